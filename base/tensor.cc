@@ -1,0 +1,83 @@
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+std::size_t DTypeBytes(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kUInt8:
+    case DType::kInt8:
+      return 1;
+    case DType::kUInt16:
+    case DType::kInt16:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return 2;
+    case DType::kUInt32:
+    case DType::kInt32:
+    case DType::kFloat32:
+      return 4;
+    case DType::kUInt64:
+    case DType::kInt64:
+    case DType::kFloat64:
+      return 8;
+  }
+  return 0;
+}
+
+std::string_view DTypeName(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kBool:
+      return "bool";
+    case DType::kUInt8:
+      return "uint8";
+    case DType::kInt8:
+      return "int8";
+    case DType::kUInt16:
+      return "uint16";
+    case DType::kInt16:
+      return "int16";
+    case DType::kUInt32:
+      return "uint32";
+    case DType::kInt32:
+      return "int32";
+    case DType::kUInt64:
+      return "uint64";
+    case DType::kInt64:
+      return "int64";
+    case DType::kFloat16:
+      return "float16";
+    case DType::kBFloat16:
+      return "bfloat16";
+    case DType::kFloat32:
+      return "float32";
+    case DType::kFloat64:
+      return "float64";
+  }
+  return "unknown";
+}
+
+std::string ShapeToString(const Shape& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+std::int64_t ShapeElements(const Shape& shape) {
+  std::int64_t elements = 1;
+  for (const std::int64_t dimension : shape) elements *= dimension;
+  return elements;
+}
+
+std::size_t FieldSpec::unit_bytes() const {
+  std::size_t bytes = DTypeBytes(dtype);
+  for (std::size_t i = ragged() ? 1 : 0; i < shape.size(); ++i) {
+    bytes *= static_cast<std::size_t>(shape[i]);
+  }
+  return bytes;
+}
+
+}  // namespace ringfeed
