@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace ringfeed {
+
+/// How a pinned arena is made.
+struct ArenaOptions {
+  std::size_t bytes = 0;            ///< 0: a quarter of the cgroup's (else the machine's) memory
+  std::size_t slab_bytes = 131072;  ///< granule of allocation; a power of two, at least 64 KiB
+  bool huge_pages = true;           ///< ask for 2 MiB pages (MADV_HUGEPAGE)
+};
+
+/// What an arena got, verified, not hoped for.
+struct ArenaReport {
+  std::size_t bytes = 0;            ///< address range
+  std::size_t populated_bytes = 0;  ///< faulted in so far
+  std::size_t huge_bytes = 0;       ///< of these in huge pages, as /proc/self/smaps says
+  std::size_t in_use_bytes = 0;     ///< handed out now
+  std::size_t peak_in_use_bytes = 0;
+  std::string pages;  ///< "huge", or "4 KiB: <reason>"
+};
+
+/// A contiguous piece of an arena: one or more whole slabs. A plain value; whoever holds it frees
+/// it.
+struct SlabRun {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;  ///< a multiple of the arena's slab_bytes
+  explicit operator bool() const { return data != nullptr; }
+};
+
+/// One anonymous, 2 MiB-aligned range that all slabs of a process's pipelines come from: reserved
+/// at construction, populated in the background just ahead of the highest slab ever used (so that
+/// an arena larger than a job needs costs nothing), never given back before destruction. Thread
+/// safe.
+class Arena {
+ public:
+  /// Reserves the range. Throws Error(kResourceExhausted) with the remedy if the system refuses it.
+  static std::shared_ptr<Arena> Create(const ArenaOptions& options);
+  /// The process's arena, made at the first call with default options (or `RINGFEED_ARENA_BYTES`).
+  static std::shared_ptr<Arena> Default();
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  /// A run of at least `bytes`, lowest address first; empty where no gap is large enough. Never
+  /// blocks on other users; memory is populated when this returns. Contents are unspecified.
+  SlabRun Allocate(std::size_t bytes);
+  /// Returns a run, or the tail [keep_bytes, run.bytes) of one: Trim keeps the rounded-up head.
+  void Free(SlabRun run);
+  SlabRun Trim(SlabRun run, std::size_t keep_bytes);
+
+  std::byte* data() const;
+  std::size_t bytes() const;
+  std::size_t slab_bytes() const;
+  ArenaReport Report() const;
+
+  /// Sets `bytes` of the range aside for one pipeline: the sum over pipelines never exceeds the
+  /// range. False where that much is not left. Accounting only; ReleaseQuota gives it back.
+  bool ReserveQuota(std::size_t bytes);
+  void ReleaseQuota(std::size_t bytes);
+  std::size_t unreserved_bytes() const;
+
+ private:
+  explicit Arena(const ArenaOptions& options);
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ringfeed

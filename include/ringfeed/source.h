@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// Bytes that can be read at any place: a file in a store of the user's own. Implementations must
+/// allow ReadAt from several threads at once; a call may block.
+class Source {
+ public:
+  virtual ~Source() = default;
+  /// Shown in reports and errors, and what a format is detected by ("train.tfrecord").
+  virtual std::string name() const = 0;
+  /// Bytes in all; does not change while it is read.
+  virtual std::uint64_t Size() const = 0;
+  /// Reads up to buffer.size() bytes at `offset` into `buffer`; *bytes_read falls short of that
+  /// only at the end. A failed Status is permanent for this range.
+  virtual Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                        std::size_t* bytes_read) = 0;
+};
+
+/// Bytes that come once, in order: a pipe, a socket, a decoder.
+class StreamSource {
+ public:
+  virtual ~StreamSource() = default;
+  virtual std::string name() const = 0;
+  /// Reads at least one byte, blocking until there is one; *bytes_read == 0 is the end. Returns
+  /// kCancelled soon after `stop` is requested.
+  virtual Status Read(std::span<std::byte> buffer, std::size_t* bytes_read,
+                      std::stop_token stop) = 0;
+};
+
+/// The end of a descriptor that the caller owns (a pipe, a socket, stdin) as a stream; closes it
+/// when `owns` is set. Short reads are passed on at once.
+std::unique_ptr<StreamSource> OpenDescriptor(int descriptor, std::string name, bool owns);
+
+/// stdin ("-", "/dev/stdin"), a FIFO, "unix:PATH" or "tcp:HOST:PORT" as a stream; waits for a
+/// FIFO's writer when first read. Throws Error where the name cannot be opened.
+std::unique_ptr<StreamSource> OpenStream(const std::string& name);
+
+/// True where OpenStream, not a file, is the way to read `name`.
+bool IsStreamName(const std::string& name);
+
+}  // namespace ringfeed

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "ringfeed/io_options.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// One opened input and the path by which its bytes come. Created by OpenInput, used by one lane
+/// (thread safe for concurrent const calls), closed by the destructor, which requires that no read
+/// is in flight.
+class InputFile {
+ public:
+  virtual ~InputFile();
+  const std::string& name() const { return name_; }
+  /// Bytes at opening.
+  std::uint64_t size() const { return size_; }
+  const IoChoice& choice() const { return choice_; }
+
+  /// The descriptor for engines; -1 for a user's Source and for files that are mapped only.
+  int descriptor() const { return descriptor_; }
+  /// Alignment that offset, length and address of a read must have; 1 where there is none.
+  std::uint32_t alignment() const { return alignment_; }
+  /// The whole file in memory where choice().path is kMmap, else empty. Stays valid until
+  /// destruction; also after the file shrank: then touched pages read as zeros and damaged() turns
+  /// true.
+  std::span<const std::byte> mapping() const { return mapping_; }
+  /// True once the mapped file was found shorter than its mapping (SIGBUS guard).
+  virtual bool damaged() const { return false; }
+
+  /// Reads inline, in the caller's thread: whole range unless the file ends. Retries EINTR and
+  /// short reads. Never call with a mapped file.
+  virtual Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                        std::size_t* bytes_read) = 0;
+
+ protected:
+  std::string name_;
+  std::uint64_t size_ = 0;
+  IoChoice choice_;
+  int descriptor_ = -1;
+  std::uint32_t alignment_ = 1;
+  std::span<const std::byte> mapping_;
+};
+
+/// Opens `name` and chooses its path: by options.path if forced (an error where that cannot work),
+/// else cold and large: io_uring with O_DIRECT where `uring_available`; resident in the page cache:
+/// inline reads, or, where `may_map` (the file will be read again, or it was mapped before),
+/// mapped. The choice carries its reason in words. Errors: kNotFound, kPermissionDenied,
+/// kInvalidArgument (a directory), kResourceExhausted (descriptors).
+struct OpenInputResult {
+  Status status;
+  std::unique_ptr<InputFile> file;
+};
+OpenInputResult OpenInput(const std::string& name, const IoOptions& options, bool may_map);
+OpenInputResult OpenInput(std::shared_ptr<Source> source);
+
+}  // namespace ringfeed

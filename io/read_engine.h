@@ -1,0 +1,86 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "io/input_file.h"
+#include "ringfeed/io_options.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// One read that an engine is asked for. File and buffer must live until its completion.
+struct ReadRequest {
+  InputFile* file = nullptr;
+  std::uint64_t offset = 0;  ///< a multiple of file->alignment()
+  std::byte* buffer =
+      nullptr;              ///< aligned as the file asks; bytes past the result may be overwritten
+  std::uint32_t bytes = 0;  ///< a multiple of file->alignment(); may reach past the end of the file
+  std::uint64_t tag = 0;    ///< comes back with the completion
+};
+
+/// The end of one read: all of it, less only where the file ended, or a final failure after
+/// retries.
+struct ReadCompletion {
+  std::uint64_t tag = 0;
+  std::uint32_t bytes = 0;
+  Status status;
+};
+
+/// Counters since construction.
+struct ReadEngineStats {
+  std::uint64_t reads = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t enters = 0;       ///< system calls that submit or wait
+  std::uint64_t short_reads = 0;  ///< continued after a short result
+  std::uint64_t retries = 0;      ///< after EINTR, EAGAIN and their kin
+  std::uint64_t failures = 0;
+};
+
+/// Asynchronous reads for one thread: created, used and destroyed by the same thread. Completions
+/// come in any order. The destructor cancels what can be cancelled and waits until no buffer is
+/// written to.
+class ReadEngine {
+ public:
+  virtual ~ReadEngine() = default;
+  /// "uring", "pool", "inline", …
+  virtual std::string name() const = 0;
+  /// Takes requests from the front of `requests`; returns how many were taken (fewer where the
+  /// engine is full). Never blocks on the medium, except the inline engine, which reads here.
+  virtual std::size_t Submit(std::span<const ReadRequest> requests) = 0;
+  /// Moves up to completions.size() finished reads out. Waits until at least one is there, the
+  /// deadline passes or Wake is called; with a deadline in the past it only looks. Returns how
+  /// many; 0 at once where nothing is in flight.
+  virtual std::size_t Reap(std::span<ReadCompletion> completions,
+                           std::chrono::steady_clock::time_point deadline) = 0;
+  /// Ends a Reap that waits, from any thread; sticky until the next Reap returns.
+  virtual void Wake() = 0;
+  virtual std::size_t in_flight() const = 0;
+  virtual ReadEngineStats stats() const = 0;
+};
+
+/// Why io_uring can or cannot be used here: probed once per process with a real ring and a real
+/// read.
+struct UringProbe {
+  bool available = false;
+  std::string reason;  ///< errno, sysctl and seccomp line quoted where it is refused
+  std::string flags;   ///< setup flags that were accepted
+};
+const UringProbe& ProbeUring();
+
+/// An io_uring of this thread over buffers in [arena_data, arena_data + arena_bytes), registered
+/// where the memlock limit allows. Status kUnsupported / kPermissionDenied / kResourceExhausted
+/// with the reason.
+Status MakeUringEngine(const IoOptions& options, std::byte* arena_data, std::size_t arena_bytes,
+                       std::unique_ptr<ReadEngine>* engine);
+/// A pool of blocking readers shared by all its users in the process; each engine is a client of
+/// it.
+std::unique_ptr<ReadEngine> MakePoolEngine(const IoOptions& options);
+/// Reads in Submit, in the caller's thread.
+std::unique_ptr<ReadEngine> MakeInlineEngine(const IoOptions& options);
+
+}  // namespace ringfeed

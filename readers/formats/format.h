@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringfeed/record.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// Size of an input whose end is not known yet (a stream).
+inline constexpr std::uint64_t kUnknownSize = ~std::uint64_t{0};
+
+/// What a framer is told about the file that it frames.
+struct FramerOptions {
+  std::string file;                         ///< for messages
+  std::uint64_t file_bytes = kUnknownSize;  ///< promised lengths are checked against it
+  OnDamage on_damage = OnDamage::kFail;
+  std::size_t max_record_bytes = std::size_t{1} << 30;
+};
+
+/// The bytes that stand in memory: contiguous, from `offset` in the file.
+struct FrameInput {
+  std::span<const std::byte> bytes;
+  std::uint64_t offset = 0;
+  std::uint64_t limit = 0;  ///< only records that start before this offset are framed
+  bool at_end = false;      ///< `bytes` reach the end of the file
+};
+
+/// Appended to by Frame. Spans point into the input's bytes (of an empty record too: never null).
+struct FrameOutput {
+  std::vector<RecordSpan> records;   ///< a damaged record with a known length stands as a null span
+  std::vector<DamagedRange> damage;  ///< under kSkip: what was passed over, in order
+};
+
+/// How far a call of Frame came.
+struct FrameResult {
+  std::size_t consumed = 0;    ///< the next call starts at offset + consumed
+  std::size_t need_bytes = 0;  ///< 0: at the limit or the end; else call again with at least this
+                               ///< many contiguous bytes from offset + consumed (or at_end)
+  Status status;  ///< under kFail, the damage; what precedes it was appended
+};
+
+/// Cuts one file's bytes into records and checks them, from its start to its end, in order. Keeps
+/// what it must remember between calls (ordinals, a resynchronisation in progress). One thread at a
+/// time.
+class Framer {
+ public:
+  virtual ~Framer() = default;
+  virtual FrameResult Frame(const FrameInput& input, FrameOutput* output) = 0;
+};
+
+/// One file format: how it is recognised, how its stream is cut into stripes and records.
+/// Stateless; all methods thread safe.
+class Format {
+ public:
+  virtual ~Format() = default;
+  virtual std::string_view name() const = 0;
+  /// True where the file's name (its ending) or its first bytes (up to 4096 of them) are this
+  /// format's.
+  virtual bool MatchesName(std::string_view file_name) const = 0;
+  virtual bool MatchesBytes(std::span<const std::byte> head) const = 0;
+  /// How many stripes of the order a file of this size has: one for each stripe_bytes begun, unless
+  /// the format says otherwise (a raw file is one).
+  virtual std::uint64_t Stripes(std::uint64_t file_bytes, std::uint64_t stripe_bytes) const;
+  virtual std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const = 0;
+};
+
+/// The format of that name with its parameters ("tfrecord", "rows:160",
+/// "rows:160,header=128,stride=192", "raw"). Null and a message that lists what there is where the
+/// name is unknown or its parameters are off.
+struct FormatResult {
+  Status status;
+  std::shared_ptr<const Format> format;
+};
+FormatResult FindFormat(std::string_view name);
+/// By the file's name, else by its first bytes; the message of a failure says what was looked for.
+FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte> head);
+
+}  // namespace ringfeed

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ringfeed/record.h"
+#include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+/// Where one field of one record stands, found in the first phase. What `data`, `bytes` and `form`
+/// mean is the parser's own business; `units` is the length of the first dimension of a ragged
+/// field.
+struct FieldLocation {
+  const std::byte* data = nullptr;
+  std::uint32_t bytes = 0;
+  std::uint32_t units = 0;
+  std::uint32_t form = 0;
+};
+
+/// Where a run of rows of one field is to be written. Fixed fields: row r goes to data + r *
+/// unit_bytes. Ragged ones: `data` is the first value of the batch, row r starts at unit
+/// offsets[r], and the writer sets offsets[r + 1] (offsets[0] is set).
+struct ColumnTarget {
+  std::byte* data = nullptr;
+  std::int64_t* offsets = nullptr;
+};
+
+/// A row that could not be parsed: its index in the call's rows, and why.
+struct RowFailure {
+  std::size_t row = 0;
+  Status status;
+};
+
+/// Turns records into fields of a batch, in one step or, where a field is ragged, in two: Locate
+/// finds the fields and their lengths while the record is in the cache; Write puts them to their
+/// places once those are known. Immutable, shared by threads; what a thread wants to remember
+/// stands in its Scratch.
+class Parser {
+ public:
+  /// A thread's memory between calls (the order of keys in the record before, staging lines).
+  class Scratch {
+   public:
+    virtual ~Scratch() = default;
+  };
+
+  virtual ~Parser() = default;
+  virtual std::string name() const = 0;
+  const std::vector<FieldSpec>& fields() const { return fields_; }
+  /// True where Locate must precede Write.
+  bool two_phase() const { return two_phase_; }
+  virtual std::unique_ptr<Scratch> NewScratch() const = 0;
+
+  /// First phase: fills locations[row * fields().size() + field] for every row; appends a failure
+  /// for a row that cannot be parsed (its locations are then unspecified). Damaged rows are not
+  /// passed.
+  virtual void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
+                      std::vector<RowFailure>* failures) const = 0;
+  /// Second phase, or the only one (`locations` null where two_phase() is false): writes all rows
+  /// to targets[field]. Prefers stores that pass the caches: nobody reads the batch soon. A row
+  /// that fails is appended to `failures`; its place holds zeros (only where two_phase() is false).
+  virtual void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+                     std::span<const ColumnTarget> targets, Scratch* scratch,
+                     std::vector<RowFailure>* failures) const = 0;
+
+ protected:
+  std::vector<FieldSpec> fields_;
+  bool two_phase_ = false;
+};
+
+/// The parser that a text describes, as the command takes it:
+///   "raw"                                     one ragged uint8 field "bytes"
+///   "rows: f4[13] i4[26] i4"                  packed little-endian columns, named c0, c1, …;
+///   "name:f4[13]" "example: image=u1[] label=i8[1] x=f4[13]?0"   tf.Example features; [] ragged,
+///   ?v a default
+/// A failure says what was expected where.
+struct ParserResult {
+  Status status;
+  std::shared_ptr<const Parser> parser;
+};
+ParserResult ParserFromText(const std::string& text);
+
+}  // namespace ringfeed
