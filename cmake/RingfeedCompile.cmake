@@ -1,11 +1,26 @@
-# Warnings and compiler cache, for this project's own targets only.
-add_library(ringfeed_warnings INTERFACE)
-target_compile_options(ringfeed_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
-
-find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
-endif()
+# Warnings, sanitizers and compiler cache, for this project's own targets only.
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
+add_library(ringfeed_warnings INTERFACE)
+target_compile_options(ringfeed_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
+
+set(RINGFEED_SANITIZER "" CACHE STRING "address (with undefined), thread, or empty")
+set_property(CACHE RINGFEED_SANITIZER PROPERTY STRINGS "" address thread)
+if(RINGFEED_SANITIZER STREQUAL "address")
+  add_compile_options(-O1 -fno-omit-frame-pointer -fsanitize=address,undefined
+    -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=address,undefined)
+elseif(RINGFEED_SANITIZER STREQUAL "thread")
+  add_compile_options(-O1 -fno-omit-frame-pointer -fsanitize=thread)
+  add_link_options(-fsanitize=thread)
+elseif(RINGFEED_SANITIZER)
+  message(FATAL_ERROR "RINGFEED_SANITIZER is '${RINGFEED_SANITIZER}': address or thread is known")
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+mark_as_advanced(CCACHE_PROGRAM)
+if(PROJECT_IS_TOP_LEVEL AND CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+endif()

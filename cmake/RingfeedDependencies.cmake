@@ -4,3 +4,11 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(liburing REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(libisal REQUIRED IMPORTED_TARGET libisal)
 find_package(mimalloc REQUIRED CONFIG)
+
+# mimalloc as a program's malloc, even where it calls nothing of it by name. A sanitizer brings an
+# allocator of its own, so there this is empty.
+add_library(ringfeed_malloc INTERFACE)
+if(NOT RINGFEED_SANITIZER)
+  target_link_libraries(ringfeed_malloc INTERFACE
+    "-Wl,--push-state,--no-as-needed" mimalloc "-Wl,--pop-state")
+endif()
