@@ -32,6 +32,7 @@ struct IoChoice {
   std::string file;
   IoPath path = IoPath::kPread;
   bool direct = false;
+  bool resident = false;  ///< found in the page cache: read inline by the reader thread itself
   std::string reason;
 };
 

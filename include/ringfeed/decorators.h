@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ringfeed/arena.h"
+#include "ringfeed/io_options.h"
+#include "ringfeed/reader.h"
+#include "ringfeed/record.h"
+#include "ringfeed/source.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+class Parser;
+
+/// How files are opened and read. Order: cycle, stripe_bytes, on_damage and the list of files.
+/// Speed: all else; it never changes what is delivered or in which order.
+struct OpenOptions {
+  // Order.
+  std::size_t cycle = 8;  ///< files open at a time, one stripe of each in turn
+  std::size_t stripe_bytes =
+      1024 * 1024;  ///< a stripe: the records that start within this many bytes
+  OnDamage on_damage = OnDamage::kFail;
+  std::uint64_t max_damaged = ~std::uint64_t{0};  ///< under kSkip: fail once more than this are met
+  std::string format;  ///< "": by name or first bytes; else e.g. "rows:160"
+  std::size_t max_record_bytes = std::size_t{1} << 30;
+  // Speed.
+  int threads = 0;  ///< 0: one per core that this process may use, at most 16
+  IoOptions io;
+  std::shared_ptr<PinnedArena> arena;  ///< null: the process's own
+  std::size_t arena_bytes = 0;         ///< this pipeline's quota; 0: half of what is not reserved
+};
+
+/// Records of files in the order that docs/ARCHITECTURE.md defines. Names may be globs ("train-*",
+/// sorted) or streams ("-", FIFOs, "unix:…", "tcp:…"). Throws Error for an empty list, a glob
+/// without a match or an option that cannot work; a file that turns out missing or unreadable later
+/// is a failure of the data.
+Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& options = {});
+/// The same over stores of the user's own.
+Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptions& options = {});
+/// Records of one stream; a single pass.
+Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions& options = {});
+/// Instances of a reader that the user wrote; `fields` declares them.
+Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, std::vector<FieldSpec> fields,
+                          const OpenOptions& options = {});
+
+/// Records into fields. One-to-one, so the executor does it last, straight into the batch.
+Reader Parse(Reader records, std::shared_ptr<const Parser> parser);
+
+struct ShuffleOptions {
+  std::size_t window = 0;  ///< W: record i leaves in the order of i + W * u(seed, epoch, i)
+  std::size_t block = 0;   ///< N: fill N, permute, drain; one of the two is set
+  std::uint64_t seed = 0;
+};
+/// Throws Error where neither or both of window and block are set.
+Reader Shuffle(Reader input, const ShuffleOptions& options);
+
+struct BatchOptions {
+  std::size_t size = 0;         ///< rows of a batch
+  bool drop_remainder = false;  ///< drop the rest of a pass instead of delivering a short batch
+  std::size_t slots = 0;  ///< batches in memory at a time, handed-out ones included; 0: chosen, ≥ 4
+};
+/// Rows of one batch in one piece of pinned memory: a fixed field becomes [rows, shape…], a ragged
+/// one the values of all rows with their offsets in lod[0]. A batch's memory is reused once every
+/// copy of its tensors is gone; who holds `slots` of them gets kResourceExhausted instead of a
+/// hang.
+Reader Batch(Reader input, const BatchOptions& options);
+
+/// `passes` times over the data as one stream; 0: without end. The next pass is prefetched while
+/// one ends.
+Reader MultiPass(Reader input, std::uint64_t passes);
+
+/// Where a Map function puts a row.
+class RowWriter {
+ public:
+  virtual ~RowWriter() = default;
+  /// The row's place of a fixed field, in the batch itself: unit_bytes() bytes, not initialised.
+  virtual std::span<std::byte> Fixed(std::size_t field) = 0;
+  /// Sets the values of a ragged field; copied. A multiple of its unit_bytes().
+  virtual void Ragged(std::size_t field, std::span<const std::byte> values) = 0;
+};
+/// What a Map function sees of one row.
+struct MapInput {
+  RecordSpan record;       ///< the raw record
+  const Instance* fields;  ///< its parsed fields, null on a chain without Parse
+};
+using MapFunction = std::function<void(const MapInput& input, RowWriter& output)>;
+/// A user's function over every row, from several threads at once, its results in order. What it
+/// throws becomes the stream's failure at that row. `fields` declares what it writes.
+Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function);
+
+/// Keeps `slots` (at least 2) batches in memory so that the next is filled while one is used. Batch
+/// does so by itself; this names the number.
+Reader DoubleBuffer(Reader batches, std::size_t slots = 2);
+
+}  // namespace ringfeed

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "ringfeed/record.h"
+#include "ringfeed/stats.h"
+#include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+class GraphNode;
+class ReaderSession;
+
+/// What a read found.
+enum class ReadResult : std::uint8_t {
+  kRecord,  ///< the output was filled
+  kEnd,     ///< the data are at their end; not an error
+  kFailed,  ///< see status(); everything good before the failure was delivered
+};
+
+/// Thrown by Reader::ReadNext at the end of the data.
+class EndOfData : public std::runtime_error {
+ public:
+  EndOfData() : std::runtime_error("there is no next record: the data are at their end") {}
+};
+
+/// A run of records in the order of delivery, as views into memory that this object holds. Move
+/// only; holding one holds its slabs, so release it (destroy or overwrite it) before reading many
+/// more.
+class RecordBlock {
+ public:
+  RecordBlock();
+  ~RecordBlock();
+  RecordBlock(RecordBlock&&) noexcept;
+  RecordBlock& operator=(RecordBlock&&) noexcept;
+
+  std::span<const RecordSpan> records() const { return records_; }
+  std::size_t size() const { return records_.size(); }
+
+ private:
+  friend class ReaderSession;
+  std::span<const RecordSpan> records_;
+  std::shared_ptr<const void> hold_;
+};
+
+/// A handle on a chain of readers and decorators. Copies are the same reader. Building a chain
+/// starts nothing; the first read starts its threads, on the node that is read: from then on
+/// attaching to or reading another node of the chain throws. All methods may be called from several
+/// threads.
+class Reader {
+ public:
+  Reader() = default;
+  explicit Reader(std::shared_ptr<GraphNode> node);
+
+  /// Names, dtypes and shapes of what ReadNext delivers; -1 stands for a dimension that varies.
+  std::vector<FieldSpec> fields() const;
+  std::vector<Shape> shapes() const;
+
+  /// The next instance (a batch behind Batch, else one record). Blocks until there is one. Throws
+  /// EndOfData at the end, Error on failure.
+  Instance ReadNext();
+  /// The same without exceptions for what data can do; set-up errors still throw at the first call.
+  ReadResult TryReadNext(Instance* instance);
+  /// The next records in bulk: only on chains without Batch and Parse, where they are not copied.
+  ReadResult TryReadBlock(RecordBlock* block);
+  /// True where ReadNext would deliver. Blocks until that is known. Exact for one consumer; with
+  /// several a snapshot: they use TryReadNext. A failure counts as true: ReadNext then throws it.
+  bool HasNext();
+  /// Starts again at the first pass, at any time. What was prefetched is dropped; throws Error
+  /// where the source cannot rewind (a stream), before anything is lost.
+  void ReInit();
+  /// Ends the threads; reads then return kFailed with kCancelled. Wakes whoever waits. Idempotent.
+  void Close();
+
+  /// The failure after kFailed, else OK.
+  Status status() const;
+  PipelineStats Stats() const;
+
+  const std::shared_ptr<GraphNode>& node() const { return node_; }
+  explicit operator bool() const { return node_ != nullptr; }
+
+ private:
+  std::shared_ptr<GraphNode> node_;
+};
+
+/// A reader that the user wrote: a boundary of the chain, called by one thread of ringfeed's.
+class InstanceSource {
+ public:
+  virtual ~InstanceSource() = default;
+  /// Fills `instance` with one tensor per declared field; it must own its memory (Tensor::owner).
+  /// May block, and returns soon after `stop` is requested. kFailed puts the reason into *status.
+  /// An exception becomes the stream's failure.
+  virtual ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) = 0;
+  /// Starts again at the beginning; false where that cannot be done.
+  virtual bool ReInit() { return false; }
+};
+
+}  // namespace ringfeed

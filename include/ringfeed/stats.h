@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringfeed/io_options.h"
+#include "ringfeed/record.h"
+
+namespace ringfeed {
+
+/// Where one stage's time went, summed over its threads, in seconds of wall clock.
+struct StageStats {
+  std::string name;       ///< "read", "frame", "plan", "write", "deliver"
+  double busy_s = 0;      ///< doing this stage's work
+  double wait_s = 0;      ///< waiting for what this stage needs
+  std::string waits_for;  ///< what the waiting was for: "the medium", "a free slot", "a batch"
+};
+
+/// A pipeline's report. All counts are of what was delivered or met so far, over all passes.
+struct PipelineStats {
+  std::uint64_t records = 0;        ///< planned for delivery
+  std::uint64_t payload_bytes = 0;  ///< of these
+  std::uint64_t batches = 0;        ///< handed out
+  std::uint64_t passes_ended = 0;
+  std::uint64_t damaged_records =
+      0;  ///< skipped or failed: known records and damaged ranges without any
+  std::vector<DamagedRange> damage;   ///< the first 1,000
+  std::uint64_t dropped_records = 0;  ///< the rest of a pass that Batch was told to drop
+  std::uint64_t read_bytes = 0;       ///< asked of the medium or the page cache
+  double first_batch_s = 0;           ///< from the first read call to the first batch
+  double wall_s = 0;                  ///< from the first read call to the end, or now
+  std::vector<StageStats> stages;
+  std::string bottleneck;  ///< the stage that the others waited for, and why in words
+  std::vector<IoChoice>
+      io;  ///< one per file in order of opening, the latest choice; at most 10,000
+  std::size_t arena_bytes = 0;
+  std::size_t arena_peak_bytes = 0;
+  std::string pages;                ///< "huge", or why not
+  std::uint64_t grown_batches = 0;  ///< batches that outgrew their slot and were moved
+};
+
+}  // namespace ringfeed
