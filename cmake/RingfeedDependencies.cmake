@@ -9,6 +9,6 @@ find_package(mimalloc REQUIRED CONFIG)
 # allocator of its own, so there this is empty.
 add_library(ringfeed_malloc INTERFACE)
 if(NOT RINGFEED_SANITIZER)
-  target_link_libraries(ringfeed_malloc INTERFACE
-    "-Wl,--push-state,--no-as-needed" mimalloc "-Wl,--pop-state")
+  target_link_options(ringfeed_malloc INTERFACE -Wl,--no-as-needed)
+  target_link_libraries(ringfeed_malloc INTERFACE mimalloc)
 endif()

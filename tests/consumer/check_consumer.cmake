@@ -1,0 +1,12 @@
+# Configures, builds and runs the consumer against the tree installed in PREFIX.
+# cmake -D WITH=cmake|pkg-config -D PREFIX=… -D SOURCE=… -D BINARY=… -D COMPILER=… -P this
+file(REMOVE_RECURSE "${BINARY}")
+file(GLOB pc_file "${PREFIX}/lib*/pkgconfig/ringfeed.pc" "${PREFIX}/lib/*/pkgconfig/ringfeed.pc")
+get_filename_component(pc_dir "${pc_file}" DIRECTORY)
+set(ENV{PKG_CONFIG_PATH} "${pc_dir}")
+foreach(step IN ITEMS
+    "${CMAKE_COMMAND};-S;${SOURCE};-B;${BINARY};-G;Ninja;-DWITH=${WITH};-DCMAKE_PREFIX_PATH=${PREFIX};-DCMAKE_CXX_COMPILER=${COMPILER}"
+    "${CMAKE_COMMAND};--build;${BINARY}"
+    "${BINARY}/consumer")
+  execute_process(COMMAND ${step} COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
