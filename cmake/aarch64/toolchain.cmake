@@ -1,0 +1,9 @@
+# Toolchain to compile the library for aarch64 on another architecture's Debian, which has no
+# libraries for it: their headers are taken from /usr/include, behind the cross compiler's own.
+# What comes out can be checked, not linked.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_CXX_FLAGS_INIT "-idirafter /usr/include")
+set(CMAKE_PROJECT_INCLUDE "${CMAKE_CURRENT_LIST_DIR}/headers.cmake")
+file(GLOB mimalloc_DIR /usr/lib/*/cmake/mimalloc*)
