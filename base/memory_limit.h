@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ringfeed {
+
+/// How much memory this process may use, and who says so.
+struct MemoryLimit {
+  std::uint64_t bytes = 0;
+  std::string source;  ///< "cgroup v2", "cgroup v1" or "machine"
+};
+
+/// The smallest limit on the path from this process's cgroup to the root (v2, then v1), never more
+/// than the machine has. `root` stands before /proc and /sys: for tests.
+MemoryLimit FindMemoryLimit(const std::string& root = "");
+
+}  // namespace ringfeed

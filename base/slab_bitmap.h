@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ringfeed {
+
+/// Which slabs of a range are taken: one bit each, first fit. Not thread safe.
+class SlabBitmap {
+ public:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  explicit SlabBitmap(std::size_t slabs);
+
+  /// Takes the lowest run of `count` free slabs that begins at a multiple of `align` (a power of
+  /// two); returns its first slab, or kNone.
+  std::size_t Take(std::size_t count, std::size_t align);
+  /// Gives back slabs that are all taken; false, with nothing changed, where one is not.
+  bool Give(std::size_t first, std::size_t count);
+
+  std::size_t taken() const { return taken_; }
+  std::size_t slabs() const { return slabs_; }
+
+ private:
+  std::size_t NextFree(std::size_t from) const;
+  std::size_t NextTaken(std::size_t from, std::size_t limit) const;
+  void Flip(std::size_t first, std::size_t count);
+
+  std::size_t slabs_;
+  std::size_t taken_ = 0;
+  std::size_t lowest_free_ = 0;       // no slab below it is free
+  std::vector<std::uint64_t> words_;  // a set bit is a taken slab; the last word's rest is set
+};
+
+}  // namespace ringfeed
