@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that each folder includes only what its row of docs/ARCHITECTURE.md allows.
+"""Checks that each folder includes only what its row of docs/ARCHITECTURE.md allows, and that every
+public header is listed where it is installed from and in the README.
 
 check_layering.py ROOT: prints each violation as FILE:LINE: MESSAGE; exit status 1 if there is one.
 """
@@ -60,16 +61,18 @@ def check_file(folder, path, name):
 
 
 def check_listed(root):
-    """Public headers that are missing from the library's file set would not be installed."""
-    list_file = root / "include" / PUBLIC / "CMakeLists.txt"
-    listed = set(re.findall(r"[\w/.]+\.h\b", list_file.read_text())) if list_file.exists() else set()
-    headers = sorted((root / "include" / PUBLIC).glob("**/*.h"))
-    names = [header.relative_to(root / "include" / PUBLIC).as_posix() for header in headers]
-    return [
-        f"include/{PUBLIC}/{name}:1: not in include/{PUBLIC}/CMakeLists.txt: it would not be installed"
-        for name in names
-        if name not in listed
-    ]
+    """A public header is installed only if the library lists it, and found only if the README does."""
+    folder = root / "include" / PUBLIC
+    found = []
+    for list_file in [folder / "CMakeLists.txt", root / "README.md"]:
+        text = list_file.read_text(encoding="utf-8") if list_file.exists() else ""
+        listed = set(re.findall(r"[\w/.]+\.h\b", text))
+        found += [
+            f"include/{PUBLIC}/{header.name}:1: not listed in {list_file.relative_to(root)}"
+            for header in sorted(folder.glob("*.h"))
+            if header.name not in listed
+        ]
+    return found
 
 
 def check_tree(root):
