@@ -1,0 +1,17 @@
+#pragma once
+
+namespace ringfeed {
+
+/// What this machine's processor has of what ringfeed has code for. All false off x86-64.
+struct CpuFeatures {
+  bool sse42 = false;
+  bool avx2 = false;
+  bool bmi2 = false;         ///< with a fast pext: not on processors that run it in microcode
+  bool avx512 = false;       ///< F, BW and VL
+  bool avx512_vbmi = false;  ///< avx512 with VBMI and VBMI2
+};
+
+/// Found once; thread safe.
+const CpuFeatures& Cpu();
+
+}  // namespace ringfeed

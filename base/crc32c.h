@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "ringfeed/record.h"
+
+namespace ringfeed {
+
+/// CRC-32C (Castagnoli; polynomial 0x1EDC6F41, reflected), as in RFC 3720 appendix B.4.
+std::uint32_t Crc32c(std::span<const std::byte> data);
+
+/// The CRC-32C of each record's payload into crcs[i]. Short records are taken four at a time: one
+/// record alone waits for the latency of the crc32 instruction, four keep it busy.
+void Crc32cEach(std::span<const RecordSpan> records, std::uint32_t* crcs);
+
+/// The CRC-32C of each value's eight little-endian bytes into crcs[i].
+void Crc32cOfEachU64(std::span<const std::uint64_t> values, std::uint32_t* crcs);
+
+/// TFRecord's masked form: a CRC of bytes that hold CRCs is weak, so stored ones are rotated and
+/// shifted by a constant.
+constexpr std::uint32_t MaskCrc32c(std::uint32_t crc) {
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,101 @@
+#include "base/stream_copy.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "base/cpu_features.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kLine = 64;
+// Below this the lines at both ends are too large a part of the piece.
+constexpr std::size_t kStreamFrom = 512;
+
+#if defined(__x86_64__)
+// Far enough that DRAM's latency is covered, near enough that the lines are still in L1.
+constexpr std::size_t kFetchAhead = 1024;
+constexpr std::size_t kNoFetch = 0;
+
+void LinesSse2(std::byte* to, const std::byte* from, std::size_t lines, std::size_t ahead) {
+  for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine) {
+    // An address past the end is only a hint: a prefetch never faults.
+    if (ahead != 0) _mm_prefetch(reinterpret_cast<const char*>(from + ahead), _MM_HINT_T0);
+    const auto* in = reinterpret_cast<const __m128i*>(from);
+    auto* out = reinterpret_cast<__m128i*>(to);
+    _mm_stream_si128(out, _mm_loadu_si128(in));
+    _mm_stream_si128(out + 1, _mm_loadu_si128(in + 1));
+    _mm_stream_si128(out + 2, _mm_loadu_si128(in + 2));
+    _mm_stream_si128(out + 3, _mm_loadu_si128(in + 3));
+  }
+}
+
+__attribute__((target("avx2"))) void LinesAvx2(std::byte* to, const std::byte* from,
+                                               std::size_t lines, std::size_t ahead) {
+  for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine) {
+    if (ahead != 0) _mm_prefetch(reinterpret_cast<const char*>(from + ahead), _MM_HINT_T0);
+    const auto* in = reinterpret_cast<const __m256i*>(from);
+    auto* out = reinterpret_cast<__m256i*>(to);
+    _mm256_stream_si256(out, _mm256_loadu_si256(in));
+    _mm256_stream_si256(out + 1, _mm256_loadu_si256(in + 1));
+  }
+}
+
+__attribute__((target("avx512f"))) void LinesAvx512(std::byte* to, const std::byte* from,
+                                                    std::size_t lines, std::size_t ahead) {
+  for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine) {
+    if (ahead != 0) _mm_prefetch(reinterpret_cast<const char*>(from + ahead), _MM_HINT_T0);
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+  }
+}
+
+using LinesFunction = void (*)(std::byte*, const std::byte*, std::size_t, std::size_t);
+
+LinesFunction ChosenLines() {
+  static const LinesFunction kChosen = Cpu().avx512 ? LinesAvx512
+                                       : Cpu().avx2 ? LinesAvx2
+                                                    : LinesSse2;
+  return kChosen;
+}
+#endif
+
+}  // namespace
+
+void StreamLines(std::byte* to, const std::byte* from, std::size_t lines) {
+#if defined(__x86_64__)
+  ChosenLines()(to, from, lines, kNoFetch);
+#else
+  std::memcpy(to, from, lines * kLine);
+#endif
+}
+
+void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
+#if defined(__x86_64__)
+  if (bytes >= kStreamFrom) {
+    const std::size_t head = (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine;
+    std::memcpy(to, from, head);
+    const std::size_t lines = (bytes - head) / kLine;
+    ChosenLines()(to + head, from + head, lines, kFetchAhead);
+    const std::size_t done = head + lines * kLine;
+    std::memcpy(to + done, from + done, bytes - done);
+    return;
+  }
+#endif
+  if (bytes != 0) std::memcpy(to, from, bytes);
+}
+
+void StreamFence() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#else
+  std::atomic_thread_fence(std::memory_order_release);
+#endif
+}
+
+}  // namespace ringfeed

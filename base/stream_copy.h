@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+
+namespace ringfeed {
+
+/// Copies like memcpy with stores that pass the caches where that pays (whole lines of a large
+/// piece), for destinations that this processor will not read soon. The source is fetched ahead.
+/// Such stores are not ordered with others: call StreamFence before telling anybody.
+void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes);
+
+/// Copies `lines` * 64 bytes past the caches; `to` is aligned to 64, `from` to nothing. For short
+/// pieces that stand in the cache: nothing is fetched ahead.
+void StreamLines(std::byte* to, const std::byte* from, std::size_t lines);
+
+/// Orders all stores before it, streamed ones too, before those after it.
+void StreamFence();
+
+}  // namespace ringfeed

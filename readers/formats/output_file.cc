@@ -1,0 +1,95 @@
+#include "readers/formats/output_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+
+}  // namespace
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+Status OutputFile::Fail(int error_number, const std::string& what) {
+  status_ = StatusFromErrno(error_number, what + " " + path_);
+  return status_;
+}
+
+Status OutputFile::Open() {
+  // Not mkostemp: its files are their owner's alone, and umask can be asked only by setting it.
+  static std::atomic<unsigned> next{0};
+  temporary_ = path_ + ".partial-" + std::to_string(::getpid()) + "-" +
+               std::to_string(next.fetch_add(1, std::memory_order_relaxed));
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) return Fail(errno, "create");
+  buffer_.reserve(kBufferBytes);
+  return {};
+}
+
+Status OutputFile::WriteOut(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Fail(errno, "write");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Status OutputFile::Append(std::span<const std::byte> bytes) {
+  if (!status_.ok()) return status_;
+  if (buffer_.size() + bytes.size() > kBufferBytes) {
+    Status status = WriteOut(buffer_);
+    if (!status.ok()) return status;
+    buffer_.clear();
+    if (bytes.size() >= kBufferBytes) return WriteOut(bytes);
+  }
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  return {};
+}
+
+Status OutputFile::AppendZeros(std::size_t count) {
+  static constexpr std::byte kZeros[4096] = {};
+  while (count != 0) {
+    const std::size_t piece = std::min(count, sizeof(kZeros));
+    Status status = Append({kZeros, piece});
+    if (!status.ok()) return status;
+    count -= piece;
+  }
+  return status_;
+}
+
+Status OutputFile::Commit() {
+  if (!status_.ok()) return status_;
+  Status status = WriteOut(buffer_);
+  if (!status.ok()) return status;
+  buffer_.clear();
+  // A full disk or a remote file system may say so only now.
+  if (::close(std::exchange(descriptor_, -1)) != 0) {
+    const int error_number = errno;
+    ::unlink(temporary_.c_str());
+    return Fail(error_number, "close");
+  }
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error_number = errno;
+    ::unlink(temporary_.c_str());
+    return Fail(error_number, "rename to");
+  }
+  return {};
+}
+
+}  // namespace ringfeed

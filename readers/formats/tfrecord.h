@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "readers/formats/format.h"
+#include "ringfeed/formats.h"
+
+namespace ringfeed {
+
+/// TFRecord, as TensorFlow's record_writer.h describes it: per record
+///   u64 length, u32 masked CRC-32C of those eight bytes, payload, u32 masked CRC-32C of it,
+/// little-endian, without a file header, a sync marker or an index.
+struct TfRecordLayout {
+  static constexpr std::size_t kHeaderBytes = 12;
+  static constexpr std::size_t kFooterBytes = 4;
+  static constexpr std::size_t kFrameBytes = kHeaderBytes + kFooterBytes;
+};
+
+/// True where `header` (at least 12 bytes) holds a length with its own checksum.
+bool TfRecordHeaderMatches(std::span<const std::byte> header);
+
+std::shared_ptr<const Format> TfRecordFormat();
+std::unique_ptr<Framer> NewTfRecordFramer(const FramerOptions& options);
+
+}  // namespace ringfeed

@@ -1,0 +1,297 @@
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/little_endian.h"
+#include "readers/formats/tfrecord.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kHeader = TfRecordLayout::kHeaderBytes;
+constexpr std::size_t kFrame = TfRecordLayout::kFrameBytes;
+// How far lengths are followed before their checksums are looked at: enough records for CRCs to be
+// taken several at a time, few enough bytes that short ones are still in L1.
+constexpr std::size_t kBatch = 32;
+
+// Records that lie wholly in the input, their lengths not yet believed.
+struct Batch {
+  std::array<std::uint64_t, kBatch> lengths;
+  std::array<RecordSpan, kBatch> spans;
+  std::array<std::uint32_t, kBatch> crcs;
+  std::size_t count = 0;
+  std::size_t end = 0;  // of the last one, in the input
+};
+
+class TfRecordFramer final : public Framer {
+ public:
+  explicit TfRecordFramer(const FramerOptions& options) : options_(options) {}
+
+  FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+
+ private:
+  enum class Step { kGoOn, kStop };
+
+  // Each returns kStop with *result filled in where the call ends there.
+  Step PassOver(const FrameInput& input, std::size_t* pos, FrameResult* result) const;
+  Step FindNext(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                FrameResult* result);
+  Step FrameBatch(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                  FrameResult* result);
+  Step AfterBatch(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                  FrameResult* result);
+  Step PartialRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                     FrameResult* result);
+  Step ShrunkFile(std::uint64_t at, FrameOutput* output, FrameResult* result);
+  Step Append(const Batch& batch, std::size_t good, std::uint64_t at, FrameOutput* output,
+              FrameResult* result);
+  Step Damaged(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
+  bool Plausible(std::uint64_t at, std::uint64_t length, const FrameInput& input) const;
+  void Note(std::uint64_t begin, std::uint64_t end, std::string reason, FrameOutput* output) const;
+
+  bool known_size() const { return options_.file_bytes != kUnknownSize; }
+
+  const FramerOptions options_;
+  std::int64_t next_record_ = 0;
+  std::uint64_t pass_to_ = 0;  // an oversized record ends here; nothing of it is wanted
+  bool searching_ = false;     // for the next intact header, since search_begin_
+  std::uint64_t search_begin_ = 0;
+  std::string search_reason_;
+  Status failed_;
+};
+
+FrameResult TfRecordFramer::Frame(const FrameInput& input, FrameOutput* output) {
+  FrameResult result;
+  result.status = failed_;
+  if (!failed_.ok()) return result;
+  std::size_t pos = 0;
+  while (true) {
+    if (PassOver(input, &pos, &result) == Step::kStop) break;
+    if (searching_ && FindNext(input, &pos, output, &result) == Step::kStop) break;
+    if (FrameBatch(input, &pos, output, &result) == Step::kStop) break;
+  }
+  result.consumed = pos;
+  return result;
+}
+
+TfRecordFramer::Step TfRecordFramer::PassOver(const FrameInput& input, std::size_t* pos,
+                                              FrameResult* result) const {
+  const std::uint64_t at = input.offset + *pos;
+  if (pass_to_ <= at) return Step::kGoOn;
+  const std::uint64_t left = pass_to_ - at;
+  if (left <= input.bytes.size() - *pos) {
+    *pos += static_cast<std::size_t>(left);
+    return Step::kGoOn;
+  }
+  *pos = input.bytes.size();
+  const bool done = input.at_end || input.offset + *pos >= input.limit;
+  result->need_bytes = done ? 0 : kHeader;
+  return Step::kStop;
+}
+
+// Whether a record of this length can start here, checksums aside.
+bool TfRecordFramer::Plausible(std::uint64_t at, std::uint64_t length,
+                               const FrameInput& input) const {
+  if (length > options_.max_record_bytes) return false;
+  if (known_size() && length + kFrame > options_.file_bytes - std::min(at, options_.file_bytes)) {
+    return false;
+  }
+  return !input.at_end || length + kFrame <= input.offset + input.bytes.size() - at;
+}
+
+// Looks at every offset once, over all calls: a header is 12 bytes of which four are a checksum of
+// the other eight, so one that matches by chance and fits into the file does not happen.
+TfRecordFramer::Step TfRecordFramer::FindNext(const FrameInput& input, std::size_t* pos,
+                                              FrameOutput* output, FrameResult* result) {
+  const std::size_t size = input.bytes.size();
+  for (; size - *pos >= kHeader; ++*pos) {
+    const std::uint64_t at = input.offset + *pos;
+    if (at >= input.limit) return Step::kStop;
+    const auto header = input.bytes.subspan(*pos, kHeader);
+    if (!Plausible(at, LoadLe<std::uint64_t>(header.data()), input)) continue;
+    if (!TfRecordHeaderMatches(header)) continue;
+    Note(search_begin_, at, std::move(search_reason_), output);
+    searching_ = false;
+    return Step::kGoOn;
+  }
+  const std::uint64_t end = known_size() ? options_.file_bytes : input.offset + size;
+  if (input.at_end || (known_size() && end - input.offset - *pos < kHeader)) {
+    *pos = size;
+    Note(search_begin_, end, std::move(search_reason_), output);
+    searching_ = false;
+    pass_to_ = end;
+  } else if (input.offset + *pos < input.limit) {
+    result->need_bytes = kHeader;
+  }
+  return Step::kStop;
+}
+
+// Follows the lengths of whole records; nothing is read outside the input, whatever they say.
+void Walk(const FrameInput& input, std::size_t pos, Batch* batch) {
+  const std::size_t size = input.bytes.size();
+  while (batch->count < kBatch && size - pos >= kFrame && input.offset + pos < input.limit) {
+    const std::byte* data = input.bytes.data() + pos;
+    const auto length = LoadLe<std::uint64_t>(data);
+    if (length > size - pos - kFrame) break;
+    batch->lengths[batch->count] = length;
+    batch->spans[batch->count] = {data + kHeader, static_cast<std::size_t>(length)};
+    ++batch->count;
+    pos += static_cast<std::size_t>(length) + kFrame;
+  }
+  batch->end = pos;
+}
+
+// How many of the batch's lengths are vouched for by their checksums, and are in bounds.
+std::size_t CheckHeaders(Batch* batch, std::size_t max_record_bytes) {
+  Crc32cOfEachU64({batch->lengths.data(), batch->count}, batch->crcs.data());
+  for (std::size_t i = 0; i < batch->count; ++i) {
+    const auto stored = LoadLe<std::uint32_t>(batch->spans[i].data - 4);
+    if (stored != MaskCrc32c(batch->crcs[i]) || batch->lengths[i] > max_record_bytes) return i;
+  }
+  return batch->count;
+}
+
+TfRecordFramer::Step TfRecordFramer::FrameBatch(const FrameInput& input, std::size_t* pos,
+                                                FrameOutput* output, FrameResult* result) {
+  Batch batch;
+  Walk(input, *pos, &batch);
+  const std::size_t good = CheckHeaders(&batch, options_.max_record_bytes);
+  if (good != 0) {
+    const auto first = static_cast<std::size_t>(batch.spans[0].data - input.bytes.data());
+    if (Append(batch, good, input.offset + first - kHeader, output, result) == Step::kStop) {
+      return Step::kStop;
+    }
+    const RecordSpan& last = batch.spans[good - 1];
+    *pos = static_cast<std::size_t>(last.data - input.bytes.data()) + last.size + 4;
+  }
+  if (good == kBatch) return Step::kGoOn;
+  return AfterBatch(input, pos, output, result);
+}
+
+// Checks the payloads of the first `good` records and appends them; the first starts at `at`.
+TfRecordFramer::Step TfRecordFramer::Append(const Batch& batch, std::size_t good, std::uint64_t at,
+                                            FrameOutput* output, FrameResult* result) {
+  std::array<std::uint32_t, kBatch> crcs;
+  const std::span<const RecordSpan> spans{batch.spans.data(), good};
+  Crc32cEach(spans, crcs.data());
+  const std::size_t base = output->records.size();
+  output->records.insert(output->records.end(), spans.begin(), spans.end());
+  for (std::size_t i = 0; i < good; ++i) {
+    const RecordSpan& span = spans[i];
+    if (LoadLe<std::uint32_t>(span.data + span.size) != MaskCrc32c(crcs[i])) [[unlikely]] {
+      const std::uint64_t begin = at + static_cast<std::uint64_t>(span.data - spans[0].data);
+      if (options_.on_damage == OnDamage::kFail) {
+        output->records.resize(base + i);
+        next_record_ += static_cast<std::int64_t>(i);
+        return Damaged(StatusCode::kDamaged, "the payload's checksum does not match", begin,
+                       result);
+      }
+      Note(begin, begin + span.size + kFrame, "the payload's checksum does not match", output);
+      output->records[base + i] = {};
+    }
+  }
+  next_record_ += static_cast<std::int64_t>(good);
+  return Step::kGoOn;
+}
+
+// At the limit, the end, a record that is not all here, or damage.
+TfRecordFramer::Step TfRecordFramer::AfterBatch(const FrameInput& input, std::size_t* pos,
+                                                FrameOutput* output, FrameResult* result) {
+  const std::uint64_t at = input.offset + *pos;
+  const std::size_t left = input.bytes.size() - *pos;
+  if (known_size() && at >= options_.file_bytes) return Step::kStop;
+  if (left == 0 && input.at_end) {
+    return known_size() ? ShrunkFile(at, output, result) : Step::kStop;
+  }
+  if (at >= input.limit) return Step::kStop;
+  if (left >= kHeader) return PartialRecord(input, pos, output, result);
+  if (input.at_end || (known_size() && options_.file_bytes - at < kHeader)) {
+    return Damaged(StatusCode::kTruncated, "the file ends inside a record's header", at, result);
+  }
+  result->need_bytes = kHeader;
+  return Step::kStop;
+}
+
+// A header is here that no whole, checked record belongs to.
+TfRecordFramer::Step TfRecordFramer::PartialRecord(const FrameInput& input, std::size_t* pos,
+                                                   FrameOutput* output, FrameResult* result) {
+  const std::uint64_t at = input.offset + *pos;
+  const auto header = input.bytes.subspan(*pos, kHeader);
+  if (!TfRecordHeaderMatches(header)) {
+    return Damaged(StatusCode::kDamaged, "the length's checksum does not match", at, result);
+  }
+  const auto length = LoadLe<std::uint64_t>(header.data());
+  const std::string size = "a record of " + std::to_string(length) + " bytes";
+  const std::uint64_t file_left = known_size() ? options_.file_bytes - at : kUnknownSize;
+  if (known_size() && (file_left < kFrame || length > file_left - kFrame)) {
+    return Damaged(StatusCode::kTruncated, size + " reaches past the end of the file", at, result);
+  }
+  if (length > options_.max_record_bytes) {
+    const std::string reason = size + " is longer than max_record_bytes (" +
+                               std::to_string(options_.max_record_bytes) + ")";
+    if (options_.on_damage == OnDamage::kFail || !known_size()) {
+      return Damaged(StatusCode::kResourceExhausted, reason, at, result);
+    }
+    Note(at, at + length + kFrame, reason, output);
+    output->records.push_back({});
+    ++next_record_;
+    pass_to_ = at + length + kFrame;
+    return Step::kGoOn;
+  }
+  if (input.at_end) {
+    return Damaged(StatusCode::kTruncated, "the file ends inside " + size, at, result);
+  }
+  result->need_bytes = static_cast<std::size_t>(length) + kFrame;
+  return Step::kStop;
+}
+
+// The file ends between two records, but before the end that it had when it was opened.
+TfRecordFramer::Step TfRecordFramer::ShrunkFile(std::uint64_t at, FrameOutput* output,
+                                                FrameResult* result) {
+  const std::string reason = "the file shrank from " + std::to_string(options_.file_bytes) +
+                             " to " + std::to_string(at) + " bytes";
+  if (options_.on_damage == OnDamage::kFail) {
+    return Damaged(StatusCode::kTruncated, reason, at, result);
+  }
+  Note(at, options_.file_bytes, reason, output);
+  pass_to_ = options_.file_bytes;
+  return Step::kStop;
+}
+
+// Damage without a length to trust: the end under kFail, else a search from the next byte on.
+TfRecordFramer::Step TfRecordFramer::Damaged(StatusCode code, std::string reason, std::uint64_t at,
+                                             FrameResult* result) {
+  if (options_.on_damage == OnDamage::kFail) {
+    const DataPlace place{options_.file, static_cast<std::int64_t>(at), next_record_};
+    failed_ = Status(code, std::move(reason), place);
+    result->status = failed_;
+    return Step::kStop;
+  }
+  searching_ = true;
+  search_begin_ = at;
+  search_reason_ = std::move(reason);
+  pass_to_ = at + 1;
+  return Step::kGoOn;
+}
+
+void TfRecordFramer::Note(std::uint64_t begin, std::uint64_t end, std::string reason,
+                          FrameOutput* output) const {
+  output->damage.push_back({options_.file, begin, end, std::move(reason)});
+}
+
+}  // namespace
+
+bool TfRecordHeaderMatches(std::span<const std::byte> header) {
+  const auto length = LoadLe<std::uint64_t>(header.data());
+  std::uint32_t crc = 0;
+  Crc32cOfEachU64({&length, 1}, &crc);
+  return LoadLe<std::uint32_t>(header.data() + 8) == MaskCrc32c(crc);
+}
+
+std::unique_ptr<Framer> NewTfRecordFramer(const FramerOptions& options) {
+  return std::make_unique<TfRecordFramer>(options);
+}
+
+}  // namespace ringfeed
