@@ -34,8 +34,15 @@ class InputFile {
   /// True once the mapped file was found shorter than its mapping (SIGBUS guard).
   virtual bool damaged() const { return false; }
 
+  /// Turns O_DIRECT off after the file system refused such a read; false where it was not on. Reads
+  /// under way are not affected, and alignment() stays as it is.
+  virtual bool LeaveDirect() { return false; }
+  /// True once LeaveDirect took effect: then choice().direct tells what was begun with.
+  virtual bool left_direct() const { return false; }
+
   /// Reads inline, in the caller's thread: whole range unless the file ends. Retries EINTR and
-  /// short reads. Never call with a mapped file.
+  /// short reads. Where the file is found shorter than size(), the bytes that there are and
+  /// kTruncated. Never call with a mapped file.
   virtual Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
                         std::size_t* bytes_read) = 0;
 

@@ -24,7 +24,7 @@ struct ReadRequest {
 };
 
 /// The end of one read: all of it, less only where the file ended, or a final failure after
-/// retries.
+/// retries. A file found shorter than its size() gives the bytes that there are and kTruncated.
 struct ReadCompletion {
   std::uint64_t tag = 0;
   std::uint32_t bytes = 0;
@@ -49,6 +49,8 @@ class ReadEngine {
   virtual ~ReadEngine() = default;
   /// "uring", "pool", "inline", …
   virtual std::string name() const = 0;
+  /// What it runs with, in words for the report: flags, registered buffers, threads.
+  virtual std::string Describe() const { return {}; }
   /// Takes requests from the front of `requests`; returns how many were taken (fewer where the
   /// engine is full). Never blocks on the medium, except the inline engine, which reads here.
   virtual std::size_t Submit(std::span<const ReadRequest> requests) = 0;

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "io/sigbus_guard.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// A whole file mapped for reading and guarded against its shrinking. Mappings are kept by the
+/// process, also while nobody uses them, up to kMaxKept of them: a file that is read again comes
+/// with its page tables filled in. Thread safe.
+class FileMapping {
+ public:
+  static constexpr std::size_t kMaxKept = 4096;
+
+  /// The mapping of an open file as `stat` describes it: the kept one where device, inode, size and
+  /// time of change are the same, else a new one. Null, with `status` set, where it cannot be
+  /// mapped.
+  static std::shared_ptr<const FileMapping> Open(int descriptor, const struct stat& stat,
+                                                 Status* status);
+  /// True where Open would return a kept mapping.
+  static bool IsKept(const struct stat& stat);
+
+  ~FileMapping();
+  FileMapping(const FileMapping&) = delete;
+  FileMapping& operator=(const FileMapping&) = delete;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  bool damaged() const { return guard_->damaged(); }
+
+ private:
+  explicit FileMapping(std::span<const std::byte> bytes);
+
+  std::span<const std::byte> bytes_;
+  std::optional<SigbusGuard> guard_;  // always there, but ends before the mapping
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,258 @@
+#include "io/input_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "io/direct_io.h"
+#include "io/file_mapping.h"
+#include "io/read_engine.h"
+#include "io/read_progress.h"
+#include "io/residency.h"
+#include "io/source_input.h"
+
+namespace ringfeed {
+
+InputFile::~InputFile() = default;
+
+namespace {
+
+/// Files up to this many blocks are not worth a ring or O_DIRECT: the kernel's read-ahead has them
+/// in memory by the time they are asked for.
+constexpr std::uint64_t kSmallFileBlocks = 2;
+/// From this share on a file counts as resident: a few evicted pages cost less than leaving it.
+constexpr double kResidentFrom = 0.95;
+/// Of one read() call; Linux transfers at most 2 GiB less a page.
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
+
+/// A file that is read through its descriptor.
+class DescriptorInput final : public InputFile {
+ public:
+  DescriptorInput(const std::string& name, std::uint64_t size, int descriptor, int retries)
+      : retries_(retries) {
+    name_ = name;
+    size_ = size;
+    descriptor_ = descriptor;
+  }
+  ~DescriptorInput() override { close(descriptor_); }
+
+  void Choose(IoChoice choice, std::uint32_t alignment) {
+    choice_ = std::move(choice);
+    alignment_ = alignment;
+  }
+
+  bool LeaveDirect() override {
+    if (!DisableDirect(descriptor_)) return false;
+    left_direct_.store(true, std::memory_order_relaxed);
+    return true;
+  }
+  bool left_direct() const override { return left_direct_.load(std::memory_order_relaxed); }
+
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override;
+
+ private:
+  const int retries_;
+  std::atomic<bool> left_direct_{false};  // a fact for reports: orders nothing
+};
+
+Status DescriptorInput::ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                               std::size_t* bytes_read) {
+  *bytes_read = 0;
+  while (!buffer.empty()) {
+    const std::size_t bytes = std::min(buffer.size(), kMostAtOnce);
+    ReadProgress progress(this, offset, buffer.data(), static_cast<std::uint32_t>(bytes), retries_);
+    ReadBlocking(&progress);
+    *bytes_read += progress.done();
+    if (!progress.status().ok()) return progress.status();
+    if (progress.done() < bytes) break;
+    offset += bytes;
+    buffer = buffer.subspan(bytes);
+  }
+  return {};
+}
+
+/// A file that stands in memory as a whole.
+class MappedInput final : public InputFile {
+ public:
+  MappedInput(const std::string& name, std::uint64_t size,
+              std::shared_ptr<const FileMapping> mapped)
+      : mapped_(std::move(mapped)) {
+    name_ = name;
+    size_ = size;
+    if (mapped_ != nullptr) mapping_ = mapped_->bytes();
+  }
+  void Choose(IoChoice choice) { choice_ = std::move(choice); }
+
+  bool damaged() const override { return mapped_ != nullptr && mapped_->damaged(); }
+
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override {
+    const std::uint64_t left = size_ > offset ? size_ - offset : 0;
+    *bytes_read = static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), left));
+    if (*bytes_read > 0) std::memcpy(buffer.data(), mapping_.data() + offset, *bytes_read);
+    return {};
+  }
+
+ private:
+  const std::shared_ptr<const FileMapping> mapped_;  // null for an empty file
+};
+
+/// An opened regular file on its way to an input: closes the descriptor unless it is handed over.
+class Opening {
+ public:
+  Opening(const std::string& name, const IoOptions& options) : name_(name), options_(options) {}
+  ~Opening() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  Opening(const Opening&) = delete;
+  Opening& operator=(const Opening&) = delete;
+
+  Status Open();
+  OpenInputResult Choose(bool may_map);
+
+ private:
+  OpenInputResult ChooseAuto(bool may_map);
+  OpenInputResult ChoosePread();
+  OpenInputResult ChooseUring();
+  OpenInputResult Mapped(std::string reason);
+  OpenInputResult Inline(std::string reason);
+  OpenInputResult Cold(IoPath path, std::string reason);
+
+  bool IsResident() const { return ResidentShare(descriptor_, size()) >= kResidentFrom; }
+  bool IsSmall() const { return size() <= kSmallFileBlocks * options_.block_bytes; }
+  std::uint64_t size() const { return static_cast<std::uint64_t>(stat_.st_size); }
+  std::unique_ptr<DescriptorInput> HandOver() {
+    return std::make_unique<DescriptorInput>(name_, size(), std::exchange(descriptor_, -1),
+                                             options_.retries);
+  }
+  Status Refused(StatusCode code, const std::string& why) const {
+    return Status(code, why, {name_, -1, -1});
+  }
+
+  const std::string& name_;
+  const IoOptions& options_;
+  int descriptor_ = -1;
+  struct stat stat_ {};
+};
+
+Status Opening::Open() {
+  // O_NONBLOCK: the open of a FIFO would wait for its writer.
+  do {
+    descriptor_ = open(name_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  } while (descriptor_ < 0 && errno == EINTR);
+  if (descriptor_ < 0 || fstat(descriptor_, &stat_) != 0) {
+    return StatusFromErrno(errno, "open").WithPlace({name_, -1, -1});
+  }
+  if (S_ISDIR(stat_.st_mode)) {
+    return StatusFromErrno(EISDIR, "open").WithPlace({name_, -1, -1});
+  }
+  if (!S_ISREG(stat_.st_mode)) {
+    return Refused(StatusCode::kInvalidArgument,
+                   "not a regular file: pipes, sockets and devices are read as streams");
+  }
+  // With O_NONBLOCK io_uring would answer EAGAIN where it has to wait for the medium.
+  const int flags = fcntl(descriptor_, F_GETFL);
+  if (flags < 0 || fcntl(descriptor_, F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    return StatusFromErrno(errno, "fcntl").WithPlace({name_, -1, -1});
+  }
+  return {};
+}
+
+OpenInputResult Opening::Choose(bool may_map) {
+  switch (options_.path) {
+    case IoPath::kAuto:
+      return ChooseAuto(may_map);
+    case IoPath::kUring:
+      return ChooseUring();
+    case IoPath::kPread:
+      return ChoosePread();
+    case IoPath::kMmap:
+      return Mapped("asked for");
+  }
+  return {Refused(StatusCode::kInvalidArgument, "no such I/O path"), nullptr};
+}
+
+OpenInputResult Opening::ChooseAuto(bool may_map) {
+  if (IsResident()) {
+    const bool kept = FileMapping::IsKept(stat_);
+    if (!may_map && !kept) return Inline("in the page cache: read inline");
+    OpenInputResult mapped = Mapped(kept ? "in the page cache: mapped, as in the pass before"
+                                         : "in the page cache, and will be read again: mapped");
+    if (mapped.status.ok()) return mapped;
+    return Inline("in the page cache: read inline; " + mapped.status.message());
+  }
+  if (IsSmall()) {
+    posix_fadvise(descriptor_, 0, 0, POSIX_FADV_WILLNEED);
+    return Inline("cold, but small: read ahead by the kernel, then inline");
+  }
+  const UringProbe& probe = ProbeUring();
+  if (probe.available) return Cold(IoPath::kUring, "cold: io_uring");
+  return Cold(IoPath::kPread, "cold: a pool of reading threads, because " + probe.reason);
+}
+
+OpenInputResult Opening::ChoosePread() {
+  if (IsResident()) return Inline("asked for; in the page cache: read inline");
+  return Cold(IoPath::kPread, "asked for; cold: a pool of reading threads");
+}
+
+OpenInputResult Opening::ChooseUring() {
+  const UringProbe& probe = ProbeUring();
+  if (!probe.available) {
+    return {Refused(StatusCode::kUnsupported, "io_uring was asked for, but " + probe.reason),
+            nullptr};
+  }
+  return Cold(IoPath::kUring, "asked for: io_uring");
+}
+
+OpenInputResult Opening::Mapped(std::string reason) {
+  Status status;
+  std::shared_ptr<const FileMapping> mapping;
+  if (size() > 0) {
+    mapping = FileMapping::Open(descriptor_, stat_, &status);
+    if (mapping == nullptr) return {status.WithPlace({name_, -1, -1}), nullptr};
+  }
+  auto file = std::make_unique<MappedInput>(name_, size(), std::move(mapping));
+  file->Choose({name_, IoPath::kMmap, false, true, std::move(reason)});
+  return {{}, std::move(file)};
+}
+
+OpenInputResult Opening::Inline(std::string reason) {
+  std::unique_ptr<DescriptorInput> file = HandOver();
+  file->Choose({name_, IoPath::kPread, false, true, std::move(reason)}, 1);
+  return {{}, std::move(file)};
+}
+
+OpenInputResult Opening::Cold(IoPath path, std::string reason) {
+  std::uint32_t alignment = 0;
+  std::string why_buffered = "not asked for";
+  if (options_.direct) alignment = EnableDirect(descriptor_, &why_buffered);
+  reason += alignment > 0 ? ", O_DIRECT" : ", buffered (O_DIRECT: " + why_buffered + ")";
+  std::unique_ptr<DescriptorInput> file = HandOver();
+  file->Choose({name_, path, alignment > 0, false, std::move(reason)}, std::max(1u, alignment));
+  return {{}, std::move(file)};
+}
+
+}  // namespace
+
+OpenInputResult OpenInput(const std::string& name, const IoOptions& options, bool may_map) {
+  Opening opening(name, options);
+  const Status status = opening.Open();
+  if (!status.ok()) return {status, nullptr};
+  return opening.Choose(may_map);
+}
+
+OpenInputResult OpenInput(std::shared_ptr<Source> source) {
+  if (source == nullptr) {
+    return {Status(StatusCode::kInvalidArgument, "the source is a null pointer"), nullptr};
+  }
+  return {{}, std::make_unique<SourceInput>(std::move(source))};
+}
+
+}  // namespace ringfeed

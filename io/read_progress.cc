@@ -1,0 +1,141 @@
+#include "io/read_progress.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <string>
+#include <thread>
+
+#include "io/read_fault_hook.h"
+
+namespace ringfeed {
+
+namespace {
+
+constexpr std::chrono::microseconds kFirstBackOff{50};
+constexpr std::chrono::microseconds kLongestBackOff{10000};
+/// Of EAGAIN and its kin: some seconds, at the longest back-off.
+constexpr int kTransientTries = 500;
+
+constinit std::atomic<ReadFaultHook*> fault_hook{nullptr};
+
+}  // namespace
+
+void SetReadFaultHook(ReadFaultHook* hook) {
+  // Release: pairs with the acquire in GetReadFaultHook, for the hook's own members.
+  fault_hook.store(hook, std::memory_order_release);
+}
+
+ReadFaultHook* GetReadFaultHook() {
+  // Acquire: pairs with the release in SetReadFaultHook.
+  return fault_hook.load(std::memory_order_acquire);
+}
+
+ReadProgress::ReadProgress(InputFile* file, std::uint64_t offset, std::byte* buffer,
+                           std::uint32_t bytes, int retries)
+    : file_(file), offset_(offset), buffer_(buffer), bytes_(bytes), retry_limit_(retries) {
+  const std::uint64_t left = file->size() > offset ? file->size() - offset : 0;
+  expected_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, left));
+}
+
+ReadProgress::Next ReadProgress::OnResult(std::int64_t result) {
+  if (ReadFaultHook* const hook = GetReadFaultHook(); hook != nullptr) {
+    result = hook->OnResult(*file_, offset(), bytes(), result);
+  }
+  if (result < 0) return OnError(static_cast<int>(-result));
+  if (result == 0) return Truncated();
+  return OnBytes(static_cast<std::uint32_t>(result));
+}
+
+ReadProgress::Next ReadProgress::OnBytes(std::uint32_t bytes) {
+  done_ += bytes;
+  if (done_ >= expected_) {
+    done_ = expected_;  // also where the file has grown since
+    return Next::kDone;
+  }
+  ++short_reads_;
+  const std::uint32_t beyond = done_ % file_->alignment();
+  if (beyond == 0) {
+    tries_ = 0;
+    return Next::kReadOn;
+  }
+  // A direct read ends off the grid only where the file does, unless something cut it short: then
+  // it is read on from the last place that can be asked for.
+  struct stat stat {};
+  if (fstat(file_->descriptor(), &stat) == 0 &&
+      static_cast<std::uint64_t>(stat.st_size) <= offset()) {
+    return Truncated();
+  }
+  const bool moved = bytes > beyond;
+  done_ -= beyond;
+  if (moved) tries_ = 0;
+  return moved ? Next::kReadOn : TryAgain(EIO, retry_limit_);
+}
+
+ReadProgress::Next ReadProgress::OnError(int error_number) {
+  switch (error_number) {
+    case EINTR:
+      ++retried_;
+      return Next::kReadOn;
+    case EAGAIN:
+    case EBUSY:
+    case ENOMEM:
+    case ENOBUFS:
+      return TryAgain(error_number, kTransientTries);
+    case EIO:
+    case ENODATA:
+    case EREMOTEIO:
+    case ETIMEDOUT:
+      return TryAgain(error_number, retry_limit_);
+    case EINVAL:
+      // The file system refuses this direct read; other reads of the file may have met it first.
+      if (!file_->choice().direct || tried_buffered_) return Failed(error_number);
+      file_->LeaveDirect();
+      tried_buffered_ = true;
+      ++retried_;
+      return Next::kReadOn;
+    default:
+      return Failed(error_number);
+  }
+}
+
+ReadProgress::Next ReadProgress::TryAgain(int error_number, int limit) {
+  if (tries_ >= limit) return Failed(error_number);
+  ++tries_;
+  ++retried_;
+  return Next::kBackOff;
+}
+
+ReadProgress::Next ReadProgress::Truncated() {
+  status_ = Status(StatusCode::kTruncated,
+                   "the file had " + std::to_string(file_->size()) +
+                       " bytes when it was opened and has ended here since",
+                   {file_->name(), static_cast<std::int64_t>(offset()), -1});
+  return Next::kDone;
+}
+
+ReadProgress::Next ReadProgress::Failed(int error_number) {
+  status_ = StatusFromErrno(error_number, "reading " + std::to_string(bytes()) + " bytes")
+                .WithPlace({file_->name(), static_cast<std::int64_t>(offset()), -1});
+  return Next::kDone;
+}
+
+std::chrono::microseconds ReadProgress::back_off() const {
+  const int doublings = std::clamp(tries_ - 1, 0, 16);
+  return std::min(kFirstBackOff * (1 << doublings), kLongestBackOff);
+}
+
+void ReadBlocking(ReadProgress* progress) {
+  ReadProgress::Next next = progress->Begin();
+  while (next != ReadProgress::Next::kDone) {
+    if (next == ReadProgress::Next::kBackOff) std::this_thread::sleep_for(progress->back_off());
+    const ssize_t result = pread(progress->file()->descriptor(), progress->buffer(),
+                                 progress->bytes(), static_cast<off_t>(progress->offset()));
+    next = progress->OnResult(result < 0 ? -errno : result);
+  }
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "io/input_file.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// One read of a file on its way through short results and errors: what to ask the system for
+/// next, and what to make of its answer. The same for every engine.
+class ReadProgress {
+ public:
+  enum class Next : std::uint8_t {
+    kDone,     ///< done() bytes and status() are final
+    kReadOn,   ///< read bytes() at offset() into buffer()
+    kBackOff,  ///< the same, after back_off()
+  };
+
+  ReadProgress() = default;
+  /// `retries` of errors of the medium; transient ones have a limit of their own.
+  ReadProgress(InputFile* file, std::uint64_t offset, std::byte* buffer, std::uint32_t bytes,
+               int retries);
+
+  /// What to do first: kDone at once where nothing is to be read.
+  Next Begin() const { return expected_ == 0 ? Next::kDone : Next::kReadOn; }
+  /// What to do after the system's answer: a number of bytes, or a negative errno.
+  Next OnResult(std::int64_t result);
+
+  InputFile* file() const { return file_; }
+  std::uint64_t offset() const { return offset_ + done_; }
+  std::byte* buffer() const { return buffer_ + done_; }
+  std::uint32_t bytes() const { return bytes_ - done_; }
+  std::chrono::microseconds back_off() const;
+
+  std::uint32_t done() const { return done_; }
+  const Status& status() const { return status_; }
+  std::uint32_t short_reads() const { return short_reads_; }
+  std::uint32_t retries() const { return retried_; }
+
+ private:
+  Next OnBytes(std::uint32_t bytes);
+  Next OnError(int error_number);
+  Next TryAgain(int error_number, int limit);
+  Next Truncated();
+  Next Failed(int error_number);
+
+  InputFile* file_ = nullptr;
+  std::uint64_t offset_ = 0;
+  std::byte* buffer_ = nullptr;
+  std::uint32_t bytes_ = 0;
+  std::uint32_t expected_ = 0;  // of bytes_, those before the end of the file
+  std::uint32_t done_ = 0;
+  int retry_limit_ = 0;
+  int tries_ = 0;  // failed ones in a row
+  std::uint32_t short_reads_ = 0;
+  std::uint32_t retried_ = 0;
+  bool tried_buffered_ = false;
+  Status status_;
+};
+
+/// Runs a read to its end in the caller's thread, by pread.
+void ReadBlocking(ReadProgress* progress);
+
+}  // namespace ringfeed
