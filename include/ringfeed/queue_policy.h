@@ -1,0 +1,127 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stop_token>
+
+namespace ringfeed {
+
+/// The clock of every deadline in the queues: CLOCK_MONOTONIC.
+using QueueClock = std::chrono::steady_clock;
+using Deadline = QueueClock::time_point;
+
+/// A wait without a deadline.
+inline constexpr Deadline kNoDeadline = Deadline::max();
+
+/// The deadline that lies `duration` ahead.
+inline Deadline DeadlineAfter(QueueClock::duration duration) noexcept {
+  const Deadline now = QueueClock::now();
+  return duration >= kNoDeadline - now ? kNoDeadline : now + duration;
+}
+
+/// Words that different threads write stand this far apart: two lines of 64 bytes, because the
+/// adjacent-line prefetcher of x86 fetches them in pairs, and one line of 128 on some Arm cores.
+inline constexpr std::size_t kQueueLineBytes = 128;
+
+/// The memory order of every non-relaxed access of the queues. docs/MEMORY_ORDER.md says for each
+/// who its partner is and what breaks without it; a test weakens each one and must see it break.
+struct QueueOrders {
+  /// Look at a slot. Partner: kPublish, kPublishBulk.
+  static constexpr std::memory_order kObserve = std::memory_order_acquire;
+  /// Publish a slot before looking for waiters. Partners: kObserve; kRecheck (store-load pair).
+  static constexpr std::memory_order kPublish = std::memory_order_seq_cst;
+  /// Publish one slot of many; kBulkLookup follows. Partner: kObserve.
+  static constexpr std::memory_order kPublishBulk = std::memory_order_release;
+  /// Look for waiters after kPublish. Partner: kRegister.
+  static constexpr std::memory_order kLookup = std::memory_order_seq_cst;
+  /// Look for waiters by a read-modify-write, after writes of any order. Partner: kRegister.
+  static constexpr std::memory_order kBulkLookup = std::memory_order_acq_rel;
+  /// Register as a waiter. Partners: kLookup, kBulkLookup, kWakeAll.
+  static constexpr std::memory_order kRegister = std::memory_order_seq_cst;
+  /// Look at a slot after registering. Partner: kPublish.
+  static constexpr std::memory_order kRecheck = std::memory_order_seq_cst;
+  /// Pass-on: look for waiters of the own side. Partner: kRegister.
+  static constexpr std::memory_order kPassOnLookup = std::memory_order_seq_cst;
+  /// Pass-on: look at the next slot. Partner: kPublish.
+  static constexpr std::memory_order kPassOnSlot = std::memory_order_seq_cst;
+  /// Take every waiter off the count: close, cancel, stop, last-out. Partner: kRegister.
+  static constexpr std::memory_order kWakeAll = std::memory_order_acq_rel;
+  /// Write the end of a ring or of a channel. Partner: kReadEnd.
+  static constexpr std::memory_order kWriteEnd = std::memory_order_release;
+  /// Ask from outside whether a ring has ended. Partner: kWriteEnd.
+  static constexpr std::memory_order kReadEnd = std::memory_order_acquire;
+};
+
+/// The rules that keep the queues from losing a wake-up. All are required; a test switches each
+/// one off and must see a thread sleep for ever.
+struct QueueRules {
+  static constexpr bool kNotifyConsumers = true;   ///< a push wakes a consumer
+  static constexpr bool kNotifyProducers = true;   ///< a pop wakes a producer
+  static constexpr bool kPassOnConsumers = true;   ///< a pop wakes one more consumer if it can
+  static constexpr bool kPassOnProducers = true;   ///< a push wakes one more producer if it can
+  static constexpr bool kPassOnGivingUp = true;    ///< a woken thread that gives up wakes another
+  static constexpr bool kLastOut = true;           ///< the pop that drains wakes all consumers
+  static constexpr bool kCancelTestsEpoch = true;  ///< a claimed waiter stays off the count
+  static constexpr bool kCloseWakesConsumers = true;
+  static constexpr bool kCloseWakesProducers = true;
+  static constexpr bool kStopWakes = true;
+  /// Known to be wrong: a pop wakes producers only where it believes the ring was full.
+  static constexpr bool kWatermarkWake = false;
+};
+
+/// Why a futex wait ended.
+enum class FutexResult : std::uint8_t { kWoken, kChanged, kTimedOut };
+
+/// How many nanoseconds a wait polls before it sleeps: 2,000, or 0 where this process may use one
+/// CPU only (the affinity mask at the first call). Thread-safe.
+std::int64_t DefaultSpinNanos() noexcept;
+
+/// What the queues stand on: atomics, the clock, the futex. A model checker brings its own policy
+/// and so runs the very code that ships.
+struct NativeQueuePolicy {
+  template <typename U>
+  using Atomic = std::atomic<U>;
+  using Counter = std::atomic<std::uint64_t>;
+  using Orders = QueueOrders;
+  using Rules = QueueRules;
+  using StopToken = std::stop_token;
+  template <typename Callback>
+  using StopCallback = std::stop_callback<Callback>;
+
+  /// Cells stand packed: padding gains nothing at 8-byte items and costs a fifth at 64 bytes.
+  static constexpr std::size_t kCellAlign = 1;
+  /// Over how many eventcounts a SequencedRing spreads those who wait for room.
+  static constexpr std::size_t kRooms = 4;
+
+  static void Count(Counter& counter, std::uint64_t n) noexcept {
+    counter.fetch_add(n, std::memory_order_relaxed);
+  }
+  static std::uint64_t Read(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+  }
+
+  static Deadline Now() noexcept { return QueueClock::now(); }
+
+  static void Pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+    asm volatile("yield" ::: "memory");
+#endif
+  }
+
+  static std::int64_t DefaultSpin() noexcept { return DefaultSpinNanos(); }
+
+  /// Sleeps while the upper half of `word` is `epoch`, until woken or past `deadline`.
+  static FutexResult FutexWait(const Atomic<std::uint64_t>& word, std::uint32_t epoch,
+                               Deadline deadline) noexcept;
+  /// Wakes up to `count` threads that sleep on `word`.
+  static void FutexWake(const Atomic<std::uint64_t>& word, int count) noexcept;
+};
+
+inline constexpr int kWakeEveryone = std::numeric_limits<int>::max();
+
+}  // namespace ringfeed

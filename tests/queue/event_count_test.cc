@@ -1,0 +1,84 @@
+#include "ringfeed/event_count.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace ringfeed {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(EventCount, NotifyBetweenPrepareAndCommitIsNotMissed) {
+  EventCount events;
+  const auto key = events.PrepareWait();
+  events.Notify();
+  EXPECT_TRUE(events.CommitWait(key));
+}
+
+TEST(EventCount, NotifyBeforePrepareDoesNotWake) {
+  EventCount events;
+  events.Notify();
+  const auto key = events.PrepareWait();
+  EXPECT_FALSE(events.CommitWait(key, DeadlineAfter(milliseconds(1))));
+}
+
+TEST(EventCount, DeadlineInThePastReturnsAtOnce) {
+  EventCount events;
+  EXPECT_FALSE(events.CommitWait(events.PrepareWait(), Deadline{}));
+  EXPECT_FALSE(events.CommitWait(events.PrepareWait(), Deadline{} - milliseconds(5)));
+}
+
+TEST(EventCount, NotifyAllWakesEverySleeper) {
+  EventCount events;
+  std::atomic<bool> ready{false};
+  auto wait = [&] {
+    while (!ready.load(std::memory_order_relaxed)) {
+      const auto key = events.PrepareWait();
+      if (ready.load(std::memory_order_relaxed)) {
+        events.CancelWait(key);
+      } else {
+        events.CommitWait(key);
+      }
+    }
+  };
+  std::thread a(wait);
+  std::thread b(wait);
+  std::thread c(wait);
+  std::this_thread::sleep_for(milliseconds(5));
+  ready.store(true, std::memory_order_relaxed);
+  events.NotifyAll();
+  a.join();
+  b.join();
+  c.join();
+}
+
+TEST(EventCount, CancelledRegistrationCostsNoWake) {
+  EventCount events;
+  events.CancelWait(events.PrepareWait());
+  events.Notify();
+  EXPECT_EQ(events.Stats().wakes, 0U);
+}
+
+TEST(EventCount, AwaitEndsByStopToken) {
+  EventCount events;
+  std::stop_source source;
+  const std::stop_token token = source.get_token();
+  std::thread stopper([&] {
+    std::this_thread::sleep_for(milliseconds(5));
+    source.request_stop();
+  });
+  const QueueResult result =
+      events.Await(0, {kNoDeadline, &token}, [](LookMode) { return QueueResult::kEmpty; });
+  EXPECT_EQ(result, QueueResult::kStopped);
+  stopper.join();
+}
+
+TEST(DeadlineAfter, SaturatesInsteadOfOverflowing) {
+  EXPECT_EQ(DeadlineAfter(QueueClock::duration::max()), kNoDeadline);
+}
+
+}  // namespace
+}  // namespace ringfeed
