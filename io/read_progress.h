@@ -29,6 +29,9 @@ class ReadProgress {
   /// What to do after the system's answer: a number of bytes, or a negative errno.
   Next OnResult(std::int64_t result);
 
+  /// Ends the read where it stands.
+  void Abort(int error_number) { Failed(error_number); }
+
   InputFile* file() const { return file_; }
   std::uint64_t offset() const { return offset_ + done_; }
   std::byte* buffer() const { return buffer_ + done_; }
