@@ -61,6 +61,12 @@ class Parser {
   /// passed.
   virtual void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
                       std::vector<RowFailure>* failures) const = 0;
+  /// What locations point at besides the records, to be kept as long as they: taken after each
+  /// Locate.
+  virtual std::shared_ptr<const void> TakeStorage(Scratch* /*scratch*/) const { return nullptr; }
+  /// Rows that one Write should get at most: few, where a row costs much, so that threads share
+  /// them.
+  virtual std::size_t max_rows_per_write() const { return 1 << 20; }
   /// Second phase, or the only one (`locations` null where two_phase() is false): writes all rows
   /// to targets[field]. Prefers stores that pass the caches: nobody reads the batch soon. A row
   /// that fails is appended to `failures`; its place holds zeros (only where two_phase() is false).

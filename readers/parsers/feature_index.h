@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/little_endian.h"
+
+namespace ringfeed {
+
+/// Finds a feature by its key: an open-addressed table over the few keys of one parser.
+class FeatureIndex {
+ public:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  /// Key i gets the number i. Keys are distinct.
+  explicit FeatureIndex(const std::vector<std::string>& keys);
+
+  std::uint32_t Find(std::span<const std::byte> key) const {
+    for (std::size_t slot = Hash(key) & mask_;; slot = (slot + 1) & mask_) {
+      const std::uint32_t number = slots_[slot];
+      if (number == kNone || Matches(number, key)) return number;
+    }
+  }
+
+  bool Matches(std::uint32_t number, std::span<const std::byte> key) const {
+    const std::string& own = keys_[number];
+    return own.size() == key.size() && std::memcmp(own.data(), key.data(), key.size()) == 0;
+  }
+
+ private:
+  // Ends and length of a key tell feature names apart; those that collide are compared anyway.
+  static std::size_t Hash(std::span<const std::byte> key) {
+    std::uint64_t word = 0;
+    const std::size_t size = key.size();
+    if (size >= 8) {
+      const auto last = LoadLe<std::uint64_t>(key.data() + size - 8);
+      word = LoadLe<std::uint64_t>(key.data()) ^ (last << 21 | last >> 43);
+    } else if (size >= 4) {
+      word = LoadLe<std::uint32_t>(key.data()) |
+             std::uint64_t{LoadLe<std::uint32_t>(key.data() + size - 4)} << 32;
+    } else if (size != 0) {
+      word = std::to_integer<std::uint64_t>(key[0]) |
+             std::to_integer<std::uint64_t>(key[size / 2]) << 8 |
+             std::to_integer<std::uint64_t>(key[size - 1]) << 16;
+    }
+    return static_cast<std::size_t>(((word + size) * 0x9e3779b97f4a7c15U) >> 32);
+  }
+
+  std::vector<std::string> keys_;
+  std::vector<std::uint32_t> slots_;
+  std::size_t mask_ = 0;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,166 @@
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "readers/parsers/parser.h"
+#include "ringfeed/parsers.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::string_view kGrammar =
+    "expected \"raw\", \"rows: f4[13] i4[26] label=i4\" or \"example: image=u1[] label=i8[1] "
+    "x=f4[13]?0\" (NAME=TYPE, TYPE one of b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 f8, [] ragged, "
+    "[3,4] "
+    "a shape, ?V a default)";
+
+struct ShortName {
+  std::string_view name;
+  DType dtype;
+};
+constexpr std::array<ShortName, 13> kShortNames = {{{"b1", DType::kBool},
+                                                    {"u1", DType::kUInt8},
+                                                    {"i1", DType::kInt8},
+                                                    {"u2", DType::kUInt16},
+                                                    {"i2", DType::kInt16},
+                                                    {"u4", DType::kUInt32},
+                                                    {"i4", DType::kInt32},
+                                                    {"u8", DType::kUInt64},
+                                                    {"i8", DType::kInt64},
+                                                    {"f2", DType::kFloat16},
+                                                    {"bf2", DType::kBFloat16},
+                                                    {"f4", DType::kFloat32},
+                                                    {"f8", DType::kFloat64}}};
+
+// One word, "name=f4[13]?0", taken apart.
+struct Word {
+  std::string name;
+  DType dtype = DType::kUInt8;
+  Shape shape;
+  std::optional<std::string> missing;
+};
+
+[[noreturn]] void Refuse(std::string_view word, const std::string& why) {
+  throw Error(Status(StatusCode::kInvalidArgument,
+                     "in \"" + std::string(word) + "\": " + why + "; " + std::string(kGrammar)));
+}
+
+DType DTypeOf(std::string_view word, std::string_view name) {
+  for (const ShortName& known : kShortNames) {
+    if (name == known.name || name == DTypeName(known.dtype)) return known.dtype;
+  }
+  Refuse(word, "\"" + std::string(name) + "\" is no type");
+}
+
+template <typename T>
+bool ReadNumber(std::string_view text, T* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Shape ShapeOf(std::string_view word, std::string_view text) {
+  Shape shape;
+  if (text.empty()) return {-1};
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    more = comma != std::string_view::npos;
+    const std::string_view number = text.substr(0, comma);
+    std::int64_t dimension = -1;
+    // "[,4]" is ragged in its first dimension, as "[]" is.
+    const bool open = number.empty() && shape.empty();
+    if (!open && !ReadNumber(number, &dimension)) {
+      Refuse(word, "\"" + std::string(number) + "\" is no dimension");
+    }
+    shape.push_back(dimension);
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return shape;
+}
+
+Word TakeApart(std::string_view word) {
+  Word parts;
+  std::string_view rest = word;
+  const std::size_t name_end = rest.find_last_of("=:", rest.find_first_of("[?"));
+  if (name_end != std::string_view::npos) {
+    parts.name = rest.substr(0, name_end);
+    rest.remove_prefix(name_end + 1);
+  }
+  const std::size_t question = rest.find('?');
+  if (question != std::string_view::npos) {
+    parts.missing = std::string(rest.substr(question + 1));
+    rest = rest.substr(0, question);
+  }
+  const std::size_t bracket = rest.find('[');
+  if (bracket != std::string_view::npos) {
+    if (rest.back() != ']') Refuse(word, "\"[\" is not closed");
+    parts.shape = ShapeOf(word, rest.substr(bracket + 1, rest.size() - bracket - 2));
+    rest = rest.substr(0, bracket);
+  }
+  parts.dtype = DTypeOf(word, rest);
+  return parts;
+}
+
+std::vector<std::string_view> SplitWords(std::string_view text) {
+  std::vector<std::string_view> words;
+  constexpr std::string_view kSpace = " \t\n";
+  for (std::size_t at = text.find_first_not_of(kSpace); at != std::string_view::npos;) {
+    const std::size_t end = std::min(text.find_first_of(kSpace, at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = text.find_first_not_of(kSpace, end);
+  }
+  return words;
+}
+
+std::shared_ptr<const Parser> RowsFromText(std::string_view text) {
+  std::vector<FieldSpec> fields;
+  for (const std::string_view word : SplitWords(text)) {
+    Word parts = TakeApart(word);
+    if (parts.missing) Refuse(word, "a column has no default");
+    if (parts.name.empty()) parts.name = "c" + std::to_string(fields.size());
+    fields.push_back({std::move(parts.name), parts.dtype, std::move(parts.shape)});
+  }
+  return RowsParser(std::move(fields));
+}
+
+FeatureDefault DefaultOf(std::string_view word, const std::string& text, DType dtype) {
+  std::int64_t whole = 0;
+  double real = 0;
+  if (text.empty()) return std::string();
+  if (dtype == DType::kUInt8 && !ReadNumber(text, &whole)) return text;
+  if (ReadNumber(text, &whole)) return whole;
+  if (ReadNumber(text, &real)) return real;
+  Refuse(word, "the default \"" + text + "\" is no number");
+}
+
+std::shared_ptr<const Parser> ExampleFromText(std::string_view text) {
+  std::vector<FeatureSpec> features;
+  for (const std::string_view word : SplitWords(text)) {
+    Word parts = TakeApart(word);
+    if (parts.name.empty()) Refuse(word, "a feature needs its name");
+    FeatureSpec feature{std::move(parts.name), parts.dtype, std::move(parts.shape), {}};
+    if (parts.missing) feature.missing = DefaultOf(word, *parts.missing, parts.dtype);
+    features.push_back(std::move(feature));
+  }
+  return ExampleParser(std::move(features));
+}
+
+}  // namespace
+
+ParserResult ParserFromText(const std::string& text) {
+  const std::string_view view = text;
+  try {
+    if (text == "raw") return {Status(), RawParser()};
+    if (view.starts_with("rows:")) return {Status(), RowsFromText(view.substr(5))};
+    if (view.starts_with("example:")) return {Status(), ExampleFromText(view.substr(8))};
+  } catch (const Error& error) {
+    return {error.status(), nullptr};
+  }
+  return {Status(StatusCode::kInvalidArgument,
+                 "parser \"" + text + "\" is unknown; " + std::string(kGrammar)),
+          nullptr};
+}
+
+}  // namespace ringfeed
