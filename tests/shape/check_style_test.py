@@ -59,12 +59,8 @@ class StyleTest(unittest.TestCase):
         self.assertEqual(findings(function_of(59)), [])
         self.assertEqual(findings(function_of(61)), ["readability-function-size"])
 
-    def test_use_after_move_is_reported(self):
-        self.assertEqual(findings("""
-            #include <string>
-            #include <utility>
-            char First(std::string text) { std::string taken = std::move(text); return text[0]; }
-            """), ["bugprone-use-after-move"])
+    def test_an_implicit_constructor_is_reported(self):
+        self.assertEqual(findings("class Limit { public: Limit(int bytes); };"), ["google-explicit-constructor"])
 
 
 if __name__ == "__main__":
