@@ -1,0 +1,80 @@
+#include "io/descriptor_stream.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+namespace ringfeed {
+
+namespace {
+
+void Signal(int descriptor) {
+  const std::uint64_t one = 1;
+  while (write(descriptor, &one, sizeof(one)) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+DescriptorStream::DescriptorStream(int descriptor, std::string name, bool owns)
+    : descriptor_(descriptor), name_(std::move(name)), owns_(owns) {}
+
+DescriptorStream::~DescriptorStream() {
+  if (stop_descriptor_ >= 0) close(stop_descriptor_);
+  if (owns_) close(descriptor_);
+}
+
+Status DescriptorStream::Read(std::span<std::byte> buffer, std::size_t* bytes_read,
+                              std::stop_token stop) {
+  *bytes_read = 0;
+  if (buffer.empty()) {
+    return Status(StatusCode::kInvalidArgument, "reading a stream into an empty buffer",
+                  {name_, -1, -1});
+  }
+  while (true) {
+    // Always a poll first: a FIFO that has had no writer yet reads as ended, but polls as not
+    // ready.
+    const Status status = WaitForBytes(stop);
+    if (!status.ok()) return status.WithPlace({name_, -1, -1});
+    const ssize_t result = read(descriptor_, buffer.data(), buffer.size());
+    if (result >= 0) {
+      *bytes_read = static_cast<std::size_t>(result);
+      return {};
+    }
+    if (errno != EINTR && errno != EAGAIN) {
+      return StatusFromErrno(errno, "read").WithPlace({name_, -1, -1});
+    }
+  }
+}
+
+Status DescriptorStream::WaitForBytes(const std::stop_token& stop) {
+  if (stop.stop_requested()) return Status(StatusCode::kCancelled, "stopped");
+  std::array<pollfd, 2> waits{{{descriptor_, POLLIN, 0}, {-1, POLLIN, 0}}};
+  if (stop.stop_possible()) {
+    if (stop_descriptor_ < 0) stop_descriptor_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (stop_descriptor_ < 0) return StatusFromErrno(errno, "eventfd");
+    waits[1].fd = stop_descriptor_;
+  }
+  const std::stop_callback on_stop(stop, [this] {
+    if (stop_descriptor_ >= 0) Signal(stop_descriptor_);
+  });
+  while (true) {
+    const int ready = poll(waits.data(), waits.size(), -1);
+    if (ready < 0 && errno != EINTR) return StatusFromErrno(errno, "poll");
+    if (stop.stop_requested()) return Status(StatusCode::kCancelled, "stopped");
+    if (ready > 0 && waits[0].revents != 0) return {};
+    if (ready <= 0 || waits[1].revents == 0) continue;
+    // Left from the token of a call before this one.
+    std::uint64_t stops = 0;
+    if (read(stop_descriptor_, &stops, sizeof(stops)) < 0 && errno != EAGAIN && errno != EINTR) {
+      return StatusFromErrno(errno, "eventfd");
+    }
+  }
+}
+
+}  // namespace ringfeed
