@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace ringfeed::tools {
+
+/// One subcommand: declares its options, then runs with what was parsed into them.
+class Command {
+ public:
+  virtual ~Command() = default;
+  /// Adds the subcommand to `app` and returns it.
+  virtual CLI::App* Declare(CLI::App* app) = 0;
+  /// Returns an ExitStatus; an Error thrown from here is a failed set-up.
+  virtual int Run() = 0;
+};
+
+std::unique_ptr<Command> NewBenchCommand();
+std::unique_ptr<Command> NewCatCommand();
+std::unique_ptr<Command> NewDigestCommand();
+std::unique_ptr<Command> NewFeedCommand();
+std::unique_ptr<Command> NewInfoCommand();
+std::unique_ptr<Command> NewMakeCommand();
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,20 @@
+#include "tools/damage_option.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+
+namespace ringfeed::tools {
+
+void AddDamageOption(CLI::App* app, OnDamage* on_damage) {
+  static const std::map<std::string, OnDamage> kPolicies = {{"fail", OnDamage::kFail},
+                                                            {"skip", OnDamage::kSkip}};
+  app->add_option("--on-damage", *on_damage,
+                  "fail: stop at the first damage, after all records before it; skip: note its "
+                  "bytes and go on at the next intact record")
+      ->transform(CLI::CheckedTransformer(kPolicies))
+      ->type_name("fail|skip")
+      ->default_str("fail");
+}
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,132 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include "tools/command.h"
+#include "tools/delivery_check.h"
+#include "tools/exit_status.h"
+#include "tools/feed_options.h"
+#include "tools/feed_plan.h"
+#include "tools/feed_report.h"
+#include "tools/feed_run.h"
+#include "tools/interrupt.h"
+#include "tools/progress_bar.h"
+#include "tools/report_json.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr char kHelp[] =
+    "Feeds files as a training loop would, and reports where the time went.\n\n"
+    "order_digest is SHA-256 over the SHA-256 of each payload in the order delivered; multiset is "
+    "that of\n`ringfeed digest`, summed over all passes. Both are taken from what was delivered. "
+    "They cost CPU time:\n--json computes them, --no-digest leaves them out of timed runs.\n\n"
+    "  ringfeed feed train-*.tfrecord\n"
+    "  ringfeed feed train-*.tfrecord --parse 'example: image=u1[] label=i8[1]' --batch 64 \\\n"
+    "      --shuffle 2000 --seed 7 --passes 2 --verify\n"
+    "  ringfeed feed table.rows --format rows:160 --parse 'rows: f4[13] i4[26] i4' --batch 16384\n"
+    "  zcat data.tfrecord.gz | ringfeed feed - --format tfrecord --json\n\n"
+    "Ctrl-C ends it with the report so far and exit status 0; a second one kills it.";
+
+// About how many payload bytes a run will deliver; 0 where nobody knows.
+std::uint64_t ExpectedBytes(const FeedPlan& plan) {
+  std::uint64_t bytes = 0;
+  for (const std::string& file : ExpandNames(plan.files)) {
+    std::error_code failure;
+    const std::uintmax_t size = std::filesystem::file_size(file, failure);
+    if (failure) return 0;
+    bytes += size;
+  }
+  return bytes * plan.passes;
+}
+
+class FeedCommand : public Command {
+ public:
+  CLI::App* Declare(CLI::App* app) override {
+    CLI::App* sub = app->add_subcommand("feed", kHelp);
+    AddFeedOptions(sub, &plan_);
+    AddSpeedOptions(sub, &plan_, &speed_);
+    sub->add_flag("--digest,!--no-digest", digest_, "compute order_digest and multiset");
+    sub->add_flag(
+        "--verify", verify_,
+        "then read the files once more, plainly, and check that each pass delivered every "
+        "record exactly once");
+    sub->add_flag("--json", json_, "the report for machines");
+    return sub;
+  }
+
+  int Run() override {
+    CompletePlan(speed_, &plan_);
+    const bool digests = digest_.value_or(json_);
+    plan_.hash = digests ? PayloadHash::kSha256 : verify_ ? PayloadHash::kXxh3 : PayloadHash::kNone;
+    if (verify_ && plan_.batching.drop_remainder) {
+      throw Error(Status(StatusCode::kInvalidArgument,
+                         "--verify counts every record, --drop-remainder drops some: choose one"));
+    }
+    FeedRun run(plan_, verify_);
+    FeedReport report;
+    report.result = RunWithProgress(&run);
+    report.digests = digests;
+    if (digests) {
+      report.order_digest = run.ledger().FinishOrderDigest();
+      report.multiset = run.ledger().Multiset();
+    }
+    const bool failed = !report.result.status.ok();
+    if (verify_ && !failed) {
+      report.check = CheckDeliveries(plan_, run.ledger(), !report.result.interrupted);
+    }
+    Print(report);
+    return ExitStatusOfReport(report);
+  }
+
+ private:
+  FeedResult RunWithProgress(FeedRun* run) const {
+    const Interrupt interrupt([run] { run->Stop(); });
+    ProgressBar bar("feeding", ExpectedBytes(plan_));
+    const bool bytes_known = !plan_.batched() || plan_.hash != PayloadHash::kNone;
+    FeedResult result = run->Run([&](const HashSums& so_far) {
+      const std::uint64_t bytes =
+          bytes_known || !bar.shown() ? so_far.payload_bytes : run->StatsNow().payload_bytes;
+      bar.Update(bytes, bytes);
+      return true;
+    });
+    result.interrupted = result.interrupted || interrupt.requested();
+    return result;
+  }
+
+  void Print(const FeedReport& report) const {
+    if (json_) {
+      PrintJson(FeedReportJson(plan_, report));
+    } else {
+      std::fputs(FeedReportText(plan_, report).c_str(), stdout);
+    }
+    std::fflush(stdout);
+    if (!report.result.status.ok()) {
+      std::fprintf(stderr, "ringfeed: %s\n", report.result.status.ToString().c_str());
+    }
+  }
+
+  static int ExitStatusOfReport(const FeedReport& report) {
+    int exit_status = ExitStatusOf(report.result.status);
+    if (report.result.stats.damaged_records > 0) exit_status = kExitData;
+    if (report.check && !report.check->exact) exit_status = kExitData;
+    return exit_status;
+  }
+
+  FeedPlan plan_;
+  SpeedOptions speed_;
+  std::optional<bool> digest_;
+  bool verify_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewFeedCommand() { return std::make_unique<FeedCommand>(); }
+
+}  // namespace ringfeed::tools

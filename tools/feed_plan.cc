@@ -1,0 +1,37 @@
+#include "tools/feed_plan.h"
+
+#include <memory>
+#include <utility>
+
+#include "readers/parsers/parser.h"
+
+namespace ringfeed::tools {
+namespace {
+
+std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
+  ParserResult found = ParserFromText(plan.parse.empty() ? "raw" : plan.parse);
+  if (!found.status.ok()) throw Error(found.status);
+  if (plan.hash == PayloadHash::kNone) return std::move(found.parser);
+  return std::make_shared<HashingParser>(std::move(found.parser), plan.hash);
+}
+
+}  // namespace
+
+Reader BuildChain(const FeedPlan& plan) {
+  Reader chain = OpenFiles(plan.files, plan.open);
+  if (plan.batched()) chain = Parse(chain, PlanParser(plan));
+  if (plan.shuffle > 0) {
+    ShuffleOptions shuffle;
+    (plan.shuffle_blocks ? shuffle.block : shuffle.window) = plan.shuffle;
+    shuffle.seed = plan.seed;
+    chain = Shuffle(chain, shuffle);
+  }
+  if (plan.batched()) {
+    BatchOptions batching = plan.batching;
+    batching.size = plan.batch;
+    chain = Batch(chain, batching);
+  }
+  return plan.passes == 1 ? chain : MultiPass(chain, plan.passes);
+}
+
+}  // namespace ringfeed::tools

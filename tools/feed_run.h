@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "ringfeed/reader.h"
+#include "ringfeed/stats.h"
+#include "ringfeed/status.h"
+#include "tools/delivery_ledger.h"
+#include "tools/feed_plan.h"
+
+namespace ringfeed::tools {
+
+/// What a run of a chain came to.
+struct FeedResult {
+  HashSums delivered;
+  std::uint64_t batches = 0;  ///< or blocks
+  double wall_s = 0;
+  double cpu_s = 0;  ///< of the whole process, user and system
+  double first_batch_s = 0;
+  std::uint64_t peak_rss_bytes = 0;  ///< of the process so far
+  PipelineStats stats;
+  Status status;  ///< why it ended before the end of the data; OK too where it was told to stop
+  bool interrupted = false;
+};
+
+/// Reads a chain to its end as a training loop would, and does nothing with what comes.
+class FeedRun {
+ public:
+  /// Throws Error where the chain cannot be built. `plan` outlives this.
+  FeedRun(const FeedPlan& plan, bool keep_deliveries);
+
+  /// Once. `progress` is called for every delivery; returns false to end there. Throws Error for
+  /// failures of set-up.
+  FeedResult Run(const std::function<bool(const HashSums& so_far)>& progress);
+  /// Ends Run soon, from any thread.
+  void Stop();
+  DeliveryLedger& ledger() { return ledger_; }
+  PipelineStats StatsNow() const { return reader_.Stats(); }
+
+ private:
+  ReadResult Deliver();
+
+  const FeedPlan& plan_;
+  Reader reader_;
+  DeliveryLedger ledger_;
+  Instance batch_;
+  RecordBlock block_;
+};
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "readers/parsers/parser.h"
+#include "ringfeed/record.h"
+#include "tools/sha256.h"
+
+namespace ringfeed::tools {
+
+/// What is computed of every payload while it is parsed.
+enum class PayloadHash : std::uint8_t {
+  kNone,
+  kXxh3,    ///< XXH3-128: cheap, for counting
+  kSha256,  ///< as `digest` has it
+};
+
+/// The hash of one payload with its length, as it stands in a batch.
+struct HashedPayload {
+  std::uint64_t bytes = 0;
+  std::array<std::byte, 32> hash{};  ///< XXH3 fills the first 16
+};
+
+/// Hashes payloads. One thread at a time.
+class PayloadHasher {
+ public:
+  explicit PayloadHasher(PayloadHash kind) : kind_(kind) {}
+  HashedPayload Of(std::span<const std::byte> payload);
+
+ private:
+  PayloadHash kind_;
+  Sha256 sha256_;
+};
+
+/// A parser that does what another does and puts a HashedPayload of the record into one more, last
+/// field: so a digest of what was delivered is taken from the batches themselves, whatever the
+/// parser kept of the payload, on the threads that parse.
+class HashingParser : public Parser {
+ public:
+  HashingParser(std::shared_ptr<const Parser> inner, PayloadHash kind);
+  std::string name() const override { return inner_->name(); }
+  std::unique_ptr<Scratch> NewScratch() const override;
+  void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
+              std::vector<RowFailure>* failures) const override;
+  void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+             std::span<const ColumnTarget> targets, Scratch* scratch,
+             std::vector<RowFailure>* failures) const override;
+
+ private:
+  std::shared_ptr<const Parser> inner_;
+  PayloadHash kind_;
+};
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <thread>
+
+namespace ringfeed::tools {
+
+/// Ctrl-C (and SIGTERM) for the life of this object: the first one runs `stop` on a thread of its
+/// own, so that what was done so far can be reported; the second one ends the process as usual.
+/// One at a time in a process.
+class Interrupt {
+ public:
+  explicit Interrupt(std::function<void()> stop);
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  /// True once the first signal has come.
+  bool requested() const;
+
+ private:
+  void Watch();
+
+  std::function<void()> stop_;
+  std::thread watcher_;
+};
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,72 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "ringfeed/status.h"
+#include "tools/command.h"
+#include "tools/exit_status.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr char kHelp[] =
+    "Record files in, shuffled batches in pinned memory out.\n\n"
+    "  ringfeed make data --kind image --bytes 1GiB    something to try things out on\n"
+    "  ringfeed info data/*                            what files are, and what this machine can "
+    "do\n"
+    "  ringfeed feed data/* --batch 64 --shuffle 2000  feed them; where did the time go?\n"
+    "  ringfeed bench data/*                           which options suit this machine\n\n"
+    "`ringfeed COMMAND --help` says more. Exit status: 0 fine; 1 damage was met or the data "
+    "failed;\n2 an option, a name or the system does not allow it.";
+
+std::vector<std::unique_ptr<Command>> AllCommands() {
+  std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(NewMakeCommand());
+  commands.push_back(NewInfoCommand());
+  commands.push_back(NewDigestCommand());
+  commands.push_back(NewCatCommand());
+  commands.push_back(NewFeedCommand());
+  commands.push_back(NewBenchCommand());
+  return commands;
+}
+
+int RunCommand(Command* command) {
+  try {
+    return command->Run();
+  } catch (const Error& error) {
+    std::fprintf(stderr, "ringfeed: %s\n", error.status().ToString().c_str());
+    return error.status().code() == StatusCode::kDamaged ? kExitData : kExitUsage;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ringfeed: %s\n", error.what());
+    return kExitUsage;
+  }
+}
+
+int RunMain(int argc, char** argv) {
+  CLI::App app(kHelp, "ringfeed");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", RINGFEED_VERSION);
+  app.get_formatter()->column_width(34);
+  std::vector<std::pair<CLI::App*, std::unique_ptr<Command>>> commands;
+  for (auto& command : AllCommands()) {
+    CLI::App* sub = command->Declare(&app);
+    commands.emplace_back(sub, std::move(command));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitFine : kExitUsage;
+  }
+  for (auto& [sub, command] : commands) {
+    if (sub->parsed()) return RunCommand(command.get());
+  }
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace ringfeed::tools
+
+int main(int argc, char** argv) { return ringfeed::tools::RunMain(argc, argv); }

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+namespace ringfeed::tools {
+
+/// CPU seconds of this process so far, all threads, user and system.
+double ProcessCpuSeconds();
+/// The most memory that this process had resident at a time, mapped files included.
+std::uint64_t ProcessPeakRssBytes();
+
+}  // namespace ringfeed::tools

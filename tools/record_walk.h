@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "readers/formats/format.h"
+#include "ringfeed/reader.h"
+#include "ringfeed/record.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed::tools {
+
+/// The records of one file by plain reads in a plain loop: what `feed --verify` counts the
+/// deliveries of the executor against, and so shares neither threads, slabs nor order with it.
+class RecordWalk {
+ public:
+  /// `format` as in OpenOptions. Throws Error where the file cannot be opened.
+  RecordWalk(const std::string& file, const std::string& format, OnDamage on_damage);
+  ~RecordWalk();
+  RecordWalk(const RecordWalk&) = delete;
+  RecordWalk& operator=(const RecordWalk&) = delete;
+
+  /// Some next records, valid until the next call; a damaged one may stand as a null span.
+  ReadResult Next(std::span<const RecordSpan>* records);
+  const Status& status() const { return status_; }
+  const Format& format() const { return *format_; }
+  std::uint64_t file_bytes() const { return file_bytes_; }
+
+ private:
+  /// Makes at least `bytes` bytes from offset_ stand in buffer_, or all that the file has.
+  Status Fill(std::size_t bytes);
+
+  int descriptor_ = -1;
+  std::uint64_t file_bytes_ = 0;
+  std::shared_ptr<const Format> format_;
+  std::unique_ptr<Framer> framer_;
+  std::vector<std::byte> buffer_;
+  std::uint64_t buffer_offset_ = 0;  // place in the file of buffer_'s first byte
+  std::uint64_t offset_ = 0;         // where framing goes on
+  std::size_t need_bytes_;
+  FrameOutput output_;
+  Status status_;
+  bool ended_ = false;
+};
+
+}  // namespace ringfeed::tools

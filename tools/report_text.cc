@@ -1,0 +1,69 @@
+#include "tools/report_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdio>
+
+namespace ringfeed::tools {
+namespace {
+
+bool LooksLikeNumber(const std::string& cell) {
+  return !cell.empty() && (cell[0] == '-' || (cell[0] >= '0' && cell[0] <= '9'));
+}
+
+void AppendCell(const std::string& cell, std::size_t width, std::string* line) {
+  const std::string blanks(width - cell.size(), ' ');
+  *line += LooksLikeNumber(cell) ? blanks + cell : cell + blanks;
+}
+
+}  // namespace
+
+std::string FixedText(double value, int decimals) {
+  std::array<char, 64> text;
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  return text.data();
+}
+
+std::string BytesText(std::uint64_t bytes) {
+  static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return FixedText(value, unit == 0 ? 0 : 2) + " " + kUnits[unit];
+}
+
+std::string RateText(double bytes_per_second) {
+  if (bytes_per_second >= 1e9) return FixedText(bytes_per_second / 1e9, 2) + " GB/s";
+  return FixedText(bytes_per_second / 1e6, 1) + " MB/s";
+}
+
+std::string CountText(std::uint64_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, 1, ',');
+  return text;
+}
+
+std::string TableText(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) line += "  ";
+      AppendCell(row[i], widths[i], &line);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace ringfeed::tools

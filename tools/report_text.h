@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ringfeed::tools {
+
+/// "1.50" for (1.5, 2).
+std::string FixedText(double value, int decimals);
+/// "2.00 GiB", "512 B".
+std::string BytesText(std::uint64_t bytes);
+/// Bytes per second in decimal units: "7.25 GB/s".
+std::string RateText(double bytes_per_second);
+/// "12,345,678".
+std::string CountText(std::uint64_t count);
+
+/// Rows of cells as lines with aligned columns; the first column to the left, all others to the
+/// right where they look like numbers. No line ends in blanks.
+std::string TableText(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace ringfeed::tools

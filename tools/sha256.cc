@@ -1,0 +1,57 @@
+#include "tools/sha256.h"
+
+#include <openssl/evp.h>
+
+#include "ringfeed/status.h"
+
+namespace ringfeed::tools {
+namespace {
+
+void Require(int outcome) {
+  if (outcome != 1) throw Error(Status(StatusCode::kInternal, "OpenSSL's SHA-256 failed"));
+}
+
+// Fetched once: a lookup by name for each record would cost more than the hash of a small one.
+const EVP_MD* Sha256Method() {
+  static const EVP_MD* const kMethod = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return kMethod;
+}
+
+}  // namespace
+
+void Sha256::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  Require(EVP_DigestInit_ex2(context_.get(), Sha256Method(), nullptr));
+}
+
+void Sha256::Append(std::span<const std::byte> bytes) {
+  Require(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()));
+}
+
+Sha256Value Sha256::Finish() {
+  Sha256Value value;
+  Require(
+      EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(value.data()), nullptr));
+  Require(EVP_DigestInit_ex2(context_.get(), Sha256Method(), nullptr));
+  return value;
+}
+
+Sha256Value Sha256::Of(std::span<const std::byte> bytes) {
+  Append(bytes);
+  return Finish();
+}
+
+std::string HexText(std::span<const std::byte> bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const std::byte byte : bytes) {
+    const auto value = std::to_integer<unsigned>(byte);
+    text += kDigits[value >> 4];
+    text += kDigits[value & 15];
+  }
+  return text;
+}
+
+}  // namespace ringfeed::tools
