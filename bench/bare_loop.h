@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/loop_result.h"
+
+namespace ringfeed::bench {
+
+/// The bare loops: what a good programmer writes for one file format and one set of fields, with
+/// no engine around it and none of ringfeed's readers or parsers in it. One thread; pread of
+/// 512 KiB from the page cache; framing by hand; both CRCs by ISA-L; fields written with
+/// non-temporal stores into kRotatingBatches batches in huge pages. Varints are read byte by byte,
+/// keys compared one after the other in the order that is expected. Bad data ends the program.
+
+/// "image" (ragged bytes) and "label" (one int64).
+LoopResult BareImageLoop(const std::vector<std::string>& files, const LoopOptions& options);
+
+/// Framing and both CRCs alone; nothing is copied.
+LoopResult BareFrameLoop(const std::vector<std::string>& files, const LoopOptions& options);
+
+/// "dense" (13 floats), "sparse" (26 int64), "label" (one int64) into three columns.
+LoopResult BareSmallExampleLoop(const std::vector<std::string>& files, const LoopOptions& options);
+
+/// "label", "i1" to "i13" (a float each), "c1" to "c26" (an int64 each) into 40 columns.
+LoopResult BareFortyFeatureLoop(const std::vector<std::string>& files, const LoopOptions& options);
+
+/// Rows of 160 bytes (13 float32, 26 int32, one int32) into three columns.
+LoopResult BareRowLoop(const std::vector<std::string>& files, const LoopOptions& options);
+
+}  // namespace ringfeed::bench

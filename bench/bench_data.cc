@@ -1,0 +1,162 @@
+#include "bench/bench_data.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <span>
+
+#include "ringfeed/formats.h"
+
+namespace ringfeed::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kFloats = 13;
+constexpr std::size_t kInts = 26;
+
+// A row of a click log.
+struct ClickRow {
+  std::array<float, kFloats> floats;
+  std::array<std::int64_t, kInts> ints;
+  std::int64_t label;
+};
+
+void Require(const Status& status) {
+  if (!status.ok()) throw Error(status);
+}
+
+fs::path DataFolder() {
+  const char* named = std::getenv("RINGFEED_BENCH_DATA");
+  if (named != nullptr) return named;
+  return fs::temp_directory_path() / ("ringfeed-bench-" + std::to_string(::getuid()));
+}
+
+// std::mt19937_64 is the same everywhere, the distributions of <random> are not.
+double Uniform(std::mt19937_64* random) {
+  return static_cast<double>((*random)() >> 11) * 0x1.0p-53;
+}
+
+double Normal(std::mt19937_64* random) {
+  const double radius = std::sqrt(-2 * std::log(1 - Uniform(random)));
+  return radius * std::cos(6.283185307179586 * Uniform(random));
+}
+
+ClickRow DrawRow(std::mt19937_64* random) {
+  ClickRow row;
+  for (float& value : row.floats) value = static_cast<float>(Uniform(random));
+  for (std::int64_t& value : row.ints) value = static_cast<std::int64_t>((*random)() >> 32);
+  row.label = static_cast<std::int64_t>((*random)() % 4 == 0);
+  return row;
+}
+
+using RecordMaker =
+    std::function<std::span<const std::byte>(std::mt19937_64*, std::vector<std::byte>*)>;
+
+// Makes what is missing of `files` files of `records` records in all.
+BenchFiles MakeFiles(const std::string& kind, const std::string& format, std::uint64_t records,
+                     std::size_t files, const RecordMaker& make) {
+  const fs::path folder = DataFolder();
+  fs::create_directories(folder);
+  BenchFiles made;
+  made.records = records;
+  std::vector<std::byte> buffer;
+  for (std::size_t i = 0; i < files; ++i) {
+    const std::uint64_t own = records / files + (i < records % files ? 1 : 0);
+    const fs::path path =
+        folder / (kind + "-v1-" + std::to_string(records) + "-" + std::to_string(i) + "-of-" +
+                  std::to_string(files) + (format == "tfrecord" ? ".tfrecord" : ".rows"));
+    if (!fs::exists(path)) {
+      std::mt19937_64 random(i + 1);
+      RecordWriterResult out = OpenRecordWriter(path.string(), format);
+      Require(out.status);
+      for (std::uint64_t r = 0; r < own; ++r) Require(out.writer->Write(make(&random, &buffer)));
+      Require(out.writer->Close());
+    }
+    made.paths.push_back(path.string());
+    made.bytes += fs::file_size(path);
+  }
+  return made;
+}
+
+// Log-normal with a mean of 110 KB, cut where a record would be a curiosity.
+std::size_t DrawImageBytes(std::mt19937_64* random) {
+  constexpr double kMean = 110000;
+  constexpr double kSigma = 0.5;
+  const double drawn = kMean * std::exp(kSigma * Normal(random) - kSigma * kSigma / 2);
+  return static_cast<std::size_t>(std::clamp(drawn, 4096.0, 500000.0));
+}
+
+}  // namespace
+
+bool SmokeRun() { return std::getenv("RINGFEED_BENCH_SMOKE") != nullptr; }
+
+BenchFiles ImageExamples(std::uint64_t total_bytes, std::size_t files) {
+  ExampleBuilder builder;
+  const std::uint64_t records = std::max<std::uint64_t>(total_bytes / 110000, 8);
+  return MakeFiles("images", "tfrecord", records, files,
+                   [&](std::mt19937_64* random, std::vector<std::byte>* image) {
+                     image->resize(DrawImageBytes(random));
+                     for (std::size_t i = 0; i + 8 <= image->size(); i += 8) {
+                       const std::uint64_t word = (*random)();
+                       std::copy_n(reinterpret_cast<const std::byte*>(&word), 8, image->data() + i);
+                     }
+                     const auto label = static_cast<std::int64_t>((*random)() % 1000);
+                     builder.AddBytes("image", *image).AddInts("label", {&label, 1});
+                     return builder.Finish();
+                   });
+}
+
+BenchFiles SmallExamples(std::uint64_t records, std::size_t files) {
+  ExampleBuilder builder;
+  return MakeFiles("small", "tfrecord", records, files,
+                   [&](std::mt19937_64* random, std::vector<std::byte>*) {
+                     const ClickRow row = DrawRow(random);
+                     builder.AddFloats("dense", row.floats)
+                         .AddInts("sparse", row.ints)
+                         .AddInts("label", {&row.label, 1});
+                     return builder.Finish();
+                   });
+}
+
+BenchFiles FortyFeatureExamples(std::uint64_t records, std::size_t files) {
+  ExampleBuilder builder;
+  return MakeFiles("forty", "tfrecord", records, files,
+                   [&](std::mt19937_64* random, std::vector<std::byte>*) {
+                     const ClickRow row = DrawRow(random);
+                     builder.AddInts("label", {&row.label, 1});
+                     for (std::size_t i = 0; i < kFloats; ++i) {
+                       builder.AddFloats("i" + std::to_string(i + 1), {&row.floats[i], 1});
+                     }
+                     for (std::size_t i = 0; i < kInts; ++i) {
+                       builder.AddInts("c" + std::to_string(i + 1), {&row.ints[i], 1});
+                     }
+                     return builder.Finish();
+                   });
+}
+
+BenchFiles Rows160(std::uint64_t records, std::size_t files) {
+  return MakeFiles("rows", "rows:160", records, files,
+                   [](std::mt19937_64* random, std::vector<std::byte>* row) {
+                     row->resize(160);
+                     const ClickRow drawn = DrawRow(random);
+                     std::array<std::int32_t, kInts + 1> ints;
+                     for (std::size_t i = 0; i < kInts; ++i) {
+                       ints[i] = static_cast<std::int32_t>(drawn.ints[i]);
+                     }
+                     ints[kInts] = static_cast<std::int32_t>(drawn.label);
+                     const auto floats = std::as_bytes(std::span(drawn.floats));
+                     std::copy(floats.begin(), floats.end(), row->begin());
+                     const auto rest = std::as_bytes(std::span(ints));
+                     std::copy(rest.begin(), rest.end(), row->begin() + 52);
+                     return std::span<const std::byte>(*row);
+                   });
+}
+
+}  // namespace ringfeed::bench

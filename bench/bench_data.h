@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ringfeed::bench {
+
+/// Files of one kind that benchmarks read, made once per parameters and kept: below
+/// $RINGFEED_BENCH_DATA, else in a folder of this user under the temporary directory. The same
+/// parameters give the same bytes on every machine.
+struct BenchFiles {
+  std::vector<std::string> paths;
+  std::uint64_t records = 0;
+  std::uint64_t bytes = 0;  ///< of the files
+};
+
+/// True where RINGFEED_BENCH_SMOKE asks for data that only shows that a benchmark runs.
+bool SmokeRun();
+
+/// TFRecord of tf.Example: "image" (bytes, log-normal, about 110 KB) and "label" (one int64).
+BenchFiles ImageExamples(std::uint64_t total_bytes, std::size_t files);
+
+/// TFRecord of tf.Example: "dense" (13 floats), "sparse" (26 int64) and "label" (one int64). The
+/// integers are hashes of 32 bits, as click logs have them: about 250 bytes a record.
+BenchFiles SmallExamples(std::uint64_t records, std::size_t files);
+
+/// The same values in 40 features of their own: "label", "i1" to "i13", "c1" to "c26".
+BenchFiles FortyFeatureExamples(std::uint64_t records, std::size_t files);
+
+/// Rows of 160 bytes: 13 float32, 26 int32, one int32, without a header.
+BenchFiles Rows160(std::uint64_t records, std::size_t files);
+
+}  // namespace ringfeed::bench
