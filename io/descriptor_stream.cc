@@ -53,7 +53,6 @@ Status DescriptorStream::Read(std::span<std::byte> buffer, std::size_t* bytes_re
 }
 
 Status DescriptorStream::WaitForBytes(const std::stop_token& stop) {
-  if (stop.stop_requested()) return Status(StatusCode::kCancelled, "stopped");
   std::array<pollfd, 2> waits{{{descriptor_, POLLIN, 0}, {-1, POLLIN, 0}}};
   if (stop.stop_possible()) {
     if (stop_descriptor_ < 0) stop_descriptor_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -64,12 +63,13 @@ Status DescriptorStream::WaitForBytes(const std::stop_token& stop) {
     if (stop_descriptor_ >= 0) Signal(stop_descriptor_);
   });
   while (true) {
+    // Before each poll: what is drained below may have been this stop's signal as well.
+    if (stop.stop_requested()) return Status(StatusCode::kCancelled, "stopped");
     const int ready = poll(waits.data(), waits.size(), -1);
     if (ready < 0 && errno != EINTR) return StatusFromErrno(errno, "poll");
-    if (stop.stop_requested()) return Status(StatusCode::kCancelled, "stopped");
     if (ready > 0 && waits[0].revents != 0) return {};
     if (ready <= 0 || waits[1].revents == 0) continue;
-    // Left from the token of a call before this one.
+    // Left from the token of a call before this one, unless it is this one's.
     std::uint64_t stops = 0;
     if (read(stop_descriptor_, &stops, sizeof(stops)) < 0 && errno != EAGAIN && errno != EINTR) {
       return StatusFromErrno(errno, "eventfd");

@@ -1,0 +1,113 @@
+#include "tests/io/engine_fixture.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ringfeed {
+
+void EngineTest::SetUp() {
+  if (GetParam().path == IoPath::kUring && !ProbeUring().available) {
+    GTEST_SKIP() << "no io_uring here: " << ProbeUring().reason;
+  }
+  directory_ = std::make_unique<TempDir>();
+  ArenaOptions options;
+  options.bytes = std::size_t{64} << 20;
+  arena_ = Arena::Create(options);
+}
+
+void EngineTest::TearDown() { arena_.reset(); }
+
+IoOptions EngineTest::Options() const {
+  IoOptions options;
+  options.path = GetParam().path;
+  options.direct = GetParam().direct;
+  return options;
+}
+
+std::unique_ptr<ReadEngine> EngineTest::NewEngine(const IoOptions& options) {
+  if (GetParam().inlined) return MakeInlineEngine(options);
+  if (GetParam().path != IoPath::kUring) return MakePoolEngine(options);
+  std::unique_ptr<ReadEngine> engine;
+  const Status status = MakeUringEngine(options, arena_->data(), arena_->bytes(), &engine);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return engine;
+}
+
+std::unique_ptr<InputFile> EngineTest::OpenCase(const std::string& path) {
+  GetParam().cold ? MakeCold(path) : MakeWarm(path);
+  OpenInputResult result = OpenInput(path, Options(), false);
+  EXPECT_TRUE(result.status.ok()) << result.status.ToString();
+  return std::move(result.file);
+}
+
+std::unique_ptr<InputFile> EngineTest::NewFile(std::uint64_t bytes, const std::string& name) {
+  const std::string path = directory_->File(name);
+  WritePatternFile(path, bytes);
+  return OpenCase(path);
+}
+
+std::map<std::uint64_t, Status> EngineTest::ReadAll(ReadEngine* engine, InputFile* file,
+                                                    std::uint32_t block_bytes) {
+  std::map<std::uint64_t, Status> failed;
+  std::map<std::uint64_t, SlabRun> under_way;
+  std::array<ReadCompletion, 8> completions;
+  std::uint64_t next = 0;
+  std::uint64_t total = 0;
+  while (next < file->size() || !under_way.empty()) {
+    while (next < file->size()) {
+      const SlabRun run = arena_->Allocate(block_bytes);
+      const ReadRequest request{file, next, run.data, block_bytes, next};
+      if (engine->Submit({&request, 1}) == 0) {
+        arena_->Free(run);
+        break;
+      }
+      under_way.emplace(next, run);
+      next += block_bytes;
+    }
+    EXPECT_EQ(engine->in_flight(), under_way.size());
+    const std::size_t count = engine->Reap(completions, Soon());
+    EXPECT_GT(count, 0u) << "nothing within a minute";
+    if (count == 0) return failed;
+    for (const ReadCompletion& completion : std::span(completions).first(count)) {
+      const auto found = under_way.find(completion.tag);
+      EXPECT_NE(found, under_way.end()) << "completed twice, or never asked for";
+      if (found == under_way.end()) return failed;
+      if (!completion.status.ok()) failed[completion.tag] = completion.status;
+      EXPECT_EQ(FirstDifference({found->second.data, completion.bytes}, completion.tag),
+                completion.bytes);
+      total += completion.bytes;
+      arena_->Free(found->second);
+      under_way.erase(found);
+    }
+  }
+  EXPECT_EQ(engine->in_flight(), 0u);
+  if (failed.empty()) {
+    EXPECT_EQ(total, file->size());
+  }
+  return failed;
+}
+
+ReadCompletion EngineTest::ReadOne(ReadEngine* engine, InputFile* file, std::uint64_t offset,
+                                   std::byte* buffer, std::uint32_t bytes) {
+  const ReadRequest request{file, offset, buffer, bytes, 42};
+  EXPECT_EQ(engine->Submit({&request, 1}), 1u);
+  ReadCompletion completion;
+  EXPECT_EQ(engine->Reap({&completion, 1}, Soon()), 1u);
+  EXPECT_EQ(completion.tag, 42u);
+  return completion;
+}
+
+std::vector<EngineCase> AllEngineCases() {
+  return {
+      {"inline_warm", IoPath::kPread, false, true, true},
+      {"inline_cold_direct", IoPath::kPread, true, true, true},
+      {"pool_warm", IoPath::kPread, false, true, false},
+      {"pool_cold_direct", IoPath::kPread, true, true, false},
+      {"pool_cold_buffered", IoPath::kPread, true, false, false},
+      {"uring_direct", IoPath::kUring, true, true, false},
+      {"uring_buffered", IoPath::kUring, true, false, false},
+      {"uring_warm", IoPath::kUring, false, true, false},
+  };
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,344 @@
+#include <gtest/gtest.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "tests/io/engine_fixture.h"
+#include "tests/support/fault_engine.h"
+#include "tests/support/random_fault_hook.h"
+
+namespace ringfeed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A hook made of a function.
+template <typename Function>
+class FunctionHook final : public ReadFaultHook {
+ public:
+  explicit FunctionHook(Function function) : function_(function) { SetReadFaultHook(this); }
+  ~FunctionHook() override { SetReadFaultHook(nullptr); }
+  std::int64_t OnResult(const InputFile& /*file*/, std::uint64_t offset, std::uint32_t /*bytes*/,
+                        std::int64_t result) override {
+    return function_(offset, result);
+  }
+
+ private:
+  Function function_;
+};
+
+TEST_P(EngineTest, ReadsFilesOfOddSizes) {
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  for (const std::uint64_t bytes :
+       {0u, 1u, 511u, 512u, 513u, 4095u, 4096u, 4097u, 10001u, 65536u, 65537u, 2097155u}) {
+    SCOPED_TRACE(bytes);
+    const std::unique_ptr<InputFile> file = NewFile(bytes);
+    ASSERT_NE(file, nullptr);
+    EXPECT_EQ(file->size(), bytes);
+    EXPECT_TRUE(ReadAll(engine.get(), file.get()).empty());
+  }
+}
+
+TEST_P(EngineTest, ReachesPastTheEndOfTheFile) {
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  const std::unique_ptr<InputFile> file = NewFile(10001);
+  const AlignedBuffer buffer(65536);
+  EXPECT_EQ(ReadOne(engine.get(), file.get(), 8192, buffer.data(), 8192).bytes, 1809u);
+  EXPECT_EQ(ReadOne(engine.get(), file.get(), 12288, buffer.data(), 4096).bytes, 0u);
+  const ReadCompletion far = ReadOne(engine.get(), file.get(), 1u << 20, buffer.data(), 4096);
+  EXPECT_EQ(far.bytes, 0u);
+  EXPECT_TRUE(far.status.ok()) << far.status.ToString();
+}
+
+TEST_P(EngineTest, CountsWhatItRead) {
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  const std::unique_ptr<InputFile> file = NewFile(1 << 20);
+  ReadAll(engine.get(), file.get());
+  EXPECT_EQ(engine->stats().reads, 16u);
+  EXPECT_EQ(engine->stats().bytes, std::uint64_t{1} << 20);
+  EXPECT_EQ(engine->stats().failures, 0u);
+  EXPECT_GT(engine->stats().enters, 0u);
+}
+
+TEST_P(EngineTest, ReapReturnsAtOnceWithNothingInFlight) {
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  ReadCompletion completion;
+  const auto start = Clock::now();
+  EXPECT_EQ(engine->Reap({&completion, 1}, Soon()), 0u);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST_P(EngineTest, TakesNoMoreThanItsBytesInFlight) {
+  IoOptions options = Options();
+  options.in_flight_bytes = 4 * 65536;
+  const std::unique_ptr<ReadEngine> engine = NewEngine(options);
+  const std::unique_ptr<InputFile> file = NewFile(1 << 20);
+  const AlignedBuffer buffer(1 << 20);
+  std::vector<ReadRequest> requests;
+  for (std::uint64_t offset = 0; offset < file->size(); offset += 65536) {
+    requests.push_back({file.get(), offset, buffer.data() + offset, 65536, offset});
+  }
+  std::span<const ReadRequest> left(requests);
+  std::set<std::uint64_t> tags;
+  std::array<ReadCompletion, 3> completions;
+  while (tags.size() < requests.size()) {
+    const std::size_t taken = engine->Submit(left);
+    left = left.subspan(taken);
+    EXPECT_LE(engine->in_flight(), 4u);
+    const std::size_t count = engine->Reap(completions, Soon());
+    ASSERT_GT(count, 0u);
+    for (std::size_t number = 0; number < count; ++number) {
+      EXPECT_TRUE(completions[number].status.ok());
+      EXPECT_TRUE(tags.insert(completions[number].tag).second);
+    }
+  }
+  EXPECT_EQ(FirstDifference(buffer.span(), 0), buffer.size());
+}
+
+TEST_P(EngineTest, GetsOverShortReadsAndTransientErrors) {
+  const std::unique_ptr<InputFile> file = NewFile((4u << 20) + 777);
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    const std::unique_ptr<ReadEngine> engine = NewEngine();
+    RandomFaultHook hook(seed, {0.3, 0.1, 0.1, 0.05});
+    EXPECT_TRUE(ReadAll(engine.get(), file.get()).empty());
+    EXPECT_GT(hook.injected(), 0u);
+    EXPECT_GT(engine->stats().short_reads, 0u);
+    EXPECT_GT(engine->stats().retries, 0u);
+  }
+}
+
+TEST_P(EngineTest, ReportsAnErrorOfTheMediumAfterItsRetries) {
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  const std::unique_ptr<InputFile> file = NewFile(4 * 65536);
+  std::atomic<int> tries{0};
+  FunctionHook hook([&](std::uint64_t offset, std::int64_t result) -> std::int64_t {
+    if (offset != 65536) return result;
+    tries.fetch_add(1);
+    return -EIO;
+  });
+  const std::map<std::uint64_t, Status> failed = ReadAll(engine.get(), file.get());
+  ASSERT_EQ(failed.size(), 1u);
+  const Status& status = failed.at(65536);
+  EXPECT_EQ(status.code(), StatusCode::kIoError);
+  EXPECT_EQ(status.place().file, file->name());
+  EXPECT_EQ(status.place().offset, 65536);
+  EXPECT_EQ(tries.load(), 1 + Options().retries);
+  EXPECT_EQ(engine->stats().failures, 1u);
+}
+
+TEST_P(EngineTest, GoesOnBufferedWhereDirectReadsAreRefused) {
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  const std::unique_ptr<InputFile> file = NewFile(8 * 65536);
+  if (!file->choice().direct) GTEST_SKIP() << "not opened with O_DIRECT: " << file->choice().reason;
+  FunctionHook hook([&](std::uint64_t /*offset*/, std::int64_t result) -> std::int64_t {
+    return file->left_direct() ? result : -EINVAL;
+  });
+  EXPECT_TRUE(ReadAll(engine.get(), file.get()).empty());
+  EXPECT_TRUE(file->left_direct());
+}
+
+TEST_P(EngineTest, FailsWhereARangeCannotBeReadAtAll) {
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  const std::unique_ptr<InputFile> file = NewFile(65536);
+  FunctionHook hook([](std::uint64_t, std::int64_t) -> std::int64_t { return -EINVAL; });
+  EXPECT_EQ(ReadAll(engine.get(), file.get()).at(0).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_P(EngineTest, FindsAFileThatShrankSinceItWasOpened) {
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  const std::unique_ptr<InputFile> file = NewFile(1 << 20);
+  std::filesystem::resize_file(file->name(), 100001);
+  const AlignedBuffer buffer(1 << 20);
+  const ReadCompletion cut = ReadOne(engine.get(), file.get(), 65536, buffer.data(), 65536);
+  EXPECT_EQ(cut.status.code(), StatusCode::kTruncated) << cut.status.ToString();
+  EXPECT_EQ(cut.bytes, 100001u - 65536u);
+  EXPECT_EQ(FirstDifference(buffer.span().first(cut.bytes), 65536), cut.bytes);
+  const ReadCompletion gone = ReadOne(engine.get(), file.get(), 131072, buffer.data(), 65536);
+  EXPECT_EQ(gone.status.code(), StatusCode::kTruncated);
+  EXPECT_EQ(gone.bytes, 0u);
+  const ReadCompletion whole = ReadOne(engine.get(), file.get(), 0, buffer.data(), 65536);
+  EXPECT_TRUE(whole.status.ok()) << whole.status.ToString();
+}
+
+TEST_P(EngineTest, KeepsToTheSizeAtOpeningWhereTheFileGrew) {
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  const std::unique_ptr<InputFile> file = NewFile(10001);
+  WritePatternFile(file->name(), 1 << 20);
+  const AlignedBuffer buffer(65536);
+  EXPECT_EQ(ReadOne(engine.get(), file.get(), 0, buffer.data(), 65536).bytes, 10001u);
+}
+
+TEST_P(EngineTest, ReadsAFileThatWasDeleted) {
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  const std::unique_ptr<InputFile> file = NewFile(1 << 20);
+  std::filesystem::remove(file->name());
+  EXPECT_TRUE(ReadAll(engine.get(), file.get()).empty());
+}
+
+TEST_P(EngineTest, ReadsFilesInMemory) {
+  if (access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no tmpfs that can be written to";
+  const TempDir memory("/dev/shm");
+  const std::string path = memory.File("data");
+  WritePatternFile(path, 300001);
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  const std::unique_ptr<InputFile> file = OpenCase(path);
+  ASSERT_NE(file, nullptr);
+  EXPECT_TRUE(ReadAll(engine.get(), file.get()).empty());
+}
+
+TEST_P(EngineTest, WritesToNoBufferOnceItIsGone) {
+  const std::unique_ptr<InputFile> file = NewFile(32u << 20);
+  const AlignedBuffer buffer(32u << 20);
+  IoOptions options = Options();
+  options.in_flight_bytes = buffer.size();
+  for (int round = 0; round < 5; ++round) {
+    MakeCold(file->name());
+    std::unique_ptr<ReadEngine> engine = NewEngine(options);
+    std::vector<ReadRequest> requests;
+    for (std::uint64_t offset = 0; offset < file->size(); offset += 1u << 20) {
+      requests.push_back({file.get(), offset, buffer.data() + offset, 1u << 20, offset});
+    }
+    EXPECT_GT(engine->Submit(requests), 0u);
+    engine.reset();
+    std::memset(buffer.data(), 0xA5, buffer.size());
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    const auto written = std::find_if(buffer.span().begin(), buffer.span().end(),
+                                      [](std::byte byte) { return byte != std::byte{0xA5}; });
+    EXPECT_EQ(written, buffer.span().end());
+  }
+}
+
+/// Puts a read under way that does not end until `go` is set.
+class SlowRead {
+ public:
+  std::int64_t operator()(std::uint64_t /*offset*/, std::int64_t result) const {
+    return go->load() ? result : -EAGAIN;
+  }
+  std::atomic<bool>* go;
+};
+
+TEST_P(EngineTest, AWakeEndsAReapThatWaits) {
+  if (GetParam().inlined) GTEST_SKIP() << "the inline engine never waits in Reap";
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  const std::unique_ptr<InputFile> file = NewFile(65536);
+  const AlignedBuffer buffer(65536);
+  std::atomic<bool> go{false};
+  FunctionHook hook(SlowRead{&go});
+  const ReadRequest request{file.get(), 0, buffer.data(), 65536, 1};
+  ASSERT_EQ(engine->Submit({&request, 1}), 1u);
+  ReadCompletion completion;
+  for (int round = 0; round < 20; ++round) {
+    std::thread waker([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(round % 3));
+      engine->Wake();
+      engine->Wake();
+    });
+    EXPECT_EQ(engine->Reap({&completion, 1}, Soon()), 0u);
+    waker.join();
+  }
+  go.store(true);
+  std::size_t count = 0;
+  // The second wake-up of a round may have come after its Reap.
+  while (count == 0) count = engine->Reap({&completion, 1}, Soon());
+  EXPECT_TRUE(completion.status.ok());
+}
+
+TEST_P(EngineTest, ADeadlineEndsAReapThatWaits) {
+  if (GetParam().inlined) GTEST_SKIP() << "the inline engine never waits in Reap";
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  const std::unique_ptr<InputFile> file = NewFile(65536);
+  const AlignedBuffer buffer(65536);
+  std::atomic<bool> go{false};
+  FunctionHook hook(SlowRead{&go});
+  const ReadRequest request{file.get(), 0, buffer.data(), 65536, 1};
+  ASSERT_EQ(engine->Submit({&request, 1}), 1u);
+  ReadCompletion completion;
+  EXPECT_EQ(engine->Reap({&completion, 1}, Clock::time_point::min()), 0u);
+  const auto start = Clock::now();
+  EXPECT_EQ(engine->Reap({&completion, 1}, start + std::chrono::milliseconds(20)), 0u);
+  EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(20));
+  go.store(true);
+  EXPECT_EQ(engine->Reap({&completion, 1}, Clock::time_point::max()), 1u);
+}
+
+std::atomic<int> signals_seen{0};
+
+TEST_P(EngineTest, ReadsOnInAStormOfSignals) {
+  struct sigaction counting {};
+  counting.sa_handler = [](int) { signals_seen.fetch_add(1); };
+  struct sigaction before {};
+  ASSERT_EQ(sigaction(SIGALRM, &counting, &before), 0);
+  const itimerval often{{0, 200}, {0, 200}};
+  ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
+  const std::unique_ptr<InputFile> file = NewFile(16u << 20);
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  EXPECT_TRUE(ReadAll(engine.get(), file.get()).empty());
+  const itimerval off{};
+  setitimer(ITIMER_REAL, &off, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+  EXPECT_GT(signals_seen.load(), 0);
+}
+
+TEST_P(EngineTest, AChildOfForkDisturbsNothing) {
+  const std::unique_ptr<InputFile> file = NewFile(8u << 20);
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  const AlignedBuffer buffer(1 << 20);
+  const ReadRequest request{file.get(), 0, buffer.data(), 1 << 20, 7};
+  ASSERT_EQ(engine->Submit({&request, 1}), 1u);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // An engine of its own, on the same file.
+    const std::unique_ptr<ReadEngine> own = MakePoolEngine(Options());
+    AlignedBuffer memory(65536);
+    const ReadRequest read{file.get(), 65536, memory.data(), 65536, 7};
+    ReadCompletion completion;
+    const bool fine = own->Submit({&read, 1}) == 1 && own->Reap({&completion, 1}, Soon()) == 1 &&
+                      FirstDifference(memory.span(), 65536) == memory.size();
+    _exit(fine ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ReadCompletion completion;
+  ASSERT_EQ(engine->Reap({&completion, 1}, Soon()), 1u);
+  EXPECT_EQ(FirstDifference(buffer.span(), 0), buffer.size());
+  EXPECT_TRUE(ReadAll(engine.get(), file.get()).empty());
+}
+
+TEST_P(EngineTest, ReadsThroughAFaultEngineInAnyOrder) {
+  const std::unique_ptr<InputFile> file = NewFile(4u << 20);
+  FaultPlan plan;
+  plan.delay = 0.5;
+  plan.reorder = true;
+  const std::unique_ptr<ReadEngine> engine = MakeFaultEngine(NewEngine(), 11, plan);
+  EXPECT_TRUE(ReadAll(engine.get(), file.get()).empty());
+  plan.failure = 0.2;
+  const std::unique_ptr<ReadEngine> failing = MakeFaultEngine(NewEngine(), 12, plan);
+  EXPECT_FALSE(ReadAll(failing.get(), file.get()).empty());
+}
+
+TEST_P(EngineTest, SaysWhatItRunsWith) {
+  const std::unique_ptr<ReadEngine> engine = NewEngine();
+  EXPECT_FALSE(engine->name().empty());
+  if (GetParam().path == IoPath::kUring) {
+    EXPECT_NE(engine->Describe().find("buffers"), std::string::npos) << engine->Describe();
+  }
+}
+
+std::string NameOf(const testing::TestParamInfo<EngineCase>& test) { return test.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Engines, EngineTest, testing::ValuesIn(AllEngineCases()), NameOf);
+
+}  // namespace
+}  // namespace ringfeed

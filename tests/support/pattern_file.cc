@@ -1,0 +1,95 @@
+#include "tests/support/pattern_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <vector>
+
+namespace ringfeed {
+
+namespace {
+
+void Require(bool condition, const std::string& what) {
+  if (!condition) throw std::runtime_error(what + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+TempDir::TempDir(const std::string& parent) {
+  std::string where = parent;
+  if (where.empty()) {
+    const char* const variable = std::getenv("TMPDIR");
+    where = variable != nullptr ? variable : "/tmp";
+  }
+  std::string name = where + "/ringfeed-test-XXXXXX";
+  Require(mkdtemp(name.data()) != nullptr, "mkdtemp " + name);
+  path_ = name;
+}
+
+TempDir::~TempDir() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::byte PatternByte(std::uint64_t offset, std::uint64_t seed) {
+  const std::uint64_t mixed = (offset + seed * 977) * 0x9E3779B97F4A7C15;
+  return static_cast<std::byte>(mixed >> 56);
+}
+
+void WritePatternFile(const std::string& path, std::uint64_t bytes, std::uint64_t seed) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  Require(descriptor >= 0, "open " + path);
+  std::vector<std::byte> block(std::size_t{1} << 20);
+  for (std::uint64_t offset = 0; offset < bytes; offset += block.size()) {
+    const std::size_t count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(block.size(), bytes - offset));
+    for (std::size_t index = 0; index < count; ++index) {
+      block[index] = PatternByte(offset + index, seed);
+    }
+    Require(write(descriptor, block.data(), count) == static_cast<ssize_t>(count), "write");
+  }
+  Require(fsync(descriptor) == 0, "fsync");
+  close(descriptor);
+}
+
+std::size_t FirstDifference(std::span<const std::byte> bytes, std::uint64_t offset,
+                            std::uint64_t seed) {
+  for (std::size_t index = 0; index < bytes.size(); ++index) {
+    if (bytes[index] != PatternByte(offset + index, seed)) return index;
+  }
+  return bytes.size();
+}
+
+void MakeCold(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  Require(descriptor >= 0, "open " + path);
+  fsync(descriptor);
+  Require(posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0, "posix_fadvise");
+  close(descriptor);
+}
+
+void MakeWarm(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  Require(descriptor >= 0, "open " + path);
+  std::vector<std::byte> block(std::size_t{1} << 20);
+  while (read(descriptor, block.data(), block.size()) > 0) {
+  }
+  close(descriptor);
+}
+
+AlignedBuffer::AlignedBuffer(std::size_t bytes, std::byte fill) : bytes_(bytes) {
+  constexpr std::size_t kAlignment = 4096;
+  const std::size_t rounded = std::max(kAlignment, (bytes + kAlignment - 1) & ~(kAlignment - 1));
+  data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
+  Require(data_ != nullptr, "aligned_alloc");
+  std::memset(data_, static_cast<int>(fill), bytes);
+}
+
+AlignedBuffer::~AlignedBuffer() { std::free(data_); }
+
+}  // namespace ringfeed
