@@ -271,9 +271,7 @@ QueueResult BasicEventCount<Policy>::Park(const WaitLimit<Policy>& limit, Attemp
     if (IsFinal(result)) return result;
     if (!notified) return QueueResult::kTimeout;
     if (limit.Stopped()) return GiveUp(QueueResult::kStopped);
-    if (limit.deadline != kNoDeadline && Policy::Now() >= limit.deadline) {
-      return GiveUp(QueueResult::kTimeout);
-    }
+    if (Policy::Expired(limit.deadline)) return GiveUp(QueueResult::kTimeout);
   }
 }
 

@@ -50,7 +50,10 @@ class MpmcRing : public RingPopSide<MpmcRing<T, Policy>, T, Policy> {
       : Base(capacity, options) {}
 
   /// kOk, kFull, kBusy (the slot is being emptied), kClosed. Never blocks.
-  QueueResult TryPush(T&& item) noexcept { return PushOne<LookMode::kFull>(item); }
+  QueueResult TryPush(T&& item) noexcept {
+    const QueueResult result = PushOne<LookMode::kFull>(item);
+    return result == QueueResult::kFull ? FullOrBusy() : result;
+  }
 
   /// Waits for a free slot. kOk, kClosed, kStopped.
   QueueResult Push(T&& item, const StopToken& stop = {}) {
@@ -73,6 +76,7 @@ class MpmcRing : public RingPopSide<MpmcRing<T, Policy>, T, Policy> {
   BulkResult TryPushBulk(std::span<T> items) noexcept {
     BulkResult bulk;
     if (!items.empty()) bulk.result = PushRun<LookMode::kFull>(items, bulk.count);
+    if (bulk.result == QueueResult::kFull) bulk.result = FullOrBusy();
     return bulk;
   }
 
@@ -149,7 +153,7 @@ class MpmcRing : public RingPopSide<MpmcRing<T, Policy>, T, Policy> {
           return QueueResult::kOk;
         }
       } else if (ahead < 0) {
-        return kMode == LookMode::kFull ? NoSlotAt(pos) : QueueResult::kFull;
+        return QueueResult::kFull;
       } else {
         tail = tail_.load(std::memory_order_relaxed);
       }
@@ -178,7 +182,7 @@ class MpmcRing : public RingPopSide<MpmcRing<T, Policy>, T, Policy> {
           return QueueResult::kOk;
         }
       } else if (ahead < 0) {
-        return kMode == LookMode::kFull ? NoSlotAt(pos) : QueueResult::kFull;
+        return QueueResult::kFull;
       } else {
         tail = tail_.load(std::memory_order_relaxed);
       }
@@ -220,9 +224,8 @@ class MpmcRing : public RingPopSide<MpmcRing<T, Policy>, T, Policy> {
     return true;
   }
 
-  QueueResult NoSlotAt(std::uint64_t pos) const noexcept {
-    const std::uint64_t head = this->head_.load(std::memory_order_relaxed) >> 1;
-    return pos - head >= this->Capacity() ? QueueResult::kFull : QueueResult::kBusy;
+  QueueResult FullOrBusy() const noexcept {
+    return SizeApprox() >= this->Capacity() ? QueueResult::kFull : QueueResult::kBusy;
   }
 
   // After a push, where `next` follows what it filled; see RingPopSide::WakeOwnSide.

@@ -104,6 +104,9 @@ struct NativeQueuePolicy {
   }
 
   static Deadline Now() noexcept { return QueueClock::now(); }
+  static bool Expired(Deadline deadline) noexcept {
+    return deadline != kNoDeadline && Now() >= deadline;
+  }
 
   static void Pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)

@@ -14,10 +14,11 @@ constexpr std::size_t kHeader = TfRecordLayout::kHeaderBytes;
 constexpr std::size_t kFrame = TfRecordLayout::kFrameBytes;
 // How far lengths are followed before their checksums are looked at: enough records for CRCs to be
 // taken several at a time, few enough bytes that short ones are still in L1.
-constexpr std::size_t kBatch = 32;
+constexpr std::size_t kBatch = 16;
 
 // Records that lie wholly in the input, their lengths not yet believed.
 struct Batch {
+  Batch() {}  // nothing is set before it is needed
   std::array<std::uint64_t, kBatch> lengths;
   std::array<RecordSpan, kBatch> spans;
   std::array<std::uint32_t, kBatch> crcs;

@@ -1,0 +1,552 @@
+#include "readers/batch_sink.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace ringfeed {
+
+namespace {
+
+/// Read-ahead of batches: slots by default, more where batches are small.
+constexpr std::size_t kMinSlots = 4;
+constexpr std::size_t kSlotsBytes = 8 * 1024 * 1024;
+constexpr std::size_t kTaskRing = 8192;
+/// A batch in no block's order is written by up to this many tasks of at least this many rows.
+constexpr std::size_t kTasksPerBatch = 4;
+constexpr std::size_t kMinTaskRows = 16;
+
+}  // namespace
+
+BatchSink::BatchSink(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
+                     PlanHost* host)
+    : options_(options),
+      parser_(parser),
+      fields_(parser->fields().size()),
+      arena_(std::move(arena)),
+      host_(host),
+      learned_units_(parser->fields().size()),
+      free_slots_(2 * kMaxSlots),
+      free_tasks_(kTaskRing) {}
+
+BatchSink::~BatchSink() {
+  for (const auto& slot : slots_) {
+    for (const auto& extent : slot->extents) arena_->Free(extent->run);
+  }
+}
+
+// ---- Planning ----
+
+BatchSink::Planned& BatchSink::Current() {
+  if (planned_.empty() || planned_.back().closed) {
+    Planned batch;
+    batch.number = next_number_++;
+    batch.units.resize(fields_);
+    planned_.push_back(std::move(batch));
+  }
+  return planned_.back();
+}
+
+WriteTask* BatchSink::NewTask() {
+  WriteTask* task = nullptr;
+  if (free_tasks_.TryPop(task) == QueueResult::kOk) return task;
+  tasks_.push_back(std::make_unique<WriteTask>());
+  return tasks_.back().get();
+}
+
+void BatchSink::RecycleTask(WriteTask* task) {
+  task->slot = nullptr;
+  task->extent = nullptr;
+  task->block = nullptr;
+  task->refs.clear();
+  (void)free_tasks_.TryPush(std::move(task));  // all tasks ever made fit, or this one rests unused
+}
+
+void BatchSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  const auto& records = block->frame.records;
+  while (begin < end) {
+    if (records[begin].damaged()) {
+      ++begin;
+      continue;
+    }
+    std::uint32_t good_end = begin + 1;
+    while (good_end < end && !records[good_end].damaged()) ++good_end;
+    AddPiece(block, begin, good_end);
+    begin = good_end;
+  }
+  if (options_.close_at_block_end) CloseRest(false);
+}
+
+void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
+  const std::size_t most = parser_->max_rows_per_write();
+  while (begin < end) {
+    Planned& batch = Current();
+    const auto rows = static_cast<std::uint32_t>(
+        std::min<std::size_t>({end - begin, options_.rows - batch.rows, most}));
+    WriteTask* task = NewTask();
+    task->block = block;
+    task->src_row = begin;
+    task->rows = rows;
+    task->dst_row = batch.rows;
+    task->unit_begin = batch.units;
+    CountUnits(*task, &batch.units);
+    task->unit_end = batch.units;
+    batch.rows += rows;
+    begin += rows;
+    if (batch.slot == nullptr && planned_.size() == 1) (void)GiveSlot(batch);
+    if (batch.slot != nullptr) {
+      Dispatch(batch, task);
+    } else {
+      batch.tasks.push_back(task);
+    }
+    if (batch.rows == options_.rows) Close(batch);
+  }
+}
+
+void BatchSink::OnRefs(std::span<const RowRef> rows) {
+  while (!rows.empty()) {
+    Planned& batch = Current();
+    const std::size_t take = std::min<std::size_t>(rows.size(), options_.rows - batch.rows);
+    batch.refs.insert(batch.refs.end(), rows.begin(),
+                      rows.begin() + static_cast<std::ptrdiff_t>(take));
+    batch.rows += static_cast<std::uint32_t>(take);
+    rows = rows.subspan(take);
+    if (batch.rows == options_.rows) Close(batch);
+  }
+}
+
+void BatchSink::CountUnits(const WriteTask& task, std::vector<std::uint64_t>* units) const {
+  const auto& fields = parser_->fields();
+  for (std::size_t f = 0; f < fields_; ++f) {
+    std::uint64_t sum = 0;
+    if (!fields[f].ragged()) {
+      sum = task.rows;
+    } else if (task.block != nullptr) {
+      const FieldLocation* at = task.block->locations.data() + task.src_row * fields_ + f;
+      for (std::uint32_t row = 0; row < task.rows; ++row) sum += at[row * fields_].units;
+    } else {
+      for (const RowRef& ref : task.refs) {
+        sum += ref.block->locations[ref.row * fields_ + f].units;
+      }
+    }
+    (*units)[f] += sum;
+  }
+}
+
+void BatchSink::CutIntoTasks(Planned& batch) {
+  const std::size_t share = (batch.refs.size() + kTasksPerBatch - 1) / kTasksPerBatch;
+  const std::size_t most = std::min(std::max(share, kMinTaskRows), parser_->max_rows_per_write());
+  std::fill(batch.units.begin(), batch.units.end(), 0);
+  for (std::size_t begin = 0; begin < batch.refs.size(); begin += most) {
+    const std::size_t end = std::min(batch.refs.size(), begin + most);
+    WriteTask* task = NewTask();
+    task->refs.assign(batch.refs.begin() + static_cast<std::ptrdiff_t>(begin),
+                      batch.refs.begin() + static_cast<std::ptrdiff_t>(end));
+    task->rows = static_cast<std::uint32_t>(end - begin);
+    task->dst_row = static_cast<std::uint32_t>(begin);
+    task->unit_begin = batch.units;
+    CountUnits(*task, &batch.units);
+    task->unit_end = batch.units;
+    batch.tasks.push_back(task);
+  }
+  batch.refs.clear();
+}
+
+void BatchSink::Close(Planned& batch) {
+  if (!batch.refs.empty()) CutIntoTasks(batch);
+  batch.closed = true;
+  for (std::size_t f = 0; f < fields_; ++f) {
+    learned_units_[f] = std::max(learned_units_[f], batch.units[f]);
+  }
+  (void)Continue();
+}
+
+void BatchSink::CloseRest(bool drop) {
+  if (planned_.empty() || planned_.back().closed) return;
+  Planned& batch = planned_.back();
+  if (drop) {
+    dropped_rows_.Add(batch.rows);
+    batch.dropped = true;
+    --next_number_;
+    if (batch.slot == nullptr) {
+      for (const RowRef& ref : batch.refs) host_->Drop(ref.block, 1);
+      for (WriteTask* task : batch.tasks) {
+        host_->Drop(task->block, task->rows);
+        RecycleTask(task);
+      }
+      planned_.pop_back();
+      return;
+    }
+  }
+  Close(batch);
+}
+
+void BatchSink::OnPassEnd() { CloseRest(options_.drop_remainder); }
+
+void BatchSink::OnEnd(const Status& status) {
+  CloseRest(options_.drop_remainder);
+  host_->End(next_number_, status);
+}
+
+bool BatchSink::Continue() {
+  while (!planned_.empty()) {
+    Planned& batch = planned_.front();
+    if (batch.slot == nullptr) {
+      if (!batch.closed && batch.tasks.empty()) return false;
+      if (!GiveSlot(batch)) return true;
+    }
+    for (WriteTask* task : batch.tasks) Dispatch(batch, task);
+    batch.tasks.clear();
+    if (!batch.closed) return false;
+    BatchSlot* slot = batch.slot;
+    slot->rows = batch.rows;
+    slot->units = batch.units;
+    slot->dropped = batch.dropped;
+    planned_.pop_front();
+    FinishOne(slot);
+  }
+  return false;
+}
+
+// ---- Memory of batches ----
+
+std::vector<std::uint64_t> BatchSink::CapacityFor(const Planned& batch) const {
+  std::vector<std::uint64_t> capacity(fields_);
+  for (std::size_t f = 0; f < fields_; ++f) {
+    if (!parser_->fields()[f].ragged()) continue;
+    std::uint64_t units = std::max(batch.units[f], learned_units_[f]);
+    if (!batch.closed && batch.rows > 0) {
+      // The first batch of all is guessed from its first rows.
+      units = std::max(units, batch.units[f] * options_.rows / batch.rows);
+    }
+    capacity[f] = units + units / 4 + 64;
+  }
+  return capacity;
+}
+
+void BatchSink::ChooseSlotLimit(std::size_t batch_bytes) {
+  std::size_t slots = options_.slots;
+  if (slots == 0) {
+    slots = std::clamp(kSlotsBytes / std::max<std::size_t>(batch_bytes, 1), kMinSlots, kMaxSlots);
+    const std::size_t fit = options_.memory_bytes / std::max<std::size_t>(batch_bytes, 1);
+    if (fit < slots) slots = std::max<std::size_t>(fit, 2);
+  }
+  slot_limit_.store(std::min(slots, kMaxSlots), std::memory_order_relaxed);
+}
+
+std::unique_ptr<BatchExtent> BatchSink::MakeExtent(std::span<const std::uint64_t> capacity,
+                                                   Status* status) {
+  auto extent = std::make_unique<BatchExtent>();
+  extent->layout = BatchLayout(parser_->fields(), options_.rows, capacity);
+  extent->unit_begin.resize(fields_);
+  extent->unit_end.resize(fields_);
+  extent->run = arena_->Allocate(std::max<std::size_t>(extent->layout.bytes(), 1));
+  if (!extent->run) {
+    *status =
+        Status(StatusCode::kResourceExhausted,
+               "a batch needs " + std::to_string(extent->layout.bytes()) +
+                   " contiguous bytes, the pinned arena of " + std::to_string(arena_->bytes()) +
+                   " has none left; raise its size (RINGFEED_ARENA_BYTES), or lower the "
+                   "batch size, the slots or the window");
+    return nullptr;
+  }
+  for (const BatchLayout::Column& column : extent->layout.columns()) {
+    if (column.ragged) *reinterpret_cast<std::int64_t*>(extent->run.data + column.offsets) = 0;
+  }
+  return extent;
+}
+
+bool BatchSink::GiveSlot(Planned& batch) {
+  if (slot_limit() == 0) {
+    ChooseSlotLimit(BatchLayout(parser_->fields(), options_.rows, CapacityFor(batch)).bytes());
+  }
+  BatchSlot* slot = nullptr;
+  if (free_slots_.TryPop(slot) != QueueResult::kOk) {
+    const std::lock_guard lock(slots_mutex_);
+    if (slots_.size() >= slot_limit()) return false;
+    slots_.push_back(std::make_unique<BatchSlot>());
+    slot = slots_.back().get();
+  }
+  Prepare(slot, batch);
+  batch.slot = slot;
+  in_work_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void BatchSink::Prepare(BatchSlot* slot, const Planned& batch) {
+  slot->number = batch.number;
+  slot->rows = 0;
+  slot->dropped = false;
+  slot->status = Status();
+  slot->failures.clear();
+  slot->pending.store(1, std::memory_order_relaxed);
+  const std::vector<std::uint64_t> capacity = CapacityFor(batch);
+  const bool fits = !slot->extents.empty() && [&] {
+    const auto& columns = slot->extents.front()->layout.columns();
+    for (std::size_t f = 0; f < fields_; ++f) {
+      if (columns[f].ragged && columns[f].capacity < batch.units[f]) return false;
+    }
+    return true;
+  }();
+  if (fits) {
+    BatchExtent& extent = *slot->extents.front();
+    extent.row_begin = extent.row_end = 0;
+    std::fill(extent.unit_begin.begin(), extent.unit_begin.end(), 0);
+    return;
+  }
+  for (const auto& extent : slot->extents) arena_->Free(extent->run);
+  slot->extents.clear();
+  if (auto extent = MakeExtent(capacity, &slot->status)) slot->extents.push_back(std::move(extent));
+}
+
+bool BatchSink::FitOrGrow(BatchSlot* slot, const WriteTask& task) {
+  if (slot->extents.empty() || !slot->status.ok()) return false;
+  BatchExtent& last = *slot->extents.back();
+  std::vector<std::uint64_t> capacity(fields_);
+  bool fits = true;
+  for (std::size_t f = 0; f < fields_; ++f) {
+    const BatchLayout::Column& column = last.layout.columns()[f];
+    if (!column.ragged) continue;
+    capacity[f] = column.capacity;
+    if (task.unit_end[f] <= column.capacity) continue;
+    fits = false;
+    const std::uint64_t expected = task.unit_end[f] * options_.rows / (task.dst_row + task.rows);
+    capacity[f] = std::max(column.capacity * 2, expected + expected / 8);
+  }
+  if (fits) return true;
+  auto extent = MakeExtent(capacity, &slot->status);
+  if (extent == nullptr) return false;
+  grown_.fetch_add(1, std::memory_order_relaxed);
+  last.row_end = task.dst_row;
+  last.unit_end = task.unit_begin;
+  extent->row_begin = task.dst_row;
+  extent->unit_begin = task.unit_begin;
+  slot->extents.push_back(std::move(extent));
+  return true;
+}
+
+std::uint32_t BatchSink::NearLane() { return next_lane_++; }
+
+void BatchSink::Dispatch(Planned& batch, WriteTask* task) {
+  BatchSlot* slot = batch.slot;
+  task->slot = slot;
+  task->extent = FitOrGrow(slot, *task) ? slot->extents.back().get() : nullptr;
+  slot->pending.fetch_add(1, std::memory_order_relaxed);
+  host_->Submit(task, task->block != nullptr ? task->block->lane : NearLane());
+}
+
+// ---- Writing ----
+
+void BatchSink::GatherRows(const WriteTask& task, WriterScratch* scratch) const {
+  constexpr std::size_t kAhead = 16;
+  scratch->records.resize(task.rows);
+  const auto refs = std::span(task.refs);
+  for (std::size_t i = 0; i < refs.size(); ++i) {
+    if (i + kAhead < refs.size()) {
+      const RowRef& later = refs[i + kAhead];
+      __builtin_prefetch(later.block->frame.records.data() + later.row);
+    }
+    scratch->records[i] = refs[i].block->frame.records[refs[i].row];
+  }
+  if (!parser_->two_phase()) return;
+  scratch->locations.resize(task.rows * fields_);
+  for (std::size_t i = 0; i < refs.size(); ++i) {
+    const FieldLocation* from = refs[i].block->locations.data() + refs[i].row * fields_;
+    std::copy_n(from, fields_, scratch->locations.data() + i * fields_);
+  }
+}
+
+void BatchSink::PrepareTargets(const WriteTask& task, WriterScratch* scratch) const {
+  scratch->targets.resize(fields_);
+  scratch->offsets.resize(fields_);
+  std::byte* const base = task.extent->run.data;
+  for (std::size_t f = 0; f < fields_; ++f) {
+    const BatchLayout::Column& column = task.extent->layout.columns()[f];
+    ColumnTarget& target = scratch->targets[f];
+    if (!column.ragged) {
+      target = {base + column.data + task.dst_row * column.unit_bytes, nullptr};
+      continue;
+    }
+    // Offsets go through memory of our own: the neighbour's last is our first.
+    scratch->offsets[f].resize(task.rows + 1);
+    scratch->offsets[f][0] = static_cast<std::int64_t>(task.unit_begin[f]);
+    target = {base + column.data, scratch->offsets[f].data()};
+  }
+}
+
+void BatchSink::PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const {
+  for (std::size_t f = 0; f < fields_; ++f) {
+    const BatchLayout::Column& column = task.extent->layout.columns()[f];
+    if (!column.ragged) continue;
+    auto* offsets = reinterpret_cast<std::int64_t*>(task.extent->run.data + column.offsets);
+    std::copy_n(scratch.offsets[f].data() + 1, task.rows, offsets + task.dst_row + 1);
+  }
+}
+
+void BatchSink::Write(WriteTask* task, WriterScratch* scratch) {
+  BatchSlot* slot = task->slot;
+  if (task->extent != nullptr) {
+    std::span<const RecordSpan> records;
+    const FieldLocation* locations = nullptr;
+    if (task->block != nullptr) {
+      records = std::span(task->block->frame.records).subspan(task->src_row, task->rows);
+      if (parser_->two_phase()) {
+        locations = task->block->locations.data() + task->src_row * fields_;
+      }
+    } else {
+      GatherRows(*task, scratch);
+      records = scratch->records;
+      if (parser_->two_phase()) locations = scratch->locations.data();
+    }
+    PrepareTargets(*task, scratch);
+    scratch->failures.clear();
+    parser_->Write(records, locations, scratch->targets, scratch->parser.get(), &scratch->failures);
+    PublishOffsets(*task, *scratch);
+    if (!scratch->failures.empty()) {
+      const std::lock_guard lock(slot->failures_mutex);
+      for (RowFailure& failure : scratch->failures) {
+        slot->failures.push_back({failure.row + task->dst_row, std::move(failure.status)});
+      }
+    }
+  }
+  DropHolds(*task, scratch);
+  RecycleTask(task);
+  FinishOne(slot);
+}
+
+void BatchSink::DropHolds(const WriteTask& task, WriterScratch* scratch) {
+  if (task.block != nullptr) {
+    host_->Drop(task.block, task.rows);
+    return;
+  }
+  // One atomic operation per block, not per row.
+  for (const RowRef& ref : task.refs) {
+    const std::size_t index = ref.block->index;
+    if (index >= scratch->rows_of_block.size()) scratch->rows_of_block.resize(index + 1);
+    if (scratch->rows_of_block[index]++ == 0) scratch->touched.push_back(ref.block);
+  }
+  for (Block* block : scratch->touched) {
+    // Read the index before the drop: after it the block may be another's.
+    std::uint32_t& rows = scratch->rows_of_block[block->index];
+    host_->Drop(block, std::exchange(rows, 0));
+  }
+  scratch->touched.clear();
+}
+
+// ---- Finishing ----
+
+void BatchSink::FinishOne(BatchSlot* slot) {
+  // acq_rel: releases this thread's rows to, and acquires the others' for, whoever comes last.
+  if (slot->pending.fetch_sub(1, std::memory_order_acq_rel) == 1) Finish(slot);
+}
+
+void BatchSink::Finish(BatchSlot* slot) {
+  if (slot->dropped) {
+    in_work_.fetch_sub(1, std::memory_order_release);
+    Release(slot);
+    return;
+  }
+  if (!slot->status.ok()) slot->rows = 0;
+  JoinExtents(slot);
+  SettleFailures(slot);
+  in_work_.fetch_sub(1, std::memory_order_release);
+  host_->Deliver(slot->number, {slot, nullptr});
+}
+
+void BatchSink::JoinExtents(BatchSlot* slot) const {
+  if (slot->extents.size() < 2) return;
+  BatchExtent& last = *slot->extents.back();
+  for (std::size_t i = 0; i + 1 < slot->extents.size(); ++i) {
+    const BatchExtent& part = *slot->extents[i];
+    for (std::size_t f = 0; f < fields_; ++f) {
+      const BatchLayout::Column& from = part.layout.columns()[f];
+      const BatchLayout::Column& to = last.layout.columns()[f];
+      const std::uint64_t unit_begin = from.ragged ? part.unit_begin[f] : part.row_begin;
+      const std::uint64_t unit_end = from.ragged ? part.unit_end[f] : part.row_end;
+      std::copy_n(part.run.data + from.data + unit_begin * from.unit_bytes,
+                  (unit_end - unit_begin) * from.unit_bytes,
+                  last.run.data + to.data + unit_begin * to.unit_bytes);
+      if (!from.ragged) continue;
+      const std::size_t first = (part.row_begin + 1) * sizeof(std::int64_t);
+      std::copy_n(part.run.data + from.offsets + first,
+                  (part.row_end - part.row_begin) * sizeof(std::int64_t),
+                  last.run.data + to.offsets + first);
+    }
+    arena_->Free(part.run);
+  }
+  slot->extents.erase(slot->extents.begin(), slot->extents.end() - 1);
+}
+
+void BatchSink::RemoveRow(BatchSlot* slot, std::size_t row) const {
+  BatchExtent& extent = *slot->extents.back();
+  for (const BatchLayout::Column& column : extent.layout.columns()) {
+    if (column.ragged) continue;  // ragged rows fail in the first phase, before they are placed
+    std::byte* at = extent.run.data + column.data + row * column.unit_bytes;
+    const std::size_t behind = (slot->rows - row - 1) * column.unit_bytes;
+    std::copy_n(at + column.unit_bytes, behind, at);
+  }
+  --slot->rows;
+}
+
+void BatchSink::SettleFailures(BatchSlot* slot) const {
+  if (slot->failures.empty() || !slot->status.ok()) return;
+  std::sort(slot->failures.begin(), slot->failures.end(),
+            [](const RowFailure& a, const RowFailure& b) { return a.row < b.row; });
+  for (const RowFailure& failure : slot->failures) {
+    if (failure.status.code() == StatusCode::kUserError || options_.on_damage == OnDamage::kFail) {
+      slot->rows = static_cast<std::uint32_t>(failure.row);
+      slot->status = failure.status;
+      std::erase_if(slot->failures, [&](const RowFailure& f) { return f.row >= slot->rows; });
+      break;
+    }
+  }
+  for (auto it = slot->failures.rbegin(); it != slot->failures.rend(); ++it) {
+    RemoveRow(slot, it->row);
+  }
+}
+
+// ---- Handing out ----
+
+Instance BatchSink::MakeInstance(const BatchSlot& slot,
+                                 const std::shared_ptr<const void>& owner) const {
+  const BatchExtent& extent = *slot.extents.back();
+  Instance instance(fields_);
+  for (std::size_t f = 0; f < fields_; ++f) {
+    const FieldSpec& field = parser_->fields()[f];
+    const BatchLayout::Column& column = extent.layout.columns()[f];
+    Tensor& tensor = instance[f];
+    tensor.dtype = field.dtype;
+    tensor.data = extent.run.data + column.data;
+    tensor.owner = owner;
+    std::uint64_t units = slot.rows;
+    if (column.ragged) {
+      const auto* offsets = reinterpret_cast<const std::int64_t*>(extent.run.data + column.offsets);
+      tensor.lod.push_back({offsets, slot.rows + std::size_t{1}});
+      units = static_cast<std::uint64_t>(offsets[slot.rows]);
+      tensor.shape.push_back(static_cast<std::int64_t>(units));
+      tensor.shape.insert(tensor.shape.end(), field.shape.begin() + 1, field.shape.end());
+    } else {
+      tensor.shape.push_back(static_cast<std::int64_t>(units));
+      tensor.shape.insert(tensor.shape.end(), field.shape.begin(), field.shape.end());
+    }
+    tensor.bytes = units * column.unit_bytes;
+  }
+  return instance;
+}
+
+void BatchSink::Release(BatchSlot* slot) {
+  (void)free_slots_.TryPush(std::move(slot));  // has room for every slot that can exist
+}
+
+void BatchSink::SetHolder(BatchSlot* slot, std::thread::id thread) {
+  const std::lock_guard lock(slots_mutex_);
+  slot->holder = thread;
+}
+
+std::size_t BatchSink::slots_held_by(std::thread::id thread) const {
+  const std::lock_guard lock(slots_mutex_);
+  return static_cast<std::size_t>(std::count_if(
+      slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->holder == thread; }));
+}
+
+}  // namespace ringfeed

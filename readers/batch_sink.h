@@ -1,0 +1,147 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/arena.h"
+#include "readers/batch_slot.h"
+#include "readers/parsers/parser.h"
+#include "readers/plan_sink.h"
+#include "readers/stage_clock.h"
+#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/record.h"
+
+namespace ringfeed {
+
+/// A writer thread's memory between tasks.
+struct WriterScratch {
+  std::unique_ptr<Parser::Scratch> parser;
+  std::vector<RecordSpan> records;
+  std::vector<FieldLocation> locations;
+  std::vector<ColumnTarget> targets;
+  std::vector<std::vector<std::int64_t>> offsets;
+  std::vector<RowFailure> failures;
+  std::vector<std::uint32_t> rows_of_block;  ///< by Block::index
+  std::vector<Block*> touched;
+};
+
+/// Groups rows into batches, gives each row its place and has writers fill them.
+///
+/// In the blocks' own order (no shuffle) rows go to writers as soon as their place is known, batch
+/// by batch in pieces of a block, while the block is still in its reader's cache; the batch's
+/// memory is then sized by what was learned so far. In any other order a batch is written once all
+/// its rows are known.
+class BatchSink final : public PlanSink {
+ public:
+  struct Options {
+    std::size_t rows = 1;
+    bool drop_remainder = false;
+    bool close_at_block_end =
+        false;              ///< internal batches, whose size nobody sees: short rather than late
+    std::size_t slots = 0;  ///< 0: chosen by the size of a batch
+    std::size_t memory_bytes = 0;  ///< all slots together
+    OnDamage on_damage = OnDamage::kFail;
+  };
+  static constexpr std::size_t kMaxSlots = 64;
+
+  BatchSink(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
+            PlanHost* host);
+  ~BatchSink() override;
+
+  // The planner's calls.
+  void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
+  void OnRefs(std::span<const RowRef> rows) override;
+  void OnPassEnd() override;
+  void OnEnd(const Status& status) override;
+  bool Continue() override;
+  bool Outstanding() override {
+    // Order: partner of the fetch_sub in Finish, which follows the drops of that batch's blocks.
+    return in_work_.load(std::memory_order_acquire) > 0 ||
+           (!planned_.empty() && planned_.front().closed);
+  }
+
+  // A writer's call: does the task and recycles it.
+  void Write(WriteTask* task, WriterScratch* scratch);
+  // The consumer's calls.
+  Instance MakeInstance(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const;
+  void Release(BatchSlot* slot);
+  /// Slots that exist at most; fixed once the first batch was planned.
+  std::size_t slot_limit() const { return slot_limit_.load(std::memory_order_relaxed); }
+  /// Notes who holds a slot; a default id for nobody.
+  void SetHolder(BatchSlot* slot, std::thread::id thread);
+  std::size_t slots_held_by(std::thread::id thread) const;
+
+  std::uint64_t dropped_rows() const { return dropped_rows_.count(); }
+  std::uint64_t grown() const { return grown_.load(std::memory_order_relaxed); }
+
+ private:
+  /// A batch in the plan.
+  struct Planned {
+    std::uint64_t number = 0;
+    std::uint32_t rows = 0;
+    bool closed = false;
+    bool dropped = false;
+    std::vector<std::uint64_t> units;
+    std::vector<WriteTask*> tasks;  ///< waiting for a slot
+    std::vector<RowRef> refs;       ///< of a batch that is written once it is closed
+    BatchSlot* slot = nullptr;
+  };
+
+  Planned& Current();
+  void AddPiece(Block* block, std::uint32_t begin, std::uint32_t end);
+  void Close(Planned& batch);
+  void CutIntoTasks(Planned& batch);
+  void CloseRest(bool drop);
+  void CountUnits(const WriteTask& task, std::vector<std::uint64_t>* units) const;
+  bool GiveSlot(Planned& batch);
+  void ChooseSlotLimit(std::size_t batch_bytes);
+  std::vector<std::uint64_t> CapacityFor(const Planned& batch) const;
+  void Prepare(BatchSlot* slot, const Planned& batch);
+  std::unique_ptr<BatchExtent> MakeExtent(std::span<const std::uint64_t> capacity, Status* status);
+  void Dispatch(Planned& batch, WriteTask* task);
+  bool FitOrGrow(BatchSlot* slot, const WriteTask& task);
+  WriteTask* NewTask();
+  void RecycleTask(WriteTask* task);
+  std::uint32_t NearLane();
+
+  void PrepareTargets(const WriteTask& task, WriterScratch* scratch) const;
+  void GatherRows(const WriteTask& task, WriterScratch* scratch) const;
+  void PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const;
+  void DropHolds(const WriteTask& task, WriterScratch* scratch);
+  void FinishOne(BatchSlot* slot);
+  void Finish(BatchSlot* slot);
+  void JoinExtents(BatchSlot* slot) const;
+  void SettleFailures(BatchSlot* slot) const;
+  void RemoveRow(BatchSlot* slot, std::size_t row) const;
+
+  const Options options_;
+  const Parser* const parser_;
+  const std::size_t fields_;
+  const std::shared_ptr<Arena> arena_;
+  PlanHost* const host_;
+
+  // The planner's own.
+  std::deque<Planned> planned_;
+  std::uint64_t next_number_ = 0;
+  std::vector<std::uint64_t> learned_units_;
+  std::vector<std::unique_ptr<BatchSlot>> slots_;
+  std::vector<std::unique_ptr<WriteTask>> tasks_;
+  std::uint32_t next_lane_ = 0;
+  StageCount dropped_rows_;
+
+  // Shared with writers and consumers.
+  MpmcRing<BatchSlot*> free_slots_;
+  MpmcRing<WriteTask*> free_tasks_;
+  std::atomic<std::size_t> slot_limit_{0};
+  std::atomic<std::uint64_t> in_work_{0};  ///< batches with a slot that are not complete yet
+  std::atomic<std::uint64_t> grown_{0};
+  mutable std::mutex slots_mutex_;  ///< guards slots_ against slots_held_by
+};
+
+}  // namespace ringfeed

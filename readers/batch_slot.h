@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/arena.h"
+#include "readers/batch_layout.h"
+#include "readers/block.h"
+#include "readers/parsers/parser.h"
+
+namespace ringfeed {
+
+/// A batch's memory, or, where a batch outgrew it, the first part of it.
+struct BatchExtent {
+  SlabRun run;
+  BatchLayout layout;
+  std::uint32_t row_begin = 0;
+  std::uint32_t row_end = 0;
+  std::vector<std::uint64_t> unit_begin;  ///< per field
+  std::vector<std::uint64_t> unit_end;
+};
+
+/// A batch on its way: planned by the planner, filled by writers, handed out, reused. The last
+/// extent becomes its memory; earlier ones are moved there by whoever finishes it.
+struct BatchSlot {
+  std::uint64_t number = 0;
+  std::uint32_t rows = 0;
+  std::vector<std::uint64_t> units;  ///< per field, planned
+  std::vector<std::unique_ptr<BatchExtent>> extents;
+  bool dropped = false;  ///< a rest that is not to be delivered
+  Status status;         ///< follows the rows; set by the planner or the finisher
+
+  /// Writes to come, and one for the planner until the batch is closed. Dropped with acq_rel: who
+  /// drops the last sees every row written.
+  std::atomic<std::uint32_t> pending{0};
+
+  std::mutex failures_mutex;  ///< rows that fail are rare
+  std::vector<RowFailure> failures;
+
+  std::thread::id holder;  ///< who was handed the batch
+};
+
+/// A piece of work for a writer: rows into a batch.
+struct WriteTask {
+  BatchSlot* slot = nullptr;
+  BatchExtent* extent = nullptr;  ///< null: the memory could not be had, only the holds are dropped
+  std::uint32_t dst_row = 0;
+  std::uint32_t rows = 0;
+  Block* block = nullptr;  ///< rows [src_row, src_row + rows) of it, or, where null, refs
+  std::uint32_t src_row = 0;
+  std::vector<RowRef> refs;
+  std::vector<std::uint64_t> unit_begin;  ///< per field: where the rows start in the batch
+  std::vector<std::uint64_t> unit_end;
+};
+
+}  // namespace ringfeed

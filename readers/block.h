@@ -1,0 +1,65 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/arena.h"
+#include "io/input_file.h"
+#include "readers/formats/format.h"
+#include "readers/parsers/parser.h"
+#include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+/// What crosses threads: the records of one stripe of one file (or a part of them, of a stream),
+/// framed, checked and, where the parser needs it, located. Filled by a reader thread, ordered by
+/// the planner, read by writers; recycled when the last hold on it is dropped.
+struct Block {
+  // Where it stands in the order; set by the lane.
+  std::uint32_t lane = 0;
+  bool turn_ends = true;   ///< the lane's turn is over after this block
+  bool pass_ends = false;  ///< a marker without records: the lane has no more stripes in this pass
+  bool stream_ends = false;  ///< a marker after the last pass
+
+  // Contents; written by the lane before the block is published, constant afterwards.
+  FrameOutput frame;
+  std::vector<FieldLocation> locations;  ///< records × fields, only for two-phase parsers
+  Status status;                         ///< a failure that follows the records
+  std::uint64_t payload_bytes = 0;       ///< of the records that are not damaged
+  std::uint32_t good_rows = 0;           ///< their number
+  std::uint64_t read_bytes = 0;          ///< of the file's bytes that this block stands for
+
+  // Memory that the records point into.
+  std::vector<SlabRun> runs;
+  std::shared_ptr<InputFile> file;
+  std::vector<std::shared_ptr<const void>> storage;  ///< what the first phase made
+  std::vector<Instance> instances;  ///< a user's reader: records[i].data points at instances[i]
+
+  std::uint32_t index = 0;  ///< number in its pool
+
+  // The planner's.
+  std::uint64_t pass = 0;
+
+  /// One for the planner and one for every row that is to be written or delivered.
+  /// Dropped with acq_rel: whoever drops the last sees all uses of the block done.
+  std::atomic<std::uint32_t> holds{0};
+
+  std::size_t rows() const { return frame.records.size(); }
+  std::size_t slab_bytes() const {
+    std::size_t bytes = 0;
+    for (const SlabRun& run : runs) bytes += run.bytes;
+    return bytes;
+  }
+};
+
+/// One row of a block.
+struct RowRef {
+  Block* block = nullptr;
+  std::uint32_t row = 0;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,57 @@
+#include "readers/decorators/block_shuffle.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/philox.h"
+
+namespace ringfeed {
+
+BlockShuffleStage::BlockShuffleStage(std::uint64_t block_rows, std::uint64_t seed)
+    : block_rows_(block_rows), seed_(seed) {
+  held_.reserve(block_rows);
+}
+
+void BlockShuffleStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  for (std::uint32_t row = begin; row < end; ++row) {
+    const bool damaged = block->frame.records[row].damaged();
+    Add({damaged ? nullptr : block, row});
+  }
+}
+
+void BlockShuffleStage::OnRefs(std::span<const RowRef> rows) {
+  for (const RowRef& ref : rows) Add(ref);
+}
+
+void BlockShuffleStage::Add(RowRef ref) {
+  held_.push_back(ref);
+  if (held_.size() == block_rows_) Drain();
+}
+
+void BlockShuffleStage::Drain() {
+  if (held_.empty()) return;
+  DrawSequence draws(seed_, epoch_, DrawPurpose::kBlockShuffle);
+  const std::uint64_t base = blocks_ * block_rows_;
+  for (std::uint64_t j = held_.size() - 1; j > 0; --j) {
+    const std::uint64_t other = (std::uint64_t{draws.At(base + j)} * (j + 1)) >> 32;
+    std::swap(held_[j], held_[other]);
+  }
+  std::erase_if(held_, [](const RowRef& ref) { return ref.block == nullptr; });
+  next_->OnRefs(held_);
+  held_.clear();
+  ++blocks_;
+}
+
+void BlockShuffleStage::OnPassEnd() {
+  Drain();
+  ++epoch_;
+  blocks_ = 0;
+  next_->OnPassEnd();
+}
+
+void BlockShuffleStage::OnEnd(const Status& status) {
+  Drain();
+  next_->OnEnd(status);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,162 @@
+#include <glob.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "readers/formats/format.h"
+#include "readers/graph.h"
+#include "readers/map_parser.h"
+#include "ringfeed/decorators.h"
+
+namespace ringfeed {
+
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+
+[[noreturn]] void Refuse(const std::string& message) {
+  throw Error(Status(StatusCode::kInvalidArgument, message));
+}
+
+void CheckOptions(const OpenOptions& options) {
+  if (options.cycle == 0) Refuse("cycle must be at least 1");
+  if (options.stripe_bytes == 0 || options.stripe_bytes % kPageBytes != 0) {
+    Refuse("stripe_bytes must be a multiple of 4096, not " + std::to_string(options.stripe_bytes));
+  }
+  if (options.io.block_bytes == 0 || options.io.block_bytes % kPageBytes != 0 ||
+      options.io.block_bytes > (std::size_t{1} << 30)) {
+    Refuse("block_bytes must be a multiple of 4096 up to 1 GiB, not " +
+           std::to_string(options.io.block_bytes));
+  }
+  if (options.threads < 0) Refuse("threads must not be negative; 0 takes one per core");
+  if (options.max_record_bytes == 0) Refuse("max_record_bytes must be at least 1");
+  if (!options.format.empty()) {
+    const FormatResult found = FindFormat(options.format);
+    if (!found.status.ok()) throw Error(found.status);
+  }
+}
+
+bool HasWildcard(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
+
+/// The names that a pattern stands for, sorted. A name that exists as it is written is no pattern.
+void ExpandInto(const std::string& pattern, std::vector<std::string>* names) {
+  struct stat info {};
+  if (!HasWildcard(pattern) || stat(pattern.c_str(), &info) == 0) {
+    names->push_back(pattern);
+    return;
+  }
+  glob_t found{};
+  const int result = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  for (std::size_t i = 0; result == 0 && i < found.gl_pathc; ++i) {
+    names->push_back(found.gl_pathv[i]);
+  }
+  globfree(&found);
+  if (result == GLOB_NOMATCH) {
+    throw Error(Status(StatusCode::kNotFound, "no file matches \"" + pattern + "\""));
+  }
+  if (result != 0) {
+    throw Error(Status(StatusCode::kIoError, "the folder of \"" + pattern + "\" cannot be read"));
+  }
+}
+
+Reader FromSource(SourceNode node) {
+  return Reader(std::make_shared<GraphNode>(std::move(node), nullptr));
+}
+
+}  // namespace
+
+Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& options) {
+  CheckOptions(options);
+  if (names.empty()) Refuse("the list of files is empty");
+  if (names.size() == 1 && IsStreamName(names.front())) {
+    return OpenStreamSource(OpenStream(names.front()), options);
+  }
+  SourceNode node;
+  node.options = options;
+  for (const std::string& name : names) {
+    if (IsStreamName(name)) {
+      Refuse("\"" + name + "\" is a stream: read it by itself, not in a list of files");
+    }
+    ExpandInto(name, &node.names);
+  }
+  return FromSource(std::move(node));
+}
+
+Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptions& options) {
+  CheckOptions(options);
+  if (sources.empty()) Refuse("the list of sources is empty");
+  for (const auto& source : sources) {
+    if (source == nullptr) Refuse("a source is null");
+  }
+  SourceNode node;
+  node.options = options;
+  node.sources = std::move(sources);
+  return FromSource(std::move(node));
+}
+
+Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions& options) {
+  CheckOptions(options);
+  if (stream == nullptr) Refuse("the stream is null");
+  SourceNode node;
+  node.options = options;
+  node.stream = std::move(stream);
+  return FromSource(std::move(node));
+}
+
+Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, std::vector<FieldSpec> fields,
+                          const OpenOptions& options) {
+  CheckOptions(options);
+  if (source == nullptr) Refuse("the source is null");
+  if (fields.empty()) Refuse("a reader must declare at least one field");
+  SourceNode node;
+  node.options = options;
+  node.instances = std::move(source);
+  node.parser = MakeInstanceParser(std::move(fields));
+  return FromSource(std::move(node));
+}
+
+Reader Parse(Reader records, std::shared_ptr<const Parser> parser) {
+  if (parser == nullptr) Refuse("the parser is null");
+  return Reader(GraphNode::On(records, ParseNode{std::move(parser)}));
+}
+
+Reader Shuffle(Reader input, const ShuffleOptions& options) {
+  if ((options.window == 0) == (options.block == 0)) {
+    Refuse("Shuffle needs one of window and block");
+  }
+  constexpr std::size_t kMost = (std::size_t{1} << 32) - 1;
+  if (options.window > kMost || options.block > kMost) {
+    Refuse("a shuffle spans fewer than 2^32 records");
+  }
+  return Reader(GraphNode::On(input, options));
+}
+
+Reader Batch(Reader input, const BatchOptions& options) {
+  constexpr std::size_t kMostRows = std::size_t{1} << 30;
+  if (options.size == 0 || options.size > kMostRows) {
+    Refuse("a batch has from 1 to 2^30 rows, not " + std::to_string(options.size));
+  }
+  if (options.slots == 1) Refuse("slots must be at least 2: one is filled while one is used");
+  return Reader(GraphNode::On(input, options));
+}
+
+Reader MultiPass(Reader input, std::uint64_t passes) {
+  return Reader(GraphNode::On(input, MultiPassNode{passes}));
+}
+
+Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function) {
+  if (!function) Refuse("the Map function is empty");
+  if (fields.empty()) Refuse("Map must declare at least one field");
+  return Reader(GraphNode::On(input, MapNode{std::move(fields), std::move(function)}));
+}
+
+Reader DoubleBuffer(Reader batches, std::size_t slots) {
+  if (slots < 2) Refuse("a double buffer has at least 2 slots");
+  return Reader(GraphNode::On(batches, DoubleBufferNode{slots}));
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,66 @@
+#include <utility>
+
+#include "readers/lane.h"
+
+namespace ringfeed {
+
+FileLane::FileLane(std::size_t index, FileSchedule* schedule, LaneContext* context,
+                   std::function<void(const IoChoice&)> opened)
+    : index_(index), schedule_(schedule), context_(context), opened_(std::move(opened)) {}
+
+bool FileLane::Fill(Block* block) {
+  if (reader_ == nullptr) {
+    const Assignment assignment = schedule_->Next(index_);
+    if (assignment.kind == Assignment::Kind::kPassEnd) {
+      block->pass_ends = true;
+      return true;
+    }
+    if (assignment.kind == Assignment::Kind::kEnd) {
+      block->stream_ends = true;
+      return true;
+    }
+    if (!Open(assignment, block)) return true;
+  }
+  if (!reader_->ReadStripe(block)) return false;
+  if (reader_->stripes_left() == 0 || !block->status.ok()) reader_.reset();
+  return true;
+}
+
+bool FileLane::Open(const Assignment& assignment, Block* block) {
+  if (!assignment.status.ok()) {
+    Fail(assignment, assignment.status, block);
+    return false;
+  }
+  const std::shared_ptr<Source> source = schedule_->source(assignment.file);
+  // The first pass may be the only one; from the second on a resident file is worth mapping.
+  OpenInputResult opened = source ? OpenInput(source)
+                                  : OpenInput(schedule_->name(assignment.file),
+                                              context_->options->io, assignment.pass > 0);
+  if (!opened.status.ok()) {
+    Fail(assignment, opened.status.WithPlace({schedule_->name(assignment.file), -1, -1}), block);
+    return false;
+  }
+  const std::shared_ptr<InputFile> file = std::move(opened.file);
+  Status status;
+  reader_ = MakeStripeReader(context_, file, assignment.format, assignment.bytes,
+                             assignment.stripes, &status);
+  if (reader_ == nullptr) {
+    block->status = status;
+    return false;
+  }
+  opened_(file->choice());
+  return true;
+}
+
+void FileLane::Fail(const Assignment& assignment, const Status& status, Block* block) {
+  if (context_->options->on_damage == OnDamage::kFail) {
+    block->status = status;
+    return;
+  }
+  // Skipped: its first turn reports it, the rest of its turns are not taken. Every rank and run
+  // sees the same as long as the file stays as it is.
+  block->frame.damage.push_back(
+      {schedule_->name(assignment.file), 0, assignment.bytes, status.ToString()});
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "readers/formats/format.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// What a lane is to read next.
+struct Assignment {
+  enum class Kind : std::uint8_t { kFile, kPassEnd, kEnd };
+  Kind kind = Kind::kEnd;
+  std::size_t file = 0;  ///< index in the list
+  std::uint64_t pass = 0;
+  std::uint64_t stripes = 0;  ///< turns that this file takes; at least 1
+  std::uint64_t bytes = 0;    ///< its size when it was scheduled: what is read of it
+  Status status;              ///< the file could not be examined: its only turn is this failure
+  std::shared_ptr<const Format> format;
+};
+
+/// Which file is read in which lane: the order over several files, as a pure function of their
+/// sizes. Of `cycle` lanes each yields one stripe in turn; a lane whose file is at its end takes
+/// the next of the list when its turn comes. Files without a stripe (empty ones) take no turn.
+/// Every pass starts afresh with the first file in the first lane. Thread safe; files are examined
+/// (stat, first bytes where the format is not known) when their turn to be assigned comes.
+class FileSchedule {
+ public:
+  struct Options {
+    std::size_t cycle = 8;
+    std::uint64_t stripe_bytes = 1024 * 1024;
+    std::uint64_t passes = 1;  ///< 0: without end
+    std::string format;        ///< empty: by name or first bytes
+  };
+  FileSchedule(std::vector<std::string> names, std::vector<std::shared_ptr<Source>> sources,
+               const Options& options);
+
+  /// Lanes that are in use: the smaller of cycle and the number of files, at least 1.
+  std::size_t lanes() const { return lanes_; }
+  std::size_t files() const { return sources_.empty() ? names_.size() : sources_.size(); }
+  const std::string& name(std::size_t file) const { return names_[file]; }
+  std::shared_ptr<Source> source(std::size_t file) const {
+    return sources_.empty() ? nullptr : sources_[file];
+  }
+
+  /// The lane's next piece of work: its files of a pass, then kPassEnd, then those of the next
+  /// pass, …, then kEnd for ever. Each lane is asked by one thread.
+  Assignment Next(std::size_t lane);
+
+ private:
+  struct Examined {
+    bool known = false;
+    std::uint64_t bytes = 0;
+    std::uint64_t stripes = 0;
+    Status status;
+    std::shared_ptr<const Format> format;
+  };
+  /// The assignments of one pass, made in order, as far as anybody asked.
+  struct Pass {
+    std::size_t next_file = 0;
+    std::vector<std::uint64_t> free_at;             ///< per lane: turns that are taken
+    std::vector<std::vector<Assignment>> assigned;  ///< per lane
+    std::vector<bool> lane_done;
+  };
+
+  void ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane, std::size_t count);
+  const Examined& Examine(std::size_t file);
+  Examined ExamineNow(std::size_t file) const;
+
+  std::vector<std::string> names_;
+  std::vector<std::shared_ptr<Source>> sources_;
+  const Options options_;
+  std::size_t lanes_;
+
+  std::mutex mutex_;
+  std::vector<Examined> examined_;
+  std::uint64_t first_pass_ = 0;  ///< number of passes_.front()
+  std::vector<std::unique_ptr<Pass>> passes_;
+  std::vector<std::uint64_t> lane_pass_;
+  std::vector<std::size_t> lane_taken_;
+};
+
+}  // namespace ringfeed

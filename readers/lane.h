@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "readers/block.h"
+#include "readers/file_schedule.h"
+#include "readers/stripe_reader.h"
+#include "ringfeed/reader.h"
+
+namespace ringfeed {
+
+/// One of the inputs that the planner takes turns with. Fills blocks in the lane's order; owned and
+/// called by one reader thread.
+class Lane {
+ public:
+  virtual ~Lane() = default;
+  /// Fills `block` with the next records of this lane, or with an end marker. False where the
+  /// medium has not delivered yet: call again with the same block. After a block with stream_ends
+  /// or a failed status it is not called again.
+  virtual bool Fill(Block* block) = 0;
+};
+
+/// Stripes of the files that the schedule assigns to lane `index`. Tells `opened` how each file is
+/// read.
+class FileLane final : public Lane {
+ public:
+  FileLane(std::size_t index, FileSchedule* schedule, LaneContext* context,
+           std::function<void(const IoChoice&)> opened);
+  bool Fill(Block* block) override;
+
+ private:
+  bool Open(const Assignment& assignment, Block* block);
+  void Fail(const Assignment& assignment, const Status& status, Block* block);
+
+  const std::size_t index_;
+  FileSchedule* const schedule_;
+  LaneContext* const context_;
+  const std::function<void(const IoChoice&)> opened_;
+  std::unique_ptr<StripeReader> reader_;
+};
+
+/// Records of one stream, published as they arrive.
+class StreamLane final : public Lane {
+ public:
+  StreamLane(StreamSource* stream, LaneContext* context, std::stop_token stop);
+  bool Fill(Block* block) override;
+
+ private:
+  bool Detect(Block* block);
+  bool ReadSome(Block* block);
+  void FrameSome(Block* block);
+
+  StreamSource* const stream_;
+  LaneContext* const context_;
+  const std::stop_token stop_;
+  std::shared_ptr<const Format> format_;
+  std::unique_ptr<Framer> framer_;
+  std::vector<std::byte> carry_;  ///< bytes that no framed record has taken yet
+  std::uint64_t position_ = 0;    ///< stream offset of carry_[0]
+  std::size_t need_ = 1;
+  bool stream_done_ = false;
+  bool pass_ended_ = false;
+};
+
+/// Instances of a user's reader, as rows.
+class InstanceLane final : public Lane {
+ public:
+  InstanceLane(InstanceSource* source, std::uint64_t passes, std::stop_token stop);
+  bool Fill(Block* block) override;
+
+ private:
+  InstanceSource* const source_;
+  const std::uint64_t passes_;
+  const std::stop_token stop_;
+  std::uint64_t pass_ = 0;
+  bool pass_ended_ = false;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,46 @@
+#include "readers/locate.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ringfeed {
+
+bool IsSkippable(const Status& status, OnDamage on_damage) {
+  return on_damage == OnDamage::kSkip && status.code() != StatusCode::kUserError;
+}
+
+void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_damage, Block* block) {
+  std::vector<RecordSpan>& records = block->frame.records;
+  const std::size_t fields = parser.fields().size();
+  block->locations.resize(records.size() * fields);
+  std::vector<RowFailure> failures;
+  std::size_t begin = 0;
+  while (begin < records.size()) {
+    if (records[begin].damaged()) {
+      ++begin;
+      continue;
+    }
+    std::size_t end = begin + 1;
+    while (end < records.size() && !records[end].damaged()) ++end;
+    const std::size_t already = failures.size();
+    parser.Locate(std::span(records).subspan(begin, end - begin),
+                  block->locations.data() + begin * fields, scratch, &failures);
+    for (std::size_t i = already; i < failures.size(); ++i) failures[i].row += begin;
+    begin = end;
+  }
+  if (auto storage = parser.TakeStorage(scratch)) block->storage.push_back(std::move(storage));
+  const std::string file = block->file ? block->file->name() : std::string();
+  for (const RowFailure& failure : failures) {
+    const Status placed = failure.status.WithPlace({file, -1, -1});
+    if (!IsSkippable(placed, on_damage)) {
+      block->status = placed;
+      records.resize(failure.row);
+      return;
+    }
+    records[failure.row] = RecordSpan();
+    block->frame.damage.push_back({file, 0, 0, placed.message()});
+  }
+}
+
+}  // namespace ringfeed

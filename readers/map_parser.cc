@@ -1,0 +1,310 @@
+#include "readers/map_parser.h"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace ringfeed {
+
+namespace {
+
+using Chunk = std::vector<std::byte>;
+
+/// Parses single records for a Map function and shows the fields as tensors.
+class RowView {
+ public:
+  explicit RowView(const Parser* parser) : parser_(parser) {
+    if (parser_ == nullptr) return;
+    scratch_ = parser_->NewScratch();
+    locations_.resize(parser_->fields().size());
+    values_.resize(parser_->fields().size());
+    targets_.resize(parser_->fields().size());
+    offsets_.resize(parser_->fields().size());
+    instance_.resize(parser_->fields().size());
+  }
+
+  /// The record's fields, valid until the next call; null without a parser.
+  const Instance* Parse(const RecordSpan& record, Status* status) {
+    if (parser_ == nullptr) return nullptr;
+    failures_.clear();
+    if (parser_->two_phase()) {
+      parser_->Locate({&record, 1}, locations_.data(), scratch_.get(), &failures_);
+      storage_ = parser_->TakeStorage(scratch_.get());
+    }
+    if (failures_.empty()) WriteRow(record);
+    if (!failures_.empty()) {
+      *status = failures_.front().status;
+      return nullptr;
+    }
+    return &instance_;
+  }
+
+ private:
+  void WriteRow(const RecordSpan& record) {
+    const auto& fields = parser_->fields();
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      const std::size_t units = fields[f].ragged() ? locations_[f].units : 1;
+      values_[f].resize(std::max<std::size_t>(units * fields[f].unit_bytes(), 1));
+      offsets_[f] = {0, 0};
+      targets_[f] = {values_[f].data(), offsets_[f].data()};
+    }
+    parser_->Write({&record, 1}, parser_->two_phase() ? locations_.data() : nullptr, targets_,
+                   scratch_.get(), &failures_);
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      Tensor& tensor = instance_[f];
+      tensor.dtype = fields[f].dtype;
+      tensor.shape = fields[f].shape;
+      const std::size_t units = fields[f].ragged() ? locations_[f].units : 1;
+      if (fields[f].ragged()) tensor.shape[0] = static_cast<std::int64_t>(units);
+      tensor.data = values_[f].data();
+      tensor.bytes = units * fields[f].unit_bytes();
+    }
+  }
+
+  const Parser* const parser_;
+  std::unique_ptr<Parser::Scratch> scratch_;
+  std::shared_ptr<const void> storage_;
+  std::vector<FieldLocation> locations_;
+  std::vector<Chunk> values_;
+  std::vector<std::vector<std::int64_t>> offsets_;
+  std::vector<ColumnTarget> targets_;
+  std::vector<RowFailure> failures_;
+  Instance instance_;
+};
+
+/// Where the function's output of one row goes.
+class RowPlace final : public RowWriter {
+ public:
+  explicit RowPlace(const std::vector<FieldSpec>& fields)
+      : fields_(fields), fixed_(fields.size()), ragged_(fields.size()) {}
+
+  std::span<std::byte> Fixed(std::size_t field) override {
+    if (field >= fields_.size() || fields_[field].ragged()) {
+      throw Error(Status(StatusCode::kInvalidArgument,
+                         "Map: field " + std::to_string(field) + " is no fixed field"));
+    }
+    return {fixed_[field], fields_[field].unit_bytes()};
+  }
+  void Ragged(std::size_t field, std::span<const std::byte> values) override {
+    if (field >= fields_.size() || !fields_[field].ragged() ||
+        values.size() % fields_[field].unit_bytes() != 0) {
+      throw Error(Status(StatusCode::kInvalidArgument,
+                         "Map: field " + std::to_string(field) +
+                             " is no ragged field, or the values are no whole units of it"));
+    }
+    ragged_[field].assign(values.begin(), values.end());
+  }
+
+  void SetFixed(std::size_t field, std::byte* at) { fixed_[field] = at; }
+  const Chunk& ragged(std::size_t field) const { return ragged_[field]; }
+  void Clear() {
+    for (Chunk& chunk : ragged_) chunk.clear();
+  }
+
+ private:
+  const std::vector<FieldSpec>& fields_;
+  std::vector<std::byte*> fixed_;
+  std::vector<Chunk> ragged_;
+};
+
+class MapParser final : public Parser {
+ public:
+  MapParser(std::shared_ptr<const Parser> inner, std::vector<FieldSpec> fields,
+            MapFunction function)
+      : inner_(std::move(inner)), function_(std::move(function)) {
+    fields_ = std::move(fields);
+    two_phase_ = std::any_of(fields_.begin(), fields_.end(),
+                             [](const FieldSpec& field) { return field.ragged(); });
+  }
+
+  std::string name() const override { return "map"; }
+  std::unique_ptr<Scratch> NewScratch() const override {
+    return std::make_unique<MapScratch>(inner_.get(), fields_);
+  }
+  /// A user's function may take milliseconds: rows are shared out in small pieces.
+  std::size_t max_rows_per_write() const override { return two_phase_ ? 1 << 20 : 8; }
+
+  void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
+              std::vector<RowFailure>* failures) const override;
+  void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+             std::span<const ColumnTarget> targets, Scratch* scratch,
+             std::vector<RowFailure>* failures) const override;
+  std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override {
+    return std::move(static_cast<MapScratch*>(scratch)->results);
+  }
+
+ private:
+  /// What the first phase made, one chunk per row and field: chunks never move.
+  using Results = std::vector<Chunk>;
+  struct MapScratch final : Scratch {
+    MapScratch(const Parser* inner, const std::vector<FieldSpec>& fields)
+        : view(inner), place(fields) {}
+    RowView view;
+    RowPlace place;
+    std::shared_ptr<Results> results;
+  };
+
+  Status Call(const RecordSpan& record, MapScratch* scratch) const;
+  void WriteDirect(std::span<const RecordSpan> rows, std::span<const ColumnTarget> targets,
+                   MapScratch* scratch, std::vector<RowFailure>* failures) const;
+
+  const std::shared_ptr<const Parser> inner_;
+  const MapFunction function_;
+};
+
+Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
+  Status status;
+  const Instance* fields = scratch->view.Parse(record, &status);
+  if (!status.ok()) return status;
+  try {
+    function_({record, fields}, scratch->place);
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kUserError, std::string("the Map function threw: ") + error.what());
+  } catch (...) {
+    return Status(StatusCode::kUserError, "the Map function threw what is no std::exception");
+  }
+  return Status();
+}
+
+void MapParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
+                       std::vector<RowFailure>* failures) const {
+  auto* own = static_cast<MapScratch*>(scratch);
+  // One block's rows may come in several calls between two TakeStorage: each keeps what was there.
+  auto results = std::make_shared<Results>(rows.size() * fields_.size());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    own->place.Clear();
+    Chunk* const chunks = results->data() + row * fields_.size();
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      if (fields_[f].ragged()) continue;
+      chunks[f].resize(fields_[f].unit_bytes());
+      own->place.SetFixed(f, chunks[f].data());
+    }
+    const Status status = Call(rows[row], own);
+    if (!status.ok()) failures->push_back({row, status});
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      if (fields_[f].ragged()) chunks[f] = own->place.ragged(f);
+      FieldLocation& at = locations[row * fields_.size() + f];
+      at.data = chunks[f].data();
+      at.bytes = static_cast<std::uint32_t>(chunks[f].size());
+      at.units = static_cast<std::uint32_t>(chunks[f].size() / fields_[f].unit_bytes());
+    }
+  }
+  if (own->results != nullptr) {
+    // A chunk's heap memory stays where it is when the vector that holds it is moved.
+    for (Chunk& chunk : *own->results) results->push_back(std::move(chunk));
+  }
+  own->results = std::move(results);
+}
+
+void MapParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+                      std::span<const ColumnTarget> targets, Scratch* scratch,
+                      std::vector<RowFailure>* failures) const {
+  if (locations == nullptr) {
+    WriteDirect(rows, targets, static_cast<MapScratch*>(scratch), failures);
+    return;
+  }
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      const FieldLocation& from = locations[row * fields_.size() + f];
+      const std::size_t unit = fields_[f].unit_bytes();
+      std::size_t at = row * unit;
+      if (fields_[f].ragged()) {
+        std::int64_t* offsets = targets[f].offsets;
+        at = static_cast<std::size_t>(offsets[row]) * unit;
+        offsets[row + 1] = offsets[row] + static_cast<std::int64_t>(from.units);
+      }
+      std::copy_n(from.data, from.bytes, targets[f].data + at);
+    }
+  }
+}
+
+void MapParser::WriteDirect(std::span<const RecordSpan> rows, std::span<const ColumnTarget> targets,
+                            MapScratch* scratch, std::vector<RowFailure>* failures) const {
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      scratch->place.SetFixed(f, targets[f].data + row * fields_[f].unit_bytes());
+    }
+    const Status status = Call(rows[row], scratch);
+    if (!status.ok()) failures->push_back({row, status});
+  }
+}
+
+class InstanceParser final : public Parser {
+ public:
+  explicit InstanceParser(std::vector<FieldSpec> fields) {
+    fields_ = std::move(fields);
+    two_phase_ = true;
+  }
+  std::string name() const override { return "instances"; }
+  std::unique_ptr<Scratch> NewScratch() const override { return std::make_unique<Scratch>(); }
+
+  void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* /*scratch*/,
+              std::vector<RowFailure>* failures) const override {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      const auto& instance = *reinterpret_cast<const Instance*>(rows[row].data);
+      const Status status = LocateOne(instance, locations + row * fields_.size());
+      if (!status.ok()) failures->push_back({row, status});
+    }
+  }
+  void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+             std::span<const ColumnTarget> targets, Scratch* /*scratch*/,
+             std::vector<RowFailure>* /*failures*/) const override {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      for (std::size_t f = 0; f < fields_.size(); ++f) {
+        const FieldLocation& from = locations[row * fields_.size() + f];
+        std::size_t at = row * fields_[f].unit_bytes();
+        if (fields_[f].ragged()) {
+          std::int64_t* offsets = targets[f].offsets;
+          at = static_cast<std::size_t>(offsets[row]) * fields_[f].unit_bytes();
+          offsets[row + 1] = offsets[row] + static_cast<std::int64_t>(from.units);
+        }
+        std::copy_n(from.data, from.bytes, targets[f].data + at);
+      }
+    }
+  }
+
+ private:
+  Status LocateOne(const Instance& instance, FieldLocation* locations) const {
+    if (instance.size() != fields_.size()) {
+      return Status(StatusCode::kInvalidArgument,
+                    "the reader delivered " + std::to_string(instance.size()) + " tensors, " +
+                        std::to_string(fields_.size()) + " are declared");
+    }
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      const FieldSpec& field = fields_[f];
+      const Tensor& tensor = instance[f];
+      bool fits = tensor.dtype == field.dtype && tensor.shape.size() == field.shape.size();
+      for (std::size_t d = 0; fits && d < field.shape.size(); ++d) {
+        fits = tensor.shape[d] >= 0 && (field.shape[d] < 0 || field.shape[d] == tensor.shape[d]);
+      }
+      const std::size_t unit = field.unit_bytes();
+      const std::size_t units =
+          fits && field.ragged() ? static_cast<std::size_t>(tensor.shape[0]) : 1;
+      if (!fits || tensor.bytes != units * unit) {
+        return Status(StatusCode::kInvalidArgument,
+                      "field " + std::to_string(f) + " \"" + field.name + "\": expected " +
+                          std::string(DTypeName(field.dtype)) + ShapeToString(field.shape) +
+                          ", found " + std::string(DTypeName(tensor.dtype)) +
+                          ShapeToString(tensor.shape) + " in " + std::to_string(tensor.bytes) +
+                          " bytes");
+      }
+      locations[f] = {tensor.data, static_cast<std::uint32_t>(tensor.bytes),
+                      static_cast<std::uint32_t>(units), 0};
+    }
+    return Status();
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<const Parser> MakeMapParser(std::shared_ptr<const Parser> inner,
+                                            std::vector<FieldSpec> fields, MapFunction function) {
+  return std::make_shared<MapParser>(std::move(inner), std::move(fields), std::move(function));
+}
+
+std::shared_ptr<const Parser> MakeInstanceParser(std::vector<FieldSpec> fields) {
+  return std::make_shared<InstanceParser>(std::move(fields));
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "readers/batch_slot.h"
+#include "readers/plan_stage.h"
+#include "ringfeed/record.h"
+
+namespace ringfeed {
+
+/// Records that are delivered as they stand in their slabs.
+struct RecordDelivery {
+  std::vector<RowRef> refs;  ///< what is held, where the rows come from several blocks
+  Block* block = nullptr;    ///< or one block
+  std::uint32_t rows = 0;
+  std::vector<RecordSpan> gathered;  ///< the views, where they are no contiguous piece of a block
+  std::span<const RecordSpan> records;
+};
+
+/// What goes out to the consumer: one of the two.
+struct Delivery {
+  BatchSlot* batch = nullptr;
+  std::unique_ptr<RecordDelivery> records;
+};
+
+/// What the planner's end needs of the run around it.
+class PlanHost {
+ public:
+  virtual ~PlanHost() = default;
+  /// Gives a task to the writers; `near_lane` tells whose cache its rows are in.
+  virtual void Submit(WriteTask* task, std::uint32_t near_lane) = 0;
+  /// Drops `rows` holds on a block.
+  virtual void Drop(Block* block, std::uint32_t rows) = 0;
+  /// Delivery number `number` is complete.
+  virtual void Deliver(std::uint64_t number, Delivery delivery) = 0;
+  /// Whether number `number` has room yet.
+  virtual bool HasRoom(std::uint64_t number) const = 0;
+  /// Nothing follows number - 1.
+  virtual void End(std::uint64_t number, const Status& status) = 0;
+};
+
+/// The last stage of the plan: turns rows in their final order into deliveries.
+class PlanSink : public PlanStage {
+ public:
+  /// Continues what waited for a slot or room. True where rows are planned that still wait for one:
+  /// then the planner takes no more blocks.
+  virtual bool Continue() = 0;
+  /// True where some planned rows are not yet written or delivered: memory will come back by
+  /// itself.
+  virtual bool Outstanding() = 0;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "readers/block.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// One step of the plan: takes rows in order, passes rows on in its own order. Stages work on
+/// references, never on bytes. All calls come from the planner, one at a time.
+class PlanStage {
+ public:
+  virtual ~PlanStage() = default;
+
+  /// Rows [begin, end) of a block, damaged ones among them: those keep their ordinal and go no
+  /// further.
+  virtual void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) = 0;
+  /// Rows in an order that is no block's. None is damaged.
+  virtual void OnRefs(std::span<const RowRef> rows) = 0;
+  /// A pass is over: whatever is held back goes on first.
+  virtual void OnPassEnd() = 0;
+  /// Nothing follows; a status that is not OK is a failure after everything so far.
+  virtual void OnEnd(const Status& status) = 0;
+
+  void set_next(PlanStage* next) { next_ = next; }
+
+ protected:
+  PlanStage* next_ = nullptr;
+};
+
+}  // namespace ringfeed

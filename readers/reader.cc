@@ -1,0 +1,81 @@
+#include "ringfeed/reader.h"
+
+#include <utility>
+
+#include "readers/graph.h"
+#include "readers/session.h"
+
+namespace ringfeed {
+
+RecordBlock::RecordBlock() = default;
+RecordBlock::~RecordBlock() = default;
+
+RecordBlock::RecordBlock(RecordBlock&& other) noexcept
+    : records_(std::exchange(other.records_, {})), hold_(std::move(other.hold_)) {}
+
+RecordBlock& RecordBlock::operator=(RecordBlock&& other) noexcept {
+  records_ = std::exchange(other.records_, {});
+  hold_ = std::move(other.hold_);
+  return *this;
+}
+
+namespace {
+
+std::shared_ptr<ReaderSession> SessionOf(const std::shared_ptr<GraphNode>& node) {
+  if (node == nullptr) {
+    throw Error(Status(StatusCode::kInvalidArgument, "the reader is empty: OpenFiles makes one"));
+  }
+  return node->Session();
+}
+
+}  // namespace
+
+Reader::Reader(std::shared_ptr<GraphNode> node) : node_(std::move(node)) {}
+
+std::vector<FieldSpec> Reader::fields() const {
+  if (node_ == nullptr) return {};
+  return ReaderSession(LowerChain(*node_)).Fields();
+}
+
+std::vector<Shape> Reader::shapes() const {
+  std::vector<Shape> shapes;
+  for (FieldSpec& field : fields()) shapes.push_back(std::move(field.shape));
+  return shapes;
+}
+
+Instance Reader::ReadNext() {
+  Instance instance;
+  switch (TryReadNext(&instance)) {
+    case ReadResult::kRecord:
+      return instance;
+    case ReadResult::kEnd:
+      throw EndOfData();
+    case ReadResult::kFailed:
+      break;
+  }
+  throw Error(status());
+}
+
+ReadResult Reader::TryReadNext(Instance* instance) { return SessionOf(node_)->ReadNext(instance); }
+
+ReadResult Reader::TryReadBlock(RecordBlock* block) {
+  const std::shared_ptr<ReaderSession> session = SessionOf(node_);
+  if (session->program().parser != nullptr) {
+    throw Error(
+        Status(StatusCode::kInvalidArgument,
+               "TryReadBlock delivers records as they are: not behind Parse, Map or Batch"));
+  }
+  return session->ReadBlock(block);
+}
+
+bool Reader::HasNext() { return SessionOf(node_)->HasNext(); }
+
+void Reader::ReInit() { SessionOf(node_)->ReInit(); }
+
+void Reader::Close() { SessionOf(node_)->Close(); }
+
+Status Reader::status() const { return SessionOf(node_)->status(); }
+
+PipelineStats Reader::Stats() const { return SessionOf(node_)->Stats(); }
+
+}  // namespace ringfeed

@@ -1,0 +1,635 @@
+#include "readers/run.h"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "base/cpu_count.h"
+#include "readers/decorators/block_shuffle.h"
+#include "readers/decorators/multi_pass.h"
+#include "readers/decorators/window_shuffle.h"
+#include "readers/locate.h"
+#include "readers/record_sink.h"
+
+namespace ringfeed {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kDeliveries = 2 * BatchSink::kMaxSlots;  // room for every slot at once
+constexpr std::size_t kRecordDeliveries = 16;
+constexpr std::size_t kMaxDamageListed = 1000;
+constexpr std::size_t kMaxChoicesListed = 10000;
+constexpr std::size_t kFreeBlocks = 4096;
+constexpr int kMaxThreads = 16;
+/// Records per delivery where nobody asked for batches.
+constexpr std::size_t kInternalBatchRows = 32;
+
+int ThreadsFor(const OpenOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::min(kMaxThreads, CountCpus().usable);
+}
+
+}  // namespace
+
+Run::Run(const Program& program, std::shared_ptr<Arena> arena, const RunHooks& hooks)
+    : program_(program),
+      arena_(std::move(arena)),
+      hooks_(hooks),
+      out_(program.parser != nullptr ? kDeliveries : kRecordDeliveries),
+      free_blocks_(kFreeBlocks) {
+  const int threads = ThreadsFor(program_.source.options);
+  for (int i = 0; i < threads; ++i) {
+    workers_.push_back(std::make_unique<Worker>(workers_.size()));
+  }
+  BuildLanes();
+  ReserveMemory();
+  BuildStages(program_);
+}
+
+void Run::ReserveMemory() {
+  const OpenOptions& options = program_.source.options;
+  memory_bytes_ = options.arena_bytes != 0 ? options.arena_bytes : arena_->unreserved_bytes() / 2;
+  const std::size_t per_block = options.stripe_bytes + options.stripe_bytes / 4;
+  const auto credits =
+      static_cast<std::size_t>(lanes_.front()->free_credits.load(std::memory_order_relaxed));
+  const std::size_t lanes = lanes_.size() * (credits + 2) * per_block;
+  const std::size_t least = lanes + lanes / 2;
+  if (memory_bytes_ < least || !arena_->ReserveQuota(memory_bytes_)) {
+    const std::size_t asked = std::max(memory_bytes_, least);
+    memory_bytes_ = 0;
+    throw Error(
+        Status(StatusCode::kResourceExhausted,
+               "the pinned arena of " + std::to_string(arena_->bytes()) + " bytes has " +
+                   std::to_string(arena_->unreserved_bytes()) + " left, this pipeline needs " +
+                   std::to_string(asked) +
+                   "; raise the arena (RINGFEED_ARENA_BYTES), or lower cycle or stripe_bytes"));
+  }
+  // What is held back for order may use what reading and batches do not need.
+  held_limit_ = (memory_bytes_ - lanes) * 3 / 4;
+  hold_credits_ = !program_.shuffled();
+}
+
+void Run::BuildLanes() {
+  const SourceNode& source = program_.source;
+  const std::size_t threads = workers_.size();
+  std::size_t count = 1;
+  if (source.stream == nullptr && source.instances == nullptr) {
+    FileSchedule::Options options;
+    options.cycle = source.options.cycle;
+    options.stripe_bytes = source.options.stripe_bytes;
+    options.passes = program_.passes;
+    options.format = source.options.format;
+    schedule_ = std::make_unique<FileSchedule>(source.names, source.sources, options);
+    count = schedule_->lanes();
+  } else {
+    // A lane that may block for long has a thread of its own, which writes no batches.
+    workers_.push_back(std::make_unique<Worker>(workers_.size()));
+    workers_.back()->writes = false;
+  }
+  const std::size_t credits = std::max<std::size_t>(2, (2 * threads + count - 1) / count + 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), credits);
+    Worker& worker = schedule_ ? *workers_[i % threads] : *workers_.back();
+    lane->worker = static_cast<std::uint32_t>(worker.index);
+    worker.lanes.push_back(lane.get());
+    if (schedule_) {
+      lane->lane =
+          std::make_unique<FileLane>(i, schedule_.get(), &worker.context,
+                                     [this](const IoChoice& choice) { NoteOpened(choice); });
+    } else if (source.stream != nullptr) {
+      lane->lane =
+          std::make_unique<StreamLane>(source.stream.get(), &worker.context, stop_.get_token());
+    } else {
+      lane->lane = std::make_unique<InstanceLane>(source.instances.get(), program_.passes,
+                                                  stop_.get_token());
+    }
+    lanes_.push_back(std::move(lane));
+  }
+  lane_in_pass_.assign(count, true);
+}
+
+void Run::BuildStages(const Program& program) {
+  for (const Program::Stage& stage : program.stages) {
+    switch (stage.kind) {
+      case Program::Stage::Kind::kWindow:
+        stages_.push_back(std::make_unique<WindowShuffleStage>(stage.amount, stage.seed));
+        break;
+      case Program::Stage::Kind::kBlock:
+        stages_.push_back(std::make_unique<BlockShuffleStage>(stage.amount, stage.seed));
+        break;
+      case Program::Stage::Kind::kMultiPass:
+        stages_.push_back(std::make_unique<MultiPassStage>(stage.amount));
+        break;
+    }
+  }
+  if (program.parser != nullptr) {
+    BatchSink::Options options;
+    options.rows = program.batched ? program.batch.size : kInternalBatchRows;
+    options.drop_remainder = program.batch.drop_remainder;
+    options.close_at_block_end = !program.batched;
+    options.slots = program.batch.slots;
+    options.memory_bytes = memory_bytes_ / 2;
+    options.on_damage = program.source.options.on_damage;
+    auto sink = std::make_unique<BatchSink>(options, program.parser.get(), arena_, this);
+    batch_sink_ = sink.get();
+    sink_ = sink.get();
+    stages_.push_back(std::move(sink));
+  } else {
+    auto sink = std::make_unique<RecordSink>(this);
+    sink_ = sink.get();
+    stages_.push_back(std::move(sink));
+  }
+  for (std::size_t i = 0; i + 1 < stages_.size(); ++i) stages_[i]->set_next(stages_[i + 1].get());
+  first_stage_ = stages_.front().get();
+}
+
+Run::~Run() {
+  Stop();
+  for (const auto& block : blocks_) {
+    for (const SlabRun& run : block->runs) arena_->Free(run);
+  }
+  arena_->ReleaseQuota(memory_bytes_);
+}
+
+void Run::Start() {
+  const std::lock_guard lock(stop_mutex_);
+  started_ = true;
+  for (const auto& worker : workers_) {
+    Worker* const each = worker.get();
+    each->thread = std::thread([this, each] { WorkerMain(*each); });
+  }
+}
+
+void Run::Stop() {
+  const std::lock_guard lock(stop_mutex_);
+  stop_.request_stop();
+  out_.Cancel();
+  for (const auto& worker : workers_) Wake(*worker);
+  for (const auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
+  }
+}
+
+// ---- Workers ----
+
+void Run::WorkerMain(Worker& worker) {
+  {
+    const std::lock_guard lock(worker.io_mutex);
+    worker.io = std::make_unique<WorkerIo>(program_.source.options.io, arena_, hooks_.engines);
+  }
+  LaneContext& context = worker.context;
+  context.options = &program_.source.options;
+  context.arena = arena_;
+  context.io = worker.io.get();
+  context.trim = program_.shuffled();
+  context.read_clock = &worker.read;
+  context.frame_clock = &worker.frame;
+  context.read_bytes = &worker.read_bytes;
+  if (program_.parser != nullptr) {
+    worker.scratch.parser = program_.parser->NewScratch();
+    worker.locate_scratch = program_.parser->NewScratch();
+  }
+  while (!stopping()) {
+    // Order: acquire pairs with the release in AskForPlan; what was released before it is seen.
+    if (worker.writes && plan_wanted_.load(std::memory_order_relaxed) &&
+        plan_wanted_.exchange(false, std::memory_order_acq_rel)) {
+      RequestPlan(&worker);
+    }
+    if (DoTask(worker)) continue;
+    if (DoLane(worker)) continue;
+    Rest(worker);
+  }
+  // Lanes give their buffers up before the engine goes, the engine waits for the kernel.
+  for (LaneState* lane : worker.lanes) lane->lane.reset();
+  const std::lock_guard lock(worker.io_mutex);
+  worker.io.reset();
+}
+
+bool Run::TakeTask(Worker& worker, WriteTask** task) {
+  if (!worker.writes) return false;
+  if (worker.tasks.TryPop(*task) == QueueResult::kOk) return true;
+  for (std::size_t i = 1; i < workers_.size(); ++i) {
+    Worker& other = *workers_[(worker.index + i) % workers_.size()];
+    if (other.tasks.SizeApprox() > 0 && other.tasks.TryPop(*task) == QueueResult::kOk) return true;
+  }
+  if (overflow_count_.load(std::memory_order_relaxed) == 0) return false;
+  const std::lock_guard lock(overflow_mutex_);
+  if (overflow_.empty()) return false;
+  *task = overflow_.back();
+  overflow_.pop_back();
+  overflow_count_.store(overflow_.size(), std::memory_order_relaxed);
+  return true;
+}
+
+bool Run::DoTask(Worker& worker) {
+  WriteTask* task = nullptr;
+  if (!TakeTask(worker, &task)) return false;
+  const StageTimer timer(worker.write);
+  batch_sink_->Write(task, &worker.scratch);
+  return true;
+}
+
+Run::LaneState* Run::NextLane(Worker& worker, const std::vector<LaneState*>& tried) const {
+  LaneState* next = nullptr;
+  for (LaneState* lane : worker.lanes) {
+    if (lane->done || std::find(tried.begin(), tried.end(), lane) != tried.end()) continue;
+    // Order: acquire pairs with the release in GiveCredit: the memory that came back is free.
+    if (lane->filling == nullptr && lane->free_credits.load(std::memory_order_acquire) <= 0) {
+      continue;
+    }
+    if (next == nullptr || lane->turns < next->turns) next = lane;
+  }
+  return next;
+}
+
+bool Run::DoLane(Worker& worker) {
+  std::vector<LaneState*> tried;
+  while (LaneState* lane = NextLane(worker, tried)) {
+    if (FillBlock(worker, *lane)) return true;
+    tried.push_back(lane);
+  }
+  return false;
+}
+
+bool Run::FillBlock(Worker& worker, LaneState& lane) {
+  if (lane.filling == nullptr) {
+    lane.free_credits.fetch_sub(1, std::memory_order_relaxed);
+    lane.filling = NewBlock();
+    lane.filling->lane = lane.index;
+  }
+  Block* const block = lane.filling;
+  try {
+    if (!lane.lane->Fill(block)) return false;
+    if (program_.parser != nullptr && program_.parser->two_phase()) {
+      const StageTimer timer(worker.frame);
+      LocateRows(*program_.parser, worker.locate_scratch.get(), program_.source.options.on_damage,
+                 block);
+    }
+  } catch (const std::exception& error) {
+    block->status = Status(StatusCode::kInternal, std::string("a reader threw: ") + error.what());
+  }
+  for (const RecordSpan& record : block->frame.records) {
+    if (record.damaged()) continue;
+    ++block->good_rows;
+    block->payload_bytes += record.size;
+  }
+  Publish(worker, lane);
+  return true;
+}
+
+void Run::Publish(Worker& worker, LaneState& lane) {
+  Block* const block = std::exchange(lane.filling, nullptr);
+  ++lane.turns;
+  lane.done = block->stream_ends || !block->status.ok();
+  Block* item = block;
+  (void)lane.out.TryPush(std::move(item));  // credits leave room for every block
+  RequestPlan(&worker);
+}
+
+bool Run::HasWork(const Worker& worker) const {
+  if (stopping()) return true;
+  if (worker.writes) {
+    if (plan_wanted_.load(std::memory_order_relaxed)) return true;
+    if (overflow_count_.load(std::memory_order_relaxed) > 0) return true;
+    for (const auto& each : workers_) {
+      if (each->tasks.SizeApprox() > 0) return true;
+    }
+  }
+  for (const LaneState* lane : worker.lanes) {
+    if (lane->done) continue;
+    if (lane->filling != nullptr ? !worker.io->in_flight()
+                                 : lane->free_credits.load(std::memory_order_relaxed) > 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Run::Rest(Worker& worker) {
+  if (worker.io->in_flight()) {
+    const StageTimer timer(worker.wait_medium);
+    // Order: see engine_word.
+    worker.engine_word.fetch_or(1, std::memory_order_acq_rel);
+    worker.io->Reap(HasWork(worker) ? Clock::time_point() : Clock::time_point::max());
+    worker.engine_word.fetch_and(~1u, std::memory_order_acq_rel);
+    return;
+  }
+  const auto key = worker.events.PrepareWait();
+  if (HasWork(worker)) {
+    worker.events.CancelWait(key);
+    return;
+  }
+  const StageTimer timer(backlogged_.load(std::memory_order_relaxed) ? worker.wait_slot
+                                                                     : worker.wait_other);
+  worker.events.CommitWait(key);
+}
+
+bool Run::IsIdle(const Worker& worker) const {
+  return worker.events.HasWaiters() ||
+         (worker.engine_word.load(std::memory_order_relaxed) & 1) != 0;
+}
+
+void Run::Wake(Worker& worker) {
+  worker.events.Notify(1);
+  // Order: see engine_word.
+  if ((worker.engine_word.fetch_add(2, std::memory_order_acq_rel) & 1) == 0) return;
+  const std::lock_guard lock(worker.io_mutex);
+  if (worker.io != nullptr) worker.io->Wake();
+}
+
+void Run::WakeAny(std::uint32_t preferred) {
+  Worker& first = *workers_[preferred];
+  if (!IsIdle(first)) {
+    for (const auto& worker : workers_) {
+      if (worker->writes && IsIdle(*worker)) {
+        Wake(*worker);
+        break;
+      }
+    }
+  }
+  // Always: should it fall asleep just now, it must hear of this.
+  Wake(first);
+}
+
+Run::Worker& Run::WriterFor(std::uint32_t lane) {
+  Worker& owner = *workers_[lanes_[lane % lanes_.size()]->worker];
+  if (owner.writes) return owner;
+  const std::size_t writers = workers_.size() - 1;  // the last one is the blocking lane's
+  return *workers_[next_writer_++ % writers];
+}
+
+// ---- The plan ----
+
+void Run::RequestPlan(Worker* worker) {
+  // Order: the release half hands what this thread published to whoever plans, the acquire half
+  // takes over the planner's own state from whoever planned before.
+  if (plan_requests_.fetch_add(1, std::memory_order_acq_rel) != 0) return;
+  const StageTimer timer(worker->plan);
+  while (true) {
+    const std::uint32_t asked = plan_requests_.load(std::memory_order_acquire);
+    RunPlan();
+    if (plan_requests_.fetch_sub(asked, std::memory_order_acq_rel) == asked) return;
+  }
+}
+
+void Run::AskForPlan() {
+  plan_wanted_.store(true, std::memory_order_release);
+  WakeAny(0);
+}
+
+void Run::RunPlan() {
+  while (!stopping() && TakeBlock()) {
+  }
+}
+
+bool Run::TakeBlock() {
+  const bool backlogged = sink_->Continue();
+  backlogged_.store(backlogged, std::memory_order_relaxed);
+  if (backlogged || ended_) return false;
+  Block* block = std::exchange(waiting_block_, nullptr);
+  if (block == nullptr) {
+    while (!lane_in_pass_[turn_]) turn_ = (turn_ + 1) % lanes_.size();
+    if (lanes_[turn_]->out.TryPop(block) != QueueResult::kOk) return false;
+  }
+  if (!MemoryAllows(*block)) {
+    waiting_block_ = block;
+    return false;
+  }
+  PlanBlock(block);
+  return true;
+}
+
+bool Run::MemoryAllows(const Block& block) {
+  if (hold_credits_ || block.runs.empty()) return true;
+  const std::size_t bytes = block.slab_bytes();
+  const bool outstanding =
+      sink_->Outstanding() ||
+      // Order: acquire pairs with the release in ReleaseDelivery.
+      (batch_sink_ == nullptr && deliveries_out_.load(std::memory_order_acquire) > 0);
+  if (held_bytes_.load(std::memory_order_relaxed) + bytes <= held_limit_) return true;
+  if (outstanding) return false;  // RecycleBlock asks again
+  Finish(Status(StatusCode::kResourceExhausted,
+                "the shuffle holds " + std::to_string(held_bytes_.load(std::memory_order_relaxed)) +
+                    " bytes of records and needs more, " + std::to_string(held_limit_) +
+                    " are this pipeline's share of the pinned arena; raise the arena "
+                    "(RINGFEED_ARENA_BYTES or OpenOptions::arena) or lower the window"));
+  return false;
+}
+
+void Run::PlanBlock(Block* block) {
+  LaneState& lane = *lanes_[block->lane];
+  const std::size_t lane_index = block->lane;
+  const bool turn_ends = block->turn_ends;
+  const bool pass_ends = block->pass_ends;
+  const bool stream_ends = block->stream_ends;
+  const Status status = block->status;
+  const auto rows = static_cast<std::uint32_t>(block->rows());
+  if (!hold_credits_) GiveCredit(lane);
+  held_bytes_.fetch_add(block->slab_bytes(), std::memory_order_relaxed);
+  NoteDamage(*block);
+  records_.fetch_add(block->good_rows, std::memory_order_relaxed);
+  payload_bytes_.fetch_add(block->payload_bytes, std::memory_order_relaxed);
+  pass_rows_ += block->good_rows;
+  block->holds.store(block->good_rows + 1, std::memory_order_relaxed);
+  first_stage_->OnRows(block, 0, rows);
+  Drop(block, 1);
+  if (pass_ends) lane_in_pass_[lane_index] = false;
+  if (!status.ok()) {
+    Finish(status);
+  } else if (damaged_.load(std::memory_order_relaxed) > program_.source.options.max_damaged) {
+    Finish(Status(StatusCode::kDamaged, "more than " +
+                                            std::to_string(program_.source.options.max_damaged) +
+                                            " damaged records or ranges were met"));
+  } else if (stream_ends) {
+    Finish(Status());
+  } else if (std::none_of(lane_in_pass_.begin(), lane_in_pass_.end(), [](bool in) { return in; })) {
+    EndPass();
+  } else if (turn_ends) {
+    turn_ = (lane_index + 1) % lanes_.size();
+  }
+}
+
+void Run::NoteDamage(const Block& block) {
+  if (block.frame.damage.empty()) return;
+  damaged_.fetch_add(block.frame.damage.size(), std::memory_order_relaxed);
+  const std::lock_guard lock(status_mutex_);
+  for (const DamagedRange& range : block.frame.damage) {
+    if (damage_.size() < kMaxDamageListed) damage_.push_back(range);
+  }
+}
+
+void Run::EndPass() {
+  passes_ended_.fetch_add(1, std::memory_order_relaxed);
+  first_stage_->OnPassEnd();
+  lane_in_pass_.assign(lanes_.size(), true);
+  turn_ = 0;
+  if (program_.passes == 0 && pass_rows_ == 0) {
+    Finish(Status(StatusCode::kInvalidArgument,
+                  "passes without end over data without a single record"));
+  }
+  pass_rows_ = 0;
+}
+
+void Run::Finish(const Status& status) {
+  if (ended_) return;
+  ended_ = true;
+  first_stage_->OnEnd(status);
+}
+
+// ---- PlanHost ----
+
+void Run::Submit(WriteTask* task, std::uint32_t near_lane) {
+  Worker& writer = WriterFor(near_lane);
+  WriteTask* item = task;
+  if (writer.tasks.TryPush(std::move(item)) != QueueResult::kOk) {
+    const std::lock_guard lock(overflow_mutex_);
+    overflow_.push_back(task);
+    overflow_count_.store(overflow_.size(), std::memory_order_relaxed);
+  }
+  WakeAny(static_cast<std::uint32_t>(writer.index));
+}
+
+void Run::Drop(Block* block, std::uint32_t rows) {
+  if (block->holds.fetch_sub(rows, std::memory_order_acq_rel) == rows) RecycleBlock(block);
+}
+
+void Run::Deliver(std::uint64_t number, Delivery delivery) {
+  deliveries_out_.fetch_add(1, std::memory_order_relaxed);
+  (void)out_.TryPut(number, std::move(delivery));  // has room; closed only while stopping
+}
+
+bool Run::HasRoom(std::uint64_t number) const { return out_.HasRoom(number) != QueueResult::kFull; }
+
+void Run::End(std::uint64_t number, const Status& status) {
+  {
+    const std::lock_guard lock(status_mutex_);
+    end_status_ = status;
+  }
+  out_.Close(number);
+}
+
+Status Run::end_status() const {
+  const std::lock_guard lock(status_mutex_);
+  return end_status_;
+}
+
+// ---- Memory and deliveries ----
+
+Block* Run::NewBlock() {
+  Block* block = nullptr;
+  if (free_blocks_.TryPop(block) == QueueResult::kOk) return block;
+  const std::lock_guard lock(blocks_mutex_);
+  blocks_.push_back(std::make_unique<Block>());
+  blocks_.back()->index = static_cast<std::uint32_t>(blocks_.size() - 1);
+  return blocks_.back().get();
+}
+
+void Run::RecycleBlock(Block* block) {
+  LaneState& lane = *lanes_[block->lane];
+  held_bytes_.fetch_sub(block->slab_bytes(), std::memory_order_relaxed);
+  for (const SlabRun& run : block->runs) arena_->Free(run);
+  block->runs.clear();
+  block->frame.records.clear();
+  block->frame.damage.clear();
+  block->locations.clear();
+  block->storage.clear();
+  block->instances.clear();
+  block->file.reset();
+  block->status = Status();
+  block->turn_ends = true;
+  block->pass_ends = block->stream_ends = false;
+  block->payload_bytes = block->read_bytes = 0;
+  block->good_rows = 0;
+  (void)free_blocks_.TryPush(std::move(block));
+  if (hold_credits_) {
+    GiveCredit(lane);
+  } else {
+    AskForPlan();  // the plan may wait for this memory
+  }
+}
+
+void Run::GiveCredit(LaneState& lane) {
+  // Order: release pairs with the acquire in NextLane. A lane with credits left keeps its worker
+  // awake.
+  if (lane.free_credits.fetch_add(1, std::memory_order_acq_rel) <= 0) Wake(*workers_[lane.worker]);
+}
+
+QueueResult Run::Next(Delivery* delivery) { return out_.Pop(*delivery, stop_.get_token()); }
+
+QueueResult Run::TryNext(Delivery* delivery) { return out_.TryPop(*delivery); }
+
+std::shared_ptr<const void> Run::Lease(Delivery delivery) {
+  struct Holder {
+    Holder(std::shared_ptr<Run> its_run, Delivery its_delivery)
+        : run(std::move(its_run)), delivery(std::move(its_delivery)) {}
+    ~Holder() { run->ReleaseDelivery(delivery); }
+    Holder(const Holder&) = delete;
+    Holder& operator=(const Holder&) = delete;
+    const std::shared_ptr<Run> run;
+    const Delivery delivery;
+  };
+  if (delivery.batch != nullptr) {
+    batch_sink_->SetHolder(delivery.batch, std::this_thread::get_id());
+  }
+  return std::make_shared<const Holder>(shared_from_this(), std::move(delivery));
+}
+
+void Run::ReleaseDelivery(const Delivery& delivery) {
+  if (delivery.batch != nullptr) {
+    batch_sink_->SetHolder(delivery.batch, {});
+    batch_sink_->Release(delivery.batch);
+  } else if (delivery.records != nullptr) {
+    const RecordDelivery& records = *delivery.records;
+    if (records.block != nullptr) Drop(records.block, records.rows);
+    for (const RowRef& ref : records.refs) Drop(ref.block, 1);
+  }
+  deliveries_out_.fetch_sub(1, std::memory_order_release);
+  if (!stopping()) AskForPlan();
+}
+
+void Run::NoteOpened(const IoChoice& choice) {
+  const std::lock_guard lock(status_mutex_);
+  const auto [at, is_new] = choice_of_file_.try_emplace(choice.file, choices_.size());
+  if (!is_new) {
+    choices_[at->second] = choice;
+  } else if (choices_.size() < kMaxChoicesListed) {
+    choices_.push_back(choice);
+  } else {
+    choice_of_file_.erase(at);
+  }
+}
+
+void Run::FillStats(PipelineStats* stats) const {
+  stats->records = records_.load(std::memory_order_relaxed);
+  stats->payload_bytes = payload_bytes_.load(std::memory_order_relaxed);
+  stats->passes_ended = passes_ended_.load(std::memory_order_relaxed);
+  stats->damaged_records = damaged_.load(std::memory_order_relaxed);
+  StageStats read{"read", 0, 0, "the medium"};
+  StageStats frame{"frame", 0, 0, ""};
+  StageStats plan{"plan", 0, 0, ""};
+  StageStats write{"write", 0, 0, "a free batch slot"};
+  StageStats idle{"idle", 0, 0, "earlier records, or room"};
+  for (const auto& worker : workers_) {
+    read.busy_s += worker->read.seconds();
+    read.wait_s += worker->wait_medium.seconds();
+    frame.busy_s += worker->frame.seconds();
+    plan.busy_s += worker->plan.seconds();
+    write.busy_s += worker->write.seconds();
+    write.wait_s += worker->wait_slot.seconds();
+    idle.wait_s += worker->wait_other.seconds();
+    stats->read_bytes += worker->read_bytes.count();
+  }
+  stats->stages = {read, frame, plan, write, idle};
+  if (batch_sink_ != nullptr) {
+    stats->dropped_records = batch_sink_->dropped_rows();
+    stats->grown_batches = batch_sink_->grown();
+  }
+  const std::lock_guard lock(status_mutex_);
+  stats->damage = damage_;
+  stats->io = choices_;
+}
+
+}  // namespace ringfeed

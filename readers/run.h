@@ -1,0 +1,198 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/arena.h"
+#include "readers/batch_sink.h"
+#include "readers/file_schedule.h"
+#include "readers/graph.h"
+#include "readers/lane.h"
+#include "readers/plan_sink.h"
+#include "readers/stage_clock.h"
+#include "readers/worker_io.h"
+#include "ringfeed/event_count.h"
+#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/sequenced_ring.h"
+
+namespace ringfeed {
+
+/// What a test may put in the place of the real thing.
+struct RunHooks {
+  EngineFactory engines;
+};
+
+/// One execution of a program, from its first record to its end or its stop: the threads, the rings
+/// between them and the memory in flight. A new one is made for every ReInit; what was handed out
+/// by this one keeps it alive.
+///
+/// Every worker thread reads and frames blocks of its own lanes, and writes rows into batches;
+/// whichever thread finds blocks published and nobody planning takes the plan further. Nothing but
+/// a ring or an atomic counter stands between them.
+class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
+ public:
+  Run(const Program& program, std::shared_ptr<Arena> arena, const RunHooks& hooks);
+  ~Run() override;
+
+  void Start();
+  /// Stops all threads and waits for them. Idempotent; not from a worker.
+  void Stop();
+
+  /// Waits for the next delivery. kOk, kClosed (the end: see end_status), kStopped.
+  QueueResult Next(Delivery* delivery);
+  /// The same without waiting: kEmpty.
+  QueueResult TryNext(Delivery* delivery);
+  Status end_status() const;
+  bool stopping() const { return stop_.stop_requested(); }
+
+  /// An owner for a delivery's memory: gives it back when its last copy goes.
+  std::shared_ptr<const void> Lease(Delivery delivery);
+  BatchSink* batch_sink() { return batch_sink_; }
+
+  void FillStats(PipelineStats* stats) const;
+  ArenaReport arena_report() const { return arena_->Report(); }
+
+  // PlanHost.
+  void Submit(WriteTask* task, std::uint32_t near_lane) override;
+  void Drop(Block* block, std::uint32_t rows) override;
+  void Deliver(std::uint64_t number, Delivery delivery) override;
+  bool HasRoom(std::uint64_t number) const override;
+  void End(std::uint64_t number, const Status& status) override;
+
+ private:
+  /// A lane with what stands between it and the planner.
+  struct LaneState {
+    LaneState(std::uint32_t number, std::size_t credits)
+        : index(number), out(credits + 2), free_credits(static_cast<std::int32_t>(credits)) {}
+    const std::uint32_t index;
+    std::unique_ptr<Lane> lane;  ///< its worker's
+    Block* filling = nullptr;    ///< its worker's
+    std::uint64_t turns = 0;     ///< its worker's: blocks published
+    bool done = false;           ///< its worker's
+    std::uint32_t worker = 0;
+    MpmcRing<Block*> out;
+    /// Blocks that the lane may still fill. Taken by the worker (acquire), given back with release.
+    std::atomic<std::int32_t> free_credits;
+  };
+  struct Worker {
+    explicit Worker(std::size_t number) : index(number), tasks(kTaskRing) {}
+    const std::size_t index;
+    std::vector<LaneState*> lanes;
+    bool writes = true;  ///< takes tasks; false for the thread of a lane that may block for long
+    MpmcRing<WriteTask*> tasks;
+    EventCount events;
+    /// Bit 0: the worker is about to sleep, or sleeps, in its engine. Read-modify-writes (acq_rel)
+    /// on both sides: a waker comes first, and its work is seen, or comes second, and sees the bit.
+    std::atomic<std::uint32_t> engine_word{0};
+    LaneContext context;
+    std::unique_ptr<WorkerIo> io;
+    std::mutex io_mutex;  ///< guards `io` against wakers while it is made and destroyed
+    WriterScratch scratch;
+    std::unique_ptr<Parser::Scratch> locate_scratch;
+    StageClock read, frame, plan, write, wait_medium, wait_slot, wait_other;
+    StageCount read_bytes;
+    std::thread thread;
+  };
+  static constexpr std::size_t kTaskRing = 4096;
+
+  void BuildStages(const Program& program);
+  void BuildLanes();
+  void WorkerMain(Worker& worker);
+  bool DoTask(Worker& worker);
+  bool DoLane(Worker& worker);
+  LaneState* NextLane(Worker& worker, const std::vector<LaneState*>& tried) const;
+  bool FillBlock(Worker& worker, LaneState& lane);
+  void Publish(Worker& worker, LaneState& lane);
+  void Rest(Worker& worker);
+  bool HasWork(const Worker& worker) const;
+
+  void RequestPlan(Worker* worker);
+  void RunPlan();
+  bool TakeBlock();
+  bool MemoryAllows(const Block& block);
+  void PlanBlock(Block* block);
+  void NoteDamage(const Block& block);
+  void EndPass();
+  void Finish(const Status& status);
+
+  Block* NewBlock();
+  void RecycleBlock(Block* block);
+  void GiveCredit(LaneState& lane);
+  void WakeAny(std::uint32_t preferred);
+  void Wake(Worker& worker);
+  void ReleaseDelivery(const Delivery& delivery);
+  void AskForPlan();
+  bool TakeTask(Worker& worker, WriteTask** task);
+  bool IsIdle(const Worker& worker) const;
+  Worker& WriterFor(std::uint32_t lane);
+  void ReserveMemory();
+  void NoteOpened(const IoChoice& choice);
+
+  const Program program_;
+  const std::shared_ptr<Arena> arena_;
+  const RunHooks hooks_;
+  std::size_t memory_bytes_ = 0;  ///< quota
+  std::size_t held_limit_ = 0;    ///< of blocks that the plan holds back
+  std::stop_source stop_;
+
+  std::unique_ptr<FileSchedule> schedule_;
+  std::vector<std::unique_ptr<LaneState>> lanes_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+
+  // The planner's: touched only by the thread that runs the plan.
+  std::vector<std::unique_ptr<PlanStage>> stages_;
+  PlanStage* first_stage_ = nullptr;
+  PlanSink* sink_ = nullptr;
+  BatchSink* batch_sink_ = nullptr;
+  std::size_t turn_ = 0;  ///< lane whose block is due
+  std::vector<bool> lane_in_pass_;
+  std::uint64_t pass_rows_ = 0;
+  bool ended_ = false;
+  Block* waiting_block_ = nullptr;  ///< taken from its lane, waits for memory
+  std::uint32_t next_writer_ = 0;
+  bool hold_credits_ = true;  ///< a block's credit comes back when its memory does
+
+  /// Requests to run the plan that were not served; who raises it from 0 serves. acq_rel on both
+  /// sides.
+  std::atomic<std::uint32_t> plan_requests_{0};
+  /// Asked for by threads that do not plan themselves. Partner: the exchange in WorkerMain.
+  std::atomic<bool> plan_wanted_{false};
+  /// Rows wait for a slot: for statistics only.
+  std::atomic<bool> backlogged_{false};
+  std::atomic<std::size_t> held_bytes_{0};  ///< slabs of blocks that were taken and not recycled
+
+  SequencedRing<Delivery> out_;
+  mutable std::mutex status_mutex_;  ///< guards what follows; taken on rare events only
+  Status end_status_;
+  std::vector<DamagedRange> damage_;
+  std::vector<IoChoice> choices_;
+  std::unordered_map<std::string, std::size_t> choice_of_file_;
+
+  std::mutex overflow_mutex_;  ///< guards tasks for which no ring had room: many tiny pieces
+  std::vector<WriteTask*> overflow_;
+  std::atomic<std::size_t> overflow_count_{0};  ///< a hint; the mutex orders
+
+  std::mutex blocks_mutex_;  ///< guards the pool's growth
+  std::vector<std::unique_ptr<Block>> blocks_;
+  MpmcRing<Block*> free_blocks_;
+
+  std::atomic<std::uint64_t> records_{0};
+  std::atomic<std::uint64_t> payload_bytes_{0};
+  std::atomic<std::uint64_t> damaged_{0};
+  std::atomic<std::uint64_t> passes_ended_{0};
+  std::mutex stop_mutex_;
+  bool started_ = false;
+  std::atomic<std::size_t> deliveries_out_{0};  ///< handed over and not released
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <utility>
+
+#include "readers/lane.h"
+
+namespace ringfeed {
+
+namespace {
+
+constexpr std::size_t kHeadBytes = 4096;
+constexpr std::size_t kReadBytes = 512 * 1024;
+
+}  // namespace
+
+StreamLane::StreamLane(StreamSource* stream, LaneContext* context, std::stop_token stop)
+    : stream_(stream), context_(context), stop_(std::move(stop)) {}
+
+bool StreamLane::ReadSome(Block* block) {
+  const StageTimer timer(*context_->read_clock);
+  const std::size_t had = carry_.size();
+  // Ask for what the record at hand still needs, or a block's worth: a short read is as good.
+  const std::size_t ask = std::max(kReadBytes, need_ > had ? need_ - had : 0);
+  carry_.resize(had + ask);
+  std::size_t got = 0;
+  const Status status = stream_->Read({carry_.data() + had, ask}, &got, stop_);
+  carry_.resize(had + got);
+  context_->read_bytes->Add(got);
+  block->read_bytes += got;
+  if (!status.ok()) {
+    block->status = status.WithPlace({stream_->name(), -1, -1});
+    return false;
+  }
+  stream_done_ = got == 0;
+  return true;
+}
+
+bool StreamLane::Detect(Block* block) {
+  const std::string& asked = context_->options->format;
+  while (asked.empty() && carry_.size() < kHeadBytes && !stream_done_) {
+    if (DetectFormat(stream_->name(), carry_).status.ok()) break;
+    if (!ReadSome(block)) return false;
+  }
+  FormatResult found = asked.empty() ? DetectFormat(stream_->name(), carry_) : FindFormat(asked);
+  if (!found.status.ok()) {
+    block->status = found.status.WithPlace({stream_->name(), -1, -1});
+    return false;
+  }
+  format_ = std::move(found.format);
+  FramerOptions options;
+  options.file = stream_->name();
+  options.on_damage = context_->options->on_damage;
+  options.max_record_bytes = context_->options->max_record_bytes;
+  framer_ = format_->NewFramer(options);
+  return true;
+}
+
+void StreamLane::FrameSome(Block* block) {
+  const std::size_t bytes = carry_.size();
+  const SlabRun run = context_->arena->Allocate(std::max<std::size_t>(bytes, 1));
+  if (!run) {
+    block->status = Status(StatusCode::kResourceExhausted,
+                           "no " + std::to_string(bytes) + " bytes left in the pinned arena",
+                           {stream_->name(), -1, -1});
+    return;
+  }
+  block->runs.push_back(run);
+  std::copy(carry_.begin(), carry_.end(), run.data);
+  FrameInput input;
+  input.bytes = {run.data, bytes};
+  input.offset = position_;
+  input.limit = kUnknownSize;
+  input.at_end = stream_done_;
+  const StageTimer timer(*context_->frame_clock);
+  const FrameResult result = framer_->Frame(input, &block->frame);
+  position_ += result.consumed;
+  carry_.erase(carry_.begin(), carry_.begin() + static_cast<std::ptrdiff_t>(result.consumed));
+  need_ = std::max<std::size_t>(result.need_bytes, 1);
+  block->status = result.status;
+}
+
+bool StreamLane::Fill(Block* block) {
+  if (pass_ended_) {
+    block->stream_ends = true;
+    return true;
+  }
+  if (format_ == nullptr && !Detect(block)) return true;
+  if (stream_done_ && carry_.empty()) {
+    block->pass_ends = true;
+    pass_ended_ = true;
+    return true;
+  }
+  while (block->status.ok() && block->rows() == 0 && block->frame.damage.empty()) {
+    if (carry_.size() < need_ && !stream_done_) {
+      if (!ReadSome(block)) return true;
+      if (carry_.size() < need_ && !stream_done_) continue;
+    }
+    if (carry_.empty()) break;
+    FrameSome(block);
+    if (stream_done_) {
+      carry_.clear();
+      break;
+    }
+  }
+  return true;
+}
+
+}  // namespace ringfeed

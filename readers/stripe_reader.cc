@@ -1,0 +1,218 @@
+#include "readers/stripe_reader.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace ringfeed {
+
+StripeReader::StripeReader(LaneContext* context, std::shared_ptr<InputFile> file,
+                           std::shared_ptr<const Format> format, std::uint64_t file_bytes,
+                           std::uint64_t stripes)
+    : context_(context),
+      file_(std::move(file)),
+      format_(std::move(format)),
+      framer_(format_->NewFramer({file_->name(), file_bytes, context->options->on_damage,
+                                  context->options->max_record_bytes})),
+      file_bytes_(file_bytes),
+      stripes_(stripes) {}
+
+std::uint64_t StripeReader::limit() const {
+  if (stripe_ + 1 >= stripes_) return file_bytes_;
+  return (stripe_ + 1) * context_->options->stripe_bytes;
+}
+
+std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, bool at_end) {
+  const StageTimer timer(*context_->frame_clock);
+  FrameInput input;
+  input.bytes = bytes;
+  input.offset = position_;
+  input.limit = limit();
+  input.at_end = at_end;
+  const FrameResult result = framer_->Frame(input, &block->frame);
+  position_ += result.consumed;
+  if (!result.status.ok()) block->status = result.status;
+  return block->status.ok() ? result.need_bytes : 0;
+}
+
+void StripeReader::NoteShortFile(Block* block, std::uint64_t end) {
+  if (!block->status.ok()) return;
+  const std::string reason = "the file ends at " + std::to_string(end) + ", it had " +
+                             std::to_string(file_bytes_) + " bytes when it was opened";
+  if (context_->options->on_damage == OnDamage::kFail) {
+    block->status =
+        Status(StatusCode::kTruncated, reason, {file_->name(), static_cast<std::int64_t>(end), -1});
+  } else {
+    block->frame.damage.push_back({file_->name(), end, file_bytes_, reason});
+  }
+  position_ = file_bytes_;
+}
+
+void StripeReader::NoteReadFailure(Block* block, std::uint64_t offset, const Status& status) {
+  const Status placed = status.WithPlace({file_->name(), static_cast<std::int64_t>(offset), -1});
+  if (context_->options->on_damage == OnDamage::kFail) {
+    block->status = placed;
+  } else {
+    block->frame.damage.push_back({file_->name(), position_, file_bytes_, placed.ToString()});
+  }
+  position_ = file_bytes_;
+}
+
+void StripeReader::FinishStripe(Block* block) {
+  block->file = file_;
+  ++stripe_;
+}
+
+SlabRun StripeReader::Allocate(Block* block, std::size_t bytes) {
+  SlabRun run = context_->arena->Allocate(bytes);
+  if (!run) {
+    block->status =
+        Status(StatusCode::kResourceExhausted,
+               "no " + std::to_string(bytes) + " contiguous bytes left in the pinned arena of " +
+                   std::to_string(context_->arena->bytes()) +
+                   "; raise its size (RINGFEED_ARENA_BYTES), or lower cycle, window or batch size",
+               {file_->name(), static_cast<std::int64_t>(position_), -1});
+  }
+  return run;
+}
+
+namespace {
+
+/// A file that stands in memory: no copy at all, records point into the mapping.
+class MappedStripes final : public StripeReader {
+ public:
+  using StripeReader::StripeReader;
+
+  bool ReadStripe(Block* block) override {
+    const std::uint64_t stripe_limit = limit();
+    const std::uint64_t end = std::min<std::uint64_t>(file_bytes_, file_->mapping().size());
+    if (position_ < stripe_limit || file_bytes_ == 0) {
+      const std::uint64_t start = position_;
+      Frame(block, file_->mapping().subspan(start, end - std::min(start, end)), true);
+      block->read_bytes += position_ - start;
+      context_->read_bytes->Add(position_ - start);
+      if (file_->damaged() && block->status.ok()) {
+        // What was framed since the file shrank may be zeros in place of data.
+        block->frame.records.clear();
+        NoteShortFile(block, start);
+      }
+    }
+    FinishStripe(block);
+    return true;
+  }
+};
+
+/// Reads in the caller's thread, block by block into one run: each block is framed while it is hot,
+/// and no record is ever moved, since the next block lands right behind it.
+class InlineStripes final : public StripeReader {
+ public:
+  using StripeReader::StripeReader;
+
+  bool ReadStripe(Block* block) override {
+    if (position_ < limit() || (file_bytes_ == 0 && stripe_ == 0)) ReadRecords(block);
+    FinishStripe(block);
+    return true;
+  }
+
+ private:
+  /// Behind a stripe's end this much more is read at once, for the record that straddles it.
+  static constexpr std::size_t kSlackBytes = 4096;
+
+  void ReadRecords(Block* block);
+  bool ReadMore(Block* block, std::uint64_t offset, std::byte* to, std::size_t bytes,
+                std::size_t* got);
+  /// Moves the unfinished record to a run that holds `need` bytes.
+  bool Grow(Block* block, std::size_t used, std::size_t need);
+
+  SlabRun run_;
+  std::uint64_t base_ = 0;  ///< file offset of run_.data[0]
+  std::size_t fill_ = 0;    ///< bytes in the run
+  std::size_t largest_record_ = 0;
+};
+
+bool InlineStripes::ReadMore(Block* block, std::uint64_t offset, std::byte* to, std::size_t bytes,
+                             std::size_t* got) {
+  const StageTimer timer(*context_->read_clock);
+  const Status status = file_->ReadAt(offset, {to, bytes}, got);
+  context_->read_bytes->Add(*got);
+  block->read_bytes += *got;
+  if (status.ok()) return true;
+  NoteReadFailure(block, offset, status);
+  return false;
+}
+
+bool InlineStripes::Grow(Block* block, std::size_t used, std::size_t need) {
+  const SlabRun larger = Allocate(block, need + kSlackBytes);
+  if (!larger) return false;
+  std::copy_n(run_.data + used, fill_ - used, larger.data);
+  block->runs.push_back(run_);
+  run_ = larger;
+  base_ += used;
+  fill_ -= used;
+  return true;
+}
+
+void InlineStripes::ReadRecords(Block* block) {
+  const std::size_t planned = static_cast<std::size_t>(limit() - position_);
+  const std::size_t room = std::max(kSlackBytes, 2 * largest_record_);
+  run_ = Allocate(block, planned + room);
+  if (!run_) return;
+  base_ = position_;
+  fill_ = 0;
+  std::size_t wanted = planned + kSlackBytes;
+  const std::size_t block_bytes = context_->options->io.block_bytes;
+  while (true) {
+    const std::uint64_t left = file_bytes_ - (base_ + fill_);
+    const auto ask = static_cast<std::size_t>(
+        std::min<std::uint64_t>({left, block_bytes, wanted - fill_, run_.bytes - fill_}));
+    std::size_t got = 0;
+    if (ask > 0 && !ReadMore(block, base_ + fill_, run_.data + fill_, ask, &got)) break;
+    fill_ += got;
+    const bool ended = base_ + fill_ >= file_bytes_ || got < ask;
+    const auto used = static_cast<std::size_t>(position_ - base_);
+    const std::size_t need = Frame(block, {run_.data + used, fill_ - used}, ended);
+    if (got < ask) {
+      NoteShortFile(block, base_ + fill_);
+      break;
+    }
+    if (need == 0 || ended) break;
+    const auto now_used = static_cast<std::size_t>(position_ - base_);
+    largest_record_ = std::max(largest_record_, need);
+    wanted = std::max(wanted, now_used + need);
+    if (now_used + need > run_.bytes) {
+      if (!Grow(block, now_used, need)) break;
+      wanted = need + kSlackBytes;
+    }
+  }
+  block->runs.push_back(context_->trim && run_ ? context_->arena->Trim(run_, fill_) : run_);
+}
+
+}  // namespace
+
+std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context,
+                                               std::shared_ptr<InputFile> file,
+                                               std::shared_ptr<const Format> format,
+                                               std::uint64_t file_bytes, std::uint64_t stripes,
+                                               ReadEngine* engine);
+
+std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context,
+                                               std::shared_ptr<InputFile> file,
+                                               std::shared_ptr<const Format> format,
+                                               std::uint64_t file_bytes, std::uint64_t stripes,
+                                               Status* status) {
+  const IoChoice& choice = file->choice();
+  if (choice.path == IoPath::kMmap) {
+    return std::make_unique<MappedStripes>(context, std::move(file), std::move(format), file_bytes,
+                                           stripes);
+  }
+  if (choice.resident || file->descriptor() < 0) {
+    return std::make_unique<InlineStripes>(context, std::move(file), std::move(format), file_bytes,
+                                           stripes);
+  }
+  ReadEngine* engine = context->io->EngineFor(*file, status);
+  if (engine == nullptr) return nullptr;
+  *status = Status();
+  return MakeAsyncStripes(context, std::move(file), std::move(format), file_bytes, stripes, engine);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/arena.h"
+#include "io/input_file.h"
+#include "readers/block.h"
+#include "readers/formats/format.h"
+#include "readers/stage_clock.h"
+#include "readers/worker_io.h"
+#include "ringfeed/decorators.h"
+
+namespace ringfeed {
+
+/// What a reader thread lends to the lanes that it owns. One per thread.
+struct LaneContext {
+  const OpenOptions* options = nullptr;
+  std::shared_ptr<Arena> arena;
+  WorkerIo* io = nullptr;
+  bool trim = false;  ///< blocks are held for long: give the unused tail of their run back
+  StageClock* read_clock = nullptr;
+  StageClock* frame_clock = nullptr;
+  StageCount* read_bytes = nullptr;
+};
+
+/// Brings one file's stripes into blocks, first to last: reads, frames, checks and locates. Used by
+/// one thread.
+class StripeReader {
+ public:
+  StripeReader(LaneContext* context, std::shared_ptr<InputFile> file,
+               std::shared_ptr<const Format> format, std::uint64_t file_bytes,
+               std::uint64_t stripes);
+  virtual ~StripeReader() = default;
+
+  /// Adds the records of the next stripe to `block`. False where the medium has not delivered yet:
+  /// call again with the same block. A block whose status is set ends the file.
+  virtual bool ReadStripe(Block* block) = 0;
+  std::uint64_t stripes_left() const { return stripes_ - stripe_; }
+
+ protected:
+  /// File offset before which the records of the current stripe start.
+  std::uint64_t limit() const;
+  /// Frames `bytes`, which stand at position_, and moves position_ on. Returns the framer's need
+  /// for more.
+  std::size_t Frame(Block* block, std::span<const std::byte> bytes, bool at_end);
+  /// The file turned out to end before its size at opening.
+  void NoteShortFile(Block* block, std::uint64_t end);
+  /// Ends this stripe.
+  void FinishStripe(Block* block);
+  /// A read failed for good at `offset`: a failure, or, where damage is skipped, the rest of the
+  /// file.
+  void NoteReadFailure(Block* block, std::uint64_t offset, const Status& status);
+  /// A run, or a failure in the block that says what to change.
+  SlabRun Allocate(Block* block, std::size_t bytes);
+
+  LaneContext* const context_;
+  const std::shared_ptr<InputFile> file_;
+  const std::shared_ptr<const Format> format_;
+  const std::unique_ptr<Framer> framer_;
+  const std::uint64_t file_bytes_;
+  const std::uint64_t stripes_;
+  std::uint64_t stripe_ = 0;
+  std::uint64_t position_ = 0;  ///< where the next record starts
+};
+
+/// The reader that suits the file's path.
+std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context,
+                                               std::shared_ptr<InputFile> file,
+                                               std::shared_ptr<const Format> format,
+                                               std::uint64_t file_bytes, std::uint64_t stripes,
+                                               Status* status);
+
+}  // namespace ringfeed

@@ -1,0 +1,158 @@
+#include "readers/worker_io.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace ringfeed {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void FinishPart(const ReadCompletion& completion) {
+  auto* part = reinterpret_cast<ReadBuffer::Part*>(completion.tag);
+  ReadBuffer* buffer = part->buffer;
+  part->done = true;
+  part->got = completion.bytes;
+  ++buffer->parts_done;
+  if (!completion.status.ok() && buffer->status.ok()) buffer->status = completion.status;
+  if (!buffer->complete()) return;
+  buffer->valid_end = buffer->begin;
+  for (const ReadBuffer::Part& each : buffer->parts) {
+    buffer->valid_end = each.offset + each.got;
+    if (each.got < each.bytes) break;
+  }
+  // A last read may be rounded up past the region that was asked for.
+  buffer->valid_end = std::min(buffer->valid_end, buffer->end);
+}
+
+}  // namespace
+
+WorkerIo::WorkerIo(const IoOptions& options, std::shared_ptr<Arena> arena,
+                   const EngineFactory& factory)
+    : options_(options), arena_(std::move(arena)), factory_(factory) {}
+
+WorkerIo::~WorkerIo() {
+  {
+    const std::lock_guard lock(wake_mutex_);
+    uring_.reset();
+    pool_.reset();
+  }
+  for (Abandoned& each : abandoned_) arena_->Free(each.buffer->run);
+}
+
+ReadEngine* WorkerIo::EngineFor(const InputFile& file, Status* why_not) {
+  if (file.choice().path == IoPath::kUring) {
+    if (uring_ == nullptr && uring_refused_.ok()) {
+      std::unique_ptr<ReadEngine> made;
+      uring_refused_ = factory_.uring(options_, arena_->data(), arena_->bytes(), &made);
+      const std::lock_guard lock(wake_mutex_);
+      uring_ = std::move(made);
+    }
+    if (uring_ != nullptr) return uring_.get();
+    *why_not = uring_refused_;
+    if (options_.path == IoPath::kUring) return nullptr;
+  }
+  if (pool_ == nullptr) {
+    auto made = factory_.pool(options_);
+    const std::lock_guard lock(wake_mutex_);
+    pool_ = std::move(made);
+  }
+  return pool_.get();
+}
+
+std::unique_ptr<ReadBuffer> WorkerIo::Request(const InputFile& file, SlabRun run,
+                                              std::uint64_t begin, std::uint64_t end) const {
+  auto buffer = std::make_unique<ReadBuffer>();
+  buffer->run = run;
+  buffer->begin = begin;
+  buffer->end = end;
+  buffer->valid_end = begin;
+  const std::uint64_t unit = file.alignment();
+  const std::uint64_t rounded = (end + unit - 1) / unit * unit;
+  for (std::uint64_t at = begin; at < rounded; at += options_.block_bytes) {
+    ReadBuffer::Part part;
+    part.buffer = buffer.get();
+    part.offset = at;
+    part.bytes =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.block_bytes, rounded - at));
+    buffer->parts.push_back(part);
+  }
+  return buffer;
+}
+
+void WorkerIo::Pump(ReadEngine* engine, InputFile* file, ReadBuffer* buffer) {
+  while (buffer->parts_submitted < buffer->parts.size()) {
+    ReadBuffer::Part& part = buffer->parts[buffer->parts_submitted];
+    if (bytes_in_flight_ > 0 && bytes_in_flight_ + part.bytes > options_.in_flight_bytes) return;
+    ReadRequest request;
+    request.file = file;
+    request.offset = part.offset;
+    request.buffer = buffer->run.data + (part.offset - buffer->begin);
+    request.bytes = part.bytes;
+    request.tag = reinterpret_cast<std::uint64_t>(&part);
+    if (engine->Submit({&request, 1}) == 0) return;
+    ++buffer->parts_submitted;
+    bytes_in_flight_ += part.bytes;
+  }
+}
+
+void WorkerIo::ReapFrom(ReadEngine* engine, Clock::time_point deadline) {
+  std::array<ReadCompletion, 16> completions;
+  const std::size_t count = engine->Reap(completions, deadline);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* part = reinterpret_cast<const ReadBuffer::Part*>(completions[i].tag);
+    bytes_in_flight_ -= part->bytes;
+    FinishPart(completions[i]);
+    completions[i].status = Status();
+  }
+}
+
+void WorkerIo::Reap(Clock::time_point deadline) {
+  const bool both = uring_ && pool_ && uring_->in_flight() > 0 && pool_->in_flight() > 0;
+  // Two engines have no common wait: look at one, wait a little for the other.
+  if (both) deadline = std::min(deadline, Clock::now() + std::chrono::milliseconds(1));
+  if (uring_ && uring_->in_flight() > 0) ReapFrom(uring_.get(), deadline);
+  if (pool_ && pool_->in_flight() > 0) ReapFrom(pool_.get(), both ? Clock::time_point() : deadline);
+  FreeAbandoned();
+}
+
+void WorkerIo::Abandon(std::unique_ptr<ReadBuffer> buffer, std::shared_ptr<InputFile> file) {
+  if (buffer == nullptr) return;
+  // Parts that were never submitted never will be.
+  buffer->parts.resize(buffer->parts_submitted);
+  abandoned_.push_back({std::move(buffer), std::move(file)});
+  FreeAbandoned();
+}
+
+void WorkerIo::FreeAbandoned() {
+  std::erase_if(abandoned_, [this](const Abandoned& each) {
+    if (each.buffer->in_flight()) return false;
+    arena_->Free(each.buffer->run);
+    return true;
+  });
+}
+
+void WorkerIo::Wake() {
+  const std::lock_guard lock(wake_mutex_);
+  if (uring_) uring_->Wake();
+  if (pool_) pool_->Wake();
+}
+
+ReadEngineStats WorkerIo::stats() const {
+  ReadEngineStats sum;
+  for (const ReadEngine* engine : {uring_.get(), pool_.get()}) {
+    if (engine == nullptr) continue;
+    const ReadEngineStats stats = engine->stats();
+    sum.reads += stats.reads;
+    sum.bytes += stats.bytes;
+    sum.enters += stats.enters;
+    sum.short_reads += stats.short_reads;
+    sum.retries += stats.retries;
+    sum.failures += stats.failures;
+  }
+  return sum;
+}
+
+}  // namespace ringfeed
