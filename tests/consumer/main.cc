@@ -1,14 +1,51 @@
-// What a user's first program does with an installed ringfeed: include its headers, call into it.
+// What a user's first program does with an installed ringfeed: writes records, feeds them shuffled
+// and in batches, and finds each of them once.
 
-#include <ringfeed/status.h>
-#include <ringfeed/tensor.h>
+#include <ringfeed/formats.h>
+#include <ringfeed/ringfeed.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr std::int64_t kRecords = 1000;
+
+ringfeed::Status WriteRecords(const std::string& path) {
+  auto [status, writer] = ringfeed::OpenRecordWriter(path, "tfrecord");
+  ringfeed::ExampleBuilder example;
+  for (std::int64_t label = 0; status.ok() && label < kRecords; ++label) {
+    status = writer->Write(example.AddInts("label", {&label, 1}).Finish());
+  }
+  return status.ok() ? writer->Close() : status;
+}
+
+std::vector<int> CountLabels(const std::string& path) {
+  using namespace ringfeed;
+  auto labels = Parse(OpenFiles({path}), ExampleParser({{"label", kInt64, {1}}}));
+  auto batches = Batch(Shuffle(labels, {.window = 100, .seed = 7}), {.size = 64});
+  std::vector<int> seen(kRecords);
+  while (batches.HasNext()) {
+    for (std::int64_t label : batches.ReadNext()[0].Values<std::int64_t>()) {
+      ++seen.at(static_cast<std::size_t>(label));
+    }
+  }
+  return seen;
+}
+
+}  // namespace
 
 int main() {
-  const ringfeed::Status status(ringfeed::StatusCode::kDamaged, "checksum", {"a.tfrecord", 12, 3});
-  if (status.ToString() != "damaged: a.tfrecord: offset 12: record 3: checksum") return 1;
-  if (ringfeed::DTypeBytes(ringfeed::kInt64) != 8) return 1;
-  std::puts("ringfeed is installed");
+  const std::string path = "consumer.tfrecord";
+  const ringfeed::Status written = WriteRecords(path);
+  if (!written.ok()) {
+    std::puts(written.ToString().c_str());
+    return 1;
+  }
+  if (CountLabels(path) != std::vector<int>(kRecords, 1)) return 1;
+  std::puts("ringfeed is installed: every record came once");
   return 0;
 }
