@@ -166,7 +166,7 @@ std::string SuggestParse(const std::map<std::string, PeekedFeature>& features,
     if (feature.kind == 'b' && feature.most_values > 1) continue;
     text += " " + name + "=";
     text += feature.kind == 'b' ? "u1[]" : (feature.kind == 'f' ? "f4" : "i8") + shape;
-    if (feature.records < records) text += feature.kind == 'b' ? "?\"\"" : "?";
+    if (feature.records < records) text += "?";
   }
   return text.empty() ? text : "example:" + text;
 }
