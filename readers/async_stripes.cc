@@ -23,7 +23,7 @@ class AsyncStripes final : public StripeReader {
     context_->io->Abandon(std::move(next_), file_);
   }
 
-  bool ReadStripe(Block* block) override;
+  bool ReadPart(Block* block) override;
 
  private:
   enum class Step : std::uint8_t { kDone, kAgain, kWait };
@@ -70,7 +70,7 @@ bool AsyncStripes::RequestBuffers(Block* block) {
   return true;
 }
 
-bool AsyncStripes::ReadStripe(Block* block) {
+bool AsyncStripes::ReadPart(Block* block) {
   while (position_ < limit() || (file_bytes_ == 0 && stripe_ == 0)) {
     if (!RequestBuffers(block)) break;
     if (!current_->complete()) return false;
@@ -78,7 +78,7 @@ bool AsyncStripes::ReadStripe(Block* block) {
     if (step == Step::kWait) return false;
     if (step == Step::kDone) break;
   }
-  FinishStripe(block);
+  FinishPart(block);
   return true;
 }
 
@@ -93,7 +93,7 @@ AsyncStripes::Step AsyncStripes::FrameCurrent(Block* block) {
   const bool at_end = current_->valid_end >= file_bytes_ || (cut && current_->status.ok());
   const auto used = static_cast<std::size_t>(position_ - current_->begin);
   const auto valid = static_cast<std::size_t>(current_->valid_end - current_->begin);
-  const std::size_t need = Frame(block, {current_->run.data + used, valid - used}, at_end);
+  const std::size_t need = Frame(block, {current_->run.data + used, valid - used}, limit(), at_end);
   if (cut) {
     if (!current_->status.ok()) {
       NoteReadFailure(block, current_->valid_end, current_->status);

@@ -21,7 +21,7 @@ bool FileLane::Fill(Block* block) {
     }
     if (!Open(assignment, block)) return true;
   }
-  if (!reader_->ReadStripe(block)) return false;
+  if (!reader_->ReadPart(block)) return false;
   if (reader_->stripes_left() == 0 || !block->status.ok()) reader_.reset();
   return true;
 }

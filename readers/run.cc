@@ -52,7 +52,9 @@ Run::Run(const Program& program, std::shared_ptr<Arena> arena, const RunHooks& h
 void Run::ReserveMemory() {
   const OpenOptions& options = program_.source.options;
   memory_bytes_ = options.arena_bytes != 0 ? options.arena_bytes : arena_->unreserved_bytes() / 2;
-  const std::size_t per_block = options.stripe_bytes + options.stripe_bytes / 4;
+  const std::size_t part = hold_credits_ ? std::min(options.stripe_bytes, options.io.block_bytes)
+                                         : options.stripe_bytes;
+  const std::size_t per_block = part + part / 4;
   const auto credits =
       static_cast<std::size_t>(lanes_.front()->free_credits.load(std::memory_order_relaxed));
   const std::size_t lanes = lanes_.size() * (credits + 2) * per_block;
@@ -69,10 +71,10 @@ void Run::ReserveMemory() {
   }
   // What is held back for order may use what reading and batches do not need.
   held_limit_ = (memory_bytes_ - lanes) * 3 / 4;
-  hold_credits_ = !program_.shuffled();
 }
 
 void Run::BuildLanes() {
+  hold_credits_ = !program_.shuffled();
   const SourceNode& source = program_.source;
   const std::size_t threads = workers_.size();
   std::size_t count = 1;
@@ -89,7 +91,9 @@ void Run::BuildLanes() {
     workers_.push_back(std::make_unique<Worker>(workers_.size()));
     workers_.back()->writes = false;
   }
-  const std::size_t credits = std::max<std::size_t>(2, (2 * threads + count - 1) / count + 1);
+  // Two stripes of every lane, in the parts that they come in, or more where lanes are fewer than threads.
+  const std::size_t parts = source.options.stripe_bytes / source.options.io.block_bytes + 1;
+  const std::size_t credits = parts * std::max<std::size_t>(2, (2 * threads + count - 1) / count);
   for (std::size_t i = 0; i < count; ++i) {
     auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), credits);
     Worker& worker = schedule_ ? *workers_[i % threads] : *workers_.back();
@@ -282,7 +286,7 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
 
 void Run::Publish(Worker& worker, LaneState& lane) {
   Block* const block = std::exchange(lane.filling, nullptr);
-  ++lane.turns;
+  if (block->turn_ends) ++lane.turns;
   lane.done = block->stream_ends || !block->status.ok();
   Block* item = block;
   (void)lane.out.TryPush(std::move(item));  // credits leave room for every block

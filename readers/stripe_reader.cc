@@ -22,12 +22,18 @@ std::uint64_t StripeReader::limit() const {
   return (stripe_ + 1) * context_->options->stripe_bytes;
 }
 
-std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, bool at_end) {
+std::uint64_t StripeReader::part_limit() const {
+  if (context_->trim) return limit();
+  return std::min(limit(), position_ + context_->options->io.block_bytes);
+}
+
+std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, std::uint64_t end,
+                                bool at_end) {
   const StageTimer timer(*context_->frame_clock);
   FrameInput input;
   input.bytes = bytes;
   input.offset = position_;
-  input.limit = limit();
+  input.limit = end;
   input.at_end = at_end;
   const FrameResult result = framer_->Frame(input, &block->frame);
   position_ += result.consumed;
@@ -58,9 +64,10 @@ void StripeReader::NoteReadFailure(Block* block, std::uint64_t offset, const Sta
   position_ = file_bytes_;
 }
 
-void StripeReader::FinishStripe(Block* block) {
+void StripeReader::FinishPart(Block* block) {
   block->file = file_;
-  ++stripe_;
+  block->turn_ends = position_ >= limit() || !block->status.ok();
+  if (block->turn_ends) ++stripe_;
 }
 
 SlabRun StripeReader::Allocate(Block* block, std::size_t bytes) {
@@ -83,12 +90,11 @@ class MappedStripes final : public StripeReader {
  public:
   using StripeReader::StripeReader;
 
-  bool ReadStripe(Block* block) override {
-    const std::uint64_t stripe_limit = limit();
+  bool ReadPart(Block* block) override {
     const std::uint64_t end = std::min<std::uint64_t>(file_bytes_, file_->mapping().size());
-    if (position_ < stripe_limit || file_bytes_ == 0) {
+    if (position_ < limit() || file_bytes_ == 0) {
       const std::uint64_t start = position_;
-      Frame(block, file_->mapping().subspan(start, end - std::min(start, end)), true);
+      Frame(block, file_->mapping().subspan(start, end - std::min(start, end)), part_limit(), true);
       block->read_bytes += position_ - start;
       context_->read_bytes->Add(position_ - start);
       if (file_->damaged() && block->status.ok()) {
@@ -97,7 +103,7 @@ class MappedStripes final : public StripeReader {
         NoteShortFile(block, start);
       }
     }
-    FinishStripe(block);
+    FinishPart(block);
     return true;
   }
 };
@@ -108,9 +114,9 @@ class InlineStripes final : public StripeReader {
  public:
   using StripeReader::StripeReader;
 
-  bool ReadStripe(Block* block) override {
+  bool ReadPart(Block* block) override {
     if (position_ < limit() || (file_bytes_ == 0 && stripe_ == 0)) ReadRecords(block);
-    FinishStripe(block);
+    FinishPart(block);
     return true;
   }
 
@@ -153,7 +159,8 @@ bool InlineStripes::Grow(Block* block, std::size_t used, std::size_t need) {
 }
 
 void InlineStripes::ReadRecords(Block* block) {
-  const std::size_t planned = static_cast<std::size_t>(limit() - position_);
+  const std::uint64_t part_end = part_limit();
+  const std::size_t planned = static_cast<std::size_t>(part_end - position_);
   const std::size_t room = std::max(kSlackBytes, 2 * largest_record_);
   run_ = Allocate(block, planned + room);
   if (!run_) return;
@@ -170,7 +177,7 @@ void InlineStripes::ReadRecords(Block* block) {
     fill_ += got;
     const bool ended = base_ + fill_ >= file_bytes_ || got < ask;
     const auto used = static_cast<std::size_t>(position_ - base_);
-    const std::size_t need = Frame(block, {run_.data + used, fill_ - used}, ended);
+    const std::size_t need = Frame(block, {run_.data + used, fill_ - used}, part_end, ended);
     if (got < ask) {
       NoteShortFile(block, base_ + fill_);
       break;

@@ -34,21 +34,25 @@ class StripeReader {
                std::uint64_t stripes);
   virtual ~StripeReader() = default;
 
-  /// Adds the records of the next stripe to `block`. False where the medium has not delivered yet:
-  /// call again with the same block. A block whose status is set ends the file.
-  virtual bool ReadStripe(Block* block) = 0;
+  /// Adds the next records of the current stripe to `block`, and sets its turn_ends where they are
+  /// its last. False where the medium has not delivered yet: call again with the same block. A
+  /// block whose status is set ends the file.
+  virtual bool ReadPart(Block* block) = 0;
   std::uint64_t stripes_left() const { return stripes_ - stripe_; }
 
  protected:
   /// File offset before which the records of the current stripe start.
   std::uint64_t limit() const;
-  /// Frames `bytes`, which stand at position_, and moves position_ on. Returns the framer's need
-  /// for more.
-  std::size_t Frame(Block* block, std::span<const std::byte> bytes, bool at_end);
+  /// Where this part should end. A part stays in a core's cache from framing to writing, so that a
+  /// block in file order is written while it is hot.
+  std::uint64_t part_limit() const;
+  /// Frames the records that start before `end` in `bytes`, which stand at position_, and moves
+  /// position_ on. Returns the framer's need for more.
+  std::size_t Frame(Block* block, std::span<const std::byte> bytes, std::uint64_t end, bool at_end);
   /// The file turned out to end before its size at opening.
   void NoteShortFile(Block* block, std::uint64_t end);
-  /// Ends this stripe.
-  void FinishStripe(Block* block);
+  /// Ends this part, and the stripe where all records that start in it were framed.
+  void FinishPart(Block* block);
   /// A read failed for good at `offset`: a failure, or, where damage is skipped, the rest of the
   /// file.
   void NoteReadFailure(Block* block, std::uint64_t offset, const Status& status);

@@ -18,7 +18,6 @@ constexpr std::size_t kBatch = 16;
 
 // Records that lie wholly in the input, their lengths not yet believed.
 struct Batch {
-  Batch() {}  // nothing is set before it is needed
   std::array<std::uint64_t, kBatch> lengths;
   std::array<RecordSpan, kBatch> spans;
   std::array<std::uint32_t, kBatch> crcs;
@@ -61,6 +60,7 @@ class TfRecordFramer final : public Framer {
   std::uint64_t search_begin_ = 0;
   std::string search_reason_;
   Status failed_;
+  Batch batch_;  // here so that it is not cleared for every few records
 };
 
 FrameResult TfRecordFramer::Frame(const FrameInput& input, FrameOutput* output) {
@@ -131,6 +131,7 @@ TfRecordFramer::Step TfRecordFramer::FindNext(const FrameInput& input, std::size
 
 // Follows the lengths of whole records; nothing is read outside the input, whatever they say.
 void Walk(const FrameInput& input, std::size_t pos, Batch* batch) {
+  batch->count = 0;
   const std::size_t size = input.bytes.size();
   while (batch->count < kBatch && size - pos >= kFrame && input.offset + pos < input.limit) {
     const std::byte* data = input.bytes.data() + pos;
@@ -156,7 +157,7 @@ std::size_t CheckHeaders(Batch* batch, std::size_t max_record_bytes) {
 
 TfRecordFramer::Step TfRecordFramer::FrameBatch(const FrameInput& input, std::size_t* pos,
                                                 FrameOutput* output, FrameResult* result) {
-  Batch batch;
+  Batch& batch = batch_;
   Walk(input, *pos, &batch);
   const std::size_t good = CheckHeaders(&batch, options_.max_record_bytes);
   if (good != 0) {

@@ -70,6 +70,8 @@ class FeaturesParser final : public Parser {
   Status CheckRow(FieldLocation* locations) const;
   void ScanChunk(std::span<const RecordSpan> rows, std::size_t first_row, ExampleScratch* scratch,
                  std::vector<RowFailure>* failures) const;
+  void WriteSingleInts(const ColumnRun& run, ColumnStager* stager, ExampleScratch* scratch) const;
+  void WriteSingleFloats(const ColumnRun& run, ColumnStager* stager, ExampleScratch* scratch) const;
   void WriteFixed(const ColumnRun& run, ColumnStager* stager, ExampleScratch* scratch) const;
   bool WriteFast(const ExampleField& field, const FieldLocation& at, ColumnStager* stager,
                  ExampleScratch* scratch) const;
@@ -95,6 +97,13 @@ std::vector<ExampleField> FeaturesParser::MakeFields(const std::vector<FeatureSp
     fields.push_back(MakeExampleField(feature));
   }
   return fields;
+}
+
+// The value of a varint of at most eight bytes: seven bits of each, moved together in three steps.
+inline std::uint64_t JoinSevens(std::uint64_t word) {
+  word = (word & 0x007f007f007f007fU) | (word & 0x7f007f007f007f00U) >> 1;
+  word = (word & 0x00003fff00003fffU) | (word & 0x3fff00003fff0000U) >> 2;
+  return (word & 0x000000000fffffffU) | (word & 0x0fffffff00000000U) >> 4;
 }
 
 Status Malformed() { return Status(StatusCode::kDamaged, "the record is no tf.Example"); }
@@ -196,8 +205,54 @@ void FeaturesParser::WriteSlow(const ColumnRun& run, std::size_t row, ColumnStag
   stager->Append(elements.data(), elements.size());
 }
 
+// One int64 a row: rows are independent of each other, so nothing waits for the varint before.
+void FeaturesParser::WriteSingleInts(const ColumnRun& run, ColumnStager* stager,
+                                     ExampleScratch* scratch) const {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080U;
+  for (std::size_t row = 0; row < run.rows.size(); ++row) {
+    const FieldLocation& at = run.at(row);
+    const RecordSpan& record = run.rows[row];
+    const bool short_run =
+        at.form == kFormInts && at.bytes - 1U < 8U && record.data + record.size - at.data >= 8;
+    if (short_run) [[likely]] {
+      const auto word = LoadLe<std::uint64_t>(at.data);
+      const std::uint64_t stops = ~word & kHighBits;
+      const unsigned bits = 8 * at.bytes;
+      // The run must be one varint: its first stop is the last of its bytes.
+      if ((stops << (64 - bits)) == std::uint64_t{1} << 63) [[likely]] {
+        if (stager->room() < sizeof(std::int64_t)) stager->Flush();
+        StoreLe(stager->next(), JoinSevens(word & (~std::uint64_t{0} >> (64 - bits))));
+        stager->Advance(sizeof(std::int64_t));
+        continue;
+      }
+    }
+    if (!WriteFast(*run.field, at, stager, scratch)) WriteSlow(run, row, stager, scratch);
+  }
+}
+
+void FeaturesParser::WriteSingleFloats(const ColumnRun& run, ColumnStager* stager,
+                                       ExampleScratch* scratch) const {
+  for (std::size_t row = 0; row < run.rows.size(); ++row) {
+    const FieldLocation& at = run.at(row);
+    if (at.form == kFormFloats && at.bytes == sizeof(float)) [[likely]] {
+      if (stager->room() < sizeof(float)) stager->Flush();
+      StoreLe(stager->next(), LoadLe<float>(at.data));
+      stager->Advance(sizeof(float));
+    } else {
+      WriteSlow(run, row, stager, scratch);
+    }
+  }
+}
+
 void FeaturesParser::WriteFixed(const ColumnRun& run, ColumnStager* stager,
                                 ExampleScratch* scratch) const {
+  const ExampleField& field = *run.field;
+  if (field.dtype == DType::kInt64 && field.elements == 1) {
+    return WriteSingleInts(run, stager, scratch);
+  }
+  if (field.dtype == DType::kFloat32 && field.elements == 1) {
+    return WriteSingleFloats(run, stager, scratch);
+  }
   for (std::size_t row = 0; row < run.rows.size(); ++row) {
     if (!WriteFast(*run.field, run.at(row), stager, scratch)) {
       WriteSlow(run, row, stager, scratch);

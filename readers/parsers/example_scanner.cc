@@ -1,5 +1,6 @@
 #include "readers/parsers/example_scanner.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "readers/parsers/wire_reader.h"
@@ -68,6 +69,17 @@ inline bool ReadUsualEntry(std::span<const std::byte> entry, UsualEntry* usual) 
   return at + size == end && ReadUsualList(at, end, &usual->location);
 }
 
+// What entry `ordinal` was in the record before.
+inline std::uint32_t Expected(const ExampleScanner::KeyOrder& order, std::size_t ordinal) {
+  return ordinal < order.size() ? order[ordinal] : FeatureIndex::kNone;
+}
+
+void Remember(std::size_t ordinal, std::uint32_t field, ExampleScanner::KeyOrder* order) {
+  if (ordinal >= kMostOrdered) return;
+  if (ordinal >= order->size()) order->resize(ordinal + 1, FeatureIndex::kNone);
+  (*order)[ordinal] = field;
+}
+
 std::vector<std::string> KeysOf(const std::vector<ExampleField>& fields) {
   std::vector<std::string> keys;
   for (const ExampleField& field : fields) keys.push_back(field.name);
@@ -76,8 +88,44 @@ std::vector<std::string> KeysOf(const std::vector<ExampleField>& fields) {
 
 }  // namespace
 
+EntryTemplate::EntryTemplate(const ExampleField& field) {
+  constexpr std::size_t kBesidesKey = 10;
+  constexpr std::size_t kMostByte = 127;
+  const std::size_t key = field.name.size();
+  const auto kind = static_cast<std::uint32_t>(field.kind);
+  std::vector<std::byte> head{kFirst, static_cast<std::byte>(key + 8), kFirst,
+                              static_cast<std::byte>(key)};
+  for (const char c : field.name) head.push_back(static_cast<std::byte>(c));
+  for (const std::uint32_t byte :
+       {WireTag(2, WireType::kDelimited), 4U, WireTag(kind, WireType::kDelimited), 2U,
+        WireTag(1, WireType::kDelimited), 0U}) {
+    head.push_back(static_cast<std::byte>(byte));
+  }
+  head_bytes_ = head.size();
+  form_ = field.kind == FeatureKind::kBytes    ? kFormBytes
+          : field.kind == FeatureKind::kFloats ? kFormFloats
+                                               : kFormInts;
+  if (key + kBesidesKey > kMostWords * sizeof(std::uint64_t)) {
+    head_bytes_ = ~std::size_t{0};  // too long a key: never matches
+    return;
+  }
+  most_run_bytes_ = kMostByte - (key + 8);
+  std::vector<std::byte> lengths(head.size());
+  for (const std::size_t at : {std::size_t{1}, key + 5, key + 7, key + 9})
+    lengths[at] = std::byte{1};
+  word_count_ = (head.size() + 7) / 8;
+  for (std::size_t i = 0; i < word_count_; ++i) {
+    Word& word = words_[i];
+    word.at = std::min(8 * i, head.size() - 8);  // the last one overlaps: nothing beyond is read
+    word.fixed = LoadLe<std::uint64_t>(head.data() + word.at);
+    word.lengths = LoadLe<std::uint64_t>(lengths.data() + word.at);
+  }
+}
+
 ExampleScanner::ExampleScanner(const std::vector<ExampleField>& fields)
-    : field_count_(fields.size()), index_(KeysOf(fields)) {}
+    : field_count_(fields.size()), index_(KeysOf(fields)) {
+  for (const ExampleField& field : fields) templates_.emplace_back(field);
+}
 
 bool ExampleScanner::ScanEntry(std::span<const std::byte> entry, FieldLocation* locations,
                                KeyOrder* order, std::size_t ordinal) const {
@@ -86,17 +134,33 @@ bool ExampleScanner::ScanEntry(std::span<const std::byte> entry, FieldLocation* 
     if (!ReadFeatureKey(entry, &found.key)) return false;
     found.location = {entry.data(), static_cast<std::uint32_t>(entry.size()), 0, kFormEntry};
   }
-  std::uint32_t field = ordinal < order->size() ? (*order)[ordinal] : FeatureIndex::kNone;
+  std::uint32_t field = Expected(*order, ordinal);
   if (field == FeatureIndex::kNone || !index_.Matches(field, found.key)) {
     field = index_.Find(found.key);
-    if (ordinal < order->size()) {
-      (*order)[ordinal] = field;
-    } else if (ordinal < kMostOrdered) {
-      order->resize(ordinal + 1, FeatureIndex::kNone);
-      (*order)[ordinal] = field;
-    }
+    Remember(ordinal, field, order);
   }
   if (field != FeatureIndex::kNone) locations[field] = found.location;
+  return true;
+}
+
+// Takes the entry at *at where it is as usual: one of the fields, the one that is expected here or
+// any other.
+inline bool ExampleScanner::ScanUsual(const std::byte** at, const std::byte* end,
+                                      FieldLocation* locations, KeyOrder* order,
+                                      std::size_t ordinal) const {
+  constexpr std::ptrdiff_t kBeforeKey = 4;
+  FieldLocation found;
+  std::uint32_t field = Expected(*order, ordinal);
+  if (field == FeatureIndex::kNone || !templates_[field].Match(*at, end, &found)) {
+    if (end - *at < kBeforeKey) return false;
+    const auto key = std::to_integer<std::size_t>((*at)[3]);
+    if (key > static_cast<std::size_t>(end - *at - kBeforeKey)) return false;
+    field = index_.Find({*at + kBeforeKey, key});
+    if (field == FeatureIndex::kNone || !templates_[field].Match(*at, end, &found)) return false;
+    Remember(ordinal, field, order);
+  }
+  locations[field] = found;
+  *at = found.data + found.bytes;
   return true;
 }
 
@@ -106,6 +170,10 @@ bool ExampleScanner::ScanFeatures(std::span<const std::byte> features, FieldLoca
   const std::byte* const end = at + features.size();
   std::size_t size = 0;
   while (at != end) {
+    if (ScanUsual(&at, end, locations, order, *ordinal)) {
+      ++*ordinal;
+      continue;
+    }
     if (*at == kFirst && EnterDelimited(&at, end, &size)) {
       if (!ScanEntry({at, size}, locations, order, (*ordinal)++)) return false;
       at += size;

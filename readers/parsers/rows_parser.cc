@@ -21,12 +21,16 @@ struct Column {
   std::size_t bytes = 0;
 };
 
-struct alignas(ColumnStager::kLine) RowsScratch final : Parser::Scratch {
-  explicit RowsScratch(std::size_t columns) : stages(columns) {}
+struct RowsScratch final : Parser::Scratch {
   struct alignas(ColumnStager::kLine) Stage {
     std::byte bytes[kStageBytes + ColumnStager::kLine];
   };
+  explicit RowsScratch(std::size_t columns) : stages(columns) {
+    for (Stage& stage : stages) stagers.emplace_back(stage.bytes, kStageBytes);
+  }
   std::vector<Stage> stages;
+  std::vector<ColumnStager> stagers;
+  std::vector<RecordSpan> checked;  // a chunk's rows where one of them does not fit
 };
 
 class TypedRowsParser final : public Parser {
@@ -37,6 +41,8 @@ class TypedRowsParser final : public Parser {
       columns_.push_back({row_bytes_, field.unit_bytes()});
       row_bytes_ += field.unit_bytes();
     }
+    chunk_rows_ = std::clamp(kChunkBytes / row_bytes_, std::size_t{1}, kMostChunkRows);
+    zeros_.resize(row_bytes_);
   }
 
   std::string name() const override { return "rows"; }
@@ -50,30 +56,124 @@ class TypedRowsParser final : public Parser {
              std::vector<RowFailure>* failures) const override;
 
  private:
+  std::span<const RecordSpan> Checked(std::span<const RecordSpan> rows, std::size_t first_row,
+                                      RowsScratch* scratch,
+                                      std::vector<RowFailure>* failures) const;
+  void WriteColumn(std::span<const RecordSpan> rows, std::size_t column,
+                   ColumnStager* stager) const;
+
   std::vector<Column> columns_;
+  std::vector<std::byte> zeros_;  // in place of a row that does not fit
   std::size_t row_bytes_ = 0;
+  std::size_t chunk_rows_ = 1;
 };
 
-void TypedRowsParser::Write(std::span<const RecordSpan> rows, const FieldLocation*,
-                            std::span<const ColumnTarget> targets, Scratch*,
-                            std::vector<RowFailure>* failures) const {
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const bool fits = rows[row].size == row_bytes_;
-    if (!fits) {
-      failures->push_back(
-          {row, Status(StatusCode::kDamaged, "a row of " + std::to_string(rows[row].size) +
-                                                 " bytes where the fields take " +
-                                                 std::to_string(row_bytes_))});
-    }
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      std::byte* to = targets[c].data + row * columns_[c].bytes;
-      if (fits) {
-        std::memcpy(to, rows[row].data + columns_[c].offset, columns_[c].bytes);
-      } else {
-        std::memset(to, 0, columns_[c].bytes);
-      }
-    }
+// N bytes as two pieces that may overlap: no loop, and nothing beyond is touched.
+template <typename Piece>
+inline void CopyEnds(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::memcpy(to, from, sizeof(Piece));
+  std::memcpy(to + bytes - sizeof(Piece), from + bytes - sizeof(Piece), sizeof(Piece));
+}
+
+struct Line {
+  std::byte bytes[ColumnStager::kLine];
+};
+struct HalfLine {
+  std::byte bytes[ColumnStager::kLine / 2];
+};
+struct QuarterLine {
+  std::byte bytes[ColumnStager::kLine / 4];
+};
+
+// Copies the column of all rows to the stage, which has room. `copy` knows the size class.
+template <typename Copy>
+inline void CopyColumn(std::span<const RecordSpan> rows, const Column& column, ColumnStager* stager,
+                       Copy copy) {
+  std::byte* to = stager->next();
+  for (const RecordSpan& row : rows) {
+    copy(to, row.data + column.offset, column.bytes);
+    to += column.bytes;
   }
+  stager->Advance(rows.size() * column.bytes);
+}
+
+void StageColumn(std::span<const RecordSpan> rows, const Column& column, ColumnStager* stager) {
+  using Bytes = std::byte;
+  const std::size_t bytes = column.bytes;
+  if (bytes == 4) {
+    CopyColumn(rows, column, stager,
+               [](Bytes* to, const Bytes* from, std::size_t) { std::memcpy(to, from, 4); });
+  } else if (bytes == 8) {
+    CopyColumn(rows, column, stager,
+               [](Bytes* to, const Bytes* from, std::size_t) { std::memcpy(to, from, 8); });
+  } else if (bytes >= sizeof(Line) && bytes <= 2 * sizeof(Line)) {
+    CopyColumn(rows, column, stager, CopyEnds<Line>);
+  } else if (bytes >= sizeof(HalfLine) && bytes <= 2 * sizeof(HalfLine)) {
+    CopyColumn(rows, column, stager, CopyEnds<HalfLine>);
+  } else if (bytes >= sizeof(QuarterLine) && bytes <= 2 * sizeof(QuarterLine)) {
+    CopyColumn(rows, column, stager, CopyEnds<QuarterLine>);
+  } else {
+    CopyColumn(rows, column, stager,
+               [](Bytes* to, const Bytes* from, std::size_t size) { std::memcpy(to, from, size); });
+  }
+}
+
+// Asks for rows that will be taken soon: behind a shuffle they stand anywhere.
+void FetchRows(std::span<const RecordSpan> rows) {
+  for (const RecordSpan& row : rows) {
+    for (std::size_t at = 0; at < row.size; at += ColumnStager::kLine) {
+      __builtin_prefetch(row.data + at);
+    }
+    if (row.size != 0) __builtin_prefetch(row.data + row.size - 1);
+  }
+}
+
+void TypedRowsParser::Write(std::span<const RecordSpan> rows, const FieldLocation*,
+                            std::span<const ColumnTarget> targets, Scratch* scratch,
+                            std::vector<RowFailure>* failures) const {
+  auto* own = static_cast<RowsScratch*>(scratch);
+  std::vector<ColumnStager>& stagers = own->stagers;
+  for (std::size_t c = 0; c < columns_.size(); ++c) stagers[c].Start(targets[c].data);
+  own->checked.resize(chunk_rows_);
+  FetchRows(rows.first(std::min(chunk_rows_, rows.size())));
+  for (std::size_t first = 0; first < rows.size(); first += chunk_rows_) {
+    const auto chunk = rows.subspan(first, std::min(chunk_rows_, rows.size() - first));
+    const auto after = rows.subspan(first + chunk.size());
+    FetchRows(after.first(std::min(chunk_rows_, after.size())));
+    const auto checked = Checked(chunk, first, own, failures);
+    for (std::size_t c = 0; c < columns_.size(); ++c) WriteColumn(checked, c, &stagers[c]);
+  }
+  for (ColumnStager& stager : stagers) stager.Finish();
+  StreamFence();
+}
+
+// The rows as they are; where one is of another size than the fields take, zeros in its place.
+std::span<const RecordSpan> TypedRowsParser::Checked(std::span<const RecordSpan> rows,
+                                                     std::size_t first_row, RowsScratch* scratch,
+                                                     std::vector<RowFailure>* failures) const {
+  const auto fits = [&](const RecordSpan& row) { return row.size == row_bytes_; };
+  if (std::all_of(rows.begin(), rows.end(), fits)) [[likely]]
+    return rows;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    scratch->checked[row] = fits(rows[row]) ? rows[row] : RecordSpan{zeros_.data(), row_bytes_};
+    if (fits(rows[row])) continue;
+    failures->push_back({first_row + row,
+                         Status(StatusCode::kDamaged, "a row of " + std::to_string(rows[row].size) +
+                                                          " bytes where the fields take " +
+                                                          std::to_string(row_bytes_))});
+  }
+  return {scratch->checked.data(), rows.size()};
+}
+
+void TypedRowsParser::WriteColumn(std::span<const RecordSpan> rows, std::size_t column,
+                                  ColumnStager* stager) const {
+  const Column& own = columns_[column];
+  if (rows.size() * own.bytes <= kStageBytes / 2) {
+    if (rows.size() * own.bytes > stager->room()) stager->Flush();
+    StageColumn(rows, own, stager);
+    return;
+  }
+  for (const RecordSpan& row : rows) stager->Append(row.data + own.offset, own.bytes);
 }
 
 void CheckColumns(const std::vector<FieldSpec>& fields) {
