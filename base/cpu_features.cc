@@ -16,6 +16,8 @@ CpuFeatures FindFeatures() {
                  __builtin_cpu_supports("avx512vl");
   found.avx512_vbmi =
       found.avx512 && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
+  found.avx512_clmul = found.avx512 && found.sse42 && __builtin_cpu_supports("avx512dq") &&
+                       __builtin_cpu_supports("vpclmulqdq");
 #endif
   return found;
 }
