@@ -26,7 +26,9 @@ IoOptions EngineTest::Options() const {
 
 std::unique_ptr<ReadEngine> EngineTest::NewEngine(const IoOptions& options) {
   if (GetParam().inlined) return MakeInlineEngine(options);
-  if (GetParam().path != IoPath::kUring) return MakePoolEngine(options);
+  const bool by_ring = GetParam().path == IoPath::kUring ||
+                       (GetParam().path == IoPath::kAuto && ProbeUring().available);
+  if (!by_ring) return MakePoolEngine(options);
   std::unique_ptr<ReadEngine> engine;
   const Status status = MakeUringEngine(options, arena_->data(), arena_->bytes(), &engine);
   EXPECT_TRUE(status.ok()) << status.ToString();
@@ -107,6 +109,7 @@ std::vector<EngineCase> AllEngineCases() {
       {"uring_direct", IoPath::kUring, true, true, false},
       {"uring_buffered", IoPath::kUring, true, false, false},
       {"uring_warm", IoPath::kUring, false, true, false},
+      {"auto_cold", IoPath::kAuto, true, true, false},
   };
 }
 

@@ -1,0 +1,246 @@
+#include "base/arena.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "base/huge_pages.h"
+#include "base/memory_limit.h"
+#include "ringfeed/status.h"
+#include "tests/support/restrictions.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+std::shared_ptr<Arena> NewArena(std::size_t bytes) {
+  ArenaOptions options;
+  options.bytes = bytes;
+  return Arena::Create(options);
+}
+
+TEST(Arena, StartsOnAHugePageAndHasWholeSlabs) {
+  const std::shared_ptr<Arena> arena = NewArena(64 * kMiB + 1);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(arena->data()) % kHugePageBytes, 0u);
+  EXPECT_EQ(arena->bytes(), 66 * kMiB);
+  const SlabRun run = arena->Allocate(1);
+  EXPECT_EQ(run.data, arena->data());
+  EXPECT_EQ(run.bytes, arena->slab_bytes());
+}
+
+TEST(Arena, CostsNothingUntilItIsUsed) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::shared_ptr<Arena> arena = NewArena(6144 * kMiB);
+  const SlabRun run = arena->Allocate(512 * 1024);
+  const auto took = std::chrono::steady_clock::now() - start;
+  ASSERT_TRUE(run);
+  std::memset(run.data, 1, run.bytes);
+  EXPECT_LT(took, std::chrono::milliseconds(200));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_LE(arena->Report().populated_bytes, 16 * kMiB);
+  EXPECT_GE(arena->Report().populated_bytes, 2 * kMiB);
+}
+
+TEST(Arena, PopulatesAheadOfUse) {
+  const std::shared_ptr<Arena> arena = NewArena(64 * kMiB);
+  EXPECT_EQ(arena->Report().populated_bytes, 0u);
+  EXPECT_TRUE(arena->ReserveQuota(32 * kMiB));
+  for (int wait = 0; wait < 1000 && arena->Report().populated_bytes < 4 * kMiB; ++wait) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_GE(arena->Report().populated_bytes, 4 * kMiB);
+}
+
+TEST(Arena, ReportsTheHugePagesThatItGot) {
+  const std::shared_ptr<Arena> arena = NewArena(16 * kMiB);
+  EXPECT_EQ(arena->Report().huge_bytes, 0u);
+  const SlabRun run = arena->Allocate(16 * kMiB);
+  const ArenaReport report = arena->Report();
+  EXPECT_EQ(report.populated_bytes, 16 * kMiB);
+  EXPECT_EQ(report.in_use_bytes, 16 * kMiB);
+  EXPECT_EQ(report.pages == "huge", report.huge_bytes == 16 * kMiB) << report.pages;
+  if (report.pages != "huge") {
+    EXPECT_EQ(report.pages.rfind("4 KiB: ", 0), 0u) << report.pages;
+  }
+  arena->Free(run);
+  ArenaOptions options;
+  options.bytes = 4 * kMiB;
+  options.huge_pages = false;
+  const std::shared_ptr<Arena> small = Arena::Create(options);
+  EXPECT_TRUE(small->Allocate(kMiB));
+  if (small->Report().huge_bytes == 0) {
+    EXPECT_EQ(small->Report().pages, "4 KiB: huge pages were not asked for");
+  }
+}
+
+TEST(Arena, HandsOutTheLowestMemoryAndTakesItBack) {
+  const std::shared_ptr<Arena> arena = NewArena(8 * kMiB);
+  const SlabRun first = arena->Allocate(kMiB);
+  const SlabRun second = arena->Allocate(kMiB);
+  EXPECT_LT(first.data, second.data);
+  arena->Free(first);
+  EXPECT_EQ(arena->Allocate(kMiB).data, first.data);
+  EXPECT_FALSE(arena->Allocate(8 * kMiB));
+  EXPECT_FALSE(arena->Allocate(9 * kMiB));
+  EXPECT_FALSE(arena->Allocate(0));
+  arena->Free(SlabRun());
+  EXPECT_EQ(arena->Report().in_use_bytes, 2 * kMiB);
+  EXPECT_EQ(arena->Report().peak_in_use_bytes, 2 * kMiB);
+}
+
+TEST(Arena, BlocksDoNotCrossHugePages) {
+  const std::shared_ptr<Arena> arena = NewArena(16 * kMiB);
+  EXPECT_TRUE(arena->Allocate(1));
+  for (int number = 0; number < 8; ++number) {
+    const SlabRun run = arena->Allocate(512 * 1024);
+    EXPECT_EQ(static_cast<std::size_t>(run.data - arena->data()) % (512 * 1024), 0u);
+  }
+}
+
+TEST(Arena, TrimKeepsTheHead) {
+  const std::shared_ptr<Arena> arena = NewArena(8 * kMiB);
+  const SlabRun run = arena->Allocate(2 * kMiB);
+  const SlabRun kept = arena->Trim(run, 200000);
+  EXPECT_EQ(kept.data, run.data);
+  EXPECT_EQ(kept.bytes, 2 * arena->slab_bytes());
+  EXPECT_EQ(arena->Trim(kept, kMiB).bytes, kept.bytes);
+  EXPECT_EQ(arena->Report().in_use_bytes, kept.bytes);
+  EXPECT_FALSE(arena->Trim(kept, 0));
+  EXPECT_EQ(arena->Report().in_use_bytes, 0u);
+}
+
+TEST(ArenaDeathTest, FreeingTwiceEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        const std::shared_ptr<Arena> arena = NewArena(8 * kMiB);
+        const SlabRun run = arena->Allocate(kMiB);
+        arena->Free(run);
+        arena->Free(run);
+      },
+      "freed twice");
+}
+
+TEST(Arena, QuotasOfTwoPipelinesShareTheRange) {
+  const std::shared_ptr<Arena> arena = NewArena(64 * kMiB);
+  EXPECT_TRUE(arena->ReserveQuota(40 * kMiB));
+  EXPECT_FALSE(arena->ReserveQuota(25 * kMiB));
+  EXPECT_TRUE(arena->ReserveQuota(24 * kMiB));
+  EXPECT_EQ(arena->unreserved_bytes(), 0u);
+  arena->ReleaseQuota(40 * kMiB);
+  EXPECT_EQ(arena->unreserved_bytes(), 40 * kMiB);
+  EXPECT_TRUE(arena->ReserveQuota(25 * kMiB));
+}
+
+TEST(Arena, ThreadsGetMemoryOfTheirOwn) {
+  const std::shared_ptr<Arena> arena = NewArena(64 * kMiB);
+  std::atomic<int> clashes{0};
+  const auto work = [&](unsigned seed) {
+    std::mt19937_64 random(seed);
+    std::vector<SlabRun> runs;
+    const auto mine = static_cast<std::byte>(seed);
+    const auto is_mine = [&](const SlabRun& run) {
+      return run.data[0] == mine && run.data[run.bytes / 2] == mine &&
+             run.data[run.bytes - 1] == mine;
+    };
+    for (int step = 0; step < 3000; ++step) {
+      if (!runs.empty() && (random() % 2 == 0 || runs.size() > 20)) {
+        std::swap(runs[random() % runs.size()], runs.back());
+        if (!is_mine(runs.back())) clashes.fetch_add(1);
+        arena->Free(arena->Trim(runs.back(), runs.back().bytes / 2));
+        runs.pop_back();
+      } else if (const SlabRun run = arena->Allocate(1 + random() % 600000); run) {
+        run.data[0] = run.data[run.bytes / 2] = run.data[run.bytes - 1] = mine;
+        runs.push_back(run);
+      }
+    }
+    for (const SlabRun& run : runs) arena->Free(run);
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned seed = 1; seed <= 4; ++seed) threads.emplace_back(work, seed);
+  }
+  EXPECT_EQ(clashes.load(), 0);
+  EXPECT_EQ(arena->Report().in_use_bytes, 0u);
+}
+
+TEST(Arena, RefusesOptionsThatCannotWork) {
+  ArenaOptions options;
+  options.bytes = kMiB;
+  options.slab_bytes = 100000;
+  EXPECT_THROW(Arena::Create(options), Error);
+  options.slab_bytes = 4096;
+  EXPECT_THROW(Arena::Create(options), Error);
+}
+
+TEST(Arena, SaysWhatToDoWhereTheSystemRefuses) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's shadow memory does not fit below a limit of address space";
+#endif
+  const ChildResult child = RunInChild([](std::string* text) {
+    const rlimit limit{2048 * kMiB, 2048 * kMiB};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      NewArena(8192 * kMiB);
+    } catch (const Error& error) {
+      *text = error.what();
+      const bool named = text->find("RINGFEED_ARENA_BYTES") != std::string::npos;
+      return error.status().code() == StatusCode::kResourceExhausted && named ? 0 : 1;
+    }
+    return 2;
+  });
+  EXPECT_EQ(child.status, 0) << child.text;
+}
+
+TEST(Arena, TheDefaultTakesItsSizeFromTheEnvironment) {
+  const auto size_with = [](const char* value) {
+    const ChildResult child = RunInChild([value](std::string* text) {
+      value == nullptr ? unsetenv("RINGFEED_ARENA_BYTES")
+                       : setenv("RINGFEED_ARENA_BYTES", value, 1);
+      try {
+        *text = std::to_string(Arena::Default()->bytes());
+        return Arena::Default() == Arena::Default() ? 0 : 1;
+      } catch (const Error& error) {
+        *text = StatusCodeName(error.status().code());
+      }
+      return 0;
+    });
+    return child.text;
+  };
+  EXPECT_EQ(size_with("4194304"), "4194304");
+  EXPECT_EQ(size_with("64M"), std::to_string(64 * kMiB));
+  EXPECT_EQ(size_with("1G"), std::to_string(1024 * kMiB));
+  EXPECT_EQ(size_with("many"), "invalid_argument");
+  EXPECT_EQ(size_with("-1"), "invalid_argument");
+  EXPECT_EQ(size_with("12T"), "invalid_argument");
+  const std::size_t quarter = FindMemoryLimit().bytes / 4;
+  const std::size_t rounded = (quarter + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+  EXPECT_EQ(size_with(nullptr), std::to_string(rounded));
+}
+
+TEST(Arena, AChildOfForkGetsADefaultOfItsOwn) {
+  const std::shared_ptr<Arena> arena = NewArena(8 * kMiB);
+  const SlabRun run = arena->Allocate(kMiB);
+  std::memset(run.data, 1, run.bytes);
+  const ChildResult child = RunInChild([&](std::string* /*text*/) {
+    setenv("RINGFEED_ARENA_BYTES", "4M", 1);
+    const SlabRun own = Arena::Default()->Allocate(kMiB);
+    std::memset(own.data, 2, own.bytes);
+    return own ? 0 : 1;
+  });
+  EXPECT_EQ(child.status, 0) << child.text;
+  EXPECT_EQ(run.data[5], std::byte{1});
+}
+
+}  // namespace
+}  // namespace ringfeed
