@@ -20,7 +20,7 @@ constexpr std::size_t kStreamFrom = 512;
 
 #if defined(__x86_64__)
 // Far enough that DRAM's latency is covered, near enough that the lines are still in L1.
-constexpr std::size_t kFetchAhead = 1024;
+constexpr std::size_t kFetchAhead = 512;
 constexpr std::size_t kNoFetch = 0;
 
 void LinesSse2(std::byte* to, const std::byte* from, std::size_t lines, std::size_t ahead) {

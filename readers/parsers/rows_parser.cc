@@ -12,7 +12,7 @@ namespace {
 
 // Rows that are taken to their columns together: few enough that they and one column's stage stay
 // in L1, enough that a column's stage is sent on in many lines at once.
-constexpr std::size_t kChunkBytes = 12 * 1024;
+constexpr std::size_t kChunkBytes = 6 * 1024;
 constexpr std::size_t kStageBytes = 16 * 1024;
 constexpr std::size_t kMostChunkRows = 128;
 
@@ -171,6 +171,7 @@ void TypedRowsParser::WriteColumn(std::span<const RecordSpan> rows, std::size_t 
   if (rows.size() * own.bytes <= kStageBytes / 2) {
     if (rows.size() * own.bytes > stager->room()) stager->Flush();
     StageColumn(rows, own, stager);
+    stager->Flush();
     return;
   }
   for (const RecordSpan& row : rows) stager->Append(row.data + own.offset, own.bytes);
