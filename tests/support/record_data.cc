@@ -1,0 +1,106 @@
+#include "tests/support/record_data.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+#include <utility>
+
+#include "base/crc32c.h"
+
+namespace ringfeed {
+
+namespace {
+
+constexpr std::size_t kIdBytes = 8;
+
+std::byte ByteAt(std::uint64_t id, std::size_t place) {
+  const std::uint64_t mixed = (id * 0x9E3779B97F4A7C15 + place) * 0xD1B54A32D192ED03;
+  return static_cast<std::byte>(mixed >> 56);
+}
+
+template <typename T>
+void AppendLittleEndian(T value, std::vector<std::byte>* bytes) {
+  for (std::size_t i = 0; i < sizeof(T); ++i) {
+    bytes->push_back(static_cast<std::byte>(value >> (8 * i)));
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> RecordPayload(std::uint64_t id, std::size_t bytes) {
+  std::vector<std::byte> payload;
+  payload.reserve(bytes);
+  AppendLittleEndian(id, &payload);
+  for (std::size_t place = kIdBytes; place < bytes; ++place) payload.push_back(ByteAt(id, place));
+  return payload;
+}
+
+std::optional<std::uint64_t> IdOfPayload(std::span<const std::byte> payload) {
+  if (payload.size() < kIdBytes) return std::nullopt;
+  std::uint64_t id = 0;
+  for (std::size_t i = 0; i < kIdBytes; ++i) {
+    id |= std::to_integer<std::uint64_t>(payload[i]) << (8 * i);
+  }
+  for (std::size_t place = kIdBytes; place < payload.size(); ++place) {
+    if (payload[place] != ByteAt(id, place)) return std::nullopt;
+  }
+  return id;
+}
+
+std::vector<std::size_t> RandomSizes(std::uint64_t seed, std::size_t count, std::size_t least,
+                                     std::size_t most) {
+  std::mt19937_64 random(seed);
+  std::uniform_int_distribution<std::size_t> size(least, most);
+  std::vector<std::size_t> sizes(count);
+  for (std::size_t& each : sizes) each = size(random);
+  return sizes;
+}
+
+void AppendTfRecordHeader(std::uint64_t length, std::vector<std::byte>* bytes) {
+  const std::size_t at = bytes->size();
+  AppendLittleEndian(length, bytes);
+  AppendLittleEndian(MaskCrc32c(Crc32c(std::span(*bytes).subspan(at))), bytes);
+}
+
+void AppendTfRecord(std::span<const std::byte> payload, std::vector<std::byte>* bytes) {
+  AppendTfRecordHeader(payload.size(), bytes);
+  bytes->insert(bytes->end(), payload.begin(), payload.end());
+  AppendLittleEndian(MaskCrc32c(Crc32c(payload)), bytes);
+}
+
+TfRecordImage MakeTfRecords(std::uint64_t first_id, std::span<const std::size_t> sizes) {
+  TfRecordImage image;
+  for (const std::size_t size : sizes) {
+    image.offsets.push_back(image.bytes.size());
+    AppendTfRecord(RecordPayload(first_id++, size), &image.bytes);
+  }
+  image.offsets.push_back(image.bytes.size());
+  return image;
+}
+
+void WriteBytes(const std::string& path, std::span<const std::byte> bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+std::vector<std::uint64_t> WriteTfRecords(const std::string& path, std::uint64_t first_id,
+                                          std::span<const std::size_t> sizes) {
+  TfRecordImage image = MakeTfRecords(first_id, sizes);
+  WriteBytes(path, image.bytes);
+  return std::move(image.offsets);
+}
+
+Status MemorySource::ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                            std::size_t* bytes_read) {
+  const std::uint64_t left = bytes_.size() - std::min<std::uint64_t>(offset, bytes_.size());
+  *bytes_read = static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), left));
+  if (*bytes_read > 0) std::memcpy(buffer.data(), bytes_.data() + offset, *bytes_read);
+  return {};
+}
+
+}  // namespace ringfeed
