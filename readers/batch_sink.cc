@@ -339,7 +339,7 @@ void BatchSink::Dispatch(Planned& batch, WriteTask* task) {
 
 void BatchSink::GatherRows(const WriteTask& task, WriterScratch* scratch) const {
   constexpr std::size_t kAhead = 16;
-  scratch->records.resize(task.rows);
+  if (scratch->records.size() < task.rows) scratch->records.resize(task.rows);
   const auto refs = std::span(task.refs);
   for (std::size_t i = 0; i < refs.size(); ++i) {
     if (i + kAhead < refs.size()) {
@@ -395,7 +395,7 @@ void BatchSink::Write(WriteTask* task, WriterScratch* scratch) {
       }
     } else {
       GatherRows(*task, scratch);
-      records = scratch->records;
+      records = std::span(scratch->records).first(task->rows);
       if (parser_->two_phase()) locations = scratch->locations.data();
     }
     PrepareTargets(*task, scratch);
