@@ -59,7 +59,7 @@ ReadProgress::Next ReadProgress::OnBytes(std::uint32_t bytes) {
   ++short_reads_;
   const std::uint32_t beyond = done_ % file_->alignment();
   if (beyond == 0) {
-    tries_ = 0;
+    medium_tries_ = transient_tries_ = 0;
     return Next::kReadOn;
   }
   // A direct read ends off the grid only where the file does, unless something cut it short: then
@@ -71,8 +71,9 @@ ReadProgress::Next ReadProgress::OnBytes(std::uint32_t bytes) {
   }
   const bool moved = bytes > beyond;
   done_ -= beyond;
-  if (moved) tries_ = 0;
-  return moved ? Next::kReadOn : TryAgain(EIO, retry_limit_);
+  if (!moved) return TryAgain(EIO, retry_limit_, &medium_tries_);
+  medium_tries_ = transient_tries_ = 0;
+  return Next::kReadOn;
 }
 
 ReadProgress::Next ReadProgress::OnError(int error_number) {
@@ -84,12 +85,12 @@ ReadProgress::Next ReadProgress::OnError(int error_number) {
     case EBUSY:
     case ENOMEM:
     case ENOBUFS:
-      return TryAgain(error_number, kTransientTries);
+      return TryAgain(error_number, kTransientTries, &transient_tries_);
     case EIO:
     case ENODATA:
     case EREMOTEIO:
     case ETIMEDOUT:
-      return TryAgain(error_number, retry_limit_);
+      return TryAgain(error_number, retry_limit_, &medium_tries_);
     case EINVAL:
       // The file system refuses this direct read; other reads of the file may have met it first.
       if (!file_->choice().direct || tried_buffered_) return Failed(error_number);
@@ -102,9 +103,9 @@ ReadProgress::Next ReadProgress::OnError(int error_number) {
   }
 }
 
-ReadProgress::Next ReadProgress::TryAgain(int error_number, int limit) {
-  if (tries_ >= limit) return Failed(error_number);
-  ++tries_;
+ReadProgress::Next ReadProgress::TryAgain(int error_number, int limit, int* tries) {
+  if (*tries >= limit) return Failed(error_number);
+  ++*tries;
   ++retried_;
   return Next::kBackOff;
 }
@@ -124,7 +125,7 @@ ReadProgress::Next ReadProgress::Failed(int error_number) {
 }
 
 std::chrono::microseconds ReadProgress::back_off() const {
-  const int doublings = std::clamp(tries_ - 1, 0, 16);
+  const int doublings = std::clamp(medium_tries_ + transient_tries_ - 1, 0, 16);
   return std::min(kFirstBackOff * (1 << doublings), kLongestBackOff);
 }
 

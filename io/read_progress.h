@@ -46,7 +46,7 @@ class ReadProgress {
  private:
   Next OnBytes(std::uint32_t bytes);
   Next OnError(int error_number);
-  Next TryAgain(int error_number, int limit);
+  Next TryAgain(int error_number, int limit, int* tries);
   Next Truncated();
   Next Failed(int error_number);
 
@@ -57,7 +57,8 @@ class ReadProgress {
   std::uint32_t expected_ = 0;  // of bytes_, those before the end of the file
   std::uint32_t done_ = 0;
   int retry_limit_ = 0;
-  int tries_ = 0;  // failed ones in a row
+  int medium_tries_ = 0;  // failed ones since the last byte
+  int transient_tries_ = 0;
   std::uint32_t short_reads_ = 0;
   std::uint32_t retried_ = 0;
   bool tried_buffered_ = false;

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/arena.h"
+
+namespace ringfeed::bench {
+
+/// A way of reading a whole file from its start to its end.
+enum class IoMethod {
+  kBarePread,  ///< pread of a block at a time, nothing of ringfeed's
+  kInline,     ///< ringfeed's engines
+  kPool,
+  kUring,
+  kMmap,  ///< mapped by ringfeed, kept mapped
+};
+
+struct IoLoopOptions {
+  IoMethod method = IoMethod::kBarePread;
+  std::size_t block_bytes = std::size_t{512} << 10;
+  std::size_t blocks_in_flight = 8;
+  bool digest = true;  ///< take the checksum of each block as it arrives
+};
+
+/// What one reading took and gave.
+struct IoFigures {
+  double cpu_s = 0;  ///< of the whole process
+  double wall_s = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t digest = 0;  ///< the same for the same bytes, in whatever order they came
+  std::string failure;       ///< empty where all went well
+};
+
+/// A file of `bytes` random bytes, made once and kept beside the other benchmark data.
+std::string IoFile(std::uint64_t bytes);
+
+/// Drops a file's pages from the page cache, or reads it into the cache.
+void DropFromCache(const std::string& path);
+void ReadIntoCache(const std::string& path);
+
+/// Reads `path` once. Buffers come from `arena`; opening is not part of the time.
+IoFigures ReadFile(const std::string& path, const IoLoopOptions& options,
+                   const std::shared_ptr<Arena>& arena);
+
+}  // namespace ringfeed::bench
