@@ -1,0 +1,81 @@
+#include "readers/formats/fixed_rows.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/readers/formats/frame_all.h"
+
+namespace ringfeed {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+std::shared_ptr<const Format> Rows(const std::string& name) {
+  FormatResult found = FindFormat(name);
+  EXPECT_TRUE(found.status.ok()) << found.status.ToString();
+  return found.format;
+}
+
+TEST(FixedRowsTest, RowsBehindEachOther) {
+  const Framed framed = FrameAll(*Rows("rows:4"), "aaaabbbbcccc", OnDamage::kFail);
+  EXPECT_TRUE(framed.status.ok());
+  EXPECT_EQ(framed.records, (Strings{"aaaa", "bbbb", "cccc"}));
+}
+
+TEST(FixedRowsTest, HeaderAndPaddingArePassedOverWhereverTheInputIsSplit) {
+  const std::string file = "HEADERaaaa..bbbb..cccc";
+  for (std::size_t split = 0; split < file.size(); ++split) {
+    for (const std::uint64_t stripe : {0, 1, 5, 7}) {
+      for (const bool known : {true, false}) {
+        const Framed framed = FrameAll(*Rows("rows:4,header=6,stride=6"), file, OnDamage::kFail,
+                                       {{split, split + 3}, stripe, known});
+        ASSERT_TRUE(framed.status.ok()) << split << framed.status.ToString();
+        ASSERT_FALSE(framed.stuck);
+        ASSERT_EQ(framed.records, (Strings{"aaaa", "bbbb", "cccc"})) << split << " " << stripe;
+      }
+    }
+  }
+}
+
+TEST(FixedRowsTest, CutTailIsDamage) {
+  for (const bool known : {true, false}) {
+    const Feeding feeding{.known_size = known};
+    const Framed failed = FrameAll(*Rows("rows:4"), "aaaabbbbcc", OnDamage::kFail, feeding);
+    EXPECT_EQ(failed.status.code(), StatusCode::kTruncated);
+    EXPECT_EQ(failed.status.place().record, 2);
+    EXPECT_EQ(failed.records, (Strings{"aaaa", "bbbb"}));
+    const Framed skipped = FrameAll(*Rows("rows:4"), "aaaabbbbcc", OnDamage::kSkip, feeding);
+    EXPECT_TRUE(skipped.status.ok());
+    EXPECT_EQ(skipped.records.size(), 2U);
+    ASSERT_EQ(skipped.damage.size(), 1U);
+    EXPECT_EQ(skipped.damage[0].begin, 8U);
+    EXPECT_EQ(skipped.damage[0].end, 10U);
+  }
+}
+
+TEST(FixedRowsTest, FileShorterThanItsHeaderIsDamage) {
+  for (const std::string file : {"", "HEA"}) {
+    const Framed framed = FrameAll(*Rows("rows:4,header=6"), file, OnDamage::kFail);
+    EXPECT_EQ(framed.status.code(), StatusCode::kTruncated) << file;
+  }
+}
+
+TEST(FixedRowsTest, EmptyFileHasNoRows) {
+  EXPECT_TRUE(FrameAll(*Rows("rows:4"), "", OnDamage::kFail).status.ok());
+}
+
+TEST(FixedRowsTest, WrongParametersAreNamed) {
+  for (const std::string name :
+       {"rows:", "rows:0", "rows:x", "rows:-4", "rows:4,stride=3", "rows:4,header=", "rows:4,foo=1",
+        "rows:99999999999999999999", "rows:4,header=99999999999999999"}) {
+    const FormatResult found = FindFormat(name);
+    EXPECT_EQ(found.status.code(), StatusCode::kInvalidArgument) << name;
+    EXPECT_NE(found.status.message().find("rows:BYTES"), std::string::npos) << name;
+  }
+}
+
+TEST(FixedRowsTest, NameHoldsItsParameters) {
+  EXPECT_EQ(Rows("rows:160,stride=192,header=128")->name(), "rows:160,header=128,stride=192");
+}
+
+}  // namespace
+}  // namespace ringfeed

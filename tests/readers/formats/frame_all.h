@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "readers/formats/format.h"
+
+namespace ringfeed {
+
+/// What a whole file gave.
+struct Framed {
+  std::vector<std::string> records;  ///< intact ones
+  std::vector<bool> damaged;         ///< of all that kept a place, whether it is one of those
+  std::vector<DamagedRange> damage;
+  Status status;
+  bool stuck = false;  ///< the framer asked for nothing and was not at the end
+};
+
+/// How the bytes are handed to the framer.
+struct Feeding {
+  std::vector<std::size_t> ends{};  ///< where in the file calls end, before its own end
+  std::uint64_t limit_step = 0;     ///< stripes; 0: no limit below the end
+  bool known_size = true;
+};
+
+/// Frames `file` as a reader would: calls again with more where more is needed, with the next limit
+/// where one is reached. Each call gets a copy of its bytes in memory of exactly their size.
+Framed FrameAll(const Format& format, const std::string& file, OnDamage on_damage,
+                const Feeding& feeding = {}, std::size_t max_record_bytes = std::size_t{1} << 30);
+
+std::string Bytes(std::span<const std::byte> bytes);
+
+}  // namespace ringfeed

@@ -1,0 +1,87 @@
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "readers/formats/format.h"
+#include "tests/readers/formats/frame_all.h"
+#include "tests/readers/formats/tfrecord_file.h"
+
+namespace ringfeed {
+namespace {
+
+std::string ReadFixture(const std::string& name) {
+  std::ifstream file(std::string(RINGFEED_TEST_DATA) + "/tfrecord/" + name, std::ios::binary);
+  EXPECT_TRUE(file.good()) << name;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string Sha256(const std::string& bytes) {
+  unsigned char digest[32];
+  EXPECT_EQ(EVP_Digest(bytes.data(), bytes.size(), digest, nullptr, EVP_sha256(), nullptr), 1);
+  std::string hex;
+  for (const unsigned char byte : digest) {
+    hex += "0123456789abcdef"[byte >> 4];
+    hex += "0123456789abcdef"[byte & 15];
+  }
+  return hex;
+}
+
+struct Fixture {
+  std::string name;
+  std::size_t records;
+  std::string sha256;  // over each record's length as u64 and its payload
+};
+
+FormatResult Detect(const std::string& name, const std::string& file) {
+  return DetectFormat(
+      name, std::as_bytes(std::span(file)).first(std::min<std::size_t>(file.size(), 4096)));
+}
+
+TEST(TfRecordFixturesTest, FilesOfTensorFlowAreReadAsTheirDigestsSay) {
+  const std::vector<Fixture> fixtures = {
+      {"examples.tfrecord", 40, "3eec463647d5764e4734bb6f50e97b3e385bc6d96a3fc9f4aeb45b582e9608c5"},
+      {"sequence_examples.tfrecord", 7,
+       "90c1514bce8528d3882230392f6f6981b7c0e666a948b9cae60910bfe827299a"},
+      {"empty_records.tfrecord", 6,
+       "25d947b5cf65b260cdb809690c42527690ebae099e012623235c908d2afa829b"},
+      {"no_records.tfrecord", 0,
+       "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+      {"edge_examples.tfrecord", 5,
+       "58187d7b654b3cc566efd53aadcb004b906954023981e7ee703c15f1696c96f1"}};
+  for (const Fixture& fixture : fixtures) {
+    const std::string file = ReadFixture(fixture.name);
+    const FormatResult found = Detect(fixture.name, file);
+    ASSERT_TRUE(found.status.ok()) << found.status.ToString();
+    const Framed framed = FrameAll(*found.format, file, OnDamage::kFail);
+    ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
+    EXPECT_EQ(framed.records.size(), fixture.records);
+    std::string all;
+    for (const std::string& record : framed.records) {
+      all += PlainLe(static_cast<std::uint64_t>(record.size())) + record;
+    }
+    EXPECT_EQ(Sha256(all), fixture.sha256) << fixture.name;
+  }
+}
+
+TEST(TfRecordFixturesTest, FoundByTheirBytesUnderAnyName) {
+  const FormatResult found = Detect("data.bin", ReadFixture("examples.tfrecord"));
+  ASSERT_TRUE(found.status.ok());
+  EXPECT_EQ(found.format->name(), "tfrecord");
+}
+
+TEST(TfRecordFixturesTest, CompressedFilesAreRefusedClearly) {
+  for (const std::string name : {"examples.tfrecord.gz", "examples.tfrecord.zlib"}) {
+    for (const std::string& as : {name, std::string("data.tfrecord"), std::string("data")}) {
+      const FormatResult found = Detect(as, ReadFixture(name));
+      EXPECT_EQ(found.status.code(), StatusCode::kUnsupported) << name;
+      EXPECT_NE(found.status.message().find("compressed TFRecord"), std::string::npos);
+      EXPECT_NE(found.status.message().find("not supported yet"), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
