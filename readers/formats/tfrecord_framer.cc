@@ -129,6 +129,18 @@ TfRecordFramer::Step TfRecordFramer::FindNext(const FrameInput& input, std::size
   return Step::kStop;
 }
 
+// Where the next header stands is known only from this one's length, which leaves the memory idle in
+// between: the lines that a short record will need are asked for ahead of it.
+void FetchAhead(const std::byte* data, std::size_t length, const std::byte* end) {
+  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kAhead = 4096;
+  constexpr std::size_t kShort = 1024;  // longer runs the processor fetches ahead by itself
+  if (length > kShort || static_cast<std::size_t>(end - data) < kAhead + kShort + kFrame) return;
+  for (std::size_t at = 0; at < length + kFrame; at += kLine) {
+    __builtin_prefetch(data + kAhead + at);
+  }
+}
+
 // Follows the lengths of whole records; nothing is read outside the input, whatever they say.
 void Walk(const FrameInput& input, std::size_t pos, Batch* batch) {
   batch->count = 0;
@@ -137,6 +149,7 @@ void Walk(const FrameInput& input, std::size_t pos, Batch* batch) {
     const std::byte* data = input.bytes.data() + pos;
     const auto length = LoadLe<std::uint64_t>(data);
     if (length > size - pos - kFrame) break;
+    FetchAhead(data, static_cast<std::size_t>(length), input.bytes.data() + size);
     batch->lengths[batch->count] = length;
     batch->spans[batch->count] = {data + kHeader, static_cast<std::size_t>(length)};
     ++batch->count;
