@@ -216,8 +216,10 @@ std::vector<std::uint64_t> BatchSink::CapacityFor(const Planned& batch) const {
     if (!parser_->fields()[f].ragged()) continue;
     std::uint64_t units = std::max(batch.units[f], learned_units_[f]);
     if (!batch.closed && batch.rows > 0) {
-      // The first batch of all is guessed from its first rows.
-      units = std::max(units, batch.units[f] * options_.rows / batch.rows);
+      // The first batch of all is guessed from its first rows; a guess takes no more than a share.
+      const std::uint64_t share =
+          options_.memory_bytes / kMinSlots / fields_ / parser_->fields()[f].unit_bytes();
+      units = std::max(units, std::min(share, batch.units[f] * options_.rows / batch.rows));
     }
     capacity[f] = units + units / 4 + 64;
   }
@@ -281,7 +283,8 @@ void BatchSink::Prepare(BatchSlot* slot, const Planned& batch) {
   slot->failures.clear();
   slot->pending.store(1, std::memory_order_relaxed);
   const std::vector<std::uint64_t> capacity = CapacityFor(batch);
-  const bool fits = !slot->extents.empty() && [&] {
+  // A dropped batch may have left parts that were never joined.
+  const bool fits = slot->extents.size() == 1 && [&] {
     const auto& columns = slot->extents.front()->layout.columns();
     for (std::size_t f = 0; f < fields_; ++f) {
       if (columns[f].ragged && columns[f].capacity < batch.units[f]) return false;
@@ -315,6 +318,11 @@ bool BatchSink::FitOrGrow(BatchSlot* slot, const WriteTask& task) {
   }
   if (fits) return true;
   auto extent = MakeExtent(capacity, &slot->status);
+  if (extent == nullptr) {
+    // No room for what is expected: perhaps for what is certain.
+    slot->status = Status();
+    extent = MakeExtent(task.unit_end, &slot->status);
+  }
   if (extent == nullptr) return false;
   grown_.fetch_add(1, std::memory_order_relaxed);
   last.row_end = task.dst_row;
@@ -444,6 +452,7 @@ void BatchSink::Finish(BatchSlot* slot) {
   if (slot->dropped) {
     in_work_.fetch_sub(1, std::memory_order_release);
     Release(slot);
+    host_->BatchDone(true);
     return;
   }
   if (!slot->status.ok()) slot->rows = 0;
@@ -451,6 +460,7 @@ void BatchSink::Finish(BatchSlot* slot) {
   SettleFailures(slot);
   in_work_.fetch_sub(1, std::memory_order_release);
   host_->Deliver(slot->number, {slot, nullptr});
+  host_->BatchDone(false);
 }
 
 void BatchSink::JoinExtents(BatchSlot* slot) const {

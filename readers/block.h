@@ -39,7 +39,8 @@ struct Block {
   std::vector<std::shared_ptr<const void>> storage;  ///< what the first phase made
   std::vector<Instance> instances;  ///< a user's reader: records[i].data points at instances[i]
 
-  std::uint32_t index = 0;  ///< number in its pool
+  std::uint32_t index = 0;   ///< number in its pool
+  std::int32_t credits = 1;  ///< of its lane that it takes: more where its memory is larger
 
   // The planner's.
   std::uint64_t pass = 0;

@@ -35,6 +35,8 @@ class PlanHost {
   virtual void Drop(Block* block, std::uint32_t rows) = 0;
   /// Delivery number `number` is complete.
   virtual void Deliver(std::uint64_t number, Delivery delivery) = 0;
+  /// A batch is off the writers' hands; `freed`: and so is its slot, since it was dropped.
+  virtual void BatchDone(bool freed) = 0;
   /// Whether number `number` has room yet.
   virtual bool HasRoom(std::uint64_t number) const = 0;
   /// Nothing follows number - 1.

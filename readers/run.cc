@@ -52,12 +52,12 @@ Run::Run(const Program& program, std::shared_ptr<Arena> arena, const RunHooks& h
 void Run::ReserveMemory() {
   const OpenOptions& options = program_.source.options;
   memory_bytes_ = options.arena_bytes != 0 ? options.arena_bytes : arena_->unreserved_bytes() / 2;
-  const std::size_t part = hold_credits_ ? std::min(options.stripe_bytes, options.io.block_bytes)
-                                         : options.stripe_bytes;
-  const std::size_t per_block = part + part / 4;
+  const std::size_t slab = arena_->slab_bytes();
+  const std::size_t part = hold_credits_ ? PartBytes(options, slab) : options.stripe_bytes;
+  credit_bytes_ = (part + part / 4 + slab - 1) / slab * slab;
   const auto credits =
       static_cast<std::size_t>(lanes_.front()->free_credits.load(std::memory_order_relaxed));
-  const std::size_t lanes = lanes_.size() * (credits + 2) * per_block;
+  const std::size_t lanes = lanes_.size() * (credits + 2) * credit_bytes_;
   const std::size_t least = lanes + lanes / 2;
   if (memory_bytes_ < least || !arena_->ReserveQuota(memory_bytes_)) {
     const std::size_t asked = std::max(memory_bytes_, least);
@@ -91,8 +91,11 @@ void Run::BuildLanes() {
     workers_.push_back(std::make_unique<Worker>(workers_.size()));
     workers_.back()->writes = false;
   }
-  // Two stripes of every lane, in the parts that they come in, or more where lanes are fewer than threads.
-  const std::size_t parts = source.options.stripe_bytes / source.options.io.block_bytes + 1;
+  // Two stripes of every lane, in the parts that they come in, or more where lanes are fewer than
+  // threads.
+  const std::size_t stripe = source.options.stripe_bytes;
+  const std::size_t parts =
+      hold_credits_ ? stripe / PartBytes(source.options, arena_->slab_bytes()) + 1 : 1;
   const std::size_t credits = parts * std::max<std::size_t>(2, (2 * threads + count - 1) / count);
   for (std::size_t i = 0; i < count; ++i) {
     auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), credits);
@@ -240,7 +243,7 @@ Run::LaneState* Run::NextLane(Worker& worker, const std::vector<LaneState*>& tri
   LaneState* next = nullptr;
   for (LaneState* lane : worker.lanes) {
     if (lane->done || std::find(tried.begin(), tried.end(), lane) != tried.end()) continue;
-    // Order: acquire pairs with the release in GiveCredit: the memory that came back is free.
+    // Order: acquire pairs with the release in GiveCredits: the memory that came back is free.
     if (lane->filling == nullptr && lane->free_credits.load(std::memory_order_acquire) <= 0) {
       continue;
     }
@@ -280,6 +283,9 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
     ++block->good_rows;
     block->payload_bytes += record.size;
   }
+  const std::size_t taken = (block->slab_bytes() + credit_bytes_ - 1) / credit_bytes_;
+  block->credits = std::max(1, static_cast<std::int32_t>(taken));
+  lane.free_credits.fetch_sub(block->credits - 1, std::memory_order_relaxed);
   Publish(worker, lane);
   return true;
 }
@@ -431,7 +437,7 @@ void Run::PlanBlock(Block* block) {
   const bool stream_ends = block->stream_ends;
   const Status status = block->status;
   const auto rows = static_cast<std::uint32_t>(block->rows());
-  if (!hold_credits_) GiveCredit(lane);
+  if (!hold_credits_) GiveCredits(lane, block->credits);
   held_bytes_.fetch_add(block->slab_bytes(), std::memory_order_relaxed);
   NoteDamage(*block);
   records_.fetch_add(block->good_rows, std::memory_order_relaxed);
@@ -505,6 +511,11 @@ void Run::Deliver(std::uint64_t number, Delivery delivery) {
   (void)out_.TryPut(number, std::move(delivery));  // has room; closed only while stopping
 }
 
+void Run::BatchDone(bool freed) {
+  // A plan that waits for a slot or for memory looks again: nothing else may come to wake it.
+  if (freed || !hold_credits_) AskForPlan();
+}
+
 bool Run::HasRoom(std::uint64_t number) const { return out_.HasRoom(number) != QueueResult::kFull; }
 
 void Run::End(std::uint64_t number, const Status& status) {
@@ -547,18 +558,21 @@ void Run::RecycleBlock(Block* block) {
   block->pass_ends = block->stream_ends = false;
   block->payload_bytes = block->read_bytes = 0;
   block->good_rows = 0;
+  const std::int32_t credits = std::exchange(block->credits, 1);
   (void)free_blocks_.TryPush(std::move(block));
   if (hold_credits_) {
-    GiveCredit(lane);
+    GiveCredits(lane, credits);
   } else {
     AskForPlan();  // the plan may wait for this memory
   }
 }
 
-void Run::GiveCredit(LaneState& lane) {
+void Run::GiveCredits(LaneState& lane, std::int32_t count) {
   // Order: release pairs with the acquire in NextLane. A lane with credits left keeps its worker
   // awake.
-  if (lane.free_credits.fetch_add(1, std::memory_order_acq_rel) <= 0) Wake(*workers_[lane.worker]);
+  if (lane.free_credits.fetch_add(count, std::memory_order_acq_rel) <= 0) {
+    Wake(*workers_[lane.worker]);
+  }
 }
 
 QueueResult Run::Next(Delivery* delivery) { return out_.Pop(*delivery, stop_.get_token()); }

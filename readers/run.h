@@ -66,6 +66,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void Submit(WriteTask* task, std::uint32_t near_lane) override;
   void Drop(Block* block, std::uint32_t rows) override;
   void Deliver(std::uint64_t number, Delivery delivery) override;
+  void BatchDone(bool freed) override;
   bool HasRoom(std::uint64_t number) const override;
   void End(std::uint64_t number, const Status& status) override;
 
@@ -127,7 +128,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 
   Block* NewBlock();
   void RecycleBlock(Block* block);
-  void GiveCredit(LaneState& lane);
+  void GiveCredits(LaneState& lane, std::int32_t count);
   void WakeAny(std::uint32_t preferred);
   void Wake(Worker& worker);
   void ReleaseDelivery(const Delivery& delivery);
@@ -143,6 +144,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   const RunHooks hooks_;
   std::size_t memory_bytes_ = 0;  ///< quota
   std::size_t held_limit_ = 0;    ///< of blocks that the plan holds back
+  std::size_t credit_bytes_ = 1;  ///< slabs that one credit of a lane stands for
   std::stop_source stop_;
 
   std::unique_ptr<FileSchedule> schedule_;

@@ -6,6 +6,10 @@
 
 namespace ringfeed {
 
+std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes) {
+  return std::min(options.stripe_bytes, std::max(options.io.block_bytes, 2 * slab_bytes));
+}
+
 StripeReader::StripeReader(LaneContext* context, std::shared_ptr<InputFile> file,
                            std::shared_ptr<const Format> format, std::uint64_t file_bytes,
                            std::uint64_t stripes)
@@ -24,7 +28,8 @@ std::uint64_t StripeReader::limit() const {
 
 std::uint64_t StripeReader::part_limit() const {
   if (context_->trim) return limit();
-  return std::min(limit(), position_ + context_->options->io.block_bytes);
+  return std::min(limit(),
+                  position_ + PartBytes(*context_->options, context_->arena->slab_bytes()));
 }
 
 std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, std::uint64_t end,

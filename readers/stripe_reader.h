@@ -25,6 +25,10 @@ struct LaneContext {
   StageCount* read_bytes = nullptr;
 };
 
+/// Bytes of the parts that stripes come in where a block is written in file order: about one block,
+/// and not so little that a slab stands almost empty.
+std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes);
+
 /// Brings one file's stripes into blocks, first to last: reads, frames, checks and locates. Used by
 /// one thread.
 class StripeReader {

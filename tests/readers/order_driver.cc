@@ -110,7 +110,7 @@ void RunLine(const std::string& line, const std::shared_ptr<PinnedArena>& arena)
 }  // namespace ringfeed
 
 int main() {
-  const auto arena = std::make_shared<ringfeed::PinnedArena>(std::size_t{128} << 20);
+  const auto arena = std::make_shared<ringfeed::PinnedArena>(std::size_t{256} << 20);
   std::string line;
   while (std::getline(std::cin, line)) ringfeed::RunLine(line, arena);
   return 0;

@@ -29,7 +29,8 @@ void AddPayload(std::span<const std::byte> payload, Drained* drained);
 
 /// Reads instances to the end or the failure, at most `most` of them.
 Drained Drain(Reader reader, std::size_t most = ~std::size_t{0});
-/// Reads record blocks to the end or the failure; `rows` stays empty, as blocks may be cut anywhere.
+/// Reads record blocks to the end or the failure; `rows` stays empty, as blocks may be cut
+/// anywhere.
 Drained DrainBlocks(Reader reader);
 
 }  // namespace ringfeed
