@@ -24,8 +24,13 @@ constexpr std::size_t kMaxDamageListed = 1000;
 constexpr std::size_t kMaxChoicesListed = 10000;
 constexpr std::size_t kFreeBlocks = 4096;
 constexpr int kMaxThreads = 16;
+/// So many pieces may wait for one writer before others are woken for them.
+constexpr std::size_t kTasksToShare = 4;
 /// Records per delivery where nobody asked for batches.
 constexpr std::size_t kInternalBatchRows = 32;
+
+/// A writer whose thread this is, null elsewhere: who makes work for itself needs no wake-up.
+thread_local const void* current_writer = nullptr;
 
 int ThreadsFor(const OpenOptions& options) {
   if (options.threads > 0) return options.threads;
@@ -75,6 +80,9 @@ void Run::ReserveMemory() {
 
 void Run::BuildLanes() {
   hold_credits_ = !program_.shuffled();
+  constexpr std::size_t kCostlyRows = 64;  // a parser that asks for pieces this small costs much
+  share_tasks_ = program_.parser != nullptr &&
+                 program_.parser->max_rows_per_write() <= kCostlyRows;
   const SourceNode& source = program_.source;
   const std::size_t threads = workers_.size();
   std::size_t count = 1;
@@ -116,6 +124,7 @@ void Run::BuildLanes() {
     lanes_.push_back(std::move(lane));
   }
   lane_in_pass_.assign(count, true);
+  share_tasks_ = share_tasks_ || count < threads;
 }
 
 void Run::BuildStages(const Program& program) {
@@ -183,6 +192,7 @@ void Run::Stop() {
 // ---- Workers ----
 
 void Run::WorkerMain(Worker& worker) {
+  current_writer = worker.writes ? &worker : nullptr;
   {
     const std::lock_guard lock(worker.io_mutex);
     worker.io = std::make_unique<WorkerIo>(program_.source.options.io, arena_, hooks_.engines);
@@ -387,6 +397,8 @@ void Run::RequestPlan(Worker* worker) {
 
 void Run::AskForPlan() {
   plan_wanted_.store(true, std::memory_order_release);
+  const auto is_current = [](const auto& worker) { return worker.get() == current_writer; };
+  if (std::any_of(workers_.begin(), workers_.end(), is_current)) return;  // it looks by itself
   WakeAny(0);
 }
 
@@ -499,7 +511,13 @@ void Run::Submit(WriteTask* task, std::uint32_t near_lane) {
     overflow_.push_back(task);
     overflow_count_.store(overflow_.size(), std::memory_order_relaxed);
   }
-  WakeAny(static_cast<std::uint32_t>(writer.index));
+  // Rows that are hot in their writer's cache stay with it, unless it falls behind: another core would
+  // fetch them from there, and a wake-up costs more than a small piece of work.
+  if (share_tasks_ || writer.tasks.SizeApprox() >= kTasksToShare) {
+    WakeAny(static_cast<std::uint32_t>(writer.index));
+  } else if (&writer != current_writer) {
+    Wake(writer);
+  }
 }
 
 void Run::Drop(Block* block, std::uint32_t rows) {

@@ -150,6 +150,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::unique_ptr<FileSchedule> schedule_;
   std::vector<std::unique_ptr<LaneState>> lanes_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  bool share_tasks_ = false;           ///< idle workers are woken for every task
 
   // The planner's: touched only by the thread that runs the plan.
   std::vector<std::unique_ptr<PlanStage>> stages_;
