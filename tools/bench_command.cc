@@ -17,6 +17,7 @@
 #include "tools/exit_status.h"
 #include "tools/feed_options.h"
 #include "tools/feed_plan.h"
+#include "tools/option_values.h"
 #include "tools/progress_bar.h"
 #include "tools/report_json.h"
 #include "tools/report_text.h"
@@ -54,7 +55,8 @@ class BenchCommand : public Command {
     sub->add_option("--bytes", sample_bytes_,
                     "how much of the files to use; default: a quarter of "
                     "the memory limit, at most 4GiB")
-        ->transform(CLI::AsSizeValue(false));
+        ->transform(SizeValue())
+        ->type_name("SIZE");
     sub->add_option("--seconds", seconds_, "length of one run")->capture_default_str();
     sub->add_option("--pairs", pairs_, "runs of each side in the comparison with the defaults")
         ->capture_default_str();

@@ -14,6 +14,7 @@
 #include "tools/exit_status.h"
 #include "tools/file_records.h"
 #include "tools/interrupt.h"
+#include "tools/option_values.h"
 #include "tools/sha256.h"
 
 namespace ringfeed::tools {
@@ -74,7 +75,7 @@ class CatCommand : public Command {
     CLI::App* sub = app->add_subcommand("cat", kHelp);
     sub->add_option("FILE", file_, "a record file, or - for stdin")->required();
     sub->add_option("--as", spelling_, "how a payload is printed; text escapes control characters")
-        ->transform(CLI::CheckedTransformer(kSpellings))
+        ->transform(NamedValue(kSpellings))
         ->type_name("sha256|hex|base64|text|length")
         ->default_str("text");
     sub->add_option("--format", format_, "tfrecord, rows:BYTES, raw, …; default: found by content");

@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "tools/option_values.h"
+
 namespace ringfeed::tools {
 
 void AddDamageOption(CLI::App* app, OnDamage* on_damage) {
@@ -12,7 +14,7 @@ void AddDamageOption(CLI::App* app, OnDamage* on_damage) {
   app->add_option("--on-damage", *on_damage,
                   "fail: stop at the first damage, after all records before it; skip: note its "
                   "bytes and go on at the next intact record")
-      ->transform(CLI::CheckedTransformer(kPolicies))
+      ->transform(NamedValue(kPolicies))
       ->type_name("fail|skip")
       ->default_str("fail");
 }

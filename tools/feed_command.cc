@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <system_error>
 
@@ -51,18 +50,21 @@ class FeedCommand : public Command {
     CLI::App* sub = app->add_subcommand("feed", kHelp);
     AddFeedOptions(sub, &plan_);
     AddSpeedOptions(sub, &plan_, &speed_);
-    sub->add_flag("--digest,!--no-digest", digest_, "compute order_digest and multiset");
+    auto* digest = sub->add_flag("--digest", digest_, "compute order_digest and multiset");
+    sub->add_flag("--no-digest", no_digest_, "leave them out of --json too")->excludes(digest);
     sub->add_flag(
         "--verify", verify_,
         "then read the files once more, plainly, and check that each pass delivered every "
-        "record exactly once");
+        "record exactly once; in batches, of 64 where no size is given");
     sub->add_flag("--json", json_, "the report for machines");
     return sub;
   }
 
   int Run() override {
     CompletePlan(speed_, &plan_);
-    const bool digests = digest_.value_or(json_);
+    // A block of records may reach over the end of a pass, a batch does not.
+    if (verify_ && !plan_.batched()) plan_.batch = kDefaultBatch;
+    const bool digests = digest_ || (json_ && !no_digest_);
     plan_.hash = digests ? PayloadHash::kSha256 : verify_ ? PayloadHash::kXxh3 : PayloadHash::kNone;
     if (verify_ && plan_.batching.drop_remainder) {
       throw Error(Status(StatusCode::kInvalidArgument,
@@ -120,7 +122,8 @@ class FeedCommand : public Command {
 
   FeedPlan plan_;
   SpeedOptions speed_;
-  std::optional<bool> digest_;
+  bool digest_ = false;
+  bool no_digest_ = false;
   bool verify_ = false;
   bool json_ = false;
 };

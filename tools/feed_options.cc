@@ -1,17 +1,10 @@
 #include "tools/feed_options.h"
 
-#include <CLI/CLI.hpp>
-#include <map>
-#include <memory>
-#include <string>
-
-#include "ringfeed/arena.h"
 #include "tools/damage_option.h"
+#include "tools/option_values.h"
 
 namespace ringfeed::tools {
 namespace {
-
-constexpr std::size_t kBatchOfParsed = 64;
 
 void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
   static const std::map<std::string, bool> kModes = {{"window", false}, {"block", true}};
@@ -19,7 +12,7 @@ void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
       ->capture_default_str();
   app->add_option("--shuffle-mode", plan->shuffle_blocks,
                   "window: no row moves further than half of it; block: fill, permute, drain")
-      ->transform(CLI::CheckedTransformer(kModes))
+      ->transform(NamedValue(kModes))
       ->type_name("window|block")
       ->default_str("window");
   app->add_option("--seed", plan->seed, "of the shuffle")->capture_default_str();
@@ -28,7 +21,8 @@ void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
   app->add_option("--cycle", plan->open.cycle, "files open at a time, a stripe of each in turn")
       ->capture_default_str();
   app->add_option("--stripe-bytes", plan->open.stripe_bytes, "size of a stripe")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(SizeValue())
+      ->type_name("SIZE")
       ->capture_default_str();
 }
 
@@ -50,7 +44,8 @@ void AddFeedOptions(CLI::App* app, FeedPlan* plan) {
   AddDamageOption(app, &plan->open.on_damage);
   app->add_option("--max-damaged", plan->open.max_damaged, "fail once more than this were skipped");
   app->add_option("--max-record-bytes", plan->open.max_record_bytes, "a larger record is a failure")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(SizeValue())
+      ->type_name("SIZE")
       ->capture_default_str();
 }
 
@@ -64,25 +59,30 @@ void AddSpeedOptions(CLI::App* app, FeedPlan* plan, SpeedOptions* speed) {
   app->add_option("--io", plan->open.io.path,
                   "how bytes are read; auto chooses by file and falls back, a forced path that "
                   "cannot work is an error")
-      ->transform(CLI::CheckedTransformer(kPaths))
+      ->transform(NamedValue(kPaths))
       ->type_name("auto|uring|pread|mmap")
       ->default_str("auto");
   app->add_option("--block-bytes", plan->open.io.block_bytes, "size of one read")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(SizeValue())
+      ->type_name("SIZE")
       ->capture_default_str();
   app->add_option("--in-flight-bytes", plan->open.io.in_flight_bytes, "reads at a time, per thread")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(SizeValue())
+      ->type_name("SIZE")
       ->capture_default_str();
   app->add_flag("--direct,!--no-direct", plan->open.io.direct, "O_DIRECT for cold files (default)");
   app->add_option("--slots", plan->batching.slots, "batches in memory at a time; 0: chosen");
   app->add_option("--arena", speed->arena_bytes,
                   "pinned memory, e.g. 512MiB; default: a quarter of the memory limit")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(SizeValue())
+      ->type_name("SIZE");
 }
 
 void CompletePlan(const SpeedOptions& speed, FeedPlan* plan) {
-  if (plan->batch == 0 && !plan->parse.empty()) plan->batch = kBatchOfParsed;
-  if (speed.arena_bytes > 0) plan->open.arena = std::make_shared<PinnedArena>(speed.arena_bytes);
+  if (plan->batch == 0 && !plan->parse.empty()) plan->batch = kDefaultBatch;
+  if (speed.arena_bytes == 0) return;
+  plan->open.arena = std::make_shared<PinnedArena>(speed.arena_bytes);
+  plan->open.arena_bytes = speed.arena_bytes;  // there is nobody to share it with
 }
 
 }  // namespace ringfeed::tools

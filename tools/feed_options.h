@@ -10,6 +10,9 @@ class App;
 
 namespace ringfeed::tools {
 
+/// Rows of a batch where batches are needed and no size was given.
+inline constexpr std::size_t kDefaultBatch = 64;
+
 /// Adds FILE… and the options that describe a chain, with `plan` as their target.
 void AddFeedOptions(CLI::App* app, FeedPlan* plan);
 

@@ -13,6 +13,7 @@
 #include "tools/data_set.h"
 #include "tools/exit_status.h"
 #include "tools/interrupt.h"
+#include "tools/option_values.h"
 #include "tools/progress_bar.h"
 #include "tools/record_maker.h"
 #include "tools/report_json.h"
@@ -45,11 +46,13 @@ class MakeCommand : public Command {
         ->required();
     sub->add_option("--kind", kind_, "what the records are")->capture_default_str();
     auto* bytes = sub->add_option("--bytes", plan_.bytes, "payload in all, about; 1GiB by default")
-                      ->transform(CLI::AsSizeValue(false));
+                      ->transform(SizeValue())
+                      ->type_name("SIZE");
     sub->add_option("--records", plan_.records, "records in all, exactly")->excludes(bytes);
     sub->add_option("--files", plan_.files, "files to spread them over; 8 by default");
     sub->add_option("--record-bytes", plan_.record_bytes, "size of a record, or their mean")
-        ->transform(CLI::AsSizeValue(false));
+        ->transform(SizeValue())
+        ->type_name("SIZE");
     sub->add_option("--seed", plan_.seed, "another seed, other data")->capture_default_str();
     sub->add_option("--threads", plan_.threads, "files written at a time; 0: one per core");
     sub->add_flag("--force", force_, "write over files that are there");

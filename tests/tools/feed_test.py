@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""`ringfeed feed`: its report against the files, over orders, paths, damage and faults."""
+
+import os
+import random
+
+from command_line import CommandTest, main, multiset, order_digest, run, run_json
+
+
+class FeedTest(CommandTest):
+    def setUp(self):
+        super().setUp()
+        source = random.Random(5)
+        self.payloads = [source.randbytes(source.randrange(3000)) for _ in range(500)]
+        self.paths = [self.write(f"{i}.tfrecord", self.payloads[i * 100 : i * 100 + 100]) for i in range(5)]
+
+    def test_in_file_order_the_digest_is_that_of_the_files(self):
+        for words in ([], ["--batch", "7"], ["--parse", "raw"]):
+            with self.subTest(words):
+                report = run_json("feed", *self.paths, "--cycle", "1", *words)
+                self.assertEqual(report["records"], 500)
+                self.assertEqual(report["payload_bytes"], sum(map(len, self.payloads)))
+                self.assertEqual(report["order_digest"], order_digest(self.payloads))
+                self.assertEqual(report["multiset"], multiset(self.payloads))
+
+    def test_the_order_does_not_depend_on_threads_and_paths(self):
+        words = ["--shuffle", "60", "--seed", "3", "--batch", "16", "--stripe-bytes", "64KiB"]
+        digests = {
+            run_json("feed", *self.paths, *words, "--threads", threads, "--io", path)["order_digest"]
+            for threads in (1, 2, 4)
+            for path in ("auto", "pread", "mmap")
+        }
+        self.assertEqual(len(digests), 1)
+        other = run_json("feed", *self.paths, *words[:2], "--seed", "4", *words[4:])
+        self.assertNotIn(other["order_digest"], digests)
+        self.assertEqual(other["multiset"], multiset(self.payloads))
+
+    def test_both_shuffles_deliver_everything(self):
+        for mode in ("window", "block"):
+            report = run_json("feed", *self.paths, "--shuffle", 100, "--shuffle-mode", mode)
+            self.assertEqual(report["multiset"], multiset(self.payloads))
+            self.assertNotEqual(report["order_digest"], order_digest(self.payloads))
+
+    def test_batches_are_counted_by_pass(self):
+        report = run_json("feed", *self.paths, "--batch", 64, "--passes", 3)
+        self.assertEqual((report["records"], report["batches"]), (1500, 24))
+        self.assertEqual(report["multiset"], multiset(self.payloads * 3))
+        report = run_json("feed", *self.paths, "--batch", 64, "--drop-remainder")
+        self.assertEqual((report["records"], report["batches"]), (448, 7))
+        self.assertEqual(report["dropped_records"], 52)
+
+    def test_verify_proves_each_pass(self):
+        report = run_json("feed", *self.paths, "--shuffle", 50, "--passes", 2, "--verify", "--no-digest")
+        self.assertIs(report["verified"], True)
+        self.assertIsNone(report["order_digest"])
+        text = run("feed", *self.paths, "--batch", 10, "--verify")
+        self.assertEqual(text.returncode, 0)
+        self.assertIn("every record exactly once", text.stdout)
+
+    def test_the_report_says_where_time_went(self):
+        report = run_json("feed", *self.paths, "--batch", 10)
+        self.assertTrue(report["bottleneck"])
+        self.assertEqual(len(report["io"]), 5)
+        self.assertTrue(all(choice["reason"] for choice in report["io"]))
+        self.assertGreater(report["wall_s"], 0)
+        self.assertGreater(report["cpu_s"], 0)
+        self.assertGreater(report["first_batch_ms"], 0)
+        self.assertGreater(report["peak_rss_bytes"], 1 << 20)
+        self.assertTrue(all(stage["busy_s"] >= 0 and stage["wait_s"] >= 0 for stage in report["stages"]))
+
+    def damage(self):
+        data = bytearray(self.paths[2].read_bytes())
+        self.begin = sum(16 + len(p) for p in self.payloads[200:230])
+        data[self.begin + 8] ^= 1
+        self.paths[2].write_bytes(data)
+
+    def test_damage_fails_after_what_precedes_it(self):
+        self.damage()
+        report = run_json("feed", *self.paths, "--cycle", 1, "--batch", 10, status=1)
+        self.assertEqual(report["records"], 230)
+        self.assertEqual(report["order_digest"], order_digest(self.payloads[:230]))
+        self.assertIn(str(self.paths[2]), report["error"])
+
+    def test_damage_skipped_is_counted_and_the_rest_delivered(self):
+        self.damage()
+        report = run_json("feed", *self.paths, "--cycle", 1, "--on-damage=skip", "--verify", status=1)
+        rest = self.payloads[:230] + self.payloads[231:]
+        self.assertEqual(report["order_digest"], order_digest(rest))
+        self.assertEqual(report["damaged"][0]["begin"], self.begin)
+        self.assertEqual(report["damaged"][0]["file"], str(self.paths[2]))
+        self.assertIs(report["verified"], True)
+
+    def test_the_cap_on_damage_is_kept(self):
+        self.damage()
+        self.assert_refused(1, "feed", *self.paths, "--on-damage=skip", "--max-damaged", 0)
+
+    def test_a_glob_is_expanded_sorted(self):
+        report = run_json("feed", self.folder / "*.tfrecord", "--cycle", 1)
+        self.assertEqual(report["order_digest"], order_digest(self.payloads))
+
+    def test_stdin_is_fed(self):
+        data = b"".join(path.read_bytes() for path in self.paths)
+        result = run("feed", "-", "--format", "tfrecord", "--json", stdin=data)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(order_digest(self.payloads).encode(), result.stdout)
+
+    def test_rows_into_columns(self):
+        data = os.urandom(160 * 1000)
+        path = self.folder / "a.rows"
+        path.write_bytes(data)
+        report = run_json("feed", path, "--format", "rows:160", "--parse", "rows: f4[13] i4[26] i4",
+                          "--batch", 128)
+        rows = [data[i : i + 160] for i in range(0, len(data), 160)]
+        self.assertEqual((report["batches"], report["order_digest"]), (8, order_digest(rows)))
+
+    def test_records_that_are_no_examples_fail_the_data(self):
+        self.assert_refused(1, "feed", *self.paths, "--parse", "example: image=u1[] label=i8[1]")
+
+    def test_an_arena_of_its_own_bounds_memory(self):
+        report = run_json("feed", *self.paths, "--batch", 16, "--arena", "64MiB")
+        self.assertEqual(report["arena_bytes"], 64 << 20)
+        self.assertLessEqual(report["arena_peak_bytes"], 64 << 20)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Names of commands, options and fields are an interface: what is listed here stays."""
+
+import re
+
+from command_line import CommandTest, main, run, run_json
+
+OPTIONS = {
+    "make": "--kind --bytes --records --files --record-bytes --seed --threads --force --json",
+    "info": "--format --json",
+    "digest": "--format --on-damage --json",
+    "cat": "--as --format --on-damage",
+    "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
+    "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --threads --io "
+    "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
+    "--verify --json",
+    "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
+    "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds "
+    "--pairs --json",
+}
+DIGEST_FIELDS = "file records payload_bytes damaged_records damaged sha256 multiset"
+FEED_FIELDS = (
+    "records payload_bytes batches passes passes_ended interrupted wall_s cpu_s gb_per_s "
+    "cpu_s_per_gb first_batch_ms peak_rss_bytes arena_bytes arena_peak_bytes pages read_bytes "
+    "dropped_records damaged_records damaged io stages bottleneck digests order_digest multiset "
+    "verified"
+)
+
+
+class InterfaceTest(CommandTest):
+    def test_every_command_has_its_options(self):
+        for command, options in OPTIONS.items():
+            with self.subTest(command):
+                help_text = run(command, "--help").stdout
+                found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", help_text.split("Options:")[1]))
+                self.assertEqual(found - {"--help"}, set(options.split()))
+
+    def test_help_teaches_by_examples(self):
+        for command in OPTIONS:
+            with self.subTest(command):
+                result = run(command, "--help")
+                self.assertEqual(result.returncode, 0)
+                self.assertIn(f"  ringfeed {command} ", result.stdout.split("Usage:")[0] + " ")
+        self.assertEqual(run("--help").returncode, 0)
+
+    def test_a_version_can_be_asked_for(self):
+        self.assertRegex(run("--version").stdout, r"^\d+\.\d+\.\d+\n$")
+
+    def test_usage_errors_end_with_status_2(self):
+        path = self.write("a.tfrecord", [b"one"])
+        for words in (
+            [],
+            ["unknown"],
+            ["digest"],
+            ["digest", path, "--unknown"],
+            ["digest", path, "--on-damage=perhaps"],
+            ["cat", path, "--as", "poem"],
+            ["feed", path, "--io", "telepathy"],
+            ["feed", path, "--parse", "nonsense: x"],
+            ["feed", path, "--format", "nonsense"],
+            ["feed", path, "--batch", "-3"],
+            ["feed", self.folder / "missing.tfrecord"],
+            ["digest", self.folder / "missing.tfrecord"],
+            ["cat", self.folder / "missing.tfrecord"],
+            ["feed", self.folder / "*.nothing"],
+            ["feed", self.folder],
+            ["make", self.folder / "made", "--kind", "poems"],
+        ):
+            with self.subTest(words):
+                self.assert_refused(2, *words)
+
+    def test_fields_of_digest(self):
+        path = self.write("a.tfrecord", [b"one", b""])
+        self.assertEqual(list(run_json("digest", path)), DIGEST_FIELDS.split())
+
+    def test_fields_of_feed(self):
+        path = self.write("a.tfrecord", [b"one", b""])
+        report = run_json("feed", path)
+        self.assertEqual(list(report), FEED_FIELDS.split())
+        self.assertEqual(list(report["io"][0]), ["file", "path", "direct", "resident", "reason"])
+        self.assertEqual(list(report["stages"][0]), ["name", "busy_s", "wait_s", "waits_for"])
+
+    def test_fields_of_damage(self):
+        path = self.write("a.tfrecord", [b"one", b"two"])
+        data = bytearray(path.read_bytes())
+        data[13] ^= 1
+        path.write_bytes(data)
+        for command in ("digest", "feed"):
+            damaged = run_json(command, path, "--on-damage=skip", status=1)["damaged"]
+            self.assertEqual(list(damaged[0]), ["file", "begin", "end", "reason"])
+
+    def test_nothing_is_drawn_where_there_is_no_terminal(self):
+        path = self.write("a.tfrecord", [b"one"] * 1000)
+        for words in (["feed", path], ["digest", path], ["make", self.folder / "m", "--bytes", "1M"]):
+            self.assertEqual(run(*words).stderr, "")
+
+
+if __name__ == "__main__":
+    main()
