@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <string_view>
+
+namespace ringfeed {
+
+/// Makes tf.Examples that are valid but written as no usual writer writes them: lists in pieces and
+/// unpacked, unknown fields and groups, keys twice, overlong varints, features in several messages.
+class OddExamples {
+ public:
+  explicit OddExamples(std::uint64_t seed) : random_(seed) {}
+
+  /// How odd, from 0 (as TensorFlow writes) to 1.
+  std::string Make(double oddness);
+  /// Changes, cuts or inserts some bytes.
+  std::string Damage(std::string message);
+
+ private:
+  bool Odd() { return Below(1000) < static_cast<std::uint64_t>(oddness_ * 300); }
+  std::uint64_t Below(std::uint64_t bound) { return random_() % bound; }
+  std::uint64_t AnyNumber();
+  std::string Varint(std::uint64_t value);
+  std::string Delimited(unsigned field, std::string_view bytes);
+  std::string Unknown();
+  std::string Feature(unsigned kind, std::size_t count);
+  std::string List(unsigned kind, std::size_t count);
+  std::string Values(unsigned kind, std::size_t count);
+  std::string Entry(std::string_view key, unsigned kind, std::size_t count);
+  std::string Features();
+
+  std::mt19937_64 random_;
+  double oddness_ = 0;
+};
+
+}  // namespace ringfeed

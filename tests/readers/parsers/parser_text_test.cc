@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include "readers/parsers/parser.h"
+
+namespace ringfeed {
+namespace {
+
+TEST(ParserTextTest, RowsAreNamedByTheirNumberUnlessTheyHaveNames) {
+  const ParserResult made = ParserFromText("rows: f4[13] i4[26] label=i4 x:u1[2,3]");
+  ASSERT_TRUE(made.status.ok()) << made.status.ToString();
+  const auto& fields = made.parser->fields();
+  ASSERT_EQ(fields.size(), 4U);
+  EXPECT_EQ(fields[0].name, "c0");
+  EXPECT_EQ(fields[0].dtype, kFloat32);
+  EXPECT_EQ(fields[0].shape, (Shape{13}));
+  EXPECT_EQ(fields[2].name, "label");
+  EXPECT_TRUE(fields[2].shape.empty());
+  EXPECT_EQ(fields[3].name, "x");
+  EXPECT_EQ(fields[3].shape, (Shape{2, 3}));
+  EXPECT_FALSE(made.parser->two_phase());
+}
+
+TEST(ParserTextTest, ExampleFeaturesMayBeRaggedOrHaveDefaults) {
+  const ParserResult made =
+      ParserFromText("example: image=u1[] label=i8[1] x=f4[13]?0 y=float32[,4]? a/b:c=i4?-5");
+  ASSERT_TRUE(made.status.ok()) << made.status.ToString();
+  const auto& fields = made.parser->fields();
+  ASSERT_EQ(fields.size(), 5U);
+  EXPECT_TRUE(fields[0].ragged());
+  EXPECT_EQ(fields[3].shape, (Shape{-1, 4}));
+  EXPECT_EQ(fields[4].name, "a/b:c");
+  EXPECT_TRUE(made.parser->two_phase());
+}
+
+TEST(ParserTextTest, RawHasOneField) {
+  EXPECT_EQ(ParserFromText("raw").parser->fields().size(), 1U);
+}
+
+TEST(ParserTextTest, MistakesAreNamedWithTheirPlace) {
+  const std::vector<std::pair<std::string, std::string>> mistakes = {
+      {"csv", "\"csv\" is unknown"},
+      {"", "unknown"},
+      {"rows:", "at least one field"},
+      {"rows: q4", "\"q4\" is no type"},
+      {"rows: f4[x]", "\"x\" is no dimension"},
+      {"rows: f4[3", "not closed"},
+      {"rows: f4[]", "fixed"},
+      {"rows: f4?1", "no default"},
+      {"example: f4[3]", "needs its name"},
+      {"example: x=f8", "float64"},
+      {"example: x=i8?half", "no number"},
+      {"example: x=i8?1.5", "no integer"},
+      {"example: x=i4?5000000000", "does not fit"},
+      {"example: x=f4[]?1", "ragged"},
+      {"example: x=f4[0]", "none may be 0"},
+      {"example: x=f4 x=f4", "named twice"},
+      {"example:", "at least one feature"}};
+  for (const auto& [text, expected] : mistakes) {
+    const ParserResult made = ParserFromText(text);
+    EXPECT_EQ(made.parser, nullptr) << text;
+    EXPECT_EQ(made.status.code(), StatusCode::kInvalidArgument) << text;
+    EXPECT_NE(made.status.message().find(expected), std::string::npos) << made.status.ToString();
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
