@@ -1,0 +1,53 @@
+#include "tests/readers/pipeline_fixture.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <utility>
+
+namespace ringfeed {
+
+std::string PipelineTest::MakeFile(std::span<const std::size_t> sizes) {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "%05zu.tfrecord", next_file_++);
+  const std::string path = directory_.File(name.data());
+  WriteTfRecords(path, next_id_, sizes);
+  next_id_ += sizes.size();
+  return path;
+}
+
+std::vector<std::string> PipelineTest::MakeFiles(std::size_t count, std::size_t records,
+                                                 std::size_t least, std::size_t most) {
+  std::vector<std::string> names;
+  for (std::size_t file = 0; file < count; ++file) {
+    names.push_back(MakeFile(RandomSizes(next_id_ + 1, records, least, most)));
+  }
+  return names;
+}
+
+void PipelineTest::Inject(const Reader& reader, std::uint64_t seed, const FaultPlan& plan) {
+  RunHooks hooks;
+  hooks.engines.uring = [=](const IoOptions& options, std::byte* data, std::size_t bytes,
+                            std::unique_ptr<ReadEngine>* engine) {
+    const Status status = MakeUringEngine(options, data, bytes, engine);
+    if (status.ok()) *engine = MakeFaultEngine(std::move(*engine), seed, plan);
+    return status;
+  };
+  hooks.engines.pool = [=](const IoOptions& options) {
+    return MakeFaultEngine(MakePoolEngine(options), seed, plan);
+  };
+  reader.node()->Session()->set_hooks(hooks);
+}
+
+std::vector<std::uint64_t> Numbers(std::uint64_t count) {
+  std::vector<std::uint64_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), std::uint64_t{0});
+  return numbers;
+}
+
+std::vector<std::uint64_t> Sorted(std::vector<std::uint64_t> ids) {
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+}  // namespace ringfeed

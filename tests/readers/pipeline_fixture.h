@@ -1,0 +1,61 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "readers/session.h"
+#include "ringfeed/ringfeed.h"
+#include "tests/support/drain.h"
+#include "tests/support/fault_engine.h"
+#include "tests/support/pattern_file.h"
+#include "tests/support/record_data.h"
+
+namespace ringfeed {
+
+/// A test of whole chains: a directory, an arena of its own, files of numbered records.
+class PipelineTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kArenaBytes = std::size_t{128} << 20;
+
+  OpenOptions Options() const {
+    OpenOptions options;
+    options.arena = arena_;
+    options.threads = 2;
+    options.stripe_bytes = 65536;
+    options.io.block_bytes = 65536;
+    return options;
+  }
+
+  /// Writes `count` files of `records` records each, sizes from least to most; numbers go on from
+  /// file to file, from 0.
+  std::vector<std::string> MakeFiles(std::size_t count, std::size_t records, std::size_t least,
+                                     std::size_t most);
+  /// Writes one file of records that go on with the next numbers.
+  std::string MakeFile(std::span<const std::size_t> sizes);
+  std::uint64_t records_made() const { return next_id_; }
+
+  /// Parse(RawParser) and Batch.
+  static Reader Batches(Reader records, std::size_t size, bool drop = false) {
+    return Batch(Parse(std::move(records), RawParser()), {.size = size, .drop_remainder = drop});
+  }
+  /// Lets the chain's engines misbehave, by seed. Before the first read.
+  static void Inject(const Reader& reader, std::uint64_t seed, const FaultPlan& plan);
+
+  std::shared_ptr<PinnedArena> arena_ = std::make_shared<PinnedArena>(kArenaBytes);
+  TempDir directory_;
+
+ private:
+  std::uint64_t next_id_ = 0;
+  std::size_t next_file_ = 0;
+};
+
+/// 0, 1, …, count - 1.
+std::vector<std::uint64_t> Numbers(std::uint64_t count);
+std::vector<std::uint64_t> Sorted(std::vector<std::uint64_t> ids);
+
+}  // namespace ringfeed
