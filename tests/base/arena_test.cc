@@ -229,6 +229,7 @@ TEST(Arena, TheDefaultTakesItsSizeFromTheEnvironment) {
 }
 
 TEST(Arena, AChildOfForkGetsADefaultOfItsOwn) {
+  if (!kThreadsAfterFork) GTEST_SKIP() << "the sanitizer allows no thread in a child of fork";
   const std::shared_ptr<Arena> arena = NewArena(8 * kMiB);
   const SlabRun run = arena->Allocate(kMiB);
   std::memset(run.data, 1, run.bytes);

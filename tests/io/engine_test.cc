@@ -16,6 +16,7 @@
 #include "tests/io/engine_fixture.h"
 #include "tests/support/fault_engine.h"
 #include "tests/support/random_fault_hook.h"
+#include "tests/support/restrictions.h"
 
 namespace ringfeed {
 namespace {
@@ -299,7 +300,8 @@ TEST_P(EngineTest, AChildOfForkDisturbsNothing) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     // An engine of its own, on the same file.
-    const std::unique_ptr<ReadEngine> own = MakePoolEngine(Options());
+    const std::unique_ptr<ReadEngine> own =
+        kThreadsAfterFork ? MakePoolEngine(Options()) : MakeInlineEngine(Options());
     AlignedBuffer memory(65536);
     const ReadRequest read{file.get(), 65536, memory.data(), 65536, 7};
     ReadCompletion completion;

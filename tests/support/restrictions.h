@@ -22,6 +22,13 @@ bool LimitMemlock(std::size_t bytes);
 /// be done.
 void RestrictByEnvironment();
 
+/// Whether a child of fork may start threads: ThreadSanitizer ends it for that.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadsAfterFork = false;
+#else
+inline constexpr bool kThreadsAfterFork = true;
+#endif
+
 /// What a child process that ran `body` printed and how it ended. `body` returns the exit status;
 /// it must not return into the test (no gtest assertions in it).
 struct ChildResult {
