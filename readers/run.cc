@@ -51,7 +51,12 @@ Run::Run(const Program& program, std::shared_ptr<Arena> arena, const RunHooks& h
   }
   BuildLanes();
   ReserveMemory();
-  BuildStages(program_);
+  try {
+    BuildStages(program_);
+  } catch (...) {
+    arena_->ReleaseQuota(memory_bytes_);
+    throw;
+  }
 }
 
 void Run::ReserveMemory() {
@@ -81,8 +86,7 @@ void Run::ReserveMemory() {
 void Run::BuildLanes() {
   hold_credits_ = !program_.shuffled();
   constexpr std::size_t kCostlyRows = 64;  // a parser that asks for pieces this small costs much
-  share_tasks_ = program_.parser != nullptr &&
-                 program_.parser->max_rows_per_write() <= kCostlyRows;
+  share_tasks_ = program_.parser != nullptr && program_.parser->max_rows_per_write() <= kCostlyRows;
   const SourceNode& source = program_.source;
   const std::size_t threads = workers_.size();
   std::size_t count = 1;
@@ -167,7 +171,6 @@ Run::~Run() {
   for (const auto& block : blocks_) {
     for (const SlabRun& run : block->runs) arena_->Free(run);
   }
-  arena_->ReleaseQuota(memory_bytes_);
 }
 
 void Run::Start() {
@@ -187,6 +190,8 @@ void Run::Stop() {
   for (const auto& worker : workers_) {
     if (worker->thread.joinable()) worker->thread.join();
   }
+  // What is handed out lives on in the arena, but the next run may plan with the rest.
+  arena_->ReleaseQuota(std::exchange(memory_bytes_, 0));
 }
 
 // ---- Workers ----
@@ -271,6 +276,12 @@ bool Run::DoLane(Worker& worker) {
   return false;
 }
 
+void Run::FailBlock(Block* block, const std::string& what) {
+  // Records without their fields' places are of no use.
+  block->frame.records.clear();
+  block->status = Status(StatusCode::kUserError, "a reader threw: " + what);
+}
+
 bool Run::FillBlock(Worker& worker, LaneState& lane) {
   if (lane.filling == nullptr) {
     lane.free_credits.fetch_sub(1, std::memory_order_relaxed);
@@ -286,7 +297,9 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
                  block);
     }
   } catch (const std::exception& error) {
-    block->status = Status(StatusCode::kInternal, std::string("a reader threw: ") + error.what());
+    FailBlock(block, error.what());
+  } catch (...) {
+    FailBlock(block, "what is no std::exception");
   }
   for (const RecordSpan& record : block->frame.records) {
     if (record.damaged()) continue;
@@ -511,8 +524,8 @@ void Run::Submit(WriteTask* task, std::uint32_t near_lane) {
     overflow_.push_back(task);
     overflow_count_.store(overflow_.size(), std::memory_order_relaxed);
   }
-  // Rows that are hot in their writer's cache stay with it, unless it falls behind: another core would
-  // fetch them from there, and a wake-up costs more than a small piece of work.
+  // Rows that are hot in their writer's cache stay with it, unless it falls behind: another core
+  // would fetch them from there, and a wake-up costs more than a small piece of work.
   if (share_tasks_ || writer.tasks.SizeApprox() >= kTasksToShare) {
     WakeAny(static_cast<std::uint32_t>(writer.index));
   } else if (&writer != current_writer) {

@@ -57,7 +57,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 
   /// An owner for a delivery's memory: gives it back when its last copy goes.
   std::shared_ptr<const void> Lease(Delivery delivery);
-  BatchSink* batch_sink() { return batch_sink_; }
+  BatchSink* batch_sink() const { return batch_sink_; }
 
   void FillStats(PipelineStats* stats) const;
   ArenaReport arena_report() const { return arena_->Report(); }
@@ -112,6 +112,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   bool DoTask(Worker& worker);
   bool DoLane(Worker& worker);
   LaneState* NextLane(Worker& worker, const std::vector<LaneState*>& tried) const;
+  static void FailBlock(Block* block, const std::string& what);
   bool FillBlock(Worker& worker, LaneState& lane);
   void Publish(Worker& worker, LaneState& lane);
   void Rest(Worker& worker);
@@ -150,7 +151,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::unique_ptr<FileSchedule> schedule_;
   std::vector<std::unique_ptr<LaneState>> lanes_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  bool share_tasks_ = false;           ///< idle workers are woken for every task
+  bool share_tasks_ = false;  ///< idle workers are woken for every task
 
   // The planner's: touched only by the thread that runs the plan.
   std::vector<std::unique_ptr<PlanStage>> stages_;

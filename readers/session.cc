@@ -1,7 +1,10 @@
 #include "readers/session.h"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace ringfeed {
@@ -37,12 +40,21 @@ std::vector<FieldSpec> ReaderSession::Fields() const {
   return fields;
 }
 
-std::shared_ptr<Run> ReaderSession::MakeRun() {
+std::shared_ptr<Run> ReaderSession::MakeRun() const {
   const OpenOptions& options = program_.source.options;
   auto arena = options.arena ? options.arena->arena() : Arena::Default();
-  auto run = std::make_shared<Run>(program_, std::move(arena), hooks_);
-  run->Start();
-  return run;
+  try {
+    auto run = std::make_shared<Run>(program_, std::move(arena), hooks_);
+    run->Start();
+    return run;
+  } catch (const std::bad_alloc&) {
+    throw Error(Status(StatusCode::kResourceExhausted,
+                       "no memory for the chain's own tables: lower the window or the batch size"));
+  } catch (const std::system_error& error) {
+    throw Error(Status(StatusCode::kResourceExhausted,
+                       std::string("the reader threads cannot start: ") + error.what() +
+                           "; lower OpenOptions::threads or raise the limit (ulimit -u)"));
+  }
 }
 
 std::shared_ptr<Run> ReaderSession::CurrentRun() {
@@ -55,133 +67,195 @@ std::shared_ptr<Run> ReaderSession::CurrentRun() {
   return run_;
 }
 
-ReadResult ReaderSession::Fail(const Status& status) {
+ReadResult ReaderSession::FailClosed() {
   const std::lock_guard lock(mutex_);
-  if (!failed_) failure_ = status;
+  if (!failed_) failure_ = Closed();
   failed_ = true;
   return ReadResult::kFailed;
 }
 
-ReadResult ReaderSession::WaitForDelivery(Run& run, Delivery* delivery) {
-  QueueResult result = run.TryNext(delivery);
-  if (result != QueueResult::kOk && result != QueueResult::kClosed) {
-    BatchSink* sink = run.batch_sink();
-    if (sink != nullptr && sink->slot_limit() > 0 &&
-        sink->slots_held_by(std::this_thread::get_id()) >= sink->slot_limit()) {
-      // Not final: releasing a batch and reading again goes on where this left off.
-      const std::lock_guard lock(mutex_);
-      failure_ = Status(StatusCode::kResourceExhausted,
-                        "this thread holds all " + std::to_string(sink->slot_limit()) +
-                            " batches of the reader; let one go, or raise BatchOptions::slots");
-      return ReadResult::kFailed;
-    }
-    const std::int64_t before = NowNs();
-    result = run.Next(delivery);
-    wait_ns_.fetch_add(NowNs() - before, std::memory_order_relaxed);
-  }
-  if (result == QueueResult::kOk) return ReadResult::kRecord;
-  if (run.stopping()) return Fail(Closed());
-  std::int64_t unset = 0;
-  end_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
-  const Status status = run.end_status();
-  return status.ok() ? ReadResult::kEnd : Fail(status);
+ReaderSession::Wait ReaderSession::Fail(const Run& run, const Status& status) {
+  const std::lock_guard lock(mutex_);
+  if (run_.get() != &run) return Wait::kStale;
+  if (!failed_) failure_ = status;
+  failed_ = true;
+  return Wait::kFailed;
 }
 
-ReadResult ReaderSession::NextDelivery(Run& run, Delivery* delivery) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failed_) return ReadResult::kFailed;
-    if (peeked_) {
-      *delivery = std::move(*peeked_);
-      peeked_.reset();
-      return ReadResult::kRecord;
+bool ReaderSession::HoldsAllSlots(const Run& run) {
+  const BatchSink* sink = run.batch_sink();
+  if (sink == nullptr || sink->slot_limit() == 0 ||
+      sink->slots_held_by(std::this_thread::get_id()) < sink->slot_limit()) {
+    return false;
+  }
+  // Not final: releasing a batch and reading again goes on where this left off.
+  const std::lock_guard lock(mutex_);
+  failure_ = Status(StatusCode::kResourceExhausted,
+                    "this thread holds all " + std::to_string(sink->slot_limit()) +
+                        " batches of the reader; let one go, or raise BatchOptions::slots");
+  return true;
+}
+
+ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Taken* taken) {
+  while (true) {
+    QueueResult result = run->TryNext(&taken->delivery);
+    if (result != QueueResult::kOk && result != QueueResult::kClosed) {
+      if (HoldsAllSlots(*run)) return Wait::kFailed;
+      const std::int64_t before = NowNs();
+      result = run->Next(&taken->delivery);
+      wait_ns_.fetch_add(NowNs() - before, std::memory_order_relaxed);
+    }
+    if (result == QueueResult::kOk) {
+      const BatchSlot* const slot = taken->delivery.batch;
+      if (slot != nullptr && slot->rows == 0 && slot->status.ok()) {
+        run->Lease(std::move(taken->delivery));  // all its rows were skipped: given back at once
+        continue;
+      }
+      const std::lock_guard lock(mutex_);
+      if (run_ != run) return Wait::kStale;
+      taken->run = run;
+      taken->generation = generation_;
+      return Wait::kTaken;
+    }
+    if (run->stopping()) return Wait::kStale;
+    std::int64_t unset = 0;
+    end_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
+    const Status status = run->end_status();
+    return status.ok() ? Wait::kEnd : Fail(*run, status);
+  }
+}
+
+ReadResult ReaderSession::TakeNext(Taken* taken) {
+  while (true) {
+    const std::shared_ptr<Run> run = CurrentRun();
+    if (run == nullptr) return FailClosed();
+    {
+      const std::lock_guard lock(mutex_);
+      if (failed_) return ReadResult::kFailed;
+      if (peeked_) {
+        *taken = std::move(*peeked_);
+        peeked_.reset();
+        return ReadResult::kRecord;
+      }
+    }
+    switch (WaitFor(run, taken)) {
+      case Wait::kTaken:
+        return ReadResult::kRecord;
+      case Wait::kEnd:
+        return ReadResult::kEnd;
+      case Wait::kFailed:
+        return ReadResult::kFailed;
+      case Wait::kStale:
+        break;
     }
   }
-  return WaitForDelivery(run, delivery);
 }
 
 bool ReaderSession::HasNext() {
   {
     const std::lock_guard lock(rows_mutex_);
-    if (row_ < rows_) return true;
+    const std::lock_guard state_lock(mutex_);
+    if (row_ < rows_ && rows_generation_ == generation_) return true;
   }
-  const std::shared_ptr<Run> run = CurrentRun();
-  if (run == nullptr) return true;
-  {
+  const std::lock_guard looking(peek_mutex_);
+  while (true) {
+    const std::shared_ptr<Run> run = CurrentRun();
+    if (run == nullptr) return true;
+    {
+      const std::lock_guard lock(mutex_);
+      if (failed_ || peeked_) return true;
+    }
+    Taken taken;
+    const Wait result = WaitFor(run, &taken);
+    if (result == Wait::kStale) continue;
+    if (result != Wait::kTaken) return result == Wait::kFailed;
     const std::lock_guard lock(mutex_);
-    if (failed_ || peeked_) return true;
+    if (run_ != run) continue;
+    peeked_ = std::move(taken);
+    return true;
   }
-  Delivery delivery;
-  const ReadResult result = WaitForDelivery(*run, &delivery);
-  if (result != ReadResult::kRecord) return result == ReadResult::kFailed;
-  const std::lock_guard lock(mutex_);
-  peeked_ = std::move(delivery);
-  return true;
+}
+
+void ReaderSession::NoteFirst() {
+  std::int64_t unset = 0;
+  first_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
+  batches_.fetch_add(1, std::memory_order_relaxed);
 }
 
 ReadResult ReaderSession::ReadNext(Instance* instance) {
-  return program_.batched ? ReadBatch(instance) : ReadRow(instance);
+  std::uint64_t generation = 0;
+  return program_.batched ? ReadBatch(instance, &generation) : ReadRow(instance);
 }
 
-ReadResult ReaderSession::ReadBatch(Instance* instance) {
-  const std::shared_ptr<Run> run = CurrentRun();
-  if (run == nullptr) return Fail(Closed());
+ReadResult ReaderSession::ReadBatch(Instance* instance, std::uint64_t* generation) {
   instance->clear();
-  Delivery delivery;
-  const ReadResult result = NextDelivery(*run, &delivery);
-  if (result != ReadResult::kRecord) return result;
-  BatchSlot* const slot = delivery.batch;
-  const Status after = slot->status;
-  const bool empty = slot->rows == 0;
-  const auto owner = run->Lease(std::move(delivery));
-  if (!after.ok()) {
-    (void)Fail(after);
-    // The rows before the failure, if any, are good and go first.
-    if (empty) return ReadResult::kFailed;
+  while (true) {
+    Taken taken;
+    const ReadResult result = TakeNext(&taken);
+    if (result != ReadResult::kRecord) return result;
+    BatchSlot* const slot = taken.delivery.batch;
+    const Status after = slot->status;
+    const bool empty = slot->rows == 0;
+    const auto owner = taken.run->Lease(std::move(taken.delivery));
+    if (!after.ok()) {
+      const Wait failed = Fail(*taken.run, after);
+      // The rows before the failure, if any, are good and go first.
+      if (empty && failed == Wait::kStale) continue;
+      if (empty) return ReadResult::kFailed;
+    }
+    *instance = taken.run->batch_sink()->MakeInstance(*slot, owner);
+    *generation = taken.generation;
+    NoteFirst();
+    return ReadResult::kRecord;
   }
-  *instance = run->batch_sink()->MakeInstance(*slot, owner);
-  std::int64_t unset = 0;
-  first_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
-  batches_.fetch_add(1, std::memory_order_relaxed);
+}
+
+ReadResult ReaderSession::ReadBlock(RecordBlock* block, std::uint64_t* generation) {
+  *block = RecordBlock();
+  Taken taken;
+  const ReadResult result = TakeNext(&taken);
+  if (result != ReadResult::kRecord) return result;
+  block->records_ = taken.delivery.records->records;
+  block->hold_ = taken.run->Lease(std::move(taken.delivery));
+  *generation = taken.generation;
+  NoteFirst();
   return ReadResult::kRecord;
 }
 
-ReadResult ReaderSession::ReadBlock(RecordBlock* block) {
-  *block = RecordBlock();
-  const std::shared_ptr<Run> run = CurrentRun();
-  if (run == nullptr) return Fail(Closed());
-  Delivery delivery;
-  const ReadResult result = NextDelivery(*run, &delivery);
-  if (result != ReadResult::kRecord) return result;
-  block->records_ = delivery.records->records;
-  block->hold_ = run->Lease(std::move(delivery));
-  std::int64_t unset = 0;
-  first_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
-  batches_.fetch_add(1, std::memory_order_relaxed);
-  return ReadResult::kRecord;
+void ReaderSession::DropRows() {
+  rows_instance_.clear();
+  rows_hold_.reset();
+  rows_ = row_ = 0;
 }
 
 ReadResult ReaderSession::ReadRow(Instance* instance) {
   const std::lock_guard lock(rows_mutex_);
-  while (!TakeRow(instance)) {
-    rows_instance_.clear();
-    rows_hold_.reset();
-    rows_ = row_ = 0;
-    if (program_.parser != nullptr) {
-      const ReadResult result = ReadBatch(&rows_instance_);
-      if (result != ReadResult::kRecord) return result;
-      const Tensor& first = rows_instance_.front();
-      rows_ =
-          first.lod.empty() ? static_cast<std::size_t>(first.shape[0]) : first.lod[0].size() - 1;
-    } else {
-      RecordBlock block;
-      const ReadResult result = ReadBlock(&block);
-      if (result != ReadResult::kRecord) return result;
-      rows_records_ = block.records_;
-      rows_hold_ = std::move(block.hold_);
-      rows_ = rows_records_.size();
-    }
+  {
+    const std::lock_guard state_lock(mutex_);
+    if (rows_generation_ != generation_) DropRows();
   }
+  while (!TakeRow(instance)) {
+    const ReadResult result = FetchRows();
+    if (result != ReadResult::kRecord) return result;
+  }
+  return ReadResult::kRecord;
+}
+
+ReadResult ReaderSession::FetchRows() {
+  DropRows();
+  if (program_.parser != nullptr) {
+    const ReadResult result = ReadBatch(&rows_instance_, &rows_generation_);
+    if (result != ReadResult::kRecord) return result;
+    const Tensor& first = rows_instance_.front();
+    rows_ = first.lod.empty() ? static_cast<std::size_t>(first.shape[0]) : first.lod[0].size() - 1;
+    return ReadResult::kRecord;
+  }
+  RecordBlock block;
+  const ReadResult result = ReadBlock(&block, &rows_generation_);
+  if (result != ReadResult::kRecord) return result;
+  rows_records_ = block.records_;
+  rows_hold_ = std::move(block.hold_);
+  rows_ = rows_records_.size();
   return ReadResult::kRecord;
 }
 
@@ -234,26 +308,43 @@ void ReaderSession::CopyParsedRow(Instance* instance) {
   }
 }
 
+void ReaderSession::RewindInstances() {
+  Status refused(StatusCode::kUnsupported, "the reader cannot start again: ReInit said no");
+  try {
+    if (program_.source.instances->ReInit()) return;
+  } catch (const std::exception& error) {
+    refused =
+        Status(StatusCode::kUserError, std::string("the reader's ReInit threw: ") + error.what());
+  } catch (...) {
+    refused = Status(StatusCode::kUserError, "the reader's ReInit threw");
+  }
+  // What was prefetched is gone with the run: reads say why from now on.
+  failed_ = true;
+  failure_ = refused;
+  throw Error(refused);
+}
+
 void ReaderSession::ReInit() {
   if (!program_.rewindable()) {
     throw Error(Status(StatusCode::kUnsupported,
                        "a stream cannot start again: ReInit needs files, or a reader that can"));
   }
-  const std::lock_guard rows_lock(rows_mutex_);
   const std::lock_guard lock(mutex_);
   if (closed_) throw Error(Closed());
   if (run_ != nullptr) run_->Stop();
-  if (run_ != nullptr && program_.source.instances != nullptr &&
-      !program_.source.instances->ReInit()) {
-    throw Error(Status(StatusCode::kUnsupported, "the reader cannot start again: ReInit said no"));
-  }
+  if (run_ != nullptr && program_.source.instances != nullptr) RewindInstances();
   peeked_.reset();
-  rows_instance_.clear();
-  rows_hold_.reset();
-  rows_ = row_ = 0;
+  ++generation_;
   failed_ = false;
   failure_ = Status();
-  if (run_ != nullptr) run_ = MakeRun();
+  batches_.store(0, std::memory_order_relaxed);
+  wait_ns_.store(0, std::memory_order_relaxed);
+  first_ns_.store(0, std::memory_order_relaxed);
+  end_ns_.store(0, std::memory_order_relaxed);
+  if (run_ == nullptr) return;
+  run_.reset();  // first: the next one takes over its quota
+  start_ns_.store(NowNs(), std::memory_order_relaxed);
+  run_ = MakeRun();
 }
 
 void ReaderSession::Close() {

@@ -29,7 +29,10 @@ class ReaderSession {
   std::vector<FieldSpec> Fields() const;
 
   ReadResult ReadNext(Instance* instance);
-  ReadResult ReadBlock(RecordBlock* block);
+  ReadResult ReadBlock(RecordBlock* block) {
+    std::uint64_t generation = 0;
+    return ReadBlock(block, &generation);
+  }
   bool HasNext();
   void ReInit();
   void Close();
@@ -40,13 +43,31 @@ class ReaderSession {
   void set_hooks(const RunHooks& hooks) { hooks_ = hooks; }
 
  private:
+  /// A delivery and the run that made it: they stay together, whatever ReInit does meanwhile.
+  struct Taken {
+    std::shared_ptr<Run> run;
+    Delivery delivery;
+    std::uint64_t generation = 0;
+  };
+  /// What became of a wait: kStale where a ReInit ended the run under it.
+  enum class Wait : std::uint8_t { kTaken, kEnd, kFailed, kStale };
+
+  /// The run to read from; null once closed. Makes the first one.
   std::shared_ptr<Run> CurrentRun();
-  std::shared_ptr<Run> MakeRun();
-  ReadResult NextDelivery(Run& run, Delivery* delivery);
-  ReadResult WaitForDelivery(Run& run, Delivery* delivery);
-  ReadResult Fail(const Status& status);
-  ReadResult ReadBatch(Instance* instance);
+  std::shared_ptr<Run> MakeRun() const;
+  ReadResult TakeNext(Taken* taken);
+  Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken);
+  bool HoldsAllSlots(const Run& run);
+  ReadResult FailClosed();
+  /// Notes a failure of `run`; kStale where it is not the current one any more.
+  Wait Fail(const Run& run, const Status& status);
+  void NoteFirst();
+  void RewindInstances();
+  ReadResult ReadBatch(Instance* instance, std::uint64_t* generation);
+  ReadResult ReadBlock(RecordBlock* block, std::uint64_t* generation);
   ReadResult ReadRow(Instance* instance);
+  ReadResult FetchRows();
+  void DropRows();
   bool TakeRow(Instance* instance);
   void CopyParsedRow(Instance* instance);
   Instance CopyRecord(const RecordSpan& record) const;
@@ -55,20 +76,23 @@ class ReaderSession {
   const Program program_;
   RunHooks hooks_;
 
+  std::mutex peek_mutex_;     ///< one thread at a time looks ahead; taken before mutex_
   mutable std::mutex mutex_;  ///< guards run_, the failure and what was looked at ahead
   std::shared_ptr<Run> run_;
+  std::uint64_t generation_ = 0;  ///< number of run_, from 0
   Status failure_;
   bool failed_ = false;
   bool closed_ = false;
-  std::optional<Delivery> peeked_;
+  std::optional<Taken> peeked_;
 
-  // Rows of a delivery on their way out one by one, on chains without Batch.
+  // Rows of a delivery on their way out one by one, on chains without Batch. Taken before mutex_.
   std::mutex rows_mutex_;
   Instance rows_instance_;
   std::shared_ptr<const void> rows_hold_;
   std::span<const RecordSpan> rows_records_;
   std::size_t rows_ = 0;
   std::size_t row_ = 0;
+  std::uint64_t rows_generation_ = 0;
 
   std::atomic<std::uint64_t> batches_{0};
   std::atomic<std::int64_t> wait_ns_{0};   ///< consumers' waiting

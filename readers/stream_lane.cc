@@ -18,8 +18,10 @@ StreamLane::StreamLane(StreamSource* stream, LaneContext* context, std::stop_tok
 bool StreamLane::ReadSome(Block* block) {
   const StageTimer timer(*context_->read_clock);
   const std::size_t had = carry_.size();
-  // Ask for what the record at hand still needs, or a block's worth: a short read is as good.
-  const std::size_t ask = std::max(kReadBytes, need_ > had ? need_ - had : 0);
+  // A block's worth, or as much again as there is where the record at hand needs more: a length that
+  // nothing stands behind takes no memory.
+  const std::size_t missing = need_ > had ? need_ - had : 0;
+  const std::size_t ask = std::max(kReadBytes, std::min(missing, had));
   carry_.resize(had + ask);
   std::size_t got = 0;
   const Status status = stream_->Read({carry_.data() + had, ask}, &got, stop_);
