@@ -1,0 +1,112 @@
+#include "bench/protobuf_columns.h"
+
+#include <google/protobuf/arena.h>
+
+#include <cstring>
+#include <memory>
+
+#include "example.pb.h"
+#include "readers/formats/format.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed::bench {
+namespace {
+
+constexpr std::size_t kFloats = 13;
+constexpr std::size_t kInts = 26;
+constexpr std::size_t kArenaBytes = 256 * 1024;
+
+// The columns of one batch, one of kRotatingBatches.
+class FortyColumns {
+ public:
+  explicit FortyColumns(const LoopOptions& options)
+      : options_(options),
+        batch_bytes_((1 + kFloats + kInts) * 8 * options.batch_rows),
+        memory_(kRotatingBatches * batch_bytes_) {
+    names_.push_back("label");
+    for (std::size_t i = 1; i <= kFloats; ++i) names_.push_back("i" + std::to_string(i));
+    for (std::size_t i = 1; i <= kInts; ++i) names_.push_back("c" + std::to_string(i));
+  }
+
+  void Add(const testdata::ExampleMessage& message) {
+    const auto& features = message.features().feature();
+    for (std::size_t c = 0; c < names_.size(); ++c) {
+      const auto found = features.find(names_[c]);
+      if (found == features.end()) throw Error(Status(StatusCode::kDamaged, names_[c]));
+      const bool real = c >= 1 && c <= kFloats;
+      std::byte* to = Column(c) + row_ * (real ? 4 : 8);
+      if (real) {
+        const float value = found->second.float_list().value(0);
+        std::memcpy(to, &value, sizeof(value));
+      } else {
+        const std::int64_t value = found->second.int64_list().value(0);
+        std::memcpy(to, &value, sizeof(value));
+      }
+    }
+    if (++row_ == options_.batch_rows) Finish();
+  }
+
+  void Finish() {
+    for (std::size_t c = 0; options_.digest && row_ != 0 && c < names_.size(); ++c) {
+      digest_.Add({Column(c), row_ * (c >= 1 && c <= kFloats ? 4 : 8)});
+    }
+    row_ = 0;
+    batch_ = (batch_ + 1) % kRotatingBatches;
+  }
+  std::uint64_t digest() const { return digest_.value(); }
+
+ private:
+  std::byte* Column(std::size_t c) const {
+    return memory_.data() + batch_ * batch_bytes_ + c * 8 * options_.batch_rows;
+  }
+
+  const LoopOptions options_;
+  const std::size_t batch_bytes_;
+  BatchMemory memory_;
+  std::vector<std::string> names_;
+  std::size_t row_ = 0;
+  std::size_t batch_ = 0;
+  BatchDigest digest_;
+};
+
+}  // namespace
+
+LoopResult RunProtobufFortyFeatures(const std::vector<std::string>& files,
+                                    const LoopOptions& options) {
+  FortyColumns columns(options);
+  const auto block = std::make_unique<char[]>(kArenaBytes);
+  google::protobuf::ArenaOptions arena_options;
+  arena_options.initial_block = block.get();
+  arena_options.initial_block_size = kArenaBytes;
+  google::protobuf::Arena arena(arena_options);
+  const auto format = FindFormat("tfrecord").format;
+  LoopResult result;
+  const LoopTimer timer;
+  for (const std::string& file : files) {
+    BlockReader reader(file);
+    const auto framer = format->NewFramer({.file = file, .file_bytes = reader.file_bytes()});
+    FrameOutput output;
+    std::span<const std::byte> bytes;
+    for (std::size_t used = 0; reader.Next(used, &bytes);) {
+      output.records.clear();
+      used = framer->Frame({bytes, reader.offset(), reader.file_bytes(), reader.at_end()}, &output)
+                 .consumed;
+      for (const RecordSpan& record : output.records) {
+        arena.Reset();
+        auto* message = google::protobuf::Arena::CreateMessage<testdata::ExampleMessage>(&arena);
+        if (!message->ParseFromArray(record.data, static_cast<int>(record.size))) {
+          throw Error(Status(StatusCode::kDamaged, "Protobuf refuses a record"));
+        }
+        columns.Add(*message);
+        ++result.records;
+        result.bytes += record.size;
+      }
+    }
+  }
+  columns.Finish();
+  timer.Stop(&result);
+  result.digest = columns.digest();
+  return result;
+}
+
+}  // namespace ringfeed::bench
