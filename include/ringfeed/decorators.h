@@ -28,13 +28,13 @@ struct OpenOptions {
       1024 * 1024;  ///< a stripe: the records that start within this many bytes
   OnDamage on_damage = OnDamage::kFail;
   std::uint64_t max_damaged = ~std::uint64_t{0};  ///< under kSkip: fail once more than this are met
-  std::string format;  ///< "": by name or first bytes; else e.g. "rows:160"
+  std::string format{};  ///< "": by name or first bytes; else e.g. "rows:160"
   std::size_t max_record_bytes = std::size_t{1} << 30;
   // Speed.
   int threads = 0;  ///< 0: one per core that this process may use, at most 16
-  IoOptions io;
-  std::shared_ptr<PinnedArena> arena;  ///< null: the process's own
-  std::size_t arena_bytes = 0;         ///< this pipeline's quota; 0: half of what is not reserved
+  IoOptions io{};
+  std::shared_ptr<PinnedArena> arena{};  ///< null: the process's own
+  std::size_t arena_bytes = 0;           ///< this pipeline's quota; 0: half of what is not reserved
 };
 
 /// Records of files in the order that docs/ARCHITECTURE.md defines. Names may be globs ("train-*",
