@@ -5,6 +5,8 @@
 
 namespace ringfeed {
 
+void PrintTo(const EngineCase& engine_case, std::ostream* out) { *out << engine_case.name; }
+
 void EngineTest::SetUp() {
   if (GetParam().path == IoPath::kUring && !ProbeUring().available) {
     GTEST_SKIP() << "no io_uring here: " << ProbeUring().reason;

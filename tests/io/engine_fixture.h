@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct EngineCase {
   bool direct = true;    ///< of the options
   bool inlined = false;  ///< the inline engine, else the one of the path
 };
+
+/// gtest prints a case by its name.
+void PrintTo(const EngineCase& engine_case, std::ostream* out);
 
 /// A test of one engine: an arena, a directory, files with the pattern.
 class EngineTest : public testing::TestWithParam<EngineCase> {
