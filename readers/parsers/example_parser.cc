@@ -19,13 +19,17 @@ constexpr std::size_t kStageBytes = 16 * 1024;
 // Rows are taken to their columns in chunks whose bytes and locations stay in L1 and L2.
 constexpr std::size_t kMostChunkRows = 128;
 constexpr std::size_t kFewestChunkRows = 16;
-constexpr std::size_t kChunkLocations = 2048;
+constexpr std::size_t kChunkLocations = 1024;
 
 struct ExampleScratch final : Parser::Scratch {
   struct alignas(ColumnStager::kLine) Stage {
     std::byte bytes[kStageBytes + ColumnStager::kLine];
   };
-  Stage stage;
+  explicit ExampleScratch(std::size_t fields) : stages(fields) {
+    for (Stage& stage : stages) stagers.emplace_back(stage.bytes, kStageBytes);
+  }
+  std::vector<Stage> stages;  // of each field: of a short one little is ever touched
+  std::vector<ColumnStager> stagers;
   ExampleScanner::KeyOrder order;
   std::vector<FieldLocation> locations;  // of a chunk, where there is one phase
   std::vector<std::byte> elements;       // of a field that is read the slow way
@@ -57,7 +61,7 @@ class FeaturesParser final : public Parser {
 
   std::string name() const override { return "example"; }
   std::unique_ptr<Scratch> NewScratch() const override {
-    return std::make_unique<ExampleScratch>();
+    return std::make_unique<ExampleScratch>(fields_.size());
   }
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
@@ -70,8 +74,9 @@ class FeaturesParser final : public Parser {
   Status CheckRow(FieldLocation* locations) const;
   void ScanChunk(std::span<const RecordSpan> rows, std::size_t first_row, ExampleScratch* scratch,
                  std::vector<RowFailure>* failures) const;
-  void WriteSingleInts(const ColumnRun& run, ColumnStager* stager, ExampleScratch* scratch) const;
-  void WriteSingleFloats(const ColumnRun& run, ColumnStager* stager, ExampleScratch* scratch) const;
+  template <typename T, typename Take>
+  void WriteSingles(const ColumnRun& run, ColumnStager* stager, ExampleScratch* scratch,
+                    Take take) const;
   void WriteFixed(const ColumnRun& run, ColumnStager* stager, ExampleScratch* scratch) const;
   bool WriteFast(const ExampleField& field, const FieldLocation& at, ColumnStager* stager,
                  ExampleScratch* scratch) const;
@@ -205,53 +210,52 @@ void FeaturesParser::WriteSlow(const ColumnRun& run, std::size_t row, ColumnStag
   stager->Append(elements.data(), elements.size());
 }
 
-// One int64 a row: rows are independent of each other, so nothing waits for the varint before.
-void FeaturesParser::WriteSingleInts(const ColumnRun& run, ColumnStager* stager,
-                                     ExampleScratch* scratch) const {
-  constexpr std::uint64_t kHighBits = 0x8080808080808080U;
-  for (std::size_t row = 0; row < run.rows.size(); ++row) {
-    const FieldLocation& at = run.at(row);
-    const RecordSpan& record = run.rows[row];
-    const bool short_run =
-        at.form == kFormInts && at.bytes - 1U < 8U && record.data + record.size - at.data >= 8;
-    if (short_run) [[likely]] {
-      const auto word = LoadLe<std::uint64_t>(at.data);
-      const std::uint64_t stops = ~word & kHighBits;
-      const unsigned bits = 8 * at.bytes;
-      // The run must be one varint: its first stop is the last of its bytes.
-      if ((stops << (64 - bits)) == std::uint64_t{1} << 63) [[likely]] {
-        if (stager->room() < sizeof(std::int64_t)) stager->Flush();
-        StoreLe(stager->next(), JoinSevens(word & (~std::uint64_t{0} >> (64 - bits))));
-        stager->Advance(sizeof(std::int64_t));
-        continue;
-      }
+// One value a row: rows are independent of each other, so nothing waits for the one before. `take`
+// writes the value to where it is told, or returns false where it has another form. A chunk's rows
+// fit into the stage.
+template <typename T, typename Take>
+void FeaturesParser::WriteSingles(const ColumnRun& run, ColumnStager* stager,
+                                  ExampleScratch* scratch, Take take) const {
+  const FieldLocation* at = run.locations;
+  std::byte* to = stager->next();
+  for (std::size_t row = 0; row < run.rows.size(); ++row, at += run.stride) {
+    if (take(*at, run.rows[row], to)) [[likely]] {
+      to += sizeof(T);
+      continue;
     }
-    if (!WriteFast(*run.field, at, stager, scratch)) WriteSlow(run, row, stager, scratch);
+    stager->Advance(static_cast<std::size_t>(to - stager->next()));
+    if (!WriteFast(*run.field, *at, stager, scratch)) WriteSlow(run, row, stager, scratch);
+    to = stager->next();
   }
+  stager->Advance(static_cast<std::size_t>(to - stager->next()));
 }
 
-void FeaturesParser::WriteSingleFloats(const ColumnRun& run, ColumnStager* stager,
-                                       ExampleScratch* scratch) const {
-  for (std::size_t row = 0; row < run.rows.size(); ++row) {
-    const FieldLocation& at = run.at(row);
-    if (at.form == kFormFloats && at.bytes == sizeof(float)) [[likely]] {
-      if (stager->room() < sizeof(float)) stager->Flush();
-      StoreLe(stager->next(), LoadLe<float>(at.data));
-      stager->Advance(sizeof(float));
-    } else {
-      WriteSlow(run, row, stager, scratch);
-    }
-  }
+// A run of at most eight bytes that is one varint: its first stop is the last of its bytes.
+inline bool TakeInt(const FieldLocation& at, const RecordSpan& record, std::byte* to) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080U;
+  const bool readable = record.data + record.size - at.data >= 8;
+  if (at.form != kFormInts || at.bytes - 1U >= 8U || !readable) return false;
+  const auto word = LoadLe<std::uint64_t>(at.data);
+  const unsigned beyond = 64 - 8 * at.bytes;
+  if ((~word & kHighBits) << beyond != std::uint64_t{1} << 63) return false;
+  StoreLe(to, JoinSevens(word << beyond >> beyond));
+  return true;
+}
+
+inline bool TakeFloat(const FieldLocation& at, const RecordSpan&, std::byte* to) {
+  if (at.form != kFormFloats || at.bytes != sizeof(float)) return false;
+  StoreLe(to, LoadLe<std::uint32_t>(at.data));
+  return true;
 }
 
 void FeaturesParser::WriteFixed(const ColumnRun& run, ColumnStager* stager,
                                 ExampleScratch* scratch) const {
   const ExampleField& field = *run.field;
   if (field.dtype == DType::kInt64 && field.elements == 1) {
-    return WriteSingleInts(run, stager, scratch);
+    return WriteSingles<std::int64_t>(run, stager, scratch, TakeInt);
   }
   if (field.dtype == DType::kFloat32 && field.elements == 1) {
-    return WriteSingleFloats(run, stager, scratch);
+    return WriteSingles<float>(run, stager, scratch, TakeFloat);
   }
   for (std::size_t row = 0; row < run.rows.size(); ++row) {
     if (!WriteFast(*run.field, run.at(row), stager, scratch)) {
@@ -278,26 +282,28 @@ void FeaturesParser::Write(std::span<const RecordSpan> rows, const FieldLocation
                            std::vector<RowFailure>* failures) const {
   auto* own = static_cast<ExampleScratch*>(scratch);
   const std::size_t stride = fields_.size();
+  for (std::size_t f = 0; f < stride; ++f) {
+    const ColumnTarget& target = targets[f];
+    const auto unit = static_cast<std::size_t>(target.offsets != nullptr ? target.offsets[0] : 0);
+    own->stagers[f].Start(target.data + unit * example_fields_[f].unit_bytes);
+  }
   for (std::size_t first = 0; first < rows.size(); first += chunk_rows_) {
     const auto chunk = rows.subspan(first, std::min(chunk_rows_, rows.size() - first));
     if (locations == nullptr) ScanChunk(chunk, first, own, failures);
     const FieldLocation* base =
         locations == nullptr ? own->locations.data() : locations + first * stride;
     for (std::size_t f = 0; f < stride; ++f) {
-      const ExampleField& field = example_fields_[f];
-      const ColumnRun run{&field, chunk, base + f, stride, first, failures};
-      ColumnStager stager(own->stage.bytes, kStageBytes);
-      std::int64_t* offsets = field.ragged ? targets[f].offsets + first : nullptr;
-      const std::size_t unit = field.ragged ? static_cast<std::size_t>(offsets[0]) : first;
-      stager.Start(targets[f].data + unit * field.unit_bytes);
-      if (field.ragged) {
-        WriteRagged(run, offsets, &stager, own);
+      const ColumnRun run{&example_fields_[f], chunk, base + f, stride, first, failures};
+      ColumnStager& stager = own->stagers[f];
+      if (example_fields_[f].ragged) {
+        WriteRagged(run, targets[f].offsets + first, &stager, own);
       } else {
         WriteFixed(run, &stager, own);
       }
-      stager.Finish();
+      stager.Flush();
     }
   }
+  for (ColumnStager& stager : own->stagers) stager.Finish();
   StreamFence();
 }
 

@@ -27,11 +27,8 @@ class EntryTemplate {
     if (left < head_bytes_) return false;
     const auto run = std::to_integer<std::uint64_t>(at[head_bytes_ - 1]);
     if (run > most_run_bytes_ || run > left - head_bytes_) return false;
-    std::uint64_t other = 0;
-    for (std::size_t i = 0; i < word_count_; ++i) {
-      const Word& word = words_[i];
-      other |= LoadLe<std::uint64_t>(at + word.at) ^ (word.fixed + run * word.lengths);
-    }
+    std::uint64_t other = words_[0].Differs(at, run) | words_[1].Differs(at, run);
+    for (std::size_t i = 2; i < word_count_; ++i) other |= words_[i].Differs(at, run);
     if (other != 0) return false;
     *location = {at + head_bytes_, static_cast<std::uint32_t>(run), 0, form_};
     return true;
@@ -43,6 +40,10 @@ class EntryTemplate {
     std::uint64_t fixed = 0;
     std::uint64_t lengths = 0;  // 1 in every byte to which the run's length is added
     std::size_t at = 0;
+
+    std::uint64_t Differs(const std::byte* entry, std::uint64_t run) const {
+      return LoadLe<std::uint64_t>(entry + at) ^ (fixed + run * lengths);
+    }
   };
 
   std::size_t head_bytes_ = 0;
