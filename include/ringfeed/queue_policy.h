@@ -38,7 +38,7 @@ struct QueueOrders {
   /// Look for waiters after kPublish. Partner: kRegister.
   static constexpr std::memory_order kLookup = std::memory_order_seq_cst;
   /// Look for waiters by a read-modify-write, after writes of any order. Partner: kRegister.
-  static constexpr std::memory_order kBulkLookup = std::memory_order_acq_rel;
+  static constexpr std::memory_order kBulkLookup = std::memory_order_release;
   /// Register as a waiter. Partners: kLookup, kBulkLookup, kWakeAll.
   static constexpr std::memory_order kRegister = std::memory_order_seq_cst;
   /// Look at a slot after registering. Partner: kPublish.
@@ -48,7 +48,7 @@ struct QueueOrders {
   /// Pass-on: look at the next slot. Partner: kPublish.
   static constexpr std::memory_order kPassOnSlot = std::memory_order_seq_cst;
   /// Take every waiter off the count: close, cancel, stop, last-out. Partner: kRegister.
-  static constexpr std::memory_order kWakeAll = std::memory_order_acq_rel;
+  static constexpr std::memory_order kWakeAll = std::memory_order_release;
   /// Write the end of a ring or of a channel. Partner: kReadEnd.
   static constexpr std::memory_order kWriteEnd = std::memory_order_release;
   /// Ask from outside whether a ring has ended. Partner: kWriteEnd.

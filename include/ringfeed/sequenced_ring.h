@@ -95,8 +95,8 @@ class SequencedRing : public RingPopSide<SequencedRing<T, Policy>, T, Policy> {
   /// visible to who then gets kClosed.
   void Close(std::uint64_t end) noexcept {
     std::uint64_t current = end_.load(std::memory_order_relaxed);
-    // Order: partner of every load of end_. Acquires too: the end it replaces was written by
-    // a thread whose deeds must stay visible to who reads this one.
+    // Order: partner of every load of end_. A read-modify-write, so what came before an end
+    // that it replaces stays visible to who reads this one.
     while (end < current && !end_.compare_exchange_weak(current, end, Orders::kWriteEnd,
                                                         std::memory_order_relaxed)) {
     }

@@ -1,0 +1,73 @@
+#include "tests/queue/fiber.h"
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace ringfeed::checker {
+
+#if defined(__x86_64__)
+
+// ringfeed_switch_fiber(void** save, void* load): pushes the callee-saved registers, swaps the
+// stack pointer and pops those of the other side. ringfeed_enter_fiber: the first return of a
+// fresh fiber arrives here with the entry in r12 and its argument in r13.
+asm(R"(
+.text
+.globl ringfeed_switch_fiber
+.type ringfeed_switch_fiber, @function
+ringfeed_switch_fiber:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size ringfeed_switch_fiber, .-ringfeed_switch_fiber
+.globl ringfeed_enter_fiber
+.type ringfeed_enter_fiber, @function
+ringfeed_enter_fiber:
+  movq %r13, %rdi
+  callq *%r12
+  ud2
+.size ringfeed_enter_fiber, .-ringfeed_enter_fiber
+)");
+
+extern "C" void ringfeed_switch_fiber(void** save, void* load);
+extern "C" void ringfeed_enter_fiber();
+
+void Fiber::Prepare(void (*entry)(void*), void* argument) {
+  const auto end = reinterpret_cast<std::uintptr_t>(stack_.get() + kStackBytes);
+  // From the top: a gap, the return address, then rbp rbx r12 r13 r14 r15.
+  auto* top = reinterpret_cast<std::uintptr_t*>(end & ~std::uintptr_t{63}) - 8;
+  *--top = reinterpret_cast<std::uintptr_t>(&ringfeed_enter_fiber);
+  *--top = 0;
+  *--top = 0;
+  *--top = reinterpret_cast<std::uintptr_t>(entry);
+  *--top = reinterpret_cast<std::uintptr_t>(argument);
+  *--top = 0;
+  *--top = 0;
+  context_.stack_pointer = top;
+}
+
+void SwitchFiber(FiberContext& from, FiberContext& to) {
+  ringfeed_switch_fiber(&from.stack_pointer, to.stack_pointer);
+}
+
+#else
+
+void Fiber::Prepare(void (*)(void*), void*) { std::abort(); }
+void SwitchFiber(FiberContext&, FiberContext&) { std::abort(); }
+
+#endif
+
+Fiber::Fiber() : stack_(std::make_unique<std::byte[]>(kStackBytes)) {}
+
+}  // namespace ringfeed::checker

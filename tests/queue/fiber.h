@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace ringfeed::checker {
+
+// Where a fiber, or the thread that runs fibers, stands while it does not run.
+struct FiberContext {
+  void* stack_pointer = nullptr;
+};
+
+// A function on a stack of its own, switched to and from by hand, all on one thread. x86-64 only:
+// elsewhere Fiber::kSupported is false and the programs that need it are skipped.
+class Fiber {
+ public:
+#if defined(__x86_64__)
+  static constexpr bool kSupported = true;
+#else
+  static constexpr bool kSupported = false;
+#endif
+
+  Fiber();
+  // Makes the fiber start `entry` at the next switch to it. `entry` never returns. What stood on
+  // the stack before is forgotten without running destructors.
+  void Prepare(void (*entry)(void*), void* argument);
+  FiberContext& context() { return context_; }
+
+ private:
+  static constexpr std::size_t kStackBytes = 64 * 1024;
+  std::unique_ptr<std::byte[]> stack_;
+  FiberContext context_;
+};
+
+// Leaves `from` where it stands and carries on `to`.
+void SwitchFiber(FiberContext& from, FiberContext& to);
+
+}  // namespace ringfeed::checker

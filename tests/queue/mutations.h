@@ -1,0 +1,54 @@
+#pragma once
+
+#include "tests/queue/model_policy.h"
+
+namespace ringfeed::checker {
+
+// The shipped policy with one thing taken away. Each must make some scenario fail.
+
+#define RINGFEED_WEAKER(Name, member, order)                               \
+  struct Name##Orders : QueueOrders {                                      \
+    static constexpr std::memory_order member = std::memory_order_##order; \
+  };                                                                       \
+  using Name = ModelPolicy<Name##Orders>
+
+#define RINGFEED_WITHOUT(Name, member, value) \
+  struct Name##Rules : QueueRules {           \
+    static constexpr bool member = value;     \
+  };                                          \
+  using Name = ModelPolicy<QueueOrders, Name##Rules>
+
+RINGFEED_WEAKER(ObserveRelaxed, kObserve, relaxed);
+RINGFEED_WEAKER(PublishRelease, kPublish, release);
+RINGFEED_WEAKER(PublishRelaxed, kPublish, relaxed);
+RINGFEED_WEAKER(PublishBulkRelaxed, kPublishBulk, relaxed);
+RINGFEED_WEAKER(LookupAcquire, kLookup, acquire);
+RINGFEED_WEAKER(LookupRelaxed, kLookup, relaxed);
+RINGFEED_WEAKER(BulkLookupRelaxed, kBulkLookup, relaxed);
+RINGFEED_WEAKER(RegisterAcqRel, kRegister, acq_rel);
+RINGFEED_WEAKER(RegisterRelaxed, kRegister, relaxed);
+RINGFEED_WEAKER(RecheckAcquire, kRecheck, acquire);
+RINGFEED_WEAKER(PassOnLookupAcquire, kPassOnLookup, acquire);
+RINGFEED_WEAKER(PassOnLookupRelaxed, kPassOnLookup, relaxed);
+RINGFEED_WEAKER(PassOnSlotAcquire, kPassOnSlot, acquire);
+RINGFEED_WEAKER(PassOnSlotRelaxed, kPassOnSlot, relaxed);
+RINGFEED_WEAKER(WakeAllRelaxed, kWakeAll, relaxed);
+RINGFEED_WEAKER(WriteEndRelaxed, kWriteEnd, relaxed);
+RINGFEED_WEAKER(ReadEndRelaxed, kReadEnd, relaxed);
+
+RINGFEED_WITHOUT(NoNotifyConsumers, kNotifyConsumers, false);
+RINGFEED_WITHOUT(NoNotifyProducers, kNotifyProducers, false);
+RINGFEED_WITHOUT(NoPassOnConsumers, kPassOnConsumers, false);
+RINGFEED_WITHOUT(NoPassOnProducers, kPassOnProducers, false);
+RINGFEED_WITHOUT(NoPassOnGivingUp, kPassOnGivingUp, false);
+RINGFEED_WITHOUT(NoLastOut, kLastOut, false);
+RINGFEED_WITHOUT(CancelIgnoresEpoch, kCancelTestsEpoch, false);
+RINGFEED_WITHOUT(CloseLeavesConsumers, kCloseWakesConsumers, false);
+RINGFEED_WITHOUT(CloseLeavesProducers, kCloseWakesProducers, false);
+RINGFEED_WITHOUT(StopLeavesSleepers, kStopWakes, false);
+RINGFEED_WITHOUT(WatermarkWake, kWatermarkWake, true);
+
+#undef RINGFEED_WEAKER
+#undef RINGFEED_WITHOUT
+
+}  // namespace ringfeed::checker

@@ -1,0 +1,142 @@
+// The explorer against the classic litmus programs: it must find what the C++ memory model
+// allows and nothing that it forbids.
+
+#include "tests/queue/schedule_explorer.h"
+
+#include <gtest/gtest.h>
+
+namespace ringfeed::checker {
+namespace {
+
+using Word = ModelAtomic<std::uint64_t>;
+
+class ScheduleExplorer : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!Fiber::kSupported) GTEST_SKIP() << "no fibers on this processor";
+  }
+};
+
+// Whether both threads of {store one flag, load the other} can miss each other.
+bool StoreBufferingMisses(std::memory_order store, std::memory_order load) {
+  const ExploreResult result = Explorer::Explore([&] {
+    Word x(0);
+    Word y(0);
+    std::uint64_t seen_x = 1;
+    std::uint64_t seen_y = 1;
+    auto& explorer = Explorer::Get();
+    explorer.Spawn([&] {
+      x.store(1, store);
+      seen_y = y.load(load);
+    });
+    explorer.Spawn([&] {
+      y.store(1, store);
+      seen_x = x.load(load);
+    });
+    if (explorer.Run()) explorer.Require(seen_x + seen_y != 0, "missed");
+  });
+  EXPECT_TRUE(result.exhausted || !result.failure.empty());
+  return !result.failure.empty();
+}
+
+TEST_F(ScheduleExplorer, StoreBufferingNeedsSeqCstOnBothSides) {
+  EXPECT_FALSE(StoreBufferingMisses(std::memory_order_seq_cst, std::memory_order_seq_cst));
+  EXPECT_TRUE(StoreBufferingMisses(std::memory_order_release, std::memory_order_acquire));
+  EXPECT_TRUE(StoreBufferingMisses(std::memory_order_seq_cst, std::memory_order_acquire));
+  EXPECT_TRUE(StoreBufferingMisses(std::memory_order_release, std::memory_order_seq_cst));
+}
+
+std::string MessagePassing(std::memory_order store, std::memory_order load) {
+  return Explorer::Explore([&] {
+           TrackedVariable message;
+           Word flag(0);
+           auto& explorer = Explorer::Get();
+           explorer.Spawn([&] {
+             message.Touch();
+             flag.store(1, store);
+           });
+           explorer.Spawn([&] {
+             if (flag.load(load) == 1) message.Touch();
+           });
+           explorer.Run();
+         })
+      .failure;
+}
+
+TEST_F(ScheduleExplorer, MessagePassingNeedsReleaseAndAcquire) {
+  EXPECT_EQ(MessagePassing(std::memory_order_release, std::memory_order_acquire), "");
+  EXPECT_EQ(MessagePassing(std::memory_order_relaxed, std::memory_order_acquire), "data race");
+  EXPECT_EQ(MessagePassing(std::memory_order_release, std::memory_order_relaxed), "data race");
+}
+
+TEST_F(ScheduleExplorer, ReadModifyWriteContinuesAReleaseSequence) {
+  const ExploreResult result = Explorer::Explore([&] {
+    TrackedVariable message;
+    Word flag(0);
+    auto& explorer = Explorer::Get();
+    explorer.Spawn([&] {
+      message.Touch();
+      flag.store(1, std::memory_order_release);
+    });
+    explorer.Spawn([&] { flag.fetch_add(2, std::memory_order_relaxed); });
+    explorer.Spawn([&] {
+      if (flag.load(std::memory_order_acquire) == 3) message.Touch();
+    });
+    explorer.Run();
+  });
+  EXPECT_EQ(result.failure, "");
+  EXPECT_TRUE(result.exhausted);
+}
+
+TEST_F(ScheduleExplorer, OneLocationIsReadInOneOrder) {
+  const ExploreResult result = Explorer::Explore([&] {
+    Word x(0);
+    auto& explorer = Explorer::Get();
+    explorer.Spawn([&] {
+      x.store(1, std::memory_order_relaxed);
+      x.store(2, std::memory_order_relaxed);
+    });
+    explorer.Spawn([&] {
+      const std::uint64_t first = x.load(std::memory_order_relaxed);
+      Explorer::Get().Require(x.load(std::memory_order_relaxed) >= first, "went back");
+    });
+    explorer.Run();
+  });
+  EXPECT_EQ(result.failure, "");
+}
+
+TEST_F(ScheduleExplorer, SleeperThatNobodyWakesIsAHang) {
+  const ExploreResult result = Explorer::Explore([&] {
+    Word word(0);
+    auto& explorer = Explorer::Get();
+    explorer.Spawn([&] { explorer.FutexWait(word.location(), 0, false); });
+    explorer.Spawn([&] { explorer.FutexWake(word.location(), 1); });
+    explorer.Run();
+  });
+  EXPECT_NE(result.failure.find("hang"), std::string::npos);
+  EXPECT_NE(result.trace, "");
+}
+
+TEST_F(ScheduleExplorer, LostUpdateIsFoundWithOnePreemption) {
+  for (const int preemptions : {0, 1}) {
+    const ExploreResult result = Explorer::Explore(
+        [&] {
+          Word x(0);
+          auto& explorer = Explorer::Get();
+          for (int i = 0; i < 2; ++i) {
+            explorer.Spawn([&] {
+              const std::uint64_t old = x.load(std::memory_order_seq_cst);
+              x.store(old + 1, std::memory_order_seq_cst);
+            });
+          }
+          if (explorer.Run()) {
+            explorer.Require(x.load(std::memory_order_relaxed) == 2, "lost update");
+          }
+        },
+        {.preemptions = preemptions});
+    EXPECT_EQ(result.failure, preemptions == 0 ? "" : "lost update");
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed::checker
