@@ -429,7 +429,9 @@ bool Run::TakeBlock() {
     while (!lane_in_pass_[turn_]) turn_ = (turn_ + 1) % lanes_.size();
     if (lanes_[turn_]->out.TryPop(block) != QueueResult::kOk) return false;
   }
-  if (!MemoryAllows(*block)) {
+  const bool allowed = MemoryAllows(*block);
+  plan_waits_for_memory_.store(!allowed, std::memory_order_relaxed);
+  if (!allowed) {
     waiting_block_ = block;
     return false;
   }
@@ -439,6 +441,7 @@ bool Run::TakeBlock() {
 
 bool Run::MemoryAllows(const Block& block) {
   if (hold_credits_ || block.runs.empty()) return true;
+    due_lane_.store(turn_, std::memory_order_relaxed);
   const std::size_t bytes = block.slab_bytes();
   const bool outstanding =
       sink_->Outstanding() ||
@@ -613,13 +616,35 @@ QueueResult Run::TryNext(Delivery* delivery) { return out_.TryPop(*delivery); }
 std::shared_ptr<const void> Run::Lease(Delivery delivery) {
   struct Holder {
     Holder(std::shared_ptr<Run> its_run, Delivery its_delivery)
-        : run(std::move(its_run)), delivery(std::move(its_delivery)) {}
-    ~Holder() { run->ReleaseDelivery(delivery); }
+        : run(std::move(its_run)), delivery(std::move(its_delivery)) {
+      if (delivery.records != nullptr) run->NoteHolder(thread, true);
+    }
+    ~Holder() {
+      if (delivery.records != nullptr) run->NoteHolder(thread, false);
+      run->ReleaseDelivery(delivery);
+    }
     Holder(const Holder&) = delete;
     Holder& operator=(const Holder&) = delete;
     const std::shared_ptr<Run> run;
     const Delivery delivery;
   };
+QueueResult Run::NextSoon(Delivery* delivery) {
+  constexpr std::chrono::milliseconds kAWhile{20};
+  return out_.PopUntil(*delivery, Clock::now() + kAWhile, stop_.get_token());
+}
+
+bool Run::HoldsRecords(std::thread::id thread) const {
+  const std::lock_guard lock(holders_mutex_);
+  return record_holders_.contains(thread);
+}
+
+bool Run::StarvedBy(std::thread::id thread) const {
+  if (plan_waits_for_memory_.load(std::memory_order_relaxed)) return HoldsRecords(thread);
+  const LaneState& due = *lanes_[due_lane_.load(std::memory_order_relaxed)];
+  return due.free_credits.load(std::memory_order_relaxed) <= 0 && due.out.SizeApprox() == 0 &&
+         HoldsRecords(thread);
+}
+
   if (delivery.batch != nullptr) {
     batch_sink_->SetHolder(delivery.batch, std::this_thread::get_id());
   }
@@ -631,6 +656,7 @@ void Run::ReleaseDelivery(const Delivery& delivery) {
     batch_sink_->SetHolder(delivery.batch, {});
     batch_sink_->Release(delivery.batch);
   } else if (delivery.records != nullptr) {
+    const std::thread::id thread = std::this_thread::get_id();
     const RecordDelivery& records = *delivery.records;
     if (records.block != nullptr) Drop(records.block, records.rows);
     for (const RowRef& ref : records.refs) Drop(ref.block, 1);
@@ -638,6 +664,15 @@ void Run::ReleaseDelivery(const Delivery& delivery) {
   deliveries_out_.fetch_sub(1, std::memory_order_release);
   if (!stopping()) AskForPlan();
 }
+void Run::NoteHolder(std::thread::id thread, bool takes) {
+  const std::lock_guard lock(holders_mutex_);
+  if (takes) {
+    ++record_holders_[thread];
+  } else if (--record_holders_[thread] == 0) {
+    record_holders_.erase(thread);
+  }
+}
+
 
 void Run::NoteOpened(const IoChoice& choice) {
   const std::lock_guard lock(status_mutex_);

@@ -52,6 +52,11 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   QueueResult Next(Delivery* delivery);
   /// The same without waiting: kEmpty.
   QueueResult TryNext(Delivery* delivery);
+  /// For a consumer that holds records: waits a little while. kTimeout where nothing came; then
+  /// StarvedBy tells whether nothing will come before that thread lets go of what it holds.
+  QueueResult NextSoon(Delivery* delivery);
+  bool HoldsRecords(std::thread::id thread) const;
+  bool StarvedBy(std::thread::id thread) const;
   Status end_status() const;
   bool stopping() const { return stop_.stop_requested(); }
 
@@ -136,6 +141,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void AskForPlan();
   bool TakeTask(Worker& worker, WriteTask** task);
   bool IsIdle(const Worker& worker) const;
+  void NoteHolder(std::thread::id thread, bool takes);
   Worker& WriterFor(std::uint32_t lane);
   void ReserveMemory();
   void NoteOpened(const IoChoice& choice);
@@ -200,3 +206,10 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 };
 
 }  // namespace ringfeed
+
+  // Whether the plan waits for what consumers hold: looked at after a while of silence, so a moment
+  // old is new enough.
+  std::atomic<std::size_t> due_lane_{0};
+  std::atomic<bool> plan_waits_for_memory_{false};
+  mutable std::mutex holders_mutex_;                                 ///< guards what follows
+  std::unordered_map<std::thread::id, std::size_t> record_holders_;  ///< deliveries of each

@@ -96,13 +96,31 @@ bool ReaderSession::HoldsAllSlots(const Run& run) {
   return true;
 }
 
+bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, QueueResult* result) {
+  const std::thread::id self = std::this_thread::get_id();
+  if (!run.HoldsRecords(self)) {
+    *result = run.Next(delivery);
+    return true;
+  }
+  // Its own records may be what everything waits for: twice seen so, it is so.
+  for (int starved = 0; starved < 2; starved = run.StarvedBy(self) ? starved + 1 : 0) {
+    *result = run.NextSoon(delivery);
+    if (*result != QueueResult::kTimeout) return true;
+  }
+  const std::lock_guard lock(mutex_);
+  failure_ = Status(StatusCode::kResourceExhausted,
+                    "this thread holds all the memory that the reader may use for records; let "
+                    "some RecordBlocks go, or raise the arena (RINGFEED_ARENA_BYTES)");
+  return false;
+}
+
 ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Taken* taken) {
   while (true) {
     QueueResult result = run->TryNext(&taken->delivery);
     if (result != QueueResult::kOk && result != QueueResult::kClosed) {
       if (HoldsAllSlots(*run)) return Wait::kFailed;
       const std::int64_t before = NowNs();
-      result = run->Next(&taken->delivery);
+      if (!WaitHolding(*run, &taken->delivery, &result)) return Wait::kFailed;
       wait_ns_.fetch_add(NowNs() - before, std::memory_order_relaxed);
     }
     if (result == QueueResult::kOk) {
@@ -113,6 +131,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
       }
       const std::lock_guard lock(mutex_);
       if (run_ != run) return Wait::kStale;
+      if (!failed_) failure_ = Status();  // of a thread that held everything, and let go
       taken->run = run;
       taken->generation = generation_;
       return Wait::kTaken;

@@ -58,6 +58,8 @@ class ReaderSession {
   ReadResult TakeNext(Taken* taken);
   Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken);
   bool HoldsAllSlots(const Run& run);
+  /// Waits for a delivery; false where this thread itself holds what it would take.
+  bool WaitHolding(Run& run, Delivery* delivery, QueueResult* result);
   ReadResult FailClosed();
   /// Notes a failure of `run`; kStale where it is not the current one any more.
   Wait Fail(const Run& run, const Status& status);

@@ -1,0 +1,394 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/readers/pipeline_fixture.h"
+
+namespace ringfeed {
+namespace {
+
+class LifecycleTest : public PipelineTest {};
+
+StatusCode CodeThrownBy(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_FALSE(error.status().message().empty());
+    return error.status().code();
+  }
+  return StatusCode::kOk;
+}
+
+TEST_F(LifecycleTest, TheEndIsEndOfDataAndStaysSo) {
+  Reader reader = Batches(OpenFiles(MakeFiles(3, 10, 8, 40), Options()), 30);
+  EXPECT_TRUE(reader.HasNext());
+  EXPECT_EQ(reader.ReadNext().front().lod[0].size(), 31u);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(reader.HasNext());
+    EXPECT_THROW(reader.ReadNext(), EndOfData);
+    Instance instance;
+    EXPECT_EQ(reader.TryReadNext(&instance), ReadResult::kEnd);
+    EXPECT_TRUE(reader.status().ok());
+  }
+}
+
+TEST_F(LifecycleTest, AFailureIsAnErrorNeverAnEndAndStaysSo) {
+  auto files = MakeFiles(1, 10, 8, 40);
+  files.push_back(directory_.File("missing.tfrecord"));
+  Reader reader = Batches(OpenFiles(files, Options()), 5);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(reader.HasNext());
+    EXPECT_EQ(reader.ReadNext().front().lod[0].size(), 6u);
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(reader.HasNext()) << "a failure counts as true";
+    EXPECT_EQ(CodeThrownBy([&] { reader.ReadNext(); }), StatusCode::kNotFound);
+    EXPECT_EQ(reader.status().code(), StatusCode::kNotFound);
+  }
+}
+
+TEST_F(LifecycleTest, HasNextTellsExactlyAndTakesNothingAway) {
+  const auto files = MakeFiles(4, 100, 8, 200);
+  for (const bool batched : {true, false}) {
+    Reader reader = OpenFiles(files, Options());
+    if (batched) reader = Batches(reader, 7);
+    Drained drained;
+    while (reader.HasNext()) {
+      EXPECT_TRUE(reader.HasNext());
+      AddInstance(reader.ReadNext(), &drained);
+    }
+    EXPECT_EQ(Sorted(drained.ids), Numbers(400));
+  }
+}
+
+TEST_F(LifecycleTest, ReInitStartsAfreshAtAnyTime) {
+  const auto files = MakeFiles(6, 300, 8, 400);
+  const auto chain = [&] {
+    return Batches(Shuffle(OpenFiles(files, Options()), {.window = 100, .seed = 3}), 32);
+  };
+  const Drained whole = Drain(chain());
+  Reader reader = chain();
+  reader.ReInit();  // before the first read: nothing to start again
+  for (const std::size_t batches : {0u, 1u, 3u, 20u, 57u, 1000u}) {
+    (void)Drain(reader, batches);
+    if (batches % 3 == 0) (void)reader.HasNext();
+    reader.ReInit();
+    const PipelineStats stats = reader.Stats();
+    EXPECT_LE(stats.batches, 1u);
+  }
+  EXPECT_TRUE(Drain(reader) == whole);
+}
+
+TEST_F(LifecycleTest, ReInitOfRowsAndRecordsForgetsTheRowsInHand) {
+  const auto files = MakeFiles(2, 100, 8, 100);
+  for (const bool parsed : {false, true}) {
+    Reader reader = OpenFiles(files, Options());
+    if (parsed) reader = Parse(reader, RawParser());
+    const Drained whole = Drain(reader);
+    EXPECT_EQ(whole.ids.size(), 200u);
+    reader.ReInit();
+    (void)Drain(reader, 17);
+    reader.ReInit();
+    EXPECT_TRUE(Drain(reader) == whole);
+  }
+}
+
+TEST_F(LifecycleTest, ReInitRepairsWhatAFailureEnded) {
+  auto files = MakeFiles(2, 50, 8, 100);
+  Reader reader = Batches(OpenFiles(files, Options()), 10);
+  (void)Drain(reader);
+  ASSERT_EQ(std::rename(files[1].c_str(), (files[1] + "x").c_str()), 0);
+  reader.ReInit();
+  EXPECT_EQ(Drain(reader).status.code(), StatusCode::kNotFound);
+  ASSERT_EQ(std::rename((files[1] + "x").c_str(), files[1].c_str()), 0);
+  reader.ReInit();
+  EXPECT_TRUE(reader.status().ok());
+  EXPECT_EQ(Sorted(Drain(reader).ids), Numbers(100));
+}
+
+TEST_F(LifecycleTest, ReInitTakesOverTheWholeQuota) {
+  OpenOptions options = Options();
+  options.arena_bytes = kArenaBytes;
+  Reader reader = Batches(OpenFiles(MakeFiles(2, 100, 8, 100), options), 10);
+  for (int i = 0; i < 5; ++i) {
+    const Instance held = reader.ReadNext();  // also while a batch is held
+    reader.ReInit();
+  }
+  EXPECT_EQ(Sorted(Drain(reader).ids), Numbers(200));
+}
+
+TEST_F(LifecycleTest, ReInitWhileAnotherThreadReadsDeliversTheFreshPassOnce) {
+  const auto files = MakeFiles(4, 500, 8, 200);
+  for (int round = 0; round < 20; ++round) {
+    Reader reader = Batches(OpenFiles(files, Options()), 16);
+    std::atomic<bool> go_on{true};
+    std::thread other([&] {
+      Instance instance;
+      while (go_on.load()) {
+        const ReadResult result = reader.TryReadNext(&instance);
+        EXPECT_NE(result, ReadResult::kFailed) << reader.status().ToString();
+        (void)reader.HasNext();
+      }
+    });
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200 * round));
+      reader.ReInit();
+    }
+    go_on.store(false);
+    other.join();
+    reader.ReInit();
+    EXPECT_EQ(Sorted(Drain(reader).ids), Numbers(2000));
+  }
+}
+
+TEST_F(LifecycleTest, SeveralConsumersTogetherGetEverythingOnce) {
+  const auto files = MakeFiles(8, 500, 8, 300);
+  for (const bool batched : {true, false}) {
+    Reader reader = OpenFiles(files, Options());
+    if (batched) reader = Batches(Shuffle(reader, {.block = 100}), 16);
+    std::vector<std::future<Drained>> consumers;
+    for (int i = 0; i < 4; ++i) {
+      consumers.push_back(std::async(std::launch::async, [&reader, i] {
+        Drained drained;
+        Instance instance;
+        // Two of them look ahead as well: nothing is lost by that.
+        while (i % 2 == 0 ? reader.HasNext() : true) {
+          const ReadResult result = reader.TryReadNext(&instance);
+          if (result == ReadResult::kFailed) ADD_FAILURE() << reader.status().ToString();
+          if (result != ReadResult::kRecord) break;
+          AddInstance(instance, &drained);
+        }
+        return drained;
+      }));
+    }
+    std::vector<std::uint64_t> ids;
+    for (auto& consumer : consumers) {
+      const Drained drained = consumer.get();
+      EXPECT_EQ(drained.strange, 0u);
+      ids.insert(ids.end(), drained.ids.begin(), drained.ids.end());
+    }
+    EXPECT_EQ(Sorted(ids), Numbers(4000));
+  }
+}
+
+/// A stream that never gives a byte until it is told to stop.
+class SilentStream final : public StreamSource {
+ public:
+  std::string name() const override { return "silent.tfrecord"; }
+  Status Read(std::span<std::byte> /*buffer*/, std::size_t* bytes_read,
+              std::stop_token stop) override {
+    *bytes_read = 0;
+    while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return Status(StatusCode::kCancelled, "told to stop");
+  }
+};
+
+TEST_F(LifecycleTest, CloseWakesWhoeverWaits) {
+  Reader reader = Batches(OpenStreamSource(std::make_unique<SilentStream>(), Options()), 4);
+  std::vector<std::future<StatusCode>> waiters;
+  for (int i = 0; i < 3; ++i) {
+    waiters.push_back(std::async(std::launch::async, [&] {
+      if (!reader.HasNext()) return StatusCode::kOk;
+      Instance instance;
+      EXPECT_EQ(reader.TryReadNext(&instance), ReadResult::kFailed);
+      return reader.status().code();
+    }));
+  }
+  waiters.push_back(
+      std::async(std::launch::async, [&] { return CodeThrownBy([&] { reader.ReadNext(); }); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  reader.Close();
+  reader.Close();
+  for (auto& waiter : waiters) EXPECT_EQ(waiter.get(), StatusCode::kCancelled);
+  EXPECT_EQ(CodeThrownBy([&] { reader.ReadNext(); }), StatusCode::kCancelled);
+  EXPECT_NE(CodeThrownBy([&] { reader.ReInit(); }), StatusCode::kOk);
+}
+
+TEST_F(LifecycleTest, CloseBeforeTheFirstReadEndsTheReader) {
+  Reader reader = Batches(OpenFiles(MakeFiles(1, 5, 8, 8), Options()), 2);
+  reader.Close();
+  EXPECT_EQ(CodeThrownBy([&] { reader.ReadNext(); }), StatusCode::kCancelled);
+}
+
+TEST_F(LifecycleTest, AConsumerMayLeaveInTheMiddleAtAnyPoint) {
+  const auto files = MakeFiles(8, 400, 8, 2000);
+  for (const IoPath path : {IoPath::kPread, IoPath::kAuto, IoPath::kMmap}) {
+    for (const std::size_t batches : {0u, 1u, 2u, 10u, 40u}) {
+      for (const std::string& file : files) MakeCold(file);
+      OpenOptions options = Options();
+      options.io.path = path;
+      Reader reader = Batches(Shuffle(OpenFiles(files, options), {.window = 500}), 16);
+      (void)Drain(reader, batches);
+    }
+  }
+  // All of the arena came back.
+  EXPECT_EQ(arena_->arena()->Report().in_use_bytes, 0u);
+  EXPECT_EQ(arena_->arena()->unreserved_bytes(), kArenaBytes);
+}
+
+TEST_F(LifecycleTest, BatchesAndBlocksOutliveTheirReader) {
+  const auto files = MakeFiles(3, 100, 8, 500);
+  Instance batch;
+  RecordBlock block;
+  {
+    Reader reader = Batches(OpenFiles(files, Options()), 50);
+    batch = reader.ReadNext();
+    reader.Close();
+  }
+  {
+    Reader records = OpenFiles(files, Options());
+    ASSERT_EQ(records.TryReadBlock(&block), ReadResult::kRecord);
+  }
+  EXPECT_GT(arena_->arena()->Report().in_use_bytes, 0u);
+  Drained drained;
+  AddInstance(batch, &drained);
+  EXPECT_EQ(drained.ids.size(), 50u);
+  for (const RecordSpan& record : block.records()) AddPayload(record.bytes(), &drained);
+  EXPECT_EQ(drained.strange, 0u);
+  batch.clear();
+  block = RecordBlock();
+  EXPECT_EQ(arena_->arena()->Report().in_use_bytes, 0u);
+}
+
+TEST_F(LifecycleTest, WhoHoldsAllSlotsGetsAnErrorAndGoesOnAfterReleasing) {
+  Reader records = OpenFiles(MakeFiles(2, 200, 8, 100), Options());
+  Reader reader = Batch(Parse(records, RawParser()), {.size = 10, .slots = 3});
+  std::vector<Instance> held(3);
+  Drained drained;
+  for (Instance& each : held) {
+    ASSERT_EQ(reader.TryReadNext(&each), ReadResult::kRecord);
+    AddInstance(each, &drained);
+  }
+  Instance more;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(reader.TryReadNext(&more), ReadResult::kFailed);
+    EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
+  }
+  EXPECT_TRUE(reader.HasNext());
+  held.pop_back();
+  const Drained rest = Drain(reader);
+  EXPECT_EQ(rest.end, ReadResult::kEnd) << rest.status.ToString();
+  drained.ids.insert(drained.ids.end(), rest.ids.begin(), rest.ids.end());
+  EXPECT_EQ(Sorted(drained.ids), Numbers(400));
+  EXPECT_TRUE(reader.status().ok());
+}
+
+TEST_F(LifecycleTest, ADoubleBufferHasTheNumberOfSlotsThatItWasGiven) {
+  Reader records = OpenFiles(MakeFiles(2, 200, 8, 100), Options());
+  Reader reader = DoubleBuffer(Batches(records, 10), 2);
+  const Instance first = reader.ReadNext();
+  Instance second = reader.ReadNext();
+  Instance third;
+  EXPECT_EQ(reader.TryReadNext(&third), ReadResult::kFailed);
+  EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
+  second.clear();
+  EXPECT_EQ(Drain(reader).ids.size(), 380u);
+}
+
+TEST_F(LifecycleTest, AnInnerNodeCannotBeReadOrDecoratedOnceItHasAConsumer) {
+  const auto files = MakeFiles(1, 10, 8, 20);
+  Reader records = OpenFiles(files, Options());
+  Reader parsed = Parse(records, RawParser());
+  EXPECT_EQ(CodeThrownBy([&] { Shuffle(records, {.window = 4}); }), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeThrownBy([&] { records.ReadNext(); }), StatusCode::kInvalidArgument);
+  Reader batches = Batch(parsed, {.size = 2});
+  (void)batches.ReadNext();
+  EXPECT_EQ(CodeThrownBy([&] { parsed.ReadNext(); }), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeThrownBy([&] { parsed.HasNext(); }), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeThrownBy([&] { MultiPass(batches, 2); }), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeThrownBy([&] { Reader().ReadNext(); }), StatusCode::kInvalidArgument);
+  RecordBlock block;
+  EXPECT_EQ(CodeThrownBy([&] { batches.TryReadBlock(&block); }), StatusCode::kInvalidArgument);
+}
+
+TEST_F(LifecycleTest, ChainsThatMakeNoSenseAreRefused) {
+  const auto files = MakeFiles(1, 10, 8, 20);
+  const auto open = [&] { return OpenFiles(files, Options()); };
+  const auto read = [](Reader reader) { (void)reader.ReadNext(); };
+  const auto invalid = [](const std::function<void()>& call) {
+    EXPECT_EQ(CodeThrownBy(call), StatusCode::kInvalidArgument);
+  };
+  invalid([&] { read(Parse(Parse(open(), RawParser()), RawParser())); });
+  invalid([&] { read(Shuffle(Batches(open(), 2), {.window = 4})); });
+  invalid([&] { read(Batch(Batches(open(), 2), {.size = 2})); });
+  invalid([&] { read(DoubleBuffer(open())); });
+  invalid([&] { Batch(open(), {.size = 0}); });
+  invalid([&] { Batch(open(), {.size = 1, .slots = 1}); });
+  invalid([&] { DoubleBuffer(Batches(open(), 2), 1); });
+  invalid([&] { Shuffle(open(), {}); });
+  invalid([&] { Shuffle(open(), {.window = 1, .block = 1}); });
+  invalid([&] { Parse(open(), nullptr); });
+  invalid([&] { OpenFiles({}); });
+  invalid([&] { OpenFiles(files, {.cycle = 0}); });
+  invalid([&] { OpenFiles(files, {.stripe_bytes = 100}); });
+  invalid([&] { OpenFiles(files, {.format = "parquet"}); });
+}
+
+TEST_F(LifecycleTest, FieldsAndShapesAreKnownBeforeTheFirstRead) {
+  const auto files = MakeFiles(1, 10, 8, 20);
+  Reader reader = Batches(OpenFiles(files, Options()), 2);
+  ASSERT_EQ(reader.fields().size(), 1u);
+  EXPECT_EQ(reader.fields()[0].name, "bytes");
+  EXPECT_EQ(reader.shapes()[0], Shape{-1});
+  EXPECT_EQ(Drain(reader).ids.size(), 10u);
+}
+
+TEST_F(LifecycleTest, PassesWithoutEndOverNoRecordsFailInsteadOfSpinning) {
+  const std::vector<std::size_t> none;
+  Reader reader = MultiPass(OpenFiles({MakeFile(none)}, Options()), 0);
+  EXPECT_EQ(Drain(reader).status.code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(LifecycleTest, PassesWithoutEndGoOnUntilTheConsumerLeaves) {
+  Reader reader = Batches(MultiPass(OpenFiles(MakeFiles(2, 10, 8, 20), Options()), 0), 7);
+  const Drained drained = Drain(reader, 500);
+  EXPECT_EQ(drained.end, ReadResult::kRecord);
+  EXPECT_EQ(drained.ids.size(), 3500u);
+  for (std::size_t i = 20; i < drained.ids.size(); ++i) {
+    ASSERT_EQ(drained.ids[i], drained.ids[i - 20]);
+  }
+  EXPECT_GE(reader.Stats().passes_ended, 170u);
+}
+
+TEST_F(LifecycleTest, StatsCountWhatWasDelivered) {
+  Reader reader = MultiPass(Batches(OpenFiles(MakeFiles(3, 101, 8, 8), Options()), 10, true), 2);
+  const Drained drained = Drain(reader);
+  const PipelineStats stats = reader.Stats();
+  EXPECT_EQ(drained.ids.size(), 600u);
+  EXPECT_EQ(stats.records, 606u);
+  EXPECT_EQ(stats.dropped_records, 6u);
+  EXPECT_EQ(stats.batches, 60u);
+  EXPECT_EQ(stats.passes_ended, 2u);
+  EXPECT_EQ(stats.payload_bytes, 606u * 8);
+  EXPECT_EQ(stats.damaged_records, 0u);
+  EXPECT_EQ(stats.io.size(), 3u);
+  EXPECT_FALSE(stats.bottleneck.empty());
+  EXPECT_GT(stats.wall_s, 0);
+  EXPECT_GT(stats.first_batch_s, 0);
+}
+
+TEST_F(LifecycleTest, ManyRecordBlocksHeldAtOnceEndInDataOrAnErrorNotInAHang) {
+  OpenOptions options = Options();
+  options.cycle = 1;
+  Reader reader = OpenFiles(MakeFiles(4, 300, 1000, 2000), options);
+  std::vector<RecordBlock> held;
+  ReadResult result = ReadResult::kRecord;
+  while (result == ReadResult::kRecord) {
+    held.emplace_back();
+    result = reader.TryReadBlock(&held.back());
+  }
+  if (result == ReadResult::kFailed) {
+    EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
+  }
+  held.clear();
+}
+
+}  // namespace
+}  // namespace ringfeed
