@@ -131,8 +131,8 @@ void RunWork(const FeedWork& work, const std::vector<FeedRow>& rows, int repetit
     if (!ours_first) ours = run.Ours();
     for (const FeedRow& row : rows) {
       if (row.work != work.name) continue;
-      const double baseline = row.limit > 0 ? row.limit : Amount(bare, row.measure);
-      PrintRow(row.name, {Amount(ours, row.measure), baseline}, UnitOf(row.measure), verified);
+      PrintRow(row.name, {Amount(ours, row.measure), Amount(bare, row.measure)},
+               UnitOf(row.measure), verified);
     }
   }
 }

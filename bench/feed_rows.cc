@@ -102,7 +102,7 @@ const std::vector<FeedRow>& FeedRows() {
       {"feed.small_examples", Measure::kRowsPerCpuSecond, "small"},
       {"feed.small_examples_window_10000", Measure::kRowsPerCpuSecond, "small_window"},
       {"feed.rows_160b", Measure::kRowsPerCpuSecond, "rows"},
-      {"feed.rows_160b_window_100000", Measure::kRowsPerCpuSecond, "rows_window", 15},
+      {"feed.rows_160b_window_100000", Measure::kRowsPerCpuSecond, "rows_window"},
   };
   return kRows;
 }

@@ -23,7 +23,6 @@ struct FeedRow {
   /// Told apart from the others of `name` by what of a run is compared.
   enum class Measure { kBytesPerCpuSecond, kRowsPerCpuSecond, kBytesPerSecond } measure;
   std::string work;  ///< rows of the same work share a run of it
-  double limit = 0;  ///< the baseline where it is a figure, not the bare loop
 };
 
 /// One kind of work over one set of files.
