@@ -1,5 +1,7 @@
 """What the tests of the command share: running it, and a reader of TFRecord that shares no code with it."""
 
+import ctypes
+import errno
 import hashlib
 import json
 import pathlib
@@ -13,11 +15,31 @@ BINARY = sys.argv[1]
 DATA = pathlib.Path(sys.argv[2])
 
 
-def run(*words, stdin=None, timeout=120):
-    """Runs the command; the result has returncode, stdout and stderr (text)."""
+def run(*words, stdin=None, timeout=120, before=None):
+    """Runs the command; the result has returncode, stdout and stderr (text). `before` runs in the
+    child first."""
     return subprocess.run(
         [BINARY, *map(str, words)], input=stdin, capture_output=True, timeout=timeout, check=False,
-        text=stdin is None or isinstance(stdin, str))
+        text=stdin is None or isinstance(stdin, str), preexec_fn=before)
+
+
+def forbid_io_uring(error=errno.EPERM):
+    """From here on io_uring_setup fails with `error`, by a seccomp filter."""
+    io_uring_setup, pr_set_no_new_privs, pr_set_seccomp, filter_mode = 425, 38, 22, 2
+    load, jump_if_equal, answer = 0x20, 0x15, 0x06
+    instructions = [
+        (load, 0, 0, 0),  # the number of the system call
+        (jump_if_equal, 0, 1, io_uring_setup),
+        (answer, 0, 0, 0x00050000 | error),
+        (answer, 0, 0, 0x7FFF0000),
+    ]
+    code = b"".join(struct.pack("<HBBI", *instruction) for instruction in instructions)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("<HxxxxxxQ", len(instructions), ctypes.addressof(buffer))
+    libc = ctypes.CDLL(None, use_errno=True)
+    for words in ((pr_set_no_new_privs, 1, 0, 0, 0), (pr_set_seccomp, filter_mode, program, 0, 0)):
+        if libc.prctl(*words) != 0:
+            raise OSError(ctypes.get_errno(), "prctl")
 
 
 def run_json(*words, status=0):

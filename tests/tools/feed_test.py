@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """`ringfeed feed`: its report against the files, over orders, paths, damage and faults."""
 
+import errno
 import os
 import random
 
-from command_line import CommandTest, main, multiset, order_digest, run, run_json
+from command_line import CommandTest, forbid_io_uring, main, multiset, order_digest, run, run_json
 
 
 class FeedTest(CommandTest):
@@ -103,6 +104,14 @@ class FeedTest(CommandTest):
         result = run("feed", "-", "--format", "tfrecord", "--json", stdin=data)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn(order_digest(self.payloads).encode(), result.stdout)
+
+    def test_io_uring_refused_is_an_error_where_it_was_asked_for(self):
+        for error in (errno.EPERM, errno.ENOSYS):
+            result = run("feed", *self.paths, "--io", "uring", before=lambda: forbid_io_uring(error))
+            self.assertEqual(result.returncode, 2, result.stdout)
+            self.assertIn("io_uring", result.stderr)
+            result = run("feed", *self.paths, "--json", before=lambda: forbid_io_uring(error))
+            self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_rows_into_columns(self):
         data = os.urandom(160 * 1000)
