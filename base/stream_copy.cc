@@ -18,13 +18,21 @@ constexpr std::size_t kLine = 64;
 // Below this the lines at both ends are too large a part of the piece.
 constexpr std::size_t kStreamFrom = 512;
 
+struct Companion {
+  const std::byte* at = nullptr;
+  std::size_t lines = 0;
+};
+thread_local Companion companion;
+
 #if defined(__x86_64__)
 // Far enough that DRAM's latency is covered, near enough that the lines are still in L1.
 constexpr std::size_t kFetchAhead = 512;
 constexpr std::size_t kNoFetch = 0;
 
-void LinesSse2(std::byte* to, const std::byte* from, std::size_t lines, std::size_t ahead) {
-  for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine) {
+void LinesSse2(std::byte* to, const std::byte* from, std::size_t lines, std::size_t ahead,
+               const std::byte* next) {
+  for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine, next += kLine) {
+    _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T1);
     // An address past the end is only a hint: a prefetch never faults.
     if (ahead != 0) _mm_prefetch(reinterpret_cast<const char*>(from + ahead), _MM_HINT_T0);
     const auto* in = reinterpret_cast<const __m128i*>(from);
@@ -37,8 +45,10 @@ void LinesSse2(std::byte* to, const std::byte* from, std::size_t lines, std::siz
 }
 
 __attribute__((target("avx2"))) void LinesAvx2(std::byte* to, const std::byte* from,
-                                               std::size_t lines, std::size_t ahead) {
-  for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine) {
+                                               std::size_t lines, std::size_t ahead,
+                                               const std::byte* next) {
+  for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine, next += kLine) {
+    _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T1);
     if (ahead != 0) _mm_prefetch(reinterpret_cast<const char*>(from + ahead), _MM_HINT_T0);
     const auto* in = reinterpret_cast<const __m256i*>(from);
     auto* out = reinterpret_cast<__m256i*>(to);
@@ -48,14 +58,17 @@ __attribute__((target("avx2"))) void LinesAvx2(std::byte* to, const std::byte* f
 }
 
 __attribute__((target("avx512f"))) void LinesAvx512(std::byte* to, const std::byte* from,
-                                                    std::size_t lines, std::size_t ahead) {
-  for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine) {
+                                                    std::size_t lines, std::size_t ahead,
+                                                    const std::byte* next) {
+  for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine, next += kLine) {
+    _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T1);
     if (ahead != 0) _mm_prefetch(reinterpret_cast<const char*>(from + ahead), _MM_HINT_T0);
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
   }
 }
 
-using LinesFunction = void (*)(std::byte*, const std::byte*, std::size_t, std::size_t);
+using LinesFunction = void (*)(std::byte*, const std::byte*, std::size_t, std::size_t,
+                               const std::byte*);
 
 LinesFunction ChosenLines() {
   static const LinesFunction kChosen = Cpu().avx512 ? LinesAvx512
@@ -63,13 +76,31 @@ LinesFunction ChosenLines() {
                                                     : LinesSse2;
   return kChosen;
 }
+
+/// Stores `lines` lines; those of the companion come along as far as they go.
+void CopyLines(std::byte* to, const std::byte* from, std::size_t lines, std::size_t ahead) {
+  const LinesFunction copy = ChosenLines();
+  const std::size_t with = std::min(lines, companion.lines);
+  if (with > 0) {
+    copy(to, from, with, ahead, companion.at);
+    companion.at += with * kLine;
+    companion.lines -= with;
+  }
+  // Nothing to fetch: the source's own lines are named, which are there already.
+  const std::size_t done = with * kLine;
+  if (with < lines) copy(to + done, from + done, lines - with, ahead, from + done);
+}
 #endif
 
 }  // namespace
 
+void SetStreamCompanion(const std::byte* begin, std::size_t bytes) {
+  companion = {begin, bytes / kLine};
+}
+
 void StreamLines(std::byte* to, const std::byte* from, std::size_t lines) {
 #if defined(__x86_64__)
-  ChosenLines()(to, from, lines, kNoFetch);
+  CopyLines(to, from, lines, kNoFetch);
 #else
   std::memcpy(to, from, lines * kLine);
 #endif
@@ -81,7 +112,7 @@ void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
     const std::size_t head = (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine;
     std::memcpy(to, from, head);
     const std::size_t lines = (bytes - head) / kLine;
-    ChosenLines()(to + head, from + head, lines, kFetchAhead);
+    CopyLines(to + head, from + head, lines, kFetchAhead);
     const std::size_t done = head + lines * kLine;
     std::memcpy(to + done, from + done, bytes - done);
     return;

@@ -13,6 +13,12 @@ void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes);
 /// pieces that stand in the cache: nothing is fetched ahead.
 void StreamLines(std::byte* to, const std::byte* from, std::size_t lines);
 
+/// Names bytes that this thread will read next: StreamCopy and StreamLines fetch them into the
+/// second level cache, a line for each line they store, since stores that pass the caches leave the
+/// way for reads idle. Replaces what was named before; null for nothing. Never faults, wherever it
+/// points.
+void SetStreamCompanion(const std::byte* begin, std::size_t bytes);
+
 /// Orders all stores before it, streamed ones too, before those after it.
 void StreamFence();
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ class Lane {
   /// medium has not delivered yet: call again with the same block. After a block with stream_ends
   /// or a failed status it is not called again.
   virtual bool Fill(Block* block) = 0;
+  /// Bytes in memory that the next block will start with, to be fetched ahead; may be empty.
+  virtual std::span<const std::byte> Upcoming() const { return {}; }
 };
 
 /// Stripes of the files that the schedule assigns to lane `index`. Tells `opened` how each file is
@@ -32,6 +35,9 @@ class FileLane final : public Lane {
   FileLane(std::size_t index, FileSchedule* schedule, LaneContext* context,
            std::function<void(const IoChoice&)> opened);
   bool Fill(Block* block) override;
+  std::span<const std::byte> Upcoming() const override {
+    return reader_ ? reader_->Upcoming() : std::span<const std::byte>();
+  }
 
  private:
   bool Open(const Assignment& assignment, Block* block);

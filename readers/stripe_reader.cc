@@ -99,7 +99,8 @@ class MappedStripes final : public StripeReader {
     const std::uint64_t end = std::min<std::uint64_t>(file_bytes_, file_->mapping().size());
     if (position_ < limit() || file_bytes_ == 0) {
       const std::uint64_t start = position_;
-      Frame(block, file_->mapping().subspan(start, end - std::min(start, end)), part_limit(), true);
+      const std::uint64_t part_end = std::min(part_limit(), start + kPartBytes);
+      Frame(block, file_->mapping().subspan(start, end - std::min(start, end)), part_end, true);
       block->read_bytes += position_ - start;
       context_->read_bytes->Add(position_ - start);
       if (file_->damaged() && block->status.ok()) {
@@ -111,6 +112,16 @@ class MappedStripes final : public StripeReader {
     FinishPart(block);
     return true;
   }
+
+  std::span<const std::byte> Upcoming() const override {
+    const std::size_t bytes = file_->mapping().size();
+    if (position_ >= bytes) return {};
+    return file_->mapping().subspan(position_, std::min<std::size_t>(kPartBytes, bytes - position_));
+  }
+
+ private:
+  /// The part that is written and the next one, which is fetched meanwhile, stand in L2 together.
+  static constexpr std::size_t kPartBytes = 256 * 1024;
 };
 
 /// Reads in the caller's thread, block by block into one run: each block is framed while it is hot,

@@ -42,6 +42,8 @@ class StripeReader {
   /// its last. False where the medium has not delivered yet: call again with the same block. A
   /// block whose status is set ends the file.
   virtual bool ReadPart(Block* block) = 0;
+  /// The bytes in memory that the next part will start with; empty where they are not in memory.
+  virtual std::span<const std::byte> Upcoming() const { return {}; }
   std::uint64_t stripes_left() const { return stripes_ - stripe_; }
 
  protected:
