@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "readers/locate.h"
+
 namespace ringfeed {
 
 namespace {
@@ -410,16 +412,25 @@ void BatchSink::Write(WriteTask* task, WriterScratch* scratch) {
     scratch->failures.clear();
     parser_->Write(records, locations, scratch->targets, scratch->parser.get(), &scratch->failures);
     PublishOffsets(*task, *scratch);
-    if (!scratch->failures.empty()) {
-      const std::lock_guard lock(slot->failures_mutex);
-      for (RowFailure& failure : scratch->failures) {
-        slot->failures.push_back({failure.row + task->dst_row, std::move(failure.status)});
-      }
-    }
+    if (!scratch->failures.empty()) NoteFailures(*task, records, scratch);
   }
   DropHolds(*task, scratch);
   RecycleTask(task);
   FinishOne(slot);
+}
+
+void BatchSink::NoteFailures(const WriteTask& task, std::span<const RecordSpan> records,
+                             WriterScratch* scratch) const {
+  const std::lock_guard lock(task.slot->failures_mutex);
+  for (RowFailure& failure : scratch->failures) {
+    const Block& block = task.block != nullptr ? *task.block : *task.refs[failure.row].block;
+    if (block.file != nullptr)
+      failure.status = failure.status.WithPlace({block.file->name(), -1, -1});
+    if (IsSkippable(failure.status, options_.on_damage)) {
+      host_->NoteSkipped(records[failure.row], failure.status);
+    }
+    task.slot->failures.push_back({failure.row + task.dst_row, std::move(failure.status)});
+  }
 }
 
 void BatchSink::DropHolds(const WriteTask& task, WriterScratch* scratch) {
@@ -503,7 +514,7 @@ void BatchSink::SettleFailures(BatchSlot* slot) const {
   std::sort(slot->failures.begin(), slot->failures.end(),
             [](const RowFailure& a, const RowFailure& b) { return a.row < b.row; });
   for (const RowFailure& failure : slot->failures) {
-    if (failure.status.code() == StatusCode::kUserError || options_.on_damage == OnDamage::kFail) {
+    if (!IsSkippable(failure.status, options_.on_damage)) {
       slot->rows = static_cast<std::uint32_t>(failure.row);
       slot->status = failure.status;
       std::erase_if(slot->failures, [&](const RowFailure& f) { return f.row >= slot->rows; });

@@ -113,6 +113,8 @@ class BatchSink final : public PlanSink {
   void PrepareTargets(const WriteTask& task, WriterScratch* scratch) const;
   void GatherRows(const WriteTask& task, WriterScratch* scratch) const;
   void PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const;
+  void NoteFailures(const WriteTask& task, std::span<const RecordSpan> records,
+                    WriterScratch* scratch) const;
   void DropHolds(const WriteTask& task, WriterScratch* scratch);
   void FinishOne(BatchSlot* slot);
   void Finish(BatchSlot* slot);

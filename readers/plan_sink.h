@@ -35,6 +35,8 @@ class PlanHost {
   virtual void Drop(Block* block, std::uint32_t rows) = 0;
   /// Delivery number `number` is complete.
   virtual void Deliver(std::uint64_t number, Delivery delivery) = 0;
+  /// A record that was planned could not be parsed, and is left out.
+  virtual void NoteSkipped(const RecordSpan& record, const Status& why) = 0;
   /// A batch is off the writers' hands; `freed`: and so is its slot, since it was dropped.
   virtual void BatchDone(bool freed) = 0;
   /// Whether number `number` has room yet.

@@ -439,9 +439,9 @@ bool Run::TakeBlock() {
   return true;
 }
 
+    due_lane_.store(turn_, std::memory_order_relaxed);
 bool Run::MemoryAllows(const Block& block) {
   if (hold_credits_ || block.runs.empty()) return true;
-    due_lane_.store(turn_, std::memory_order_relaxed);
   const std::size_t bytes = block.slab_bytes();
   const bool outstanding =
       sink_->Outstanding() ||
@@ -557,6 +557,14 @@ void Run::End(std::uint64_t number, const Status& status) {
     const std::lock_guard lock(status_mutex_);
     end_status_ = status;
   }
+void Run::NoteSkipped(const RecordSpan& record, const Status& why) {
+  records_.fetch_sub(1, std::memory_order_relaxed);
+  payload_bytes_.fetch_sub(record.size, std::memory_order_relaxed);
+  damaged_.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard lock(status_mutex_);
+  if (damage_.size() < kMaxDamageListed) damage_.push_back({why.place().file, 0, 0, why.message()});
+}
+
   out_.Close(number);
 }
 
@@ -611,23 +619,6 @@ void Run::GiveCredits(LaneState& lane, std::int32_t count) {
 
 QueueResult Run::Next(Delivery* delivery) { return out_.Pop(*delivery, stop_.get_token()); }
 
-QueueResult Run::TryNext(Delivery* delivery) { return out_.TryPop(*delivery); }
-
-std::shared_ptr<const void> Run::Lease(Delivery delivery) {
-  struct Holder {
-    Holder(std::shared_ptr<Run> its_run, Delivery its_delivery)
-        : run(std::move(its_run)), delivery(std::move(its_delivery)) {
-      if (delivery.records != nullptr) run->NoteHolder(thread, true);
-    }
-    ~Holder() {
-      if (delivery.records != nullptr) run->NoteHolder(thread, false);
-      run->ReleaseDelivery(delivery);
-    }
-    Holder(const Holder&) = delete;
-    Holder& operator=(const Holder&) = delete;
-    const std::shared_ptr<Run> run;
-    const Delivery delivery;
-  };
 QueueResult Run::NextSoon(Delivery* delivery) {
   constexpr std::chrono::milliseconds kAWhile{20};
   return out_.PopUntil(*delivery, Clock::now() + kAWhile, stop_.get_token());
@@ -656,14 +647,30 @@ void Run::ReleaseDelivery(const Delivery& delivery) {
     batch_sink_->SetHolder(delivery.batch, {});
     batch_sink_->Release(delivery.batch);
   } else if (delivery.records != nullptr) {
+QueueResult Run::TryNext(Delivery* delivery) { return out_.TryPop(*delivery); }
+
+std::shared_ptr<const void> Run::Lease(Delivery delivery) {
+  struct Holder {
+    Holder(std::shared_ptr<Run> its_run, Delivery its_delivery)
+        : run(std::move(its_run)), delivery(std::move(its_delivery)) {
+      if (delivery.records != nullptr) run->NoteHolder(thread, true);
+    }
+    ~Holder() {
+      if (delivery.records != nullptr) run->NoteHolder(thread, false);
+      run->ReleaseDelivery(delivery);
+    }
+    Holder(const Holder&) = delete;
+    Holder& operator=(const Holder&) = delete;
+    const std::shared_ptr<Run> run;
+    const Delivery delivery;
     const std::thread::id thread = std::this_thread::get_id();
+  };
     const RecordDelivery& records = *delivery.records;
     if (records.block != nullptr) Drop(records.block, records.rows);
     for (const RowRef& ref : records.refs) Drop(ref.block, 1);
   }
   deliveries_out_.fetch_sub(1, std::memory_order_release);
   if (!stopping()) AskForPlan();
-}
 void Run::NoteHolder(std::thread::id thread, bool takes) {
   const std::lock_guard lock(holders_mutex_);
   if (takes) {
@@ -673,6 +680,7 @@ void Run::NoteHolder(std::thread::id thread, bool takes) {
   }
 }
 
+}
 
 void Run::NoteOpened(const IoChoice& choice) {
   const std::lock_guard lock(status_mutex_);

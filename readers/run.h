@@ -71,6 +71,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void Submit(WriteTask* task, std::uint32_t near_lane) override;
   void Drop(Block* block, std::uint32_t rows) override;
   void Deliver(std::uint64_t number, Delivery delivery) override;
+  void NoteSkipped(const RecordSpan& record, const Status& why) override;
   void BatchDone(bool freed) override;
   bool HasRoom(std::uint64_t number) const override;
   void End(std::uint64_t number, const Status& status) override;
@@ -203,9 +204,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::mutex stop_mutex_;
   bool started_ = false;
   std::atomic<std::size_t> deliveries_out_{0};  ///< handed over and not released
-};
-
-}  // namespace ringfeed
 
   // Whether the plan waits for what consumers hold: looked at after a while of silence, so a moment
   // old is new enough.
@@ -213,3 +211,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::atomic<bool> plan_waits_for_memory_{false};
   mutable std::mutex holders_mutex_;                                 ///< guards what follows
   std::unordered_map<std::thread::id, std::size_t> record_holders_;  ///< deliveries of each
+};
+
+}  // namespace ringfeed

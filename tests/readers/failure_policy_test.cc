@@ -1,0 +1,259 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "ringfeed/formats.h"
+#include "tests/readers/pipeline_fixture.h"
+
+namespace ringfeed {
+namespace {
+
+/// Damage in the middle of the data, under every policy and behind every decorator.
+class FailurePolicyTest : public PipelineTest {
+ protected:
+  using Chain = std::function<Reader(Reader)>;
+
+  static void FlipByte(const std::string& path, std::uint64_t offset) {
+    std::FILE* file = std::fopen(path.c_str(), "r+b");
+    ASSERT_NE(file, nullptr);
+    std::fseek(file, static_cast<long>(offset), SEEK_SET);
+    const int byte = std::fgetc(file);
+    std::fseek(file, static_cast<long>(offset), SEEK_SET);
+    std::fputc(byte ^ 0x40, file);
+    std::fclose(file);
+  }
+
+  /// Files of records of 100 bytes, so that record i of a file starts at 116 * i.
+  std::vector<std::string> MakeEvenFiles(std::size_t files, std::size_t records) {
+    return MakeFiles(files, records, 100, 100);
+  }
+  static constexpr std::uint64_t kStride = 116;
+  static constexpr std::uint64_t kPayloadAt = 12;
+
+  OpenOptions Skipping() const {
+    OpenOptions options = Options();
+    options.on_damage = OnDamage::kSkip;
+    return options;
+  }
+
+  static std::vector<Chain> Chains() {
+    const auto parse = [](Reader reader) { return Parse(std::move(reader), RawParser()); };
+    return {
+        [](Reader reader) { return reader; },
+        parse,
+        [](Reader reader) { return Batches(std::move(reader), 7); },
+        [=](Reader reader) { return Batch(parse(std::move(reader)), {.size = 1000}); },
+        [](Reader reader) { return Shuffle(std::move(reader), {.window = 50, .seed = 2}); },
+        [=](Reader reader) { return parse(Shuffle(std::move(reader), {.block = 64})); },
+        [](Reader reader) { return Batches(Shuffle(std::move(reader), {.window = 500}), 16); },
+        [](Reader reader) { return Batches(Shuffle(std::move(reader), {.block = 30}), 16); },
+        [](Reader reader) { return MultiPass(Batches(std::move(reader), 9), 2); },
+    };
+  }
+};
+
+TEST_F(FailurePolicyTest, EveryRecordBeforeTheDamageIsDeliveredThenTheError) {
+  const auto files = MakeEvenFiles(3, 2000);
+  const Drained intact = Drain(Batches(OpenFiles(files, Options()), 7));
+  // Record 1500 of the second file is number 3500.
+  FlipByte(files[1], 1500 * kStride + kPayloadAt + 5);
+  const auto at = std::find(intact.ids.begin(), intact.ids.end(), 3500u);
+  const std::vector<std::uint64_t> before(intact.ids.begin(), at);
+  for (const Chain& chain : Chains()) {
+    for (const int threads : {1, 4}) {
+      OpenOptions options = Options();
+      options.threads = threads;
+      const Drained found = Drain(chain(OpenFiles(files, options)));
+      EXPECT_EQ(found.end, ReadResult::kFailed);
+      EXPECT_EQ(found.status.code(), StatusCode::kDamaged) << found.status.ToString();
+      EXPECT_EQ(found.status.place().file, files[1]);
+      EXPECT_EQ(found.status.place().offset, static_cast<std::int64_t>(1500 * kStride));
+      EXPECT_EQ(found.status.place().record, 1500);
+      EXPECT_EQ(Sorted(found.ids), Sorted(before));
+      EXPECT_EQ(found.strange, 0u);
+    }
+  }
+}
+
+TEST_F(FailurePolicyTest, SkipDeliversExactlyTheIntactRecordsAndListsTheRanges) {
+  const auto files = MakeEvenFiles(3, 2000);
+  FlipByte(files[0], 17 * kStride + kPayloadAt + 50);  // a payload: its length is known
+  FlipByte(files[1], 1999 * kStride + 2);              // the last length
+  FlipByte(files[2], 700 * kStride + 9);               // a length's checksum
+  std::vector<std::uint64_t> wanted = Numbers(6000);
+  for (const std::uint64_t gone : {4700u, 3999u, 17u}) {
+    wanted.erase(wanted.begin() + static_cast<std::ptrdiff_t>(gone));
+  }
+  for (const Chain& chain : Chains()) {
+    Reader reader = chain(OpenFiles(files, Skipping()));
+    Drained found = Drain(reader);
+    EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+    const std::size_t passes = found.ids.size() > 6000 ? 2 : 1;
+    found.ids = Sorted(found.ids);
+    if (passes == 2) {
+      found.ids.erase(std::unique(found.ids.begin(), found.ids.end()), found.ids.end());
+    }
+    EXPECT_EQ(found.ids, wanted);
+    const PipelineStats stats = reader.Stats();
+    EXPECT_EQ(stats.records, passes * wanted.size());
+    EXPECT_EQ(stats.damaged_records, passes * 3);
+    ASSERT_EQ(stats.damage.size(), passes * 3);
+    const auto first =
+        std::find_if(stats.damage.begin(), stats.damage.end(),
+                     [&](const DamagedRange& range) { return range.file == files[0]; });
+    ASSERT_NE(first, stats.damage.end());
+    EXPECT_EQ(first->begin, 17 * kStride);
+    EXPECT_EQ(first->end, 18 * kStride);
+  }
+}
+
+TEST_F(FailurePolicyTest, ADamagedRecordKeepsItsOrdinalBehindAShuffle) {
+  const auto files = MakeEvenFiles(2, 1000);
+  for (const ShuffleOptions shuffle :
+       {ShuffleOptions{.window = 300, .seed = 1}, ShuffleOptions{.block = 128, .seed = 1}}) {
+    Drained intact = Drain(Shuffle(OpenFiles(files, Skipping()), shuffle));
+    FlipByte(files[1], 10 * kStride + kPayloadAt);
+    const Drained found = Drain(Shuffle(OpenFiles(files, Skipping()), shuffle));
+    FlipByte(files[1], 10 * kStride + kPayloadAt);
+    std::erase(intact.ids, 1010u);
+    EXPECT_EQ(found.ids, intact.ids);
+  }
+}
+
+TEST_F(FailurePolicyTest, MoreDamageThanTheCapIsAFailure) {
+  const auto files = MakeEvenFiles(2, 500);
+  for (const std::uint64_t record : {10u, 20u, 30u}) {
+    FlipByte(files[0], record * kStride + kPayloadAt);
+  }
+  for (const std::uint64_t cap : {0u, 2u, 3u}) {
+    OpenOptions options = Skipping();
+    options.max_damaged = cap;
+    const Drained found = Drain(Batches(OpenFiles(files, options), 50));
+    EXPECT_EQ(found.end, cap < 3 ? ReadResult::kFailed : ReadResult::kEnd);
+    if (cap < 3) {
+      EXPECT_EQ(found.status.code(), StatusCode::kDamaged);
+    }
+  }
+}
+
+TEST_F(FailurePolicyTest, AFileThatIsMissingEndsTheOrderThereOrIsSkipped) {
+  auto files = MakeEvenFiles(2, 1500);
+  files.insert(files.begin() + 1, directory_.File("gone.tfrecord"));
+  OpenOptions options = Options();
+  options.cycle = 1;
+  const Drained failed = Drain(Batches(OpenFiles(files, options), 100));
+  EXPECT_EQ(failed.status.code(), StatusCode::kNotFound);
+  EXPECT_EQ(failed.ids, Numbers(1500));
+  options.on_damage = OnDamage::kSkip;
+  Reader reader = Batches(OpenFiles(files, options), 100);
+  const Drained skipped = Drain(reader);
+  EXPECT_EQ(skipped.end, ReadResult::kEnd) << skipped.status.ToString();
+  EXPECT_EQ(skipped.ids, Numbers(3000));
+  EXPECT_EQ(reader.Stats().damaged_records, 1u);
+}
+
+/// Rows of two sizes: those that do not fit the fields fail to parse.
+class ParseFailureTest : public FailurePolicyTest {
+ protected:
+  /// 3 files of 200 records of 16 bytes; the numbers in `odd` have 17.
+  std::vector<std::string> MakeRows(const std::vector<std::size_t>& odd) {
+    std::vector<std::string> files;
+    for (std::size_t file = 0; file < 3; ++file) {
+      std::vector<std::size_t> sizes(200, 16);
+      for (const std::size_t each : odd) {
+        if (each / 200 == file) sizes[each % 200] = 17;
+      }
+      files.push_back(MakeFile(sizes));
+    }
+    return files;
+  }
+  static std::shared_ptr<const Parser> Direct() { return RowsParser({{"row", kUInt8, {16}}}); }
+
+  OpenOptions InFileOrder(OnDamage on_damage) const {
+    OpenOptions options = Options();
+    options.cycle = 1;
+    options.on_damage = on_damage;
+    return options;
+  }
+};
+
+TEST_F(ParseFailureTest, ADirectParserFailsAtThatRowWithTheRowsBeforeItDelivered) {
+  const auto files = MakeRows({333, 334, 500});
+  const std::vector<std::uint64_t> before = Numbers(333);
+  for (const std::size_t size : {1u, 8u, 50u, 1000u}) {
+    for (const int threads : {1, 4}) {
+      OpenOptions options = InFileOrder(OnDamage::kFail);
+      options.threads = threads;
+      const Drained found =
+          Drain(Batch(Parse(OpenFiles(files, options), Direct()), {.size = size}));
+      EXPECT_EQ(found.ids, before) << size;
+      EXPECT_EQ(found.status.code(), StatusCode::kDamaged) << found.status.ToString();
+      EXPECT_EQ(found.status.place().file, files[1]);
+    }
+  }
+  const Drained rows = Drain(Parse(OpenFiles(files, InFileOrder(OnDamage::kFail)), Direct()));
+  EXPECT_EQ(rows.ids, before);
+}
+
+TEST_F(ParseFailureTest, ADirectParserSkipsExactlyTheRowsThatFailAndCountsThem) {
+  const auto files = MakeRows({0, 333, 334, 335, 336, 599});
+  std::vector<std::uint64_t> wanted = Numbers(600);
+  std::erase_if(wanted,
+                [](std::uint64_t id) { return id == 0 || (id >= 333 && id <= 336) || id == 599; });
+  for (const std::size_t size : {1u, 2u, 50u, 1000u}) {
+    Reader reader =
+        Batch(Parse(OpenFiles(files, InFileOrder(OnDamage::kSkip)), Direct()), {.size = size});
+    Drained found;
+    while (reader.HasNext()) AddInstance(reader.ReadNext(), &found);
+    EXPECT_EQ(found.ids, wanted) << size;
+    EXPECT_EQ(std::count(found.rows.begin(), found.rows.end(), 0u), 0) << "no empty batch";
+    EXPECT_EQ(reader.Stats().damaged_records, 6u);
+    EXPECT_EQ(reader.Stats().damage.size(), 6u);
+  }
+}
+
+/// A two-phase parser that some records fail in its first phase: no tf.Example.
+TEST_F(ParseFailureTest, ATwoPhaseParserFailsAndSkipsAtThatRow) {
+  std::vector<std::byte> bytes;
+  ExampleBuilder builder;
+  for (std::int64_t i = 0; i < 300; ++i) {
+    if (i == 120 || i == 250) {
+      AppendTfRecord(std::vector<std::byte>(20, std::byte{0xFF}), &bytes);
+      continue;
+    }
+    builder.AddInts("id", std::vector<std::int64_t>{i});
+    AppendTfRecord(
+        builder.AddBytes("text", std::string(static_cast<std::size_t>(i % 30), 'x')).Finish(),
+        &bytes);
+  }
+  const std::string path = directory_.File("examples.tfrecord");
+  WriteBytes(path, bytes);
+  const auto parser = ExampleParser({{"id", kInt64, {1}}, {"text", kUInt8, {-1}}});
+  for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
+    Reader reader = Batch(Parse(OpenFiles({path}, InFileOrder(policy)), parser), {.size = 64});
+    std::vector<std::int64_t> ids;
+    Instance batch;
+    ReadResult result = ReadResult::kRecord;
+    while ((result = reader.TryReadNext(&batch)) == ReadResult::kRecord) {
+      const auto values = batch[0].Values<std::int64_t>();
+      for (std::size_t row = 0; row < values.size(); ++row) {
+        EXPECT_EQ(batch[1].lod[0][row + 1] - batch[1].lod[0][row], values[row] % 30);
+      }
+      ids.insert(ids.end(), values.begin(), values.end());
+    }
+    if (policy == OnDamage::kFail) {
+      EXPECT_EQ(result, ReadResult::kFailed);
+      EXPECT_EQ(ids.size(), 120u);
+    } else {
+      EXPECT_EQ(result, ReadResult::kEnd);
+      EXPECT_EQ(ids.size(), 298u);
+      EXPECT_EQ(reader.Stats().damaged_records, 2u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
