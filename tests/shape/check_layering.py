@@ -41,6 +41,8 @@ def judge(folder, quote, target):
         if folder == "include" and not STANDARD_HEADER.match(target):
             return f"<{target}>: a public header includes the standard library and public headers only"
         return None
+    if target.endswith(".pb.h"):  # made in the build tree, from a .proto file
+        return None
     if "/" not in target:
         return f'"{target}": name a header by its path from the root of the project'
     if top == "include":

@@ -80,6 +80,9 @@ class LayeringTest(unittest.TestCase):
         self.assert_fails("io/a.cc", "#include <base/a.h>")
         self.assert_fails("io/a.cc", '#include "include/ringfeed/status.h"')
 
+    def test_what_protobuf_generates_has_no_path(self):
+        self.assert_passes("tests/readers/a_test.cc", '#include "example.pb.h"')
+
     def test_comments_and_other_lines_are_not_includes(self):
         self.assert_passes("base/a.cc", '// #include "readers/a.h"')
 
