@@ -8,9 +8,6 @@ namespace ringfeed {
 
 namespace {
 
-/// Instances that cross to the planner together, at most.
-constexpr std::size_t kInstancesPerBlock = 64;
-
 Status StatusOfException(const char* what) {
   return Status(StatusCode::kUserError, std::string("the reader threw: ") + what);
 }
@@ -34,28 +31,23 @@ bool InstanceLane::Fill(Block* block) {
       return true;
     }
   }
-  // Spans point at the instances, so these must not move: room for all of them first.
-  block->instances.reserve(kInstancesPerBlock);
-  while (block->instances.size() < kInstancesPerBlock && !stop_.stop_requested()) {
-    Instance instance;
-    Status status;
-    ReadResult result = ReadResult::kFailed;
-    try {
-      result = source_->ReadNext(&instance, stop_, &status);
-    } catch (const std::exception& error) {
-      status = StatusOfException(error.what());
-    } catch (...) {
-      status = StatusOfException("something that is not a std::exception");
-    }
-    if (result == ReadResult::kFailed) {
-      block->status = status.ok() ? StatusOfException("kFailed without a status") : status;
-      return true;
-    }
-    if (result == ReadResult::kEnd) {
-      block->pass_ends = true;
-      pass_ended_ = true;
-      return true;
-    }
+  // One at a time: the next call may wait for what the consumer does with this one.
+  Instance instance;
+  Status status;
+  ReadResult result = ReadResult::kFailed;
+  try {
+    result = source_->ReadNext(&instance, stop_, &status);
+  } catch (const std::exception& error) {
+    status = StatusOfException(error.what());
+  } catch (...) {
+    status = StatusOfException("something that is not a std::exception");
+  }
+  if (result == ReadResult::kFailed) {
+    block->status = status.ok() ? StatusOfException("kFailed without a status") : status;
+  } else if (result == ReadResult::kEnd) {
+    block->pass_ends = true;
+    pass_ended_ = true;
+  } else {
     block->instances.push_back(std::move(instance));
     const Instance& held = block->instances.back();
     block->frame.records.push_back({reinterpret_cast<const std::byte*>(&held), sizeof(Instance)});

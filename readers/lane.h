@@ -66,8 +66,10 @@ class StreamLane final : public Lane {
   const std::stop_token stop_;
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;
-  std::vector<std::byte> carry_;  ///< bytes that no framed record has taken yet
-  std::uint64_t position_ = 0;    ///< stream offset of carry_[0]
+  std::span<const std::byte> carry() const { return std::span(buffer_).first(carried_); }
+  std::vector<std::byte> buffer_;
+  std::size_t carried_ = 0;     ///< bytes of buffer_ that no framed record has taken yet
+  std::uint64_t position_ = 0;  ///< stream offset of buffer_[0]
   std::size_t need_ = 1;
   bool stream_done_ = false;
   bool pass_ended_ = false;

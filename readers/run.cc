@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/cpu_count.h"
+#include "base/stream_copy.h"
 #include "readers/decorators/block_shuffle.h"
 #include "readers/decorators/multi_pass.h"
 #include "readers/decorators/window_shuffle.h"
@@ -250,8 +251,19 @@ bool Run::DoTask(Worker& worker) {
   WriteTask* task = nullptr;
   if (!TakeTask(worker, &task)) return false;
   const StageTimer timer(worker.write);
+  FetchUpcoming(worker);
   batch_sink_->Write(task, &worker.scratch);
   return true;
+}
+
+void Run::FetchUpcoming(Worker& worker) {
+  const LaneState* lane = NextLane(worker, {});
+  const std::span<const std::byte> upcoming = lane != nullptr && lane->filling == nullptr
+                                                  ? lane->lane->Upcoming()
+                                                  : std::span<const std::byte>();
+  if (upcoming.data() == worker.fetched) return;
+  worker.fetched = upcoming.data();
+  SetStreamCompanion(upcoming.data(), upcoming.size());
 }
 
 Run::LaneState* Run::NextLane(Worker& worker, const std::vector<LaneState*>& tried) const {
@@ -427,6 +439,7 @@ bool Run::TakeBlock() {
   Block* block = std::exchange(waiting_block_, nullptr);
   if (block == nullptr) {
     while (!lane_in_pass_[turn_]) turn_ = (turn_ + 1) % lanes_.size();
+    due_lane_.store(turn_, std::memory_order_relaxed);
     if (lanes_[turn_]->out.TryPop(block) != QueueResult::kOk) return false;
   }
   const bool allowed = MemoryAllows(*block);
@@ -439,7 +452,6 @@ bool Run::TakeBlock() {
   return true;
 }
 
-    due_lane_.store(turn_, std::memory_order_relaxed);
 bool Run::MemoryAllows(const Block& block) {
   if (hold_credits_ || block.runs.empty()) return true;
   const std::size_t bytes = block.slab_bytes();
@@ -545,6 +557,14 @@ void Run::Deliver(std::uint64_t number, Delivery delivery) {
   (void)out_.TryPut(number, std::move(delivery));  // has room; closed only while stopping
 }
 
+void Run::NoteSkipped(const RecordSpan& record, const Status& why) {
+  records_.fetch_sub(1, std::memory_order_relaxed);
+  payload_bytes_.fetch_sub(record.size, std::memory_order_relaxed);
+  damaged_.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard lock(status_mutex_);
+  if (damage_.size() < kMaxDamageListed) damage_.push_back({why.place().file, 0, 0, why.message()});
+}
+
 void Run::BatchDone(bool freed) {
   // A plan that waits for a slot or for memory looks again: nothing else may come to wake it.
   if (freed || !hold_credits_) AskForPlan();
@@ -557,14 +577,6 @@ void Run::End(std::uint64_t number, const Status& status) {
     const std::lock_guard lock(status_mutex_);
     end_status_ = status;
   }
-void Run::NoteSkipped(const RecordSpan& record, const Status& why) {
-  records_.fetch_sub(1, std::memory_order_relaxed);
-  payload_bytes_.fetch_sub(record.size, std::memory_order_relaxed);
-  damaged_.fetch_add(1, std::memory_order_relaxed);
-  const std::lock_guard lock(status_mutex_);
-  if (damage_.size() < kMaxDamageListed) damage_.push_back({why.place().file, 0, 0, why.message()});
-}
-
   out_.Close(number);
 }
 
@@ -636,17 +648,6 @@ bool Run::StarvedBy(std::thread::id thread) const {
          HoldsRecords(thread);
 }
 
-  if (delivery.batch != nullptr) {
-    batch_sink_->SetHolder(delivery.batch, std::this_thread::get_id());
-  }
-  return std::make_shared<const Holder>(shared_from_this(), std::move(delivery));
-}
-
-void Run::ReleaseDelivery(const Delivery& delivery) {
-  if (delivery.batch != nullptr) {
-    batch_sink_->SetHolder(delivery.batch, {});
-    batch_sink_->Release(delivery.batch);
-  } else if (delivery.records != nullptr) {
 QueueResult Run::TryNext(Delivery* delivery) { return out_.TryPop(*delivery); }
 
 std::shared_ptr<const void> Run::Lease(Delivery delivery) {
@@ -665,12 +666,12 @@ std::shared_ptr<const void> Run::Lease(Delivery delivery) {
     const Delivery delivery;
     const std::thread::id thread = std::this_thread::get_id();
   };
-    const RecordDelivery& records = *delivery.records;
-    if (records.block != nullptr) Drop(records.block, records.rows);
-    for (const RowRef& ref : records.refs) Drop(ref.block, 1);
+  if (delivery.batch != nullptr) {
+    batch_sink_->SetHolder(delivery.batch, std::this_thread::get_id());
   }
-  deliveries_out_.fetch_sub(1, std::memory_order_release);
-  if (!stopping()) AskForPlan();
+  return std::make_shared<const Holder>(shared_from_this(), std::move(delivery));
+}
+
 void Run::NoteHolder(std::thread::id thread, bool takes) {
   const std::lock_guard lock(holders_mutex_);
   if (takes) {
@@ -680,6 +681,17 @@ void Run::NoteHolder(std::thread::id thread, bool takes) {
   }
 }
 
+void Run::ReleaseDelivery(const Delivery& delivery) {
+  if (delivery.batch != nullptr) {
+    batch_sink_->SetHolder(delivery.batch, {});
+    batch_sink_->Release(delivery.batch);
+  } else if (delivery.records != nullptr) {
+    const RecordDelivery& records = *delivery.records;
+    if (records.block != nullptr) Drop(records.block, records.rows);
+    for (const RowRef& ref : records.refs) Drop(ref.block, 1);
+  }
+  deliveries_out_.fetch_sub(1, std::memory_order_release);
+  if (!stopping()) AskForPlan();
 }
 
 void Run::NoteOpened(const IoChoice& choice) {

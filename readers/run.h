@@ -105,6 +105,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     std::unique_ptr<WorkerIo> io;
     std::mutex io_mutex;  ///< guards `io` against wakers while it is made and destroyed
     WriterScratch scratch;
+    const std::byte* fetched = nullptr;  ///< where the bytes start that were last asked for ahead
     std::unique_ptr<Parser::Scratch> locate_scratch;
     StageClock read, frame, plan, write, wait_medium, wait_slot, wait_other;
     StageCount read_bytes;
@@ -116,6 +117,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void BuildLanes();
   void WorkerMain(Worker& worker);
   bool DoTask(Worker& worker);
+  /// While rows are written, what this worker will frame next comes into its cache.
+  void FetchUpcoming(Worker& worker);
   bool DoLane(Worker& worker);
   LaneState* NextLane(Worker& worker, const std::vector<LaneState*>& tried) const;
   static void FailBlock(Block* block, const std::string& what);
@@ -139,10 +142,10 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void WakeAny(std::uint32_t preferred);
   void Wake(Worker& worker);
   void ReleaseDelivery(const Delivery& delivery);
+  void NoteHolder(std::thread::id thread, bool takes);
   void AskForPlan();
   bool TakeTask(Worker& worker, WriteTask** task);
   bool IsIdle(const Worker& worker) const;
-  void NoteHolder(std::thread::id thread, bool takes);
   Worker& WriterFor(std::uint32_t lane);
   void ReserveMemory();
   void NoteOpened(const IoChoice& choice);

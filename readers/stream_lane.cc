@@ -17,15 +17,16 @@ StreamLane::StreamLane(StreamSource* stream, LaneContext* context, std::stop_tok
 
 bool StreamLane::ReadSome(Block* block) {
   const StageTimer timer(*context_->read_clock);
-  const std::size_t had = carry_.size();
+  const std::size_t had = carried_;
   // A block's worth, or as much again as there is where the record at hand needs more: a length that
   // nothing stands behind takes no memory.
   const std::size_t missing = need_ > had ? need_ - had : 0;
   const std::size_t ask = std::max(kReadBytes, std::min(missing, had));
-  carry_.resize(had + ask);
+  // Grows only: clearing what a short read leaves unused would cost more than the read.
+  if (buffer_.size() < had + ask) buffer_.resize(had + ask);
   std::size_t got = 0;
-  const Status status = stream_->Read({carry_.data() + had, ask}, &got, stop_);
-  carry_.resize(had + got);
+  const Status status = stream_->Read({buffer_.data() + had, ask}, &got, stop_);
+  carried_ = had + got;
   context_->read_bytes->Add(got);
   block->read_bytes += got;
   if (!status.ok()) {
@@ -38,11 +39,11 @@ bool StreamLane::ReadSome(Block* block) {
 
 bool StreamLane::Detect(Block* block) {
   const std::string& asked = context_->options->format;
-  while (asked.empty() && carry_.size() < kHeadBytes && !stream_done_) {
-    if (DetectFormat(stream_->name(), carry_).status.ok()) break;
+  while (asked.empty() && carried_ < kHeadBytes && !stream_done_) {
+    if (DetectFormat(stream_->name(), carry()).status.ok()) break;
     if (!ReadSome(block)) return false;
   }
-  FormatResult found = asked.empty() ? DetectFormat(stream_->name(), carry_) : FindFormat(asked);
+  FormatResult found = asked.empty() ? DetectFormat(stream_->name(), carry()) : FindFormat(asked);
   if (!found.status.ok()) {
     block->status = found.status.WithPlace({stream_->name(), -1, -1});
     return false;
@@ -57,7 +58,7 @@ bool StreamLane::Detect(Block* block) {
 }
 
 void StreamLane::FrameSome(Block* block) {
-  const std::size_t bytes = carry_.size();
+  const std::size_t bytes = carried_;
   const SlabRun run = context_->arena->Allocate(std::max<std::size_t>(bytes, 1));
   if (!run) {
     block->status = Status(StatusCode::kResourceExhausted,
@@ -66,7 +67,7 @@ void StreamLane::FrameSome(Block* block) {
     return;
   }
   block->runs.push_back(run);
-  std::copy(carry_.begin(), carry_.end(), run.data);
+  std::copy_n(buffer_.data(), bytes, run.data);
   FrameInput input;
   input.bytes = {run.data, bytes};
   input.offset = position_;
@@ -75,7 +76,8 @@ void StreamLane::FrameSome(Block* block) {
   const StageTimer timer(*context_->frame_clock);
   const FrameResult result = framer_->Frame(input, &block->frame);
   position_ += result.consumed;
-  carry_.erase(carry_.begin(), carry_.begin() + static_cast<std::ptrdiff_t>(result.consumed));
+  carried_ -= result.consumed;
+  std::copy_n(buffer_.data() + result.consumed, carried_, buffer_.data());
   need_ = std::max<std::size_t>(result.need_bytes, 1);
   block->status = result.status;
 }
@@ -86,20 +88,20 @@ bool StreamLane::Fill(Block* block) {
     return true;
   }
   if (format_ == nullptr && !Detect(block)) return true;
-  if (stream_done_ && carry_.empty()) {
+  if (stream_done_ && carried_ == 0) {
     block->pass_ends = true;
     pass_ended_ = true;
     return true;
   }
   while (block->status.ok() && block->rows() == 0 && block->frame.damage.empty()) {
-    if (carry_.size() < need_ && !stream_done_) {
+    if (carried_ < need_ && !stream_done_) {
       if (!ReadSome(block)) return true;
-      if (carry_.size() < need_ && !stream_done_) continue;
+      if (carried_ < need_ && !stream_done_) continue;
     }
-    if (carry_.empty()) break;
+    if (carried_ == 0) break;
     FrameSome(block);
     if (stream_done_) {
-      carry_.clear();
+      carried_ = 0;
       break;
     }
   }

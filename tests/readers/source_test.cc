@@ -1,0 +1,392 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ringfeed/formats.h"
+#include "tests/readers/pipeline_fixture.h"
+
+namespace ringfeed {
+namespace {
+
+/// Records that come from elsewhere than files: stores, streams and readers of the user's own.
+class SourceTest : public PipelineTest {
+ protected:
+  OpenOptions InFileOrder(OnDamage on_damage = OnDamage::kFail) const {
+    OpenOptions options = Options();
+    options.cycle = 1;
+    options.on_damage = on_damage;
+    return options;
+  }
+};
+
+/// A store that fails from some place on, by a status or by throwing.
+class FailingSource final : public MemorySource {
+ public:
+  enum class How : std::uint8_t { kStatus, kException, kOddException, kShort };
+  FailingSource(std::vector<std::byte> bytes, std::uint64_t from, How how)
+      : MemorySource("store.tfrecord", std::move(bytes)), from_(from), how_(how) {}
+
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override {
+    if (offset + buffer.size() <= from_) return MemorySource::ReadAt(offset, buffer, bytes_read);
+    if (how_ == How::kException) throw std::runtime_error("the store is closed on Sundays");
+    if (how_ == How::kOddException) throw 42;
+    if (how_ == How::kStatus) return Status(StatusCode::kIoError, "the store burns");
+    if (offset >= from_) {
+      *bytes_read = 0;
+      return {};
+    }
+    return MemorySource::ReadAt(offset, buffer.first(static_cast<std::size_t>(from_ - offset)),
+                                bytes_read);
+  }
+
+ private:
+  const std::uint64_t from_;
+  const How how_;
+};
+
+TEST_F(SourceTest, StoresOfTheUsersOwnAreReadLikeFiles) {
+  std::vector<std::shared_ptr<Source>> sources;
+  std::vector<std::string> files;
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    const auto sizes = RandomSizes(i, 300, 8, 3000);
+    files.push_back(directory_.File(std::to_string(i) + ".tfrecord"));
+    WriteTfRecords(files.back(), 1000 * i, sizes);
+    sources.push_back(
+        std::make_shared<MemorySource>(files.back(), MakeTfRecords(1000 * i, sizes).bytes));
+  }
+  for (const std::size_t passes : {1u, 2u}) {
+    const auto chain = [&](Reader reader) {
+      return Batches(MultiPass(Shuffle(std::move(reader), {.window = 99}), passes), 33);
+    };
+    const Drained found = Drain(chain(OpenSources(sources, Options())));
+    EXPECT_TRUE(found == Drain(chain(OpenFiles(files, Options()))));
+    EXPECT_EQ(found.ids.size(), 1500 * passes);
+  }
+}
+
+TEST_F(SourceTest, AStoreThatFailsOrThrowsFailsTheStreamBehindWhatCameBefore) {
+  const TfRecordImage image = MakeTfRecords(0, RandomSizes(1, 2000, 100, 100));
+  using How = FailingSource::How;
+  for (const How how : {How::kStatus, How::kException, How::kOddException, How::kShort}) {
+    for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
+      const std::vector<std::shared_ptr<Source>> sources{
+          std::make_shared<FailingSource>(image.bytes, 150'000, how),
+          std::make_shared<MemorySource>("b.tfrecord",
+                                         MakeTfRecords(5000, RandomSizes(1, 10, 8, 9)).bytes)};
+      Reader reader = Batches(OpenSources(sources, InFileOrder(policy)), 10);
+      Drained found = Drain(reader);
+      if (policy == OnDamage::kFail) {
+        EXPECT_EQ(found.end, ReadResult::kFailed);
+        EXPECT_EQ(found.status.place().file, "store.tfrecord");
+      } else {
+        EXPECT_EQ(found.end, ReadResult::kEnd);
+        ASSERT_GE(found.ids.size(), 10u);
+        EXPECT_EQ(found.ids.back(), 5009u);
+        found.ids.resize(found.ids.size() - 10);
+        EXPECT_GE(reader.Stats().damaged_records, 1u);
+      }
+      EXPECT_EQ(found.ids, Numbers(found.ids.size()));
+      EXPECT_GE(found.ids.size(), 131'072u / 116) << "the blocks before were good";
+    }
+  }
+}
+
+/// A stream that gives its bytes in pieces of a size and remembers how far it was read.
+class PieceStream final : public StreamSource {
+ public:
+  PieceStream(std::vector<std::byte> bytes, std::size_t piece)
+      : bytes_(std::move(bytes)), piece_(piece) {}
+  std::string name() const override { return "pieces.tfrecord"; }
+  Status Read(std::span<std::byte> buffer, std::size_t* bytes_read,
+              std::stop_token /*stop*/) override {
+    const std::size_t count = std::min({buffer.size(), piece_, bytes_.size() - at_});
+    if (count > 0) std::memcpy(buffer.data(), bytes_.data() + at_, count);
+    at_ += count;
+    *bytes_read = count;
+    return {};
+  }
+
+ private:
+  const std::vector<std::byte> bytes_;
+  const std::size_t piece_;
+  std::size_t at_ = 0;
+};
+
+class ThrowingStream final : public StreamSource {
+ public:
+  std::string name() const override { return "throws.tfrecord"; }
+  Status Read(std::span<std::byte>, std::size_t*, std::stop_token) override {
+    throw std::runtime_error("no stream today");
+  }
+};
+
+TEST_F(SourceTest, StreamsInPiecesOfAnySizeDeliverEverythingInOrder) {
+  const TfRecordImage image = MakeTfRecords(0, RandomSizes(4, 400, 8, 900));
+  for (const std::size_t piece : {1u, 7u, 1000u, 1000000u}) {
+    Reader reader =
+        Batches(OpenStreamSource(std::make_unique<PieceStream>(image.bytes, piece), Options()), 32);
+    const Drained found = Drain(reader);
+    EXPECT_EQ(found.ids, Numbers(400)) << found.status.ToString();
+    EXPECT_EQ(found.end, ReadResult::kEnd);
+  }
+}
+
+TEST_F(SourceTest, ADamagedStreamFailsOrSkipsLikeAFile) {
+  TfRecordImage image = MakeTfRecords(0, RandomSizes(4, 400, 8, 900));
+  image.bytes[image.offsets[100] + 20] ^= std::byte{1};
+  image.bytes[image.offsets[200] + 1] ^= std::byte{1};
+  for (const std::size_t piece : {50u, 100000u}) {
+    const auto open = [&](OnDamage policy) {
+      return Batches(
+          OpenStreamSource(std::make_unique<PieceStream>(image.bytes, piece), InFileOrder(policy)),
+          16);
+    };
+    EXPECT_EQ(Drain(open(OnDamage::kFail)).ids, Numbers(100));
+    Reader reader = open(OnDamage::kSkip);
+    std::vector<std::uint64_t> wanted = Numbers(400);
+    std::erase(wanted, 100u);
+    std::erase(wanted, 200u);
+    EXPECT_EQ(Drain(reader).ids, wanted);
+    EXPECT_EQ(reader.Stats().damaged_records, 2u);
+  }
+}
+
+TEST_F(SourceTest, AStreamThatEndsInARecordIsTruncated) {
+  TfRecordImage image = MakeTfRecords(0, RandomSizes(4, 50, 8, 900));
+  image.bytes.resize(image.bytes.size() - 3);
+  const Drained found =
+      Drain(OpenStreamSource(std::make_unique<PieceStream>(image.bytes, 500), Options()));
+  EXPECT_EQ(found.ids, Numbers(49));
+  EXPECT_EQ(found.status.code(), StatusCode::kTruncated);
+}
+
+TEST_F(SourceTest, AStreamThatThrowsFailsTheReader) {
+  const Drained found =
+      Drain(Batches(OpenStreamSource(std::make_unique<ThrowingStream>(), Options()), 4));
+  EXPECT_EQ(found.status.code(), StatusCode::kUserError);
+}
+
+TEST_F(SourceTest, AHugeLengthOnAStreamTakesNoMemoryBeforeItsBytesCome) {
+  std::vector<std::byte> bytes = MakeTfRecords(0, RandomSizes(4, 5, 8, 90)).bytes;
+  AppendTfRecordHeader(std::uint64_t{1} << 29, &bytes);
+  const Drained found =
+      Drain(OpenStreamSource(std::make_unique<PieceStream>(bytes, 500), Options()));
+  EXPECT_EQ(found.ids, Numbers(5));
+  EXPECT_EQ(found.status.code(), StatusCode::kTruncated);
+}
+
+TEST_F(SourceTest, APipePublishesCompleteRecordsAtOnce) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  OpenOptions options = Options();
+  options.format = "tfrecord";
+  Reader reader = OpenStreamSource(OpenDescriptor(ends[0], "pipe", true), options);
+  for (std::uint64_t id = 0; id < 20; ++id) {
+    // Each record is awaited before the next is written: held back, it would hang.
+    const TfRecordImage image = MakeTfRecords(id, std::vector<std::size_t>{50 + id});
+    ASSERT_EQ(write(ends[1], image.bytes.data(), image.bytes.size()),
+              static_cast<ssize_t>(image.bytes.size()));
+    Drained drained;
+    AddInstance(reader.ReadNext(), &drained);
+    EXPECT_EQ(drained.ids, std::vector<std::uint64_t>{id});
+  }
+  close(ends[1]);
+  EXPECT_FALSE(reader.HasNext());
+}
+
+TEST_F(SourceTest, AFifoIsReadFromItsWriterOn) {
+  const std::string path = directory_.File("fifo.tfrecord");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const TfRecordImage image = MakeTfRecords(0, RandomSizes(4, 300, 8, 900));
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    WriteBytes(path, image.bytes);
+  });
+  const Drained found = Drain(Batches(OpenFiles({path}, Options()), 7));
+  writer.join();
+  EXPECT_EQ(found.ids, Numbers(300)) << found.status.ToString();
+}
+
+TEST_F(SourceTest, AStreamComesOnceAndSaysSoBeforeAnythingIsLost) {
+  const TfRecordImage image = MakeTfRecords(0, RandomSizes(4, 30, 8, 90));
+  const auto open = [&] {
+    return OpenStreamSource(std::make_unique<PieceStream>(image.bytes, 100), Options());
+  };
+  EXPECT_THROW(Drain(MultiPass(open(), 2)), Error);
+  Reader reader = Batches(open(), 10);
+  (void)Drain(reader, 1);
+  EXPECT_THROW(reader.ReInit(), Error);
+  EXPECT_EQ(Drain(reader).ids.size(), 20u);
+}
+
+/// Numbers as instances: a fixed field and a ragged one.
+class CountingReader final : public InstanceSource {
+ public:
+  struct Plan {
+    std::int64_t count = 100;
+    std::int64_t fails_at = -1;
+    std::int64_t throws_at = -1;
+    bool rewinds = true;
+  };
+  explicit CountingReader(const Plan& plan) : plan_(plan) {}
+
+  static std::vector<FieldSpec> Fields() { return {{"id", kInt64, {1}}, {"copies", kInt64, {-1}}}; }
+  ReadResult ReadNext(Instance* instance, std::stop_token /*stop*/, Status* status) override {
+    if (next_ == plan_.throws_at) throw std::runtime_error("bad number");
+    if (next_ == plan_.fails_at) {
+      *status = Status(StatusCode::kIoError, "out of numbers");
+      return ReadResult::kFailed;
+    }
+    if (next_ == plan_.count) return ReadResult::kEnd;
+    instance->push_back(Repeat(1, {1}));
+    instance->push_back(Repeat(next_ % 4, {next_ % 4}));
+    ++next_;
+    return ReadResult::kRecord;
+  }
+  bool ReInit() override {
+    if (plan_.rewinds) next_ = 0;
+    return plan_.rewinds;
+  }
+
+ private:
+  Tensor Repeat(std::int64_t count, Shape shape) const {
+    auto values = std::make_shared<std::vector<std::int64_t>>(count, next_);
+    Tensor tensor;
+    tensor.dtype = kInt64;
+    tensor.shape = std::move(shape);
+    tensor.data = reinterpret_cast<const std::byte*>(values->data());
+    tensor.bytes = values->size() * sizeof(std::int64_t);
+    tensor.owner = std::move(values);
+    return tensor;
+  }
+  const Plan plan_;
+  std::int64_t next_ = 0;
+};
+
+class InstanceSourceTest : public SourceTest {
+ protected:
+  Reader Count(const CountingReader::Plan& plan) const {
+    return FromInstanceSource(std::make_unique<CountingReader>(plan), CountingReader::Fields(),
+                              Options());
+  }
+  /// The numbers of a batched chain, checking the ragged field beside each.
+  static std::vector<std::int64_t> Ids(Reader reader, Status* status = nullptr) {
+    std::vector<std::int64_t> ids;
+    Instance batch;
+    ReadResult result = ReadResult::kRecord;
+    while ((result = reader.TryReadNext(&batch)) == ReadResult::kRecord) {
+      const auto values = batch[0].Values<std::int64_t>();
+      const auto copies = batch[1].Values<std::int64_t>();
+      const auto offsets = batch[1].lod[0];
+      for (std::size_t row = 0; row < values.size(); ++row) {
+        EXPECT_EQ(offsets[row + 1] - offsets[row], values[row] % 4);
+        for (auto at = offsets[row]; at < offsets[row + 1]; ++at) {
+          EXPECT_EQ(copies[static_cast<std::size_t>(at)], values[row]);
+        }
+        ids.push_back(values[row]);
+      }
+    }
+    if (status != nullptr) *status = reader.status();
+    return ids;
+  }
+  static std::vector<std::int64_t> Range(std::int64_t count, int passes = 1) {
+    std::vector<std::int64_t> ids;
+    for (int pass = 0; pass < passes; ++pass) {
+      for (std::int64_t id = 0; id < count; ++id) ids.push_back(id);
+    }
+    return ids;
+  }
+};
+
+TEST_F(InstanceSourceTest, ItsInstancesAreBatchedShuffledAndRepeated) {
+  EXPECT_EQ(Ids(Batch(Count({.count = 1000}), {.size = 64})), Range(1000));
+  EXPECT_EQ(Ids(Batch(MultiPass(Count({.count = 130}), 3), {.size = 50})), Range(130, 3));
+  auto shuffled = Ids(Batch(Shuffle(Count({.count = 1000}), {.window = 100}), {.size = 64}));
+  EXPECT_NE(shuffled, Range(1000));
+  std::sort(shuffled.begin(), shuffled.end());
+  EXPECT_EQ(shuffled, Range(1000));
+}
+
+TEST_F(InstanceSourceTest, WhatItThrowsOrReportsFailsTheStreamBehindItsRows) {
+  Status status;
+  EXPECT_EQ(Ids(Batch(Count({.throws_at = 70}), {.size = 16}), &status), Range(70));
+  EXPECT_EQ(status.code(), StatusCode::kUserError);
+  EXPECT_NE(status.message().find("bad number"), std::string::npos);
+  EXPECT_EQ(Ids(Batch(Count({.fails_at = 71}), {.size = 16}), &status), Range(71));
+  EXPECT_EQ(status.code(), StatusCode::kIoError);
+}
+
+TEST_F(InstanceSourceTest, ItStartsAgainWhereItCanAndSaysSoWhereItCannot) {
+  Reader reader = Batch(Count({.count = 200}), {.size = 16});
+  (void)reader.ReadNext();
+  reader.ReInit();
+  EXPECT_EQ(Ids(reader), Range(200));
+  Reader once = Batch(Count({.count = 200, .rewinds = false}), {.size = 16});
+  (void)once.ReadNext();
+  EXPECT_THROW(once.ReInit(), Error);
+  Instance batch;
+  EXPECT_EQ(once.TryReadNext(&batch), ReadResult::kFailed);
+  EXPECT_EQ(once.status().code(), StatusCode::kUnsupported);
+  Status status;
+  Reader twice = MultiPass(Count({.count = 20, .rewinds = false}), 2);
+  EXPECT_EQ(Ids(Batch(twice, {.size = 7}), &status), Range(20));
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+}
+
+/// A reader that gives one instance each time that the test asks for it.
+class PatientReader final : public InstanceSource {
+ public:
+  explicit PatientReader(std::atomic<int>* granted) : granted_(granted) {}
+  ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
+    while (granted_->load() == given_) {
+      if (stop.stop_requested()) {
+        *status = Status(StatusCode::kCancelled, "stopped");
+        return ReadResult::kFailed;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    ++given_;
+    auto value = std::make_shared<std::int64_t>(given_);
+    Tensor tensor;
+    tensor.dtype = kInt64;
+    tensor.data = reinterpret_cast<const std::byte*>(value.get());
+    tensor.bytes = sizeof(std::int64_t);
+    tensor.owner = std::move(value);
+    instance->push_back(std::move(tensor));
+    return ReadResult::kRecord;
+  }
+
+ private:
+  std::atomic<int>* const granted_;
+  int given_ = 0;
+};
+
+TEST_F(InstanceSourceTest, AnInstanceIsDeliveredWithoutWaitingForTheNext) {
+  std::atomic<int> granted{0};
+  Reader reader = FromInstanceSource(std::make_unique<PatientReader>(&granted),
+                                     {{"value", kInt64, {}}}, Options());
+  for (int i = 1; i <= 20; ++i) {
+    granted.store(i);
+    EXPECT_EQ(reader.ReadNext()[0].Values<std::int64_t>()[0], i);
+  }
+}
+
+TEST_F(InstanceSourceTest, AnInstanceUnlikeItsDeclarationIsAFailure) {
+  Reader reader = FromInstanceSource(std::make_unique<CountingReader>(CountingReader::Plan{}),
+                                     {{"id", kInt64, {2}}, {"copies", kInt64, {-1}}}, Options());
+  EXPECT_EQ(Drain(Batch(reader, {.size = 4})).status.code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace ringfeed
