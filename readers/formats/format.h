@@ -43,7 +43,7 @@ struct FrameResult {
   std::size_t consumed = 0;    ///< the next call starts at offset + consumed
   std::size_t need_bytes = 0;  ///< 0: at the limit or the end; else call again with at least this
                                ///< many contiguous bytes from offset + consumed (or at_end)
-  Status status;  ///< under kFail, the damage; what precedes it was appended
+  Status status;               ///< under kFail, the damage; what precedes it was appended
 };
 
 /// Cuts one file's bytes into records and checks them, from its start to its end, in order. Keeps

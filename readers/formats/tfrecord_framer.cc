@@ -129,8 +129,8 @@ TfRecordFramer::Step TfRecordFramer::FindNext(const FrameInput& input, std::size
   return Step::kStop;
 }
 
-// Where the next header stands is known only from this one's length, which leaves the memory idle in
-// between: the lines that a short record will need are asked for ahead of it.
+// Where the next header stands is known only from this one's length, which leaves the memory idle
+// in between: the lines that a short record will need are asked for ahead of it.
 void FetchAhead(const std::byte* data, std::size_t length, const std::byte* end) {
   constexpr std::size_t kLine = 64;
   constexpr std::size_t kAhead = 4096;
