@@ -52,6 +52,7 @@ class BenchCommand : public Command {
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("bench", kHelp);
     AddFeedOptions(sub, &plan_);
+    sub->remove_option(sub->get_option("--passes"));  // as many as a run has time for
     sub->add_option("--bytes", sample_bytes_,
                     "how much of the files to use; default: a quarter of "
                     "the memory limit, at most 4GiB")

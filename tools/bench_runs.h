@@ -37,7 +37,9 @@ struct RatioSpread {
 };
 RatioSpread SpreadOf(std::vector<double> ratios);
 
-/// Runs cases over a user's files.
+/// Runs cases over a user's files, each in a child process of its own: a process that has had files
+/// mapped keeps them from being made cold, and has an arena that is warm. The process that calls
+/// must have no other threads.
 class BenchRuns {
  public:
   /// Reads `files` as `plan` says otherwise; a run ends after about `seconds`, or after a pass
@@ -50,6 +52,7 @@ class BenchRuns {
 
  private:
   Status SetCacheState(bool cold) const;
+  BenchFigure MeasureHere(const BenchCase& bench_case) const;
 
   const FeedPlan& plan_;
   const std::vector<std::string> files_;

@@ -1,11 +1,15 @@
 #include "tools/page_cache.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
+
+#include "io/residency.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -51,6 +55,15 @@ Status BringIntoPageCache(const std::string& file) {
     if (bytes == 0) return {};
     if (bytes < 0 && errno != EINTR) return StatusFromErrno(errno, "read " + file);
   }
+}
+
+double CachedShare(const std::string& file) {
+  const OpenedFile opened(file);
+  struct stat facts {};
+  if (!opened.status().ok() || fstat(opened.descriptor(), &facts) != 0 || facts.st_size == 0) {
+    return 0;
+  }
+  return ResidentShare(opened.descriptor(), static_cast<std::uint64_t>(facts.st_size));
 }
 
 }  // namespace ringfeed::tools

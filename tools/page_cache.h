@@ -11,4 +11,7 @@ Status DropFromPageCache(const std::string& file);
 /// Reads a file once, so that a later read is warm where memory suffices.
 Status BringIntoPageCache(const std::string& file);
 
+/// The share of a file that stands in the page cache, 0 to 1; 0 where it cannot be opened.
+double CachedShare(const std::string& file);
+
 }  // namespace ringfeed::tools

@@ -9,7 +9,8 @@ namespace ringfeed::tools {
 namespace {
 
 bool LooksLikeNumber(const std::string& cell) {
-  return !cell.empty() && (cell[0] == '-' || (cell[0] >= '0' && cell[0] <= '9'));
+  const std::size_t first = cell.starts_with('-') ? 1 : 0;
+  return cell == "-" || (first < cell.size() && cell[first] >= '0' && cell[first] <= '9');
 }
 
 void AppendCell(const std::string& cell, std::size_t width, std::string* line) {
