@@ -11,11 +11,20 @@ struct FiberContext {
   void* stack_pointer = nullptr;
 };
 
-// A function on a stack of its own, switched to and from by hand, all on one thread. x86-64 only:
-// elsewhere Fiber::kSupported is false and the programs that need it are skipped.
+#if defined(__SANITIZE_THREAD__)
+#define RINGFEED_NO_FIBERS
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RINGFEED_NO_FIBERS
+#endif
+#endif
+
+// A function on a stack of its own, switched to and from by hand, all on one thread. x86-64 only,
+// and not under ThreadSanitizer, which follows the calls of a thread: elsewhere Fiber::kSupported
+// is false and the programs that need it are skipped.
 class Fiber {
  public:
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(RINGFEED_NO_FIBERS)
   static constexpr bool kSupported = true;
 #else
   static constexpr bool kSupported = false;

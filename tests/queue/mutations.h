@@ -6,6 +6,7 @@ namespace ringfeed::checker {
 
 // The shipped policy with one thing taken away. Each must make some scenario fail.
 
+// NOLINTBEGIN(bugprone-macro-parentheses): they name types and members.
 #define RINGFEED_WEAKER(Name, member, order)                               \
   struct Name##Orders : QueueOrders {                                      \
     static constexpr std::memory_order member = std::memory_order_##order; \
@@ -17,6 +18,8 @@ namespace ringfeed::checker {
     static constexpr bool member = value;     \
   };                                          \
   using Name = ModelPolicy<QueueOrders, Name##Rules>
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 RINGFEED_WEAKER(ObserveRelaxed, kObserve, relaxed);
 RINGFEED_WEAKER(PublishRelease, kPublish, release);

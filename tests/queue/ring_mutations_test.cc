@@ -40,7 +40,7 @@ ExploreResult Hunt(const MpmcScenario& scenario, int preemptions) {
 class RingMutation : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!Fiber::kSupported) GTEST_SKIP() << "no fibers on this processor";
+    if (!Fiber::kSupported) GTEST_SKIP() << "no fibers in this build";
   }
 
   // The mutant breaks where what ships does not.

@@ -81,7 +81,7 @@ TEST_P(MpmcRingStress, EveryItemComesOutOnceAndInItsProducersOrder) {
   std::vector<std::thread> pushers;
   std::vector<std::thread> poppers;
   for (std::uint32_t p = 0; p < count; ++p) {
-    pushers.emplace_back([&ring, p, items, b = bulk] { Push(ring, p, items, b); });
+    pushers.emplace_back([&ring, p, b = bulk] { Push(ring, p, items, b); });
   }
   for (int c = 0; c < consumers; ++c) {
     poppers.emplace_back([&, b = bulk] { Pop(ring, count, b, bitmap); });

@@ -36,7 +36,7 @@ void Join(View& into, const View& other) {
 ExploreResult Explorer::Explore(const Body& program, const ExploreOptions& options) {
   Explorer explorer;
   explorer.options_ = options;
-  active_ = &explorer;
+  active = &explorer;
   do {
     explorer.Reset();
     program();
@@ -52,7 +52,7 @@ ExploreResult Explorer::Explore(const Body& program, const ExploreOptions& optio
     explorer.result_.exhausted = !explorer.NextTrail();
   } while (!explorer.result_.exhausted);
   explorer.result_.states = explorer.seen_.size();
-  active_ = nullptr;
+  active = nullptr;
   return std::move(explorer.result_);
 }
 

@@ -64,7 +64,7 @@ class Explorer {
   // Run, and if that returns true checks the outcome. A thread does at least one operation.
   static ExploreResult Explore(const Body& program, const ExploreOptions& options = {});
 
-  static Explorer& Get() { return *active_; }
+  static Explorer& Get() { return *active; }
 
   void Spawn(std::function<void()> thread);
   // Runs the threads to their end. False: this execution was cut short.
@@ -149,7 +149,7 @@ class Explorer {
   void Observe(const char* what, int location, std::uint64_t value);
   View& CurrentView();
 
-  static inline thread_local Explorer* active_ = nullptr;
+  static inline thread_local Explorer* active = nullptr;
 
   ExploreOptions options_;
   std::vector<Decision> trail_;

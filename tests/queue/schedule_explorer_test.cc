@@ -13,7 +13,7 @@ using Word = ModelAtomic<std::uint64_t>;
 class ScheduleExplorer : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!Fiber::kSupported) GTEST_SKIP() << "no fibers on this processor";
+    if (!Fiber::kSupported) GTEST_SKIP() << "no fibers in this build";
   }
 };
 

@@ -1,0 +1,300 @@
+// The rings beside a mutex, a deque and two condition variables doing the same work in the same
+// run. Every case sums what it pushed and what it popped and fails if they differ.
+//
+//   queue_bench                the cases, as Google Benchmark runs them
+//   queue_bench --rows-json    the gated figures, one line of JSON each: the medians of
+//                              interleaved repetitions
+
+#include <benchmark/benchmark.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ringfeed/mpmc_ring.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kCapacity = 1024;
+
+// What everyone writes first.
+class MutexQueue {
+ public:
+  explicit MutexQueue(std::size_t capacity) : capacity_(capacity) {}
+
+  bool Push(std::uint64_t item) {
+    std::unique_lock lock(mutex_);
+    not_full_.wait(lock, [this] { return items_.size() < capacity_ || closed_; });
+    if (closed_) return false;
+    items_.push_back(item);
+    lock.unlock();
+    not_empty_.notify_one();
+    return true;
+  }
+  bool Pop(std::uint64_t& item) {
+    std::unique_lock lock(mutex_);
+    not_empty_.wait(lock, [this] { return !items_.empty() || closed_; });
+    if (items_.empty()) return false;
+    item = items_.front();
+    items_.pop_front();
+    lock.unlock();
+    not_full_.notify_one();
+    return true;
+  }
+  void Close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    not_full_.notify_all();
+    not_empty_.notify_all();
+  }
+
+ private:
+  const std::size_t capacity_;
+  std::mutex mutex_;
+  std::condition_variable not_full_;
+  std::condition_variable not_empty_;
+  std::deque<std::uint64_t> items_;
+  bool closed_ = false;
+};
+
+class Ring {
+ public:
+  explicit Ring(std::size_t capacity) : ring_(capacity) {}
+  bool Push(std::uint64_t item) { return ring_.Push(std::move(item)) == QueueResult::kOk; }
+  bool Pop(std::uint64_t& item) { return ring_.Pop(item) == QueueResult::kOk; }
+  void Close() { ring_.Close(); }
+
+ private:
+  MpmcRing<std::uint64_t> ring_;
+};
+
+double Seconds(const timeval& value) {
+  return static_cast<double>(value.tv_sec) + 1e-6 * static_cast<double>(value.tv_usec);
+}
+
+double ProcessCpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
+}
+
+double ThreadCpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
+}
+
+double Now() { return std::chrono::duration<double>(QueueClock::now().time_since_epoch()).count(); }
+
+struct Figure {
+  double value = 0;
+  double wall_s = 0;
+  bool verified = false;
+};
+
+// CPU nanoseconds for one push and one pop by one thread; it never waits.
+template <typename Queue>
+Figure Uncontended(std::uint64_t items) {
+  Queue queue(kCapacity);
+  std::uint64_t sum = 0;
+  std::uint64_t item = 0;
+  const double cpu = ThreadCpuSeconds();
+  const double start = Now();
+  for (std::uint64_t i = 0; i < items; ++i) {
+    queue.Push(i);
+    queue.Pop(item);
+    sum += item;
+  }
+  const double wall = Now() - start;
+  const double used = ThreadCpuSeconds() - cpu;
+  return {used * 1e9 / static_cast<double>(items), wall, sum == items * (items - 1) / 2};
+}
+
+// CPU seconds of the process per million items.
+template <typename Queue>
+Figure Throughput(int producers, int consumers, std::uint64_t items) {
+  Queue queue(kCapacity);
+  const std::uint64_t each = items / static_cast<std::uint64_t>(producers);
+  std::vector<std::uint64_t> sums(static_cast<std::size_t>(consumers));
+  std::vector<std::thread> pushers;
+  std::vector<std::thread> poppers;
+  const double cpu = ProcessCpuSeconds();
+  const double start = Now();
+  for (auto& sum : sums) {
+    poppers.emplace_back([&queue, &sum] {
+      std::uint64_t item = 0;
+      std::uint64_t local = 0;
+      while (queue.Pop(item)) local += item;
+      sum = local;
+    });
+  }
+  for (int p = 0; p < producers; ++p) {
+    pushers.emplace_back([&queue, each] {
+      for (std::uint64_t i = 0; i < each; ++i) queue.Push(i);
+    });
+  }
+  for (auto& thread : pushers) thread.join();
+  queue.Close();
+  for (auto& thread : poppers) thread.join();
+  const double wall = Now() - start;
+  const double used = ProcessCpuSeconds() - cpu;
+  std::uint64_t sum = 0;
+  for (const std::uint64_t part : sums) sum += part;
+  const auto count = static_cast<std::uint64_t>(producers);
+  return {used * 1e6 / static_cast<double>(each * count), wall,
+          sum == count * (each * (each - 1) / 2)};
+}
+
+// The share of a core, in percent, that a consumer uses at 20,000 items per second.
+template <typename Queue>
+Figure IdleConsumer(std::uint64_t items) {
+  constexpr auto kGap = std::chrono::microseconds(50);
+  Queue queue(kCapacity);
+  std::uint64_t sum = 0;
+  double cpu = 0;
+  const double start = Now();
+  std::thread consumer([&] {
+    const double before = ThreadCpuSeconds();
+    std::uint64_t item = 0;
+    while (queue.Pop(item)) sum += item;
+    cpu = ThreadCpuSeconds() - before;
+  });
+  // The producer polls the clock: a sleep would overshoot the gap.
+  auto due = QueueClock::now();
+  for (std::uint64_t i = 0; i < items; ++i) {
+    due += kGap;
+    while (QueueClock::now() < due) NativeQueuePolicy::Pause();
+    queue.Push(i);
+  }
+  queue.Close();
+  consumer.join();
+  const double wall = Now() - start;
+  return {100 * cpu / wall, wall, sum == items * (items - 1) / 2};
+}
+
+bool Smoke() { return std::getenv("RINGFEED_BENCH_SMOKE") != nullptr; }
+
+std::uint64_t Items(std::uint64_t full) { return Smoke() ? full / 100 : full; }
+
+template <typename Queue>
+void UncontendedCase(benchmark::State& state) {
+  const std::uint64_t items = Items(1'000'000);
+  for (auto _ : state) {
+    const Figure figure = Uncontended<Queue>(items);
+    if (!figure.verified) state.SkipWithError("the sums differ");
+    state.SetIterationTime(figure.wall_s);
+    state.counters["ns_per_pair"] = figure.value;
+  }
+}
+
+template <typename Queue>
+void ThroughputCase(benchmark::State& state) {
+  const std::uint64_t items = Items(1'000'000);
+  for (auto _ : state) {
+    const Figure figure = Throughput<Queue>(static_cast<int>(state.range(0)),
+                                            static_cast<int>(state.range(1)), items);
+    if (!figure.verified) state.SkipWithError("the sums differ");
+    state.SetIterationTime(figure.wall_s);
+    state.counters["cpu_s_per_M"] = figure.value;
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(items));
+}
+
+template <typename Queue>
+void IdleConsumerCase(benchmark::State& state) {
+  for (auto _ : state) {
+    const Figure figure = IdleConsumer<Queue>(Items(20'000));
+    if (!figure.verified) state.SkipWithError("the sums differ");
+    state.SetIterationTime(figure.wall_s);
+    state.counters["percent_of_core"] = figure.value;
+  }
+}
+
+void Shapes(benchmark::internal::Benchmark* cases) {
+  cases->ArgNames({"producers", "consumers"});
+  for (const int producers : {1, 2}) {
+    for (const int consumers : {1, 2}) cases->Args({producers, consumers});
+  }
+  cases->UseManualTime();
+}
+
+BENCHMARK(UncontendedCase<Ring>)->UseManualTime();
+BENCHMARK(UncontendedCase<MutexQueue>)->UseManualTime();
+BENCHMARK(ThroughputCase<Ring>)->Apply(Shapes);
+BENCHMARK(ThroughputCase<MutexQueue>)->Apply(Shapes);
+BENCHMARK(IdleConsumerCase<Ring>)->UseManualTime();
+BENCHMARK(IdleConsumerCase<MutexQueue>)->UseManualTime();
+
+// The gated rows.
+
+template <typename Ours, typename Baseline>
+bool Row(const char* name, const char* unit, Ours&& ours, Baseline&& baseline) {
+  constexpr int kRepetitions = 5;
+  std::vector<double> our_values;
+  std::vector<double> baseline_values;
+  bool verified = true;
+  for (int i = 0; i < kRepetitions; ++i) {
+    const Figure a = ours();
+    const Figure b = baseline();
+    our_values.push_back(a.value);
+    baseline_values.push_back(b.value);
+    verified = verified && a.verified && b.verified;
+  }
+  std::sort(our_values.begin(), our_values.end());
+  std::sort(baseline_values.begin(), baseline_values.end());
+  std::printf(
+      "{\"name\":\"%s\",\"ours\":%.6g,\"baseline\":%.6g,\"unit\":\"%s\",\"verified\":%s,"
+      "\"ours_min\":%.6g,\"ours_max\":%.6g}\n",
+      name, our_values[kRepetitions / 2], baseline_values[kRepetitions / 2], unit,
+      verified ? "true" : "false", our_values.front(), our_values.back());
+  std::fflush(stdout);
+  return verified;
+}
+
+bool Rows() {
+  const std::uint64_t items = Items(2'000'000);
+  bool verified = Row(
+      "queue.uncontended_push_pop", "ns", [&] { return Uncontended<Ring>(items); },
+      [&] { return Uncontended<MutexQueue>(items); });
+  for (const auto& [producers, consumers] : {std::pair{1, 1}, {1, 2}, {2, 1}, {2, 2}}) {
+    char name[48];
+    std::snprintf(name, sizeof(name), "queue.%dp%dc", producers, consumers);
+    const auto measure = [&, p = producers, c = consumers](auto* queue) {
+      using Queue = std::remove_pointer_t<decltype(queue)>;
+      return Throughput<Queue>(p, c, items);
+    };
+    verified = Row(
+                   name, "CPU s per million", [&] { return measure(static_cast<Ring*>(nullptr)); },
+                   [&] { return measure(static_cast<MutexQueue*>(nullptr)); }) &&
+               verified;
+  }
+  return Row(
+             "queue.idle_consumer_20k", "% of a core",
+             [&] { return IdleConsumer<Ring>(Items(20'000)); },
+             [&] { return IdleConsumer<MutexQueue>(Items(20'000)); }) &&
+         verified;
+}
+
+}  // namespace
+}  // namespace ringfeed
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--rows-json") == 0) return ringfeed::Rows() ? 0 : 1;
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}
