@@ -9,6 +9,7 @@
 #include "readers/parsers/example_fields.h"
 #include "readers/parsers/example_scanner.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/row_fetch.h"
 #include "readers/parsers/varint_list.h"
 #include "ringfeed/parsers.h"
 
@@ -151,8 +152,11 @@ void FeaturesParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loc
 
 void FeaturesParser::ScanChunk(std::span<const RecordSpan> rows, std::size_t first_row,
                                ExampleScratch* scratch, std::vector<RowFailure>* failures) const {
+  constexpr std::size_t kRowsAhead = 6;
   scratch->locations.resize(chunk_rows_ * fields_.size());
+  for (const RecordSpan& row : rows.first(std::min(kRowsAhead, rows.size()))) FetchRow(row);
   for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (row + kRowsAhead < rows.size()) FetchRow(rows[row + kRowsAhead]);
     FieldLocation* at = scratch->locations.data() + row * fields_.size();
     if (scanner_.Scan(rows[row], at, &scratch->order)) continue;
     failures->push_back({first_row + row, Malformed()});

@@ -5,6 +5,7 @@
 #include "base/stream_copy.h"
 #include "readers/parsers/column_stager.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/row_fetch.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {
@@ -118,14 +119,8 @@ void StageColumn(std::span<const RecordSpan> rows, const Column& column, ColumnS
   }
 }
 
-// Asks for rows that will be taken soon: behind a shuffle they stand anywhere.
 void FetchRows(std::span<const RecordSpan> rows) {
-  for (const RecordSpan& row : rows) {
-    for (std::size_t at = 0; at < row.size; at += ColumnStager::kLine) {
-      __builtin_prefetch(row.data + at);
-    }
-    if (row.size != 0) __builtin_prefetch(row.data + row.size - 1);
-  }
+  for (const RecordSpan& row : rows) FetchRow(row);
 }
 
 void TypedRowsParser::Write(std::span<const RecordSpan> rows, const FieldLocation*,
