@@ -12,6 +12,7 @@ namespace {
 
 /// Read-ahead of batches: slots by default, more where batches are small.
 constexpr std::size_t kMinSlots = 4;
+constexpr std::size_t kLeastSlots = 2;
 constexpr std::size_t kSlotsBytes = 8 * 1024 * 1024;
 constexpr std::size_t kTaskRing = 8192;
 /// A batch in no block's order is written by up to this many tasks of at least this many rows.
@@ -272,8 +273,17 @@ bool BatchSink::GiveSlot(Planned& batch) {
     slot = slots_.back().get();
   }
   Prepare(slot, batch);
+  if (!slot->status.ok() && DropSpareSlot(slot)) return false;
   batch.slot = slot;
   in_work_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool BatchSink::DropSpareSlot(const BatchSlot* slot) {
+  const std::lock_guard lock(slots_mutex_);
+  if (slots_.size() <= kLeastSlots || slots_.back().get() != slot) return false;
+  slots_.pop_back();
+  slot_limit_.store(slots_.size(), std::memory_order_relaxed);
   return true;
 }
 
@@ -424,8 +434,7 @@ void BatchSink::NoteFailures(const WriteTask& task, std::span<const RecordSpan> 
   const std::lock_guard lock(task.slot->failures_mutex);
   for (RowFailure& failure : scratch->failures) {
     const Block& block = task.block != nullptr ? *task.block : *task.refs[failure.row].block;
-    if (block.file != nullptr)
-      failure.status = failure.status.WithPlace({block.file->name(), -1, -1});
+    failure.status = failure.status.WithPlace({block.file_name, -1, -1});
     if (IsSkippable(failure.status, options_.on_damage)) {
       host_->NoteSkipped(records[failure.row], failure.status);
     }

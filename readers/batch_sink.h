@@ -100,6 +100,9 @@ class BatchSink final : public PlanSink {
   void CloseRest(bool drop);
   void CountUnits(const WriteTask& task, std::vector<std::uint64_t>* units) const;
   bool GiveSlot(Planned& batch);
+  /// The arena has no piece for one more slot: goes on with those that there are, where these are
+  /// enough. False where `slot` is one of those.
+  bool DropSpareSlot(const BatchSlot* slot);
   void ChooseSlotLimit(std::size_t batch_bytes);
   std::vector<std::uint64_t> CapacityFor(const Planned& batch) const;
   void Prepare(BatchSlot* slot, const Planned& batch);

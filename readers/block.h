@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/arena.h"
@@ -35,7 +36,8 @@ struct Block {
 
   // Memory that the records point into.
   std::vector<SlabRun> runs;
-  std::shared_ptr<InputFile> file;
+  std::shared_ptr<InputFile> file;  ///< where records point into its mapping: else it may close
+  std::string file_name;
   std::vector<std::shared_ptr<const void>> storage;  ///< what the first phase made
   std::vector<Instance> instances;  ///< a user's reader: records[i].data points at instances[i]
 

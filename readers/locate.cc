@@ -30,16 +30,15 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
     begin = end;
   }
   if (auto storage = parser.TakeStorage(scratch)) block->storage.push_back(std::move(storage));
-  const std::string file = block->file ? block->file->name() : std::string();
   for (const RowFailure& failure : failures) {
-    const Status placed = failure.status.WithPlace({file, -1, -1});
+    const Status placed = failure.status.WithPlace({block->file_name, -1, -1});
     if (!IsSkippable(placed, on_damage)) {
       block->status = placed;
       records.resize(failure.row);
       return;
     }
     records[failure.row] = RecordSpan();
-    block->frame.damage.push_back({file, 0, 0, placed.message()});
+    block->frame.damage.push_back({block->file_name, 0, 0, placed.message()});
   }
 }
 

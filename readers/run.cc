@@ -132,8 +132,21 @@ void Run::BuildLanes() {
   share_tasks_ = share_tasks_ || count < threads;
 }
 
+void Run::CheckTables(const Program::Stage& stage) const {
+  constexpr std::uint64_t kBytesPerRow = 32;
+  if (stage.kind == Program::Stage::Kind::kMultiPass) return;
+  if (stage.amount <= arena_->bytes() / kBytesPerRow) return;
+  throw Error(Status(StatusCode::kResourceExhausted,
+                     "a shuffle over " + std::to_string(stage.amount) + " records needs " +
+                         std::to_string(stage.amount * kBytesPerRow) +
+                         " bytes for its tables alone, the pinned arena has " +
+                         std::to_string(arena_->bytes()) +
+                         "; lower the window, or raise the arena (RINGFEED_ARENA_BYTES)"));
+}
+
 void Run::BuildStages(const Program& program) {
   for (const Program::Stage& stage : program.stages) {
+    CheckTables(stage);
     switch (stage.kind) {
       case Program::Stage::Kind::kWindow:
         stages_.push_back(std::make_unique<WindowShuffleStage>(stage.amount, stage.seed));
@@ -607,6 +620,7 @@ void Run::RecycleBlock(Block* block) {
   block->storage.clear();
   block->instances.clear();
   block->file.reset();
+  block->file_name.clear();
   block->status = Status();
   block->turn_ends = true;
   block->pass_ends = block->stream_ends = false;

@@ -70,7 +70,9 @@ void StripeReader::NoteReadFailure(Block* block, std::uint64_t offset, const Sta
 }
 
 void StripeReader::FinishPart(Block* block) {
-  block->file = file_;
+  block->file_name = file_->name();
+  // Held blocks must not keep descriptors: thousands of them may wait behind a shuffle.
+  if (!file_->mapping().empty()) block->file = file_;
   block->turn_ends = position_ >= limit() || !block->status.ok();
   if (block->turn_ends) ++stripe_;
 }

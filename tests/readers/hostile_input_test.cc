@@ -1,0 +1,311 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/readers/pipeline_fixture.h"
+#include "tests/support/random_fault_hook.h"
+#include "tests/support/restrictions.h"
+
+namespace ringfeed {
+namespace {
+
+/// Bad input and faults: an error or a counted skip, and nothing lost around it.
+class HostileInputTest : public PipelineTest {
+ protected:
+  OpenOptions InFileOrder(OnDamage on_damage = OnDamage::kFail, IoPath path = IoPath::kAuto) const {
+    OpenOptions options = Options();
+    options.cycle = 1;
+    options.on_damage = on_damage;
+    options.io.path = path;
+    options.io.block_bytes = 4096;
+    return options;
+  }
+  static std::vector<IoPath> Paths() {
+    std::vector<IoPath> paths{IoPath::kAuto, IoPath::kPread, IoPath::kMmap};
+    if (ProbeUring().available) paths.push_back(IoPath::kUring);
+    return paths;
+  }
+  StatusCode CodeOf(const std::vector<std::string>& names) const {
+    try {
+      return Drain(OpenFiles(names, InFileOrder())).status.code();
+    } catch (const Error& error) {
+      EXPECT_FALSE(error.status().message().empty());
+      return error.status().code();
+    }
+  }
+};
+
+TEST_F(HostileInputTest, AnEmptyFileIsNoRecordsUnderEveryPath) {
+  const std::vector<std::size_t> none;
+  const std::string empty = MakeFile(none);
+  for (const IoPath path : Paths()) {
+    const Drained found = Drain(Batches(OpenFiles({empty}, InFileOrder(OnDamage::kFail, path)), 4));
+    EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+    EXPECT_TRUE(found.ids.empty());
+  }
+}
+
+TEST_F(HostileInputTest, AFileCutAnywhereDeliversItsWholeRecords) {
+  const TfRecordImage image = MakeTfRecords(0, std::vector<std::size_t>{30, 8, 100, 12});
+  const std::string path = directory_.File("cut.tfrecord");
+  for (std::size_t bytes = 1; bytes < image.bytes.size(); ++bytes) {
+    WriteBytes(path, std::span(image.bytes).first(bytes));
+    const auto whole = static_cast<std::uint64_t>(
+        std::upper_bound(image.offsets.begin(), image.offsets.end(), bytes) -
+        image.offsets.begin() - 1);
+    const bool clean = image.offsets[whole] == bytes;
+    for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
+      Reader reader = OpenFiles({path}, InFileOrder(policy));
+      const Drained found = Drain(reader);
+      ASSERT_EQ(found.ids, Numbers(whole)) << "cut at " << bytes;
+      const bool fails = !clean && policy == OnDamage::kFail;
+      ASSERT_EQ(found.end, fails ? ReadResult::kFailed : ReadResult::kEnd);
+      if (fails) {
+        ASSERT_EQ(found.status.code(), StatusCode::kTruncated);
+      } else {
+        ASSERT_EQ(reader.Stats().damaged_records, clean ? 0u : 1u);
+      }
+    }
+  }
+}
+
+TEST_F(HostileInputTest, OneFlippedBitAnywhereIsFoundAndCostsOneRecord) {
+  const TfRecordImage image = MakeTfRecords(0, std::vector<std::size_t>{9, 20, 12, 15, 31, 10});
+  const std::string path = directory_.File("flip.tfrecord");
+  for (std::size_t at = 0; at < image.bytes.size(); ++at) {
+    std::vector<std::byte> bytes = image.bytes;
+    bytes[at] ^= static_cast<std::byte>(1 << (at % 8));
+    WriteBytes(path, bytes);
+    const auto record = static_cast<std::uint64_t>(
+        std::upper_bound(image.offsets.begin(), image.offsets.end(), at) - image.offsets.begin() -
+        1);
+    const Drained failed = Drain(Batches(OpenFiles({path}, InFileOrder()), 4));
+    ASSERT_EQ(failed.end, ReadResult::kFailed) << "byte " << at;
+    ASSERT_EQ(failed.ids, Numbers(record));
+    Reader reader = Batches(OpenFiles({path}, InFileOrder(OnDamage::kSkip)), 4);
+    const Drained skipped = Drain(reader);
+    std::vector<std::uint64_t> wanted = Numbers(6);
+    wanted.erase(wanted.begin() + static_cast<std::ptrdiff_t>(record));
+    ASSERT_EQ(skipped.ids, wanted)
+        << "byte " << at << " " << reader.Stats().damage.front().reason << " "
+        << reader.Stats().damage.front().begin << " " << reader.Stats().damage.front().end;
+    ASSERT_EQ(reader.Stats().damaged_records, 1u);
+    ASSERT_EQ(reader.Stats().damage.front().begin, image.offsets[record]);
+    ASSERT_EQ(reader.Stats().damage.front().end, image.offsets[record + 1]);
+  }
+}
+
+TEST_F(HostileInputTest, AFlippedBitInLargeFilesCostsOneRecordUnderEveryPath) {
+  const std::vector<std::size_t> sizes = RandomSizes(3, 300, 8, 3000);
+  const TfRecordImage image = MakeTfRecords(0, sizes);
+  const std::string path = directory_.File("large.tfrecord");
+  for (std::size_t at = 1; at < image.bytes.size(); at += image.bytes.size() / 23) {
+    std::vector<std::byte> bytes = image.bytes;
+    bytes[at] ^= std::byte{0x10};
+    WriteBytes(path, bytes);
+    const auto record = std::upper_bound(image.offsets.begin(), image.offsets.end(), at) -
+                        image.offsets.begin() - 1;
+    std::vector<std::uint64_t> wanted = Numbers(300);
+    wanted.erase(wanted.begin() + record);
+    for (const IoPath io : Paths()) {
+      OpenOptions options = InFileOrder(OnDamage::kSkip, io);
+      options.stripe_bytes = 8192;
+      Reader reader = Batches(OpenFiles({path}, options), 50);
+      ASSERT_EQ(Drain(reader).ids, wanted) << at << " " << IoPathName(io);
+      ASSERT_EQ(reader.Stats().damaged_records, 1u);
+    }
+  }
+}
+
+TEST_F(HostileInputTest, AnAbsurdLengthWithAValidChecksumIsDamageNotMemory) {
+  for (const std::uint64_t length : {std::uint64_t{1} << 62, ~std::uint64_t{0},
+                                     (std::uint64_t{1} << 62) - 16, std::uint64_t{5} << 30}) {
+    std::vector<std::byte> bytes = MakeTfRecords(0, std::vector<std::size_t>{20, 30}).bytes;
+    AppendTfRecordHeader(length, &bytes);
+    for (std::uint64_t id = 2; id < 5; ++id) AppendTfRecord(RecordPayload(id, 25), &bytes);
+    const std::string path = directory_.File("absurd.tfrecord");
+    WriteBytes(path, bytes);
+    for (const IoPath io : Paths()) {
+      const Drained failed = Drain(Batches(OpenFiles({path}, InFileOrder(OnDamage::kFail, io)), 2));
+      EXPECT_EQ(failed.end, ReadResult::kFailed);
+      EXPECT_EQ(failed.ids, Numbers(2));
+      const Drained skipped =
+          Drain(Batches(OpenFiles({path}, InFileOrder(OnDamage::kSkip, io)), 2));
+      EXPECT_EQ(skipped.end, ReadResult::kEnd) << skipped.status.ToString();
+      EXPECT_EQ(skipped.ids, Numbers(5));
+    }
+  }
+}
+
+TEST_F(HostileInputTest, ARecordAboveTheLimitIsAnErrorOrASkip) {
+  const std::string path = MakeFile(std::vector<std::size_t>{100, 5000, 100});
+  OpenOptions options = InFileOrder();
+  options.max_record_bytes = 1000;
+  EXPECT_EQ(Drain(OpenFiles({path}, options)).status.code(), StatusCode::kResourceExhausted);
+  options.on_damage = OnDamage::kSkip;
+  EXPECT_EQ(Drain(OpenFiles({path}, options)).ids, (std::vector<std::uint64_t>{0, 2}));
+}
+
+TEST_F(HostileInputTest, AFileThatIsCutWhileItIsReadFailsOrIsSkippedFromThereOn) {
+  for (const IoPath io : Paths()) {
+    for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
+      const std::string path = directory_.File("shrinks.tfrecord");
+      WriteTfRecords(path, 0, std::vector<std::size_t>(4000, 1000));
+      const std::string other = directory_.File("after.tfrecord");
+      WriteTfRecords(other, 9000, std::vector<std::size_t>(10, 100));
+      OpenOptions options = InFileOrder(policy, io);
+      options.threads = 1;
+      Reader reader =
+          Batch(Parse(OpenFiles({path, other}, options), RawParser()), {.size = 10, .slots = 2});
+      Drained found = Drain(reader, 3);
+      ASSERT_EQ(truncate(path.c_str(), 2'000'000), 0);
+      const Drained rest = Drain(reader);
+      found.ids.insert(found.ids.end(), rest.ids.begin(), rest.ids.end());
+      std::vector<std::uint64_t> wanted = Numbers(found.ids.size());
+      if (policy == OnDamage::kSkip) {
+        EXPECT_EQ(rest.end, ReadResult::kEnd) << rest.status.ToString();
+        EXPECT_GE(reader.Stats().damaged_records, 1u);
+        ASSERT_GT(found.ids.size(), 10u);
+        for (std::size_t i = 0; i < 10; ++i) wanted[wanted.size() - 10 + i] = 9000 + i;
+      } else {
+        EXPECT_EQ(rest.end, ReadResult::kFailed) << IoPathName(io);
+      }
+      if (io == IoPath::kMmap) {
+        // Rows that were checked before the cut and written after it are zeros: damage is told.
+        EXPECT_LE(found.strange + rest.strange, found.ids.size() + rest.strange);
+      } else {
+        EXPECT_EQ(found.strange + rest.strange, 0u);
+        EXPECT_EQ(found.ids, wanted) << IoPathName(io);
+        EXPECT_GE(found.ids.size(), 1900u) << IoPathName(io) << ": what precedes the cut is good";
+      }
+      std::filesystem::remove(path);
+    }
+  }
+}
+
+TEST_F(HostileInputTest, AFileThatIsDeletedWhileItIsReadIsReadToItsEnd) {
+  for (const IoPath io : Paths()) {
+    const std::string path = directory_.File("deleted.tfrecord");
+    WriteTfRecords(path, 0, std::vector<std::size_t>(3000, 1000));
+    OpenOptions options = InFileOrder(OnDamage::kFail, io);
+    Reader reader = Batches(OpenFiles({path}, options), 10);
+    Drained found = Drain(reader, 1);
+    std::filesystem::remove(path);
+    const Drained rest = Drain(reader);
+    found.ids.insert(found.ids.end(), rest.ids.begin(), rest.ids.end());
+    EXPECT_EQ(found.ids, Numbers(3000)) << IoPathName(io) << rest.status.ToString();
+  }
+}
+
+TEST_F(HostileInputTest, NamesThatAreNoReadableFilesAreNamedErrors) {
+  const std::string file = MakeFile(std::vector<std::size_t>{8});
+  EXPECT_EQ(CodeOf({directory_.path()}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf({file, directory_.path()}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf({directory_.File("absent.tfrecord")}), StatusCode::kNotFound);
+  EXPECT_EQ(CodeOf({}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf({directory_.File("*.nothing")}), StatusCode::kNotFound);
+  EXPECT_EQ(CodeOf({directory_.File("*.tfrecord")}), StatusCode::kOk);
+  EXPECT_EQ(CodeOf({file, "-"}), StatusCode::kInvalidArgument);
+}
+
+TEST_F(HostileInputTest, AFileWithoutPermissionIsNamedOrSkipped) {
+  const std::string open = MakeFile(std::vector<std::size_t>{8, 9});
+  const std::string secret = MakeFile(std::vector<std::size_t>{8});
+  ASSERT_EQ(chmod(secret.c_str(), 0), 0);
+  ASSERT_EQ(chmod(directory_.path().c_str(), 0755), 0);
+  const ChildResult child = RunInChild([&](std::string* text) {
+    if (!DropPrivileges()) return 2;
+    OpenOptions options = InFileOrder();
+    options.arena = std::make_shared<PinnedArena>(kArenaBytes);
+    const Drained failed = Drain(OpenFiles({open, secret}, options));
+    *text = failed.status.ToString();
+    if (failed.status.code() != StatusCode::kPermissionDenied || failed.ids.size() != 2) return 3;
+    options.on_damage = OnDamage::kSkip;
+    const Drained skipped = Drain(OpenFiles({secret, open}, options));
+    *text += skipped.status.ToString();
+    return skipped.end == ReadResult::kEnd && skipped.ids.size() == 2 ? 0 : 4;
+  });
+  EXPECT_FALSE(child.signalled);
+  EXPECT_EQ(child.status, 0) << child.text;
+}
+
+TEST_F(HostileInputTest, TenThousandFilesAreReadWithTwoHundredFiftySixDescriptors) {
+  std::vector<std::string> files;
+  for (std::uint64_t i = 0; i < 10'000; ++i) {
+    files.push_back(directory_.File(std::to_string(i) + ".tfrecord"));
+    WriteTfRecords(files.back(), i, std::vector<std::size_t>{8 + i % 50});
+  }
+  const ChildResult child = RunInChild([&](std::string* text) {
+    const rlimit limit{256, 256};
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
+    for (const IoPath io : {IoPath::kAuto, IoPath::kPread, IoPath::kMmap}) {
+      OpenOptions options = Options();
+      options.arena = std::make_shared<PinnedArena>(kArenaBytes);
+      options.io.path = io;
+      Drained found = Drain(Batches(Shuffle(OpenFiles(files, options), {.window = 300}), 100));
+      *text += found.status.ToString() + " " + std::to_string(found.ids.size()) + "\n";
+      if (found.end != ReadResult::kEnd || Sorted(found.ids) != Numbers(10'000)) return 3;
+    }
+    return 0;
+  });
+  EXPECT_EQ(child.status, 0) << child.text;
+}
+
+struct FaultCase {
+  FaultPlan plan;
+  ReadFaults reads;
+};
+
+TEST_F(HostileInputTest, UnderAnyFaultsOfTheMediumTheConsumerEndsWithDataOrAStatus) {
+  const auto files = MakeFiles(6, 300, 8, 3000);
+  std::uint64_t failures = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    for (const std::string& file : files) MakeCold(file);
+    OpenOptions options = Options();
+    options.io.block_bytes = seed % 2 == 0 ? 4096 : 16384;
+    options.io.path = seed % 3 == 0 || !ProbeUring().available ? IoPath::kPread : IoPath::kUring;
+    options.io.direct = seed % 5 != 0;
+    options.on_damage = seed % 4 < 2 ? OnDamage::kFail : OnDamage::kSkip;
+    FaultPlan plan;
+    plan.delay = 0.3;
+    plan.longest_delay = std::chrono::microseconds(300);
+    plan.reorder = true;
+    plan.failure = seed % 4 == 0 ? 0.02 : seed % 4 == 1 ? 0.004 : 0;
+    ReadFaults reads;
+    if (seed % 7 < 4)
+      reads = {.short_read = 0.2, .interrupted = 0.1, .again = 0.1, .io_error = 0.05};
+    const RandomFaultHook hook(seed, reads);
+    Reader reader = OpenFiles(files, options);
+    if (seed % 2 == 0) reader = Shuffle(reader, {.window = 200});
+    reader = Batches(reader, 16);
+    Inject(reader, seed, plan);
+    Drained found = Drain(reader);
+    EXPECT_EQ(found.strange, 0u);
+    found.ids = Sorted(found.ids);
+    EXPECT_EQ(std::adjacent_find(found.ids.begin(), found.ids.end()), found.ids.end());
+    const PipelineStats stats = reader.Stats();
+    if (found.end == ReadResult::kFailed) {
+      ++failures;
+      EXPECT_GT(plan.failure, 0) << found.status.ToString();
+      EXPECT_EQ(found.status.code(), StatusCode::kIoError) << found.status.ToString();
+    } else if (stats.damaged_records == 0) {
+      EXPECT_EQ(found.ids, Numbers(1800)) << seed;
+    } else {
+      EXPECT_GT(plan.failure, 0);
+      EXPECT_EQ(stats.records, found.ids.size());
+    }
+  }
+  EXPECT_GT(failures, 0u);
+}
+
+}  // namespace
+}  // namespace ringfeed
