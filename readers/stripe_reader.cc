@@ -60,6 +60,7 @@ void StripeReader::NoteShortFile(Block* block, std::uint64_t end) {
 }
 
 void StripeReader::NoteReadFailure(Block* block, std::uint64_t offset, const Status& status) {
+  if (!block->status.ok()) return;
   const Status placed = status.WithPlace({file_->name(), static_cast<std::int64_t>(offset), -1});
   if (context_->options->on_damage == OnDamage::kFail) {
     block->status = placed;
@@ -118,7 +119,8 @@ class MappedStripes final : public StripeReader {
   std::span<const std::byte> Upcoming() const override {
     const std::size_t bytes = file_->mapping().size();
     if (position_ >= bytes) return {};
-    return file_->mapping().subspan(position_, std::min<std::size_t>(kPartBytes, bytes - position_));
+    return file_->mapping().subspan(position_,
+                                    std::min<std::size_t>(kPartBytes, bytes - position_));
   }
 
  private:
@@ -143,8 +145,8 @@ class InlineStripes final : public StripeReader {
   static constexpr std::size_t kSlackBytes = 4096;
 
   void ReadRecords(Block* block);
-  bool ReadMore(Block* block, std::uint64_t offset, std::byte* to, std::size_t bytes,
-                std::size_t* got);
+  Status ReadMore(Block* block, std::uint64_t offset, std::byte* to, std::size_t bytes,
+                  std::size_t* got);
   /// Moves the unfinished record to a run that holds `need` bytes.
   bool Grow(Block* block, std::size_t used, std::size_t need);
 
@@ -154,15 +156,13 @@ class InlineStripes final : public StripeReader {
   std::size_t largest_record_ = 0;
 };
 
-bool InlineStripes::ReadMore(Block* block, std::uint64_t offset, std::byte* to, std::size_t bytes,
-                             std::size_t* got) {
+Status InlineStripes::ReadMore(Block* block, std::uint64_t offset, std::byte* to, std::size_t bytes,
+                               std::size_t* got) {
   const StageTimer timer(*context_->read_clock);
   const Status status = file_->ReadAt(offset, {to, bytes}, got);
   context_->read_bytes->Add(*got);
   block->read_bytes += *got;
-  if (status.ok()) return true;
-  NoteReadFailure(block, offset, status);
-  return false;
+  return status;
 }
 
 bool InlineStripes::Grow(Block* block, std::size_t used, std::size_t need) {
@@ -191,11 +191,16 @@ void InlineStripes::ReadRecords(Block* block) {
     const auto ask = static_cast<std::size_t>(
         std::min<std::uint64_t>({left, block_bytes, wanted - fill_, run_.bytes - fill_}));
     std::size_t got = 0;
-    if (ask > 0 && !ReadMore(block, base_ + fill_, run_.data + fill_, ask, &got)) break;
+    Status failure;
+    if (ask > 0) failure = ReadMore(block, base_ + fill_, run_.data + fill_, ask, &got);
     fill_ += got;
-    const bool ended = base_ + fill_ >= file_bytes_ || got < ask;
+    const bool ended = failure.ok() && (base_ + fill_ >= file_bytes_ || got < ask);
     const auto used = static_cast<std::size_t>(position_ - base_);
     const std::size_t need = Frame(block, {run_.data + used, fill_ - used}, part_end, ended);
+    if (!failure.ok()) {
+      NoteReadFailure(block, base_ + fill_, failure);
+      break;
+    }
     if (got < ask) {
       NoteShortFile(block, base_ + fill_);
       break;

@@ -185,7 +185,8 @@ TEST_F(HostileInputTest, AFileThatIsCutWhileItIsReadFailsOrIsSkippedFromThereOn)
       } else {
         EXPECT_EQ(found.strange + rest.strange, 0u);
         EXPECT_EQ(found.ids, wanted) << IoPathName(io);
-        EXPECT_GE(found.ids.size(), 1900u) << IoPathName(io) << ": what precedes the cut is good";
+        // 2,000,000 / 1,016 records stand before the cut.
+        EXPECT_GE(found.ids.size(), 1968u) << IoPathName(io);
       }
       std::filesystem::remove(path);
     }
