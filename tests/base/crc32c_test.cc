@@ -33,7 +33,7 @@ TEST(Crc32cTest, CheckValueOfTheStandard) {
 TEST(Crc32cTest, EveryLengthAndAlignmentAsBitByBit) {
   const std::vector<std::byte> bytes = RandomBytes(700);
   for (std::size_t size = 0; size <= 600; ++size) {
-    for (const std::size_t at : {0, 1, 3, 7, 8, 31, 64}) {
+    for (const std::size_t at : {0u, 1u, 3u, 7u, 8u, 31u, 64u}) {
       const std::span<const std::byte> piece = std::span(bytes).subspan(at, size);
       ASSERT_EQ(Crc32c(piece), SlowCrc(piece)) << size << " at " << at;
     }
@@ -50,7 +50,7 @@ TEST(Crc32cTest, EachOfManyRecordsAsAlone) {
     records.push_back({block.empty() ? &kNothing : block.data(), block.size()});
   }
   std::vector<std::uint32_t> crcs(records.size());
-  for (const std::size_t stride : {1, 3, 4, 7, 1201}) {
+  for (const std::size_t stride : {1u, 3u, 4u, 7u, 1201u}) {
     for (std::size_t at = 0; at < records.size(); at += stride) {
       const auto some = std::span(records).subspan(at, std::min(stride, records.size() - at));
       Crc32cEach(some, crcs.data() + at);

@@ -10,8 +10,9 @@ namespace {
 TEST(StreamCopyTest, CopiesExactlyWhatItShould) {
   std::vector<std::byte> from(3000);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7 + i / 256);
-  for (const std::size_t size : {0, 1, 63, 64, 65, 500, 511, 512, 513, 576, 1000, 2047, 2900}) {
-    for (const std::size_t at : {0, 1, 31, 63}) {
+  for (const std::size_t size :
+       {0u, 1u, 63u, 64u, 65u, 500u, 511u, 512u, 513u, 576u, 1000u, 2047u, 2900u}) {
+    for (const std::size_t at : {0u, 1u, 31u, 63u}) {
       std::vector<std::byte> to(3200, std::byte{0xee});
       StreamCopy(to.data() + at, from.data() + at % 3, size);
       StreamFence();

@@ -24,7 +24,7 @@ TEST(FixedRowsTest, RowsBehindEachOther) {
 TEST(FixedRowsTest, HeaderAndPaddingArePassedOverWhereverTheInputIsSplit) {
   const std::string file = "HEADERaaaa..bbbb..cccc";
   for (std::size_t split = 0; split < file.size(); ++split) {
-    for (const std::uint64_t stripe : {0, 1, 5, 7}) {
+    for (const std::uint64_t stripe : {0u, 1u, 5u, 7u}) {
       for (const bool known : {true, false}) {
         const Framed framed = FrameAll(*Rows("rows:4,header=6,stride=6"), file, OnDamage::kFail,
                                        {{split, split + 3}, stripe, known});

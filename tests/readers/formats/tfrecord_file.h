@@ -42,7 +42,8 @@ inline std::string PlainFile(const std::vector<std::string>& payloads) {
 /// Records of many sizes around what is special: nothing, a byte, a line, a CRC's block.
 inline std::vector<std::string> SomePayloads() {
   std::vector<std::string> payloads;
-  for (const std::size_t size : {0, 1, 5, 64, 63, 0, 65, 130, 3, 17, 7, 200, 8, 9, 0, 1, 2, 33}) {
+  for (const std::size_t size :
+       {0u, 1u, 5u, 64u, 63u, 0u, 65u, 130u, 3u, 17u, 7u, 200u, 8u, 9u, 0u, 1u, 2u, 33u}) {
     std::string payload;
     for (std::size_t i = 0; i < size; ++i) {
       payload += static_cast<char>(size * 31 + i * 7 + payloads.size());

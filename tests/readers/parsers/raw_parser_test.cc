@@ -8,7 +8,7 @@ namespace {
 
 TEST(RawParserTest, RecordsBecomeOneRaggedField) {
   std::vector<std::string> records;
-  for (const std::size_t size : {0, 1, 100, 5000, 0, 63, 20000, 7}) {
+  for (const std::size_t size : {0u, 1u, 100u, 5000u, 0u, 63u, 20000u, 7u}) {
     records.emplace_back(size, static_cast<char>('a' + records.size()));
   }
   const auto parser = RawParser();

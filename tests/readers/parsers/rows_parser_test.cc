@@ -32,7 +32,7 @@ TEST(RowsParserTest, ColumnsOfEverySizeHoldTheirBytes) {
 }
 
 TEST(RowsParserTest, ManyRowsAndLargeRows) {
-  for (const std::size_t bytes : {160, 30000}) {
+  for (const std::size_t bytes : {160u, 30000u}) {
     const auto tail = static_cast<std::int64_t>(bytes) - 156;
     const auto parser =
         RowsParser({{"f", kFloat32, {13}}, {"i", kInt32, {2, 13}}, {"t", kUInt8, {tail}}});

@@ -88,7 +88,7 @@ TEST(VarintListTest, AnyBytesAreTakenAlikeByAll) {
 
 TEST(VarintListTest, ElevenBytesAreNoVarint) {
   for (std::size_t before = 0; before < 70; ++before) {
-    for (const std::size_t length : {10, 11, 15}) {
+    for (const std::size_t length : {10u, 11u, 15u}) {
       const std::string run = std::string(before, '\1') + std::string(length - 1, '\x80') + '\0';
       for (const auto& [name, decode] : Decoders()) {
         std::vector<std::int64_t> got;
