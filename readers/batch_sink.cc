@@ -405,6 +405,7 @@ void BatchSink::PublishOffsets(const WriteTask& task, const WriterScratch& scrat
 
 void BatchSink::Write(WriteTask* task, WriterScratch* scratch) {
   BatchSlot* slot = task->slot;
+  if (task->block == nullptr) CollectBlocks(*task, scratch);
   if (task->extent != nullptr) {
     std::span<const RecordSpan> records;
     const FieldLocation* locations = nullptr;
@@ -422,6 +423,7 @@ void BatchSink::Write(WriteTask* task, WriterScratch* scratch) {
     scratch->failures.clear();
     parser_->Write(records, locations, scratch->targets, scratch->parser.get(), &scratch->failures);
     PublishOffsets(*task, *scratch);
+    FailShrunk(*task, scratch);
     if (!scratch->failures.empty()) NoteFailures(*task, records, scratch);
   }
   DropHolds(*task, scratch);
@@ -442,17 +444,40 @@ void BatchSink::NoteFailures(const WriteTask& task, std::span<const RecordSpan> 
   }
 }
 
+void BatchSink::CollectBlocks(const WriteTask& task, WriterScratch* scratch) {
+  for (const RowRef& ref : task.refs) {
+    const std::size_t index = ref.block->index;
+    if (index >= scratch->rows_of_block.size()) scratch->rows_of_block.resize(index + 1);
+    if (scratch->rows_of_block[index]++ == 0) scratch->touched.push_back(ref.block);
+  }
+}
+
+void BatchSink::FailShrunk(const WriteTask& task, WriterScratch* scratch) {
+  const auto shrunk = [](const Block* block) {
+    return block->file != nullptr && block->file->damaged();
+  };
+  const bool any = task.block != nullptr
+                       ? shrunk(task.block)
+                       : std::any_of(scratch->touched.begin(), scratch->touched.end(), shrunk);
+  if (!any) return;
+  const auto block_of = [&](std::size_t row) {
+    return task.block != nullptr ? task.block : task.refs[row].block;
+  };
+  std::erase_if(scratch->failures,
+                [&](const RowFailure& failure) { return shrunk(block_of(failure.row)); });
+  for (std::size_t row = 0; row < task.rows; ++row) {
+    if (!shrunk(block_of(row))) continue;
+    scratch->failures.push_back(
+        {row, Status(StatusCode::kTruncated, "the mapped file shrank before the row was copied")});
+  }
+}
+
 void BatchSink::DropHolds(const WriteTask& task, WriterScratch* scratch) {
   if (task.block != nullptr) {
     host_->Drop(task.block, task.rows);
     return;
   }
   // One atomic operation per block, not per row.
-  for (const RowRef& ref : task.refs) {
-    const std::size_t index = ref.block->index;
-    if (index >= scratch->rows_of_block.size()) scratch->rows_of_block.resize(index + 1);
-    if (scratch->rows_of_block[index]++ == 0) scratch->touched.push_back(ref.block);
-  }
   for (Block* block : scratch->touched) {
     // Read the index before the drop: after it the block may be another's.
     std::uint32_t& rows = scratch->rows_of_block[block->index];
@@ -507,10 +532,26 @@ void BatchSink::JoinExtents(BatchSlot* slot) const {
   slot->extents.erase(slot->extents.begin(), slot->extents.end() - 1);
 }
 
+void BatchSink::RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Column& column,
+                                std::size_t rows, std::size_t row) {
+  auto* offsets = reinterpret_cast<std::int64_t*>(extent.run.data + column.offsets);
+  const std::int64_t begin = offsets[row];
+  const std::int64_t units = offsets[row + 1] - begin;
+  std::byte* to =
+      extent.run.data + column.data + static_cast<std::size_t>(begin) * column.unit_bytes;
+  const auto behind = static_cast<std::size_t>(offsets[rows] - offsets[row + 1]);
+  std::copy_n(to + static_cast<std::size_t>(units) * column.unit_bytes, behind * column.unit_bytes,
+              to);
+  for (std::size_t i = row + 1; i < rows; ++i) offsets[i] = offsets[i + 1] - units;
+}
+
 void BatchSink::RemoveRow(BatchSlot* slot, std::size_t row) const {
   BatchExtent& extent = *slot->extents.back();
   for (const BatchLayout::Column& column : extent.layout.columns()) {
-    if (column.ragged) continue;  // ragged rows fail in the first phase, before they are placed
+    if (column.ragged) {
+      RemoveRaggedRow(extent, column, slot->rows, row);
+      continue;
+    }
     std::byte* at = extent.run.data + column.data + row * column.unit_bytes;
     const std::size_t behind = (slot->rows - row - 1) * column.unit_bytes;
     std::copy_n(at + column.unit_bytes, behind, at);

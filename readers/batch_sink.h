@@ -118,11 +118,17 @@ class BatchSink final : public PlanSink {
   void PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const;
   void NoteFailures(const WriteTask& task, std::span<const RecordSpan> records,
                     WriterScratch* scratch) const;
+  /// Notes the blocks that the task's rows stand in, and how many of each.
+  static void CollectBlocks(const WriteTask& task, WriterScratch* scratch);
+  /// Rows whose mapped file lost pages meanwhile may be zeros: they failed.
+  static void FailShrunk(const WriteTask& task, WriterScratch* scratch);
   void DropHolds(const WriteTask& task, WriterScratch* scratch);
   void FinishOne(BatchSlot* slot);
   void Finish(BatchSlot* slot);
   void JoinExtents(BatchSlot* slot) const;
   void SettleFailures(BatchSlot* slot) const;
+  static void RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Column& column,
+                              std::size_t rows, std::size_t row);
   void RemoveRow(BatchSlot* slot, std::size_t row) const;
 
   const Options options_;
