@@ -50,6 +50,8 @@ class InterruptTest(CommandTest):
                            stderr=subprocess.PIPE)
         time.sleep(0.5)
         child.send_signal(signal.SIGINT)
+        # Its input stays open until it has ended: the end of the data would be a success.
+        child.wait(timeout=60)
         child.communicate(timeout=60)
         self.assertEqual(child.returncode, 1)
 
