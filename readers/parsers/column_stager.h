@@ -43,7 +43,7 @@ class ColumnStager {
     done += lines * kLine;
     line_ += done;
     fill_ -= done;
-    if (done != 0) std::memcpy(stage_, stage_ + done, kLine);
+    if (done != 0 && fill_ != 0) std::memcpy(stage_, stage_ + done, kLine);
   }
 
   /// Sends everything.
