@@ -20,6 +20,12 @@ namespace ringfeed {
 /// A test of whole chains: a directory, an arena of its own, files of numbered records.
 class PipelineTest : public testing::Test {
  protected:
+#if defined(__SANITIZE_THREAD__)
+  /// A child of a process with threads cannot start threads of its own under this sanitizer.
+  static constexpr bool kChildrenMayStartThreads = false;
+#else
+  static constexpr bool kChildrenMayStartThreads = true;
+#endif
   static constexpr std::size_t kArenaBytes = std::size_t{128} << 20;
 
   OpenOptions Options() const {

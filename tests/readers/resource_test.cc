@@ -128,6 +128,7 @@ TEST_F(ResourceTest, AWindowThatJustFitsIsServedWhileTheConsumerHoldsBatches) {
 }
 
 TEST_F(ResourceTest, AWindowForWhichNoTablesCanBeMadeIsARefusal) {
+  if (!kChildrenMayStartThreads) GTEST_SKIP() << "not under this sanitizer";
   const auto files = MakeFiles(1, 10, 8, 20);
   const ChildResult child = RunInChild([&](std::string* text) {
     OpenOptions options = InArena(32 * kMiB);
@@ -157,7 +158,7 @@ TEST_F(ResourceTest, MemoryIsBoundedByTheArenaWhateverTheDataSet) {
       options.cycle = 4;
       options.io.path = io;
       options.io.in_flight_bytes = kMiB;
-      const std::size_t before = AnonymousBytes();
+      [[maybe_unused]] const std::size_t before = AnonymousBytes();
       Reader reader = OpenFiles(files, options);
       if (shuffled) reader = Shuffle(reader, {.window = 30});
       reader = Batches(reader, 8);
