@@ -18,8 +18,8 @@ StreamLane::StreamLane(StreamSource* stream, LaneContext* context, std::stop_tok
 bool StreamLane::ReadSome(Block* block) {
   const StageTimer timer(*context_->read_clock);
   const std::size_t had = carried_;
-  // A block's worth, or as much again as there is where the record at hand needs more: a length that
-  // nothing stands behind takes no memory.
+  // A block's worth, or as much again as there is where the record at hand needs more: a length
+  // that nothing stands behind takes no memory.
   const std::size_t missing = need_ > had ? need_ - had : 0;
   const std::size_t ask = std::max(kReadBytes, std::min(missing, had));
   // Grows only: clearing what a short read leaves unused would cost more than the read.

@@ -109,7 +109,8 @@ TEST_P(EngineTest, TakesNoMoreThanItsBytesInFlight) {
 TEST_P(EngineTest, GetsOverShortReadsAndTransientErrors) {
   const std::unique_ptr<InputFile> file = NewFile((4u << 20) + 777);
   IoOptions options = Options();
-  // Which read meets which fault depends on the threads' timing: no run of bad luck may exhaust these.
+  // Which read meets which fault depends on the threads' timing: no run of bad luck may exhaust
+  // these.
   options.retries = 20;
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     const std::unique_ptr<ReadEngine> engine = NewEngine(options);
