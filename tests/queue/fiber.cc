@@ -7,14 +7,14 @@ namespace ringfeed::checker {
 
 #if defined(__x86_64__)
 
-// ringfeed_switch_fiber(void** save, void* load): pushes the callee-saved registers, swaps the
-// stack pointer and pops those of the other side. ringfeed_enter_fiber: the first return of a
+// RingfeedSwitchFiber(void** save, void* load): pushes the callee-saved registers, swaps the
+// stack pointer and pops those of the other side. RingfeedEnterFiber: the first return of a
 // fresh fiber arrives here with the entry in r12 and its argument in r13.
 asm(R"(
 .text
-.globl ringfeed_switch_fiber
-.type ringfeed_switch_fiber, @function
-ringfeed_switch_fiber:
+.globl RingfeedSwitchFiber
+.type RingfeedSwitchFiber, @function
+RingfeedSwitchFiber:
   pushq %rbp
   pushq %rbx
   pushq %r12
@@ -30,24 +30,24 @@ ringfeed_switch_fiber:
   popq %rbx
   popq %rbp
   ret
-.size ringfeed_switch_fiber, .-ringfeed_switch_fiber
-.globl ringfeed_enter_fiber
-.type ringfeed_enter_fiber, @function
-ringfeed_enter_fiber:
+.size RingfeedSwitchFiber, .-RingfeedSwitchFiber
+.globl RingfeedEnterFiber
+.type RingfeedEnterFiber, @function
+RingfeedEnterFiber:
   movq %r13, %rdi
   callq *%r12
   ud2
-.size ringfeed_enter_fiber, .-ringfeed_enter_fiber
+.size RingfeedEnterFiber, .-RingfeedEnterFiber
 )");
 
-extern "C" void ringfeed_switch_fiber(void** save, void* load);
-extern "C" void ringfeed_enter_fiber();
+extern "C" void RingfeedSwitchFiber(void** save, void* load);
+extern "C" void RingfeedEnterFiber();
 
 void Fiber::Prepare(void (*entry)(void*), void* argument) {
   const auto end = reinterpret_cast<std::uintptr_t>(stack_.get() + kStackBytes);
   // From the top: a gap, the return address, then rbp rbx r12 r13 r14 r15.
   auto* top = reinterpret_cast<std::uintptr_t*>(end & ~std::uintptr_t{63}) - 8;
-  *--top = reinterpret_cast<std::uintptr_t>(&ringfeed_enter_fiber);
+  *--top = reinterpret_cast<std::uintptr_t>(&RingfeedEnterFiber);
   *--top = 0;
   *--top = 0;
   *--top = reinterpret_cast<std::uintptr_t>(entry);
@@ -58,7 +58,7 @@ void Fiber::Prepare(void (*entry)(void*), void* argument) {
 }
 
 void SwitchFiber(FiberContext& from, FiberContext& to) {
-  ringfeed_switch_fiber(&from.stack_pointer, to.stack_pointer);
+  RingfeedSwitchFiber(&from.stack_pointer, to.stack_pointer);
 }
 
 #else
