@@ -148,7 +148,6 @@ AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t n
 void AsyncStripes::TakeCurrent(Block* block) {
   const auto valid = static_cast<std::size_t>(current_->valid_end - current_->begin);
   context_->read_bytes->Add(valid);
-  block->read_bytes += valid;
   block->runs.push_back(context_->trim ? context_->arena->Trim(current_->run, valid)
                                        : current_->run);
   current_.reset();

@@ -345,14 +345,12 @@ bool BatchSink::FitOrGrow(BatchSlot* slot, const WriteTask& task) {
   return true;
 }
 
-std::uint32_t BatchSink::NearLane() { return next_lane_++; }
-
 void BatchSink::Dispatch(Planned& batch, WriteTask* task) {
   BatchSlot* slot = batch.slot;
   task->slot = slot;
   task->extent = FitOrGrow(slot, *task) ? slot->extents.back().get() : nullptr;
   slot->pending.fetch_add(1, std::memory_order_relaxed);
-  host_->Submit(task, task->block != nullptr ? task->block->lane : NearLane());
+  host_->Submit(task, task->block != nullptr ? task->block->lane : next_lane_++);
 }
 
 // ---- Writing ----

@@ -111,7 +111,6 @@ class BatchSink final : public PlanSink {
   bool FitOrGrow(BatchSlot* slot, const WriteTask& task);
   WriteTask* NewTask();
   void RecycleTask(WriteTask* task);
-  std::uint32_t NearLane();
 
   void PrepareTargets(const WriteTask& task, WriterScratch* scratch) const;
   void GatherRows(const WriteTask& task, WriterScratch* scratch) const;

@@ -32,7 +32,6 @@ struct Block {
   Status status;                         ///< a failure that follows the records
   std::uint64_t payload_bytes = 0;       ///< of the records that are not damaged
   std::uint32_t good_rows = 0;           ///< their number
-  std::uint64_t read_bytes = 0;          ///< of the file's bytes that this block stands for
 
   // Memory that the records point into.
   std::vector<SlabRun> runs;

@@ -104,14 +104,6 @@ bool Program::shuffled() const {
                      [](const Stage& s) { return s.kind != Stage::Kind::kMultiPass; });
 }
 
-std::uint64_t Program::window_rows() const {
-  std::uint64_t rows = 0;
-  for (const Stage& stage : stages) {
-    if (stage.kind != Stage::Kind::kMultiPass) rows += stage.amount;
-  }
-  return rows;
-}
-
 Program LowerChain(const GraphNode& last) {
   Program program;
   Lowering lowering(&program);

@@ -87,7 +87,6 @@ struct Program {
 
   bool shuffled() const;
   bool rewindable() const { return source.stream == nullptr; }
-  std::uint64_t window_rows() const;  ///< rows that the stages hold back at most
 };
 Program LowerChain(const GraphNode& last);
 

@@ -11,6 +11,24 @@ namespace {
 
 using Chunk = std::vector<std::byte>;
 
+/// The second phase where a location is the value itself, as it goes into the batch.
+void WriteLocated(const std::vector<FieldSpec>& fields, std::size_t rows,
+                  const FieldLocation* locations, std::span<const ColumnTarget> targets) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      const FieldLocation& from = locations[row * fields.size() + f];
+      const std::size_t unit = fields[f].unit_bytes();
+      std::size_t at = row * unit;
+      if (fields[f].ragged()) {
+        std::int64_t* offsets = targets[f].offsets;
+        at = static_cast<std::size_t>(offsets[row]) * unit;
+        offsets[row + 1] = offsets[row] + static_cast<std::int64_t>(from.units);
+      }
+      std::copy_n(from.data, from.bytes, targets[f].data + at);
+    }
+  }
+}
+
 /// Parses single records for a Map function and shows the fields as tensors.
 class RowView {
  public:
@@ -204,19 +222,7 @@ void MapParser::Write(std::span<const RecordSpan> rows, const FieldLocation* loc
     WriteDirect(rows, targets, static_cast<MapScratch*>(scratch), failures);
     return;
   }
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    for (std::size_t f = 0; f < fields_.size(); ++f) {
-      const FieldLocation& from = locations[row * fields_.size() + f];
-      const std::size_t unit = fields_[f].unit_bytes();
-      std::size_t at = row * unit;
-      if (fields_[f].ragged()) {
-        std::int64_t* offsets = targets[f].offsets;
-        at = static_cast<std::size_t>(offsets[row]) * unit;
-        offsets[row + 1] = offsets[row] + static_cast<std::int64_t>(from.units);
-      }
-      std::copy_n(from.data, from.bytes, targets[f].data + at);
-    }
-  }
+  WriteLocated(fields_, rows.size(), locations, targets);
 }
 
 void MapParser::WriteDirect(std::span<const RecordSpan> rows, std::span<const ColumnTarget> targets,
@@ -250,18 +256,7 @@ class InstanceParser final : public Parser {
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* /*scratch*/,
              std::vector<RowFailure>* /*failures*/) const override {
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      for (std::size_t f = 0; f < fields_.size(); ++f) {
-        const FieldLocation& from = locations[row * fields_.size() + f];
-        std::size_t at = row * fields_[f].unit_bytes();
-        if (fields_[f].ragged()) {
-          std::int64_t* offsets = targets[f].offsets;
-          at = static_cast<std::size_t>(offsets[row]) * fields_[f].unit_bytes();
-          offsets[row + 1] = offsets[row] + static_cast<std::int64_t>(from.units);
-        }
-        std::copy_n(from.data, from.bytes, targets[f].data + at);
-      }
-    }
+    WriteLocated(fields_, rows.size(), locations, targets);
   }
 
  private:

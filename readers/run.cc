@@ -189,7 +189,6 @@ Run::~Run() {
 
 void Run::Start() {
   const std::lock_guard lock(stop_mutex_);
-  started_ = true;
   for (const auto& worker : workers_) {
     Worker* const each = worker.get();
     each->thread = std::thread([this, each] { WorkerMain(*each); });
@@ -624,7 +623,7 @@ void Run::RecycleBlock(Block* block) {
   block->status = Status();
   block->turn_ends = true;
   block->pass_ends = block->stream_ends = false;
-  block->payload_bytes = block->read_bytes = 0;
+  block->payload_bytes = 0;
   block->good_rows = 0;
   const std::int32_t credits = std::exchange(block->credits, 1);
   (void)free_blocks_.TryPush(std::move(block));

@@ -207,7 +207,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::atomic<std::uint64_t> damaged_{0};
   std::atomic<std::uint64_t> passes_ended_{0};
   std::mutex stop_mutex_;
-  bool started_ = false;
   std::atomic<std::size_t> deliveries_out_{0};  ///< handed over and not released
 
   // Whether the plan waits for what consumers hold: looked at after a while of silence, so a moment

@@ -28,7 +28,6 @@ bool StreamLane::ReadSome(Block* block) {
   const Status status = stream_->Read({buffer_.data() + had, ask}, &got, stop_);
   carried_ = had + got;
   context_->read_bytes->Add(got);
-  block->read_bytes += got;
   if (!status.ok()) {
     block->status = status.WithPlace({stream_->name(), -1, -1});
     return false;

@@ -104,7 +104,6 @@ class MappedStripes final : public StripeReader {
       const std::uint64_t start = position_;
       const std::uint64_t part_end = std::min(part_limit(), start + kPartBytes);
       Frame(block, file_->mapping().subspan(start, end - std::min(start, end)), part_end, true);
-      block->read_bytes += position_ - start;
       context_->read_bytes->Add(position_ - start);
       if (file_->damaged() && block->status.ok()) {
         // What was framed since the file shrank may be zeros in place of data.
@@ -145,8 +144,7 @@ class InlineStripes final : public StripeReader {
   static constexpr std::size_t kSlackBytes = 4096;
 
   void ReadRecords(Block* block);
-  Status ReadMore(Block* block, std::uint64_t offset, std::byte* to, std::size_t bytes,
-                  std::size_t* got);
+  Status ReadMore(std::uint64_t offset, std::byte* to, std::size_t bytes, std::size_t* got);
   /// Moves the unfinished record to a run that holds `need` bytes.
   bool Grow(Block* block, std::size_t used, std::size_t need);
 
@@ -156,12 +154,11 @@ class InlineStripes final : public StripeReader {
   std::size_t largest_record_ = 0;
 };
 
-Status InlineStripes::ReadMore(Block* block, std::uint64_t offset, std::byte* to, std::size_t bytes,
+Status InlineStripes::ReadMore(std::uint64_t offset, std::byte* to, std::size_t bytes,
                                std::size_t* got) {
   const StageTimer timer(*context_->read_clock);
   const Status status = file_->ReadAt(offset, {to, bytes}, got);
   context_->read_bytes->Add(*got);
-  block->read_bytes += *got;
   return status;
 }
 
@@ -192,7 +189,7 @@ void InlineStripes::ReadRecords(Block* block) {
         std::min<std::uint64_t>({left, block_bytes, wanted - fill_, run_.bytes - fill_}));
     std::size_t got = 0;
     Status failure;
-    if (ask > 0) failure = ReadMore(block, base_ + fill_, run_.data + fill_, ask, &got);
+    if (ask > 0) failure = ReadMore(base_ + fill_, run_.data + fill_, ask, &got);
     fill_ += got;
     const bool ended = failure.ok() && (base_ + fill_ >= file_bytes_ || got < ask);
     const auto used = static_cast<std::size_t>(position_ - base_);

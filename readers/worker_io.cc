@@ -140,19 +140,4 @@ void WorkerIo::Wake() {
   if (pool_) pool_->Wake();
 }
 
-ReadEngineStats WorkerIo::stats() const {
-  ReadEngineStats sum;
-  for (const ReadEngine* engine : {uring_.get(), pool_.get()}) {
-    if (engine == nullptr) continue;
-    const ReadEngineStats stats = engine->stats();
-    sum.reads += stats.reads;
-    sum.bytes += stats.bytes;
-    sum.enters += stats.enters;
-    sum.short_reads += stats.short_reads;
-    sum.retries += stats.retries;
-    sum.failures += stats.failures;
-  }
-  return sum;
-}
-
 }  // namespace ringfeed

@@ -72,7 +72,6 @@ class WorkerIo {
   void Abandon(std::unique_ptr<ReadBuffer> buffer, std::shared_ptr<InputFile> file);
   /// Ends a Reap that waits. Any thread.
   void Wake();
-  ReadEngineStats stats() const;
 
  private:
   struct Abandoned {
