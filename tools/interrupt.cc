@@ -48,10 +48,19 @@ Interrupt::Interrupt(std::function<void()> stop) : stop_(std::move(stop)) {
   struct sigaction action {};
   action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART;
-  for (const int signal : kSignals) sigaction(signal, &action, nullptr);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : kSignals) {
+    sigaction(signal, &action, nullptr);
+    sigaddset(&signals, signal);
+  }
+  // The watcher, made before this, is to take them: this thread may sleep in a futex, where
+  // ThreadSanitizer keeps a signal back until the sleep ends.
+  pthread_sigmask(SIG_BLOCK, &signals, &mask_before_);
 }
 
 Interrupt::~Interrupt() {
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   for (const int signal : kSignals) std::signal(signal, SIG_DFL);
   Notify(kEnded);
   watcher_.join();
