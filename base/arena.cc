@@ -164,7 +164,7 @@ std::shared_ptr<Arena> Arena::Default() {
   return *arena;
 }
 
-SlabRun Arena::Allocate(std::size_t bytes) {
+SlabRun Arena::Allocate(std::size_t bytes, const std::byte* hint) {
   if (bytes == 0 || bytes > impl_->options.bytes) return {};
   const std::size_t slab_bytes = impl_->options.slab_bytes;
   const std::size_t slabs = RoundUp(bytes, slab_bytes) / slab_bytes;
@@ -172,7 +172,10 @@ SlabRun Arena::Allocate(std::size_t bytes) {
   {
     const std::lock_guard lock(impl_->mutex);
     const std::size_t align = impl_->AlignOf(slabs);
-    first = impl_->bitmap.Take(slabs, align);
+    const std::size_t hinted =
+        hint == nullptr ? 0 : static_cast<std::size_t>(hint - impl_->data) / slab_bytes;
+    const bool at_hint = hint != nullptr && impl_->bitmap.TakeAt(hinted, slabs);
+    first = at_hint ? hinted : impl_->bitmap.Take(slabs, align);
     if (first == SlabBitmap::kNone && align > 1) first = impl_->bitmap.Take(slabs, 1);
     impl_->peak_slabs = std::max(impl_->peak_slabs, impl_->bitmap.taken());
   }

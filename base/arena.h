@@ -48,7 +48,9 @@ class Arena {
 
   /// A run of at least `bytes`, lowest address first; empty where no gap is large enough. Never
   /// blocks on other users; memory is populated when this returns. Contents are unspecified.
-  SlabRun Allocate(std::size_t bytes);
+  /// With `hint`, the start of an earlier run, at that address where it is free: a thread that asks
+  /// for what it had before finds it in its cache.
+  SlabRun Allocate(std::size_t bytes, const std::byte* hint = nullptr);
   /// Returns a run, or the tail [keep_bytes, run.bytes) of one: Trim keeps the rounded-up head.
   void Free(SlabRun run);
   SlabRun Trim(SlabRun run, std::size_t keep_bytes);

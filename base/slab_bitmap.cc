@@ -65,6 +65,14 @@ std::size_t SlabBitmap::Take(std::size_t count, std::size_t align) {
   return first;
 }
 
+bool SlabBitmap::TakeAt(std::size_t first, std::size_t count) {
+  const std::size_t end = first + count;
+  if (end > slabs_ || end < first || NextTaken(first, end) < end) return false;
+  Flip(first, count);
+  taken_ += count;
+  return true;
+}
+
 bool SlabBitmap::Give(std::size_t first, std::size_t count) {
   const std::size_t end = first + count;
   if (end > slabs_ || end < first) return false;

@@ -52,6 +52,7 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
     return false;
   }
   opened_(file->choice());
+  from_memory_ = reader_->from_memory();
   return true;
 }
 

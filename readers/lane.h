@@ -26,6 +26,8 @@ class Lane {
   virtual bool Fill(Block* block) = 0;
   /// Bytes in memory that the next block will start with, to be fetched ahead; may be empty.
   virtual std::span<const std::byte> Upcoming() const { return {}; }
+  /// Whether blocks come out of memory without waiting: then nothing is gained by an early start.
+  virtual bool from_memory() const { return false; }
 };
 
 /// Stripes of the files that the schedule assigns to lane `index`. Tells `opened` how each file is
@@ -38,6 +40,7 @@ class FileLane final : public Lane {
   std::span<const std::byte> Upcoming() const override {
     return reader_ ? reader_->Upcoming() : std::span<const std::byte>();
   }
+  bool from_memory() const override { return from_memory_; }
 
  private:
   bool Open(const Assignment& assignment, Block* block);
@@ -48,6 +51,7 @@ class FileLane final : public Lane {
   LaneContext* const context_;
   const std::function<void(const IoChoice&)> opened_;
   std::unique_ptr<StripeReader> reader_;
+  bool from_memory_ = false;  ///< the file opened last
 };
 
 /// Records of one stream, published as they arrive.

@@ -25,6 +25,9 @@ constexpr std::size_t kMaxDamageListed = 1000;
 constexpr std::size_t kMaxChoicesListed = 10000;
 constexpr std::size_t kFreeBlocks = 4096;
 constexpr int kMaxThreads = 16;
+/// Payload that a worker frames before its turn in file order comes: what is written later than
+/// that has left the cache of its core. Measured on parts of 128 to 512 KiB.
+constexpr std::size_t kAheadBytes = 512 * 1024;
 /// So many pieces may wait for one writer before others are woken for them.
 constexpr std::size_t kTasksToShare = 4;
 /// Records per delivery where nobody asked for batches.
@@ -109,6 +112,7 @@ void Run::BuildLanes() {
   const std::size_t stripe = source.options.stripe_bytes;
   const std::size_t parts =
       hold_credits_ ? stripe / PartBytes(source.options, arena_->slab_bytes()) + 1 : 1;
+  if (hold_credits_ && program_.parser != nullptr) ahead_limit_ = kAheadBytes;
   const std::size_t credits = parts * std::max<std::size_t>(2, (2 * threads + count - 1) / count);
   for (std::size_t i = 0; i < count; ++i) {
     auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), credits);
@@ -220,6 +224,7 @@ void Run::WorkerMain(Worker& worker) {
   context.arena = arena_;
   context.io = worker.io.get();
   context.trim = program_.shuffled();
+  context.written = program_.parser != nullptr;
   context.read_clock = &worker.read;
   context.frame_clock = &worker.frame;
   context.read_bytes = &worker.read_bytes;
@@ -269,7 +274,10 @@ bool Run::DoTask(Worker& worker) {
 }
 
 void Run::FetchUpcoming(Worker& worker) {
-  const LaneState* lane = NextLane(worker, {});
+  const LaneState* lane = nullptr;
+  for (const LaneState* each : worker.lanes) {
+    if (!each->done && (lane == nullptr || each->place < lane->place)) lane = each;
+  }
   const std::span<const std::byte> upcoming = lane != nullptr && lane->filling == nullptr
                                                   ? lane->lane->Upcoming()
                                                   : std::span<const std::byte>();
@@ -278,15 +286,20 @@ void Run::FetchUpcoming(Worker& worker) {
   SetStreamCompanion(upcoming.data(), upcoming.size());
 }
 
+bool Run::MayFill(const Worker& worker, const LaneState& lane) const {
+  // Order: acquire pairs with the release in GiveCredits: the memory that came back is free.
+  if (lane.free_credits.load(std::memory_order_acquire) <= 0) return false;
+  if (ahead_limit_ == 0 || !lane.lane->from_memory()) return true;
+  return worker.ahead_bytes.load(std::memory_order_relaxed) < ahead_limit_ ||
+         due_lane_.load(std::memory_order_relaxed) == lane.index;
+}
+
 Run::LaneState* Run::NextLane(Worker& worker, const std::vector<LaneState*>& tried) const {
   LaneState* next = nullptr;
   for (LaneState* lane : worker.lanes) {
     if (lane->done || std::find(tried.begin(), tried.end(), lane) != tried.end()) continue;
-    // Order: acquire pairs with the release in GiveCredits: the memory that came back is free.
-    if (lane->filling == nullptr && lane->free_credits.load(std::memory_order_acquire) <= 0) {
-      continue;
-    }
-    if (next == nullptr || lane->turns < next->turns) next = lane;
+    if (lane->filling == nullptr && !MayFill(worker, *lane)) continue;
+    if (next == nullptr || lane->place < next->place) next = lane;
   }
   return next;
 }
@@ -339,9 +352,14 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
 
 void Run::Publish(Worker& worker, LaneState& lane) {
   Block* const block = std::exchange(lane.filling, nullptr);
-  if (block->turn_ends) ++lane.turns;
+  if (block->pass_ends) {
+    lane.place = {lane.place.first + 1, 0};
+  } else if (block->turn_ends) {
+    ++lane.place.second;
+  }
   lane.done = block->stream_ends || !block->status.ok();
   Block* item = block;
+  worker.ahead_bytes.fetch_add(block->payload_bytes, std::memory_order_relaxed);
   (void)lane.out.TryPush(std::move(item));  // credits leave room for every block
   RequestPlan(&worker);
 }
@@ -357,8 +375,7 @@ bool Run::HasWork(const Worker& worker) const {
   }
   for (const LaneState* lane : worker.lanes) {
     if (lane->done) continue;
-    if (lane->filling != nullptr ? !worker.io->in_flight()
-                                 : lane->free_credits.load(std::memory_order_relaxed) > 0) {
+    if (lane->filling != nullptr ? !worker.io->in_flight() : MayFill(worker, *lane)) {
       return true;
     }
   }
@@ -451,8 +468,12 @@ bool Run::TakeBlock() {
   Block* block = std::exchange(waiting_block_, nullptr);
   if (block == nullptr) {
     while (!lane_in_pass_[turn_]) turn_ = (turn_ + 1) % lanes_.size();
-    due_lane_.store(turn_, std::memory_order_relaxed);
-    if (lanes_[turn_]->out.TryPop(block) != QueueResult::kOk) return false;
+    const bool is_new = due_lane_.exchange(turn_, std::memory_order_acq_rel) != turn_;
+    if (lanes_[turn_]->out.TryPop(block) != QueueResult::kOk) {
+      Worker& owner = *workers_[lanes_[turn_]->worker];
+      if (is_new && &owner != current_writer) Wake(owner);
+      return false;
+    }
   }
   const bool allowed = MemoryAllows(*block);
   plan_waits_for_memory_.store(!allowed, std::memory_order_relaxed);
@@ -489,7 +510,7 @@ void Run::PlanBlock(Block* block) {
   const bool stream_ends = block->stream_ends;
   const Status status = block->status;
   const auto rows = static_cast<std::uint32_t>(block->rows());
-  if (!hold_credits_) GiveCredits(lane, block->credits);
+  if (!hold_credits_) GiveCredits(lane, block->credits, block->payload_bytes);
   held_bytes_.fetch_add(block->slab_bytes(), std::memory_order_relaxed);
   NoteDamage(*block);
   records_.fetch_add(block->good_rows, std::memory_order_relaxed);
@@ -623,23 +644,25 @@ void Run::RecycleBlock(Block* block) {
   block->status = Status();
   block->turn_ends = true;
   block->pass_ends = block->stream_ends = false;
-  block->payload_bytes = 0;
+  const std::size_t bytes = std::exchange(block->payload_bytes, 0);
   block->good_rows = 0;
   const std::int32_t credits = std::exchange(block->credits, 1);
   (void)free_blocks_.TryPush(std::move(block));
   if (hold_credits_) {
-    GiveCredits(lane, credits);
+    GiveCredits(lane, credits, bytes);
   } else {
     AskForPlan();  // the plan may wait for this memory
   }
 }
 
-void Run::GiveCredits(LaneState& lane, std::int32_t count) {
+void Run::GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes) {
   // Order: release pairs with the acquire in NextLane. A lane with credits left keeps its worker
   // awake.
-  if (lane.free_credits.fetch_add(count, std::memory_order_acq_rel) <= 0) {
-    Wake(*workers_[lane.worker]);
-  }
+  Worker& owner = *workers_[lane.worker];
+  const bool was_empty = lane.free_credits.fetch_add(count, std::memory_order_acq_rel) <= 0;
+  const std::size_t ahead = owner.ahead_bytes.fetch_sub(bytes, std::memory_order_acq_rel);
+  const bool was_ahead = ahead >= ahead_limit_ && ahead - bytes < ahead_limit_;
+  if (was_empty || was_ahead) Wake(owner);
 }
 
 QueueResult Run::Next(Delivery* delivery) { return out_.Pop(*delivery, stop_.get_token()); }

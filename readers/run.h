@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/arena.h"
@@ -84,8 +85,10 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     const std::uint32_t index;
     std::unique_ptr<Lane> lane;  ///< its worker's
     Block* filling = nullptr;    ///< its worker's
-    std::uint64_t turns = 0;     ///< its worker's: blocks published
-    bool done = false;           ///< its worker's
+    /// Its worker's: passes ended, and stripes of this one published. Lanes are filled in the order
+    /// of this pair, which is the order of the plan.
+    std::pair<std::uint64_t, std::uint64_t> place;
+    bool done = false;  ///< its worker's
     std::uint32_t worker = 0;
     MpmcRing<Block*> out;
     /// Blocks that the lane may still fill. Taken by the worker (acquire), given back with release.
@@ -98,6 +101,9 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     bool writes = true;  ///< takes tasks; false for the thread of a lane that may block for long
     MpmcRing<WriteTask*> tasks;
     EventCount events;
+    /// Payload bytes of its lanes' blocks that were published and not given back. Partner:
+    /// GiveCredits.
+    std::atomic<std::size_t> ahead_bytes{0};
     /// Bit 0: the worker is about to sleep, or sleeps, in its engine. Read-modify-writes (acq_rel)
     /// on both sides: a waker comes first, and its work is seen, or comes second, and sees the bit.
     std::atomic<std::uint32_t> engine_word{0};
@@ -128,6 +134,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void Publish(Worker& worker, LaneState& lane);
   void Rest(Worker& worker);
   bool HasWork(const Worker& worker) const;
+  bool MayFill(const Worker& worker, const LaneState& lane) const;
 
   void RequestPlan(Worker* worker);
   void RunPlan();
@@ -140,7 +147,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 
   Block* NewBlock();
   void RecycleBlock(Block* block);
-  void GiveCredits(LaneState& lane, std::int32_t count);
+  void GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes);
   void WakeAny(std::uint32_t preferred);
   void Wake(Worker& worker);
   void ReleaseDelivery(const Delivery& delivery);
@@ -157,6 +164,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   const RunHooks hooks_;
   std::size_t memory_bytes_ = 0;  ///< quota
   std::size_t held_limit_ = 0;    ///< of blocks that the plan holds back
+  std::size_t ahead_limit_ = 0;   ///< payload bytes that a worker frames ahead of writing them
   std::size_t credit_bytes_ = 1;  ///< slabs that one credit of a lane stands for
   std::stop_source stop_;
 

@@ -79,7 +79,8 @@ void StripeReader::FinishPart(Block* block) {
 }
 
 SlabRun StripeReader::Allocate(Block* block, std::size_t bytes) {
-  SlabRun run = context_->arena->Allocate(bytes);
+  SlabRun run = context_->arena->Allocate(bytes, context_->trim ? nullptr : context_->last_run);
+  context_->last_run = run.data;
   if (!run) {
     block->status =
         Status(StatusCode::kResourceExhausted,
@@ -102,7 +103,8 @@ class MappedStripes final : public StripeReader {
     const std::uint64_t end = std::min<std::uint64_t>(file_bytes_, file_->mapping().size());
     if (position_ < limit() || file_bytes_ == 0) {
       const std::uint64_t start = position_;
-      const std::uint64_t part_end = std::min(part_limit(), start + kPartBytes);
+      const std::uint64_t part_end =
+          context_->written ? std::min(part_limit(), start + kPartBytes) : part_limit();
       Frame(block, file_->mapping().subspan(start, end - std::min(start, end)), part_end, true);
       context_->read_bytes->Add(position_ - start);
       if (file_->damaged() && block->status.ok()) {
@@ -124,7 +126,7 @@ class MappedStripes final : public StripeReader {
 
  private:
   /// The part that is written and the next one, which is fetched meanwhile, stand in L2 together.
-  static constexpr std::size_t kPartBytes = 256 * 1024;
+  static constexpr std::size_t kPartBytes = 128 * 1024;
 };
 
 /// Reads in the caller's thread, block by block into one run: each block is framed while it is hot,

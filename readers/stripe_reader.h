@@ -19,7 +19,9 @@ struct LaneContext {
   const OpenOptions* options = nullptr;
   std::shared_ptr<Arena> arena;
   WorkerIo* io = nullptr;
-  bool trim = false;  ///< blocks are held for long: give the unused tail of their run back
+  const std::byte* last_run = nullptr;  ///< where the block before this one was read to
+  bool trim = false;    ///< blocks are held for long: give the unused tail of their run back
+  bool written = true;  ///< a parser will copy out of the blocks; else they are handed out
   StageClock* read_clock = nullptr;
   StageClock* frame_clock = nullptr;
   StageCount* read_bytes = nullptr;
@@ -44,6 +46,8 @@ class StripeReader {
   virtual bool ReadPart(Block* block) = 0;
   /// The bytes in memory that the next part will start with; empty where they are not in memory.
   virtual std::span<const std::byte> Upcoming() const { return {}; }
+  /// Whether ReadPart never waits for a medium.
+  virtual bool from_memory() const { return true; }
   std::uint64_t stripes_left() const { return stripes_ - stripe_; }
 
  protected:

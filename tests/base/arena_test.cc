@@ -98,6 +98,23 @@ TEST(Arena, HandsOutTheLowestMemoryAndTakesItBack) {
   EXPECT_EQ(arena->Report().peak_in_use_bytes, 2 * kMiB);
 }
 
+TEST(Arena, GivesWhatAThreadHadBeforeWhereItIsFree) {
+  const auto arena = Arena::Create({.bytes = std::size_t{8} << 20});
+  const std::size_t slab = arena->slab_bytes();
+  const SlabRun low = arena->Allocate(slab);
+  const SlabRun high = arena->Allocate(3 * slab);
+  arena->Free(low);
+  arena->Free(high);
+  const SlabRun again = arena->Allocate(2 * slab, high.data);
+  EXPECT_EQ(again.data, high.data);
+  const SlabRun elsewhere = arena->Allocate(slab, high.data);
+  EXPECT_EQ(elsewhere.data, low.data);
+  // An address at the end of the range, where so much does not fit any more, is no more than a
+  // hint.
+  const std::byte* const last = arena->data() + arena->bytes() - slab;
+  EXPECT_TRUE(arena->Allocate(2 * slab, last));
+}
+
 TEST(Arena, BlocksDoNotCrossHugePages) {
   const std::shared_ptr<Arena> arena = NewArena(16 * kMiB);
   EXPECT_TRUE(arena->Allocate(1));

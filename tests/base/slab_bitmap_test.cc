@@ -55,6 +55,11 @@ class PlainBitmap {
     }
     return SlabBitmap::kNone;
   }
+  bool TakeAt(std::size_t first, std::size_t count) {
+    if (first + count > taken_.size() || !FreeFrom(first, count)) return false;
+    Set(first, count, true);
+    return true;
+  }
   void Set(std::size_t first, std::size_t count, bool value) {
     for (std::size_t slab = first; slab < first + count; ++slab) taken_[slab] = value;
   }
@@ -84,6 +89,13 @@ TEST(SlabBitmap, AgreesWithAPlainOne) {
         continue;
       }
       const std::size_t count = 1 + random() % (random() % 8 == 0 ? 150 : 9);
+      if (random() % 4 == 0) {
+        const std::size_t wanted = random() % (slabs + 2);
+        const bool taken = plain.TakeAt(wanted, count);
+        ASSERT_EQ(bitmap.TakeAt(wanted, count), taken) << count << " at " << wanted;
+        if (taken) runs.emplace_back(wanted, count);
+        continue;
+      }
       const std::size_t align = std::size_t{1} << (random() % 4);
       const std::size_t first = bitmap.Take(count, align);
       ASSERT_EQ(first, plain.Take(count, align)) << count << " of " << slabs;
