@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace ringfeed {
@@ -33,8 +35,9 @@ constexpr std::array<std::uint32_t, 4> Philox4x32(std::array<std::uint32_t, 4> c
 
 /// The sequence of 32-bit draws of (seed, epoch, purpose): draw t is word t mod 4 of the Philox
 /// block with key (seed low, seed high) and counter (t / 4, epoch, purpose, t / 4 >> 32). Remembers
-/// the block of the last draw, so that draws in order cost a quarter of a block each. Not thread
-/// safe; cheap to copy.
+/// the blocks around the last draw: draws in order cost a quarter of a block each, and blocks that
+/// are computed together do not wait for each other's multiplications. Not thread safe; cheap to
+/// copy.
 class DrawSequence {
  public:
   DrawSequence(std::uint64_t seed, std::uint32_t epoch, DrawPurpose purpose)
@@ -43,22 +46,30 @@ class DrawSequence {
         purpose_(static_cast<std::uint32_t>(purpose)) {}
 
   std::uint32_t At(std::uint64_t t) {
-    const std::uint64_t block = t / 4;
-    if (block != block_) {
-      words_ = Philox4x32({static_cast<std::uint32_t>(block), epoch_, purpose_,
-                           static_cast<std::uint32_t>(block >> 32)},
-                          key_);
-      block_ = block;
-    }
-    return words_[t % 4];
+    const std::uint64_t group = t / kGroupDraws;
+    if (group != group_) Compute(group);
+    return words_[t % kGroupDraws];
   }
 
  private:
+  static constexpr std::uint64_t kGroupDraws = 16;
+
+  void Compute(std::uint64_t group) {
+    for (std::uint64_t i = 0; i < kGroupDraws; i += 4) {
+      const std::uint64_t block = (group * kGroupDraws + i) / 4;
+      const auto words = Philox4x32({static_cast<std::uint32_t>(block), epoch_, purpose_,
+                                     static_cast<std::uint32_t>(block >> 32)},
+                                    key_);
+      std::copy(words.begin(), words.end(), words_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    group_ = group;
+  }
+
   std::array<std::uint32_t, 2> key_;
   std::uint32_t epoch_;
   std::uint32_t purpose_;
-  std::uint64_t block_ = ~std::uint64_t{0};
-  std::array<std::uint32_t, 4> words_{};
+  std::uint64_t group_ = ~std::uint64_t{0};
+  std::array<std::uint32_t, kGroupDraws> words_{};
 };
 
 }  // namespace ringfeed

@@ -34,6 +34,7 @@ std::shared_ptr<const Parser> RowParser() {
 OpenOptions Opened(const ChainOrder& order, IoPath path, std::string format) {
   OpenOptions options;
   options.cycle = order.cycle;
+  options.threads = order.threads;
   options.io.path = path;
   options.format = std::move(format);
   return options;
@@ -56,7 +57,7 @@ FeedWork BlockWork() {
   const auto chain = [](const BenchFiles& files, const ChainOrder& order) {
     return MultiPass(OpenFiles(files.paths, Opened(order, IoPath::kAuto, "")), 0);
   };
-  return {"records", SmallFiles, 0, true, {}, chain, BareFrameLoop};
+  return {"records", SmallFiles, 0, true, {.threads = 2}, chain, BareFrameLoop};
 }
 
 FeedWork SmallWork(std::string name, ChainOrder order) {
@@ -80,8 +81,9 @@ FeedWork RowWork(std::string name, ChainOrder order) {
 const std::vector<FeedWork>& FeedWorks() {
   static const std::vector<FeedWork> kWorks = {
       ImageWork("image_pread", IoPath::kPread, {}),
+      ImageWork("image_pread_2_threads", IoPath::kPread, {.threads = 2}),
       ImageWork("image_mapped", IoPath::kMmap, {}),
-      ImageWork("image_window", IoPath::kPread, {.window = 2'000}),
+      ImageWork("image_window", IoPath::kAuto, {.window = 2'000}),
       BlockWork(),
       SmallWork("small", {}),
       SmallWork("small_window", {.window = 10'000}),
@@ -95,7 +97,8 @@ const std::vector<FeedRow>& FeedRows() {
   using Measure = FeedRow::Measure;
   static const std::vector<FeedRow> kRows = {
       {"feed.image_pread", Measure::kBytesPerCpuSecond, "image_pread"},
-      {"feed.image_pread_clock", Measure::kBytesPerSecond, "image_pread"},
+      {"feed.image_pread_2_threads", Measure::kBytesPerCpuSecond, "image_pread_2_threads"},
+      {"feed.image_pread_clock", Measure::kBytesPerSecond, "image_pread_2_threads"},
       {"feed.image_mapped", Measure::kBytesPerCpuSecond, "image_mapped"},
       {"feed.image_window_2000", Measure::kBytesPerCpuSecond, "image_window"},
       {"feed.records_250b_blocks", Measure::kRowsPerCpuSecond, "records"},

@@ -15,6 +15,7 @@ namespace ringfeed::bench {
 struct ChainOrder {
   std::size_t cycle = 8;
   std::size_t window = 0;  ///< of the shuffle; 0: none
+  int threads = 1;         ///< that read, frame and write: the bare loops have one
 };
 
 /// A figure of the table: a chain of ringfeed's beside a bare loop that does the same work.

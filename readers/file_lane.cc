@@ -32,10 +32,8 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
     return false;
   }
   const std::shared_ptr<Source> source = schedule_->source(assignment.file);
-  // The first pass may be the only one; from the second on a resident file is worth mapping, unless
-  // a shuffle comes back to bytes that framing has read: those stand better in slabs.
-  const bool may_map =
-      assignment.pass > 0 && !(context_->trim && assignment.format->reads_payload());
+  // The first pass may be the only one; from the second on a resident file is worth mapping.
+  const bool may_map = assignment.pass > 0;
   OpenInputResult opened =
       source ? OpenInput(source)
              : OpenInput(schedule_->name(assignment.file), context_->options->io, may_map);

@@ -121,7 +121,7 @@ class MappedStripes final : public StripeReader {
     const std::size_t bytes = file_->mapping().size();
     if (position_ >= bytes) return {};
     return file_->mapping().subspan(position_,
-                                    std::min<std::size_t>(kPartBytes, bytes - position_));
+                                    std::min<std::size_t>(2 * kPartBytes, bytes - position_));
   }
 
  private:

@@ -95,16 +95,14 @@ void WindowShuffleStage::Sort(std::span<const Held> held) {
   for (std::size_t i = 1; i <= kBucketPositions; ++i) starts[i] += starts[i - 1];
   if (sorted_.size() != held.size()) sorted_.resize(held.size());
   for (const Held& each : held) sorted_[starts[each.place % kBucketPositions]++] = each;
-  const auto before = [](const Held& a, const Held& b) {
-    const std::uint32_t position_a = a.place % kBucketPositions;
-    const std::uint32_t position_b = b.place % kBucketPositions;
-    return position_a < position_b || (position_a == position_b && a.fraction < b.fraction);
+  const auto key = [](const Held& each) {
+    return std::uint64_t{each.place % kBucketPositions} << 32 | each.fraction;
   };
   for (std::size_t i = 1; i < sorted_.size(); ++i) {
     const Held each = sorted_[i];
     std::size_t at = i;
-    for (; at > 0 && before(each, sorted_[at - 1]); --at) sorted_[at] = sorted_[at - 1];
-    sorted_[at] = each;
+    for (; at > 0 && key(each) < key(sorted_[at - 1]); --at) sorted_[at] = sorted_[at - 1];
+    if (at != i) sorted_[at] = each;
   }
 }
 

@@ -68,9 +68,6 @@ class Format {
   /// How many stripes of the order a file of this size has: one for each stripe_bytes begun, unless
   /// the format says otherwise (a raw file is one).
   virtual std::uint64_t Stripes(std::uint64_t file_bytes, std::uint64_t stripe_bytes) const;
-  /// Whether framing reads the payload (to check it). Where it does, a shuffle reads it twice, and
-  /// the second time a slab's huge pages serve better than a mapping.
-  virtual bool reads_payload() const { return true; }
   virtual std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const = 0;
 };
 

@@ -119,7 +119,8 @@ void StageColumn(std::span<const RecordSpan> rows, const Column& column, ColumnS
   }
 }
 
-void FetchRows(std::span<const RecordSpan> rows) {
+// As FetchRow, inlined by force.
+[[gnu::always_inline]] inline void FetchRows(std::span<const RecordSpan> rows) {
   for (const RecordSpan& row : rows) FetchRow(row);
 }
 
