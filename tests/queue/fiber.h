@@ -9,6 +9,10 @@ namespace ringfeed::checker {
 // Where a fiber, or the thread that runs fibers, stands while it does not run.
 struct FiberContext {
   void* stack_pointer = nullptr;
+  // What AddressSanitizer is told of the stack; unused without it.
+  const void* stack_bottom = nullptr;
+  std::size_t stack_bytes = 0;
+  void* fake_stack = nullptr;
 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -35,11 +39,15 @@ class Fiber {
   // the stack before is forgotten without running destructors.
   void Prepare(void (*entry)(void*), void* argument);
   FiberContext& context() { return context_; }
+  // Where a fresh fiber begins, on its own stack.
+  void Run();
 
  private:
   static constexpr std::size_t kStackBytes = 64 * 1024;
   std::unique_ptr<std::byte[]> stack_;
   FiberContext context_;
+  void (*entry_)(void*) = nullptr;
+  void* argument_ = nullptr;
 };
 
 // Leaves `from` where it stands and carries on `to`.
