@@ -3,6 +3,8 @@ find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(liburing REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(libisal REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(snappy REQUIRED IMPORTED_TARGET snappy)
+find_package(ZLIB REQUIRED)
 find_package(mimalloc REQUIRED CONFIG)
 
 # mimalloc as a program's malloc, even where it calls nothing of it by name. A sanitizer brings an

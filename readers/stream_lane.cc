@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "readers/block_memory.h"
 #include "readers/lane.h"
 
 namespace ringfeed {
@@ -72,8 +73,11 @@ void StreamLane::FrameSome(Block* block) {
   input.offset = position_;
   input.limit = kUnknownSize;
   input.at_end = stream_done_;
+  BlockMemory memory(context_->arena);
+  input.memory = &memory;
   const StageTimer timer(*context_->frame_clock);
   const FrameResult result = framer_->Frame(input, &block->frame);
+  memory.GiveTo(block);
   position_ += result.consumed;
   carried_ -= result.consumed;
   std::copy_n(buffer_.data() + result.consumed, carried_, buffer_.data());

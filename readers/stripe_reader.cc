@@ -19,7 +19,8 @@ StripeReader::StripeReader(LaneContext* context, std::shared_ptr<InputFile> file
       framer_(format_->NewFramer({file_->name(), file_bytes, context->options->on_damage,
                                   context->options->max_record_bytes})),
       file_bytes_(file_bytes),
-      stripes_(stripes) {}
+      stripes_(stripes),
+      memory_(context->arena) {}
 
 std::uint64_t StripeReader::limit() const {
   if (stripe_ + 1 >= stripes_) return file_bytes_;
@@ -40,6 +41,7 @@ std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, 
   input.offset = position_;
   input.limit = end;
   input.at_end = at_end;
+  input.memory = &memory_;
   const FrameResult result = framer_->Frame(input, &block->frame);
   position_ += result.consumed;
   if (!result.status.ok()) block->status = result.status;
@@ -71,6 +73,7 @@ void StripeReader::NoteReadFailure(Block* block, std::uint64_t offset, const Sta
 }
 
 void StripeReader::FinishPart(Block* block) {
+  memory_.GiveTo(block);
   block->file_name = file_->name();
   // Held blocks must not keep descriptors: thousands of them may wait behind a shuffle.
   if (!file_->mapping().empty()) block->file = file_;

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "io/input_file.h"
 #include "readers/block.h"
+#include "readers/block_memory.h"
 #include "readers/formats/format.h"
 #include "readers/stage_clock.h"
 #include "readers/worker_io.h"
@@ -75,6 +76,7 @@ class StripeReader {
   const std::unique_ptr<Framer> framer_;
   const std::uint64_t file_bytes_;
   const std::uint64_t stripes_;
+  BlockMemory memory_;
   std::uint64_t stripe_ = 0;
   std::uint64_t position_ = 0;  ///< where the next record starts
 };

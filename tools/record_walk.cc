@@ -70,6 +70,7 @@ ReadResult RecordWalk::Next(std::span<const RecordSpan>* records) {
   if (ended_) return status_.ok() ? ReadResult::kEnd : ReadResult::kFailed;
   output_.records.clear();
   output_.damage.clear();
+  memory_.Clear();
   while (output_.records.empty() && !ended_) {
     status_ = Fill(need_bytes_);
     if (!status_.ok()) {
@@ -77,7 +78,7 @@ ReadResult RecordWalk::Next(std::span<const RecordSpan>* records) {
       break;
     }
     const bool at_end = buffer_offset_ + buffer_.size() >= file_bytes_;
-    const FrameInput input{buffer_, buffer_offset_, ~std::uint64_t{0}, at_end};
+    const FrameInput input{buffer_, buffer_offset_, ~std::uint64_t{0}, at_end, &memory_};
     const FrameResult result = framer_->Frame(input, &output_);
     offset_ += result.consumed;
     need_bytes_ = std::max(result.need_bytes, kReadBytes);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "readers/formats/format.h"
+#include "readers/formats/heap_frame_memory.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"
@@ -43,6 +44,7 @@ class RecordWalk {
   std::uint64_t offset_ = 0;         // where framing goes on
   std::size_t need_bytes_;
   FrameOutput output_;
+  HeapFrameMemory memory_;
   Status status_;
   bool ended_ = false;
 };

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <string>
+#include <utility>
+
+#include "readers/formats/file_record_writer.h"
 
 namespace ringfeed {
 namespace {
@@ -100,6 +103,28 @@ void FixedRowsFramer::ShortTail(std::uint64_t at, std::uint64_t end, FrameOutput
   result->status = failed_;
 }
 
+class FixedRowsWriter final : public FileRecordWriter {
+ public:
+  FixedRowsWriter(std::unique_ptr<OutputFile> file, const FixedRowsLayout& layout)
+      : FileRecordWriter(std::move(file)), layout_(layout), zeros_due_(layout.header_bytes) {}
+
+ private:
+  Status Append(std::span<const std::byte> record) override {
+    if (record.size() != layout_.row_bytes) {
+      return Status(StatusCode::kInvalidArgument, "a row of " + std::to_string(record.size()) +
+                                                      " bytes was written where each has " +
+                                                      std::to_string(layout_.row_bytes));
+    }
+    Status status = file().AppendZeros(static_cast<std::size_t>(zeros_due_));
+    zeros_due_ = layout_.stride_bytes - layout_.row_bytes;
+    return status.ok() ? file().Append(record) : status;
+  }
+  Status Finish() override { return file().AppendZeros(static_cast<std::size_t>(zeros_due_)); }
+
+  const FixedRowsLayout layout_;
+  std::uint64_t zeros_due_;  // the header before the first row, padding after each
+};
+
 class FixedRows final : public Format {
  public:
   explicit FixedRows(const FixedRowsLayout& layout) : layout_(layout) {
@@ -116,6 +141,9 @@ class FixedRows final : public Format {
   bool MatchesBytes(std::span<const std::byte>) const override { return false; }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<FixedRowsFramer>(layout_, options);
+  }
+  std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return std::make_unique<FixedRowsWriter>(std::move(file), layout_);
   }
 
  private:

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "readers/formats/output_file.h"
+#include "ringfeed/formats.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"
 
@@ -24,15 +26,27 @@ struct FramerOptions {
   std::size_t max_record_bytes = std::size_t{1} << 30;
 };
 
+/// Memory for records that do not stand in the file as they are: those of a compressed chunk.
+class FrameMemory {
+ public:
+  virtual ~FrameMemory() = default;
+  /// `bytes` (at least one) that live as long as the records of this call; null where there is no
+  /// more, which the framer reports as kResourceExhausted. Never more than what a size in the file
+  /// promises, checked against max_record_bytes, or what was really decompressed.
+  virtual std::byte* Allocate(std::size_t bytes) = 0;
+};
+
 /// The bytes that stand in memory: contiguous, from `offset` in the file.
 struct FrameInput {
   std::span<const std::byte> bytes;
   std::uint64_t offset = 0;
-  std::uint64_t limit = 0;  ///< only records that start before this offset are framed
-  bool at_end = false;      ///< `bytes` reach the end of the file
+  std::uint64_t limit = 0;        ///< only records that start before this offset are framed
+  bool at_end = false;            ///< `bytes` reach the end of the file
+  FrameMemory* memory = nullptr;  ///< for formats with compressed records; never null to those
 };
 
-/// Appended to by Frame. Spans point into the input's bytes (of an empty record too: never null).
+/// Appended to by Frame. Spans point into the input's bytes or into what its memory gave (of an
+/// empty record too: never null).
 struct FrameOutput {
   std::vector<RecordSpan> records;   ///< a damaged record with a known length stands as a null span
   std::vector<DamagedRange> damage;  ///< under kSkip: what was passed over, in order
@@ -69,6 +83,8 @@ class Format {
   /// the format says otherwise (a raw file is one).
   virtual std::uint64_t Stripes(std::uint64_t file_bytes, std::uint64_t stripe_bytes) const;
   virtual std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const = 0;
+  /// A writer of this format to `file`, which is open. Null where it can only be read.
+  virtual std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const;
 };
 
 /// The format of that name with its parameters ("tfrecord", "rows:160",

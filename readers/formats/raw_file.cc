@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+
+#include "readers/formats/file_record_writer.h"
 
 namespace ringfeed {
 namespace {
@@ -80,6 +83,25 @@ FrameResult RawFileFramer::Damaged(StatusCode code, const std::string& reason, s
   return result;
 }
 
+class RawFileWriter final : public FileRecordWriter {
+ public:
+  using FileRecordWriter::FileRecordWriter;
+
+ private:
+  Status Append(std::span<const std::byte> record) override {
+    if (std::exchange(written_, true)) {
+      return Status(StatusCode::kInvalidArgument, "a raw file is one record; open another file");
+    }
+    return file().Append(record);
+  }
+  Status Finish() override {
+    if (written_) return {};
+    return Status(StatusCode::kInvalidArgument, "a raw file is one record; none was written");
+  }
+
+  bool written_ = false;
+};
+
 class RawFile final : public Format {
  public:
   std::string_view name() const override { return "raw"; }
@@ -89,6 +111,9 @@ class RawFile final : public Format {
   std::uint64_t Stripes(std::uint64_t, std::uint64_t) const override { return 1; }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<RawFileFramer>(options);
+  }
+  std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return std::make_unique<RawFileWriter>(std::move(file));
   }
 };
 

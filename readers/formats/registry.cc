@@ -1,16 +1,70 @@
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "readers/formats/fixed_rows.h"
 #include "readers/formats/format.h"
 #include "readers/formats/raw_file.h"
+#include "readers/formats/recordio.h"
 #include "readers/formats/tfrecord.h"
 
 namespace ringfeed {
 namespace {
 
-constexpr std::string_view kKnown =
-    "tfrecord, rows:BYTES[,header=BYTES][,stride=BYTES] (rows of one size), raw (each file is one "
-    "record)";
+// Formats of one name: some take parameters behind a colon.
+struct Family {
+  std::string_view name;
+  std::string_view usage;
+  FormatResult (*make)(std::string_view parameters);
+};
+
+template <std::shared_ptr<const Format> (*kMake)()>
+FormatResult Plain(std::string_view parameters) {
+  if (parameters.empty()) return {Status(), kMake()};
+  return {Status(StatusCode::kInvalidArgument, "format \"" + std::string(kMake()->name()) +
+                                                   "\" takes no parameters, not \"" +
+                                                   std::string(parameters) + "\""),
+          nullptr};
+}
+
+FormatResult RecordIo(std::string_view parameters) {
+  RecordIoOptions options;
+  Status status = ParseRecordIoOptions(parameters, &options);
+  if (!status.ok()) return {std::move(status), nullptr};
+  return {Status(), RecordIoFormat(options)};
+}
+
+FormatResult Rows(std::string_view parameters) {
+  FixedRowsLayout layout;
+  Status status = ParseFixedRowsLayout(parameters, &layout);
+  if (!status.ok()) return {std::move(status), nullptr};
+  return {Status(), FixedRowsFormat(layout)};
+}
+
+constexpr Family kFamilies[] = {
+    {"tfrecord", "tfrecord", Plain<TfRecordFormat>},
+    {"recordio",
+     "recordio[:fluid|go][,none|snappy|gzip] (PaddlePaddle's; what follows is for writing)",
+     RecordIo},
+    {"rows", "rows:BYTES[,header=BYTES][,stride=BYTES] (rows of one size)", Rows},
+    {"raw", "raw (each file is one record)", Plain<RawFileFormat>},
+};
+
+std::string Known() {
+  std::string known;
+  for (const Family& family : kFamilies) {
+    known += (known.empty() ? "" : "; ") + std::string(family.usage);
+  }
+  return known;
+}
+
+// Formats that a name or first bytes can tell, in the order in which they are tried.
+const std::vector<std::shared_ptr<const Format>>& Detectable() {
+  static const std::vector<std::shared_ptr<const Format>> kFormats = {TfRecordFormat(),
+                                                                      RecordIoFormat({})};
+  return kFormats;
+}
 
 FormatResult Failure(StatusCode code, std::string message) {
   return {Status(code, std::move(message)), nullptr};
@@ -50,23 +104,20 @@ std::uint64_t Format::Stripes(std::uint64_t file_bytes, std::uint64_t stripe_byt
 }
 
 FormatResult FindFormat(std::string_view name) {
-  if (name == "tfrecord") return {Status(), TfRecordFormat()};
-  if (name == "raw") return {Status(), RawFileFormat()};
-  if (name.starts_with("rows:")) {
-    FixedRowsLayout layout;
-    Status status = ParseFixedRowsLayout(name.substr(5), &layout);
-    if (!status.ok()) return {std::move(status), nullptr};
-    return {Status(), FixedRowsFormat(layout)};
+  const std::size_t colon = std::min(name.find(':'), name.size());
+  for (const Family& family : kFamilies) {
+    if (name.substr(0, colon) != family.name) continue;
+    return family.make(name.substr(std::min(colon + 1, name.size())));
   }
-  return Failure(
-      StatusCode::kInvalidArgument,
-      "format \"" + std::string(name) + "\" is unknown; there are: " + std::string(kKnown));
+  return Failure(StatusCode::kInvalidArgument,
+                 "format \"" + std::string(name) + "\" is unknown; there are: " + Known());
 }
 
 FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte> head) {
   const std::string file(file_name);
-  const auto tfrecord = TfRecordFormat();
-  if (tfrecord->MatchesBytes(head)) return {Status(), tfrecord};
+  for (const auto& format : Detectable()) {
+    if (format->MatchesBytes(head)) return {Status(), format};
+  }
   const std::string_view compression = CompressionOf(head);
   if (!compression.empty()) {
     return Failure(StatusCode::kUnsupported,
@@ -74,7 +125,9 @@ FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte>
                        "): compressed TFRecord and other compressed files are not supported yet; "
                        "decompress it first");
   }
-  if (tfrecord->MatchesName(file_name)) return {Status(), tfrecord};
+  for (const auto& format : Detectable()) {
+    if (format->MatchesName(file_name)) return {Status(), format};
+  }
   if (EndsAsCompressed(file_name)) {
     return Failure(StatusCode::kUnsupported,
                    file +
@@ -83,10 +136,10 @@ FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte>
   }
   return Failure(StatusCode::kInvalidArgument,
                  "the format of " + file +
-                     " was not recognised: its name does not end in .tfrecord, .tfrecords or "
-                     "tfrecord…-00000-of-00010, and its first bytes are no TFRecord header; name "
-                     "the format: " +
-                     std::string(kKnown));
+                     " was not recognised: its name does not end in .tfrecord, .tfrecords, "
+                     "tfrecord…-00000-of-00010 or .recordio, and its first bytes are neither a "
+                     "TFRecord header nor RecordIO's magic number; name the format: " +
+                     Known());
 }
 
 }  // namespace ringfeed

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ringfeed {
 namespace {
@@ -35,6 +36,9 @@ class TfRecord final : public Format {
 
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewTfRecordFramer(options);
+  }
+  std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return NewTfRecordWriter(std::move(file));
   }
 };
 

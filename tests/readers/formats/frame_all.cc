@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "readers/formats/heap_frame_memory.h"
+
 namespace ringfeed {
 namespace {
 
@@ -36,8 +38,9 @@ Framed FrameAll(const Format& format, const std::string& file, OnDamage on_damag
     auto bytes = std::make_unique<std::byte[]>(end - at);
     std::copy_n(reinterpret_cast<const std::byte*>(file.data()) + at, end - at, bytes.get());
     FrameOutput output;
+    HeapFrameMemory memory;
     const FrameResult result =
-        framer->Frame({{bytes.get(), end - at}, at, limit, end == file.size()}, &output);
+        framer->Frame({{bytes.get(), end - at}, at, limit, end == file.size(), &memory}, &output);
     for (const RecordSpan& record : output.records) {
       framed.damaged.push_back(record.damaged());
       if (!record.damaged()) framed.records.push_back(Bytes(record.bytes()));
