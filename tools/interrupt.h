@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <csignal>
 #include <functional>
 #include <thread>
@@ -8,8 +9,10 @@ namespace ringfeed::tools {
 
 /// Ctrl-C (and SIGTERM) for the life of this object: the first one runs `stop` on a thread of its
 /// own, so that what was done so far can be reported; the second one ends the process as usual.
-/// One at a time in a process, ended by the thread that made it: that thread, and those it starts
-/// meanwhile, do not take the signals themselves.
+/// Made before other threads that do not block these signals, ended by the thread that made it.
+///
+/// Without a signal handler: under ThreadSanitizer one is kept back while its thread sleeps in a
+/// call that it does not know.
 class Interrupt {
  public:
   explicit Interrupt(std::function<void()> stop);
@@ -23,9 +26,12 @@ class Interrupt {
  private:
   void Watch();
 
-  std::function<void()> stop_;
+  const std::function<void()> stop_;
+  int signals_ = -1;                    ///< a signalfd
+  int ended_ = -1;                      ///< an eventfd: the destructor waits for the watcher
+  sigset_t mask_before_ = {};           ///< of the thread that made this
+  std::atomic<bool> signalled_{false};  ///< a flag alone: relaxed on both sides
   std::thread watcher_;
-  sigset_t mask_before_ = {};
 };
 
 }  // namespace ringfeed::tools
