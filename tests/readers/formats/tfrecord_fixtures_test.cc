@@ -1,33 +1,11 @@
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-
-#include <fstream>
-#include <iterator>
-#include <memory>
 
 #include "readers/formats/format.h"
+#include "tests/readers/formats/fixture_file.h"
 #include "tests/readers/formats/frame_all.h"
-#include "tests/readers/formats/tfrecord_file.h"
 
 namespace ringfeed {
 namespace {
-
-std::string ReadFixture(const std::string& name) {
-  std::ifstream file(std::string(RINGFEED_TEST_DATA) + "/tfrecord/" + name, std::ios::binary);
-  EXPECT_TRUE(file.good()) << name;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string Sha256(const std::string& bytes) {
-  unsigned char digest[32];
-  EXPECT_EQ(EVP_Digest(bytes.data(), bytes.size(), digest, nullptr, EVP_sha256(), nullptr), 1);
-  std::string hex;
-  for (const unsigned char byte : digest) {
-    hex += "0123456789abcdef"[byte >> 4];
-    hex += "0123456789abcdef"[byte & 15];
-  }
-  return hex;
-}
 
 struct Fixture {
   std::string name;
@@ -52,22 +30,18 @@ TEST(TfRecordFixturesTest, FilesOfTensorFlowAreReadAsTheirDigestsSay) {
       {"edge_examples.tfrecord", 5,
        "58187d7b654b3cc566efd53aadcb004b906954023981e7ee703c15f1696c96f1"}};
   for (const Fixture& fixture : fixtures) {
-    const std::string file = ReadFixture(fixture.name);
+    const std::string file = ReadFixture("tfrecord/" + fixture.name);
     const FormatResult found = Detect(fixture.name, file);
     ASSERT_TRUE(found.status.ok()) << found.status.ToString();
     const Framed framed = FrameAll(*found.format, file, OnDamage::kFail);
     ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
     EXPECT_EQ(framed.records.size(), fixture.records);
-    std::string all;
-    for (const std::string& record : framed.records) {
-      all += PlainLe(static_cast<std::uint64_t>(record.size())) + record;
-    }
-    EXPECT_EQ(Sha256(all), fixture.sha256) << fixture.name;
+    EXPECT_EQ(DigestOf(framed.records), fixture.sha256) << fixture.name;
   }
 }
 
 TEST(TfRecordFixturesTest, FoundByTheirBytesUnderAnyName) {
-  const FormatResult found = Detect("data.bin", ReadFixture("examples.tfrecord"));
+  const FormatResult found = Detect("data.bin", ReadFixture("tfrecord/examples.tfrecord"));
   ASSERT_TRUE(found.status.ok());
   EXPECT_EQ(found.format->name(), "tfrecord");
 }
@@ -75,7 +49,7 @@ TEST(TfRecordFixturesTest, FoundByTheirBytesUnderAnyName) {
 TEST(TfRecordFixturesTest, CompressedFilesAreRefusedClearly) {
   for (const std::string name : {"examples.tfrecord.gz", "examples.tfrecord.zlib"}) {
     for (const std::string& as : {name, std::string("data.tfrecord"), std::string("data")}) {
-      const FormatResult found = Detect(as, ReadFixture(name));
+      const FormatResult found = Detect(as, ReadFixture("tfrecord/" + name));
       EXPECT_EQ(found.status.code(), StatusCode::kUnsupported) << name;
       EXPECT_NE(found.status.message().find("compressed TFRecord"), std::string::npos);
       EXPECT_NE(found.status.message().find("not supported yet"), std::string::npos);

@@ -1,0 +1,34 @@
+#include "tests/readers/formats/fixture_file.h"
+
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/readers/formats/tfrecord_file.h"
+
+namespace ringfeed {
+
+std::string ReadFixture(const std::string& name) {
+  std::ifstream file(std::string(RINGFEED_TEST_DATA) + "/" + name, std::ios::binary);
+  EXPECT_TRUE(file.good()) << name;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string DigestOf(const std::vector<std::string>& records) {
+  std::string all;
+  for (const std::string& record : records) {
+    all += PlainLe(static_cast<std::uint64_t>(record.size())) + record;
+  }
+  unsigned char digest[32];
+  EXPECT_EQ(EVP_Digest(all.data(), all.size(), digest, nullptr, EVP_sha256(), nullptr), 1);
+  std::string hex;
+  for (const unsigned char byte : digest) {
+    hex += "0123456789abcdef"[byte >> 4];
+    hex += "0123456789abcdef"[byte & 15];
+  }
+  return hex;
+}
+
+}  // namespace ringfeed
