@@ -5,6 +5,7 @@
 
 #include "readers/formats/fixed_rows.h"
 #include "readers/formats/format.h"
+#include "readers/formats/ofrecord.h"
 #include "readers/formats/raw_file.h"
 #include "readers/formats/recordio.h"
 #include "readers/formats/tfrecord.h"
@@ -47,6 +48,7 @@ constexpr Family kFamilies[] = {
     {"recordio",
      "recordio[:fluid|go][,none|snappy|gzip] (PaddlePaddle's; what follows is for writing)",
      RecordIo},
+    {"ofrecord", "ofrecord (OneFlow's)", Plain<OfRecordFormat>},
     {"rows", "rows:BYTES[,header=BYTES][,stride=BYTES] (rows of one size)", Rows},
     {"raw", "raw (each file is one record)", Plain<RawFileFormat>},
 };
@@ -61,8 +63,8 @@ std::string Known() {
 
 // Formats that a name or first bytes can tell, in the order in which they are tried.
 const std::vector<std::shared_ptr<const Format>>& Detectable() {
-  static const std::vector<std::shared_ptr<const Format>> kFormats = {TfRecordFormat(),
-                                                                      RecordIoFormat({})};
+  static const std::vector<std::shared_ptr<const Format>> kFormats = {
+      TfRecordFormat(), RecordIoFormat({}), OfRecordFormat()};
   return kFormats;
 }
 
@@ -134,12 +136,14 @@ FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte>
                        " is compressed, by its name: compressed TFRecord and other compressed "
                        "files are not supported yet; decompress it first");
   }
-  return Failure(StatusCode::kInvalidArgument,
-                 "the format of " + file +
-                     " was not recognised: its name does not end in .tfrecord, .tfrecords, "
-                     "tfrecord…-00000-of-00010 or .recordio, and its first bytes are neither a "
-                     "TFRecord header nor RecordIO's magic number; name the format: " +
-                     Known());
+  return Failure(
+      StatusCode::kInvalidArgument,
+      "the format of " + file +
+          " was not recognised: its name does not end in .tfrecord, .tfrecords, "
+          "tfrecord…-00000-of-00010, .recordio or .ofrecord, nor is it part-00000, and its "
+          "first bytes are neither a TFRecord header nor RecordIO's magic number nor "
+          "an OFRecord; name the format: " +
+          Known());
 }
 
 }  // namespace ringfeed

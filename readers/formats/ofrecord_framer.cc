@@ -1,0 +1,177 @@
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/little_endian.h"
+#include "readers/formats/ofrecord.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kLength = OfRecordLayout::kLengthBytes;
+
+class OfRecordFramer final : public Framer {
+ public:
+  explicit OfRecordFramer(const FramerOptions& options) : options_(options) {}
+
+  FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+
+ private:
+  enum class Step { kGoOn, kStop };
+
+  // Each returns kStop with *result filled in where the call ends there.
+  Step NextRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                  FrameResult* result);
+  Step BadLength(std::uint64_t length, std::uint64_t at, FrameOutput* output, FrameResult* result);
+  Step Ends(std::uint64_t at, FrameOutput* output, FrameResult* result);
+  Step PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                FrameResult* result);
+  Step Damaged(StatusCode code, std::string reason, std::uint64_t at, FrameOutput* output,
+               FrameResult* result);
+  void Note(std::uint64_t begin, std::uint64_t end, FrameOutput* output);
+
+  bool known_size() const { return options_.file_bytes != kUnknownSize; }
+  // How much of a file of known size lies behind `at`.
+  std::uint64_t FileLeft(std::uint64_t at) const {
+    return options_.file_bytes - std::min(at, options_.file_bytes);
+  }
+
+  const FramerOptions options_;
+  std::int64_t next_record_ = 0;
+  bool lost_ = false;  // nothing behind lost_at_ is believed any more
+  bool noted_ = false;
+  std::uint64_t lost_at_ = 0;
+  std::string lost_reason_;
+  Status failed_;
+};
+
+FrameResult OfRecordFramer::Frame(const FrameInput& input, FrameOutput* output) {
+  FrameResult result;
+  result.status = failed_;
+  if (!failed_.ok()) return result;
+  std::size_t pos = 0;
+  while (true) {
+    if (lost_) {
+      PassOver(input, &pos, output, &result);
+      break;
+    }
+    if (NextRecord(input, &pos, output, &result) == Step::kStop) break;
+  }
+  result.consumed = pos;
+  return result;
+}
+
+OfRecordFramer::Step OfRecordFramer::NextRecord(const FrameInput& input, std::size_t* pos,
+                                                FrameOutput* output, FrameResult* result) {
+  const std::uint64_t at = input.offset + *pos;
+  const std::size_t left = input.bytes.size() - *pos;
+  if (known_size() && at >= options_.file_bytes) return Step::kStop;
+  if (left == 0 && input.at_end) return Ends(at, output, result);
+  if (at >= input.limit) return Step::kStop;
+  if (left < kLength) {
+    if (input.at_end || (known_size() && FileLeft(at) < kLength)) {
+      return Damaged(StatusCode::kTruncated, "the file ends inside a record's length of 8 bytes",
+                     at, output, result);
+    }
+    result->need_bytes = kLength;
+    return Step::kStop;
+  }
+  const std::byte* const record = input.bytes.data() + *pos + kLength;
+  const auto length = LoadLe<std::uint64_t>(record - kLength);
+  const bool fits = !known_size() || length <= FileLeft(at) - kLength;
+  if (length == 0 || length > options_.max_record_bytes || !fits) {
+    return BadLength(length, at, output, result);
+  }
+  const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(length, left - kLength));
+  if (!OfRecordEntriesChain({record, here}, length)) {
+    return Damaged(StatusCode::kDamaged,
+                   "no OFRecord of " + std::to_string(length) +
+                       " bytes stands here: entries of its map, 0x0a and a length each, were "
+                       "expected to fill it",
+                   at, output, result);
+  }
+  if (here < length) {
+    if (input.at_end) {
+      return Damaged(StatusCode::kTruncated,
+                     "the file ends inside a record of " + std::to_string(length) + " bytes", at,
+                     output, result);
+    }
+    result->need_bytes = kLength + static_cast<std::size_t>(length);
+    return Step::kStop;
+  }
+  output->records.push_back({record, here});
+  ++next_record_;
+  *pos += kLength + here;
+  return Step::kGoOn;
+}
+
+OfRecordFramer::Step OfRecordFramer::BadLength(std::uint64_t length, std::uint64_t at,
+                                               FrameOutput* output, FrameResult* result) {
+  const auto promised = static_cast<std::int64_t>(length);
+  const std::string size = "a record of " + std::to_string(promised) + " bytes";
+  if (promised <= 0) {
+    return Damaged(StatusCode::kDamaged, size + ": a length of at least 1 was expected", at, output,
+                   result);
+  }
+  if (known_size() && length > FileLeft(at) - kLength) {
+    return Damaged(StatusCode::kTruncated,
+                   size + " reaches past the end of the file: at most " +
+                       std::to_string(FileLeft(at) - kLength) + " were expected",
+                   at, output, result);
+  }
+  return Damaged(
+      StatusCode::kResourceExhausted,
+      size + " is longer than max_record_bytes (" + std::to_string(options_.max_record_bytes) + ")",
+      at, output, result);
+}
+
+// The bytes end between two records: the file's end, or before the end that it had when opened.
+OfRecordFramer::Step OfRecordFramer::Ends(std::uint64_t at, FrameOutput* output,
+                                          FrameResult* result) {
+  if (!known_size()) return Step::kStop;
+  return Damaged(StatusCode::kTruncated,
+                 "the file shrank from " + std::to_string(options_.file_bytes) + " to " +
+                     std::to_string(at) + " bytes",
+                 at, output, result);
+}
+
+// Nothing marks where a record starts, so the rest of the file is one range of damage. Where the
+// file's size is not known, its end is waited for.
+OfRecordFramer::Step OfRecordFramer::PassOver(const FrameInput& input, std::size_t* pos,
+                                              FrameOutput* output, FrameResult* result) {
+  *pos = input.bytes.size();
+  const std::uint64_t at = input.offset + *pos;
+  if (!noted_ && input.at_end) Note(lost_at_, at, output);
+  const bool done = input.at_end || at >= input.limit || (known_size() && FileLeft(at) == 0);
+  result->need_bytes = done ? 0 : 1;
+  return Step::kStop;
+}
+
+OfRecordFramer::Step OfRecordFramer::Damaged(StatusCode code, std::string reason, std::uint64_t at,
+                                             FrameOutput* output, FrameResult* result) {
+  if (options_.on_damage == OnDamage::kFail) {
+    const DataPlace place{options_.file, static_cast<std::int64_t>(at), next_record_};
+    failed_ = Status(code, std::move(reason), place);
+    result->status = failed_;
+    return Step::kStop;
+  }
+  lost_ = true;
+  lost_at_ = at;
+  lost_reason_ = std::move(reason);
+  if (known_size()) Note(at, options_.file_bytes, output);
+  return Step::kGoOn;
+}
+
+void OfRecordFramer::Note(std::uint64_t begin, std::uint64_t end, FrameOutput* output) {
+  output->damage.push_back({options_.file, begin, end, std::move(lost_reason_)});
+  noted_ = true;
+}
+
+}  // namespace
+
+std::unique_ptr<Framer> NewOfRecordFramer(const FramerOptions& options) {
+  return std::make_unique<OfRecordFramer>(options);
+}
+
+}  // namespace ringfeed
