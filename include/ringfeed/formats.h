@@ -25,7 +25,8 @@ class RecordWriter {
 };
 
 /// Creates a writer of `format`: "tfrecord", "rows:160", "rows:160,header=128,stride=192" (a record
-/// is a row; header and padding are zeros), "raw" (exactly one record).
+/// is a row; header and padding are zeros), "raw" (exactly one record), "tar:ext=jpg" (a record
+/// becomes a sample of one member of that extension, its number is the key).
 struct RecordWriterResult {
   Status status;
   std::unique_ptr<RecordWriter> writer;
@@ -51,5 +52,27 @@ class ExampleBuilder {
   std::vector<std::byte> record_;
   bool finished_ = false;
 };
+
+/// One member of a sample: what stands behind the key's dot ("jpg", "seg.png"), and its bytes.
+struct TarMember {
+  std::string extension;
+  std::span<const std::byte> bytes;  ///< a view into the record
+};
+
+/// A sample of a tar file as WebDataset cuts them: the members, in their order, whose paths are the
+/// same up to the first dot of the base name, which is the key.
+struct TarSample {
+  std::string key;
+  std::vector<TarMember> members;
+
+  /// The first member of that extension; null where there is none. Valid as long as the sample.
+  const TarMember* Find(std::string_view extension) const;
+};
+
+/// Takes a record of format "tar" apart. What *sample held is replaced (its memory is used again);
+/// its bytes are views into the record and live as long as that. Members that belong to no sample
+/// (folders, links, hidden files) are left out. Fails with kDamaged where the record is no piece of
+/// a tar file. Does not block; thread safe for different samples.
+Status SplitTarSample(std::span<const std::byte> record, TarSample* sample);
 
 }  // namespace ringfeed

@@ -8,6 +8,7 @@
 #include "readers/formats/ofrecord.h"
 #include "readers/formats/raw_file.h"
 #include "readers/formats/recordio.h"
+#include "readers/formats/tar.h"
 #include "readers/formats/tfrecord.h"
 
 namespace ringfeed {
@@ -43,6 +44,13 @@ FormatResult Rows(std::string_view parameters) {
   return {Status(), FixedRowsFormat(layout)};
 }
 
+FormatResult Tar(std::string_view parameters) {
+  TarOptions options;
+  Status status = ParseTarOptions(parameters, &options);
+  if (!status.ok()) return {std::move(status), nullptr};
+  return {Status(), TarFormat(options)};
+}
+
 constexpr Family kFamilies[] = {
     {"tfrecord", "tfrecord", Plain<TfRecordFormat>},
     {"recordio",
@@ -50,6 +58,7 @@ constexpr Family kFamilies[] = {
      RecordIo},
     {"ofrecord", "ofrecord (OneFlow's)", Plain<OfRecordFormat>},
     {"rows", "rows:BYTES[,header=BYTES][,stride=BYTES] (rows of one size)", Rows},
+    {"tar", "tar[:ext=NAME] (WebDataset samples; what follows is for writing)", Tar},
     {"raw", "raw (each file is one record)", Plain<RawFileFormat>},
 };
 
@@ -64,7 +73,7 @@ std::string Known() {
 // Formats that a name or first bytes can tell, in the order in which they are tried.
 const std::vector<std::shared_ptr<const Format>>& Detectable() {
   static const std::vector<std::shared_ptr<const Format>> kFormats = {
-      TfRecordFormat(), RecordIoFormat({}), OfRecordFormat()};
+      TfRecordFormat(), RecordIoFormat({}), TarFormat({}), OfRecordFormat()};
   return kFormats;
 }
 
@@ -140,9 +149,9 @@ FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte>
       StatusCode::kInvalidArgument,
       "the format of " + file +
           " was not recognised: its name does not end in .tfrecord, .tfrecords, "
-          "tfrecord…-00000-of-00010, .recordio or .ofrecord, nor is it part-00000, and its "
+          "tfrecord…-00000-of-00010, .recordio, .ofrecord or .tar, nor is it part-00000, and its "
           "first bytes are neither a TFRecord header nor RecordIO's magic number nor "
-          "an OFRecord; name the format: " +
+          "an OFRecord nor a tar header; name the format: " +
           Known());
 }
 

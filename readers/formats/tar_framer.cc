@@ -1,0 +1,509 @@
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "readers/formats/tar.h"
+#include "readers/formats/tar_loss.h"
+#include "readers/formats/tar_unit.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kBlock = TarLayout::kBlockBytes;
+// What is asked for behind a member: the headers of a few small ones and of the next sample.
+constexpr std::uint64_t kAhead = 8 * kBlock;
+// How far behind a damaged header the next intact one is looked for while the sample in front of it
+// is kept back: its members, if it was one of theirs, go on there.
+constexpr std::uint64_t kWindow = std::uint64_t{1} << 20;
+// From this many questions for one sample on, each asks for half as much again: linear time.
+constexpr int kFewQuestions = 16;
+// Whose extensions are remembered; beyond, a damaged header's owner is guessed with less.
+constexpr std::size_t kMostMembers = 64;
+
+class TarFramer final : public Framer {
+ public:
+  explicit TarFramer(const FramerOptions& options) : options_(options) {}
+
+  FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+
+ private:
+  enum class Step { kGoOn, kStop };
+  struct Call {
+    const FrameInput& input;
+    FrameOutput* output;
+    FrameResult result;
+  };
+
+  Step Advance(Call* call);
+  Step NextUnit(Call* call);
+  Step Member(const TarUnit& unit, Call* call);
+  Step PassOver(const TarUnit& unit, Call* call);
+  Step EndMark(Call* call);
+  Step Tail(Call* call);
+  Step AtEnd(Call* call);
+  Step CutShort(Call* call);
+  Step Lose(const TarUnit& unit, Call* call);
+  Step LoseMember(const TarUnit& unit, StatusCode code, const std::string& reason, Call* call);
+  Step StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call);
+  Step Search(Call* call);
+  bool TryBoundary(Call* call, Step* step);
+  bool Tiles(const FrameInput& input, std::uint64_t at, std::uint64_t end) const;
+  Step Resolve(std::string_view after, std::string_view after_member, Call* call);
+  TarLoss::Verdict Verdict(std::string_view after, std::string_view after_member) const;
+  Step TooLong(const TarUnit& unit, Call* call);
+  Step Failed(StatusCode code, const std::string& reason, std::uint64_t at, Call* call);
+  Step More(std::uint64_t target, Call* call);
+  void BeginSample(std::string_view key);
+  Step Close(Call* call);
+  void Drop(std::uint64_t begin, std::string_view key);
+  void Note(std::uint64_t begin, std::uint64_t end, const std::string& reason, Call* call) const;
+  Step Emit(Call* call);
+
+  /// As far as it is known; the bytes at hand reach it where at_end is set.
+  std::uint64_t FileEnd(const FrameInput& input) const {
+    return input.at_end ? input.offset + input.bytes.size() : options_.file_bytes;
+  }
+  static std::uint64_t End(const FrameInput& input) { return input.offset + input.bytes.size(); }
+  static std::span<const std::byte> From(const FrameInput& input, std::uint64_t at) {
+    return input.bytes.subspan(static_cast<std::size_t>(at - input.offset));
+  }
+  /// The first byte that is still needed.
+  std::uint64_t Base() const { return pending_ ? begin_ : searching_ ? search_at_ : at_; }
+
+  const FramerOptions options_;
+  std::uint64_t at_ = 0;         // the next unit
+  std::uint64_t last_unit_ = 0;  // the one before it
+  TarGlobals globals_;
+  std::string key_;          // of the sample at hand
+  bool pending_ = false;     // its members so far are intact
+  bool dropping_ = false;    // it is damaged: what is left of it is passed over
+  std::uint64_t begin_ = 0;  // of the sample, or of the damage
+  std::uint64_t end_ = 0;    // of its last member
+  int questions_ = 0;        // for more of it
+  TarExtensions members_;    // of it
+  TarExtensions usual_;      // of the last whole sample
+  TarGlobals sample_globals_;
+  std::string drop_reason_;
+  bool tail_ = false;  // behind the end of the archive, which starts at begin_
+  bool lost_ = false;  // loss_ was not attributed yet
+  TarLoss loss_;
+  bool searching_ = false;  // for the next intact header
+  std::uint64_t search_at_ = 0;
+  std::uint64_t boundary_ = 0;  // where the damaged header says that the next one is; 0: tried
+  std::int64_t next_record_ = 0;
+  Status failed_;
+};
+
+FrameResult TarFramer::Frame(const FrameInput& input, FrameOutput* output) {
+  Call call{input, output, {}};
+  call.result.status = failed_;
+  if (!failed_.ok()) return call.result;
+  while (Advance(&call) == Step::kGoOn) {
+  }
+  const std::uint64_t base = std::clamp(Base(), input.offset, End(input));
+  call.result.consumed = static_cast<std::size_t>(base - input.offset);
+  return call.result;
+}
+
+TarFramer::Step TarFramer::Advance(Call* call) {
+  if (searching_) return Search(call);
+  if (tail_) return Tail(call);
+  return NextUnit(call);
+}
+
+// Stops with a need of the bytes up to `target` of the file.
+TarFramer::Step TarFramer::More(std::uint64_t target, Call* call) {
+  const std::uint64_t base = Base();
+  const std::uint64_t have = End(call->input) - std::min(base, End(call->input));
+  if (++questions_ > kFewQuestions) target = std::max(target, base + have + have / 2);
+  target = std::min(target, FileEnd(call->input));
+  call->result.need_bytes = static_cast<std::size_t>(std::max<std::uint64_t>(target - base, 1));
+  return Step::kStop;
+}
+
+TarFramer::Step TarFramer::NextUnit(Call* call) {
+  const FrameInput& input = call->input;
+  const std::uint64_t end = End(input);
+  if (at_ > end) {
+    if (input.at_end) return CutShort(call);
+    if (pending_) return More(at_ + kAhead, call);
+    call->result.need_bytes = end < input.limit ? kBlock : 0;
+    return Step::kStop;
+  }
+  if (at_ >= FileEnd(input)) return AtEnd(call);
+  if (!pending_ && at_ >= input.limit) return Step::kStop;
+  const TarUnit unit = ReadTarUnit(From(input, at_), FileEnd(input) - at_, &globals_);
+  switch (unit.kind) {
+    case TarUnit::Kind::kMember:
+      return Member(unit, call);
+    case TarUnit::Kind::kPassOver:
+      return PassOver(unit, call);
+    case TarUnit::Kind::kZeros:
+      return EndMark(call);
+    case TarUnit::Kind::kMore:
+      return More(at_ + unit.need_bytes, call);
+    case TarUnit::Kind::kDamage:
+      break;
+  }
+  return Lose(unit, call);
+}
+
+TarFramer::Step TarFramer::PassOver(const TarUnit& unit, Call* call) {
+  if (unit.end > FileEnd(call->input) - at_) {
+    return LoseMember(unit, StatusCode::kTruncated, "the file ends inside " + unit.name, call);
+  }
+  last_unit_ = at_;
+  at_ += unit.end;
+  return Step::kGoOn;
+}
+
+TarFramer::Step TarFramer::Member(const TarUnit& unit, Call* call) {
+  if (lost_ && loss_.takes_next()) {
+    loss_.TakeNext(unit.name);
+    return PassOver(unit, call);
+  }
+  std::string_view key;
+  std::string_view extension;
+  if (!SplitTarName(unit.name, &key, &extension)) return PassOver(unit, call);
+  if (lost_ && Resolve(key, extension, call) == Step::kStop) return Step::kStop;
+  if ((pending_ || dropping_) && key != key_ && Close(call) == Step::kStop) return Step::kStop;
+  if (!pending_ && !dropping_) {
+    if (at_ >= call->input.limit) return Step::kStop;
+    BeginSample(key);
+  }
+  if (unit.end > FileEnd(call->input) - at_) {
+    return LoseMember(unit, StatusCode::kTruncated,
+                      "member " + unit.name + " of " + std::to_string(unit.size) +
+                          " bytes reaches past the end of the file",
+                      call);
+  }
+  if (pending_ && at_ + unit.end - begin_ > options_.max_record_bytes) return TooLong(unit, call);
+  last_unit_ = at_;
+  at_ += unit.end;
+  end_ = at_;
+  if (members_.size() < kMostMembers) members_.emplace_back(extension);
+  return Step::kGoOn;
+}
+
+void TarFramer::BeginSample(std::string_view key) {
+  pending_ = true;
+  key_ = key;
+  begin_ = at_;
+  end_ = at_;
+  questions_ = 0;
+  members_.clear();
+  sample_globals_ = globals_;
+}
+
+// The sample is known to its end, but nobody may hold it.
+TarFramer::Step TarFramer::TooLong(const TarUnit& unit, Call* call) {
+  const std::string reason = "sample " + key_ + " is longer than max_record_bytes (" +
+                             std::to_string(options_.max_record_bytes) + ")";
+  if (options_.on_damage == OnDamage::kFail) {
+    return Failed(StatusCode::kResourceExhausted, reason, begin_, call);
+  }
+  drop_reason_ = reason;
+  Drop(begin_, key_);
+  last_unit_ = at_;
+  at_ += unit.end;
+  return Step::kGoOn;
+}
+
+void TarFramer::Drop(std::uint64_t begin, std::string_view key) {
+  pending_ = false;
+  dropping_ = true;
+  begin_ = begin;
+  key_ = std::string(key);
+}
+
+// Ends the sample at hand in front of at_.
+TarFramer::Step TarFramer::Close(Call* call) {
+  if (std::exchange(pending_, false)) return Emit(call);
+  if (std::exchange(dropping_, false)) {
+    Note(begin_, std::min(at_, End(call->input)), drop_reason_, call);
+    call->output->records.push_back({});
+    ++next_record_;
+  }
+  return Step::kGoOn;
+}
+
+// Where global headers name or size the sample's members, it is copied behind one that does.
+TarFramer::Step TarFramer::Emit(Call* call) {
+  const auto bytes = From(call->input, begin_).first(static_cast<std::size_t>(end_ - begin_));
+  RecordSpan record{bytes.data(), bytes.size()};
+  if (sample_globals_.any()) {
+    std::string text;
+    if (!sample_globals_.path.empty()) text += PaxRecord("path", sample_globals_.path);
+    if (!sample_globals_.size.empty()) text += PaxRecord("size", sample_globals_.size);
+    const auto padded = static_cast<std::size_t>(TarPadded(text.size()));
+    record.size = kBlock + padded + bytes.size();
+    std::byte* const to = call->input.memory->Allocate(record.size);
+    if (to == nullptr) {
+      return Failed(StatusCode::kResourceExhausted,
+                    "no memory for a sample of " + std::to_string(record.size) +
+                        " bytes; raise the arena (RINGFEED_ARENA_BYTES)",
+                    begin_, call);
+    }
+    WriteTarHeader("pax_global_header", 'g', text.size(), to);
+    std::memset(to + kBlock, 0, padded);
+    std::memcpy(to + kBlock, text.data(), text.size());
+    std::memcpy(to + kBlock + padded, bytes.data(), bytes.size());
+    record.data = to;
+  }
+  call->output->records.push_back(record);
+  ++next_record_;
+  usual_.swap(members_);
+  return Step::kGoOn;
+}
+
+TarFramer::Step TarFramer::AtEnd(Call* call) {
+  if (lost_ && Resolve({}, {}, call) == Step::kStop) return Step::kStop;
+  Close(call);
+  return Step::kStop;
+}
+
+// A block of zeros stands at at_: the end of the archive, if another one follows.
+TarFramer::Step TarFramer::EndMark(Call* call) {
+  const FrameInput& input = call->input;
+  const std::uint64_t left = FileEnd(input) - at_;
+  const std::uint64_t mark = std::min<std::uint64_t>(2 * kBlock, left);
+  if (at_ + mark > End(input)) return More(at_ + mark, call);
+  if (!TarBlockIsZero(From(input, at_).first(static_cast<std::size_t>(mark)))) {
+    loss_.Begin(at_, at_, StatusCode::kDamaged, "a block of zeros stands in place of a header");
+    loss_.AddHeader({});
+    lost_ = true;
+    return StartSearch(at_ + kBlock, 0, call);
+  }
+  if (lost_ && Resolve({}, {}, call) == Step::kStop) return Step::kStop;
+  if (Close(call) == Step::kStop) return Step::kStop;
+  tail_ = true;
+  begin_ = at_;
+  at_ += mark;
+  return Step::kGoOn;
+}
+
+// Behind the end of an archive stand zeros up to the end of the file. Another archive there, or
+// members behind a hole, must not be lost in silence.
+TarFramer::Step TarFramer::Tail(Call* call) {
+  const FrameInput& input = call->input;
+  while (at_ < FileEnd(input) && at_ < input.limit) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(kBlock, FileEnd(input) - at_);
+    if (at_ + bytes > End(input)) return More(at_ + bytes, call);
+    if (!TarBlockIsZero(From(input, at_).first(static_cast<std::size_t>(bytes)))) {
+      tail_ = false;
+      loss_.Begin(begin_, at_, StatusCode::kDamaged,
+                  "bytes that are no zeros stand behind the end of the archive");
+      lost_ = true;
+      return StartSearch(at_, 0, call);
+    }
+    at_ += bytes;
+  }
+  return Step::kStop;
+}
+
+// The last unit turned out to reach past the end of a file whose size was not known, or that
+// shrank.
+TarFramer::Step TarFramer::CutShort(Call* call) {
+  const std::uint64_t end = End(call->input);
+  if (dropping_) {
+    at_ = end;
+    return AtEnd(call);
+  }
+  if (!lost_) {
+    loss_.Begin(pending_ ? begin_ : last_unit_, last_unit_, StatusCode::kTruncated,
+                "the file ends inside a member");
+  }
+  lost_ = true;
+  if (pending_) {
+    loss_.AddName(key_ + ".");
+    return StartSearch(last_unit_ + kBlock, 0, call);
+  }
+  at_ = end;
+  return AtEnd(call);
+}
+
+// A header that is wrong or cut.
+TarFramer::Step TarFramer::Lose(const TarUnit& unit, Call* call) {
+  const FrameInput& input = call->input;
+  const std::uint64_t header = at_ + unit.header_at;
+  if (!lost_) loss_.Begin(at_, header, unit.code, unit.reason);
+  lost_ = true;
+  const auto rest = From(input, std::min(header, End(input)));
+  const auto block = rest.first(std::min(kBlock, rest.size()));
+  // A name that extension headers gave, or that of a whole header, holds.
+  if (unit.long_name || (!unit.name.empty() && unit.code == StatusCode::kUnsupported)) {
+    loss_.AddName(unit.name);
+  } else {
+    loss_.AddHeader(block);
+  }
+  std::uint64_t size = 0;
+  std::uint64_t boundary = 0;
+  if (block.size() == kBlock && TarHeaderSize(block, &size)) {
+    boundary = header + kBlock + TarPadded(size);
+  }
+  return StartSearch(std::min(header + kBlock, FileEnd(input)), boundary, call);
+}
+
+// A member whose header is right, but not its bytes.
+TarFramer::Step TarFramer::LoseMember(const TarUnit& unit, StatusCode code,
+                                      const std::string& reason, Call* call) {
+  if (!lost_) loss_.Begin(at_, at_ + unit.header_at, code, reason);
+  lost_ = true;
+  loss_.AddName(unit.name);
+  return StartSearch(at_ + unit.data_at, 0, call);
+}
+
+TarFramer::Step TarFramer::StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call) {
+  // A failure that nothing is kept back for needs no search.
+  if (options_.on_damage == OnDamage::kFail && !pending_) return Resolve({}, {}, call);
+  searching_ = true;
+  search_at_ = from;
+  boundary_ = boundary;
+  return Step::kGoOn;
+}
+
+// Whether whole units stand back to back from `at` to `end`, all of it at hand.
+bool TarFramer::Tiles(const FrameInput& input, std::uint64_t at, std::uint64_t end) const {
+  TarGlobals globals = globals_;
+  while (at < end) {
+    const TarUnit unit = ReadTarUnit(From(input, at), end - at, &globals);
+    const bool whole = unit.kind == TarUnit::Kind::kMember || unit.kind == TarUnit::Kind::kPassOver;
+    if (!whole || unit.end > end - at) return false;
+    at += unit.end;
+  }
+  return true;
+}
+
+// Where the damaged header says that the next one is, one may stand: then those in between are
+// either of an archive within the member, which ends in zeros, and to be passed over; or the size
+// is what is damaged, and they stand back to back. True where that decides the step.
+bool TarFramer::TryBoundary(Call* call, Step* step) {
+  const FrameInput& input = call->input;
+  const std::uint64_t boundary = boundary_;
+  const bool near = boundary > search_at_ && boundary - search_at_ <= kWindow &&
+                    boundary <= FileEnd(input) && FileEnd(input) - boundary >= kBlock;
+  if (near && boundary + kBlock > End(input)) {
+    *step = More(boundary + kBlock, call);
+    return true;
+  }
+  boundary_ = 0;
+  if (!near || !TarHeaderMatches(From(input, boundary).first(kBlock))) return false;
+  std::uint64_t first = search_at_;
+  while (!TarHeaderMatches(From(input, first).first(kBlock))) first += kBlock;
+  if (first < boundary && !Tiles(input, first, boundary)) search_at_ = boundary;
+  return false;
+}
+
+// Looks at every block once.
+TarFramer::Step TarFramer::Search(Call* call) {
+  const FrameInput& input = call->input;
+  Step step = Step::kGoOn;
+  if (boundary_ != 0 && TryBoundary(call, &step)) return step;
+  while (search_at_ <= End(input) && End(input) - search_at_ >= kBlock) {
+    if (!pending_ && search_at_ >= input.limit) return Step::kStop;
+    const auto block = From(input, search_at_).first(kBlock);
+    if (TarHeaderMatches(block)) {
+      searching_ = false;
+      at_ = search_at_;
+      return Step::kGoOn;
+    }
+    if (TarHasMagic(block)) loss_.AddHeader(block);
+    search_at_ += kBlock;
+    if (pending_ && search_at_ - loss_.begin() > kWindow) {
+      // Nothing is known of the next sample, which may have lost members too.
+      const bool before = Verdict({}, {}).before;
+      if (before) {
+        if (options_.on_damage == OnDamage::kFail) return Resolve({}, {}, call);
+        drop_reason_ = loss_.reason();
+        Drop(begin_, key_);
+      } else {
+        if (Close(call) == Step::kStop) return Step::kStop;
+        if (options_.on_damage == OnDamage::kFail) return Resolve({}, {}, call);
+      }
+    }
+  }
+  if (FileEnd(input) - search_at_ >= kBlock) {
+    if (!pending_ && search_at_ >= input.limit) return Step::kStop;
+    return More(search_at_ + (pending_ ? kAhead : kBlock), call);
+  }
+  searching_ = false;
+  at_ = FileEnd(input);
+  return AtEnd(call);
+}
+
+TarLoss::Verdict TarFramer::Verdict(std::string_view after, std::string_view after_member) const {
+  static const TarExtensions kNone;
+  const bool at_hand = pending_ || dropping_;
+  TarLoss::Around around;
+  if (at_hand) around.before = key_;
+  around.before_members = at_hand ? &members_ : &kNone;
+  around.after = after;
+  around.after_member = after_member;
+  around.usual = &usual_;
+  return loss_.Whose(around);
+}
+
+// Says which samples the loss made incomplete: the one at hand, and the one that starts at at_ with
+// the key `after` (empty: none does, or nobody knows).
+TarFramer::Step TarFramer::Resolve(std::string_view after, std::string_view after_member,
+                                   Call* call) {
+  lost_ = false;
+  const bool at_hand = pending_ || dropping_;
+  const bool goes_on = at_hand && key_ == after;
+  const TarLoss::Verdict verdict = Verdict(after, after_member);
+  const bool drops = pending_ && (goes_on || verdict.before);
+  if (options_.on_damage == OnDamage::kFail) {
+    if (pending_ && !drops && Close(call) == Step::kStop) return Step::kStop;
+    return Failed(loss_.code(), loss_.reason(), loss_.at(), call);
+  }
+  if (goes_on) {
+    if (pending_) {
+      drop_reason_ = loss_.reason();
+      Drop(begin_, key_);
+    }
+    return Step::kGoOn;
+  }
+  std::uint64_t begin = loss_.begin();
+  if (drops || dropping_) {
+    begin = begin_;
+    call->output->records.push_back({});
+    ++next_record_;
+    pending_ = false;
+    dropping_ = false;
+  } else if (Close(call) == Step::kStop) {
+    return Step::kStop;
+  }
+  if (verdict.after && !after.empty()) {
+    drop_reason_ = loss_.reason();
+    Drop(begin, after);
+    return Step::kGoOn;
+  }
+  if (begin == loss_.begin() && loss_.stands_alone(verdict)) {
+    call->output->records.push_back({});
+    ++next_record_;
+  }
+  Note(begin, at_, loss_.reason(), call);
+  return Step::kGoOn;
+}
+
+TarFramer::Step TarFramer::Failed(StatusCode code, const std::string& reason, std::uint64_t at,
+                                  Call* call) {
+  failed_ = Status(code, reason, {options_.file, static_cast<std::int64_t>(at), next_record_});
+  call->result.status = failed_;
+  searching_ = false;
+  return Step::kStop;
+}
+
+void TarFramer::Note(std::uint64_t begin, std::uint64_t end, const std::string& reason,
+                     Call* call) const {
+  if (begin < end) call->output->damage.push_back({options_.file, begin, end, reason});
+}
+
+}  // namespace
+
+std::unique_ptr<Framer> NewTarFramer(const FramerOptions& options) {
+  return std::make_unique<TarFramer>(options);
+}
+
+}  // namespace ringfeed
