@@ -84,6 +84,7 @@ class Parser {
 ///   "rows: f4[13] i4[26] i4"                  packed little-endian columns, named c0, c1, …;
 ///   "name:f4[13]" "example: image=u1[] label=i8[1] x=f4[13]?0"   tf.Example features; [] ragged,
 ///   ?v a default
+///   "ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0"   OFRecord features; ~ cut, or filled up
 /// A failure says what was expected where.
 struct ParserResult {
   Status status;

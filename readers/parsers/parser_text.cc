@@ -12,10 +12,10 @@ namespace ringfeed {
 namespace {
 
 constexpr std::string_view kGrammar =
-    "expected \"raw\", \"rows: f4[13] i4[26] label=i4\" or \"example: image=u1[] label=i8[1] "
-    "x=f4[13]?0\" (NAME=TYPE, TYPE one of b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 f8, [] ragged, "
-    "[3,4] "
-    "a shape, ?V a default)";
+    "expected \"raw\", \"rows: f4[13] i4[26] label=i4\", \"example: image=u1[] label=i8[1] "
+    "x=f4[13]?0\" or \"ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0\" (NAME=TYPE, TYPE one of "
+    "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 f8, [] ragged, [3,4] a shape, ~ cut or filled up to it, "
+    "?V a default)";
 
 struct ShortName {
   std::string_view name;
@@ -35,11 +35,12 @@ constexpr std::array<ShortName, 13> kShortNames = {{{"b1", DType::kBool},
                                                     {"f4", DType::kFloat32},
                                                     {"f8", DType::kFloat64}}};
 
-// One word, "name=f4[13]?0", taken apart.
+// One word, "name=f4[13]~?0", taken apart.
 struct Word {
   std::string name;
   DType dtype = DType::kUInt8;
   Shape shape;
+  bool truncate = false;
   std::optional<std::string> missing;
 };
 
@@ -93,6 +94,10 @@ Word TakeApart(std::string_view word) {
     parts.missing = std::string(rest.substr(question + 1));
     rest = rest.substr(0, question);
   }
+  if (rest.ends_with('~')) {
+    parts.truncate = true;
+    rest.remove_suffix(1);
+  }
   const std::size_t bracket = rest.find('[');
   if (bracket != std::string_view::npos) {
     if (rest.back() != ']') Refuse(word, "\"[\" is not closed");
@@ -119,6 +124,7 @@ std::shared_ptr<const Parser> RowsFromText(std::string_view text) {
   for (const std::string_view word : SplitWords(text)) {
     Word parts = TakeApart(word);
     if (parts.missing) Refuse(word, "a column has no default");
+    if (parts.truncate) Refuse(word, "a column has one length: only OFRecord's features take ~");
     if (parts.name.empty()) parts.name = "c" + std::to_string(fields.size());
     fields.push_back({std::move(parts.name), parts.dtype, std::move(parts.shape)});
   }
@@ -140,11 +146,28 @@ std::shared_ptr<const Parser> ExampleFromText(std::string_view text) {
   for (const std::string_view word : SplitWords(text)) {
     Word parts = TakeApart(word);
     if (parts.name.empty()) Refuse(word, "a feature needs its name");
+    if (parts.truncate) Refuse(word, "only OFRecord's features take ~");
     FeatureSpec feature{std::move(parts.name), parts.dtype, std::move(parts.shape), {}};
     if (parts.missing) feature.missing = DefaultOf(word, *parts.missing, parts.dtype);
     features.push_back(std::move(feature));
   }
   return ExampleParser(std::move(features));
+}
+
+std::shared_ptr<const Parser> OFRecordFromText(std::string_view text) {
+  std::vector<OFRecordFeatureSpec> features;
+  for (const std::string_view word : SplitWords(text)) {
+    Word parts = TakeApart(word);
+    if (parts.name.empty()) Refuse(word, "a feature needs its name");
+    OFRecordFeatureSpec feature;
+    feature.name = std::move(parts.name);
+    feature.dtype = parts.dtype;
+    feature.shape = std::move(parts.shape);
+    feature.truncate = parts.truncate;
+    if (parts.missing) feature.missing = DefaultOf(word, *parts.missing, parts.dtype);
+    features.push_back(std::move(feature));
+  }
+  return OFRecordParser(std::move(features));
 }
 
 }  // namespace
@@ -155,6 +178,7 @@ ParserResult ParserFromText(const std::string& text) {
     if (text == "raw") return {Status(), RawParser()};
     if (view.starts_with("rows:")) return {Status(), RowsFromText(view.substr(5))};
     if (view.starts_with("example:")) return {Status(), ExampleFromText(view.substr(8))};
+    if (view.starts_with("ofrecord:")) return {Status(), OFRecordFromText(view.substr(9))};
   } catch (const Error& error) {
     return {error.status(), nullptr};
   }

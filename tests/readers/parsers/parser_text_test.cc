@@ -32,6 +32,20 @@ TEST(ParserTextTest, ExampleFeaturesMayBeRaggedOrHaveDefaults) {
   EXPECT_TRUE(made.parser->two_phase());
 }
 
+TEST(ParserTextTest, OFRecordFeaturesMayBeTruncatedToo) {
+  const ParserResult made =
+      ParserFromText("ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0 y=f8[,2] z=i1~ w=i8[3]?-1");
+  ASSERT_TRUE(made.status.ok()) << made.status.ToString();
+  EXPECT_EQ(made.parser->name(), "ofrecord");
+  const auto& fields = made.parser->fields();
+  ASSERT_EQ(fields.size(), 6U);
+  EXPECT_TRUE(fields[0].ragged());
+  EXPECT_EQ(fields[1].name, "class/label");
+  EXPECT_EQ(fields[2].shape, (Shape{13}));
+  EXPECT_EQ(fields[3].shape, (Shape{-1, 2}));
+  EXPECT_EQ(fields[4].dtype, kInt8);
+}
+
 TEST(ParserTextTest, RawHasOneField) {
   EXPECT_EQ(ParserFromText("raw").parser->fields().size(), 1U);
 }
@@ -54,7 +68,13 @@ TEST(ParserTextTest, MistakesAreNamedWithTheirPlace) {
       {"example: x=f4[]?1", "ragged"},
       {"example: x=f4[0]", "none may be 0"},
       {"example: x=f4 x=f4", "named twice"},
-      {"example:", "at least one feature"}};
+      {"example:", "at least one feature"},
+      {"example: x=f4[3]~", "only OFRecord's"},
+      {"rows: f4[3]~", "only OFRecord's"},
+      {"ofrecord:", "at least one feature"},
+      {"ofrecord: f4[3]", "needs its name"},
+      {"ofrecord: x=f2", "float16"},
+      {"ofrecord: x=i4[]~", "no length to truncate to"}};
   for (const auto& [text, expected] : mistakes) {
     const ParserResult made = ParserFromText(text);
     EXPECT_EQ(made.parser, nullptr) << text;
