@@ -134,9 +134,9 @@ void Explorer::Abandon() {
   std::abort();
 }
 
-void Explorer::Fail(const std::string& what) {
+void Explorer::Fail(const char* what) {
   if (result_.failure.empty()) result_.failure = what;
-  if (tracing_) result_.trace += "  => " + what + "\n";
+  if (tracing_) result_.trace += std::string("  => ") + what + "\n";
   if (current_ >= 0) Abandon();
 }
 

@@ -137,7 +137,8 @@ class Explorer {
   void SwitchTo(int next);
   void RunThread(int index);
   [[noreturn]] void Abandon();
-  void Fail(const std::string& what);
+  // Not a string: the frames of an abandoned fiber are never destroyed.
+  void Fail(const char* what);
   int Decide(int options);
   bool SeenBefore();
   std::uint64_t HashState() const;
