@@ -32,6 +32,20 @@ TEST(OfRecordTest, DeliversEveryRecordInOrder) {
   EXPECT_EQ(framed.records, SomeOfRecords());
 }
 
+// docs/FORMATS.md shows these bytes.
+TEST(OfRecordTest, WorkedBytesAreARecord) {
+  const std::string file(
+      "\x25\0\0\0\0\0\0\0\x0a\x14\x0a\x0b"
+      "class/label\x12\x05\x22\x03\x0a\x01\x07\x0a\x0d\x0a\x01"
+      "x\x12\x08\x12\x06\x0a\x04\0\0\xc0\x3f",
+      45);
+  const Framed framed = Frame(file);
+  EXPECT_TRUE(framed.status.ok()) << framed.status.ToString();
+  ASSERT_EQ(framed.records.size(), 1U);
+  EXPECT_EQ(framed.records[0], PlainFeature("class/label", 4, "\x07") +
+                                   PlainFeature("x", 2, std::string("\0\0\xc0\x3f", 4)));
+}
+
 TEST(OfRecordTest, EmptyFileHasNoRecords) {
   for (const bool known : {true, false}) {
     const Framed framed = Frame("", {.known_size = known});
