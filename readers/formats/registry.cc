@@ -5,11 +5,13 @@
 
 #include "readers/formats/fixed_rows.h"
 #include "readers/formats/format.h"
+#include "readers/formats/npy.h"
 #include "readers/formats/ofrecord.h"
 #include "readers/formats/raw_file.h"
 #include "readers/formats/recordio.h"
 #include "readers/formats/tar.h"
 #include "readers/formats/tfrecord.h"
+#include "readers/formats/tokens.h"
 
 namespace ringfeed {
 namespace {
@@ -51,6 +53,13 @@ FormatResult Tar(std::string_view parameters) {
   return {Status(), TarFormat(options)};
 }
 
+FormatResult Tokens(std::string_view parameters) {
+  TokensOptions options;
+  Status status = ParseTokensOptions(parameters, &options);
+  if (!status.ok()) return {std::move(status), nullptr};
+  return {Status(), TokensFormat(options)};
+}
+
 constexpr Family kFamilies[] = {
     {"tfrecord", "tfrecord", Plain<TfRecordFormat>},
     {"recordio",
@@ -59,6 +68,8 @@ constexpr Family kFamilies[] = {
     {"ofrecord", "ofrecord (OneFlow's)", Plain<OfRecordFormat>},
     {"rows", "rows:BYTES[,header=BYTES][,stride=BYTES] (rows of one size)", Rows},
     {"tar", "tar[:ext=NAME] (WebDataset samples; what follows is for writing)", Tar},
+    {"npy", "npy (rows of a NumPy array)", Plain<NpyFormat>},
+    {"tokens", "tokens[:u2|u4][,block=TOKENS][,tail=drop] (llm.c's, nanoGPT's)", Tokens},
     {"raw", "raw (each file is one record)", Plain<RawFileFormat>},
 };
 
@@ -73,7 +84,8 @@ std::string Known() {
 // Formats that a name or first bytes can tell, in the order in which they are tried.
 const std::vector<std::shared_ptr<const Format>>& Detectable() {
   static const std::vector<std::shared_ptr<const Format>> kFormats = {
-      TfRecordFormat(), RecordIoFormat({}), TarFormat({}), OfRecordFormat()};
+      TfRecordFormat(), RecordIoFormat({}), TarFormat({}),
+      NpyFormat(),      TokensFormat({}),   OfRecordFormat()};
   return kFormats;
 }
 
@@ -149,9 +161,9 @@ FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte>
       StatusCode::kInvalidArgument,
       "the format of " + file +
           " was not recognised: its name does not end in .tfrecord, .tfrecords, "
-          "tfrecord…-00000-of-00010, .recordio, .ofrecord or .tar, nor is it part-00000, and its "
-          "first bytes are neither a TFRecord header nor RecordIO's magic number nor "
-          "an OFRecord nor a tar header; name the format: " +
+          "tfrecord…-00000-of-00010, .recordio, .ofrecord, .tar or .npy, nor is it part-00000, and "
+          "its first bytes are neither a TFRecord header nor RecordIO's magic number nor "
+          "an OFRecord nor a tar header nor NumPy's or llm.c's magic number; name the format: " +
           Known());
 }
 

@@ -1,0 +1,122 @@
+#include "readers/formats/tokens.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "base/little_endian.h"
+
+namespace ringfeed {
+namespace {
+
+// llm.c's data files: dev/data/data_common.py there.
+constexpr std::size_t kHeaderBytes = 1024;
+constexpr std::size_t kKnownBytes = 12;  // magic, version, count
+constexpr std::uint64_t kMostBlock = std::uint64_t{1} << 28;
+
+struct Variant {
+  std::int32_t magic;
+  std::int32_t version;
+  std::uint64_t token_bytes;
+};
+constexpr Variant kVariants[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+
+const Variant* FindVariant(std::span<const std::byte> head) {
+  for (const Variant& variant : kVariants) {
+    if (LoadLe<std::int32_t>(head.data()) == variant.magic &&
+        LoadLe<std::int32_t>(head.data() + 4) == variant.version) {
+      return &variant;
+    }
+  }
+  return nullptr;
+}
+
+ArrayHeader ReadTokensHeader(const TokensOptions& options, std::span<const std::byte> head) {
+  ArrayHeader header;
+  ArrayLayout& layout = header.layout;
+  layout.short_tail = true;
+  layout.drop_tail = options.drop_tail;
+  layout.item_bytes = options.token_bytes;
+  if (options.token_bytes == 0) {
+    header.need_bytes = kHeaderBytes;
+    if (head.size() < kHeaderBytes) return header;
+    const Variant* const variant = FindVariant(head);
+    const auto count = LoadLe<std::int32_t>(head.data() + 8);
+    if (variant == nullptr || count < 0) {
+      header.status =
+          variant == nullptr
+              ? Status(StatusCode::kUnsupported,
+                       "the file has none of llm.c's headers (magic 20240520, version 1; magic "
+                       "20240801, version 7); name the tokens' type if it has no header "
+                       "(tokens:u2, tokens:u4)")
+              : Status(StatusCode::kDamaged,
+                       "the header counts " + std::to_string(count) + " tokens");
+      return header;
+    }
+    layout.header_bytes = kHeaderBytes;
+    layout.item_bytes = variant->token_bytes;
+    layout.data_bytes = static_cast<std::uint64_t>(count) * variant->token_bytes;
+  }
+  layout.row_bytes = options.block * layout.item_bytes;
+  return header;
+}
+
+class Tokens final : public Format {
+ public:
+  explicit Tokens(const TokensOptions& options) : options_(options) {}
+
+  std::string_view name() const override { return "tokens"; }
+  // ".bin" may be anything.
+  bool MatchesName(std::string_view) const override { return false; }
+  bool MatchesBytes(std::span<const std::byte> head) const override {
+    return head.size() >= kKnownBytes && FindVariant(head) != nullptr;
+  }
+  std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
+    return NewArrayFramer(options, [tokens = options_](std::span<const std::byte> head) {
+      return ReadTokensHeader(tokens, head);
+    });
+  }
+
+ private:
+  const TokensOptions options_;
+};
+
+bool ReadWord(std::string_view word, TokensOptions* options) {
+  if (word == "u2" || word == "u4") {
+    options->token_bytes = word == "u2" ? 2 : 4;
+    return true;
+  }
+  if (word == "tail=drop" || word == "tail=keep") {
+    options->drop_tail = word == "tail=drop";
+    return true;
+  }
+  if (!word.starts_with("block=")) return false;
+  word.remove_prefix(6);
+  const char* const last = word.data() + word.size();
+  const auto [end, error] = std::from_chars(word.data(), last, options->block);
+  return error == std::errc() && end == last && options->block >= 1 && options->block <= kMostBlock;
+}
+
+}  // namespace
+
+Status ParseTokensOptions(std::string_view text, TokensOptions* options) {
+  *options = {};
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    if (!ReadWord(word, options)) {
+      return Status(StatusCode::kInvalidArgument,
+                    "format \"tokens:" + std::string(text) + "\": \"" + std::string(word) +
+                        "\" is none of u2, u4, block=TOKENS (1 to 2^28), tail=keep, tail=drop");
+    }
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+  }
+  return {};
+}
+
+std::shared_ptr<const Format> TokensFormat(const TokensOptions& options) {
+  return std::make_shared<const Tokens>(options);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,138 @@
+#include "readers/formats/tokens.h"
+
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/readers/formats/frame_all.h"
+
+namespace ringfeed {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+std::string Word(std::int32_t value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
+std::string LlmC(std::int32_t magic, std::int32_t version, std::int32_t count,
+                 const std::string& tokens) {
+  std::string header = Word(magic) + Word(version) + Word(count);
+  header.resize(1024);
+  return header + tokens;
+}
+
+Framed Frame(const std::string& format, const std::string& file,
+             OnDamage on_damage = OnDamage::kFail, const Feeding& feeding = {}) {
+  const FormatResult found = FindFormat(format);
+  EXPECT_TRUE(found.status.ok()) << found.status.ToString();
+  return FrameAll(*found.format, file, on_damage, feeding);
+}
+
+std::string Sha256(const std::string& bytes) {
+  unsigned char digest[32];
+  EXPECT_EQ(EVP_Digest(bytes.data(), bytes.size(), digest, nullptr, EVP_sha256(), nullptr), 1);
+  std::string hex;
+  for (const unsigned char byte : digest) {
+    hex += "0123456789abcdef"[byte >> 4];
+    hex += "0123456789abcdef"[byte & 15];
+  }
+  return hex;
+}
+
+struct Fixture {
+  std::string name;
+  std::string format;  // empty: found by the file's bytes
+  std::size_t blocks;
+  std::string sha256;  // of all tokens
+};
+
+TEST(TokensTest, FilesOfBothLayoutsGiveAllTheirTokens) {
+  const std::vector<Fixture> fixtures = {
+      {"llmc_gpt2.bin", "", 5, "cc2e8b24447a164526664d855ddc41ad9d227ed12e6e1bf202be8c1b06f088d8"},
+      {"llmc_llama3.bin", "", 3,
+       "d4e73c12f38c6f314225d2b4e296fc15503cbc2156ec73691bc95543d2e00652"},
+      {"llmc_zero_tokens.bin", "", 0,
+       "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+      {"nanogpt_train.bin", "tokens:u2,block=100", 50,
+       "5be97491c1b979bc8f094e3dba0ba0cf37a329778bb88bc9bebe8864e7610591"}};
+  for (const Fixture& fixture : fixtures) {
+    std::ifstream stream(std::string(RINGFEED_TEST_DATA) + "/tokens/" + fixture.name,
+                         std::ios::binary);
+    ASSERT_TRUE(stream.good()) << fixture.name;
+    const std::string file{std::istreambuf_iterator<char>(stream), {}};
+    const FormatResult found = DetectFormat("data.bin", std::as_bytes(std::span(file)));
+    ASSERT_EQ(found.status.ok(), fixture.format.empty()) << fixture.name;
+    const std::string format(fixture.format.empty() ? found.format->name() : fixture.format);
+    const Framed framed = Frame(format, file);
+    ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
+    EXPECT_EQ(framed.records.size(), fixture.blocks);
+    std::string all;
+    for (const std::string& record : framed.records) all += record;
+    EXPECT_EQ(Sha256(all), fixture.sha256) << fixture.name;
+  }
+}
+
+TEST(TokensTest, LastBlockIsShorterOrLeftOut) {
+  const std::string tokens = "aabbccddee";
+  const std::string file = LlmC(20240520, 1, 5, tokens);
+  EXPECT_EQ(Frame("tokens:block=2", file).records, (Strings{"aabb", "ccdd", "ee"}));
+  EXPECT_EQ(Frame("tokens:block=2,tail=drop", file).records, (Strings{"aabb", "ccdd"}));
+  EXPECT_EQ(Frame("tokens:u2,block=2", tokens).records, (Strings{"aabb", "ccdd", "ee"}));
+  EXPECT_EQ(Frame("tokens:u2,block=2,tail=drop", tokens).records, (Strings{"aabb", "ccdd"}));
+  EXPECT_TRUE(Frame("tokens:u4", "").records.empty());
+}
+
+TEST(TokensTest, EverySplitAndStripeGivesTheSame) {
+  const std::string file = LlmC(20240801, 7, 5, "aaaabbbbccccddddeeee");
+  const Strings blocks = {"aaaabbbb", "ccccdddd", "eeee"};
+  for (const bool known : {true, false}) {
+    for (std::size_t split = 1000; split < file.size(); ++split) {
+      const Feeding feeding{.ends = {5, split, split + 3}, .known_size = known};
+      const Framed framed = Frame("tokens:block=2", file, OnDamage::kFail, feeding);
+      ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
+      ASSERT_EQ(framed.records, blocks) << split;
+    }
+    for (const std::uint64_t stripe : {1, 4, 7, 1000, 1024, 1030}) {
+      const Feeding feeding{.ends = {}, .limit_step = stripe, .known_size = known};
+      ASSERT_EQ(Frame("tokens:block=2", file, OnDamage::kFail, feeding).records, blocks);
+    }
+  }
+}
+
+TEST(TokensTest, CutOrGrownFilesAndWrongHeadersAreDamage) {
+  const std::string file = LlmC(20240520, 1, 4, "aabbccdd");
+  for (const bool known : {true, false}) {
+    const Feeding feeding{.known_size = known};
+    const Framed cut = Frame("tokens:block=1", file.substr(0, 1029), OnDamage::kFail, feeding);
+    EXPECT_EQ(cut.status.code(), StatusCode::kTruncated);
+    EXPECT_EQ(cut.records, (Strings{"aa", "bb"}));
+    const Framed skipped = Frame("tokens:block=1", file.substr(0, 1029), OnDamage::kSkip, feeding);
+    EXPECT_EQ(skipped.records, (Strings{"aa", "bb"}));
+    EXPECT_EQ(skipped.damage.size(), 1U);
+    EXPECT_EQ(Frame("tokens", file + "x", OnDamage::kFail, feeding).status.code(),
+              StatusCode::kDamaged);
+    EXPECT_EQ(Frame("tokens", file.substr(0, 1000), OnDamage::kFail, feeding).status.code(),
+              StatusCode::kTruncated);
+    EXPECT_EQ(Frame("tokens:u2", "aabbc", OnDamage::kFail, feeding).status.code(),
+              StatusCode::kTruncated);
+  }
+  EXPECT_EQ(Frame("tokens", LlmC(20240520, 1, -1, "")).status.code(), StatusCode::kDamaged);
+  EXPECT_EQ(Frame("tokens", LlmC(20240520, 1, 2147483647, "aa")).status.code(),
+            StatusCode::kTruncated);
+  EXPECT_EQ(Frame("tokens", LlmC(20240520, 9, 1, "aa")).status.code(), StatusCode::kUnsupported);
+}
+
+TEST(TokensTest, WrongParametersAreRefusedWithTheRightOnes) {
+  for (const std::string name : {"tokens:u3", "tokens:block=0", "tokens:block=x",
+                                 "tokens:block=99999999999", "tokens:tail"}) {
+    const FormatResult found = FindFormat(name);
+    EXPECT_EQ(found.status.code(), StatusCode::kInvalidArgument) << name;
+    EXPECT_NE(found.status.message().find("block=TOKENS"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
