@@ -3,8 +3,10 @@
 #include <utility>
 #include <vector>
 
+#include "readers/formats/csv.h"
 #include "readers/formats/fixed_rows.h"
 #include "readers/formats/format.h"
+#include "readers/formats/lines.h"
 #include "readers/formats/npy.h"
 #include "readers/formats/ofrecord.h"
 #include "readers/formats/raw_file.h"
@@ -60,6 +62,15 @@ FormatResult Tokens(std::string_view parameters) {
   return {Status(), TokensFormat(options)};
 }
 
+template <char kDelimiter>
+FormatResult Csv(std::string_view parameters) {
+  CsvLayout layout;
+  layout.delimiter = kDelimiter;
+  Status status = ParseCsvLayout(parameters, &layout);
+  if (!status.ok()) return {std::move(status), nullptr};
+  return {Status(), CsvFormat(layout)};
+}
+
 constexpr Family kFamilies[] = {
     {"tfrecord", "tfrecord", Plain<TfRecordFormat>},
     {"recordio",
@@ -70,6 +81,10 @@ constexpr Family kFamilies[] = {
     {"tar", "tar[:ext=NAME] (WebDataset samples; what follows is for writing)", Tar},
     {"npy", "npy (rows of a NumPy array)", Plain<NpyFormat>},
     {"tokens", "tokens[:u2|u4][,block=TOKENS][,tail=drop] (llm.c's, nanoGPT's)", Tokens},
+    {"lines", "lines (of text)", Plain<LinesFormat>},
+    {"jsonl", "jsonl (lines of JSON)", Plain<JsonLinesFormat>},
+    {"csv", "csv[:delimiter=C][,header]", Csv<','>},
+    {"tsv", "tsv[:header] (csv with tabs)", Csv<'\t'>},
     {"raw", "raw (each file is one record)", Plain<RawFileFormat>},
 };
 
@@ -84,8 +99,11 @@ std::string Known() {
 // Formats that a name or first bytes can tell, in the order in which they are tried.
 const std::vector<std::shared_ptr<const Format>>& Detectable() {
   static const std::vector<std::shared_ptr<const Format>> kFormats = {
-      TfRecordFormat(), RecordIoFormat({}), TarFormat({}),
-      NpyFormat(),      TokensFormat({}),   OfRecordFormat()};
+      TfRecordFormat(),  RecordIoFormat({}),
+      TarFormat({}),     NpyFormat(),
+      TokensFormat({}),  OfRecordFormat(),
+      JsonLinesFormat(), LinesFormat(),
+      CsvFormat({}),     CsvFormat({.delimiter = '\t'})};
   return kFormats;
 }
 
@@ -97,6 +115,14 @@ unsigned At(std::span<const std::byte> head, std::size_t index) {
   return std::to_integer<unsigned>(head[index]);
 }
 
+// Whether these bytes hold no control characters but those of text.
+bool IsText(std::span<const std::byte> head) {
+  return std::none_of(head.begin(), head.end(), [](std::byte byte) {
+    const auto c = std::to_integer<unsigned>(byte);
+    return c < 0x20 && c != '\t' && c != '\n' && c != '\r';
+  });
+}
+
 // RFC 1950 (zlib) and 1952 (gzip); zstd's frame magic. Empty where it is none of them.
 std::string_view CompressionOf(std::span<const std::byte> head) {
   if (head.size() < 8) return "";
@@ -106,11 +132,12 @@ std::string_view CompressionOf(std::span<const std::byte> head) {
   if (At(head, 0) == 0x28 && At(head, 1) == 0xb5 && At(head, 2) == 0x2f && At(head, 3) == 0xfd) {
     return "zstd";
   }
-  // The first bytes of a zlib stream are weak, so a length below 4 GiB is given the benefit.
+  // The first bytes of a zlib stream are weak, so a length below 4 GiB is given the benefit, and so
+  // is text: "80" would do.
   const unsigned upper_half = At(head, 4) | At(head, 5) | At(head, 6) | At(head, 7);
   const bool zlib = (At(head, 0) & 0x0f) == 8 && (At(head, 0) >> 4) < 8 &&
                     (At(head, 0) * 256 + At(head, 1)) % 31 == 0;
-  return zlib && upper_half != 0 ? "zlib" : "";
+  return zlib && upper_half != 0 && !IsText(head) ? "zlib" : "";
 }
 
 bool EndsAsCompressed(std::string_view name) {
@@ -161,9 +188,10 @@ FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte>
       StatusCode::kInvalidArgument,
       "the format of " + file +
           " was not recognised: its name does not end in .tfrecord, .tfrecords, "
-          "tfrecord…-00000-of-00010, .recordio, .ofrecord, .tar or .npy, nor is it part-00000, and "
-          "its first bytes are neither a TFRecord header nor RecordIO's magic number nor "
-          "an OFRecord nor a tar header nor NumPy's or llm.c's magic number; name the format: " +
+          "tfrecord…-00000-of-00010, .recordio, .ofrecord, .tar, .npy, .txt, .jsonl, .ndjson, "
+          ".csv or .tsv, nor is it part-00000, and its first bytes are neither a TFRecord header "
+          "nor RecordIO's magic number nor an OFRecord nor a tar header nor NumPy's or llm.c's "
+          "magic number nor a line of JSON; name the format: " +
           Known());
 }
 

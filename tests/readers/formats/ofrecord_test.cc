@@ -107,7 +107,7 @@ TEST(OfRecordTest, IsFoundByItsNamesWhereThereAreNoBytes) {
     ASSERT_TRUE(found.status.ok()) << name;
     EXPECT_EQ(found.format->name(), "ofrecord");
   }
-  for (const std::string name : {"part-", "part-1.txt", "part-00000-of-00010", "my-part-0", "0"}) {
+  for (const std::string name : {"part-", "part-1.bin", "part-00000-of-00010", "my-part-0", "0"}) {
     EXPECT_FALSE(Detect(name, "").status.ok()) << name;
   }
 }

@@ -22,16 +22,16 @@ TEST(RegistryTest, TfRecordIsKnownByItsNames) {
     EXPECT_TRUE(found.status.ok()) << name;
   }
   for (const std::string name :
-       {"a.txt", "train-00000-of-00010", "tfrecord-of-2", "tfrecord/x", "a.tfrecord/b"}) {
+       {"a.bin", "train-00000-of-00010", "tfrecord-of-2", "tfrecord/x", "a.tfrecord/b"}) {
     EXPECT_EQ(DetectFormat(name, {}).format, nullptr) << name;
   }
 }
 
 TEST(RegistryTest, FailureSaysWhatWasLookedFor) {
   const std::string text = "hello, this is a text file";
-  const FormatResult found = DetectFormat("a.txt", std::as_bytes(std::span(text)));
+  const FormatResult found = DetectFormat("a.bin", std::as_bytes(std::span(text)));
   EXPECT_EQ(found.status.code(), StatusCode::kInvalidArgument);
-  for (const std::string word : {"a.txt", ".tfrecord", "first bytes", "rows:BYTES"}) {
+  for (const std::string word : {"a.bin", ".tfrecord", "first bytes", "rows:BYTES"}) {
     EXPECT_NE(found.status.message().find(word), std::string::npos) << word;
   }
 }

@@ -1,0 +1,227 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "readers/formats/format.h"
+
+namespace ringfeed {
+
+/// Where a search for the end of a row found none.
+inline constexpr std::size_t kNoRowEnd = ~std::size_t{0};
+
+/// Frames text: rows that end in LF or CRLF, the last one perhaps in neither. What is inside a row
+/// is the Scanner's business:
+///   kEmptyRowsCount          whether an empty row is a record, or passed over
+///   kPassesByteOrderMark     whether U+FEFF at the file's start is no part of the first row
+///   Start()                  a row starts
+///   FindEnd(row, size)       the index of the LF that ends the row, or kNoRowEnd; goes on where
+///   the
+///                            call before stopped, which had fewer bytes of the same row
+///   DropScanned()            the next call gets the row without the bytes that this one got
+///   OpenReason()             why the row cannot end here, or empty
+template <typename Scanner>
+class TextFramer final : public Framer {
+ public:
+  /// `header`: the first row is passed over.
+  TextFramer(const FramerOptions& options, bool header, Scanner scanner)
+      : options_(Bounded(options)), header_due_(header), scanner_(std::move(scanner)) {
+    scanner_.Start();
+  }
+
+  FrameResult Frame(const FrameInput& input, FrameOutput* output) override {
+    FrameResult result;
+    result.status = failed_;
+    if (!failed_.ok()) return result;
+    std::size_t pos = 0;
+    if (ended_) {
+      pos = input.bytes.size();
+    } else if (PassByteOrderMark(input, &pos, &result) == Step::kGoOn) {
+      while (Next(input, &pos, output, &result) == Step::kGoOn) {
+      }
+    }
+    result.consumed = pos;
+    return result;
+  }
+
+ private:
+  enum class Step { kGoOn, kStop };
+
+  // So that sums with the largest record do not overflow.
+  static FramerOptions Bounded(FramerOptions options) {
+    constexpr std::size_t kMost = kNoRowEnd / 4;
+    options.max_record_bytes = std::min(options.max_record_bytes, kMost);
+    return options;
+  }
+  bool known_size() const { return options_.file_bytes != kUnknownSize; }
+  bool AtEnd(const FrameInput& input) const {
+    return input.at_end || input.offset + input.bytes.size() >= options_.file_bytes;
+  }
+
+  Step PassByteOrderMark(const FrameInput& input, std::size_t* pos, FrameResult* result) const {
+    if (!Scanner::kPassesByteOrderMark || input.offset != 0) return Step::kGoOn;
+    constexpr std::string_view kMark = "\xef\xbb\xbf";
+    const std::string_view head(reinterpret_cast<const char*>(input.bytes.data()),
+                                std::min(input.bytes.size(), kMark.size()));
+    if (head.empty() || !kMark.starts_with(head)) return Step::kGoOn;
+    if (head.size() == kMark.size()) {
+      *pos = kMark.size();
+    } else if (!AtEnd(input)) {
+      result->need_bytes = kMark.size();
+      return Step::kStop;
+    }
+    return Step::kGoOn;
+  }
+
+  Step Next(const FrameInput& input, std::size_t* pos, FrameOutput* output, FrameResult* result) {
+    const std::uint64_t at = input.offset + *pos;
+    if (at >= input.limit) return Step::kStop;
+    if (passing_) return PassOver(input, pos, output, result);
+    const std::size_t left = input.bytes.size() - *pos;
+    const std::byte* row = input.bytes.data() + *pos;
+    // A row and its end of two bytes; behind that it is too long, whatever it goes on with.
+    const std::size_t most = std::min(left, options_.max_record_bytes + 2);
+    const std::size_t end = scanner_.FindEnd(row, most);
+    if (end == kNoRowEnd) return Unended(input, pos, output, result);
+    const std::size_t size = end - (end != 0 && row[end - 1] == std::byte{'\r'} ? 1 : 0);
+    if (size > options_.max_record_bytes) [[unlikely]] {
+      return TooLong(at, output, result);
+    }
+    *pos += end + 1;
+    scanner_.Start();
+    Append({row, size}, output);
+    return Step::kGoOn;
+  }
+
+  void Append(RecordSpan row, FrameOutput* output) {
+    if (!Scanner::kEmptyRowsCount && row.size == 0) return;
+    if (header_due_) [[unlikely]] {
+      header_due_ = false;
+      return;
+    }
+    output->records.push_back(row);
+    ++next_record_;
+  }
+
+  // No end of the row in what is here of it.
+  Step Unended(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+               FrameResult* result) {
+    const std::uint64_t at = input.offset + *pos;
+    const std::size_t left = input.bytes.size() - *pos;
+    if (left > options_.max_record_bytes + 1) return TooLong(at, output, result);
+    if (!AtEnd(input)) {
+      result->need_bytes = NeedBytes(at, left);
+      return Step::kStop;
+    }
+    return LastRow(input, pos, output, result);
+  }
+
+  // How far to read for a row of which `left` bytes are here. Of a file so much that a long row is
+  // asked for a few times only; of a stream as little as may bring its end, since that may take
+  // any time, unless the row is long.
+  std::size_t NeedBytes(std::uint64_t at, std::size_t left) const {
+    constexpr std::size_t kFewest = 4096;
+    constexpr std::size_t kLong = 64 * 1024;
+    if (!known_size()) return left < kLong ? left + 1 : 2 * left;
+    const std::size_t more = left + std::max(left, kFewest);
+    return static_cast<std::size_t>(std::min<std::uint64_t>(more, options_.file_bytes - at));
+  }
+
+  Step LastRow(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+               FrameResult* result) {
+    const std::uint64_t at = input.offset + *pos;
+    const std::size_t left = input.bytes.size() - *pos;
+    const std::uint64_t end = input.offset + input.bytes.size();
+    const std::string_view open = scanner_.OpenReason();
+    ended_ = true;
+    Step step = Step::kStop;
+    if (known_size() && end < options_.file_bytes) {
+      step = Damaged(StatusCode::kTruncated,
+                     "the file shrank from " + std::to_string(options_.file_bytes) + " to " +
+                         std::to_string(end) + " bytes",
+                     at, options_.file_bytes, output, result);
+    } else if (left != 0 && !open.empty()) {
+      step = Damaged(StatusCode::kTruncated, std::string(open), at, end, output, result);
+    } else if (left > options_.max_record_bytes) {
+      return TooLong(at, output, result);
+    } else if (left != 0) {
+      Append({input.bytes.data() + *pos, left}, output);
+    }
+    if (step == Step::kStop && result->status.ok()) *pos = input.bytes.size();
+    return Step::kStop;
+  }
+
+  Step TooLong(std::uint64_t at, FrameOutput* output, FrameResult* result) {
+    const std::string reason =
+        "a row is longer than max_record_bytes (" + std::to_string(options_.max_record_bytes) + ")";
+    if (options_.on_damage == OnDamage::kFail) {
+      return Damaged(StatusCode::kResourceExhausted, reason, at, at, output, result);
+    }
+    ended_ = false;
+    passing_ = true;
+    passing_begin_ = at;
+    passing_reason_ = reason;
+    scanner_.Start();
+    if (header_due_) {
+      header_due_ = false;
+    } else {
+      output->records.push_back({});
+      ++next_record_;
+    }
+    return Step::kGoOn;
+  }
+
+  // On to the end of a row that is too long.
+  Step PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                FrameResult* result) {
+    const std::uint64_t at = input.offset + *pos;
+    const auto wanted = static_cast<std::size_t>(
+        std::min<std::uint64_t>(input.bytes.size() - *pos, input.limit - at));
+    const std::size_t end = scanner_.FindEnd(input.bytes.data() + *pos, wanted);
+    if (end != kNoRowEnd) {
+      *pos += end + 1;
+      scanner_.Start();
+    } else {
+      *pos += wanted;
+      scanner_.DropScanned();
+      if (*pos < input.bytes.size()) return Step::kStop;  // at the limit
+      if (!AtEnd(input)) {
+        result->need_bytes = input.offset + *pos < input.limit ? 1 : 0;
+        return Step::kStop;
+      }
+      ended_ = true;
+    }
+    passing_ = false;
+    output->damage.push_back(
+        {options_.file, passing_begin_, input.offset + *pos, std::move(passing_reason_)});
+    return ended_ ? Step::kStop : Step::kGoOn;
+  }
+
+  Step Damaged(StatusCode code, std::string reason, std::uint64_t begin, std::uint64_t end,
+               FrameOutput* output, FrameResult* result) {
+    if (options_.on_damage == OnDamage::kFail) {
+      const DataPlace place{options_.file, static_cast<std::int64_t>(begin), next_record_};
+      failed_ = Status(code, std::move(reason), place);
+      result->status = failed_;
+    } else {
+      output->damage.push_back({options_.file, begin, end, std::move(reason)});
+    }
+    return Step::kStop;
+  }
+
+  const FramerOptions options_;
+  bool header_due_;
+  Scanner scanner_;
+  std::int64_t next_record_ = 0;
+  bool passing_ = false;  // the row that starts at passing_begin_ is too long
+  std::uint64_t passing_begin_ = 0;
+  std::string passing_reason_;
+  bool ended_ = false;
+  Status failed_;
+};
+
+}  // namespace ringfeed

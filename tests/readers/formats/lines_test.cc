@@ -1,0 +1,183 @@
+#include "readers/formats/lines.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/readers/formats/frame_all.h"
+
+namespace ringfeed {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+Framed Frame(const std::string& file, const Feeding& feeding = {},
+             OnDamage on_damage = OnDamage::kFail, std::size_t max_record_bytes = 1 << 30) {
+  return FrameAll(*LinesFormat(), file, on_damage, feeding, max_record_bytes);
+}
+
+// One byte after the other, as the format is defined.
+Strings SlowLines(const std::string& file) {
+  Strings lines;
+  std::string line;
+  for (std::size_t at = 0; at < file.size(); ++at) {
+    line += file[at];
+    if (file[at] != '\n') continue;
+    line.pop_back();
+    if (line.ends_with('\r')) line.pop_back();
+    lines.push_back(line);
+    line.clear();
+  }
+  if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
+const std::string kMixed =
+    std::string("one\ntwo\r\n\n\r\nth\0ree\r\rx\n\xff\xfe\r\n", 26) + "tail without end";
+
+TEST(LinesTest, EachLineHasItsOwnEnd) {
+  const Framed framed = Frame(kMixed);
+  EXPECT_TRUE(framed.status.ok());
+  EXPECT_EQ(framed.records, (Strings{"one", "two", "", "", std::string("th\0ree\r\rx", 9),
+                                     "\xff\xfe", "tail without end"}));
+  EXPECT_EQ(framed.records, SlowLines(kMixed));
+}
+
+TEST(LinesTest, EmptyFileHasNoLinesAndAnEndAloneIsAnEmptyOne) {
+  for (const bool known : {true, false}) {
+    const Feeding feeding{.known_size = known};
+    EXPECT_EQ(Frame("", feeding).records, Strings{});
+    EXPECT_EQ(Frame("\n", feeding).records, Strings{""});
+    EXPECT_EQ(Frame("\r\n", feeding).records, Strings{""});
+    EXPECT_EQ(Frame("a", feeding).records, Strings{"a"});
+    EXPECT_EQ(Frame("a\n", feeding).records, Strings{"a"});
+    EXPECT_EQ(Frame("\r", feeding).records, Strings{"\r"});
+  }
+}
+
+TEST(LinesTest, EveryPairOfSplitsGivesTheSame) {
+  const Strings expected = SlowLines(kMixed);
+  for (const bool known : {true, false}) {
+    for (std::size_t a = 0; a < kMixed.size(); ++a) {
+      for (std::size_t b = a; b < kMixed.size(); ++b) {
+        const Framed framed = Frame(kMixed, {.ends = {a, b}, .known_size = known});
+        ASSERT_TRUE(framed.status.ok());
+        ASSERT_FALSE(framed.stuck) << a << " " << b;
+        ASSERT_EQ(framed.records, expected) << a << " " << b;
+      }
+    }
+  }
+}
+
+TEST(LinesTest, LinesBelongToTheStripeThatTheyStartIn) {
+  for (std::uint64_t stripe = 1; stripe < 60; ++stripe) {
+    ASSERT_EQ(Frame(kMixed, {.limit_step = stripe}).records, SlowLines(kMixed)) << stripe;
+  }
+  const std::string file = "aaaa\nbbbb\ncccc\n";
+  const auto framer = LinesFormat()->NewFramer({.file = "f", .file_bytes = file.size()});
+  FrameOutput output;
+  const auto bytes = std::as_bytes(std::span(file));
+  EXPECT_EQ(framer->Frame({bytes, 0, 6, true}, &output).consumed, 10U);
+  EXPECT_EQ(output.records.size(), 2U);
+  EXPECT_EQ(framer->Frame({bytes.subspan(10), 10, 15, true}, &output).consumed, 5U);
+  EXPECT_EQ(output.records.size(), 3U);
+}
+
+TEST(LinesTest, RandomFilesAsTheSlowReferenceHasThem) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 3000; ++round) {
+    std::string file(random() % 200, 'x');
+    for (char& c : file) c = "ab\n\r\n\"\0z"[random() % 8];
+    Feeding feeding{.ends = {}, .limit_step = random() % 3 * 17, .known_size = random() % 2 == 0};
+    for (std::size_t end = random() % 9; end < file.size(); end += 1 + random() % 20) {
+      feeding.ends.push_back(end);
+    }
+    if (!feeding.known_size) feeding.limit_step = 0;
+    const Framed framed = Frame(file, feeding);
+    ASSERT_TRUE(framed.status.ok());
+    ASSERT_EQ(framed.records, SlowLines(file));
+  }
+}
+
+TEST(LinesTest, LineThatIsTooLongFailsAtItsPlace) {
+  const std::string file = "12345678\n12345678\r\n123456789\r\nx\n";
+  for (std::size_t split = 0; split < file.size(); ++split) {
+    const Framed framed = Frame(file, {.ends = {split}}, OnDamage::kFail, 8);
+    ASSERT_EQ(framed.status.code(), StatusCode::kResourceExhausted) << split;
+    EXPECT_EQ(framed.status.place().offset, 19);
+    EXPECT_EQ(framed.status.place().record, 2);
+    EXPECT_EQ(framed.records, (Strings{"12345678", "12345678"}));
+  }
+}
+
+TEST(LinesTest, LineThatIsTooLongIsSkippedToItsEnd) {
+  for (const std::string& end : {std::string("\nx\r\n"), std::string()}) {
+    const std::string file = "12345678\n" + std::string(50, 'y') + end;
+    for (const bool known : {true, false}) {
+      for (std::size_t split = 0; split < file.size(); ++split) {
+        for (const std::uint64_t stripe : {0, 10, 11, 33}) {
+          if (!known && stripe != 0) continue;
+          const Feeding feeding{.ends = {split}, .limit_step = stripe, .known_size = known};
+          const Framed framed = Frame(file, feeding, OnDamage::kSkip, 8);
+          ASSERT_TRUE(framed.status.ok());
+          ASSERT_EQ(framed.records, end.empty() ? Strings{"12345678"} : (Strings{"12345678", "x"}));
+          ASSERT_EQ(framed.damaged.size(), framed.records.size() + 1);
+          ASSERT_TRUE(framed.damaged[1]);
+          ASSERT_EQ(framed.damage.size(), 1U) << split << " " << stripe;
+          ASSERT_EQ(framed.damage[0].begin, 9U);
+          ASSERT_EQ(framed.damage[0].end, 59U + (end.empty() ? 0 : 1));
+        }
+      }
+    }
+  }
+}
+
+TEST(LinesTest, LineThatAShrunkFileCutsIsNoRecord) {
+  const std::string file = "first\nsec";
+  const auto bytes = std::as_bytes(std::span(file));
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    const auto framer =
+        LinesFormat()->NewFramer({.file = "f", .file_bytes = 20, .on_damage = on_damage});
+    FrameOutput output;
+    const FrameResult result = framer->Frame({bytes, 0, 20, true}, &output);
+    EXPECT_EQ(output.records.size(), 1U);
+    EXPECT_EQ(result.status.code(),
+              on_damage == OnDamage::kFail ? StatusCode::kTruncated : StatusCode::kOk);
+    EXPECT_EQ(output.damage.size(), on_damage == OnDamage::kFail ? 0U : 1U);
+  }
+}
+
+TEST(LinesTest, LongLineIsAskedForAFewTimesOnly) {
+  const std::string file(1 << 20, 'x');
+  const auto bytes = std::as_bytes(std::span(file));
+  const auto framer = LinesFormat()->NewFramer({.file = "f", .file_bytes = file.size()});
+  FrameOutput output;
+  std::size_t calls = 0;
+  for (std::size_t have = 1; output.records.empty() && calls < 100; ++calls) {
+    const FrameResult result =
+        framer->Frame({bytes.first(have), 0, file.size(), have == file.size()}, &output);
+    EXPECT_TRUE(result.need_bytes > have || !output.records.empty());
+    have = result.need_bytes;
+  }
+  EXPECT_LT(calls, 15U);
+}
+
+TEST(LinesTest, FoundByNameAndJsonLinesByTheirFirstLine) {
+  const auto name = [](const std::string& file, const std::string& head) {
+    const FormatResult found = DetectFormat(file, std::as_bytes(std::span(head)));
+    return found.format == nullptr ? "none" : std::string(found.format->name());
+  };
+  EXPECT_EQ(name("a.txt", ""), "lines");
+  EXPECT_EQ(name("a.txt", "80 is how zlib could start as well"), "lines");
+  EXPECT_EQ(name("a.jsonl", ""), "jsonl");
+  EXPECT_EQ(name("a.ndjson", "anything"), "jsonl");
+  EXPECT_EQ(name("a", "{\"a\": 1}\n"), "jsonl");
+  EXPECT_EQ(name("a", "{ }\r\nx"), "jsonl");
+  EXPECT_EQ(name("a", "{\"a\": 1}"), "none");
+  EXPECT_EQ(name("a", "{\"a\": 1\n}"), "none");
+  EXPECT_EQ(name("a", "{abc}\n"), "none");
+  EXPECT_EQ(name("a", std::string("{\"\0\"}\n", 7)), "none");
+}
+
+}  // namespace
+}  // namespace ringfeed
