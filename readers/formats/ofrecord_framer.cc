@@ -140,11 +140,13 @@ OfRecordFramer::Step OfRecordFramer::Ends(std::uint64_t at, FrameOutput* output,
 // file's size is not known, its end is waited for.
 OfRecordFramer::Step OfRecordFramer::PassOver(const FrameInput& input, std::size_t* pos,
                                               FrameOutput* output, FrameResult* result) {
-  *pos = input.bytes.size();
+  // Until the end is known a byte is kept: without one nobody would call again to tell it.
+  const std::size_t kept = noted_ || input.at_end ? 0 : 1;
+  *pos = input.bytes.size() - std::min(kept, input.bytes.size() - *pos);
   const std::uint64_t at = input.offset + *pos;
   if (!noted_ && input.at_end) Note(lost_at_, at, output);
   const bool done = input.at_end || at >= input.limit || (known_size() && FileLeft(at) == 0);
-  result->need_bytes = done ? 0 : 1;
+  result->need_bytes = done ? 0 : kept + 1;
   return Step::kStop;
 }
 

@@ -167,6 +167,24 @@ TEST(OfRecordDamageTest, DamageIsToldOnceOverCallsAndStripes) {
   }
 }
 
+// A stream's last call has the bytes that the one before left: there must be some.
+TEST(OfRecordDamageTest, DamageOfAStreamIsToldAtItsEnd) {
+  const std::string file = PlainOfRecordFile(SomeOfRecords()) + std::string(3000, '\x5a');
+  const auto framer = OfRecordFormat()->NewFramer({.file = "f", .on_damage = OnDamage::kSkip});
+  FrameOutput output;
+  const auto bytes = std::as_bytes(std::span(file));
+  std::size_t at = 0;
+  for (const std::size_t end : {file.size() - 2000, file.size() - 1000, file.size()}) {
+    at += framer->Frame({bytes.subspan(at, end - at), at, kUnknownSize, false}, &output).consumed;
+    ASSERT_LT(at, end);
+  }
+  EXPECT_TRUE(output.damage.empty());
+  framer->Frame({bytes.subspan(at), at, kUnknownSize, true}, &output);
+  EXPECT_EQ(output.records.size(), SomeOfRecords().size());
+  ASSERT_EQ(output.damage.size(), 1U);
+  EXPECT_EQ(output.damage[0].end, file.size());
+}
+
 TEST(OfRecordDamageTest, FileThatShrankBetweenRecordsIsNotAtItsEnd) {
   const std::string file = PlainOfRecordFile(SomeOfRecords());
   for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
