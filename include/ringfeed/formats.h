@@ -26,7 +26,9 @@ class RecordWriter {
 
 /// Creates a writer of `format`: "tfrecord", "rows:160", "rows:160,header=128,stride=192" (a record
 /// is a row; header and padding are zeros), "raw" (exactly one record), "tar:ext=jpg" (a record
-/// becomes a sample of one member of that extension, its number is the key).
+/// becomes a sample of one member of that extension, its number is the key), "recordio",
+/// "recordio:go,gzip", "ofrecord", "lines", "jsonl", "csv". docs/FORMATS.md has them all. A format
+/// that can only be read is kUnsupported.
 struct RecordWriterResult {
   Status status;
   std::unique_ptr<RecordWriter> writer;
