@@ -1,9 +1,9 @@
 // The rings beside a mutex, a deque and two condition variables doing the same work in the same
 // run. Every case sums what it pushed and what it popped and fails if they differ.
 //
-//   queue_bench                the cases, as Google Benchmark runs them
-//   queue_bench --rows-json    the gated figures, one line of JSON each: the medians of
-//                              interleaved repetitions
+//   queue_bench                  the cases, as Google Benchmark runs them
+//   queue_bench --rows-json=N    the gated figures, a line of JSON for each of N repetitions, ours
+//                                and the baseline in turn
 
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
@@ -14,9 +14,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -239,34 +239,26 @@ BENCHMARK(IdleConsumerCase<MutexQueue>)->UseManualTime();
 
 // The gated rows.
 
+// A line for each repetition.
 template <typename Ours, typename Baseline>
-bool Row(const char* name, const char* unit, Ours&& ours, Baseline&& baseline) {
-  constexpr int kRepetitions = 5;
-  std::vector<double> our_values;
-  std::vector<double> baseline_values;
+bool Row(const char* name, const char* unit, int repetitions, Ours&& ours, Baseline&& baseline) {
   bool verified = true;
-  for (int i = 0; i < kRepetitions; ++i) {
+  for (int i = 0; i < repetitions; ++i) {
     const Figure a = ours();
     const Figure b = baseline();
-    our_values.push_back(a.value);
-    baseline_values.push_back(b.value);
+    std::printf(
+        "{\"name\":\"%s\",\"ours\":%.6g,\"baseline\":%.6g,\"unit\":\"%s\",\"verified\":%s}\n", name,
+        a.value, b.value, unit, a.verified && b.verified ? "true" : "false");
+    std::fflush(stdout);
     verified = verified && a.verified && b.verified;
   }
-  std::sort(our_values.begin(), our_values.end());
-  std::sort(baseline_values.begin(), baseline_values.end());
-  std::printf(
-      "{\"name\":\"%s\",\"ours\":%.6g,\"baseline\":%.6g,\"unit\":\"%s\",\"verified\":%s,"
-      "\"ours_min\":%.6g,\"ours_max\":%.6g}\n",
-      name, our_values[kRepetitions / 2], baseline_values[kRepetitions / 2], unit,
-      verified ? "true" : "false", our_values.front(), our_values.back());
-  std::fflush(stdout);
   return verified;
 }
 
-bool Rows() {
+bool Rows(int repetitions) {
   const std::uint64_t items = Items(2'000'000);
   bool verified = Row(
-      "queue.uncontended_push_pop", "ns", [&] { return Uncontended<Ring>(items); },
+      "queue.uncontended_push_pop", "ns", repetitions, [&] { return Uncontended<Ring>(items); },
       [&] { return Uncontended<MutexQueue>(items); });
   for (const auto& [producers, consumers] : {std::pair{1, 1}, {1, 2}, {2, 1}, {2, 2}}) {
     char name[48];
@@ -276,12 +268,13 @@ bool Rows() {
       return Throughput<Queue>(p, c, items);
     };
     verified = Row(
-                   name, "CPU s per million", [&] { return measure(static_cast<Ring*>(nullptr)); },
+                   name, "CPU s per million", repetitions,
+                   [&] { return measure(static_cast<Ring*>(nullptr)); },
                    [&] { return measure(static_cast<MutexQueue*>(nullptr)); }) &&
                verified;
   }
   return Row(
-             "queue.idle_consumer_20k", "% of a core",
+             "queue.idle_consumer_20k", "% of a core", repetitions,
              [&] { return IdleConsumer<Ring>(Items(20'000)); },
              [&] { return IdleConsumer<MutexQueue>(Items(20'000)); }) &&
          verified;
@@ -291,7 +284,11 @@ bool Rows() {
 }  // namespace ringfeed
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--rows-json") == 0) return ringfeed::Rows() ? 0 : 1;
+  constexpr std::string_view kRowsJson = "--rows-json=";
+  if (argc == 2 && std::string_view(argv[1]).starts_with(kRowsJson)) {
+    const int repetitions = std::atoi(argv[1] + kRowsJson.size());
+    return ringfeed::Rows(repetitions) ? 0 : 1;
+  }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();
