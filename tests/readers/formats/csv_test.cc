@@ -108,7 +108,7 @@ TEST(CsvTest, RandomFilesAsTheSlowReferenceHasThem) {
 TEST(CsvTest, QuoteThatNeverEndsIsDamageFromItsRowOn) {
   const std::string file = "a,b\nc,d\ne,\"f\ng,h\ni,j\n";
   for (std::size_t split = 0; split < file.size(); ++split) {
-    for (const std::uint64_t stripe : {0, 5, 10}) {
+    for (const std::uint64_t stripe : {0u, 5u, 10u}) {
       const Feeding feeding{.ends = {split}, .limit_step = stripe};
       const Framed failing = Frame(file, feeding);
       ASSERT_EQ(failing.status.code(), StatusCode::kTruncated);
@@ -127,7 +127,7 @@ TEST(CsvTest, QuoteThatNeverEndsIsDamageFromItsRowOn) {
 TEST(CsvTest, RowThatIsTooLongIsSkippedWithItsQuotedLineEnds) {
   const std::string file = "a\nb,\"1234\n5678\n\"\"9\"\nc\n";
   for (std::size_t split = 0; split < file.size(); ++split) {
-    for (const std::uint64_t stripe : {0, 3, 7, 9}) {
+    for (const std::uint64_t stripe : {0u, 3u, 7u, 9u}) {
       const Framed framed =
           Frame(file, {.ends = {split}, .limit_step = stripe}, OnDamage::kSkip, 8);
       ASSERT_EQ(framed.records, (Strings{"a", "c"})) << split << " " << stripe;

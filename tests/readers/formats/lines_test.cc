@@ -115,7 +115,7 @@ TEST(LinesTest, LineThatIsTooLongIsSkippedToItsEnd) {
     const std::string file = "12345678\n" + std::string(50, 'y') + end;
     for (const bool known : {true, false}) {
       for (std::size_t split = 0; split < file.size(); ++split) {
-        for (const std::uint64_t stripe : {0, 10, 11, 33}) {
+        for (const std::uint64_t stripe : {0u, 10u, 11u, 33u}) {
           if (!known && stripe != 0) continue;
           const Feeding feeding{.ends = {split}, .limit_step = stripe, .known_size = known};
           const Framed framed = Frame(file, feeding, OnDamage::kSkip, 8);

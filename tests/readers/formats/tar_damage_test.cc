@@ -104,11 +104,12 @@ TEST(TarDamageTest, DamagedHeaderCostsItsSampleAlone) {
   std::size_t base = samples[0].size();
   for (std::size_t sample = 1; sample < samples.size(); base += samples[sample++].size()) {
     for (const std::size_t header : Headers(samples[sample])) {
-      for (const std::size_t field : {5, 9, 101, 125, 130, 134, 140, 150, 257, 300, 511}) {
+      for (const std::size_t field :
+           {5u, 9u, 101u, 125u, 130u, 134u, 140u, 150u, 257u, 300u, 511u}) {
         std::string damaged = file;
         damaged[base + header + field] = static_cast<char>(damaged[base + header + field] ^ 1);
         for (const bool known : {true, false}) {
-          for (const std::size_t step : {0, 700, 1}) {
+          for (const std::size_t step : {0u, 700u, 1u}) {
             Feeding feeding{.ends = {base, base + 1000}, .limit_step = step, .known_size = known};
             const Framed skipped = Frame(damaged, OnDamage::kSkip, feeding);
             ASSERT_EQ(Which(skipped.records, samples), Which(Without(samples, sample), samples))

@@ -151,7 +151,7 @@ TEST(TarTest, ChecksumOfSignedBytesIsOneToo) {
 
 TEST(TarTest, ArchiveEndsAtZerosOrAtTheEndOfTheFile) {
   const std::string a = TarFile("a.x", "1");
-  for (const std::size_t zeros : {0, 512, 1024, 1100, 10240}) {
+  for (const std::size_t zeros : {0u, 512u, 1024u, 1100u, 10240u}) {
     for (const bool known : {true, false}) {
       const Framed framed = Frame(a + std::string(zeros, '\0'), {.known_size = known});
       EXPECT_TRUE(framed.status.ok()) << zeros << framed.status.ToString();

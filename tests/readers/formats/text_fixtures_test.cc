@@ -33,7 +33,7 @@ TEST(TextFixturesTest, CsvOfPythonHasItsRowsWhateverTheStripes) {
       {"all_quoted_semicolon.csv", "csv:delimiter=;,header"}};
   for (const auto& [name, format] : fixtures) {
     const std::string file = ReadFixture("text/" + name);
-    for (const std::uint64_t stripe : {0, 1, 50, 97}) {
+    for (const std::uint64_t stripe : {0u, 1u, 50u, 97u}) {
       const Framed framed = FrameAll(*FindFormat(format).format, file, OnDamage::kFail,
                                      {.ends = {333, 777}, .limit_step = stripe});
       ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();

@@ -95,7 +95,7 @@ TEST(TokensTest, EverySplitAndStripeGivesTheSame) {
       ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
       ASSERT_EQ(framed.records, blocks) << split;
     }
-    for (const std::uint64_t stripe : {1, 4, 7, 1000, 1024, 1030}) {
+    for (const std::uint64_t stripe : {1u, 4u, 7u, 1000u, 1024u, 1030u}) {
       const Feeding feeding{.ends = {}, .limit_step = stripe, .known_size = known};
       ASSERT_EQ(Frame("tokens:block=2", file, OnDamage::kFail, feeding).records, blocks);
     }
