@@ -6,6 +6,7 @@ pkg_check_modules(libisal REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(snappy REQUIRED IMPORTED_TARGET snappy)
 find_package(ZLIB REQUIRED)
 find_package(mimalloc REQUIRED CONFIG)
+find_package(FastFloat REQUIRED CONFIG)
 
 # mimalloc as a program's malloc, even where it calls nothing of it by name. A sanitizer brings an
 # allocator of its own, so there this is empty.

@@ -47,6 +47,34 @@ struct OFRecordFeatureSpec {
   bool truncate = false;                    ///< of a fixed field: clip, or pad with zeros
 };
 
+/// One field of a CSV row: a number (float32, float64, int32, int64, uint8), as many of them in
+/// columns side by side as the shape has elements, or, uint8 of shape [-1], a column's text
+/// without its quotes.
+struct CsvField {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  /// What an empty cell gives: a number for each element, or a string. Without it an empty cell is
+  /// a failure, but of text an empty string. (An empty text in quotes is always an empty string.)
+  std::optional<FeatureDefault> missing{};
+  /// The (first) column, from 0. Below 0: the one that the header names so, or, without a header,
+  /// the one behind the field before.
+  std::int64_t column = -1;
+};
+
+/// How a CSV row is taken apart.
+struct CsvOptions {
+  static constexpr std::int64_t kAnyColumns = -1;
+
+  /// Blank (' '): columns stand behind any number of blanks and tabs, also at the row's ends.
+  char delimiter = ',';
+  bool quotes = true;  ///< false: a quote is a byte like any other
+  std::string header;  ///< the line that names the columns; empty: they have no names
+  /// How many columns a row must have. 0: as many as the header has, or, without one, as the fields
+  /// reach. kAnyColumns: at least those that the fields reach.
+  std::int64_t columns = 0;
+};
+
 /// The record as it is: one ragged uint8 field "bytes".
 std::shared_ptr<const Parser> RawParser();
 
@@ -70,5 +98,27 @@ std::shared_ptr<const Parser> ExampleParser(std::vector<FeatureSpec> features);
 /// Error(kInvalidArgument) where there is no feature, one is named twice or one cannot be such a
 /// field.
 std::shared_ptr<const Parser> OFRecordParser(std::vector<OFRecordFeatureSpec> features);
+
+/// CSV rows by their columns, as RFC 4180 has them. Numbers are the nearest that the type has,
+/// "inf" and "nan" too; blanks around them and a plus before them are passed over. A row with
+/// another number of columns, with a malformed quote or with a cell that is no number of its type
+/// is damaged: its failure names the column, and the reader's policy decides. Bytes that are no
+/// UTF-8 pass as they are. The parser is immutable, keeps nothing of its arguments, never blocks
+/// and may be used by any number of threads. Throws Error(kInvalidArgument) where a field cannot
+/// be one, is named twice, or has no column in the header.
+std::shared_ptr<const Parser> CsvParser(std::vector<CsvField> fields, CsvOptions options = {});
+
+/// One JSON object a record (RFC 8259) by its top-level keys; others are passed over, and as in
+/// most readers the last of several of one name counts. float32, float64, int32, int64 and uint8
+/// come from numbers (integers from those without fraction and exponent; true and false count as 1
+/// and 0; a floating field also takes NaN and Infinity, which Python writes), bool from true and
+/// false. A shape takes nested arrays of exactly its dimensions, of which the first may be ragged.
+/// uint8 of shape [-1] takes a string as UTF-8, its escapes resolved; half a surrogate pair becomes
+/// U+FFFD, bytes that are no UTF-8 pass as they are. A key that is missing or null gets its
+/// default. A line that is no such object, or nested deeper than 1,000, is damaged: its failure
+/// names the key or the byte, and the reader's policy decides. The parser is immutable, keeps
+/// nothing of `features`, never blocks and may be used by any number of threads. Throws
+/// Error(kInvalidArgument) where there is no key, one is named twice or cannot be such a field.
+std::shared_ptr<const Parser> JsonLinesParser(std::vector<FeatureSpec> features);
 
 }  // namespace ringfeed

@@ -85,6 +85,8 @@ class Parser {
 ///   "name:f4[13]" "example: image=u1[] label=i8[1] x=f4[13]?0"   tf.Example features; [] ragged,
 ///   ?v a default
 ///   "ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0"   OFRecord features; ~ cut, or filled up
+///   "csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8"   columns by name or number
+///   "jsonl: id=i8 text=u1[] v=f4[]?"          top-level keys of JSON objects
 /// A failure says what was expected where.
 struct ParserResult {
   Status status;

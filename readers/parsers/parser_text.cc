@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::string_view kGrammar =
     "expected \"raw\", \"rows: f4[13] i4[26] label=i4\", \"example: image=u1[] label=i8[1] "
-    "x=f4[13]?0\" or \"ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0\" (NAME=TYPE, TYPE one of "
+    "x=f4[13]?0\", \"ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0\", \"csv: -delimiter=; "
+    "-header=id,x,note x=f8 note=u1[] id@0=i8\" or \"jsonl: id=i8 text=u1[] v=f4[]?\" (NAME=TYPE, "
+    "NAME@0 a column, -columns=N|any and -noquotes are csv's too, TYPE one of "
     "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 f8, [] ragged, [3,4] a shape, ~ cut or filled up to it, "
     "?V a default)";
 
@@ -170,6 +172,71 @@ std::shared_ptr<const Parser> OFRecordFromText(std::string_view text) {
   return OFRecordParser(std::move(features));
 }
 
+// Of text the default is what stands there, digits too.
+std::optional<FeatureDefault> TextDefaultOf(std::string_view word, const Word& parts) {
+  if (!parts.missing) return std::nullopt;
+  const bool text = parts.dtype == DType::kUInt8 && !parts.shape.empty() && parts.shape[0] < 0;
+  return text ? FeatureDefault(*parts.missing) : DefaultOf(word, *parts.missing, parts.dtype);
+}
+
+void CsvOptionFromWord(std::string_view word, CsvOptions* options) {
+  const std::size_t equals = std::min(word.find('='), word.size());
+  const std::string_view name = word.substr(0, equals);
+  const std::string_view value = word.substr(std::min(equals + 1, word.size()));
+  if (name == "-delimiter" && value.size() == 1) {
+    options->delimiter = value[0];
+  } else if (word == "-delimiter=tab" || word == "-delimiter=space") {
+    options->delimiter = value == "tab" ? '\t' : ' ';
+  } else if (name == "-header" && !value.empty()) {
+    options->header = value;
+  } else if (word == "-columns=any") {
+    options->columns = CsvOptions::kAnyColumns;
+  } else if (word == "-noquotes") {
+    options->quotes = false;
+  } else if (name != "-columns" || !ReadNumber(value, &options->columns) || options->columns < 1) {
+    Refuse(word,
+           "this is no option of csv: -delimiter=C, tab or space, -header=NAMES, -columns=N "
+           "or any, -noquotes");
+  }
+}
+
+std::shared_ptr<const Parser> CsvFromText(std::string_view text) {
+  std::vector<CsvField> fields;
+  CsvOptions options;
+  for (const std::string_view word : SplitWords(text)) {
+    if (word.starts_with('-')) {
+      CsvOptionFromWord(word, &options);
+      continue;
+    }
+    Word parts = TakeApart(word);
+    if (parts.truncate) Refuse(word, "only OFRecord's features take ~");
+    CsvField field;
+    const std::size_t at = parts.name.rfind('@');
+    if (at != std::string::npos &&
+        ReadNumber(std::string_view(parts.name).substr(at + 1), &field.column)) {
+      parts.name.resize(at);
+    }
+    if (field.column < -1) Refuse(word, "a column is counted from 0");
+    field.name = parts.name.empty() ? "c" + std::to_string(fields.size()) : parts.name;
+    field.dtype = parts.dtype;
+    field.shape = parts.shape;
+    field.missing = TextDefaultOf(word, parts);
+    fields.push_back(std::move(field));
+  }
+  return CsvParser(std::move(fields), std::move(options));
+}
+
+std::shared_ptr<const Parser> JsonLinesFromText(std::string_view text) {
+  std::vector<FeatureSpec> features;
+  for (const std::string_view word : SplitWords(text)) {
+    const Word parts = TakeApart(word);
+    if (parts.name.empty()) Refuse(word, "a key needs its name");
+    if (parts.truncate) Refuse(word, "only OFRecord's features take ~");
+    features.push_back({parts.name, parts.dtype, parts.shape, TextDefaultOf(word, parts)});
+  }
+  return JsonLinesParser(std::move(features));
+}
+
 }  // namespace
 
 ParserResult ParserFromText(const std::string& text) {
@@ -179,6 +246,8 @@ ParserResult ParserFromText(const std::string& text) {
     if (view.starts_with("rows:")) return {Status(), RowsFromText(view.substr(5))};
     if (view.starts_with("example:")) return {Status(), ExampleFromText(view.substr(8))};
     if (view.starts_with("ofrecord:")) return {Status(), OFRecordFromText(view.substr(9))};
+    if (view.starts_with("csv:")) return {Status(), CsvFromText(view.substr(4))};
+    if (view.starts_with("jsonl:")) return {Status(), JsonLinesFromText(view.substr(6))};
   } catch (const Error& error) {
     return {error.status(), nullptr};
   }

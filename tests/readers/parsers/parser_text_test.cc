@@ -46,6 +46,27 @@ TEST(ParserTextTest, OFRecordFeaturesMayBeTruncatedToo) {
   EXPECT_EQ(fields[4].dtype, kInt8);
 }
 
+TEST(ParserTextTest, CsvColumnsAreNamedOrNumbered) {
+  const ParserResult made = ParserFromText(
+      "csv: -delimiter=tab -columns=any -noquotes id@7=i8 x=f4[3]?-1 note=u1[]?5 f8");
+  ASSERT_TRUE(made.status.ok()) << made.status.ToString();
+  EXPECT_EQ(made.parser->name(), "csv");
+  const auto& fields = made.parser->fields();
+  ASSERT_EQ(fields.size(), 4U);
+  EXPECT_EQ(fields[0].name, "id");
+  EXPECT_EQ(fields[1].shape, (Shape{3}));
+  EXPECT_TRUE(fields[2].ragged());
+  EXPECT_EQ(fields[3].name, "c3");
+  EXPECT_TRUE(ParserFromText("csv: -header=a,b b=f8").status.ok());
+}
+
+TEST(ParserTextTest, JsonLinesKeysHaveTypes) {
+  const ParserResult made = ParserFromText("jsonl: id=i8 text=u1[]?none v=f4[]? ok=b1?1");
+  ASSERT_TRUE(made.status.ok()) << made.status.ToString();
+  EXPECT_EQ(made.parser->name(), "jsonl");
+  EXPECT_EQ(made.parser->fields().size(), 4U);
+}
+
 TEST(ParserTextTest, RawHasOneField) {
   EXPECT_EQ(ParserFromText("raw").parser->fields().size(), 1U);
 }
@@ -72,6 +93,15 @@ TEST(ParserTextTest, MistakesAreNamedWithTheirPlace) {
       {"example: x=f4[3]~", "only OFRecord's"},
       {"rows: f4[3]~", "only OFRecord's"},
       {"ofrecord:", "at least one feature"},
+      {"csv:", "at least one field"},
+      {"csv: -x a=f4", "no option of csv"},
+      {"csv: -columns=0 a=f4", "no option of csv"},
+      {"csv: -header=a,b c=f4", "no column \"c\""},
+      {"csv: a=f4[]", "ragged"},
+      {"csv: a@-3=f4", "counted from 0"},
+      {"jsonl:", "at least one key"},
+      {"jsonl: f4", "needs its name"},
+      {"jsonl: x=f2", "float16"},
       {"ofrecord: f4[3]", "needs its name"},
       {"ofrecord: x=f2", "float16"},
       {"ofrecord: x=i4[]~", "no length to truncate to"}};

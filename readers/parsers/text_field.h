@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringfeed/parsers.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// Reads a number at the front of [first, last) to `to`. Where it ends; null where there is none,
+/// or none that the type can hold.
+using ReadElement = const char* (*)(const char* first, const char* last, std::byte* to);
+
+/// Floating types take what is nearest, "inf", "infinity" and "nan" too; integers their digits.
+/// Null for a type that text gives no numbers of.
+ReadElement ReaderOf(DType dtype);
+
+/// A field of a text record: numbers of one type, or, ragged uint8, the bytes of a string.
+struct TextField {
+  std::string name;
+  DType dtype = DType::kUInt8;
+  Shape shape;
+  ReadElement read = nullptr;  ///< null for a string, and for bool
+  bool text = false;
+  bool ragged = false;
+  std::size_t elements = 1;    ///< of a row, or of one step of the first dimension
+  std::size_t unit_bytes = 0;  ///< bytes of those
+  bool has_default = false;
+  std::vector<std::byte> missing;  ///< the default: of all elements, or of the string
+};
+
+/// `what` names the parser in messages. Throws Error(kInvalidArgument) where text has no such
+/// field.
+TextField MakeTextField(std::string_view what, const FieldSpec& spec,
+                        const std::optional<FeatureDefault>& missing);
+
+/// Bytes from a record as a message can show them: quoted, shortened, without control characters.
+std::string Shown(std::string_view text);
+
+}  // namespace ringfeed

@@ -1,0 +1,209 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "ringfeed/parsers.h"
+#include "tests/readers/parsers/parse_rows.h"
+
+namespace ringfeed {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+template <typename T>
+T ValueOf(const std::string& bytes, std::size_t index = 0) {
+  T value;
+  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+ParsedRows Parse(const std::vector<FeatureSpec>& features, const Strings& rows) {
+  return RowsRunner(JsonLinesParser(features)).Run(rows);
+}
+
+FeatureSpec Key(const std::string& name, DType dtype, Shape shape = {},
+                std::optional<FeatureDefault> missing = {}) {
+  return {name, dtype, std::move(shape), std::move(missing)};
+}
+
+// The string that a JSON string gives, or the failure's message.
+std::string TextOf(const std::string& json) {
+  const ParsedRows parsed = Parse({Key("t", kUInt8, {-1})}, {"{\"t\":" + json + "}"});
+  return parsed.failures.empty() ? parsed.values[0][0] : parsed.failures.at(0).message();
+}
+
+std::string FailureOf(const std::vector<FeatureSpec>& features, const std::string& row) {
+  const ParsedRows parsed = Parse(features, {row});
+  if (parsed.failures.empty()) return "no failure";
+  EXPECT_EQ(parsed.failures.at(0).code(), StatusCode::kDamaged);
+  return parsed.failures.at(0).message();
+}
+
+bool Has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(JsonLinesParserTest, KeysGoToTheirFieldsInAnyOrder) {
+  const std::vector<FeatureSpec> features = {
+      Key("f", kFloat32), Key("d", kFloat64), Key("i", kInt32),       Key("l", kInt64),
+      Key("u", kUInt8),   Key("b", kBool),    Key("v", kFloat32, {3})};
+  const Strings rows = {
+      R"({"f":1.5,"d":-2e-3,"i":-7,"l":9223372036854775807,"u":255,"b":true,"v":[1,2,3]})",
+      R"( { "v" : [ 4 , 5.5 , -6 ] , "b" : false , "u" : true , "x" : {"f": [9, "}"]} , )"
+      R"("l" : 0 , "i" : 1 , "d" : 2 , "f" : NaN } )",
+      R"({"f":1,"d":1,"i":1,"l":1,"u":1,"b":true,"v":[1,2,3],"f":2,"\u0069":3})"};
+  for (const bool two_phase : {false, true}) {
+    std::vector<FeatureSpec> all = features;
+    if (two_phase) all.push_back(Key("t", kUInt8, {-1}, ""));
+    const ParsedRows parsed = Parse(all, rows);
+    ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.begin()->second.ToString();
+    EXPECT_EQ(ValueOf<float>(parsed.values[0][0]), 1.5F);
+    EXPECT_EQ(ValueOf<double>(parsed.values[1][0]), -2e-3);
+    EXPECT_EQ(ValueOf<std::int32_t>(parsed.values[2][0]), -7);
+    EXPECT_EQ(ValueOf<std::int64_t>(parsed.values[3][0]), std::numeric_limits<std::int64_t>::max());
+    EXPECT_EQ(parsed.values[4][0], "\xff");
+    EXPECT_EQ(parsed.values[5][0], "\x01");
+    EXPECT_EQ(ValueOf<float>(parsed.values[6][1], 1), 5.5F);
+    EXPECT_EQ(parsed.values[4][1], "\x01");
+    EXPECT_TRUE(std::isnan(ValueOf<float>(parsed.values[0][1])));
+    EXPECT_EQ(ValueOf<float>(parsed.values[0][2]), 2.0F) << "the last of two counts";
+    EXPECT_EQ(ValueOf<std::int32_t>(parsed.values[2][2]), 3);
+  }
+}
+
+TEST(JsonLinesParserTest, ArraysAreRaggedOrOfExactlyTheirShape) {
+  const std::vector<FeatureSpec> features = {Key("r", kInt32, {-1}), Key("m", kFloat64, {2, 2}),
+                                             Key("p", kInt64, {-1, 2})};
+  const ParsedRows parsed =
+      Parse(features, {R"({"r":[],"m":[[1,2],[3,4]],"p":[[5,6],[7,8],[9,10]]})",
+                       R"({"r":[1,2,3],"m":[[1,2],[3,4]],"p":[]})"});
+  ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.begin()->second.ToString();
+  EXPECT_EQ(parsed.values[0][0], "");
+  EXPECT_EQ(ValueOf<double>(parsed.values[1][0], 3), 4.0);
+  EXPECT_EQ(ValueOf<std::int64_t>(parsed.values[2][0], 5), 10);
+  EXPECT_EQ(ValueOf<std::int32_t>(parsed.values[0][1], 2), 3);
+  EXPECT_EQ(parsed.values[2][1], "");
+  for (const std::string bad :
+       {"[1,2,3,4]", "[[1,2]]", "[[1,2],[3]]", "[[1,2],[3,4],[5,6]]", "[[1,2],[3,[4]]]", "1",
+        "[[1,2],[3,null]]", "[[1,2],[3,\"4\"]]", "[[1,2],[3,4]", "[[1,2][3,4]]", "[[1,],[3,4]]",
+        "[[,1],[3,4]]", "{}", "\"x\"", "[[1,2],[3,4x]]"}) {
+    EXPECT_NE(FailureOf({Key("m", kFloat64, {2, 2})}, "{\"m\":" + bad + "}"), "no failure") << bad;
+  }
+}
+
+TEST(JsonLinesParserTest, EscapesAreResolvedToUtf8) {
+  EXPECT_EQ(TextOf(R"("plain ü")"), "plain ü");
+  EXPECT_EQ(TextOf(R"("")"), "");
+  EXPECT_EQ(TextOf(R"("\"\\\/\b\f\n\r\t")"), "\"\\/\b\f\n\r\t");
+  EXPECT_EQ(TextOf(R"("\u0041\u00e9\u20ac\uD83C\uDF89!")"), "Aé€🎉!");
+  EXPECT_EQ(TextOf(R"("\u0000x")"), std::string("\0x", 2));
+  EXPECT_EQ(TextOf(R"("\ud83c")"), "\xef\xbf\xbd");
+  EXPECT_EQ(TextOf(R"("\ud83cx\udf89\ud83c\u0041")"),
+            "\xef\xbf\xbdx\xef\xbf\xbd\xef\xbf\xbd"
+            "A");
+  EXPECT_EQ(TextOf("\"\xff\x80\""), "\xff\x80");
+  for (const std::string bad :
+       {R"("\x")", R"("\u12")", R"("\u12g4")", R"("\)", R"("open)", R"("\")", "null", "1", "[]"}) {
+    EXPECT_TRUE(Has(TextOf(bad), "key \"t\"") || Has(TextOf(bad), "byte")) << bad;
+  }
+}
+
+TEST(JsonLinesParserTest, MissingKeysGetTheDefaultOrAreDamage) {
+  const std::vector<FeatureSpec> features = {
+      Key("n", kFloat32, {2}, 1.5), Key("t", kUInt8, {-1}, "none"), Key("v", kInt64, {-1}, ""),
+      Key("b", kBool, {}, std::int64_t{1})};
+  const ParsedRows parsed = Parse(features, {"{}", R"({"n":null,"t":null,"v":null,"b":null})"});
+  ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.begin()->second.ToString();
+  for (const std::size_t row : {0u, 1u}) {
+    EXPECT_EQ(ValueOf<float>(parsed.values[0][row], 1), 1.5F);
+    EXPECT_EQ(parsed.values[1][row], "none");
+    EXPECT_EQ(parsed.values[2][row], "");
+    EXPECT_EQ(parsed.values[3][row], "\x01");
+  }
+  EXPECT_TRUE(Has(FailureOf({Key("n", kInt32)}, "{\"m\":1}"), "key \"n\" is missing"));
+  EXPECT_TRUE(Has(FailureOf({Key("n", kInt32)}, "{\"n\":null}"), "key \"n\" is missing"));
+}
+
+TEST(JsonLinesParserTest, ValuesOfAnotherKindAreDamage) {
+  for (const std::string value : {"1.5", "1e3", "2147483648", "\"1\"", "[1]", "{}", "nul", "tru",
+                                  "NaN", "-", "+1", "1x", "truex", ""}) {
+    const std::string why = FailureOf({Key("n", kInt32)}, "{\"n\":" + value + "}");
+    EXPECT_TRUE(Has(why, "key \"n\" holds")) << value << ": " << why;
+  }
+  EXPECT_NE(FailureOf({Key("b", kBool)}, "{\"b\":1}"), "no failure");
+  EXPECT_NE(FailureOf({Key("u", kUInt8)}, "{\"u\":-1}"), "no failure");
+}
+
+TEST(JsonLinesParserTest, LinesThatAreNoObjectsAreDamage) {
+  for (const std::string line : {"",
+                                 " ",
+                                 "[]",
+                                 "1",
+                                 "{",
+                                 "{\"a\"",
+                                 "{\"a\":",
+                                 "{\"a\":1",
+                                 "{\"a\":1,",
+                                 "{\"a\":1,}",
+                                 "{\"a\":1}}",
+                                 "{\"a\":1} x",
+                                 "{a:1}",
+                                 "{\"a\" 1}",
+                                 "{\"a\":1 \"b\":2}",
+                                 "{\"x\":[}]}",
+                                 "{\"x\":{]}",
+                                 "{\"x\":,\"a\":1}",
+                                 "{\"x\":\"}",
+                                 "{\"\\q\":1}",
+                                 "{,}"}) {
+    EXPECT_NE(FailureOf({Key("a", kInt32, {}, std::int64_t{0})}, line), "no failure") << line;
+  }
+  EXPECT_EQ(FailureOf({Key("a", kInt32)}, "\xef\xbb\xbf{\"a\":1}\r"), "no failure");
+}
+
+TEST(JsonLinesParserTest, DeepNestingIsRefusedWithoutRecursion) {
+  const auto nested = [](std::size_t depth) {
+    return "{\"x\":" + std::string(depth, '[') + std::string(depth, ']') + ",\"a\":1}";
+  };
+  EXPECT_EQ(FailureOf({Key("a", kInt32)}, nested(1000)), "no failure");
+  EXPECT_TRUE(Has(FailureOf({Key("a", kInt32)}, nested(1001)), "nested deeper than 1000"));
+  EXPECT_TRUE(Has(FailureOf({Key("a", kInt32)}, nested(10000)), "nested deeper than 1000"));
+  const std::string open = "{\"a\":" + std::string(10000, '[');
+  EXPECT_NE(FailureOf({Key("a", kInt32)}, open), "no failure");
+  EXPECT_NE(FailureOf({Key("a", kInt32, {1})}, open), "no failure");
+}
+
+TEST(JsonLinesParserTest, NumbersOfTenThousandDigitsAreRead) {
+  const std::string digits(10000, '7');
+  const ParsedRows parsed = Parse({Key("n", kFloat64)}, {"{\"n\":0." + digits + "}"});
+  ASSERT_TRUE(parsed.failures.empty());
+  EXPECT_EQ(ValueOf<double>(parsed.values[0][0]), 7.0 / 9.0);
+  EXPECT_NE(FailureOf({Key("n", kInt64)}, "{\"n\":" + digits + "}"), "no failure");
+}
+
+TEST(JsonLinesParserTest, FailedRowLeavesZerosAndItsNeighboursAlone) {
+  Strings rows;
+  for (int row = 0; row < 500; ++row) {
+    rows.push_back(row % 7 == 0 ? "{" : "{\"a\":" + std::to_string(row) + "}");
+  }
+  const ParsedRows parsed = Parse({Key("a", kInt64)}, rows);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    EXPECT_EQ(parsed.failures.count(row), row % 7 == 0 ? 1U : 0U);
+    EXPECT_EQ(ValueOf<std::int64_t>(parsed.values[0][row]),
+              row % 7 == 0 ? 0 : static_cast<std::int64_t>(row));
+  }
+}
+
+TEST(JsonLinesParserTest, WhatCannotBeAFieldIsRefused) {
+  EXPECT_THROW(JsonLinesParser({}), Error);
+  EXPECT_THROW(JsonLinesParser({Key("a", kInt32), Key("a", kInt32)}), Error);
+  EXPECT_THROW(JsonLinesParser({Key("a", kInt16)}), Error);
+  EXPECT_THROW(JsonLinesParser({Key("a", kInt32, {2, -1})}), Error);
+  EXPECT_THROW(JsonLinesParser({Key("a", kInt32, {-1}, std::int64_t{1})}), Error);
+  EXPECT_THROW(JsonLinesParser({Key("a", kUInt8, {}, std::int64_t{256})}), Error);
+  EXPECT_THROW(JsonLinesParser({Key("a", kUInt8, {-1, 2})}), Error);
+}
+
+}  // namespace
+}  // namespace ringfeed
