@@ -105,6 +105,12 @@ void CheckDelimiter(char delimiter) {
   }
 }
 
+// Says which row it was by how it starts: its number in the file is not known here.
+Status Failure(const RecordSpan& row, const std::string& why) {
+  const std::string_view text(reinterpret_cast<const char*>(row.data), row.size);
+  return Status(StatusCode::kDamaged, why + ", in the row " + Shown(text));
+}
+
 // Bytes of a quoted cell with each doubled quote as one, to `to`.
 void Undouble(std::string_view text, std::byte* to) {
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -359,7 +365,7 @@ void CsvRowsParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loca
       LocateAt(own->to[f], field.unit_bytes, 1, &locations[f]);
     }
     if (ParseRow(rows[row], locations, own)) continue;
-    failures->push_back({row, Status(StatusCode::kDamaged, own->wrong)});
+    failures->push_back({row, Failure(rows[row], own->wrong)});
   }
 }
 
@@ -393,7 +399,7 @@ void CsvRowsParser::WriteChunk(std::span<const RecordSpan> rows, std::size_t fir
   for (std::size_t f = 0; f < fields; ++f) scratch->to[f] = stagers[f].next();
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (!ParseRow(rows[row], nullptr, scratch)) [[unlikely]] {
-      failures->push_back({first_row + row, Status(StatusCode::kDamaged, scratch->wrong)});
+      failures->push_back({first_row + row, Failure(rows[row], scratch->wrong)});
       for (std::size_t f = 0; f < fields; ++f) {
         std::memset(scratch->to[f], 0, text_fields_[f].unit_bytes);
       }

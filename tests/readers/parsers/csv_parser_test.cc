@@ -112,7 +112,8 @@ TEST(CsvParserTest, WrongNumberOfColumnsIsDamage) {
   const ParsedRows parsed = Parse(two, {"1", "1,2", "9.1,18.031.01,2.02", "1,2,3", "", "1,2,"});
   EXPECT_TRUE(Has(FailureOf(parsed, 0), "1 columns where 2"));
   EXPECT_EQ(parsed.failures.count(1), 0U);
-  EXPECT_TRUE(Has(FailureOf(parsed, 2), "column 1 (b): \"18.031.01\" is no float64"));
+  EXPECT_TRUE(Has(FailureOf(parsed, 2),
+                  "column 1 (b): \"18.031.01\" is no float64, in the row \"9.1,18.031.01,2.02\""));
   EXPECT_TRUE(Has(FailureOf(parsed, 3), "3 columns where 2"));
   EXPECT_TRUE(Has(FailureOf(parsed, 4), "column 0 (a)"));
   EXPECT_TRUE(Has(FailureOf(parsed, 5), "3 columns"));
