@@ -27,7 +27,12 @@ class Watchdog final : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo& info) override {
     name_ = std::string(info.test_suite_name()) + "." + info.name();
     over_ = false;
+    watching_ = false;
     thread_ = std::thread([this] { Watch(); });
+    // A test may fork: a thread that is being born then may hold a lock of a sanitizer's allocator,
+    // which nobody in the child would ever release.
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return watching_; });
   }
   void OnTestEnd(const testing::TestInfo& /*info*/) override {
     {
@@ -41,6 +46,8 @@ class Watchdog final : public testing::EmptyTestEventListener {
  private:
   void Watch() {
     std::unique_lock lock(mutex_);
+    watching_ = true;
+    changed_.notify_all();
     if (changed_.wait_for(lock, limit_, [this] { return over_; })) return;
     std::fprintf(stderr, "watchdog: %s hangs\n", name_.c_str());
     std::abort();
@@ -51,6 +58,7 @@ class Watchdog final : public testing::EmptyTestEventListener {
   std::thread thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  bool watching_ = false;
   bool over_ = false;
 };
 
