@@ -2,8 +2,9 @@
 
 namespace ringfeed {
 
-/// Ends the process, loudly and by the test's name, where a test of this program runs for longer
-/// than `seconds` (times ten under a sanitizer). Call it after InitGoogleTest.
-void InstallWatchdog(int seconds);
+/// Ends the process by SIGALRM where a test of this program runs for longer than `seconds` (times
+/// ten under a sanitizer); the last line that the framework printed names the test. Call it after
+/// InitGoogleTest.
+void InstallWatchdog(unsigned seconds);
 
 }  // namespace ringfeed
