@@ -15,4 +15,12 @@ FeatureIndex::FeatureIndex(const std::vector<std::string>& keys) : keys_(keys) {
   }
 }
 
+void KeyOrder::Remember(std::size_t ordinal, std::uint32_t number) {
+  // Orders of more keys than any real record has are not worth remembering.
+  constexpr std::size_t kMostOrdered = 4096;
+  if (ordinal >= kMostOrdered) return;
+  if (ordinal >= numbers_.size()) numbers_.resize(ordinal + 1, FeatureIndex::kNone);
+  numbers_[ordinal] = number;
+}
+
 }  // namespace ringfeed

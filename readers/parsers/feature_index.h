@@ -54,4 +54,28 @@ class FeatureIndex {
   std::size_t mask_ = 0;
 };
 
+/// The numbers of the keys of the record before, in its order: a key is looked for where that one
+/// had it, since one writer mostly writes one order.
+class KeyOrder {
+ public:
+  /// The number of key `ordinal` of this record.
+  std::uint32_t Find(const FeatureIndex& index, std::size_t ordinal,
+                     std::span<const std::byte> key) {
+    const std::uint32_t expected = Expected(ordinal);
+    if (expected != FeatureIndex::kNone && index.Matches(expected, key)) return expected;
+    const std::uint32_t found = index.Find(key);
+    Remember(ordinal, found);
+    return found;
+  }
+
+  /// What key `ordinal` was.
+  std::uint32_t Expected(std::size_t ordinal) const {
+    return ordinal < numbers_.size() ? numbers_[ordinal] : FeatureIndex::kNone;
+  }
+  void Remember(std::size_t ordinal, std::uint32_t number);
+
+ private:
+  std::vector<std::uint32_t> numbers_;
+};
+
 }  // namespace ringfeed

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ringfeed/record.h"
@@ -75,6 +76,16 @@ class Parser {
                      std::vector<RowFailure>* failures) const = 0;
 
  protected:
+  /// False where there is one of its name.
+  bool AddField(FieldSpec field) {
+    for (const FieldSpec& other : fields_) {
+      if (other.name == field.name) return false;
+    }
+    two_phase_ = two_phase_ || field.ragged();
+    fields_.push_back(std::move(field));
+    return true;
+  }
+
   std::vector<FieldSpec> fields_;
   bool two_phase_ = false;
 };

@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "base/little_endian.h"
-
 namespace ringfeed {
 namespace {
 
@@ -39,13 +37,6 @@ bool WireReader::ReadTag(std::uint32_t* tag) {
 bool WireReader::Advance(std::uint64_t bytes) {
   if (bytes > left()) return false;
   at_ += bytes;
-  return true;
-}
-
-bool WireReader::ReadFixed32(std::uint32_t* value) {
-  if (left() < sizeof(*value)) return false;
-  *value = LoadLe<std::uint32_t>(at_);
-  at_ += sizeof(*value);
   return true;
 }
 

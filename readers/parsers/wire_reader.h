@@ -34,7 +34,6 @@ class WireReader {
   /// A tag, which has a field number of at least 1.
   bool ReadTag(std::uint32_t* tag);
   bool ReadVarint(std::uint64_t* value);
-  bool ReadFixed32(std::uint32_t* value);
   /// A length and as many bytes.
   bool ReadDelimited(std::span<const std::byte>* bytes);
   /// What follows `tag`, whatever it is.
@@ -49,5 +48,23 @@ class WireReader {
   const std::byte* at_;
   const std::byte* end_;
 };
+
+/// Calls `take` with the contents of every delimited field of that number and passes over others.
+/// False where the message is malformed, or where `take` says so.
+template <typename Take>
+bool ForEachDelimited(std::span<const std::byte> message, std::uint32_t number, Take take) {
+  WireReader reader(message);
+  std::uint32_t tag = 0;
+  std::span<const std::byte> bytes;
+  while (!reader.done()) {
+    if (!reader.ReadTag(&tag)) return false;
+    if (tag != WireTag(number, WireType::kDelimited)) {
+      if (!reader.Skip(tag)) return false;
+    } else if (!reader.ReadDelimited(&bytes) || !take(bytes)) {
+      return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace ringfeed

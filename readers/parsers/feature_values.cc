@@ -1,4 +1,4 @@
-#include "readers/parsers/ofrecord_values.h"
+#include "readers/parsers/feature_values.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,8 +11,6 @@ namespace ringfeed {
 namespace {
 
 constexpr std::uint32_t kDelimited1 = WireTag(1, WireType::kDelimited);
-constexpr std::uint32_t kDelimited2 = WireTag(2, WireType::kDelimited);
-constexpr std::uint32_t kLastKind = static_cast<std::uint32_t>(OFRecordKind::kInt64s);
 
 template <typename T>
 bool AppendFixed(std::span<const std::byte> run, std::size_t most, std::vector<T>* numbers,
@@ -27,7 +25,7 @@ bool AppendFixed(std::span<const std::byte> run, std::size_t most, std::vector<T
   return true;
 }
 
-bool AppendVarints(std::span<const std::byte> run, std::size_t most, OFRecordValues* values) {
+bool AppendVarints(std::span<const std::byte> run, std::size_t most, FeatureValues* values) {
   std::size_t found = 0;
   if (!CountVarints(run, &found)) return false;
   const std::size_t before = values->ints.size();
@@ -45,7 +43,7 @@ bool AppendVarints(std::span<const std::byte> run, std::size_t most, OFRecordVal
     }
   }
   // As Protobuf reads an int32: by its lower half.
-  if (values->kind == OFRecordKind::kInt32s) {
+  if (values->kind == FeatureKind::kInt32s) {
     for (std::size_t i = 0; i < kept; ++i) to[i] = static_cast<std::int32_t>(to[i]);
   }
   values->count += found;
@@ -53,14 +51,14 @@ bool AppendVarints(std::span<const std::byte> run, std::size_t most, OFRecordVal
 }
 
 // A piece of the list whose kind was set: packed numbers, one number, or one value of bytes.
-bool AppendPiece(std::span<const std::byte> piece, std::size_t most, OFRecordValues* values) {
+bool AppendPiece(std::span<const std::byte> piece, std::size_t most, FeatureValues* values) {
   switch (values->kind) {
-    case OFRecordKind::kBytes:
+    case FeatureKind::kBytes:
       if (values->count++ == 0) values->bytes = piece;
       return true;
-    case OFRecordKind::kFloats:
+    case FeatureKind::kFloats:
       return AppendFixed(piece, most, &values->floats, &values->count);
-    case OFRecordKind::kDoubles:
+    case FeatureKind::kDoubles:
       return AppendFixed(piece, most, &values->doubles, &values->count);
     default:
       return AppendVarints(piece, most, values);
@@ -68,20 +66,20 @@ bool AppendPiece(std::span<const std::byte> piece, std::size_t most, OFRecordVal
 }
 
 // How a number of the kind stands alone.
-std::uint32_t SingleTag(OFRecordKind kind) {
+std::uint32_t SingleTag(FeatureKind kind) {
   switch (kind) {
-    case OFRecordKind::kBytes:
+    case FeatureKind::kBytes:
       return kDelimited1;
-    case OFRecordKind::kFloats:
+    case FeatureKind::kFloats:
       return WireTag(1, WireType::kFixed32);
-    case OFRecordKind::kDoubles:
+    case FeatureKind::kDoubles:
       return WireTag(1, WireType::kFixed64);
     default:
       return WireTag(1, WireType::kVarint);
   }
 }
 
-bool ReadList(WireReader list, std::size_t most, OFRecordValues* values) {
+bool ReadList(WireReader list, std::size_t most, FeatureValues* values) {
   const std::uint32_t single = SingleTag(values->kind);
   std::uint32_t tag = 0;
   std::span<const std::byte> piece;
@@ -100,19 +98,19 @@ bool ReadList(WireReader list, std::size_t most, OFRecordValues* values) {
   return true;
 }
 
-bool ReadFeature(std::span<const std::byte> feature, std::size_t most, OFRecordValues* values) {
+bool ReadFeature(const FeatureDialect& dialect, std::span<const std::byte> feature,
+                 std::size_t most, FeatureValues* values) {
   WireReader reader(feature);
   std::uint32_t tag = 0;
   std::span<const std::byte> list;
   while (!reader.done()) {
     if (!reader.ReadTag(&tag)) return false;
-    const std::uint32_t field = tag >> 3;
-    if (field > kLastKind || tag != WireTag(field, WireType::kDelimited)) {
+    const FeatureKind kind = dialect.KindOf(tag >> 3);
+    if (kind == FeatureKind::kUnset || tag != WireTag(tag >> 3, WireType::kDelimited)) {
       if (!reader.Skip(tag)) return false;
       continue;
     }
     // A kind that is set clears another one before it, and is merged with itself.
-    const auto kind = static_cast<OFRecordKind>(field);
     if (values->kind != kind) values->Clear();
     values->kind = kind;
     if (!reader.ReadDelimited(&list) || !ReadList(WireReader(list), most, values)) return false;
@@ -122,26 +120,14 @@ bool ReadFeature(std::span<const std::byte> feature, std::size_t most, OFRecordV
 
 }  // namespace
 
-const char* OFRecordKindName(OFRecordKind kind) {
-  switch (kind) {
-    case OFRecordKind::kBytes:
-      return "bytes";
-    case OFRecordKind::kFloats:
-      return "floats";
-    case OFRecordKind::kDoubles:
-      return "doubles";
-    case OFRecordKind::kInt32s:
-      return "int32s";
-    case OFRecordKind::kInt64s:
-      return "int64s";
-    case OFRecordKind::kUnset:
-      break;
-  }
-  return "nothing";
+const char* FeatureKindName(FeatureKind kind) {
+  constexpr std::array<const char*, 6> kNames = {"nothing", "bytes",  "floats",
+                                                 "doubles", "int32s", "int64s"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
-void OFRecordValues::Clear() {
-  kind = OFRecordKind::kUnset;
+void FeatureValues::Clear() {
+  kind = FeatureKind::kUnset;
   count = 0;
   bytes = {};
   floats.clear();
@@ -149,29 +135,24 @@ void OFRecordValues::Clear() {
   ints.clear();
 }
 
-bool ReadOFRecordEntry(std::span<const std::byte> entry, std::size_t most_numbers,
-                       std::span<const std::byte>* key, OFRecordValues* values) {
+bool ReadFeatureEntry(const FeatureDialect& dialect, std::span<const std::byte> entry,
+                      std::size_t most_numbers, FeatureValues* values) {
   values->Clear();
-  *key = {};
-  WireReader reader(entry);
-  std::uint32_t tag = 0;
-  std::span<const std::byte> feature;
-  while (!reader.done()) {
-    if (!reader.ReadTag(&tag)) return false;
-    if (tag == kDelimited1) {
-      if (!reader.ReadDelimited(key)) return false;
-    } else if (tag == kDelimited2) {
-      if (!reader.ReadDelimited(&feature)) return false;
-      if (!ReadFeature(feature, most_numbers, values)) return false;
-    } else if (!reader.Skip(tag)) {
-      return false;
-    }
-  }
-  return true;
+  return ForEachDelimited(entry, 2, [&](std::span<const std::byte> feature) {
+    return ReadFeature(dialect, feature, most_numbers, values);
+  });
 }
 
-bool ReadOFRecordRun(OFRecordKind kind, std::span<const std::byte> run, std::size_t most_numbers,
-                     OFRecordValues* values) {
+bool ReadFeatureKey(std::span<const std::byte> entry, std::span<const std::byte>* key) {
+  *key = {};
+  return ForEachDelimited(entry, 1, [&](std::span<const std::byte> found) {
+    *key = found;
+    return true;
+  });
+}
+
+bool ReadFeatureRun(FeatureKind kind, std::span<const std::byte> run, std::size_t most_numbers,
+                    FeatureValues* values) {
   values->Clear();
   values->kind = kind;
   return AppendPiece(run, most_numbers, values);

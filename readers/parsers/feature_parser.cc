@@ -1,0 +1,318 @@
+#include "readers/parsers/feature_parser.h"
+
+#include <algorithm>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "base/little_endian.h"
+#include "readers/parsers/feature_scanner.h"
+#include "readers/parsers/row_fetch.h"
+#include "readers/parsers/staged_columns.h"
+#include "readers/parsers/varint_list.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kStageBytes = 16 * 1024;
+// Rows are taken to their columns in chunks whose bytes and locations stay in L1 and L2.
+constexpr std::size_t kMostChunkRows = 128;
+constexpr std::size_t kFewestChunkRows = 16;
+constexpr std::size_t kChunkLocations = 1024;
+
+struct FeatureScratch final : Parser::Scratch {
+  explicit FeatureScratch(std::size_t fields) : columns(fields, kStageBytes) {}
+
+  StagedColumns columns;
+  KeyOrder order;
+  std::vector<FieldLocation> locations;  // of a chunk, where there is one phase
+  FeatureValues values;                  // of a field that is read the slow way
+  std::vector<std::byte> elements;       // it, converted
+  std::vector<std::int64_t> ints;        // of a run that does not go straight to the stage
+};
+
+// A run of rows of one field on its way to its column.
+struct ColumnRun {
+  const FeatureField* field = nullptr;
+  std::size_t rows = 0;
+  const FieldLocation* locations = nullptr;  // of the first row; `stride` of them a row
+  std::size_t stride = 0;
+  std::size_t first_row = 0;  // its index in the call
+  ColumnStager* stager = nullptr;
+  std::vector<RowFailure>* failures = nullptr;
+
+  const FieldLocation& at(std::size_t row) const { return locations[row * stride]; }
+};
+
+class FeaturesParser final : public Parser {
+ public:
+  FeaturesParser(const FeatureDialect& dialect, const std::vector<WantedFeature>& features)
+      : dialect_(dialect),
+        feature_fields_(AddFields(features)),
+        scanner_(dialect, feature_fields_) {
+    chunk_rows_ = std::clamp(kChunkLocations / fields_.size(), kFewestChunkRows, kMostChunkRows);
+  }
+
+  std::string name() const override { return dialect_.parser; }
+  std::unique_ptr<Scratch> NewScratch() const override {
+    return std::make_unique<FeatureScratch>(fields_.size());
+  }
+  void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
+              std::vector<RowFailure>* failures) const override;
+  void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+             std::span<const ColumnTarget> targets, Scratch* scratch,
+             std::vector<RowFailure>* failures) const override;
+
+ private:
+  std::vector<FeatureField> AddFields(const std::vector<WantedFeature>& features);
+  Status Malformed() const;
+  Status CheckRow(FieldLocation* locations, FeatureScratch* scratch) const;
+  void ScanChunk(std::span<const RecordSpan> rows, std::size_t first_row, FeatureScratch* scratch,
+                 std::vector<RowFailure>* failures) const;
+  void WriteRows(const ColumnRun& run, FeatureScratch* scratch) const;
+  void WriteRow(const ColumnRun& run, std::size_t row, FeatureScratch* scratch) const;
+  void WriteSlow(const ColumnRun& run, std::size_t row, FeatureScratch* scratch) const;
+  template <typename T, FeatureForm kForm>
+  void WriteSingles(const ColumnRun& run, FeatureScratch* scratch) const;
+
+  const FeatureDialect& dialect_;
+  const std::vector<FeatureField> feature_fields_;
+  const FeatureScanner scanner_;
+  std::size_t chunk_rows_ = kMostChunkRows;
+};
+
+std::vector<FeatureField> FeaturesParser::AddFields(const std::vector<WantedFeature>& features) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(Status(StatusCode::kInvalidArgument, dialect_.record + (" parser: " + why)));
+  };
+  if (features.empty()) refuse("name at least one feature");
+  std::vector<FeatureField> fields;
+  for (const WantedFeature& feature : features) {
+    const auto& [name, dtype, shape, missing] = feature.spec;
+    if (!AddField({name, dtype, shape})) refuse("\"" + name + "\" is named twice");
+    fields.push_back(MakeFeatureField(dialect_, feature));
+  }
+  return fields;
+}
+
+Status FeaturesParser::Malformed() const {
+  return Status(StatusCode::kDamaged, std::string("the record is no ") + dialect_.record);
+}
+
+Status FeaturesParser::CheckRow(FieldLocation* locations, FeatureScratch* scratch) const {
+  for (std::size_t f = 0; f < feature_fields_.size(); ++f) {
+    const FeatureField& field = feature_fields_[f];
+    FieldLocation& at = locations[f];
+    if (StandsAsItIs(field, at)) {
+      at.units = static_cast<std::uint32_t>(at.bytes / field.unit_bytes);
+      continue;
+    }
+    std::size_t count = 0;
+    Status status = ReadFeatureField(dialect_, field, at, &scratch->values, nullptr, &count);
+    if (!status.ok()) return status;
+    at.units = static_cast<std::uint32_t>(count / field.elements);
+  }
+  return {};
+}
+
+void FeaturesParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locations,
+                            Scratch* scratch, std::vector<RowFailure>* failures) const {
+  auto* own = static_cast<FeatureScratch*>(scratch);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    FieldLocation* at = locations + row * fields_.size();
+    Status status = scanner_.Scan(rows[row], at, &own->order) ? CheckRow(at, own) : Malformed();
+    if (!status.ok()) failures->push_back({row, std::move(status)});
+  }
+}
+
+void FeaturesParser::ScanChunk(std::span<const RecordSpan> rows, std::size_t first_row,
+                               FeatureScratch* scratch, std::vector<RowFailure>* failures) const {
+  constexpr std::size_t kRowsAhead = 6;
+  scratch->locations.resize(chunk_rows_ * fields_.size());
+  for (const RecordSpan& row : rows.first(std::min(kRowsAhead, rows.size()))) FetchRow(row);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (row + kRowsAhead < rows.size()) FetchRow(rows[row + kRowsAhead]);
+    FieldLocation* at = scratch->locations.data() + row * fields_.size();
+    if (scanner_.Scan(rows[row], at, &scratch->order)) continue;
+    failures->push_back({first_row + row, Malformed()});
+    for (std::size_t f = 0; f < fields_.size(); ++f) at[f].form = kFormFailed;
+  }
+}
+
+// As Protobuf reads an int32: by its lower half.
+bool DecodeInts(const FieldLocation& at, std::size_t count, std::int64_t* to) {
+  if (!DecodeVarints({at.data, at.bytes}, count, to)) return false;
+  if (at.form == kFormInt32s) {
+    for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<std::int32_t>(to[i]);
+  }
+  return true;
+}
+
+// A run of integers as integers; false where it is none, or has another length or range.
+bool WriteInts(const FeatureField& field, const FieldLocation& at, ColumnStager* stager,
+               std::vector<std::int64_t>* ints) {
+  const bool wide = field.dtype == DType::kInt64;
+  const std::size_t count = field.ragged ? field.elements * at.units : field.elements;
+  if (at.form != kFormInt64s && at.form != kFormInt32s) return false;
+  if (count > at.bytes || (!wide && field.dtype != DType::kInt32)) return false;
+  const std::size_t bytes = count * sizeof(std::int64_t);
+  if (wide && bytes <= kStageBytes / 2) {
+    if (bytes > stager->room()) stager->Flush();
+    if (!DecodeInts(at, count, reinterpret_cast<std::int64_t*>(stager->next()))) return false;
+    stager->Advance(bytes);
+    return true;
+  }
+  ints->resize(count);
+  if (!DecodeInts(at, count, ints->data())) return false;
+  auto* const decoded = reinterpret_cast<std::byte*>(ints->data());
+  if (wide) {
+    stager->Append(decoded, bytes);
+    return true;
+  }
+  // In place: element i is written at or before where it was read.
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t value = (*ints)[i];
+    if (value != static_cast<std::int32_t>(value)) return false;
+    StoreLe(decoded + i * sizeof(std::int32_t), static_cast<std::int32_t>(value));
+  }
+  stager->Append(decoded, bytes / 2);
+  return true;
+}
+
+// Whatever else the row has there; zeros where it fails.
+void FeaturesParser::WriteSlow(const ColumnRun& run, std::size_t row,
+                               FeatureScratch* scratch) const {
+  std::vector<std::byte>& elements = scratch->elements;
+  elements.clear();
+  if (run.at(row).form != kFormFailed) {
+    std::size_t count = 0;
+    Status status =
+        ReadFeatureField(dialect_, *run.field, run.at(row), &scratch->values, &elements, &count);
+    if (!status.ok()) {
+      run.failures->push_back({run.first_row + row, std::move(status)});
+      elements.clear();
+    }
+  }
+  if (!run.field->ragged) elements.resize(run.field->unit_bytes);
+  run.stager->Append(elements.data(), elements.size());
+}
+
+// The usual forms with the right length go straight to the stage.
+void FeaturesParser::WriteRow(const ColumnRun& run, std::size_t row,
+                              FeatureScratch* scratch) const {
+  const FieldLocation& at = run.at(row);
+  if (StandsAsItIs(*run.field, at)) {
+    run.stager->Append(at.data, at.bytes);
+  } else if (!WriteInts(*run.field, at, run.stager, &scratch->ints)) {
+    WriteSlow(run, row, scratch);
+  }
+}
+
+// The value of a varint of at most eight bytes: seven bits of each, moved together in three steps.
+inline std::uint64_t JoinSevens(std::uint64_t word) {
+  word = (word & 0x007f007f007f007fU) | (word & 0x7f007f007f007f00U) >> 1;
+  word = (word & 0x00003fff00003fffU) | (word & 0x3fff00003fff0000U) >> 2;
+  return (word & 0x000000000fffffffU) | (word & 0x0fffffff00000000U) >> 4;
+}
+
+// A run of at most eight bytes that is one varint: its first stop is the last of its bytes. There
+// are always eight bytes of the record up to its end, since tags and lengths stand in front of it.
+template <typename T, FeatureForm kForm>
+inline bool TakeInt(const FieldLocation& at, std::byte* to) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080U;
+  if (at.form != kForm || at.bytes - 1U >= 8U) return false;
+  const unsigned beyond = 64 - 8 * at.bytes;
+  const std::uint64_t word = LoadLe<std::uint64_t>(at.data + at.bytes - 8) >> beyond;
+  if ((~word & kHighBits) << beyond != std::uint64_t{1} << 63) return false;
+  const auto value = static_cast<std::int64_t>(JoinSevens(word));
+  if (kForm == kFormInt64s && value != static_cast<T>(value)) return false;
+  StoreLe(to, static_cast<T>(value));
+  return true;
+}
+
+template <typename T, FeatureForm kForm>
+inline bool TakeReal(const FieldLocation& at, std::byte* to) {
+  if (at.form != kForm || at.bytes != sizeof(T)) return false;
+  StoreLe(to, LoadLe<T>(at.data));
+  return true;
+}
+
+// One value a row, in its usual form: rows are independent of each other, so nothing waits for the
+// one before. A chunk's rows fit into the stage.
+template <typename T, FeatureForm kForm>
+void FeaturesParser::WriteSingles(const ColumnRun& run, FeatureScratch* scratch) const {
+  ColumnStager* const stager = run.stager;
+  const FieldLocation* at = run.locations;
+  std::byte* to = stager->next();
+  for (std::size_t row = 0; row < run.rows; ++row, at += run.stride) {
+    bool taken = false;
+    if constexpr (std::is_integral_v<T>) {
+      taken = TakeInt<T, kForm>(*at, to);
+    } else {
+      taken = TakeReal<T, kForm>(*at, to);
+    }
+    if (taken) [[likely]] {
+      to += sizeof(T);
+      continue;
+    }
+    stager->Advance(static_cast<std::size_t>(to - stager->next()));
+    WriteRow(run, row, scratch);
+    to = stager->next();
+  }
+  stager->Advance(static_cast<std::size_t>(to - stager->next()));
+}
+
+void FeaturesParser::WriteRows(const ColumnRun& run, FeatureScratch* scratch) const {
+  const FeatureField& field = *run.field;
+  const bool single = field.elements == 1 && !field.ragged;
+  if (single && field.kind == FeatureKind::kFloats) {
+    return WriteSingles<float, kFormFloats>(run, scratch);
+  }
+  if (single && field.kind == FeatureKind::kDoubles) {
+    return WriteSingles<double, kFormDoubles>(run, scratch);
+  }
+  if (single && field.kind == FeatureKind::kInt32s) {
+    return WriteSingles<std::int32_t, kFormInt32s>(run, scratch);
+  }
+  if (single && field.kind == FeatureKind::kInt64s) {
+    return field.dtype == DType::kInt64 ? WriteSingles<std::int64_t, kFormInt64s>(run, scratch)
+                                        : WriteSingles<std::int32_t, kFormInt64s>(run, scratch);
+  }
+  for (std::size_t row = 0; row < run.rows; ++row) WriteRow(run, row, scratch);
+}
+
+void SetOffsets(const ColumnRun& run, std::int64_t* offsets) {
+  for (std::size_t row = 0; row < run.rows; ++row)
+    offsets[row + 1] = offsets[row] + run.at(row).units;
+}
+
+void FeaturesParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+                           std::span<const ColumnTarget> targets, Scratch* scratch,
+                           std::vector<RowFailure>* failures) const {
+  auto* own = static_cast<FeatureScratch*>(scratch);
+  const std::size_t stride = fields_.size();
+  own->columns.Start(feature_fields_, targets);
+  for (std::size_t first = 0; first < rows.size(); first += chunk_rows_) {
+    const auto chunk = rows.subspan(first, std::min(chunk_rows_, rows.size() - first));
+    if (locations == nullptr) ScanChunk(chunk, first, own, failures);
+    const FieldLocation* base =
+        locations == nullptr ? own->locations.data() : locations + first * stride;
+    for (std::size_t f = 0; f < stride; ++f) {
+      const ColumnRun run{&feature_fields_[f], chunk.size(), base + f, stride, first,
+                          &own->columns[f],    failures};
+      if (feature_fields_[f].ragged) SetOffsets(run, targets[f].offsets + first);
+      WriteRows(run, own);
+      own->columns[f].Flush();
+    }
+  }
+  own->columns.Finish();
+}
+
+}  // namespace
+
+std::shared_ptr<const Parser> MakeFeatureParser(const FeatureDialect& dialect,
+                                                const std::vector<WantedFeature>& features) {
+  return std::make_shared<const FeaturesParser>(dialect, features);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,119 @@
+#include "readers/parsers/feature_scanner.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "readers/parsers/wire_reader.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::byte kFirst{WireTag(1, WireType::kDelimited)};
+constexpr std::byte kSecond{WireTag(2, WireType::kDelimited)};
+
+std::vector<std::string> KeysOf(const std::vector<FeatureField>& fields) {
+  std::vector<std::string> keys;
+  for (const FeatureField& field : fields) keys.push_back(field.name);
+  return keys;
+}
+
+}  // namespace
+
+FeatureScanner::FeatureScanner(const FeatureDialect& dialect,
+                               const std::vector<FeatureField>& fields)
+    : dialect_(dialect), field_count_(fields.size()), index_(KeysOf(fields)) {
+  for (const FeatureField& field : fields) {
+    const auto kind = std::find(dialect.kinds.begin(), dialect.kinds.end(), field.kind);
+    const auto number = static_cast<std::uint32_t>(kind - dialect.kinds.begin());
+    templates_.emplace_back(field.name, number, static_cast<std::uint32_t>(field.kind));
+  }
+}
+
+// The usual form of a map's entry: key, then value, each once and nothing else.
+bool FeatureScanner::ReadUsualEntry(std::span<const std::byte> entry,
+                                    std::span<const std::byte>* key,
+                                    FieldLocation* location) const {
+  UsualReader reader(entry);
+  std::span<const std::byte> feature;
+  if (!reader.Enter(kFirst, key) || !reader.Enter(kSecond, &feature)) return false;
+  return reader.done() && LocateUsualFeature(dialect_, feature, location);
+}
+
+bool FeatureScanner::ScanEntry(std::span<const std::byte> entry, FieldLocation* locations,
+                               KeyOrder* order, std::size_t ordinal) const {
+  std::span<const std::byte> key;
+  FieldLocation found;
+  if (!ReadUsualEntry(entry, &key, &found)) {
+    if (!ReadFeatureKey(entry, &key)) return false;
+    found = {entry.data(), static_cast<std::uint32_t>(entry.size()), 0, kFormEntry};
+  }
+  const std::uint32_t field = order->Find(index_, ordinal, key);
+  if (field != FeatureIndex::kNone) locations[field] = found;
+  return true;
+}
+
+// Takes the entry that stands next where it is as usual: one of the fields, the one that is
+// expected here or any other.
+inline bool FeatureScanner::ScanTemplate(UsualReader* map, FieldLocation* locations,
+                                         KeyOrder* order, std::size_t ordinal) const {
+  constexpr std::size_t kBeforeKey = 4;
+  const std::span<const std::byte> rest = map->rest();
+  FieldLocation found;
+  const std::uint32_t expected = order->Expected(ordinal);
+  std::uint32_t field = expected;
+  if (field == FeatureIndex::kNone || !templates_[field].Match(rest, &found)) {
+    if (rest.size() < kBeforeKey) return false;
+    const auto key = std::to_integer<std::size_t>(rest[3]);
+    if (key > rest.size() - kBeforeKey) return false;
+    field = index_.Find(rest.subspan(kBeforeKey, key));
+    if (field == FeatureIndex::kNone || field == expected) return false;
+    if (!templates_[field].Match(rest, &found)) return false;
+    order->Remember(ordinal, field);
+  }
+  locations[field] = found;
+  map->MoveTo(found.data + found.bytes);
+  return true;
+}
+
+bool FeatureScanner::ScanMap(std::span<const std::byte> map, FieldLocation* locations,
+                             KeyOrder* order, std::size_t* ordinal) const {
+  UsualReader usual(map);
+  std::span<const std::byte> entry;
+  while (!usual.done()) {
+    if (ScanTemplate(&usual, locations, order, *ordinal)) {
+      ++*ordinal;
+      continue;
+    }
+    if (usual.Enter(kFirst, &entry)) {
+      if (!ScanEntry(entry, locations, order, (*ordinal)++)) return false;
+      continue;
+    }
+    // Another field, an overlong length, or garbage.
+    WireReader reader(usual.rest());
+    std::uint32_t tag = 0;
+    if (!reader.ReadTag(&tag)) return false;
+    if (tag == WireTag(1, WireType::kDelimited)) {
+      if (!reader.ReadDelimited(&entry)) return false;
+      if (!ScanEntry(entry, locations, order, (*ordinal)++)) return false;
+    } else if (!reader.Skip(tag)) {
+      return false;
+    }
+    usual.MoveTo(reader.at());
+  }
+  return true;
+}
+
+bool FeatureScanner::Scan(const RecordSpan& record, FieldLocation* locations,
+                          KeyOrder* order) const {
+  for (std::size_t i = 0; i < field_count_; ++i) locations[i] = {};
+  if (record.size > std::numeric_limits<std::uint32_t>::max()) return false;
+  std::size_t ordinal = 0;
+  if (dialect_.map_field == 0) return ScanMap(record.bytes(), locations, order, &ordinal);
+  return ForEachDelimited(record.bytes(), dialect_.map_field, [&](std::span<const std::byte> map) {
+    return ScanMap(map, locations, order, &ordinal);
+  });
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "readers/parsers/entry_template.h"
+#include "readers/parsers/feature_field.h"
+#include "readers/parsers/feature_index.h"
+#include "readers/parsers/feature_values.h"
+#include "readers/parsers/parser.h"
+#include "readers/parsers/usual_reader.h"
+
+namespace ringfeed {
+
+/// Finds the features of a record in its map. Immutable, thread safe.
+class FeatureScanner {
+ public:
+  /// `dialect` must live as long as the scanner.
+  FeatureScanner(const FeatureDialect& dialect, const std::vector<FeatureField>& fields);
+
+  /// Fills locations[field] of every field. False where the record is none of the dialect; features
+  /// that are not asked for are not looked into, and values not yet checked.
+  bool Scan(const RecordSpan& record, FieldLocation* locations, KeyOrder* order) const;
+
+ private:
+  bool ScanMap(std::span<const std::byte> map, FieldLocation* locations, KeyOrder* order,
+               std::size_t* ordinal) const;
+  bool ScanTemplate(UsualReader* map, FieldLocation* locations, KeyOrder* order,
+                    std::size_t ordinal) const;
+  bool ScanEntry(std::span<const std::byte> entry, FieldLocation* locations, KeyOrder* order,
+                 std::size_t ordinal) const;
+  bool ReadUsualEntry(std::span<const std::byte> entry, std::span<const std::byte>* key,
+                      FieldLocation* location) const;
+
+  const FeatureDialect& dialect_;
+  std::size_t field_count_;
+  FeatureIndex index_;
+  std::vector<EntryTemplate> templates_;
+};
+
+}  // namespace ringfeed
