@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <string>
 #include <utility>
 
-#include "readers/parsers/located_columns.h"
+#include "readers/parsers/located_storage.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/row_fetch.h"
+#include "readers/parsers/staged_columns.h"
 #include "readers/parsers/text_field.h"
 #include "ringfeed/parsers.h"
 
@@ -16,6 +16,7 @@ namespace {
 // Rows that are taken to their columns together: few enough that their values stay in L1.
 constexpr std::size_t kChunkBytes = 8 * 1024;
 constexpr std::size_t kMostChunkRows = 128;
+constexpr std::size_t kStageBytes = 8 * 1024;  // of a column that is appended to
 constexpr std::int64_t kMostColumns = 1 << 20;
 constexpr std::size_t kNoField = ~std::size_t{0};
 
@@ -37,18 +38,10 @@ struct Cell {
 };
 
 struct CsvScratch final : Parser::Scratch {
-  struct alignas(ColumnStager::kLine) Line {
-    std::byte bytes[ColumnStager::kLine];
-  };
-
-  explicit CsvScratch(const std::vector<TextField>& fields) : columns(fields), to(fields.size()) {}
-
-  LocatedColumns columns;                 // where there are two phases
-  LocatedStorage storage;                 // likewise
-  std::vector<std::byte*> to;             // where the row's fields go
-  std::vector<std::vector<Line>> stages;  // where there is one
-  std::vector<ColumnStager> stagers;
-  std::string wrong;  // why the last row failed
+  StagedColumns columns;
+  LocatedStorage storage;      // where there are two phases
+  std::vector<std::byte*> to;  // where the row's fields go
+  std::string wrong;           // why the last row failed
 };
 
 class CsvRowsParser final : public Parser {
@@ -77,7 +70,8 @@ class CsvRowsParser final : public Parser {
                           CsvScratch* scratch) const;
   const char* Text(std::size_t column, const char* at, const char* end, FieldLocation* texts,
                    CsvScratch* scratch) const;
-  const char* ReadCell(const char* at, const char* end, Cell* cell, std::string_view* why) const;
+  const char* ReadCell(std::size_t column, const char* at, const char* end, Cell* cell,
+                       CsvScratch* scratch) const;
   bool RightCount(std::size_t seen, CsvScratch* scratch) const;
   std::string Named(std::size_t column) const;
 
@@ -150,10 +144,10 @@ CsvRowsParser::CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptio
   if (fields.empty()) Refuse("name at least one field");
   std::vector<std::string> header;
   if (!options.header.empty()) header = SplitCsvRow(options.header, options);
-  std::set<std::string> names;
   std::int64_t next = 0;
   for (const CsvField& spec : fields) {
-    if (!names.insert(spec.name).second) Refuse("\"" + spec.name + "\" is named twice");
+    if (!AddField({spec.name, spec.dtype, spec.shape}))
+      Refuse("\"" + spec.name + "\" is named twice");
     std::int64_t first = spec.column >= 0 ? spec.column : next;
     if (spec.column < 0 && !header.empty()) {
       const auto found = std::find(header.begin(), header.end(), spec.name);
@@ -181,8 +175,7 @@ CsvRowsParser::CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptio
 
 // Adds the field, whose elements stand from column `first` on.
 void CsvRowsParser::Place(const CsvField& spec, std::int64_t first, std::size_t field) {
-  const FieldSpec own{spec.name, spec.dtype, spec.shape};
-  const TextField made = MakeTextField("CSV", own, spec.missing);
+  const TextField made = MakeTextField("CSV", fields_.back(), spec.missing);
   if (made.ragged && !made.text) Refuse("\"" + spec.name + "\" is ragged, but no string");
   if (!made.text && made.read == nullptr) Refuse("\"" + spec.name + "\" is bool: take uint8");
   const std::size_t columns = made.text ? 1 : made.elements;
@@ -199,26 +192,30 @@ void CsvRowsParser::Place(const CsvField& spec, std::int64_t first, std::size_t 
     column = {field, i * DTypeBytes(made.dtype), made.read};
   }
   if (!made.text) fixed_bytes_ += made.unit_bytes;
-  two_phase_ = two_phase_ || made.text;
-  fields_.push_back(own);
   text_fields_.push_back(made);
 }
 
 std::unique_ptr<Parser::Scratch> CsvRowsParser::NewScratch() const {
-  auto scratch = std::make_unique<CsvScratch>(text_fields_);
-  if (two_phase_) return scratch;
+  auto scratch = std::make_unique<CsvScratch>();
+  scratch->to.resize(text_fields_.size());
   for (const TextField& field : text_fields_) {
-    const std::size_t lines = chunk_rows_ * field.unit_bytes / ColumnStager::kLine + 1;
-    scratch->stages.emplace_back(lines + 2);
-    scratch->stagers.emplace_back(scratch->stages.back()[0].bytes,
-                                  (lines + 1) * ColumnStager::kLine);
+    scratch->columns.Add(two_phase_ ? kStageBytes
+                                    : chunk_rows_ * field.unit_bytes + 2 * ColumnStager::kLine);
   }
   return scratch;
 }
 
-// Where the cell that starts at `at` ends; null, and why, where it is malformed.
-const char* CsvRowsParser::ReadCell(const char* at, const char* end, Cell* cell,
-                                    std::string_view* why) const {
+std::string CsvRowsParser::Named(std::size_t column) const {
+  std::string named = "column " + std::to_string(column);
+  if (column < columns_.size() && columns_[column].field != kNoField) {
+    named += " (" + text_fields_[columns_[column].field].name + ")";
+  }
+  return named + ": ";
+}
+
+// Where the cell that starts at `at` ends; null, and why in scratch->wrong, where it is malformed.
+const char* CsvRowsParser::ReadCell(std::size_t column, const char* at, const char* end, Cell* cell,
+                                    CsvScratch* scratch) const {
   *cell = {at, end, 0, quotes_ && at != end && *at == '"'};
   if (!cell->quoted) {
     if (blanks_) {
@@ -234,7 +231,8 @@ const char* CsvRowsParser::ReadCell(const char* at, const char* end, Cell* cell,
     const void* found =
         at == end ? nullptr : std::memchr(at, '"', static_cast<std::size_t>(end - at));
     if (found == nullptr) {
-      *why = "a quote is not closed (rows with line ends in them need format csv, not lines)";
+      scratch->wrong = Named(column) + "a quote is not closed (rows with line ends in them need " +
+                       "format csv, not lines)";
       return nullptr;
     }
     at = static_cast<const char*>(found) + 1;
@@ -244,16 +242,8 @@ const char* CsvRowsParser::ReadCell(const char* at, const char* end, Cell* cell,
   }
   cell->end = at - 1;
   if (at == end || IsDelimiter(*at)) return at;
-  *why = "text follows a closing quote";
+  scratch->wrong = Named(column) + "text follows a closing quote";
   return nullptr;
-}
-
-std::string CsvRowsParser::Named(std::size_t column) const {
-  std::string named = "column " + std::to_string(column);
-  if (column < columns_.size() && columns_[column].field != kNoField) {
-    named += " (" + text_fields_[columns_[column].field].name + ")";
-  }
-  return named + ": ";
 }
 
 // A number that does not start and end as its cell does: between quotes or blanks, signed with a
@@ -262,12 +252,8 @@ const char* CsvRowsParser::OtherNumber(std::size_t column, const char* at, const
                                        std::byte* to, CsvScratch* scratch) const {
   const TextField& field = text_fields_[columns_[column].field];
   Cell cell;
-  std::string_view why;
-  const char* after = ReadCell(at, end, &cell, &why);
-  if (after == nullptr) {
-    scratch->wrong = Named(column) + std::string(why);
-    return nullptr;
-  }
+  const char* after = ReadCell(column, at, end, &cell, scratch);
+  if (after == nullptr) return nullptr;
   const auto blank = [](char c) { return c == ' ' || c == '\t'; };
   std::string_view text = cell.text();
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
@@ -303,12 +289,8 @@ inline const char* CsvRowsParser::Number(std::size_t column, const char* at, con
 const char* CsvRowsParser::Text(std::size_t column, const char* at, const char* end,
                                 FieldLocation* texts, CsvScratch* scratch) const {
   Cell cell;
-  std::string_view why;
-  const char* after = ReadCell(at, end, &cell, &why);
-  if (after == nullptr) {
-    scratch->wrong = Named(column) + std::string(why);
-    return nullptr;
-  }
+  const char* after = ReadCell(column, at, end, &cell, scratch);
+  if (after == nullptr) return nullptr;
   if (column >= columns_.size() || columns_[column].field == kNoField) return after;
   const TextField& field = text_fields_[columns_[column].field];
   std::size_t bytes = cell.text().size() - cell.doubled;
@@ -373,30 +355,28 @@ void CsvRowsParser::Write(std::span<const RecordSpan> rows, const FieldLocation*
                           std::span<const ColumnTarget> targets, Scratch* scratch,
                           std::vector<RowFailure>* failures) const {
   auto* own = static_cast<CsvScratch*>(scratch);
+  own->columns.Start(text_fields_, targets);
   if (two_phase_) {
-    own->columns.Start(text_fields_, targets);
     for (std::size_t first = 0; first < rows.size(); first += chunk_rows_) {
-      own->columns.Append(text_fields_, targets, locations + first * fields_.size(), first,
-                          std::min(chunk_rows_, rows.size() - first));
+      own->columns.AppendLocated(targets, locations + first * fields_.size(), first,
+                                 std::min(chunk_rows_, rows.size() - first));
     }
     return own->columns.Finish();
   }
-  for (std::size_t f = 0; f < fields_.size(); ++f) own->stagers[f].Start(targets[f].data);
   for (std::size_t first = 0; first < rows.size(); first += chunk_rows_) {
     const auto chunk = rows.subspan(first, std::min(chunk_rows_, rows.size() - first));
     const auto after = rows.subspan(first + chunk.size());
     for (const RecordSpan& row : after.first(std::min(chunk_rows_, after.size()))) FetchRow(row);
     WriteChunk(chunk, first, own, failures);
   }
-  for (ColumnStager& stager : own->stagers) stager.Finish();
-  StreamFence();
+  own->columns.Finish();
 }
 
 void CsvRowsParser::WriteChunk(std::span<const RecordSpan> rows, std::size_t first_row,
                                CsvScratch* scratch, std::vector<RowFailure>* failures) const {
-  std::vector<ColumnStager>& stagers = scratch->stagers;
+  StagedColumns& columns = scratch->columns;
   const std::size_t fields = text_fields_.size();
-  for (std::size_t f = 0; f < fields; ++f) scratch->to[f] = stagers[f].next();
+  for (std::size_t f = 0; f < fields; ++f) scratch->to[f] = columns[f].next();
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (!ParseRow(rows[row], nullptr, scratch)) [[unlikely]] {
       failures->push_back({first_row + row, Failure(rows[row], scratch->wrong)});
@@ -407,8 +387,8 @@ void CsvRowsParser::WriteChunk(std::span<const RecordSpan> rows, std::size_t fir
     for (std::size_t f = 0; f < fields; ++f) scratch->to[f] += text_fields_[f].unit_bytes;
   }
   for (std::size_t f = 0; f < fields; ++f) {
-    stagers[f].Advance(rows.size() * text_fields_[f].unit_bytes);
-    stagers[f].Flush();
+    columns[f].Advance(rows.size() * text_fields_[f].unit_bytes);
+    columns[f].Flush();
   }
 }
 

@@ -1,13 +1,13 @@
 #include <algorithm>
-#include <map>
-#include <set>
 #include <string>
 #include <utility>
 
+#include "readers/parsers/feature_index.h"
 #include "readers/parsers/json_scanner.h"
-#include "readers/parsers/located_columns.h"
+#include "readers/parsers/located_storage.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/row_fetch.h"
+#include "readers/parsers/staged_columns.h"
 #include "readers/parsers/text_field.h"
 #include "ringfeed/parsers.h"
 
@@ -15,20 +15,20 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kChunkRows = 64;
-constexpr std::size_t kNoField = ~std::size_t{0};
+constexpr std::size_t kStageBytes = 8 * 1024;
 
 struct JsonScratch final : Parser::Scratch {
-  explicit JsonScratch(const std::vector<TextField>& fields) : columns(fields) {}
+  explicit JsonScratch(std::size_t fields) : columns(fields, kStageBytes) {}
 
-  LocatedColumns columns;
+  StagedColumns columns;
   LocatedStorage storage;
   std::vector<FieldLocation> locations;  // of a chunk, where there is one phase
-  std::vector<std::size_t> order;        // the field of each key of the object before
-  std::vector<std::byte> elements;       // of an array
-  std::vector<std::int64_t> counts;      // of what stands in each open bracket of it
-  std::vector<std::byte> zeros;          // in place of a row that failed
-  std::string key;                       // one that had escapes
-  std::string wrong;                     // why the last row failed
+  KeyOrder order;
+  std::vector<std::byte> elements;   // of an array
+  std::vector<std::int64_t> counts;  // of what stands in each open bracket of it
+  std::vector<std::byte> zeros;      // in place of a row that failed
+  std::string key;                   // one that had escapes
+  std::string wrong;                 // why the last row failed
 };
 
 class ObjectsParser final : public Parser {
@@ -37,7 +37,7 @@ class ObjectsParser final : public Parser {
 
   std::string name() const override { return "jsonl"; }
   std::unique_ptr<Scratch> NewScratch() const override {
-    return std::make_unique<JsonScratch>(text_fields_);
+    return std::make_unique<JsonScratch>(text_fields_.size());
   }
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
@@ -52,7 +52,6 @@ class ObjectsParser final : public Parser {
   bool ParseRow(const RecordSpan& row, FieldLocation* locations, JsonScratch* scratch) const;
   bool Member(JsonScanner* json, std::size_t number, FieldLocation* locations,
               JsonScratch* scratch) const;
-  std::size_t FieldOf(std::string_view key, std::size_t number, JsonScratch* scratch) const;
   bool Value(const TextField& field, JsonScanner* json, FieldLocation* at,
              JsonScratch* scratch) const;
   bool String(const TextField& field, JsonScanner* json, FieldLocation* at,
@@ -63,21 +62,25 @@ class ObjectsParser final : public Parser {
   void ZeroRow(FieldLocation* locations, JsonScratch* scratch) const;
 
   std::vector<TextField> text_fields_;
-  std::map<std::string, std::size_t, std::less<>> by_name_;
+  FeatureIndex index_;
 };
 
-ObjectsParser::ObjectsParser(const std::vector<FeatureSpec>& features) {
+std::vector<std::string> KeysOf(const std::vector<FeatureSpec>& features) {
+  std::vector<std::string> keys;
+  for (const FeatureSpec& feature : features) keys.push_back(feature.name);
+  return keys;
+}
+
+ObjectsParser::ObjectsParser(const std::vector<FeatureSpec>& features) : index_(KeysOf(features)) {
   const auto refuse = [](const std::string& why) {
     throw Error(Status(StatusCode::kInvalidArgument, "JSON lines parser: " + why));
   };
   if (features.empty()) refuse("name at least one key");
   for (const FeatureSpec& feature : features) {
-    if (!by_name_.emplace(feature.name, text_fields_.size()).second) {
+    if (!AddField({feature.name, feature.dtype, feature.shape})) {
       refuse("\"" + feature.name + "\" is named twice");
     }
-    fields_.push_back({feature.name, feature.dtype, feature.shape});
     text_fields_.push_back(MakeTextField("JSON lines", fields_.back(), feature.missing));
-    two_phase_ = two_phase_ || fields_.back().ragged();
   }
 }
 
@@ -124,22 +127,6 @@ bool ReadElementAt(const TextField& field, JsonScanner* json, std::byte* to, Jso
                     "holds " + Shown(rest.substr(0, rest.find_first_of(",]} \t"))) + " where " +
                         std::string(DTypeName(field.dtype)) + " is expected",
                     scratch);
-}
-
-std::size_t ObjectsParser::FieldOf(std::string_view key, std::size_t number,
-                                   JsonScratch* scratch) const {
-  constexpr std::size_t kMostRemembered = 256;
-  std::vector<std::size_t>& order = scratch->order;
-  if (number < order.size() && order[number] != kNoField &&
-      text_fields_[order[number]].name == key) {
-    return order[number];
-  }
-  const auto found = by_name_.find(key);
-  const std::size_t field = found == by_name_.end() ? kNoField : found->second;
-  if (number >= kMostRemembered) return field;
-  if (number >= order.size()) order.resize(number + 1, kNoField);
-  order[number] = field;
-  return field;
 }
 
 bool ObjectsParser::String(const TextField& field, JsonScanner* json, FieldLocation* at,
@@ -227,8 +214,9 @@ bool ObjectsParser::Member(JsonScanner* json, std::size_t number, FieldLocation*
     key = std::string_view(scratch->key).substr(0, size);
   }
   if (!json->Take(':')) return Malformed(*json, "no colon", scratch);
-  const std::size_t field = FieldOf(key, number, scratch);
-  if (field != kNoField) return Value(text_fields_[field], json, &locations[field], scratch);
+  const std::uint32_t field = scratch->order.Find(index_, number, std::as_bytes(std::span(key)));
+  if (field != FeatureIndex::kNone)
+    return Value(text_fields_[field], json, &locations[field], scratch);
   if (json->SkipValue()) return true;
   return Malformed(*json,
                    "a value that is open, or nested deeper than " +
@@ -307,7 +295,7 @@ void ObjectsParser::Write(std::span<const RecordSpan> rows, const FieldLocation*
         ZeroRow(at, own);
       }
     }
-    own->columns.Append(text_fields_, targets, chunk, first, count);
+    own->columns.AppendLocated(targets, chunk, first, count);
   }
   own->columns.Finish();
 }

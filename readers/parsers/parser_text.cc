@@ -110,6 +110,12 @@ Word TakeApart(std::string_view word) {
   return parts;
 }
 
+Word TakeApartWhole(std::string_view word) {
+  Word parts = TakeApart(word);
+  if (parts.truncate) Refuse(word, "only OFRecord's features take ~");
+  return parts;
+}
+
 std::vector<std::string_view> SplitWords(std::string_view text) {
   std::vector<std::string_view> words;
   constexpr std::string_view kSpace = " \t\n";
@@ -143,15 +149,17 @@ FeatureDefault DefaultOf(std::string_view word, const std::string& text, DType d
   Refuse(word, "the default \"" + text + "\" is no number");
 }
 
+FeatureSpec FeatureOf(std::string_view word, Word parts) {
+  if (parts.name.empty()) Refuse(word, "a feature needs its name");
+  FeatureSpec feature{std::move(parts.name), parts.dtype, std::move(parts.shape), {}};
+  if (parts.missing) feature.missing = DefaultOf(word, *parts.missing, parts.dtype);
+  return feature;
+}
+
 std::shared_ptr<const Parser> ExampleFromText(std::string_view text) {
   std::vector<FeatureSpec> features;
   for (const std::string_view word : SplitWords(text)) {
-    Word parts = TakeApart(word);
-    if (parts.name.empty()) Refuse(word, "a feature needs its name");
-    if (parts.truncate) Refuse(word, "only OFRecord's features take ~");
-    FeatureSpec feature{std::move(parts.name), parts.dtype, std::move(parts.shape), {}};
-    if (parts.missing) feature.missing = DefaultOf(word, *parts.missing, parts.dtype);
-    features.push_back(std::move(feature));
+    features.push_back(FeatureOf(word, TakeApartWhole(word)));
   }
   return ExampleParser(std::move(features));
 }
@@ -160,14 +168,10 @@ std::shared_ptr<const Parser> OFRecordFromText(std::string_view text) {
   std::vector<OFRecordFeatureSpec> features;
   for (const std::string_view word : SplitWords(text)) {
     Word parts = TakeApart(word);
-    if (parts.name.empty()) Refuse(word, "a feature needs its name");
-    OFRecordFeatureSpec feature;
-    feature.name = std::move(parts.name);
-    feature.dtype = parts.dtype;
-    feature.shape = std::move(parts.shape);
-    feature.truncate = parts.truncate;
-    if (parts.missing) feature.missing = DefaultOf(word, *parts.missing, parts.dtype);
-    features.push_back(std::move(feature));
+    const bool truncate = parts.truncate;
+    FeatureSpec spec = FeatureOf(word, std::move(parts));
+    features.push_back({std::move(spec.name), spec.dtype, std::move(spec.shape),
+                        std::move(spec.missing), truncate});
   }
   return OFRecordParser(std::move(features));
 }
@@ -208,8 +212,7 @@ std::shared_ptr<const Parser> CsvFromText(std::string_view text) {
       CsvOptionFromWord(word, &options);
       continue;
     }
-    Word parts = TakeApart(word);
-    if (parts.truncate) Refuse(word, "only OFRecord's features take ~");
+    Word parts = TakeApartWhole(word);
     CsvField field;
     const std::size_t at = parts.name.rfind('@');
     if (at != std::string::npos &&
@@ -229,9 +232,8 @@ std::shared_ptr<const Parser> CsvFromText(std::string_view text) {
 std::shared_ptr<const Parser> JsonLinesFromText(std::string_view text) {
   std::vector<FeatureSpec> features;
   for (const std::string_view word : SplitWords(text)) {
-    const Word parts = TakeApart(word);
+    const Word parts = TakeApartWhole(word);
     if (parts.name.empty()) Refuse(word, "a key needs its name");
-    if (parts.truncate) Refuse(word, "only OFRecord's features take ~");
     features.push_back({parts.name, parts.dtype, parts.shape, TextDefaultOf(word, parts)});
   }
   return JsonLinesParser(std::move(features));

@@ -2,10 +2,9 @@
 #include <string>
 #include <utility>
 
-#include "base/stream_copy.h"
-#include "readers/parsers/column_stager.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/row_fetch.h"
+#include "readers/parsers/staged_columns.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {
@@ -19,18 +18,13 @@ constexpr std::size_t kMostChunkRows = 128;
 
 struct Column {
   std::size_t offset = 0;  // in the row
-  std::size_t bytes = 0;
+  std::size_t unit_bytes = 0;
 };
 
 struct RowsScratch final : Parser::Scratch {
-  struct alignas(ColumnStager::kLine) Stage {
-    std::byte bytes[kStageBytes + ColumnStager::kLine];
-  };
-  explicit RowsScratch(std::size_t columns) : stages(columns) {
-    for (Stage& stage : stages) stagers.emplace_back(stage.bytes, kStageBytes);
-  }
-  std::vector<Stage> stages;
-  std::vector<ColumnStager> stagers;
+  explicit RowsScratch(std::size_t fields) : columns(fields, kStageBytes) {}
+
+  StagedColumns columns;
   std::vector<RecordSpan> checked;  // a chunk's rows where one of them does not fit
 };
 
@@ -92,15 +86,15 @@ inline void CopyColumn(std::span<const RecordSpan> rows, const Column& column, C
                        Copy copy) {
   std::byte* to = stager->next();
   for (const RecordSpan& row : rows) {
-    copy(to, row.data + column.offset, column.bytes);
-    to += column.bytes;
+    copy(to, row.data + column.offset, column.unit_bytes);
+    to += column.unit_bytes;
   }
-  stager->Advance(rows.size() * column.bytes);
+  stager->Advance(rows.size() * column.unit_bytes);
 }
 
 void StageColumn(std::span<const RecordSpan> rows, const Column& column, ColumnStager* stager) {
   using Bytes = std::byte;
-  const std::size_t bytes = column.bytes;
+  const std::size_t bytes = column.unit_bytes;
   if (bytes == 4) {
     CopyColumn(rows, column, stager,
                [](Bytes* to, const Bytes* from, std::size_t) { std::memcpy(to, from, 4); });
@@ -128,8 +122,7 @@ void TypedRowsParser::Write(std::span<const RecordSpan> rows, const FieldLocatio
                             std::span<const ColumnTarget> targets, Scratch* scratch,
                             std::vector<RowFailure>* failures) const {
   auto* own = static_cast<RowsScratch*>(scratch);
-  std::vector<ColumnStager>& stagers = own->stagers;
-  for (std::size_t c = 0; c < columns_.size(); ++c) stagers[c].Start(targets[c].data);
+  own->columns.Start(columns_, targets);
   own->checked.resize(chunk_rows_);
   FetchRows(rows.first(std::min(chunk_rows_, rows.size())));
   for (std::size_t first = 0; first < rows.size(); first += chunk_rows_) {
@@ -137,10 +130,9 @@ void TypedRowsParser::Write(std::span<const RecordSpan> rows, const FieldLocatio
     const auto after = rows.subspan(first + chunk.size());
     FetchRows(after.first(std::min(chunk_rows_, after.size())));
     const auto checked = Checked(chunk, first, own, failures);
-    for (std::size_t c = 0; c < columns_.size(); ++c) WriteColumn(checked, c, &stagers[c]);
+    for (std::size_t c = 0; c < columns_.size(); ++c) WriteColumn(checked, c, &own->columns[c]);
   }
-  for (ColumnStager& stager : stagers) stager.Finish();
-  StreamFence();
+  own->columns.Finish();
 }
 
 // The rows as they are; where one is of another size than the fields take, zeros in its place.
@@ -164,13 +156,13 @@ std::span<const RecordSpan> TypedRowsParser::Checked(std::span<const RecordSpan>
 void TypedRowsParser::WriteColumn(std::span<const RecordSpan> rows, std::size_t column,
                                   ColumnStager* stager) const {
   const Column& own = columns_[column];
-  if (rows.size() * own.bytes <= kStageBytes / 2) {
-    if (rows.size() * own.bytes > stager->room()) stager->Flush();
+  if (rows.size() * own.unit_bytes <= kStageBytes / 2) {
+    if (rows.size() * own.unit_bytes > stager->room()) stager->Flush();
     StageColumn(rows, own, stager);
     stager->Flush();
     return;
   }
-  for (const RecordSpan& row : rows) stager->Append(row.data + own.offset, own.bytes);
+  for (const RecordSpan& row : rows) stager->Append(row.data + own.offset, own.unit_bytes);
 }
 
 void CheckColumns(const std::vector<FieldSpec>& fields) {

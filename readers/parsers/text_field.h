@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "readers/parsers/field_row.h"
 #include "ringfeed/parsers.h"
 #include "ringfeed/status.h"
 
@@ -21,17 +22,10 @@ using ReadElement = const char* (*)(const char* first, const char* last, std::by
 ReadElement ReaderOf(DType dtype);
 
 /// A field of a text record: numbers of one type, or, ragged uint8, the bytes of a string.
-struct TextField {
-  std::string name;
-  DType dtype = DType::kUInt8;
+struct TextField : FieldRow {
   Shape shape;
   ReadElement read = nullptr;  ///< null for a string, and for bool
   bool text = false;
-  bool ragged = false;
-  std::size_t elements = 1;    ///< of a row, or of one step of the first dimension
-  std::size_t unit_bytes = 0;  ///< bytes of those
-  bool has_default = false;
-  std::vector<std::byte> missing;  ///< the default: of all elements, or of the string
 };
 
 /// `what` names the parser in messages. Throws Error(kInvalidArgument) where text has no such

@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
-#include "base/stream_copy.h"
-#include "readers/parsers/column_stager.h"
 #include "readers/parsers/parser.h"
-#include "readers/parsers/text_field.h"
 
 namespace ringfeed {
 
@@ -54,49 +51,6 @@ class LocatedStorage {
   std::shared_ptr<Pieces> pieces_;
   std::byte* next_ = nullptr;
   std::size_t left_ = 0;
-};
-
-/// Sends rows whose fields are located as the bytes that belong to their columns.
-class LocatedColumns {
- public:
-  explicit LocatedColumns(const std::vector<TextField>& fields) : stages_(fields.size()) {
-    for (Stage& stage : stages_) stagers_.emplace_back(stage.bytes, kStageBytes);
-  }
-
-  void Start(const std::vector<TextField>& fields, std::span<const ColumnTarget> targets) {
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-      const bool ragged = targets[f].offsets != nullptr;
-      const auto unit = static_cast<std::size_t>(ragged ? targets[f].offsets[0] : 0);
-      stagers_[f].Start(targets[f].data + unit * fields[f].unit_bytes);
-    }
-  }
-  /// `first_row`: of the call that Start belongs to.
-  void Append(const std::vector<TextField>& fields, std::span<const ColumnTarget> targets,
-              const FieldLocation* locations, std::size_t first_row, std::size_t rows) {
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-      const FieldLocation* at = locations + f;
-      ColumnStager& stager = stagers_[f];
-      std::int64_t* offsets = fields[f].ragged ? targets[f].offsets + first_row : nullptr;
-      for (std::size_t row = 0; row < rows; ++row, at += fields.size()) {
-        if (offsets != nullptr) offsets[row + 1] = offsets[row] + at->units;
-        stager.Append(at->data, at->bytes);
-      }
-      stager.Flush();
-    }
-  }
-  void Finish() {
-    for (ColumnStager& stager : stagers_) stager.Finish();
-    StreamFence();
-  }
-
- private:
-  static constexpr std::size_t kStageBytes = 8 * 1024;
-  struct alignas(ColumnStager::kLine) Stage {
-    std::byte bytes[kStageBytes + ColumnStager::kLine];
-  };
-
-  std::vector<Stage> stages_;
-  std::vector<ColumnStager> stagers_;
 };
 
 /// Points a location at `bytes`, which are `units` of the field. False where they are too many.
