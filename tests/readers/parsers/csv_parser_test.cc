@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <random>
 
 #include "ringfeed/parsers.h"
@@ -11,13 +10,6 @@ namespace ringfeed {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-template <typename T>
-T ValueOf(const std::string& bytes, std::size_t index = 0) {
-  T value;
-  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
-  return value;
-}
 
 ParsedRows Parse(std::vector<CsvField> fields, const Strings& rows, CsvOptions options = {}) {
   return RowsRunner(CsvParser(std::move(fields), std::move(options))).Run(rows);

@@ -1,44 +1,16 @@
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
 
-#include <fstream>
-#include <iterator>
 #include <limits>
 
-#include "readers/formats/format.h"
 #include "ringfeed/parsers.h"
+#include "tests/readers/parsers/fixture_records.h"
 #include "tests/readers/parsers/parse_rows.h"
 
 namespace ringfeed {
 namespace {
 
-std::vector<std::string> RecordsOf(const std::string& name) {
-  std::ifstream file(std::string(RINGFEED_TEST_DATA) + "/tfrecord/" + name, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  FrameOutput output;
-  const auto framer = FindFormat("tfrecord").format->NewFramer({.file = name});
-  EXPECT_TRUE(
-      framer->Frame({std::as_bytes(std::span(bytes)), 0, bytes.size(), true}, &output).status.ok());
-  std::vector<std::string> records;
-  for (const RecordSpan& span : output.records) {
-    records.emplace_back(reinterpret_cast<const char*>(span.data), span.size);
-  }
-  return records;
-}
-
-std::string Sha256(const std::string& bytes) {
-  unsigned char digest[32];
-  EXPECT_EQ(EVP_Digest(bytes.data(), bytes.size(), digest, nullptr, EVP_sha256(), nullptr), 1);
-  std::string hex;
-  for (const unsigned char byte : digest) {
-    hex += "0123456789abcdef"[byte >> 4];
-    hex += "0123456789abcdef"[byte & 15];
-  }
-  return hex;
-}
-
 TEST(ExampleFixturesTest, FeaturesOfTensorFlowsFileHaveTheirValues) {
-  const auto records = RecordsOf("examples.tfrecord");
+  const auto records = RecordsOf("tfrecord", "tfrecord/examples.tfrecord");
   ASSERT_EQ(records.size(), 40U);
   const ParsedRows parsed = RowsRunner(ExampleParser({{"id", kInt64, {}},
                                                       {"name", kUInt8, {-1}},
@@ -62,7 +34,7 @@ TEST(ExampleFixturesTest, FeaturesOfTensorFlowsFileHaveTheirValues) {
 }
 
 TEST(ExampleFixturesTest, EdgesOfTensorFlowsFile) {
-  const auto records = RecordsOf("edge_examples.tfrecord");
+  const auto records = RecordsOf("tfrecord", "tfrecord/edge_examples.tfrecord");
   ASSERT_EQ(records.size(), 5U);
   const ParsedRows parsed = RowsRunner(ExampleParser({{"unset", kInt64, {-1}, ""},
                                                       {"e", kFloat32, {-1}, ""},

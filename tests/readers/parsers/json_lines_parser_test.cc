@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "ringfeed/parsers.h"
 #include "tests/readers/parsers/parse_rows.h"
@@ -10,13 +9,6 @@ namespace ringfeed {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-template <typename T>
-T ValueOf(const std::string& bytes, std::size_t index = 0) {
-  T value;
-  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
-  return value;
-}
 
 ParsedRows Parse(const std::vector<FeatureSpec>& features, const Strings& rows) {
   return RowsRunner(JsonLinesParser(features)).Run(rows);

@@ -1,50 +1,16 @@
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
 
-#include <fstream>
-#include <iterator>
-
-#include "readers/formats/format.h"
 #include "ringfeed/parsers.h"
+#include "tests/readers/parsers/fixture_records.h"
 #include "tests/readers/parsers/parse_rows.h"
 
 namespace ringfeed {
 namespace {
 
-std::vector<std::string> RecordsOf(const std::string& name) {
-  std::ifstream file(std::string(RINGFEED_TEST_DATA) + "/ofrecord/" + name, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  FrameOutput output;
-  const auto framer = FindFormat("ofrecord").format->NewFramer({.file = name});
-  EXPECT_TRUE(
-      framer->Frame({std::as_bytes(std::span(bytes)), 0, bytes.size(), true}, &output).status.ok());
-  std::vector<std::string> records;
-  for (const RecordSpan& span : output.records) {
-    records.emplace_back(reinterpret_cast<const char*>(span.data), span.size);
-  }
-  return records;
-}
-
-std::string Sha256(const std::string& bytes) {
-  unsigned char digest[32];
-  EXPECT_EQ(EVP_Digest(bytes.data(), bytes.size(), digest, nullptr, EVP_sha256(), nullptr), 1);
-  std::string hex;
-  for (const unsigned char byte : digest) {
-    hex += "0123456789abcdef"[byte >> 4];
-    hex += "0123456789abcdef"[byte & 15];
-  }
-  return hex;
-}
-
 std::string Joined(const std::vector<std::string>& rows) {
   std::string all;
   for (const std::string& row : rows) all += row;
   return all;
-}
-
-template <typename T>
-std::string Packed(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
 // The digests are of the batch of four that OneFlow's own reader and raw decoders gave.
@@ -54,7 +20,7 @@ TEST(OFRecordFixturesTest, AllKindsGiveOneFlowsOwnBatch) {
                                                        {"i", kInt32, {2}},
                                                        {"d", kFloat64, {2}},
                                                        {"b", kUInt8, {6}}}))
-                                .Run(RecordsOf("alltypes/part-0"));
+                                .Run(RecordsOf("ofrecord", "ofrecord/alltypes/part-0"));
   ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.begin()->second.ToString();
   const std::vector<std::string> digests = {
       "a8735d6e721c07bec1e700d37f456b2727c8434533af034d4eacd19044dd92f7",
@@ -71,7 +37,7 @@ TEST(OFRecordFixturesTest, AllKindsGiveOneFlowsOwnBatch) {
 TEST(OFRecordFixturesTest, RaggedFeaturesHaveTheirValues) {
   const ParsedRows parsed =
       RowsRunner(OFRecordParser({{"t", kInt64, {-1, 2}}, {"f", kFloat32, {-1}}}))
-          .Run(RecordsOf("ragged/part-0"));
+          .Run(RecordsOf("ofrecord", "ofrecord/ragged/part-0"));
   ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.begin()->second.ToString();
   ASSERT_EQ(parsed.values[0].size(), 8U);
   for (std::size_t row = 0; row < 8; ++row) {
@@ -90,7 +56,7 @@ TEST(OFRecordFixturesTest, RaggedFeaturesHaveTheirValues) {
 TEST(OFRecordFixturesTest, ImagesAndLabelsHaveTheirValues) {
   const ParsedRows parsed =
       RowsRunner(OFRecordParser({{"encoded", kUInt8, {-1}}, {"class/label", kInt32, {}}}))
-          .Run(RecordsOf("imagenet_like/part-00000"));
+          .Run(RecordsOf("ofrecord", "ofrecord/imagenet_like/part-00000"));
   ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.begin()->second.ToString();
   const std::vector<std::string> digests = {
       "6dd1e989830d1a872e5089cb53253fce295bfc6d83bb8b02fcf58a48521b3f39",

@@ -10,11 +10,6 @@
 namespace ringfeed {
 namespace {
 
-template <typename T>
-std::string Packed(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
-
 std::string Ints(const std::string& key, const std::vector<std::int64_t>& values,
                  unsigned kind = 5) {
   std::string run;

@@ -12,6 +12,18 @@ std::string Slice(const std::byte* data, std::size_t bytes) {
 
 }  // namespace
 
+std::vector<std::string> CutAndFlipped(const std::string& record) {
+  std::vector<std::string> damaged;
+  for (std::size_t at = 0; at < record.size(); ++at) {
+    damaged.push_back(record.substr(0, at));
+    for (int bit = 0; bit < 8; ++bit) {
+      damaged.push_back(record);
+      damaged.back()[at] = static_cast<char>(record[at] ^ (1 << bit));
+    }
+  }
+  return damaged;
+}
+
 ParsedRows RowsRunner::Run(const std::vector<std::string>& records) {
   const std::size_t fields = parser_->fields().size();
   ParsedRows parsed;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,5 +32,22 @@ class RowsRunner {
   std::shared_ptr<const Parser> parser_;
   std::unique_ptr<Parser::Scratch> scratch_;
 };
+
+/// Element `index` of a row.
+template <typename T>
+T ValueOf(const std::string& row, std::size_t index = 0) {
+  T value;
+  std::memcpy(&value, row.data() + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+/// The row that has these elements.
+template <typename T>
+std::string Packed(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+/// A record cut behind every byte but the last, and with every bit of it flipped.
+std::vector<std::string> CutAndFlipped(const std::string& record);
 
 }  // namespace ringfeed

@@ -1,41 +1,16 @@
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <random>
 
-#include "readers/formats/format.h"
 #include "ringfeed/parsers.h"
+#include "tests/readers/parsers/fixture_records.h"
 #include "tests/readers/parsers/parse_rows.h"
 
 namespace ringfeed {
 namespace {
 
-std::string ReadText(const std::string& name) {
-  std::ifstream file(std::string(RINGFEED_TEST_DATA) + "/text/" + name, std::ios::binary);
-  EXPECT_TRUE(file.good()) << name;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::vector<std::string> RecordsOf(const std::string& format, const std::string& file) {
-  const auto framer =
-      FindFormat(format).format->NewFramer({.file = "f", .file_bytes = file.size()});
-  FrameOutput output;
-  const auto bytes = std::as_bytes(std::span(file));
-  EXPECT_TRUE(framer->Frame({bytes, 0, file.size(), true}, &output).status.ok());
-  std::vector<std::string> records;
-  for (const RecordSpan& record : output.records) {
-    records.emplace_back(reinterpret_cast<const char*>(record.data), record.size);
-  }
-  return records;
-}
-
-template <typename T>
-T ValueOf(const std::string& bytes, std::size_t index = 0) {
-  T value;
-  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
-  return value;
+std::vector<std::string> TextRecords(const std::string& format, const std::string& name) {
+  return RecordsOf(format, "text/" + name);
 }
 
 std::vector<CsvField> ColumnsOfFixture() {
@@ -61,7 +36,7 @@ TEST(TextRecordsTest, CsvOfPythonHasTheValuesThatWereWritten) {
                            File{"all_quoted_semicolon.csv", "csv:delimiter=;,header", ';'}}) {
     CsvOptions options;
     options.delimiter = file.delimiter;
-    const auto records = RecordsOf(file.format, ReadText(file.name));
+    const auto records = TextRecords(file.format, file.name);
     const ParsedRows parsed = RowsRunner(CsvParser(ColumnsOfFixture(), options)).Run(records);
     ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.begin()->second.ToString();
     ASSERT_EQ(records.size(), 15U);
@@ -85,7 +60,7 @@ TEST(TextRecordsTest, JsonLinesOfPythonHaveTheValuesThatWereWritten) {
   const auto parser = JsonLinesParser({{"id", kInt64, {}, {}}, {"text", kUInt8, {-1}, {}}});
   for (const std::string name :
        {"objects.jsonl", "crlf.jsonl", "ascii_escapes.jsonl", "no_last_newline.jsonl"}) {
-    const auto records = RecordsOf("jsonl", ReadText(name));
+    const auto records = TextRecords("jsonl", name);
     const ParsedRows parsed = RowsRunner(parser).Run(records);
     ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.begin()->second.ToString();
     for (std::size_t row = 0; row < records.size(); ++row) {
@@ -98,8 +73,8 @@ TEST(TextRecordsTest, JsonLinesOfPythonHaveTheValuesThatWereWritten) {
 }
 
 TEST(TextRecordsTest, RowsOfTwoFilesWithoutLastEndsAreNotFused) {
-  auto records = RecordsOf("csv", ReadText("parts/part-000"));
-  for (const std::string& row : RecordsOf("csv", ReadText("parts/part-001"))) {
+  auto records = TextRecords("csv", "parts/part-000");
+  for (const std::string& row : TextRecords("csv", "parts/part-001")) {
     records.push_back(row);
   }
   std::vector<CsvField> fields(2);
@@ -119,17 +94,9 @@ TEST(TextRecordsTest, EveryCutAndFlippedByteOfARecordIsSurvived) {
                                      {"v", kFloat32, {-1}, ""},
                                      {"n", kInt64, {}, std::int64_t{0}}});
   for (const bool is_csv : {true, false}) {
-    const std::string record = is_csv ? RecordsOf("csv", ReadText("no_header.csv"))[3]
-                                      : RecordsOf("jsonl", ReadText("ascii_escapes.jsonl"))[1];
-    std::vector<std::string> damaged;
-    for (std::size_t at = 0; at < record.size(); ++at) {
-      damaged.push_back(record.substr(0, at));
-      for (int bit = 0; bit < 8; ++bit) {
-        damaged.push_back(record);
-        damaged.back()[at] = static_cast<char>(record[at] ^ (1 << bit));
-      }
-    }
-    RowsRunner(is_csv ? csv : json).Run(damaged);
+    const std::string record = is_csv ? TextRecords("csv", "no_header.csv")[3]
+                                      : TextRecords("jsonl", "ascii_escapes.jsonl")[1];
+    RowsRunner(is_csv ? csv : json).Run(CutAndFlipped(record));
   }
 }
 

@@ -1,32 +1,10 @@
-#include "tests/readers/parsers/odd_ofrecords.h"
+#include "tests/readers/parsers/odd_records.h"
 
 #include <algorithm>
-#include <array>
-#include <vector>
 
 namespace ringfeed {
-namespace {
 
-struct UsualFeature {
-  std::string_view key;
-  unsigned kind;  // 1 bytes, 2 floats, 3 doubles, 4 int32s, 5 int64s
-  std::size_t count;
-};
-
-// What ofrecord_against_protobuf_test.cc asks for, and more.
-constexpr std::array<UsualFeature, 9> kUsual = {{{"encoded", 1, 1},
-                                                 {"raw", 1, 1},
-                                                 {"x", 2, 13},
-                                                 {"d", 3, 3},
-                                                 {"class/label", 4, 1},
-                                                 {"small", 4, 4},
-                                                 {"wide", 5, 6},
-                                                 {"a feature nobody asks for", 5, 5},
-                                                 {"", 3, 3}}};
-
-}  // namespace
-
-std::string OddOFRecords::Varint(std::uint64_t value) {
+std::string OddRecords::Varint(std::uint64_t value) {
   std::string out;
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
   out += static_cast<char>(value);
@@ -38,13 +16,13 @@ std::string OddOFRecords::Varint(std::uint64_t value) {
   return out;
 }
 
-std::string OddOFRecords::Delimited(unsigned field, std::string_view bytes) {
+std::string OddRecords::Delimited(unsigned field, std::string_view bytes) {
   return Varint(field << 3 | 2) + Varint(bytes.size()) + std::string(bytes);
 }
 
-std::string OddOFRecords::Unknown() {
+std::string OddRecords::Unknown() {
   if (!Odd()) return "";
-  const unsigned field = 6 + static_cast<unsigned>(Below(100));
+  const unsigned field = static_cast<unsigned>(dialect_.kinds.size() + 1 + Below(100));
   switch (Below(5)) {
     case 0:
       return Varint(field << 3) + Varint(random_());
@@ -59,59 +37,64 @@ std::string OddOFRecords::Unknown() {
   }
 }
 
-// Mostly what every type can hold, so that conversions succeed as well as fail.
-std::string OddOFRecords::Number(unsigned kind) {
-  const bool any = Below(50) == 0;
-  const auto small = static_cast<std::int64_t>(Below(128));
-  if (kind > 3) {
+std::string OddRecords::Random(std::size_t size) {
+  std::string bytes(size, '\0');
+  std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<char>(random_()); });
+  return bytes;
+}
+
+std::string OddRecords::Number(char type) {
+  const bool any = Below(dialect_.small_numbers ? 50 : 3) == 0;
+  const auto small = static_cast<std::int64_t>(Below(dialect_.small_numbers ? 128 : 1 << 20));
+  if (type == 'V') {
     const std::uint64_t bits = random_() >> Below(64);
     if (!any) return Varint(static_cast<std::uint64_t>(Odd() ? -small : small));
     return Varint(Below(8) == 0 ? ~bits : bits);
   }
+  const std::size_t size = type == 'F' ? sizeof(float) : sizeof(double);
+  if (any) return Random(size);
   const double number = static_cast<double>(small) + 0.25;
   const auto single = static_cast<float>(number);
-  const void* from = kind == 2 ? static_cast<const void*>(&single) : &number;
-  std::string bytes(static_cast<const char*>(from), kind == 2 ? 4 : 8);
-  if (any) std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<char>(random_()); });
-  return bytes;
+  const void* from = type == 'F' ? static_cast<const void*>(&single) : &number;
+  return {static_cast<const char*>(from), size};
 }
 
 // `count` values of a list, packed or not, in pieces or not.
-std::string OddOFRecords::List(unsigned kind, std::size_t count) {
-  constexpr std::array<unsigned, 6> kSingleTypes = {0, 2, 5, 1, 0, 0};
-  const std::string unknown = Unknown();
-  std::string out = unknown;
+std::string OddRecords::List(unsigned kind, std::size_t count) {
+  const char type = dialect_.kinds[kind - 1];
+  const unsigned single = type == 'V' ? 0 : type == 'F' ? 5 : 1;
+  std::string out = Unknown();
   std::string run;
   const bool packed = !Odd();
   for (std::size_t i = 0; i < count; ++i) {
-    if (kind == 1) {
-      std::string bytes(Odd() ? Below(300) : 8, '\0');
-      for (char& c : bytes) c = static_cast<char>(random_());
-      out += Delimited(1, bytes);
+    if (type == 'B') {
+      out += Delimited(1, Random(Odd() ? Below(300) : 8));
     } else if (packed) {
-      run += Number(kind);
+      run += Number(type);
     } else {
-      out += Varint(1U << 3 | kSingleTypes[kind]) + Number(kind);
+      out += Varint(1U << 3 | single) + Number(type);
     }
-    if (packed && kind != 1 && Odd()) {
+    if (packed && type != 'B' && Odd()) {
       out += Delimited(1, run);
       run.clear();
     }
   }
-  if (!run.empty() || (kind != 1 && Odd())) out += Delimited(1, run);
+  if (!run.empty() || (type != 'B' && Odd())) out += Delimited(1, run);
   return out + Unknown();
 }
 
-std::string OddOFRecords::Feature(unsigned kind, std::size_t count) {
+std::string OddRecords::Feature(unsigned kind, std::size_t count) {
   std::string out = Unknown();
-  if (Odd()) out += Delimited(1 + static_cast<unsigned>(Below(5)), "");
+  const unsigned other = AnyKind();
+  if (Odd()) out += Delimited(other, Odd() ? List(other, 1) : "");
   const std::size_t first = Odd() ? Below(count + 1) : count;
   out += Delimited(kind, List(kind, first));
   if (first != count) out += Delimited(kind, List(kind, count - first));
+  if (Odd() && Odd()) out += Delimited(AnyKind(), "");
   return out + Unknown();
 }
 
-std::string OddOFRecords::Entry(std::string_view key, unsigned kind, std::size_t count) {
+std::string OddRecords::Entry(std::string_view key, unsigned kind, std::size_t count) {
   std::string out = Unknown();
   const bool value_first = Odd();
   const std::string name = Odd() && Odd() ? "" : Delimited(1, key);
@@ -123,14 +106,13 @@ std::string OddOFRecords::Entry(std::string_view key, unsigned kind, std::size_t
   return out + Unknown();
 }
 
-std::string OddOFRecords::Make(double oddness) {
-  oddness_ = oddness;
-  std::vector<UsualFeature> features(kUsual.begin(), kUsual.end());
-  if (Below(2) == 0) std::shuffle(features.begin(), features.end(), random_);
+std::string OddRecords::Map() {
+  std::vector<OddDialect::Usual> features = dialect_.features;
+  if (Below(3) == 0) std::shuffle(features.begin(), features.end(), random_);
   std::string out;
-  for (const UsualFeature& feature : features) {
+  for (const OddDialect::Usual& feature : features) {
     if (Odd() && Odd()) continue;
-    const unsigned kind = Odd() ? 1 + static_cast<unsigned>(Below(5)) : feature.kind;
+    const unsigned kind = Odd() ? AnyKind() : feature.kind;
     const std::size_t count = Odd() && Odd() ? Below(40) : feature.count;
     out += Unknown() + Delimited(1, Entry(feature.key, kind, count));
     if (Odd()) out += Delimited(1, Entry(feature.key, feature.kind, feature.count));
@@ -138,7 +120,15 @@ std::string OddOFRecords::Make(double oddness) {
   return out + Unknown();
 }
 
-std::string OddOFRecords::Damage(std::string message) {
+std::string OddRecords::Make(double oddness) {
+  oddness_ = oddness;
+  if (!dialect_.nested) return Map();
+  std::string out = Unknown() + Delimited(1, Map());
+  if (Odd()) out += Delimited(1, Map());
+  return out + Unknown();
+}
+
+std::string OddRecords::Damage(std::string message) {
   for (std::uint64_t times = 1 + Below(3); times != 0 && !message.empty(); --times) {
     const std::size_t at = Below(message.size());
     switch (Below(4)) {

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <google/protobuf/stubs/logging.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/readers/parsers/odd_records.h"
+#include "tests/readers/parsers/parse_rows.h"
+
+namespace ringfeed {
+
+/// Where Protobuf takes a record, a parser must agree on every field, or on its failure. A Dialect
+/// has types Message and Spec, and functions
+///   OddDialect Odd();                                                   what to make
+///   std::shared_ptr<const Parser> MakeParser(const std::vector<Spec>&);
+///   std::optional<std::string> Expected(const Message&, const Spec&);   nothing: it has to fail
+template <typename Dialect>
+class ProtobufComparison {
+ public:
+  using Specs = std::vector<typename Dialect::Spec>;
+
+  explicit ProtobufComparison(Specs specs)
+      : specs_(std::move(specs)), runner_(Dialect::MakeParser(specs_)) {}
+
+  int accepted = 0;
+  int failed_by_spec = 0;
+  int rejected = 0;  ///< by Protobuf
+
+  void Compare(const std::vector<std::string>& records) {
+    const google::protobuf::LogSilencer silence;  // about keys that are not UTF-8
+    const ParsedRows parsed = runner_.Run(records);
+    for (std::size_t row = 0; row < records.size(); ++row) {
+      typename Dialect::Message message;
+      if (!message.ParseFromString(records[row])) {
+        ++rejected;
+        continue;
+      }
+      bool fails = false;
+      for (const auto& spec : specs_) fails |= !Dialect::Expected(message, spec).has_value();
+      ASSERT_EQ(parsed.failures.count(row) != 0, fails)
+          << (fails ? "accepted" : parsed.failures.at(row).ToString());
+      ++(fails ? failed_by_spec : accepted);
+      for (std::size_t f = 0; f < specs_.size() && !fails; ++f) {
+        ASSERT_EQ(parsed.values[f][row], *Dialect::Expected(message, specs_[f])) << f;
+      }
+    }
+  }
+
+  void CompareMany(double oddness, bool damaged) {
+    OddRecords random(Dialect::Odd(),
+                      static_cast<std::uint64_t>(oddness * 100) + (damaged ? 7 : 0));
+    for (int round = 0; round < 400 && !testing::Test::HasFatalFailure(); ++round) {
+      std::vector<std::string> records;
+      for (int i = 0; i <= round % 40; ++i) {
+        records.push_back(random.Make(oddness));
+        if (damaged) records.back() = random.Damage(records.back());
+      }
+      Compare(records);
+    }
+  }
+
+  void CompareEveryCut() {
+    OddRecords random(Dialect::Odd(), 5);
+    for (const double oddness : {0.0, 0.5}) {
+      const std::string whole = random.Make(oddness);
+      std::vector<std::string> records;
+      for (std::size_t size = 0; size <= whole.size(); ++size) {
+        records.push_back(whole.substr(0, size));
+      }
+      Compare(records);
+    }
+  }
+
+ private:
+  const Specs specs_;
+  RowsRunner runner_;
+};
+
+}  // namespace ringfeed
