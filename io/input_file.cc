@@ -116,6 +116,7 @@ class Opening {
 
   Status Open();
   OpenInputResult Choose(bool may_map);
+  OpenInputResult Sequential(const std::string& reason);
 
  private:
   OpenInputResult ChooseAuto(bool may_map);
@@ -177,6 +178,11 @@ OpenInputResult Opening::Choose(bool may_map) {
       return Mapped("asked for");
   }
   return {Refused(StatusCode::kInvalidArgument, "no such I/O path"), nullptr};
+}
+
+OpenInputResult Opening::Sequential(const std::string& reason) {
+  posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
+  return Inline(reason);
 }
 
 OpenInputResult Opening::ChooseAuto(bool may_map) {
@@ -246,6 +252,14 @@ OpenInputResult OpenInput(const std::string& name, const IoOptions& options, boo
   const Status status = opening.Open();
   if (!status.ok()) return {status, nullptr};
   return opening.Choose(may_map);
+}
+
+OpenInputResult OpenSequentialInput(const std::string& name, const IoOptions& options,
+                                    const std::string& reason) {
+  Opening opening(name, options);
+  const Status status = opening.Open();
+  if (!status.ok()) return {status, nullptr};
+  return opening.Sequential(reason);
 }
 
 OpenInputResult OpenInput(std::shared_ptr<Source> source) {

@@ -13,11 +13,8 @@ namespace {
 /// buffer; one that is larger than that gets a buffer of its own, read straight to its place.
 class AsyncStripes final : public StripeReader {
  public:
-  AsyncStripes(LaneContext* context, std::shared_ptr<InputFile> file,
-               std::shared_ptr<const Format> format, std::uint64_t file_bytes,
-               std::uint64_t stripes, ReadEngine* engine)
-      : StripeReader(context, std::move(file), std::move(format), file_bytes, stripes),
-        engine_(engine) {}
+  AsyncStripes(LaneContext* context, StripeInput input, ReadEngine* engine)
+      : StripeReader(context, std::move(input)), engine_(engine) {}
   ~AsyncStripes() override {
     context_->io->Abandon(std::move(current_), file_);
     context_->io->Abandon(std::move(next_), file_);
@@ -161,13 +158,9 @@ void AsyncStripes::TakeCurrent(Block* block) {
 
 }  // namespace
 
-std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context,
-                                               std::shared_ptr<InputFile> file,
-                                               std::shared_ptr<const Format> format,
-                                               std::uint64_t file_bytes, std::uint64_t stripes,
+std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context, StripeInput input,
                                                ReadEngine* engine) {
-  return std::make_unique<AsyncStripes>(context, std::move(file), std::move(format), file_bytes,
-                                        stripes, engine);
+  return std::make_unique<AsyncStripes>(context, std::move(input), engine);
 }
 
 }  // namespace ringfeed

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -14,16 +13,31 @@ namespace ringfeed {
 
 namespace {
 
-constexpr std::size_t kHeadBytes = 4096;
-
-/// The first bytes of a file, for detection only; an unreadable file gives none and fails when
-/// opened.
-std::size_t ReadHead(const std::string& name, std::span<std::byte> head) {
+/// Fills the front of `head`; a source, where it is not null, is read in place of the file.
+std::size_t ReadSome(const std::string& name, Source* source, std::span<std::byte> head) {
+  if (source != nullptr) {
+    head = head.first(std::min<std::uint64_t>(head.size(), source->Size()));
+    std::size_t got = 0;
+    return source->ReadAt(0, head, &got).ok() ? got : 0;
+  }
   const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return 0;
   const ssize_t got = pread(descriptor, head.data(), head.size(), 0);
   close(descriptor);
   return got > 0 ? static_cast<std::size_t>(got) : 0;
+}
+
+/// The first bytes of a file, for detection only; an unreadable file gives none and fails when
+/// opened.
+std::vector<std::byte> ReadHead(const std::string& name, Source* source) {
+  std::vector<std::byte> head(kHeadBytes);
+  head.resize(ReadSome(name, source, head));
+  const std::size_t needed = HeadBytesOf(head);
+  if (needed > kHeadBytes) {
+    head.resize(needed);
+    head.resize(ReadSome(name, source, head));
+  }
+  return head;
 }
 
 }  // namespace
@@ -41,46 +55,45 @@ FileSchedule::FileSchedule(std::vector<std::string> names,
   lane_taken_.resize(lanes_);
 }
 
+Status FileSchedule::StatFile(const std::string& name, std::uint64_t* bytes) const {
+  struct stat info {};
+  if (stat(name.c_str(), &info) != 0) {
+    return StatusFromErrno(errno, "examine").WithPlace({name, -1, -1});
+  }
+  if (S_ISDIR(info.st_mode)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "is a directory; name the files in it, e.g. \"" + name + "/*\"", {name, -1, -1});
+  }
+  *bytes = static_cast<std::uint64_t>(info.st_size);
+  return {};
+}
+
 FileSchedule::Examined FileSchedule::ExamineNow(std::size_t file) const {
   Examined result;
   result.known = true;
   result.stripes = 1;
-  const std::string& name = names_[file];
-  if (!sources_.empty()) {
-    result.bytes = sources_[file]->Size();
+  result.name = names_[file];
+  Source* const source = sources_.empty() ? nullptr : sources_[file].get();
+  if (source != nullptr) {
+    result.bytes = source->Size();
   } else {
-    struct stat info {};
-    if (stat(name.c_str(), &info) != 0) {
-      result.status = StatusFromErrno(errno, "examine").WithPlace({name, -1, -1});
-      return result;
-    }
-    if (S_ISDIR(info.st_mode)) {
-      result.status =
-          Status(StatusCode::kInvalidArgument,
-                 "is a directory; name the files in it, e.g. \"" + name + "/*\"", {name, -1, -1});
-      return result;
-    }
-    result.bytes = static_cast<std::uint64_t>(info.st_size);
+    result.status = StatFile(result.name, &result.bytes);
+    if (!result.status.ok()) return result;
   }
-  FormatResult format;
-  if (!options_.format.empty()) {
-    format = FindFormat(options_.format);
-  } else {
-    std::array<std::byte, kHeadBytes> head;
-    std::size_t got = 0;
-    if (sources_.empty()) {
-      got = ReadHead(name, head);
-    } else if (!sources_[file]->ReadAt(0, head, &got).ok()) {
-      got = 0;
-    }
-    format = DetectFormat(name, std::span(head).first(got));
+  FormatResult format = ChooseFormat(options_.format, result.name, ReadHead(result.name, source));
+  if (format.status.ok() && !format.data_file.empty()) {
+    result.name = std::move(format.data_file);
+    format.status = StatFile(result.name, &result.bytes);
   }
   if (!format.status.ok()) {
-    result.status = format.status.WithPlace({name, -1, -1});
+    result.status = format.status.WithPlace({result.name, -1, -1});
     return result;
   }
   result.format = std::move(format.format);
-  result.stripes = result.format->Stripes(result.bytes, options_.stripe_bytes);
+  result.compression = format.compression;
+  result.stripes = result.compression != Compression::kNone
+                       ? kUnknownSize
+                       : result.format->Stripes(result.bytes, options_.stripe_bytes);
   return result;
 }
 
@@ -89,7 +102,7 @@ const FileSchedule::Examined& FileSchedule::Examine(std::size_t file) {
   return examined_[file];
 }
 
-void FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane,
+bool FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane,
                                std::size_t count) {
   while (pass.assigned[lane].size() < count && !pass.lane_done[lane]) {
     // The lane whose turn to take a file comes first: fewest turns taken, then the lowest number.
@@ -99,23 +112,49 @@ void FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lan
         taker = i;
       }
     }
+    if (pass.open[taker]) return false;
     while (pass.next_file < files() && Examine(pass.next_file).stripes == 0) ++pass.next_file;
     if (pass.next_file == files()) {
       pass.lane_done[taker] = true;
-      continue;
+    } else {
+      Assign(pass, number, taker);
     }
-    const Examined& file = Examine(pass.next_file);
-    Assignment assignment;
-    assignment.kind = Assignment::Kind::kFile;
-    assignment.file = pass.next_file++;
-    assignment.pass = number;
-    assignment.stripes = file.stripes;
-    assignment.bytes = file.bytes;
-    assignment.status = file.status;
-    assignment.format = file.format;
-    pass.free_at[taker] += file.stripes;
-    pass.assigned[taker].push_back(std::move(assignment));
   }
+  return true;
+}
+
+void FileSchedule::Assign(Pass& pass, std::uint64_t number, std::size_t lane) {
+  const Examined& file = Examine(pass.next_file);
+  Assignment assignment;
+  assignment.kind = Assignment::Kind::kFile;
+  assignment.file = pass.next_file++;
+  assignment.pass = number;
+  assignment.stripes = file.stripes;
+  assignment.bytes = file.bytes;
+  assignment.status = file.status;
+  assignment.format = file.format;
+  assignment.compression = file.compression;
+  assignment.name = file.name;
+  pass.open[lane] = file.stripes == kUnknownSize;
+  pass.started[lane] = pass.free_at[lane];
+  pass.free_at[lane] += pass.open[lane] ? 1 : file.stripes;
+  pass.assigned[lane].push_back(std::move(assignment));
+}
+
+void FileSchedule::EndTurn(std::size_t lane, bool file_ends) {
+  {
+    const std::lock_guard lock(mutex_);
+    Pass& pass = *passes_[lane_pass_[lane] - first_pass_];
+    if (!file_ends) {
+      ++pass.free_at[lane];
+    } else {
+      pass.open[lane] = false;
+      examined_[pass.assigned[lane].back().file].stripes = pass.free_at[lane] - pass.started[lane];
+    }
+    version_.fetch_add(1, std::memory_order_acq_rel);
+    if (!std::exchange(lanes_wait_, false)) return;
+  }
+  if (options_.moved) options_.moved();
 }
 
 Assignment FileSchedule::Next(std::size_t lane) {
@@ -126,13 +165,20 @@ Assignment FileSchedule::Next(std::size_t lane) {
   while (first_pass_ + passes_.size() <= number) {
     auto pass = std::make_unique<Pass>();
     pass->free_at.resize(lanes_);
+    pass->open.resize(lanes_);
+    pass->started.resize(lanes_);
     pass->assigned.resize(lanes_);
     pass->lane_done.resize(lanes_);
     passes_.push_back(std::move(pass));
   }
   Pass& pass = *passes_[number - first_pass_];
   const std::size_t taken = lane_taken_[lane];
-  ExtendUntil(pass, number, lane, taken + 1);
+  if (!ExtendUntil(pass, number, lane, taken + 1)) {
+    lanes_wait_ = true;
+    result.kind = Assignment::Kind::kWait;
+    result.version = version();
+    return result;
+  }
   if (taken < pass.assigned[lane].size()) {
     ++lane_taken_[lane];
     return pass.assigned[lane][taken];

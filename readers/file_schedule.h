@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,21 +17,31 @@ namespace ringfeed {
 
 /// What a lane is to read next.
 struct Assignment {
-  enum class Kind : std::uint8_t { kFile, kPassEnd, kEnd };
+  /// kWait: not known yet; ask again once the schedule's version is another than `version`.
+  enum class Kind : std::uint8_t { kFile, kPassEnd, kEnd, kWait };
   Kind kind = Kind::kEnd;
   std::size_t file = 0;  ///< index in the list
   std::uint64_t pass = 0;
-  std::uint64_t stripes = 0;  ///< turns that this file takes; at least 1
-  std::uint64_t bytes = 0;    ///< its size when it was scheduled: what is read of it
-  Status status;              ///< the file could not be examined: its only turn is this failure
+  /// Turns that this file takes, at least 1. kUnknownSize: the lane tells by EndTurn.
+  std::uint64_t stripes = 0;
+  std::uint64_t bytes = 0;  ///< its size when it was scheduled: what is read of it
+  Status status;            ///< the file could not be examined: its only turn is this failure
   std::shared_ptr<const Format> format;
+  Compression compression = Compression::kNone;
+  std::string name;  ///< of the file to open
+  std::uint64_t version = 0;
 };
 
 /// Which file is read in which lane: the order over several files, as a pure function of their
-/// sizes. Of `cycle` lanes each yields one stripe in turn; a lane whose file is at its end takes
-/// the next of the list when its turn comes. Files without a stripe (empty ones) take no turn.
-/// Every pass starts afresh with the first file in the first lane. Thread safe; files are examined
-/// (stat, first bytes where the format is not known) when their turn to be assigned comes.
+/// sizes, of compressed files of the sizes of their contents. Of `cycle` lanes each yields one
+/// stripe in turn; a lane whose file is at its end takes the next of the list when its turn comes.
+/// Files without a stripe (empty ones) take no turn. Every pass starts afresh with the first file
+/// in the first lane. Thread safe; files are examined (stat, first bytes) when their turn to be
+/// assigned comes.
+///
+/// Where the stripes of a file are not known before it was read, the file that comes next in
+/// another lane may not be known either: that lane waits until the turns that were read decide it.
+/// The lane whose turn is due never waits, since all turns before its own were read.
 class FileSchedule {
  public:
   struct Options {
@@ -37,6 +49,8 @@ class FileSchedule {
     std::uint64_t stripe_bytes = 1024 * 1024;
     std::uint64_t passes = 1;  ///< 0: without end
     std::string format;        ///< empty: by name or first bytes
+    /// Called, by any thread, when a lane that was told to wait may go on.
+    std::function<void()> moved{};
   };
   FileSchedule(std::vector<std::string> names, std::vector<std::shared_ptr<Source>> sources,
                const Options& options);
@@ -52,6 +66,11 @@ class FileSchedule {
   /// The lane's next piece of work: its files of a pass, then kPassEnd, then those of the next
   /// pass, …, then kEnd for ever. Each lane is asked by one thread.
   Assignment Next(std::size_t lane);
+  /// Tells, by the lane's thread, that a turn of a file of unknown stripes was read, and whether it
+  /// was the file's last.
+  void EndTurn(std::size_t lane, bool file_ends);
+  /// Goes up whenever EndTurn was called.
+  std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
  private:
   struct Examined {
@@ -60,18 +79,26 @@ class FileSchedule {
     std::uint64_t stripes = 0;
     Status status;
     std::shared_ptr<const Format> format;
+    Compression compression = Compression::kNone;
+    std::string name;
   };
   /// The assignments of one pass, made in order, as far as anybody asked.
   struct Pass {
     std::size_t next_file = 0;
-    std::vector<std::uint64_t> free_at;             ///< per lane: turns that are taken
+    /// Per lane: turns that are taken; where it is open, so many at least.
+    std::vector<std::uint64_t> free_at;
+    std::vector<bool> open;                         ///< per lane: its last file has unknown stripes
+    std::vector<std::uint64_t> started;             ///< per lane: free_at before its last file
     std::vector<std::vector<Assignment>> assigned;  ///< per lane
     std::vector<bool> lane_done;
   };
 
-  void ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane, std::size_t count);
+  /// Assigns until the lane has `count` files or is done. False where an open lane is in the way.
+  bool ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane, std::size_t count);
+  void Assign(Pass& pass, std::uint64_t number, std::size_t lane);
   const Examined& Examine(std::size_t file);
   Examined ExamineNow(std::size_t file) const;
+  Status StatFile(const std::string& name, std::uint64_t* bytes) const;
 
   std::vector<std::string> names_;
   std::vector<std::shared_ptr<Source>> sources_;
@@ -84,6 +111,9 @@ class FileSchedule {
   std::vector<std::unique_ptr<Pass>> passes_;
   std::vector<std::uint64_t> lane_pass_;
   std::vector<std::size_t> lane_taken_;
+  bool lanes_wait_ = false;
+  /// Partner: itself; a lane that saw it unchanged is woken by `moved`.
+  std::atomic<std::uint64_t> version_{0};
 };
 
 }  // namespace ringfeed

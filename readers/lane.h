@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "readers/block.h"
+#include "readers/compression/content_reader.h"
 #include "readers/file_schedule.h"
 #include "readers/stripe_reader.h"
 #include "ringfeed/reader.h"
@@ -26,6 +27,8 @@ class Lane {
   virtual bool Fill(Block* block) = 0;
   /// Bytes in memory that the next block will start with, to be fetched ahead; may be empty.
   virtual std::span<const std::byte> Upcoming() const { return {}; }
+  /// Whether Fill has nothing to do before other lanes get further.
+  virtual bool waits() const { return false; }
   /// Whether blocks come out of memory without waiting: then nothing is gained by an early start.
   virtual bool from_memory() const { return false; }
 };
@@ -41,6 +44,7 @@ class FileLane final : public Lane {
     return reader_ ? reader_->Upcoming() : std::span<const std::byte>();
   }
   bool from_memory() const override { return from_memory_; }
+  bool waits() const override { return waiting_ && schedule_->version() == waits_since_; }
 
  private:
   bool Open(const Assignment& assignment, Block* block);
@@ -51,7 +55,10 @@ class FileLane final : public Lane {
   LaneContext* const context_;
   const std::function<void(const IoChoice&)> opened_;
   std::unique_ptr<StripeReader> reader_;
-  bool from_memory_ = false;  ///< the file opened last
+  bool from_memory_ = false;       ///< the file opened last
+  bool tells_turns_ = false;       ///< the same: the schedule does not know its stripes
+  bool waiting_ = false;           ///< the schedule does not know this lane's next file yet
+  std::uint64_t waits_since_ = 0;  ///< the schedule's version then
 };
 
 /// Records of one stream, published as they arrive.
@@ -62,7 +69,9 @@ class StreamLane final : public Lane {
 
  private:
   bool Detect(Block* block);
+  void StartDecompressing(Compression compression);
   bool ReadSome(Block* block);
+  bool NoteFailure(const Status& status, Block* block);
   void FrameSome(Block* block);
 
   StreamSource* const stream_;
@@ -70,10 +79,11 @@ class StreamLane final : public Lane {
   const std::stop_token stop_;
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;
+  std::unique_ptr<ContentReader> content_;  ///< of a compressed stream
   std::span<const std::byte> carry() const { return std::span(buffer_).first(carried_); }
   std::vector<std::byte> buffer_;
   std::size_t carried_ = 0;     ///< bytes of buffer_ that no framed record has taken yet
-  std::uint64_t position_ = 0;  ///< stream offset of buffer_[0]
+  std::uint64_t position_ = 0;  ///< offset of buffer_[0] in the stream, or in its content
   std::size_t need_ = 1;
   bool stream_done_ = false;
   bool pass_ended_ = false;

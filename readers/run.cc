@@ -100,6 +100,9 @@ void Run::BuildLanes() {
     options.stripe_bytes = source.options.stripe_bytes;
     options.passes = program_.passes;
     options.format = source.options.format;
+    options.moved = [this] {
+      for (const auto& worker : workers_) Wake(*worker);
+    };
     schedule_ = std::make_unique<FileSchedule>(source.names, source.sources, options);
     count = schedule_->lanes();
   } else {
@@ -226,6 +229,7 @@ void Run::WorkerMain(Worker& worker) {
   context.trim = program_.shuffled();
   context.written = program_.parser != nullptr;
   context.read_clock = &worker.read;
+  context.decompress_clock = &worker.decompress;
   context.frame_clock = &worker.frame;
   context.read_bytes = &worker.read_bytes;
   if (program_.parser != nullptr) {
@@ -375,9 +379,9 @@ bool Run::HasWork(const Worker& worker) const {
   }
   for (const LaneState* lane : worker.lanes) {
     if (lane->done) continue;
-    if (lane->filling != nullptr ? !worker.io->in_flight() : MayFill(worker, *lane)) {
-      return true;
-    }
+    const bool may = lane->filling == nullptr ? MayFill(worker, *lane)
+                                              : !worker.io->in_flight() && !lane->lane->waits();
+    if (may) return true;
   }
   return false;
 }
@@ -748,6 +752,7 @@ void Run::FillStats(PipelineStats* stats) const {
   stats->passes_ended = passes_ended_.load(std::memory_order_relaxed);
   stats->damaged_records = damaged_.load(std::memory_order_relaxed);
   StageStats read{"read", 0, 0, "the medium"};
+  StageStats decompress{"decompress", 0, 0, ""};
   StageStats frame{"frame", 0, 0, ""};
   StageStats plan{"plan", 0, 0, ""};
   StageStats write{"write", 0, 0, "a free batch slot"};
@@ -755,6 +760,7 @@ void Run::FillStats(PipelineStats* stats) const {
   for (const auto& worker : workers_) {
     read.busy_s += worker->read.seconds();
     read.wait_s += worker->wait_medium.seconds();
+    decompress.busy_s += worker->decompress.seconds();
     frame.busy_s += worker->frame.seconds();
     plan.busy_s += worker->plan.seconds();
     write.busy_s += worker->write.seconds();
@@ -763,6 +769,7 @@ void Run::FillStats(PipelineStats* stats) const {
     stats->read_bytes += worker->read_bytes.count();
   }
   stats->stages = {read, frame, plan, write, idle};
+  if (decompress.busy_s > 0) stats->stages.insert(stats->stages.begin() + 1, decompress);
   if (batch_sink_ != nullptr) {
     stats->dropped_records = batch_sink_->dropped_rows();
     stats->grown_batches = batch_sink_->grown();

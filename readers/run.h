@@ -113,7 +113,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     WriterScratch scratch;
     const std::byte* fetched = nullptr;  ///< where the bytes start that were last asked for ahead
     std::unique_ptr<Parser::Scratch> locate_scratch;
-    StageClock read, frame, plan, write, wait_medium, wait_slot, wait_other;
+    StageClock read, decompress, frame, plan, write, wait_medium, wait_slot, wait_other;
     StageCount read_bytes;
     std::thread thread;
   };

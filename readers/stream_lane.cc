@@ -8,8 +8,9 @@ namespace ringfeed {
 
 namespace {
 
-constexpr std::size_t kHeadBytes = 4096;
 constexpr std::size_t kReadBytes = 512 * 1024;
+// So many bytes tell a compressed stream from others.
+constexpr std::size_t kMagicBytes = 4;
 
 }  // namespace
 
@@ -26,24 +27,58 @@ bool StreamLane::ReadSome(Block* block) {
   // Grows only: clearing what a short read leaves unused would cost more than the read.
   if (buffer_.size() < had + ask) buffer_.resize(had + ask);
   std::size_t got = 0;
-  const Status status = stream_->Read({buffer_.data() + had, ask}, &got, stop_);
+  const std::span<std::byte> room{buffer_.data() + had, ask};
+  const Status status =
+      content_ != nullptr ? content_->Read(room, &got) : stream_->Read(room, &got, stop_);
   carried_ = had + got;
-  context_->read_bytes->Add(got);
-  if (!status.ok()) {
-    block->status = status.WithPlace({stream_->name(), -1, -1});
-    return false;
-  }
+  if (content_ == nullptr) context_->read_bytes->Add(got);
   stream_done_ = got == 0;
-  return true;
+  return status.ok() || NoteFailure(status, block);
+}
+
+// False where it ends everything; true where it is damage to be skipped, behind which is nothing.
+bool StreamLane::NoteFailure(const Status& status, Block* block) {
+  const std::uint64_t end = position_ + carried_;
+  const bool damage =
+      status.code() == StatusCode::kDamaged || status.code() == StatusCode::kTruncated;
+  if (damage && context_->options->on_damage == OnDamage::kSkip) {
+    block->frame.damage.push_back({stream_->name(), end, end, status.message()});
+    return true;
+  }
+  block->status =
+      status.WithPlace({stream_->name(), damage ? static_cast<std::int64_t>(end) : -1, -1});
+  return false;
+}
+
+void StreamLane::StartDecompressing(Compression compression) {
+  auto source = [this, read = std::vector<std::byte>(carry().begin(), carry().end()),
+                 at = std::size_t{0}](std::span<std::byte> buffer, std::size_t* got) mutable {
+    if (at < read.size()) {  // what was read to detect the format
+      *got = std::min(buffer.size(), read.size() - at);
+      std::copy_n(read.data() + at, *got, buffer.data());
+      at += *got;
+      return Status();
+    }
+    const Status status = stream_->Read(buffer, got, stop_);
+    context_->read_bytes->Add(*got);
+    return status;
+  };
+  content_ = std::make_unique<ContentReader>(compression, std::move(source));
+  carried_ = 0;
+  stream_done_ = false;
 }
 
 bool StreamLane::Detect(Block* block) {
   const std::string& asked = context_->options->format;
-  while (asked.empty() && carried_ < kHeadBytes && !stream_done_) {
-    if (DetectFormat(stream_->name(), carry()).status.ok()) break;
+  // An interactive stream may have said enough long before its head is full.
+  const auto knows_enough = [&] {
+    return asked.empty() ? DetectFormat(stream_->name(), carry()).status.ok()
+                         : carried_ >= kMagicBytes;
+  };
+  while (!stream_done_ && carried_ < HeadBytesOf(carry()) && !knows_enough()) {
     if (!ReadSome(block)) return false;
   }
-  FormatResult found = asked.empty() ? DetectFormat(stream_->name(), carry()) : FindFormat(asked);
+  FormatResult found = ChooseFormat(asked, stream_->name(), carry());
   if (!found.status.ok()) {
     block->status = found.status.WithPlace({stream_->name(), -1, -1});
     return false;
@@ -54,6 +89,7 @@ bool StreamLane::Detect(Block* block) {
   options.on_damage = context_->options->on_damage;
   options.max_record_bytes = context_->options->max_record_bytes;
   framer_ = format_->NewFramer(options);
+  if (found.compression != Compression::kNone) StartDecompressing(found.compression);
   return true;
 }
 

@@ -4,22 +4,22 @@
 #include <string>
 #include <utility>
 
+#include "readers/inline_stripes.h"
+
 namespace ringfeed {
 
 std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes) {
   return std::min(options.stripe_bytes, std::max(options.io.block_bytes, 2 * slab_bytes));
 }
 
-StripeReader::StripeReader(LaneContext* context, std::shared_ptr<InputFile> file,
-                           std::shared_ptr<const Format> format, std::uint64_t file_bytes,
-                           std::uint64_t stripes)
+StripeReader::StripeReader(LaneContext* context, StripeInput input)
     : context_(context),
-      file_(std::move(file)),
-      format_(std::move(format)),
-      framer_(format_->NewFramer({file_->name(), file_bytes, context->options->on_damage,
+      file_(std::move(input.file)),
+      format_(std::move(input.format)),
+      framer_(format_->NewFramer({file_->name(), input.bytes, context->options->on_damage,
                                   context->options->max_record_bytes})),
-      file_bytes_(file_bytes),
-      stripes_(stripes),
+      file_bytes_(input.bytes),
+      stripes_(input.stripes),
       memory_(context->arena) {}
 
 std::uint64_t StripeReader::limit() const {
@@ -46,6 +46,11 @@ std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, 
   position_ += result.consumed;
   if (!result.status.ok()) block->status = result.status;
   return block->status.ok() ? result.need_bytes : 0;
+}
+
+void StripeReader::SetEnd(std::uint64_t bytes) {
+  file_bytes_ = bytes;
+  stripes_ = std::max(stripe_ + 1, format_->Stripes(bytes, context_->options->stripe_bytes));
 }
 
 void StripeReader::NoteShortFile(Block* block, std::uint64_t end) {
@@ -132,119 +137,24 @@ class MappedStripes final : public StripeReader {
   static constexpr std::size_t kPartBytes = 128 * 1024;
 };
 
-/// Reads in the caller's thread, block by block into one run: each block is framed while it is hot,
-/// and no record is ever moved, since the next block lands right behind it.
-class InlineStripes final : public StripeReader {
- public:
-  using StripeReader::StripeReader;
-
-  bool ReadPart(Block* block) override {
-    if (position_ < limit() || (file_bytes_ == 0 && stripe_ == 0)) ReadRecords(block);
-    FinishPart(block);
-    return true;
-  }
-
- private:
-  /// Behind a stripe's end this much more is read at once, for the record that straddles it.
-  static constexpr std::size_t kSlackBytes = 4096;
-
-  void ReadRecords(Block* block);
-  Status ReadMore(std::uint64_t offset, std::byte* to, std::size_t bytes, std::size_t* got);
-  /// Moves the unfinished record to a run that holds `need` bytes.
-  bool Grow(Block* block, std::size_t used, std::size_t need);
-
-  SlabRun run_;
-  std::uint64_t base_ = 0;  ///< file offset of run_.data[0]
-  std::size_t fill_ = 0;    ///< bytes in the run
-  std::size_t largest_record_ = 0;
-};
-
-Status InlineStripes::ReadMore(std::uint64_t offset, std::byte* to, std::size_t bytes,
-                               std::size_t* got) {
-  const StageTimer timer(*context_->read_clock);
-  const Status status = file_->ReadAt(offset, {to, bytes}, got);
-  context_->read_bytes->Add(*got);
-  return status;
-}
-
-bool InlineStripes::Grow(Block* block, std::size_t used, std::size_t need) {
-  const SlabRun larger = Allocate(block, need + kSlackBytes);
-  if (!larger) return false;
-  std::copy_n(run_.data + used, fill_ - used, larger.data);
-  block->runs.push_back(run_);
-  run_ = larger;
-  base_ += used;
-  fill_ -= used;
-  return true;
-}
-
-void InlineStripes::ReadRecords(Block* block) {
-  const std::uint64_t part_end = part_limit();
-  const std::size_t planned = static_cast<std::size_t>(part_end - position_);
-  const std::size_t room = std::max(kSlackBytes, 2 * largest_record_);
-  run_ = Allocate(block, planned + room);
-  if (!run_) return;
-  base_ = position_;
-  fill_ = 0;
-  std::size_t wanted = planned + kSlackBytes;
-  const std::size_t block_bytes = context_->options->io.block_bytes;
-  while (true) {
-    const std::uint64_t left = file_bytes_ - (base_ + fill_);
-    const auto ask = static_cast<std::size_t>(
-        std::min<std::uint64_t>({left, block_bytes, wanted - fill_, run_.bytes - fill_}));
-    std::size_t got = 0;
-    Status failure;
-    if (ask > 0) failure = ReadMore(base_ + fill_, run_.data + fill_, ask, &got);
-    fill_ += got;
-    const bool ended = failure.ok() && (base_ + fill_ >= file_bytes_ || got < ask);
-    const auto used = static_cast<std::size_t>(position_ - base_);
-    const std::size_t need = Frame(block, {run_.data + used, fill_ - used}, part_end, ended);
-    if (!failure.ok()) {
-      NoteReadFailure(block, base_ + fill_, failure);
-      break;
-    }
-    if (got < ask) {
-      NoteShortFile(block, base_ + fill_);
-      break;
-    }
-    if (need == 0 || ended) break;
-    const auto now_used = static_cast<std::size_t>(position_ - base_);
-    largest_record_ = std::max(largest_record_, need);
-    wanted = std::max(wanted, now_used + need);
-    if (now_used + need > run_.bytes) {
-      if (!Grow(block, now_used, need)) break;
-      wanted = need + kSlackBytes;
-    }
-  }
-  block->runs.push_back(context_->trim && run_ ? context_->arena->Trim(run_, fill_) : run_);
-}
-
 }  // namespace
 
-std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context,
-                                               std::shared_ptr<InputFile> file,
-                                               std::shared_ptr<const Format> format,
-                                               std::uint64_t file_bytes, std::uint64_t stripes,
-                                               ReadEngine* engine);
-
-std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context,
-                                               std::shared_ptr<InputFile> file,
-                                               std::shared_ptr<const Format> format,
-                                               std::uint64_t file_bytes, std::uint64_t stripes,
+std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context, StripeInput input,
                                                Status* status) {
-  const IoChoice& choice = file->choice();
+  const IoChoice& choice = input.file->choice();
+  if (input.compression != Compression::kNone) {
+    return MakeContentStripes(context, std::move(input));
+  }
   if (choice.path == IoPath::kMmap) {
-    return std::make_unique<MappedStripes>(context, std::move(file), std::move(format), file_bytes,
-                                           stripes);
+    return std::make_unique<MappedStripes>(context, std::move(input));
   }
-  if (choice.resident || file->descriptor() < 0) {
-    return std::make_unique<InlineStripes>(context, std::move(file), std::move(format), file_bytes,
-                                           stripes);
+  if (choice.resident || input.file->descriptor() < 0) {
+    return std::make_unique<InlineStripes>(context, std::move(input));
   }
-  ReadEngine* engine = context->io->EngineFor(*file, status);
+  ReadEngine* engine = context->io->EngineFor(*input.file, status);
   if (engine == nullptr) return nullptr;
   *status = Status();
-  return MakeAsyncStripes(context, std::move(file), std::move(format), file_bytes, stripes, engine);
+  return MakeAsyncStripes(context, std::move(input), engine);
 }
 
 }  // namespace ringfeed

@@ -24,6 +24,7 @@ struct LaneContext {
   bool trim = false;    ///< blocks are held for long: give the unused tail of their run back
   bool written = true;  ///< a parser will copy out of the blocks; else they are handed out
   StageClock* read_clock = nullptr;
+  StageClock* decompress_clock = nullptr;
   StageClock* frame_clock = nullptr;
   StageCount* read_bytes = nullptr;
 };
@@ -32,13 +33,21 @@ struct LaneContext {
 /// and not so little that a slab stands almost empty.
 std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes);
 
+/// What a stripe reader reads.
+struct StripeInput {
+  std::shared_ptr<InputFile> file;
+  std::shared_ptr<const Format> format;
+  Compression compression = Compression::kNone;
+  /// Of the file, and the stripes of that; kUnknownSize for the content of a compressed one.
+  std::uint64_t bytes = 0;
+  std::uint64_t stripes = 0;
+};
+
 /// Brings one file's stripes into blocks, first to last: reads, frames, checks and locates. Used by
 /// one thread.
 class StripeReader {
  public:
-  StripeReader(LaneContext* context, std::shared_ptr<InputFile> file,
-               std::shared_ptr<const Format> format, std::uint64_t file_bytes,
-               std::uint64_t stripes);
+  StripeReader(LaneContext* context, StripeInput input);
   virtual ~StripeReader() = default;
 
   /// Adds the next records of the current stripe to `block`, and sets its turn_ends where they are
@@ -60,6 +69,8 @@ class StripeReader {
   /// Frames the records that start before `end` in `bytes`, which stand at position_, and moves
   /// position_ on. Returns the framer's need for more.
   std::size_t Frame(Block* block, std::span<const std::byte> bytes, std::uint64_t end, bool at_end);
+  /// The end of an input whose size was not known: there are that many bytes of content.
+  void SetEnd(std::uint64_t bytes);
   /// The file turned out to end before its size at opening.
   void NoteShortFile(Block* block, std::uint64_t end);
   /// Ends this part, and the stripe where all records that start in it were framed.
@@ -74,18 +85,20 @@ class StripeReader {
   const std::shared_ptr<InputFile> file_;
   const std::shared_ptr<const Format> format_;
   const std::unique_ptr<Framer> framer_;
-  const std::uint64_t file_bytes_;
-  const std::uint64_t stripes_;
+  std::uint64_t file_bytes_;
+  std::uint64_t stripes_;
   BlockMemory memory_;
   std::uint64_t stripe_ = 0;
   std::uint64_t position_ = 0;  ///< where the next record starts
 };
 
+/// Of a file that is not in memory: an engine reads ahead.
+std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context, StripeInput input,
+                                               ReadEngine* engine);
+/// Of a compressed file's content, which is read and decompressed in the caller's thread.
+std::unique_ptr<StripeReader> MakeContentStripes(LaneContext* context, StripeInput input);
 /// The reader that suits the file's path.
-std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context,
-                                               std::shared_ptr<InputFile> file,
-                                               std::shared_ptr<const Format> format,
-                                               std::uint64_t file_bytes, std::uint64_t stripes,
+std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context, StripeInput input,
                                                Status* status);
 
 }  // namespace ringfeed

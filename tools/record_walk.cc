@@ -12,7 +12,6 @@ namespace ringfeed::tools {
 namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{1} << 20;
-constexpr std::size_t kHeadBytes = 4096;
 
 std::uint64_t SizeOfRegularFile(int descriptor, const std::string& file) {
   struct stat facts {};
@@ -26,24 +25,57 @@ std::uint64_t SizeOfRegularFile(int descriptor, const std::string& file) {
 }  // namespace
 
 RecordWalk::RecordWalk(const std::string& file, const std::string& format, OnDamage on_damage)
-    : need_bytes_(kReadBytes) {
-  descriptor_ = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw Error(StatusFromErrno(errno, "open " + file));
-  file_bytes_ = SizeOfRegularFile(descriptor_, file);
-  if (Status read = Fill(kHeadBytes); !read.ok()) throw Error(read);
-  const std::span<const std::byte> head(buffer_.data(), std::min(buffer_.size(), kHeadBytes));
-  FormatResult found = format.empty() ? DetectFormat(file, head) : FindFormat(format);
+    : on_damage_(on_damage), need_bytes_(kReadBytes) {
+  Open(file);
+  std::vector<std::byte> head(kHeadBytes);
+  std::size_t got = 0;
+  Status read = ReadFile(head, &got);
+  if (const std::size_t needed = HeadBytesOf(std::span(head).first(got)); needed > kHeadBytes) {
+    head.resize(needed);
+    read_offset_ = 0;
+    read = ReadFile(head, &got);
+  }
+  if (!read.ok()) throw Error(read);
+  FormatResult found = ChooseFormat(format, file, std::span(head).first(got));
   if (!found.status.ok()) throw Error(found.status);
+  Open(found.data_file.empty() ? file : found.data_file);
   format_ = std::move(found.format);
   FramerOptions options;
   options.file = file;
-  options.file_bytes = file_bytes_;
   options.on_damage = on_damage;
+  if (found.compression == Compression::kNone) {
+    options.file_bytes = file_bytes_;
+  } else {
+    content_ = std::make_unique<ContentReader>(
+        found.compression,
+        [this](std::span<std::byte> buffer, std::size_t* some) { return ReadFile(buffer, some); });
+  }
   framer_ = format_->NewFramer(options);
+}
+
+void RecordWalk::Open(const std::string& file) {
+  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) throw Error(StatusFromErrno(errno, "open " + file));
+  file_bytes_ = SizeOfRegularFile(descriptor_, file);
+  read_offset_ = 0;
 }
 
 RecordWalk::~RecordWalk() {
   if (descriptor_ >= 0) close(descriptor_);
+}
+
+Status RecordWalk::ReadFile(std::span<std::byte> to, std::size_t* got) {
+  const std::uint64_t left = file_bytes_ - std::min(file_bytes_, read_offset_);
+  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(to.size(), left));
+  ssize_t some = 0;
+  do {
+    some = pread(descriptor_, to.data(), bytes, static_cast<off_t>(read_offset_));
+  } while (some < 0 && errno == EINTR);
+  if (some < 0) return StatusFromErrno(errno, "read");
+  *got = static_cast<std::size_t>(some);
+  read_offset_ += *got;
+  return {};
 }
 
 Status RecordWalk::Fill(std::size_t bytes) {
@@ -51,19 +83,22 @@ Status RecordWalk::Fill(std::size_t bytes) {
                 buffer_.begin() + static_cast<std::ptrdiff_t>(offset_ - buffer_offset_));
   buffer_offset_ = offset_;
   std::size_t have = buffer_.size();
-  const auto left = static_cast<std::size_t>(file_bytes_ - std::min(file_bytes_, offset_));
-  buffer_.resize(std::max(have, std::min(bytes, left)));
-  while (have < buffer_.size()) {
-    const ssize_t got = pread(descriptor_, buffer_.data() + have, buffer_.size() - have,
-                              static_cast<off_t>(buffer_offset_ + have));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return StatusFromErrno(errno, "read");
-    if (got == 0) break;
-    have += static_cast<std::size_t>(got);
+  buffer_.resize(std::max(have, bytes));
+  Status status;
+  while (have < buffer_.size() && !all_read_ && status.ok()) {
+    const std::span<std::byte> room = std::span(buffer_).subspan(have);
+    std::size_t got = 0;
+    status = content_ != nullptr ? content_->Read(room, &got) : ReadFile(room, &got);
+    all_read_ = status.ok() && got == 0;
+    have += got;
   }
-  if (have < buffer_.size()) file_bytes_ = buffer_offset_ + have;  // it shrank
   buffer_.resize(have);
-  return {};
+  return status;
+}
+
+bool RecordWalk::SkipsRest(const Status& read) const {
+  return content_ != nullptr && on_damage_ == OnDamage::kSkip &&
+         (read.code() == StatusCode::kDamaged || read.code() == StatusCode::kTruncated);
 }
 
 ReadResult RecordWalk::Next(std::span<const RecordSpan>* records) {
@@ -72,18 +107,14 @@ ReadResult RecordWalk::Next(std::span<const RecordSpan>* records) {
   output_.damage.clear();
   memory_.Clear();
   while (output_.records.empty() && !ended_) {
-    status_ = Fill(need_bytes_);
-    if (!status_.ok()) {
-      ended_ = true;
-      break;
-    }
-    const bool at_end = buffer_offset_ + buffer_.size() >= file_bytes_;
-    const FrameInput input{buffer_, buffer_offset_, ~std::uint64_t{0}, at_end, &memory_};
+    const Status read = Fill(need_bytes_);
+    const FrameInput input{buffer_, buffer_offset_, ~std::uint64_t{0}, all_read_, &memory_};
     const FrameResult result = framer_->Frame(input, &output_);
     offset_ += result.consumed;
     need_bytes_ = std::max(result.need_bytes, kReadBytes);
-    status_ = result.status;
-    ended_ = !status_.ok() || (at_end && (result.need_bytes == 0 || result.consumed == 0));
+    status_ = !result.status.ok() || SkipsRest(read) ? result.status : read;
+    ended_ = !status_.ok() || !read.ok() ||
+             (all_read_ && (result.need_bytes == 0 || result.consumed == 0));
   }
   *records = output_.records;
   if (!output_.records.empty()) return ReadResult::kRecord;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "readers/compression/content_reader.h"
 #include "readers/formats/format.h"
 #include "readers/formats/heap_frame_memory.h"
 #include "ringfeed/reader.h"
@@ -32,15 +33,24 @@ class RecordWalk {
   std::uint64_t file_bytes() const { return file_bytes_; }
 
  private:
-  /// Makes at least `bytes` bytes from offset_ stand in buffer_, or all that the file has.
+  void Open(const std::string& file);
+  /// The file's bytes at read_offset_, moved on; *got is 0 at its end.
+  Status ReadFile(std::span<std::byte> to, std::size_t* got);
+  /// Makes at least `bytes` bytes from offset_ stand in buffer_, or all that there are.
   Status Fill(std::size_t bytes);
+  /// Whether that failure is damage that ends a compressed file early and is skipped.
+  bool SkipsRest(const Status& read) const;
 
+  const OnDamage on_damage_;
   int descriptor_ = -1;
   std::uint64_t file_bytes_ = 0;
+  std::uint64_t read_offset_ = 0;
+  std::unique_ptr<ContentReader> content_;  // of a compressed file: what offsets below count
+  bool all_read_ = false;
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;
   std::vector<std::byte> buffer_;
-  std::uint64_t buffer_offset_ = 0;  // place in the file of buffer_'s first byte
+  std::uint64_t buffer_offset_ = 0;  // place of buffer_'s first byte
   std::uint64_t offset_ = 0;         // where framing goes on
   std::size_t need_bytes_;
   FrameOutput output_;

@@ -139,6 +139,7 @@ class FixedRows final : public Format {
   // Nothing in a name or in bytes tells how long a row is.
   bool MatchesName(std::string_view) const override { return false; }
   bool MatchesBytes(std::span<const std::byte>) const override { return false; }
+  bool decompresses() const override { return false; }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<FixedRowsFramer>(layout_, options);
   }

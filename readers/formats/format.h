@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "readers/compression/decompressor.h"
 #include "readers/formats/output_file.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/record.h"
@@ -69,13 +70,23 @@ class Framer {
   virtual FrameResult Frame(const FrameInput& input, FrameOutput* output) = 0;
 };
 
+class Format;
+
+/// Where the records of a format of two files stand. `data_file` is empty where they stand in the
+/// named file itself.
+struct CompanionResult {
+  Status status;
+  std::string data_file;
+  std::shared_ptr<const Format> format;  ///< the format for that file: it knows the other one
+};
+
 /// One file format: how it is recognised, how its stream is cut into stripes and records.
 /// Stateless; all methods thread safe.
 class Format {
  public:
   virtual ~Format() = default;
   virtual std::string_view name() const = 0;
-  /// True where the file's name (its ending) or its first bytes (up to 4096 of them) are this
+  /// True where the file's name (its ending) or its first bytes (up to kHeadBytes of them) are this
   /// format's.
   virtual bool MatchesName(std::string_view file_name) const = 0;
   virtual bool MatchesBytes(std::span<const std::byte> head) const = 0;
@@ -83,6 +94,11 @@ class Format {
   /// the format says otherwise (a raw file is one).
   virtual std::uint64_t Stripes(std::uint64_t file_bytes, std::uint64_t stripe_bytes) const;
   virtual std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const = 0;
+  /// Whether a compressed file of this format is decompressed: not where its bytes are the user's
+  /// own business. Then Stripes is as above, and framers take a file of unknown size.
+  virtual bool decompresses() const { return true; }
+  /// For a format of two files: opens the one beside `file`.
+  virtual CompanionResult FindCompanion(const std::string& /*file*/) const { return {}; }
   /// A writer of this format to `file`, which is open. Null where it can only be read.
   virtual std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const;
 };
@@ -93,9 +109,22 @@ class Format {
 struct FormatResult {
   Status status;
   std::shared_ptr<const Format> format;
+  Compression compression = Compression::kNone;  ///< what the format's bytes are wrapped in
+  std::string data_file{};  ///< what is read in place of the named file; empty: that
 };
 FormatResult FindFormat(std::string_view name);
-/// By the file's name, else by its first bytes; the message of a failure says what was looked for.
+
+/// As many of a file's first bytes are enough to detect its format, but for zstd's.
+inline constexpr std::size_t kHeadBytes = 4096;
+/// The same where the head begins as this one: zstd gives nothing before a block is complete, which
+/// may have 128 KiB.
+std::size_t HeadBytesOf(std::span<const std::byte> head);
+/// By the file's first bytes (those of its content, where it is compressed), else by its name; the
+/// message of a failure says what was looked for.
 FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte> head);
+/// FindFormat, or, where `asked` is empty, DetectFormat; in either case how the file is compressed
+/// and which file is read. Blocks where it opens the companion of a format of two files.
+FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
+                          std::span<const std::byte> head);
 
 }  // namespace ringfeed

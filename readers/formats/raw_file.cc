@@ -109,6 +109,7 @@ class RawFile final : public Format {
   bool MatchesName(std::string_view) const override { return false; }
   bool MatchesBytes(std::span<const std::byte>) const override { return false; }
   std::uint64_t Stripes(std::uint64_t, std::uint64_t) const override { return 1; }
+  bool decompresses() const override { return false; }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<RawFileFramer>(options);
   }

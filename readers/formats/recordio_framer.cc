@@ -6,7 +6,7 @@
 #include "base/crc32.h"
 #include "base/crc32c.h"
 #include "base/little_endian.h"
-#include "readers/compression/inflater.h"
+#include "readers/compression/gzip_decompressor.h"
 #include "readers/compression/snappy_frames.h"
 #include "readers/formats/recordio.h"
 
@@ -78,7 +78,7 @@ class RecordIoFramer final : public Framer {
   std::string search_reason_;
   bool no_memory_ = false;  // the last chunk was refused for want of memory
   Status failed_;
-  std::unique_ptr<Inflater> inflater_;  // made for the first chunk that needs it
+  std::unique_ptr<GzipDecompressor> gzip_;  // made for the first chunk that needs it
 };
 
 FrameResult RecordIoFramer::Frame(const FrameInput& input, FrameOutput* output) {
@@ -264,20 +264,20 @@ std::string RecordIoFramer::Gunzip(std::span<const std::byte> stored, FrameMemor
   std::string wrong;
   std::byte* const to = Room(bytes, memory, &wrong);
   if (to == nullptr) return wrong;
-  if (inflater_ == nullptr) inflater_ = std::make_unique<Inflater>(DeflateWrapper::kGzip);
-  inflater_->Restart();
+  if (gzip_ == nullptr) gzip_ = std::make_unique<GzipDecompressor>();
+  gzip_->Restart();
   std::byte beyond{};
   std::span<std::byte> room{to, bytes};
-  Inflater::Result result = inflater_->Inflate(&stored, &room);
-  if (result == Inflater::Result::kNeedsRoom) {
+  Decompressor::Result result = gzip_->Decompress(&stored, &room);
+  if (result == Decompressor::Result::kNeedsRoom) {
     room = {&beyond, 1};
-    result = inflater_->Inflate(&stored, &room);
+    result = gzip_->Decompress(&stored, &room);
     if (room.empty()) return "a gzip member that is longer than it says";
   } else if (!room.empty()) {
     return "a gzip member that is shorter than it says";
   }
-  if (result == Inflater::Result::kDamaged) return std::string(inflater_->problem());
-  if (result != Inflater::Result::kMemberEnds || !stored.empty()) {
+  if (result == Decompressor::Result::kDamaged) return std::string(gzip_->problem());
+  if (result != Decompressor::Result::kMemberEnds || !stored.empty()) {
     return "the chunk is not one gzip member";
   }
   *payload = {to, bytes};

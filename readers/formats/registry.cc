@@ -3,10 +3,12 @@
 #include <utility>
 #include <vector>
 
+#include "readers/compression/content_reader.h"
 #include "readers/formats/csv.h"
 #include "readers/formats/fixed_rows.h"
 #include "readers/formats/format.h"
 #include "readers/formats/lines.h"
+#include "readers/formats/megatron.h"
 #include "readers/formats/npy.h"
 #include "readers/formats/ofrecord.h"
 #include "readers/formats/raw_file.h"
@@ -81,6 +83,7 @@ constexpr Family kFamilies[] = {
     {"tar", "tar[:ext=NAME] (WebDataset samples; what follows is for writing)", Tar},
     {"npy", "npy (rows of a NumPy array)", Plain<NpyFormat>},
     {"tokens", "tokens[:u2|u4][,block=TOKENS][,tail=drop] (llm.c's, nanoGPT's)", Tokens},
+    {"megatron", "megatron (Megatron-LM's .idx and .bin)", Plain<MegatronFormat>},
     {"lines", "lines (of text)", Plain<LinesFormat>},
     {"jsonl", "jsonl (lines of JSON)", Plain<JsonLinesFormat>},
     {"csv", "csv[:delimiter=C][,header]", Csv<','>},
@@ -99,11 +102,17 @@ std::string Known() {
 // Formats that a name or first bytes can tell, in the order in which they are tried.
 const std::vector<std::shared_ptr<const Format>>& Detectable() {
   static const std::vector<std::shared_ptr<const Format>> kFormats = {
-      TfRecordFormat(),  RecordIoFormat({}),
-      TarFormat({}),     NpyFormat(),
-      TokensFormat({}),  OfRecordFormat(),
-      JsonLinesFormat(), LinesFormat(),
-      CsvFormat({}),     CsvFormat({.delimiter = '\t'})};
+      TfRecordFormat(),
+      RecordIoFormat({}),
+      TarFormat({}),
+      NpyFormat(),
+      TokensFormat({}),
+      MegatronFormat(),
+      OfRecordFormat(),
+      JsonLinesFormat(),
+      LinesFormat(),
+      CsvFormat({}),
+      CsvFormat({.delimiter = '\t'})};
   return kFormats;
 }
 
@@ -111,46 +120,66 @@ FormatResult Failure(StatusCode code, std::string message) {
   return {Status(code, std::move(message)), nullptr};
 }
 
-unsigned At(std::span<const std::byte> head, std::size_t index) {
-  return std::to_integer<unsigned>(head[index]);
+// The name without the ending that says how the file is compressed.
+std::string_view NameOfContent(std::string_view name) {
+  for (const std::string_view ending : {".gz", ".gzip", ".zlib", ".zz", ".zst", ".zstd"}) {
+    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
+  }
+  return name;
 }
 
-// Whether these bytes hold no control characters but those of text.
-bool IsText(std::span<const std::byte> head) {
-  return std::none_of(head.begin(), head.end(), [](std::byte byte) {
-    const auto c = std::to_integer<unsigned>(byte);
-    return c < 0x20 && c != '\t' && c != '\n' && c != '\r';
+// The first bytes of a compressed file's content, as far as its own first bytes hold them.
+std::vector<std::byte> HeadOfContent(Compression compression, std::span<const std::byte> head) {
+  ContentReader content(compression, [&head](std::span<std::byte> buffer, std::size_t* got) {
+    *got = std::min(buffer.size(), head.size());
+    std::copy_n(head.begin(), *got, buffer.begin());
+    head = head.subspan(*got);
+    return Status();
   });
+  std::vector<std::byte> found(kHeadBytes);
+  std::size_t filled = 0;
+  std::size_t got = 1;
+  while (got > 0 && filled < found.size()) {
+    // What ends it, the end of the head most of all, is met again when the file is read.
+    (void)content.Read(std::span(found).subspan(filled), &got);
+    filled += got;
+  }
+  found.resize(filled);
+  return found;
 }
 
-// RFC 1950 (zlib) and 1952 (gzip); zstd's frame magic. Empty where it is none of them.
-std::string_view CompressionOf(std::span<const std::byte> head) {
-  if (head.size() < 8) return "";
-  if (At(head, 0) == 0x1f && At(head, 1) == 0x8b && At(head, 2) == 8 && At(head, 3) < 0x20) {
-    return "gzip";
-  }
-  if (At(head, 0) == 0x28 && At(head, 1) == 0xb5 && At(head, 2) == 0x2f && At(head, 3) == 0xfd) {
-    return "zstd";
-  }
-  // The first bytes of a zlib stream are weak, so a length below 4 GiB is given the benefit, and so
-  // is text: "80" would do.
-  const unsigned upper_half = At(head, 4) | At(head, 5) | At(head, 6) | At(head, 7);
-  const bool zlib = (At(head, 0) & 0x0f) == 8 && (At(head, 0) >> 4) < 8 &&
-                    (At(head, 0) * 256 + At(head, 1)) % 31 == 0;
-  return zlib && upper_half != 0 && !IsText(head) ? "zlib" : "";
-}
-
-bool EndsAsCompressed(std::string_view name) {
-  for (const std::string_view ending : {".gz", ".gzip", ".zlib", ".zst", ".zz"}) {
-    if (name.ends_with(ending)) return true;
-  }
-  return false;
+FormatResult DetectContent(std::string_view file_name, std::span<const std::byte> head) {
+  const auto& formats = Detectable();
+  const auto by_bytes = std::find_if(formats.begin(), formats.end(), [&](const auto& format) {
+    return format->MatchesBytes(head);
+  });
+  if (by_bytes != formats.end()) return {Status(), *by_bytes};
+  const auto by_name = std::find_if(formats.begin(), formats.end(), [&](const auto& format) {
+    return format->MatchesName(NameOfContent(file_name));
+  });
+  if (by_name != formats.end()) return {Status(), *by_name};
+  return Failure(
+      StatusCode::kInvalidArgument,
+      "the format of " + std::string(file_name) +
+          " was not recognised: its name does not end in .tfrecord, .tfrecords, "
+          "tfrecord…-00000-of-00010, .recordio, .ofrecord, .tar, .npy, .txt, .jsonl, .ndjson, "
+          ".csv or .tsv (with .gz, .zlib or .zst behind it or without), nor is it part-00000, and "
+          "its first bytes are neither a TFRecord header nor RecordIO's magic number nor an "
+          "OFRecord nor a tar header nor NumPy's, llm.c's or Megatron's magic number nor a line of "
+          "JSON, nor "
+          "any of these compressed by gzip, zlib or zstd; name the format: " +
+          Known());
 }
 
 }  // namespace
 
 std::uint64_t Format::Stripes(std::uint64_t file_bytes, std::uint64_t stripe_bytes) const {
   return file_bytes / stripe_bytes + (file_bytes % stripe_bytes != 0 ? 1 : 0);
+}
+
+std::size_t HeadBytesOf(std::span<const std::byte> head) {
+  constexpr std::size_t kMostZstdBlock = 128 * 1024;
+  return DetectCompression(head) == Compression::kZstd ? kMostZstdBlock + kHeadBytes : kHeadBytes;
 }
 
 FormatResult FindFormat(std::string_view name) {
@@ -164,35 +193,30 @@ FormatResult FindFormat(std::string_view name) {
 }
 
 FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte> head) {
-  const std::string file(file_name);
-  for (const auto& format : Detectable()) {
-    if (format->MatchesBytes(head)) return {Status(), format};
+  const auto& formats = Detectable();
+  const bool plain = std::any_of(formats.begin(), formats.end(),
+                                 [&](const auto& format) { return format->MatchesBytes(head); });
+  const Compression compression = plain ? Compression::kNone : DetectCompression(head);
+  if (compression == Compression::kNone) return DetectContent(file_name, head);
+  FormatResult found = DetectContent(file_name, HeadOfContent(compression, head));
+  found.compression = compression;
+  return found;
+}
+
+FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
+                          std::span<const std::byte> head) {
+  FormatResult found = asked.empty() ? DetectFormat(file_name, head) : FindFormat(asked);
+  if (!found.status.ok()) return found;
+  if (!asked.empty() && found.format->decompresses() && !found.format->MatchesBytes(head)) {
+    found.compression = DetectCompression(head);
   }
-  const std::string_view compression = CompressionOf(head);
-  if (!compression.empty()) {
-    return Failure(StatusCode::kUnsupported,
-                   file + " is compressed (" + std::string(compression) +
-                       "): compressed TFRecord and other compressed files are not supported yet; "
-                       "decompress it first");
+  CompanionResult companion = found.format->FindCompanion(std::string(file_name));
+  if (!companion.status.ok()) return {std::move(companion.status), nullptr};
+  if (!companion.data_file.empty()) {
+    found.format = std::move(companion.format);
+    found.data_file = std::move(companion.data_file);
   }
-  for (const auto& format : Detectable()) {
-    if (format->MatchesName(file_name)) return {Status(), format};
-  }
-  if (EndsAsCompressed(file_name)) {
-    return Failure(StatusCode::kUnsupported,
-                   file +
-                       " is compressed, by its name: compressed TFRecord and other compressed "
-                       "files are not supported yet; decompress it first");
-  }
-  return Failure(
-      StatusCode::kInvalidArgument,
-      "the format of " + file +
-          " was not recognised: its name does not end in .tfrecord, .tfrecords, "
-          "tfrecord…-00000-of-00010, .recordio, .ofrecord, .tar, .npy, .txt, .jsonl, .ndjson, "
-          ".csv or .tsv, nor is it part-00000, and its first bytes are neither a TFRecord header "
-          "nor RecordIO's magic number nor an OFRecord nor a tar header nor NumPy's or llm.c's "
-          "magic number nor a line of JSON; name the format: " +
-          Known());
+  return found;
 }
 
 }  // namespace ringfeed

@@ -46,13 +46,15 @@ TEST(TfRecordFixturesTest, FoundByTheirBytesUnderAnyName) {
   EXPECT_EQ(found.format->name(), "tfrecord");
 }
 
-TEST(TfRecordFixturesTest, CompressedFilesAreRefusedClearly) {
-  for (const std::string name : {"examples.tfrecord.gz", "examples.tfrecord.zlib"}) {
-    for (const std::string& as : {name, std::string("data.tfrecord"), std::string("data")}) {
-      const FormatResult found = Detect(as, ReadFixture("tfrecord/" + name));
-      EXPECT_EQ(found.status.code(), StatusCode::kUnsupported) << name;
-      EXPECT_NE(found.status.message().find("compressed TFRecord"), std::string::npos);
-      EXPECT_NE(found.status.message().find("not supported yet"), std::string::npos);
+TEST(TfRecordFixturesTest, CompressedOnesAreFoundByTheirContent) {
+  for (const auto& [name, compression] :
+       {std::pair("examples.tfrecord.gz", Compression::kGzip),
+        std::pair("examples.tfrecord.zlib", Compression::kZlib)}) {
+    for (const std::string as : {name, "data.tfrecord", "data"}) {
+      const FormatResult found = Detect(as, ReadFixture(std::string("tfrecord/") + name));
+      ASSERT_TRUE(found.status.ok()) << found.status.ToString();
+      EXPECT_EQ(found.format->name(), "tfrecord");
+      EXPECT_EQ(found.compression, compression);
     }
   }
 }

@@ -1,4 +1,4 @@
-#include "readers/compression/inflater.h"
+#include "readers/compression/gzip_decompressor.h"
 
 #include <isa-l/igzip_lib.h>
 
@@ -13,39 +13,37 @@ constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 std::string_view ProblemOf(int code) {
   switch (code) {
     case ISAL_INVALID_WRAPPER:
-      return "no header of a compressed stream";
+      return "no header of gzip";
     case ISAL_UNSUPPORTED_METHOD:
-      return "a compressed stream of an unknown method";
+      return "an unknown method";
     case ISAL_NEED_DICT:
-      return "a compressed stream that needs a dictionary";
+      return "it needs a dictionary";
     case ISAL_INCORRECT_CHECKSUM:
-      return "the compressed stream's checksum or length does not match";
+      return "its checksum or length does not match";
     default:
-      return "a compressed stream that does not decompress";
+      return "it does not decompress";
   }
 }
 
 }  // namespace
 
-struct Inflater::State {
+struct GzipDecompressor::State {
   inflate_state stream;
 };
 
-Inflater::Inflater(DeflateWrapper wrapper) : wrapper_(wrapper), state_(std::make_unique<State>()) {
-  Restart();
-}
+GzipDecompressor::GzipDecompressor() : state_(std::make_unique<State>()) { Restart(); }
 
-Inflater::~Inflater() = default;
+GzipDecompressor::~GzipDecompressor() = default;
 
-void Inflater::Restart() {
+void GzipDecompressor::Restart() {
   isal_inflate_init(&state_->stream);
-  state_->stream.crc_flag = wrapper_ == DeflateWrapper::kGzip ? ISAL_GZIP : ISAL_ZLIB;
+  state_->stream.crc_flag = ISAL_GZIP;
   inside_ = false;
   problem_ = {};
 }
 
-Inflater::Result Inflater::Inflate(std::span<const std::byte>* input,
-                                   std::span<std::byte>* output) {
+Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* input,
+                                                  std::span<std::byte>* output) {
   if (!problem_.empty()) return Result::kDamaged;
   inflate_state& stream = state_->stream;
   while (true) {

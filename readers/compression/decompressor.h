@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace ringfeed {
+
+/// How a whole file is compressed.
+enum class Compression : std::uint8_t {
+  kNone,
+  kGzip,  ///< RFC 1952, any number of members
+  kZlib,  ///< RFC 1950, any number of streams
+  kZstd,  ///< RFC 8878, any number of frames
+};
+
+/// "gzip", "zlib", "zstd", "nothing".
+const char* CompressionName(Compression compression);
+
+/// What a file's first bytes (4 KiB of them are enough) say. The magic numbers of gzip and zstd are
+/// taken for themselves; the two bytes of zlib only where what follows decompresses.
+Compression DetectCompression(std::span<const std::byte> head);
+
+/// Decompresses one member after another (a member of gzip, a stream of zlib, a frame of zstd),
+/// piece by piece, and checks their checksums. One thread at a time.
+class Decompressor {
+ public:
+  enum class Result : std::uint8_t {
+    kNeedsInput,  ///< all input is used up, what it gave is written
+    kNeedsRoom,   ///< the output is full, and there may be more of it
+    kMemberEnds,  ///< a member was complete and right; the next call starts the next one
+    kDamaged,     ///< see problem(); nothing more can be read before Restart
+  };
+
+  virtual ~Decompressor() = default;
+  Decompressor(const Decompressor&) = delete;
+  Decompressor& operator=(const Decompressor&) = delete;
+
+  /// Takes from the front of *input and fills the front of *output, and moves both on.
+  virtual Result Decompress(std::span<const std::byte>* input, std::span<std::byte>* output) = 0;
+  /// Forgets what was read: the next byte starts a member.
+  virtual void Restart() = 0;
+  /// Whether a member was begun and has not ended.
+  bool inside_member() const { return inside_; }
+  std::string_view problem() const { return problem_; }
+
+ protected:
+  Decompressor() = default;
+
+  bool inside_ = false;
+  std::string_view problem_;
+};
+
+/// Not for kNone.
+std::unique_ptr<Decompressor> MakeDecompressor(Compression compression);
+
+}  // namespace ringfeed

@@ -1,0 +1,64 @@
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "readers/compression/content_reader.h"
+#include "readers/inline_stripes.h"
+
+namespace ringfeed {
+namespace {
+
+/// Stripes of what a compressed file holds. Their offsets are those of the content.
+class ContentStripes final : public InlineStripes {
+ public:
+  ContentStripes(LaneContext* context, StripeInput input)
+      : InlineStripes(context, input),
+        content_(input.compression, [this](std::span<std::byte> buffer, std::size_t* got) {
+          return ReadCompressed(buffer, got);
+        }) {}
+
+  /// Decompressing takes long enough to be begun early.
+  bool from_memory() const override { return false; }
+
+ protected:
+  Status ReadMore(std::uint64_t /*offset*/, std::span<std::byte> to, std::size_t* got) override {
+    const StageTimer timer(*context_->decompress_clock);
+    *got = 0;
+    std::size_t some = 1;
+    while (!to.empty() && some > 0) {
+      const Status status = content_.Read(to, &some);
+      if (!status.ok()) return status;
+      *got += some;
+      to = to.subspan(some);
+    }
+    return {};
+  }
+
+ private:
+  Status ReadCompressed(std::span<std::byte> buffer, std::size_t* got) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::uint64_t left = file_->size() - compressed_offset_;
+    const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), left));
+    *got = 0;
+    if (bytes == 0) return {};
+    const Status status = file_->ReadAt(compressed_offset_, buffer.first(bytes), got);
+    compressed_offset_ += *got;
+    context_->read_bytes->Add(*got);
+    const auto time = std::chrono::steady_clock::now() - begin;
+    context_->read_clock->Add(time);
+    context_->decompress_clock->Add(-time);  // which runs meanwhile
+    return status;
+  }
+
+  ContentReader content_;
+  std::uint64_t compressed_offset_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<StripeReader> MakeContentStripes(LaneContext* context, StripeInput input) {
+  input.bytes = input.stripes = kUnknownSize;
+  return std::make_unique<ContentStripes>(context, std::move(input));
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,62 @@
+#include "readers/formats/megatron.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace ringfeed {
+namespace {
+
+constexpr char kMagic[] = "MMIDIDX\0";  // and the zero that ends it: 9 bytes
+constexpr std::string_view kIndexEnding = ".idx";
+constexpr std::string_view kDataEnding = ".bin";
+
+class Megatron final : public Format {
+ public:
+  /// Without an index it can only find one.
+  explicit Megatron(std::shared_ptr<const MegatronIndex> index) : index_(std::move(index)) {}
+
+  std::string_view name() const override { return "megatron"; }
+  bool MatchesName(std::string_view) const override { return false; }  // ".idx" may be anything
+  bool MatchesBytes(std::span<const std::byte> head) const override {
+    return StartsAsMegatronIndex(head);
+  }
+  bool decompresses() const override { return false; }
+  std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
+    return NewMegatronFramer(options, index_);
+  }
+  CompanionResult FindCompanion(const std::string& file) const override;
+
+ private:
+  const std::shared_ptr<const MegatronIndex> index_;
+};
+
+CompanionResult Megatron::FindCompanion(const std::string& file) const {
+  CompanionResult found;
+  const std::string_view ending =
+      std::string_view(file).substr(file.size() - std::min<std::size_t>(4, file.size()));
+  if (ending != kIndexEnding && ending != kDataEnding) {
+    found.status = Status(StatusCode::kInvalidArgument,
+                          "Megatron's two files end in .idx and .bin, this one does not");
+    return found;
+  }
+  const std::string stem = file.substr(0, file.size() - ending.size());
+  found.data_file = stem + std::string(kDataEnding);
+  std::shared_ptr<const MegatronIndex> index;
+  found.status = MegatronIndex::Load(stem + std::string(kIndexEnding), &index);
+  if (found.status.ok()) found.format = std::make_shared<const Megatron>(std::move(index));
+  return found;
+}
+
+}  // namespace
+
+bool StartsAsMegatronIndex(std::span<const std::byte> head) {
+  return head.size() >= sizeof(kMagic) && std::memcmp(head.data(), kMagic, sizeof(kMagic)) == 0;
+}
+
+std::shared_ptr<const Format> MegatronFormat() {
+  static const auto kFormat = std::make_shared<const Megatron>(nullptr);
+  return kFormat;
+}
+
+}  // namespace ringfeed

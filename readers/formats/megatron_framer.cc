@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "readers/formats/megatron.h"
+
+namespace ringfeed {
+namespace {
+
+class MegatronFramer final : public Framer {
+ public:
+  MegatronFramer(const FramerOptions& options, std::shared_ptr<const MegatronIndex> index)
+      : options_(options), index_(std::move(index)) {}
+
+  FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+
+ private:
+  enum class Step : std::uint8_t { kGoOn, kStop };
+
+  Step NextSequence(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                    FrameResult* result);
+  Step AtLastEnd(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                 FrameResult* result);
+  /// What is wrong with the next sequence's place in the index; empty where nothing is.
+  std::string PlaceProblem(std::uint64_t at) const;
+  Step SkipSequence(std::string problem, std::uint64_t at, FrameOutput* output,
+                    FrameResult* result);
+  Step Damaged(StatusCode code, std::string reason, std::uint64_t begin, std::uint64_t end,
+               FrameOutput* output, FrameResult* result);
+
+  const FramerOptions options_;
+  const std::shared_ptr<const MegatronIndex> index_;
+  std::uint64_t next_ = 0;
+  bool gap_is_noted_ = false;  // what lies before the next sequence was reported
+  bool tail_is_noted_ = false;
+  Status failed_;
+};
+
+FrameResult MegatronFramer::Frame(const FrameInput& input, FrameOutput* output) {
+  FrameResult result;
+  if (index_ == nullptr && failed_.ok()) {
+    failed_ = Status(StatusCode::kUnsupported,
+                     "Megatron's index is read with the .bin file beside it: neither can come from "
+                     "elsewhere than a file",
+                     {options_.file, 0, -1});
+  }
+  result.status = failed_;
+  if (!failed_.ok()) return result;
+  std::size_t pos = 0;
+  while (NextSequence(input, &pos, output, &result) == Step::kGoOn) {
+  }
+  result.consumed = pos;
+  return result;
+}
+
+MegatronFramer::Step MegatronFramer::NextSequence(const FrameInput& input, std::size_t* pos,
+                                                  FrameOutput* output, FrameResult* result) {
+  const std::uint64_t at = input.offset + *pos;
+  // Empty sequences at the end of the file start nowhere before a limit.
+  if (at >= input.limit && at < options_.file_bytes) return Step::kStop;
+  if (next_ == index_->sequences()) return AtLastEnd(input, pos, output, result);
+  if (std::string problem = PlaceProblem(at); !problem.empty()) {
+    return SkipSequence(std::move(problem), at, output, result);
+  }
+  const auto begin = static_cast<std::uint64_t>(index_->begin(next_));
+  const auto bytes = static_cast<std::size_t>(index_->bytes(next_));
+  const std::size_t here = input.bytes.size() - *pos;
+  if (begin > at) {
+    if (!gap_is_noted_) {
+      gap_is_noted_ = true;
+      return Damaged(StatusCode::kDamaged, "no sequence of the index has these bytes", at, begin,
+                     output, result);
+    }
+    const auto passed = static_cast<std::size_t>(std::min<std::uint64_t>(here, begin - at));
+    *pos += passed;
+    if (passed > 0) return Step::kGoOn;
+    result->need_bytes = input.at_end ? 0 : 1;
+    return Step::kStop;
+  }
+  if (bytes > here) {
+    if (input.at_end) {
+      return SkipSequence("the file ends inside a sequence of " + std::to_string(bytes) + " bytes",
+                          at, output, result);
+    }
+    result->need_bytes = bytes;
+    return Step::kStop;
+  }
+  output->records.push_back({input.bytes.data() + *pos, bytes});
+  *pos += bytes;
+  ++next_;
+  gap_is_noted_ = false;
+  return Step::kGoOn;
+}
+
+std::string MegatronFramer::PlaceProblem(std::uint64_t at) const {
+  const std::int64_t begin = index_->begin(next_);
+  const std::int64_t bytes = index_->bytes(next_);
+  const auto size = static_cast<std::int64_t>(options_.file_bytes);
+  const std::string place =
+      "the index has " + std::to_string(bytes) + " bytes at " + std::to_string(begin);
+  if (bytes < 0 || begin < static_cast<std::int64_t>(at)) {
+    return place + " where a sequence from " + std::to_string(at) + " on was expected";
+  }
+  if (begin > size || bytes > size - begin) {
+    return place + ", the file has " + std::to_string(size);
+  }
+  if (static_cast<std::uint64_t>(bytes) > options_.max_record_bytes) {
+    return place + ", more than max_record_bytes (" + std::to_string(options_.max_record_bytes) +
+           ")";
+  }
+  const bool last = next_ + 1 == index_->sequences();
+  if (!last && index_->begin(next_ + 1) != begin + bytes) {
+    return place + ", but the next sequence at " + std::to_string(index_->begin(next_ + 1));
+  }
+  return "";
+}
+
+MegatronFramer::Step MegatronFramer::SkipSequence(std::string problem, std::uint64_t at,
+                                                  FrameOutput* output, FrameResult* result) {
+  const std::int64_t bytes = index_->bytes(next_);
+  const bool cut = bytes >= 0 && index_->begin(next_) >= 0 &&
+                   index_->begin(next_) + bytes > static_cast<std::int64_t>(options_.file_bytes);
+  std::uint64_t end = options_.file_bytes;
+  if (next_ + 1 < index_->sequences()) {
+    const std::int64_t next = index_->begin(next_ + 1);
+    const bool sane = next >= static_cast<std::int64_t>(at) &&
+                      next <= static_cast<std::int64_t>(options_.file_bytes);
+    end = sane ? static_cast<std::uint64_t>(next) : at;
+  }
+  const Step step = Damaged(cut ? StatusCode::kTruncated : StatusCode::kDamaged, std::move(problem),
+                            at, end, output, result);
+  if (step == Step::kStop) return step;
+  output->records.push_back({});  // keeps the ordinal of those behind it
+  ++next_;
+  gap_is_noted_ = true;
+  return step;
+}
+
+MegatronFramer::Step MegatronFramer::AtLastEnd(const FrameInput& input, std::size_t* pos,
+                                               FrameOutput* output, FrameResult* result) {
+  const std::uint64_t at = input.offset + *pos;
+  if (at < options_.file_bytes && !gap_is_noted_ && !std::exchange(tail_is_noted_, true)) {
+    const Step step = Damaged(StatusCode::kDamaged, "no sequence of the index has these bytes", at,
+                              options_.file_bytes, output, result);
+    if (step == Step::kStop) return step;
+  }
+  *pos = input.bytes.size();
+  const bool done = input.at_end || input.offset + *pos >= input.limit;
+  result->need_bytes = done ? 0 : 1;
+  return Step::kStop;
+}
+
+MegatronFramer::Step MegatronFramer::Damaged(StatusCode code, std::string reason,
+                                             std::uint64_t begin, std::uint64_t end,
+                                             FrameOutput* output, FrameResult* result) {
+  if (options_.on_damage == OnDamage::kFail) {
+    failed_ =
+        Status(code, std::move(reason),
+               {options_.file, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(next_)});
+    result->status = failed_;
+    return Step::kStop;
+  }
+  output->damage.push_back({options_.file, begin, end, std::move(reason)});
+  return Step::kGoOn;
+}
+
+}  // namespace
+
+std::unique_ptr<Framer> NewMegatronFramer(const FramerOptions& options,
+                                          std::shared_ptr<const MegatronIndex> index) {
+  return std::make_unique<MegatronFramer>(options, std::move(index));
+}
+
+}  // namespace ringfeed

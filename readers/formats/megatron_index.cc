@@ -1,0 +1,78 @@
+#include "readers/formats/megatron_index.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "readers/formats/megatron.h"
+
+namespace ringfeed {
+namespace {
+
+/// Bytes of the element types that Megatron-LM numbers, from 1: uint8, int8, int16, int32, int64,
+/// float64, float32, uint16.
+constexpr std::size_t kElementBytes[] = {1, 1, 2, 4, 8, 8, 4, 2};
+
+Status Bad(const std::string& file, StatusCode code, const std::string& why) {
+  return Status(code, "the index of Megatron's two files " + why, {file, 0, -1});
+}
+
+}  // namespace
+
+Status MegatronIndex::ReadHeader(const std::string& file) {
+  const std::span<const std::byte> bytes = mapping_->bytes();
+  if (bytes.size() < kHeaderBytes) {
+    return Bad(file, StatusCode::kTruncated,
+               "has " + std::to_string(bytes.size()) + " bytes, its header alone takes 34");
+  }
+  if (!StartsAsMegatronIndex(bytes)) {
+    return Bad(file, StatusCode::kDamaged, "does not begin with its magic number MMIDIDX");
+  }
+  const auto version = LoadLe<std::uint64_t>(at(9));
+  if (version != 1) {
+    return Bad(file, StatusCode::kUnsupported,
+               "is of version " + std::to_string(version) + ", 1 is known");
+  }
+  const auto type = std::to_integer<std::size_t>(*at(17));
+  if (type < 1 || type > std::size(kElementBytes)) {
+    return Bad(file, StatusCode::kDamaged,
+               "has the element type " + std::to_string(type) + ", 1 to 8 are known");
+  }
+  element_bytes_ = kElementBytes[type - 1];
+  sequences_ = LoadLe<std::uint64_t>(at(18));
+  const auto documents = LoadLe<std::uint64_t>(at(26));
+  const std::uint64_t left = bytes.size() - kHeaderBytes;
+  if (sequences_ > left / 12 || documents > (left - 12 * sequences_) / 8) {
+    return Bad(file, StatusCode::kTruncated,
+               "counts " + std::to_string(sequences_) + " sequences and " +
+                   std::to_string(documents) + " documents, for which its " +
+                   std::to_string(bytes.size()) + " bytes do not suffice");
+  }
+  return {};
+}
+
+Status MegatronIndex::Load(const std::string& file, std::shared_ptr<const MegatronIndex>* index) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat facts {};
+  if (descriptor < 0 || fstat(descriptor, &facts) != 0) {
+    const int error = errno;
+    if (descriptor >= 0) close(descriptor);
+    return StatusFromErrno(error, "open").WithPlace({file, -1, -1});
+  }
+  auto loaded = std::make_shared<MegatronIndex>();
+  Status status;
+  if (S_ISREG(facts.st_mode) && facts.st_size > 0) {
+    loaded->mapping_ = FileMapping::Open(descriptor, facts, &status);
+  } else {
+    status = Bad(file, StatusCode::kTruncated, "is empty, or no file");
+  }
+  close(descriptor);
+  if (status.ok()) status = loaded->ReadHeader(file);
+  if (status.ok()) *index = std::move(loaded);
+  return status;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/little_endian.h"
+#include "io/file_mapping.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// The .idx file of Megatron-LM's indexed dataset (megatron/core/datasets/indexed_dataset.py):
+/// where the sequences stand in the .bin file beside it. Little-endian: "MMIDIDX\0\0", u64 version
+/// 1, u8 element type, u64 sequences, u64 documents; then an i32 of each sequence's elements, an
+/// i64 of its first byte, an i64 for each document (not used here), and of a multimodal set an i8
+/// for each sequence (not used either). Mapped; immutable, thread safe.
+class MegatronIndex {
+ public:
+  static constexpr std::size_t kHeaderBytes = 34;
+
+  /// Fails where the file is no such index, or too short for what its header counts.
+  static Status Load(const std::string& file, std::shared_ptr<const MegatronIndex>* index);
+
+  std::uint64_t sequences() const { return sequences_; }
+  std::size_t element_bytes() const { return element_bytes_; }
+  /// Of sequence i, as the index has it: negative where it is damaged.
+  std::int64_t begin(std::uint64_t i) const {
+    return LoadLe<std::int64_t>(at(kHeaderBytes + 4 * sequences_ + 8 * i));
+  }
+  std::int64_t bytes(std::uint64_t i) const {
+    return std::int64_t{LoadLe<std::int32_t>(at(kHeaderBytes + 4 * i))} *
+           static_cast<std::int64_t>(element_bytes_);
+  }
+
+ private:
+  const std::byte* at(std::uint64_t offset) const { return mapping_->bytes().data() + offset; }
+  Status ReadHeader(const std::string& file);
+
+  std::shared_ptr<const FileMapping> mapping_;
+  std::uint64_t sequences_ = 0;
+  std::size_t element_bytes_ = 0;
+};
+
+}  // namespace ringfeed

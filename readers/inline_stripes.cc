@@ -1,0 +1,95 @@
+#include "readers/inline_stripes.h"
+
+#include <algorithm>
+
+namespace ringfeed {
+
+bool InlineStripes::ReadPart(Block* block) {
+  if (position_ < limit() || (file_bytes_ == 0 && stripe_ == 0)) ReadRecords(block);
+  if (file_bytes_ == kUnknownSize && position_ >= limit()) LookForEnd(block);
+  FinishPart(block);
+  return true;
+}
+
+Status InlineStripes::ReadMore(std::uint64_t offset, std::span<std::byte> to, std::size_t* got) {
+  const StageTimer timer(*context_->read_clock);
+  const Status status = file_->ReadAt(offset, to, got);
+  context_->read_bytes->Add(*got);
+  return status;
+}
+
+bool InlineStripes::StartRun(Block* block, std::size_t planned) {
+  const std::size_t room = std::max(kSlackBytes, 2 * largest_record_);
+  run_ = Allocate(block, std::max(planned, unused_.size()) + room);
+  if (!run_) return false;
+  base_ = position_;
+  fill_ = unused_.size();
+  std::copy_n(unused_.data(), fill_, run_.data);
+  unused_.clear();
+  wanted_ = std::max(planned + kSlackBytes, fill_);
+  return true;
+}
+
+bool InlineStripes::Grow(Block* block, std::size_t used, std::size_t need) {
+  const SlabRun larger = Allocate(block, need + kSlackBytes);
+  if (!larger) return false;
+  std::copy_n(run_.data + used, fill_ - used, larger.data);
+  block->runs.push_back(run_);
+  run_ = larger;
+  base_ += used;
+  fill_ -= used;
+  return true;
+}
+
+bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
+  const std::uint64_t left = file_bytes_ - (base_ + fill_);
+  const auto ask = static_cast<std::size_t>(std::min<std::uint64_t>(
+      {left, context_->options->io.block_bytes, wanted_ - fill_, run_.bytes - fill_}));
+  std::size_t got = 0;
+  Status failure;
+  if (ask > 0) failure = ReadMore(base_ + fill_, {run_.data + fill_, ask}, &got);
+  fill_ += got;
+  if (file_bytes_ == kUnknownSize && got < ask) SetEnd(base_ + fill_);
+  const bool ended = failure.ok() && (base_ + fill_ >= file_bytes_ || got < ask);
+  const std::size_t need = Frame(block, {run_.data + used(), fill_ - used()}, part_end, ended);
+  if (!failure.ok()) {
+    NoteReadFailure(block, base_ + fill_, failure);
+    return false;
+  }
+  if (got < ask && base_ + fill_ < file_bytes_) {
+    NoteShortFile(block, base_ + fill_);
+    return false;
+  }
+  if (need == 0 || ended) return false;
+  largest_record_ = std::max(largest_record_, need);
+  wanted_ = std::max(wanted_, used() + need);
+  if (used() + need <= run_.bytes) return true;
+  if (!Grow(block, used(), need)) return false;
+  wanted_ = need + kSlackBytes;
+  return true;
+}
+
+void InlineStripes::ReadRecords(Block* block) {
+  const std::uint64_t part_end = part_limit();
+  if (!StartRun(block, static_cast<std::size_t>(part_end - position_))) return;
+  while (ReadOnce(block, part_end)) {
+  }
+  if (base_ + fill_ > position_) {
+    unused_.assign(run_.data + used(), run_.data + fill_);
+  }
+  block->runs.push_back(context_->trim ? context_->arena->Trim(run_, fill_) : run_);
+}
+
+void InlineStripes::LookForEnd(Block* block) {
+  if (!unused_.empty() || position_ > limit() || !block->status.ok()) return;
+  unused_.resize(kSlackBytes);
+  std::size_t got = 0;
+  const Status failure = ReadMore(position_, unused_, &got);
+  unused_.resize(got);
+  if (got > 0) return;  // a failure is met again
+  SetEnd(position_);
+  Frame(block, {}, position_, true);
+  if (!failure.ok()) NoteReadFailure(block, position_, failure);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "readers/stripe_reader.h"
+
+namespace ringfeed {
+
+/// Reads in the caller's thread, block by block into one run: each block is framed while it is hot,
+/// and no record is ever moved, since the next block lands right behind it.
+class InlineStripes : public StripeReader {
+ public:
+  using StripeReader::StripeReader;
+
+  bool ReadPart(Block* block) override;
+
+ protected:
+  /// Fills `to` with what stands at `offset`, where the call before ended. *got is less where the
+  /// file ends, or with a failure.
+  virtual Status ReadMore(std::uint64_t offset, std::span<std::byte> to, std::size_t* got);
+
+ private:
+  /// Behind a stripe's end this much more is read at once, for the record that straddles it.
+  static constexpr std::size_t kSlackBytes = 4096;
+
+  void ReadRecords(Block* block);
+  /// Starts a run with what the part before read and did not frame.
+  bool StartRun(Block* block, std::size_t planned);
+  /// One read and one framing. False where the part is at its end.
+  bool ReadOnce(Block* block, std::uint64_t part_end);
+  /// Moves the unfinished record to a run that holds `need` bytes.
+  bool Grow(Block* block, std::size_t used, std::size_t need);
+  /// Whether the stripe that was just framed is the file's last is not known before its end is
+  /// seen.
+  void LookForEnd(Block* block);
+  std::size_t used() const { return static_cast<std::size_t>(position_ - base_); }
+
+  SlabRun run_;
+  std::uint64_t base_ = 0;         ///< file offset of run_.data[0]
+  std::size_t fill_ = 0;           ///< bytes in the run
+  std::size_t wanted_ = 0;         ///< bytes that the run should get
+  std::vector<std::byte> unused_;  ///< between parts: bytes from position_ on that were read
+  std::size_t largest_record_ = 0;
+};
+
+}  // namespace ringfeed

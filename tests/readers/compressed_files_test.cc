@@ -1,0 +1,233 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ringfeed/formats.h"
+#include "tests/readers/pipeline_fixture.h"
+#include "tests/support/compressed.h"
+
+namespace ringfeed {
+namespace {
+
+using Kind = CompressedForm::Kind;
+
+/// Whole files compressed by gzip, zlib or zstd.
+class CompressedFilesTest : public PipelineTest {
+ protected:
+  static std::vector<std::byte> Contents(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const auto bytes = std::as_bytes(std::span(text));
+    return {bytes.begin(), bytes.end()};
+  }
+  std::string Compressed(const std::string& path, const CompressedForm& form) const {
+    const std::string ending = form.kind == Kind::kGzip   ? ".gz"
+                               : form.kind == Kind::kZlib ? ".zlib"
+                                                          : ".zst";
+    WriteBytes(path + ending, Compress(Contents(path), form));
+    return path + ending;
+  }
+  /// Every file in another form.
+  std::vector<std::string> CompressedInAllForms(const std::vector<std::string>& files) const {
+    constexpr Kind kKinds[] = {Kind::kGzip, Kind::kZlib, Kind::kZstd};
+    std::vector<std::string> compressed;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      compressed.push_back(
+          Compressed(files[i], {kKinds[i % 3], 1 + i % 4, i % 2 == 0 ? 0U : 5000U}));
+    }
+    return compressed;
+  }
+  OpenOptions InFileOrder(OnDamage on_damage) const {
+    OpenOptions options = Options();
+    options.cycle = 1;
+    options.on_damage = on_damage;
+    return options;
+  }
+};
+
+TEST_F(CompressedFilesTest, TheOrderIsThatOfTheContentsAtAnyNumberOfThreads) {
+  for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
+    std::vector<std::string> files;
+    for (std::size_t i = 0; i < 9; ++i) {
+      const std::size_t records = i == 4 ? 0 : 10 + (seed * 131 + i * i * 57) % 500;
+      files.push_back(MakeFile(RandomSizes(seed * 100 + i, records, 8, 300 + 200 * i)));
+    }
+    const auto compressed = CompressedInAllForms(files);
+    for (const std::size_t cycle : {1U, 3U, 8U}) {
+      for (const std::size_t stripe : {4096U, 65536U}) {
+        OpenOptions options = Options();
+        options.cycle = cycle;
+        options.stripe_bytes = stripe;
+        const auto chain = [&](const std::vector<std::string>& names) {
+          return Batches(MultiPass(OpenFiles(names, options), 3), 50);
+        };
+        // An empty file takes no turn, an empty content one: the sizes of files are known before.
+        std::vector<std::string> same = files;
+        same.erase(same.begin() + 4);
+        std::vector<std::string> without = compressed;
+        without.erase(without.begin() + 4);
+        const Drained plain = Drain(chain(same));
+        for (const int threads : {1, 2, 5}) {
+          options.threads = threads;
+          const Drained found = Drain(chain(without));
+          ASSERT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+          ASSERT_TRUE(found == plain) << cycle << " " << stripe << " " << threads;
+          ASSERT_EQ(Sorted(Drain(chain(compressed)).ids), Sorted(plain.ids));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CompressedFilesTest, PlainAndCompressedFilesAreShuffledTogetherInOneOrder) {
+  const auto files = MakeFiles(8, 300, 8, 2000);
+  auto mixed = CompressedInAllForms(files);
+  mixed[1] = files[1];
+  mixed[6] = files[6];
+  OpenOptions options = Options();
+  const auto chain = [&](const std::vector<std::string>& names) {
+    Reader shuffled = Shuffle(OpenFiles(names, options), {.window = 500, .seed = 3});
+    return Batches(MultiPass(std::move(shuffled), 2), 64);
+  };
+  const Drained plain = Drain(chain(files));
+  EXPECT_EQ(plain.ids.size(), 4800U);
+  for (const int threads : {1, 2, 4}) {
+    options.threads = threads;
+    EXPECT_TRUE(Drain(chain(mixed)) == plain) << threads;
+  }
+}
+
+TEST_F(CompressedFilesTest, RecordsLargerThanAStripeAreWhole) {
+  std::vector<std::size_t> sizes = RandomSizes(3, 30, 8, 5000);
+  sizes[2] = 700'000;
+  sizes[17] = 2'500'000;
+  sizes[29] = 1'000'000;
+  const std::string file = MakeFile(sizes);
+  OpenOptions options = Options();
+  options.stripe_bytes = 4096;
+  options.io.block_bytes = 4096;
+  for (const Kind kind : {Kind::kGzip, Kind::kZlib, Kind::kZstd}) {
+    const Drained found = Drain(OpenFiles({Compressed(file, {kind})}, options));
+    EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+    EXPECT_EQ(found.ids, Numbers(30));
+    EXPECT_EQ(found.strange, 0U);
+  }
+}
+
+TEST_F(CompressedFilesTest, ContentThatEndsWhereAStripeEndsIsOneStripeLess) {
+  // 16 bytes of frame and 48 of payload: 64 records are a stripe of 4,096 bytes.
+  OpenOptions options = Options();
+  options.stripe_bytes = 4096;
+  options.cycle = 2;
+  for (const std::size_t records : {63U, 64U, 65U, 128U, 192U}) {
+    std::vector<std::string> files;
+    for (int i = 0; i < 4; ++i) files.push_back(MakeFile(std::vector<std::size_t>(records, 48)));
+    const auto compressed = CompressedInAllForms(files);
+    EXPECT_EQ(Drain(OpenFiles(compressed, options)).ids, Drain(OpenFiles(files, options)).ids);
+  }
+}
+
+TEST_F(CompressedFilesTest, StoresAndStreamsAreDecompressedToo) {
+  const std::string file = MakeFile(RandomSizes(5, 500, 8, 3000));
+  for (const Kind kind : {Kind::kGzip, Kind::kZlib, Kind::kZstd}) {
+    const auto bytes = Compress(Contents(file), {kind, 3});
+    const auto store = std::make_shared<MemorySource>("store", bytes);
+    const Drained found = Drain(OpenSources({store}, Options()));
+    EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+    EXPECT_EQ(found.ids, Numbers(500));
+
+    for (const std::string format : {"", "tfrecord"}) {
+      OpenOptions options = Options();
+      options.format = format;
+      const int descriptor = open(Compressed(file, {kind, 3}).c_str(), O_RDONLY);
+      ASSERT_GE(descriptor, 0);
+      const Drained streamed =
+          Drain(OpenStreamSource(OpenDescriptor(descriptor, "stream", true), options));
+      EXPECT_EQ(streamed.end, ReadResult::kEnd) << streamed.status.ToString();
+      EXPECT_EQ(streamed.ids, Numbers(500));
+    }
+  }
+}
+
+TEST_F(CompressedFilesTest, ACutFileGivesWhatPrecedesTheCut) {
+  const std::string file = MakeFile(RandomSizes(6, 200, 8, 40));
+  for (const Kind kind : {Kind::kGzip, Kind::kZlib, Kind::kZstd}) {
+    const auto whole = Compress(Contents(file), {kind});
+    for (std::size_t cut = 4; cut < whole.size(); cut += 1 + cut / 15) {
+      const std::string name = directory_.File("cut.tfrecord.gz");
+      WriteBytes(name, std::span(whole).first(cut));
+      const Drained failed = Drain(OpenFiles({name}, InFileOrder(OnDamage::kFail)));
+      ASSERT_EQ(failed.end, ReadResult::kFailed) << cut;
+      ASSERT_EQ(failed.status.place().file, name);
+      ASSERT_NE(failed.status.message().find("at byte"), std::string::npos);
+      ASSERT_EQ(failed.ids, Numbers(failed.ids.size()));
+
+      Reader reader = OpenFiles({name}, InFileOrder(OnDamage::kSkip));
+      const Drained skipped = Drain(reader);
+      ASSERT_EQ(skipped.end, ReadResult::kEnd) << cut << skipped.status.ToString();
+      ASSERT_EQ(skipped.ids, failed.ids);
+      ASSERT_FALSE(reader.Stats().damage.empty()) << cut;
+    }
+  }
+}
+
+TEST_F(CompressedFilesTest, AFlippedBitIsReportedOrHarmlessAndNeverChangesARecord) {
+  const std::string file = MakeFile(RandomSizes(7, 30, 8, 40));
+  const std::string other = MakeFile(RandomSizes(8, 40, 8, 40));
+  for (const Kind kind : {Kind::kGzip, Kind::kZlib, Kind::kZstd}) {
+    const auto whole = Compress(Contents(file), {kind});
+    for (std::size_t at = 0; at < whole.size(); at += 7) {
+      auto damaged = whole;
+      damaged[at] ^= std::byte{0x10};
+      const std::string name = directory_.File("damaged.tfrecord.gz");
+      WriteBytes(name, damaged);
+      for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+        OpenOptions options = InFileOrder(on_damage);
+        options.format = "tfrecord";
+        Reader reader = OpenFiles({name, other}, options);
+        const Drained found = Drain(reader);
+        ASSERT_EQ(found.strange, 0U) << at;
+        const bool reported = found.end == ReadResult::kFailed || !reader.Stats().damage.empty();
+        ASSERT_TRUE(reported || found.ids == Numbers(70)) << at;
+        if (on_damage == OnDamage::kFail) continue;
+        ASSERT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+        ASSERT_EQ(std::count_if(found.ids.begin(), found.ids.end(),
+                                [](std::uint64_t id) { return id >= 30; }),
+                  40);
+      }
+    }
+  }
+}
+
+TEST_F(CompressedFilesTest, TextAndRowsKnowWhetherTheirBytesAreCompressed) {
+  const std::string text = "first\nsecond\n\nlast";
+  WriteBytes(directory_.File("a.txt"), std::as_bytes(std::span(text)));
+  const std::string name = Compressed(directory_.File("a.txt"), {Kind::kZstd});
+  EXPECT_EQ(Drain(OpenFiles({name}, Options())).strange, 4U);  // lines, if no payloads of this test
+
+  OpenOptions raw = Options();
+  raw.format = "raw";
+  const Drained whole = Drain(OpenFiles({name}, raw));
+  EXPECT_EQ(whole.strange, 1U);
+}
+
+TEST_F(CompressedFilesTest, TheReportSaysHowTheyAreRead) {
+  const std::string name = Compressed(MakeFile(RandomSizes(9, 100, 8, 4000)), {Kind::kGzip});
+  Reader reader = OpenFiles({name}, Options());
+  EXPECT_EQ(Drain(reader).ids.size(), 100U);
+  const PipelineStats stats = reader.Stats();
+  EXPECT_EQ(stats.read_bytes, Contents(name).size());
+  ASSERT_EQ(stats.io.size(), 1U);
+  EXPECT_NE(stats.io[0].reason.find("compressed"), std::string::npos);
+  EXPECT_TRUE(std::any_of(stats.stages.begin(), stats.stages.end(),
+                          [](const StageStats& stage) { return stage.name == "decompress"; }));
+}
+
+}  // namespace
+}  // namespace ringfeed
