@@ -1,11 +1,8 @@
 #include "readers/formats/npy.h"
 
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
 
-#include <fstream>
-#include <iterator>
-
+#include "tests/readers/formats/fixture_file.h"
 #include "tests/readers/formats/frame_all.h"
 
 namespace ringfeed {
@@ -33,17 +30,6 @@ std::string Dict(const std::string& type, const std::string& shape, bool fortran
 Framed Frame(const std::string& file, OnDamage on_damage = OnDamage::kFail,
              const Feeding& feeding = {}) {
   return FrameAll(*NpyFormat(), file, on_damage, feeding);
-}
-
-std::string Sha256(const std::string& bytes) {
-  unsigned char digest[32];
-  EXPECT_EQ(EVP_Digest(bytes.data(), bytes.size(), digest, nullptr, EVP_sha256(), nullptr), 1);
-  std::string hex;
-  for (const unsigned char byte : digest) {
-    hex += "0123456789abcdef"[byte >> 4];
-    hex += "0123456789abcdef"[byte & 15];
-  }
-  return hex;
 }
 
 struct Fixture {
@@ -74,10 +60,7 @@ TEST(NpyTest, FilesOfNumpyAreReadAsTheirDigestsSay) {
       {"version2.npy", 2, "e2c0a71510b5394df7773b63fb5f54372b84c3564e67811bde7d665be227976d"},
   };
   for (const Fixture& fixture : fixtures) {
-    std::ifstream stream(std::string(RINGFEED_TEST_DATA) + "/numpy/" + fixture.name,
-                         std::ios::binary);
-    ASSERT_TRUE(stream.good()) << fixture.name;
-    const std::string file{std::istreambuf_iterator<char>(stream), {}};
+    const std::string file = ReadFixture("numpy/" + fixture.name);
     const FormatResult found = DetectFormat("data", std::as_bytes(std::span(file)));
     ASSERT_TRUE(found.status.ok()) << found.status.ToString();
     ASSERT_EQ(found.format->name(), "npy");

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "readers/formats/ofrecord.h"
+#include "tests/readers/formats/damaged_file.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/ofrecord_file.h"
 
@@ -10,10 +11,6 @@ namespace ringfeed {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-Strings First(const Strings& all, std::size_t count) {
-  return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)};
-}
 
 Framed Frame(const std::string& file, OnDamage on_damage, const Feeding& feeding = {}) {
   return FrameAll(*OfRecordFormat(), file, on_damage, feeding);
@@ -222,13 +219,9 @@ TEST(OfRecordDamageTest, EndlessVarintsAndEmptyEntriesCostLinearTime) {
 }
 
 TEST(OfRecordDamageTest, GarbageOfAllKindsEndsInOrder) {
-  std::uint64_t state = 1;
+  Scribbler scribbler;
   for (int round = 0; round < 300; ++round) {
-    std::string file = PlainOfRecordFile(SomeOfRecords());
-    for (int flips = 0; flips < 20; ++flips) {
-      state = state * 6364136223846793005U + 1442695040888963407U;
-      file[(state >> 33) % file.size()] = static_cast<char>(state >> 20);
-    }
+    const std::string file = scribbler.Scribbled(PlainOfRecordFile(SomeOfRecords()), 20);
     for (const bool known : {true, false}) {
       const Framed whole = Frame(file, OnDamage::kSkip, {.known_size = known});
       const Framed framed = Frame(file, OnDamage::kSkip, {.ends = {100, 350}, .known_size = known});

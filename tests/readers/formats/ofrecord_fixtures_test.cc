@@ -1,32 +1,12 @@
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-
-#include <fstream>
-#include <iterator>
 
 #include "readers/formats/format.h"
+#include "tests/readers/formats/fixture_file.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/ofrecord_file.h"
 
 namespace ringfeed {
 namespace {
-
-std::string ReadFixture(const std::string& name) {
-  std::ifstream file(std::string(RINGFEED_TEST_DATA) + "/ofrecord/" + name, std::ios::binary);
-  EXPECT_TRUE(file.good()) << name;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string Sha256(const std::string& bytes) {
-  unsigned char digest[32];
-  EXPECT_EQ(EVP_Digest(bytes.data(), bytes.size(), digest, nullptr, EVP_sha256(), nullptr), 1);
-  std::string hex;
-  for (const unsigned char byte : digest) {
-    hex += "0123456789abcdef"[byte >> 4];
-    hex += "0123456789abcdef"[byte & 15];
-  }
-  return hex;
-}
 
 struct Fixture {
   std::string name;
@@ -44,7 +24,7 @@ TEST(OfRecordFixturesTest, FilesOfOneFlowAreReadAsTheirDigestsSay) {
       {"prefix_suffix3/train.data-000", 10,
        "812dfe9780eb98c5c86ab56ee71437b01fb37e26d50a41036c5f1e1eaf9db2e0"}};
   for (const Fixture& fixture : fixtures) {
-    const std::string file = ReadFixture(fixture.name);
+    const std::string file = ReadFixture("ofrecord/" + fixture.name);
     for (const std::string& name : {fixture.name, std::string("data.bin")}) {
       const FormatResult found = DetectFormat(
           name, std::as_bytes(std::span(file)).first(std::min<std::size_t>(file.size(), 4096)));
@@ -53,7 +33,7 @@ TEST(OfRecordFixturesTest, FilesOfOneFlowAreReadAsTheirDigestsSay) {
       const Framed framed = FrameAll(*found.format, file, OnDamage::kFail);
       ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
       EXPECT_EQ(framed.records.size(), fixture.records);
-      EXPECT_EQ(Sha256(PlainOfRecordFile(framed.records)), fixture.sha256) << fixture.name;
+      EXPECT_EQ(DigestOf(framed.records), fixture.sha256) << fixture.name;
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "readers/formats/tar.h"
+#include "tests/readers/formats/damaged_file.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/tar_file.h"
 
@@ -27,16 +28,6 @@ std::vector<std::size_t> Which(const Strings& records, const Strings& samples) {
   return which;
 }
 
-Strings Without(const Strings& all, std::size_t gone) {
-  Strings left = all;
-  left.erase(left.begin() + static_cast<std::ptrdiff_t>(gone));
-  return left;
-}
-
-Strings First(const Strings& all, std::size_t count) {
-  return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)};
-}
-
 bool IsPrefix(const Strings& some, const Strings& all) {
   return some.size() <= all.size() && std::equal(some.begin(), some.end(), all.begin());
 }
@@ -45,17 +36,6 @@ bool IsSubsequence(const Strings& some, const Strings& all) {
   std::size_t found = 0;
   for (const std::string& one : all) found += found < some.size() && some[found] == one ? 1 : 0;
   return found == some.size();
-}
-
-void ExpectOrderly(const Framed& framed) {
-  ASSERT_FALSE(framed.stuck);
-  std::uint64_t before = 0;
-  for (const DamagedRange& range : framed.damage) {
-    ASSERT_LE(before, range.begin);
-    ASSERT_LT(range.begin, range.end);
-    ASSERT_FALSE(range.reason.empty());
-    before = range.end;
-  }
 }
 
 // The offsets of the headers of a sample.
@@ -288,15 +268,11 @@ TEST(TarDamageTest, ManyTinyMembersCostLinearTime) {
 }
 
 TEST(TarDamageTest, GarbageOfAllKindsEndsInOrder) {
-  std::uint64_t state = 1;
+  Scribbler scribbler;
   const std::string long_name = TarFile("././@LongLink", std::string(300, 'n') + ".jpg", 'L');
   for (int round = 0; round < 1000; ++round) {
-    std::string file = TarOf(SomeSamples());
-    file.insert(0, TarPax(PaxRecord("path", "p/q.r")) + TarFile("p", "1") + long_name);
-    for (int flips = 0; flips < 1 + round % 20; ++flips) {
-      state = state * 6364136223846793005U + 1442695040888963407U;
-      file[(state >> 33) % file.size()] = static_cast<char>(state >> 20);
-    }
+    const std::string head = TarPax(PaxRecord("path", "p/q.r")) + TarFile("p", "1") + long_name;
+    const std::string file = scribbler.Scribbled(head + TarOf(SomeSamples()), 1 + round % 20);
     for (const bool known : {true, false}) {
       const Feeding feeding{.ends = {100, 3500}, .limit_step = 1000, .known_size = known};
       const Framed framed = Frame(file, OnDamage::kSkip, feeding);

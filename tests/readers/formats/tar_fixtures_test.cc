@@ -1,12 +1,10 @@
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include "readers/formats/format.h"
 #include "ringfeed/formats.h"
+#include "tests/readers/formats/fixture_file.h"
 #include "tests/readers/formats/frame_all.h"
 
 namespace ringfeed {
@@ -17,17 +15,6 @@ struct Fixture {
   std::vector<std::string> keys;
   std::string fields_sha256;  // the members' bytes, by extension within a sample
 };
-
-std::string Sha256(const std::string& bytes) {
-  unsigned char digest[32];
-  EXPECT_EQ(EVP_Digest(bytes.data(), bytes.size(), digest, nullptr, EVP_sha256(), nullptr), 1);
-  std::string hex;
-  for (const unsigned char byte : digest) {
-    hex += "0123456789abcdef"[byte >> 4];
-    hex += "0123456789abcdef"[byte & 15];
-  }
-  return hex;
-}
 
 TEST(TarFixturesTest, FilesOfWebDatasetAreReadAsTheirDigestsSay) {
   const std::vector<Fixture> fixtures = {
@@ -43,10 +30,7 @@ TEST(TarFixturesTest, FilesOfWebDatasetAreReadAsTheirDigestsSay) {
        "7ccf4f71f89a3044e9b43cab963a72afd745507e4e7dc461c68e423d26249ac1"},
   };
   for (const Fixture& fixture : fixtures) {
-    std::ifstream stream(std::string(RINGFEED_TEST_DATA) + "/webdataset/" + fixture.name,
-                         std::ios::binary);
-    ASSERT_TRUE(stream.good()) << fixture.name;
-    const std::string file{std::istreambuf_iterator<char>(stream), {}};
+    const std::string file = ReadFixture("webdataset/" + fixture.name);
     const FormatResult found =
         DetectFormat("data", std::as_bytes(std::span(file)).first(std::size_t{4096}));
     ASSERT_TRUE(found.status.ok()) << found.status.ToString();

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "readers/formats/tfrecord.h"
+#include "tests/readers/formats/damaged_file.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/tfrecord_file.h"
 
@@ -10,16 +11,6 @@ namespace ringfeed {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-Strings Without(const Strings& all, std::size_t gone) {
-  Strings left = all;
-  left.erase(left.begin() + static_cast<std::ptrdiff_t>(gone));
-  return left;
-}
-
-Strings First(const Strings& all, std::size_t count) {
-  return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)};
-}
 
 Framed Frame(const std::string& file, OnDamage on_damage, const Feeding& feeding = {}) {
   return FrameAll(*TfRecordFormat(), file, on_damage, feeding);
@@ -179,23 +170,13 @@ TEST(TfRecordDamageTest, HostileHeadersCostLinearTime) {
 }
 
 TEST(TfRecordDamageTest, GarbageOfAllKindsEndsInOrder) {
-  std::uint64_t state = 1;
+  Scribbler scribbler;
   for (int round = 0; round < 300; ++round) {
-    std::string file = PlainFile(SomePayloads());
-    for (int flips = 0; flips < 20; ++flips) {
-      state = state * 6364136223846793005U + 1442695040888963407U;
-      file[(state >> 33) % file.size()] = static_cast<char>(state >> 20);
-    }
+    const std::string file = scribbler.Scribbled(PlainFile(SomePayloads()), 20);
     for (const bool known : {true, false}) {
       const Framed framed = Frame(file, OnDamage::kSkip, {.ends = {100, 350}, .known_size = known});
       ASSERT_TRUE(framed.status.ok());
-      ASSERT_FALSE(framed.stuck);
-      std::uint64_t before = 0;
-      for (const DamagedRange& range : framed.damage) {
-        ASSERT_LE(before, range.begin);
-        ASSERT_LT(range.begin, range.end);
-        before = range.end;
-      }
+      ExpectOrderly(framed);
     }
   }
 }

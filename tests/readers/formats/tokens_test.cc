@@ -1,11 +1,8 @@
 #include "readers/formats/tokens.h"
 
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
 
-#include <fstream>
-#include <iterator>
-
+#include "tests/readers/formats/fixture_file.h"
 #include "tests/readers/formats/frame_all.h"
 
 namespace ringfeed {
@@ -31,17 +28,6 @@ Framed Frame(const std::string& format, const std::string& file,
   return FrameAll(*found.format, file, on_damage, feeding);
 }
 
-std::string Sha256(const std::string& bytes) {
-  unsigned char digest[32];
-  EXPECT_EQ(EVP_Digest(bytes.data(), bytes.size(), digest, nullptr, EVP_sha256(), nullptr), 1);
-  std::string hex;
-  for (const unsigned char byte : digest) {
-    hex += "0123456789abcdef"[byte >> 4];
-    hex += "0123456789abcdef"[byte & 15];
-  }
-  return hex;
-}
-
 struct Fixture {
   std::string name;
   std::string format;  // empty: found by the file's bytes
@@ -59,10 +45,7 @@ TEST(TokensTest, FilesOfBothLayoutsGiveAllTheirTokens) {
       {"nanogpt_train.bin", "tokens:u2,block=100", 50,
        "5be97491c1b979bc8f094e3dba0ba0cf37a329778bb88bc9bebe8864e7610591"}};
   for (const Fixture& fixture : fixtures) {
-    std::ifstream stream(std::string(RINGFEED_TEST_DATA) + "/tokens/" + fixture.name,
-                         std::ios::binary);
-    ASSERT_TRUE(stream.good()) << fixture.name;
-    const std::string file{std::istreambuf_iterator<char>(stream), {}};
+    const std::string file = ReadFixture("tokens/" + fixture.name);
     const FormatResult found = DetectFormat("data.bin", std::as_bytes(std::span(file)));
     ASSERT_EQ(found.status.ok(), fixture.format.empty()) << fixture.name;
     const std::string format(fixture.format.empty() ? found.format->name() : fixture.format);

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ringfeed/parsers.h"
+#include "tests/readers/formats/fixture_file.h"
 #include "tests/readers/parsers/fixture_records.h"
 #include "tests/readers/parsers/parse_rows.h"
 

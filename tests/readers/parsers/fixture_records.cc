@@ -1,9 +1,6 @@
 #include "tests/readers/parsers/fixture_records.h"
 
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-
-#include <array>
 
 #include "readers/formats/format.h"
 #include "tests/readers/formats/fixture_file.h"
@@ -22,17 +19,6 @@ std::vector<std::string> RecordsOf(const std::string& format, const std::string&
     records.emplace_back(reinterpret_cast<const char*>(record.data), record.size);
   }
   return records;
-}
-
-std::string Sha256(const std::string& bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
-  unsigned size = 0;
-  EXPECT_EQ(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr), 1);
-  std::string hex;
-  for (unsigned i = 0; i < 2 * size; ++i) {
-    hex += "0123456789abcdef"[i % 2 == 0 ? digest[i / 2] >> 4 : digest[i / 2] & 15];
-  }
-  return hex;
 }
 
 }  // namespace ringfeed

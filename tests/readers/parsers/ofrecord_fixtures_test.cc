@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "ringfeed/parsers.h"
+#include "tests/readers/formats/fixture_file.h"
 #include "tests/readers/parsers/fixture_records.h"
 #include "tests/readers/parsers/parse_rows.h"
 
