@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "base/little_endian.h"
 #include "readers/parsers/feature_scanner.h"
 #include "readers/parsers/row_fetch.h"
+#include "readers/parsers/short_copy.h"
 #include "readers/parsers/staged_columns.h"
 #include "readers/parsers/varint_list.h"
 
@@ -72,8 +72,10 @@ class FeaturesParser final : public Parser {
   void WriteRows(const ColumnRun& run, FeatureScratch* scratch) const;
   void WriteRow(const ColumnRun& run, std::size_t row, FeatureScratch* scratch) const;
   void WriteSlow(const ColumnRun& run, std::size_t row, FeatureScratch* scratch) const;
+  template <typename Take>
+  void WriteShort(const ColumnRun& run, FeatureScratch* scratch, Take take) const;
   template <typename T, FeatureForm kForm>
-  void WriteSingles(const ColumnRun& run, FeatureScratch* scratch) const;
+  void WriteSingleInts(const ColumnRun& run, FeatureScratch* scratch) const;
 
   const FeatureDialect& dialect_;
   const std::vector<FeatureField> feature_fields_;
@@ -230,29 +232,18 @@ inline bool TakeInt(const FieldLocation& at, std::byte* to) {
   return true;
 }
 
-template <typename T, FeatureForm kForm>
-inline bool TakeReal(const FieldLocation& at, std::byte* to) {
-  if (at.form != kForm || at.bytes != sizeof(T)) return false;
-  StoreLe(to, LoadLe<T>(at.data));
-  return true;
-}
-
-// One value a row, in its usual form: rows are independent of each other, so nothing waits for the
-// one before. A chunk's rows fit into the stage.
-template <typename T, FeatureForm kForm>
-void FeaturesParser::WriteSingles(const ColumnRun& run, FeatureScratch* scratch) const {
+// Short rows of one length, which `take` writes to where it is told, or returns false where one has
+// another form than the usual. They are independent of each other, so nothing waits for the one
+// before. A chunk's rows fit into the stage.
+template <typename Take>
+void FeaturesParser::WriteShort(const ColumnRun& run, FeatureScratch* scratch, Take take) const {
   ColumnStager* const stager = run.stager;
+  const std::size_t bytes = run.field->unit_bytes;
   const FieldLocation* at = run.locations;
   std::byte* to = stager->next();
   for (std::size_t row = 0; row < run.rows; ++row, at += run.stride) {
-    bool taken = false;
-    if constexpr (std::is_integral_v<T>) {
-      taken = TakeInt<T, kForm>(*at, to);
-    } else {
-      taken = TakeReal<T, kForm>(*at, to);
-    }
-    if (taken) [[likely]] {
-      to += sizeof(T);
+    if (take(*at, to)) [[likely]] {
+      to += bytes;
       continue;
     }
     stager->Advance(static_cast<std::size_t>(to - stager->next()));
@@ -262,21 +253,30 @@ void FeaturesParser::WriteSingles(const ColumnRun& run, FeatureScratch* scratch)
   stager->Advance(static_cast<std::size_t>(to - stager->next()));
 }
 
+template <typename T, FeatureForm kForm>
+void FeaturesParser::WriteSingleInts(const ColumnRun& run, FeatureScratch* scratch) const {
+  WriteShort(run, scratch,
+             [](const FieldLocation& at, std::byte* to) { return TakeInt<T, kForm>(at, to); });
+}
+
 void FeaturesParser::WriteRows(const ColumnRun& run, FeatureScratch* scratch) const {
   const FeatureField& field = *run.field;
-  const bool single = field.elements == 1 && !field.ragged;
-  if (single && field.kind == FeatureKind::kFloats) {
-    return WriteSingles<float, kFormFloats>(run, scratch);
+  const bool short_rows = !field.ragged && field.unit_bytes <= kStageBytes / kMostChunkRows;
+  if (short_rows && field.as_it_is != kFormNone) {
+    return WithCopyOf(field.unit_bytes, [&](auto copy) {
+      WriteShort(run, scratch, [&](const FieldLocation& at, std::byte* to) {
+        if (at.form != field.as_it_is || at.bytes != field.unit_bytes) return false;
+        copy(to, at.data);
+        return true;
+      });
+    });
   }
-  if (single && field.kind == FeatureKind::kDoubles) {
-    return WriteSingles<double, kFormDoubles>(run, scratch);
+  if (short_rows && field.elements == 1 && field.kind == FeatureKind::kInt32s) {
+    return WriteSingleInts<std::int32_t, kFormInt32s>(run, scratch);
   }
-  if (single && field.kind == FeatureKind::kInt32s) {
-    return WriteSingles<std::int32_t, kFormInt32s>(run, scratch);
-  }
-  if (single && field.kind == FeatureKind::kInt64s) {
-    return field.dtype == DType::kInt64 ? WriteSingles<std::int64_t, kFormInt64s>(run, scratch)
-                                        : WriteSingles<std::int32_t, kFormInt64s>(run, scratch);
+  if (short_rows && field.elements == 1) {
+    return field.dtype == DType::kInt64 ? WriteSingleInts<std::int64_t, kFormInt64s>(run, scratch)
+                                        : WriteSingleInts<std::int32_t, kFormInt64s>(run, scratch);
   }
   for (std::size_t row = 0; row < run.rows; ++row) WriteRow(run, row, scratch);
 }

@@ -54,22 +54,28 @@ bool FeatureScanner::ScanEntry(std::span<const std::byte> entry, FieldLocation* 
   return true;
 }
 
+// The field whose key stands where a usual entry has it, if it is another than the expected one.
+std::uint32_t FeatureScanner::FindUsual(std::span<const std::byte> bytes,
+                                        std::uint32_t expected) const {
+  constexpr std::size_t kBeforeKey = 4;
+  if (bytes.size() < kBeforeKey) return FeatureIndex::kNone;
+  const auto key = std::to_integer<std::size_t>(bytes[3]);
+  if (key > bytes.size() - kBeforeKey) return FeatureIndex::kNone;
+  const std::uint32_t field = index_.Find(bytes.subspan(kBeforeKey, key));
+  return field != expected ? field : FeatureIndex::kNone;
+}
+
 // Takes the entry that stands next where it is as usual: one of the fields, the one that is
-// expected here or any other.
+// expected here or any other. Neither `map` nor what is found may have its address taken: where the
+// next entry stands would go through memory.
 inline bool FeatureScanner::ScanTemplate(UsualReader* map, FieldLocation* locations,
                                          KeyOrder* order, std::size_t ordinal) const {
-  constexpr std::size_t kBeforeKey = 4;
   const std::span<const std::byte> rest = map->rest();
   FieldLocation found;
-  const std::uint32_t expected = order->Expected(ordinal);
-  std::uint32_t field = expected;
+  std::uint32_t field = order->Expected(ordinal);
   if (field == FeatureIndex::kNone || !templates_[field].Match(rest, &found)) {
-    if (rest.size() < kBeforeKey) return false;
-    const auto key = std::to_integer<std::size_t>(rest[3]);
-    if (key > rest.size() - kBeforeKey) return false;
-    field = index_.Find(rest.subspan(kBeforeKey, key));
-    if (field == FeatureIndex::kNone || field == expected) return false;
-    if (!templates_[field].Match(rest, &found)) return false;
+    field = FindUsual(rest, field);
+    if (field == FeatureIndex::kNone || !templates_[field].Match(rest, &found)) return false;
     order->Remember(ordinal, field);
   }
   locations[field] = found;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,7 @@ class FeatureScanner {
  private:
   bool ScanMap(std::span<const std::byte> map, FieldLocation* locations, KeyOrder* order,
                std::size_t* ordinal) const;
+  std::uint32_t FindUsual(std::span<const std::byte> bytes, std::uint32_t expected) const;
   bool ScanTemplate(UsualReader* map, FieldLocation* locations, KeyOrder* order,
                     std::size_t ordinal) const;
   bool ScanEntry(std::span<const std::byte> entry, FieldLocation* locations, KeyOrder* order,

@@ -4,6 +4,7 @@
 
 #include "readers/parsers/parser.h"
 #include "readers/parsers/row_fetch.h"
+#include "readers/parsers/short_copy.h"
 #include "readers/parsers/staged_columns.h"
 #include "ringfeed/parsers.h"
 
@@ -63,54 +64,16 @@ class TypedRowsParser final : public Parser {
   std::size_t chunk_rows_ = 1;
 };
 
-// N bytes as two pieces that may overlap: no loop, and nothing beyond is touched.
-template <typename Piece>
-inline void CopyEnds(std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::memcpy(to, from, sizeof(Piece));
-  std::memcpy(to + bytes - sizeof(Piece), from + bytes - sizeof(Piece), sizeof(Piece));
-}
-
-struct Line {
-  std::byte bytes[ColumnStager::kLine];
-};
-struct HalfLine {
-  std::byte bytes[ColumnStager::kLine / 2];
-};
-struct QuarterLine {
-  std::byte bytes[ColumnStager::kLine / 4];
-};
-
-// Copies the column of all rows to the stage, which has room. `copy` knows the size class.
-template <typename Copy>
-inline void CopyColumn(std::span<const RecordSpan> rows, const Column& column, ColumnStager* stager,
-                       Copy copy) {
-  std::byte* to = stager->next();
-  for (const RecordSpan& row : rows) {
-    copy(to, row.data + column.offset, column.unit_bytes);
-    to += column.unit_bytes;
-  }
-  stager->Advance(rows.size() * column.unit_bytes);
-}
-
+// Copies the column of all rows to the stage, which has room.
 void StageColumn(std::span<const RecordSpan> rows, const Column& column, ColumnStager* stager) {
-  using Bytes = std::byte;
-  const std::size_t bytes = column.unit_bytes;
-  if (bytes == 4) {
-    CopyColumn(rows, column, stager,
-               [](Bytes* to, const Bytes* from, std::size_t) { std::memcpy(to, from, 4); });
-  } else if (bytes == 8) {
-    CopyColumn(rows, column, stager,
-               [](Bytes* to, const Bytes* from, std::size_t) { std::memcpy(to, from, 8); });
-  } else if (bytes >= sizeof(Line) && bytes <= 2 * sizeof(Line)) {
-    CopyColumn(rows, column, stager, CopyEnds<Line>);
-  } else if (bytes >= sizeof(HalfLine) && bytes <= 2 * sizeof(HalfLine)) {
-    CopyColumn(rows, column, stager, CopyEnds<HalfLine>);
-  } else if (bytes >= sizeof(QuarterLine) && bytes <= 2 * sizeof(QuarterLine)) {
-    CopyColumn(rows, column, stager, CopyEnds<QuarterLine>);
-  } else {
-    CopyColumn(rows, column, stager,
-               [](Bytes* to, const Bytes* from, std::size_t size) { std::memcpy(to, from, size); });
-  }
+  WithCopyOf(column.unit_bytes, [&](auto copy) {
+    std::byte* to = stager->next();
+    for (const RecordSpan& row : rows) {
+      copy(to, row.data + column.offset);
+      to += column.unit_bytes;
+    }
+  });
+  stager->Advance(rows.size() * column.unit_bytes);
 }
 
 // As FetchRow, inlined by force.
