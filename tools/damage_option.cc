@@ -8,15 +8,13 @@
 
 namespace ringfeed::tools {
 
-void AddDamageOption(CLI::App* app, OnDamage* on_damage) {
+void AddDamageOption(CLI::App* app, OnDamage* on_damage, const std::string& what) {
   static const std::map<std::string, OnDamage> kPolicies = {{"fail", OnDamage::kFail},
                                                             {"skip", OnDamage::kSkip}};
-  app->add_option("--on-damage", *on_damage,
-                  "fail: stop at the first damage, after all records before it; skip: note its "
-                  "bytes and go on at the next intact record")
+  app->add_option("--on-damage", *on_damage, what)
       ->transform(NamedValue(kPolicies))
       ->type_name("fail|skip")
-      ->default_str("fail");
+      ->default_str(*on_damage == OnDamage::kFail ? "fail" : "skip");
 }
 
 }  // namespace ringfeed::tools

@@ -13,6 +13,7 @@
 #include "tools/exit_status.h"
 #include "tools/file_records.h"
 #include "tools/interrupt.h"
+#include "tools/option_values.h"
 #include "tools/progress_bar.h"
 #include "tools/record_digest.h"
 #include "tools/report_json.h"
@@ -71,7 +72,7 @@ class DigestCommand : public Command {
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("digest", kHelp);
     sub->add_option("FILE", files_, "record files, or - for stdin")->required();
-    sub->add_option("--format", format_, "tfrecord, rows:BYTES, raw, …; default: found by content");
+    sub->add_option("--format", format_, kFormatText);
     AddDamageOption(sub, &on_damage_);
     sub->add_flag("--json", json_, "an object for one file, a list for several");
     return sub;
@@ -115,8 +116,9 @@ class DigestCommand : public Command {
         progress.Update(result.digest.records(), result.digest.payload_bytes());
       }
       if (read == ReadResult::kFailed) result.status = records.status();
-      result.damage = records.Damage();
-      result.damaged_records = records.damaged_records();
+      const MetDamage damage = records.Damage();
+      result.damage = damage.ranges;
+      result.damaged_records = damage.records;
     } catch (const Error& error) {
       result.status = error.status();
     }

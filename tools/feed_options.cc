@@ -31,11 +31,8 @@ void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
 void AddFeedOptions(CLI::App* app, FeedPlan* plan) {
   app->add_option("FILE", plan->files, "files, globs in quotes, or one stream (-, a FIFO)")
       ->required();
-  app->add_option("--format", plan->open.format,
-                  "tfrecord, rows:BYTES, raw, …; default: found by name or content");
-  app->add_option(
-      "--parse", plan->parse,
-      "records into fields: raw | 'rows: f4[13] i4' | 'example: image=u1[] label=i8[1]'");
+  app->add_option("--format", plan->open.format, kFormatText);
+  app->add_option("--parse", plan->parse, kParseText);
   app->add_option("--batch", plan->batch,
                   "rows of a batch; default: 64 with --parse, else 0: blocks of records");
   app->add_flag("--drop-remainder", plan->batching.drop_remainder,

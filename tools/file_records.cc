@@ -6,23 +6,47 @@
 #include <utility>
 
 #include "ringfeed/decorators.h"
+#include "ringfeed/stats.h"
 
 namespace ringfeed::tools {
 namespace {
 
-OpenOptions OneFileOptions(const std::string& format, OnDamage on_damage) {
+OpenOptions OneFileOptions(const std::string& format, OnDamage on_damage, const FileSpeed& speed) {
   OpenOptions options;
   options.cycle = 1;
   options.threads = 1;
   options.format = format;
   options.on_damage = on_damage;
+  options.arena_bytes = speed.arena_bytes;
+  options.io.path = speed.path;
   return options;
+}
+
+MetDamage DamageOf(const Reader& reader, const std::string& file) {
+  PipelineStats stats = reader.Stats();
+  MetDamage damage{std::move(stats.damage), stats.damaged_records};
+  // Where a range was noted, it is what reading failed at.
+  if (damage.ranges.empty()) AddFailure(reader.status(), file, &damage);
+  return damage;
 }
 
 }  // namespace
 
-FileRecords::FileRecords(std::string file, const std::string& format, OnDamage on_damage)
-    : file_(std::move(file)), reader_(OpenFiles({file_}, OneFileOptions(format, on_damage))) {}
+void AddFailure(const Status& failure, const std::string& file, MetDamage* damage) {
+  const bool is_damage =
+      failure.code() == StatusCode::kDamaged || failure.code() == StatusCode::kTruncated;
+  if (!is_damage || failure.place().offset < 0) return;
+  const auto begin = static_cast<std::uint64_t>(failure.place().offset);
+  std::error_code ignored;
+  const std::uintmax_t size = std::filesystem::file_size(file, ignored);
+  const std::uint64_t end = ignored ? begin : std::max<std::uint64_t>(begin, size);
+  damage->ranges.push_back({file, begin, end, failure.message()});
+}
+
+FileRecords::FileRecords(std::string file, const std::string& format, OnDamage on_damage,
+                         const FileSpeed& speed)
+    : file_(std::move(file)),
+      reader_(OpenFiles({file_}, OneFileOptions(format, on_damage, speed))) {}
 
 ReadResult FileRecords::Next(std::span<const RecordSpan>* records) {
   const ReadResult result = reader_.TryReadBlock(&block_);
@@ -30,17 +54,14 @@ ReadResult FileRecords::Next(std::span<const RecordSpan>* records) {
   return result;
 }
 
-std::vector<DamagedRange> FileRecords::Damage() const {
-  std::vector<DamagedRange> damage = reader_.Stats().damage;
-  const Status failure = status();
-  const bool is_damage =
-      failure.code() == StatusCode::kDamaged || failure.code() == StatusCode::kTruncated;
-  if (!damage.empty() || !is_damage || failure.place().offset < 0) return damage;
-  const auto begin = static_cast<std::uint64_t>(failure.place().offset);
-  std::error_code ignored;
-  const std::uintmax_t size = std::filesystem::file_size(file_, ignored);
-  const std::uint64_t end = ignored ? begin : std::max<std::uint64_t>(begin, size);
-  return {{file_, begin, end, failure.message()}};
+MetDamage FileRecords::Damage() const { return DamageOf(reader_, file_); }
+
+FileRows::FileRows(std::string file, const std::string& format, OnDamage on_damage,
+                   std::shared_ptr<const Parser> parser)
+    : file_(std::move(file)),
+      reader_(Parse(OpenFiles({file_}, OneFileOptions(format, on_damage, {})), std::move(parser))) {
 }
+
+MetDamage FileRows::Damage() const { return DamageOf(reader_, file_); }
 
 }  // namespace ringfeed::tools

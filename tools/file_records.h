@@ -1,30 +1,50 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "ringfeed/io_options.h"
+#include "ringfeed/parsers.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed::tools {
+
+/// How a file is read; never what is found in it.
+struct FileSpeed {
+  std::size_t arena_bytes = 0;  ///< of the pinned memory
+  IoPath path = IoPath::kAuto;
+};
+
+/// What was skipped, or what reading failed at: under kFail all from there on is not delivered.
+struct MetDamage {
+  std::vector<DamagedRange> ranges;  ///< the first 1,000
+  std::uint64_t records = 0;         ///< known records, and ranges without any
+};
+
+/// Adds what a damaged file failed at: all from there to its end.
+void AddFailure(const Status& failure, const std::string& file, MetDamage* damage);
 
 /// The records of one file (or stream) in their order in it, for commands that look at files one by
 /// one: a chain of OpenFiles alone, on one reader thread.
 class FileRecords {
  public:
-  /// `format` as in OpenOptions. Throws Error where the set-up does not work.
-  FileRecords(std::string file, const std::string& format, OnDamage on_damage);
+  /// `format` and `speed` as in OpenOptions. Throws Error where the set-up does not work.
+  FileRecords(std::string file, const std::string& format, OnDamage on_damage,
+              const FileSpeed& speed = {});
 
   /// Some next records, valid until the next call; a damaged one may stand as a null span.
   ReadResult Next(std::span<const RecordSpan>* records);
   /// The failure after kFailed.
   Status status() const { return reader_.status(); }
-  /// What was skipped, or what reading failed at: under kFail all from there on is not delivered.
-  std::vector<DamagedRange> Damage() const;
-  std::uint64_t damaged_records() const { return reader_.Stats().damaged_records; }
+  /// Costs about as much as reading a megabyte.
+  MetDamage Damage() const;
   /// Ends a Next that waits, from any thread.
   void Close() { reader_.Close(); }
 
@@ -32,6 +52,24 @@ class FileRecords {
   std::string file_;
   Reader reader_;
   RecordBlock block_;
+};
+
+/// The same of parsed rows, one by one.
+class FileRows {
+ public:
+  /// Throws Error where the set-up does not work.
+  FileRows(std::string file, const std::string& format, OnDamage on_damage,
+           std::shared_ptr<const Parser> parser);
+
+  ReadResult Next(Instance* row) { return reader_.TryReadNext(row); }
+  std::vector<FieldSpec> fields() const { return reader_.fields(); }
+  Status status() const { return reader_.status(); }
+  MetDamage Damage() const;
+  void Close() { reader_.Close(); }
+
+ private:
+  std::string file_;
+  Reader reader_;
 };
 
 }  // namespace ringfeed::tools

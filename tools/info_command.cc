@@ -18,6 +18,7 @@
 #include "tools/delivery_check.h"
 #include "tools/example_peek.h"
 #include "tools/exit_status.h"
+#include "tools/option_values.h"
 #include "tools/record_walk.h"
 #include "tools/report_json.h"
 #include "tools/report_text.h"
@@ -66,7 +67,7 @@ class InfoCommand : public Command {
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("info", kHelp);
     sub->add_option("FILE", names_, "files or globs");
-    sub->add_option("--format", format_, "tfrecord, rows:BYTES, raw, …; default: found by content");
+    sub->add_option("--format", format_, kFormatText);
     sub->add_flag("--json", json_, "an object for one file or the machine, a list for several");
     return sub;
   }

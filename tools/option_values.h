@@ -6,6 +6,18 @@
 
 namespace ringfeed::tools {
 
+/// What an option --format takes.
+inline constexpr char kFormatText[] =
+    "tfrecord, recordio, ofrecord, tar, npy, tokens, megatron, lines, jsonl, csv, tsv, rows:BYTES "
+    "or raw, "
+    "some with parameters behind a colon; default: found by content or name";
+
+/// What an option --parse takes.
+inline constexpr char kParseText[] =
+    "records into fields: raw | 'rows: f4[13] i4' | 'example: image=u1[] label=i8[1]' | "
+    "'ofrecord: encoded=u1[] class/label=i4' | 'jsonl: id=i8 text=u1[]' | "
+    "'csv: -header=id,x x=f8'";
+
 /// Takes "4096", "512KiB", "2G", … for an option of bytes; all units are powers of 1024.
 inline CLI::Validator SizeValue() {
   return CLI::Validator(CLI::AsSizeValue(false)).description("");

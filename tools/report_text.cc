@@ -48,6 +48,12 @@ std::string CountText(std::uint64_t count) {
   return text;
 }
 
+std::string SkippedText(const DamagedRange& range) {
+  const std::string bytes =
+      "bytes " + std::to_string(range.begin) + " to " + std::to_string(range.end);
+  return range.file + ": skipped " + (range.end > 0 ? bytes : "a record") + ": " + range.reason;
+}
+
 std::string TableText(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "ringfeed/record.h"
+
 namespace ringfeed::tools {
 
 /// "1.50" for (1.5, 2).
@@ -14,6 +16,10 @@ std::string BytesText(std::uint64_t bytes);
 std::string RateText(double bytes_per_second);
 /// "12,345,678".
 std::string CountText(std::uint64_t count);
+
+/// "a.tfrecord: skipped bytes 100 to 125: …", or, of a record that only its parser refused,
+/// "a.tfrecord: skipped a record: …".
+std::string SkippedText(const DamagedRange& range);
 
 /// Rows of cells as lines with aligned columns; the first column to the left, all others to the
 /// right where they look like numbers. No line ends in blanks.

@@ -9,7 +9,7 @@ OPTIONS = {
     "make": "--kind --bytes --records --files --record-bytes --seed --threads --force --json",
     "info": "--format --json",
     "digest": "--format --on-damage --json",
-    "cat": "--as --format --on-damage",
+    "cat": "--as --parse --format --on-damage",
     "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
@@ -42,6 +42,20 @@ class InterfaceTest(CommandTest):
                 self.assertEqual(result.returncode, 0)
                 self.assertIn(f"  ringfeed {command} ", result.stdout.split("Usage:")[0] + " ")
         self.assertEqual(run("--help").returncode, 0)
+
+    def test_help_names_every_format_and_parser(self):
+        path = self.write("a.tfrecord", [b"one"])
+        unknown = run("digest", path, "--format", "nonsense").stderr.split("there are: ")[1]
+        formats = re.findall(r"(?:^|; )([a-z]+)", re.sub(r" \(.*?\)", "", unknown))
+        self.assertGreater(len(formats), 11)
+        for command in ("feed", "info", "digest", "cat"):
+            help_text = " ".join(run(command, "--help").stdout.split())
+            for name in formats:
+                self.assertRegex(help_text, rf"\b{name}\b", (command, name))
+        grammar = run("feed", path, "--parse", "nonsense: x").stderr.split("expected ")[1]
+        for command in ("feed", "cat"):
+            for parser in re.findall(r'"(\w+)', grammar):
+                self.assertRegex(run(command, "--help").stdout, rf"\b{parser}\b", (command, parser))
 
     def test_a_version_can_be_asked_for(self):
         self.assertRegex(run("--version").stdout, r"^\d+\.\d+\.\d+\n$")
@@ -91,7 +105,8 @@ class InterfaceTest(CommandTest):
 
     def test_nothing_is_drawn_where_there_is_no_terminal(self):
         path = self.write("a.tfrecord", [b"one"] * 1000)
-        for words in (["feed", path], ["digest", path], ["make", self.folder / "m", "--bytes", "1M"]):
+        made = self.folder / "made"
+        for words in (["feed", path], ["digest", path], ["make", made, "--bytes", "1M"]):
             self.assertEqual(run(*words).stderr, "")
 
 

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed::tools {
+
+/// Appends a record as one JSON object on one line; kDamaged where it cannot be one.
+using RecordToJson = std::function<Status(std::span<const std::byte> record, std::string* json)>;
+
+/// How records of a format become objects where nobody named their fields; empty where the format
+/// says nothing of what is in them. tfrecord: the features of tf.Examples, ofrecord: of OFRecords,
+/// every one a list; jsonl: the line itself; tar: the members by their extensions, and "__key__".
+RecordToJson JsonOfFormat(std::string_view format);
+
+/// Appends a parsed row by the names of its fields: a ragged field of bytes as AppendJsonBytes has
+/// it, all others as AppendJsonArray.
+void AppendRowJson(const std::vector<FieldSpec>& fields, const Instance& row, std::string* json);
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ringfeed/reader.h"
+#include "ringfeed/record.h"
+#include "ringfeed/status.h"
+#include "tools/file_records.h"
+
+namespace ringfeed::tools {
+
+/// Lines to stdout, many at a time.
+class LineOutput {
+ public:
+  /// To append to.
+  std::string* text() { return &text_; }
+  /// Writes it out where it has become long.
+  Status EndLine();
+  /// Writes it out in any case, for whoever waits at the other end of a pipe.
+  Status Flush();
+
+ private:
+  std::string text_;
+};
+
+/// Appends one record without a line end; a failure is damage of that record.
+using SpellRecord = std::function<Status(std::span<const std::byte> record, std::string* text)>;
+
+/// Prints a line for each intact record of `file`. What was damaged is told on stderr; under kSkip
+/// also records that could not be spelled are. Returns the ExitStatus.
+int PrintRecords(const std::string& file, OnDamage on_damage, FileRecords* records,
+                 const SpellRecord& spell);
+/// Prints each row as a JSON object, and what was damaged as above.
+int PrintRows(FileRows* rows);
+
+}  // namespace ringfeed::tools
