@@ -25,5 +25,6 @@ std::unique_ptr<Command> NewDigestCommand();
 std::unique_ptr<Command> NewFeedCommand();
 std::unique_ptr<Command> NewInfoCommand();
 std::unique_ptr<Command> NewMakeCommand();
+std::unique_ptr<Command> NewVerifyCommand();
 
 }  // namespace ringfeed::tools

@@ -18,7 +18,8 @@ constexpr char kHelp[] =
     "  ringfeed info data/*                            what files are, and what this machine can "
     "do\n"
     "  ringfeed feed data/* --batch 64 --shuffle 2000  feed them; where did the time go?\n"
-    "  ringfeed bench data/*                           which options suit this machine\n\n"
+    "  ringfeed bench data/*                           which options suit this machine\n"
+    "  ringfeed verify data/*                          is every record intact?\n\n"
     "`ringfeed COMMAND --help` says more. Exit status: 0 fine; 1 damage was met or the data "
     "failed;\n2 an option, a name or the system does not allow it.";
 
@@ -26,6 +27,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(NewMakeCommand());
   commands.push_back(NewInfoCommand());
+  commands.push_back(NewVerifyCommand());
   commands.push_back(NewDigestCommand());
   commands.push_back(NewCatCommand());
   commands.push_back(NewFeedCommand());

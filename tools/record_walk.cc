@@ -25,7 +25,7 @@ std::uint64_t SizeOfRegularFile(int descriptor, const std::string& file) {
 }  // namespace
 
 RecordWalk::RecordWalk(const std::string& file, const std::string& format, OnDamage on_damage)
-    : on_damage_(on_damage), need_bytes_(kReadBytes) {
+    : file_(file), on_damage_(on_damage), need_bytes_(kReadBytes) {
   Open(file);
   std::vector<std::byte> head(kHeadBytes);
   std::size_t got = 0;
@@ -83,7 +83,10 @@ Status RecordWalk::Fill(std::size_t bytes) {
                 buffer_.begin() + static_cast<std::ptrdiff_t>(offset_ - buffer_offset_));
   buffer_offset_ = offset_;
   std::size_t have = buffer_.size();
-  buffer_.resize(std::max(have, bytes));
+  // No more than there is: to clear a large buffer costs more than to read a small file.
+  const std::uint64_t left = content_ != nullptr ? bytes : file_bytes_ - read_offset_;
+  buffer_.resize(
+      std::max(have, static_cast<std::size_t>(std::min<std::uint64_t>(bytes, have + left))));
   Status status;
   while (have < buffer_.size() && !all_read_ && status.ok()) {
     const std::span<std::byte> room = std::span(buffer_).subspan(have);
@@ -93,18 +96,21 @@ Status RecordWalk::Fill(std::size_t bytes) {
     have += got;
   }
   buffer_.resize(have);
+  all_read_ = all_read_ || (content_ == nullptr && read_offset_ == file_bytes_);
   return status;
 }
 
-bool RecordWalk::SkipsRest(const Status& read) const {
-  return content_ != nullptr && on_damage_ == OnDamage::kSkip &&
-         (read.code() == StatusCode::kDamaged || read.code() == StatusCode::kTruncated);
+bool RecordWalk::SkipRest(const Status& read) {
+  const bool damaged = read.code() == StatusCode::kDamaged || read.code() == StatusCode::kTruncated;
+  if (content_ == nullptr || on_damage_ == OnDamage::kFail || !damaged) return false;
+  const std::uint64_t end = buffer_offset_ + buffer_.size();
+  damage_.push_back({file_, end, end, read.message()});
+  return true;
 }
 
 ReadResult RecordWalk::Next(std::span<const RecordSpan>* records) {
   if (ended_) return status_.ok() ? ReadResult::kEnd : ReadResult::kFailed;
   output_.records.clear();
-  output_.damage.clear();
   memory_.Clear();
   while (output_.records.empty() && !ended_) {
     const Status read = Fill(need_bytes_);
@@ -112,7 +118,9 @@ ReadResult RecordWalk::Next(std::span<const RecordSpan>* records) {
     const FrameResult result = framer_->Frame(input, &output_);
     offset_ += result.consumed;
     need_bytes_ = std::max(result.need_bytes, kReadBytes);
-    status_ = !result.status.ok() || SkipsRest(read) ? result.status : read;
+    damage_.insert(damage_.end(), output_.damage.begin(), output_.damage.end());
+    output_.damage.clear();
+    status_ = !result.status.ok() || SkipRest(read) ? result.status : read;
     ended_ = !status_.ok() || !read.ok() ||
              (all_read_ && (result.need_bytes == 0 || result.consumed == 0));
   }

@@ -29,6 +29,8 @@ class RecordWalk {
   /// Some next records, valid until the next call; a damaged one may stand as a null span.
   ReadResult Next(std::span<const RecordSpan>* records);
   const Status& status() const { return status_; }
+  /// What was skipped so far.
+  const std::vector<DamagedRange>& damage() const { return damage_; }
   const Format& format() const { return *format_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
 
@@ -38,9 +40,10 @@ class RecordWalk {
   Status ReadFile(std::span<std::byte> to, std::size_t* got);
   /// Makes at least `bytes` bytes from offset_ stand in buffer_, or all that there are.
   Status Fill(std::size_t bytes);
-  /// Whether that failure is damage that ends a compressed file early and is skipped.
-  bool SkipsRest(const Status& read) const;
+  /// Whether that failure is damage that ends a compressed file early and is skipped; noted then.
+  bool SkipRest(const Status& read);
 
+  const std::string file_;
   const OnDamage on_damage_;
   int descriptor_ = -1;
   std::uint64_t file_bytes_ = 0;
@@ -55,6 +58,7 @@ class RecordWalk {
   std::size_t need_bytes_;
   FrameOutput output_;
   HeapFrameMemory memory_;
+  std::vector<DamagedRange> damage_;
   Status status_;
   bool ended_ = false;
 };

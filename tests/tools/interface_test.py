@@ -9,6 +9,7 @@ OPTIONS = {
     "make": "--kind --bytes --records --files --record-bytes --seed --threads --force --json",
     "info": "--format --json",
     "digest": "--format --on-damage --json",
+    "verify": "--format --on-damage --json",
     "cat": "--as --parse --format --on-damage",
     "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --threads --io "
@@ -18,6 +19,7 @@ OPTIONS = {
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds "
     "--pairs --json",
 }
+VERIFY_FIELDS = "file format intact records payload_bytes damaged_records damaged"
 DIGEST_FIELDS = "file records payload_bytes damaged_records damaged sha256 multiset"
 FEED_FIELDS = (
     "records payload_bytes batches passes passes_ended interrupted wall_s cpu_s gb_per_s "
@@ -48,7 +50,7 @@ class InterfaceTest(CommandTest):
         unknown = run("digest", path, "--format", "nonsense").stderr.split("there are: ")[1]
         formats = re.findall(r"(?:^|; )([a-z]+)", re.sub(r" \(.*?\)", "", unknown))
         self.assertGreater(len(formats), 11)
-        for command in ("feed", "info", "digest", "cat"):
+        for command in ("feed", "info", "digest", "verify", "cat"):
             help_text = " ".join(run(command, "--help").stdout.split())
             for name in formats:
                 self.assertRegex(help_text, rf"\b{name}\b", (command, name))
@@ -67,6 +69,7 @@ class InterfaceTest(CommandTest):
             ["unknown"],
             ["digest"],
             ["digest", path, "--unknown"],
+            ["verify"],
             ["digest", path, "--on-damage=perhaps"],
             ["cat", path, "--as", "poem"],
             ["feed", path, "--io", "telepathy"],
@@ -87,6 +90,10 @@ class InterfaceTest(CommandTest):
         path = self.write("a.tfrecord", [b"one", b""])
         self.assertEqual(list(run_json("digest", path)), DIGEST_FIELDS.split())
 
+    def test_fields_of_verify(self):
+        path = self.write("a.tfrecord", [b"one", b""])
+        self.assertEqual(list(run_json("verify", path)), VERIFY_FIELDS.split())
+
     def test_fields_of_feed(self):
         path = self.write("a.tfrecord", [b"one", b""])
         report = run_json("feed", path)
@@ -99,14 +106,14 @@ class InterfaceTest(CommandTest):
         data = bytearray(path.read_bytes())
         data[13] ^= 1
         path.write_bytes(data)
-        for command in ("digest", "feed"):
+        for command in ("digest", "verify", "feed"):
             damaged = run_json(command, path, "--on-damage=skip", status=1)["damaged"]
             self.assertEqual(list(damaged[0]), ["file", "begin", "end", "reason"])
 
     def test_nothing_is_drawn_where_there_is_no_terminal(self):
         path = self.write("a.tfrecord", [b"one"] * 1000)
         made = self.folder / "made"
-        for words in (["feed", path], ["digest", path], ["make", made, "--bytes", "1M"]):
+        for words in (["feed", path], ["digest", path], ["verify", path], ["make", made, "--bytes", "1M"]):
             self.assertEqual(run(*words).stderr, "")
 
 

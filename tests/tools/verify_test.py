@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""`ringfeed verify`: every damaged range of every file, in the order of the files."""
+
+import re
+import shutil
+import subprocess
+
+from command_line import BINARY, DATA, CommandTest, main, run, run_json
+
+PAYLOADS = [bytes([i]) * (100 + i) for i in range(20)]
+INTACT = ["tfrecord/examples.tfrecord", "tfrecord/empty_records.tfrecord", "tfrecord/no_records.tfrecord",
+          "recordio/go_gzip.recordio", "recordio/raw_bytes_snappy_max4.recordio",
+          "ofrecord/imagenet_like/part-00000", "webdataset/basic.tar", "numpy/t_f4.npy",
+          "tokens/llmc_gpt2.bin", "text/objects.jsonl", "text/rfc4180.csv", "text/tab.tsv"]
+
+
+class VerifyTest(CommandTest):
+    def flipped(self, name, *places):
+        """A TFRecord file of PAYLOADS with the first payload byte of these records changed."""
+        path = self.write(name, PAYLOADS)
+        data = bytearray(path.read_bytes())
+        for place in places:
+            data[self.start(place) + 12] ^= 1
+        path.write_bytes(data)
+        return path
+
+    @staticmethod
+    def start(record):
+        return sum(16 + len(payload) for payload in PAYLOADS[:record])
+
+    def ranges(self, *records):
+        return [(self.start(record), self.start(record + 1)) for record in records]
+
+    def assert_damaged_at(self, report, ranges):
+        self.assertIs(report["intact"], False)
+        self.assertEqual([(d["begin"], d["end"]) for d in report["damaged"]], ranges)
+        self.assertTrue(all(d["reason"] for d in report["damaged"]))
+
+    def test_intact_files_of_all_formats(self):
+        reports = run_json("verify", *[DATA / name for name in INTACT])
+        for name, report in zip(INTACT, reports, strict=True):
+            with self.subTest(name):
+                self.assertIs(report["intact"], True)
+                self.assertEqual(report["damaged"], [])
+                self.assertTrue(report["format"])
+                digest = run_json("digest", DATA / name)
+                self.assertEqual((report["records"], report["payload_bytes"]),
+                                 (digest["records"], digest["payload_bytes"]))
+
+    def test_all_damaged_ranges_are_listed(self):
+        report = run_json("verify", self.flipped("a.tfrecord", 3, 4, 17), status=1)
+        self.assert_damaged_at(report, self.ranges(3, 4, 17))
+        self.assertEqual((report["records"], report["damaged_records"]), (17, 3))
+
+    def test_fail_stops_at_the_first_damage(self):
+        report = run_json("verify", self.flipped("a.tfrecord", 3, 17), "--on-damage=fail", status=1)
+        self.assertEqual(report["records"], 3)
+        self.assertEqual([d["begin"] for d in report["damaged"]], [self.start(3)])
+        self.assertIn("error", report)
+
+    def test_large_files_as_well(self):
+        run_json("make", self.folder / "in", "--bytes", "12MiB", "--files", 2)
+        good, bad = sorted((self.folder / "in").iterdir())
+        data = bytearray(bad.read_bytes())
+        for place in (1_000_000, 2_500_000, 5_900_000):
+            data[place] ^= 1
+        bad.write_bytes(data)
+        reports = run_json("verify", good, bad, status=1)
+        for report in reports:
+            digest = run_json("digest", report["file"], "--on-damage=skip",
+                              status=int(report["file"] == str(bad)))
+            self.assertEqual({key: report[key] for key in digest if key in report},
+                             {key: digest[key] for key in digest if key in report})
+        self.assertEqual(len(reports[1]["damaged"]), 3)
+        first = run_json("verify", bad, "--on-damage=fail", status=1)
+        self.assertEqual(first["damaged"][0]["begin"], reports[1]["damaged"][0]["begin"])
+
+    def test_compressed_files(self):
+        path = DATA / "tfrecord" / "examples.tfrecord.gz"
+        report = run_json("verify", path)
+        self.assertEqual((report["intact"], report["format"], report["records"]), (True, "tfrecord", 40))
+        cut = self.folder / "cut.tfrecord.gz"
+        cut.write_bytes(path.read_bytes()[:-100])
+        report = run_json("verify", cut, status=1)
+        self.assertTrue(report["damaged"])
+        self.assertEqual(report["records"], run_json("digest", cut, "--on-damage=skip", status=1)["records"])
+
+    def test_damaged_fixtures(self):
+        for name, place in (("recordio/tiny_snappy.recordio", -1), ("recordio/go_gzip.recordio", 25),
+                            ("webdataset/basic.tar", 150)):
+            with self.subTest(name):
+                path = self.folder / name.split("/")[1]
+                data = bytearray((DATA / name).read_bytes())
+                data[place] ^= 0x10
+                path.write_bytes(data)
+                report = run_json("verify", path, status=1)
+                self.assertIs(report["intact"], False)
+                self.assertTrue(report["damaged"])
+
+    def test_a_cut_file_is_damaged_to_its_end(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        size = self.start(20) - 5
+        with open(path, "r+b") as file:
+            file.truncate(size)
+        self.assert_damaged_at(run_json("verify", path, status=1), [(self.start(19), size)])
+
+    def test_files_are_reported_in_their_order_whichever_is_ready_first(self):
+        run_json("make", self.folder / "large", "--kind", "bytes", "--records", 100,
+                 "--record-bytes", 400_000, "--files", 1)
+        paths = [*(self.folder / "large").iterdir()]
+        paths += [self.write(f"{i}.tfrecord", [b"x"] * i) for i in range(30)]
+        paths.append(self.flipped("bad.tfrecord", 0))
+        reports = run_json("verify", *paths, status=1)
+        self.assertEqual([report["file"] for report in reports], list(map(str, paths)))
+        self.assertEqual([report["records"] for report in reports], [100, *range(30), 19])
+        self.assertEqual([report["intact"] for report in reports], [True] * 31 + [False])
+        text = run("verify", *paths).stdout
+        self.assertEqual(re.findall(r"^(?:ok|damaged) +(\S+):", text, re.M), list(map(str, paths)))
+
+    def test_a_glob_stands_for_its_files(self):
+        for name in ("b.tfrecord", "a.tfrecord"):
+            self.write(name, PAYLOADS)
+        reports = run_json("verify", self.folder / "*.tfrecord")
+        self.assertEqual([report["file"][-10:] for report in reports], ["a.tfrecord", "b.tfrecord"])
+
+    def test_text_has_a_line_per_file_its_ranges_and_a_total(self):
+        paths = [self.write("good.tfrecord", PAYLOADS), self.flipped("bad.tfrecord", 5)]
+        result = run("verify", *paths)
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr, "")
+        good, bad, damaged, total = result.stdout.splitlines()
+        self.assertRegex(good, r"^ok +\S+good.tfrecord: tfrecord, 20 records, 2.14 KiB$")
+        self.assertRegex(bad, r"^damaged +\S+bad.tfrecord: tfrecord, 19 records")
+        begin, end = self.ranges(5)[0]
+        self.assertIn(f"bytes {begin} to {end}: ", damaged)
+        self.assertRegex(total, r"^total +2 files, 1 not intact; 39 records, ")
+
+    def test_a_file_that_cannot_be_read_does_not_stop_the_others(self):
+        good = self.write("good.tfrecord", PAYLOADS)
+        unknown = self.folder / "unknown"
+        unknown.write_bytes(b"nobody knows")
+        bad = [self.folder / "missing.tfrecord", self.folder, unknown]
+        reports = run_json("verify", *bad, good, status=1)
+        self.assertEqual([report["intact"] for report in reports], [False] * 3 + [True])
+        self.assertTrue(all(report["error"] for report in reports[:3]))
+        self.assertIn("missing.tfrecord", run("verify", *bad, good).stderr)
+
+    def test_an_unknown_format_is_a_usage_error(self):
+        self.assert_refused(2, "verify", self.write("a.tfrecord", PAYLOADS), "--format", "nonsense")
+
+    def test_a_named_format_counts(self):
+        path = self.folder / "a.rows"
+        path.write_bytes(b"x" * 161)
+        report = run_json("verify", path, "--format", "rows:16", status=1)
+        self.assertEqual((report["format"], report["records"]), ("rows:16", 10))
+        self.assert_damaged_at(report, [(160, 161)])
+
+    def test_stdin(self):
+        data = self.flipped("a.tfrecord", 2).read_bytes()
+        result = run("verify", "-", "--format", "tfrecord", stdin=data)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"bytes {self.start(2)} to {self.start(3)}".encode(), result.stdout)
+
+    def test_records_larger_than_a_threads_share_of_memory(self):
+        paths = [self.write(f"{i}.tfrecord", [b"x"]) for i in range(3)]
+        large = self.folder / "large.raw"
+        large.write_bytes(b"y" * (40 << 20))
+        small_arena = {"RINGFEED_ARENA_BYTES": str(256 << 20)}
+        result = subprocess.run([BINARY, "verify", "--format=raw", large, *paths], check=False,
+                                capture_output=True, text=True, env=small_arena)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_nothing_of_the_files_is_changed(self):
+        path = self.flipped("a.tfrecord", 1)
+        copy = shutil.copy2(path, self.folder / "copy")
+        run("verify", path)
+        self.assertEqual(path.read_bytes(), copy.read_bytes())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "ringfeed/record.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed::tools {
+
+/// How a file is to be checked.
+struct FileCheckOptions {
+  std::string format;  ///< as in OpenOptions
+  OnDamage on_damage = OnDamage::kSkip;
+  std::size_t arena_bytes = 0;  ///< as in OpenOptions
+};
+
+/// So many damaged ranges of a file are listed at most.
+inline constexpr std::size_t kMostRanges = 1000;
+
+/// What reading a whole file with every checksum came to.
+struct FileCheck {
+  std::string file;
+  std::string format;  ///< "" where it is not known
+  std::uint64_t records = 0;
+  std::uint64_t payload_bytes = 0;
+  std::uint64_t damaged_records = 0;
+  std::vector<DamagedRange> damage;  ///< the first kMostRanges
+  Status status;                     ///< why it could not be read to its end
+
+  /// Every byte was read and is as it should be.
+  bool intact() const { return status.ok() && damage.empty() && damaged_records == 0; }
+};
+
+/// Reads `file`, without a copy of what is in it. `progress` gets the payload bytes of every block;
+/// ends soon with kCancelled when a stop is requested. Never throws; thread safe.
+FileCheck CheckFile(const std::string& file, const FileCheckOptions& options,
+                    const std::function<void(std::uint64_t)>& progress,
+                    const std::stop_token& stop);
+
+}  // namespace ringfeed::tools
