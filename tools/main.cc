@@ -19,7 +19,8 @@ constexpr char kHelp[] =
     "do\n"
     "  ringfeed feed data/* --batch 64 --shuffle 2000  feed them; where did the time go?\n"
     "  ringfeed bench data/*                           which options suit this machine\n"
-    "  ringfeed verify data/*                          is every record intact?\n\n"
+    "  ringfeed verify data/*                          is every record intact?\n"
+    "  ringfeed convert data/* copy/ --to recordio     the same records in another format\n\n"
     "`ringfeed COMMAND --help` says more. Exit status: 0 fine; 1 damage was met or the data "
     "failed;\n2 an option, a name or the system does not allow it.";
 
@@ -30,6 +31,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewVerifyCommand());
   commands.push_back(NewDigestCommand());
   commands.push_back(NewCatCommand());
+  commands.push_back(NewConvertCommand());
   commands.push_back(NewFeedCommand());
   commands.push_back(NewBenchCommand());
   return commands;

@@ -11,6 +11,7 @@ OPTIONS = {
     "digest": "--format --on-damage --json",
     "verify": "--format --on-damage --json",
     "cat": "--as --parse --format --on-damage",
+    "convert": "--from --to --records-per-file --on-damage --force --json",
     "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
@@ -50,7 +51,7 @@ class InterfaceTest(CommandTest):
         unknown = run("digest", path, "--format", "nonsense").stderr.split("there are: ")[1]
         formats = re.findall(r"(?:^|; )([a-z]+)", re.sub(r" \(.*?\)", "", unknown))
         self.assertGreater(len(formats), 11)
-        for command in ("feed", "info", "digest", "verify", "cat"):
+        for command in ("feed", "info", "digest", "verify", "cat", "convert"):
             help_text = " ".join(run(command, "--help").stdout.split())
             for name in formats:
                 self.assertRegex(help_text, rf"\b{name}\b", (command, name))
@@ -70,6 +71,7 @@ class InterfaceTest(CommandTest):
             ["digest"],
             ["digest", path, "--unknown"],
             ["verify"],
+            ["convert", path],
             ["digest", path, "--on-damage=perhaps"],
             ["cat", path, "--as", "poem"],
             ["feed", path, "--io", "telepathy"],

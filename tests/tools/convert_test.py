@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+"""`ringfeed convert`: the same records in another format; stopped anywhere, it goes on there."""
+
+import json
+import os
+import signal
+import subprocess
+import tarfile
+import time
+
+from command_line import (
+    BINARY, DATA, CommandTest, frame, main, payloads_of, run, run_json, sequence_sha256)
+
+PAYLOADS = [b"", b"a", bytes(range(256)), b"x" * 20_000, b"two\nlines", "grüße".encode()] * 5
+LINES = [b"", b"a", b"x" * 1000, "grüße".encode(), b"\x00\xff"]
+
+
+class ConvertTest(CommandTest):
+    def convert(self, *words, status=0):
+        return run_json("convert", *words, status=status)
+
+    def sha256(self, path, *words):
+        return run_json("digest", path, *words)["sha256"]
+
+    def names(self, folder=None):
+        return sorted(path.name for path in (folder or self.folder).iterdir())
+
+    def outcomes(self, report):
+        return [output["outcome"] for output in report["outputs"]]
+
+    def set_age(self, path, seconds):
+        then = time.time() - seconds
+        os.utime(path, (then, then))
+
+    def test_round_trips_keep_every_byte(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        for name, to in (("b.recordio", "recordio"), ("b.recordio", "recordio:go,gzip"),
+                         ("b.recordio", "recordio:none"), ("b.tfrecord", "tfrecord")):
+            with self.subTest(to):
+                there, back = self.folder / name, self.folder / "back.tfrecord"
+                report = self.convert(path, there, "--to", to, "--force")
+                self.assertEqual((report["records"], report["payload_bytes"]),
+                                 (len(PAYLOADS), sum(map(len, PAYLOADS))))
+                self.assertEqual(self.sha256(there), sequence_sha256(PAYLOADS))
+                self.convert(there, back, "--force")
+                self.assertEqual(back.read_bytes(), path.read_bytes())
+
+    def test_text_formats(self):
+        path = self.write("a.tfrecord", LINES)
+        there = self.folder / "b.txt"
+        self.convert(path, there)
+        self.assertEqual(there.read_bytes(), b"".join(line + b"\n" for line in LINES))
+        self.convert(there, self.folder / "back.tfrecord")
+        self.assertEqual((self.folder / "back.tfrecord").read_bytes(), path.read_bytes())
+        for name in ("objects.jsonl", "tab.tsv"):
+            with self.subTest(name):
+                copy = self.folder / name
+                self.convert(DATA / "text" / name, self.folder / "t.tfrecord", "--force")
+                self.convert(self.folder / "t.tfrecord", copy)
+                self.assertEqual(self.sha256(copy), self.sha256(DATA / "text" / name))
+
+    def test_ofrecords(self):
+        path = DATA / "ofrecord" / "imagenet_like" / "part-00000"
+        self.convert(path, self.folder / "a.tfrecord")
+        self.convert(self.folder / "a.tfrecord", self.folder / "a.ofrecord")
+        self.assertEqual((self.folder / "a.ofrecord").read_bytes(), path.read_bytes())
+
+    def test_tar_members_are_the_records(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        self.convert(path, self.folder / "b.tar", "--to", "tar:ext=dat")
+        with tarfile.open(self.folder / "b.tar") as archive:
+            members = [(member.name, archive.extractfile(member).read()) for member in archive]
+        self.assertEqual(members, [(f"{i:09}.dat", payload) for i, payload in enumerate(PAYLOADS)])
+
+    def test_samples_of_tar_files_are_pieces_of_the_archive(self):
+        path = DATA / "webdataset" / "basic.tar"
+        self.convert(path, self.folder / "a.tfrecord")
+        archive = path.read_bytes()
+        pieces = payloads_of(self.folder / "a.tfrecord")
+        self.assertGreater(len(pieces), 1)
+        self.assertTrue(archive.startswith(b"".join(pieces)))
+
+    def test_rows_and_raw_files(self):
+        rows = [bytes([i]) * 16 for i in range(20)]
+        path = self.write("a.tfrecord", rows)
+        self.convert(path, self.folder / "a.rows", "--to", "rows:16")
+        self.assertEqual((self.folder / "a.rows").read_bytes(), b"".join(rows))
+        self.convert(self.folder / "a.rows", self.folder / "back.tfrecord", "--from", "rows:16")
+        self.assertEqual((self.folder / "back.tfrecord").read_bytes(), path.read_bytes())
+        self.convert(path, self.folder / "one.raw", "--to", "raw", "--records-per-file", 1)
+        self.assertEqual((self.folder / "one-00019.raw").read_bytes(), rows[19])
+
+    def test_what_can_only_be_read_can_be_read(self):
+        for name in ("numpy/t_f4.npy", "tokens/llmc_gpt2.bin"):
+            with self.subTest(name):
+                self.convert(DATA / name, self.folder / "a.tfrecord", "--force")
+                self.assertEqual(self.sha256(self.folder / "a.tfrecord"), self.sha256(DATA / name))
+        error = self.assert_refused(2, "convert", DATA / name, self.folder / "b", "--to", "tokens")
+        self.assertIn("tokens", error)
+        self.assertEqual(self.names(), ["a.tfrecord"])
+
+    def test_several_inputs_become_one_file_in_their_order(self):
+        paths = [self.write(f"{i}.tfrecord", [bytes([i])] * i) for i in range(4)]
+        self.convert(*paths, self.folder / "all.recordio")
+        self.assertEqual(self.sha256(self.folder / "all.recordio"),
+                         sequence_sha256([bytes([i]) for i in range(4) for _ in range(i)]))
+
+    def test_stdin(self):
+        result = run("convert", "-", self.folder / "a.recordio", "--from", "tfrecord",
+                     stdin=b"".join(map(frame, PAYLOADS)))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.sha256(self.folder / "a.recordio"), sequence_sha256(PAYLOADS))
+
+    def test_a_folder_gets_a_file_for_each_input(self):
+        for name in ("a.tfrecord", "b.c.tfrecords", "part-00000"):
+            self.write(name, PAYLOADS)
+        report = self.convert(self.folder / "*", f"{self.folder}/out/", "--to", "recordio")
+        self.assertEqual(self.names(self.folder / "out"),
+                         ["a.recordio", "b.c.recordio", "part-00000.recordio"])
+        self.assertEqual(self.outcomes(report), ["written"] * 3)
+        for path in (self.folder / "out").iterdir():
+            self.assertEqual(self.sha256(path), sequence_sha256(PAYLOADS))
+
+    def test_names_that_do_not_go_together_are_refused(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        (self.folder / "sub").mkdir()
+        same = self.write("sub/a.tfrecord", PAYLOADS)
+        before = path.read_bytes()
+        for words, says in (
+            ([path, self.folder], "--to"),
+            ([path, self.folder, "--to", "tfrecord"], "is an input too"),
+            ([path, path], "is an input too"),
+            ([path, same, f"{self.folder}/out/", "--to", "recordio"], "both become"),
+            ([path, self.folder / "out"], "--to"),
+            ([path, self.folder / "out.tfrecord.gz"], "compress"),
+            ([path, self.folder / "out", "--to", "nonsense"], "nonsense"),
+            ([path, f"{self.folder}/out/", "--to", "recordio", "--records-per-file", "3"], "needs"),
+            (["-", f"{self.folder}/out/", "--to", "recordio"], "no name"),
+            ([path], "FILE"),
+            ([self.folder / "missing", self.folder / "o.recordio"], "missing"),
+        ):
+            with self.subTest(words):
+                self.assertIn(says, self.assert_refused(2, "convert", *words))
+        self.assertEqual(path.read_bytes(), before)
+        self.assertEqual(self.names(self.folder), ["a.tfrecord", "sub"])
+
+    def test_what_is_up_to_date_is_left_and_said(self):
+        paths = [self.write(f"{i}.tfrecord", PAYLOADS) for i in range(3)]
+        words = [*paths, f"{self.folder}/out/", "--to", "recordio"]
+        self.convert(*words)
+        outputs = [self.folder / "out" / f"{i}.recordio" for i in range(3)]
+        for path in paths:
+            self.set_age(path, 100)
+        for path in outputs:
+            self.set_age(path, 50)
+        self.set_age(paths[1], 10)
+        before = [path.stat().st_mtime_ns for path in outputs]
+        report = self.convert(*words)
+        self.assertEqual(self.outcomes(report), ["up to date", "written", "up to date"])
+        self.assertEqual([path.stat().st_mtime_ns == then for path, then in zip(outputs, before)],
+                         [True, False, True])
+        self.assertIn("up to date " + str(outputs[0]), run("convert", *words).stdout)
+        self.assertEqual(self.outcomes(self.convert(*words, "--force")), ["written"] * 3)
+
+    def test_parts_of_so_many_records(self):
+        payloads = [str(i).encode() for i in range(25)]
+        paths = [self.write("a.tfrecord", payloads[:13]), self.write("b.tfrecord", payloads[13:])]
+        words = [*paths, self.folder / "out.tfrecord", "--records-per-file", 10]
+        report = self.convert(*words)
+        parts = [self.folder / f"out-0000{i}.tfrecord" for i in range(3)]
+        self.assertEqual([output["output"] for output in report["outputs"]], list(map(str, parts)))
+        self.assertEqual([payloads_of(part) for part in parts],
+                         [payloads[:10], payloads[10:20], payloads[20:]])
+        parts[1].unlink()
+        self.assertEqual(self.outcomes(self.convert(*words)), ["up to date", "written", "up to date"])
+        self.assertEqual(payloads_of(parts[1]), payloads[10:20])
+
+    def test_parts_of_another_conversion_are_not_mixed_with_these(self):
+        path = self.write("a.tfrecord", [b"x"] * 25)
+        words = [path, self.folder / "out.tfrecord", "--records-per-file"]
+        self.convert(*words, 10)
+        for number in (7, 12):
+            self.assertIn("another conversion", self.assert_refused(2, "convert", *words, number))
+        # A part fewer: the one behind the last is not of this conversion.
+        self.assertIn("another conversion", self.assert_refused(2, "convert", *words, 20, "--force"))
+        (self.folder / "out-00002.tfrecord").unlink()
+        self.assertEqual(self.outcomes(self.convert(*words, 20, "--force")), ["written"] * 2)
+
+    def test_a_record_that_the_format_cannot_hold_is_named(self):
+        good = self.write("good.tfrecord", [b"x" * 16])
+        lines = self.write("lines.tfrecord", [b"one", b"two", b"a\nb"])
+        rows = self.write("rows.tfrecord", [b"x" * 16, b"x" * 15])
+        for path, to, record in ((lines, "lines", 2), (rows, "rows:16", 1), (lines, "raw", 1)):
+            with self.subTest(to):
+                error = self.assert_refused(1, "convert", path, self.folder / "o", "--to", to)
+                self.assertIn(f"{path}: record {record}: ", error)
+                self.assertEqual(self.names(), ["good.tfrecord", "lines.tfrecord", "rows.tfrecord"])
+        report = self.convert(rows, good, f"{self.folder}/out/", "--to", "rows:16", status=1)
+        self.assertEqual(self.outcomes(report), ["failed", "written"])
+        self.assertEqual(self.names(self.folder / "out"), ["good.rows"])
+
+    def damaged(self):
+        path = self.write("a.tfrecord", [str(i).encode() * 9 for i in range(10)])
+        data = bytearray(path.read_bytes())
+        data[25 * 4 + 15] ^= 4
+        path.write_bytes(data)
+        return path
+
+    def test_damage_ends_it_without_an_output(self):
+        report = self.convert(self.damaged(), self.folder / "b.recordio", status=1)
+        self.assertEqual(report["damaged"][0]["begin"], 100)
+        self.assertIn("error", report["outputs"][0])
+        self.assertEqual(self.names(), ["a.tfrecord"])
+
+    def test_damage_is_skipped_where_asked_for(self):
+        result = run("convert", self.damaged(), self.folder / "b.tfrecord", "--on-damage=skip")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("skipped bytes 100 to 125", result.stderr)
+        self.assertEqual(payloads_of(self.folder / "b.tfrecord"),
+                         [str(i).encode() * 9 for i in range(10) if i != 4])
+
+    def start(self, *words):
+        return subprocess.Popen([BINARY, "convert", *map(str, words)], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def stop_midway(self, number, ready, *words):
+        """Sends the signal once ready() holds; returns what the process ended with."""
+        child = self.start(*words)
+        deadline = time.monotonic() + 60
+        while not ready() and child.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.001)
+        child.send_signal(number)
+        child.communicate(timeout=60)
+        return child.returncode
+
+    def test_killed_anywhere_it_leaves_no_half_file_and_goes_on(self):
+        run_json("make", self.folder / "in", "--bytes", "32MiB", "--files", 16)
+        inputs, out = sorted((self.folder / "in").iterdir()), self.folder / "out"
+        expected = {path.stem: self.sha256(path) for path in inputs}
+        words = [*inputs, f"{out}/", "--to", "recordio:none"]
+
+        def started():  # some of it is written, some is being written
+            return out.is_dir() and len(list(out.iterdir())) > 4
+
+        self.assertEqual(self.stop_midway(signal.SIGKILL, started, *words), -signal.SIGKILL)
+        done = [path for path in out.iterdir() if path.suffix == ".recordio"]
+        self.assertLess(len(done), 16)
+        for path in done:
+            self.assertEqual(self.sha256(path), expected[path.stem], path)
+        before = {path: path.stat().st_mtime_ns for path in done}
+        report = self.convert(*words)
+        self.assertEqual(report["up_to_date"], len(done))
+        self.assertEqual({path: path.stat().st_mtime_ns for path in done}, before)
+        self.assertEqual(self.names(out), sorted(f"{stem}.recordio" for stem in expected))
+        for path in out.iterdir():
+            self.assertEqual(self.sha256(path), expected[path.stem], path)
+
+    def test_killed_between_parts_it_goes_on(self):
+        run_json("make", self.folder / "in", "--kind", "bytes", "--record-bytes", 1000,
+                 "--records", 30_000, "--files", 1)
+        (path,) = (self.folder / "in").iterdir()
+        words = [path, self.folder / "out.recordio", "--records-per-file", 1000]
+        self.stop_midway(signal.SIGKILL, lambda: len(self.names()) > 5, *words)
+        report = self.convert(*words)
+        self.assertEqual(report["written"] + report["up_to_date"], 30)
+        self.assertEqual(self.names(), ["in"] + [f"out-{i:05}.recordio" for i in range(30)])
+        self.assertEqual(run_json("digest", path)["multiset"], self.sum_of_parts())
+
+    def sum_of_parts(self):
+        reports = run_json("digest", *sorted(self.folder.glob("out-*")))
+        return f"{sum(int(report['multiset'], 16) for report in reports) % 2**256:064x}"
+
+    def test_an_interrupt_leaves_no_half_file(self):
+        fifo, out = self.folder / "fifo", self.folder / "out.recordio"
+        os.mkfifo(fifo)
+        child = self.start(fifo, out, "--from", "lines")
+        with open(fifo, "wb") as pipe:
+            pipe.write(b"a line\n" * 1000)
+            pipe.flush()
+            time.sleep(0.2)
+            child.send_signal(signal.SIGINT)
+            child.wait(timeout=60)
+        child.communicate()
+        self.assertEqual(child.returncode, 1)
+        self.assertEqual(self.names(), ["fifo"])
+
+    def test_what_killed_writers_left_is_removed_and_nothing_else(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        stale = self.folder / f"b.recordio.partial-{gone.pid}-0"
+        others = [self.folder / f"b.recordio.partial-{os.getpid()}-0",
+                  self.folder / f"c.recordio.partial-{gone.pid}-0",
+                  self.folder / f"b.recordio.partial-{gone.pid}-0.keep"]
+        for file in (stale, *others):
+            file.write_bytes(b"half")
+        self.convert(path, self.folder / "b.recordio")
+        self.assertFalse(stale.exists())
+        self.assertTrue(all(file.exists() for file in others))
+
+    def test_fields_of_the_report(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        report = self.convert(path, self.folder / "b.recordio")
+        self.assertEqual(list(report), "written up_to_date failed records payload_bytes outputs "
+                         "damaged wall_s".split())
+        self.assertEqual(list(report["outputs"][0]), ["output", "outcome", "records", "payload_bytes"])
+        text = run("convert", path, self.folder / "c.recordio").stdout.splitlines()
+        self.assertRegex(text[0], r"^written +\S+c.recordio: 30 records, ")
+        self.assertRegex(text[1], r"^total +1 written, 0 up to date, 0 failed; 30 records, ")
+
+
+if __name__ == "__main__":
+    main()

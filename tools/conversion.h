@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "ringfeed/record.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed::tools {
+
+/// How the records of some files become those of another.
+struct ConversionOptions {
+  std::string from;  ///< format as in OpenOptions
+  std::string to;    ///< format as in OpenRecordWriter
+  OnDamage on_damage = OnDamage::kFail;
+  bool force = false;           ///< also what is up to date
+  std::size_t arena_bytes = 0;  ///< as in OpenOptions
+};
+
+/// What became of one output file.
+struct Conversion {
+  enum class Outcome : std::uint8_t { kFailed, kWritten, kUpToDate };
+
+  std::string output;
+  Outcome outcome = Outcome::kFailed;
+  std::uint64_t records = 0;  ///< that were written
+  std::uint64_t payload_bytes = 0;
+  std::vector<DamagedRange> damage;  ///< of the inputs; what was skipped or failed at
+  Status status;                     ///< why there is no output
+};
+
+/// What a conversion tells and asks while it runs; may be called on any thread.
+struct ConversionWatch {
+  std::function<void(std::uint64_t)> progress;  ///< gets the payload bytes of every block
+  std::stop_token stop;
+};
+
+/// Writes the records of `inputs`, one file after the other, to `output`, which appears when it is
+/// complete. Never throws; thread safe for different outputs.
+Conversion Convert(const std::vector<std::string>& inputs, const std::string& output,
+                   const ConversionOptions& options, const ConversionWatch& watch);
+
+/// What became of a conversion into parts, beside the parts.
+struct PartsResult {
+  std::vector<DamagedRange> damage;  ///< of the inputs
+  Status status;                     ///< why it ended before the last part
+};
+
+/// The same to PartName(output, 0), 1, …, each of `records_per_file` records but the last. Parts
+/// that are up to date are counted and left as they are; fails where those that are there cannot be
+/// of the same conversion. `done` gets each part in turn.
+PartsResult ConvertToParts(const std::vector<std::string>& inputs, const std::string& output,
+                           std::uint64_t records_per_file, const ConversionOptions& options,
+                           const ConversionWatch& watch,
+                           const std::function<void(const Conversion&)>& done);
+
+}  // namespace ringfeed::tools
