@@ -22,7 +22,9 @@ class Command {
 std::unique_ptr<Command> NewBenchCommand();
 std::unique_ptr<Command> NewCatCommand();
 std::unique_ptr<Command> NewConvertCommand();
+std::unique_ptr<Command> NewDecodeCommand();
 std::unique_ptr<Command> NewDigestCommand();
+std::unique_ptr<Command> NewEncodeCommand();
 std::unique_ptr<Command> NewFeedCommand();
 std::unique_ptr<Command> NewInfoCommand();
 std::unique_ptr<Command> NewMakeCommand();

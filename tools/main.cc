@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,8 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewDigestCommand());
   commands.push_back(NewCatCommand());
   commands.push_back(NewConvertCommand());
+  commands.push_back(NewEncodeCommand());
+  commands.push_back(NewDecodeCommand());
   commands.push_back(NewFeedCommand());
   commands.push_back(NewBenchCommand());
   return commands;
@@ -49,6 +52,17 @@ int RunCommand(Command* command) {
   }
 }
 
+// Under the names recordio_encode and recordio_decode the command is one of its subcommands.
+std::vector<const char*> Words(int argc, char** argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (words.empty()) return words;
+  const std::string_view path = words[0];
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  if (name == "recordio_encode") words.insert(words.begin() + 1, "encode");
+  if (name == "recordio_decode") words.insert(words.begin() + 1, "decode");
+  return words;
+}
+
 int RunMain(int argc, char** argv) {
   CLI::App app(kHelp, "ringfeed");
   app.require_subcommand(1);
@@ -60,7 +74,8 @@ int RunMain(int argc, char** argv) {
     commands.emplace_back(sub, std::move(command));
   }
   try {
-    app.parse(argc, argv);
+    const std::vector<const char*> words = Words(argc, argv);
+    app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitFine : kExitUsage;
   }

@@ -12,6 +12,8 @@ OPTIONS = {
     "verify": "--format --on-damage --json",
     "cat": "--as --parse --format --on-damage",
     "convert": "--from --to --records-per-file --on-damage --force --json",
+    "encode": "--input --to --on-damage",
+    "decode": "--format --on-damage",
     "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
@@ -51,7 +53,7 @@ class InterfaceTest(CommandTest):
         unknown = run("digest", path, "--format", "nonsense").stderr.split("there are: ")[1]
         formats = re.findall(r"(?:^|; )([a-z]+)", re.sub(r" \(.*?\)", "", unknown))
         self.assertGreater(len(formats), 11)
-        for command in ("feed", "info", "digest", "verify", "cat", "convert"):
+        for command in ("feed", "info", "digest", "verify", "cat", "decode", "convert"):
             help_text = " ".join(run(command, "--help").stdout.split())
             for name in formats:
                 self.assertRegex(help_text, rf"\b{name}\b", (command, name))
@@ -72,6 +74,7 @@ class InterfaceTest(CommandTest):
             ["digest", path, "--unknown"],
             ["verify"],
             ["convert", path],
+            ["encode", self.folder / "out", "--to", "nonsense"],
             ["digest", path, "--on-damage=perhaps"],
             ["cat", path, "--as", "poem"],
             ["feed", path, "--io", "telepathy"],
@@ -81,6 +84,8 @@ class InterfaceTest(CommandTest):
             ["feed", self.folder / "missing.tfrecord"],
             ["digest", self.folder / "missing.tfrecord"],
             ["cat", self.folder / "missing.tfrecord"],
+            ["decode", self.folder / "missing.tfrecord"],
+            ["encode", self.folder / "out", "--input", self.folder / "missing"],
             ["feed", self.folder / "*.nothing"],
             ["feed", self.folder],
             ["make", self.folder / "made", "--kind", "poems"],
