@@ -87,6 +87,16 @@ std::shared_ptr<const Parser> RowsParser(std::vector<FieldSpec> fields);
 /// Error(kInvalidArgument) where a feature cannot be such a field.
 std::shared_ptr<const Parser> ExampleParser(std::vector<FeatureSpec> features);
 
+/// tf.SequenceExample (TensorFlow's example.proto): the context's features as ExampleParser reads
+/// them, behind them the feature lists. Of a list each feature is a step: a field's first dimension
+/// is -1, its steps, and each step holds exactly the elements of the other dimensions, {-1} one of
+/// them. Steps of many lengths have no field. A list without a step is an empty row; a record that
+/// lacks one is a failure, or, with the default "", has an empty row. Immutable, may be shared by
+/// threads. Throws Error(kInvalidArgument) where there is no feature, one is named twice or one
+/// cannot be such a field.
+std::shared_ptr<const Parser> SequenceExampleParser(std::vector<FeatureSpec> context,
+                                                    std::vector<FeatureSpec> sequences);
+
 /// OneFlow's OFRecord (oneflow.record_pb2: a map from names to lists of bytes, float, double, int32
 /// or int64, packed or not) by its features. Other features and unknown fields are passed over
 /// unread. As in Protobuf, the last of several entries of one name counts. A record that is no

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "readers/parsers/feature_elements.h"
+#include "readers/parsers/single_int.h"
+#include "readers/parsers/usual_reader.h"
 #include "readers/parsers/varint_list.h"
 
 namespace ringfeed {
@@ -33,6 +35,13 @@ FeatureKind KindOf(const FeatureDialect& dialect, DType dtype) {
 
 std::size_t MostKept(const FeatureField& field) {
   return field.ragged ? ~std::size_t{0} : field.elements;
+}
+
+void CheckSteps(const FeatureField& field, const FieldSpec& spec) {
+  if (!spec.ragged()) Refuse(field, "a sequence's first dimension is -1, its steps");
+  for (const std::int64_t dimension : std::span(spec.shape).subspan(1)) {
+    if (dimension < 0) Refuse(field, "steps of many lengths would be ragged in a ragged field");
+  }
 }
 
 void SetDefault(const FeatureDefault& missing, FeatureField* field) {
@@ -94,8 +103,9 @@ Status ReadValues(const FeatureDialect& dialect, const FeatureField& field, cons
   const std::size_t most = MostKept(field);
   const std::span<const std::byte> run{at.data, at.bytes};
   values->Clear();
-  if (at.form == kFormEntry) {
-    if (!ReadFeatureEntry(dialect, run, most, values)) return Bad(field, "is malformed");
+  if (at.form == kFormEntry || at.form == kFormFeature) {
+    const auto read = at.form == kFormEntry ? ReadFeatureEntry : ReadFeature;
+    if (!read(dialect, run, most, values)) return Bad(field, "is malformed");
   } else if (at.form == kFormNoBytes) {
     values->kind = FeatureKind::kBytes;
   } else if (at.form != kFormMissing) {
@@ -119,6 +129,57 @@ Status CheckKind(const FeatureField& field, const FeatureValues& values) {
              "holds " + std::to_string(values.count) + " values of bytes where one is expected");
 }
 
+bool TakeSingleInt(const FeatureField& field, const FieldLocation& at, std::byte* to) {
+  if (field.elements != 1) return false;
+  if (field.dtype == DType::kInt64) return TakeInt<std::int64_t, kFormInt64s>(at, to);
+  return field.dtype == DType::kInt32 && TakeInt<std::int32_t, kFormInt64s>(at, to);
+}
+
+Status ReadStep(const FeatureDialect& dialect, const FeatureField& field,
+                std::span<const std::byte> feature, FeatureValues* values,
+                std::vector<std::byte>* elements) {
+  FieldLocation at;
+  std::byte single[sizeof(std::int64_t)];
+  const std::byte* plain = nullptr;
+  if (!LocateUsualFeature(dialect, feature, &at)) {
+    at = {feature.data(), static_cast<std::uint32_t>(feature.size()), 0, kFormFeature};
+  } else if (at.form == kFormMissing) {
+    return Bad(field, "holds nothing");
+  } else if (StandsAsItIs(field, at)) {
+    plain = at.data;
+  } else if (TakeSingleInt(field, at, single)) {
+    plain = single;
+  }
+  std::size_t count = 0;
+  if (plain == nullptr) return ReadFeatureField(dialect, field, at, values, elements, &count);
+  if (elements != nullptr) elements->insert(elements->end(), plain, plain + field.unit_bytes);
+  return {};
+}
+
+Status ReadSequence(const FeatureDialect& dialect, const FeatureField& field,
+                    const FieldLocation& location, FeatureValues* values,
+                    std::vector<std::byte>* elements, std::size_t* count) {
+  Status status;
+  std::size_t steps = 0;
+  const auto read_step = [&](std::span<const std::byte> feature) {
+    status = ReadStep(dialect, *field.step, feature, values, elements);
+    steps += status.ok() ? 1 : 0;
+    return status.ok();
+  };
+  const auto read_list = [&](std::span<const std::byte> list) {
+    return ForEachDelimited(list, 1, read_step);
+  };
+  const std::span<const std::byte> bytes{location.data, location.bytes};
+  const bool well_formed =
+      location.form == kFormSteps ? read_list(bytes) : ForEachDelimited(bytes, 2, read_list);
+  if (!status.ok()) {
+    return Status(status.code(), status.message() + ", in step " + std::to_string(steps));
+  }
+  if (!well_formed) return Bad(field, "is malformed");
+  *count = steps * field.elements;
+  return {};
+}
+
 }  // namespace
 
 FeatureField MakeFeatureField(const FeatureDialect& dialect, const WantedFeature& wanted) {
@@ -132,9 +193,15 @@ FeatureField MakeFeatureField(const FeatureDialect& dialect, const WantedFeature
            dialect.types_are + std::string(", not ") + std::string(DTypeName(wanted.spec.dtype)));
   }
   const FieldSpec spec{wanted.spec.name, wanted.spec.dtype, wanted.spec.shape};
+  if (wanted.sequence) CheckSteps(field, spec);
   if (const char* why = SetFieldRow(spec, kMostElements, &field)) Refuse(field, why);
   if (field.ragged && field.truncate) Refuse(field, "a ragged one has no length to truncate to");
   if (IsBytesType(field.dtype) || IsFloatingType(field.dtype)) field.as_it_is = FormOf(field.kind);
+  if (wanted.sequence) {
+    auto step = std::make_shared<FeatureField>(field);
+    step->ragged = false;
+    field.step = std::move(step);
+  }
   if (wanted.spec.missing.has_value()) SetDefault(*wanted.spec.missing, &field);
   return field;
 }
@@ -143,6 +210,9 @@ Status ReadFeatureField(const FeatureDialect& dialect, const FeatureField& field
                         const FieldLocation& location, FeatureValues* values,
                         std::vector<std::byte>* elements, std::size_t* count) {
   if (elements == nullptr && CountAlone(field, location, count)) return CheckCount(field, *count);
+  if (field.step != nullptr && location.form != kFormMissing) {
+    return ReadSequence(dialect, field, location, values, elements, count);
+  }
   const std::size_t before = elements != nullptr ? elements->size() : 0;
   Status status = ReadValues(dialect, field, location, values);
   if (!status.ok()) return status;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "readers/parsers/feature_location.h"
@@ -16,6 +17,7 @@ namespace ringfeed {
 struct WantedFeature {
   FeatureSpec spec;
   bool truncate = false;
+  bool sequence = false;  ///< a list of features, each a step of the first dimension
 };
 
 /// It, checked and worked out.
@@ -24,6 +26,7 @@ struct FeatureField : FieldRow {
   FeatureForm as_it_is = kFormNone;        ///< the run whose bytes are the elements
   bool converts = false;                   ///< takes other kinds too
   bool truncate = false;
+  std::shared_ptr<const FeatureField> step;  ///< of a sequence: the field that one of them has
 };
 
 /// Throws Error(kInvalidArgument) where the feature cannot be a field.

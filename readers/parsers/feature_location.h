@@ -19,7 +19,9 @@ enum FeatureForm : std::uint32_t {
   kFormInt32s,
   kFormInt64s,
   kFormNoBytes,  ///< a list of bytes without a value
-  kFormEntry,    ///< the map's whole entry, to be read the slow way
+  kFormSteps,    ///< a list of features
+  kFormFeature,  ///< a whole feature, to be read the slow way
+  kFormEntry,    ///< the map's whole entry, likewise
   kFormFailed,   ///< the row failed; zeros
   kFormNone,     ///< no location has it
 };

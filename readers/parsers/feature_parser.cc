@@ -1,6 +1,7 @@
 #include "readers/parsers/feature_parser.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "readers/parsers/feature_scanner.h"
 #include "readers/parsers/row_fetch.h"
 #include "readers/parsers/short_copy.h"
+#include "readers/parsers/single_int.h"
 #include "readers/parsers/staged_columns.h"
 #include "readers/parsers/varint_list.h"
 
@@ -21,10 +23,11 @@ constexpr std::size_t kFewestChunkRows = 16;
 constexpr std::size_t kChunkLocations = 1024;
 
 struct FeatureScratch final : Parser::Scratch {
-  explicit FeatureScratch(std::size_t fields) : columns(fields, kStageBytes) {}
+  FeatureScratch(std::size_t fields, std::size_t maps)
+      : columns(fields, kStageBytes), orders(maps) {}
 
   StagedColumns columns;
-  KeyOrder order;
+  std::vector<KeyOrder> orders;          // of each map
   std::vector<FieldLocation> locations;  // of a chunk, where there is one phase
   FeatureValues values;                  // of a field that is read the slow way
   std::vector<std::byte> elements;       // it, converted
@@ -47,15 +50,20 @@ struct ColumnRun {
 class FeaturesParser final : public Parser {
  public:
   FeaturesParser(const FeatureDialect& dialect, const std::vector<WantedFeature>& features)
-      : dialect_(dialect),
-        feature_fields_(AddFields(features)),
-        scanner_(dialect, feature_fields_) {
+      : dialect_(dialect), feature_fields_(AddFields(features)) {
+    using Map = FeatureScanner::Map;
+    const std::span<const FeatureField> fields(feature_fields_);
+    const auto lists = static_cast<std::size_t>(
+        std::count_if(fields.begin(), fields.end(),
+                      [](const FeatureField& field) { return field.step != nullptr; }));
+    scanners_.emplace_back(dialect, Map::kFeatures, fields.first(fields.size() - lists));
+    if (dialect.lists_field != 0) scanners_.emplace_back(dialect, Map::kLists, fields.last(lists));
     chunk_rows_ = std::clamp(kChunkLocations / fields_.size(), kFewestChunkRows, kMostChunkRows);
   }
 
   std::string name() const override { return dialect_.parser; }
   std::unique_ptr<Scratch> NewScratch() const override {
-    return std::make_unique<FeatureScratch>(fields_.size());
+    return std::make_unique<FeatureScratch>(fields_.size(), scanners_.size());
   }
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
@@ -65,6 +73,7 @@ class FeaturesParser final : public Parser {
 
  private:
   std::vector<FeatureField> AddFields(const std::vector<WantedFeature>& features);
+  bool Scan(const RecordSpan& record, FieldLocation* locations, FeatureScratch* scratch) const;
   Status Malformed() const;
   Status CheckRow(FieldLocation* locations, FeatureScratch* scratch) const;
   void ScanChunk(std::span<const RecordSpan> rows, std::size_t first_row, FeatureScratch* scratch,
@@ -79,7 +88,7 @@ class FeaturesParser final : public Parser {
 
   const FeatureDialect& dialect_;
   const std::vector<FeatureField> feature_fields_;
-  const FeatureScanner scanner_;
+  std::vector<FeatureScanner> scanners_;  // of each map, in the order of their fields
   std::size_t chunk_rows_ = kMostChunkRows;
 };
 
@@ -95,6 +104,15 @@ std::vector<FeatureField> FeaturesParser::AddFields(const std::vector<WantedFeat
     fields.push_back(MakeFeatureField(dialect_, feature));
   }
   return fields;
+}
+
+inline bool FeaturesParser::Scan(const RecordSpan& record, FieldLocation* locations,
+                                 FeatureScratch* scratch) const {
+  for (std::size_t i = 0; i < scanners_.size(); ++i) {
+    if (!scanners_[i].Scan(record, locations, &scratch->orders[i])) return false;
+    locations += scanners_[i].fields();
+  }
+  return true;
 }
 
 Status FeaturesParser::Malformed() const {
@@ -122,7 +140,7 @@ void FeaturesParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loc
   auto* own = static_cast<FeatureScratch*>(scratch);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     FieldLocation* at = locations + row * fields_.size();
-    Status status = scanner_.Scan(rows[row], at, &own->order) ? CheckRow(at, own) : Malformed();
+    Status status = Scan(rows[row], at, own) ? CheckRow(at, own) : Malformed();
     if (!status.ok()) failures->push_back({row, std::move(status)});
   }
 }
@@ -135,7 +153,7 @@ void FeaturesParser::ScanChunk(std::span<const RecordSpan> rows, std::size_t fir
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (row + kRowsAhead < rows.size()) FetchRow(rows[row + kRowsAhead]);
     FieldLocation* at = scratch->locations.data() + row * fields_.size();
-    if (scanner_.Scan(rows[row], at, &scratch->order)) continue;
+    if (Scan(rows[row], at, scratch)) continue;
     failures->push_back({first_row + row, Malformed()});
     for (std::size_t f = 0; f < fields_.size(); ++f) at[f].form = kFormFailed;
   }
@@ -208,28 +226,6 @@ void FeaturesParser::WriteRow(const ColumnRun& run, std::size_t row,
   } else if (!WriteInts(*run.field, at, run.stager, &scratch->ints)) {
     WriteSlow(run, row, scratch);
   }
-}
-
-// The value of a varint of at most eight bytes: seven bits of each, moved together in three steps.
-inline std::uint64_t JoinSevens(std::uint64_t word) {
-  word = (word & 0x007f007f007f007fU) | (word & 0x7f007f007f007f00U) >> 1;
-  word = (word & 0x00003fff00003fffU) | (word & 0x3fff00003fff0000U) >> 2;
-  return (word & 0x000000000fffffffU) | (word & 0x0fffffff00000000U) >> 4;
-}
-
-// A run of at most eight bytes that is one varint: its first stop is the last of its bytes. There
-// are always eight bytes of the record up to its end, since tags and lengths stand in front of it.
-template <typename T, FeatureForm kForm>
-inline bool TakeInt(const FieldLocation& at, std::byte* to) {
-  constexpr std::uint64_t kHighBits = 0x8080808080808080U;
-  if (at.form != kForm || at.bytes - 1U >= 8U) return false;
-  const unsigned beyond = 64 - 8 * at.bytes;
-  const std::uint64_t word = LoadLe<std::uint64_t>(at.data + at.bytes - 8) >> beyond;
-  if ((~word & kHighBits) << beyond != std::uint64_t{1} << 63) return false;
-  const auto value = static_cast<std::int64_t>(JoinSevens(word));
-  if (kForm == kFormInt64s && value != static_cast<T>(value)) return false;
-  StoreLe(to, static_cast<T>(value));
-  return true;
 }
 
 // Short rows of one length, which `take` writes to where it is told, or returns false where one has

@@ -13,7 +13,7 @@ namespace {
 constexpr std::byte kFirst{WireTag(1, WireType::kDelimited)};
 constexpr std::byte kSecond{WireTag(2, WireType::kDelimited)};
 
-std::vector<std::string> KeysOf(const std::vector<FeatureField>& fields) {
+std::vector<std::string> KeysOf(std::span<const FeatureField> fields) {
   std::vector<std::string> keys;
   for (const FeatureField& field : fields) keys.push_back(field.name);
   return keys;
@@ -21,9 +21,14 @@ std::vector<std::string> KeysOf(const std::vector<FeatureField>& fields) {
 
 }  // namespace
 
-FeatureScanner::FeatureScanner(const FeatureDialect& dialect,
-                               const std::vector<FeatureField>& fields)
-    : dialect_(dialect), field_count_(fields.size()), index_(KeysOf(fields)) {
+FeatureScanner::FeatureScanner(const FeatureDialect& dialect, Map map,
+                               std::span<const FeatureField> fields)
+    : dialect_(dialect),
+      map_(map),
+      map_field_(map == Map::kLists ? dialect.lists_field : dialect.map_field),
+      field_count_(fields.size()),
+      index_(KeysOf(fields)) {
+  if (map == Map::kLists) return;
   for (const FeatureField& field : fields) {
     const auto kind = std::find(dialect.kinds.begin(), dialect.kinds.end(), field.kind);
     const auto number = static_cast<std::uint32_t>(kind - dialect.kinds.begin());
@@ -36,9 +41,11 @@ bool FeatureScanner::ReadUsualEntry(std::span<const std::byte> entry,
                                     std::span<const std::byte>* key,
                                     FieldLocation* location) const {
   UsualReader reader(entry);
-  std::span<const std::byte> feature;
-  if (!reader.Enter(kFirst, key) || !reader.Enter(kSecond, &feature)) return false;
-  return reader.done() && LocateUsualFeature(dialect_, feature, location);
+  std::span<const std::byte> value;
+  if (!reader.Enter(kFirst, key) || !reader.Enter(kSecond, &value) || !reader.done()) return false;
+  if (map_ == Map::kFeatures) return LocateUsualFeature(dialect_, value, location);
+  *location = {value.data(), static_cast<std::uint32_t>(value.size()), 0, kFormSteps};
+  return true;
 }
 
 bool FeatureScanner::ScanEntry(std::span<const std::byte> entry, FieldLocation* locations,
@@ -87,26 +94,14 @@ bool FeatureScanner::ScanMap(std::span<const std::byte> map, FieldLocation* loca
                              KeyOrder* order, std::size_t* ordinal) const {
   UsualReader usual(map);
   std::span<const std::byte> entry;
+  bool found = false;
   while (!usual.done()) {
-    if (ScanTemplate(&usual, locations, order, *ordinal)) {
+    if (!templates_.empty() && ScanTemplate(&usual, locations, order, *ordinal)) {
       ++*ordinal;
       continue;
     }
-    if (usual.Enter(kFirst, &entry)) {
-      if (!ScanEntry(entry, locations, order, (*ordinal)++)) return false;
-      continue;
-    }
-    // Another field, an overlong length, or garbage.
-    WireReader reader(usual.rest());
-    std::uint32_t tag = 0;
-    if (!reader.ReadTag(&tag)) return false;
-    if (tag == WireTag(1, WireType::kDelimited)) {
-      if (!reader.ReadDelimited(&entry)) return false;
-      if (!ScanEntry(entry, locations, order, (*ordinal)++)) return false;
-    } else if (!reader.Skip(tag)) {
-      return false;
-    }
-    usual.MoveTo(reader.at());
+    if (!NextField(&usual, 1, &found, &entry)) return false;
+    if (found && !ScanEntry(entry, locations, order, (*ordinal)++)) return false;
   }
   return true;
 }
@@ -116,8 +111,8 @@ bool FeatureScanner::Scan(const RecordSpan& record, FieldLocation* locations,
   for (std::size_t i = 0; i < field_count_; ++i) locations[i] = {};
   if (record.size > std::numeric_limits<std::uint32_t>::max()) return false;
   std::size_t ordinal = 0;
-  if (dialect_.map_field == 0) return ScanMap(record.bytes(), locations, order, &ordinal);
-  return ForEachDelimited(record.bytes(), dialect_.map_field, [&](std::span<const std::byte> map) {
+  if (map_field_ == 0) return ScanMap(record.bytes(), locations, order, &ordinal);
+  return ForEachDelimited(record.bytes(), map_field_, [&](std::span<const std::byte> map) {
     return ScanMap(map, locations, order, &ordinal);
   });
 }

@@ -14,11 +14,15 @@
 
 namespace ringfeed {
 
-/// Finds the features of a record in its map. Immutable, thread safe.
+/// Finds the features of a record in its map, or in its map of lists. Immutable, thread safe.
 class FeatureScanner {
  public:
+  enum class Map { kFeatures, kLists };
+
   /// `dialect` must live as long as the scanner.
-  FeatureScanner(const FeatureDialect& dialect, const std::vector<FeatureField>& fields);
+  FeatureScanner(const FeatureDialect& dialect, Map map, std::span<const FeatureField> fields);
+
+  std::size_t fields() const { return field_count_; }
 
   /// Fills locations[field] of every field. False where the record is none of the dialect; features
   /// that are not asked for are not looked into, and values not yet checked.
@@ -36,6 +40,8 @@ class FeatureScanner {
                       FieldLocation* location) const;
 
   const FeatureDialect& dialect_;
+  const Map map_;
+  const std::uint32_t map_field_;
   std::size_t field_count_;
   FeatureIndex index_;
   std::vector<EntryTemplate> templates_;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/little_endian.h"
+#include "readers/parsers/usual_reader.h"
 #include "readers/parsers/varint_list.h"
 #include "readers/parsers/wire_reader.h"
 
@@ -98,8 +99,9 @@ bool ReadList(WireReader list, std::size_t most, FeatureValues* values) {
   return true;
 }
 
-bool ReadFeature(const FeatureDialect& dialect, std::span<const std::byte> feature,
-                 std::size_t most, FeatureValues* values) {
+// What it has is merged with what `values` have.
+bool MergeFeature(const FeatureDialect& dialect, std::span<const std::byte> feature,
+                  std::size_t most, FeatureValues* values) {
   WireReader reader(feature);
   std::uint32_t tag = 0;
   std::span<const std::byte> list;
@@ -135,11 +137,17 @@ void FeatureValues::Clear() {
   ints.clear();
 }
 
+bool ReadFeature(const FeatureDialect& dialect, std::span<const std::byte> feature,
+                 std::size_t most_numbers, FeatureValues* values) {
+  values->Clear();
+  return MergeFeature(dialect, feature, most_numbers, values);
+}
+
 bool ReadFeatureEntry(const FeatureDialect& dialect, std::span<const std::byte> entry,
                       std::size_t most_numbers, FeatureValues* values) {
   values->Clear();
   return ForEachDelimited(entry, 2, [&](std::span<const std::byte> feature) {
-    return ReadFeature(dialect, feature, most_numbers, values);
+    return MergeFeature(dialect, feature, most_numbers, values);
   });
 }
 

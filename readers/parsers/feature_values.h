@@ -23,10 +23,11 @@ struct FeatureDialect {
     FeatureKind kind = FeatureKind::kUnset;  ///< that such a field has, or mostly has
   };
 
-  const char* parser = "";      ///< its name
-  const char* record = "";      ///< "tf.Example"
-  const char* types_are = "";   ///< "a tf.Example holds uint8 (bytes), …"
-  std::uint32_t map_field = 0;  ///< the field that holds the map; 0: the record is the map itself
+  const char* parser = "";        ///< its name
+  const char* record = "";        ///< "tf.Example"
+  const char* types_are = "";     ///< "a tf.Example holds uint8 (bytes), …"
+  std::uint32_t map_field = 0;    ///< the field that holds the map; 0: the record is the map itself
+  std::uint32_t lists_field = 0;  ///< that holds a map to lists of features; 0: there is none
   std::array<FeatureKind, 6> kinds{};  ///< by the field numbers of the oneof in Feature
   std::array<Type, 6> types{};         ///< that a field may have
   bool converts = false;               ///< a field takes every kind, not its type's alone
@@ -49,8 +50,12 @@ struct FeatureValues {
   void Clear();
 };
 
-/// Reads the feature of an entry of the map, of which the first `most_numbers` are kept. The slow
-/// way that takes everything that Protobuf takes; false where the bytes are no such entry.
+/// Reads a feature, of which the first `most_numbers` are kept. The slow way that takes everything
+/// that Protobuf takes; false where the bytes are none.
+bool ReadFeature(const FeatureDialect& dialect, std::span<const std::byte> feature,
+                 std::size_t most_numbers, FeatureValues* values);
+
+/// Likewise, of an entry of the map.
 bool ReadFeatureEntry(const FeatureDialect& dialect, std::span<const std::byte> entry,
                       std::size_t most_numbers, FeatureValues* values);
 

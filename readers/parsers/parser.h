@@ -95,6 +95,7 @@ class Parser {
 ///   "rows: f4[13] i4[26] i4"                  packed little-endian columns, named c0, c1, …;
 ///   "name:f4[13]" "example: image=u1[] label=i8[1] x=f4[13]?0"   tf.Example features; [] ragged,
 ///   ?v a default
+///   "sequence: id=i8 | tokens=i8[] frames=f4[,128]"   tf.SequenceExample: context | feature lists
 ///   "ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0"   OFRecord features; ~ cut, or filled up
 ///   "csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8"   columns by name or number
 ///   "jsonl: id=i8 text=u1[] v=f4[]?"          top-level keys of JSON objects

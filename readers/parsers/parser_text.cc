@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view kGrammar =
     "expected \"raw\", \"rows: f4[13] i4[26] label=i4\", \"example: image=u1[] label=i8[1] "
-    "x=f4[13]?0\", \"ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0\", \"csv: -delimiter=; "
+    "x=f4[13]?0\", \"sequence: id=i8 | tokens=i8[] frames=f4[,128]\", \"ofrecord: encoded=u1[] "
+    "class/label=i4 x=f4[13]~?0\", \"csv: -delimiter=; "
     "-header=id,x,note x=f8 note=u1[] id@0=i8\" or \"jsonl: id=i8 text=u1[] v=f4[]?\" (NAME=TYPE, "
     "NAME@0 a column, -columns=N|any and -noquotes are csv's too, TYPE one of "
     "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 f8, [] ragged, [3,4] a shape, ~ cut or filled up to it, "
@@ -164,6 +165,21 @@ std::shared_ptr<const Parser> ExampleFromText(std::string_view text) {
   return ExampleParser(std::move(features));
 }
 
+// "|" stands between the context and the feature lists.
+std::shared_ptr<const Parser> SequenceFromText(std::string_view text) {
+  std::vector<FeatureSpec> context;
+  std::vector<FeatureSpec> sequences;
+  std::vector<FeatureSpec>* into = &context;
+  for (const std::string_view word : SplitWords(text)) {
+    if (word == "|" && into == &context) {
+      into = &sequences;
+    } else {
+      into->push_back(FeatureOf(word, TakeApartWhole(word)));
+    }
+  }
+  return SequenceExampleParser(std::move(context), std::move(sequences));
+}
+
 std::shared_ptr<const Parser> OFRecordFromText(std::string_view text) {
   std::vector<OFRecordFeatureSpec> features;
   for (const std::string_view word : SplitWords(text)) {
@@ -247,6 +263,7 @@ ParserResult ParserFromText(const std::string& text) {
     if (text == "raw") return {Status(), RawParser()};
     if (view.starts_with("rows:")) return {Status(), RowsFromText(view.substr(5))};
     if (view.starts_with("example:")) return {Status(), ExampleFromText(view.substr(8))};
+    if (view.starts_with("sequence:")) return {Status(), SequenceFromText(view.substr(9))};
     if (view.starts_with("ofrecord:")) return {Status(), OFRecordFromText(view.substr(9))};
     if (view.starts_with("csv:")) return {Status(), CsvFromText(view.substr(4))};
     if (view.starts_with("jsonl:")) return {Status(), JsonLinesFromText(view.substr(6))};

@@ -49,22 +49,4 @@ class WireReader {
   const std::byte* end_;
 };
 
-/// Calls `take` with the contents of every delimited field of that number and passes over others.
-/// False where the message is malformed, or where `take` says so.
-template <typename Take>
-bool ForEachDelimited(std::span<const std::byte> message, std::uint32_t number, Take take) {
-  WireReader reader(message);
-  std::uint32_t tag = 0;
-  std::span<const std::byte> bytes;
-  while (!reader.done()) {
-    if (!reader.ReadTag(&tag)) return false;
-    if (tag != WireTag(number, WireType::kDelimited)) {
-      if (!reader.Skip(tag)) return false;
-    } else if (!reader.ReadDelimited(&bytes) || !take(bytes)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace ringfeed

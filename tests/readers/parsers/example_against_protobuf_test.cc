@@ -20,6 +20,32 @@ std::vector<FeatureSpec> RaggedFeatures() {
           {"small", kInt32, {-1, 2}}, {"dense", kFloat32, {-1}}, {"x", kFloat32, {-1}, ""}};
 }
 
+// The field of a feature that has a kind; nothing where the record has to fail.
+std::optional<std::string> ExpectedOf(const testdata::FeatureMessage& feature,
+                                      const ReferenceField& field) {
+  using Kind = testdata::FeatureMessage::KindCase;
+  const Kind wanted = field.dtype == kUInt8     ? Kind::kBytesList
+                      : field.dtype == kFloat32 ? Kind::kFloatList
+                                                : Kind::kInt64List;
+  if (feature.kind_case() != wanted) return std::nullopt;
+  if (wanted == Kind::kFloatList) return FieldOf(field, feature.float_list().value());
+  if (wanted == Kind::kInt64List) return FieldOf(field, feature.int64_list().value());
+  const auto& values = feature.bytes_list().value();
+  if (values.size() > 1) return std::nullopt;
+  return FieldOf(field, RawBytes{values.empty() ? "" : values[0]});
+}
+
+std::optional<std::string> ExpectedIn(const testdata::FeaturesMessage& features,
+                                      const FeatureSpec& spec) {
+  const ReferenceField field(spec.dtype, spec.shape);
+  const auto found = features.feature().find(spec.name);
+  if (found == features.feature().end() ||
+      found->second.kind_case() == testdata::FeatureMessage::KIND_NOT_SET) {
+    return DefaultField(field, spec.missing);
+  }
+  return ExpectedOf(found->second, field);
+}
+
 struct ExampleDialect {
   using Message = testdata::ExampleMessage;
   using Spec = FeatureSpec;
@@ -43,23 +69,7 @@ struct ExampleDialect {
   }
 
   static std::optional<std::string> Expected(const Message& message, const Spec& spec) {
-    const ReferenceField field(spec.dtype, spec.shape);
-    const auto& features = message.features().feature();
-    const auto found = features.find(spec.name);
-    using Kind = testdata::FeatureMessage::KindCase;
-    if (found == features.end() || found->second.kind_case() == Kind::KIND_NOT_SET) {
-      return DefaultField(field, spec.missing);
-    }
-    const testdata::FeatureMessage& feature = found->second;
-    const Kind wanted = spec.dtype == kUInt8     ? Kind::kBytesList
-                        : spec.dtype == kFloat32 ? Kind::kFloatList
-                                                 : Kind::kInt64List;
-    if (feature.kind_case() != wanted) return std::nullopt;
-    if (wanted == Kind::kFloatList) return FieldOf(field, feature.float_list().value());
-    if (wanted == Kind::kInt64List) return FieldOf(field, feature.int64_list().value());
-    const auto& values = feature.bytes_list().value();
-    if (values.size() > 1) return std::nullopt;
-    return FieldOf(field, RawBytes{values.empty() ? "" : values[0]});
+    return ExpectedIn(message.features(), spec);
   }
 };
 
@@ -101,6 +111,82 @@ INSTANTIATE_TEST_SUITE_P(Oddness, ExampleAgainstProtobufTest,
 TEST(ExampleTruncationTest, EveryCutIsTakenAsProtobufTakesIt) {
   Comparison(FixedFeatures()).CompareEveryCut();
   Comparison(RaggedFeatures()).CompareEveryCut();
+}
+
+struct SequenceDialect {
+  using Message = testdata::SequenceExampleMessage;
+  struct Spec {
+    FeatureSpec feature;
+    bool sequence = false;
+  };
+
+  static OddDialect Odd() {
+    return {"BFV",
+            true,
+            false,
+            {{"id", 3, 1}, {"x", 2, 3}, {"tokens", 3, 2}},
+            {{"tokens", 3, 1},
+             {"pairs", 3, 2},
+             {"frames", 2, 4},
+             {"words", 1, 1},
+             {"a list nobody asks for", 3, 5},
+             {"", 2, 3}}};
+  }
+  static std::shared_ptr<const Parser> MakeParser(const std::vector<Spec>& specs) {
+    std::vector<FeatureSpec> context;
+    std::vector<FeatureSpec> sequences;
+    for (const Spec& spec : specs) (spec.sequence ? sequences : context).push_back(spec.feature);
+    return SequenceExampleParser(std::move(context), std::move(sequences));
+  }
+  static std::optional<std::string> Expected(const Message& message, const Spec& spec) {
+    if (!spec.sequence) return ExpectedIn(message.context(), spec.feature);
+    const auto& lists = message.feature_lists().feature_list();
+    const auto found = lists.find(spec.feature.name);
+    ReferenceField field(spec.feature.dtype, spec.feature.shape);
+    if (found == lists.end()) return DefaultField(field, spec.feature.missing);
+    field.ragged = false;  // a step
+    std::string row;
+    for (const testdata::FeatureMessage& step : found->second.feature()) {
+      const auto elements = ExpectedOf(step, field);
+      if (!elements) return std::nullopt;
+      row += *elements;
+    }
+    return row;
+  }
+};
+
+std::vector<SequenceDialect::Spec> SequenceFeatures() {
+  return {{{"id", kInt64, {}}},
+          {{"x", kFloat32, {-1}, ""}},
+          {{"tokens", kInt64, {-1}, ""}, true},
+          {{"pairs", kInt32, {-1, 2}, ""}, true},
+          {{"frames", kFloat32, {-1, 2, 2}}, true},
+          {{"words", kUInt8, {-1, 8}, ""}, true}};
+}
+
+class SequenceAgainstProtobufTest : public testing::TestWithParam<double> {};
+
+TEST_P(SequenceAgainstProtobufTest, FieldsAreProtobufs) {
+  ProtobufComparison<SequenceDialect> comparison(SequenceFeatures());
+  comparison.CompareMany(GetParam(), false);
+  EXPECT_GT(comparison.accepted + comparison.failed_by_spec, comparison.rejected);
+  if (GetParam() < 0.1) {
+    EXPECT_GT(comparison.accepted, 100);
+  }
+}
+
+TEST_P(SequenceAgainstProtobufTest, DamagedRecordsAgreeWhereProtobufTakesThem) {
+  ProtobufComparison<SequenceDialect> comparison(SequenceFeatures());
+  comparison.CompareMany(GetParam(), true);
+  EXPECT_GT(comparison.rejected, 500);
+  EXPECT_GT(comparison.accepted + comparison.failed_by_spec, 500);
+}
+
+INSTANTIATE_TEST_SUITE_P(Oddness, SequenceAgainstProtobufTest,
+                         testing::Values(0.0, 0.02, 0.1, 0.4));
+
+TEST(SequenceTruncationTest, EveryCutIsTakenAsProtobufTakesIt) {
+  ProtobufComparison<SequenceDialect>(SequenceFeatures()).CompareEveryCut();
 }
 
 TEST(ExampleBuilderTest, WritesWhatProtobufReads) {

@@ -94,37 +94,61 @@ std::string OddRecords::Feature(unsigned kind, std::size_t count) {
   return out + Unknown();
 }
 
-std::string OddRecords::Entry(std::string_view key, unsigned kind, std::size_t count) {
+// `make_value` gives a value that is a part, of so many of its things.
+template <typename MakeValue>
+std::string OddRecords::Entry(std::string_view key, std::size_t count, MakeValue make_value) {
   std::string out = Unknown();
   const bool value_first = Odd();
   const std::string name = Odd() && Odd() ? "" : Delimited(1, key);
   if (!value_first) out += name;
   const std::size_t first = Odd() ? Below(count + 1) : count;
-  if (!Odd() || !Odd()) out += Delimited(2, Feature(kind, first));
-  if (first != count) out += Delimited(2, Feature(kind, count - first));
+  if (!Odd() || !Odd()) out += Delimited(2, make_value(first));
+  if (first != count) out += Delimited(2, make_value(count - first));
   if (value_first) out += name;
   return out + Unknown();
 }
 
-std::string OddRecords::Map() {
-  std::vector<OddDialect::Usual> features = dialect_.features;
-  if (Below(3) == 0) std::shuffle(features.begin(), features.end(), random_);
+template <typename MakeValue>
+std::string OddRecords::Map(std::vector<OddDialect::Usual> entries, MakeValue make_value) {
+  if (Below(3) == 0) std::shuffle(entries.begin(), entries.end(), random_);
   std::string out;
-  for (const OddDialect::Usual& feature : features) {
+  for (const OddDialect::Usual& entry : entries) {
     if (Odd() && Odd()) continue;
-    const unsigned kind = Odd() ? AnyKind() : feature.kind;
-    const std::size_t count = Odd() && Odd() ? Below(40) : feature.count;
-    out += Unknown() + Delimited(1, Entry(feature.key, kind, count));
-    if (Odd()) out += Delimited(1, Entry(feature.key, feature.kind, feature.count));
+    out += Unknown() + Delimited(1, make_value(entry, Odd()));
+    if (Odd()) out += Delimited(1, make_value(entry, false));
   }
   return out + Unknown();
 }
 
+std::string OddRecords::Features() {
+  return Map(dialect_.features, [&](const OddDialect::Usual& usual, bool odd) {
+    const unsigned kind = odd ? AnyKind() : usual.kind;
+    const std::size_t count = odd && Odd() ? Below(40) : usual.count;
+    return Entry(usual.key, count, [&](std::size_t part) { return Feature(kind, part); });
+  });
+}
+
+std::string OddRecords::Lists() {
+  return Map(dialect_.lists, [&](const OddDialect::Usual& usual, bool odd) {
+    return Entry(usual.key, Below(5), [&](std::size_t steps) {
+      std::string list = Unknown();
+      for (std::size_t i = 0; i < steps; ++i) {
+        const unsigned kind = odd && Odd() ? AnyKind() : usual.kind;
+        const std::size_t count = odd && Odd() ? Below(4) : usual.count;
+        list += Delimited(1, Feature(kind, count)) + Unknown();
+      }
+      return list;
+    });
+  });
+}
+
 std::string OddRecords::Make(double oddness) {
   oddness_ = oddness;
-  if (!dialect_.nested) return Map();
-  std::string out = Unknown() + Delimited(1, Map());
-  if (Odd()) out += Delimited(1, Map());
+  if (!dialect_.nested) return Features();
+  std::string out = Unknown() + Delimited(1, Features());
+  if (Odd()) out += Delimited(1, Features());
+  if (!dialect_.lists.empty()) out += Delimited(2, Lists());
+  if (!dialect_.lists.empty() && Odd()) out += Delimited(2, Lists());
   return out + Unknown();
 }
 

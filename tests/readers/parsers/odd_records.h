@@ -21,6 +21,7 @@ struct OddDialect {
   bool nested;         ///< the map is field 1 of the record, not the record itself
   bool small_numbers;  ///< mostly what every type can hold
   std::vector<Usual> features;
+  std::vector<Usual> lists{};  ///< of field 2: each of some features, which have `count` values
 };
 
 /// Makes records of features that are valid but written as no usual writer writes them: lists in
@@ -47,8 +48,12 @@ class OddRecords {
   std::string Number(char type);
   std::string List(unsigned kind, std::size_t count);
   std::string Feature(unsigned kind, std::size_t count);
-  std::string Entry(std::string_view key, unsigned kind, std::size_t count);
-  std::string Map();
+  template <typename MakeValue>
+  std::string Entry(std::string_view key, std::size_t count, MakeValue make_value);
+  template <typename MakeValue>
+  std::string Map(std::vector<OddDialect::Usual> entries, MakeValue make_value);
+  std::string Features();
+  std::string Lists();
 
   const OddDialect dialect_;
   std::mt19937_64 random_;

@@ -46,6 +46,20 @@ TEST(ParserTextTest, OFRecordFeaturesMayBeTruncatedToo) {
   EXPECT_EQ(fields[4].dtype, kInt8);
 }
 
+TEST(ParserTextTest, SequencesStandBehindABar) {
+  const ParserResult made =
+      ParserFromText("sequence: id=i8 x=f4[3]?0 | tokens=i8[]? frames=f4[,2,64]");
+  ASSERT_TRUE(made.status.ok()) << made.status.ToString();
+  EXPECT_EQ(made.parser->name(), "sequence");
+  const auto& fields = made.parser->fields();
+  ASSERT_EQ(fields.size(), 4U);
+  EXPECT_FALSE(fields[1].ragged());
+  EXPECT_TRUE(fields[2].ragged());
+  EXPECT_EQ(fields[3].shape, (Shape{-1, 2, 64}));
+  EXPECT_TRUE(ParserFromText("sequence: id=i8").status.ok());
+  EXPECT_TRUE(ParserFromText("sequence: | tokens=i8[]").status.ok());
+}
+
 TEST(ParserTextTest, CsvColumnsAreNamedOrNumbered) {
   const ParserResult made = ParserFromText(
       "csv: -delimiter=tab -columns=any -noquotes id@7=i8 x=f4[3]?-1 note=u1[]?5 f8");
@@ -92,6 +106,11 @@ TEST(ParserTextTest, MistakesAreNamedWithTheirPlace) {
       {"example:", "at least one feature"},
       {"example: x=f4[3]~", "only OFRecord's"},
       {"rows: f4[3]~", "only OFRecord's"},
+      {"sequence: |", "at least one feature"},
+      {"sequence: x=i8 | x=i8[]", "named twice"},
+      {"sequence: x=i8 | y=i8[4]", "first dimension is -1"},
+      {"sequence: x=i8 | y=i8[] | z=i8[]", "\"|\" is no type"},
+      {"sequence: | x=f4[]~", "only OFRecord's"},
       {"ofrecord:", "at least one feature"},
       {"csv:", "at least one field"},
       {"csv: -x a=f4", "no option of csv"},
