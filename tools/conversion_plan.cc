@@ -40,6 +40,18 @@ void RefuseInputAsOutput(const std::vector<std::string>& inputs, const std::stri
   }
 }
 
+void RefuseInputAsPart(const std::vector<std::string>& inputs, const std::string& output) {
+  const fs::path path(output);
+  for (const std::string& input : inputs) {
+    std::error_code missing;
+    const fs::path sibling = path.parent_path() / fs::path(input).filename();
+    if (IsPartName(path.filename().string(), fs::path(input).filename().string()) &&
+        fs::equivalent(input, sibling, missing)) {
+      Refuse(input + " is an input and has the name of a part");
+    }
+  }
+}
+
 }  // namespace
 
 ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t records_per_file,
@@ -55,6 +67,7 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
   if (!into_folder) {
     plan.options.to = OutputFormat(plan.output, plan.options.to);
     RefuseInputAsOutput(plan.inputs, plan.output);
+    if (records_per_file > 0) RefuseInputAsPart(plan.inputs, plan.output);
     return plan;
   }
   if (plan.options.to.empty()) Refuse("the name of a folder does not tell the format: add --to");

@@ -121,36 +121,66 @@ bool AppendFeature(std::span<const ListKind> lists, Bytes feature, std::string* 
   return true;
 }
 
-// An entry of the map from names to features.
-bool AppendEntry(std::span<const ListKind> lists, Bytes entry, std::string* json) {
+// A list of features, each for one step of a sequence.
+bool AppendFeatureList(std::span<const ListKind> lists, Bytes message, std::string* json) {
+  WireReader reader(message);
+  *json += '[';
+  while (!reader.done()) {
+    std::uint32_t tag = 0;
+    Bytes feature;
+    if (!reader.ReadTag(&tag)) return false;
+    if (tag == Delimited(1)) AppendSeparator(json);
+    const bool fine = tag == Delimited(1)
+                          ? reader.ReadDelimited(&feature) && AppendFeature(lists, feature, json)
+                          : reader.Skip(tag);
+    if (!fine) return false;
+  }
+  *json += ']';
+  return true;
+}
+
+using AppendValue = bool(std::span<const ListKind> lists, Bytes value, std::string* json);
+
+// An entry of a map from names to features or lists of them.
+bool AppendEntry(std::span<const ListKind> lists, AppendValue* append, Bytes entry,
+                 std::string* json) {
   WireReader reader(entry);
   Bytes name;
-  Bytes feature;
+  Bytes value;
   while (!reader.done()) {
     std::uint32_t tag = 0;
     if (!reader.ReadTag(&tag)) return false;
     const bool fine = tag == Delimited(1)   ? reader.ReadDelimited(&name)
-                      : tag == Delimited(2) ? reader.ReadDelimited(&feature)
+                      : tag == Delimited(2) ? reader.ReadDelimited(&value)
                                             : reader.Skip(tag);
     if (!fine) return false;
   }
   AppendSeparator(json);
   AppendJsonKey({reinterpret_cast<const char*>(name.data()), name.size()}, json);
   *json += ": ";
-  return AppendFeature(lists, feature, json);
+  return append(lists, value, json);
 }
 
-bool AppendEntries(std::span<const ListKind> lists, Bytes message, std::string* json) {
+bool AppendEntries(std::span<const ListKind> lists, AppendValue* append, Bytes message,
+                   std::string* json) {
   WireReader reader(message);
   while (!reader.done()) {
     std::uint32_t tag = 0;
     Bytes entry;
     if (!reader.ReadTag(&tag)) return false;
     const bool fine = tag == Delimited(1)
-                          ? reader.ReadDelimited(&entry) && AppendEntry(lists, entry, json)
+                          ? reader.ReadDelimited(&entry) && AppendEntry(lists, append, entry, json)
                           : reader.Skip(tag);
     if (!fine) return false;
   }
+  return true;
+}
+
+bool AppendSequences(Bytes feature_lists, std::string* json) {
+  AppendSeparator(json);
+  *json += "\"feature_lists\": {";
+  if (!AppendEntries(kExampleLists, AppendFeatureList, feature_lists, json)) return false;
+  *json += '}';
   return true;
 }
 
@@ -161,11 +191,17 @@ bool AppendExampleJson(Bytes record, std::string* json) {
   *json += '{';
   while (!reader.done()) {
     std::uint32_t tag = 0;
-    Bytes features;
+    Bytes bytes;
     if (!reader.ReadTag(&tag)) return false;
-    const bool fine = tag == Delimited(1) ? reader.ReadDelimited(&features) &&
-                                                AppendEntries(kExampleLists, features, json)
-                                          : reader.Skip(tag);
+    bool fine = false;
+    if (tag == Delimited(1)) {
+      fine =
+          reader.ReadDelimited(&bytes) && AppendEntries(kExampleLists, AppendFeature, bytes, json);
+    } else if (tag == Delimited(2)) {
+      fine = reader.ReadDelimited(&bytes) && AppendSequences(bytes, json);
+    } else {
+      fine = reader.Skip(tag);
+    }
     if (!fine) return false;
   }
   *json += '}';
@@ -174,7 +210,7 @@ bool AppendExampleJson(Bytes record, std::string* json) {
 
 bool AppendOFRecordJson(Bytes record, std::string* json) {
   *json += '{';
-  if (!AppendEntries(kOFRecordLists, record, json)) return false;
+  if (!AppendEntries(kOFRecordLists, AppendFeature, record, json)) return false;
   *json += '}';
   return true;
 }

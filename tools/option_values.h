@@ -15,6 +15,7 @@ inline constexpr char kFormatText[] =
 /// What an option --parse takes.
 inline constexpr char kParseText[] =
     "records into fields: raw | 'rows: f4[13] i4' | 'example: image=u1[] label=i8[1]' | "
+    "'sequence: id=i8 | tokens=i8[]' | "
     "'ofrecord: encoded=u1[] class/label=i4' | 'jsonl: id=i8 text=u1[]' | "
     "'csv: -header=id,x x=f8'";
 

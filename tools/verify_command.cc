@@ -6,6 +6,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/command.h"
@@ -55,9 +56,6 @@ void PrintText(const FileCheck& check) {
   if (check.damage.size() == kMostRanges) {
     std::printf("         and more: %s damaged in all\n", CountText(check.damaged_records).c_str());
   }
-  if (!check.status.ok()) {
-    std::fprintf(stderr, "ringfeed: %s\n", check.status.ToString().c_str());
-  }
   std::fflush(stdout);
 }
 
@@ -92,7 +90,7 @@ class VerifyCommand : public Command {
         checks[i] = Check(files[i], ArenaBesideShares(), stop.get_token());
       }
       bar.Clear();
-      if (!json_) PrintText(checks[i]);
+      Tell(checks[i]);
     };
     RunInOrder(files.size(), share.threads, jobs);
     bar.Clear();
@@ -108,6 +106,16 @@ class VerifyCommand : public Command {
       bytes_.fetch_add(more, std::memory_order_relaxed);
     };
     return CheckFile(file, options, progress, stop);
+  }
+
+  void Tell(const FileCheck& check) {
+    const bool cancelled = check.status.code() == StatusCode::kCancelled;
+    // Once interrupted, every file that is left would say so.
+    if (cancelled && std::exchange(cancelled_, true)) return;
+    if (!json_) PrintText(check);
+    if (!check.status.ok()) {
+      std::fprintf(stderr, "ringfeed: %s\n", check.status.ToString().c_str());
+    }
   }
 
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
@@ -135,6 +143,7 @@ class VerifyCommand : public Command {
   std::vector<std::string> names_;
   FileCheckOptions options_;
   bool json_ = false;
+  bool cancelled_ = false;
   std::atomic<std::uint64_t> bytes_{0};  // payload so far; for the progress bar alone
 };
 

@@ -138,6 +138,16 @@ class CatJsonTest(CommandTest):
             {},
         ])
 
+    def test_sequences_of_sequence_examples(self):
+        steps = b"".join(field(1, field(3, ints(values))) for values in ([1], [2, 3], []))
+        record = (example(id=(3, ints([7]))) +
+                  field(2, field(1, field(1, b"tokens") + field(2, steps)) + field(1, field(1, b"none"))))
+        path = self.write("a.tfrecord", [record])
+        self.assertEqual(self.objects(path), [
+            {"id": [7], "feature_lists": {"tokens": [[1], [2, 3], []], "none": []}}])
+        found = self.objects(DATA / "tfrecord" / "sequence_examples.tfrecord")
+        self.assertTrue(any(row.get("feature_lists") for row in found))
+
     def test_genuine_examples(self):
         found = self.objects(DATA / "tfrecord" / "examples.tfrecord")
         self.assertEqual(len(found), 40)

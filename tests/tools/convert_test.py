@@ -136,13 +136,15 @@ class ConvertTest(CommandTest):
             ([path, self.folder / "out", "--to", "nonsense"], "nonsense"),
             ([path, f"{self.folder}/out/", "--to", "recordio", "--records-per-file", "3"], "needs"),
             (["-", f"{self.folder}/out/", "--to", "recordio"], "no name"),
+            ([self.write("a-00000.tfrecord", PAYLOADS), self.folder / "a.tfrecord",
+              "--records-per-file", "3", "--force"], "of a part"),
             ([path], "FILE"),
             ([self.folder / "missing", self.folder / "o.recordio"], "missing"),
         ):
             with self.subTest(words):
                 self.assertIn(says, self.assert_refused(2, "convert", *words))
         self.assertEqual(path.read_bytes(), before)
-        self.assertEqual(self.names(self.folder), ["a.tfrecord", "sub"])
+        self.assertEqual(self.names(self.folder), ["a-00000.tfrecord", "a.tfrecord", "sub"])
 
     def test_what_is_up_to_date_is_left_and_said(self):
         paths = [self.write(f"{i}.tfrecord", PAYLOADS) for i in range(3)]
