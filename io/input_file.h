@@ -66,8 +66,8 @@ struct OpenInputResult {
 };
 OpenInputResult OpenInput(const std::string& name, const IoOptions& options, bool may_map);
 OpenInputResult OpenInput(std::shared_ptr<Source> source);
-/// Opens `name` to be read by ReadAt from its start to its end, whatever path is asked for; `reason`
-/// is the choice's. Errors as above.
+/// Opens `name` to be read by ReadAt from its start to its end, whatever path is asked for;
+/// `reason` is the choice's. Errors as above.
 OpenInputResult OpenSequentialInput(const std::string& name, const IoOptions& options,
                                     const std::string& reason);
 
