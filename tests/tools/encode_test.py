@@ -2,6 +2,7 @@
 """`ringfeed encode` and `decode`, by these and their other names: lines of base64 and records."""
 
 import base64
+import contextlib
 import os
 import pathlib
 import random
@@ -153,11 +154,10 @@ class EncodeTest(CommandTest):
         child = subprocess.Popen([BINARY, "encode"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, env={"TMPDIR": str(temporary)})
         child.stdout.close()
-        try:
+        with contextlib.suppress(BrokenPipeError):
             child.stdin.write(lines_of([b"x" * 1000] * 50_000))
+        with contextlib.suppress(BrokenPipeError):
             child.stdin.close()
-        except BrokenPipeError:
-            pass
         child.wait(timeout=60)
         child.stderr.close()
         self.assertEqual(child.returncode, 1)
