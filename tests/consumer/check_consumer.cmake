@@ -1,6 +1,7 @@
 # Configures, builds and runs the consumer against the tree installed in PREFIX.
 # cmake -D WITH=cmake|pkg-config -D PREFIX=… -D SOURCE=… -D BINARY=… -D COMPILER=… -P this
 file(REMOVE_RECURSE "${BINARY}")
+file(MAKE_DIRECTORY "${BINARY}")
 file(GLOB pc_file "${PREFIX}/lib*/pkgconfig/ringfeed.pc" "${PREFIX}/lib/*/pkgconfig/ringfeed.pc")
 get_filename_component(pc_dir "${pc_file}" DIRECTORY)
 set(ENV{PKG_CONFIG_PATH} "${pc_dir}")
@@ -8,5 +9,6 @@ foreach(step IN ITEMS
     "${CMAKE_COMMAND};-S;${SOURCE};-B;${BINARY};-G;Ninja;-DWITH=${WITH};-DCMAKE_PREFIX_PATH=${PREFIX};-DCMAKE_CXX_COMPILER=${COMPILER}"
     "${CMAKE_COMMAND};--build;${BINARY}"
     "${BINARY}/consumer")
-  execute_process(COMMAND ${step} COMMAND_ERROR_IS_FATAL ANY)
+  # In BINARY: the consumer writes a file, and the two consumers run at the same time.
+  execute_process(COMMAND ${step} WORKING_DIRECTORY "${BINARY}" COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
