@@ -433,8 +433,11 @@ void BatchSink::NoteFailures(const WriteTask& task, std::span<const RecordSpan> 
                              WriterScratch* scratch) const {
   const std::lock_guard lock(task.slot->failures_mutex);
   for (RowFailure& failure : scratch->failures) {
-    const Block& block = task.block != nullptr ? *task.block : *task.refs[failure.row].block;
-    failure.status = failure.status.WithPlace({block.file_name, -1, -1});
+    const auto row = static_cast<std::uint32_t>(failure.row);
+    const DataPlace place = task.block != nullptr
+                                ? task.block->PlaceOf(task.src_row + row)
+                                : task.refs[row].block->PlaceOf(task.refs[row].row);
+    failure.status = failure.status.WithPlace(place);
     if (IsSkippable(failure.status, options_.on_damage)) {
       host_->NoteSkipped(records[failure.row], failure.status);
     }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@ namespace ringfeed {
 /// framed, checked and, where the parser needs it, located. Filled by a reader thread, ordered by
 /// the planner, read by writers; recycled when the last hold on it is dropped.
 struct Block {
+  /// Bytes that were framed where they stand in the file.
+  struct Framed {
+    std::span<const std::byte> bytes;
+    std::uint64_t offset = 0;  ///< in the file, or in a compressed file's content
+  };
+
   // Where it stands in the order; set by the lane.
   std::uint32_t lane = 0;
   bool turn_ends = true;   ///< the lane's turn is over after this block
@@ -37,6 +44,8 @@ struct Block {
   std::vector<SlabRun> runs;
   std::shared_ptr<InputFile> file;  ///< where records point into its mapping: else it may close
   std::string file_name;
+  std::vector<Framed> framed;
+  std::uint64_t first_record = 0;                    ///< number in its file of records[0]
   std::vector<std::shared_ptr<const void>> storage;  ///< what the first phase made
   std::vector<Instance> instances;  ///< a user's reader: records[i].data points at instances[i]
 
@@ -51,6 +60,11 @@ struct Block {
   std::atomic<std::uint32_t> holds{0};
 
   std::size_t rows() const { return frame.records.size(); }
+  /// Where a record stands; without the offset where it is not in the file as it is (decompressed,
+  /// moved since).
+  DataPlace PlaceOf(std::uint32_t row) const;
+  /// Notes that these bytes were framed into this block, behind those before.
+  void NoteFramed(std::span<const std::byte> bytes, std::uint64_t offset);
   std::size_t slab_bytes() const {
     std::size_t bytes = 0;
     for (const SlabRun& run : runs) bytes += run.bytes;

@@ -84,6 +84,7 @@ class StreamLane final : public Lane {
   std::vector<std::byte> buffer_;
   std::size_t carried_ = 0;     ///< bytes of buffer_ that no framed record has taken yet
   std::uint64_t position_ = 0;  ///< offset of buffer_[0] in the stream, or in its content
+  std::uint64_t records_ = 0;   ///< framed so far, damaged ones too
   std::size_t need_ = 1;
   bool stream_done_ = false;
   bool pass_ended_ = false;

@@ -10,6 +10,18 @@ bool IsSkippable(const Status& status, OnDamage on_damage) {
   return on_damage == OnDamage::kSkip && status.code() != StatusCode::kUserError;
 }
 
+DamagedRange DamagedRecord(const Status& why, const RecordSpan& record) {
+  const DataPlace& place = why.place();
+  DamagedRange range{place.file, 0, 0, why.message()};
+  if (place.offset >= 0) {
+    range.begin = static_cast<std::uint64_t>(place.offset);
+    range.end = range.begin + record.size;
+  }
+  if (place.record >= 0)
+    range.reason = "record " + std::to_string(place.record) + ": " + range.reason;
+  return range;
+}
+
 void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_damage, Block* block) {
   std::vector<RecordSpan>& records = block->frame.records;
   const std::size_t fields = parser.fields().size();
@@ -31,14 +43,15 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
   }
   if (auto storage = parser.TakeStorage(scratch)) block->storage.push_back(std::move(storage));
   for (const RowFailure& failure : failures) {
-    const Status placed = failure.status.WithPlace({block->file_name, -1, -1});
+    const DataPlace place = block->PlaceOf(static_cast<std::uint32_t>(failure.row));
+    const Status placed = failure.status.WithPlace(place);
     if (!IsSkippable(placed, on_damage)) {
       block->status = placed;
       records.resize(failure.row);
       return;
     }
+    block->frame.damage.push_back(DamagedRecord(placed, records[failure.row]));
     records[failure.row] = RecordSpan();
-    block->frame.damage.push_back({block->file_name, 0, 0, placed.message()});
   }
 }
 

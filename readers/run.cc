@@ -599,7 +599,7 @@ void Run::NoteSkipped(const RecordSpan& record, const Status& why) {
   payload_bytes_.fetch_sub(record.size, std::memory_order_relaxed);
   damaged_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(status_mutex_);
-  if (damage_.size() < kMaxDamageListed) damage_.push_back({why.place().file, 0, 0, why.message()});
+  if (damage_.size() < kMaxDamageListed) damage_.push_back(DamagedRecord(why, record));
 }
 
 void Run::BatchDone(bool freed) {
@@ -645,6 +645,7 @@ void Run::RecycleBlock(Block* block) {
   block->instances.clear();
   block->file.reset();
   block->file_name.clear();
+  block->framed.clear();
   block->status = Status();
   block->turn_ends = true;
   block->pass_ends = block->stream_ends = false;

@@ -114,6 +114,10 @@ void StreamLane::FrameSome(Block* block) {
   const StageTimer timer(*context_->frame_clock);
   const FrameResult result = framer_->Frame(input, &block->frame);
   memory.GiveTo(block);
+  block->NoteFramed(input.bytes.first(result.consumed), position_);
+  block->file_name = stream_->name();
+  block->first_record = records_;
+  records_ += block->rows();
   position_ += result.consumed;
   carried_ -= result.consumed;
   std::copy_n(buffer_.data() + result.consumed, carried_, buffer_.data());

@@ -43,6 +43,7 @@ std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, 
   input.at_end = at_end;
   input.memory = &memory_;
   const FrameResult result = framer_->Frame(input, &block->frame);
+  block->NoteFramed(bytes.first(result.consumed), position_);
   position_ += result.consumed;
   if (!result.status.ok()) block->status = result.status;
   return block->status.ok() ? result.need_bytes : 0;
@@ -80,6 +81,8 @@ void StripeReader::NoteReadFailure(Block* block, std::uint64_t offset, const Sta
 void StripeReader::FinishPart(Block* block) {
   memory_.GiveTo(block);
   block->file_name = file_->name();
+  block->first_record = records_;
+  records_ += block->rows();
   // Held blocks must not keep descriptors: thousands of them may wait behind a shuffle.
   if (!file_->mapping().empty()) block->file = file_;
   block->turn_ends = position_ >= limit() || !block->status.ok();

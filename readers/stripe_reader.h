@@ -90,6 +90,7 @@ class StripeReader {
   BlockMemory memory_;
   std::uint64_t stripe_ = 0;
   std::uint64_t position_ = 0;  ///< where the next record starts
+  std::uint64_t records_ = 0;   ///< framed before the current part, damaged ones too
 };
 
 /// Of a file that is not in memory: an engine reads ahead.

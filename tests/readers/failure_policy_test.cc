@@ -170,6 +170,7 @@ class ParseFailureTest : public FailurePolicyTest {
     }
     return files;
   }
+  static constexpr std::int64_t kRowStride = 32;
   static std::shared_ptr<const Parser> Direct() { return RowsParser({{"row", kUInt8, {16}}}); }
 
   OpenOptions InFileOrder(OnDamage on_damage) const {
@@ -192,6 +193,8 @@ TEST_F(ParseFailureTest, ADirectParserFailsAtThatRowWithTheRowsBeforeItDelivered
       EXPECT_EQ(found.ids, before) << size;
       EXPECT_EQ(found.status.code(), StatusCode::kDamaged) << found.status.ToString();
       EXPECT_EQ(found.status.place().file, files[1]);
+      EXPECT_EQ(found.status.place().record, 133);
+      EXPECT_EQ(found.status.place().offset, 133 * kRowStride + 12);
     }
   }
   const Drained rows = Drain(Parse(OpenFiles(files, InFileOrder(OnDamage::kFail)), Direct()));
@@ -211,7 +214,26 @@ TEST_F(ParseFailureTest, ADirectParserSkipsExactlyTheRowsThatFailAndCountsThem) 
     EXPECT_EQ(found.ids, wanted) << size;
     EXPECT_EQ(std::count(found.rows.begin(), found.rows.end(), 0u), 0) << "no empty batch";
     EXPECT_EQ(reader.Stats().damaged_records, 6u);
-    EXPECT_EQ(reader.Stats().damage.size(), 6u);
+    ASSERT_EQ(reader.Stats().damage.size(), 6u);
+    for (const DamagedRange& range : reader.Stats().damage) {
+      EXPECT_EQ(range.end - range.begin, 17u) << range.reason;
+      EXPECT_NE(range.reason.find("record "), std::string::npos) << range.reason;
+    }
+  }
+}
+
+TEST_F(ParseFailureTest, ARowIsNamedBehindShufflesByEveryPathOfReading) {
+  const auto files = MakeRows({555});
+  for (const IoPath path : {IoPath::kPread, IoPath::kUring, IoPath::kMmap}) {
+    for (const ShuffleOptions shuffle : {ShuffleOptions{.window = 100}, {.block = 64}}) {
+      OpenOptions options = InFileOrder(OnDamage::kFail);
+      options.stripe_bytes = 4096;
+      options.io.path = path;
+      Reader rows = MultiPass(Parse(Shuffle(OpenFiles(files, options), shuffle), Direct()), 2);
+      const Drained found = Drain(Batch(rows, {.size = 32}));
+      EXPECT_EQ(found.status.place().file, files[2]) << found.status.ToString();
+      EXPECT_EQ(found.status.place().record, 155);
+    }
   }
 }
 
@@ -219,8 +241,10 @@ TEST_F(ParseFailureTest, ADirectParserSkipsExactlyTheRowsThatFailAndCountsThem) 
 TEST_F(ParseFailureTest, ATwoPhaseParserFailsAndSkipsAtThatRow) {
   std::vector<std::byte> bytes;
   ExampleBuilder builder;
+  std::int64_t odd_at = 0;
   for (std::int64_t i = 0; i < 300; ++i) {
     if (i == 120 || i == 250) {
+      if (i == 120) odd_at = static_cast<std::int64_t>(bytes.size());
       AppendTfRecord(std::vector<std::byte>(20, std::byte{0xFF}), &bytes);
       continue;
     }
@@ -246,11 +270,16 @@ TEST_F(ParseFailureTest, ATwoPhaseParserFailsAndSkipsAtThatRow) {
     }
     if (policy == OnDamage::kFail) {
       EXPECT_EQ(result, ReadResult::kFailed);
+      EXPECT_EQ(reader.status().place().record, 120) << reader.status().ToString();
+      EXPECT_EQ(reader.status().place().offset, odd_at + 12);
       EXPECT_EQ(ids.size(), 120u);
     } else {
       EXPECT_EQ(result, ReadResult::kEnd);
       EXPECT_EQ(ids.size(), 298u);
       EXPECT_EQ(reader.Stats().damaged_records, 2u);
+      const DamagedRange first = reader.Stats().damage.at(0);
+      EXPECT_EQ(first.begin, static_cast<std::uint64_t>(odd_at) + 12);
+      EXPECT_EQ(first.end, first.begin + 20);
     }
   }
 }
