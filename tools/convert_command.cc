@@ -43,7 +43,8 @@ class ConvertCommand : public Command {
     sub->add_option("--from", options_.from, std::string("of the inputs: ") + kFormatText);
     sub->add_option("--to", options_.to,
                     "of the output: tfrecord, recordio:go,gzip, ofrecord, tar:ext=jpg, lines, "
-                    "jsonl, csv, tsv, rows:BYTES, raw; default: by its name");
+                    "jsonl, csv, tsv, npy:f4[3], tokens:u2, megatron:u2, rows:BYTES, raw, most of "
+                    "them also with +gzip, +zlib or +zstd; default: by its name");
     sub->add_option("--records-per-file", records_per_file_, "cut the output into parts")
         ->check(CLI::PositiveNumber);
     AddDamageOption(sub, &options_.on_damage);

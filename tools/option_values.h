@@ -10,7 +10,8 @@ namespace ringfeed::tools {
 inline constexpr char kFormatText[] =
     "tfrecord, recordio, ofrecord, tar, npy, tokens, megatron, lines, jsonl, csv, tsv, rows:BYTES "
     "or raw, "
-    "some with parameters behind a colon; default: found by content or name";
+    "some with parameters behind a colon, or +gzip, +zlib, +zstd; default: found by content or "
+    "name";
 
 /// What an option --parse takes.
 inline constexpr char kParseText[] =

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The ending of a format's files; the first one of a format is the one that is written.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kEndings = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kEndings = {
     {{"tfrecord", ".tfrecord"},
      {"tfrecord", ".tfrecords"},
      {"recordio", ".recordio"},
@@ -37,27 +37,60 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kEndings
      {"rows", ".rows"},
      {"raw", ".raw"},
      {"npy", ".npy"},
+     {"megatron", ".idx"},
      {"tokens", ".bin"}}};
-constexpr std::array<std::string_view, 6> kCompressed = {".gz", ".gzip", ".zlib",
-                                                         ".zz", ".zst",  ".zstd"};
+// The same of what is compressed.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kCompressed = {
+    {{"gzip", ".gz"},
+     {"gzip", ".gzip"},
+     {"zlib", ".zlib"},
+     {"zlib", ".zz"},
+     {"zstd", ".zst"},
+     {"zstd", ".zstd"}}};
 constexpr std::string_view kPartial = ".partial-";  // as OutputFile names them: -PID-NUMBER
 
-std::string_view EndingOf(std::string_view format) {
-  const std::string_view family = format.substr(0, format.find(':'));
-  for (const auto& [name, ending] : kEndings) {
-    if (name == family) return ending;
+// "+gzip" of "tfrecord+gzip"; empty where it is not compressed.
+std::string_view CompressionOf(std::string_view format) {
+  for (const auto& [name, ending] : kCompressed) {
+    const std::size_t bytes = name.size() + 1;
+    if (format.size() > bytes && format.ends_with(name) && format[format.size() - bytes] == '+') {
+      return format.substr(format.size() - bytes);
+    }
   }
   return {};
 }
 
+std::string EndingOf(std::string_view format) {
+  const std::string_view compression = CompressionOf(format);
+  format.remove_suffix(compression.size());
+  const std::string_view family = format.substr(0, format.find(':'));
+  std::string whole;
+  for (const auto& [name, ending] : kEndings) {
+    if (name == family && whole.empty()) whole = ending;
+  }
+  for (const auto& [name, ending] : kCompressed) {
+    if (!compression.empty() && name == compression.substr(1)) return whole.append(ending);
+  }
+  return whole;
+}
+
 std::string_view CompressedEnding(std::string_view name) {
-  for (const std::string_view ending : kCompressed) {
+  for (const auto& [compression, ending] : kCompressed) {
     if (name.ends_with(ending)) return ending;
   }
   return {};
 }
 
-std::string_view WithoutEnding(std::string_view name) {
+// What a name's ending asks for: "+gzip", or nothing.
+std::string CompressionByName(std::string_view file) {
+  for (const auto& [name, ending] : kCompressed) {
+    if (file.ends_with(ending)) return "+" + std::string(name);
+  }
+  return {};
+}
+
+std::string_view Stem(std::string_view name) {
+  name.remove_suffix(CompressedEnding(name).size());
   for (const auto& [format, ending] : kEndings) {
     if (name.size() > ending.size() && name.ends_with(ending)) {
       return name.substr(0, name.size() - ending.size());
@@ -94,38 +127,35 @@ bool IsStalePartial(const std::string& name,
 }  // namespace
 
 std::string OutputFormat(const std::string& output, const std::string& asked) {
-  const std::string_view compressed = CompressedEnding(output);
-  if (!compressed.empty()) {
-    throw Error(Status(
-        StatusCode::kUnsupported,
-        output + ": compressed files can be read, not written; compress the file afterwards"));
+  const std::string compression = CompressionOf(asked).empty() ? CompressionByName(output) : "";
+  const FormatResult found =
+      asked.empty() ? DetectFormat(output, {}) : FindFormat(asked + compression);
+  if (found.status.ok()) {
+    return (asked.empty() ? std::string(found.format->name()) : asked) + compression;
   }
-  const FormatResult found = asked.empty() ? DetectFormat(output, {}) : FindFormat(asked);
-  if (found.status.ok()) return asked.empty() ? std::string(found.format->name()) : asked;
   if (!asked.empty()) throw Error(found.status);
   throw Error(Status(StatusCode::kInvalidArgument,
                      "the name " + output +
                          " does not tell in which format to write; end it in .tfrecord, .recordio, "
-                         ".ofrecord, .tar, .txt, .jsonl, .csv or .tsv, or name the format: --to"));
+                         ".ofrecord, .tar, .txt, .jsonl, .csv or .tsv, with .gz, .zlib or .zst "
+                         "behind it or without, or name the format: --to"));
 }
 
 std::string NameInFolder(const std::string& input, const std::string& folder,
                          const std::string& format) {
   const std::string name = fs::path(input).filename().string();
-  const std::string_view content =
-      std::string_view(name).substr(0, name.size() - CompressedEnding(name).size());
-  return (fs::path(folder) / WithoutEnding(content)).string() + std::string(EndingOf(format));
+  return (fs::path(folder) / Stem(name)).string() + EndingOf(format);
 }
 
 std::string PartName(const std::string& output, std::size_t part) {
-  const std::string_view stem = WithoutEnding(output);
+  const std::string_view stem = Stem(output);
   std::array<char, 32> number;
   std::snprintf(number.data(), number.size(), "-%05zu", part);
   return std::string(stem) + number.data() + output.substr(stem.size());
 }
 
 bool IsPartName(const std::string& output, const std::string& name) {
-  const std::string_view stem = WithoutEnding(output);
+  const std::string_view stem = Stem(output);
   std::string_view rest = name;
   std::uint64_t part = 0;
   if (!rest.starts_with(stem)) return false;

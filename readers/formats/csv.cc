@@ -145,9 +145,9 @@ class Csv final : public Format {
                                                     CsvScanner(layout_.delimiter));
   }
   // Not with a header: the columns' names are not known here.
-  std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const override {
-    if (layout_.header) return nullptr;
-    return std::make_unique<CsvWriter>(std::move(file), layout_.delimiter);
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    if (layout_.header) return Format::NewWriter(nullptr);
+    return {Status(), std::make_unique<CsvWriter>(std::move(file), layout_.delimiter)};
   }
 
  private:

@@ -143,8 +143,8 @@ class FixedRows final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<FixedRowsFramer>(layout_, options);
   }
-  std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return std::make_unique<FixedRowsWriter>(std::move(file), layout_);
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return {Status(), std::make_unique<FixedRowsWriter>(std::move(file), layout_)};
   }
 
  private:

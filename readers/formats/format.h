@@ -99,13 +99,16 @@ class Format {
   virtual bool decompresses() const { return true; }
   /// For a format of two files: opens the one beside `file`.
   virtual CompanionResult FindCompanion(const std::string& /*file*/) const { return {}; }
-  /// A writer of this format to `file`, which is open. Null where it can only be read.
-  virtual std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const;
+  /// A writer of this format to `file`, which is open. Fails where it can only be read, or lacks a
+  /// parameter.
+  virtual RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const;
+  /// Whether a writer only appends: then what it writes can be compressed.
+  virtual bool writes_in_order() const { return true; }
 };
 
 /// The format of that name with its parameters ("tfrecord", "rows:160",
-/// "rows:160,header=128,stride=192", "raw"). Null and a message that lists what there is where the
-/// name is unknown or its parameters are off.
+/// "rows:160,header=128,stride=192", "raw"), and how it is compressed ("tfrecord+gzip"). Null and a
+/// message that lists what there is where the name is unknown or its parameters are off.
 struct FormatResult {
   Status status;
   std::shared_ptr<const Format> format;

@@ -84,8 +84,8 @@ class Lines final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<TextFramer<LineScanner>>(options, false, LineScanner());
   }
-  std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return std::make_unique<LinesWriter>(std::move(file));
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return {Status(), std::make_unique<LinesWriter>(std::move(file))};
   }
 
  private:

@@ -13,8 +13,9 @@ constexpr std::string_view kDataEnding = ".bin";
 
 class Megatron final : public Format {
  public:
-  /// Without an index it can only find one.
-  explicit Megatron(std::shared_ptr<const MegatronIndex> index) : index_(std::move(index)) {}
+  /// Without an index it can find one, or write.
+  Megatron(std::shared_ptr<const MegatronIndex> index, const MegatronElement& element)
+      : index_(std::move(index)), element_(element) {}
 
   std::string_view name() const override { return "megatron"; }
   bool MatchesName(std::string_view) const override { return false; }  // ".idx" may be anything
@@ -26,9 +27,14 @@ class Megatron final : public Format {
     return NewMegatronFramer(options, index_);
   }
   CompanionResult FindCompanion(const std::string& file) const override;
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return NewMegatronWriter(std::move(file), element_);
+  }
+  bool writes_in_order() const override { return false; }
 
  private:
   const std::shared_ptr<const MegatronIndex> index_;
+  const MegatronElement element_;
 };
 
 CompanionResult Megatron::FindCompanion(const std::string& file) const {
@@ -44,7 +50,8 @@ CompanionResult Megatron::FindCompanion(const std::string& file) const {
   found.data_file = stem + std::string(kDataEnding);
   std::shared_ptr<const MegatronIndex> index;
   found.status = MegatronIndex::Load(stem + std::string(kIndexEnding), &index);
-  if (found.status.ok()) found.format = std::make_shared<const Megatron>(std::move(index));
+  if (found.status.ok())
+    found.format = std::make_shared<const Megatron>(std::move(index), element_);
   return found;
 }
 
@@ -54,9 +61,8 @@ bool StartsAsMegatronIndex(std::span<const std::byte> head) {
   return head.size() >= sizeof(kMagic) && std::memcmp(head.data(), kMagic, sizeof(kMagic)) == 0;
 }
 
-std::shared_ptr<const Format> MegatronFormat() {
-  static const auto kFormat = std::make_shared<const Megatron>(nullptr);
-  return kFormat;
+std::shared_ptr<const Format> MegatronFormat(const MegatronElement& element) {
+  return std::make_shared<const Megatron>(nullptr, element);
 }
 
 }  // namespace ringfeed

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "readers/formats/format.h"
 #include "readers/formats/megatron_index.h"
@@ -11,7 +14,18 @@ namespace ringfeed {
 /// Megatron-LM's indexed dataset: an .idx file (see MegatronIndex) and the .bin file beside it. A
 /// record is a sequence: its elements, little-endian, as they stand in the .bin file, whose bytes
 /// are what is read. Either file may be named; only the .idx can be detected.
-std::shared_ptr<const Format> MegatronFormat();
+/// A writer is named the .idx file and makes both; it must be told what an element is.
+struct MegatronElement {
+  std::uint8_t code = 0;  ///< Megatron-LM's number for the type
+  std::size_t bytes = 0;  ///< 0: not told
+};
+
+/// "", "u2", "i4", …: what follows "megatron:".
+Status ParseMegatronElement(std::string_view text, MegatronElement* element);
+
+std::shared_ptr<const Format> MegatronFormat(const MegatronElement& element);
+RecordWriterResult NewMegatronWriter(std::unique_ptr<OutputFile> file,
+                                     const MegatronElement& element);
 
 bool StartsAsMegatronIndex(std::span<const std::byte> head);
 

@@ -22,6 +22,8 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
 class Npy final : public Format {
  public:
+  explicit Npy(const NpyRow& row) : row_(row) {}
+
   std::string_view name() const override { return "npy"; }
   bool MatchesName(std::string_view file_name) const override {
     return file_name.ends_with(".npy");
@@ -33,6 +35,13 @@ class Npy final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewArrayFramer(options, ReadNpyHeader);
   }
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return NewNpyWriter(std::move(file), row_);
+  }
+  bool writes_in_order() const override { return false; }
+
+ private:
+  const NpyRow row_;
 };
 
 // What the dict says.
@@ -225,9 +234,8 @@ ArrayHeader ReadNpyHeader(std::span<const std::byte> head) {
   return header;
 }
 
-std::shared_ptr<const Format> NpyFormat() {
-  static const auto kFormat = std::make_shared<const Npy>();
-  return kFormat;
+std::shared_ptr<const Format> NpyFormat(const NpyRow& row) {
+  return std::make_shared<const Npy>(row);
 }
 
 }  // namespace ringfeed

@@ -49,8 +49,8 @@ class OfRecord final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewOfRecordFramer(options);
   }
-  std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return NewOfRecordWriter(std::move(file));
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return {Status(), NewOfRecordWriter(std::move(file))};
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -16,7 +17,9 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
 }  // namespace
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)) {}
+OutputFile::OutputFile(std::string path, Compression compression)
+    : path_(std::move(path)),
+      compressor_(compression == Compression::kNone ? nullptr : MakeCompressor(compression)) {}
 
 OutputFile::~OutputFile() {
   if (descriptor_ < 0) return;
@@ -50,16 +53,42 @@ Status OutputFile::WriteOut(std::span<const std::byte> bytes) {
   return {};
 }
 
-Status OutputFile::Append(std::span<const std::byte> bytes) {
-  if (!status_.ok()) return status_;
+Status OutputFile::PutBuffer() {
+  Status status = WriteOut(buffer_);
+  buffer_.clear();
+  return status;
+}
+
+Status OutputFile::Put(std::span<const std::byte> bytes) {
   if (buffer_.size() + bytes.size() > kBufferBytes) {
-    Status status = WriteOut(buffer_);
+    Status status = PutBuffer();
     if (!status.ok()) return status;
-    buffer_.clear();
     if (bytes.size() >= kBufferBytes) return WriteOut(bytes);
   }
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
   return {};
+}
+
+Status OutputFile::Append(std::span<const std::byte> bytes) {
+  if (!status_.ok()) return status_;
+  if (compressor_ == nullptr) return Put(bytes);
+  compressor_->Add(bytes, &buffer_);
+  return buffer_.size() < kBufferBytes ? Status() : PutBuffer();
+}
+
+Status OutputFile::Rewrite(std::uint64_t offset, std::span<const std::byte> bytes) {
+  assert(compressor_ == nullptr);
+  if (!status_.ok()) return status_;
+  Status status = PutBuffer();
+  while (status.ok() && !bytes.empty()) {
+    const ssize_t written =
+        ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Fail(errno, "write");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+  return status;
 }
 
 Status OutputFile::AppendZeros(std::size_t count) {
@@ -75,9 +104,9 @@ Status OutputFile::AppendZeros(std::size_t count) {
 
 Status OutputFile::Commit() {
   if (!status_.ok()) return status_;
-  Status status = WriteOut(buffer_);
+  if (compressor_ != nullptr) compressor_->Finish(&buffer_);
+  Status status = PutBuffer();
   if (!status.ok()) return status;
-  buffer_.clear();
   // A full disk or a remote file system may say so only now.
   if (::close(std::exchange(descriptor_, -1)) != 0) {
     const int error_number = errno;

@@ -1,19 +1,23 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "readers/compression/compressor.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
 
 /// A file that is written front to back under a temporary name beside its own, and renamed when
-/// it is complete. Removed if it never is. After a failure every call returns it.
+/// it is complete, compressed if asked. Removed if it never is. After a failure every call returns
+/// it.
 class OutputFile {
  public:
-  explicit OutputFile(std::string path);
+  explicit OutputFile(std::string path, Compression compression = Compression::kNone);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -21,9 +25,15 @@ class OutputFile {
   Status Open();
   Status Append(std::span<const std::byte> bytes);
   Status AppendZeros(std::size_t count);
+  /// Replaces what was appended at `offset`. Not of a compressed file.
+  Status Rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
   Status Commit();
+  const std::string& path() const { return path_; }
 
  private:
+  /// As it stands in the file, compressed or not.
+  Status Put(std::span<const std::byte> bytes);
+  Status PutBuffer();
   Status WriteOut(std::span<const std::byte> bytes);
   Status Fail(int error_number, const std::string& what);
 
@@ -31,6 +41,7 @@ class OutputFile {
   std::string temporary_;
   int descriptor_ = -1;
   std::vector<std::byte> buffer_;
+  std::unique_ptr<Compressor> compressor_;
   Status status_;
 };
 

@@ -113,8 +113,8 @@ class RawFile final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<RawFileFramer>(options);
   }
-  std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return std::make_unique<RawFileWriter>(std::move(file));
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return {Status(), std::make_unique<RawFileWriter>(std::move(file))};
   }
 };
 

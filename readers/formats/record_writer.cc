@@ -7,21 +7,26 @@
 
 namespace ringfeed {
 
-std::unique_ptr<RecordWriter> Format::NewWriter(std::unique_ptr<OutputFile>) const {
-  return nullptr;
+RecordWriterResult Format::NewWriter(std::unique_ptr<OutputFile>) const {
+  return {Status(StatusCode::kUnsupported,
+                 "format \"" + std::string(name()) + "\" can be read, not written"),
+          nullptr};
 }
 
 RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format) {
   FormatResult found = FindFormat(format);
   if (!found.status.ok()) return {std::move(found.status), nullptr};
-  auto file = std::make_unique<OutputFile>(path);
+  if (found.compression != Compression::kNone && !found.format->writes_in_order()) {
+    return {Status(StatusCode::kUnsupported,
+                   "format \"" + format +
+                       "\": its header is written last, which a compressed file "
+                       "does not allow; compress the file afterwards"),
+            nullptr};
+  }
+  auto file = std::make_unique<OutputFile>(path, found.compression);
   Status status = file->Open();
   if (!status.ok()) return {std::move(status), nullptr};
-  auto writer = found.format->NewWriter(std::move(file));
-  if (writer == nullptr) {
-    status = Status(StatusCode::kUnsupported, "format \"" + format + "\" can be read, not written");
-  }
-  return {std::move(status), std::move(writer)};
+  return found.format->NewWriter(std::move(file));
 }
 
 }  // namespace ringfeed

@@ -29,8 +29,8 @@ class RecordIo final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewRecordIoFramer(options);
   }
-  std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return NewRecordIoWriter(std::move(file), options_);
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return {Status(), NewRecordIoWriter(std::move(file), options_)};
   }
 
  private:

@@ -6,7 +6,7 @@
 
 #include "base/crc32.h"
 #include "base/little_endian.h"
-#include "readers/compression/deflater.h"
+#include "readers/compression/compressor.h"
 #include "readers/compression/snappy_frames.h"
 #include "readers/formats/file_record_writer.h"
 #include "readers/formats/recordio.h"

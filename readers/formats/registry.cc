@@ -13,6 +13,7 @@
 #include "readers/formats/ofrecord.h"
 #include "readers/formats/raw_file.h"
 #include "readers/formats/recordio.h"
+#include "readers/formats/resemblance.h"
 #include "readers/formats/tar.h"
 #include "readers/formats/tfrecord.h"
 #include "readers/formats/tokens.h"
@@ -36,32 +37,14 @@ FormatResult Plain(std::string_view parameters) {
           nullptr};
 }
 
-FormatResult RecordIo(std::string_view parameters) {
-  RecordIoOptions options;
-  Status status = ParseRecordIoOptions(parameters, &options);
+// Those whose parameters ParseX reads into what XFormat takes.
+template <typename Parameters, Status (*kParse)(std::string_view, Parameters*),
+          std::shared_ptr<const Format> (*kMake)(const Parameters&)>
+FormatResult With(std::string_view text) {
+  Parameters parameters;
+  Status status = kParse(text, &parameters);
   if (!status.ok()) return {std::move(status), nullptr};
-  return {Status(), RecordIoFormat(options)};
-}
-
-FormatResult Rows(std::string_view parameters) {
-  FixedRowsLayout layout;
-  Status status = ParseFixedRowsLayout(parameters, &layout);
-  if (!status.ok()) return {std::move(status), nullptr};
-  return {Status(), FixedRowsFormat(layout)};
-}
-
-FormatResult Tar(std::string_view parameters) {
-  TarOptions options;
-  Status status = ParseTarOptions(parameters, &options);
-  if (!status.ok()) return {std::move(status), nullptr};
-  return {Status(), TarFormat(options)};
-}
-
-FormatResult Tokens(std::string_view parameters) {
-  TokensOptions options;
-  Status status = ParseTokensOptions(parameters, &options);
-  if (!status.ok()) return {std::move(status), nullptr};
-  return {Status(), TokensFormat(options)};
+  return {Status(), kMake(parameters)};
 }
 
 template <char kDelimiter>
@@ -77,13 +60,18 @@ constexpr Family kFamilies[] = {
     {"tfrecord", "tfrecord", Plain<TfRecordFormat>},
     {"recordio",
      "recordio[:fluid|go][,none|snappy|gzip] (PaddlePaddle's; what follows is for writing)",
-     RecordIo},
+     With<RecordIoOptions, ParseRecordIoOptions, RecordIoFormat>},
     {"ofrecord", "ofrecord (OneFlow's)", Plain<OfRecordFormat>},
-    {"rows", "rows:BYTES[,header=BYTES][,stride=BYTES] (rows of one size)", Rows},
-    {"tar", "tar[:ext=NAME] (WebDataset samples; what follows is for writing)", Tar},
-    {"npy", "npy (rows of a NumPy array)", Plain<NpyFormat>},
-    {"tokens", "tokens[:u2|u4][,block=TOKENS][,tail=drop] (llm.c's, nanoGPT's)", Tokens},
-    {"megatron", "megatron (Megatron-LM's .idx and .bin)", Plain<MegatronFormat>},
+    {"rows", "rows:BYTES[,header=BYTES][,stride=BYTES] (rows of one size)",
+     With<FixedRowsLayout, ParseFixedRowsLayout, FixedRowsFormat>},
+    {"tar", "tar[:ext=NAME] (WebDataset samples; what follows is for writing)",
+     With<TarOptions, ParseTarOptions, TarFormat>},
+    {"npy", "npy[:f4[3,2]] (rows of a NumPy array; what follows is for writing)",
+     With<NpyRow, ParseNpyRow, NpyFormat>},
+    {"tokens", "tokens[:u2|u4][,llmc][,block=TOKENS][,tail=drop] (llm.c's, nanoGPT's)",
+     With<TokensOptions, ParseTokensOptions, TokensFormat>},
+    {"megatron", "megatron[:u2] (Megatron-LM's .idx and .bin; what follows is for writing)",
+     With<MegatronElement, ParseMegatronElement, MegatronFormat>},
     {"lines", "lines (of text)", Plain<LinesFormat>},
     {"jsonl", "jsonl (lines of JSON)", Plain<JsonLinesFormat>},
     {"csv", "csv[:delimiter=C][,header]", Csv<','>},
@@ -96,7 +84,7 @@ std::string Known() {
   for (const Family& family : kFamilies) {
     known += (known.empty() ? "" : "; ") + std::string(family.usage);
   }
-  return known;
+  return known + ". Behind all but rows, megatron and raw also +gzip, +zlib or +zstd";
 }
 
 // Formats that a name or first bytes can tell, in the order in which they are tried.
@@ -105,9 +93,9 @@ const std::vector<std::shared_ptr<const Format>>& Detectable() {
       TfRecordFormat(),
       RecordIoFormat({}),
       TarFormat({}),
-      NpyFormat(),
+      NpyFormat({}),
       TokensFormat({}),
-      MegatronFormat(),
+      MegatronFormat({}),
       OfRecordFormat(),
       JsonLinesFormat(),
       LinesFormat(),
@@ -126,6 +114,18 @@ std::string_view NameOfContent(std::string_view name) {
     if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
   }
   return name;
+}
+
+// Takes what says how it is compressed off the end of a format's name.
+Compression TakeCompression(std::string_view* name) {
+  for (const Compression compression :
+       {Compression::kGzip, Compression::kZlib, Compression::kZstd}) {
+    const std::string ending = std::string("+") + CompressionName(compression);
+    if (!name->ends_with(ending)) continue;
+    name->remove_suffix(ending.size());
+    return compression;
+  }
+  return Compression::kNone;
 }
 
 // The first bytes of a compressed file's content, as far as its own first bytes hold them.
@@ -158,10 +158,12 @@ FormatResult DetectContent(std::string_view file_name, std::span<const std::byte
     return format->MatchesName(NameOfContent(file_name));
   });
   if (by_name != formats.end()) return {Status(), *by_name};
+  const std::string like = Resemblance(head);
   return Failure(
       StatusCode::kInvalidArgument,
-      "the format of " + std::string(file_name) +
-          " was not recognised: its name does not end in .tfrecord, .tfrecords, "
+      "the format of " + std::string(file_name) + " was not recognised" +
+          (like.empty() ? "" : " (" + like + ")") +
+          ": its name does not end in .tfrecord, .tfrecords, "
           "tfrecord…-00000-of-00010, .recordio, .ofrecord, .tar, .npy, .txt, .jsonl, .ndjson, "
           ".csv or .tsv (with .gz, .zlib or .zst behind it or without), nor is it part-00000, and "
           "its first bytes are neither a TFRecord header nor RecordIO's magic number nor an "
@@ -183,10 +185,17 @@ std::size_t HeadBytesOf(std::span<const std::byte> head) {
 }
 
 FormatResult FindFormat(std::string_view name) {
+  const Compression compression = TakeCompression(&name);
   const std::size_t colon = std::min(name.find(':'), name.size());
   for (const Family& family : kFamilies) {
     if (name.substr(0, colon) != family.name) continue;
-    return family.make(name.substr(std::min(colon + 1, name.size())));
+    FormatResult found = family.make(name.substr(std::min(colon + 1, name.size())));
+    if (found.status.ok() && compression != Compression::kNone && !found.format->decompresses()) {
+      return Failure(StatusCode::kInvalidArgument,
+                     "format \"" + std::string(family.name) + "\" does not go with compression");
+    }
+    found.compression = compression;
+    return found;
   }
   return Failure(StatusCode::kInvalidArgument,
                  "format \"" + std::string(name) + "\" is unknown; there are: " + Known());
@@ -207,7 +216,8 @@ FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
                           std::span<const std::byte> head) {
   FormatResult found = asked.empty() ? DetectFormat(file_name, head) : FindFormat(asked);
   if (!found.status.ok()) return found;
-  if (!asked.empty() && found.format->decompresses() && !found.format->MatchesBytes(head)) {
+  const bool open = !asked.empty() && found.compression == Compression::kNone;
+  if (open && found.format->decompresses() && !found.format->MatchesBytes(head)) {
     found.compression = DetectCompression(head);
   }
   CompanionResult companion = found.format->FindCompanion(std::string(file_name));

@@ -26,8 +26,8 @@ class Tar final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewTarFramer(options);
   }
-  std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return NewTarWriter(std::move(file), options_);
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return {Status(), NewTarWriter(std::move(file), options_)};
   }
 
  private:

@@ -37,8 +37,8 @@ class TfRecord final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewTfRecordFramer(options);
   }
-  std::unique_ptr<RecordWriter> NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return NewTfRecordWriter(std::move(file));
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return {Status(), NewTfRecordWriter(std::move(file))};
   }
 };
 

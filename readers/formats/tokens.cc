@@ -10,20 +10,12 @@
 namespace ringfeed {
 namespace {
 
-// llm.c's data files: dev/data/data_common.py there.
-constexpr std::size_t kHeaderBytes = 1024;
-constexpr std::size_t kKnownBytes = 12;  // magic, version, count
 constexpr std::uint64_t kMostBlock = std::uint64_t{1} << 28;
+constexpr std::size_t kHeaderBytes = TokensVariant::kHeaderBytes;
+constexpr TokensVariant kVariants[] = {{20240520, 1, 2}, {20240801, 7, 4}};
 
-struct Variant {
-  std::int32_t magic;
-  std::int32_t version;
-  std::uint64_t token_bytes;
-};
-constexpr Variant kVariants[] = {{20240520, 1, 2}, {20240801, 7, 4}};
-
-const Variant* FindVariant(std::span<const std::byte> head) {
-  for (const Variant& variant : kVariants) {
+const TokensVariant* FindVariant(std::span<const std::byte> head) {
+  for (const TokensVariant& variant : kVariants) {
     if (LoadLe<std::int32_t>(head.data()) == variant.magic &&
         LoadLe<std::int32_t>(head.data() + 4) == variant.version) {
       return &variant;
@@ -38,10 +30,10 @@ ArrayHeader ReadTokensHeader(const TokensOptions& options, std::span<const std::
   layout.short_tail = true;
   layout.drop_tail = options.drop_tail;
   layout.item_bytes = options.token_bytes;
-  if (options.token_bytes == 0) {
+  if (options.token_bytes == 0 || options.header) {
     header.need_bytes = kHeaderBytes;
     if (head.size() < kHeaderBytes) return header;
-    const Variant* const variant = FindVariant(head);
+    const TokensVariant* const variant = FindVariant(head);
     const auto count = LoadLe<std::int32_t>(head.data() + 8);
     if (variant == nullptr || count < 0) {
       header.status =
@@ -52,6 +44,13 @@ ArrayHeader ReadTokensHeader(const TokensOptions& options, std::span<const std::
                        "(tokens:u2, tokens:u4)")
               : Status(StatusCode::kDamaged,
                        "the header counts " + std::to_string(count) + " tokens");
+      return header;
+    }
+    if (options.header && variant->token_bytes != options.token_bytes) {
+      header.status =
+          Status(StatusCode::kDamaged, "the header is that of tokens of " +
+                                           std::to_string(variant->token_bytes) +
+                                           " bytes, not of " + std::to_string(options.token_bytes));
       return header;
     }
     layout.header_bytes = kHeaderBytes;
@@ -70,21 +69,33 @@ class Tokens final : public Format {
   // ".bin" may be anything.
   bool MatchesName(std::string_view) const override { return false; }
   bool MatchesBytes(std::span<const std::byte> head) const override {
-    return head.size() >= kKnownBytes && FindVariant(head) != nullptr;
+    return head.size() >= TokensVariant::kKnownBytes && FindVariant(head) != nullptr;
   }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewArrayFramer(options, [tokens = options_](std::span<const std::byte> head) {
       return ReadTokensHeader(tokens, head);
     });
   }
+  // Of two bytes with a header, unless it is said otherwise.
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    const TokensVariant& variant = kVariants[options_.token_bytes == 4 ? 1 : 0];
+    return {Status(), NewTokensWriter(std::move(file), variant, has_header())};
+  }
+  bool writes_in_order() const override { return !has_header(); }
 
  private:
+  bool has_header() const { return options_.header || options_.token_bytes == 0; }
+
   const TokensOptions options_;
 };
 
 bool ReadWord(std::string_view word, TokensOptions* options) {
   if (word == "u2" || word == "u4") {
     options->token_bytes = word == "u2" ? 2 : 4;
+    return true;
+  }
+  if (word == "llmc") {
+    options->header = true;
     return true;
   }
   if (word == "tail=drop" || word == "tail=keep") {
@@ -106,12 +117,14 @@ Status ParseTokensOptions(std::string_view text, TokensOptions* options) {
   while (!rest.empty()) {
     const std::string_view word = rest.substr(0, rest.find(','));
     if (!ReadWord(word, options)) {
-      return Status(StatusCode::kInvalidArgument,
-                    "format \"tokens:" + std::string(text) + "\": \"" + std::string(word) +
-                        "\" is none of u2, u4, block=TOKENS (1 to 2^28), tail=keep, tail=drop");
+      return Status(
+          StatusCode::kInvalidArgument,
+          "format \"tokens:" + std::string(text) + "\": \"" + std::string(word) +
+              "\" is none of u2, u4, llmc, block=TOKENS (1 to 2^28), tail=keep, tail=drop");
     }
     rest.remove_prefix(std::min(word.size() + 1, rest.size()));
   }
+  if (options->token_bytes == 0) options->header = false;  // whichever there is
   return {};
 }
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """`ringfeed convert`: the same records in another format; stopped anywhere, it goes on there."""
 
+import gzip
 import json
 import os
 import signal
 import subprocess
 import tarfile
 import time
+import zlib
 
 from command_line import (
     BINARY, DATA, CommandTest, frame, main, payloads_of, run, run_json, sequence_sha256)
@@ -44,6 +46,21 @@ class ConvertTest(CommandTest):
                 self.assertEqual(self.sha256(there), sequence_sha256(PAYLOADS))
                 self.convert(there, back, "--force")
                 self.assertEqual(back.read_bytes(), path.read_bytes())
+
+    def test_compressed_files(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        for name, opened in (("b.tfrecord.gz", gzip.decompress), ("b.tfrecord.zlib", zlib.decompress),
+                             ("b.tfrecord.zst", None)):
+            with self.subTest(name):
+                self.convert(path, self.folder / name)
+                if opened:
+                    self.assertEqual(opened((self.folder / name).read_bytes()), path.read_bytes())
+                self.convert(self.folder / name, self.folder / "back.tfrecord", "--force")
+                self.assertEqual((self.folder / "back.tfrecord").read_bytes(), path.read_bytes())
+        self.convert(path, f"{self.folder}/out/", "--to", "recordio+gzip")
+        self.assertEqual(self.names(self.folder / "out"), ["a.recordio.gz"])
+        self.assertEqual(self.sha256(self.folder / "out" / "a.recordio.gz"),
+                         sequence_sha256(PAYLOADS))
 
     def test_text_formats(self):
         path = self.write("a.tfrecord", LINES)
@@ -90,14 +107,20 @@ class ConvertTest(CommandTest):
         self.convert(path, self.folder / "one.raw", "--to", "raw", "--records-per-file", 1)
         self.assertEqual((self.folder / "one-00019.raw").read_bytes(), rows[19])
 
-    def test_what_can_only_be_read_can_be_read(self):
-        for name in ("numpy/t_f4.npy", "tokens/llmc_gpt2.bin"):
+    def test_arrays_and_tokens(self):
+        for name, to in (("numpy/t_f4.npy", "npy:f4[3]"), ("tokens/llmc_gpt2.bin", "tokens"),
+                         ("tokens/llmc_llama3.bin", "tokens:u4,llmc"),
+                         ("megatron/gpt_uint16.idx", "megatron:u2")):
             with self.subTest(name):
-                self.convert(DATA / name, self.folder / "a.tfrecord", "--force")
-                self.assertEqual(self.sha256(self.folder / "a.tfrecord"), self.sha256(DATA / name))
-        error = self.assert_refused(2, "convert", DATA / name, self.folder / "b", "--to", "tokens")
-        self.assertIn("tokens", error)
-        self.assertEqual(self.names(), ["a.tfrecord"])
+                there, back = self.folder / "a.tfrecord", self.folder / name.rpartition("/")[2]
+                self.convert(DATA / name, there, "--force")
+                self.assertEqual(self.sha256(there), self.sha256(DATA / name))
+                self.convert(there, back, "--to", to)
+                self.assertEqual(self.sha256(back), self.sha256(DATA / name))
+                if back.suffix == ".bin":
+                    self.assertEqual(back.read_bytes(), (DATA / name).read_bytes())
+        error = self.assert_refused(2, "convert", there, self.folder / "b", "--to", "npy")
+        self.assertIn("npy:f4", error)
 
     def test_several_inputs_become_one_file_in_their_order(self):
         paths = [self.write(f"{i}.tfrecord", [bytes([i])] * i) for i in range(4)]
@@ -132,7 +155,8 @@ class ConvertTest(CommandTest):
             ([path, path], "is an input too"),
             ([path, same, f"{self.folder}/out/", "--to", "recordio"], "both become"),
             ([path, self.folder / "out"], "--to"),
-            ([path, self.folder / "out.tfrecord.gz"], "compress"),
+            ([path, self.folder / "out.npy.gz", "--to", "npy:u1[3]"], "compress"),
+            ([path, self.folder / "out.raw.gz", "--to", "raw"], "compress"),
             ([path, self.folder / "out", "--to", "nonsense"], "nonsense"),
             ([path, f"{self.folder}/out/", "--to", "recordio", "--records-per-file", "3"], "needs"),
             (["-", f"{self.folder}/out/", "--to", "recordio"], "no name"),

@@ -35,7 +35,7 @@ class MegatronTest : public testing::Test {
     data_ = data;
   }
   Framed Read(OnDamage on_damage, const Feeding& feeding = {}) const {
-    const CompanionResult found = MegatronFormat()->FindCompanion(directory_.File("a.idx"));
+    const CompanionResult found = MegatronFormat({})->FindCompanion(directory_.File("a.idx"));
     if (!found.status.ok()) {
       Framed refused;
       refused.status = found.status;

@@ -29,7 +29,7 @@ std::string Dict(const std::string& type, const std::string& shape, bool fortran
 
 Framed Frame(const std::string& file, OnDamage on_damage = OnDamage::kFail,
              const Feeding& feeding = {}) {
-  return FrameAll(*NpyFormat(), file, on_damage, feeding);
+  return FrameAll(*NpyFormat({}), file, on_damage, feeding);
 }
 
 struct Fixture {
@@ -198,10 +198,10 @@ TEST(NpyTest, EveryByteOfTheHeaderFlippedEndsInOrder) {
 
 TEST(NpyTest, RowsAboveTheLimitAreRefused) {
   const std::string file = Npy(Dict("|u1", "(2, 100)"), std::string(200, 'x'));
-  const Framed framed = FrameAll(*NpyFormat(), file, OnDamage::kSkip, {}, 99);
+  const Framed framed = FrameAll(*NpyFormat({}), file, OnDamage::kSkip, {}, 99);
   EXPECT_EQ(framed.status.code(), StatusCode::kResourceExhausted);
   const std::string whole = Npy(Dict("|u1", "(20, 10)", true), std::string(200, 'x'));
-  EXPECT_EQ(FrameAll(*NpyFormat(), whole, OnDamage::kFail, {}, 99).status.code(),
+  EXPECT_EQ(FrameAll(*NpyFormat({}), whole, OnDamage::kFail, {}, 99).status.code(),
             StatusCode::kResourceExhausted);
 }
 

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "ringfeed/formats.h"
+#include "ringfeed/ringfeed.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/tfrecord_file.h"
 
@@ -51,6 +52,83 @@ TEST_F(RecordWriterTest, TfRecordIsWrittenAsItIsDefined) {
 TEST_F(RecordWriterTest, RowsHaveHeaderAndStride) {
   ASSERT_TRUE(WriteAll("a", "rows:2,header=3,stride=4", {"ab", "cd"}).ok());
   EXPECT_EQ(Contents("a"), std::string("\0\0\0ab\0\0cd\0\0", 11));
+}
+
+TEST_F(RecordWriterTest, AnArrayIsWrittenAsNumpyWritesIt) {
+  const std::vector<std::string> rows = {"abcdefgh", "ijklmnop", "qrstuvwx"};
+  ASSERT_TRUE(WriteAll("a.npy", "npy:i2[2,2]", rows).ok());
+  const std::string file = Contents("a.npy");
+  ASSERT_EQ(file.size(), 128U + 24);
+  EXPECT_EQ(file.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
+  EXPECT_EQ(file.substr(10, 63), "{'descr': '<i2', 'fortran_order': False, 'shape': (3, 2, 2,), }");
+  EXPECT_EQ(file[127], '\n');
+  EXPECT_EQ(FrameAll(*FindFormat("npy").format, file, OnDamage::kFail).records, rows);
+  ASSERT_TRUE(WriteAll("empty.npy", "npy:f4", {}).ok());
+  EXPECT_TRUE(
+      FrameAll(*FindFormat("npy").format, Contents("empty.npy"), OnDamage::kFail).records.empty());
+  EXPECT_EQ(WriteAll("b.npy", "npy:i2", {"abc"}).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(WriteAll("b.npy", "npy", {"abc"}).code(), StatusCode::kInvalidArgument);
+  for (const char* type :
+       {"npy:x4", "npy:f4[", "npy:f4[0]", "npy:f4[2,]", "npy:f4[99999999999999]"}) {
+    EXPECT_EQ(OpenRecordWriter(Path("b.npy"), type).status.code(), StatusCode::kInvalidArgument)
+        << type;
+  }
+}
+
+TEST_F(RecordWriterTest, TokensAreWrittenWithTheirHeaderOrWithout) {
+  const std::vector<std::string> records = {"aabb", "", "ccddeeff"};
+  ASSERT_TRUE(WriteAll("plain.bin", "tokens:u2", records).ok());
+  EXPECT_EQ(Contents("plain.bin"), "aabbccddeeff");
+  for (const auto& [format, begins] :
+       {std::pair<std::string, std::string>(
+            "tokens", std::string("\x88\xd8\x34\x01\x01\0\0\0\x06\0\0\0", 12)),
+        {"tokens:u4,llmc", std::string("\xa1\xd9\x34\x01\x07\0\0\0\x03\0\0\0", 12)}}) {
+    ASSERT_TRUE(WriteAll("a.bin", format, records).ok());
+    const std::string file = Contents("a.bin");
+    ASSERT_EQ(file.size(), 1024U + 12);
+    EXPECT_EQ(file.substr(0, 12), begins);
+    EXPECT_EQ(FrameAll(*FindFormat("tokens:block=3").format, file, OnDamage::kFail).records.size(),
+              format == "tokens" ? 2U : 1U);
+  }
+  EXPECT_EQ(WriteAll("b.bin", "tokens:u4", {"abcdef"}).code(), StatusCode::kInvalidArgument);
+  ASSERT_TRUE(WriteAll("none.bin", "tokens", {}).ok());
+  EXPECT_EQ(Contents("none.bin").size(), 1024U);
+}
+
+TEST_F(RecordWriterTest, MegatronsTwoFilesAreWrittenAndReadAgain) {
+  const std::vector<std::string> sequences = {"aabb", "", "ccddeeff", "gg"};
+  ASSERT_TRUE(WriteAll("a.idx", "megatron:u2", sequences).ok());
+  EXPECT_EQ(Contents("a.bin"), "aabbccddeeffgg");
+  EXPECT_EQ(FilesInFolder(), 2U);
+  EXPECT_EQ(Contents("a.idx").size(), 34U + 4 * 4 + 4 * 8 + 5 * 8);
+  const CompanionResult found = FindFormat("megatron").format->FindCompanion(Path("a.idx"));
+  ASSERT_TRUE(found.status.ok()) << found.status.ToString();
+  EXPECT_EQ(FrameAll(*found.format, Contents("a.bin"), OnDamage::kFail).records, sequences);
+  EXPECT_EQ(WriteAll("b.idx", "megatron:i4", {"abc"}).code(), StatusCode::kInvalidArgument);
+  for (const auto& [name, format] :
+       {std::pair("b.bin", "megatron:i4"), {"b.idx", "megatron"}, {"b.idx", "megatron:i3"}}) {
+    EXPECT_EQ(OpenRecordWriter(Path(name), format).status.code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(FilesInFolder(), 2U);
+}
+
+TEST_F(RecordWriterTest, WhatIsWrittenCompressedIsReadAgain) {
+  for (const std::string compression : {"gzip", "zlib", "zstd"}) {
+    for (const std::string format : {"tfrecord", "recordio:none", "lines", "tokens:u2"}) {
+      std::vector<std::string> records = {"ab", "cdef", std::string(3000000, 'x')};
+      ASSERT_TRUE(WriteAll("a", format + "+" + compression, records).ok());
+      EXPECT_LT(Contents("a").size(), 60000U);
+      Reader reader = OpenFiles({Path("a")}, {.format = format});
+      std::string all;
+      while (reader.HasNext()) {
+        const Instance record = reader.ReadNext();
+        all.append(reinterpret_cast<const char*>(record[0].data), record[0].bytes);
+      }
+      EXPECT_TRUE(all == "abcdef" + records[2]) << format << "+" << compression;
+    }
+  }
+  EXPECT_EQ(OpenRecordWriter(Path("b"), "npy:f4+gzip").status.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(OpenRecordWriter(Path("b"), "tokens+gzip").status.code(), StatusCode::kUnsupported);
 }
 
 TEST_F(RecordWriterTest, WrittenRowsAreReadAgain) {

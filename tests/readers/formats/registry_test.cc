@@ -36,6 +36,40 @@ TEST(RegistryTest, FailureSaysWhatWasLookedFor) {
   }
 }
 
+TEST(RegistryTest, FailureNamesWhatTheFileIsNearestTo) {
+  const auto said = [](const std::string& head) {
+    return DetectFormat("a.bin", std::as_bytes(std::span(head))).status.message();
+  };
+  EXPECT_NE(said("hello, this is a text file").find("nearest is lines"), std::string::npos);
+  EXPECT_NE(said("PAR1 and so on").find("Parquet"), std::string::npos);
+  EXPECT_NE(said(std::string(4096, '\0')).find("zeros"), std::string::npos);
+  EXPECT_NE(said("").find("empty"), std::string::npos);
+  EXPECT_NE(
+      said("\x01\xff\xfe\x04\x03\x02\x01").find("recordio: its magic number stands at byte 3"),
+      std::string::npos);
+  std::string record = PlainHeader(20) + "\x0a" + std::string(19, 'x');
+  record[9] = static_cast<char>(record[9] ^ 1);
+  EXPECT_NE(said(record).find("nearest is tfrecord"), std::string::npos);
+  const std::string like_ofrecord =
+      std::string("\x14\0\0\0\0\0\0\0\x0a\xff\xff", 11) + std::string(20, '\xfe');
+  EXPECT_NE(said(like_ofrecord).find("nearest is ofrecord"), std::string::npos);
+  std::string tar(512, '\x01');
+  tar.replace(257, 5, "ustar");
+  EXPECT_NE(said(tar).find("nearest is tar"), std::string::npos);
+  EXPECT_EQ(said("\x01\x80\xff\xfe").find("nearest"), std::string::npos);
+}
+
+TEST(RegistryTest, AFormatsNameSaysHowItIsCompressed) {
+  const FormatResult found = FindFormat("csv:header+gzip");
+  ASSERT_TRUE(found.status.ok()) << found.status.ToString();
+  EXPECT_EQ(found.compression, Compression::kGzip);
+  EXPECT_EQ(FindFormat("tfrecord+zstd").compression, Compression::kZstd);
+  EXPECT_EQ(FindFormat("tfrecord").compression, Compression::kNone);
+  for (const char* name : {"raw+gzip", "rows:8+zlib", "tfrecord+lz4", "+gzip", "megatron+zstd"}) {
+    EXPECT_FALSE(FindFormat(name).status.ok()) << name;
+  }
+}
+
 TEST(RegistryTest, DamagedFirstRecordDoesNotHideTheFormat) {
   for (std::size_t size = 0; size < 2000; ++size) {
     std::string file = PlainHeader(size) + std::string(size, 'x');
