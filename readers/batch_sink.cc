@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "readers/locate.h"
+#include "readers/parsers/lod_levels.h"
 
 namespace ringfeed {
 
@@ -242,7 +243,7 @@ void BatchSink::ChooseSlotLimit(std::size_t batch_bytes) {
 std::unique_ptr<BatchExtent> BatchSink::MakeExtent(std::span<const std::uint64_t> capacity,
                                                    Status* status) {
   auto extent = std::make_unique<BatchExtent>();
-  extent->layout = BatchLayout(parser_->fields(), options_.rows, capacity);
+  extent->layout = BatchLayout(*parser_, options_.rows, capacity);
   extent->unit_begin.resize(fields_);
   extent->unit_end.resize(fields_);
   extent->run = arena_->Allocate(std::max<std::size_t>(extent->layout.bytes(), 1));
@@ -255,15 +256,13 @@ std::unique_ptr<BatchExtent> BatchSink::MakeExtent(std::span<const std::uint64_t
                    "batch size, the slots or the window");
     return nullptr;
   }
-  for (const BatchLayout::Column& column : extent->layout.columns()) {
-    if (column.ragged) *reinterpret_cast<std::int64_t*>(extent->run.data + column.offsets) = 0;
-  }
+  extent->layout.SetStarts(extent->run.data);
   return extent;
 }
 
 bool BatchSink::GiveSlot(Planned& batch) {
   if (slot_limit() == 0) {
-    ChooseSlotLimit(BatchLayout(parser_->fields(), options_.rows, CapacityFor(batch)).bytes());
+    ChooseSlotLimit(BatchLayout(*parser_, options_.rows, CapacityFor(batch)).bytes());
   }
   BatchSlot* slot = nullptr;
   if (free_slots_.TryPop(slot) != QueueResult::kOk) {
@@ -548,7 +547,9 @@ void BatchSink::RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Co
 
 void BatchSink::RemoveRow(BatchSlot* slot, std::size_t row) const {
   BatchExtent& extent = *slot->extents.back();
-  for (const BatchLayout::Column& column : extent.layout.columns()) {
+  for (std::size_t f = 0; f < fields_; ++f) {
+    const BatchLayout::Column& column = extent.layout.columns()[f];
+    if (column.level) extent.layout.RebaseLevel(f, slot->rows, row, extent.run.data);
     if (column.ragged) {
       RemoveRaggedRow(extent, column, slot->rows, row);
       continue;
@@ -603,7 +604,7 @@ Instance BatchSink::MakeInstance(const BatchSlot& slot,
     }
     tensor.bytes = units * column.unit_bytes;
   }
-  return instance;
+  return options_.whole_tensors ? JoinLevels(*parser_, std::move(instance)) : instance;
 }
 
 void BatchSink::Release(BatchSlot* slot) {

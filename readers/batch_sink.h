@@ -43,8 +43,9 @@ class BatchSink final : public PlanSink {
     std::size_t rows = 1;
     bool drop_remainder = false;
     bool close_at_block_end =
-        false;              ///< internal batches, whose size nobody sees: short rather than late
-    std::size_t slots = 0;  ///< 0: chosen by the size of a batch
+        false;  ///< internal batches, whose size nobody sees: short rather than late
+    bool whole_tensors = true;  ///< false: MakeInstance gives a tensor for each field, also levels
+    std::size_t slots = 0;      ///< 0: chosen by the size of a batch
     std::size_t memory_bytes = 0;  ///< all slots together
     OnDamage on_damage = OnDamage::kFail;
   };

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "readers/parsers/lod_levels.h"
+
 namespace ringfeed {
 
 namespace {
@@ -39,7 +41,7 @@ class RowView {
     values_.resize(parser_->fields().size());
     targets_.resize(parser_->fields().size());
     offsets_.resize(parser_->fields().size());
-    instance_.resize(parser_->fields().size());
+    columns_.resize(parser_->fields().size());
   }
 
   /// The record's fields, valid until the next call; null without a parser.
@@ -55,7 +57,7 @@ class RowView {
       *status = failures_.front().status;
       return nullptr;
     }
-    return &instance_;
+    return parser_->has_lod() ? &instance_ : &columns_;
   }
 
  private:
@@ -63,21 +65,23 @@ class RowView {
     const auto& fields = parser_->fields();
     for (std::size_t f = 0; f < fields.size(); ++f) {
       const std::size_t units = fields[f].ragged() ? locations_[f].units : 1;
-      values_[f].resize(std::max<std::size_t>(units * fields[f].unit_bytes(), 1));
+      const std::size_t lead = LeadBytes(*parser_, f);  // zeros since it was made
+      values_[f].resize(lead + std::max<std::size_t>(units * fields[f].unit_bytes(), 1));
       offsets_[f] = {0, 0};
-      targets_[f] = {values_[f].data(), offsets_[f].data()};
+      targets_[f] = {values_[f].data() + lead, offsets_[f].data()};
     }
     parser_->Write({&record, 1}, parser_->two_phase() ? locations_.data() : nullptr, targets_,
                    scratch_.get(), &failures_);
     for (std::size_t f = 0; f < fields.size(); ++f) {
-      Tensor& tensor = instance_[f];
+      Tensor& tensor = columns_[f];
       tensor.dtype = fields[f].dtype;
       tensor.shape = fields[f].shape;
       const std::size_t units = fields[f].ragged() ? locations_[f].units : 1;
       if (fields[f].ragged()) tensor.shape[0] = static_cast<std::int64_t>(units);
-      tensor.data = values_[f].data();
+      tensor.data = targets_[f].data;
       tensor.bytes = units * fields[f].unit_bytes();
     }
+    if (parser_->has_lod()) instance_ = JoinLevels(*parser_, columns_);
   }
 
   const Parser* const parser_;
@@ -88,7 +92,8 @@ class RowView {
   std::vector<std::vector<std::int64_t>> offsets_;
   std::vector<ColumnTarget> targets_;
   std::vector<RowFailure> failures_;
-  Instance instance_;
+  Instance columns_;
+  Instance instance_;  // they without levels of LoD, where there are any
 };
 
 /// Where the function's output of one row goes.

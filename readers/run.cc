@@ -171,6 +171,7 @@ void Run::BuildStages(const Program& program) {
     options.rows = program.batched ? program.batch.size : kInternalBatchRows;
     options.drop_remainder = program.batch.drop_remainder;
     options.close_at_block_end = !program.batched;
+    options.whole_tensors = program.batched;
     options.slots = program.batch.slots;
     options.memory_bytes = memory_bytes_ / 2;
     options.on_damage = program.source.options.on_damage;

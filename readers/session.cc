@@ -7,6 +7,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/little_endian.h"
+#include "readers/parsers/lod_levels.h"
+
 namespace ringfeed {
 
 namespace {
@@ -19,6 +22,13 @@ std::int64_t NowNs() {
 
 Status Closed() { return Status(StatusCode::kCancelled, "the reader was closed"); }
 
+// A level of LoD as the row has it alone: behind its 0, ends that are counted from the row's start.
+void CountFrom(std::int64_t start, std::vector<std::byte>* level) {
+  for (std::size_t at = kLevelLeadBytes; at < level->size(); at += sizeof(std::int64_t)) {
+    StoreLe(level->data() + at, LoadLe<std::int64_t>(level->data() + at) - start);
+  }
+}
+
 }  // namespace
 
 ReaderSession::ReaderSession(Program program) : program_(std::move(program)) {}
@@ -27,7 +37,7 @@ ReaderSession::~ReaderSession() { Close(); }
 
 std::vector<FieldSpec> ReaderSession::Fields() const {
   if (program_.parser == nullptr) return {{"record", kUInt8, {-1}}};
-  std::vector<FieldSpec> fields = program_.parser->fields();
+  std::vector<FieldSpec> fields = TensorFields(*program_.parser);
   if (!program_.batched) return fields;
   for (FieldSpec& field : fields) {
     // Rows vary (the last batch), and so do the joined steps of ragged rows.
@@ -304,14 +314,15 @@ Instance ReaderSession::CopyRecord(const RecordSpan& record) const {
 }
 
 void ReaderSession::CopyParsedRow(Instance* instance) {
-  const std::vector<FieldSpec>& fields = program_.parser->fields();
-  instance->assign(fields.size(), Tensor());
+  const Parser& parser = *program_.parser;
+  const std::vector<FieldSpec>& fields = parser.fields();
+  Instance columns(fields.size());
   for (std::size_t f = 0; f < fields.size(); ++f) {
     const Tensor& batch = rows_instance_[f];
     const std::size_t unit = fields[f].unit_bytes();
     std::size_t begin = row_ * unit;
     std::size_t bytes = unit;
-    Tensor& tensor = (*instance)[f];
+    Tensor& tensor = columns[f];
     tensor.dtype = batch.dtype;
     tensor.shape = fields[f].shape;
     if (fields[f].ragged()) {
@@ -319,12 +330,15 @@ void ReaderSession::CopyParsedRow(Instance* instance) {
       bytes = static_cast<std::size_t>(batch.lod[0][row_ + 1]) * unit - begin;
       tensor.shape[0] = batch.lod[0][row_ + 1] - batch.lod[0][row_];
     }
-    auto copy =
-        std::make_shared<std::vector<std::byte>>(batch.data + begin, batch.data + begin + bytes);
-    tensor.data = copy->data();
+    const std::size_t lead = LeadBytes(parser, f);
+    auto copy = std::make_shared<std::vector<std::byte>>(lead + bytes);
+    std::copy_n(batch.data + begin, bytes, copy->data() + lead);
+    if (lead != 0) CountFrom(rows_instance_[f + 1].lod[0][row_], copy.get());
+    tensor.data = copy->data() + lead;
     tensor.bytes = bytes;
     tensor.owner = std::move(copy);
   }
+  *instance = JoinLevels(parser, std::move(columns));
 }
 
 void ReaderSession::RewindInstances() {

@@ -8,9 +8,9 @@ namespace {
 
 std::uint64_t RowsOf(const Instance& batch) {
   if (batch.empty()) return 0;
-  const Tensor& first = batch.front();
-  if (!first.lod.empty()) return first.lod[0].size() - 1;
-  return first.shape.empty() ? 0 : static_cast<std::uint64_t>(first.shape[0]);
+  const Tensor& last = batch.back();  // the field of hashes, where there is one
+  if (!last.lod.empty()) return last.lod[0].size() - 1;
+  return last.shape.empty() ? 0 : static_cast<std::uint64_t>(last.shape[0]);
 }
 
 }  // namespace

@@ -11,7 +11,9 @@ namespace {
 std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
   ParserResult found = ParserFromText(plan.parse.empty() ? "raw" : plan.parse);
   if (!found.status.ok()) throw Error(found.status);
-  if (plan.hash == PayloadHash::kNone) return std::move(found.parser);
+  // Where a batch joins records, only a field of one value a record tells how many they were.
+  const bool countable = !found.parser->has_lod();
+  if (plan.hash == PayloadHash::kNone && countable) return std::move(found.parser);
   return std::make_shared<HashingParser>(std::move(found.parser), plan.hash);
 }
 

@@ -36,6 +36,9 @@ HashedPayload PayloadHasher::Of(std::span<const std::byte> payload) {
 HashingParser::HashingParser(std::shared_ptr<const Parser> inner, PayloadHash kind)
     : inner_(std::move(inner)), kind_(kind) {
   fields_ = inner_->fields();
+  for (std::size_t f = 0; inner_->has_lod() && f < fields_.size(); ++f) {
+    roles_.push_back(inner_->role(f));
+  }
   fields_.push_back({"payload_hash", kUInt8, {sizeof(HashedPayload)}});
   two_phase_ = inner_->two_phase();
 }
@@ -55,6 +58,10 @@ void HashingParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loca
         std::copy_n(own->locations.data() + row * fields, fields, locations + row * (fields + 1));
     *last = {};
   }
+}
+
+std::shared_ptr<const void> HashingParser::TakeStorage(Scratch* scratch) const {
+  return inner_->TakeStorage(static_cast<HashingScratch*>(scratch)->inner.get());
 }
 
 void HashingParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,

@@ -47,6 +47,8 @@ class HashingParser : public Parser {
   std::unique_ptr<Scratch> NewScratch() const override;
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
+  std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override;
+  std::size_t max_rows_per_write() const override { return inner_->max_rows_per_write(); }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;

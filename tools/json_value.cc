@@ -101,6 +101,29 @@ void AppendNested(DType dtype, std::span<const std::int64_t> shape, const std::b
   *json += ']';
 }
 
+// Entries [begin, end) of what stands below the levels: sequences of the next one, or rows.
+void AppendEntries(const Tensor& tensor, std::size_t level, std::int64_t begin, std::int64_t end,
+                   std::string* json) {
+  const bool rows = level == tensor.lod.size();
+  const std::span<const std::int64_t> row_shape = std::span(tensor.shape).subspan(1);
+  const std::byte* from = tensor.data;
+  if (rows && begin < end) {
+    from +=
+        tensor.bytes / static_cast<std::size_t>(tensor.shape[0]) * static_cast<std::size_t>(begin);
+  }
+  *json += '[';
+  for (std::int64_t i = begin; i < end; ++i) {
+    if (i > begin) *json += ", ";
+    if (rows) {
+      AppendNested(tensor.dtype, row_shape, &from, json);
+    } else {
+      const auto at = static_cast<std::size_t>(i);
+      AppendEntries(tensor, level + 1, tensor.lod[level][at], tensor.lod[level][at + 1], json);
+    }
+  }
+  *json += ']';
+}
+
 }  // namespace
 
 void AppendJsonKey(std::string_view key, std::string* json) {
@@ -125,6 +148,10 @@ void AppendJsonNumber(std::uint64_t value, std::string* json) { AppendDigits(val
 
 void AppendJsonArray(DType dtype, const Shape& shape, const std::byte* data, std::string* json) {
   AppendNested(dtype, shape, &data, json);
+}
+
+void AppendJsonSequences(const Tensor& tensor, std::string* json) {
+  AppendEntries(tensor, 0, 0, static_cast<std::int64_t>(tensor.lod[0].size()) - 1, json);
 }
 
 }  // namespace ringfeed::tools

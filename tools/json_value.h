@@ -24,5 +24,8 @@ void AppendJsonNumber(std::int64_t value, std::string* json);
 void AppendJsonNumber(std::uint64_t value, std::string* json);
 /// An array of `shape` as nested arrays, a number for the shape of a scalar.
 void AppendJsonArray(DType dtype, const Shape& shape, const std::byte* data, std::string* json);
+/// A tensor that has LoD: an array for each sequence of each level, rows as AppendJsonArray has
+/// them.
+void AppendJsonSequences(const Tensor& tensor, std::string* json);
 
 }  // namespace ringfeed::tools

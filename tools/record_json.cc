@@ -67,7 +67,9 @@ void AppendRowJson(const std::vector<FieldSpec>& fields, const Instance& row, st
     if (f > 0) *json += ", ";
     AppendJsonKey(fields[f].name, json);
     *json += ": ";
-    if (IsBytes(fields[f])) {
+    if (!row[f].lod.empty()) {
+      AppendJsonSequences(row[f], json);
+    } else if (IsBytes(fields[f])) {
       AppendJsonBytes({row[f].data, row[f].bytes}, json);
     } else {
       AppendJsonArray(row[f].dtype, row[f].shape, row[f].data, json);

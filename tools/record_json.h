@@ -21,7 +21,7 @@ using RecordToJson = std::function<Status(std::span<const std::byte> record, std
 RecordToJson JsonOfFormat(std::string_view format);
 
 /// Appends a parsed row by the names of its fields: a ragged field of bytes as AppendJsonBytes has
-/// it, all others as AppendJsonArray.
+/// it, a tensor with LoD as AppendJsonSequences, all others as AppendJsonArray.
 void AppendRowJson(const std::vector<FieldSpec>& fields, const Instance& row, std::string* json);
 
 }  // namespace ringfeed::tools

@@ -67,9 +67,9 @@ struct BatchOptions {
   std::size_t slots = 0;  ///< batches in memory at a time, handed-out ones included; 0: chosen, ≥ 4
 };
 /// Rows of one batch in one piece of pinned memory: a fixed field becomes [rows, shape…], a ragged
-/// one the values of all rows with their offsets in lod[0]. A batch's memory is reused once every
-/// copy of its tensors is gone; who holds `slots` of them gets kResourceExhausted instead of a
-/// hang.
+/// one the values of all rows with their offsets in lod[0] (LoDTensors: see their parser). A
+/// batch's memory is reused once every copy of its tensors is gone; who holds `slots` of them gets
+/// kResourceExhausted instead of a hang.
 Reader Batch(Reader input, const BatchOptions& options);
 
 /// `passes` times over the data as one stream; 0: without end. The next pass is prefetched while

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 
@@ -35,23 +36,27 @@ struct RecordWriterResult {
 };
 RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format);
 
-/// Builds the bytes of one tf.Example (TensorFlow's example.proto) in the order of the calls.
-/// A name that is added twice makes a record that readers take differently: don't.
-class ExampleBuilder {
+/// Builds the bytes of one LoDTensor record, as PaddlePaddle's Fluid wrote them into RecordIO
+/// files: the tensors in the order of the calls. One thread at a time.
+class LoDTensorBuilder {
  public:
-  ExampleBuilder& AddBytes(std::string_view name, std::span<const std::byte> value);
-  ExampleBuilder& AddBytes(std::string_view name, std::string_view value);
-  ExampleBuilder& AddFloats(std::string_view name, std::span<const float> values);
-  ExampleBuilder& AddInts(std::string_view name, std::span<const std::int64_t> values);
+  /// `values` are the elements, row-major, as many as `shape` has; `lod` the levels in offset form,
+  /// the top one first. Both are copied. Throws Error(kInvalidArgument) where they do not fit
+  /// together, a dimension is negative, an offset form does not ascend from 0 to what it counts, or
+  /// Paddle has no tensors of the type (uint16, uint32).
+  LoDTensorBuilder& Add(DType dtype, const Shape& shape, std::span<const std::byte> values,
+                        const std::vector<std::vector<std::int64_t>>& lod = {});
+  /// A tensor as a reader delivers it, with its LoD.
+  LoDTensorBuilder& Add(const Tensor& tensor);
   /// The record; valid until the next call of anything. Starts over at the next Add.
   std::span<const std::byte> Finish();
 
  private:
-  void AddFeature(std::string_view name, unsigned kind, std::span<const std::byte> values);
+  using Levels = std::span<const std::span<const std::int64_t>>;
+  void Append(DType dtype, const Shape& shape, std::span<const std::byte> values, Levels lod);
 
-  std::vector<std::byte> features_;
-  std::vector<std::byte> values_;
   std::vector<std::byte> record_;
+  std::uint32_t tensors_ = 0;
   bool finished_ = false;
 };
 

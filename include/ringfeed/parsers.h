@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -62,6 +63,17 @@ struct CsvField {
   std::int64_t column = -1;
 };
 
+/// One LoDTensor of a PaddlePaddle record and the field that it becomes. Its types are bool, int8,
+/// int16, int32, int64, uint8, uint64 (Paddle's SIZE_T), float16, bfloat16, float32 and float64.
+struct LoDTensorSpec {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  /// As the record has it. A first dimension of -1 is any number of rows, no other may be; a tensor
+  /// without one must have exactly this shape.
+  Shape shape;
+  std::size_t lod_levels = 0;  ///< how many levels of LoD it has; of a shape with -1 only
+};
+
 /// How a CSV row is taken apart.
 struct CsvOptions {
   static constexpr std::int64_t kAnyColumns = -1;
@@ -108,6 +120,24 @@ std::shared_ptr<const Parser> SequenceExampleParser(std::vector<FeatureSpec> con
 /// Error(kInvalidArgument) where there is no feature, one is named twice or one cannot be such a
 /// field.
 std::shared_ptr<const Parser> OFRecordParser(std::vector<OFRecordFeatureSpec> features);
+
+/// PaddlePaddle's LoDTensor records (RecordIO files that Fluid wrote; docs/FORMATS.md has their
+/// bytes): `tensors` declares all tensors of a record in their order. Such a record is a mini-batch
+/// or an instance with a leading dimension of 1, so that Batch joins records as Paddle does: of a
+/// shape with -1 the rows of all records stand behind each other, [rows, dims…], and every level of
+/// LoD goes on where it ended, [[0,2,5]] and [[0,1,3]] giving [[0,2,5,6,8]]. Tensor::lod then has
+/// exactly lod_levels levels in offset form, the top one first; the records' own bounds are gone. A
+/// fixed shape is stacked, [records, shape…]. Without Batch each record keeps its own LoD.
+///
+/// A record is damaged where anything that it says of itself is not so: the number of its tensors,
+/// versions other than 0, another type, shape or number of levels, offsets that do not ascend from
+/// 0 to what they count, a bool that is neither 0 nor 1, bytes that are missing or left over.
+/// Complex numbers are kUnsupported. The failure names tensor, byte and what was expected, and the
+/// reader's policy decides. Nothing is believed before it is checked against the record's bytes.
+/// The parser is immutable, keeps nothing of `tensors`, never blocks and may be used by any number
+/// of threads. Throws Error(kInvalidArgument) where there is no tensor, one is named twice or one
+/// cannot be such a field.
+std::shared_ptr<const Parser> LoDTensorParser(const std::vector<LoDTensorSpec>& tensors);
 
 /// CSV rows by their columns, as RFC 4180 has them. Numbers are the nearest that the type has,
 /// "inf" and "nan" too; blanks around them and a plus before them are passed over. A row with

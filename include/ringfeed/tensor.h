@@ -56,7 +56,9 @@ std::int64_t ShapeElements(const Shape& shape);
 
 /// A view of an array in host memory that keeps its memory alive: copies share `owner`.
 /// Ragged data: `data` holds the values of all rows without gaps, and lod[0] the offsets of the
-/// rows in elements (rows + 1 of them, starting at 0): Paddle's LoD in offset form.
+/// rows in elements (rows + 1 of them, starting at 0): Paddle's LoD in offset form. Sequences that
+/// records themselves have (LoDTensorParser) may be nested: the top level first, each one's offsets
+/// in sequences of the next, the last one's in steps of the first dimension.
 struct Tensor {
   DType dtype = DType::kUInt8;
   Shape shape;

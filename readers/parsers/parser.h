@@ -24,6 +24,17 @@ struct FieldLocation {
   std::uint32_t form = 0;
 };
 
+/// What a field is to the tensors that users get.
+enum class FieldRole : std::uint8_t {
+  kTensor,     ///< a tensor; the LoD of a ragged one is the offsets of its rows
+  kLodLevel,   ///< a level of the LoD of the next field that is none: see below
+  kLodValues,  ///< a ragged field's rows joined to one tensor; its LoD is the levels before it
+};
+// A level is a ragged int64 field of shape [-1]. Its units are the sequences of that level, their
+// values the ends of these, in units of the field behind it: the next lower level, or the values.
+// Ends are counted from the batch's start, to which Write brings them by that field's offsets. A 0
+// stands before the first in memory, so that 0 and the ends are a level of LoD in offset form.
+
 /// Where a run of rows of one field is to be written. Fixed fields: row r goes to data + r *
 /// unit_bytes. Ragged ones: `data` is the first value of the batch, row r starts at unit
 /// offsets[r], and the writer sets offsets[r + 1] (offsets[0] is set).
@@ -53,6 +64,10 @@ class Parser {
   virtual ~Parser() = default;
   virtual std::string name() const = 0;
   const std::vector<FieldSpec>& fields() const { return fields_; }
+  FieldRole role(std::size_t field) const {
+    return field < roles_.size() ? roles_[field] : FieldRole::kTensor;
+  }
+  bool has_lod() const { return !roles_.empty(); }
   /// True where Locate must precede Write.
   bool two_phase() const { return two_phase_; }
   virtual std::unique_ptr<Scratch> NewScratch() const = 0;
@@ -87,6 +102,7 @@ class Parser {
   }
 
   std::vector<FieldSpec> fields_;
+  std::vector<FieldRole> roles_;  ///< of each field; those without are tensors
   bool two_phase_ = false;
 };
 
@@ -99,6 +115,7 @@ class Parser {
 ///   "ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0"   OFRecord features; ~ cut, or filled up
 ///   "csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8"   columns by name or number
 ///   "jsonl: id=i8 text=u1[] v=f4[]?"          top-level keys of JSON objects
+///   "lod: image=f4[,784] words=i8[,1]/1"      all tensors of a LoDTensor record; /1 levels of LoD
 /// A failure says what was expected where.
 struct ParserResult {
   Status status;

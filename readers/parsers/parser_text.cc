@@ -15,10 +15,11 @@ constexpr std::string_view kGrammar =
     "expected \"raw\", \"rows: f4[13] i4[26] label=i4\", \"example: image=u1[] label=i8[1] "
     "x=f4[13]?0\", \"sequence: id=i8 | tokens=i8[] frames=f4[,128]\", \"ofrecord: encoded=u1[] "
     "class/label=i4 x=f4[13]~?0\", \"csv: -delimiter=; "
-    "-header=id,x,note x=f8 note=u1[] id@0=i8\" or \"jsonl: id=i8 text=u1[] v=f4[]?\" (NAME=TYPE, "
+    "-header=id,x,note x=f8 note=u1[] id@0=i8\", \"jsonl: id=i8 text=u1[] v=f4[]?\" or "
+    "\"lod: image=f4[,784] words=i8[,1]/1\" (NAME=TYPE, "
     "NAME@0 a column, -columns=N|any and -noquotes are csv's too, TYPE one of "
-    "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 f8, [] ragged, [3,4] a shape, ~ cut or filled up to it, "
-    "?V a default)";
+    "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 f8, [] ragged, [3,4] a shape, /1 levels of LoD, ~ cut or "
+    "filled up to it, ?V a default)";
 
 struct ShortName {
   std::string_view name;
@@ -255,6 +256,32 @@ std::shared_ptr<const Parser> JsonLinesFromText(std::string_view text) {
   return JsonLinesParser(std::move(features));
 }
 
+// "/2" behind the type and shape: levels of LoD.
+std::size_t TakeLevels(std::string_view* word) {
+  const std::size_t slash = word->rfind('/');
+  const std::size_t name_end = word->find_last_of('=');
+  std::size_t levels = 0;
+  if (slash == std::string_view::npos) return levels;
+  if (name_end != std::string_view::npos && slash < name_end) return levels;
+  if (!ReadNumber(word->substr(slash + 1), &levels)) {
+    Refuse(*word, "behind / stands the number of levels of LoD");
+  }
+  *word = word->substr(0, slash);
+  return levels;
+}
+
+std::shared_ptr<const Parser> LoDFromText(std::string_view text) {
+  std::vector<LoDTensorSpec> tensors;
+  for (std::string_view word : SplitWords(text)) {
+    const std::size_t levels = TakeLevels(&word);
+    Word parts = TakeApartWhole(word);
+    if (parts.missing) Refuse(word, "a tensor has no default");
+    if (parts.name.empty()) parts.name = "t" + std::to_string(tensors.size());
+    tensors.push_back({std::move(parts.name), parts.dtype, std::move(parts.shape), levels});
+  }
+  return LoDTensorParser(tensors);
+}
+
 }  // namespace
 
 ParserResult ParserFromText(const std::string& text) {
@@ -267,6 +294,7 @@ ParserResult ParserFromText(const std::string& text) {
     if (view.starts_with("ofrecord:")) return {Status(), OFRecordFromText(view.substr(9))};
     if (view.starts_with("csv:")) return {Status(), CsvFromText(view.substr(4))};
     if (view.starts_with("jsonl:")) return {Status(), JsonLinesFromText(view.substr(6))};
+    if (view.starts_with("lod:")) return {Status(), LoDFromText(view.substr(4))};
   } catch (const Error& error) {
     return {error.status(), nullptr};
   }

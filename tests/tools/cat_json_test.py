@@ -162,6 +162,18 @@ class CatJsonTest(CommandTest):
         self.assertEqual(self.objects(path), [{"b": ["x"], "f": [0.5], "d": [0.1], "i": [-1], "l": [2**40]}])
         self.assertTrue(self.objects(DATA / "ofrecord" / "imagenet_like" / "part-00000")[0]["class/label"])
 
+    def test_sequences_of_lod_tensors_are_arrays(self):
+        folder = DATA / "fluid_recordio"
+        rows = self.objects(folder / "lod1_empty_sequences_none_max1000.recordio", "--parse",
+                            "lod: words=i8[,1]/1 score=f4[,1]")
+        self.assertEqual([len(sequence) for sequence in rows[2]["words"]], [2, 7, 0, 0])
+        self.assertEqual(rows[2]["words"][0], [[42269], [33767]])
+        self.assertEqual(len(rows[2]["score"]), 4)
+        nested = self.objects(folder / "lod2_none_max3.recordio", "--parse",
+                              "lod: points=f4[,2]/2 label=i8[,1]")[0]
+        self.assertEqual([[len(low) for low in top] for top in nested["points"]], [[3, 5], [2, 2], [4]])
+        self.assertEqual(nested["label"], [[0], [1], [1]])
+
     def test_lines_of_json_are_themselves(self):
         path = DATA / "text" / "objects.jsonl"
         self.assertEqual(self.objects(path), [json.loads(line) for line in path.read_text().split("\n")[:-1]])

@@ -81,6 +81,23 @@ TEST(ParserTextTest, JsonLinesKeysHaveTypes) {
   EXPECT_EQ(made.parser->fields().size(), 4U);
 }
 
+TEST(ParserTextTest, TensorsMayHaveLevelsOfLoD) {
+  const ParserResult made =
+      ParserFromText("lod: image=f4[,784] i8[,1]/2 a/b:c=bf2[3] class/label=i8[]/1");
+  ASSERT_TRUE(made.status.ok()) << made.status.ToString();
+  EXPECT_EQ(made.parser->name(), "lod");
+  const auto& fields = made.parser->fields();
+  ASSERT_EQ(fields.size(), 7U);
+  EXPECT_EQ(fields[0].shape, (Shape{-1, 784}));
+  EXPECT_EQ(made.parser->role(0), FieldRole::kLodValues);
+  EXPECT_EQ(made.parser->role(1), FieldRole::kLodLevel);
+  EXPECT_EQ(fields[3].name, "t1");
+  EXPECT_EQ(made.parser->role(3), FieldRole::kLodValues);
+  EXPECT_EQ(fields[4].name, "a/b:c");
+  EXPECT_EQ(made.parser->role(4), FieldRole::kTensor);
+  EXPECT_EQ(fields[6].name, "class/label");
+}
+
 TEST(ParserTextTest, RawHasOneField) {
   EXPECT_EQ(ParserFromText("raw").parser->fields().size(), 1U);
 }
@@ -121,6 +138,10 @@ TEST(ParserTextTest, MistakesAreNamedWithTheirPlace) {
       {"jsonl:", "at least one key"},
       {"jsonl: f4", "needs its name"},
       {"jsonl: x=f2", "float16"},
+      {"lod:", "at least one tensor"},
+      {"lod: x=f4[]?1", "no default"},
+      {"lod: x=f4[]/one", "levels of LoD"},
+      {"lod: x=f4[3]/1", "first dimension is -1"},
       {"ofrecord: f4[3]", "needs its name"},
       {"ofrecord: x=f2", "float16"},
       {"ofrecord: x=i4[]~", "no length to truncate to"}};
