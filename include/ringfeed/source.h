@@ -26,6 +26,15 @@ class Source {
                         std::size_t* bytes_read) = 0;
 };
 
+/// Stands for all that follows.
+inline constexpr std::uint64_t kToEnd = ~std::uint64_t{0};
+
+/// `bytes` of a file from `offset` on (kToEnd: to its end), read by pread. Offsets in reports count
+/// from there; the name says where that is. Thread safe. Throws Error where the file cannot be
+/// opened or does not have them.
+std::unique_ptr<Source> OpenFileRange(const std::string& path, std::uint64_t offset,
+                                      std::uint64_t bytes);
+
 /// Bytes that come once, in order: a pipe, a socket, a decoder.
 class StreamSource {
  public:
