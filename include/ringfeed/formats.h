@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ringfeed/source.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
 
@@ -35,6 +36,48 @@ struct RecordWriterResult {
   std::unique_ptr<RecordWriter> writer;
 };
 RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format);
+
+/// Where a chunk of a RecordIO file stands.
+struct RecordIoChunkPlace {
+  std::uint64_t offset = 0;   ///< of its header
+  std::uint64_t bytes = 0;    ///< the header and what is stored
+  std::uint64_t records = 0;  ///< as the header counts them
+};
+
+/// The chunks of a RecordIO file, in their order, by their headers alone: no payload is read, no
+/// checksum looked at. Where a header is damaged it ends with the failure and its place.
+struct RecordIoIndex {
+  Status status;
+  std::vector<RecordIoChunkPlace> chunks;
+};
+/// Blocks while it reads 20 bytes a chunk. Throws Error where the file cannot be opened.
+RecordIoIndex LoadRecordIoIndex(const std::string& path);
+
+/// `count` chunks of a RecordIO file (kToEnd: the rest) from number `first` on, to be read through
+/// OpenSources; fewer, or none, where the file has no more. Throws Error where the file cannot be
+/// opened, or where damage hides which bytes these are.
+std::unique_ptr<Source> OpenRecordIoChunks(const std::string& path, std::uint64_t first,
+                                           std::uint64_t count);
+
+/// Builds the bytes of one tf.Example (TensorFlow's example.proto) in the order of the calls.
+/// A name that is added twice makes a record that readers take differently: don't.
+class ExampleBuilder {
+ public:
+  ExampleBuilder& AddBytes(std::string_view name, std::span<const std::byte> value);
+  ExampleBuilder& AddBytes(std::string_view name, std::string_view value);
+  ExampleBuilder& AddFloats(std::string_view name, std::span<const float> values);
+  ExampleBuilder& AddInts(std::string_view name, std::span<const std::int64_t> values);
+  /// The record; valid until the next call of anything. Starts over at the next Add.
+  std::span<const std::byte> Finish();
+
+ private:
+  void AddFeature(std::string_view name, unsigned kind, std::span<const std::byte> values);
+
+  std::vector<std::byte> features_;
+  std::vector<std::byte> values_;
+  std::vector<std::byte> record_;
+  bool finished_ = false;
+};
 
 /// Builds the bytes of one LoDTensor record, as PaddlePaddle's Fluid wrote them into RecordIO
 /// files: the tensors in the order of the calls. One thread at a time.
