@@ -74,6 +74,16 @@ struct LoDTensorSpec {
   std::size_t lod_levels = 0;  ///< how many levels of LoD it has; of a shape with -1 only
 };
 
+/// Records that are arrays of numbers, and the field that they become.
+struct TokensSpec {
+  DType dtype = DType::kUInt16;  ///< as the records hold them, little-endian
+  Shape shape = {-1};            ///< of a record; a first dimension of -1 makes the field ragged
+  /// Converts integers: to int32 or int64, as embeddings take them. A number that the type cannot
+  /// hold makes the record a failure.
+  std::optional<DType> as{};
+  std::string name = "tokens";
+};
+
 /// How a CSV row is taken apart.
 struct CsvOptions {
   static constexpr std::int64_t kAnyColumns = -1;
@@ -89,6 +99,26 @@ struct CsvOptions {
 
 /// The record as it is: one ragged uint8 field "bytes".
 std::shared_ptr<const Parser> RawParser();
+
+/// Arrays of numbers without anything around them: blocks of a token file, Megatron's documents,
+/// rows of a NumPy file. A record that is no whole number of elements, or not of the shape, is
+/// damaged: its failure names both, and the reader's policy decides (where a token file's last
+/// block is short, "tokens:tail=drop" leaves it out). The parser is immutable, keeps nothing of
+/// `spec`, never blocks and may be used by any number of threads. Throws Error(kInvalidArgument)
+/// where there is no such field or conversion.
+std::shared_ptr<const Parser> TokensParser(const TokensSpec& spec = {});
+
+/// Samples of a tar file, as WebDataset has them, by the extensions of their members: what stands
+/// behind the key's dot, "jpg", "seg.png". "jpg;jpeg;png" is the first of these that the sample has,
+/// "__key__" the key. uint8 of shape [-1] is a member's bytes. float32, float64, int32, int64 and
+/// uint8 of shape {} or [1] are the number that its text is, blanks and line ends around it passed
+/// over. Other members are passed over too, and of several of one extension the first counts. A
+/// sample that lacks a member without a default, or has no number of that type there, is damaged:
+/// its failure names the sample and the member, and the reader's policy decides. The parser is
+/// immutable, keeps nothing of `members`, never blocks and may be used by any number of threads.
+/// Throws Error(kInvalidArgument) where there is no member, one is named twice or one cannot be
+/// such a field.
+std::shared_ptr<const Parser> TarParser(const std::vector<FeatureSpec>& members);
 
 /// Packed little-endian rows: each field directly behind the one before, all of fixed shape.
 /// Throws Error(kInvalidArgument) where a field cannot be such a column.

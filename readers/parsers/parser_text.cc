@@ -15,8 +15,9 @@ constexpr std::string_view kGrammar =
     "expected \"raw\", \"rows: f4[13] i4[26] label=i4\", \"example: image=u1[] label=i8[1] "
     "x=f4[13]?0\", \"sequence: id=i8 | tokens=i8[] frames=f4[,128]\", \"ofrecord: encoded=u1[] "
     "class/label=i4 x=f4[13]~?0\", \"csv: -delimiter=; "
-    "-header=id,x,note x=f8 note=u1[] id@0=i8\", \"jsonl: id=i8 text=u1[] v=f4[]?\" or "
-    "\"lod: image=f4[,784] words=i8[,1]/1\" (NAME=TYPE, "
+    "-header=id,x,note x=f8 note=u1[] id@0=i8\", \"jsonl: id=i8 text=u1[] v=f4[]?\", "
+    "\"lod: image=f4[,784] words=i8[,1]/1\", \"tokens: u2[1024] as i8\" or "
+    "\"tar: jpg;png=u1[] cls=i8?-1\" (NAME=TYPE, "
     "NAME@0 a column, -columns=N|any and -noquotes are csv's too, TYPE one of "
     "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 f8, [] ragged, [3,4] a shape, /1 levels of LoD, ~ cut or "
     "filled up to it, ?V a default)";
@@ -282,6 +283,31 @@ std::shared_ptr<const Parser> LoDFromText(std::string_view text) {
   return LoDTensorParser(tensors);
 }
 
+// "u2[1024] as i8"; a single number would be no array, so that no shape is a ragged one.
+std::shared_ptr<const Parser> TokensFromText(std::string_view text) {
+  const std::vector<std::string_view> words = SplitWords(text);
+  const bool converted = words.size() == 3 && words[1] == "as";
+  if (words.size() != 1 && !converted) Refuse(text, "one type, or TYPE as TYPE");
+  Word parts = TakeApartWhole(words[0]);
+  if (parts.missing) Refuse(words[0], "an array has no default");
+  TokensSpec spec;
+  spec.dtype = parts.dtype;
+  if (!parts.shape.empty()) spec.shape = std::move(parts.shape);
+  if (!parts.name.empty()) spec.name = std::move(parts.name);
+  if (converted) spec.as = DTypeOf(words[2], words[2]);
+  return TokensParser(spec);
+}
+
+std::shared_ptr<const Parser> TarFromText(std::string_view text) {
+  std::vector<FeatureSpec> members;
+  for (const std::string_view word : SplitWords(text)) {
+    const Word parts = TakeApartWhole(word);
+    if (parts.name.empty()) Refuse(word, "a member needs its extension");
+    members.push_back({parts.name, parts.dtype, parts.shape, TextDefaultOf(word, parts)});
+  }
+  return TarParser(members);
+}
+
 }  // namespace
 
 ParserResult ParserFromText(const std::string& text) {
@@ -295,6 +321,8 @@ ParserResult ParserFromText(const std::string& text) {
     if (view.starts_with("csv:")) return {Status(), CsvFromText(view.substr(4))};
     if (view.starts_with("jsonl:")) return {Status(), JsonLinesFromText(view.substr(6))};
     if (view.starts_with("lod:")) return {Status(), LoDFromText(view.substr(4))};
+    if (view.starts_with("tokens:")) return {Status(), TokensFromText(view.substr(7))};
+    if (view.starts_with("tar:")) return {Status(), TarFromText(view.substr(4))};
   } catch (const Error& error) {
     return {error.status(), nullptr};
   }

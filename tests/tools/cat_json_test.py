@@ -174,6 +174,17 @@ class CatJsonTest(CommandTest):
         self.assertEqual([[len(low) for low in top] for top in nested["points"]], [[3, 5], [2, 2], [4]])
         self.assertEqual(nested["label"], [[0], [1], [1]])
 
+    def test_tokens_are_numbers(self):
+        rows = self.objects(DATA / "tokens" / "llmc_gpt2.bin", "--format", "tokens:block=4",
+                            "--parse", "tokens: u2 as i8")
+        self.assertEqual(len(rows), 1250)
+        self.assertEqual(rows[0], {"tokens": [4311, 38004, 48269, 14813]})
+
+    def test_members_of_samples_by_their_parser(self):
+        rows = self.objects(DATA / "webdataset" / "basic.tar", "--parse",
+                            "tar: __key__=u1[] cls=i8 txt=u1[] png=u1[]?")
+        self.assertEqual(rows[1], {"__key__": "000011", "cls": 1, "txt": "text 11\n", "png": ""})
+
     def test_lines_of_json_are_themselves(self):
         path = DATA / "text" / "objects.jsonl"
         self.assertEqual(self.objects(path), [json.loads(line) for line in path.read_text().split("\n")[:-1]])

@@ -5,7 +5,7 @@ import errno
 import os
 import random
 
-from command_line import CommandTest, forbid_io_uring, main, multiset, order_digest, run, run_json
+from command_line import DATA, CommandTest, forbid_io_uring, main, multiset, order_digest, run, run_json
 
 
 class FeedTest(CommandTest):
@@ -49,6 +49,13 @@ class FeedTest(CommandTest):
         report = run_json("feed", *self.paths, "--batch", 64, "--drop-remainder")
         self.assertEqual((report["records"], report["batches"]), (448, 7))
         self.assertEqual(report["dropped_records"], 52)
+
+    def test_records_are_counted_where_a_batch_joins_them(self):
+        path = DATA / "fluid_recordio" / "lod1_snappy_max5.recordio"
+        for word in ("--digest", "--no-digest"):
+            report = run_json("feed", path, "--parse", "lod: words=i8[,1]/1 score=f4[,1]",
+                              "--batch", 5, word)
+            self.assertEqual((report["records"], report["batches"]), (12, 3))
 
     def test_verify_proves_each_pass(self):
         report = run_json("feed", *self.paths, "--shuffle", 50, "--passes", 2, "--verify", "--no-digest")

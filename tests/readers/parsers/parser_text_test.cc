@@ -98,6 +98,32 @@ TEST(ParserTextTest, TensorsMayHaveLevelsOfLoD) {
   EXPECT_EQ(fields[6].name, "class/label");
 }
 
+TEST(ParserTextTest, TokensMayBeConvertedAndHaveALength) {
+  const std::vector<std::pair<std::string, FieldSpec>> texts = {
+      {"tokens: u2", {"tokens", kUInt16, {-1}}},
+      {"tokens: u4 as i8", {"tokens", kInt64, {-1}}},
+      {"tokens: ids=u2[1024] as i4", {"ids", kInt32, {1024}}},
+      {"tokens: f4[,3]", {"tokens", kFloat32, {-1, 3}}}};
+  for (const auto& [text, expected] : texts) {
+    const ParserResult made = ParserFromText(text);
+    ASSERT_TRUE(made.status.ok()) << made.status.ToString();
+    EXPECT_EQ(made.parser->name(), "tokens");
+    const FieldSpec& field = made.parser->fields().at(0);
+    EXPECT_EQ(field.name, expected.name);
+    EXPECT_EQ(field.dtype, expected.dtype) << text;
+    EXPECT_EQ(field.shape, expected.shape) << text;
+  }
+}
+
+TEST(ParserTextTest, MembersOfSamplesHaveTheirExtensions) {
+  const ParserResult made =
+      ParserFromText("tar: __key__=u1[] jpg;png=u1[] seg.txt=u1[]?none cls=i8?-1");
+  ASSERT_TRUE(made.status.ok()) << made.status.ToString();
+  EXPECT_EQ(made.parser->name(), "tar");
+  EXPECT_EQ(made.parser->fields().size(), 4U);
+  EXPECT_EQ(made.parser->fields()[1].name, "jpg;png");
+}
+
 TEST(ParserTextTest, RawHasOneField) {
   EXPECT_EQ(ParserFromText("raw").parser->fields().size(), 1U);
 }
@@ -142,6 +168,16 @@ TEST(ParserTextTest, MistakesAreNamedWithTheirPlace) {
       {"lod: x=f4[]?1", "no default"},
       {"lod: x=f4[]/one", "levels of LoD"},
       {"lod: x=f4[3]/1", "first dimension is -1"},
+      {"tokens:", "one type"},
+      {"tokens: u2 as", "one type"},
+      {"tokens: u2 to i8", "one type"},
+      {"tokens: u2 as q8", "is no type"},
+      {"tokens: u2 as f4", "int32 or int64"},
+      {"tokens: u2?0", "no default"},
+      {"tar:", "at least one member"},
+      {"tar: u1[]", "needs its extension"},
+      {"tar: v=f4[]", "or one number"},
+      {"tar: cls=i8?x", "no number"},
       {"ofrecord: f4[3]", "needs its name"},
       {"ofrecord: x=f2", "float16"},
       {"ofrecord: x=i4[]~", "no length to truncate to"}};
