@@ -109,7 +109,7 @@ std::shared_ptr<const Parser> RawParser();
 std::shared_ptr<const Parser> TokensParser(const TokensSpec& spec = {});
 
 /// Samples of a tar file, as WebDataset has them, by the extensions of their members: what stands
-/// behind the key's dot, "jpg", "seg.png". "jpg;jpeg;png" is the first of these that the sample has,
+/// behind the key's dot, "jpg", "seg.png". "jpg;jpeg;png" is the first of these that there is,
 /// "__key__" the key. uint8 of shape [-1] is a member's bytes. float32, float64, int32, int64 and
 /// uint8 of shape {} or [1] are the number that its text is, blanks and line ends around it passed
 /// over. Other members are passed over too, and of several of one extension the first counts. A
@@ -155,9 +155,10 @@ std::shared_ptr<const Parser> OFRecordParser(std::vector<OFRecordFeatureSpec> fe
 /// bytes): `tensors` declares all tensors of a record in their order. Such a record is a mini-batch
 /// or an instance with a leading dimension of 1, so that Batch joins records as Paddle does: of a
 /// shape with -1 the rows of all records stand behind each other, [rows, dims…], and every level of
-/// LoD goes on where it ended, [[0,2,5]] and [[0,1,3]] giving [[0,2,5,6,8]]. Tensor::lod then has
-/// exactly lod_levels levels in offset form, the top one first; the records' own bounds are gone. A
-/// fixed shape is stacked, [records, shape…]. Without Batch each record keeps its own LoD.
+/// LoD goes on where it ended, [[0,2,5]] and [[0,1,3]] giving [[0,2,5,6,8]]. BatchOptions::size
+/// counts records. Tensor::lod then has exactly lod_levels levels in offset form, the top one
+/// first; the records' own bounds are gone. A fixed shape is stacked, [records, shape…]. Without
+/// Batch each record keeps its own LoD.
 ///
 /// A record is damaged where anything that it says of itself is not so: the number of its tensors,
 /// versions other than 0, another type, shape or number of levels, offsets that do not ascend from

@@ -113,8 +113,9 @@ bool RecordReader::Read(const char* what, T* value) {
 bool RecordReader::ReadCount(std::size_t expected) {
   std::uint32_t count = 0;
   if (!Read("the number of tensors", &count)) return false;
-  return count == expected || Fail(0, "expected " + std::to_string(expected) + " tensors, found " +
-                                          std::to_string(count));
+  return count == expected ||
+         Fail(0, "expected the number of tensors, " + std::to_string(expected) + ", found " +
+                     std::to_string(count));
 }
 
 bool RecordReader::ReadEnd() {
@@ -153,10 +154,8 @@ bool RecordReader::ReadLevel(std::size_t level, FieldLocation* location) {
   }
   const std::uint64_t sequences = bytes / kOffsetBytes - 1;
   if (level > 0 && level_end_ != sequences) {
-    return Fail(start, "expected " + std::to_string(level_end_) +
-                           " sequences in this level of the LoD, where the one above it ends, "
-                           "found " +
-                           std::to_string(sequences));
+    return Fail(start, "expected as many sequences as the level above ends at, " +
+                           std::to_string(level_end_) + ", found " + std::to_string(sequences));
   }
   at_ += static_cast<std::size_t>(bytes);
   level_end_ = last;
@@ -168,8 +167,9 @@ bool RecordReader::ReadLevels(FieldLocation* locations) {
   std::uint64_t levels = 0;
   if (!Read("the number of the LoD's levels", &levels)) return false;
   if (levels != field_->lod_levels) {
-    return Fail(at_ - sizeof(levels), "expected " + std::to_string(field_->lod_levels) +
-                                          " levels of LoD, found " + std::to_string(levels));
+    return Fail(at_ - sizeof(levels), "expected the number of the LoD's levels, " +
+                                          std::to_string(field_->lod_levels) + ", found " +
+                                          std::to_string(levels));
   }
   for (std::size_t level = 0; level < field_->lod_levels; ++level) {
     if (!ReadLevel(level, locations + level)) return false;
@@ -214,8 +214,8 @@ bool RecordReader::ReadShape(std::uint64_t* units) {
   const bool ragged = !field_->shape.empty() && field_->shape[0] < 0;
   *units = ragged ? static_cast<std::uint64_t>(description.dims[0]) : 1;
   if (field_->lod_levels > 0 && level_end_ != *units) {
-    return Fail(at_, "expected " + std::to_string(level_end_) +
-                         " rows, where the LoD ends, found " + std::to_string(*units));
+    return Fail(at_, "expected as many rows as the LoD ends at, " + std::to_string(level_end_) +
+                         ", found " + std::to_string(*units));
   }
   at_ += static_cast<std::size_t>(size);
   return true;

@@ -96,14 +96,15 @@ TEST(LoDTensorParserTest, WhatIsNotAsDeclaredIsNamedWithItsPlace) {
       {{"words", kInt64, {-1, 2}, 1}, "expected int64[-1, 2], found int64[2, 1]"},
       {{"words", kInt64, {-1}, 1}, "expected int64[-1], found int64[2, 1]"},
       {{"words", kInt64, {-1, 1, 1}, 1}, "expected int64[-1, 1, 1], found"},
-      {{"words", kInt64, {3, 1}}, "byte 8 of the record: expected 0 levels of LoD, found 1"},
-      {{"words", kInt64, {-1, 1}, 2}, "expected 2 levels of LoD, found 1"}};
+      {{"words", kInt64, {3, 1}},
+       "byte 8 of the record: expected the number of the LoD's levels, 0, found 1"},
+      {{"words", kInt64, {-1, 1}, 2}, "expected the number of the LoD's levels, 2, found 1"}};
   for (const auto& [spec, expected] : cases) {
     const std::string said = FailureOf({spec}, words);
     EXPECT_NE(said.find(expected), std::string::npos) << said;
   }
   EXPECT_EQ(FailureOf({kWords, {"x", kInt64, {-1}}}, words),
-            "byte 0 of the record: expected 2 tensors, found 1");
+            "byte 0 of the record: expected the number of tensors, 2, found 1");
   EXPECT_EQ(FailureOf({kWords}, words), "");
 }
 
@@ -114,9 +115,10 @@ TEST(LoDTensorParserTest, OffsetsAscendFromZeroToWhatTheyCount) {
       {OneTensor({{0, 2, 1}}, rows2, Int64s({1, 2})),
        "byte 40 of the record: expected offsets "
        "that ascend from 0, found 1 behind 2"},
-      {OneTensor({{0, -1}}, rows2, Int64s({1, 2})), "expected 18446744073709551615 rows"},
-      {OneTensor({{0, 1}}, rows2, Int64s({1, 2})), "expected 1 rows, where the LoD ends, found 2"},
-      {OneTensor({{0, 3}}, rows2, Int64s({1, 2})), "expected 3 rows"},
+      {OneTensor({{0, -1}}, rows2, Int64s({1, 2})), "LoD ends at, 18446744073709551615, found 2"},
+      {OneTensor({{0, 1}}, rows2, Int64s({1, 2})),
+       "expected as many rows as the LoD ends at, 1, found 2"},
+      {OneTensor({{0, 3}}, rows2, Int64s({1, 2})), "LoD ends at, 3, found 2"},
       {OneTensor({{}}, rows2, Int64s({1, 2})), "one offset of 8 bytes or more"}};
   for (const auto& [record, expected] : cases) {
     const std::string said = FailureOf({kWords}, record);
@@ -124,7 +126,8 @@ TEST(LoDTensorParserTest, OffsetsAscendFromZeroToWhatTheyCount) {
   }
   const std::string nested = FailureOf({{"words", kInt64, {-1, 1}, 2}},
                                        OneTensor({{0, 2}, {0, 2}}, rows2, Int64s({1, 2})));
-  EXPECT_NE(nested.find("expected 2 sequences in this level of the LoD"), std::string::npos)
+  EXPECT_NE(nested.find("expected as many sequences as the level above ends at, 2, found 1"),
+            std::string::npos)
       << nested;
 }
 
@@ -135,11 +138,11 @@ TEST(LoDTensorParserTest, LengthsAreHeldAgainstTheRecord) {
   const std::string huge = TensorDesc(3, {std::numeric_limits<std::int64_t>::max(), 1});
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "expected 4 bytes, the number of tensors, found 0"},
-      {U32(0xffffffff), "expected 1 tensors, found 4294967295"},
+      {U32(0xffffffff), "expected the number of tensors, 1, found 4294967295"},
       {U32(1) + U32(7) + U64(0),
        "byte 4 of the record: expected the LoDTensor's version, 0, found 7"},
       {head + U64(0) + U32(9) + U32(0), "byte 16 of the record: expected the Tensor's version"},
-      {head + U64(std::uint64_t{1} << 60), "expected 0 levels of LoD"},
+      {head + U64(std::uint64_t{1} << 60), "expected the number of the LoD's levels, 0"},
       {dense + U32(0x7fffffff), "expected a description within the 0 bytes that are left"},
       {dense + U32(0xffffffff), "found -1"},
       {dense + U32(2) + "\x08\x83", "expected a TensorDesc of 2 bytes"},
