@@ -1,114 +1,15 @@
 #include "bench/bare_loop.h"
 
-#include <isa-l/crc.h>
-
-#include <array>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <span>
 #include <string_view>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "bench/bare_stores.h"
 
 namespace ringfeed::bench {
 namespace {
 
 constexpr std::size_t kFloats = 13;
 constexpr std::size_t kInts = 26;
-
-[[noreturn]] void Die(const char* why) {
-  std::fprintf(stderr, "bare loop: %s\n", why);
-  std::abort();
-}
-
-template <typename T>
-T Load(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof(T));
-  return value;
-}
-
-// --- stores ------------------------------------------------------------------------------------
-
-void Stream64(std::byte* to, std::uint64_t value) {
-#if defined(__x86_64__)
-  _mm_stream_si64(reinterpret_cast<long long*>(to), static_cast<long long>(value));
-#else
-  std::memcpy(to, &value, sizeof(value));
-#endif
-}
-
-void Stream32(std::byte* to, std::uint32_t value) {
-#if defined(__x86_64__)
-  _mm_stream_si32(reinterpret_cast<int*>(to), static_cast<int>(value));
-#else
-  std::memcpy(to, &value, sizeof(value));
-#endif
-}
-
-// A multiple of four bytes, to an address that is one too.
-void StreamWords(std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::size_t at = 0;
-  if (reinterpret_cast<std::uintptr_t>(to) % 8 != 0 && bytes >= 4) {
-    Stream32(to, Load<std::uint32_t>(from));
-    at = 4;
-  }
-  for (; at + 8 <= bytes; at += 8) Stream64(to + at, Load<std::uint64_t>(from + at));
-  if (at < bytes) Stream32(to + at, Load<std::uint32_t>(from + at));
-}
-
-void Fence() {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) std::size_t StreamMiddle(std::byte* to, const std::byte* from,
-                                                         std::size_t bytes) {
-  std::size_t at = 0;
-  for (; at + 64 <= bytes; at += 64) {
-    _mm_prefetch(reinterpret_cast<const char*>(from + at + 512), _MM_HINT_T0);
-    const auto* in = reinterpret_cast<const __m256i*>(from + at);
-    auto* out = reinterpret_cast<__m256i*>(to + at);
-    _mm256_stream_si256(out, _mm256_loadu_si256(in));
-    _mm256_stream_si256(out + 1, _mm256_loadu_si256(in + 1));
-  }
-  return at;
-}
-#endif
-
-void StreamLarge(std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::size_t at = 0;
-#if defined(__x86_64__)
-  if (bytes >= 128 && __builtin_cpu_supports("avx2")) {
-    const std::size_t head = (64 - reinterpret_cast<std::uintptr_t>(to) % 64) % 64;
-    std::memcpy(to, from, head);
-    at = head + StreamMiddle(to + head, from + head, bytes - head);
-  }
-#endif
-  std::memcpy(to + at, from + at, bytes - at);
-}
-
-// --- framing -----------------------------------------------------------------------------------
-
-std::uint32_t MaskedCrc(const std::byte* data, std::size_t bytes) {
-  auto* from = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(data));
-  const std::uint32_t crc = ~crc32_iscsi(from, static_cast<int>(bytes), ~0U);
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
-}
-
-// ISA-L is made for long runs: of the eight bytes of a length one instruction takes the CRC.
-#if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t LengthCrc(const std::byte* header) {
-  const auto crc = ~static_cast<std::uint32_t>(_mm_crc32_u64(~0U, Load<std::uint64_t>(header)));
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
-}
-#else
-std::uint32_t LengthCrc(const std::byte* header) { return MaskedCrc(header, 8); }
-#endif
 
 // Calls take(payload, bytes) for every record of the files.
 template <typename Take>
@@ -183,62 +84,6 @@ void ForEachFeature(const std::byte* record, std::size_t bytes, Take take) {
   }
 }
 
-// --- batches -----------------------------------------------------------------------------------
-
-// A column of fixed rows in a batch: where it starts and what a row takes.
-struct Column {
-  std::size_t offset;
-  std::size_t row_bytes;
-};
-
-// kRotatingBatches batches of fixed columns, one behind the other.
-class FixedBatches {
- public:
-  FixedBatches(std::vector<std::size_t> row_bytes, const LoopOptions& options)
-      : options_(options),
-        batch_bytes_(Layout(row_bytes)),
-        memory_(kRotatingBatches * batch_bytes_) {
-    base_ = memory_.data();
-  }
-
-  std::byte* at(std::size_t column) const {
-    return base_ + columns_[column].offset + row_ * columns_[column].row_bytes;
-  }
-  void NextRow() {
-    if (++row_ == options_.batch_rows) Finish();
-  }
-  void Finish() {
-    Fence();
-    if (options_.digest && row_ != 0) {
-      for (const Column& column : columns_) {
-        digest_.Add({base_ + column.offset, row_ * column.row_bytes});
-      }
-    }
-    row_ = 0;
-    base_ += batch_bytes_;
-    if (base_ == memory_.data() + memory_.bytes()) base_ = memory_.data();
-  }
-  std::uint64_t digest() const { return digest_.value(); }
-
- private:
-  std::size_t Layout(const std::vector<std::size_t>& row_bytes) {
-    std::size_t end = 0;
-    for (const std::size_t bytes : row_bytes) {
-      columns_.push_back({end, bytes});
-      end += (bytes * options_.batch_rows + 63) / 64 * 64;
-    }
-    return end;
-  }
-
-  const LoopOptions options_;
-  std::vector<Column> columns_;
-  std::size_t batch_bytes_;
-  BatchMemory memory_;
-  std::byte* base_ = nullptr;
-  std::size_t row_ = 0;
-  BatchDigest digest_;
-};
-
 void WriteInts(std::span<const std::byte> run, std::size_t count, std::byte* to) {
   const std::byte* at = run.data();
   const std::byte* end = at + run.size();
@@ -246,47 +91,28 @@ void WriteInts(std::span<const std::byte> run, std::size_t count, std::byte* to)
   if (at != end) Die("too many integers");
 }
 
-// A batch of images: bytes behind each other, offsets, labels.
+// A batch of images, and their labels.
 class ImageBatches {
  public:
   explicit ImageBatches(const LoopOptions& options)
-      : options_(options),
-        image_bytes_(options.batch_rows * kImageRoom),
-        memory_(kRotatingBatches * image_bytes_),
-        labels_(options.batch_rows),
-        offsets_(options.batch_rows + 1) {}
+      : options_(options), images_(options), labels_(options.batch_rows) {}
 
   void Add(std::span<const std::byte> image, std::int64_t label) {
-    const auto begin = static_cast<std::size_t>(offsets_[row_]);
-    if (image.size() > image_bytes_ - begin) Die("a batch is too large");
-    StreamLarge(memory_.data() + batch_ * image_bytes_ + begin, image.data(), image.size());
-    labels_[row_] = label;
-    offsets_[++row_] = static_cast<std::int64_t>(begin + image.size());
-    if (row_ == options_.batch_rows) Finish();
+    labels_[images_.rows()] = label;
+    images_.Add(image);
+    if (images_.full()) Finish();
   }
   void Finish() {
-    Fence();
-    if (options_.digest && row_ != 0) {
-      const auto bytes = static_cast<std::size_t>(offsets_[row_]);
-      digest_.Add({memory_.data() + batch_ * image_bytes_, bytes});
-      digest_.Add(std::as_bytes(std::span(offsets_).first(row_ + 1)));
-      digest_.Add(std::as_bytes(std::span(labels_).first(row_)));
-    }
-    row_ = 0;
-    batch_ = (batch_ + 1) % kRotatingBatches;
+    const std::size_t rows = images_.rows();
+    images_.Finish(&digest_);
+    if (options_.digest && rows != 0) digest_.Add(std::as_bytes(std::span(labels_).first(rows)));
   }
   std::uint64_t digest() const { return digest_.value(); }
 
  private:
-  static constexpr std::size_t kImageRoom = 256 * 1024;  // a row's share of a batch
-
   const LoopOptions options_;
-  const std::size_t image_bytes_;
-  BatchMemory memory_;
+  ByteBatches images_;
   std::vector<std::int64_t> labels_;
-  std::vector<std::int64_t> offsets_;
-  std::size_t row_ = 0;
-  std::size_t batch_ = 0;
   BatchDigest digest_;
 };
 

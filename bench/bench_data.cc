@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -59,6 +60,11 @@ ClickRow DrawRow(std::mt19937_64* random) {
 using RecordMaker =
     std::function<std::span<const std::byte>(std::mt19937_64*, std::vector<std::byte>*)>;
 
+std::string EndingOf(const std::string& format) {
+  const std::string family = format.substr(0, format.find_first_of(":+"));
+  return (family == "lines" ? ".txt" : "." + family) + (format.ends_with("+gzip") ? ".gz" : "");
+}
+
 // Makes what is missing of `files` files of `records` records in all.
 BenchFiles MakeFiles(const std::string& kind, const std::string& format, std::uint64_t records,
                      std::size_t files, const RecordMaker& make) {
@@ -71,7 +77,7 @@ BenchFiles MakeFiles(const std::string& kind, const std::string& format, std::ui
     const std::uint64_t own = records / files + (i < records % files ? 1 : 0);
     const fs::path path =
         folder / (kind + "-v1-" + std::to_string(records) + "-" + std::to_string(i) + "-of-" +
-                  std::to_string(files) + (format == "tfrecord" ? ".tfrecord" : ".rows"));
+                  std::to_string(files) + EndingOf(format));
     if (!fs::exists(path)) {
       std::mt19937_64 random(i + 1);
       RecordWriterResult out = OpenRecordWriter(path.string(), format);
@@ -93,6 +99,42 @@ std::size_t DrawImageBytes(std::mt19937_64* random) {
   return static_cast<std::size_t>(std::clamp(drawn, 4096.0, 500000.0));
 }
 
+std::span<const std::byte> DrawImage(std::mt19937_64* random, std::vector<std::byte>* image) {
+  image->resize(DrawImageBytes(random));
+  for (std::size_t i = 0; i + 8 <= image->size(); i += 8) {
+    const std::uint64_t word = (*random)();
+    std::copy_n(reinterpret_cast<const std::byte*>(&word), 8, image->data() + i);
+  }
+  return *image;
+}
+
+// Words of two to nine letters, the first ones far more often than the last.
+std::vector<std::string> MakeWords() {
+  std::mt19937_64 random(1);
+  std::vector<std::string> words(4096);
+  for (std::string& word : words) {
+    word.resize(2 + random() % 8);
+    for (char& letter : word) letter = static_cast<char>('a' + random() % 26);
+  }
+  return words;
+}
+
+void AppendWords(std::size_t bytes, std::mt19937_64* random, std::vector<std::byte>* text) {
+  static const std::vector<std::string> kWords = MakeWords();
+  while (text->size() < bytes) {
+    const double share = Uniform(random);
+    const auto number = static_cast<std::size_t>(share * share * share * 4096);
+    const auto word = std::as_bytes(std::span(kWords[number]));
+    text->insert(text->end(), word.begin(), word.end());
+    text->push_back(std::byte{' '});
+  }
+}
+
+// A Protobuf field of bytes shorter than 128.
+std::string Field(char tag, const std::string& inside) {
+  return std::string{tag, static_cast<char>(inside.size())} + inside;
+}
+
 }  // namespace
 
 bool SmokeRun() { return std::getenv("RINGFEED_BENCH_SMOKE") != nullptr; }
@@ -102,11 +144,7 @@ BenchFiles ImageExamples(std::uint64_t total_bytes, std::size_t files) {
   const std::uint64_t records = std::max<std::uint64_t>(total_bytes / 110000, 8);
   return MakeFiles("images", "tfrecord", records, files,
                    [&](std::mt19937_64* random, std::vector<std::byte>* image) {
-                     image->resize(DrawImageBytes(random));
-                     for (std::size_t i = 0; i + 8 <= image->size(); i += 8) {
-                       const std::uint64_t word = (*random)();
-                       std::copy_n(reinterpret_cast<const std::byte*>(&word), 8, image->data() + i);
-                     }
+                     DrawImage(random, image);
                      const auto label = static_cast<std::int64_t>((*random)() % 1000);
                      builder.AddBytes("image", *image).AddInts("label", {&label, 1});
                      return builder.Finish();
@@ -138,6 +176,56 @@ BenchFiles FortyFeatureExamples(std::uint64_t records, std::size_t files) {
                        builder.AddInts("c" + std::to_string(i + 1), {&row.ints[i], 1});
                      }
                      return builder.Finish();
+                   });
+}
+
+BenchFiles Texts(const std::string& format, std::size_t bytes, bool exactly, std::uint64_t records,
+                 std::size_t files) {
+  const std::string compressor = format.find("snappy") != std::string::npos ? "-snappy" : "";
+  const std::string kind = "texts-" + std::to_string(bytes) + compressor;
+  return MakeFiles(kind, format, records, files,
+                   [=](std::mt19937_64* random, std::vector<std::byte>* text) {
+                     text->clear();
+                     // Half as long to half as long again, where they need not be the same.
+                     AppendWords(exactly ? bytes : bytes / 2 + (*random)() % bytes, random, text);
+                     if (exactly) text->resize(bytes);
+                     return std::span<const std::byte>(*text);
+                   });
+}
+
+BenchFiles TwoNumberLines(std::uint64_t records, std::size_t files) {
+  std::array<char, 64> line;
+  return MakeFiles(
+      "numbers", "csv", records, files, [&](std::mt19937_64* random, std::vector<std::byte>*) {
+        const double first = 2 * Uniform(random) - 1;
+        const double second = 2 * Uniform(random) - 1;
+        const int bytes = std::snprintf(line.data(), line.size(), "%.17g,%.17g", first, second);
+        return std::as_bytes(std::span(line).first(static_cast<std::size_t>(bytes)));
+      });
+}
+
+BenchFiles OfRecords(std::uint64_t records, std::size_t files) {
+  std::string record;
+  return MakeFiles(
+      "sixteen", "ofrecord", records, files, [&](std::mt19937_64* random, std::vector<std::byte>*) {
+        std::array<float, 16> floats;
+        for (float& value : floats) value = static_cast<float>(Uniform(random));
+        const std::string values(reinterpret_cast<const char*>(floats.data()), sizeof(floats));
+        const std::string label(1, static_cast<char>((*random)() % 100));
+        const std::string x =
+            Field('\x0a', "x") + Field('\x12', Field('\x12', Field('\x0a', values)));
+        const std::string y =
+            Field('\x0a', "label") + Field('\x12', Field('\x22', Field('\x0a', label)));
+        record = Field('\x0a', x) + Field('\x0a', y);
+        return std::as_bytes(std::span(record));
+      });
+}
+
+BenchFiles TarSamples(std::uint64_t total_bytes, std::size_t files) {
+  const std::uint64_t records = std::max<std::uint64_t>(total_bytes / 110000, 8);
+  return MakeFiles("samples", "tar:ext=jpg", records, files,
+                   [](std::mt19937_64* random, std::vector<std::byte>* image) {
+                     return DrawImage(random, image);
                    });
 }
 

@@ -29,6 +29,20 @@ BenchFiles SmallExamples(std::uint64_t records, std::size_t files);
 /// The same values in 40 features of their own: "label", "i1" to "i13", "c1" to "c26".
 BenchFiles FortyFeatureExamples(std::uint64_t records, std::size_t files);
 
+/// Text of words in records of `bytes`, or about as many: written as "lines",
+/// "recordio:fluid,none", "tfrecord+gzip", … It comes to a third or so when it is compressed.
+BenchFiles Texts(const std::string& format, std::size_t bytes, bool exactly, std::uint64_t records,
+                 std::size_t files);
+
+/// CSV of two numbers between -1 and 1 a line, with 17 digits.
+BenchFiles TwoNumberLines(std::uint64_t records, std::size_t files);
+
+/// OFRecord: "x" (16 floats) and "label" (one int32).
+BenchFiles OfRecords(std::uint64_t records, std::size_t files);
+
+/// Tar files of samples of one member of about 110 KB.
+BenchFiles TarSamples(std::uint64_t total_bytes, std::size_t files);
+
 /// Rows of 160 bytes: 13 float32, 26 int32, one int32, without a header.
 BenchFiles Rows160(std::uint64_t records, std::size_t files);
 

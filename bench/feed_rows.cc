@@ -76,37 +76,40 @@ FeedWork RowWork(std::string name, ChainOrder order) {
   return {std::move(name), RowFiles, 16384, false, order, chain, BareRowLoop};
 }
 
+template <typename T>
+std::vector<T> WithFormats(std::vector<T> own, const std::vector<T>& formats) {
+  own.insert(own.end(), formats.begin(), formats.end());
+  return own;
+}
+
 }  // namespace
 
 const std::vector<FeedWork>& FeedWorks() {
-  static const std::vector<FeedWork> kWorks = {
-      ImageWork("image_pread", IoPath::kPread, {}),
-      ImageWork("image_pread_2_threads", IoPath::kPread, {.threads = 2}),
-      ImageWork("image_mapped", IoPath::kMmap, {}),
-      ImageWork("image_window", IoPath::kAuto, {.window = 2'000}),
-      BlockWork(),
-      SmallWork("small", {}),
-      SmallWork("small_window", {.window = 10'000}),
-      RowWork("rows", {}),
-      RowWork("rows_window", {.window = 100'000}),
-  };
+  static const std::vector<FeedWork> kWorks = WithFormats<FeedWork>(
+      {ImageWork("image_pread", IoPath::kPread, {}),
+       ImageWork("image_pread_2_threads", IoPath::kPread, {.threads = 2}),
+       ImageWork("image_mapped", IoPath::kMmap, {}),
+       ImageWork("image_window", IoPath::kAuto, {.window = 2'000}), BlockWork(),
+       SmallWork("small", {}), SmallWork("small_window", {.window = 10'000}), RowWork("rows", {}),
+       RowWork("rows_window", {.window = 100'000})},
+      FormatWorks());
   return kWorks;
 }
 
 const std::vector<FeedRow>& FeedRows() {
   using Measure = FeedRow::Measure;
-  static const std::vector<FeedRow> kRows = {
-      {"feed.image_pread", Measure::kBytesPerCpuSecond, "image_pread"},
-      {"feed.image_pread_2_threads", Measure::kBytesPerCpuSecond, "image_pread_2_threads"},
-      {"feed.image_pread_clock", Measure::kBytesPerSecond, "image_pread_2_threads"},
-      {"feed.image_mapped", Measure::kBytesPerCpuSecond, "image_mapped"},
-      {"feed.image_window_2000", Measure::kBytesPerCpuSecond, "image_window"},
-      {"feed.records_250b_blocks", Measure::kRowsPerCpuSecond, "records"},
-      {"feed.small_examples", Measure::kRowsPerCpuSecond, "small"},
-      {"feed.small_examples_window_10000", Measure::kRowsPerCpuSecond, "small_window"},
-      {"feed.rows_160b", Measure::kRowsPerCpuSecond, "rows"},
-      {"feed.rows_160b_window_100000", Measure::kRowsPerCpuSecond, "rows_window"},
-  };
+  static const std::vector<FeedRow> kRows = WithFormats<FeedRow>(
+      {{"feed.image_pread", Measure::kBytesPerCpuSecond, "image_pread"},
+       {"feed.image_pread_2_threads", Measure::kBytesPerCpuSecond, "image_pread_2_threads"},
+       {"feed.image_pread_clock", Measure::kBytesPerSecond, "image_pread_2_threads"},
+       {"feed.image_mapped", Measure::kBytesPerCpuSecond, "image_mapped"},
+       {"feed.image_window_2000", Measure::kBytesPerCpuSecond, "image_window"},
+       {"feed.records_250b_blocks", Measure::kRowsPerCpuSecond, "records"},
+       {"feed.small_examples", Measure::kRowsPerCpuSecond, "small"},
+       {"feed.small_examples_window_10000", Measure::kRowsPerCpuSecond, "small_window"},
+       {"feed.rows_160b", Measure::kRowsPerCpuSecond, "rows"},
+       {"feed.rows_160b_window_100000", Measure::kRowsPerCpuSecond, "rows_window"}},
+      FormatRows());
   return kRows;
 }
 

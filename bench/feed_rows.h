@@ -38,8 +38,13 @@ struct FeedWork {
   std::function<LoopResult(const std::vector<std::string>& files, const LoopOptions& options)> bare;
 };
 
+/// All of them.
 const std::vector<FeedWork>& FeedWorks();
 const std::vector<FeedRow>& FeedRows();
+
+/// Those of the other file formats.
+std::vector<FeedWork> FormatWorks();
+std::vector<FeedRow> FormatRows();
 
 /// Files for the rows that have no bare loop beside them.
 BenchFiles FirstBatchFiles();

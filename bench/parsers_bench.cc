@@ -2,6 +2,7 @@
 // to run it. Reading, framing and checksums are on both sides.
 #include "bench/bare_loop.h"
 #include "bench/bench_data.h"
+#include "bench/format_loops.h"
 #include "bench/paired_rows.h"
 #include "bench/protobuf_columns.h"
 #include "bench/stage_loop.h"
@@ -38,6 +39,8 @@ std::vector<PairedRow> Rows() {
   const BenchFiles images = ImageExamples(smoke ? 4 << 20 : 256 << 20, 4);
   const BenchFiles small = SmallExamples(smoke ? 3000 : 1000000, 4);
   const BenchFiles forty = FortyFeatureExamples(smoke ? 3000 : 300000, 4);
+  const BenchFiles sixteen = OfRecords(smoke ? 4000 : 4000000, 4);
+  const std::string of_features = "ofrecord: x=f4[16] label=i4";
   const BenchFiles rows = Rows160(smoke ? 3000 : 2000000, 4);
   return {ParseRow("example_110KB_and_label", images, "tfrecord", "example: image=u1[] label=i8[1]",
                    64, BareImageLoop),
@@ -47,6 +50,10 @@ std::vector<PairedRow> Rows() {
                    RunProtobufFortyFeatures),
           ParseRow("example_forty_features_vs_bare", forty, "tfrecord", FortyFeatures(), 8192,
                    BareFortyFeatureLoop),
+          ParseRow("ofrecord_16_floats_vs_protobuf", sixteen, "ofrecord", of_features, 8192,
+                   RunProtobufOfRecords),
+          ParseRow("ofrecord_16_floats_vs_bare", sixteen, "ofrecord", of_features, 8192,
+                   BareOfRecordLoop),
           ParseRow("rows_160B_in_order", rows, "rows:160", "rows: f4[13] i4[26] i4", 16384,
                    BareRowLoop)};
 }

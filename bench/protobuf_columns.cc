@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "example.pb.h"
+#include "ofrecord.pb.h"
 #include "readers/formats/format.h"
 #include "ringfeed/status.h"
 
@@ -69,17 +70,62 @@ class FortyColumns {
   BatchDigest digest_;
 };
 
-}  // namespace
+// The columns of OFRecords.
+class SixteenColumns {
+ public:
+  explicit SixteenColumns(const LoopOptions& options)
+      : options_(options),
+        batch_bytes_((kFloatBytes + kLabelBytes) * options.batch_rows),
+        memory_(kRotatingBatches * batch_bytes_) {}
 
-LoopResult RunProtobufFortyFeatures(const std::vector<std::string>& files,
-                                    const LoopOptions& options) {
-  FortyColumns columns(options);
+  void Add(const ofrecord_testdata::RecordMessage& message) {
+    const auto& features = message.feature();
+    const auto x = features.find("x");
+    const auto label = features.find("label");
+    if (x == features.end() || label == features.end() ||
+        x->second.float_list().value_size() * 4 != static_cast<int>(kFloatBytes)) {
+      throw Error(Status(StatusCode::kDamaged, "a feature is missing"));
+    }
+    std::memcpy(Floats() + row_ * kFloatBytes, x->second.float_list().value().data(), kFloatBytes);
+    const std::int32_t value = label->second.int32_list().value(0);
+    std::memcpy(Labels() + row_ * kLabelBytes, &value, kLabelBytes);
+    if (++row_ == options_.batch_rows) Finish();
+  }
+  void Finish() {
+    if (options_.digest && row_ != 0) {
+      digest_.Add({Floats(), row_ * kFloatBytes});
+      digest_.Add({Labels(), row_ * kLabelBytes});
+    }
+    row_ = 0;
+    batch_ = (batch_ + 1) % kRotatingBatches;
+  }
+  std::uint64_t digest() const { return digest_.value(); }
+
+ private:
+  static constexpr std::size_t kFloatBytes = 64;
+  static constexpr std::size_t kLabelBytes = 4;
+
+  std::byte* Floats() const { return memory_.data() + batch_ * batch_bytes_; }
+  std::byte* Labels() const { return Floats() + kFloatBytes * options_.batch_rows; }
+
+  const LoopOptions options_;
+  const std::size_t batch_bytes_;
+  BatchMemory memory_;
+  std::size_t row_ = 0;
+  std::size_t batch_ = 0;
+  BatchDigest digest_;
+};
+
+template <typename Message, typename Columns>
+LoopResult RunProtobuf(const std::vector<std::string>& files, const char* format_name,
+                       const LoopOptions& options) {
+  Columns columns(options);
   const auto block = std::make_unique<char[]>(kArenaBytes);
   google::protobuf::ArenaOptions arena_options;
   arena_options.initial_block = block.get();
   arena_options.initial_block_size = kArenaBytes;
   google::protobuf::Arena arena(arena_options);
-  const auto format = FindFormat("tfrecord").format;
+  const auto format = FindFormat(format_name).format;
   LoopResult result;
   const LoopTimer timer;
   for (const std::string& file : files) {
@@ -93,7 +139,7 @@ LoopResult RunProtobufFortyFeatures(const std::vector<std::string>& files,
                  .consumed;
       for (const RecordSpan& record : output.records) {
         arena.Reset();
-        auto* message = google::protobuf::Arena::CreateMessage<testdata::ExampleMessage>(&arena);
+        auto* message = google::protobuf::Arena::CreateMessage<Message>(&arena);
         if (!message->ParseFromArray(record.data, static_cast<int>(record.size))) {
           throw Error(Status(StatusCode::kDamaged, "Protobuf refuses a record"));
         }
@@ -107,6 +153,17 @@ LoopResult RunProtobufFortyFeatures(const std::vector<std::string>& files,
   timer.Stop(&result);
   result.digest = columns.digest();
   return result;
+}
+
+}  // namespace
+
+LoopResult RunProtobufFortyFeatures(const std::vector<std::string>& files,
+                                    const LoopOptions& options) {
+  return RunProtobuf<testdata::ExampleMessage, FortyColumns>(files, "tfrecord", options);
+}
+
+LoopResult RunProtobufOfRecords(const std::vector<std::string>& files, const LoopOptions& options) {
+  return RunProtobuf<ofrecord_testdata::RecordMessage, SixteenColumns>(files, "ofrecord", options);
 }
 
 }  // namespace ringfeed::bench

@@ -12,5 +12,7 @@ namespace ringfeed::bench {
 /// BareFortyFeatureLoop. Same reads, framing and CRCs as the bare loops.
 LoopResult RunProtobufFortyFeatures(const std::vector<std::string>& files,
                                     const LoopOptions& options);
+/// The same of OFRecords, into the columns of BareOfRecordLoop.
+LoopResult RunProtobufOfRecords(const std::vector<std::string>& files, const LoopOptions& options);
 
 }  // namespace ringfeed::bench
