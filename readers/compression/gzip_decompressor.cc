@@ -56,7 +56,8 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
     stream.next_out = reinterpret_cast<std::uint8_t*>(output->data());
     stream.avail_out = out;
     const int code = isal_inflate(&stream);
-    *input = input->subspan(in - stream.avail_in);
+    // Where a stream is damaged it may have counted bytes that it had hoped for.
+    *input = input->subspan(std::min(in, in - stream.avail_in));
     *output = output->subspan(out - stream.avail_out);
     if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT && code != ISAL_OUT_OVERFLOW) {
       problem_ = ProblemOf(code);

@@ -56,6 +56,29 @@ TEST(DecompressorTest, EmptyContentIsAMember) {
   }
 }
 
+// A distance too far back behind a wrong header, met at the end of what there is.
+TEST(DecompressorTest, NoMoreIsTakenOfADamagedStreamThanThereIs) {
+  constexpr unsigned char kStream[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02,
+                                       0x03, 0x2b, 0xc9, 0x48, 0x55, 0x28, 0x4e, 0xcc, 0x4d, 0x55,
+                                       0x48, 0x4c, 0x4f, 0xcc, 0xcc, 0x53, 0x48, 0xcc, 0x4b, 0x41,
+                                       0x20, 0x95, 0xa0, 0x48, 0x72, 0x95, 0xd0, 0x48, 0x2d, 0x2b,
+                                       0x1b, 0x13, 0x23, 0x0b, 0x33, 0x03, 0x3b, 0x07};
+  const std::span<const std::byte> stream = std::as_bytes(std::span(kStream));
+  const auto decompressor = MakeDecompressor(Compression::kGzip);
+  std::byte room[20];
+  auto result = Decompressor::Result::kNeedsInput;
+  for (std::size_t at = 0; at < stream.size(); at += 16) {
+    std::span<const std::byte> input = stream.subspan(at, 16);
+    do {
+      std::span<std::byte> output(room);
+      result = decompressor->Decompress(&input, &output);
+      ASSERT_LE(input.size(), 16U);
+      ASSERT_LE(output.size(), sizeof room);
+    } while (result == Decompressor::Result::kNeedsRoom);
+  }
+  EXPECT_EQ(result, Decompressor::Result::kDamaged);
+}
+
 TEST(DecompressorTest, AfterDamageItIsDamagedUntilRestart) {
   for (const Kind kind : {Kind::kGzip, Kind::kZlib, Kind::kZstd}) {
     const auto file = Compress(RecordPayload(1, 100), {.kind = kind});
