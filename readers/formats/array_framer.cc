@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace ringfeed {
@@ -23,6 +24,7 @@ class ArrayFramer final : public Framer {
                  FrameResult* result);
   void Damaged(StatusCode code, const std::string& reason, std::uint64_t at,
                const FrameInput& input, FrameOutput* output, FrameResult* result);
+  void NoteRest(const FrameInput& input, FrameOutput* output);
 
   bool open_ended() const { return layout_.data_bytes == kUnknownSize; }
   /// Where the data end, by the header or by the file.
@@ -39,6 +41,7 @@ class ArrayFramer final : public Framer {
   bool done_ = false;
   ArrayLayout layout_;
   std::int64_t next_record_ = 0;
+  std::optional<DamagedRange> rest_;  // damage that reaches to the end of the file
   Status failed_;
 };
 
@@ -48,7 +51,10 @@ FrameResult ArrayFramer::Frame(const FrameInput& input, FrameOutput* output) {
   if (!failed_.ok()) return result;
   if (!ready_ && !HeaderIsRead(input, output, &result)) return result;
   result.consumed = input.bytes.size();
-  if (done_) return result;
+  if (done_) {
+    NoteRest(input, output);
+    return result;
+  }
   if (!layout_.column_major.empty()) {
     if (Gathered(input, output, &result)) return result;
     result.consumed = 0;
@@ -216,9 +222,18 @@ void ArrayFramer::Damaged(StatusCode code, const std::string& reason, std::uint6
     result->status = failed_;
     return;
   }
-  const std::uint64_t known_end =
-      options_.file_bytes == kUnknownSize ? input.offset + input.bytes.size() : options_.file_bytes;
-  if (at < known_end) output->damage.push_back({options_.file, at, known_end, reason});
+  rest_.emplace(DamagedRange{options_.file, at, at, reason});
+  NoteRest(input, output);
+}
+
+// Reports the rest of the file once its end is known. An array may lack whole rows, and so nothing
+// be left of it: a file of no bytes aside, that is reported too.
+void ArrayFramer::NoteRest(const FrameInput& input, FrameOutput* output) {
+  const bool known = options_.file_bytes != kUnknownSize;
+  if (!rest_ || (!known && !input.at_end)) return;
+  rest_->end = known ? options_.file_bytes : input.offset + input.bytes.size();
+  if (rest_->end != 0 && rest_->begin <= rest_->end) output->damage.push_back(std::move(*rest_));
+  rest_.reset();
 }
 
 }  // namespace

@@ -25,12 +25,16 @@ class MegatronFramer final : public Framer {
   std::string PlaceProblem(std::uint64_t at) const;
   Step SkipSequence(std::string problem, std::uint64_t at, FrameOutput* output,
                     FrameResult* result);
+  void NoteLost(std::uint64_t end, FrameOutput* output);
   Step Damaged(StatusCode code, std::string reason, std::uint64_t begin, std::uint64_t end,
                FrameOutput* output, FrameResult* result);
 
   const FramerOptions options_;
   const std::shared_ptr<const MegatronIndex> index_;
   std::uint64_t next_ = 0;
+  bool lost_ = false;  // sequences since lost_begin_, up to the next one that is believed
+  std::uint64_t lost_begin_ = 0;
+  std::string lost_reason_;    // of the first of them
   bool gap_is_noted_ = false;  // what lies before the next sequence was reported
   bool tail_is_noted_ = false;
   Status failed_;
@@ -64,6 +68,7 @@ MegatronFramer::Step MegatronFramer::NextSequence(const FrameInput& input, std::
   }
   const auto begin = static_cast<std::uint64_t>(index_->begin(next_));
   const auto bytes = static_cast<std::size_t>(index_->bytes(next_));
+  NoteLost(begin, output);
   const std::size_t here = input.bytes.size() - *pos;
   if (begin > at) {
     if (!gap_is_noted_) {
@@ -118,27 +123,33 @@ std::string MegatronFramer::PlaceProblem(std::uint64_t at) const {
 MegatronFramer::Step MegatronFramer::SkipSequence(std::string problem, std::uint64_t at,
                                                   FrameOutput* output, FrameResult* result) {
   const std::int64_t bytes = index_->bytes(next_);
-  const bool cut = bytes >= 0 && index_->begin(next_) >= 0 &&
-                   index_->begin(next_) + bytes > static_cast<std::int64_t>(options_.file_bytes);
-  std::uint64_t end = options_.file_bytes;
-  if (next_ + 1 < index_->sequences()) {
-    const std::int64_t next = index_->begin(next_ + 1);
-    const bool sane = next >= static_cast<std::int64_t>(at) &&
-                      next <= static_cast<std::int64_t>(options_.file_bytes);
-    end = sane ? static_cast<std::uint64_t>(next) : at;
+  const std::int64_t begin = index_->begin(next_);
+  const auto size = static_cast<std::int64_t>(options_.file_bytes);
+  const bool cut = bytes >= 0 && begin >= 0 && (begin > size || bytes > size - begin);
+  if (options_.on_damage == OnDamage::kFail) {
+    const StatusCode code = cut ? StatusCode::kTruncated : StatusCode::kDamaged;
+    return Damaged(code, std::move(problem), at, at, output, result);
   }
-  const Step step = Damaged(cut ? StatusCode::kTruncated : StatusCode::kDamaged, std::move(problem),
-                            at, end, output, result);
-  if (step == Step::kStop) return step;
+  if (!std::exchange(lost_, true)) {
+    lost_begin_ = at;
+    lost_reason_ = std::move(problem);
+  }
   output->records.push_back({});  // keeps the ordinal of those behind it
   ++next_;
   gap_is_noted_ = true;
-  return step;
+  return Step::kGoOn;
+}
+
+// What the sequences that were lost leave up to `end`: nothing, where only the index is wrong.
+void MegatronFramer::NoteLost(std::uint64_t end, FrameOutput* output) {
+  if (!std::exchange(lost_, false)) return;
+  output->damage.push_back({options_.file, lost_begin_, end, std::move(lost_reason_)});
 }
 
 MegatronFramer::Step MegatronFramer::AtLastEnd(const FrameInput& input, std::size_t* pos,
                                                FrameOutput* output, FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
+  NoteLost(options_.file_bytes, output);
   if (at < options_.file_bytes && !gap_is_noted_ && !std::exchange(tail_is_noted_, true)) {
     const Step step = Damaged(StatusCode::kDamaged, "no sequence of the index has these bytes", at,
                               options_.file_bytes, output, result);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "io/file_mapping.h"
 #include "readers/formats/megatron.h"
 
 namespace ringfeed {
@@ -23,7 +24,7 @@ Status Bad(const std::string& file, StatusCode code, const std::string& why) {
 }  // namespace
 
 Status MegatronIndex::ReadHeader(const std::string& file) {
-  const std::span<const std::byte> bytes = mapping_->bytes();
+  const std::span<const std::byte> bytes = bytes_;
   if (bytes.size() < kHeaderBytes) {
     return Bad(file, StatusCode::kTruncated,
                "has " + std::to_string(bytes.size()) + " bytes, its header alone takes 34");
@@ -62,15 +63,26 @@ Status MegatronIndex::Load(const std::string& file, std::shared_ptr<const Megatr
     if (descriptor >= 0) close(descriptor);
     return StatusFromErrno(error, "open").WithPlace({file, -1, -1});
   }
-  auto loaded = std::make_shared<MegatronIndex>();
+  std::shared_ptr<const FileMapping> mapping;
   Status status;
   if (S_ISREG(facts.st_mode) && facts.st_size > 0) {
-    loaded->mapping_ = FileMapping::Open(descriptor, facts, &status);
+    mapping = FileMapping::Open(descriptor, facts, &status);
   } else {
     status = Bad(file, StatusCode::kTruncated, "is empty, or no file");
   }
   close(descriptor);
-  if (status.ok()) status = loaded->ReadHeader(file);
+  if (!status.ok()) return status;
+  const std::span<const std::byte> bytes = mapping->bytes();
+  return Read(file, bytes, std::move(mapping), index);
+}
+
+Status MegatronIndex::Read(const std::string& file, std::span<const std::byte> bytes,
+                           std::shared_ptr<const void> owner,
+                           std::shared_ptr<const MegatronIndex>* index) {
+  auto loaded = std::make_shared<MegatronIndex>();
+  loaded->bytes_ = bytes;
+  loaded->owner_ = std::move(owner);
+  Status status = loaded->ReadHeader(file);
   if (status.ok()) *index = std::move(loaded);
   return status;
 }

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/little_endian.h"
-#include "io/file_mapping.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -15,13 +15,18 @@ namespace ringfeed {
 /// where the sequences stand in the .bin file beside it. Little-endian: "MMIDIDX\0\0", u64 version
 /// 1, u8 element type, u64 sequences, u64 documents; then an i32 of each sequence's elements, an
 /// i64 of its first byte, an i64 for each document (not used here), and of a multimodal set an i8
-/// for each sequence (not used either). Mapped; immutable, thread safe.
+/// for each sequence (not used either). Immutable, thread safe.
 class MegatronIndex {
  public:
   static constexpr std::size_t kHeaderBytes = 34;
 
   /// Fails where the file is no such index, or too short for what its header counts.
+  /// The file is mapped.
   static Status Load(const std::string& file, std::shared_ptr<const MegatronIndex>* index);
+  /// The same of bytes that `owner` keeps; `file` is for messages.
+  static Status Read(const std::string& file, std::span<const std::byte> bytes,
+                     std::shared_ptr<const void> owner,
+                     std::shared_ptr<const MegatronIndex>* index);
 
   std::uint64_t sequences() const { return sequences_; }
   std::size_t element_bytes() const { return element_bytes_; }
@@ -35,10 +40,11 @@ class MegatronIndex {
   }
 
  private:
-  const std::byte* at(std::uint64_t offset) const { return mapping_->bytes().data() + offset; }
+  const std::byte* at(std::uint64_t offset) const { return bytes_.data() + offset; }
   Status ReadHeader(const std::string& file);
 
-  std::shared_ptr<const FileMapping> mapping_;
+  std::shared_ptr<const void> owner_;
+  std::span<const std::byte> bytes_;
   std::uint64_t sequences_ = 0;
   std::size_t element_bytes_ = 0;
 };

@@ -327,6 +327,9 @@ TarFramer::Step TarFramer::CutShort(Call* call) {
 TarFramer::Step TarFramer::Lose(const TarUnit& unit, Call* call) {
   const FrameInput& input = call->input;
   const std::uint64_t header = at_ + unit.header_at;
+  // All that there is of it may say whose it was, also where the file's size says that it is cut.
+  const std::uint64_t header_end = std::min(header + kBlock, FileEnd(input));
+  if (header_end > End(input)) return More(header_end, call);
   if (!lost_) loss_.Begin(at_, header, unit.code, unit.reason);
   lost_ = true;
   const auto rest = From(input, std::min(header, End(input)));

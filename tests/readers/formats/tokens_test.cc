@@ -108,6 +108,19 @@ TEST(TokensTest, CutOrGrownFilesAndWrongHeadersAreDamage) {
   EXPECT_EQ(Frame("tokens", LlmC(20240520, 9, 1, "aa")).status.code(), StatusCode::kUnsupported);
 }
 
+// All that is there is whole, and nothing is left over to be passed over.
+TEST(TokensTest, ACutBetweenTwoBlocksIsReported) {
+  const std::string file = LlmC(20240520, 1, 4, "aabb");
+  for (const bool known : {true, false}) {
+    const Feeding feeding{.known_size = known};
+    const Framed skipped = Frame("tokens:block=1", file, OnDamage::kSkip, feeding);
+    EXPECT_EQ(skipped.records, (Strings{"aa", "bb"}));
+    ASSERT_EQ(skipped.damage.size(), 1U);
+    EXPECT_EQ(skipped.damage[0].begin, file.size());
+    EXPECT_EQ(skipped.damage[0].end, file.size());
+  }
+}
+
 TEST(TokensTest, WrongParametersAreRefusedWithTheRightOnes) {
   for (const std::string name : {"tokens:u3", "tokens:block=0", "tokens:block=x",
                                  "tokens:block=99999999999", "tokens:tail"}) {
