@@ -343,11 +343,14 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
   } catch (...) {
     FailBlock(block, "what is no std::exception");
   }
-  for (const RecordSpan& record : block->frame.records) {
-    if (record.damaged()) continue;
-    ++block->good_rows;
-    block->payload_bytes += record.size;
+  std::uint32_t good_rows = 0;
+  std::uint64_t payload_bytes = 0;
+  for (const RecordSpan& record : block->frame.records) {  // without branches: there are many
+    good_rows += record.damaged() ? 0 : 1;
+    payload_bytes += record.damaged() ? 0 : record.size;
   }
+  block->good_rows += good_rows;
+  block->payload_bytes += payload_bytes;
   const std::size_t taken = (block->slab_bytes() + credit_bytes_ - 1) / credit_bytes_;
   block->credits = std::max(1, static_cast<std::int32_t>(taken));
   lane.free_credits.fetch_sub(block->credits - 1, std::memory_order_relaxed);

@@ -20,6 +20,7 @@ class OfRecordFramer final : public Framer {
  private:
   enum class Step { kGoOn, kStop };
 
+  std::size_t UsualRecords(const FrameInput& input, std::size_t pos, FrameOutput* output);
   // Each returns kStop with *result filled in where the call ends there.
   Step NextRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                   FrameResult* result);
@@ -56,10 +57,45 @@ FrameResult OfRecordFramer::Frame(const FrameInput& input, FrameOutput* output) 
       PassOver(input, &pos, output, &result);
       break;
     }
+    pos = UsualRecords(input, pos, output);
     if (NextRecord(input, &pos, output, &result) == Step::kStop) break;
   }
   result.consumed = pos;
   return result;
+}
+
+// Entries whose lengths take one byte each, and fill the record.
+inline bool AreShortEntries(const std::byte* at, std::size_t bytes) {
+  const std::byte* const end = at + bytes;
+  while (end - at >= 2) {
+    const auto entry = std::to_integer<std::size_t>(at[1]);
+    if (at[0] != OfRecordLayout::kEntryTag || entry >= 0x80) return false;
+    if (entry > static_cast<std::size_t>(end - at) - 2) return false;
+    at += 2 + entry;
+  }
+  return at == end;
+}
+
+// Takes whole short records, of which nothing is to be said, from `pos` on; where the first other
+// one stands.
+std::size_t OfRecordFramer::UsualRecords(const FrameInput& input, std::size_t pos,
+                                         FrameOutput* output) {
+  constexpr std::size_t kMostBytes = 1024;
+  const std::byte* const data = input.bytes.data();
+  const std::size_t size = input.bytes.size();
+  const std::uint64_t most = std::min<std::uint64_t>(kMostBytes, options_.max_record_bytes);
+  const std::uint64_t to_limit = input.limit - std::min(input.limit, input.offset);
+  const std::size_t before = output->records.size();
+  while (pos < to_limit && size - pos > kLength) {
+    const auto length = LoadLe<std::uint64_t>(data + pos);
+    const std::byte* const record = data + pos + kLength;
+    if (length - 1 >= most || length > size - pos - kLength) break;
+    if (!AreShortEntries(record, static_cast<std::size_t>(length))) break;
+    output->records.push_back({record, static_cast<std::size_t>(length)});
+    pos += kLength + static_cast<std::size_t>(length);
+  }
+  next_record_ += static_cast<std::int64_t>(output->records.size() - before);
+  return pos;
 }
 
 OfRecordFramer::Step OfRecordFramer::NextRecord(const FrameInput& input, std::size_t* pos,

@@ -24,14 +24,14 @@ constexpr std::size_t kChunkLocations = 1024;
 
 struct FeatureScratch final : Parser::Scratch {
   FeatureScratch(std::size_t fields, std::size_t maps)
-      : columns(fields, kStageBytes), orders(maps) {}
+      : columns(fields, kStageBytes), scans(maps) {}
 
   StagedColumns columns;
-  std::vector<KeyOrder> orders;          // of each map
-  std::vector<FieldLocation> locations;  // of a chunk, where there is one phase
-  FeatureValues values;                  // of a field that is read the slow way
-  std::vector<std::byte> elements;       // it, converted
-  std::vector<std::int64_t> ints;        // of a run that does not go straight to the stage
+  std::vector<FeatureScanner::Memory> scans;  // of each map
+  std::vector<FieldLocation> locations;       // of a chunk, where there is one phase
+  FeatureValues values;                       // of a field that is read the slow way
+  std::vector<std::byte> elements;            // it, converted
+  std::vector<std::int64_t> ints;             // of a run that does not go straight to the stage
 };
 
 // A run of rows of one field on its way to its column.
@@ -109,7 +109,7 @@ std::vector<FeatureField> FeaturesParser::AddFields(const std::vector<WantedFeat
 inline bool FeaturesParser::Scan(const RecordSpan& record, FieldLocation* locations,
                                  FeatureScratch* scratch) const {
   for (std::size_t i = 0; i < scanners_.size(); ++i) {
-    if (!scanners_[i].Scan(record, locations, &scratch->orders[i])) return false;
+    if (!scanners_[i].Scan(record, locations, &scratch->scans[i])) return false;
     locations += scanners_[i].fields();
   }
   return true;
@@ -151,7 +151,8 @@ void FeaturesParser::ScanChunk(std::span<const RecordSpan> rows, std::size_t fir
   scratch->locations.resize(chunk_rows_ * fields_.size());
   for (const RecordSpan& row : rows.first(std::min(kRowsAhead, rows.size()))) FetchRow(row);
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (row + kRowsAhead < rows.size()) FetchRow(rows[row + kRowsAhead]);
+    if (row + kRowsAhead < rows.size())
+      FetchRowBehind(rows[row + kRowsAhead - 1], rows[row + kRowsAhead]);
     FieldLocation* at = scratch->locations.data() + row * fields_.size();
     if (Scan(rows[row], at, scratch)) continue;
     failures->push_back({first_row + row, Malformed()});

@@ -91,30 +91,37 @@ inline bool FeatureScanner::ScanTemplate(UsualReader* map, FieldLocation* locati
 }
 
 bool FeatureScanner::ScanMap(std::span<const std::byte> map, FieldLocation* locations,
-                             KeyOrder* order, std::size_t* ordinal) const {
+                             KeyOrder* order, Progress* progress) const {
   UsualReader usual(map);
   std::span<const std::byte> entry;
   bool found = false;
   while (!usual.done()) {
-    if (!templates_.empty() && ScanTemplate(&usual, locations, order, *ordinal)) {
-      ++*ordinal;
+    if (!templates_.empty() && ScanTemplate(&usual, locations, order, progress->ordinal)) {
+      ++progress->ordinal;
+      ++progress->templates;
       continue;
     }
     if (!NextField(&usual, 1, &found, &entry)) return false;
-    if (found && !ScanEntry(entry, locations, order, (*ordinal)++)) return false;
+    if (found && !ScanEntry(entry, locations, order, progress->ordinal++)) return false;
   }
   return true;
 }
 
-bool FeatureScanner::Scan(const RecordSpan& record, FieldLocation* locations,
-                          KeyOrder* order) const {
+bool FeatureScanner::ScanRecord(const RecordSpan& record, FieldLocation* locations,
+                                Memory* memory) const {
   for (std::size_t i = 0; i < field_count_; ++i) locations[i] = {};
   if (record.size > std::numeric_limits<std::uint32_t>::max()) return false;
-  std::size_t ordinal = 0;
-  if (map_field_ == 0) return ScanMap(record.bytes(), locations, order, &ordinal);
-  return ForEachDelimited(record.bytes(), map_field_, [&](std::span<const std::byte> map) {
-    return ScanMap(map, locations, order, &ordinal);
-  });
+  Progress progress;
+  const auto scan = [&](std::span<const std::byte> map) {
+    return ScanMap(map, locations, &memory->order, &progress);
+  };
+  const bool is_one =
+      map_field_ == 0 ? scan(record.bytes()) : ForEachDelimited(record.bytes(), map_field_, scan);
+  // Only these entries depend on nothing but what stands around their runs.
+  if (is_one && progress.templates == progress.ordinal) {
+    memory->layout.Note(record, {locations, field_count_});
+  }
+  return is_one;
 }
 
 }  // namespace ringfeed

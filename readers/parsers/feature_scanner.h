@@ -10,6 +10,7 @@
 #include "readers/parsers/feature_index.h"
 #include "readers/parsers/feature_values.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/record_layout.h"
 #include "readers/parsers/usual_reader.h"
 
 namespace ringfeed {
@@ -24,13 +25,29 @@ class FeatureScanner {
 
   std::size_t fields() const { return field_count_; }
 
+  /// What a thread remembers of the record before.
+  struct Memory {
+    KeyOrder order;
+    RecordLayout layout;
+  };
+
   /// Fills locations[field] of every field. False where the record is none of the dialect; features
   /// that are not asked for are not looked into, and values not yet checked.
-  bool Scan(const RecordSpan& record, FieldLocation* locations, KeyOrder* order) const;
+  bool Scan(const RecordSpan& record, FieldLocation* locations, Memory* memory) const {
+    if (memory->layout.Match(record, locations)) return true;
+    return ScanRecord(record, locations, memory);
+  }
 
  private:
+  /// How far a scan has come.
+  struct Progress {
+    std::size_t ordinal = 0;    // of the next entry
+    std::size_t templates = 0;  // entries that were as usual, and asked for
+  };
+
+  bool ScanRecord(const RecordSpan& record, FieldLocation* locations, Memory* memory) const;
   bool ScanMap(std::span<const std::byte> map, FieldLocation* locations, KeyOrder* order,
-               std::size_t* ordinal) const;
+               Progress* progress) const;
   std::uint32_t FindUsual(std::span<const std::byte> bytes, std::uint32_t expected) const;
   bool ScanTemplate(UsualReader* map, FieldLocation* locations, KeyOrder* order,
                     std::size_t ordinal) const;

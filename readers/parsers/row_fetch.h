@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "ringfeed/record.h"
 
@@ -15,6 +16,15 @@ namespace ringfeed {
   const std::size_t bytes = row.size < kMost ? row.size : kMost;
   for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(row.data + at);
   if (bytes != 0) __builtin_prefetch(row.data + bytes - 1);
+}
+
+/// The same of a row that follows another one: where it stands close behind that, the processor
+/// will have fetched it.
+[[gnu::always_inline]] inline void FetchRowBehind(const RecordSpan& before, const RecordSpan& row) {
+  constexpr std::uintptr_t kNear = 256;
+  const auto end = reinterpret_cast<std::uintptr_t>(before.data) + before.size;
+  if (reinterpret_cast<std::uintptr_t>(row.data) - end < kNear) return;
+  FetchRow(row);
 }
 
 }  // namespace ringfeed

@@ -1,0 +1,41 @@
+#include "readers/parsers/record_layout.h"
+
+#include <algorithm>
+
+#include "readers/parsers/feature_location.h"
+
+namespace ringfeed {
+
+void RecordLayout::Learn(const RecordSpan& record, std::span<const FieldLocation> locations) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  constexpr std::size_t kMostBytes = 4096;
+  constexpr std::size_t kMostWords = 16;
+  misses_ = 0;
+  patience_ -= kLearningCost;
+  record_bytes_ = kNoRecord;
+  words_.clear();
+  runs_.clear();
+  if (record.size < kWord || record.size > kMostBytes) return;
+  std::vector<std::byte> mask(record.size, std::byte{0xff});
+  for (const FieldLocation& at : locations) {
+    const bool is_run = at.form >= kFormBytes && at.form <= kFormInt64s;
+    if (!is_run && at.form != kFormMissing) return;
+    const std::size_t begin = is_run ? static_cast<std::size_t>(at.data - record.data) : 0;
+    runs_.push_back({begin, at.bytes, at.form});
+    std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(begin), at.bytes, std::byte{});
+  }
+  for (std::size_t at = 0; at < record.size;) {
+    const std::size_t begin = std::min(at, record.size - kWord);
+    const auto bits = LoadLe<std::uint64_t>(mask.data() + begin);
+    // The next word starts where there is something to compare.
+    if (mask[at] == std::byte{}) {
+      ++at;
+      continue;
+    }
+    words_.push_back({begin, bits, LoadLe<std::uint64_t>(record.data + begin) & bits});
+    at = begin + kWord;
+  }
+  if (words_.size() <= kMostWords) record_bytes_ = record.size;
+}
+
+}  // namespace ringfeed
