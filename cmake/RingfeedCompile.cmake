@@ -23,6 +23,12 @@ if(RINGFEED_SANITIZER STREQUAL "address")
   add_compile_options(-O1 -fno-omit-frame-pointer -fsanitize=address,undefined
     -fno-sanitize=vptr -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    # g++ defines it; clang says __has_feature(address_sanitizer), which g++ 12 does not know.
+    add_compile_definitions(__SANITIZE_ADDRESS__=1)
+    # The counters that tests/fuzz needs, in everything: one build serves the tests and the fuzzers.
+    add_compile_options(-fsanitize=fuzzer-no-link)
+  endif()
 elseif(RINGFEED_SANITIZER STREQUAL "thread")
   add_compile_options(-O1 -fno-omit-frame-pointer -fsanitize=thread)
   add_link_options(-fsanitize=thread)

@@ -1,0 +1,181 @@
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/little_endian.h"
+#include "readers/formats/megatron.h"
+#include "tests/fuzz/frame_run.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/repair.h"
+
+namespace ringfeed {
+namespace {
+
+/// What the first two bytes of an input say.
+struct Control {
+  FrameControl whole;
+  FrameControl split;
+  OnDamage policy = OnDamage::kSkip;  ///< of the split run
+  bool repair = false;
+};
+
+Control TakeControl(std::span<const std::byte>* input) {
+  constexpr std::array<std::uint64_t, 8> kSteps = {0, 0, 0, 1, 7, 64, 512, 1000};
+  const unsigned first = TakeByte(input);
+  Control control;
+  control.whole.known_size = (first & 1) == 0;
+  control.policy = (first & 2) == 0 ? OnDamage::kSkip : OnDamage::kFail;
+  control.repair = (first & 4) != 0;
+  if ((first & 24) == 24) control.whole.max_record_bytes = 40;
+  control.split = control.whole;
+  control.split.limit_step = kSteps[first >> 5];
+  control.split.pieces = 1 + TakeByte(input);
+  return control;
+}
+
+// What is reported, each byte once.
+std::vector<std::uint64_t> EdgesOf(const std::vector<DamagedRange>& damage) {
+  std::vector<std::uint64_t> edges;
+  for (const DamagedRange& range : damage) {
+    if (range.begin == range.end) continue;
+    if (!edges.empty() && edges.back() == range.begin) {
+      edges.back() = range.end;
+    } else {
+      edges.insert(edges.end(), {range.begin, range.end});
+    }
+  }
+  return edges;
+}
+
+bool SameDamage(const FrameRun& a, const FrameRun& b) {
+  const auto same_range = [](const DamagedRange& x, const DamagedRange& y) {
+    return x.begin == y.begin && x.end == y.end && x.reason == y.reason;
+  };
+  return std::equal(a.damage.begin(), a.damage.end(), b.damage.begin(), b.damage.end(),
+                    same_range) &&
+         a.status.ToString() == b.status.ToString();
+}
+
+// The records that are there, without the places that damaged ones keep.
+bool SameIntact(const FrameRun& a, const FrameRun& b) {
+  const auto intact = [](const FrameRun& run) {
+    std::vector<FrameRun::Record> records = run.records;
+    std::erase_if(records, [](const auto& record) { return record.bytes == FrameRun::kDamaged; });
+    return records;
+  };
+  return intact(a) == intact(b);
+}
+
+// Where the size of the file is not known, what is said of damage may depend on how much of it was
+// there; what is delivered, and what is not, must not.
+void ExpectSame(const FrameRun& whole, const FrameRun& split, bool known_size) {
+  bool same = whole.payload == split.payload;
+  if (known_size) {
+    same = same && whole.records == split.records && SameDamage(whole, split);
+  } else {
+    same = same && SameIntact(whole, split) && EdgesOf(whole.damage) == EdgesOf(split.damage) &&
+           whole.status.ok() == split.status.ok();
+  }
+  FuzzExpect(same, "a file gives the same in one call and in several",
+             [&] { return "In one:" + Described(whole) + "\nin several:" + Described(split); });
+}
+
+// kFail delivers what kSkip delivers before the first damage, and then says what that is.
+void ExpectPrefix(const FrameRun& failed, const FrameRun& skipped, std::size_t file_bytes,
+                  bool keeps_neighbours) {
+  const auto seen = [&] { return "kFail:" + Described(failed) + "\nkSkip:" + Described(skipped); };
+  if (failed.status.ok()) {
+    FuzzExpect(skipped.damage.empty() && skipped.records == failed.records &&
+                   skipped.payload == failed.payload,
+               "where kFail finds no damage kSkip finds none", seen);
+    return;
+  }
+  FuzzExpect(failed.damage.empty(), "kFail reports no ranges", seen);
+  std::size_t common = 0;
+  const std::size_t most = std::min(failed.records.size(), skipped.records.size());
+  while (common < most && failed.records[common] == skipped.records[common]) ++common;
+  // A sample in front of a lost tar header may have lost a member: kSkip leaves it out where nobody
+  // can tell, kFail may have delivered it.
+  const std::size_t spare = keeps_neighbours ? 0 : 1;
+  FuzzExpect(common + spare >= failed.records.size(), "kFail delivers what kSkip does at first",
+             seen);
+  FuzzExpect(skipped.payload.starts_with(failed.payload) || spare != 0,
+             "kFail delivers what kSkip does at first", seen);
+  // Nothing is passed over of a file of no bytes that lacks its header.
+  const bool given_up = !skipped.status.ok() || file_bytes == 0;
+  FuzzExpect(given_up || !skipped.damage.empty(), "what kFail fails at kSkip reports", seen);
+  if (given_up || spare != 0 || skipped.damage.empty()) return;
+  const std::uint64_t first = skipped.damage.front().begin;
+  std::size_t before = 0;
+  for (const FrameRun::Record& record : skipped.records) {
+    if (record.at == FrameRun::kNoPlace || record.at >= first) break;
+    ++before;
+  }
+  FuzzExpect(before <= failed.records.size(), "kFail delivers all that precedes the damage", seen);
+}
+
+void FrameBoth(const MakeFramer& make_framer, std::span<const std::byte> file,
+               const Control& control, bool keeps_neighbours) {
+  const FrameRun skipped = RunFramer(make_framer, file, OnDamage::kSkip, control.whole);
+  const FrameRun failed = RunFramer(make_framer, file, OnDamage::kFail, control.whole);
+  ExpectPrefix(failed, skipped, file.size(), keeps_neighbours);
+  ExpectSame(control.policy == OnDamage::kSkip ? skipped : failed,
+             RunFramer(make_framer, file, control.policy, control.split), control.whole.known_size);
+}
+
+}  // namespace
+
+FuzzTarget FrameTarget(const char* format) {
+  const FormatResult found = FindFormat(format);
+  FuzzExpect(found.status.ok(), "there is such a format", [&] { return found.status.ToString(); });
+  const bool keeps_neighbours = found.format->name() != "tar";
+  const std::string name(found.format->name());
+  const MakeFramer make_framer = [format = found.format](const FramerOptions& options) {
+    return format->NewFramer(options);
+  };
+  return [=](std::span<const std::byte> input) {
+    Control control = TakeControl(&input);
+    // Its framer steps over a damaged chunk that ends with the file, and is not held to what
+    // corpus/recordio/found-end-beyond shows until it no longer does.
+    control.split.passes_over = name == "recordio";
+    // A sample that is too long is passed over to where it says that it ends, unless that is known
+    // to be past the end of the file.
+    if (name == "tar" && !control.whole.known_size) {
+      control.whole.max_record_bytes = control.split.max_record_bytes = std::size_t{1} << 40;
+    }
+    if (!control.repair) return FrameBoth(make_framer, input, control, keeps_neighbours);
+    std::vector<std::byte> repaired(input.begin(), input.end());
+    RepairChecksums(name, &repaired);
+    FrameBoth(make_framer, repaired, control, keeps_neighbours);
+  };
+}
+
+FuzzTarget MegatronTarget(const char* /*unused*/) {
+  return [](std::span<const std::byte> input) {
+    Control control = TakeControl(&input);
+    // It is a file beside another one, of which the index speaks.
+    control.whole.known_size = true;
+    control.split.known_size = true;
+    const std::size_t wanted = TakeByte(&input) + 256 * std::size_t{TakeByte(&input)};
+    const std::size_t index_bytes = std::min(wanted, input.size());
+    const auto copy = std::make_shared<const ExactCopy>(input.first(index_bytes));
+    std::shared_ptr<const MegatronIndex> index;
+    const Status status = MegatronIndex::Read("file.idx", copy->bytes(), copy, &index);
+    FuzzExpect(status.ok() == (index != nullptr), "an index is read, or refused");
+    if (index == nullptr) return;
+    const MakeFramer make_framer = [&index](const FramerOptions& options) {
+      return NewMegatronFramer(options, index);
+    };
+    FrameBoth(make_framer, input.subspan(index_bytes), control, true);
+  };
+}
+
+FuzzTarget DetectTarget(const char* /*unused*/) {
+  return [](std::span<const std::byte> input) {
+    const ExactCopy head(input);
+    const FormatResult found = DetectFormat("file", head.bytes());
+    FuzzExpect(found.status.ok() == (found.format != nullptr), "a format is found, or refused");
+  };
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/fuzz/fuzz_target.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr NamedFuzzTarget kTargets[] = {
+    {"tfrecord", FrameTarget, "tfrecord"},
+    {"recordio", FrameTarget, "recordio"},
+    {"ofrecord", FrameTarget, "ofrecord"},
+    {"tar", FrameTarget, "tar"},
+    {"lines", FrameTarget, "lines"},
+    {"csv", FrameTarget, "csv:header"},
+    {"npy", FrameTarget, "npy"},
+    {"tokens", FrameTarget, "tokens:block=5"},
+    {"rows", FrameTarget, "rows:5,header=3,stride=7"},
+    {"megatron", MegatronTarget, ""},
+    {"detect", DetectTarget, ""},
+    {"gzip", DecompressTarget, "gzip"},
+    {"zlib", DecompressTarget, "zlib"},
+    {"zstd", DecompressTarget, "zstd"},
+    {"snappy_stream", SnappyTarget, "stream"},
+    {"snappy_official", SnappyTarget, "official"},
+    {"parse_raw", ParseTarget, "raw"},
+    {"parse_rows", ParseTarget, "rows: f4[3] i8 u1"},
+    {"parse_example", ParseTarget, "example: image=u1[] label=i8 small=i4[]? x=f4[3]?0 v=f4[,2]?"},
+    {"parse_sequence", ParseTarget, "sequence: id=i8 w=f4[]? | tokens=i8[] x=f4[,2]? s=u1[,3]?"},
+    {"parse_ofrecord", ParseTarget,
+     "ofrecord: encoded=u1[] class/label=i4 x=f4[3]~?0 d=f8[]? n=i8[]?"},
+    {"parse_csv", ParseTarget, "csv: -columns=any id=i8 x=f8[2]?-1 note=u1[] f=f4?2.5 n=i4?0"},
+    {"parse_lod", ParseTarget, "lod: image=f4[,2] words=i8[,1]/1 nested=i2[]/2 label=u1[2]"},
+    {"parse_tokens", ParseTarget, "tokens: u2[] as i8"},
+    {"parse_tar", ParseTarget, "tar: jpg;png=u1[] cls=i8?-1"},
+    {"parse_jsonl", ParseTarget, "jsonl: id=i8 text=u1[] v=f4[]? w=f8[2,2]?0 ok=b1?0 n=i4[,2]?"},
+};
+
+}  // namespace
+
+std::span<const NamedFuzzTarget> FuzzTargets() { return kTargets; }
+
+const NamedFuzzTarget* FindFuzzTarget(std::string_view name) {
+  const auto* const found =
+      std::find_if(std::begin(kTargets), std::end(kTargets),
+                   [&](const NamedFuzzTarget& target) { return target.name == name; });
+  return found == std::end(kTargets) ? nullptr : found;
+}
+
+void FuzzFailure(std::string_view property, const std::string& seen) {
+  std::fprintf(stderr, "The property does not hold: %.*s. %s\n", static_cast<int>(property.size()),
+               property.data(), seen.c_str());
+  std::abort();
+}
+
+}  // namespace ringfeed

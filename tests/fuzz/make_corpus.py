@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Writes the seeds of the fuzz targets: small files, intact, cut and with a flipped byte, each behind
+the bytes that its target takes for itself (fuzz_target.h says which).
+
+make_corpus.py DATA CORPUS: DATA is tests/data, CORPUS the folder of the seeds. What a fuzzer found and
+was kept there (found-*) stays. Run it by hand after a change here: the seeds are committed.
+"""
+
+import gzip
+import io
+import pathlib
+import struct
+import sys
+import tarfile
+import zlib
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(data):
+    crc = crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def varint(value):
+    out = b""
+    while value >= 0x80:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def field(number, data):
+    """Protobuf: a field that has a length."""
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def feature(key, kind, run):
+    """An entry of a map from names to features whose list has one value, or one packed run."""
+    return field(1, field(1, key) + field(2, field(kind, field(1, run))))
+
+
+def floats(*values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def tfrecord(*payloads):
+    file = b""
+    for payload in payloads:
+        length = struct.pack("<Q", len(payload))
+        file += length + masked(length) + payload + masked(payload)
+    return file
+
+
+def framed(records):
+    return b"".join(struct.pack("<I", len(record)) + record for record in records)
+
+
+def fluid(records, stored=None, compressor=0):
+    stored = framed(records) if stored is None else stored
+    return struct.pack("<5I", 0x01020304, len(records), zlib.crc32(stored), compressor, len(stored)) + stored
+
+
+def go(records, stored=None, compressor=0):
+    stored = framed(records) if stored is None else stored
+    return struct.pack("<5I", 0x01020304, zlib.crc32(stored), compressor, len(stored), len(records)) + stored
+
+
+def snappy_block(data):
+    """Snappy's own encoding: a literal, and a copy of what repeats at its end."""
+    assert 8 < len(data) <= 60
+    half = data[: len(data) - 4]
+    copy = bytes([0 << 5 | (4 - 4) << 2 | 1, 4])  # 4 bytes, 4 back
+    assert half.endswith(data[-4:])
+    return varint(len(data)) + bytes([len(half) - 1 << 2]) + half + copy
+
+
+def snappy_stream(data):
+    raw = b"\0" + struct.pack(">H", len(data)) + masked(data)[::-1] + data
+    again = b"abcdabcdabcd"
+    block = snappy_block(again)
+    return b"snappy\0" + raw + b"\1" + struct.pack(">H", len(block)) + masked(again)[::-1] + block
+
+
+def snappy_official(data):
+    again = b"abcdabcdabcd"
+    block = snappy_block(again)
+    pad = b"\xfe\3\0\0pad"
+    return (b"\xff\6\0\0sNaPpY" + struct.pack("<I", len(data) + 4 << 8 | 1) + masked(data) + data + pad
+            + struct.pack("<I", len(block) + 4 << 8) + masked(again) + block)
+
+
+def ofrecord_message():
+    return (feature(b"encoded", 1, b"\xff\xd8pixels") + feature(b"class/label", 4, varint(7))
+            + feature(b"x", 2, floats(1, 2, 3)) + feature(b"d", 3, struct.pack("<2d", 0.5, 1e300))
+            + feature(b"n", 5, varint(1) + varint(2**64 - 1)))
+
+
+def ofrecord(*messages):
+    return b"".join(struct.pack("<q", len(message)) + message for message in messages)
+
+
+def tar(style=tarfile.USTAR_FORMAT, pax=None, names=("a/0.cls", "a/0.jpg", "b.cls")):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=style, pax_headers=pax or {}) as archive:
+        for i, name in enumerate(names):
+            info = tarfile.TarInfo(name.rstrip("/"))
+            info.type = tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE
+            info.size = 0 if name.endswith("/") else i + 1
+            archive.addfile(info, io.BytesIO(b"abcdefgh"[: info.size]))
+    blocks = out.getvalue().rstrip(b"\0")
+    return blocks + bytes(-len(blocks) % 512) + bytes(1024)
+
+
+def npy(version, descr, fortran, shape, data):
+    text = f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(text)) + text + data
+
+
+def tokens(magic, version, count, data):
+    return struct.pack("<3i", magic, version, count) + bytes(4 * 253) + data
+
+
+def megatron(sizes, pointers, documents, data):
+    index = (b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, len(sizes), documents)
+             + struct.pack(f"<{len(sizes)}i", *sizes) + struct.pack(f"<{len(pointers)}q", *pointers)
+             + struct.pack(f"<{documents}q", *range(documents)))
+    return struct.pack("<H", len(index)) + index + data
+
+
+def zstd_blocks():
+    """A frame of a raw block and one of a repeated byte, behind a frame to be passed over."""
+    frame = b"\x28\xb5\x2f\xfd\x20\x0b" + struct.pack("<I", 3 << 3)[:3] + b"abc" + struct.pack("<I", 8 << 3 | 2 | 1)[:3] + b"z"
+    return b"\x50\x2a\x4d\x18\3\0\0\0xyz" + frame
+
+
+def example():
+    return field(1, feature(b"image", 1, b"\xff\xd8pixels") + feature(b"label", 3, varint(7))
+                 + feature(b"small", 3, varint(1) + varint(2)) + feature(b"x", 2, floats(1, 2, 3))
+                 + feature(b"v", 2, floats(1, 2, 3, 4)))
+
+
+def sequence():
+    steps = lambda kind, *runs: b"".join(field(1, field(kind, field(1, run))) for run in runs)
+    lists = [(b"tokens", steps(3, varint(5), varint(6))), (b"x", steps(2, floats(1, 2), floats(3, 4))),
+             (b"s", steps(1, b"abc", b"def"))]
+    context = feature(b"id", 3, varint(9)) + feature(b"w", 2, floats(0.5))
+    return field(1, context) + field(2, b"".join(field(1, field(1, key) + field(2, value)) for key, value in lists))
+
+
+def lod_tensor(levels, dtype, dims, data):
+    stream = struct.pack("<IQ", 0, len(levels))
+    for level in levels:
+        stream += struct.pack(f"<{1 + len(level)}Q", 8 * len(level), *level)
+    desc = b"\x08" + varint(dtype) + b"".join(b"\x10" + varint(dim) for dim in dims)
+    return stream + struct.pack("<Ii", 0, len(desc)) + desc + data
+
+
+def lod_record():
+    return struct.pack("<I", 4) + b"".join([
+        lod_tensor([], 5, [1, 2], floats(1, 2)), lod_tensor([[0, 2, 3]], 3, [3, 1], struct.pack("<3q", 7, 8, 9)),
+        lod_tensor([[0, 1], [0, 2]], 1, [2], b"aabb"), lod_tensor([], 20, [2], b"LL")])
+
+
+def rows(*records):
+    """How a parser's target takes its rows."""
+    assert len(records) <= 4
+    return bytes([len(records) - 1]) + b"".join(bytes([len(r)]) + r for r in records[:-1]) + records[-1]
+
+
+def damaged(data):
+    """The file, its first two thirds, and a byte of it flipped."""
+    flipped = bytearray(data)
+    flipped[len(data) * 3 // 5] ^= 4
+    return {"intact": data, "cut": data[: len(data) * 2 // 3], "flipped": bytes(flipped)}
+
+
+def files(data):
+    read = lambda name: (data / name).read_bytes()
+    line = b'{"id": 7, "text": "a\\u00e9\\n", "v": [1, 2.5], "w": [[1, 2], [3, 4]], "ok": true, "n": [[1, 2]]}'
+    return {
+        "tfrecord": {"three": tfrecord(b"first", b"", b"the third" * 5), "examples": read("tfrecord/edge_examples.tfrecord")},
+        "recordio": {"none": fluid([b"ABC", b""]) + go([b"x" * 30]) + fluid([b"BCD"]),
+                     "gzip": go([b"y" * 40, b"z"], gzip.compress(framed([b"y" * 40, b"z"]), mtime=0), 2) + go([b"x"]),
+                     "snappy": fluid([b"q" * 9], snappy_stream(framed([b"q" * 9]))[:7 + 7 + 13], 1) + fluid([b"x"]),
+                     "tiny": read("recordio/tiny_snappy.recordio"),
+                     "official": go([b"q" * 9], snappy_official(framed([b"q" * 9]))[:10 + 8 + 13], 1) + go([b"x"])},
+        "ofrecord": {"three": ofrecord(ofrecord_message(), feature(b"a", 1, b""), ofrecord_message()),
+                     "genuine": read("ofrecord/prefix_suffix3/train.data-000")},
+        "tar": {"ustar": tar(), "folder": tar(names=("dir/", "a.x")), "gnu": tar(tarfile.GNU_FORMAT, names=("n" * 120 + ".jpg", "b.txt")),
+                "pax": tar(tarfile.PAX_FORMAT, names=("ü" * 60 + ".jpg", "b.txt")),
+                "global": tar(tarfile.PAX_FORMAT, {"path": "g.all"}, ("a.x", "b.x"))},
+        "lines": {"ends": b"one\n\r\ntwo\r\nthree\rfour\n\nfive and no end", "json": line + b"\n" + line},
+        "csv": {"quotes": b'\xef\xbb\xbfid,a\r\n0,"x\n""y"""\r\n\r\n1,plain "not"\n2,"open"x\n3,last',
+                "open": b'id\n1\n"never closed\n2\n'},
+        "npy": {"rows": npy(1, "<i2", "False", "(3, 2)", bytes(range(12))),
+                "fortran": npy(2, ">f4", "True", "(2, 3)", bytes(range(24))),
+                "scalar": read("numpy/scalar.npy"), "empty": npy(3, "|u1", "False", "(0, 7)", b"")},
+        "tokens": {"u2": tokens(20240520, 1, 7, bytes(range(14))), "u4": tokens(20240801, 7, 6, bytes(range(24)))},
+        "rows": {"five": b"hdr" + b"abcde12" * 4 + b"abcde"},
+        "megatron": {"three": megatron([3, 1, 2], [0, 6, 8], 1, bytes(range(12))),
+                     "gap": megatron([1, 1], [0, 6], 0, bytes(range(8))),
+                     "wrong": megatron([3, -1, 2], [0, 60, 8], 2, bytes(range(12)))},
+    }
+
+
+def texts():
+    line = b'{"id": 7, "text": "a\\u00e9\\n", "v": [1, 2.5], "w": [[1, 2], [3, 4]], "ok": true, "n": [[1, 2]]}'
+    return {
+        "parse_raw": [b"abc", b"", b"a longer one"],
+        "parse_rows": [struct.pack("<3fqB", 1, 2, 3, -4, 5), struct.pack("<3fqB", 0, 0, 0, 0, 0)],
+        "parse_example": [example(), field(1, feature(b"label", 3, varint(2**64 - 5)) + feature(b"image", 1, b""))],
+        "parse_sequence": [sequence(), field(1, feature(b"id", 3, varint(1)))],
+        "parse_ofrecord": [ofrecord_message(), feature(b"class/label", 5, varint(1)) + feature(b"encoded", 1, b"")],
+        "parse_csv": [b'7,1.5,-2e3,"a ""b"" ,",0.25,9', b"8,,,plain,,", b"+9, 1 ,inf,x,nan,-1"],
+        "parse_lod": [lod_record(), lod_record()[:-1] + b"M"],
+        "parse_tokens": [bytes(range(12)), b"\xff\xfe"],
+        "parse_tar": [tar(names=("k.jpg", "k.cls"))[:2048]],
+        "parse_jsonl": [line, b'{"text": "\\ud83c\\udf89 \\" \\\\", "id": -1, "other": {"a": [null, "]"]}, "v": null}'],
+    }
+
+
+def streams(data):
+    text = b"the same again and again and the same again\n" * 3 + bytes(range(64))
+    member = gzip.compress(text, mtime=0)
+    named = io.BytesIO()
+    with gzip.GzipFile("name", "wb", 9, named, 0) as file:
+        file.write(b"with a name")
+    stored = zlib.compressobj(0, zlib.DEFLATED, -15)
+    flushed = zlib.compressobj(9)
+    pieces = flushed.compress(text) + flushed.flush(zlib.Z_SYNC_FLUSH) + flushed.compress(text) + flushed.flush()
+    raw = stored.compress(b"stored") + stored.flush()
+    trailer = struct.pack("<II", zlib.crc32(b"stored"), 6)
+    return {
+        "gzip": {"two": member + named.getvalue() + bytes(8), "stored": b"\x1f\x8b\x08\0\0\0\0\0\0\3" + raw + trailer,
+                 "grows": gzip.compress(bytes(30000), mtime=0)},
+        "zlib": {"two": zlib.compress(text) + zlib.compress(b""), "flushed": pieces, "grows": zlib.compress(bytes(30000))},
+        "zstd": {"lines": (data / "text/objects.jsonl.zst").read_bytes(), "blocks": zstd_blocks()},
+        "snappy_stream": {"both": snappy_stream(text[:50])},
+        "snappy_official": {"both": snappy_official(text[:50])},
+    }
+
+
+def seeds(data):
+    """(target, name, bytes) of every seed."""
+    for target, named in files(data).items():
+        for name, file in named.items():
+            for how, variant in damaged(file).items():
+                # Split under either policy; repaired; of unknown size with stripes of 64 bytes.
+                for control, word in ((b"\0\7", ""), (b"\6\3", "-repaired"), (b"\xa1\1", "-stripes")):
+                    if how == "intact" or word == "":
+                        yield target, f"{name}-{how}{word}", control + variant
+    for target, records in texts().items():
+        yield target, "one", rows(records[0])
+        if len(records) > 1:
+            yield target, "all", rows(*records)
+        for how, variant in damaged(records[0]).items():
+            fits = len(variant) < 256  # in a byte; else it stands last, behind none
+            yield target, f"{how}-first", rows(variant, *records) if fits else rows(variant)
+    for target, named in streams(data).items():
+        for name, stream in named.items():
+            for how, variant in damaged(stream).items():
+                yield target, f"{name}-{how}", b"\x13" + variant
+            yield target, f"{name}-file", b"\xf5" + stream
+    for target, named in files(data).items():
+        for name, file in named.items():
+            yield "detect", f"{target}-{name}", file
+    yield "detect", "zlib", zlib.compress(b"one line\n")
+
+
+def main():
+    data, corpus = map(pathlib.Path, sys.argv[1:3])
+    for old in corpus.glob("*/*"):
+        if not old.name.startswith("found-"):
+            old.unlink()
+    for target, name, seed in seeds(data):
+        folder = corpus / target
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(seed)
+
+
+if __name__ == "__main__":
+    main()
