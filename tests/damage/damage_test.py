@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Compares what the library delivers of damaged files with what a slow decoder says of them.
+
+damage_test.py READ_VARIANTS FORMAT [STEP]: every STEPth byte is damaged. The promise, of a variant of
+which some pieces are damaged:
+
+    fail    all records before the first damage, then an error with its file, its place and what was
+            expected
+    skip    exactly the records of the intact pieces, in order, and ranges that cover the damage
+
+Weaker, where a format cannot tell: ofrecord, lines, csv, npy and tokens have no checksum, so that what
+a value became is delivered, as the slow decoder does of the same bytes; behind a wrong length of
+ofrecord and an open quote of csv nothing is. Of tar the header alone is covered: no sample is ever
+incomplete or false, and one beside a lost header may be lost with it. What is compressed as a whole
+gives a prefix of its records.
+"""
+
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import zlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "fuzz")]
+
+import damage
+import make_corpus as make
+import slow_decoder as slow
+
+SHOWN = 10
+
+
+class Promise:
+    """Of one format: its variants, and what is wrong with what was seen of one."""
+
+    name = compression = ""
+
+    def __init__(self, name, compression="none"):
+        self.name, self.compression = name, compression
+
+
+class OfPieces(Promise):
+    """Pieces that are checked by themselves."""
+
+    def __init__(self, name, decode, *files):
+        super().__init__(name)
+        self.decode, self.files, self.known = decode, files, {}
+
+    def variants(self, step):
+        for pieces in self.files:
+            yield from damage.of_pieces(pieces, step)
+
+    def decoded(self, piece):
+        if piece not in self.known:
+            self.known[piece] = self.decode(piece) if piece else []
+        return self.known[piece]
+
+    def wrong(self, pieces, seen):
+        results = [self.decoded(piece) for piece in pieces]
+        first = next((i for i, result in enumerate(results) if result is None), len(results))
+        skip = [record for result in results if result is not None for record in result]
+        fail = [record for result in results[:first] for record in result]
+        damaged = first < len(results)
+        yield from compare("skip", seen["skip"], skip, False)
+        yield from compare("fail", seen["fail"], fail, damaged)
+        yield from self.wrong_places(pieces, results, seen)
+        if damaged:
+            begin = sum(map(len, pieces[:first]))
+            # Not at its start where that is a chunk by itself: a header of zeros is, of no records.
+            if not begin <= seen["fail"].get("offset", -1) < begin + len(pieces[first]):
+                yield f"fail names another place than that of the piece at {begin}"
+            if seen["fail"].get("record") != len(fail):
+                yield f"fail names another record than {len(fail)}"
+
+    @staticmethod
+    def wrong_places(pieces, results, seen):
+        at = 0
+        for piece, result in zip(pieces, results):
+            covered = any(b <= at and at + len(piece) <= e for b, e, _ in seen["skip"]["damage"])
+            touched = any(b < at + len(piece) and at < e for b, e, _ in seen["skip"]["damage"])
+            if result is None and not touched:
+                yield f"skip reports nothing of {at} to {at + len(piece)}"
+            if result is not None and piece and covered:
+                yield f"skip reports the intact {at} to {at + len(piece)}"
+            at += len(piece)
+
+
+class FromStart(Promise):
+    """A file that is decoded from its start to the first damage. A header of so many bytes in which
+    something has changed may be refused where the slow decoder takes it, and taken for the original
+    where that does not: Python is the judge of what is Python, and of 03 for 3."""
+
+    def __init__(self, name, decode, file, header=0):
+        super().__init__(name)
+        self.decode, self.file, self.header = decode, file, header
+
+    def variants(self, step):
+        yield from damage.of_file(self.file, step)
+
+    def wrong(self, pieces, seen):
+        file = b"".join(pieces)
+        result = self.decode(file)
+        refused = "code" in seen["fail"] and not seen["fail"]["records"]
+        if result is None or (refused and file[: self.header] != self.file[: self.header]):
+            as_before = seen["fail"]["records"] == list(map(shown, self.decode(self.file)[0]))
+            if not refused and not (as_before and file[: self.header] != self.file[: self.header]):
+                yield "a header is taken that is none"
+            if refused and seen["skip"]["records"]:
+                yield "skip delivers what fail refuses"
+            return
+        records, damaged = result
+        yield from compare("skip", seen["skip"], records, False)
+        yield from compare("fail", seen["fail"], records, damaged)
+        if damaged != bool(seen["skip"]["damage"]):
+            yield "skip reports another damage"
+
+
+class Tar(Promise):
+    """Samples: what is delivered of them is as it was, or has changed inside of a member only."""
+
+    def __init__(self, *samples):
+        super().__init__("tar")
+        self.samples = list(samples)
+
+    def variants(self, step):
+        # A cut or a flip in the zeros at the end is a case of its own: the last piece.
+        yield from damage.flips([*self.samples, bytes(1024)], (1,), 3 * step)
+        yield from damage.cuts([*self.samples, bytes(1024)], 16 * step)
+        for name, pieces in damage.garbage_between([*self.samples, bytes(1024)]):
+            yield name, [piece + bytes(-len(piece) % 512) for piece in pieces]  # whole blocks
+
+    def wrong(self, pieces, seen):
+        heads = [sample[:512] for sample in self.samples]
+        whole = [sum(heads[i] == piece[:512] and len(piece) == len(self.samples[i]) for piece in pieces)
+                 for i in range(len(self.samples))]
+        intact = [piece for piece in pieces if piece in self.samples]
+        changed = [piece for piece in pieces if piece not in self.samples and len(piece) > 512]
+        possible = [shown(piece) for piece in [*intact, *changed]]
+        for policy in ("fail", "skip"):
+            got = seen[policy]["records"]
+            if any(record not in possible for record in got):
+                yield f"{policy} delivers what is no sample"
+            if sum(whole) - len(got) > 2 and policy == "skip":
+                yield f"skip delivers {len(got)} of {sum(whole)} samples"
+        order = [possible.index(record) for record in seen["skip"]["records"] if record in map(shown, intact)]
+        if order != sorted(order):
+            yield "skip delivers samples out of order"
+        if len(seen["skip"]["records"]) < len(intact) and not seen["skip"]["damage"]:
+            yield "skip loses samples in silence"
+
+
+class Compressed(Promise):
+    """A prefix of the records, and an error unless all of the content came out."""
+
+    def __init__(self, name, compression, decode, content, compress):
+        super().__init__(name, compression)
+        self.decode, self.file = decode, compress(content)
+        self.content, self.records = content, decode(content)
+
+    def variants(self, step):
+        yield from damage.of_file(self.file, step)
+
+    def content_of(self, file):
+        """What zlib makes of it, as far as it comes."""
+        reader = zlib.decompressobj(31 if self.compression == "gzip" else 15)
+        out = b""
+        try:
+            for i in range(len(file)):
+                out += reader.decompress(file[i : i + 1])
+        except zlib.error:
+            return out, False
+        return out, reader.eof and not reader.unused_data.strip(b"\0")
+
+    def wrong(self, pieces, seen):
+        content, whole = self.content_of(pieces[0]) if pieces[0] else (b"", True)
+        fail, skip = seen["fail"], seen["skip"]
+        if whole:
+            yield from compare("fail", fail, self.decode(content), False)
+        elif "code" not in fail:
+            # Of a header's flags that mean nothing yet not all decompressors think the same.
+            if fail["records"] != list(map(shown, self.records)):
+                yield "fail ends without an error"
+        elif not skip["damage"]:
+            yield "skip reports nothing"
+        if self.content.startswith(content):  # what came out is true
+            records = list(map(shown, self.records))
+            for policy, got in (("fail", fail["records"]), ("skip", skip["records"])):
+                # The last line of content that is cut is a line for all that the framer knows.
+                if got[:-1] != records[: max(len(got) - 1, 0)]:
+                    yield f"{policy} delivers no prefix of the records"
+
+
+def shown(record):
+    return [len(record), zlib.crc32(record)]
+
+
+def compare(policy, seen, records, fails):
+    if seen["records"] != list(map(shown, records)):
+        yield f"{policy} delivers {len(seen['records'])} records, not the {len(records)} expected"
+    if ("code" in seen) != fails:
+        yield f"{policy} " + ("ends without an error" if fails else f"fails: {seen['message']}")
+    if fails and not ("file" in seen.get("message", "") and seen.get("offset", -1) >= 0):
+        yield f"{policy} does not say where"
+
+
+def promises():
+    text = b"one\r\n\r\ntwo, longer than it\nthree\n\nlast"
+    rows = b'id,a\r\n1,"x\n""y"""\r\n\r\n2,plain "not"\n3,"",4\nlast,1'
+    short = [make.tfrecord(payload) for payload in (b"first", b"", b"the third one", b"x")]
+    payload = [b"abcdabcdabcd", b""]
+    stream = make.framed(payload)
+    head = lambda compressed, end: compressed[:end]
+    chunks = [make.fluid([b"ABC", b""]), make.go([b"x" * 30, b"y"]), make.fluid([b"", b"", b"z"]), make.go([b"last"])]
+    packed = [make.fluid(payload, head(make.snappy_stream(stream), 14 + len(stream)), 1), make.go([b"between"]),
+              make.go(payload, head(make.snappy_official(stream), 18 + len(stream)), 1),
+              make.go([b"in gzip"] * 3, make.gzip.compress(make.framed([b"in gzip"] * 3), mtime=0), 2)]
+    message = make.feature(b"a", 1, b"v") + make.feature(b"b", 4, b"\7")
+    samples = [make.tar(names=(f"{i}.jpg", f"{i}.cls"))[:-1024] for i in range(4)]
+    one_of = lambda decode: lambda content: decode(content)[0]
+    records_of = lambda content: [record for piece in split_tfrecords(content) for record in slow.tfrecord(piece) or []]
+    yield "tfrecord", OfPieces("tfrecord", slow.tfrecord, short)
+    yield "recordio", OfPieces("recordio", slow.recordio, chunks, packed)
+    yield "ofrecord", FromStart("ofrecord", slow.ofrecord, make.ofrecord(message, make.ofrecord_message(), message))
+    yield "tar", Tar(*samples)
+    yield "lines", FromStart("lines", slow.lines, text)
+    yield "csv", FromStart("csv", slow.csv, rows)
+    yield "npy", FromStart("npy", slow.npy, make.npy(1, "<i2", "False", "(5, 3)", bytes(range(30))), 70)
+    for magic, version, width in ((20240520, 1, 2), (20240801, 7, 4)):
+        name = "tokens" if width == 2 else "tokens32"
+        file = make.tokens(magic, version, 7, bytes(range(7 * width)))
+        yield name, FromStart("tokens:block=3", lambda file: slow.tokens(file, 3), file)
+    for name, compress in (("gzip", lambda data: make.gzip.compress(data, mtime=0)), ("zlib", zlib.compress)):
+        yield f"tfrecord_{name}", Compressed("tfrecord", name, records_of, b"".join(short * 3), compress)
+        yield f"lines_{name}", Compressed("lines", name, one_of(slow.lines), text * 3, compress)
+
+
+def split_tfrecords(content):
+    while content:
+        length = 16 + int.from_bytes(content[:8], "little")
+        yield content[:length]
+        content = content[length:]
+
+
+def main():
+    program, wanted = sys.argv[1:3]
+    step = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    promise = dict(promises())[wanted]
+    variants = list(promise.variants(step))
+    files = [b"".join(pieces) for _, pieces in variants]
+    sent = b"".join(struct.pack("<Q", len(file)) + file for file in files)
+    run = subprocess.run([program, promise.name, promise.compression], input=sent, stdout=subprocess.PIPE)
+    lines = run.stdout.splitlines()
+    failures = 0
+    for (name, pieces), line in zip(variants, lines):
+        seen = json.loads(line)
+        for what in promise.wrong(pieces, seen):
+            failures += 1
+            if failures <= SHOWN:
+                print(f"{wanted}: {name}: {what}\n    {b''.join(pieces).hex()[:400]}\n    {line.decode()[:600]}")
+    print(f"{wanted}: {len(variants)} variants, {failures} promises broken")
+    return 1 if failures or run.returncode or len(lines) != len(variants) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+// Reads variants of one file as the library's framers read them, under both policies, and prints
+// what came of it: usage: read_variants FORMAT none|gzip|zlib < VARIANTS > LINES
+//
+// VARIANTS are files one behind the other, each behind its length (u64, little-endian). A line of
+// JSON for each: {"fail": SEEN, "skip": SEEN}, where SEEN has "records" ([length, CRC-32] of each),
+// "damage" ([begin, end, reason] of each range), and, of an error, "code", "message", "offset" and
+// "record". One process for all, without files or threads: thousands of variants take a second.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/crc32.h"
+#include "base/little_endian.h"
+#include "readers/compression/content_reader.h"
+#include "tests/readers/formats/frame_all.h"
+
+namespace ringfeed {
+namespace {
+
+std::span<const std::byte> BytesOf(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+// All that decompresses, and what ended it.
+std::string Decompressed(Compression compression, std::string_view file, Status* status) {
+  std::span<const std::byte> rest = BytesOf(file);
+  ContentReader reader(compression, [&rest](std::span<std::byte> buffer, std::size_t* got) {
+    *got = std::min(buffer.size(), rest.size());
+    std::copy_n(rest.begin(), *got, buffer.begin());
+    rest = rest.subspan(*got);
+    return Status();
+  });
+  std::string content;
+  std::vector<std::byte> room(4096);
+  for (std::size_t got = 1; got > 0;) {
+    *status = reader.Read(room, &got);
+    content.append(reinterpret_cast<const char*>(room.data()), got);
+  }
+  return content;
+}
+
+nlohmann::json Shown(const Framed& framed) {
+  nlohmann::json seen;
+  seen["records"] = nlohmann::json::array();
+  for (const std::string& record : framed.records) {
+    seen["records"].push_back({record.size(), Crc32(BytesOf(record))});
+  }
+  seen["damage"] = nlohmann::json::array();
+  for (const DamagedRange& range : framed.damage) {
+    seen["damage"].push_back({range.begin, range.end, range.reason});
+  }
+  if (framed.stuck) seen["code"] = "stuck";
+  if (!framed.status.ok()) {
+    seen["code"] = StatusCodeName(framed.status.code());
+    seen["message"] = framed.status.ToString();
+    seen["offset"] = framed.status.place().offset;
+    seen["record"] = framed.status.place().record;
+  }
+  return seen;
+}
+
+// As a file without compression, of known size; or its content, which ends where it no longer
+// decompresses. That is the last damage there is.
+nlohmann::json Read(const Format& format, Compression compression, const std::string& file,
+                    OnDamage on_damage) {
+  if (compression == Compression::kNone) return Shown(FrameAll(format, file, on_damage));
+  Status status;
+  const std::string content = Decompressed(compression, file, &status);
+  Framed framed = FrameAll(format, content, on_damage, {.known_size = false});
+  if (!status.ok() && framed.status.ok()) {
+    if (on_damage == OnDamage::kFail) framed.status = status.WithPlace({"file", -1, -1});
+    framed.damage.push_back({"file", content.size(), content.size(), status.message()});
+  }
+  return Shown(framed);
+}
+
+int Main(const std::string& name, std::string_view compressed) {
+  const FormatResult found = FindFormat(name);
+  if (!found.status.ok()) {
+    std::cerr << found.status.ToString() << '\n';
+    return 2;
+  }
+  const Compression compression = compressed == "gzip"   ? Compression::kGzip
+                                  : compressed == "zlib" ? Compression::kZlib
+                                                         : Compression::kNone;
+  const std::string all((std::istreambuf_iterator<char>(std::cin)), {});
+  std::string_view rest = all;
+  while (rest.size() >= 8) {
+    const auto bytes = static_cast<std::size_t>(LoadLe<std::uint64_t>(BytesOf(rest).data()));
+    const std::string file(rest.substr(8, bytes));
+    rest.remove_prefix(8 + file.size());
+    const nlohmann::json line = {{"fail", Read(*found.format, compression, file, OnDamage::kFail)},
+                                 {"skip", Read(*found.format, compression, file, OnDamage::kSkip)}};
+    // Messages may show bytes of the file.
+    std::cout << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace ringfeed
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: read_variants FORMAT none|gzip|zlib < VARIANTS\n");
+    return 2;
+  }
+  return ringfeed::Main(argv[1], argv[2]);
+}

@@ -1,0 +1,259 @@
+"""Decodes the formats of docs/FORMATS.md in the plainest way, slowly, and sharing nothing with the
+library: what tests/damage expects of it comes from here.
+
+A piece that stands for itself (a chunk, a record) is decoded by a function that returns its records, or
+None where a single bit of it is not as it must be. Formats without such pieces are decoded from the
+file's start: (records, damaged), where `damaged` says that the rest is lost.
+"""
+
+import ast
+import struct
+import zlib
+
+TOKEN_WIDTHS = {(20240520, 1): 2, (20240801, 7): 4}
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(data):
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def tfrecord(piece):
+    """One record."""
+    if len(piece) < 16:
+        return None
+    length, length_crc = struct.unpack_from("<QI", piece)
+    if masked(piece[:8]) != length_crc or length != len(piece) - 16:
+        return None
+    payload = piece[12:-4]
+    return [payload] if masked(payload) == struct.unpack("<I", piece[-4:])[0] else None
+
+
+def read_varint(data, at):
+    value = shift = 0
+    while at < len(data) and shift < 64:
+        value |= (data[at] & 0x7F) << shift
+        at += 1
+        if data[at - 1] < 0x80:
+            return value, at
+        shift += 7
+    return None, at
+
+
+def snappy_block(data):
+    size, at = read_varint(data, 0)
+    out = bytearray()
+    while size is not None and at < len(data):
+        tag = data[at]
+        at += 1
+        if tag & 3 == 0:
+            length = (tag >> 2) + 1
+            if length > 60:
+                extra = length - 60
+                length = int.from_bytes(data[at : at + extra], "little") + 1
+                at += extra
+            out += data[at : at + length]
+            at += length
+            continue
+        if tag & 3 == 1:
+            length, distance = (tag >> 2 & 7) + 4, (tag >> 5) << 8 | data[at]
+            at += 1
+        else:
+            width = 2 if tag & 3 == 2 else 4
+            length, distance = (tag >> 2) + 1, int.from_bytes(data[at : at + width], "little")
+            at += width
+        if not 0 < distance <= len(out):
+            return None
+        for _ in range(length):
+            out.append(out[-distance])
+    return bytes(out) if size == len(out) and at == len(data) else None
+
+
+def snappy_stream(data):
+    """Fluid's: "snappy\\0", then blocks with big-endian lengths and checksums."""
+    if not data.startswith(b"snappy\0"):
+        return None
+    out = b""
+    while data:
+        if data.startswith(b"snappy\0"):
+            data = data[7:]
+            continue
+        if len(data) < 7 or data[0] > 1:
+            return None
+        size, crc = struct.unpack_from(">HI", data, 1)
+        block = data[7 : 7 + size]
+        if len(block) < size or not 0 < size <= 32768:
+            return None
+        plain = snappy_block(block) if data[0] == 1 else block
+        if plain is None or len(plain) > 32768 or masked(plain) != crc:
+            return None
+        out, data = out + plain, data[7 + size :]
+    return out
+
+
+def snappy_official(data):
+    if not data.startswith(b"\xff\6\0\0sNaPpY"):
+        return None
+    out = b""
+    while data:
+        kind, size = data[0], int.from_bytes(data[1:4], "little")
+        body = data[4 : 4 + size]
+        if len(data) < 4 or len(body) < size or (kind == 0xFF and body != b"sNaPpY") or 1 < kind < 0x80:
+            return None
+        data = data[4 + size :]
+        if kind >= 0x80:
+            continue
+        if size < 4:
+            return None
+        plain = snappy_block(body[4:]) if kind == 0 else body[4:]
+        if plain is None or len(plain) > 65536 or masked(plain) != struct.unpack_from("<I", body)[0]:
+            return None
+        out += plain
+    return out
+
+
+def gunzip(data):
+    reader = zlib.decompressobj(31)
+    try:
+        out = reader.decompress(data)
+    except zlib.error:
+        return None
+    return out if reader.eof and not reader.unused_data else None
+
+
+def recordio(piece):
+    """One chunk, of either dialect."""
+    if len(piece) < 20:
+        return None
+    magic, second, third, fourth, fifth = struct.unpack_from("<5I", piece)
+    fluid = fourth <= 3
+    count, crc, compressor, size = (second, third, fourth, fifth) if fluid else (fifth, second, third, fourth)
+    stored = piece[20:]
+    if magic != 0x01020304 or size != len(stored) or zlib.crc32(stored) != crc:
+        return None
+    decoders = {0: lambda data: data, 1: snappy_stream if fluid else snappy_official, 2: gunzip}
+    payload = decoders[compressor](stored) if compressor in decoders else None
+    records = []
+    while payload is not None and len(records) < count and len(payload) >= 4:
+        (length,) = struct.unpack_from("<I", payload)
+        if length > len(payload) - 4:
+            return None
+        records.append(payload[4 : 4 + length])
+        payload = payload[4 + length :]
+    return records if payload == b"" and len(records) == count else None
+
+
+def ofrecord(file):
+    """From the start: (records, damaged). Lengths and the chain of a record's entries are all that can
+    be checked; what a value has become is not."""
+    records = []
+    while file:
+        if len(file) < 8:
+            return records, True
+        (length,) = struct.unpack_from("<q", file)
+        message = file[8 : 8 + max(length, 0)]
+        if length < 1 or len(message) < length or not chains(message):
+            return records, True
+        records.append(message)
+        file = file[8 + length :]
+    return records, False
+
+
+def chains(message):
+    at = 0
+    while at < len(message):
+        if message[at] != 0x0A:  # field 1, with a length
+            return False
+        length, at = read_varint(message, at + 1)
+        if length is None or length > len(message) - at:
+            return False
+        at += length
+    return True
+
+
+def lines(file):
+    """Nothing can be damaged."""
+    rows = file.split(b"\n")
+    if rows[-1] == b"":
+        rows.pop()
+    else:
+        return [strip_cr(row) for row in rows[:-1]] + [rows[-1]], False
+    return [strip_cr(row) for row in rows], False
+
+
+def strip_cr(row):
+    return row[:-1] if row.endswith(b"\r") else row
+
+
+def csv(file):
+    """Rows as they stand: (records, damaged), where a quote that never closes is damage."""
+    if file.startswith(b"\xef\xbb\xbf"):
+        file = file[3:]
+    rows, begin, quoted, fresh = [], 0, False, True
+    at = 0
+    while at < len(file):
+        byte = file[at : at + 1]
+        if quoted:
+            if byte == b'"':
+                if file[at + 1 : at + 2] == b'"':
+                    at += 1
+                else:
+                    quoted = False
+        elif byte == b'"' and fresh:
+            quoted = True
+        elif byte == b"\n":
+            rows.append(strip_cr(file[begin:at]))
+            begin = at + 1
+        fresh = not quoted and byte in (b",", b"\n")
+        at += 1
+    if quoted:
+        return [row for row in rows if row], True
+    return [row for row in rows + [file[begin:]] if row], False
+
+
+def npy(file):
+    """(records, damaged), or None where the header is no header that NumPy writes."""
+    if file[:6] != b"\x93NUMPY" or file[6:8] not in (b"\1\0", b"\2\0", b"\3\0"):
+        return None
+    width = 2 if file[6] == 1 else 4
+    size = int.from_bytes(file[8 : 8 + width], "little")
+    text = file[8 + width : 8 + width + size]
+    try:
+        header = ast.literal_eval(text.decode("latin1").strip())
+        shape, descr, fortran = header["shape"], header["descr"], header["fortran_order"]
+        item = int(descr[2:])
+    except (ValueError, SyntaxError, KeyError, TypeError, IndexError, AttributeError):
+        return None
+    if len(text) < size or len(header) != 3 or descr[:2] != "<i" or fortran is not False or len(shape) != 2:
+        return None
+    return array(file[8 + width + size :], item * shape[1], shape[0])
+
+
+def array(data, row, count):
+    whole = min(len(data) // row, count)
+    return [data[i * row : (i + 1) * row] for i in range(whole)], len(data) != row * count
+
+
+def tokens(file, block):
+    if len(file) < 1024:
+        return None
+    magic, version, count = struct.unpack_from("<3i", file)
+    width = TOKEN_WIDTHS.get((magic, version))
+    if width is None or count < 0:
+        return None
+    data = file[1024:]
+    if len(data) < count * width:
+        whole = len(data) // (block * width)
+        return [data[i * block * width : (i + 1) * block * width] for i in range(whole)], True
+    used = data[: count * width]
+    records = [used[i : i + block * width] for i in range(0, len(used), block * width)]
+    return records, len(data) != len(used)
