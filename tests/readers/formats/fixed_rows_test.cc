@@ -54,7 +54,7 @@ TEST(FixedRowsTest, CutTailIsDamage) {
 
 TEST(FixedRowsTest, FileShorterThanItsHeaderIsDamage) {
   for (const std::string file : {"", "HEA"}) {
-    for (const std::uint64_t step : {0, 1, 3}) {
+    for (const std::uint64_t step : {0U, 1U, 3U}) {
       const Feeding feeding{.limit_step = step};
       const Framed framed = FrameAll(*Rows("rows:4,header=6"), file, OnDamage::kFail, feeding);
       EXPECT_EQ(framed.status.code(), StatusCode::kTruncated) << file << step;
