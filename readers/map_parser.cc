@@ -265,6 +265,10 @@ class InstanceParser final : public Parser {
   }
 
  private:
+  // Levels would be lost, but for one that says what the first dimension does.
+  static bool IsOneRow(const Tensor& tensor) {
+    return tensor.lod.empty() || (tensor.lod.size() == 1 && tensor.lod[0].size() == 2);
+  }
   Status LocateOne(const Instance& instance, FieldLocation* locations) const {
     if (instance.size() != fields_.size()) {
       return Status(StatusCode::kInvalidArgument,
@@ -288,6 +292,12 @@ class InstanceParser final : public Parser {
                           ", found " + std::string(DTypeName(tensor.dtype)) +
                           ShapeToString(tensor.shape) + " in " + std::to_string(tensor.bytes) +
                           " bytes");
+      }
+      if (!IsOneRow(tensor)) {
+        return Status(StatusCode::kInvalidArgument,
+                      "field " + std::to_string(f) + " \"" + field.name +
+                          "\": the reader delivered a tensor with levels (lod), which its fields "
+                          "cannot declare; deliver each sequence as a row of its own");
       }
       locations[f] = {tensor.data, static_cast<std::uint32_t>(tensor.bytes),
                       static_cast<std::uint32_t>(units), 0};

@@ -237,6 +237,7 @@ class CountingReader final : public InstanceSource {
     std::int64_t count = 100;
     std::int64_t fails_at = -1;
     std::int64_t throws_at = -1;
+    std::int64_t levels_at = -1;
     bool rewinds = true;
   };
   explicit CountingReader(const Plan& plan) : plan_(plan) {}
@@ -251,6 +252,7 @@ class CountingReader final : public InstanceSource {
     if (next_ == plan_.count) return ReadResult::kEnd;
     instance->push_back(Repeat(1, {1}));
     instance->push_back(Repeat(next_ % 4, {next_ % 4}));
+    if (next_ == plan_.levels_at) instance->back().lod = {levels_, levels_};
     ++next_;
     return ReadResult::kRecord;
   }
@@ -272,6 +274,7 @@ class CountingReader final : public InstanceSource {
   }
   const Plan plan_;
   std::int64_t next_ = 0;
+  std::vector<std::int64_t> levels_ = {0, 1};
 };
 
 class InstanceSourceTest : public SourceTest {
@@ -386,6 +389,15 @@ TEST_F(InstanceSourceTest, AnInstanceUnlikeItsDeclarationIsAFailure) {
   Reader reader = FromInstanceSource(std::make_unique<CountingReader>(CountingReader::Plan{}),
                                      {{"id", kInt64, {2}}, {"copies", kInt64, {-1}}}, Options());
   EXPECT_EQ(Drain(Batch(reader, {.size = 4})).status.code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(InstanceSourceTest, LevelsThatNoFieldHasAreAFailureNotLost) {
+  CountingReader::Plan plan;
+  plan.levels_at = 5;
+  Status status;
+  EXPECT_EQ(Ids(Batch(Count(plan), {.size = 4}), &status).size(), 5U);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("levels"), std::string::npos) << status.ToString();
 }
 
 }  // namespace
