@@ -92,7 +92,8 @@ bool DictScanner::Shape(std::vector<std::uint64_t>* shape) {
     Take(' ');  // leads the text to the next thing that is no space
     std::uint64_t dimension = 0;
     const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), dimension);
-    if (error != std::errc() || shape->size() == kMostDimensions) return false;
+    const bool padded = text_.size() > 1 && text_[0] == '0' && end != text_.data() + 1;
+    if (error != std::errc() || padded || shape->size() == kMostDimensions) return false;
     text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
     Take('L');  // Python 2 wrote long numbers so
     shape->push_back(dimension);
@@ -203,7 +204,7 @@ ArrayHeader ReadNpyHeader(std::span<const std::byte> head) {
     return header;
   }
   const auto version = std::to_integer<unsigned>(head[kMagic.size()]);
-  if (version < 1 || version > 3) {
+  if (version < 1 || version > 3 || head[kMagic.size() + 1] != std::byte{0}) {
     header.status = Refused(StatusCode::kUnsupported, "version " + std::to_string(version) +
                                                           " of the format is none of 1, 2, 3");
     return header;

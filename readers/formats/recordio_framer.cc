@@ -308,7 +308,9 @@ RecordIoFramer::Step RecordIoFramer::Damaged(const Finding& finding, std::uint64
   }
   searching_ = true;
   search_begin_ = at;
-  search_extent_ = finding.extent;
+  // All of it must be held until its end is seen: no more than that is worth.
+  constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
+  search_extent_ = finding.extent <= kMostHeld ? finding.extent : 0;
   search_reason_ = finding.reason;
   return Step::kGoOn;
 }
@@ -328,14 +330,15 @@ RecordIoFramer::Step RecordIoFramer::TryBoundary(const FrameInput& input, std::s
   const std::uint64_t boundary = search_begin_ + search_extent_;
   const auto into = static_cast<std::size_t>(boundary - input.offset);
   const bool here = into + kHeader <= input.bytes.size();
-  if (!here && boundary != FileEnd(input) && MoreComes(input)) {
+  const bool at_end = boundary == FileEnd(input) && into <= input.bytes.size();
+  if (!here && !at_end && MoreComes(input)) {
     const std::uint64_t left = FileEnd(input) - input.offset - *pos;
     result->need_bytes =
         static_cast<std::size_t>(std::min<std::uint64_t>(left, into + kHeader - *pos));
     return Step::kStop;
   }
   const bool believed =
-      boundary == FileEnd(input) ||
+      at_end ||
       (here && LoadLe<std::uint32_t>(input.bytes.data() + into) == RecordIoLayout::kMagic &&
        ExamineHeader(input, into).kind == Finding::Kind::kChunk);
   search_extent_ = 0;

@@ -20,7 +20,6 @@ struct FrameControl {
   bool known_size = true;
   std::size_t max_record_bytes = std::size_t{1} << 16;
   std::uint64_t limit_step = 0;  ///< stripes; 0: no limit below the end
-  bool passes_over = false;      ///< a call may consume bytes that it did not get
   unsigned pieces = 0;           ///< 0: the file in one call; else where calls end
 };
 

@@ -135,9 +135,6 @@ FuzzTarget FrameTarget(const char* format) {
   };
   return [=](std::span<const std::byte> input) {
     Control control = TakeControl(&input);
-    // Its framer steps over a damaged chunk that ends with the file, and is not held to what
-    // corpus/recordio/found-end-beyond shows until it no longer does.
-    control.split.passes_over = name == "recordio";
     // A sample that is too long is passed over to where it says that it ends, unless that is known
     // to be past the end of the file.
     if (name == "tar" && !control.whole.known_size) {

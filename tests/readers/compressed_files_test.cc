@@ -205,6 +205,71 @@ TEST_F(CompressedFilesTest, AFlippedBitIsReportedOrHarmlessAndNeverChangesARecor
   }
 }
 
+/// What grows a thousandfold takes the arena's memory and no more.
+class BombTest : public CompressedFilesTest {
+ protected:
+  static constexpr std::size_t kSmallArena = std::size_t{32} << 20;
+  static constexpr std::size_t kContent = std::size_t{96} << 20;
+
+  /// Lines of so many bytes, which come to less than a thousandth.
+  std::string Bomb(std::size_t line_bytes, Kind kind) const {
+    std::vector<std::byte> content(kContent, std::byte{'x'});
+    for (std::size_t at = line_bytes; at < kContent; at += line_bytes) {
+      content[at - 1] = std::byte{'\n'};
+    }
+    std::vector<std::byte> file = Compress(content, {.kind = kind, .level = 9});
+    EXPECT_LT(file.size(), kContent / 700);
+    const std::string path = directory_.File("bomb.txt.gz");
+    WriteBytes(path, file);
+    return path;
+  }
+  OpenOptions Small(OnDamage on_damage) const {
+    OpenOptions options;
+    options.arena = std::make_shared<PinnedArena>(kSmallArena);
+    options.on_damage = on_damage;
+    return options;
+  }
+};
+
+TEST_F(BombTest, LinesOfUsualSizeAreAllRead) {
+  for (const Kind kind : {Kind::kGzip, Kind::kZlib, Kind::kZstd}) {
+    constexpr std::size_t kLine = 4096;
+    const OpenOptions options = Small(OnDamage::kFail);
+    Reader reader =
+        Batch(Parse(OpenFiles({Bomb(kLine, kind)}, options), RawParser()), {.size = 64});
+    std::size_t bytes = 0;
+    std::size_t lines = 0;
+    Instance batch;
+    while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+      bytes += batch[0].bytes;
+      lines += batch[0].lod[0].size() - 1;
+    }
+    EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+    EXPECT_EQ(lines, kContent / kLine);
+    EXPECT_EQ(bytes, kContent / kLine * (kLine - 1) + 1);  // the last one has no end
+  }
+}
+
+TEST_F(BombTest, ALineLargerThanTheArenaOrTheLimitIsAClearFailure) {
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    for (const std::size_t limit : {std::size_t{1} << 30, std::size_t{1} << 20}) {
+      OpenOptions options = Small(on_damage);
+      options.max_record_bytes = limit;
+      Reader reader = OpenFiles({Bomb(kContent, Kind::kGzip)}, options);
+      Instance record;
+      const ReadResult result = reader.TryReadNext(&record);
+      if (result == ReadResult::kEnd) {
+        EXPECT_EQ(on_damage, OnDamage::kSkip);
+        EXPECT_EQ(reader.Stats().damage.size(), 1U);
+        continue;
+      }
+      EXPECT_EQ(result, ReadResult::kFailed);
+      EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted)
+          << reader.status().ToString();
+    }
+  }
+}
+
 TEST_F(CompressedFilesTest, TextAndRowsKnowWhetherTheirBytesAreCompressed) {
   const std::string text = "first\nsecond\n\nlast";
   WriteBytes(directory_.File("a.txt"), std::as_bytes(std::span(text)));

@@ -127,6 +127,10 @@ TEST(NpyTest, WhatIsNotSupportedIsSaid) {
     }
   }
   EXPECT_EQ(Frame(Npy(Dict("|u1", "(1,)"), "1", 4)).status.code(), StatusCode::kUnsupported);
+  std::string minor = Npy(Dict("|u1", "(1,)"), "1");
+  minor[7] = 1;
+  EXPECT_EQ(Frame(minor).status.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(Frame(Npy(Dict("|u1", "(01,)"), "1")).status.code(), StatusCode::kDamaged);
 }
 
 TEST(NpyTest, HostileHeadersAreDamageNotMemory) {
