@@ -9,7 +9,7 @@
 namespace ringfeed {
 namespace {
 
-using std::string_view_literals::operator""sv;
+using namespace std::string_view_literals;
 
 /// First bytes of files that people have beside their records, from the formats' own documents.
 struct Stranger {
