@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/fetch_ahead.h"
 #include "base/little_endian.h"
 #include "readers/formats/ofrecord.h"
 
@@ -81,8 +82,6 @@ inline bool AreShortEntries(const std::byte* at, std::size_t bytes) {
 std::size_t OfRecordFramer::UsualRecords(const FrameInput& input, std::size_t pos,
                                          FrameOutput* output) {
   constexpr std::size_t kMostBytes = 1024;
-  constexpr std::size_t kBytesAhead = 4096;
-  constexpr std::size_t kLineBytes = 64;
   const std::byte* const data = input.bytes.data();
   const std::size_t size = input.bytes.size();
   const std::uint64_t most = std::min<std::uint64_t>(kMostBytes, options_.max_record_bytes);
@@ -92,11 +91,7 @@ std::size_t OfRecordFramer::UsualRecords(const FrameInput& input, std::size_t po
     const auto length = LoadLe<std::uint64_t>(data + pos);
     const std::byte* const record = data + pos + kLength;
     if (length - 1 >= most || length > size - pos - kLength) break;
-    // A mapped file's pages lie anywhere: the processor follows a row of lines to a page's end
-    // only.
-    for (std::size_t line = 0; line < length + kLength; line += kLineBytes) {
-      __builtin_prefetch(record + kBytesAhead + line);
-    }
+    FetchAhead(record, static_cast<std::size_t>(length) + kLength);
     if (!AreShortEntries(record, static_cast<std::size_t>(length))) break;
     output->records.push_back({record, static_cast<std::size_t>(length)});
     pos += kLength + static_cast<std::size_t>(length);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/fetch_ahead.h"
 #include "readers/formats/format.h"
 
 namespace ringfeed {
@@ -91,6 +92,7 @@ class TextFramer final : public Framer {
     if (size > options_.max_record_bytes) [[unlikely]] {
       return TooLong(at, output, result);
     }
+    FetchAhead(row, end + 1);
     *pos += end + 1;
     scanner_.Start();
     Append({row, size}, output);

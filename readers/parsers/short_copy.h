@@ -19,6 +19,7 @@ void WithCopyOf(std::size_t bytes, Use use) {
   using Bytes = std::byte;
   if (bytes == 4) return use([](Bytes* to, const Bytes* from) { std::memcpy(to, from, 4); });
   if (bytes == 8) return use([](Bytes* to, const Bytes* from) { std::memcpy(to, from, 8); });
+  if (bytes == 64) return use([](Bytes* to, const Bytes* from) { std::memcpy(to, from, 64); });
   if (bytes >= 64 && bytes <= 128) {
     return use([bytes](Bytes* to, const Bytes* from) { CopyEnds<64>(to, from, bytes); });
   }
