@@ -14,28 +14,13 @@ constexpr std::size_t kInts = 26;
 // Calls take(payload, bytes) for every record of the files.
 template <typename Take>
 void ForEachRecord(const std::vector<std::string>& files, LoopResult* result, Take take) {
-  for (const std::string& file : files) {
-    BlockReader reader(file);
-    std::span<const std::byte> bytes;
-    std::size_t at = 0;
-    while (reader.Next(at, &bytes)) {
-      at = 0;
-      while (bytes.size() - at >= 16) {
-        const std::byte* record = bytes.data() + at;
-        const auto length = Load<std::uint64_t>(record);
-        if (LengthCrc(record) != Load<std::uint32_t>(record + 8)) Die("bad length CRC");
-        if (length > bytes.size() - at - 16) break;
-        const std::byte* payload = record + 12;
-        if (MaskedCrc(payload, length) != Load<std::uint32_t>(payload + length)) {
-          Die("bad payload CRC");
-        }
-        take(payload, static_cast<std::size_t>(length));
-        ++result->records;
-        result->bytes += length;
-        at += 16 + length;
-      }
-    }
-  }
+  ForEachBlock(files, [&](std::span<const std::byte> block) {
+    return TakeTfRecords(block, [&](const std::byte* payload, std::size_t bytes) {
+      take(payload, bytes);
+      ++result->records;
+      result->bytes += bytes;
+    });
+  });
 }
 
 // --- tf.Example --------------------------------------------------------------------------------
@@ -149,15 +134,11 @@ LoopResult BareImageLoop(const std::vector<std::string>& files, const LoopOption
 }
 
 LoopResult BareFrameLoop(const std::vector<std::string>& files, const LoopOptions& options) {
-  LoopResult result;
-  BatchDigest digest;
-  const LoopTimer timer;
-  ForEachRecord(files, &result, [&](const std::byte* record, std::size_t bytes) {
-    if (options.digest) digest.Add({record, bytes});
+  return Timed([&](LoopResult* result, BatchDigest* digest) {
+    ForEachRecord(files, result, [&](const std::byte* record, std::size_t bytes) {
+      if (options.digest) digest->Add({record, bytes});
+    });
   });
-  timer.Stop(&result);
-  result.digest = digest.value();
-  return result;
 }
 
 LoopResult BareSmallExampleLoop(const std::vector<std::string>& files, const LoopOptions& options) {
@@ -224,21 +205,18 @@ LoopResult BareRowLoop(const std::vector<std::string>& files, const LoopOptions&
   FixedBatches batches({kFloats * 4, kInts * 4, 4}, options);
   LoopResult result;
   const LoopTimer timer;
-  for (const std::string& file : files) {
-    BlockReader reader(file);
-    std::span<const std::byte> bytes;
+  ForEachBlock(files, [&](std::span<const std::byte> bytes) {
     std::size_t at = 0;
-    while (reader.Next(at, &bytes)) {
-      for (at = 0; bytes.size() - at >= kRow; at += kRow) {
-        const std::byte* row = bytes.data() + at;
-        StreamWords(batches.at(0), row, kFloats * 4);
-        StreamWords(batches.at(1), row + kFloats * 4, kInts * 4);
-        StreamWords(batches.at(2), row + (kFloats + kInts) * 4, 4);
-        ++result.records;
-        batches.NextRow();
-      }
+    for (; bytes.size() - at >= kRow; at += kRow) {
+      const std::byte* row = bytes.data() + at;
+      StreamWords(batches.at(0), row, kFloats * 4);
+      StreamWords(batches.at(1), row + kFloats * 4, kInts * 4);
+      StreamWords(batches.at(2), row + (kFloats + kInts) * 4, 4);
+      ++result.records;
+      batches.NextRow();
     }
-  }
+    return at;
+  });
   batches.Finish();
   timer.Stop(&result);
   result.bytes = result.records * kRow;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -65,6 +66,49 @@ void StreamLarge(std::byte* to, const std::byte* from, std::size_t bytes);
 /// TFRecord's checksum of a payload, and of the eight bytes of a length.
 std::uint32_t MaskedCrc(const std::byte* data, std::size_t bytes);
 std::uint32_t LengthCrc(const std::byte* header);
+
+/// Calls take(payload, bytes) for every whole TFRecord at the front of `bytes`, both checksums
+/// taken; how many bytes these were.
+template <typename Take>
+std::size_t TakeTfRecords(std::span<const std::byte> bytes, Take take) {
+  std::size_t at = 0;
+  while (bytes.size() - at >= 16) {
+    const std::byte* record = bytes.data() + at;
+    const auto length = Load<std::uint64_t>(record);
+    if (LengthCrc(record) != Load<std::uint32_t>(record + 8)) Die("bad length CRC");
+    if (length > bytes.size() - at - 16) break;
+    const std::byte* payload = record + 12;
+    if (MaskedCrc(payload, length) != Load<std::uint32_t>(payload + length)) {
+      Die("bad payload CRC");
+    }
+    take(payload, static_cast<std::size_t>(length));
+    at += 16 + length;
+  }
+  return at;
+}
+
+/// Calls use(bytes) for one block after another of the files; it says how many bytes are done, the
+/// others stand in front of the next block.
+template <typename Source = BlockReader, typename Use>
+void ForEachBlock(const std::vector<std::string>& files, Use use) {
+  for (const std::string& path : files) {
+    Source reader(path);
+    std::span<const std::byte> bytes;
+    for (std::size_t used = 0; reader.Next(used, &bytes);) used = use(bytes);
+  }
+}
+
+/// Runs loop(&result, &digest) and takes its time.
+template <typename Loop>
+LoopResult Timed(Loop loop) {
+  LoopResult result;
+  BatchDigest digest;
+  const LoopTimer timer;
+  loop(&result, &digest);
+  timer.Stop(&result);
+  result.digest = digest.value();
+  return result;
+}
 
 /// kRotatingBatches batches of fixed columns, one behind the other.
 class FixedBatches {

@@ -197,82 +197,53 @@ void WriteOfRecord(const std::byte* at, std::size_t bytes, FixedBatches* batches
 }  // namespace
 
 LoopResult BareChunkLoop(const std::vector<std::string>& files, const LoopOptions& options) {
-  LoopResult result;
-  BatchDigest digest;
   std::vector<std::byte> uncompressed;
-  const LoopTimer timer;
-  for (const std::string& path : files) {
-    ChunkFile file(path);
-    for (std::span<const std::byte> chunk = file.Next(); !chunk.empty(); chunk = file.Next()) {
-      if (file.snappy()) chunk = Uncompress(chunk, &uncompressed);
-      const std::byte* at = chunk.data();
-      for (std::uint32_t record = 0; record < file.records(); ++record) {
-        const std::size_t bytes = Load<std::uint32_t>(at);
-        if (options.digest) digest.Add({at + 4, bytes});
-        at += 4 + bytes;
-        result.bytes += bytes;
+  return Timed([&](LoopResult* result, BatchDigest* digest) {
+    for (const std::string& path : files) {
+      ChunkFile file(path);
+      for (std::span<const std::byte> chunk = file.Next(); !chunk.empty(); chunk = file.Next()) {
+        if (file.snappy()) chunk = Uncompress(chunk, &uncompressed);
+        const std::byte* at = chunk.data();
+        for (std::uint32_t record = 0; record < file.records(); ++record) {
+          const std::size_t bytes = Load<std::uint32_t>(at);
+          if (options.digest) digest->Add({at + 4, bytes});
+          at += 4 + bytes;
+          result->bytes += bytes;
+        }
+        if (at != chunk.data() + chunk.size()) Die("bad chunk");
+        result->records += file.records();
       }
-      if (at != chunk.data() + chunk.size()) Die("bad chunk");
-      result.records += file.records();
     }
-  }
-  timer.Stop(&result);
-  result.digest = digest.value();
-  return result;
+  });
 }
 
 LoopResult BareZlibLoop(const std::vector<std::string>& files, const LoopOptions& options) {
-  LoopResult result;
-  BatchDigest digest;
-  const LoopTimer timer;
-  for (const std::string& path : files) {
-    InflatedFile file(path);
-    std::span<const std::byte> bytes;
-    for (std::size_t at = 0; file.Next(at, &bytes);) {
-      at = 0;
-      while (bytes.size() - at >= 16) {
-        const std::byte* record = bytes.data() + at;
-        const auto length = Load<std::uint64_t>(record);
-        if (LengthCrc(record) != Load<std::uint32_t>(record + 8)) Die("bad length CRC");
-        if (length > bytes.size() - at - 16) break;
-        const std::byte* payload = record + 12;
-        if (MaskedCrc(payload, length) != Load<std::uint32_t>(payload + length)) {
-          Die("bad payload CRC");
-        }
-        if (options.digest) digest.Add({payload, length});
-        ++result.records;
-        result.bytes += length;
-        at += 16 + length;
-      }
-    }
-  }
-  timer.Stop(&result);
-  result.digest = digest.value();
-  return result;
+  return Timed([&](LoopResult* result, BatchDigest* digest) {
+    ForEachBlock<InflatedFile>(files, [&](std::span<const std::byte> block) {
+      return TakeTfRecords(block, [&](const std::byte* payload, std::size_t bytes) {
+        if (options.digest) digest->Add({payload, bytes});
+        ++result->records;
+        result->bytes += bytes;
+      });
+    });
+  });
 }
 
 LoopResult BareLineLoop(const std::vector<std::string>& files, const LoopOptions& options) {
-  LoopResult result;
-  BatchDigest digest;
-  const LoopTimer timer;
-  for (const std::string& path : files) {
-    BlockReader reader(path);
-    std::span<const std::byte> bytes;
-    for (std::size_t at = 0; reader.Next(at, &bytes);) {
-      at = 0;
+  return Timed([&](LoopResult* result, BatchDigest* digest) {
+    ForEachBlock(files, [&](std::span<const std::byte> bytes) {
+      std::size_t at = 0;
       while (const void* end = std::memchr(bytes.data() + at, '\n', bytes.size() - at)) {
         const auto line =
             static_cast<std::size_t>(static_cast<const std::byte*>(end) - (bytes.data() + at));
-        if (options.digest) digest.Add({bytes.data() + at, line});
-        ++result.records;
-        result.bytes += line;
+        if (options.digest) digest->Add({bytes.data() + at, line});
+        ++result->records;
+        result->bytes += line;
         at += line + 1;
       }
-    }
-  }
-  timer.Stop(&result);
-  result.digest = digest.value();
-  return result;
+      return at;
+    });
+  });
 }
 
 LoopResult BareTarLoop(const std::vector<std::string>& files, const LoopOptions& options) {
@@ -280,14 +251,9 @@ LoopResult BareTarLoop(const std::vector<std::string>& files, const LoopOptions&
   constexpr std::size_t kSizeAt = 124;
   constexpr std::size_t kSizeDigits = 11;
   ByteBatches batches(options);
-  LoopResult result;
-  BatchDigest digest;
-  const LoopTimer timer;
-  for (const std::string& path : files) {
-    BlockReader reader(path);
-    std::span<const std::byte> bytes;
-    for (std::size_t at = 0; reader.Next(at, &bytes);) {
-      at = 0;
+  return Timed([&](LoopResult* result, BatchDigest* digest) {
+    ForEachBlock(files, [&](std::span<const std::byte> bytes) {
+      std::size_t at = 0;
       while (bytes.size() - at >= kBlock && bytes[at] != std::byte{0}) {
         std::size_t size = 0;
         for (std::size_t i = 0; i < kSizeDigits; ++i) {
@@ -296,27 +262,21 @@ LoopResult BareTarLoop(const std::vector<std::string>& files, const LoopOptions&
         const std::size_t whole = kBlock + (size + kBlock - 1) / kBlock * kBlock;
         if (whole > bytes.size() - at) break;
         batches.Add(bytes.subspan(at, whole));
-        if (batches.full()) batches.Finish(&digest);
-        ++result.records;
-        result.bytes += whole;
+        if (batches.full()) batches.Finish(digest);
+        ++result->records;
+        result->bytes += whole;
         at += whole;
       }
-    }
-  }
-  batches.Finish(&digest);
-  timer.Stop(&result);
-  result.digest = digest.value();
-  return result;
+      return at;
+    });
+    batches.Finish(digest);
+  });
 }
 
 LoopResult BareCsvLoop(const std::vector<std::string>& files, const LoopOptions& options) {
   FixedBatches batches({8, 8}, options);
-  LoopResult result;
-  const LoopTimer timer;
-  for (const std::string& path : files) {
-    BlockReader reader(path);
-    std::span<const std::byte> bytes;
-    for (std::size_t at = 0; reader.Next(at, &bytes);) {
+  LoopResult result = Timed([&](LoopResult* counts, BatchDigest* /*digest*/) {
+    ForEachBlock(files, [&](std::span<const std::byte> bytes) {
       const char* const begin = reinterpret_cast<const char*>(bytes.data());
       const char* line = begin;
       const char* const last = begin + bytes.size();
@@ -329,14 +289,13 @@ LoopResult BareCsvLoop(const std::vector<std::string>& files, const LoopOptions&
           Stream64(batches.at(column), std::bit_cast<std::uint64_t>(value));
           line = read.ptr + 1;
         }
-        ++result.records;
+        ++counts->records;
         batches.NextRow();
       }
-      at = static_cast<std::size_t>(line - begin);
-    }
-  }
-  batches.Finish();
-  timer.Stop(&result);
+      return static_cast<std::size_t>(line - begin);
+    });
+    batches.Finish();
+  });
   result.bytes = result.records * 16;
   result.digest = batches.digest();
   return result;
@@ -344,26 +303,22 @@ LoopResult BareCsvLoop(const std::vector<std::string>& files, const LoopOptions&
 
 LoopResult BareOfRecordLoop(const std::vector<std::string>& files, const LoopOptions& options) {
   FixedBatches batches({kFloats * 4, 4}, options);
-  LoopResult result;
-  const LoopTimer timer;
-  for (const std::string& path : files) {
-    BlockReader reader(path);
-    std::span<const std::byte> bytes;
-    for (std::size_t at = 0; reader.Next(at, &bytes);) {
-      at = 0;
+  LoopResult result = Timed([&](LoopResult* counts, BatchDigest* /*digest*/) {
+    ForEachBlock(files, [&](std::span<const std::byte> bytes) {
+      std::size_t at = 0;
       while (bytes.size() - at >= 8) {
         const auto length = Load<std::uint64_t>(bytes.data() + at);
         if (length > bytes.size() - at - 8) break;
         WriteOfRecord(bytes.data() + at + 8, length, &batches);
-        ++result.records;
-        result.bytes += length;
+        ++counts->records;
+        counts->bytes += length;
         at += 8 + length;
         batches.NextRow();
       }
-    }
-  }
-  batches.Finish();
-  timer.Stop(&result);
+      return at;
+    });
+    batches.Finish();
+  });
   result.digest = batches.digest();
   return result;
 }
