@@ -1,6 +1,7 @@
 #include "readers/parsers/record_layout.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "readers/parsers/feature_location.h"
 
@@ -9,19 +10,17 @@ namespace ringfeed {
 void RecordLayout::Learn(const RecordSpan& record, std::span<const FieldLocation> locations) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   constexpr std::size_t kMostBytes = 4096;
-  constexpr std::size_t kMostWords = 16;
   misses_ = 0;
   patience_ -= kLearningCost;
   record_bytes_ = kNoRecord;
-  words_.clear();
-  runs_.clear();
-  if (record.size < kWord || record.size > kMostBytes) return;
+  word_count_ = run_count_ = 0;
+  if (record.size < kWord || record.size > kMostBytes || locations.size() > kMostRuns) return;
   std::vector<std::byte> mask(record.size, std::byte{0xff});
   for (const FieldLocation& at : locations) {
     const bool is_run = at.form >= kFormBytes && at.form <= kFormInt64s;
     if (!is_run && at.form != kFormMissing) return;
     const std::size_t begin = is_run ? static_cast<std::size_t>(at.data - record.data) : 0;
-    runs_.push_back({begin, at.bytes, at.form});
+    runs_[run_count_++] = {begin, at.bytes, at.form};
     std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(begin), at.bytes, std::byte{});
   }
   for (std::size_t at = 0; at < record.size;) {
@@ -32,10 +31,11 @@ void RecordLayout::Learn(const RecordSpan& record, std::span<const FieldLocation
       ++at;
       continue;
     }
-    words_.push_back({begin, bits, LoadLe<std::uint64_t>(record.data + begin) & bits});
+    if (word_count_ == kMostWords) return;
+    words_[word_count_++] = {begin, bits, LoadLe<std::uint64_t>(record.data + begin) & bits};
     at = begin + kWord;
   }
-  if (words_.size() <= kMostWords) record_bytes_ = record.size;
+  record_bytes_ = record.size;
 }
 
 }  // namespace ringfeed

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/little_endian.h"
 #include "readers/parsers/parser.h"
@@ -22,11 +22,13 @@ class RecordLayout {
   bool Match(const RecordSpan& record, FieldLocation* locations) {
     if (record.size != record_bytes_) return false;
     std::uint64_t differs = 0;
-    for (const Word& word : words_) {
+    for (std::size_t i = 0; i < word_count_; ++i) {
+      const Word& word = words_[i];
       differs |= (LoadLe<std::uint64_t>(record.data + word.at) & word.mask) ^ word.value;
     }
     if (differs != 0) return false;
-    for (const Run& run : runs_) {
+    for (std::size_t i = 0; i < run_count_; ++i) {
+      const Run& run = runs_[i];
       *locations++ = {record.data + run.at, run.bytes, 0, run.form};
     }
     misses_ = 0;
@@ -43,6 +45,8 @@ class RecordLayout {
   }
 
  private:
+  static constexpr std::size_t kMostWords = 16;
+  static constexpr std::size_t kMostRuns = 16;
   struct Word {
     std::size_t at;
     std::uint64_t mask;
@@ -62,8 +66,11 @@ class RecordLayout {
   static constexpr std::size_t kNoRecord = ~std::size_t{0};
 
   std::size_t record_bytes_ = kNoRecord;
-  std::vector<Word> words_;
-  std::vector<Run> runs_;
+  // In place: what is compared is read for every record.
+  std::size_t word_count_ = 0;
+  std::size_t run_count_ = 0;
+  std::array<Word, kMostWords> words_;
+  std::array<Run, kMostRuns> runs_;
   int misses_ = 0;
   int patience_ = 8 * kLearningCost;
 };
