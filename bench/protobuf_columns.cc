@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "bench/bare_stores.h"
 #include "example.pb.h"
 #include "ofrecord.pb.h"
 #include "readers/formats/format.h"
@@ -17,13 +18,17 @@ constexpr std::size_t kFloats = 13;
 constexpr std::size_t kInts = 26;
 constexpr std::size_t kArenaBytes = 256 * 1024;
 
-// The columns of one batch, one of kRotatingBatches.
+std::vector<std::size_t> FortyRowBytes() {
+  std::vector<std::size_t> bytes{8};
+  bytes.insert(bytes.end(), kFloats, 4);
+  bytes.insert(bytes.end(), kInts, 8);
+  return bytes;
+}
+
+// The columns of examples.
 class FortyColumns {
  public:
-  explicit FortyColumns(const LoopOptions& options)
-      : options_(options),
-        batch_bytes_((1 + kFloats + kInts) * 8 * options.batch_rows),
-        memory_(kRotatingBatches * batch_bytes_) {
+  explicit FortyColumns(const LoopOptions& options) : batches_(FortyRowBytes(), options) {
     names_.push_back("label");
     for (std::size_t i = 1; i <= kFloats; ++i) names_.push_back("i" + std::to_string(i));
     for (std::size_t i = 1; i <= kInts; ++i) names_.push_back("c" + std::to_string(i));
@@ -34,49 +39,29 @@ class FortyColumns {
     for (std::size_t c = 0; c < names_.size(); ++c) {
       const auto found = features.find(names_[c]);
       if (found == features.end()) throw Error(Status(StatusCode::kDamaged, names_[c]));
-      const bool real = c >= 1 && c <= kFloats;
-      std::byte* to = Column(c) + row_ * (real ? 4 : 8);
-      if (real) {
+      if (c >= 1 && c <= kFloats) {
         const float value = found->second.float_list().value(0);
-        std::memcpy(to, &value, sizeof(value));
+        std::memcpy(batches_.at(c), &value, sizeof(value));
       } else {
         const std::int64_t value = found->second.int64_list().value(0);
-        std::memcpy(to, &value, sizeof(value));
+        std::memcpy(batches_.at(c), &value, sizeof(value));
       }
     }
-    if (++row_ == options_.batch_rows) Finish();
+    batches_.NextRow();
   }
-
-  void Finish() {
-    for (std::size_t c = 0; options_.digest && row_ != 0 && c < names_.size(); ++c) {
-      digest_.Add({Column(c), row_ * (c >= 1 && c <= kFloats ? 4 : 8)});
-    }
-    row_ = 0;
-    batch_ = (batch_ + 1) % kRotatingBatches;
-  }
-  std::uint64_t digest() const { return digest_.value(); }
+  void Finish() { batches_.Finish(); }
+  std::uint64_t digest() const { return batches_.digest(); }
 
  private:
-  std::byte* Column(std::size_t c) const {
-    return memory_.data() + batch_ * batch_bytes_ + c * 8 * options_.batch_rows;
-  }
-
-  const LoopOptions options_;
-  const std::size_t batch_bytes_;
-  BatchMemory memory_;
+  FixedBatches batches_;
   std::vector<std::string> names_;
-  std::size_t row_ = 0;
-  std::size_t batch_ = 0;
-  BatchDigest digest_;
 };
 
 // The columns of OFRecords.
 class SixteenColumns {
  public:
   explicit SixteenColumns(const LoopOptions& options)
-      : options_(options),
-        batch_bytes_((kFloatBytes + kLabelBytes) * options.batch_rows),
-        memory_(kRotatingBatches * batch_bytes_) {}
+      : batches_({kFloatBytes, sizeof(std::int32_t)}, options) {}
 
   void Add(const ofrecord_testdata::RecordMessage& message) {
     const auto& features = message.feature();
@@ -86,34 +71,18 @@ class SixteenColumns {
         x->second.float_list().value_size() * 4 != static_cast<int>(kFloatBytes)) {
       throw Error(Status(StatusCode::kDamaged, "a feature is missing"));
     }
-    std::memcpy(Floats() + row_ * kFloatBytes, x->second.float_list().value().data(), kFloatBytes);
+    std::memcpy(batches_.at(0), x->second.float_list().value().data(), kFloatBytes);
     const std::int32_t value = label->second.int32_list().value(0);
-    std::memcpy(Labels() + row_ * kLabelBytes, &value, kLabelBytes);
-    if (++row_ == options_.batch_rows) Finish();
+    std::memcpy(batches_.at(1), &value, sizeof(value));
+    batches_.NextRow();
   }
-  void Finish() {
-    if (options_.digest && row_ != 0) {
-      digest_.Add({Floats(), row_ * kFloatBytes});
-      digest_.Add({Labels(), row_ * kLabelBytes});
-    }
-    row_ = 0;
-    batch_ = (batch_ + 1) % kRotatingBatches;
-  }
-  std::uint64_t digest() const { return digest_.value(); }
+  void Finish() { batches_.Finish(); }
+  std::uint64_t digest() const { return batches_.digest(); }
 
  private:
   static constexpr std::size_t kFloatBytes = 64;
-  static constexpr std::size_t kLabelBytes = 4;
 
-  std::byte* Floats() const { return memory_.data() + batch_ * batch_bytes_; }
-  std::byte* Labels() const { return Floats() + kFloatBytes * options_.batch_rows; }
-
-  const LoopOptions options_;
-  const std::size_t batch_bytes_;
-  BatchMemory memory_;
-  std::size_t row_ = 0;
-  std::size_t batch_ = 0;
-  BatchDigest digest_;
+  FixedBatches batches_;
 };
 
 template <typename Message, typename Columns>
