@@ -22,10 +22,10 @@ std::int64_t NowNs() {
 
 Status Closed() { return Status(StatusCode::kCancelled, "the reader was closed"); }
 
-// A level of LoD as the row has it alone: behind its 0, ends that are counted from the row's start.
-void CountFrom(std::int64_t start, std::vector<std::byte>* level) {
-  for (std::size_t at = kLevelLeadBytes; at < level->size(); at += sizeof(std::int64_t)) {
-    StoreLe(level->data() + at, LoadLe<std::int64_t>(level->data() + at) - start);
+// A level of LoD as the row has it alone: its ends, counted from the row's start.
+void CountFrom(std::int64_t start, std::span<std::byte> ends) {
+  for (std::size_t at = 0; at < ends.size(); at += sizeof(std::int64_t)) {
+    StoreLe(ends.data() + at, LoadLe<std::int64_t>(ends.data() + at) - start);
   }
 }
 
@@ -331,10 +331,12 @@ void ReaderSession::CopyParsedRow(Instance* instance) {
       tensor.shape[0] = batch.lod[0][row_ + 1] - batch.lod[0][row_];
     }
     const std::size_t lead = LeadBytes(parser, f);
-    auto copy = std::make_shared<std::vector<std::byte>>(lead + bytes);
-    std::copy_n(batch.data + begin, bytes, copy->data() + lead);
-    if (lead != 0) CountFrom(rows_instance_[f + 1].lod[0][row_], copy.get());
-    tensor.data = copy->data() + lead;
+    std::shared_ptr<std::byte[]> copy(new std::byte[lead + bytes]);  // not cleared first
+    std::fill_n(copy.get(), lead, std::byte{});
+    std::byte* const data = copy.get() + lead;
+    std::copy_n(batch.data + begin, bytes, data);
+    if (lead != 0) CountFrom(rows_instance_[f + 1].lod[0][row_], {data, bytes});
+    tensor.data = data;
     tensor.bytes = bytes;
     tensor.owner = std::move(copy);
   }
