@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "readers/compression/compressed_name.h"
 #include "readers/formats/format.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
@@ -39,58 +40,30 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kEndings
      {"npy", ".npy"},
      {"megatron", ".idx"},
      {"tokens", ".bin"}}};
-// The same of what is compressed.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kCompressed = {
-    {{"gzip", ".gz"},
-     {"gzip", ".gzip"},
-     {"zlib", ".zlib"},
-     {"zlib", ".zz"},
-     {"zstd", ".zst"},
-     {"zstd", ".zstd"}}};
 constexpr std::string_view kPartial = ".partial-";  // as OutputFile names them: -PID-NUMBER
 
-// "+gzip" of "tfrecord+gzip"; empty where it is not compressed.
-std::string_view CompressionOf(std::string_view format) {
-  for (const auto& [name, ending] : kCompressed) {
-    const std::size_t bytes = name.size() + 1;
-    if (format.size() > bytes && format.ends_with(name) && format[format.size() - bytes] == '+') {
-      return format.substr(format.size() - bytes);
-    }
-  }
-  return {};
-}
-
 std::string EndingOf(std::string_view format) {
-  const std::string_view compression = CompressionOf(format);
-  format.remove_suffix(compression.size());
+  const Compression compression = TakeCompression(&format);
   const std::string_view family = format.substr(0, format.find(':'));
   std::string whole;
   for (const auto& [name, ending] : kEndings) {
     if (name == family && whole.empty()) whole = ending;
   }
-  for (const auto& [name, ending] : kCompressed) {
-    if (!compression.empty() && name == compression.substr(1)) return whole.append(ending);
-  }
-  return whole;
+  return whole.append(CompressedEnding(compression));
 }
 
-std::string_view CompressedEnding(std::string_view name) {
-  for (const auto& [compression, ending] : kCompressed) {
-    if (name.ends_with(ending)) return ending;
-  }
-  return {};
+bool NamesCompression(std::string_view format) {
+  return TakeCompression(&format) != Compression::kNone;
 }
 
 // What a name's ending asks for: "+gzip", or nothing.
 std::string CompressionByName(std::string_view file) {
-  for (const auto& [name, ending] : kCompressed) {
-    if (file.ends_with(ending)) return "+" + std::string(name);
-  }
-  return {};
+  const Compression compression = TakeCompressedEnding(&file);
+  return compression == Compression::kNone ? "" : std::string("+") + CompressionName(compression);
 }
 
 std::string_view Stem(std::string_view name) {
-  name.remove_suffix(CompressedEnding(name).size());
+  TakeCompressedEnding(&name);
   for (const auto& [format, ending] : kEndings) {
     if (name.size() > ending.size() && name.ends_with(ending)) {
       return name.substr(0, name.size() - ending.size());
@@ -127,7 +100,7 @@ bool IsStalePartial(const std::string& name,
 }  // namespace
 
 std::string OutputFormat(const std::string& output, const std::string& asked) {
-  const std::string compression = CompressionOf(asked).empty() ? CompressionByName(output) : "";
+  const std::string compression = NamesCompression(asked) ? "" : CompressionByName(output);
   const FormatResult found =
       asked.empty() ? DetectFormat(output, {}) : FindFormat(asked + compression);
   if (found.status.ok()) {

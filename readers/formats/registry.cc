@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "readers/compression/compressed_name.h"
 #include "readers/compression/content_reader.h"
 #include "readers/formats/csv.h"
 #include "readers/formats/fixed_rows.h"
@@ -108,26 +109,6 @@ FormatResult Failure(StatusCode code, std::string message) {
   return {Status(code, std::move(message)), nullptr};
 }
 
-// The name without the ending that says how the file is compressed.
-std::string_view NameOfContent(std::string_view name) {
-  for (const std::string_view ending : {".gz", ".gzip", ".zlib", ".zz", ".zst", ".zstd"}) {
-    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
-  }
-  return name;
-}
-
-// Takes what says how it is compressed off the end of a format's name.
-Compression TakeCompression(std::string_view* name) {
-  for (const Compression compression :
-       {Compression::kGzip, Compression::kZlib, Compression::kZstd}) {
-    const std::string ending = std::string("+") + CompressionName(compression);
-    if (!name->ends_with(ending)) continue;
-    name->remove_suffix(ending.size());
-    return compression;
-  }
-  return Compression::kNone;
-}
-
 // The first bytes of a compressed file's content, as far as its own first bytes hold them.
 std::vector<std::byte> HeadOfContent(Compression compression, std::span<const std::byte> head) {
   ContentReader content(compression, [&head](std::span<std::byte> buffer, std::size_t* got) {
@@ -154,9 +135,10 @@ FormatResult DetectContent(std::string_view file_name, std::span<const std::byte
     return format->MatchesBytes(head);
   });
   if (by_bytes != formats.end()) return {Status(), *by_bytes};
-  const auto by_name = std::find_if(formats.begin(), formats.end(), [&](const auto& format) {
-    return format->MatchesName(NameOfContent(file_name));
-  });
+  std::string_view name = file_name;
+  TakeCompressedEnding(&name);
+  const auto by_name = std::find_if(formats.begin(), formats.end(),
+                                    [&](const auto& format) { return format->MatchesName(name); });
   if (by_name != formats.end()) return {Status(), *by_name};
   const std::string like = Resemblance(head);
   return Failure(
