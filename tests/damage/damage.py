@@ -66,3 +66,13 @@ def of_file(file, step):
     yield from cuts([file], step)
     yield from zeroed([file], 16, 3 * step)
     yield "grown", [file + b"behind"]
+
+
+def of_pair(index, data, step):
+    """Of a file that says where another one's pieces stand; and of that one, which says nothing of itself."""
+    yield "intact", [index, data]
+    for damaged in (flips([index], range(8) if step == 1 else (3,), step), cuts([index], step),
+                    zeroed([index], 4, 3 * step), [("grown", [index + b"behind"])]):
+        yield from ((f"index: {name}", [pieces[0], data]) for name, pieces in damaged)
+    for damaged in (flips([data], (4,), step), cuts([data], step), [("grown", [data + b"behind"])]):
+        yield from ((f"data: {name}", [index, pieces[0]]) for name, pieces in damaged)

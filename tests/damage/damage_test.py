@@ -11,8 +11,9 @@ which some pieces are damaged:
 Weaker, where a format cannot tell: ofrecord, lines, csv, npy and tokens have no checksum, so that what
 a value became is delivered, as the slow decoder does of the same bytes; behind a wrong length of
 ofrecord and an open quote of csv nothing is. Of tar the header alone is covered: no sample is ever
-incomplete or false, and one beside a lost header may be lost with it. What is compressed as a whole
-gives a prefix of its records.
+incomplete or false, and one beside a lost header may be lost with it. Megatron's data has no checksum; its
+index says the place of each sequence twice, of the last one once. What is compressed as a whole gives a
+prefix of its records.
 """
 
 import json
@@ -39,6 +40,10 @@ class Promise:
 
     def __init__(self, name, compression="none"):
         self.name, self.compression = name, compression
+
+    @staticmethod
+    def file_of(pieces):
+        return b"".join(pieces)
 
 
 class OfPieces(Promise):
@@ -151,6 +156,77 @@ class Tar(Promise):
             yield "skip loses samples in silence"
 
 
+class Pair(Promise):
+    """Megatron's index and data: the sequences that the slow decoder believes, and each byte of the data
+    either delivered or reported. Of the last sequence the index says the place but once: it alone may be
+    delivered with a false one, and then something is reported."""
+
+    def __init__(self, *pairs):
+        super().__init__("megatron")
+        self.pairs = list(map(self.split, pairs))
+        self.indexes = {data: index for index, data in self.pairs}
+
+    @staticmethod
+    def split(pair):
+        end = 2 + int.from_bytes(pair[:2], "little")
+        return pair[2:end], pair[end:]
+
+    @staticmethod
+    def file_of(pieces):
+        return struct.pack("<H", len(pieces[0])) + b"".join(pieces)
+
+    def variants(self, step):
+        for index, data in self.pairs:
+            yield from damage.of_pair(index, data, step)
+
+    def wrong(self, pieces, seen):
+        index, data = pieces
+        result = slow.megatron(index, data)
+        if result is None:
+            for policy in ("fail", "skip"):
+                yield from compare(policy, seen[policy], [], True)
+                if "file.idx" not in seen[policy].get("message", ""):
+                    yield f"{policy} does not name the index"
+            return
+        places, first = result
+        records = [data[begin:end] for begin, end in places]
+        yield from compare("skip", seen["skip"], records, False)
+        yield from compare("fail", seen["fail"], records[:first], first is not None)
+        yield from self.wrong_places(places, first, len(data), seen)
+        if data in self.indexes:
+            yield from self.wrong_sequences(index, self.indexes[data], data)
+
+    @staticmethod
+    def wrong_places(places, first, size, seen):
+        ranges = [(begin, end) for begin, end, _ in seen["skip"]["damage"]]
+        if bool(ranges) != (first is not None):
+            yield "skip reports another damage"
+        at = 0
+        for begin, end in sorted(place for place in [*places, *ranges] if place[0] < place[1]):
+            if begin != at:
+                yield f"skip delivers or reports {begin} to {end} behind {at}"
+            at = end
+        if at != size:
+            yield f"skip neither delivers nor reports what stands behind {at}"
+        if first is not None:
+            if seen["fail"].get("offset") != (places[first - 1][1] if first else 0):
+                yield "fail names another place than the end of what it delivered"
+            if seen["fail"].get("record") != first:
+                yield f"fail names another record than {first}"
+
+    @staticmethod
+    def wrong_sequences(index, original, data):
+        """Of a damaged index: it lies of the last sequence alone, and one byte costs two at most."""
+        (places, first), true = slow.megatron(index, data), slow.megatron(original, data)[0]
+        if any(place not in true for place in places[: len(places) if first is None else -1]):
+            yield "what is delivered is no sequence"
+        changed = [i for i, (a, b) in enumerate(zip(index, original)) if a != b]
+        count = int.from_bytes(original[18:26], "little")
+        one_place = len(changed) == 1 and 34 <= changed[0] < 34 + 12 * count
+        if len(index) == len(original) and one_place and len(set(true) - set(places)) > 2:
+            yield "a byte of the index costs more than two sequences"
+
+
 class Compressed(Promise):
     """A prefix of the records, and an error unless all of the content came out."""
 
@@ -227,6 +303,11 @@ def promises():
     yield "lines", FromStart("lines", slow.lines, text)
     yield "csv", FromStart("csv", slow.csv, rows)
     yield "npy", FromStart("npy", slow.npy, make.npy(1, "<i2", "False", "(5, 3)", bytes(range(30))), 70)
+    yield "megatron", Pair(make.megatron([3, 0, 1, 2], [0, 6, 6, 8], 2, bytes(range(12))),
+                           make.megatron([0, 2, 1, 3, 0], [0, 0, 8, 12, 24], 3, bytes(range(50, 74)), 4),
+                           make.megatron([2, 1, 3], [0, 8, 12], 1, bytes(range(100, 124)), 7),
+                           make.megatron([1, 2], [4, 6], 0, bytes(range(150, 160))),
+                           make.megatron([], [], 1, b""))
     for magic, version, width in ((20240520, 1, 2), (20240801, 7, 4)):
         name = "tokens" if width == 2 else "tokens32"
         file = make.tokens(magic, version, 7, bytes(range(7 * width)))
@@ -248,17 +329,17 @@ def main():
     step = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     promise = dict(promises())[wanted]
     variants = list(promise.variants(step))
-    files = [b"".join(pieces) for _, pieces in variants]
+    files = [promise.file_of(pieces) for _, pieces in variants]
     sent = b"".join(struct.pack("<Q", len(file)) + file for file in files)
     run = subprocess.run([program, promise.name, promise.compression], input=sent, stdout=subprocess.PIPE)
     lines = run.stdout.splitlines()
     failures = 0
-    for (name, pieces), line in zip(variants, lines):
+    for (name, pieces), file, line in zip(variants, files, lines):
         seen = json.loads(line)
         for what in promise.wrong(pieces, seen):
             failures += 1
             if failures <= SHOWN:
-                print(f"{wanted}: {name}: {what}\n    {b''.join(pieces).hex()[:400]}\n    {line.decode()[:600]}")
+                print(f"{wanted}: {name}: {what}\n    {file.hex()[:400]}\n    {line.decode()[:600]}")
     print(f"{wanted}: {len(variants)} variants, {failures} promises broken")
     return 1 if failures or run.returncode or len(lines) != len(variants) else 0
 

@@ -10,6 +10,7 @@ import ast
 import struct
 import zlib
 
+MEGATRON_WIDTHS = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 8, 7: 4, 8: 2}
 TOKEN_WIDTHS = {(20240520, 1): 2, (20240801, 7): 4}
 
 
@@ -257,3 +258,28 @@ def tokens(file, block):
     used = data[: count * width]
     records = [used[i : i + block * width] for i in range(0, len(used), block * width)]
     return records, len(data) != len(used)
+
+
+def megatron(index, data):
+    """Of the two files: None where the index is refused, else (sequences, damaged): where the sequences that
+    are believed stand in the data, and how many of the index's precede the first damage (None: there is
+    none)."""
+    if len(index) < 34 or index[:17] != b"MMIDIDX\0\0" + struct.pack("<Q", 1):
+        return None
+    kind, count, documents = struct.unpack_from("<BQQ", index, 17)
+    if kind not in MEGATRON_WIDTHS or len(index) < 34 + 12 * count + 8 * documents:
+        return None
+    sizes = struct.unpack_from(f"<{count}i", index, 34)
+    begins = struct.unpack_from(f"<{count}q", index, 34 + 4 * count)
+    sequences, damaged, at = [], None, 0
+    for i, (size, begin) in enumerate(zip(sizes, begins)):
+        end = begin + size * MEGATRON_WIDTHS[kind]
+        believed = at <= begin <= end <= len(data) and begins[i + 1 : i + 2] in ((), (end,))
+        if damaged is None and not (believed and begin == at):
+            damaged = i
+        if believed:
+            sequences.append((begin, end))
+            at = end
+    if damaged is None and at < len(data):
+        damaged = count
+    return sequences, damaged

@@ -122,8 +122,8 @@ def tokens(magic, version, count, data):
     return struct.pack("<3i", magic, version, count) + bytes(4 * 253) + data
 
 
-def megatron(sizes, pointers, documents, data):
-    index = (b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, len(sizes), documents)
+def megatron(sizes, pointers, documents, data, kind=8):
+    index = (b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, kind, len(sizes), documents)
              + struct.pack(f"<{len(sizes)}i", *sizes) + struct.pack(f"<{len(pointers)}q", *pointers)
              + struct.pack(f"<{documents}q", *range(documents)))
     return struct.pack("<H", len(index)) + index + data

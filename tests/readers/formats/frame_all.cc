@@ -29,7 +29,10 @@ Framed FrameAll(const Format& format, const std::string& file, OnDamage on_damag
   options.on_damage = on_damage;
   options.max_record_bytes = max_record_bytes;
   if (feeding.known_size) options.file_bytes = file.size();
-  const std::unique_ptr<Framer> framer = format.NewFramer(options);
+  return FrameWith(format.NewFramer(options).get(), file, feeding);
+}
+
+Framed FrameWith(Framer* framer, const std::string& file, const Feeding& feeding) {
   Framed framed;
   std::uint64_t limit = feeding.limit_step == 0 ? kUnknownSize : feeding.limit_step;
   std::size_t at = 0;

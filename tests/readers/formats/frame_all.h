@@ -30,6 +30,8 @@ struct Feeding {
 /// where one is reached. Each call gets a copy of its bytes in memory of exactly their size.
 Framed FrameAll(const Format& format, const std::string& file, OnDamage on_damage,
                 const Feeding& feeding = {}, std::size_t max_record_bytes = std::size_t{1} << 30);
+/// The same with a framer that was made for it.
+Framed FrameWith(Framer* framer, const std::string& file, const Feeding& feeding = {});
 
 std::string Bytes(std::span<const std::byte> bytes);
 
