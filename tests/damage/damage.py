@@ -59,6 +59,12 @@ def of_pieces(pieces, step):
     yield from swapped(pieces)
 
 
+def of_inside(pieces, i, parts, wrap, step):
+    """Of what piece i was made of, which is wrapped again: its checksum is right."""
+    for name, damaged in of_pieces(parts, step):
+        yield f"inside of piece {i}: {name}", [*pieces[:i], wrap(b"".join(damaged)), *pieces[i + 1 :]]
+
+
 def of_file(file, step):
     """Of a format without pieces."""
     yield "intact", [file]

@@ -47,15 +47,18 @@ class Promise:
 
 
 class OfPieces(Promise):
-    """Pieces that are checked by themselves."""
+    """Pieces that are checked by themselves. `blocks` are (parts, wrap): what a piece is made of, damaged
+    too before it is wrapped, between the pieces of the first file."""
 
-    def __init__(self, name, decode, *files):
+    def __init__(self, name, decode, *files, blocks=()):
         super().__init__(name)
-        self.decode, self.files, self.known = decode, files, {}
+        self.decode, self.files, self.blocks, self.known = decode, files, blocks, {}
 
     def variants(self, step):
         for pieces in self.files:
             yield from damage.of_pieces(pieces, step)
+        for parts, wrap in self.blocks:
+            yield from damage.of_inside([self.files[0][0], b"", *self.files[0][1:]], 1, parts, wrap, step)
 
     def decoded(self, piece):
         if piece not in self.known:
@@ -281,23 +284,45 @@ def compare(policy, seen, records, fails):
         yield f"{policy} does not say where"
 
 
+def recordio():
+    chunks = [make.fluid([b"ABC", b""]), make.go([b"x" * 30, b"y"]), make.fluid([b"", b"", b"z"]),
+              make.go([b"last"])]
+    payload = [b"abcdabcdabcd", b""]
+    stream = make.framed(payload)
+    packed = [make.fluid(payload, make.snappy_stream(stream)[: 14 + len(stream)], 1), make.go([b"between"]),
+              make.go(payload, make.snappy_official(stream)[: 18 + len(stream)], 1),
+              make.go([b"in gzip"] * 3, make.gzip.compress(make.framed([b"in gzip"] * 3), mtime=0), 2)]
+    blocks = list(in_blocks())
+    several = [chunks[3], *(wrap(b"".join(parts)) for parts, wrap in blocks), chunks[0]]
+    return OfPieces("recordio", slow.recordio, chunks, packed, several, blocks=blocks)
+
+
+def in_blocks():
+    """What chunks hold, as it is compressed: snappy's blocks end where no record does."""
+    records = [b"one, abcdabcd", b"", b"over the border, efghefgh and on"]
+    payload = make.framed(records)
+    cut = [payload[:17], payload[17:34], payload[34:50], payload[50:]]  # the first and third are packed
+    start, padding, skipped = b"\xff\6\0\0sNaPpY", b"\xfe\3\0\0pad", b"\x80\0\0\0"
+    one, two, three, four = (make.stream_block(data, i % 2 == 0) for i, data in enumerate(cut))
+    yield [b"snappy\0", one, two, b"snappy\0", three, four], lambda stored: make.fluid(records, stored, 1)
+    one, two, three, four = (make.official_block(data, i % 2 == 0) for i, data in enumerate(cut))
+    empty = make.official_block(b"", False)
+    official = [start, one, padding, two, three, empty, skipped, start, four]
+    yield official, lambda stored: make.go(records, stored, 1)
+    yield [payload], lambda stored: make.go(records, stored)
+    yield [make.gzip.compress(payload, mtime=0)], lambda stored: make.go(records, stored, 2)
+
+
 def promises():
     text = b"one\r\n\r\ntwo, longer than it\nthree\n\nlast"
     rows = b'id,a\r\n1,"x\n""y"""\r\n\r\n2,plain "not"\n3,"",4\nlast,1'
     short = [make.tfrecord(payload) for payload in (b"first", b"", b"the third one", b"x")]
-    payload = [b"abcdabcdabcd", b""]
-    stream = make.framed(payload)
-    head = lambda compressed, end: compressed[:end]
-    chunks = [make.fluid([b"ABC", b""]), make.go([b"x" * 30, b"y"]), make.fluid([b"", b"", b"z"]), make.go([b"last"])]
-    packed = [make.fluid(payload, head(make.snappy_stream(stream), 14 + len(stream)), 1), make.go([b"between"]),
-              make.go(payload, head(make.snappy_official(stream), 18 + len(stream)), 1),
-              make.go([b"in gzip"] * 3, make.gzip.compress(make.framed([b"in gzip"] * 3), mtime=0), 2)]
     message = make.feature(b"a", 1, b"v") + make.feature(b"b", 4, b"\7")
     samples = [make.tar(names=(f"{i}.jpg", f"{i}.cls"))[:-1024] for i in range(4)]
     one_of = lambda decode: lambda content: decode(content)[0]
     records_of = lambda content: [record for piece in split_tfrecords(content) for record in slow.tfrecord(piece) or []]
     yield "tfrecord", OfPieces("tfrecord", slow.tfrecord, short)
-    yield "recordio", OfPieces("recordio", slow.recordio, chunks, packed)
+    yield "recordio", recordio()
     yield "ofrecord", FromStart("ofrecord", slow.ofrecord, make.ofrecord(message, make.ofrecord_message(), message))
     yield "tar", Tar(*samples)
     yield "lines", FromStart("lines", slow.lines, text)

@@ -66,7 +66,7 @@ def snappy_block(data):
             at += length
             continue
         if tag & 3 == 1:
-            length, distance = (tag >> 2 & 7) + 4, (tag >> 5) << 8 | data[at]
+            length, distance = (tag >> 2 & 7) + 4, (tag >> 5) << 8 | sum(data[at : at + 1])
             at += 1
         else:
             width = 2 if tag & 3 == 2 else 4

@@ -76,19 +76,24 @@ def snappy_block(data):
     return varint(len(data)) + bytes([len(half) - 1 << 2]) + half + copy
 
 
+def stream_block(data, packed):
+    """Of Fluid's framing."""
+    stored = snappy_block(data) if packed else data
+    return bytes([packed]) + struct.pack(">H", len(stored)) + masked(data)[::-1] + stored
+
+
+def official_block(data, packed):
+    stored = snappy_block(data) if packed else data
+    return struct.pack("<I", len(stored) + 4 << 8 | (not packed)) + masked(data) + stored
+
+
 def snappy_stream(data):
-    raw = b"\0" + struct.pack(">H", len(data)) + masked(data)[::-1] + data
-    again = b"abcdabcdabcd"
-    block = snappy_block(again)
-    return b"snappy\0" + raw + b"\1" + struct.pack(">H", len(block)) + masked(again)[::-1] + block
+    return b"snappy\0" + stream_block(data, False) + stream_block(b"abcdabcdabcd", True)
 
 
 def snappy_official(data):
-    again = b"abcdabcdabcd"
-    block = snappy_block(again)
-    pad = b"\xfe\3\0\0pad"
-    return (b"\xff\6\0\0sNaPpY" + struct.pack("<I", len(data) + 4 << 8 | 1) + masked(data) + data + pad
-            + struct.pack("<I", len(block) + 4 << 8) + masked(again) + block)
+    return (b"\xff\6\0\0sNaPpY" + official_block(data, False) + b"\xfe\3\0\0pad"
+            + official_block(b"abcdabcdabcd", True))
 
 
 def ofrecord_message():
