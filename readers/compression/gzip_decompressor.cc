@@ -4,30 +4,18 @@
 
 #include <algorithm>
 
+#include "readers/compression/gzip_header.h"
+
 namespace ringfeed {
 namespace {
 
 // ISA-L counts in 32 bits.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 
-std::string_view ProblemOf(int code) {
-  switch (code) {
-    case ISAL_INVALID_WRAPPER:
-      return "no header of gzip";
-    case ISAL_UNSUPPORTED_METHOD:
-      return "an unknown method";
-    case ISAL_NEED_DICT:
-      return "it needs a dictionary";
-    case ISAL_INCORRECT_CHECKSUM:
-      return "its checksum or length does not match";
-    default:
-      return "it does not decompress";
-  }
-}
-
 }  // namespace
 
 struct GzipDecompressor::State {
+  GzipHeader header;
   inflate_state stream;
 };
 
@@ -36,8 +24,9 @@ GzipDecompressor::GzipDecompressor() : state_(std::make_unique<State>()) { Resta
 GzipDecompressor::~GzipDecompressor() = default;
 
 void GzipDecompressor::Restart() {
+  state_->header.Restart();
   isal_inflate_init(&state_->stream);
-  state_->stream.crc_flag = ISAL_GZIP;
+  state_->stream.crc_flag = ISAL_GZIP_NO_HDR_VER;
   inside_ = false;
   problem_ = {};
 }
@@ -45,11 +34,17 @@ void GzipDecompressor::Restart() {
 Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* input,
                                                   std::span<std::byte>* output) {
   if (!problem_.empty()) return Result::kDamaged;
+  inside_ = inside_ || !input->empty();
+  GzipHeader& header = state_->header;
+  if (!header.Read(input)) {
+    problem_ = header.problem();
+    return Result::kDamaged;
+  }
+  if (!header.complete()) return Result::kNeedsInput;
   inflate_state& stream = state_->stream;
   while (true) {
     const auto in = static_cast<std::uint32_t>(std::min(input->size(), kMostAtOnce));
     const auto out = static_cast<std::uint32_t>(std::min(output->size(), kMostAtOnce));
-    inside_ = inside_ || in > 0;
     stream.next_in = const_cast<std::uint8_t*>(
         reinterpret_cast<const std::uint8_t*>(input->data()));  // it is only read
     stream.avail_in = in;
@@ -60,7 +55,8 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
     *input = input->subspan(std::min(in, in - stream.avail_in));
     *output = output->subspan(out - stream.avail_out);
     if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT && code != ISAL_OUT_OVERFLOW) {
-      problem_ = ProblemOf(code);
+      problem_ = code == ISAL_INCORRECT_CHECKSUM ? "its checksum or length does not match"
+                                                 : "it does not decompress";
       return Result::kDamaged;
     }
     if (stream.block_state == ISAL_BLOCK_FINISH) {

@@ -1,6 +1,7 @@
 #include "readers/compression/decompressor.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <string>
 
@@ -97,6 +98,68 @@ TEST(DecompressorTest, AfterDamageItIsDamagedUntilRestart) {
       output = room;
       EXPECT_EQ(decompressor->Decompress(&input, &output), Decompressor::Result::kMemberEnds);
       EXPECT_EQ(output.size(), 100U);
+    }
+  }
+}
+
+// zlib writes the header: every part of it, with its checksum.
+std::vector<std::byte> WithHeader(std::string extra, std::string name, std::string comment) {
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  gz_header header{};
+  header.hcrc = 1;
+  header.extra = reinterpret_cast<Bytef*>(extra.data());
+  header.extra_len = static_cast<uInt>(extra.size());
+  if (!name.empty()) header.name = reinterpret_cast<Bytef*>(name.data());
+  if (!comment.empty()) header.comment = reinterpret_cast<Bytef*>(comment.data());
+  EXPECT_EQ(deflateSetHeader(&stream, &header), Z_OK);
+  std::vector<std::byte> file(1000);
+  std::string text = "text";
+  stream.next_in = reinterpret_cast<Bytef*>(text.data());
+  stream.avail_in = 4;
+  stream.next_out = reinterpret_cast<Bytef*>(file.data());
+  stream.avail_out = 1000;
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  file.resize(stream.total_out);
+  deflateEnd(&stream);
+  return file;
+}
+
+// The last result, and all that was written.
+std::pair<Decompressor::Result, std::string> InPieces(std::span<const std::byte> file,
+                                                      std::size_t piece) {
+  const auto decompressor = MakeDecompressor(Compression::kGzip);
+  std::vector<std::byte> room(1000);
+  std::span<std::byte> output = room;
+  auto result = Decompressor::Result::kNeedsInput;
+  while (!file.empty() && result == Decompressor::Result::kNeedsInput) {
+    std::span<const std::byte> input = file.first(std::min(piece, file.size()));
+    file = file.subspan(input.size());
+    result = decompressor->Decompress(&input, &output);
+  }
+  return {result, {reinterpret_cast<const char*>(room.data()), room.size() - output.size()}};
+}
+
+TEST(DecompressorTest, AHeaderOfGzipIsReadAndCheckedInPiecesOfAnySize) {
+  const std::string_view long_extra(std::string_view("ab\3\0def", 7));
+  for (const std::string& extra : {std::string(), std::string(long_extra), std::string(300, 'e')}) {
+    for (const std::string name : {"", "name.txt"}) {
+      for (const std::string comment : {"", "a comment"}) {
+        const auto file = WithHeader(extra, name, comment);
+        for (const std::size_t piece : {1U, 2U, 3U, 11U, 1000U}) {
+          const auto [result, text] = InPieces(file, piece);
+          ASSERT_EQ(result, Decompressor::Result::kMemberEnds) << piece;
+          ASSERT_EQ(text, "text");
+        }
+      }
+    }
+  }
+  // A byte of the time, which nothing but the checksum covers, and a flag that means nothing yet.
+  for (const std::size_t at : {4U, 3U}) {
+    auto file = WithHeader("", "name.txt", "");
+    file[at] ^= std::byte{0x20};
+    for (const std::size_t piece : {1U, 2U, 3U, 11U, 1000U}) {
+      ASSERT_EQ(InPieces(file, piece).first, Decompressor::Result::kDamaged) << at << " " << piece;
     }
   }
 }
