@@ -34,6 +34,14 @@ class ContentStripes final : public InlineStripes {
     return {};
   }
 
+  bool Resume(const Status& failure, std::string* reason) override {
+    const StageTimer timer(*context_->decompress_clock);
+    if (!content_.FindNextMember()) return false;
+    *reason =
+        failure.message() + "; goes on at byte " + std::to_string(content_.compressed_offset());
+    return true;
+  }
+
  private:
   Status ReadCompressed(std::span<std::byte> buffer, std::size_t* got) {
     const auto begin = std::chrono::steady_clock::now();

@@ -1,6 +1,7 @@
 #include "readers/inline_stripes.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ringfeed {
 
@@ -49,13 +50,11 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
   Status failure;
   if (ask > 0) failure = ReadMore(base_ + fill_, {run_.data + fill_, ask}, &got);
   fill_ += got;
-  if (file_bytes_ == kUnknownSize && got < ask) SetEnd(base_ + fill_);
+  if (file_bytes_ == kUnknownSize && got < ask && failure.ok()) SetEnd(base_ + fill_);
   const bool ended = failure.ok() && (base_ + fill_ >= file_bytes_ || got < ask);
   const std::size_t need = Frame(block, {run_.data + used(), fill_ - used()}, part_end, ended);
-  if (!failure.ok()) {
-    NoteReadFailure(block, base_ + fill_, failure);
-    return false;
-  }
+  // What stands behind this part comes first: the next part meets the failure again.
+  if (!failure.ok()) return need != 0 && PassFailure(block, failure);
   if (got < ask && base_ + fill_ < file_bytes_) {
     NoteShortFile(block, base_ + fill_);
     return false;
@@ -66,6 +65,27 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
   if (used() + need <= run_.bytes) return true;
   if (!Grow(block, used(), need)) return false;
   wanted_ = need + kSlackBytes;
+  return true;
+}
+
+bool InlineStripes::PassFailure(Block* block, const Status& failure) {
+  const std::uint64_t end = base_ + fill_;
+  const OpenOptions& options = *context_->options;
+  std::unique_ptr<Framer> framer;
+  if (options.on_damage == OnDamage::kSkip) {
+    Frame(block, {}, position_, true);  // to be told of what it was passing over
+    framer = format_->NewFramerBehindGap(
+        {file_->name(), kUnknownSize, OnDamage::kSkip, options.max_record_bytes}, end);
+  }
+  std::string loss;
+  if (framer == nullptr || !Resume(failure, &loss)) {
+    if (file_bytes_ == kUnknownSize) SetEnd(end);
+    NoteReadFailure(block, end, failure);
+    return false;
+  }
+  framer_ = std::move(framer);
+  block->frame.damage.push_back({file_->name(), position_, end, std::move(loss)});
+  position_ = end;
   return true;
 }
 
@@ -87,9 +107,14 @@ void InlineStripes::LookForEnd(Block* block) {
   const Status failure = ReadMore(position_, unused_, &got);
   unused_.resize(got);
   if (got > 0) return;  // a failure is met again
-  SetEnd(position_);
-  Frame(block, {}, position_, true);
-  if (!failure.ok()) NoteReadFailure(block, position_, failure);
+  base_ = position_;
+  fill_ = 0;
+  if (failure.ok()) {
+    SetEnd(position_);
+    Frame(block, {}, position_, true);
+  } else {
+    PassFailure(block, failure);
+  }
 }
 
 }  // namespace ringfeed

@@ -72,6 +72,8 @@ class StreamLane final : public Lane {
   void StartDecompressing(Compression compression);
   bool ReadSome(Block* block);
   bool NoteFailure(const Status& status, Block* block);
+  bool GoOnBehindGap(std::uint64_t offset);
+  FramerOptions Framing() const;
   void FrameSome(Block* block);
 
   StreamSource* const stream_;

@@ -36,18 +36,44 @@ bool StreamLane::ReadSome(Block* block) {
   return status.ok() || NoteFailure(status, block);
 }
 
-// False where it ends everything; true where it is damage to be skipped, behind which is nothing.
+// False where it ends everything; true where it is damage to be skipped.
 bool StreamLane::NoteFailure(const Status& status, Block* block) {
   const std::uint64_t end = position_ + carried_;
   const bool damage =
       status.code() == StatusCode::kDamaged || status.code() == StatusCode::kTruncated;
-  if (damage && context_->options->on_damage == OnDamage::kSkip) {
-    block->frame.damage.push_back({stream_->name(), end, end, status.message()});
+  if (damage && framer_ != nullptr && context_->options->on_damage == OnDamage::kSkip) {
+    // To be told of what it was passing over.
+    BlockMemory memory(context_->arena);
+    framer_->Frame({{}, position_, kUnknownSize, true, &memory}, &block->frame);
+    std::string reason = status.message();
+    if (GoOnBehindGap(end)) {
+      reason += "; goes on at byte " + std::to_string(content_->compressed_offset());
+    }
+    block->frame.damage.push_back({stream_->name(), position_, end, std::move(reason)});
+    position_ = end;
+    carried_ = 0;  // what there is of a record
     return true;
   }
   block->status =
       status.WithPlace({stream_->name(), damage ? static_cast<std::int64_t>(end) : -1, -1});
   return false;
+}
+
+bool StreamLane::GoOnBehindGap(std::uint64_t offset) {
+  auto framer = format_->NewFramerBehindGap(Framing(), offset);
+  if (framer == nullptr || content_ == nullptr || !content_->FindNextMember()) return false;
+  framer_ = std::move(framer);
+  need_ = 1;
+  stream_done_ = false;
+  return true;
+}
+
+FramerOptions StreamLane::Framing() const {
+  FramerOptions options;
+  options.file = stream_->name();
+  options.on_damage = context_->options->on_damage;
+  options.max_record_bytes = context_->options->max_record_bytes;
+  return options;
 }
 
 void StreamLane::StartDecompressing(Compression compression) {
@@ -84,11 +110,7 @@ bool StreamLane::Detect(Block* block) {
     return false;
   }
   format_ = std::move(found.format);
-  FramerOptions options;
-  options.file = stream_->name();
-  options.on_damage = context_->options->on_damage;
-  options.max_record_bytes = context_->options->max_record_bytes;
-  framer_ = format_->NewFramer(options);
+  framer_ = format_->NewFramer(Framing());
   if (found.compression != Compression::kNone) StartDecompressing(found.compression);
   return true;
 }

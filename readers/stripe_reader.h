@@ -84,7 +84,7 @@ class StripeReader {
   LaneContext* const context_;
   const std::shared_ptr<InputFile> file_;
   const std::shared_ptr<const Format> format_;
-  const std::unique_ptr<Framer> framer_;
+  std::unique_ptr<Framer> framer_;
   std::uint64_t file_bytes_;
   std::uint64_t stripes_;
   BlockMemory memory_;

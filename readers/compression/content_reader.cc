@@ -1,13 +1,21 @@
 #include "readers/compression/content_reader.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <string>
 #include <utility>
 
 namespace ringfeed {
 namespace {
 
-constexpr std::size_t kBufferBytes = 128 * 1024;
+// So far back from the place where damage was noticed the next member may have begun.
+constexpr std::size_t kLookBackBytes = 32 * 1024;
+// Holds any block of zstd, which gives nothing before it has one whole.
+constexpr std::size_t kBufferBytes = kLookBackBytes + 160 * 1024;
+// So much content is no accident.
+constexpr std::size_t kBelievedBytes = 64 * 1024;
+constexpr std::size_t kMagicBytes = 4;
 
 }  // namespace
 
@@ -15,38 +23,64 @@ ContentReader::ContentReader(Compression compression, Source source)
     : compression_(compression),
       source_(std::move(source)),
       decompressor_(MakeDecompressor(compression)),
-      buffer_(kBufferBytes) {}
+      buffer_(std::make_unique_for_overwrite<std::byte[]>(kBufferBytes)) {}
 
 Status ContentReader::Bad(StatusCode code, const char* what, std::string_view problem) const {
   return Status(code, std::string("the ") + CompressionName(compression_) + " stream " + what +
-                          " at byte " + std::to_string(read_bytes_ - input_.size()) +
+                          " at byte " + std::to_string(OffsetOf(begin_)) +
                           std::string(problem.empty() ? "" : ": ") + std::string(problem));
 }
 
-bool ContentReader::Refill() {
+bool ContentReader::ReadMore(std::size_t* keep) {
+  if (source_ended_) return false;
+  if (end_ == kBufferBytes) {
+    const std::size_t dropped = *keep;
+    std::memmove(buffer_.get(), buffer_.get() + dropped, end_ - dropped);
+    *keep = 0;
+    begin_ -= std::min(begin_, dropped);
+    end_ -= dropped;
+  }
   std::size_t got = 0;
-  failure_ = source_(buffer_, &got);
-  if (!failure_.ok()) return false;
+  const Status status = source_({buffer_.get() + end_, kBufferBytes - end_}, &got);
+  if (!status.ok()) {
+    failure_ = status;
+    damaged_ = false;
+    return false;
+  }
   read_bytes_ += got;
-  input_ = std::span(buffer_).first(got);
-  if (got > 0) return true;
+  end_ += got;
+  source_ended_ = got == 0;
+  return got > 0;
+}
+
+bool ContentReader::Refill() {
+  std::size_t keep = begin_ - std::min(begin_, kLookBackBytes);
+  if (ReadMore(&keep)) return true;
+  if (!failure_.ok()) return false;
   ended_ = true;
-  if (decompressor_->inside_member()) failure_ = Bad(StatusCode::kTruncated, "is cut off", "");
+  damaged_ = decompressor_->inside_member();
+  if (damaged_) failure_ = Bad(StatusCode::kTruncated, "is cut off", "");
   return false;
 }
 
 void ContentReader::Step(std::span<std::byte>* room) {
-  if (input_.empty() && !has_more_ && !Refill()) return;
-  if (had_member_ && !decompressor_->inside_member()) {
-    const auto end = std::find_if(input_.begin(), input_.end(),
-                                  [](std::byte byte) { return byte != std::byte{0}; });
-    input_ = input_.subspan(static_cast<std::size_t>(end - input_.begin()));
-    if (input_.empty()) return;
+  if (begin_ == end_ && !has_more_ && !Refill()) return;
+  if (!decompressor_->inside_member()) {
+    const std::span<const std::byte> rest = From(begin_);
+    const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+    if (had_member_) {
+      begin_ += static_cast<std::size_t>(std::ranges::find_if_not(rest, is_zero) - rest.begin());
+    }
+    if (begin_ == end_) return;
+    member_offset_ = OffsetOf(begin_);
   }
-  const Decompressor::Result result = decompressor_->Decompress(&input_, room);
+  std::span<const std::byte> input = From(begin_);
+  const Decompressor::Result result = decompressor_->Decompress(&input, room);
+  begin_ = end_ - input.size();
   has_more_ = result == Decompressor::Result::kNeedsRoom;
   if (result == Decompressor::Result::kMemberEnds) had_member_ = true;
   if (result == Decompressor::Result::kDamaged) {
+    damaged_ = true;
     failure_ = Bad(StatusCode::kDamaged, "is damaged", decompressor_->problem());
   }
 }
@@ -56,6 +90,59 @@ Status ContentReader::Read(std::span<std::byte> to, std::size_t* got) {
   while (room.size() == to.size() && !ended_ && failure_.ok()) Step(&room);
   *got = to.size() - room.size();
   return *got > 0 ? Status() : failure_;
+}
+
+bool ContentReader::FindNextMember() {
+  if (!damaged_) return false;
+  const std::uint64_t noticed = OffsetOf(begin_);
+  const std::uint64_t back = noticed - std::min<std::uint64_t>(noticed, kLookBackBytes);
+  const auto doubtful = static_cast<std::size_t>(noticed - std::max(back, member_offset_));
+  std::size_t at = begin_ - doubtful;
+  // A checksum that does not match is noticed right in front of the next member, and what a member
+  // holds may look like one.
+  bool found = doubtful > 0 && Reaches(&at, doubtful) && Decompresses(&at, doubtful);
+  if (found) at += doubtful;
+  while (!found && damaged_ && Reaches(&at, 1)) {
+    ++at;
+    found = Decompresses(&at, 0);
+  }
+  if (found) Resume(at);
+  return found || !damaged_;  // the source failed
+}
+
+bool ContentReader::Reaches(std::size_t* keep, std::size_t ahead) {
+  while (end_ - *keep < ahead + kMagicBytes) {
+    if (!ReadMore(keep)) return false;
+  }
+  return true;
+}
+
+void ContentReader::Resume(std::size_t at) {
+  decompressor_->Restart();
+  begin_ = at;
+  has_more_ = ended_ = damaged_ = false;
+  failure_ = Status();
+}
+
+bool ContentReader::Decompresses(std::size_t* keep, std::size_t ahead) {
+  if (!StartsMember(compression_, From(*keep + ahead))) return false;
+  std::array<std::byte, 4096> discarded;
+  std::size_t content = 0;
+  std::size_t taken = ahead;
+  decompressor_->Restart();
+  while (content < kBelievedBytes) {
+    std::span<const std::byte> input = From(*keep + taken);
+    std::span<std::byte> room = discarded;
+    const Decompressor::Result result = decompressor_->Decompress(&input, &room);
+    taken = end_ - input.size() - *keep;
+    content += discarded.size() - room.size();
+    if (result == Decompressor::Result::kMemberEnds) return true;
+    if (result == Decompressor::Result::kDamaged) return false;
+    if (result == Decompressor::Result::kNeedsRoom) continue;
+    if (taken == kBufferBytes) return true;
+    if (!ReadMore(keep)) return false;
+  }
+  return true;
 }
 
 }  // namespace ringfeed

@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "readers/compression/decompressor.h"
 #include "ringfeed/status.h"
@@ -23,23 +22,47 @@ class ContentReader {
 
   /// Fills the front of `to` (not empty): at least one byte, none at the end of the content. After
   /// all that precedes it: kDamaged or kTruncated with the place in the compressed bytes and what
-  /// is wrong there, or the source's failure. These are final.
+  /// is wrong there, or the source's failure. These are final, but for what FindNextMember finds.
   Status Read(std::span<std::byte> to, std::size_t* got);
+
+  /// Behind a kDamaged or kTruncated of Read: looks for the next member, with whose content Read
+  /// goes on. A member is believed where it decompresses to its end, checksum included, or as far
+  /// as the buffer reaches. It may start before the place where the damage was noticed: what makes
+  /// no sense is seen to only behind bytes that happen to. False where there is none, or nothing to
+  /// go on from; true also where the source fails meanwhile, which Read says.
+  bool FindNextMember();
+  /// Of the next compressed byte that is decompressed.
+  std::uint64_t compressed_offset() const { return OffsetOf(begin_); }
 
  private:
   void Step(std::span<std::byte>* room);
+  /// Reads behind end_. What stands before *keep may be moved out for that; then *keep and begin_
+  /// are too. False where nothing came: at the source's end, or with its failure.
+  bool ReadMore(std::size_t* keep);
   bool Refill();
+  /// Whether there are a magic number's bytes `ahead` of *keep, an index as ReadMore takes it.
+  bool Reaches(std::size_t* keep, std::size_t ahead);
+  /// Whether a member to be believed starts there.
+  bool Decompresses(std::size_t* keep, std::size_t ahead);
+  void Resume(std::size_t at);
+  /// Of the file, of an index into the buffer.
+  std::uint64_t OffsetOf(std::size_t at) const { return read_bytes_ - end_ + at; }
+  std::span<const std::byte> From(std::size_t at) const { return {buffer_.get() + at, end_ - at}; }
   Status Bad(StatusCode code, const char* what, std::string_view problem) const;
 
   const Compression compression_;
   const Source source_;
   const std::unique_ptr<Decompressor> decompressor_;
-  std::vector<std::byte> buffer_;
-  std::span<const std::byte> input_;  ///< of buffer_: not yet decompressed
-  std::uint64_t read_bytes_ = 0;      ///< compressed ones, input_ among them
+  const std::unique_ptr<std::byte[]> buffer_;
+  std::size_t begin_ = 0;         ///< in the buffer: not yet decompressed
+  std::size_t end_ = 0;           ///< in the buffer: of what was read
+  std::uint64_t read_bytes_ = 0;  ///< compressed ones, up to end_
+  std::uint64_t member_offset_ = 0;
+  bool source_ended_ = false;
   bool had_member_ = false;
   bool has_more_ = false;  ///< the decompressor holds output for which there was no room
   bool ended_ = false;
+  bool damaged_ = false;  ///< failure_ is that of the compressed bytes, not of the source
   Status failure_;
 };
 

@@ -23,6 +23,10 @@ const char* CompressionName(Compression compression);
 /// taken for themselves; the two bytes of zlib only where what follows decompresses.
 Compression DetectCompression(std::span<const std::byte> head);
 
+/// Whether at least four bytes begin as a member of that kind does: with the magic number of gzip
+/// or zstd, or two bytes that zlib's may be.
+bool StartsMember(Compression compression, std::span<const std::byte> head);
+
 /// Decompresses one member after another (a member of gzip, a stream of zlib, a frame of zstd),
 /// piece by piece, and checks their checksums. One thread at a time.
 class Decompressor {

@@ -94,6 +94,13 @@ class Format {
   /// the format says otherwise (a raw file is one).
   virtual std::uint64_t Stripes(std::uint64_t file_bytes, std::uint64_t stripe_bytes) const;
   virtual std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const = 0;
+  /// A framer of what follows a loss of unknown length, from `offset` on: it finds the next record
+  /// that is whole, which may start in the middle of what it gets. Null where the format tells no
+  /// record from what is none, so that nothing behind a loss can be believed.
+  virtual std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& /*options*/,
+                                                     std::uint64_t /*offset*/) const {
+    return nullptr;
+  }
   /// Whether a compressed file of this format is decompressed: not where its bytes are the user's
   /// own business. Then Stripes is as above, and framers take a file of unknown size.
   virtual bool decompresses() const { return true; }

@@ -84,6 +84,12 @@ class Lines final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<TextFramer<LineScanner>>(options, false, LineScanner());
   }
+  std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
+                                             std::uint64_t offset) const override {
+    auto framer = std::make_unique<TextFramer<LineScanner>>(options, false, LineScanner());
+    framer->PassRestOfRow(offset, "where its line begins is lost");
+    return framer;
+  }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return {Status(), std::make_unique<LinesWriter>(std::move(file))};
   }

@@ -29,6 +29,10 @@ class RecordIo final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewRecordIoFramer(options);
   }
+  std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
+                                             std::uint64_t /*offset*/) const override {
+    return NewFramer(options);  // it looks for a record wherever none starts
+  }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return {Status(), NewRecordIoWriter(std::move(file), options_)};
   }

@@ -26,6 +26,10 @@ class Tar final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewTarFramer(options);
   }
+  std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
+                                             std::uint64_t offset) const override {
+    return NewTarFramerBehindGap(options, offset);
+  }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return {Status(), NewTarWriter(std::move(file), options_)};
   }

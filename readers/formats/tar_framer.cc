@@ -26,6 +26,8 @@ class TarFramer final : public Framer {
   explicit TarFramer(const FramerOptions& options) : options_(options) {}
 
   FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+  /// Starts at `offset`, behind a loss.
+  void StartBehindGap(std::uint64_t offset);
 
  private:
   enum class Step { kGoOn, kStop };
@@ -89,6 +91,7 @@ class TarFramer final : public Framer {
   bool lost_ = false;  // loss_ was not attributed yet
   TarLoss loss_;
   bool searching_ = false;  // for the next intact header
+  bool anywhere_ = false;   // which may stand between blocks
   std::uint64_t search_at_ = 0;
   std::uint64_t boundary_ = 0;  // where the damaged header says that the next one is; 0: tried
   std::int64_t next_record_ = 0;
@@ -104,6 +107,16 @@ FrameResult TarFramer::Frame(const FrameInput& input, FrameOutput* output) {
   const std::uint64_t base = std::clamp(Base(), input.offset, End(input));
   call.result.consumed = static_cast<std::size_t>(base - input.offset);
   return call.result;
+}
+
+void TarFramer::StartBehindGap(std::uint64_t offset) {
+  at_ = offset;
+  loss_.Begin(offset, offset, StatusCode::kDamaged, "what stood in front of it is lost");
+  loss_.AddHeader({});
+  lost_ = true;
+  searching_ = true;
+  anywhere_ = true;
+  search_at_ = offset;
 }
 
 TarFramer::Step TarFramer::Advance(Call* call) {
@@ -406,10 +419,14 @@ TarFramer::Step TarFramer::Search(Call* call) {
   while (search_at_ <= End(input) && End(input) - search_at_ >= kBlock) {
     if (!pending_ && search_at_ >= input.limit) return Step::kStop;
     const auto block = From(input, search_at_).first(kBlock);
-    if (TarHeaderMatches(block)) {
-      searching_ = false;
+    if ((!anywhere_ || TarHasMagic(block)) && TarHeaderMatches(block)) {
+      searching_ = anywhere_ = false;
       at_ = search_at_;
       return Step::kGoOn;
+    }
+    if (anywhere_) {
+      ++search_at_;
+      continue;
     }
     if (TarHasMagic(block)) loss_.AddHeader(block);
     search_at_ += kBlock;
@@ -507,6 +524,12 @@ void TarFramer::Note(std::uint64_t begin, std::uint64_t end, const std::string& 
 
 std::unique_ptr<Framer> NewTarFramer(const FramerOptions& options) {
   return std::make_unique<TarFramer>(options);
+}
+
+std::unique_ptr<Framer> NewTarFramerBehindGap(const FramerOptions& options, std::uint64_t offset) {
+  auto framer = std::make_unique<TarFramer>(options);
+  framer->StartBehindGap(offset);
+  return framer;
 }
 
 }  // namespace ringfeed

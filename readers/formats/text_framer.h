@@ -34,6 +34,14 @@ class TextFramer final : public Framer {
     scanner_.Start();
   }
 
+  /// What stands at `begin`, up to the next row, is passed over as damage.
+  void PassRestOfRow(std::uint64_t begin, std::string reason) {
+    passing_ = true;
+    passing_begin_ = begin;
+    passing_reason_ = std::move(reason);
+    scanner_.Start();
+  }
+
   FrameResult Frame(const FrameInput& input, FrameOutput* output) override {
     FrameResult result;
     result.status = failed_;
@@ -164,10 +172,7 @@ class TextFramer final : public Framer {
       return Damaged(StatusCode::kResourceExhausted, reason, at, at, output, result);
     }
     ended_ = false;
-    passing_ = true;
-    passing_begin_ = at;
-    passing_reason_ = reason;
-    scanner_.Start();
+    PassRestOfRow(at, reason);
     if (header_due_) {
       header_due_ = false;
     } else {
@@ -219,7 +224,7 @@ class TextFramer final : public Framer {
   bool header_due_;
   Scanner scanner_;
   std::int64_t next_record_ = 0;
-  bool passing_ = false;  // the row that starts at passing_begin_ is too long
+  bool passing_ = false;  // what stands at passing_begin_ is too long, or no row
   std::uint64_t passing_begin_ = 0;
   std::string passing_reason_;
   bool ended_ = false;

@@ -37,6 +37,10 @@ class TfRecord final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewTfRecordFramer(options);
   }
+  std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
+                                             std::uint64_t /*offset*/) const override {
+    return NewFramer(options);  // it looks for a record wherever none starts
+  }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return {Status(), NewTfRecordWriter(std::move(file))};
   }

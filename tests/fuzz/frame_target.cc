@@ -17,6 +17,7 @@ struct Control {
   FrameControl split;
   OnDamage policy = OnDamage::kSkip;  ///< of the split run
   bool repair = false;
+  bool gap = false;  ///< what stands in front of the file is lost
 };
 
 Control TakeControl(std::span<const std::byte>* input) {
@@ -27,6 +28,7 @@ Control TakeControl(std::span<const std::byte>* input) {
   control.policy = (first & 2) == 0 ? OnDamage::kSkip : OnDamage::kFail;
   control.repair = (first & 4) != 0;
   if ((first & 24) == 24) control.whole.max_record_bytes = 40;
+  control.gap = (first & 24) == 16;
   control.split = control.whole;
   control.split.limit_step = kSteps[first >> 5];
   control.split.pieces = 1 + TakeByte(input);
@@ -114,6 +116,17 @@ void ExpectPrefix(const FrameRun& failed, const FrameRun& skipped, std::size_t f
   FuzzExpect(before <= failed.records.size(), "kFail delivers all that precedes the damage", seen);
 }
 
+// Only where damage is skipped something may be lost before.
+void FrameBehindGap(const Format& format, std::span<const std::byte> file, const Control& control) {
+  const MakeFramer make_framer = [&format](const FramerOptions& options) {
+    return format.NewFramerBehindGap(options, 0);
+  };
+  if (make_framer({}) == nullptr) return;
+  ExpectSame(RunFramer(make_framer, file, OnDamage::kSkip, control.whole),
+             RunFramer(make_framer, file, OnDamage::kSkip, control.split),
+             control.whole.known_size);
+}
+
 void FrameBoth(const MakeFramer& make_framer, std::span<const std::byte> file,
                const Control& control, bool keeps_neighbours) {
   const FrameRun skipped = RunFramer(make_framer, file, OnDamage::kSkip, control.whole);
@@ -133,17 +146,17 @@ FuzzTarget FrameTarget(const char* format) {
   const MakeFramer make_framer = [format = found.format](const FramerOptions& options) {
     return format->NewFramer(options);
   };
-  return [=](std::span<const std::byte> input) {
+  return [=, gapped = found.format](std::span<const std::byte> input) {
     Control control = TakeControl(&input);
     // A sample that is too long is passed over to where it says that it ends, unless that is known
     // to be past the end of the file.
     if (name == "tar" && !control.whole.known_size) {
       control.whole.max_record_bytes = control.split.max_record_bytes = std::size_t{1} << 40;
     }
-    if (!control.repair) return FrameBoth(make_framer, input, control, keeps_neighbours);
-    std::vector<std::byte> repaired(input.begin(), input.end());
-    RepairChecksums(name, &repaired);
-    FrameBoth(make_framer, repaired, control, keeps_neighbours);
+    std::vector<std::byte> file(input.begin(), input.end());
+    if (control.repair) RepairChecksums(name, &file);
+    if (control.gap) return FrameBehindGap(*gapped, file, control);
+    FrameBoth(make_framer, file, control, keeps_neighbours);
   };
 }
 
