@@ -23,6 +23,13 @@ def cuts(pieces, step=1):
             yield f"cut in piece {i} at {at}", [*pieces[:i], piece[:at]]
 
 
+def shortened(pieces, step=1):
+    """Each cut behind every byte, and the next one behind it."""
+    for i, piece in enumerate(pieces[:-1]):
+        for at in range(1, len(piece), step):
+            yield f"piece {i} cut at {at}", [*pieces[:i], piece[:at], *pieces[i + 1 :]]
+
+
 def garbage_between(pieces):
     for name, garbage in GARBAGE.items():
         for i in range(len(pieces) + 1):

@@ -13,7 +13,7 @@ a value became is delivered, as the slow decoder does of the same bytes; behind 
 ofrecord and an open quote of csv nothing is. Of tar the header alone is covered: no sample is ever
 incomplete or false, and one beside a lost header may be lost with it. Megatron's data has no checksum; its
 index says the place of each sequence twice, of the last one once. What is compressed as a whole gives a
-prefix of its records.
+prefix of its records; compressed in several members, the records of the intact ones.
 """
 
 import json
@@ -241,34 +241,164 @@ class Compressed(Promise):
     def variants(self, step):
         yield from damage.of_file(self.file, step)
 
-    def content_of(self, file):
-        """What zlib makes of it, as far as it comes."""
-        reader = zlib.decompressobj(31 if self.compression == "gzip" else 15)
-        out = b""
-        try:
-            for i in range(len(file)):
-                out += reader.decompress(file[i : i + 1])
-        except zlib.error:
-            return out, False
-        return out, reader.eof and not reader.unused_data.strip(b"\0")
-
     def wrong(self, pieces, seen):
-        content, whole = self.content_of(pieces[0]) if pieces[0] else (b"", True)
+        content, problem, _ = inflated(pieces[0], self.compression) if pieces[0] else (b"", None, 0)
         fail, skip = seen["fail"], seen["skip"]
-        if whole:
+        if problem is None:
             yield from compare("fail", fail, self.decode(content), False)
         elif "code" not in fail:
-            # Of a header's flags that mean nothing yet not all decompressors think the same.
-            if fail["records"] != list(map(shown, self.records)):
-                yield "fail ends without an error"
+            yield "fail ends without an error"
         elif not skip["damage"]:
             yield "skip reports nothing"
         if self.content.startswith(content):  # what came out is true
             records = list(map(shown, self.records))
             for policy, got in (("fail", fail["records"]), ("skip", skip["records"])):
-                # The last line of content that is cut is a line for all that the framer knows.
-                if got[:-1] != records[: max(len(got) - 1, 0)]:
+                if got != records[: len(got)]:
                     yield f"{policy} delivers no prefix of the records"
+
+
+class OfMembers(Promise):
+    """Members compressed one by one, each of whole records. All records of intact ones come, but the first
+    `loses` behind damage, as it is not known where they begin; none (None) where the format cannot find
+    one. Of a damaged member comes what decompresses before the damage is noticed: where records are
+    `checked` only such as it had, else what Python makes of it too."""
+
+    # ISA-L (2.30, on x86) takes a copy from before the member's start for written before it refuses that.
+    UNWRITTEN = 258
+
+    def __init__(self, name, compression, decode, members, checked, loses):
+        super().__init__(name, compression)
+        self.decode, self.members, self.checked, self.loses = decode, members, checked, loses
+        self.records = [decode(inflated(member, compression)[0]) for member in members]
+
+    def variants(self, step):
+        yield from damage.of_pieces(self.members, step)
+        yield from damage.shortened(self.members, step)
+
+    def runs(self, pieces):
+        """The records of intact members, apart where damage is; and of each damage what the member had of
+        records, what Python makes of it and of what is left of a record, and how much ISA-L may add."""
+        runs, gaps, file = [[]], [], b"".join(pieces)
+        for i, piece in enumerate(pieces):
+            rest, file = file, file[len(piece) :]
+            content, problem, _ = inflated(piece, self.compression)
+            if problem is None:
+                runs[-1] += self.decode(content)
+            elif piece and (i == 0 or runs[-1] and piece.strip(b"\0")):
+                out, problem, _ = inflated(rest, self.compression)
+                had = self.records[i] if len(pieces) <= len(self.members) else []
+                unwritten = self.UNWRITTEN if self.compression == "gzip" and "distance" in problem else 0
+                gaps.append((had, *self.cut_off(out), unwritten))
+                runs.append([])
+        return runs, gaps
+
+    def cut_off(self, content):
+        """Whole records of content that is damaged, and how many bytes there are behind the last."""
+        lines = content[: content.rfind(b"\n") + 1]
+        return ([], 0) if self.checked else (self.decode(lines), len(content) - len(lines))
+
+    def wrong(self, pieces, seen):
+        problems = list(self.wrong_of(pieces, seen))
+        return self.wrong_of(self.swallowed(pieces), seen) if problems else []
+
+    def swallowed(self, pieces):
+        """As if a damaged member had had the next one too, where by its lengths it ends with that, or up to 4
+        bytes earlier: the member behind it is believed, and what it seems to hold is not looked at."""
+        length = 4 if self.compression == "gzip" else 0  # behind the checksum
+        for i in range(len(pieces) - 1):
+            _, problem, _ = inflated(pieces[i], self.compression)
+            _, _, looked_at = inflated(b"".join(pieces[i:]), self.compression)
+            both = pieces[i] + pieces[i + 1]
+            if problem is not None and 0 <= len(both) - looked_at - length <= 4:
+                return [*pieces[:i], both, *pieces[i + 2 :]]
+        return pieces
+
+    def wrong_of(self, pieces, seen):
+        runs, gaps = self.runs(pieces)
+        runs[1:] = [[] if self.loses is None else run[self.loses :] for run in runs[1:]]
+        for policy in ("fail", "skip"):
+            yield from (f"{policy} {what}" for what in self.wrong_records(runs, gaps, policy, seen[policy]))
+        if ("code" in seen["fail"]) != bool(gaps) or "code" in seen["skip"]:
+            yield "fail ends without an error, or with one that is none"
+        edges = [edge for begin, end, _ in seen["skip"]["damage"] for edge in (begin, end)]
+        if bool(edges) != bool(gaps) or edges != sorted(edges):
+            yield "skip reports another damage"
+
+    def wrong_records(self, runs, gaps, policy, seen):
+        rest = seen["records"]
+        begin = list(map(shown, runs[0]))
+        if rest[: len(begin)] != begin:
+            yield f"does not begin with the {len(begin)} records in front of the damage"
+        rest = rest[len(begin) :]
+        for gap, run in zip(gaps[:1] if policy == "fail" else gaps, runs[1:]):
+            run = [] if policy == "fail" else list(map(shown, run))
+            found = [at for at in range(len(rest) + 1) if rest[at : at + len(run)] == run]
+            if not found:
+                yield f"does not have the {len(run)} records behind the damage"
+            at = len(rest) if not found or not run else found[0]
+            if not self.may_come(policy, rest[:at], *gap):
+                yield f"delivers {at} records of the damaged member, of {len(gap[0])} or {len(gap[1])}"
+            rest = rest[at + len(run) :]
+        if rest:
+            yield f"delivers {len(rest)} records too many"
+
+    def may_come(self, policy, records, had, out, left, unwritten):
+        if self.checked:
+            had = list(map(shown, had))
+            if policy == "fail":
+                return records == had[: len(records)]
+            # A damaged copy may repeat one, and what was not written hold any.
+            return all(record in had or unwritten and record in self.all_shown() for record in records)
+        more = sum(size + 1 for size, _ in records[len(out) :])
+        return records[: len(out)] == list(map(shown, out)) and more <= (left + unwritten if unwritten else 0)
+
+    def all_shown(self):
+        return [shown(record) for records in self.records for record in records]
+
+
+class TarMembers(OfMembers):
+    """The same of tar, where the sample in front of a gap may be missing too: it may have lost a file to it.
+    Out of the damaged member itself comes what its files became, and of a sample the first one alone where
+    the second one's header became zeros or another name."""
+
+    def __init__(self, compression, members):
+        super().__init__("tar", compression, self.samples, members, False, 1)
+
+    @staticmethod
+    def samples(content):
+        return [content[i : i + 2048] for i in range(0, len(content), 2048)]
+
+    def cut_off(self, content):
+        ends = [(i, i + size) for i in range(0, len(content), 512) for size in (1024, 2048)]
+        return [content[begin:end] for begin, end in ends if end <= len(content)], 0
+
+    def wrong_records(self, runs, gaps, policy, seen):
+        got = seen["records"]
+        runs = [list(map(shown, run)) for run in (runs[:1] if policy == "fail" else runs)]
+        wanted = [record for i, run in enumerate(runs) for record in (run[:-1] if i < len(gaps) else run)]
+        possible = list(runs[0])
+        for (_, out, _, _), run in zip(gaps, runs[1:] or [[]]):
+            possible += map(shown, out)
+            possible += run
+        left = iter(possible)
+        if not all(record in left for record in got):
+            yield "delivers what is no sample, or out of order"
+        if not all(record in got for record in wanted):
+            yield f"delivers {len(got)} samples, at least {len(wanted)} are expected"
+
+
+def inflated(data, compression):
+    """What zlib makes of it: (what comes, why no more does, the bytes that were looked at), where there is no
+    reason at a member's end with nothing but padding behind it."""
+    reader = zlib.decompressobj(31 if compression == "gzip" else 15)
+    out = b""
+    for i in range(len(data)):
+        try:
+            out += reader.decompress(data[i : i + 1])
+        except zlib.error as problem:
+            return out, str(problem), i + 1
+    whole = reader.eof and not reader.unused_data.strip(b"\0")
+    return out, None if whole else "it ends too early or too late", len(data)
 
 
 def shown(record):
@@ -320,7 +450,6 @@ def promises():
     message = make.feature(b"a", 1, b"v") + make.feature(b"b", 4, b"\7")
     samples = [make.tar(names=(f"{i}.jpg", f"{i}.cls"))[:-1024] for i in range(4)]
     one_of = lambda decode: lambda content: decode(content)[0]
-    records_of = lambda content: [record for piece in split_tfrecords(content) for record in slow.tfrecord(piece) or []]
     yield "tfrecord", OfPieces("tfrecord", slow.tfrecord, short)
     yield "recordio", recordio()
     yield "ofrecord", FromStart("ofrecord", slow.ofrecord, make.ofrecord(message, make.ofrecord_message(), message))
@@ -337,9 +466,38 @@ def promises():
         name = "tokens" if width == 2 else "tokens32"
         file = make.tokens(magic, version, 7, bytes(range(7 * width)))
         yield name, FromStart("tokens:block=3", lambda file: slow.tokens(file, 3), file)
-    for name, compress in (("gzip", lambda data: make.gzip.compress(data, mtime=0)), ("zlib", zlib.compress)):
-        yield f"tfrecord_{name}", Compressed("tfrecord", name, records_of, b"".join(short * 3), compress)
+    for name, compress in (("gzip", gzip), ("zlib", zlib.compress)):
+        yield f"tfrecord_{name}", Compressed("tfrecord", name, tfrecords, b"".join(short * 3), compress)
         yield f"lines_{name}", Compressed("lines", name, one_of(slow.lines), text * 3, compress)
+    yield from members()
+
+
+def members():
+    """Of several members; the second one is stored, not compressed."""
+    text = [b"one, one, one and one\ntwo\n\nthe third of them\n", b"line four of them\nline five\nsix\n",
+            b"line 7 and line 8\nline nine\n", b"line ten\r\nline ten and one\n"]
+    payloads = [content.split(b"\n") for content in text]
+    one_of = lambda decode: lambda content: decode(content)[0]
+    samples = [make.tar(names=(f"{i}.jpg", f"{i}.cls"))[:-1024] for i in range(8)]
+    formats = (("tfrecord", tfrecords, [make.tfrecord(*some) for some in payloads], True, 0),
+               ("recordio", slow.recordio, [make.fluid(some) for some in payloads], True, 0),
+               ("lines", one_of(slow.lines), text, False, 1),
+               ("csv", one_of(slow.csv), text, False, None))
+    for compression, compress in (("gzip", gzip), ("zlib", zlib.compress)):
+        for name, decode, contents, checked, loses in formats:
+            stored = [compress(content, 0 if i == 1 else 9) for i, content in enumerate(contents)]
+            promise = OfMembers(name, compression, decode, stored, checked, loses)
+            yield f"{name}_{compression}_members", promise
+        archives = [compress(sample + samples[i + 1]) for i, sample in enumerate(samples) if i % 2 == 0]
+        yield f"tar_{compression}_members", TarMembers(compression, archives)
+
+
+def gzip(data, level=9):
+    return make.gzip.compress(data, level, mtime=0)
+
+
+def tfrecords(content):
+    return [record for piece in split_tfrecords(content) for record in slow.tfrecord(piece) or []]
 
 
 def split_tfrecords(content):

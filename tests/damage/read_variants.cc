@@ -30,19 +30,12 @@ std::span<const std::byte> BytesOf(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-// All that decompresses, and what ended it.
-std::string Decompressed(Compression compression, std::string_view file, Status* status) {
-  std::span<const std::byte> rest = BytesOf(file);
-  ContentReader reader(compression, [&rest](std::span<std::byte> buffer, std::size_t* got) {
-    *got = std::min(buffer.size(), rest.size());
-    std::copy_n(rest.begin(), *got, buffer.begin());
-    rest = rest.subspan(*got);
-    return Status();
-  });
+// All that decompresses up to the end or damage, which is *status.
+std::string ContentOf(ContentReader* reader, Status* status) {
   std::string content;
   std::vector<std::byte> room(4096);
   for (std::size_t got = 1; got > 0;) {
-    *status = reader.Read(room, &got);
+    *status = reader->Read(room, &got);
     content.append(reinterpret_cast<const char*>(room.data()), got);
   }
   return content;
@@ -86,20 +79,56 @@ nlohmann::json ReadPair(std::string_view pair, OnDamage on_damage) {
   return Shown(FrameWith(NewMegatronFramer(options, std::move(index)).get(), data));
 }
 
-// As a file without compression, of known size; or its content, which ends where it no longer
-// decompresses. That is the last damage there is.
+void Append(const Framed& part, Framed* all) {
+  all->records.insert(all->records.end(), part.records.begin(), part.records.end());
+  all->damage.insert(all->damage.end(), part.damage.begin(), part.damage.end());
+  all->status = part.status;
+  all->stuck = all->stuck || part.stuck;
+}
+
+// The content, of unknown size. Where it is damaged what there is of a record is dropped, and what
+// follows is the content of the next member, where there is one.
+Framed ReadContent(const Format& format, Compression compression, std::string_view file,
+                   OnDamage on_damage) {
+  std::span<const std::byte> rest = BytesOf(file);
+  ContentReader reader(compression, [&rest](std::span<std::byte> buffer, std::size_t* got) {
+    *got = std::min(buffer.size(), rest.size());
+    std::copy_n(rest.begin(), *got, buffer.begin());
+    rest = rest.subspan(*got);
+    return Status();
+  });
+  FramerOptions options;
+  options.file = "file";
+  options.on_damage = on_damage;
+  Framed all;
+  std::uint64_t offset = 0;
+  std::unique_ptr<Framer> framer = format.NewFramer(options);
+  while (true) {
+    Status status;
+    const std::string content = ContentOf(&reader, &status);
+    const Framed part = FrameWith(framer.get(), content, {.offset = offset, .at_end = status.ok()});
+    Append(part, &all);
+    if (!all.status.ok() || status.ok()) return all;
+    offset += content.size();
+    if (on_damage == OnDamage::kFail) {
+      all.status = status.WithPlace({"file", -1, -1});
+      return all;
+    }
+    // To be told of what it was passing over; it may want more of a record that is dropped.
+    Framed passed = FrameWith(framer.get(), "", {.offset = part.end});
+    passed.stuck = false;
+    Append(passed, &all);
+    all.damage.push_back({"file", part.end, offset, status.message()});
+    framer = format.NewFramerBehindGap(options, offset);
+    if (framer == nullptr || !reader.FindNextMember()) return all;
+  }
+}
+
 nlohmann::json Read(const Format& format, Compression compression, const std::string& file,
                     OnDamage on_damage) {
   if (format.name() == "megatron") return ReadPair(file, on_damage);
   if (compression == Compression::kNone) return Shown(FrameAll(format, file, on_damage));
-  Status status;
-  const std::string content = Decompressed(compression, file, &status);
-  Framed framed = FrameAll(format, content, on_damage, {.known_size = false});
-  if (!status.ok() && framed.status.ok()) {
-    if (on_damage == OnDamage::kFail) framed.status = status.WithPlace({"file", -1, -1});
-    framed.damage.push_back({"file", content.size(), content.size(), status.message()});
-  }
-  return Shown(framed);
+  return Shown(ReadContent(format, compression, file, on_damage));
 }
 
 int Main(const std::string& name, std::string_view compressed) {

@@ -42,8 +42,9 @@ Framed FrameWith(Framer* framer, const std::string& file, const Feeding& feeding
     std::copy_n(reinterpret_cast<const std::byte*>(file.data()) + at, end - at, bytes.get());
     FrameOutput output;
     HeapFrameMemory memory;
-    const FrameResult result =
-        framer->Frame({{bytes.get(), end - at}, at, limit, end == file.size(), &memory}, &output);
+    const bool at_end = feeding.at_end && end == file.size();
+    const FrameResult result = framer->Frame(
+        {{bytes.get(), end - at}, feeding.offset + at, limit, at_end, &memory}, &output);
     for (const RecordSpan& record : output.records) {
       framed.damaged.push_back(record.damaged());
       if (!record.damaged()) framed.records.push_back(Bytes(record.bytes()));
@@ -52,9 +53,10 @@ Framed FrameWith(Framer* framer, const std::string& file, const Feeding& feeding
     framed.status = result.status;
     if (!result.status.ok()) return framed;
     at += result.consumed;
+    framed.end = feeding.offset + at;
     if (result.need_bytes != 0) {
       if (end == file.size()) {
-        framed.stuck = true;
+        framed.stuck = feeding.at_end;
         return framed;
       }
       end = EndFor(feeding, std::max(at + result.need_bytes, end + 1), file.size());

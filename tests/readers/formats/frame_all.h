@@ -16,7 +16,8 @@ struct Framed {
   std::vector<bool> damaged;         ///< of all that kept a place, whether it is one of those
   std::vector<DamagedRange> damage;
   Status status;
-  bool stuck = false;  ///< the framer asked for nothing and was not at the end
+  std::uint64_t end = 0;  ///< of what the framer was done with
+  bool stuck = false;     ///< the framer asked for nothing and was not at the end
 };
 
 /// How the bytes are handed to the framer.
@@ -24,6 +25,8 @@ struct Feeding {
   std::vector<std::size_t> ends{};  ///< where in the file calls end, before its own end
   std::uint64_t limit_step = 0;     ///< stripes; 0: no limit below the end
   bool known_size = true;
+  std::uint64_t offset = 0;  ///< where the bytes stand; 0 with limits
+  bool at_end = true;        ///< nothing follows them
 };
 
 /// Frames `file` as a reader would: calls again with more where more is needed, with the next limit
