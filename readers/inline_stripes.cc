@@ -54,7 +54,7 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
   const bool ended = failure.ok() && (base_ + fill_ >= file_bytes_ || got < ask);
   const std::size_t need = Frame(block, {run_.data + used(), fill_ - used()}, part_end, ended);
   // What stands behind this part comes first: the next part meets the failure again.
-  if (!failure.ok()) return need != 0 && PassFailure(block, failure);
+  if (!failure.ok()) return position_ < part_end && PassFailure(block, failure);
   if (got < ask && base_ + fill_ < file_bytes_) {
     NoteShortFile(block, base_ + fill_);
     return false;

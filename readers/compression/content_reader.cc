@@ -16,6 +16,7 @@ constexpr std::size_t kBufferBytes = kLookBackBytes + 160 * 1024;
 // So much content is no accident.
 constexpr std::size_t kBelievedBytes = 64 * 1024;
 constexpr std::size_t kMagicBytes = 4;
+constexpr std::size_t kChecksumBytes = 4;
 
 }  // namespace
 
@@ -98,10 +99,13 @@ bool ContentReader::FindNextMember() {
   const std::uint64_t back = noticed - std::min<std::uint64_t>(noticed, kLookBackBytes);
   const auto doubtful = static_cast<std::size_t>(noticed - std::max(back, member_offset_));
   std::size_t at = begin_ - doubtful;
-  // A checksum that does not match is noticed right in front of the next member, and what a member
-  // holds may look like one.
-  bool found = doubtful > 0 && Reaches(&at, doubtful) && Decompresses(&at, doubtful);
-  if (found) at += doubtful;
+  // A checksum that does not match is noticed right in front of the next member (libzstd: in front
+  // of the checksum), and what a member holds may look like one.
+  bool found = false;
+  for (std::size_t ahead = doubtful; !found && ahead <= doubtful + kChecksumBytes; ++ahead) {
+    found = ahead > 0 && Reaches(&at, ahead) && Decompresses(&at, ahead);
+    if (found) at += ahead;
+  }
   while (!found && damaged_ && Reaches(&at, 1)) {
     ++at;
     found = Decompresses(&at, 0);
@@ -130,19 +134,18 @@ bool ContentReader::Decompresses(std::size_t* keep, std::size_t ahead) {
   std::size_t content = 0;
   std::size_t taken = ahead;
   decompressor_->Restart();
-  while (content < kBelievedBytes) {
+  while (true) {
     std::span<const std::byte> input = From(*keep + taken);
     std::span<std::byte> room = discarded;
     const Decompressor::Result result = decompressor_->Decompress(&input, &room);
     taken = end_ - input.size() - *keep;
     content += discarded.size() - room.size();
-    if (result == Decompressor::Result::kMemberEnds) return true;
+    if (result == Decompressor::Result::kMemberEnds || content >= kBelievedBytes) return true;
     if (result == Decompressor::Result::kDamaged) return false;
     if (result == Decompressor::Result::kNeedsRoom) continue;
     if (taken == kBufferBytes) return true;
     if (!ReadMore(keep)) return false;
   }
-  return true;
 }
 
 }  // namespace ringfeed

@@ -2,6 +2,7 @@
 
 #include <zstd.h>
 
+#include <algorithm>
 #include <new>
 
 namespace ringfeed {
@@ -24,6 +25,8 @@ void ZstdDecompressor::Restart() {
   ZSTD_DCtx_reset(state_->stream.get(), ZSTD_reset_session_only);
   inside_ = false;
   problem_ = {};
+  wanted_ = 1;
+  holds_output_ = false;
 }
 
 Decompressor::Result ZstdDecompressor::Decompress(std::span<const std::byte>* input,
@@ -31,7 +34,10 @@ Decompressor::Result ZstdDecompressor::Decompress(std::span<const std::byte>* in
   if (!problem_.empty()) return Result::kDamaged;
   while (true) {
     inside_ = inside_ || !input->empty();
-    ZSTD_inBuffer in{input->data(), input->size(), 0};
+    // What it asks for, and nothing before it has written all: where a call fails, what that took
+    // and wrote is not told.
+    const std::size_t given = holds_output_ ? 0 : std::min(input->size(), wanted_);
+    ZSTD_inBuffer in{input->data(), given, 0};
     ZSTD_outBuffer out{output->data(), output->size(), 0};
     const std::size_t code = ZSTD_decompressStream(state_->stream.get(), &out, &in);
     *input = input->subspan(in.pos);
@@ -40,6 +46,8 @@ Decompressor::Result ZstdDecompressor::Decompress(std::span<const std::byte>* in
       problem_ = ZSTD_getErrorName(code);
       return Result::kDamaged;
     }
+    wanted_ = std::max<std::size_t>(code, 1);
+    holds_output_ = output->empty();
     if (code == 0 && inside_) {
       inside_ = false;
       return Result::kMemberEnds;

@@ -20,6 +20,8 @@ class ZstdDecompressor final : public Decompressor {
   struct Close;
   struct State;
   std::unique_ptr<State> state_;
+  std::size_t wanted_ = 1;     ///< what libzstd asks for next: a block, a header, the checksum
+  bool holds_output_ = false;  ///< there was no room for it
 };
 
 }  // namespace ringfeed

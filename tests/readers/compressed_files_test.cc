@@ -205,6 +205,138 @@ TEST_F(CompressedFilesTest, AFlippedBitIsReportedOrHarmlessAndNeverChangesARecor
   }
 }
 
+/// Members of whole records each, of which one is damaged.
+class DamagedMemberTest : public CompressedFilesTest {
+ protected:
+  static constexpr std::size_t kMembers = 4;
+  static constexpr std::size_t kRecords = 60;  ///< in each of them
+
+  /// The file's name; *sizes are those of the members.
+  std::string MakeMembers(Kind kind, std::vector<std::size_t>* sizes) {
+    for (std::size_t i = contents_.size(); i < kMembers; ++i) {
+      contents_.push_back(Contents(MakeFile(RandomSizes(i, kRecords, 8, 200))));
+    }
+    std::vector<std::byte> file;
+    sizes->clear();
+    for (const auto& content : contents_) {
+      const auto member = Compress(content, {.kind = kind});
+      file.insert(file.end(), member.begin(), member.end());
+      sizes->push_back(member.size());
+    }
+    const std::string name = directory_.File("members.tfrecord.gz");
+    WriteBytes(name, file);
+    return name;
+  }
+
+ private:
+  std::vector<std::vector<std::byte>> contents_;
+};
+
+TEST_F(DamagedMemberTest, OnlyTheDamagedMemberLosesRecords) {
+  for (const Kind kind : {Kind::kGzip, Kind::kZlib, Kind::kZstd}) {
+    std::vector<std::size_t> sizes;
+    const std::string name = MakeMembers(kind, &sizes);
+    const auto whole = Contents(name);
+    for (std::size_t at = sizes[0]; at < sizes[0] + sizes[1]; at += 97) {
+      auto damaged = whole;
+      damaged[at] ^= std::byte{0x08};
+      WriteBytes(name, damaged);
+      OpenOptions options = InFileOrder(OnDamage::kSkip);
+      options.format = "tfrecord";
+      options.stripe_bytes = 4096;
+      options.io.block_bytes = 4096;
+      Reader reader = OpenFiles({name}, options);
+      const Drained found = Drain(reader);
+      ASSERT_EQ(found.end, ReadResult::kEnd) << at << found.status.ToString();
+      ASSERT_EQ(found.strange, 0U);
+      std::vector<std::uint64_t> lost = Numbers(kMembers * kRecords);
+      std::erase_if(lost, [&](std::uint64_t id) {
+        return std::binary_search(found.ids.begin(), found.ids.end(), id);
+      });
+      ASSERT_TRUE(std::is_sorted(found.ids.begin(), found.ids.end()));
+      ASSERT_TRUE(lost.empty() || (lost.front() >= kRecords && lost.back() < 2 * kRecords)) << at;
+      ASSERT_TRUE(lost.empty() || !reader.Stats().damage.empty()) << at;
+
+      options.threads = 3;
+      ASSERT_EQ(Drain(OpenFiles({name}, options)).ids, found.ids);
+      const int descriptor = open(name.c_str(), O_RDONLY);
+      ASSERT_GE(descriptor, 0);
+      ASSERT_EQ(Drain(OpenStreamSource(OpenDescriptor(descriptor, "s", true), options)).ids,
+                found.ids);
+    }
+  }
+}
+
+TEST_F(DamagedMemberTest, AWrongChecksumAtTheEndLosesNoRecord) {
+  for (const Kind kind : {Kind::kGzip, Kind::kZlib, Kind::kZstd}) {
+    std::vector<std::size_t> sizes;
+    const std::string name = MakeMembers(kind, &sizes);
+    auto damaged = Contents(name);
+    damaged[sizes[0] + sizes[1] - (kind == Kind::kGzip ? 5 : 1)] ^= std::byte{1};
+    WriteBytes(name, damaged);
+    // Parts may end anywhere in front of the damage.
+    for (const std::size_t stripe : {4096U, 8192U, 12'288U}) {
+      OpenOptions options = InFileOrder(OnDamage::kFail);
+      options.stripe_bytes = stripe;
+      options.io.block_bytes = 4096;
+      const Drained failed = Drain(OpenFiles({name}, options));
+      EXPECT_EQ(failed.end, ReadResult::kFailed);
+      EXPECT_EQ(failed.ids, Numbers(2 * kRecords)) << stripe;
+      options.on_damage = OnDamage::kSkip;
+      Reader reader = OpenFiles({name}, options);
+      EXPECT_EQ(Drain(reader).ids, Numbers(kMembers * kRecords)) << stripe;
+      EXPECT_EQ(reader.Stats().damage.size(), 1U);
+    }
+  }
+}
+
+TEST_F(DamagedMemberTest, OfLinesTheOneWhoseBeginningIsLostIsNotDelivered) {
+  const auto compress = [](std::string_view text) {
+    return Compress(std::as_bytes(std::span(text)), {});
+  };
+  std::vector<std::byte> file = compress("a whole line\nand the beg");
+  file[file.size() - 6] ^= std::byte{1};
+  for (const char* rest : {"inning of one\nsecond\nthi", "rd\nlast"}) {
+    const auto member = compress(rest);
+    file.insert(file.end(), member.begin(), member.end());
+  }
+  const std::string name = directory_.File("cut.txt.gz");
+  WriteBytes(name, file);
+  Reader reader = Parse(OpenFiles({name}, InFileOrder(OnDamage::kSkip)), RawParser());
+  std::vector<std::string> lines;
+  Instance line;
+  while (reader.TryReadNext(&line) == ReadResult::kRecord) {
+    lines.emplace_back(reinterpret_cast<const char*>(line[0].data), line[0].bytes);
+  }
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  EXPECT_EQ(lines, (std::vector<std::string>{"a whole line", "second", "third", "last"}));
+  const auto damage = reader.Stats().damage;
+  ASSERT_EQ(damage.size(), 2U);
+  EXPECT_NE(damage[0].reason.find("goes on at byte"), std::string::npos) << damage[0].reason;
+  EXPECT_EQ(damage[1].end - damage[0].begin, std::string("and the beginning of one\n").size());
+}
+
+TEST_F(DamagedMemberTest, FormatsThatTellNoRecordFromWhatIsNoneEndThere) {
+  const auto compress = [](std::string_view text) {
+    return Compress(std::as_bytes(std::span(text)), {});
+  };
+  std::vector<std::byte> file = compress("name,id\nfirst,1\nthi");
+  file[file.size() - 6] ^= std::byte{1};
+  const auto second = compress("\"rd,3\nfourth,4\n");
+  file.insert(file.end(), second.begin(), second.end());
+  const std::string name = directory_.File("rows.csv.gz");
+  WriteBytes(name, file);
+  for (const std::string format : {"csv", "npy", "tokens:u2", "ofrecord"}) {
+    OpenOptions options = InFileOrder(OnDamage::kSkip);
+    options.format = format;
+    Reader reader = OpenFiles({name}, options);
+    const Drained found = Drain(reader);
+    EXPECT_EQ(found.end, ReadResult::kEnd) << format << found.status.ToString();
+    EXPECT_EQ(found.strange, format == "csv" ? 1U : 0U) << format;
+    EXPECT_FALSE(reader.Stats().damage.empty()) << format;
+  }
+}
+
 /// What grows a thousandfold takes the arena's memory and no more.
 class BombTest : public CompressedFilesTest {
  protected:
