@@ -3,8 +3,8 @@
 
 run_target.py PROGRAM TARGET CORPUS WORK SECONDS: a million inputs, or SECONDS of them where the machine is
 too slow for that. RINGFEED_FUZZ_SECONDS in the environment makes it that many seconds, whatever the
-number of inputs. What is found in them is kept in WORK/TARGET. Exit status 1 where an input fails: its
-file is named, and its bytes are printed where they are few.
+number of inputs. What is found in them is kept in WORK/TARGET. Exit status 1 where an input fails: at the
+end stand what is wrong, the first frames of the stack, the input's file, and its bytes where they are few.
 """
 
 import os
@@ -18,6 +18,7 @@ import time
 
 RUNS = 1_000_000
 LONGEST_SHOWN = 400
+FRAMES_SHOWN = 18
 # Most of the time goes to the allocator. Without the stacks of allocations, and with freed memory kept
 # for fewer of them, it is half as much; an input that fails is run again by hand, with everything.
 OPTIONS = "malloc_context_size=0:quarantine_size_mb=8:thread_local_quarantine_size_kb=256"
@@ -30,6 +31,13 @@ def command(program, target, corpus, work, seconds):
     given = os.environ.get("RINGFEED_FUZZ_SECONDS")
     words += [f"-max_total_time={given}"] if given else [f"-runs={RUNS}", f"-max_total_time={seconds}"]
     return words + [str(corpus)]
+
+
+def show_reason(output):
+    """The end of a log may be all that is kept of it."""
+    lines = output.splitlines()
+    first = next((i for i, line in enumerate(lines) if re.match("The property|==\\d+==|.*runtime error", line)), 0)
+    print("\n".join(line[:160] for line in lines[first : first + FRAMES_SHOWN]))
 
 
 def show_findings(work, program, target):
@@ -59,6 +67,7 @@ def main():
     busy = used.ru_utime + used.ru_stime
     print(f"fuzz {target}: {count} inputs in {took:.1f} s, {count / busy:.0f} a second of a processor")
     if run.returncode:
+        show_reason(run.stdout)
         show_findings(work, program, target)
         return 1
     return 0

@@ -29,6 +29,14 @@ inline constexpr bool kThreadsAfterFork = false;
 inline constexpr bool kThreadsAfterFork = true;
 #endif
 
+/// Whether a process may fork beside its threads: a lock that one of them holds in
+/// AddressSanitizer's run time stays locked in the child.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kForkBesideThreads = false;
+#else
+inline constexpr bool kForkBesideThreads = true;
+#endif
+
 /// What a child process that ran `body` printed and how it ended. `body` returns the exit status;
 /// it must not return into the test (no gtest assertions in it).
 struct ChildResult {
