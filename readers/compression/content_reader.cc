@@ -16,7 +16,13 @@ constexpr std::size_t kBufferBytes = kLookBackBytes + 160 * 1024;
 // So much content is no accident.
 constexpr std::size_t kBelievedBytes = 64 * 1024;
 constexpr std::size_t kMagicBytes = 4;
-constexpr std::size_t kChecksumBytes = 4;
+// What members may decompress to that are looked for in one.
+constexpr std::size_t kSearchedContent = 16 * 1024 * 1024;
+
+// Of a checksum that does not match, which libzstd does not count as taken.
+std::size_t UntakenChecksumBytes(Compression compression) {
+  return compression == Compression::kZstd ? 4 : 0;
+}
 
 }  // namespace
 
@@ -99,10 +105,15 @@ bool ContentReader::FindNextMember() {
   const std::uint64_t back = noticed - std::min<std::uint64_t>(noticed, kLookBackBytes);
   const auto doubtful = static_cast<std::size_t>(noticed - std::max(back, member_offset_));
   std::size_t at = begin_ - doubtful;
-  // A checksum that does not match is noticed right in front of the next member (libzstd: in front
-  // of the checksum), and what a member holds may look like one.
+  if (const std::size_t ahead = SwallowedMember(at, doubtful); ahead > 0) {
+    Resume(at + ahead);
+    return true;
+  }
+  // A checksum that does not match is noticed right in front of the next member, and what a member
+  // holds may look like one.
   bool found = false;
-  for (std::size_t ahead = doubtful; !found && ahead <= doubtful + kChecksumBytes; ++ahead) {
+  const std::size_t most = doubtful + UntakenChecksumBytes(compression_);
+  for (std::size_t ahead = doubtful; !found && ahead <= most; ++ahead) {
     found = ahead > 0 && Reaches(&at, ahead) && Decompresses(&at, ahead);
     if (found) at += ahead;
   }
@@ -112,6 +123,35 @@ bool ContentReader::FindNextMember() {
   }
   if (found) Resume(at);
   return found || !damaged_;  // the source failed
+}
+
+std::size_t ContentReader::SwallowedMember(std::size_t begin, std::size_t bytes) {
+  // libzstd stops in front of a checksum that is wrong, where also what is inside may end.
+  if (compression_ == Compression::kZstd) return 0;
+  const std::span<const std::byte> region = From(begin).first(bytes);
+  std::size_t budget = kSearchedContent;
+  for (std::size_t at = 1; at < bytes && budget > 0; ++at) {
+    std::size_t end = at;
+    for (std::size_t size = 1; size > 0 && end < bytes; end += size) {
+      size = MemberBytes(region.subspan(end), &budget);
+    }
+    if (end == bytes) return at;
+  }
+  return 0;
+}
+
+std::size_t ContentReader::MemberBytes(std::span<const std::byte> bytes, std::size_t* budget) {
+  if (bytes.size() < kMagicBytes || !StartsMember(compression_, bytes)) return 0;
+  std::array<std::byte, 4096> discarded;
+  std::span<const std::byte> input = bytes;
+  auto result = Decompressor::Result::kNeedsRoom;
+  decompressor_->Restart();
+  while (result == Decompressor::Result::kNeedsRoom && *budget > 0) {
+    std::span<std::byte> room = discarded;
+    result = decompressor_->Decompress(&input, &room);
+    *budget -= std::min(*budget, discarded.size() - room.size());
+  }
+  return result == Decompressor::Result::kMemberEnds ? bytes.size() - input.size() : 0;
 }
 
 bool ContentReader::Reaches(std::size_t* keep, std::size_t ahead) {

@@ -40,6 +40,12 @@ class ContentReader {
   /// are too. False where nothing came: at the source's end, or with its failure.
   bool ReadMore(std::size_t* keep);
   bool Refill();
+  /// Where in so many bytes from an index on the first of the members starts that end together with
+  /// them, behind their first byte; 0: nowhere. What is inside of a member ends before its
+  /// checksum.
+  std::size_t SwallowedMember(std::size_t begin, std::size_t bytes);
+  /// The size of the member that `bytes` start with; 0 where they do not hold one.
+  std::size_t MemberBytes(std::span<const std::byte> bytes, std::size_t* budget);
   /// Whether there are a magic number's bytes `ahead` of *keep, an index as ReadMore takes it.
   bool Reaches(std::size_t* keep, std::size_t ahead);
   /// Whether a member to be believed starts there.

@@ -17,6 +17,10 @@ class GzipDecompressor final : public Decompressor {
 
  private:
   struct State;
+  /// How many of the bytes that a call wrote are true, where it found a distance too far.
+  std::size_t TrueOf(std::span<const std::byte> input, std::size_t written) const;
+  void NoteTaken(std::span<const std::byte> taken, std::size_t written);
+
   std::unique_ptr<State> state_;
 };
 

@@ -242,7 +242,7 @@ class Compressed(Promise):
         yield from damage.of_file(self.file, step)
 
     def wrong(self, pieces, seen):
-        content, problem, _ = inflated(pieces[0], self.compression) if pieces[0] else (b"", None, 0)
+        content, problem = inflated(pieces[0], self.compression) if pieces[0] else (b"", None)
         fail, skip = seen["fail"], seen["skip"]
         if problem is None:
             yield from compare("fail", fail, self.decode(content), False)
@@ -263,9 +263,6 @@ class OfMembers(Promise):
     one. Of a damaged member comes what decompresses before the damage is noticed: where records are
     `checked` only such as it had, else what Python makes of it too."""
 
-    # ISA-L (2.30, on x86) takes a copy from before the member's start for written before it refuses that.
-    UNWRITTEN = 258
-
     def __init__(self, name, compression, decode, members, checked, loses):
         super().__init__(name, compression)
         self.decode, self.members, self.checked, self.loses = decode, members, checked, loses
@@ -277,43 +274,25 @@ class OfMembers(Promise):
 
     def runs(self, pieces):
         """The records of intact members, apart where damage is; and of each damage what the member had of
-        records, what Python makes of it and of what is left of a record, and how much ISA-L may add."""
+        records, and what Python makes of it."""
         runs, gaps, file = [[]], [], b"".join(pieces)
         for i, piece in enumerate(pieces):
             rest, file = file, file[len(piece) :]
-            content, problem, _ = inflated(piece, self.compression)
+            content, problem = inflated(piece, self.compression)
             if problem is None:
                 runs[-1] += self.decode(content)
             elif piece and (i == 0 or runs[-1] and piece.strip(b"\0")):
-                out, problem, _ = inflated(rest, self.compression)
+                out, problem = inflated(rest, self.compression)
                 had = self.records[i] if len(pieces) <= len(self.members) else []
-                unwritten = self.UNWRITTEN if self.compression == "gzip" and "distance" in problem else 0
-                gaps.append((had, *self.cut_off(out), unwritten))
+                gaps.append((had, self.whole(out)))
                 runs.append([])
         return runs, gaps
 
-    def cut_off(self, content):
-        """Whole records of content that is damaged, and how many bytes there are behind the last."""
-        lines = content[: content.rfind(b"\n") + 1]
-        return ([], 0) if self.checked else (self.decode(lines), len(content) - len(lines))
+    def whole(self, content):
+        """Whole records of content that is damaged, where nothing checks them."""
+        return [] if self.checked else self.decode(content[: content.rfind(b"\n") + 1])
 
     def wrong(self, pieces, seen):
-        problems = list(self.wrong_of(pieces, seen))
-        return self.wrong_of(self.swallowed(pieces), seen) if problems else []
-
-    def swallowed(self, pieces):
-        """As if a damaged member had had the next one too, where by its lengths it ends with that, or up to 4
-        bytes earlier: the member behind it is believed, and what it seems to hold is not looked at."""
-        length = 4 if self.compression == "gzip" else 0  # behind the checksum
-        for i in range(len(pieces) - 1):
-            _, problem, _ = inflated(pieces[i], self.compression)
-            _, _, looked_at = inflated(b"".join(pieces[i:]), self.compression)
-            both = pieces[i] + pieces[i + 1]
-            if problem is not None and 0 <= len(both) - looked_at - length <= 4:
-                return [*pieces[:i], both, *pieces[i + 2 :]]
-        return pieces
-
-    def wrong_of(self, pieces, seen):
         runs, gaps = self.runs(pieces)
         runs[1:] = [[] if self.loses is None else run[self.loses :] for run in runs[1:]]
         for policy in ("fail", "skip"):
@@ -342,18 +321,12 @@ class OfMembers(Promise):
         if rest:
             yield f"delivers {len(rest)} records too many"
 
-    def may_come(self, policy, records, had, out, left, unwritten):
-        if self.checked:
-            had = list(map(shown, had))
-            if policy == "fail":
-                return records == had[: len(records)]
-            # A damaged copy may repeat one, and what was not written hold any.
-            return all(record in had or unwritten and record in self.all_shown() for record in records)
-        more = sum(size + 1 for size, _ in records[len(out) :])
-        return records[: len(out)] == list(map(shown, out)) and more <= (left + unwritten if unwritten else 0)
-
-    def all_shown(self):
-        return [shown(record) for records in self.records for record in records]
+    def may_come(self, policy, records, had, out):
+        if not self.checked:
+            return records == list(map(shown, out))
+        had = list(map(shown, had))
+        # A damaged copy may repeat one.
+        return records == had[: len(records)] if policy == "fail" else all(record in had for record in records)
 
 
 class TarMembers(OfMembers):
@@ -368,16 +341,16 @@ class TarMembers(OfMembers):
     def samples(content):
         return [content[i : i + 2048] for i in range(0, len(content), 2048)]
 
-    def cut_off(self, content):
+    def whole(self, content):
         ends = [(i, i + size) for i in range(0, len(content), 512) for size in (1024, 2048)]
-        return [content[begin:end] for begin, end in ends if end <= len(content)], 0
+        return [content[begin:end] for begin, end in ends if end <= len(content)]
 
     def wrong_records(self, runs, gaps, policy, seen):
         got = seen["records"]
         runs = [list(map(shown, run)) for run in (runs[:1] if policy == "fail" else runs)]
         wanted = [record for i, run in enumerate(runs) for record in (run[:-1] if i < len(gaps) else run)]
         possible = list(runs[0])
-        for (_, out, _, _), run in zip(gaps, runs[1:] or [[]]):
+        for (_, out), run in zip(gaps, runs[1:] or [[]]):
             possible += map(shown, out)
             possible += run
         left = iter(possible)
@@ -388,17 +361,17 @@ class TarMembers(OfMembers):
 
 
 def inflated(data, compression):
-    """What zlib makes of it: (what comes, why no more does, the bytes that were looked at), where there is no
-    reason at a member's end with nothing but padding behind it."""
+    """What zlib makes of it: (what comes, why no more does), where there is no reason at a member's end with
+    nothing but padding behind it."""
     reader = zlib.decompressobj(31 if compression == "gzip" else 15)
     out = b""
     for i in range(len(data)):
         try:
             out += reader.decompress(data[i : i + 1])
         except zlib.error as problem:
-            return out, str(problem), i + 1
+            return out, str(problem)
     whole = reader.eof and not reader.unused_data.strip(b"\0")
-    return out, None if whole else "it ends too early or too late", len(data)
+    return out, None if whole else "it ends too early or too late"
 
 
 def shown(record):
