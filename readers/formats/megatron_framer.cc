@@ -117,6 +117,10 @@ std::string MegatronFramer::PlaceProblem(std::uint64_t at) const {
   if (!last && index_->begin(next_ + 1) != begin + bytes) {
     return place + ", but the next sequence at " + std::to_string(index_->begin(next_ + 1));
   }
+  // Nothing behind it vouches for the last one: what precedes it must, or the end of the file.
+  if (last && begin != static_cast<std::int64_t>(at) && begin + bytes != size) {
+    return place + ", with bytes of no sequence on either side";
+  }
   return "";
 }
 

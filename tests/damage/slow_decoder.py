@@ -274,7 +274,8 @@ def megatron(index, data):
     sequences, damaged, at = [], None, 0
     for i, (size, begin) in enumerate(zip(sizes, begins)):
         end = begin + size * MEGATRON_WIDTHS[kind]
-        believed = at <= begin <= end <= len(data) and begins[i + 1 : i + 2] in ((), (end,))
+        vouched = end == begins[i + 1] if i + 1 < count else begin == at or end == len(data)
+        believed = at <= begin <= end <= len(data) and vouched
         if damaged is None and not (believed and begin == at):
             damaged = i
         if believed:
