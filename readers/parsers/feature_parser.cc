@@ -37,14 +37,17 @@ struct FeatureScratch final : Parser::Scratch {
 // A run of rows of one field on its way to its column.
 struct ColumnRun {
   const FeatureField* field = nullptr;
-  std::size_t rows = 0;
+  std::span<const RecordSpan> rows;
+  const RecordLayout::Run* alike = nullptr;  // where all rows have the field, or null, and:
   const FieldLocation* locations = nullptr;  // of the first row; `stride` of them a row
   std::size_t stride = 0;
   std::size_t first_row = 0;  // its index in the call
   ColumnStager* stager = nullptr;
   std::vector<RowFailure>* failures = nullptr;
 
-  const FieldLocation& at(std::size_t row) const { return locations[row * stride]; }
+  FieldLocation at(std::size_t row) const {
+    return alike != nullptr ? alike->In(rows[row]) : locations[row * stride];
+  }
 };
 
 class FeaturesParser final : public Parser {
@@ -76,11 +79,13 @@ class FeaturesParser final : public Parser {
   bool Scan(const RecordSpan& record, FieldLocation* locations, FeatureScratch* scratch) const;
   Status Malformed() const;
   Status CheckRow(FieldLocation* locations, FeatureScratch* scratch) const;
-  void ScanChunk(std::span<const RecordSpan> rows, std::size_t first_row, FeatureScratch* scratch,
-                 std::vector<RowFailure>* failures) const;
+  const RecordLayout* ScanChunk(std::span<const RecordSpan> rows, std::size_t first_row,
+                                FeatureScratch* scratch, std::vector<RowFailure>* failures) const;
   void WriteRows(const ColumnRun& run, FeatureScratch* scratch) const;
   void WriteRow(const ColumnRun& run, std::size_t row, FeatureScratch* scratch) const;
   void WriteSlow(const ColumnRun& run, std::size_t row, FeatureScratch* scratch) const;
+  template <typename Next, typename Take>
+  void WriteShort(const ColumnRun& run, FeatureScratch* scratch, Next next, Take take) const;
   template <typename Take>
   void WriteShort(const ColumnRun& run, FeatureScratch* scratch, Take take) const;
   template <typename T, FeatureForm kForm>
@@ -145,19 +150,29 @@ void FeaturesParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loc
   }
 }
 
-void FeaturesParser::ScanChunk(std::span<const RecordSpan> rows, std::size_t first_row,
-                               FeatureScratch* scratch, std::vector<RowFailure>* failures) const {
+// Finds the fields of a chunk's rows. Where all are made up alike, what is returned has their
+// places, and no location is written down; else it is null.
+const RecordLayout* FeaturesParser::ScanChunk(std::span<const RecordSpan> rows,
+                                              std::size_t first_row, FeatureScratch* scratch,
+                                              std::vector<RowFailure>* failures) const {
   constexpr std::size_t kRowsAhead = 6;
   scratch->locations.resize(chunk_rows_ * fields_.size());
+  RecordLayout& layout = scratch->scans[0].layout;
+  bool alike = scanners_.size() == 1;  // that layout is of all fields
   for (const RecordSpan& row : rows.first(std::min(kRowsAhead, rows.size()))) FetchRow(row);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (row + kRowsAhead < rows.size())
       FetchRowBehind(rows[row + kRowsAhead - 1], rows[row + kRowsAhead]);
+    if (alike && layout.Match(rows[row])) continue;
+    if (std::exchange(alike, false)) layout.Locate(rows.first(row), scratch->locations.data());
     FieldLocation* at = scratch->locations.data() + row * fields_.size();
     if (Scan(rows[row], at, scratch)) continue;
     failures->push_back({first_row + row, Malformed()});
     for (std::size_t f = 0; f < fields_.size(); ++f) at[f].form = kFormFailed;
   }
+  if (!alike) return nullptr;
+  layout.Matched(rows.size());
+  return &layout;
 }
 
 // As Protobuf reads an int32: by its lower half.
@@ -205,10 +220,10 @@ void FeaturesParser::WriteSlow(const ColumnRun& run, std::size_t row,
                                FeatureScratch* scratch) const {
   std::vector<std::byte>& elements = scratch->elements;
   elements.clear();
-  if (run.at(row).form != kFormFailed) {
+  const FieldLocation at = run.at(row);
+  if (at.form != kFormFailed) {
     std::size_t count = 0;
-    Status status =
-        ReadFeatureField(dialect_, *run.field, run.at(row), &scratch->values, &elements, &count);
+    Status status = ReadFeatureField(dialect_, *run.field, at, &scratch->values, &elements, &count);
     if (!status.ok()) {
       run.failures->push_back({run.first_row + row, std::move(status)});
       elements.clear();
@@ -221,7 +236,7 @@ void FeaturesParser::WriteSlow(const ColumnRun& run, std::size_t row,
 // The usual forms with the right length go straight to the stage.
 void FeaturesParser::WriteRow(const ColumnRun& run, std::size_t row,
                               FeatureScratch* scratch) const {
-  const FieldLocation& at = run.at(row);
+  const FieldLocation at = run.at(row);
   if (StandsAsItIs(*run.field, at)) {
     run.stager->Append(at.data, at.bytes);
   } else if (!WriteInts(*run.field, at, run.stager, &scratch->ints)) {
@@ -230,16 +245,18 @@ void FeaturesParser::WriteRow(const ColumnRun& run, std::size_t row,
 }
 
 // Short rows of one length, which `take` writes to where it is told, or returns false where one has
-// another form than the usual. They are independent of each other, so nothing waits for the one
-// before. A chunk's rows fit into the stage.
-template <typename Take>
-void FeaturesParser::WriteShort(const ColumnRun& run, FeatureScratch* scratch, Take take) const {
+// another form than the usual; `next` gives where they stand, one after the other. They are
+// independent of each other, so nothing waits for the one before. A chunk's rows fit into the
+// stage.
+template <typename Next, typename Take>
+void FeaturesParser::WriteShort(const ColumnRun& run, FeatureScratch* scratch, Next next,
+                                Take take) const {
   ColumnStager* const stager = run.stager;
   const std::size_t bytes = run.field->unit_bytes;
-  const FieldLocation* at = run.locations;
+  const std::size_t rows = run.rows.size();
   std::byte* to = stager->next();
-  for (std::size_t row = 0; row < run.rows; ++row, at += run.stride) {
-    if (take(*at, to)) [[likely]] {
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (take(next(), to)) [[likely]] {
       to += bytes;
       continue;
     }
@@ -248,6 +265,21 @@ void FeaturesParser::WriteShort(const ColumnRun& run, FeatureScratch* scratch, T
     to = stager->next();
   }
   stager->Advance(static_cast<std::size_t>(to - stager->next()));
+}
+
+// Where all rows have the field in one place nothing is read but the record.
+template <typename Take>
+void FeaturesParser::WriteShort(const ColumnRun& run, FeatureScratch* scratch, Take take) const {
+  if (run.alike != nullptr) {
+    const auto next = [record = run.rows.data(), alike = *run.alike]() mutable {
+      return alike.In(*record++);
+    };
+    return WriteShort(run, scratch, next, take);
+  }
+  const auto next = [at = run.locations, stride = run.stride]() mutable -> const FieldLocation& {
+    return *std::exchange(at, at + stride);
+  };
+  WriteShort(run, scratch, next, take);
 }
 
 template <typename T, FeatureForm kForm>
@@ -261,11 +293,13 @@ void FeaturesParser::WriteRows(const ColumnRun& run, FeatureScratch* scratch) co
   const bool short_rows = !field.ragged && field.unit_bytes <= kStageBytes / kMostChunkRows;
   if (short_rows && field.as_it_is != kFormNone) {
     return WithCopyOf(field.unit_bytes, [&](auto copy) {
-      WriteShort(run, scratch, [&](const FieldLocation& at, std::byte* to) {
-        if (at.form != field.as_it_is || at.bytes != field.unit_bytes) return false;
-        copy(to, at.data);
-        return true;
-      });
+      WriteShort(run, scratch,
+                 [copy, form = field.as_it_is, bytes = field.unit_bytes](const FieldLocation& at,
+                                                                         std::byte* to) {
+                   if (at.form != form || at.bytes != bytes) return false;
+                   copy(to, at.data);
+                   return true;
+                 });
     });
   }
   if (short_rows && field.elements == 1 && field.kind == FeatureKind::kInt32s) {
@@ -275,11 +309,11 @@ void FeaturesParser::WriteRows(const ColumnRun& run, FeatureScratch* scratch) co
     return field.dtype == DType::kInt64 ? WriteSingleInts<std::int64_t, kFormInt64s>(run, scratch)
                                         : WriteSingleInts<std::int32_t, kFormInt64s>(run, scratch);
   }
-  for (std::size_t row = 0; row < run.rows; ++row) WriteRow(run, row, scratch);
+  for (std::size_t row = 0; row < run.rows.size(); ++row) WriteRow(run, row, scratch);
 }
 
 void SetOffsets(const ColumnRun& run, std::int64_t* offsets) {
-  for (std::size_t row = 0; row < run.rows; ++row)
+  for (std::size_t row = 0; row < run.rows.size(); ++row)
     offsets[row + 1] = offsets[row] + run.at(row).units;
 }
 
@@ -291,12 +325,19 @@ void FeaturesParser::Write(std::span<const RecordSpan> rows, const FieldLocation
   own->columns.Start(feature_fields_, targets);
   for (std::size_t first = 0; first < rows.size(); first += chunk_rows_) {
     const auto chunk = rows.subspan(first, std::min(chunk_rows_, rows.size() - first));
-    if (locations == nullptr) ScanChunk(chunk, first, own, failures);
+    const RecordLayout* alike = nullptr;
+    if (locations == nullptr) alike = ScanChunk(chunk, first, own, failures);
     const FieldLocation* base =
         locations == nullptr ? own->locations.data() : locations + first * stride;
     for (std::size_t f = 0; f < stride; ++f) {
-      const ColumnRun run{&feature_fields_[f], chunk.size(), base + f, stride, first,
-                          &own->columns[f],    failures};
+      const ColumnRun run{.field = &feature_fields_[f],
+                          .rows = chunk,
+                          .alike = alike != nullptr ? &alike->runs()[f] : nullptr,
+                          .locations = base + f,
+                          .stride = stride,
+                          .first_row = first,
+                          .stager = &own->columns[f],
+                          .failures = failures};
       if (feature_fields_[f].ragged) SetOffsets(run, targets[f].offsets + first);
       WriteRows(run, own);
       own->columns[f].Flush();

@@ -34,8 +34,9 @@ class FeatureScanner {
   /// Fills locations[field] of every field. False where the record is none of the dialect; features
   /// that are not asked for are not looked into, and values not yet checked.
   bool Scan(const RecordSpan& record, FieldLocation* locations, Memory* memory) const {
-    if (memory->layout.Match(record, locations)) return true;
-    return ScanRecord(record, locations, memory);
+    if (!memory->layout.Match(record)) return ScanRecord(record, locations, memory);
+    memory->layout.Locate({&record, 1}, locations);
+    return true;
   }
 
  private:

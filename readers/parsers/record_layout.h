@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,25 +18,41 @@ namespace ringfeed {
 /// thread's own.
 class RecordLayout {
  public:
-  /// True where the record is made up as the one that was learned; then all locations are filled
-  /// in.
-  bool Match(const RecordSpan& record, FieldLocation* locations) {
+  /// Where a field stands in every record of the layout.
+  struct Run {
+    std::size_t at;
+    std::uint32_t bytes;
+    std::uint32_t form;
+
+    FieldLocation In(const RecordSpan& record) const { return {record.data + at, bytes, 0, form}; }
+  };
+
+  /// True where the record is made up as the one that was learned: its fields stand in runs().
+  bool Match(const RecordSpan& record) const {
     if (record.size != record_bytes_) return false;
     std::uint64_t differs = 0;
     for (std::size_t i = 0; i < word_count_; ++i) {
       const Word& word = words_[i];
       differs |= (LoadLe<std::uint64_t>(record.data + word.at) & word.mask) ^ word.value;
     }
-    if (differs != 0) return false;
-    for (std::size_t i = 0; i < run_count_; ++i) {
-      const Run& run = runs_[i];
-      *locations++ = {record.data + run.at, run.bytes, 0, run.form};
-    }
-    misses_ = 0;
-    patience_ += patience_ < kMostPatience ? 1 : 0;
-    return true;
+    return differs == 0;
   }
+  std::span<const Run> runs() const { return {runs_.data(), run_count_}; }
 
+  /// To be told how many records matched.
+  void Matched(std::size_t records) {
+    if (records == 0) return;
+    misses_ = 0;
+    patience_ +=
+        static_cast<int>(std::min(records, static_cast<std::size_t>(kMostPatience - patience_)));
+  }
+  /// The same, and fills in the locations of these records.
+  void Locate(std::span<const RecordSpan> matched, FieldLocation* locations) {
+    Matched(matched.size());
+    for (const RecordSpan& record : matched) {
+      for (const Run& run : runs()) *locations++ = run.In(record);
+    }
+  }
   /// To be told of a record that did not match and was located otherwise: by its bytes outside of
   /// these runs alone.
   void Note(const RecordSpan& record, std::span<const FieldLocation> locations) {
@@ -51,11 +68,6 @@ class RecordLayout {
     std::size_t at;
     std::uint64_t mask;
     std::uint64_t value;
-  };
-  struct Run {
-    std::size_t at;
-    std::uint32_t bytes;
-    std::uint32_t form;
   };
   // Learning costs as much as so many matches save.
   static constexpr int kLearningCost = 64;

@@ -24,12 +24,12 @@ std::string Example(int number) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Each record between enough others of one layout that it is remembered.
+/// Each record behind `before` others of one layout, so that it is remembered.
 void ExpectAsAlone(const std::shared_ptr<const Parser>& parser, std::string (*make)(int),
-                   const std::vector<std::string>& odd) {
+                   const std::vector<std::string>& odd, int before = 3) {
   std::vector<std::string> records;
   for (const std::string& record : odd) {
-    for (int i = 0; i < 3; ++i) records.push_back(make(static_cast<int>(records.size())));
+    for (int i = 0; i < before; ++i) records.push_back(make(static_cast<int>(records.size())));
     records.push_back(record);
   }
   const ParsedRows together = RowsRunner(parser).Run(records);
@@ -55,6 +55,40 @@ TEST(RecordLayoutTest, RecordsAmongOthersOfOneLayoutParseAsEachAlone) {
     ExpectAsAlone(
         ExampleParser({{"x", kFloat32, {5}}, {"label", kInt64, {}}, {"name", kUInt8, name}}),
         Example, CutAndFlipped(Example(7)));
+  }
+}
+
+TEST(RecordLayoutTest, RecordsBehindLongRunsOfOneLayoutParseAsEachAlone) {
+  const std::vector<std::string> all = CutAndFlipped(OfRecord(7));
+  std::vector<std::string> odd;
+  for (std::size_t i = 0; i < all.size(); i += 17) odd.push_back(all[i]);
+  // More than are parsed at once: some of these are all alike, others have the odd one anywhere.
+  ExpectAsAlone(
+      OFRecordParser({{"x", kFloat32, {5}}, {"label", kInt32, {}}, {"name", kUInt8, {3}}}),
+      OfRecord, odd, 200);
+}
+
+TEST(RecordLayoutTest, RecordsOfOneLayoutMayLackAFieldAndBeCut) {
+  ExpectAsAlone(OFRecordParser({{.name = "x", .dtype = kFloat32, .shape = {4}, .truncate = true},
+                                {"label", kInt32, {}},
+                                {"other", kFloat32, {2}, 1.5}}),
+                OfRecord, {OfRecord(1), OfRecord(2)}, 300);
+}
+
+TEST(RecordLayoutTest, ValuesThatAreBrokenFailInTheirRowsAlone) {
+  std::vector<std::string> records;
+  for (int i = 0; i < 500; ++i) {
+    const std::string varint = i >= 300 && i % 10 == 3 ? "\x81" : PlainVarint(1);
+    records.push_back(PlainFeature("x", 2, Packed(std::vector<float>{1, 2})) +
+                      PlainFeature("label", 4, varint));
+  }
+  const ParsedRows parsed =
+      RowsRunner(OFRecordParser({{"x", kFloat32, {2}}, {"label", kInt32, {}}})).Run(records);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const bool broken = i >= 300 && i % 10 == 3;
+    ASSERT_EQ(parsed.failures.count(i), broken ? 1 : 0) << i;
+    ASSERT_EQ(ValueOf<std::int32_t>(parsed.values[1][i]), broken ? 0 : 1) << i;
+    ASSERT_EQ(ValueOf<float>(parsed.values[0][i], 1), 2.0F) << i;
   }
 }
 
