@@ -8,7 +8,7 @@
 namespace ringfeed {
 
 void RecordLayout::Learn(const RecordSpan& record, std::span<const FieldLocation> locations) {
-  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  constexpr std::size_t kWord = sizeof(Bits);
   constexpr std::size_t kMostBytes = 4096;
   misses_ = 0;
   patience_ -= kLearningCost;
@@ -25,14 +25,14 @@ void RecordLayout::Learn(const RecordSpan& record, std::span<const FieldLocation
   }
   for (std::size_t at = 0; at < record.size;) {
     const std::size_t begin = std::min(at, record.size - kWord);
-    const auto bits = LoadLe<std::uint64_t>(mask.data() + begin);
+    const auto bits = LoadLe<Bits>(mask.data() + begin);
     // The next word starts where there is something to compare.
     if (mask[at] == std::byte{}) {
       ++at;
       continue;
     }
     if (word_count_ == kMostWords) return;
-    words_[word_count_++] = {begin, bits, LoadLe<std::uint64_t>(record.data + begin) & bits};
+    words_[word_count_++] = {begin, bits, LoadLe<Bits>(record.data + begin) & bits};
     at = begin + kWord;
   }
   record_bytes_ = record.size;

@@ -30,12 +30,12 @@ class RecordLayout {
   /// True where the record is made up as the one that was learned: its fields stand in runs().
   bool Match(const RecordSpan& record) const {
     if (record.size != record_bytes_) return false;
-    std::uint64_t differs = 0;
+    Bits differs{};
     for (std::size_t i = 0; i < word_count_; ++i) {
       const Word& word = words_[i];
-      differs |= (LoadLe<std::uint64_t>(record.data + word.at) & word.mask) ^ word.value;
+      differs |= (LoadLe<Bits>(record.data + word.at) & word.mask) ^ word.value;
     }
-    return differs == 0;
+    return (differs[0] | differs[1]) == 0;
   }
   std::span<const Run> runs() const { return {runs_.data(), run_count_}; }
 
@@ -64,10 +64,12 @@ class RecordLayout {
  private:
   static constexpr std::size_t kMostWords = 16;
   static constexpr std::size_t kMostRuns = 16;
+  // As many as every processor compares at once.
+  using Bits [[gnu::vector_size(16)]] = std::uint64_t;
   struct Word {
     std::size_t at;
-    std::uint64_t mask;
-    std::uint64_t value;
+    Bits mask;
+    Bits value;
   };
   // Learning costs as much as so many matches save.
   static constexpr int kLearningCost = 64;
