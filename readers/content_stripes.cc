@@ -34,12 +34,9 @@ class ContentStripes final : public InlineStripes {
     return {};
   }
 
-  bool Resume(const Status& failure, std::string* reason) override {
+  bool Resume(std::string* loss) override {
     const StageTimer timer(*context_->decompress_clock);
-    if (!content_.FindNextMember()) return false;
-    *reason =
-        failure.message() + "; goes on at byte " + std::to_string(content_.compressed_offset());
-    return true;
+    return content_.FindNextMember(loss);
   }
 
  private:

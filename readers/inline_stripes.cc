@@ -54,7 +54,7 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
   const bool ended = failure.ok() && (base_ + fill_ >= file_bytes_ || got < ask);
   const std::size_t need = Frame(block, {run_.data + used(), fill_ - used()}, part_end, ended);
   // What stands behind this part comes first: the next part meets the failure again.
-  if (!failure.ok()) return position_ < part_end && PassFailure(block, failure);
+  if (!failure.ok()) return position_ < part_end && PassFailure(block, base_ + fill_, failure);
   if (got < ask && base_ + fill_ < file_bytes_) {
     NoteShortFile(block, base_ + fill_);
     return false;
@@ -68,8 +68,7 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
   return true;
 }
 
-bool InlineStripes::PassFailure(Block* block, const Status& failure) {
-  const std::uint64_t end = base_ + fill_;
+bool InlineStripes::PassFailure(Block* block, std::uint64_t end, const Status& failure) {
   const OpenOptions& options = *context_->options;
   std::unique_ptr<Framer> framer;
   if (options.on_damage == OnDamage::kSkip) {
@@ -78,7 +77,7 @@ bool InlineStripes::PassFailure(Block* block, const Status& failure) {
         {file_->name(), kUnknownSize, OnDamage::kSkip, options.max_record_bytes}, end);
   }
   std::string loss;
-  if (framer == nullptr || !Resume(failure, &loss)) {
+  if (framer == nullptr || !Resume(&loss)) {
     if (file_bytes_ == kUnknownSize) SetEnd(end);
     NoteReadFailure(block, end, failure);
     return false;
@@ -107,13 +106,11 @@ void InlineStripes::LookForEnd(Block* block) {
   const Status failure = ReadMore(position_, unused_, &got);
   unused_.resize(got);
   if (got > 0) return;  // a failure is met again
-  base_ = position_;
-  fill_ = 0;
   if (failure.ok()) {
     SetEnd(position_);
     Frame(block, {}, position_, true);
   } else {
-    PassFailure(block, failure);
+    PassFailure(block, position_, failure);
   }
 }
 

@@ -22,9 +22,9 @@ class InlineStripes : public StripeReader {
   /// Fills `to` with what stands at `offset`, where the call before ended. *got is less where the
   /// file ends, or with a failure.
   virtual Status ReadMore(std::uint64_t offset, std::span<std::byte> to, std::size_t* got);
-  /// Whether ReadMore goes on behind a failure, with bytes that do not follow those before it;
-  /// *reason is what is to be said of the loss.
-  virtual bool Resume(const Status& /*failure*/, std::string* /*reason*/) { return false; }
+  /// Whether ReadMore goes on behind its failure, with bytes that do not follow those before it;
+  /// *loss is what is to be said of that.
+  virtual bool Resume(std::string* /*loss*/) { return false; }
 
  private:
   /// Behind a stripe's end this much more is read at once, for the record that straddles it.
@@ -35,8 +35,9 @@ class InlineStripes : public StripeReader {
   bool StartRun(Block* block, std::size_t planned);
   /// One read and one framing. False where the part is at its end.
   bool ReadOnce(Block* block, std::uint64_t part_end);
-  /// No more came. True where it is damage to be skipped, and there is something behind it.
-  bool PassFailure(Block* block, const Status& failure);
+  /// No more came behind `end`. True where it is damage to be skipped, and there is something
+  /// behind it.
+  bool PassFailure(Block* block, std::uint64_t end, const Status& failure);
   /// Moves the unfinished record to a run that holds `need` bytes.
   bool Grow(Block* block, std::size_t used, std::size_t need);
   /// Whether the stripe that was just framed is the file's last is not known before its end is

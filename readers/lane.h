@@ -72,7 +72,8 @@ class StreamLane final : public Lane {
   void StartDecompressing(Compression compression);
   bool ReadSome(Block* block);
   bool NoteFailure(const Status& status, Block* block);
-  bool GoOnBehindGap(std::uint64_t offset);
+  /// With what follows a loss, if anything does; *loss then says where.
+  void GoOnBehindGap(std::uint64_t offset, std::string* loss);
   FramerOptions Framing() const;
   void FrameSome(Block* block);
 

@@ -45,11 +45,9 @@ bool StreamLane::NoteFailure(const Status& status, Block* block) {
     // To be told of what it was passing over.
     BlockMemory memory(context_->arena);
     framer_->Frame({{}, position_, kUnknownSize, true, &memory}, &block->frame);
-    std::string reason = status.message();
-    if (GoOnBehindGap(end)) {
-      reason += "; goes on at byte " + std::to_string(content_->compressed_offset());
-    }
-    block->frame.damage.push_back({stream_->name(), position_, end, std::move(reason)});
+    std::string loss = status.message();
+    GoOnBehindGap(end, &loss);
+    block->frame.damage.push_back({stream_->name(), position_, end, std::move(loss)});
     position_ = end;
     carried_ = 0;  // what there is of a record
     return true;
@@ -59,13 +57,12 @@ bool StreamLane::NoteFailure(const Status& status, Block* block) {
   return false;
 }
 
-bool StreamLane::GoOnBehindGap(std::uint64_t offset) {
+void StreamLane::GoOnBehindGap(std::uint64_t offset, std::string* loss) {
   auto framer = format_->NewFramerBehindGap(Framing(), offset);
-  if (framer == nullptr || content_ == nullptr || !content_->FindNextMember()) return false;
+  if (framer == nullptr || content_ == nullptr || !content_->FindNextMember(loss)) return;
   framer_ = std::move(framer);
   need_ = 1;
   stream_done_ = false;
-  return true;
 }
 
 FramerOptions StreamLane::Framing() const {

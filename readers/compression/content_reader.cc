@@ -19,11 +19,6 @@ constexpr std::size_t kMagicBytes = 4;
 // What members may decompress to that are looked for in one.
 constexpr std::size_t kSearchedContent = 16 * 1024 * 1024;
 
-// Of a checksum that does not match, which libzstd does not count as taken.
-std::size_t UntakenChecksumBytes(Compression compression) {
-  return compression == Compression::kZstd ? 4 : 0;
-}
-
 }  // namespace
 
 ContentReader::ContentReader(Compression compression, Source source)
@@ -99,57 +94,60 @@ Status ContentReader::Read(std::span<std::byte> to, std::size_t* got) {
   return *got > 0 ? Status() : failure_;
 }
 
-bool ContentReader::FindNextMember() {
+bool ContentReader::FindNextMember(std::string* loss) {
+  *loss = failure_.message();
   if (!damaged_) return false;
   const std::uint64_t noticed = OffsetOf(begin_);
   const std::uint64_t back = noticed - std::min<std::uint64_t>(noticed, kLookBackBytes);
   const auto doubtful = static_cast<std::size_t>(noticed - std::max(back, member_offset_));
   std::size_t at = begin_ - doubtful;
   if (const std::size_t ahead = SwallowedMember(at, doubtful); ahead > 0) {
-    Resume(at + ahead);
+    Resume(at + ahead, loss);
     return true;
   }
   // A checksum that does not match is noticed right in front of the next member, and what a member
   // holds may look like one.
-  bool found = false;
-  const std::size_t most = doubtful + UntakenChecksumBytes(compression_);
-  for (std::size_t ahead = doubtful; !found && ahead <= most; ++ahead) {
-    found = ahead > 0 && Reaches(&at, ahead) && Decompresses(&at, ahead);
-    if (found) at += ahead;
-  }
+  bool found = doubtful > 0 && Reaches(&at, doubtful) && Decompresses(&at, doubtful);
+  if (found) at += doubtful;
   while (!found && damaged_ && Reaches(&at, 1)) {
     ++at;
     found = Decompresses(&at, 0);
   }
-  if (found) Resume(at);
+  if (found) Resume(at, loss);
   return found || !damaged_;  // the source failed
 }
 
 std::size_t ContentReader::SwallowedMember(std::size_t begin, std::size_t bytes) {
-  // libzstd stops in front of a checksum that is wrong, where also what is inside may end.
+  // libzstd fails at the start of a block, where also what is inside may end.
   if (compression_ == Compression::kZstd) return 0;
   const std::span<const std::byte> region = From(begin).first(bytes);
-  std::size_t budget = kSearchedContent;
-  for (std::size_t at = 1; at < bytes && budget > 0; ++at) {
+  std::size_t content = 0;
+  for (std::size_t at = 1; at < bytes && content < kSearchedContent; ++at) {
     std::size_t end = at;
     for (std::size_t size = 1; size > 0 && end < bytes; end += size) {
-      size = MemberBytes(region.subspan(end), &budget);
+      size = MemberBytes(region.subspan(end), &content);
     }
     if (end == bytes) return at;
   }
   return 0;
 }
 
-std::size_t ContentReader::MemberBytes(std::span<const std::byte> bytes, std::size_t* budget) {
-  if (bytes.size() < kMagicBytes || !StartsMember(compression_, bytes)) return 0;
+Decompressor::Result ContentReader::Discard(std::span<const std::byte>* input,
+                                            std::size_t* content) {
   std::array<std::byte, 4096> discarded;
+  std::span<std::byte> room = discarded;
+  const Decompressor::Result result = decompressor_->Decompress(input, &room);
+  *content += discarded.size() - room.size();
+  return result;
+}
+
+std::size_t ContentReader::MemberBytes(std::span<const std::byte> bytes, std::size_t* content) {
+  if (bytes.size() < kMagicBytes || !StartsMember(compression_, bytes)) return 0;
   std::span<const std::byte> input = bytes;
   auto result = Decompressor::Result::kNeedsRoom;
   decompressor_->Restart();
-  while (result == Decompressor::Result::kNeedsRoom && *budget > 0) {
-    std::span<std::byte> room = discarded;
-    result = decompressor_->Decompress(&input, &room);
-    *budget -= std::min(*budget, discarded.size() - room.size());
+  while (result == Decompressor::Result::kNeedsRoom && *content < kSearchedContent) {
+    result = Discard(&input, content);
   }
   return result == Decompressor::Result::kMemberEnds ? bytes.size() - input.size() : 0;
 }
@@ -161,25 +159,23 @@ bool ContentReader::Reaches(std::size_t* keep, std::size_t ahead) {
   return true;
 }
 
-void ContentReader::Resume(std::size_t at) {
+void ContentReader::Resume(std::size_t at, std::string* loss) {
   decompressor_->Restart();
   begin_ = at;
+  *loss = failure_.message() + "; goes on at byte " + std::to_string(OffsetOf(at));
   has_more_ = ended_ = damaged_ = false;
   failure_ = Status();
 }
 
 bool ContentReader::Decompresses(std::size_t* keep, std::size_t ahead) {
   if (!StartsMember(compression_, From(*keep + ahead))) return false;
-  std::array<std::byte, 4096> discarded;
   std::size_t content = 0;
   std::size_t taken = ahead;
   decompressor_->Restart();
   while (true) {
     std::span<const std::byte> input = From(*keep + taken);
-    std::span<std::byte> room = discarded;
-    const Decompressor::Result result = decompressor_->Decompress(&input, &room);
+    const Decompressor::Result result = Discard(&input, &content);
     taken = end_ - input.size() - *keep;
-    content += discarded.size() - room.size();
     if (result == Decompressor::Result::kMemberEnds || content >= kBelievedBytes) return true;
     if (result == Decompressor::Result::kDamaged) return false;
     if (result == Decompressor::Result::kNeedsRoom) continue;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "readers/compression/decompressor.h"
 #include "ringfeed/status.h"
@@ -29,10 +30,9 @@ class ContentReader {
   /// goes on. A member is believed where it decompresses to its end, checksum included, or as far
   /// as the buffer reaches. It may start before the place where the damage was noticed: what makes
   /// no sense is seen to only behind bytes that happen to. False where there is none, or nothing to
-  /// go on from; true also where the source fails meanwhile, which Read says.
-  bool FindNextMember();
-  /// Of the next compressed byte that is decompressed.
-  std::uint64_t compressed_offset() const { return OffsetOf(begin_); }
+  /// go on from; true also where the source fails meanwhile, which Read says. *loss is what Read
+  /// said, with the place where it goes on.
+  bool FindNextMember(std::string* loss);
 
  private:
   void Step(std::span<std::byte>* room);
@@ -44,13 +44,16 @@ class ContentReader {
   /// them, behind their first byte; 0: nowhere. What is inside of a member ends before its
   /// checksum.
   std::size_t SwallowedMember(std::size_t begin, std::size_t bytes);
-  /// The size of the member that `bytes` start with; 0 where they do not hold one.
-  std::size_t MemberBytes(std::span<const std::byte> bytes, std::size_t* budget);
+  /// The size of the member that `bytes` start with; 0 where they do not hold one. *content grows
+  /// by what it decompressed to.
+  std::size_t MemberBytes(std::span<const std::byte> bytes, std::size_t* content);
+  /// One call of the decompressor, of which nothing is kept.
+  Decompressor::Result Discard(std::span<const std::byte>* input, std::size_t* content);
   /// Whether there are a magic number's bytes `ahead` of *keep, an index as ReadMore takes it.
   bool Reaches(std::size_t* keep, std::size_t ahead);
   /// Whether a member to be believed starts there.
   bool Decompresses(std::size_t* keep, std::size_t ahead);
-  void Resume(std::size_t at);
+  void Resume(std::size_t at, std::string* loss);
   /// Of the file, of an index into the buffer.
   std::uint64_t OffsetOf(std::size_t at) const { return read_bytes_ - end_ + at; }
   std::span<const std::byte> From(std::size_t at) const { return {buffer_.get() + at, end_ - at}; }

@@ -41,9 +41,8 @@ std::size_t TrueContent(std::span<const std::byte> first, std::span<const std::b
 struct GzipDecompressor::State {
   GzipHeader header;
   inflate_state stream{};
-  std::size_t used = ISAL_LOOK_AHEAD;  ///< of tmp_out_buffer, at most
-  std::uint64_t content = 0;           ///< of the member so far
-  std::vector<std::byte> start;        ///< what that came from, as long as it is short
+  std::uint64_t content = 0;     ///< of the member so far
+  std::vector<std::byte> start;  ///< what that came from, as long as it is short
 };
 
 GzipDecompressor::GzipDecompressor() : state_(std::make_unique<State>()) { Restart(); }
@@ -53,9 +52,9 @@ GzipDecompressor::~GzipDecompressor() = default;
 void GzipDecompressor::Restart() {
   state_->header.Restart();
   inflate_state& stream = state_->stream;
-  // A distance that is too far is not always noticed: let it find nothing that was once read.
-  std::memset(stream.tmp_out_buffer, 0, state_->used);
-  state_->used = ISAL_LOOK_AHEAD;  // beyond what was given
+  // A distance that is too far is not always noticed: let it find nothing that was once read, also
+  // of what was decompressed and never given out.
+  if (inside_) std::memset(stream.tmp_out_buffer, 0, sizeof(stream.tmp_out_buffer));
   state_->content = 0;
   state_->start.clear();
   isal_inflate_init(&stream);
@@ -85,7 +84,6 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
     stream.avail_out = out;
     const int code = isal_inflate(&stream);
     std::size_t written = out - stream.avail_out;
-    state_->used = std::min(state_->used + written, sizeof(stream.tmp_out_buffer));
     if (code == ISAL_INVALID_LOOKBACK) written = TrueOf(*input, written);
     // Where a stream is damaged it may have counted bytes that it had hoped for.
     const std::size_t taken = std::min(in, in - stream.avail_in);

@@ -1,6 +1,7 @@
 #include "readers/compression/zstd_decompressor.h"
 
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <new>
@@ -43,6 +44,9 @@ Decompressor::Result ZstdDecompressor::Decompress(std::span<const std::byte>* in
     *input = input->subspan(in.pos);
     *output = output->subspan(out.pos);
     if (ZSTD_isError(code) != 0) {
+      // As the others take theirs; the call itself says that it took nothing.
+      const bool checksum = ZSTD_getErrorCode(code) == ZSTD_error_checksum_wrong;
+      if (checksum) *input = input->subspan(given - in.pos);
       problem_ = ZSTD_getErrorName(code);
       return Result::kDamaged;
     }

@@ -118,9 +118,11 @@ Framed ReadContent(const Format& format, Compression compression, std::string_vi
     Framed passed = FrameWith(framer.get(), "", {.offset = part.end});
     passed.stuck = false;
     Append(passed, &all);
-    all.damage.push_back({"file", part.end, offset, status.message()});
+    std::string loss = status.message();
     framer = format.NewFramerBehindGap(options, offset);
-    if (framer == nullptr || !reader.FindNextMember()) return all;
+    const bool goes_on = framer != nullptr && reader.FindNextMember(&loss);
+    all.damage.push_back({"file", part.end, offset, loss});
+    if (!goes_on) return all;
   }
 }
 

@@ -123,7 +123,8 @@ FileRead ReadFile(Compression compression, std::span<const std::byte> stream, st
     file.content.bytes.append(reinterpret_cast<const char*>(room.data()), got);
     if (got > 0) continue;
     if (file.status.ok()) file.status = status;
-    if (status.ok() || !reader.FindNextMember()) break;
+    std::string loss;
+    if (status.ok() || !reader.FindNextMember(&loss)) break;
     file.gaps.push_back(file.content.bytes.size());
     FuzzExpect(file.gaps.size() <= stream.size(), "behind damage reading goes on further on");
   }

@@ -37,15 +37,20 @@ struct Read {
   Status status;
 };
 
-/// All of it, `in` compressed bytes and `out` decompressed ones at a time.
-Read ReadAll(Compression compression, std::span<const std::byte> file, std::size_t in,
-             std::size_t out) {
-  ContentReader reader(compression, [&](std::span<std::byte> buffer, std::size_t* got) {
+/// So many bytes of the file at most with each call.
+ContentReader::Source InPieces(std::span<const std::byte> file, std::size_t in) {
+  return [=](std::span<std::byte> buffer, std::size_t* got) mutable {
     *got = std::min({in, buffer.size(), file.size()});
     std::copy_n(file.begin(), *got, buffer.begin());
     file = file.subspan(*got);
     return Status();
-  });
+  };
+}
+
+/// All of it, `in` compressed bytes and `out` decompressed ones at a time.
+Read ReadAll(Compression compression, std::span<const std::byte> file, std::size_t in,
+             std::size_t out) {
+  ContentReader reader(compression, InPieces(file, in));
   Read read;
   Bytes room(out);
   std::size_t got = 1;
@@ -156,12 +161,7 @@ TEST(ContentReaderTest, AFailureOfTheMediumComesBehindWhatWasRead) {
 /// All of it where damage is skipped: the content between two losses each.
 std::vector<Bytes> ReadSkipping(Compression compression, std::span<const std::byte> file,
                                 std::size_t in, std::size_t out) {
-  ContentReader reader(compression, [&](std::span<std::byte> buffer, std::size_t* got) {
-    *got = std::min({in, buffer.size(), file.size()});
-    std::copy_n(file.begin(), *got, buffer.begin());
-    file = file.subspan(*got);
-    return Status();
-  });
+  ContentReader reader(compression, InPieces(file, in));
   std::vector<Bytes> parts(1);
   Bytes room(out);
   while (true) {
@@ -170,7 +170,8 @@ std::vector<Bytes> ReadSkipping(Compression compression, std::span<const std::by
     parts.back().insert(parts.back().end(), room.begin(),
                         room.begin() + static_cast<std::ptrdiff_t>(got));
     if (got > 0) continue;
-    if (status.ok() || !reader.FindNextMember()) return parts;
+    std::string loss;
+    if (status.ok() || !reader.FindNextMember(&loss)) return parts;
     parts.emplace_back();
   }
 }
@@ -286,9 +287,10 @@ TEST(ContentReaderTest, AFailureOfTheMediumEndsTheSearch) {
   std::size_t got = 0;
   EXPECT_TRUE(reader.Read(room, &got).ok());
   EXPECT_EQ(reader.Read(room, &got).code(), StatusCode::kDamaged);
-  EXPECT_TRUE(reader.FindNextMember());
+  std::string loss;
+  EXPECT_TRUE(reader.FindNextMember(&loss));
   EXPECT_EQ(reader.Read(room, &got).code(), StatusCode::kIoError);
-  EXPECT_FALSE(reader.FindNextMember());
+  EXPECT_FALSE(reader.FindNextMember(&loss));
 }
 
 }  // namespace
