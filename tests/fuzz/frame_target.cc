@@ -146,17 +146,21 @@ FuzzTarget FrameTarget(const char* format) {
   const MakeFramer make_framer = [format = found.format](const FramerOptions& options) {
     return format->NewFramer(options);
   };
-  return [=, gapped = found.format](std::span<const std::byte> input) {
+  return [=, format = found.format](std::span<const std::byte> input) {
     Control control = TakeControl(&input);
     // A sample that is too long is passed over to where it says that it ends, unless that is known
     // to be past the end of the file.
     if (name == "tar" && !control.whole.known_size) {
       control.whole.max_record_bytes = control.split.max_record_bytes = std::size_t{1} << 40;
     }
-    std::vector<std::byte> file(input.begin(), input.end());
-    if (control.repair) RepairChecksums(name, &file);
-    if (control.gap) return FrameBehindGap(*gapped, file, control);
-    FrameBoth(make_framer, file, control, keeps_neighbours);
+    std::vector<std::byte> repaired;
+    if (control.repair) {
+      repaired.assign(input.begin(), input.end());
+      RepairChecksums(name, &repaired);
+      input = repaired;
+    }
+    if (control.gap) return FrameBehindGap(*format, input, control);
+    FrameBoth(make_framer, input, control, keeps_neighbours);
   };
 }
 

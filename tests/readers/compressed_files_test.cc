@@ -211,6 +211,9 @@ class DamagedMemberTest : public CompressedFilesTest {
   static constexpr std::size_t kMembers = 4;
   static constexpr std::size_t kRecords = 60;  ///< in each of them
 
+  static std::vector<std::byte> Member(std::string_view text) {
+    return Compress(std::as_bytes(std::span(text)), {});
+  }
   /// The file's name; *sizes are those of the members.
   std::string MakeMembers(Kind kind, std::vector<std::size_t>* sizes) {
     for (std::size_t i = contents_.size(); i < kMembers; ++i) {
@@ -291,13 +294,10 @@ TEST_F(DamagedMemberTest, AWrongChecksumAtTheEndLosesNoRecord) {
 }
 
 TEST_F(DamagedMemberTest, OfLinesTheOneWhoseBeginningIsLostIsNotDelivered) {
-  const auto compress = [](std::string_view text) {
-    return Compress(std::as_bytes(std::span(text)), {});
-  };
-  std::vector<std::byte> file = compress("a whole line\nand the beg");
+  std::vector<std::byte> file = Member("a whole line\nand the beg");
   file[file.size() - 6] ^= std::byte{1};
   for (const char* rest : {"inning of one\nsecond\nthi", "rd\nlast"}) {
-    const auto member = compress(rest);
+    const auto member = Member(rest);
     file.insert(file.end(), member.begin(), member.end());
   }
   const std::string name = directory_.File("cut.txt.gz");
@@ -317,12 +317,9 @@ TEST_F(DamagedMemberTest, OfLinesTheOneWhoseBeginningIsLostIsNotDelivered) {
 }
 
 TEST_F(DamagedMemberTest, FormatsThatTellNoRecordFromWhatIsNoneEndThere) {
-  const auto compress = [](std::string_view text) {
-    return Compress(std::as_bytes(std::span(text)), {});
-  };
-  std::vector<std::byte> file = compress("name,id\nfirst,1\nthi");
+  std::vector<std::byte> file = Member("name,id\nfirst,1\nthi");
   file[file.size() - 6] ^= std::byte{1};
-  const auto second = compress("\"rd,3\nfourth,4\n");
+  const auto second = Member("\"rd,3\nfourth,4\n");
   file.insert(file.end(), second.begin(), second.end());
   const std::string name = directory_.File("rows.csv.gz");
   WriteBytes(name, file);
