@@ -38,6 +38,7 @@ class RecordIoFramer final : public Framer {
     /// kDamage: the chunk ends so many bytes behind its start, as far as its header can be
     /// believed; 0 where it can't.
     std::uint64_t extent = 0;
+    std::uint64_t summed_bytes = 0;  ///< that the checksum was made of
   };
 
   Step NextChunk(const FrameInput& input, std::size_t* pos, FrameOutput* output,
@@ -57,6 +58,7 @@ class RecordIoFramer final : public Framer {
   std::string Gunzip(std::span<const std::byte> stored, FrameMemory* memory,
                      std::span<const std::byte>* payload);
   std::byte* Room(std::uint64_t bytes, FrameMemory* memory, std::string* wrong);
+  bool MayStart(const std::byte* header) const;
   Step Damaged(const Finding& finding, std::uint64_t at, FrameResult* result);
   Step Failed(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
   void Note(std::uint64_t begin, std::uint64_t end, std::string reason, FrameOutput* output) const;
@@ -74,7 +76,7 @@ class RecordIoFramer final : public Framer {
   bool searching_ = false;  // for the next intact chunk, since search_begin_
   std::uint64_t search_begin_ = 0;
   std::uint64_t search_extent_ = 0;  // of the damaged chunk, until its end was looked at
-  std::uint64_t search_cost_ = 0;    // bytes of candidates that turned out to be none
+  std::uint64_t search_cost_ = 0;    // bytes summed of candidates that turned out to be none
   std::string search_reason_;
   bool no_memory_ = false;  // the last chunk was refused for want of memory
   Status failed_;
@@ -163,6 +165,7 @@ RecordIoFramer::Finding RecordIoFramer::Examine(const FrameInput& input, std::si
   if (Crc32(stored) == finding.header.checksum) return finding;
   finding.kind = Finding::Kind::kDamage;
   finding.reason = "the chunk's checksum does not match";
+  finding.summed_bytes = stored.size();
   if (Crc32c(stored) == finding.header.checksum) {
     finding.code = StatusCode::kUnsupported;
     finding.reason =
@@ -323,8 +326,15 @@ RecordIoFramer::Step RecordIoFramer::Failed(StatusCode code, std::string reason,
   return Step::kStop;
 }
 
+// A chunk of a size that is read, if all of it is there.
+bool RecordIoFramer::MayStart(const std::byte* header) const {
+  return LoadLe<std::uint32_t>(header) == RecordIoLayout::kMagic &&
+         ReadRecordIoHeader(header).stored_bytes <= options_.max_record_bytes;
+}
+
 // The next chunk is looked for where the damaged one should end, before anywhere else: its payload
-// may hold chunks too. A magic number there, or the end of the file, is believed.
+// may hold chunks too. A magic number there, or the end of the file, is believed; also of a chunk
+// that the file ends in, which a stream tells much later.
 RecordIoFramer::Step RecordIoFramer::TryBoundary(const FrameInput& input, std::size_t* pos,
                                                  FrameOutput* output, FrameResult* result) {
   const std::uint64_t boundary = search_begin_ + search_extent_;
@@ -337,10 +347,7 @@ RecordIoFramer::Step RecordIoFramer::TryBoundary(const FrameInput& input, std::s
         static_cast<std::size_t>(std::min<std::uint64_t>(left, into + kHeader - *pos));
     return Step::kStop;
   }
-  const bool believed =
-      at_end ||
-      (here && LoadLe<std::uint32_t>(input.bytes.data() + into) == RecordIoLayout::kMagic &&
-       ExamineHeader(input, into).kind == Finding::Kind::kChunk);
+  const bool believed = at_end || (here && MayStart(input.bytes.data() + into));
   search_extent_ = 0;
   if (believed) {
     Found(boundary, output);
@@ -375,7 +382,7 @@ RecordIoFramer::Step RecordIoFramer::Search(const FrameInput& input, std::size_t
       result->need_bytes = finding.need_bytes;
       return Step::kStop;
     }
-    search_cost_ += finding.extent;
+    search_cost_ += finding.summed_bytes;
     ++*pos;
   }
   return SearchEnds(input, pos, output, result);

@@ -138,6 +138,39 @@ TEST(RecordIoDamageTest, AChunkInsideADamagedPayloadIsNotTaken) {
   }
 }
 
+// Where the size of a file is not known, that it ends there is seen long after it was decided where
+// the damaged chunk ends.
+TEST(RecordIoDamageTest, AChunkInsideADamagedOneIsNotTakenWhereTheFileEndsBehindIt) {
+  const std::string inner = FluidChunk({"not a record of this file"});
+  std::string file = FluidChunk({inner, "outer"});
+  const std::size_t end = file.size();
+  file[end - 2] = static_cast<char>(file[end - 2] ^ 2);
+  const std::string after = FluidChunk({"the file ends in this"});
+  file += after.substr(0, after.size() - 3);
+  for (const Feeding& feeding :
+       {Feeding{}, Feeding{.known_size = false}, Feeding{.ends = {end + 20}, .known_size = false}}) {
+    const Framed skipped = Frame(file, OnDamage::kSkip, feeding);
+    EXPECT_EQ(skipped.records, Strings{});
+    ASSERT_EQ(skipped.damage.size(), 2U);
+    EXPECT_EQ(skipped.damage[0].end, end);
+    EXPECT_EQ(skipped.damage[1].begin, end);
+  }
+}
+
+// Of a stream nobody knows that it ends before what a false header promises.
+TEST(RecordIoDamageTest, PromisesThatAreNotKeptDoNotEndTheSearch) {
+  std::string promise = FluidChunk({"none"}).substr(0, 20);
+  promise.replace(16, 4, "\xff\xff\xff\xff");
+  std::string file = "garbage";
+  for (int i = 0; i < 40; ++i) file += promise;
+  file += FluidChunk({"good"});
+  for (const bool known : {true, false}) {
+    const Framed skipped =
+        Frame(file, OnDamage::kSkip, {.ends = {30, 300}, .known_size = known}, SIZE_MAX);
+    EXPECT_EQ(skipped.records, Strings{"good"}) << known;
+  }
+}
+
 TEST(RecordIoDamageTest, GarbageSwapsAndZerosBetweenChunksCostNothingElse) {
   const std::vector<Chunk> chunks = SomeChunks();
   const std::string garbage =
