@@ -147,8 +147,8 @@ TEST(RecordIoDamageTest, AChunkInsideADamagedOneIsNotTakenWhereTheFileEndsBehind
   file[end - 2] = static_cast<char>(file[end - 2] ^ 2);
   const std::string after = FluidChunk({"the file ends in this"});
   file += after.substr(0, after.size() - 3);
-  for (const Feeding& feeding :
-       {Feeding{}, Feeding{.known_size = false}, Feeding{.ends = {end + 20}, .known_size = false}}) {
+  for (const Feeding& feeding : {Feeding{}, Feeding{.known_size = false},
+                                 Feeding{.ends = {end + 20}, .known_size = false}}) {
     const Framed skipped = Frame(file, OnDamage::kSkip, feeding);
     EXPECT_EQ(skipped.records, Strings{});
     ASSERT_EQ(skipped.damage.size(), 2U);
