@@ -6,7 +6,10 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <utility>
 
 namespace ringfeed {
@@ -21,8 +24,12 @@ void Signal(int descriptor) {
 
 }  // namespace
 
-DescriptorStream::DescriptorStream(int descriptor, std::string name, bool owns)
-    : descriptor_(descriptor), name_(std::move(name)), owns_(owns) {}
+DescriptorStream::DescriptorStream(int descriptor, std::string name, bool owns,
+                                   OpenAgain open_again)
+    : descriptor_(descriptor),
+      name_(std::move(name)),
+      owns_(owns),
+      open_again_(std::move(open_again)) {}
 
 DescriptorStream::~DescriptorStream() {
   if (stop_descriptor_ >= 0) close(stop_descriptor_);
@@ -50,6 +57,28 @@ Status DescriptorStream::Read(std::span<std::byte> buffer, std::size_t* bytes_re
       return StatusFromErrno(errno, "read").WithPlace({name_, -1, -1});
     }
   }
+}
+
+Status StreamSource::Reopen(std::stop_token /*stop*/) {
+  return Status(StatusCode::kUnsupported, "this stream cannot be opened again: it comes just once");
+}
+
+Status DescriptorStream::Reopen(std::stop_token stop) {
+  if (!open_again_) return StreamSource::Reopen(std::move(stop));
+  constexpr std::chrono::milliseconds kBetweenTries{20};
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  int descriptor = open_again_();
+  while (descriptor < 0) {
+    stopped.wait_for(lock, stop, kBetweenTries, [] { return false; });
+    if (stop.stop_requested()) return Status(StatusCode::kCancelled, "stopped");
+    descriptor = open_again_();
+  }
+  // Only now: what a writer sends meanwhile has a reader all the time.
+  if (owns_) close(descriptor_);
+  descriptor_ = descriptor;
+  return {};
 }
 
 Status DescriptorStream::WaitForBytes(const std::stop_token& stop) {

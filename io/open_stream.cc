@@ -98,6 +98,28 @@ int OpenPath(const std::string& name) {
   return descriptor;
 }
 
+// By `connect`, which throws where nobody listens.
+DescriptorStream::OpenAgain Retried(int (*connect)(const std::string&), const std::string& name) {
+  return [connect, name] {
+    try {
+      return connect(name);
+    } catch (const Error&) {
+      return -1;
+    }
+  };
+}
+
+std::unique_ptr<StreamSource> OpenByName(int (*open)(const std::string&), const std::string& name,
+                                         bool again) {
+  return std::make_unique<DescriptorStream>(
+      open(name), name, true, again ? Retried(open, name) : DescriptorStream::OpenAgain());
+}
+
+bool IsFifo(const std::string& name) {
+  struct stat stat {};
+  return ::stat(name.c_str(), &stat) == 0 && S_ISFIFO(stat.st_mode);
+}
+
 }  // namespace
 
 std::unique_ptr<StreamSource> OpenDescriptor(int descriptor, std::string name, bool owns) {
@@ -106,15 +128,14 @@ std::unique_ptr<StreamSource> OpenDescriptor(int descriptor, std::string name, b
 
 std::unique_ptr<StreamSource> OpenStream(const std::string& name) {
   if (IsStdin(name)) return OpenDescriptor(STDIN_FILENO, name, false);
-  if (name.starts_with(kUnix)) return OpenDescriptor(ConnectUnix(name), name, true);
-  if (name.starts_with(kTcp)) return OpenDescriptor(ConnectTcp(name), name, true);
-  return OpenDescriptor(OpenPath(name), name, true);
+  if (name.starts_with(kUnix)) return OpenByName(ConnectUnix, name, true);
+  if (name.starts_with(kTcp)) return OpenByName(ConnectTcp, name, true);
+  return OpenByName(OpenPath, name, IsFifo(name));
 }
 
 bool IsStreamName(const std::string& name) {
   if (IsStdin(name) || name.starts_with(kUnix) || name.starts_with(kTcp)) return true;
-  struct stat stat {};
-  return ::stat(name.c_str(), &stat) == 0 && S_ISFIFO(stat.st_mode);
+  return IsFifo(name);
 }
 
 }  // namespace ringfeed

@@ -39,6 +39,7 @@ struct Block {
   Status status;                         ///< a failure that follows the records
   std::uint64_t payload_bytes = 0;       ///< of the records that are not damaged
   std::uint32_t good_rows = 0;           ///< their number
+  std::uint32_t reopened = 0;            ///< so often its stream was opened again before them
 
   // Memory that the records point into.
   std::vector<SlabRun> runs;

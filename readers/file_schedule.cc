@@ -106,13 +106,13 @@ bool FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lan
                                std::size_t count) {
   while (pass.assigned[lane].size() < count && !pass.lane_done[lane]) {
     // The lane whose turn to take a file comes first: fewest turns taken, then the lowest number.
-    std::size_t taker = lanes_;
-    for (std::size_t i = 0; i < lanes_; ++i) {
+    std::size_t taker = options_.unordered ? lane : lanes_;
+    for (std::size_t i = 0; i < lanes_ && !options_.unordered; ++i) {
       if (!pass.lane_done[i] && (taker == lanes_ || pass.free_at[i] < pass.free_at[taker])) {
         taker = i;
       }
     }
-    if (pass.open[taker]) return false;
+    if (pass.open[taker] && !options_.unordered) return false;
     while (pass.next_file < files() && Examine(pass.next_file).stripes == 0) ++pass.next_file;
     if (pass.next_file == files()) {
       pass.lane_done[taker] = true;

@@ -49,6 +49,7 @@ class FileSchedule {
     std::uint64_t stripe_bytes = 1024 * 1024;
     std::uint64_t passes = 1;  ///< 0: without end
     std::string format;        ///< empty: by name or first bytes
+    bool unordered = false;    ///< a lane that is free takes the next file
     /// Called, by any thread, when a lane that was told to wait may go on.
     std::function<void()> moved{};
   };

@@ -1,11 +1,14 @@
 #include "readers/graph.h"
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <utility>
 
+#include "readers/instance_parser.h"
 #include "readers/map_parser.h"
 #include "readers/session.h"
+#include "readers/shared_source.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {
@@ -16,12 +19,10 @@ namespace {
   throw Error(Status(StatusCode::kInvalidArgument, message));
 }
 
-/// Nodes from the source to the last.
+/// Nodes from the source, or from where a shared reader is taken from, to the last.
 std::vector<const GraphNode*> ChainOf(const GraphNode& last) {
-  std::vector<const GraphNode*> chain;
-  for (const GraphNode* node = &last; node != nullptr; node = node->input().get()) {
-    chain.push_back(node);
-  }
+  std::vector<const GraphNode*> chain = {&last};
+  while (!chain.back()->begins_chain()) chain.push_back(chain.back()->input().get());
   std::reverse(chain.begin(), chain.end());
   return chain;
 }
@@ -29,14 +30,17 @@ std::vector<const GraphNode*> ChainOf(const GraphNode& last) {
 /// Lowers one node into the program: one function per kind, in the chain's order.
 class Lowering {
  public:
-  explicit Lowering(Program* program) : program_(program) {}
+  Lowering(Program* program, const GraphNode* first) : program_(program), first_(first) {}
 
   void operator()(const SourceNode& node) {
     program_->source = node;
     program_->parser = node.parser;
   }
+  void operator()(const ShareNode& /*node*/) {
+    program_->source = SharedSource(first_->input()->InnerSession());
+  }
   void operator()(const ParseNode& node) {
-    if (program_->parser != nullptr) {
+    if (program_->parser != nullptr || !program_->source.slots.empty()) {
       Refuse("Parse on fields: the chain is parsed already; parse once, or use Map");
     }
     program_->parser = node.parser;
@@ -45,6 +49,7 @@ class Lowering {
     if (program_->batched) {
       Refuse("Map behind Batch: put Map before Batch; it sees one row at a time");
     }
+    ParseInstances();
     program_->parser = MakeMapParser(program_->parser, node.fields, node.function);
   }
   void operator()(const ShuffleOptions& options) {
@@ -61,6 +66,7 @@ class Lowering {
     if (program_->batched) Refuse("Batch of batches: give the product of the sizes to one Batch");
     program_->batched = true;
     program_->batch = options;
+    ParseInstances();
   }
   void operator()(const MultiPassNode& node) {
     program_->passes *= node.passes;
@@ -75,28 +81,133 @@ class Lowering {
   }
 
  private:
+  void ParseInstances() {
+    if (!program_->passes_instances()) return;
+    const SourceNode& source = program_->source;
+    program_->parser =
+        source.batch_parser != nullptr ? source.batch_parser : MakeSlotParser(source.slots);
+  }
+
   Program* const program_;
+  const GraphNode* const first_;
 };
 
 }  // namespace
 
+GraphNode::GraphNode(Kind kind, std::shared_ptr<GraphNode> input)
+    : kind_(std::move(kind)), input_(std::move(input)) {}
+
 std::shared_ptr<GraphNode> GraphNode::On(const Reader& input, Kind kind) {
   if (!input) Refuse("the reader to decorate is empty");
   GraphNode& node = *input.node();
+  auto consumer = std::make_shared<GraphNode>(std::move(kind), input.node());
+  const bool many = std::holds_alternative<ShareNode>(node.kind_);
   const std::lock_guard lock(node.mutex_);
   if (node.session_ != nullptr) {
     Refuse("the reader is being read already: build the whole chain first, then read its end");
   }
-  if (node.consumed_) Refuse("the reader has a consumer already: a node has one");
-  node.consumed_ = true;
-  return std::make_shared<GraphNode>(std::move(kind), input.node());
+  if (node.retired_) Refuse("the reader was given to Multiplex: build on that");
+  std::erase_if(node.consumers_, [](const auto& each) { return each.expired(); });
+  if (!many && !node.consumers_.empty()) {
+    Refuse("the reader has a consumer already: a node has one, Share makes one that has many");
+  }
+  node.consumers_.push_back(consumer);
+  return consumer;
 }
 
 std::shared_ptr<ReaderSession> GraphNode::Session() {
+  if (HasConsumer()) Refuse("the reader was given to a decorator: read the end of the chain");
+  return InnerSession();
+}
+
+void GraphNode::Retire() {
+  if (HasConsumer()) Refuse("the reader has a consumer already");
   const std::lock_guard lock(mutex_);
-  if (consumed_) Refuse("the reader was given to a decorator: read the end of the chain");
-  if (session_ == nullptr) session_ = std::make_shared<ReaderSession>(LowerChain(*this));
+  if (session_ != nullptr || retired_) Refuse("the stream is being read already");
+  retired_ = true;
+}
+
+std::shared_ptr<ReaderSession> GraphNode::InnerSession() {
+  const std::lock_guard lock(mutex_);
+  if (retired_) Refuse("the reader was given to Multiplex: read that");
+  if (session_ == nullptr) session_ = std::make_shared<ReaderSession>(LowerChain(*this), input_);
   return session_;
+}
+
+std::shared_ptr<ReaderSession> GraphNode::StartedSession() const {
+  const std::lock_guard lock(mutex_);
+  return session_;
+}
+
+GraphNode::Nodes GraphNode::Consumers() const {
+  const std::lock_guard lock(mutex_);
+  Nodes consumers;
+  for (const auto& each : consumers_) {
+    if (auto consumer = each.lock()) consumers.push_back(std::move(consumer));
+  }
+  return consumers;
+}
+
+GraphNode::Nodes GraphNode::Graph() {
+  std::shared_ptr<GraphNode> top = shared_from_this();
+  while (top->input_ != nullptr) top = top->input_;
+  Nodes nodes = {top};
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (auto& consumer : nodes[i]->Consumers()) nodes.push_back(std::move(consumer));
+  }
+  return nodes;
+}
+
+std::vector<std::shared_ptr<GraphNode>> GraphNode::EndPoints() {
+  Nodes nodes = Graph();
+  std::erase_if(nodes, [](const auto& node) { return node->HasConsumer(); });
+  return nodes;
+}
+
+namespace {
+
+// Ends first, so that nobody reads from one that stands; then from the sources on.
+void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
+  for (const auto& session : sessions) {
+    if (!session->program().rewindable()) {
+      throw Error(Status(StatusCode::kUnsupported,
+                         "a stream cannot start again: ReInit needs files, or a reader that can"));
+    }
+  }
+  for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) (*it)->Pause();
+  std::exception_ptr failure;
+  for (const auto& session : sessions) {
+    try {
+      session->Resume();
+    } catch (...) {
+      if (failure == nullptr) failure = std::current_exception();
+    }
+  }
+  if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+void GraphNode::ReInit() {
+  // One at a time: two that pause the ends of one graph would wait for each other.
+  static std::recursive_mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  std::vector<std::shared_ptr<ReaderSession>> sessions;
+  for (const auto& node : Graph()) {
+    if (auto session = node->StartedSession()) sessions.push_back(std::move(session));
+  }
+  ReInitAll(sessions);
+}
+
+bool GraphNode::ReInitInput() {
+  std::vector<std::shared_ptr<ReaderSession>> sessions;
+  for (const GraphNode* node = input_.get(); node != nullptr; node = node->input_.get()) {
+    if (std::holds_alternative<ShareNode>(node->kind_)) return false;
+    if (auto session = node->StartedSession()) sessions.push_back(std::move(session));
+  }
+  std::reverse(sessions.begin(), sessions.end());
+  ReInitAll(sessions);
+  return true;
 }
 
 bool Program::shuffled() const {
@@ -104,13 +215,37 @@ bool Program::shuffled() const {
                      [](const Stage& s) { return s.kind != Stage::Kind::kMultiPass; });
 }
 
+std::vector<SlotSpec> Program::Slots() const {
+  if (passes_instances()) return source.slots;
+  if (parser == nullptr) return {{"record", kUInt8, {-1}, 0}};
+  std::vector<SlotSpec> slots;
+  std::size_t levels = 0;  // in front of this field
+  for (std::size_t f = 0; f < parser->fields().size(); ++f) {
+    const FieldSpec& field = parser->fields()[f];
+    if (parser->role(f) == FieldRole::kLodLevel) {
+      ++levels;
+      continue;
+    }
+    SlotSpec slot{field.name, field.dtype, field.shape, std::exchange(levels, 0)};
+    // Rows vary (the last batch), and so do the joined steps of ragged rows.
+    if (batched && !field.ragged()) slot.dims.insert(slot.dims.begin(), -1);
+    if (batched && field.ragged() && parser->role(f) == FieldRole::kTensor) slot.lod_levels = 1;
+    slots.push_back(std::move(slot));
+  }
+  return slots;
+}
+
 Program LowerChain(const GraphNode& last) {
   Program program;
-  Lowering lowering(&program);
-  for (const GraphNode* node : ChainOf(last)) std::visit(lowering, node->kind());
+  const std::vector<const GraphNode*> chain = ChainOf(last);
+  Lowering lowering(&program, chain.front());
+  for (const GraphNode* node : chain) std::visit(lowering, node->kind());
   if (program.batched && program.parser == nullptr) program.parser = RawParser();
   if (program.passes != 1 && !program.rewindable()) {
     Refuse("a stream comes once: MultiPass needs a source that can start again");
+  }
+  if (program.passes != 1 && program.source.shared) {
+    Refuse("MultiPass behind Share would take the other chains' records: put it before Share");
   }
   return program;
 }

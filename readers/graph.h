@@ -9,21 +9,32 @@
 #include <vector>
 
 #include "readers/parsers/parser.h"
+#include "readers/record_provider.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/reader.h"
+#include "ringfeed/slot.h"
 
 namespace ringfeed {
 
 class ReaderSession;
 
-/// Where a chain's records come from.
+/// A stream and the name of its format; empty: by what comes.
+struct StreamInput {
+  std::shared_ptr<StreamSource> stream;
+  std::string format;
+};
+/// Where a chain's records come from: one of names, sources, streams, instances and records.
 struct SourceNode {
   std::vector<std::string> names;
   std::vector<std::shared_ptr<Source>> sources;
-  std::shared_ptr<StreamSource> stream;       ///< one stream
-  std::shared_ptr<InstanceSource> instances;  ///< a user's reader, declared by `parser`
-  std::shared_ptr<const Parser> parser;
+  std::vector<StreamInput> streams;            ///< several: first come, first served
+  std::shared_ptr<InstanceSource> instances;   ///< a user's reader
+  std::shared_ptr<RecordProvider> records;     ///< made in memory
+  std::vector<SlotSpec> slots;                 ///< of instances that are delivered as they are
+  std::shared_ptr<const Parser> batch_parser;  ///< joins these; null: as their slots say
+  std::shared_ptr<const Parser> parser;        ///< of instances that are rows
   OpenOptions options;
+  bool shared = false;  ///< other chains take from the same input
 };
 struct ParseNode {
   std::shared_ptr<const Parser> parser;
@@ -38,32 +49,59 @@ struct DoubleBufferNode {
 struct MultiPassNode {
   std::uint64_t passes = 1;
 };
+struct ShareNode {};
 
 /// One node of the graph that a user builds: what is to be done, not how. Immutable but for its
 /// session, which the first read on it makes.
-class GraphNode {
+class GraphNode : public std::enable_shared_from_this<GraphNode> {
  public:
   using Kind = std::variant<SourceNode, ParseNode, MapNode, ShuffleOptions, BatchOptions,
-                            MultiPassNode, DoubleBufferNode>;
+                            MultiPassNode, DoubleBufferNode, ShareNode>;
 
-  GraphNode(Kind kind, std::shared_ptr<GraphNode> input)
-      : kind_(std::move(kind)), input_(std::move(input)) {}
+  GraphNode(Kind kind, std::shared_ptr<GraphNode> input);
 
   const Kind& kind() const { return kind_; }
+  /// What this node takes from. A source has one where it is a user's decorator: the end of the
+  /// chain that it reads.
   const std::shared_ptr<GraphNode>& input() const { return input_; }
+  /// Whether a chain begins here.
+  bool begins_chain() const {
+    return std::holds_alternative<SourceNode>(kind_) || std::holds_alternative<ShareNode>(kind_);
+  }
 
-  /// A new node on `input`. Throws Error where input is empty, has a consumer already, or runs.
+  /// A new node on `input`. Throws Error where input is empty, has a consumer already (but for a
+  /// ShareNode, which may have many), or runs.
   static std::shared_ptr<GraphNode> On(const Reader& input, Kind kind);
 
   /// The session of the chain that ends here; made, not started, at the first call. Throws Error
   /// where another node was attached to this one.
   std::shared_ptr<ReaderSession> Session();
+  /// The same for the node's consumer, which reads it.
+  std::shared_ptr<ReaderSession> InnerSession();
+
+  /// Gives its source away: nothing may be built on it, and it may not be read.
+  void Retire();
+
+  /// The nodes without consumers that can be reached from here: Paddle's end points.
+  std::vector<std::shared_ptr<GraphNode>> EndPoints();
+  /// Starts all sessions of this node's graph again, those above it and beside it too.
+  void ReInit();
+  /// Starts those that this node reads from again. False where other chains read from them too.
+  bool ReInitInput();
 
  private:
+  using Nodes = std::vector<std::shared_ptr<GraphNode>>;
+  Nodes Consumers() const;
+  bool HasConsumer() const { return !Consumers().empty(); }
+  /// All nodes that are connected with this one, each behind its input.
+  Nodes Graph();
+  std::shared_ptr<ReaderSession> StartedSession() const;
+
   const Kind kind_;
   const std::shared_ptr<GraphNode> input_;
-  std::mutex mutex_;
-  bool consumed_ = false;
+  mutable std::mutex mutex_;  ///< guards what follows
+  std::vector<std::weak_ptr<GraphNode>> consumers_;
+  bool retired_ = false;
   std::shared_ptr<ReaderSession> session_;
 };
 
@@ -86,7 +124,11 @@ struct Program {
   BatchOptions batch;
 
   bool shuffled() const;
-  bool rewindable() const { return source.stream == nullptr; }
+  bool rewindable() const { return source.streams.empty(); }
+  /// Instances that leave as they came.
+  bool passes_instances() const { return parser == nullptr && !source.slots.empty(); }
+  /// What one read delivers.
+  std::vector<SlotSpec> Slots() const;
 };
 Program LowerChain(const GraphNode& last);
 

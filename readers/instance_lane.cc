@@ -1,3 +1,4 @@
+#include <chrono>
 #include <exception>
 #include <string>
 #include <utility>
@@ -8,50 +9,79 @@ namespace ringfeed {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+// What is handed on together, where nothing is waited for in between.
+constexpr std::size_t kMostInstances = 64;
+constexpr std::chrono::milliseconds kLongest{1};
+
 Status StatusOfException(const char* what) {
   return Status(StatusCode::kUserError, std::string("the reader threw: ") + what);
 }
 
 }  // namespace
 
-InstanceLane::InstanceLane(InstanceSource* source, std::uint64_t passes, std::stop_token stop)
-    : source_(source), passes_(passes), stop_(std::move(stop)) {}
+InstanceLane::InstanceLane(InstanceSource* source, std::span<const SlotSpec> slots,
+                           std::uint64_t passes, std::function<bool()> rewind, std::stop_token stop)
+    : source_(source),
+      slots_(slots),
+      passes_(passes),
+      rewind_(std::move(rewind)),
+      stop_(std::move(stop)) {}
 
-bool InstanceLane::Fill(Block* block) {
-  if (pass_ended_) {
-    pass_ended_ = false;
-    ++pass_;
-    if (passes_ != 0 && pass_ == passes_) {
-      block->stream_ends = true;
-      return true;
-    }
-    if (!source_->ReInit()) {
-      block->status = Status(StatusCode::kUnsupported,
-                             "the reader cannot start again for another pass: ReInit said no");
-      return true;
-    }
+bool InstanceLane::StartPass(Block* block) {
+  pass_ended_ = false;
+  ++pass_;
+  if (passes_ != 0 && pass_ == passes_) {
+    block->stream_ends = true;
+    return false;
   }
-  // One at a time: the next call may wait for what the consumer does with this one.
-  Instance instance;
-  Status status;
+  if (rewind_()) return true;
+  block->status = Status(StatusCode::kUnsupported,
+                         "the reader cannot start again for another pass: ReInit said no");
+  return false;
+}
+
+ReadResult InstanceLane::Next(Instance* instance, Status* status) {
   ReadResult result = ReadResult::kFailed;
   try {
-    result = source_->ReadNext(&instance, stop_, &status);
+    result = source_->ReadNext(instance, stop_, status);
   } catch (const std::exception& error) {
-    status = StatusOfException(error.what());
+    *status = StatusOfException(error.what());
   } catch (...) {
-    status = StatusOfException("something that is not a std::exception");
+    *status = StatusOfException("something that is not a std::exception");
   }
-  if (result == ReadResult::kFailed) {
-    block->status = status.ok() ? StatusOfException("kFailed without a status") : status;
-  } else if (result == ReadResult::kEnd) {
-    block->pass_ends = true;
-    pass_ended_ = true;
-  } else {
-    block->instances.push_back(std::move(instance));
-    const Instance& held = block->instances.back();
-    block->frame.records.push_back({reinterpret_cast<const std::byte*>(&held), sizeof(Instance)});
+  if (result == ReadResult::kFailed && status->ok()) {
+    *status = StatusOfException("kFailed without a status");
   }
+  if (result == ReadResult::kRecord && !slots_.empty()) {
+    *status = CheckInstance(slots_, *instance);
+    if (!status->ok()) result = ReadResult::kFailed;
+  }
+  return result;
+}
+
+bool InstanceLane::Fill(Block* block) {
+  if (pass_ended_ && !StartPass(block)) return true;
+  // They stand still: records point at them.
+  block->instances.reserve(kMostInstances);
+  const Clock::time_point started = Clock::now();
+  do {
+    Instance instance;
+    Status status;
+    const ReadResult result = Next(&instance, &status);
+    if (result == ReadResult::kFailed) {
+      block->status = status;
+    } else if (result == ReadResult::kEnd) {
+      block->pass_ends = pass_ended_ = true;
+    } else {
+      block->instances.push_back(std::move(instance));
+      const Instance& held = block->instances.back();
+      block->frame.records.push_back({reinterpret_cast<const std::byte*>(&held), sizeof(Instance)});
+    }
+  } while (block->status.ok() && !block->pass_ends && !stop_.stop_requested() &&
+           block->instances.size() < kMostInstances && source_->Ready() &&
+           Clock::now() - started < kLongest);
   return true;
 }
 

@@ -11,8 +11,11 @@
 #include "readers/block.h"
 #include "readers/compression/content_reader.h"
 #include "readers/file_schedule.h"
+#include "readers/graph.h"
+#include "readers/record_provider.h"
 #include "readers/stripe_reader.h"
 #include "ringfeed/reader.h"
+#include "ringfeed/slot.h"
 
 namespace ringfeed {
 
@@ -64,7 +67,8 @@ class FileLane final : public Lane {
 /// Records of one stream, published as they arrive.
 class StreamLane final : public Lane {
  public:
-  StreamLane(StreamSource* stream, LaneContext* context, std::stop_token stop);
+  /// `outlived`: where it breaks off, that is damage, and not the end of everything.
+  StreamLane(const StreamInput& input, bool outlived, LaneContext* context, std::stop_token stop);
   bool Fill(Block* block) override;
 
  private:
@@ -76,8 +80,15 @@ class StreamLane final : public Lane {
   void GoOnBehindGap(std::uint64_t offset, std::string* loss);
   FramerOptions Framing() const;
   void FrameSome(Block* block);
+  /// At the end: whether the stream was opened once more. What was left of a record is damage.
+  bool Reopen(Block* block);
+  /// Makes a failure that ends this stream alone damage.
+  void Outlive(Block* block);
+  void FillSome(Block* block);
 
   StreamSource* const stream_;
+  const std::string format_name_;
+  const bool outlived_;
   LaneContext* const context_;
   const std::stop_token stop_;
   std::shared_ptr<const Format> format_;
@@ -91,19 +102,48 @@ class StreamLane final : public Lane {
   std::size_t need_ = 1;
   bool stream_done_ = false;
   bool pass_ended_ = false;
+  std::uint64_t reopened_ = 0;
 };
 
 /// Instances of a user's reader, as rows.
 class InstanceLane final : public Lane {
  public:
-  InstanceLane(InstanceSource* source, std::uint64_t passes, std::stop_token stop);
+  /// Checks them against `slots`, where there are any. `rewind` starts the next pass.
+  InstanceLane(InstanceSource* source, std::span<const SlotSpec> slots, std::uint64_t passes,
+               std::function<bool()> rewind, std::stop_token stop);
   bool Fill(Block* block) override;
 
  private:
+  bool StartPass(Block* block);
+  ReadResult Next(Instance* instance, Status* status);
+
   InstanceSource* const source_;
+  const std::span<const SlotSpec> slots_;
   const std::uint64_t passes_;
+  const std::function<bool()> rewind_;
   const std::stop_token stop_;
   std::uint64_t pass_ = 0;
+  bool pass_ended_ = false;
+};
+
+/// Records that are made in memory, one after another.
+class RecordLane final : public Lane {
+ public:
+  RecordLane(RecordProvider* provider, std::uint64_t passes, LaneContext* context,
+             std::stop_token stop);
+  bool Fill(Block* block) override;
+
+ private:
+  bool StartPass(Block* block);
+  ReadResult Next(std::span<const std::byte>* record, Status* status);
+  static bool Append(std::span<const std::byte> record, BlockMemory* memory, Block* block);
+
+  RecordProvider* const provider_;
+  const std::uint64_t passes_;
+  LaneContext* const context_;
+  const std::stop_token stop_;
+  std::uint64_t pass_ = 0;
+  std::uint64_t records_ = 0;  ///< of this pass
   bool pass_ended_ = false;
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "readers/parsers/located_rows.h"
 #include "readers/parsers/lod_levels.h"
 
 namespace ringfeed {
@@ -12,24 +13,6 @@ namespace ringfeed {
 namespace {
 
 using Chunk = std::vector<std::byte>;
-
-/// The second phase where a location is the value itself, as it goes into the batch.
-void WriteLocated(const std::vector<FieldSpec>& fields, std::size_t rows,
-                  const FieldLocation* locations, std::span<const ColumnTarget> targets) {
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-      const FieldLocation& from = locations[row * fields.size() + f];
-      const std::size_t unit = fields[f].unit_bytes();
-      std::size_t at = row * unit;
-      if (fields[f].ragged()) {
-        std::int64_t* offsets = targets[f].offsets;
-        at = static_cast<std::size_t>(offsets[row]) * unit;
-        offsets[row + 1] = offsets[row] + static_cast<std::int64_t>(from.units);
-      }
-      std::copy_n(from.data, from.bytes, targets[f].data + at);
-    }
-  }
-}
 
 /// Parses single records for a Map function and shows the fields as tensors.
 class RowView {
@@ -241,80 +224,11 @@ void MapParser::WriteDirect(std::span<const RecordSpan> rows, std::span<const Co
   }
 }
 
-class InstanceParser final : public Parser {
- public:
-  explicit InstanceParser(std::vector<FieldSpec> fields) {
-    fields_ = std::move(fields);
-    two_phase_ = true;
-  }
-  std::string name() const override { return "instances"; }
-  std::unique_ptr<Scratch> NewScratch() const override { return std::make_unique<Scratch>(); }
-
-  void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* /*scratch*/,
-              std::vector<RowFailure>* failures) const override {
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      const auto& instance = *reinterpret_cast<const Instance*>(rows[row].data);
-      const Status status = LocateOne(instance, locations + row * fields_.size());
-      if (!status.ok()) failures->push_back({row, status});
-    }
-  }
-  void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
-             std::span<const ColumnTarget> targets, Scratch* /*scratch*/,
-             std::vector<RowFailure>* /*failures*/) const override {
-    WriteLocated(fields_, rows.size(), locations, targets);
-  }
-
- private:
-  // Levels would be lost, but for one that says what the first dimension does.
-  static bool IsOneRow(const Tensor& tensor) {
-    return tensor.lod.empty() || (tensor.lod.size() == 1 && tensor.lod[0].size() == 2);
-  }
-  Status LocateOne(const Instance& instance, FieldLocation* locations) const {
-    if (instance.size() != fields_.size()) {
-      return Status(StatusCode::kInvalidArgument,
-                    "the reader delivered " + std::to_string(instance.size()) + " tensors, " +
-                        std::to_string(fields_.size()) + " are declared");
-    }
-    for (std::size_t f = 0; f < fields_.size(); ++f) {
-      const FieldSpec& field = fields_[f];
-      const Tensor& tensor = instance[f];
-      bool fits = tensor.dtype == field.dtype && tensor.shape.size() == field.shape.size();
-      for (std::size_t d = 0; fits && d < field.shape.size(); ++d) {
-        fits = tensor.shape[d] >= 0 && (field.shape[d] < 0 || field.shape[d] == tensor.shape[d]);
-      }
-      const std::size_t unit = field.unit_bytes();
-      const std::size_t units =
-          fits && field.ragged() ? static_cast<std::size_t>(tensor.shape[0]) : 1;
-      if (!fits || tensor.bytes != units * unit) {
-        return Status(StatusCode::kInvalidArgument,
-                      "field " + std::to_string(f) + " \"" + field.name + "\": expected " +
-                          std::string(DTypeName(field.dtype)) + ShapeToString(field.shape) +
-                          ", found " + std::string(DTypeName(tensor.dtype)) +
-                          ShapeToString(tensor.shape) + " in " + std::to_string(tensor.bytes) +
-                          " bytes");
-      }
-      if (!IsOneRow(tensor)) {
-        return Status(StatusCode::kInvalidArgument,
-                      "field " + std::to_string(f) + " \"" + field.name +
-                          "\": the reader delivered a tensor with levels (lod), which its fields "
-                          "cannot declare; deliver each sequence as a row of its own");
-      }
-      locations[f] = {tensor.data, static_cast<std::uint32_t>(tensor.bytes),
-                      static_cast<std::uint32_t>(units), 0};
-    }
-    return Status();
-  }
-};
-
 }  // namespace
 
 std::shared_ptr<const Parser> MakeMapParser(std::shared_ptr<const Parser> inner,
                                             std::vector<FieldSpec> fields, MapFunction function) {
   return std::make_shared<MapParser>(std::move(inner), std::move(fields), std::move(function));
-}
-
-std::shared_ptr<const Parser> MakeInstanceParser(std::vector<FieldSpec> fields) {
-  return std::make_shared<InstanceParser>(std::move(fields));
 }
 
 }  // namespace ringfeed

@@ -15,9 +15,4 @@ namespace ringfeed {
 std::shared_ptr<const Parser> MakeMapParser(std::shared_ptr<const Parser> inner,
                                             std::vector<FieldSpec> fields, MapFunction function);
 
-/// Rows that are instances of a user's reader (RecordSpan::data points at an Instance) as fields of
-/// a batch: checks rank, dimensions and dtype of every tensor; an error names field, expected and
-/// found.
-std::shared_ptr<const Parser> MakeInstanceParser(std::vector<FieldSpec> fields);
-
 }  // namespace ringfeed

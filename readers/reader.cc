@@ -34,7 +34,16 @@ Reader::Reader(std::shared_ptr<GraphNode> node) : node_(std::move(node)) {}
 
 std::vector<FieldSpec> Reader::fields() const {
   if (node_ == nullptr) return {};
-  return ReaderSession(LowerChain(*node_)).Fields();
+  std::vector<FieldSpec> fields;
+  for (SlotSpec& slot : slots()) {
+    fields.push_back({std::move(slot.name), slot.dtype, std::move(slot.dims)});
+  }
+  return fields;
+}
+
+std::vector<SlotSpec> Reader::slots() const {
+  if (node_ == nullptr) return {};
+  return LowerChain(*node_).Slots();
 }
 
 std::vector<Shape> Reader::shapes() const {
@@ -60,7 +69,7 @@ ReadResult Reader::TryReadNext(Instance* instance) { return SessionOf(node_)->Re
 
 ReadResult Reader::TryReadBlock(RecordBlock* block) {
   const std::shared_ptr<ReaderSession> session = SessionOf(node_);
-  if (session->program().parser != nullptr) {
+  if (session->program().parser != nullptr || session->program().passes_instances()) {
     throw Error(
         Status(StatusCode::kInvalidArgument,
                "TryReadBlock delivers records as they are: not behind Parse, Map or Batch"));
@@ -70,7 +79,21 @@ ReadResult Reader::TryReadBlock(RecordBlock* block) {
 
 bool Reader::HasNext() { return SessionOf(node_)->HasNext(); }
 
-void Reader::ReInit() { SessionOf(node_)->ReInit(); }
+void Reader::ReInit() {
+  SessionOf(node_)->CheckOpen();
+  node_->ReInit();
+}
+
+std::vector<Reader> Reader::EndPoints() const {
+  std::vector<Reader> readers;
+  if (node_ == nullptr) return readers;
+  for (auto& node : node_->EndPoints()) readers.emplace_back(std::move(node));
+  return readers;
+}
+
+void Reader::ResetAll() {
+  if (node_ != nullptr) node_->ReInit();
+}
 
 void Reader::Close() { SessionOf(node_)->Close(); }
 

@@ -43,8 +43,11 @@ int ThreadsFor(const OpenOptions& options) {
 
 }  // namespace
 
-Run::Run(const Program& program, std::shared_ptr<Arena> arena, const RunHooks& hooks)
+Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_ptr<Arena> arena,
+         const RunHooks& hooks)
     : program_(program),
+      input_(std::move(input)),
+      unordered_(program.source.options.unordered || program.source.streams.size() > 1),
       arena_(std::move(arena)),
       hooks_(hooks),
       out_(program.parser != nullptr ? kDeliveries : kRecordDeliveries),
@@ -87,28 +90,62 @@ void Run::ReserveMemory() {
   held_limit_ = (memory_bytes_ - lanes) * 3 / 4;
 }
 
+std::size_t Run::BuildSchedule() {
+  const SourceNode& source = program_.source;
+  FileSchedule::Options options;
+  options.cycle = source.options.cycle;
+  options.stripe_bytes = source.options.stripe_bytes;
+  options.passes = program_.passes;
+  options.format = source.options.format;
+  options.unordered = unordered_;
+  options.moved = [this] {
+    for (const auto& worker : workers_) Wake(*worker);
+  };
+  schedule_ = std::make_unique<FileSchedule>(source.names, source.sources, options);
+  return schedule_->lanes();
+}
+
+// Lanes that may block for long have threads of their own, which write no batches.
+void Run::AddOwnThreads(std::size_t lanes) {
+  for (std::size_t i = 0; i < lanes; ++i) {
+    workers_.push_back(std::make_unique<Worker>(workers_.size()));
+    workers_.back()->writes = false;
+  }
+}
+
+std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
+  const SourceNode& source = program_.source;
+  if (schedule_ != nullptr) {
+    return std::make_unique<FileLane>(number, schedule_.get(), context,
+                                      [this](const IoChoice& choice) { NoteOpened(choice); });
+  }
+  if (!source.streams.empty()) {
+    const bool outlived = source.streams.size() > 1 || source.options.reopen_limit > 0;
+    return std::make_unique<StreamLane>(source.streams[number], outlived, context,
+                                        stop_.get_token());
+  }
+  if (source.records != nullptr) {
+    return std::make_unique<RecordLane>(source.records.get(), program_.passes, context,
+                                        stop_.get_token());
+  }
+  const auto rewind = [this] {
+    return (input_ == nullptr || input_->ReInitInput()) && program_.source.instances->ReInit();
+  };
+  return std::make_unique<InstanceLane>(source.instances.get(), source.slots, program_.passes,
+                                        rewind, stop_.get_token());
+}
+
 void Run::BuildLanes() {
   hold_credits_ = !program_.shuffled();
   constexpr std::size_t kCostlyRows = 64;  // a parser that asks for pieces this small costs much
   share_tasks_ = program_.parser != nullptr && program_.parser->max_rows_per_write() <= kCostlyRows;
   const SourceNode& source = program_.source;
-  const std::size_t threads = workers_.size();
-  std::size_t count = 1;
-  if (source.stream == nullptr && source.instances == nullptr) {
-    FileSchedule::Options options;
-    options.cycle = source.options.cycle;
-    options.stripe_bytes = source.options.stripe_bytes;
-    options.passes = program_.passes;
-    options.format = source.options.format;
-    options.moved = [this] {
-      for (const auto& worker : workers_) Wake(*worker);
-    };
-    schedule_ = std::make_unique<FileSchedule>(source.names, source.sources, options);
-    count = schedule_->lanes();
+  writers_ = workers_.size();
+  std::size_t count = std::max<std::size_t>(1, source.streams.size());
+  if (!source.names.empty() || !source.sources.empty()) {
+    count = BuildSchedule();
   } else {
-    // A lane that may block for long has a thread of its own, which writes no batches.
-    workers_.push_back(std::make_unique<Worker>(workers_.size()));
-    workers_.back()->writes = false;
+    AddOwnThreads(count);
   }
   // Two stripes of every lane, in the parts that they come in, or more where lanes are fewer than
   // threads.
@@ -116,27 +153,17 @@ void Run::BuildLanes() {
   const std::size_t parts =
       hold_credits_ ? stripe / PartBytes(source.options, arena_->slab_bytes()) + 1 : 1;
   if (hold_credits_ && program_.parser != nullptr) ahead_limit_ = kAheadBytes;
-  const std::size_t credits = parts * std::max<std::size_t>(2, (2 * threads + count - 1) / count);
+  const std::size_t credits = parts * std::max<std::size_t>(2, (2 * writers_ + count - 1) / count);
   for (std::size_t i = 0; i < count; ++i) {
     auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), credits);
-    Worker& worker = schedule_ ? *workers_[i % threads] : *workers_.back();
+    Worker& worker = schedule_ ? *workers_[i % writers_] : *workers_[writers_ + i];
     lane->worker = static_cast<std::uint32_t>(worker.index);
     worker.lanes.push_back(lane.get());
-    if (schedule_) {
-      lane->lane =
-          std::make_unique<FileLane>(i, schedule_.get(), &worker.context,
-                                     [this](const IoChoice& choice) { NoteOpened(choice); });
-    } else if (source.stream != nullptr) {
-      lane->lane =
-          std::make_unique<StreamLane>(source.stream.get(), &worker.context, stop_.get_token());
-    } else {
-      lane->lane = std::make_unique<InstanceLane>(source.instances.get(), program_.passes,
-                                                  stop_.get_token());
-    }
+    lane->lane = MakeLane(i, &worker.context);
     lanes_.push_back(std::move(lane));
   }
   lane_in_pass_.assign(count, true);
-  share_tasks_ = share_tasks_ || count < threads;
+  share_tasks_ = share_tasks_ || count < writers_;
 }
 
 void Run::CheckTables(const Program::Stage& stage) const {
@@ -439,8 +466,7 @@ void Run::WakeAny(std::uint32_t preferred) {
 Run::Worker& Run::WriterFor(std::uint32_t lane) {
   Worker& owner = *workers_[lanes_[lane % lanes_.size()]->worker];
   if (owner.writes) return owner;
-  const std::size_t writers = workers_.size() - 1;  // the last one is the blocking lane's
-  return *workers_[next_writer_++ % writers];
+  return *workers_[next_writer_++ % writers_];
 }
 
 // ---- The plan ----
@@ -474,15 +500,7 @@ bool Run::TakeBlock() {
   backlogged_.store(backlogged, std::memory_order_relaxed);
   if (backlogged || ended_) return false;
   Block* block = std::exchange(waiting_block_, nullptr);
-  if (block == nullptr) {
-    while (!lane_in_pass_[turn_]) turn_ = (turn_ + 1) % lanes_.size();
-    const bool is_new = due_lane_.exchange(turn_, std::memory_order_acq_rel) != turn_;
-    if (lanes_[turn_]->out.TryPop(block) != QueueResult::kOk) {
-      Worker& owner = *workers_[lanes_[turn_]->worker];
-      if (is_new && &owner != current_writer) Wake(owner);
-      return false;
-    }
-  }
+  if (block == nullptr && !(unordered_ ? PopAnyBlock(&block) : PopBlock(&block))) return false;
   const bool allowed = MemoryAllows(*block);
   plan_waits_for_memory_.store(!allowed, std::memory_order_relaxed);
   if (!allowed) {
@@ -491,6 +509,27 @@ bool Run::TakeBlock() {
   }
   PlanBlock(block);
   return true;
+}
+
+// The block that is due.
+bool Run::PopBlock(Block** block) {
+  while (!lane_in_pass_[turn_]) turn_ = (turn_ + 1) % lanes_.size();
+  const bool is_new = due_lane_.exchange(turn_, std::memory_order_acq_rel) != turn_;
+  if (lanes_[turn_]->out.TryPop(*block) == QueueResult::kOk) return true;
+  Worker& owner = *workers_[lanes_[turn_]->worker];
+  if (is_new && &owner != current_writer) Wake(owner);
+  return false;
+}
+
+// Whatever has come, of one lane after another.
+bool Run::PopAnyBlock(Block** block) {
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    const std::size_t lane = (turn_ + i) % lanes_.size();
+    if (!lane_in_pass_[lane] || lanes_[lane]->out.TryPop(*block) != QueueResult::kOk) continue;
+    turn_ = (lane + 1) % lanes_.size();
+    return true;
+  }
+  return false;
 }
 
 bool Run::MemoryAllows(const Block& block) {
@@ -523,6 +562,7 @@ void Run::PlanBlock(Block* block) {
   NoteDamage(*block);
   records_.fetch_add(block->good_rows, std::memory_order_relaxed);
   payload_bytes_.fetch_add(block->payload_bytes, std::memory_order_relaxed);
+  reopened_.fetch_add(block->reopened, std::memory_order_relaxed);
   pass_rows_ += block->good_rows;
   block->holds.store(block->good_rows + 1, std::memory_order_relaxed);
   first_stage_->OnRows(block, 0, rows);
@@ -538,7 +578,7 @@ void Run::PlanBlock(Block* block) {
     Finish(Status());
   } else if (std::none_of(lane_in_pass_.begin(), lane_in_pass_.end(), [](bool in) { return in; })) {
     EndPass();
-  } else if (turn_ends) {
+  } else if (turn_ends && !unordered_) {
     turn_ = (lane_index + 1) % lanes_.size();
   }
 }
@@ -654,7 +694,7 @@ void Run::RecycleBlock(Block* block) {
   block->turn_ends = true;
   block->pass_ends = block->stream_ends = false;
   const std::size_t bytes = std::exchange(block->payload_bytes, 0);
-  block->good_rows = 0;
+  block->good_rows = block->reopened = 0;
   const std::int32_t credits = std::exchange(block->credits, 1);
   (void)free_blocks_.TryPush(std::move(block));
   if (hold_credits_) {
@@ -674,7 +714,14 @@ void Run::GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes) {
   if (was_empty || was_ahead) Wake(owner);
 }
 
-QueueResult Run::Next(Delivery* delivery) { return out_.Pop(*delivery, stop_.get_token()); }
+QueueResult Run::Next(Delivery* delivery, const std::stop_token& stop) {
+  if (!stop.stop_possible()) return out_.Pop(*delivery, stop_.get_token());
+  std::stop_source either;
+  const auto request = [&either] { either.request_stop(); };
+  const std::stop_callback own(stop_.get_token(), request);
+  const std::stop_callback other(stop, request);
+  return out_.Pop(*delivery, either.get_token());
+}
 
 QueueResult Run::NextSoon(Delivery* delivery) {
   constexpr std::chrono::milliseconds kAWhile{20};
@@ -687,10 +734,14 @@ bool Run::HoldsRecords(std::thread::id thread) const {
 }
 
 bool Run::StarvedBy(std::thread::id thread) const {
-  if (plan_waits_for_memory_.load(std::memory_order_relaxed)) return HoldsRecords(thread);
-  const LaneState& due = *lanes_[due_lane_.load(std::memory_order_relaxed)];
-  return due.free_credits.load(std::memory_order_relaxed) <= 0 && due.out.SizeApprox() == 0 &&
-         HoldsRecords(thread);
+  if (!HoldsRecords(thread)) return false;
+  if (plan_waits_for_memory_.load(std::memory_order_relaxed)) return true;
+  const auto starves = [](const LaneState& lane) {
+    return lane.free_credits.load(std::memory_order_relaxed) <= 0 && lane.out.SizeApprox() == 0;
+  };
+  if (!unordered_) return starves(*lanes_[due_lane_.load(std::memory_order_relaxed)]);
+  return std::all_of(lanes_.begin(), lanes_.end(),
+                     [&](const auto& lane) { return starves(*lane); });
 }
 
 QueueResult Run::TryNext(Delivery* delivery) { return out_.TryPop(*delivery); }
@@ -754,6 +805,7 @@ void Run::NoteOpened(const IoChoice& choice) {
 void Run::FillStats(PipelineStats* stats) const {
   stats->records = records_.load(std::memory_order_relaxed);
   stats->payload_bytes = payload_bytes_.load(std::memory_order_relaxed);
+  stats->reopened_streams = reopened_.load(std::memory_order_relaxed);
   stats->passes_ended = passes_ended_.load(std::memory_order_relaxed);
   stats->damaged_records = damaged_.load(std::memory_order_relaxed);
   StageStats read{"read", 0, 0, "the medium"};

@@ -42,15 +42,18 @@ struct RunHooks {
 /// a ring or an atomic counter stands between them.
 class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
  public:
-  Run(const Program& program, std::shared_ptr<Arena> arena, const RunHooks& hooks);
+  /// `input`: what a user's decorator reads; may be null.
+  Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_ptr<Arena> arena,
+      const RunHooks& hooks);
   ~Run() override;
 
   void Start();
   /// Stops all threads and waits for them. Idempotent; not from a worker.
   void Stop();
 
-  /// Waits for the next delivery. kOk, kClosed (the end: see end_status), kStopped.
-  QueueResult Next(Delivery* delivery);
+  /// Waits for the next delivery. kOk, kClosed (the end: see end_status), kStopped: the run was
+  /// stopped, or `stop` was requested.
+  QueueResult Next(Delivery* delivery, const std::stop_token& stop = {});
   /// The same without waiting: kEmpty.
   QueueResult TryNext(Delivery* delivery);
   /// For a consumer that holds records: waits a little while. kTimeout where nothing came; then
@@ -123,6 +126,11 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void CheckTables(const Program::Stage& stage) const;
   void BuildStages(const Program& program);
   void BuildLanes();
+  std::size_t BuildSchedule();
+  void AddOwnThreads(std::size_t lanes);
+  std::unique_ptr<Lane> MakeLane(std::size_t number, LaneContext* context);
+  bool PopBlock(Block** block);
+  bool PopAnyBlock(Block** block);
   void WorkerMain(Worker& worker);
   bool DoTask(Worker& worker);
   /// While rows are written, what this worker will frame next comes into its cache.
@@ -160,6 +168,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void NoteOpened(const IoChoice& choice);
 
   const Program program_;
+  const std::shared_ptr<GraphNode> input_;
+  const bool unordered_;  ///< blocks are planned as they come
   const std::shared_ptr<Arena> arena_;
   const RunHooks hooks_;
   std::size_t memory_bytes_ = 0;  ///< quota
@@ -170,7 +180,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 
   std::unique_ptr<FileSchedule> schedule_;
   std::vector<std::unique_ptr<LaneState>> lanes_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<Worker>> workers_;  ///< those that write first
+  std::size_t writers_ = 0;
   bool share_tasks_ = false;  ///< idle workers are woken for every task
 
   // The planner's: touched only by the thread that runs the plan.
@@ -214,6 +225,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::atomic<std::uint64_t> payload_bytes_{0};
   std::atomic<std::uint64_t> damaged_{0};
   std::atomic<std::uint64_t> passes_ended_{0};
+  std::atomic<std::uint64_t> reopened_{0};
   std::mutex stop_mutex_;
   std::atomic<std::size_t> deliveries_out_{0};  ///< handed over and not released
 

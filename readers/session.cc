@@ -31,30 +31,16 @@ void CountFrom(std::int64_t start, std::span<std::byte> ends) {
 
 }  // namespace
 
-ReaderSession::ReaderSession(Program program) : program_(std::move(program)) {}
+ReaderSession::ReaderSession(Program program, std::shared_ptr<GraphNode> input)
+    : program_(std::move(program)), input_(std::move(input)) {}
 
 ReaderSession::~ReaderSession() { Close(); }
-
-std::vector<FieldSpec> ReaderSession::Fields() const {
-  if (program_.parser == nullptr) return {{"record", kUInt8, {-1}}};
-  std::vector<FieldSpec> fields = TensorFields(*program_.parser);
-  if (!program_.batched) return fields;
-  for (FieldSpec& field : fields) {
-    // Rows vary (the last batch), and so do the joined steps of ragged rows.
-    if (field.ragged()) {
-      field.shape[0] = -1;
-    } else {
-      field.shape.insert(field.shape.begin(), -1);
-    }
-  }
-  return fields;
-}
 
 std::shared_ptr<Run> ReaderSession::MakeRun() const {
   const OpenOptions& options = program_.source.options;
   auto arena = options.arena ? options.arena->arena() : Arena::Default();
   try {
-    auto run = std::make_shared<Run>(program_, std::move(arena), hooks_);
+    auto run = std::make_shared<Run>(program_, input_, std::move(arena), hooks_);
     run->Start();
     return run;
   } catch (const std::bad_alloc&) {
@@ -67,9 +53,10 @@ std::shared_ptr<Run> ReaderSession::MakeRun() const {
   }
 }
 
-std::shared_ptr<Run> ReaderSession::CurrentRun() {
-  const std::lock_guard lock(mutex_);
-  if (closed_) return nullptr;
+std::shared_ptr<Run> ReaderSession::CurrentRun(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  resumed_.wait(lock, stop, [this] { return !paused_; });
+  if (closed_ || stop.stop_requested()) return nullptr;
   if (run_ == nullptr) {
     start_ns_.store(NowNs(), std::memory_order_relaxed);
     run_ = MakeRun();
@@ -124,13 +111,18 @@ bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, QueueResult* resul
   return false;
 }
 
-ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Taken* taken) {
+ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Taken* taken,
+                                           const std::stop_token& stop) {
   while (true) {
     QueueResult result = run->TryNext(&taken->delivery);
     if (result != QueueResult::kOk && result != QueueResult::kClosed) {
-      if (HoldsAllSlots(*run)) return Wait::kFailed;
       const std::int64_t before = NowNs();
-      if (!WaitHolding(*run, &taken->delivery, &result)) return Wait::kFailed;
+      if (stop.stop_possible()) {
+        result = run->Next(&taken->delivery, stop);
+        if (result == QueueResult::kStopped && stop.stop_requested()) return Wait::kFailed;
+      } else if (HoldsAllSlots(*run) || !WaitHolding(*run, &taken->delivery, &result)) {
+        return Wait::kFailed;
+      }
       wait_ns_.fetch_add(NowNs() - before, std::memory_order_relaxed);
     }
     if (result == QueueResult::kOk) {
@@ -154,9 +146,10 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
   }
 }
 
-ReadResult ReaderSession::TakeNext(Taken* taken) {
+ReadResult ReaderSession::TakeNext(Taken* taken, const std::stop_token& stop) {
   while (true) {
-    const std::shared_ptr<Run> run = CurrentRun();
+    const std::shared_ptr<Run> run = CurrentRun(stop);
+    if (run == nullptr && stop.stop_requested()) return ReadResult::kFailed;
     if (run == nullptr) return FailClosed();
     {
       const std::lock_guard lock(mutex_);
@@ -167,7 +160,7 @@ ReadResult ReaderSession::TakeNext(Taken* taken) {
         return ReadResult::kRecord;
       }
     }
-    switch (WaitFor(run, taken)) {
+    switch (WaitFor(run, taken, stop)) {
       case Wait::kTaken:
         return ReadResult::kRecord;
       case Wait::kEnd:
@@ -195,7 +188,7 @@ bool ReaderSession::HasNext() {
       if (failed_ || peeked_) return true;
     }
     Taken taken;
-    const Wait result = WaitFor(run, &taken);
+    const Wait result = WaitFor(run, &taken, {});
     if (result == Wait::kStale) continue;
     if (result != Wait::kTaken) return result == Wait::kFailed;
     const std::lock_guard lock(mutex_);
@@ -211,16 +204,17 @@ void ReaderSession::NoteFirst() {
   batches_.fetch_add(1, std::memory_order_relaxed);
 }
 
-ReadResult ReaderSession::ReadNext(Instance* instance) {
+ReadResult ReaderSession::ReadNext(Instance* instance, const std::stop_token& stop) {
   std::uint64_t generation = 0;
-  return program_.batched ? ReadBatch(instance, &generation) : ReadRow(instance);
+  return program_.batched ? ReadBatch(instance, &generation, stop) : ReadRow(instance, stop);
 }
 
-ReadResult ReaderSession::ReadBatch(Instance* instance, std::uint64_t* generation) {
+ReadResult ReaderSession::ReadBatch(Instance* instance, std::uint64_t* generation,
+                                    const std::stop_token& stop) {
   instance->clear();
   while (true) {
     Taken taken;
-    const ReadResult result = TakeNext(&taken);
+    const ReadResult result = TakeNext(&taken, stop);
     if (result != ReadResult::kRecord) return result;
     BatchSlot* const slot = taken.delivery.batch;
     const Status after = slot->status;
@@ -239,10 +233,11 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, std::uint64_t* generatio
   }
 }
 
-ReadResult ReaderSession::ReadBlock(RecordBlock* block, std::uint64_t* generation) {
+ReadResult ReaderSession::ReadBlock(RecordBlock* block, std::uint64_t* generation,
+                                    const std::stop_token& stop) {
   *block = RecordBlock();
   Taken taken;
-  const ReadResult result = TakeNext(&taken);
+  const ReadResult result = TakeNext(&taken, stop);
   if (result != ReadResult::kRecord) return result;
   block->records_ = taken.delivery.records->records;
   block->hold_ = taken.run->Lease(std::move(taken.delivery));
@@ -257,30 +252,30 @@ void ReaderSession::DropRows() {
   rows_ = row_ = 0;
 }
 
-ReadResult ReaderSession::ReadRow(Instance* instance) {
+ReadResult ReaderSession::ReadRow(Instance* instance, const std::stop_token& stop) {
   const std::lock_guard lock(rows_mutex_);
   {
     const std::lock_guard state_lock(mutex_);
     if (rows_generation_ != generation_) DropRows();
   }
   while (!TakeRow(instance)) {
-    const ReadResult result = FetchRows();
+    const ReadResult result = FetchRows(stop);
     if (result != ReadResult::kRecord) return result;
   }
   return ReadResult::kRecord;
 }
 
-ReadResult ReaderSession::FetchRows() {
+ReadResult ReaderSession::FetchRows(const std::stop_token& stop) {
   DropRows();
   if (program_.parser != nullptr) {
-    const ReadResult result = ReadBatch(&rows_instance_, &rows_generation_);
+    const ReadResult result = ReadBatch(&rows_instance_, &rows_generation_, stop);
     if (result != ReadResult::kRecord) return result;
     const Tensor& first = rows_instance_.front();
     rows_ = first.lod.empty() ? static_cast<std::size_t>(first.shape[0]) : first.lod[0].size() - 1;
     return ReadResult::kRecord;
   }
   RecordBlock block;
-  const ReadResult result = ReadBlock(&block, &rows_generation_);
+  const ReadResult result = ReadBlock(&block, &rows_generation_, stop);
   if (result != ReadResult::kRecord) return result;
   rows_records_ = block.records_;
   rows_hold_ = std::move(block.hold_);
@@ -292,6 +287,10 @@ bool ReaderSession::TakeRow(Instance* instance) {
   if (row_ == rows_) return false;
   if (program_.parser != nullptr) {
     CopyParsedRow(instance);
+  } else if (program_.passes_instances()) {
+    // Nobody else sees this row: it was handed to this session.
+    *instance =
+        std::move(*reinterpret_cast<Instance*>(const_cast<std::byte*>(rows_records_[row_].data)));
   } else {
     *instance = CopyRecord(rows_records_[row_]);
   }
@@ -343,10 +342,11 @@ void ReaderSession::CopyParsedRow(Instance* instance) {
   *instance = JoinLevels(parser, std::move(columns));
 }
 
-void ReaderSession::RewindInstances() {
+void ReaderSession::RewindSource() {
+  const SourceNode& source = program_.source;
   Status refused(StatusCode::kUnsupported, "the reader cannot start again: ReInit said no");
   try {
-    if (program_.source.instances->ReInit()) return;
+    if (source.instances ? source.instances->ReInit() : source.records->ReInit()) return;
   } catch (const std::exception& error) {
     refused =
         Status(StatusCode::kUserError, std::string("the reader's ReInit threw: ") + error.what());
@@ -359,15 +359,23 @@ void ReaderSession::RewindInstances() {
   throw Error(refused);
 }
 
-void ReaderSession::ReInit() {
-  if (!program_.rewindable()) {
-    throw Error(Status(StatusCode::kUnsupported,
-                       "a stream cannot start again: ReInit needs files, or a reader that can"));
+void ReaderSession::Pause() {
+  std::shared_ptr<Run> run;
+  {
+    std::unique_lock lock(mutex_);
+    resumed_.wait(lock, [this] { return !paused_; });
+    paused_ = true;
+    run = run_;
   }
+  if (run != nullptr) run->Stop();
+}
+
+void ReaderSession::Resume() {
   const std::lock_guard lock(mutex_);
-  if (closed_) throw Error(Closed());
-  if (run_ != nullptr) run_->Stop();
-  if (run_ != nullptr && program_.source.instances != nullptr) RewindInstances();
+  paused_ = false;
+  resumed_.notify_all();  // they wait for mutex_
+  if (closed_) return;
+  if (run_ != nullptr && HasUserSource()) RewindSource();
   peeked_.reset();
   ++generation_;
   failed_ = false;
@@ -390,6 +398,11 @@ void ReaderSession::Close() {
     run = run_;
   }
   if (run != nullptr) run->Stop();
+}
+
+void ReaderSession::CheckOpen() const {
+  const std::lock_guard lock(mutex_);
+  if (closed_) throw Error(Closed());
 }
 
 Status ReaderSession::status() const {

@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -22,20 +24,27 @@ namespace ringfeed {
 /// read). Thread safe.
 class ReaderSession {
  public:
-  explicit ReaderSession(Program program);
+  /// `input`: what a user's decorator reads, null without one.
+  explicit ReaderSession(Program program, std::shared_ptr<GraphNode> input = nullptr);
   ~ReaderSession();
 
   const Program& program() const { return program_; }
-  std::vector<FieldSpec> Fields() const;
 
-  ReadResult ReadNext(Instance* instance);
-  ReadResult ReadBlock(RecordBlock* block) {
+  /// With a `stop` that can be requested it is another chain that reads: it gets kFailed soon
+  /// after, and waits also for what it holds itself, since that was handed on.
+  ReadResult ReadNext(Instance* instance, const std::stop_token& stop = {});
+  ReadResult ReadBlock(RecordBlock* block, const std::stop_token& stop = {}) {
     std::uint64_t generation = 0;
-    return ReadBlock(block, &generation);
+    return ReadBlock(block, &generation, stop);
   }
   bool HasNext();
-  void ReInit();
+  /// The two halves of ReInit. In between readers wait, and nothing of the input is taken. Resume
+  /// throws Error where the source cannot start again.
+  void Pause();
+  void Resume();
   void Close();
+  /// Throws Error behind Close.
+  void CheckOpen() const;
   Status status() const;
   PipelineStats Stats() const;
 
@@ -53,10 +62,10 @@ class ReaderSession {
   enum class Wait : std::uint8_t { kTaken, kEnd, kFailed, kStale };
 
   /// The run to read from; null once closed. Makes the first one.
-  std::shared_ptr<Run> CurrentRun();
+  std::shared_ptr<Run> CurrentRun(const std::stop_token& stop = {});
   std::shared_ptr<Run> MakeRun() const;
-  ReadResult TakeNext(Taken* taken);
-  Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken);
+  ReadResult TakeNext(Taken* taken, const std::stop_token& stop);
+  Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken, const std::stop_token& stop);
   bool HoldsAllSlots(const Run& run);
   /// Waits for a delivery; false where this thread itself holds what it would take.
   bool WaitHolding(Run& run, Delivery* delivery, QueueResult* result);
@@ -64,11 +73,14 @@ class ReaderSession {
   /// Notes a failure of `run`; kStale where it is not the current one any more.
   Wait Fail(const Run& run, const Status& status);
   void NoteFirst();
-  void RewindInstances();
-  ReadResult ReadBatch(Instance* instance, std::uint64_t* generation);
-  ReadResult ReadBlock(RecordBlock* block, std::uint64_t* generation);
-  ReadResult ReadRow(Instance* instance);
-  ReadResult FetchRows();
+  void RewindSource();
+  bool HasUserSource() const {
+    return program_.source.instances != nullptr || program_.source.records != nullptr;
+  }
+  ReadResult ReadBatch(Instance* instance, std::uint64_t* generation, const std::stop_token& stop);
+  ReadResult ReadBlock(RecordBlock* block, std::uint64_t* generation, const std::stop_token& stop);
+  ReadResult ReadRow(Instance* instance, const std::stop_token& stop);
+  ReadResult FetchRows(const std::stop_token& stop);
   void DropRows();
   bool TakeRow(Instance* instance);
   void CopyParsedRow(Instance* instance);
@@ -76,8 +88,11 @@ class ReaderSession {
   void NameBottleneck(PipelineStats* stats) const;
 
   const Program program_;
+  const std::shared_ptr<GraphNode> input_;
   RunHooks hooks_;
 
+  std::condition_variable_any resumed_;  ///< with mutex_
+  bool paused_ = false;
   std::mutex peek_mutex_;     ///< one thread at a time looks ahead; taken before mutex_
   mutable std::mutex mutex_;  ///< guards run_, the failure and what was looked at ahead
   std::shared_ptr<Run> run_;

@@ -14,8 +14,13 @@ constexpr std::size_t kMagicBytes = 4;
 
 }  // namespace
 
-StreamLane::StreamLane(StreamSource* stream, LaneContext* context, std::stop_token stop)
-    : stream_(stream), context_(context), stop_(std::move(stop)) {}
+StreamLane::StreamLane(const StreamInput& input, bool outlived, LaneContext* context,
+                       std::stop_token stop)
+    : stream_(input.stream.get()),
+      format_name_(input.format),
+      outlived_(outlived),
+      context_(context),
+      stop_(std::move(stop)) {}
 
 bool StreamLane::ReadSome(Block* block) {
   const StageTimer timer(*context_->read_clock);
@@ -92,7 +97,7 @@ void StreamLane::StartDecompressing(Compression compression) {
 }
 
 bool StreamLane::Detect(Block* block) {
-  const std::string& asked = context_->options->format;
+  const std::string& asked = format_name_;
   // An interactive stream may have said enough long before its head is full.
   const auto knows_enough = [&] {
     return asked.empty() ? DetectFormat(stream_->name(), carry()).status.ok()
@@ -101,6 +106,7 @@ bool StreamLane::Detect(Block* block) {
   while (!stream_done_ && carried_ < HeadBytesOf(carry()) && !knows_enough()) {
     if (!ReadSome(block)) return false;
   }
+  if (outlived_ && carried_ == 0) return true;  // nothing came: no need to know what it would be
   FormatResult found = ChooseFormat(asked, stream_->name(), carry());
   if (!found.status.ok()) {
     block->status = found.status.WithPlace({stream_->name(), -1, -1});
@@ -144,20 +150,51 @@ void StreamLane::FrameSome(Block* block) {
   block->status = result.status;
 }
 
+bool StreamLane::Reopen(Block* block) {
+  if (reopened_ == context_->options->reopen_limit) return false;
+  block->status = stream_->Reopen(stop_).WithPlace({stream_->name(), -1, -1});
+  if (!block->status.ok()) return false;
+  ++reopened_;
+  ++block->reopened;
+  format_ = nullptr;
+  framer_ = nullptr;
+  content_ = nullptr;
+  position_ = 0;
+  need_ = 1;
+  stream_done_ = false;
+  return true;
+}
+
+void StreamLane::Outlive(Block* block) {
+  const StatusCode code = block->status.code();
+  if (!outlived_ || (code != StatusCode::kTruncated && code != StatusCode::kIoError)) return;
+  block->frame.damage.push_back(
+      {stream_->name(), position_, position_ + carried_, block->status.message()});
+  block->status = Status();
+  stream_done_ = true;
+  carried_ = 0;
+}
+
 bool StreamLane::Fill(Block* block) {
   if (pass_ended_) {
     block->stream_ends = true;
     return true;
   }
-  if (format_ == nullptr && !Detect(block)) return true;
-  if (stream_done_ && carried_ == 0) {
-    block->pass_ends = true;
-    pass_ended_ = true;
-    return true;
+  FillSome(block);
+  if (!block->status.ok()) Outlive(block);
+  return true;
+}
+
+void StreamLane::FillSome(Block* block) {
+  while (stream_done_ && carried_ == 0) {
+    if (Reopen(block) && (Detect(block) || !block->status.ok())) continue;
+    block->pass_ends = pass_ended_ = block->status.ok();
+    return;
   }
+  if (format_ == nullptr && !Detect(block)) return;
   while (block->status.ok() && block->rows() == 0 && block->frame.damage.empty()) {
     if (carried_ < need_ && !stream_done_) {
-      if (!ReadSome(block)) return true;
+      if (!ReadSome(block)) return;
       if (carried_ < need_ && !stream_done_) continue;
     }
     if (carried_ == 0) break;
@@ -167,7 +204,6 @@ bool StreamLane::Fill(Block* block) {
       break;
     }
   }
-  return true;
 }
 
 }  // namespace ringfeed

@@ -17,6 +17,7 @@
 
 namespace ringfeed {
 
+class Dataset;
 class Parser;
 
 /// How files are opened and read. Order: cycle, stripe_bytes, on_damage and the list of files.
@@ -30,6 +31,12 @@ struct OpenOptions {
   std::uint64_t max_damaged = ~std::uint64_t{0};  ///< under kSkip: fail once more than this are met
   std::string format{};  ///< "": by name or first bytes; else e.g. "rows:160"
   std::size_t max_record_bytes = std::size_t{1} << 30;
+  /// Gives the order up: of `cycle` open files whatever comes first, and whoever is free takes the
+  /// next file. Each record once per pass all the same.
+  bool unordered = false;
+  /// Streams: opened again so often where they end, as a writer that crashes and is started again
+  /// needs it. A record that was cut off is reported as damage.
+  std::uint64_t reopen_limit = 0;
   // Speed.
   int threads = 0;  ///< 0: one per core that this process may use, at most 16
   IoOptions io{};
@@ -44,11 +51,17 @@ struct OpenOptions {
 Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& options = {});
 /// The same over stores of the user's own.
 Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptions& options = {});
-/// Records of one stream; a single pass.
+/// Records of one stream; a single pass. Multiplex joins several.
 Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions& options = {});
-/// Instances of a reader that the user wrote; `fields` declares them.
+/// Instances of a reader that the user wrote, as rows of a batch; `fields` declares them.
 Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, std::vector<FieldSpec> fields,
                           const OpenOptions& options = {});
+
+/// The same as instances of source->slots(): each is checked against them and delivered as it is;
+/// behind Batch the instances are joined along their first dimension, and their LoD is merged.
+Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, const OpenOptions& options = {});
+/// Records of a data set that the user wrote.
+Reader FromDataset(std::unique_ptr<Dataset> dataset, const OpenOptions& options = {});
 
 /// Records into fields. One-to-one, so the executor does it last, straight into the batch.
 Reader Parse(Reader records, std::shared_ptr<const Parser> parser);
@@ -71,6 +84,16 @@ struct BatchOptions {
 /// batch's memory is reused once every copy of its tensors is gone; who holds `slots` of them gets
 /// kResourceExhausted instead of a hang.
 Reader Batch(Reader input, const BatchOptions& options);
+
+/// Records of several streams, of whichever has some, all of them in turn where they all have. Each
+/// reader is one of OpenStreamSource, or of OpenFiles with a stream's name, as it is. One that is
+/// slow holds up none; one that ends, or fails where damage is skipped, leaves the others going.
+/// `options` are for all of them; formats are each stream's own.
+Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options = {});
+
+/// A reader that several chains may be built on: each takes what comes next, together they get
+/// everything once, in an order that depends on their speed.
+Reader Share(Reader input);
 
 /// `passes` times over the data as one stream; 0: without end. The next pass is prefetched while
 /// one ends.

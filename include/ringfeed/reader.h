@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ringfeed/record.h"
+#include "ringfeed/slot.h"
 #include "ringfeed/stats.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
@@ -63,6 +64,8 @@ class Reader {
   /// Names, dtypes and shapes of what ReadNext delivers; -1 stands for a dimension that varies.
   std::vector<FieldSpec> fields() const;
   std::vector<Shape> shapes() const;
+  /// The same with levels of LoD.
+  std::vector<SlotSpec> slots() const;
 
   /// The next instance (a batch behind Batch, else one record). Blocks until there is one. Throws
   /// EndOfData at the end, Error on failure.
@@ -74,9 +77,14 @@ class Reader {
   /// True where ReadNext would deliver. Blocks until that is known. Exact for one consumer; with
   /// several a snapshot: they use TryReadNext. A failure counts as true: ReadNext then throws it.
   bool HasNext();
-  /// Starts again at the first pass, at any time. What was prefetched is dropped; throws Error
-  /// where the source cannot rewind (a stream), before anything is lost.
+  /// Starts again at the first pass, at any time, also while other threads read: what they get next
+  /// is of the new pass. What was prefetched is dropped; throws Error where the source cannot
+  /// rewind (a stream), before anything is lost. Chains on one shared reader start again together.
   void ReInit();
+  /// The readers that no other reader is built on, of all that are connected with this one.
+  std::vector<Reader> EndPoints() const;
+  /// ReInit of all end points at once, from any reader of the graph.
+  void ResetAll();
   /// Ends the threads; reads then return kFailed with kCancelled. Wakes whoever waits. Idempotent.
   void Close();
 
@@ -101,6 +109,13 @@ class InstanceSource {
   virtual ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) = 0;
   /// Starts again at the beginning; false where that cannot be done.
   virtual bool ReInit() { return false; }
+  /// Whether the next ReadNext will not wait: then its instance may be handed on together with
+  /// those before it, which is cheaper. What is not ready keeps nothing waiting.
+  virtual bool Ready() const { return false; }
+  /// What it delivers, where it is opened without being told.
+  virtual std::vector<SlotSpec> slots() const { return {}; }
+  /// What it reads from: see DecoratedReader.
+  virtual Reader input() const { return {}; }
 };
 
 }  // namespace ringfeed

@@ -44,6 +44,9 @@ class StreamSource {
   /// kCancelled soon after `stop` is requested.
   virtual Status Read(std::span<std::byte> buffer, std::size_t* bytes_read,
                       std::stop_token stop) = 0;
+  /// Behind the end: opens it again, at what a next writer sends. Waits until that can be read, or
+  /// `stop` is requested (kCancelled). kUnsupported where it comes just once.
+  virtual Status Reopen(std::stop_token stop);
 };
 
 /// The end of a descriptor that the caller owns (a pipe, a socket, stdin) as a stream; closes it
@@ -51,7 +54,8 @@ class StreamSource {
 std::unique_ptr<StreamSource> OpenDescriptor(int descriptor, std::string name, bool owns);
 
 /// stdin ("-", "/dev/stdin"), a FIFO, "unix:PATH" or "tcp:HOST:PORT" as a stream; waits for a
-/// FIFO's writer when first read. Throws Error where the name cannot be opened.
+/// FIFO's writer when first read. All but stdin can be opened again, a socket by trying to connect
+/// until somebody listens. Throws Error where the name cannot be opened.
 std::unique_ptr<StreamSource> OpenStream(const std::string& name);
 
 /// True where OpenStream, not a file, is the way to read `name`.

@@ -25,6 +25,7 @@ struct PipelineStats {
   std::uint64_t payload_bytes = 0;  ///< of these
   std::uint64_t batches = 0;        ///< handed out
   std::uint64_t passes_ended = 0;
+  std::uint64_t reopened_streams = 0;  ///< see OpenOptions::reopen_limit
   std::uint64_t damaged_records =
       0;  ///< skipped or failed: known records and damaged ranges without any
   std::vector<DamagedRange> damage;   ///< the first 1,000

@@ -9,7 +9,8 @@
 
 #include "readers/formats/format.h"
 #include "readers/graph.h"
-#include "readers/map_parser.h"
+#include "readers/instance_parser.h"
+#include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
 
 namespace ringfeed {
@@ -63,6 +64,27 @@ void ExpandInto(const std::string& pattern, std::vector<std::string>* names) {
   }
 }
 
+/// What a user's data set makes.
+class DatasetRecords final : public RecordProvider {
+ public:
+  explicit DatasetRecords(std::unique_ptr<Dataset> dataset) : dataset_(std::move(dataset)) {}
+
+  ReadResult Next(std::span<const std::byte>* record, std::stop_token /*stop*/,
+                  Status* /*status*/) override {
+    sample_.clear();
+    if (!dataset_->Next(&sample_)) return ReadResult::kEnd;
+    *record = std::as_bytes(std::span(sample_));
+    return ReadResult::kRecord;
+  }
+  bool Ready() const override { return dataset_->Ready(); }
+  bool ReInit() override { return dataset_->ReInit(); }
+  std::string name() const override { return dataset_->name(); }
+
+ private:
+  const std::unique_ptr<Dataset> dataset_;
+  std::string sample_;
+};
+
 Reader FromSource(SourceNode node) {
   return Reader(std::make_shared<GraphNode>(std::move(node), nullptr));
 }
@@ -103,7 +125,25 @@ Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions&
   if (stream == nullptr) Refuse("the stream is null");
   SourceNode node;
   node.options = options;
-  node.stream = std::move(stream);
+  node.streams.push_back({std::move(stream), options.format});
+  return FromSource(std::move(node));
+}
+
+Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options) {
+  CheckOptions(options);
+  if (streams.empty()) Refuse("the list of streams is empty");
+  SourceNode node;
+  node.options = options;
+  for (const Reader& reader : streams) {
+    const auto* source = reader ? std::get_if<SourceNode>(&reader.node()->kind()) : nullptr;
+    if (source == nullptr || source->streams.size() != 1) {
+      Refuse(
+          "Multiplex joins streams as they are opened: OpenStreamSource, or OpenFiles with the "
+          "name of one");
+    }
+    node.streams.push_back(source->streams.front());
+    reader.node()->Retire();
+  }
   return FromSource(std::move(node));
 }
 
@@ -116,6 +156,27 @@ Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, std::vector<Fi
   node.options = options;
   node.instances = std::move(source);
   node.parser = MakeInstanceParser(std::move(fields));
+  return FromSource(std::move(node));
+}
+
+Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, const OpenOptions& options) {
+  CheckOptions(options);
+  if (source == nullptr) Refuse("the source is null");
+  SourceNode node;
+  node.options = options;
+  node.slots = source->slots();
+  if (node.slots.empty()) Refuse("the reader declares no slots: override slots()");
+  const Reader input = source->input();
+  node.instances = std::move(source);
+  return input ? Reader(GraphNode::On(input, std::move(node))) : FromSource(std::move(node));
+}
+
+Reader FromDataset(std::unique_ptr<Dataset> dataset, const OpenOptions& options) {
+  CheckOptions(options);
+  if (dataset == nullptr) Refuse("the data set is null");
+  SourceNode node;
+  node.options = options;
+  node.records = std::make_shared<DatasetRecords>(std::move(dataset));
   return FromSource(std::move(node));
 }
 
@@ -143,6 +204,8 @@ Reader Batch(Reader input, const BatchOptions& options) {
   if (options.slots == 1) Refuse("slots must be at least 2: one is filled while one is used");
   return Reader(GraphNode::On(input, options));
 }
+
+Reader Share(Reader input) { return Reader(GraphNode::On(input, ShareNode{})); }
 
 Reader MultiPass(Reader input, std::uint64_t passes) {
   return Reader(GraphNode::On(input, MultiPassNode{passes}));

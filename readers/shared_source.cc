@@ -1,0 +1,100 @@
+#include "readers/shared_source.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "readers/instance_parser.h"
+#include "readers/session.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr const char* kName = "a shared reader";
+
+/// Records, a block of the input's at a time.
+class SharedRecords final : public RecordProvider {
+ public:
+  explicit SharedRecords(std::shared_ptr<ReaderSession> input) : input_(std::move(input)) {}
+
+  ReadResult Next(std::span<const std::byte>* record, std::stop_token stop,
+                  Status* status) override {
+    while (next_ == block_.size()) {
+      next_ = 0;
+      const ReadResult result = input_->ReadBlock(&block_, stop);
+      if (result == ReadResult::kFailed) *status = input_->status();
+      if (result != ReadResult::kRecord) return result;
+    }
+    *record = block_.records()[next_++].bytes();
+    return ReadResult::kRecord;
+  }
+  bool Ready() const override { return next_ < block_.size(); }
+  // The input starts again for all of its chains at once: see GraphNode::ReInit.
+  bool ReInit() override {
+    block_ = RecordBlock();
+    next_ = 0;
+    return true;
+  }
+  std::string name() const override { return kName; }
+
+ private:
+  const std::shared_ptr<ReaderSession> input_;
+  RecordBlock block_;
+  std::size_t next_ = 0;
+};
+
+void CopyValues(Tensor* tensor) {
+  struct Copy {
+    std::vector<std::byte> values;
+    std::vector<std::vector<std::int64_t>> levels;
+  };
+  auto copy = std::make_shared<Copy>();
+  copy->values.assign(tensor->data, tensor->data + tensor->bytes);
+  for (auto& level : tensor->lod) {
+    copy->levels.emplace_back(level.begin(), level.end());
+    level = copy->levels.back();  // its memory stays where it is when the outer vector grows
+  }
+  tensor->data = copy->values.data();
+  tensor->owner = std::move(copy);
+}
+
+class SharedInstances final : public InstanceSource {
+ public:
+  explicit SharedInstances(std::shared_ptr<ReaderSession> input) : input_(std::move(input)) {}
+
+  ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
+    const ReadResult result = input_->ReadNext(instance, stop);
+    if (result == ReadResult::kFailed) *status = input_->status();
+    // Rows own their memory; a batch would keep its slot.
+    if (result == ReadResult::kRecord && input_->program().batched) {
+      std::for_each(instance->begin(), instance->end(), [](Tensor& each) { CopyValues(&each); });
+    }
+    return result;
+  }
+  bool ReInit() override { return true; }
+
+ private:
+  const std::shared_ptr<ReaderSession> input_;
+};
+
+}  // namespace
+
+SourceNode SharedSource(std::shared_ptr<ReaderSession> input) {
+  SourceNode node;
+  node.shared = true;
+  const Program& program = input->program();
+  node.options = program.source.options;
+  node.options.arena_bytes = 0;
+  if (program.parser == nullptr && !program.passes_instances()) {
+    node.records = std::make_shared<SharedRecords>(std::move(input));
+    return node;
+  }
+  node.slots = program.Slots();
+  if (!program.batched && program.parser != nullptr) {
+    node.batch_parser = MakeParsedRowParser(*program.parser);
+  }
+  node.instances = std::make_shared<SharedInstances>(std::move(input));
+  return node;
+}
+
+}  // namespace ringfeed
