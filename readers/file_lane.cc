@@ -1,3 +1,5 @@
+#include <exception>
+#include <string>
 #include <utility>
 
 #include "readers/lane.h"
@@ -10,12 +12,18 @@ constexpr const char* kWhyInOrder = "compressed: read inline from start to end";
 
 }  // namespace
 
-FileLane::FileLane(std::size_t index, FileSchedule* schedule, LaneContext* context,
+FileLane::FileLane(std::size_t index, FileSchedule* schedule, const SourceNode& source,
+                   LaneContext* context, std::stop_token stop,
                    std::function<void(const IoChoice&)> opened)
-    : index_(index), schedule_(schedule), context_(context), opened_(std::move(opened)) {}
+    : index_(index),
+      schedule_(schedule),
+      source_(source),
+      context_(context),
+      stop_(std::move(stop)),
+      opened_(std::move(opened)) {}
 
 bool FileLane::Fill(Block* block) {
-  if (reader_ == nullptr) {
+  if (reader_ == nullptr && user_lane_ == nullptr) {
     const Assignment assignment = schedule_->Next(index_);
     waiting_ = assignment.kind == Assignment::Kind::kWait;
     waits_since_ = assignment.version;
@@ -28,8 +36,11 @@ bool FileLane::Fill(Block* block) {
       block->stream_ends = true;
       return true;
     }
-    if (!Open(assignment, block)) return true;
+    if (source_.file_readers ? !OpenByUser(assignment, block) : !Open(assignment, block)) {
+      return true;
+    }
   }
+  if (user_lane_ != nullptr) return FillByUser(block);
   if (!reader_->ReadPart(block)) return false;
   const bool ends = reader_->stripes_left() == 0 || !block->status.ok();
   if (tells_turns_ && block->turn_ends) schedule_->EndTurn(index_, ends);
@@ -68,6 +79,40 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
   }
   opened_(file->choice());
   from_memory_ = reader_->from_memory();
+  return true;
+}
+
+bool FileLane::OpenByUser(const Assignment& assignment, Block* block) {
+  tells_turns_ = false;
+  Status status = assignment.status;
+  try {
+    if (status.ok()) user_reader_ = (*source_.file_readers)(assignment.name, source_.slots);
+    if (status.ok() && user_reader_ == nullptr) {
+      status = Status(StatusCode::kUserError, "the format's constructor made no reader");
+    }
+  } catch (const std::exception& error) {
+    status = Status(StatusCode::kUserError, std::string("cannot be opened: ") + error.what());
+  }
+  if (!status.ok()) {
+    Fail(assignment, status.WithPlace({assignment.name, -1, -1}), block);
+    return false;
+  }
+  assignment_ = assignment;
+  user_lane_ = std::make_unique<InstanceLane>(user_reader_.get(), source_.slots, 1,
+                                              std::function<bool()>(), stop_);
+  return true;
+}
+
+bool FileLane::FillByUser(Block* block) {
+  (void)user_lane_->Fill(block);
+  block->turn_ends = std::exchange(block->pass_ends, false);
+  if (block->status.ok() && !block->turn_ends) return true;
+  user_lane_.reset();
+  user_reader_.reset();
+  if (block->status.ok()) return true;
+  const Status status = std::exchange(block->status, Status());
+  block->turn_ends = true;
+  Fail(assignment_, status.WithPlace({assignment_.name, -1, -1}), block);
   return true;
 }
 

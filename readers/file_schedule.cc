@@ -78,7 +78,7 @@ FileSchedule::Examined FileSchedule::ExamineNow(std::size_t file) const {
     result.bytes = source->Size();
   } else {
     result.status = StatFile(result.name, &result.bytes);
-    if (!result.status.ok()) return result;
+    if (!result.status.ok() || options_.by_file) return result;
   }
   FormatResult format = ChooseFormat(options_.format, result.name, ReadHead(result.name, source));
   if (format.status.ok() && !format.data_file.empty()) {

@@ -50,6 +50,7 @@ class FileSchedule {
     std::uint64_t passes = 1;  ///< 0: without end
     std::string format;        ///< empty: by name or first bytes
     bool unordered = false;    ///< a lane that is free takes the next file
+    bool by_file = false;      ///< what is in the files is not looked at: each takes one turn
     /// Called, by any thread, when a lane that was told to wait may go on.
     std::function<void()> moved{};
   };

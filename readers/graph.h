@@ -11,6 +11,7 @@
 #include "readers/parsers/parser.h"
 #include "readers/record_provider.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/file_reader.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/slot.h"
 
@@ -27,9 +28,10 @@ struct StreamInput {
 struct SourceNode {
   std::vector<std::string> names;
   std::vector<std::shared_ptr<Source>> sources;
-  std::vector<StreamInput> streams;            ///< several: first come, first served
-  std::shared_ptr<InstanceSource> instances;   ///< a user's reader
-  std::shared_ptr<RecordProvider> records;     ///< made in memory
+  std::shared_ptr<const FileReaderFactory> file_readers;  ///< of a registered format; else null
+  std::vector<StreamInput> streams;                       ///< several: first come, first served
+  std::shared_ptr<InstanceSource> instances;              ///< a user's reader
+  std::shared_ptr<RecordProvider> records;                ///< made in memory
   std::vector<SlotSpec> slots;                 ///< of instances that are delivered as they are
   std::shared_ptr<const Parser> batch_parser;  ///< joins these; null: as their slots say
   std::shared_ptr<const Parser> parser;        ///< of instances that are rows

@@ -36,12 +36,33 @@ class Lane {
   virtual bool from_memory() const { return false; }
 };
 
+/// Instances of a user's reader, as rows.
+class InstanceLane final : public Lane {
+ public:
+  /// Checks them against `slots`, where there are any. `rewind` starts the next pass.
+  InstanceLane(InstanceSource* source, std::span<const SlotSpec> slots, std::uint64_t passes,
+               std::function<bool()> rewind, std::stop_token stop);
+  bool Fill(Block* block) override;
+
+ private:
+  bool StartPass(Block* block);
+  ReadResult Next(Instance* instance, Status* status);
+
+  InstanceSource* const source_;
+  const std::span<const SlotSpec> slots_;
+  const std::uint64_t passes_;
+  const std::function<bool()> rewind_;
+  const std::stop_token stop_;
+  std::uint64_t pass_ = 0;
+  bool pass_ended_ = false;
+};
+
 /// Stripes of the files that the schedule assigns to lane `index`. Tells `opened` how each file is
 /// read.
 class FileLane final : public Lane {
  public:
-  FileLane(std::size_t index, FileSchedule* schedule, LaneContext* context,
-           std::function<void(const IoChoice&)> opened);
+  FileLane(std::size_t index, FileSchedule* schedule, const SourceNode& source,
+           LaneContext* context, std::stop_token stop, std::function<void(const IoChoice&)> opened);
   bool Fill(Block* block) override;
   std::span<const std::byte> Upcoming() const override {
     return reader_ ? reader_->Upcoming() : std::span<const std::byte>();
@@ -51,13 +72,21 @@ class FileLane final : public Lane {
 
  private:
   bool Open(const Assignment& assignment, Block* block);
+  /// The same for a file of a registered format.
+  bool OpenByUser(const Assignment& assignment, Block* block);
+  bool FillByUser(Block* block);
   void Fail(const Assignment& assignment, const Status& status, Block* block);
 
   const std::size_t index_;
   FileSchedule* const schedule_;
+  const SourceNode& source_;
   LaneContext* const context_;
+  const std::stop_token stop_;
   const std::function<void(const IoChoice&)> opened_;
   std::unique_ptr<StripeReader> reader_;
+  std::unique_ptr<FileReader> user_reader_;  ///< or this, and its instances
+  std::unique_ptr<InstanceLane> user_lane_;
+  Assignment assignment_;          ///< of user_reader_
   bool from_memory_ = false;       ///< the file opened last
   bool tells_turns_ = false;       ///< the same: the schedule does not know its stripes
   bool waiting_ = false;           ///< the schedule does not know this lane's next file yet
@@ -103,27 +132,6 @@ class StreamLane final : public Lane {
   bool stream_done_ = false;
   bool pass_ended_ = false;
   std::uint64_t reopened_ = 0;
-};
-
-/// Instances of a user's reader, as rows.
-class InstanceLane final : public Lane {
- public:
-  /// Checks them against `slots`, where there are any. `rewind` starts the next pass.
-  InstanceLane(InstanceSource* source, std::span<const SlotSpec> slots, std::uint64_t passes,
-               std::function<bool()> rewind, std::stop_token stop);
-  bool Fill(Block* block) override;
-
- private:
-  bool StartPass(Block* block);
-  ReadResult Next(Instance* instance, Status* status);
-
-  InstanceSource* const source_;
-  const std::span<const SlotSpec> slots_;
-  const std::uint64_t passes_;
-  const std::function<bool()> rewind_;
-  const std::stop_token stop_;
-  std::uint64_t pass_ = 0;
-  bool pass_ended_ = false;
 };
 
 /// Records that are made in memory, one after another.

@@ -98,6 +98,7 @@ std::size_t Run::BuildSchedule() {
   options.passes = program_.passes;
   options.format = source.options.format;
   options.unordered = unordered_;
+  options.by_file = source.file_readers != nullptr;
   options.moved = [this] {
     for (const auto& worker : workers_) Wake(*worker);
   };
@@ -116,7 +117,7 @@ void Run::AddOwnThreads(std::size_t lanes) {
 std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
   const SourceNode& source = program_.source;
   if (schedule_ != nullptr) {
-    return std::make_unique<FileLane>(number, schedule_.get(), context,
+    return std::make_unique<FileLane>(number, schedule_.get(), source, context, stop_.get_token(),
                                       [this](const IoChoice& choice) { NoteOpened(choice); });
   }
   if (!source.streams.empty()) {

@@ -1,10 +1,9 @@
 #include "readers/shared_source.h"
 
-#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "readers/instance_parser.h"
+#include "readers/owned_instance.h"
 #include "readers/session.h"
 
 namespace ringfeed {
@@ -43,21 +42,6 @@ class SharedRecords final : public RecordProvider {
   std::size_t next_ = 0;
 };
 
-void CopyValues(Tensor* tensor) {
-  struct Copy {
-    std::vector<std::byte> values;
-    std::vector<std::vector<std::int64_t>> levels;
-  };
-  auto copy = std::make_shared<Copy>();
-  copy->values.assign(tensor->data, tensor->data + tensor->bytes);
-  for (auto& level : tensor->lod) {
-    copy->levels.emplace_back(level.begin(), level.end());
-    level = copy->levels.back();  // its memory stays where it is when the outer vector grows
-  }
-  tensor->data = copy->values.data();
-  tensor->owner = std::move(copy);
-}
-
 class SharedInstances final : public InstanceSource {
  public:
   explicit SharedInstances(std::shared_ptr<ReaderSession> input) : input_(std::move(input)) {}
@@ -66,9 +50,7 @@ class SharedInstances final : public InstanceSource {
     const ReadResult result = input_->ReadNext(instance, stop);
     if (result == ReadResult::kFailed) *status = input_->status();
     // Rows own their memory; a batch would keep its slot.
-    if (result == ReadResult::kRecord && input_->program().batched) {
-      std::for_each(instance->begin(), instance->end(), [](Tensor& each) { CopyValues(&each); });
-    }
+    if (result == ReadResult::kRecord && input_->program().batched) OwnMemory(instance);
     return result;
   }
   bool ReInit() override { return true; }

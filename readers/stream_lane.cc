@@ -106,7 +106,7 @@ bool StreamLane::Detect(Block* block) {
   while (!stream_done_ && carried_ < HeadBytesOf(carry()) && !knows_enough()) {
     if (!ReadSome(block)) return false;
   }
-  if (outlived_ && carried_ == 0) return true;  // nothing came: no need to know what it would be
+  if (outlived_ && stream_done_ && carried_ == 0) return true;  // nothing came: of no format
   FormatResult found = ChooseFormat(asked, stream_->name(), carry());
   if (!found.status.ok()) {
     block->status = found.status.WithPlace({stream_->name(), -1, -1});

@@ -12,6 +12,7 @@
 #include "ringfeed/io_options.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
+#include "ringfeed/slot.h"
 #include "ringfeed/source.h"
 #include "ringfeed/tensor.h"
 
@@ -37,6 +38,7 @@ struct OpenOptions {
   /// Streams: opened again so often where they end, as a writer that crashes and is started again
   /// needs it. A record that was cut off is reported as damage.
   std::uint64_t reopen_limit = 0;
+  std::vector<SlotSpec> slots{};  ///< what readers of a registered format deliver: RegisterFormat
   // Speed.
   int threads = 0;  ///< 0: one per core that this process may use, at most 16
   IoOptions io{};

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "readers/file_reader_registry.h"
 #include "readers/formats/format.h"
 #include "readers/graph.h"
 #include "readers/instance_parser.h"
@@ -35,7 +36,7 @@ void CheckOptions(const OpenOptions& options) {
   }
   if (options.threads < 0) Refuse("threads must not be negative; 0 takes one per core");
   if (options.max_record_bytes == 0) Refuse("max_record_bytes must be at least 1");
-  if (!options.format.empty()) {
+  if (!options.format.empty() && FindFileReader(options.format, {}) == nullptr) {
     const FormatResult found = FindFormat(options.format);
     if (!found.status.ok()) throw Error(found.status);
   }
@@ -61,6 +62,24 @@ void ExpandInto(const std::string& pattern, std::vector<std::string>* names) {
   }
   if (result != 0) {
     throw Error(Status(StatusCode::kIoError, "the folder of \"" + pattern + "\" cannot be read"));
+  }
+}
+
+/// Where the files are of a registered format: all of them are of the same.
+void UseFileReaders(SourceNode* node) {
+  for (const std::string& name : node->names) {
+    auto found = FindFileReader(node->options.format, name);
+    if (&name != &node->names.front() && found != node->file_readers) {
+      Refuse("\"" + name + "\" is of another format than \"" + node->names.front() +
+             "\": files of a registered format are read by themselves");
+    }
+    node->file_readers = std::move(found);
+  }
+  if (node->file_readers == nullptr) return;
+  node->slots = node->options.slots;
+  if (node->slots.empty()) {
+    Refuse("\"" + node->names.front() +
+           "\" is of a registered format: declare its instances (OpenOptions::slots)");
   }
 }
 
@@ -105,6 +124,7 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
     }
     ExpandInto(name, &node.names);
   }
+  UseFileReaders(&node);
   return FromSource(std::move(node));
 }
 

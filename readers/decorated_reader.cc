@@ -1,0 +1,55 @@
+#include "ringfeed/decorated_reader.h"
+
+#include <memory>
+#include <utility>
+
+#include "readers/graph.h"
+#include "readers/owned_instance.h"
+#include "readers/session.h"
+
+namespace ringfeed {
+namespace {
+
+class Preprocessor final : public DecoratedReader {
+ public:
+  Preprocessor(Reader input, std::vector<SlotSpec> slots, PreprocessFunction function)
+      : DecoratedReader(std::move(input)),
+        slots_(std::move(slots)),
+        function_(std::move(function)) {}
+
+  std::vector<SlotSpec> slots() const override { return slots_; }
+  ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
+    Instance input;
+    const ReadResult result = ReadInput(&input, stop, status);
+    if (result == ReadResult::kRecord) function_(input, instance);
+    return result;
+  }
+
+ private:
+  const std::vector<SlotSpec> slots_;
+  const PreprocessFunction function_;
+};
+
+}  // namespace
+
+ReadResult DecoratedReader::ReadInput(Instance* instance, const std::stop_token& stop,
+                                      Status* status) {
+  const std::shared_ptr<ReaderSession> session = input_.node()->InnerSession();
+  const ReadResult result = session->ReadNext(instance, stop);
+  if (result == ReadResult::kFailed) {
+    *status = stop.stop_requested() ? Status(StatusCode::kCancelled, "stopped") : session->status();
+  }
+  // A batch would keep its slot, and who holds all of them back waits for ever.
+  if (result == ReadResult::kRecord && session->program().batched) OwnMemory(instance);
+  return result;
+}
+
+Reader Preprocess(Reader input, std::vector<SlotSpec> slots, PreprocessFunction function) {
+  if (!function) {
+    throw Error(Status(StatusCode::kInvalidArgument, "the Preprocess function is empty"));
+  }
+  return FromInstanceSource(
+      std::make_unique<Preprocessor>(std::move(input), std::move(slots), std::move(function)));
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,228 @@
+#include "ringfeed/random_data.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/philox.h"
+
+namespace ringfeed {
+namespace {
+
+[[noreturn]] void Refuse(const std::string& why) {
+  throw Error(Status(StatusCode::kInvalidArgument, "random data: " + why));
+}
+
+// The 16-bit forms of IEEE 754 and of brain floats, cut off: never above what they stand for.
+std::uint16_t BFloat16Below(float value) {
+  return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+}
+std::uint16_t Float16Below(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (bits >> 16) & 0x8000;
+  const auto exponent = static_cast<int>((bits >> 23) & 0xff) - 127 + 15;
+  const std::uint32_t mantissa = bits & 0x7fffff;
+  constexpr int kTopExponent = 31;
+  if (exponent >= kTopExponent) return static_cast<std::uint16_t>(sign | 0x7bff);
+  if (exponent > 0) {
+    return static_cast<std::uint16_t>(sign | static_cast<std::uint32_t>(exponent) << 10 |
+                                      mantissa >> 13);
+  }
+  if (exponent < -10) return static_cast<std::uint16_t>(sign);
+  return static_cast<std::uint16_t>(sign | (mantissa | 0x800000) >> (14 - exponent));
+}
+
+// What values there are between the ends: the lowest, and how many.
+struct WholeNumbers {
+  double first = 0;
+  double count = 0;
+};
+
+class RandomReader final : public InstanceSource {
+ public:
+  RandomReader(std::vector<SlotSpec> slots, const RandomDataOptions& options)
+      : slots_(std::move(slots)),
+        options_(options),
+        whole_{std::ceil(options.low), std::ceil(options.high) - std::ceil(options.low)} {}
+
+  std::vector<SlotSpec> slots() const override { return slots_; }
+  bool Ready() const override { return true; }
+  bool ReInit() override {
+    next_ = 0;
+    return true;
+  }
+  ReadResult ReadNext(Instance* instance, std::stop_token /*stop*/, Status* /*status*/) override {
+    if (options_.count != 0 && next_ == options_.count) return ReadResult::kEnd;
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      instance->push_back(MakeTensor(static_cast<std::uint32_t>(slot)));
+    }
+    ++next_;
+    return ReadResult::kRecord;
+  }
+
+ private:
+  Tensor MakeTensor(std::uint32_t slot) const;
+  double Fraction(std::uint32_t slot, std::uint64_t value) const;
+  template <typename T>
+  T Number(std::uint32_t slot, std::uint64_t value) const;
+  template <typename T, typename Make>
+  static void Fill(std::span<std::byte> to, Make make);
+  void FillAs(DType dtype, std::uint32_t slot, std::span<std::byte> to) const;
+
+  const std::vector<SlotSpec> slots_;
+  const RandomDataOptions options_;
+  const WholeNumbers whole_;
+  std::uint64_t next_ = 0;
+};
+
+// In [0, 1), of 53 bits.
+double RandomReader::Fraction(std::uint32_t slot, std::uint64_t value) const {
+  constexpr auto kPurpose = static_cast<std::uint32_t>(DrawPurpose::kRandomData);
+  constexpr unsigned kPurposeBits = 8;
+  const auto words = Philox4x32(
+      {static_cast<std::uint32_t>(value / 2), static_cast<std::uint32_t>(next_),
+       kPurpose | slot << kPurposeBits, static_cast<std::uint32_t>(next_ >> 32)},
+      {static_cast<std::uint32_t>(options_.seed), static_cast<std::uint32_t>(options_.seed >> 32)});
+  const std::size_t at = value % 2 * 2;
+  const std::uint64_t bits = std::uint64_t{words[at]} << 32 | words[at + 1];
+  return static_cast<double>(bits >> 11) * 0x1p-53;
+}
+
+template <typename T>
+T RandomReader::Number(std::uint32_t slot, std::uint64_t value) const {
+  const double fraction = Fraction(slot, value);
+  if constexpr (std::is_floating_point_v<T>) {
+    const double spread = options_.low + fraction * (options_.high - options_.low);
+    // Rounding may reach the upper end.
+    const T below = std::nextafter(static_cast<T>(options_.high), static_cast<T>(options_.low));
+    return std::min(static_cast<T>(spread), below);
+  } else {
+    return static_cast<T>(whole_.first + std::floor(fraction * whole_.count));
+  }
+}
+
+template <typename T, typename Make>
+void RandomReader::Fill(std::span<std::byte> to, Make make) {
+  for (std::size_t i = 0; i < to.size() / sizeof(T); ++i) {
+    const T value = make(i);
+    std::memcpy(to.data() + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+void RandomReader::FillAs(DType dtype, std::uint32_t slot, std::span<std::byte> to) const {
+  const auto fill = [&]<typename T>(T /*type*/) {
+    Fill<T>(to, [&](std::uint64_t i) { return Number<T>(slot, i); });
+  };
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kUInt8:
+      return fill(std::uint8_t{});
+    case DType::kInt8:
+      return fill(std::int8_t{});
+    case DType::kUInt16:
+      return fill(std::uint16_t{});
+    case DType::kInt16:
+      return fill(std::int16_t{});
+    case DType::kUInt32:
+      return fill(std::uint32_t{});
+    case DType::kInt32:
+      return fill(std::int32_t{});
+    case DType::kUInt64:
+      return fill(std::uint64_t{});
+    case DType::kInt64:
+      return fill(std::int64_t{});
+    case DType::kFloat32:
+      return fill(float{});
+    case DType::kFloat64:
+      return fill(double{});
+    case DType::kFloat16:
+      return Fill<std::uint16_t>(
+          to, [&](std::uint64_t i) { return Float16Below(Number<float>(slot, i)); });
+    case DType::kBFloat16:
+      return Fill<std::uint16_t>(
+          to, [&](std::uint64_t i) { return BFloat16Below(Number<float>(slot, i)); });
+  }
+}
+
+Tensor RandomReader::MakeTensor(std::uint32_t slot) const {
+  const SlotSpec& spec = slots_[slot];
+  Tensor tensor;
+  tensor.dtype = spec.dtype;
+  tensor.shape = spec.dims;
+  tensor.bytes = static_cast<std::size_t>(ShapeElements(spec.dims)) * DTypeBytes(spec.dtype);
+  std::shared_ptr<std::byte[]> values(new std::byte[std::max<std::size_t>(1, tensor.bytes)]);
+  FillAs(spec.dtype, slot, {values.get(), tensor.bytes});
+  tensor.data = values.get();
+  tensor.owner = std::move(values);
+  return tensor;
+}
+
+struct Range {
+  double least = 0;
+  double most = 0;
+};
+Range RangeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return {0, 1};
+    case DType::kUInt8:
+      return {0, 0xff};
+    case DType::kInt8:
+      return {-0x80, 0x7f};
+    case DType::kUInt16:
+      return {0, 0xffff};
+    case DType::kInt16:
+      return {-0x8000, 0x7fff};
+    case DType::kUInt32:
+      return {0, 0xffffffff};
+    case DType::kInt32:
+      return {-0x1p31, 0x1p31 - 1};
+    case DType::kUInt64:
+      return {0, 0x1p53};
+    case DType::kInt64:
+      return {-0x1p53, 0x1p53};
+    case DType::kFloat16:
+      return {-65504, 65504};
+    default:
+      return {-3.0e38, 3.0e38};
+  }
+}
+
+bool IsWhole(DType dtype) {
+  return dtype != DType::kFloat16 && dtype != DType::kBFloat16 && dtype != DType::kFloat32 &&
+         dtype != DType::kFloat64;
+}
+
+void CheckSlot(const SlotSpec& slot, const RandomDataOptions& options) {
+  const std::string name = "slot \"" + slot.name + "\" ";
+  if (slot.lod_levels > 0) Refuse(name + "has levels of LoD");
+  const bool open =
+      std::any_of(slot.dims.begin(), slot.dims.end(), [](auto dim) { return dim < 0; });
+  if (open) Refuse(name + "has an open dimension: " + ShapeToString(slot.dims));
+  const Range range = RangeOf(slot.dtype);
+  const bool whole = IsWhole(slot.dtype);
+  const double most = whole ? std::ceil(options.high) - 1 : options.high;
+  if (options.low < range.least || most > range.most ||
+      (whole && std::ceil(options.low) >= std::ceil(options.high))) {
+    Refuse(name + "of " + std::string(DTypeName(slot.dtype)) + " does not hold numbers from " +
+           std::to_string(options.low) + " to below " + std::to_string(options.high));
+  }
+}
+
+}  // namespace
+
+Reader RandomData(std::vector<SlotSpec> slots, const RandomDataOptions& options,
+                  const OpenOptions& open) {
+  if (!(options.low < options.high)) {
+    Refuse("low (" + std::to_string(options.low) + ") must be below high (" +
+           std::to_string(options.high) + ")");
+  }
+  for (const SlotSpec& slot : slots) CheckSlot(slot, options);
+  return FromInstanceSource(std::make_unique<RandomReader>(std::move(slots), options), open);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,199 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <set>
+#include <thread>
+
+#include "tests/readers/pipeline_fixture.h"
+#include "tests/support/record_data.h"
+
+namespace ringfeed {
+namespace {
+
+void WriteAll(int descriptor, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = write(descriptor, bytes.data(), bytes.size());
+    if (wrote <= 0) return;  // the reader is gone
+    bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+  }
+}
+
+class MultiplexTest : public PipelineTest {
+ protected:
+  std::string MakeFifo(const std::string& name) const {
+    const std::string path = directory_.File(name);
+    EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+    return path;
+  }
+  OpenOptions Skipping() const {
+    OpenOptions options = Options();
+    options.on_damage = OnDamage::kSkip;
+    return options;
+  }
+  /// Records [first, first + count), as a file of them has it.
+  static TfRecordImage Records(std::uint64_t first, std::size_t count) {
+    return MakeTfRecords(first, RandomSizes(first + 1, count, 8, 2000));
+  }
+  static std::vector<std::uint64_t> Sorted(std::vector<std::uint64_t> ids) {
+    std::sort(ids.begin(), ids.end());
+    return ids;
+  }
+};
+
+TEST_F(MultiplexTest, EveryRecordOfEveryStreamComesOnce) {
+  constexpr std::size_t kStreams = 8;
+  constexpr std::size_t kRecords = 500;
+  std::vector<Reader> streams;
+  std::vector<std::jthread> writers;
+  for (std::size_t i = 0; i < kStreams; ++i) {
+    const std::string fifo = MakeFifo(std::to_string(i) + ".tfrecord");
+    streams.push_back(OpenFiles({fifo}, Options()));
+    writers.emplace_back([fifo, i] {
+      const int descriptor = open(fifo.c_str(), O_WRONLY);
+      WriteAll(descriptor, Records(i * kRecords, kRecords).bytes);
+      close(descriptor);
+    });
+  }
+  const Drained found = Drain(Batches(Multiplex(streams, Options()), 33));
+  EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+  EXPECT_EQ(Sorted(found.ids), Numbers(kStreams * kRecords));
+  EXPECT_EQ(found.strange, 0U);
+}
+
+TEST_F(MultiplexTest, ASlowStreamDoesNotHoldUpTheOthers) {
+  const std::string slow = MakeFifo("slow.tfrecord");
+  const std::string fast = MakeFifo("fast.tfrecord");
+  Reader reader =
+      Multiplex({OpenFiles({slow}, Options()), OpenFiles({fast}, Options())}, Options());
+  const int slow_end = open(slow.c_str(), O_RDWR);  // a writer that has nothing to say yet
+  std::jthread writer([&] {
+    const int descriptor = open(fast.c_str(), O_WRONLY);
+    WriteAll(descriptor, Records(100, 1000).bytes);
+    close(descriptor);
+  });
+  EXPECT_EQ(Drain(reader, 1000).ids.size(), 1000U);
+  const int last = open(slow.c_str(), O_WRONLY);
+  WriteAll(last, Records(0, 5).bytes);
+  EXPECT_EQ(Drain(reader, 5).ids, Numbers(5));
+  close(last);
+  close(slow_end);
+  EXPECT_FALSE(reader.HasNext());
+}
+
+TEST_F(MultiplexTest, AStreamThatDiesInARecordIsReportedAndTheOthersGoOn) {
+  for (const bool skips : {true, false}) {
+    const std::string dying = MakeFifo(skips ? "a.tfrecord" : "c.tfrecord");
+    const std::string other = MakeFifo(skips ? "b.tfrecord" : "d.tfrecord");
+    const OpenOptions options = skips ? Skipping() : Options();
+    Reader reader =
+        Multiplex({OpenFiles({dying}, Options()), OpenFiles({other}, Options())}, options);
+    std::vector<std::jthread> writers;
+    writers.emplace_back([&] {
+      const int descriptor = open(dying.c_str(), O_WRONLY);
+      const TfRecordImage image = Records(0, 50);
+      WriteAll(descriptor, std::span(image.bytes).first(image.bytes.size() - 3));
+      close(descriptor);
+    });
+    writers.emplace_back([&] {
+      const int descriptor = open(other.c_str(), O_WRONLY);
+      WriteAll(descriptor, Records(49, 500).bytes);
+      close(descriptor);
+    });
+    const Drained found = Drain(reader);
+    EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+    EXPECT_EQ(Sorted(found.ids), Numbers(549));
+    ASSERT_EQ(reader.Stats().damage.size(), 1U);
+    EXPECT_EQ(reader.Stats().damage[0].file, dying);
+  }
+}
+
+TEST_F(MultiplexTest, AGeneratorThatIsKilledAndStartedAgainIsPickedUp) {
+  constexpr int kStarts = 6;
+  const std::string fifo = MakeFifo("restarted.tfrecord");
+  OpenOptions options = Options();
+  options.reopen_limit = kStarts - 1;
+  std::vector<std::vector<std::byte>> images;
+  for (std::uint64_t i = 0; i < kStarts; ++i) images.push_back(Records(i * 1000, 400).bytes);
+  Reader reader = OpenFiles({fifo}, options);
+  std::atomic<std::uint64_t> last_read{0};
+  std::jthread generators([&] {
+    for (int start = 0; start < kStarts; ++start) {
+      const std::vector<std::byte>& image = images[static_cast<std::size_t>(start)];
+      const pid_t child = fork();
+      if (child == 0) {
+        const int descriptor = open(fifo.c_str(), O_WRONLY);
+        const bool dies = start % 2 == 0;
+        WriteAll(descriptor, std::span(image).first(dies ? image.size() - 5 : image.size()));
+        if (dies) raise(SIGKILL);
+        _exit(0);
+      }
+      waitpid(child, nullptr, 0);
+      // What it wrote is read before the next one starts: else its last record, which is cut off,
+      // would be followed by the next one's first bytes.
+      const std::uint64_t last =
+          static_cast<std::uint64_t>(start) * 1000 + (start % 2 == 0 ? 398 : 399);
+      while (last_read.load() < last) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    }
+  });
+  std::vector<std::uint64_t> want;
+  for (std::uint64_t i = 0; i < kStarts; ++i) {
+    for (std::uint64_t id = 0; id < (i % 2 == 0 ? 399U : 400U); ++id) want.push_back(i * 1000 + id);
+  }
+  std::vector<std::uint64_t> ids;
+  while (true) {
+    const Drained one = Drain(reader, 1);
+    if (one.ids.empty()) {
+      EXPECT_EQ(one.end, ReadResult::kEnd) << one.status.ToString();
+      break;
+    }
+    ids.push_back(one.ids[0]);
+    last_read.store(one.ids[0]);
+  }
+  EXPECT_EQ(ids, want);
+  EXPECT_EQ(reader.Stats().reopened_streams, static_cast<std::uint64_t>(kStarts - 1));
+  EXPECT_EQ(reader.Stats().damage.size(), 3U);
+}
+
+TEST_F(MultiplexTest, ClosingWakesWhoWaitsForAStreamToBeOpenedAgain) {
+  const std::string fifo = MakeFifo("ends.tfrecord");
+  OpenOptions options = Options();
+  options.reopen_limit = 100;
+  Reader reader = OpenFiles({fifo}, options);
+  std::jthread writer([&] {
+    const int descriptor = open(fifo.c_str(), O_WRONLY);
+    WriteAll(descriptor, Records(0, 3).bytes);
+    close(descriptor);
+  });
+  EXPECT_EQ(Drain(reader, 3).ids, Numbers(3));
+  std::jthread closer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    reader.Close();
+  });
+  Instance instance;
+  EXPECT_EQ(reader.TryReadNext(&instance), ReadResult::kFailed);
+  EXPECT_EQ(reader.status().code(), StatusCode::kCancelled);
+}
+
+TEST_F(MultiplexTest, WhatIsNoStreamIsRefused) {
+  const std::vector<std::string> files = MakeFiles(1, 3, 8, 9);
+  EXPECT_THROW(Multiplex({}, Options()), Error);
+  EXPECT_THROW(Multiplex({OpenFiles(files, Options())}, Options()), Error);
+  const std::string fifo = MakeFifo("one.tfrecord");
+  Reader stream = OpenFiles({fifo}, Options());
+  Reader all = Multiplex({stream}, Options());
+  EXPECT_THROW(Batches(stream, 3), Error);
+  EXPECT_THROW((void)stream.HasNext(), Error);
+  OpenOptions many = Options();
+  EXPECT_THROW(MultiPass(all, 2).ReadNext(), Error);
+}
+
+}  // namespace
+}  // namespace ringfeed

@@ -1,0 +1,484 @@
+// The family of readers that users write and nest: file readers, decorators, shared readers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <numeric>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "ringfeed/data_balance.h"
+#include "ringfeed/decorated_reader.h"
+#include "ringfeed/file_reader.h"
+#include "ringfeed/random_data.h"
+#include "tests/readers/pipeline_fixture.h"
+
+namespace ringfeed {
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+
+Tensor Numbers64(const Ids& values, Shape shape) {
+  auto memory = std::make_shared<const Ids>(values);
+  Tensor tensor;
+  tensor.dtype = kInt64;
+  tensor.shape = std::move(shape);
+  tensor.data = reinterpret_cast<const std::byte*>(memory->data());
+  tensor.bytes = memory->size() * sizeof(std::int64_t);
+  tensor.owner = std::move(memory);
+  return tensor;
+}
+
+const std::vector<SlotSpec> kOneId = {{"id", kInt64, {-1, 1}, 0}};
+
+/// A file of numbers, one a line; "x" is an instance of another shape, "!" an exception.
+class NumbersReader final : public FileReader {
+ public:
+  NumbersReader(const std::string& path, const std::vector<SlotSpec>& slots)
+      : FileReader(path, slots), file_(path) {
+    if (path.find("refused") != std::string::npos) throw std::runtime_error("no such file for us");
+  }
+
+ protected:
+  bool ReadNextImpl(Instance* instance) override {
+    std::string line;
+    if (!std::getline(file_, line)) return false;
+    if (line == "!") throw std::runtime_error("a bad line");
+    if (line == "x") {
+      instance->push_back(Numbers64({0, 0}, {1, 2}));
+    } else {
+      instance->push_back(Numbers64({std::stoll(line)}, {1, 1}));
+    }
+    return true;
+  }
+  bool ReInitImpl() override {
+    file_.clear();
+    file_.seekg(0);
+    return true;
+  }
+
+ private:
+  std::ifstream file_;
+};
+
+class ReaderFamilyTest : public PipelineTest {
+ protected:
+  static void SetUpTestSuite() {
+    static const bool registered = [] {
+      RegisterFormat(
+          "numbers",
+          [](const std::string& path, const std::vector<SlotSpec>& slots) {
+            return std::make_unique<NumbersReader>(path, slots);
+          },
+          "7000");
+      return true;
+    }();
+    EXPECT_TRUE(registered);
+  }
+  std::string WriteLines(const std::string& name, const std::vector<std::string>& lines) const {
+    const std::string path = directory_.File(name);
+    std::ofstream file(path);
+    for (const std::string& line : lines) file << line << "\n";
+    return path;
+  }
+  /// Files of `each` numbers, which go on from file to file.
+  std::vector<std::string> NumberFiles(int files, int each) const {
+    std::vector<std::string> names;
+    int next = 0;
+    for (int f = 0; f < files; ++f) {
+      std::vector<std::string> lines;
+      for (int i = 0; i < each; ++i) lines.push_back(std::to_string(next++));
+      names.push_back(WriteLines("f" + std::to_string(f) + ".numbers", lines));
+    }
+    return names;
+  }
+  OpenOptions WithSlots(bool unordered = false) const {
+    OpenOptions options = Options();
+    options.slots = kOneId;
+    options.unordered = unordered;
+    return options;
+  }
+  static Ids Range(std::int64_t count) {
+    Ids ids(static_cast<std::size_t>(count));
+    std::iota(ids.begin(), ids.end(), 0);
+    return ids;
+  }
+  /// All numbers of the first slot, to the end or the failure.
+  static Ids All(Reader reader, Status* status = nullptr) {
+    Ids ids;
+    Instance instance;
+    while (reader.TryReadNext(&instance) == ReadResult::kRecord) {
+      for (const std::int64_t id : instance[0].Values<std::int64_t>()) ids.push_back(id);
+    }
+    if (status != nullptr) *status = reader.status();
+    return ids;
+  }
+  static Ids Sorted(Ids ids) {
+    std::sort(ids.begin(), ids.end());
+    return ids;
+  }
+};
+
+TEST_F(ReaderFamilyTest, AFileReaderIsReadCheckedAndStartedAgain) {
+  const std::string file = NumberFiles(1, 20).front();
+  Reader reader = FromInstanceSource(std::make_unique<NumbersReader>(file, kOneId), Options());
+  for (int pass = 0; pass < 3; ++pass) {
+    Ids ids;
+    while (reader.HasNext()) ids.push_back(reader.ReadNext()[0].Values<std::int64_t>()[0]);
+    EXPECT_EQ(ids, Range(20));
+    EXPECT_THROW(reader.ReadNext(), EndOfData);
+    reader.ReInit();
+  }
+  EXPECT_EQ(reader.slots()[0].dims, (Shape{-1, 1}));
+}
+
+TEST_F(ReaderFamilyTest, AnErrorOfShapeNamesFileInstanceSlotExpectedAndFound) {
+  const std::string file = WriteLines("a.numbers", {"0", "1", "x", "3"});
+  Status status;
+  EXPECT_EQ(All(OpenFiles({file}, WithSlots()), &status), Range(2));
+  EXPECT_EQ(status.place().file, file);
+  EXPECT_EQ(status.place().record, 2);
+  EXPECT_NE(status.message().find("slot 0 \"id\": expected int64[-1, 1], found int64[1, 2]"),
+            std::string::npos)
+      << status.ToString();
+}
+
+TEST_F(ReaderFamilyTest, FilesOfARegisteredFormatAreFoundByTagNameAndFirstBytes) {
+  const std::vector<std::string> by_ending = NumberFiles(2, 5);
+  EXPECT_EQ(All(OpenFiles(by_ending, WithSlots())), Range(10));
+  const std::string by_beginning = WriteLines("numbers-00000", {"0", "1"});
+  EXPECT_EQ(All(OpenFiles({by_beginning}, WithSlots())), Range(2));
+  const std::string by_bytes = WriteLines("anything", {"7000", "1"});
+  EXPECT_EQ(All(OpenFiles({by_bytes}, WithSlots())), (Ids{7000, 1}));
+  const std::string by_tag = WriteLines("other", {"0", "1"});
+  OpenOptions options = WithSlots();
+  options.format = "numbers";
+  EXPECT_EQ(All(OpenFiles({by_tag}, options)), Range(2));
+  EXPECT_THROW(OpenFiles(by_ending, Options()), Error) << "without slots";
+  EXPECT_THROW(OpenFiles({by_ending[0], MakeFiles(1, 2, 8, 8)[0]}, WithSlots()), Error);
+  EXPECT_THROW(RegisterFormat("numbers", nullptr), Error);
+  EXPECT_THROW(RegisterFormat("tfrecord",
+                              [](const std::string& path, const std::vector<SlotSpec>& slots) {
+                                return std::make_unique<NumbersReader>(path, slots);
+                              }),
+               Error);
+}
+
+TEST_F(ReaderFamilyTest, ManyFilesComeInTheirOrderOrWithoutOneEachOnce) {
+  const std::vector<std::string> files = NumberFiles(9, 40);
+  OpenOptions test_mode = WithSlots();
+  test_mode.cycle = 1;
+  EXPECT_EQ(All(OpenFiles(files, test_mode)), Range(360));
+  // A file is one turn: with several open at a time they still come one after another.
+  EXPECT_EQ(All(OpenFiles(files, WithSlots())), Range(360));
+  for (const std::uint64_t passes : {1, 3}) {
+    Ids want;
+    for (std::uint64_t pass = 0; pass < passes; ++pass) {
+      const Ids range = Range(360);
+      want.insert(want.end(), range.begin(), range.end());
+    }
+    EXPECT_EQ(Sorted(All(MultiPass(OpenFiles(files, WithSlots(true)), passes))), Sorted(want));
+  }
+  const std::vector<std::string> records = MakeFiles(5, 300, 8, 900);
+  OpenOptions unordered = Options();
+  unordered.unordered = true;
+  Drained drained = Drain(Batches(Shuffle(OpenFiles(records, unordered), {.window = 50}), 16));
+  std::sort(drained.ids.begin(), drained.ids.end());
+  EXPECT_EQ(drained.ids.size(), 1500U);
+  EXPECT_EQ(std::set(drained.ids.begin(), drained.ids.end()).size(), 1500U);
+}
+
+TEST_F(ReaderFamilyTest, WhatFailsInOneFileFailsTheStreamOrIsSkipped) {
+  const std::vector<std::string> files = {
+      WriteLines("a.numbers", {"0", "1"}), WriteLines("b.numbers", {"2", "!", "9"}),
+      WriteLines("refused.numbers", {"9"}), WriteLines("c.numbers", {"3"})};
+  Status status;
+  EXPECT_EQ(All(OpenFiles(files, WithSlots()), &status), Range(3));
+  EXPECT_EQ(status.place().file, files[1]);
+  EXPECT_NE(status.message().find("a bad line"), std::string::npos);
+  OpenOptions skip = WithSlots();
+  skip.on_damage = OnDamage::kSkip;
+  Reader reader = OpenFiles(files, skip);
+  EXPECT_EQ(All(reader), Range(4));
+  ASSERT_EQ(reader.Stats().damage.size(), 2U);
+  EXPECT_EQ(reader.Stats().damage[1].file, files[2]);
+}
+
+/// Adds to every number, and counts.
+class AddingReader final : public DecoratedReader {
+ public:
+  AddingReader(Reader input, std::int64_t add, std::atomic<int>* reinits = nullptr)
+      : DecoratedReader(std::move(input)), add_(add), reinits_(reinits) {}
+  ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
+    Instance input;
+    const ReadResult result = ReadInput(&input, stop, status);
+    if (result != ReadResult::kRecord) return result;
+    Ids ids;
+    for (const std::int64_t id : input[0].Values<std::int64_t>()) ids.push_back(id + add_);
+    instance->push_back(Numbers64(ids, input[0].shape));
+    return result;
+  }
+  bool ReInit() override {
+    if (reinits_ != nullptr) ++*reinits_;
+    return true;
+  }
+
+ private:
+  const std::int64_t add_;
+  std::atomic<int>* const reinits_;
+};
+
+TEST_F(ReaderFamilyTest, DecoratorsNestOverFilesAndOverEachOther) {
+  Reader reader = OpenFiles(NumberFiles(3, 30), WithSlots());
+  for (int i = 0; i < 6; ++i) {
+    reader = FromInstanceSource(std::make_unique<AddingReader>(reader, 1));
+    if (i == 2) reader = Shuffle(reader, {.block = 10});
+    if (i == 3) reader = Batch(reader, {.size = 7});
+  }
+  Ids ids = Sorted(All(reader));
+  for (std::int64_t& id : ids) id -= 6;
+  EXPECT_EQ(ids, Range(90));
+  reader.ReInit();
+  EXPECT_EQ(All(reader).size(), 90U);
+}
+
+TEST_F(ReaderFamilyTest, PassesAndReInitStartTheWholeNestAgain) {
+  std::atomic<int> reinits{0};
+  Reader inner = OpenFiles(NumberFiles(2, 25), WithSlots());
+  Reader reader = MultiPass(
+      FromInstanceSource(std::make_unique<AddingReader>(std::move(inner), 0, &reinits)), 3);
+  EXPECT_EQ(All(reader).size(), 150U);
+  EXPECT_EQ(reinits.load(), 2);
+  for (int i = 0; i < 10; ++i) {
+    reader.ReInit();
+    for (int k = 0; k < 7 * i; ++k) (void)reader.ReadNext();
+  }
+  reader.ReInit();
+  EXPECT_EQ(Sorted(All(reader)).size(), 150U);
+}
+
+TEST_F(ReaderFamilyTest, PreprocessSeesInstancesOrBatchesAndKeepsLoD) {
+  const std::vector<std::int64_t> levels = {0, 1, 3};
+  const auto twice = [&](const Instance& input, Instance* output) {
+    Ids ids;
+    for (const std::int64_t id : input[0].Values<std::int64_t>()) ids.push_back(2 * id);
+    output->push_back(Numbers64(ids, input[0].shape));
+    output->push_back(input[0]);
+    output->back().lod = input[0].lod;
+  };
+  const std::vector<SlotSpec> slots = {{"twice", kInt64, {-1, 1}, 0}, {"once", kInt64, {-1, 1}, 0}};
+  Reader reader =
+      Preprocess(Batch(OpenFiles(NumberFiles(2, 50), WithSlots()), {.size = 8}), slots, twice);
+  std::size_t batches = 0;
+  Instance batch;
+  while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+    const auto doubled = batch[0].Values<std::int64_t>();
+    const auto single = batch[1].Values<std::int64_t>();
+    ASSERT_EQ(doubled.size(), single.size());
+    for (std::size_t i = 0; i < single.size(); ++i) EXPECT_EQ(doubled[i], 2 * single[i]);
+    ++batches;
+  }
+  EXPECT_EQ(batches, 13U);
+  Reader failing = Preprocess(OpenFiles(NumberFiles(1, 5), WithSlots()), slots,
+                              [](const Instance&, Instance*) { throw std::runtime_error("no"); });
+  EXPECT_EQ(failing.TryReadNext(&batch), ReadResult::kFailed);
+  EXPECT_NE(failing.status().message().find("no"), std::string::npos);
+}
+
+TEST_F(ReaderFamilyTest, TwoChainsOnOneSharedReaderGetEverythingOnce) {
+  const std::vector<std::string> files = MakeFiles(6, 400, 8, 700);
+  Reader shared = Share(OpenFiles(files, Options()));
+  std::vector<Reader> chains = {Batches(Shuffle(shared, {.window = 64}), 10),
+                                Batches(Shuffle(shared, {.block = 30}), 7)};
+  EXPECT_THROW(MultiPass(shared, 2).ReadNext(), Error);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Drained> found(2);
+    {
+      std::jthread other([&] { found[1] = Drain(chains[1]); });
+      found[0] = Drain(chains[0]);
+    }
+    std::vector<std::uint64_t> ids = found[0].ids;
+    ids.insert(ids.end(), found[1].ids.begin(), found[1].ids.end());
+    std::sort(ids.begin(), ids.end());
+    std::vector<std::uint64_t> want(2400);
+    std::iota(want.begin(), want.end(), 0);
+    EXPECT_EQ(ids, want);
+    chains[static_cast<std::size_t>(round % 2)].ReInit();  // of both
+  }
+}
+
+TEST_F(ReaderFamilyTest, SharedRowsAndBatchesAreWhole) {
+  const auto open = [&] { return OpenFiles(NumberFiles(2, 60), WithSlots()); };
+  Reader instances = Share(open());
+  EXPECT_EQ(Sorted(All(Batch(instances, {.size = 9}))), Range(120));
+  Reader batches = Share(Batch(open(), {.size = 9}));
+  Reader again = Batch(batches, {.size = 2});
+  EXPECT_EQ(again.ReadNext()[0].shape, (Shape{18, 1}));
+  EXPECT_EQ(All(again).size(), 102U);
+  Reader rows = Share(Parse(OpenFiles(MakeFiles(1, 40, 8, 40), Options()), RawParser()));
+  EXPECT_EQ(Drain(Batch(rows, {.size = 6})).ids.size(), 40U);
+}
+
+TEST_F(ReaderFamilyTest, EndPointsFollowDecoratorsAsTheyComeAndGo) {
+  Reader shared = Share(OpenFiles(NumberFiles(1, 10), WithSlots()));
+  Reader a = Batch(shared, {.size = 2});
+  Reader b = Shuffle(shared, {.block = 4});
+  EXPECT_EQ(shared.EndPoints().size(), 2U);
+  {
+    const Reader c = FromInstanceSource(std::make_unique<AddingReader>(shared, 1));
+    EXPECT_EQ(shared.EndPoints().size(), 3U);
+    EXPECT_EQ(c.EndPoints().size(), 3U);
+  }
+  EXPECT_EQ(a.EndPoints().size(), 2U);
+  EXPECT_TRUE(b.HasNext());
+  shared.ResetAll();
+  Ids ids = All(b);
+  const Ids rest = All(a);
+  ids.insert(ids.end(), rest.begin(), rest.end());
+  EXPECT_EQ(Sorted(ids), Range(10));
+}
+
+TEST_F(ReaderFamilyTest, ReInitOfANestWhileOthersReadGivesTheFreshPassOnce) {
+  Reader shared = Share(OpenFiles(NumberFiles(4, 250), WithSlots()));
+  std::vector<Reader> ends = {
+      Batch(FromInstanceSource(std::make_unique<AddingReader>(shared, 0)), {.size = 3}),
+      Batch(Shuffle(shared, {.window = 20}), {.size = 5})};
+  std::atomic<bool> restarting{true};
+  std::vector<Ids> found(2);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < 2; ++i) {
+      threads.emplace_back([&, i] {
+        Instance instance;
+        while (restarting.load()) (void)ends[i].TryReadNext(&instance);
+      });
+    }
+    for (int i = 0; i < 20; ++i) {
+      ends[static_cast<std::size_t>(i % 2)].ReInit();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    restarting.store(false);
+    // They may wait for what comes; the data end, so they return.
+  }
+  ends[0].ReInit();
+  {
+    std::jthread other([&] { found[1] = All(ends[1]); });
+    found[0] = All(ends[0]);
+  }
+  found[0].insert(found[0].end(), found[1].begin(), found[1].end());
+  EXPECT_EQ(Sorted(found[0]), Range(1000));
+}
+
+TEST_F(ReaderFamilyTest, RandomDataIsTheSameEveryPassInRangeAndOfAnyType) {
+  std::vector<SlotSpec> slots;
+  for (const DType dtype :
+       {kUInt8, kInt8, kUInt16, kInt16, kUInt32, kInt32, kUInt64, kInt64, kFloat32, kFloat64}) {
+    slots.push_back({std::string(DTypeName(dtype)), dtype, {50, 2}, 0});
+  }
+  Reader reader = RandomData(slots, {.low = 3, .high = 9, .seed = 5, .count = 4}, Options());
+  std::vector<std::vector<std::byte>> first;
+  for (int pass = 0; pass < 2; ++pass) {
+    for (std::size_t n = 0; n < 4; ++n) {
+      const Instance instance = reader.ReadNext();
+      ASSERT_EQ(instance.size(), slots.size());
+      const auto bytes = std::vector(instance[8].data, instance[8].data + instance[8].bytes);
+      if (pass == 0) {
+        first.push_back(bytes);
+      } else {
+        EXPECT_EQ(bytes, first[n]);
+      }
+      const auto whole = instance[0].Values<std::uint8_t>();
+      EXPECT_EQ(std::set(whole.begin(), whole.end()), (std::set<std::uint8_t>{3, 4, 5, 6, 7, 8}));
+      for (const float value : instance[8].Values<float>()) {
+        EXPECT_GE(value, 3);
+        EXPECT_LT(value, 9);
+      }
+    }
+    EXPECT_FALSE(reader.HasNext());
+    reader.ReInit();
+  }
+  EXPECT_NE(first[0], first[1]);
+  Reader endless = Batch(RandomData({{"x", kFloat32, {1, 2}, 0}}, {}, Options()), {.size = 10});
+  for (int i = 0; i < 99; ++i) EXPECT_EQ(endless.ReadNext()[0].shape, (Shape{10, 2}));
+  EXPECT_THROW(RandomData(slots, {.low = 1, .high = 1}), Error);
+  EXPECT_THROW(RandomData({{"x", kUInt8, {1}, 0}}, {.low = 0, .high = 300}), Error);
+  EXPECT_THROW(RandomData(kOneId), Error) << "an open dimension";
+}
+
+TEST_F(ReaderFamilyTest, TheLastRowsAreSpreadOverAllDevicesEachOnce) {
+  for (const std::size_t rows : {50U, 3U, 16U, 17U, 1U}) {
+    for (const std::size_t devices : {1U, 2U, 4U, 7U}) {
+      Reader batches = Batch(OpenFiles(NumberFiles(1, static_cast<int>(rows)), WithSlots()),
+                             {.size = 4, .slots = devices + 2});
+      DeviceBatches feed(batches, devices);
+      std::vector<Instance> step;
+      Ids ids;
+      while (feed.ReadNext(&step) == ReadResult::kRecord) {
+        ASSERT_EQ(step.size(), devices);
+        for (const Instance& instance : step) {
+          for (const std::int64_t id : instance[0].Values<std::int64_t>()) ids.push_back(id);
+          const std::int64_t most = step.front()[0].shape[0];
+          EXPECT_LE(instance[0].shape[0], most);
+        }
+      }
+      EXPECT_EQ(ids, Range(static_cast<std::int64_t>(rows)));
+    }
+  }
+}
+
+TEST_F(ReaderFamilyTest, SpreadRowsKeepTheirLoD) {
+  // Sequences of 1, 2, 3 words, and of 0 and 4: five top-level rows, fifteen words.
+  const Ids first_level = {0, 1, 3, 6};
+  const Ids second_level = {0, 0, 4};
+  Tensor a = Numbers64({1, 2, 2, 3, 3, 3}, {6, 1});
+  a.lod = {first_level};
+  Tensor b = Numbers64({4, 4, 4, 4}, {4, 1});
+  b.lod = {second_level};
+  const std::vector<Instance> spread = SpreadRows({{a}, {b}}, 2);
+  ASSERT_EQ(spread.size(), 2U);
+  EXPECT_EQ(Ids(spread[0][0].lod[0].begin(), spread[0][0].lod[0].end()), (Ids{0, 1, 3, 6}));
+  EXPECT_EQ(Ids(spread[1][0].lod[0].begin(), spread[1][0].lod[0].end()), (Ids{0, 0, 4}));
+  EXPECT_EQ(spread[0][0].shape, (Shape{6, 1}));
+  EXPECT_EQ(spread[1][0].shape, (Shape{4, 1}));
+  EXPECT_EQ(spread[1][0].Values<std::int64_t>()[3], 4);
+}
+
+/// Instances with LoD, as they come from a producer.
+class SequencesReader final : public InstanceSource {
+ public:
+  std::vector<SlotSpec> slots() const override { return {{"words", kInt64, {-1, 1}, 1}}; }
+  ReadResult ReadNext(Instance* instance, std::stop_token, Status*) override {
+    static const std::vector<Ids> kLevels = {{0, 2, 5}, {0, 1, 3}};
+    if (next_ == 2) return ReadResult::kEnd;
+    const auto rows = kLevels[next_].back();
+    instance->push_back(Numbers64(Ids(static_cast<std::size_t>(rows), 7), {rows, 1}));
+    instance->back().lod = {kLevels[next_]};
+    handed_ = instance->back().data;
+    ++next_;
+    return ReadResult::kRecord;
+  }
+  bool ReInit() override {
+    next_ = 0;
+    return true;
+  }
+
+ private:
+  std::size_t next_ = 0;
+  const std::byte* handed_ = nullptr;
+};
+
+TEST_F(ReaderFamilyTest, InstancesPassAsTheyAreAndAreJoinedWithTheirLoDBehindBatch) {
+  Reader plain = FromInstanceSource(std::make_unique<SequencesReader>(), Options());
+  const Instance first = plain.ReadNext();
+  EXPECT_EQ(Ids(first[0].lod[0].begin(), first[0].lod[0].end()), (Ids{0, 2, 5}));
+  Reader joined =
+      Batch(FromInstanceSource(std::make_unique<SequencesReader>(), Options()), {.size = 2});
+  const Instance batch = joined.ReadNext();
+  EXPECT_EQ(batch[0].shape, (Shape{8, 1}));
+  EXPECT_EQ(Ids(batch[0].lod[0].begin(), batch[0].lod[0].end()), (Ids{0, 2, 5, 6, 8}));
+}
+
+}  // namespace
+}  // namespace ringfeed
