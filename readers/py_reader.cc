@@ -43,4 +43,13 @@ bool PyReader::Ready() const {
   return queue_ != nullptr && (queue_->Size() > 0 || queue_->IsClosed());
 }
 
+std::vector<SlotSpec> PyReader::slots() const {
+  return queue_ != nullptr ? queue_->slots() : holder_->GetQueue()->slots();
+}
+
+Reader OpenPyReader(std::shared_ptr<LoDTensorBlockingQueueHolder> holder,
+                    const OpenOptions& options) {
+  return FromInstanceSource(std::make_unique<PyReader>(std::move(holder)), options);
+}
+
 }  // namespace ringfeed

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <stop_token>
+#include <vector>
 
 #include "ringfeed/blocking_queue.h"
 #include "ringfeed/decorators.h"
@@ -33,8 +34,9 @@ class PyReader final : public InstanceSource {
   /// the reason where the queue was killed.
   bool ReInit() override;
 
-  /// Whether the next ReadNext returns without waiting.
-  bool Ready() const;
+  bool Ready() const override;
+  /// Those of the queue. Throws Error where there is none yet.
+  std::vector<SlotSpec> slots() const override;
 
  private:
   std::shared_ptr<LoDTensorBlockingQueueHolder> holder_;

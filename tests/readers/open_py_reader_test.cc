@@ -1,4 +1,3 @@
-// Stands in CMakeLists.txt once FromInstanceSource takes slots: see readers/open_py_reader.cc.
 #include <gtest/gtest.h>
 
 #include <cstdint>
