@@ -339,7 +339,9 @@ TEST(BlockingQueue, SpeedTestModeServesManyThreadsUntilItIsEnded) {
         }
       });
     }
-    while (pops < 1000) std::this_thread::yield();
+    while (queue.Size() < 2) std::this_thread::yield();
+    const std::int64_t before = pops;
+    while (pops < before + 1000) std::this_thread::yield();
     EXPECT_EQ(queue.Size(), 2U);
     kill ? queue.Kill(Disk()) : queue.Close();
   }
