@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -22,32 +23,35 @@
 #include <utility>
 #include <vector>
 
+#include "ringfeed/blocking_queue.h"
 #include "ringfeed/mpmc_ring.h"
 
 namespace ringfeed {
 namespace {
 
 constexpr std::size_t kCapacity = 1024;
+constexpr std::size_t kInstances = 64;  // batches are large: what Paddle's users gave its py_reader
 
 // What everyone writes first.
+template <typename Item>
 class MutexQueue {
  public:
   explicit MutexQueue(std::size_t capacity) : capacity_(capacity) {}
 
-  bool Push(std::uint64_t item) {
+  bool Push(Item item) {
     std::unique_lock lock(mutex_);
     not_full_.wait(lock, [this] { return items_.size() < capacity_ || closed_; });
     if (closed_) return false;
-    items_.push_back(item);
+    items_.push_back(std::move(item));
     lock.unlock();
     not_empty_.notify_one();
     return true;
   }
-  bool Pop(std::uint64_t& item) {
+  bool Pop(Item& item) {
     std::unique_lock lock(mutex_);
     not_empty_.wait(lock, [this] { return !items_.empty() || closed_; });
     if (items_.empty()) return false;
-    item = items_.front();
+    item = std::move(items_.front());
     items_.pop_front();
     lock.unlock();
     not_full_.notify_one();
@@ -65,9 +69,11 @@ class MutexQueue {
   std::mutex mutex_;
   std::condition_variable not_full_;
   std::condition_variable not_empty_;
-  std::deque<std::uint64_t> items_;
+  std::deque<Item> items_;
   bool closed_ = false;
 };
+
+using MutexNumbers = MutexQueue<std::uint64_t>;
 
 class Ring {
  public:
@@ -78,6 +84,37 @@ class Ring {
 
  private:
   MpmcRing<std::uint64_t> ring_;
+};
+
+std::vector<SlotSpec> InstanceSlots() {
+  return {{"values", kFloat32, {-1, 2}, 0}, {"number", kUInt64, {1}, 0}};
+}
+
+// The library's queue of instances, and what a user would write in its place: both hold every
+// instance against the slots before they take it.
+class InstanceQueue {
+ public:
+  explicit InstanceQueue(std::size_t capacity) : queue_(capacity, InstanceSlots()) {}
+  bool Push(Instance&& item) { return queue_.Push(std::move(item)); }
+  bool Pop(Instance& item) { return queue_.Pop(&item) == QueueResult::kOk; }
+  void Close() { queue_.Close(); }
+
+ private:
+  LoDTensorBlockingQueue queue_;
+};
+
+class MutexInstances {
+ public:
+  explicit MutexInstances(std::size_t capacity) : queue_(capacity) {}
+  bool Push(Instance&& item) {
+    return CheckInstance(slots_, item).ok() && queue_.Push(std::move(item));
+  }
+  bool Pop(Instance& item) { return queue_.Pop(item); }
+  void Close() { queue_.Close(); }
+
+ private:
+  const std::vector<SlotSpec> slots_ = InstanceSlots();
+  MutexQueue<Instance> queue_;
 };
 
 double Seconds(const timeval& value) {
@@ -157,6 +194,63 @@ Figure Throughput(int producers, int consumers, std::uint64_t items) {
           sum == count * (each * (each - 1) / 2)};
 }
 
+// Instances of two tensors, numbered from 0, in shares of the same size.
+std::vector<std::vector<Instance>> MakeInstances(std::size_t shares, std::uint64_t each) {
+  struct Content {
+    float values[4] = {};
+    std::uint64_t number = 0;
+  };
+  const auto contents = std::make_shared<std::vector<Content>>(shares * each);
+  const auto bytes = [](const auto* at) { return reinterpret_cast<const std::byte*>(at); };
+  std::vector<std::vector<Instance>> made(shares);
+  for (std::uint64_t i = 0; i < contents->size(); ++i) {
+    Content& content = (*contents)[i];
+    content.number = i;
+    Instance instance(2);
+    instance[0] = {kFloat32, {2, 2}, bytes(content.values), 16, {}, contents};
+    instance[1] = {kUInt64, {1}, bytes(&content.number), 8, {}, contents};
+    made[i / each].push_back(std::move(instance));
+  }
+  return made;
+}
+
+// Millions of instances per second, each moved into the queue and out of it: they are made before
+// and kept until the clock has stopped.
+template <typename Queue>
+Figure InstanceThroughput(std::size_t producers, std::size_t consumers, std::uint64_t items) {
+  const std::uint64_t each = items / producers;
+  const std::uint64_t all = each * producers;
+  std::vector<std::vector<Instance>> made = MakeInstances(producers, each);
+  std::vector<std::vector<Instance>> kept(consumers);
+  for (auto& mine : kept) mine.resize(all + 1);  // and a place for the pop that finds the end
+  std::vector<std::uint64_t> sums(consumers);
+  Queue queue(kInstances);
+  std::vector<std::thread> pushers;
+  std::vector<std::thread> poppers;
+  const double start = Now();
+  for (std::size_t c = 0; c < consumers; ++c) {
+    poppers.emplace_back([&queue, &mine = kept[c], &sum = sums[c]] {
+      std::uint64_t local = 0;
+      for (auto next = mine.begin(); queue.Pop(*next); ++next) {
+        local += (*next)[1].Values<std::uint64_t>()[0];
+      }
+      sum = local;
+    });
+  }
+  for (auto& mine : made) {
+    pushers.emplace_back([&queue, &mine] {
+      for (Instance& instance : mine) queue.Push(std::move(instance));
+    });
+  }
+  for (auto& thread : pushers) thread.join();
+  queue.Close();
+  for (auto& thread : poppers) thread.join();
+  const double wall = Now() - start;
+  std::uint64_t sum = 0;
+  for (const std::uint64_t part : sums) sum += part;
+  return {static_cast<double>(all) / wall / 1e6, wall, sum == all * (all - 1) / 2};
+}
+
 // The share of a core, in percent, that a consumer uses at 20,000 items per second.
 template <typename Queue>
 Figure IdleConsumer(std::uint64_t items) {
@@ -213,6 +307,18 @@ void ThroughputCase(benchmark::State& state) {
 }
 
 template <typename Queue>
+void InstanceThroughputCase(benchmark::State& state) {
+  const std::uint64_t items = Items(400'000);
+  for (auto _ : state) {
+    const Figure figure = InstanceThroughput<Queue>(
+        static_cast<std::size_t>(state.range(0)), static_cast<std::size_t>(state.range(1)), items);
+    if (!figure.verified) state.SkipWithError("the sums differ");
+    state.SetIterationTime(figure.wall_s);
+    state.counters["M_per_s"] = figure.value;
+  }
+}
+
+template <typename Queue>
 void IdleConsumerCase(benchmark::State& state) {
   for (auto _ : state) {
     const Figure figure = IdleConsumer<Queue>(Items(20'000));
@@ -231,11 +337,13 @@ void Shapes(benchmark::internal::Benchmark* cases) {
 }
 
 BENCHMARK(UncontendedCase<Ring>)->UseManualTime();
-BENCHMARK(UncontendedCase<MutexQueue>)->UseManualTime();
+BENCHMARK(UncontendedCase<MutexNumbers>)->UseManualTime();
 BENCHMARK(ThroughputCase<Ring>)->Apply(Shapes);
-BENCHMARK(ThroughputCase<MutexQueue>)->Apply(Shapes);
+BENCHMARK(ThroughputCase<MutexNumbers>)->Apply(Shapes);
+BENCHMARK(InstanceThroughputCase<InstanceQueue>)->Args({1, 1})->Args({4, 4})->UseManualTime();
+BENCHMARK(InstanceThroughputCase<MutexInstances>)->Args({1, 1})->Args({4, 4})->UseManualTime();
 BENCHMARK(IdleConsumerCase<Ring>)->UseManualTime();
-BENCHMARK(IdleConsumerCase<MutexQueue>)->UseManualTime();
+BENCHMARK(IdleConsumerCase<MutexNumbers>)->UseManualTime();
 
 // The gated rows.
 
@@ -259,7 +367,7 @@ bool Rows(int repetitions) {
   const std::uint64_t items = Items(2'000'000);
   bool verified = Row(
       "queue.uncontended_push_pop", "ns", repetitions, [&] { return Uncontended<Ring>(items); },
-      [&] { return Uncontended<MutexQueue>(items); });
+      [&] { return Uncontended<MutexNumbers>(items); });
   for (const auto& [producers, consumers] : {std::pair{1, 1}, {1, 2}, {2, 1}, {2, 2}}) {
     char name[48];
     std::snprintf(name, sizeof(name), "queue.%dp%dc", producers, consumers);
@@ -270,13 +378,24 @@ bool Rows(int repetitions) {
     verified = Row(
                    name, "CPU s per million", repetitions,
                    [&] { return measure(static_cast<Ring*>(nullptr)); },
-                   [&] { return measure(static_cast<MutexQueue*>(nullptr)); }) &&
+                   [&] { return measure(static_cast<MutexNumbers*>(nullptr)); }) &&
                verified;
+  }
+  for (const std::size_t threads : {1u, 4u}) {
+    char name[48];
+    std::snprintf(name, sizeof(name), "queue.blocking_%zu_%zu", threads, threads);
+    const std::uint64_t instances = Items(1'000'000);
+    verified =
+        Row(
+            name, "M/s", repetitions,
+            [&] { return InstanceThroughput<InstanceQueue>(threads, threads, instances); },
+            [&] { return InstanceThroughput<MutexInstances>(threads, threads, instances); }) &&
+        verified;
   }
   return Row(
              "queue.idle_consumer_20k", "% of a core", repetitions,
              [&] { return IdleConsumer<Ring>(Items(20'000)); },
-             [&] { return IdleConsumer<MutexQueue>(Items(20'000)); }) &&
+             [&] { return IdleConsumer<MutexNumbers>(Items(20'000)); }) &&
          verified;
 }
 

@@ -87,6 +87,8 @@ class Channel {
 
   /// After Close or Kill. True is final.
   bool IsClosed() const noexcept { return ring_.IsClosed(); }
+  /// After Kill. True is final.
+  bool IsKilled() const noexcept { return killed_.load(Orders::kReadEnd) != nullptr; }
   /// How many items are in it; a snapshot while others are at work.
   std::size_t Size() const noexcept { return ring_.SizeApprox(); }
   std::size_t Cap() const noexcept { return ring_.Capacity(); }

@@ -34,7 +34,9 @@ TEST(Channel, SenderBlocksAtCapAndIsFreedByClose) {
 TEST(Channel, KillFailsPopsAtOnceWithItsStatus) {
   Channel<int> channel(4);
   channel.Push(1);
+  EXPECT_FALSE(channel.IsKilled());
   channel.Kill(Status(StatusCode::kUserError, "reader threw"));
+  EXPECT_TRUE(channel.IsKilled());
   channel.Kill(Status(StatusCode::kIoError, "second"));
   int item = 0;
   EXPECT_EQ(channel.Pop(item), QueueResult::kFailed);
@@ -61,6 +63,7 @@ TEST(Channel, CloseWithAFailureDeliversGoodItemsFirst) {
   EXPECT_EQ(channel.Pop(item), QueueResult::kOk);
   EXPECT_EQ(channel.Pop(item), QueueResult::kFailed);
   EXPECT_EQ(channel.status().code(), StatusCode::kDamaged);
+  EXPECT_FALSE(channel.IsKilled());
 }
 
 TEST(Channel, KillOverridesClose) {

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "ringfeed/channel.h"
+#include "ringfeed/slot.h"
+#include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+struct BlockingQueueOptions {
+  /// Every pop delivers the first instance again (its tensors are shared) and takes nothing: what
+  /// a training loop does where it never waits for data. Close and Kill end that at once.
+  bool speed_test_mode = false;
+  /// How long a wait polls before it sleeps; see RingOptions.
+  std::int64_t spin_ns = -1;
+};
+
+/// Instances between a user's producers and whoever trains: Paddle's queue of that name. Bounded,
+/// first in, first out, any number of producers and consumers. Every instance is held against the
+/// declared slots where it goes in.
+///
+/// It ends as a Channel does: after Close what is in it is still popped, Kill fails at once.
+/// Neither can be undone; LoDTensorBlockingQueueHolder puts a new queue in its place.
+///
+/// Instances are moved, tensors never copied: they own their memory (Tensor::owner).
+/// Thread safety: every method may be called by any thread at any time. Must outlive every call.
+class LoDTensorBlockingQueue {
+ public:
+  /// Holds up to `capacity` instances. Throws Error(kInvalidArgument) for 0 and where no slot is
+  /// declared.
+  LoDTensorBlockingQueue(std::size_t capacity, std::vector<SlotSpec> slots,
+                         const BlockingQueueOptions& options = {});
+
+  /// Waits for room. False after Close or Kill, or when stopped: the instance is untouched. Throws
+  /// Error(kInvalidArgument), which names the slot, where the instance is not as declared: before
+  /// it waits, and after Close too.
+  bool Push(Instance&& instance, const std::stop_token& stop = {});
+  /// The same with a copy that shares the tensors.
+  bool Push(const Instance& instance, const std::stop_token& stop = {});
+  /// kOk, kClosed, kTimeout, kStopped. Throws as Push does.
+  QueueResult PushUntil(Instance&& instance, Deadline deadline, const std::stop_token& stop = {});
+
+  /// Waits for an instance. *ok is false at the end. Throws Error on failure: after Kill, or after
+  /// a Close with a failure once what came before it was popped.
+  Instance Pop(bool* ok);
+  /// Waits for an instance. kOk; kClosed: the end; kFailed: see status(); kStopped.
+  QueueResult Pop(Instance* instance, const std::stop_token& stop = {});
+  /// Also kTimeout.
+  QueueResult PopUntil(Instance* instance, Deadline deadline, const std::stop_token& stop = {});
+
+  /// No more pushes. Pops deliver what is there, then the end, or `status` if it is a failure. The
+  /// first call decides. Wakes all.
+  void Close(Status status = {});
+  /// Ends at once with a failure; what is in it is dropped. Wakes all.
+  void Kill(Status status);
+  /// The same with what a producer threw: the Status of an Error, else kUserError.
+  void Kill(const std::exception_ptr& thrown);
+
+  /// The failure that Kill or Close was given, else OK.
+  Status status() const { return channel_.status(); }
+  /// After Close or Kill. True is final.
+  bool IsClosed() const noexcept { return channel_.IsClosed(); }
+  /// True is final.
+  bool IsKilled() const noexcept { return channel_.IsKilled(); }
+  /// How many instances are in it; a snapshot while others are at work.
+  std::size_t Size() const noexcept { return channel_.Size(); }
+  std::size_t Cap() const noexcept { return channel_.Cap(); }
+  const std::vector<SlotSpec>& slots() const noexcept { return slots_; }
+
+ private:
+  QueueResult PushAndKeepFirst(Instance&& instance, Deadline deadline, const std::stop_token& stop);
+  QueueResult CopyFirst(Instance* instance, Deadline deadline, const std::stop_token& stop);
+
+  const std::vector<SlotSpec> slots_;
+  const BlockingQueueOptions options_;
+  // Of speed test mode: the first instance that was accepted; written once.
+  std::mutex first_mutex_;
+  std::shared_ptr<const Instance> first_;
+  EventCount first_changed_;  // the channel notifies it too
+  Channel<Instance> channel_;
+};
+
+/// A place for a queue whose capacity and slots are known later, and that can be started again.
+/// Thread safety: every method may be called by any thread at any time.
+class LoDTensorBlockingQueueHolder {
+ public:
+  using Queue = LoDTensorBlockingQueue;
+
+  /// Makes the queue. Throws Error(kInvalidArgument) on a second call and as the queue's
+  /// constructor does; a call that threw was none.
+  void InitOnce(std::size_t capacity, std::vector<SlotSpec> slots,
+                const BlockingQueueOptions& options = {});
+
+  /// The queue of now. Throws Error(kInvalidArgument) before InitOnce.
+  std::shared_ptr<Queue> GetQueue() const;
+
+  /// Puts a new, empty queue in the place of the old one and returns it. The old one is closed and
+  /// what is in it discarded; whoever waits there wakes. Throws as GetQueue, and, where the old one
+  /// was killed, Error with its status.
+  std::shared_ptr<Queue> ReOpen();
+  /// The same, unless the queue of now is another than `old` already: then returns that.
+  std::shared_ptr<Queue> ReOpenAfter(const std::shared_ptr<Queue>& old);
+
+ private:
+  std::shared_ptr<Queue> QueueLocked() const;
+
+  mutable std::mutex mutex_;
+  BlockingQueueOptions options_;
+  std::shared_ptr<Queue> queue_;
+};
+
+/// What a user writes to fill a queue: it pushes until its data are at their end or Push returns
+/// false. `stop` is requested when the producer is broken off: for waits of its own.
+using QueueGenerator = std::function<void(LoDTensorBlockingQueue& queue, std::stop_token stop)>;
+
+/// Runs `generate` on the calling thread and ends the queue: by Close when it returns, by Kill when
+/// it throws, so that consumers get its failure and never wait for ever. What is thrown after the
+/// queue was closed by others, or after `stop`, is no failure of the data: Push may well have ended
+/// it. Returns the failure, if there was one.
+Status Produce(LoDTensorBlockingQueue& queue, const QueueGenerator& generate,
+               std::stop_token stop = {});
+
+/// Produce on a thread of its own.
+class QueueProducer {
+ public:
+  /// Starts at once. Throws Error(kInvalidArgument) for a null queue or an empty generator, and
+  /// std::system_error where no thread can be had.
+  QueueProducer(std::shared_ptr<LoDTensorBlockingQueue> queue, QueueGenerator generate);
+  /// Stop. Not from the generator itself.
+  ~QueueProducer() { Stop(); }
+  QueueProducer(const QueueProducer&) = delete;
+  QueueProducer& operator=(const QueueProducer&) = delete;
+
+  /// Breaks off: closes the queue, which wakes the generator where it pushes, requests its stop and
+  /// waits until it has returned. What was pushed can still be popped. One thread at a time.
+  void Stop();
+
+ private:
+  std::shared_ptr<LoDTensorBlockingQueue> queue_;
+  std::jthread thread_;
+};
+
+}  // namespace ringfeed

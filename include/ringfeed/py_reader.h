@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "ringfeed/blocking_queue.h"
+#include "ringfeed/decorators.h"
+#include "ringfeed/reader.h"
+
+namespace ringfeed {
+
+/// Reads what a user's producers push: the reader behind Paddle's py_reader. One pass is what goes
+/// into one queue until its Close; a Kill, or a Close with a failure, is the reader's failure.
+///
+/// Thread safety: none, as of every InstanceSource; the queue may be used by any thread meanwhile.
+/// It owns the reading end: its destructor closes the queue that it reads, so that producers wake.
+class PyReader final : public InstanceSource {
+ public:
+  /// Reads the holder's queues. Throws Error(kInvalidArgument) for null.
+  explicit PyReader(std::shared_ptr<LoDTensorBlockingQueueHolder> holder);
+  /// Reads one queue, once. Throws Error(kInvalidArgument) for null.
+  explicit PyReader(std::shared_ptr<LoDTensorBlockingQueue> queue);
+  ~PyReader() override;
+
+  /// Waits for an instance, the end or a failure. The first call of all takes the queue that the
+  /// holder has then; it throws Error where there is none.
+  ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override;
+
+  /// Goes on with a new queue: the old one is closed, what is left in it is discarded, and
+  /// producers start again on the holder's GetQueue(). Where somebody has re-opened the holder
+  /// since the last call it takes that queue, and before the first ReadNext it does nothing: what
+  /// was pushed for the pass that starts is never lost. False without a holder. Throws Error with
+  /// the reason where the queue was killed.
+  bool ReInit() override;
+
+  bool Ready() const override;
+  /// Those of the queue. Throws Error where there is none yet.
+  std::vector<SlotSpec> slots() const override;
+
+ private:
+  std::shared_ptr<LoDTensorBlockingQueueHolder> holder_;
+  std::shared_ptr<LoDTensorBlockingQueue> queue_;  // null before the first ReadNext
+};
+
+/// A reader of the holder's queues, whose slots it declares. Throws Error before InitOnce. A pass
+/// starts again by Reader::ReInit, then a producer on the holder's GetQueue().
+Reader OpenPyReader(std::shared_ptr<LoDTensorBlockingQueueHolder> holder,
+                    const OpenOptions& options = {});
+
+}  // namespace ringfeed

@@ -1,0 +1,85 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "ringfeed/py_reader.h"
+#include "tests/queue/numbered_instance.h"
+#include "tests/readers/pipeline_fixture.h"
+
+namespace ringfeed {
+namespace {
+
+class OpenPyReaderTest : public PipelineTest {
+ protected:
+  OpenPyReaderTest() { holder_->InitOnce(4, NumberSlots()); }
+
+  static QueueGenerator NumbersFrom(std::int64_t first, std::int64_t count) {
+    return [first, count](LoDTensorBlockingQueue& queue, const std::stop_token&) {
+      for (std::int64_t i = first; i < first + count; ++i) {
+        if (!queue.Push(Numbered(i))) return;
+      }
+    };
+  }
+
+  std::shared_ptr<LoDTensorBlockingQueueHolder> holder_ =
+      std::make_shared<LoDTensorBlockingQueueHolder>();
+};
+
+TEST_F(OpenPyReaderTest, DeliversWholeInstancesInOrderWithTheirTensorsUncopied) {
+  Reader reader = OpenPyReader(holder_, Options());
+  const Instance kept = Numbered(-1);
+  const QueueProducer producer(holder_->GetQueue(),
+                               [&](LoDTensorBlockingQueue& queue, const std::stop_token& stop) {
+                                 queue.Push(kept);
+                                 NumbersFrom(0, 50)(queue, stop);
+                               });
+  EXPECT_EQ(reader.ReadNext()[0].data, kept[0].data);
+  for (std::int64_t i = 0; i < 50; ++i) EXPECT_EQ(NumberOf(reader.ReadNext()), i);
+  EXPECT_FALSE(reader.HasNext());
+}
+
+TEST_F(OpenPyReaderTest, BatchesJoinInstancesAndMergeTheirSequences) {
+  Reader reader = Batch(OpenPyReader(holder_, Options()), {.size = 3});
+  const QueueProducer producer(holder_->GetQueue(), NumbersFrom(0, 3));
+  const Instance batch = reader.ReadNext();
+  const auto numbers = batch[0].Values<std::int64_t>();
+  EXPECT_EQ(std::vector<std::int64_t>(numbers.begin(), numbers.end()),
+            (std::vector<std::int64_t>{0, 1, 2}));
+  EXPECT_EQ(batch[1].shape, (Shape{6}));
+  ASSERT_EQ(batch[1].lod.size(), 1U);
+  EXPECT_EQ(std::vector<std::int64_t>(batch[1].lod[0].begin(), batch[1].lod[0].end()),
+            (std::vector<std::int64_t>{0, 2, 4, 6}));
+}
+
+TEST_F(OpenPyReaderTest, BreakingOffLosesNothingOfTheNewPassAndDeliversNothingOfTheOld) {
+  Reader reader = OpenPyReader(holder_, Options());
+  for (std::int64_t pass = 0; pass < 20; ++pass) {
+    const std::int64_t first = 1000 * pass;
+    const QueueProducer producer(holder_->GetQueue(), NumbersFrom(first, 30));
+    for (std::int64_t i = first; i <= first + pass; ++i) {
+      ASSERT_EQ(NumberOf(reader.ReadNext()), i);
+    }
+    reader.ReInit();
+  }
+}
+
+TEST_F(OpenPyReaderTest, AThrowingProducerEndsTheStreamWithItsErrorAtTheConsumer) {
+  Reader reader = Batch(OpenPyReader(holder_, Options()), {.size = 3});
+  const QueueProducer producer(holder_->GetQueue(),
+                               [](LoDTensorBlockingQueue&, const std::stop_token&) {
+                                 throw std::runtime_error("no more milk");
+                               });
+  EXPECT_THROW(reader.ReadNext(), Error);
+  EXPECT_NE(reader.status().message().find("no more milk"), std::string::npos);
+}
+
+TEST_F(OpenPyReaderTest, NeedsAHolderThatIsInited) {
+  EXPECT_THROW(OpenPyReader(std::make_shared<LoDTensorBlockingQueueHolder>()), Error);
+  EXPECT_THROW(OpenPyReader(nullptr), Error);
+}
+
+}  // namespace
+}  // namespace ringfeed
