@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdint>
@@ -19,7 +21,6 @@
 #include "tools/file_records.h"
 #include "tools/interrupt.h"
 #include "tools/output_names.h"
-#include "tools/stdout_writer.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -69,15 +70,20 @@ class EncodeCommand : public Command {
  private:
   std::unique_ptr<RecordWriter> OpenOutput() const {
     if (output_.empty() || output_ == "-") {
-      // A reader that ends early is an error to be told, not the end of this process: its
-      // temporary files have to go.
+      if (isatty(STDOUT_FILENO) == 1) {
+        throw Error(Status(StatusCode::kInvalidArgument,
+                           "records are no text for a terminal: name an output file, or redirect"));
+      }
+      // A reader that ends early is an error to be told.
       std::signal(SIGPIPE, SIG_IGN);
-      return std::make_unique<StdoutWriter>(to_);
+      return Taken(OpenRecordStreamWriter(STDOUT_FILENO, "stdout", to_));
     }
     const std::filesystem::path path(output_);
     RemoveStalePartials(path.parent_path().string(),
                         [&](const std::string& name) { return name == path.filename().string(); });
-    RecordWriterResult opened = OpenRecordWriter(output_, to_);
+    return Taken(OpenRecordWriter(output_, to_));
+  }
+  static std::unique_ptr<RecordWriter> Taken(RecordWriterResult opened) {
     if (!opened.status.ok()) throw Error(opened.status);
     return std::move(opened.writer);
   }

@@ -14,14 +14,17 @@
 
 namespace ringfeed {
 
-/// Writes records to one file. The file appears under its name when Close succeeds, so that nobody
-/// reads half of it; a writer that is destroyed without Close leaves nothing behind. One thread at
-/// a time. After a failure every call returns it.
+/// Writes records to one file or stream. A file appears under its name when Close succeeds, so that
+/// nobody reads half of it; a writer that is destroyed without Close leaves nothing behind. One
+/// thread at a time. After a failure every call returns it.
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
   /// Appends one record.
   virtual Status Write(std::span<const std::byte> record) = 0;
+  /// Hands over what is buffered, in a format of chunks the chunk at hand as it is: what a reader
+  /// of a pipe waits for.
+  virtual Status Flush() = 0;
   /// Writes out what is buffered and gives the file its name.
   virtual Status Close() = 0;
 };
@@ -36,6 +39,11 @@ struct RecordWriterResult {
   std::unique_ptr<RecordWriter> writer;
 };
 RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format);
+/// The same to an open descriptor (a pipe, a socket, stdout), which stays the caller's: what is
+/// written cannot be taken back. `name` is for messages. kUnsupported for formats whose header is
+/// written last. Blocks where the other side does not take it; SIGPIPE is the caller's business.
+RecordWriterResult OpenRecordStreamWriter(int descriptor, const std::string& name,
+                                          const std::string& format);
 
 /// Where a chunk of a RecordIO file stands.
 struct RecordIoChunkPlace {

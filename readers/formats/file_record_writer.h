@@ -16,6 +16,11 @@ class FileRecordWriter : public RecordWriter {
   Status Write(std::span<const std::byte> record) final {
     return closed_ ? Closed() : Append(record);
   }
+  Status Flush() final {
+    if (closed_) return Closed();
+    Status status = EndChunk();
+    return status.ok() ? file_->Flush() : status;
+  }
   Status Close() final {
     if (std::exchange(closed_, true)) return Closed();
     Status status = Finish();
@@ -24,7 +29,9 @@ class FileRecordWriter : public RecordWriter {
 
  protected:
   virtual Status Append(std::span<const std::byte> record) = 0;
-  /// Writes out what Append kept back.
+  /// Writes out what Append kept back to write it together.
+  virtual Status EndChunk() { return {}; }
+  /// Writes out what Append kept back, and what stands at the end of a file.
   virtual Status Finish() { return {}; }
   OutputFile& file() { return *file_; }
 

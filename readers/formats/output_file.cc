@@ -21,8 +21,13 @@ OutputFile::OutputFile(std::string path, Compression compression)
     : path_(std::move(path)),
       compressor_(compression == Compression::kNone ? nullptr : MakeCompressor(compression)) {}
 
+OutputFile::OutputFile(int descriptor, std::string name, Compression compression)
+    : OutputFile(std::move(name), compression) {
+  descriptor_ = descriptor;
+}
+
 OutputFile::~OutputFile() {
-  if (descriptor_ < 0) return;
+  if (descriptor_ < 0 || temporary_.empty()) return;
   ::close(descriptor_);
   ::unlink(temporary_.c_str());
 }
@@ -106,7 +111,7 @@ Status OutputFile::Commit() {
   if (!status_.ok()) return status_;
   if (compressor_ != nullptr) compressor_->Finish(&buffer_);
   Status status = PutBuffer();
-  if (!status.ok()) return status;
+  if (!status.ok() || temporary_.empty()) return status;
   // A full disk or a remote file system may say so only now.
   if (::close(std::exchange(descriptor_, -1)) != 0) {
     const int error_number = errno;

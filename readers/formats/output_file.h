@@ -18,6 +18,8 @@ namespace ringfeed {
 class OutputFile {
  public:
   explicit OutputFile(std::string path, Compression compression = Compression::kNone);
+  /// What is written goes to an open descriptor, which stays the caller's; `name` is for messages.
+  OutputFile(int descriptor, std::string name, Compression compression);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -27,6 +29,8 @@ class OutputFile {
   Status AppendZeros(std::size_t count);
   /// Replaces what was appended at `offset`. Not of a compressed file.
   Status Rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// Hands over what is buffered. Of a compressed file, what the compressor gave so far.
+  Status Flush() { return status_.ok() ? PutBuffer() : status_; }
   Status Commit();
   const std::string& path() const { return path_; }
 
@@ -38,7 +42,7 @@ class OutputFile {
   Status Fail(int error_number, const std::string& what);
 
   const std::string path_;
-  std::string temporary_;
+  std::string temporary_;  ///< empty: the descriptor is the caller's
   int descriptor_ = -1;
   std::vector<std::byte> buffer_;
   std::unique_ptr<Compressor> compressor_;

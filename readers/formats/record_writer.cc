@@ -29,4 +29,18 @@ RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& 
   return found.format->NewWriter(std::move(file));
 }
 
+RecordWriterResult OpenRecordStreamWriter(int descriptor, const std::string& name,
+                                          const std::string& format) {
+  FormatResult found = FindFormat(format);
+  if (!found.status.ok()) return {std::move(found.status), nullptr};
+  if (!found.format->writes_in_order()) {
+    return {Status(StatusCode::kUnsupported,
+                   "format \"" + format +
+                       "\": its header is written last, which a stream does not allow; write a "
+                       "file"),
+            nullptr};
+  }
+  return found.format->NewWriter(std::make_unique<OutputFile>(descriptor, name, found.compression));
+}
+
 }  // namespace ringfeed

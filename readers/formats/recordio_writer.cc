@@ -26,7 +26,8 @@ class RecordIoWriter final : public FileRecordWriter {
 
  private:
   Status Append(std::span<const std::byte> record) override;
-  Status Finish() override { return records_ == 0 ? Status() : WriteChunk(); }
+  Status EndChunk() override { return records_ == 0 ? Status() : WriteChunk(); }
+  Status Finish() override { return EndChunk(); }
   Status WriteChunk();
   std::span<const std::byte> Compressed();
 

@@ -104,7 +104,7 @@ class EncodeTest(CommandTest):
                 self.assertEqual(run_json("digest", path)["sha256"], sequence_sha256(payloads))
                 if to == "recordio":
                     self.assertEqual(result.stdout, self.encode(lines_of(payloads)).read_bytes())
-        self.assertIn("stdout", run("encode", "--to", "tar", stdin="").stderr)
+        self.assertIn("stream", run("encode", "--to", "npy:f4[1]", stdin="").stderr)
 
     def test_damaged_records_are_not_decoded(self):
         path = self.write("a.tfrecord", [b"one", b"two", b"three"])
