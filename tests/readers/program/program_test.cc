@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "ringfeed/decorators.h"
-#include "ringfeed/formats.h"
 #include "ringfeed/parsers.h"
 #include "tests/readers/program/line_fit.h"
 
@@ -124,6 +124,20 @@ TEST_F(ProgramTest, ReadAtTheEndIsEndOfDataWithItsPlace) {
               "test.program:8:8: read: there is no next record: the data are at their end");
   }
   EXPECT_EQ(scope_.Get<std::int64_t>("n"), -40);
+}
+
+TEST_F(ProgramTest, TheDocumentationHasEveryReaderAndItsFirstProgramLoads) {
+  std::ifstream file(RINGFEED_TEST_DATA "/../../docs/PROGRAMS.md");
+  const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  for (const ReaderKind& kind : RegisteredReaders()) {
+    if (kind.name.find("_test_") != std::string::npos) continue;  // another test's
+    EXPECT_NE(page.find("`" + kind.name + "`"), std::string::npos) << kind.name;
+    for (const AttributeSpec& attribute : kind.attributes) {
+      EXPECT_NE(page.find("`" + attribute.name + "`"), std::string::npos) << attribute.name;
+    }
+  }
+  const std::size_t start = page.find("```\n") + 4;
+  FeedProgram::FromText(page.substr(start, page.find("```", start) - start), "PROGRAMS.md");
 }
 
 TEST_F(ProgramTest, CountersAndBranches) {
