@@ -29,8 +29,8 @@ class ReaderHolder {
   ReadResult TryReadNext(Instance* instance) { return Get().TryReadNext(instance); }
   bool HasNext() { return Get().HasNext(); }
   void ReInit() { Get().ReInit(); }
-  /// Starts the chain that the reader belongs to again.
-  void ResetAll() { Get().ReInit(); }
+  /// Starts all chains that the reader belongs to again, at all their end points.
+  void ResetAll() { Get().ResetAll(); }
   std::vector<Shape> shapes() const { return Get().shapes(); }
 
  private:

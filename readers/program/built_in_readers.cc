@@ -1,11 +1,14 @@
 #include "readers/program/built_in_readers.h"
 
-#include <memory>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
 #include "readers/parsers/parser.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/random_data.h"
+#include "ringfeed/slot.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -13,6 +16,8 @@ namespace ringfeed {
 namespace {
 
 constexpr AttributeType kInteger = AttributeType::kInteger;
+constexpr AttributeType kNumber = AttributeType::kNumber;
+constexpr AttributeType kIntegers = AttributeType::kIntegers;
 constexpr AttributeType kBoolean = AttributeType::kBoolean;
 constexpr AttributeType kText = AttributeType::kText;
 constexpr AttributeType kTexts = AttributeType::kTexts;
@@ -23,7 +28,7 @@ constexpr AttributeType kTexts = AttributeType::kTexts;
 
 void RefuseInputs(const std::vector<Reader>& inputs) {
   if (!inputs.empty()) {
-    Refuse("a reader of files takes no input, not " + std::to_string(inputs.size()));
+    Refuse("expected no input: it makes the data itself; found " + std::to_string(inputs.size()));
   }
 }
 
@@ -90,6 +95,44 @@ Reader DoubleBufferReader(const Attributes& attributes, const std::vector<Reader
   return DoubleBuffer(OnlyInput(inputs), attributes.Size("slots", 2));
 }
 
+Reader MultiplexReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+  OpenOptions options;
+  options.on_damage = OnDamageOf(attributes.Text("on_damage"));
+  return ParsedAs(Multiplex(inputs, options), attributes.Text("parse"));
+}
+
+/// Shapes as Paddle's readers declare them: [2, 3, 4] and [5, 6] stand behind each other, with the
+/// ranks [3, 2].
+std::vector<SlotSpec> SlotsOf(const Attributes& attributes) {
+  const std::vector<std::int64_t>& dims = attributes.Integers("shape_concat");
+  std::vector<SlotSpec> slots;
+  std::size_t at = 0;
+  for (const std::int64_t rank : attributes.Integers("ranks")) {
+    if (rank < 0 || static_cast<std::size_t>(rank) > dims.size() - at) {
+      Refuse("ranks has " + std::to_string(rank) + " where shape_concat has " +
+             std::to_string(dims.size() - at) + " dimensions left");
+    }
+    const auto first = dims.begin() + static_cast<std::ptrdiff_t>(at);
+    slots.push_back({"slot" + std::to_string(slots.size()), kFloat32, Shape(first, first + rank)});
+    at += static_cast<std::size_t>(rank);
+  }
+  if (at != dims.size()) {
+    Refuse("ranks are of " + std::to_string(at) + " dimensions, shape_concat has " +
+           std::to_string(dims.size()));
+  }
+  return slots;
+}
+
+Reader RandomDataReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+  RefuseInputs(inputs);
+  RandomDataOptions options;
+  options.low = attributes.Number("low");
+  options.high = attributes.Number("high");
+  options.seed = static_cast<std::uint64_t>(attributes.Integer("seed"));
+  options.count = attributes.Size("count");
+  return RandomData(SlotsOf(attributes), options);
+}
+
 }  // namespace
 
 std::vector<ReaderEntry> BuiltInReaders() {
@@ -114,6 +157,16 @@ std::vector<ReaderEntry> BuiltInReaders() {
       {{"create_multi_pass_reader", {{"pass_num", kInteger}}}, MultiPassReader},
       {{"create_double_buffer_reader", {{"place", kText, "AUTO"}, {"slots", kInteger, 2}}},
        DoubleBufferReader},
+      {{"create_multiplex_reader", {{"parse", kText, ""}, {"on_damage", kText, "fail"}}},
+       MultiplexReader},
+      {{"create_random_data_generator",
+        {{"low", kNumber},
+         {"high", kNumber},
+         {"shape_concat", kIntegers},
+         {"ranks", kIntegers},
+         {"seed", kInteger, 0},
+         {"count", kInteger, 0}}},
+       RandomDataReader},
   };
 }
 

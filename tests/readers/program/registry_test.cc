@@ -1,9 +1,12 @@
 #include "ringfeed/registry.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -68,6 +71,51 @@ TEST_F(RegistryTest, TestModeIsFileAfterFile) {
   Reader reader = CreateReader("open_files",
                                {{"file_names", files}, {"is_test", true}, {"stripe_bytes", 4096}});
   EXPECT_EQ(Drain(reader).ids, Numbers(1200));
+}
+
+TEST_F(RegistryTest, RandomDataHasTheShapesThatPaddleDeclares) {
+  const Attributes attributes = {{"low", -1},
+                                 {"high", 1.5},
+                                 {"shape_concat", std::vector<std::int64_t>{4, 2, 4, 1}},
+                                 {"ranks", std::vector<std::int64_t>{2, 2}},
+                                 {"count", 3}};
+  Reader reader = CreateReader("create_random_data_generator", attributes);
+  std::size_t instances = 0;
+  for (; reader.HasNext(); ++instances) {
+    const Instance instance = reader.ReadNext();
+    ASSERT_EQ(instance.size(), 2U);
+    EXPECT_EQ(instance[0].shape, (Shape{4, 2}));
+    EXPECT_EQ(instance[1].shape, (Shape{4, 1}));
+    for (const float value : instance[0].Values<float>()) {
+      EXPECT_GE(value, -1);
+      EXPECT_LT(value, 1.5);
+    }
+  }
+  EXPECT_EQ(instances, 3U);
+  Attributes short_ranks = attributes;
+  short_ranks.Set("ranks", std::vector<std::int64_t>{2});
+  EXPECT_EQ(Refusal([&] { CreateReader("create_random_data_generator", short_ranks); }),
+            "ranks are of 2 dimensions, shape_concat has 4");
+  short_ranks.Set("ranks", std::vector<std::int64_t>{2, 3});
+  EXPECT_EQ(Refusal([&] { CreateReader("create_random_data_generator", short_ranks); }),
+            "ranks has 3 where shape_concat has 2 dimensions left");
+}
+
+TEST_F(RegistryTest, StreamsAreJoinedByAMultiplexReader) {
+  std::vector<Reader> streams;
+  std::vector<std::thread> writers;
+  for (int i = 0; i < 2; ++i) {
+    const std::string fifo = directory_.File("fifo" + std::to_string(i));
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    streams.push_back(CreateReader(
+        "open_files", {{"file_names", std::vector<std::string>{fifo}}, {"format", "tfrecord"}}));
+    writers.emplace_back([fifo, file = MakeFiles(1, 20, 8, 40).front()] {
+      std::ofstream(fifo, std::ios::binary) << std::ifstream(file, std::ios::binary).rdbuf();
+    });
+  }
+  Reader joined = CreateReader("create_multiplex_reader", {{"parse", "raw"}}, streams);
+  EXPECT_EQ(Sorted(Drain(joined).ids), Numbers(40));
+  for (std::thread& writer : writers) writer.join();
 }
 
 TEST_F(RegistryTest, AttributesThatAreUnknownMissingOrOfAnotherTypeAreNamed) {
