@@ -6,6 +6,7 @@ pkg_check_modules(libisal REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(libzstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(snappy REQUIRED IMPORTED_TARGET snappy)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(protobuf REQUIRED IMPORTED_TARGET protobuf)
 find_package(mimalloc REQUIRED CONFIG)
 find_package(FastFloat REQUIRED CONFIG)
 

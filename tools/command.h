@@ -28,6 +28,7 @@ std::unique_ptr<Command> NewEncodeCommand();
 std::unique_ptr<Command> NewFeedCommand();
 std::unique_ptr<Command> NewInfoCommand();
 std::unique_ptr<Command> NewMakeCommand();
+std::unique_ptr<Command> NewRunCommand();
 std::unique_ptr<Command> NewVerifyCommand();
 
 }  // namespace ringfeed::tools

@@ -19,6 +19,7 @@ constexpr char kHelp[] =
     "  ringfeed info data/*                            what files are, and what this machine can "
     "do\n"
     "  ringfeed feed data/* --batch 64 --shuffle 2000  feed them; where did the time go?\n"
+    "  ringfeed run train.program                      readers and loops as a text says\n"
     "  ringfeed bench data/*                           which options suit this machine\n"
     "  ringfeed verify data/*                          is every record intact?\n"
     "  ringfeed convert data/* copy/ --to recordio     the same records in another format\n\n"
@@ -36,6 +37,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewEncodeCommand());
   commands.push_back(NewDecodeCommand());
   commands.push_back(NewFeedCommand());
+  commands.push_back(NewRunCommand());
   commands.push_back(NewBenchCommand());
   return commands;
 }

@@ -30,7 +30,9 @@ enum class ReadResult : std::uint8_t {
 /// Thrown by Reader::ReadNext at the end of the data.
 class EndOfData : public std::runtime_error {
  public:
-  EndOfData() : std::runtime_error("there is no next record: the data are at their end") {}
+  EndOfData() : EndOfData("there is no next record: the data are at their end") {}
+  /// With a message that says more of where.
+  explicit EndOfData(const std::string& message) : std::runtime_error(message) {}
 };
 
 /// A run of records in the order of delivery, as views into memory that this object holds. Move

@@ -1,7 +1,8 @@
 // What a user's first program does with an installed ringfeed: writes records, feeds them shuffled
-// and in batches, and finds each of them once.
+// and in batches, and finds each of them once; then once more by a program of its own language.
 
 #include <ringfeed/formats.h>
+#include <ringfeed/program.h>
 #include <ringfeed/ringfeed.h>
 
 #include <cstdint>
@@ -36,6 +37,25 @@ std::vector<int> CountLabels(const std::string& path) {
   return seen;
 }
 
+std::int64_t CountRecordsByProgram(const std::string& path) {
+  auto program = ringfeed::FeedProgram::FromText(
+      "startup { op { open_files { name: 'records' file_names: '" + path + R"(' } } }
+      main {
+        op { fill_constant { output: 'count' } }
+        op { has_next { reader: 'records' output: 'more' } }
+        op { while { condition: 'more' body {
+          op { read { reader: 'records' output: 'record' } }
+          op { increase { x: 'count' } }
+          op { has_next { reader: 'records' output: 'more' } }
+        } } }
+      })",
+      "count.program");
+  ringfeed::Scope scope;
+  program.RunStartup(&scope);
+  program.RunMain(&scope);
+  return scope.Get<std::int64_t>("count");
+}
+
 }  // namespace
 
 int main() {
@@ -46,6 +66,7 @@ int main() {
     return 1;
   }
   if (CountLabels(path) != std::vector<int>(kRecords, 1)) return 1;
+  if (CountRecordsByProgram(path) != kRecords) return 1;
   std::puts("ringfeed is installed: every record came once");
   return 0;
 }

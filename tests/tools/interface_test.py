@@ -18,6 +18,7 @@ OPTIONS = {
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
     "--verify --json",
+    "run": "--grammar --json",
     "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds "
     "--pairs --json",

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringfeed/registry.h"
+#include "ringfeed/scope.h"
+
+namespace ringfeed {
+
+/// A program in Protobuf's text format: a startup that creates readers by name, and a main that
+/// reads, loops and calls functions of the user's (docs/PROGRAMS.md has the language). Errors of
+/// the text and of what it does begin with "FILE:LINE:COLUMN: OPERATION", or with the field. One
+/// thread at a time; several programs may share a scope.
+class FeedProgram {
+ public:
+  /// What `call` calls: the names of the variables that it takes and that it is to set.
+  using Function = std::function<void(Scope* scope, const std::vector<std::string>& inputs,
+                                      const std::vector<std::string>& outputs)>;
+
+  /// The program of a file. It may create what is registered by now (RegisterReader). Throws Error:
+  /// kInvalidArgument where the text is no program, and what opening the file gives.
+  static FeedProgram Load(const std::string& path);
+  /// The same of a text; errors call it `name`.
+  static FeedProgram FromText(const std::string& text, const std::string& name);
+  /// The language as a .proto file, with the readers that are registered by now.
+  static std::string Grammar();
+
+  FeedProgram(FeedProgram&&) noexcept;
+  FeedProgram& operator=(FeedProgram&&) noexcept;
+  ~FeedProgram();
+
+  /// Gives this program the function `name`. Throws Error where it has one of that name.
+  void RegisterFunction(const std::string& name, Function function);
+
+  /// Creates the startup's readers that `scope` does not hold yet, as ReaderHolders; the others
+  /// stay as they are. Nothing is read. Throws Error at the first that cannot be created.
+  void RunStartup(Scope* scope);
+  /// Runs main on the variables of `scope`, on this thread. Before anything runs it checks that the
+  /// readers and functions are there and that each variable is set before it is used. Throws
+  /// EndOfData where `read` finds no more, Error on failures; what a function throws otherwise
+  /// passes as it is.
+  void RunMain(Scope* scope);
+
+ private:
+  struct Parts;
+  explicit FeedProgram(std::unique_ptr<Parts> parts);
+
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,173 @@
+#include "readers/program/built_in_readers.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "readers/parsers/parser.h"
+#include "ringfeed/decorators.h"
+#include "ringfeed/random_data.h"
+#include "ringfeed/slot.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+namespace {
+
+constexpr AttributeType kInteger = AttributeType::kInteger;
+constexpr AttributeType kNumber = AttributeType::kNumber;
+constexpr AttributeType kIntegers = AttributeType::kIntegers;
+constexpr AttributeType kBoolean = AttributeType::kBoolean;
+constexpr AttributeType kText = AttributeType::kText;
+constexpr AttributeType kTexts = AttributeType::kTexts;
+
+[[noreturn]] void Refuse(const std::string& message) {
+  throw Error(Status(StatusCode::kInvalidArgument, message));
+}
+
+void RefuseInputs(const std::vector<Reader>& inputs) {
+  if (!inputs.empty()) {
+    Refuse("expected no input: it makes the data itself; found " + std::to_string(inputs.size()));
+  }
+}
+
+OnDamage OnDamageOf(const std::string& text) {
+  if (text == "fail") return OnDamage::kFail;
+  if (text == "skip") return OnDamage::kSkip;
+  Refuse("on_damage is \"fail\" or \"skip\", not \"" + text + "\"");
+}
+
+/// `records` taken apart as `text` says; as they are where it is empty.
+Reader ParsedAs(Reader records, const std::string& text) {
+  if (text.empty()) return records;
+  ParserResult parser = ParserFromText(text);
+  if (!parser.status.ok()) Refuse("parse: " + parser.status.message());
+  return Parse(std::move(records), std::move(parser.parser));
+}
+
+Reader OpenFilesReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+  RefuseInputs(inputs);
+  OpenOptions options;
+  // is_test: file after file, whatever the training order is.
+  options.cycle = attributes.Boolean("is_test") ? 1 : attributes.Size("cycle", 1);
+  options.stripe_bytes = attributes.Size("stripe_bytes", 1);
+  options.on_damage = OnDamageOf(attributes.Text("on_damage"));
+  options.format = attributes.Text("format");
+  options.threads = static_cast<int>(attributes.Size("thread_num"));
+  attributes.Size("buffer_size");  // the arena bounds what is read ahead; only checked
+  const std::size_t passes = attributes.Size("pass_num", 1);
+  Reader records = OpenFiles(attributes.Texts("file_names"), options);
+  if (passes > 1) records = MultiPass(std::move(records), passes);
+  return ParsedAs(std::move(records), attributes.Text("parse"));
+}
+
+Reader RecordIoReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+  RefuseInputs(inputs);
+  OpenOptions options;
+  options.format = "recordio";
+  return ParsedAs(OpenFiles({attributes.Text("filename")}, options), attributes.Text("parse"));
+}
+
+Reader BatchReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+  BatchOptions options;
+  options.size = attributes.Size("batch_size", 1);
+  options.drop_remainder = attributes.Boolean("discard_leftover");
+  return Batch(OnlyInput(inputs), options);
+}
+
+Reader ShuffleReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+  ShuffleOptions options;
+  options.block = attributes.Size("buffer_size", 1);
+  options.seed = static_cast<std::uint64_t>(attributes.Integer("seed"));
+  return Shuffle(OnlyInput(inputs), options);
+}
+
+Reader MultiPassReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+  return MultiPass(OnlyInput(inputs), attributes.Size("pass_num", 1));
+}
+
+Reader DoubleBufferReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+  const std::string& place = attributes.Text("place");
+  if (place != "AUTO" && place != "CPU") {
+    Refuse("place is \"AUTO\" or \"CPU\", not \"" + place + "\": batches stay in pinned memory");
+  }
+  return DoubleBuffer(OnlyInput(inputs), attributes.Size("slots", 2));
+}
+
+Reader MultiplexReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+  OpenOptions options;
+  options.on_damage = OnDamageOf(attributes.Text("on_damage"));
+  return ParsedAs(Multiplex(inputs, options), attributes.Text("parse"));
+}
+
+/// Shapes as Paddle's readers declare them: [2, 3, 4] and [5, 6] stand behind each other, with the
+/// ranks [3, 2].
+std::vector<SlotSpec> SlotsOf(const Attributes& attributes) {
+  const std::vector<std::int64_t>& dims = attributes.Integers("shape_concat");
+  std::vector<SlotSpec> slots;
+  std::size_t at = 0;
+  for (const std::int64_t rank : attributes.Integers("ranks")) {
+    if (rank < 0 || static_cast<std::size_t>(rank) > dims.size() - at) {
+      Refuse("ranks has " + std::to_string(rank) + " where shape_concat has " +
+             std::to_string(dims.size() - at) + " dimensions left");
+    }
+    const auto first = dims.begin() + static_cast<std::ptrdiff_t>(at);
+    slots.push_back({"slot" + std::to_string(slots.size()), kFloat32, Shape(first, first + rank)});
+    at += static_cast<std::size_t>(rank);
+  }
+  if (at != dims.size()) {
+    Refuse("ranks are of " + std::to_string(at) + " dimensions, shape_concat has " +
+           std::to_string(dims.size()));
+  }
+  return slots;
+}
+
+Reader RandomDataReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+  RefuseInputs(inputs);
+  RandomDataOptions options;
+  options.low = attributes.Number("low");
+  options.high = attributes.Number("high");
+  options.seed = static_cast<std::uint64_t>(attributes.Integer("seed"));
+  options.count = attributes.Size("count");
+  return RandomData(SlotsOf(attributes), options);
+}
+
+}  // namespace
+
+std::vector<ReaderEntry> BuiltInReaders() {
+  return {
+      {{"open_files",
+        {{"file_names", kTexts},
+         {"format", kText, ""},
+         {"parse", kText, ""},
+         {"is_test", kBoolean, false},
+         {"cycle", kInteger, 8},
+         {"stripe_bytes", kInteger, 1024 * 1024},
+         {"on_damage", kText, "fail"},
+         {"pass_num", kInteger, 1},
+         {"thread_num", kInteger, 0},
+         {"buffer_size", kInteger, 0}}},
+       OpenFilesReader},
+      {{"create_recordio_reader", {{"filename", kText}, {"parse", kText, ""}}}, RecordIoReader},
+      {{"create_batch_reader", {{"batch_size", kInteger}, {"discard_leftover", kBoolean, true}}},
+       BatchReader},
+      {{"create_shuffle_reader", {{"buffer_size", kInteger}, {"seed", kInteger, 0}}},
+       ShuffleReader},
+      {{"create_multi_pass_reader", {{"pass_num", kInteger}}}, MultiPassReader},
+      {{"create_double_buffer_reader", {{"place", kText, "AUTO"}, {"slots", kInteger, 2}}},
+       DoubleBufferReader},
+      {{"create_multiplex_reader", {{"parse", kText, ""}, {"on_damage", kText, "fail"}}},
+       MultiplexReader},
+      {{"create_random_data_generator",
+        {{"low", kNumber},
+         {"high", kNumber},
+         {"shape_concat", kIntegers},
+         {"ranks", kIntegers},
+         {"seed", kInteger, 0},
+         {"count", kInteger, 0}}},
+       RandomDataReader},
+  };
+}
+
+}  // namespace ringfeed

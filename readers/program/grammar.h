@@ -1,0 +1,31 @@
+#pragma once
+
+#include <google/protobuf/descriptor.h>
+
+#include <string>
+
+namespace ringfeed {
+
+/// The language of programs as Protobuf's descriptors: made at run time, since every registered
+/// reader is an operation of its startup with its attributes as fields. So Protobuf's own parser
+/// knows them, also those of the user's.
+class Grammar {
+ public:
+  /// Of the readers that are registered now.
+  Grammar();
+
+  /// The message that a program is. Valid as long as this object.
+  const google::protobuf::Descriptor* program() const { return program_; }
+  /// The message of that full name; null where there is none.
+  const google::protobuf::Descriptor* Find(const std::string& name) const {
+    return pool_.FindMessageTypeByName(name);
+  }
+  /// As a .proto file.
+  std::string ProtoText() const { return program_->file()->DebugString(); }
+
+ private:
+  google::protobuf::DescriptorPool pool_;
+  const google::protobuf::Descriptor* program_ = nullptr;
+};
+
+}  // namespace ringfeed

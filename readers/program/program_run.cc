@@ -1,0 +1,116 @@
+#include "readers/program/program_run.h"
+
+#include <cstdint>
+#include <utility>
+#include <variant>
+
+#include "ringfeed/registry.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+namespace {
+
+/// Does one thing of the step at `place`: failures name it.
+template <typename Function>
+auto At(const std::string& place, Function function) {
+  try {
+    return function();
+  } catch (const EndOfData& end) {
+    throw EndOfData(place + ": " + end.what());
+  } catch (const Error& error) {
+    const Status& status = error.status();
+    throw Error(Status(status.code(), place + ": " + status.message(), status.place()));
+  }
+}
+
+void Create(const Creation& creation, Scope* scope) {
+  const auto* present = scope->Find<ReaderHolder>(creation.name);
+  if (present != nullptr && !present->empty()) return;
+  std::vector<Reader> inputs;
+  for (const std::string& input : creation.inputs) {
+    const auto* holder = scope->Find<ReaderHolder>(input);
+    if (holder == nullptr || holder->empty()) {
+      throw Error(Status(StatusCode::kNotFound,
+                         "input: there is no reader \"" + input + "\": it must be created before"));
+    }
+    inputs.push_back(holder->Get());
+  }
+  auto& holder = scope->Var<ReaderHolder>(creation.name);
+  holder.Reset(CreateReader(creation.reader, creation.attributes, inputs, scope));
+}
+
+/// Executes steps; one overload per kind.
+class MainRun {
+ public:
+  MainRun(const ProgramFunctions& functions, Scope* scope) : functions_(functions), scope_(scope) {}
+
+  void Run(const std::vector<Step>& steps) {
+    for (const Step& step : steps) Run(step);
+  }
+
+ private:
+  void Run(const Step& step) {
+    if (const auto* loop = std::get_if<WhileStep>(&step.kind)) {
+      while (Holds(step.place, loop->condition)) Run(loop->body);
+    } else if (const auto* branch = std::get_if<IfElseStep>(&step.kind)) {
+      Run(Holds(step.place, branch->condition) ? branch->then_steps : branch->else_steps);
+    } else {
+      At(step.place, [&] { std::visit([this](const auto& kind) { Do(kind); }, step.kind); });
+    }
+  }
+  bool Holds(const std::string& place, const std::string& condition) const {
+    return At(place, [&] { return scope_->Get<bool>(condition); });
+  }
+
+  void Do(const ReadStep& step) {
+    Instance instance = ReaderOf(step.reader).ReadNext();
+    if (instance.size() != step.outputs.size()) {
+      throw Error(Status(StatusCode::kInvalidArgument,
+                         "output names " + std::to_string(step.outputs.size()) + " tensors, \"" +
+                             step.reader + "\" delivered " + std::to_string(instance.size())));
+    }
+    for (std::size_t slot = 0; slot < instance.size(); ++slot) {
+      scope_->Var<Tensor>(step.outputs[slot]) = std::move(instance[slot]);
+    }
+  }
+  void Do(const HasNextStep& step) {
+    scope_->Var<bool>(step.output) = ReaderOf(step.reader).HasNext();
+  }
+  void Do(const ResetStep& step) { ReaderOf(step.reader).ResetAll(); }
+  void Do(const FillConstantStep& step) { scope_->Var<std::int64_t>(step.output) = step.value; }
+  void Do(const IncreaseStep& step) {
+    auto& counter = scope_->Get<std::int64_t>(step.counter);
+    if (__builtin_add_overflow(counter, step.by, &counter)) {
+      throw Error(Status(StatusCode::kInvalidArgument,
+                         "\"" + step.counter + "\" leaves the range of 64-bit integers"));
+    }
+  }
+  void Do(const LessThanStep& step) {
+    const std::int64_t y = step.y ? scope_->Get<std::int64_t>(*step.y) : step.value;
+    scope_->Var<bool>(step.output) = scope_->Get<std::int64_t>(step.x) < y;
+  }
+  void Do(const CallStep& step) { functions_.at(step.function)(scope_, step.inputs, step.outputs); }
+  // Run does these itself: their steps have places of their own.
+  void Do(const WhileStep&) {}
+  void Do(const IfElseStep&) {}
+
+  ReaderHolder& ReaderOf(const std::string& name) const { return scope_->Get<ReaderHolder>(name); }
+
+  const ProgramFunctions& functions_;
+  Scope* const scope_;
+};
+
+}  // namespace
+
+void RunStartup(const ProgramTree& program, Scope* scope) {
+  for (const Creation& creation : program.startup) {
+    At(creation.place, [&] { Create(creation, scope); });
+  }
+}
+
+void RunMain(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope) {
+  MainRun(functions, scope).Run(program.main);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "readers/program/program_tree.h"
+#include "ringfeed/program.h"
+#include "ringfeed/scope.h"
+
+namespace ringfeed {
+
+using ProgramFunctions = std::map<std::string, FeedProgram::Function>;
+
+/// Creates the readers that `scope` does not hold yet. Throws Error as FeedProgram::RunStartup.
+void RunStartup(const ProgramTree& program, Scope* scope);
+/// Runs main. Throws as FeedProgram::RunMain, whose checks have been done.
+void RunMain(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope);
+
+}  // namespace ringfeed

@@ -1,0 +1,89 @@
+#include "ringfeed/scope.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+namespace {
+
+/// "ringfeed::Tensor": a type's name as it is written.
+std::string TypeName(std::type_index type) {
+  int failure = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &failure), &std::free);
+  return failure == 0 ? name.get() : type.name();
+}
+
+[[noreturn]] void RefuseType(const std::string& name, std::type_index held,
+                             std::type_index wanted) {
+  throw Error(Status(
+      StatusCode::kInvalidArgument,
+      "the variable \"" + name + "\" is a " + TypeName(held) + ", not a " + TypeName(wanted)));
+}
+
+}  // namespace
+
+void ReaderHolder::Reset(Reader reader) {
+  // The one before is let go behind the lock: its end may wait for its threads.
+  const std::lock_guard lock(mutex_);
+  std::swap(reader_, reader);
+}
+
+bool ReaderHolder::empty() const {
+  const std::lock_guard lock(mutex_);
+  return !reader_;
+}
+
+Reader ReaderHolder::Get() const {
+  const std::lock_guard lock(mutex_);
+  if (!reader_) {
+    throw Error(Status(StatusCode::kInvalidArgument,
+                       "the holder has no reader: Reset gives it one, or a program's startup"));
+  }
+  return reader_;
+}
+
+bool Scope::Has(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  return variables_.contains(name);
+}
+
+std::vector<std::string> Scope::Names() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, variable] : variables_) names.push_back(name);
+  return names;
+}
+
+void* Scope::FindOrMake(const std::string& name, const std::type_info& type, const Maker& make) {
+  const std::lock_guard lock(mutex_);
+  auto found = variables_.find(name);
+  if (found == variables_.end()) found = variables_.emplace(name, Variable{type, make()}).first;
+  if (found->second.type != type) RefuseType(name, found->second.type, type);
+  return found->second.value.get();
+}
+
+void* Scope::FindOrThrow(const std::string& name, const std::type_info& type) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = variables_.find(name);
+  if (found == variables_.end()) {
+    throw Error(Status(StatusCode::kNotFound,
+                       "there is no variable \"" + name + "\", expected a " + TypeName(type)));
+  }
+  if (found->second.type != type) RefuseType(name, found->second.type, type);
+  return found->second.value.get();
+}
+
+void* Scope::FindOrNull(const std::string& name, const std::type_info& type) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = variables_.find(name);
+  const bool fits = found != variables_.end() && found->second.type == type;
+  return fits ? found->second.value.get() : nullptr;
+}
+
+}  // namespace ringfeed

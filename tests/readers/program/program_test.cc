@@ -1,0 +1,192 @@
+#include "ringfeed/program.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "ringfeed/decorators.h"
+#include "ringfeed/parsers.h"
+#include "tests/readers/program/line_fit.h"
+
+namespace ringfeed {
+namespace {
+
+/// A startup of batches of the line, and `main` behind it.
+std::string WithBatches(const std::string& main) {
+  return "startup {\n"
+         "  op { open_files { name: 'records' file_names: 'line.recordio' "
+         "parse: 'lod: x=f4[,2] y=f4[,1]' } }\n"
+         "  op { create_batch_reader { name: 'batches' input: 'records' batch_size: 10 } }\n"
+         "}\n" +
+         main;
+}
+
+class ProgramTest : public LineFitTest {
+ protected:
+  /// Runs both parts of a program in scope_.
+  void Run(const std::string& text) {
+    FeedProgram program = FeedProgram::FromText(text, "test.program");
+    program.RunStartup(&scope_);
+    program.RunMain(&scope_);
+  }
+
+  Scope scope_;
+};
+
+TEST_F(ProgramTest, ALineIsFittedByPassesThatMainCounts) {
+  LineFit fit;
+  FeedProgram program = FeedProgram::Load(RINGFEED_TEST_DATA "/programs/passes_counted.program");
+  program.RegisterFunction("train", fit.AsFunction());
+  program.RunStartup(&scope_);
+  program.RunMain(&scope_);
+  ExpectFitted(fit);
+  EXPECT_EQ(scope_.Get<std::int64_t>("pass_count"), 5);
+  EXPECT_FALSE(scope_.Get<bool>("more_passes"));
+  EXPECT_EQ(scope_.Get<double>("loss"), fit.losses().back());
+}
+
+TEST_F(ProgramTest, ALineIsFittedThroughAMultiPassReader) {
+  LineFit fit;
+  FeedProgram program = FeedProgram::Load(RINGFEED_TEST_DATA "/programs/multi_pass.program");
+  program.RegisterFunction("train", fit.AsFunction());
+  program.RunStartup(&scope_);
+  program.RunMain(&scope_);
+  ExpectFitted(fit);
+}
+
+TEST_F(ProgramTest, TheSameGraphFromCppGivesTheSameTraining) {
+  LineFit by_program;
+  FeedProgram program = FeedProgram::FromText(ProgramText("multi_pass.program"), "a");
+  program.RegisterFunction("train", by_program.AsFunction());
+  program.RunStartup(&scope_);
+  program.RunMain(&scope_);
+
+  LineFit by_hand;
+  const Reader records =
+      Parse(OpenFiles({"line.recordio"}),
+            LoDTensorParser({{"x", kFloat32, {-1, 2}}, {"y", kFloat32, {-1, 1}}}));
+  Reader batches = Batch(MultiPass(records, 5), {.size = 10, .drop_remainder = true});
+  while (batches.HasNext()) {
+    const Instance batch = batches.ReadNext();
+    by_hand.Train(batch[0], batch[1]);
+  }
+  EXPECT_EQ(by_program.losses(), by_hand.losses());
+}
+
+TEST_F(ProgramTest, StartupMakesEachReaderOnce) {
+  FeedProgram program = FeedProgram::FromText(ProgramText("passes_counted.program"), "a");
+  program.RunStartup(&scope_);
+  auto& holder = scope_.Get<ReaderHolder>("buffered");
+  const auto node = holder.Get().node();
+  holder.ReadNext();
+  program.RunStartup(&scope_);
+  EXPECT_EQ(&scope_.Get<ReaderHolder>("buffered"), &holder);
+  EXPECT_EQ(holder.Get().node(), node);
+  std::size_t rest = 0;
+  for (; holder.HasNext(); ++rest) holder.ReadNext();
+  EXPECT_EQ(rest, kRecords / kBatch - 1);
+  for (const char* name : {"records", "shuffled", "batches"}) {
+    EXPECT_FALSE(scope_.Get<ReaderHolder>(name).empty()) << name;
+  }
+}
+
+TEST_F(ProgramTest, ReadersOfTheScopeServeAsInputsAndInMain) {
+  scope_.Var<ReaderHolder>("mine").Reset(OpenFiles({"line.recordio"}));
+  Run("startup { op { create_batch_reader { name: 'batches' input: 'mine' batch_size: 7 } } }"
+      "main { op { read { reader: 'batches' output: 'bytes' } } }");
+  EXPECT_EQ(scope_.Get<Tensor>("bytes").lod.at(0).size(), 8U);
+}
+
+TEST_F(ProgramTest, ReadPutsEachSlotIntoItsOutput) {
+  Run(WithBatches("main { op { read { reader: 'batches' output: 'x' output: 'y' } } }"));
+  EXPECT_EQ(scope_.Get<Tensor>("x").shape, (Shape{10, 2}));
+  EXPECT_EQ(scope_.Get<Tensor>("y").shape, (Shape{10, 1}));
+  const float x0 = scope_.Get<Tensor>("x").Values<float>()[0];
+  const float x1 = scope_.Get<Tensor>("x").Values<float>()[1];
+  EXPECT_EQ(scope_.Get<Tensor>("y").Values<float>()[0], 2 * x0 - 3 * x1 + 1);
+}
+
+TEST_F(ProgramTest, ReadAtTheEndIsEndOfDataWithItsPlace) {
+  try {
+    Run(
+        WithBatches("main { op { fill_constant { output: 'n' } }\n"
+                    "op { less_than { x: 'n' value: 1 output: 'always' } }\n"
+                    "op { while { condition: 'always' body {\n"
+                    "  op { read { reader: 'batches' output: 'x' output: 'y' } }\n"
+                    "  op { increase { x: 'n' by: -2 } } } } } }"));
+    FAIL();
+  } catch (const EndOfData& end) {
+    EXPECT_EQ(std::string(end.what()),
+              "test.program:8:8: read: there is no next record: the data are at their end");
+  }
+  EXPECT_EQ(scope_.Get<std::int64_t>("n"), -40);
+}
+
+TEST_F(ProgramTest, TheDocumentationHasEveryReaderAndItsFirstProgramLoads) {
+  std::ifstream file(RINGFEED_TEST_DATA "/../../docs/PROGRAMS.md");
+  const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  for (const ReaderKind& kind : RegisteredReaders()) {
+    if (kind.name.find("_test_") != std::string::npos) continue;  // another test's
+    EXPECT_NE(page.find("`" + kind.name + "`"), std::string::npos) << kind.name;
+    for (const AttributeSpec& attribute : kind.attributes) {
+      EXPECT_NE(page.find("`" + attribute.name + "`"), std::string::npos) << attribute.name;
+    }
+  }
+  const std::size_t start = page.find("```\n") + 4;
+  FeedProgram::FromText(page.substr(start, page.find("```", start) - start), "PROGRAMS.md");
+}
+
+TEST_F(ProgramTest, CountersAndBranches) {
+  scope_.Var<std::int64_t>("limit") = 3;
+  Run("main {\n"
+      "  op { fill_constant { output: 'i' value: -1 } }\n"
+      "  op { fill_constant { output: 'sum' } }\n"
+      "  op { less_than { x: 'i' y: 'limit' output: 'more' } }\n"
+      "  op { while { condition: 'more' body {\n"
+      "    op { increase { x: 'i' } }\n"
+      "    op { less_than { x: 'i' y: 'limit' output: 'more' } }\n"
+      "    op { if_else { condition: 'more' then { op { increase { x: 'sum' by: 10 } } }\n"
+      "                   else { op { increase { x: 'sum' by: 1 } } } } } } } }\n"
+      "}");
+  EXPECT_EQ(scope_.Get<std::int64_t>("i"), 3);
+  EXPECT_EQ(scope_.Get<std::int64_t>("sum"), 31);
+}
+
+TEST_F(ProgramTest, AUsersReaderIsAnOperationLikeTheOthers) {
+  RegisterReader("program_test_halves",
+                 {{"parts", AttributeType::kInteger, 2},
+                  {"weights", AttributeType::kIntegers, std::vector<std::int64_t>{}}},
+                 [](const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+                   EXPECT_EQ(attributes.Integers("weights"), (std::vector<std::int64_t>{3, 4}));
+                   return Batch(OnlyInput(inputs), {.size = 100 / attributes.Size("parts", 1)});
+                 });
+  Run("startup { op { open_files { name: 'records' file_names: 'line.recordio' } }\n"
+      "  op { program_test_halves { name: 'halves' input: 'records' weights: [3, 4] } } }\n"
+      "main { op { read { reader: 'halves' output: 'bytes' } } }");
+  EXPECT_EQ(scope_.Get<Tensor>("bytes").lod.at(0).size(), 51U);
+  EXPECT_NE(FeedProgram::Grammar().find("message program_test_halves {"), std::string::npos);
+}
+
+TEST_F(ProgramTest, AUsersFunctionGetsTheNamesAndItsExceptionsPass) {
+  FeedProgram program = FeedProgram::FromText(
+      "main { op { call { function: 'f' input: 'a' output: 'b' output: 'c' } } }", "p");
+  scope_.Var<int>("a") = 1;
+  struct Mine {};
+  program.RegisterFunction("f", [this](Scope* scope, const std::vector<std::string>& inputs,
+                                       const std::vector<std::string>& outputs) {
+    EXPECT_EQ(scope, &scope_);
+    EXPECT_EQ(inputs, std::vector<std::string>{"a"});
+    EXPECT_EQ(outputs, (std::vector<std::string>{"b", "c"}));
+    throw Mine();
+  });
+  EXPECT_THROW(program.RunMain(&scope_), Mine);
+  EXPECT_THROW(program.RegisterFunction("f", [](Scope*, const auto&, const auto&) {}), Error);
+  EXPECT_THROW(program.RegisterFunction("g", nullptr), Error);
+}
+
+}  // namespace
+}  // namespace ringfeed
