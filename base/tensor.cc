@@ -57,6 +57,15 @@ std::string_view DTypeName(DType dtype) noexcept {
   return "unknown";
 }
 
+std::optional<DType> DTypeOfName(std::string_view name) noexcept {
+  constexpr auto kLast = static_cast<int>(DType::kFloat64);
+  for (int value = 0; value <= kLast; ++value) {
+    const auto dtype = static_cast<DType>(value);
+    if (DTypeName(dtype) == name) return dtype;
+  }
+  return std::nullopt;
+}
+
 std::string ShapeToString(const Shape& shape) {
   std::string text = "[";
   for (std::size_t i = 0; i < shape.size(); ++i) {

@@ -1,5 +1,6 @@
 #include "io/descriptor_stream.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -22,6 +23,13 @@ void Signal(int descriptor) {
   }
 }
 
+// A pipe takes 64 KiB at a time: writer and reader wake each other for each. Where it is none, or
+// may not grow, nothing happens.
+void WidenPipe(int descriptor) {
+  constexpr int kPipeBytes = 1 << 20;
+  (void)fcntl(descriptor, F_SETPIPE_SZ, kPipeBytes);
+}
+
 }  // namespace
 
 DescriptorStream::DescriptorStream(int descriptor, std::string name, bool owns,
@@ -29,7 +37,9 @@ DescriptorStream::DescriptorStream(int descriptor, std::string name, bool owns,
     : descriptor_(descriptor),
       name_(std::move(name)),
       owns_(owns),
-      open_again_(std::move(open_again)) {}
+      open_again_(std::move(open_again)) {
+  WidenPipe(descriptor_);
+}
 
 DescriptorStream::~DescriptorStream() {
   if (stop_descriptor_ >= 0) close(stop_descriptor_);
@@ -78,6 +88,7 @@ Status DescriptorStream::Reopen(std::stop_token stop) {
   // Only now: what a writer sends meanwhile has a reader all the time.
   if (owns_) close(descriptor_);
   descriptor_ = descriptor;
+  WidenPipe(descriptor_);
   return {};
 }
 

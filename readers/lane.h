@@ -98,6 +98,9 @@ class StreamLane final : public Lane {
  public:
   /// `outlived`: where it breaks off, that is damage, and not the end of everything.
   StreamLane(const StreamInput& input, bool outlived, LaneContext* context, std::stop_token stop);
+  ~StreamLane() override;
+  StreamLane(const StreamLane&) = delete;
+  StreamLane& operator=(const StreamLane&) = delete;
   bool Fill(Block* block) override;
 
  private:
@@ -109,6 +112,10 @@ class StreamLane final : public Lane {
   void GoOnBehindGap(std::uint64_t offset, std::string* loss);
   FramerOptions Framing() const;
   void FrameSome(Block* block);
+  /// The block gets what was framed; the rest is kept.
+  void TakeFramed(std::size_t bytes, Block* block);
+  /// Makes run_ so large, at least. False where there is no memory: then the block has a failure.
+  bool MakeRoom(std::size_t bytes, Block* block);
   /// At the end: whether the stream was opened once more. What was left of a record is damage.
   bool Reopen(Block* block);
   /// Makes a failure that ends this stream alone damage.
@@ -123,10 +130,10 @@ class StreamLane final : public Lane {
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;
   std::unique_ptr<ContentReader> content_;  ///< of a compressed stream
-  std::span<const std::byte> carry() const { return std::span(buffer_).first(carried_); }
-  std::vector<std::byte> buffer_;
-  std::size_t carried_ = 0;     ///< bytes of buffer_ that no framed record has taken yet
-  std::uint64_t position_ = 0;  ///< offset of buffer_[0] in the stream, or in its content
+  std::span<const std::byte> carry() const { return {run_.data, carried_}; }
+  SlabRun run_;                 ///< what is read comes here
+  std::size_t carried_ = 0;     ///< bytes of it that no framed record has taken yet
+  std::uint64_t position_ = 0;  ///< offset of its first byte in the stream, or in its content
   std::uint64_t records_ = 0;   ///< framed so far, damaged ones too
   std::size_t need_ = 1;
   bool stream_done_ = false;

@@ -22,6 +22,27 @@ StreamLane::StreamLane(const StreamInput& input, bool outlived, LaneContext* con
       context_(context),
       stop_(std::move(stop)) {}
 
+StreamLane::~StreamLane() {
+  if (run_) context_->arena->Free(run_);
+}
+
+bool StreamLane::MakeRoom(std::size_t bytes, Block* block) {
+  if (run_.bytes >= bytes) return true;
+  const SlabRun larger = context_->arena->Allocate(bytes, context_->last_run);
+  if (!larger) {
+    block->status = Status(StatusCode::kResourceExhausted,
+                           "no " + std::to_string(bytes) +
+                               " bytes left in the pinned arena; raise it (RINGFEED_ARENA_BYTES)",
+                           {stream_->name(), -1, -1});
+    return false;
+  }
+  std::copy_n(run_.data, carried_, larger.data);
+  if (run_) context_->arena->Free(run_);
+  run_ = larger;
+  context_->last_run = run_.data;
+  return true;
+}
+
 bool StreamLane::ReadSome(Block* block) {
   const StageTimer timer(*context_->read_clock);
   const std::size_t had = carried_;
@@ -29,10 +50,9 @@ bool StreamLane::ReadSome(Block* block) {
   // that nothing stands behind takes no memory.
   const std::size_t missing = need_ > had ? need_ - had : 0;
   const std::size_t ask = std::max(kReadBytes, std::min(missing, had));
-  // Grows only: clearing what a short read leaves unused would cost more than the read.
-  if (buffer_.size() < had + ask) buffer_.resize(had + ask);
+  if (!MakeRoom(had + ask, block)) return false;
   std::size_t got = 0;
-  const std::span<std::byte> room{buffer_.data() + had, ask};
+  const std::span<std::byte> room{run_.data + had, ask};
   const Status status =
       content_ != nullptr ? content_->Read(room, &got) : stream_->Read(room, &got, stop_);
   carried_ = had + got;
@@ -119,18 +139,8 @@ bool StreamLane::Detect(Block* block) {
 }
 
 void StreamLane::FrameSome(Block* block) {
-  const std::size_t bytes = carried_;
-  const SlabRun run = context_->arena->Allocate(std::max<std::size_t>(bytes, 1));
-  if (!run) {
-    block->status = Status(StatusCode::kResourceExhausted,
-                           "no " + std::to_string(bytes) + " bytes left in the pinned arena",
-                           {stream_->name(), -1, -1});
-    return;
-  }
-  block->runs.push_back(run);
-  std::copy_n(buffer_.data(), bytes, run.data);
   FrameInput input;
-  input.bytes = {run.data, bytes};
+  input.bytes = carry();
   input.offset = position_;
   input.limit = kUnknownSize;
   input.at_end = stream_done_;
@@ -144,10 +154,30 @@ void StreamLane::FrameSome(Block* block) {
   block->first_record = records_;
   records_ += block->rows();
   position_ += result.consumed;
-  carried_ -= result.consumed;
-  std::copy_n(buffer_.data() + result.consumed, carried_, buffer_.data());
   need_ = std::max<std::size_t>(result.need_bytes, 1);
   block->status = result.status;
+  TakeFramed(result.consumed, block);
+}
+
+// Records stay where they were read to; what no record has taken goes to the start of the next
+// run.
+void StreamLane::TakeFramed(std::size_t bytes, Block* block) {
+  const std::span<const std::byte> rest = carry().subspan(bytes);
+  carried_ = rest.size();
+  if (block->rows() == 0) {  // the bytes that were consumed are nobody's
+    std::copy(rest.begin(), rest.end(), run_.data);
+    return;
+  }
+  const SlabRun framed = std::exchange(run_, SlabRun());
+  if (!rest.empty() && block->status.ok()) {
+    // Room for what comes next too, so that it is not moved again.
+    const std::size_t carried = std::exchange(carried_, 0);
+    if (MakeRoom(carried + kReadBytes, block)) {
+      std::copy(rest.begin(), rest.end(), run_.data);
+      carried_ = carried;
+    }
+  }
+  block->runs.push_back(context_->arena->Trim(framed, std::max<std::size_t>(bytes, 1)));
 }
 
 bool StreamLane::Reopen(Block* block) {

@@ -57,7 +57,12 @@ class Scope {
   /// it is of another type.
   template <typename T>
   T& Get(const std::string& name) const {
-    return *static_cast<T*>(FindOrThrow(name, typeid(T)));
+    return *Shared<T>(name);
+  }
+  /// The same; keeps the variable alive beyond the scope's end.
+  template <typename T>
+  std::shared_ptr<T> Shared(const std::string& name) const {
+    return std::static_pointer_cast<T>(FindOrThrow(name, typeid(T)));
   }
   /// Null where there is no variable of that name and type.
   template <typename T>
@@ -77,7 +82,7 @@ class Scope {
   using Maker = std::function<std::shared_ptr<void>()>;
 
   void* FindOrMake(const std::string& name, const std::type_info& type, const Maker& make);
-  void* FindOrThrow(const std::string& name, const std::type_info& type) const;
+  std::shared_ptr<void> FindOrThrow(const std::string& name, const std::type_info& type) const;
   void* FindOrNull(const std::string& name, const std::type_info& type) const;
 
   mutable std::mutex mutex_;  ///< guards variables_

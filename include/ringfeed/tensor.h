@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +46,8 @@ inline constexpr DType kFloat64 = DType::kFloat64;
 std::size_t DTypeBytes(DType dtype) noexcept;
 /// "float32", "uint8", …
 std::string_view DTypeName(DType dtype) noexcept;
+/// The type of that name; none where there is no such type.
+std::optional<DType> DTypeOfName(std::string_view name) noexcept;
 
 /// Row-major dimensions. In a declaration a negative dimension is a wildcard.
 using Shape = std::vector<std::int64_t>;

@@ -2,12 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "readers/parsers/parser.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/py_reader.h"
 #include "ringfeed/random_data.h"
+#include "ringfeed/scope.h"
 #include "ringfeed/slot.h"
 #include "ringfeed/status.h"
 
@@ -46,6 +49,51 @@ Reader ParsedAs(Reader records, const std::string& text) {
   return Parse(std::move(records), std::move(parser.parser));
 }
 
+DType DTypeOf(const std::string& name) {
+  const std::optional<DType> found = DTypeOfName(name);
+  if (!found)
+    Refuse("dtypes: there is no type \"" + name + "\"; there are float32, int64, uint8, …");
+  return *found;
+}
+
+/// A list with an entry for each slot, or none at all.
+void CheckCount(const std::string& name, std::size_t entries, std::size_t slots) {
+  if (entries == 0 || entries == slots) return;
+  Refuse(name + " has " + std::to_string(entries) + " entries for " + std::to_string(slots) +
+         " slots");
+}
+
+/// Slots as Paddle's readers declare them: shapes [2, 3, 4] and [5, 6] stand behind each other,
+/// with the ranks [3, 2]; dtypes and levels of LoD by slot, float32 and 0 where they are left out.
+std::vector<SlotSpec> SlotsOf(const Attributes& attributes) {
+  const std::vector<std::int64_t>& dims = attributes.Integers("shape_concat");
+  const std::vector<std::int64_t>& ranks = attributes.Integers("ranks");
+  const std::vector<std::string>& dtypes = attributes.Texts("dtypes");
+  const std::vector<std::int64_t>& levels = attributes.Integers("lod_levels");
+  CheckCount("dtypes", dtypes.size(), ranks.size());
+  CheckCount("lod_levels", levels.size(), ranks.size());
+  std::vector<SlotSpec> slots;
+  std::size_t at = 0;
+  for (const std::int64_t rank : ranks) {
+    if (rank < 0 || static_cast<std::size_t>(rank) > dims.size() - at) {
+      Refuse("ranks has " + std::to_string(rank) + " where shape_concat has " +
+             std::to_string(dims.size() - at) + " dimensions left");
+    }
+    const auto first = dims.begin() + static_cast<std::ptrdiff_t>(at);
+    const std::size_t i = slots.size();
+    SlotSpec slot{"slot" + std::to_string(i), kFloat32, Shape(first, first + rank)};
+    if (!dtypes.empty()) slot.dtype = DTypeOf(dtypes[i]);
+    if (!levels.empty()) slot.lod_levels = static_cast<std::size_t>(levels[i]);
+    slots.push_back(std::move(slot));
+    at += static_cast<std::size_t>(rank);
+  }
+  if (at != dims.size()) {
+    Refuse("ranks are of " + std::to_string(at) + " dimensions, shape_concat has " +
+           std::to_string(dims.size()));
+  }
+  return slots;
+}
+
 Reader OpenFilesReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
   RefuseInputs(inputs);
   OpenOptions options;
@@ -55,6 +103,9 @@ Reader OpenFilesReader(const Attributes& attributes, const std::vector<Reader>& 
   options.on_damage = OnDamageOf(attributes.Text("on_damage"));
   options.format = attributes.Text("format");
   options.threads = static_cast<int>(attributes.Size("thread_num"));
+  options.unordered = attributes.Boolean("unordered") && !attributes.Boolean("is_test");
+  options.reopen_limit = attributes.Size("reopen_limit");
+  options.slots = SlotsOf(attributes);
   attributes.Size("buffer_size");  // the arena bounds what is read ahead; only checked
   const std::size_t passes = attributes.Size("pass_num", 1);
   Reader records = OpenFiles(attributes.Texts("file_names"), options);
@@ -101,28 +152,6 @@ Reader MultiplexReader(const Attributes& attributes, const std::vector<Reader>& 
   return ParsedAs(Multiplex(inputs, options), attributes.Text("parse"));
 }
 
-/// Shapes as Paddle's readers declare them: [2, 3, 4] and [5, 6] stand behind each other, with the
-/// ranks [3, 2].
-std::vector<SlotSpec> SlotsOf(const Attributes& attributes) {
-  const std::vector<std::int64_t>& dims = attributes.Integers("shape_concat");
-  std::vector<SlotSpec> slots;
-  std::size_t at = 0;
-  for (const std::int64_t rank : attributes.Integers("ranks")) {
-    if (rank < 0 || static_cast<std::size_t>(rank) > dims.size() - at) {
-      Refuse("ranks has " + std::to_string(rank) + " where shape_concat has " +
-             std::to_string(dims.size() - at) + " dimensions left");
-    }
-    const auto first = dims.begin() + static_cast<std::ptrdiff_t>(at);
-    slots.push_back({"slot" + std::to_string(slots.size()), kFloat32, Shape(first, first + rank)});
-    at += static_cast<std::size_t>(rank);
-  }
-  if (at != dims.size()) {
-    Refuse("ranks are of " + std::to_string(at) + " dimensions, shape_concat has " +
-           std::to_string(dims.size()));
-  }
-  return slots;
-}
-
 Reader RandomDataReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
   RefuseInputs(inputs);
   RandomDataOptions options;
@@ -133,21 +162,42 @@ Reader RandomDataReader(const Attributes& attributes, const std::vector<Reader>&
   return RandomData(SlotsOf(attributes), options);
 }
 
+Reader PyReaderOf(const Attributes& attributes, const std::vector<Reader>& inputs, Scope* scope) {
+  RefuseInputs(inputs);
+  if (scope == nullptr) Refuse("blocking_queue names a queue of a scope: give one");
+  return OpenPyReader(
+      scope->Shared<LoDTensorBlockingQueueHolder>(attributes.Text("blocking_queue")));
+}
+
+/// What the readers have in common that declare slots.
+std::vector<AttributeSpec> WithSlots(std::vector<AttributeSpec> attributes, bool required) {
+  const std::vector<std::int64_t> none;
+  for (const char* name : {"shape_concat", "ranks"}) {
+    attributes.push_back({name, kIntegers});
+    if (!required) attributes.back().missing = none;
+  }
+  attributes.push_back({"dtypes", kTexts, std::vector<std::string>()});
+  attributes.push_back({"lod_levels", kIntegers, none});
+  return attributes;
+}
+
 }  // namespace
 
 std::vector<ReaderEntry> BuiltInReaders() {
   return {
-      {{"open_files",
-        {{"file_names", kTexts},
-         {"format", kText, ""},
-         {"parse", kText, ""},
-         {"is_test", kBoolean, false},
-         {"cycle", kInteger, 8},
-         {"stripe_bytes", kInteger, 1024 * 1024},
-         {"on_damage", kText, "fail"},
-         {"pass_num", kInteger, 1},
-         {"thread_num", kInteger, 0},
-         {"buffer_size", kInteger, 0}}},
+      {{"open_files", WithSlots({{"file_names", kTexts},
+                                 {"format", kText, ""},
+                                 {"parse", kText, ""},
+                                 {"is_test", kBoolean, false},
+                                 {"unordered", kBoolean, false},
+                                 {"cycle", kInteger, 8},
+                                 {"stripe_bytes", kInteger, 1024 * 1024},
+                                 {"on_damage", kText, "fail"},
+                                 {"pass_num", kInteger, 1},
+                                 {"reopen_limit", kInteger, 0},
+                                 {"thread_num", kInteger, 0},
+                                 {"buffer_size", kInteger, 0}},
+                                false)},
        OpenFilesReader},
       {{"create_recordio_reader", {{"filename", kText}, {"parse", kText, ""}}}, RecordIoReader},
       {{"create_batch_reader", {{"batch_size", kInteger}, {"discard_leftover", kBoolean, true}}},
@@ -159,13 +209,11 @@ std::vector<ReaderEntry> BuiltInReaders() {
        DoubleBufferReader},
       {{"create_multiplex_reader", {{"parse", kText, ""}, {"on_damage", kText, "fail"}}},
        MultiplexReader},
+      {{"create_py_reader", {{"blocking_queue", kText}}}, PyReaderOf},
       {{"create_random_data_generator",
-        {{"low", kNumber},
-         {"high", kNumber},
-         {"shape_concat", kIntegers},
-         {"ranks", kIntegers},
-         {"seed", kInteger, 0},
-         {"count", kInteger, 0}}},
+        WithSlots(
+            {{"low", kNumber}, {"high", kNumber}, {"seed", kInteger, 0}, {"count", kInteger, 0}},
+            true)},
        RandomDataReader},
   };
 }

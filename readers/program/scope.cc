@@ -68,7 +68,8 @@ void* Scope::FindOrMake(const std::string& name, const std::type_info& type, con
   return found->second.value.get();
 }
 
-void* Scope::FindOrThrow(const std::string& name, const std::type_info& type) const {
+std::shared_ptr<void> Scope::FindOrThrow(const std::string& name,
+                                         const std::type_info& type) const {
   const std::lock_guard lock(mutex_);
   const auto found = variables_.find(name);
   if (found == variables_.end()) {
@@ -76,7 +77,7 @@ void* Scope::FindOrThrow(const std::string& name, const std::type_info& type) co
                        "there is no variable \"" + name + "\", expected a " + TypeName(type)));
   }
   if (found->second.type != type) RefuseType(name, found->second.type, type);
-  return found->second.value.get();
+  return found->second.value;
 }
 
 void* Scope::FindOrNull(const std::string& name, const std::type_info& type) const {

@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
+#include "ringfeed/py_reader.h"
 #include "tests/readers/program/line_fit.h"
 
 namespace ringfeed {
@@ -138,6 +141,42 @@ TEST_F(ProgramTest, TheDocumentationHasEveryReaderAndItsFirstProgramLoads) {
   }
   const std::size_t start = page.find("```\n") + 4;
   FeedProgram::FromText(page.substr(start, page.find("```", start) - start), "PROGRAMS.md");
+}
+
+TEST_F(ProgramTest, WhatProducersPushIsReadByName) {
+  auto& holder = scope_.Var<LoDTensorBlockingQueueHolder>("feed_queue");
+  holder.InitOnce(4, {{"x", kInt64, {-1, 1}, 0}});
+  const QueueProducer producer(holder.GetQueue(), [](LoDTensorBlockingQueue& queue, auto) {
+    for (std::int64_t i = 0; i < 25; ++i) {
+      auto value = std::make_shared<std::int64_t>(i);
+      Tensor tensor;
+      tensor.dtype = kInt64;
+      tensor.shape = {1, 1};
+      tensor.data = reinterpret_cast<const std::byte*>(value.get());
+      tensor.bytes = sizeof(std::int64_t);
+      tensor.owner = std::move(value);
+      if (!queue.Push(Instance{tensor})) return;
+    }
+  });
+  std::int64_t sum = 0;
+  FeedProgram program = FeedProgram::FromText(
+      "startup {\n"
+      "  op { create_py_reader { name: 'pushed' blocking_queue: 'feed_queue' } }\n"
+      "  op { create_batch_reader { name: 'b' input: 'pushed' batch_size: 10 "
+      "discard_leftover: false } }\n"
+      "}\n"
+      "main { op { has_next { reader: 'b' output: 'more' } }\n"
+      "  op { while { condition: 'more' body {\n"
+      "    op { read { reader: 'b' output: 'x' } }\n"
+      "    op { call { function: 'sum' input: 'x' } }\n"
+      "    op { has_next { reader: 'b' output: 'more' } } } } } }",
+      "pushed.program");
+  program.RegisterFunction("sum", [&](Scope* scope, const auto&, const auto&) {
+    for (const std::int64_t value : scope->Get<Tensor>("x").Values<std::int64_t>()) sum += value;
+  });
+  program.RunStartup(&scope_);
+  program.RunMain(&scope_);
+  EXPECT_EQ(sum, 300);
 }
 
 TEST_F(ProgramTest, CountersAndBranches) {
