@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ringfeed/decorators.h"
+#include "ringfeed/reader.h"
+
+namespace ringfeed {
+
+// The readers of Paddle's C++ Data Feeding under the names that they had there: each is a handle on
+// the chain that the function named beside it builds. docs/ANCESTORS.md says where they differ.
+
+using ReaderBase = Reader;
+
+/// Fills a buffer of so many instances, permutes it, drains it: Shuffle by blocks.
+class ShuffleReader : public Reader {
+ public:
+  ShuffleReader(Reader input, std::size_t buffer_size, std::uint64_t seed = 0)
+      : Reader(Shuffle(std::move(input), {.block = buffer_size, .seed = seed})) {}
+};
+
+/// Batch. Without discard_leftover the rest of a pass is a short batch.
+class BatchReader : public Reader {
+ public:
+  BatchReader(Reader input, std::size_t batch_size, bool discard_leftover = false)
+      : Reader(Batch(std::move(input), {.size = batch_size, .drop_remainder = discard_leftover})) {}
+};
+
+/// MultiPass: HasNext is true until the last pass ends; NextPass tells where one begins.
+class MultiPassReader : public Reader {
+ public:
+  MultiPassReader(Reader input, std::uint64_t pass_num)
+      : Reader(MultiPass(std::move(input), pass_num)) {}
+};
+
+/// DoubleBuffer, in pinned memory of the host.
+class DoubleBufferReader : public Reader {
+ public:
+  explicit DoubleBufferReader(Reader input, std::size_t slots = 2)
+      : Reader(DoubleBuffer(std::move(input), slots)) {}
+};
+
+/// OpenFiles: whoever is free takes the next of the files, or, in test mode, one after another in
+/// their order. At most thread_num files are open at a time; 0 leaves that to `options`.
+class MultipleReader : public Reader {
+ public:
+  explicit MultipleReader(const std::vector<std::string>& file_names, bool is_test = false,
+                          std::size_t thread_num = 0, OpenOptions options = {})
+      : Reader(OpenFiles(file_names, Ordered(is_test, thread_num, std::move(options)))) {}
+
+ private:
+  static OpenOptions Ordered(bool is_test, std::size_t thread_num, OpenOptions options) {
+    options.unordered = !is_test;
+    if (thread_num != 0) options.cycle = thread_num;
+    if (is_test) options.cycle = 1;
+    return options;
+  }
+};
+
+}  // namespace ringfeed
