@@ -11,6 +11,7 @@ namespace ringfeed {
 enum class DrawPurpose : std::uint32_t {
   kWindowShuffle = 1,
   kBlockShuffle = 2,
+  kFileOrder = 3,
 };
 
 /// Four 32-bit draws as a pure function of key and counter: Philox4x32-10 of Salmon, Moraes, Dror

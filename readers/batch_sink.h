@@ -59,6 +59,7 @@ class BatchSink final : public PlanSink {
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
   void OnPassEnd() override;
+  void OnCut() override { CloseRest(options_.drop_remainder); }
   void OnEnd(const Status& status) override;
   bool Continue() override;
   bool Outstanding() override {

@@ -36,6 +36,7 @@ struct Block {
   // Contents; written by the lane before the block is published, constant afterwards.
   FrameOutput frame;
   std::vector<FieldLocation> locations;  ///< records × fields, only for two-phase parsers
+  std::vector<std::int64_t> groups;      ///< of the records, only for GroupBatch
   Status status;                         ///< a failure that follows the records
   std::uint64_t payload_bytes = 0;       ///< of the records that are not damaged
   std::uint32_t good_rows = 0;           ///< their number

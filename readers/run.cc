@@ -8,6 +8,7 @@
 #include "base/cpu_count.h"
 #include "base/stream_copy.h"
 #include "readers/decorators/block_shuffle.h"
+#include "readers/decorators/group_batch.h"
 #include "readers/decorators/multi_pass.h"
 #include "readers/decorators/window_shuffle.h"
 #include "readers/locate.h"
@@ -98,6 +99,7 @@ std::size_t Run::BuildSchedule() {
   options.passes = program_.passes;
   options.format = source.options.format;
   options.unordered = unordered_;
+  options.order = source.options.files;
   options.moved = [this] {
     for (const auto& worker : workers_) Wake(*worker);
   };
@@ -170,12 +172,12 @@ void Run::CheckTables(const Program::Stage& stage) const {
   constexpr std::uint64_t kBytesPerRow = 32;
   if (stage.kind == Program::Stage::Kind::kMultiPass) return;
   if (stage.amount <= arena_->bytes() / kBytesPerRow) return;
-  throw Error(Status(StatusCode::kResourceExhausted,
-                     "a shuffle over " + std::to_string(stage.amount) + " records needs " +
-                         std::to_string(stage.amount * kBytesPerRow) +
-                         " bytes for its tables alone, the pinned arena has " +
-                         std::to_string(arena_->bytes()) +
-                         "; lower the window, or raise the arena (RINGFEED_ARENA_BYTES)"));
+  throw Error(Status(
+      StatusCode::kResourceExhausted,
+      "a shuffle or groups over " + std::to_string(stage.amount) + " records need " +
+          std::to_string(stage.amount * kBytesPerRow) +
+          " bytes for its tables alone, the pinned arena has " + std::to_string(arena_->bytes()) +
+          "; lower the window or the segment, or raise the arena (RINGFEED_ARENA_BYTES)"));
 }
 
 void Run::BuildStages(const Program& program) {
@@ -190,6 +192,9 @@ void Run::BuildStages(const Program& program) {
         break;
       case Program::Stage::Kind::kMultiPass:
         stages_.push_back(std::make_unique<MultiPassStage>(stage.amount));
+        break;
+      case Program::Stage::Kind::kGroup:
+        stages_.push_back(std::make_unique<GroupBatchStage>(program.batch.size, stage.amount));
         break;
     }
   }
@@ -365,6 +370,7 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
       LocateRows(*program_.parser, worker.locate_scratch.get(), program_.source.options.on_damage,
                  block);
     }
+    if (program_.group_of) GroupRows(program_.group_of, block);
   } catch (const std::exception& error) {
     FailBlock(block, error.what());
   } catch (...) {
@@ -541,11 +547,12 @@ bool Run::MemoryAllows(const Block& block) {
       (batch_sink_ == nullptr && deliveries_out_.load(std::memory_order_acquire) > 0);
   if (held_bytes_.load(std::memory_order_relaxed) + bytes <= held_limit_) return true;
   if (outstanding) return false;  // RecycleBlock asks again
-  Finish(Status(StatusCode::kResourceExhausted,
-                "the shuffle holds " + std::to_string(held_bytes_.load(std::memory_order_relaxed)) +
-                    " bytes of records and needs more, " + std::to_string(held_limit_) +
-                    " are this pipeline's share of the pinned arena; raise the arena "
-                    "(RINGFEED_ARENA_BYTES or OpenOptions::arena) or lower the window"));
+  Finish(Status(
+      StatusCode::kResourceExhausted,
+      "a shuffle or groups hold " + std::to_string(held_bytes_.load(std::memory_order_relaxed)) +
+          " bytes of records and need more, " + std::to_string(held_limit_) +
+          " are this pipeline's share of the pinned arena; raise the arena "
+          "(RINGFEED_ARENA_BYTES or OpenOptions::arena) or lower the window or the segment"));
   return false;
 }
 
@@ -685,6 +692,7 @@ void Run::RecycleBlock(Block* block) {
   block->frame.records.clear();
   block->frame.damage.clear();
   block->locations.clear();
+  block->groups.clear();
   block->storage.clear();
   block->instances.clear();
   block->file.reset();

@@ -412,6 +412,7 @@ Status ReaderSession::status() const {
 
 PipelineStats ReaderSession::Stats() const {
   PipelineStats stats;
+  stats.seeds = program_.Seeds();
   std::shared_ptr<Run> run;
   {
     const std::lock_guard lock(mutex_);
