@@ -12,6 +12,7 @@ enum class DrawPurpose : std::uint32_t {
   kWindowShuffle = 1,
   kBlockShuffle = 2,
   kFileOrder = 3,
+  kSampleOrder = 4,
 };
 
 /// Four 32-bit draws as a pure function of key and counter: Philox4x32-10 of Salmon, Moraes, Dror
