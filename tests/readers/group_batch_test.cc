@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ringfeed/data_reader.h"
 #include "tests/readers/pipeline_fixture.h"
 
 namespace ringfeed {
@@ -149,6 +150,15 @@ TEST_F(GroupBatchTest, OptionsThatCannotWorkAreRefused) {
   EXPECT_THROW((void)twice.slots(), Error);
   Reader shuffled = Shuffle(GroupBatch(open(), By(2, 4, 10)), {.window = 4});
   EXPECT_THROW((void)shuffled.slots(), Error);
+}
+
+TEST_F(GroupBatchTest, OneFlowsNamesAreShuffleBatchAndGroupBatch) {
+  const auto files = MakeFiles(2, 50, 8, 60);
+  const auto open = [&] { return OpenFiles(files, InFileOrder()); };
+  EXPECT_TRUE(Drain(BatchDataset(RandomShuffleDataset(open(), 30, 5), 7)) ==
+              Drain(Batch(Shuffle(open(), {.window = 30, .seed = 5}), {.size = 7})));
+  const GroupBatchOptions by = By(3, 4, 0);
+  EXPECT_TRUE(Drain(GroupBatchDataset(open(), 4, by.group_of)) == Drain(GroupBatch(open(), by)));
 }
 
 }  // namespace
