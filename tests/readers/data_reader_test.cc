@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <cstring>
@@ -86,6 +87,27 @@ TEST_F(DataReaderTest, AsManyBatchesArePreparedAsPrefetchSays) {
     EXPECT_TRUE(reader.Read(&another));
   }
   EXPECT_THROW(DataReader(Loader(1), {.prefetch = 0}), Error);
+}
+
+class PairParser final : public SampleParser {
+ public:
+  std::vector<FieldSpec> fields() const override { return {{"pair", kFloat32, {2}}}; }
+  void Parse(std::string_view sample, RowWriter& row) const override {
+    const auto size = static_cast<float>(sample.size());
+    const std::array<float, 2> pair{size, 2 * size};
+    std::memcpy(row.Fixed(0).data(), pair.data(), sizeof(pair));
+  }
+};
+
+TEST_F(DataReaderTest, ABatchHasAsManySamplesAsAskedForWhateverOneHolds) {
+  DataReader reader(Loader(18), std::make_shared<PairParser>(), {.batch_size = 10});
+  Instance batch;
+  ASSERT_TRUE(reader.Read(&batch));
+  EXPECT_EQ(batch[0].shape, (Shape{10, 2}));
+  EXPECT_EQ(batch[0].Values<float>().size(), 20u);
+  ASSERT_TRUE(reader.Read(&batch));
+  EXPECT_EQ(batch[0].shape, (Shape{8, 2}));
+  EXPECT_FALSE(reader.Read(&batch));
 }
 
 TEST_F(DataReaderTest, CloseEndsAReadThatFollows) {
