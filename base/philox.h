@@ -11,7 +11,9 @@ namespace ringfeed {
 enum class DrawPurpose : std::uint32_t {
   kWindowShuffle = 1,
   kBlockShuffle = 2,
-  kRandomData = 3,
+  kFileOrder = 3,
+  kSampleOrder = 4,
+  kRandomData = 5,
 };
 
 /// Four 32-bit draws as a pure function of key and counter: Philox4x32-10 of Salmon, Moraes, Dror

@@ -77,7 +77,8 @@ FeedWork RowWork(std::string name, ChainOrder order) {
 }
 
 template <typename T>
-std::vector<T> WithFormats(std::vector<T> own, const std::vector<T>& formats) {
+std::vector<T> Join(std::vector<T> own, const std::vector<T>& user, const std::vector<T>& formats) {
+  own.insert(own.end(), user.begin(), user.end());
   own.insert(own.end(), formats.begin(), formats.end());
   return own;
 }
@@ -85,20 +86,20 @@ std::vector<T> WithFormats(std::vector<T> own, const std::vector<T>& formats) {
 }  // namespace
 
 const std::vector<FeedWork>& FeedWorks() {
-  static const std::vector<FeedWork> kWorks = WithFormats<FeedWork>(
-      {ImageWork("image_pread", IoPath::kPread, {}),
-       ImageWork("image_pread_2_threads", IoPath::kPread, {.threads = 2}),
-       ImageWork("image_mapped", IoPath::kMmap, {}),
-       ImageWork("image_window", IoPath::kAuto, {.window = 2'000}), BlockWork(),
-       SmallWork("small", {}), SmallWork("small_window", {.window = 10'000}), RowWork("rows", {}),
-       RowWork("rows_window", {.window = 100'000})},
-      FormatWorks());
+  static const std::vector<FeedWork> kWorks =
+      Join<FeedWork>({ImageWork("image_pread", IoPath::kPread, {}),
+                      ImageWork("image_pread_2_threads", IoPath::kPread, {.threads = 2}),
+                      ImageWork("image_mapped", IoPath::kMmap, {}),
+                      ImageWork("image_window", IoPath::kAuto, {.window = 2'000}), BlockWork(),
+                      SmallWork("small", {}), SmallWork("small_window", {.window = 10'000}),
+                      RowWork("rows", {}), RowWork("rows_window", {.window = 100'000})},
+                     UserWorks(), FormatWorks());
   return kWorks;
 }
 
 const std::vector<FeedRow>& FeedRows() {
   using Measure = FeedRow::Measure;
-  static const std::vector<FeedRow> kRows = WithFormats<FeedRow>(
+  static const std::vector<FeedRow> kRows = Join<FeedRow>(
       {{"feed.image_pread", Measure::kBytesPerCpuSecond, "image_pread"},
        {"feed.image_pread_2_threads", Measure::kBytesPerCpuSecond, "image_pread_2_threads"},
        {"feed.image_pread_clock", Measure::kBytesPerSecond, "image_pread_2_threads"},
@@ -109,7 +110,7 @@ const std::vector<FeedRow>& FeedRows() {
        {"feed.small_examples_window_10000", Measure::kRowsPerCpuSecond, "small_window"},
        {"feed.rows_160b", Measure::kRowsPerCpuSecond, "rows"},
        {"feed.rows_160b_window_100000", Measure::kRowsPerCpuSecond, "rows_window"}},
-      FormatRows());
+      UserRows(), FormatRows());
   return kRows;
 }
 

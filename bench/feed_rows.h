@@ -46,6 +46,10 @@ const std::vector<FeedRow>& FeedRows();
 std::vector<FeedWork> FormatWorks();
 std::vector<FeedRow> FormatRows();
 
+/// Those where functions of the user's own make samples.
+std::vector<FeedWork> UserWorks();
+std::vector<FeedRow> UserRows();
+
 /// Files for the rows that have no bare loop beside them.
 BenchFiles FirstBatchFiles();
 

@@ -41,10 +41,15 @@ BatchSink::~BatchSink() {
 
 // ---- Planning ----
 
-BatchSink::Planned& BatchSink::Current() {
+BatchSink::Planned& BatchSink::Current(std::uint64_t pass) {
+  // Rows that nobody batched are told by pass.
+  if (options_.close_at_block_end && !planned_.empty() && planned_.back().pass != pass) {
+    CloseRest(false);
+  }
   if (planned_.empty() || planned_.back().closed) {
     Planned batch;
     batch.number = next_number_++;
+    batch.pass = pass;
     batch.units.resize(fields_);
     planned_.push_back(std::move(batch));
   }
@@ -84,7 +89,7 @@ void BatchSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
 void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
   const std::size_t most = parser_->max_rows_per_write();
   while (begin < end) {
-    Planned& batch = Current();
+    Planned& batch = Current(block->pass);
     const auto rows = static_cast<std::uint32_t>(
         std::min<std::size_t>({end - begin, options_.rows - batch.rows, most}));
     WriteTask* task = NewTask();
@@ -109,7 +114,7 @@ void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
 
 void BatchSink::OnRefs(std::span<const RowRef> rows) {
   while (!rows.empty()) {
-    Planned& batch = Current();
+    Planned& batch = Current(rows.front().block->pass);
     const std::size_t take = std::min<std::size_t>(rows.size(), options_.rows - batch.rows);
     batch.refs.insert(batch.refs.end(), rows.begin(),
                       rows.begin() + static_cast<std::ptrdiff_t>(take));
@@ -288,6 +293,7 @@ bool BatchSink::DropSpareSlot(const BatchSlot* slot) {
 
 void BatchSink::Prepare(BatchSlot* slot, const Planned& batch) {
   slot->number = batch.number;
+  slot->pass = batch.pass;
   slot->rows = 0;
   slot->dropped = false;
   slot->status = Status();

@@ -59,6 +59,7 @@ class BatchSink final : public PlanSink {
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
   void OnPassEnd() override;
+  void OnCut() override { CloseRest(options_.drop_remainder); }
   void OnEnd(const Status& status) override;
   bool Continue() override;
   bool Outstanding() override {
@@ -85,6 +86,7 @@ class BatchSink final : public PlanSink {
   /// A batch in the plan.
   struct Planned {
     std::uint64_t number = 0;
+    std::uint64_t pass = 0;  ///< of its first row
     std::uint32_t rows = 0;
     bool closed = false;
     bool dropped = false;
@@ -94,7 +96,8 @@ class BatchSink final : public PlanSink {
     BatchSlot* slot = nullptr;
   };
 
-  Planned& Current();
+  /// The batch that a row of that pass goes to.
+  Planned& Current(std::uint64_t pass);
   void AddPiece(Block* block, std::uint32_t begin, std::uint32_t end);
   void Close(Planned& batch);
   void CutIntoTasks(Planned& batch);

@@ -29,6 +29,7 @@ struct BatchExtent {
 /// extent becomes its memory; earlier ones are moved there by whoever finishes it.
 struct BatchSlot {
   std::uint64_t number = 0;
+  std::uint64_t pass = 0;  ///< that its first row is of
   std::uint32_t rows = 0;
   std::vector<std::uint64_t> units;  ///< per field, planned
   std::vector<std::unique_ptr<BatchExtent>> extents;

@@ -36,6 +36,7 @@ struct Block {
   // Contents; written by the lane before the block is published, constant afterwards.
   FrameOutput frame;
   std::vector<FieldLocation> locations;  ///< records × fields, only for two-phase parsers
+  std::vector<std::int64_t> groups;      ///< of the records, only for GroupBatch
   Status status;                         ///< a failure that follows the records
   std::uint64_t payload_bytes = 0;       ///< of the records that are not damaged
   std::uint32_t good_rows = 0;           ///< their number
@@ -54,7 +55,7 @@ struct Block {
   std::int32_t credits = 1;  ///< of its lane that it takes: more where its memory is larger
 
   // The planner's.
-  std::uint64_t pass = 0;
+  std::uint64_t pass = 0;  ///< of the source, that its rows are of
 
   /// One for the planner and one for every row that is to be written or delivered.
   /// Dropped with acq_rel: whoever drops the last sees all uses of the block done.

@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
 #include <span>
 #include <utility>
+
+#include "base/balanced_split.h"
+#include "base/philox.h"
 
 namespace ringfeed {
 
@@ -49,7 +53,9 @@ FileSchedule::FileSchedule(std::vector<std::string> names,
     names_.clear();
     for (const auto& source : sources_) names_.push_back(source->name());
   }
-  lanes_ = std::max<std::size_t>(1, std::min(options_.cycle, names_.size()));
+  const FileOrder& order = options_.order;
+  const std::size_t in_a_pass = BalancedRange(names_.size(), order.ranks, order.rank).size();
+  lanes_ = std::max<std::size_t>(1, std::min(options_.cycle, in_a_pass));
   examined_.resize(names_.size());
   lane_pass_.resize(lanes_);
   lane_taken_.resize(lanes_);
@@ -102,6 +108,32 @@ const FileSchedule::Examined& FileSchedule::Examine(std::size_t file) {
   return examined_[file];
 }
 
+std::vector<std::size_t> FileSchedule::FilesOf(std::uint64_t pass) const {
+  std::vector<std::size_t> order(files());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (options_.order.shuffle && pass >= options_.order.from_pass) {
+    DrawSequence draws(options_.order.seed, static_cast<std::uint32_t>(pass),
+                       DrawPurpose::kFileOrder);
+    for (std::uint64_t j = order.size(); j-- > 1;) {
+      std::swap(order[j], order[(std::uint64_t{draws.At(j)} * (j + 1)) >> 32]);
+    }
+  }
+  const NumberRange part = BalancedRange(order.size(), options_.order.ranks, options_.order.rank);
+  return {order.begin() + static_cast<std::ptrdiff_t>(part.begin),
+          order.begin() + static_cast<std::ptrdiff_t>(part.end)};
+}
+
+std::unique_ptr<FileSchedule::Pass> FileSchedule::NewPass(std::uint64_t number) const {
+  auto pass = std::make_unique<Pass>();
+  pass->files = FilesOf(number);
+  pass->free_at.resize(lanes_);
+  pass->open.resize(lanes_);
+  pass->started.resize(lanes_);
+  pass->assigned.resize(lanes_);
+  pass->lane_done.resize(lanes_);
+  return pass;
+}
+
 bool FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane,
                                std::size_t count) {
   while (pass.assigned[lane].size() < count && !pass.lane_done[lane]) {
@@ -113,8 +145,11 @@ bool FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lan
       }
     }
     if (pass.open[taker] && !options_.unordered) return false;
-    while (pass.next_file < files() && Examine(pass.next_file).stripes == 0) ++pass.next_file;
-    if (pass.next_file == files()) {
+    const std::vector<std::size_t>& files = pass.files;
+    while (pass.next_file < files.size() && Examine(files[pass.next_file]).stripes == 0) {
+      ++pass.next_file;
+    }
+    if (pass.next_file == files.size()) {
       pass.lane_done[taker] = true;
     } else {
       Assign(pass, number, taker);
@@ -124,10 +159,11 @@ bool FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lan
 }
 
 void FileSchedule::Assign(Pass& pass, std::uint64_t number, std::size_t lane) {
-  const Examined& file = Examine(pass.next_file);
+  const std::size_t index = pass.files[pass.next_file++];
+  const Examined& file = Examine(index);
   Assignment assignment;
   assignment.kind = Assignment::Kind::kFile;
-  assignment.file = pass.next_file++;
+  assignment.file = index;
   assignment.pass = number;
   assignment.stripes = file.stripes;
   assignment.bytes = file.bytes;
@@ -163,13 +199,7 @@ Assignment FileSchedule::Next(std::size_t lane) {
   Assignment result;
   if (options_.passes != 0 && number >= options_.passes) return result;
   while (first_pass_ + passes_.size() <= number) {
-    auto pass = std::make_unique<Pass>();
-    pass->free_at.resize(lanes_);
-    pass->open.resize(lanes_);
-    pass->started.resize(lanes_);
-    pass->assigned.resize(lanes_);
-    pass->lane_done.resize(lanes_);
-    passes_.push_back(std::move(pass));
+    passes_.push_back(NewPass(first_pass_ + passes_.size()));
   }
   Pass& pass = *passes_[number - first_pass_];
   const std::size_t taken = lane_taken_[lane];

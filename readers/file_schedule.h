@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "readers/formats/format.h"
+#include "ringfeed/decorators.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
 
@@ -51,13 +52,14 @@ class FileSchedule {
     std::string format;        ///< empty: by name or first bytes
     bool unordered = false;    ///< a lane that is free takes the next file
     bool by_file = false;      ///< what is in the files is not looked at: each takes one turn
+    FileOrder order{};         ///< of the list, in each pass
     /// Called, by any thread, when a lane that was told to wait may go on.
     std::function<void()> moved{};
   };
   FileSchedule(std::vector<std::string> names, std::vector<std::shared_ptr<Source>> sources,
                const Options& options);
 
-  /// Lanes that are in use: the smaller of cycle and the number of files, at least 1.
+  /// Lanes that are in use: the smaller of cycle and the number of files in a pass, at least 1.
   std::size_t lanes() const { return lanes_; }
   std::size_t files() const { return sources_.empty() ? names_.size() : sources_.size(); }
   const std::string& name(std::size_t file) const { return names_[file]; }
@@ -86,7 +88,8 @@ class FileSchedule {
   };
   /// The assignments of one pass, made in order, as far as anybody asked.
   struct Pass {
-    std::size_t next_file = 0;
+    std::vector<std::size_t> files;  ///< indices in the list, in the order of this pass
+    std::size_t next_file = 0;       ///< index in `files`
     /// Per lane: turns that are taken; where it is open, so many at least.
     std::vector<std::uint64_t> free_at;
     std::vector<bool> open;                         ///< per lane: its last file has unknown stripes
@@ -95,6 +98,9 @@ class FileSchedule {
     std::vector<bool> lane_done;
   };
 
+  std::unique_ptr<Pass> NewPass(std::uint64_t number) const;
+  /// The files of a pass, in order.
+  std::vector<std::size_t> FilesOf(std::uint64_t pass) const;
   /// Assigns until the lane has `count` files or is done. False where an open lane is in the way.
   bool ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane, std::size_t count);
   void Assign(Pass& pass, std::uint64_t number, std::size_t lane);

@@ -68,6 +68,14 @@ class Lowering {
     program_->batch = options;
     ParseInstances();
   }
+  void operator()(const GroupBatchOptions& options) {
+    (*this)(BatchOptions{options.size, options.drop_remainder, options.slots});
+    if (program_->source.instances != nullptr) {
+      Refuse("GroupBatch tells groups by the bytes of records: a reader of instances has none");
+    }
+    program_->stages.push_back({Program::Stage::Kind::kGroup, options.segment, 0});
+    program_->group_of = options.group_of;
+  }
   void operator()(const MultiPassNode& node) {
     program_->passes *= node.passes;
     if (!program_->batched) {
@@ -94,7 +102,7 @@ class Lowering {
 
 }  // namespace
 
-GraphNode::GraphNode(Kind kind, std::shared_ptr<GraphNode> input)
+GraphNode::GraphNode(Kind&& kind, std::shared_ptr<GraphNode> input)
     : kind_(std::move(kind)), input_(std::move(input)) {}
 
 std::shared_ptr<GraphNode> GraphNode::On(const Reader& input, Kind kind) {
@@ -213,6 +221,16 @@ bool GraphNode::ReInitInput() {
 bool Program::shuffled() const {
   return std::any_of(stages.begin(), stages.end(),
                      [](const Stage& s) { return s.kind != Stage::Kind::kMultiPass; });
+}
+
+std::vector<std::uint64_t> Program::Seeds() const {
+  std::vector<std::uint64_t> seeds;
+  if (source.options.files.shuffle) seeds.push_back(source.options.files.seed);
+  for (const Stage& stage : stages) {
+    const bool draws = stage.kind == Stage::Kind::kWindow || stage.kind == Stage::Kind::kBlock;
+    if (draws) seeds.push_back(stage.seed);
+  }
+  return seeds;
 }
 
 std::vector<SlotSpec> Program::Slots() const {

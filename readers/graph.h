@@ -58,9 +58,9 @@ struct ShareNode {};
 class GraphNode : public std::enable_shared_from_this<GraphNode> {
  public:
   using Kind = std::variant<SourceNode, ParseNode, MapNode, ShuffleOptions, BatchOptions,
-                            MultiPassNode, DoubleBufferNode, ShareNode>;
+                            MultiPassNode, DoubleBufferNode, ShareNode, GroupBatchOptions>;
 
-  GraphNode(Kind kind, std::shared_ptr<GraphNode> input);
+  GraphNode(Kind&& kind, std::shared_ptr<GraphNode> input);
 
   const Kind& kind() const { return kind_; }
   /// What this node takes from. A source has one where it is a user's decorator: the end of the
@@ -112,9 +112,9 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
 /// sense.
 struct Program {
   struct Stage {
-    enum class Kind : std::uint8_t { kWindow, kBlock, kMultiPass };
+    enum class Kind : std::uint8_t { kWindow, kBlock, kMultiPass, kGroup };
     Kind kind = Kind::kWindow;
-    std::uint64_t amount = 0;  ///< window, block rows or passes
+    std::uint64_t amount = 0;  ///< window, block rows, passes or rows of a segment
     std::uint64_t seed = 0;
   };
 
@@ -124,8 +124,12 @@ struct Program {
   std::shared_ptr<const Parser> parser;  ///< null: records as they are
   bool batched = false;                  ///< by the user's Batch
   BatchOptions batch;
+  GroupFunction group_of;  ///< of the kGroup stage, which is the last
 
+  /// Whether a stage holds rows back.
   bool shuffled() const;
+  /// Of the order of files and of the shuffles, in the chain's order.
+  std::vector<std::uint64_t> Seeds() const;
   bool rewindable() const { return source.streams.empty(); }
   /// Instances that leave as they came.
   bool passes_instances() const { return parser == nullptr && !source.slots.empty(); }

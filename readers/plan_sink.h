@@ -14,6 +14,7 @@ namespace ringfeed {
 struct RecordDelivery {
   std::vector<RowRef> refs;  ///< what is held, where the rows come from several blocks
   Block* block = nullptr;    ///< or one block
+  std::uint64_t pass = 0;    ///< that the first of them is of
   std::uint32_t rows = 0;
   std::vector<RecordSpan> gathered;  ///< the views, where they are no contiguous piece of a block
   std::span<const RecordSpan> records;

@@ -21,6 +21,8 @@ class PlanStage {
   virtual void OnRefs(std::span<const RowRef> rows) = 0;
   /// A pass is over: whatever is held back goes on first.
   virtual void OnPassEnd() = 0;
+  /// Rows that follow are in no batch with those before. From the stage in front of the last alone.
+  virtual void OnCut() {}
   /// Nothing follows; a status that is not OK is a failure after everything so far.
   virtual void OnEnd(const Status& status) = 0;
 

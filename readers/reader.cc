@@ -79,6 +79,8 @@ ReadResult Reader::TryReadBlock(RecordBlock* block) {
 
 bool Reader::HasNext() { return SessionOf(node_)->HasNext(); }
 
+std::optional<std::uint64_t> Reader::NextPass() { return SessionOf(node_)->NextPass(); }
+
 void Reader::ReInit() {
   SessionOf(node_)->CheckOpen();
   node_->ReInit();

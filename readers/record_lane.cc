@@ -99,7 +99,11 @@ bool RecordLane::Fill(Block* block) {
       block->pass_ends = pass_ended_ = true;
     } else if (result == ReadResult::kFailed) {
       const std::uint64_t number = records_ + records.size();
-      block->status = status.WithPlace({block->file_name, -1, static_cast<std::int64_t>(number)});
+      // One that names a file counts from its start, not from the data set's.
+      block->status =
+          status.place().file.empty()
+              ? status.WithPlace({block->file_name, -1, static_cast<std::int64_t>(number)})
+              : status;
     } else if (Append(record, &memory, block)) {
       bytes += record.size();
     }

@@ -9,6 +9,7 @@ void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
   if (begin == end) return;
   auto delivery = std::make_unique<RecordDelivery>();
   delivery->block = block;
+  delivery->pass = block->pass;
   const auto rows = std::span<const RecordSpan>(block->frame.records).subspan(begin, end - begin);
   const bool damaged =
       std::any_of(rows.begin(), rows.end(), [](const RecordSpan& row) { return row.damaged(); });
@@ -26,7 +27,11 @@ void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
 
 void RecordSink::OnRefs(std::span<const RowRef> rows) {
   for (const RowRef& ref : rows) {
-    if (open_ == nullptr) open_ = std::make_unique<RecordDelivery>();
+    if (open_ != nullptr && open_->pass != ref.block->pass) FlushRefs();
+    if (open_ == nullptr) {
+      open_ = std::make_unique<RecordDelivery>();
+      open_->pass = ref.block->pass;
+    }
     open_->refs.push_back(ref);
     open_->gathered.push_back(ref.block->frame.records[ref.row]);
     if (open_->refs.size() == kRowsPerDelivery) FlushRefs();

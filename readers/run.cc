@@ -8,6 +8,7 @@
 #include "base/cpu_count.h"
 #include "base/stream_copy.h"
 #include "readers/decorators/block_shuffle.h"
+#include "readers/decorators/group_batch.h"
 #include "readers/decorators/multi_pass.h"
 #include "readers/decorators/window_shuffle.h"
 #include "readers/locate.h"
@@ -99,6 +100,7 @@ std::size_t Run::BuildSchedule() {
   options.format = source.options.format;
   options.unordered = unordered_;
   options.by_file = source.file_readers != nullptr;
+  options.order = source.options.files;
   options.moved = [this] {
     for (const auto& worker : workers_) Wake(*worker);
   };
@@ -171,12 +173,12 @@ void Run::CheckTables(const Program::Stage& stage) const {
   constexpr std::uint64_t kBytesPerRow = 32;
   if (stage.kind == Program::Stage::Kind::kMultiPass) return;
   if (stage.amount <= arena_->bytes() / kBytesPerRow) return;
-  throw Error(Status(StatusCode::kResourceExhausted,
-                     "a shuffle over " + std::to_string(stage.amount) + " records needs " +
-                         std::to_string(stage.amount * kBytesPerRow) +
-                         " bytes for its tables alone, the pinned arena has " +
-                         std::to_string(arena_->bytes()) +
-                         "; lower the window, or raise the arena (RINGFEED_ARENA_BYTES)"));
+  throw Error(Status(
+      StatusCode::kResourceExhausted,
+      "a shuffle or groups over " + std::to_string(stage.amount) + " records need " +
+          std::to_string(stage.amount * kBytesPerRow) +
+          " bytes for its tables alone, the pinned arena has " + std::to_string(arena_->bytes()) +
+          "; lower the window or the segment, or raise the arena (RINGFEED_ARENA_BYTES)"));
 }
 
 void Run::BuildStages(const Program& program) {
@@ -191,6 +193,9 @@ void Run::BuildStages(const Program& program) {
         break;
       case Program::Stage::Kind::kMultiPass:
         stages_.push_back(std::make_unique<MultiPassStage>(stage.amount));
+        break;
+      case Program::Stage::Kind::kGroup:
+        stages_.push_back(std::make_unique<GroupBatchStage>(program.batch.size, stage.amount));
         break;
     }
   }
@@ -366,6 +371,7 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
       LocateRows(*program_.parser, worker.locate_scratch.get(), program_.source.options.on_damage,
                  block);
     }
+    if (program_.group_of) GroupRows(program_.group_of, block);
   } catch (const std::exception& error) {
     FailBlock(block, error.what());
   } catch (...) {
@@ -542,11 +548,12 @@ bool Run::MemoryAllows(const Block& block) {
       (batch_sink_ == nullptr && deliveries_out_.load(std::memory_order_acquire) > 0);
   if (held_bytes_.load(std::memory_order_relaxed) + bytes <= held_limit_) return true;
   if (outstanding) return false;  // RecycleBlock asks again
-  Finish(Status(StatusCode::kResourceExhausted,
-                "the shuffle holds " + std::to_string(held_bytes_.load(std::memory_order_relaxed)) +
-                    " bytes of records and needs more, " + std::to_string(held_limit_) +
-                    " are this pipeline's share of the pinned arena; raise the arena "
-                    "(RINGFEED_ARENA_BYTES or OpenOptions::arena) or lower the window"));
+  Finish(Status(
+      StatusCode::kResourceExhausted,
+      "a shuffle or groups hold " + std::to_string(held_bytes_.load(std::memory_order_relaxed)) +
+          " bytes of records and need more, " + std::to_string(held_limit_) +
+          " are this pipeline's share of the pinned arena; raise the arena "
+          "(RINGFEED_ARENA_BYTES or OpenOptions::arena) or lower the window or the segment"));
   return false;
 }
 
@@ -560,6 +567,7 @@ void Run::PlanBlock(Block* block) {
   const auto rows = static_cast<std::uint32_t>(block->rows());
   if (!hold_credits_) GiveCredits(lane, block->credits, block->payload_bytes);
   held_bytes_.fetch_add(block->slab_bytes(), std::memory_order_relaxed);
+  block->pass = passes_ended_.load(std::memory_order_relaxed);
   NoteDamage(*block);
   records_.fetch_add(block->good_rows, std::memory_order_relaxed);
   payload_bytes_.fetch_add(block->payload_bytes, std::memory_order_relaxed);
@@ -686,6 +694,7 @@ void Run::RecycleBlock(Block* block) {
   block->frame.records.clear();
   block->frame.damage.clear();
   block->locations.clear();
+  block->groups.clear();
   block->storage.clear();
   block->instances.clear();
   block->file.reset();

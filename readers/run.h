@@ -122,7 +122,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   };
   static constexpr std::size_t kTaskRing = 4096;
 
-  /// Throws Error where a shuffle's tables would be larger than the arena.
+  /// Throws Error where a shuffle's or a grouping's tables would be larger than the arena.
   void CheckTables(const Program::Stage& stage) const;
   void BuildStages(const Program& program);
   void BuildLanes();

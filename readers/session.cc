@@ -177,7 +177,7 @@ bool ReaderSession::HasNext() {
   {
     const std::lock_guard lock(rows_mutex_);
     const std::lock_guard state_lock(mutex_);
-    if (row_ < rows_ && rows_generation_ == generation_) return true;
+    if (row_ < rows_ && rows_origin_.generation == generation_) return true;
   }
   const std::lock_guard looking(peek_mutex_);
   while (true) {
@@ -198,6 +198,21 @@ bool ReaderSession::HasNext() {
   }
 }
 
+std::optional<std::uint64_t> ReaderSession::NextPass() {
+  const auto in_hand = [this]() -> std::optional<std::uint64_t> {
+    const std::lock_guard lock(rows_mutex_);
+    const std::lock_guard state_lock(mutex_);
+    if (row_ == rows_ || rows_origin_.generation != generation_) return std::nullopt;
+    return rows_origin_.pass;
+  };
+  if (const auto pass = in_hand()) return pass;
+  (void)HasNext();
+  const std::lock_guard lock(mutex_);
+  if (!peeked_) return std::nullopt;  // the end, a failure, or another thread took it
+  const Delivery& next = peeked_->delivery;
+  return next.batch != nullptr ? next.batch->pass : next.records->pass;
+}
+
 void ReaderSession::NoteFirst() {
   std::int64_t unset = 0;
   first_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
@@ -205,11 +220,11 @@ void ReaderSession::NoteFirst() {
 }
 
 ReadResult ReaderSession::ReadNext(Instance* instance, const std::stop_token& stop) {
-  std::uint64_t generation = 0;
-  return program_.batched ? ReadBatch(instance, &generation, stop) : ReadRow(instance, stop);
+  Origin origin;
+  return program_.batched ? ReadBatch(instance, &origin, stop) : ReadRow(instance, stop);
 }
 
-ReadResult ReaderSession::ReadBatch(Instance* instance, std::uint64_t* generation,
+ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin,
                                     const std::stop_token& stop) {
   instance->clear();
   while (true) {
@@ -227,21 +242,21 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, std::uint64_t* generatio
       if (empty) return ReadResult::kFailed;
     }
     *instance = taken.run->batch_sink()->MakeInstance(*slot, owner);
-    *generation = taken.generation;
+    *origin = {taken.generation, slot->pass};
     NoteFirst();
     return ReadResult::kRecord;
   }
 }
 
-ReadResult ReaderSession::ReadBlock(RecordBlock* block, std::uint64_t* generation,
+ReadResult ReaderSession::ReadBlock(RecordBlock* block, Origin* origin,
                                     const std::stop_token& stop) {
   *block = RecordBlock();
   Taken taken;
   const ReadResult result = TakeNext(&taken, stop);
   if (result != ReadResult::kRecord) return result;
   block->records_ = taken.delivery.records->records;
+  *origin = {taken.generation, taken.delivery.records->pass};
   block->hold_ = taken.run->Lease(std::move(taken.delivery));
-  *generation = taken.generation;
   NoteFirst();
   return ReadResult::kRecord;
 }
@@ -256,7 +271,7 @@ ReadResult ReaderSession::ReadRow(Instance* instance, const std::stop_token& sto
   const std::lock_guard lock(rows_mutex_);
   {
     const std::lock_guard state_lock(mutex_);
-    if (rows_generation_ != generation_) DropRows();
+    if (rows_origin_.generation != generation_) DropRows();
   }
   while (!TakeRow(instance)) {
     const ReadResult result = FetchRows(stop);
@@ -268,14 +283,14 @@ ReadResult ReaderSession::ReadRow(Instance* instance, const std::stop_token& sto
 ReadResult ReaderSession::FetchRows(const std::stop_token& stop) {
   DropRows();
   if (program_.parser != nullptr) {
-    const ReadResult result = ReadBatch(&rows_instance_, &rows_generation_, stop);
+    const ReadResult result = ReadBatch(&rows_instance_, &rows_origin_, stop);
     if (result != ReadResult::kRecord) return result;
     const Tensor& first = rows_instance_.front();
     rows_ = first.lod.empty() ? static_cast<std::size_t>(first.shape[0]) : first.lod[0].size() - 1;
     return ReadResult::kRecord;
   }
   RecordBlock block;
-  const ReadResult result = ReadBlock(&block, &rows_generation_, stop);
+  const ReadResult result = ReadBlock(&block, &rows_origin_, stop);
   if (result != ReadResult::kRecord) return result;
   rows_records_ = block.records_;
   rows_hold_ = std::move(block.hold_);
@@ -412,6 +427,7 @@ Status ReaderSession::status() const {
 
 PipelineStats ReaderSession::Stats() const {
   PipelineStats stats;
+  stats.seeds = program_.Seeds();
   std::shared_ptr<Run> run;
   {
     const std::lock_guard lock(mutex_);

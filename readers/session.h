@@ -34,10 +34,11 @@ class ReaderSession {
   /// after, and waits also for what it holds itself, since that was handed on.
   ReadResult ReadNext(Instance* instance, const std::stop_token& stop = {});
   ReadResult ReadBlock(RecordBlock* block, const std::stop_token& stop = {}) {
-    std::uint64_t generation = 0;
-    return ReadBlock(block, &generation, stop);
+    Origin origin;
+    return ReadBlock(block, &origin, stop);
   }
   bool HasNext();
+  std::optional<std::uint64_t> NextPass();
   /// The two halves of ReInit. In between readers wait, and nothing of the input is taken. Resume
   /// throws Error where the source cannot start again.
   void Pause();
@@ -58,6 +59,11 @@ class ReaderSession {
     Delivery delivery;
     std::uint64_t generation = 0;
   };
+  /// Where what was read comes from.
+  struct Origin {
+    std::uint64_t generation = 0;
+    std::uint64_t pass = 0;
+  };
   /// What became of a wait: kStale where a ReInit ended the run under it.
   enum class Wait : std::uint8_t { kTaken, kEnd, kFailed, kStale };
 
@@ -77,8 +83,8 @@ class ReaderSession {
   bool HasUserSource() const {
     return program_.source.instances != nullptr || program_.source.records != nullptr;
   }
-  ReadResult ReadBatch(Instance* instance, std::uint64_t* generation, const std::stop_token& stop);
-  ReadResult ReadBlock(RecordBlock* block, std::uint64_t* generation, const std::stop_token& stop);
+  ReadResult ReadBatch(Instance* instance, Origin* origin, const std::stop_token& stop);
+  ReadResult ReadBlock(RecordBlock* block, Origin* origin, const std::stop_token& stop);
   ReadResult ReadRow(Instance* instance, const std::stop_token& stop);
   ReadResult FetchRows(const std::stop_token& stop);
   void DropRows();
@@ -109,7 +115,7 @@ class ReaderSession {
   std::span<const RecordSpan> rows_records_;
   std::size_t rows_ = 0;
   std::size_t row_ = 0;
-  std::uint64_t rows_generation_ = 0;
+  Origin rows_origin_;
 
   std::atomic<std::uint64_t> batches_{0};
   std::atomic<std::int64_t> wait_ns_{0};   ///< consumers' waiting

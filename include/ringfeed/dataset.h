@@ -1,8 +1,13 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 
 namespace ringfeed {
+
+class KeyedPermutation;
 
 /// Samples of the user's own: bytes, one sample after another, made by one function. FromDataset
 /// makes them the records of a chain, which parses, shuffles and batches them like those of files.
@@ -21,6 +26,61 @@ class Dataset {
   virtual bool Ready() const { return true; }
   /// Shown in reports and errors.
   virtual std::string name() const { return "data set"; }
+};
+
+/// Samples that have numbers: each pass goes through all of them in order.
+class RandomAccessDataset : public Dataset {
+ public:
+  virtual std::uint64_t Size() const = 0;
+  /// Replaces *sample, which is empty, by sample `index`, less than Size().
+  virtual void At(std::uint64_t index, std::string* sample) = 0;
+
+  bool Next(std::string* sample) override;
+  bool ReInit() override;
+
+ private:
+  std::uint64_t next_ = 0;
+};
+
+/// Which samples of a data set a rank gets in a pass, and in which order. The samples are put in an
+/// order first (shuffled by (seed, pass), or as they stand), the same on all ranks; then each rank
+/// takes its share of that.
+struct DistributedOptions {
+  std::size_t rank = 0;
+  std::size_t ranks = 1;
+  /// Consecutive samples for each rank, of which the first ranks have one more where it does not
+  /// come out even; or every `ranks`-th.
+  bool contiguous = false;
+  bool shuffle = false;
+  std::uint64_t seed = 0;  ///< the same on all ranks
+  /// Ranks that have a sample less than others get one more a second time, so that all have as
+  /// many: rank r that of place r modulo Size().
+  bool pad = false;
+};
+
+/// The share of one rank in each pass over a data set: all ranks together get every sample once,
+/// and none twice but for `pad`. Throws Error for a rank that is none of the ranks, and without a
+/// data set. Each ReInit starts the next pass, Reader's too: call it on all ranks alike.
+class DistributedTrainingDataset final : public Dataset {
+ public:
+  DistributedTrainingDataset(std::unique_ptr<RandomAccessDataset> dataset,
+                             const DistributedOptions& options);
+  ~DistributedTrainingDataset() override;
+
+  bool Next(std::string* sample) override;
+  bool ReInit() override;
+  bool Ready() const override { return dataset_->Ready(); }
+  std::string name() const override { return dataset_->name(); }
+
+ private:
+  /// The place in the order of the rank's sample number next_.
+  std::uint64_t Place(std::uint64_t size, std::uint64_t own) const;
+
+  const std::unique_ptr<RandomAccessDataset> dataset_;
+  const DistributedOptions options_;
+  std::unique_ptr<const KeyedPermutation> order_;  ///< of this pass, once it was needed
+  std::uint32_t pass_ = 0;
+  std::uint64_t next_ = 0;
 };
 
 }  // namespace ringfeed

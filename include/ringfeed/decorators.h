@@ -21,10 +21,24 @@ namespace ringfeed {
 class Dataset;
 class Parser;
 
-/// How files are opened and read. Order: cycle, stripe_bytes, on_damage and the list of files.
-/// Speed: all else; it never changes what is delivered or in which order.
+/// Which files of a list are read in a pass and in which order: a pure function of this, the number
+/// of files and the number of the pass.
+struct FileOrder {
+  bool shuffle = false;  ///< the list is permuted anew in each pass, by draws of (seed, pass)
+  std::uint64_t seed = 0;
+  std::uint64_t from_pass = 0;  ///< earlier passes keep the list's order
+  /// This reader takes part `rank` of the list, permuted or not, in `ranks` consecutive parts, of
+  /// which the first ones have one file more where it does not come out even. With the same list,
+  /// seed and pass the ranks together read each file once.
+  std::size_t rank = 0;
+  std::size_t ranks = 1;
+};
+
+/// How files are opened and read. Order: files, cycle, stripe_bytes, on_damage and the list of
+/// files. Speed: all else; it never changes what is delivered or in which order.
 struct OpenOptions {
   // Order.
+  FileOrder files{};
   std::size_t cycle = 8;  ///< files open at a time, one stripe of each in turn
   std::size_t stripe_bytes =
       1024 * 1024;  ///< a stripe: the records that start within this many bytes
@@ -86,6 +100,23 @@ struct BatchOptions {
 /// batch's memory is reused once every copy of its tensors is gone; who holds `slots` of them gets
 /// kResourceExhausted instead of a hang.
 Reader Batch(Reader input, const BatchOptions& options);
+
+/// The group that a record belongs to; called by several threads at once. What it throws becomes
+/// the stream's failure at that record.
+using GroupFunction = std::function<std::int64_t(const RecordSpan& record)>;
+struct GroupBatchOptions {
+  std::size_t size = 0;      ///< rows of a batch
+  GroupFunction group_of{};  ///< of the raw record, also behind Parse
+  /// So many records, damaged ones counted, are grouped among themselves; 0: 64 batches' rows. At
+  /// their end no row is held back.
+  std::size_t segment = 0;
+  bool drop_remainder = false;  ///< drop what is left of the groups instead of short batches
+  std::size_t slots = 0;        ///< as of BatchOptions
+};
+/// Batches whose rows are all of one group. A batch leaves as soon as it is full; at the end of a
+/// segment the others follow, short, in the order in which their first rows came. Rows of a group
+/// keep their order.
+Reader GroupBatch(Reader input, const GroupBatchOptions& options);
 
 /// Records of several streams, of whichever has some, all of them in turn where they all have. Each
 /// reader is one of OpenStreamSource, or of OpenFiles with a stream's name, as it is. One that is

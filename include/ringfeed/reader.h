@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
@@ -79,6 +80,11 @@ class Reader {
   /// True where ReadNext would deliver. Blocks until that is known. Exact for one consumer; with
   /// several a snapshot: they use TryReadNext. A failure counts as true: ReadNext then throws it.
   bool HasNext();
+  /// The pass over the data, from 0, that the next instance begins in: where it changes, a pass has
+  /// ended. Blocks until that is known. None at the end, where a failure comes next, and, with
+  /// several consumers, where another one took it. Behind a Shuffle that joins passes it is that of
+  /// the row that comes first.
+  std::optional<std::uint64_t> NextPass();
   /// Starts again at the first pass, at any time, also while other threads read: what they get next
   /// is of the new pass. What was prefetched is dropped; throws Error where the source cannot
   /// rewind (a stream), before anything is lost. Chains on one shared reader start again together.

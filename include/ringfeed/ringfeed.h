@@ -1,10 +1,15 @@
 #pragma once
 
-/// Everything that a training loop needs: open, parse, shuffle, batch, read.
+/// Everything that a training loop needs: open, parse, shuffle, batch, read; data sets
+/// of one's own.
 
 #include "ringfeed/arena.h"
+#include "ringfeed/data_reader.h"
+#include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
+#include "ringfeed/part_files.h"
+#include "ringfeed/persistent_in_stream.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/source.h"
 #include "ringfeed/stats.h"

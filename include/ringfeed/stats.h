@@ -39,7 +39,10 @@ struct PipelineStats {
       io;  ///< one per file in order of opening, the latest choice; at most 10,000
   std::size_t arena_bytes = 0;
   std::size_t arena_peak_bytes = 0;
-  std::string pages;                ///< "huge", or why not
+  std::string pages;  ///< "huge", or why not
+  /// Of the order of files, where they are shuffled, then of each shuffle: with the same seeds a
+  /// run comes in the same order again.
+  std::vector<std::uint64_t> seeds;
   std::uint64_t grown_batches = 0;  ///< batches that outgrew their slot and were moved
 };
 

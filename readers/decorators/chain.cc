@@ -24,7 +24,18 @@ constexpr std::size_t kPageBytes = 4096;
   throw Error(Status(StatusCode::kInvalidArgument, message));
 }
 
-void CheckOptions(const OpenOptions& options) {
+/// What a source is that options are checked for.
+enum class SourceKind : std::uint8_t { kFiles, kOther };
+
+void CheckOptions(const OpenOptions& options, SourceKind kind) {
+  const FileOrder& files = options.files;
+  if (kind == SourceKind::kOther && (files.shuffle || files.ranks != 1)) {
+    Refuse("OpenOptions::files orders a list of files and splits it over ranks: here is none");
+  }
+  if (files.rank >= files.ranks) {
+    Refuse("rank " + std::to_string(files.rank) + " of " + std::to_string(files.ranks) +
+           " ranks: the first is 0");
+  }
   if (options.cycle == 0) Refuse("cycle must be at least 1");
   if (options.stripe_bytes == 0 || options.stripe_bytes % kPageBytes != 0) {
     Refuse("stripe_bytes must be a multiple of 4096, not " + std::to_string(options.stripe_bytes));
@@ -104,6 +115,14 @@ class DatasetRecords final : public RecordProvider {
   std::string sample_;
 };
 
+void CheckBatch(std::size_t rows, std::size_t slots) {
+  constexpr std::size_t kMostRows = std::size_t{1} << 30;
+  if (rows == 0 || rows > kMostRows) {
+    Refuse("a batch has from 1 to 2^30 rows, not " + std::to_string(rows));
+  }
+  if (slots == 1) Refuse("slots must be at least 2: one is filled while one is used");
+}
+
 Reader FromSource(SourceNode node) {
   return Reader(std::make_shared<GraphNode>(std::move(node), nullptr));
 }
@@ -111,7 +130,7 @@ Reader FromSource(SourceNode node) {
 }  // namespace
 
 Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& options) {
-  CheckOptions(options);
+  CheckOptions(options, SourceKind::kFiles);
   if (names.empty()) Refuse("the list of files is empty");
   if (names.size() == 1 && IsStreamName(names.front())) {
     return OpenStreamSource(OpenStream(names.front()), options);
@@ -129,7 +148,7 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
 }
 
 Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptions& options) {
-  CheckOptions(options);
+  CheckOptions(options, SourceKind::kFiles);
   if (sources.empty()) Refuse("the list of sources is empty");
   for (const auto& source : sources) {
     if (source == nullptr) Refuse("a source is null");
@@ -141,7 +160,7 @@ Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptio
 }
 
 Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions& options) {
-  CheckOptions(options);
+  CheckOptions(options, SourceKind::kOther);
   if (stream == nullptr) Refuse("the stream is null");
   SourceNode node;
   node.options = options;
@@ -150,7 +169,7 @@ Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions&
 }
 
 Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options) {
-  CheckOptions(options);
+  CheckOptions(options, SourceKind::kOther);
   if (streams.empty()) Refuse("the list of streams is empty");
   SourceNode node;
   node.options = options;
@@ -169,7 +188,7 @@ Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options)
 
 Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, std::vector<FieldSpec> fields,
                           const OpenOptions& options) {
-  CheckOptions(options);
+  CheckOptions(options, SourceKind::kOther);
   if (source == nullptr) Refuse("the source is null");
   if (fields.empty()) Refuse("a reader must declare at least one field");
   SourceNode node;
@@ -180,7 +199,7 @@ Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, std::vector<Fi
 }
 
 Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, const OpenOptions& options) {
-  CheckOptions(options);
+  CheckOptions(options, SourceKind::kOther);
   if (source == nullptr) Refuse("the source is null");
   SourceNode node;
   node.options = options;
@@ -192,7 +211,7 @@ Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, const OpenOpti
 }
 
 Reader FromDataset(std::unique_ptr<Dataset> dataset, const OpenOptions& options) {
-  CheckOptions(options);
+  CheckOptions(options, SourceKind::kOther);
   if (dataset == nullptr) Refuse("the data set is null");
   SourceNode node;
   node.options = options;
@@ -217,12 +236,19 @@ Reader Shuffle(Reader input, const ShuffleOptions& options) {
 }
 
 Reader Batch(Reader input, const BatchOptions& options) {
-  constexpr std::size_t kMostRows = std::size_t{1} << 30;
-  if (options.size == 0 || options.size > kMostRows) {
-    Refuse("a batch has from 1 to 2^30 rows, not " + std::to_string(options.size));
-  }
-  if (options.slots == 1) Refuse("slots must be at least 2: one is filled while one is used");
+  CheckBatch(options.size, options.slots);
   return Reader(GraphNode::On(input, options));
+}
+
+Reader GroupBatch(Reader input, const GroupBatchOptions& options) {
+  constexpr std::size_t kMostRows = (std::size_t{1} << 32) - 1;
+  constexpr std::size_t kUsualBatches = 64;
+  CheckBatch(options.size, options.slots);
+  if (!options.group_of) Refuse("GroupBatch needs group_of, which tells a record's group");
+  if (options.segment > kMostRows) Refuse("a segment has fewer than 2^32 records");
+  GroupBatchOptions chosen = options;
+  if (chosen.segment == 0) chosen.segment = std::min(kMostRows, kUsualBatches * options.size);
+  return Reader(GraphNode::On(input, std::move(chosen)));
 }
 
 Reader Share(Reader input) { return Reader(GraphNode::On(input, ShareNode{})); }

@@ -2,111 +2,215 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <map>
+#include <set>
 #include <stdexcept>
-#include <thread>
+#include <utility>
+#include <vector>
 
+#include "base/keyed_permutation.h"
+#include "ringfeed/persistent_in_stream.h"
 #include "tests/readers/pipeline_fixture.h"
-#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
 
-/// Numbered records, of the sizes that it is given.
-class NumberedDataset final : public Dataset {
- public:
-  struct Plan {
-    std::vector<std::size_t> sizes;
-    std::size_t throws_at = SIZE_MAX;
-    bool rewinds = true;
-    bool ready = true;
-    std::atomic<int>* granted = nullptr;  ///< waits until so many were granted
-  };
-  explicit NumberedDataset(Plan plan) : plan_(std::move(plan)) {}
+using Texts = std::vector<std::string>;
 
-  bool Next(std::string* sample) override {
-    EXPECT_TRUE(sample->empty());
-    if (next_ == plan_.throws_at) throw std::runtime_error("no more of these");
-    if (next_ == plan_.sizes.size()) return false;
-    while (plan_.granted != nullptr && plan_.granted->load() <= static_cast<int>(next_)) {
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
-    const auto payload = RecordPayload(next_, plan_.sizes[next_]);
-    sample->assign(reinterpret_cast<const char*>(payload.data()), payload.size());
-    ++next_;
-    return true;
+/// The samples that the data set makes in this pass.
+Texts PassOf(Dataset* dataset) {
+  Texts samples;
+  std::string sample;
+  while (dataset->Next(&sample)) samples.push_back(std::exchange(sample, {}));
+  return samples;
+}
+
+/// Text of each record, in the order of delivery; *status where it fails.
+Texts Read(Reader reader, Status* status = nullptr) {
+  Texts samples;
+  Instance instance;
+  ReadResult result = ReadResult::kRecord;
+  while ((result = reader.TryReadNext(&instance)) == ReadResult::kRecord) {
+    const Tensor& bytes = instance.front();
+    samples.emplace_back(reinterpret_cast<const char*>(bytes.data), bytes.bytes);
   }
-  bool ReInit() override {
-    if (plan_.rewinds) next_ = 0;
-    return plan_.rewinds;
-  }
-  bool Ready() const override { return plan_.ready; }
-  std::string name() const override { return "numbered"; }
+  EXPECT_EQ(result == ReadResult::kFailed, status != nullptr) << reader.status().ToString();
+  if (status != nullptr) *status = reader.status();
+  return samples;
+}
+
+class Countdown final : public RandomAccessDataset {
+ public:
+  explicit Countdown(std::uint64_t size) : size_(size) {}
+  std::uint64_t Size() const override { return size_; }
+  void At(std::uint64_t index, std::string* sample) override { *sample = std::to_string(index); }
 
  private:
-  const Plan plan_;
-  std::size_t next_ = 0;
+  const std::uint64_t size_;
+};
+
+class LineDataset final : public Dataset {
+ public:
+  explicit LineDataset(Texts parts) : stream_(std::move(parts)) {}
+  bool Next(std::string* sample) override { return stream_.ReadLine(sample); }
+  bool ReInit() override {
+    stream_.Rewind();
+    return true;
+  }
+
+ private:
+  PersistentInStream stream_;
 };
 
 class DatasetTest : public PipelineTest {
  protected:
-  Reader Open(NumberedDataset::Plan plan) const {
-    return FromDataset(std::make_unique<NumberedDataset>(std::move(plan)), Options());
+  OpenOptions Open() const {
+    OpenOptions options;
+    options.arena = arena_;
+    return options;
+  }
+  std::string Part(const std::string& name, const std::string& content) {
+    const std::string path = directory_.File(name);
+    WriteBytes(path, std::as_bytes(std::span(content)));
+    return path;
   }
 };
 
-TEST_F(DatasetTest, ItsSamplesAreRecordsLikeThoseOfFiles) {
-  for (const std::size_t most : {20U, 5000U, 900'000U}) {
-    const auto sizes = RandomSizes(most, most > 100'000 ? 40 : 3000, 8, most);
-    const std::size_t count = sizes.size();
-    EXPECT_EQ(Drain(Open({.sizes = sizes})).ids, Numbers(count));
-    EXPECT_EQ(DrainBlocks(Open({.sizes = sizes})).ids, Numbers(count));
-    EXPECT_EQ(Drain(Batches(Open({.sizes = sizes}), 32)).ids, Numbers(count));
-    const Drained shuffled = Drain(Batches(Shuffle(Open({.sizes = sizes}), {.window = 16}), 5));
-    EXPECT_EQ(shuffled.ids.size(), count);
-    EXPECT_EQ(shuffled.strange, 0U);
+TEST_F(DatasetTest, LinesOfPartsComeOncePerPassAndAgainBehindReInit) {
+  const Texts parts{Part("part-0", "a\nb\nc"), Part("part-1", ""), Part("part-2", "d\n\n")};
+  Reader reader = MultiPass(FromDataset(std::make_unique<LineDataset>(parts), Open()), 2);
+  const Texts wanted{"a", "b", "c", "d", "", "a", "b", "c", "d", ""};
+  EXPECT_EQ(Read(reader), wanted);
+  reader.ReInit();
+  EXPECT_EQ(Read(reader), wanted);
+}
+
+TEST_F(DatasetTest, AMissingPartFailsTheStreamBehindTheSamplesBeforeIt) {
+  const Texts parts{Part("part-0", "a\nb"), directory_.File("part-1"), Part("part-2", "c")};
+  Status status;
+  EXPECT_EQ(Read(FromDataset(std::make_unique<LineDataset>(parts), Open()), &status),
+            (Texts{"a", "b"}));
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_EQ(status.place().file, parts[1]);
+  EXPECT_EQ(status.place().record, -1) << "its number in the data set is none in the part";
+}
+
+class Throwing final : public RandomAccessDataset {
+ public:
+  std::uint64_t Size() const override { return 10; }
+  void At(std::uint64_t index, std::string* sample) override {
+    if (index == 7) throw std::runtime_error("the shelf is empty");
+    sample->assign(1, 'x');
+  }
+  std::string name() const override { return "shelf"; }
+};
+
+TEST_F(DatasetTest, WhatAtThrowsFailsTheStreamAtThatSample) {
+  Status status;
+  EXPECT_EQ(Read(FromDataset(std::make_unique<Throwing>(), Open()), &status), Texts(7, "x"));
+  EXPECT_EQ(status.code(), StatusCode::kUserError);
+  EXPECT_EQ(status.place().file, "shelf");
+  EXPECT_EQ(status.place().record, 7);
+  EXPECT_NE(status.message().find("the shelf is empty"), std::string::npos);
+}
+
+TEST_F(DatasetTest, SamplesWithNumbersComeInTheirOrderInEachPass) {
+  Countdown three(3);
+  for (int pass = 0; pass < 2; ++pass) {
+    EXPECT_EQ(PassOf(&three), (Texts{"0", "1", "2"}));
+    EXPECT_TRUE(three.ReInit());
+  }
+  EXPECT_EQ(Read(MultiPass(FromDataset(std::make_unique<Countdown>(2), Open()), 2)),
+            (Texts{"0", "1", "0", "1"}));
+}
+
+/// What each rank gets in a pass; the data set is rewound so often first.
+std::vector<Texts> Shares(std::uint64_t size, DistributedOptions options, int pass = 0) {
+  std::vector<Texts> shares;
+  for (options.rank = 0; options.rank < options.ranks; ++options.rank) {
+    DistributedTrainingDataset dataset(std::make_unique<Countdown>(size), options);
+    for (int i = 0; i < pass; ++i) EXPECT_TRUE(dataset.ReInit());
+    shares.push_back(PassOf(&dataset));
+  }
+  return shares;
+}
+
+TEST(DistributedTrainingDatasetTest, RanksShareByStrideOrByConsecutiveSamples) {
+  EXPECT_EQ(Shares(7, {.ranks = 3}), (std::vector<Texts>{{"0", "3", "6"}, {"1", "4"}, {"2", "5"}}));
+  EXPECT_EQ(Shares(7, {.ranks = 3, .contiguous = true}),
+            (std::vector<Texts>{{"0", "1", "2"}, {"3", "4"}, {"5", "6"}}));
+}
+
+TEST(DistributedTrainingDatasetTest, PaddingGivesAllRanksAsManyByAFewTwice) {
+  EXPECT_EQ(Shares(7, {.ranks = 3, .pad = true}),
+            (std::vector<Texts>{{"0", "3", "6"}, {"1", "4", "1"}, {"2", "5", "2"}}));
+  EXPECT_EQ(
+      Shares(10, {.ranks = 4, .contiguous = true, .pad = true}),
+      (std::vector<Texts>{{"0", "1", "2"}, {"3", "4", "5"}, {"6", "7", "2"}, {"8", "9", "3"}}));
+  EXPECT_EQ(Shares(2, {.ranks = 3, .pad = true}), (std::vector<Texts>{{"0"}, {"1"}, {"0"}}));
+  EXPECT_EQ(Shares(0, {.ranks = 2, .pad = true}), (std::vector<Texts>{{}, {}}));
+}
+
+TEST(DistributedTrainingDatasetTest, EverySampleComesOnceOverAllRanksInEachPass) {
+  for (const std::uint64_t size : {0u, 1u, 2u, 3u, 4u, 5u, 17u, 64u, 65u, 1000u}) {
+    for (std::size_t ranks = 1; ranks <= 6; ++ranks) {
+      for (const bool contiguous : {false, true}) {
+        for (const int pass : {0, 1}) {
+          std::set<std::string> all;
+          std::size_t count = 0;
+          const auto shares = Shares(
+              size, {.ranks = ranks, .contiguous = contiguous, .shuffle = true, .seed = 5}, pass);
+          for (const Texts& share : shares) {
+            all.insert(share.begin(), share.end());
+            count += share.size();
+            EXPECT_LE(shares.front().size() - share.size(), 1u);
+          }
+          EXPECT_EQ(all.size(), size);
+          EXPECT_EQ(count, size);
+        }
+      }
+    }
   }
 }
 
-TEST_F(DatasetTest, ItStartsAgainWhereItCan) {
-  const auto sizes = RandomSizes(1, 700, 8, 60);
-  Reader reader = MultiPass(Open({.sizes = sizes}), 3);
-  EXPECT_EQ(Drain(reader).ids.size(), 2100U);
-  reader.ReInit();
-  (void)Drain(reader, 800);
-  reader.ReInit();
-  EXPECT_EQ(Drain(reader).ids.size(), 2100U);
-  const Drained once = Drain(MultiPass(Open({.sizes = sizes, .rewinds = false}), 2));
-  EXPECT_EQ(once.ids, Numbers(700));
-  EXPECT_EQ(once.status.code(), StatusCode::kUnsupported);
-}
-
-TEST_F(DatasetTest, WhatItThrowsFailsTheStreamBehindItsSamples) {
-  const Drained found = Drain(Open({.sizes = RandomSizes(1, 700, 8, 60), .throws_at = 333}));
-  EXPECT_EQ(found.ids, Numbers(333));
-  EXPECT_EQ(found.status.code(), StatusCode::kUserError);
-  EXPECT_EQ(found.status.place().record, 333);
-  EXPECT_NE(found.status.message().find("no more of these"), std::string::npos);
-}
-
-TEST_F(DatasetTest, ASampleThatIsTooLongIsAFailure) {
-  OpenOptions options = Options();
-  options.max_record_bytes = 100;
-  NumberedDataset::Plan plan;
-  plan.sizes = {8, 100, 101, 8};
-  const Drained found =
-      Drain(FromDataset(std::make_unique<NumberedDataset>(std::move(plan)), options));
-  EXPECT_EQ(found.ids, Numbers(2));
-  EXPECT_EQ(found.status.code(), StatusCode::kResourceExhausted);
-}
-
-TEST_F(DatasetTest, ASampleIsDeliveredAtOnceWhereTheNextMayWait) {
-  std::atomic<int> granted{0};
-  Reader reader = Open({.sizes = RandomSizes(1, 20, 8, 60), .ready = false, .granted = &granted});
-  for (int i = 1; i <= 20; ++i) {
-    granted.store(i);
-    EXPECT_EQ(Drain(reader, 1).ids, std::vector<std::uint64_t>{static_cast<std::uint64_t>(i - 1)});
+TEST(DistributedTrainingDatasetTest, OrdersDifferBySeedAndPassAndByNothingElse) {
+  DistributedOptions options{.shuffle = true, .seed = 1};
+  std::set<Texts> orders;
+  for (const int pass : {0, 1, 2}) {
+    orders.insert(Shares(100, options, pass).front());
+    EXPECT_EQ(Shares(100, options, pass), Shares(100, options, pass));
   }
+  options.seed = 2;
+  orders.insert(Shares(100, options).front());
+  EXPECT_EQ(orders.size(), 4u);
+}
+
+TEST(DistributedTrainingDatasetTest, RanksThatAreNoneAreRefused) {
+  const auto make = [](const DistributedOptions& options) {
+    DistributedTrainingDataset dataset(std::make_unique<Countdown>(1), options);
+  };
+  EXPECT_THROW(make({.rank = 2, .ranks = 2}), Error);
+  EXPECT_THROW(make({.ranks = 0}), Error);
+  EXPECT_THROW(DistributedTrainingDataset(nullptr, {}), Error);
+}
+
+TEST(KeyedPermutationTest, PlacesOfANumberAreSpreadEvenly) {
+  constexpr std::uint64_t kSize = 5;
+  constexpr std::uint32_t kEpochs = 20'000;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, double> times;
+  for (std::uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
+    const KeyedPermutation order(kSize, 9, epoch, DrawPurpose::kSampleOrder);
+    for (std::uint64_t i = 0; i < kSize; ++i) ++times[{i, order.At(i)}];
+  }
+  const double expected = double{kEpochs} / kSize;
+  double chi_squared = 0;
+  for (std::uint64_t i = 0; i < kSize; ++i) {
+    for (std::uint64_t place = 0; place < kSize; ++place) {
+      const double off = times[{i, place}] - expected;
+      chi_squared += off * off / expected;
+    }
+  }
+  EXPECT_LT(chi_squared, 39.3) << "16 degrees of freedom: exceeded once in a thousand";
 }
 
 }  // namespace

@@ -176,10 +176,39 @@ def block_shuffle(rows, size, seed, epoch):
     return order
 
 
+def files_of_pass(files, order, number):
+    """The files that a rank reads in a pass: the list, permuted unless it is an early pass or not
+    asked for, cut into a range for each rank."""
+    files = list(files)
+    if order["seed"] is not None and number >= order["from"]:
+        for j in range(len(files) - 1, 0, -1):
+            other = draw(order["seed"], number, 3, j) * (j + 1) >> 32
+            files[j], files[other] = files[other], files[j]
+    least, larger = divmod(len(files), order["ranks"])
+    sizes = [least + (rank < larger) for rank in range(order["ranks"])]
+    begin = sum(sizes[:order["rank"]])
+    return files[begin:begin + sizes[order["rank"]]]
+
+
+def group_batches(rows, size, segment, groups, drop):
+    """Batches of one group each; what is left of the groups at a segment's end goes, in the order in
+    which it was begun."""
+    batches = []
+    for base in range(0, len(rows), segment):
+        begun = {}  # in the order of insertion
+        for row in rows[base:base + segment]:
+            begun.setdefault(row % groups, []).append(row)
+            if len(begun[row % groups]) == size:
+                batches.append(begun.pop(row % groups))
+        batches += [] if drop else begun.values()
+    return batches
+
+
 def pass_of(source, steps, number):
-    """Pass `number` of what stands behind `steps`: rows, or batches of them."""
+    """Pass `number` of what stands behind `steps`: rows, or batches of them. source(i) is pass i of
+    the files."""
     if not steps:
-        return list(source)
+        return source(number)
     kind, *arguments = steps[-1].split(":")
     before = steps[:-1]
     if kind == "parse":
@@ -195,6 +224,9 @@ def pass_of(source, steps, number):
         return window_shuffle(rows, amount, int(arguments[1]), number)
     if kind == "block":
         return block_shuffle(rows, amount, int(arguments[1]), number)
+    if kind == "group":
+        return group_batches(rows, amount, int(arguments[1]), int(arguments[2]),
+                             arguments[3] == "drop")
     batches = [rows[i:i + amount] for i in range(0, len(rows), amount)]
     if arguments[1] == "drop" and batches and len(batches[-1]) < amount:
         batches.pop()
@@ -209,13 +241,27 @@ def random_shuffle(rng):
     return f"{rng.choice(['window', 'block'])}:{amount}:{rng.choice([0, 7, 2 ** 40 + 3])}"
 
 
+def random_batch(rng):
+    size, rest = rng.choice([1, 3, 32, 100, 5000]), rng.choice(["drop", "keep"])
+    if rng.random() < 0.7:
+        return f"batch:{size}:{rest}"
+    segment, groups = rng.choice([1, 7, 200, 3000, 100000]), rng.choice([1, 2, 5, 40])
+    return f"group:{size}:{segment}:{groups}:{rest}"
+
+
+def random_order(rng):
+    ranks = rng.choice([1, 1, 2, 3, 6])
+    return {"seed": rng.choice([None, 0, 7, 2 ** 40 + 3]), "from": rng.choice([0, 0, 1, 2]),
+            "rank": rng.randrange(ranks), "ranks": ranks}
+
+
 def random_steps(rng):
     steps = [f"multipass:{rng.randint(1, 3)}" for _ in range(rng.choice([0, 0, 1]))]
     steps += [random_shuffle(rng) for _ in range(rng.choice([0, 1, 1, 2]))]
     steps += [f"multipass:{rng.randint(1, 3)}" for _ in range(rng.choice([0, 0, 1]))]
     if rng.random() < 0.8:
         steps.insert(rng.randint(0, len(steps)), "parse")
-        steps.append(f"batch:{rng.choice([1, 3, 32, 100, 5000])}:{rng.choice(['drop', 'keep'])}")
+        steps.append(random_batch(rng))
         steps += [f"multipass:{rng.randint(1, 3)}" for _ in range(rng.choice([0, 0, 1]))]
     elif rng.random() < 0.5:
         steps.append("parse")
@@ -229,6 +275,7 @@ def random_chain(rng, library):
         pool, k=rng.randint(1, len(pool)))
     return {
         "files": files,
+        "order": random_order(rng),
         "format": file_format,
         "cycle": rng.choice([1, 2, 3, 8, 100]),
         "stripe": rng.choice([4096, 8192, 65536, 1048576]),
@@ -240,13 +287,19 @@ def random_chain(rng, library):
 
 
 def describe(chain):
+    order = chain["order"]
+    seed = "none" if order["seed"] is None else order["seed"]
     words = dict(chain, files=",".join(file.path for file in chain["files"]),
+                 order=f"{seed}:{order['from']}:{order['rank']}:{order['ranks']}",
                  chain=";".join(chain["chain"]))
     return " ".join(f"{key}={value}" for key, value in words.items())
 
 
 def expected(chain):
-    source = interleave(chain["files"], chain["cycle"], chain["stripe"])
+    def source(number):
+        files = files_of_pass(chain["files"], chain["order"], number)
+        return interleave(files, chain["cycle"], chain["stripe"])
+
     deliveries = pass_of(source, chain["chain"], 0)
     return [each if isinstance(each, list) else [each] for each in deliveries]
 

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ringfeed/decorators.h"
+#include "ringfeed/reader.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+/// Samples into fields, by one function of the user's: as Map, for those who override.
+class SampleParser {
+ public:
+  virtual ~SampleParser() = default;
+  /// What Parse writes; the same at every call.
+  virtual std::vector<FieldSpec> fields() const = 0;
+  /// Writes the fields of one sample to their places in the batch. Called by several threads at
+  /// once. What it throws becomes the stream's failure at that sample.
+  virtual void Parse(std::string_view sample, RowWriter& row) const = 0;
+};
+/// Records of `samples` into the parser's fields, in parallel and in order.
+Reader ParseSamples(Reader samples, std::shared_ptr<const SampleParser> parser);
+
+struct DataReaderOptions {
+  std::size_t batch_size = 1;
+  bool drop_remainder = false;
+  std::size_t prefetch = 4;  ///< batches that are ready or made while one is used; at least 1
+};
+
+/// A loader and a parser, read batch by batch: OneFlow's DataReader, whose load thread and buffer
+/// of batches are the chain's own. Starts at the first Read. Thread safe but for moves.
+class DataReader {
+ public:
+  DataReader(Reader loader, std::shared_ptr<const SampleParser> parser,
+             const DataReaderOptions& options);
+  /// Of samples that need no parser, or have been through one.
+  DataReader(Reader samples, const DataReaderOptions& options);
+
+  /// The next batch; false at the end of the data. Throws Error on failure. A batch's memory is
+  /// free again once every copy of its tensors is gone.
+  bool Read(Instance* batch);
+  /// Ends the threads and wakes who waits in Read, which throws then.
+  void Close() { batches_.Close(); }
+  /// For what else there is: ReInit, Stats, fields.
+  const Reader& batches() const { return batches_; }
+
+ private:
+  Reader batches_;
+};
+
+// OneFlow's decorators of data sets, as what they are here.
+
+/// Shuffle by a window of so many samples.
+inline Reader RandomShuffleDataset(Reader samples, std::size_t shuffle_buffer_size = 1024,
+                                   std::uint64_t seed = 0) {
+  return Shuffle(std::move(samples), {.window = shuffle_buffer_size, .block = 0, .seed = seed});
+}
+/// Batch; the last one may be short.
+inline Reader BatchDataset(Reader samples, std::size_t batch_size) {
+  return Batch(std::move(samples), {.size = batch_size, .drop_remainder = false, .slots = 0});
+}
+/// GroupBatch.
+inline Reader GroupBatchDataset(Reader samples, std::size_t batch_size, GroupFunction group_of) {
+  GroupBatchOptions options;
+  options.size = batch_size;
+  options.group_of = std::move(group_of);
+  return GroupBatch(std::move(samples), options);
+}
+
+/// Calls function(i) once for each i from 0 to count - 1, in `threads` consecutive ranges at once
+/// (0: one per core that this process may use, at most 16), and returns when all are done. For work
+/// of a program's own over a batch, of a millisecond or more: the threads are started for each
+/// call. What belongs to one sample is cheaper in Map or a SampleParser. A range ends at what it
+/// throws; the first range's exception is thrown on.
+void MultiThreadLoop(std::size_t count, const std::function<void(std::size_t index)>& function,
+                     int threads = 0);
+
+}  // namespace ringfeed

@@ -1,0 +1,92 @@
+#include "readers/decorators/group_batch.h"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+
+namespace ringfeed {
+
+namespace {
+
+Status AskForGroup(const GroupFunction& group_of, const RecordSpan& record, std::int64_t* group) {
+  try {
+    *group = group_of(record);
+    return {};
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kUserError, std::string("the group function threw: ") + error.what());
+  } catch (...) {
+    return Status(StatusCode::kUserError,
+                  "the group function threw something that is not a std::exception");
+  }
+}
+
+}  // namespace
+
+void GroupRows(const GroupFunction& group_of, Block* block) {
+  std::vector<RecordSpan>& records = block->frame.records;
+  block->groups.assign(records.size(), 0);
+  for (std::uint32_t row = 0; row < records.size(); ++row) {
+    if (records[row].damaged()) continue;
+    const Status status = AskForGroup(group_of, records[row], &block->groups[row]);
+    if (status.ok()) continue;
+    block->status = status.WithPlace(block->PlaceOf(row));
+    records.resize(row);
+  }
+}
+
+GroupBatchStage::GroupBatchStage(std::size_t batch_rows, std::uint64_t segment_rows)
+    : batch_rows_(batch_rows), segment_rows_(segment_rows) {}
+
+void GroupBatchStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  for (std::uint32_t row = begin; row < end; ++row) {
+    if (!block->frame.records[row].damaged()) Add({block, row});
+    NextOrdinal();
+  }
+}
+
+void GroupBatchStage::OnRefs(std::span<const RowRef> rows) {
+  for (const RowRef& row : rows) {
+    Add(row);
+    NextOrdinal();
+  }
+}
+
+void GroupBatchStage::Add(RowRef row) {
+  Group& group = groups_[row.block->groups[row.row]];
+  if (group.rows.empty()) group.started = ordinal_;
+  group.rows.push_back(row);
+  if (group.rows.size() < batch_rows_) return;
+  next_->OnRefs(group.rows);
+  group.rows.clear();
+}
+
+void GroupBatchStage::NextOrdinal() {
+  if (++ordinal_ == segment_rows_) EndSegment();
+}
+
+void GroupBatchStage::EndSegment() {
+  begun_.clear();
+  for (auto& [number, group] : groups_) {
+    if (!group.rows.empty()) begun_.push_back(&group);
+  }
+  std::sort(begun_.begin(), begun_.end(),
+            [](const Group* a, const Group* b) { return a->started < b->started; });
+  for (const Group* group : begun_) {
+    next_->OnRefs(group->rows);
+    next_->OnCut();
+  }
+  groups_.clear();  // their number is bounded by the segment only this way
+  ordinal_ = 0;
+}
+
+void GroupBatchStage::OnPassEnd() {
+  EndSegment();
+  next_->OnPassEnd();
+}
+
+void GroupBatchStage::OnEnd(const Status& status) {
+  EndSegment();
+  next_->OnEnd(status);
+}
+
+}  // namespace ringfeed

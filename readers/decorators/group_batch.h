@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "readers/plan_stage.h"
+#include "ringfeed/decorators.h"
+
+namespace ringfeed {
+
+/// Asks for the group of each record of a block that is not damaged. A record for which `group_of`
+/// throws is the block's failure, behind the records before it.
+void GroupRows(const GroupFunction& group_of, Block* block);
+
+/// Puts rows of one group into a batch. Holds the rows of groups that are not full back, by
+/// reference, up to the end of a segment of so many ordinals: there those that were started go on
+/// as short batches, the one whose first row came first before the others, and the next segment
+/// starts with nothing. Damaged rows count as ordinals where they come this far.
+class GroupBatchStage final : public PlanStage {
+ public:
+  GroupBatchStage(std::size_t batch_rows, std::uint64_t segment_rows);
+
+  void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
+  void OnRefs(std::span<const RowRef> rows) override;
+  void OnPassEnd() override;
+  void OnEnd(const Status& status) override;
+
+ private:
+  struct Group {
+    std::uint64_t started = 0;  ///< ordinal of rows.front()
+    std::vector<RowRef> rows;
+  };
+
+  void Add(RowRef row);
+  void NextOrdinal();
+  void EndSegment();
+
+  const std::size_t batch_rows_;
+  const std::uint64_t segment_rows_;
+  std::uint64_t ordinal_ = 0;  ///< in the segment
+  std::unordered_map<std::int64_t, Group> groups_;
+  std::vector<Group*> begun_;
+};
+
+}  // namespace ringfeed

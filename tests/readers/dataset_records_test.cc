@@ -1,0 +1,112 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "ringfeed/dataset.h"
+#include "tests/readers/pipeline_fixture.h"
+#include "tests/support/record_data.h"
+
+namespace ringfeed {
+namespace {
+
+/// Numbered records, of the sizes that it is given.
+class NumberedDataset final : public Dataset {
+ public:
+  struct Plan {
+    std::vector<std::size_t> sizes;
+    std::size_t throws_at = SIZE_MAX;
+    bool rewinds = true;
+    bool ready = true;
+    std::atomic<int>* granted = nullptr;  ///< waits until so many were granted
+  };
+  explicit NumberedDataset(Plan plan) : plan_(std::move(plan)) {}
+
+  bool Next(std::string* sample) override {
+    EXPECT_TRUE(sample->empty());
+    if (next_ == plan_.throws_at) throw std::runtime_error("no more of these");
+    if (next_ == plan_.sizes.size()) return false;
+    while (plan_.granted != nullptr && plan_.granted->load() <= static_cast<int>(next_)) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    const auto payload = RecordPayload(next_, plan_.sizes[next_]);
+    sample->assign(reinterpret_cast<const char*>(payload.data()), payload.size());
+    ++next_;
+    return true;
+  }
+  bool ReInit() override {
+    if (plan_.rewinds) next_ = 0;
+    return plan_.rewinds;
+  }
+  bool Ready() const override { return plan_.ready; }
+  std::string name() const override { return "numbered"; }
+
+ private:
+  const Plan plan_;
+  std::size_t next_ = 0;
+};
+
+class DatasetRecordsTest : public PipelineTest {
+ protected:
+  Reader Open(NumberedDataset::Plan plan) const {
+    return FromDataset(std::make_unique<NumberedDataset>(std::move(plan)), Options());
+  }
+};
+
+TEST_F(DatasetRecordsTest, ItsSamplesAreRecordsLikeThoseOfFiles) {
+  for (const std::size_t most : {20U, 5000U, 900'000U}) {
+    const auto sizes = RandomSizes(most, most > 100'000 ? 40 : 3000, 8, most);
+    const std::size_t count = sizes.size();
+    EXPECT_EQ(Drain(Open({.sizes = sizes})).ids, Numbers(count));
+    EXPECT_EQ(DrainBlocks(Open({.sizes = sizes})).ids, Numbers(count));
+    EXPECT_EQ(Drain(Batches(Open({.sizes = sizes}), 32)).ids, Numbers(count));
+    const Drained shuffled = Drain(Batches(Shuffle(Open({.sizes = sizes}), {.window = 16}), 5));
+    EXPECT_EQ(shuffled.ids.size(), count);
+    EXPECT_EQ(shuffled.strange, 0U);
+  }
+}
+
+TEST_F(DatasetRecordsTest, ItStartsAgainWhereItCan) {
+  const auto sizes = RandomSizes(1, 700, 8, 60);
+  Reader reader = MultiPass(Open({.sizes = sizes}), 3);
+  EXPECT_EQ(Drain(reader).ids.size(), 2100U);
+  reader.ReInit();
+  (void)Drain(reader, 800);
+  reader.ReInit();
+  EXPECT_EQ(Drain(reader).ids.size(), 2100U);
+  const Drained once = Drain(MultiPass(Open({.sizes = sizes, .rewinds = false}), 2));
+  EXPECT_EQ(once.ids, Numbers(700));
+  EXPECT_EQ(once.status.code(), StatusCode::kUnsupported);
+}
+
+TEST_F(DatasetRecordsTest, WhatItThrowsFailsTheStreamBehindItsSamples) {
+  const Drained found = Drain(Open({.sizes = RandomSizes(1, 700, 8, 60), .throws_at = 333}));
+  EXPECT_EQ(found.ids, Numbers(333));
+  EXPECT_EQ(found.status.code(), StatusCode::kUserError);
+  EXPECT_EQ(found.status.place().record, 333);
+  EXPECT_NE(found.status.message().find("no more of these"), std::string::npos);
+}
+
+TEST_F(DatasetRecordsTest, ASampleThatIsTooLongIsAFailure) {
+  OpenOptions options = Options();
+  options.max_record_bytes = 100;
+  NumberedDataset::Plan plan;
+  plan.sizes = {8, 100, 101, 8};
+  const Drained found =
+      Drain(FromDataset(std::make_unique<NumberedDataset>(std::move(plan)), options));
+  EXPECT_EQ(found.ids, Numbers(2));
+  EXPECT_EQ(found.status.code(), StatusCode::kResourceExhausted);
+}
+
+TEST_F(DatasetRecordsTest, ASampleIsDeliveredAtOnceWhereTheNextMayWait) {
+  std::atomic<int> granted{0};
+  Reader reader = Open({.sizes = RandomSizes(1, 20, 8, 60), .ready = false, .granted = &granted});
+  for (int i = 1; i <= 20; ++i) {
+    granted.store(i);
+    EXPECT_EQ(Drain(reader, 1).ids, std::vector<std::uint64_t>{static_cast<std::uint64_t>(i - 1)});
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
