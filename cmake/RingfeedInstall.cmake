@@ -58,5 +58,7 @@ install(FILES
   "${CMAKE_CURRENT_BINARY_DIR}/ringfeedConfig.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/ringfeedConfigVersion.cmake"
   DESTINATION "${RINGFEED_CMAKE_DIR}")
+install(FILES proto/ringfeed/instance.proto
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/ringfeed/proto/ringfeed")
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -18,7 +18,8 @@ inline constexpr char kParseText[] =
     "records into fields: raw | 'rows: f4[13] i4' | 'example: image=u1[] label=i8[1]' | "
     "'sequence: id=i8 | tokens=i8[]' | "
     "'ofrecord: encoded=u1[] class/label=i4' | 'jsonl: id=i8 text=u1[]' | "
-    "'lod: image=f4[,784] words=i8[,1]/1' | 'tokens: u2[1024] as i8' | 'tar: jpg=u1[] cls=i8' | "
+    "'lod: image=f4[,784] words=i8[,1]/1' | 'instance: image=f4[,784] words=i8[,1]/1' | 'tokens: "
+    "u2[1024] as i8' | 'tar: jpg=u1[] cls=i8' | "
     "'csv: -header=id,x x=f8'";
 
 /// Takes "4096", "512KiB", "2G", … for an option of bytes; all units are powers of 1024.

@@ -111,6 +111,37 @@ class LoDTensorBuilder {
   bool finished_ = false;
 };
 
+/// Builds the bytes of one Instance (ringfeed/instance.proto): its fields in the order of the
+/// calls. One thread at a time.
+class InstanceBuilder {
+ public:
+  /// Adds the tensor of that name, UTF-8 and not empty; one that was there is dropped. `values` are
+  /// the elements, row-major, as many as `shape` has; `lod` the levels in offset form, the top one
+  /// first. All are copied. Throws Error(kInvalidArgument) where they do not fit together, a
+  /// dimension is negative or an offset form does not ascend from 0 to what it counts; then nothing
+  /// has changed.
+  InstanceBuilder& Add(std::string_view name, DType dtype, const Shape& shape,
+                       std::span<const std::byte> values,
+                       const std::vector<std::vector<std::int64_t>>& lod = {});
+  /// A tensor as a reader delivers it, with its LoD.
+  InstanceBuilder& Add(std::string_view name, const Tensor& tensor);
+  /// Drops what was added and goes on from a record: what no Add replaces stays in it byte for
+  /// byte, unknown fields too. (Those inside of a field that is replaced go with it.) kDamaged
+  /// where it is no Instance; then nothing has changed.
+  Status StartFrom(std::span<const std::byte> record);
+  /// The record; valid until the next call of anything. Starts over at the next Add.
+  std::span<const std::byte> Finish();
+
+ private:
+  using Levels = std::span<const std::span<const std::int64_t>>;
+  void Append(std::string_view name, DType dtype, const Shape& shape,
+              std::span<const std::byte> values, Levels lod);
+  void Drop(std::string_view name);
+
+  std::vector<std::byte> record_;
+  bool finished_ = false;
+};
+
 /// One member of a sample: what stands behind the key's dot ("jpg", "seg.png"), and its bytes.
 struct TarMember {
   std::string extension;

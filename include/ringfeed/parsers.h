@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "ringfeed/slot.h"
 #include "ringfeed/tensor.h"
 
 namespace ringfeed {
@@ -169,6 +170,22 @@ std::shared_ptr<const Parser> OFRecordParser(std::vector<OFRecordFeatureSpec> fe
 /// of threads. Throws Error(kInvalidArgument) where there is no tensor, one is named twice or one
 /// cannot be such a field.
 std::shared_ptr<const Parser> LoDTensorParser(const std::vector<LoDTensorSpec>& tensors);
+
+/// Instances as Protobuf messages (ringfeed/instance.proto, installed in share/ringfeed/proto;
+/// docs/FORMATS.md) by their slots: each has one field, found by its name. Other names and unknown
+/// fields, wherever they stand, are passed over. dims as the record has them: a first dimension
+/// that is negative is any number of rows, no other may be, and lod_levels are of such a slot only.
+/// Batch joins records and merges their LoD as with LoDTensorParser, and stacks fixed shapes.
+///
+/// A record is damaged where it is no such message, lacks a slot, has two fields of a slot's name
+/// (of other names it may), or where anything that it says of a slot is not so: another dtype,
+/// dimension or number of levels, offsets that do not ascend from 0 to what they count, another
+/// number of bytes, a bool that is neither 0 nor 1. The failure names slot, byte and what was
+/// expected, and the reader's policy decides. Nothing is believed before it is checked against the
+/// record's bytes. The parser is immutable, keeps nothing of `slots`, never blocks and may be used
+/// by any number of threads. Throws Error(kInvalidArgument) where there is no slot, one has no
+/// name, one is named twice or one cannot be such a field.
+std::shared_ptr<const Parser> InstanceProtoParser(const std::vector<SlotSpec>& slots);
 
 /// CSV rows by their columns, as RFC 4180 has them. Numbers are the nearest that the type has,
 /// "inf" and "nan" too; blanks around them and a plus before them are passed over. A row with

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "readers/formats/wire_writer.h"
 #include "ringfeed/formats.h"
 
 namespace ringfeed {
@@ -14,24 +15,6 @@ constexpr unsigned kBytesKind = 1;
 constexpr unsigned kFloatKind = 2;
 constexpr unsigned kInt64Kind = 3;
 
-void AppendVarint(std::uint64_t value, std::vector<std::byte>* out) {
-  for (; value >= 0x80; value >>= 7) out->push_back(static_cast<std::byte>(value | 0x80));
-  out->push_back(static_cast<std::byte>(value));
-}
-
-std::size_t VarintBytes(std::uint64_t value) {
-  std::size_t bytes = 1;
-  for (; value >= 0x80; value >>= 7) ++bytes;
-  return bytes;
-}
-
-std::size_t DelimitedBytes(std::size_t size) { return 1 + VarintBytes(size) + size; }
-
-void AppendHead(unsigned field, std::size_t size, std::vector<std::byte>* out) {
-  out->push_back(static_cast<std::byte>(field << 3 | 2));
-  AppendVarint(size, out);
-}
-
 }  // namespace
 
 void ExampleBuilder::AddFeature(std::string_view name, unsigned kind,
@@ -40,16 +23,17 @@ void ExampleBuilder::AddFeature(std::string_view name, unsigned kind,
   finished_ = false;
   // An empty list keeps its kind, but has no packed run.
   const bool has_run = !values.empty() || kind == kBytesKind;
-  const std::size_t list = has_run ? DelimitedBytes(values.size()) : 0;
-  const std::size_t feature = DelimitedBytes(list);
-  AppendHead(kFirst, DelimitedBytes(name.size()) + DelimitedBytes(feature), &features_);
-  AppendHead(kFirst, name.size(), &features_);
+  const std::size_t list = has_run ? DelimitedFieldBytes(values.size()) : 0;
+  const std::size_t feature = DelimitedFieldBytes(list);
+  AppendDelimitedHead(kFirst, DelimitedFieldBytes(name.size()) + DelimitedFieldBytes(feature),
+                      &features_);
+  AppendDelimitedHead(kFirst, name.size(), &features_);
   const auto name_bytes = std::as_bytes(std::span(name));
   features_.insert(features_.end(), name_bytes.begin(), name_bytes.end());
-  AppendHead(kMapValue, feature, &features_);
-  AppendHead(kind, list, &features_);
+  AppendDelimitedHead(kMapValue, feature, &features_);
+  AppendDelimitedHead(kind, list, &features_);
   if (!has_run) return;
-  AppendHead(kFirst, values.size(), &features_);
+  AppendDelimitedHead(kFirst, values.size(), &features_);
   features_.insert(features_.end(), values.begin(), values.end());
 }
 
@@ -81,7 +65,7 @@ std::span<const std::byte> ExampleBuilder::Finish() {
   if (finished_) features_.clear();
   finished_ = true;
   record_.clear();
-  AppendHead(kFirst, features_.size(), &record_);
+  AppendDelimitedHead(kFirst, features_.size(), &record_);
   record_.insert(record_.end(), features_.begin(), features_.end());
   return record_;
 }

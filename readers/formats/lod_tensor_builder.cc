@@ -3,6 +3,8 @@
 
 #include "base/little_endian.h"
 #include "readers/formats/lod_tensor_layout.h"
+#include "readers/formats/tensor_values.h"
+#include "readers/formats/wire_writer.h"
 #include "ringfeed/formats.h"
 
 namespace ringfeed {
@@ -20,51 +22,14 @@ void AppendLe(T value, std::vector<std::byte>* out) {
   StoreLe(out->data() + out->size() - sizeof(T), value);
 }
 
-void AppendVarint(std::uint64_t value, std::vector<std::byte>* out) {
-  for (; value >= 0x80; value >>= 7) out->push_back(static_cast<std::byte>(value | 0x80));
-  out->push_back(static_cast<std::byte>(value));
-}
-
-void AppendField(std::uint32_t field, std::uint64_t value, std::vector<std::byte>* out) {
-  AppendVarint(std::uint64_t{field} << 3, out);  // a varint
-  AppendVarint(value, out);
-}
-
-void CheckValues(DType dtype, const Shape& shape, std::size_t bytes) {
-  std::size_t expected = DTypeBytes(dtype);
-  for (const std::int64_t dim : shape) {
-    if (dim < 0 || __builtin_mul_overflow(expected, static_cast<std::size_t>(dim), &expected)) {
-      Refuse("the shape " + ShapeToString(shape) + " is none of a tensor");
-    }
-  }
-  if (expected != bytes) {
-    Refuse(std::string(DTypeName(dtype)) + ShapeToString(shape) + " has " +
-           std::to_string(expected) + " bytes, not " + std::to_string(bytes));
-  }
-}
-
-// What a level counts: the sequences of the one below it, or rows.
-void CheckLevel(std::span<const std::int64_t> level, std::int64_t counted) {
-  bool fits = !level.empty() && level.front() == 0 && level.back() == counted;
-  for (std::size_t i = 1; fits && i < level.size(); ++i) fits = level[i - 1] <= level[i];
-  if (!fits) {
-    Refuse("a level of LoD does not ascend from 0 to the " + std::to_string(counted) +
-           " that it counts");
-  }
-}
-
 }  // namespace
 
 void LoDTensorBuilder::Append(DType dtype, const Shape& shape, std::span<const std::byte> values,
                               Levels lod) {
   const auto type = LoDTensorTypeOf(dtype);
   if (!type) Refuse("Paddle has no tensors of " + std::string(DTypeName(dtype)));
-  CheckValues(dtype, shape, values.size());
-  if (!lod.empty() && shape.empty()) Refuse("a scalar has no LoD");
-  for (std::size_t i = 0; i < lod.size(); ++i) {
-    const bool lowest = i + 1 == lod.size();
-    CheckLevel(lod[i], lowest ? shape[0] : static_cast<std::int64_t>(lod[i + 1].size()) - 1);
-  }
+  const std::string wrong = WrongTensorValues(dtype, shape, values.size(), lod);
+  if (!wrong.empty()) Refuse(wrong);
   if (finished_ || record_.empty()) {
     record_.assign(kCountBytes, std::byte{0});
     tensors_ = 0;
@@ -79,9 +44,9 @@ void LoDTensorBuilder::Append(DType dtype, const Shape& shape, std::span<const s
   }
   AppendLe(LoDTensorLayout::kVersion, &record_);
   std::vector<std::byte> description;
-  AppendField(LoDTensorLayout::kTypeField, *type, &description);
+  AppendVarintField(LoDTensorLayout::kTypeField, *type, &description);
   for (const std::int64_t dim : shape) {
-    AppendField(LoDTensorLayout::kDimsField, static_cast<std::uint64_t>(dim), &description);
+    AppendVarintField(LoDTensorLayout::kDimsField, static_cast<std::uint64_t>(dim), &description);
   }
   AppendLe(static_cast<std::int32_t>(description.size()), &record_);
   record_.insert(record_.end(), description.begin(), description.end());

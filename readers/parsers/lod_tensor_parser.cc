@@ -1,9 +1,7 @@
-#include <algorithm>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "readers/formats/lod_tensor_layout.h"
-#include "readers/parsers/field_row.h"
 #include "readers/parsers/lod_columns.h"
 #include "readers/parsers/lod_tensor_record.h"
 #include "readers/parsers/parser.h"
@@ -12,39 +10,26 @@
 namespace ringfeed {
 namespace {
 
-constexpr std::size_t kMostLevels = 16;
-// A row stays far below what a count of bytes can hold.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
-
-[[noreturn]] void Refuse(const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument, "lod parser: " + why));
-}
-
-LoDTensorField MakeField(const LoDTensorSpec& spec) {
-  const auto refuse = [&](const std::string& why) {
-    Refuse("tensor \"" + spec.name + "\": " + why);
-  };
-  FieldRow row;
-  if (const char* why = SetFieldRow({spec.name, spec.dtype, spec.shape}, kMostElements, &row)) {
-    refuse(why);
+std::vector<TensorField> FieldsOf(const std::vector<LoDTensorSpec>& tensors) {
+  std::vector<SlotSpec> slots;
+  for (const LoDTensorSpec& spec : tensors) {
+    if (!LoDTensorTypeOf(spec.dtype)) {
+      throw Error(Status(StatusCode::kInvalidArgument, "lod parser: tensor \"" + spec.name +
+                                                           "\": Paddle has no tensors of " +
+                                                           std::string(DTypeName(spec.dtype))));
+    }
+    slots.push_back({spec.name, spec.dtype, spec.shape, spec.lod_levels});
   }
-  if (!LoDTensorTypeOf(spec.dtype)) {
-    refuse("Paddle has no tensors of " + std::string(DTypeName(spec.dtype)));
-  }
-  if (spec.lod_levels > kMostLevels) {
-    refuse("it has at most " + std::to_string(kMostLevels) + " levels of LoD");
-  }
-  if (spec.lod_levels > 0 && !row.ragged) {
-    refuse("with LoD its first dimension is -1, the rows of all sequences");
-  }
-  return {spec.name, spec.dtype, spec.shape, spec.lod_levels, row.unit_bytes};
+  return MakeTensorFields(slots, "lod parser", "tensor");
 }
 
 class LoDRecordParser final : public LoDColumnsParser {
  public:
-  explicit LoDRecordParser(const std::vector<LoDTensorSpec>& tensors) {
-    if (tensors.empty()) Refuse("name at least one tensor");
-    for (const LoDTensorSpec& spec : tensors) AddTensor(spec);
+  explicit LoDRecordParser(const std::vector<LoDTensorSpec>& tensors)
+      : tensors_(FieldsOf(tensors)) {
+    for (const TensorField& tensor : tensors_) {
+      AddTensorColumns({tensor.name, tensor.dtype, tensor.shape}, tensor.lod_levels);
+    }
   }
 
   std::string name() const override { return "lod"; }
@@ -58,19 +43,8 @@ class LoDRecordParser final : public LoDColumnsParser {
   }
 
  private:
-  void AddTensor(const LoDTensorSpec& spec);
-
-  std::vector<LoDTensorField> tensors_;
+  const std::vector<TensorField> tensors_;
 };
-
-void LoDRecordParser::AddTensor(const LoDTensorSpec& spec) {
-  const auto same = [&](const LoDTensorField& other) { return other.name == spec.name; };
-  if (std::any_of(tensors_.begin(), tensors_.end(), same)) {
-    Refuse("\"" + spec.name + "\" is named twice");
-  }
-  tensors_.push_back(MakeField(spec));
-  AddTensorColumns({spec.name, spec.dtype, spec.shape}, spec.lod_levels);
-}
 
 }  // namespace
 

@@ -116,8 +116,9 @@ class Parser {
 ///   "csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8"   columns by name or number
 ///   "jsonl: id=i8 text=u1[] v=f4[]?"          top-level keys of JSON objects
 ///   "lod: image=f4[,784] words=i8[,1]/1"      all tensors of a LoDTensor record; /1 levels of LoD
-///   "tokens: u2[1024] as i8"                  arrays of numbers, converted; without [] ragged
-///   "tar: jpg;png=u1[] cls=i8?-1"             members of a WebDataset sample
+///   "instance: image=f4[,784] words=i8[,1]/1"  slots of an Instance (instance.proto) by their
+///   names "tokens: u2[1024] as i8"                  arrays of numbers, converted; without []
+///   ragged "tar: jpg;png=u1[] cls=i8?-1"             members of a WebDataset sample
 /// A failure says what was expected where.
 struct ParserResult {
   Status status;

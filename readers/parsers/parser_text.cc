@@ -16,7 +16,8 @@ constexpr std::string_view kGrammar =
     "x=f4[13]?0\", \"sequence: id=i8 | tokens=i8[] frames=f4[,128]\", \"ofrecord: encoded=u1[] "
     "class/label=i4 x=f4[13]~?0\", \"csv: -delimiter=; "
     "-header=id,x,note x=f8 note=u1[] id@0=i8\", \"jsonl: id=i8 text=u1[] v=f4[]?\", "
-    "\"lod: image=f4[,784] words=i8[,1]/1\", \"tokens: u2[1024] as i8\" or "
+    "\"lod: image=f4[,784] words=i8[,1]/1\", \"instance: image=f4[,784] words=i8[,1]/1\", "
+    "\"tokens: u2[1024] as i8\" or "
     "\"tar: jpg;png=u1[] cls=i8?-1\" (NAME=TYPE, "
     "NAME@0 a column, -columns=N|any and -noquotes are csv's too, TYPE one of "
     "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 f8, [] ragged, [3,4] a shape, /1 levels of LoD, ~ cut or "
@@ -271,14 +272,22 @@ std::size_t TakeLevels(std::string_view* word) {
   return levels;
 }
 
-std::shared_ptr<const Parser> LoDFromText(std::string_view text) {
-  std::vector<LoDTensorSpec> tensors;
+std::vector<SlotSpec> TensorsFromText(std::string_view text) {
+  std::vector<SlotSpec> tensors;
   for (std::string_view word : SplitWords(text)) {
     const std::size_t levels = TakeLevels(&word);
     Word parts = TakeApartWhole(word);
     if (parts.missing) Refuse(word, "a tensor has no default");
-    if (parts.name.empty()) parts.name = "t" + std::to_string(tensors.size());
     tensors.push_back({std::move(parts.name), parts.dtype, std::move(parts.shape), levels});
+  }
+  return tensors;
+}
+
+std::shared_ptr<const Parser> LoDFromText(std::string_view text) {
+  std::vector<LoDTensorSpec> tensors;
+  for (SlotSpec& slot : TensorsFromText(text)) {
+    if (slot.name.empty()) slot.name = "t" + std::to_string(tensors.size());
+    tensors.push_back({std::move(slot.name), slot.dtype, std::move(slot.dims), slot.lod_levels});
   }
   return LoDTensorParser(tensors);
 }
@@ -321,6 +330,9 @@ ParserResult ParserFromText(const std::string& text) {
     if (view.starts_with("csv:")) return {Status(), CsvFromText(view.substr(4))};
     if (view.starts_with("jsonl:")) return {Status(), JsonLinesFromText(view.substr(6))};
     if (view.starts_with("lod:")) return {Status(), LoDFromText(view.substr(4))};
+    if (view.starts_with("instance:")) {
+      return {Status(), InstanceProtoParser(TensorsFromText(view.substr(9)))};
+    }
     if (view.starts_with("tokens:")) return {Status(), TokensFromText(view.substr(7))};
     if (view.starts_with("tar:")) return {Status(), TarFromText(view.substr(4))};
   } catch (const Error& error) {

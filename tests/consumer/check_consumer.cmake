@@ -2,6 +2,9 @@
 # cmake -D WITH=cmake|pkg-config -D PREFIX=… -D SOURCE=… -D BINARY=… -D COMPILER=… -P this
 file(REMOVE_RECURSE "${BINARY}")
 file(MAKE_DIRECTORY "${BINARY}")
+if(NOT EXISTS "${PREFIX}/share/ringfeed/proto/ringfeed/instance.proto")
+  message(FATAL_ERROR "instance.proto is not installed")
+endif()
 file(GLOB pc_file "${PREFIX}/lib*/pkgconfig/ringfeed.pc" "${PREFIX}/lib/*/pkgconfig/ringfeed.pc")
 get_filename_component(pc_dir "${pc_file}" DIRECTORY)
 set(ENV{PKG_CONFIG_PATH} "${pc_dir}")

@@ -32,6 +32,8 @@ constexpr NamedFuzzTarget kTargets[] = {
      "ofrecord: encoded=u1[] class/label=i4 x=f4[3]~?0 d=f8[]? n=i8[]?"},
     {"parse_csv", ParseTarget, "csv: -columns=any id=i8 x=f8[2]?-1 note=u1[] f=f4?2.5 n=i4?0"},
     {"parse_lod", ParseTarget, "lod: image=f4[,2] words=i8[,1]/1 nested=i2[]/2 label=u1[2]"},
+    {"parse_instance", ParseTarget,
+     "instance: image=f4[,2] words=i8[,1]/1 nested=i2[]/2 label=u4[2] ok=b1"},
     {"parse_tokens", ParseTarget, "tokens: u2[] as i8"},
     {"parse_tar", ParseTarget, "tar: jpg;png=u1[] cls=i8?-1"},
     {"parse_jsonl", ParseTarget, "jsonl: id=i8 text=u1[] v=f4[]? w=f8[2,2]?0 ok=b1?0 n=i4[,2]?"},

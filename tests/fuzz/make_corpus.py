@@ -168,6 +168,29 @@ def lod_record():
         lod_tensor([[0, 1], [0, 2]], 1, [2], b"aabb"), lod_tensor([], 20, [2], b"LL")])
 
 
+def instance_field(name, dtype, dims, data, levels=(), more=b""):
+    """Of an Instance (proto/ringfeed/instance.proto); `more` stands in its description."""
+    desc = field(1, name) + b"\x10" + varint(dtype) + field(3, b"".join(map(varint, dims))) + more
+    if levels:
+        desc += b"\x20" + varint(len(levels))
+    return field(1, field(1, desc) + field(2, data)
+                 + b"".join(field(3, struct.pack(f"<{len(level)}q", *level)) for level in levels))
+
+
+def instance_record():
+    return (instance_field(b"image", 5, [1, 2], floats(1, 2)) + instance_field(b"other", 22, [1], b"bf")
+            + instance_field(b"words", 3, [3, 1], struct.pack("<3q", 7, 8, 9), [[0, 2, 3]]) + field(9, b"unknown")
+            + instance_field(b"nested", 1, [2], b"aabb", [[0, 1], [0, 2]], field(7, b"new"))
+            + instance_field(b"label", 101, [2], b"LLLLMMMM") + instance_field(b"ok", 0, [], b"\1"))
+
+
+def unusual_instance_record():
+    """Dimensions unpacked, a description in two parts behind the value, a group, a name twice that is no slot's."""
+    image = field(2, floats(1, 2)) + field(1, field(1, b"image") + b"\x18\1") + field(1, b"\x10\5\x18\2")
+    return (field(1, image) + b"\x2b" + field(1, b"in a group") + b"\x2c" + instance_field(b"a", 3, [0], b"") * 2
+            + instance_record()[len(instance_field(b"image", 5, [1, 2], floats(1, 2))):])
+
+
 def rows(*records):
     """How a parser's target takes its rows."""
     assert len(records) <= 4
@@ -220,6 +243,7 @@ def texts():
         "parse_ofrecord": [ofrecord_message(), feature(b"class/label", 5, varint(1)) + feature(b"encoded", 1, b"")],
         "parse_csv": [b'7,1.5,-2e3,"a ""b"" ,",0.25,9', b"8,,,plain,,", b"+9, 1 ,inf,x,nan,-1"],
         "parse_lod": [lod_record(), lod_record()[:-1] + b"M"],
+        "parse_instance": [instance_record(), unusual_instance_record()],
         "parse_tokens": [bytes(range(12)), b"\xff\xfe"],
         "parse_tar": [tar(names=("k.jpg", "k.cls"))[:2048]],
         "parse_jsonl": [line, b'{"text": "\\ud83c\\udf89 \\" \\\\", "id": -1, "other": {"a": [null, "]"]}, "v": null}'],

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <functional>
 #include <random>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -294,6 +296,26 @@ TEST_F(LoDBatchTest, FluidsFilesGiveWhatPaddleMerges) {
                                    {{"image", kFloat32, {-1, 3, 4}}, {"label", kInt64, {-1, 1}}});
   EXPECT_EQ(dense[0].shape, (Shape{25, 3, 4}));
   EXPECT_EQ(dense[1].shape, (Shape{25, 1}));
+}
+
+TEST_F(LoDBatchTest, InstancesAreMergedAsLoDTensors) {
+  const std::string path = directory_.File("instances.tfrecord");
+  const RecordWriterResult opened = OpenRecordWriter(path, "tfrecord");
+  InstanceBuilder builder;
+  const LoDRecord expected = {{kInt8, {8, 1}, {{0, 2, 5, 6, 8}}, "abcdefgh"},
+                              {kUInt8, {2}, {}, "xy"}};
+  for (const auto& [lod, words, label] :
+       {std::tuple(Levels{{0, 2, 5}}, "abcde", "x"), std::tuple(Levels{{0, 1, 3}}, "fgh", "y")}) {
+    const std::string_view values = words;
+    builder.Add("label", kUInt8, {}, std::as_bytes(std::span(label, 1)));
+    builder.Add("words", kInt8, {static_cast<std::int64_t>(values.size()), 1},
+                std::as_bytes(std::span(values)), lod);
+    ASSERT_TRUE(opened.writer->Write(builder.Finish()).ok());
+  }
+  ASSERT_TRUE(opened.writer->Close().ok());
+  const auto parser = InstanceProtoParser({{"words", kInt8, {-1, 1}, 1}, {"label", kUInt8, {}}});
+  Reader reader = Batch(Parse(OpenFiles({path}, InFileOrder()), parser), {.size = 2});
+  EXPECT_EQ(RecordOf(reader.ReadNext()), expected);
 }
 
 }  // namespace

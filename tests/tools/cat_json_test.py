@@ -174,6 +174,15 @@ class CatJsonTest(CommandTest):
         self.assertEqual([[len(low) for low in top] for top in nested["points"]], [[3, 5], [2, 2], [4]])
         self.assertEqual(nested["label"], [[0], [1], [1]])
 
+    def test_slots_of_instances_are_found_by_name(self):
+        words = field(1, field(1, b"words") + b"\x10\x03" + field(3, b"\x03\x01") + b"\x20\x01") + field(
+            2, struct.pack("<3q", 7, 8, 9)) + field(3, struct.pack("<3q", 0, 2, 3))
+        label = field(1, field(1, b"label") + b"\x10\x14") + field(2, b"\x05")
+        path = self.folder / "a.rows"
+        path.write_bytes(field(1, words) + field(1, label))
+        rows = self.objects(path, "--format", "raw", "--parse", "instance: label=u1 words=i8[,1]/1")
+        self.assertEqual(rows, [{"label": 5, "words": [[[7], [8]], [[9]]]}])
+
     def test_tokens_are_numbers(self):
         rows = self.objects(DATA / "tokens" / "llmc_gpt2.bin", "--format", "tokens:block=4",
                             "--parse", "tokens: u2 as i8")

@@ -98,6 +98,18 @@ TEST(ParserTextTest, TensorsMayHaveLevelsOfLoD) {
   EXPECT_EQ(fields[6].name, "class/label");
 }
 
+TEST(ParserTextTest, SlotsOfInstancesAreTensorsWithNames) {
+  const ParserResult made = ParserFromText("instance: image=f4[,784] words=i8[,1]/1 id=u4[2]");
+  ASSERT_TRUE(made.status.ok()) << made.status.ToString();
+  EXPECT_EQ(made.parser->name(), "instance");
+  const auto& fields = made.parser->fields();
+  ASSERT_EQ(fields.size(), 4U);
+  EXPECT_EQ(made.parser->role(0), FieldRole::kLodValues);
+  EXPECT_EQ(made.parser->role(1), FieldRole::kLodLevel);
+  EXPECT_EQ(fields[2].shape, (Shape{-1, 1}));
+  EXPECT_EQ(made.parser->role(3), FieldRole::kTensor);
+}
+
 TEST(ParserTextTest, TokensMayBeConvertedAndHaveALength) {
   const std::vector<std::pair<std::string, FieldSpec>> texts = {
       {"tokens: u2", {"tokens", kUInt16, {-1}}},
@@ -168,6 +180,11 @@ TEST(ParserTextTest, MistakesAreNamedWithTheirPlace) {
       {"lod: x=f4[]?1", "no default"},
       {"lod: x=f4[]/one", "levels of LoD"},
       {"lod: x=f4[3]/1", "first dimension is -1"},
+      {"instance:", "at least one slot"},
+      {"instance: f4[]", "needs its name"},
+      {"instance: x=f4[]?1", "no default"},
+      {"instance: x=f4[] x=f4[]", "named twice"},
+      {"instance: x=f4[3]/1", "first dimension is -1"},
       {"tokens:", "one type"},
       {"tokens: u2 as", "one type"},
       {"tokens: u2 to i8", "one type"},
