@@ -122,7 +122,7 @@ TEST(BlockingQueue, ManySendersAndReceiversMoveEqualSets) {
   for (const std::size_t capacity : {2u, 10u, 20u}) {
     for (const int receivers : {2, 3, 20, 30}) {
       constexpr int kSenders = 5;
-      const int each = StressRounds(1000);
+      int each = StressRounds(1000);
       LoDTensorBlockingQueue queue(capacity, NumberSlots());
       std::vector<std::vector<std::int64_t>> taken(static_cast<std::size_t>(receivers));
       std::vector<std::jthread> threads;

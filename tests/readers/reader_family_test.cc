@@ -173,7 +173,7 @@ TEST_F(ReaderFamilyTest, ManyFilesComeInTheirOrderOrWithoutOneEachOnce) {
   EXPECT_EQ(All(OpenFiles(files, test_mode)), Range(360));
   // A file is one turn: with several open at a time they still come one after another.
   EXPECT_EQ(All(OpenFiles(files, WithSlots())), Range(360));
-  for (const std::uint64_t passes : {1, 3}) {
+  for (const std::uint64_t passes : {1U, 3U}) {
     Ids want;
     for (std::uint64_t pass = 0; pass < passes; ++pass) {
       const Ids range = Range(360);
