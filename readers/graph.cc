@@ -114,7 +114,7 @@ std::shared_ptr<GraphNode> GraphNode::On(const Reader& input, Kind kind) {
   if (node.session_ != nullptr) {
     Refuse("the reader is being read already: build the whole chain first, then read its end");
   }
-  if (node.retired_) Refuse("the reader was given to Multiplex: build on that");
+  if (node.retired_) Refuse("the reader was given to Multiplex or ReadAs: build on that");
   std::erase_if(node.consumers_, [](const auto& each) { return each.expired(); });
   if (!many && !node.consumers_.empty()) {
     Refuse("the reader has a consumer already: a node has one, Share makes one that has many");
@@ -137,7 +137,7 @@ void GraphNode::Retire() {
 
 std::shared_ptr<ReaderSession> GraphNode::InnerSession() {
   const std::lock_guard lock(mutex_);
-  if (retired_) Refuse("the reader was given to Multiplex: read that");
+  if (retired_) Refuse("the reader was given to Multiplex or ReadAs: read that");
   if (session_ == nullptr) session_ = std::make_shared<ReaderSession>(LowerChain(*this), input_);
   return session_;
 }

@@ -118,6 +118,10 @@ struct GroupBatchOptions {
 /// keep their order.
 Reader GroupBatch(Reader input, const GroupBatchOptions& options);
 
+/// What was opened as files or as a stream, and is not read yet, taken as files of `format` instead
+/// of what was asked for or would be found. `opened` is used up.
+Reader ReadAs(const Reader& opened, const std::string& format);
+
 /// Records of several streams, of whichever has some, all of them in turn where they all have. Each
 /// reader is one of OpenStreamSource, or of OpenFiles with a stream's name, as it is. One that is
 /// slow holds up none; one that ends, or fails where damage is skipped, leaves the others going.

@@ -44,6 +44,20 @@ class DoubleBufferReader : public Reader {
       : Reader(DoubleBuffer(std::move(input), slots)) {}
 };
 
+/// read_recordio: the next `count` instances; fewer, or none, at the end of the data. Throws Error
+/// on failure, and what it has read is lost: ReadNext reads one by one.
+inline std::vector<Instance> ReadRecordIo(Reader reader, std::size_t count) {
+  std::vector<Instance> instances;
+  Instance instance;
+  while (instances.size() < count) {
+    const ReadResult result = reader.TryReadNext(&instance);
+    if (result == ReadResult::kFailed) throw Error(reader.status());
+    if (result == ReadResult::kEnd) break;
+    instances.push_back(std::move(instance));
+  }
+  return instances;
+}
+
 /// OpenFiles: whoever is free takes the next of the files, or, in test mode, one after another in
 /// their order. At most thread_num files are open at a time; 0 leaves that to `options`.
 class MultipleReader : public Reader {

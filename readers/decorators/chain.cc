@@ -78,6 +78,8 @@ void ExpandInto(const std::string& pattern, std::vector<std::string>* names) {
 
 /// Where the files are of a registered format: all of them are of the same.
 void UseFileReaders(SourceNode* node) {
+  node->file_readers = nullptr;
+  node->slots.clear();
   for (const std::string& name : node->names) {
     auto found = FindFileReader(node->options.format, name);
     if (&name != &node->names.front() && found != node->file_readers) {
@@ -165,6 +167,21 @@ Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions&
   SourceNode node;
   node.options = options;
   node.streams.push_back({std::move(stream), options.format});
+  return FromSource(std::move(node));
+}
+
+Reader ReadAs(const Reader& opened, const std::string& format) {
+  const auto* source = opened ? std::get_if<SourceNode>(&opened.node()->kind()) : nullptr;
+  if (source == nullptr ||
+      (source->streams.size() != 1 && source->names.empty() && source->sources.empty())) {
+    Refuse("ReadAs takes files or a stream as they are opened");
+  }
+  SourceNode node = *source;
+  node.options.format = format;
+  CheckOptions(node.options, node.streams.empty() ? SourceKind::kFiles : SourceKind::kOther);
+  for (StreamInput& stream : node.streams) stream.format = format;
+  UseFileReaders(&node);
+  opened.node()->Retire();
   return FromSource(std::move(node));
 }
 

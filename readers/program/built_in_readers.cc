@@ -113,11 +113,21 @@ Reader OpenFilesReader(const Attributes& attributes, const std::vector<Reader>& 
   return ParsedAs(std::move(records), attributes.Text("parse"));
 }
 
-Reader RecordIoReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+Reader OpenFileReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
   RefuseInputs(inputs);
   OpenOptions options;
-  options.format = "recordio";
-  return ParsedAs(OpenFiles({attributes.Text("filename")}, options), attributes.Text("parse"));
+  options.reopen_limit = attributes.Size("reopen_limit");
+  return OpenFiles({attributes.Text("filename")}, options);
+}
+
+Reader RecordIoReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
+  const std::string& name = attributes.Text("filename");
+  if (name.empty() == inputs.empty()) {
+    Refuse("create_recordio_reader takes a filename, or an open_file as its input");
+  }
+  Reader records = inputs.empty() ? OpenFiles({name}, {.format = "recordio"})
+                                  : ReadAs(OnlyInput(inputs), "recordio");
+  return ParsedAs(std::move(records), attributes.Text("parse"));
 }
 
 Reader BatchReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
@@ -199,7 +209,8 @@ std::vector<ReaderEntry> BuiltInReaders() {
                                  {"buffer_size", kInteger, 0}},
                                 false)},
        OpenFilesReader},
-      {{"create_recordio_reader", {{"filename", kText}, {"parse", kText, ""}}}, RecordIoReader},
+      {{"open_file", {{"filename", kText}, {"reopen_limit", kInteger, 0}}}, OpenFileReader},
+      {{"create_recordio_reader", {{"filename", kText, ""}, {"parse", kText, ""}}}, RecordIoReader},
       {{"create_batch_reader", {{"batch_size", kInteger}, {"discard_leftover", kBoolean, true}}},
        BatchReader},
       {{"create_shuffle_reader", {{"buffer_size", kInteger}, {"seed", kInteger, 0}}},

@@ -45,6 +45,8 @@ constexpr auto kLanguage = std::to_array<Field>({
     {"Operation", "increase", "Increase"},
     {"Operation", "less_than", "LessThan"},
     {"Operation", "call", "Call"},
+    {"Operation", "read_recordio", "ReadRecordIo"},
+    {"Operation", "close_reader", "CloseReader"},
     {"Read", "reader", "string"},
     {"Read", "output", "string", kRepeated},
     {"HasNext", "reader", "string"},
@@ -66,6 +68,10 @@ constexpr auto kLanguage = std::to_array<Field>({
     {"Call", "function", "string"},
     {"Call", "input", "string", kRepeated},
     {"Call", "output", "string", kRepeated},
+    {"ReadRecordIo", "reader", "string"},
+    {"ReadRecordIo", "count", "int64"},
+    {"ReadRecordIo", "output", "string"},
+    {"CloseReader", "reader", "string"},
 });
 /// Of these messages exactly one field is set.
 constexpr std::array<std::string_view, 2> kChoices = {"Operation", "Creation"};

@@ -37,6 +37,11 @@ class MainCheck {
     set_.insert(step.output);
   }
   void operator()(const ResetStep& step) { NeedReader(step.reader); }
+  void operator()(const ReadRecordIoStep& step) {
+    NeedReader(step.reader);
+    set_.insert(step.output);
+  }
+  void operator()(const CloseReaderStep& step) { NeedReader(step.reader); }
   void operator()(const WhileStep& step) {
     NeedVariable("condition", step.condition);
     Check(step.body);

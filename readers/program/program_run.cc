@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "ringfeed/paddle_readers.h"
 #include "ringfeed/registry.h"
 #include "ringfeed/status.h"
 
@@ -78,6 +80,16 @@ class MainRun {
     scope_->Var<bool>(step.output) = ReaderOf(step.reader).HasNext();
   }
   void Do(const ResetStep& step) { ReaderOf(step.reader).ResetAll(); }
+  void Do(const ReadRecordIoStep& step) {
+    scope_->Var<std::vector<Instance>>(step.output) =
+        ReadRecordIo(ReaderOf(step.reader).Get(), static_cast<std::size_t>(step.count));
+  }
+  // The file goes with the last handle on what reads it.
+  void Do(const CloseReaderStep& step) {
+    ReaderHolder& holder = ReaderOf(step.reader);
+    holder.Get().Close();
+    holder.Clear();
+  }
   void Do(const FillConstantStep& step) { scope_->Var<std::int64_t>(step.output) = step.value; }
   void Do(const IncreaseStep& step) {
     auto& counter = scope_->Get<std::int64_t>(step.counter);

@@ -29,6 +29,12 @@ Step::Kind HasNextOf(const TextNode& node) {
   return HasNextStep{node.Text("reader"), node.Text("output")};
 }
 Step::Kind ResetOf(const TextNode& node) { return ResetStep{node.Text("reader")}; }
+Step::Kind ReadRecordIoOf(const TextNode& node) {
+  const std::int64_t count = node.Integer("count", 1);
+  if (count < 1) node.Refuse("count must be at least 1, not " + std::to_string(count));
+  return ReadRecordIoStep{node.Text("reader"), count, node.Text("output")};
+}
+Step::Kind CloseReaderOf(const TextNode& node) { return CloseReaderStep{node.Text("reader")}; }
 Step::Kind WhileOf(const TextNode& node) {
   return WhileStep{node.Text("condition"), StepsOf(node, "body")};
 }
@@ -53,9 +59,17 @@ Step::Kind CallOf(const TextNode& node) {
 
 Step StepOf(const TextNode& node) {
   static const std::map<std::string_view, Step::Kind (*)(const TextNode&)> kKinds = {
-      {"read", ReadOf},         {"has_next", HasNextOf},   {"reset", ResetOf},
-      {"while", WhileOf},       {"if_else", IfElseOf},     {"fill_constant", FillConstantOf},
-      {"increase", IncreaseOf}, {"less_than", LessThanOf}, {"call", CallOf},
+      {"read", ReadOf},
+      {"has_next", HasNextOf},
+      {"reset", ResetOf},
+      {"while", WhileOf},
+      {"if_else", IfElseOf},
+      {"fill_constant", FillConstantOf},
+      {"increase", IncreaseOf},
+      {"less_than", LessThanOf},
+      {"call", CallOf},
+      {"read_recordio", ReadRecordIoOf},
+      {"close_reader", CloseReaderOf},
   };
   return {node.place(), kKinds.at(node.name())(node)};
 }

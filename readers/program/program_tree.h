@@ -35,6 +35,15 @@ struct HasNextStep {
 struct ResetStep {
   std::string reader;
 };
+/// Up to so many instances; the variable is a std::vector<Instance>.
+struct ReadRecordIoStep {
+  std::string reader;
+  std::int64_t count = 1;
+  std::string output;
+};
+struct CloseReaderStep {
+  std::string reader;
+};
 struct WhileStep {
   std::string condition;
   std::vector<Step> body;
@@ -67,8 +76,9 @@ struct CallStep {
 
 /// One operation of main.
 struct Step {
-  using Kind = std::variant<ReadStep, HasNextStep, ResetStep, WhileStep, IfElseStep,
-                            FillConstantStep, IncreaseStep, LessThanStep, CallStep>;
+  using Kind =
+      std::variant<ReadStep, HasNextStep, ResetStep, WhileStep, IfElseStep, FillConstantStep,
+                   IncreaseStep, LessThanStep, CallStep, ReadRecordIoStep, CloseReaderStep>;
   std::string place;  ///< "FILE:LINE:COLUMN: OPERATION"
   Kind kind;
 };

@@ -35,7 +35,8 @@ TEST(InstanceBuilderTest, EveryTypeComesBackAsItWasAdded) {
     const ParsedRows parsed = RowsRunner(InstanceProtoParser({{"v", dtype, {-1}}})).Run({record});
     ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.begin()->second.ToString();
     EXPECT_EQ(parsed.values[0][0], bytes) << DTypeName(dtype);
-    const auto& description = MessageOf(record).field(0).description();
+    const proto::Instance message = MessageOf(record);
+    const proto::Description& description = message.field(0).description();
     EXPECT_TRUE(description.has_dtype());
     EXPECT_TRUE(proto::Description::Type_IsValid(description.dtype()));
   }

@@ -179,6 +179,36 @@ TEST_F(ProgramTest, WhatProducersPushIsReadByName) {
   EXPECT_EQ(sum, 300);
 }
 
+TEST_F(ProgramTest, RecordsOfAnOpenFileAreReadSoManyAtATimeAndTheReaderIsClosed) {
+  std::vector<std::size_t> counts;
+  FeedProgram program = FeedProgram::FromText(
+      "startup {\n"
+      "  op { open_file { name: 'file' filename: 'line.recordio' } }\n"
+      "  op { create_recordio_reader { name: 'records' input: 'file' } }\n"
+      "}\n"
+      "main {\n"
+      "  op { has_next { reader: 'records' output: 'more' } }\n"
+      "  op { while { condition: 'more' body {\n"
+      "    op { read_recordio { reader: 'records' count: 30 output: 'some' } }\n"
+      "    op { call { function: 'take' input: 'some' } }\n"
+      "    op { has_next { reader: 'records' output: 'more' } } } } }\n"
+      "  op { close_reader { reader: 'records' } }\n"
+      "}",
+      "records.program");
+  program.RegisterFunction("take", [&](Scope* scope, const auto& inputs, const auto&) {
+    counts.push_back(scope->Get<std::vector<Instance>>(inputs[0]).size());
+  });
+  for (int run = 0; run < 2; ++run) {
+    counts.clear();
+    scope_.Var<ReaderHolder>("file").Clear();  // it was given to the reader of records
+    program.RunStartup(&scope_);
+    program.RunMain(&scope_);
+    ASSERT_GE(counts.size(), 2U);
+    for (std::size_t i = 0; i + 1 < counts.size(); ++i) EXPECT_EQ(counts[i], 30U);
+    EXPECT_TRUE(scope_.Get<ReaderHolder>("records").empty());
+  }
+}
+
 TEST_F(ProgramTest, CountersAndBranches) {
   scope_.Var<std::int64_t>("limit") = 3;
   Run("main {\n"
