@@ -3,10 +3,11 @@
 //   cat data.recordio | add_noise 0.01 | ringfeed feed /dev/stdin --format recordio
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "ringfeed/formats.h"
@@ -43,7 +44,8 @@ ringfeed::Status Filter(ringfeed::Reader reader, ringfeed::RecordWriter* writer,
   while ((result = reader.TryReadBlock(&block)) == ringfeed::ReadResult::kRecord) {
     for (const ringfeed::RecordSpan& record : block.records()) {
       values.resize(record.size / sizeof(float));
-      std::memcpy(values.data(), record.data, values.size() * sizeof(float));
+      const auto bytes = std::as_writable_bytes(std::span(values));
+      std::copy_n(record.data, bytes.size(), bytes.data());
       noise->AddTo(&values);
       const ringfeed::Status status = writer->Write(std::as_bytes(std::span(values)));
       if (!status.ok()) return status;
