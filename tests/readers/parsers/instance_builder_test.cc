@@ -12,14 +12,6 @@
 namespace ringfeed {
 namespace {
 
-std::span<const std::byte> BytesOf(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
-std::string Text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 proto::Instance MessageOf(const std::string& record) {
   proto::Instance message;
   EXPECT_TRUE(message.ParseFromString(record));

@@ -146,6 +146,14 @@ LoDRecord RandomRecord(std::uint16_t number, std::mt19937_64* random) {
   return record;
 }
 
+std::span<const std::byte> BytesOf(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string Text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 LoDValue ValueOfTensor(const Tensor& tensor) {
   LoDValue value;
   value.dtype = tensor.dtype;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,10 @@ LoDRecord MergedAsPaddle(const std::vector<LoDRecord>& records);
 /// int16[n] of two, and "label" uint8[2], fixed. Some sequences and some tensors are empty. The
 /// label is `number`, little-endian.
 LoDRecord RandomRecord(std::uint16_t number, std::mt19937_64* random);
+
+/// Values as builders take them, and records as tests compare them.
+std::span<const std::byte> BytesOf(const std::string& text);
+std::string Text(std::span<const std::byte> bytes);
 
 /// A tensor as a reader delivers it.
 LoDValue ValueOfTensor(const Tensor& tensor);

@@ -8,14 +8,6 @@
 namespace ringfeed {
 namespace {
 
-std::span<const std::byte> BytesOf(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
-std::string Text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 TEST(LoDTensorBuilderTest, RecordsHavePaddlesBytes) {
   std::mt19937_64 random(3);
   LoDTensorBuilder builder;

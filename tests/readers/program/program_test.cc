@@ -37,15 +37,20 @@ class ProgramTest : public LineFitTest {
     program.RunMain(&scope_);
   }
 
+  /// Has a program of tests/data/programs train a line.
+  void Train(const std::string& name, LineFit* fit) {
+    FeedProgram program = FeedProgram::Load(RINGFEED_TEST_DATA "/programs/" + name);
+    program.RegisterFunction("train", fit->AsFunction());
+    program.RunStartup(&scope_);
+    program.RunMain(&scope_);
+  }
+
   Scope scope_;
 };
 
 TEST_F(ProgramTest, ALineIsFittedByPassesThatMainCounts) {
   LineFit fit;
-  FeedProgram program = FeedProgram::Load(RINGFEED_TEST_DATA "/programs/passes_counted.program");
-  program.RegisterFunction("train", fit.AsFunction());
-  program.RunStartup(&scope_);
-  program.RunMain(&scope_);
+  Train("passes_counted.program", &fit);
   ExpectFitted(fit);
   EXPECT_EQ(scope_.Get<std::int64_t>("pass_count"), 5);
   EXPECT_FALSE(scope_.Get<bool>("more_passes"));
@@ -54,10 +59,7 @@ TEST_F(ProgramTest, ALineIsFittedByPassesThatMainCounts) {
 
 TEST_F(ProgramTest, ALineIsFittedThroughAMultiPassReader) {
   LineFit fit;
-  FeedProgram program = FeedProgram::Load(RINGFEED_TEST_DATA "/programs/multi_pass.program");
-  program.RegisterFunction("train", fit.AsFunction());
-  program.RunStartup(&scope_);
-  program.RunMain(&scope_);
+  Train("multi_pass.program", &fit);
   ExpectFitted(fit);
 }
 
