@@ -37,23 +37,24 @@ class TarFramer final : public Framer {
     FrameResult result;
   };
 
-  Step Advance(Call* call);
+  Step NextStep(Call* call);
   Step NextUnit(Call* call);
-  Step Member(const TarUnit& unit, Call* call);
-  Step PassOver(const TarUnit& unit, Call* call);
+  Step Member(TarUnit unit, Call* call);
+  Step PassOver(TarUnit unit, Call* call);
+  void Advance(TarUnit unit);
   Step EndMark(Call* call);
   Step Tail(Call* call);
   Step AtEnd(Call* call);
   Step CutShort(Call* call);
   Step Lose(const TarUnit& unit, Call* call);
-  Step LoseMember(const TarUnit& unit, StatusCode code, const std::string& reason, Call* call);
+  Step LoseMember(const TarUnit& unit, Call* call);
   Step StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call);
   Step Search(Call* call);
   bool TryBoundary(Call* call, Step* step);
   bool Tiles(const FrameInput& input, std::uint64_t at, std::uint64_t end) const;
   Step Resolve(std::string_view after, std::string_view after_member, Call* call);
   TarLoss::Verdict Verdict(std::string_view after, std::string_view after_member) const;
-  Step TooLong(const TarUnit& unit, Call* call);
+  Step TooLong(TarUnit unit, Call* call);
   Step Failed(StatusCode code, const std::string& reason, std::uint64_t at, Call* call);
   Step More(std::uint64_t target, Call* call);
   void BeginSample(std::string_view key);
@@ -74,8 +75,15 @@ class TarFramer final : public Framer {
   std::uint64_t Base() const { return pending_ ? begin_ : searching_ ? search_at_ : at_; }
 
   const FramerOptions options_;
-  std::uint64_t at_ = 0;         // the next unit
-  std::uint64_t last_unit_ = 0;  // the one before it
+  std::uint64_t at_ = 0;  // the next unit
+  /// The one before it, and what was at hand in front of it: it may turn out to be cut short.
+  struct Last {
+    TarUnit unit;
+    std::uint64_t at = 0;
+    std::uint64_t end = 0;
+    std::size_t members = 0;
+  };
+  Last last_;
   TarGlobals globals_;
   std::string key_;          // of the sample at hand
   bool pending_ = false;     // its members so far are intact
@@ -102,7 +110,7 @@ FrameResult TarFramer::Frame(const FrameInput& input, FrameOutput* output) {
   Call call{input, output, {}};
   call.result.status = failed_;
   if (!failed_.ok()) return call.result;
-  while (Advance(&call) == Step::kGoOn) {
+  while (NextStep(&call) == Step::kGoOn) {
   }
   const std::uint64_t base = std::clamp(Base(), input.offset, End(input));
   call.result.consumed = static_cast<std::size_t>(base - input.offset);
@@ -119,7 +127,7 @@ void TarFramer::StartBehindGap(std::uint64_t offset) {
   search_at_ = offset;
 }
 
-TarFramer::Step TarFramer::Advance(Call* call) {
+TarFramer::Step TarFramer::NextStep(Call* call) {
   if (searching_) return Search(call);
   if (tail_) return Tail(call);
   return NextUnit(call);
@@ -146,12 +154,12 @@ TarFramer::Step TarFramer::NextUnit(Call* call) {
   }
   if (at_ >= FileEnd(input)) return AtEnd(call);
   if (!pending_ && at_ >= input.limit) return Step::kStop;
-  const TarUnit unit = ReadTarUnit(From(input, at_), FileEnd(input) - at_, &globals_);
+  TarUnit unit = ReadTarUnit(From(input, at_), FileEnd(input) - at_, &globals_);
   switch (unit.kind) {
     case TarUnit::Kind::kMember:
-      return Member(unit, call);
+      return Member(std::move(unit), call);
     case TarUnit::Kind::kPassOver:
-      return PassOver(unit, call);
+      return PassOver(std::move(unit), call);
     case TarUnit::Kind::kZeros:
       return EndMark(call);
     case TarUnit::Kind::kMore:
@@ -162,40 +170,39 @@ TarFramer::Step TarFramer::NextUnit(Call* call) {
   return Lose(unit, call);
 }
 
-TarFramer::Step TarFramer::PassOver(const TarUnit& unit, Call* call) {
-  if (unit.end > FileEnd(call->input) - at_) {
-    return LoseMember(unit, StatusCode::kTruncated, "the file ends inside " + unit.name, call);
-  }
-  last_unit_ = at_;
-  at_ += unit.end;
+void TarFramer::Advance(TarUnit unit) {
+  last_ = {std::move(unit), at_, end_, members_.size()};
+  at_ += last_.unit.end;
+}
+
+TarFramer::Step TarFramer::PassOver(TarUnit unit, Call* call) {
+  if (unit.end > FileEnd(call->input) - at_) return LoseMember(unit, call);
+  Advance(std::move(unit));
   return Step::kGoOn;
 }
 
-TarFramer::Step TarFramer::Member(const TarUnit& unit, Call* call) {
+TarFramer::Step TarFramer::Member(TarUnit unit, Call* call) {
   if (lost_ && loss_.takes_next()) {
     loss_.TakeNext(unit.name);
-    return PassOver(unit, call);
+    return PassOver(std::move(unit), call);
   }
   std::string_view key;
   std::string_view extension;
-  if (!SplitTarName(unit.name, &key, &extension)) return PassOver(unit, call);
+  if (!SplitTarName(unit.name, &key, &extension)) return PassOver(std::move(unit), call);
   if (lost_ && Resolve(key, extension, call) == Step::kStop) return Step::kStop;
   if ((pending_ || dropping_) && key != key_ && Close(call) == Step::kStop) return Step::kStop;
   if (!pending_ && !dropping_) {
     if (at_ >= call->input.limit) return Step::kStop;
     BeginSample(key);
   }
-  if (unit.end > FileEnd(call->input) - at_) {
-    return LoseMember(unit, StatusCode::kTruncated,
-                      "member " + unit.name + " of " + std::to_string(unit.size) +
-                          " bytes reaches past the end of the file",
-                      call);
+  if (unit.end > FileEnd(call->input) - at_) return LoseMember(unit, call);
+  if (pending_ && at_ + unit.end - begin_ > options_.max_record_bytes) {
+    return TooLong(std::move(unit), call);
   }
-  if (pending_ && at_ + unit.end - begin_ > options_.max_record_bytes) return TooLong(unit, call);
-  last_unit_ = at_;
-  at_ += unit.end;
+  std::string member(extension);
+  Advance(std::move(unit));
   end_ = at_;
-  if (members_.size() < kMostMembers) members_.emplace_back(extension);
+  if (members_.size() < kMostMembers) members_.push_back(std::move(member));
   return Step::kGoOn;
 }
 
@@ -210,7 +217,7 @@ void TarFramer::BeginSample(std::string_view key) {
 }
 
 // The sample is known to its end, but nobody may hold it.
-TarFramer::Step TarFramer::TooLong(const TarUnit& unit, Call* call) {
+TarFramer::Step TarFramer::TooLong(TarUnit unit, Call* call) {
   const std::string reason = "sample " + key_ + " is longer than max_record_bytes (" +
                              std::to_string(options_.max_record_bytes) + ")";
   if (options_.on_damage == OnDamage::kFail) {
@@ -218,8 +225,7 @@ TarFramer::Step TarFramer::TooLong(const TarUnit& unit, Call* call) {
   }
   drop_reason_ = reason;
   Drop(begin_, key_);
-  last_unit_ = at_;
-  at_ += unit.end;
+  Advance(std::move(unit));
   return Step::kGoOn;
 }
 
@@ -283,7 +289,9 @@ TarFramer::Step TarFramer::EndMark(Call* call) {
   const std::uint64_t mark = std::min<std::uint64_t>(2 * kBlock, left);
   if (at_ + mark > End(input)) return More(at_ + mark, call);
   if (!TarBlockIsZero(From(input, at_).first(static_cast<std::size_t>(mark)))) {
-    loss_.Begin(at_, at_, StatusCode::kDamaged, "a block of zeros stands in place of a header");
+    if (!lost_) {
+      loss_.Begin(at_, at_, StatusCode::kDamaged, "a block of zeros stands in place of a header");
+    }
     loss_.AddHeader({});
     lost_ = true;
     return StartSearch(at_ + kBlock, 0, call);
@@ -318,22 +326,10 @@ TarFramer::Step TarFramer::Tail(Call* call) {
 // The last unit turned out to reach past the end of a file whose size was not known, or that
 // shrank.
 TarFramer::Step TarFramer::CutShort(Call* call) {
-  const std::uint64_t end = End(call->input);
-  if (dropping_) {
-    at_ = end;
-    return AtEnd(call);
-  }
-  if (!lost_) {
-    loss_.Begin(pending_ ? begin_ : last_unit_, last_unit_, StatusCode::kTruncated,
-                "the file ends inside a member");
-  }
-  lost_ = true;
-  if (pending_) {
-    loss_.AddName(key_ + ".");
-    return StartSearch(last_unit_ + kBlock, 0, call);
-  }
-  at_ = end;
-  return AtEnd(call);
+  at_ = last_.at;
+  end_ = last_.end;
+  members_.resize(last_.members);
+  return LoseMember(last_.unit, call);
 }
 
 // A header that is wrong or cut.
@@ -361,13 +357,22 @@ TarFramer::Step TarFramer::Lose(const TarUnit& unit, Call* call) {
   return StartSearch(std::min(header + kBlock, FileEnd(input)), boundary, call);
 }
 
-// A member whose header is right, but not its bytes.
-TarFramer::Step TarFramer::LoseMember(const TarUnit& unit, StatusCode code,
-                                      const std::string& reason, Call* call) {
-  if (!lost_) loss_.Begin(at_, at_ + unit.header_at, code, reason);
+// A member whose header is right, and which reaches past the end of the file. Headers are looked
+// for in what there is of it, unless it was passed over before that end was known: then nothing of
+// it may be at hand, and whether something is must make no difference.
+TarFramer::Step TarFramer::LoseMember(const TarUnit& unit, Call* call) {
+  if (!lost_) {
+    loss_.Begin(at_, at_ + unit.header_at, StatusCode::kTruncated,
+                "member " + unit.name + " of " + std::to_string(unit.size) +
+                    " bytes reaches past the end of the file");
+  }
   lost_ = true;
   loss_.AddName(unit.name);
-  return StartSearch(at_ + unit.data_at, 0, call);
+  const FrameInput& input = call->input;
+  const bool gone = options_.file_bytes == kUnknownSize || at_ < input.offset;
+  if (pending_ || !gone) return StartSearch(at_ + unit.data_at, 0, call);
+  at_ = End(input);
+  return AtEnd(call);
 }
 
 TarFramer::Step TarFramer::StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call) {

@@ -257,6 +257,38 @@ TEST(TarDamageTest, SearchGoesOnOverCallsAndStripes) {
   }
 }
 
+// A member of no sample that is cut: whether its end is known at once or found out later, the sample
+// in front of it is whole, and what looks like a member inside it is none.
+TEST(TarDamageTest, CutMemberOfNoSampleIsTheSameWhereTheSizeIsNotKnown) {
+  const Strings samples = SomeSamples(2);
+  const std::string folder = TarHeader("README", 1 << 20);
+  for (const std::string& front : {samples[0], std::string()}) {
+    const std::string file = front + folder + TarPad("text") + samples[1];
+    for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+      const Framed whole = Frame(file, on_damage, {.known_size = false});
+      EXPECT_EQ(whole.records.size(), front.empty() ? 0U : on_damage == OnDamage::kFail ? 1U : 2U);
+      for (std::size_t end = 512; end < file.size(); end += 512) {
+        const Framed split = Frame(file, on_damage, {.ends = {end}, .known_size = false});
+        ASSERT_EQ(split.records, whole.records) << end;
+        ASSERT_EQ(split.status.ToString(), whole.status.ToString()) << end;
+        ASSERT_EQ(split.damage.size(), whole.damage.size()) << end;
+      }
+    }
+  }
+}
+
+// Nothing of a loss is forgotten at a lone block of zeros that the search comes to.
+TEST(TarDamageTest, ZerosBehindALossBelongToIt) {
+  const std::string sample = SomeSamples(1)[0];
+  std::string lost = TarFile("other.txt", "text");
+  lost[150] = 'x';
+  const std::string zeros(512, '\0');
+  const Framed framed =
+      Frame(lost + TarHeader("link", 0, '2') + zeros + sample + TarEnd(), OnDamage::kSkip);
+  ASSERT_EQ(framed.damage.size(), 1U);
+  EXPECT_EQ(framed.damage[0].begin, 0U);
+}
+
 TEST(TarDamageTest, ManyTinyMembersCostLinearTime) {
   std::string sample;
   for (int i = 0; i < 4000; ++i) sample += TarFile("a." + std::to_string(i), "");
