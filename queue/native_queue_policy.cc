@@ -12,8 +12,6 @@
 namespace ringfeed {
 namespace {
 
-constexpr std::int64_t kSpinNanos = 2000;
-
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof(std::uint64_t));
 
@@ -32,7 +30,7 @@ std::int64_t DefaultSpinNanos() noexcept {
     CPU_ZERO(&set);
     // More CPUs than the set can hold (EINVAL) are more than one.
     const bool single = sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1;
-    return single ? std::int64_t{0} : kSpinNanos;
+    return single ? std::int64_t{0} : kAdaptiveSpin;
   }();
   return spin;
 }

@@ -22,7 +22,7 @@ struct BlockingQueueOptions {
   /// a training loop does where it never waits for data. Close and Kill end that at once.
   bool speed_test_mode = false;
   /// How long a wait polls before it sleeps; see RingOptions.
-  std::int64_t spin_ns = -1;
+  std::int64_t spin_ns = kAdaptiveSpin;
 };
 
 /// Instances between a user's producers and whoever trains: Paddle's queue of that name. Bounded,

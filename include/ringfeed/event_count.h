@@ -144,7 +144,8 @@ class BasicEventCount {
   bool HasWaiters() const noexcept { return WaitersOf(word_.load(Orders::kPassOnLookup)) != 0; }
 
   /// Waits until attempt(LookMode) returns kOk or kClosed, and returns that; or kTimeout or
-  /// kStopped by the limit. Polls for spin_ns first. `attempt` has been tried once already.
+  /// kStopped by the limit. Polls for spin_ns first, or as long as that was worth it lately
+  /// (kAdaptiveSpin). `attempt` has been tried once already.
   template <typename Attempt>
   QueueResult Await(std::int64_t spin_ns, const WaitLimit<Policy>& limit, Attempt&& attempt);
 
@@ -189,6 +190,7 @@ class BasicEventCount {
     }
   }
 
+  void Adapt(std::int64_t polled_ns, std::int64_t waited_ns) noexcept;
   template <typename Attempt>
   QueueResult Spin(Deadline until, const WaitLimit<Policy>& limit, Attempt& attempt);
   template <typename Attempt>
@@ -201,9 +203,17 @@ class BasicEventCount {
     return result;
   }
 
+  // How long to poll before a sleep. A sleep and a wake-up cost both sides together about as much
+  // as the longest; where more than that and a half goes by, polling was a waste.
+  static constexpr std::int64_t kFirstSpin = 2000;
+  static constexpr std::int64_t kShortestSpin = 250;
+  static constexpr std::int64_t kLongestSpin = 20'000;
+  static constexpr std::int64_t kWorthPolling = kLongestSpin + kLongestSpin / 2;
+
   // waiters in the lower half, epoch in the upper half, which is what the futex compares.
   alignas(kQueueLineBytes) typename Policy::template Atomic<std::uint64_t> word_{0};
   // Written only where a thread waits or is woken, when this line moves anyway.
+  typename Policy::template Atomic<std::int64_t> spin_ns_{kFirstSpin};  // a hint
   typename Policy::Counter waits_{};
   typename Policy::Counter parks_{};
   typename Policy::Counter wakes_{};
@@ -217,14 +227,29 @@ QueueResult BasicEventCount<Policy>::Await(std::int64_t spin_ns, const WaitLimit
   if (limit.Stopped()) return QueueResult::kStopped;
   const Deadline start = Policy::Now();
   QueueResult result = QueueResult::kEmpty;
+  const bool adaptive = spin_ns < 0;
+  if (adaptive) spin_ns = spin_ns_.load(std::memory_order_relaxed);
   if (spin_ns > 0) {
     result =
         Spin(std::min(start + std::chrono::nanoseconds(spin_ns), limit.deadline), limit, attempt);
   }
   if (!IsFinal(result)) result = ParkUntilStopped(limit, attempt);
+  const std::int64_t waited_ns = (Policy::Now() - start).count();
+  if (adaptive) Adapt(spin_ns, waited_ns);
   Policy::Count(waits_, 1);
-  Policy::Count(wait_ns_, static_cast<std::uint64_t>((Policy::Now() - start).count()));
+  Policy::Count(wait_ns_, static_cast<std::uint64_t>(waited_ns));
   return result;
+}
+
+// Threads at work on both sides of a queue find something soon, and should not sleep; one that
+// waits for what comes every 50 us should do little else.
+template <typename Policy>
+void BasicEventCount<Policy>::Adapt(std::int64_t polled_ns, std::int64_t waited_ns) noexcept {
+  const std::int64_t next = waited_ns <= kWorthPolling
+                                ? std::min(2 * polled_ns, kLongestSpin)
+                                : std::max(polled_ns - polled_ns / 8, kShortestSpin);
+  // Waits that end at the same time may undo each other's step.
+  if (next != polled_ns) spin_ns_.store(next, std::memory_order_relaxed);
 }
 
 template <typename Policy>

@@ -17,9 +17,9 @@ namespace ringfeed {
 /// What goes with a ring besides its capacity.
 template <typename Policy>
 struct BasicRingOptions {
-  /// How long a wait polls before it sleeps; negative: DefaultSpinNanos(). Give 0 where more
+  /// How long a wait polls before it sleeps; kAdaptiveSpin: DefaultSpinNanos(). Give 0 where more
   /// threads than CPUs share the work.
-  std::int64_t spin_ns = -1;
+  std::int64_t spin_ns = kAdaptiveSpin;
   /// Also notified whenever an item arrives or the ring ends: for a thread that waits on several
   /// things at once. Must outlive the ring. Costs one atomic operation per push.
   BasicEventCount<Policy>* not_empty_watcher = nullptr;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -78,6 +79,47 @@ TEST(EventCount, AwaitEndsByStopToken) {
 
 TEST(DeadlineAfter, SaturatesInsteadOfOverflowing) {
   EXPECT_EQ(DeadlineAfter(QueueClock::duration::max()), kNoDeadline);
+}
+
+// Time passes only in pauses and in sleep; what is waited for comes `gap` after a wait began.
+struct ClockedPolicy : NativeQueuePolicy {
+  static inline Deadline now{};
+  static inline Deadline due{};
+  static inline std::chrono::nanoseconds polled{};
+
+  static Deadline Now() noexcept { return now; }
+  static void Pause() noexcept {
+    now += std::chrono::nanoseconds(50);
+    polled += std::chrono::nanoseconds(50);
+  }
+  static FutexResult FutexWait(const Atomic<std::uint64_t>& /*word*/, std::uint32_t /*epoch*/,
+                               Deadline /*deadline*/) noexcept {
+    now = std::max(now, due) + std::chrono::microseconds(8);
+    return FutexResult::kWoken;
+  }
+};
+
+// How long the last of many such waits polled.
+std::chrono::nanoseconds PolledOfWaits(BasicEventCount<ClockedPolicy>* events,
+                                       std::chrono::nanoseconds gap, std::int64_t spin_ns) {
+  for (int wait = 0; wait < 100; ++wait) {
+    ClockedPolicy::due = ClockedPolicy::now + gap;
+    ClockedPolicy::polled = {};
+    const auto attempt = [](LookMode) {
+      return ClockedPolicy::now >= ClockedPolicy::due ? QueueResult::kOk : QueueResult::kEmpty;
+    };
+    EXPECT_EQ(events->Await(spin_ns, {}, attempt), QueueResult::kOk);
+  }
+  return ClockedPolicy::polled;
+}
+
+TEST(EventCount, AdaptivePollingStaysAwakeForWhatComesSoonAndSleepsForTheRest) {
+  BasicEventCount<ClockedPolicy> events;
+  using std::chrono::microseconds;
+  EXPECT_GE(PolledOfWaits(&events, microseconds(15), kAdaptiveSpin), microseconds(15));
+  EXPECT_LT(PolledOfWaits(&events, microseconds(50), kAdaptiveSpin), microseconds(1));
+  EXPECT_GE(PolledOfWaits(&events, microseconds(15), kAdaptiveSpin), microseconds(15));
+  EXPECT_LT(PolledOfWaits(&events, microseconds(15), 2000), microseconds(3));
 }
 
 }  // namespace

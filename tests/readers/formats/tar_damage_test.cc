@@ -257,8 +257,8 @@ TEST(TarDamageTest, SearchGoesOnOverCallsAndStripes) {
   }
 }
 
-// A member of no sample that is cut: whether its end is known at once or found out later, the sample
-// in front of it is whole, and what looks like a member inside it is none.
+// A member of no sample that is cut: whether its end is known at once or found out later, the
+// sample in front of it is whole, and what looks like a member inside it is none.
 TEST(TarDamageTest, CutMemberOfNoSampleIsTheSameWhereTheSizeIsNotKnown) {
   const Strings samples = SomeSamples(2);
   const std::string folder = TarHeader("README", 1 << 20);
