@@ -23,6 +23,7 @@ class ReaderSession;
 struct StreamInput {
   std::shared_ptr<StreamSource> stream;
   std::string format;
+  std::uint64_t reopen_limit = 0;
 };
 /// Where a chain's records come from: one of names, sources, streams, instances and records.
 struct SourceNode {

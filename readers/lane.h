@@ -124,6 +124,7 @@ class StreamLane final : public Lane {
 
   StreamSource* const stream_;
   const std::string format_name_;
+  const std::uint64_t reopen_limit_;
   const bool outlived_;
   LaneContext* const context_;
   const std::stop_token stop_;

@@ -128,9 +128,9 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
                                       [this](const IoChoice& choice) { NoteOpened(choice); });
   }
   if (!source.streams.empty()) {
-    const bool outlived = source.streams.size() > 1 || source.options.reopen_limit > 0;
-    return std::make_unique<StreamLane>(source.streams[number], outlived, context,
-                                        stop_.get_token());
+    const StreamInput& stream = source.streams[number];
+    const bool outlived = source.streams.size() > 1 || stream.reopen_limit > 0;
+    return std::make_unique<StreamLane>(stream, outlived, context, stop_.get_token());
   }
   if (source.records != nullptr) {
     return std::make_unique<RecordLane>(source.records.get(), program_.passes, context,

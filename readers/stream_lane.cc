@@ -18,6 +18,7 @@ StreamLane::StreamLane(const StreamInput& input, bool outlived, LaneContext* con
                        std::stop_token stop)
     : stream_(input.stream.get()),
       format_name_(input.format),
+      reopen_limit_(input.reopen_limit),
       outlived_(outlived),
       context_(context),
       stop_(std::move(stop)) {}
@@ -181,7 +182,7 @@ void StreamLane::TakeFramed(std::size_t bytes, Block* block) {
 }
 
 bool StreamLane::Reopen(Block* block) {
-  if (reopened_ == context_->options->reopen_limit) return false;
+  if (reopened_ == reopen_limit_) return false;
   block->status = stream_->Reopen(stop_).WithPlace({stream_->name(), -1, -1});
   if (!block->status.ok()) return false;
   ++reopened_;

@@ -125,7 +125,8 @@ Reader ReadAs(const Reader& opened, const std::string& format);
 /// Records of several streams, of whichever has some, all of them in turn where they all have. Each
 /// reader is one of OpenStreamSource, or of OpenFiles with a stream's name, as it is. One that is
 /// slow holds up none; one that ends, or fails where damage is skipped, leaves the others going.
-/// `options` are for all of them; formats are each stream's own.
+/// `options` are for all of them; formats are each stream's own, and so is reopen_limit where it is
+/// the larger one.
 Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options = {});
 
 /// A reader that several chains may be built on: each takes what comes next, together they get

@@ -166,7 +166,7 @@ Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions&
   if (stream == nullptr) Refuse("the stream is null");
   SourceNode node;
   node.options = options;
-  node.streams.push_back({std::move(stream), options.format});
+  node.streams.push_back({std::move(stream), options.format, options.reopen_limit});
   return FromSource(std::move(node));
 }
 
@@ -197,7 +197,9 @@ Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options)
           "Multiplex joins streams as they are opened: OpenStreamSource, or OpenFiles with the "
           "name of one");
     }
-    node.streams.push_back(source->streams.front());
+    StreamInput stream = source->streams.front();
+    stream.reopen_limit = std::max(stream.reopen_limit, options.reopen_limit);
+    node.streams.push_back(std::move(stream));
     reader.node()->Retire();
   }
   return FromSource(std::move(node));

@@ -4,11 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <set>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "tests/readers/pipeline_fixture.h"
@@ -41,11 +42,58 @@ class MultiplexTest : public PipelineTest {
   static TfRecordImage Records(std::uint64_t first, std::size_t count) {
     return MakeTfRecords(first, RandomSizes(first + 1, count, 8, 2000));
   }
-  static std::vector<std::uint64_t> Sorted(std::vector<std::uint64_t> ids) {
-    std::sort(ids.begin(), ids.end());
-    return ids;
-  }
 };
+
+/// A file of RecordIO chunks of ten records each, cut inside a chunk where its generator dies.
+struct Generation {
+  std::vector<std::byte> bytes;
+  std::uint64_t records = 0;  ///< in whole chunks
+  bool dies = false;
+};
+
+Generation MakeGeneration(const std::string& path, std::uint64_t first_id, bool dies) {
+  constexpr std::uint64_t kChunks = 20;
+  constexpr std::uint64_t kChunkRecords = 10;
+  const RecordWriterResult opened = OpenRecordWriter(path, "recordio");
+  for (std::uint64_t i = 0; i < kChunks * kChunkRecords; ++i) {
+    EXPECT_TRUE(opened.writer->Write(RecordPayload(first_id + i, 8 + i % 600)).ok());
+    if ((i + 1) % kChunkRecords != 0) continue;
+    EXPECT_TRUE(opened.writer->Flush().ok());
+  }
+  EXPECT_TRUE(opened.writer->Close().ok());
+  std::uint64_t bytes = std::filesystem::file_size(path);
+  std::uint64_t chunks = kChunks;
+  if (dies) {
+    chunks = kChunks / 2 + first_id / 1000 % 5;
+    bytes = LoadRecordIoIndex(path).chunks[chunks].offset + 57;
+  }
+  Generation made{std::vector<std::byte>(bytes), chunks * kChunkRecords, dies};
+  std::ifstream(path).read(reinterpret_cast<char*>(made.bytes.data()),
+                           static_cast<std::streamsize>(bytes));
+  return made;
+}
+
+/// Writes it from a process of its own, which is killed where it is to die: while it still holds
+/// the FIFO open, in the middle of a chunk.
+void RunGenerator(const std::string& fifo, const Generation& generation) {
+  std::array<int, 2> wrote{};
+  ASSERT_EQ(pipe(wrote.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    WriteAll(open(fifo.c_str(), O_WRONLY), generation.bytes);
+    if (!generation.dies) _exit(0);
+    WriteAll(wrote[1], std::as_bytes(std::span("!", 1)));
+    for (;;) pause();
+  }
+  if (generation.dies) {
+    char byte = 0;
+    EXPECT_EQ(read(wrote[0], &byte, 1), 1);
+    EXPECT_EQ(kill(child, SIGKILL), 0);
+  }
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  close(wrote[0]);
+  close(wrote[1]);
+}
 
 TEST_F(MultiplexTest, EveryRecordOfEveryStreamComesOnce) {
   constexpr std::size_t kStreams = 8;
@@ -121,7 +169,8 @@ TEST_F(MultiplexTest, AGeneratorThatIsKilledAndStartedAgainIsPickedUp) {
   options.reopen_limit = kStarts - 1;
   std::vector<std::vector<std::byte>> images;
   for (std::uint64_t i = 0; i < kStarts; ++i) images.push_back(Records(i * 1000, 400).bytes);
-  Reader reader = OpenFiles({fifo}, options);
+  // What a stream was opened with holds among others too.
+  Reader reader = Multiplex({OpenFiles({fifo}, options)}, Options());
   std::atomic<std::uint64_t> last_read{0};
   std::jthread generators([&] {
     for (int start = 0; start < kStarts; ++start) {
@@ -160,6 +209,41 @@ TEST_F(MultiplexTest, AGeneratorThatIsKilledAndStartedAgainIsPickedUp) {
   EXPECT_EQ(ids, want);
   EXPECT_EQ(reader.Stats().reopened_streams, static_cast<std::uint64_t>(kStarts - 1));
   EXPECT_EQ(reader.Stats().damage.size(), 3U);
+}
+
+// Nobody waits between a generator's death and the next one's start: where the next one comes
+// before the end was seen, its chunks stand behind a piece of one.
+TEST_F(MultiplexTest, ManyGeneratorsAreKilledAndStartedAgainAndEveryWholeChunkComesOnce) {
+  constexpr std::uint64_t kStreams = 4;
+  constexpr std::uint64_t kStarts = 5;
+  OpenOptions options = Options();
+  options.reopen_limit = 1000;
+  std::vector<Reader> streams;
+  std::vector<std::vector<Generation>> generations(kStreams);
+  std::vector<std::uint64_t> want;
+  for (std::uint64_t i = 0; i < kStreams; ++i) {
+    for (std::uint64_t start = 0; start < kStarts; ++start) {
+      const std::uint64_t first = (i * kStarts + start) * 1000;
+      generations[i].push_back(
+          MakeGeneration(directory_.File("made.recordio"), first, (i + start) % 2 == 0));
+      for (std::uint64_t id = 0; id < generations[i].back().records; ++id) {
+        want.push_back(first + id);
+      }
+    }
+    streams.push_back(OpenFiles({MakeFifo(std::to_string(i) + ".recordio")}, options));
+  }
+  Reader reader = Multiplex(streams, Skipping());
+  std::vector<std::jthread> supervisors;
+  for (std::uint64_t i = 0; i < kStreams; ++i) {
+    supervisors.emplace_back([&, fifo = directory_.File(std::to_string(i) + ".recordio"), i] {
+      for (const Generation& generation : generations[i]) RunGenerator(fifo, generation);
+    });
+  }
+  const Drained found = Drain(reader, want.size());
+  EXPECT_EQ(found.strange, 0U);
+  EXPECT_EQ(Sorted(found.ids), want);
+  EXPECT_FALSE(reader.Stats().damage.empty());
+  reader.Close();
 }
 
 TEST_F(MultiplexTest, ClosingWakesWhoWaitsForAStreamToBeOpenedAgain) {
