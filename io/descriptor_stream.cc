@@ -41,9 +41,11 @@ DescriptorStream::DescriptorStream(int descriptor, std::string name, bool owns,
   WidenPipe(descriptor_);
 }
 
-DescriptorStream::~DescriptorStream() {
-  if (stop_descriptor_ >= 0) close(stop_descriptor_);
-  if (owns_) close(descriptor_);
+DescriptorStream::~DescriptorStream() { Close(); }
+
+void DescriptorStream::Close() {
+  if (stop_descriptor_ >= 0) close(std::exchange(stop_descriptor_, -1));
+  if (owns_ && descriptor_ >= 0) close(std::exchange(descriptor_, -1));
 }
 
 Status DescriptorStream::Read(std::span<std::byte> buffer, std::size_t* bytes_read,

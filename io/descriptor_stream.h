@@ -23,6 +23,7 @@ class DescriptorStream final : public StreamSource {
   std::string name() const override { return name_; }
   Status Read(std::span<std::byte> buffer, std::size_t* bytes_read, std::stop_token stop) override;
   Status Reopen(std::stop_token stop) override;
+  void Close() override;
 
  private:
   Status WaitForBytes(const std::stop_token& stop);

@@ -84,8 +84,8 @@ class Lowering {
     // Behind Batch the rest of every pass stays a batch of its own: nothing joins the passes.
   }
   void operator()(const DoubleBufferNode& node) {
-    if (!program_->batched) Refuse("DoubleBuffer needs batches: put it behind Batch");
-    program_->batch.slots = node.slots;
+    // In front of Batch, too: what a chain delivers is ready before it is asked for, anyway.
+    if (program_->batched) program_->batch.slots = node.slots;
   }
 
  private:
@@ -156,10 +156,14 @@ GraphNode::Nodes GraphNode::Consumers() const {
   return consumers;
 }
 
-GraphNode::Nodes GraphNode::Graph() {
+std::shared_ptr<GraphNode> GraphNode::Top() {
   std::shared_ptr<GraphNode> top = shared_from_this();
   while (top->input_ != nullptr) top = top->input_;
-  Nodes nodes = {top};
+  return top;
+}
+
+GraphNode::Nodes GraphNode::Graph() {
+  Nodes nodes = {Top()};
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (auto& consumer : nodes[i]->Consumers()) nodes.push_back(std::move(consumer));
   }
@@ -197,9 +201,8 @@ void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
 }  // namespace
 
 void GraphNode::ReInit() {
-  // One at a time: two that pause the ends of one graph would wait for each other.
-  static std::recursive_mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
+  const std::shared_ptr<GraphNode> top = Top();
+  const std::lock_guard lock(top->reinit_mutex_);
   std::vector<std::shared_ptr<ReaderSession>> sessions;
   for (const auto& node : Graph()) {
     if (auto session = node->StartedSession()) sessions.push_back(std::move(session));

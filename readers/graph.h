@@ -96,12 +96,16 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   using Nodes = std::vector<std::shared_ptr<GraphNode>>;
   Nodes Consumers() const;
   bool HasConsumer() const { return !Consumers().empty(); }
+  std::shared_ptr<GraphNode> Top();
   /// All nodes that are connected with this one, each behind its input.
   Nodes Graph();
   std::shared_ptr<ReaderSession> StartedSession() const;
 
   const Kind kind_;
   const std::shared_ptr<GraphNode> input_;
+  /// Of the top node: held while its graph's sessions start again. Two that pause the ends of one
+  /// graph would wait for each other; a reader inside another may start again while that one does.
+  std::recursive_mutex reinit_mutex_;
   mutable std::mutex mutex_;  ///< guards what follows
   std::vector<std::weak_ptr<GraphNode>> consumers_;
   bool retired_ = false;

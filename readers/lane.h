@@ -111,6 +111,11 @@ class StreamLane final : public Lane {
   /// With what follows a loss, if anything does; *loss then says where.
   void GoOnBehindGap(std::uint64_t offset, std::string* loss);
   FramerOptions Framing() const;
+  /// Of a stream that is opened again damage is skipped whatever is asked for: where the next
+  /// writer comes before the end of the last one was seen, a record that was cut looks like that.
+  OnDamage on_damage() const {
+    return reopen_limit_ > 0 ? OnDamage::kSkip : context_->options->on_damage;
+  }
   void FrameSome(Block* block);
   /// The block gets what was framed; the rest is kept.
   void TakeFramed(std::size_t bytes, Block* block);

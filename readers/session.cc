@@ -409,10 +409,13 @@ void ReaderSession::Close() {
   std::shared_ptr<Run> run;
   {
     const std::lock_guard lock(mutex_);
+    if (closed_) return;
     closed_ = true;
     run = run_;
   }
   if (run != nullptr) run->Stop();
+  // Nobody reads them any more: a writer on the other side is to know.
+  for (const StreamInput& input : program_.source.streams) input.stream->Close();
 }
 
 void ReaderSession::CheckOpen() const {

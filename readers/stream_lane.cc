@@ -67,7 +67,7 @@ bool StreamLane::NoteFailure(const Status& status, Block* block) {
   const std::uint64_t end = position_ + carried_;
   const bool damage =
       status.code() == StatusCode::kDamaged || status.code() == StatusCode::kTruncated;
-  if (damage && framer_ != nullptr && context_->options->on_damage == OnDamage::kSkip) {
+  if (damage && framer_ != nullptr && on_damage() == OnDamage::kSkip) {
     // To be told of what it was passing over.
     BlockMemory memory(context_->arena);
     framer_->Frame({{}, position_, kUnknownSize, true, &memory}, &block->frame);
@@ -94,7 +94,7 @@ void StreamLane::GoOnBehindGap(std::uint64_t offset, std::string* loss) {
 FramerOptions StreamLane::Framing() const {
   FramerOptions options;
   options.file = stream_->name();
-  options.on_damage = context_->options->on_damage;
+  options.on_damage = on_damage();
   options.max_record_bytes = context_->options->max_record_bytes;
   return options;
 }
@@ -131,6 +131,10 @@ bool StreamLane::Detect(Block* block) {
   FormatResult found = ChooseFormat(asked, stream_->name(), carry());
   if (!found.status.ok()) {
     block->status = found.status.WithPlace({stream_->name(), -1, -1});
+    if (outlived_ && stream_done_) {
+      block->status = Status(StatusCode::kTruncated, "the stream ended before its format was told",
+                             block->status.place());
+    }
     return false;
   }
   format_ = std::move(found.format);
@@ -231,7 +235,7 @@ void StreamLane::FillSome(Block* block) {
     if (carried_ == 0) break;
     FrameSome(block);
     if (stream_done_) {
-      carried_ = 0;
+      if (block->status.ok()) carried_ = 0;
       break;
     }
   }

@@ -50,7 +50,9 @@ struct OpenOptions {
   /// next file. Each record once per pass all the same.
   bool unordered = false;
   /// Streams: opened again so often where they end, as a writer that crashes and is started again
-  /// needs it. A record that was cut off is reported as damage.
+  /// needs it. Damage in such a stream, a record that was cut off first of all, is always reported
+  /// and passed over: where the next writer comes before the end of the last was seen, its records
+  /// stand behind a piece of one (and both count as one end).
   std::uint64_t reopen_limit = 0;
   std::vector<SlotSpec> slots{};  ///< what readers of a registered format deliver: RegisterFormat
   // Speed.
@@ -157,7 +159,8 @@ using MapFunction = std::function<void(const MapInput& input, RowWriter& output)
 Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function);
 
 /// Keeps `slots` (at least 2) batches in memory so that the next is filled while one is used. Batch
-/// does so by itself; this names the number.
-Reader DoubleBuffer(Reader batches, std::size_t slots = 2);
+/// does so by itself; this names the number. Where it does not stand behind Batch it changes
+/// nothing: records and instances are read ahead anyway, as far as the memory of the chain goes.
+Reader DoubleBuffer(Reader input, std::size_t slots = 2);
 
 }  // namespace ringfeed

@@ -47,6 +47,8 @@ class StreamSource {
   /// Behind the end: opens it again, at what a next writer sends. Waits until that can be read, or
   /// `stop` is requested (kCancelled). kUnsupported where it comes just once.
   virtual Status Reopen(std::stop_token stop);
+  /// Gives back what it holds, a descriptor: the reader was closed, no Read or Reopen follows.
+  virtual void Close() {}
 };
 
 /// The end of a descriptor that the caller owns (a pipe, a socket, stdin) as a stream; closes it

@@ -45,7 +45,8 @@ void Create(const Creation& creation, Scope* scope) {
 /// Executes steps; one overload per kind.
 class MainRun {
  public:
-  MainRun(const ProgramFunctions& functions, Scope* scope) : functions_(functions), scope_(scope) {}
+  MainRun(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope)
+      : program_(program), functions_(functions), scope_(scope) {}
 
   void Run(const std::vector<Step>& steps) {
     for (const Step& step : steps) Run(step);
@@ -84,11 +85,17 @@ class MainRun {
     scope_->Var<std::vector<Instance>>(step.output) =
         ReadRecordIo(ReaderOf(step.reader).Get(), static_cast<std::size_t>(step.count));
   }
-  // The file goes with the last handle on what reads it.
   void Do(const CloseReaderStep& step) {
-    ReaderHolder& holder = ReaderOf(step.reader);
-    holder.Get().Close();
-    holder.Clear();
+    ReaderOf(step.reader).Get().Close();
+    Forget(step.reader);
+  }
+  // With what it was made of, which nobody else can read: the next startup makes all of them again.
+  void Forget(const std::string& name) {
+    ReaderOf(name).Clear();
+    for (const Creation& creation : program_.startup) {
+      if (creation.name != name) continue;
+      for (const std::string& input : creation.inputs) Forget(input);
+    }
   }
   void Do(const FillConstantStep& step) { scope_->Var<std::int64_t>(step.output) = step.value; }
   void Do(const IncreaseStep& step) {
@@ -109,6 +116,7 @@ class MainRun {
 
   ReaderHolder& ReaderOf(const std::string& name) const { return scope_->Get<ReaderHolder>(name); }
 
+  const ProgramTree& program_;
   const ProgramFunctions& functions_;
   Scope* const scope_;
 };
@@ -122,7 +130,7 @@ void RunStartup(const ProgramTree& program, Scope* scope) {
 }
 
 void RunMain(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope) {
-  MainRun(functions, scope).Run(program.main);
+  MainRun(program, functions, scope).Run(program.main);
 }
 
 }  // namespace ringfeed

@@ -211,6 +211,28 @@ TEST_F(MultiplexTest, AGeneratorThatIsKilledAndStartedAgainIsPickedUp) {
   EXPECT_EQ(reader.Stats().damage.size(), 3U);
 }
 
+TEST_F(MultiplexTest, AStreamThatDiesBeforeItsFormatIsToldIsReportedAndTheOthersGoOn) {
+  const std::string dying = MakeFifo("dying");
+  const std::string other = MakeFifo("other.tfrecord");
+  Reader reader =
+      Multiplex({OpenFiles({dying}, Options()), OpenFiles({other}, Options())}, Options());
+  const std::vector<std::byte> image = Records(0, 50).bytes;
+  std::vector<std::jthread> writers;
+  for (const auto& [fifo, bytes] : {std::pair(dying, std::size_t{2}), {other, image.size()}}) {
+    writers.emplace_back([&image, fifo, bytes] {
+      const int descriptor = open(fifo.c_str(), O_WRONLY);
+      WriteAll(descriptor, std::span(image).first(bytes));
+      close(descriptor);
+    });
+  }
+  const Drained found = Drain(reader);
+  EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+  EXPECT_EQ(Sorted(found.ids), Numbers(50));
+  ASSERT_EQ(reader.Stats().damage.size(), 1U);
+  EXPECT_EQ(reader.Stats().damage[0].file, dying);
+  EXPECT_EQ(reader.Stats().damage[0].end, 2U);
+}
+
 // Nobody waits between a generator's death and the next one's start: where the next one comes
 // before the end was seen, its chunks stand behind a piece of one.
 TEST_F(MultiplexTest, ManyGeneratorsAreKilledAndStartedAgainAndEveryWholeChunkComesOnce) {
@@ -232,7 +254,8 @@ TEST_F(MultiplexTest, ManyGeneratorsAreKilledAndStartedAgainAndEveryWholeChunkCo
     }
     streams.push_back(OpenFiles({MakeFifo(std::to_string(i) + ".recordio")}, options));
   }
-  Reader reader = Multiplex(streams, Skipping());
+  // What is not to be skipped of others is of streams that are opened again.
+  Reader reader = Multiplex(streams, Options());
   std::vector<std::jthread> supervisors;
   for (std::uint64_t i = 0; i < kStreams; ++i) {
     supervisors.emplace_back([&, fifo = directory_.File(std::to_string(i) + ".recordio"), i] {

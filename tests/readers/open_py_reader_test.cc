@@ -41,6 +41,20 @@ TEST_F(OpenPyReaderTest, DeliversWholeInstancesInOrderWithTheirTensorsUncopied) 
   EXPECT_FALSE(reader.HasNext());
 }
 
+TEST_F(OpenPyReaderTest, ADoubleBufferNestsOnItWithAndWithoutABatchBetween) {
+  Reader reader = DoubleBuffer(OpenPyReader(holder_, Options()));
+  const QueueProducer producer(holder_->GetQueue(), NumbersFrom(0, 50));
+  for (std::int64_t i = 0; i < 50; ++i) EXPECT_EQ(NumberOf(reader.ReadNext()), i);
+  EXPECT_FALSE(reader.HasNext());
+  Reader batches =
+      Batch(DoubleBuffer(Shuffle(OpenPyReader(holder_, Options()), {.block = 4})), {.size = 3});
+  holder_->ReOpen();
+  const QueueProducer again(holder_->GetQueue(), NumbersFrom(0, 30));
+  std::int64_t rows = 0;
+  while (batches.HasNext()) rows += batches.ReadNext()[0].shape[0];
+  EXPECT_EQ(rows, 30);
+}
+
 TEST_F(OpenPyReaderTest, BatchesJoinInstancesAndMergeTheirSequences) {
   Reader reader = Batch(OpenPyReader(holder_, Options()), {.size = 3});
   const QueueProducer producer(holder_->GetQueue(), NumbersFrom(0, 3));

@@ -330,6 +330,32 @@ TEST_F(InstanceSourceTest, WhatItThrowsOrReportsFailsTheStreamBehindItsRows) {
   EXPECT_EQ(status.code(), StatusCode::kIoError);
 }
 
+/// Reads another chain, over and over.
+class RepeatingReader final : public InstanceSource {
+ public:
+  explicit RepeatingReader(Reader inner) : inner_(std::move(inner)) {}
+  ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* /*status*/) override {
+    while (!stop.stop_requested()) {
+      if (inner_.TryReadNext(instance) == ReadResult::kRecord) return ReadResult::kRecord;
+      inner_.ReInit();
+    }
+    return ReadResult::kEnd;
+  }
+  bool ReInit() override { return true; }
+
+ private:
+  Reader inner_;
+};
+
+TEST_F(InstanceSourceTest, OneThatStartsAnotherReaderAgainDoesNotHoldItsOwnUp) {
+  Reader outer = FromInstanceSource(std::make_unique<RepeatingReader>(Count({.count = 3})),
+                                    CountingReader::Fields(), Options());
+  for (int round = 0; round < 50; ++round) {
+    (void)outer.ReadNext();
+    outer.ReInit();
+  }
+}
+
 TEST_F(InstanceSourceTest, ItStartsAgainWhereItCanAndSaysSoWhereItCannot) {
   Reader reader = Batch(Count({.count = 200}), {.size = 16});
   (void)reader.ReadNext();

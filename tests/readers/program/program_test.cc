@@ -1,6 +1,10 @@
 #include "ringfeed/program.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <fstream>
@@ -202,12 +206,50 @@ TEST_F(ProgramTest, RecordsOfAnOpenFileAreReadSoManyAtATimeAndTheReaderIsClosed)
   });
   for (int run = 0; run < 2; ++run) {
     counts.clear();
-    scope_.Var<ReaderHolder>("file").Clear();  // it was given to the reader of records
     program.RunStartup(&scope_);
     program.RunMain(&scope_);
     ASSERT_GE(counts.size(), 2U);
     for (std::size_t i = 0; i + 1 < counts.size(); ++i) EXPECT_EQ(counts[i], 30U);
     EXPECT_TRUE(scope_.Get<ReaderHolder>("records").empty());
+  }
+}
+
+// Whatever stands between the stream and the reader that is closed: its writer is told at once.
+TEST_F(ProgramTest, CloseReaderClosesTheStreamUnderneath) {
+  for (const bool batched : {false, true}) {
+    const std::string fifo = batched ? "a.fifo" : "b.fifo";
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    FeedProgram program = FeedProgram::FromText(
+        "startup {\n"
+        "  op { open_file { name: 'file' filename: '" +
+            fifo +
+            "' } }\n"
+            "  op { create_recordio_reader { name: 'records' input: 'file' } }\n" +
+            std::string(batched ? "  op { create_batch_reader { name: 'batches' input: 'records' "
+                                  "batch_size: 2 } }\n"
+                                : "") +
+            "}\n"
+            "main {\n"
+            "  op { read { reader: '" +
+            (batched ? "batches" : "records") +
+            "' output: 'x' } }\n"
+            "  op { close_reader { reader: '" +
+            (batched ? "batches" : "records") +
+            "' } }\n"
+            "}",
+        "close.program");
+    Scope scope;
+    program.RunStartup(&scope);
+    const int writer = open(fifo.c_str(), O_WRONLY);
+    ASSERT_GE(writer, 0);
+    std::ifstream file("line.recordio");
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    ASSERT_EQ(write(writer, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    program.RunMain(&scope);
+    pollfd closed{writer, 0, 0};
+    EXPECT_EQ(poll(&closed, 1, 10'000), 1) << "nobody has it open to read: POLLERR";
+    close(writer);
+    program.RunStartup(&scope);  // all of it again
   }
 }
 
