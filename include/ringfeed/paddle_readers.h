@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "ringfeed/decorated_reader.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/reader.h"
 
@@ -42,6 +43,13 @@ class DoubleBufferReader : public Reader {
  public:
   explicit DoubleBufferReader(Reader input, std::size_t slots = 2)
       : Reader(DoubleBuffer(std::move(input), slots)) {}
+};
+
+/// Preprocess: `function` is the block, `slots` are its outputs. Their LoD is kept.
+class Preprocessor : public Reader {
+ public:
+  Preprocessor(Reader input, std::vector<SlotSpec> slots, PreprocessFunction function)
+      : Reader(Preprocess(std::move(input), std::move(slots), std::move(function))) {}
 };
 
 /// read_recordio: the next `count` instances; fewer, or none, at the end of the data. Throws Error

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
+#include "ringfeed/random_data.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/record_data.h"
 
@@ -22,6 +24,40 @@ TEST_F(PaddleReadersTest, EachNameIsTheChainThatItStandsFor) {
   EXPECT_TRUE(Drain(MultiPassReader(open(), 3)) == Drain(MultiPass(open(), 3)));
   ReaderBase batches = DoubleBufferReader(BatchReader(open(), 10));
   EXPECT_EQ(Drain(batches).ids.size(), 132U);
+  const auto second = [](const Instance& input, Instance* output) { output->push_back(input[1]); };
+  const std::vector<SlotSpec> slots = {{"y", kInt64, {1, 1}, 0}};
+  const auto random = [&] {
+    return RandomData({{"x", kFloat32, {1, 2}, 0}, {"y", kInt64, {1, 1}, 0}}, {.high = 1000},
+                      Options());
+  };
+  Reader preprocessed = Preprocessor(random(), slots, second);
+  Reader same = Preprocess(random(), slots, second);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(preprocessed.ReadNext().at(0).Values<std::int64_t>()[0],
+              same.ReadNext().at(0).Values<std::int64_t>()[0]);
+  }
+}
+
+TEST_F(PaddleReadersTest, AShuffleOfAnySizeGivesEverythingOnceAndOfOneTheOrderItself) {
+  const std::vector<std::string> files = MakeFiles(1, 50, 8, 500);
+  for (const std::size_t size : {1U, 10U, 100U}) {
+    const Drained found = Drain(ShuffleReader(OpenFiles(files, Options()), size, 3));
+    EXPECT_EQ(found.ids == Numbers(50), size == 1) << size;
+    EXPECT_EQ(Sorted(found.ids), Numbers(50)) << size;
+  }
+  EXPECT_THROW(ShuffleReader(OpenFiles(files, Options()), 0), Error);
+}
+
+TEST_F(PaddleReadersTest, ShuffledRandomDataComeInWholeBatchesThroughADoubleBuffer) {
+  Reader random =
+      RandomData({{"x", kFloat32, {1, 2}, 0}, {"y", kFloat32, {1, 1}, 0}}, {}, Options());
+  Reader reader = DoubleBufferReader(BatchReader(ShuffleReader(random, 7), 10));
+  for (int i = 0; i < 99; ++i) {
+    const Instance batch = reader.ReadNext();
+    ASSERT_EQ(batch.size(), 2U);
+    EXPECT_EQ(batch[0].shape, (Shape{10, 2}));
+    EXPECT_EQ(batch[1].shape, (Shape{10, 1}));
+  }
 }
 
 TEST_F(PaddleReadersTest, ManyFilesAreReadInTestModeInTheirOrderElseByWhoeverIsFree) {
