@@ -86,6 +86,25 @@ TEST_F(LifecycleTest, ReInitStartsAfreshAtAnyTime) {
   EXPECT_TRUE(Drain(reader) == whole);
 }
 
+TEST_F(LifecycleTest, AHundredReInitsGiveEachPassWholeThroughADoubleBufferToo) {
+  const auto files = MakeFiles(1, 100, 8, 400);
+  for (const bool double_buffer : {false, true}) {
+    Reader reader = Batches(OpenFiles(files, Options()), 5);
+    if (double_buffer) reader = DoubleBuffer(reader, 2);
+    for (std::size_t i = 0; i < 100; ++i) {
+      const Drained pass = Drain(reader);
+      ASSERT_EQ(pass.ids, Numbers(100)) << i << " " << pass.status.ToString();
+      ASSERT_EQ(pass.rows, std::vector<std::size_t>(20, 5));
+      ASSERT_EQ(pass.strange, 0U);
+      reader.ReInit();
+      // Every other time in the middle of a pass as well.
+      if (i % 2 == 0) continue;
+      ASSERT_EQ(Drain(reader, i % 20).ids, Numbers(5 * (i % 20)));
+      reader.ReInit();
+    }
+  }
+}
+
 TEST_F(LifecycleTest, ReInitOfRowsAndRecordsForgetsTheRowsInHand) {
   const auto files = MakeFiles(2, 100, 8, 100);
   for (const bool parsed : {false, true}) {

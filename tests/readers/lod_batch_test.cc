@@ -298,6 +298,23 @@ TEST_F(LoDBatchTest, FluidsFilesGiveWhatPaddleMerges) {
   EXPECT_EQ(dense[1].shape, (Shape{25, 1}));
 }
 
+TEST_F(LoDBatchTest, TwoRecordsOfTwoTensorsComeBackInEveryType) {
+  for (const DType dtype : {kInt32, kInt16, kUInt8, kFloat32, kFloat64}) {
+    records_.clear();
+    for (const char first : {'\0', '\x20'}) {
+      std::string bytes(20 * DTypeBytes(dtype), first);
+      for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(first + i % 19);
+      const std::string others(bytes.rbegin(), bytes.rend());
+      records_.push_back({{dtype, {4, 5}, {}, bytes}, {dtype, {4, 5}, {}, others}});
+    }
+    files_ = {WriteFile("two.recordio", records_)};
+    Reader reader = Parse(OpenFiles(files_, InFileOrder()),
+                          LoDTensorParser({{"a", dtype, {4, 5}}, {"b", dtype, {4, 5}}}));
+    for (const LoDRecord& record : records_) EXPECT_EQ(RecordOf(reader.ReadNext()), record);
+    EXPECT_FALSE(reader.HasNext());
+  }
+}
+
 TEST_F(LoDBatchTest, InstancesAreMergedAsLoDTensors) {
   const std::string path = directory_.File("instances.tfrecord");
   const RecordWriterResult opened = OpenRecordWriter(path, "tfrecord");

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "ringfeed/py_reader.h"
@@ -78,6 +81,94 @@ TEST_F(OpenPyReaderTest, BreakingOffLosesNothingOfTheNewPassAndDeliversNothingOf
     }
     reader.ReInit();
   }
+}
+
+TEST_F(OpenPyReaderTest, BreakingOffAtOnceOrBehindTheEndLeavesTheNextPassWhole) {
+  Reader reader = OpenPyReader(holder_, Options());
+  std::int64_t first = 0;
+  for (const std::int64_t taken : {2, 0, 100, 0, 2}) {
+    first += 1000;
+    {
+      const QueueProducer producer(holder_->GetQueue(), NumbersFrom(first, 30));
+      Instance instance;
+      std::int64_t read = 0;
+      while (read < taken && reader.TryReadNext(&instance) == ReadResult::kRecord) {
+        ASSERT_EQ(NumberOf(instance), first + read++);
+      }
+      EXPECT_EQ(read, std::min<std::int64_t>(taken, 30));
+      reader.ReInit();
+    }
+    first += 1000;
+    const QueueProducer producer(holder_->GetQueue(), NumbersFrom(first, 30));
+    for (std::int64_t i = first; i < first + 30; ++i) ASSERT_EQ(NumberOf(reader.ReadNext()), i);
+    EXPECT_FALSE(reader.HasNext());
+    reader.ReInit();
+  }
+}
+
+TEST_F(OpenPyReaderTest, TwoReadersSideBySideStopAtTheShorterOneEachTime) {
+  const auto other_holder = std::make_shared<LoDTensorBlockingQueueHolder>();
+  other_holder->InitOnce(4, NumberSlots());
+  Reader one = OpenPyReader(holder_, Options());
+  Reader other = OpenPyReader(other_holder, Options());
+  for (const auto& [n, m] : {std::pair(10, 20), std::pair(20, 10), std::pair(10, 10)}) {
+    for (std::int64_t epoch = 0; epoch < 10; ++epoch) {
+      const QueueProducer producer(holder_->GetQueue(), NumbersFrom(100 * epoch, n));
+      const QueueProducer other_producer(other_holder->GetQueue(), NumbersFrom(-100 * epoch, m));
+      int both = 0;
+      Instance left;
+      Instance right;
+      while (one.TryReadNext(&left) == ReadResult::kRecord &&
+             other.TryReadNext(&right) == ReadResult::kRecord) {
+        ASSERT_EQ(NumberOf(left), 100 * epoch + both);
+        ASSERT_EQ(NumberOf(right), -100 * epoch + both);
+        ++both;
+      }
+      EXPECT_EQ(both, 10);
+      one.ReInit();
+      other.ReInit();
+    }
+  }
+}
+
+TEST_F(OpenPyReaderTest, TheLastShortBatchComesUnlessItIsDropped) {
+  for (const std::size_t samples : {160U, 200U, 159U}) {
+    for (const bool drop : {false, true}) {
+      const auto holder = std::make_shared<LoDTensorBlockingQueueHolder>();
+      holder->InitOnce(4, NumberSlots());
+      Reader reader = Batch(OpenPyReader(holder, Options()), {.size = 32, .drop_remainder = drop});
+      const QueueProducer producer(holder->GetQueue(),
+                                   NumbersFrom(0, static_cast<std::int64_t>(samples)));
+      std::vector<std::size_t> rows;
+      Instance batch;
+      while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+        rows.push_back(batch[0].Values<std::int64_t>().size());
+      }
+      std::vector<std::size_t> want(samples / 32, 32);
+      if (!drop && samples % 32 != 0) want.push_back(samples % 32);
+      EXPECT_EQ(rows, want) << samples;
+    }
+  }
+}
+
+TEST_F(OpenPyReaderTest, AnInstanceOfAnotherShapeEndsTheStreamWithTheNameOfItsSlot) {
+  Reader reader = Batch(OpenPyReader(holder_, Options()), {.size = 2});
+  const QueueProducer producer(holder_->GetQueue(),
+                               [](LoDTensorBlockingQueue& queue, const std::stop_token&) {
+                                 queue.Push(Numbered(0));
+                                 queue.Push(Numbered(1));
+                                 Instance ragged = Numbered(2);
+                                 ragged[1].shape = {1, 2};
+                                 queue.Push(std::move(ragged));
+                               });
+  Instance batch;
+  // A Kill drops what was not read yet: the good batch may come, nothing else.
+  while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+    EXPECT_EQ(batch[0].Values<std::int64_t>()[0], 0);
+  }
+  EXPECT_EQ(reader.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(reader.status().message().find("\"words\""), std::string::npos)
+      << reader.status().ToString();
 }
 
 TEST_F(OpenPyReaderTest, AThrowingProducerEndsTheStreamWithItsErrorAtTheConsumer) {

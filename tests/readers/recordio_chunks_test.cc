@@ -68,6 +68,56 @@ TEST_F(RecordIoChunksTest, TheIndexHasEveryChunkWithItsRecords) {
   }
 }
 
+TEST_F(RecordIoChunksTest, TheIndexOfTheAncestorsOwnExampleIsTheirs) {
+  path_ = directory_.File("b.recordio");
+  RecordWriterResult out = OpenRecordWriter(path_, "recordio:go,none");
+  for (const std::string record : {"12345", "1234", "12"}) {
+    ASSERT_TRUE(out.writer->Write(std::as_bytes(std::span(record))).ok());
+    if (record.size() != 4) continue;
+    ASSERT_TRUE(out.writer->Flush().ok());  // they cut chunks at ten bytes of records
+  }
+  ASSERT_TRUE(out.writer->Close().ok());
+  const RecordIoIndex index = LoadRecordIoIndex(path_);
+  ASSERT_EQ(index.chunks.size(), 2U);
+  EXPECT_EQ(index.chunks[0].records, 2U);
+  EXPECT_EQ(index.chunks[1].records, 1U);
+  EXPECT_EQ(index.chunks[0].offset, 0U);
+  EXPECT_EQ(index.chunks[1].offset, 37U);
+  EXPECT_EQ(NumbersOf(0, 1), (std::vector<std::uint64_t>{12345, 1234}));
+  EXPECT_EQ(NumbersOf(1, kToEnd), (std::vector<std::uint64_t>{12}));
+}
+
+TEST_F(RecordIoChunksTest, EachOfAThousandChunksOfOneRecordIsFound) {
+  path_ = directory_.File("c.recordio");
+  RecordWriterResult out = OpenRecordWriter(path_, "recordio:go,snappy");
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const std::string record = std::to_string(i) + std::string(i, ' ');
+    ASSERT_TRUE(out.writer->Write(std::as_bytes(std::span(record))).ok());
+    ASSERT_TRUE(out.writer->Flush().ok());
+  }
+  ASSERT_TRUE(out.writer->Close().ok());
+  const RecordIoIndex index = LoadRecordIoIndex(path_);
+  ASSERT_EQ(index.chunks.size(), 1000U);
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(index.chunks[i].records, 1U);
+    if (i % 50 != 0) continue;
+    EXPECT_EQ(NumbersOf(i, 1), std::vector<std::uint64_t>{i});
+  }
+  const std::vector<std::uint64_t> rest = NumbersOf(1, kToEnd);
+  ASSERT_EQ(rest.size(), 999U);
+  EXPECT_EQ(rest.front(), 1U);
+}
+
+TEST_F(RecordIoChunksTest, AnEmptyFileHasNoChunksAndNoRecords) {
+  path_ = directory_.File("d.recordio");
+  ASSERT_TRUE(OpenRecordWriter(path_, "recordio").writer->Close().ok());
+  EXPECT_TRUE(LoadRecordIoIndex(path_).status.ok());
+  EXPECT_TRUE(LoadRecordIoIndex(path_).chunks.empty());
+  Reader reader = OpenFiles({path_}, Options());
+  EXPECT_FALSE(reader.HasNext());
+  EXPECT_TRUE(reader.status().ok());
+}
+
 TEST_F(RecordIoChunksTest, DamageIsNoMatterBeforeIt) {
   const RecordIoIndex intact = LoadRecordIoIndex(path_);
   std::FILE* const file = std::fopen(path_.c_str(), "r+b");

@@ -49,6 +49,27 @@ void SparseLine(const MapInput& input, RowWriter& row) {
   std::memcpy(row.Fixed(kSlots.size()).data(), &label, sizeof(label));
 }
 
+/// "1 0.5,1.5 100,200,300": a label, dense numbers, sparse ids.
+void DenseAndSparseLine(const MapInput& input, RowWriter& row) {
+  std::string_view rest(reinterpret_cast<const char*>(input.record.data), input.record.size);
+  const auto next = [&rest](char delimiter) {
+    const std::string_view word = rest.substr(0, rest.find(delimiter));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    return word;
+  };
+  const std::int64_t label = NumberOf(next(' '));
+  std::memcpy(row.Fixed(0).data(), &label, sizeof(label));
+  std::array<float, 2> dense{};
+  for (const char delimiter : {',', ' '}) {
+    const std::string_view word = next(delimiter);
+    std::from_chars(word.data(), word.data() + word.size(), dense[delimiter == ',' ? 0 : 1]);
+  }
+  std::memcpy(row.Fixed(1).data(), dense.data(), sizeof(dense));
+  Ids ids;
+  while (!rest.empty()) ids.push_back(NumberOf(next(',')));
+  row.Ragged(2, std::as_bytes(std::span(ids)));
+}
+
 class SparseLinesTest : public PipelineTest {};
 
 TEST_F(SparseLinesTest, LabelsAndIdsOfCompressedLinesComeInBatchesTheSameInEveryPass) {
@@ -90,6 +111,50 @@ TEST_F(SparseLinesTest, LabelsAndIdsOfCompressedLinesComeInBatchesTheSameInEvery
     }
     EXPECT_FALSE(reader.HasNext());
     EXPECT_THROW(reader.ReadNext(), EndOfData);
+    reader.ReInit();
+  }
+}
+
+TEST_F(SparseLinesTest, LabelsDenseNumbersAndIdsBelongTogetherInEveryPass) {
+  constexpr std::int64_t kLines = 10;
+  std::string text;
+  for (std::int64_t i = 0; i < kLines; ++i) {
+    text +=
+        std::to_string(i % 2) + " " + std::to_string(i) + ".5," + std::to_string(i + 1) + ".25 ";
+    for (std::int64_t k = 0; k <= i % 3; ++k) {
+      text += std::to_string(100 * i + k) + (k == i % 3 ? "\n" : ",");
+    }
+  }
+  const std::string file = directory_.File("click.csv");
+  WriteBytes(file, std::as_bytes(std::span(text)));
+  OpenOptions options = Options();
+  options.format = "lines";
+  Reader reader =
+      Batch(Map(OpenFiles({file}, options),
+                {{"label", kInt64, {1}}, {"dense", kFloat32, {2}}, {"sparse", kInt64, {-1}}},
+                DenseAndSparseLine),
+            {.size = 3});
+  for (int pass = 0; pass < 2; ++pass) {
+    std::int64_t line = 0;
+    Instance batch;
+    while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+      const auto level = batch[2].lod[0];
+      const auto rows = static_cast<std::int64_t>(level.size()) - 1;
+      EXPECT_EQ(rows, std::min<std::int64_t>(3, kLines - line));
+      EXPECT_EQ(batch[0].shape, (Shape{rows, 1}));
+      EXPECT_EQ(batch[1].shape, (Shape{rows, 2}));
+      for (std::size_t row = 0; row + 1 < level.size(); ++row, ++line) {
+        EXPECT_EQ(batch[0].Values<std::int64_t>()[row], line % 2);
+        EXPECT_EQ(batch[1].Values<float>()[2 * row], static_cast<float>(line) + 0.5F);
+        EXPECT_EQ(batch[1].Values<float>()[2 * row + 1], static_cast<float>(line) + 1.25F);
+        ASSERT_EQ(level[row + 1] - level[row], line % 3 + 1);
+        for (std::int64_t at = level[row]; at < level[row + 1]; ++at) {
+          EXPECT_EQ(batch[2].Values<std::int64_t>()[static_cast<std::size_t>(at)],
+                    100 * line + at - level[row]);
+        }
+      }
+    }
+    EXPECT_EQ(line, kLines) << reader.status().ToString();
     reader.ReInit();
   }
 }
