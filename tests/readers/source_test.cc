@@ -1,12 +1,17 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -216,6 +221,78 @@ TEST_F(SourceTest, AFifoIsReadFromItsWriterOn) {
   const Drained found = Drain(Batches(OpenFiles({path}, Options()), 7));
   writer.join();
   EXPECT_EQ(found.ids, Numbers(300)) << found.status.ToString();
+}
+
+int ListenAt(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  EXPECT_LT(path.size(), sizeof(address.sun_path));
+  std::memcpy(address.sun_path, path.data(), std::min(path.size(), sizeof(address.sun_path) - 1));
+  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  EXPECT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_EQ(listen(listener, 1), 0);
+  return listener;
+}
+
+/// Sends `bytes` to the first who connects; then neither peer nor listener are there any more.
+void SendOnce(int listener, const std::string& path, std::span<const std::byte> bytes) {
+  const int peer = accept(listener, nullptr, nullptr);
+  close(listener);
+  unlink(path.c_str());
+  while (!bytes.empty()) {
+    const ssize_t sent = send(peer, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent <= 0) break;  // the reader is gone
+    bytes = bytes.subspan(static_cast<std::size_t>(sent));
+  }
+  close(peer);
+}
+
+/// RecordIO chunks of ten records each, [first, first + count).
+std::vector<std::byte> ChunksOfTen(const std::string& path, std::uint64_t first,
+                                   std::uint64_t count) {
+  const RecordWriterResult out = OpenRecordWriter(path, "recordio");
+  for (std::uint64_t i = 0; i < count; ++i) {
+    EXPECT_TRUE(out.writer->Write(RecordPayload(first + i, 8 + i % 900)).ok());
+    if (i % 10 != 9) continue;
+    EXPECT_TRUE(out.writer->Flush().ok());
+  }
+  EXPECT_TRUE(out.writer->Close().ok());
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST_F(SourceTest, RecordIoComesThroughASocket) {
+  const std::string path = directory_.File("socket");
+  const std::vector<std::byte> bytes = ChunksOfTen(directory_.File("made"), 0, 500);
+  std::jthread sender([&, listener = ListenAt(path)] { SendOnce(listener, path, bytes); });
+  OpenOptions options = Options();
+  options.format = "recordio";
+  const Drained found = Drain(Batches(OpenFiles({"unix:" + path}, options), 7));
+  EXPECT_EQ(found.ids, Numbers(500)) << found.status.ToString();
+  EXPECT_EQ(found.end, ReadResult::kEnd);
+}
+
+TEST_F(SourceTest, ASocketsPeerMayGoInAChunkAndComeAgain) {
+  const std::string path = directory_.File("socket");
+  std::vector<std::byte> first = ChunksOfTen(directory_.File("made"), 0, 100);
+  first.resize(first.size() - 5);
+  const std::vector<std::byte> second = ChunksOfTen(directory_.File("made"), 90, 300);
+  std::jthread peers([&, listener = ListenAt(path)] {
+    SendOnce(listener, path, first);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // nobody listens
+    SendOnce(ListenAt(path), path, second);
+  });
+  OpenOptions options = Options();
+  options.format = "recordio";
+  options.reopen_limit = 1;
+  Reader reader = Batches(OpenFiles({"unix:" + path}, options), 7);
+  const Drained found = Drain(reader);
+  EXPECT_EQ(found.ids, Numbers(390)) << found.status.ToString();
+  EXPECT_EQ(found.end, ReadResult::kEnd);
+  EXPECT_EQ(reader.Stats().reopened_streams, 1U);
+  EXPECT_EQ(reader.Stats().damage.size(), 1U);
 }
 
 TEST_F(SourceTest, AStreamComesOnceAndSaysSoBeforeAnythingIsLost) {
