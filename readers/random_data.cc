@@ -205,11 +205,12 @@ void CheckSlot(const SlotSpec& slot, const RandomDataOptions& options) {
   if (open) Refuse(name + "has an open dimension: " + ShapeToString(slot.dims));
   const Range range = RangeOf(slot.dtype);
   const bool whole = IsWhole(slot.dtype);
-  const double most = whole ? std::ceil(options.high) - 1 : options.high;
-  if (options.low < range.least || most > range.most ||
-      (whole && std::ceil(options.low) >= std::ceil(options.high))) {
+  const bool open_end = options.low < options.high;
+  const double most = whole && open_end ? std::ceil(options.high) - 1 : options.high;
+  if (options.low < range.least || most > range.most || (whole && std::ceil(options.low) > most)) {
     Refuse(name + "of " + std::string(DTypeName(slot.dtype)) + " does not hold numbers from " +
-           std::to_string(options.low) + " to below " + std::to_string(options.high));
+           std::to_string(options.low) + " to " + (open_end ? "below " : "") +
+           std::to_string(options.high));
   }
 }
 
@@ -217,8 +218,8 @@ void CheckSlot(const SlotSpec& slot, const RandomDataOptions& options) {
 
 Reader RandomData(std::vector<SlotSpec> slots, const RandomDataOptions& options,
                   const OpenOptions& open) {
-  if (!(options.low < options.high)) {
-    Refuse("low (" + std::to_string(options.low) + ") must be below high (" +
+  if (!(options.low <= options.high)) {
+    Refuse("low (" + std::to_string(options.low) + ") must not be above high (" +
            std::to_string(options.high) + ")");
   }
   for (const SlotSpec& slot : slots) CheckSlot(slot, options);

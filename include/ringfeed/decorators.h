@@ -133,6 +133,12 @@ Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options 
 
 /// A reader that several chains may be built on: each takes what comes next, together they get
 /// everything once, in an order that depends on their speed.
+///
+/// Each chain takes ahead of its consumer: what its shuffle holds, the batches that it has prepared
+/// (BatchOptions::slots), and for what comes behind them twice OpenOptions::threads blocks or more,
+/// each of one instance or of up to 256 KiB of records. A chain that is closed or destroyed before
+/// the end takes these with it: no other chain gets them. Where every record counts, read every
+/// chain to its end; ReInit of one starts all of them again, with everything.
 Reader Share(Reader input);
 
 /// `passes` times over the data as one stream; 0: without end. The next pass is prefetched while

@@ -12,6 +12,7 @@
 #include "ringfeed/data_balance.h"
 #include "ringfeed/decorated_reader.h"
 #include "ringfeed/file_reader.h"
+#include "ringfeed/paddle_readers.h"
 #include "ringfeed/random_data.h"
 #include "tests/readers/pipeline_fixture.h"
 
@@ -61,6 +62,28 @@ class NumbersReader final : public FileReader {
 
  private:
   std::ifstream file_;
+};
+
+/// Instances with LoD, as they come from a producer.
+class SequencesReader final : public InstanceSource {
+ public:
+  std::vector<SlotSpec> slots() const override { return {{"words", kInt64, {-1, 1}, 1}}; }
+  ReadResult ReadNext(Instance* instance, std::stop_token, Status*) override {
+    static const std::vector<Ids> kLevels = {{0, 2, 5}, {0, 1, 3}};
+    if (next_ == 2) return ReadResult::kEnd;
+    const auto rows = kLevels[next_].back();
+    instance->push_back(Numbers64(Ids(static_cast<std::size_t>(rows), 7), {rows, 1}));
+    instance->back().lod = {kLevels[next_]};
+    ++next_;
+    return ReadResult::kRecord;
+  }
+  bool ReInit() override {
+    next_ = 0;
+    return true;
+  }
+
+ private:
+  std::size_t next_ = 0;
 };
 
 class ReaderFamilyTest : public PipelineTest {
@@ -259,54 +282,130 @@ TEST_F(ReaderFamilyTest, PassesAndReInitStartTheWholeNestAgain) {
   EXPECT_EQ(Sorted(All(reader)).size(), 150U);
 }
 
+/// `values` in the shape and with the LoD of `like`.
+template <typename T>
+Tensor Like(const Tensor& like, std::vector<T> values) {
+  auto memory = std::make_shared<const std::pair<Tensor, std::vector<T>>>(like, std::move(values));
+  Tensor tensor = like;
+  tensor.data = reinterpret_cast<const std::byte*>(memory->second.data());
+  tensor.owner = std::move(memory);
+  return tensor;
+}
+
 TEST_F(ReaderFamilyTest, PreprocessSeesInstancesOrBatchesAndKeepsLoD) {
-  const std::vector<std::int64_t> levels = {0, 1, 3};
-  const auto twice = [&](const Instance& input, Instance* output) {
-    Ids ids;
-    for (const std::int64_t id : input[0].Values<std::int64_t>()) ids.push_back(2 * id);
-    output->push_back(Numbers64(ids, input[0].shape));
+  const auto one_more = [](const Instance& input, Instance* output) {
+    Ids words;
+    for (const std::int64_t word : input[0].Values<std::int64_t>()) words.push_back(word + 1);
+    output->push_back(Like(input[0], words));
     output->push_back(input[0]);
-    output->back().lod = input[0].lod;
   };
-  const std::vector<SlotSpec> slots = {{"twice", kInt64, {-1, 1}, 0}, {"once", kInt64, {-1, 1}, 0}};
-  Reader reader =
-      Preprocess(Batch(OpenFiles(NumberFiles(2, 50), WithSlots()), {.size = 8}), slots, twice);
-  std::size_t batches = 0;
-  Instance batch;
-  while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
-    const auto doubled = batch[0].Values<std::int64_t>();
-    const auto single = batch[1].Values<std::int64_t>();
-    ASSERT_EQ(doubled.size(), single.size());
-    for (std::size_t i = 0; i < single.size(); ++i) EXPECT_EQ(doubled[i], 2 * single[i]);
-    ++batches;
+  const std::vector<SlotSpec> slots = {{"more", kInt64, {-1, 1}, 1}, {"words", kInt64, {-1, 1}, 1}};
+  const auto sequences = [&] {
+    return FromInstanceSource(std::make_unique<SequencesReader>(), Options());
+  };
+  const auto expect = [](Reader reader, const std::vector<Ids>& levels) {
+    for (const Ids& level : levels) {
+      const Instance instance = reader.ReadNext();
+      ASSERT_EQ(instance.size(), 2U);
+      for (const std::size_t slot : {0U, 1U}) {
+        ASSERT_EQ(instance[slot].lod.size(), 1U);
+        EXPECT_EQ(Ids(instance[slot].lod[0].begin(), instance[slot].lod[0].end()), level);
+        const auto words = instance[slot].Values<std::int64_t>();
+        EXPECT_EQ(Ids(words.begin(), words.end()),
+                  Ids(static_cast<std::size_t>(level.back()), slot == 0 ? 8 : 7));
+      }
+    }
+    EXPECT_FALSE(reader.HasNext());
+  };
+  expect(Preprocess(sequences(), slots, one_more), {{0, 2, 5}, {0, 1, 3}});
+  expect(Preprocess(Batch(sequences(), {.size = 2}), slots, one_more), {{0, 2, 5, 6, 8}});
+  expect(Batch(Preprocess(sequences(), slots, one_more), {.size = 2}), {{0, 2, 5, 6, 8}});
+}
+
+TEST_F(ReaderFamilyTest, PreprocessHalvesImagesAndRaisesLabels) {
+  const std::vector<SlotSpec> slots = {{"image", kFloat32, {-1, 6}, 0},
+                                       {"label", kInt64, {-1, 1}, 0}};
+  const auto halve = [](const Instance& input, Instance* output) {
+    std::vector<float> image;
+    Ids label;
+    for (const float x : input[0].Values<float>()) image.push_back(x / 2);
+    for (const std::int64_t y : input[1].Values<std::int64_t>()) label.push_back(y + 1);
+    output->push_back(Like(input[0], image));
+    output->push_back(Like(input[1], label));
+  };
+  for (const std::size_t batch : {1U, 8U}) {
+    const auto data = [&] {
+      Reader random = RandomData({{"image", kFloat32, {1, 6}, 0}, {"label", kInt64, {1, 1}, 0}},
+                                 {.high = 10, .seed = 2, .count = 50}, Options());
+      return batch == 1 ? random : Batch(random, {.size = batch});
+    };
+    Reader plain = data();
+    Reader halved = Preprocess(data(), slots, halve);
+    Instance before;
+    Instance after;
+    std::size_t read = 0;
+    for (; plain.TryReadNext(&before) == ReadResult::kRecord; ++read) {
+      ASSERT_EQ(halved.TryReadNext(&after), ReadResult::kRecord);
+      ASSERT_EQ(after[0].shape, before[0].shape);
+      ASSERT_EQ(after[1].shape, before[1].shape);
+      for (std::size_t i = 0; i < before[0].Values<float>().size(); ++i) {
+        EXPECT_EQ(after[0].Values<float>()[i], before[0].Values<float>()[i] / 2);
+      }
+      for (std::size_t i = 0; i < before[1].Values<std::int64_t>().size(); ++i) {
+        EXPECT_EQ(after[1].Values<std::int64_t>()[i], before[1].Values<std::int64_t>()[i] + 1);
+      }
+    }
+    EXPECT_EQ(read, (50 + batch - 1) / batch);
+    EXPECT_EQ(halved.TryReadNext(&after), ReadResult::kEnd);
   }
-  EXPECT_EQ(batches, 13U);
-  Reader failing = Preprocess(OpenFiles(NumberFiles(1, 5), WithSlots()), slots,
+}
+
+TEST_F(ReaderFamilyTest, WhatAPreprocessFunctionThrowsFailsTheStream) {
+  Reader failing = Preprocess(OpenFiles(NumberFiles(1, 5), WithSlots()), kOneId,
                               [](const Instance&, Instance*) { throw std::runtime_error("no"); });
-  EXPECT_EQ(failing.TryReadNext(&batch), ReadResult::kFailed);
+  Instance instance;
+  EXPECT_EQ(failing.TryReadNext(&instance), ReadResult::kFailed);
   EXPECT_NE(failing.status().message().find("no"), std::string::npos);
 }
 
-TEST_F(ReaderFamilyTest, TwoChainsOnOneSharedReaderGetEverythingOnce) {
+TEST_F(ReaderFamilyTest, TwoChainsOnOneMultipleReaderGetEverythingOnce) {
   const std::vector<std::string> files = MakeFiles(6, 400, 8, 700);
-  Reader shared = Share(OpenFiles(files, Options()));
-  std::vector<Reader> chains = {Batches(Shuffle(shared, {.window = 64}), 10),
-                                Batches(Shuffle(shared, {.block = 30}), 7)};
-  EXPECT_THROW(MultiPass(shared, 2).ReadNext(), Error);
-  for (int round = 0; round < 3; ++round) {
-    std::vector<Drained> found(2);
-    {
-      std::jthread other([&] { found[1] = Drain(chains[1]); });
-      found[0] = Drain(chains[0]);
+  for (const bool is_test : {false, true}) {
+    Reader shared = Share(MultipleReader(files, is_test, 3, Options()));
+    std::vector<Reader> chains = {Batches(Shuffle(shared, {.window = 64}), 10),
+                                  Batches(Shuffle(shared, {.block = 30}), 7)};
+    EXPECT_THROW(MultiPass(shared, 2).ReadNext(), Error);
+    for (int round = 0; round < 3; ++round) {
+      std::vector<Drained> found(2);
+      {
+        std::jthread other([&] { found[1] = Drain(chains[1]); });
+        found[0] = Drain(chains[0]);
+      }
+      std::vector<std::uint64_t> ids = found[0].ids;
+      ids.insert(ids.end(), found[1].ids.begin(), found[1].ids.end());
+      std::sort(ids.begin(), ids.end());
+      EXPECT_EQ(ids, Numbers(2400));
+      EXPECT_EQ(found[0].strange + found[1].strange, 0U);
+      chains[static_cast<std::size_t>(round % 2)].ReInit();  // of both
     }
-    std::vector<std::uint64_t> ids = found[0].ids;
-    ids.insert(ids.end(), found[1].ids.begin(), found[1].ids.end());
-    std::sort(ids.begin(), ids.end());
-    std::vector<std::uint64_t> want(2400);
-    std::iota(want.begin(), want.end(), 0);
-    EXPECT_EQ(ids, want);
-    chains[static_cast<std::size_t>(round % 2)].ReInit();  // of both
   }
+}
+
+TEST_F(ReaderFamilyTest, WhatADestroyedChainTookAheadGoesWithItAndTheOtherOneGoesOn) {
+  Reader shared = Share(OpenFiles(MakeFiles(6, 400, 8, 700), Options()));
+  Reader stays = Batches(shared, 7);
+  Drained found;
+  {
+    Reader leaves = Batches(Shuffle(shared, {.window = 64}), 10);
+    found = Drain(leaves, 3);
+    EXPECT_EQ(found.ids.size(), 30U);
+  }
+  const Drained rest = Drain(stays);
+  EXPECT_EQ(rest.end, ReadResult::kEnd) << rest.status.ToString();
+  found.ids.insert(found.ids.end(), rest.ids.begin(), rest.ids.end());
+  EXPECT_EQ(std::set(found.ids.begin(), found.ids.end()).size(), found.ids.size());
+  stays.ReInit();
+  EXPECT_EQ(ringfeed::Sorted(Drain(stays).ids), Numbers(2400));
 }
 
 TEST_F(ReaderFamilyTest, SharedRowsAndBatchesAreWhole) {
@@ -400,11 +499,37 @@ TEST_F(ReaderFamilyTest, RandomDataIsTheSameEveryPassInRangeAndOfAnyType) {
     reader.ReInit();
   }
   EXPECT_NE(first[0], first[1]);
-  Reader endless = Batch(RandomData({{"x", kFloat32, {1, 2}, 0}}, {}, Options()), {.size = 10});
-  for (int i = 0; i < 99; ++i) EXPECT_EQ(endless.ReadNext()[0].shape, (Shape{10, 2}));
-  EXPECT_THROW(RandomData(slots, {.low = 1, .high = 1}), Error);
+  EXPECT_THROW(RandomData(slots, {.low = 1, .high = 0.5}), Error);
+  EXPECT_THROW(RandomData(slots, {.low = 1.5, .high = 1.5}), Error) << "no whole number";
   EXPECT_THROW(RandomData({{"x", kUInt8, {1}, 0}}, {.low = 0, .high = 300}), Error);
   EXPECT_THROW(RandomData(kOneId), Error) << "an open dimension";
+}
+
+TEST_F(ReaderFamilyTest, RandomDataOfOneNumberAreThatNumber) {
+  const std::vector<SlotSpec> slots = {
+      {"whole", kInt64, {3}, 0}, {"half", kFloat16, {3}, 0}, {"real", kFloat32, {3}, 0}};
+  Reader reader = RandomData(slots, {.low = 2, .high = 2, .count = 2}, Options());
+  for (int i = 0; i < 2; ++i) {
+    const Instance instance = reader.ReadNext();
+    for (const std::int64_t value : instance[0].Values<std::int64_t>()) EXPECT_EQ(value, 2);
+    for (const std::uint16_t bits : instance[1].Values<std::uint16_t>()) EXPECT_EQ(bits, 0x4000);
+    for (const float value : instance[2].Values<float>()) EXPECT_EQ(value, 2.0F);
+  }
+  Reader tenth = RandomData({{"x", kFloat32, {2}, 0}}, {.low = 0.1, .high = 0.1}, Options());
+  EXPECT_EQ(tenth.ReadNext()[0].Values<float>()[1], 0.1F);
+}
+
+/// Rows of each device in the step that `left` rows are left for: whole batches, or, where these do
+/// not reach the last device, an equal share and one more for the first ones.
+Ids RowsPerDevice(std::size_t left, std::size_t devices, std::size_t batch) {
+  Ids rows;
+  const bool spread = left <= batch * (devices - 1);
+  for (std::size_t d = 0; d < devices; ++d) {
+    const std::size_t whole = std::min(batch, left - std::min(left, d * batch));
+    const std::size_t share = left / devices + (d < left % devices ? 1 : 0);
+    rows.push_back(static_cast<std::int64_t>(spread ? share : whole));
+  }
+  return rows;
 }
 
 TEST_F(ReaderFamilyTest, TheLastRowsAreSpreadOverAllDevicesEachOnce) {
@@ -416,15 +541,68 @@ TEST_F(ReaderFamilyTest, TheLastRowsAreSpreadOverAllDevicesEachOnce) {
       std::vector<Instance> step;
       Ids ids;
       while (feed.ReadNext(&step) == ReadResult::kRecord) {
-        ASSERT_EQ(step.size(), devices);
+        const Ids want = RowsPerDevice(rows - ids.size(), devices, 4);
+        Ids found;
         for (const Instance& instance : step) {
+          found.push_back(instance[0].shape[0]);
           for (const std::int64_t id : instance[0].Values<std::int64_t>()) ids.push_back(id);
-          const std::int64_t most = step.front()[0].shape[0];
-          EXPECT_LE(instance[0].shape[0], most);
         }
+        ASSERT_EQ(found, want) << rows << " rows, " << devices << " devices";
       }
       EXPECT_EQ(ids, Range(static_cast<std::int64_t>(rows)));
     }
+  }
+}
+
+/// Fifty instances: a number, and a sequence of i % 4 words of it.
+class FiftySequences final : public InstanceSource {
+ public:
+  std::vector<SlotSpec> slots() const override {
+    return {{"id", kInt64, {-1, 1}, 0}, {"words", kInt64, {-1, 1}, 1}};
+  }
+  ReadResult ReadNext(Instance* instance, std::stop_token, Status*) override {
+    static const std::vector<Ids> kLevels = {{0, 0}, {0, 1}, {0, 2}, {0, 3}};
+    if (next_ == 50) return ReadResult::kEnd;
+    const std::int64_t words = next_ % 4;
+    instance->push_back(Numbers64({next_}, {1, 1}));
+    instance->push_back(Numbers64(Ids(static_cast<std::size_t>(words), next_), {words, 1}));
+    instance->back().lod = {kLevels[static_cast<std::size_t>(words)]};
+    ++next_;
+    return ReadResult::kRecord;
+  }
+
+ private:
+  std::int64_t next_ = 0;
+};
+
+TEST_F(ReaderFamilyTest, SequencesAreSpreadOverAllDevicesEachOnceWithTheirWords) {
+  for (const std::size_t devices : {2U, 4U, 7U}) {
+    Reader batches = Batch(FromInstanceSource(std::make_unique<FiftySequences>(), Options()),
+                           {.size = 4, .slots = devices + 2});
+    DeviceBatches feed(batches, devices);
+    std::vector<Instance> step;
+    Ids ids;
+    while (feed.ReadNext(&step) == ReadResult::kRecord) {
+      const Ids want = RowsPerDevice(50 - ids.size(), devices, 4);
+      Ids found;
+      for (const Instance& instance : step) {
+        const auto numbers = instance[0].Values<std::int64_t>();
+        const auto words = instance[1].Values<std::int64_t>();
+        const auto level = instance[1].lod.at(0);
+        found.push_back(static_cast<std::int64_t>(numbers.size()));
+        ASSERT_EQ(level.size(), numbers.size() + 1);
+        Ids want_words;
+        for (std::size_t row = 0; row < numbers.size(); ++row) {
+          EXPECT_EQ(level[row + 1] - level[row], numbers[row] % 4);
+          want_words.insert(want_words.end(), static_cast<std::size_t>(numbers[row] % 4),
+                            numbers[row]);
+        }
+        EXPECT_EQ(Ids(words.begin(), words.end()), want_words);
+        ids.insert(ids.end(), numbers.begin(), numbers.end());
+      }
+      ASSERT_EQ(found, want) << devices << " devices";
+    }
+    EXPECT_EQ(ids, Range(50));
   }
 }
 
@@ -444,30 +622,6 @@ TEST_F(ReaderFamilyTest, SpreadRowsKeepTheirLoD) {
   EXPECT_EQ(spread[1][0].shape, (Shape{4, 1}));
   EXPECT_EQ(spread[1][0].Values<std::int64_t>()[3], 4);
 }
-
-/// Instances with LoD, as they come from a producer.
-class SequencesReader final : public InstanceSource {
- public:
-  std::vector<SlotSpec> slots() const override { return {{"words", kInt64, {-1, 1}, 1}}; }
-  ReadResult ReadNext(Instance* instance, std::stop_token, Status*) override {
-    static const std::vector<Ids> kLevels = {{0, 2, 5}, {0, 1, 3}};
-    if (next_ == 2) return ReadResult::kEnd;
-    const auto rows = kLevels[next_].back();
-    instance->push_back(Numbers64(Ids(static_cast<std::size_t>(rows), 7), {rows, 1}));
-    instance->back().lod = {kLevels[next_]};
-    handed_ = instance->back().data;
-    ++next_;
-    return ReadResult::kRecord;
-  }
-  bool ReInit() override {
-    next_ = 0;
-    return true;
-  }
-
- private:
-  std::size_t next_ = 0;
-  const std::byte* handed_ = nullptr;
-};
 
 TEST_F(ReaderFamilyTest, InstancesPassAsTheyAreAndAreJoinedWithTheirLoDBehindBatch) {
   Reader plain = FromInstanceSource(std::make_unique<SequencesReader>(), Options());
