@@ -118,6 +118,26 @@ TEST_F(RecordIoChunksTest, AnEmptyFileHasNoChunksAndNoRecords) {
   EXPECT_TRUE(reader.status().ok());
 }
 
+TEST_F(RecordIoChunksTest, AGlobGivesTheRecordsOfItsFilesEmptyOnesToo) {
+  const std::vector<std::vector<std::string>> files = {{"a", "", "b"}, {"", "c"}};
+  for (std::size_t f = 0; f < files.size(); ++f) {
+    RecordWriterResult out =
+        OpenRecordWriter(directory_.File("part-" + std::to_string(f) + ".recordio"), "recordio:go");
+    for (const std::string& record : files[f]) {
+      ASSERT_TRUE(out.writer->Write(std::as_bytes(std::span(record))).ok());
+    }
+    ASSERT_TRUE(out.writer->Close().ok());
+  }
+  OpenOptions options = Options();
+  options.cycle = 1;
+  Reader reader = OpenFiles({directory_.File("part-*.recordio")}, options);
+  for (const std::string want : {"a", "", "b", "", "c"}) {
+    const Instance record = reader.ReadNext();
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(record[0].data), record[0].bytes), want);
+  }
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(reader.ReadNext(), EndOfData);
+}
+
 TEST_F(RecordIoChunksTest, DamageIsNoMatterBeforeIt) {
   const RecordIoIndex intact = LoadRecordIoIndex(path_);
   std::FILE* const file = std::fopen(path_.c_str(), "r+b");
