@@ -85,7 +85,8 @@ std::vector<ReaderKind> RegisteredReaders();
 /// Makes a reader of a registered kind. Attributes that are not given get their defaults. Throws
 /// Error: kNotFound where the name is not registered; kInvalidArgument where an attribute is
 /// unknown, missing or of another type (a whole number will do for a number): it names the reader,
-/// the attribute and those there are; and what the factory throws.
+/// the attribute and those there are, where an input has a consumer already, and where the chain
+/// that ends here cannot work (a batch of batches); and what the factory throws.
 Reader CreateReader(const std::string& name, const Attributes& attributes,
                     const std::vector<Reader>& inputs = {}, Scope* scope = nullptr);
 

@@ -24,7 +24,7 @@ class MainCheck {
   }
 
   void operator()(const ReadStep& step) {
-    const std::size_t tensors = NeedReader(step.reader).fields().size();
+    const std::size_t tensors = TensorsOf(step.reader);
     if (tensors != step.outputs.size()) {
       Refuse(StatusCode::kInvalidArgument, "output names " + std::to_string(step.outputs.size()) +
                                                " tensors, \"" + step.reader + "\" delivers " +
@@ -78,6 +78,16 @@ class MainCheck {
              "reader: there is no reader \"" + name + "\": the startup creates them");
     }
     return holder->Get();
+  }
+  /// How many the reader delivers at a time. A chain that C++ put into the scope may not work.
+  std::size_t TensorsOf(const std::string& name) const {
+    const Reader reader = NeedReader(name);
+    try {
+      return reader.fields().size();
+    } catch (const Error& error) {
+      const Status& status = error.status();
+      throw Error(Status(status.code(), *place_ + ": " + status.message(), status.place()));
+    }
   }
   void NeedVariable(const std::string& field, const std::string& name) const {
     if (set_.contains(name) || scope_.Has(name)) return;

@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 
+#include "readers/graph.h"
 #include "readers/program/built_in_readers.h"
 #include "ringfeed/registry.h"
 #include "ringfeed/status.h"
@@ -88,6 +90,18 @@ Attributes Complete(const ReaderKind& kind, const Attributes& given) {
   return complete;
 }
 
+/// Programs have no operation that lets two readers take from one: they are told what they can do.
+void RefuseTaken(const Reader& input) {
+  if (std::holds_alternative<ShareNode>(input.node()->kind())) return;
+  const std::vector<Reader> ends = input.EndPoints();
+  const bool is_end = std::any_of(ends.begin(), ends.end(),
+                                  [&](const Reader& end) { return end.node() == input.node(); });
+  if (is_end) return;
+  Refuse(
+      "the input has a consumer already, and a reader has one: create another reader of the same "
+      "data for a second chain, or take as input what C++ made by Share");
+}
+
 class ReaderRegistry {
  public:
   /// The process's own. Never destroyed: readers may be made until the very end.
@@ -149,9 +163,11 @@ Reader CreateReader(const std::string& name, const Attributes& attributes,
   const Attributes complete = Complete(found.kind, attributes);
   for (const Reader& input : inputs) {
     if (!input) Refuse(name + ": an input is an empty reader");
+    RefuseTaken(input);
   }
   Reader reader = found.factory(complete, inputs, scope);
   if (!reader) Refuse(name + ": the factory made no reader");
+  (void)reader.slots();  // throws where the chain cannot work
   return reader;
 }
 

@@ -3,6 +3,7 @@
 #include <random>
 #include <string>
 
+#include "ringfeed/decorators.h"
 #include "ringfeed/program.h"
 #include "ringfeed/status.h"
 #include "tests/readers/program/line_fit.h"
@@ -86,6 +87,48 @@ TEST_F(ProgramErrorsTest, AttributesThatCannotWorkNameTheirOperation) {
       "startup { op { open_files { name: 'a' file_names: 'line.recordio' } }\n"
       " op { open_files { name: 'a' file_names: 'line.recordio' } } }",
       "p:2:7: open_files: the name \"a\" is taken already, by p:1:16: open_files");
+}
+
+TEST_F(ProgramErrorsTest, AChainThatCannotWorkIsRefusedWhereItIsCreated) {
+  const std::string batches =
+      "startup { op { open_files { name: 'a' file_names: 'line.recordio' } }\n"
+      " op { create_batch_reader { name: 'b' input: 'a' batch_size: 2 } }\n";
+  ExpectStart(batches + " op { create_shuffle_reader { name: 's' input: 'b' buffer_size: 5 } } }",
+              "p:3:7: create_shuffle_reader: Shuffle behind Batch");
+  ExpectStart(batches + " op { create_batch_reader { name: 'b2' input: 'b' batch_size: 5 } } }",
+              "p:3:7: create_batch_reader: Batch of batches");
+  ExpectStart(
+      "startup { op { open_files { name: 'c' file_names: 'line.recordio' } }\n"
+      " op { create_double_buffer_reader { name: 'd' input: 'c' } } }",
+      "p:2:7: create_double_buffer_reader: DoubleBuffer needs batches");
+  ExpectStart("startup {\n op { open_files { name: 'e' file_names: '/dev/stdin' pass_num: 2 } } }",
+              "p:2:7: open_files: a stream comes once: MultiPass needs");
+}
+
+TEST_F(ProgramErrorsTest, AChainOfCppThatCannotWorkIsNamedWhereItIsRead) {
+  const Reader batches = Batch(OpenFiles({"line.recordio"}), {.size = 2});
+  scope_.Var<ReaderHolder>("b").Reset(Batch(batches, {.size = 2}));
+  ExpectStart("main {\n op { read { reader: 'b' output: 'x' } } }",
+              "p:2:7: read: Batch of batches");
+}
+
+TEST_F(ProgramErrorsTest, ASecondConsumerOfAReaderIsToldWhatItCanDo) {
+  ExpectStart(
+      "startup { op { open_files { name: 'a' file_names: 'line.recordio' } }\n"
+      " op { create_batch_reader { name: 'b' input: 'a' batch_size: 2 } }\n"
+      " op { create_batch_reader { name: 'c' input: 'a' batch_size: 5 } } }",
+      "p:3:7: create_batch_reader: the input has a consumer already, and a reader has one: create "
+      "another reader of the same data");
+}
+
+TEST_F(ProgramErrorsTest, AReaderThatCppSharesIsTheInputOfSeveral) {
+  scope_.Var<ReaderHolder>("a").Reset(Share(OpenFiles({"line.recordio"})));
+  FeedProgram::FromText(
+      "startup { op { create_batch_reader { name: 'b' input: 'a' batch_size: 2 } }\n"
+      " op { create_batch_reader { name: 'c' input: 'a' batch_size: 5 } } }",
+      "p")
+      .RunStartup(&scope_);
+  EXPECT_TRUE(scope_.Get<ReaderHolder>("b").HasNext());
 }
 
 TEST_F(ProgramErrorsTest, MainIsCheckedBeforeItRuns) {
