@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -50,6 +51,7 @@ struct Outcome {
   Status status;  ///< OK too where Ctrl-C ended it
   bool interrupted = false;
   std::vector<DamagedRange> damage;
+  std::uint64_t reopened = 0;  ///< so often streams were opened again
 };
 
 class RunProgramCommand : public Command {
@@ -97,6 +99,7 @@ class RunProgramCommand : public Command {
     ForReadableReaders(*scope, [&](const Reader& reader) {
       const PipelineStats stats = reader.Stats();
       outcome.damage.insert(outcome.damage.end(), stats.damage.begin(), stats.damage.end());
+      outcome.reopened += stats.reopened_streams;
     });
     return outcome;
   }
@@ -122,6 +125,7 @@ class RunProgramCommand : public Command {
                  {"digested", digest.records()},
                  {"sha256", HexText(digest.FinishSequence())},
                  {"multiset", digest.multiset().Hex()},
+                 {"reopened", outcome.reopened},
                  {"damaged", DamageJson(outcome.damage)}};
     if (!outcome.status.ok()) json["error"] = outcome.status.ToString();
     return json;
@@ -136,6 +140,10 @@ class RunProgramCommand : public Command {
     if (digest.records() > 0) {
       std::printf("sha256    %s\nmultiset  %s\n", HexText(digest.FinishSequence()).c_str(),
                   digest.multiset().Hex().c_str());
+    }
+    if (outcome.reopened > 0) {
+      std::printf("reopened  streams, %s %s\n", CountText(outcome.reopened).c_str(),
+                  outcome.reopened == 1 ? "time" : "times");
     }
     for (const DamagedRange& range : outcome.damage) {
       std::printf("damaged   %s\n", SkippedText(range).c_str());

@@ -3,7 +3,9 @@
 
 import os
 import signal
+import socket
 import subprocess
+import threading
 import time
 
 from command_line import BINARY, CommandTest, main, multiset, payloads_of, run, run_json, sequence_sha256
@@ -109,6 +111,44 @@ class RunTest(CommandTest):
                 self.assertEqual("error" in report, policy == "fail")
         self.assertEqual((report["damaged"][0]["begin"], report["damaged"][0]["end"]),
                          (66 * 7, 66 * 8))
+
+    def serve(self, path, contents):
+        """A socket at `path` that sends each of the contents over a connection of its own."""
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(str(path))
+        server.listen()
+        server.settimeout(60)
+        self.addCleanup(server.close)
+
+        def send_all():
+            for content in contents:
+                connection, _ = server.accept()
+                with connection:
+                    connection.sendall(content)
+
+        thread = threading.Thread(target=send_all)
+        thread.start()
+        self.addCleanup(thread.join)
+
+    def test_streams_that_were_opened_again_are_in_the_report(self):
+        contents = [file.read_bytes() for file in self.two_files()]
+        for limit, words in ((0, ("--json",)), (1, ("--json",)), (1, ())):
+            with self.subTest(limit=limit, words=words):
+                path = self.folder / f"generator{limit}{len(words)}"
+                self.serve(path, contents[: limit + 1])
+                program = self.program(
+                    f'op {{ open_files {{ name: "a" file_names: "unix:{path}" format: "tfrecord" '
+                    f'reopen_limit: {limit} }} }}', READ_ALL.replace("READER", "a"))
+                if words:
+                    report = run_json("run", program)
+                    self.assertEqual(report["reopened"], limit)
+                    self.assertEqual(report["instances"], 60 * (limit + 1))
+                else:
+                    self.assertIn("reopened  streams, 1 time\n", run("run", program).stdout)
+        path = self.two_files()[0]
+        text = run("run", self.program(f'op {{ open_files {{ name: "a" file_names: "{path}" }} }}',
+                                       READ_ALL.replace("READER", "a"))).stdout
+        self.assertNotIn("reopened", text)
 
     def test_ctrl_c_ends_an_endless_program_with_its_report(self):
         path = self.write("a.tfrecord", [b"x"] * 100)
