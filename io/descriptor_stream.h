@@ -24,6 +24,7 @@ class DescriptorStream final : public StreamSource {
   Status Read(std::span<std::byte> buffer, std::size_t* bytes_read, std::stop_token stop) override;
   Status Reopen(std::stop_token stop) override;
   void Close() override;
+  bool ComesOnce() const override { return !open_again_; }
 
  private:
   Status WaitForBytes(const std::stop_token& stop);

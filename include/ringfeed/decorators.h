@@ -53,8 +53,10 @@ struct OpenOptions {
   /// needs it. Damage in such a stream, a record that was cut off first of all, is always reported
   /// and passed over: where the next writer comes before the end of the last was seen, its records
   /// stand behind a piece of one (and both count as one end).
+  /// Throws Error for what is no stream and for a stream that comes once (StreamSource::ComesOnce).
   std::uint64_t reopen_limit = 0;
-  std::vector<SlotSpec> slots{};  ///< what readers of a registered format deliver: RegisterFormat
+  /// What readers of a registered format deliver (RegisterFormat); of others it throws Error.
+  std::vector<SlotSpec> slots{};
   // Speed.
   int threads = 0;  ///< 0: one per core that this process may use, at most 16
   IoOptions io{};

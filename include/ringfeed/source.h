@@ -49,6 +49,8 @@ class StreamSource {
   virtual Status Reopen(std::stop_token stop);
   /// Gives back what it holds, a descriptor: the reader was closed, no Read or Reopen follows.
   virtual void Close() {}
+  /// Whether it is known that Reopen cannot do it: then no reopen_limit is taken.
+  virtual bool ComesOnce() const { return false; }
 };
 
 /// The end of a descriptor that the caller owns (a pipe, a socket, stdin) as a stream; closes it

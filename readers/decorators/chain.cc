@@ -25,13 +25,33 @@ constexpr std::size_t kPageBytes = 4096;
 }
 
 /// What a source is that options are checked for.
-enum class SourceKind : std::uint8_t { kFiles, kOther };
+enum class SourceKind : std::uint8_t { kFiles, kSources, kStreams, kOther };
 
-void CheckOptions(const OpenOptions& options, SourceKind kind) {
+SourceKind KindOf(const SourceNode& node) {
+  if (!node.streams.empty()) return SourceKind::kStreams;
+  return node.sources.empty() ? SourceKind::kFiles : SourceKind::kSources;
+}
+
+/// What would be passed over in silence.
+void RefuseUnused(const OpenOptions& options, SourceKind kind) {
   const FileOrder& files = options.files;
-  if (kind == SourceKind::kOther && (files.shuffle || files.ranks != 1)) {
+  const bool is_list = kind == SourceKind::kFiles || kind == SourceKind::kSources;
+  if (!is_list && (files.shuffle || files.ranks != 1)) {
     Refuse("OpenOptions::files orders a list of files and splits it over ranks: here is none");
   }
+  if (kind != SourceKind::kStreams && options.reopen_limit != 0) {
+    Refuse("reopen_limit is for streams (FIFOs, sockets): here is none");
+  }
+  if (kind != SourceKind::kFiles && !options.slots.empty()) {
+    Refuse(
+        "OpenOptions::slots (in a program shape_concat, ranks, dtypes and lod_levels) are for "
+        "files of a registered format: here is none");
+  }
+}
+
+void CheckOptions(const OpenOptions& options, SourceKind kind) {
+  RefuseUnused(options, kind);
+  const FileOrder& files = options.files;
   if (files.rank >= files.ranks) {
     Refuse("rank " + std::to_string(files.rank) + " of " + std::to_string(files.ranks) +
            " ranks: the first is 0");
@@ -76,6 +96,12 @@ void ExpandInto(const std::string& pattern, std::vector<std::string>* names) {
   }
 }
 
+void CheckReopens(const StreamInput& input) {
+  if (input.reopen_limit == 0 || !input.stream->ComesOnce()) return;
+  Refuse("reopen_limit: \"" + input.stream->name() +
+         "\" comes just once; a FIFO or a socket, opened by its name, can be opened again");
+}
+
 /// Where the files are of a registered format: all of them are of the same.
 void UseFileReaders(SourceNode* node) {
   node->file_readers = nullptr;
@@ -88,11 +114,17 @@ void UseFileReaders(SourceNode* node) {
     }
     node->file_readers = std::move(found);
   }
-  if (node->file_readers == nullptr) return;
+  if (node->file_readers == nullptr) {
+    if (node->options.slots.empty() || node->names.empty()) return;
+    Refuse("\"" + node->names.front() +
+           "\" is of no registered format: OpenOptions::slots (in a program shape_concat, ranks, "
+           "dtypes and lod_levels) are for these alone");
+  }
   node->slots = node->options.slots;
   if (node->slots.empty()) {
     Refuse("\"" + node->names.front() +
-           "\" is of a registered format: declare its instances (OpenOptions::slots)");
+           "\" is of a registered format: declare its instances (OpenOptions::slots, in a program "
+           "shape_concat and ranks)");
   }
 }
 
@@ -132,9 +164,9 @@ Reader FromSource(SourceNode node) {
 }  // namespace
 
 Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& options) {
-  CheckOptions(options, SourceKind::kFiles);
   if (names.empty()) Refuse("the list of files is empty");
   if (names.size() == 1 && IsStreamName(names.front())) {
+    CheckOptions(options, SourceKind::kStreams);
     return OpenStreamSource(OpenStream(names.front()), options);
   }
   SourceNode node;
@@ -143,14 +175,18 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
     if (IsStreamName(name)) {
       Refuse("\"" + name + "\" is a stream: read it by itself, not in a list of files");
     }
+    if (options.reopen_limit != 0) {
+      Refuse("reopen_limit is for streams (FIFOs, sockets): \"" + name + "\" is none");
+    }
     ExpandInto(name, &node.names);
   }
+  CheckOptions(options, SourceKind::kFiles);
   UseFileReaders(&node);
   return FromSource(std::move(node));
 }
 
 Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptions& options) {
-  CheckOptions(options, SourceKind::kFiles);
+  CheckOptions(options, SourceKind::kSources);
   if (sources.empty()) Refuse("the list of sources is empty");
   for (const auto& source : sources) {
     if (source == nullptr) Refuse("a source is null");
@@ -162,11 +198,12 @@ Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptio
 }
 
 Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions& options) {
-  CheckOptions(options, SourceKind::kOther);
+  CheckOptions(options, SourceKind::kStreams);
   if (stream == nullptr) Refuse("the stream is null");
   SourceNode node;
   node.options = options;
   node.streams.push_back({std::move(stream), options.format, options.reopen_limit});
+  CheckReopens(node.streams.back());
   return FromSource(std::move(node));
 }
 
@@ -178,7 +215,7 @@ Reader ReadAs(const Reader& opened, const std::string& format) {
   }
   SourceNode node = *source;
   node.options.format = format;
-  CheckOptions(node.options, node.streams.empty() ? SourceKind::kFiles : SourceKind::kOther);
+  CheckOptions(node.options, KindOf(node));
   for (StreamInput& stream : node.streams) stream.format = format;
   UseFileReaders(&node);
   opened.node()->Retire();
@@ -186,7 +223,7 @@ Reader ReadAs(const Reader& opened, const std::string& format) {
 }
 
 Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options) {
-  CheckOptions(options, SourceKind::kOther);
+  CheckOptions(options, SourceKind::kStreams);
   if (streams.empty()) Refuse("the list of streams is empty");
   SourceNode node;
   node.options = options;
@@ -199,6 +236,7 @@ Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options)
     }
     StreamInput stream = source->streams.front();
     stream.reopen_limit = std::max(stream.reopen_limit, options.reopen_limit);
+    CheckReopens(stream);
     node.streams.push_back(std::move(stream));
     reader.node()->Retire();
   }

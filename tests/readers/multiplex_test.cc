@@ -269,6 +269,21 @@ TEST_F(MultiplexTest, ManyGeneratorsAreKilledAndStartedAgainAndEveryWholeChunkCo
   reader.Close();
 }
 
+TEST_F(MultiplexTest, WhatCannotBeOpenedAgainTakesNoReopenLimit) {
+  OpenOptions options = Options();
+  options.reopen_limit = 1;
+  EXPECT_THROW(OpenFiles(MakeFiles(1, 2, 8, 8), options), Error);
+  EXPECT_THROW(OpenFiles({"-"}, options), Error);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  close(ends[1]);
+  EXPECT_THROW(OpenStreamSource(OpenDescriptor(ends[0], "pipe", false), options), Error);
+  const Reader once = OpenStreamSource(OpenDescriptor(ends[0], "pipe", true), Options());
+  EXPECT_THROW(Multiplex({once}, options), Error);
+  options.reopen_limit = 0;
+  EXPECT_NO_THROW(Multiplex({once}, options)) << "the refusal left it as it was";
+}
+
 TEST_F(MultiplexTest, ClosingWakesWhoWaitsForAStreamToBeOpenedAgain) {
   const std::string fifo = MakeFifo("ends.tfrecord");
   OpenOptions options = Options();

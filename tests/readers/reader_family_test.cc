@@ -180,6 +180,7 @@ TEST_F(ReaderFamilyTest, FilesOfARegisteredFormatAreFoundByTagNameAndFirstBytes)
   options.format = "numbers";
   EXPECT_EQ(All(OpenFiles({by_tag}, options)), Range(2));
   EXPECT_THROW(OpenFiles(by_ending, Options()), Error) << "without slots";
+  EXPECT_THROW(OpenFiles(MakeFiles(1, 2, 8, 8), WithSlots()), Error) << "with slots for nothing";
   EXPECT_THROW(OpenFiles({by_ending[0], MakeFiles(1, 2, 8, 8)[0]}, WithSlots()), Error);
   EXPECT_THROW(RegisterFormat("numbers", nullptr), Error);
   EXPECT_THROW(RegisterFormat("tfrecord",

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "ringfeed/decorators.h"
 #include "ringfeed/program.h"
@@ -129,6 +131,31 @@ TEST_F(ProgramErrorsTest, AReaderThatCppSharesIsTheInputOfSeveral) {
       "p")
       .RunStartup(&scope_);
   EXPECT_TRUE(scope_.Get<ReaderHolder>("b").HasNext());
+}
+
+TEST_F(ProgramErrorsTest, OptionsThatWouldDoNothingAreRefused) {
+  for (const auto& [options, refusal] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"shape_concat: 2 ranks: 1",
+            "\"line.recordio\" is of no registered format: OpenOptions::slots (in a program "
+            "shape_concat, ranks, dtypes and lod_levels)"},
+           {"shape_concat: 2", "ranks are of 0 dimensions, shape_concat has 1"},
+           {"dtypes: 'float32'", "dtypes has 1 entries for 0 slots"},
+           {"lod_levels: 1", "lod_levels has 1 entries for 0 slots"},
+           {"reopen_limit: 3",
+            "reopen_limit is for streams (FIFOs, sockets): \"line.recordio\" is none"}}) {
+    ExpectStart(
+        "startup {\n op { open_files { name: 'a' file_names: 'line.recordio' " + options + " } } }",
+        "p:2:7: open_files: " + refusal);
+  }
+  ExpectStart("startup {\n op { open_file { name: 'a' filename: 'none' reopen_limit: 1 } } }",
+              "p:2:7: open_file: reopen_limit is for streams (FIFOs, sockets): \"none\" is none");
+  for (const std::string name : {"-", "/dev/stdin"}) {
+    ExpectStart(
+        "startup {\n op { open_file { name: 'a' filename: '" + name + "' reopen_limit: 1 } } }",
+        "p:2:7: open_file: reopen_limit: \"" + name + "\" comes just once");
+  }
+  ExpectStart("startup {\n op { open_files { name: 'a' file_names: '-' ranks: 0 } } }",
+              "p:2:7: open_files: OpenOptions::slots (in a program shape_concat, ranks");
 }
 
 TEST_F(ProgramErrorsTest, MainIsCheckedBeforeItRuns) {
