@@ -42,6 +42,8 @@ struct WholeNumbers {
   double count = 0;
 };
 
+constexpr std::size_t kMostBytes = std::size_t{1} << 40;
+
 class RandomReader final : public InstanceSource {
  public:
   RandomReader(std::vector<SlotSpec> slots, const RandomDataOptions& options)
@@ -203,6 +205,13 @@ void CheckSlot(const SlotSpec& slot, const RandomDataOptions& options) {
   const bool open =
       std::any_of(slot.dims.begin(), slot.dims.end(), [](auto dim) { return dim < 0; });
   if (open) Refuse(name + "has an open dimension: " + ShapeToString(slot.dims));
+  std::size_t bytes = DTypeBytes(slot.dtype);
+  for (const std::int64_t dim : slot.dims) {
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(dim), &bytes) ||
+        bytes > kMostBytes) {
+      Refuse(name + "of " + ShapeToString(slot.dims) + " has more than 2^40 bytes");
+    }
+  }
   const Range range = RangeOf(slot.dtype);
   const bool whole = IsWhole(slot.dtype);
   const bool open_end = options.low < options.high;

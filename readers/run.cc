@@ -85,12 +85,12 @@ void Run::ReserveMemory() {
   if (memory_bytes_ < least || !arena_->ReserveQuota(memory_bytes_)) {
     const std::size_t asked = std::max(memory_bytes_, least);
     memory_bytes_ = 0;
-    throw Error(
-        Status(StatusCode::kResourceExhausted,
-               "the pinned arena of " + std::to_string(arena_->bytes()) + " bytes has " +
-                   std::to_string(arena_->unreserved_bytes()) + " left, this pipeline needs " +
-                   std::to_string(asked) +
-                   "; raise the arena (RINGFEED_ARENA_BYTES), or lower cycle or stripe_bytes"));
+    throw Error(Status(
+        StatusCode::kResourceExhausted,
+        "the pinned arena of " + std::to_string(arena_->bytes()) + " bytes has " +
+            std::to_string(arena_->unreserved_bytes()) + " left, this pipeline needs " +
+            std::to_string(asked) +
+            "; raise the arena (RINGFEED_ARENA_BYTES), or lower cycle, stripe_bytes or threads"));
   }
   // What is held back for order may use what reading and batches do not need.
   held_limit_ = (memory_bytes_ - lanes) * 3 / 4;

@@ -58,7 +58,8 @@ struct OpenOptions {
   /// What readers of a registered format deliver (RegisterFormat); of others it throws Error.
   std::vector<SlotSpec> slots{};
   // Speed.
-  int threads = 0;  ///< 0: one per core that this process may use, at most 16
+  static constexpr int kMostThreads = 1024;
+  int threads = 0;  ///< 0: one per core that this process may use, at most 16; else to kMostThreads
   IoOptions io{};
   std::shared_ptr<PinnedArena> arena{};  ///< null: the process's own
   std::size_t arena_bytes = 0;           ///< this pipeline's quota; 0: half of what is not reserved

@@ -57,8 +57,10 @@ void CheckOptions(const OpenOptions& options, SourceKind kind) {
            " ranks: the first is 0");
   }
   if (options.cycle == 0) Refuse("cycle must be at least 1");
-  if (options.stripe_bytes == 0 || options.stripe_bytes % kPageBytes != 0) {
-    Refuse("stripe_bytes must be a multiple of 4096, not " + std::to_string(options.stripe_bytes));
+  if (options.stripe_bytes == 0 || options.stripe_bytes % kPageBytes != 0 ||
+      options.stripe_bytes > (std::size_t{1} << 40)) {
+    Refuse("stripe_bytes must be a multiple of 4096 up to 1 TiB, not " +
+           std::to_string(options.stripe_bytes));
   }
   if (options.io.block_bytes == 0 || options.io.block_bytes % kPageBytes != 0 ||
       options.io.block_bytes > (std::size_t{1} << 30)) {
@@ -66,6 +68,10 @@ void CheckOptions(const OpenOptions& options, SourceKind kind) {
            std::to_string(options.io.block_bytes));
   }
   if (options.threads < 0) Refuse("threads must not be negative; 0 takes one per core");
+  if (options.threads > OpenOptions::kMostThreads) {
+    Refuse("threads must be at most " + std::to_string(OpenOptions::kMostThreads) + ", not " +
+           std::to_string(options.threads) + ": 0 takes one per core");
+  }
   if (options.max_record_bytes == 0) Refuse("max_record_bytes must be at least 1");
   if (!options.format.empty() && FindFileReader(options.format, {}) == nullptr) {
     const FormatResult found = FindFormat(options.format);

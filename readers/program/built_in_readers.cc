@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "readers/parsers/parser.h"
+#include "readers/parsers/tensor_record.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/py_reader.h"
 #include "ringfeed/random_data.h"
@@ -49,6 +50,23 @@ Reader ParsedAs(Reader records, const std::string& text) {
   return Parse(std::move(records), std::move(parser.parser));
 }
 
+int ThreadsOf(const Attributes& attributes) {
+  const std::size_t threads = attributes.Size("thread_num");
+  if (threads > OpenOptions::kMostThreads) {
+    Refuse("thread_num must be at most " + std::to_string(OpenOptions::kMostThreads) + ", not " +
+           std::to_string(threads) + ": 0 takes one per core");
+  }
+  return static_cast<int>(threads);
+}
+
+std::size_t LodLevelsOf(std::int64_t levels) {
+  if (levels < 0 || static_cast<std::size_t>(levels) > kMostLodLevels) {
+    Refuse("lod_levels are from 0 to " + std::to_string(kMostLodLevels) + ", not " +
+           std::to_string(levels));
+  }
+  return static_cast<std::size_t>(levels);
+}
+
 DType DTypeOf(const std::string& name) {
   const std::optional<DType> found = DTypeOfName(name);
   if (!found)
@@ -83,7 +101,7 @@ std::vector<SlotSpec> SlotsOf(const Attributes& attributes) {
     const std::size_t i = slots.size();
     SlotSpec slot{"slot" + std::to_string(i), kFloat32, Shape(first, first + rank)};
     if (!dtypes.empty()) slot.dtype = DTypeOf(dtypes[i]);
-    if (!levels.empty()) slot.lod_levels = static_cast<std::size_t>(levels[i]);
+    if (!levels.empty()) slot.lod_levels = LodLevelsOf(levels[i]);
     slots.push_back(std::move(slot));
     at += static_cast<std::size_t>(rank);
   }
@@ -102,7 +120,7 @@ Reader OpenFilesReader(const Attributes& attributes, const std::vector<Reader>& 
   options.stripe_bytes = attributes.Size("stripe_bytes", 1);
   options.on_damage = OnDamageOf(attributes.Text("on_damage"));
   options.format = attributes.Text("format");
-  options.threads = static_cast<int>(attributes.Size("thread_num"));
+  options.threads = ThreadsOf(attributes);
   options.unordered = attributes.Boolean("unordered") && !attributes.Boolean("is_test");
   options.reopen_limit = attributes.Size("reopen_limit");
   options.slots = SlotsOf(attributes);

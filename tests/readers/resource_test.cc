@@ -47,6 +47,14 @@ class ResourceTest : public PipelineTest {
   }
 };
 
+TEST_F(ResourceTest, MoreThreadsThanAnyMachineNeedsAreRefusedByName) {
+  OpenOptions options = Options();
+  options.threads = OpenOptions::kMostThreads + 1;
+  const Drained refused = DrainOrRefuse([&] { return OpenFiles({"any"}, options); });
+  EXPECT_EQ(refused.status.message(),
+            "threads must be at most 1024, not 1025: 0 takes one per core");
+}
+
 TEST_F(ResourceTest, TrainingAndEvaluationShareAnArenaByQuotas) {
   const auto train = MakeFiles(6, 500, 8, 2000);
   const auto evaluation = MakeFiles(2, 500, 8, 2000);

@@ -158,6 +158,27 @@ TEST_F(ProgramErrorsTest, OptionsThatWouldDoNothingAreRefused) {
               "p:2:7: open_files: OpenOptions::slots (in a program shape_concat, ranks");
 }
 
+TEST_F(ProgramErrorsTest, NumbersThatDoNotFitAreRefusedAsTheyWereWritten) {
+  for (const std::string threads : {"1025", "40000", "3000000000", "5000000000"}) {
+    ExpectStart("startup {\n op { open_files { name: 'a' file_names: 'line.recordio' thread_num: " +
+                    threads + " } } }",
+                "p:2:7: open_files: thread_num must be at most 1024, not " + threads);
+  }
+  ExpectStart(
+      "startup {\n op { open_files { name: 'a' file_names: 'line.recordio' "
+      "stripe_bytes: 4611686018427387904 } } }",
+      "p:2:7: open_files: stripe_bytes must be a multiple of 4096 up to 1 TiB");
+  const std::string random =
+      "startup {\n op { create_random_data_generator { name: 'r' low: 0 high: 1 ";
+  for (const std::string levels : {"-1", "17", "4294967296"}) {
+    ExpectStart(random + "shape_concat: 2 ranks: 1 lod_levels: " + levels + " } } }",
+                "p:2:7: create_random_data_generator: lod_levels are from 0 to 16, not " + levels);
+  }
+  ExpectStart(random + "shape_concat: [4611686018427387904, 4] ranks: 2 } } }",
+              "p:2:7: create_random_data_generator: random data: slot \"slot0\" of "
+              "[4611686018427387904, 4] has more than 2^40 bytes");
+}
+
 TEST_F(ProgramErrorsTest, MainIsCheckedBeforeItRuns) {
   ExpectStart("main {\n op { while { condition: 'more' body { } } } }",
               "p:2:7: while: condition: the variable \"more\" is not set by any step before");
