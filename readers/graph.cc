@@ -77,7 +77,9 @@ class Lowering {
     program_->group_of = options.group_of;
   }
   void operator()(const MultiPassNode& node) {
-    program_->passes *= node.passes;
+    if (__builtin_mul_overflow(program_->passes, node.passes, &program_->passes)) {
+      Refuse("more than 2^64 passes: 0 are without end");
+    }
     if (!program_->batched) {
       program_->stages.push_back({Program::Stage::Kind::kMultiPass, node.passes, 0});
     }

@@ -337,6 +337,7 @@ TEST_F(LifecycleTest, ChainsThatMakeNoSenseAreRefused) {
   invalid([&] { read(Parse(Parse(open(), RawParser()), RawParser())); });
   invalid([&] { read(Shuffle(Batches(open(), 2), {.window = 4})); });
   invalid([&] { read(Batch(Batches(open(), 2), {.size = 2})); });
+  invalid([&] { read(MultiPass(MultiPass(open(), std::uint64_t{1} << 62), 4)); });
   invalid([&] { Batch(open(), {.size = 0}); });
   invalid([&] { Batch(open(), {.size = 1, .slots = 1}); });
   invalid([&] { DoubleBuffer(Batches(open(), 2), 1); });
