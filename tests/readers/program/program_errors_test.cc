@@ -99,10 +99,6 @@ TEST_F(ProgramErrorsTest, AChainThatCannotWorkIsRefusedWhereItIsCreated) {
               "p:3:7: create_shuffle_reader: Shuffle behind Batch");
   ExpectStart(batches + " op { create_batch_reader { name: 'b2' input: 'b' batch_size: 5 } } }",
               "p:3:7: create_batch_reader: Batch of batches");
-  ExpectStart(
-      "startup { op { open_files { name: 'c' file_names: 'line.recordio' } }\n"
-      " op { create_double_buffer_reader { name: 'd' input: 'c' } } }",
-      "p:2:7: create_double_buffer_reader: DoubleBuffer needs batches");
   ExpectStart("startup {\n op { open_files { name: 'e' file_names: '/dev/stdin' pass_num: 2 } } }",
               "p:2:7: open_files: a stream comes once: MultiPass needs");
 }
