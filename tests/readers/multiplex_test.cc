@@ -218,10 +218,10 @@ TEST_F(MultiplexTest, AStreamThatDiesBeforeItsFormatIsToldIsReportedAndTheOthers
       Multiplex({OpenFiles({dying}, Options()), OpenFiles({other}, Options())}, Options());
   const std::vector<std::byte> image = Records(0, 50).bytes;
   std::vector<std::jthread> writers;
-  for (const auto& [fifo, bytes] : {std::pair(dying, std::size_t{2}), {other, image.size()}}) {
-    writers.emplace_back([&image, fifo, bytes] {
+  for (const std::string& fifo : {dying, other}) {
+    writers.emplace_back([&, fifo] {
       const int descriptor = open(fifo.c_str(), O_WRONLY);
-      WriteAll(descriptor, std::span(image).first(bytes));
+      WriteAll(descriptor, std::span(image).first(fifo == dying ? 2 : image.size()));
       close(descriptor);
     });
   }
