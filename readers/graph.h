@@ -82,6 +82,7 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   /// The same for the node's consumer, which reads it.
   std::shared_ptr<ReaderSession> InnerSession();
 
+  bool HasConsumer() const { return !Consumers().empty(); }
   /// Gives its source away: nothing may be built on it, and it may not be read.
   void Retire();
 
@@ -95,7 +96,6 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
  private:
   using Nodes = std::vector<std::shared_ptr<GraphNode>>;
   Nodes Consumers() const;
-  bool HasConsumer() const { return !Consumers().empty(); }
   std::shared_ptr<GraphNode> Top();
   /// All nodes that are connected with this one, each behind its input.
   Nodes Graph();

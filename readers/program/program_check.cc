@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "readers/program/at_place.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -82,12 +83,7 @@ class MainCheck {
   /// How many the reader delivers at a time. A chain that C++ put into the scope may not work.
   std::size_t TensorsOf(const std::string& name) const {
     const Reader reader = NeedReader(name);
-    try {
-      return reader.fields().size();
-    } catch (const Error& error) {
-      const Status& status = error.status();
-      throw Error(Status(status.code(), *place_ + ": " + status.message(), status.place()));
-    }
+    return At(*place_, [&] { return reader.fields().size(); });
   }
   void NeedVariable(const std::string& field, const std::string& name) const {
     if (set_.contains(name) || scope_.Has(name)) return;

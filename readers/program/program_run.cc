@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "readers/program/at_place.h"
 #include "ringfeed/paddle_readers.h"
 #include "ringfeed/registry.h"
 #include "ringfeed/status.h"
@@ -12,19 +13,6 @@
 namespace ringfeed {
 
 namespace {
-
-/// Does one thing of the step at `place`: failures name it.
-template <typename Function>
-auto At(const std::string& place, Function function) {
-  try {
-    return function();
-  } catch (const EndOfData& end) {
-    throw EndOfData(place + ": " + end.what());
-  } catch (const Error& error) {
-    const Status& status = error.status();
-    throw Error(Status(status.code(), place + ": " + status.message(), status.place()));
-  }
-}
 
 void Create(const Creation& creation, Scope* scope) {
   const auto* present = scope->Find<ReaderHolder>(creation.name);

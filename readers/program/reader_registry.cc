@@ -92,11 +92,8 @@ Attributes Complete(const ReaderKind& kind, const Attributes& given) {
 
 /// Programs have no operation that lets two readers take from one: they are told what they can do.
 void RefuseTaken(const Reader& input) {
-  if (std::holds_alternative<ShareNode>(input.node()->kind())) return;
-  const std::vector<Reader> ends = input.EndPoints();
-  const bool is_end = std::any_of(ends.begin(), ends.end(),
-                                  [&](const Reader& end) { return end.node() == input.node(); });
-  if (is_end) return;
+  const GraphNode& node = *input.node();
+  if (std::holds_alternative<ShareNode>(node.kind()) || !node.HasConsumer()) return;
   Refuse(
       "the input has a consumer already, and a reader has one: create another reader of the same "
       "data for a second chain, or take as input what C++ made by Share");

@@ -303,8 +303,9 @@ TEST_F(LoDBatchTest, TwoRecordsOfTwoTensorsComeBackInEveryType) {
     records_.clear();
     for (const char first : {'\0', '\x20'}) {
       std::string bytes(20 * DTypeBytes(dtype), first);
-      for (std::size_t i = 0; i < bytes.size(); ++i)
+      for (std::size_t i = 0; i < bytes.size(); ++i) {
         bytes[i] = static_cast<char>(first + static_cast<char>(i % 19));
+      }
       const std::string others(bytes.rbegin(), bytes.rend());
       records_.push_back({{dtype, {4, 5}, {}, bytes}, {dtype, {4, 5}, {}, others}});
     }

@@ -8,8 +8,6 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "tests/readers/pipeline_fixture.h"
@@ -54,22 +52,12 @@ struct Generation {
 Generation MakeGeneration(const std::string& path, std::uint64_t first_id, bool dies) {
   constexpr std::uint64_t kChunks = 20;
   constexpr std::uint64_t kChunkRecords = 10;
-  const RecordWriterResult opened = OpenRecordWriter(path, "recordio");
-  for (std::uint64_t i = 0; i < kChunks * kChunkRecords; ++i) {
-    EXPECT_TRUE(opened.writer->Write(RecordPayload(first_id + i, 8 + i % 600)).ok());
-    if ((i + 1) % kChunkRecords != 0) continue;
-    EXPECT_TRUE(opened.writer->Flush().ok());
-  }
-  EXPECT_TRUE(opened.writer->Close().ok());
-  std::uint64_t bytes = std::filesystem::file_size(path);
-  std::uint64_t chunks = kChunks;
-  if (dies) {
-    chunks = kChunks / 2 + first_id / 1000 % 5;
-    bytes = LoadRecordIoIndex(path).chunks[chunks].offset + 57;
-  }
-  Generation made{std::vector<std::byte>(bytes), chunks * kChunkRecords, dies};
-  std::ifstream(path).read(reinterpret_cast<char*>(made.bytes.data()),
-                           static_cast<std::streamsize>(bytes));
+  Generation made;
+  made.bytes = MakeChunksOfTen(path, first_id, kChunks * kChunkRecords);
+  made.dies = dies;
+  const std::uint64_t chunks = dies ? kChunks / 2 + first_id / 1000 % 5 : kChunks;
+  made.records = chunks * kChunkRecords;
+  if (dies) made.bytes.resize(LoadRecordIoIndex(path).chunks[chunks].offset + 57);
   return made;
 }
 

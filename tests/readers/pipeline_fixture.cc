@@ -1,7 +1,10 @@
 #include "tests/readers/pipeline_fixture.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -37,6 +40,21 @@ void PipelineTest::Inject(const Reader& reader, std::uint64_t seed, const FaultP
     return MakeFaultEngine(MakePoolEngine(options), seed, plan);
   };
   reader.node()->Session()->set_hooks(hooks);
+}
+
+std::vector<std::byte> MakeChunksOfTen(const std::string& path, std::uint64_t first_id,
+                                       std::uint64_t count) {
+  const RecordWriterResult out = OpenRecordWriter(path, "recordio");
+  for (std::uint64_t i = 0; i < count; ++i) {
+    EXPECT_TRUE(out.writer->Write(RecordPayload(first_id + i, 8 + i % 900)).ok());
+    if (i % 10 != 9) continue;
+    EXPECT_TRUE(out.writer->Flush().ok());
+  }
+  EXPECT_TRUE(out.writer->Close().ok());
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
 }
 
 std::vector<std::uint64_t> Numbers(std::uint64_t count) {

@@ -60,6 +60,11 @@ class PipelineTest : public testing::Test {
   std::size_t next_file_ = 0;
 };
 
+/// Writes a RecordIO file of chunks of ten records each, of the numbers [first_id, first_id +
+/// count); returns its bytes.
+std::vector<std::byte> MakeChunksOfTen(const std::string& path, std::uint64_t first_id,
+                                       std::uint64_t count);
+
 /// 0, 1, …, count - 1.
 std::vector<std::uint64_t> Numbers(std::uint64_t count);
 std::vector<std::uint64_t> Sorted(std::vector<std::uint64_t> ids);

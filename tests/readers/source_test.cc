@@ -10,8 +10,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -247,25 +245,9 @@ void SendOnce(int listener, const std::string& path, std::span<const std::byte> 
   close(peer);
 }
 
-/// RecordIO chunks of ten records each, [first, first + count).
-std::vector<std::byte> ChunksOfTen(const std::string& path, std::uint64_t first,
-                                   std::uint64_t count) {
-  const RecordWriterResult out = OpenRecordWriter(path, "recordio");
-  for (std::uint64_t i = 0; i < count; ++i) {
-    EXPECT_TRUE(out.writer->Write(RecordPayload(first + i, 8 + i % 900)).ok());
-    if (i % 10 != 9) continue;
-    EXPECT_TRUE(out.writer->Flush().ok());
-  }
-  EXPECT_TRUE(out.writer->Close().ok());
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
-
 TEST_F(SourceTest, RecordIoComesThroughASocket) {
   const std::string path = directory_.File("socket");
-  const std::vector<std::byte> bytes = ChunksOfTen(directory_.File("made"), 0, 500);
+  const std::vector<std::byte> bytes = MakeChunksOfTen(directory_.File("made"), 0, 500);
   std::jthread sender([&, listener = ListenAt(path)] { SendOnce(listener, path, bytes); });
   OpenOptions options = Options();
   options.format = "recordio";
@@ -276,9 +258,9 @@ TEST_F(SourceTest, RecordIoComesThroughASocket) {
 
 TEST_F(SourceTest, ASocketsPeerMayGoInAChunkAndComeAgain) {
   const std::string path = directory_.File("socket");
-  std::vector<std::byte> first = ChunksOfTen(directory_.File("made"), 0, 100);
+  std::vector<std::byte> first = MakeChunksOfTen(directory_.File("made"), 0, 100);
   first.resize(first.size() - 5);
-  const std::vector<std::byte> second = ChunksOfTen(directory_.File("made"), 90, 300);
+  const std::vector<std::byte> second = MakeChunksOfTen(directory_.File("made"), 90, 300);
   std::jthread peers([&, listener = ListenAt(path)] {
     SendOnce(listener, path, first);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // nobody listens

@@ -219,25 +219,15 @@ TEST_F(ProgramTest, CloseReaderClosesTheStreamUnderneath) {
   for (const bool batched : {false, true}) {
     const std::string fifo = batched ? "a.fifo" : "b.fifo";
     ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-    FeedProgram program = FeedProgram::FromText(
-        "startup {\n"
-        "  op { open_file { name: 'file' filename: '" +
-            fifo +
-            "' } }\n"
-            "  op { create_recordio_reader { name: 'records' input: 'file' } }\n" +
-            std::string(batched ? "  op { create_batch_reader { name: 'batches' input: 'records' "
-                                  "batch_size: 2 } }\n"
-                                : "") +
-            "}\n"
-            "main {\n"
-            "  op { read { reader: '" +
-            (batched ? "batches" : "records") +
-            "' output: 'x' } }\n"
-            "  op { close_reader { reader: '" +
-            (batched ? "batches" : "records") +
-            "' } }\n"
-            "}",
-        "close.program");
+    const std::string reader = batched ? "batches" : "records";
+    std::string text = "startup { op { open_file { name: 'file' filename: '" + fifo + "' } }\n";
+    text += "op { create_recordio_reader { name: 'records' input: 'file' } }\n";
+    if (batched) {
+      text += "op { create_batch_reader { name: 'batches' input: 'records' batch_size: 2 } }\n";
+    }
+    text += "}\nmain { op { read { reader: '" + reader + "' output: 'x' } }\n";
+    text += "op { close_reader { reader: '" + reader + "' } } }";
+    FeedProgram program = FeedProgram::FromText(text, "close.program");
     Scope scope;
     program.RunStartup(&scope);
     const int writer = open(fifo.c_str(), O_WRONLY);
