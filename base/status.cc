@@ -14,11 +14,11 @@ struct Status::Rep {
 };
 
 std::string_view StatusCodeName(StatusCode code) {
-  static constexpr std::array<std::string_view, 13> kNames = {
+  static constexpr std::array<std::string_view, 14> kNames = {
       "ok",          "invalid_argument",  "not_found", "permission_denied",
       "io_error",    "damaged",           "truncated", "resource_exhausted",
       "unsupported", "deadline_exceeded", "cancelled", "user_error",
-      "internal"};
+      "device_lost", "internal"};
   const auto index = static_cast<std::size_t>(code);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

@@ -22,6 +22,7 @@ enum class StatusCode : std::uint8_t {
   kDeadlineExceeded,   ///< a wait reached its deadline
   kCancelled,          ///< stopped by Close, Kill, a stop token or a destructor
   kUserError,          ///< a function or a reader of the user's threw
+  kDeviceLost,         ///< a device failed for good, or its driver did
   kInternal,           ///< a broken invariant of ringfeed itself
 };
 

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+#include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+// What a device does to a batch behind the copy, so that fewer bytes cross the link. Pointers are
+// device memory, on boundaries of their element type; inputs and outputs do not overlap.
+
+/// Images as numbers: u8 → f32, f16 or bf16, output = (input - mean[c]) * scale[c], computed in f32
+/// and rounded once, to nearest even. Input [rows, height, width, channels]; output the same, or
+/// [rows, channels, height, width].
+struct CastNormalize {
+  static constexpr std::size_t kMostChannels = 4;
+
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::uint64_t rows = 0;
+  std::uint64_t height = 1;
+  std::uint64_t width = 1;
+  std::uint64_t channels = 1;  ///< 1 to kMostChannels
+  DType output_dtype = DType::kFloat32;
+  bool channels_first = false;  ///< NHWC → NCHW
+  std::array<float, kMostChannels> mean{};
+  std::array<float, kMostChannels> scale{1, 1, 1, 1};
+};
+
+/// u16 → i32 or i64, as unsigned numbers.
+struct WidenTokens {
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::uint64_t count = 0;
+  DType output_dtype = DType::kInt64;  ///< kInt32 or kInt64
+};
+
+/// Rows of any length, in steps of unit_bytes, as [rows, length, unit]: longer rows are cut,
+/// shorter ones filled up with `padding`. Row r is steps [offsets[r], offsets[r + 1]) of `input`,
+/// the offsets being device memory too; they must not fall, and end at `input_units` at most: rows
+/// beyond are filled up, never read.
+struct RaggedToPadded {
+  const std::byte* input = nullptr;
+  const std::int64_t* offsets = nullptr;  ///< rows + 1
+  std::byte* output = nullptr;
+  std::uint64_t rows = 0;
+  std::uint64_t length = 0;       ///< steps of an output row
+  std::uint64_t input_units = 0;  ///< steps that `input` has
+  std::uint32_t unit_bytes = 1;
+  std::uint32_t padding_bytes = 1;     ///< 1, 2, 4 or 8; unit_bytes is a multiple
+  std::array<std::byte, 8> padding{};  ///< the first padding_bytes of it, over and over
+};
+
+/// A checksum that does not depend on how the work is split: over the 8-byte little-endian words
+/// w_i of the input (the last one filled up with zeros) the sum, modulo 2^64, of (w_i + 1) * (2 i +
+/// 0x9E3779B97F4A7C15), plus the number of bytes. Stores it to *output.
+struct Checksum {
+  const std::byte* input = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint64_t* output = nullptr;
+};
+
+using DeviceKernel = std::variant<CastNormalize, WidenTokens, RaggedToPadded, Checksum>;
+
+/// Whether the kernel's numbers make sense, without a look at memory: kInvalidArgument names what
+/// does not (a null pointer with work to do, a dtype it cannot give, sizes that overflow).
+Status CheckKernel(const DeviceKernel& kernel);
+
+/// The kernel's CPU twin, on host memory: what every device computes, bit by bit. The kernel was
+/// checked.
+void RunKernelOnHost(const DeviceKernel& kernel);
+
+/// A piece of memory that an operation reads or writes.
+struct MemoryAccess {
+  const std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  bool writes = false;
+};
+/// What the kernel reads and writes; unused ones are empty.
+std::array<MemoryAccess, 3> KernelAccesses(const DeviceKernel& kernel);
+
+}  // namespace ringfeed

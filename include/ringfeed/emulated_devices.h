@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ringfeed/device_backend.h"
+
+namespace ringfeed {
+
+/// How a simulator chooses what runs next of what may run.
+enum class SchedulePolicy : std::uint8_t {
+  kTimed,       ///< as the link and the engines are modelled: the clock decides
+  kEager,       ///< everything at once, when it is enqueued
+  kLazy,        ///< nothing before something forces it: a sync, or the host that idles
+  kRandom,      ///< one of those that may run, and perhaps none, by seed
+  kPriorities,  ///< streams by random priorities that change at a few random points, by seed
+};
+
+/// Calls that a fault can be planned for.
+enum class DeviceCall : std::uint8_t {
+  kInfo,
+  kBindThread,
+  kRegisterHost,
+  kUnregisterHost,
+  kAllocDevice,
+  kFreeDevice,
+  kCreateStream,
+  kDestroyStream,
+  kCreateEvent,
+  kDestroyEvent,
+  kRecord,
+  kStreamWait,
+  kQuery,
+  kCopyToDevice,
+  kCopyBatchToDevice,
+  kCopyToHost,
+  kFill,
+  kLaunch,
+  kBusy,
+  kSyncEvent,
+  kSyncStream,
+  kElapsed,
+  kDeviceStatus,
+};
+inline constexpr std::size_t kDeviceCalls = 23;
+/// "CopyToDevice".
+std::string_view DeviceCallName(DeviceCall call);
+
+enum class FaultEffect : std::uint8_t {
+  kFails,       ///< this call alone, without effect: kResourceExhausted or kIoError
+  kDeviceLost,  ///< this call and everything on that device from then on
+  kLater,       ///< the call succeeds; its work never runs, and the device is lost when it should
+};
+
+/// The nth call of its kind (from 1, over all devices) goes wrong.
+struct DeviceFault {
+  DeviceCall call = DeviceCall::kCopyToDevice;
+  std::uint64_t nth = 1;
+  FaultEffect effect = FaultEffect::kFails;
+};
+
+/// One emulated device.
+struct EmulatedDevice {
+  std::size_t memory_bytes = std::size_t{1} << 30;
+  double link_bytes_per_s = 12e9;  ///< host to device
+  std::int64_t copy_latency_ns = 10'000;
+  double speed = 1;  ///< of its kernels; Busy of d takes d / speed
+};
+
+struct EmulatedOptions {
+  std::vector<EmulatedDevice> devices = {EmulatedDevice{}};
+  /// A simulator: one thread, a clock of its own that moves in Idle and syncs alone, the same run
+  /// for the same seed. Else a thread per stream, in real time.
+  bool simulated = false;
+
+  // Of the simulator.
+  SchedulePolicy policy = SchedulePolicy::kTimed;
+  std::uint64_t seed = 0;
+  std::size_t split_bytes = 0;  ///< copies run in pieces of that size, others in between; 0: whole
+  int starved_stream = -1;      ///< the nth stream made, from 0, runs only when nothing else can
+  int late_queries = 0;         ///< so many queries of an event say false after it is done
+
+  // Of both.
+  std::vector<DeviceFault> faults;
+  bool strict = true;         ///< copies from unregistered memory are offences, not slow
+  bool check_hazards = true;  ///< by vector clocks; of the simulator alone
+};
+
+/// Two accesses to the same memory that nothing puts into an order, or a use that the rules forbid.
+struct Offence {
+  std::string
+      rule;  ///< "unordered", "unregistered source", "wrong device", "sync in the hot path", …
+  std::string
+      first;  ///< the operation it was noticed at: "copy to device 1, stream 3, 4096 bytes at …"
+  std::string second;  ///< the other one, of "unordered"
+  std::string ToString() const;
+};
+
+/// What was made and not given back.
+struct DeviceLeaks {
+  std::size_t allocations = 0;
+  std::size_t registrations = 0;
+  std::size_t streams = 0;
+  std::size_t events = 0;
+  bool none() const { return allocations + registrations + streams + events == 0; }
+};
+
+/// Devices in host memory, stricter than hardware: a dry run of a training loop on any machine, and
+/// what the device feed is tested with. "Device memory" is host memory that only the device's
+/// operations may touch. Wrong use is noted as an offence, and the call fails with
+/// kInvalidArgument where it cannot go on.
+class EmulatedDevices : public DeviceBackend {
+ public:
+  /// A number of like devices in real time: `--devices emu:N`.
+  static std::shared_ptr<EmulatedDevices> Open(int devices);
+  /// Throws Error for options that cannot work.
+  static std::shared_ptr<EmulatedDevices> Open(const EmulatedOptions& options);
+
+  virtual bool simulated() const = 0;
+
+  /// A function of the caller's as one operation of the stream, on the device's compute part: what
+  /// the training step is here. `accesses` are checked as a kernel's are.
+  virtual Status LaunchHost(DeviceStream stream, std::function<void()> function,
+                            std::span<const MemoryAccess> accesses) = 0;
+
+  /// All offences so far, at most 1,000.
+  virtual std::vector<Offence> offences() const = 0;
+  virtual DeviceLeaks Leaks() const = 0;
+
+  // What the policing is told.
+
+  /// From here on the calling thread must not block on a device: syncs are offences.
+  virtual void SetHotPath(bool hot) = 0;
+  /// From here on allocations, registrations, streams and events made or given back are offences.
+  virtual void SetSteadyState(bool steady) = 0;
+  /// As if a thread captured a graph in global mode: calls that CUDA does not allow then, by
+  /// threads that were not bound, are offences and fail.
+  virtual void SetCapture(bool capturing) = 0;
+
+  // Of the simulator.
+
+  /// Whom the host's accesses and calls are of from now on: 0 is the calling thread itself, others
+  /// stand for other threads (a reader, the kernel's reads).
+  virtual void SetActor(int actor) = 0;
+  /// Lets everything that is enqueued run.
+  virtual void Drain() = 0;
+};
+
+}  // namespace ringfeed
