@@ -14,8 +14,8 @@ namespace ringfeed {
 // device memory, on boundaries of their element type; inputs and outputs do not overlap.
 
 /// Images as numbers: u8 → f32, f16 or bf16, output = (input - mean[c]) * scale[c], computed in f32
-/// and rounded once, to nearest even. Input [rows, height, width, channels]; output the same, or
-/// [rows, channels, height, width].
+/// and rounded once, to nearest even. mean and scale are finite. Input [rows, height, width,
+/// channels]; output the same, or [rows, channels, height, width].
 struct CastNormalize {
   static constexpr std::size_t kMostChannels = 4;
 
@@ -67,7 +67,8 @@ struct Checksum {
 using DeviceKernel = std::variant<CastNormalize, WidenTokens, RaggedToPadded, Checksum>;
 
 /// Whether the kernel's numbers make sense, without a look at memory: kInvalidArgument names what
-/// does not (a null pointer with work to do, a dtype it cannot give, sizes that overflow).
+/// does not (a pointer that is null with work to do, off its boundary or into what another one is
+/// for, a dtype it cannot give, sizes that overflow).
 Status CheckKernel(const DeviceKernel& kernel);
 
 /// The kernel's CPU twin, on host memory: what every device computes, bit by bit. The kernel was
@@ -80,7 +81,8 @@ struct MemoryAccess {
   std::size_t bytes = 0;
   bool writes = false;
 };
-/// What the kernel reads and writes; unused ones are empty.
+/// What the kernel, which was checked, reads (of a ragged input at most) and writes: inputs first,
+/// then the output; unused ones are empty.
 std::array<MemoryAccess, 3> KernelAccesses(const DeviceKernel& kernel);
 
 }  // namespace ringfeed

@@ -1,0 +1,144 @@
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "ringfeed/device_kernels.h"
+
+namespace ringfeed {
+namespace {
+
+Status Refused(std::string_view kernel, const std::string& why) {
+  return Status(StatusCode::kInvalidArgument, std::string(kernel) + ": " + why);
+}
+
+/// Whether that many bytes can be counted by a pointer difference.
+bool Fits(std::initializer_list<std::uint64_t> factors) {
+  for (const std::uint64_t factor : factors) {
+    if (factor == 0) return true;
+  }
+  std::uint64_t product = 1;
+  for (const std::uint64_t factor : factors) {
+    if (__builtin_mul_overflow(product, factor, &product)) return false;
+  }
+  return product <= static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max());
+}
+
+/// One of a kernel's pointers, in the order of KernelAccesses.
+struct Operand {
+  std::string_view name;
+  const void* data = nullptr;
+  std::size_t boundary = 1;
+};
+
+bool Overlap(const MemoryAccess& one, const MemoryAccess& other) {
+  const auto one_begin = reinterpret_cast<std::uintptr_t>(one.data);
+  const auto other_begin = reinterpret_cast<std::uintptr_t>(other.data);
+  return one.bytes > 0 && other.bytes > 0 && one_begin < other_begin + other.bytes &&
+         other_begin < one_begin + one.bytes;
+}
+
+/// What all kernels promise of their pointers, once their sizes are known to make sense.
+Status CheckOperands(std::string_view kernel, const std::array<MemoryAccess, 3>& accesses,
+                     std::initializer_list<Operand> operands) {
+  std::size_t i = 0;
+  for (const Operand& operand : operands) {
+    const MemoryAccess& access = accesses[i++];
+    if (access.bytes == 0) continue;
+    const std::string name(operand.name);
+    if (operand.data == nullptr) return Refused(kernel, name + " is null");
+    if (reinterpret_cast<std::uintptr_t>(operand.data) % operand.boundary != 0) {
+      return Refused(
+          kernel, name + " is not on a boundary of " + std::to_string(operand.boundary) + " bytes");
+    }
+    if (access.writes) continue;
+    for (const MemoryAccess& other : accesses) {
+      if (other.writes && Overlap(access, other)) {
+        return Refused(kernel, name + " and output overlap");
+      }
+    }
+  }
+  return {};
+}
+
+Status CheckOne(const CastNormalize& kernel) {
+  constexpr std::string_view kName = "CastNormalize";
+  if (kernel.channels < 1 || kernel.channels > CastNormalize::kMostChannels) {
+    return Refused(kName, "channels is " + std::to_string(kernel.channels) + ", not 1 to " +
+                              std::to_string(CastNormalize::kMostChannels));
+  }
+  const DType dtype = kernel.output_dtype;
+  if (dtype != kFloat32 && dtype != kFloat16 && dtype != kBFloat16) {
+    return Refused(kName, "output_dtype is " + std::string(DTypeName(dtype)) +
+                              "; it gives float32, float16 and bfloat16");
+  }
+  for (std::size_t i = 0; i < kernel.channels; ++i) {
+    const std::string channel = "[" + std::to_string(i) + "] is not a finite number";
+    if (!std::isfinite(kernel.mean[i])) return Refused(kName, "mean" + channel);
+    if (!std::isfinite(kernel.scale[i])) return Refused(kName, "scale" + channel);
+  }
+  const std::size_t size = DTypeBytes(dtype);
+  if (!Fits({kernel.rows, kernel.height, kernel.width, kernel.channels, size})) {
+    return Refused(kName, "rows * height * width * channels overflows");
+  }
+  return CheckOperands(kName, KernelAccesses(kernel),
+                       {{"input", kernel.input, 1}, {"output", kernel.output, size}});
+}
+
+Status CheckOne(const WidenTokens& kernel) {
+  constexpr std::string_view kName = "WidenTokens";
+  const DType dtype = kernel.output_dtype;
+  if (dtype != kInt32 && dtype != kInt64) {
+    return Refused(
+        kName, "output_dtype is " + std::string(DTypeName(dtype)) + "; it gives int32 and int64");
+  }
+  const std::size_t size = DTypeBytes(dtype);
+  if (!Fits({kernel.count, size})) return Refused(kName, "count overflows");
+  return CheckOperands(
+      kName, KernelAccesses(kernel),
+      {{"input", kernel.input, sizeof(std::uint16_t)}, {"output", kernel.output, size}});
+}
+
+Status CheckOne(const RaggedToPadded& kernel) {
+  constexpr std::string_view kName = "RaggedToPadded";
+  const std::uint32_t step = kernel.padding_bytes;
+  if (step != 1 && step != 2 && step != 4 && step != 8) {
+    return Refused(kName, "padding_bytes is " + std::to_string(step) + ", not 1, 2, 4 or 8");
+  }
+  if (kernel.unit_bytes == 0 || kernel.unit_bytes % step != 0) {
+    return Refused(kName, "unit_bytes is " + std::to_string(kernel.unit_bytes) +
+                              ", not a multiple of padding_bytes");
+  }
+  if (!Fits({kernel.rows, kernel.length, kernel.unit_bytes})) {
+    return Refused(kName, "rows * length * unit_bytes overflows");
+  }
+  if (!Fits({kernel.input_units, kernel.unit_bytes})) {
+    return Refused(kName, "input_units * unit_bytes overflows");
+  }
+  // With a length of 0 any number of rows fits so far.
+  if (kernel.rows == std::numeric_limits<std::uint64_t>::max() ||
+      !Fits({kernel.rows + 1, sizeof(std::int64_t)})) {
+    return Refused(kName, "rows overflows");
+  }
+  return CheckOperands(kName, KernelAccesses(kernel),
+                       {{"input", kernel.input, step},
+                        {"offsets", kernel.offsets, alignof(std::int64_t)},
+                        {"output", kernel.output, step}});
+}
+
+Status CheckOne(const Checksum& kernel) {
+  constexpr std::string_view kName = "Checksum";
+  if (!Fits({kernel.bytes})) return Refused(kName, "bytes overflows");
+  return CheckOperands(
+      kName, KernelAccesses(kernel),
+      {{"input", kernel.input, 1}, {"output", kernel.output, alignof(std::uint64_t)}});
+}
+
+}  // namespace
+
+Status CheckKernel(const DeviceKernel& kernel) {
+  return std::visit([](const auto& one) { return CheckOne(one); }, kernel);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__CUDACC__)
+#define RINGFEED_HOST_DEVICE __host__ __device__
+#else
+#define RINGFEED_HOST_DEVICE
+#endif
+
+namespace ringfeed {
+
+// What one element of a device kernel is: the same lines for the host twins and for CUDA.
+
+/// (value - mean) * scale, rounded after each step. Neither compiler can fuse the two: a
+/// difference that is multiplied is no multiply-add.
+RINGFEED_HOST_DEVICE inline float Normalized(std::uint8_t value, float mean, float scale) {
+#if defined(__CUDA_ARCH__)
+  return __fmul_rn(__fsub_rn(static_cast<float>(value), mean), scale);
+#else
+  return (static_cast<float>(value) - mean) * scale;
+#endif
+}
+
+RINGFEED_HOST_DEVICE inline std::uint32_t Float32Bits(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+/// The bits of the nearest half, the even one of two; subnormal ones and infinities too. Every NaN
+/// becomes the same quiet one: processors differ in what they keep of it.
+RINGFEED_HOST_DEVICE inline std::uint16_t Float16Bits(float value) {
+  constexpr std::uint32_t kInfinity32 = 0x7F800000;
+  constexpr std::uint32_t kTwoTo16 = 0x47800000;       // beyond all halves, whatever the rounding
+  constexpr std::uint32_t kTwoToMinus14 = 0x38800000;  // the smallest normal half
+  constexpr std::uint32_t kTwoToMinus25 = 0x33000000;  // half of the smallest subnormal one
+  const std::uint32_t bits = Float32Bits(value);
+  const std::uint32_t sign = (bits >> 16) & 0x8000U;
+  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
+  std::uint32_t rounded = 0;
+  if (magnitude > kInfinity32) return 0x7E00;
+  if (magnitude >= kTwoTo16) {
+    rounded = 0x7C00;
+  } else if (magnitude >= kTwoToMinus14) {
+    const std::uint32_t rebiased = magnitude - ((127U - 15U) << 23);
+    rounded = (rebiased + 0xFFFU + ((rebiased >> 13) & 1U)) >> 13;
+  } else if (magnitude > kTwoToMinus25) {
+    const std::uint32_t mantissa = (magnitude & 0x7FFFFFU) | 0x800000U;
+    const std::uint32_t shift = 126U - (magnitude >> 23);  // to multiples of 2^-24: 14 to 24
+    rounded = (mantissa + (1U << (shift - 1)) - 1 + ((mantissa >> shift) & 1U)) >> shift;
+  }
+  return static_cast<std::uint16_t>(sign | rounded);
+}
+
+/// The same for bfloat16.
+RINGFEED_HOST_DEVICE inline std::uint16_t BFloat16Bits(float value) {
+  const std::uint32_t bits = Float32Bits(value);
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return 0x7FC0;
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
+}
+
+/// Where [row, channel, pixel] stands in NCHW; `pixels` is height * width.
+RINGFEED_HOST_DEVICE inline std::uint64_t ChannelsFirstIndex(std::uint64_t row,
+                                                             std::uint64_t channel,
+                                                             std::uint64_t pixel,
+                                                             std::uint64_t channels,
+                                                             std::uint64_t pixels) {
+  return (row * channels + channel) * pixels + pixel;
+}
+
+/// The input steps that an output row takes; the rest of it is padding.
+struct PaddedRow {
+  std::uint64_t begin = 0;
+  std::uint64_t steps = 0;
+};
+
+/// Whatever the offsets are, the steps lie in [0, input_units): a row that falls, or that would
+/// begin beyond, takes none.
+RINGFEED_HOST_DEVICE inline PaddedRow PaddedRowOf(std::int64_t begin_offset,
+                                                  std::int64_t end_offset,
+                                                  std::uint64_t input_units, std::uint64_t length) {
+  PaddedRow row;
+  row.begin = begin_offset < 0 ? 0 : static_cast<std::uint64_t>(begin_offset);
+  std::uint64_t end = end_offset < 0 ? 0 : static_cast<std::uint64_t>(end_offset);
+  if (end > input_units) end = input_units;
+  if (row.begin < end) row.steps = end - row.begin;
+  if (row.steps > length) row.steps = length;
+  return row;
+}
+
+/// What the 8-byte word of that number adds to a Checksum.
+RINGFEED_HOST_DEVICE inline std::uint64_t ChecksumTerm(std::uint64_t word, std::uint64_t number) {
+  return (word + 1) * (2 * number + 0x9E3779B97F4A7C15U);
+}
+
+/// The word of `bytes` bytes (1 to 8), filled up with zeros.
+RINGFEED_HOST_DEVICE inline std::uint64_t ChecksumWord(const std::byte* data, std::uint64_t bytes) {
+  std::uint64_t word = 0;
+  for (std::uint64_t i = 0; i < bytes; ++i) {
+    word |= static_cast<std::uint64_t>(data[i]) << (8 * i);
+  }
+  return word;
+}
+
+}  // namespace ringfeed
