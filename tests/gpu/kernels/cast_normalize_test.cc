@@ -120,7 +120,7 @@ TEST_P(CastNormalizeTo, DefaultsKeepTheNumbers) {
 }
 
 TEST_P(CastNormalizeTo, EachChannelHasItsMeanAndScaleInEitherOrder) {
-  for (const std::size_t channels : {1, 2, 3, 4}) {
+  for (const std::size_t channels : {1U, 2U, 3U, 4U}) {
     for (const bool channels_first : {false, true}) {
       for (const auto& [rows, height, width] :
            std::vector<std::array<std::size_t, 3>>{{1, 1, 1}, {3, 1, 1}, {1, 5, 7}, {2, 16, 3}}) {

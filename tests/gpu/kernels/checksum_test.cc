@@ -44,7 +44,7 @@ std::uint64_t SlowChecksum(const std::byte* data, std::size_t bytes) {
 
 TEST(Checksum, FollowsTheFormulaWhateverTheTail) {
   const std::vector<std::byte> bytes = Bytes(1'100);
-  for (const std::size_t whole : {0, 8, 64, 1'000}) {
+  for (const std::size_t whole : {0U, 8U, 64U, 1'000U}) {
     for (std::size_t tail = 0; tail <= 16; ++tail) {
       EXPECT_EQ(ChecksumOf(bytes.data(), whole + tail), SlowChecksum(bytes.data(), whole + tail))
           << whole + tail << " bytes";
@@ -86,7 +86,7 @@ TEST(Checksum, TellsExchangedWordsApart) {
 TEST(Checksum, PartsAddUpInAnyOrder) {
   const std::vector<std::byte> bytes = Bytes(8 * 101 + 5);
   const std::uint64_t whole = ChecksumOf(bytes.data(), bytes.size());
-  for (const std::size_t workers : {1, 2, 3, 7, 64, 200}) {
+  for (const std::size_t workers : {1U, 2U, 3U, 7U, 64U, 200U}) {
     std::vector<std::uint64_t> sums(workers);
     for (std::size_t word = 0; word < 102; ++word) {  // as a device's threads stride
       const std::uint64_t there = word == 101 ? 5 : 8;

@@ -68,7 +68,7 @@ std::vector<std::byte> SlowPadded(const Ragged& ragged) {
 }
 
 TEST(RaggedToPadded, EveryUnitAndPaddingSize) {
-  for (const std::uint32_t padding_bytes : {1, 2, 4, 8}) {
+  for (const std::uint32_t padding_bytes : {1U, 2U, 4U, 8U}) {
     for (std::uint32_t unit_bytes = padding_bytes; unit_bytes <= 48; unit_bytes += padding_bytes) {
       const Ragged ragged{.offsets = {0, 3, 3, 9, 10, 22},
                           .input_units = 22,

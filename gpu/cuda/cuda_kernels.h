@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ringfeed/device_kernels.h"
+
+namespace ringfeed {
+
+// The device kernels on CUDA. A header for C++: no type of CUDA's is in it. Both calls enqueue and
+// return; the stream's device is bound to the calling thread. They return the enqueueing's
+// cudaError_t (0: success) and leave none behind for cudaGetLastError. Thread safe.
+
+/// What RunKernelOnHost computes, bit by bit, for a kernel that was checked. Without work nothing
+/// is enqueued.
+int LaunchOnCuda(const DeviceKernel& kernel, void* stream);
+
+/// Keeps one multiprocessor busy for that long. No copy waits for it but those behind it in the
+/// stream.
+int LaunchSpin(std::int64_t duration_ns, void* stream);
+
+}  // namespace ringfeed
