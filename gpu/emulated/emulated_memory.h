@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ringfeed/emulated_devices.h"
+
+namespace ringfeed {
+
+/// Which memory there is: what was allocated on devices and which host memory is registered.
+///
+/// Device memory is host memory. Fresh memory holds 0xEE, memory that was freed 0xFD; it goes back
+/// to the system late, so that who reads it all the same finds that and not somebody else's data.
+///
+/// Thread safety: all calls from any thread. Devices' own threads call Describe alone, and only to
+/// report an offence: the lock would order what they did before what the host does next.
+class EmulatedMemory {
+ public:
+  static constexpr std::byte kFresh{0xEE};
+  static constexpr std::byte kFreed{0xFD};
+  static constexpr std::size_t kAlignment = 256;
+
+  enum class Registered : std::uint8_t { kInside, kOutside, kAcross };
+
+  explicit EmulatedMemory(std::span<const EmulatedDevice> devices);
+  EmulatedMemory(const EmulatedMemory&) = delete;
+  EmulatedMemory& operator=(const EmulatedMemory&) = delete;
+  ~EmulatedMemory();
+
+  /// kResourceExhausted where the device or the machine has no more.
+  Status Allocate(int device, std::size_t bytes, std::byte** data);
+  /// The size of the device's allocation that starts at `data`; 0: there is none.
+  std::size_t AllocationBytes(int device, const std::byte* data) const;
+  /// An allocation that there is.
+  void Free(std::byte* data);
+  /// Whether all of [data, data + bytes) is in one allocation of the device.
+  bool InAllocation(int device, const std::byte* data, std::size_t bytes) const;
+  /// Whether any of it is in an allocation of any device.
+  bool TouchesDeviceMemory(const std::byte* data, std::size_t bytes) const;
+  std::size_t FreeBytes(int device) const;
+
+  /// False where it would overlap a registered range.
+  bool Register(const std::byte* data, std::size_t bytes);
+  /// The size of the registered range that starts at `data`; 0: there is none.
+  std::size_t RegisteredBytes(const std::byte* data) const;
+  void Unregister(const std::byte* data);
+  Registered WhereRegistered(const std::byte* data, std::size_t bytes) const;
+
+  std::size_t allocations() const;
+  std::size_t registrations() const;
+  /// "allocation 2 of device 1 + 512". Numbers count from 0 in order of creation, so that the same
+  /// run has the same text wherever its memory lies.
+  std::string Describe(const std::byte* data) const;
+
+ private:
+  struct Range {
+    std::uintptr_t end = 0;
+    int device = -1;
+    std::size_t number = 0;
+  };
+  using Ranges = std::map<std::uintptr_t, Range>;
+  struct Freed {
+    std::byte* data = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  static Ranges::const_iterator Find(const Ranges& ranges, std::uintptr_t address);
+  static bool Overlaps(const Ranges& ranges, std::uintptr_t begin, std::uintptr_t end);
+  void DropFreed(std::size_t most_bytes);
+
+  mutable std::shared_mutex mutex_;
+  std::vector<std::size_t> free_bytes_;  // by device
+  Ranges allocations_;
+  Ranges registrations_;
+  std::size_t allocations_made_ = 0;
+  std::size_t registrations_made_ = 0;
+  std::deque<Freed> freed_;
+  std::size_t freed_bytes_ = 0;
+};
+
+}  // namespace ringfeed
