@@ -373,6 +373,7 @@ void PolicedDevices::SetCapture(bool capturing) {
 
 // In real time threads are who they are.
 void PolicedDevices::SetActor(int actor) {
+  assert(actor >= 0);
   if (!options_.simulated) return;
   actor_ = actor;
   if (hazards_ != nullptr) hazards_->SetActor(actor);

@@ -9,11 +9,7 @@
 namespace ringfeed {
 namespace {
 
-bool Overlap(const MemoryAccess& access, const std::byte* data, std::size_t bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(access.data);
-  const auto other = reinterpret_cast<std::uintptr_t>(data);
-  return begin < other + bytes && other < begin + access.bytes;
-}
+constexpr std::size_t kMostNapNanos = 100'000;
 
 }  // namespace
 
@@ -112,9 +108,7 @@ std::optional<std::int64_t> Simulator::DoneAt(ExecutorEvent* event) {
 bool Simulator::InFlight(const std::byte* data, std::size_t bytes) {
   for (const auto& stream : streams_) {
     for (const SimStep& step : stream->steps) {
-      for (const MemoryAccess& access : step.work.accesses) {
-        if (Overlap(access, data, bytes)) return true;
-      }
+      if (Touches(step.work.accesses, data, bytes)) return true;
     }
   }
   return false;
@@ -367,12 +361,16 @@ void Simulator::Idle(std::int64_t until_ns) {
     if (!StepTimed(until_ns)) now_ns_ = std::max(now_ns_, until_ns);
     return;
   }
-  SimStream* chosen = schedule_.ChooseInIdle(Able());
-  if (chosen == nullptr) {
-    now_ns_ = std::max(now_ns_, until_ns);
+  const std::vector<SimStream*> able = Able();
+  if (SimStream* chosen = schedule_.ChooseInIdle(able); chosen != nullptr) {
+    RunFront(chosen, until_ns);
     return;
   }
-  RunFront(chosen, until_ns);
+  // While there is work a host that waits with a deadline is not sent straight to it.
+  const std::int64_t left_ns = std::max<std::int64_t>(until_ns - now_ns_, 0);
+  const std::int64_t nap_ns =
+      able.empty() ? left_ns : static_cast<std::int64_t>(schedule_.Draw(kMostNapNanos) + 1);
+  now_ns_ += std::min(left_ns, nap_ns);
 }
 
 void Simulator::Drain() {

@@ -14,12 +14,6 @@ namespace {
 constexpr std::int64_t kMostSleepNanos = 2'000'000;
 constexpr std::int64_t kMostRestNanos = 1'000'000'000;
 
-bool Overlap(const MemoryAccess& access, const std::byte* data, std::size_t bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(access.data);
-  const auto other = reinterpret_cast<std::uintptr_t>(data);
-  return begin < other + bytes && other < begin + access.bytes;
-}
-
 }  // namespace
 
 std::int64_t RealNowNanos() {
@@ -122,12 +116,14 @@ void StreamThread::AwaitDone(std::uint32_t record) const {
 void StreamThread::Sync() { AwaitDone(PushRecord(nullptr, 0)); }
 
 bool StreamThread::InFlight(const std::byte* data, std::size_t bytes) {
+  if (lost()) {
+    AwaitQuiet();
+    return false;
+  }
   const std::lock_guard lock(push_mutex_);
   PrunePending();
   for (const Pending& pending : pending_) {
-    for (const MemoryAccess& access : pending.accesses) {
-      if (Overlap(access, data, bytes)) return true;
-    }
+    if (Touches(pending.accesses, data, bytes)) return true;
   }
   return false;
 }

@@ -1,8 +1,8 @@
 #include "gpu/emulated/work.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <span>
 
 #include "base/crc32c.h"
 
@@ -77,6 +77,14 @@ void RunEffect(Work& work) {
     case WorkKind::kLoss:
       break;
   }
+}
+
+bool Touches(std::span<const MemoryAccess> accesses, const std::byte* data, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);
+  return std::any_of(accesses.begin(), accesses.end(), [&](const MemoryAccess& access) {
+    const auto other = reinterpret_cast<std::uintptr_t>(access.data);
+    return begin < other + access.bytes && other < begin + bytes;
+  });
 }
 
 std::uint64_t SourceHash(const Work& work) {

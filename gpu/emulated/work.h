@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ std::int64_t DurationNanos(const Work& work, const EmulatedDevice& device);
 std::int64_t LinkNanos(std::size_t bytes, const EmulatedDevice& device);
 /// What it does to memory.
 void RunEffect(Work& work);
+/// Whether it reads or writes any of the memory.
+bool Touches(std::span<const MemoryAccess> accesses, const std::byte* data, std::size_t bytes);
 /// Of all bytes that a copy reads.
 std::uint64_t SourceHash(const Work& work);
 

@@ -57,7 +57,9 @@ enum class FaultEffect : std::uint8_t {
   kLater,       ///< the call succeeds; its work never runs, and the device is lost when it should
 };
 
-/// The nth call of its kind (from 1, over all devices) goes wrong.
+/// The nth call of its kind (from 1, over all devices) goes wrong. Calls of no device
+/// (RegisterHost, UnregisterHost) are of the one that the thread is bound to, else the first.
+/// kLater is for calls that enqueue work.
 struct DeviceFault {
   DeviceCall call = DeviceCall::kCopyToDevice;
   std::uint64_t nth = 1;
@@ -73,7 +75,7 @@ struct EmulatedDevice {
 };
 
 struct EmulatedOptions {
-  std::vector<EmulatedDevice> devices = {EmulatedDevice{}};
+  std::vector<EmulatedDevice> devices = std::vector<EmulatedDevice>(1);
   /// A simulator: one thread, a clock of its own that moves in Idle and syncs alone, the same run
   /// for the same seed. Else a thread per stream, in real time.
   bool simulated = false;
@@ -87,7 +89,7 @@ struct EmulatedOptions {
 
   // Of both.
   std::vector<DeviceFault> faults;
-  bool strict = true;         ///< copies from unregistered memory are offences, not slow
+  bool strict = true;         ///< copies from unregistered memory are offences; they block anyway
   bool check_hazards = true;  ///< by vector clocks; of the simulator alone
 };
 
@@ -113,7 +115,8 @@ struct DeviceLeaks {
 /// Devices in host memory, stricter than hardware: a dry run of a training loop on any machine, and
 /// what the device feed is tested with. "Device memory" is host memory that only the device's
 /// operations may touch. Wrong use is noted as an offence, and the call fails with
-/// kInvalidArgument where it cannot go on.
+/// kInvalidArgument where it cannot go on. A stream that waits for an event which a lost device
+/// owes loses its own device: its work can never run.
 class EmulatedDevices : public DeviceBackend {
  public:
   /// A number of like devices in real time: `--devices emu:N`.
@@ -124,7 +127,8 @@ class EmulatedDevices : public DeviceBackend {
   virtual bool simulated() const = 0;
 
   /// A function of the caller's as one operation of the stream, on the device's compute part: what
-  /// the training step is here. `accesses` are checked as a kernel's are.
+  /// the training step is here. `accesses` are checked as a kernel's are: device memory. The
+  /// function must not throw, and must not call the devices.
   virtual Status LaunchHost(DeviceStream stream, std::function<void()> function,
                             std::span<const MemoryAccess> accesses) = 0;
 
@@ -145,7 +149,8 @@ class EmulatedDevices : public DeviceBackend {
   // Of the simulator.
 
   /// Whom the host's accesses and calls are of from now on: 0 is the calling thread itself, others
-  /// stand for other threads (a reader, the kernel's reads).
+  /// stand for other threads (a reader, the kernel's reads). What a thread says of itself
+  /// (BindThread, SetHotPath) an actor says of itself.
   virtual void SetActor(int actor) = 0;
   /// Lets everything that is enqueued run.
   virtual void Drain() = 0;

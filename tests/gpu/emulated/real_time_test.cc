@@ -1,0 +1,178 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "tests/gpu/emulated/device_rig.h"
+
+namespace ringfeed {
+namespace {
+
+TEST(RealTime, ManyHostThreadsUseOneStream) {
+  DeviceRig rig(Threaded());
+  const DeviceStream stream = rig.Stream();
+  constexpr std::size_t kThreads = 4;
+  constexpr std::size_t kSteps = 200;
+  std::byte* memory = rig.Device(kThreads * 64);
+  std::byte* slab = rig.Host(kThreads * 64);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      DeviceEvent event = rig.Event();
+      for (std::size_t step = 1; step <= kSteps; ++step) {
+        std::fill_n(slab + 64 * i, 64, static_cast<std::byte>(step));
+        rig.Expect(rig->CopyToDevice(stream, memory + 64 * i, slab + 64 * i, 64));
+        rig.Expect(rig->Record(event, stream));
+        rig.Await(event);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(rig.ReadBack(stream, memory, kThreads * 64),
+            std::vector(kThreads * 64, static_cast<std::byte>(kSteps)));
+  rig.ExpectNoOffence();
+}
+
+TEST(RealTime, AFeedOfTwoStreamsIsFreeOfRaces) {
+  DeviceRig rig(Threaded());
+  const DeviceStream copies = rig.Stream();
+  const DeviceStream compute = rig.Stream();
+  constexpr std::size_t kBytes = 4'096;
+  constexpr std::size_t kSlots = 3;
+  std::vector<std::byte*> slabs;
+  std::vector<std::byte*> slots;
+  std::vector<DeviceEvent> copied;
+  std::vector<DeviceEvent> released;
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    slabs.push_back(rig.Host(kBytes));
+    slots.push_back(rig.Device(kBytes));
+    copied.push_back(rig.Event());
+    released.push_back(rig.Event());
+  }
+  std::size_t right = 0;
+  constexpr std::size_t kSteps = 300;
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    const std::size_t i = step % kSlots;
+    rig.Await(copied[i]);
+    std::fill_n(slabs[i], kBytes, static_cast<std::byte>(step));
+    rig.Expect(rig->StreamWait(copies, released[i]));
+    rig.Expect(rig->CopyToDevice(copies, slots[i], slabs[i], kBytes));
+    rig.Expect(rig->Record(copied[i], copies));
+    rig.Expect(rig->StreamWait(compute, copied[i]));
+    rig.Expect(rig->LaunchHost(compute,
+                               [&right, slot = slots[i], step] {
+                                 if (slot[0] == static_cast<std::byte>(step) &&
+                                     slot[kBytes - 1] == slot[0])
+                                   ++right;
+                               },
+                               {}));
+    rig.Expect(rig->Record(released[i], compute));
+  }
+  rig.Expect(rig->SyncStream(compute));
+  EXPECT_EQ(right, kSteps);
+  rig.ExpectNoOffence();
+}
+
+TEST(RealTime, StreamsComeAndGo) {
+  DeviceRig rig(Threaded());
+  std::byte* memory = rig.Device(16);
+  for (int i = 0; i < 200; ++i) {
+    const DeviceStream stream = rig.Stream();
+    rig.Expect(rig->Fill(stream, memory, static_cast<std::byte>(i), 16));
+    rig.Expect(rig->SyncStream(stream));
+    rig.Expect(rig->DestroyStream(stream));
+  }
+  EXPECT_EQ(rig->Leaks().streams, 0U);
+  rig.Expect(rig->FreeDevice(0, memory));
+}
+
+TEST(RealTime, ALossWhileOthersWorkHangsNobody) {
+  for (std::uint64_t nth = 1; nth < 200; nth += 13) {
+    EmulatedOptions options = Threaded();
+    options.devices.resize(2);
+    options.devices[0].copy_latency_ns = 1'000;
+    options.faults = {{DeviceCall::kCopyToDevice, nth, FaultEffect::kLater}};
+    DeviceRig rig(options);
+    std::byte* slab = rig.Host(1'024);
+    std::byte* slot = rig.Device(1'024);
+    std::vector<std::thread> hosts;
+    for (int i = 0; i < 3; ++i) {
+      hosts.emplace_back([&] {
+        const DeviceStream stream = rig.Stream();
+        for (Status status; status.ok();) {
+          status = rig->CopyToDevice(stream, slot, slab, 0);
+          if (status.ok()) status = rig->SyncStream(stream);
+        }
+      });
+    }
+    for (std::thread& host : hosts) host.join();
+    EXPECT_EQ(rig->DeviceStatus(0).code(), StatusCode::kDeviceLost);
+    EXPECT_EQ(rig->FreeDevice(0, slot).code(), StatusCode::kDeviceLost);
+    std::fill_n(slab, 1'024, std::byte{1});
+  }
+}
+
+TEST(RealTime, CopiesAndComputingOverlapByTheDevicesOwnTimes) {
+  EmulatedOptions options = Threaded();
+  options.devices[0].copy_latency_ns = 30'000'000;
+  DeviceRig rig(options);
+  const DeviceStream copies = rig.Stream();
+  const DeviceStream compute = rig.Stream();
+  std::vector<DeviceEvent> events;
+  for (int i = 0; i < 4; ++i) events.push_back(rig.Event(0, EventKind::kTimed));
+  std::byte* slab = rig.Host(8);
+  std::byte* slot = rig.Device(8);
+  rig.Hold(compute);
+  const DeviceEvent start = rig.Event(0);
+  rig.Expect(rig->Record(start, compute));
+  rig.Expect(rig->StreamWait(copies, start));
+  rig.Expect(rig->Record(events[0], copies));
+  rig.Expect(rig->CopyToDevice(copies, slot, slab, 8));
+  rig.Expect(rig->Record(events[1], copies));
+  rig.Expect(rig->Record(events[2], compute));
+  rig.Expect(rig->Busy(compute, 30'000'000));
+  rig.Expect(rig->Record(events[3], compute));
+  rig.LetGo();
+  rig.Expect(rig->SyncStream(copies));
+  rig.Expect(rig->SyncStream(compute));
+  double copy_ms = 0;
+  double busy_ms = 0;
+  double apart_ms = 0;
+  rig.Expect(rig->Elapsed(events[0], events[1], &copy_ms));
+  rig.Expect(rig->Elapsed(events[2], events[3], &busy_ms));
+  rig.Expect(rig->Elapsed(events[0], events[2], &apart_ms));
+  EXPECT_GE(copy_ms, 30);
+  EXPECT_GE(busy_ms, 30);
+  EXPECT_DOUBLE_EQ(apart_ms, 0);
+}
+
+TEST(RealTime, ASourceThatChangesUnderItsCopyIsAnOffence) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer reports the race itself: planted_race_test";
+#endif
+  EmulatedOptions options = Threaded();
+  options.devices[0].copy_latency_ns = 500'000'000;
+  DeviceRig rig(options);
+  std::byte* slab = rig.Host(8, std::byte{1});
+  std::byte* slot = rig.Device(8);
+  const DeviceStream stream = rig.Stream();
+  rig.Expect(rig->CopyToDevice(stream, slot, slab, 8));
+  while (std::atomic_ref(slot[7]).load() != std::byte{1}) std::this_thread::yield();
+  std::atomic_ref(slab[7]).store(std::byte{2});
+  rig.Expect(rig->SyncStream(stream));
+  EXPECT_EQ(rig.Rules(), Rules{"source changed under a copy"});
+}
+
+TEST(RealTime, IdleReturnsAtItsLimit) {
+  DeviceRig rig(Threaded());
+  const std::int64_t until_ns = rig->NowNanos() + 1'000'000;
+  while (rig->NowNanos() < until_ns) rig->Idle(until_ns);
+  rig->Idle(until_ns);
+  rig->Idle(0);
+}
+
+}  // namespace
+}  // namespace ringfeed
