@@ -1,11 +1,9 @@
 #include "gpu/emulated/hazard_checker.h"
 
-#include <utility>
-
 namespace ringfeed {
 
 VectorClock& HazardChecker::Pass(int stream) {
-  VectorClock& clock = streams_[stream];
+  VectorClock& clock = streams_[stream].clock;
   clock.Join(Now());
   Now().Tick(LineOfActor(actor_));
   return clock;
@@ -32,7 +30,11 @@ void HazardChecker::ObserveEvent(int event) {
   if (const auto found = events_.find(event); found != events_.end()) Now().Join(found->second);
 }
 
-void HazardChecker::ObserveStream(int stream) { Now().Join(streams_[stream]); }
+void HazardChecker::ObserveLoss(int device) {
+  for (const auto& [number, stream] : streams_) {
+    if (stream.device == device) Now().Join(stream.clock);
+  }
+}
 
 void HazardChecker::HandOver(const void* token) {
   tokens_[token].Join(Now());

@@ -21,8 +21,8 @@ namespace ringfeed {
 ///
 /// What comes before what: an actor's own calls; what is enqueued, behind what the actor did
 /// before; the work of a stream; work behind a StreamWait, behind what the event stood for; an
-/// actor that saw an event or a stream done, behind that; who takes a token over, behind whoever
-/// handed it over.
+/// actor that saw an event or a stream done, or the device lost, behind that; who takes a token
+/// over, behind whoever handed it over.
 ///
 /// Thread safety: none. Streams and events go by number.
 class HazardChecker {
@@ -32,11 +32,14 @@ class HazardChecker {
 
   /// Whose the following calls are.
   void SetActor(int actor) { actor_ = actor; }
+  void AddStream(int stream, int device) { streams_[stream].device = device; }
   void Enqueue(const Operation& operation, std::span<const MemoryAccess> accesses);
   void Record(int event, int stream);
   void Wait(int stream, int event);
   void ObserveEvent(int event);
-  void ObserveStream(int stream);
+  void ObserveStream(int stream) { Now().Join(streams_[stream].clock); }
+  /// The actor knows that no stream of the device does anything more.
+  void ObserveLoss(int device);
   void HandOver(const void* token);
   void TakeOver(const void* token);
   void HostAccess(const char* what, const std::byte* data, std::size_t bytes, bool writes);
@@ -50,6 +53,11 @@ class HazardChecker {
   static std::size_t LineOfStream(int stream) { return static_cast<std::size_t>(stream) * 2; }
   static std::size_t LineOfActor(int actor) { return static_cast<std::size_t>(actor) * 2 + 1; }
 
+  struct Stream {
+    int device = -1;
+    VectorClock clock;
+  };
+
   VectorClock& Now() { return actors_[actor_]; }
   // The actor's clock goes into the stream's.
   VectorClock& Pass(int stream);
@@ -59,7 +67,7 @@ class HazardChecker {
   OffenceLog* offences_;
   int actor_ = 0;
   std::map<int, VectorClock> actors_;
-  std::map<int, VectorClock> streams_;
+  std::map<int, Stream> streams_;
   std::unordered_map<int, VectorClock> events_;  // as they were last recorded
   std::unordered_map<const void*, VectorClock> tokens_;
   AccessMap accesses_;

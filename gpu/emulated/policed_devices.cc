@@ -54,6 +54,7 @@ Status PolicedDevices::LostStatus(int device) {
   if (!health_.lost(device)) return {};
   // Whoever is told that the device is lost may take back what its work used.
   executor_->AwaitQuiet(device);
+  if (hazards_ != nullptr) hazards_->ObserveLoss(device);
   return health_.status(device);
 }
 
@@ -217,7 +218,9 @@ Status PolicedDevices::FreeDevice(int device, std::byte* data) {
 Status PolicedDevices::CreateStream(int device, StreamPriority priority, DeviceStream* stream) {
   CheckSteady(DeviceCall::kCreateStream);
   if (Status status = Admit(DeviceCall::kCreateStream, device); !status.ok()) return status;
-  stream->handle = streams_.Add(executor_->AddStream(device, priority));
+  ExecutorStream* made = executor_->AddStream(device, priority);
+  if (hazards_ != nullptr) hazards_->AddStream(made->number, device);
+  stream->handle = streams_.Add(made);
   return {};
 }
 

@@ -291,6 +291,7 @@ TEST(HazardMemory, StaysBoundedOverALongRun) {
   std::vector<std::byte> slab(64 * 64);
   std::size_t most = 0;
   for (int step = 0; step < 5'000; ++step) {
+    if (step < 3) checker.AddStream(step, 0);
     const Operation copy{.what = "copy to", .device = 0, .stream = step % 3};
     std::vector<MemoryAccess> accesses;
     for (std::size_t i = 0; i < 64; ++i) accesses.push_back({slab.data() + 64 * i, 64, false});

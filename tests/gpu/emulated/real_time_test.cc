@@ -99,9 +99,9 @@ TEST(RealTime, ALossWhileOthersWorkHangsNobody) {
     std::byte* slab = rig.Host(1'024);
     std::byte* slot = rig.Device(1'024);
     std::vector<std::thread> hosts;
-    for (int i = 0; i < 3; ++i) {
-      hosts.emplace_back([&] {
-        const DeviceStream stream = rig.Stream();
+    const std::vector<DeviceStream> streams = {rig.Stream(), rig.Stream(), rig.Stream()};
+    for (const DeviceStream stream : streams) {
+      hosts.emplace_back([&, stream] {
         for (Status status; status.ok();) {
           status = rig->CopyToDevice(stream, slot, slab, 0);
           if (status.ok()) status = rig->SyncStream(stream);
