@@ -51,7 +51,7 @@ void Enqueue(DeviceBackend& backend, const Place& place, const RandomProgram& pr
 }
 
 TEST_P(BackendConformance, RandomProgramsGiveWhatTheirStepsGiveOneByOne) {
-  for (std::uint64_t seed = 1; seed <= StressRounds(30); ++seed) {
+  for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(StressRounds(30)); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const std::size_t devices = HasDevices(2) ? 1 + seed % 2 : 1;
     const RandomProgram program({devices, 2 + seed % 3, 4 + seed % 5, 150}, seed);
