@@ -198,6 +198,7 @@ Status PolicedDevices::Launch(DeviceStream stream, const DeviceKernel& kernel) {
 }
 
 Status PolicedDevices::Busy(DeviceStream stream, std::int64_t duration_ns) {
+  CallCounters::Add(counters_.launches);
   Doom doom;
   Status status;
   ExecutorStream* on = AdmitWork(DeviceCall::kBusy, stream, &doom, &status);

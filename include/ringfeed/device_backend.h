@@ -54,7 +54,7 @@ struct CopyPiece {
 struct BackendCounters {
   std::uint64_t copies = 0;  ///< pieces
   std::uint64_t copied_bytes = 0;
-  std::uint64_t launches = 0;
+  std::uint64_t launches = 0;  ///< Launch and Busy
   std::uint64_t records = 0;
   std::uint64_t stream_waits = 0;
   std::uint64_t queries = 0;
