@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringfeed/device_backend.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// A kind of devices, and whether it can be used here.
+struct DeviceKindStatus {
+  std::string name;  ///< "cuda", "emu"
+  Status status;     ///< why it cannot be used, in words that its user can act on
+  int devices = 0;   ///< that there are; of emulated ones any number can be made, this is 0
+};
+
+/// Opens the devices of a kind. `argument` is what stood behind the name and a colon, else empty.
+/// Throws Error where it cannot.
+using DeviceOpener = std::function<std::shared_ptr<DeviceBackend>(const std::string& argument)>;
+/// Whether the kind can be used here, and how many devices there are. Does not throw.
+using DeviceProbe = std::function<Status(int* devices)>;
+
+/// Makes a kind of devices known under a name (letters, digits, "_"), for OpenDevices and
+/// DeviceKinds. Throws Error(kInvalidArgument) for other names and for one that is taken; "emu" is
+/// there from the start. Thread safe, as all functions here.
+void RegisterDeviceKind(const std::string& name, DeviceOpener opener, DeviceProbe probe);
+
+/// All kinds by name, probed now. "cuda" is among them in any case: where it is not registered
+/// (UseCuda in cuda_devices.h does that) its status says what is missing. Probing CUDA for the
+/// first time loads its driver.
+std::vector<DeviceKindStatus> DeviceKinds();
+
+/// Opens devices by a text, as an option of a command has it: "cuda", "emu" (one emulated device),
+/// "emu:N". Throws Error: kNotFound for a kind that is not known, naming those that are,
+/// kInvalidArgument for an argument that makes no sense, else with what the kind says.
+std::shared_ptr<DeviceBackend> OpenDevices(const std::string& kind);
+
+}  // namespace ringfeed
