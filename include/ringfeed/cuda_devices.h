@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+
+#include "ringfeed/device_backend.h"
+#include "ringfeed/status.h"
+
+// The component ringfeed::cuda (find_package(ringfeed COMPONENTS cuda), pkg-config ringfeed-cuda).
+// It carries CUDA's runtime within it; at run time only the driver is needed, and where there is
+// none everything here still works and says so. Nothing of CUDA is needed to include this.
+
+namespace ringfeed {
+
+/// Why CUDA cannot be used here: no driver, one that is too old, no device, a CUDA_VISIBLE_DEVICES
+/// that hides all; OK where it can. Loads the driver, makes no context. Thread safe.
+Status CudaStatus();
+
+/// NVIDIA's devices, numbered as CUDA numbers them (CUDA_VISIBLE_DEVICES chooses and orders them).
+/// Null where CUDA cannot be used; *why_not, which may be null, says why then, else it is OK.
+///
+/// Handles are CUDA's own: DeviceStream a cudaStream_t, DeviceEvent a cudaEvent_t, device memory
+/// that of cudaMalloc, in each device's primary context. So they mix with what the rest of the
+/// program does with CUDA, by whichever copy of its runtime: streams that were made elsewhere can
+/// be given to every call. A failure that breaks a device's context (kDeviceLost) is for the whole
+/// process: only a new one can use that device again.
+///
+/// A call that names a device leaves the calling thread's current device as it was. A thread that
+/// never chose a device is on device 0, and being put back there makes a context on it: bind
+/// threads (BindThread, or cudaSetDevice) before they ask for anything.
+///
+/// RegisterHost registers in pieces of at most 16 GiB, whose borders are multiples of 16 GiB; a
+/// copy across one becomes two. Destroying the backend calls nothing of CUDA's, so that it may be
+/// static; what was not given back stays until the process ends. Thread safe.
+std::shared_ptr<DeviceBackend> OpenCudaDevices(Status* why_not);
+
+/// Registers CUDA as kind "cuda" (device_kinds.h), so that OpenDevices("cuda") and DeviceKinds()
+/// know it. More calls do nothing. Thread safe.
+void UseCuda();
+
+}  // namespace ringfeed
