@@ -1,0 +1,163 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "tests/gpu/cuda/cuda_fixture.h"
+
+namespace ringfeed {
+namespace {
+
+using fake_cudart::LiveNow;
+
+using CudaSetUp = CudaBackendTest;
+
+TEST_F(CudaSetUp, InfoIsTheDevices) {
+  DeviceInfo info;
+  ASSERT_TRUE(cuda_.Info(1, &info).ok());
+  EXPECT_EQ(info.name, "Fake GPU n");
+  EXPECT_EQ(info.pci_address, "0000:6F:00.0");
+  EXPECT_EQ(info.numa_node, 1);
+  EXPECT_EQ(info.memory_bytes, (std::size_t{1} << 30) + 1);  // of device 1, not of the thread's
+  EXPECT_EQ(info.free_bytes, info.memory_bytes / 2);
+  EXPECT_EQ(info.copy_engines, 3);
+  EXPECT_TRUE(info.registers_host_memory);
+}
+
+TEST_F(CudaSetUp, InfoWithoutNumaAndPciIsStillInfo) {
+  fake_cudart::Restart({.devices = kDevices, .knows_numa_attribute = false});
+  fake_cudart::FailNth("cudaDeviceGetPCIBusId", 1, cudaErrorInvalidValue);
+  DeviceInfo info;
+  ASSERT_TRUE(cuda_.Info(0, &info).ok());
+  EXPECT_EQ(info.pci_address, "");
+  EXPECT_EQ(info.numa_node, -1);
+  EXPECT_EQ(fake_cudart::LastError(), cudaSuccess);
+}
+
+TEST_F(CudaSetUp, DevicesThatThereAreNotAreRefused) {
+  DeviceInfo info;
+  DeviceStream stream;
+  std::byte* data = nullptr;
+  for (const int device : {-1, kDevices}) {
+    EXPECT_EQ(cuda_.Info(device, &info).code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(cuda_.BindThread(device).code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(cuda_.AllocDevice(device, 1, &data).code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(cuda_.CreateStream(device, StreamPriority::kHigh, &stream).code(),
+              StatusCode::kInvalidArgument);
+    EXPECT_EQ(cuda_.DeviceStatus(device).code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(fake_cudart::AllCalls(), 0);
+}
+
+TEST_F(CudaSetUp, CallsThatNameADeviceLeaveTheThreadsDeviceAsItWas) {
+  ASSERT_TRUE(cuda_.BindThread(0).ok());
+  DeviceInfo info;
+  ASSERT_TRUE(cuda_.Info(1, &info).ok());
+  EXPECT_EQ(fake_cudart::CurrentDevice(), 0);
+  std::byte* const data = NewMemory(64, 1);
+  EXPECT_EQ(fake_cudart::CurrentDevice(), 0);
+  const DeviceStream stream = NewStream(1);
+  EXPECT_EQ(fake_cudart::CurrentDevice(), 0);
+  const DeviceEvent event = NewEvent(1);
+  EXPECT_EQ(fake_cudart::CurrentDevice(), 0);
+  EXPECT_TRUE(cuda_.Record(event, stream).ok());  // both are of device 1
+  EXPECT_TRUE(cuda_.FreeDevice(1, data).ok());    // as the fake checks
+  EXPECT_EQ(fake_cudart::CurrentDevice(), 0);
+}
+
+TEST_F(CudaSetUp, TheThreadsDeviceComesBackWhereTheCallFails) {
+  ASSERT_TRUE(cuda_.BindThread(0).ok());
+  fake_cudart::FailNth("cudaMalloc", 1, cudaErrorMemoryAllocation);
+  std::byte* data = nullptr;
+  const Status status = cuda_.AllocDevice(1, 4096, &data);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("device 1: allocate device memory, 4096 bytes"),
+            std::string::npos)
+      << status.message();
+  EXPECT_EQ(data, nullptr);
+  EXPECT_EQ(fake_cudart::CurrentDevice(), 0);
+  EXPECT_EQ(fake_cudart::LastError(), cudaSuccess);
+}
+
+TEST_F(CudaSetUp, ADeviceThatCannotBeMadeCurrentIsAnErrorAndTheFormerOneComesBack) {
+  fake_cudart::FailNth("cudaSetDevice", 1, cudaErrorDevicesUnavailable);
+  std::byte* data = nullptr;
+  EXPECT_EQ(cuda_.AllocDevice(1, 64, &data).code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(fake_cudart::Calls("cudaMalloc"), 0);
+  EXPECT_EQ(fake_cudart::CurrentDevice(), 0);
+}
+
+TEST_F(CudaSetUp, ABoundThreadWorksBesideACapture) {
+  const DeviceEvent event = NewEvent();
+  fake_cudart::CaptureGlobally(true);
+  bool done = false;
+  const Status unbound = cuda_.Query(event, &done);
+  EXPECT_EQ(unbound.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(unbound.message().find("BindThread"), std::string::npos) << unbound.message();
+  Status bound(StatusCode::kInternal, "not asked");
+  int device = -1;
+  auto mode = cudaStreamCaptureModeGlobal;
+  std::jthread([&] {
+    ASSERT_TRUE(cuda_.BindThread(1).ok());
+    device = fake_cudart::CurrentDevice();
+    mode = fake_cudart::CaptureMode();
+    bound = cuda_.Query(event, &done);
+  }).join();
+  EXPECT_EQ(device, 1);
+  EXPECT_EQ(mode, cudaStreamCaptureModeRelaxed);
+  EXPECT_TRUE(bound.ok()) << bound.ToString();
+}
+
+TEST_F(CudaSetUp, StreamsDoNotWaitForTheLegacyStreamAndHaveTheirPriority) {
+  DeviceStream stream;
+  ASSERT_TRUE(cuda_.CreateStream(0, StreamPriority::kNormal, &stream).ok());
+  EXPECT_EQ(fake_cudart::LastPriority(), 0);
+  ASSERT_TRUE(cuda_.CreateStream(0, StreamPriority::kHigh, &stream).ok());
+  EXPECT_EQ(fake_cudart::LastPriority(), -5);
+  EXPECT_EQ(fake_cudart::LastFlags("cudaStreamCreateWithPriority"), cudaStreamNonBlocking);
+}
+
+TEST_F(CudaSetUp, PlainEventsTakeNoTime) {
+  NewEvent(0, EventKind::kPlain);
+  EXPECT_EQ(fake_cudart::LastFlags("cudaEventCreateWithFlags"), cudaEventDisableTiming);
+  NewEvent(0, EventKind::kTimed);
+  EXPECT_EQ(fake_cudart::LastFlags("cudaEventCreateWithFlags"), cudaEventDefault);
+}
+
+TEST_F(CudaSetUp, EverythingCanBeGivenBack) {
+  std::vector<std::byte> host(64);
+  ASSERT_TRUE(cuda_.RegisterHost(host.data(), host.size()).ok());
+  std::byte* const data = NewMemory(64);
+  const DeviceStream stream = NewStream();
+  const DeviceEvent event = NewEvent();
+  EXPECT_TRUE(cuda_.DestroyEvent(event).ok());
+  EXPECT_TRUE(cuda_.DestroyStream(stream).ok());
+  EXPECT_TRUE(cuda_.FreeDevice(0, data).ok());
+  EXPECT_TRUE(cuda_.UnregisterHost(host.data()).ok());
+  EXPECT_EQ(LiveNow().allocations + LiveNow().registrations + LiveNow().streams + LiveNow().events,
+            0U);
+  EXPECT_EQ(cuda_.Counters().allocations, 8U);
+}
+
+TEST_F(CudaSetUp, NothingIsNoMemory) {
+  std::byte* data = nullptr;
+  EXPECT_EQ(cuda_.AllocDevice(0, 0, &data).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(cuda_.RegisterHost(nullptr, 64).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(fake_cudart::AllCalls(), 0);
+}
+
+TEST_F(CudaSetUp, DestroyingTheBackendCallsNothing) {
+  std::vector<std::byte> host(64);
+  int calls = 0;
+  {
+    CudaBackend backend(kDevices);
+    DeviceStream stream;
+    ASSERT_TRUE(backend.CreateStream(1, StreamPriority::kNormal, &stream).ok());
+    ASSERT_TRUE(backend.RegisterHost(host.data(), host.size()).ok());
+    calls = fake_cudart::AllCalls();
+  }
+  EXPECT_EQ(fake_cudart::AllCalls(), calls);
+}
+
+}  // namespace
+}  // namespace ringfeed

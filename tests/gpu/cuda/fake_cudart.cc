@@ -1,0 +1,600 @@
+#include "tests/gpu/cuda/fake_cudart.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "gpu/cuda/cuda_error.h"
+
+namespace ringfeed::fake_cudart {
+namespace {
+
+// What a record of an event stands for.
+struct Point {
+  bool done = false;
+  double at_ms = 0;
+};
+
+struct Work {
+  std::function<void()> run;
+  std::shared_ptr<Point> waits_for;  // null: for nothing
+};
+
+struct Stream {
+  int device = 0;
+  bool held = false;
+  std::deque<Work> queue{};
+};
+
+struct Event {
+  int device = 0;
+  bool timed = false;
+  std::shared_ptr<Point> recorded{};  // null: never
+};
+
+struct Device {
+  bool has_context = false;
+  cudaError_t broken_by = cudaSuccess;
+};
+
+struct PlannedFailure {
+  int calls_left = 0;
+  cudaError_t error = cudaSuccess;
+};
+
+struct ThreadState {
+  int device = 0;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  cudaError_t last_error = cudaSuccess;
+};
+thread_local ThreadState thread_state;
+
+struct State {
+  Machine machine{};
+  std::vector<Device> devices = std::vector<Device>(1);
+  std::map<std::string, int> calls{};
+  std::multimap<std::string, PlannedFailure> failures{};
+  std::map<std::string, unsigned int> flags{};
+  int priority = 0;
+  bool capturing = false;
+  double clock_ms = 0;
+  std::map<void*, int> allocations{};
+  std::map<const std::byte*, std::size_t> registrations{};
+  std::map<void*, std::unique_ptr<Stream>> streams{};
+  std::map<void*, std::unique_ptr<Event>> events{};
+};
+
+std::recursive_mutex mutex;
+
+State& Now() {
+  static auto* const state = new State;
+  return *state;
+}
+
+cudaError_t Return(cudaError_t error) {
+  if (error != cudaSuccess) thread_state.last_error = error;
+  return error;
+}
+
+Device& DeviceAt(int device) { return Now().devices.at(static_cast<std::size_t>(device)); }
+
+// Calls that CUDA takes for a mistake while a graph is captured in global mode.
+bool UnsafeInCapture(const std::string& function) {
+  static const std::set<std::string> kUnsafe = {
+      "cudaMalloc",       "cudaFree",           "cudaEventQuery",  "cudaEventSynchronize",
+      "cudaHostRegister", "cudaHostUnregister", "cudaStreamQuery", "cudaStreamSynchronize"};
+  return kUnsafe.contains(function);
+}
+
+cudaError_t TakePlannedFailure(const std::string& function) {
+  auto [failure, end] = Now().failures.equal_range(function);
+  cudaError_t error = cudaSuccess;
+  while (failure != end) {
+    if (--failure->second.calls_left > 0) {
+      ++failure;
+      continue;
+    }
+    error = failure->second.error;
+    failure = Now().failures.erase(failure);
+  }
+  return error;
+}
+
+// The start of every call: of one that needs no context.
+cudaError_t Enter(const std::string& function) {
+  ++Now().calls[function];
+  if (Now().machine.driver_version / 1000 < CUDART_VERSION / 1000) {
+    return cudaErrorInsufficientDriver;
+  }
+  return TakePlannedFailure(function);
+}
+
+// The start of a call in the context of a device, which it makes where there is none.
+cudaError_t EnterOn(const std::string& function, int device) {
+  const cudaError_t planned = Enter(function);
+  Device& entered = DeviceAt(device);
+  entered.has_context = true;
+  if (entered.broken_by != cudaSuccess) return entered.broken_by;
+  if (IsSticky(planned)) entered.broken_by = planned;
+  if (planned != cudaSuccess) return planned;
+  const bool guarded = thread_state.mode != cudaStreamCaptureModeRelaxed;
+  if (Now().capturing && guarded && UnsafeInCapture(function)) {
+    return cudaErrorStreamCaptureUnsupported;
+  }
+  return cudaSuccess;
+}
+
+bool RunFront(Stream* stream) {
+  if (stream->held || stream->queue.empty()) return false;
+  const Work& front = stream->queue.front();
+  if (front.waits_for != nullptr && !front.waits_for->done) return false;
+  if (front.run != nullptr) front.run();
+  stream->queue.pop_front();
+  return true;
+}
+
+void RunAll() {
+  bool moved = true;
+  while (moved) {
+    moved = false;
+    for (auto& [handle, stream] : Now().streams) {
+      while (RunFront(stream.get())) moved = true;
+    }
+  }
+}
+
+Stream* Find(cudaStream_t handle) {
+  const auto found = Now().streams.find(handle);
+  return found == Now().streams.end() ? nullptr : found->second.get();
+}
+
+Event* Find(cudaEvent_t handle) {
+  const auto found = Now().events.find(handle);
+  return found == Now().events.end() ? nullptr : found->second.get();
+}
+
+cudaError_t Enqueue(const std::string& function, cudaStream_t handle, Work work) {
+  Stream* const stream = Find(handle);
+  if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+  const cudaError_t error = EnterOn(function, stream->device);
+  if (error != cudaSuccess) return error;
+  stream->queue.push_back(std::move(work));
+  RunAll();
+  return cudaSuccess;
+}
+
+// The registration that covers a byte; its end.
+const std::byte* RegisteredUntil(const std::byte* data) {
+  auto after = Now().registrations.upper_bound(data);
+  if (after == Now().registrations.begin()) return nullptr;
+  --after;
+  const std::byte* const end = after->first + after->second;
+  return data < end ? end : nullptr;
+}
+
+// CUDA refuses a range that begins in one registration and ends outside of it.
+bool CrossesRegistrations(const void* data, std::size_t bytes) {
+  const auto* const begin = static_cast<const std::byte*>(data);
+  const std::byte* const end = RegisteredUntil(begin);
+  return end != nullptr && begin + bytes > end;
+}
+
+template <class Handle, class Object>
+Handle Keep(std::map<void*, std::unique_ptr<Object>>* objects, std::unique_ptr<Object> object) {
+  void* const handle = object.get();
+  objects->emplace(handle, std::move(object));
+  return static_cast<Handle>(handle);
+}
+
+}  // namespace
+
+void Restart(const Machine& machine) {
+  const std::lock_guard lock(mutex);
+  for (const auto& [memory, device] : Now().allocations) std::free(memory);
+  Now() = State{};
+  Now().machine = machine;
+  Now().devices.resize(static_cast<std::size_t>(machine.devices));
+  thread_state = {};
+}
+
+void FailNth(const std::string& function, int nth, cudaError_t error) {
+  const std::lock_guard lock(mutex);
+  Now().failures.emplace(function, PlannedFailure{nth, error});
+}
+
+void BreakContext(int device, cudaError_t error) {
+  const std::lock_guard lock(mutex);
+  DeviceAt(device).broken_by = error;
+}
+
+void Hold(void* stream, bool hold) {
+  const std::lock_guard lock(mutex);
+  Now().streams.at(stream)->held = hold;
+  RunAll();
+}
+
+void CaptureGlobally(bool capturing) {
+  const std::lock_guard lock(mutex);
+  Now().capturing = capturing;
+}
+
+int Calls(const std::string& function) {
+  const std::lock_guard lock(mutex);
+  return Now().calls[function];
+}
+
+int AllCalls() {
+  const std::lock_guard lock(mutex);
+  int all = 0;
+  for (const auto& [function, calls] : Now().calls) all += calls;
+  return all;
+}
+
+Live LiveNow() {
+  const std::lock_guard lock(mutex);
+  return {Now().allocations.size(), Now().registrations.size(), Now().streams.size(),
+          Now().events.size()};
+}
+
+bool IsRegistered(const void* data, std::size_t bytes) {
+  const std::lock_guard lock(mutex);
+  return RegisteredUntil(static_cast<const std::byte*>(data)) != nullptr &&
+         !CrossesRegistrations(data, bytes);
+}
+
+unsigned int LastFlags(const std::string& function) {
+  const std::lock_guard lock(mutex);
+  return Now().flags[function];
+}
+
+int LastPriority() {
+  const std::lock_guard lock(mutex);
+  return Now().priority;
+}
+
+bool HasContext(int device) {
+  const std::lock_guard lock(mutex);
+  return DeviceAt(device).has_context;
+}
+
+int CurrentDevice() { return thread_state.device; }
+cudaStreamCaptureMode CaptureMode() { return thread_state.mode; }
+cudaError_t LastError() { return thread_state.last_error; }
+
+cudaError_t LaunchHost(void* stream, const std::function<void()>& work) {
+  const std::lock_guard lock(mutex);
+  const Stream* const found = Find(static_cast<cudaStream_t>(stream));
+  if (found != nullptr && found->device != thread_state.device) {
+    return Return(cudaErrorInvalidResourceHandle);
+  }
+  return Return(Enqueue("launch", static_cast<cudaStream_t>(stream), {work, nullptr}));
+}
+
+}  // namespace ringfeed::fake_cudart
+
+using namespace ringfeed;               // what follows stands in for a library in C
+using namespace ringfeed::fake_cudart;  // NOLINT
+
+extern "C" {
+
+// Errors.
+
+cudaError_t cudaGetLastError() {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = thread_state.last_error;
+  thread_state.last_error = DeviceAt(thread_state.device).broken_by;
+  return error;
+}
+
+const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaErrorName";
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory" : "as CUDA puts it";
+}
+
+// The machine.
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  const std::lock_guard lock(mutex);
+  *version = Now().machine.driver_version;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = Enter("cudaGetDeviceCount");
+  if (error != cudaSuccess) return Return(error);
+  *count = Now().machine.devices;
+  return Return(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = Enter("cudaGetDeviceProperties");
+  if (error != cudaSuccess) return Return(error);
+  *properties = {};
+  std::strcpy(properties->name, device == 0 ? "Fake GPU 0" : "Fake GPU n");
+  properties->asyncEngineCount = 3;
+  properties->hostRegisterSupported = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = Enter("cudaDeviceGetAttribute");
+  if (error != cudaSuccess) return Return(error);
+  const bool known = attribute == cudaDevAttrHostNumaId && Now().machine.knows_numa_attribute;
+  if (!known) return Return(cudaErrorInvalidValue);
+  *value = Now().machine.host_numa_node;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int, int) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = Enter("cudaDeviceGetPCIBusId");
+  if (error == cudaSuccess) std::strcpy(text, "0000:6F:00.0");
+  return Return(error);
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = EnterOn("cudaMemGetInfo", thread_state.device);
+  *total = (std::size_t{1} << 30) + static_cast<std::size_t>(thread_state.device);
+  *free = *total / 2;
+  return Return(error);
+}
+
+// The calling thread.
+
+cudaError_t cudaGetDevice(int* device) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = Enter("cudaGetDevice");
+  if (error == cudaSuccess) *device = thread_state.device;
+  return Return(error);
+}
+
+cudaError_t cudaSetDevice(int device) {
+  const std::lock_guard lock(mutex);
+  if (device < 0 || device >= Now().machine.devices) return Return(cudaErrorInvalidDevice);
+  thread_state.device = device;
+  return Return(EnterOn("cudaSetDevice", device));
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = Enter("cudaThreadExchangeStreamCaptureMode");
+  if (error == cudaSuccess) std::swap(*mode, thread_state.mode);
+  return Return(error);
+}
+
+// Memory.
+
+cudaError_t cudaHostRegister(void* data, std::size_t bytes, unsigned int flags) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = EnterOn("cudaHostRegister", thread_state.device);
+  if (error != cudaSuccess) return Return(error);
+  if (RegisteredUntil(static_cast<const std::byte*>(data)) != nullptr) {
+    return Return(cudaErrorHostMemoryAlreadyRegistered);
+  }
+  Now().registrations[static_cast<const std::byte*>(data)] = bytes;
+  Now().flags["cudaHostRegister"] = flags;
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void* data) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = EnterOn("cudaHostUnregister", thread_state.device);
+  if (error != cudaSuccess) return Return(error);
+  const bool known = Now().registrations.erase(static_cast<const std::byte*>(data)) == 1;
+  return Return(known ? cudaSuccess : cudaErrorHostMemoryNotRegistered);
+}
+
+cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = EnterOn("cudaMalloc", thread_state.device);
+  if (error != cudaSuccess) return Return(error);
+  *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  Now().allocations[*data] = thread_state.device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* data) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = EnterOn("cudaFree", thread_state.device);
+  if (error != cudaSuccess) return Return(error);
+  const auto found = Now().allocations.find(data);
+  if (found == Now().allocations.end() || found->second != thread_state.device) {
+    return Return(cudaErrorInvalidValue);
+  }
+  std::free(data);
+  Now().allocations.erase(found);
+  return cudaSuccess;
+}
+
+// Streams.
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  const std::lock_guard lock(mutex);
+  *least = 0;
+  *greatest = -5;
+  return Return(EnterOn("cudaDeviceGetStreamPriorityRange", thread_state.device));
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = EnterOn("cudaStreamCreateWithPriority", thread_state.device);
+  if (error != cudaSuccess) return Return(error);
+  Now().flags["cudaStreamCreateWithPriority"] = flags;
+  Now().priority = priority;
+  *stream = Keep<cudaStream_t>(&Now().streams,
+                               std::make_unique<Stream>(Stream{.device = thread_state.device}));
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  const Stream* const found = Find(stream);
+  if (found == nullptr) return Return(cudaErrorInvalidResourceHandle);
+  const cudaError_t error = EnterOn("cudaStreamDestroy", found->device);
+  if (error == cudaSuccess) Now().streams.erase(stream);
+  return Return(error);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  const Stream* const found = Find(stream);
+  if (found == nullptr) return Return(cudaErrorInvalidResourceHandle);
+  const cudaError_t error = EnterOn("cudaStreamQuery", found->device);
+  if (error != cudaSuccess) return Return(error);
+  return Return(found->queue.empty() ? cudaSuccess : cudaErrorNotReady);
+}
+
+// A test's only thread would wait for itself: what is not done is an error.
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  const Stream* const found = Find(stream);
+  if (found == nullptr) return Return(cudaErrorInvalidResourceHandle);
+  const cudaError_t error = EnterOn("cudaStreamSynchronize", found->device);
+  if (error != cudaSuccess) return Return(error);
+  return Return(found->queue.empty() ? cudaSuccess : cudaErrorTimeout);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
+  const std::lock_guard lock(mutex);
+  const Event* const found = Find(event);
+  if (found == nullptr) return Return(cudaErrorInvalidResourceHandle);
+  const cudaError_t broken = DeviceAt(found->device).broken_by;
+  if (broken != cudaSuccess) return Return(broken);
+  return Return(Enqueue("cudaStreamWaitEvent", stream, {nullptr, found->recorded}));
+}
+
+// Events.
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = EnterOn("cudaEventCreateWithFlags", thread_state.device);
+  if (error != cudaSuccess) return Return(error);
+  Now().flags["cudaEventCreateWithFlags"] = flags;
+  auto made = std::make_unique<Event>(
+      Event{.device = thread_state.device, .timed = (flags & cudaEventDisableTiming) == 0});
+  *event = Keep<cudaEvent_t>(&Now().events, std::move(made));
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const std::lock_guard lock(mutex);
+  const Event* const found = Find(event);
+  if (found == nullptr) return Return(cudaErrorInvalidResourceHandle);
+  const cudaError_t error = EnterOn("cudaEventDestroy", found->device);
+  if (error == cudaSuccess) Now().events.erase(event);
+  return Return(error);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  Event* const found = Find(event);
+  const Stream* const on = Find(stream);
+  if (found == nullptr || on == nullptr || found->device != on->device) {
+    return Return(cudaErrorInvalidResourceHandle);
+  }
+  auto point = std::make_shared<Point>();
+  const auto reach = [point] {
+    point->done = true;
+    point->at_ms = ++Now().clock_ms;
+  };
+  const cudaError_t error = Enqueue("cudaEventRecord", stream, {reach, nullptr});
+  if (error == cudaSuccess) found->recorded = point;
+  return Return(error);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const std::lock_guard lock(mutex);
+  const Event* const found = Find(event);
+  if (found == nullptr) return Return(cudaErrorInvalidResourceHandle);
+  const cudaError_t error = EnterOn("cudaEventQuery", found->device);
+  if (error != cudaSuccess) return Return(error);
+  const bool done = found->recorded == nullptr || found->recorded->done;
+  return Return(done ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const std::lock_guard lock(mutex);
+  const Event* const found = Find(event);
+  if (found == nullptr) return Return(cudaErrorInvalidResourceHandle);
+  const cudaError_t error = EnterOn("cudaEventSynchronize", found->device);
+  if (error != cudaSuccess) return Return(error);
+  const bool done = found->recorded == nullptr || found->recorded->done;
+  return Return(done ? cudaSuccess : cudaErrorTimeout);
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const std::lock_guard lock(mutex);
+  const Event* const from = Find(begin);
+  const Event* const to = Find(end);
+  if (from == nullptr || to == nullptr || !from->timed || !to->timed) {
+    return Return(cudaErrorInvalidResourceHandle);
+  }
+  const cudaError_t error = EnterOn("cudaEventElapsedTime", from->device);
+  if (error != cudaSuccess) return Return(error);
+  if (from->recorded == nullptr || to->recorded == nullptr) {
+    return Return(cudaErrorInvalidResourceHandle);
+  }
+  if (!from->recorded->done || !to->recorded->done) return Return(cudaErrorNotReady);
+  *milliseconds = static_cast<float>(to->recorded->at_ms - from->recorded->at_ms);
+  return cudaSuccess;
+}
+
+// Copies.
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  const void* const host = kind == cudaMemcpyHostToDevice ? from : to;
+  if (CrossesRegistrations(host, bytes)) return Return(cudaErrorInvalidValue);
+  const auto copy = [to, from, bytes] { std::memcpy(to, from, bytes); };
+  return Return(Enqueue("cudaMemcpyAsync", stream, {copy, nullptr}));
+}
+
+cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const std::size_t* bytes,
+                                 std::size_t count, cudaMemcpyAttributes* attributes,
+                                 std::size_t* first, std::size_t attribute_count,
+                                 cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  const bool whole = count > 0 && attribute_count == 1 && first[0] == 0 &&
+                     attributes[0].srcAccessOrder == cudaMemcpySrcAccessOrderStream;
+  if (!whole || stream == nullptr) return Return(cudaErrorInvalidValue);
+  struct Piece {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+  };
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (bytes[i] == 0 || CrossesRegistrations(from[i], bytes[i])) {
+      return Return(cudaErrorInvalidValue);
+    }
+    pieces.push_back({to[i], from[i], bytes[i]});
+  }
+  const auto copy = [pieces = std::move(pieces)] {  // the last one first: there is no order
+    for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
+      std::memcpy(piece->to, piece->from, piece->bytes);
+    }
+  };
+  return Return(Enqueue("cudaMemcpyBatchAsync", stream, {copy, nullptr}));
+}
+
+cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  const auto fill = [data, value, bytes] { std::memset(data, value, bytes); };
+  return Return(Enqueue("cudaMemsetAsync", stream, {fill, nullptr}));
+}
+
+}  // extern "C"
