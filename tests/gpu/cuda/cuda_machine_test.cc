@@ -1,4 +1,5 @@
-// CUDA's own runtime on whatever machine this is: with a driver or without, what is said of it holds.
+// CUDA's own runtime on whatever machine this is: with a driver or without, what is said of it
+// holds.
 
 #include <gtest/gtest.h>
 

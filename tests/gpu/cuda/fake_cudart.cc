@@ -1,5 +1,6 @@
 #include "tests/gpu/cuda/fake_cudart.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -199,7 +200,7 @@ void Restart(const Machine& machine) {
   for (const auto& [memory, device] : Now().allocations) std::free(memory);
   Now() = State{};
   Now().machine = machine;
-  Now().devices.resize(static_cast<std::size_t>(machine.devices));
+  Now().devices.resize(static_cast<std::size_t>(std::max(machine.devices, 1)));
   thread_state = {};
 }
 
