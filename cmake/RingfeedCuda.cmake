@@ -25,12 +25,8 @@ endif()
 if(CMAKE_CROSSCOMPILING AND RINGFEED_CUDA STREQUAL "AUTO")
   ringfeed_no_cuda("it is compiled for another machine")
 endif()
-# The toolkit's own place is looked at as well: its bin folder is seldom on PATH.
+# By nvcc on PATH, by CUDAToolkit_ROOT or CUDA_PATH, or in /usr/local/cuda.
 find_package(CUDAToolkit 12.0 QUIET)
-if(NOT CUDAToolkit_FOUND AND EXISTS /usr/local/cuda/bin/nvcc AND NOT DEFINED CUDAToolkit_ROOT)
-  set(CUDAToolkit_ROOT /usr/local/cuda)
-  find_package(CUDAToolkit 12.0 QUIET)
-endif()
 if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
   ringfeed_no_cuda("its toolkit (12.0 or newer, with nvcc) is not found; CUDAToolkit_ROOT names its folder")
 endif()

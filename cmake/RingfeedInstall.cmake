@@ -62,3 +62,14 @@ install(FILES proto/ringfeed/instance.proto
   DESTINATION "${CMAKE_INSTALL_DATADIR}/ringfeed/proto/ringfeed")
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+# ringfeed::cuda, for those who ask for the component: nobody else needs a toolkit.
+if(RINGFEED_WITH_CUDA)
+  configure_file(cmake/ringfeed-cuda.pc.in ringfeed-cuda.pc @ONLY)
+  install(TARGETS ringfeed_cuda EXPORT ringfeedCudaTargets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  install(EXPORT ringfeedCudaTargets NAMESPACE ringfeed:: DESTINATION "${RINGFEED_CMAKE_DIR}")
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed-cuda.pc"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endif()
