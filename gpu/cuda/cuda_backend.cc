@@ -14,6 +14,9 @@ namespace {
 // Between two looks at an event: short against a copy of a slab, long against a look.
 constexpr std::int64_t kIdleNs = 30'000;
 
+// CUDA's own error for a device that is not the current one speaks of handles.
+constexpr char kLaunch[] = "launch a kernel by a thread that the stream's device is bound to";
+
 cudaStream_t Cuda(DeviceStream stream) { return static_cast<cudaStream_t>(stream.handle); }
 cudaEvent_t Cuda(DeviceEvent event) { return static_cast<cudaEvent_t>(event.handle); }
 
@@ -157,14 +160,14 @@ Status CudaBackend::Launch(DeviceStream stream, const DeviceKernel& kernel) {
   if (Status bad = Check(stream); !bad.ok()) return bad;
   if (Status bad = CheckKernel(kernel); !bad.ok()) return bad;
   const int error = LaunchOnCuda(kernel, stream.handle);
-  return FinishOn(static_cast<cudaError_t>(error), stream.handle, "launch a kernel");
+  return FinishOn(static_cast<cudaError_t>(error), stream.handle, kLaunch);
 }
 
 Status CudaBackend::Busy(DeviceStream stream, std::int64_t duration_ns) {
   counts_.Launch();
   if (Status bad = Check(stream); !bad.ok()) return bad;
   const int error = LaunchSpin(duration_ns, stream.handle);
-  return FinishOn(static_cast<cudaError_t>(error), stream.handle, "keep the device busy");
+  return FinishOn(static_cast<cudaError_t>(error), stream.handle, kLaunch);
 }
 
 Status CudaBackend::SyncEvent(DeviceEvent event) {

@@ -61,12 +61,12 @@ Status CudaBackend::Info(int device, DeviceInfo* info) {
 
 Status CudaBackend::BindThread(int device) {
   if (Status bad = Check(device); !bad.ok()) return bad;
-  states_.NoteUsed(device);
   cudaError_t error = cudaSetDevice(device);
   // In the mode that threads start with, a look at an event would break a capture of a graph that
   // another thread makes in global mode.
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   if (error == cudaSuccess) error = cudaThreadExchangeStreamCaptureMode(&mode);
+  if (error == cudaSuccess) states_.NoteUsed(device);
   return Finish(error, device, "bind a thread");
 }
 

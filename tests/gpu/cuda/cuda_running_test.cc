@@ -175,6 +175,17 @@ TEST_F(CudaRunning, AKernelThatMakesNoSenseIsNotLaunched) {
   EXPECT_EQ(fake_cudart::Calls("launch"), 0);
 }
 
+TEST_F(CudaRunning, AKernelIsNotLaunchedByAThreadOfAnotherDevice) {
+  ASSERT_TRUE(cuda_.BindThread(1).ok());
+  for (const Status& status :
+       {cuda_.Launch(stream_, WidenTokens{device_, device_ + 256, 1, DType::kInt64}),
+        cuda_.Busy(stream_, 1000)}) {
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("bound"), std::string::npos) << status.message();
+  }
+  EXPECT_EQ(fake_cudart::LastError(), cudaSuccess);
+}
+
 TEST_F(CudaRunning, AStreamOfTheProgramsOwnIsTakenToo) {
   cudaStream_t own = nullptr;
   ASSERT_EQ(cudaStreamCreateWithPriority(&own, cudaStreamNonBlocking, 0), cudaSuccess);
