@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "ringfeed/status.h"
+#if RINGFEED_WITH_CUDA
+#include "ringfeed/cuda_devices.h"
+#endif
 #include "tools/command.h"
 #include "tools/exit_status.h"
 
@@ -66,6 +69,9 @@ std::vector<const char*> Words(int argc, char** argv) {
 }
 
 int RunMain(int argc, char** argv) {
+#if RINGFEED_WITH_CUDA
+  UseCuda();
+#endif
   CLI::App app(kHelp, "ringfeed");
   app.require_subcommand(1);
   app.set_version_flag("--version", RINGFEED_VERSION);
