@@ -1,6 +1,19 @@
 #include "ringfeed/tensor.h"
 
+#include <array>
+#include <charconv>
+
 namespace ringfeed {
+namespace {
+
+struct DevicePrefix {
+  DeviceType type;
+  std::string_view text;
+};
+constexpr std::array<DevicePrefix, 2> kDevicePrefixes = {
+    {{DeviceType::kCuda, "CUDA:"}, {DeviceType::kEmulated, "EMU:"}}};
+
+}  // namespace
 
 std::size_t DTypeBytes(DType dtype) noexcept {
   switch (dtype) {
@@ -79,6 +92,28 @@ std::int64_t ShapeElements(const Shape& shape) {
   std::int64_t elements = 1;
   for (const std::int64_t dimension : shape) elements *= dimension;
   return elements;
+}
+
+std::string PlaceName(Place place) {
+  for (const DevicePrefix& prefix : kDevicePrefixes) {
+    if (prefix.type == place.type) return std::string(prefix.text) + std::to_string(place.device);
+  }
+  return "CPU";
+}
+
+std::optional<Place> PlaceOfName(std::string_view name) noexcept {
+  if (name == "CPU") return Place{};
+  for (const DevicePrefix& prefix : kDevicePrefixes) {
+    if (!name.starts_with(prefix.text)) continue;
+    const std::string_view digits = name.substr(prefix.text.size());
+    Place place{prefix.type};
+    const auto result = std::from_chars(digits.begin(), digits.end(), place.device);
+    const bool padded = digits.size() > 1 && digits.front() == '0';
+    if (result.ec != std::errc() || result.ptr != digits.end()) return std::nullopt;
+    if (place.device < 0 || padded || digits.front() == '-') return std::nullopt;
+    return place;
+  }
+  return std::nullopt;
 }
 
 std::size_t FieldSpec::unit_bytes() const {

@@ -57,7 +57,27 @@ std::string ShapeToString(const Shape& shape);
 /// Product of the dimensions; 1 for a scalar. Dimensions must not be negative.
 std::int64_t ShapeElements(const Shape& shape);
 
-/// A view of an array in host memory that keeps its memory alive: copies share `owner`.
+/// What kind of memory an array lies in.
+enum class DeviceType : std::uint8_t {
+  kCpu,       ///< host memory
+  kCuda,      ///< memory of a CUDA device: the host must not touch it
+  kEmulated,  ///< memory of an emulated device: host memory that only the device's work may touch
+};
+
+/// Where an array lies.
+struct Place {
+  DeviceType type = DeviceType::kCpu;
+  int device = 0;  ///< of the kind's, from 0; 0 of the CPU
+  friend bool operator==(Place, Place) = default;
+};
+
+/// "CPU", "CUDA:0", "EMU:1".
+std::string PlaceName(Place place);
+/// The place of that name, exactly as PlaceName writes it; none where there is no such place.
+std::optional<Place> PlaceOfName(std::string_view name) noexcept;
+
+/// A view of an array that keeps its memory alive: copies share `owner`. It lies in host memory
+/// unless `place` says otherwise; `data` is then an address of that device's.
 /// Ragged data: `data` holds the values of all rows without gaps, and lod[0] the offsets of the
 /// rows in elements (rows + 1 of them, starting at 0): Paddle's LoD in offset form. Sequences that
 /// records themselves have (LoDTensorParser) may be nested: the top level first, each one's offsets
@@ -69,6 +89,7 @@ struct Tensor {
   std::size_t bytes = 0;
   std::vector<std::span<const std::int64_t>> lod;
   std::shared_ptr<const void> owner;
+  Place place{};
 
   /// The values as T. T must be of the size of dtype (asserted).
   template <typename T>
