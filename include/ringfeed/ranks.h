@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace ringfeed {
+
+/// Which of several like processes this one is.
+struct Rank {
+  int rank = 0;  ///< from 0, over all machines
+  int world_size = 1;
+  int local_rank = 0;  ///< from 0, on this machine
+  int local_world_size = 1;
+  std::string source = "none";  ///< who said so: "torchrun", "Open MPI", …; "none": nobody did
+};
+
+/// An environment variable by its name; null where it is not set.
+using EnvironmentLookup = std::function<const char*(const char* name)>;
+
+/// The rank that a launcher left in the environment: of torchrun (and Ray Train), Open MPI, a
+/// Slurm step, MPICH and Intel MPI (Hydra), MVAPICH2, the first in this order whose variables are
+/// all there; the launcher that stands inside of the other is the earlier one. Without any it is
+/// the only process.
+///
+/// Throws Error (kInvalidArgument) that names the variable: where one is no number, where they
+/// contradict each other, and where there are some that speak of several processes but none of the
+/// launchers' sets is whole: going on as the only process would read everything several times.
+Rank FindRank(const EnvironmentLookup& lookup);
+/// Of this process's environment.
+Rank FindRank();
+
+/// Which of the devices that this process sees is its own: the only one, else the one of its local
+/// rank. Throws Error (kInvalidArgument) where there are too few.
+int ChooseDevice(const Rank& rank, int visible_devices);
+
+}  // namespace ringfeed

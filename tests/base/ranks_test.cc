@@ -1,0 +1,191 @@
+#include "ringfeed/ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+Rank Find(const Environment& environment) {
+  return FindRank([&](const char* name) -> const char* {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  });
+}
+
+// The message of the Error that this environment is refused with.
+std::string Complaint(const Environment& environment) {
+  try {
+    const Rank rank = Find(environment);
+    return "rank " + std::to_string(rank.rank) + " by " + rank.source;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument);
+    return error.status().message();
+  }
+}
+
+void ExpectRank(const Environment& environment, const Rank& expected) {
+  const Rank rank = Find(environment);
+  EXPECT_EQ(rank.rank, expected.rank);
+  EXPECT_EQ(rank.world_size, expected.world_size);
+  EXPECT_EQ(rank.local_rank, expected.local_rank);
+  EXPECT_EQ(rank.local_world_size, expected.local_world_size);
+  EXPECT_EQ(rank.source, expected.source);
+}
+
+const Environment kTorchrun = {
+    {"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}};
+const Environment kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "2"},
+                              {"OMPI_COMM_WORLD_SIZE", "6"},
+                              {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+const Environment kSlurm = {
+    {"SLURM_STEP_ID", "0"},          {"SLURM_PROCID", "9"},
+    {"SLURM_STEP_NUM_TASKS", "11"},  {"SLURM_NTASKS", "32"},
+    {"SLURM_LOCALID", "1"},          {"SLURM_STEP_TASKS_PER_NODE", "4(x2),3"},
+    {"SLURM_NTASKS_PER_NODE", "16"}, {"SLURM_NODEID", "2"}};
+
+TEST(RanksTest, WithoutALauncherThisIsTheOnlyProcess) { ExpectRank({}, {0, 1, 0, 1, "none"}); }
+
+TEST(RanksTest, EveryLauncherIsUnderstood) {
+  ExpectRank(kTorchrun, {5, 8, 1, 4, "torchrun"});
+  ExpectRank(kOpenMpi, {2, 6, 0, 2, "Open MPI"});
+  ExpectRank(kSlurm, {9, 11, 1, 3, "Slurm"});
+  ExpectRank(
+      {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}},
+      {3, 4, 1, 2, "MPICH"});
+  ExpectRank({{"MV2_COMM_WORLD_RANK", "3"},
+              {"MV2_COMM_WORLD_SIZE", "4"},
+              {"MV2_COMM_WORLD_LOCAL_RANK", "1"},
+              {"MV2_COMM_WORLD_LOCAL_SIZE", "2"}},
+             {3, 4, 1, 2, "MVAPICH2"});
+}
+
+TEST(RanksTest, TheInnerOfTwoLaunchersWins) {
+  Environment both = kTorchrun;
+  both.insert(kOpenMpi.begin(), kOpenMpi.end());
+  both.insert(kSlurm.begin(), kSlurm.end());
+  EXPECT_EQ(Find(both).source, "torchrun");
+  both.erase("LOCAL_WORLD_SIZE");
+  EXPECT_EQ(Find(both).source, "Open MPI") << "a set that is not whole does not count";
+}
+
+TEST(RanksTest, TasksOfASlurmNodeAreFoundInTheList) {
+  Environment slurm = kSlurm;
+  const std::map<std::string, std::string> nodes = {{"0", "4"}, {"1", "4"}, {"2", "3"}};
+  for (const auto& [node, tasks] : nodes) {
+    slurm["SLURM_NODEID"] = node;
+    EXPECT_EQ(std::to_string(Find(slurm).local_world_size), tasks) << "node " << node;
+  }
+  slurm["SLURM_STEP_TASKS_PER_NODE"] = "4";
+  EXPECT_EQ(Find(slurm).local_world_size, 4);
+}
+
+TEST(RanksTest, OlderSlurmVariablesDo) {
+  ExpectRank({{"SLURM_STEP_ID", "1"},
+              {"SLURM_PROCID", "1"},
+              {"SLURM_NTASKS", "4"},
+              {"SLURM_LOCALID", "1"},
+              {"SLURM_NTASKS_PER_NODE", "2"}},
+             {1, 4, 1, 2, "Slurm"});
+}
+
+TEST(RanksTest, ABatchScriptOfSlurmIsNoStep) {
+  Environment slurm = kSlurm;
+  slurm.erase("SLURM_STEP_ID");
+  ExpectRank(slurm, {0, 1, 0, 1, "none"});
+}
+
+TEST(RanksTest, GarbageIsRefusedByName) {
+  for (const auto& [name, unused] : kTorchrun) {
+    for (const std::string text : {"", "x", "1x", "-1", " 1", "1.0", "99999999999"}) {
+      Environment environment = kTorchrun;
+      environment[name] = text;
+      EXPECT_EQ(Complaint(environment),
+                name + "=\"" + text + "\" is no number: set it right, or unset it");
+    }
+  }
+}
+
+TEST(RanksTest, ContradictionsAreRefusedByName) {
+  const auto changed = [](const std::string& name, const std::string& text) {
+    Environment environment = kTorchrun;
+    environment[name] = text;
+    return Complaint(environment);
+  };
+  EXPECT_EQ(changed("RANK", "8"), "RANK=\"8\" contradicts WORLD_SIZE=\"8\": ranks count from 0");
+  EXPECT_EQ(changed("WORLD_SIZE", "0"),
+            "RANK=\"5\" contradicts WORLD_SIZE=\"0\": ranks count from 0");
+  EXPECT_EQ(changed("LOCAL_RANK", "4"),
+            "LOCAL_RANK=\"4\" contradicts LOCAL_WORLD_SIZE=\"4\": ranks count from 0");
+  EXPECT_EQ(changed("LOCAL_WORLD_SIZE", "9"),
+            "LOCAL_WORLD_SIZE=\"9\" contradicts WORLD_SIZE=\"8\": more processes on this machine "
+            "than in all");
+}
+
+TEST(RanksTest, ASlurmListThatDoesNotNameTheNodeIsRefused) {
+  Environment slurm = kSlurm;
+  slurm["SLURM_NODEID"] = "3";
+  EXPECT_EQ(Complaint(slurm),
+            "SLURM_STEP_TASKS_PER_NODE=\"4(x2),3\" has no number for SLURM_NODEID=\"3\"");
+  slurm.erase("SLURM_NODEID");
+  EXPECT_EQ(Complaint(slurm),
+            "SLURM_STEP_TASKS_PER_NODE=\"4(x2),3\" is a list by machine, but SLURM_NODEID is not "
+            "set");
+  slurm["SLURM_NODEID"] = "0";
+  for (const std::string list : {"", "x", "4(x2", "4(y2)", "(x2)", ",4"}) {
+    slurm["SLURM_STEP_TASKS_PER_NODE"] = list;
+    EXPECT_EQ(Complaint(slurm),
+              "SLURM_STEP_TASKS_PER_NODE=\"" + list + "\" has no number for SLURM_NODEID=\"0\"");
+  }
+}
+
+TEST(RanksTest, PartOfASetThatSpeaksOfOthersIsRefused) {
+  EXPECT_EQ(Complaint({{"RANK", "0"}, {"WORLD_SIZE", "4"}}),
+            "WORLD_SIZE=\"4\" says that there are several processes, but LOCAL_RANK, "
+            "LOCAL_WORLD_SIZE is missing: set RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, "
+            "or unset WORLD_SIZE");
+  EXPECT_EQ(Complaint({{"PMIX_RANK", "3"}}),
+            "PMIX_RANK=\"3\" says that there are several processes, but nothing says how many: set "
+            "RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, or unset PMIX_RANK");
+  EXPECT_EQ(Complaint({{"OMPI_COMM_WORLD_RANK", "1"}}).substr(0, 26),
+            "OMPI_COMM_WORLD_RANK=\"1\" s");
+}
+
+TEST(RanksTest, PartOfASetThatSpeaksOfOneProcessDoesNoHarm) {
+  ExpectRank({{"RANK", "0"}, {"WORLD_SIZE", "1"}}, {0, 1, 0, 1, "none"});
+  ExpectRank({{"PMIX_RANK", "0"}}, {0, 1, 0, 1, "none"});
+  ExpectRank({{"RANK", "captain"}}, {0, 1, 0, 1, "none"});
+}
+
+TEST(ChooseDeviceTest, TheOnlyDeviceIsEverybodys) {
+  EXPECT_EQ(ChooseDevice({5, 8, 3, 4, "torchrun"}, 1), 0);
+}
+
+TEST(ChooseDeviceTest, OfSeveralItIsTheOneOfTheLocalRank) {
+  EXPECT_EQ(ChooseDevice({5, 8, 3, 4, "torchrun"}, 4), 3);
+  EXPECT_EQ(ChooseDevice({5, 8, 3, 4, "torchrun"}, 8), 3);
+}
+
+TEST(ChooseDeviceTest, TooFewDevicesAreRefused) {
+  for (const int visible : {0, 2, 3}) {
+    try {
+      ChooseDevice({5, 8, 3, 4, "torchrun"}, visible);
+      FAIL() << visible;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument);
+      const std::string& message = error.status().message();
+      EXPECT_NE(message.find("local rank 3 (of torchrun)"), std::string::npos) << message;
+      EXPECT_NE(message.find("sees " + std::to_string(visible)), std::string::npos) << message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
