@@ -23,6 +23,7 @@ std::unique_ptr<Command> NewBenchCommand();
 std::unique_ptr<Command> NewCatCommand();
 std::unique_ptr<Command> NewConvertCommand();
 std::unique_ptr<Command> NewDecodeCommand();
+std::unique_ptr<Command> NewDevicesCommand();
 std::unique_ptr<Command> NewDigestCommand();
 std::unique_ptr<Command> NewEncodeCommand();
 std::unique_ptr<Command> NewFeedCommand();

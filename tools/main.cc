@@ -21,6 +21,8 @@ constexpr char kHelp[] =
     "  ringfeed make data --kind image --bytes 1GiB    something to try things out on\n"
     "  ringfeed info data/*                            what files are, and what this machine can "
     "do\n"
+    "  ringfeed devices data/*                         which devices there are, and "
+    "what is near\n"
     "  ringfeed feed data/* --batch 64 --shuffle 2000  feed them; where did the time go?\n"
     "  ringfeed run train.program                      readers and loops as a text says\n"
     "  ringfeed bench data/*                           which options suit this machine\n"
@@ -33,6 +35,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(NewMakeCommand());
   commands.push_back(NewInfoCommand());
+  commands.push_back(NewDevicesCommand());
   commands.push_back(NewVerifyCommand());
   commands.push_back(NewDigestCommand());
   commands.push_back(NewCatCommand());

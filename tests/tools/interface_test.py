@@ -8,6 +8,7 @@ from command_line import CommandTest, main, run, run_json
 OPTIONS = {
     "make": "--kind --bytes --records --files --record-bytes --seed --threads --force --json",
     "info": "--format --json",
+    "devices": "--devices --json",
     "digest": "--format --on-damage --json",
     "verify": "--format --on-damage --json",
     "cat": "--as --parse --format --on-damage",
