@@ -9,6 +9,8 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <map>
 #include <mutex>
 
 #include "base/huge_pages.h"
@@ -91,6 +93,16 @@ std::byte* ReserveRange(std::size_t bytes, bool huge_pages) {
   return data;
 }
 
+/// The arenas of the process, by their start.
+struct Registry {
+  std::mutex mutex;
+  std::map<const std::byte*, std::weak_ptr<Arena>> arenas;
+};
+Registry& AllArenas() {
+  static auto* const registry = new Registry;  // never destroyed: arenas may be later still
+  return *registry;
+}
+
 }  // namespace
 
 struct Arena::Impl {
@@ -146,7 +158,22 @@ Arena::~Arena() {
 }
 
 std::shared_ptr<Arena> Arena::Create(const ArenaOptions& options) {
-  return std::shared_ptr<Arena>(new Arena(options));
+  std::shared_ptr<Arena> arena(new Arena(options));
+  Registry& registry = AllArenas();
+  const std::lock_guard lock(registry.mutex);
+  std::erase_if(registry.arenas, [](const auto& entry) { return entry.second.expired(); });
+  registry.arenas[arena->data()] = arena;
+  return arena;
+}
+
+std::shared_ptr<Arena> Arena::Containing(const std::byte* address) {
+  Registry& registry = AllArenas();
+  const std::lock_guard lock(registry.mutex);
+  const auto behind = registry.arenas.upper_bound(address);
+  if (behind == registry.arenas.begin()) return nullptr;
+  std::shared_ptr<Arena> arena = std::prev(behind)->second.lock();
+  const bool inside = arena != nullptr && address < arena->data() + arena->bytes();
+  return inside ? arena : nullptr;
 }
 
 std::shared_ptr<Arena> Arena::Default() {

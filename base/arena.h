@@ -42,6 +42,8 @@ class Arena {
   static std::shared_ptr<Arena> Create(const ArenaOptions& options);
   /// The process's arena, made at the first call with default options (or `RINGFEED_ARENA_BYTES`).
   static std::shared_ptr<Arena> Default();
+  /// The arena that an address lies in; null for other memory.
+  static std::shared_ptr<Arena> Containing(const std::byte* address);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;

@@ -13,7 +13,6 @@ namespace {
 
 /// Read-ahead of batches: slots by default, more where batches are small.
 constexpr std::size_t kMinSlots = 4;
-constexpr std::size_t kLeastSlots = 2;
 constexpr std::size_t kSlotsBytes = 8 * 1024 * 1024;
 constexpr std::size_t kTaskRing = 8192;
 /// A batch in no block's order is written by up to this many tasks of at least this many rows.
@@ -240,8 +239,9 @@ void BatchSink::ChooseSlotLimit(std::size_t batch_bytes) {
   if (slots == 0) {
     slots = std::clamp(kSlotsBytes / std::max<std::size_t>(batch_bytes, 1), kMinSlots, kMaxSlots);
     const std::size_t fit = options_.memory_bytes / std::max<std::size_t>(batch_bytes, 1);
-    if (fit < slots) slots = std::max<std::size_t>(fit, 2);
+    slots = std::min(slots, fit);
   }
+  slots = std::max(slots, options_.least_slots);
   slot_limit_.store(std::min(slots, kMaxSlots), std::memory_order_relaxed);
 }
 
@@ -285,7 +285,7 @@ bool BatchSink::GiveSlot(Planned& batch) {
 
 bool BatchSink::DropSpareSlot(const BatchSlot* slot) {
   const std::lock_guard lock(slots_mutex_);
-  if (slots_.size() <= kLeastSlots || slots_.back().get() != slot) return false;
+  if (slots_.size() <= options_.least_slots || slots_.back().get() != slot) return false;
   slots_.pop_back();
   slot_limit_.store(slots_.size(), std::memory_order_relaxed);
   return true;

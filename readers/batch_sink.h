@@ -39,6 +39,8 @@ struct WriterScratch {
 /// its rows are known.
 class BatchSink final : public PlanSink {
  public:
+  static constexpr std::size_t kMaxSlots = 64;
+  static constexpr std::size_t kLeastSlots = 2;
   struct Options {
     std::size_t rows = 1;
     bool drop_remainder = false;
@@ -46,10 +48,10 @@ class BatchSink final : public PlanSink {
         false;  ///< internal batches, whose size nobody sees: short rather than late
     bool whole_tensors = true;  ///< false: MakeInstance gives a tensor for each field, also levels
     std::size_t slots = 0;      ///< 0: chosen by the size of a batch
-    std::size_t memory_bytes = 0;  ///< all slots together
+    std::size_t least_slots = kLeastSlots;  ///< without these nothing works
+    std::size_t memory_bytes = 0;           ///< all slots together
     OnDamage on_damage = OnDamage::kFail;
   };
-  static constexpr std::size_t kMaxSlots = 64;
 
   BatchSink(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
             PlanHost* host);

@@ -20,16 +20,34 @@ std::int64_t RowsOf(const Tensor& tensor) {
   return tensor.shape.empty() ? 0 : tensor.shape[0];
 }
 
-std::int64_t RowsOf(const Instance& instance) {
-  const std::int64_t rows = instance.empty() ? 0 : RowsOf(instance.front());
-  for (const Tensor& tensor : instance) {
-    if (RowsOf(tensor) == rows) continue;
-    throw Error(
-        Status(StatusCode::kInvalidArgument, "rows cannot be spread over devices: a tensor has " +
-                                                 std::to_string(RowsOf(tensor)) +
-                                                 " rows, another one " + std::to_string(rows)));
+std::size_t StepBytes(const Tensor& tensor) {
+  const Shape inner(tensor.shape.begin() + 1, tensor.shape.end());
+  return static_cast<std::size_t>(ShapeElements(inner)) * DTypeBytes(tensor.dtype);
+}
+
+Tensor SliceTensor(const Tensor& whole, std::int64_t begin, std::int64_t end) {
+  struct Slice {
+    std::vector<Offsets> levels;
+    std::shared_ptr<const void> owner;
+  };
+  auto slice = std::make_shared<Slice>();
+  slice->owner = whole.owner;
+  Tensor tensor = whole;
+  tensor.lod.clear();
+  slice->levels.reserve(whole.lod.size());
+  for (const auto level : whole.lod) {
+    const std::int64_t start = level[static_cast<std::size_t>(begin)];
+    Offsets& own = slice->levels.emplace_back(level.begin() + begin, level.begin() + end + 1);
+    for (std::int64_t& offset : own) offset -= start;
+    tensor.lod.emplace_back(own);
+    begin = start;
+    end = level[static_cast<std::size_t>(end)];
   }
-  return rows;
+  tensor.shape[0] = end - begin;
+  tensor.data += static_cast<std::size_t>(begin) * StepBytes(whole);
+  tensor.bytes = static_cast<std::size_t>(end - begin) * StepBytes(whole);
+  if (!slice->levels.empty()) tensor.owner = std::move(slice);
+  return tensor;
 }
 
 /// A tensor that is put together of rows of others.
@@ -72,10 +90,6 @@ class Joined {
     std::vector<std::byte> values;
     std::vector<Offsets> levels;
   };
-  static std::size_t StepBytes(const Tensor& tensor) {
-    const Shape inner(tensor.shape.begin() + 1, tensor.shape.end());
-    return static_cast<std::size_t>(ShapeElements(inner)) * DTypeBytes(tensor.dtype);
-  }
 
   Tensor tensor_;
   std::shared_ptr<Memory> memory_;
@@ -110,6 +124,24 @@ class RowCursor {
 };
 
 }  // namespace
+
+std::int64_t RowsOf(const Instance& instance) {
+  const std::int64_t rows = instance.empty() ? 0 : RowsOf(instance.front());
+  for (const Tensor& tensor : instance) {
+    if (RowsOf(tensor) == rows) continue;
+    throw Error(
+        Status(StatusCode::kInvalidArgument, "rows cannot be spread over devices: a tensor has " +
+                                                 std::to_string(RowsOf(tensor)) +
+                                                 " rows, another one " + std::to_string(rows)));
+  }
+  return rows;
+}
+
+Instance SliceRows(const Instance& instance, std::int64_t begin, std::int64_t end) {
+  Instance slice;
+  for (const Tensor& tensor : instance) slice.push_back(SliceTensor(tensor, begin, end));
+  return slice;
+}
 
 std::vector<Instance> SpreadRows(const std::vector<Instance>& instances, std::size_t devices) {
   std::int64_t rows = 0;

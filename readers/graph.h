@@ -129,7 +129,8 @@ struct Program {
   std::shared_ptr<const Parser> parser;  ///< null: records as they are
   bool batched = false;                  ///< by the user's Batch
   BatchOptions batch;
-  GroupFunction group_of;  ///< of the kGroup stage, which is the last
+  std::size_t held_batches = 0;  ///< that the reading thread may hold at a time
+  GroupFunction group_of;        ///< of the kGroup stage, which is the last
 
   /// Whether a stage holds rows back.
   bool shuffled() const;

@@ -67,6 +67,12 @@ Instance Reader::ReadNext() {
 
 ReadResult Reader::TryReadNext(Instance* instance) { return SessionOf(node_)->ReadNext(instance); }
 
+ReadResult Reader::TryReadNext(Instance* instance, const std::stop_token& stop) {
+  return SessionOf(node_)->ReadNext(instance, stop);
+}
+
+void Reader::ReserveBatches(std::size_t batches) { SessionOf(node_)->ReserveBatches(batches); }
+
 ReadResult Reader::TryReadBlock(RecordBlock* block) {
   const std::shared_ptr<ReaderSession> session = SessionOf(node_);
   if (session->program().parser != nullptr || session->program().passes_instances()) {

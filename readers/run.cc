@@ -211,6 +211,8 @@ void Run::BuildStages(const Program& program) {
     options.close_at_block_end = !program.batched;
     options.whole_tensors = program.batched;
     options.slots = program.batch.slots;
+    // One more to fill meanwhile, and one that is ready.
+    if (program.held_batches > 0) options.least_slots = program.held_batches + 2;
     options.memory_bytes = memory_bytes_ / 2;
     options.on_damage = program.source.options.on_damage;
     auto sink = std::make_unique<BatchSink>(options, program.parser.get(), arena_, this);

@@ -173,6 +173,20 @@ ReadResult ReaderSession::TakeNext(Taken* taken, const std::stop_token& stop) {
   }
 }
 
+void ReaderSession::ReserveBatches(std::size_t batches) {
+  const std::lock_guard lock(mutex_);
+  if (!program_.batched) return;
+  if (run_ != nullptr || batches > BatchSink::kMaxSlots - 2) {
+    throw Error(
+        Status(StatusCode::kInvalidArgument,
+               run_ != nullptr
+                   ? "whoever holds several batches at a time must say so before the first read"
+                   : std::to_string(batches) + " batches are to be held at a time; there can be " +
+                         std::to_string(BatchSink::kMaxSlots - 2)));
+  }
+  program_.held_batches = batches;
+}
+
 bool ReaderSession::HasNext() {
   {
     const std::lock_guard lock(rows_mutex_);

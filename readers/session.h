@@ -37,6 +37,7 @@ class ReaderSession {
     Origin origin;
     return ReadBlock(block, &origin, stop);
   }
+  void ReserveBatches(std::size_t batches);
   bool HasNext();
   std::optional<std::uint64_t> NextPass();
   /// The two halves of ReInit. In between readers wait, and nothing of the input is taken. Resume
@@ -93,7 +94,7 @@ class ReaderSession {
   Instance CopyRecord(const RecordSpan& record) const;
   void NameBottleneck(PipelineStats* stats) const;
 
-  const Program program_;
+  Program program_;  ///< fixed once a run is made
   const std::shared_ptr<GraphNode> input_;
   RunHooks hooks_;
 

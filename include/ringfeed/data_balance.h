@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "ringfeed/reader.h"
@@ -26,6 +27,13 @@ class DeviceBatches {
   Reader batches_;
   const std::size_t devices_;
 };
+
+/// Rows of an instance: top-level sequences of tensors with LoD, else the first dimension. Throws
+/// Error(kInvalidArgument) where its tensors differ in that.
+std::int64_t RowsOf(const Instance& instance);
+/// Rows [begin, end) as views into the same memory, which they keep alive; only offsets are copied,
+/// and start at 0.
+Instance SliceRows(const Instance& instance, std::int64_t begin, std::int64_t end);
 
 /// What DeviceBatches does at the end: instances of equal slots, spread evenly over `devices`.
 std::vector<Instance> SpreadRows(const std::vector<Instance>& instances, std::size_t devices);

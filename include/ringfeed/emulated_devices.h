@@ -88,7 +88,7 @@ struct EmulatedOptions {
   int late_queries = 0;         ///< so many queries of an event say false after it is done
 
   // Of both.
-  std::vector<DeviceFault> faults;
+  std::vector<DeviceFault> faults{};
   bool strict = true;         ///< copies from unregistered memory are offences; they block anyway
   bool check_hazards = true;  ///< by vector clocks; of the simulator alone
 };

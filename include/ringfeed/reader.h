@@ -75,8 +75,16 @@ class Reader {
   Instance ReadNext();
   /// The same without exceptions for what data can do; set-up errors still throw at the first call.
   ReadResult TryReadNext(Instance* instance);
+  /// For a thread that hands on what it reads: waits also for what it was handed itself, and
+  /// returns kFailed soon after `stop` is requested. The reader goes on with the next call.
+  ReadResult TryReadNext(Instance* instance, const std::stop_token& stop);
   /// The next records in bulk: only on chains without Batch and Parse, where they are not copied.
   ReadResult TryReadBlock(RecordBlock* block);
+  /// Before the first read: whoever reads holds up to `batches` batches at a time, so there are
+  /// more than that (BatchOptions::slots is raised), or reading fails. Behind Batch alone;
+  /// elsewhere it changes nothing. Throws Error where reading has begun, or for more than there can
+  /// be.
+  void ReserveBatches(std::size_t batches);
   /// True where ReadNext would deliver. Blocks until that is known. Exact for one consumer; with
   /// several a snapshot: they use TryReadNext. A failure counts as true: ReadNext then throws it.
   bool HasNext();

@@ -1,0 +1,321 @@
+#include "gpu/feed/copy_plan.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "base/arena.h"
+#include "ringfeed/data_balance.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+// What may be copied in vain so that one copy does.
+constexpr std::size_t kGapBytes = std::size_t{64} << 10;
+
+std::size_t AlignUp(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+Status Refuse(std::size_t field, const std::string& why) {
+  return Status(StatusCode::kInvalidArgument,
+                "a transform of field " + std::to_string(field) + ": " + why);
+}
+
+std::size_t FieldOf(const FieldTransform& transform) {
+  return std::visit([](const auto& of) { return of.field; }, transform);
+}
+
+/// The range of addresses that something stands in.
+struct AddressRange {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+  std::size_t used = 0;
+
+  void Add(const void* data, std::size_t bytes) {
+    if (bytes == 0) return;
+    const auto* const first = static_cast<const std::byte*>(data);
+    begin = begin == nullptr ? first : std::min(begin, first);
+    end = std::max(end, first + bytes);
+    used += bytes;
+  }
+};
+
+float ValueOr(const std::vector<float>& values, std::size_t channel, float missing) {
+  if (values.empty()) return missing;
+  return values[values.size() == 1 ? 0 : channel];
+}
+
+CastNormalize KernelOf(const NormalizeField& normalize, const FieldPlace& from,
+                       const FieldPlace& to) {
+  CastNormalize kernel;
+  const std::size_t rank = from.shape.size();
+  const bool per_channel = normalize.mean.size() > 1 || normalize.scale.size() > 1;
+  std::uint64_t steps = from.bytes;  // of u8
+  if (normalize.channels_first || per_channel) {
+    kernel.channels = static_cast<std::uint64_t>(from.shape[rank - 1]);
+    steps /= std::max<std::uint64_t>(kernel.channels, 1);
+  }
+  if (normalize.channels_first) {
+    kernel.height = static_cast<std::uint64_t>(from.shape[rank - 3]);
+    kernel.width = static_cast<std::uint64_t>(from.shape[rank - 2]);
+    steps /= std::max<std::uint64_t>(kernel.height * kernel.width, 1);
+  }
+  kernel.rows = steps;
+  kernel.output_dtype = to.dtype;
+  kernel.channels_first = normalize.channels_first;
+  for (std::size_t c = 0; c < CastNormalize::kMostChannels; ++c) {
+    kernel.mean[c] = ValueOr(normalize.mean, c, 0);
+    kernel.scale[c] = ValueOr(normalize.scale, c, 1);
+  }
+  return kernel;
+}
+
+WidenTokens KernelOf(const WidenField&, const FieldPlace& from, const FieldPlace& to) {
+  WidenTokens kernel;
+  kernel.count = from.bytes / sizeof(std::uint16_t);
+  kernel.output_dtype = to.dtype;
+  return kernel;
+}
+
+RaggedToPadded KernelOf(const PadField& pad, const FieldPlace& from, const FieldPlace& to) {
+  RaggedToPadded kernel;
+  kernel.rows = static_cast<std::uint64_t>(to.shape[0]);
+  kernel.length = pad.length;
+  kernel.input_units = static_cast<std::uint64_t>(from.shape[0]);
+  const auto element = static_cast<std::uint32_t>(DTypeBytes(from.dtype));
+  std::uint32_t unit = element;
+  for (std::size_t d = 1; d < from.shape.size(); ++d) {
+    unit *= static_cast<std::uint32_t>(from.shape[d]);
+  }
+  kernel.unit_bytes = unit;
+  kernel.padding_bytes = element;
+  std::copy(pad.padding.begin(), pad.padding.end(), kernel.padding.begin());
+  return kernel;
+}
+
+}  // namespace
+
+Status CopyPlan::Make(const Instance& batch, std::span<const FieldTransform> transforms,
+                      bool with_mask) {
+  pieces_.clear();
+  transformed_.clear();
+  staging_bytes_ = slot_bytes_ = copied_bytes_ = 0;
+  mask_at_ = FieldPlace::kNowhere;
+  rows_ = static_cast<std::uint64_t>(RowsOf(batch));
+  ragged_ = false;
+  fields_.resize(batch.size());
+  for (std::size_t f = 0; f < batch.size(); ++f) {
+    const Tensor& tensor = batch[f];
+    FieldPlace& place = fields_[f];
+    place.dtype = tensor.dtype;
+    place.shape = tensor.shape;
+    place.bytes = tensor.bytes;
+    place.offsets_at = FieldPlace::kNowhere;
+    place.lod.resize(tensor.lod.size());
+    for (std::size_t level = 0; level < tensor.lod.size(); ++level) {
+      place.lod[level].assign(tensor.lod[level].begin(), tensor.lod[level].end());
+    }
+    ragged_ = ragged_ || !tensor.lod.empty();
+  }
+  if (!PlanWhole(batch)) PlanPieces(batch);
+  for (const PlannedPiece& piece : pieces_) copied_bytes_ += piece.bytes;
+  if (with_mask) {
+    mask_at_ = AlignUp(slot_bytes_);
+    slot_bytes_ = mask_at_ + rows_;
+  }
+  for (const FieldTransform& transform : transforms) {
+    if (Status status = Transform(transform); !status.ok()) return status;
+  }
+  return {};
+}
+
+bool CopyPlan::PlanWhole(const Instance& batch) {
+  AddressRange range;
+  for (const Tensor& tensor : batch) {
+    range.Add(tensor.data, tensor.bytes);
+    for (const auto& level : tensor.lod) range.Add(level.data(), level.size_bytes());
+  }
+  if (range.begin == nullptr) return false;
+  const auto bytes = static_cast<std::size_t>(range.end - range.begin);
+  if (bytes > range.used + range.used / 8 + kGapBytes) return false;
+  const std::shared_ptr<Arena> arena = Arena::Containing(range.begin);
+  if (arena == nullptr || range.end > arena->data() + arena->bytes()) return false;
+  for (std::size_t f = 0; f < batch.size(); ++f) {
+    if (batch[f].owner != batch[0].owner) return false;
+    // A tensor of no bytes may point anywhere.
+    fields_[f].offset =
+        batch[f].bytes == 0 ? 0 : static_cast<std::size_t>(batch[f].data - range.begin);
+    if (batch[f].lod.empty()) continue;
+    fields_[f].offsets_at = static_cast<std::size_t>(
+        reinterpret_cast<const std::byte*>(batch[f].lod[0].data()) - range.begin);
+  }
+  pieces_.push_back({range.begin, 0, bytes});
+  slot_bytes_ = bytes;
+  return true;
+}
+
+std::size_t CopyPlan::AddPiece(const void* from, std::size_t bytes) {
+  const std::size_t to = AlignUp(slot_bytes_);
+  slot_bytes_ = to + bytes;
+  if (bytes == 0) return to;
+  PlannedPiece piece{static_cast<const std::byte*>(from), to, bytes};
+  const std::shared_ptr<Arena> arena = Arena::Containing(piece.from);
+  piece.staged = arena == nullptr || piece.from + bytes > arena->data() + arena->bytes();
+  if (piece.staged) {
+    piece.staging_at = AlignUp(staging_bytes_);
+    staging_bytes_ = piece.staging_at + bytes;
+  }
+  pieces_.push_back(piece);
+  return to;
+}
+
+void CopyPlan::PlanPieces(const Instance& batch) {
+  for (std::size_t f = 0; f < batch.size(); ++f) {
+    fields_[f].offset = AddPiece(batch[f].data, batch[f].bytes);
+    if (batch[f].lod.empty()) continue;
+    // The plan's own copy of the offsets: it stays until the slot is filled again.
+    const std::vector<std::int64_t>& level = fields_[f].lod[0];
+    fields_[f].offsets_at = AddPiece(level.data(), level.size() * sizeof(std::int64_t));
+  }
+}
+
+Status CopyPlan::PlaceOutput(FieldPlace* place, DType dtype, Shape shape) {
+  std::size_t bytes = DTypeBytes(dtype);
+  for (const std::int64_t dim : shape) {
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(dim), &bytes)) {
+      return Status(StatusCode::kInvalidArgument, "more bytes than there can be");
+    }
+  }
+  place->dtype = dtype;
+  place->shape = std::move(shape);
+  place->bytes = bytes;
+  place->offset = AlignUp(slot_bytes_);
+  slot_bytes_ = place->offset + bytes;
+  return {};
+}
+
+Status CopyPlan::Normalize(const NormalizeField& normalize, FieldPlace* place) {
+  if (place->dtype != DType::kUInt8) {
+    return Refuse(normalize.field,
+                  "only uint8 can be normalised, it is " + std::string(DTypeName(place->dtype)));
+  }
+  if (normalize.dtype != DType::kFloat32 && normalize.dtype != DType::kFloat16 &&
+      normalize.dtype != DType::kBFloat16) {
+    return Refuse(normalize.field, "float32, float16 and bfloat16 can be made, not " +
+                                       std::string(DTypeName(normalize.dtype)));
+  }
+  Shape shape = place->shape;
+  const std::size_t rank = shape.size();
+  const std::size_t most = std::max(normalize.mean.size(), normalize.scale.size());
+  if (normalize.channels_first) {
+    if (rank < 4) {
+      return Refuse(normalize.field,
+                    "channels_first takes rows of [height, width, channels], not " +
+                        ShapeToString(place->shape));
+    }
+    std::rotate(shape.end() - 3, shape.end() - 1, shape.end());
+  }
+  const bool by_channel = normalize.channels_first || most > 1;
+  const std::int64_t channels = rank == 0 ? 0 : place->shape[rank - 1];
+  const auto fits = [&](const std::vector<float>& values) {
+    return values.size() <= 1 || static_cast<std::int64_t>(values.size()) == channels;
+  };
+  if (by_channel && (channels > static_cast<std::int64_t>(CastNormalize::kMostChannels) ||
+                     channels < 1 || !fits(normalize.mean) || !fits(normalize.scale))) {
+    return Refuse(normalize.field,
+                  "mean and scale have one value, or one for each of 1 to 4 "
+                  "channels, the last dimension of " +
+                      ShapeToString(place->shape));
+  }
+  return PlaceOutput(place, normalize.dtype, std::move(shape));
+}
+
+Status CopyPlan::Widen(const WidenField& widen, FieldPlace* place) {
+  if (place->dtype != DType::kUInt16) {
+    return Refuse(widen.field,
+                  "only uint16 can be widened, it is " + std::string(DTypeName(place->dtype)));
+  }
+  if (widen.dtype != DType::kInt32 && widen.dtype != DType::kInt64) {
+    return Refuse(widen.field,
+                  "int32 and int64 can be made, not " + std::string(DTypeName(widen.dtype)));
+  }
+  return PlaceOutput(place, widen.dtype, place->shape);
+}
+
+Status CopyPlan::Pad(const PadField& pad, FieldPlace* place) {
+  if (place->lod.size() != 1) {
+    return Refuse(pad.field, "only a ragged field with one level of offsets can be padded");
+  }
+  if (pad.length == 0 || pad.padding.size() > DTypeBytes(place->dtype)) {
+    return Refuse(pad.field, "length is to be at least 1, and padding one element at most");
+  }
+  Shape shape = place->shape;
+  shape[0] = static_cast<std::int64_t>(pad.length);
+  shape.insert(shape.begin(), static_cast<std::int64_t>(place->lod[0].size()) - 1);
+  const DType dtype = place->dtype;
+  place->lod.clear();
+  return PlaceOutput(place, dtype, std::move(shape));
+}
+
+Status CopyPlan::Transform(const FieldTransform& transform) {
+  const std::size_t field = FieldOf(transform);
+  if (field >= fields_.size()) {
+    return Refuse(field, "there are " + std::to_string(fields_.size()) + " fields, from 0");
+  }
+  FieldPlace* const place = &fields_[field];
+  transformed_.push_back({&transform, *place});
+  // One transform for a field: what another one made is no input.
+  for (std::size_t t = 0; t + 1 < transformed_.size(); ++t) {
+    if (FieldOf(*transformed_[t].transform) == field) return Refuse(field, "it has one already");
+  }
+  return std::visit(
+      [&](const auto& of) {
+        using T = std::decay_t<decltype(of)>;
+        if constexpr (std::is_same_v<T, NormalizeField>) return Normalize(of, place);
+        if constexpr (std::is_same_v<T, WidenField>) return Widen(of, place);
+        if constexpr (std::is_same_v<T, PadField>) return Pad(of, place);
+      },
+      transform);
+}
+
+void CopyPlan::AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const {
+  for (const Transformed& step : transformed_) {
+    const FieldPlace& to = fields_[FieldOf(*step.transform)];
+    if (to.bytes == 0) continue;
+    std::visit(
+        [&](const auto& of) {
+          auto kernel = KernelOf(of, step.from, to);
+          kernel.input = slot + step.from.offset;
+          kernel.output = slot + to.offset;
+          if constexpr (std::is_same_v<decltype(kernel), RaggedToPadded>) {
+            kernel.offsets = reinterpret_cast<const std::int64_t*>(slot + step.from.offsets_at);
+          }
+          kernels->emplace_back(kernel);
+        },
+        *step.transform);
+  }
+}
+
+void CopyPlan::MakeTensors(const std::byte* slot, Instance* tensors) const {
+  tensors->resize(fields_.size());
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    const FieldPlace& place = fields_[f];
+    Tensor& tensor = (*tensors)[f];
+    tensor.dtype = place.dtype;
+    tensor.shape = place.shape;
+    tensor.data = slot + place.offset;
+    tensor.bytes = place.bytes;
+    tensor.lod.assign(place.lod.begin(), place.lod.end());
+  }
+}
+
+const std::int64_t* CopyPlan::OffsetsIn(const std::byte* slot, std::size_t field) const {
+  if (field >= fields_.size() || fields_[field].lod.empty()) return nullptr;
+  return reinterpret_cast<const std::int64_t*>(slot + fields_[field].offsets_at);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ringfeed/device_feed.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+/// What stands where in a slot.
+struct FieldPlace {
+  DType dtype = DType::kUInt8;
+  Shape shape;
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+  std::vector<std::vector<std::int64_t>> lod;  ///< the host's copy
+  std::size_t offsets_at = kNowhere;           ///< level 0 in the slot
+
+  static constexpr std::size_t kNowhere = ~std::size_t{0};
+};
+
+/// A stretch of host memory and where it goes.
+struct PlannedPiece {
+  const std::byte* from = nullptr;  ///< pinned memory of an arena, or anything where `staged`
+  std::size_t to = 0;               ///< offset in the slot
+  std::size_t bytes = 0;
+  bool staged = false;  ///< the CPU copies it into staging memory first, at `staging_at`
+  std::size_t staging_at = 0;
+};
+
+/// How a batch comes into a slot: one copy where its tensors stand in one piece of pinned memory,
+/// as those of Batch do; else a piece each, what is elsewhere by way of staging memory. Behind what
+/// is copied stands what the transforms make of it. Kept with its slot and made anew for each
+/// batch.
+class CopyPlan {
+ public:
+  /// kInvalidArgument where a transform does not fit the field; the message names both.
+  Status Make(const Instance& batch, std::span<const FieldTransform> transforms, bool with_mask);
+
+  std::span<const PlannedPiece> pieces() const { return pieces_; }
+  std::size_t staging_bytes() const { return staging_bytes_; }
+  std::size_t slot_bytes() const { return slot_bytes_; }
+  std::size_t copied_bytes() const { return copied_bytes_; }
+  bool ragged() const { return ragged_; }
+  std::uint64_t rows() const { return rows_; }
+  std::size_t mask_at() const { return mask_at_; }
+
+  /// The kernels that turn what was copied to `slot` into what is shown.
+  void AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
+  /// The tensors as a lease shows them: views without an owner, `lod` in this plan.
+  void MakeTensors(const std::byte* slot, Instance* tensors) const;
+  /// Level 0 of a field that is ragged as it was copied, at `slot`; null for others.
+  const std::int64_t* OffsetsIn(const std::byte* slot, std::size_t field) const;
+
+ private:
+  struct Transformed {
+    const FieldTransform* transform = nullptr;
+    FieldPlace from;
+  };
+
+  bool PlanWhole(const Instance& batch);
+  void PlanPieces(const Instance& batch);
+  std::size_t AddPiece(const void* from, std::size_t bytes);
+  Status Transform(const FieldTransform& transform);
+  Status PlaceOutput(FieldPlace* place, DType dtype, Shape shape);
+  Status Normalize(const NormalizeField& normalize, FieldPlace* place);
+  Status Widen(const WidenField& widen, FieldPlace* place);
+  Status Pad(const PadField& pad, FieldPlace* place);
+
+  std::vector<PlannedPiece> pieces_;
+  std::vector<FieldPlace> fields_;
+  std::vector<Transformed> transformed_;
+  std::size_t staging_bytes_ = 0;
+  std::size_t slot_bytes_ = 0;
+  std::size_t copied_bytes_ = 0;
+  std::size_t mask_at_ = FieldPlace::kNowhere;
+  std::uint64_t rows_ = 0;
+  bool ragged_ = false;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,97 @@
+#include "ringfeed/device_feed.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "gpu/feed/feed_core.h"
+#include "ringfeed/emulated_devices.h"
+
+namespace ringfeed {
+namespace {
+
+Error Refuse(const std::string& why) { return Error(Status(StatusCode::kInvalidArgument, why)); }
+
+void Check(const FeedOptions& options) {
+  if (options.slots < 2 || options.slots > 64) {
+    throw Refuse("FeedOptions::slots is " + std::to_string(options.slots) +
+                 "; from 2 (one computes while the other is filled) to 64 work");
+  }
+  const int count = options.backend->DeviceCount();
+  for (std::size_t i = 0; i < options.devices.size(); ++i) {
+    const int device = options.devices[i];
+    if (device < 0 || device >= count) {
+      throw Refuse("there is no device " + std::to_string(device) + ": " +
+                   std::string(options.backend->name()) + " has " + std::to_string(count) +
+                   ", from 0");
+    }
+    const auto before = options.devices.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::find(options.devices.begin(), before, device) != before) {
+      throw Refuse("device " + std::to_string(device) + " is listed twice");
+    }
+  }
+  if (options.devices.empty()) throw Refuse("there is no device");
+}
+
+// CUDA's where there are some, else emulated ones: as many as are asked for.
+std::shared_ptr<DeviceBackend> DefaultDevices(const std::vector<int>& devices) {
+  const int last = devices.empty() ? 0 : *std::max_element(devices.begin(), devices.end());
+  return EmulatedDevices::Open(std::max(last, 0) + 1);
+}
+
+FeedOptions Complete(FeedOptions options) {
+  if (options.backend == nullptr) options.backend = DefaultDevices(options.devices);
+  if (options.devices.empty()) {
+    for (int d = 0; d < options.backend->DeviceCount(); ++d) options.devices.push_back(d);
+  }
+  Check(options);
+  return options;
+}
+
+}  // namespace
+
+DeviceFeed::DeviceFeed(Reader reader, const FeedOptions& options) {
+  const FeedOptions complete = Complete(options);
+  core_ = FeedCore::Start(
+      SupplyOf(std::move(reader),
+               Distributor::HeldBatches(complete.devices.size(), complete.last_step)),
+      complete);
+}
+
+DeviceFeed::~DeviceFeed() { (void)core_->Close(); }
+
+ReadResult DeviceFeed::TryNext(DeviceLease* lease, Status* status) {
+  return core_->TryNext(lease, status);
+}
+
+ReadResult DeviceFeed::TryNext(std::size_t device_index, DeviceLease* lease, Status* status) {
+  return core_->TryNext(device_index, lease, status);
+}
+
+std::optional<DeviceLease> DeviceFeed::Next() {
+  std::optional<DeviceLease> lease(std::in_place);
+  Status status;
+  const ReadResult result = core_->TryNext(&*lease, &status);
+  if (result == ReadResult::kFailed) throw Error(status);
+  if (result == ReadResult::kEnd) lease.reset();
+  return lease;
+}
+
+std::optional<DeviceLease> DeviceFeed::Next(std::size_t device_index) {
+  std::optional<DeviceLease> lease(std::in_place);
+  Status status;
+  const ReadResult result = core_->TryNext(device_index, &*lease, &status);
+  if (result == ReadResult::kFailed) throw Error(status);
+  if (result == ReadResult::kEnd) lease.reset();
+  return lease;
+}
+
+void DeviceFeed::ReInit() { core_->ReInit(); }
+Status DeviceFeed::Close() { return core_->Close(); }
+const std::vector<int>& DeviceFeed::devices() const { return core_->options().devices; }
+const std::shared_ptr<DeviceBackend>& DeviceFeed::backend() const {
+  return core_->options().backend;
+}
+FeedStats DeviceFeed::Stats() const { return core_->Stats(); }
+
+}  // namespace ringfeed

@@ -1,0 +1,447 @@
+#include "gpu/feed/device_lane.h"
+
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "ringfeed/timeline.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::byte kPoison{0xEE};
+
+Status TooManyStreams() {
+  return Status(StatusCode::kInvalidArgument,
+                "a lease can be used on " + std::to_string(DeviceLane::kMostStreams) +
+                    " streams: let one of them wait for the others, and release on that one");
+}
+
+}  // namespace
+
+DeviceLane::DeviceLane(std::shared_ptr<DeviceBackend> backend, int device, std::size_t index,
+                       LaneOptions options, std::shared_ptr<HostPins> pins)
+    : backend_(std::move(backend)),
+      device_(device),
+      index_(index),
+      options_(std::move(options)),
+      pins_(std::move(pins)),
+      inbox_(std::make_unique<Channel<FeedItem>>(1)),
+      ready_(std::make_unique<Channel<std::size_t>>(options_.slots)),
+      returned_(options_.slots) {
+  for (std::size_t s = 0; s < options_.slots; ++s) {
+    slots_.push_back(std::make_unique<Slot>());
+    free_.push_back(s);
+  }
+}
+
+DeviceLane::~DeviceLane() {
+  if (given_up_ || staging_arena_ == nullptr) return;
+  for (const auto& slot : slots_) staging_arena_->Free(slot->staging);
+}
+
+Status DeviceLane::Open() {
+  Status status = backend_->CreateStream(device_, StreamPriority::kHigh, &copy_stream_);
+  if (status.ok() && has_transforms()) {
+    status = backend_->CreateStream(device_, StreamPriority::kHigh, &transform_stream_);
+  }
+  for (std::size_t s = 0; s < slots_.size() && status.ok(); ++s) {
+    status = MakeSlot(slots_[s].get());
+  }
+  return status;
+}
+
+Status DeviceLane::MakeSlot(Slot* slot) {
+  Status status = backend_->CreateEvent(device_, EventKind::kPlain, &slot->copied);
+  if (!status.ok()) return status;
+  slot->ready = slot->copied;
+  if (has_transforms()) {
+    slot->ready = {};
+    status = backend_->CreateEvent(device_, EventKind::kPlain, &slot->ready);
+    if (!status.ok()) return status;
+  }
+  // Most leases are used on one stream: its event is there before the loop begins.
+  return backend_->CreateEvent(device_, EventKind::kPlain, &slot->released[0]);
+}
+
+bool DeviceLane::HasWork() const {
+  return returned_.SizeApprox() > 0 || (!free_.empty() && inbox_->Size() > 0) ||
+         (!ended_ && inbox_->IsClosed() && inbox_->Size() == 0);
+}
+
+void DeviceLane::Rest(std::int64_t poll_ns) {
+  if (copying()) return backend_->Idle(backend_->NowNanos() + poll_ns);
+  const auto key = work_.PrepareWait();
+  if (HasWork()) return work_.CancelWait(key);
+  work_.CommitWait(key, DeadlineAfter(std::chrono::milliseconds(100)));
+}
+
+bool DeviceLane::Feed() {
+  bool progress = SeeCopies();
+  progress = TakeBack() || progress;
+  while (FillNext()) progress = true;
+  return progress;
+}
+
+bool DeviceLane::SeeCopies() {
+  bool progress = false;
+  while (!copies_.empty()) {
+    Slot& slot = *slots_[copies_.front()];
+    bool done = false;
+    const Status status = backend_->Query(slot.copied, &done);
+    if (!status.ok()) Fail(status);
+    // A device that is lost reads no batch any more.
+    if (!done && status.code() != StatusCode::kDeviceLost) break;
+    SeeCopied(&slot);
+    copies_.pop_front();
+    progress = true;
+  }
+  return progress;
+}
+
+void DeviceLane::SeeCopied(Slot* slot) {
+  Note("copy", slot->item.number, slot->copy_begin_ns);
+  slot->item.batch.clear();
+  slot->copying = false;
+}
+
+bool DeviceLane::TakeBack() {
+  bool progress = false;
+  std::size_t number = 0;
+  while (returned_.TryPop(number) == QueueResult::kOk) {
+    if (!slots_[number]->lost) free_.push_back(number);
+    progress = true;
+  }
+  return progress;
+}
+
+DeviceLane::Slot* DeviceLane::FreeSlot() {
+  for (auto at = free_.begin(); at != free_.end(); ++at) {
+    Slot* const slot = slots_[*at].get();
+    // Its staging memory, and the batch in it, are the copy's until that was seen done.
+    if (slot->copying && Does(FeedStep::kSeeCopyBeforeStaging)) continue;
+    free_.erase(at);
+    return slot;
+  }
+  return nullptr;
+}
+
+bool DeviceLane::FillNext() {
+  if (ended_) return false;
+  Slot* const slot = FreeSlot();
+  if (slot == nullptr) return false;
+  const auto number = static_cast<std::size_t>(
+      std::find_if(slots_.begin(), slots_.end(),
+                   [slot](const auto& each) { return each.get() == slot; }) -
+      slots_.begin());
+  FeedItem item;
+  const QueueResult result = inbox_->TryPop(item);
+  if (result != QueueResult::kOk) {
+    free_.insert(free_.begin(), number);
+    if (result != QueueResult::kClosed && result != QueueResult::kFailed) return false;
+    ended_ = true;
+    ready_->Close(inbox_->status());
+    return true;
+  }
+  backend_->BeginRange("ringfeed copy");
+  const Status status = Fill(slot, std::move(item));
+  backend_->EndRange();
+  if (!status.ok()) {
+    // What was enqueued may still read the batch: it stays until the lane is drained.
+    Fail(status);
+    return true;
+  }
+  copies_.push_back(number);
+  std::size_t pushed = number;
+  (void)ready_->TryPush(std::move(pushed));  // has room for every slot; closed: nobody asks
+  return true;
+}
+
+Status DeviceLane::Fill(Slot* slot, FeedItem&& item) {
+  slot->item = std::move(item);
+  Status status = slot->plan.Make(slot->item.batch, options_.transforms, options_.with_mask);
+  if (status.ok()) status = Fit(slot);
+  if (status.ok()) status = Stage(slot);
+  if (status.ok()) status = WaitForConsumers(slot);
+  if (status.ok()) status = Copy(slot);
+  if (status.ok() && has_transforms()) status = Transform(slot);
+  if (!status.ok()) return status;
+  slot->used = true;
+  slot->plan.MakeTensors(slot->memory, &slot->tensors);
+  // Order: who takes the slot learns of this by the ready channel.
+  slot->generation.fetch_add(1, std::memory_order_relaxed);
+  if (!Does(FeedStep::kSeeCopyBeforeSlab)) slot->item.batch.clear();
+  return {};
+}
+
+std::size_t DeviceLane::CapacityFor(const CopyPlan& plan) {
+  if (options_.slot_bytes > 0) return std::max(options_.slot_bytes, plan.slot_bytes());
+  // Ragged batches differ: a quarter more than the largest so far.
+  const std::size_t wanted =
+      plan.ragged() ? plan.slot_bytes() + plan.slot_bytes() / 4 : plan.slot_bytes();
+  learned_bytes_ = std::max(learned_bytes_, wanted);
+  return std::max<std::size_t>(learned_bytes_, 256);
+}
+
+Status DeviceLane::Fit(Slot* slot) {
+  const std::size_t needed = slot->plan.slot_bytes();
+  const bool fits = slot->memory != nullptr && needed <= slot->capacity;
+  if (fits || (slot->memory != nullptr && !Does(FeedStep::kCheckFit))) return {};
+  const bool too_large = options_.slot_bytes > 0 && needed > options_.slot_bytes;
+  if (options_.fixed_slots && (slot->memory != nullptr || too_large)) {
+    return Status(StatusCode::kResourceExhausted,
+                  "batch " + std::to_string(slot->item.number) + " needs " +
+                      std::to_string(needed) + " bytes on device " + std::to_string(device_) +
+                      ", its slots have " +
+                      std::to_string(too_large ? options_.slot_bytes : slot->capacity) +
+                      "; raise FeedOptions::slot_bytes or leave fixed_slots off");
+  }
+  const std::size_t capacity = CapacityFor(slot->plan);
+  std::byte* memory = nullptr;
+  const Status status = backend_->AllocDevice(device_, capacity, &memory);
+  if (!status.ok()) {
+    return Status(status.code(), "device " + std::to_string(device_) + ": a slot of " +
+                                     std::to_string(capacity) + " bytes: " + status.message() +
+                                     "; lower the batch size or FeedOptions::slots");
+  }
+  if (slot->memory != nullptr) {
+    // Its last consumers may still read there, and freeing it would wait for them.
+    outgrown_.push_back(slot->memory);
+    grown_slots_.fetch_add(1, std::memory_order_relaxed);
+  }
+  slot->memory = memory;
+  slot->capacity = capacity;
+  return {};
+}
+
+Status DeviceLane::Stage(Slot* slot) {
+  const std::size_t bytes = slot->plan.staging_bytes();
+  if (bytes == 0) return {};
+  if (slot->staging.bytes < bytes) {
+    if (staging_arena_ == nullptr) staging_arena_ = Arena::Default();
+    staging_arena_->Free(std::exchange(slot->staging, {}));
+    slot->staging = staging_arena_->Allocate(bytes + bytes / 4);
+    if (!slot->staging) {
+      return Status(StatusCode::kResourceExhausted,
+                    "no " + std::to_string(bytes) +
+                        " bytes of pinned memory for a batch that stands elsewhere: raise the "
+                        "arena (RINGFEED_ARENA_BYTES)");
+    }
+  }
+  backend_->NoteHostWrite(slot->staging.data, bytes, "staging");
+  for (const PlannedPiece& piece : slot->plan.pieces()) {
+    if (!piece.staged) continue;
+    std::memcpy(slot->staging.data + piece.staging_at, piece.from, piece.bytes);
+    packed_bytes_.fetch_add(piece.bytes, std::memory_order_relaxed);
+  }
+  return {};
+}
+
+Status DeviceLane::WaitForConsumers(Slot* slot) {
+  for (std::size_t s = 0; s < slot->streams_used && Does(FeedStep::kWaitForReleases); ++s) {
+    const Status status = backend_->StreamWait(copy_stream_, slot->released[s]);
+    if (!status.ok()) return status;
+  }
+  slot->streams_used = 0;
+  if (has_transforms() && slot->used && Does(FeedStep::kWaitForTransforms)) {
+    const Status status = backend_->StreamWait(copy_stream_, slot->ready);
+    if (!status.ok()) return status;
+  }
+  if (!options_.poison) return {};
+  return backend_->Fill(copy_stream_, slot->memory, kPoison, slot->capacity);
+}
+
+void DeviceLane::AddCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const bool pinned = !Does(FeedStep::kRegisterSource) || pins_->Pin(from, bytes);
+  if (!pinned) unpinned_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  copied_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  while (bytes > 0) {
+    const std::size_t part = std::min(bytes, HostPins::BytesToBorder(from));
+    pieces_.push_back({to, from, part});
+    to += part;
+    from += part;
+    bytes -= part;
+  }
+}
+
+void DeviceLane::AddCopies(const Slot& slot) {
+  pieces_.clear();
+  const auto planned = slot.plan.pieces();
+  for (std::size_t p = 0; p < planned.size();) {
+    const PlannedPiece& first = planned[p++];
+    std::size_t end = first.to + first.bytes;
+    if (!first.staged) {
+      AddCopy(slot.memory + first.to, first.from, first.bytes);
+      continue;
+    }
+    // Neighbours in staging memory that are neighbours in the slot: one copy, gaps included.
+    while (p < planned.size() && planned[p].staged &&
+           planned[p].to - first.to == planned[p].staging_at - first.staging_at) {
+      end = planned[p].to + planned[p].bytes;
+      ++p;
+    }
+    AddCopy(slot.memory + first.to, slot.staging.data + first.staging_at, end - first.to);
+  }
+}
+
+Status DeviceLane::Copy(Slot* slot) {
+  AddCopies(*slot);
+  slot->copy_begin_ns = backend_->NowNanos();
+  slot->copying = true;
+  Status status;
+  if (pieces_.size() == 1) {
+    const CopyPiece& piece = pieces_.front();
+    status = backend_->CopyToDevice(copy_stream_, piece.to, piece.from, piece.bytes);
+  } else if (!pieces_.empty()) {
+    status = backend_->CopyBatchToDevice(copy_stream_, pieces_);
+  }
+  if (!status.ok() || !Does(FeedStep::kRecordCopied)) return status;
+  return backend_->Record(slot->copied, copy_stream_);
+}
+
+Status DeviceLane::Transform(Slot* slot) {
+  Status status;
+  if (Does(FeedStep::kTransformsWaitForCopy)) {
+    status = backend_->StreamWait(transform_stream_, slot->copied);
+  }
+  kernels_.clear();
+  slot->plan.AddKernels(slot->memory, &kernels_);
+  for (const DeviceKernel& kernel : kernels_) {
+    if (status.ok()) status = backend_->Launch(transform_stream_, kernel);
+  }
+  if (options_.with_mask) {
+    std::byte* const mask = slot->memory + slot->plan.mask_at();
+    const std::size_t valid = slot->item.valid_rows;
+    const std::size_t rows = slot->item.rows;
+    if (status.ok() && valid > 0) {
+      status = backend_->Fill(transform_stream_, mask, std::byte{1}, valid);
+    }
+    if (status.ok() && rows > valid) {
+      status = backend_->Fill(transform_stream_, mask + valid, std::byte{0}, rows - valid);
+    }
+  }
+  if (!status.ok() || !Does(FeedStep::kRecordReady)) return status;
+  return backend_->Record(slot->ready, transform_stream_);
+}
+
+QueueResult DeviceLane::TryGive(FeedItem&& item) {
+  const QueueResult result = inbox_->TryPush(std::move(item));
+  if (result == QueueResult::kOk) work_.Notify();
+  return result;
+}
+
+QueueResult DeviceLane::Give(FeedItem&& item, const std::stop_token& stop) {
+  const QueueResult result = inbox_->PushUntil(std::move(item), kNoDeadline, stop);
+  if (result == QueueResult::kOk) work_.Notify();
+  return result;
+}
+
+void DeviceLane::End(const Status& status) {
+  inbox_->Close(status);
+  work_.NotifyAll();
+}
+
+void DeviceLane::Fail(const Status& status) {
+  ended_ = true;
+  ready_->Close(status);
+  inbox_->Kill(status);
+}
+
+void DeviceLane::Kill(const Status& status) {
+  inbox_->Kill(status);
+  ready_->Kill(status);
+  Wake();
+}
+
+QueueResult DeviceLane::TryTake(std::size_t* slot) { return Taken(ready_->TryPop(*slot), *slot); }
+
+QueueResult DeviceLane::TakeUntil(std::size_t* slot, Deadline deadline) {
+  return Taken(ready_->PopUntil(*slot, deadline), *slot);
+}
+
+QueueResult DeviceLane::Taken(QueueResult result, std::size_t number) {
+  if (result != QueueResult::kOk) return result;
+  Slot& slot = *slots_[number];
+  slot.holder.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  slot.leased_ns = options_.timeline == nullptr ? 0 : backend_->NowNanos();
+  batches_.fetch_add(1, std::memory_order_relaxed);
+  for (const Tensor& tensor : slot.tensors) {
+    delivered_bytes_.fetch_add(tensor.bytes, std::memory_order_relaxed);
+  }
+  return result;
+}
+
+Status DeviceLane::UseOn(Slot* slot, DeviceStream stream) {
+  const auto used = std::span(slot->streams).first(slot->streams_used);
+  if (std::find(used.begin(), used.end(), stream) != used.end()) return {};
+  if (slot->streams_used == kMostStreams) return TooManyStreams();
+  if (Does(FeedStep::kOnWaitsForReady)) {
+    const Status status = backend_->StreamWait(stream, slot->ready);
+    if (!status.ok()) return status;
+  }
+  DeviceEvent& released = slot->released[slot->streams_used];
+  if (!released) {
+    const Status status = backend_->CreateEvent(device_, EventKind::kPlain, &released);
+    if (!status.ok()) return status;
+  }
+  slot->streams[slot->streams_used++] = stream;
+  return {};
+}
+
+Status DeviceLane::WaitHost(Slot* slot) {
+  bool done = false;
+  while (Does(FeedStep::kHostWaitsForReady)) {
+    const Status status = backend_->Query(slot->ready, &done);
+    if (!status.ok() || done) return status;
+    backend_->Idle(backend_->NowNanos() + 50'000);
+  }
+  return {};
+}
+
+void DeviceLane::Release(std::size_t number) noexcept {
+  Slot& slot = *slots_[number];
+  for (std::size_t s = 0; s < slot.streams_used && Does(FeedStep::kRecordRelease); ++s) {
+    const Status status = backend_->Record(slot.released[s], slot.streams[s]);
+    if (status.ok()) continue;
+    // Nobody could know when its consumers are done: it is never written again.
+    slot.lost = true;
+    ready_->Close(status);
+    inbox_->Kill(status);
+  }
+  Note("lease", slot.item.number, slot.leased_ns);
+  slot.holder.store(std::thread::id(), std::memory_order_relaxed);
+  std::size_t pushed = number;
+  (void)returned_.TryPush(std::move(pushed));  // has room for every slot
+  work_.Notify();
+}
+
+std::size_t DeviceLane::LeasesOf(std::thread::id thread) const {
+  return static_cast<std::size_t>(
+      std::count_if(slots_.begin(), slots_.end(), [thread](const auto& slot) {
+        return slot->holder.load(std::memory_order_relaxed) == thread;
+      }));
+}
+
+std::size_t DeviceLane::leases() const { return slots_.size() - LeasesOf(std::thread::id()); }
+
+void DeviceLane::Note(const char* what, std::uint64_t number, std::int64_t begin_ns) const {
+  if (options_.timeline == nullptr) return;
+  options_.timeline->Add({what, static_cast<int>(index_), number, begin_ns, backend_->NowNanos()});
+}
+
+DeviceFeedStats DeviceLane::Stats() const {
+  DeviceFeedStats stats;
+  stats.device = device_;
+  stats.slots = slots_.size();
+  stats.batches = batches_.load(std::memory_order_relaxed);
+  stats.copied_bytes = copied_bytes_.load(std::memory_order_relaxed);
+  stats.delivered_bytes = delivered_bytes_.load(std::memory_order_relaxed);
+  stats.packed_bytes = packed_bytes_.load(std::memory_order_relaxed);
+  stats.unpinned_bytes = unpinned_bytes_.load(std::memory_order_relaxed);
+  stats.grown_slots = grown_slots_.load(std::memory_order_relaxed);
+  stats.wait_s = static_cast<double>(wait_ns_.load(std::memory_order_relaxed)) / 1e9;
+  return stats;
+}
+
+}  // namespace ringfeed

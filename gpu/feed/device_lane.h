@@ -1,0 +1,208 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "base/arena.h"
+#include "gpu/feed/copy_plan.h"
+#include "gpu/feed/distributor.h"
+#include "gpu/feed/feed_steps.h"
+#include "gpu/feed/host_pins.h"
+#include "ringfeed/channel.h"
+#include "ringfeed/device_backend.h"
+#include "ringfeed/device_feed.h"
+#include "ringfeed/event_count.h"
+#include "ringfeed/mpmc_ring.h"
+
+namespace ringfeed {
+
+class Timeline;
+
+/// What all lanes of a feed share.
+struct LaneOptions {
+  std::size_t slots = 3;
+  std::size_t slot_bytes = 0;
+  bool fixed_slots = false;
+  bool with_mask = false;
+  std::vector<FieldTransform> transforms;
+  std::shared_ptr<Timeline> timeline;
+  std::vector<FeedStep> left_out;  ///< by tests
+  bool poison = false;             ///< fill slots before they are copied to, in tests
+
+  bool Does(FeedStep step) const {
+    return std::find(left_out.begin(), left_out.end(), step) == left_out.end();
+  }
+};
+
+/// A device's slots and the copies into them.
+///
+///   a slot:  free → filling (copy enqueued) → ready → leased → released → free
+///
+/// Memory of a slot is ordered on the device: a copy waits there for the events that its last
+/// consumers' streams recorded, and no host thread does. Memory of a batch is ordered by the host:
+/// it goes back when the copy's event was seen done, since who writes there next (a read) cannot
+/// wait for a device.
+///
+/// Threads: one feeds (Feed, and what it calls), one gives items (Give, End), any number take and
+/// release.
+class DeviceLane {
+ public:
+  /// Streams that one lease may be used on.
+  static constexpr std::size_t kMostStreams = 16;
+
+  struct Slot {
+    std::byte* memory = nullptr;
+    std::size_t capacity = 0;
+    DeviceEvent copied;  ///< behind the copy
+    DeviceEvent ready;   ///< behind the transforms; `copied` itself where there are none
+    std::array<DeviceEvent, kMostStreams> released;  ///< made when first needed
+    bool copying = false;                            ///< not yet seen done; the feeding thread's
+    bool used = false;                               ///< it was filled before
+    FeedItem item;
+    SlabRun staging;
+    CopyPlan plan;
+    Instance tensors;
+    std::int64_t copy_begin_ns = 0;
+
+    // The lease holder's, given back with the slot.
+    std::array<DeviceStream, kMostStreams> streams;
+    std::size_t streams_used = 0;
+    std::int64_t leased_ns = 0;
+    bool lost = false;  ///< its release could not be recorded: never used again
+
+    std::atomic<std::uint64_t> generation{0};  ///< of what is in it
+    std::atomic<std::thread::id> holder{};     ///< who took it; none: not leased
+  };
+
+  DeviceLane(std::shared_ptr<DeviceBackend> backend, int device, std::size_t index,
+             LaneOptions options, std::shared_ptr<HostPins> pins);
+  ~DeviceLane();
+  DeviceLane(const DeviceLane&) = delete;
+  DeviceLane& operator=(const DeviceLane&) = delete;
+
+  /// Streams and events.
+  Status Open();
+
+  // The feeding thread.
+
+  /// Does what can be done without waiting; false where that was nothing.
+  bool Feed();
+  bool copying() const { return !copies_.empty(); }
+  /// Waits until there may be something to do.
+  void Rest(std::int64_t poll_ns);
+  /// Ends Rest, from any thread.
+  void Wake() { work_.NotifyAll(); }
+
+  // The giving thread.
+
+  /// kFull, kClosed where the lane failed, kOk.
+  QueueResult TryGive(FeedItem&& item);
+  QueueResult Give(FeedItem&& item, const std::stop_token& stop);
+  void End(const Status& status);
+
+  // Consumers.
+
+  /// kOk; kEmpty or kBusy: nothing yet; kClosed: the end; kFailed: failure().
+  QueueResult TryTake(std::size_t* slot);
+  QueueResult TakeUntil(std::size_t* slot, Deadline deadline);
+  Status failure() const { return ready_->status(); }
+  Slot& slot(std::size_t number) { return *slots_[number]; }
+  const Slot& slot(std::size_t number) const { return *slots_[number]; }
+  Status UseOn(Slot* slot, DeviceStream stream);
+  Status WaitHost(Slot* slot);
+  void Release(std::size_t number) noexcept;
+  std::size_t LeasesOf(std::thread::id thread) const;
+  std::size_t leases() const;
+  bool HasRoom() const { return inbox_->Size() < inbox_->Cap(); }
+
+  /// Ends it for its consumers, at once or behind what is ready.
+  void Fail(const Status& status);
+  void Kill(const Status& status);
+
+  // With no feeding, giving or taking thread.
+
+  /// As new, but for slots that are leased: these come back later. Drops what was not taken.
+  void Reset();
+  /// Waits until nothing is copied or transformed any more. kDeadlineExceeded.
+  Status Drain(std::int64_t until_ns);
+  /// Frees what is not leased; all of it without leases. kDeadlineExceeded where consumers' work on
+  /// what was released is not done.
+  Status Free(std::int64_t until_ns);
+  /// Nothing of it is ever freed: the device may still use it.
+  void GiveUp() { given_up_ = true; }
+
+  int device() const { return device_; }
+  DeviceFeedStats Stats() const;
+  void NoteWait(std::int64_t wait_ns) { wait_ns_.fetch_add(wait_ns, std::memory_order_relaxed); }
+
+ private:
+  enum class Seen : std::uint8_t { kDone, kNotYet, kGone };
+
+  Status MakeSlot(Slot* slot);
+  QueueResult Taken(QueueResult result, std::size_t number);
+  bool SeeCopies();
+  void SeeCopied(Slot* slot);
+  bool TakeBack();
+  bool FillNext();
+  Slot* FreeSlot();
+  Status Fill(Slot* slot, FeedItem&& item);
+  Status Fit(Slot* slot);
+  std::size_t CapacityFor(const CopyPlan& plan);
+  Status WaitForConsumers(Slot* slot);
+  Status Copy(Slot* slot);
+  Status Stage(Slot* slot);
+  void AddCopies(const Slot& slot);
+  void AddCopy(std::byte* to, const std::byte* from, std::size_t bytes);
+  Status Transform(Slot* slot);
+  bool HasWork() const;
+  /// Looks at an event until it is done or the time is over. A lost device is done with everything.
+  Seen WaitFor(DeviceEvent event, std::int64_t until_ns) const;
+  Status FreeSlotMemory(Slot* slot, std::int64_t until_ns);
+  bool has_transforms() const { return !options_.transforms.empty() || options_.with_mask; }
+  bool Does(FeedStep step) const { return options_.Does(step); }
+  void Note(const char* what, std::uint64_t number, std::int64_t begin_ns) const;
+
+  const std::shared_ptr<DeviceBackend> backend_;
+  const int device_;
+  const std::size_t index_;
+  const LaneOptions options_;
+  std::shared_ptr<HostPins> pins_;
+  std::shared_ptr<Arena> staging_arena_;
+
+  DeviceStream copy_stream_;
+  DeviceStream transform_stream_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<std::size_t> free_;   ///< the feeding thread's; the longest free first
+  std::deque<std::size_t> copies_;  ///< in the order of the copy stream
+  std::vector<CopyPiece> pieces_;   ///< of one fill
+  std::vector<DeviceKernel> kernels_;
+  std::vector<std::byte*> outgrown_;  ///< memory of slots that became bigger
+  std::size_t learned_bytes_ = 0;
+  bool ended_ = false;
+  bool given_up_ = false;
+
+  std::unique_ptr<Channel<FeedItem>> inbox_;
+  std::unique_ptr<Channel<std::size_t>> ready_;
+  MpmcRing<std::size_t> returned_;
+  EventCount work_;
+
+  std::atomic<std::uint64_t> batches_{0};
+  std::atomic<std::uint64_t> copied_bytes_{0};
+  std::atomic<std::uint64_t> delivered_bytes_{0};
+  std::atomic<std::uint64_t> packed_bytes_{0};
+  std::atomic<std::uint64_t> unpinned_bytes_{0};
+  std::atomic<std::uint64_t> grown_slots_{0};
+  std::atomic<std::int64_t> wait_ns_{0};
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,150 @@
+#include "gpu/feed/distributor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/balanced_split.h"
+#include "ringfeed/data_balance.h"
+
+namespace ringfeed {
+
+Distributor::Distributor(BatchSupply* supply, std::size_t devices, Distribution distribution,
+                         LastStep last_step)
+    : supply_(supply), devices_(devices), distribution_(distribution), last_step_(last_step) {}
+
+std::size_t Distributor::HeldBatches(std::size_t devices, LastStep last_step) {
+  // One that waits at each device, the step that is being collected, and the last one for repeats.
+  return devices + (last_step == LastStep::kUneven ? 1 : devices + 1);
+}
+
+void Distributor::Reset() {
+  step_.clear();
+  ready_.clear();
+  next_number_ = 0;
+  end_ = SupplyResult::kBatch;
+  end_status_ = Status();
+}
+
+void Distributor::Put(Instance&& batch, std::uint64_t valid_rows) {
+  FeedItem item;
+  item.rows = static_cast<std::uint64_t>(RowsOf(batch));
+  item.valid_rows = valid_rows;
+  item.number = next_number_++;
+  item.batch = std::move(batch);
+  ready_.push_back(std::move(item));
+}
+
+Instance Distributor::Repeated(const Instance& batch, std::int64_t rows) const {
+  const std::int64_t have = RowsOf(batch);
+  if (have >= rows || have == 0) return batch;
+  const std::vector<Instance> copies(static_cast<std::size_t>((rows + have - 1) / have), batch);
+  return SliceRows(SpreadRows(copies, 1).front(), 0, rows);
+}
+
+void Distributor::AddStep() {
+  for (Instance& batch : step_) {
+    const std::int64_t rows = RowsOf(batch);
+    if (last_step_ == LastStep::kPad && rows < most_rows_) {
+      repeated_rows_.fetch_add(static_cast<std::uint64_t>(most_rows_ - rows),
+                               std::memory_order_relaxed);
+      batch = Repeated(batch, most_rows_);
+    }
+    Put(std::move(batch), static_cast<std::uint64_t>(rows));
+  }
+  step_.clear();
+}
+
+void Distributor::AddParts(Instance&& batch) {
+  const std::int64_t rows = RowsOf(batch);
+  const bool whole = rows >= most_rows_;
+  if (!whole && last_step_ == LastStep::kDrop) {
+    dropped_rows_.fetch_add(static_cast<std::uint64_t>(rows), std::memory_order_relaxed);
+    return;
+  }
+  if (!whole && last_step_ == LastStep::kPad) {
+    repeated_rows_.fetch_add(static_cast<std::uint64_t>(most_rows_ - rows),
+                             std::memory_order_relaxed);
+    batch = Repeated(batch, most_rows_);
+  }
+  const auto all = static_cast<std::uint64_t>(RowsOf(batch));
+  for (std::size_t device = 0; device < devices_; ++device) {
+    const NumberRange part = BalancedRange(all, devices_, device);
+    const auto valid = static_cast<std::uint64_t>(rows);
+    Put(SliceRows(batch, static_cast<std::int64_t>(part.begin),
+                  static_cast<std::int64_t>(part.end)),
+        std::clamp(valid, part.begin, part.end) - part.begin);
+  }
+}
+
+void Distributor::Add(Instance&& batch) {
+  most_rows_ = std::max(most_rows_, RowsOf(batch));
+  if (distribution_ == Distribution::kSplit) return AddParts(std::move(batch));
+  if (!collects_steps()) {
+    const auto rows = static_cast<std::uint64_t>(RowsOf(batch));
+    return Put(std::move(batch), rows);
+  }
+  step_.push_back(std::move(batch));
+  if (step_.size() == devices_) AddStep();
+}
+
+void Distributor::EndSteps() {
+  if (step_.empty()) return;
+  std::int64_t rows = 0;
+  for (const Instance& batch : step_) rows += RowsOf(batch);
+  switch (last_step_) {
+    case LastStep::kUneven:
+      break;
+    case LastStep::kDrop:
+      dropped_rows_.fetch_add(static_cast<std::uint64_t>(rows), std::memory_order_relaxed);
+      break;
+    case LastStep::kPad: {
+      const Instance last = step_.back();
+      const std::size_t missing = devices_ - step_.size();
+      AddStep();
+      for (std::size_t i = 0; i < missing; ++i) {
+        Instance repeated = Repeated(last, most_rows_);
+        repeated_rows_.fetch_add(static_cast<std::uint64_t>(RowsOf(repeated)),
+                                 std::memory_order_relaxed);
+        Put(std::move(repeated), 0);
+      }
+      break;
+    }
+    case LastStep::kShort:
+      for (Instance& part : SpreadRows(step_, devices_)) {
+        const auto part_rows = static_cast<std::uint64_t>(RowsOf(part));
+        Put(std::move(part), part_rows);
+      }
+      break;
+  }
+  step_.clear();
+}
+
+SupplyResult Distributor::Next(FeedItem* item, Status* status, const std::stop_token& stop) {
+  while (ready_.empty() && end_ == SupplyResult::kBatch) {
+    Instance batch;
+    const SupplyResult result = supply_->Take(&batch, &end_status_, stop);
+    if (result == SupplyResult::kNotYet) return result;
+    try {
+      if (result == SupplyResult::kBatch) {
+        Add(std::move(batch));
+        continue;
+      }
+      end_ = result;
+      // What is good goes before the failure, as it came: there is no last step to make even.
+      if (result == SupplyResult::kFailed) AddStep();
+      EndSteps();
+    } catch (const Error& error) {  // tensors of different rows
+      end_ = SupplyResult::kFailed;
+      end_status_ = error.status();
+    }
+  }
+  if (ready_.empty()) {
+    *status = end_status_;
+    return end_;
+  }
+  *item = std::move(ready_.front());
+  ready_.pop_front();
+  return SupplyResult::kBatch;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <stop_token>
+#include <vector>
+
+#include "gpu/feed/batch_supply.h"
+#include "ringfeed/device_feed.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+/// A batch, or a part of one, for a device.
+struct FeedItem {
+  Instance batch;
+  std::uint64_t number = 0;  ///< it goes to device number mod devices
+  std::uint64_t rows = 0;
+  std::uint64_t valid_rows = 0;  ///< the others repeat some
+};
+
+/// Which rows go to which device, as a function of the order they come in and of how many devices
+/// there are. For one thread at a time.
+class Distributor {
+ public:
+  Distributor(BatchSupply* supply, std::size_t devices, Distribution distribution,
+              LastStep last_step);
+
+  /// The next item in order of numbers; else as the supply. Blocks as it does.
+  SupplyResult Next(FeedItem* item, Status* status, const std::stop_token& stop);
+  void Reset();
+
+  /// Batches that it holds at a time, at most.
+  static std::size_t HeldBatches(std::size_t devices, LastStep last_step);
+  std::uint64_t dropped_rows() const { return dropped_rows_; }
+  std::uint64_t repeated_rows() const { return repeated_rows_; }
+
+ private:
+  bool collects_steps() const {
+    return distribution_ == Distribution::kRoundRobin && last_step_ != LastStep::kUneven;
+  }
+  void Add(Instance&& batch);
+  void AddStep();
+  void AddParts(Instance&& batch);
+  void EndSteps();
+  void Put(Instance&& batch, std::uint64_t valid_rows);
+  /// With its rows over and over until there are `rows`.
+  Instance Repeated(const Instance& batch, std::int64_t rows) const;
+
+  BatchSupply* const supply_;
+  const std::size_t devices_;
+  const Distribution distribution_;
+  const LastStep last_step_;
+  std::vector<Instance> step_;  ///< not complete yet
+  std::deque<FeedItem> ready_;
+  std::uint64_t next_number_ = 0;
+  std::int64_t most_rows_ = 0;
+  SupplyResult end_ = SupplyResult::kBatch;  ///< what comes behind ready_
+  Status end_status_;
+  std::atomic<std::uint64_t> dropped_rows_{0};
+  std::atomic<std::uint64_t> repeated_rows_{0};
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,339 @@
+#include "gpu/feed/feed_core.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "ringfeed/emulated_devices.h"
+#include "ringfeed/timeline.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::int64_t kPollNs = 20'000;
+constexpr std::int64_t kLookNs = 20'000'000;  // how often a wait looks whether it is stuck
+
+bool IsSimulated(const DeviceBackend& backend) {
+  const auto* const emulated = dynamic_cast<const EmulatedDevices*>(&backend);
+  return emulated != nullptr && emulated->simulated();
+}
+
+LaneOptions LaneOptionsOf(const FeedOptions& options, const FeedTestOptions& test_options) {
+  LaneOptions lane;
+  lane.slots = options.slots;
+  lane.slot_bytes = options.slot_bytes;
+  lane.fixed_slots = options.fixed_slots;
+  lane.with_mask = options.last_step == LastStep::kPad;
+  lane.transforms = options.transforms;
+  lane.timeline = options.timeline;
+  lane.left_out = test_options.left_out;
+  lane.poison = test_options.poison;
+  return lane;
+}
+
+Status Closed() { return Status(StatusCode::kCancelled, "the feed was closed"); }
+
+}  // namespace
+
+FeedCore::FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
+                   const FeedTestOptions& test_options)
+    : options_(options),
+      threaded_(test_options.threads && !IsSimulated(*options.backend)),
+      supply_(std::move(supply)),
+      distributor_(supply_.get(), options.devices.size(), options.distribution, options.last_step),
+      lane_options_(LaneOptionsOf(options, test_options)) {}
+
+std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
+                                          const FeedOptions& options,
+                                          const FeedTestOptions& test_options) {
+  std::shared_ptr<FeedCore> core(new FeedCore(std::move(supply), options, test_options));
+  core->OpenLanes();
+  core->StartThreads();
+  return core;
+}
+
+void FeedCore::OpenLanes() {
+  pins_ = HostPins::Of(options_.backend);
+  for (std::size_t i = 0; i < options_.devices.size(); ++i) {
+    lanes_.push_back(std::make_unique<DeviceLane>(options_.backend, options_.devices[i], i,
+                                                  lane_options_, pins_));
+    const Status status = lanes_.back()->Open();
+    if (!status.ok()) throw Error(status);
+  }
+}
+
+FeedCore::~FeedCore() {
+  StopThreads(Closed());
+  const std::int64_t until_ns = Now() + options_.close_timeout_ms * 1'000'000;
+  for (const auto& lane : lanes_) {
+    Status status = lane->Drain(until_ns);
+    if (status.ok()) status = lane->Free(until_ns);
+    if (status.ok()) continue;
+    lane->GiveUp();
+  }
+}
+
+void FeedCore::StartThreads() {
+  if (!threaded_) return;
+  try {
+    for (const auto& lane : lanes_) {
+      threads_.emplace_back(
+          [this, lane = lane.get()](const std::stop_token& stop) { FeedLoop(lane, stop); });
+    }
+    threads_.emplace_back([this](const std::stop_token& stop) { ReadLoop(stop); });
+  } catch (const std::system_error& error) {
+    StopThreads(Closed());
+    throw Error(
+        Status(StatusCode::kResourceExhausted, std::string("the feed's threads cannot start: ") +
+                                                   error.what() + "; raise the limit (ulimit -u)"));
+  }
+}
+
+void FeedCore::StopThreads(const Status& why) {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  for (const auto& lane : lanes_) lane->Kill(why);
+  threads_.clear();
+  pending_.reset();
+  blocked_lane_.store(-1, std::memory_order_relaxed);
+}
+
+void FeedCore::EndAll(const Status& status) {
+  for (const auto& lane : lanes_) lane->End(status);
+}
+
+bool FeedCore::Take(FeedItem* item, const std::stop_token& stop) {
+  const std::int64_t begin_ns = Now();
+  options_.backend->BeginRange("ringfeed read");
+  Status status;
+  const SupplyResult result = distributor_.Next(item, &status, stop);
+  options_.backend->EndRange();
+  if (result == SupplyResult::kNotYet) return false;
+  if (result == SupplyResult::kBatch) {
+    if (options_.timeline != nullptr) {
+      options_.timeline->Add({"read", -1, item->number, begin_ns, Now()});
+    }
+    return true;
+  }
+  supply_ended_ = true;
+  EndAll(status);
+  return false;
+}
+
+void FeedCore::ReadLoop(const std::stop_token& stop) {
+  FeedItem item;
+  while (!stop.stop_requested() && Take(&item, stop)) {
+    const auto lane = static_cast<std::size_t>(item.number % lanes_.size());
+    QueueResult result = lanes_[lane]->TryGive(std::move(item));
+    if (result == QueueResult::kFull || result == QueueResult::kBusy) {
+      blocked_lane_.store(static_cast<int>(lane), std::memory_order_relaxed);
+      result = lanes_[lane]->Give(std::move(item), stop);
+      blocked_lane_.store(-1, std::memory_order_relaxed);
+    }
+    if (result == QueueResult::kOk) continue;
+    // That device failed: the others end behind what they have, since nothing may be left out.
+    if (!stop.stop_requested()) EndAll(lanes_[lane]->failure());
+    return;
+  }
+}
+
+void FeedCore::FeedLoop(DeviceLane* lane, const std::stop_token& stop) {
+  if (const Status status = options_.backend->BindThread(lane->device()); !status.ok()) {
+    lane->Fail(status);
+  }
+  while (!stop.stop_requested()) {
+    if (!lane->Feed()) lane->Rest(kPollNs);
+  }
+}
+
+bool FeedCore::PumpSupply() {
+  if (!pending_) {
+    if (supply_ended_) return false;
+    FeedItem item;
+    if (!Take(&item, {})) return supply_ended_;
+    pending_ = std::move(item);
+  }
+  const auto lane = static_cast<std::size_t>(pending_->number % lanes_.size());
+  const QueueResult result = lanes_[lane]->TryGive(std::move(*pending_));
+  const bool full = result == QueueResult::kFull || result == QueueResult::kBusy;
+  blocked_lane_.store(full ? static_cast<int>(lane) : -1, std::memory_order_relaxed);
+  if (full) return false;
+  pending_.reset();
+  if (result != QueueResult::kOk) {
+    supply_ended_ = true;
+    EndAll(lanes_[lane]->failure());
+  }
+  return true;
+}
+
+bool FeedCore::Pump() {
+  bool progress = PumpSupply();
+  for (const auto& lane : lanes_) {
+    const Status status = options_.backend->BindThread(lane->device());
+    if (!status.ok()) lane->Fail(status);
+    progress = lane->Feed() || progress;
+  }
+  return progress;
+}
+
+QueueResult FeedCore::WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns) {
+  if (threaded_) {
+    const std::int64_t wait_ns = std::min(kLookNs, until_ns - Now());
+    return lanes_[lane]->TakeUntil(slot, DeadlineAfter(std::chrono::nanoseconds(wait_ns)));
+  }
+  // What is there already and waits for a lane makes no time pass.
+  const std::int64_t ready_ns = pending_ ? until_ns : supply_->ReadyAt();
+  if (!Pump()) options_.backend->Idle(std::min(until_ns, ready_ns));
+  return lanes_[lane]->TryTake(slot);
+}
+
+Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
+  const DeviceLane& waiting = *lanes_[lane];
+  const auto name = [this](std::size_t l) { return std::to_string(options_.devices[l]); };
+  if (Does(FeedStep::kCheckOwnLeases) &&
+      waiting.LeasesOf(std::this_thread::get_id()) == options_.slots) {
+    return Status(StatusCode::kResourceExhausted, "this thread holds all " +
+                                                      std::to_string(options_.slots) +
+                                                      " batches of device " + name(lane) +
+                                                      "; release one, or raise FeedOptions::slots");
+  }
+  if (waited_ns < options_.patience_ms * 1'000'000 || !Does(FeedStep::kCheckPatience)) return {};
+  const std::string seconds = std::to_string(options_.patience_ms / 1000) + " s";
+  if (waiting.leases() == options_.slots) {
+    return Status(StatusCode::kDeadlineExceeded,
+                  "all " + std::to_string(options_.slots) + " batches of device " + name(lane) +
+                      " are leased by other threads since " + seconds + "; release one");
+  }
+  const int blocked = blocked_lane_.load(std::memory_order_relaxed);
+  if (blocked < 0 || static_cast<std::size_t>(blocked) == lane) return {};
+  const auto other = static_cast<std::size_t>(blocked);
+  return Status(StatusCode::kDeadlineExceeded,
+                "device " + name(lane) + " gets nothing because the batches of device " +
+                    name(other) + " are not taken since " + seconds + " (" +
+                    std::to_string(lanes_[other]->leases()) + " of its " +
+                    std::to_string(options_.slots) +
+                    " are leased): serve it, or leave it out of FeedOptions::devices");
+}
+
+ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* status) {
+  lease->Release();
+  if (lane >= lanes_.size()) {
+    *status = Status(StatusCode::kInvalidArgument, "the feed has " + std::to_string(lanes_.size()) +
+                                                       " devices; there is no number " +
+                                                       std::to_string(lane));
+    return ReadResult::kFailed;
+  }
+  std::size_t slot = 0;
+  if (!threaded_) Pump();
+  QueueResult result = lanes_[lane]->TryTake(&slot);
+  const std::int64_t begin_ns = Now();
+  const std::int64_t patience_ns = begin_ns + options_.patience_ms * 1'000'000;
+  bool waited = false;
+  while (result == QueueResult::kEmpty || result == QueueResult::kBusy ||
+         result == QueueResult::kTimeout) {
+    *status = Stuck(lane, Now() - begin_ns);
+    if (!status->ok()) return ReadResult::kFailed;
+    const std::int64_t until_ns = Now() >= patience_ns ? Now() + kLookNs : patience_ns;
+    result = WaitForSlot(lane, &slot, until_ns);
+    waited = true;
+  }
+  if (waited) lanes_[lane]->NoteWait(Now() - begin_ns);
+  if (result == QueueResult::kOk) {
+    const DeviceLane::Slot& taken = lanes_[lane]->slot(slot);
+    *lease = MakeLease(lane, slot, taken.generation.load(std::memory_order_relaxed));
+    if (waited && options_.timeline != nullptr) {
+      options_.timeline->Add({"wait", static_cast<int>(lane), lease->number(), begin_ns, Now()});
+    }
+    return ReadResult::kRecord;
+  }
+  if (result == QueueResult::kClosed) return ReadResult::kEnd;
+  *status = lanes_[lane]->failure();
+  return ReadResult::kFailed;
+}
+
+ReadResult FeedCore::TryNext(DeviceLease* lease, Status* status) {
+  const std::lock_guard lock(turn_mutex_);
+  const ReadResult result = TryNext(turn_ % lanes_.size(), lease, status);
+  if (result == ReadResult::kRecord) ++turn_;
+  return result;
+}
+
+DeviceLease FeedCore::MakeLease(std::size_t lane, std::size_t slot, std::uint64_t generation) {
+  DeviceLease lease;
+  lease.core_ = shared_from_this();
+  lease.lane_ = lane;
+  lease.slot_ = slot;
+  lease.generation_ = generation;
+  return lease;
+}
+
+bool FeedCore::IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) const {
+  return Does(FeedStep::kCheckGeneration) &&
+         (slot.generation.load(std::memory_order_relaxed) != lease.generation_ ||
+          slot.holder.load(std::memory_order_relaxed) == std::thread::id());
+}
+
+DeviceLane::Slot& FeedCore::SlotOf(const DeviceLease& lease) const {
+  DeviceLane::Slot& slot = lanes_[lease.lane_]->slot(lease.slot_);
+  if (IsStale(lease, slot)) {
+    throw Error(Status(StatusCode::kInvalidArgument, "the lease was released"));
+  }
+  return slot;
+}
+
+void FeedCore::Release(const DeviceLease& lease) noexcept {
+  DeviceLane& lane = *lanes_[lease.lane_];
+  if (!IsStale(lease, lane.slot(lease.slot_))) lane.Release(lease.slot_);
+}
+
+void FeedCore::Cancel() {
+  for (const auto& lane : lanes_) lane->Kill(Closed());
+}
+
+void FeedCore::ReInit() {
+  const std::lock_guard lock(close_mutex_);
+  if (closed_) throw Error(Closed());
+  StopThreads(Closed());
+  supply_->ReInit();
+  distributor_.Reset();
+  for (const auto& lane : lanes_) lane->Reset();
+  turn_ = 0;
+  supply_ended_ = false;
+  StartThreads();
+}
+
+Status FeedCore::Close() {
+  const std::lock_guard lock(close_mutex_);
+  if (std::exchange(closed_, true)) return {};
+  StopThreads(Closed());
+  distributor_.Reset();
+  const std::int64_t until_ns = Now() + options_.close_timeout_ms * 1'000'000;
+  Status first;
+  for (const auto& lane : lanes_) {
+    Status status = lane->Drain(until_ns);
+    if (status.ok()) status = lane->Free(until_ns);
+    if (status.ok()) continue;
+    lane->GiveUp();
+    if (first.ok()) first = status;
+  }
+  // The device may still read what was registered for it.
+  static auto* const given_up = new std::vector<std::shared_ptr<FeedCore>>;
+  static std::mutex given_up_mutex;
+  if (!first.ok()) {
+    const std::lock_guard given_up_lock(given_up_mutex);
+    given_up->push_back(shared_from_this());
+  }
+  pins_.reset();
+  return first;
+}
+
+FeedStats FeedCore::Stats() const {
+  FeedStats stats;
+  for (const auto& lane : lanes_) stats.devices.push_back(lane->Stats());
+  stats.dropped_rows = distributor_.dropped_rows();
+  stats.repeated_rows = distributor_.repeated_rows();
+  if (pins_ != nullptr) stats.pinning = pins_->failure();
+  return stats;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "gpu/feed/batch_supply.h"
+#include "gpu/feed/device_lane.h"
+#include "gpu/feed/distributor.h"
+#include "ringfeed/device_feed.h"
+
+namespace ringfeed {
+
+/// What tests say beyond FeedOptions.
+struct FeedTestOptions {
+  std::vector<FeedStep> left_out{};
+  bool poison = false;
+  /// No threads: Next does their work and lets time pass by the backend's Idle. Always so with a
+  /// simulator.
+  bool threads = true;
+};
+
+/// A feed: lanes, what distributes batches over them, and the threads that drive both. Leases hold
+/// it, so it goes with the last of them.
+class FeedCore : public std::enable_shared_from_this<FeedCore> {
+ public:
+  /// `options.backend` and `options.devices` are set. Throws Error where it cannot work.
+  static std::shared_ptr<FeedCore> Start(std::unique_ptr<BatchSupply> supply,
+                                         const FeedOptions& options,
+                                         const FeedTestOptions& test_options = {});
+  ~FeedCore();
+  FeedCore(const FeedCore&) = delete;
+  FeedCore& operator=(const FeedCore&) = delete;
+
+  ReadResult TryNext(DeviceLease* lease, Status* status);
+  ReadResult TryNext(std::size_t lane, DeviceLease* lease, Status* status);
+  void ReInit();
+  Status Close();
+  /// Ends every wait with kCancelled, from any thread.
+  void Cancel();
+  FeedStats Stats() const;
+  const FeedOptions& options() const { return options_; }
+
+  // A lease's calls.
+  /// The lease's slot. Throws Error where it is not the lease's any more.
+  DeviceLane::Slot& SlotOf(const DeviceLease& lease) const;
+  DeviceLane& LaneOf(const DeviceLease& lease) const { return *lanes_[lease.lane_]; }
+  /// Nothing where it is not the lease's any more.
+  void Release(const DeviceLease& lease) noexcept;
+  DeviceLease MakeLease(std::size_t lane, std::size_t slot, std::uint64_t generation);
+  static std::shared_ptr<FeedCore> Of(const DeviceLease& lease) { return lease.core_; }
+
+ private:
+  FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
+           const FeedTestOptions& test_options);
+
+  void OpenLanes();
+  void StartThreads();
+  void StopThreads(const Status& why);
+  void ReadLoop(const std::stop_token& stop);
+  void FeedLoop(DeviceLane* lane, const std::stop_token& stop);
+  /// The end, or a failure, behind what the lanes have.
+  void EndAll(const Status& status);
+  bool Take(FeedItem* item, const std::stop_token& stop);
+  /// Without threads: does what all of them could do now. False where that was nothing.
+  bool Pump();
+  bool PumpSupply();
+  QueueResult WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns);
+  /// Why the wait for that lane that began then can only be ended by the program itself; else OK.
+  Status Stuck(std::size_t lane, std::int64_t waited_ns) const;
+  bool IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) const;
+  std::int64_t Now() const { return options_.backend->NowNanos(); }
+  bool Does(FeedStep step) const { return lane_options_.Does(step); }
+
+  const FeedOptions options_;
+  const bool threaded_;
+  const std::unique_ptr<BatchSupply> supply_;
+  Distributor distributor_;
+  LaneOptions lane_options_;
+  std::vector<std::unique_ptr<DeviceLane>> lanes_;
+  std::shared_ptr<HostPins> pins_;
+
+  std::vector<std::jthread> threads_;
+  std::atomic<int> blocked_lane_{-1};  ///< that the reading thread waits for
+
+  // Without threads.
+  std::optional<FeedItem> pending_;
+  bool supply_ended_ = false;
+
+  std::mutex turn_mutex_;  ///< guards turn_; held while Next waits for its turn's batch
+  std::uint64_t turn_ = 0;
+  std::mutex close_mutex_;
+  bool closed_ = false;
+};
+
+}  // namespace ringfeed

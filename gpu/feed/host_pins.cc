@@ -1,0 +1,92 @@
+#include "gpu/feed/host_pins.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ringfeed {
+
+std::shared_ptr<HostPins> HostPins::Of(const std::shared_ptr<DeviceBackend>& backend) {
+  static std::mutex mutex;
+  static std::map<const DeviceBackend*, std::weak_ptr<HostPins>> all;
+  const std::lock_guard lock(mutex);
+  std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
+  std::shared_ptr<HostPins> pins = all[backend.get()].lock();
+  if (pins == nullptr) {
+    pins = std::make_shared<HostPins>(backend);
+    all[backend.get()] = pins;
+  }
+  return pins;
+}
+
+HostPins::~HostPins() {
+  for (const auto& [start, chunks] : arenas_) {
+    for (std::size_t chunk = 0; chunk < chunks->states.size(); ++chunk) {
+      if (chunks->states[chunk].load(std::memory_order_relaxed) != ChunkState::kPinned) continue;
+      // A device that is gone has no registrations either.
+      (void)backend_->UnregisterHost(chunks->Range(chunk).data());
+    }
+  }
+}
+
+HostPins::PinnedChunks::PinnedChunks(std::shared_ptr<Arena> of)
+    : arena(std::move(of)), states(ChunkOf(arena->data() + arena->bytes() - 1) + 1) {}
+
+std::size_t HostPins::PinnedChunks::ChunkOf(const std::byte* data) const {
+  return reinterpret_cast<std::uintptr_t>(data) / kChunkBytes -
+         reinterpret_cast<std::uintptr_t>(arena->data()) / kChunkBytes;
+}
+
+std::span<std::byte> HostPins::PinnedChunks::Range(std::size_t chunk) const {
+  std::byte* const end = arena->data() + arena->bytes();
+  std::byte* begin = arena->data();
+  if (chunk > 0) begin += BytesToBorder(begin) + (chunk - 1) * kChunkBytes;
+  return {begin, std::min(begin + BytesToBorder(begin), end)};
+}
+
+HostPins::PinnedChunks* HostPins::ChunksOf(const std::byte* data) {
+  const std::lock_guard lock(mutex_);
+  auto behind = arenas_.upper_bound(data);
+  if (behind != arenas_.begin()) {
+    PinnedChunks* const chunks = std::prev(behind)->second.get();
+    if (data < chunks->arena->data() + chunks->arena->bytes()) return chunks;
+  }
+  std::shared_ptr<Arena> arena = Arena::Containing(data);
+  if (arena == nullptr) return nullptr;
+  const std::byte* const start = arena->data();
+  return (arenas_[start] = std::make_unique<PinnedChunks>(std::move(arena))).get();
+}
+
+HostPins::ChunkState HostPins::PinChunk(PinnedChunks* chunks, std::size_t chunk) {
+  const std::lock_guard lock(mutex_);
+  std::atomic<ChunkState>& state = chunks->states[chunk];
+  const ChunkState found = state.load(std::memory_order_relaxed);
+  if (found != ChunkState::kUnknown) return found;
+  const std::span<std::byte> range = chunks->Range(chunk);
+  const Status status = backend_->RegisterHost(range.data(), range.size());
+  if (!status.ok() && failure_.empty()) failure_ = status.ToString();
+  const ChunkState made = status.ok() ? ChunkState::kPinned : ChunkState::kFailed;
+  // Order: partner of the load in Pin; who reads it finds the chunk registered.
+  state.store(made, std::memory_order_release);
+  return made;
+}
+
+bool HostPins::Pin(const std::byte* data, std::size_t bytes) {
+  PinnedChunks* const chunks = ChunksOf(data);
+  if (chunks == nullptr || bytes == 0) return chunks != nullptr;
+  const std::size_t last = chunks->ChunkOf(data + bytes - 1);
+  bool pinned = true;
+  for (std::size_t chunk = chunks->ChunkOf(data); chunk <= last; ++chunk) {
+    // Order: partner of the store in PinChunk.
+    ChunkState state = chunks->states[chunk].load(std::memory_order_acquire);
+    if (state == ChunkState::kUnknown) state = PinChunk(chunks, chunk);
+    pinned = pinned && state == ChunkState::kPinned;
+  }
+  return pinned;
+}
+
+std::string HostPins::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+}  // namespace ringfeed

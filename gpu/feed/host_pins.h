@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/arena.h"
+#include "ringfeed/device_backend.h"
+
+namespace ringfeed {
+
+/// Registers the memory that batches stand in, chunk by chunk of their arenas as they are met: an
+/// arena may be larger than what is ever used of it. One per backend, shared by its feeds: a chunk
+/// is registered once. Undone when the last feed lets go. Thread safe.
+class HostPins {
+ public:
+  /// A copy lies within one chunk.
+  static constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
+
+  static std::shared_ptr<HostPins> Of(const std::shared_ptr<DeviceBackend>& backend);
+  explicit HostPins(std::shared_ptr<DeviceBackend> backend) : backend_(std::move(backend)) {}
+  ~HostPins();
+  HostPins(const HostPins&) = delete;
+  HostPins& operator=(const HostPins&) = delete;
+
+  /// Registers what [data, data + bytes) touches. False where some of it is not: then copies from
+  /// there block. The range lies within one arena.
+  bool Pin(const std::byte* data, std::size_t bytes);
+  /// How much of a range from `data` on lies in one chunk. Chunks begin at multiples of their size.
+  static std::size_t BytesToBorder(const std::byte* data) {
+    return kChunkBytes - reinterpret_cast<std::uintptr_t>(data) % kChunkBytes;
+  }
+  /// Why some memory is not registered; "" where all is.
+  std::string failure() const;
+
+ private:
+  enum class ChunkState : std::uint8_t { kUnknown, kPinned, kFailed };
+  struct PinnedChunks {
+    std::shared_ptr<Arena> arena;
+    std::vector<std::atomic<ChunkState>> states;
+
+    explicit PinnedChunks(std::shared_ptr<Arena> of);
+    std::size_t ChunkOf(const std::byte* data) const;
+    /// What of the chunk is the arena's.
+    std::span<std::byte> Range(std::size_t chunk) const;
+  };
+
+  PinnedChunks* ChunksOf(const std::byte* data);
+  ChunkState PinChunk(PinnedChunks* chunks, std::size_t chunk);
+
+  const std::shared_ptr<DeviceBackend> backend_;
+  mutable std::mutex mutex_;                                          ///< guards what follows
+  std::map<const std::byte*, std::unique_ptr<PinnedChunks>> arenas_;  ///< by their start
+  std::string failure_;
+};
+
+}  // namespace ringfeed

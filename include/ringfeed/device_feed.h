@@ -1,0 +1,203 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "ringfeed/device_backend.h"
+#include "ringfeed/reader.h"
+#include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+class FeedCore;
+class Timeline;
+
+/// Which device gets which rows.
+enum class Distribution : std::uint8_t {
+  kRoundRobin,  ///< batch k goes to device k mod devices
+  kSplit,       ///< every batch is cut into as many parts as there are devices, in order of rows
+};
+
+/// What becomes of the last step where there are not enough batches for every device.
+enum class LastStep : std::uint8_t {
+  kUneven,  ///< the first devices step once more than the others
+  kDrop,    ///< left out, and counted; split batches: one with fewer rows than the largest
+  kPad,     ///< every device gets rows of the usual number: those missing are repeated, and masked
+  kShort,   ///< its rows are spread over all devices: each steps as often, the last time with fewer
+};
+
+// What a device makes of one field of a batch behind the copy. `field` counts from 0.
+
+/// u8 to numbers: see CastNormalize. With channels_first the field's rows are [height, width,
+/// channels]; mean and scale are per channel, the last dimension (1 to 4), or one for all.
+struct NormalizeField {
+  std::size_t field = 0;
+  DType dtype = DType::kFloat32;  ///< kFloat32, kFloat16, kBFloat16
+  std::vector<float> mean{};      ///< empty: 0
+  std::vector<float> scale{};     ///< empty: 1
+  bool channels_first = false;
+};
+/// u16 to kInt32 or kInt64.
+struct WidenField {
+  std::size_t field = 0;
+  DType dtype = DType::kInt64;
+};
+/// A ragged field to [rows, length, …]: longer rows are cut, shorter ones filled up with `padding`,
+/// bytes of one element (empty: zero).
+struct PadField {
+  std::size_t field = 0;
+  std::size_t length = 0;
+  std::vector<std::byte> padding{};
+};
+using FieldTransform = std::variant<NormalizeField, WidenField, PadField>;
+
+/// How a feed is made.
+struct FeedOptions {
+  /// Null: CUDA's devices where there are some and the program is built with them, else as many
+  /// emulated ones as `devices` asks for.
+  std::shared_ptr<DeviceBackend> backend{};
+  /// By number; empty: all that there are.
+  std::vector<int> devices{};
+  std::size_t slots = 3;  ///< batches on each device at a time, leased ones included; at least 2
+  Distribution distribution = Distribution::kRoundRobin;
+  LastStep last_step = LastStep::kUneven;
+  /// Of one slot; 0: learned from the batches that come, with a quarter more where rows are ragged.
+  std::size_t slot_bytes = 0;
+  /// A batch that does not fit its slot fails the feed; else the slot becomes bigger, which waits
+  /// for the device, and is counted.
+  bool fixed_slots = false;
+  std::vector<FieldTransform> transforms{};
+  /// How long Next waits where only the program itself can go on: another device's batches are not
+  /// taken, or other threads hold all leases. Then it fails with kDeadlineExceeded, and may be
+  /// called again.
+  std::int64_t patience_ms = 30'000;
+  /// How long Close waits for the devices.
+  std::int64_t close_timeout_ms = 10'000;
+  /// Gets what was read, copied, leased and waited for; null: nothing is noted.
+  std::shared_ptr<Timeline> timeline{};
+};
+
+/// A batch on a device, or a device's part of one. Move only; destroying it is Release. Its memory
+/// is written again once it was released and what was enqueued before on the streams it was used
+/// on is done. It may outlive the feed.
+///
+/// Thread safety: one thread at a time; Release from any.
+class DeviceLease {
+ public:
+  DeviceLease() = default;
+  ~DeviceLease() { Release(); }
+  DeviceLease(DeviceLease&& other) noexcept;
+  DeviceLease& operator=(DeviceLease&& other) noexcept;
+
+  explicit operator bool() const { return core_ != nullptr; }
+  int device() const;  ///< its number in the backend
+  /// Place of the device in FeedOptions::devices.
+  std::size_t device_index() const { return lane_; }
+  std::uint64_t number() const;  ///< of the batch, from 0, over all devices
+  std::size_t slot() const { return slot_; }
+  /// How often its slot was filled: another lease of that slot has another one.
+  std::uint64_t generation() const { return generation_; }
+  std::uint64_t rows() const;
+  /// LastStep::kPad: the rows from here on are repeated ones.
+  std::uint64_t valid_rows() const;
+
+  /// Makes `stream` wait for the copy (the host does not) and gives the tensors, for work that is
+  /// enqueued on it before Release: a tensor per field, `data` being device memory, `lod` host
+  /// memory, both of the lease (Tensor::owner is null). May be called for several streams. Throws
+  /// Error where the device failed, and for a lease that was released.
+  std::span<const Tensor> On(DeviceStream stream);
+  /// Blocks until the copy is done: for those who look from the host.
+  std::span<const Tensor> WaitHost();
+  /// The rows' offsets in device memory, level 0 of a ragged field that was not padded. Ordered as
+  /// the tensors are.
+  const std::int64_t* DeviceOffsets(std::size_t field) const;
+  /// LastStep::kPad: [rows] of u8, 1 for rows that count. Ordered as the tensors are.
+  const std::byte* DeviceMask() const;
+  /// The tensors with the lease as their owner: it is released when the last copy of them goes,
+  /// which must be after all work on them was enqueued on `stream`. The lease is used up.
+  static Instance Share(DeviceLease lease, DeviceStream stream);
+
+  /// Gives the slot back, behind what was enqueued on the streams of On. Never blocks, but where
+  /// the feed is gone and this was its last lease. Idempotent.
+  void Release() noexcept;
+
+ private:
+  friend class FeedCore;
+  std::shared_ptr<FeedCore> core_;
+  std::size_t lane_ = 0;
+  std::size_t slot_ = 0;
+  std::uint64_t generation_ = 0;
+};
+
+/// What one device got so far.
+struct DeviceFeedStats {
+  int device = 0;
+  std::size_t slots = 0;
+  std::uint64_t batches = 0;          ///< leased
+  std::uint64_t copied_bytes = 0;     ///< over the link
+  std::uint64_t delivered_bytes = 0;  ///< of the tensors that leases show
+  std::uint64_t packed_bytes =
+      0;  ///< of these, copied by the CPU first: not one piece of pinned memory
+  std::uint64_t unpinned_bytes = 0;  ///< from memory that could not be registered: copies block
+  std::uint64_t grown_slots = 0;
+  double wait_s = 0;  ///< in Next
+};
+struct FeedStats {
+  std::vector<DeviceFeedStats> devices;
+  std::uint64_t dropped_rows = 0;   ///< LastStep::kDrop
+  std::uint64_t repeated_rows = 0;  ///< LastStep::kPad
+  std::string pinning;              ///< "", or why some memory is not registered
+};
+
+/// Batches of any reader on devices, ahead of the training loop: each device has slots that copies
+/// fill while it computes on others.
+///
+/// Threads: one that reads, one per device that copies; with simulated devices none, and Next does
+/// their work. Thread safety: all methods from any thread; ReInit and the destructor while no other
+/// thread is in one.
+class DeviceFeed {
+ public:
+  /// Starts at once. `reader` is a chain that is not read by anybody else. Throws Error where it
+  /// cannot work, with the reason and the remedy.
+  explicit DeviceFeed(Reader reader, const FeedOptions& options = {});
+  /// Close.
+  ~DeviceFeed();
+  DeviceFeed(const DeviceFeed&) = delete;
+  DeviceFeed& operator=(const DeviceFeed&) = delete;
+
+  /// The next batch in order: of device k mod devices, each in its turn. Blocks. None at the end of
+  /// the data; throws Error on failure, behind everything good.
+  std::optional<DeviceLease> Next();
+  /// The next batch of one of the devices (its place in the list), for a loop per device.
+  std::optional<DeviceLease> Next(std::size_t device_index);
+  /// The same without exceptions for what data and devices can do. kFailed: the reason is in
+  /// *status; with kResourceExhausted (the calling thread itself holds every slot) and
+  /// kDeadlineExceeded (see patience_ms) a later call may succeed.
+  ReadResult TryNext(DeviceLease* lease, Status* status);
+  ReadResult TryNext(std::size_t device_index, DeviceLease* lease, Status* status);
+
+  /// Starts again at the first batch, with the reader. What was prefetched is dropped; leases that
+  /// are out stay as they are. Throws Error where the reader cannot start again; the feed then is
+  /// at its end.
+  void ReInit();
+  /// Ends the threads, waits until the copies are done, and frees what is not leased; what is,
+  /// with its lease. Next then fails with kCancelled. Reports what could not be ended in time (it
+  /// is given up, not freed). Idempotent.
+  Status Close();
+
+  const std::vector<int>& devices() const;
+  const std::shared_ptr<DeviceBackend>& backend() const;
+  FeedStats Stats() const;
+
+ private:
+  friend class DeviceLease;
+  std::shared_ptr<FeedCore> core_;
+};
+
+}  // namespace ringfeed

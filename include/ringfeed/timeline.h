@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace ringfeed {
+
+/// A stretch of time that something took.
+struct TimeSpan {
+  const char* what = "";     ///< a literal: "read", "copy", "lease", "wait"
+  int track = 0;             ///< the place of a device in a feed's list; -1: the reader
+  std::uint64_t number = 0;  ///< of the batch
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+/// What a feed did when, for a picture of it. Keeps the first `limit` spans. Thread safe.
+class Timeline {
+ public:
+  explicit Timeline(std::size_t limit = 1'000'000) : limit_(limit) {}
+
+  void Add(const TimeSpan& span);
+  /// In order of arrival.
+  std::vector<TimeSpan> spans() const;
+  /// In the trace event format that chrome://tracing and Perfetto read: complete events ("ph":
+  /// "X"), microseconds from the first one on, a row for each track and kind.
+  std::string ToChromeTrace() const;
+
+ private:
+  const std::size_t limit_;
+  mutable std::mutex mutex_;
+  std::vector<TimeSpan> spans_;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,187 @@
+#include "gpu/feed/copy_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/gpu/feed/numbered_batches.h"
+
+namespace ringfeed {
+namespace {
+
+std::shared_ptr<Arena> SmallArena() { return Arena::Create({.bytes = std::size_t{4} << 20}); }
+
+/// What a device has once the plan was carried out in host memory.
+struct Slot {
+  std::vector<std::uint64_t> words;
+  std::byte* data() { return reinterpret_cast<std::byte*>(words.data()); }
+};
+
+Slot CarryOut(const CopyPlan& plan) {
+  Slot slot{std::vector<std::uint64_t>(plan.slot_bytes() / 8 + 1, 0xEEEEEEEEEEEEEEEE)};
+  for (const PlannedPiece& piece : plan.pieces()) {
+    std::memcpy(slot.data() + piece.to, piece.from, piece.bytes);
+  }
+  std::vector<DeviceKernel> kernels;
+  plan.AddKernels(slot.data(), &kernels);
+  for (const DeviceKernel& kernel : kernels) {
+    EXPECT_TRUE(CheckKernel(kernel).ok());
+    RunKernelOnHost(kernel);
+  }
+  return slot;
+}
+
+void ExpectSame(const Instance& batch, const Instance& copied) {
+  ASSERT_EQ(copied.size(), batch.size());
+  for (std::size_t f = 0; f < batch.size(); ++f) {
+    EXPECT_EQ(copied[f].shape, batch[f].shape);
+    ASSERT_EQ(copied[f].bytes, batch[f].bytes);
+    EXPECT_EQ(std::memcmp(copied[f].data, batch[f].data, batch[f].bytes), 0);
+    ASSERT_EQ(copied[f].lod.size(), batch[f].lod.size());
+    for (std::size_t level = 0; level < batch[f].lod.size(); ++level) {
+      EXPECT_TRUE(std::equal(copied[f].lod[level].begin(), copied[f].lod[level].end(),
+                             batch[f].lod[level].begin(), batch[f].lod[level].end()));
+    }
+  }
+}
+
+TEST(CopyPlanTest, ABatchInOnePieceOfAnArenaIsOneCopy) {
+  const Instance batch = NumberedBatch{3, 40, true}.Make(SmallArena());
+  CopyPlan plan;
+  ASSERT_TRUE(plan.Make(batch, {}, false).ok());
+  ASSERT_EQ(plan.pieces().size(), 1U);
+  EXPECT_FALSE(plan.pieces()[0].staged);
+  EXPECT_EQ(plan.staging_bytes(), 0U);
+  Slot slot = CarryOut(plan);
+  Instance tensors;
+  plan.MakeTensors(slot.data(), &tensors);
+  ExpectSame(batch, tensors);
+  EXPECT_EQ(std::memcmp(plan.OffsetsIn(slot.data(), 1), batch[1].lod[0].data(), 41 * 8), 0);
+  EXPECT_EQ(plan.OffsetsIn(slot.data(), 0), nullptr);
+}
+
+TEST(CopyPlanTest, WhatIsInNoArenaIsStaged) {
+  const Instance batch = NumberedBatch{3, 40, true}.Make(nullptr);
+  CopyPlan plan;
+  ASSERT_TRUE(plan.Make(batch, {}, false).ok());
+  EXPECT_EQ(plan.pieces().size(), 3U);
+  for (const PlannedPiece& piece : plan.pieces()) {
+    EXPECT_TRUE(piece.staged);
+    EXPECT_EQ(piece.staging_at, piece.to);  // so one copy does
+    EXPECT_LE(piece.staging_at + piece.bytes, plan.staging_bytes());
+  }
+  Slot slot = CarryOut(plan);
+  Instance tensors;
+  plan.MakeTensors(slot.data(), &tensors);
+  ExpectSame(batch, tensors);
+}
+
+TEST(CopyPlanTest, TensorsOfDifferentOwnersAreAPieceEach) {
+  const auto arena = SmallArena();
+  Instance batch = NumberedBatch{3, 40, false}.Make(arena);
+  batch.push_back(NumberedBatch{4, 40, false}.Make(arena)[0]);
+  CopyPlan plan;
+  ASSERT_TRUE(plan.Make(batch, {}, false).ok());
+  ASSERT_EQ(plan.pieces().size(), 2U);
+  EXPECT_FALSE(plan.pieces()[0].staged);
+  Slot slot = CarryOut(plan);
+  Instance tensors;
+  plan.MakeTensors(slot.data(), &tensors);
+  ExpectSame(batch, tensors);
+}
+
+TEST(CopyPlanTest, ABatchOfNoRowsHasTensorsOfNoBytes) {
+  const Instance batch = NumberedBatch{3, 0, true}.Make(nullptr);
+  CopyPlan plan;
+  ASSERT_TRUE(plan.Make(batch, {}, true).ok());
+  Slot slot = CarryOut(plan);
+  Instance tensors;
+  plan.MakeTensors(slot.data(), &tensors);
+  ExpectSame(batch, tensors);
+  EXPECT_EQ(plan.rows(), 0U);
+}
+
+TEST(CopyPlanTest, ARaggedFieldCanBeWidenedOrPadded) {
+  const Instance batch = NumberedBatch{0, 3, true}.Make(SmallArena());  // lengths 0, 1, 2
+  for (const bool pads : {false, true}) {
+    std::vector<FieldTransform> transforms;
+    if (pads) {
+      transforms.push_back(PadField{1, 2, {std::byte{9}}});
+    } else {
+      transforms.push_back(WidenField{1, DType::kInt64});
+    }
+    CopyPlan plan;
+    ASSERT_TRUE(plan.Make(batch, transforms, false).ok());
+    Slot slot = CarryOut(plan);
+    Instance tensors;
+    plan.MakeTensors(slot.data(), &tensors);
+    if (pads) {
+      EXPECT_EQ(tensors[1].shape, (Shape{3, 2}));
+      EXPECT_TRUE(tensors[1].lod.empty());
+      const auto values = tensors[1].Values<std::uint16_t>();
+      EXPECT_EQ(std::vector<std::uint16_t>(values.begin(), values.end()),
+                (std::vector<std::uint16_t>{9, 9, 1, 9, 3, 4}));
+    } else {
+      EXPECT_EQ(tensors[1].dtype, DType::kInt64);
+      const auto values = tensors[1].Values<std::int64_t>();
+      EXPECT_EQ(std::vector<std::int64_t>(values.begin(), values.end()),
+                (std::vector<std::int64_t>{1, 3, 4}));
+      EXPECT_EQ(tensors[1].lod[0][3], 3);
+    }
+  }
+}
+
+Instance Images() {
+  static const std::vector<std::uint8_t> kPixels = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  Tensor images;
+  images.shape = {1, 2, 2, 3};
+  images.data = reinterpret_cast<const std::byte*>(kPixels.data());
+  images.bytes = kPixels.size();
+  return {images};
+}
+
+TEST(CopyPlanTest, ImagesAreNormalisedByChannelAndTurned) {
+  const std::vector<FieldTransform> transforms = {
+      NormalizeField{0, DType::kFloat32, {0, 1, 2}, {1, 1, 10}, true}};
+  CopyPlan plan;
+  ASSERT_TRUE(plan.Make(Images(), transforms, false).ok());
+  Slot slot = CarryOut(plan);
+  Instance tensors;
+  plan.MakeTensors(slot.data(), &tensors);
+  EXPECT_EQ(tensors[0].shape, (Shape{1, 3, 2, 2}));
+  const auto values = tensors[0].Values<float>();
+  EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
+            (std::vector<float>{0, 3, 6, 9, 0, 3, 6, 9, 0, 30, 60, 90}));
+  EXPECT_EQ(plan.copied_bytes(), 12U);  // a quarter of what is shown
+}
+
+TEST(CopyPlanTest, TransformsThatDoNotFitSaySo) {
+  const auto refusal = [](const Instance& batch, const FieldTransform& transform) {
+    CopyPlan plan;
+    const std::vector<FieldTransform> transforms = {transform};
+    return plan.Make(batch, transforms, false).message();
+  };
+  const Instance batch = NumberedBatch{0, 3, true}.Make(nullptr);
+  EXPECT_NE(refusal(batch, NormalizeField{0}).find("only uint8"), std::string::npos);
+  EXPECT_NE(refusal(batch, WidenField{0}).find("only uint16"), std::string::npos);
+  EXPECT_NE(refusal(batch, PadField{0, 4}).find("only a ragged field"), std::string::npos);
+  EXPECT_NE(refusal(batch, PadField{1, 0}).find("length"), std::string::npos);
+  EXPECT_NE(refusal(batch, WidenField{2}).find("there are 2 fields"), std::string::npos);
+  EXPECT_NE(refusal(batch, WidenField{1, DType::kFloat32}).find("not float32"), std::string::npos);
+  EXPECT_NE(refusal(Images(), NormalizeField{0, DType::kFloat32, {0, 1}}).find("channels"),
+            std::string::npos);
+  EXPECT_NE(refusal(Images(), NormalizeField{0, DType::kInt64}).find("not int64"),
+            std::string::npos);
+}
+
+TEST(CopyPlanTest, AFieldHasOneTransform) {
+  const std::vector<FieldTransform> transforms = {WidenField{1}, PadField{1, 4}};
+  CopyPlan plan;
+  EXPECT_EQ(plan.Make(NumberedBatch{0, 3, true}.Make(nullptr), transforms, false).code(),
+            StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace ringfeed

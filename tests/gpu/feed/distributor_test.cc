@@ -1,0 +1,158 @@
+#include "gpu/feed/distributor.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/gpu/feed/numbered_batches.h"
+
+namespace ringfeed {
+namespace {
+
+/// Batches of given rows, then the end or a failure.
+class ListedSupply final : public BatchSupply {
+ public:
+  explicit ListedSupply(std::vector<std::int64_t> rows, bool fails = false)
+      : rows_(std::move(rows)), fails_(fails) {}
+  SupplyResult Take(Instance* batch, Status* status, const std::stop_token& stop) override {
+    (void)stop;
+    if (next_ == rows_.size() && fails_) *status = Status(StatusCode::kDamaged, "record 7");
+    if (next_ == rows_.size()) return fails_ ? SupplyResult::kFailed : SupplyResult::kEnd;
+    *batch = NumberedBatch{next_, rows_[next_], true}.Make(nullptr);
+    ++next_;
+    return SupplyResult::kBatch;
+  }
+  void ReInit() override { next_ = 0; }
+
+ private:
+  const std::vector<std::int64_t> rows_;
+  const bool fails_;
+  std::size_t next_ = 0;
+};
+
+struct Item {
+  std::uint64_t number;
+  std::vector<std::uint32_t> rows;  ///< the value of each
+  std::uint64_t valid;
+  friend bool operator==(const Item&, const Item&) = default;
+};
+
+void PrintTo(const Item& item, std::ostream* out) {
+  *out << item.number << ": ";
+  for (const std::uint32_t row : item.rows) *out << row << " ";
+  *out << "(" << item.valid << ")";
+}
+
+/// The rows' values, after a look at the ragged field: each row's values follow from its number.
+std::vector<std::uint32_t> RowsIn(const Instance& batch) {
+  std::vector<std::uint32_t> rows;
+  const auto numbers = batch[0].Values<std::uint32_t>();
+  const auto tokens = batch[1].Values<std::uint16_t>();
+  const auto offsets = batch[1].lod[0];
+  for (std::size_t r = 0; r + 1 < offsets.size(); ++r) {
+    const std::uint32_t value = numbers[r * NumberedBatch::kColumns];
+    rows.push_back(value);
+    EXPECT_EQ(offsets[r + 1] - offsets[r], NumberedBatch::Length(value / 1000, value % 1000));
+    for (auto i = static_cast<std::size_t>(offsets[r] + 1);
+         i < static_cast<std::size_t>(offsets[r + 1]); ++i) {
+      EXPECT_EQ(tokens[i], tokens[i - 1] + 1);
+    }
+  }
+  EXPECT_EQ(batch[0].shape[0], static_cast<std::int64_t>(rows.size()));
+  EXPECT_EQ(offsets[0], 0);
+  return rows;
+}
+
+std::vector<Item> Distribute(std::vector<std::int64_t> rows, std::size_t devices,
+                             Distribution distribution, LastStep last_step, bool fails = false) {
+  ListedSupply supply(std::move(rows), fails);
+  Distributor distributor(&supply, devices, distribution, last_step);
+  std::vector<Item> items;
+  FeedItem item;
+  Status status;
+  SupplyResult result{};
+  while ((result = distributor.Next(&item, &status, {})) == SupplyResult::kBatch) {
+    EXPECT_EQ(item.number, items.size());
+    items.push_back({item.number, RowsIn(item.batch), item.valid_rows});
+    EXPECT_EQ(item.rows, items.back().rows.size());
+  }
+  EXPECT_EQ(result, fails ? SupplyResult::kFailed : SupplyResult::kEnd);
+  EXPECT_EQ(status.code(), fails ? StatusCode::kDamaged : StatusCode::kOk);
+  return items;
+}
+
+using Items = std::vector<Item>;
+
+TEST(DistributorTest, BatchesGoRoundAsTheyCome) {
+  EXPECT_EQ(Distribute({2, 2, 1}, 2, Distribution::kRoundRobin, LastStep::kUneven),
+            (Items{{0, {0, 1}, 2}, {1, {1000, 1001}, 2}, {2, {2000}, 1}}));
+}
+
+TEST(DistributorTest, AnIncompleteLastStepIsDroppedAndCounted) {
+  ListedSupply supply({2, 2, 2, 1, 1});
+  Distributor distributor(&supply, 3, Distribution::kRoundRobin, LastStep::kDrop);
+  FeedItem item;
+  Status status;
+  int items = 0;
+  while (distributor.Next(&item, &status, {}) == SupplyResult::kBatch) ++items;
+  EXPECT_EQ(items, 3);
+  EXPECT_EQ(distributor.dropped_rows(), 2U);
+}
+
+TEST(DistributorTest, AnIncompleteLastStepIsFilledUpByRowsThatDoNotCount) {
+  EXPECT_EQ(Distribute({2, 2, 2, 1}, 3, Distribution::kRoundRobin, LastStep::kPad),
+            (Items{{0, {0, 1}, 2},
+                   {1, {1000, 1001}, 2},
+                   {2, {2000, 2001}, 2},
+                   {3, {3000, 3000}, 1},
+                   {4, {3000, 3000}, 0},
+                   {5, {3000, 3000}, 0}}));
+}
+
+TEST(DistributorTest, TheRowsOfAnIncompleteLastStepAreSpreadOverAllDevices) {
+  EXPECT_EQ(Distribute({3, 3, 3, 2}, 3, Distribution::kRoundRobin, LastStep::kShort),
+            (Items{{0, {0, 1, 2}, 3},
+                   {1, {1000, 1001, 1002}, 3},
+                   {2, {2000, 2001, 2002}, 3},
+                   {3, {3000}, 1},
+                   {4, {3001}, 1},
+                   {5, {}, 0}}));
+}
+
+TEST(DistributorTest, EveryBatchIsCutIntoAPartForEachDevice) {
+  EXPECT_EQ(Distribute({5, 1}, 2, Distribution::kSplit, LastStep::kUneven),
+            (Items{{0, {0, 1, 2}, 3}, {1, {3, 4}, 2}, {2, {1000}, 1}, {3, {}, 0}}));
+  EXPECT_EQ(Distribute({4, 3}, 2, Distribution::kSplit, LastStep::kDrop),
+            (Items{{0, {0, 1}, 2}, {1, {2, 3}, 2}}));
+  EXPECT_EQ(Distribute({4, 3}, 2, Distribution::kSplit, LastStep::kPad),
+            (Items{{0, {0, 1}, 2}, {1, {2, 3}, 2}, {2, {1000, 1001}, 2}, {3, {1002, 1000}, 1}}));
+}
+
+TEST(DistributorTest, WhatIsGoodComesBeforeAFailureAsItIs) {
+  for (const LastStep last_step :
+       {LastStep::kUneven, LastStep::kDrop, LastStep::kPad, LastStep::kShort}) {
+    EXPECT_EQ(Distribute({2, 2, 2}, 2, Distribution::kRoundRobin, last_step, true).size(), 3U);
+  }
+}
+
+TEST(DistributorTest, EveryDeviceStepsEquallyOftenWhereThatIsAskedFor) {
+  for (const LastStep last_step : {LastStep::kDrop, LastStep::kPad, LastStep::kShort}) {
+    for (std::size_t devices = 1; devices <= 5; ++devices) {
+      for (std::size_t batches = 0; batches <= 11; ++batches) {
+        const auto items = Distribute(std::vector<std::int64_t>(batches, 3), devices,
+                                      Distribution::kRoundRobin, last_step);
+        EXPECT_EQ(items.size() % devices, 0U);
+        std::uint64_t valid = 0;
+        for (const Item& item : items) valid += item.valid;
+        const std::size_t dropped = last_step == LastStep::kDrop ? batches % devices : 0;
+        EXPECT_EQ(valid, 3 * (batches - dropped));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed

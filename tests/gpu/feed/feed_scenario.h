@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/feed/feed_core.h"
+#include "ringfeed/device_feed.h"
+#include "ringfeed/emulated_devices.h"
+#include "tests/gpu/feed/numbered_batches.h"
+#include "tests/gpu/feed/training_loop.h"
+
+namespace ringfeed {
+
+/// A feed and a training loop on simulated devices, from set-up to shut-down.
+struct FeedScenario {
+  EmulatedOptions devices{.simulated = true};
+  NumberedSupply::Options supply;
+  FeedOptions feed;  ///< backend and devices are filled in
+  FeedTestOptions test{.poison = true};
+  std::function<std::int64_t()> step_ns = [] { return std::int64_t{100'000}; };
+  /// Every so many batches, from the first, are released unused; 0: none.
+  std::uint64_t unused_every = 0;
+  bool looks_from_host = false;   ///< WaitHost, and a read by the host, before On
+  std::uint64_t steady_from = 0;  ///< from this batch on, nothing may be allocated or waited for
+};
+
+/// What came of it.
+struct FeedOutcome {
+  ReadResult end = ReadResult::kFailed;
+  Status status;  ///< of the feed or of a loop
+  Status closed;
+  std::vector<TrainingLoop::Seen> seen;  ///< of all devices, by number of batch
+  std::vector<std::uint64_t> unused;     ///< numbers of those released unused
+  std::vector<std::string> offences;
+  DeviceLeaks leaks;
+  FeedStats stats;
+  BackendCounters steady;       ///< counted from steady_from on
+  std::size_t batches_out = 0;  ///< of the supply, that never came back
+  std::int64_t virtual_ns = 0;
+
+  /// All batches came once, in order, with their bytes; nothing was broken and nothing leaked. Else
+  /// says what is wrong.
+  std::string Wrong(const FeedScenario& scenario) const;
+};
+
+FeedOutcome RunScenario(const FeedScenario& scenario);
+
+}  // namespace ringfeed

@@ -1,0 +1,189 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/gpu/feed/feed_scenario.h"
+
+namespace ringfeed {
+namespace {
+
+FeedScenario Devices(std::size_t count) {
+  FeedScenario scenario;
+  scenario.devices.devices.resize(count);
+  scenario.supply.batches = 12 * count + 1;
+  return scenario;
+}
+
+std::vector<std::pair<SchedulePolicy, std::uint64_t>> Schedules() {
+  std::vector<std::pair<SchedulePolicy, std::uint64_t>> schedules = {
+      {SchedulePolicy::kTimed, 0}, {SchedulePolicy::kEager, 0}, {SchedulePolicy::kLazy, 0}};
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    schedules.emplace_back(SchedulePolicy::kRandom, seed);
+    schedules.emplace_back(SchedulePolicy::kPriorities, seed);
+  }
+  return schedules;
+}
+
+/// Runs the scenario under every schedule; each must go well.
+void ExpectGoodUnderEverySchedule(FeedScenario scenario) {
+  for (const auto& [policy, seed] : Schedules()) {
+    scenario.devices.policy = policy;
+    scenario.devices.seed = seed;
+    scenario.devices.split_bytes = seed % 2 == 0 ? 0 : 64;
+    scenario.devices.late_queries = static_cast<int>(seed % 3);
+    EXPECT_EQ(RunScenario(scenario).Wrong(scenario), "")
+        << "policy " << static_cast<int>(policy) << ", seed " << seed;
+  }
+}
+
+TEST(FeedTest, EveryBatchArrivesOnceInOrderOnOneToEightDevices) {
+  for (const std::size_t devices : {1U, 2U, 4U, 8U}) ExpectGoodUnderEverySchedule(Devices(devices));
+}
+
+TEST(FeedTest, DevicesOfUnequalSpeedGetTheirShare) {
+  FeedScenario scenario = Devices(4);
+  for (std::size_t d = 0; d < 4; ++d) {
+    scenario.devices.devices[d].speed = 1.0 + static_cast<double>(d);
+    scenario.devices.devices[d].link_bytes_per_s = 1e8 * static_cast<double>(1 + d);
+  }
+  scenario.supply.batches = 40;
+  ExpectGoodUnderEverySchedule(scenario);
+  for (const DeviceFeedStats& device : RunScenario(scenario).stats.devices)
+    EXPECT_EQ(device.batches, 10U);
+}
+
+TEST(FeedTest, RaggedBatchesArriveWithTheirOffsets) {
+  FeedScenario scenario = Devices(2);
+  scenario.supply.ragged = true;
+  ExpectGoodUnderEverySchedule(scenario);
+}
+
+TEST(FeedTest, BatchesOutsideOfPinnedMemoryAreStaged) {
+  FeedScenario scenario = Devices(2);
+  scenario.supply.ragged = true;
+  scenario.supply.in_arena = false;
+  ExpectGoodUnderEverySchedule(scenario);
+  const FeedOutcome outcome = RunScenario(scenario);
+  EXPECT_GT(outcome.stats.devices[0].packed_bytes, 0U);
+  EXPECT_EQ(outcome.stats.devices[0].unpinned_bytes, 0U);
+}
+
+TEST(FeedTest, TransformsRunBehindTheCopyAndBeforeTheConsumer) {
+  FeedScenario scenario = Devices(2);
+  scenario.supply.ragged = true;
+  scenario.feed.transforms = {WidenField{1, DType::kInt64}};
+  ExpectGoodUnderEverySchedule(scenario);
+  scenario.feed.transforms = {PadField{1, 3}};
+  scenario.unused_every = 3;
+  ExpectGoodUnderEverySchedule(scenario);
+}
+
+TEST(FeedTest, FewerBytesCrossTheLinkThanAreShown) {
+  FeedScenario scenario = Devices(1);
+  scenario.supply.ragged = true;
+  scenario.supply.rows = 4000;
+  scenario.feed.transforms = {PadField{1, 100}};
+  const FeedOutcome outcome = RunScenario(scenario);
+  EXPECT_EQ(outcome.Wrong(scenario), "");
+  EXPECT_LT(outcome.stats.devices[0].copied_bytes, outcome.stats.devices[0].delivered_bytes / 5);
+}
+
+TEST(FeedTest, UnusedLeasesGiveTheirSlotsBack) {
+  FeedScenario scenario = Devices(2);
+  for (const std::uint64_t every : {1U, 2U, 3U}) {
+    scenario.unused_every = every;
+    ExpectGoodUnderEverySchedule(scenario);
+  }
+}
+
+TEST(FeedTest, TheHostCanLook) {
+  FeedScenario scenario = Devices(2);
+  scenario.looks_from_host = true;
+  ExpectGoodUnderEverySchedule(scenario);
+}
+
+TEST(FeedTest, AnyNumberOfSlotsFromTwoOnWorks) {
+  for (const std::size_t slots : {2U, 3U, 7U}) {
+    FeedScenario scenario = Devices(2);
+    scenario.feed.slots = slots;
+    ExpectGoodUnderEverySchedule(scenario);
+  }
+}
+
+TEST(FeedTest, TheLastStepIsAsItWasAskedFor) {
+  for (const LastStep last_step : {LastStep::kDrop, LastStep::kPad, LastStep::kShort}) {
+    for (const Distribution distribution : {Distribution::kRoundRobin, Distribution::kSplit}) {
+      FeedScenario scenario = Devices(3);
+      scenario.supply.batches = 11;
+      scenario.supply.rows = 5;
+      scenario.supply.last_rows = 2;
+      scenario.feed.last_step = last_step;
+      scenario.feed.distribution = distribution;
+      const FeedOutcome outcome = RunScenario(scenario);
+      EXPECT_EQ(outcome.end, ReadResult::kEnd) << outcome.status.ToString();
+      EXPECT_TRUE(outcome.offences.empty()) << outcome.offences.front();
+      EXPECT_TRUE(outcome.leaks.none());
+      EXPECT_EQ(outcome.seen.size() % 3, 0U);
+      std::uint64_t rows = 0;
+      for (const auto& seen : outcome.seen) rows += seen.valid_rows;
+      EXPECT_EQ(rows + outcome.stats.dropped_rows, 52U);
+    }
+  }
+}
+
+TEST(FeedTest, SlotsGrowWithTheBatchesUnlessTheyAreFixed) {
+  FeedScenario scenario = Devices(1);
+  scenario.supply.batches = 9;
+  scenario.supply.last_rows = 400;
+  FeedOutcome outcome = RunScenario(scenario);
+  EXPECT_EQ(outcome.Wrong(scenario), "");
+  EXPECT_EQ(outcome.stats.devices[0].grown_slots, 1U);
+
+  scenario.feed.fixed_slots = true;
+  outcome = RunScenario(scenario);
+  EXPECT_EQ(outcome.status.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(outcome.status.message().find("slot_bytes"), std::string::npos);
+  EXPECT_EQ(outcome.seen.size(), 8U);  // what is good comes first
+  EXPECT_TRUE(outcome.leaks.none());
+
+  scenario.feed.slot_bytes = 8192;
+  outcome = RunScenario(scenario);
+  EXPECT_EQ(outcome.Wrong(scenario), "");
+  EXPECT_EQ(outcome.stats.devices[0].grown_slots, 0U);
+}
+
+TEST(FeedTest, AFailureOfTheDataComesBehindWhatIsGood) {
+  FeedScenario scenario = Devices(2);
+  scenario.supply.fail_at = 7;
+  const FeedOutcome outcome = RunScenario(scenario);
+  EXPECT_EQ(outcome.end, ReadResult::kFailed);
+  EXPECT_EQ(outcome.status.code(), StatusCode::kDamaged);
+  EXPECT_EQ(outcome.seen.size(), 7U);
+  EXPECT_TRUE(outcome.leaks.none());
+  EXPECT_EQ(outcome.batches_out, 0U);
+}
+
+TEST(FeedTest, MemoryThatCannotBeRegisteredIsCopiedFromAllTheSameAndReported) {
+  FeedScenario scenario = Devices(1);
+  scenario.devices.strict = false;
+  scenario.devices.faults = {{DeviceCall::kRegisterHost, 1, FaultEffect::kFails}};
+  const FeedOutcome outcome = RunScenario(scenario);
+  EXPECT_EQ(outcome.Wrong(scenario), "");
+  EXPECT_EQ(outcome.stats.devices[0].unpinned_bytes, outcome.stats.devices[0].copied_bytes);
+  EXPECT_NE(outcome.stats.pinning, "");
+}
+
+TEST(FeedTest, TheSameSeedGivesTheSameRun) {
+  FeedScenario scenario = Devices(3);
+  scenario.devices.policy = SchedulePolicy::kRandom;
+  scenario.devices.seed = 5;
+  EXPECT_EQ(RunScenario(scenario).virtual_ns, RunScenario(scenario).virtual_ns);
+}
+
+}  // namespace
+}  // namespace ringfeed

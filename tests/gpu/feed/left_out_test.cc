@@ -1,0 +1,188 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/gpu/feed/feed_scenario.h"
+
+// Each wait, record and check of a feed is left out in turn, and must be missed: a step that
+// nothing notices is one that a later change could lose.
+
+namespace ringfeed {
+namespace {
+
+FeedScenario Plain() {
+  FeedScenario scenario;
+  scenario.supply.batches = 16;
+  scenario.supply.held = 4;
+  scenario.supply.ragged = true;
+  return scenario;
+}
+FeedScenario Transformed() {
+  FeedScenario scenario = Plain();
+  scenario.feed.transforms = {WidenField{1, DType::kInt32}};
+  return scenario;
+}
+FeedScenario TransformedUnused() {
+  FeedScenario scenario = Transformed();
+  scenario.unused_every = 1;
+  return scenario;
+}
+FeedScenario StagedUnused() {
+  FeedScenario scenario = Plain();
+  scenario.supply.in_arena = false;
+  scenario.unused_every = 1;
+  scenario.feed.slots = 2;
+  return scenario;
+}
+FeedScenario SeenByHost() {
+  FeedScenario scenario = Plain();
+  scenario.looks_from_host = true;
+  return scenario;
+}
+FeedScenario LargerAtTheEnd() {
+  FeedScenario scenario = Plain();
+  scenario.supply.last_rows = 500;
+  return scenario;
+}
+
+struct LeftOut {
+  const char* name;
+  FeedStep step;
+  FeedScenario (*scenario)();
+};
+
+class LeftOutTest : public testing::TestWithParam<LeftOut> {};
+
+TEST_P(LeftOutTest, IsMissedUnderEverySchedule) {
+  FeedScenario scenario = GetParam().scenario();
+  for (const SchedulePolicy policy : {SchedulePolicy::kTimed, SchedulePolicy::kEager,
+                                      SchedulePolicy::kLazy, SchedulePolicy::kRandom}) {
+    scenario.devices.policy = policy;
+    scenario.test.left_out.clear();
+    EXPECT_EQ(RunScenario(scenario).Wrong(scenario), "");
+    scenario.test.left_out = {GetParam().step};
+    EXPECT_NE(RunScenario(scenario).Wrong(scenario), "") << static_cast<int>(policy);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Feed, LeftOutTest,
+    testing::Values(LeftOut{"RegisterSource", FeedStep::kRegisterSource, Plain},
+                    LeftOut{"WaitForReleases", FeedStep::kWaitForReleases, Plain},
+                    LeftOut{"WaitForTransforms", FeedStep::kWaitForTransforms, TransformedUnused},
+                    LeftOut{"RecordCopied", FeedStep::kRecordCopied, Plain},
+                    LeftOut{"TransformsWaitForCopy", FeedStep::kTransformsWaitForCopy, Transformed},
+                    LeftOut{"RecordReady", FeedStep::kRecordReady, Transformed},
+                    LeftOut{"OnWaitsForReady", FeedStep::kOnWaitsForReady, Plain},
+                    LeftOut{"HostWaitsForReady", FeedStep::kHostWaitsForReady, SeenByHost},
+                    LeftOut{"RecordRelease", FeedStep::kRecordRelease, Plain},
+                    LeftOut{"SeeCopyBeforeSlab", FeedStep::kSeeCopyBeforeSlab, Plain},
+                    LeftOut{"SeeCopyBeforeStaging", FeedStep::kSeeCopyBeforeStaging, StagedUnused},
+                    LeftOut{"CheckFit", FeedStep::kCheckFit, LargerAtTheEnd},
+                    LeftOut{"DrainBeforeFree", FeedStep::kDrainBeforeFree, Plain}),
+    [](const auto& test) { return test.param.name; });
+
+/// A feed that is driven by hand.
+struct ByHand {
+  explicit ByHand(FeedTestOptions test, std::size_t devices = 1) {
+    EmulatedOptions options;
+    options.simulated = true;
+    options.devices.resize(devices);
+    backend = EmulatedDevices::Open(options);
+    FeedOptions feed;
+    feed.backend = backend;
+    for (std::size_t d = 0; d < devices; ++d) feed.devices.push_back(static_cast<int>(d));
+    core = FeedCore::Start(std::make_unique<NumberedSupply>(NumberedSupply::Options{}, backend),
+                           feed, test);
+  }
+  std::shared_ptr<EmulatedDevices> backend;
+  std::shared_ptr<FeedCore> core;
+};
+
+TEST(LeftOutCheckTest, ALeaseThatIsNotTheSlotsAnyMoreIsRefused) {
+  for (const bool left_out : {false, true}) {
+    FeedTestOptions test;
+    if (left_out) test.left_out = {FeedStep::kCheckGeneration};
+    ByHand feed(test);
+    DeviceLease lease;
+    Status status;
+    ASSERT_EQ(feed.core->TryNext(&lease, &status), ReadResult::kRecord);
+    const DeviceLease stale =
+        feed.core->MakeLease(lease.device_index(), lease.slot(), lease.generation() - 1);
+    const auto use = [&] { return stale.number(); };
+    if (left_out) {
+      EXPECT_EQ(use(), 0U);
+    } else {
+      EXPECT_THROW(use(), Error);
+    }
+  }
+}
+
+/// Whether the wait came to its own end, or had to be ended from outside.
+StatusCode CodeOfWait(FeedCore* core, std::size_t lane) {
+  // In real time, since what is left out would end it; long before that the others have.
+  const std::jthread closer([core](const std::stop_token& stop) {
+    for (int i = 0; i < 1000 && !stop.stop_requested(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (!stop.stop_requested()) core->Cancel();
+  });
+  DeviceLease lease;
+  Status status;
+  EXPECT_EQ(core->TryNext(lane, &lease, &status), ReadResult::kFailed);
+  return status.code();
+}
+
+TEST(LeftOutCheckTest, AThreadThatHoldsEverySlotIsTold) {
+  for (const bool left_out : {false, true}) {
+    FeedTestOptions test;
+    // With patience the wait ends all the same, later.
+    if (left_out) test.left_out = {FeedStep::kCheckOwnLeases};
+    ByHand feed(test);
+    std::vector<DeviceLease> leases(3);
+    Status status;
+    for (DeviceLease& lease : leases) {
+      ASSERT_EQ(feed.core->TryNext(&lease, &status), ReadResult::kRecord);
+    }
+    EXPECT_EQ(CodeOfWait(feed.core.get(), 0),
+              left_out ? StatusCode::kDeadlineExceeded : StatusCode::kResourceExhausted);
+  }
+}
+
+TEST(LeftOutCheckTest, AWaitForADeviceBehindOneThatNobodyServesEnds) {
+  for (const bool left_out : {false, true}) {
+    FeedTestOptions test;
+    if (left_out) test.left_out = {FeedStep::kCheckPatience};
+    ByHand feed(test, 2);
+    DeviceLease lease;
+    Status status;
+    // Device 1 is never asked for: its slots fill, then the reader waits for it.
+    ReadResult result{};
+    int batches = 0;
+    if (left_out) {
+      for (; batches < 4; ++batches) {
+        ASSERT_EQ(feed.core->TryNext(0, &lease, &status), ReadResult::kRecord);
+      }
+      lease.Release();
+      ASSERT_EQ(feed.core->TryNext(0, &lease, &status), ReadResult::kRecord);
+      lease.Release();
+      EXPECT_EQ(CodeOfWait(feed.core.get(), 0), StatusCode::kCancelled);
+      continue;
+    }
+    while ((result = feed.core->TryNext(0, &lease, &status)) == ReadResult::kRecord) ++batches;
+    EXPECT_EQ(result, ReadResult::kFailed);
+    EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+    EXPECT_NE(status.message().find("device 1"), std::string::npos);
+    EXPECT_GE(batches, 4);
+    // Once it is served, the first goes on.
+    ASSERT_EQ(feed.core->TryNext(1, &lease, &status), ReadResult::kRecord);
+    lease.Release();
+    EXPECT_EQ(feed.core->TryNext(0, &lease, &status), ReadResult::kRecord);
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed

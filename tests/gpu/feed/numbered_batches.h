@@ -1,0 +1,79 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/arena.h"
+#include "gpu/feed/batch_supply.h"
+#include "ringfeed/device_backend.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+/// Batches that know their number: a fixed field [rows, 4] of u32, all values `number * 1000 +
+/// row`, and, where asked for, a ragged one of u16.
+struct NumberedBatch {
+  static constexpr std::int64_t kColumns = 4;
+
+  std::uint64_t number = 0;
+  std::int64_t rows = 4;
+  bool ragged = false;
+
+  static std::uint32_t Value(std::uint64_t number, std::int64_t row) {
+    return static_cast<std::uint32_t>(number * 1000) + static_cast<std::uint32_t>(row);
+  }
+  /// Row r of the ragged field has (number + r) % 5 values.
+  static std::int64_t Length(std::uint64_t number, std::int64_t row) {
+    return static_cast<std::int64_t>((number + static_cast<std::uint64_t>(row)) % 5);
+  }
+
+  /// In memory of the arena, as Batch lays it out, or, without one, wherever there is some.
+  /// `on_release` is called before the memory goes back.
+  Instance Make(const std::shared_ptr<Arena>& arena,
+                std::function<void(std::byte* data, std::size_t bytes)> on_release = {}) const;
+};
+
+/// Numbered batches, each from a time on, as a reader with so many batches in memory would have
+/// them: a batch is begun when there is memory for it.
+class NumberedSupply final : public BatchSupply {
+ public:
+  struct Options {
+    std::uint64_t batches = 16;
+    std::int64_t rows = 4;
+    std::int64_t last_rows = 0;  ///< of the last batch; 0: as all
+    bool ragged = false;
+    bool in_arena = true;
+    std::size_t held = 8;  ///< batches that may be out at a time
+    std::uint64_t fail_at = ~std::uint64_t{0};
+    std::function<std::int64_t()> interval_ns{};  ///< between batches
+    bool poison = true;
+  };
+
+  NumberedSupply(Options options, std::shared_ptr<DeviceBackend> backend)
+      : options_(std::move(options)),
+        backend_(std::move(backend)),
+        arena_(options_.in_arena ? Arena::Create({.bytes = std::size_t{32} << 20}) : nullptr) {}
+
+  SupplyResult Take(Instance* batch, Status* status, const std::stop_token& stop) override;
+  std::int64_t ReadyAt() const override;
+  void ReInit() override { next_ = 0; }
+
+  /// Batches that are out; may outlive this.
+  std::shared_ptr<const std::atomic<std::size_t>> out_counter() const { return out_; }
+
+ private:
+  const Options options_;
+  const std::shared_ptr<DeviceBackend> backend_;
+  const std::shared_ptr<Arena> arena_;
+  const std::shared_ptr<std::atomic<std::size_t>> out_ =
+      std::make_shared<std::atomic<std::size_t>>(0);
+  std::uint64_t next_ = 0;
+  std::int64_t ready_ns_ = 0;
+};
+
+}  // namespace ringfeed
