@@ -20,6 +20,9 @@ class FaultPlan {
 
   /// To be called once by every call, before it does anything.
   std::optional<FaultEffect> Next(DeviceCall call);
+  std::uint64_t CallsOf(DeviceCall call) const {
+    return calls_[static_cast<std::size_t>(call)].load(std::memory_order_relaxed);
+  }
 
  private:
   std::vector<DeviceFault> faults_;

@@ -76,6 +76,7 @@ class PolicedDevices final : public EmulatedDevices {
   bool simulated() const override { return options_.simulated; }
   std::vector<Offence> offences() const override { return offences_.offences(); }
   DeviceLeaks Leaks() const override;
+  std::uint64_t CallsOf(DeviceCall call) const override { return faults_.CallsOf(call); }
   void SetHotPath(bool hot) override;
   void SetSteadyState(bool steady) override;
   void SetCapture(bool capturing) override;

@@ -102,6 +102,8 @@ bool DeviceLane::SeeCopies() {
 
 void DeviceLane::SeeCopied(Slot* slot) {
   Note("copy", slot->item.number, slot->copy_begin_ns);
+  // Another device may have a part of the same memory: whoever lets go last gives it back.
+  if (!slot->item.batch.empty()) backend_->NoteHandOver(slot->item.batch.front().owner.get());
   slot->item.batch.clear();
   slot->copying = false;
 }
@@ -110,6 +112,7 @@ bool DeviceLane::TakeBack() {
   bool progress = false;
   std::size_t number = 0;
   while (returned_.TryPop(number) == QueueResult::kOk) {
+    backend_->NoteTakeOver(slots_[number].get());
     if (!slots_[number]->lost) free_.push_back(number);
     progress = true;
   }
@@ -144,6 +147,7 @@ bool DeviceLane::FillNext() {
     ready_->Close(inbox_->status());
     return true;
   }
+  backend_->NoteTakeOver(&inbox_);
   backend_->BeginRange("ringfeed copy");
   const Status status = Fill(slot, std::move(item));
   backend_->EndRange();
@@ -153,6 +157,7 @@ bool DeviceLane::FillNext() {
     return true;
   }
   copies_.push_back(number);
+  backend_->NoteHandOver(slot);
   std::size_t pushed = number;
   (void)ready_->TryPush(std::move(pushed));  // has room for every slot; closed: nobody asks
   return true;
@@ -326,12 +331,14 @@ Status DeviceLane::Transform(Slot* slot) {
 }
 
 QueueResult DeviceLane::TryGive(FeedItem&& item) {
+  backend_->NoteHandOver(&inbox_);
   const QueueResult result = inbox_->TryPush(std::move(item));
   if (result == QueueResult::kOk) work_.Notify();
   return result;
 }
 
 QueueResult DeviceLane::Give(FeedItem&& item, const std::stop_token& stop) {
+  backend_->NoteHandOver(&inbox_);
   const QueueResult result = inbox_->PushUntil(std::move(item), kNoDeadline, stop);
   if (result == QueueResult::kOk) work_.Notify();
   return result;
@@ -354,15 +361,20 @@ void DeviceLane::Kill(const Status& status) {
   Wake();
 }
 
-QueueResult DeviceLane::TryTake(std::size_t* slot) { return Taken(ready_->TryPop(*slot), *slot); }
+QueueResult DeviceLane::TryTake(std::size_t* slot) {
+  const QueueResult result = ready_->TryPop(*slot);
+  return Taken(result, *slot);
+}
 
 QueueResult DeviceLane::TakeUntil(std::size_t* slot, Deadline deadline) {
-  return Taken(ready_->PopUntil(*slot, deadline), *slot);
+  const QueueResult result = ready_->PopUntil(*slot, deadline);
+  return Taken(result, *slot);
 }
 
 QueueResult DeviceLane::Taken(QueueResult result, std::size_t number) {
   if (result != QueueResult::kOk) return result;
   Slot& slot = *slots_[number];
+  backend_->NoteTakeOver(&slot);
   slot.holder.store(std::this_thread::get_id(), std::memory_order_relaxed);
   slot.leased_ns = options_.timeline == nullptr ? 0 : backend_->NowNanos();
   batches_.fetch_add(1, std::memory_order_relaxed);
@@ -411,6 +423,7 @@ void DeviceLane::Release(std::size_t number) noexcept {
   }
   Note("lease", slot.item.number, slot.leased_ns);
   slot.holder.store(std::thread::id(), std::memory_order_relaxed);
+  backend_->NoteHandOver(&slot);
   std::size_t pushed = number;
   (void)returned_.TryPush(std::move(pushed));  // has room for every slot
   work_.Notify();

@@ -55,6 +55,7 @@ Status DeviceLane::Drain(std::int64_t until_ns) {
     if (slot->copying) {
       // A fill that failed halfway: no event stands behind what was enqueued of it.
       (void)backend_->SyncStream(copy_stream_);
+      if (transform_stream_) (void)backend_->SyncStream(transform_stream_);
       SeeCopied(slot.get());
     }
     if (WaitFor(slot->ready, until_ns) == Seen::kNotYet) return TooLate(device_, "a transform");

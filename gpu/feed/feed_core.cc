@@ -40,6 +40,7 @@ FeedCore::FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& optio
                    const FeedTestOptions& test_options)
     : options_(options),
       threaded_(test_options.threads && !IsSimulated(*options.backend)),
+      act_as_(test_options.act_as),
       supply_(std::move(supply)),
       distributor_(supply_.get(), options.devices.size(), options.distribution, options.last_step),
       lane_options_(LaneOptionsOf(options, test_options)) {}
@@ -94,8 +95,19 @@ void FeedCore::StopThreads(const Status& why) {
   for (std::jthread& thread : threads_) thread.request_stop();
   for (const auto& lane : lanes_) lane->Kill(why);
   threads_.clear();
+  TakeOverFromThreads();
   pending_.reset();
   blocked_lane_.store(-1, std::memory_order_relaxed);
+}
+
+void FeedCore::TakeOverFromThreads() const {
+  if (!act_as_) return;
+  for (int actor = 1; actor < 2 + static_cast<int>(lanes_.size()); ++actor) {
+    ActAs(actor);
+    options_.backend->NoteHandOver(this);
+  }
+  ActAs(0);
+  options_.backend->NoteTakeOver(this);
 }
 
 void FeedCore::EndAll(const Status& status) {
@@ -150,7 +162,7 @@ bool FeedCore::PumpSupply() {
   if (!pending_) {
     if (supply_ended_) return false;
     FeedItem item;
-    if (!Take(&item, {})) return supply_ended_;
+    if (!Take(&item, {})) return false;
     pending_ = std::move(item);
   }
   const auto lane = static_cast<std::size_t>(pending_->number % lanes_.size());
@@ -167,12 +179,21 @@ bool FeedCore::PumpSupply() {
 }
 
 bool FeedCore::Pump() {
+  bool progress = false;
+  while (PumpOnce()) progress = true;
+  return progress;
+}
+
+bool FeedCore::PumpOnce() {
+  ActAs(1);
   bool progress = PumpSupply();
   for (const auto& lane : lanes_) {
+    ActAs(2 + static_cast<int>(&lane - lanes_.data()));
     const Status status = options_.backend->BindThread(lane->device());
     if (!status.ok()) lane->Fail(status);
     progress = lane->Feed() || progress;
   }
+  ActAs(0);
   return progress;
 }
 
@@ -323,6 +344,7 @@ Status FeedCore::Close() {
     const std::lock_guard given_up_lock(given_up_mutex);
     given_up->push_back(shared_from_this());
   }
+  pinning_ = pins_->failure();
   pins_.reset();
   return first;
 }
@@ -332,7 +354,7 @@ FeedStats FeedCore::Stats() const {
   for (const auto& lane : lanes_) stats.devices.push_back(lane->Stats());
   stats.dropped_rows = distributor_.dropped_rows();
   stats.repeated_rows = distributor_.repeated_rows();
-  if (pins_ != nullptr) stats.pinning = pins_->failure();
+  stats.pinning = pins_ != nullptr ? pins_->failure() : pinning_;
   return stats;
 }
 

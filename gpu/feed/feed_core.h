@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +24,9 @@ struct FeedTestOptions {
   /// No threads: Next does their work and lets time pass by the backend's Idle. Always so with a
   /// simulator.
   bool threads = true;
+  /// Called before what one of the threads would do: 0 is the caller of Next itself, 1 the reading
+  /// thread, 2 and more the feeding threads.
+  std::function<void(int)> act_as{};
 };
 
 /// A feed: lanes, what distributes batches over them, and the threads that drive both. Leases hold
@@ -44,6 +48,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// Ends every wait with kCancelled, from any thread.
   void Cancel();
   FeedStats Stats() const;
+  /// Without threads: does all of their work that can be done now. False where that was nothing.
+  bool Pump();
   const FeedOptions& options() const { return options_; }
 
   // A lease's calls.
@@ -67,8 +73,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// The end, or a failure, behind what the lanes have.
   void EndAll(const Status& status);
   bool Take(FeedItem* item, const std::stop_token& stop);
-  /// Without threads: does what all of them could do now. False where that was nothing.
-  bool Pump();
+  /// One round of all threads' work; false where that was nothing.
+  bool PumpOnce();
   bool PumpSupply();
   QueueResult WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns);
   /// Why the wait for that lane that began then can only be ended by the program itself; else OK.
@@ -76,14 +82,21 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   bool IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) const;
   std::int64_t Now() const { return options_.backend->NowNanos(); }
   bool Does(FeedStep step) const { return lane_options_.Does(step); }
+  /// What the end of the threads means to the caller.
+  void TakeOverFromThreads() const;
+  void ActAs(int actor) const {
+    if (act_as_) act_as_(actor);
+  }
 
   const FeedOptions options_;
   const bool threaded_;
+  const std::function<void(int)> act_as_;
   const std::unique_ptr<BatchSupply> supply_;
   Distributor distributor_;
   LaneOptions lane_options_;
   std::vector<std::unique_ptr<DeviceLane>> lanes_;
-  std::shared_ptr<HostPins> pins_;
+  std::shared_ptr<HostPins> pins_;  ///< null once closed
+  std::string pinning_;
 
   std::vector<std::jthread> threads_;
   std::atomic<int> blocked_lane_{-1};  ///< that the reading thread waits for

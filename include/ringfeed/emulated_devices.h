@@ -135,6 +135,8 @@ class EmulatedDevices : public DeviceBackend {
   /// All offences so far, at most 1,000.
   virtual std::vector<Offence> offences() const = 0;
   virtual DeviceLeaks Leaks() const = 0;
+  /// How often that was called so far: which faults a run could meet.
+  virtual std::uint64_t CallsOf(DeviceCall call) const = 0;
 
   // What the policing is told.
 

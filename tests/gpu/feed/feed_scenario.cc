@@ -22,7 +22,9 @@ class Runner {
     options.devices.resize(scenario_.devices.devices.size());
     std::iota(options.devices.begin(), options.devices.end(), 0);
     try {
-      core_ = FeedCore::Start(std::move(supply), options, scenario_.test);
+      FeedTestOptions test = scenario_.test;
+      test.act_as = [this](int actor) { devices_->SetActor(actor); };
+      core_ = FeedCore::Start(std::move(supply), options, test);
       Train(options.devices);
     } catch (const Error& error) {
       outcome_.status = error.status();
@@ -36,12 +38,15 @@ class Runner {
   void Train(const std::vector<int>& devices) {
     for (const int device : devices) {
       loops_.push_back(std::make_unique<TrainingLoop>(
-          devices_, device, TrainingLoop::Options{.step_ns = scenario_.step_ns}));
+          devices_, device,
+          TrainingLoop::Options{.step_ns = scenario_.step_ns,
+                                .while_waiting = [this] { core_->Pump(); }}));
     }
     devices_->SetHotPath(true);
     DeviceLease lease;
-    while ((outcome_.end = core_->TryNext(&lease, &outcome_.status)) == ReadResult::kRecord) {
-      if (!Use(&lease)) break;
+    for (std::uint64_t batch = 0; batch < scenario_.stop_after; ++batch) {
+      outcome_.end = core_->TryNext(&lease, &outcome_.status);
+      if (outcome_.end != ReadResult::kRecord || !Use(&lease)) break;
     }
     devices_->SetHotPath(false);
     devices_->SetSteadyState(false);
@@ -60,18 +65,10 @@ class Runner {
       lease->Release();
       return true;
     }
-    if (scenario_.looks_from_host) {
-      try {
-        for (const Tensor& tensor : lease->WaitHost()) {
-          devices_->NoteHostRead(tensor.data, tensor.bytes, "a look from the host");
-        }
-      } catch (const Error& error) {
-        outcome_.status = error.status();
-        return false;
-      }
-    }
     TrainingLoop& loop = *loops_[lease->device_index()];
-    if (loop.Step(std::move(*lease))) return true;
+    const bool good =
+        (!scenario_.looks_from_host || loop.Look(lease)) && loop.Step(std::move(*lease));
+    if (good) return true;
     outcome_.end = ReadResult::kFailed;
     outcome_.status = loop.status();
     return false;
@@ -101,6 +98,9 @@ class Runner {
     }
     outcome_.leaks = devices_->Leaks();
     outcome_.virtual_ns = devices_->NowNanos();
+    for (std::size_t call = 0; call < kDeviceCalls; ++call) {
+      outcome_.calls[call] = devices_->CallsOf(static_cast<DeviceCall>(call));
+    }
   }
 
   const FeedScenario& scenario_;
@@ -118,7 +118,11 @@ std::string WrongBytes(const FeedScenario& scenario, const TrainingLoop::Seen& s
   if (last && scenario.supply.last_rows > 0) batch.rows = scenario.supply.last_rows;
   const Instance expected = batch.Make(nullptr);
   for (std::size_t t = 0; t < seen.checksums.size(); ++t) {
-    if (t >= expected.size() || seen.shapes[t] != expected[t].shape) continue;  // transformed
+    if (t >= expected.size() || seen.shapes[t] != expected[t].shape ||
+        seen.dtypes[t] != expected[t].dtype) {
+      continue;
+    }
+
     if (seen.checksums[t] != ChecksumOf({expected[t].data, expected[t].bytes})) {
       return "batch " + std::to_string(seen.number) + ", tensor " + std::to_string(t) +
              " arrived with other bytes";
@@ -147,7 +151,8 @@ std::string FeedOutcome::Wrong(const FeedScenario& scenario) const {
   for (std::uint64_t n = 0; n < numbers.size(); ++n) {
     if (numbers[n] != n) return "batch " + std::to_string(n) + " is missing, or came twice";
   }
-  if (scenario.feed.last_step == LastStep::kUneven &&
+  if (scenario.stop_after > scenario.supply.batches &&
+      scenario.feed.last_step == LastStep::kUneven &&
       scenario.feed.distribution == Distribution::kRoundRobin &&
       numbers.size() != scenario.supply.batches) {
     return "only " + std::to_string(numbers.size()) + " batches came";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,7 +24,9 @@ struct FeedScenario {
   std::function<std::int64_t()> step_ns = [] { return std::int64_t{100'000}; };
   /// Every so many batches, from the first, are released unused; 0: none.
   std::uint64_t unused_every = 0;
-  bool looks_from_host = false;   ///< WaitHost, and a read by the host, before On
+  /// WaitHost, and a copy to the host that nothing else orders, before On.
+  bool looks_from_host = false;
+  std::uint64_t stop_after = ~std::uint64_t{0};  ///< batches; then the feed is closed
   std::uint64_t steady_from = 0;  ///< from this batch on, nothing may be allocated or waited for
 };
 
@@ -40,6 +43,7 @@ struct FeedOutcome {
   BackendCounters steady;       ///< counted from steady_from on
   std::size_t batches_out = 0;  ///< of the supply, that never came back
   std::int64_t virtual_ns = 0;
+  std::array<std::uint64_t, kDeviceCalls> calls{};
 
   /// All batches came once, in order, with their bytes; nothing was broken and nothing leaked. Else
   /// says what is wrong.

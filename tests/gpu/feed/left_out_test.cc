@@ -34,7 +34,7 @@ FeedScenario StagedUnused() {
   FeedScenario scenario = Plain();
   scenario.supply.in_arena = false;
   scenario.unused_every = 1;
-  scenario.feed.slots = 2;
+  scenario.devices.late_queries = 50;  // the host learns late that a copy is done
   return scenario;
 }
 FeedScenario SeenByHost() {
@@ -45,6 +45,13 @@ FeedScenario SeenByHost() {
 FeedScenario LargerAtTheEnd() {
   FeedScenario scenario = Plain();
   scenario.supply.last_rows = 500;
+  return scenario;
+}
+
+FeedScenario ClosedEarly() {
+  FeedScenario scenario = Plain();
+  scenario.stop_after = 3;
+  scenario.devices.late_queries = 50;  // the host learns late that a copy is done
   return scenario;
 }
 
@@ -82,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
                     LeftOut{"SeeCopyBeforeSlab", FeedStep::kSeeCopyBeforeSlab, Plain},
                     LeftOut{"SeeCopyBeforeStaging", FeedStep::kSeeCopyBeforeStaging, StagedUnused},
                     LeftOut{"CheckFit", FeedStep::kCheckFit, LargerAtTheEnd},
-                    LeftOut{"DrainBeforeFree", FeedStep::kDrainBeforeFree, Plain}),
+                    LeftOut{"DrainBeforeFree", FeedStep::kDrainBeforeFree, ClosedEarly}),
     [](const auto& test) { return test.param.name; });
 
 /// A feed that is driven by hand.

@@ -68,11 +68,14 @@ SupplyResult NumberedSupply::Take(Instance* batch, Status* status, const std::st
   if (next_ + 1 == options_.batches && options_.last_rows > 0) numbered.rows = options_.last_rows;
   ++next_;
   ++*out_;
+  backend_->NoteTakeOver(out_.get());
   *batch = numbered.Make(arena_, [backend = backend_, out = out_, poison = options_.poison](
                                      std::byte* data, std::size_t bytes) {
     --*out;
+    backend->NoteTakeOver(data);
     // As the next read into that memory does it.
     backend->NoteHostWrite(data, bytes, "the next read");
+    backend->NoteHandOver(out.get());
     if (poison) std::memset(data, 0xDB, bytes);
   });
   for (const Tensor& tensor : *batch) backend_->NoteHostWrite(tensor.data, tensor.bytes, "a read");

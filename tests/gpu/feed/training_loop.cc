@@ -6,28 +6,39 @@ namespace ringfeed {
 
 TrainingLoop::TrainingLoop(std::shared_ptr<DeviceBackend> backend, int device, Options options)
     : backend_(std::move(backend)), device_(device), options_(std::move(options)) {
-  if (!Good(backend_->CreateStream(device_, StreamPriority::kNormal, &stream_))) return;
+  if (!Good(backend_->CreateStream(device_, StreamPriority::kNormal, &stream_)) ||
+      !Good(backend_->CreateStream(device_, StreamPriority::kNormal, &look_stream_)) ||
+      !Good(backend_->CreateEvent(device_, EventKind::kPlain, &looked_))) {
+    return;
+  }
   for (std::size_t i = 0; i < options_.steps_ahead; ++i) {
-    auto step = std::make_unique<Ahead>();
+    Ahead* const step = all_.emplace_back(std::make_unique<Ahead>()).get();
     for (DeviceEvent* const event : {&step->begin, &step->ready, &step->end}) {
       if (!Good(backend_->CreateEvent(device_, EventKind::kTimed, event))) return;
     }
     if (!Good(backend_->AllocDevice(device_, options_.most_tensors * 8, &step->sums))) return;
     step->results.resize(options_.most_tensors);
-    idle_.push_back(step.get());
-    all_.push_back(std::move(step));
+    idle_.push_back(step);
   }
 }
 
 TrainingLoop::~TrainingLoop() {
-  (void)Finish();
+  if (!Finish()) {
+    // What was enqueued last has no event behind it.
+    for (const DeviceStream stream : {stream_, look_stream_}) {
+      if (stream) (void)backend_->SyncStream(stream);
+    }
+  }
   for (const auto& step : all_) {
     if (step->sums != nullptr) (void)backend_->FreeDevice(device_, step->sums);
     for (const DeviceEvent event : {step->begin, step->ready, step->end}) {
       if (event) (void)backend_->DestroyEvent(event);
     }
   }
-  if (stream_) (void)backend_->DestroyStream(stream_);
+  if (looked_) (void)backend_->DestroyEvent(looked_);
+  for (const DeviceStream stream : {stream_, look_stream_}) {
+    if (stream) (void)backend_->DestroyStream(stream);
+  }
 }
 
 bool TrainingLoop::Good(const Status& status) {
@@ -36,7 +47,7 @@ bool TrainingLoop::Good(const Status& status) {
 }
 
 bool TrainingLoop::Enqueue(DeviceLease* lease, Ahead* step) {
-  step->seen = {lease->number(), lease->rows(), lease->valid_rows(), {}, {}, 0};
+  step->seen = {lease->number(), lease->rows(), lease->valid_rows(), {}, {}, {}, 0};
   if (!Good(backend_->BindThread(device_)) || !Good(backend_->Record(step->begin, stream_))) {
     return false;
   }
@@ -49,6 +60,7 @@ bool TrainingLoop::Enqueue(DeviceLease* lease, Ahead* step) {
   if (!Good(backend_->Record(step->ready, stream_))) return false;
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     step->seen.shapes.push_back(tensors[t].shape);
+    step->seen.dtypes.push_back(tensors[t].dtype);
     Checksum checksum;
     checksum.input = tensors[t].data;
     checksum.bytes = tensors[t].bytes;
@@ -72,14 +84,37 @@ bool TrainingLoop::Step(DeviceLease lease) {
   return true;
 }
 
-bool TrainingLoop::WaitForOldest() {
-  Ahead* const step = running_.front();
-  bool done = false;
+bool TrainingLoop::Look(DeviceLease* lease) {
+  std::span<const Tensor> tensors;
+  try {
+    tensors = lease->WaitHost();
+  } catch (const Error& error) {
+    return Good(error.status());
+  }
+  std::vector<std::byte> seen;
+  for (const Tensor& tensor : tensors) {
+    seen.resize(tensor.bytes);
+    if (!Good(backend_->CopyToHost(look_stream_, seen.data(), tensor.data, tensor.bytes)) ||
+        !Good(backend_->Record(looked_, look_stream_)) || !WaitFor(looked_)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool TrainingLoop::WaitFor(DeviceEvent event) {
   while (true) {
-    if (!Good(backend_->Query(step->end, &done))) return false;
-    if (done) break;
+    bool done = false;
+    if (!Good(backend_->Query(event, &done))) return false;
+    if (done) return true;
+    if (options_.while_waiting) options_.while_waiting();
     backend_->Idle(backend_->NowNanos() + 50'000);
   }
+}
+
+bool TrainingLoop::WaitForOldest() {
+  Ahead* const step = running_.front();
+  if (!WaitFor(step->end)) return false;
   if (!Good(backend_->Elapsed(step->begin, step->ready, &step->seen.stall_ms))) return false;
   const std::size_t tensors = step->seen.shapes.size();
   backend_->NoteHostRead(reinterpret_cast<const std::byte*>(step->results.data()), tensors * 8,

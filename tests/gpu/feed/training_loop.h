@@ -21,6 +21,7 @@ class TrainingLoop {
     std::size_t most_tensors = 2;
     std::function<std::int64_t()> step_ns{};  ///< how long a step computes; none: not at all
     std::size_t steps_ahead = 2;
+    std::function<void()> while_waiting{};  ///< what other threads would do meanwhile
   };
   /// A batch as the device saw it.
   struct Seen {
@@ -28,6 +29,7 @@ class TrainingLoop {
     std::uint64_t rows = 0;
     std::uint64_t valid_rows = 0;
     std::vector<Shape> shapes;
+    std::vector<DType> dtypes;
     std::vector<std::uint64_t> checksums;  ///< of each tensor, taken by the device
     double stall_ms = 0;                   ///< that the stream waited for the batch
   };
@@ -40,6 +42,8 @@ class TrainingLoop {
   /// Enqueues a step on the batch and releases it. Waits for the step before the last first. False,
   /// and status(), where the device failed.
   bool Step(DeviceLease lease);
+  /// Copies the batch to the host as soon as the host may, and waits for that.
+  bool Look(DeviceLease* lease);
   /// Waits for all steps.
   bool Finish();
 
@@ -58,11 +62,14 @@ class TrainingLoop {
   bool Good(const Status& status);
   bool Enqueue(DeviceLease* lease, Ahead* step);
   bool WaitForOldest();
+  bool WaitFor(DeviceEvent event);
 
   const std::shared_ptr<DeviceBackend> backend_;
   const int device_;
   const Options options_;
   DeviceStream stream_;
+  DeviceStream look_stream_;
+  DeviceEvent looked_;
   std::vector<std::unique_ptr<Ahead>> all_;
   std::deque<Ahead*> running_;
   std::deque<Ahead*> idle_;

@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "tests/gpu/feed/feed_scenario.h"
+
+namespace ringfeed {
+namespace {
+
+/// A loop over everything that a feed does with a device: ragged batches, some of them staged, a
+/// transform, a mask, two devices, a slot that grows.
+FeedScenario Everything() {
+  FeedScenario scenario;
+  scenario.devices.devices.resize(2);
+  scenario.devices.strict = false;  // memory that cannot be registered is copied from all the same
+  scenario.supply.batches = 9;
+  scenario.supply.ragged = true;
+  scenario.supply.last_rows = 300;
+  scenario.feed.last_step = LastStep::kPad;
+  scenario.feed.transforms = {WidenField{1, DType::kInt32}};
+  return scenario;
+}
+
+constexpr std::int64_t kDeadlineNs = 1'000'000'000;
+
+class FeedFaultsTest : public testing::TestWithParam<FaultEffect> {};
+
+bool LeavesWork(DeviceCall call) {
+  static constexpr std::array kWork = {DeviceCall::kRecord,       DeviceCall::kStreamWait,
+                                       DeviceCall::kCopyToDevice, DeviceCall::kCopyToHost,
+                                       DeviceCall::kFill,         DeviceCall::kLaunch,
+                                       DeviceCall::kBusy,         DeviceCall::kCopyBatchToDevice};
+  return std::find(kWork.begin(), kWork.end(), call) != kWork.end();
+}
+
+/// What is not given back because the call that does that failed, without effect.
+std::size_t Expected(DeviceCall call, FaultEffect effect) {
+  // Registrations are no device's own, so none is lost with one.
+  if (call == DeviceCall::kUnregisterHost) return 1;
+  static constexpr std::array kGiveBack = {DeviceCall::kFreeDevice, DeviceCall::kDestroyStream,
+                                           DeviceCall::kDestroyEvent};
+  const bool gives_back = std::find(kGiveBack.begin(), kGiveBack.end(), call) != kGiveBack.end();
+  return gives_back && effect == FaultEffect::kFails ? 1 : 0;
+}
+
+void ExpectInOrder(const FeedOutcome& outcome, std::size_t leaks, const std::string& where) {
+  EXPECT_LT(outcome.virtual_ns, kDeadlineNs) << where;
+  EXPECT_EQ(outcome.leaks.allocations + outcome.leaks.registrations + outcome.leaks.streams +
+                outcome.leaks.events,
+            leaks)
+      << where << ": " << outcome.leaks.allocations << " allocations, "
+      << outcome.leaks.registrations << " registrations, " << outcome.leaks.streams << " streams, "
+      << outcome.leaks.events << " events";
+  EXPECT_TRUE(outcome.offences.empty()) << where << ": " << outcome.offences.front();
+  EXPECT_EQ(outcome.batches_out, 0U) << where;
+  EXPECT_TRUE(outcome.end != ReadResult::kFailed || !outcome.status.ok()) << where;
+}
+
+TEST_P(FeedFaultsTest, OfEveryCallEndInDataOrAStatusInTimeAndNothingLeaks) {
+  const FeedOutcome unharmed = RunScenario(Everything());
+  ASSERT_EQ(unharmed.end, ReadResult::kEnd) << unharmed.status.ToString();
+  ExpectInOrder(unharmed, 0, "unharmed");
+  for (std::size_t c = 0; c < kDeviceCalls; ++c) {
+    const auto call = static_cast<DeviceCall>(c);
+    if (GetParam() == FaultEffect::kLater && !LeavesWork(call)) continue;
+    for (std::uint64_t nth = 1; nth <= unharmed.calls[c]; ++nth) {
+      FeedScenario scenario = Everything();
+      scenario.devices.faults = {{call, nth, GetParam()}};
+      ExpectInOrder(RunScenario(scenario), Expected(call, GetParam()),
+                    std::string(DeviceCallName(call)) + " " + std::to_string(nth));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Effects, FeedFaultsTest,
+                         testing::Values(FaultEffect::kFails, FaultEffect::kDeviceLost,
+                                         FaultEffect::kLater),
+                         [](const auto& test) {
+                           switch (test.param) {
+                             case FaultEffect::kFails:
+                               return "CallFails";
+                             case FaultEffect::kDeviceLost:
+                               return "DeviceIsLost";
+                             default:
+                               return "WorkFailsLater";
+                           }
+                         });
+
+}  // namespace
+}  // namespace ringfeed
