@@ -300,16 +300,17 @@ void CopyPlan::AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) c
   }
 }
 
-void CopyPlan::MakeTensors(const std::byte* slot, Instance* tensors) const {
+void CopyPlan::MakeTensors(const std::byte* slot, Place place, Instance* tensors) const {
   tensors->resize(fields_.size());
   for (std::size_t f = 0; f < fields_.size(); ++f) {
-    const FieldPlace& place = fields_[f];
+    const FieldPlace& field = fields_[f];
     Tensor& tensor = (*tensors)[f];
-    tensor.dtype = place.dtype;
-    tensor.shape = place.shape;
-    tensor.data = slot + place.offset;
-    tensor.bytes = place.bytes;
-    tensor.lod.assign(place.lod.begin(), place.lod.end());
+    tensor.dtype = field.dtype;
+    tensor.shape = field.shape;
+    tensor.data = slot + field.offset;
+    tensor.bytes = field.bytes;
+    tensor.lod.assign(field.lod.begin(), field.lod.end());
+    tensor.place = place;
   }
 }
 

@@ -51,7 +51,7 @@ class CopyPlan {
   /// The kernels that turn what was copied to `slot` into what is shown.
   void AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
   /// The tensors as a lease shows them: views without an owner, `lod` in this plan.
-  void MakeTensors(const std::byte* slot, Instance* tensors) const;
+  void MakeTensors(const std::byte* slot, Place place, Instance* tensors) const;
   /// Level 0 of a field that is ragged as it was copied, at `slot`; null for others.
   const std::int64_t* OffsetsIn(const std::byte* slot, std::size_t field) const;
 

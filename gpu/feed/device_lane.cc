@@ -24,6 +24,7 @@ DeviceLane::DeviceLane(std::shared_ptr<DeviceBackend> backend, int device, std::
                        LaneOptions options, std::shared_ptr<HostPins> pins)
     : backend_(std::move(backend)),
       device_(device),
+      place_{backend_->name() == "cuda" ? DeviceType::kCuda : DeviceType::kEmulated, device},
       index_(index),
       options_(std::move(options)),
       pins_(std::move(pins)),
@@ -173,7 +174,7 @@ Status DeviceLane::Fill(Slot* slot, FeedItem&& item) {
   if (status.ok() && has_transforms()) status = Transform(slot);
   if (!status.ok()) return status;
   slot->used = true;
-  slot->plan.MakeTensors(slot->memory, &slot->tensors);
+  slot->plan.MakeTensors(slot->memory, place_, &slot->tensors);
   // Order: who takes the slot learns of this by the ready channel.
   slot->generation.fetch_add(1, std::memory_order_relaxed);
   if (!Does(FeedStep::kSeeCopyBeforeSlab)) slot->item.batch.clear();

@@ -174,6 +174,7 @@ class DeviceLane {
 
   const std::shared_ptr<DeviceBackend> backend_;
   const int device_;
+  const Place place_;
   const std::size_t index_;
   const LaneOptions options_;
   std::shared_ptr<HostPins> pins_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/numa.h"
 #include "ringfeed/emulated_devices.h"
 #include "ringfeed/timeline.h"
 
@@ -55,7 +56,8 @@ std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
 }
 
 void FeedCore::OpenLanes() {
-  pins_ = HostPins::Of(options_.backend);
+  placement_ = FindPlacement(options_.backend.get(), options_.devices);
+  pins_ = HostPins::Of(options_.backend, placement_.nodes);
   for (std::size_t i = 0; i < options_.devices.size(); ++i) {
     lanes_.push_back(std::make_unique<DeviceLane>(options_.backend, options_.devices[i], i,
                                                   lane_options_, pins_));
@@ -78,9 +80,8 @@ FeedCore::~FeedCore() {
 void FeedCore::StartThreads() {
   if (!threaded_) return;
   try {
-    for (const auto& lane : lanes_) {
-      threads_.emplace_back(
-          [this, lane = lane.get()](const std::stop_token& stop) { FeedLoop(lane, stop); });
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+      threads_.emplace_back([this, lane](const std::stop_token& stop) { FeedLoop(lane, stop); });
     }
     threads_.emplace_back([this](const std::stop_token& stop) { ReadLoop(stop); });
   } catch (const std::system_error& error) {
@@ -149,7 +150,10 @@ void FeedCore::ReadLoop(const std::stop_token& stop) {
   }
 }
 
-void FeedCore::FeedLoop(DeviceLane* lane, const std::stop_token& stop) {
+void FeedCore::FeedLoop(std::size_t index, const std::stop_token& stop) {
+  DeviceLane* const lane = lanes_[index].get();
+  // Elsewhere it works too, through more of the machine.
+  if (!placement_.cpus[index].empty()) (void)BindThreadToCpus(placement_.cpus[index]);
   if (const Status status = options_.backend->BindThread(lane->device()); !status.ok()) {
     lane->Fail(status);
   }

@@ -13,6 +13,7 @@
 #include "gpu/feed/batch_supply.h"
 #include "gpu/feed/device_lane.h"
 #include "gpu/feed/distributor.h"
+#include "gpu/feed/placement.h"
 #include "ringfeed/device_feed.h"
 
 namespace ringfeed {
@@ -69,7 +70,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   void StartThreads();
   void StopThreads(const Status& why);
   void ReadLoop(const std::stop_token& stop);
-  void FeedLoop(DeviceLane* lane, const std::stop_token& stop);
+  void FeedLoop(std::size_t index, const std::stop_token& stop);
   /// The end, or a failure, behind what the lanes have.
   void EndAll(const Status& status);
   bool Take(FeedItem* item, const std::stop_token& stop);
@@ -95,6 +96,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   Distributor distributor_;
   LaneOptions lane_options_;
   std::vector<std::unique_ptr<DeviceLane>> lanes_;
+  FeedPlacement placement_;
   std::shared_ptr<HostPins> pins_;  ///< null once closed
   std::string pinning_;
 

@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/numa.h"
+
 namespace ringfeed {
 
-std::shared_ptr<HostPins> HostPins::Of(const std::shared_ptr<DeviceBackend>& backend) {
+std::shared_ptr<HostPins> HostPins::Of(const std::shared_ptr<DeviceBackend>& backend,
+                                       CpuList nodes) {
   static std::mutex mutex;
   static std::map<const DeviceBackend*, std::weak_ptr<HostPins>> all;
   const std::lock_guard lock(mutex);
   std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
   std::shared_ptr<HostPins> pins = all[backend.get()].lock();
   if (pins == nullptr) {
-    pins = std::make_shared<HostPins>(backend);
+    pins = std::make_shared<HostPins>(backend, std::move(nodes));
     all[backend.get()] = pins;
   }
   return pins;
@@ -56,12 +59,20 @@ HostPins::PinnedChunks* HostPins::ChunksOf(const std::byte* data) {
   return (arenas_[start] = std::make_unique<PinnedChunks>(std::move(arena))).get();
 }
 
+void HostPins::MoveClose(std::span<std::byte> range) const {
+  if (nodes_.empty()) return;
+  // Where it may not be moved it stays where it is: slower, and as right.
+  (void)(nodes_.size() == 1 ? PreferNode(range.data(), range.size(), nodes_.front())
+                            : InterleaveNodes(range.data(), range.size(), nodes_));
+}
+
 HostPins::ChunkState HostPins::PinChunk(PinnedChunks* chunks, std::size_t chunk) {
   const std::lock_guard lock(mutex_);
   std::atomic<ChunkState>& state = chunks->states[chunk];
   const ChunkState found = state.load(std::memory_order_relaxed);
   if (found != ChunkState::kUnknown) return found;
   const std::span<std::byte> range = chunks->Range(chunk);
+  MoveClose(range);
   const Status status = backend_->RegisterHost(range.data(), range.size());
   if (!status.ok() && failure_.empty()) failure_ = status.ToString();
   const ChunkState made = status.ok() ? ChunkState::kPinned : ChunkState::kFailed;

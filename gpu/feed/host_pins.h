@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "base/cpu_list.h"
 #include "ringfeed/device_backend.h"
 
 namespace ringfeed {
@@ -23,8 +24,11 @@ class HostPins {
   /// A copy lies within one chunk.
   static constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
 
-  static std::shared_ptr<HostPins> Of(const std::shared_ptr<DeviceBackend>& backend);
-  explicit HostPins(std::shared_ptr<DeviceBackend> backend) : backend_(std::move(backend)) {}
+  /// Memory is put on these NUMA nodes, where there are several: on the only one, else on each in
+  /// turn. As the first feed of the backend says.
+  static std::shared_ptr<HostPins> Of(const std::shared_ptr<DeviceBackend>& backend, CpuList nodes);
+  HostPins(std::shared_ptr<DeviceBackend> backend, CpuList nodes)
+      : backend_(std::move(backend)), nodes_(std::move(nodes)) {}
   ~HostPins();
   HostPins(const HostPins&) = delete;
   HostPins& operator=(const HostPins&) = delete;
@@ -52,9 +56,11 @@ class HostPins {
   };
 
   PinnedChunks* ChunksOf(const std::byte* data);
+  void MoveClose(std::span<std::byte> range) const;
   ChunkState PinChunk(PinnedChunks* chunks, std::size_t chunk);
 
   const std::shared_ptr<DeviceBackend> backend_;
+  const CpuList nodes_;
   mutable std::mutex mutex_;                                          ///< guards what follows
   std::map<const std::byte*, std::unique_ptr<PinnedChunks>> arenas_;  ///< by their start
   std::string failure_;

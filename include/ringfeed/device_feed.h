@@ -59,10 +59,11 @@ using FieldTransform = std::variant<NormalizeField, WidenField, PadField>;
 
 /// How a feed is made.
 struct FeedOptions {
-  /// Null: CUDA's devices where there are some and the program is built with them, else as many
-  /// emulated ones as `devices` asks for.
+  /// Null: CUDA's devices where there are some and the program called UseCuda, else as many
+  /// emulated ones as `devices` asks for: DeviceFeed::backend()->name() says which.
   std::shared_ptr<DeviceBackend> backend{};
-  /// By number; empty: all that there are.
+  /// By number; empty: all that there are, or, where a launcher started several processes on this
+  /// machine, the one of this process's local rank (ranks.h).
   std::vector<int> devices{};
   std::size_t slots = 3;  ///< batches on each device at a time, leased ones included; at least 2
   Distribution distribution = Distribution::kRoundRobin;

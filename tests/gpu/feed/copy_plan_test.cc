@@ -56,7 +56,7 @@ TEST(CopyPlanTest, ABatchInOnePieceOfAnArenaIsOneCopy) {
   EXPECT_EQ(plan.staging_bytes(), 0U);
   Slot slot = CarryOut(plan);
   Instance tensors;
-  plan.MakeTensors(slot.data(), &tensors);
+  plan.MakeTensors(slot.data(), {}, &tensors);
   ExpectSame(batch, tensors);
   EXPECT_EQ(std::memcmp(plan.OffsetsIn(slot.data(), 1), batch[1].lod[0].data(), 41 * 8), 0);
   EXPECT_EQ(plan.OffsetsIn(slot.data(), 0), nullptr);
@@ -74,7 +74,7 @@ TEST(CopyPlanTest, WhatIsInNoArenaIsStaged) {
   }
   Slot slot = CarryOut(plan);
   Instance tensors;
-  plan.MakeTensors(slot.data(), &tensors);
+  plan.MakeTensors(slot.data(), {}, &tensors);
   ExpectSame(batch, tensors);
 }
 
@@ -88,7 +88,7 @@ TEST(CopyPlanTest, TensorsOfDifferentOwnersAreAPieceEach) {
   EXPECT_FALSE(plan.pieces()[0].staged);
   Slot slot = CarryOut(plan);
   Instance tensors;
-  plan.MakeTensors(slot.data(), &tensors);
+  plan.MakeTensors(slot.data(), {}, &tensors);
   ExpectSame(batch, tensors);
 }
 
@@ -98,7 +98,7 @@ TEST(CopyPlanTest, ABatchOfNoRowsHasTensorsOfNoBytes) {
   ASSERT_TRUE(plan.Make(batch, {}, true).ok());
   Slot slot = CarryOut(plan);
   Instance tensors;
-  plan.MakeTensors(slot.data(), &tensors);
+  plan.MakeTensors(slot.data(), {}, &tensors);
   ExpectSame(batch, tensors);
   EXPECT_EQ(plan.rows(), 0U);
 }
@@ -116,7 +116,7 @@ TEST(CopyPlanTest, ARaggedFieldCanBeWidenedOrPadded) {
     ASSERT_TRUE(plan.Make(batch, transforms, false).ok());
     Slot slot = CarryOut(plan);
     Instance tensors;
-    plan.MakeTensors(slot.data(), &tensors);
+    plan.MakeTensors(slot.data(), {}, &tensors);
     if (pads) {
       EXPECT_EQ(tensors[1].shape, (Shape{3, 2}));
       EXPECT_TRUE(tensors[1].lod.empty());
@@ -149,7 +149,7 @@ TEST(CopyPlanTest, ImagesAreNormalisedByChannelAndTurned) {
   ASSERT_TRUE(plan.Make(Images(), transforms, false).ok());
   Slot slot = CarryOut(plan);
   Instance tensors;
-  plan.MakeTensors(slot.data(), &tensors);
+  plan.MakeTensors(slot.data(), {}, &tensors);
   EXPECT_EQ(tensors[0].shape, (Shape{1, 3, 2, 2}));
   const auto values = tensors[0].Values<float>();
   EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
