@@ -32,16 +32,27 @@ class Preprocessor final : public DecoratedReader {
 
 }  // namespace
 
-ReadResult DecoratedReader::ReadInput(Instance* instance, const std::stop_token& stop,
-                                      Status* status) {
+ReadResult DecoratedReader::ReadInputHeld(Instance* instance, const std::stop_token& stop,
+                                          Status* status) {
   const std::shared_ptr<ReaderSession> session = input_.node()->InnerSession();
   const ReadResult result = session->ReadNext(instance, stop);
   if (result == ReadResult::kFailed) {
     *status = stop.stop_requested() ? Status(StatusCode::kCancelled, "stopped") : session->status();
   }
-  // A batch would keep its slot, and who holds all of them back waits for ever.
-  if (result == ReadResult::kRecord && session->program().batched) OwnMemory(instance);
   return result;
+}
+
+ReadResult DecoratedReader::ReadInput(Instance* instance, const std::stop_token& stop,
+                                      Status* status) {
+  const ReadResult result = ReadInputHeld(instance, stop, status);
+  // A batch would keep its slot, and who holds all of them back waits for ever.
+  const bool batched = input_.node()->InnerSession()->program().batched;
+  if (result == ReadResult::kRecord && batched) OwnMemory(instance);
+  return result;
+}
+
+void DecoratedReader::HoldBatches(std::size_t batches) {
+  input_.node()->InnerSession()->ReserveBatches(batches);
 }
 
 Reader Preprocess(Reader input, std::vector<SlotSpec> slots, PreprocessFunction function) {

@@ -110,6 +110,10 @@ GraphNode::GraphNode(Kind&& kind, std::shared_ptr<GraphNode> input)
 std::shared_ptr<GraphNode> GraphNode::On(const Reader& input, Kind kind) {
   if (!input) Refuse("the reader to decorate is empty");
   GraphNode& node = *input.node();
+  const auto* const source = std::get_if<SourceNode>(&node.kind_);
+  if (source != nullptr && source->instances != nullptr && source->instances->on_device()) {
+    Refuse("batches on a device are for their consumer: put the double buffer at the chain's end");
+  }
   auto consumer = std::make_shared<GraphNode>(std::move(kind), input.node());
   const bool many = std::holds_alternative<ShareNode>(node.kind_);
   const std::lock_guard lock(node.mutex_);

@@ -70,6 +70,15 @@ const std::byte* DeviceLease::DeviceMask() const {
 
 Instance DeviceLease::Share(DeviceLease lease, DeviceStream stream) {
   const std::span<const Tensor> views = lease.On(stream);
+  return Owned(views, std::move(lease));
+}
+
+Instance DeviceLease::Share(DeviceLease lease) {
+  const std::span<const Tensor> views = lease.WaitHost();
+  return Owned(views, std::move(lease));
+}
+
+Instance DeviceLease::Owned(std::span<const Tensor> views, DeviceLease lease) {
   Instance tensors(views.begin(), views.end());
   const auto owner = std::make_shared<const DeviceLease>(std::move(lease));
   for (Tensor& tensor : tensors) tensor.owner = owner;

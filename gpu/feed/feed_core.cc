@@ -20,7 +20,7 @@ bool IsSimulated(const DeviceBackend& backend) {
   return emulated != nullptr && emulated->simulated();
 }
 
-LaneOptions LaneOptionsOf(const FeedOptions& options, const FeedTestOptions& test_options) {
+LaneOptions LaneOptionsOf(const FeedOptions& options, const FeedDriveOptions& drive) {
   LaneOptions lane;
   lane.slots = options.slots;
   lane.slot_bytes = options.slot_bytes;
@@ -28,8 +28,8 @@ LaneOptions LaneOptionsOf(const FeedOptions& options, const FeedTestOptions& tes
   lane.with_mask = options.last_step == LastStep::kPad;
   lane.transforms = options.transforms;
   lane.timeline = options.timeline;
-  lane.left_out = test_options.left_out;
-  lane.poison = test_options.poison;
+  lane.left_out = drive.left_out;
+  lane.poison = drive.poison;
   return lane;
 }
 
@@ -38,18 +38,20 @@ Status Closed() { return Status(StatusCode::kCancelled, "the feed was closed"); 
 }  // namespace
 
 FeedCore::FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
-                   const FeedTestOptions& test_options)
+                   const FeedDriveOptions& drive)
     : options_(options),
-      threaded_(test_options.threads && !IsSimulated(*options.backend)),
-      act_as_(test_options.act_as),
+      threaded_(drive.threads && !IsSimulated(*options.backend)),
+      simulated_(IsSimulated(*options.backend)),
+      hands_on_(drive.hands_on),
+      act_as_(drive.act_as),
       supply_(std::move(supply)),
       distributor_(supply_.get(), options.devices.size(), options.distribution, options.last_step),
-      lane_options_(LaneOptionsOf(options, test_options)) {}
+      lane_options_(LaneOptionsOf(options, drive)) {}
 
 std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
                                           const FeedOptions& options,
-                                          const FeedTestOptions& test_options) {
-  std::shared_ptr<FeedCore> core(new FeedCore(std::move(supply), options, test_options));
+                                          const FeedDriveOptions& drive) {
+  std::shared_ptr<FeedCore> core(new FeedCore(std::move(supply), options, drive));
   core->OpenLanes();
   core->StartThreads();
   return core;
@@ -128,6 +130,7 @@ bool FeedCore::Take(FeedItem* item, const std::stop_token& stop) {
     }
     return true;
   }
+  if (stop.stop_requested()) return false;  // whoever stopped it may go on later
   supply_ended_ = true;
   EndAll(status);
   return false;
@@ -162,11 +165,11 @@ void FeedCore::FeedLoop(std::size_t index, const std::stop_token& stop) {
   }
 }
 
-bool FeedCore::PumpSupply() {
+bool FeedCore::PumpSupply(const std::stop_token& stop) {
   if (!pending_) {
     if (supply_ended_) return false;
     FeedItem item;
-    if (!Take(&item, {})) return false;
+    if (!Take(&item, stop)) return false;
     pending_ = std::move(item);
   }
   const auto lane = static_cast<std::size_t>(pending_->number % lanes_.size());
@@ -182,39 +185,56 @@ bool FeedCore::PumpSupply() {
   return true;
 }
 
-bool FeedCore::Pump() {
+bool FeedCore::Pump(const std::stop_token& stop) {
   bool progress = false;
-  while (PumpOnce()) progress = true;
+  while (PumpOnce(stop)) progress = true;
   return progress;
 }
 
-bool FeedCore::PumpOnce() {
-  ActAs(1);
-  bool progress = PumpSupply();
-  for (const auto& lane : lanes_) {
-    ActAs(2 + static_cast<int>(&lane - lanes_.data()));
-    const Status status = options_.backend->BindThread(lane->device());
-    if (!status.ok()) lane->Fail(status);
-    progress = lane->Feed() || progress;
+bool FeedCore::FeedLanes() {
+  bool progress = false;
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    ActAs(2 + static_cast<int>(lane));
+    const Status status = options_.backend->BindThread(lanes_[lane]->device());
+    if (!status.ok()) lanes_[lane]->Fail(status);
+    progress = lanes_[lane]->Feed() || progress;
   }
   ActAs(0);
   return progress;
 }
 
-QueueResult FeedCore::WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns) {
+bool FeedCore::PumpOnce(const std::stop_token& stop) {
+  const bool fed = FeedLanes();
+  // Where the supply waits, what is ready does not wait for it.
+  if (fed && hands_on_) return true;
+  ActAs(1);
+  const bool progress = PumpSupply(stop) || fed;
+  ActAs(0);
+  return progress;
+}
+
+QueueResult FeedCore::WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns,
+                                  const std::stop_token& stop) {
   if (threaded_) {
     const std::int64_t wait_ns = std::min(kLookNs, until_ns - Now());
     return lanes_[lane]->TakeUntil(slot, DeadlineAfter(std::chrono::nanoseconds(wait_ns)));
   }
   // What is there already and waits for a lane makes no time pass.
   const std::int64_t ready_ns = pending_ ? until_ns : supply_->ReadyAt();
-  if (!Pump()) options_.backend->Idle(std::min(until_ns, ready_ns));
+  if (!(hands_on_ ? PumpOnce(stop) : Pump(stop))) {
+    if (simulated_) {
+      options_.backend->Idle(std::min(until_ns, ready_ns));
+    } else {
+      lanes_[lane]->Rest(kPollNs);
+    }
+  }
   return lanes_[lane]->TryTake(slot);
 }
 
 Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
   const DeviceLane& waiting = *lanes_[lane];
   const auto name = [this](std::size_t l) { return std::to_string(options_.devices[l]); };
+  if (hands_on_) return {};
   if (Does(FeedStep::kCheckOwnLeases) &&
       waiting.LeasesOf(std::this_thread::get_id()) == options_.slots) {
     return Status(StatusCode::kResourceExhausted, "this thread holds all " +
@@ -240,7 +260,8 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
                     " are leased): serve it, or leave it out of FeedOptions::devices");
 }
 
-ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* status) {
+ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* status,
+                             const std::stop_token& stop) {
   lease->Release();
   if (lane >= lanes_.size()) {
     *status = Status(StatusCode::kInvalidArgument, "the feed has " + std::to_string(lanes_.size()) +
@@ -249,17 +270,17 @@ ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* statu
     return ReadResult::kFailed;
   }
   std::size_t slot = 0;
-  if (!threaded_) Pump();
+  if (!threaded_ && !hands_on_) Pump(stop);
   QueueResult result = lanes_[lane]->TryTake(&slot);
   const std::int64_t begin_ns = Now();
   const std::int64_t patience_ns = begin_ns + options_.patience_ms * 1'000'000;
   bool waited = false;
   while (result == QueueResult::kEmpty || result == QueueResult::kBusy ||
          result == QueueResult::kTimeout) {
-    *status = Stuck(lane, Now() - begin_ns);
+    *status = stop.stop_requested() ? Closed() : Stuck(lane, Now() - begin_ns);
     if (!status->ok()) return ReadResult::kFailed;
     const std::int64_t until_ns = Now() >= patience_ns ? Now() + kLookNs : patience_ns;
-    result = WaitForSlot(lane, &slot, until_ns);
+    result = WaitForSlot(lane, &slot, until_ns, stop);
     waited = true;
   }
   if (waited) lanes_[lane]->NoteWait(Now() - begin_ns);

@@ -18,17 +18,21 @@
 
 namespace ringfeed {
 
-/// What tests say beyond FeedOptions.
-struct FeedTestOptions {
+/// What tests and those who drive a feed themselves say beyond FeedOptions.
+struct FeedDriveOptions {
   std::vector<FeedStep> left_out{};
   bool poison = false;
-  /// No threads: Next does their work and lets time pass by the backend's Idle. Always so with a
-  /// simulator.
+  /// No threads: Next does their work. Always so with a simulator.
   bool threads = true;
+  /// Whoever calls Next hands leases on to other threads: it waits for those too, without end.
+  bool hands_on = false;
   /// Called before what one of the threads would do: 0 is the caller of Next itself, 1 the reading
   /// thread, 2 and more the feeding threads.
   std::function<void(int)> act_as{};
 };
+
+/// Throws Error for options that cannot work. `backend` is set.
+void CheckFeedOptions(const FeedOptions& options);
 
 /// A feed: lanes, what distributes batches over them, and the threads that drive both. Leases hold
 /// it, so it goes with the last of them.
@@ -37,20 +41,22 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// `options.backend` and `options.devices` are set. Throws Error where it cannot work.
   static std::shared_ptr<FeedCore> Start(std::unique_ptr<BatchSupply> supply,
                                          const FeedOptions& options,
-                                         const FeedTestOptions& test_options = {});
+                                         const FeedDriveOptions& drive = {});
   ~FeedCore();
   FeedCore(const FeedCore&) = delete;
   FeedCore& operator=(const FeedCore&) = delete;
 
   ReadResult TryNext(DeviceLease* lease, Status* status);
-  ReadResult TryNext(std::size_t lane, DeviceLease* lease, Status* status);
+  /// kFailed with kCancelled soon after `stop` is requested; later calls go on.
+  ReadResult TryNext(std::size_t lane, DeviceLease* lease, Status* status,
+                     const std::stop_token& stop = {});
   void ReInit();
   Status Close();
   /// Ends every wait with kCancelled, from any thread.
   void Cancel();
   FeedStats Stats() const;
   /// Without threads: does all of their work that can be done now. False where that was nothing.
-  bool Pump();
+  bool Pump(const std::stop_token& stop = {});
   const FeedOptions& options() const { return options_; }
 
   // A lease's calls.
@@ -64,7 +70,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
 
  private:
   FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
-           const FeedTestOptions& test_options);
+           const FeedDriveOptions& drive);
 
   void OpenLanes();
   void StartThreads();
@@ -75,9 +81,11 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   void EndAll(const Status& status);
   bool Take(FeedItem* item, const std::stop_token& stop);
   /// One round of all threads' work; false where that was nothing.
-  bool PumpOnce();
-  bool PumpSupply();
-  QueueResult WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns);
+  bool PumpOnce(const std::stop_token& stop);
+  bool FeedLanes();
+  bool PumpSupply(const std::stop_token& stop);
+  QueueResult WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns,
+                          const std::stop_token& stop);
   /// Why the wait for that lane that began then can only be ended by the program itself; else OK.
   Status Stuck(std::size_t lane, std::int64_t waited_ns) const;
   bool IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) const;
@@ -91,6 +99,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
 
   const FeedOptions options_;
   const bool threaded_;
+  const bool simulated_;
+  const bool hands_on_;
   const std::function<void(int)> act_as_;
   const std::unique_ptr<BatchSupply> supply_;
   Distributor distributor_;

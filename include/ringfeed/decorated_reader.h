@@ -27,6 +27,10 @@ class DecoratedReader : public InstanceSource {
   /// The next instance of the input; its memory is the instance's own. Blocks. kFailed puts the
   /// reason into *status, soon after `stop` is requested too.
   ReadResult ReadInput(Instance* instance, const std::stop_token& stop, Status* status);
+  /// The same without a copy: a batch is held as long as its tensors are, which may be handed on to
+  /// other threads. Says before the first read how many are held at a time.
+  ReadResult ReadInputHeld(Instance* instance, const std::stop_token& stop, Status* status);
+  void HoldBatches(std::size_t batches);
 
  private:
   const Reader input_;

@@ -123,6 +123,9 @@ class DeviceLease {
   /// The tensors with the lease as their owner: it is released when the last copy of them goes,
   /// which must be after all work on them was enqueued on `stream`. The lease is used up.
   static Instance Share(DeviceLease lease, DeviceStream stream);
+  /// Waits until the copy is done: for work on any stream, that is done, not only enqueued, when
+  /// the last copy of the tensors goes.
+  static Instance Share(DeviceLease lease);
 
   /// Gives the slot back, behind what was enqueued on the streams of On. Never blocks, but where
   /// the feed is gone and this was its last lease. Idempotent.
@@ -130,6 +133,8 @@ class DeviceLease {
 
  private:
   friend class FeedCore;
+  static Instance Owned(std::span<const Tensor> views, DeviceLease lease);
+
   std::shared_ptr<FeedCore> core_;
   std::size_t lane_ = 0;
   std::size_t slot_ = 0;

@@ -8,6 +8,7 @@
 
 #include "ringfeed/decorated_reader.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/device_double_buffer.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed {
@@ -38,11 +39,13 @@ class MultiPassReader : public Reader {
       : Reader(MultiPass(std::move(input), pass_num)) {}
 };
 
-/// DoubleBuffer, in pinned memory of the host.
+/// DoubleBuffer, in pinned memory of the host, or on a device (DoubleBufferOn).
 class DoubleBufferReader : public Reader {
  public:
   explicit DoubleBufferReader(Reader input, std::size_t slots = 2)
       : Reader(DoubleBuffer(std::move(input), slots)) {}
+  DoubleBufferReader(Reader input, Place place, std::size_t slots = 2)
+      : Reader(DoubleBufferOn(std::move(input), place, slots)) {}
 };
 
 /// Preprocess: `function` is the block, `slots` are its outputs. Their LoD is kept.

@@ -132,6 +132,8 @@ class InstanceSource {
   virtual std::vector<SlotSpec> slots() const { return {}; }
   /// What it reads from: see DecoratedReader.
   virtual Reader input() const { return {}; }
+  /// Whether its tensors lie on a device: then nothing but their consumer stands behind it.
+  virtual bool on_device() const { return false; }
 };
 
 }  // namespace ringfeed

@@ -9,6 +9,7 @@
 #include "readers/parsers/parser.h"
 #include "readers/parsers/tensor_record.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/device_double_buffer.h"
 #include "ringfeed/py_reader.h"
 #include "ringfeed/random_data.h"
 #include "ringfeed/scope.h"
@@ -167,11 +168,10 @@ Reader MultiPassReader(const Attributes& attributes, const std::vector<Reader>& 
 }
 
 Reader DoubleBufferReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
-  const std::string& place = attributes.Text("place");
-  if (place != "AUTO" && place != "CPU") {
-    Refuse("place is \"AUTO\" or \"CPU\", not \"" + place + "\": batches stay in pinned memory");
-  }
-  return DoubleBuffer(OnlyInput(inputs), attributes.Size("slots", 2));
+  const std::string& text = attributes.Text("place");
+  const auto place = text == "AUTO" ? Place() : PlaceOfName(text);
+  if (!place) Refuse("place is \"AUTO\", \"CPU\", \"CUDA:0\" or \"EMU:0\", not \"" + text + "\"");
+  return DoubleBufferOn(OnlyInput(inputs), *place, attributes.Size("slots", 2));
 }
 
 Reader MultiplexReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {

@@ -22,7 +22,7 @@ class Runner {
     options.devices.resize(scenario_.devices.devices.size());
     std::iota(options.devices.begin(), options.devices.end(), 0);
     try {
-      FeedTestOptions test = scenario_.test;
+      FeedDriveOptions test = scenario_.test;
       test.act_as = [this](int actor) { devices_->SetActor(actor); };
       core_ = FeedCore::Start(std::move(supply), options, test);
       Train(options.devices);

@@ -20,7 +20,7 @@ struct FeedScenario {
   EmulatedOptions devices{.simulated = true};
   NumberedSupply::Options supply;
   FeedOptions feed;  ///< backend and devices are filled in
-  FeedTestOptions test{.poison = true};
+  FeedDriveOptions test{.poison = true};
   std::function<std::int64_t()> step_ns = [] { return std::int64_t{100'000}; };
   /// Every so many batches, from the first, are released unused; 0: none.
   std::uint64_t unused_every = 0;

@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 /// A feed that is driven by hand.
 struct ByHand {
-  explicit ByHand(FeedTestOptions test, std::size_t devices = 1) {
+  explicit ByHand(FeedDriveOptions test, std::size_t devices = 1) {
     EmulatedOptions options;
     options.simulated = true;
     options.devices.resize(devices);
@@ -111,7 +111,7 @@ struct ByHand {
 
 TEST(LeftOutCheckTest, ALeaseThatIsNotTheSlotsAnyMoreIsRefused) {
   for (const bool left_out : {false, true}) {
-    FeedTestOptions test;
+    FeedDriveOptions test;
     if (left_out) test.left_out = {FeedStep::kCheckGeneration};
     ByHand feed(test);
     DeviceLease lease;
@@ -145,7 +145,7 @@ StatusCode CodeOfWait(FeedCore* core, std::size_t lane) {
 
 TEST(LeftOutCheckTest, AThreadThatHoldsEverySlotIsTold) {
   for (const bool left_out : {false, true}) {
-    FeedTestOptions test;
+    FeedDriveOptions test;
     // With patience the wait ends all the same, later.
     if (left_out) test.left_out = {FeedStep::kCheckOwnLeases};
     ByHand feed(test);
@@ -161,7 +161,7 @@ TEST(LeftOutCheckTest, AThreadThatHoldsEverySlotIsTold) {
 
 TEST(LeftOutCheckTest, AWaitForADeviceBehindOneThatNobodyServesEnds) {
   for (const bool left_out : {false, true}) {
-    FeedTestOptions test;
+    FeedDriveOptions test;
     if (left_out) test.left_out = {FeedStep::kCheckPatience};
     ByHand feed(test, 2);
     DeviceLease lease;

@@ -1,0 +1,239 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ringfeed/device_feed.h"
+#include "ringfeed/emulated_devices.h"
+#include "tests/gpu/feed/counting_rows.h"
+#include "tests/gpu/feed/training_loop.h"
+
+// The feed with its threads, on devices in real time.
+
+namespace ringfeed {
+namespace {
+
+constexpr std::int64_t kRows = 2000;
+constexpr std::size_t kBatch = 10;
+
+std::uint64_t SumOf(std::uint64_t batch) {
+  std::vector<std::int64_t> rows;
+  for (std::size_t r = 0; r < kBatch; ++r) {
+    rows.push_back(static_cast<std::int64_t>(batch * kBatch + r));
+  }
+  return ChecksumOf(std::as_bytes(std::span(rows)));
+}
+
+std::shared_ptr<EmulatedDevices> UnequalDevices(std::size_t count) {
+  EmulatedOptions options;
+  options.devices.resize(count);
+  for (std::size_t d = 0; d < count; ++d) {
+    options.devices[d].speed = 1.0 + static_cast<double>(d);
+    options.devices[d].copy_latency_ns = 1000 * static_cast<std::int64_t>(1 + count - d);
+  }
+  return EmulatedDevices::Open(options);
+}
+
+FeedOptions On(std::shared_ptr<EmulatedDevices> backend) {
+  FeedOptions options;
+  options.backend = std::move(backend);
+  return options;
+}
+
+/// A loop per device, each in a thread of its own, to the end of the data.
+std::vector<TrainingLoop::Seen> TrainAll(DeviceFeed* feed, EmulatedDevices* emulated) {
+  std::mutex mutex;
+  std::vector<TrainingLoop::Seen> seen;
+  std::vector<std::jthread> threads;
+  for (std::size_t d = 0; d < feed->devices().size(); ++d) {
+    threads.emplace_back([&, d] {
+      TrainingLoop loop(feed->backend(), feed->devices()[d],
+                        {.most_tensors = 1, .step_ns = [] { return std::int64_t{20'000}; }});
+      emulated->SetHotPath(true);
+      while (auto lease = feed->Next(d)) ASSERT_TRUE(loop.Step(std::move(*lease)));
+      emulated->SetHotPath(false);
+      ASSERT_TRUE(loop.Finish());
+      const std::lock_guard lock(mutex);
+      seen.insert(seen.end(), loop.seen().begin(), loop.seen().end());
+    });
+  }
+  threads.clear();
+  return seen;
+}
+
+void ExpectEveryBatchOnce(const std::vector<TrainingLoop::Seen>& seen) {
+  std::vector<int> times(kRows / kBatch);
+  for (const auto& each : seen) {
+    ASSERT_LT(each.number, times.size());
+    ++times[each.number];
+    EXPECT_EQ(each.checksums[0], SumOf(each.number));
+  }
+  for (const int count : times) EXPECT_EQ(count, 1);
+}
+
+TEST(ThreadedFeedTest, LoopsOfUnequalDevicesTogetherGetEveryBatchOnce) {
+  for (const std::size_t devices : {1U, 2U, 4U, 8U}) {
+    const auto backend = UnequalDevices(devices);
+    {
+      DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
+      ExpectEveryBatchOnce(TrainAll(&feed, backend.get()));
+      for (const DeviceFeedStats& device : feed.Stats().devices) {
+        EXPECT_EQ(device.batches, kRows / kBatch / devices);
+      }
+    }
+    EXPECT_TRUE(backend->Leaks().none());
+    EXPECT_TRUE(backend->offences().empty()) << backend->offences().front().ToString();
+  }
+}
+
+TEST(ThreadedFeedTest, OneLoopOverAllDevicesGetsBatchesInOrder) {
+  const auto backend = EmulatedDevices::Open(3);
+  DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
+  std::uint64_t next = 0;
+  while (auto lease = feed.Next()) {
+    EXPECT_EQ(lease->number(), next);
+    EXPECT_EQ(lease->device(), static_cast<int>(next % 3));
+    (void)lease->WaitHost();
+    ++next;
+  }
+  EXPECT_EQ(next, kRows / kBatch);
+}
+
+TEST(ThreadedFeedTest, ReInitStartsAgainFromAnywhere) {
+  const auto backend = EmulatedDevices::Open(2);
+  DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
+  for (int times = 0; times < 20; ++times) {
+    for (int batch = 0; batch < times * 3; ++batch) {
+      EXPECT_EQ(feed.Next()->number(), static_cast<std::uint64_t>(batch));
+    }
+    feed.ReInit();
+  }
+  ExpectEveryBatchOnce(TrainAll(&feed, backend.get()));
+}
+
+TEST(ThreadedFeedTest, LeasesOutliveTheFeed) {
+  const auto backend = EmulatedDevices::Open(1);
+  std::vector<DeviceLease> leases;
+  {
+    DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
+    leases.push_back(*feed.Next());
+    leases.push_back(*feed.Next());
+  }
+  EXPECT_FALSE(backend->Leaks().none());
+  {
+    TrainingLoop loop(backend, 0, {.most_tensors = 1});
+    for (DeviceLease& lease : leases) ASSERT_TRUE(loop.Step(std::move(lease)));
+    ASSERT_TRUE(loop.Finish());
+    for (std::uint64_t b = 0; b < 2; ++b) EXPECT_EQ(loop.seen()[b].checksums[0], SumOf(b));
+  }
+  EXPECT_TRUE(backend->Leaks().none());
+}
+
+TEST(ThreadedFeedTest, TensorsKeepTheirLease) {
+  const auto backend = EmulatedDevices::Open(1);
+  Instance tensors;
+  {
+    DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
+    tensors = DeviceLease::Share(*feed.Next());
+  }
+  EXPECT_EQ(PlaceName(tensors[0].place), "EMU:0");
+  const Instance copy = tensors;
+  tensors.clear();
+  EXPECT_FALSE(backend->Leaks().none());
+}
+
+TEST(ThreadedFeedTest, CloseEndsWhoeverWaits) {
+  const auto backend = EmulatedDevices::Open(2);
+  DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
+  std::atomic<int> cancelled{0};
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      Status status;
+      DeviceLease lease;
+      ReadResult result{};
+      // Nobody serves device 1, so in the end all of them wait.
+      while ((result = feed.TryNext(0, &lease, &status)) == ReadResult::kRecord) lease.Release();
+      if (result == ReadResult::kFailed && status.code() == StatusCode::kCancelled) ++cancelled;
+    });
+  }
+  while (feed.Stats().devices[0].batches < 3) std::this_thread::yield();
+  EXPECT_TRUE(feed.Close().ok());
+  threads.clear();
+  EXPECT_EQ(cancelled, 4);
+}
+
+TEST(ThreadedFeedTest, ALostDeviceEndsTheFeedWithItsStatus) {
+  EmulatedOptions options;
+  options.devices.resize(2);
+  options.faults = {{DeviceCall::kCopyToDevice, 20, FaultEffect::kDeviceLost}};
+  const auto backend = EmulatedDevices::Open(options);
+  {
+    DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
+    DeviceLease lease;
+    Status status;
+    int batches = 0;
+    ReadResult result{};
+    while ((result = feed.TryNext(&lease, &status)) == ReadResult::kRecord) ++batches;
+    EXPECT_EQ(result, ReadResult::kFailed);
+    EXPECT_EQ(status.code(), StatusCode::kDeviceLost) << status.ToString();
+    EXPECT_LE(batches, 20);
+  }
+  EXPECT_TRUE(backend->Leaks().none());
+}
+
+TEST(ThreadedFeedTest, WhatAnotherThreadHoldsIsWaitedForWithPatience) {
+  const auto backend = EmulatedDevices::Open(1);
+  FeedOptions options = On(backend);
+  options.patience_ms = 30;
+  DeviceFeed feed(CountingBatches(kRows, kBatch), options);
+  std::vector<DeviceLease> held;
+  std::jthread([&] {
+    for (int i = 0; i < 3; ++i) held.push_back(*feed.Next());
+  }).join();
+  DeviceLease lease;
+  Status status;
+  EXPECT_EQ(feed.TryNext(&lease, &status), ReadResult::kFailed);
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_NE(status.message().find("other threads"), std::string::npos);
+  held.pop_back();
+  EXPECT_EQ(feed.TryNext(&lease, &status), ReadResult::kRecord);
+}
+
+TEST(ThreadedFeedTest, SetUpErrorsSayWhatToDo) {
+  const auto refusal = [](FeedOptions options) -> std::string {
+    options.backend = EmulatedDevices::Open(2);
+    try {
+      const DeviceFeed feed(CountingBatches(kRows, kBatch), options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  FeedOptions options;
+  options.slots = 1;
+  EXPECT_NE(refusal(options).find("from 2"), std::string::npos);
+  options = {};
+  options.devices = {0, 2};
+  EXPECT_NE(refusal(options).find("there is no device 2"), std::string::npos);
+  options.devices = {1, 1};
+  EXPECT_NE(refusal(options).find("twice"), std::string::npos);
+}
+
+TEST(ThreadedFeedTest, WithoutABackendThereAreAsManyEmulatedDevicesAsAreAskedFor) {
+  FeedOptions options;
+  options.devices = {0, 1};
+  DeviceFeed feed(CountingBatches(kRows, kBatch), options);
+  EXPECT_EQ(feed.backend()->name(), "emu");  // this program never calls UseCuda
+  EXPECT_EQ(feed.Next()->device(), 0);
+  EXPECT_EQ(feed.Next()->device(), 1);
+}
+
+}  // namespace
+}  // namespace ringfeed
