@@ -25,6 +25,7 @@ struct Host {
     Check(devices->BindThread(0));
     Check(devices->RegisterHost(slab.data(), kBytes));
     Check(devices->AllocDevice(0, kBytes, &slot));
+    Check(devices->AllocDevice(0, kBytes, &other_slot));
     Check(devices->CreateStream(0, StreamPriority::kNormal, &stream));
     Check(devices->CreateStream(0, StreamPriority::kNormal, &other));
     for (DeviceEvent* event : {&before, &copied, &elsewhere}) {
@@ -50,6 +51,7 @@ struct Host {
   std::vector<std::byte> slab = std::vector<std::byte>(kBytes);
   std::shared_ptr<EmulatedDevices> devices = EmulatedDevices::Open(1);
   std::byte* slot = nullptr;
+  std::byte* other_slot = nullptr;
   DeviceStream stream;
   DeviceStream other;
   DeviceEvent before;
@@ -67,7 +69,7 @@ int Run(const std::string& mistake) {
   } else if (mistake == "earlier-event") {
     host.Await(host.before);
   } else if (mistake == "enqueued-more") {
-    for (int i = 0; i < 100; ++i) Check(host.devices->Fill(host.other, host.slot, {}, 1));
+    for (int i = 0; i < 100; ++i) Check(host.devices->Fill(host.other, host.other_slot, {}, 1));
     Check(host.devices->Busy(host.stream, 1));
   } else if (mistake == "recorded-again") {
     Check(host.devices->Record(host.copied, host.stream));

@@ -38,6 +38,7 @@ TEST_P(PlantedRace, IsReported) {
   const Outcome outcome = RunPlanted(GetParam());
   EXPECT_EQ(outcome.status, 66) << outcome.text;
   EXPECT_NE(outcome.text.find("ThreadSanitizer: data race"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("planted_race.cc"), std::string::npos) << outcome.text;
 }
 
 INSTANTIATE_TEST_SUITE_P(Mistakes, PlantedRace,
