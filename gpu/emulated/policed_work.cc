@@ -49,7 +49,6 @@ Status PolicedDevices::CheckHostMemory(const Work& work, const std::byte* data, 
 }
 
 Status PolicedDevices::CheckSource(const Work& work, const CopyPiece& piece, bool* blocks) {
-  if (piece.bytes == 0) return {};
   if (Status status = CheckHostMemory(work, piece.from, piece.bytes); !status.ok()) return status;
   const auto described = [&] { return work.operation.ToString(memory_, piece.from, piece.bytes); };
   switch (memory_.WhereRegistered(piece.from, piece.bytes)) {
@@ -68,7 +67,6 @@ Status PolicedDevices::CheckSource(const Work& work, const CopyPiece& piece, boo
 void PolicedDevices::CheckApart(const Work& work) {
   if (work.pieces.size() < 2) return;
   std::vector<CopyPiece> pieces = work.pieces;
-  std::erase_if(pieces, [](const CopyPiece& piece) { return piece.bytes == 0; });
   std::sort(pieces.begin(), pieces.end(),
             [](const CopyPiece& one, const CopyPiece& other) { return one.to < other.to; });
   for (std::size_t i = 1; i < pieces.size(); ++i) {
@@ -107,12 +105,13 @@ Status PolicedDevices::CopyPieces(DeviceCall call, DeviceStream stream,
   Work work;
   work.kind = WorkKind::kCopyToDevice;
   work.operation = OperationOn("copy to", *on);
-  work.pieces.assign(pieces.begin(), pieces.end());
   bool blocks = false;
   for (const CopyPiece& piece : pieces) {
+    if (piece.bytes == 0) continue;
     status = CheckDeviceMemory(work, piece.to, piece.bytes);
     if (status.ok()) status = CheckSource(work, piece, &blocks);
     if (!status.ok()) return status;
+    work.pieces.push_back(piece);
     work.accesses.push_back({piece.from, piece.bytes, false});
     work.accesses.push_back({piece.to, piece.bytes, true});
   }
@@ -145,8 +144,10 @@ Status PolicedDevices::CopyToHost(DeviceStream stream, std::byte* to, const std:
   Work work;
   work.kind = WorkKind::kCopyToHost;
   work.operation = OperationOn("copy to host from", *on);
-  work.pieces = {{to, from, bytes}};
-  work.accesses = {{from, bytes, false}, {to, bytes, true}};
+  if (bytes > 0) {
+    work.pieces = {{to, from, bytes}};
+    work.accesses = {{from, bytes, false}, {to, bytes, true}};
+  }
   if (status = CheckDeviceMemory(work, from, bytes); !status.ok()) return status;
   if (status = CheckHostMemory(work, to, bytes); !status.ok()) return status;
   Enqueue(on, std::move(work), doom);
@@ -162,9 +163,11 @@ Status PolicedDevices::Fill(DeviceStream stream, std::byte* data, std::byte valu
   Work work;
   work.kind = WorkKind::kFill;
   work.operation = OperationOn("fill on", *on);
-  work.pieces = {{data, nullptr, bytes}};
-  work.accesses = {{data, bytes, true}};
   work.fill_value = value;
+  if (bytes > 0) {
+    work.pieces = {{data, nullptr, bytes}};
+    work.accesses = {{data, bytes, true}};
+  }
   if (status = CheckDeviceMemory(work, data, bytes); !status.ok()) return status;
   Enqueue(on, std::move(work), doom);
   return {};

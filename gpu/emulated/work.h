@@ -39,7 +39,7 @@ enum class WorkKind : std::uint8_t {
 struct Work {
   WorkKind kind = WorkKind::kBusy;
   Operation operation;
-  std::vector<CopyPiece> pieces;       ///< of copies; of a fill where to, once
+  std::vector<CopyPiece> pieces;       ///< of copies; of a fill where to, once; none of no bytes
   std::vector<MemoryAccess> accesses;  ///< everything that it reads or writes
   std::byte fill_value{};
   DeviceKernel kernel;

@@ -203,6 +203,60 @@ TEST(Schedule, OthersRunBetweenThePiecesOfASplitCopy) {
   EXPECT_EQ(traces, (std::set<std::string>{"...", "1..", "11.", "111"}));
 }
 
+/// How many of the steps of a feed with two streams saw their own bytes.
+std::size_t RightSteps(const EmulatedOptions& options, std::size_t steps) {
+  constexpr std::size_t kBytes = 64;
+  constexpr std::size_t kSlots = 2;
+  DeviceRig rig(options);
+  const DeviceStream copies = rig.Stream(0, StreamPriority::kHigh);
+  const DeviceStream compute = rig.Stream();
+  std::byte* slabs = rig.Host(kSlots * kBytes);
+  std::byte* slots = rig.Device(kSlots * kBytes);
+  std::vector<DeviceEvent> copied;
+  std::vector<DeviceEvent> released;
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    copied.push_back(rig.Event());
+    released.push_back(rig.Event());
+  }
+  std::size_t right = 0;
+  for (std::size_t step = 0; step < steps; ++step) {
+    const std::size_t i = step % kSlots;
+    std::byte* slab = slabs + i * kBytes;
+    std::byte* slot = slots + i * kBytes;
+    rig.Await(copied[i]);
+    rig->NoteHostWrite(slab, kBytes, "fill");
+    std::fill_n(slab, kBytes, static_cast<std::byte>(step + 1));
+    rig.Expect(rig->StreamWait(copies, released[i]));
+    rig.Expect(rig->CopyToDevice(copies, slot, slab, kBytes));
+    rig.Expect(rig->Record(copied[i], copies));
+    rig.Expect(rig->StreamWait(compute, copied[i]));
+    const std::vector<MemoryAccess> reads = {{slot, kBytes, false}};
+    rig.Expect(rig->LaunchHost(
+        compute,
+        [&right, slot, step] {
+          if (std::count(slot, slot + kBytes, static_cast<std::byte>(step + 1)) == kBytes) ++right;
+        },
+        reads));
+    rig.Expect(rig->Record(released[i], compute));
+  }
+  rig.Expect(rig->SyncStream(compute));
+  rig.ExpectNoOffence();
+  return right;
+}
+
+TEST(Schedule, AFeedIsRightUnderEverySchedule) {
+  for (const auto policy : {SchedulePolicy::kTimed, SchedulePolicy::kEager, SchedulePolicy::kLazy,
+                            SchedulePolicy::kRandom, SchedulePolicy::kPriorities}) {
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      EmulatedOptions options = Simulated(policy, seed);
+      options.split_bytes = seed % 4 * 8;
+      options.starved_stream = static_cast<int>(seed % 3) - 1;
+      options.late_queries = static_cast<int>(seed % 5);
+      EXPECT_EQ(RightSteps(options, 20), 20U);
+    }
+  }
+}
+
 TEST(Schedule, PiecesOfABatchGoInAnyOrder) {
   std::set<std::string> traces;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
