@@ -97,6 +97,13 @@ TEST(EmulatedMemory, IsAlignedAndPoisoned) {
   EXPECT_EQ(std::vector(memory, memory + 1'000), std::vector(1'000, std::byte{0xFD}));
 }
 
+TEST(EmulatedMemory, IsAlignedWhateverItsSize) {
+  DeviceRig rig(Simulated());
+  for (std::size_t bytes = 1; bytes <= 4'096; bytes += bytes % 64 == 0 ? 1 : 63) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(rig.Device(bytes)) % 256, 0U) << bytes;
+  }
+}
+
 TEST(EmulatedMemory, LeaksAreCountedByKind) {
   DeviceRig rig(Simulated());
   rig.Device(8);
