@@ -73,7 +73,7 @@ function(ringfeed_cuda_sources target)
     cmake_path(ABSOLUTE_PATH source)
     cmake_path(GET source STEM stem)
     set(object "${CMAKE_CURRENT_BINARY_DIR}/${stem}.cu.o")
-    add_custom_command(OUTPUT "${object}" DEPENDS "${source}" DEPFILE "${object}.d" VERBATIM
+    add_custom_command(OUTPUT "${object}" DEPENDS "${source}" DEPFILE "${object}.d" VERBATIM COMMAND_EXPAND_LISTS
       COMMAND ${RINGFEED_NVCC} "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/include"
         -MD -MF "${object}.d" -c "${source}" -o "${object}"
       COMMENT "Compiling ${stem}.cu by nvcc")
