@@ -1,8 +1,23 @@
 #include "gpu/cuda/host_registrations.h"
 
+#include <iterator>
+
 namespace ringfeed {
 
+bool HostRegistrations::Reserve(const std::byte* data, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto after = ranges_.lower_bound(data);
+  if (after != ranges_.end() && after->first < data + bytes) return false;
+  if (after != ranges_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second > data) return false;
+  }
+  ranges_.emplace_hint(after, data, bytes);
+  return true;
+}
+
 cudaError_t HostRegistrations::Register(std::byte* data, std::size_t bytes) {
+  if (!Reserve(data, bytes)) return cudaErrorHostMemoryAlreadyRegistered;
   std::size_t done = 0;
   while (done < bytes) {
     const std::size_t piece = PieceAt(data + done, bytes - done);
@@ -11,12 +26,11 @@ cudaError_t HostRegistrations::Register(std::byte* data, std::size_t bytes) {
     if (error != cudaSuccess) {
       static_cast<void>(cudaGetLastError());
       static_cast<void>(UnregisterPieces(data, done));
+      static_cast<void>(Forget(data));
       return error;
     }
     done += piece;
   }
-  const std::lock_guard lock(mutex_);
-  ranges_[data] = bytes;
   return cudaSuccess;
 }
 

@@ -23,7 +23,7 @@ class HostRegistrations {
   explicit HostRegistrations(std::size_t piece_bytes = kPieceBytes) : piece_bytes_(piece_bytes) {}
 
   /// Registers [data, data + bytes) on the calling thread's current device, for all devices. Where
-  /// a piece fails the earlier ones are unregistered again.
+  /// a piece fails the earlier ones are unregistered again. Ranges that overlap are refused.
   cudaError_t Register(std::byte* data, std::size_t bytes);
   /// By the start of a registered range; cudaErrorHostMemoryNotRegistered for others. The range is
   /// forgotten also where CUDA fails; then the first failure is returned, and every piece was
@@ -39,6 +39,8 @@ class HostRegistrations {
   }
 
  private:
+  /// Notes the range; false where it overlaps another one.
+  bool Reserve(const std::byte* data, std::size_t bytes);
   /// Unregisters the pieces of [data, data + bytes); the first failure.
   cudaError_t UnregisterPieces(std::byte* data, std::size_t bytes) const;
 

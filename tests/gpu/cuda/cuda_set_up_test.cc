@@ -13,13 +13,14 @@ using fake_cudart::LiveNow;
 using CudaSetUp = CudaBackendTest;
 
 TEST_F(CudaSetUp, InfoIsTheDevices) {
+  NewMemory(1000, 1);
   DeviceInfo info;
   ASSERT_TRUE(cuda_.Info(1, &info).ok());
   EXPECT_EQ(info.name, "Fake GPU n");
   EXPECT_EQ(info.pci_address, "0000:6F:00.0");
   EXPECT_EQ(info.numa_node, 1);
-  EXPECT_EQ(info.memory_bytes, (std::size_t{1} << 30) + 1);  // of device 1, not of the thread's
-  EXPECT_EQ(info.free_bytes, info.memory_bytes / 2);
+  EXPECT_EQ(info.memory_bytes, std::size_t{1} << 30);
+  EXPECT_EQ(info.free_bytes, info.memory_bytes - 1000);  // of device 1, not of the thread's
   EXPECT_EQ(info.copy_engines, 3);
   EXPECT_TRUE(info.registers_host_memory);
 }

@@ -1,7 +1,8 @@
 #include "tests/gpu/cuda/fake_cudart.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -44,6 +45,11 @@ struct Device {
   cudaError_t broken_by = cudaSuccess;
 };
 
+struct Allocation {
+  int device = 0;
+  std::size_t bytes = 0;
+};
+
 struct PlannedFailure {
   int calls_left = 0;
   cudaError_t error = cudaSuccess;
@@ -65,7 +71,7 @@ struct State {
   int priority = 0;
   bool capturing = false;
   double clock_ms = 0;
-  std::map<void*, int> allocations{};
+  std::map<void*, Allocation> allocations{};
   std::map<const std::byte*, std::size_t> registrations{};
   std::map<void*, std::unique_ptr<Stream>> streams{};
   std::map<void*, std::unique_ptr<Event>> events{};
@@ -179,6 +185,21 @@ const std::byte* RegisteredUntil(const std::byte* data) {
   return data < end ? end : nullptr;
 }
 
+bool OverlapsRegistrations(const void* data, std::size_t bytes) {
+  const auto* const begin = static_cast<const std::byte*>(data);
+  const auto next = Now().registrations.lower_bound(begin);
+  const bool reaches_next = next != Now().registrations.end() && next->first < begin + bytes;
+  return reaches_next || RegisteredUntil(begin) != nullptr;
+}
+
+std::size_t FreeBytes(int device) {
+  std::size_t free_bytes = Now().machine.memory_bytes;
+  for (const auto& [memory, allocation] : Now().allocations) {
+    if (allocation.device == device) free_bytes -= allocation.bytes;
+  }
+  return free_bytes;
+}
+
 // CUDA refuses a range that begins in one registration and ends outside of it.
 bool CrossesRegistrations(const void* data, std::size_t bytes) {
   const auto* const begin = static_cast<const std::byte*>(data);
@@ -197,7 +218,7 @@ Handle Keep(std::map<void*, std::unique_ptr<Object>>* objects, std::unique_ptr<O
 
 void Restart(const Machine& machine) {
   const std::lock_guard lock(mutex);
-  for (const auto& [memory, device] : Now().allocations) std::free(memory);
+  for (const auto& [memory, allocation] : Now().allocations) munmap(memory, allocation.bytes);
   Now() = State{};
   Now().machine = machine;
   Now().devices.resize(static_cast<std::size_t>(std::max(machine.devices, 1)));
@@ -348,8 +369,8 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int, int) {
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   const std::lock_guard lock(mutex);
   const cudaError_t error = EnterOn("cudaMemGetInfo", thread_state.device);
-  *total = (std::size_t{1} << 30) + static_cast<std::size_t>(thread_state.device);
-  *free = *total / 2;
+  *total = Now().machine.memory_bytes;
+  *free = FreeBytes(thread_state.device);
   return Return(error);
 }
 
@@ -382,9 +403,7 @@ cudaError_t cudaHostRegister(void* data, std::size_t bytes, unsigned int flags) 
   const std::lock_guard lock(mutex);
   const cudaError_t error = EnterOn("cudaHostRegister", thread_state.device);
   if (error != cudaSuccess) return Return(error);
-  if (RegisteredUntil(static_cast<const std::byte*>(data)) != nullptr) {
-    return Return(cudaErrorHostMemoryAlreadyRegistered);
-  }
+  if (OverlapsRegistrations(data, bytes)) return Return(cudaErrorHostMemoryAlreadyRegistered);
   Now().registrations[static_cast<const std::byte*>(data)] = bytes;
   Now().flags["cudaHostRegister"] = flags;
   return cudaSuccess;
@@ -402,8 +421,10 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
   const std::lock_guard lock(mutex);
   const cudaError_t error = EnterOn("cudaMalloc", thread_state.device);
   if (error != cudaSuccess) return Return(error);
-  *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  Now().allocations[*data] = thread_state.device;
+  if (bytes > FreeBytes(thread_state.device)) return Return(cudaErrorMemoryAllocation);
+  *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (*data == MAP_FAILED) return Return(cudaErrorMemoryAllocation);
+  Now().allocations[*data] = {thread_state.device, bytes};
   return cudaSuccess;
 }
 
@@ -412,10 +433,10 @@ cudaError_t cudaFree(void* data) {
   const cudaError_t error = EnterOn("cudaFree", thread_state.device);
   if (error != cudaSuccess) return Return(error);
   const auto found = Now().allocations.find(data);
-  if (found == Now().allocations.end() || found->second != thread_state.device) {
+  if (found == Now().allocations.end() || found->second.device != thread_state.device) {
     return Return(cudaErrorInvalidValue);
   }
-  std::free(data);
+  munmap(data, found->second.bytes);
   Now().allocations.erase(found);
   return cudaSuccess;
 }

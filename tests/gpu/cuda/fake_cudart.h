@@ -17,8 +17,9 @@ namespace fake_cudart {
 
 struct Machine {
   int devices = 1;
-  int driver_version = CUDART_VERSION;  ///< 0: there is no driver
-  int host_numa_node = 1;               ///< what the attribute says; -1: not supported
+  int driver_version = CUDART_VERSION;              ///< 0: there is no driver
+  std::size_t memory_bytes = std::size_t{1} << 30;  ///< of each device
+  int host_numa_node = 1;                           ///< what the attribute says; -1: not supported
   bool knows_numa_attribute = true;
 };
 

@@ -75,6 +75,19 @@ TEST_F(HostRegistration, OnlyWhatIsRegisteredCanBeUnregistered) {
   EXPECT_EQ(LiveNow().registrations, 4U);
 }
 
+TEST_F(HostRegistration, RangesThatOverlapAreRefusedBeforeCudaIsAsked) {
+  ASSERT_TRUE(cuda_.RegisterHost(host_.data() + 100, 100).ok());
+  const int before = fake_cudart::Calls("cudaHostRegister");
+  for (const std::size_t begin : {99U, 100U, 150U, 199U}) {
+    EXPECT_EQ(cuda_.RegisterHost(host_.data() + begin, 100).code(), StatusCode::kInvalidArgument)
+        << begin;
+  }
+  EXPECT_EQ(cuda_.RegisterHost(host_.data(), 101).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(fake_cudart::Calls("cudaHostRegister"), before);
+  EXPECT_TRUE(cuda_.RegisterHost(host_.data(), 100).ok());
+  EXPECT_TRUE(cuda_.RegisterHost(host_.data() + 200, 100).ok());
+}
+
 TEST_F(HostRegistration, IsDoneByADeviceInUseWhicheverTheThreadsIs) {
   NewStream(1);
   fake_cudart::BreakContext(0, cudaErrorIllegalAddress);
