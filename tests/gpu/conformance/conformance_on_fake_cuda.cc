@@ -1,0 +1,55 @@
+// The suite on CUDA's backend over a runtime of the tests' own: what the backend itself adds to
+// CUDA, on any machine.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/cuda/cuda_backend.h"
+#include "tests/gpu/conformance/backend_conformance.h"
+#include "tests/gpu/conformance/kernels_conformance.h"
+#include "tests/gpu/cuda/fake_cudart.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr int kDevices = 2;
+// Registrations are made in pieces of that size, so that the copies of the suite cross borders.
+constexpr std::size_t kPiece = std::size_t{1} << 16;
+
+std::vector<std::string> ComplaintsOf(DeviceBackend&, bool) {
+  const fake_cudart::Live live = fake_cudart::LiveNow();
+  std::vector<std::string> complaints;
+  const auto leaked = [&](std::size_t count, const char* what) {
+    if (count > 0) complaints.push_back(std::to_string(count) + " not given back: " + what);
+  };
+  leaked(live.allocations, "allocations");
+  leaked(live.registrations, "registrations");
+  leaked(live.streams, "streams");
+  leaked(live.events, "events");
+  if (fake_cudart::LastError() != cudaSuccess) complaints.push_back("an error is left pending");
+  return complaints;
+}
+
+BackendUnderTest OverFakeRuntime() {
+  BackendUnderTest backend;
+  backend.name = "FakeRuntime";
+  backend.open = [](std::string*) -> std::shared_ptr<DeviceBackend> {
+    fake_cudart::Restart({.devices = kDevices});
+    return std::make_shared<CudaBackend>(kDevices, kPiece);
+  };
+  backend.complaints = ComplaintsOf;
+  backend.keeps_time = false;
+  return backend;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, BackendConformance, testing::Values(OverFakeRuntime()), BackendName);
+INSTANTIATE_TEST_SUITE_P(Cuda, KernelsConformance, testing::Values(OverFakeRuntime()), BackendName);
+INSTANTIATE_TEST_SUITE_P(Cuda, ThreadsConformance, testing::Values(OverFakeRuntime()), BackendName);
+INSTANTIATE_TEST_SUITE_P(Cuda, UnregisteredConformance, testing::Values(OverFakeRuntime()),
+                         BackendName);
+
+}  // namespace
+}  // namespace ringfeed
