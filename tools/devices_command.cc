@@ -11,10 +11,6 @@
 #include "tools/exit_status.h"
 #include "tools/report_json.h"
 
-#if RINGFEED_WITH_CUDA
-#include "ringfeed/cuda_devices.h"
-#endif
-
 namespace ringfeed::tools {
 namespace {
 
@@ -114,9 +110,6 @@ class DevicesCommand : public Command {
   }
 
   int Run() override {
-#if RINGFEED_WITH_CUDA
-    UseCuda();
-#endif
     const std::vector<DeviceKindStatus> kinds = DeviceKinds();
     const std::shared_ptr<DeviceBackend> devices = Open(kinds);
     const Topology topology = FindTopology(devices.get(), files_);

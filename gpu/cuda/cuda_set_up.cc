@@ -1,12 +1,13 @@
 // What CudaBackend does outside of the running loop: devices, memory, streams and events.
 
 #include <array>
+#include <optional>
 #include <string>
 
+#include "base/pci_device.h"
 #include "gpu/cuda/cuda_backend.h"
 #include "gpu/cuda/cuda_error.h"
 #include "gpu/cuda/device_guard.h"
-#include "gpu/cuda/pci_numa_node.h"
 
 namespace ringfeed {
 namespace {
@@ -17,7 +18,8 @@ int NumaNodeOf(int device, const std::string& pci_address) {
   int node = -1;
   if (cudaDeviceGetAttribute(&node, kHostNumaId, device) == cudaSuccess && node >= 0) return node;
   static_cast<void>(cudaGetLastError());
-  return PciNumaNode(pci_address);
+  const std::optional<PciDevice> found = FindPciDevice(pci_address);
+  return found ? found->numa_node : -1;
 }
 
 std::string PciAddressOf(int device) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "ringfeed/cuda_devices.h"
 #include "tests/gpu/conformance/backend_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"
@@ -29,3 +31,13 @@ INSTANTIATE_TEST_SUITE_P(Machine, UnregisteredConformance, testing::Values(Cuda(
 
 }  // namespace
 }  // namespace ringfeed
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  const ringfeed::Status status = ringfeed::CudaStatus();
+  if (!status.ok()) {
+    std::printf("skipped: %s\n", status.ToString().c_str());
+    return 77;  // as CMakeLists.txt says
+  }
+  return RUN_ALL_TESTS();
+}
