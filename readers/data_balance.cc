@@ -15,11 +15,6 @@ namespace {
 
 using Offsets = std::vector<std::int64_t>;
 
-std::int64_t RowsOf(const Tensor& tensor) {
-  if (!tensor.lod.empty()) return static_cast<std::int64_t>(tensor.lod[0].size()) - 1;
-  return tensor.shape.empty() ? 0 : tensor.shape[0];
-}
-
 std::size_t StepBytes(const Tensor& tensor) {
   const Shape inner(tensor.shape.begin() + 1, tensor.shape.end());
   return static_cast<std::size_t>(ShapeElements(inner)) * DTypeBytes(tensor.dtype);
@@ -124,6 +119,11 @@ class RowCursor {
 };
 
 }  // namespace
+
+std::int64_t RowsOf(const Tensor& tensor) {
+  if (!tensor.lod.empty()) return static_cast<std::int64_t>(tensor.lod[0].size()) - 1;
+  return tensor.shape.empty() ? 0 : tensor.shape[0];
+}
 
 std::int64_t RowsOf(const Instance& instance) {
   const std::int64_t rows = instance.empty() ? 0 : RowsOf(instance.front());

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/arena.h"
-#include "ringfeed/data_balance.h"
 
 namespace ringfeed {
 namespace {
@@ -100,12 +99,11 @@ RaggedToPadded KernelOf(const PadField& pad, const FieldPlace& from, const Field
 }  // namespace
 
 Status CopyPlan::Make(const Instance& batch, std::span<const FieldTransform> transforms,
-                      bool with_mask) {
+                      std::size_t mask_bytes) {
   pieces_.clear();
   transformed_.clear();
   staging_bytes_ = slot_bytes_ = copied_bytes_ = 0;
   mask_at_ = FieldPlace::kNowhere;
-  rows_ = static_cast<std::uint64_t>(RowsOf(batch));
   ragged_ = false;
   fields_.resize(batch.size());
   for (std::size_t f = 0; f < batch.size(); ++f) {
@@ -123,9 +121,9 @@ Status CopyPlan::Make(const Instance& batch, std::span<const FieldTransform> tra
   }
   if (!PlanWhole(batch)) PlanPieces(batch);
   for (const PlannedPiece& piece : pieces_) copied_bytes_ += piece.bytes;
-  if (with_mask) {
+  if (mask_bytes > 0) {
     mask_at_ = AlignUp(slot_bytes_);
-    slot_bytes_ = mask_at_ + rows_;
+    slot_bytes_ = mask_at_ + mask_bytes;
   }
   for (const FieldTransform& transform : transforms) {
     if (Status status = Transform(transform); !status.ok()) return status;

@@ -38,14 +38,14 @@ struct PlannedPiece {
 class CopyPlan {
  public:
   /// kInvalidArgument where a transform does not fit the field; the message names both.
-  Status Make(const Instance& batch, std::span<const FieldTransform> transforms, bool with_mask);
+  Status Make(const Instance& batch, std::span<const FieldTransform> transforms,
+              std::size_t mask_bytes);
 
   std::span<const PlannedPiece> pieces() const { return pieces_; }
   std::size_t staging_bytes() const { return staging_bytes_; }
   std::size_t slot_bytes() const { return slot_bytes_; }
   std::size_t copied_bytes() const { return copied_bytes_; }
   bool ragged() const { return ragged_; }
-  std::uint64_t rows() const { return rows_; }
   std::size_t mask_at() const { return mask_at_; }
 
   /// The kernels that turn what was copied to `slot` into what is shown.
@@ -77,7 +77,6 @@ class CopyPlan {
   std::size_t slot_bytes_ = 0;
   std::size_t copied_bytes_ = 0;
   std::size_t mask_at_ = FieldPlace::kNowhere;
-  std::uint64_t rows_ = 0;
   bool ragged_ = false;
 };
 

@@ -147,8 +147,25 @@ class DeviceLane {
 
  private:
   enum class Seen : std::uint8_t { kDone, kNotYet, kGone };
+  /// A thread between the ready channel and the note that it holds what it got there.
+  class Taking {
+   public:
+    explicit Taking(DeviceLane* lane) : lane_(lane) {
+      // Order: partner of AwaitTakers. Both are read-modify-writes: either it sees this thread, or
+      // this thread finds the channel killed.
+      lane_->takers_.fetch_add(1, std::memory_order_acq_rel);
+    }
+    ~Taking() { lane_->takers_.fetch_sub(1, std::memory_order_acq_rel); }
+    Taking(const Taking&) = delete;
+    Taking& operator=(const Taking&) = delete;
+
+   private:
+    DeviceLane* const lane_;
+  };
 
   Status MakeSlot(Slot* slot);
+  /// Behind Kill: returns once every slot that was taken says so.
+  void AwaitTakers();
   QueueResult Taken(QueueResult result, std::size_t number);
   bool SeeCopies();
   void SeeCopied(Slot* slot);
@@ -195,6 +212,7 @@ class DeviceLane {
   std::unique_ptr<Channel<FeedItem>> inbox_;
   std::unique_ptr<Channel<std::size_t>> ready_;
   MpmcRing<std::size_t> returned_;
+  std::atomic<int> takers_{0};
   EventCount work_;
 
   std::atomic<std::uint64_t> batches_{0};

@@ -17,7 +17,13 @@ Status TooLate(int device, const char* what) {
 
 }  // namespace
 
+void DeviceLane::AwaitTakers() {
+  // Order: partner of Taking.
+  while (takers_.fetch_add(0, std::memory_order_acq_rel) != 0) std::this_thread::yield();
+}
+
 void DeviceLane::Reset() {
+  AwaitTakers();
   TakeBack();
   std::vector<bool> is_free(slots_.size());
   for (const std::size_t number : free_) is_free[number] = true;
@@ -82,9 +88,11 @@ Status DeviceLane::FreeSlotMemory(Slot* slot, std::int64_t until_ns) {
 
 Status DeviceLane::Free(std::int64_t until_ns) {
   if (given_up_) return {};
+  AwaitTakers();
   bool all = true;
   for (const auto& slot : slots_) {
-    if (slot->holder.load(std::memory_order_relaxed) != std::thread::id()) {
+    // Order: partner of the store in Release: what was recorded there is to be waited for.
+    if (slot->holder.load(std::memory_order_acquire) != std::thread::id()) {
       all = false;
       continue;
     }

@@ -25,9 +25,16 @@ void Distributor::Reset() {
   end_status_ = Status();
 }
 
+std::int64_t Distributor::Rows(const Instance& batch) const {
+  const bool moves = distribution_ == Distribution::kSplit || last_step_ == LastStep::kPad ||
+                     last_step_ == LastStep::kShort;
+  if (moves) return RowsOf(batch);
+  return batch.empty() ? 0 : RowsOf(batch.front());
+}
+
 void Distributor::Put(Instance&& batch, std::uint64_t valid_rows) {
   FeedItem item;
-  item.rows = static_cast<std::uint64_t>(RowsOf(batch));
+  item.rows = static_cast<std::uint64_t>(Rows(batch));
   item.valid_rows = valid_rows;
   item.number = next_number_++;
   item.batch = std::move(batch);
@@ -35,7 +42,7 @@ void Distributor::Put(Instance&& batch, std::uint64_t valid_rows) {
 }
 
 Instance Distributor::Repeated(const Instance& batch, std::int64_t rows) const {
-  const std::int64_t have = RowsOf(batch);
+  const std::int64_t have = Rows(batch);
   if (have >= rows || have == 0) return batch;
   const std::vector<Instance> copies(static_cast<std::size_t>((rows + have - 1) / have), batch);
   return SliceRows(SpreadRows(copies, 1).front(), 0, rows);
@@ -43,7 +50,7 @@ Instance Distributor::Repeated(const Instance& batch, std::int64_t rows) const {
 
 void Distributor::AddStep() {
   for (Instance& batch : step_) {
-    const std::int64_t rows = RowsOf(batch);
+    const std::int64_t rows = Rows(batch);
     if (last_step_ == LastStep::kPad && rows < most_rows_) {
       repeated_rows_.fetch_add(static_cast<std::uint64_t>(most_rows_ - rows),
                                std::memory_order_relaxed);
@@ -55,7 +62,7 @@ void Distributor::AddStep() {
 }
 
 void Distributor::AddParts(Instance&& batch) {
-  const std::int64_t rows = RowsOf(batch);
+  const std::int64_t rows = Rows(batch);
   const bool whole = rows >= most_rows_;
   if (!whole && last_step_ == LastStep::kDrop) {
     dropped_rows_.fetch_add(static_cast<std::uint64_t>(rows), std::memory_order_relaxed);
@@ -66,7 +73,7 @@ void Distributor::AddParts(Instance&& batch) {
                              std::memory_order_relaxed);
     batch = Repeated(batch, most_rows_);
   }
-  const auto all = static_cast<std::uint64_t>(RowsOf(batch));
+  const auto all = static_cast<std::uint64_t>(Rows(batch));
   for (std::size_t device = 0; device < devices_; ++device) {
     const NumberRange part = BalancedRange(all, devices_, device);
     const auto valid = static_cast<std::uint64_t>(rows);
@@ -77,10 +84,10 @@ void Distributor::AddParts(Instance&& batch) {
 }
 
 void Distributor::Add(Instance&& batch) {
-  most_rows_ = std::max(most_rows_, RowsOf(batch));
+  most_rows_ = std::max(most_rows_, Rows(batch));
   if (distribution_ == Distribution::kSplit) return AddParts(std::move(batch));
   if (!collects_steps()) {
-    const auto rows = static_cast<std::uint64_t>(RowsOf(batch));
+    const auto rows = static_cast<std::uint64_t>(Rows(batch));
     return Put(std::move(batch), rows);
   }
   step_.push_back(std::move(batch));
@@ -90,7 +97,7 @@ void Distributor::Add(Instance&& batch) {
 void Distributor::EndSteps() {
   if (step_.empty()) return;
   std::int64_t rows = 0;
-  for (const Instance& batch : step_) rows += RowsOf(batch);
+  for (const Instance& batch : step_) rows += Rows(batch);
   switch (last_step_) {
     case LastStep::kUneven:
       break;
@@ -103,7 +110,7 @@ void Distributor::EndSteps() {
       AddStep();
       for (std::size_t i = 0; i < missing; ++i) {
         Instance repeated = Repeated(last, most_rows_);
-        repeated_rows_.fetch_add(static_cast<std::uint64_t>(RowsOf(repeated)),
+        repeated_rows_.fetch_add(static_cast<std::uint64_t>(Rows(repeated)),
                                  std::memory_order_relaxed);
         Put(std::move(repeated), 0);
       }
@@ -111,7 +118,7 @@ void Distributor::EndSteps() {
     }
     case LastStep::kShort:
       for (Instance& part : SpreadRows(step_, devices_)) {
-        const auto part_rows = static_cast<std::uint64_t>(RowsOf(part));
+        const auto part_rows = static_cast<std::uint64_t>(Rows(part));
         Put(std::move(part), part_rows);
       }
       break;

@@ -41,6 +41,8 @@ class Distributor {
   bool collects_steps() const {
     return distribution_ == Distribution::kRoundRobin && last_step_ != LastStep::kUneven;
   }
+  /// Of all tensors, where rows are moved; else of the first one, and others may have other ones.
+  std::int64_t Rows(const Instance& batch) const;
   void Add(Instance&& batch);
   void AddStep();
   void AddParts(Instance&& batch);

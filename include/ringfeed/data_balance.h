@@ -28,8 +28,10 @@ class DeviceBatches {
   const std::size_t devices_;
 };
 
-/// Rows of an instance: top-level sequences of tensors with LoD, else the first dimension. Throws
-/// Error(kInvalidArgument) where its tensors differ in that.
+/// Rows of a tensor: top-level sequences where it has LoD, else the first dimension (0 of a
+/// scalar).
+std::int64_t RowsOf(const Tensor& tensor);
+/// Rows of all tensors of an instance. Throws Error(kInvalidArgument) where they differ.
 std::int64_t RowsOf(const Instance& instance);
 /// Rows [begin, end) as views into the same memory, which they keep alive; only offsets are copied,
 /// and start at 0.

@@ -70,8 +70,8 @@ struct FeedOptions {
   LastStep last_step = LastStep::kUneven;
   /// Of one slot; 0: learned from the batches that come, with a quarter more where rows are ragged.
   std::size_t slot_bytes = 0;
-  /// A batch that does not fit its slot fails the feed; else the slot becomes bigger, which waits
-  /// for the device, and is counted.
+  /// A batch that does not fit its slot fails the feed; else the slot becomes bigger, which is
+  /// counted.
   bool fixed_slots = false;
   std::vector<FieldTransform> transforms{};
   /// How long Next waits where only the program itself can go on: another device's batches are not

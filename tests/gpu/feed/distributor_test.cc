@@ -138,6 +138,35 @@ TEST(DistributorTest, WhatIsGoodComesBeforeAFailureAsItIs) {
   }
 }
 
+/// Instances whose tensors have two rows and three.
+class UnevenSupply final : public BatchSupply {
+ public:
+  SupplyResult Take(Instance* batch, Status*, const std::stop_token&) override {
+    if (taken_) return SupplyResult::kEnd;
+    taken_ = true;
+    *batch = {NumberedBatch{0, 2}.Make(nullptr)[0], NumberedBatch{1, 3}.Make(nullptr)[0]};
+    return SupplyResult::kBatch;
+  }
+  void ReInit() override { taken_ = false; }
+
+ private:
+  bool taken_ = false;
+};
+
+TEST(DistributorTest, TensorsOfDifferentRowsAreRefusedOnlyWhereRowsAreMoved) {
+  UnevenSupply supply;
+  for (const LastStep last_step : {LastStep::kUneven, LastStep::kShort}) {
+    Distributor distributor(&supply, 1, Distribution::kRoundRobin, last_step);
+    FeedItem item;
+    Status status;
+    const SupplyResult result = distributor.Next(&item, &status, {});
+    EXPECT_EQ(result,
+              last_step == LastStep::kUneven ? SupplyResult::kBatch : SupplyResult::kFailed);
+    EXPECT_EQ(status.ok(), last_step == LastStep::kUneven);
+    supply.ReInit();
+  }
+}
+
 TEST(DistributorTest, EveryDeviceStepsEquallyOftenWhereThatIsAskedFor) {
   for (const LastStep last_step : {LastStep::kDrop, LastStep::kPad, LastStep::kShort}) {
     for (std::size_t devices = 1; devices <= 5; ++devices) {

@@ -185,5 +185,68 @@ TEST(FeedTest, TheSameSeedGivesTheSameRun) {
   EXPECT_EQ(RunScenario(scenario).virtual_ns, RunScenario(scenario).virtual_ns);
 }
 
+TEST(FeedTest, ADeviceThatHangsIsGivenUpAtTheDeadline) {
+  EmulatedOptions options;
+  options.simulated = true;
+  options.devices[0].link_bytes_per_s = 0.01;  // a batch takes hours
+  const auto backend = EmulatedDevices::Open(options);
+  FeedOptions feed;
+  feed.backend = backend;
+  feed.devices = {0};
+  feed.close_timeout_ms = 500;
+  const auto core =
+      FeedCore::Start(std::make_unique<NumberedSupply>(NumberedSupply::Options{}, backend), feed);
+  DeviceLease lease;
+  Status status;
+  ASSERT_EQ(core->TryNext(&lease, &status), ReadResult::kRecord);
+  lease.Release();
+  const std::int64_t begin_ns = backend->NowNanos();
+  const Status closed = core->Close();
+  EXPECT_EQ(closed.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_NE(closed.message().find("device 0"), std::string::npos);
+  EXPECT_EQ(backend->NowNanos() - begin_ns, 500'000'000);
+  // What the device may still read is neither freed nor unregistered.
+  EXPECT_GT(backend->Leaks().allocations, 0U);
+  EXPECT_GT(backend->Leaks().registrations, 0U);
+  EXPECT_TRUE(backend->offences().empty());
+  EXPECT_EQ(core->TryNext(&lease, &status), ReadResult::kFailed);
+  EXPECT_EQ(status.code(), StatusCode::kCancelled);
+}
+
+TEST(FeedTest, ALeaseIsUsedOnManyStreamsButNotOnAnyNumber) {
+  EmulatedOptions options;
+  options.simulated = true;
+  const auto backend = EmulatedDevices::Open(options);
+  {
+    FeedOptions feed;
+    feed.backend = backend;
+    feed.devices = {0};
+    const auto core =
+        FeedCore::Start(std::make_unique<NumberedSupply>(NumberedSupply::Options{}, backend), feed);
+    std::vector<DeviceStream> streams(DeviceLane::kMostStreams + 1);
+    for (DeviceStream& stream : streams) {
+      ASSERT_TRUE(backend->CreateStream(0, StreamPriority::kNormal, &stream).ok());
+    }
+    DeviceLease lease;
+    Status status;
+    for (int batch = 0; batch < 8; ++batch) {
+      ASSERT_EQ(core->TryNext(&lease, &status), ReadResult::kRecord);
+      for (std::size_t s = 0; s < DeviceLane::kMostStreams; ++s) {
+        const auto tensors = lease.On(streams[s]);
+        const MemoryAccess read{tensors[0].data, tensors[0].bytes, false};
+        ASSERT_TRUE(backend->LaunchHost(streams[s], [] {}, {&read, 1}).ok());
+      }
+      EXPECT_NO_THROW(lease.On(streams[0]));
+      EXPECT_THROW(lease.On(streams.back()), Error);
+      lease.Release();
+      EXPECT_THROW(lease.On(streams[0]), Error);
+    }
+    for (const DeviceStream stream : streams) EXPECT_TRUE(backend->DestroyStream(stream).ok());
+    EXPECT_TRUE(core->Close().ok());
+  }
+  EXPECT_TRUE(backend->offences().empty()) << backend->offences().front().ToString();
+  EXPECT_TRUE(backend->Leaks().none());
+}
+
 }  // namespace
 }  // namespace ringfeed

@@ -1,0 +1,99 @@
+// What a slot's consumers do.
+
+#include <string>
+#include <utility>
+
+#include "gpu/feed/device_lane.h"
+
+namespace ringfeed {
+namespace {
+
+Status TooManyStreams() {
+  return Status(StatusCode::kInvalidArgument,
+                "a lease can be used on " + std::to_string(DeviceLane::kMostStreams) +
+                    " streams: let one of them wait for the others, and release on that one");
+}
+
+}  // namespace
+
+QueueResult DeviceLane::TryTake(std::size_t* slot) {
+  const Taking taking(this);
+  const QueueResult result = ready_->TryPop(*slot);
+  return Taken(result, *slot);
+}
+
+QueueResult DeviceLane::TakeUntil(std::size_t* slot, Deadline deadline) {
+  const Taking taking(this);
+  const QueueResult result = ready_->PopUntil(*slot, deadline);
+  return Taken(result, *slot);
+}
+
+QueueResult DeviceLane::Taken(QueueResult result, std::size_t number) {
+  if (result != QueueResult::kOk) return result;
+  Slot& slot = *slots_[number];
+  backend_->NoteTakeOver(&slot);
+  slot.holder.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  slot.leased_ns = options_.timeline == nullptr ? 0 : backend_->NowNanos();
+  batches_.fetch_add(1, std::memory_order_relaxed);
+  for (const Tensor& tensor : slot.tensors) {
+    delivered_bytes_.fetch_add(tensor.bytes, std::memory_order_relaxed);
+  }
+  return result;
+}
+
+Status DeviceLane::UseOn(Slot* slot, DeviceStream stream) {
+  const auto used = std::span(slot->streams).first(slot->streams_used);
+  if (std::find(used.begin(), used.end(), stream) != used.end()) return {};
+  if (slot->streams_used == kMostStreams) return TooManyStreams();
+  if (Does(FeedStep::kOnWaitsForReady)) {
+    const Status status = backend_->StreamWait(stream, slot->ready);
+    if (!status.ok()) return status;
+  }
+  DeviceEvent& released = slot->released[slot->streams_used];
+  if (!released) {
+    const Status status = backend_->CreateEvent(device_, EventKind::kPlain, &released);
+    if (!status.ok()) return status;
+  }
+  slot->streams[slot->streams_used++] = stream;
+  return {};
+}
+
+Status DeviceLane::WaitHost(Slot* slot) {
+  bool done = false;
+  while (Does(FeedStep::kHostWaitsForReady)) {
+    const Status status = backend_->Query(slot->ready, &done);
+    if (!status.ok() || done) return status;
+    backend_->Idle(backend_->NowNanos() + 50'000);
+  }
+  return {};
+}
+
+void DeviceLane::Release(std::size_t number) noexcept {
+  Slot& slot = *slots_[number];
+  for (std::size_t s = 0; s < slot.streams_used && Does(FeedStep::kRecordRelease); ++s) {
+    const Status status = backend_->Record(slot.released[s], slot.streams[s]);
+    if (status.ok()) continue;
+    // Nobody could know when its consumers are done: it is never written again.
+    slot.lost = true;
+    ready_->Close(status);
+    inbox_->Kill(status);
+  }
+  Note("lease", slot.item.number, slot.leased_ns);
+  // Order: partner of the load in Free, which may then do away with the slot.
+  slot.holder.store(std::thread::id(), std::memory_order_release);
+  backend_->NoteHandOver(&slot);
+  std::size_t pushed = number;
+  (void)returned_.TryPush(std::move(pushed));  // has room for every slot
+  work_.Notify();
+}
+
+std::size_t DeviceLane::LeasesOf(std::thread::id thread) const {
+  return static_cast<std::size_t>(
+      std::count_if(slots_.begin(), slots_.end(), [thread](const auto& slot) {
+        return slot->holder.load(std::memory_order_relaxed) == thread;
+      }));
+}
+
+std::size_t DeviceLane::leases() const { return slots_.size() - LeasesOf(std::thread::id()); }
+
+}  // namespace ringfeed
