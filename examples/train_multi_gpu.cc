@@ -6,21 +6,17 @@
 // Without --devices it takes CUDA's where there are some, else two emulated ones. Each step prints
 // its loss and how long each device's loop waited for its batch: the stall that a feed is to avoid.
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <exception>
-#include <mutex>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "examples/host_all_reduce.h"
 #include "examples/mlp.h"
 #include "examples/mlp_data.h"
-#include "examples/mlp_replica.h"
+#include "examples/mlp_trainer.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/device_kinds.h"
 #include "ringfeed/emulated_devices.h"
@@ -91,97 +87,35 @@ std::unique_ptr<mlp::Kernels> KernelsOf(const std::shared_ptr<rf::DeviceBackend>
   Refuse("there is no network for devices of kind " + std::string(backend->name()));
 }
 
-/// What each step was, for the passes' means.
+/// The steps' losses, for the passes' means.
 class History {
  public:
-  void Add(float loss, float rows) {
-    steps_.push_back({loss, rows});
-    rows_ += rows;
+  void Add(const mlp::Step& step) {
+    steps_.push_back({step.loss, step.rows});
+    rows_ += step.rows;
   }
-  std::size_t steps() const { return steps_.size(); }
-  /// The mean loss of a row in the pass. A step counts for the pass that it begins in.
+  /// The mean over the rows of a pass. A step counts for the pass that it begins in.
   double PassLoss(std::uint64_t pass) const {
-    const double begin = rows_ / kPasses * static_cast<double>(pass);
-    const double end = begin + rows_ / kPasses;
+    const double pass_rows = rows_ / static_cast<double>(kPasses);
+    const double begin = pass_rows * static_cast<double>(pass);
     double loss = 0, rows = 0, before = 0;
-    for (const Step& step : steps_) {
-      const bool inside = before >= begin && before < end;
-      before += step.rows;
-      if (inside) loss += step.loss, rows += step.rows;
+    for (const auto& [step_loss, step_rows] : steps_) {
+      if (before >= begin && before < begin + pass_rows) loss += step_loss, rows += step_rows;
+      before += step_rows;
     }
     return loss / rows;
   }
 
  private:
-  struct Step {
-    double loss;
-    double rows;
-  };
-  std::vector<Step> steps_;
+  std::vector<std::pair<double, double>> steps_;  ///< loss and rows
   double rows_ = 0;
 };
 
-class Trainer {
- public:
-  Trainer(rf::DeviceFeed* feed, mlp::Kernels* kernels)
-      : feed_(feed),
-        kernels_(kernels),
-        waited_ms_(feed->devices().size()),
-        all_reduce_(feed->backend(), feed->devices().size(), mlp::kSums,
-                    [this](std::span<const float> sums) { EndStep(sums); }) {}
-
-  /// Until the data end. Throws the first failure.
-  void Run() {
-    {
-      std::vector<std::jthread> threads;
-      for (std::size_t d = 0; d < waited_ms_.size(); ++d) {
-        threads.emplace_back([this, d] { RunDevice(d); });
-      }
-    }
-    if (failure_) std::rethrow_exception(failure_);
-  }
-  const History& history() const { return history_; }
-
- private:
-  void RunDevice(std::size_t d) {
-    try {
-      mlp::Replica replica(feed_->backend(), kernels_, feed_->devices()[d], kBatchRows);
-      while (std::optional<rf::DeviceLease> batch = NextBatch(d)) {
-        replica.Gradient(std::move(*batch), all_reduce_.Addend(d));
-        replica.Update(all_reduce_.Sum(), kRate);
-      }
-    } catch (const std::exception&) {
-      const std::lock_guard lock(mutex_);
-      if (!failure_) failure_ = std::current_exception();
-      (void)feed_->Close();  // ends the other threads' loops
-    }
-    all_reduce_.Leave(d);
-  }
-
-  std::optional<rf::DeviceLease> NextBatch(std::size_t d) {
-    const auto begin = std::chrono::steady_clock::now();
-    std::optional<rf::DeviceLease> batch = feed_->Next(d);
-    const auto end = std::chrono::steady_clock::now();
-    waited_ms_[d] = std::chrono::duration<double, std::milli>(end - begin).count();
-    return batch;
-  }
-
-  void EndStep(std::span<const float> sums) {
-    const float loss = sums[mlp::kWeights], rows = sums[mlp::kWeights + 1];
-    history_.Add(loss, rows);
-    std::printf("step %4zu  loss %.4f  waited", history_.steps(), double{loss / rows});
-    for (const double waited_ms : waited_ms_) std::printf(" %6.3f", waited_ms);
-    std::printf(" ms\n");
-  }
-
-  rf::DeviceFeed* const feed_;
-  mlp::Kernels* const kernels_;
-  std::vector<double> waited_ms_;  ///< per device, of the step at hand
-  History history_;
-  HostAllReduce all_reduce_;
-  std::mutex mutex_;  ///< guards what follows
-  std::exception_ptr failure_;
-};
+void Print(const mlp::Step& step) {
+  std::printf("step %4zu  loss %.4f  waited", step.number, step.loss / step.rows);
+  for (const double waited_ms : step.waited_ms) std::printf(" %6.3f", waited_ms);
+  std::printf(" ms\n");
+}
 
 /// 1 where an emulated device was used as a real one must not be.
 int ReportHazards(const rf::DeviceBackend& backend) {
@@ -203,11 +137,11 @@ int Train(const Devices& devices, const std::vector<std::string>& files) {
                         {.backend = devices.backend,
                          .devices = devices.numbers,
                          .last_step = rf::LastStep::kShort});
-    Trainer trainer(&feed, kernels.get());
-    trainer.Run();
+    History history;
+    mlp::Train(&feed, kernels.get(), {.batch_rows = kBatchRows, .rate = kRate},
+               [&](const mlp::Step& step) { history.Add(step), Print(step); });
     for (std::uint64_t pass = 0; pass < kPasses; ++pass) {
-      std::printf("pass %d: loss %.4f\n", static_cast<int>(pass) + 1,
-                  trainer.history().PassLoss(pass));
+      std::printf("pass %d: loss %.4f\n", static_cast<int>(pass) + 1, history.PassLoss(pass));
     }
     for (const rf::DeviceFeedStats& stats : feed.Stats().devices) {
       std::printf("device %d: %d batches, waited %.3f s\n", stats.device,

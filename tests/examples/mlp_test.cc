@@ -20,7 +20,7 @@
 namespace mlp {
 namespace {
 
-constexpr std::uint64_t kRows = 12;
+constexpr std::uint64_t kRows = 60;
 constexpr float kRate = 0.1F;
 
 struct Rows {
@@ -62,16 +62,16 @@ std::vector<float> SumsOf(const std::vector<float>& weights, const Batch& batch)
 TEST(Mlp, SlopesAreThoseOfTheLoss) {
   constexpr float kStep = 1e-3F;
   const Rows rows = RandomRows();
+  const Batch few = rows.Part(0, 12);  // many would have the ReLU bend at some
   const std::vector<float> weights = StartWeights();
-  const std::vector<float> sums = SumsOf(weights, rows.batch());
+  const std::vector<float> sums = SumsOf(weights, few);
   float most = 0;
   for (std::size_t w = 0; w < kWeights; ++w) {
     std::vector<float> above = weights;
     std::vector<float> below = weights;
     above[w] += kStep;
     below[w] -= kStep;
-    const float rise =
-        SumsOf(above, rows.batch())[kWeights] - SumsOf(below, rows.batch())[kWeights];
+    const float rise = SumsOf(above, few)[kWeights] - SumsOf(below, few)[kWeights];
     EXPECT_NEAR(sums[w], rise / (2 * kStep), 0.02F) << "weight " << w;
     most = std::max(most, std::abs(sums[w]));
   }
