@@ -6,9 +6,9 @@
 #include "examples/mlp.h"
 
 #if defined(__CUDACC__)
-#define MLP_HOST_DEVICE __host__ __device__
+#define RINGFEED_MLP_HOST_DEVICE __host__ __device__
 #else
-#define MLP_HOST_DEVICE
+#define RINGFEED_MLP_HOST_DEVICE
 #endif
 
 // What one thread of a device computes: the same lines for CUDA and for its twin on the host.
@@ -16,7 +16,7 @@
 namespace mlp {
 
 /// Spread over +-1/sqrt(inputs) as a hash of the weight's number wants it; biases are 0.
-MLP_HOST_DEVICE inline float InitialWeight(int weight) {
+RINGFEED_MLP_HOST_DEVICE inline float InitialWeight(int weight) {
   constexpr int kOutput = kHidden * kInputs + kHidden;
   const bool is_hidden = weight < kHidden * kInputs;
   const bool is_output = weight >= kOutput && weight < kOutput + kClasses * kHidden;
@@ -29,8 +29,8 @@ MLP_HOST_DEVICE inline float InitialWeight(int weight) {
 }
 
 /// A row forward and back.
-MLP_HOST_DEVICE inline void RunRow(const Weights& weights, const float* inputs, std::int64_t label,
-                                   RowState* row) {
+RINGFEED_MLP_HOST_DEVICE inline void RunRow(const Weights& weights, const float* inputs,
+                                            std::int64_t label, RowState* row) {
   for (int h = 0; h < kHidden; ++h) {
     float sum = weights.hidden_bias[h];
     for (int i = 0; i < kInputs; ++i) sum += weights.hidden[h][i] * inputs[i];
@@ -58,7 +58,7 @@ MLP_HOST_DEVICE inline void RunRow(const Weights& weights, const float* inputs, 
 }
 
 /// What a row adds to one of the sums.
-MLP_HOST_DEVICE inline float TermOf(int sum, const float* inputs, const RowState& row) {
+RINGFEED_MLP_HOST_DEVICE inline float TermOf(int sum, const float* inputs, const RowState& row) {
   constexpr int kOutput = kHidden * kInputs + kHidden;
   constexpr int kOutputBias = kOutput + kClasses * kHidden;
   if (sum < kHidden * kInputs) return row.hidden_slopes[sum / kInputs] * inputs[sum % kInputs];
@@ -71,7 +71,7 @@ MLP_HOST_DEVICE inline float TermOf(int sum, const float* inputs, const RowState
 }
 
 /// One of the sums. Always in the order of rows, so that a device gets the same ones every time.
-MLP_HOST_DEVICE inline float SumOver(int sum, const Batch& batch, const RowState* rows) {
+RINGFEED_MLP_HOST_DEVICE inline float SumOver(int sum, const Batch& batch, const RowState* rows) {
   float total = 0;
   for (std::uint64_t r = 0; r < batch.rows; ++r) {
     total += TermOf(sum, batch.inputs + r * kInputs, rows[r]);
@@ -79,7 +79,8 @@ MLP_HOST_DEVICE inline float SumOver(int sum, const Batch& batch, const RowState
   return total;
 }
 
-MLP_HOST_DEVICE inline void UpdateWeight(int weight, float rate, const Sums& sums, float* weights) {
+RINGFEED_MLP_HOST_DEVICE inline void UpdateWeight(int weight, float rate, const Sums& sums,
+                                                  float* weights) {
   if (sums.rows > 0) weights[weight] -= rate * sums.slopes[weight] / sums.rows;
 }
 
