@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ringfeed/device_feed.h"
+#include "ringfeed/dlpack.h"
 #include "ringfeed/emulated_devices.h"
 #include "tests/gpu/feed/counting_rows.h"
 #include "tests/gpu/feed/training_loop.h"
@@ -146,6 +147,20 @@ TEST(ThreadedFeedTest, TensorsKeepTheirLease) {
   const Instance copy = tensors;
   tensors.clear();
   EXPECT_FALSE(backend->Leaks().none());
+}
+
+TEST(ThreadedFeedTest, ExportedTensorsKeepTheirLease) {
+  const auto backend = EmulatedDevices::Open(1);
+  dlpack::DLManagedTensorVersioned* exported = nullptr;
+  {
+    DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
+    const Instance tensors = DeviceLease::Share(*feed.Next());
+    exported = dlpack::ExportVersioned(tensors[0]);
+  }
+  EXPECT_EQ(exported->dl_tensor.shape[0], static_cast<std::int64_t>(kBatch));
+  EXPECT_FALSE(backend->Leaks().none());
+  exported->deleter(exported);
+  EXPECT_TRUE(backend->Leaks().none());
 }
 
 TEST(ThreadedFeedTest, CloseEndsWhoeverWaits) {
