@@ -35,6 +35,7 @@ Status DeviceLane::Open() {
   if (status.ok() && has_transforms()) {
     status = backend_->CreateStream(device_, StreamPriority::kHigh, &transform_stream_);
   }
+  if (status.ok() && has_timeline()) status = copy_clock_.Open(backend_, device_, copy_stream_);
   for (std::size_t s = 0; s < slots_.size() && status.ok(); ++s) {
     status = MakeSlot(slots_[s].get());
   }
@@ -42,8 +43,13 @@ Status DeviceLane::Open() {
 }
 
 Status DeviceLane::MakeSlot(Slot* slot) {
-  Status status = backend_->CreateEvent(device_, EventKind::kPlain, &slot->copied);
+  const EventKind kind = has_timeline() ? EventKind::kTimed : EventKind::kPlain;
+  Status status = backend_->CreateEvent(device_, kind, &slot->copied);
   if (!status.ok()) return status;
+  if (has_timeline()) {
+    status = backend_->CreateEvent(device_, kind, &slot->copy_begins);
+    if (!status.ok()) return status;
+  }
   slot->ready = slot->copied;
   if (has_transforms()) {
     slot->ready = {};
@@ -90,7 +96,7 @@ bool DeviceLane::SeeCopies() {
 }
 
 void DeviceLane::SeeCopied(Slot* slot) {
-  Note("copy", slot->item.number, slot->copy_begin_ns);
+  NoteCopy(*slot);
   // Another device may have a part of the same memory: whoever lets go last gives it back.
   if (!slot->item.batch.empty()) backend_->NoteHandOver(slot->item.batch.front().owner.get());
   slot->item.batch.clear();
@@ -184,8 +190,19 @@ void DeviceLane::Kill(const Status& status) {
 }
 
 void DeviceLane::Note(const char* what, std::uint64_t number, std::int64_t begin_ns) const {
-  if (options_.timeline == nullptr) return;
+  if (!has_timeline()) return;
   options_.timeline->Add({what, static_cast<int>(index_), number, begin_ns, backend_->NowNanos()});
+}
+
+void DeviceLane::NoteCopy(const Slot& slot) const {
+  if (!has_timeline()) return;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  const bool timed = copy_clock_.At(slot.copy_begins, &begin_ns).ok() &&
+                     copy_clock_.At(slot.copied, &end_ns).ok() && begin_ns <= end_ns;
+  // A device that was lost, or a fill that failed halfway, has no times to tell.
+  if (!timed) return Note("copy", slot.item.number, slot.copy_begin_ns);
+  options_.timeline->Add({"copy", static_cast<int>(index_), slot.item.number, begin_ns, end_ns});
 }
 
 DeviceFeedStats DeviceLane::Stats() const {

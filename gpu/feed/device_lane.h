@@ -18,6 +18,7 @@
 #include "gpu/feed/distributor.h"
 #include "gpu/feed/feed_steps.h"
 #include "gpu/feed/host_pins.h"
+#include "gpu/feed/stream_clock.h"
 #include "ringfeed/channel.h"
 #include "ringfeed/device_backend.h"
 #include "ringfeed/device_feed.h"
@@ -63,8 +64,9 @@ class DeviceLane {
   struct Slot {
     std::byte* memory = nullptr;
     std::size_t capacity = 0;
-    DeviceEvent copied;  ///< behind the copy
-    DeviceEvent ready;   ///< behind the transforms; `copied` itself where there are none
+    DeviceEvent copied;       ///< behind the copy
+    DeviceEvent copy_begins;  ///< before it, where there is a timeline
+    DeviceEvent ready;        ///< behind the transforms; `copied` itself where there are none
     std::array<DeviceEvent, kMostStreams> released;  ///< made when first needed
     bool copying = false;                            ///< not yet seen done; the feeding thread's
     bool used = false;                               ///< it was filled before
@@ -188,6 +190,9 @@ class DeviceLane {
   bool has_transforms() const { return !options_.transforms.empty() || options_.with_mask; }
   bool Does(FeedStep step) const { return options_.Does(step); }
   void Note(const char* what, std::uint64_t number, std::int64_t begin_ns) const;
+  /// The time it took on the device, not the time it waited there for the slot.
+  void NoteCopy(const Slot& slot) const;
+  bool has_timeline() const { return options_.timeline != nullptr; }
 
   const std::shared_ptr<DeviceBackend> backend_;
   const int device_;
@@ -198,6 +203,7 @@ class DeviceLane {
   std::shared_ptr<Arena> staging_arena_;
 
   DeviceStream copy_stream_;
+  StreamClock copy_clock_;  ///< open where there is a timeline
   DeviceStream transform_stream_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::size_t> free_;   ///< the feeding thread's; the longest free first

@@ -82,7 +82,8 @@ Status DeviceLane::FreeSlotMemory(Slot* slot, std::int64_t until_ns) {
   slot->memory = nullptr;
   if (slot->ready && slot->ready != slot->copied) (void)backend_->DestroyEvent(slot->ready);
   if (slot->copied) (void)backend_->DestroyEvent(slot->copied);
-  slot->ready = slot->copied = {};
+  if (slot->copy_begins) (void)backend_->DestroyEvent(slot->copy_begins);
+  slot->ready = slot->copied = slot->copy_begins = {};
   return {};
 }
 
@@ -102,6 +103,7 @@ Status DeviceLane::Free(std::int64_t until_ns) {
   for (std::byte* const memory : std::exchange(outgrown_, {})) {
     (void)backend_->FreeDevice(device_, memory);
   }
+  copy_clock_.Close();
   for (DeviceStream* const stream : {&copy_stream_, &transform_stream_}) {
     if (*stream) (void)backend_->DestroyStream(std::exchange(*stream, {}));
   }

@@ -146,6 +146,8 @@ Status DeviceLane::Copy(Slot* slot) {
   slot->copy_begin_ns = backend_->NowNanos();
   slot->copying = true;
   Status status;
+  if (has_timeline()) status = backend_->Record(slot->copy_begins, copy_stream_);
+  if (!status.ok()) return status;
   if (pieces_.size() == 1) {
     const CopyPiece& piece = pieces_.front();
     status = backend_->CopyToDevice(copy_stream_, piece.to, piece.from, piece.bytes);

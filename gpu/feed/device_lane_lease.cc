@@ -33,7 +33,7 @@ QueueResult DeviceLane::Taken(QueueResult result, std::size_t number) {
   Slot& slot = *slots_[number];
   backend_->NoteTakeOver(&slot);
   slot.holder.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  slot.leased_ns = options_.timeline == nullptr ? 0 : backend_->NowNanos();
+  slot.leased_ns = has_timeline() ? backend_->NowNanos() : 0;
   batches_.fetch_add(1, std::memory_order_relaxed);
   for (const Tensor& tensor : slot.tensors) {
     delivered_bytes_.fetch_add(tensor.bytes, std::memory_order_relaxed);

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ringfeed/device_backend.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// When a stream's work was done, on the backend's clock: by the time since an event that was
+/// recorded while the stream was idle. So exact, where a host that polls sees it later. One thread
+/// at a time.
+class StreamClock {
+ public:
+  /// The stream is idle: nothing is enqueued on it yet.
+  Status Open(std::shared_ptr<DeviceBackend> backend, int device, DeviceStream stream);
+  /// Of a kTimed event on the same device that is done.
+  Status At(DeviceEvent event, std::int64_t* at_ns) const;
+  void Close() noexcept;
+
+  bool is_open() const { return static_cast<bool>(start_); }
+  std::int64_t start_ns() const { return start_ns_; }
+
+ private:
+  std::shared_ptr<DeviceBackend> backend_;
+  DeviceEvent start_;
+  std::int64_t start_ns_ = 0;
+};
+
+}  // namespace ringfeed
