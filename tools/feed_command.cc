@@ -3,11 +3,15 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 
+#include "tools/chrome_trace_file.h"
 #include "tools/command.h"
 #include "tools/delivery_check.h"
+#include "tools/device_feed_run.h"
+#include "tools/device_options.h"
 #include "tools/exit_status.h"
 #include "tools/feed_options.h"
 #include "tools/feed_plan.h"
@@ -29,7 +33,19 @@ constexpr char kHelp[] =
     "  ringfeed feed train-*.tfrecord --parse 'example: image=u1[] label=i8[1]' --batch 64 \\\n"
     "      --shuffle 2000 --seed 7 --passes 2 --verify\n"
     "  ringfeed feed table.rows --format rows:160 --parse 'rows: f4[13] i4[26] i4' --batch 16384\n"
-    "  zcat data.tfrecord.gz | ringfeed feed - --format tfrecord --json\n\n"
+    "  zcat data.tfrecord.gz | ringfeed feed - --format tfrecord --json\n"
+    "  ringfeed feed train-*.tfrecord --devices auto --step-ms 5 --trace trace.json\n\n"
+    "With --devices each device has a training loop that may run two steps ahead: Next, On, a "
+    "step, "
+    "Release.\n"
+    "stall_fraction is the part of the loop's time, from its start to the end of its last step, in "
+    "which the\ndevice had no step to do because the next batch was not on it yet, the first one "
+    "included; a loop\nwithout --step-ms does nothing but wait. overlap_fraction is the part of "
+    "the copies' time in which the\nsame device computed. order_digest and multiset are taken of "
+    "the hashes that were copied back from the\ndevices, in the order of the batches; --verify "
+    "copies everything back and compares each row with what\nwas read, which takes time. hazards "
+    "counts what emulated devices object to: wrong use, not races, for\nwhich they would need a "
+    "simulator's clocks.\n\n"
     "Ctrl-C ends it with the report so far and exit status 0; a second one kills it.";
 
 // About how many payload bytes a run will deliver; 0 where nobody knows.
@@ -50,6 +66,7 @@ class FeedCommand : public Command {
     CLI::App* sub = app->add_subcommand("feed", kHelp);
     AddFeedOptions(sub, &plan_);
     AddSpeedOptions(sub, &plan_, &speed_);
+    AddDeviceOptions(sub, &devices_);
     auto* digest = sub->add_flag("--digest", digest_, "compute order_digest and multiset");
     sub->add_flag("--no-digest", no_digest_, "leave them out of --json too")->excludes(digest);
     sub->add_flag(
@@ -63,31 +80,64 @@ class FeedCommand : public Command {
   int Run() override {
     CompletePlan(speed_, &plan_);
     // A block of records may reach over the end of a pass, a batch does not.
-    if (verify_ && !plan_.batched()) plan_.batch = kDefaultBatch;
+    if ((verify_ || devices_.wanted()) && !plan_.batched()) plan_.batch = kDefaultBatch;
     const bool digests = digest_ || (json_ && !no_digest_);
     plan_.hash = digests ? PayloadHash::kSha256 : verify_ ? PayloadHash::kXxh3 : PayloadHash::kNone;
-    if (verify_ && plan_.batching.drop_remainder) {
-      throw Error(Status(StatusCode::kInvalidArgument,
-                         "--verify counts every record, --drop-remainder drops some: choose one"));
-    }
-    FeedRun run(plan_, verify_);
+    RefuseToVerifyDropped();
     FeedReport report;
-    report.result = RunWithProgress(&run);
     report.digests = digests;
-    if (digests) {
-      report.order_digest = run.ledger().FinishOrderDigest();
-      report.multiset = run.ledger().Multiset();
-    }
-    const bool failed = !report.result.status.ok();
-    if (verify_ && !failed) {
-      report.check = CheckDeliveries(plan_, run.ledger(), !report.result.interrupted);
+    if (devices_.wanted()) {
+      FeedDevices(&report);
+    } else {
+      FeedRun run(plan_, verify_);
+      Feed(&run, &report);
     }
     Print(report);
     return ExitStatusOfReport(report);
   }
 
  private:
-  FeedResult RunWithProgress(FeedRun* run) const {
+  void RefuseToVerifyDropped() const {
+    if (!verify_) return;
+    const bool last_step = devices_.last_step == LastStep::kDrop;
+    if (!plan_.batching.drop_remainder && !last_step) return;
+    throw Error(Status(StatusCode::kInvalidArgument,
+                       std::string("--verify counts every record, ") +
+                           (last_step ? "--last-step drop" : "--drop-remainder") +
+                           " drops some: choose one"));
+  }
+
+  // A FeedRun or a DeviceFeedRun.
+  template <typename Run>
+  void Feed(Run* run, FeedReport* report) const {
+    report->result = RunWithProgress(run);
+    if (report->digests) {
+      report->order_digest = run->ledger().FinishOrderDigest();
+      report->multiset = run->ledger().Multiset();
+    }
+    if (verify_ && report->result.status.ok()) {
+      report->check = CheckDeliveries(plan_, run->ledger(), !report->result.interrupted);
+    }
+  }
+
+  void FeedDevices(FeedReport* report) const {
+    std::optional<ChromeTraceFile> trace;
+    if (!devices_.trace.empty()) trace.emplace(devices_.trace);
+    DeviceFeedRun run(plan_, devices_, verify_);
+    Feed(&run, report);
+    report->devices = run.device_report();
+    const std::string& difference = report->devices->difference;
+    if (report->check) {
+      report->check->exact = report->check->exact && difference.empty();
+      report->check->done = report->check->done || !difference.empty();
+      report->check->what =
+          difference.empty() ? report->check->what + "; on its device as it was read" : difference;
+    }
+    if (trace) trace->Write(run.timeline());
+  }
+
+  template <typename Run>
+  FeedResult RunWithProgress(Run* run) const {
     const Interrupt interrupt([run] { run->Stop(); });
     ProgressBar bar("feeding", ExpectedBytes(plan_));
     const bool bytes_known = !plan_.batched() || plan_.hash != PayloadHash::kNone;
@@ -117,11 +167,15 @@ class FeedCommand : public Command {
     int exit_status = ExitStatusOf(report.result.status);
     if (report.result.stats.damaged_records > 0) exit_status = kExitData;
     if (report.check && !report.check->exact) exit_status = kExitData;
+    const bool hazards =
+        report.devices && report.devices->hazards && !report.devices->hazards->empty();
+    if (hazards) exit_status = kExitData;
     return exit_status;
   }
 
   FeedPlan plan_;
   SpeedOptions speed_;
+  DeviceOptions devices_;
   bool digest_ = false;
   bool no_digest_ = false;
   bool verify_ = false;

@@ -169,6 +169,7 @@ Json FeedReportJson(const FeedPlan& plan, const FeedReport& report) {
     json["multiset"] = report.multiset;
   }
   if (report.check) json["verified_by"] = report.check->what;
+  if (report.devices) AddDeviceReport(*report.devices, &json);
   if (!result.status.ok()) json["error"] = result.status.ToString();
   return json;
 }
@@ -182,6 +183,7 @@ std::string FeedReportText(const FeedPlan& plan, const FeedReport& report) {
   if (!stages.empty()) text += "\n" + stages;
   const std::string& bottleneck = report.result.stats.bottleneck;
   if (!bottleneck.empty()) text += "bottleneck: " + bottleneck + "\n";
+  if (report.devices) text += "\n" + DeviceReportText(*report.devices);
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tools/delivery_check.h"
+#include "tools/device_report.h"
 #include "tools/feed_plan.h"
 #include "tools/feed_run.h"
 #include "tools/report_json.h"
@@ -18,6 +19,7 @@ struct FeedReport {
   std::string order_digest;
   std::string multiset;
   std::optional<DeliveryCheck> check;
+  std::optional<DeviceReport> devices;  ///< with --devices
 };
 
 Json FeedReportJson(const FeedPlan& plan, const FeedReport& report);

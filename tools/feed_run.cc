@@ -1,19 +1,30 @@
 #include "tools/feed_run.h"
 
-#include <chrono>
-
 #include "tools/process_usage.h"
 
 namespace ringfeed::tools {
-namespace {
+FeedClock::FeedClock()
+    : start_(std::chrono::steady_clock::now()), cpu_start_s_(ProcessCpuSeconds()) {}
 
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+double FeedClock::Seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
-}  // namespace
+void FeedClock::Finish(const FeedPlan& plan, const Reader& reader, const DeliveryLedger& ledger,
+                       FeedResult* result) const {
+  result->wall_s = Seconds();
+  result->cpu_s = ProcessCpuSeconds() - cpu_start_s_;
+  result->peak_rss_bytes = ProcessPeakRssBytes();
+  result->stats = reader.Stats();
+  if (result->status.code() == StatusCode::kCancelled) {
+    result->status = Status();
+    result->interrupted = true;
+  }
+  result->delivered = ledger.totals();
+  result->batches = ledger.deliveries();
+  const bool bytes_unknown = plan.batched() && plan.hash == PayloadHash::kNone;
+  if (bytes_unknown) result->delivered.payload_bytes = result->stats.payload_bytes;
+}
 
 FeedRun::FeedRun(const FeedPlan& plan, bool keep_deliveries)
     : plan_(plan), reader_(BuildChain(plan)), ledger_(plan.hash, keep_deliveries) {}
@@ -33,26 +44,14 @@ ReadResult FeedRun::Deliver() {
 
 FeedResult FeedRun::Run(const std::function<bool(const HashSums& so_far)>& progress) {
   FeedResult result;
-  const double cpu_start = ProcessCpuSeconds();
-  const Clock::time_point start = Clock::now();
+  const FeedClock clock;
   ReadResult read;
   while ((read = Deliver()) == ReadResult::kRecord) {
-    if (ledger_.deliveries() == 1) result.first_batch_s = SecondsSince(start);
+    if (ledger_.deliveries() == 1) result.first_batch_s = clock.Seconds();
     if (!progress(ledger_.totals())) break;
   }
-  result.wall_s = SecondsSince(start);
-  result.cpu_s = ProcessCpuSeconds() - cpu_start;
-  result.peak_rss_bytes = ProcessPeakRssBytes();
-  result.stats = reader_.Stats();
   if (read == ReadResult::kFailed) result.status = reader_.status();
-  if (result.status.code() == StatusCode::kCancelled) {
-    result.status = Status();
-    result.interrupted = true;
-  }
-  result.delivered = ledger_.totals();
-  result.batches = ledger_.deliveries();
-  const bool bytes_unknown = plan_.batched() && plan_.hash == PayloadHash::kNone;
-  if (bytes_unknown) result.delivered.payload_bytes = result.stats.payload_bytes;
+  clock.Finish(plan_, reader_, ledger_, &result);
   batch_.clear();
   block_ = RecordBlock();
   return result;

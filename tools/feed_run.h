@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -23,6 +24,20 @@ struct FeedResult {
   PipelineStats stats;
   Status status;  ///< why it ended before the end of the data; OK too where it was told to stop
   bool interrupted = false;
+};
+
+/// The clocks of a run, from here on.
+class FeedClock {
+ public:
+  FeedClock();
+  double Seconds() const;
+  /// What a run came to that ended with result->status.
+  void Finish(const FeedPlan& plan, const Reader& reader, const DeliveryLedger& ledger,
+              FeedResult* result) const;
+
+ private:
+  const std::chrono::steady_clock::time_point start_;
+  const double cpu_start_s_;
 };
 
 /// Reads a chain to its end as a training loop would, and does nothing with what comes.

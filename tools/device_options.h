@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringfeed/device_backend.h"
+#include "ringfeed/device_feed.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ringfeed::tools {
+
+/// What `ringfeed feed` is told about devices.
+struct DeviceOptions {
+  std::string devices;  ///< "emu:2", "cuda", "cuda:0,1", "auto"; "": none
+  double step_ms = 0;   ///< that a device computes for each batch
+  std::size_t slots = 3;
+  Distribution distribution = Distribution::kRoundRobin;
+  LastStep last_step = LastStep::kUneven;
+  std::string trace;  ///< a file; "": none
+
+  bool wanted() const { return !devices.empty(); }
+};
+
+/// Adds --devices and those that mean nothing without it.
+void AddDeviceOptions(CLI::App* app, DeviceOptions* options);
+
+/// The devices that a text stands for.
+struct ChosenDevices {
+  std::shared_ptr<DeviceBackend> backend;
+  std::vector<int> numbers;
+  std::string reason;  ///< of "auto": why these; else ""
+};
+
+/// Throws Error for a kind that is not known or cannot be used, with what it says, and for devices
+/// that there are not. Starts what the backend starts: threads, a driver.
+ChosenDevices ChooseDevices(const std::string& text);
+
+}  // namespace ringfeed::tools
