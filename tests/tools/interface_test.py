@@ -18,7 +18,7 @@ OPTIONS = {
     "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
-    "--verify --json",
+    "--verify --json --devices --step-ms --device-slots --distribution --last-step --trace",
     "run": "--grammar --json",
     "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds "

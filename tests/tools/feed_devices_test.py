@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""`ringfeed feed --devices`: on emulated devices, against the same command without devices."""
+
+import collections
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+from command_line import BINARY, DATA, CommandTest, main, multiset, order_digest, run, run_json
+
+DEVICE_FIELDS = (
+    "device kind batches stall_fraction overlap_fraction copied_bytes delivered_bytes "
+    "packed_bytes unpinned_bytes slots grown_slots"
+)
+REPORT_FIELDS = "devices devices_reason rows_left_out rows_repeated pinning hazards"
+
+
+class FeedDevicesTest(CommandTest):
+    def setUp(self):
+        super().setUp()
+        source = random.Random(5)
+        self.payloads = [source.randbytes(source.randrange(3000)) for _ in range(500)]
+        self.paths = [self.write(f"{i}.tfrecord", self.payloads[i * 100 : i * 100 + 100]) for i in range(5)]
+
+    def feed(self, *words, status=0):
+        return run_json("feed", *self.paths, *words, status=status)
+
+    def cuda(self):
+        (kind,) = [kind for kind in run_json("devices")["kinds"] if kind["name"] == "cuda"]
+        return kind
+
+    def rows_by_kind(self):
+        """Files of rows that are columns, not ragged ones."""
+        path = self.folder / "a.rows"
+        data = os.urandom(160 * 1001)
+        path.write_bytes(data)
+        words = [path, "--format", "rows:160", "--parse", "rows: f4[13] i4[26] i4"]
+        return words, [data[i : i + 160] for i in range(0, len(data), 160)]
+
+    def test_what_devices_got_is_what_the_host_gets(self):
+        words = ["--shuffle", "60", "--seed", "3", "--batch", "16", "--passes", "2"]
+        host = self.feed(*words)
+        for devices in ("emu:1", "emu:2", "emu:4"):
+            for distribution in ("round-robin", "split"):
+                for last_step in ("uneven", "pad", "short"):
+                    with self.subTest((devices, distribution, last_step)):
+                        report = self.feed(*words, "--devices", devices, "--distribution",
+                                           distribution, "--last-step", last_step)
+                        for field in ("records", "payload_bytes", "order_digest", "multiset"):
+                            self.assertEqual(report[field], host[field], field)
+                        self.assertEqual(report["hazards"], 0)
+
+    def test_fields(self):
+        report = self.feed("--devices", "emu:2", "--step-ms", "1")
+        self.assertEqual(list(report)[-6:], REPORT_FIELDS.split())
+        self.assertEqual([device["device"] for device in report["devices"]], [0, 1])
+        for device in report["devices"]:
+            self.assertEqual(list(device), DEVICE_FIELDS.split())
+            self.assertEqual((device["kind"], device["slots"], device["batches"]), ("emu", 3, 4))
+            self.assertTrue(0 <= device["stall_fraction"] <= 1, device)
+            self.assertTrue(0 <= device["overlap_fraction"] <= 1, device)
+            self.assertGreaterEqual(device["copied_bytes"], device["delivered_bytes"])
+        delivered = sum(device["delivered_bytes"] for device in report["devices"])
+        self.assertEqual(delivered, sum(map(len, self.payloads)) + 500 * 40)  # payloads, hashes
+        self.assertEqual((report["devices_reason"], report["pinning"]), ("", ""))
+        self.assertGreater(report["first_batch_ms"], 0)
+
+    def test_nothing_overlaps_where_nothing_is_computed(self):
+        for device in self.feed("--devices", "emu:2")["devices"]:
+            self.assertIsNone(device["overlap_fraction"])
+
+    def test_without_a_hash_records_are_counted_all_the_same(self):
+        report = self.feed("--devices", "emu:2", "--batch", "7", "--no-digest", "--device-slots", "5")
+        self.assertEqual((report["records"], report["batches"]), (500, 72))
+        self.assertIsNone(report["order_digest"])
+        self.assertEqual([device["slots"] for device in report["devices"]], [5, 5])
+
+    def test_verify_compares_what_came_back_from_the_devices(self):
+        rows, payloads = self.rows_by_kind()
+        for words in (
+            [*self.paths, "--shuffle", "50", "--passes", "2"],
+            [*self.paths, "--batch", "100", "--passes", "3", "--last-step", "short"],
+            [*self.paths, "--distribution", "split", "--batch", "33", "--last-step", "pad"],
+            [*rows, "--batch", "64", "--last-step", "pad"],
+            [*rows, "--batch", "64", "--distribution", "split"],
+        ):
+            for devices in ("emu:2", "emu:3"):
+                with self.subTest((words, devices)):
+                    report = run_json("feed", *words, "--devices", devices, "--verify", "--no-digest")
+                    self.assertIs(report["verified"], True)
+                    self.assertIn("on its device as it was read", report["verified_by"])
+        report = run_json("feed", *rows, "--batch", "64", "--devices", "emu:2", "--verify")
+        self.assertEqual(report["order_digest"], order_digest(payloads))
+
+    def test_a_dropped_last_step_is_counted(self):
+        # 500 records are 8 batches, the last one of 52.
+        report = self.feed("--devices", "emu:3", "--batch", "64", "--last-step", "drop", "--cycle", 1)
+        self.assertEqual((report["records"], report["rows_left_out"], report["batches"]), (384, 116, 6))
+        self.assertEqual(report["order_digest"], order_digest(self.payloads[:384]))
+        self.assertEqual([device["batches"] for device in report["devices"]], [2, 2, 2])
+        report = self.feed("--devices", "emu:3", "--batch", "64", "--last-step", "drop",
+                           "--distribution", "split")
+        self.assertEqual((report["records"], report["rows_left_out"]), (448, 52))
+
+    def test_a_padded_last_step_repeats_rows_that_do_not_count(self):
+        report = self.feed("--devices", "emu:3", "--batch", "64", "--last-step", "pad")
+        self.assertEqual((report["records"], report["rows_repeated"]), (500, 12 + 64))
+        self.assertEqual([device["batches"] for device in report["devices"]], [3, 3, 3])
+        report = self.feed("--devices", "emu:3", "--batch", "64", "--last-step", "pad",
+                           "--distribution", "split")
+        self.assertEqual((report["records"], report["rows_repeated"]), (500, 12))
+
+    def test_uneven_and_short_last_steps_leave_nothing_out(self):
+        for last_step, batches in (("uneven", [3, 3, 2]), ("short", [3, 3, 3])):
+            report = self.feed("--devices", "emu:3", "--batch", "64", "--last-step", last_step)
+            self.assertEqual((report["records"], report["rows_left_out"], report["rows_repeated"]),
+                             (500, 0, 0))
+            self.assertEqual([device["batches"] for device in report["devices"]], batches)
+
+    def test_more_devices_than_batches(self):
+        report = self.feed("--devices", "emu:4", "--batch", "300", "--step-ms", "1")
+        self.assertEqual([device["batches"] for device in report["devices"]], [1, 1, 0, 0])
+        self.assertIsNone(report["devices"][3]["stall_fraction"])
+        self.assertEqual(report["multiset"], multiset(self.payloads))
+
+    def test_tensors_of_different_rows_cannot_be_spread(self):
+        path = DATA / "fluid_recordio" / "lod1_snappy_max5.recordio"
+        words = ["feed", path, "--parse", "lod: words=i8[,1]/1 score=f4[,1]", "--devices", "emu:2"]
+        for word in ("--no-digest", "--verify"):
+            self.assertIn("rows cannot be spread", self.assert_refused(2, *words, word))
+
+    def trace(self, *words):
+        path = self.folder / "trace.json"
+        report = self.feed(*words, "--trace", path)
+        events = json.loads(path.read_text())["traceEvents"]
+        names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+        spans = collections.defaultdict(list)
+        for event in events:
+            if event["ph"] == "X":
+                spans[names[event["pid"]], event["cat"]].append(event)
+        return report, spans
+
+    def test_a_trace_has_every_stage_of_every_batch(self):
+        report, spans = self.trace("--devices", "emu:2", "--step-ms", "2", "--batch", "16")
+        self.assertEqual(report["batches"], 32)
+        self.assertEqual([event["name"] for event in spans["reader", "read"]],
+                         [f"read {number}" for number in range(32)])
+        for device in (0, 1):
+            for what in ("copy", "lease", "step"):
+                found = spans[f"device {device}", what]
+                self.assertEqual(sorted(event["name"] for event in found),
+                                 sorted(f"{what} {number}" for number in range(device, 32, 2)))
+                self.assertTrue(all(event["ts"] >= 0 and event["dur"] >= 0 for event in found))
+        self.assertEqual({name for name, _ in spans}, {"reader", "device 0", "device 1"})
+
+    def test_steps_of_a_device_come_one_after_the_other_and_behind_their_copies(self):
+        _, spans = self.trace("--devices", "emu:2", "--step-ms", "2", "--batch", "16")
+        for device in ("device 0", "device 1"):
+            steps = sorted(spans[device, "step"], key=lambda event: event["ts"])
+            for before, behind in zip(steps, steps[1:]):
+                self.assertGreaterEqual(behind["ts"] + 0.01, before["ts"] + before["dur"])
+            copied = {event["name"].split()[1]: event["ts"] + event["dur"] for event in spans[device, "copy"]}
+            for step in steps:
+                self.assertGreaterEqual(step["dur"] + 0.01, 2000)
+                # Two streams' clocks: each is told from an event of its own.
+                self.assertGreaterEqual(step["ts"] + 200, copied[step["name"].split()[1]])
+
+    def test_damage_fails_after_what_precedes_it(self):
+        data = bytearray(self.paths[2].read_bytes())
+        data[sum(16 + len(p) for p in self.payloads[200:230]) + 8] ^= 1
+        self.paths[2].write_bytes(data)
+        words = ["--devices", "emu:2", "--cycle", 1, "--batch", 10, "--step-ms", "1"]
+        report = self.feed(*words, status=1)
+        self.assertEqual(report["records"], 230)
+        self.assertEqual(report["order_digest"], order_digest(self.payloads[:230]))
+        self.assertIn(str(self.paths[2]), report["error"])
+        report = self.feed(*words, "--on-damage=skip", "--verify", status=1)
+        self.assertEqual(report["order_digest"], order_digest(self.payloads[:230] + self.payloads[231:]))
+        self.assertIs(report["verified"], True)
+
+    def test_stdin_is_fed(self):
+        data = b"".join(path.read_bytes() for path in self.paths)
+        result = run("feed", "-", "--format", "tfrecord", "--json", "--devices", "emu:2", stdin=data)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(order_digest(self.payloads).encode(), result.stdout)
+
+    def interrupted(self, *words, seconds):
+        child = subprocess.Popen([BINARY, "feed", *map(str, words), "--json"], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True)
+        time.sleep(seconds)
+        child.send_signal(signal.SIGINT)
+        child.wait(timeout=60)
+        self.assertEqual(child.returncode, 0)
+        report = json.loads(child.stdout.read())
+        child.stdout.close()
+        child.stdin.close()
+        self.assertIs(report["interrupted"], True)
+        self.assertNotIn("error", report)
+        return report
+
+    def test_ctrl_c_ends_with_the_report_so_far(self):
+        devices = ["--devices", "emu:2", "--step-ms", "3"]
+        report = self.interrupted(*self.paths, "--passes", 0, "--verify", *devices, seconds=1)
+        self.assertGreater(report["records"], 0)
+        self.assertIsNot(report["verified"], False)
+        report = self.interrupted("-", "--format", "tfrecord", *devices, seconds=0.5)
+        self.assertEqual((report["records"], report["devices"][0]["batches"]), (0, 0))
+
+    def test_the_table_has_a_line_for_each_device(self):
+        result = run("feed", *self.paths, "--devices", "emu:2", "--step-ms", "1", "--verify")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for device in (0, 1):
+            self.assertRegex(result.stdout, rf"(?m)^emu:{device} +4 +\d.* % +\d.* % +\d.* KiB +3 ")
+        self.assertIn("\nhazards: 0\n", result.stdout)
+
+    def test_devices_that_cannot_be_used_say_why(self):
+        path = self.paths[0]
+        self.assertIn("tpu", self.assert_refused(2, "feed", path, "--devices", "tpu"))
+        for devices in ("emu:0", "emu:none", "cuda:", "cuda:0,", "cuda:x", "cuda:0,0"):
+            with self.subTest(devices):
+                self.assert_refused(2, "feed", path, "--devices", devices)
+        cuda = self.cuda()
+        report = self.feed("--devices", "auto", "--verify")
+        self.assertEqual(report["order_digest"], run_json("feed", *self.paths)["order_digest"])
+        self.assertIs(report["verified"], True)
+        if cuda["usable"]:
+            self.assertEqual(len(report["devices"]), cuda["devices"])
+            self.assertIsNone(report["hazards"])
+            return
+        self.assertIn(cuda["reason"], self.assert_refused(2, "feed", path, "--devices", "cuda"))
+        self.assertIn(cuda["reason"], self.assert_refused(2, "feed", path, "--devices", "cuda:0"))
+        self.assertEqual([device["kind"] for device in report["devices"]], ["emu", "emu"])
+        self.assertIn(cuda["reason"], report["devices_reason"])
+
+    def test_usage_errors(self):
+        path = self.paths[0]
+        for words in (
+            ["--step-ms", "1"],
+            ["--trace", self.folder / "trace.json"],
+            ["--distribution", "split"],
+            ["--last-step", "pad"],
+            ["--device-slots", "3"],
+            ["--devices", "emu:2", "--device-slots", "1"],
+            ["--devices", "emu:2", "--device-slots", "65"],
+            ["--devices", "emu:2", "--step-ms", "-1"],
+            ["--devices", "emu:2", "--distribution", "fair"],
+            ["--devices", "emu:2", "--last-step", "perhaps"],
+            ["--devices", "emu:2", "--trace", self.folder / "missing" / "trace.json"],
+            ["--devices", "emu:2", "--last-step", "drop", "--verify"],
+            ["--devices", "emu:2", "--drop-remainder", "--verify"],
+        ):
+            with self.subTest(words):
+                self.assert_refused(2, "feed", path, *words)
+        self.assertEqual(sorted(pathlib.Path(self.folder).glob("*.json")), [])
+
+
+if __name__ == "__main__":
+    main()
