@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ringfeed/timeline.h"
 #include "tests/gpu/feed/feed_scenario.h"
 
 namespace ringfeed {
@@ -55,6 +56,25 @@ TEST(FeedTest, DevicesOfUnequalSpeedGetTheirShare) {
   ExpectGoodUnderEverySchedule(scenario);
   for (const DeviceFeedStats& device : RunScenario(scenario).stats.devices)
     EXPECT_EQ(device.batches, 10U);
+}
+
+TEST(FeedTest, ATimelineHasCopiesAsLongAsTheyTookWithoutTheirWaitsForTheSlot) {
+  FeedScenario scenario = Devices(2);
+  scenario.devices.devices[0].link_bytes_per_s = 1e9;
+  scenario.devices.devices[1].link_bytes_per_s = 2e9;
+  scenario.supply.rows = 4096;  // 64 KiB
+  scenario.step_ns = [] { return std::int64_t{5'000'000}; };
+  scenario.feed.timeline = std::make_shared<Timeline>();
+  EXPECT_EQ(RunScenario(scenario).Wrong(scenario), "");
+  std::uint64_t copies = 0;
+  for (const TimeSpan& span : scenario.feed.timeline->spans()) {
+    if (std::string(span.what) != "copy") continue;
+    ++copies;
+    EXPECT_NEAR(static_cast<double>(span.end_ns - span.begin_ns),
+                1e4 + (span.track == 0 ? 65'536 : 32'768), 100)
+        << "batch " << span.number;
+  }
+  EXPECT_EQ(copies, scenario.supply.batches);
 }
 
 TEST(FeedTest, RaggedBatchesArriveWithTheirOffsets) {

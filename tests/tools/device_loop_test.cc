@@ -1,0 +1,120 @@
+#include "tools/device_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gpu/feed/feed_core.h"
+#include "ringfeed/emulated_devices.h"
+#include "ringfeed/timeline.h"
+#include "tests/gpu/feed/numbered_batches.h"
+#include "tools/copy_overlap.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr std::int64_t kStepNs = 1'000'000;
+constexpr std::uint64_t kBatches = 40;
+
+/// A loop on a simulated device, in virtual time.
+struct SimulatedRun {
+  std::int64_t supply_ns = 0;  ///< between batches
+  std::vector<DeviceFault> faults{};
+  std::uint64_t fail_at = ~std::uint64_t{0};  ///< the data do
+
+  Status status{};
+  bool feed_ended = false;
+  DeviceLoopTimes times{};
+  std::vector<std::uint64_t> delivered{};
+  std::vector<TimeSpan> spans{};
+  std::size_t offences = 0;
+
+  void Run() {
+    EmulatedOptions emulated{.simulated = true};
+    emulated.devices[0].link_bytes_per_s = 1e9;
+    emulated.faults = faults;
+    const auto devices = EmulatedDevices::Open(emulated);
+    NumberedSupply::Options supply;
+    supply.batches = kBatches;
+    supply.rows = 4096;  // 64 KiB
+    supply.poison = false;
+    supply.fail_at = fail_at;
+    if (supply_ns > 0) supply.interval_ns = [this] { return supply_ns; };
+    FeedOptions options;
+    options.backend = devices;
+    options.devices = {0};
+    const auto timeline = std::make_shared<Timeline>();
+    options.timeline = timeline;
+    const auto core = FeedCore::Start(std::make_unique<NumberedSupply>(supply, devices), options);
+    {
+      DeviceLoop loop(core.get(), timeline.get(), {.step_ns = kStepNs},
+                      [this](const DeviceDelivery& one) { delivered.push_back(one.number); });
+      status = loop.Run();
+      times = loop.times();
+      feed_ended = loop.feed_ended();
+    }
+    (void)core->Close();
+    spans = timeline->spans();
+    offences = devices->offences().size();
+  }
+
+  double Stall() const {
+    return static_cast<double>(times.stall_ns) / static_cast<double>(times.end_ns - times.begin_ns);
+  }
+};
+
+TEST(DeviceLoopTest, WhatADeviceDoesNotComputeItWaits) {
+  for (const std::int64_t supply_ns : {0, 500'000, 1'500'000, 3'000'000}) {
+    SimulatedRun run{.supply_ns = supply_ns};
+    run.Run();
+    ASSERT_TRUE(run.status.ok()) << run.status.ToString();
+    EXPECT_EQ(run.delivered.size(), kBatches);
+    const std::int64_t idle_ns =
+        run.times.end_ns - run.times.begin_ns - static_cast<std::int64_t>(kBatches) * kStepNs;
+    EXPECT_NEAR(static_cast<double>(run.times.stall_ns), static_cast<double>(idle_ns), 1e4)
+        << supply_ns;
+    EXPECT_EQ(run.offences, 0U);
+  }
+}
+
+TEST(DeviceLoopTest, AFastSupplyStallsNobodyThoughTheHostRunsAhead) {
+  SimulatedRun run;
+  run.Run();
+  EXPECT_LE(run.Stall(), 0.01);
+  EXPECT_GE(CopyOverlap(run.spans, 0).value(), 0.9);
+}
+
+TEST(DeviceLoopTest, ASupplyOfAThirdOfTheDemandStallsForTwoThirds) {
+  SimulatedRun run{.supply_ns = 3 * kStepNs};
+  run.Run();
+  EXPECT_NEAR(run.Stall(), 2.0 / 3, 0.05);
+}
+
+TEST(DeviceLoopTest, WhatPrecedesAFailureOfTheDataIsDelivered) {
+  SimulatedRun run{.fail_at = 7};
+  run.Run();
+  EXPECT_FALSE(run.status.ok());
+  EXPECT_TRUE(run.feed_ended);
+  EXPECT_EQ(run.delivered, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6}));
+}
+
+TEST(DeviceLoopTest, AFailureOfTheLoopsOwnIsNotOneOfTheFeed) {
+  SimulatedRun run{.faults = {{.call = DeviceCall::kBusy, .nth = 5}}};
+  run.Run();
+  EXPECT_FALSE(run.status.ok());
+  EXPECT_FALSE(run.feed_ended);
+  EXPECT_EQ(run.delivered, (std::vector<std::uint64_t>{0, 1, 2, 3}));
+}
+
+TEST(DeviceLoopTest, ADeviceThatIsLostEndsTheLoop) {
+  SimulatedRun run{
+      .faults = {{.call = DeviceCall::kBusy, .nth = 5, .effect = FaultEffect::kLater}}};
+  run.Run();
+  EXPECT_EQ(run.status.code(), StatusCode::kDeviceLost);
+  EXPECT_LE(run.delivered.size(), 4U);
+}
+
+}  // namespace
+}  // namespace ringfeed::tools
