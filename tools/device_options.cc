@@ -77,14 +77,17 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
       app->add_option("--devices", options->devices,
                       "feed devices, in batches (of 64 where no size is given): emu:NUMBER "
                       "emulated ones, cuda, cuda:0,1, or auto: CUDA's where they can be used, "
-                      "else emu:2");
+                      "else emu:2")
+          ->take_last();
   app->add_option("--step-ms", options->step_ms, "a device computes that long for each batch")
       ->check(CLI::Range(0.0, 3'600'000.0).description(""))
       ->capture_default_str()
+      ->take_last()
       ->needs(devices);
   app->add_option("--device-slots", options->slots, "batches on each device at a time, 2 to 64")
       ->check(CLI::Range(2, 64).description(""))
       ->capture_default_str()
+      ->take_last()
       ->needs(devices);
   app->add_option("--distribution", options->distribution,
                   "round-robin: batch k goes to device k modulo their number; split: each device "
@@ -92,6 +95,7 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
       ->transform(NamedValue(kDistributions))
       ->type_name("round-robin|split")
       ->default_str("round-robin")
+      ->take_last()
       ->needs(devices);
   app->add_option("--last-step", options->last_step,
                   "where there are not enough batches for every device: uneven: some step once "
@@ -99,10 +103,12 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
       ->transform(NamedValue(kLastSteps))
       ->type_name("uneven|drop|pad|short")
       ->default_str("uneven")
+      ->take_last()
       ->needs(devices);
   app->add_option("--trace", options->trace,
                   "what was read, copied, waited for and computed when, as a Chrome trace")
       ->type_name("FILE")
+      ->take_last()
       ->needs(devices);
 }
 

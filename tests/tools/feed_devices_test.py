@@ -8,10 +8,13 @@ import pathlib
 import random
 import signal
 import subprocess
+import sys
 import time
+import xml.etree.ElementTree
 
 from command_line import BINARY, DATA, CommandTest, main, multiset, order_digest, run, run_json
 
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 DEVICE_FIELDS = (
     "device kind batches stall_fraction overlap_fraction copied_bytes delivered_bytes "
     "packed_bytes unpinned_bytes slots grown_slots"
@@ -168,6 +171,30 @@ class FeedDevicesTest(CommandTest):
                 self.assertGreaterEqual(step["dur"] + 0.01, 2000)
                 # Two streams' clocks: each is told from an event of its own.
                 self.assertGreaterEqual(step["ts"] + 200, copied[step["name"].split()[1]])
+
+    def test_a_trace_is_drawn_as_a_picture(self):
+        self.feed("--devices", "emu:2", "--step-ms", "2", "--batch", "16",
+                  "--trace", self.folder / "trace.json")
+        words = [sys.executable, SCRIPTS / "timeline_picture", self.folder / "trace.json"]
+        drawn = subprocess.run([*words, "--first", "12", "--batches", "8"], capture_output=True,
+                               check=True, text=True, timeout=60).stdout
+        root = xml.etree.ElementTree.fromstring(drawn)
+        titles = [title.text.split(":")[0] for title in root.iter("{http://www.w3.org/2000/svg}title")]
+        for number in range(12, 20):
+            self.assertEqual([titles.count(f"{what} {number}") for what in ("copy", "step")], [1, 1])
+        # Slots bound how far a copy is ahead of the steps.
+        self.assertNotIn("step 4", titles)
+        self.assertNotIn("step 31", titles)
+        for bar in root.iter("{http://www.w3.org/2000/svg}rect"):
+            right = float(bar.get("x", 0)) + float(bar.get("width"))
+            self.assertLessEqual(right, float(root.get("width")))
+        refused = subprocess.run([*words, "--first", "100"], capture_output=True, check=False, timeout=60)
+        self.assertNotEqual(refused.returncode, 0)
+
+    def test_the_last_of_several_options_about_devices_counts(self):
+        report = self.feed("--devices", "emu:2", "--step-ms", "1", "--devices", "emu:3", "--step-ms", "0")
+        self.assertEqual(len(report["devices"]), 3)
+        self.assertIsNone(report["devices"][0]["overlap_fraction"])
 
     def test_damage_fails_after_what_precedes_it(self):
         data = bytearray(self.paths[2].read_bytes())
