@@ -40,7 +40,6 @@ DeviceFeedRun::DeviceFeedRun(const FeedPlan& plan, const DeviceOptions& options,
       deliveries_(&ledger_, DeliveriesOptions(plan, options, verify)) {}
 
 DeviceFeedRun::~DeviceFeedRun() {
-  loops_.clear();
   if (feed_ != nullptr) (void)feed_->Close();
 }
 
@@ -165,7 +164,6 @@ FeedResult DeviceFeedRun::Run(const std::function<void(const HashSums& so_far)>&
   const Status closed = feed_->Close();
   if (result.status.ok()) result.status = closed;
   MakeReport();
-  loops_.clear();
   ReportHazards(*chosen.backend);
   if (verify_)
     report_.difference = deliveries_.Difference(result.status.ok() && !result.interrupted);

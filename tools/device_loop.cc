@@ -33,7 +33,7 @@ DeviceLoop::DeviceLoop(FeedCore* feed, Timeline* timeline, Options options, Deli
       options_(options),
       deliver_(std::move(deliver)) {}
 
-DeviceLoop::~DeviceLoop() {
+void DeviceLoop::Close() {
   for (const DeviceStream stream : {compute_stream_, look_stream_}) {
     if (stream && (!running_.empty() || half_enqueued_)) (void)backend_->SyncStream(stream);
   }
@@ -69,16 +69,21 @@ Status DeviceLoop::Open() {
 
 Status DeviceLoop::Run() {
   Status status = Open();
-  if (!status.ok()) return status;
-  SetHotPath(backend_.get(), true);
-  status = Loop();
-  while (!running_.empty()) {
-    const Status finished = FinishOldest();
-    if (finished.ok()) continue;
+  if (status.ok()) {
+    SetHotPath(backend_.get(), true);
+    status = Loop();
+    const Status finished = FinishAll();
+    const bool cancelled = status.code() == StatusCode::kCancelled;
+    if (!finished.ok() && (status.ok() || cancelled)) status = finished;
     SetHotPath(backend_.get(), false);
-    return status.ok() || status.code() == StatusCode::kCancelled ? finished : status;
   }
-  SetHotPath(backend_.get(), false);
+  Close();
+  return status;
+}
+
+Status DeviceLoop::FinishAll() {
+  Status status;
+  while (!running_.empty() && status.ok()) status = FinishOldest();
   return status;
 }
 

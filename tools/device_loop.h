@@ -43,7 +43,6 @@ class DeviceLoop {
 
   /// Both outlive this. `deliver` is called for each batch once its step is done.
   DeviceLoop(FeedCore* feed, Timeline* timeline, Options options, Deliver deliver);
-  ~DeviceLoop();
   DeviceLoop(const DeviceLoop&) = delete;
   DeviceLoop& operator=(const DeviceLoop&) = delete;
 
@@ -68,6 +67,9 @@ class DeviceLoop {
 
   Status Open();
   Status Loop();
+  Status FinishAll();
+  /// By the same thread: another one may not be bound to a device.
+  void Close();
   Status Enqueue(DeviceLease* lease, Step* step);
   Status EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t valid_rows, Step* step);
   Status FinishOldest();
