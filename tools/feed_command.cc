@@ -45,7 +45,8 @@ constexpr char kHelp[] =
     "the hashes that were copied back from the\ndevices, in the order of the batches; --verify "
     "copies everything back and compares each row with what\nwas read, which takes time. hazards "
     "counts what emulated devices object to: wrong use, not races, for\nwhich they would need a "
-    "simulator's clocks. batches are those that devices were given: with --distribution split, parts.\n\n"
+    "simulator's clocks. batches are those that devices were given: with --distribution split, "
+    "parts.\n\n"
     "Ctrl-C ends it with the report so far and exit status 0; a second one kills it.";
 
 // About how many payload bytes a run will deliver; 0 where nobody knows.
