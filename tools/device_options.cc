@@ -56,7 +56,7 @@ ChosenDevices ChooseByThemselves() {
       chosen.backend = OpenDevices(kCuda);
       chosen.reason = "CUDA can be used here";
     } else {
-      chosen.reason = "emulated, because of CUDA: " + kind.status.message();
+      chosen.reason = "emulated (" + kind.status.message() + ")";
     }
   }
   if (chosen.backend == nullptr) chosen.backend = OpenDevices(kEmulated);
