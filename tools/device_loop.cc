@@ -121,7 +121,9 @@ Status DeviceLoop::Enqueue(DeviceLease* lease, Step* step) {
   }
   if (status.ok()) status = backend_->Record(step->end, compute_stream_);
   const std::uint64_t valid_rows = lease->valid_rows();
-  step->delivery.records = valid_rows;
+  // All of a batch whose last field, the one of hashes, has other rows than the first.
+  const bool whole = valid_rows == lease->rows();
+  step->delivery.records = whole && !tensors.empty() ? RowsOfTensor(tensors.back()) : valid_rows;
   if (status.ok() && options_.copy_back != CopyBack::kNothing) {
     (void)lease->On(look_stream_);
     status = EnqueueCopies(tensors, valid_rows, step);
@@ -135,7 +137,7 @@ Status DeviceLoop::EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t 
                                  Step* step) {
   if (options_.copy_back == CopyBack::kHashes) tensors = tensors.last(1);
   step->rows = valid_rows;
-  step->delivery.records = StepsOf(tensors.back(), valid_rows);
+  step->delivery.records = StepsOf(tensors.back(), step->delivery.records);
   step->tensors.assign(tensors.begin(), tensors.end());
   step->offsets.clear();
   step->copies.resize(tensors.size());

@@ -127,6 +127,15 @@ TEST(RowDigestsTest, ARowsDigestDoesNotDependOnItsNeighbours) {
   EXPECT_EQ(behind[1], before[1]);
 }
 
+TEST(RowDigestsTest, WhereTensorsDifferInTheirRowsTheWholeBatchCounts) {
+  TwoFields fields;
+  fields.offsets = {0, 1, 2, 3};
+  const Rows before = RowDigests(fields.Batch());
+  EXPECT_EQ(before.size(), 1U);
+  fields.fixed[3] = std::byte{9};
+  EXPECT_NE(RowDigests(fields.Batch()), before);
+}
+
 TEST(RowDigestsTest, EveryByteAndEveryBorderCounts) {
   TwoFields fields;
   const Rows before = RowDigests(fields.Batch());

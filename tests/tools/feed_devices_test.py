@@ -132,7 +132,8 @@ class FeedDevicesTest(CommandTest):
 
     def test_tensors_of_different_rows_cannot_be_spread(self):
         path = DATA / "fluid_recordio" / "lod1_snappy_max5.recordio"
-        words = ["feed", path, "--parse", "lod: words=i8[,1]/1 score=f4[,1]", "--devices", "emu:2"]
+        words = ["feed", path, "--parse", "lod: words=i8[,1]/1 score=f4[,1]", "--devices", "emu:2",
+                 "--distribution", "split"]
         for word in ("--no-digest", "--verify"):
             self.assertIn("rows cannot be spread", self.assert_refused(2, *words, word))
 
