@@ -22,6 +22,7 @@ FOLDERS = set(LAYERS) | PROGRAMS | {"include", "tests", "examples"}
 
 ALLOWED = {folder: below | {folder} for folder, below in LAYERS.items()}
 ALLOWED |= {program: set(LAYERS) | {program} for program in PROGRAMS}
+ALLOWED["bench"] |= {"tools"}
 ALLOWED |= {"include": set(), "examples": {"examples"}, "tests": FOLDERS}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
