@@ -41,6 +41,7 @@ void StreamThread::JoinIfEnded() {
 }
 
 void StreamThread::PushLocked(Entry entry) {
+  const bool wakes = entry.kind == EntryKind::kWork || entry.kind == EntryKind::kEnd;
   entry.pushed_ns = RealNowNanos();
   auto* node = new Node{std::move(entry), nullptr};
   tail_->next = node;
@@ -48,7 +49,8 @@ void StreamThread::PushLocked(Entry entry) {
   ++pushed_;
   // Release, to Run: the entry, and all that the host did before. One way: nothing is read back.
   handed_over_.store(static_cast<std::uint32_t>(pushed_), std::memory_order_release);
-  WakeAll(handed_over_);
+  // Others change nothing that can be seen but by who asks for them, and so wakes the thread.
+  if (wakes) WakeAll(handed_over_);
 }
 
 void StreamThread::PrunePending() {
@@ -100,7 +102,9 @@ void StreamThread::End() {
 bool StreamThread::Done(std::uint32_t record) const {
   // Acquire, from DoRecord: what the stream did before.
   const std::uint32_t done = places_[record % kPlaces].load(std::memory_order_acquire);
-  return static_cast<std::int32_t>(done - record) > 0;
+  if (static_cast<std::int32_t>(done - record) > 0) return true;
+  WakeAll(handed_over_);
+  return false;
 }
 
 void StreamThread::Doze(std::uint32_t record) const {
