@@ -272,7 +272,7 @@ ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* statu
   std::size_t slot = 0;
   if (!threaded_ && !hands_on_) Pump(stop);
   QueueResult result = lanes_[lane]->TryTake(&slot);
-  const std::int64_t begin_ns = Now();
+  const std::int64_t begin_ns = result == QueueResult::kOk ? 0 : Now();  // of a wait
   const std::int64_t patience_ns = begin_ns + options_.patience_ms * 1'000'000;
   bool waited = false;
   while (result == QueueResult::kEmpty || result == QueueResult::kBusy ||
