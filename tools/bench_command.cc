@@ -1,15 +1,18 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/cpu_count.h"
 #include "base/memory_limit.h"
+#include "ringfeed/device_kinds.h"
 #include "ringfeed/io_options.h"
 #include "tools/bench_runs.h"
 #include "tools/command.h"
@@ -17,6 +20,7 @@
 #include "tools/exit_status.h"
 #include "tools/feed_options.h"
 #include "tools/feed_plan.h"
+#include "tools/gpu_bench.h"
 #include "tools/option_values.h"
 #include "tools/progress_bar.h"
 #include "tools/report_json.h"
@@ -32,7 +36,15 @@ constexpr char kHelp[] =
     "no "
     "slower than these.\n\n"
     "  ringfeed bench train-*.tfrecord --parse 'example: image=u1[] label=i8[1]' --batch 64\n"
-    "  ringfeed bench table.rows --format rows:160 --shuffle 100000 --json";
+    "  ringfeed bench table.rows --format rows:160 --shuffle 100000 --json\n\n"
+    "With --gpu it measures a device and the feed onto it, on data of its own: what the link "
+    "gives, "
+    "how\nmuch of it the feed uses, whether a training loop waits for its batches, what a batch "
+    "costs "
+    "the\nCPU, and a feed from disk. It takes about half a minute for each second of --seconds, "
+    "and "
+    "makes\nfiles in the temporary directory (TMPDIR), which it removes.\n\n"
+    "  ringfeed bench --gpu --json";
 
 struct Row {
   BenchCase bench_case;
@@ -47,6 +59,23 @@ struct Recommendation {
 
 std::string CacheText(bool cold) { return cold ? "cold" : "warm"; }
 
+// "cuda:1" is one of CUDA's devices; of other kinds the first is meant.
+OwnedDevice OpenOneDevice(const std::string& text) {
+  constexpr std::string_view kCuda = "cuda:";
+  if (!text.starts_with(kCuda)) return {OpenDevices(text), 0};
+  const std::string_view digits = std::string_view(text).substr(kCuda.size());
+  int number = -1;
+  const auto [end, failure] = std::from_chars(digits.begin(), digits.end(), number);
+  OwnedDevice device{OpenDevices("cuda"), number};
+  const bool parsed = failure == std::errc() && end == digits.end();
+  if (!parsed || number < 0 || number >= device.backend->DeviceCount()) {
+    throw Error(Status(StatusCode::kInvalidArgument,
+                       "there is no device " + text + ": CUDA has " +
+                           std::to_string(device.backend->DeviceCount()) + ", from cuda:0"));
+  }
+  return device;
+}
+
 class BenchCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
@@ -58,14 +87,43 @@ class BenchCommand : public Command {
                     "the memory limit, at most 4GiB")
         ->transform(SizeValue())
         ->type_name("SIZE");
-    sub->add_option("--seconds", seconds_, "length of one run")->capture_default_str();
+    sub->add_option("--seconds", seconds_, "length of one run; default: 1, with --gpu 10")
+        ->check(CLI::PositiveNumber);
     sub->add_option("--pairs", pairs_, "runs of each side in the comparison with the defaults")
         ->capture_default_str();
+    sub->add_flag("--gpu", gpu_, "measure a device and the feed onto it instead");
+    sub->add_option("--devices", devices_, "with --gpu: cuda, cuda:NUMBER or emu")
+        ->capture_default_str();
     sub->add_flag("--json", json_, "the report for machines");
+    sub->get_option("FILE")->required(false);
     return sub;
   }
 
   int Run() override {
+    if (gpu_ != plan_.files.empty()) {
+      throw Error(
+          Status(StatusCode::kInvalidArgument, gpu_ ? "bench --gpu makes its own files: name none"
+                                                    : "FILE is required, or --gpu"));
+    }
+    if (seconds_ == 0) seconds_ = gpu_ ? kGpuSeconds : kSeconds;
+    return gpu_ ? RunOnGpu() : RunOnFiles();
+  }
+
+ private:
+  static constexpr double kSeconds = 1;
+  static constexpr double kGpuSeconds = 10;
+
+  int RunOnGpu() const {
+    const GpuBenchReport report = RunGpuBench({OpenOneDevice(devices_), seconds_});
+    if (json_) {
+      PrintJson(GpuReportJson(report));
+    } else {
+      PrintGpuReport(report);
+    }
+    return report.complete() ? kExitFine : kExitData;
+  }
+
+  int RunOnFiles() {
     CompletePlan(SpeedOptions(), &plan_);
     ChooseSample();
     const BenchRuns runs(plan_, files_, seconds_);
@@ -80,7 +138,6 @@ class BenchCommand : public Command {
     return kExitFine;
   }
 
- private:
   void ChooseSample() {
     const std::uint64_t memory = FindMemoryLimit().bytes;
     if (sample_bytes_ == 0) sample_bytes_ = std::min(memory / 4, std::uint64_t{4} << 30);
@@ -212,8 +269,10 @@ class BenchCommand : public Command {
   std::uint64_t sample_bytes_ = 0;
   std::uint64_t total_bytes_ = 0;
   bool larger_than_memory_ = false;
-  double seconds_ = 1;
+  double seconds_ = 0;  // 0: the default
   std::size_t pairs_ = 5;
+  bool gpu_ = false;
+  std::string devices_ = "cuda";
   bool json_ = false;
 };
 

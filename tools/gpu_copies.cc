@@ -1,0 +1,138 @@
+#include "tools/gpu_copies.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "gpu/feed/feed_core.h"
+#include "tools/checked_sums.h"
+#include "tools/process_usage.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
+constexpr std::size_t kSumsAtATime = 4096;
+
+// A copy lies within what was registered at once.
+std::size_t EnqueueCopy(const OwnedDevice& device, const OwnedStream& stream, std::byte* to,
+                        const Tensor& from) {
+  std::size_t done = 0;
+  while (done < from.bytes) {
+    const std::byte* const at = from.data + done;
+    const std::size_t part = std::min(from.bytes - done, HostPins::BytesToBorder(at));
+    Require(device.backend->CopyToDevice(stream.get(), to + done, at, part));
+    done += part;
+  }
+  return done;
+}
+
+/// A feed of memory batches, taken one after another.
+class MemoryFeedLoop {
+ public:
+  MemoryFeedLoop(const OwnedDevice& device, const MemoryBatches& batches, bool verify)
+      : batches_(batches), stream_(device) {
+    FeedOptions options;
+    options.backend = device.backend;
+    options.devices = {device.number};
+    options.slots = SlotsFor(batches.batch_bytes());
+    FeedTestOptions test_options;
+    test_options.poison = verify;
+    if (verify) sums_ = std::make_unique<CheckedSums>(device, kSumsAtATime);
+    core_ = FeedCore::Start(batches.Supply(kEndless), options, test_options);
+  }
+  ~MemoryFeedLoop() { (void)core_->Close(); }
+  MemoryFeedLoop(const MemoryFeedLoop&) = delete;
+  MemoryFeedLoop& operator=(const MemoryFeedLoop&) = delete;
+
+  void Take() {
+    DeviceLease lease;
+    Status status;
+    if (core_->TryNext(&lease, &status) != ReadResult::kRecord) throw Error(status);
+    const Tensor& tensor = lease.On(stream_.get()).front();
+    if (sums_ != nullptr) sums_->Add(stream_, tensor);
+    lease.Release();
+    ++taken_;
+    if (sums_ != nullptr && sums_->full()) Check();
+  }
+  void Check() {
+    if (sums_ == nullptr) return;
+    for (const std::uint64_t sum : sums_->Collect(stream_)) {
+      wrong_ += sum == batches_.ChecksumOf(checked_++) ? 0 : 1;
+    }
+  }
+  std::uint64_t taken() const { return taken_; }
+  std::uint64_t wrong() const { return wrong_; }
+
+ private:
+  const MemoryBatches& batches_;
+  const OwnedStream stream_;
+  std::unique_ptr<CheckedSums> sums_;
+  std::shared_ptr<FeedCore> core_;
+  std::uint64_t taken_ = 0;
+  std::uint64_t checked_ = 0;
+  std::uint64_t wrong_ = 0;
+};
+
+}  // namespace
+
+double CopyPeak(const OwnedDevice& device, HostPins* pins, const MemoryBatches& batches) {
+  constexpr std::int64_t kHoldBackNs = 2'000'000;
+  constexpr std::int64_t kHoldBackEachNs = 20'000;
+  const OwnedMemory to(device, batches.batch_bytes());
+  const OwnedStream stream(device);
+  OwnedEvent begin(device);
+  OwnedEvent end(device);
+  for (std::size_t b = 0; b < batches.size(); ++b) {
+    const Tensor& batch = batches.batch(b).front();
+    if (!pins->Pin(batch.data, batch.bytes)) {
+      throw Error(Status(StatusCode::kResourceExhausted,
+                         "the batches' memory cannot be registered: " + pins->failure()));
+    }
+  }
+  const auto copies = static_cast<std::int64_t>(batches.size());
+  Require(device.backend->Busy(stream.get(), kHoldBackNs + copies * kHoldBackEachNs));
+  begin.Record(stream);
+  std::size_t bytes = 0;
+  for (std::size_t b = 0; b < batches.size(); ++b) {
+    bytes += EnqueueCopy(device, stream, to.data(), batches.batch(b).front());
+  }
+  end.Record(stream);
+  stream.Sync();
+  return static_cast<double>(bytes) / end.SecondsSince(begin);
+}
+
+std::size_t SlotsFor(std::size_t batch_bytes) {
+  return std::clamp<std::size_t>((std::size_t{32} << 20) / batch_bytes, 4, 16);
+}
+
+MemoryFeedResult RunMemoryFeed(const OwnedDevice& device, const MemoryBatches& batches,
+                               const MemoryFeedPlan& plan) {
+  Require(device.backend->BindThread(device.number));
+  MemoryFeedLoop loop(device, batches, plan.verify);
+  for (std::size_t b = 0; b < 2 * SlotsFor(batches.batch_bytes()); ++b) loop.Take();
+  const std::uint64_t warm = loop.taken();
+  const std::int64_t begin_ns = device.backend->NowNanos();
+  const double begin_cpu_s = ProcessCpuSeconds();
+  const auto length_ns = static_cast<std::int64_t>(plan.seconds * 1e9);
+  std::int64_t passed_ns = 0;
+  const auto stopped = [&] {
+    return plan.stop != nullptr && plan.stop->load(std::memory_order_relaxed);
+  };
+  do {
+    loop.Take();
+    passed_ns = device.backend->NowNanos() - begin_ns;
+  } while (passed_ns < length_ns && !stopped());
+  const double cpu_s = ProcessCpuSeconds() - begin_cpu_s;
+  loop.Check();
+  const auto bytes = static_cast<double>((loop.taken() - warm) * batches.batch_bytes());
+  MemoryFeedResult result;
+  result.batches = loop.taken();
+  result.wrong = loop.wrong();
+  result.bytes_per_s = bytes / (static_cast<double>(passed_ns) / 1e9);
+  result.cpu_s_per_gb = cpu_s / (bytes / 1e9);
+  return result;
+}
+
+}  // namespace ringfeed::tools
