@@ -188,7 +188,8 @@ class GpuBench {
       load_s_ = result.alone_s;
     }
     section->details["load"] = Load()->name();
-    section->figures = {slowdown, ratio, rate, flops};
+    section->figures = {slowdown, ratio, rate};
+    if (Load()->flops() > 0) section->figures.push_back(flops);
   }
 
   void Steps(GpuSection* section) {

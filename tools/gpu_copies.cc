@@ -56,6 +56,8 @@ class MemoryFeedLoop {
     ++taken_;
     if (sums_ != nullptr && sums_->full()) Check();
   }
+  /// Blocks until all batches that were taken are on the device.
+  void AwaitTaken() const { stream_.Sync(); }
   void Check() {
     if (sums_ == nullptr) return;
     for (const std::uint64_t sum : sums_->Collect(stream_)) {
@@ -112,7 +114,10 @@ MemoryFeedResult RunMemoryFeed(const OwnedDevice& device, const MemoryBatches& b
   Require(device.backend->BindThread(device.number));
   MemoryFeedLoop loop(device, batches, plan.verify);
   for (std::size_t b = 0; b < 2 * SlotsFor(batches.batch_bytes()); ++b) loop.Take();
+  // What is on its way beyond the last batch is the same at both ends.
+  loop.AwaitTaken();
   const std::uint64_t warm = loop.taken();
+  if (plan.running != nullptr) plan.running->store(true, std::memory_order_relaxed);
   const std::int64_t begin_ns = device.backend->NowNanos();
   const double begin_cpu_s = ProcessCpuSeconds();
   const auto length_ns = static_cast<std::int64_t>(plan.seconds * 1e9);
@@ -124,6 +129,8 @@ MemoryFeedResult RunMemoryFeed(const OwnedDevice& device, const MemoryBatches& b
     loop.Take();
     passed_ns = device.backend->NowNanos() - begin_ns;
   } while (passed_ns < length_ns && !stopped());
+  loop.AwaitTaken();
+  passed_ns = device.backend->NowNanos() - begin_ns;
   const double cpu_s = ProcessCpuSeconds() - begin_cpu_s;
   loop.Check();
   const auto bytes = static_cast<double>((loop.taken() - warm) * batches.batch_bytes());

@@ -18,12 +18,14 @@ double CopyPeak(const OwnedDevice& device, HostPins* pins, const MemoryBatches& 
 struct MemoryFeedPlan {
   double seconds = 1;
   bool verify = false;  ///< every batch by its checksum, in slots that are overwritten before
+  // Flags alone: they order nothing.
+  std::atomic<bool>* running = nullptr;     ///< set once it is up to speed
   const std::atomic<bool>* stop = nullptr;  ///< ends it sooner
 };
 
 /// What it came to.
 struct MemoryFeedResult {
-  double bytes_per_s = 0;  ///< by the clock
+  double bytes_per_s = 0;  ///< by the clock, of what came to the device within the time
   double cpu_s_per_gb = 0;
   std::uint64_t batches = 0;
   std::uint64_t wrong = 0;  ///< batches with other bytes than the host's

@@ -102,6 +102,9 @@ FeedPlan PlanOf(const DiskFiles& files) {
 DiskFiles::DiskFiles(std::uint64_t bytes) {
   std::error_code failure;
   const std::filesystem::path parent = std::filesystem::temp_directory_path(failure);
+  if (failure) {
+    throw Error(StatusFromErrno(failure.value(), "find the temporary directory (TMPDIR)"));
+  }
   std::string folder = (parent / "ringfeed-bench-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) {
     throw Error(StatusFromErrno(errno, "make a folder in " + parent.string()));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <ctime>
 #include <exception>
 #include <limits>
@@ -176,20 +177,26 @@ OverlapResult MeasureOverlap(const OwnedDevice& device, StepLoad* load,
                              const MemoryBatches& batches, double seconds) {
   OverlapResult result;
   result.alone_s = MeasureLoad(device, load, seconds);
-  std::atomic<bool> stop = false;  // a flag alone
+  std::atomic<bool> running = false;
+  std::atomic<bool> stop = false;
   std::exception_ptr failure;
   {
     const std::jthread feeding([&] {
       try {
         MemoryFeedPlan plan;
         plan.seconds = std::numeric_limits<std::int32_t>::max();
+        plan.running = &running;
         plan.stop = &stop;
         result.bytes_per_s = RunMemoryFeed(device, batches, plan).bytes_per_s;
       } catch (...) {
         failure = std::current_exception();
+        running.store(true, std::memory_order_relaxed);
       }
     });
     try {
+      while (!running.load(std::memory_order_relaxed)) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
       result.beside_s = MeasureLoad(device, load, seconds);
     } catch (...) {
       stop.store(true, std::memory_order_relaxed);

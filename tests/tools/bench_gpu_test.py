@@ -77,6 +77,7 @@ class BenchGpuTest(CommandTest):
         result = run("bench", *QUICK, before=before)
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn("not measured", result.stdout)
+        self.assertIn("TMPDIR", result.stdout)
         self.assertIn("(emulated)", result.stdout)
         self.assertIn("efficiency at 4.00 MiB", result.stdout)
 
