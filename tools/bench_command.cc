@@ -53,7 +53,7 @@ struct Row {
 
 struct Recommendation {
   std::string options;  // "" for the defaults
-  RatioSpread ratio{1, 1, 1};
+  SampleSpread ratio{1, 1, 1};
   bool cold = false;
 };
 
@@ -199,7 +199,7 @@ class BenchCommand : public Command {
     if (!rows.empty()) candidates.push_back(rows.front().bench_case);
     for (const BenchCase& candidate : candidates) {
       if (candidate == defaults) continue;
-      const RatioSpread ratio = runs.Compare(candidate, defaults, pairs_);
+      const SampleSpread ratio = runs.Compare(candidate, defaults, pairs_);
       if (ratio.median >= 1) return {candidate.Options(), ratio, cold};
     }
     return {"", {1, 1, 1}, cold};

@@ -112,15 +112,6 @@ std::string BenchCase::Options() const {
   return options;
 }
 
-RatioSpread SpreadOf(std::vector<double> ratios) {
-  if (ratios.empty()) return {};
-  std::sort(ratios.begin(), ratios.end());
-  const std::size_t middle = ratios.size() / 2;
-  const double median =
-      ratios.size() % 2 == 1 ? ratios[middle] : (ratios[middle - 1] + ratios[middle]) / 2;
-  return {median, ratios.front(), ratios.back()};
-}
-
 BenchRuns::BenchRuns(const FeedPlan& plan, std::vector<std::string> files, double seconds)
     : plan_(plan), files_(std::move(files)), seconds_(seconds) {}
 
@@ -188,8 +179,8 @@ BenchFigure BenchRuns::Measure(const BenchCase& bench_case) const {
   return FromLine(line);
 }
 
-RatioSpread BenchRuns::Compare(const BenchCase& ours, const BenchCase& baseline,
-                               std::size_t pairs) const {
+SampleSpread BenchRuns::Compare(const BenchCase& ours, const BenchCase& baseline,
+                                std::size_t pairs) const {
   std::vector<double> ratios;
   for (std::size_t pair = 0; pair < pairs; ++pair) {
     // Who goes first changes, so that a drift of the machine favours neither.

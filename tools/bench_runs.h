@@ -6,6 +6,7 @@
 
 #include "ringfeed/status.h"
 #include "tools/feed_plan.h"
+#include "tools/sample_spread.h"
 
 namespace ringfeed::tools {
 
@@ -29,14 +30,6 @@ struct BenchFigure {
   Status status;     ///< why there are no figures
 };
 
-/// A spread of ratios.
-struct RatioSpread {
-  double median = 0;
-  double min = 0;
-  double max = 0;
-};
-RatioSpread SpreadOf(std::vector<double> ratios);
-
 /// Runs cases over a user's files, each in a child process of its own: a process that has had files
 /// mapped keeps them from being made cold, and has an arena that is warm. The process that calls
 /// must have no other threads.
@@ -48,7 +41,7 @@ class BenchRuns {
 
   BenchFigure Measure(const BenchCase& bench_case) const;
   /// Speeds of `ours` over those of `baseline`, runs in turn, `pairs` of each.
-  RatioSpread Compare(const BenchCase& ours, const BenchCase& baseline, std::size_t pairs) const;
+  SampleSpread Compare(const BenchCase& ours, const BenchCase& baseline, std::size_t pairs) const;
 
  private:
   Status SetCacheState(bool cold) const;

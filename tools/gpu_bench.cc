@@ -16,7 +16,6 @@
 #include "base/cpu_count.h"
 #include "gpu/feed/host_pins.h"
 #include "ringfeed/topology.h"
-#include "tools/bench_runs.h"
 #include "tools/gpu_copies.h"
 #include "tools/gpu_disk.h"
 #include "tools/gpu_steps.h"

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "tools/bench_runs.h"
 #include "tools/report_text.h"
+#include "tools/sample_spread.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -31,7 +31,7 @@ std::string GpuFigure::Verdict(bool emulated) const {
 Json SectionJson(const GpuSection& section, bool emulated) {
   Json figures = Json::array();
   for (const GpuFigure& figure : section.figures) {
-    const RatioSpread spread = SpreadOf(figure.samples);
+    const SampleSpread spread = SpreadOf(figure.samples);
     Json json = {{"name", figure.name}, {"unit", figure.unit}, {"median", spread.median},
                  {"min", spread.min},   {"max", spread.max},   {"samples", figure.samples}};
     if (figure.target.kind != GpuTarget::Kind::kNone) {
@@ -49,7 +49,7 @@ void PrintSection(const GpuSection& section, bool emulated) {
   std::printf("\n%s%s\n", section.name.c_str(), emulated ? " (emulated)" : "");
   std::vector<std::vector<std::string>> table;
   for (const GpuFigure& figure : section.figures) {
-    const RatioSpread spread = SpreadOf(figure.samples);
+    const SampleSpread spread = SpreadOf(figure.samples);
     table.push_back({"  " + figure.name, FixedText(spread.median, 4), figure.unit,
                      "(" + FixedText(spread.min, 4) + " to " + FixedText(spread.max, 4) + ")",
                      TargetText(figure.target), figure.Verdict(emulated)});

@@ -22,7 +22,7 @@ OPTIONS = {
     "run": "--grammar --json",
     "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds "
-    "--pairs --json",
+    "--pairs --gpu --devices --json",
 }
 VERIFY_FIELDS = "file format intact records payload_bytes damaged_records damaged"
 DIGEST_FIELDS = "file records payload_bytes damaged_records damaged sha256 multiset"
