@@ -36,6 +36,31 @@ TEST(RealTime, ManyHostThreadsUseOneStream) {
   rig.ExpectNoOffence();
 }
 
+// Who asks wakes: streams with nothing but records and waits to do may sleep until then. Not woken,
+// each of them would sleep a second in every step.
+TEST(RealTime, RecordsThatOnlyOtherStreamsAskForAreDoneInTime) {
+  DeviceRig rig(Threaded());
+  const DeviceStream first = rig.Stream();
+  const DeviceStream second = rig.Stream();
+  const DeviceStream third = rig.Stream();
+  const DeviceEvent recorded = rig.Event();
+  const DeviceEvent passed_on = rig.Event();
+  const DeviceEvent done = rig.Event();
+  std::atomic<int> ran = 0;
+  constexpr int kSteps = 500;
+  for (int step = 0; step < kSteps; ++step) {
+    rig.Expect(rig->Record(recorded, first));
+    rig.Expect(rig->StreamWait(second, recorded));
+    rig.Expect(rig->Record(passed_on, second));
+    rig.Expect(rig->StreamWait(third, passed_on));
+    rig.Expect(rig->LaunchHost(third, [&ran] { ++ran; }, {}));
+    rig.Expect(rig->Record(done, third));
+    rig.Await(done);
+    EXPECT_EQ(ran, step + 1);
+  }
+  rig.ExpectNoOffence();
+}
+
 TEST(RealTime, AFeedOfTwoStreamsIsFreeOfRaces) {
   DeviceRig rig(Threaded());
   const DeviceStream copies = rig.Stream();
