@@ -109,15 +109,15 @@ Status DeviceLane::WaitForConsumers(Slot* slot) {
 }
 
 void DeviceLane::AddCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  const bool pinned = !Does(FeedStep::kRegisterSource) || pins_->Pin(from, bytes);
-  if (!pinned) unpinned_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   copied_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   while (bytes > 0) {
-    const std::size_t part = std::min(bytes, HostPins::BytesToBorder(from));
-    pieces_.push_back({to, from, part});
-    to += part;
-    from += part;
-    bytes -= part;
+    HostPins::Part part{bytes, true};
+    if (Does(FeedStep::kRegisterSource)) part = pins_->Pin(from, bytes);
+    if (!part.pinned) unpinned_bytes_.fetch_add(part.bytes, std::memory_order_relaxed);
+    pieces_.push_back({to, from, part.bytes});
+    to += part.bytes;
+    from += part.bytes;
+    bytes -= part.bytes;
   }
 }
 

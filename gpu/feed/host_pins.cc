@@ -31,21 +31,6 @@ HostPins::~HostPins() {
   }
 }
 
-HostPins::PinnedChunks::PinnedChunks(std::shared_ptr<Arena> of)
-    : arena(std::move(of)), states(ChunkOf(arena->data() + arena->bytes() - 1) + 1) {}
-
-std::size_t HostPins::PinnedChunks::ChunkOf(const std::byte* data) const {
-  return reinterpret_cast<std::uintptr_t>(data) / kChunkBytes -
-         reinterpret_cast<std::uintptr_t>(arena->data()) / kChunkBytes;
-}
-
-std::span<std::byte> HostPins::PinnedChunks::Range(std::size_t chunk) const {
-  std::byte* const end = arena->data() + arena->bytes();
-  std::byte* begin = arena->data();
-  if (chunk > 0) begin += BytesToBorder(begin) + (chunk - 1) * kChunkBytes;
-  return {begin, std::min(begin + BytesToBorder(begin), end)};
-}
-
 HostPins::PinnedChunks* HostPins::ChunksOf(const std::byte* data) {
   const std::lock_guard lock(mutex_);
   auto behind = arenas_.upper_bound(data);
@@ -81,18 +66,15 @@ HostPins::ChunkState HostPins::PinChunk(PinnedChunks* chunks, std::size_t chunk)
   return made;
 }
 
-bool HostPins::Pin(const std::byte* data, std::size_t bytes) {
+HostPins::Part HostPins::Pin(const std::byte* data, std::size_t bytes) {
   PinnedChunks* const chunks = ChunksOf(data);
-  if (chunks == nullptr || bytes == 0) return chunks != nullptr;
-  const std::size_t last = chunks->ChunkOf(data + bytes - 1);
-  bool pinned = true;
-  for (std::size_t chunk = chunks->ChunkOf(data); chunk <= last; ++chunk) {
-    // Order: partner of the store in PinChunk.
-    ChunkState state = chunks->states[chunk].load(std::memory_order_acquire);
-    if (state == ChunkState::kUnknown) state = PinChunk(chunks, chunk);
-    pinned = pinned && state == ChunkState::kPinned;
-  }
-  return pinned;
+  if (chunks == nullptr) return {bytes, false};
+  const auto offset = static_cast<std::size_t>(data - chunks->arena->data());
+  const std::size_t chunk = offset / kChunkBytes;
+  // Order: partner of the store in PinChunk.
+  ChunkState state = chunks->states[chunk].load(std::memory_order_acquire);
+  if (state == ChunkState::kUnknown) state = PinChunk(chunks, chunk);
+  return {std::min(bytes, kChunkBytes - offset % kChunkBytes), state == ChunkState::kPinned};
 }
 
 std::string HostPins::failure() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@ namespace ringfeed {
 /// is registered once. Undone when the last feed lets go. Thread safe.
 class HostPins {
  public:
-  /// A copy lies within one chunk.
+  /// A copy lies within one chunk, so an arena of that size is registered as a whole.
   static constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
 
   /// Memory is put on these NUMA nodes, where there are several: on the only one, else on each in
@@ -33,13 +34,14 @@ class HostPins {
   HostPins(const HostPins&) = delete;
   HostPins& operator=(const HostPins&) = delete;
 
-  /// Registers what [data, data + bytes) touches. False where some of it is not: then copies from
-  /// there block. The range lies within one arena.
-  bool Pin(const std::byte* data, std::size_t bytes);
-  /// How much of a range from `data` on lies in one chunk. Chunks begin at multiples of their size.
-  static std::size_t BytesToBorder(const std::byte* data) {
-    return kChunkBytes - reinterpret_cast<std::uintptr_t>(data) % kChunkBytes;
-  }
+  /// A part of a range that lies in one chunk.
+  struct Part {
+    std::size_t bytes = 0;
+    bool pinned = false;  ///< else copies from there block
+  };
+  /// The first part of [data, data + bytes), registered where that can be done. What lies in no
+  /// arena is one part, not registered.
+  Part Pin(const std::byte* data, std::size_t bytes);
   /// Why some memory is not registered; "" where all is.
   std::string failure() const;
 
@@ -49,10 +51,13 @@ class HostPins {
     std::shared_ptr<Arena> arena;
     std::vector<std::atomic<ChunkState>> states;
 
-    explicit PinnedChunks(std::shared_ptr<Arena> of);
-    std::size_t ChunkOf(const std::byte* data) const;
+    explicit PinnedChunks(std::shared_ptr<Arena> of)
+        : arena(std::move(of)), states((arena->bytes() + kChunkBytes - 1) / kChunkBytes) {}
     /// What of the chunk is the arena's.
-    std::span<std::byte> Range(std::size_t chunk) const;
+    std::span<std::byte> Range(std::size_t chunk) const {
+      const std::size_t begin = chunk * kChunkBytes;
+      return {arena->data() + begin, std::min(kChunkBytes, arena->bytes() - begin)};
+    }
   };
 
   PinnedChunks* ChunksOf(const std::byte* data);
