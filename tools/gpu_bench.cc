@@ -57,7 +57,7 @@ class GpuBench {
       : device_(plan.device),
         seconds_(plan.seconds),
         quick_(plan.seconds < 1),
-        pins_(HostPins::Of(plan.device.backend)) {
+        pins_(HostPins::Of(plan.device.backend, {})) {
     report_.emulated = device_.backend->name() == "emu";
   }
 

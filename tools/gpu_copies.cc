@@ -15,17 +15,19 @@ namespace {
 constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t kSumsAtATime = 4096;
 
-// A copy lies within what was registered at once.
-std::size_t EnqueueCopy(const OwnedDevice& device, const OwnedStream& stream, std::byte* to,
-                        const Tensor& from) {
-  std::size_t done = 0;
-  while (done < from.bytes) {
-    const std::byte* const at = from.data + done;
-    const std::size_t part = std::min(from.bytes - done, HostPins::BytesToBorder(at));
-    Require(device.backend->CopyToDevice(stream.get(), to + done, at, part));
-    done += part;
+// What is copied: parts that lie within what was registered at once.
+std::vector<CopyPiece> PinnedPieces(HostPins* pins, const Tensor& from, std::byte* to) {
+  std::vector<CopyPiece> pieces;
+  for (std::size_t done = 0; done < from.bytes;) {
+    const HostPins::Part part = pins->Pin(from.data + done, from.bytes - done);
+    if (!part.pinned) {
+      throw Error(Status(StatusCode::kResourceExhausted,
+                         "the batches' memory cannot be registered: " + pins->failure()));
+    }
+    pieces.push_back({to + done, from.data + done, part.bytes});
+    done += part.bytes;
   }
-  return done;
+  return pieces;
 }
 
 /// A feed of memory batches, taken one after another.
@@ -37,10 +39,10 @@ class MemoryFeedLoop {
     options.backend = device.backend;
     options.devices = {device.number};
     options.slots = SlotsFor(batches.batch_bytes());
-    FeedTestOptions test_options;
-    test_options.poison = verify;
+    FeedDriveOptions drive;
+    drive.poison = verify;
     if (verify) sums_ = std::make_unique<CheckedSums>(device, kSumsAtATime);
-    core_ = FeedCore::Start(batches.Supply(kEndless), options, test_options);
+    core_ = FeedCore::Start(batches.Supply(kEndless), options, drive);
   }
   ~MemoryFeedLoop() { (void)core_->Close(); }
   MemoryFeedLoop(const MemoryFeedLoop&) = delete;
@@ -86,19 +88,19 @@ double CopyPeak(const OwnedDevice& device, HostPins* pins, const MemoryBatches& 
   const OwnedStream stream(device);
   OwnedEvent begin(device);
   OwnedEvent end(device);
+  std::vector<CopyPiece> pieces;
   for (std::size_t b = 0; b < batches.size(); ++b) {
-    const Tensor& batch = batches.batch(b).front();
-    if (!pins->Pin(batch.data, batch.bytes)) {
-      throw Error(Status(StatusCode::kResourceExhausted,
-                         "the batches' memory cannot be registered: " + pins->failure()));
+    for (const CopyPiece& piece : PinnedPieces(pins, batches.batch(b).front(), to.data())) {
+      pieces.push_back(piece);
     }
   }
   const auto copies = static_cast<std::int64_t>(batches.size());
   Require(device.backend->Busy(stream.get(), kHoldBackNs + copies * kHoldBackEachNs));
   begin.Record(stream);
   std::size_t bytes = 0;
-  for (std::size_t b = 0; b < batches.size(); ++b) {
-    bytes += EnqueueCopy(device, stream, to.data(), batches.batch(b).front());
+  for (const CopyPiece& piece : pieces) {
+    Require(device.backend->CopyToDevice(stream.get(), piece.to, piece.from, piece.bytes));
+    bytes += piece.bytes;
   }
   end.Record(stream);
   stream.Sync();

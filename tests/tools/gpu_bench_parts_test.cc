@@ -77,7 +77,7 @@ TEST(CopyPeak, IsThatOfTheLinkWhereTheLinkIsSlow) {
   const OwnedDevice device{EmulatedDevices::Open(options), 0};
   Require(device.backend->BindThread(0));
   const MemoryBatches batches(kBatchBytes, kBatches);
-  const auto pins = HostPins::Of(device.backend);
+  const auto pins = HostPins::Of(device.backend, {});
   const double peak = CopyPeak(device, pins.get(), batches);
   // Never faster than the model, whatever else the machine does.
   EXPECT_LE(peak, 20.1e6);
