@@ -1,6 +1,7 @@
 #include "tools/device_feed_run.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -41,7 +42,7 @@ class DeviceFeedRunTest : public testing::Test {
  protected:
   void SetUp() override {
     RegisterPlannedDevices();
-    file_ = testing::TempDir() + "device_feed_run_test.rows";
+    file_ = testing::TempDir() + "device_feed_run_" + std::to_string(::getpid()) + ".rows";
     std::ofstream file(file_, std::ios::binary);
     for (std::uint64_t row = 0; row < kRows; ++row) {
       const std::uint64_t words[2] = {row, ~row};
