@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "gpu/cuda/backend_counts.h"
+#include "gpu/backend_counts.h"
 #include "gpu/cuda/cuda_device_states.h"
 #include "gpu/cuda/handle_devices.h"
 #include "gpu/cuda/host_registrations.h"

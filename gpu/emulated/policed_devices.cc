@@ -95,14 +95,14 @@ Status PolicedDevices::CheckCapture(DeviceCall call) {
 }
 
 void PolicedDevices::CheckSteady(DeviceCall call) {
-  CallCounters::Add(counters_.allocations);
+  counts_.Allocation();
   if (steady_.load(std::memory_order_relaxed)) {
     offences_.Note("allocation in steady state", Name(call));
   }
 }
 
 void PolicedDevices::CheckHot(DeviceCall call) {
-  CallCounters::Add(counters_.syncs);
+  counts_.Sync();
   if (Caller().hot) offences_.Note("sync in the hot path", Name(call));
 }
 
@@ -257,7 +257,7 @@ Status PolicedDevices::DestroyEvent(DeviceEvent event) {
 }
 
 Status PolicedDevices::Record(DeviceEvent event, DeviceStream stream) {
-  CallCounters::Add(counters_.records);
+  counts_.Record();
   Doom doom;
   Status status;
   ExecutorStream* on = AdmitWork(DeviceCall::kRecord, stream, &doom, &status);
@@ -276,7 +276,7 @@ Status PolicedDevices::Record(DeviceEvent event, DeviceStream stream) {
 }
 
 Status PolicedDevices::StreamWait(DeviceStream stream, DeviceEvent event) {
-  CallCounters::Add(counters_.stream_waits);
+  counts_.StreamWait();
   Doom doom;
   Status status;
   ExecutorStream* on = AdmitWork(DeviceCall::kStreamWait, stream, &doom, &status);
@@ -299,7 +299,7 @@ Status PolicedDevices::AdmitLook(DeviceCall call, DeviceEvent event, ExecutorEve
 }
 
 Status PolicedDevices::Query(DeviceEvent event, bool* done) {
-  CallCounters::Add(counters_.queries);
+  counts_.Query();
   ExecutorEvent* found = nullptr;
   if (Status status = AdmitLook(DeviceCall::kQuery, event, &found); !status.ok()) return status;
   *done = executor_->Query(found);

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpu/emulated/call_counters.h"
+#include "gpu/backend_counts.h"
 #include "gpu/emulated/caller_state.h"
 #include "gpu/emulated/device_health.h"
 #include "gpu/emulated/emulated_memory.h"
@@ -64,7 +64,7 @@ class PolicedDevices final : public EmulatedDevices {
   Status SyncStream(DeviceStream stream) override;
   Status Elapsed(DeviceEvent begin, DeviceEvent end, double* milliseconds) override;
   Status DeviceStatus(int device) override;
-  BackendCounters Counters() const override { return counters_.Read(); }
+  BackendCounters Counters() const override { return counts_.Read(); }
   std::int64_t NowNanos() const override { return executor_->NowNanos(); }
   void Idle(std::int64_t until_ns) override { executor_->Idle(until_ns); }
 
@@ -129,7 +129,7 @@ class PolicedDevices final : public EmulatedDevices {
   OffenceLog offences_;
   FaultPlan faults_;
   DeviceHealth health_;
-  CallCounters counters_;
+  BackendCounts counts_;
   HandleTable<ExecutorStream> streams_;
   HandleTable<ExecutorEvent> events_;
   std::atomic<bool> steady_ = false;

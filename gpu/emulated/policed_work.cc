@@ -98,8 +98,9 @@ Status PolicedDevices::CopyPieces(DeviceCall call, DeviceStream stream,
                                   std::span<const CopyPiece> pieces) {
   Doom doom;
   Status status;
-  CallCounters::Add(counters_.copies, pieces.size());
-  for (const CopyPiece& piece : pieces) CallCounters::Add(counters_.copied_bytes, piece.bytes);
+  std::size_t all_bytes = 0;
+  for (const CopyPiece& piece : pieces) all_bytes += piece.bytes;
+  counts_.Copy(pieces.size(), all_bytes);
   ExecutorStream* on = AdmitWork(call, stream, &doom, &status);
   if (on == nullptr) return status;
   Work work;
@@ -137,8 +138,7 @@ Status PolicedDevices::CopyToHost(DeviceStream stream, std::byte* to, const std:
                                   std::size_t bytes) {
   Doom doom;
   Status status;
-  CallCounters::Add(counters_.copies);
-  CallCounters::Add(counters_.copied_bytes, bytes);
+  counts_.Copy(1, bytes);
   ExecutorStream* on = AdmitWork(DeviceCall::kCopyToHost, stream, &doom, &status);
   if (on == nullptr) return status;
   Work work;
@@ -184,7 +184,7 @@ Status PolicedDevices::LaunchChecked(ExecutorStream* stream, Work work, const Do
 }
 
 Status PolicedDevices::Launch(DeviceStream stream, const DeviceKernel& kernel) {
-  CallCounters::Add(counters_.launches);
+  counts_.Launch();
   Doom doom;
   Status status;
   ExecutorStream* on = AdmitWork(DeviceCall::kLaunch, stream, &doom, &status);
@@ -201,7 +201,7 @@ Status PolicedDevices::Launch(DeviceStream stream, const DeviceKernel& kernel) {
 }
 
 Status PolicedDevices::Busy(DeviceStream stream, std::int64_t duration_ns) {
-  CallCounters::Add(counters_.launches);
+  counts_.Launch();
   Doom doom;
   Status status;
   ExecutorStream* on = AdmitWork(DeviceCall::kBusy, stream, &doom, &status);
