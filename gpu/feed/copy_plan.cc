@@ -66,7 +66,7 @@ CastNormalize KernelOf(const NormalizeField& normalize, const FieldPlace& from,
   kernel.rows = steps;
   kernel.output_dtype = to.dtype;
   kernel.channels_first = normalize.channels_first;
-  for (std::size_t c = 0; c < CastNormalize::kMostChannels; ++c) {
+  for (std::size_t c = 0; c < kernel.channels; ++c) {
     kernel.mean[c] = ValueOr(normalize.mean, c, 0);
     kernel.scale[c] = ValueOr(normalize.scale, c, 1);
   }
