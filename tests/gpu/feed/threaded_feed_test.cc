@@ -198,7 +198,7 @@ TEST(ThreadedFeedTest, ALostDeviceEndsTheFeedWithItsStatus) {
     while ((result = feed.TryNext(&lease, &status)) == ReadResult::kRecord) ++batches;
     EXPECT_EQ(result, ReadResult::kFailed);
     EXPECT_EQ(status.code(), StatusCode::kDeviceLost) << status.ToString();
-    EXPECT_LE(batches, 20);
+    EXPECT_LT(batches, 40);  // the other device may be some slots behind
   }
   EXPECT_TRUE(backend->Leaks().none());
 }
