@@ -12,14 +12,8 @@ class ReaderSupply final : public BatchSupply {
   SupplyResult Take(Instance* batch, Status* status, const std::stop_token& stop) override {
     // What the chain throws when it starts is a failure of the data to those who wait for them.
     try {
-      switch (reader_.TryReadNext(batch, stop)) {
-        case ReadResult::kRecord:
-          return SupplyResult::kBatch;
-        case ReadResult::kEnd:
-          return SupplyResult::kEnd;
-        case ReadResult::kFailed:
-          break;
-      }
+      const ReadResult result = reader_.TryReadNext(batch, stop);
+      if (result != ReadResult::kFailed) return SupplyResultOf(result);
       *status = stop.stop_requested() ? Status(StatusCode::kCancelled, "the feed was closed")
                                       : reader_.status();
     } catch (const Error& error) {
@@ -35,6 +29,18 @@ class ReaderSupply final : public BatchSupply {
 };
 
 }  // namespace
+
+SupplyResult SupplyResultOf(ReadResult result) {
+  switch (result) {
+    case ReadResult::kRecord:
+      return SupplyResult::kBatch;
+    case ReadResult::kEnd:
+      return SupplyResult::kEnd;
+    case ReadResult::kFailed:
+      break;
+  }
+  return SupplyResult::kFailed;
+}
 
 std::unique_ptr<BatchSupply> SupplyOf(Reader reader, std::size_t batches) {
   reader.ReserveBatches(batches);

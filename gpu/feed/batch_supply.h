@@ -13,6 +13,9 @@ namespace ringfeed {
 
 enum class SupplyResult : std::uint8_t { kBatch, kEnd, kFailed, kNotYet };
 
+/// The same, of a read.
+SupplyResult SupplyResultOf(ReadResult result);
+
 /// Where a feed's batches come from: a reader, or a test that says when each is there.
 class BatchSupply {
  public:

@@ -44,15 +44,7 @@ class DeviceDoubleBuffer final : public DecoratedReader {
     explicit Input(DeviceDoubleBuffer* reader) : reader_(reader) {}
     SupplyResult Take(Instance* batch, Status* status, const std::stop_token& stop) override {
       reader_->ReserveOnce();
-      switch (reader_->ReadInputHeld(batch, stop, status)) {
-        case ReadResult::kRecord:
-          return SupplyResult::kBatch;
-        case ReadResult::kEnd:
-          return SupplyResult::kEnd;
-        case ReadResult::kFailed:
-          break;
-      }
-      return SupplyResult::kFailed;
+      return SupplyResultOf(reader_->ReadInputHeld(batch, stop, status));
     }
     void ReInit() override {}  // the graph does it
 

@@ -114,34 +114,28 @@ bool DeviceLane::TakeBack() {
   return progress;
 }
 
-DeviceLane::Slot* DeviceLane::FreeSlot() {
-  for (auto at = free_.begin(); at != free_.end(); ++at) {
-    Slot* const slot = slots_[*at].get();
+std::vector<std::size_t>::iterator DeviceLane::FirstFree() {
+  return std::find_if(free_.begin(), free_.end(), [this](std::size_t number) {
     // Its staging memory, and the batch in it, are the copy's until that was seen done.
-    if (slot->copying && Does(FeedStep::kSeeCopyBeforeStaging)) continue;
-    free_.erase(at);
-    return slot;
-  }
-  return nullptr;
+    return !slots_[number]->copying || !Does(FeedStep::kSeeCopyBeforeStaging);
+  });
 }
 
 bool DeviceLane::FillNext() {
   if (ended_) return false;
-  Slot* const slot = FreeSlot();
-  if (slot == nullptr) return false;
-  const auto number = static_cast<std::size_t>(
-      std::find_if(slots_.begin(), slots_.end(),
-                   [slot](const auto& each) { return each.get() == slot; }) -
-      slots_.begin());
+  const auto free = FirstFree();
+  if (free == free_.end()) return false;
   FeedItem item;
   const QueueResult result = inbox_->TryPop(item);
   if (result != QueueResult::kOk) {
-    free_.insert(free_.begin(), number);
     if (result != QueueResult::kClosed && result != QueueResult::kFailed) return false;
     ended_ = true;
     ready_->Close(inbox_->status());
     return true;
   }
+  const std::size_t number = *free;
+  free_.erase(free);
+  Slot* const slot = slots_[number].get();
   backend_->NoteTakeOver(&inbox_);
   backend_->BeginRange("ringfeed copy");
   const Status status = Fill(slot, std::move(item));

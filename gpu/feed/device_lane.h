@@ -173,7 +173,7 @@ class DeviceLane {
   void SeeCopied(Slot* slot);
   bool TakeBack();
   bool FillNext();
-  Slot* FreeSlot();
+  std::vector<std::size_t>::iterator FirstFree();
   Status Fill(Slot* slot, FeedItem&& item);
   Status Fit(Slot* slot);
   std::size_t CapacityFor(const CopyPlan& plan);

@@ -40,8 +40,8 @@ Status Closed() { return Status(StatusCode::kCancelled, "the feed was closed"); 
 FeedCore::FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
                    const FeedDriveOptions& drive)
     : options_(options),
-      threaded_(drive.threads && !IsSimulated(*options.backend)),
       simulated_(IsSimulated(*options.backend)),
+      threaded_(drive.threads && !simulated_),
       hands_on_(drive.hands_on),
       act_as_(drive.act_as),
       supply_(std::move(supply)),
@@ -379,6 +379,7 @@ FeedStats FeedCore::Stats() const {
   for (const auto& lane : lanes_) stats.devices.push_back(lane->Stats());
   stats.dropped_rows = distributor_.dropped_rows();
   stats.repeated_rows = distributor_.repeated_rows();
+  const std::lock_guard lock(close_mutex_);
   stats.pinning = pins_ != nullptr ? pins_->failure() : pinning_;
   return stats;
 }

@@ -98,8 +98,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   }
 
   const FeedOptions options_;
-  const bool threaded_;
   const bool simulated_;
+  const bool threaded_;
   const bool hands_on_;
   const std::function<void(int)> act_as_;
   const std::unique_ptr<BatchSupply> supply_;
@@ -119,7 +119,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
 
   std::mutex turn_mutex_;  ///< guards turn_; held while Next waits for its turn's batch
   std::uint64_t turn_ = 0;
-  std::mutex close_mutex_;
+  mutable std::mutex close_mutex_;  ///< guards closed_, pins_ and pinning_ behind the start
   bool closed_ = false;
 };
 
