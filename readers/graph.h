@@ -18,6 +18,16 @@
 namespace ringfeed {
 
 class ReaderSession;
+struct MixSource;
+
+/// A step that orders records without looking into them, or joins passes; GroupBatch's, which does
+/// look, is the last of a chain.
+struct OrderStage {
+  enum class Kind : std::uint8_t { kWindow, kBlock, kMultiPass, kGroup, kBlocks, kGlobal };
+  Kind kind = Kind::kWindow;
+  std::uint64_t amount = 0;  ///< window, block rows, passes or rows of a segment; else 0
+  std::uint64_t seed = 0;
+};
 
 /// A stream and the name of its format; empty: by what comes.
 struct StreamInput {
@@ -37,7 +47,19 @@ struct SourceNode {
   std::shared_ptr<const Parser> batch_parser;  ///< joins these; null: as their slots say
   std::shared_ptr<const Parser> parser;        ///< of instances that are rows
   OpenOptions options;
-  bool shared = false;  ///< other chains take from the same input
+  bool shared = false;                   ///< other chains take from the same input
+  std::shared_ptr<const MixSource> mix;  ///< sets of files, mixed
+};
+/// What Mix mixes: the sets as their chains were lowered.
+struct MixSource {
+  struct Set {
+    SourceNode source;
+    std::vector<OrderStage> stages;
+    double weight = 1;
+    std::uint64_t passes = 1;
+    std::uint64_t most_records = 0;
+  };
+  std::vector<Set> sets;
 };
 struct ParseNode {
   std::shared_ptr<const Parser> parser;
@@ -116,12 +138,7 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
 /// them, how they end up. Made from the last node of a chain; throws Error for chains that make no
 /// sense.
 struct Program {
-  struct Stage {
-    enum class Kind : std::uint8_t { kWindow, kBlock, kMultiPass, kGroup };
-    Kind kind = Kind::kWindow;
-    std::uint64_t amount = 0;  ///< window, block rows, passes or rows of a segment
-    std::uint64_t seed = 0;
-  };
+  using Stage = OrderStage;
 
   SourceNode source;
   std::uint64_t passes = 1;              ///< over the source; 0: without end

@@ -202,6 +202,9 @@ void Run::BuildStages(const Program& program) {
       case Program::Stage::Kind::kGroup:
         stages_.push_back(std::make_unique<GroupBatchStage>(program.batch.size, stage.amount));
         break;
+      case Program::Stage::Kind::kBlocks:
+      case Program::Stage::Kind::kGlobal:
+        break;  // of the order by index
     }
   }
   if (program.parser != nullptr) {

@@ -10,6 +10,7 @@
 
 #include "ringfeed/arena.h"
 #include "ringfeed/io_options.h"
+#include "ringfeed/ranks.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
 #include "ringfeed/slot.h"
@@ -32,6 +33,13 @@ struct FileOrder {
   /// seed and pass the ranks together read each file once.
   std::size_t rank = 0;
   std::size_t ranks = 1;
+};
+
+/// Whether files are read by an index of their records. It is made at the first opening and kept
+/// beside the file, or in a folder; see `ringfeed index`.
+enum class IndexUse : std::uint8_t {
+  kAsNeeded,  ///< where the order asks for it: global, blocks, Mix, several ranks, Restore, SeekTo
+  kNever,     ///< what would need it is refused at set-up, or replayed
 };
 
 /// How files are opened and read. Order: files, cycle, stripe_bytes, on_damage and the list of
@@ -57,6 +65,11 @@ struct OpenOptions {
   std::uint64_t reopen_limit = 0;
   /// What readers of a registered format deliver (RegisterFormat); of others it throws Error.
   std::vector<SlotSpec> slots{};
+  /// Number of the first pass: draws of pass p are those of epoch first_epoch + p.
+  std::uint32_t first_epoch = 0;
+  IndexUse index = IndexUse::kAsNeeded;
+  std::string index_folder{};  ///< "": RINGFEED_INDEX_FOLDER, else beside each file
+  bool note_records = false;   ///< BatchOrigin says which records a batch holds
   // Speed.
   static constexpr int kMostThreads = 1024;
   int threads = 0;  ///< 0: one per core that this process may use, at most 16; else to kMostThreads
@@ -87,18 +100,42 @@ Reader FromDataset(std::unique_ptr<Dataset> dataset, const OpenOptions& options 
 /// Records into fields. One-to-one, so the executor does it last, straight into the batch.
 Reader Parse(Reader records, std::shared_ptr<const Parser> parser);
 
-struct ShuffleOptions {
-  std::size_t window = 0;  ///< W: record i leaves in the order of i + W * u(seed, epoch, i)
-  std::size_t block = 0;   ///< N: fill N, permute, drain; one of the two is set
-  std::uint64_t seed = 0;
+enum class ShuffleMode : std::uint8_t {
+  kOfSize,  ///< kWindow or kBlock, whichever size is set
+  kNone,    ///< as it comes
+  kWindow,  ///< record i leaves in the order of i + W * u(seed, epoch, i)
+  kBlock,   ///< fill N, permute, drain
+  /// The files' stripes (OpenOptions::stripe_bytes) in the order of a keyed permutation of
+  /// (seed, epoch), then a window, where one is set: nearly global, and read in large pieces.
+  kBlocks,
+  kGlobal,  ///< a keyed permutation of all records of (seed, epoch)
 };
-/// Throws Error where neither or both of window and block are set.
+struct ShuffleOptions {
+  std::size_t window = 0;  ///< W, of kWindow and kBlocks
+  std::size_t block = 0;   ///< N, of kBlock
+  std::uint64_t seed = 0;
+  ShuffleMode mode = ShuffleMode::kOfSize;
+};
+/// Throws Error where the sizes do not suit the mode. kBlocks and kGlobal stand on OpenFiles or
+/// OpenSources, Parse and Map at most in between, and need an index of the files.
 Reader Shuffle(Reader input, const ShuffleOptions& options);
 
 struct BatchOptions {
   std::size_t size = 0;         ///< rows of a batch
   bool drop_remainder = false;  ///< drop the rest of a pass instead of delivering a short batch
   std::size_t slots = 0;  ///< batches in memory at a time, handed-out ones included; 0: chosen, ≥ 4
+  /// Every batch has all its rows, also where records are damaged and at the end of a pass: zeros
+  /// (of ragged fields nothing) stand for rows that are not there, and a last field "mask" (uint8,
+  /// one per row) is 0 for these, 1 for all others.
+  bool pad = false;
+  /// Of each batch of `size` rows this process gets rows [rank * size / ranks, (rank + 1) * size /
+  /// ranks), and reads no more than it needs for these; FindRank() asks the launcher. `size` must
+  /// be a multiple of the ranks. A short last batch is uneven: later ranks have fewer rows of it,
+  /// or no batch. Needs an index of the files.
+  Rank rank{};
+  /// Instead each rank reads files of its own (FileOrder::rank), size / ranks rows at a time: needs
+  /// no index, but the order is another one for each number of ranks, and so are the steps.
+  bool split_by_files = false;
 };
 /// Rows of one batch in one piece of pinned memory: a fixed field becomes [rows, shape…], a ragged
 /// one the values of all rows with their offsets in lod[0] (LoDTensors: see their parser). A
@@ -133,6 +170,19 @@ Reader ReadAs(const Reader& opened, const std::string& format);
 /// `options` are for all of them; formats are each stream's own, and so is reopen_limit where it is
 /// the larger one.
 Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options = {});
+
+/// One data set of a mixture.
+struct MixSet {
+  Reader records;                  ///< OpenFiles or OpenSources, perhaps with Shuffle; used up
+  double weight = 1;               ///< more than 0; only the proportions count
+  std::uint64_t passes = 1;        ///< over this set in a pass of the mixture; 0: without end
+  std::uint64_t most_records = 0;  ///< of it in a pass of the mixture; 0: as many as there are
+};
+/// Records of several sets: of n in a row set i has given weight_i / sum * n, give or take less
+/// than one, always in the same order. A set at its end leaves the others to share by their
+/// weights. A pass ends when all sets that have an end are at it. Needs an index of the files.
+/// `options` are for all of them: order options stay each set's own.
+Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options = {});
 
 /// A reader that several chains may be built on: each takes what comes next, together they get
 /// everything once, in an order that depends on their speed.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ringfeed/batch_origin.h"
 #include "ringfeed/record.h"
 #include "ringfeed/slot.h"
 #include "ringfeed/stats.h"
@@ -78,6 +79,8 @@ class Reader {
   /// For a thread that hands on what it reads: waits also for what it was handed itself, and
   /// returns kFailed soon after `stop` is requested. The reader goes on with the next call.
   ReadResult TryReadNext(Instance* instance, const std::stop_token& stop);
+  /// The same, and where it comes from.
+  ReadResult TryReadNext(Instance* instance, BatchOrigin* origin);
   /// The next records in bulk: only on chains without Batch and Parse, where they are not copied.
   ReadResult TryReadBlock(RecordBlock* block);
   /// Before the first read: whoever reads holds up to `batches` batches at a time, so there are
@@ -97,6 +100,20 @@ class Reader {
   /// is of the new pass. What was prefetched is dropped; throws Error where the source cannot
   /// rewind (a stream), before anything is lost. Chains on one shared reader start again together.
   void ReInit();
+  /// Where the chain stands behind what was handed out so far, whatever was prefetched: a line of
+  /// JSON of at most 1 KiB (24 bytes more for each set of a mixture), the same on all ranks. Throws
+  /// Error where the chain has no order that comes again (unordered, several streams, Share).
+  std::string Position() const;
+  /// Goes on behind a position of a chain like this one, at any time, as ReInit does; also where it
+  /// was saved by another number of ranks. Returns before anything is read: by an index the next
+  /// read starts where it stands, else (PipelineStats::restored says so) it reads up to there
+  /// first. Throws Error, with what changed, where the data or the chain are not those of the
+  /// position, before anything is lost.
+  void Restore(const std::string& position);
+  /// Goes on behind the first `batch` batches from the beginning, all ranks alike. As Restore.
+  void SeekTo(std::uint64_t batch);
+  /// Leaves the next `batches` out.
+  void SkipBatches(std::uint64_t batches);
   /// The readers that no other reader is built on, of all that are connected with this one.
   std::vector<Reader> EndPoints() const;
   /// ReInit of all end points at once, from any reader of the graph.

@@ -70,6 +70,17 @@ class Framer {
   virtual FrameResult Frame(const FrameInput& input, FrameOutput* output) = 0;
 };
 
+/// Takes units that an index told of, in any order. One thread at a time.
+class UnitFramer {
+ public:
+  virtual ~UnitFramer() = default;
+  /// Checks the unit that stands in unit.bytes, from unit.offset on, and appends as many records as
+  /// the index counted in it: a damaged one as a null span, with its range in output->damage, or,
+  /// under kFail, not, with the failure (records before it were appended). unit.limit and at_end
+  /// are not looked at.
+  virtual Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) = 0;
+};
+
 class Format;
 
 /// Where the records of a format of two files stand. `data_file` is empty where they stand in the
@@ -99,6 +110,11 @@ class Format {
   /// record from what is none, so that nothing behind a loss can be believed.
   virtual std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& /*options*/,
                                                      std::uint64_t /*offset*/) const {
+    return nullptr;
+  }
+  /// Takes units that an index of a file of this format told of; null where records cannot be read
+  /// by themselves.
+  virtual std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& /*options*/) const {
     return nullptr;
   }
   /// Whether a compressed file of this format is decompressed: not where its bytes are the user's

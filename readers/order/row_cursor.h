@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "readers/order/row_layout.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// One step of an order that is known without reading: gives the numbers of records in the order of
+/// their delivery, from any place on. Cursors stand on cursors as decorators do. One thread at a
+/// time.
+class RowCursor {
+ public:
+  virtual ~RowCursor() = default;
+  /// Places of that pass. Never changes for the same pass.
+  virtual std::uint64_t Places(std::uint64_t pass) = 0;
+  /// Goes to `place` (at most Places(pass)) of `pass`. Costs no more than a window or block of
+  /// draws, whatever the place; nothing of a data file is read.
+  virtual Status Seek(std::uint64_t pass, std::uint64_t place) = 0;
+  /// Fills `rows` with what stands at the next places of this pass; *count is less only at its end.
+  virtual Status Next(std::span<RowNumber> rows, std::size_t* count) = 0;
+};
+
+}  // namespace ringfeed
