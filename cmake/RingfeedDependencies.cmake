@@ -9,6 +9,7 @@ pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(protobuf REQUIRED IMPORTED_TARGET protobuf)
 find_package(mimalloc REQUIRED CONFIG)
 find_package(FastFloat REQUIRED CONFIG)
+find_package(nlohmann_json REQUIRED CONFIG)
 
 # mimalloc as a program's malloc, even where it calls nothing of it by name. A sanitizer brings an
 # allocator of its own, so there this is empty.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -56,16 +58,29 @@ class Lowering {
     if (program_->batched) {
       Refuse("Shuffle behind Batch would shuffle whole batches: put Shuffle before Batch");
     }
-    Program::Stage stage;
-    stage.kind = options.window > 0 ? Program::Stage::Kind::kWindow : Program::Stage::Kind::kBlock;
-    stage.amount = std::max(options.window, options.block);
-    stage.seed = options.seed;
-    program_->stages.push_back(stage);
+    using Kind = OrderStage::Kind;
+    const bool window = options.window > 0;
+    switch (options.mode) {
+      case ShuffleMode::kNone:
+        return;
+      case ShuffleMode::kBlocks:
+      case ShuffleMode::kGlobal: {
+        CheckStandsOnFiles();
+        const bool global = options.mode == ShuffleMode::kGlobal;
+        program_->stages.push_back({global ? Kind::kGlobal : Kind::kBlocks, 0, options.seed});
+        if (window) program_->stages.push_back({Kind::kWindow, options.window, options.seed});
+        return;
+      }
+      default:
+        program_->stages.push_back({window ? Kind::kWindow : Kind::kBlock,
+                                    std::max(options.window, options.block), options.seed});
+    }
   }
   void operator()(const BatchOptions& options) {
     if (program_->batched) Refuse("Batch of batches: give the product of the sizes to one Batch");
     program_->batched = true;
     program_->batch = options;
+    if (options.split_by_files) SplitByFiles();
     ParseInstances();
   }
   void operator()(const GroupBatchOptions& options) {
@@ -91,6 +106,27 @@ class Lowering {
   }
 
  private:
+  void CheckStandsOnFiles() const {
+    if (!program_->stages.empty() || program_->passes != 1) {
+      Refuse("a global shuffle, or one of blocks, is of the files: put it right behind OpenFiles");
+    }
+    if (program_->source.mix != nullptr) {
+      Refuse("a mixture is shuffled in front of Mix, each set by itself, or behind it by a window");
+    }
+  }
+  // Each rank takes files of its own, and its part of the batch's rows of these.
+  void SplitByFiles() {
+    BatchOptions& batch = program_->batch;
+    FileOrder& files = program_->source.options.files;
+    if (program_->source.names.empty() && program_->source.sources.empty()) {
+      Refuse("split_by_files splits a list of files: here is none");
+    }
+    if (files.ranks != 1) Refuse("FileOrder splits the files already: choose one of the two");
+    files.rank = static_cast<std::size_t>(batch.rank.rank);
+    files.ranks = static_cast<std::size_t>(batch.rank.world_size);
+    batch.size /= files.ranks;
+    batch.rank = {};
+  }
   void ParseInstances() {
     if (!program_->passes_instances()) return;
     const SourceNode& source = program_->source;
@@ -232,11 +268,99 @@ bool Program::shuffled() const {
                      [](const Stage& s) { return s.kind != Stage::Kind::kMultiPass; });
 }
 
+std::span<const OrderStage> Program::order_stages() const {
+  const auto looks = [](const Stage& stage) { return stage.kind == Stage::Kind::kGroup; };
+  const auto end = std::find_if(stages.begin(), stages.end(), looks);
+  return {stages.begin(), end};
+}
+
+bool Program::needs_index() const {
+  const auto by_index = [](const Stage& stage) {
+    return stage.kind == Stage::Kind::kBlocks || stage.kind == Stage::Kind::kGlobal;
+  };
+  return source.mix != nullptr || batch.rank.world_size > 1 ||
+         std::any_of(stages.begin(), stages.end(), by_index);
+}
+
+bool Program::may_have_index() const {
+  const bool files = (!source.names.empty() && source.file_readers == nullptr) ||
+                     !source.sources.empty() || source.mix != nullptr;
+  return files && source.options.index != IndexUse::kNever;
+}
+
+std::string Program::WhyNoPosition() const {
+  if (source.options.unordered) return "OpenOptions::unordered gives the order up";
+  if (source.streams.size() > 1) return "several streams come in no order";
+  if (source.shared) return "what a chain gets of a shared reader depends on the others";
+  return {};
+}
+
+namespace {
+
+std::string Text(const OrderStage& stage) {
+  using Kind = OrderStage::Kind;
+  static const std::map<Kind, const char*> kNames = {
+      {Kind::kWindow, "window"}, {Kind::kBlock, "block"},   {Kind::kMultiPass, "passes"},
+      {Kind::kGroup, "groups"},  {Kind::kBlocks, "blocks"}, {Kind::kGlobal, "global"}};
+  std::string text = kNames.at(stage.kind);
+  if (stage.amount != 0 || stage.kind == Kind::kMultiPass) {
+    text += " " + std::to_string(stage.amount);
+  }
+  if (stage.seed != 0) text += " seed " + std::to_string(stage.seed);
+  return text;
+}
+
+std::string Text(const SourceNode& source) {
+  std::string text;
+  if (source.mix != nullptr) {
+    for (const MixSource::Set& set : source.mix->sets) {
+      text += (text.empty() ? "mix (" : " | ") + Text(set.source);
+      for (const OrderStage& stage : set.stages) text += ", " + Text(stage);
+      text += ", passes " + std::to_string(set.passes);
+      if (set.most_records != 0) text += ", at most " + std::to_string(set.most_records);
+    }
+    return text + ")";
+  }
+  if (source.names.empty() && source.sources.empty()) {
+    return source.streams.empty() ? "a reader of the user's" : "a stream";
+  }
+  const FileOrder& files = source.options.files;
+  text = "files by " + std::to_string(source.options.cycle) + ", stripes of " +
+         std::to_string(source.options.stripe_bytes);
+  if (!source.options.format.empty()) text += ", " + source.options.format;
+  if (files.shuffle) {
+    text += ", shuffled by " + std::to_string(files.seed) + " from pass " +
+            std::to_string(files.from_pass);
+  }
+  if (files.ranks > 1) text += ", split over " + std::to_string(files.ranks);
+  if (source.options.first_epoch != 0) {
+    text += ", epoch " + std::to_string(source.options.first_epoch);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string Program::OrderText() const {
+  std::string text = Text(source);
+  for (const Stage& stage : stages) text += "; " + Text(stage);
+  if (batched) text += "; batch " + std::to_string(batch.size);
+  if (batch.drop_remainder) text += ", rest dropped";
+  constexpr std::size_t kMostText = 400;
+  if (text.size() <= kMostText) return text;
+  // Too long for a position: its start, and a number of all of it.
+  const auto hash = std::accumulate(
+      text.begin(), text.end(), std::uint64_t{0xCBF29CE484222325}, [](std::uint64_t sum, char c) {
+        return (sum ^ static_cast<unsigned char>(c)) * std::uint64_t{0x100000001B3};  // FNV-1a
+      });
+  return text.substr(0, kMostText - 40) + "… " + std::to_string(hash);
+}
+
 std::vector<std::uint64_t> Program::Seeds() const {
   std::vector<std::uint64_t> seeds;
   if (source.options.files.shuffle) seeds.push_back(source.options.files.seed);
   for (const Stage& stage : stages) {
-    const bool draws = stage.kind == Stage::Kind::kWindow || stage.kind == Stage::Kind::kBlock;
+    const bool draws = stage.kind != Stage::Kind::kMultiPass && stage.kind != Stage::Kind::kGroup;
     if (draws) seeds.push_back(stage.seed);
   }
   return seeds;
@@ -270,6 +394,9 @@ Program LowerChain(const GraphNode& last) {
   if (program.batched && program.parser == nullptr) program.parser = RawParser();
   if (program.passes != 1 && !program.rewindable()) {
     Refuse("a stream comes once: MultiPass needs a source that can start again");
+  }
+  if (program.needs_index() && !program.may_have_index()) {
+    Refuse("this order needs an index of the records: a list of files, and not IndexUse::kNever");
   }
   if (program.passes != 1 && program.source.shared) {
     Refuse("MultiPass behind Share would take the other chains' records: put it before Share");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -151,6 +152,18 @@ struct Program {
 
   /// Whether a stage holds rows back.
   bool shuffled() const;
+  /// The first stages, which need no look into records.
+  std::span<const OrderStage> order_stages() const;
+  /// Whether batches depend on what is in the records: then their number alone is no place.
+  bool looks_into_records() const { return order_stages().size() != stages.size(); }
+  /// Whether the order cannot be had as files are read.
+  bool needs_index() const;
+  /// Whether an index could be made: of a list of files or stores, which IndexUse allows.
+  bool may_have_index() const;
+  /// Why the order does not come again; empty where it does.
+  std::string WhyNoPosition() const;
+  /// The order in words, as positions hold it.
+  std::string OrderText() const;
   /// Of the order of files and of the shuffles, in the chain's order.
   std::vector<std::uint64_t> Seeds() const;
   bool rewindable() const { return source.streams.empty(); }

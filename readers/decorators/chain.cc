@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -163,6 +164,43 @@ void CheckBatch(std::size_t rows, std::size_t slots) {
   if (slots == 1) Refuse("slots must be at least 2: one is filled while one is used");
 }
 
+void CheckSizes(const ShuffleOptions& options) {
+  const bool window = options.window != 0;
+  const bool block = options.block != 0;
+  switch (options.mode) {
+    case ShuffleMode::kOfSize:
+      if (window == block) Refuse("Shuffle needs one of window and block");
+      break;
+    case ShuffleMode::kWindow:
+      if (!window || block) Refuse("a window shuffle needs a window, and no block");
+      break;
+    case ShuffleMode::kBlock:
+      if (!block || window) Refuse("a block shuffle needs a block, and no window");
+      break;
+    case ShuffleMode::kBlocks:
+      if (block) Refuse("a shuffle of blocks takes the files' stripes: it has a window, no block");
+      break;
+    case ShuffleMode::kGlobal:
+    case ShuffleMode::kNone:
+      if (window || block) Refuse("a global shuffle, or none, has no window and no block");
+      break;
+  }
+}
+
+void CheckRank(const BatchOptions& options) {
+  const Rank& rank = options.rank;
+  if (rank.world_size < 1 || rank.rank < 0 || rank.rank >= rank.world_size) {
+    Refuse("rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
+           ": the first of n ranks is 0, the last n - 1");
+  }
+  const auto ranks = static_cast<std::size_t>(rank.world_size);
+  if (options.size % ranks != 0) {
+    Refuse("a batch of " + std::to_string(options.size) + " rows does not divide over " +
+           std::to_string(ranks) + " ranks: `size` is of all ranks together");
+  }
+  if (options.pad && options.drop_remainder) Refuse("a rest is dropped or padded, not both");
+}
+
 Reader FromSource(SourceNode node) {
   return Reader(std::make_shared<GraphNode>(std::move(node), nullptr));
 }
@@ -288,9 +326,7 @@ Reader Parse(Reader records, std::shared_ptr<const Parser> parser) {
 }
 
 Reader Shuffle(Reader input, const ShuffleOptions& options) {
-  if ((options.window == 0) == (options.block == 0)) {
-    Refuse("Shuffle needs one of window and block");
-  }
+  CheckSizes(options);
   constexpr std::size_t kMost = (std::size_t{1} << 32) - 1;
   if (options.window > kMost || options.block > kMost) {
     Refuse("a shuffle spans fewer than 2^32 records");
@@ -300,6 +336,7 @@ Reader Shuffle(Reader input, const ShuffleOptions& options) {
 
 Reader Batch(Reader input, const BatchOptions& options) {
   CheckBatch(options.size, options.slots);
+  CheckRank(options);
   return Reader(GraphNode::On(input, options));
 }
 
@@ -315,6 +352,29 @@ Reader GroupBatch(Reader input, const GroupBatchOptions& options) {
 }
 
 Reader Share(Reader input) { return Reader(GraphNode::On(input, ShareNode{})); }
+
+Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options) {
+  CheckOptions(options, SourceKind::kOther);
+  if (sets.empty()) Refuse("the list of sets is empty");
+  auto mix = std::make_shared<MixSource>();
+  SourceNode node;
+  node.options = options;
+  for (const MixSet& set : sets) {
+    const bool usable = std::isfinite(set.weight) && set.weight > 0;
+    if (!usable) Refuse("a set's weight is a number above 0");
+    if (!set.records) Refuse("a set's reader is empty");
+    const Program program = LowerChain(*set.records.node());
+    const bool files = program.source.mix == nullptr && program.may_have_index();
+    if (!files || program.parser != nullptr || program.batched || program.looks_into_records() ||
+        program.passes != 1) {
+      Refuse("Mix takes OpenFiles or OpenSources, perhaps with Shuffle; Parse and Batch behind it");
+    }
+    mix->sets.push_back({program.source, program.stages, set.weight, set.passes, set.most_records});
+    set.records.node()->Retire();
+  }
+  node.mix = std::move(mix);
+  return FromSource(std::move(node));
+}
 
 Reader MultiPass(Reader input, std::uint64_t passes) {
   return Reader(GraphNode::On(input, MultiPassNode{passes}));

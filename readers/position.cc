@@ -1,0 +1,133 @@
+#include "readers/position.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace ringfeed {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+constexpr std::size_t kMostText = 1 << 20;
+constexpr std::size_t kMostFilesHashed = 64;
+
+std::string Hex(std::uint64_t word) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[word >> shift & 15];
+  return text;
+}
+
+std::uint64_t HexValue(const std::string& text) {
+  std::size_t used = 0;
+  const std::uint64_t value = text.empty() ? 0 : std::stoull(text, &used, 16);
+  if (used != text.size()) throw std::invalid_argument("\"" + text + "\" is no hash");
+  return value;
+}
+
+Json ToJson(const DataFingerprint& data) {
+  Json json;
+  json["files"] = data.files;
+  json["bytes"] = data.bytes;
+  if (data.records != 0) json["records"] = data.records;
+  json["sizes"] = Hex(data.sizes);
+  json["samples"] = Hex(data.samples);
+  std::string each;
+  for (const std::uint16_t hash : data.each) each += Hex(hash).substr(12);
+  if (!each.empty()) json["each"] = each;
+  return json;
+}
+
+DataFingerprint DataFrom(const Json& json) {
+  DataFingerprint data;
+  data.files = json.at("files").get<std::uint64_t>();
+  data.bytes = json.at("bytes").get<std::uint64_t>();
+  data.records = json.value("records", std::uint64_t{0});
+  data.sizes = HexValue(json.at("sizes").get<std::string>());
+  data.samples = HexValue(json.at("samples").get<std::string>());
+  const auto each = json.value("each", std::string());
+  if (each.size() > 4 * kMostFilesHashed) throw std::invalid_argument("too many hashes of files");
+  for (std::size_t at = 0; at < each.size(); at += 4) {
+    data.each.push_back(static_cast<std::uint16_t>(HexValue(each.substr(at, 4))));
+  }
+  return data;
+}
+
+std::string Changed(const char* what, std::uint64_t was, std::uint64_t is) {
+  return std::string(what) + ": " + std::to_string(is) + ", were " + std::to_string(was);
+}
+
+// Which files' hashes differ, by their numbers.
+std::string FilesThatDiffer(const DataFingerprint& was, const DataFingerprint& is) {
+  constexpr std::size_t kNamed = 3;
+  std::string text;
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < was.each.size() && was.each.size() == is.each.size(); ++i) {
+    if (was.each[i] == is.each[i]) continue;
+    if (found++ < kNamed) text += (text.empty() ? "number " : ", ") + std::to_string(i);
+  }
+  if (found > kNamed) text += " and " + std::to_string(found - kNamed) + " more";
+  return text.empty() ? "" : " (files of the list, from 0: " + text + ")";
+}
+
+}  // namespace
+
+std::string DifferenceOf(const DataFingerprint& was, const DataFingerprint& is) {
+  if (was.files != is.files) return Changed("files", was.files, is.files);
+  const std::string which = FilesThatDiffer(was, is);
+  if (was.bytes != is.bytes) return Changed("bytes", was.bytes, is.bytes) + which;
+  if (was.sizes != is.sizes) return "sizes of files, or their order" + which;
+  if (was.samples != is.samples) return "contents of files, or their order" + which;
+  if (was.records != is.records && was.records != 0 && is.records != 0) {
+    return Changed("records", was.records, is.records) + which;
+  }
+  return {};
+}
+
+std::string ChainPosition::ToJson() const {
+  Json json;
+  json["ringfeed_position"] = kVersion;
+  json["batch"] = batch;
+  json["run"] = run;
+  if (mark) json["mark"] = {mark->pass, mark->place, mark->outputs};
+  if (!mix.empty()) json["mix"] = mix;
+  json["order"] = order;
+  json["data"] = ringfeed::ToJson(data);
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+Status ParsePosition(const std::string& text, ChainPosition* position) {
+  const auto wrong = [](const std::string& what) {
+    return Status(StatusCode::kInvalidArgument, "this is no position of ringfeed's: " + what);
+  };
+  if (text.size() > kMostText) return wrong("it is longer than 1 MiB");
+  try {
+    const Json json = Json::parse(text);
+    if (!json.is_object() || !json.contains("ringfeed_position")) {
+      return wrong("there is no \"ringfeed_position\" in it");
+    }
+    if (json["ringfeed_position"] != kVersion) {
+      return wrong("it is of version " + json["ringfeed_position"].dump() + ", this is version " +
+                   std::to_string(kVersion));
+    }
+    ChainPosition read;
+    read.batch = json.at("batch").get<std::uint64_t>();
+    read.run = json.at("run").get<std::uint64_t>();
+    if (json.contains("mark")) {
+      const Json& mark = json["mark"];
+      read.mark = PlanMark{mark.at(0).get<std::uint64_t>(), mark.at(1).get<std::uint64_t>(),
+                           mark.at(2).get<std::uint64_t>()};
+    }
+    read.mix = json.value("mix", std::string());
+    read.order = json.at("order").get<std::string>();
+    read.data = DataFrom(json.at("data"));
+    *position = std::move(read);
+  } catch (const std::exception& error) {
+    return wrong(error.what());
+  }
+  return {};
+}
+
+}  // namespace ringfeed
