@@ -26,8 +26,13 @@ BatchSink::BatchSink(const Options& options, const Parser* parser, std::shared_p
     : options_(options),
       parser_(parser),
       fields_(parser->fields().size()),
+      slice_end_(options.slice_end != 0 ? options.slice_end : options.rows),
+      slice_rows_(slice_end_ - options.slice_begin),
+      skip_batches_(options.close_at_block_end ? 0 : options.skip),
       arena_(std::move(arena)),
       host_(host),
+      clock_(options.clock != nullptr ? options.clock : &own_clock_),
+      skip_rows_(options.close_at_block_end ? options.skip : 0),
       learned_units_(parser->fields().size()),
       free_slots_(2 * kMaxSlots),
       free_tasks_(kTaskRing) {}
@@ -47,7 +52,10 @@ BatchSink::Planned& BatchSink::Current(std::uint64_t pass) {
   }
   if (planned_.empty() || planned_.back().closed) {
     Planned batch;
-    batch.number = next_number_++;
+    batch.span.number = next_number_++;
+    batch.span.first_place = places_;
+    batch.span.begin = clock_->BeforeBatch();
+    batch.skipped = batch.span.number < skip_batches_;
     batch.pass = pass;
     batch.units.resize(fields_);
     planned_.push_back(std::move(batch));
@@ -71,55 +79,147 @@ void BatchSink::RecycleTask(WriteTask* task) {
 }
 
 void BatchSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  if (skip_rows_ > 0) {
+    const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(skip_rows_, end - begin));
+    CountPlaces(rows);
+    skip_rows_ -= rows;
+    host_->Drop(block, rows);
+    begin += rows;
+  }
   const auto& records = block->frame.records;
   while (begin < end) {
-    if (records[begin].damaged()) {
-      ++begin;
-      continue;
+    const bool hole = records[begin].damaged();
+    std::uint32_t run_end = begin + 1;
+    while (run_end < end && records[run_end].damaged() == hole) ++run_end;
+    if (hole) {
+      AddHoles(block, run_end - begin);
+    } else {
+      AddPiece(block, begin, run_end);
     }
-    std::uint32_t good_end = begin + 1;
-    while (good_end < end && !records[good_end].damaged()) ++good_end;
-    AddPiece(block, begin, good_end);
-    begin = good_end;
+    begin = run_end;
   }
   if (options_.close_at_block_end) CloseRest(false);
+}
+
+void BatchSink::OnRefs(std::span<const RowRef> rows) {
+  if (skip_rows_ > 0) {
+    const std::size_t left_out = std::min<std::uint64_t>(skip_rows_, rows.size());
+    CountPlaces(static_cast<std::uint32_t>(left_out));
+    skip_rows_ -= left_out;
+    DropAll(rows.first(left_out));
+    rows = rows.subspan(left_out);
+  }
+  while (!rows.empty()) {
+    if (rows.front().hole()) {
+      AddHoles(rows.front().block, 1);
+      rows = rows.subspan(1);
+      continue;
+    }
+    const std::size_t run = GoodRun(rows);
+    AddRefs(rows.first(run));
+    rows = rows.subspan(run);
+  }
+  // Rows that nobody batched: their places are told from the first one's, and the next call's may
+  // stand elsewhere.
+  if (options_.close_at_block_end && clock_->kept()) CloseRest(false);
+}
+
+std::size_t BatchSink::GoodRun(std::span<const RowRef> rows) const {
+  const std::uint64_t pass = rows.front().block->pass;
+  std::size_t run = 1;
+  while (run < rows.size() && !rows[run].hole() &&
+         (!options_.close_at_block_end || rows[run].block->pass == pass)) {
+    ++run;
+  }
+  return run;
+}
+
+void BatchSink::DropAll(std::span<const RowRef> rows) {
+  for (const RowRef& ref : rows) host_->Drop(ref.block, 1);
+}
+
+BatchSink::Part BatchSink::NextPart(const Planned& batch, std::size_t places) const {
+  const std::size_t at = batch.places;
+  const bool before = at < options_.slice_begin;
+  const bool behind = at >= slice_end_;
+  const std::size_t end = before ? options_.slice_begin : behind ? options_.rows : slice_end_;
+  return {static_cast<std::uint32_t>(std::min(places, end - at)),
+          !before && !behind && !batch.skipped};
+}
+
+void BatchSink::CountPlaces(std::uint32_t places) {
+  places_ += places;
+  clock_->Advance(places);
+}
+
+void BatchSink::CountPlaces(Planned& batch, std::uint32_t places) {
+  CountPlaces(places);
+  batch.places += places;
+  if (batch.places == options_.rows) Close(batch);
+}
+
+void BatchSink::AddHoles(Block* block, std::uint32_t places) {
+  const std::uint64_t pass = block->pass;
+  host_->Drop(block, places);
+  if (options_.close_at_block_end) {
+    CloseRest(false);
+    CountPlaces(places);
+    return;
+  }
+  while (places > 0) {
+    Planned& batch = Current(pass);
+    const Part part = NextPart(batch, places);
+    places -= part.places;
+    CountPlaces(batch, part.places);
+  }
 }
 
 void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
   const std::size_t most = parser_->max_rows_per_write();
   while (begin < end) {
     Planned& batch = Current(block->pass);
-    const auto rows = static_cast<std::uint32_t>(
-        std::min<std::size_t>({end - begin, options_.rows - batch.rows, most}));
-    WriteTask* task = NewTask();
-    task->block = block;
-    task->src_row = begin;
-    task->rows = rows;
-    task->dst_row = batch.rows;
-    task->unit_begin = batch.units;
-    CountUnits(*task, &batch.units);
-    task->unit_end = batch.units;
-    batch.rows += rows;
-    begin += rows;
-    if (batch.slot == nullptr && planned_.size() == 1) (void)GiveSlot(batch);
-    if (batch.slot != nullptr) {
-      Dispatch(batch, task);
+    const Part part = NextPart(batch, std::min<std::size_t>(end - begin, most));
+    if (part.written) {
+      AddTask(batch, block, begin, part.places);
     } else {
-      batch.tasks.push_back(task);
+      host_->Drop(block, part.places);
     }
-    if (batch.rows == options_.rows) Close(batch);
+    begin += part.places;
+    CountPlaces(batch, part.places);
   }
 }
 
-void BatchSink::OnRefs(std::span<const RowRef> rows) {
+void BatchSink::AddTask(Planned& batch, Block* block, std::uint32_t begin, std::uint32_t rows) {
+  WriteTask* task = NewTask();
+  task->block = block;
+  task->src_row = begin;
+  task->rows = rows;
+  task->dst_row = batch.rows;
+  task->unit_begin = batch.units;
+  CountUnits(*task, &batch.units);
+  task->unit_end = batch.units;
+  batch.rows += rows;
+  if (batch.slot == nullptr && planned_.size() == 1) (void)GiveSlot(batch);
+  if (batch.slot != nullptr) {
+    Dispatch(batch, task);
+  } else {
+    batch.tasks.push_back(task);
+  }
+}
+
+void BatchSink::AddRefs(std::span<const RowRef> rows) {
   while (!rows.empty()) {
     Planned& batch = Current(rows.front().block->pass);
-    const std::size_t take = std::min<std::size_t>(rows.size(), options_.rows - batch.rows);
-    batch.refs.insert(batch.refs.end(), rows.begin(),
-                      rows.begin() + static_cast<std::ptrdiff_t>(take));
-    batch.rows += static_cast<std::uint32_t>(take);
-    rows = rows.subspan(take);
-    if (batch.rows == options_.rows) Close(batch);
+    const Part part = NextPart(batch, rows.size());
+    const std::span<const RowRef> taken = rows.first(part.places);
+    rows = rows.subspan(part.places);
+    if (part.written) {
+      batch.refs.insert(batch.refs.end(), taken.begin(), taken.end());
+      batch.rows += part.places;
+    } else {
+      DropAll(taken);
+    }
+    CountPlaces(batch, part.places);
   }
 }
 
@@ -161,6 +261,11 @@ void BatchSink::CutIntoTasks(Planned& batch) {
 }
 
 void BatchSink::Close(Planned& batch) {
+  if (!batch.dropped) batch.span.end = clock_->AfterBatch();
+  if (batch.skipped) {
+    planned_.pop_back();
+    return;
+  }
   if (!batch.refs.empty()) CutIntoTasks(batch);
   batch.closed = true;
   for (std::size_t f = 0; f < fields_; ++f) {
@@ -175,9 +280,9 @@ void BatchSink::CloseRest(bool drop) {
   if (drop) {
     dropped_rows_.Add(batch.rows);
     batch.dropped = true;
-    --next_number_;
+    --next_number_;  // the next batch has it
     if (batch.slot == nullptr) {
-      for (const RowRef& ref : batch.refs) host_->Drop(ref.block, 1);
+      DropAll(batch.refs);
       for (WriteTask* task : batch.tasks) {
         host_->Drop(task->block, task->rows);
         RecycleTask(task);
@@ -189,11 +294,14 @@ void BatchSink::CloseRest(bool drop) {
   Close(batch);
 }
 
-void BatchSink::OnPassEnd() { CloseRest(options_.drop_remainder); }
+void BatchSink::OnPassEnd() {
+  if (!clock_->kept()) clock_->EndPass();
+  CloseRest(options_.drop_remainder);
+}
 
 void BatchSink::OnEnd(const Status& status) {
   CloseRest(options_.drop_remainder);
-  host_->End(next_number_, status);
+  host_->End(next_number_ - std::min(next_number_, skip_batches_), status);
 }
 
 bool BatchSink::Continue() {
@@ -208,6 +316,7 @@ bool BatchSink::Continue() {
     if (!batch.closed) return false;
     BatchSlot* slot = batch.slot;
     slot->rows = batch.rows;
+    slot->span = batch.span;
     slot->units = batch.units;
     slot->dropped = batch.dropped;
     planned_.pop_front();
@@ -227,7 +336,7 @@ std::vector<std::uint64_t> BatchSink::CapacityFor(const Planned& batch) const {
       // The first batch of all is guessed from its first rows; a guess takes no more than a share.
       const std::uint64_t share =
           options_.memory_bytes / kMinSlots / fields_ / parser_->fields()[f].unit_bytes();
-      units = std::max(units, std::min(share, batch.units[f] * options_.rows / batch.rows));
+      units = std::max(units, std::min(share, batch.units[f] * slice_rows_ / batch.rows));
     }
     capacity[f] = units + units / 4 + 64;
   }
@@ -248,7 +357,7 @@ void BatchSink::ChooseSlotLimit(std::size_t batch_bytes) {
 std::unique_ptr<BatchExtent> BatchSink::MakeExtent(std::span<const std::uint64_t> capacity,
                                                    Status* status) {
   auto extent = std::make_unique<BatchExtent>();
-  extent->layout = BatchLayout(*parser_, options_.rows, capacity);
+  extent->layout = BatchLayout(*parser_, slice_rows_, capacity);
   extent->unit_begin.resize(fields_);
   extent->unit_end.resize(fields_);
   extent->run = arena_->Allocate(std::max<std::size_t>(extent->layout.bytes(), 1));
@@ -267,7 +376,7 @@ std::unique_ptr<BatchExtent> BatchSink::MakeExtent(std::span<const std::uint64_t
 
 bool BatchSink::GiveSlot(Planned& batch) {
   if (slot_limit() == 0) {
-    ChooseSlotLimit(BatchLayout(*parser_, options_.rows, CapacityFor(batch)).bytes());
+    ChooseSlotLimit(BatchLayout(*parser_, slice_rows_, CapacityFor(batch)).bytes());
   }
   BatchSlot* slot = nullptr;
   if (free_slots_.TryPop(slot) != QueueResult::kOk) {
@@ -292,7 +401,6 @@ bool BatchSink::DropSpareSlot(const BatchSlot* slot) {
 }
 
 void BatchSink::Prepare(BatchSlot* slot, const Planned& batch) {
-  slot->number = batch.number;
   slot->pass = batch.pass;
   slot->rows = 0;
   slot->dropped = false;
@@ -330,7 +438,7 @@ bool BatchSink::FitOrGrow(BatchSlot* slot, const WriteTask& task) {
     capacity[f] = column.capacity;
     if (task.unit_end[f] <= column.capacity) continue;
     fits = false;
-    const std::uint64_t expected = task.unit_end[f] * options_.rows / (task.dst_row + task.rows);
+    const std::uint64_t expected = task.unit_end[f] * slice_rows_ / (task.dst_row + task.rows);
     capacity[f] = std::max(column.capacity * 2, expected + expected / 8);
   }
   if (fits) return true;
@@ -510,7 +618,7 @@ void BatchSink::Finish(BatchSlot* slot) {
   JoinExtents(slot);
   SettleFailures(slot);
   in_work_.fetch_sub(1, std::memory_order_release);
-  host_->Deliver(slot->number, {slot, nullptr});
+  host_->Deliver(slot->span.number - skip_batches_, {slot, nullptr});
   host_->BatchDone(false);
 }
 

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "readers/batch_slot.h"
 #include "readers/parsers/parser.h"
+#include "readers/plan_clock.h"
 #include "readers/plan_sink.h"
 #include "readers/stage_clock.h"
 #include "ringfeed/mpmc_ring.h"
@@ -37,12 +38,15 @@ struct WriterScratch {
 /// by batch in pieces of a block, while the block is still in its reader's cache; the batch's
 /// memory is then sized by what was learned so far. In any other order a batch is written once all
 /// its rows are known.
+///
+/// A batch is `rows` places of the order. Damaged records (null spans) have places too, so that
+/// which rows a batch holds does not depend on what could be read: they make it shorter.
 class BatchSink final : public PlanSink {
  public:
   static constexpr std::size_t kMaxSlots = 64;
   static constexpr std::size_t kLeastSlots = 2;
   struct Options {
-    std::size_t rows = 1;
+    std::size_t rows = 1;  ///< places of a batch
     bool drop_remainder = false;
     bool close_at_block_end =
         false;  ///< internal batches, whose size nobody sees: short rather than late
@@ -51,6 +55,13 @@ class BatchSink final : public PlanSink {
     std::size_t least_slots = kLeastSlots;  ///< without these nothing works
     std::size_t memory_bytes = 0;           ///< all slots together
     OnDamage on_damage = OnDamage::kFail;
+    /// So many batches, or, with close_at_block_end, places, are planned and left out first: their
+    /// rows are not written. They are numbered all the same.
+    std::uint64_t skip = 0;
+    /// Only the rows at places [slice_begin, slice_end) of a batch are written; 0 for its end.
+    std::size_t slice_begin = 0;
+    std::size_t slice_end = 0;
+    PlanClock* clock = nullptr;  ///< null: one of its own
   };
 
   BatchSink(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
@@ -60,6 +71,7 @@ class BatchSink final : public PlanSink {
   // The planner's calls.
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
+  void OnLost(Block* block, std::uint32_t rows) override { host_->Drop(block, rows); }
   void OnPassEnd() override;
   void OnCut() override { CloseRest(options_.drop_remainder); }
   void OnEnd(const Status& status) override;
@@ -87,9 +99,11 @@ class BatchSink final : public PlanSink {
  private:
   /// A batch in the plan.
   struct Planned {
-    std::uint64_t number = 0;
-    std::uint64_t pass = 0;  ///< of its first row
-    std::uint32_t rows = 0;
+    OrderSpan span;
+    std::uint64_t pass = 0;    ///< of its first row
+    std::uint32_t places = 0;  ///< so far
+    std::uint32_t rows = 0;    ///< that are to be written
+    bool skipped = false;      ///< left out
     bool closed = false;
     bool dropped = false;
     std::vector<std::uint64_t> units;
@@ -98,9 +112,26 @@ class BatchSink final : public PlanSink {
     BatchSlot* slot = nullptr;
   };
 
+  /// Places of a batch that are treated alike.
+  struct Part {
+    std::uint32_t places = 0;
+    bool written = false;  ///< in the slice of a batch that is not left out
+  };
+
   /// The batch that a row of that pass goes to.
   Planned& Current(std::uint64_t pass);
+  /// The first of the next `places` places.
+  Part NextPart(const Planned& batch, std::size_t places) const;
+  void CountPlaces(std::uint32_t places);
+  void CountPlaces(Planned& batch, std::uint32_t places);
   void AddPiece(Block* block, std::uint32_t begin, std::uint32_t end);
+  void AddTask(Planned& batch, Block* block, std::uint32_t begin, std::uint32_t rows);
+  void AddRefs(std::span<const RowRef> rows);
+  /// So many places, of the block's pass, without a row.
+  void AddHoles(Block* block, std::uint32_t places);
+  /// How many of the rows from the first on are good, and may be in one batch.
+  std::size_t GoodRun(std::span<const RowRef> rows) const;
+  void DropAll(std::span<const RowRef> rows);
   void Close(Planned& batch);
   void CutIntoTasks(Planned& batch);
   void CloseRest(bool drop);
@@ -139,12 +170,19 @@ class BatchSink final : public PlanSink {
   const Options options_;
   const Parser* const parser_;
   const std::size_t fields_;
+  const std::size_t slice_end_;
+  const std::size_t slice_rows_;  ///< most rows that a batch has here
+  const std::uint64_t skip_batches_;
   const std::shared_ptr<Arena> arena_;
   PlanHost* const host_;
 
   // The planner's own.
   std::deque<Planned> planned_;
   std::uint64_t next_number_ = 0;
+  PlanClock own_clock_;
+  PlanClock* const clock_;
+  std::uint64_t places_ = 0;
+  std::uint64_t skip_rows_;  ///< to come
   std::vector<std::uint64_t> learned_units_;
   std::vector<std::unique_ptr<BatchSlot>> slots_;
   std::vector<std::unique_ptr<WriteTask>> tasks_;

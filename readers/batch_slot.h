@@ -12,6 +12,7 @@
 #include "readers/batch_layout.h"
 #include "readers/block.h"
 #include "readers/parsers/parser.h"
+#include "readers/plan_clock.h"
 
 namespace ringfeed {
 
@@ -28,7 +29,7 @@ struct BatchExtent {
 /// A batch on its way: planned by the planner, filled by writers, handed out, reused. The last
 /// extent becomes its memory; earlier ones are moved there by whoever finishes it.
 struct BatchSlot {
-  std::uint64_t number = 0;
+  OrderSpan span;
   std::uint64_t pass = 0;  ///< that its first row is of
   std::uint32_t rows = 0;
   std::vector<std::uint64_t> units;  ///< per field, planned

@@ -57,11 +57,13 @@ struct Block {
   // The planner's.
   std::uint64_t pass = 0;  ///< of the source, that its rows are of
 
-  /// One for the planner and one for every row that is to be written or delivered.
+  /// One for the planner and one for every row, damaged ones too.
   /// Dropped with acq_rel: whoever drops the last sees all uses of the block done.
   std::atomic<std::uint32_t> holds{0};
 
   std::size_t rows() const { return frame.records.size(); }
+  /// Whether records are damaged. Cheaper than a look at the records, which are not in the cache.
+  bool has_holes() const { return good_rows < rows(); }
   /// Where a record stands; without the offset where it is not in the file as it is (decompressed,
   /// moved since).
   DataPlace PlaceOf(std::uint32_t row) const;
@@ -78,6 +80,8 @@ struct Block {
 struct RowRef {
   Block* block = nullptr;
   std::uint32_t row = 0;
+
+  bool hole() const { return block->has_holes() && block->frame.records[row].damaged(); }
 };
 
 }  // namespace ringfeed

@@ -13,37 +13,59 @@ struct PlanMark {
   friend bool operator==(const PlanMark&, const PlanMark&) = default;
 };
 
+/// Where a delivery stands in the order.
+struct OrderSpan {
+  /// Of a batch: how many were planned before it since the run's start, those that are left out or
+  /// hold no row among them.
+  std::uint64_t number = 0;
+  /// How many places reached the sink before its first row since the run's start.
+  std::uint64_t first_place = 0;
+  PlanMark begin;  ///< before its first row; of outputs that are marked by segments: the segment
+  PlanMark end;    ///< behind it
+};
+
 /// Where the plan stands. A place is a row, or a damaged record in a row's stead. Without a stage
 /// whose output depends on what is in the records, places are the sink's rows, and it counts them
 /// itself. A stage that drops, holds back or groups rows by their contents is the clock's keeper:
 /// it says where the next marks are. The planner's alone.
 class PlanClock {
  public:
-  explicit PlanClock(std::uint64_t pass = 0, std::uint64_t place = 0) : mark_{pass, place, 0} {}
+  explicit PlanClock(std::uint64_t pass = 0, std::uint64_t place = 0) : here_{pass, place, 0} {}
 
-  /// A keeper that holds nothing back: the rows of its next call stand at consecutive places, the
-  /// first at this one.
-  void AtPlace(std::uint64_t pass, std::uint64_t place) { mark_ = {pass, place, 0}; }
+  /// A keeper that holds nothing back: the rows that it hands on next stand at consecutive places,
+  /// the first at this one. At the end of a pass it says AtPlace(pass + 1, 0) before it hands that
+  /// on.
+  void AtPlace(std::uint64_t pass, std::uint64_t place) { here_ = {pass, place, 0}; }
   /// A keeper of segments: everything before this place went out; marks count the outputs behind
   /// it.
   void AtSegment(std::uint64_t pass, std::uint64_t place) {
-    mark_ = {pass, place, 0};
+    segment_ = {pass, place, 0};
     segmented_ = true;
   }
+  /// The place of the next row: at the beginning of a call, of its first row. A keeper of segments
+  /// behind another keeper learns its rows' places so.
+  PlanMark here() const { return here_; }
 
-  /// The sink's: the mark behind a batch whose last row is row number rows - 1 of the current call.
-  PlanMark AfterBatch(std::uint64_t rows) {
-    if (!segmented_) return {mark_.pass, mark_.place + rows, 0};
-    ++mark_.outputs;
-    return mark_;
+  /// The sink's: so many places are planned.
+  void Advance(std::uint64_t places) { here_.place += places; }
+  /// The sink's, where nobody keeps the clock: a pass is over.
+  void EndPass() { here_ = {here_.pass + 1, 0, 0}; }
+  /// The sink's: the mark behind a batch that is `rows` places further than it said by Advance.
+  PlanMark AfterBatch(std::uint64_t rows = 0) {
+    if (!segmented_) return {here_.pass, here_.place + rows, 0};
+    ++segment_.outputs;
+    return segment_;
   }
+  /// The sink's: the mark before a batch.
+  PlanMark BeforeBatch() const { return segmented_ ? segment_ : here_; }
 
   bool kept() const { return kept_; }
   /// A stage says that it keeps the clock; at set-up.
   void Keep() { kept_ = true; }
 
  private:
-  PlanMark mark_;
+  PlanMark here_;
+  PlanMark segment_;
   bool segmented_ = false;
   bool kept_ = false;
 };

@@ -13,8 +13,10 @@ namespace ringfeed {
 /// Records that are delivered as they stand in their slabs.
 struct RecordDelivery {
   std::vector<RowRef> refs;  ///< what is held, where the rows come from several blocks
-  Block* block = nullptr;    ///< or one block
-  std::uint64_t pass = 0;    ///< that the first of them is of
+  Block* block = nullptr;    ///< or one block: its rows from first_row on
+  std::uint32_t first_row = 0;
+  OrderSpan span;          ///< row j is place first_place + j
+  std::uint64_t pass = 0;  ///< that the first of them is of
   std::uint32_t rows = 0;
   std::vector<RecordSpan> gathered;  ///< the views, where they are no contiguous piece of a block
   std::span<const RecordSpan> records;

@@ -14,11 +14,14 @@ class PlanStage {
  public:
   virtual ~PlanStage() = default;
 
-  /// Rows [begin, end) of a block, damaged ones among them: those keep their ordinal and go no
-  /// further.
+  /// Rows [begin, end) of a block. Damaged ones are holes: they take part in the order, and a place
+  /// in their batch.
   virtual void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) = 0;
-  /// Rows in an order that is no block's. None is damaged.
+  /// Rows in an order that is no block's, holes among them.
   virtual void OnRefs(std::span<const RowRef> rows) = 0;
+  /// So many rows of a block that came this far go no further and take no place: the last stage
+  /// drops their holds.
+  virtual void OnLost(Block* block, std::uint32_t rows) { next_->OnLost(block, rows); }
   /// A pass is over: whatever is held back goes on first.
   virtual void OnPassEnd() = 0;
   /// Rows that follow are in no batch with those before. From the stage in front of the last alone.

@@ -5,37 +5,69 @@
 
 namespace ringfeed {
 
-void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
-  if (begin == end) return;
+void RecordSink::PassOver(Block* block, std::uint32_t rows) {
+  skip_rows_ -= std::min<std::uint64_t>(skip_rows_, rows);
+  places_ += rows;
+  clock_->Advance(rows);
+  host_->Drop(block, rows);
+}
+
+std::unique_ptr<RecordDelivery> RecordSink::NewDelivery(std::uint64_t pass) const {
   auto delivery = std::make_unique<RecordDelivery>();
-  delivery->block = block;
-  delivery->pass = block->pass;
-  const auto rows = std::span<const RecordSpan>(block->frame.records).subspan(begin, end - begin);
-  const bool damaged =
-      std::any_of(rows.begin(), rows.end(), [](const RecordSpan& row) { return row.damaged(); });
-  if (damaged) {
-    for (const RecordSpan& row : rows) {
-      if (!row.damaged()) delivery->gathered.push_back(row);
+  delivery->pass = pass;
+  delivery->span.first_place = places_;
+  delivery->span.begin = clock_->BeforeBatch();
+  return delivery;
+}
+
+void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  const auto skipped = static_cast<std::uint32_t>(std::min<std::uint64_t>(skip_rows_, end - begin));
+  if (skipped > 0) PassOver(block, skipped);
+  begin += skipped;
+  const std::span<const RecordSpan> records = block->frame.records;
+  while (begin < end) {
+    const bool hole = records[begin].damaged();
+    std::uint32_t run_end = begin + 1;
+    while (run_end < end && records[run_end].damaged() == hole) ++run_end;
+    const std::uint32_t rows = run_end - begin;
+    if (hole) {
+      PassOver(block, rows);
+    } else {
+      auto delivery = NewDelivery(block->pass);
+      delivery->block = block;
+      delivery->first_row = begin;
+      delivery->rows = rows;
+      delivery->records = records.subspan(begin, rows);
+      places_ += rows;
+      clock_->Advance(rows);
+      Add(std::move(delivery));
     }
-    delivery->records = delivery->gathered;
-  } else {
-    delivery->records = rows;
+    begin = run_end;
   }
-  delivery->rows = static_cast<std::uint32_t>(delivery->records.size());
-  if (delivery->rows > 0) Add(std::move(delivery));
 }
 
 void RecordSink::OnRefs(std::span<const RowRef> rows) {
   for (const RowRef& ref : rows) {
-    if (open_ != nullptr && open_->pass != ref.block->pass) FlushRefs();
-    if (open_ == nullptr) {
-      open_ = std::make_unique<RecordDelivery>();
-      open_->pass = ref.block->pass;
+    if (skip_rows_ > 0 || ref.hole()) {
+      FlushRefs();
+      PassOver(ref.block, 1);
+      continue;
     }
+    if (open_ != nullptr && open_->pass != ref.block->pass) FlushRefs();
+    if (open_ == nullptr) open_ = NewDelivery(ref.block->pass);
     open_->refs.push_back(ref);
     open_->gathered.push_back(ref.block->frame.records[ref.row]);
+    ++places_;
+    clock_->Advance(1);
     if (open_->refs.size() == kRowsPerDelivery) FlushRefs();
   }
+  // The next call's rows may stand elsewhere.
+  if (clock_->kept()) FlushRefs();
+}
+
+void RecordSink::OnPassEnd() {
+  if (!clock_->kept()) clock_->EndPass();
+  FlushRefs();
 }
 
 void RecordSink::FlushRefs() {
@@ -47,7 +79,8 @@ void RecordSink::FlushRefs() {
 
 void RecordSink::Add(std::unique_ptr<RecordDelivery> delivery) {
   if (waiting_.empty()) waiting_first_ = next_number_;
-  ++next_number_;
+  delivery->span.end = clock_->AfterBatch();
+  delivery->span.number = next_number_++;
   waiting_.push_back(std::move(delivery));
   (void)Continue();
 }

@@ -5,19 +5,30 @@
 #include <memory>
 #include <vector>
 
+#include "readers/plan_clock.h"
 #include "readers/plan_sink.h"
 
 namespace ringfeed {
 
 /// Delivers records as they stand in their slabs, without a copy: a block's rows together where the
-/// order is the blocks' own, else in runs of views.
+/// order is the blocks' own, else in runs of views. A delivery ends where a record is damaged, so
+/// that its rows stand at consecutive places.
 class RecordSink final : public PlanSink {
  public:
-  explicit RecordSink(PlanHost* host) : host_(host) {}
+  struct Options {
+    std::uint64_t skip_rows = 0;  ///< so many places are left out first
+    PlanClock* clock = nullptr;   ///< null: one of its own
+  };
+
+  RecordSink(const Options& options, PlanHost* host)
+      : host_(host),
+        clock_(options.clock != nullptr ? options.clock : &own_clock_),
+        skip_rows_(options.skip_rows) {}
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
-  void OnPassEnd() override { FlushRefs(); }
+  void OnLost(Block* block, std::uint32_t rows) override { host_->Drop(block, rows); }
+  void OnPassEnd() override;
   void OnEnd(const Status& status) override;
   bool Continue() override;
   bool Outstanding() override {
@@ -28,10 +39,17 @@ class RecordSink final : public PlanSink {
  private:
   static constexpr std::size_t kRowsPerDelivery = 1024;
 
+  /// Places that hold no row, or one that is left out.
+  void PassOver(Block* block, std::uint32_t rows);
+  std::unique_ptr<RecordDelivery> NewDelivery(std::uint64_t pass) const;
   void Add(std::unique_ptr<RecordDelivery> delivery);
   void FlushRefs();
 
   PlanHost* const host_;
+  PlanClock own_clock_;
+  PlanClock* const clock_;
+  std::uint64_t skip_rows_;
+  std::uint64_t places_ = 0;
   std::uint64_t next_number_ = 0;    ///< of the next delivery made
   std::uint64_t waiting_first_ = 0;  ///< of waiting_.front()
   std::deque<std::unique_ptr<RecordDelivery>> waiting_;

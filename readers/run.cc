@@ -223,7 +223,7 @@ void Run::BuildStages(const Program& program) {
     sink_ = sink.get();
     stages_.push_back(std::move(sink));
   } else {
-    auto sink = std::make_unique<RecordSink>(this);
+    auto sink = std::make_unique<RecordSink>(RecordSink::Options{}, this);
     sink_ = sink.get();
     stages_.push_back(std::move(sink));
   }
@@ -583,7 +583,7 @@ void Run::PlanBlock(Block* block) {
   payload_bytes_.fetch_add(block->payload_bytes, std::memory_order_relaxed);
   reopened_.fetch_add(block->reopened, std::memory_order_relaxed);
   pass_rows_ += block->good_rows;
-  block->holds.store(block->good_rows + 1, std::memory_order_relaxed);
+  block->holds.store(rows + 1, std::memory_order_relaxed);
   first_stage_->OnRows(block, 0, rows);
   Drop(block, 1);
   if (pass_ends) lane_in_pass_[lane_index] = false;

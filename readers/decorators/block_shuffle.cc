@@ -13,10 +13,7 @@ BlockShuffleStage::BlockShuffleStage(std::uint64_t block_rows, std::uint64_t see
 }
 
 void BlockShuffleStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
-  for (std::uint32_t row = begin; row < end; ++row) {
-    const bool damaged = block->frame.records[row].damaged();
-    Add({damaged ? nullptr : block, row});
-  }
+  for (std::uint32_t row = begin; row < end; ++row) Add({block, row});
 }
 
 void BlockShuffleStage::OnRefs(std::span<const RowRef> rows) {
@@ -36,7 +33,6 @@ void BlockShuffleStage::Drain() {
     const std::uint64_t other = (std::uint64_t{draws.At(base + j)} * (j + 1)) >> 32;
     std::swap(held_[j], held_[other]);
   }
-  std::erase_if(held_, [](const RowRef& ref) { return ref.block == nullptr; });
   next_->OnRefs(held_);
   held_.clear();
   ++blocks_;

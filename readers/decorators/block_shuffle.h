@@ -11,8 +11,8 @@ namespace ringfeed {
 /// The block shuffle of Paddle's shuffle reader: fill N ordinals, permute, drain; the last, short
 /// block of a pass too. Block b of an epoch is permuted by Fisher and Yates' method: for j = n-1 …
 /// 1 the rows j and floor(draw * (j + 1) / 2^32) change places, where the draw for j is draw(seed,
-/// epoch, b * N + j). A damaged row takes part as a gap, so that the places of all others do not
-/// depend on it.
+/// epoch, b * N + j). A damaged row takes part like any other, so that the places of all others do
+/// not depend on it.
 class BlockShuffleStage final : public PlanStage {
  public:
   BlockShuffleStage(std::uint64_t block_rows, std::uint64_t seed);

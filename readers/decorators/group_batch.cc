@@ -39,7 +39,7 @@ GroupBatchStage::GroupBatchStage(std::size_t batch_rows, std::uint64_t segment_r
 
 void GroupBatchStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
   for (std::uint32_t row = begin; row < end; ++row) {
-    if (!block->frame.records[row].damaged()) Add({block, row});
+    Add({block, row});
     NextOrdinal();
   }
 }
@@ -52,6 +52,10 @@ void GroupBatchStage::OnRefs(std::span<const RowRef> rows) {
 }
 
 void GroupBatchStage::Add(RowRef row) {
+  if (row.hole()) {
+    next_->OnLost(row.block, 1);
+    return;
+  }
   Group& group = groups_[row.block->groups[row.row]];
   if (group.rows.empty()) group.started = ordinal_;
   group.rows.push_back(row);

@@ -17,7 +17,7 @@ void GroupRows(const GroupFunction& group_of, Block* block);
 /// Puts rows of one group into a batch. Holds the rows of groups that are not full back, by
 /// reference, up to the end of a segment of so many ordinals: there those that were started go on
 /// as short batches, the one whose first row came first before the others, and the next segment
-/// starts with nothing. Damaged rows count as ordinals where they come this far.
+/// starts with nothing. Damaged rows count as ordinals, and are left out here.
 class GroupBatchStage final : public PlanStage {
  public:
   GroupBatchStage(std::size_t batch_rows, std::uint64_t segment_rows);

@@ -48,7 +48,7 @@ void WindowShuffleStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t
   if (block->index >= blocks_.size()) blocks_.resize(block->index + std::size_t{1});
   blocks_[block->index] = block;
   for (std::uint32_t row = begin; row < end; ++row) {
-    if (!block->frame.records[row].damaged()) Place(block, row);
+    Place(block, row);
     NextArrival();
   }
 }
