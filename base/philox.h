@@ -14,6 +14,8 @@ enum class DrawPurpose : std::uint32_t {
   kFileOrder = 3,
   kSampleOrder = 4,
   kRandomData = 5,
+  kBlockOrder = 6,
+  kGlobalOrder = 7,
 };
 
 /// Four 32-bit draws as a pure function of key and counter: Philox4x32-10 of Salmon, Moraes, Dror

@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <numeric>
 #include <span>
 #include <utility>
 
 #include "base/balanced_split.h"
-#include "base/philox.h"
+#include "readers/order/files_of_pass.h"
 
 namespace ringfeed {
 
@@ -108,24 +107,9 @@ const FileSchedule::Examined& FileSchedule::Examine(std::size_t file) {
   return examined_[file];
 }
 
-std::vector<std::size_t> FileSchedule::FilesOf(std::uint64_t pass) const {
-  std::vector<std::size_t> order(files());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  if (options_.order.shuffle && pass >= options_.order.from_pass) {
-    DrawSequence draws(options_.order.seed, static_cast<std::uint32_t>(pass),
-                       DrawPurpose::kFileOrder);
-    for (std::uint64_t j = order.size(); j-- > 1;) {
-      std::swap(order[j], order[(std::uint64_t{draws.At(j)} * (j + 1)) >> 32]);
-    }
-  }
-  const NumberRange part = BalancedRange(order.size(), options_.order.ranks, options_.order.rank);
-  return {order.begin() + static_cast<std::ptrdiff_t>(part.begin),
-          order.begin() + static_cast<std::ptrdiff_t>(part.end)};
-}
-
 std::unique_ptr<FileSchedule::Pass> FileSchedule::NewPass(std::uint64_t number) const {
   auto pass = std::make_unique<Pass>();
-  pass->files = FilesOf(number);
+  pass->files = FilesOfPass(files(), options_.order, number);
   pass->free_at.resize(lanes_);
   pass->open.resize(lanes_);
   pass->started.resize(lanes_);

@@ -99,8 +99,6 @@ class FileSchedule {
   };
 
   std::unique_ptr<Pass> NewPass(std::uint64_t number) const;
-  /// The files of a pass, in order.
-  std::vector<std::size_t> FilesOf(std::uint64_t pass) const;
   /// Assigns until the lane has `count` files or is done. False where an open lane is in the way.
   bool ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane, std::size_t count);
   void Assign(Pass& pass, std::uint64_t number, std::size_t lane);
