@@ -35,6 +35,9 @@ class RowCursor {
   virtual OrderPlace Origin(std::uint64_t pass, std::uint64_t place) { return {pass, place}; }
   /// Fills `rows` with what stands at the next places of this pass; *count is less only at its end.
   virtual Status Next(std::span<RowNumber> rows, std::size_t* count) = 0;
+  /// Whether Seek costs no more than a few dozen rows of Next: then who needs only some places
+  /// seeks over the others, else he takes them and lets them fall.
+  virtual bool SeeksAtOnce() const { return false; }
 };
 
 }  // namespace ringfeed

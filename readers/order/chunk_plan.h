@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "readers/order/row_cursor.h"
+#include "readers/order/row_layout.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// What a lane is to bring next.
+struct Chunk {
+  enum class Kind : std::uint8_t { kRows, kPassEnd, kEnd };
+  Kind kind = Kind::kEnd;
+  std::uint64_t pass = 0;
+  std::uint64_t place = 0;      ///< of the first row; behind the last at kPassEnd
+  std::vector<RowNumber> rows;  ///< at least one where the status is OK
+  Status status;                ///< the order failed behind these rows: nothing follows
+};
+
+/// The part of each batch that one of several ranks reads: of the places [b·B, (b+1)·B) of a pass
+/// those from b·B + rank·B/ranks on that are before b·B + (rank+1)·B/ranks.
+struct BatchSlice {
+  std::uint64_t batch = 0;  ///< B, a multiple of ranks; 0: no slices, every place is given
+  std::uint64_t rank = 0;
+  std::uint64_t ranks = 1;
+  bool drop_remainder = false;  ///< what is left of a pass and fills no batch is given to no rank
+  bool pad = false;             ///< else: its missing places are given as kNoRow
+};
+
+/// How many rows a chunk should have where a record takes so many bytes on average: enough that
+/// reads can be merged and few enough that a chunk stays in a core's cache.
+std::size_t RowsPerChunk(std::uint64_t mean_record_bytes);
+
+/// Cuts the order of the rows into chunks and deals them out to lanes: chunk k of a pass belongs to
+/// lane k mod lanes, so that the lanes' chunks, taken in turn, are the order. Every pass starts
+/// afresh with lane 0, also one that is begun in its middle; no chunk spans passes. Chunks are made
+/// in order, as far as anybody asked; what was made for others waits for them, so a lane should not
+/// run far ahead. Thread safe.
+class ChunkPlan {
+ public:
+  struct Options {
+    std::size_t lanes = 1;
+    std::size_t rows_per_chunk = 1024;
+    std::uint64_t passes = 1;  ///< number of the last one + 1; 0: without end
+    std::uint64_t pass = 0;    ///< where it starts
+    std::uint64_t place = 0;   ///< at most the places of that pass
+    BatchSlice slice{};
+  };
+  ChunkPlan(std::unique_ptr<RowCursor> cursor, const Options& options);
+
+  std::size_t lanes() const { return options_.lanes; }
+  /// The lane's next piece of work: its chunks of a pass, then kPassEnd, then those of the next
+  /// pass, …, then kEnd for ever. Takes the memory of `chunk`'s rows back. Each lane is asked by
+  /// one thread.
+  void Next(std::size_t lane, Chunk* chunk);
+
+ private:
+  /// Places [begin, end) of the pass, as the slice has them.
+  struct Wanted {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+
+  /// Makes the next chunk, or the end of a pass or of all.
+  void Make();
+  void StartPass();
+  /// What is wanted next, from `at` on: empty where nothing is left of this pass.
+  Wanted NextWanted(std::uint64_t at) const;
+  Status FillChunk(Chunk* chunk);
+  Status Take(Wanted wanted, std::vector<RowNumber>* rows);
+  /// Moves the cursor to `place`, which is not before it.
+  Status MoveTo(std::uint64_t place);
+  void Give(Chunk::Kind kind);
+
+  const std::unique_ptr<RowCursor> cursor_;
+  const Options options_;
+
+  std::mutex mutex_;                       ///< guards what follows
+  std::vector<std::deque<Chunk>> queues_;  ///< of the lanes
+  std::vector<std::vector<RowNumber>> spare_;
+  std::vector<RowNumber> passed_over_;
+  bool ended_ = false;
+  bool started_ = false;     ///< this pass
+  bool positioned_ = false;  ///< the cursor is where cursor_at_ says
+  std::uint64_t pass_;
+  std::uint64_t next_place_;      ///< of this pass: what was before it was given or left out
+  std::uint64_t cursor_at_ = 0;   ///< the place that the cursor gives next
+  std::uint64_t places_ = 0;      ///< of this pass
+  std::uint64_t places_end_ = 0;  ///< the same without a rest that is dropped, with what is padded
+  std::size_t turn_ = 0;          ///< lane that gets the next chunk
+};
+
+}  // namespace ringfeed
