@@ -252,6 +252,11 @@ void GraphNode::ReInit() {
   ReInitAll(sessions);
 }
 
+void GraphNode::GoToAim() {
+  // Before the first read there is nothing to be stopped, and nothing that would have to rewind.
+  if (Session()->started()) ReInit();
+}
+
 bool GraphNode::ReInitInput() {
   std::vector<std::shared_ptr<ReaderSession>> sessions;
   for (const GraphNode* node = input_.get(); node != nullptr; node = node->input_.get()) {

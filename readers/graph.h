@@ -113,6 +113,8 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   std::vector<std::shared_ptr<GraphNode>> EndPoints();
   /// Starts all sessions of this node's graph again, those above it and beside it too.
   void ReInit();
+  /// Starts this node's graph again where its session was aimed at.
+  void GoToAim();
   /// Starts those that this node reads from again. False where other chains read from them too.
   bool ReInitInput();
 

@@ -21,6 +21,12 @@ struct DataFingerprint {
   friend bool operator==(const DataFingerprint&, const DataFingerprint&) = default;
 };
 
+struct SourceNode;
+
+/// Of a source's files, which are looked into; of another source nothing. Throws Error where a file
+/// cannot be read.
+DataFingerprint FingerprintOf(const SourceNode& source);
+
 /// What changed from `was` to `is`, in words; empty where nothing did. A number of records that one
 /// of them does not know is no difference.
 std::string DifferenceOf(const DataFingerprint& was, const DataFingerprint& is);

@@ -71,6 +71,35 @@ ReadResult Reader::TryReadNext(Instance* instance, const std::stop_token& stop) 
   return SessionOf(node_)->ReadNext(instance, stop);
 }
 
+ReadResult Reader::TryReadNext(Instance* instance, BatchOrigin* origin) {
+  return SessionOf(node_)->ReadNext(instance, origin);
+}
+
+std::string Reader::Position() const { return SessionOf(node_)->Position(); }
+
+std::string Reader::Position(const BatchOrigin& origin) const {
+  return SessionOf(node_)->Position(&origin);
+}
+
+std::vector<std::uint64_t> Reader::FileRecords() const {
+  return SessionOf(node_)->FileRecords();
+}
+
+void Reader::Restore(const std::string& position) {
+  SessionOf(node_)->AimAt(position);
+  node_->GoToAim();
+}
+
+void Reader::SeekTo(std::uint64_t batch) {
+  SessionOf(node_)->AimAt(batch);
+  node_->GoToAim();
+}
+
+void Reader::SkipBatches(std::uint64_t batches) {
+  SessionOf(node_)->AimBehind(batches);
+  node_->GoToAim();
+}
+
 void Reader::ReserveBatches(std::size_t batches) { SessionOf(node_)->ReserveBatches(batches); }
 
 ReadResult Reader::TryReadBlock(RecordBlock* block) {

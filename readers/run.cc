@@ -41,6 +41,14 @@ thread_local const void* current_writer = nullptr;
 /// two threads at work on a queue are worth took 3 % of all the processor's time.
 std::int64_t DeliverySpinNanos() { return DefaultSpinNanos() == 0 ? 0 : 2000; }
 
+/// What is left to be done in the order by index: it has the first stages already.
+Program BehindOrder(Program program) {
+  program.stages.erase(program.stages.begin(),
+                       program.stages.begin() +
+                           static_cast<std::ptrdiff_t>(program.order_stages().size()));
+  return program;
+}
+
 int ThreadsFor(const OpenOptions& options) {
   if (options.threads > 0) return options.threads;
   return std::min(kMaxThreads, CountCpus().usable);
@@ -49,15 +57,19 @@ int ThreadsFor(const OpenOptions& options) {
 }  // namespace
 
 Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_ptr<Arena> arena,
-         const RunHooks& hooks)
-    : program_(program),
+         const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned)
+    : program_(planned != nullptr ? BehindOrder(program) : program),
+      start_(start),
+      planned_(std::move(planned)),
       input_(std::move(input)),
       unordered_(program.source.options.unordered || program.source.streams.size() > 1),
       arena_(std::move(arena)),
       hooks_(hooks),
+      clock_(start.mark.pass, start.mark.place),
       out_(program.parser != nullptr ? kDeliveries : kRecordDeliveries,
            {.spin_ns = DeliverySpinNanos()}),
-      free_blocks_(kFreeBlocks) {
+      free_blocks_(kFreeBlocks),
+      passes_ended_(start.mark.pass) {
   const int threads = ThreadsFor(program_.source.options);
   for (int i = 0; i < threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(workers_.size()));
@@ -65,7 +77,7 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
   BuildLanes();
   ReserveMemory();
   try {
-    BuildStages(program_);
+    BuildStages();
   } catch (...) {
     arena_->ReleaseQuota(memory_bytes_);
     throw;
@@ -121,8 +133,43 @@ void Run::AddOwnThreads(std::size_t lanes) {
   }
 }
 
+std::size_t Run::BuildChunks() {
+  // Enough lanes that each worker has one whose reads are under way while it frames another's.
+  constexpr std::size_t kLanesPerWriter = 4;
+  ChunkPlan::Options options;
+  options.lanes = kLanesPerWriter * writers_;
+  options.rows_per_chunk = RowsPerChunk(planned_->mean_record_bytes());
+  options.passes = planned_->passes();
+  options.pass = start_.mark.pass;
+  options.place = start_.mark.place;
+  const Rank& rank = program_.batch.rank;
+  if (rank.world_size > 1 && !program_.looks_into_records()) {
+    options.slice = {program_.batch.size, static_cast<std::uint64_t>(rank.rank),
+                     static_cast<std::uint64_t>(rank.world_size), program_.batch.drop_remainder,
+                     program_.batch.pad};
+  }
+  chunks_ = std::make_unique<ChunkPlan>(planned_->NewCursor(start_.mix), options);
+  return options.lanes;
+}
+
+void Run::ShareBatches(BatchSink::Options* options) const {
+  const auto ranks = static_cast<std::size_t>(program_.batch.rank.world_size);
+  const auto rank = static_cast<std::size_t>(program_.batch.rank.rank);
+  if (ranks == 1) return;
+  const std::size_t rows = program_.batch.size / ranks;
+  if (!program_.looks_into_records()) {
+    options->rows = rows;  // the chunks have no others
+    return;
+  }
+  options->slice_begin = rank * rows;
+  options->slice_end = (rank + 1) * rows;
+}
+
 std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
   const SourceNode& source = program_.source;
+  if (chunks_ != nullptr) {
+    return nullptr;  // TODO
+  }
   if (schedule_ != nullptr) {
     return std::make_unique<FileLane>(number, schedule_.get(), source, context, stop_.get_token(),
                                       [this](const IoChoice& choice) { NoteOpened(choice); });
@@ -150,7 +197,9 @@ void Run::BuildLanes() {
   const SourceNode& source = program_.source;
   writers_ = workers_.size();
   std::size_t count = std::max<std::size_t>(1, source.streams.size());
-  if (!source.names.empty() || !source.sources.empty()) {
+  if (planned_ != nullptr) {
+    count = BuildChunks();
+  } else if (!source.names.empty() || !source.sources.empty()) {
     count = BuildSchedule();
   } else {
     AddOwnThreads(count);
@@ -164,7 +213,8 @@ void Run::BuildLanes() {
   const std::size_t credits = parts * std::max<std::size_t>(2, (2 * writers_ + count - 1) / count);
   for (std::size_t i = 0; i < count; ++i) {
     auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), credits);
-    Worker& worker = schedule_ ? *workers_[i % writers_] : *workers_[writers_ + i];
+    const bool own_thread = schedule_ == nullptr && chunks_ == nullptr;
+    Worker& worker = own_thread ? *workers_[writers_ + i] : *workers_[i % writers_];
     lane->worker = static_cast<std::uint32_t>(worker.index);
     worker.lanes.push_back(lane.get());
     lane->lane = MakeLane(i, &worker.context);
@@ -186,7 +236,8 @@ void Run::CheckTables(const Program::Stage& stage) const {
           "; lower the window or the segment, or raise the arena (RINGFEED_ARENA_BYTES)"));
 }
 
-void Run::BuildStages(const Program& program) {
+void Run::BuildStages() {
+  const Program& program = program_;
   for (const Program::Stage& stage : program.stages) {
     CheckTables(stage);
     switch (stage.kind) {
@@ -218,12 +269,16 @@ void Run::BuildStages(const Program& program) {
     if (program.held_batches > 0) options.least_slots = program.held_batches + 2;
     options.memory_bytes = memory_bytes_ / 2;
     options.on_damage = program.source.options.on_damage;
+    options.skip = start_.mark.outputs;
+    options.clock = &clock_;
+    ShareBatches(&options);
     auto sink = std::make_unique<BatchSink>(options, program.parser.get(), arena_, this);
     batch_sink_ = sink.get();
     sink_ = sink.get();
     stages_.push_back(std::move(sink));
   } else {
-    auto sink = std::make_unique<RecordSink>(RecordSink::Options{}, this);
+    auto sink = std::make_unique<RecordSink>(
+        RecordSink::Options{start_.mark.outputs, &clock_}, this);
     sink_ = sink.get();
     stages_.push_back(std::move(sink));
   }

@@ -19,7 +19,11 @@
 #include "readers/file_schedule.h"
 #include "readers/graph.h"
 #include "readers/lane.h"
+#include "readers/order/chunk_plan.h"
+#include "readers/plan_clock.h"
 #include "readers/plan_sink.h"
+#include "readers/planned_source.h"
+#include "readers/run_start.h"
 #include "readers/stage_clock.h"
 #include "readers/worker_io.h"
 #include "ringfeed/event_count.h"
@@ -42,9 +46,10 @@ struct RunHooks {
 /// a ring or an atomic counter stands between them.
 class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
  public:
-  /// `input`: what a user's decorator reads; may be null.
+  /// `input`: what a user's decorator reads; may be null. `planned`: where not null, records are
+  /// read by its index.
   Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_ptr<Arena> arena,
-      const RunHooks& hooks);
+      const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned);
   ~Run() override;
 
   void Start();
@@ -124,9 +129,12 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 
   /// Throws Error where a shuffle's or a grouping's tables would be larger than the arena.
   void CheckTables(const Program::Stage& stage) const;
-  void BuildStages(const Program& program);
+  void BuildStages();
   void BuildLanes();
   std::size_t BuildSchedule();
+  std::size_t BuildChunks();
+  /// Which rows of each batch are written here, where several ranks share them.
+  void ShareBatches(BatchSink::Options* options) const;
   void AddOwnThreads(std::size_t lanes);
   std::unique_ptr<Lane> MakeLane(std::size_t number, LaneContext* context);
   bool PopBlock(Block** block);
@@ -167,7 +175,9 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void ReserveMemory();
   void NoteOpened(const IoChoice& choice);
 
-  const Program program_;
+  const Program program_;  ///< by index: without the stages that the order has already
+  const RunStart start_;
+  const std::shared_ptr<PlannedSource> planned_;  ///< null: as files are read
   const std::shared_ptr<GraphNode> input_;
   const bool unordered_;  ///< blocks are planned as they come
   const std::shared_ptr<Arena> arena_;
@@ -179,12 +189,14 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::stop_source stop_;
 
   std::unique_ptr<FileSchedule> schedule_;
+  std::unique_ptr<ChunkPlan> chunks_;  ///< or this one
   std::vector<std::unique_ptr<LaneState>> lanes_;
   std::vector<std::unique_ptr<Worker>> workers_;  ///< those that write first
   std::size_t writers_ = 0;
   bool share_tasks_ = false;  ///< idle workers are woken for every task
 
   // The planner's: touched only by the thread that runs the plan.
+  PlanClock clock_;
   std::vector<std::unique_ptr<PlanStage>> stages_;
   PlanStage* first_stage_ = nullptr;
   PlanSink* sink_ = nullptr;

@@ -36,11 +36,13 @@ ReaderSession::ReaderSession(Program program, std::shared_ptr<GraphNode> input)
 
 ReaderSession::~ReaderSession() { Close(); }
 
-std::shared_ptr<Run> ReaderSession::MakeRun() const {
+std::shared_ptr<Run> ReaderSession::MakeRun() {
   const OpenOptions& options = program_.source.options;
   auto arena = options.arena ? options.arena->arena() : Arena::Default();
+  if (program_.needs_index()) start_.by_index = true;
   try {
-    auto run = std::make_shared<Run>(program_, input_, std::move(arena), hooks_);
+    auto run = std::make_shared<Run>(program_, input_, std::move(arena), hooks_, start_,
+                                     start_.by_index ? planned_ : nullptr);
     run->Start();
     return run;
   } catch (const std::bad_alloc&) {
@@ -54,6 +56,10 @@ std::shared_ptr<Run> ReaderSession::MakeRun() const {
 }
 
 std::shared_ptr<Run> ReaderSession::CurrentRun(const std::stop_token& stop) {
+  if (program_.needs_index()) {
+    std::string unused;
+    (void)Planned(&unused);
+  }
   std::unique_lock lock(mutex_);
   resumed_.wait(lock, stop, [this] { return !paused_; });
   if (closed_ || stop.stop_requested()) return nullptr;
@@ -136,6 +142,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
       if (!failed_) failure_ = Status();  // of a thread that held everything, and let go
       taken->run = run;
       taken->generation = generation_;
+      taken->base = start_.batch;
       return Wait::kTaken;
     }
     if (run->stopping()) return Wait::kStale;
@@ -233,9 +240,15 @@ void ReaderSession::NoteFirst() {
   batches_.fetch_add(1, std::memory_order_relaxed);
 }
 
-ReadResult ReaderSession::ReadNext(Instance* instance, const std::stop_token& stop) {
-  Origin origin;
-  return program_.batched ? ReadBatch(instance, &origin, stop) : ReadRow(instance, stop);
+ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,
+                                   const std::stop_token& stop) {
+  if (!program_.batched) return ReadRow(instance, origin, stop);
+  Origin read;
+  const ReadResult result = ReadBatch(instance, &read, stop);
+  if (result != ReadResult::kRecord) return result;
+  *origin = OriginOf(read);
+  NoteDelivered(read, *origin);
+  return result;
 }
 
 ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin,
@@ -256,20 +269,29 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin,
       if (empty) return ReadResult::kFailed;
     }
     *instance = taken.run->batch_sink()->MakeInstance(*slot, owner);
-    *origin = {taken.generation, slot->pass};
+    *origin = {taken.generation, taken.base, slot->pass, slot->span, {}};
     NoteFirst();
     return ReadResult::kRecord;
   }
 }
 
-ReadResult ReaderSession::ReadBlock(RecordBlock* block, Origin* origin,
+ReadResult ReaderSession::ReadBlock(RecordBlock* block, const std::stop_token& stop) {
+  Origin origin;
+  const ReadResult result = TakeBlock(block, &origin, stop);
+  if (result != ReadResult::kRecord) return result;
+  NoteDelivered(origin, OriginOf(origin, block->size() - 1));
+  return result;
+}
+
+ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin,
                                     const std::stop_token& stop) {
   *block = RecordBlock();
   Taken taken;
   const ReadResult result = TakeNext(&taken, stop);
   if (result != ReadResult::kRecord) return result;
-  block->records_ = taken.delivery.records->records;
-  *origin = {taken.generation, taken.delivery.records->pass};
+  const RecordDelivery& records = *taken.delivery.records;
+  block->records_ = records.records;
+  *origin = {taken.generation, taken.base, records.pass, records.span, {}};
   block->hold_ = taken.run->Lease(std::move(taken.delivery));
   NoteFirst();
   return ReadResult::kRecord;
@@ -281,7 +303,8 @@ void ReaderSession::DropRows() {
   rows_ = row_ = 0;
 }
 
-ReadResult ReaderSession::ReadRow(Instance* instance, const std::stop_token& stop) {
+ReadResult ReaderSession::ReadRow(Instance* instance, BatchOrigin* origin,
+                                  const std::stop_token& stop) {
   const std::lock_guard lock(rows_mutex_);
   {
     const std::lock_guard state_lock(mutex_);
@@ -291,6 +314,8 @@ ReadResult ReaderSession::ReadRow(Instance* instance, const std::stop_token& sto
     const ReadResult result = FetchRows(stop);
     if (result != ReadResult::kRecord) return result;
   }
+  *origin = OriginOf(rows_origin_, row_ - 1);
+  NoteDelivered(rows_origin_, *origin);
   return ReadResult::kRecord;
 }
 
@@ -304,7 +329,7 @@ ReadResult ReaderSession::FetchRows(const std::stop_token& stop) {
     return ReadResult::kRecord;
   }
   RecordBlock block;
-  const ReadResult result = ReadBlock(&block, &rows_origin_, stop);
+  const ReadResult result = TakeBlock(&block, &rows_origin_, stop);
   if (result != ReadResult::kRecord) return result;
   rows_records_ = block.records_;
   rows_hold_ = std::move(block.hold_);
@@ -405,6 +430,7 @@ void ReaderSession::Resume() {
   resumed_.notify_all();  // they wait for mutex_
   if (closed_) return;
   if (run_ != nullptr && HasUserSource()) RewindSource();
+  TakeAim(std::exchange(aim_, std::nullopt).value_or(Aimed()));
   peeked_.reset();
   ++generation_;
   failed_ = false;
@@ -445,10 +471,17 @@ Status ReaderSession::status() const {
 PipelineStats ReaderSession::Stats() const {
   PipelineStats stats;
   stats.seeds = program_.Seeds();
+  const Rank& rank = program_.batch.rank;
+  if (rank.world_size > 1) {
+    stats.ranks = "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
+                  (rank.source == "none" ? "" : " by " + rank.source);
+  }
   std::shared_ptr<Run> run;
   {
     const std::lock_guard lock(mutex_);
     run = run_;
+    stats.restored = restored_;
+    stats.order = start_.by_index || program_.needs_index() ? "by index" : "as files are read";
   }
   if (run == nullptr) return stats;
   run->FillStats(&stats);

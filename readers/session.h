@@ -13,8 +13,12 @@
 #include <vector>
 
 #include "readers/graph.h"
+#include "readers/planned_source.h"
+#include "readers/position.h"
 #include "readers/run.h"
+#include "readers/run_start.h"
 #include "readers/stage_clock.h"
+#include "ringfeed/batch_origin.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed {
@@ -32,11 +36,12 @@ class ReaderSession {
 
   /// With a `stop` that can be requested it is another chain that reads: it gets kFailed soon
   /// after, and waits also for what it holds itself, since that was handed on.
-  ReadResult ReadNext(Instance* instance, const std::stop_token& stop = {});
-  ReadResult ReadBlock(RecordBlock* block, const std::stop_token& stop = {}) {
-    Origin origin;
-    return ReadBlock(block, &origin, stop);
+  ReadResult ReadNext(Instance* instance, const std::stop_token& stop = {}) {
+    BatchOrigin origin;
+    return ReadNext(instance, &origin, stop);
   }
+  ReadResult ReadNext(Instance* instance, BatchOrigin* origin, const std::stop_token& stop = {});
+  ReadResult ReadBlock(RecordBlock* block, const std::stop_token& stop = {});
   void ReserveBatches(std::size_t batches);
   bool HasNext();
   std::optional<std::uint64_t> NextPass();
@@ -50,6 +55,19 @@ class ReaderSession {
   Status status() const;
   PipelineStats Stats() const;
 
+  /// Where it stands behind what was handed out, or behind that batch. Throws Error where its order
+  /// does not come again.
+  std::string Position(const BatchOrigin* behind = nullptr);
+  std::vector<std::uint64_t> FileRecords();
+  /// What Resume starts at, once: behind that position, or behind so many batches. Throws Error
+  /// where the data or the order are others. Builds an index where one is needed and missing.
+  void AimAt(const std::string& position);
+  void AimAt(std::uint64_t batch);
+  /// The same behind `batches` more than were handed out.
+  void AimBehind(std::uint64_t batches);
+  /// Whether a read has begun: then going elsewhere takes Pause and Resume.
+  bool started() const;
+
   /// For tests: set before the first read.
   void set_hooks(const RunHooks& hooks) { hooks_ = hooks; }
 
@@ -59,18 +77,28 @@ class ReaderSession {
     std::shared_ptr<Run> run;
     Delivery delivery;
     std::uint64_t generation = 0;
+    std::uint64_t base = 0;  ///< as of Origin
   };
   /// Where what was read comes from.
   struct Origin {
     std::uint64_t generation = 0;
+    std::uint64_t base = 0;  ///< over all runs, number of the run's first batch or place
     std::uint64_t pass = 0;
+    OrderSpan span;
+    std::vector<RecordRange> records{};
+  };
+  /// Where the next run starts, and what was handed out before that.
+  struct Aimed {
+    RunStart start;
+    ChainPosition delivered;
+    std::string how;
   };
   /// What became of a wait: kStale where a ReInit ended the run under it.
   enum class Wait : std::uint8_t { kTaken, kEnd, kFailed, kStale };
 
   /// The run to read from; null once closed. Makes the first one.
   std::shared_ptr<Run> CurrentRun(const std::stop_token& stop = {});
-  std::shared_ptr<Run> MakeRun() const;
+  std::shared_ptr<Run> MakeRun();
   ReadResult TakeNext(Taken* taken, const std::stop_token& stop);
   Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken, const std::stop_token& stop);
   bool HoldsAllSlots(const Run& run);
@@ -81,12 +109,26 @@ class ReaderSession {
   Wait Fail(const Run& run, const Status& status);
   void NoteFirst();
   void RewindSource();
+  /// The chain by its index; null, with the reason in *why, where it has none. Builds it, once.
+  std::shared_ptr<PlannedSource> Planned(std::string* why);
+  void Aim(const ChainPosition& position);
+  void RefuseWithoutPosition() const;
+  /// Under mutex_: from here on a run starts there.
+  void TakeAim(Aimed aimed);
+  /// What positions are compared by.
+  DataFingerprint Fingerprint();
+  /// Rows at a time that positions count.
+  std::uint64_t PositionRows() const { return program_.batched ? program_.batch.size : 1; }
+  /// Of a batch, or, on chains without Batch, of row `row` of what was read.
+  BatchOrigin OriginOf(const Origin& origin, std::size_t row = 0) const;
+  /// What is handed out now.
+  void NoteDelivered(const Origin& origin, const BatchOrigin& last);
   bool HasUserSource() const {
     return program_.source.instances != nullptr || program_.source.records != nullptr;
   }
   ReadResult ReadBatch(Instance* instance, Origin* origin, const std::stop_token& stop);
-  ReadResult ReadBlock(RecordBlock* block, Origin* origin, const std::stop_token& stop);
-  ReadResult ReadRow(Instance* instance, const std::stop_token& stop);
+  ReadResult TakeBlock(RecordBlock* block, Origin* origin, const std::stop_token& stop);
+  ReadResult ReadRow(Instance* instance, BatchOrigin* origin, const std::stop_token& stop);
   ReadResult FetchRows(const std::stop_token& stop);
   void DropRows();
   bool TakeRow(Instance* instance);
@@ -94,7 +136,11 @@ class ReaderSession {
   Instance CopyRecord(const RecordSpan& record) const;
   void NameBottleneck(PipelineStats* stats) const;
 
-  Program program_;  ///< fixed once a run is made
+  Program program_;           ///< fixed once a run is made
+  std::mutex planned_mutex_;  ///< guards what follows; taken before mutex_
+  std::shared_ptr<PlannedSource> planned_;
+  std::string not_planned_;  ///< why there is none, once that was found out
+  std::optional<DataFingerprint> fingerprint_;
   const std::shared_ptr<GraphNode> input_;
   RunHooks hooks_;
 
@@ -103,6 +149,10 @@ class ReaderSession {
   std::mutex peek_mutex_;     ///< one thread at a time looks ahead; taken before mutex_
   mutable std::mutex mutex_;  ///< guards run_, the failure and what was looked at ahead
   std::shared_ptr<Run> run_;
+  RunStart start_;                ///< of run_, or of the first one to come
+  std::optional<Aimed> aim_;      ///< where Resume is to start
+  ChainPosition delivered_;       ///< what was handed out: batch, run and mark alone
+  std::string restored_;          ///< how the run came to its start
   std::uint64_t generation_ = 0;  ///< number of run_, from 0
   Status failure_;
   bool failed_ = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct BatchOrigin {
   /// Its number, from 0, over all passes; the same on all ranks. Without Batch, of the row.
   std::uint64_t batch = 0;
   std::uint64_t pass = 0;  ///< of its first row
+  /// What Reader::Position needs of it besides.
+  std::array<std::uint64_t, 3> mark{};
   /// Which records it holds, in the order of their delivery: only with OpenOptions::note_records.
   std::vector<RecordRange> records;
 };

@@ -104,6 +104,12 @@ class Reader {
   /// JSON of at most 1 KiB (24 bytes more for each set of a mixture), the same on all ranks. Throws
   /// Error where the chain has no order that comes again (unordered, several streams, Share).
   std::string Position() const;
+  /// The same behind that batch of this reader, for whoever takes batches ahead of their use.
+  std::string Position(const BatchOrigin& origin) const;
+  /// Records of each file of the list, of a mixture's lists one behind the other, damaged ones that
+  /// can be counted too: by the index, which is made where it is missing. Throws Error where there
+  /// can be none.
+  std::vector<std::uint64_t> FileRecords() const;
   /// Goes on behind a position of a chain like this one, at any time, as ReInit does; also where it
   /// was saved by another number of ranks. Returns before anything is read: by an index the next
   /// read starts where it stands, else (PipelineStats::restored says so) it reads up to there

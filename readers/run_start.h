@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "readers/plan_clock.h"
+
+namespace ringfeed {
+
+/// Where a run of a chain begins.
+struct RunStart {
+  std::uint64_t batch = 0;  ///< over all runs, of this one's batch number 0
+  PlanMark mark{};          ///< only by index anything but the beginning, but for its outputs
+  std::string mix{};        ///< counts of a mixture's sets there (MixState); empty: by their number
+  bool by_index = false;    ///< as it is read from there
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "readers/session.h"
+
+namespace ringfeed {
+
+namespace {
+
+[[noreturn]] void Refuse(StatusCode code, const std::string& message) {
+  throw Error(Status(code, message));
+}
+
+}  // namespace
+
+std::shared_ptr<PlannedSource> ReaderSession::Planned(std::string* why) {
+  const std::lock_guard lock(planned_mutex_);
+  if (planned_ != nullptr) return planned_;
+  if (!not_planned_.empty() || !program_.may_have_index()) {
+    *why = not_planned_.empty() ? "this source has no index" : not_planned_;
+    return nullptr;
+  }
+  try {
+    planned_ = std::make_shared<PlannedSource>(program_);
+  } catch (const Error& error) {
+    if (program_.needs_index()) throw;
+    *why = not_planned_ = error.status().ToString();
+  }
+  return planned_;
+}
+
+DataFingerprint ReaderSession::Fingerprint() {
+  const std::lock_guard lock(planned_mutex_);
+  if (planned_ != nullptr) return planned_->fingerprint();
+  if (!fingerprint_) fingerprint_ = FingerprintOf(program_.source);
+  return *fingerprint_;
+}
+
+void ReaderSession::RefuseWithoutPosition() const {
+  const std::string why = program_.WhyNoPosition();
+  if (!why.empty()) Refuse(StatusCode::kUnsupported, "this chain has no position: " + why);
+}
+
+std::string ReaderSession::Position(const BatchOrigin* behind) {
+  RefuseWithoutPosition();
+  std::string unused;
+  const std::shared_ptr<PlannedSource> planned =
+      program_.needs_index() ? Planned(&unused) : nullptr;
+  ChainPosition position;
+  {
+    const std::lock_guard lock(mutex_);
+    position = delivered_;
+  }
+  if (behind != nullptr) {
+    position.batch = behind->batch + 1;
+    position.mark = PlanMark{behind->mark[0], behind->mark[1], behind->mark[2]};
+  }
+  if (!program_.looks_into_records()) position.mark.reset();
+  if (program_.source.mix != nullptr) position.mix = planned->MixBehind(position);
+  position.order = program_.OrderText();
+  position.data = Fingerprint();
+  return position.ToJson();
+}
+
+std::vector<std::uint64_t> ReaderSession::FileRecords() {
+  std::string why;
+  const std::shared_ptr<PlannedSource> planned = Planned(&why);
+  if (planned == nullptr) Refuse(StatusCode::kUnsupported, "records cannot be counted: " + why);
+  std::vector<std::uint64_t> records;
+  for (const auto& set : planned->sets()) {
+    for (std::size_t file = 0; file < set->files(); ++file) {
+      records.push_back(set->FirstRow(file + 1) - set->FirstRow(file));
+    }
+  }
+  return records;
+}
+
+void ReaderSession::Aim(const ChainPosition& position) {
+  if (started() && !program_.rewindable()) {
+    Refuse(StatusCode::kUnsupported, "a stream that is being read cannot be read from elsewhere");
+  }
+  std::string why;
+  const std::shared_ptr<PlannedSource> planned = Planned(&why);
+  Aimed aimed;
+  RunStart& start = aimed.start;
+  start.by_index = planned != nullptr;
+  if (planned == nullptr) {
+    start.mark.outputs = position.batch;
+  } else if (program_.looks_into_records()) {
+    start.mark = position.mark.value_or(PlanMark{0, 0, position.batch});
+  } else {
+    start.mark = planned->PlaceOf(position.batch, PositionRows(), program_.batch.drop_remainder);
+    start.mix = position.mix;
+  }
+  start.batch = position.batch - std::min(position.batch, start.mark.outputs);
+  aimed.how = (start.by_index ? "by index" : "by reading up to there (" + why + ")") + ": pass " +
+              std::to_string(start.mark.pass) + ", place " + std::to_string(start.mark.place);
+  if (start.mark.outputs > 0) {
+    aimed.how += ", leaving " + std::to_string(start.mark.outputs) +
+                 (program_.batched ? " batches" : " rows") + " out";
+  }
+  aimed.delivered = position;
+  aimed.delivered.mark = start.mark;
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr) {
+    TakeAim(std::move(aimed));
+  } else {
+    aim_ = std::move(aimed);
+  }
+}
+
+void ReaderSession::TakeAim(Aimed aimed) {
+  start_ = std::move(aimed.start);
+  delivered_ = std::move(aimed.delivered);
+  restored_ = std::move(aimed.how);
+}
+
+void ReaderSession::AimAt(const std::string& text) {
+  ChainPosition position;
+  const Status parsed = ParsePosition(text, &position);
+  if (!parsed.ok()) throw Error(parsed);
+  RefuseWithoutPosition();
+  const std::string order = program_.OrderText();
+  if (position.order != order) {
+    Refuse(StatusCode::kInvalidArgument,
+           "the position is of a chain with another order: it was \"" + position.order +
+               "\", this is \"" + order + "\"");
+  }
+  std::string unused;
+  (void)Planned(&unused);  // its fingerprint knows more
+  const std::string difference = DifferenceOf(position.data, Fingerprint());
+  if (!difference.empty()) {
+    Refuse(StatusCode::kInvalidArgument,
+           "the position is of other data; what changed: " + difference);
+  }
+  ++position.run;
+  Aim(position);
+}
+
+void ReaderSession::AimAt(std::uint64_t batch) {
+  RefuseWithoutPosition();
+  ChainPosition position;
+  position.batch = batch;
+  {
+    const std::lock_guard lock(mutex_);
+    position.run = delivered_.run;
+  }
+  Aim(position);
+}
+
+void ReaderSession::AimBehind(std::uint64_t batches) {
+  RefuseWithoutPosition();
+  ChainPosition position;
+  {
+    const std::lock_guard lock(mutex_);
+    position = delivered_;
+  }
+  position.batch += batches;
+  position.mix.clear();
+  if (position.mark) position.mark->outputs += batches;
+  Aim(position);
+}
+
+bool ReaderSession::started() const {
+  const std::lock_guard lock(mutex_);
+  return run_ != nullptr;
+}
+
+BatchOrigin ReaderSession::OriginOf(const Origin& origin, std::size_t row) const {
+  const OrderSpan& span = origin.span;
+  BatchOrigin result;
+  result.pass = origin.pass;
+  if (program_.batched) {
+    result.batch = origin.base + span.number;
+    result.mark = {span.end.pass, span.end.place, span.end.outputs};
+    result.records = origin.records;
+    return result;
+  }
+  // What one read takes stands at consecutive places.
+  result.batch = origin.base + span.first_place + row;
+  result.mark = {span.begin.pass, span.begin.place + row + 1, 0};
+  return result;
+}
+
+void ReaderSession::NoteDelivered(const Origin& origin, const BatchOrigin& last) {
+  const std::lock_guard lock(mutex_);
+  if (origin.generation != generation_ || last.batch < delivered_.batch) return;
+  delivered_.batch = last.batch + 1;
+  delivered_.mark = PlanMark{last.mark[0], last.mark[1], last.mark[2]};
+}
+
+}  // namespace ringfeed

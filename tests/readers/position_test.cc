@@ -1,0 +1,285 @@
+#include "readers/position.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/readers/pipeline_fixture.h"
+
+namespace ringfeed {
+namespace {
+
+using Chain = std::function<Reader(const std::vector<std::string>&, const OpenOptions&)>;
+
+/// All bytes of a batch, shapes too.
+std::string Contents(const Instance& batch) {
+  std::string text;
+  for (const Tensor& tensor : batch) {
+    text += ShapeToString(tensor.shape);
+    text.append(reinterpret_cast<const char*>(tensor.data), tensor.bytes);
+    for (const auto& level : tensor.lod) {
+      text.append(reinterpret_cast<const char*>(level.data()), level.size_bytes());
+    }
+  }
+  return text;
+}
+
+/// What a reader delivers to its end, and its position in front of each delivery and at the end.
+struct Delivered {
+  std::vector<std::string> batches;
+  std::vector<std::string> positions;
+};
+
+Delivered ReadAll(Reader reader, std::size_t most = ~std::size_t{0}) {
+  Delivered all;
+  Instance batch;
+  all.positions.push_back(reader.Position());
+  ReadResult result = ReadResult::kEnd;
+  while (all.batches.size() < most &&
+         (result = reader.TryReadNext(&batch)) == ReadResult::kRecord) {
+    all.batches.push_back(Contents(batch));
+    all.positions.push_back(reader.Position());
+  }
+  EXPECT_NE(result, ReadResult::kFailed) << reader.status().ToString();
+  return all;
+}
+
+std::vector<std::string> Tail(const std::vector<std::string>& all, std::size_t from) {
+  return {all.begin() + static_cast<std::ptrdiff_t>(from), all.end()};
+}
+
+struct Case {
+  std::string name;
+  Chain chain;
+};
+
+std::vector<Case> Cases() {
+  const auto raw = [](Reader reader) { return Parse(std::move(reader), RawParser()); };
+  const auto open = [raw](const auto& files, const auto& options) {
+    return raw(OpenFiles(files, options));
+  };
+  return {
+      {"in order", [=](auto& f, auto& o) { return Batch(open(f, o), {.size = 7}); }},
+      {"passes apart",
+       [=](auto& f, auto& o) { return MultiPass(Batch(open(f, o), {.size = 7}), 3); }},
+      {"passes joined",
+       [=](auto& f, auto& o) { return Batch(MultiPass(open(f, o), 3), {.size = 7}); }},
+      {"rest dropped",
+       [=](auto& f, auto& o) {
+         return MultiPass(Batch(open(f, o), {.size = 7, .drop_remainder = true}), 3);
+       }},
+      {"window",
+       [=](auto& f, auto& o) {
+         return MultiPass(Batch(Shuffle(open(f, o), {.window = 50, .seed = 3}), {.size = 7}), 2);
+       }},
+      {"window over joined passes",
+       [=](auto& f, auto& o) {
+         return Batch(Shuffle(MultiPass(open(f, o), 3), {.window = 50, .seed = 3}), {.size = 7});
+       }},
+      {"two shuffles",
+       [=](auto& f, auto& o) {
+         return MultiPass(
+             Batch(Shuffle(Shuffle(open(f, o), {.window = 30}), {.block = 20}), {.size = 7}), 2);
+       }},
+      {"block",
+       [=](auto& f, auto& o) {
+         return MultiPass(Batch(Shuffle(open(f, o), {.block = 40, .seed = 9}), {.size = 7}), 2);
+       }},
+      {"blocks",
+       [=](auto& f, auto& o) {
+         return MultiPass(
+             Batch(Shuffle(open(f, o), {.window = 20, .seed = 5, .mode = ShuffleMode::kBlocks}),
+                   {.size = 7}),
+             2);
+       }},
+      {"global",
+       [=](auto& f, auto& o) {
+         return MultiPass(
+             Batch(Shuffle(open(f, o), {.seed = 5, .mode = ShuffleMode::kGlobal}), {.size = 7}), 2);
+       }},
+      {"padded",
+       [=](auto& f, auto& o) { return MultiPass(Batch(open(f, o), {.size = 7, .pad = true}), 2); }},
+      {"rows", [=](auto& f, auto& o) { return Shuffle(open(f, o), {.window = 9}); }},
+      {"records", [=](auto& f, auto& o) { return Shuffle(OpenFiles(f, o), {.window = 9}); }},
+      {"groups",
+       [=](auto& f, auto& o) {
+         const auto group = [](const RecordSpan& record) {
+           return static_cast<std::int64_t>(record.size % 3);
+         };
+         return MultiPass(GroupBatch(open(f, o), {.size = 7, .group_of = group, .segment = 60}), 2);
+       }},
+      {"files shuffled",
+       [=](auto& f, OpenOptions o) {
+         o.files.shuffle = true;
+         o.files.seed = 4;
+         return MultiPass(Batch(open(f, o), {.size = 7}), 3);
+       }},
+      {"a later epoch",
+       [=](auto& f, OpenOptions o) {
+         o.first_epoch = 5;
+         return MultiPass(Batch(Shuffle(open(f, o), {.window = 50}), {.size = 7}), 2);
+       }},
+  };
+}
+
+class PositionTest : public PipelineTest {
+ protected:
+  OpenOptions SmallStripes() const {
+    OpenOptions options = Options();
+    options.stripe_bytes = 4096;
+    options.cycle = 3;
+    return options;
+  }
+};
+
+TEST_F(PositionTest, EveryChainGoesOnFromEveryPositionAsIfItHadNeverStopped) {
+  const std::vector<std::string> files = MakeFiles(4, 60, 8, 900);
+  for (const Case& each : Cases()) {
+    SCOPED_TRACE(each.name);
+    const Delivered all = ReadAll(each.chain(files, SmallStripes()));
+    ASSERT_GT(all.batches.size(), 20u);
+    for (std::size_t k = 0; k < all.positions.size(); k += 1 + k / 3) {
+      Reader again = each.chain(files, SmallStripes());
+      again.Restore(all.positions[k]);
+      const Delivered rest = ReadAll(again);
+      ASSERT_EQ(rest.batches, Tail(all.batches, k)) << "from batch " << k;
+      EXPECT_NE(again.Stats().restored.find("by index"), std::string::npos);
+    }
+  }
+}
+
+TEST_F(PositionTest, WithoutAnIndexTheSameIsReachedByReading) {
+  const std::vector<std::string> files = MakeFiles(4, 60, 8, 900);
+  OpenOptions options = SmallStripes();
+  options.index = IndexUse::kNever;
+  for (const Case& each : Cases()) {
+    if (each.name == "blocks" || each.name == "global") continue;
+    SCOPED_TRACE(each.name);
+    const Delivered all = ReadAll(each.chain(files, options));
+    for (const std::size_t k :
+         {std::size_t{0}, std::size_t{1}, std::size_t{17}, all.batches.size()}) {
+      Reader again = each.chain(files, options);
+      again.Restore(all.positions[k]);
+      ASSERT_EQ(ReadAll(again).batches, Tail(all.batches, k)) << "from batch " << k;
+      EXPECT_NE(again.Stats().restored.find("by reading"), std::string::npos);
+    }
+  }
+}
+
+TEST_F(PositionTest, RestoreWorksInTheMiddleOfReadingToo) {
+  const std::vector<std::string> files = MakeFiles(3, 80, 8, 600);
+  for (const Case& each : Cases()) {
+    SCOPED_TRACE(each.name);
+    Reader reader = each.chain(files, SmallStripes());
+    const Delivered first = ReadAll(reader, 9);
+    reader.Restore(first.positions[4]);
+    const Delivered again = ReadAll(reader, 5);
+    EXPECT_EQ(again.batches, Tail(first.batches, 4));
+    reader.ReInit();
+    EXPECT_EQ(ReadAll(reader, 9).batches, first.batches);
+  }
+}
+
+TEST_F(PositionTest, APositionIsShortWhateverTheDataAndPrefetchedBatchesDoNotCount) {
+  const std::vector<std::string> files = MakeFiles(70, 10, 8, 300);
+  for (const Case& each : Cases()) {
+    SCOPED_TRACE(each.name);
+    Reader reader = each.chain(files, SmallStripes());
+    (void)reader.HasNext();
+    (void)reader.NextPass();
+    ChainPosition position;
+    ASSERT_TRUE(ParsePosition(reader.Position(), &position).ok());
+    EXPECT_EQ(position.batch, 0u);
+    (void)reader.ReadNext();
+    (void)reader.HasNext();
+    ASSERT_TRUE(ParsePosition(reader.Position(), &position).ok());
+    EXPECT_EQ(position.batch, 1u);
+    EXPECT_LE(reader.Position().size(), 1024u);
+    EXPECT_EQ(reader.Position().find('\n'), std::string::npos);
+  }
+}
+
+TEST_F(PositionTest, SeekToAndSkipBatchesAreRestoreByNumber) {
+  const std::vector<std::string> files = MakeFiles(4, 60, 8, 900);
+  for (const Case& each : Cases()) {
+    SCOPED_TRACE(each.name);
+    const Delivered all = ReadAll(each.chain(files, SmallStripes()));
+    for (const std::size_t k : {std::size_t{0}, std::size_t{3}, std::size_t{11}, all.batches.size(),
+                                all.batches.size() + 5}) {
+      Reader reader = each.chain(files, SmallStripes());
+      reader.SeekTo(k);
+      ASSERT_EQ(ReadAll(reader).batches, Tail(all.batches, std::min(k, all.batches.size())));
+    }
+    Reader reader = each.chain(files, SmallStripes());
+    ReadAll(reader, 2);
+    reader.SkipBatches(5);
+    EXPECT_EQ(ReadAll(reader, 3).batches,
+              std::vector<std::string>(all.batches.begin() + 7, all.batches.begin() + 10));
+  }
+}
+
+TEST_F(PositionTest, ADataSetThatChangedIsRefusedWithWhatChanged) {
+  const std::vector<std::string> files = MakeFiles(3, 60, 8, 900);
+  const Chain chain = Cases().front().chain;
+  const std::string position = ReadAll(chain(files, SmallStripes()), 3).positions.back();
+  const auto refusal = [&](const std::vector<std::string>& others) -> std::string {
+    Reader reader = chain(others, SmallStripes());
+    try {
+      reader.Restore(position);
+    } catch (const Error& error) {
+      return error.status().message();
+    }
+    return "taken";
+  };
+  EXPECT_EQ(refusal(files), "taken");
+  EXPECT_NE(refusal({files[0], files[1]}).find("files: 2, were 3"), std::string::npos);
+  EXPECT_NE(refusal({files[1], files[0], files[2]}).find("order"), std::string::npos);
+  {
+    std::fstream file(files[1], std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(5);
+    file.put('\x7f');
+  }
+  const std::string changed = refusal(files);
+  EXPECT_NE(changed.find("contents"), std::string::npos) << changed;
+  EXPECT_NE(changed.find("number 1"), std::string::npos) << changed;
+}
+
+TEST_F(PositionTest, AnotherOrderIsRefusedAndWhatCannotComeAgainHasNoPosition) {
+  const std::vector<std::string> files = MakeFiles(3, 60, 8, 900);
+  Reader one = Batches(Shuffle(OpenFiles(files, Options()), {.window = 10}), 4);
+  (void)one.ReadNext();
+  Reader other = Batches(Shuffle(OpenFiles(files, Options()), {.window = 11}), 4);
+  EXPECT_THROW(other.Restore(one.Position()), Error);
+  EXPECT_THROW(other.Restore("{}"), Error);
+  EXPECT_THROW(other.Restore("not json"), Error);
+  OpenOptions unordered = Options();
+  unordered.unordered = true;
+  Reader none = Batches(OpenFiles(files, unordered), 4);
+  EXPECT_THROW((void)none.Position(), Error);
+  EXPECT_THROW(none.SeekTo(1), Error);
+}
+
+TEST(ChainPositionTest, TextThatIsDamagedAnywhereIsRefusedOrAnotherPosition) {
+  ChainPosition position;
+  position.batch = 123456;
+  position.mark = PlanMark{1, 2, 3};
+  position.order = "files by 8";
+  position.data = {3, 1000, 77, 5, 6, {1, 2, 3}};
+  const std::string text = position.ToJson();
+  ChainPosition read;
+  ASSERT_TRUE(ParsePosition(text, &read).ok());
+  EXPECT_EQ(read.ToJson(), text);
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    EXPECT_FALSE(ParsePosition(text.substr(0, at), &read).ok());
+    std::string flipped = text;
+    flipped[at] = static_cast<char>(flipped[at] ^ 0x40);
+    (void)ParsePosition(flipped, &read);
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
