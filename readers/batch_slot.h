@@ -45,6 +45,13 @@ struct BatchSlot {
   std::vector<RowFailure> failures;
 
   std::thread::id holder;  ///< who was handed the batch
+
+  /// How many places behind the first one row `row` stands, where the batch is no user's: rows that
+  /// failed were taken out.
+  std::uint32_t PlaceOf(std::uint32_t row) const {
+    for (const RowFailure& failure : failures) row += failure.row <= row ? 1 : 0;
+    return row;
+  }
 };
 
 /// A piece of work for a writer: rows into a batch.

@@ -109,7 +109,7 @@ const FileSchedule::Examined& FileSchedule::Examine(std::size_t file) {
 
 std::unique_ptr<FileSchedule::Pass> FileSchedule::NewPass(std::uint64_t number) const {
   auto pass = std::make_unique<Pass>();
-  pass->files = FilesOfPass(files(), options_.order, number);
+  pass->files = FilesOfPass(files(), options_.order, options_.first_epoch + number);
   pass->free_at.resize(lanes_);
   pass->open.resize(lanes_);
   pass->started.resize(lanes_);

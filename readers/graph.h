@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "readers/parsers/parser.h"
+#include "readers/plan_clock.h"
 #include "readers/record_provider.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/file_reader.h"

@@ -118,6 +118,7 @@ std::size_t Run::BuildSchedule() {
   options.unordered = unordered_;
   options.by_file = source.file_readers != nullptr;
   options.order = source.options.files;
+  options.first_epoch = source.options.first_epoch;
   options.moved = [this] {
     for (const auto& worker : workers_) Wake(*worker);
   };
@@ -238,20 +239,24 @@ void Run::CheckTables(const Program::Stage& stage) const {
 
 void Run::BuildStages() {
   const Program& program = program_;
+  const std::uint32_t first_epoch = program.source.options.first_epoch;
   for (const Program::Stage& stage : program.stages) {
     CheckTables(stage);
     switch (stage.kind) {
       case Program::Stage::Kind::kWindow:
-        stages_.push_back(std::make_unique<WindowShuffleStage>(stage.amount, stage.seed));
+        stages_.push_back(
+            std::make_unique<WindowShuffleStage>(stage.amount, stage.seed, first_epoch));
         break;
       case Program::Stage::Kind::kBlock:
-        stages_.push_back(std::make_unique<BlockShuffleStage>(stage.amount, stage.seed));
+        stages_.push_back(
+            std::make_unique<BlockShuffleStage>(stage.amount, stage.seed, first_epoch));
         break;
       case Program::Stage::Kind::kMultiPass:
         stages_.push_back(std::make_unique<MultiPassStage>(stage.amount));
         break;
       case Program::Stage::Kind::kGroup:
-        stages_.push_back(std::make_unique<GroupBatchStage>(program.batch.size, stage.amount));
+        stages_.push_back(
+            std::make_unique<GroupBatchStage>(program.batch.size, stage.amount, &clock_));
         break;
       case Program::Stage::Kind::kBlocks:
       case Program::Stage::Kind::kGlobal:

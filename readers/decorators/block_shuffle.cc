@@ -7,8 +7,9 @@
 
 namespace ringfeed {
 
-BlockShuffleStage::BlockShuffleStage(std::uint64_t block_rows, std::uint64_t seed)
-    : block_rows_(block_rows), seed_(seed) {
+BlockShuffleStage::BlockShuffleStage(std::uint64_t block_rows, std::uint64_t seed,
+                                     std::uint32_t first_epoch)
+    : block_rows_(block_rows), seed_(seed), epoch_(first_epoch) {
   held_.reserve(block_rows);
 }
 

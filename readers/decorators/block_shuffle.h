@@ -15,7 +15,8 @@ namespace ringfeed {
 /// not depend on it.
 class BlockShuffleStage final : public PlanStage {
  public:
-  BlockShuffleStage(std::uint64_t block_rows, std::uint64_t seed);
+  /// Pass p of this stage is epoch first_epoch + p.
+  BlockShuffleStage(std::uint64_t block_rows, std::uint64_t seed, std::uint32_t first_epoch = 0);
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
@@ -28,7 +29,7 @@ class BlockShuffleStage final : public PlanStage {
 
   const std::uint64_t block_rows_;
   const std::uint64_t seed_;
-  std::uint32_t epoch_ = 0;
+  std::uint32_t epoch_;
   std::uint64_t blocks_ = 0;  ///< drained in this epoch
   std::vector<RowRef> held_;
 };

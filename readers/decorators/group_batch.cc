@@ -34,10 +34,26 @@ void GroupRows(const GroupFunction& group_of, Block* block) {
   }
 }
 
-GroupBatchStage::GroupBatchStage(std::size_t batch_rows, std::uint64_t segment_rows)
-    : batch_rows_(batch_rows), segment_rows_(segment_rows) {}
+GroupBatchStage::GroupBatchStage(std::size_t batch_rows, std::uint64_t segment_rows,
+                                 PlanClock* clock)
+    : batch_rows_(batch_rows),
+      segment_rows_(segment_rows),
+      clock_(clock),
+      places_are_told_(clock->kept()),
+      pass_(clock->here().pass),
+      place_(clock->here().place) {
+  clock_->Keep();
+  clock_->AtSegment(pass_, place_);
+}
+
+void GroupBatchStage::BeginCall() {
+  if (!places_are_told_) return;
+  pass_ = clock_->here().pass;
+  place_ = clock_->here().place;
+}
 
 void GroupBatchStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  BeginCall();
   for (std::uint32_t row = begin; row < end; ++row) {
     Add({block, row});
     NextOrdinal();
@@ -45,6 +61,7 @@ void GroupBatchStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t en
 }
 
 void GroupBatchStage::OnRefs(std::span<const RowRef> rows) {
+  BeginCall();
   for (const RowRef& row : rows) {
     Add(row);
     NextOrdinal();
@@ -65,6 +82,7 @@ void GroupBatchStage::Add(RowRef row) {
 }
 
 void GroupBatchStage::NextOrdinal() {
+  ++place_;
   if (++ordinal_ == segment_rows_) EndSegment();
 }
 
@@ -81,10 +99,15 @@ void GroupBatchStage::EndSegment() {
   }
   groups_.clear();  // their number is bounded by the segment only this way
   ordinal_ = 0;
+  clock_->AtSegment(pass_, place_);
 }
 
 void GroupBatchStage::OnPassEnd() {
   EndSegment();
+  ++pass_;
+  place_ = 0;
+  BeginCall();
+  clock_->AtSegment(pass_, place_);
   next_->OnPassEnd();
 }
 

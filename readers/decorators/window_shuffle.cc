@@ -4,8 +4,12 @@
 
 namespace ringfeed {
 
-WindowShuffleStage::WindowShuffleStage(std::uint64_t window, std::uint64_t seed)
-    : seed_(seed), draws_(seed, 0, DrawPurpose::kWindowShuffle), buckets_(window) {}
+WindowShuffleStage::WindowShuffleStage(std::uint64_t window, std::uint64_t seed,
+                                       std::uint32_t first_epoch)
+    : seed_(seed),
+      epoch_(first_epoch),
+      draws_(seed, first_epoch, DrawPurpose::kWindowShuffle),
+      buckets_(window) {}
 
 void WindowShuffleStage::Place(Block* block, std::uint32_t row) {
   const auto target = buckets_.At(draws_.At(buckets_.arrived()));

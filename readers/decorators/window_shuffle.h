@@ -15,7 +15,8 @@ namespace ringfeed {
 /// a position is the last key delivered. WindowCursor gives the same order by numbers.
 class WindowShuffleStage final : public PlanStage {
  public:
-  WindowShuffleStage(std::uint64_t window, std::uint64_t seed);
+  /// Pass p of this stage is epoch first_epoch + p.
+  WindowShuffleStage(std::uint64_t window, std::uint64_t seed, std::uint32_t first_epoch = 0);
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
@@ -37,7 +38,7 @@ class WindowShuffleStage final : public PlanStage {
   void Flush();
 
   const std::uint64_t seed_;
-  std::uint32_t epoch_ = 0;
+  std::uint32_t epoch_;
   DrawSequence draws_;
   WindowBuckets<Held> buckets_;
   std::vector<Block*> blocks_;  ///< by Block::index

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "readers/locate.h"
+#include "readers/plan_stage.h"
+
+namespace ringfeed {
+
+/// What stands at a place: the number of a record, or a hole.
+using PlanRow = std::optional<std::uint64_t>;
+
+/// Feeds rows to a plan's first stage as a run would, in blocks of random sizes. A record is its
+/// number in 8 bytes, and, where `ragged`, number % 7 bytes more.
+class PlanRows {
+ public:
+  explicit PlanRows(std::uint64_t seed) : random_(seed) {}
+
+  /// Where set, blocks are located by it, as a run does.
+  void set_parser(const Parser* parser, bool ragged) {
+    parser_ = parser;
+    ragged_ = ragged;
+  }
+
+  /// Gives all rows of a pass, as blocks or as references.
+  void Feed(std::span<const PlanRow> rows, std::uint64_t pass, bool as_refs, PlanStage* stage) {
+    while (!rows.empty()) {
+      const std::size_t take = std::min<std::size_t>(rows.size(), 1 + random_() % 40);
+      Block* const block = MakeBlock(rows.first(take), pass);
+      Give(block, as_refs, stage);
+      --block->holds;  // the planner's own
+      rows = rows.subspan(take);
+    }
+  }
+
+  /// Holds on all blocks: none once everything was written or dropped.
+  std::uint64_t holds() const {
+    std::uint64_t sum = 0;
+    for (const auto& block : blocks_) sum += block->holds;
+    return sum;
+  }
+
+ private:
+  Block* MakeBlock(std::span<const PlanRow> rows, std::uint64_t pass) {
+    blocks_.push_back(std::make_unique<Block>());
+    Block* const block = blocks_.back().get();
+    block->index = static_cast<std::uint32_t>(blocks_.size() - 1);
+    block->pass = pass;
+    for (const PlanRow& row : rows) {
+      if (!row) {
+        block->frame.records.emplace_back();
+        continue;
+      }
+      auto bytes = std::make_shared<std::vector<std::byte>>(8 + (ragged_ ? *row % 7 : 0));
+      std::memcpy(bytes->data(), &*row, 8);
+      block->frame.records.push_back({bytes->data(), static_cast<std::uint32_t>(bytes->size())});
+      block->storage.push_back(std::move(bytes));
+    }
+    if (parser_ != nullptr && parser_->two_phase()) {
+      const auto scratch = parser_->NewScratch();
+      LocateRows(*parser_, scratch.get(), OnDamage::kSkip, block);
+    }
+    for (const RecordSpan& record : block->frame.records) {
+      block->good_rows += record.damaged() ? 0 : 1;
+    }
+    block->holds = static_cast<std::uint32_t>(rows.size()) + 1;
+    return block;
+  }
+
+  void Give(Block* block, bool as_refs, PlanStage* stage) {
+    const auto rows = static_cast<std::uint32_t>(block->rows());
+    if (!as_refs) {
+      stage->OnRows(block, 0, rows);
+      return;
+    }
+    std::vector<RowRef> refs;
+    for (std::uint32_t row = 0; row < rows; ++row) refs.push_back({block, row});
+    const std::size_t cut = random_() % (rows + 1);
+    stage->OnRefs(std::span(refs).first(cut));
+    stage->OnRefs(std::span(refs).subspan(cut));
+  }
+
+  std::mt19937_64 random_;
+  const Parser* parser_ = nullptr;
+  bool ragged_ = false;
+  std::vector<std::unique_ptr<Block>> blocks_;
+};
+
+}  // namespace ringfeed

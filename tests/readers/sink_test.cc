@@ -1,0 +1,276 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "readers/batch_sink.h"
+#include "readers/record_sink.h"
+#include "ringfeed/parsers.h"
+#include "tests/readers/plan_rows.h"
+
+namespace ringfeed {
+namespace {
+
+using Pass = std::vector<PlanRow>;
+
+/// A delivery as the test looks at it.
+struct Got {
+  OrderSpan span;
+  std::vector<std::uint64_t> rows;
+  std::vector<std::uint64_t> places;  ///< of a chain without Batch: of the rows, since the start
+};
+
+/// A run around a sink that writes in the planner's thread, and notes what is delivered.
+class FakeHost : public PlanHost {
+ public:
+  void Submit(WriteTask* task, std::uint32_t /*near_lane*/) override {
+    if (scratch_.parser == nullptr) scratch_.parser = parser->NewScratch();
+    batch_sink->Write(task, &scratch_);
+  }
+  void Drop(Block* block, std::uint32_t rows) override {
+    ASSERT_GE(block->holds.load(), rows);
+    block->holds -= rows;
+  }
+  void Deliver(std::uint64_t number, Delivery delivery) override {
+    ASSERT_EQ(number, delivered_++) << "numbers of deliveries follow each other";
+    if (delivery.batch != nullptr) {
+      TakeBatch(delivery.batch);
+    } else {
+      TakeRecords(*delivery.records);
+    }
+  }
+  void NoteSkipped(const RecordSpan& /*record*/, const Status& /*why*/) override { ++skipped; }
+  void BatchDone(bool /*freed*/) override {}
+  bool HasRoom(std::uint64_t /*number*/) const override { return true; }
+  void End(std::uint64_t number, const Status& /*status*/) override {
+    EXPECT_EQ(number, delivered_);
+    ended = true;
+  }
+
+  BatchSink* batch_sink = nullptr;
+  const Parser* parser = nullptr;
+  std::vector<Got> got;
+  std::size_t skipped = 0;
+  bool ended = false;
+
+ private:
+  void TakeBatch(BatchSlot* slot) {
+    Got one{slot->span, {}, {}};
+    const Instance batch = batch_sink->MakeInstance(*slot, nullptr);
+    for (const std::int64_t number : batch[0].Values<std::int64_t>()) {
+      one.rows.push_back(static_cast<std::uint64_t>(number));
+    }
+    for (std::uint32_t row = 0; row < slot->rows; ++row) {
+      one.places.push_back(slot->span.first_place + slot->PlaceOf(row));
+    }
+    got.push_back(one);
+    batch_sink->Release(slot);
+  }
+  void TakeRecords(const RecordDelivery& delivery) {
+    Got one{delivery.span, {}, {}};
+    for (const RecordSpan& record : delivery.records) {
+      one.rows.emplace_back();
+      std::memcpy(&one.rows.back(), record.data, 8);
+      one.places.push_back(delivery.span.first_place + one.places.size());
+    }
+    if (delivery.block != nullptr) Drop(delivery.block, delivery.rows);
+    for (const RowRef& ref : delivery.refs) Drop(ref.block, 1);
+    got.push_back(one);
+  }
+
+  WriterScratch scratch_;
+  std::uint64_t delivered_ = 0;
+};
+
+std::vector<Pass> RandomPasses(std::mt19937_64& random, std::size_t most_rows) {
+  std::vector<Pass> passes(1 + random() % 3);
+  const std::uint64_t holes = std::vector<std::uint64_t>{0, 5, 50, 100}[random() % 4];
+  std::uint64_t number = 0;
+  for (Pass& pass : passes) {
+    pass.resize(random() % most_rows);
+    for (PlanRow& row : pass) {
+      ++number;
+      if (random() % 100 >= holes) row = number;
+    }
+  }
+  return passes;
+}
+
+/// One batch as it must come, planned slowly.
+struct Wanted {
+  std::uint64_t number = 0;
+  std::vector<std::uint64_t> rows;
+  PlanMark end;
+};
+
+std::vector<Wanted> WantedBatches(const std::vector<Pass>& passes,
+                                  const BatchSink::Options& options, const PlanMark& start) {
+  std::vector<Wanted> batches;
+  const std::size_t slice_end = options.slice_end == 0 ? options.rows : options.slice_end;
+  std::uint64_t number = 0;
+  for (std::size_t p = 0; p < passes.size(); ++p) {
+    const std::uint64_t pass = start.pass + p;
+    const std::uint64_t before = p == 0 ? start.place : 0;
+    for (std::size_t begin = 0; begin < passes[p].size(); begin += options.rows) {
+      const std::size_t end = begin + options.rows;
+      const bool whole = end <= passes[p].size();
+      if (!whole && options.drop_remainder) continue;
+      Wanted batch{
+          number++, {}, whole ? PlanMark{pass, before + end, 0} : PlanMark{pass + 1, 0, 0}};
+      for (std::size_t at = begin + options.slice_begin;
+           at < std::min(begin + slice_end, passes[p].size()); ++at) {
+        if (passes[p][at]) batch.rows.push_back(*passes[p][at]);
+      }
+      if (batch.number >= options.skip) batches.push_back(batch);
+    }
+  }
+  return batches;
+}
+
+class SinkTest : public testing::Test {
+ protected:
+  static std::shared_ptr<const Parser> NumberParser() {
+    return RowsParser({{"number", kInt64, {}}});
+  }
+  static void FeedAll(const std::vector<Pass>& passes, bool as_refs, PlanRows* rows,
+                      PlanStage* sink) {
+    for (std::size_t pass = 0; pass < passes.size(); ++pass) {
+      rows->Feed(passes[pass], pass, as_refs, sink);
+      sink->OnPassEnd();
+    }
+    sink->OnEnd(Status());
+  }
+  std::vector<Got> Batches(const std::vector<Pass>& passes, BatchSink::Options options,
+                           bool as_refs) {
+    const auto parser = NumberParser();
+    options.memory_bytes = std::size_t{4} << 20;
+    FakeHost host;
+    BatchSink sink(options, parser.get(), arena_, &host);
+    host.batch_sink = &sink;
+    host.parser = parser.get();
+    PlanRows rows(passes.size());
+    rows.set_parser(parser.get(), false);
+    FeedAll(passes, as_refs, &rows, &sink);
+    EXPECT_TRUE(host.ended);
+    EXPECT_EQ(rows.holds(), 0u) << "every hold was dropped";
+    return host.got;
+  }
+
+  std::shared_ptr<Arena> arena_ = Arena::Create({.bytes = std::size_t{64} << 20});
+  std::mt19937_64 random_{20};
+};
+
+TEST_F(SinkTest, BatchesOfAnySliceHaveTheirRowsNumbersAndMarks) {
+  for (int round = 0; round < 300; ++round) {
+    const std::vector<Pass> passes = RandomPasses(random_, 300);
+    BatchSink::Options options;
+    options.rows = 1 + random_() % 40;
+    options.drop_remainder = random_() % 2 == 0;
+    if (random_() % 2 == 0) options.skip = random_() % 12;
+    if (random_() % 2 == 0) {
+      options.slice_begin = random_() % options.rows;
+      options.slice_end =
+          options.slice_begin + 1 + random_() % (options.rows - options.slice_begin);
+    }
+    const PlanMark start{random_() % 3, random_() % 1000, 0};
+    PlanClock clock(start.pass, start.place);
+    options.clock = &clock;
+    const auto wanted = WantedBatches(passes, options, start);
+    const auto got = Batches(passes, options, random_() % 2 == 0);
+    ASSERT_EQ(got.size(), wanted.size()) << round;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      ASSERT_EQ(got[i].rows, wanted[i].rows) << round;
+      ASSERT_EQ(got[i].span.number, wanted[i].number) << round;
+      ASSERT_EQ(got[i].span.end, wanted[i].end) << round << ": " << got[i].span.end.place;
+    }
+  }
+}
+
+/// Rows without Batch: what each place holds, and the mark behind each row.
+void ExpectRows(const std::vector<Got>& got, const std::vector<Pass>& passes, std::uint64_t skip,
+                const PlanMark& start) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> wanted;  // place, number
+  std::map<std::uint64_t, PlanMark> behind;                     // by place
+  std::uint64_t place = 0;
+  for (std::size_t p = 0; p < passes.size(); ++p) {
+    for (std::size_t at = 0; at < passes[p].size(); ++at, ++place) {
+      if (passes[p][at] && place >= skip) wanted.emplace_back(place, *passes[p][at]);
+      behind[place] = {start.pass + p, (p == 0 ? start.place : 0) + at + 1, 0};
+    }
+  }
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
+  for (const Got& one : got) {
+    ASSERT_EQ(one.rows.size(), one.places.size());
+    for (std::size_t row = 0; row < one.rows.size(); ++row) {
+      found.emplace_back(one.places[row], one.rows[row]);
+      PlanMark mark = one.span.begin;
+      mark.place += one.places[row] - one.span.first_place + 1;
+      ASSERT_EQ(mark, behind[one.places[row]]);
+    }
+    const PlanMark last = behind[one.places.back()];
+    ASSERT_TRUE(one.span.end == last || one.span.end == (PlanMark{last.pass + 1, 0, 0}));
+  }
+  ASSERT_EQ(found, wanted);
+}
+
+TEST_F(SinkTest, RowsWithoutBatchTellTheirPlaces) {
+  for (int round = 0; round < 200; ++round) {
+    const std::vector<Pass> passes = RandomPasses(random_, 3000);
+    const bool as_refs = random_() % 2 == 0;
+    const std::uint64_t skip = random_() % 2 == 0 ? 0 : random_() % 2000;
+    const PlanMark start{random_() % 3, random_() % 1000, 0};
+    PlanClock clock(start.pass, start.place);
+    if (round % 2 == 0) {
+      BatchSink::Options options;
+      options.rows = 32;
+      options.close_at_block_end = true;
+      options.skip = skip;
+      options.clock = &clock;
+      ExpectRows(Batches(passes, options, as_refs), passes, skip, start);
+      continue;
+    }
+    FakeHost host;
+    RecordSink sink({skip, &clock}, &host);
+    PlanRows rows(1);
+    FeedAll(passes, as_refs, &rows, &sink);
+    EXPECT_EQ(rows.holds(), 0u);
+    ExpectRows(host.got, passes, skip, start);
+  }
+}
+
+TEST_F(SinkTest, AKeeperOfTheClockSaysWhereRowsStand) {
+  PlanClock clock;
+  clock.Keep();
+  const auto parser = NumberParser();
+  FakeHost host;
+  BatchSink::Options options;
+  options.rows = 3;
+  options.memory_bytes = std::size_t{4} << 20;
+  options.clock = &clock;
+  BatchSink sink(options, parser.get(), arena_, &host);
+  host.batch_sink = &sink;
+  host.parser = parser.get();
+  PlanRows rows(1);
+  rows.set_parser(parser.get(), false);
+  // A filter keeps places 1 and 2, then 5, 6, then 9 of a pass of 12, then of the next place 0.
+  clock.AtPlace(0, 1);
+  rows.Feed(Pass{1, 2}, 0, true, &sink);
+  clock.AtPlace(0, 5);
+  rows.Feed(Pass{5, 6}, 0, false, &sink);
+  clock.AtPlace(0, 9);
+  rows.Feed(Pass{9}, 0, true, &sink);
+  clock.AtPlace(1, 0);
+  sink.OnPassEnd();
+  rows.Feed(Pass{100}, 1, true, &sink);
+  sink.OnEnd(Status());
+  ASSERT_EQ(host.got.size(), 3u);
+  EXPECT_EQ(host.got[0].span.end, (PlanMark{0, 6, 0}));
+  EXPECT_EQ(host.got[1].span.end, (PlanMark{1, 0, 0}));
+  EXPECT_EQ(host.got[2].span.end, (PlanMark{1, 1, 0}));
+}
+
+}  // namespace
+}  // namespace ringfeed
