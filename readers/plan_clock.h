@@ -46,8 +46,10 @@ class PlanClock {
   /// behind another keeper learns its rows' places so.
   PlanMark here() const { return here_; }
 
-  /// The sink's: so many places are planned.
-  void Advance(std::uint64_t places) { here_.place += places; }
+  /// The sink's: so many places are planned. Behind a keeper of segments rows stand anywhere.
+  void Advance(std::uint64_t places) {
+    if (!segmented_) here_.place += places;
+  }
   /// The sink's, where nobody keeps the clock: a pass is over.
   void EndPass() { here_ = {here_.pass + 1, 0, 0}; }
   /// The sink's: the mark behind a batch that is `rows` places further than it said by Advance.

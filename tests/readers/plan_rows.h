@@ -15,6 +15,22 @@ namespace ringfeed {
 
 /// What stands at a place: the number of a record, or a hole.
 using PlanRow = std::optional<std::uint64_t>;
+using Pass = std::vector<PlanRow>;
+
+/// Up to three passes of numbers from 1 on, holes among them.
+inline std::vector<Pass> RandomPasses(std::mt19937_64& random, std::size_t most_rows) {
+  std::vector<Pass> passes(1 + random() % 3);
+  const std::uint64_t holes = std::vector<std::uint64_t>{0, 5, 50, 100}[random() % 4];
+  std::uint64_t number = 0;
+  for (Pass& pass : passes) {
+    pass.resize(random() % most_rows);
+    for (PlanRow& row : pass) {
+      ++number;
+      if (random() % 100 >= holes) row = number;
+    }
+  }
+  return passes;
+}
 
 /// Feeds rows to a plan's first stage as a run would, in blocks of random sizes. A record is its
 /// number in 8 bytes, and, where `ragged`, number % 7 bytes more.
@@ -27,6 +43,9 @@ class PlanRows {
     parser_ = parser;
     ragged_ = ragged;
   }
+
+  /// Where not 0, a record's group is its number modulo this.
+  void set_groups(std::uint64_t groups) { groups_ = groups; }
 
   /// Gives all rows of a pass, as blocks or as references.
   void Feed(std::span<const PlanRow> rows, std::uint64_t pass, bool as_refs, PlanStage* stage) {
@@ -69,6 +88,10 @@ class PlanRows {
     for (const RecordSpan& record : block->frame.records) {
       block->good_rows += record.damaged() ? 0 : 1;
     }
+    for (const PlanRow& row : rows) {
+      if (groups_ != 0)
+        block->groups.push_back(static_cast<std::int64_t>(row.value_or(0) % groups_));
+    }
     block->holds = static_cast<std::uint32_t>(rows.size()) + 1;
     return block;
   }
@@ -89,6 +112,7 @@ class PlanRows {
   std::mt19937_64 random_;
   const Parser* parser_ = nullptr;
   bool ragged_ = false;
+  std::uint64_t groups_ = 0;
   std::vector<std::unique_ptr<Block>> blocks_;
 };
 

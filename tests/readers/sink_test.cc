@@ -6,98 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "readers/batch_sink.h"
 #include "readers/record_sink.h"
 #include "ringfeed/parsers.h"
+#include "tests/readers/fake_plan_host.h"
 #include "tests/readers/plan_rows.h"
 
 namespace ringfeed {
 namespace {
-
-using Pass = std::vector<PlanRow>;
-
-/// A delivery as the test looks at it.
-struct Got {
-  OrderSpan span;
-  std::vector<std::uint64_t> rows;
-  std::vector<std::uint64_t> places;  ///< of a chain without Batch: of the rows, since the start
-};
-
-/// A run around a sink that writes in the planner's thread, and notes what is delivered.
-class FakeHost : public PlanHost {
- public:
-  void Submit(WriteTask* task, std::uint32_t /*near_lane*/) override {
-    if (scratch_.parser == nullptr) scratch_.parser = parser->NewScratch();
-    batch_sink->Write(task, &scratch_);
-  }
-  void Drop(Block* block, std::uint32_t rows) override {
-    ASSERT_GE(block->holds.load(), rows);
-    block->holds -= rows;
-  }
-  void Deliver(std::uint64_t number, Delivery delivery) override {
-    ASSERT_EQ(number, delivered_++) << "numbers of deliveries follow each other";
-    if (delivery.batch != nullptr) {
-      TakeBatch(delivery.batch);
-    } else {
-      TakeRecords(*delivery.records);
-    }
-  }
-  void NoteSkipped(const RecordSpan& /*record*/, const Status& /*why*/) override { ++skipped; }
-  void BatchDone(bool /*freed*/) override {}
-  bool HasRoom(std::uint64_t /*number*/) const override { return true; }
-  void End(std::uint64_t number, const Status& /*status*/) override {
-    EXPECT_EQ(number, delivered_);
-    ended = true;
-  }
-
-  BatchSink* batch_sink = nullptr;
-  const Parser* parser = nullptr;
-  std::vector<Got> got;
-  std::size_t skipped = 0;
-  bool ended = false;
-
- private:
-  void TakeBatch(BatchSlot* slot) {
-    Got one{slot->span, {}, {}};
-    const Instance batch = batch_sink->MakeInstance(*slot, nullptr);
-    for (const std::int64_t number : batch[0].Values<std::int64_t>()) {
-      one.rows.push_back(static_cast<std::uint64_t>(number));
-    }
-    for (std::uint32_t row = 0; row < slot->rows; ++row) {
-      one.places.push_back(slot->span.first_place + slot->PlaceOf(row));
-    }
-    got.push_back(one);
-    batch_sink->Release(slot);
-  }
-  void TakeRecords(const RecordDelivery& delivery) {
-    Got one{delivery.span, {}, {}};
-    for (const RecordSpan& record : delivery.records) {
-      one.rows.emplace_back();
-      std::memcpy(&one.rows.back(), record.data, 8);
-      one.places.push_back(delivery.span.first_place + one.places.size());
-    }
-    if (delivery.block != nullptr) Drop(delivery.block, delivery.rows);
-    for (const RowRef& ref : delivery.refs) Drop(ref.block, 1);
-    got.push_back(one);
-  }
-
-  WriterScratch scratch_;
-  std::uint64_t delivered_ = 0;
-};
-
-std::vector<Pass> RandomPasses(std::mt19937_64& random, std::size_t most_rows) {
-  std::vector<Pass> passes(1 + random() % 3);
-  const std::uint64_t holes = std::vector<std::uint64_t>{0, 5, 50, 100}[random() % 4];
-  std::uint64_t number = 0;
-  for (Pass& pass : passes) {
-    pass.resize(random() % most_rows);
-    for (PlanRow& row : pass) {
-      ++number;
-      if (random() % 100 >= holes) row = number;
-    }
-  }
-  return passes;
-}
 
 /// One batch as it must come, planned slowly.
 struct Wanted {
