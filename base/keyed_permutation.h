@@ -13,14 +13,16 @@
 namespace ringfeed {
 
 /// A permutation of 0 … size - 1 as a pure function of (seed, epoch, purpose), the same on every
-/// machine, in no memory: a Feistel network over the smallest number of bits (at least two) that
+/// machine, in no memory: a Feistel network over the smallest number of bits, at least eight, that
 /// holds all numbers, the left half the smaller one where they are odd, walked on from a result
-/// that is none of them (less than two steps on average). Thread safe.
+/// that is none of them (less than two steps on average beyond 128 numbers). With fewer bits the
+/// orders of a few numbers would not come equally often. Thread safe.
 class KeyedPermutation {
  public:
   KeyedPermutation(std::uint64_t size, std::uint64_t seed, std::uint32_t epoch, DrawPurpose purpose)
       : size_(size) {
-    const unsigned bits = size <= 4 ? 2 : static_cast<unsigned>(std::bit_width(size - 1));
+    const unsigned bits =
+        size <= 256 ? kLeastBits : static_cast<unsigned>(std::bit_width(size - 1));
     right_bits_ = (bits + 1) / 2;
     left_mask_ = (std::uint64_t{1} << (bits / 2)) - 1;
     right_mask_ = (std::uint64_t{1} << right_bits_) - 1;
@@ -47,6 +49,7 @@ class KeyedPermutation {
   }
 
  private:
+  static constexpr unsigned kLeastBits = 8;
   static constexpr std::size_t kRounds = 8;
   static constexpr std::size_t kTogether = 64;
 

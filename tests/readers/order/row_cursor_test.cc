@@ -1,0 +1,352 @@
+#include "readers/order/row_cursor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/keyed_permutation.h"
+#include "readers/file_schedule.h"
+#include "readers/order/files_of_pass.h"
+#include "readers/order/make_row_cursor.h"
+#include "tests/readers/order/cursor_checks.h"
+#include "tests/readers/order/fake_layout.h"
+#include "tests/readers/order/slow_order.h"
+
+namespace ringfeed {
+namespace {
+
+using Kind = OrderStage::Kind;
+
+std::vector<Rows> Passes(std::uint64_t count, const auto& pass_of) {
+  std::vector<Rows> passes;
+  for (std::uint64_t pass = 0; pass < count; ++pass) passes.push_back(pass_of(pass));
+  return passes;
+}
+
+TEST(FilesOfPassTest, AgreeWithTheFormula) {
+  Random random(1);
+  for (int i = 0; i < 200; ++i) {
+    const FakeLayout layout = RandomLayout(random);
+    OrderOptions options = RandomOptions(random);
+    options.first_epoch = 0;
+    const std::uint64_t pass = Below(random, 6);
+    const Rows expected = SlowFiles(layout, options, pass);
+    const std::vector<std::size_t> files = FilesOfPass(layout.files(), options.files, pass);
+    ASSERT_EQ(Rows(files.begin(), files.end()), expected);
+  }
+}
+
+TEST(InterleaveCursorTest, GivesTheOrderOfFilesInTurn) {
+  Random random(2);
+  for (int i = 0; i < 300; ++i) {
+    SCOPED_TRACE(i);
+    const FakeLayout layout = RandomLayout(random);
+    const OrderOptions options = RandomOptions(random);
+    const auto cursor = MakeRowCursor(layout, options, {});
+    ASSERT_NO_FATAL_FAILURE(ExpectPasses(
+        *cursor, Passes(4, [&](auto pass) { return SlowInterleave(layout, options, pass); }),
+        random));
+  }
+}
+
+/// Bytes that nobody reads.
+class SizedSource final : public Source {
+ public:
+  explicit SizedSource(std::uint64_t bytes) : bytes_(bytes) {}
+  std::string name() const override { return "source"; }
+  std::uint64_t Size() const override { return bytes_; }
+  Status ReadAt(std::uint64_t /*offset*/, std::span<std::byte> out, std::size_t* got) override {
+    std::fill(out.begin(), out.end(), std::byte{1});
+    *got = out.size();
+    return {};
+  }
+
+ private:
+  const std::uint64_t bytes_;
+};
+
+/// The stripes of a pass in the order in which the schedule's lanes take turns.
+Rows ScheduledRows(FileSchedule& schedule, const RowLayout& layout) {
+  std::vector<std::vector<std::pair<std::size_t, std::uint64_t>>> turns(schedule.lanes());
+  for (std::size_t lane = 0; lane < turns.size(); ++lane) {
+    Assignment assignment;
+    while ((assignment = schedule.Next(lane)).kind == Assignment::Kind::kFile) {
+      for (std::uint64_t s = 0; s < assignment.stripes; ++s) {
+        turns[lane].emplace_back(assignment.file, s);
+      }
+    }
+  }
+  Rows rows;
+  bool any = true;
+  for (std::size_t round = 0; std::exchange(any, false); ++round) {
+    for (const auto& lane : turns) {
+      if (lane.size() <= round) continue;
+      any = true;
+      RowNumber row = 0;
+      RowNumber end = 0;
+      EXPECT_TRUE(layout.FirstRowOfStripe(lane[round].first, lane[round].second, &row).ok());
+      EXPECT_TRUE(layout.FirstRowOfStripe(lane[round].first, lane[round].second + 1, &end).ok());
+      for (; row < end; ++row) rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+TEST(InterleaveCursorTest, AgreesWithTheScheduleOfFiles) {
+  constexpr std::uint64_t kStripe = 10;
+  Random random(3);
+  for (int i = 0; i < 200; ++i) {
+    SCOPED_TRACE(i);
+    std::vector<FakeLayout::Stripes> files(1 + Below(random, 9));
+    std::vector<std::shared_ptr<Source>> sources;
+    for (FakeLayout::Stripes& file : files) {
+      const std::uint64_t bytes = Below(random, 4) == 0 ? 0 : Below(random, 80);
+      sources.push_back(std::make_shared<SizedSource>(bytes));
+      for (std::uint64_t at = 0; at < bytes; at += kStripe) {
+        file.push_back(std::min(kStripe, bytes - at));
+      }
+    }
+    const FakeLayout layout(files);
+    OrderOptions options = RandomOptions(random);
+    options.first_epoch = 0;
+    FileSchedule schedule({}, sources,
+                          {.cycle = options.cycle,
+                           .stripe_bytes = kStripe,
+                           .passes = 3,
+                           .format = "rows:1",
+                           .order = options.files});
+    const auto cursor = MakeRowCursor(layout, options, {});
+    for (std::uint64_t pass = 0; pass < 3; ++pass) {
+      const Rows expected = ScheduledRows(schedule, layout);
+      ASSERT_TRUE(cursor->Seek(pass, 0).ok());
+      ASSERT_EQ(ReadOn(*cursor, random, layout.rows() + 1), expected);
+    }
+  }
+}
+
+TEST(BlocksCursorTest, GivesStripesInTheOrderOfAPermutation) {
+  Random random(4);
+  for (int i = 0; i < 200; ++i) {
+    SCOPED_TRACE(i);
+    const FakeLayout layout = RandomLayout(random);
+    const OrderOptions options = RandomOptions(random);
+    const OrderStage stage{Kind::kBlocks, 0, random()};
+    const auto cursor = MakeRowCursor(layout, options, {{stage}});
+    ASSERT_NO_FATAL_FAILURE(ExpectPasses(
+        *cursor,
+        Passes(4, [&](auto pass) { return SlowBlocks(layout, options, stage.seed, pass); }),
+        random));
+  }
+}
+
+TEST(BlocksCursorTest, AWindowFollowsWithTheSameSeed) {
+  Random random(5);
+  const FakeLayout layout = RandomLayout(random, 200);
+  const OrderOptions options;
+  const auto cursor = MakeRowCursor(layout, options, {{{Kind::kBlocks, 70, 9}}});
+  const auto passes = Passes(3, [&](auto pass) { return SlowBlocks(layout, options, 9, pass); });
+  ExpectPasses(*cursor, SlowStages(passes, 0, {{Kind::kWindow, 70, 9}}), random);
+}
+
+TEST(GlobalCursorTest, GivesRowsInTheOrderOfAPermutation) {
+  Random random(6);
+  for (int i = 0; i < 200; ++i) {
+    SCOPED_TRACE(i);
+    const FakeLayout layout = RandomLayout(random);
+    const OrderOptions options = RandomOptions(random);
+    const OrderStage stage{Kind::kGlobal, 0, random()};
+    const auto cursor = MakeRowCursor(layout, options, {{stage}});
+    ASSERT_NO_FATAL_FAILURE(ExpectPasses(
+        *cursor,
+        Passes(4, [&](auto pass) { return SlowGlobal(layout, options, stage.seed, pass); }),
+        random));
+  }
+}
+
+TEST(GlobalCursorTest, EachPassHasAnotherOrderOfAllRows) {
+  const FakeLayout layout({{1000}, {}, {3, 0, 997}});
+  const auto cursor = MakeRowCursor(layout, {}, {{{Kind::kGlobal, 0, 1}}});
+  Random random(7);
+  Rows before;
+  for (std::uint64_t pass = 0; pass < 3; ++pass) {
+    ASSERT_TRUE(cursor->Seek(pass, 0).ok());
+    Rows rows = ReadOn(*cursor, random, 3000);
+    ASSERT_NE(rows, before);
+    before = rows;
+    std::sort(rows.begin(), rows.end());
+    Rows all(2000);
+    std::iota(all.begin(), all.end(), 0);
+    ASSERT_EQ(rows, all);
+  }
+}
+
+std::vector<OrderStage> RandomStages(Random& random) {
+  std::vector<OrderStage> stages(1 + Below(random, 4));
+  for (OrderStage& stage : stages) {
+    stage.seed = random();
+    switch (Below(random, 3)) {
+      case 0:
+        stage = {Kind::kWindow, 1 + Below(random, Below(random, 2) == 0 ? 40 : 700), random()};
+        break;
+      case 1:
+        stage = {Kind::kBlock, 1 + Below(random, 90), random()};
+        break;
+      default:
+        stage = {Kind::kMultiPass, 1 + Below(random, 3), 0};
+    }
+  }
+  return stages;
+}
+
+/// Whole passes alone: those that a join has only a part of are none.
+std::vector<Rows> WholePasses(std::vector<Rows> passes, std::uint64_t source_passes,
+                              const std::vector<OrderStage>& stages) {
+  std::uint64_t whole = source_passes;
+  for (const OrderStage& stage : stages) {
+    if (stage.kind == Kind::kMultiPass) whole /= stage.amount;
+  }
+  passes.resize(whole);
+  return passes;
+}
+
+TEST(RowCursorTest, RandomChainsOfStagesAgreeWithSortedPasses) {
+  constexpr std::uint64_t kSourcePasses = 36;
+  Random random(8);
+  for (int i = 0; i < 400; ++i) {
+    SCOPED_TRACE(i);
+    const FakeLayout layout = RandomLayout(random, i % 4 == 0 ? 200 : 10);
+    const OrderOptions options = RandomOptions(random);
+    const std::vector<OrderStage> stages = RandomStages(random);
+    const auto source =
+        Passes(kSourcePasses, [&](auto pass) { return SlowInterleave(layout, options, pass); });
+    std::vector<Rows> passes =
+        WholePasses(SlowStages(source, options.first_epoch, stages), kSourcePasses, stages);
+    if (passes.empty()) continue;
+    if (passes.size() > 3) passes.resize(3);
+    const auto cursor = MakeRowCursor(layout, options, stages);
+    ASSERT_NO_FATAL_FAILURE(ExpectPasses(*cursor, passes, random));
+  }
+}
+
+TEST(RowCursorTest, AStageThatLooksIntoRecordsEndsTheChain) {
+  Random random(9);
+  const FakeLayout layout = RandomLayout(random);
+  const std::vector<OrderStage> stages = {
+      {Kind::kWindow, 10, 3}, {Kind::kGroup, 64, 0}, {Kind::kBlock, 7, 3}};
+  const auto cursor = MakeRowCursor(layout, {}, stages);
+  const auto source = Passes(2, [&](auto pass) { return SlowInterleave(layout, {}, pass); });
+  ExpectPasses(*cursor, SlowStages(source, 0, {stages.front()}), random);
+}
+
+TEST(WindowCursorTest, LargeWindowsFillTheirBucketsAndAreSoughtExactly) {
+  const FakeLayout layout({{20000}, {7, 7000}, {0, 13000}});
+  const auto source = Passes(2, [&](auto pass) { return SlowInterleave(layout, {}, pass); });
+  Random random(10);
+  for (const std::uint64_t window : {1, 63, 64, 65, 1000, 39999, 40007, 100000}) {
+    SCOPED_TRACE(window);
+    const std::vector<OrderStage> stages = {{Kind::kWindow, window, 5}};
+    const auto cursor = MakeRowCursor(layout, {}, stages);
+    ASSERT_NO_FATAL_FAILURE(ExpectPasses(*cursor, SlowStages(source, 0, stages), random));
+  }
+}
+
+TEST(JoinCursorTest, PassesWithoutEndAreOne) {
+  Random random(11);
+  const FakeLayout layout({{10, 3}, {5}, {0, 40}});
+  OrderOptions options;
+  options.files.shuffle = true;
+  for (const std::size_t ranks : {1, 2}) {
+    options.files.ranks = ranks;
+    const std::vector<OrderStage> stages = {
+        {Kind::kBlock, 9, 1}, {Kind::kMultiPass, 0, 0}, {Kind::kWindow, 33, 4}};
+    const auto source =
+        Passes(200, [&](auto pass) { return SlowInterleave(layout, options, pass); });
+    const Rows all = SlowStages(source, 0, stages).front();
+    const auto cursor = MakeRowCursor(layout, options, stages);
+    EXPECT_EQ(cursor->Places(0), kEndlessPlaces);
+    for (const std::uint64_t place : {0, 1, 57, 58, 59, 1000, 3000}) {
+      ASSERT_TRUE(cursor->Seek(0, place).ok());
+      const auto first = all.begin() + static_cast<std::ptrdiff_t>(place);
+      ASSERT_EQ(ReadOn(*cursor, random, 500), Rows(first, first + 500));
+    }
+  }
+}
+
+TEST(JoinCursorTest, AnEndlessPassOverNothingFails) {
+  const FakeLayout layout({{}, {0, 0}});
+  const auto cursor = MakeRowCursor(layout, {}, {{{Kind::kMultiPass, 0, 0}}});
+  ASSERT_TRUE(cursor->Seek(0, 0).ok());
+  RowNumber row = 0;
+  std::size_t count = 0;
+  EXPECT_EQ(cursor->Next({&row, 1}, &count).code(), StatusCode::kInvalidArgument);
+}
+
+TEST(JoinCursorTest, OriginIsWhereTheBottomIsReadFrom) {
+  const FakeLayout layout(std::vector<FakeLayout::Stripes>{{100}});
+  const std::vector<OrderStage> stages = {
+      {Kind::kBlock, 30, 1}, {Kind::kMultiPass, 3, 0}, {Kind::kWindow, 50, 4}};
+  const auto cursor = MakeRowCursor(layout, {}, stages);
+  // The window takes 128 on of 200 - 50, that is place 28 of the second pass, in its first block.
+  EXPECT_EQ(cursor->Origin(1, 200), (OrderPlace{4, 0}));
+  EXPECT_EQ(cursor->Origin(0, 0), (OrderPlace{0, 0}));
+  // 192 on of 300 - 50: place 92 of the second pass, in its last block.
+  EXPECT_EQ(cursor->Origin(0, 300), (OrderPlace{1, 90}));
+}
+
+TEST(RowCursorTest, AnIndexThatCannotBeReadIsAFailureAndNoOrder) {
+  Random random(12);
+  FakeLayout layout({{10, 20}, {30, 5}});
+  for (const Kind kind : {Kind::kBlocks, Kind::kWindow, Kind::kBlock}) {
+    const auto cursor = MakeRowCursor(layout, {}, {{{kind, 16, 1}}});
+    layout.set_broken(true);
+    Status status = cursor->Seek(0, 20);
+    Rows rows(10);
+    std::size_t count = 0;
+    if (status.ok()) status = cursor->Next(rows, &count);
+    EXPECT_EQ(status.code(), StatusCode::kDamaged);
+    layout.set_broken(false);
+    ASSERT_TRUE(cursor->Seek(0, 0).ok());
+    EXPECT_EQ(ReadOn(*cursor, random, 100).size(), 65U);
+  }
+}
+
+TEST(KeyedPermutationTest, EveryNumberHasOnePlaceAndRangesAgreeWithSingleOnes) {
+  std::vector<std::uint64_t> sizes = {4095, 4096, 4097, 8192, 8193, 60000, 65537};
+  for (std::uint64_t size = 1; size <= 300; ++size) sizes.push_back(size);
+  for (const std::uint64_t size : sizes) {
+    const KeyedPermutation order(size, size * 77, 3, DrawPurpose::kGlobalOrder);
+    Rows places(size);
+    order.Range(0, places);
+    for (std::uint64_t i = 0; i < size; ++i) ASSERT_EQ(places[i], order.At(i)) << size;
+    std::sort(places.begin(), places.end());
+    for (std::uint64_t i = 0; i < size; ++i) ASSERT_EQ(places[i], i) << size;
+  }
+}
+
+TEST(KeyedPermutationTest, SmallOrdersComeAllAboutAsOften) {
+  // 5 numbers are permuted in 120 ways: of 120,000 seeds each has 1000, with a spread of 32.
+  std::vector<int> seen(5 * 5 * 5 * 5 * 5);
+  for (std::uint64_t seed = 0; seed < 120000; ++seed) {
+    const KeyedPermutation order(5, seed, 0, DrawPurpose::kGlobalOrder);
+    std::size_t code = 0;
+    for (std::uint64_t i = 0; i < 5; ++i) code = code * 5 + order.At(i);
+    ++seen[code];
+  }
+  double chi = 0;
+  int ways = 0;
+  for (const int count : seen) {
+    if (count == 0) continue;
+    ++ways;
+    chi += (count - 1000.0) * (count - 1000.0) / 1000.0;
+  }
+  EXPECT_EQ(ways, 120);
+  EXPECT_LT(chi, 200);  // 119 are expected, 200 are beyond 5 deviations
+}
+
+}  // namespace
+}  // namespace ringfeed
