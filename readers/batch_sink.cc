@@ -567,20 +567,20 @@ void BatchSink::CollectBlocks(const WriteTask& task, WriterScratch* scratch) {
 }
 
 void BatchSink::FailShrunk(const WriteTask& task, WriterScratch* scratch) {
-  const auto shrunk = [](const Block* block) {
-    return block->file != nullptr && block->file->damaged();
-  };
+  const auto shrunk = [](const Block* block) { return block->shrunk(); };
   const bool any = task.block != nullptr
                        ? shrunk(task.block)
                        : std::any_of(scratch->touched.begin(), scratch->touched.end(), shrunk);
   if (!any) return;
-  const auto block_of = [&](std::size_t row) {
-    return task.block != nullptr ? task.block : task.refs[row].block;
+  const auto shrunk_at = [&](std::size_t row) {
+    return task.block != nullptr
+               ? task.block->ShrunkAt(task.src_row + static_cast<std::uint32_t>(row))
+               : task.refs[row].block->ShrunkAt(task.refs[row].row);
   };
   std::erase_if(scratch->failures,
-                [&](const RowFailure& failure) { return shrunk(block_of(failure.row)); });
+                [&](const RowFailure& failure) { return shrunk_at(failure.row); });
   for (std::size_t row = 0; row < task.rows; ++row) {
-    if (!shrunk(block_of(row))) continue;
+    if (!shrunk_at(row)) continue;
     scratch->failures.push_back(
         {row, Status(StatusCode::kTruncated, "the mapped file shrank before the row was copied")});
   }

@@ -1,12 +1,41 @@
 #include "readers/block.h"
 
+#include <algorithm>
 #include <functional>
+#include <span>
 
 namespace ringfeed {
 
+namespace {
+
+// Unlike <, these compare pointers into different arrays.
+bool StandsIn(std::span<const std::byte> bytes, const std::byte* at) {
+  return !std::less<>()(at, bytes.data()) && std::less<>()(at, bytes.data() + bytes.size());
+}
+
+}  // namespace
+
+bool Block::shrunk() const {
+  return std::any_of(files.begin(), files.end(), [](const auto& file) { return file->damaged(); });
+}
+
+bool Block::ShrunkAt(std::uint32_t row) const {
+  // A record of a decompressed chunk stands in none: what it was made of was checked.
+  return std::any_of(files.begin(), files.end(), [&](const auto& file) {
+    return file->damaged() && StandsIn(file->mapping(), frame.records[row].data);
+  });
+}
+
 DataPlace Block::PlaceOf(std::uint32_t row) const {
-  if (file_name.empty()) return {};  // a user's reader
   DataPlace place{file_name, -1, static_cast<std::int64_t>(first_record + row)};
+  if (table != nullptr) {
+    if (row_numbers[row] == kNoRow) return {};
+    const std::size_t file = FileOfRow(*table, row_numbers[row]);
+    place.file = table->file(file).name;
+    place.record = static_cast<std::int64_t>(row_numbers[row] - table->FirstRow(file));
+  } else if (file_name.empty()) {
+    return {};  // a user's reader
+  }
   const std::byte* const data = frame.records[row].data;
   for (const Framed& part : framed) {
     const std::byte* const begin = part.bytes.data();

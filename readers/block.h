@@ -11,6 +11,8 @@
 #include "base/arena.h"
 #include "io/input_file.h"
 #include "readers/formats/format.h"
+#include "readers/order/file_table.h"
+#include "readers/order/row_layout.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
@@ -44,10 +46,15 @@ struct Block {
 
   // Memory that the records point into.
   std::vector<SlabRun> runs;
-  std::shared_ptr<InputFile> file;  ///< where records point into its mapping: else it may close
+  /// Where records point into their mappings: others may close.
+  std::vector<std::shared_ptr<InputFile>> files;
   std::string file_name;
   std::vector<Framed> framed;
-  std::uint64_t first_record = 0;                    ///< number in its file of records[0]
+  std::uint64_t first_record = 0;  ///< number in its file of records[0]
+  /// Of records that were read by their numbers: one for each, kNoRow where there is no record, and
+  /// the table that they are numbers in, in place of file_name and first_record.
+  std::vector<RowNumber> row_numbers;
+  std::shared_ptr<const FileTable> table;
   std::vector<std::shared_ptr<const void>> storage;  ///< what the first phase made
   std::vector<Instance> instances;  ///< a user's reader: records[i].data points at instances[i]
 
@@ -67,6 +74,10 @@ struct Block {
   /// Where a record stands; without the offset where it is not in the file as it is (decompressed,
   /// moved since).
   DataPlace PlaceOf(std::uint32_t row) const;
+  /// Whether a mapped file of the block was found shorter than its mapping, and whether that is the
+  /// row's: its bytes may be zeros in place of data.
+  bool shrunk() const;
+  bool ShrunkAt(std::uint32_t row) const;
   /// Notes that these bytes were framed into this block, behind those before.
   void NoteFramed(std::span<const std::byte> bytes, std::uint64_t offset);
   std::size_t slab_bytes() const {

@@ -767,7 +767,9 @@ void Run::RecycleBlock(Block* block) {
   block->groups.clear();
   block->storage.clear();
   block->instances.clear();
-  block->file.reset();
+  block->files.clear();
+  block->row_numbers.clear();
+  block->table.reset();
   block->file_name.clear();
   block->framed.clear();
   block->status = Status();

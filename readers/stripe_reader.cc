@@ -84,7 +84,7 @@ void StripeReader::FinishPart(Block* block) {
   block->first_record = records_;
   records_ += block->rows();
   // Held blocks must not keep descriptors: thousands of them may wait behind a shuffle.
-  if (!file_->mapping().empty()) block->file = file_;
+  if (!file_->mapping().empty() && block->files.empty()) block->files.push_back(file_);
   block->turn_ends = position_ >= limit() || !block->status.ok();
   if (block->turn_ends) ++stripe_;
 }

@@ -15,6 +15,7 @@ void FinishPart(const ReadCompletion& completion) {
   ReadBuffer* buffer = part->buffer;
   part->done = true;
   part->got = completion.bytes;
+  part->status = completion.status;
   ++buffer->parts_done;
   if (!completion.status.ok() && buffer->status.ok()) buffer->status = completion.status;
   if (!buffer->complete()) return;
@@ -75,6 +76,7 @@ std::unique_ptr<ReadBuffer> WorkerIo::Request(const InputFile& file, SlabRun run
     ReadBuffer::Part part;
     part.buffer = buffer.get();
     part.offset = at;
+    part.to = run.data + (at - begin);
     part.bytes =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.block_bytes, rounded - at));
     buffer->parts.push_back(part);
@@ -82,19 +84,54 @@ std::unique_ptr<ReadBuffer> WorkerIo::Request(const InputFile& file, SlabRun run
   return buffer;
 }
 
+std::unique_ptr<ReadBuffer> WorkerIo::RequestScattered(
+    SlabRun run, std::span<const ScatteredPiece> pieces) const {
+  auto buffer = std::make_unique<ReadBuffer>();
+  buffer->run = run;
+  buffer->parts.reserve(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const ScatteredPiece& piece = pieces[i];
+    for (std::uint64_t at = piece.begin; at < piece.end; at += options_.block_bytes) {
+      ReadBuffer::Part& part = buffer->parts.emplace_back();
+      part.buffer = buffer.get();
+      part.file = piece.file;
+      part.engine = piece.engine;
+      part.piece = static_cast<std::uint32_t>(i);
+      part.offset = at;
+      part.to = run.data + piece.at + (at - piece.begin);
+      part.bytes =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.block_bytes, piece.end - at));
+    }
+  }
+  return buffer;
+}
+
+bool WorkerIo::Submit(ReadEngine* engine, InputFile* file, ReadBuffer* buffer) {
+  ReadBuffer::Part& part = buffer->parts[buffer->parts_submitted];
+  if (bytes_in_flight_ > 0 && bytes_in_flight_ + part.bytes > options_.in_flight_bytes) {
+    return false;
+  }
+  ReadRequest request;
+  request.file = file;
+  request.offset = part.offset;
+  request.buffer = part.to;
+  request.bytes = part.bytes;
+  request.tag = reinterpret_cast<std::uint64_t>(&part);
+  if (engine->Submit({&request, 1}) == 0) return false;
+  ++buffer->parts_submitted;
+  bytes_in_flight_ += part.bytes;
+  return true;
+}
+
 void WorkerIo::Pump(ReadEngine* engine, InputFile* file, ReadBuffer* buffer) {
+  while (buffer->parts_submitted < buffer->parts.size() && Submit(engine, file, buffer)) {
+  }
+}
+
+void WorkerIo::Pump(ReadBuffer* buffer) {
   while (buffer->parts_submitted < buffer->parts.size()) {
-    ReadBuffer::Part& part = buffer->parts[buffer->parts_submitted];
-    if (bytes_in_flight_ > 0 && bytes_in_flight_ + part.bytes > options_.in_flight_bytes) return;
-    ReadRequest request;
-    request.file = file;
-    request.offset = part.offset;
-    request.buffer = buffer->run.data + (part.offset - buffer->begin);
-    request.bytes = part.bytes;
-    request.tag = reinterpret_cast<std::uint64_t>(&part);
-    if (engine->Submit({&request, 1}) == 0) return;
-    ++buffer->parts_submitted;
-    bytes_in_flight_ += part.bytes;
+    const ReadBuffer::Part& part = buffer->parts[buffer->parts_submitted];
+    if (!Submit(part.engine, part.file, buffer)) return;
   }
 }
 
@@ -119,10 +156,15 @@ void WorkerIo::Reap(Clock::time_point deadline) {
 }
 
 void WorkerIo::Abandon(std::unique_ptr<ReadBuffer> buffer, std::shared_ptr<InputFile> file) {
+  Abandon(std::move(buffer), std::vector{std::move(file)});
+}
+
+void WorkerIo::Abandon(std::unique_ptr<ReadBuffer> buffer,
+                       std::vector<std::shared_ptr<InputFile>> files) {
   if (buffer == nullptr) return;
   // Parts that were never submitted never will be.
   buffer->parts.resize(buffer->parts_submitted);
-  abandoned_.push_back({std::move(buffer), std::move(file)});
+  abandoned_.push_back({std::move(buffer), std::move(files)});
   FreeAbandoned();
 }
 

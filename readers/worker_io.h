@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "base/arena.h"
@@ -15,18 +16,24 @@
 
 namespace ringfeed {
 
-/// A contiguous piece of a file on its way into a slab run, in reads of one block each.
+/// Pieces of files on their way into a slab run, in reads of one block each at most.
 struct ReadBuffer {
   struct Part {
     ReadBuffer* buffer = nullptr;
+    InputFile* file = nullptr;  ///< of a scattered buffer, as what follows
+    ReadEngine* engine = nullptr;
+    std::uint32_t piece = 0;  ///< index of the piece that it is a part of
     std::uint64_t offset = 0;
+    std::byte* to = nullptr;
     std::uint32_t bytes = 0;
     std::uint32_t got = 0;
     bool submitted = false;
     bool done = false;
+    Status status{};
   };
 
   SlabRun run;
+  // Of a contiguous piece of one file.
   std::uint64_t begin = 0;      ///< file offset of run.data[0]
   std::uint64_t end = 0;        ///< file offset where the requested region ends
   std::uint64_t valid_end = 0;  ///< once complete: up to here the bytes are the file's
@@ -37,6 +44,15 @@ struct ReadBuffer {
 
   bool complete() const { return parts_done == parts.size(); }
   bool in_flight() const { return parts_submitted > parts_done; }
+};
+
+/// One piece of what a scattered buffer gets.
+struct ScatteredPiece {
+  InputFile* file = nullptr;
+  ReadEngine* engine = nullptr;  ///< that the file's path asks for
+  std::uint64_t begin = 0;       ///< aligned as the file asks, and so is the end
+  std::uint64_t end = 0;
+  std::size_t at = 0;  ///< place in the run of the byte at `begin`, aligned too
 };
 
 /// Makes engines; tests put faulty ones in their place.
@@ -63,21 +79,29 @@ class WorkerIo {
   /// Requests [begin, end) of `file` (begin aligned) into `run`, in reads of block_bytes.
   std::unique_ptr<ReadBuffer> Request(const InputFile& file, SlabRun run, std::uint64_t begin,
                                       std::uint64_t end) const;
+  /// Requests pieces of one or several files into `run`.
+  std::unique_ptr<ReadBuffer> RequestScattered(SlabRun run,
+                                               std::span<const ScatteredPiece> pieces) const;
   /// Submits what fits below the limit of bytes in flight; the first read always does.
   void Pump(ReadEngine* engine, InputFile* file, ReadBuffer* buffer);
+  /// The same for a scattered buffer.
+  void Pump(ReadBuffer* buffer);
   /// Takes finished reads in, waiting for one until `deadline` where any is in flight.
   void Reap(std::chrono::steady_clock::time_point deadline);
   bool in_flight() const { return bytes_in_flight_ > 0; }
   /// Takes a buffer that is no longer wanted, and what its reads need alive.
   void Abandon(std::unique_ptr<ReadBuffer> buffer, std::shared_ptr<InputFile> file);
+  void Abandon(std::unique_ptr<ReadBuffer> buffer, std::vector<std::shared_ptr<InputFile>> files);
   /// Ends a Reap that waits. Any thread.
   void Wake();
 
  private:
   struct Abandoned {
     std::unique_ptr<ReadBuffer> buffer;
-    std::shared_ptr<InputFile> file;
+    std::vector<std::shared_ptr<InputFile>> files;
   };
+  /// False where it has to wait.
+  bool Submit(ReadEngine* engine, InputFile* file, ReadBuffer* buffer);
   void ReapFrom(ReadEngine* engine, std::chrono::steady_clock::time_point deadline);
   void FreeAbandoned();
 

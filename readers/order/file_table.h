@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "readers/formats/format.h"
+#include "readers/index/record_index.h"
+#include "readers/order/row_layout.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// One file of a data set that is read by its index.
+struct DataFile {
+  std::string name;                ///< of the file to open
+  std::shared_ptr<Source> source;  ///< read in place of it, where not null
+  std::uint64_t bytes = 0;         ///< its size when the index was opened
+  std::shared_ptr<const Format> format;
+  std::shared_ptr<const RecordIndex> index;  ///< null where the file has no rows
+  Status status{};                           ///< why it has none, where it could not be examined
+};
+
+/// The files that rows are numbers in: one behind the other, of a mixture the sets' files one set
+/// behind the other. Immutable while anybody reads; thread safe.
+class FileTable {
+ public:
+  virtual ~FileTable() = default;
+  virtual std::size_t files() const = 0;
+  /// Number of the first record of `file`; files() is the end of the last. The file has as many
+  /// rows as its index has records.
+  virtual RowNumber FirstRow(std::size_t file) const = 0;
+  virtual const DataFile& file(std::size_t file) const = 0;
+};
+
+/// The file that holds a row, which is less than FirstRow(files()).
+std::size_t FileOfRow(const FileTable& table, RowNumber row);
+
+}  // namespace ringfeed

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "readers/direct_rows.h"
+#include "readers/lane.h"
+#include "readers/lane_files.h"
+#include "readers/opened_files.h"
+#include "readers/order/chunk_plan.h"
+#include "readers/row_framer.h"
+#include "readers/unit_fetch.h"
+#include "readers/unit_finder.h"
+
+namespace ringfeed {
+
+/// Records by their numbers, in the order of a ChunkPlan: each turn is a chunk, in one block or
+/// several. Rows that cannot be had are failures or, where damage is skipped, null spans with a
+/// range each; places without a row (kNoRow) are null spans alone. Blocks know the numbers of their
+/// rows.
+class PlannedLane final : public Lane {
+ public:
+  struct Options {
+    std::size_t index = 0;  ///< of the plan's lanes
+    /// What it may read ahead of the block that is due, beside one part of UnitFetch::kPartBytes;
+    /// 0: as much as IoOptions::in_flight_bytes. Several lanes of a thread share the latter.
+    std::size_t ahead_bytes = 0;
+  };
+  PlannedLane(const Options& options, ChunkPlan* plan, OpenedFiles* files, LaneContext* context);
+  bool Fill(Block* block) override;
+  std::span<const std::byte> Upcoming() const override { return upcoming_; }
+  bool from_memory() const override { return from_memory_; }
+
+ private:
+  /// Rows of a chunk that become one block, or a marker.
+  struct Part {
+    explicit Part(LaneContext* context) : fetch(context) {}
+    Chunk::Kind kind = Chunk::Kind::kRows;
+    bool ends_chunk = true;
+    std::vector<RowNumber> rows;
+    NeededUnits needed;
+    UnitFetch fetch;
+    Status status;  ///< behind the rows
+  };
+
+  /// Whether the chunk has rows that no part has taken; takes the next chunk where it is used up.
+  bool HasRows();
+  void UseRows(std::size_t count);
+  bool FillDirectly(Block* block);
+  std::unique_ptr<Part> PlanPart();
+  /// Makes the next part and requests its reads. False where it has to wait for memory.
+  bool MakePart();
+  /// Makes parts until as much as may be is requested: one at least.
+  void ReadAhead();
+  void FillFrom(Part* part, Block* block);
+  void LookAhead();
+  std::span<const RowNumber> RowsLeft() const { return std::span(chunk_.rows).subspan(next_row_); }
+
+  const Options options_;
+  ChunkPlan* const plan_;
+  OpenedFiles* const opened_;
+  LaneContext* const context_;
+  LaneFiles files_;
+  UnitFinder finder_;
+  RowFramer framer_;
+  DirectRows direct_;
+  Chunk chunk_;
+  bool chunk_taken_ = false;  ///< and not used up
+  std::size_t next_row_ = 0;  ///< of the chunk
+  NeededUnits found_;         ///< of the chunk's rows, where they were looked up
+  bool is_found_ = false;
+  std::size_t rows_at_once_ = 0;     ///< that suited the last part; 0: not known
+  std::unique_ptr<Part> next_part_;  ///< planned, but there was no memory
+  std::deque<std::unique_ptr<Part>> parts_;
+  bool ended_ = false;  ///< nothing follows the last part
+  bool from_memory_ = false;
+  std::span<const std::byte> upcoming_;
+};
+
+}  // namespace ringfeed
