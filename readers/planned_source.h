@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "readers/graph.h"
+#include "readers/order/file_table.h"
 #include "readers/order/record_set.h"
 #include "readers/order/row_cursor.h"
 #include "readers/plan_clock.h"
@@ -39,14 +40,17 @@ class PlannedSource {
 
   std::uint64_t mean_record_bytes() const { return mean_record_bytes_; }
   const DataFingerprint& fingerprint() const { return fingerprint_; }
-  /// The files of all sets, one behind the other.
+  /// The sets of a mixture, else one.
   const std::vector<std::shared_ptr<const RecordSet>>& sets() const { return sets_; }
+  /// Their files, one set's behind the other's.
+  const std::shared_ptr<const FileTable>& table() const { return table_; }
   /// Joins consecutive ones. Numbers that stand for no record are left out.
   std::vector<RecordRange> RangesOf(std::span<const RowNumber> rows) const;
 
  private:
   const Program& program_;
   std::vector<std::shared_ptr<const RecordSet>> sets_;
+  std::shared_ptr<const FileTable> table_;
   std::uint64_t passes_ = 1;
   DataFingerprint fingerprint_;
   std::uint64_t mean_record_bytes_ = 1;

@@ -12,6 +12,7 @@
 #include "readers/decorators/multi_pass.h"
 #include "readers/decorators/window_shuffle.h"
 #include "readers/locate.h"
+#include "readers/planned_lane.h"
 #include "readers/record_sink.h"
 
 namespace ringfeed {
@@ -31,6 +32,9 @@ constexpr int kMaxThreads = 16;
 constexpr std::size_t kAheadBytes = 512 * 1024;
 /// So many pieces may wait for one writer before others are woken for them.
 constexpr std::size_t kTasksToShare = 4;
+/// Of the order by index: enough that a worker has one whose reads are under way while it frames
+/// another's.
+constexpr std::size_t kLanesPerWriter = 4;
 /// Records per delivery where nobody asked for batches.
 constexpr std::size_t kInternalBatchRows = 32;
 
@@ -135,8 +139,6 @@ void Run::AddOwnThreads(std::size_t lanes) {
 }
 
 std::size_t Run::BuildChunks() {
-  // Enough lanes that each worker has one whose reads are under way while it frames another's.
-  constexpr std::size_t kLanesPerWriter = 4;
   ChunkPlan::Options options;
   options.lanes = kLanesPerWriter * writers_;
   options.rows_per_chunk = RowsPerChunk(planned_->mean_record_bytes());
@@ -150,6 +152,9 @@ std::size_t Run::BuildChunks() {
                      program_.batch.pad};
   }
   chunks_ = std::make_unique<ChunkPlan>(planned_->NewCursor(start_.mix), options);
+  opened_files_ = std::make_unique<OpenedFiles>(
+      planned_->table(), program_.source.options.io,
+      [this](const IoChoice& choice) { NoteOpened(choice); });
   return options.lanes;
 }
 
@@ -169,7 +174,10 @@ void Run::ShareBatches(BatchSink::Options* options) const {
 std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
   const SourceNode& source = program_.source;
   if (chunks_ != nullptr) {
-    return nullptr;  // TODO
+    PlannedLane::Options options;
+    options.index = number;
+    options.ahead_bytes = source.options.io.in_flight_bytes / kLanesPerWriter;
+    return std::make_unique<PlannedLane>(options, chunks_.get(), opened_files_.get(), context);
   }
   if (schedule_ != nullptr) {
     return std::make_unique<FileLane>(number, schedule_.get(), source, context, stop_.get_token(),

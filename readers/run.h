@@ -19,6 +19,7 @@
 #include "readers/file_schedule.h"
 #include "readers/graph.h"
 #include "readers/lane.h"
+#include "readers/opened_files.h"
 #include "readers/order/chunk_plan.h"
 #include "readers/plan_clock.h"
 #include "readers/plan_sink.h"
@@ -189,7 +190,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::stop_source stop_;
 
   std::unique_ptr<FileSchedule> schedule_;
-  std::unique_ptr<ChunkPlan> chunks_;  ///< or this one
+  std::unique_ptr<ChunkPlan> chunks_;  ///< or this one, of rows in these files
+  std::unique_ptr<OpenedFiles> opened_files_;
   std::vector<std::unique_ptr<LaneState>> lanes_;
   std::vector<std::unique_ptr<Worker>> workers_;  ///< those that write first
   std::size_t writers_ = 0;
