@@ -1,49 +1,12 @@
 #include "readers/file_schedule.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <span>
 #include <utility>
 
 #include "base/balanced_split.h"
 #include "readers/order/files_of_pass.h"
 
 namespace ringfeed {
-
-namespace {
-
-/// Fills the front of `head`; a source, where it is not null, is read in place of the file.
-std::size_t ReadSome(const std::string& name, Source* source, std::span<std::byte> head) {
-  if (source != nullptr) {
-    head = head.first(std::min<std::uint64_t>(head.size(), source->Size()));
-    std::size_t got = 0;
-    return source->ReadAt(0, head, &got).ok() ? got : 0;
-  }
-  const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return 0;
-  const ssize_t got = pread(descriptor, head.data(), head.size(), 0);
-  close(descriptor);
-  return got > 0 ? static_cast<std::size_t>(got) : 0;
-}
-
-/// The first bytes of a file, for detection only; an unreadable file gives none and fails when
-/// opened.
-std::vector<std::byte> ReadHead(const std::string& name, Source* source) {
-  std::vector<std::byte> head(kHeadBytes);
-  head.resize(ReadSome(name, source, head));
-  const std::size_t needed = HeadBytesOf(head);
-  if (needed > kHeadBytes) {
-    head.resize(needed);
-    head.resize(ReadSome(name, source, head));
-  }
-  return head;
-}
-
-}  // namespace
 
 FileSchedule::FileSchedule(std::vector<std::string> names,
                            std::vector<std::shared_ptr<Source>> sources, const Options& options)
@@ -60,51 +23,20 @@ FileSchedule::FileSchedule(std::vector<std::string> names,
   lane_taken_.resize(lanes_);
 }
 
-Status FileSchedule::StatFile(const std::string& name, std::uint64_t* bytes) const {
-  struct stat info {};
-  if (stat(name.c_str(), &info) != 0) {
-    return StatusFromErrno(errno, "examine").WithPlace({name, -1, -1});
-  }
-  if (S_ISDIR(info.st_mode)) {
-    return Status(StatusCode::kInvalidArgument,
-                  "is a directory; name the files in it, e.g. \"" + name + "/*\"", {name, -1, -1});
-  }
-  *bytes = static_cast<std::uint64_t>(info.st_size);
-  return {};
-}
-
-FileSchedule::Examined FileSchedule::ExamineNow(std::size_t file) const {
-  Examined result;
-  result.known = true;
-  result.stripes = 1;
-  result.name = names_[file];
+ExaminedFile FileSchedule::ExamineNow(std::size_t file) const {
   Source* const source = sources_.empty() ? nullptr : sources_[file].get();
-  if (source != nullptr) {
-    result.bytes = source->Size();
-  } else {
-    result.status = StatFile(result.name, &result.bytes);
-    if (!result.status.ok() || options_.by_file) return result;
+  if (!options_.by_file || source != nullptr) {
+    return ExamineFile(names_[file], source, options_.format, options_.stripe_bytes);
   }
-  FormatResult format = ChooseFormat(options_.format, result.name, ReadHead(result.name, source));
-  if (format.status.ok() && !format.data_file.empty()) {
-    result.name = std::move(format.data_file);
-    format.status = StatFile(result.name, &result.bytes);
-  }
-  if (!format.status.ok()) {
-    result.status = format.status.WithPlace({result.name, -1, -1});
-    return result;
-  }
-  result.format = std::move(format.format);
-  result.compression = format.compression;
-  result.stripes = result.compression != Compression::kNone
-                       ? kUnknownSize
-                       : result.format->Stripes(result.bytes, options_.stripe_bytes);
+  ExaminedFile result;
+  result.name = names_[file];
+  result.status = SizeOfFile(result.name, &result.bytes);
   return result;
 }
 
-const FileSchedule::Examined& FileSchedule::Examine(std::size_t file) {
-  if (!examined_[file].known) examined_[file] = ExamineNow(file);
-  return examined_[file];
+const ExaminedFile& FileSchedule::Examine(std::size_t file) {
+  if (!examined_[file]) examined_[file] = ExamineNow(file);
+  return *examined_[file];
 }
 
 std::unique_ptr<FileSchedule::Pass> FileSchedule::NewPass(std::uint64_t number) const {
@@ -144,7 +76,7 @@ bool FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lan
 
 void FileSchedule::Assign(Pass& pass, std::uint64_t number, std::size_t lane) {
   const std::size_t index = pass.files[pass.next_file++];
-  const Examined& file = Examine(index);
+  const ExaminedFile& file = Examine(index);
   Assignment assignment;
   assignment.kind = Assignment::Kind::kFile;
   assignment.file = index;
@@ -169,7 +101,7 @@ void FileSchedule::EndTurn(std::size_t lane, bool file_ends) {
       ++pass.free_at[lane];
     } else {
       pass.open[lane] = false;
-      examined_[pass.assigned[lane].back().file].stripes = pass.free_at[lane] - pass.started[lane];
+      examined_[pass.assigned[lane].back().file]->stripes = pass.free_at[lane] - pass.started[lane];
     }
     version_.fetch_add(1, std::memory_order_acq_rel);
     if (!std::exchange(lanes_wait_, false)) return;

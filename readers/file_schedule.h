@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "readers/examined_file.h"
 #include "readers/formats/format.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/source.h"
@@ -78,15 +80,6 @@ class FileSchedule {
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
  private:
-  struct Examined {
-    bool known = false;
-    std::uint64_t bytes = 0;
-    std::uint64_t stripes = 0;
-    Status status;
-    std::shared_ptr<const Format> format;
-    Compression compression = Compression::kNone;
-    std::string name;
-  };
   /// The assignments of one pass, made in order, as far as anybody asked.
   struct Pass {
     std::vector<std::size_t> files;  ///< indices in the list, in the order of this pass
@@ -103,9 +96,8 @@ class FileSchedule {
   /// Assigns until the lane has `count` files or is done. False where an open lane is in the way.
   bool ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane, std::size_t count);
   void Assign(Pass& pass, std::uint64_t number, std::size_t lane);
-  const Examined& Examine(std::size_t file);
-  Examined ExamineNow(std::size_t file) const;
-  Status StatFile(const std::string& name, std::uint64_t* bytes) const;
+  const ExaminedFile& Examine(std::size_t file);
+  ExaminedFile ExamineNow(std::size_t file) const;
 
   std::vector<std::string> names_;
   std::vector<std::shared_ptr<Source>> sources_;
@@ -113,7 +105,7 @@ class FileSchedule {
   std::size_t lanes_;
 
   std::mutex mutex_;
-  std::vector<Examined> examined_;
+  std::vector<std::optional<ExaminedFile>> examined_;
   std::uint64_t first_pass_ = 0;  ///< number of passes_.front()
   std::vector<std::unique_ptr<Pass>> passes_;
   std::vector<std::uint64_t> lane_pass_;

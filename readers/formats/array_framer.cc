@@ -5,6 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "readers/formats/lost_units.h"
+#include "readers/index/fixed_index.h"
+
 namespace ringfeed {
 namespace {
 
@@ -236,7 +239,82 @@ void ArrayFramer::NoteRest(const FrameInput& input, FrameOutput* output) {
   rest_.reset();
 }
 
+/// A row is all of its unit: the index has its size from the header.
+class ArrayUnitFramer final : public UnitFramer {
+ public:
+  explicit ArrayUnitFramer(const FramerOptions& options) : lost_(options) {}
+
+  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
+    if (unit.bytes.empty() || records != 1) return lost_.Lose(unit, records, kLostBefore, output);
+    output->records.push_back({unit.bytes.data(), unit.bytes.size()});
+    return {};
+  }
+
+ private:
+  const LostUnits lost_;
+};
+
+// As ArrayFramer delivers them where damage is skipped.
+FixedIndex::Layout LayOutIndex(const ArrayLayout& layout, std::uint64_t file_bytes) {
+  FixedIndex::Layout fixed;
+  const std::uint64_t room = file_bytes - std::min(file_bytes, layout.header_bytes);
+  const bool open_ended = layout.data_bytes == kUnknownSize;
+  const std::uint64_t data = open_ended ? room : std::min(room, layout.data_bytes);
+  const std::uint64_t tail = data % layout.row_bytes;
+  const bool complete = open_ended ? tail % layout.item_bytes == 0 : data == layout.data_bytes;
+  fixed.units = {layout.header_bytes, layout.row_bytes, layout.row_bytes};
+  fixed.file_bytes = layout.header_bytes + data;
+  fixed.records = data / layout.row_bytes;
+  if (!complete) {
+    fixed.loss = {1, fixed.file_bytes - tail};
+  } else if (tail != 0 && layout.short_tail && !layout.drop_tail) {
+    ++fixed.records;
+  }
+  if (complete && room > data) fixed.loss = {1, layout.header_bytes + data};
+  return fixed;
+}
+
 }  // namespace
+
+std::unique_ptr<UnitFramer> NewArrayUnitFramer(const FramerOptions& options) {
+  return std::make_unique<ArrayUnitFramer>(options);
+}
+
+OwnIndexResult ArrayIndex(const FramerOptions& options, std::span<const std::byte> head,
+                          const ReadArrayHeader& read_header) {
+  OwnIndexResult result;
+  ArrayHeader header = read_header(head);
+  FixedIndex::Layout lost;
+  lost.loss = {1, 0};
+  if (header.need_bytes > head.size()) {
+    if (options.file_bytes >= header.need_bytes) {
+      result.need_bytes = header.need_bytes;
+    } else {
+      if (options.file_bytes == 0) lost.loss = {};
+      result.index = std::make_shared<const FixedIndex>(lost);
+    }
+    return result;
+  }
+  const ArrayLayout& layout = header.layout;
+  const StatusCode code = header.status.code();
+  if (code == StatusCode::kDamaged || code == StatusCode::kTruncated) {
+    result.index = std::make_shared<const FixedIndex>(lost);
+  } else if (!header.status.ok()) {
+    result.status = header.status;
+  } else if (layout.row_bytes > options.max_record_bytes) {
+    result.status =
+        Status(StatusCode::kResourceExhausted, "rows of " + std::to_string(layout.row_bytes) +
+                                                   " bytes are longer than max_record_bytes (" +
+                                                   std::to_string(options.max_record_bytes) + ")");
+  } else if (!layout.column_major.empty()) {
+    result.status = Status(StatusCode::kUnsupported,
+                           "an array in Fortran order is gathered as a whole; its rows cannot be "
+                           "read by themselves: store it in C order");
+  } else {
+    result.index = std::make_shared<const FixedIndex>(LayOutIndex(layout, options.file_bytes));
+  }
+  return result;
+}
 
 std::unique_ptr<Framer> NewArrayFramer(const FramerOptions& options, ReadArrayHeader read_header) {
   return std::make_unique<ArrayFramer>(options, std::move(read_header));

@@ -39,4 +39,11 @@ using ReadArrayHeader = std::function<ArrayHeader(std::span<const std::byte> hea
 /// damaged; all whole rows are delivered.
 std::unique_ptr<Framer> NewArrayFramer(const FramerOptions& options, ReadArrayHeader read_header);
 
+/// Its rows by themselves. Not of an array that is gathered.
+std::unique_ptr<UnitFramer> NewArrayUnitFramer(const FramerOptions& options);
+/// Where its rows stand: by arithmetic, once `head` has the header. kUnsupported for an array that
+/// is gathered.
+OwnIndexResult ArrayIndex(const FramerOptions& options, std::span<const std::byte> head,
+                          const ReadArrayHeader& read_header);
+
 }  // namespace ringfeed

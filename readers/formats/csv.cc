@@ -144,6 +144,9 @@ class Csv final : public Format {
     return std::make_unique<TextFramer<CsvScanner>>(options, layout_.header,
                                                     CsvScanner(layout_.delimiter));
   }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return std::make_unique<TextUnitFramer<CsvScanner>>(options, CsvScanner(layout_.delimiter));
+  }
   // Not with a header: the columns' names are not known here.
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     if (layout_.header) return Format::NewWriter(nullptr);

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "readers/formats/file_record_writer.h"
+#include "readers/formats/lost_units.h"
+#include "readers/index/fixed_index.h"
 
 namespace ringfeed {
 namespace {
@@ -104,6 +106,24 @@ void FixedRowsFramer::ShortTail(std::uint64_t at, std::uint64_t end, FrameOutput
   result->status = failed_;
 }
 
+class FixedRowUnitFramer final : public UnitFramer {
+ public:
+  FixedRowUnitFramer(const FixedRowsLayout& layout, const FramerOptions& options)
+      : row_bytes_(static_cast<std::size_t>(layout.row_bytes)), lost_(options) {}
+
+  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
+    if (unit.bytes.size() < row_bytes_ || records != 1) {
+      return lost_.Lose(unit, records, "the file ends inside a row", output);
+    }
+    output->records.push_back({unit.bytes.data(), row_bytes_});
+    return {};
+  }
+
+ private:
+  const std::size_t row_bytes_;
+  const LostUnits lost_;
+};
+
 class FixedRowsWriter final : public FileRecordWriter {
  public:
   FixedRowsWriter(std::unique_ptr<OutputFile> file, const FixedRowsLayout& layout)
@@ -144,6 +164,11 @@ class FixedRows final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<FixedRowsFramer>(layout_, options);
   }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return std::make_unique<FixedRowUnitFramer>(layout_, options);
+  }
+  OwnIndexResult OwnIndex(const FramerOptions& options,
+                          std::span<const std::byte> head) const override;
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return {Status(), std::make_unique<FixedRowsWriter>(std::move(file), layout_)};
   }
@@ -152,6 +177,26 @@ class FixedRows final : public Format {
   const FixedRowsLayout layout_;
   std::string name_;
 };
+
+OwnIndexResult FixedRows::OwnIndex(const FramerOptions& options,
+                                   std::span<const std::byte> /*head*/) const {
+  FixedIndex::Layout fixed;
+  const std::uint64_t bytes = options.file_bytes;
+  fixed.units = {layout_.header_bytes, layout_.row_bytes, layout_.stride_bytes};
+  fixed.file_bytes = bytes;
+  if (bytes < layout_.header_bytes) {
+    if (bytes != 0) fixed.loss = {1, 0};
+  } else {
+    const std::uint64_t left = bytes - layout_.header_bytes;
+    const std::uint64_t stride = layout_.stride_bytes;
+    const bool last_is_whole = left % stride >= layout_.row_bytes;
+    fixed.records = left / stride + (last_is_whole ? 1 : 0);
+    // Fewer bytes than a row; padding behind the last one is none.
+    const std::uint64_t at = layout_.header_bytes + fixed.records * stride;
+    if (bytes > at) fixed.loss = {1, at};
+  }
+  return {Status(), std::make_shared<const FixedIndex>(fixed)};
+}
 
 bool ReadNumber(std::string_view text, std::uint64_t* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);

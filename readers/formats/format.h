@@ -10,6 +10,7 @@
 
 #include "readers/compression/decompressor.h"
 #include "readers/formats/output_file.h"
+#include "readers/index/record_index.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"
@@ -25,6 +26,10 @@ struct FramerOptions {
   std::uint64_t file_bytes = kUnknownSize;  ///< promised lengths are checked against it
   OnDamage on_damage = OnDamage::kFail;
   std::size_t max_record_bytes = std::size_t{1} << 30;
+  /// Only the places of records are wanted, for an index: checksums of payloads are not looked at
+  /// where nothing depends on them, and FrameOutput::records need not be filled. What has a number
+  /// has it either way.
+  bool units_only = false;
 };
 
 /// Memory for records that do not stand in the file as they are: those of a compressed chunk.
@@ -46,11 +51,23 @@ struct FrameInput {
   FrameMemory* memory = nullptr;  ///< for formats with compressed records; never null to those
 };
 
+/// Records that are read together: one, or those of a chunk. What an index is made of.
+struct FramedUnit {
+  std::uint64_t begin = 0;  ///< in the file; the stripe that it lies in is the unit's
+  std::uint64_t end = 0;    ///< of what its records need; not looked at where they are lost
+  std::uint32_t records = 1;
+  bool lost = false;       ///< its records are null spans, whatever is read again
+  bool dependent = false;  ///< its records depend on what stands in front of the unit
+};
+
 /// Appended to by Frame. Spans point into the input's bytes or into what its memory gave (of an
 /// empty record too: never null).
 struct FrameOutput {
   std::vector<RecordSpan> records;   ///< a damaged record with a known length stands as a null span
   std::vector<DamagedRange> damage;  ///< under kSkip: what was passed over, in order
+  /// Not null: gets the units of what is appended to `records`. (Formats with Format::OwnIndex
+  /// leave it.)
+  std::vector<FramedUnit>* units = nullptr;
 };
 
 /// How far a call of Frame came.
@@ -74,6 +91,8 @@ class Framer {
 class UnitFramer {
  public:
   virtual ~UnitFramer() = default;
+  /// A unit without bytes, in a format whose records have some, was lost when the index was made:
+  /// it gives null spans.
   /// Checks the unit that stands in unit.bytes, from unit.offset on, and appends as many records as
   /// the index counted in it: a damaged one as a null span, with its range in output->damage, or,
   /// under kFail, not, with the failure (records before it were appended). unit.limit and at_end
@@ -82,6 +101,13 @@ class UnitFramer {
 };
 
 class Format;
+
+/// An index that needs no scan.
+struct OwnIndexResult {
+  Status status;  ///< why there is none, where the file is not what it should be
+  std::shared_ptr<const RecordIndex> index;  ///< null with an OK status: only a scan can tell
+  std::size_t need_bytes = 0;                ///< not 0: the head must have as many
+};
 
 /// Where the records of a format of two files stand. `data_file` is empty where they stand in the
 /// named file itself.
@@ -116,6 +142,13 @@ class Format {
   /// by themselves.
   virtual std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& /*options*/) const {
     return nullptr;
+  }
+  /// Where the records of a file of this format stand, as far as its size (options.file_bytes), its
+  /// first bytes or a companion tell it. `head` is all of the file where it has fewer bytes than
+  /// were asked for.
+  virtual OwnIndexResult OwnIndex(const FramerOptions& /*options*/,
+                                  std::span<const std::byte> /*head*/) const {
+    return {};
   }
   /// Whether a compressed file of this format is decompressed: not where its bytes are the user's
   /// own business. Then Stripes is as above, and framers take a file of unknown size.

@@ -84,6 +84,9 @@ class Lines final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<TextFramer<LineScanner>>(options, false, LineScanner());
   }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return std::make_unique<TextUnitFramer<LineScanner>>(options, LineScanner());
+  }
   std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
                                              std::uint64_t offset) const override {
     auto framer = std::make_unique<TextFramer<LineScanner>>(options, false, LineScanner());

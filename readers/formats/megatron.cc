@@ -26,6 +26,17 @@ class Megatron final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewMegatronFramer(options, index_);
   }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return index_ == nullptr ? nullptr : NewMegatronUnitFramer(options, index_);
+  }
+  OwnIndexResult OwnIndex(const FramerOptions& options,
+                          std::span<const std::byte> /*head*/) const override {
+    if (index_ != nullptr) return {Status(), NewMegatronRecords(index_, options)};
+    return {Status(StatusCode::kUnsupported,
+                   "Megatron's index is read with the .bin file beside it: neither can come from "
+                   "elsewhere than a file"),
+            nullptr};
+  }
   CompanionResult FindCompanion(const std::string& file) const override;
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return NewMegatronWriter(std::move(file), element_);

@@ -29,6 +29,13 @@ RecordWriterResult NewMegatronWriter(std::unique_ptr<OutputFile> file,
 
 bool StartsAsMegatronIndex(std::span<const std::byte> head);
 
+/// Takes sequences by themselves.
+std::unique_ptr<UnitFramer> NewMegatronUnitFramer(const FramerOptions& options,
+                                                  std::shared_ptr<const MegatronIndex> index);
+/// Where the sequences of a .bin file of so many bytes stand.
+std::shared_ptr<const RecordIndex> NewMegatronRecords(std::shared_ptr<const MegatronIndex> index,
+                                                      const FramerOptions& options);
+
 /// Cuts a .bin file. What a damaged index costs: a sequence is believed where it begins at the end
 /// of the one before it or behind that, and ends where the next one begins.
 std::unique_ptr<Framer> NewMegatronFramer(const FramerOptions& options,

@@ -35,6 +35,13 @@ class Npy final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewArrayFramer(options, ReadNpyHeader);
   }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return NewArrayUnitFramer(options);
+  }
+  OwnIndexResult OwnIndex(const FramerOptions& options,
+                          std::span<const std::byte> head) const override {
+    return ArrayIndex(options, head, ReadNpyHeader);
+  }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return NewNpyWriter(std::move(file), row_);
   }

@@ -49,6 +49,9 @@ class OfRecord final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewOfRecordFramer(options);
   }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return NewOfRecordUnitFramer(options);
+  }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return {Status(), NewOfRecordWriter(std::move(file))};
   }

@@ -26,6 +26,7 @@ bool OfRecordEntriesChain(std::span<const std::byte> head, std::uint64_t length)
 
 std::shared_ptr<const Format> OfRecordFormat();
 std::unique_ptr<Framer> NewOfRecordFramer(const FramerOptions& options);
+std::unique_ptr<UnitFramer> NewOfRecordUnitFramer(const FramerOptions& options);
 std::unique_ptr<RecordWriter> NewOfRecordWriter(std::unique_ptr<OutputFile> file);
 
 }  // namespace ringfeed

@@ -5,6 +5,7 @@
 
 #include "base/fetch_ahead.h"
 #include "base/little_endian.h"
+#include "readers/formats/lost_units.h"
 #include "readers/formats/ofrecord.h"
 
 namespace ringfeed {
@@ -94,6 +95,9 @@ std::size_t OfRecordFramer::UsualRecords(const FrameInput& input, std::size_t po
     FetchAhead(record, static_cast<std::size_t>(length) + kLength);
     if (!AreShortEntries(record, static_cast<std::size_t>(length))) break;
     output->records.push_back({record, static_cast<std::size_t>(length)});
+    if (output->units != nullptr) {
+      output->units->push_back({input.offset + pos, input.offset + pos + kLength + length});
+    }
     pos += kLength + static_cast<std::size_t>(length);
   }
   next_record_ += static_cast<std::int64_t>(output->records.size() - before);
@@ -139,6 +143,7 @@ OfRecordFramer::Step OfRecordFramer::NextRecord(const FrameInput& input, std::si
     return Step::kStop;
   }
   output->records.push_back({record, here});
+  if (output->units != nullptr) output->units->push_back({at, at + kLength + here});
   ++next_record_;
   *pos += kLength + here;
   return Step::kGoOn;
@@ -208,7 +213,46 @@ void OfRecordFramer::Note(std::uint64_t begin, std::uint64_t end, FrameOutput* o
   noted_ = true;
 }
 
+class OfRecordUnitFramer final : public UnitFramer {
+ public:
+  explicit OfRecordUnitFramer(const FramerOptions& options) : lost_(options) {}
+
+  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
+    const std::string_view problem = Problem(unit.bytes);
+    if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
+    output->records.push_back(Record(unit.bytes));
+    return {};
+  }
+
+ private:
+  static RecordSpan Record(std::span<const std::byte> bytes) {
+    return {bytes.data() + kLength, static_cast<std::size_t>(LoadLe<std::uint64_t>(bytes.data()))};
+  }
+  static std::string_view Problem(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return kLostBefore;
+    if (bytes.size() <= kLength) return "the file ends inside a record's length of 8 bytes";
+    const auto length = LoadLe<std::uint64_t>(bytes.data());
+    if (length == 0 || length > bytes.size() - kLength) {
+      return "the record has another length than the index says";
+    }
+    const RecordSpan record = Record(bytes);
+    if (!AreShortEntries(record.data, record.size) &&
+        !OfRecordEntriesChain(record.bytes(), record.size)) {
+      return "no OFRecord stands here: entries of its map, 0x0a and a length each, were expected "
+             "to "
+             "fill it";
+    }
+    return {};
+  }
+
+  const LostUnits lost_;
+};
+
 }  // namespace
+
+std::unique_ptr<UnitFramer> NewOfRecordUnitFramer(const FramerOptions& options) {
+  return std::make_unique<OfRecordUnitFramer>(options);
+}
 
 std::unique_ptr<Framer> NewOfRecordFramer(const FramerOptions& options) {
   return std::make_unique<OfRecordFramer>(options);

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "readers/formats/file_record_writer.h"
+#include "readers/formats/lost_units.h"
+#include "readers/index/fixed_index.h"
 
 namespace ringfeed {
 namespace {
@@ -83,6 +85,27 @@ FrameResult RawFileFramer::Damaged(StatusCode code, const std::string& reason, s
   return result;
 }
 
+class RawUnitFramer final : public UnitFramer {
+ public:
+  explicit RawUnitFramer(const FramerOptions& options)
+      : file_bytes_(options.file_bytes), most_bytes_(options.max_record_bytes), lost_(options) {}
+
+  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
+    if (file_bytes_ != kUnknownSize && file_bytes_ > most_bytes_) {
+      return lost_.Lose(unit, records, "the file is longer than max_record_bytes", output);
+    }
+    static constexpr std::byte kNothing{};
+    const std::byte* const data = unit.bytes.empty() ? &kNothing : unit.bytes.data();
+    output->records.push_back({data, unit.bytes.size()});
+    return {};
+  }
+
+ private:
+  const std::uint64_t file_bytes_;
+  const std::uint64_t most_bytes_;
+  const LostUnits lost_;
+};
+
 class RawFileWriter final : public FileRecordWriter {
  public:
   using FileRecordWriter::FileRecordWriter;
@@ -112,6 +135,18 @@ class RawFile final : public Format {
   bool decompresses() const override { return false; }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<RawFileFramer>(options);
+  }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return std::make_unique<RawUnitFramer>(options);
+  }
+  OwnIndexResult OwnIndex(const FramerOptions& options,
+                          std::span<const std::byte> /*head*/) const override {
+    FixedIndex::Layout fixed;
+    // A file that is too long is not read.
+    fixed.file_bytes = options.file_bytes > options.max_record_bytes ? 0 : options.file_bytes;
+    fixed.units = {0, fixed.file_bytes, fixed.file_bytes};
+    fixed.records = 1;
+    return {Status(), std::make_shared<const FixedIndex>(fixed)};
   }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return {Status(), std::make_unique<RawFileWriter>(std::move(file))};

@@ -29,6 +29,9 @@ class RecordIo final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewRecordIoFramer(options);
   }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return NewRecordIoUnitFramer(options);
+  }
   std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
                                              std::uint64_t /*offset*/) const override {
     return NewFramer(options);  // it looks for a record wherever none starts

@@ -8,6 +8,7 @@
 #include "base/little_endian.h"
 #include "readers/compression/gzip_decompressor.h"
 #include "readers/compression/snappy_frames.h"
+#include "readers/formats/lost_units.h"
 #include "readers/formats/recordio.h"
 
 namespace ringfeed {
@@ -18,6 +19,10 @@ constexpr std::size_t kLength = RecordIoLayout::kLengthBytes;
 // RFC 1951: a deflate stream of n bytes gives fewer than 1,032 n.
 constexpr std::uint64_t kMostInflation = 1032;
 constexpr std::string_view kNoMagic = "no chunk starts here: the magic number is not 0x01020304";
+// All of a damaged chunk must be held until its end is seen: no more than that is worth.
+constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
+// Records of a damaged chunk.
+constexpr std::uint32_t kMostLost = 1 << 20;
 constexpr std::size_t kLeastGzipBytes = 18;  // header and trailer of a member
 
 class RecordIoFramer final : public Framer {
@@ -25,6 +30,8 @@ class RecordIoFramer final : public Framer {
   explicit RecordIoFramer(const FramerOptions& options) : options_(options) {}
 
   FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+  /// Appends the records of the chunk that `input` begins with, or says what is wrong with it.
+  Status TakeChunk(const FrameInput& input, FrameOutput* output);
 
  private:
   enum class Step { kGoOn, kStop };
@@ -49,6 +56,7 @@ class RecordIoFramer final : public Framer {
   Step SearchEnds(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                   FrameResult* result);
   void Found(std::uint64_t at, FrameOutput* output);
+  void LoseRecords(FrameOutput* output);
   Finding Examine(const FrameInput& input, std::size_t pos) const;
   Finding ExamineHeader(const FrameInput& input, std::size_t pos) const;
   std::string Records(const RecordIoChunk& header, std::span<const std::byte> stored,
@@ -59,6 +67,10 @@ class RecordIoFramer final : public Framer {
                      std::span<const std::byte>* payload);
   std::byte* Room(std::uint64_t bytes, FrameMemory* memory, std::string* wrong);
   bool MayStart(const std::byte* header) const;
+  bool Countable(const RecordIoChunk& header) const;
+  bool Boundary(const FrameInput& input, std::uint64_t boundary, bool* believed) const;
+  bool CountByHeader(const FrameInput& input, std::size_t* pos, FrameOutput* output, bool* done,
+                     FrameResult* result) const;
   Step Damaged(const Finding& finding, std::uint64_t at, FrameResult* result);
   Step Failed(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
   void Note(std::uint64_t begin, std::uint64_t end, std::string reason, FrameOutput* output) const;
@@ -75,8 +87,9 @@ class RecordIoFramer final : public Framer {
   std::int64_t next_record_ = 0;
   bool searching_ = false;  // for the next intact chunk, since search_begin_
   std::uint64_t search_begin_ = 0;
-  std::uint64_t search_extent_ = 0;  // of the damaged chunk, until its end was looked at
-  std::uint64_t search_cost_ = 0;    // bytes summed of candidates that turned out to be none
+  std::uint64_t search_extent_ = 0;   // of the damaged chunk, until its end was looked at
+  std::uint32_t search_records_ = 0;  // that it has, if its end is where its header says
+  std::uint64_t search_cost_ = 0;     // bytes summed of candidates that turned out to be none
   std::string search_reason_;
   bool no_memory_ = false;  // the last chunk was refused for want of memory
   Status failed_;
@@ -175,10 +188,71 @@ RecordIoFramer::Finding RecordIoFramer::Examine(const FrameInput& input, std::si
   return finding;
 }
 
+// Whether the records of a chunk that turns out damaged keep their numbers, if it ends where its
+// header says: not where there are more than can be in it, or so many that a header which lies
+// would cost much.
+bool RecordIoFramer::Countable(const RecordIoChunk& header) const {
+  const bool stored = header.compressor == static_cast<std::uint32_t>(RecordIoCompressor::kNone);
+  const std::uint64_t most_bytes = header.stored_bytes * (stored ? 1 : kMostInflation);
+  return header.records <= kMostLost && header.records <= most_bytes / kLength &&
+         kHeader + std::uint64_t{header.stored_bytes} <= kMostHeld;
+}
+
+// Whether a chunk, or the end of the file, stands at `boundary`. False where more of the file must
+// be at hand to tell. The header of a chunk that the file ends in is believed, which a stream
+// tells much later.
+bool RecordIoFramer::Boundary(const FrameInput& input, std::uint64_t boundary,
+                              bool* believed) const {
+  const auto into = static_cast<std::size_t>(boundary - input.offset);
+  const bool here = into + kHeader <= input.bytes.size();
+  const bool at_end = boundary == FileEnd(input) && into <= input.bytes.size();
+  if (!here && !at_end && MoreComes(input)) return false;
+  *believed = at_end || (here && MayStart(input.bytes.data() + into));
+  return true;
+}
+
+// Where only units are wanted: takes the chunk at *pos by its header, if another one stands behind
+// it. Whatever its payload turns out to be, its records have numbers then. The first chunk is
+// looked at all the same: it says whether this is RecordIO. False where more is needed.
+bool RecordIoFramer::CountByHeader(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                                   bool* done, FrameResult* result) const {
+  const std::uint64_t at = input.offset + *pos;
+  if (at == 0 || input.bytes.size() - *pos < kHeader) return true;
+  const Finding finding = ExamineHeader(input, *pos);
+  if (finding.kind != Finding::Kind::kChunk || !Countable(finding.header)) return true;
+  const std::uint64_t end = at + kHeader + finding.header.stored_bytes;
+  if (!Boundary(input, end, done)) {
+    const std::uint64_t wanted = std::min(end + kHeader, FileEnd(input));
+    result->need_bytes = static_cast<std::size_t>(wanted - at);
+    return false;
+  }
+  if (!*done) return true;
+  if (finding.header.records > 0) output->units->push_back({at, end, finding.header.records});
+  *pos += static_cast<std::size_t>(end - at);
+  return true;
+}
+
+Status RecordIoFramer::TakeChunk(const FrameInput& input, FrameOutput* output) {
+  Finding finding = Examine(input, 0);
+  if (finding.kind == Finding::Kind::kMore) finding.reason = "the chunk is longer than it was";
+  if (finding.code == StatusCode::kResourceExhausted) finding.code = StatusCode::kDamaged;
+  if (finding.kind == Finding::Kind::kChunk) {
+    const auto stored = input.bytes.subspan(kHeader, finding.header.stored_bytes);
+    finding.reason = Records(finding.header, stored, input.memory, output);
+    if (no_memory_) finding.code = StatusCode::kResourceExhausted;
+  }
+  if (finding.reason.empty()) return {};
+  return Status(finding.code, std::move(finding.reason),
+                {options_.file, static_cast<std::int64_t>(input.offset), -1});
+}
+
 RecordIoFramer::Step RecordIoFramer::NextChunk(const FrameInput& input, std::size_t* pos,
                                                FrameOutput* output, FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
   if (at >= input.limit || at >= FileEnd(input)) return Step::kStop;
+  bool done = false;
+  if (options_.units_only && !CountByHeader(input, pos, output, &done, result)) return Step::kStop;
+  if (done) return Step::kGoOn;
   Finding finding = Examine(input, *pos);
   if (finding.kind == Finding::Kind::kMore) {
     result->need_bytes = finding.need_bytes;
@@ -189,6 +263,9 @@ RecordIoFramer::Step RecordIoFramer::NextChunk(const FrameInput& input, std::siz
     const std::span<const std::byte> stored = input.bytes.subspan(*pos + kHeader, extent - kHeader);
     finding.reason = Records(finding.header, stored, input.memory, output);
     if (finding.reason.empty()) {
+      if (output->units != nullptr && finding.header.records > 0) {
+        output->units->push_back({at, at + extent, finding.header.records});
+      }
       *pos += extent;
       return Step::kGoOn;
     }
@@ -311,9 +388,8 @@ RecordIoFramer::Step RecordIoFramer::Damaged(const Finding& finding, std::uint64
   }
   searching_ = true;
   search_begin_ = at;
-  // All of it must be held until its end is seen: no more than that is worth.
-  constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
   search_extent_ = finding.extent <= kMostHeld ? finding.extent : 0;
+  search_records_ = Countable(finding.header) ? finding.header.records : 0;
   search_reason_ = finding.reason;
   return Step::kGoOn;
 }
@@ -333,23 +409,22 @@ bool RecordIoFramer::MayStart(const std::byte* header) const {
 }
 
 // The next chunk is looked for where the damaged one should end, before anywhere else: its payload
-// may hold chunks too. A magic number there, or the end of the file, is believed; also of a chunk
-// that the file ends in, which a stream tells much later.
+// may hold chunks too. A magic number there, or the end of the file, is believed, and then so is
+// how many records the damaged chunk has.
 RecordIoFramer::Step RecordIoFramer::TryBoundary(const FrameInput& input, std::size_t* pos,
                                                  FrameOutput* output, FrameResult* result) {
   const std::uint64_t boundary = search_begin_ + search_extent_;
   const auto into = static_cast<std::size_t>(boundary - input.offset);
-  const bool here = into + kHeader <= input.bytes.size();
-  const bool at_end = boundary == FileEnd(input) && into <= input.bytes.size();
-  if (!here && !at_end && MoreComes(input)) {
+  bool believed = false;
+  if (!Boundary(input, boundary, &believed)) {
     const std::uint64_t left = FileEnd(input) - input.offset - *pos;
     result->need_bytes =
         static_cast<std::size_t>(std::min<std::uint64_t>(left, into + kHeader - *pos));
     return Step::kStop;
   }
-  const bool believed = at_end || (here && MayStart(input.bytes.data() + into));
   search_extent_ = 0;
   if (believed) {
+    LoseRecords(output);
     Found(boundary, output);
     *pos = into;
   } else {
@@ -403,6 +478,15 @@ RecordIoFramer::Step RecordIoFramer::SearchEnds(const FrameInput& input, std::si
   return Step::kStop;
 }
 
+void RecordIoFramer::LoseRecords(FrameOutput* output) {
+  if (search_records_ == 0) return;
+  if (!options_.units_only) output->records.resize(output->records.size() + search_records_);
+  if (output->units != nullptr) {
+    output->units->push_back({search_begin_, search_begin_, search_records_, true});
+  }
+  next_record_ += search_records_;
+}
+
 void RecordIoFramer::Found(std::uint64_t at, FrameOutput* output) {
   Note(search_begin_, at, std::move(search_reason_), output);
   searching_ = false;
@@ -413,7 +497,34 @@ void RecordIoFramer::Note(std::uint64_t begin, std::uint64_t end, std::string re
   output->damage.push_back({options_.file, begin, end, std::move(reason)});
 }
 
+class RecordIoUnitFramer final : public UnitFramer {
+ public:
+  explicit RecordIoUnitFramer(const FramerOptions& options) : lost_(options), framer_(options) {}
+
+  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
+    if (unit.bytes.empty()) return lost_.Lose(unit, records, kLostBefore, output);
+    FrameInput whole = unit;
+    whole.at_end = true;
+    const std::size_t before = output->records.size();
+    Status status = framer_.TakeChunk(whole, output);
+    const bool damaged = status.ok() ? output->records.size() != before + records
+                                     : status.code() == StatusCode::kDamaged ||
+                                           status.code() == StatusCode::kTruncated;
+    if (!damaged) return status;
+    output->records.resize(before);
+    return lost_.Lose(unit, records, status.message(), output);
+  }
+
+ private:
+  const LostUnits lost_;
+  RecordIoFramer framer_;
+};
+
 }  // namespace
+
+std::unique_ptr<UnitFramer> NewRecordIoUnitFramer(const FramerOptions& options) {
+  return std::make_unique<RecordIoUnitFramer>(options);
+}
 
 std::unique_ptr<Framer> NewRecordIoFramer(const FramerOptions& options) {
   return std::make_unique<RecordIoFramer>(options);

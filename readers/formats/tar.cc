@@ -26,6 +26,9 @@ class Tar final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewTarFramer(options);
   }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return NewTarUnitFramer(options);
+  }
   std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
                                              std::uint64_t offset) const override {
     return NewTarFramerBehindGap(options, offset);

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "readers/formats/lost_units.h"
 #include "readers/formats/tar.h"
 #include "readers/formats/tar_loss.h"
 #include "readers/formats/tar_unit.h"
@@ -60,6 +61,8 @@ class TarFramer final : public Framer {
   void BeginSample(std::string_view key);
   Step Close(Call* call);
   void Drop(std::uint64_t begin, std::string_view key);
+  void AddLost(std::uint64_t at, Call* call);
+  bool LostIsDue(Call* call);
   void Note(std::uint64_t begin, std::uint64_t end, const std::string& reason, Call* call) const;
   Step Emit(Call* call);
 
@@ -70,6 +73,10 @@ class TarFramer final : public Framer {
   static std::uint64_t End(const FrameInput& input) { return input.offset + input.bytes.size(); }
   static std::span<const std::byte> From(const FrameInput& input, std::uint64_t at) {
     return input.bytes.subspan(static_cast<std::size_t>(at - input.offset));
+  }
+  /// Of a null span that is due.
+  std::uint64_t LostPlace(const FrameInput& input) const {
+    return std::min(at_, std::max<std::uint64_t>(1, FileEnd(input)) - 1);
   }
   /// The first byte that is still needed.
   std::uint64_t Base() const { return pending_ ? begin_ : searching_ ? search_at_ : at_; }
@@ -85,9 +92,11 @@ class TarFramer final : public Framer {
   };
   Last last_;
   TarGlobals globals_;
-  std::string key_;          // of the sample at hand
-  bool pending_ = false;     // its members so far are intact
-  bool dropping_ = false;    // it is damaged: what is left of it is passed over
+  std::string key_;        // of the sample at hand
+  bool pending_ = false;   // its members so far are intact
+  bool dropping_ = false;  // it is damaged: what is left of it is passed over
+  /// The null span of a sample that was lost behind another one: it belongs to the stripe of at_.
+  bool lost_is_due_ = false;
   std::uint64_t begin_ = 0;  // of the sample, or of the damage
   std::uint64_t end_ = 0;    // of its last member
   int questions_ = 0;        // for more of it
@@ -112,7 +121,9 @@ FrameResult TarFramer::Frame(const FrameInput& input, FrameOutput* output) {
   if (!failed_.ok()) return call.result;
   while (NextStep(&call) == Step::kGoOn) {
   }
-  const std::uint64_t base = std::clamp(Base(), input.offset, End(input));
+  // What waits for a later stripe at the end of the file keeps a byte: else nobody calls again.
+  const std::uint64_t wanted = lost_is_due_ ? std::min(Base(), LostPlace(input)) : Base();
+  const std::uint64_t base = std::clamp(wanted, input.offset, End(input));
   call.result.consumed = static_cast<std::size_t>(base - input.offset);
   return call.result;
 }
@@ -190,6 +201,7 @@ TarFramer::Step TarFramer::Member(TarUnit unit, Call* call) {
   std::string_view extension;
   if (!SplitTarName(unit.name, &key, &extension)) return PassOver(std::move(unit), call);
   if (lost_ && Resolve(key, extension, call) == Step::kStop) return Step::kStop;
+  if (LostIsDue(call)) return Step::kStop;
   if ((pending_ || dropping_) && key != key_ && Close(call) == Step::kStop) return Step::kStop;
   if (!pending_ && !dropping_) {
     if (at_ >= call->input.limit) return Step::kStop;
@@ -224,6 +236,7 @@ TarFramer::Step TarFramer::TooLong(TarUnit unit, Call* call) {
     return Failed(StatusCode::kResourceExhausted, reason, begin_, call);
   }
   drop_reason_ = reason;
+  AddLost(begin_, call);
   Drop(begin_, key_);
   Advance(std::move(unit));
   return Step::kGoOn;
@@ -236,13 +249,28 @@ void TarFramer::Drop(std::uint64_t begin, std::string_view key) {
   key_ = std::string(key);
 }
 
+void TarFramer::AddLost(std::uint64_t at, Call* call) {
+  call->output->records.push_back({});
+  if (call->output->units != nullptr) call->output->units->push_back({at, at, 1, true});
+  ++next_record_;
+}
+
+// True where a null span that is due must wait for the stripe that at_ lies in. Which stripe a
+// record is counted in must not depend on how much of the file is at hand.
+bool TarFramer::LostIsDue(Call* call) {
+  if (!lost_is_due_) return false;
+  const std::uint64_t place = LostPlace(call->input);
+  if (place >= call->input.limit) return true;
+  lost_is_due_ = false;
+  AddLost(place, call);
+  return false;
+}
+
 // Ends the sample at hand in front of at_.
 TarFramer::Step TarFramer::Close(Call* call) {
   if (std::exchange(pending_, false)) return Emit(call);
   if (std::exchange(dropping_, false)) {
     Note(begin_, std::min(at_, End(call->input)), drop_reason_, call);
-    call->output->records.push_back({});
-    ++next_record_;
   }
   return Step::kGoOn;
 }
@@ -271,6 +299,9 @@ TarFramer::Step TarFramer::Emit(Call* call) {
     record.data = to;
   }
   call->output->records.push_back(record);
+  if (call->output->units != nullptr) {
+    call->output->units->push_back({begin_, end_, 1, false, sample_globals_.any()});
+  }
   ++next_record_;
   usual_.swap(members_);
   return Step::kGoOn;
@@ -278,7 +309,7 @@ TarFramer::Step TarFramer::Emit(Call* call) {
 
 TarFramer::Step TarFramer::AtEnd(Call* call) {
   if (lost_ && Resolve({}, {}, call) == Step::kStop) return Step::kStop;
-  Close(call);
+  if (Close(call) == Step::kGoOn) LostIsDue(call);
   return Step::kStop;
 }
 
@@ -297,7 +328,7 @@ TarFramer::Step TarFramer::EndMark(Call* call) {
     return StartSearch(at_ + kBlock, 0, call);
   }
   if (lost_ && Resolve({}, {}, call) == Step::kStop) return Step::kStop;
-  if (Close(call) == Step::kStop) return Step::kStop;
+  if (Close(call) == Step::kStop || LostIsDue(call)) return Step::kStop;
   tail_ = true;
   begin_ = at_;
   at_ += mark;
@@ -441,6 +472,7 @@ TarFramer::Step TarFramer::Search(Call* call) {
       if (before) {
         if (options_.on_damage == OnDamage::kFail) return Resolve({}, {}, call);
         drop_reason_ = loss_.reason();
+        AddLost(begin_, call);
         Drop(begin_, key_);
       } else {
         if (Close(call) == Step::kStop) return Step::kStop;
@@ -485,6 +517,7 @@ TarFramer::Step TarFramer::Resolve(std::string_view after, std::string_view afte
   if (goes_on) {
     if (pending_) {
       drop_reason_ = loss_.reason();
+      AddLost(begin_, call);
       Drop(begin_, key_);
     }
     return Step::kGoOn;
@@ -492,8 +525,7 @@ TarFramer::Step TarFramer::Resolve(std::string_view after, std::string_view afte
   std::uint64_t begin = loss_.begin();
   if (drops || dropping_) {
     begin = begin_;
-    call->output->records.push_back({});
-    ++next_record_;
+    if (drops) AddLost(begin_, call);
     pending_ = false;
     dropping_ = false;
   } else if (Close(call) == Step::kStop) {
@@ -502,12 +534,10 @@ TarFramer::Step TarFramer::Resolve(std::string_view after, std::string_view afte
   if (verdict.after && !after.empty()) {
     drop_reason_ = loss_.reason();
     Drop(begin, after);
+    lost_is_due_ = true;
     return Step::kGoOn;
   }
-  if (begin == loss_.begin() && loss_.stands_alone(verdict)) {
-    call->output->records.push_back({});
-    ++next_record_;
-  }
+  lost_is_due_ = begin == loss_.begin() && loss_.stands_alone(verdict);
   Note(begin, at_, loss_.reason(), call);
   return Step::kGoOn;
 }
@@ -525,7 +555,49 @@ void TarFramer::Note(std::uint64_t begin, std::uint64_t end, const std::string& 
   if (begin < end) call->output->damage.push_back({options_.file, begin, end, reason});
 }
 
+class TarUnitFramer final : public UnitFramer {
+ public:
+  explicit TarUnitFramer(const FramerOptions& options) : lost_(options) {}
+
+  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
+    const std::string problem = Problem(unit.bytes);
+    if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
+    output->records.push_back({unit.bytes.data(), unit.bytes.size()});
+    return {};
+  }
+
+ private:
+  // Why the bytes are not the whole members of one sample.
+  static std::string Problem(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return std::string(kLostBefore);
+    TarGlobals globals;
+    std::string key;
+    while (!bytes.empty()) {
+      const TarUnit unit = ReadTarUnit(bytes, bytes.size(), &globals);
+      if (unit.kind == TarUnit::Kind::kDamage) return unit.reason;
+      const bool member = unit.kind == TarUnit::Kind::kMember;
+      if ((!member && unit.kind != TarUnit::Kind::kPassOver) || unit.end > bytes.size()) {
+        return "no member of the sample stands where the index says";
+      }
+      std::string_view its_key;
+      std::string_view extension;
+      if (member && SplitTarName(unit.name, &its_key, &extension)) {
+        if (key.empty()) key = its_key;
+        if (key != its_key) return "a member of another sample stands in this one";
+      }
+      bytes = bytes.subspan(static_cast<std::size_t>(unit.end));
+    }
+    return key.empty() ? "no sample stands where the index says" : "";
+  }
+
+  const LostUnits lost_;
+};
+
 }  // namespace
+
+std::unique_ptr<UnitFramer> NewTarUnitFramer(const FramerOptions& options) {
+  return std::make_unique<TarUnitFramer>(options);
+}
 
 std::unique_ptr<Framer> NewTarFramer(const FramerOptions& options) {
   return std::make_unique<TarFramer>(options);

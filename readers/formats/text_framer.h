@@ -9,9 +9,12 @@
 
 #include "base/fetch_ahead.h"
 #include "readers/formats/format.h"
+#include "readers/formats/lost_units.h"
 
 namespace ringfeed {
 
+/// An end of a row has so many bytes at most.
+inline constexpr std::size_t kMostEndBytes = 2;
 /// Where a search for the end of a row found none.
 inline constexpr std::size_t kNoRowEnd = ~std::size_t{0};
 
@@ -103,17 +106,18 @@ class TextFramer final : public Framer {
     FetchAhead(row, end + 1);
     *pos += end + 1;
     scanner_.Start();
-    Append({row, size}, output);
+    Append({row, size}, at, output);
     return Step::kGoOn;
   }
 
-  void Append(RecordSpan row, FrameOutput* output) {
+  void Append(RecordSpan row, std::uint64_t at, FrameOutput* output) {
     if (!Scanner::kEmptyRowsCount && row.size == 0) return;
     if (header_due_) [[unlikely]] {
       header_due_ = false;
       return;
     }
     output->records.push_back(row);
+    if (output->units != nullptr) output->units->push_back({at, at + row.size + kMostEndBytes});
     ++next_record_;
   }
 
@@ -159,7 +163,7 @@ class TextFramer final : public Framer {
     } else if (left > options_.max_record_bytes) {
       return TooLong(at, output, result);
     } else if (left != 0) {
-      Append({input.bytes.data() + *pos, left}, output);
+      Append({input.bytes.data() + *pos, left}, at, output);
     }
     if (step == Step::kStop && result->status.ok()) *pos = input.bytes.size();
     return Step::kStop;
@@ -177,6 +181,7 @@ class TextFramer final : public Framer {
       header_due_ = false;
     } else {
       output->records.push_back({});
+      if (output->units != nullptr) output->units->push_back({at, at, 1, true});
       ++next_record_;
     }
     return Step::kGoOn;
@@ -229,6 +234,35 @@ class TextFramer final : public Framer {
   std::string passing_reason_;
   bool ended_ = false;
   Status failed_;
+};
+
+/// Takes rows by themselves: each up to its end, whatever stands behind it.
+template <typename Scanner>
+class TextUnitFramer final : public UnitFramer {
+ public:
+  TextUnitFramer(const FramerOptions& options, Scanner scanner)
+      : lost_(options), most_(options.max_record_bytes), scanner_(std::move(scanner)) {}
+
+  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
+    if (unit.bytes.empty()) return lost_.Lose(unit, records, kLostBefore, output);
+    const std::byte* const row = unit.bytes.data();
+    scanner_.Start();
+    const std::size_t end = scanner_.FindEnd(row, unit.bytes.size());
+    const bool open = end == kNoRowEnd;
+    std::size_t size = open ? unit.bytes.size() : end;
+    if (!open && size != 0 && row[size - 1] == std::byte{'\r'}) --size;
+    std::string_view problem = open ? scanner_.OpenReason() : std::string_view();
+    if (size > most_) problem = "a row is longer than max_record_bytes";
+    if (!Scanner::kEmptyRowsCount && size == 0) problem = "the row is empty";
+    if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
+    output->records.push_back({row, size});
+    return {};
+  }
+
+ private:
+  const LostUnits lost_;
+  const std::size_t most_;
+  Scanner scanner_;
 };
 
 }  // namespace ringfeed

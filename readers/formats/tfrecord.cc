@@ -37,6 +37,9 @@ class TfRecord final : public Format {
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewTfRecordFramer(options);
   }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return NewTfRecordUnitFramer(options);
+  }
   std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
                                              std::uint64_t /*offset*/) const override {
     return NewFramer(options);  // it looks for a record wherever none starts

@@ -5,6 +5,7 @@
 
 #include "base/crc32c.h"
 #include "base/little_endian.h"
+#include "readers/formats/lost_units.h"
 #include "readers/formats/tfrecord.h"
 
 namespace ringfeed {
@@ -187,11 +188,24 @@ TfRecordFramer::Step TfRecordFramer::FrameBatch(const FrameInput& input, std::si
   return AfterBatch(input, pos, output, result);
 }
 
+// The first of them starts at `at`.
+void AddUnits(std::span<const RecordSpan> spans, std::uint64_t at, std::vector<FramedUnit>* units) {
+  for (const RecordSpan& span : spans) {
+    const std::uint64_t begin = at + static_cast<std::uint64_t>(span.data - spans[0].data);
+    units->push_back({begin, begin + span.size + kFrame});
+  }
+}
+
 // Checks the payloads of the first `good` records and appends them; the first starts at `at`.
 TfRecordFramer::Step TfRecordFramer::Append(const Batch& batch, std::size_t good, std::uint64_t at,
                                             FrameOutput* output, FrameResult* result) {
-  std::array<std::uint32_t, kBatch> crcs;
   const std::span<const RecordSpan> spans{batch.spans.data(), good};
+  if (output->units != nullptr) AddUnits(spans, at, output->units);
+  if (options_.units_only) {
+    next_record_ += static_cast<std::int64_t>(good);
+    return Step::kGoOn;
+  }
+  std::array<std::uint32_t, kBatch> crcs;
   Crc32cEach(spans, crcs.data());
   const std::size_t base = output->records.size();
   output->records.insert(output->records.end(), spans.begin(), spans.end());
@@ -253,6 +267,7 @@ TfRecordFramer::Step TfRecordFramer::PartialRecord(const FrameInput& input, std:
     }
     Note(at, at + length + kFrame, reason, output);
     output->records.push_back({});
+    if (output->units != nullptr) output->units->push_back({at, at, 1, true});
     ++next_record_;
     pass_to_ = at + length + kFrame;
     return Step::kGoOn;
@@ -298,6 +313,36 @@ void TfRecordFramer::Note(std::uint64_t begin, std::uint64_t end, std::string re
   output->damage.push_back({options_.file, begin, end, std::move(reason)});
 }
 
+class TfRecordUnitFramer final : public UnitFramer {
+ public:
+  explicit TfRecordUnitFramer(const FramerOptions& options) : lost_(options) {}
+
+  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
+    const std::string_view problem = Problem(unit.bytes);
+    if (!problem.empty() || records != 1) [[unlikely]] {
+      return lost_.Lose(unit, records, problem, output);
+    }
+    output->records.push_back({unit.bytes.data() + kHeader,
+                               static_cast<std::size_t>(LoadLe<std::uint64_t>(unit.bytes.data()))});
+    return {};
+  }
+
+ private:
+  static std::string_view Problem(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return kLostBefore;
+    if (bytes.size() < kFrame) return "the file ends inside a record's header";
+    if (!TfRecordHeaderMatches(bytes.first(kHeader))) return "the length's checksum does not match";
+    const auto length = LoadLe<std::uint64_t>(bytes.data());
+    if (length > bytes.size() - kFrame) return "the record is longer than the index says";
+    const auto payload = bytes.subspan(kHeader, static_cast<std::size_t>(length));
+    const auto stored = LoadLe<std::uint32_t>(payload.data() + payload.size());
+    if (stored != MaskCrc32c(Crc32c(payload))) return "the payload's checksum does not match";
+    return {};
+  }
+
+  const LostUnits lost_;
+};
+
 }  // namespace
 
 bool TfRecordHeaderMatches(std::span<const std::byte> header) {
@@ -305,6 +350,10 @@ bool TfRecordHeaderMatches(std::span<const std::byte> header) {
   std::uint32_t crc = 0;
   Crc32cOfEachU64({&length, 1}, &crc);
   return LoadLe<std::uint32_t>(header.data() + 8) == MaskCrc32c(crc);
+}
+
+std::unique_ptr<UnitFramer> NewTfRecordUnitFramer(const FramerOptions& options) {
+  return std::make_unique<TfRecordUnitFramer>(options);
 }
 
 std::unique_ptr<Framer> NewTfRecordFramer(const FramerOptions& options) {

@@ -72,9 +72,14 @@ class Tokens final : public Format {
     return head.size() >= TokensVariant::kKnownBytes && FindVariant(head) != nullptr;
   }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
-    return NewArrayFramer(options, [tokens = options_](std::span<const std::byte> head) {
-      return ReadTokensHeader(tokens, head);
-    });
+    return NewArrayFramer(options, HeaderReader());
+  }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return NewArrayUnitFramer(options);
+  }
+  OwnIndexResult OwnIndex(const FramerOptions& options,
+                          std::span<const std::byte> head) const override {
+    return ArrayIndex(options, head, HeaderReader());
   }
   // Of two bytes with a header, unless it is said otherwise.
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
@@ -84,6 +89,11 @@ class Tokens final : public Format {
   bool writes_in_order() const override { return !has_header(); }
 
  private:
+  ReadArrayHeader HeaderReader() const {
+    return [tokens = options_](std::span<const std::byte> head) {
+      return ReadTokensHeader(tokens, head);
+    };
+  }
   bool has_header() const { return options_.header || options_.token_bytes == 0; }
 
   const TokensOptions options_;

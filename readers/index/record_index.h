@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "ringfeed/status.h"
 
@@ -12,7 +13,9 @@ namespace ringfeed {
 /// The bytes that hold a record: it alone, or, in a format of chunks, others too.
 struct RecordUnit {
   std::uint64_t offset = 0;  ///< in the file
-  std::uint64_t bytes = 0;   ///< up to the next unit; what lies behind the record's own end, too
+  /// Up to the next unit, or to where its records are known to end; 0 where they are lost (or empty
+  /// in a format that has empty ones): then nothing is read, and the unit's framer says which.
+  std::uint64_t bytes = 0;
   std::uint64_t first_record = 0;  ///< number of the unit's first record
   std::uint32_t records = 1;       ///< that it holds
 };
@@ -22,6 +25,12 @@ struct FixedUnits {
   std::uint64_t offset = 0;  ///< of record 0
   std::uint64_t record_bytes = 0;
   std::uint64_t stride_bytes = 0;  ///< from one record's start to the next one's
+};
+
+/// Damage that no record has the number of.
+struct IndexLoss {
+  std::uint64_t ranges = 0;
+  std::uint64_t first_offset = 0;  ///< of the first of them
 };
 
 /// Where the records of one file stand, by their numbers from 0. Damaged records that the index
@@ -40,6 +49,10 @@ class RecordIndex {
   virtual Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const = 0;
   /// Where all records are of one size: then nothing needs to be looked up.
   virtual std::optional<FixedUnits> fixed() const { return std::nullopt; }
+  /// What was met when the index was made and is in none of its records.
+  virtual IndexLoss loss() const { return {}; }
+  /// What happened to it since it was opened, for reports; mostly nothing.
+  virtual std::string remark() const { return {}; }
 };
 
 }  // namespace ringfeed

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "readers/compression/decompressor.h"
+#include "readers/formats/format.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// What a file is, before it is read.
+struct ExaminedFile {
+  Status status;  ///< why it could not be examined: then its only turn is this failure
+  std::uint64_t bytes = 0;
+  /// Of the order; kUnknownSize where it must be read to know (a compressed file).
+  std::uint64_t stripes = 1;
+  std::shared_ptr<const Format> format;
+  Compression compression = Compression::kNone;
+  std::string name;  ///< of the file to open: of a format of two files, the one with the data
+};
+
+/// Looks at size and first bytes of a file, or of a source of that name. `format` may be empty.
+/// Blocks.
+ExaminedFile ExamineFile(const std::string& name, Source* source, const std::string& format,
+                         std::uint64_t stripe_bytes);
+/// Its size alone.
+Status SizeOfFile(const std::string& name, std::uint64_t* bytes);
+
+}  // namespace ringfeed

@@ -1,0 +1,132 @@
+#include "readers/index/dali_index.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/little_endian.h"
+#include "io/file_mapping.h"
+#include "readers/formats/tfrecord.h"
+#include "readers/index/index_builder.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kChecked = 16;
+
+/// An offset and a size.
+struct Line {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+Status Refused(const std::string& why) { return Status(StatusCode::kDamaged, why); }
+
+bool TakeNumber(std::string_view* text, std::uint64_t* value) {
+  text->remove_prefix(std::min(text->find_first_not_of(" \t"), text->size()));
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *value);
+  text->remove_prefix(static_cast<std::size_t>(end - text->data()));
+  return error == std::errc();
+}
+
+// Takes one line from the front of `text`.
+bool TakeLine(std::string_view* text, Line* place) {
+  if (!TakeNumber(text, &place->offset) || !TakeNumber(text, &place->bytes)) return false;
+  text->remove_prefix(std::min(text->find_first_not_of(" \t\r"), text->size()));
+  if (text->empty()) return true;
+  if (text->front() != '\n') return false;
+  text->remove_prefix(1);
+  return true;
+}
+
+Status CheckHeaders(const IndexedFile& file, std::span<const Line> some) {
+  const int descriptor = open(file.name.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return StatusFromErrno(errno, "open");
+  Status status;
+  for (const Line& place : some) {
+    std::array<std::byte, TfRecordLayout::kHeaderBytes> header{};
+    const ssize_t got =
+        pread(descriptor, header.data(), header.size(), static_cast<off_t>(place.offset));
+    const bool same =
+        got == static_cast<ssize_t>(header.size()) && TfRecordHeaderMatches(header) &&
+        LoadLe<std::uint64_t>(header.data()) == place.bytes - TfRecordLayout::kFrameBytes;
+    if (!same) {
+      status = Refused("no record of " + std::to_string(place.bytes) + " bytes stands at " +
+                       std::to_string(place.offset));
+    }
+  }
+  close(descriptor);
+  return status;
+}
+
+Status ReadLines(std::string_view text, const IndexedFile& file, IndexBuilder* builder,
+                 std::vector<Line>* some) {
+  // How many there are is not known yet: every n-th is kept, and when they are many, every 2n-th.
+  std::uint64_t every = 1;
+  std::uint64_t lines = 0;
+  std::uint64_t end = 0;
+  while (!text.empty()) {
+    Line place;
+    if (!TakeLine(&text, &place)) {
+      return Refused("line " + std::to_string(lines + 1) + " is no offset and size");
+    }
+    const bool fits = place.offset == end && place.bytes >= TfRecordLayout::kFrameBytes &&
+                      place.bytes <= file.bytes - end;
+    if (!fits) {
+      return Refused("line " + std::to_string(lines + 1) + " does not begin where the record " +
+                     "before it ends, or ends behind the file");
+    }
+    end += place.bytes;
+    const bool too_long = place.bytes - TfRecordLayout::kFrameBytes > file.max_record_bytes;
+    builder->Add({place.offset, end, 1, too_long});
+    if (lines++ % every != 0) continue;
+    some->push_back(place);
+    if (some->size() < 2 * kChecked) continue;
+    for (std::size_t i = 0; i < kChecked; ++i) (*some)[i] = (*some)[2 * i];
+    some->resize(kChecked);
+    every *= 2;
+  }
+  if (end == file.bytes) return {};
+  return Refused("it ends at " + std::to_string(end) + " of the file's " +
+                 std::to_string(file.bytes) + " bytes");
+}
+
+}  // namespace
+
+Status ReadDaliIndex(const std::string& path, const IndexedFile& file, IndexImage* image) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return StatusFromErrno(errno, "open");
+  struct stat facts {};
+  Status status;
+  std::shared_ptr<const FileMapping> mapping;
+  if (fstat(descriptor, &facts) != 0) {
+    status = StatusFromErrno(errno, "examine");
+  } else if (!S_ISREG(facts.st_mode) || facts.st_size == 0) {
+    status = Refused("it is empty, or no file");
+  } else {
+    mapping = FileMapping::Open(descriptor, facts, &status);
+  }
+  close(descriptor);
+  if (!status.ok()) return status;
+  const std::span<const std::byte> bytes = mapping->bytes();
+  IndexBuilder builder;
+  std::vector<Line> some;
+  status =
+      ReadLines({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file, &builder, &some);
+  if (status.ok()) status = CheckHeaders(file, some);
+  if (!status.ok()) return status;
+  *image = builder.Finish(file.bytes);
+  image->header.max_record_bytes = file.max_record_bytes;
+  return {};
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,161 @@
+#include "readers/index/index_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/mixed_hash.h"
+#include "io/file_mapping.h"
+#include "readers/formats/output_file.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::uint64_t kPage = IndexLayout::kPageBytes;
+
+std::array<char, IndexHeader::kFormatBytes> FormatField(const Format& format) {
+  std::array<char, IndexHeader::kFormatBytes> field{};
+  const std::string_view name = format.name();
+  std::copy_n(name.begin(), std::min(name.size(), field.size()), field.begin());
+  return field;
+}
+
+std::uint32_t HeaderChecksum(IndexHeader header) {
+  header.checksum = 0;
+  return Crc32c(std::as_bytes(std::span(&header, 1)));
+}
+
+std::uint32_t GapsChecksum(std::span<const IndexGap> gaps) { return Crc32c(std::as_bytes(gaps)); }
+
+Status Damaged(const std::string& what) { return Status(StatusCode::kDamaged, what); }
+
+// Whether the header is one, and as many bytes follow it as it says.
+Status CheckHeader(const IndexHeader& header, std::uint64_t bytes) {
+  if (std::string_view(header.magic.data(), header.magic.size()) != IndexHeader::kMagic) {
+    return Damaged("it is no index of ringfeed's");
+  }
+  if (header.version != IndexHeader::kVersion) {
+    return Status(StatusCode::kInvalidArgument, "it is of version " +
+                                                    std::to_string(header.version) + ", not " +
+                                                    std::to_string(IndexHeader::kVersion));
+  }
+  if (header.checksum != HeaderChecksum(header)) return Damaged("its header is damaged");
+  const std::uint64_t per_page = header.layout().entries_per_page();
+  const std::uint64_t pages = header.units / per_page + (header.units % per_page != 0 ? 1 : 0);
+  const bool fits = header.pages == pages && header.pages <= bytes / kPage &&
+                    header.gaps <= IndexImage::kMostGapsKept &&
+                    header.data_end <= header.file.bytes;
+  if (!fits || IndexBytes(header) != bytes) return Damaged("it is not as long as its header says");
+  return {};
+}
+
+Status CheckPurpose(const IndexHeader& header, const IndexedFile& file,
+                    const FileIdentity& identity) {
+  const auto other = [](const std::string& what) {
+    return Status(StatusCode::kInvalidArgument, what);
+  };
+  if (header.file.bytes != identity.bytes) {
+    return other("the file had " + std::to_string(header.file.bytes) + " bytes then and has " +
+                 std::to_string(identity.bytes));
+  }
+  if (header.file.modified_ns != identity.modified_ns) return other("the file was written since");
+  if (header.file.sample != identity.sample) return other("the file's contents are others");
+  if (header.format != FormatField(*file.format)) {
+    return other(
+        "it was made for format \"" +
+        std::string(header.format.data(), strnlen(header.format.data(), header.format.size())) +
+        "\"");
+  }
+  const bool same_limit = header.max_record_bytes == file.max_record_bytes;
+  if (!same_limit && (header.damaged != 0 || header.longest_unit > file.max_record_bytes)) {
+    return other("it was made with another max_record_bytes");
+  }
+  return {};
+}
+
+Status MapFile(const std::string& path, std::shared_ptr<const FileMapping>* mapping) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return StatusFromErrno(errno, "open");
+  struct stat facts {};
+  Status status;
+  if (fstat(descriptor, &facts) != 0) {
+    status = StatusFromErrno(errno, "examine");
+  } else if (!S_ISREG(facts.st_mode) || static_cast<std::uint64_t>(facts.st_size) < kPage) {
+    status = Damaged("it is no index of ringfeed's");
+  } else {
+    *mapping = FileMapping::Open(descriptor, facts, &status);
+  }
+  close(descriptor);
+  return status;
+}
+
+}  // namespace
+
+std::uint64_t IndexBytes(const IndexHeader& header) {
+  return kPage + header.pages * kPage + header.gaps * sizeof(IndexGap);
+}
+
+std::string IndexPath(const std::string& file, const std::string& folder) {
+  constexpr const char* kEnding = ".rfx";
+  if (folder.empty()) return file + kEnding;
+  std::error_code error;
+  const std::filesystem::path given(file);
+  std::filesystem::path place = std::filesystem::weakly_canonical(given, error);
+  if (error) place = std::filesystem::absolute(given, error);
+  std::array<char, 24> hash{};
+  std::snprintf(hash.data(), hash.size(), "-%016llx",
+                static_cast<unsigned long long>(MixedHash().Add(place.string()).value()));
+  return (std::filesystem::path(folder) / given.filename()).string() + hash.data() + kEnding;
+}
+
+Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIdentity& identity,
+                 std::shared_ptr<const PagedIndex>* index) {
+  std::shared_ptr<const FileMapping> mapping;
+  Status status = MapFile(path, &mapping);
+  if (!status.ok()) return status;
+  const std::span<const std::byte> bytes = mapping->bytes();
+  IndexHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  status = CheckHeader(header, bytes.size());
+  if (status.ok()) status = CheckPurpose(header, file, identity);
+  if (!status.ok()) return status;
+  const auto pages = bytes.subspan(kPage, static_cast<std::size_t>(header.pages * kPage));
+  std::vector<IndexGap> gaps(static_cast<std::size_t>(header.gaps));
+  const std::byte* const stored = pages.data() + pages.size();
+  if (!gaps.empty()) std::memcpy(gaps.data(), stored, gaps.size() * sizeof(IndexGap));
+  if (GapsChecksum(gaps) != header.gaps_checksum) return Damaged("its list of gaps is damaged");
+  *index = std::make_shared<const PagedIndex>(header, pages, std::move(gaps), std::move(mapping));
+  return {};
+}
+
+void SignIndex(const IndexedFile& file, const FileIdentity& identity, IndexImage* image) {
+  image->header.file = identity;
+  image->header.format = FormatField(*file.format);
+  image->header.gaps_checksum = GapsChecksum(image->gaps);
+  image->header.checksum = HeaderChecksum(image->header);
+}
+
+Status SaveIndex(const std::string& path, const IndexImage& image) {
+  if (image.gaps.size() > IndexImage::kMostGapsKept) {
+    return Status(StatusCode::kUnsupported, "the file is damaged in too many places");
+  }
+  OutputFile file(path);
+  Status status = file.Open();
+  if (status.ok()) status = file.Append(std::as_bytes(std::span(&image.header, 1)));
+  if (status.ok()) status = file.AppendZeros(kPage - sizeof(IndexHeader));
+  if (status.ok()) status = file.Append(image.pages);
+  if (status.ok()) status = file.Append(std::as_bytes(std::span(image.gaps)));
+  return status.ok() ? file.Commit() : status;
+}
+
+}  // namespace ringfeed

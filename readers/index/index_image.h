@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace ringfeed {
+
+/// An index as it stands in its file, little-endian: a page of the header; the pages; the gaps.
+/// A page is 4 KiB: u32 CRC-32C of the rest of it, u32 entries, u64 offset and u64 record number
+/// that entries count from, then an entry for each unit in the order of the file, as many as fit
+/// (fewer in the last page alone):
+///   offset                 u32, in a wide index u64
+///   number of its record   the same; only where units are chunks of several records
+/// A unit ends where the next one begins (the last one at `data_end`), unless a gap says otherwise:
+/// u64 unit, u64 end, ascending.
+struct IndexLayout {
+  static constexpr std::size_t kPageBytes = 4096;
+  static constexpr std::size_t kPageHead = 24;
+
+  bool chunks = false;
+  bool wide = false;
+
+  std::size_t number_bytes() const { return wide ? 8 : 4; }
+  std::size_t entry_bytes() const { return chunks ? 2 * number_bytes() : number_bytes(); }
+  std::size_t entries_per_page() const { return (kPageBytes - kPageHead) / entry_bytes(); }
+};
+
+/// By what a file is known again.
+struct FileIdentity {
+  std::uint64_t bytes = 0;
+  std::int64_t modified_ns = 0;  ///< 0 of a store of the user's own
+  std::uint64_t sample = 0;      ///< of its contents
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
+/// The first bytes of an index file.
+struct IndexHeader {
+  static constexpr std::string_view kMagic{"ringfeed index\n\0", 16};
+  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::size_t kFormatBytes = 64;
+
+  std::array<char, 16> magic{};
+  std::uint32_t version = 0;
+  std::uint32_t checksum = 0;  ///< CRC-32C of the header with zero here
+  FileIdentity file;
+  std::uint64_t max_record_bytes = 0;  ///< that it was made with
+  std::uint64_t longest_unit = 0;
+  std::uint64_t units = 0;
+  std::uint64_t records = 0;
+  std::uint64_t pages = 0;
+  std::uint64_t gaps = 0;
+  std::uint64_t data_end = 0;
+  std::uint64_t damaged = 0;      ///< ranges that were met
+  std::uint64_t lost_ranges = 0;  ///< those of them that no record has
+  std::uint64_t first_lost = 0;   ///< where the first of them begins
+  std::uint32_t gaps_checksum = 0;
+  std::uint8_t chunks = 0;
+  std::uint8_t wide = 0;
+  std::array<char, 2> unused{};
+  std::array<char, kFormatBytes> format{};  ///< its name, cut off, zeros behind it
+
+  IndexLayout layout() const { return {chunks != 0, wide != 0}; }
+};
+static_assert(sizeof(IndexHeader) == 16 + 8 + 24 + 10 * 8 + 8 + 64);
+
+/// A unit that ends before the next one begins.
+struct IndexGap {
+  std::uint64_t unit = 0;
+  std::uint64_t end = 0;
+};
+
+/// One index in memory.
+struct IndexImage {
+  /// A file of more gaps is damaged all over: its index is kept in memory alone.
+  static constexpr std::uint64_t kMostGapsKept = 1 << 16;
+
+  IndexHeader header;
+  std::vector<std::byte> pages;
+  std::vector<IndexGap> gaps;
+};
+
+}  // namespace ringfeed

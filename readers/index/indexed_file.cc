@@ -1,0 +1,87 @@
+#include "readers/index/indexed_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <functional>
+#include <span>
+
+#include "base/mixed_hash.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::uint64_t kPieceBytes = 4096;
+constexpr std::uint64_t kPieces = 8;
+
+using ReadPiece = std::function<Status(std::uint64_t, std::span<std::byte>, std::size_t*)>;
+
+Status Sample(std::uint64_t bytes, const ReadPiece& read, std::uint64_t* sample) {
+  MixedHash hash;
+  hash.Add(bytes);
+  std::array<std::byte, kPieceBytes> piece;
+  const std::uint64_t last = bytes - std::min(bytes, kPieceBytes);
+  for (std::uint64_t i = 0; i < kPieces; ++i) {
+    // So that pieces begin at pages of the cache; those of a small file are all of it.
+    const std::uint64_t even =
+        bytes <= kPieces * kPieceBytes ? i * kPieceBytes : last / (kPieces - 1) * i;
+    const std::uint64_t at =
+        i + 1 == kPieces && bytes > kPieces * kPieceBytes ? last : even / kPieceBytes * kPieceBytes;
+    if (at >= bytes) break;
+    const auto wanted = static_cast<std::size_t>(std::min(kPieceBytes, bytes - at));
+    std::size_t got = 0;
+    Status status = read(at, std::span(piece).first(wanted), &got);
+    if (!status.ok()) return status;
+    hash.Add(std::span<const std::byte>(piece).first(got));
+  }
+  *sample = hash.value();
+  return {};
+}
+
+Status SampleFile(const std::string& name, FileIdentity* identity) {
+  const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return StatusFromErrno(errno, "open");
+  struct stat facts {};
+  Status status;
+  if (fstat(descriptor, &facts) != 0) {
+    status = StatusFromErrno(errno, "examine");
+  } else {
+    identity->bytes = static_cast<std::uint64_t>(facts.st_size);
+    identity->modified_ns = facts.st_mtim.tv_sec * std::int64_t{1000000000} + facts.st_mtim.tv_nsec;
+    const auto read = [descriptor](std::uint64_t at, std::span<std::byte> to, std::size_t* got) {
+      ssize_t some = 0;
+      do {
+        some = pread(descriptor, to.data(), to.size(), static_cast<off_t>(at));
+      } while (some < 0 && errno == EINTR);
+      if (some < 0) return StatusFromErrno(errno, "read");
+      *got = static_cast<std::size_t>(some);
+      return Status();
+    };
+    status = Sample(identity->bytes, read, &identity->sample);
+  }
+  close(descriptor);
+  return status;
+}
+
+}  // namespace
+
+Status IdentifyFile(const IndexedFile& file, FileIdentity* identity) {
+  *identity = {};
+  Status status;
+  if (file.source == nullptr) {
+    status = SampleFile(file.name, identity);
+  } else {
+    identity->bytes = file.source->Size();
+    const auto read = [&file](std::uint64_t at, std::span<std::byte> to, std::size_t* got) {
+      return file.source->ReadAt(at, to, got);
+    };
+    status = Sample(identity->bytes, read, &identity->sample);
+  }
+  return status.ok() ? status : status.WithPlace({file.name, -1, -1});
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "readers/compression/decompressor.h"
+#include "readers/formats/format.h"
+#include "readers/index/index_image.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// A file, or a store of the user's own, whose records are to be numbered.
+struct IndexedFile {
+  std::string name;                ///< of the file that holds the records
+  std::shared_ptr<Source> source;  ///< read in place of a file of that name; null: that
+  std::uint64_t bytes = 0;
+  std::shared_ptr<const Format> format;
+  Compression compression = Compression::kNone;
+  std::size_t max_record_bytes = std::size_t{1} << 30;
+};
+
+/// Reads a few pieces of the contents: the first and the last 4 KiB, and six in between; of a small
+/// file all of it. Blocks for these reads.
+Status IdentifyFile(const IndexedFile& file, FileIdentity* identity);
+
+}  // namespace ringfeed

@@ -1,0 +1,175 @@
+#include "readers/index/open_index.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "io/input_file.h"
+#include "readers/index/dali_index.h"
+#include "readers/index/index_file.h"
+#include "readers/index/index_scan.h"
+#include "readers/index/mending_index.h"
+#include "ringfeed/io_options.h"
+
+namespace ringfeed {
+namespace {
+
+std::string Folder(const IndexOptions& options) {
+  if (!options.folder.empty()) return options.folder;
+  const char* const folder = std::getenv("RINGFEED_INDEX_FOLDER");
+  return folder == nullptr ? "" : folder;
+}
+
+void Say(const std::string& what, std::string* why) { *why += (why->empty() ? "" : "; ") + what; }
+
+Status ReadHead(const IndexedFile& file, std::size_t bytes, std::vector<std::byte>* head) {
+  OpenInputResult opened = file.source != nullptr
+                               ? OpenInput(file.source)
+                               : OpenSequentialInput(file.name, IoOptions{}, "its head is read");
+  if (!opened.status.ok()) return opened.status;
+  head->resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, file.bytes)));
+  std::size_t got = 0;
+  Status status = opened.file->ReadAt(0, *head, &got);
+  head->resize(got);
+  return status;
+}
+
+// Where the format knows by itself. False where only a scan tells.
+bool AskFormat(const IndexedFile& file, OpenedIndex* opened) {
+  FramerOptions options{file.name, file.bytes};
+  options.max_record_bytes = file.max_record_bytes;
+  std::vector<std::byte> head;
+  OwnIndexResult own = file.format->OwnIndex(options, head);
+  while (own.need_bytes > head.size() && opened->status.ok()) {
+    opened->status = ReadHead(file, own.need_bytes, &head);
+    const bool shrank = head.size() < std::min<std::uint64_t>(own.need_bytes, file.bytes);
+    if (opened->status.ok() && shrank) {
+      opened->status = Status(StatusCode::kTruncated, "the file shrank");
+    }
+    if (opened->status.ok()) own = file.format->OwnIndex(options, head);
+  }
+  if (!own.status.ok()) opened->status = own.status;
+  if (opened->status.ok() && own.index == nullptr) return false;
+  opened->index = std::move(own.index);
+  if (opened->status.ok()) opened->origin = IndexOrigin::kComputed;
+  return true;
+}
+
+void Scan(const IndexedFile& file, const std::string& path, bool save, OpenedIndex* opened) {
+  IndexImage image;
+  opened->status = ScanForIndex(file, &image);
+  if (!opened->status.ok()) return;
+  SignIndex(file, opened->identity, &image);
+  opened->index_bytes = IndexBytes(image.header);
+  if (save) {
+    const Status saved = SaveIndex(path, image);
+    if (saved.ok()) opened->path = path;
+    if (!saved.ok()) Say("it is kept in memory alone: " + saved.ToString(), &opened->why);
+  }
+  opened->index = std::make_shared<const PagedIndex>(std::move(image));
+}
+
+bool OpenKept(const IndexedFile& file, const std::string& path, bool save, OpenedIndex* opened) {
+  std::shared_ptr<const PagedIndex> kept;
+  const Status status = LoadIndex(path, file, opened->identity, &kept);
+  if (status.ok()) {
+    opened->origin = IndexOrigin::kOpened;
+    opened->path = path;
+    opened->index_bytes = IndexBytes(kept->header());
+    const auto build = [file, path, save,
+                        identity = opened->identity](std::shared_ptr<const PagedIndex>* made) {
+      IndexImage image;
+      Status scanned = ScanForIndex(file, &image);
+      if (!scanned.ok()) return scanned;
+      SignIndex(file, identity, &image);
+      // Where it cannot be kept the next one who opens it makes it again.
+      if (save) (void)SaveIndex(path, image);
+      *made = std::make_shared<const PagedIndex>(std::move(image));
+      return Status();
+    };
+    opened->index = std::make_shared<const MendingIndex>(std::move(kept), build);
+    return true;
+  }
+  opened->origin = IndexOrigin::kBuilt;
+  if (status.code() == StatusCode::kNotFound) return false;
+  opened->origin = IndexOrigin::kRebuilt;
+  Say("the index " + path + " was of no use: " + status.message(), &opened->why);
+  return false;
+}
+
+bool OpenForeign(const IndexedFile& file, OpenedIndex* opened) {
+  if (file.format->name() != "tfrecord" || file.source != nullptr) return false;
+  const std::string path = file.name + ".idx";
+  IndexImage image;
+  const Status status = ReadDaliIndex(path, file, &image);
+  if (!status.ok()) {
+    if (status.code() != StatusCode::kNotFound) {
+      Say("DALI's index " + path + " was not believed: " + status.message(), &opened->why);
+    }
+    return false;
+  }
+  SignIndex(file, opened->identity, &image);
+  opened->origin = IndexOrigin::kForeign;
+  opened->path = path;
+  opened->index_bytes = IndexBytes(image.header);
+  opened->index = std::make_shared<const PagedIndex>(std::move(image));
+  return true;
+}
+
+OpenedIndex Open(const IndexedFile& file, const IndexOptions& options, bool anew) {
+  OpenedIndex opened;
+  opened.status = CanBeIndexed(file);
+  if (opened.status.ok()) opened.status = IdentifyFile(file, &opened.identity);
+  if (opened.status.ok() && opened.identity.bytes != file.bytes) {
+    opened.status = Status(StatusCode::kIoError, "the file changed while it was opened");
+  }
+  if (!opened.status.ok() || AskFormat(file, &opened)) {
+    opened.status = opened.status.WithPlace({file.name, -1, -1});
+    return opened;
+  }
+  const bool save = options.save && file.source == nullptr;
+  const std::string path = IndexPath(file.name, Folder(options));
+  opened.origin = IndexOrigin::kBuilt;
+  if (file.source == nullptr && !anew) {
+    if (OpenKept(file, path, options.save, &opened)) return opened;
+    if (OpenForeign(file, &opened)) return opened;
+  }
+  Scan(file, path, save, &opened);
+  if (!opened.status.ok()) opened.origin = IndexOrigin::kNone;
+  return opened;
+}
+
+}  // namespace
+
+const char* IndexOriginName(IndexOrigin origin) {
+  switch (origin) {
+    case IndexOrigin::kNone:
+      return "none";
+    case IndexOrigin::kComputed:
+      return "computed";
+    case IndexOrigin::kOpened:
+      return "opened";
+    case IndexOrigin::kBuilt:
+      return "built";
+    case IndexOrigin::kRebuilt:
+      return "rebuilt";
+    case IndexOrigin::kForeign:
+      return "foreign";
+  }
+  return "none";
+}
+
+OpenedIndex OpenRecordIndex(const IndexedFile& file, const IndexOptions& options) {
+  return Open(file, options, false);
+}
+
+OpenedIndex BuildRecordIndex(const IndexedFile& file, const IndexOptions& options) {
+  return Open(file, options, true);
+}
+
+std::string IndexPathFor(const std::string& file, const IndexOptions& options) {
+  return IndexPath(file, Folder(options));
+}
+
+}  // namespace ringfeed

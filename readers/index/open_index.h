@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "readers/index/indexed_file.h"
+#include "readers/index/record_index.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+struct IndexOptions {
+  std::string
+      folder{};      ///< where indexes are kept; "": RINGFEED_INDEX_FOLDER, else beside each file
+  bool save = true;  ///< what is made is kept, where it can be
+};
+
+/// Where an index came from.
+enum class IndexOrigin : std::uint8_t {
+  kNone,      ///< there is none
+  kComputed,  ///< the format tells: by arithmetic, or by an index that belongs to it
+  kOpened,    ///< the kept one
+  kBuilt,     ///< made now; there was none
+  kRebuilt,   ///< made now; the kept one was of no use
+  kForeign,   ///< read from another program's
+};
+/// "none", "computed", "opened", "built", "rebuilt", "foreign".
+const char* IndexOriginName(IndexOrigin origin);
+
+struct OpenedIndex {
+  Status status;  ///< why there is none
+  std::shared_ptr<const RecordIndex> index;
+  IndexOrigin origin = IndexOrigin::kNone;
+  FileIdentity identity;
+  std::string path;               ///< of the index file; empty where it has none
+  std::uint64_t index_bytes = 0;  ///< of that file, or in memory; 0 where it is computed
+  /// What there is to say: why a kept one was not used, a foreign one not believed, a new one not
+  /// kept.
+  std::string why;
+};
+
+/// Opens the index of a file that was examined, or makes it: reads the file once then. The kept one
+/// first, then one of DALI's beside a TFRecord file. A page that is found damaged later makes the
+/// index anew, which its remark() tells. Blocks; thread safe, also against other processes: who is
+/// last leaves the file.
+OpenedIndex OpenRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
+
+/// The same, but what is kept is not used: it is made in any case.
+OpenedIndex BuildRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
+
+/// Where OpenRecordIndex keeps the index of a file of that name.
+std::string IndexPathFor(const std::string& file, const IndexOptions& options);
+
+}  // namespace ringfeed

@@ -1,0 +1,151 @@
+#include "readers/index/paged_index.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace ringfeed {
+
+PagedIndex::PagedIndex(IndexImage image)
+    : header_(image.header),
+      layout_(header_.layout()),
+      memory_(std::move(image.pages)),
+      gaps_(std::move(image.gaps)),
+      pages_(memory_) {}
+
+PagedIndex::PagedIndex(const IndexHeader& header, std::span<const std::byte> pages,
+                       std::vector<IndexGap> gaps, std::shared_ptr<const void> owner)
+    : header_(header),
+      layout_(header_.layout()),
+      owner_(std::move(owner)),
+      gaps_(std::move(gaps)),
+      pages_(pages),
+      checked_(header.pages / 64 + 1) {}
+
+Status PagedIndex::Check(std::uint64_t page) const {
+  if (checked_.empty()) return {};
+  std::atomic<std::uint64_t>& word = checked_[page / 64];
+  const std::uint64_t bit = std::uint64_t{1} << (page % 64);
+  if ((word.load(std::memory_order_relaxed) & bit) != 0) return {};
+  const IndexPage at = At(page);
+  const std::uint64_t before = page * layout_.entries_per_page();
+  const auto entries = std::min<std::uint64_t>(header_.units - before, layout_.entries_per_page());
+  if (!at.ChecksumMatches() || at.entries() != entries) {
+    return Status(StatusCode::kDamaged,
+                  "page " + std::to_string(page) + " of the index is damaged");
+  }
+  word.fetch_or(bit, std::memory_order_relaxed);
+  return {};
+}
+
+Status PagedIndex::CheckPages() const {
+  for (std::uint64_t page = 0; page < header_.pages; ++page) {
+    Status status = Check(page);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+template <typename Before>
+Status PagedIndex::FirstPage(const Before& before, std::uint64_t* page) const {
+  std::uint64_t low = 0;
+  std::uint64_t high = header_.pages;
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    Status status = Check(middle);
+    if (!status.ok()) return status;
+    if (before(At(middle))) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  *page = low;
+  return {};
+}
+
+Status PagedIndex::Place(std::uint64_t unit, std::uint64_t* begin, std::uint64_t* record) const {
+  if (unit == header_.units) {
+    *begin = header_.data_end;
+    *record = header_.records;
+    return {};
+  }
+  const std::uint64_t page = unit / layout_.entries_per_page();
+  Status status = Check(page);
+  if (!status.ok()) return status;
+  const auto entry = static_cast<std::size_t>(unit % layout_.entries_per_page());
+  *begin = At(page).Offset(entry);
+  *record = At(page).Record(entry);
+  return {};
+}
+
+Status PagedIndex::UnitOf(std::uint64_t record, std::uint64_t* unit) const {
+  *unit = record;
+  if (!layout_.chunks) return {};
+  std::uint64_t page = 0;
+  Status status = FirstPage([&](const IndexPage& at) { return at.base_record() <= record; }, &page);
+  if (!status.ok()) return status;
+  if (page == 0) return Status(StatusCode::kDamaged, "the index does not begin with record 0");
+  const IndexPage at = At(--page);
+  std::size_t low = 0;
+  std::size_t high = at.entries();
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    (at.Record(middle) <= record ? low : high) = middle;
+  }
+  *unit = page * layout_.entries_per_page() + low;
+  return {};
+}
+
+Status PagedIndex::FindOne(std::uint64_t record, RecordUnit* found) const {
+  std::uint64_t unit = 0;
+  std::uint64_t next_record = 0;
+  std::uint64_t end = 0;
+  Status status = UnitOf(record, &unit);
+  if (status.ok()) status = Place(unit, &found->offset, &found->first_record);
+  if (status.ok()) status = Place(unit + 1, &end, &next_record);
+  if (!status.ok()) return status;
+  if (!gaps_.empty()) {
+    const auto gap = std::lower_bound(
+        gaps_.begin(), gaps_.end(), unit,
+        [](const IndexGap& one, std::uint64_t number) { return one.unit < number; });
+    if (gap != gaps_.end() && gap->unit == unit) end = gap->end;
+  }
+  if (end < found->offset || end > header_.file.bytes || next_record <= found->first_record) {
+    return Status(StatusCode::kDamaged, "the index has no order");
+  }
+  found->bytes = end - found->offset;
+  found->records = static_cast<std::uint32_t>(next_record - found->first_record);
+  return {};
+}
+
+Status PagedIndex::Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const {
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    Status status = FindOne(records[i], &units[i]);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+Status PagedIndex::FirstFrom(std::uint64_t offset, std::uint64_t* record) const {
+  std::uint64_t page = 0;
+  Status status = FirstPage([&](const IndexPage& at) { return at.base_offset() < offset; }, &page);
+  if (!status.ok()) return status;
+  *record = 0;
+  if (page == 0) return {};
+  const IndexPage at = At(--page);
+  std::size_t low = 0;
+  std::size_t high = at.entries();
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (at.Offset(middle) < offset) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  std::uint64_t begin = 0;
+  return Place(page * layout_.entries_per_page() + low, &begin, record);
+}
+
+}  // namespace ringfeed

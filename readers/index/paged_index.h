@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "readers/index/index_image.h"
+#include "readers/index/index_page.h"
+#include "readers/index/record_index.h"
+
+namespace ringfeed {
+
+/// An index of pages. Of a file's a page's checksum is looked at when it is first used; a failed
+/// call then is kDamaged.
+class PagedIndex final : public RecordIndex {
+ public:
+  /// In memory.
+  explicit PagedIndex(IndexImage image);
+  /// Of a file: `pages` are kept by `owner`.
+  PagedIndex(const IndexHeader& header, std::span<const std::byte> pages,
+             std::vector<IndexGap> gaps, std::shared_ptr<const void> owner);
+
+  std::uint64_t records() const override { return header_.records; }
+  Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override;
+  Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override;
+  IndexLoss loss() const override { return {header_.lost_ranges, header_.first_lost}; }
+  /// Checks every page now.
+  Status CheckPages() const;
+
+  const IndexHeader& header() const { return header_; }
+
+ private:
+  Status Check(std::uint64_t page) const;
+  IndexPage At(std::uint64_t page) const {
+    return {pages_.data() + page * IndexLayout::kPageBytes, layout_};
+  }
+  Status FindOne(std::uint64_t record, RecordUnit* unit) const;
+  /// The unit that holds a record.
+  Status UnitOf(std::uint64_t record, std::uint64_t* unit) const;
+  /// The first page of which `before` says no; pages that it was asked about are checked.
+  template <typename Before>
+  Status FirstPage(const Before& before, std::uint64_t* page) const;
+  /// Begin and first record of a unit; of the one behind the last, where all of them end.
+  Status Place(std::uint64_t unit, std::uint64_t* begin, std::uint64_t* record) const;
+
+  const IndexHeader header_;
+  const IndexLayout layout_;
+  const std::vector<std::byte> memory_;
+  const std::shared_ptr<const void> owner_;
+  const std::vector<IndexGap> gaps_;
+  const std::span<const std::byte> pages_;
+  /// A bit for each page: its checksum matched. Two threads may both look: nothing depends on it.
+  mutable std::vector<std::atomic<std::uint64_t>> checked_;
+};
+
+}  // namespace ringfeed

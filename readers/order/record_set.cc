@@ -1,0 +1,174 @@
+#include "readers/order/record_set.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/balanced_split.h"
+#include "base/cpu_count.h"
+#include "base/mixed_hash.h"
+#include "readers/examined_file.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kMostThreads = 16;
+
+std::string_view BaseName(std::string_view name) { return name.substr(name.rfind('/') + 1); }
+
+// Damage that no record has the number of cannot be met in its turn, so it is met here.
+Status LossAsFailure(const RecordSet::File& file) {
+  const IndexLoss loss = file.index->loss();
+  if (loss.ranges == 0) return {};
+  return Status(StatusCode::kDamaged,
+                std::to_string(loss.ranges) + (loss.ranges == 1 ? " piece" : " pieces") +
+                    " of the file cannot be read, and nobody knows how many records were there; "
+                    "skip damage, or repair the file (ringfeed verify says more)",
+                {file.name, static_cast<std::int64_t>(loss.first_offset), -1});
+}
+
+RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& source,
+                        const RecordSet::Options& options) {
+  RecordSet::File file;
+  ExaminedFile examined = ExamineFile(name, source.get(), options.format, options.stripe_bytes);
+  file.name = std::move(examined.name);
+  file.source = source;
+  file.bytes = examined.bytes;
+  file.format = std::move(examined.format);
+  file.status = std::move(examined.status);
+  if (!file.status.ok()) return file;
+  const IndexedFile indexed{
+      file.name, source, file.bytes, file.format, examined.compression, options.max_record_bytes};
+  OpenedIndex opened = OpenRecordIndex(indexed, options.index);
+  file.status = std::move(opened.status);
+  file.origin = opened.origin;
+  file.how = IndexOriginName(opened.origin);
+  if (!opened.why.empty()) file.how += ": " + opened.why;
+  file.sample = opened.identity.sample;
+  if (!file.status.ok()) return file;
+  file.index = std::move(opened.index);
+  file.stripes = examined.stripes;
+  if (options.on_damage == OnDamage::kFail) file.status = LossAsFailure(file);
+  return file;
+}
+
+}  // namespace
+
+RecordSet::Options RecordSet::OptionsOf(const OpenOptions& options) {
+  Options result;
+  result.format = options.format;
+  result.max_record_bytes = options.max_record_bytes;
+  result.stripe_bytes = options.stripe_bytes;
+  result.on_damage = options.on_damage;
+  result.index.folder = options.index_folder;
+  return result;
+}
+
+RecordSet::RecordSet(const std::vector<std::string>& names,
+                     const std::vector<std::shared_ptr<Source>>& sources, const Options& options)
+    : stripe_bytes_(options.stripe_bytes) {
+  OpenAll(names, sources, options);
+  first_rows_.push_back(0);
+  for (File& file : files_) {
+    const bool has_rows = file.status.ok() && file.stripes != 0;
+    if (!file.status.ok()) file.stripes = 0;
+    first_rows_.push_back(first_rows_.back() + (has_rows ? file.index->records() : 0));
+  }
+  TakeFingerprint();
+}
+
+void RecordSet::OpenAll(const std::vector<std::string>& names,
+                        const std::vector<std::shared_ptr<Source>>& sources,
+                        const Options& options) {
+  files_.resize(sources.empty() ? names.size() : sources.size());
+  std::atomic<std::size_t> next{0};  // joining the threads publishes what they opened
+  const auto open_some = [&] {
+    for (std::size_t i = next.fetch_add(1, std::memory_order_relaxed); i < files_.size();
+         i = next.fetch_add(1, std::memory_order_relaxed)) {
+      files_[i] = sources.empty() ? OpenOne(names[i], nullptr, options)
+                                  : OpenOne(sources[i]->name(), sources[i], options);
+    }
+  };
+  const std::size_t usual =
+      std::min<std::size_t>(kMostThreads, static_cast<std::size_t>(CountCpus().usable));
+  const std::size_t most = options.threads == 0 ? usual : options.threads;
+  std::vector<std::jthread> others;
+  for (std::size_t i = 1; i < std::min(most, files_.size()); ++i) others.emplace_back(open_some);
+  open_some();
+}
+
+Status RecordSet::FirstRowOfStripe(std::size_t file, std::uint64_t stripe, RowNumber* row) const {
+  const File& its = files_[file];
+  *row = stripe == 0 ? first_rows_[file] : first_rows_[file + 1];
+  if (stripe == 0 || stripe >= its.stripes) return {};
+  std::uint64_t record = 0;
+  Status status = its.index->FirstFrom(stripe * stripe_bytes_, &record);
+  *row = first_rows_[file] + record;
+  return status.ok() ? status : status.WithPlace({its.name, -1, -1});
+}
+
+std::size_t RecordSet::FileOf(RowNumber row, std::size_t hint) const {
+  if (hint < files_.size() && row >= first_rows_[hint] && row < first_rows_[hint + 1]) return hint;
+  const auto after = std::upper_bound(first_rows_.begin(), first_rows_.end(), row);
+  return static_cast<std::size_t>(after - first_rows_.begin()) - 1;
+}
+
+Status RecordSet::status() const {
+  for (const File& file : files_) {
+    if (!file.status.ok()) return file.status;
+  }
+  return {};
+}
+
+void RecordSet::TakeFingerprint() {
+  MixedHash names;
+  MixedHash sizes;
+  MixedHash samples;
+  std::vector<MixedHash> parts(std::min(files_.size(), DataFingerprint::kParts));
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    const NumberRange range = BalancedRange(files_.size(), parts.size(), part);
+    for (std::size_t i = static_cast<std::size_t>(range.begin); i < range.end; ++i) {
+      const File& file = files_[i];
+      const std::uint64_t records = first_rows_[i + 1] - first_rows_[i];
+      names.Add(BaseName(file.name));
+      sizes.Add(file.bytes).Add(records);
+      samples.Add(file.sample);
+      parts[part].Add(BaseName(file.name)).Add(file.bytes).Add(records).Add(file.sample);
+      fingerprint_.bytes += file.bytes;
+    }
+    fingerprint_.parts.push_back(static_cast<std::uint16_t>(parts[part].value()));
+  }
+  fingerprint_.files = files_.size();
+  fingerprint_.records = rows();
+  fingerprint_.names = names.value();
+  fingerprint_.sizes = sizes.value();
+  fingerprint_.samples = samples.value();
+}
+
+std::string WhatChanged(const DataFingerprint& before, const RecordSet& now) {
+  const DataFingerprint& after = now.fingerprint();
+  if (before == after) return {};
+  const auto count = [](std::uint64_t was, std::uint64_t is, const char* what) {
+    return "it had " + std::to_string(was) + " " + what + " and has " + std::to_string(is);
+  };
+  if (before.files != after.files) return count(before.files, after.files, "files");
+  std::string which;
+  for (std::size_t i = 0; i < std::min(before.parts.size(), after.parts.size()); ++i) {
+    if (before.parts[i] == after.parts[i]) continue;
+    const NumberRange range = BalancedRange(now.files(), after.parts.size(), i);
+    const RecordSet::File& first = now.file(static_cast<std::size_t>(range.begin));
+    which = range.size() == 1
+                ? "file " + first.name
+                : "one of " + std::to_string(range.size()) + " files from " + first.name + " on";
+    break;
+  }
+  const std::string in = which.empty() ? "" : " (" + which + ")";
+  if (before.names != after.names) return "files have other names, or another order" + in;
+  if (before.bytes != after.bytes) return count(before.bytes, after.bytes, "bytes") + in;
+  if (before.records != after.records) return count(before.records, after.records, "records") + in;
+  return "the contents of files are others" + in;
+}
+
+}  // namespace ringfeed

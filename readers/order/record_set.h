@@ -1,0 +1,97 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "readers/formats/format.h"
+#include "readers/index/open_index.h"
+#include "readers/index/record_index.h"
+#include "readers/order/row_layout.h"
+#include "ringfeed/decorators.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// By what a data set is known again: the same on all machines, whatever folder it lies in.
+struct DataFingerprint {
+  static constexpr std::size_t kParts = 64;
+
+  std::uint64_t files = 0;
+  std::uint64_t records = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t names = 0;    ///< hash of the base names in their order
+  std::uint64_t sizes = 0;    ///< of the files' bytes and records
+  std::uint64_t samples = 0;  ///< of pieces of their contents
+  /// Of the files one by one, so that it can be said which one changed; of more than kParts files
+  /// each stands for some that follow each other.
+  std::vector<std::uint16_t> parts;
+  friend bool operator==(const DataFingerprint&, const DataFingerprint&) = default;
+};
+
+/// The files of a list with their indexes: which record each number of the data set is. Immutable;
+/// thread safe.
+class RecordSet final : public RowLayout {
+ public:
+  struct Options {
+    std::string format{};  ///< empty: by name or first bytes
+    std::size_t max_record_bytes = std::size_t{1} << 30;
+    std::uint64_t stripe_bytes = 1024 * 1024;
+    OnDamage on_damage = OnDamage::kFail;
+    IndexOptions index{};
+    std::size_t threads = 0;  ///< that open files; 0: as many as there are processors, at most 16
+  };
+  struct File {
+    std::string name;                ///< of the file to open: the one with the records
+    std::shared_ptr<Source> source;  ///< read in its place; null: the file of that name
+    std::uint64_t bytes = 0;
+    std::uint64_t stripes = 0;
+    std::shared_ptr<const Format> format;
+    std::shared_ptr<const RecordIndex> index;  ///< null where there is none
+    /// Why it has no records here: it cannot be examined or indexed, or, where damage is a failure,
+    /// some of it is lost to all records.
+    Status status;
+    IndexOrigin origin = IndexOrigin::kNone;
+    std::string how;  ///< how its index was come by, for reports
+    std::uint64_t sample = 0;
+  };
+
+  /// Opens or makes all indexes; blocks. Of `names` and `sources` one is empty.
+  RecordSet(const std::vector<std::string>& names,
+            const std::vector<std::shared_ptr<Source>>& sources, const Options& options);
+  static Options OptionsOf(const OpenOptions& options);
+
+  std::size_t files() const override { return files_.size(); }
+  std::uint64_t rows() const override { return first_rows_.back(); }
+  RowNumber FirstRow(std::size_t file) const override { return first_rows_[file]; }
+  std::uint64_t stripes(std::size_t file) const override { return files_[file].stripes; }
+  Status FirstRowOfStripe(std::size_t file, std::uint64_t stripe, RowNumber* row) const override;
+
+  const File& file(std::size_t file) const { return files_[file]; }
+  /// The file that holds a row, which is less than rows(). `hint`, any number, is tried first.
+  std::size_t FileOf(RowNumber row, std::size_t hint = 0) const;
+  /// The first file's that failed.
+  Status status() const;
+  /// Computed at opening.
+  const DataFingerprint& fingerprint() const { return fingerprint_; }
+
+ private:
+  void OpenAll(const std::vector<std::string>& names,
+               const std::vector<std::shared_ptr<Source>>& sources, const Options& options);
+  void TakeFingerprint();
+
+  std::uint64_t stripe_bytes_;
+  std::vector<File> files_;
+  std::vector<RowNumber> first_rows_;  ///< of each file, and the end of the last
+  DataFingerprint fingerprint_;
+};
+
+/// What of the data is other than it was, in words; empty where nothing is.
+std::string WhatChanged(const DataFingerprint& before, const RecordSet& now);
+
+}  // namespace ringfeed
