@@ -23,7 +23,8 @@ class JoinCursor final : public RowCursor {
   /// Fails where passes without end hold nothing, so many in a row that nothing will come.
   Status Next(std::span<RowNumber> rows, std::size_t* count) override;
 
-  RowCursor* input() const { return input_.get(); }
+  /// Whether even passes hold nothing.
+  bool empty() const { return even_ && input_->Places(0) == 0; }
 
  private:
   /// Where in the input a place stands: within a pass, or at the end of the last.

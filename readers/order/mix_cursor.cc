@@ -1,0 +1,219 @@
+#include "readers/order/mix_cursor.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+namespace ringfeed {
+
+namespace {
+
+/// Draws that are made before rows are asked for; states are kept at their distance.
+constexpr std::size_t kPiece = 1024;
+
+}  // namespace
+
+std::uint64_t MixState::place() const {
+  return std::accumulate(
+      sets.begin(), sets.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const MixCount& count) { return sum + count.count; });
+}
+
+MixCursor::MixCursor(std::vector<Set> sets, std::uint64_t kept)
+    : kept_(kept), schedule_(std::vector<MixSchedule::Set>{}) {
+  std::vector<double> weights;
+  for (Set& set : sets) {
+    weights.push_back(set.weight);
+    even_ = even_ && set.even;
+    Member member;
+    member.rows = std::make_unique<JoinCursor>(std::move(set.rows), set.passes, set.even);
+    member.options = std::move(set);
+    members_.push_back(std::move(member));
+  }
+  weights_ = IntegerWeights(weights);
+  begin_ = Zero();
+}
+
+MixState MixCursor::Zero() const { return {0, std::vector<MixCount>(members_.size())}; }
+
+std::vector<MixSchedule::Set> MixCursor::SetsOf(std::uint64_t pass) const {
+  std::vector<MixSchedule::Set> sets;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const Set& options = members_[i].options;
+    std::uint64_t limit = members_[i].rows->Places(pass);
+    if (options.passes == 0 && members_[i].rows->empty()) limit = 0;
+    if (options.most_records > 0) limit = std::min(limit, options.most_records);
+    sets.push_back({weights_[i], limit});
+  }
+  return sets;
+}
+
+std::uint64_t MixCursor::Places(std::uint64_t pass) {
+  MixSchedule schedule = ScheduleOf(pass);
+  if (schedule.endless()) return kEndlessPlaces;
+  MixState state = Zero();
+  if (begins_new_ && pass == begin_.pass) {
+    state = begin_;
+    schedule.Start(state.sets);
+  }
+  schedule.SkipToEnd();
+  state.sets = schedule.counts();
+  return std::min(state.place(), kEndlessPlaces);
+}
+
+void MixCursor::EndPass(const std::vector<Member>& members, std::uint64_t passes, MixState* state) {
+  state->pass += passes;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::uint64_t given = state->sets[i].count;
+    const std::uint64_t goes_on = members[i].options.passes == 0 ? passes * given : 0;
+    state->sets[i] = {state->sets[i].before + goes_on, 0, 0};
+  }
+}
+
+void MixCursor::GoToPass(std::uint64_t pass, MixState* state) const {
+  const bool any_endless = std::any_of(members_.begin(), members_.end(), [](const Member& member) {
+    return member.options.passes == 0;
+  });
+  if (!any_endless && pass > state->pass) {
+    *state = Zero();
+    state->pass = pass;
+  }
+  while (state->pass < pass) {
+    const bool whole = state->place() == 0;
+    MixSchedule schedule = ScheduleOf(state->pass);
+    schedule.Start(state->sets);
+    schedule.SkipToEnd();
+    state->sets = schedule.counts();
+    EndPass(members_, whole && even_ ? pass - state->pass : 1, state);
+  }
+}
+
+Status MixCursor::Begin(const MixState& state, bool other_weights) {
+  if (state.sets.size() != members_.size()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the position is of a mixture of " + std::to_string(state.sets.size()) +
+                      " sets, this one has " + std::to_string(members_.size()) +
+                      ": give the same sets in the same order");
+  }
+  const std::vector<MixSchedule::Set> sets = SetsOf(state.pass);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    const MixCount& count = state.sets[i];
+    if (count.count > sets[i].limit || count.phase > count.count || count.before > kEndlessPlaces) {
+      return Status(StatusCode::kInvalidArgument,
+                    "the position says that set " + std::to_string(i) + " of the mixture gave " +
+                        std::to_string(count.count) + " records, in a pass it has " +
+                        std::to_string(sets[i].limit));
+    }
+  }
+  begin_ = state;
+  begins_new_ = other_weights;
+  snapshots_.clear();
+  if (other_weights) {
+    for (MixCount& count : begin_.sets) count.phase = 0;
+  }
+  return {};
+}
+
+Status MixCursor::NearestState(std::uint64_t pass, std::uint64_t place, MixState* state) const {
+  const auto suits = [&](const MixState& each) {
+    return each.pass < pass || (each.pass == pass && each.place() <= place);
+  };
+  const auto kept = std::find_if(snapshots_.rbegin(), snapshots_.rend(),
+                                 [&](const Snapshot& each) { return suits(each.state); });
+  if (kept != snapshots_.rend()) {
+    *state = kept->state;
+  } else if (suits(begin_)) {
+    *state = begin_;
+  } else if (begins_new_) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the place is before that at which the mixture's weights were changed: go on "
+                  "from there, or start without a position");
+  } else {
+    *state = Zero();
+  }
+  GoToPass(pass, state);
+  return {};
+}
+
+Status MixCursor::StateAt(std::uint64_t pass, std::uint64_t place, MixState* state) {
+  const Status status = NearestState(pass, place, state);
+  if (!status.ok()) return status;
+  MixSchedule schedule = ScheduleOf(pass);
+  schedule.Start(state->sets);
+  schedule.Skip(place - state->place());
+  state->sets = schedule.counts();
+  return {};
+}
+
+Status MixCursor::Seek(std::uint64_t pass, std::uint64_t place) {
+  MixState state{pass_, schedule_.counts()};
+  const bool goes_on = delivered_ > 0 && pass == pass_ + 1 && place == 0 && schedule_.at_end();
+  if (goes_on) {
+    EndPass(members_, 1, &state);
+  } else {
+    const Status status = StateAt(pass, place, &state);
+    if (!status.ok()) return status;
+    snapshots_.clear();
+    delivered_ = 0;
+  }
+  pass_ = pass;
+  schedule_ = ScheduleOf(pass);
+  schedule_.Start(state.sets);
+  TakeSnapshot();
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const MixCount& count = state.sets[i];
+    const std::uint64_t own_pass = members_[i].options.passes == 0 ? 0 : pass;
+    const Status status = members_[i].rows->Seek(own_pass, count.before + count.count);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+void MixCursor::TakeSnapshot() {
+  snapshots_.push_back({{pass_, schedule_.counts()}, delivered_});
+  while (snapshots_.size() > 1 && snapshots_[1].delivered + kept_ <= delivered_) {
+    snapshots_.pop_front();
+  }
+}
+
+Status MixCursor::NextPiece(std::span<RowNumber> rows) {
+  chosen_.clear();
+  for (Member& member : members_) {
+    member.at = 0;
+    member.taken.clear();
+  }
+  while (chosen_.size() < rows.size() && !schedule_.at_end()) {
+    chosen_.push_back(static_cast<std::uint32_t>(schedule_.Next()));
+    ++members_[chosen_.back()].at;
+  }
+  for (Member& member : members_) {
+    std::size_t count = 0;
+    member.taken.resize(std::exchange(member.at, 0));
+    const Status status = member.rows->Next(member.taken, &count);
+    if (!status.ok()) return status;
+    if (count < member.taken.size()) {
+      return Status(StatusCode::kInternal, "a set of a mixture has fewer rows than it said");
+    }
+  }
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    Member& member = members_[chosen_[i]];
+    rows[i] = member.taken[member.at++] + member.options.first_row;
+  }
+  delivered_ += chosen_.size();
+  return {};
+}
+
+Status MixCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
+  *count = 0;
+  while (*count < rows.size() && !schedule_.at_end()) {
+    const std::size_t most = std::min(rows.size() - *count, kPiece);
+    const Status status = NextPiece(rows.subspan(*count, most));
+    if (!status.ok()) return status;
+    *count += chosen_.size();
+    if (delivered_ - snapshots_.back().delivered >= kPiece) TakeSnapshot();
+  }
+  return {};
+}
+
+}  // namespace ringfeed

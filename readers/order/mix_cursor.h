@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "readers/order/join_cursor.h"
+#include "readers/order/mix_schedule.h"
+#include "readers/order/row_cursor.h"
+
+namespace ringfeed {
+
+/// Where a mixture stands: all that it needs to go on from there.
+struct MixState {
+  std::uint64_t pass = 0;  ///< of the mixture
+  std::vector<MixCount> sets;
+
+  std::uint64_t place() const;
+  friend bool operator==(const MixState&, const MixState&) = default;
+};
+
+/// Rows of several sets by weights (MixSchedule). Draw k of set i in pass p of the mixture is place
+/// k of its passes p * passes … p * passes + passes - 1, one behind the other; a set without end
+/// goes on in each pass of the mixture where it stopped.
+class MixCursor final : public RowCursor {
+ public:
+  struct Set {
+    std::unique_ptr<RowCursor> rows;
+    bool even = true;  ///< all its passes have as many places
+    double weight = 1;
+    std::uint64_t passes = 1;        ///< 0: without end
+    std::uint64_t most_records = 0;  ///< in a pass of the mixture; 0: all
+    RowNumber first_row = 0;         ///< what is added to its numbers
+  };
+  /// States of the last `kept` places are known to StateAt without long computation.
+  MixCursor(std::vector<Set> sets, std::uint64_t kept);
+
+  /// From now on the mixture begins at this state, which Seek reaches at once. Where it was reached
+  /// by other weights than these a new phase begins there, and places before it are unknown. Fails
+  /// where the state cannot be one of these sets.
+  Status Begin(const MixState& state, bool other_weights);
+  /// The state in front of a place.
+  Status StateAt(std::uint64_t pass, std::uint64_t place, MixState* state);
+
+  /// Where some sets have an end and some have none this makes all draws of a pass, but for whole
+  /// rounds of the weights.
+  std::uint64_t Places(std::uint64_t pass) override;
+  /// From the nearest state that is known: draws are made, but for whole rounds of the weights.
+  Status Seek(std::uint64_t pass, std::uint64_t place) override;
+  Status Next(std::span<RowNumber> rows, std::size_t* count) override;
+
+ private:
+  struct Member {
+    std::unique_ptr<JoinCursor> rows;  ///< its passes in a pass of the mixture as one
+    Set options;
+    std::vector<RowNumber> taken;  ///< for a piece of Next
+    std::size_t at = 0;            ///< in taken
+  };
+  struct Snapshot {
+    MixState state;
+    std::uint64_t delivered = 0;
+  };
+
+  /// Weights and ends of the sets in a pass.
+  std::vector<MixSchedule::Set> SetsOf(std::uint64_t pass) const;
+  MixSchedule ScheduleOf(std::uint64_t pass) const { return MixSchedule(SetsOf(pass)); }
+  MixState Zero() const;
+  /// Moves the state on to the start of that pass.
+  void GoToPass(std::uint64_t pass, MixState* state) const;
+  /// Moves the state, which is at the end of its pass, to the start of the next.
+  static void EndPass(const std::vector<Member>& members, std::uint64_t passes, MixState* state);
+  /// The nearest state that is known, not behind that place.
+  Status NearestState(std::uint64_t pass, std::uint64_t place, MixState* state) const;
+  void TakeSnapshot();
+  Status NextPiece(std::span<RowNumber> rows);
+
+  std::vector<Member> members_;
+  std::vector<std::uint64_t> weights_;
+  const std::uint64_t kept_;
+  bool even_ = true;
+  MixState begin_;
+  bool begins_new_ = false;  ///< what is before begin_ is unknown
+
+  MixSchedule schedule_;
+  std::uint64_t pass_ = 0;
+  std::uint64_t delivered_ = 0;  ///< since a seek to elsewhere
+  std::deque<Snapshot> snapshots_;
+  std::vector<std::uint32_t> chosen_;
+};
+
+}  // namespace ringfeed
