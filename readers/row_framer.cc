@@ -127,7 +127,7 @@ bool RowFramer::AppendSingle(LaneFile* file, const NeededUnit& unit, Block* bloc
 }
 
 RowFramer::FramedUnit* RowFramer::FrameUnit(LaneFile* file, const NeededUnit& unit) {
-  const auto [at, is_new] = framed_.try_emplace(unit.data);
+  const auto [at, is_new] = framed_.try_emplace({unit.file, unit.unit.first_record});
   FramedUnit& framed = at->second;
   if (!is_new) return &framed;
   framed.status = FrameInto(file, unit, &framed.frame);

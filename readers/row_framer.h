@@ -2,9 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "readers/block.h"
@@ -50,7 +51,8 @@ class RowFramer {
   LaneFiles* const files_;
   LaneContext* const context_;
   BlockMemory memory_;
-  std::unordered_map<const std::byte*, FramedUnit> framed_;  ///< by where they stand
+  /// By file and first record: a unit that was lost has no bytes.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, FramedUnit> framed_;
 };
 
 }  // namespace ringfeed

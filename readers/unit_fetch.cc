@@ -14,6 +14,8 @@ constexpr std::uint64_t kEngineGap = 16 * 1024;
 constexpr std::uint64_t kInlineGap = 4 * 1024;
 /// A unit is longer than its record's limit by headers, checksums and padding.
 constexpr std::uint64_t kUnitSlack = 64 * 1024;
+/// Where a unit without bytes stands: framers get no null pointers.
+constexpr std::byte kNothing[1] = {};
 
 }  // namespace
 
@@ -52,7 +54,8 @@ bool UnitFetch::Check(const LaneFile& file, NeededUnit* unit, NeededUnits* neede
                         static_cast<std::int64_t>(unit->record)};
   const bool has_record =
       unit->record >= at.first_record && unit->record - at.first_record < at.records;
-  if (at.offset > bytes || at.bytes > bytes - at.offset || !has_record) {
+  const bool is_short = file.fixed && at.bytes < file.fixed->record_bytes;
+  if (at.offset > bytes || at.bytes > bytes - at.offset || !has_record || is_short) {
     needed->Lose(unit,
                  Status(StatusCode::kDamaged,
                         "its index says that the record is one of " + std::to_string(at.records) +
@@ -92,7 +95,9 @@ std::size_t UnitFetch::Choose(LaneFiles* files, NeededUnits* needed) {
     if (i > 0 && cost > kPartBytes) return i;
     last_file = unit.file;
     last_offset = unit.unit.offset;
-    if (file->mapping.empty()) {
+    if (unit.bytes == 0) {
+      unit.data = kNothing;
+    } else if (file->mapping.empty()) {
       wanted_.push_back({unit.file, static_cast<std::uint32_t>(i), unit.unit.offset,
                          unit.unit.offset + unit.bytes});
     } else {

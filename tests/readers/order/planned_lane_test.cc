@@ -1,0 +1,603 @@
+#include "readers/planned_lane.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/arena.h"
+#include "readers/stage_clock.h"
+#include "readers/worker_io.h"
+#include "tests/readers/order/planned_data.h"
+#include "tests/support/fault_engine.h"
+#include "tests/support/pattern_file.h"
+#include "tests/support/random_fault_hook.h"
+#include "tests/support/record_data.h"
+
+namespace ringfeed {
+namespace {
+
+/// What lanes gave, in the plan's order.
+struct Brought {
+  std::vector<std::optional<std::uint64_t>> ids;  ///< nothing: a null span
+  std::vector<RowNumber> rows;
+  std::vector<DamagedRange> damage;
+  Status status;
+  std::uint64_t passes = 0;
+  std::size_t blocks = 0;
+  std::size_t longest_block_bytes = 0;
+  std::vector<IoChoice> choices;
+};
+
+class PlannedLaneTest : public testing::Test {
+ protected:
+  /// How the lanes of one test read.
+  struct Setup {
+    IoPath path = IoPath::kAuto;
+    std::size_t lanes = 3;
+    std::size_t rows_per_chunk = 64;
+    std::uint64_t passes = 1;
+    bool written = true;
+    OnDamage on_damage = OnDamage::kFail;
+    std::size_t max_record_bytes = std::size_t{1} << 30;
+    EngineFactory engines{};
+    std::size_t in_flight_bytes = 4 << 20;
+  };
+
+  PlannedLaneTest() : arena_(Arena::Create({.bytes = 64 << 20, .huge_pages = false})) {}
+
+  std::string File(const std::string& name) const { return directory_.File(name); }
+
+  /// Files of records of 8 to `most` bytes.
+  std::shared_ptr<PlannedData> MakeData(PlannedFormat format, std::size_t files,
+                                        std::size_t records, std::size_t most,
+                                        bool sources = false) {
+    auto data = std::make_shared<PlannedData>(format);
+    for (std::size_t i = 0; i < files; ++i) {
+      const std::string path = sources ? "" : File("data" + std::to_string(i));
+      // One of the files is empty where there are many.
+      data->AddFile(path, RandomSizes(i, i == 2 ? 0 : records + 13 * i, 8, most));
+    }
+    return data;
+  }
+  static std::vector<RowNumber> Shuffled(const PlannedData& data, std::uint64_t seed) {
+    std::vector<RowNumber> rows(data.rows());
+    std::iota(rows.begin(), rows.end(), RowNumber{0});
+    std::shuffle(rows.begin(), rows.end(), std::mt19937_64(seed));
+    return rows;
+  }
+
+  /// Takes the lanes in turn, in one thread, and checks what every block promises.
+  Brought Bring(const std::shared_ptr<PlannedData>& data, const std::vector<RowNumber>& rows,
+                const Setup& setup) {
+    Brought brought;
+    options_.on_damage = setup.on_damage;
+    options_.max_record_bytes = setup.max_record_bytes;
+    options_.io.path = setup.path;
+    options_.io.in_flight_bytes = setup.in_flight_bytes;
+    WorkerIo io(options_.io, arena_, setup.engines);
+    LaneContext context;
+    context.options = &options_;
+    context.arena = arena_;
+    context.io = &io;
+    context.written = setup.written;
+    context.read_clock = context.decompress_clock = context.frame_clock = &clock_;
+    context.read_bytes = &read_bytes_;
+    ChunkPlan::Options plan_options;
+    plan_options.lanes = setup.lanes;
+    plan_options.rows_per_chunk = setup.rows_per_chunk;
+    plan_options.passes = setup.passes;
+    ChunkPlan plan(std::make_unique<ListedRows>(rows), plan_options);
+    OpenedFiles files(data, options_.io,
+                      [&](const IoChoice& choice) { brought.choices.push_back(choice); });
+    std::vector<std::unique_ptr<PlannedLane>> lanes;
+    for (std::size_t i = 0; i < setup.lanes; ++i) {
+      lanes.push_back(
+          std::make_unique<PlannedLane>(PlannedLane::Options{i, 0}, &plan, &files, &context));
+    }
+    TakeTurns(lanes, &io, data.get(), &brought);
+    lanes.clear();
+    return brought;
+  }
+
+  void TakeTurns(const std::vector<std::unique_ptr<PlannedLane>>& lanes, WorkerIo* io,
+                 const PlannedData* data, Brought* brought) {
+    while (true) {
+      std::vector<bool> in_pass(lanes.size(), true);
+      for (std::size_t turn = 0; std::count(in_pass.begin(), in_pass.end(), true) > 0; ++turn) {
+        const std::size_t lane = turn % lanes.size();
+        if (!in_pass[lane]) continue;
+        std::unique_ptr<Block> filled;
+        do {
+          filled = std::make_unique<Block>();
+          Block& block = *filled;
+          FillOne(lanes[lane].get(), io, &block);
+          Take(block, data, brought);
+          if (after_block) after_block(brought->blocks);
+          FreeRuns(&block);
+        } while (!filled->turn_ends && filled->status.ok());
+        if (filled->stream_ends || !filled->status.ok()) return;
+        if (filled->pass_ends) in_pass[lane] = false;
+      }
+      ++brought->passes;
+    }
+  }
+
+  static void FillOne(PlannedLane* lane, WorkerIo* io, Block* block) {
+    while (!lane->Fill(block)) {
+      ASSERT_TRUE(io->in_flight()) << "waits for nothing";
+      io->Reap(std::chrono::steady_clock::now() + std::chrono::seconds(20));
+    }
+  }
+
+  void FreeRuns(Block* block) {
+    for (const SlabRun& run : block->runs) arena_->Free(run);
+    block->runs.clear();
+  }
+
+  static void Take(const Block& block, const PlannedData* data, Brought* brought) {
+    brought->status = block.status;
+    if (block.pass_ends || block.stream_ends) {
+      EXPECT_EQ(block.rows(), 0u);
+      return;
+    }
+    ++brought->blocks;
+    ASSERT_EQ(block.row_numbers.size(), block.rows());
+    std::size_t bytes = 0;
+    for (std::uint32_t i = 0; i < block.rows(); ++i) {
+      const RecordSpan record = block.frame.records[i];
+      brought->rows.push_back(block.row_numbers[i]);
+      brought->ids.push_back(record.damaged() ? std::nullopt : IdOfPayload(record.bytes()));
+      bytes += record.size;
+      if (record.damaged()) continue;
+      const DataPlace place = block.PlaceOf(i);
+      const std::size_t file = FileOfRow(*data, block.row_numbers[i]);
+      EXPECT_EQ(place.file, data->file(file).name);
+      EXPECT_EQ(place.record,
+                static_cast<std::int64_t>(block.row_numbers[i] - data->FirstRow(file)));
+      if (place.offset >= 0) {
+        EXPECT_EQ(place.offset, static_cast<std::int64_t>(data->OffsetOf(block.row_numbers[i])));
+      }
+    }
+    brought->longest_block_bytes = std::max(brought->longest_block_bytes, bytes);
+    brought->damage.insert(brought->damage.end(), block.frame.damage.begin(),
+                           block.frame.damage.end());
+  }
+
+  static std::vector<std::optional<std::uint64_t>> IdsOf(const std::vector<RowNumber>& rows) {
+    std::vector<std::optional<std::uint64_t>> ids;
+    for (const RowNumber row : rows) {
+      ids.push_back(row == kNoRow ? std::nullopt : std::optional<std::uint64_t>(row));
+    }
+    return ids;
+  }
+
+  static std::vector<IoPath> Paths() {
+    std::vector<IoPath> paths = {IoPath::kAuto, IoPath::kPread, IoPath::kMmap};
+    if (ProbeUring().available) paths.push_back(IoPath::kUring);
+    return paths;
+  }
+
+  TempDir directory_;
+  std::shared_ptr<Arena> arena_;
+  OpenOptions options_;
+  StageClock clock_;
+  StageCount read_bytes_;
+  std::function<void(std::size_t)> after_block;
+};
+
+TEST_F(PlannedLaneTest, EveryPathAndFormatBringsTheRowsInTheirOrder) {
+  for (const PlannedFormat format :
+       {PlannedFormat::kRows, PlannedFormat::kRecords, PlannedFormat::kChunks}) {
+    for (const bool large : {false, true}) {
+      const auto data = MakeData(format, 4, large ? 60 : 2000, large ? 40000 : 300);
+      std::vector<RowNumber> rows = Shuffled(*data, 5);
+      rows.insert(rows.begin() + 7, 3, kNoRow);
+      rows.push_back(rows[0]);  // a mixture may repeat a row
+      rows.push_back(rows[0]);
+      for (const IoPath path : Paths()) {
+        for (const bool cold : {false, true}) {
+          for (std::size_t i = 0; cold && i < data->files(); ++i) MakeCold(data->file(i).name);
+          for (const std::size_t chunk : {1u, 64u, 4096u}) {
+            Setup setup;
+            setup.path = path;
+            setup.rows_per_chunk = chunk;
+            setup.written = chunk != 64;
+            const Brought brought = Bring(data, rows, setup);
+            ASSERT_TRUE(brought.status.ok()) << brought.status.ToString();
+            ASSERT_EQ(brought.ids, IdsOf(rows))
+                << static_cast<int>(format) << " " << IoPathName(path) << " " << chunk;
+            ASSERT_EQ(brought.rows, rows);
+            EXPECT_TRUE(brought.damage.empty());
+          }
+        }
+      }
+      EXPECT_EQ(arena_->Report().in_use_bytes, 0u);
+    }
+  }
+}
+
+TEST_F(PlannedLaneTest, RowsInFileOrderAreReadInLargePieces) {
+  const auto data = MakeData(PlannedFormat::kRecords, 1, 20000, 100);
+  std::vector<RowNumber> rows(data->rows());
+  std::iota(rows.begin(), rows.end(), RowNumber{0});
+  struct Hook final : ReadFaultHook {
+    std::int64_t OnResult(const InputFile&, std::uint64_t, std::uint32_t,
+                          std::int64_t result) override {
+      ++reads;
+      return result;
+    }
+    std::size_t reads = 0;
+  } hook;
+  SetReadFaultHook(&hook);
+  MakeWarm(data->file(0).name);
+  Setup setup;
+  setup.path = IoPath::kPread;
+  setup.rows_per_chunk = 2000;
+  EXPECT_EQ(Bring(data, rows, setup).ids, IdsOf(rows));
+  SetReadFaultHook(nullptr);
+  EXPECT_LE(hook.reads, 20u);
+}
+
+TEST_F(PlannedLaneTest, SourcesOfTheProgramsOwnAreRead) {
+  for (const PlannedFormat format :
+       {PlannedFormat::kRows, PlannedFormat::kRecords, PlannedFormat::kChunks}) {
+    const auto data = MakeData(format, 3, 500, 1000, true);
+    const std::vector<RowNumber> rows = Shuffled(*data, 6);
+    EXPECT_EQ(Bring(data, rows, {}).ids, IdsOf(rows));
+  }
+}
+
+TEST_F(PlannedLaneTest, PassesFollowEachOther) {
+  const auto data = MakeData(PlannedFormat::kRecords, 2, 50, 100);
+  const std::vector<RowNumber> rows = Shuffled(*data, 7);
+  Setup setup;
+  setup.passes = 3;
+  setup.rows_per_chunk = 9;
+  const Brought brought = Bring(data, rows, setup);
+  std::vector<RowNumber> expected;
+  for (int i = 0; i < 3; ++i) expected.insert(expected.end(), rows.begin(), rows.end());
+  EXPECT_EQ(brought.rows, expected);
+  EXPECT_EQ(brought.passes, 3u);
+}
+
+TEST_F(PlannedLaneTest, ShortReadsAndTransientFailuresAreGotOver) {
+  const auto data = MakeData(PlannedFormat::kRecords, 3, 400, 5000);
+  const std::vector<RowNumber> rows = Shuffled(*data, 8);
+  for (const IoPath path : Paths()) {
+    RandomFaultHook hook(9, {.short_read = 0.2, .interrupted = 0.1, .again = 0.1});
+    for (std::size_t i = 0; i < data->files(); ++i) MakeCold(data->file(i).name);
+    Setup setup;
+    setup.path = path;
+    setup.engines.uring = [](const IoOptions& io, std::byte* arena, std::size_t bytes,
+                             std::unique_ptr<ReadEngine>* engine) {
+      const Status status = MakeUringEngine(io, arena, bytes, engine);
+      if (status.ok()) {
+        *engine = MakeFaultEngine(std::move(*engine), 1, {.delay = 0.2, .reorder = true});
+      }
+      return status;
+    };
+    EXPECT_EQ(Bring(data, rows, setup).ids, IdsOf(rows)) << IoPathName(path);
+  }
+}
+
+TEST_F(PlannedLaneTest, DamageIsAHoleInItsPlaceOrAFailureBehindWhatCameBefore) {
+  for (const PlannedFormat format : {PlannedFormat::kRecords, PlannedFormat::kChunks}) {
+    const auto data = MakeData(format, 3, 300, 200);
+    const std::vector<RowNumber> rows = Shuffled(*data, 10);
+    std::vector<RowNumber> damaged = {rows[333], rows[100], rows[101]};
+    for (const RowNumber row : damaged) {
+      std::fstream file(data->file(FileOfRow(*data, row)).name,
+                        std::ios::in | std::ios::out | std::ios::binary);
+      const auto at = static_cast<std::streamoff>(data->OffsetOf(row) + data->SizeOf(row) / 2);
+      file.seekg(at);
+      const char byte = static_cast<char>(file.get() ^ 0x10);
+      file.seekp(at);
+      file.put(byte);
+    }
+    auto expected = IdsOf(rows);
+    for (const std::size_t place : {100u, 101u, 333u}) expected[place] = std::nullopt;
+    // Of a damaged chunk the records behind the damage are out of reach where nothing is skipped.
+    const auto fails = [&](RowNumber row) {
+      return std::any_of(damaged.begin(), damaged.end(), [&](RowNumber bad) {
+        return row == bad || (format == PlannedFormat::kChunks && row > bad &&
+                              data->UnitOf(row) == data->UnitOf(bad));
+      });
+    };
+    const auto first_bad = std::find_if(rows.begin(), rows.end(), fails);
+    const auto good = static_cast<std::size_t>(first_bad - rows.begin());
+    for (const IoPath path : Paths()) {
+      Setup setup;
+      setup.path = path;
+      setup.on_damage = OnDamage::kSkip;
+      const Brought skipped = Bring(data, rows, setup);
+      EXPECT_TRUE(skipped.status.ok());
+      EXPECT_EQ(skipped.ids, expected) << IoPathName(path);
+      EXPECT_EQ(skipped.damage.size(), damaged.size());
+      setup.on_damage = OnDamage::kFail;
+      const Brought failed = Bring(data, rows, setup);
+      EXPECT_EQ(failed.status.code(), StatusCode::kDamaged);
+      EXPECT_EQ(failed.ids, IdsOf({rows.begin(), first_bad}));
+      const std::size_t file = FileOfRow(*data, rows[good]);
+      EXPECT_EQ(failed.status.place().file, data->file(file).name);
+      EXPECT_EQ(failed.status.place().record,
+                static_cast<std::int64_t>(rows[good] - data->FirstRow(file)));
+    }
+  }
+}
+
+TEST_F(PlannedLaneTest, AChunksDamageIsReportedOnceWhoeverReadsItsRecords) {
+  const auto data = MakeData(PlannedFormat::kChunks, 1, 70, 100);
+  std::ofstream(data->file(0).name, std::ios::in | std::ios::binary)
+      .seekp(static_cast<std::streamoff>(data->OffsetOf(16)))
+      .put('?');
+  Setup setup;
+  setup.on_damage = OnDamage::kSkip;
+  setup.rows_per_chunk = 1;  // every record of the damaged chunk is framed by itself
+  const std::vector<RowNumber> rows = Shuffled(*data, 3);
+  auto expected = IdsOf(rows);
+  std::replace(expected.begin(), expected.end(), std::optional<std::uint64_t>(16),
+               std::optional<std::uint64_t>());
+  const Brought brought = Bring(data, rows, setup);
+  EXPECT_EQ(brought.ids, expected);
+  EXPECT_EQ(brought.damage.size(), 1u);
+}
+
+/// Fails every read that touches one byte of a file, for good.
+class BadSector final : public ReadFaultHook {
+ public:
+  explicit BadSector(std::uint64_t at) : at_(at) { SetReadFaultHook(this); }
+  ~BadSector() override { SetReadFaultHook(nullptr); }
+  std::int64_t OnResult(const InputFile&, std::uint64_t offset, std::uint32_t bytes,
+                        std::int64_t result) override {
+    return offset <= at_ && at_ < offset + bytes ? -EBADMSG : result;
+  }
+
+ private:
+  const std::uint64_t at_;
+};
+
+TEST_F(PlannedLaneTest, ABadSectorCostsOnlyTheRecordsThatStandInIt) {
+  const auto data = MakeData(PlannedFormat::kRecords, 1, 500, 9000);
+  std::vector<RowNumber> rows(data->rows());
+  std::iota(rows.begin(), rows.end(), RowNumber{0});
+  const BadSector bad(data->OffsetOf(250) + 4);
+  std::vector<IoPath> paths = {IoPath::kPread};
+  if (ProbeUring().available) paths.push_back(IoPath::kUring);
+  for (const IoPath path : paths) {
+    for (const bool cold : {false, true}) {
+      cold ? MakeCold(data->file(0).name) : MakeWarm(data->file(0).name);
+      Setup setup;
+      setup.path = path;
+      setup.on_damage = OnDamage::kSkip;
+      const Brought skipped = Bring(data, rows, setup);
+      ASSERT_TRUE(skipped.status.ok()) << skipped.status.ToString();
+      ASSERT_EQ(skipped.ids.size(), rows.size());
+      EXPECT_FALSE(skipped.ids[250].has_value());
+      std::size_t lost = 0;
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (skipped.ids[i] == rows[i]) continue;
+        ++lost;  // direct reads bring whole sectors, so a neighbour's bytes may be in it
+        EXPECT_NEAR(static_cast<double>(i), 250, 2) << IoPathName(path);
+      }
+      EXPECT_EQ(skipped.damage.size(), lost);
+      EXPECT_LE(lost, path == IoPath::kPread && !cold ? 1u : 3u);
+      setup.on_damage = OnDamage::kFail;
+      const Brought failed = Bring(data, rows, setup);
+      EXPECT_FALSE(failed.status.ok());
+      EXPECT_EQ(failed.status.place().file, data->file(0).name);
+      EXPECT_GE(failed.ids.size(), 248u);
+      EXPECT_LE(failed.ids.size(), 250u);
+    }
+  }
+}
+
+TEST_F(PlannedLaneTest, AFileThatVanishedLosesItsRowsAlone) {
+  for (const PlannedFormat format : {PlannedFormat::kRows, PlannedFormat::kRecords}) {
+    const auto data = MakeData(format, 2, 40, 100);
+    const std::vector<RowNumber> rows = Shuffled(*data, 11);
+    unlink(data->file(1).name.c_str());
+    auto expected = IdsOf(rows);
+    std::size_t lost = 0;
+    for (auto& id : expected) {
+      if (*id < data->FirstRow(1)) continue;
+      id = std::nullopt;
+      ++lost;
+    }
+    Setup setup;
+    setup.on_damage = OnDamage::kSkip;
+    const Brought skipped = Bring(data, rows, setup);
+    EXPECT_EQ(skipped.ids, expected);
+    EXPECT_EQ(skipped.damage.size(), lost);
+    setup.on_damage = OnDamage::kFail;
+    const Brought failed = Bring(data, rows, setup);
+    EXPECT_EQ(failed.status.code(), StatusCode::kNotFound);
+    const auto first = std::find(expected.begin(), expected.end(), std::nullopt);
+    EXPECT_EQ(failed.ids, std::vector(expected.begin(), first));
+  }
+}
+
+TEST_F(PlannedLaneTest, AFileThatWasCutSinceItsIndexWasMadeLosesWhatIsGone) {
+  for (const PlannedFormat format :
+       {PlannedFormat::kRows, PlannedFormat::kRecords, PlannedFormat::kChunks}) {
+    const auto data = MakeData(format, 2, 70, 3000);
+    const std::vector<RowNumber> rows = Shuffled(*data, 12);
+    const RowNumber cut = data->FirstRow(1) + 42;  // the first of a chunk, too
+    const std::uint64_t end = data->OffsetOf(cut) - (format == PlannedFormat::kRows ? 0 : 8);
+    ASSERT_EQ(truncate(data->file(1).name.c_str(), static_cast<off_t>(end)), 0);
+    auto expected = IdsOf(rows);
+    for (auto& id : expected) {
+      if (*id >= cut) id = std::nullopt;
+    }
+    for (const IoPath path : Paths()) {
+      Setup setup;
+      setup.path = path;
+      setup.on_damage = OnDamage::kSkip;
+      EXPECT_EQ(Bring(data, rows, setup).ids, expected) << IoPathName(path);
+      setup.on_damage = OnDamage::kFail;
+      EXPECT_EQ(Bring(data, rows, setup).status.code(), StatusCode::kTruncated);
+    }
+  }
+}
+
+TEST_F(PlannedLaneTest, AFileThatIsCutWhileItIsReadGivesNoZeros) {
+  for (const PlannedFormat format : {PlannedFormat::kRecords, PlannedFormat::kChunks}) {
+    for (const IoPath path : Paths()) {
+      const auto data = MakeData(format, 1, 300, 8000);
+      const std::vector<RowNumber> rows = Shuffled(*data, 13);
+      const std::string& name = data->file(0).name;
+      Setup setup;
+      setup.path = path;
+      setup.on_damage = OnDamage::kSkip;
+      setup.rows_per_chunk = 10;
+      setup.in_flight_bytes = 64 * 1024;  // so that not everything is there before it is cut
+      after_block = [&](std::size_t blocks) {
+        if (blocks == 5) {
+          ASSERT_EQ(truncate(name.c_str(), 300000), 0);
+        }
+      };
+      const Brought brought = Bring(data, rows, setup);
+      after_block = nullptr;
+      ASSERT_EQ(brought.ids.size(), rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (!brought.ids[i]) continue;
+        ASSERT_EQ(*brought.ids[i], rows[i]) << IoPathName(path);
+      }
+      EXPECT_FALSE(brought.damage.empty());
+      setup.on_damage = OnDamage::kFail;
+      EXPECT_EQ(Bring(data, rows, setup).status.code(), StatusCode::kTruncated);
+    }
+  }
+}
+
+/// An index that lies: it gives these units for every record.
+class LyingIndex final : public RecordIndex {
+ public:
+  LyingIndex(RecordUnit unit, Status status) : unit_(unit), status_(std::move(status)) {}
+  std::uint64_t records() const override { return 100; }
+  Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override {
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      units[i] = unit_;
+      if (unit_.records == 1) units[i].first_record = records[i];
+    }
+    return status_;
+  }
+  Status FirstFrom(std::uint64_t, std::uint64_t*) const override { return {}; }
+
+ private:
+  const RecordUnit unit_;
+  const Status status_;
+};
+
+TEST_F(PlannedLaneTest, AnIndexThatLiesIsNotBelieved) {
+  const std::vector<std::size_t> sizes(100, 50);
+  const std::uint64_t huge = ~std::uint64_t{0};
+  for (const RecordUnit unit :
+       {RecordUnit{1 << 20, 10, 0, 1}, RecordUnit{5, huge, 0, 1}, RecordUnit{huge, 5, 0, 1},
+        RecordUnit{huge - 3, 100, 0, 1}, RecordUnit{3, 58, 200, 7}, RecordUnit{3, 0, 0, 1},
+        RecordUnit{3, 58, 0, 1000}, RecordUnit{4, 58, 0, 1}}) {
+    auto data = std::make_shared<PlannedData>(PlannedFormat::kRecords);
+    data->AddFile(File("data"), sizes);
+    data->edit(0)->index = std::make_shared<LyingIndex>(unit, Status());
+    for (const IoPath path : {IoPath::kPread, IoPath::kMmap}) {
+      Setup setup;
+      setup.path = path;
+      setup.rows_per_chunk = 10;
+      const Brought failed = Bring(data, {50, 51, 52}, setup);
+      EXPECT_EQ(failed.status.code(), StatusCode::kDamaged) << unit.offset << " " << unit.bytes;
+      EXPECT_TRUE(failed.ids.empty());
+      setup.on_damage = OnDamage::kSkip;
+      EXPECT_EQ(Bring(data, {50, 51, 52}, setup).ids,
+                (std::vector<std::optional<std::uint64_t>>(3)));
+    }
+  }
+}
+
+TEST_F(PlannedLaneTest, AnIndexThatCannotBeReadFailsAlsoWhereDamageIsSkipped) {
+  auto data = std::make_shared<PlannedData>(PlannedFormat::kRecords);
+  data->AddFile(File("data"), std::vector<std::size_t>(100, 50));
+  data->edit(0)->index =
+      std::make_shared<LyingIndex>(RecordUnit{3, 58, 0, 1}, Status(StatusCode::kIoError, "gone"));
+  Setup setup;
+  setup.on_damage = OnDamage::kSkip;
+  EXPECT_EQ(Bring(data, {1, 2}, setup).status.code(), StatusCode::kIoError);
+}
+
+TEST_F(PlannedLaneTest, AUnitFarLongerThanARecordMayBeIsReadInPart) {
+  auto data = std::make_shared<PlannedData>(PlannedFormat::kRecords);
+  data->AddFile(File("data"), std::vector<std::size_t>{50, 3000000, 60});
+  // What the first record's unit has behind it was lost; the index gives it all of that.
+  data->edit(0)->index =
+      std::make_shared<LyingIndex>(RecordUnit{3, data->file(0).bytes - 3, 0, 1}, Status());
+  Setup setup;
+  setup.path = IoPath::kPread;
+  setup.max_record_bytes = 1000;
+  const std::uint64_t before = read_bytes_.count();
+  EXPECT_EQ(Bring(data, {0}, setup).ids, IdsOf({0}));
+  EXPECT_LE(read_bytes_.count() - before, 100000u);
+}
+
+TEST_F(PlannedLaneTest, WithoutMemoryTheFailureSaysWhatToDo) {
+  arena_ = Arena::Create({.bytes = 4 << 20, .huge_pages = false});
+  auto data = std::make_shared<PlannedData>(PlannedFormat::kRecords);
+  data->AddFile(File("data"), std::vector<std::size_t>{100, 5000000, 100});
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    Setup setup;
+    setup.path = IoPath::kPread;
+    setup.on_damage = on_damage;
+    const Brought brought = Bring(data, {0, 2, 1, 0}, setup);
+    EXPECT_EQ(brought.status.code(), StatusCode::kResourceExhausted);
+    EXPECT_NE(brought.status.message().find("RINGFEED_ARENA_BYTES"), std::string::npos);
+    EXPECT_EQ(brought.ids, IdsOf({0, 2}));
+  }
+}
+
+TEST_F(PlannedLaneTest, SmallRecordsOfAColdFileAreReadManyAtATime) {
+  if (!ProbeUring().available) GTEST_SKIP() << "no io_uring: " << ProbeUring().reason;
+  const auto data = MakeData(PlannedFormat::kRows, 1, 20000, 160);
+  const std::vector<RowNumber> rows = Shuffled(*data, 14);
+  MakeCold(data->file(0).name);
+  Setup setup;
+  setup.path = IoPath::kUring;
+  setup.lanes = 1;
+  setup.rows_per_chunk = 4096;
+  const Brought brought = Bring(data, rows, setup);
+  EXPECT_EQ(brought.ids, IdsOf(rows));
+  // Much of the file is needed for each part: parts are as large as they may be.
+  EXPECT_LE(brought.blocks, 100u);
+}
+
+TEST_F(PlannedLaneTest, ManyFilesMayBeReadWithFewOpen) {
+  auto data = std::make_shared<PlannedData>(PlannedFormat::kRecords);
+  for (int i = 0; i < 60; ++i) {
+    data->AddFile(File("many" + std::to_string(i)), std::vector<std::size_t>(20, 64));
+  }
+  OpenedFiles files(data, {.path = IoPath::kPread}, {}, 5);
+  std::vector<std::weak_ptr<InputFile>> seen;
+  for (std::size_t i = 0; i < data->files(); ++i) {
+    Status status;
+    seen.push_back(files.Get(i, &status));
+    ASSERT_TRUE(status.ok());
+    EXPECT_LE(std::count_if(seen.begin(), seen.end(), [](auto& w) { return !w.expired(); }), 5);
+    EXPECT_FALSE(seen.back().expired());
+  }
+  Status status;
+  const auto kept = files.Get(57, &status);  // used again: it is not the next to go
+  EXPECT_EQ(kept, seen[57].lock());
+  EXPECT_EQ(files.FileOf(0), 0u);
+  EXPECT_EQ(files.FileOf(19), 0u);
+  EXPECT_EQ(files.FileOf(20), 1u);
+  EXPECT_EQ(files.FileOf(1199), 59u);
+}
+
+}  // namespace
+}  // namespace ringfeed
