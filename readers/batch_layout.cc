@@ -18,7 +18,7 @@ std::size_t Take(std::size_t* end, std::size_t bytes) {
 }  // namespace
 
 BatchLayout::BatchLayout(const Parser& parser, std::size_t rows,
-                         std::span<const std::uint64_t> unit_capacity)
+                         std::span<const std::uint64_t> unit_capacity, bool masked)
     : columns_(parser.fields().size()) {
   const std::vector<FieldSpec>& fields = parser.fields();
   for (std::size_t f = 0; f < fields.size(); ++f) {
@@ -29,6 +29,7 @@ BatchLayout::BatchLayout(const Parser& parser, std::size_t rows,
     column.capacity = column.ragged ? unit_capacity[f] : rows;
     if (!column.ragged) column.data = Take(&bytes_, rows * column.unit_bytes);
   }
+  if (masked) mask_ = Take(&bytes_, rows);
   for (Column& column : columns_) {
     if (column.ragged) column.offsets = Take(&bytes_, (rows + 1) * sizeof(std::int64_t));
   }

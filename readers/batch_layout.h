@@ -25,9 +25,13 @@ class BatchLayout {
 
   BatchLayout() = default;
   /// For `rows` rows; unit_capacity[f] units of each ragged field f (ignored for fixed ones).
-  BatchLayout(const Parser& parser, std::size_t rows, std::span<const std::uint64_t> unit_capacity);
+  /// `masked`: one byte more for each row, behind the fixed columns.
+  BatchLayout(const Parser& parser, std::size_t rows, std::span<const std::uint64_t> unit_capacity,
+              bool masked = false);
 
   const std::vector<Column>& columns() const { return columns_; }
+  /// Byte offset of the mask; only where masked.
+  std::size_t mask() const { return mask_; }
   std::size_t bytes() const { return bytes_; }
 
   /// Sets the zeros that offsets and levels start with, in memory that is laid out so.
@@ -38,6 +42,7 @@ class BatchLayout {
 
  private:
   std::vector<Column> columns_;
+  std::size_t mask_ = 0;
   std::size_t bytes_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "readers/locate.h"
+#include "readers/order/row_layout.h"
 #include "readers/parsers/lod_levels.h"
 
 namespace ringfeed {
@@ -147,6 +148,17 @@ BatchSink::Part BatchSink::NextPart(const Planned& batch, std::size_t places) co
           !before && !behind && !batch.skipped};
 }
 
+std::uint32_t BatchSink::RowOf(const Planned& batch, std::size_t place) const {
+  return options_.pad ? static_cast<std::uint32_t>(place - options_.slice_begin) : batch.rows;
+}
+
+void BatchSink::AddMissing(Planned& batch, std::size_t begin, std::size_t end) const {
+  begin = std::max(begin, options_.slice_begin);
+  end = std::min(end, slice_end_);
+  if (!options_.pad || begin >= end) return;
+  batch.missing.push_back({RowOf(batch, begin), static_cast<std::uint32_t>(end - begin)});
+}
+
 void BatchSink::CountPlaces(std::uint32_t places) {
   places_ += places;
   clock_->Advance(places);
@@ -169,6 +181,7 @@ void BatchSink::AddHoles(Block* block, std::uint32_t places) {
   while (places > 0) {
     Planned& batch = Current(pass);
     const Part part = NextPart(batch, places);
+    if (part.written) AddMissing(batch, batch.places, batch.places + part.places);
     places -= part.places;
     CountPlaces(batch, part.places);
   }
@@ -194,7 +207,7 @@ void BatchSink::AddTask(Planned& batch, Block* block, std::uint32_t begin, std::
   task->block = block;
   task->src_row = begin;
   task->rows = rows;
-  task->dst_row = batch.rows;
+  task->dst_row = RowOf(batch, batch.places);
   task->unit_begin = batch.units;
   CountUnits(*task, &batch.units);
   task->unit_end = batch.units;
@@ -245,17 +258,26 @@ void BatchSink::CutIntoTasks(Planned& batch) {
   const std::size_t share = (batch.refs.size() + kTasksPerBatch - 1) / kTasksPerBatch;
   const std::size_t most = std::min(std::max(share, kMinTaskRows), parser_->max_rows_per_write());
   std::fill(batch.units.begin(), batch.units.end(), 0);
-  for (std::size_t begin = 0; begin < batch.refs.size(); begin += most) {
-    const std::size_t end = std::min(batch.refs.size(), begin + most);
+  const std::span<const RowRef> refs = batch.refs;
+  auto missing = batch.missing.begin();
+  std::uint32_t row = 0;
+  for (std::size_t begin = 0; begin < refs.size();) {
+    for (; missing != batch.missing.end() && missing->first == row; ++missing) {
+      row += missing->count;
+    }
+    std::size_t rows = std::min(refs.size() - begin, most);
+    if (missing != batch.missing.end()) rows = std::min<std::size_t>(rows, missing->first - row);
+    const std::span<const RowRef> piece = refs.subspan(begin, rows);
     WriteTask* task = NewTask();
-    task->refs.assign(batch.refs.begin() + static_cast<std::ptrdiff_t>(begin),
-                      batch.refs.begin() + static_cast<std::ptrdiff_t>(end));
-    task->rows = static_cast<std::uint32_t>(end - begin);
-    task->dst_row = static_cast<std::uint32_t>(begin);
+    task->refs.assign(piece.begin(), piece.end());
+    task->rows = static_cast<std::uint32_t>(rows);
+    task->dst_row = row;
     task->unit_begin = batch.units;
     CountUnits(*task, &batch.units);
     task->unit_end = batch.units;
     batch.tasks.push_back(task);
+    begin += rows;
+    row += task->rows;
   }
   batch.refs.clear();
 }
@@ -266,6 +288,7 @@ void BatchSink::Close(Planned& batch) {
     planned_.pop_back();
     return;
   }
+  AddMissing(batch, batch.places, slice_end_);
   if (!batch.refs.empty()) CutIntoTasks(batch);
   batch.closed = true;
   for (std::size_t f = 0; f < fields_; ++f) {
@@ -315,8 +338,9 @@ bool BatchSink::Continue() {
     batch.tasks.clear();
     if (!batch.closed) return false;
     BatchSlot* slot = batch.slot;
-    slot->rows = batch.rows;
+    slot->rows = options_.pad ? static_cast<std::uint32_t>(slice_rows_) : batch.rows;
     slot->span = batch.span;
+    slot->missing.swap(batch.missing);
     slot->units = batch.units;
     slot->dropped = batch.dropped;
     planned_.pop_front();
@@ -357,7 +381,7 @@ void BatchSink::ChooseSlotLimit(std::size_t batch_bytes) {
 std::unique_ptr<BatchExtent> BatchSink::MakeExtent(std::span<const std::uint64_t> capacity,
                                                    Status* status) {
   auto extent = std::make_unique<BatchExtent>();
-  extent->layout = BatchLayout(*parser_, slice_rows_, capacity);
+  extent->layout = LayoutFor(capacity);
   extent->unit_begin.resize(fields_);
   extent->unit_end.resize(fields_);
   extent->run = arena_->Allocate(std::max<std::size_t>(extent->layout.bytes(), 1));
@@ -376,7 +400,7 @@ std::unique_ptr<BatchExtent> BatchSink::MakeExtent(std::span<const std::uint64_t
 
 bool BatchSink::GiveSlot(Planned& batch) {
   if (slot_limit() == 0) {
-    ChooseSlotLimit(BatchLayout(*parser_, slice_rows_, CapacityFor(batch)).bytes());
+    ChooseSlotLimit(LayoutFor(CapacityFor(batch)).bytes());
   }
   BatchSlot* slot = nullptr;
   if (free_slots_.TryPop(slot) != QueueResult::kOk) {
@@ -406,6 +430,7 @@ void BatchSink::Prepare(BatchSlot* slot, const Planned& batch) {
   slot->dropped = false;
   slot->status = Status();
   slot->failures.clear();
+  if (options_.note_rows) slot->row_numbers.assign(slice_rows_, kNoRow);
   slot->pending.store(1, std::memory_order_relaxed);
   const std::vector<std::uint64_t> capacity = CapacityFor(batch);
   // A dropped batch may have left parts that were never joined.
@@ -534,6 +559,7 @@ void BatchSink::Write(WriteTask* task, WriterScratch* scratch) {
     scratch->failures.clear();
     parser_->Write(records, locations, scratch->targets, scratch->parser.get(), &scratch->failures);
     PublishOffsets(*task, *scratch);
+    if (options_.note_rows) NoteRows(*task);
     FailShrunk(*task, scratch);
     if (!scratch->failures.empty()) NoteFailures(*task, records, scratch);
   }
@@ -616,7 +642,9 @@ void BatchSink::Finish(BatchSlot* slot) {
   }
   if (!slot->status.ok()) slot->rows = 0;
   JoinExtents(slot);
+  if (options_.pad && slot->status.ok()) FillMissing(*slot);
   SettleFailures(slot);
+  if (options_.note_rows) slot->row_numbers.resize(slot->rows);
   in_work_.fetch_sub(1, std::memory_order_release);
   host_->Deliver(slot->span.number - skip_batches_, {slot, nullptr});
   host_->BatchDone(false);
@@ -646,9 +674,9 @@ void BatchSink::JoinExtents(BatchSlot* slot) const {
   slot->extents.erase(slot->extents.begin(), slot->extents.end() - 1);
 }
 
-void BatchSink::RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Column& column,
-                                std::size_t rows, std::size_t row) {
-  auto* offsets = reinterpret_cast<std::int64_t*>(extent.run.data + column.offsets);
+std::int64_t BatchSink::CutUnits(const BatchExtent& extent, const BatchLayout::Column& column,
+                                 std::size_t rows, std::size_t row) {
+  const auto* offsets = reinterpret_cast<const std::int64_t*>(extent.run.data + column.offsets);
   const std::int64_t begin = offsets[row];
   const std::int64_t units = offsets[row + 1] - begin;
   std::byte* to =
@@ -656,6 +684,13 @@ void BatchSink::RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Co
   const auto behind = static_cast<std::size_t>(offsets[rows] - offsets[row + 1]);
   std::copy_n(to + static_cast<std::size_t>(units) * column.unit_bytes, behind * column.unit_bytes,
               to);
+  return units;
+}
+
+void BatchSink::RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Column& column,
+                                std::size_t rows, std::size_t row) {
+  const std::int64_t units = CutUnits(extent, column, rows, row);
+  auto* offsets = reinterpret_cast<std::int64_t*>(extent.run.data + column.offsets);
   for (std::size_t i = row + 1; i < rows; ++i) offsets[i] = offsets[i + 1] - units;
 }
 
@@ -671,6 +706,9 @@ void BatchSink::RemoveRow(BatchSlot* slot, std::size_t row) const {
     std::byte* at = extent.run.data + column.data + row * column.unit_bytes;
     const std::size_t behind = (slot->rows - row - 1) * column.unit_bytes;
     std::copy_n(at + column.unit_bytes, behind, at);
+  }
+  if (options_.note_rows) {
+    slot->row_numbers.erase(slot->row_numbers.begin() + static_cast<std::ptrdiff_t>(row));
   }
   --slot->rows;
 }
@@ -688,7 +726,11 @@ void BatchSink::SettleFailures(BatchSlot* slot) const {
     }
   }
   for (auto it = slot->failures.rbegin(); it != slot->failures.rend(); ++it) {
-    RemoveRow(slot, it->row);
+    if (options_.pad) {
+      BlankRow(slot, it->row);
+    } else {
+      RemoveRow(slot, it->row);
+    }
   }
 }
 
@@ -718,7 +760,9 @@ Instance BatchSink::MakeInstance(const BatchSlot& slot,
     }
     tensor.bytes = units * column.unit_bytes;
   }
-  return options_.whole_tensors ? JoinLevels(*parser_, std::move(instance)) : instance;
+  if (options_.whole_tensors) instance = JoinLevels(*parser_, std::move(instance));
+  if (options_.pad) instance.push_back(MakeMask(slot, owner));
+  return instance;
 }
 
 void BatchSink::Release(BatchSlot* slot) {

@@ -61,6 +61,10 @@ class BatchSink final : public PlanSink {
     /// Only the rows at places [slice_begin, slice_end) of a batch are written; 0 for its end.
     std::size_t slice_begin = 0;
     std::size_t slice_end = 0;
+    /// Every batch has a row for each place of its slice: zeros where none is there. A last tensor
+    /// "mask" tells.
+    bool pad = false;
+    bool note_rows = false;      ///< BatchSlot::row_numbers is wanted
     PlanClock* clock = nullptr;  ///< null: one of its own
   };
 
@@ -109,6 +113,7 @@ class BatchSink final : public PlanSink {
     std::vector<std::uint64_t> units;
     std::vector<WriteTask*> tasks;  ///< waiting for a slot
     std::vector<RowRef> refs;       ///< of a batch that is written once it is closed
+    std::vector<MissingRows> missing;
     BatchSlot* slot = nullptr;
   };
 
@@ -122,6 +127,13 @@ class BatchSink final : public PlanSink {
   Planned& Current(std::uint64_t pass);
   /// The first of the next `places` places.
   Part NextPart(const Planned& batch, std::size_t places) const;
+  /// The row of a place of the batch's slice.
+  std::uint32_t RowOf(const Planned& batch, std::size_t place) const;
+  /// Places [begin, end) of the batch's slice get no row.
+  void AddMissing(Planned& batch, std::size_t begin, std::size_t end) const;
+  BatchLayout LayoutFor(std::span<const std::uint64_t> capacity) const {
+    return BatchLayout(*parser_, slice_rows_, capacity, options_.pad);
+  }
   void CountPlaces(std::uint32_t places);
   void CountPlaces(Planned& batch, std::uint32_t places);
   void AddPiece(Block* block, std::uint32_t begin, std::uint32_t end);
@@ -163,9 +175,18 @@ class BatchSink final : public PlanSink {
   void Finish(BatchSlot* slot);
   void JoinExtents(BatchSlot* slot) const;
   void SettleFailures(BatchSlot* slot) const;
+  /// Takes the values of a row out; returns how many units they were.
+  static std::int64_t CutUnits(const BatchExtent& extent, const BatchLayout::Column& column,
+                               std::size_t rows, std::size_t row);
   static void RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Column& column,
                               std::size_t rows, std::size_t row);
   void RemoveRow(BatchSlot* slot, std::size_t row) const;
+  /// Of a padded batch: sets the mask, and zeros for the rows that are missing.
+  void FillMissing(const BatchSlot& slot) const;
+  /// Of a padded batch: a row that failed becomes one that is missing.
+  void BlankRow(BatchSlot* slot, std::size_t row) const;
+  Tensor MakeMask(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const;
+  void NoteRows(const WriteTask& task) const;
 
   const Options options_;
   const Parser* const parser_;

@@ -26,6 +26,12 @@ struct BatchExtent {
   std::vector<std::uint64_t> unit_end;
 };
 
+/// Rows of a batch that are not there.
+struct MissingRows {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
 /// A batch on its way: planned by the planner, filled by writers, handed out, reused. The last
 /// extent becomes its memory; earlier ones are moved there by whoever finishes it.
 struct BatchSlot {
@@ -43,6 +49,9 @@ struct BatchSlot {
 
   std::mutex failures_mutex;  ///< rows that fail are rare
   std::vector<RowFailure> failures;
+  std::vector<MissingRows> missing;  ///< of a padded batch, in their order; set by the planner
+  /// Block::NumberOf of each row, kNoRow of those that are missing; only where asked for.
+  std::vector<std::uint64_t> row_numbers;
 
   std::thread::id holder;  ///< who was handed the batch
 

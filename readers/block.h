@@ -14,6 +14,7 @@
 #include "readers/order/file_table.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/parser.h"
+#include "readers/record_ranges.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
 
@@ -50,9 +51,10 @@ struct Block {
   std::vector<std::shared_ptr<InputFile>> files;
   std::string file_name;
   std::vector<Framed> framed;
+  std::uint32_t file_index = 0;    ///< in the list
   std::uint64_t first_record = 0;  ///< number in its file of records[0]
   /// Of records that were read by their numbers: one for each, kNoRow where there is no record, and
-  /// the table that they are numbers in, in place of file_name and first_record.
+  /// the table that they are numbers in, in place of file_name, file_index and first_record.
   std::vector<RowNumber> row_numbers;
   std::shared_ptr<const FileTable> table;
   std::vector<std::shared_ptr<const void>> storage;  ///< what the first phase made
@@ -62,7 +64,8 @@ struct Block {
   std::int32_t credits = 1;  ///< of its lane that it takes: more where its memory is larger
 
   // The planner's.
-  std::uint64_t pass = 0;  ///< of the source, that its rows are of
+  std::uint64_t pass = 0;   ///< of the source, that its rows are of
+  bool knows_pass = false;  ///< set by its lane
 
   /// One for the planner and one for every row, damaged ones too.
   /// Dropped with acq_rel: whoever drops the last sees all uses of the block done.
@@ -78,6 +81,11 @@ struct Block {
   /// row's: its bytes may be zeros in place of data.
   bool shrunk() const;
   bool ShrunkAt(std::uint32_t row) const;
+  /// Which record a row is: its RowNumber where that is known, else its file and number in it,
+  /// packed (readers/record_ranges.h).
+  std::uint64_t NumberOf(std::uint32_t row) const {
+    return row_numbers.empty() ? PackRecord({file_index, first_record + row}) : row_numbers[row];
+  }
   /// Notes that these bytes were framed into this block, behind those before.
   void NoteFramed(std::span<const std::byte> bytes, std::uint64_t offset);
   std::size_t slab_bytes() const {

@@ -36,10 +36,12 @@ bool FileLane::Fill(Block* block) {
       block->stream_ends = true;
       return true;
     }
+    file_index_ = static_cast<std::uint32_t>(assignment.file);
     if (source_.file_readers ? !OpenByUser(assignment, block) : !Open(assignment, block)) {
       return true;
     }
   }
+  block->file_index = file_index_;
   if (user_lane_ != nullptr) return FillByUser(block);
   if (!reader_->ReadPart(block)) return false;
   const bool ends = reader_->stripes_left() == 0 || !block->status.ok();

@@ -17,6 +17,9 @@ namespace ringfeed {
 
 namespace {
 
+/// The last tensor of a padded batch: which of its rows are there.
+constexpr const char* kMaskName = "mask";
+
 [[noreturn]] void Refuse(const std::string& message) {
   throw Error(Status(StatusCode::kInvalidArgument, message));
 }
@@ -388,8 +391,21 @@ std::vector<SlotSpec> Program::Slots() const {
     if (batched && field.ragged() && parser->role(f) == FieldRole::kTensor) slot.lod_levels = 1;
     slots.push_back(std::move(slot));
   }
+  if (batched && batch.pad) slots.push_back({kMaskName, kUInt8, {-1}, 0});
   return slots;
 }
+
+namespace {
+
+void CheckMask(const Program& program) {
+  if (!program.batched || !program.batch.pad) return;
+  const auto slots = program.Slots();
+  const auto masks = std::count_if(slots.begin(), slots.end(),
+                                   [](const SlotSpec& slot) { return slot.name == kMaskName; });
+  if (masks > 1) Refuse("padded batches have a field \"mask\" of their own: name yours otherwise");
+}
+
+}  // namespace
 
 Program LowerChain(const GraphNode& last) {
   Program program;
@@ -406,6 +422,7 @@ Program LowerChain(const GraphNode& last) {
   if (program.passes != 1 && program.source.shared) {
     Refuse("MultiPass behind Share would take the other chains' records: put it before Share");
   }
+  CheckMask(program);
   return program;
 }
 

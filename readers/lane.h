@@ -88,6 +88,7 @@ class FileLane final : public Lane {
   std::unique_ptr<InstanceLane> user_lane_;
   Assignment assignment_;          ///< of user_reader_
   bool from_memory_ = false;       ///< the file opened last
+  std::uint32_t file_index_ = 0;   ///< of the file that is being read, in the list
   bool tells_turns_ = false;       ///< the same: the schedule does not know its stripes
   bool waiting_ = false;           ///< the schedule does not know this lane's next file yet
   std::uint64_t waits_since_ = 0;  ///< the schedule's version then

@@ -20,6 +20,12 @@ struct RecordDelivery {
   std::uint32_t rows = 0;
   std::vector<RecordSpan> gathered;  ///< the views, where they are no contiguous piece of a block
   std::span<const RecordSpan> records;
+
+  /// Block::NumberOf of a row.
+  std::uint64_t NumberOf(std::uint32_t row) const {
+    return block != nullptr ? block->NumberOf(first_row + row)
+                            : refs[row].block->NumberOf(refs[row].row);
+  }
 };
 
 /// What goes out to the consumer: one of the two.

@@ -283,6 +283,8 @@ void Run::BuildStages() {
     options.memory_bytes = memory_bytes_ / 2;
     options.on_damage = program.source.options.on_damage;
     options.skip = start_.mark.outputs;
+    options.pad = program.batch.pad;
+    options.note_rows = program.source.options.note_records;
     options.clock = &clock_;
     ShareBatches(&options);
     auto sink = std::make_unique<BatchSink>(options, program.parser.get(), arena_, this);
@@ -645,7 +647,7 @@ void Run::PlanBlock(Block* block) {
   const auto rows = static_cast<std::uint32_t>(block->rows());
   if (!hold_credits_) GiveCredits(lane, block->credits, block->payload_bytes);
   held_bytes_.fetch_add(block->slab_bytes(), std::memory_order_relaxed);
-  block->pass = passes_ended_.load(std::memory_order_relaxed);
+  if (!block->knows_pass) block->pass = passes_ended_.load(std::memory_order_relaxed);
   NoteDamage(*block);
   records_.fetch_add(block->good_rows, std::memory_order_relaxed);
   payload_bytes_.fetch_add(block->payload_bytes, std::memory_order_relaxed);
@@ -782,7 +784,7 @@ void Run::RecycleBlock(Block* block) {
   block->framed.clear();
   block->status = Status();
   block->turn_ends = true;
-  block->pass_ends = block->stream_ends = false;
+  block->pass_ends = block->stream_ends = block->knows_pass = false;
   const std::size_t bytes = std::exchange(block->payload_bytes, 0);
   block->good_rows = block->reopened = 0;
   const std::int32_t credits = std::exchange(block->credits, 1);

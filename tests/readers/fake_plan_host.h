@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "readers/batch_sink.h"
@@ -15,7 +17,9 @@ namespace ringfeed {
 struct Got {
   OrderSpan span;
   std::vector<std::uint64_t> rows;
-  std::vector<std::uint64_t> places;  ///< of a chain without Batch: of the rows, since the start
+  Instance batch;                      ///< copies, of batches
+  std::vector<std::uint64_t> numbers;  ///< BatchSlot::row_numbers
+  std::vector<std::uint64_t> places;   ///< of a chain without Batch: of the rows, since the start
 };
 
 /// A run around a sink that writes in the planner's thread, and notes what is delivered.
@@ -53,9 +57,9 @@ class FakeHost : public PlanHost {
 
  private:
   void TakeBatch(BatchSlot* slot) {
-    Got one{slot->span, {}, {}};
-    const Instance batch = batch_sink->MakeInstance(*slot, nullptr);
-    for (const std::int64_t number : batch[0].Values<std::int64_t>()) {
+    Got one{slot->span, {}, CopyOf(batch_sink->MakeInstance(*slot, nullptr)), {}, {}};
+    one.numbers = slot->row_numbers;
+    for (const std::int64_t number : one.batch[0].Values<std::int64_t>()) {
       one.rows.push_back(static_cast<std::uint64_t>(number));
     }
     for (std::uint32_t row = 0; row < slot->rows; ++row) {
@@ -64,8 +68,26 @@ class FakeHost : public PlanHost {
     got.push_back(one);
     batch_sink->Release(slot);
   }
+  static Instance CopyOf(const Instance& batch) {
+    Instance copy = batch;
+    for (Tensor& tensor : copy) {
+      auto bytes =
+          std::make_shared<std::vector<std::byte>>(tensor.data, tensor.data + tensor.bytes);
+      tensor.data = bytes->data();
+      if (tensor.lod.empty()) {
+        tensor.owner = std::move(bytes);
+        continue;
+      }
+      auto offsets =
+          std::make_shared<std::vector<std::int64_t>>(tensor.lod[0].begin(), tensor.lod[0].end());
+      tensor.lod[0] = *offsets;
+      tensor.owner =
+          std::make_shared<std::pair<decltype(bytes), decltype(offsets)>>(bytes, offsets);
+    }
+    return copy;
+  }
   void TakeRecords(const RecordDelivery& delivery) {
-    Got one{delivery.span, {}, {}};
+    Got one{delivery.span, {}, {}, {}, {}};
     for (const RecordSpan& record : delivery.records) {
       one.rows.emplace_back();
       std::memcpy(&one.rows.back(), record.data, 8);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "readers/locate.h"
@@ -32,6 +33,9 @@ inline std::vector<Pass> RandomPasses(std::mt19937_64& random, std::size_t most_
   return passes;
 }
 
+/// What stands behind the number in a record.
+inline std::byte TailByte(std::uint64_t number) { return static_cast<std::byte>(number % 250 + 1); }
+
 /// Feeds rows to a plan's first stage as a run would, in blocks of random sizes. A record is its
 /// number in 8 bytes, and, where `ragged`, number % 7 bytes more.
 class PlanRows {
@@ -49,9 +53,12 @@ class PlanRows {
 
   /// Gives all rows of a pass, as blocks or as references.
   void Feed(std::span<const PlanRow> rows, std::uint64_t pass, bool as_refs, PlanStage* stage) {
+    std::uint64_t first = 0;
     while (!rows.empty()) {
       const std::size_t take = std::min<std::size_t>(rows.size(), 1 + random_() % 40);
       Block* const block = MakeBlock(rows.first(take), pass);
+      block->file_index = static_cast<std::uint32_t>(pass);
+      block->first_record = std::exchange(first, first + take);
       Give(block, as_refs, stage);
       --block->holds;  // the planner's own
       rows = rows.subspan(take);
@@ -76,7 +83,8 @@ class PlanRows {
         block->frame.records.emplace_back();
         continue;
       }
-      auto bytes = std::make_shared<std::vector<std::byte>>(8 + (ragged_ ? *row % 7 : 0));
+      auto bytes =
+          std::make_shared<std::vector<std::byte>>(8 + (ragged_ ? *row % 7 : 0), TailByte(*row));
       std::memcpy(bytes->data(), &*row, 8);
       block->frame.records.push_back({bytes->data(), static_cast<std::uint32_t>(bytes->size())});
       block->storage.push_back(std::move(bytes));

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "readers/order/row_layout.h"
+#include "readers/record_ranges.h"
 #include "readers/record_sink.h"
 #include "ringfeed/parsers.h"
 #include "tests/readers/fake_plan_host.h"
@@ -185,6 +187,121 @@ TEST_F(SinkTest, AKeeperOfTheClockSaysWhereRowsStand) {
   EXPECT_EQ(host.got[0].span.end, (PlanMark{0, 6, 0}));
   EXPECT_EQ(host.got[1].span.end, (PlanMark{1, 0, 0}));
   EXPECT_EQ(host.got[2].span.end, (PlanMark{1, 1, 0}));
+}
+
+/// A number and the bytes behind it; numbers that are a multiple of 11 fail once they are written.
+class NumberAndTail final : public Parser {
+ public:
+  NumberAndTail() {
+    AddField({"number", kInt64, {}});
+    AddField({"tail", kUInt8, {-1}});
+  }
+  std::string name() const override { return "number and tail"; }
+  std::unique_ptr<Scratch> NewScratch() const override { return std::make_unique<Scratch>(); }
+  std::size_t max_rows_per_write() const override { return 9; }
+  void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* /*scratch*/,
+              std::vector<RowFailure>* /*failures*/) const override {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      locations[2 * row] = {rows[row].data, 8, 1, 0};
+      const auto bytes = static_cast<std::uint32_t>(rows[row].size - 8);
+      locations[2 * row + 1] = {rows[row].data + 8, bytes, bytes, 0};
+    }
+  }
+  void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+             std::span<const ColumnTarget> targets, Scratch* /*scratch*/,
+             std::vector<RowFailure>* failures) const override {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      std::uint64_t number = 0;
+      std::memcpy(&number, rows[row].data, 8);
+      std::memcpy(targets[0].data + 8 * row, rows[row].data, 8);
+      const FieldLocation& tail = locations[2 * row + 1];
+      std::int64_t* const offsets = targets[1].offsets + row;
+      std::copy_n(tail.data, tail.bytes, targets[1].data + offsets[0]);
+      offsets[1] = offsets[0] + tail.units;
+      if (number % 11 == 0) failures->push_back({row, Status(StatusCode::kDamaged, "eleven")});
+    }
+  }
+};
+
+/// What a batch holds, row by row: 0 for a row that is missing.
+struct WantedRows {
+  std::vector<std::uint64_t> rows;
+  std::vector<std::uint64_t> numbers;
+};
+
+WantedRows WantedOf(const Pass& pass, std::size_t number_of_pass, std::size_t first,
+                    const BatchSink::Options& options) {
+  WantedRows wanted;
+  for (std::size_t at = first + options.slice_begin; at < first + options.slice_end; ++at) {
+    const bool there = at < pass.size() && pass[at] && *pass[at] % 11 != 0;
+    if (!there && !options.pad) continue;
+    wanted.rows.push_back(there ? *pass[at] : 0);
+    wanted.numbers.push_back(there ? PackRecord({static_cast<std::uint32_t>(number_of_pass), at})
+                                   : ~std::uint64_t{0});
+  }
+  return wanted;
+}
+
+void ExpectBatch(const Got& got, const WantedRows& wanted, bool pad) {
+  ASSERT_EQ(got.rows, wanted.rows);
+  ASSERT_EQ(got.numbers, wanted.numbers);
+  const Tensor& tail = got.batch[1];
+  ASSERT_EQ(tail.lod[0].size(), wanted.rows.size() + 1);
+  for (std::size_t row = 0; row < wanted.rows.size(); ++row) {
+    const std::int64_t begin = tail.lod[0][row];
+    ASSERT_EQ(tail.lod[0][row + 1] - begin, static_cast<std::int64_t>(wanted.rows[row] % 7));
+    for (std::int64_t at = begin; at < tail.lod[0][row + 1]; ++at) {
+      ASSERT_EQ(tail.data[at], TailByte(wanted.rows[row]));
+    }
+  }
+  ASSERT_EQ(got.batch.size(), pad ? 3u : 2u);
+  if (!pad) return;
+  ASSERT_EQ(got.batch[2].shape, (Shape{static_cast<std::int64_t>(wanted.rows.size())}));
+  for (std::size_t row = 0; row < wanted.rows.size(); ++row) {
+    ASSERT_EQ(got.batch[2].data[row], static_cast<std::byte>(wanted.rows[row] != 0));
+  }
+}
+
+TEST_F(SinkTest, PaddedOrNotARowThatIsMissingMovesNoOther) {
+  const NumberAndTail parser;
+  for (int round = 0; round < 400; ++round) {
+    const std::vector<Pass> passes = RandomPasses(random_, 300);
+    BatchSink::Options options;
+    options.rows = 1 + random_() % 60;
+    options.slice_begin = random_() % 2 == 0 ? 0 : random_() % options.rows;
+    options.slice_end = options.slice_begin + 1 + random_() % (options.rows - options.slice_begin);
+    options.pad = random_() % 2 == 0;
+    options.note_rows = true;
+    options.on_damage = OnDamage::kSkip;
+    options.memory_bytes = std::size_t{4} << 20;
+    FakeHost host;
+    BatchSink sink(options, &parser, arena_, &host);
+    host.batch_sink = &sink;
+    host.parser = &parser;
+    PlanRows rows(passes.size());
+    rows.set_parser(&parser, true);
+    FeedAll(passes, random_() % 2 == 0, &rows, &sink);
+    ASSERT_EQ(rows.holds(), 0u);
+    std::size_t batch = 0;
+    for (std::size_t p = 0; p < passes.size(); ++p) {
+      for (std::size_t first = 0; first < passes[p].size(); first += options.rows, ++batch) {
+        ASSERT_LT(batch, host.got.size());
+        ExpectBatch(host.got[batch], WantedOf(passes[p], p, first, options), options.pad);
+        if (HasFatalFailure()) FAIL() << "round " << round << ", batch " << batch;
+      }
+    }
+    ASSERT_EQ(host.got.size(), batch);
+  }
+}
+
+TEST(RecordRangesTest, ConsecutiveRecordsOfAFileAreJoinedInTheirOrder) {
+  const std::vector<std::uint64_t> numbers = {
+      PackRecord({0, 7}),  PackRecord({0, 8}),    kNoRow,
+      PackRecord({0, 9}),  PackRecord({1, 10}),   PackRecord({1, 9}),
+      PackRecord({1, 10}), PackRecord({70000, 1})};
+  const std::vector<RecordRange> wanted = {{0, 7, 3}, {1, 10, 1}, {1, 9, 2}, {70000, 1, 1}};
+  EXPECT_EQ(RangesOf(numbers, UnpackRecord), wanted);
+  EXPECT_TRUE(RangesOf({}, UnpackRecord).empty());
 }
 
 }  // namespace
