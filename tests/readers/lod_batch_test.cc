@@ -190,6 +190,44 @@ TEST_F(LoDBatchTest, FieldsAreThoseThatWereDeclared) {
       (Found{{"image", {-1, 2, 3}}, {"words", {-1, 1}}, {"nested", {-1}}, {"label", {-1, 2}}}));
 }
 
+TEST_F(LoDBatchTest, APaddedBatchHoldsTheSequencesOfTheRecordsThatAreThere) {
+  constexpr std::size_t kSize = 7;
+  MakeRecords(100);
+  std::vector<LoDRecord> damaged = records_;
+  for (const std::size_t record : {0u, 1u, 12u, 40u, 97u}) damaged[record][1].lod[0].back() += 1;
+  for (std::size_t record = 21; record < 28; ++record) damaged[record][1].lod[0].back() += 1;
+  files_ = {WriteFile("damaged.tfrecord", damaged)};
+  OpenOptions options = InFileOrder();
+  options.on_damage = OnDamage::kSkip;
+  Reader reader =
+      Batch(Parse(OpenFiles(files_, options), RecordParser()), {.size = kSize, .pad = true});
+  EXPECT_EQ(reader.slots().back().name, "mask");
+  Instance batch;
+  std::size_t first = 0;
+  for (; reader.TryReadNext(&batch) == ReadResult::kRecord; first += kSize) {
+    const auto labels = NumbersOf(batch[kLabel]);
+    const Tensor& mask = batch[kLabel + 1];
+    ASSERT_EQ(labels.size(), kSize);
+    ASSERT_EQ(mask.shape, (Shape{kSize}));
+    std::vector<std::uint16_t> there;
+    for (std::size_t row = 0; row < kSize; ++row) {
+      const std::size_t number = first + row;
+      const bool is_there = number < records_.size() && damaged[number] == records_[number];
+      EXPECT_EQ(mask.data[row], static_cast<std::byte>(is_there)) << number;
+      EXPECT_EQ(labels[row], is_there ? number : 0);
+      if (is_there) there.push_back(static_cast<std::uint16_t>(number));
+    }
+    Instance tensors(batch.begin(), batch.begin() + kLabel);
+    LoDRecord wanted = there.empty() ? RecordOf(tensors) : Expected(there);
+    wanted.resize(kLabel);
+    EXPECT_EQ(RecordOf(tensors), wanted) << first;
+    if (there.empty()) {
+      EXPECT_EQ(tensors[0].bytes + tensors[1].bytes + tensors[2].bytes, 0u);
+    }
+  }
+  EXPECT_EQ(first, 105u);
+}
+
 TEST_F(LoDBatchTest, DamagedRecordsAreLeftOutOrEndTheData) {
   MakeRecords(100);
   std::vector<LoDRecord> damaged = records_;
