@@ -39,11 +39,16 @@ struct Block {
   // Contents; written by the lane before the block is published, constant afterwards.
   FrameOutput frame;
   std::vector<FieldLocation> locations;  ///< records × fields, only for two-phase parsers
-  std::vector<std::int64_t> groups;      ///< of the records, only for GroupBatch
-  Status status;                         ///< a failure that follows the records
-  std::uint64_t payload_bytes = 0;       ///< of the records that are not damaged
-  std::uint32_t good_rows = 0;           ///< their number
-  std::uint32_t reopened = 0;            ///< so often its stream was opened again before them
+  std::vector<std::int64_t> groups;      ///< of the records, only for GroupBatch and BucketBatch
+  /// Not 0 for records that Filter drops; empty where it drops none. They are not located.
+  std::vector<std::uint8_t> filtered;
+  Status status;                     ///< a failure that follows the records
+  std::uint64_t payload_bytes = 0;   ///< of the records that are not damaged
+  std::uint32_t good_rows = 0;       ///< their number
+  std::uint64_t filtered_bytes = 0;  ///< of payload_bytes, those of filtered records
+  std::uint32_t filtered_rows = 0;   ///< of good_rows
+  std::uint32_t truncated_rows = 0;  ///< records that are longer than Pack's rows
+  std::uint32_t reopened = 0;        ///< so often its stream was opened again before them
 
   // Memory that the records point into.
   std::vector<SlabRun> runs;
@@ -72,6 +77,8 @@ struct Block {
   std::atomic<std::uint32_t> holds{0};
 
   std::size_t rows() const { return frame.records.size(); }
+  /// Of a record that is not damaged.
+  bool Filtered(std::uint32_t row) const { return !filtered.empty() && filtered[row] != 0; }
   /// Whether records are damaged. Cheaper than a look at the records, which are not in the cache.
   bool has_holes() const { return good_rows < rows(); }
   /// Where a record stands; without the offset where it is not in the file as it is (decompressed,

@@ -7,10 +7,13 @@
 #include <string>
 #include <utility>
 
+#include "readers/decorators/content_steps.h"
 #include "readers/instance_parser.h"
 #include "readers/map_parser.h"
+#include "readers/pad_parser.h"
 #include "readers/session.h"
 #include "readers/shared_source.h"
+#include "readers/truncate_parser.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {
@@ -61,6 +64,9 @@ class Lowering {
     if (program_->batched) {
       Refuse("Shuffle behind Batch would shuffle whole batches: put Shuffle before Batch");
     }
+    if (!program_->content.empty()) {
+      Refuse("Shuffle behind Filter: put Filter behind Shuffle, whose order is known unread");
+    }
     using Kind = OrderStage::Kind;
     const bool window = options.window > 0;
     switch (options.mode) {
@@ -86,20 +92,55 @@ class Lowering {
     if (options.split_by_files) SplitByFiles();
     ParseInstances();
   }
+  void operator()(const FilterNode& node) {
+    if (program_->batched) Refuse("Filter behind Batch: put Filter before Batch");
+    CheckHasBytes("Filter");
+    ContentStep step = FilterStep(node.keep);
+    if (program_->content.empty()) return AddContent(std::move(step), 0);
+    // Of several the rows that any of them drops are dropped by the first one's stage.
+    auto& ask = program_->content.front().before_locate;
+    ask = [first = std::move(ask), second = std::move(step.before_locate)](Block* block) {
+      first(block);
+      second(block);
+    };
+  }
+  void operator()(const TruncateNode& node) {
+    CheckParsed("Truncate");
+    program_->parser =
+        MakeTruncateParser(program_->parser, node.field, static_cast<std::uint32_t>(node.length));
+  }
+  void operator()(const PadNode& node) {
+    CheckParsed("Pad");
+    program_->parser = MakePadParser(program_->parser, node.field, node.options);
+  }
   void operator()(const GroupBatchOptions& options) {
     (*this)(BatchOptions{options.size, options.drop_remainder, options.slots});
-    if (program_->source.instances != nullptr) {
-      Refuse("GroupBatch tells groups by the bytes of records: a reader of instances has none");
+    CheckHasBytes("GroupBatch");
+    AddContent(GroupStep(options), options.segment);
+  }
+  void operator()(const BucketBatchOptions& options) {
+    CheckParsed("BucketBatch");
+    (*this)(BatchOptions{options.size, options.drop_remainder, options.slots});
+    AddContent(BucketStep(options, *program_->parser), options.segment);
+  }
+  void operator()(const TokenBatchOptions& options) {
+    if (options.tokens != 0) {
+      CheckParsed("TokenBatch");
+    } else {
+      CheckHasBytes("TokenBatch by bytes");
     }
-    program_->stages.push_back({Program::Stage::Kind::kGroup, options.segment, 0});
-    program_->group_of = options.group_of;
+    (*this)(BatchOptions{options.most_rows, false, options.slots});
+    AddContent(TokenStep(options, program_->parser.get()), 0);
   }
   void operator()(const MultiPassNode& node) {
     if (__builtin_mul_overflow(program_->passes, node.passes, &program_->passes)) {
       Refuse("more than 2^64 passes: 0 are without end");
     }
     if (!program_->batched) {
-      program_->stages.push_back({Program::Stage::Kind::kMultiPass, node.passes, 0});
+      // In front of Filter, which does not mind: the order's stages stand together.
+      auto& stages = program_->stages;
+      const auto content = static_cast<std::ptrdiff_t>(program_->content.size());
+      stages.insert(stages.end() - content, {Program::Stage::Kind::kMultiPass, node.passes, 0});
     }
     // Behind Batch the rest of every pass stays a batch of its own: nothing joins the passes.
   }
@@ -129,6 +170,20 @@ class Lowering {
     files.ranks = static_cast<std::size_t>(batch.rank.world_size);
     batch.size /= files.ranks;
     batch.rank = {};
+  }
+  void AddContent(ContentStep step, std::uint64_t held_rows) {
+    program_->stages.push_back({Program::Stage::Kind::kContent, held_rows, 0});
+    program_->content.push_back(std::move(step));
+  }
+  void CheckHasBytes(const std::string& who) const {
+    if (program_->source.instances == nullptr) return;
+    Refuse(who + " looks at the bytes of records: a reader of instances has none");
+  }
+  // For what looks at fields of rows.
+  void CheckParsed(const std::string& who) {
+    if (program_->batched) Refuse(who + " behind Batch: put it before Batch; it sees one row");
+    ParseInstances();
+    if (program_->parser == nullptr) Refuse(who + " names a field: put Parse in front");
   }
   void ParseInstances() {
     if (!program_->passes_instances()) return;
@@ -272,12 +327,14 @@ bool GraphNode::ReInitInput() {
 }
 
 bool Program::shuffled() const {
-  return std::any_of(stages.begin(), stages.end(),
-                     [](const Stage& s) { return s.kind != Stage::Kind::kMultiPass; });
+  return std::any_of(stages.begin(), stages.end(), [](const Stage& stage) {
+    if (stage.kind == Stage::Kind::kContent) return stage.amount > 0;
+    return stage.kind != Stage::Kind::kMultiPass;
+  });
 }
 
 std::span<const OrderStage> Program::order_stages() const {
-  const auto looks = [](const Stage& stage) { return stage.kind == Stage::Kind::kGroup; };
+  const auto looks = [](const Stage& stage) { return stage.kind == Stage::Kind::kContent; };
   const auto end = std::find_if(stages.begin(), stages.end(), looks);
   return {stages.begin(), end};
 }
@@ -309,7 +366,7 @@ std::string Text(const OrderStage& stage) {
   using Kind = OrderStage::Kind;
   static const std::map<Kind, const char*> kNames = {
       {Kind::kWindow, "window"}, {Kind::kBlock, "block"},   {Kind::kMultiPass, "passes"},
-      {Kind::kGroup, "groups"},  {Kind::kBlocks, "blocks"}, {Kind::kGlobal, "global"}};
+      {Kind::kContent, ""},      {Kind::kBlocks, "blocks"}, {Kind::kGlobal, "global"}};
   std::string text = kNames.at(stage.kind);
   if (stage.amount != 0 || stage.kind == Kind::kMultiPass) {
     text += " " + std::to_string(stage.amount);
@@ -351,7 +408,8 @@ std::string Text(const SourceNode& source) {
 
 std::string Program::OrderText() const {
   std::string text = Text(source);
-  for (const Stage& stage : stages) text += "; " + Text(stage);
+  for (const Stage& stage : order_stages()) text += "; " + Text(stage);
+  for (const ContentStep& step : content) text += "; " + step.text;
   if (batched) text += "; batch " + std::to_string(batch.size);
   if (batch.drop_remainder) text += ", rest dropped";
   constexpr std::size_t kMostText = 400;
@@ -368,7 +426,7 @@ std::vector<std::uint64_t> Program::Seeds() const {
   std::vector<std::uint64_t> seeds;
   if (source.options.files.shuffle) seeds.push_back(source.options.files.seed);
   for (const Stage& stage : stages) {
-    const bool draws = stage.kind != Stage::Kind::kMultiPass && stage.kind != Stage::Kind::kGroup;
+    const bool draws = stage.kind != Stage::Kind::kMultiPass && stage.kind != Stage::Kind::kContent;
     if (draws) seeds.push_back(stage.seed);
   }
   return seeds;

@@ -9,12 +9,14 @@
 #include <variant>
 #include <vector>
 
+#include "readers/content_step.h"
 #include "readers/parsers/parser.h"
 #include "readers/plan_clock.h"
 #include "readers/record_provider.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/file_reader.h"
 #include "ringfeed/reader.h"
+#include "ringfeed/sequences.h"
 #include "ringfeed/slot.h"
 
 namespace ringfeed {
@@ -22,12 +24,13 @@ namespace ringfeed {
 class ReaderSession;
 struct MixSource;
 
-/// A step that orders records without looking into them, or joins passes; GroupBatch's, which does
-/// look, is the last of a chain.
+/// A step that orders records without looking into them, or joins passes. Behind all of these stand
+/// those that do look, kContent, of which the program has what they do.
 struct OrderStage {
-  enum class Kind : std::uint8_t { kWindow, kBlock, kMultiPass, kGroup, kBlocks, kGlobal };
+  enum class Kind : std::uint8_t { kWindow, kBlock, kMultiPass, kContent, kBlocks, kGlobal };
   Kind kind = Kind::kWindow;
-  std::uint64_t amount = 0;  ///< window, block rows, passes or rows of a segment; else 0
+  /// Window, block rows, passes, or rows that content holds back (its segment); else 0.
+  std::uint64_t amount = 0;
   std::uint64_t seed = 0;
 };
 
@@ -70,6 +73,17 @@ struct MapNode {
   std::vector<FieldSpec> fields;
   MapFunction function;
 };
+struct FilterNode {
+  FilterFunction keep;
+};
+struct TruncateNode {
+  std::string field;
+  std::size_t length = 0;
+};
+struct PadNode {
+  std::string field;
+  PadOptions options;
+};
 struct DoubleBufferNode {
   std::size_t slots = 2;
 };
@@ -82,8 +96,10 @@ struct ShareNode {};
 /// session, which the first read on it makes.
 class GraphNode : public std::enable_shared_from_this<GraphNode> {
  public:
-  using Kind = std::variant<SourceNode, ParseNode, MapNode, ShuffleOptions, BatchOptions,
-                            MultiPassNode, DoubleBufferNode, ShareNode, GroupBatchOptions>;
+  using Kind =
+      std::variant<SourceNode, ParseNode, MapNode, ShuffleOptions, BatchOptions, MultiPassNode,
+                   DoubleBufferNode, ShareNode, GroupBatchOptions, FilterNode, TruncateNode,
+                   PadNode, BucketBatchOptions, TokenBatchOptions>;
 
   GraphNode(Kind&& kind, std::shared_ptr<GraphNode> input);
 
@@ -150,8 +166,8 @@ struct Program {
   std::shared_ptr<const Parser> parser;  ///< null: records as they are
   bool batched = false;                  ///< by the user's Batch
   BatchOptions batch;
-  std::size_t held_batches = 0;  ///< that the reading thread may hold at a time
-  GroupFunction group_of;        ///< of the kGroup stage, which is the last
+  std::size_t held_batches = 0;      ///< that the reading thread may hold at a time
+  std::vector<ContentStep> content;  ///< of the kContent stages
 
   /// Whether a stage holds rows back.
   bool shuffled() const;

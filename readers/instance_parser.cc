@@ -15,7 +15,7 @@ class InstanceParser final : public Parser {
  public:
   explicit InstanceParser(std::vector<FieldSpec> fields) {
     fields_ = std::move(fields);
-    two_phase_ = true;
+    two_phase_ = units_alike_ = true;
   }
   std::string name() const override { return "instances"; }
   std::unique_ptr<Scratch> NewScratch() const override { return std::make_unique<Scratch>(); }

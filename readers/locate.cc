@@ -27,14 +27,17 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
   const std::size_t fields = parser.fields().size();
   block->locations.resize(records.size() * fields);
   std::vector<RowFailure> failures;
+  const auto passed_over = [&](std::size_t row) {
+    return records[row].damaged() || block->Filtered(static_cast<std::uint32_t>(row));
+  };
   std::size_t begin = 0;
   while (begin < records.size()) {
-    if (records[begin].damaged()) {
+    if (passed_over(begin)) {
       ++begin;
       continue;
     }
     std::size_t end = begin + 1;
-    while (end < records.size() && !records[end].damaged()) ++end;
+    while (end < records.size() && !passed_over(end)) ++end;
     const std::size_t already = failures.size();
     parser.Locate(std::span(records).subspan(begin, end - begin),
                   block->locations.data() + begin * fields, scratch, &failures);

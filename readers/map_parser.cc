@@ -122,6 +122,7 @@ class MapParser final : public Parser {
     fields_ = std::move(fields);
     two_phase_ = std::any_of(fields_.begin(), fields_.end(),
                              [](const FieldSpec& field) { return field.ragged(); });
+    units_alike_ = true;
   }
 
   std::string name() const override { return "map"; }

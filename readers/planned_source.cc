@@ -4,17 +4,19 @@
 #include <utility>
 
 #include "readers/order/make_row_cursor.h"
+#include "readers/order/mix_text.h"
+#include "readers/record_ranges.h"
 
 namespace ringfeed {
 
 namespace {
 
-[[maybe_unused]] OrderOptions OrderOptionsOf(const OpenOptions& options) {
+OrderOptions OrderOptionsOf(const OpenOptions& options) {
   return {options.files, options.cycle, options.first_epoch};
 }
 
 /// Passes of a cursor in which the stages join some into one.
-[[maybe_unused]] std::uint64_t PassesOf(const Program& program) {
+std::uint64_t PassesOf(const Program& program) {
   std::uint64_t joined = 1;
   for (const OrderStage& stage : program.order_stages()) {
     if (stage.kind == OrderStage::Kind::kMultiPass) joined *= stage.amount;
@@ -27,7 +29,108 @@ std::uint64_t BatchesOf(std::uint64_t places, std::uint64_t rows, bool drop_rema
   return places / rows + (drop_remainder || places % rows == 0 ? 0 : 1);
 }
 
+std::shared_ptr<const RecordSet> OpenSet(const SourceNode& source, const OpenOptions& options) {
+  RecordSet::Options how = RecordSet::OptionsOf(source.options);
+  how.on_damage = options.on_damage;
+  auto set = std::make_shared<const RecordSet>(source.names, source.sources, how);
+  const Status status = set->status();
+  if (!status.ok() && options.on_damage == OnDamage::kFail) throw Error(status);
+  return set;
+}
+
+/// The files of record sets.
+class SetFiles final : public FileTable {
+ public:
+  explicit SetFiles(const std::vector<std::shared_ptr<const RecordSet>>& sets) {
+    RowNumber first = 0;
+    for (const auto& set : sets) {
+      for (std::size_t i = 0; i < set->files(); ++i) {
+        const RecordSet::File& file = set->file(i);
+        files_.push_back(
+            {file.name, file.source, file.bytes, file.format, file.index, file.status});
+        first_rows_.push_back(first + set->FirstRow(i));
+      }
+      first += set->rows();
+    }
+    first_rows_.push_back(first);
+  }
+  std::size_t files() const override { return files_.size(); }
+  RowNumber FirstRow(std::size_t file) const override { return first_rows_[file]; }
+  const DataFile& file(std::size_t file) const override { return files_[file]; }
+
+ private:
+  std::vector<DataFile> files_;
+  std::vector<RowNumber> first_rows_;
+};
+
+std::vector<std::uint64_t> WeightsOf(const MixSource& mix) {
+  std::vector<double> weights;
+  for (const MixSource::Set& set : mix.sets) weights.push_back(set.weight);
+  return IntegerWeights(weights);
+}
+
+/// How far behind a place the stages look for what stands there.
+std::uint64_t LookBack(std::span<const OrderStage> stages) {
+  std::uint64_t rows = 0;
+  for (const OrderStage& stage : stages) {
+    if (stage.kind != OrderStage::Kind::kMultiPass) rows += stage.amount;
+  }
+  return rows;
+}
+
 }  // namespace
+
+PlannedSource::PlannedSource(const Program& program)
+    : program_(program), passes_(PassesOf(program)) {
+  const SourceNode& source = program_.source;
+  if (source.mix == nullptr) {
+    sets_.push_back(OpenSet(source, source.options));
+    even_ = HasEvenPasses(OrderOptionsOf(source.options));
+  } else {
+    for (const MixSource::Set& set : source.mix->sets) {
+      sets_.push_back(OpenSet(set.source, source.options));
+      even_ = even_ && HasEvenPasses(OrderOptionsOf(set.source.options));
+    }
+  }
+  table_ = std::make_shared<SetFiles>(sets_);
+  for (const auto& set : sets_) fingerprint_.Add(set->fingerprint());
+}
+
+std::uint64_t PlannedSource::mean_record_bytes() const {
+  return fingerprint_.bytes / std::max<std::uint64_t>(1, fingerprint_.records) + 1;
+}
+
+MixChain PlannedSource::NewMix(const std::string& mix) const {
+  const MixSource& source = *program_.source.mix;
+  std::vector<MixInput> inputs;
+  for (std::size_t i = 0; i < source.sets.size(); ++i) {
+    const MixSource::Set& set = source.sets[i];
+    OrderOptions options = OrderOptionsOf(set.source.options);
+    inputs.push_back(
+        {sets_[i].get(), options, set.stages, set.weight, set.passes, set.most_records});
+  }
+  const std::span<const OrderStage> stages = program_.order_stages();
+  MixChain chain =
+      MakeMixCursor(inputs, program_.source.options.first_epoch, stages, LookBack(stages));
+  if (mix.empty()) return chain;
+  MixState state;
+  bool other_weights = false;
+  Status status = ParseMixText(mix, WeightsOf(source), &state, &other_weights);
+  if (status.ok() && other_weights && LookBack(stages) > 0) {
+    status = Status(StatusCode::kInvalidArgument,
+                    "the weights of a mixture change where nothing is held back: shuffle its sets "
+                    "in front of Mix, not the mixture");
+  }
+  if (status.ok()) status = chain.mix->Begin(state, other_weights);
+  if (!status.ok()) throw Error(status);
+  return chain;
+}
+
+std::unique_ptr<RowCursor> PlannedSource::NewCursor(const std::string& mix) const {
+  if (program_.source.mix != nullptr) return NewMix(mix).rows;
+  return MakeRowCursor(*sets_.front(), OrderOptionsOf(program_.source.options),
+                       program_.order_stages());
+}
 
 PlanMark PlannedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder) {
   const std::lock_guard lock(mutex_);
@@ -47,6 +150,26 @@ PlanMark PlannedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool dr
     if (batches == 0 && passes_ == 0) return {pass, 0, 0};
   }
   return {pass, batch * rows, 0};
+}
+
+std::string PlannedSource::MixBehind(const std::string& begin, const PlanMark& mark) {
+  const std::lock_guard lock(mutex_);
+  if (mix_.rows == nullptr || mix_begin_ != begin) {
+    mix_ = NewMix(begin);
+    mix_begin_ = begin;
+  }
+  const OrderPlace origin = mix_.rows->Origin(mark.pass, mark.place);
+  MixState state;
+  const Status status = mix_.mix->StateAt(origin.pass, origin.place, &state);
+  if (!status.ok()) throw Error(status);
+  return MixText(state, WeightsOf(*program_.source.mix));
+}
+
+std::vector<RecordRange> PlannedSource::RangesOf(std::span<const std::uint64_t> rows) const {
+  return ringfeed::RangesOf(rows, [this](std::uint64_t row) {
+    const std::size_t file = FileOfRow(*table_, row);
+    return FileRecord{static_cast<std::uint32_t>(file), row - table_->FirstRow(file)};
+  });
 }
 
 }  // namespace ringfeed

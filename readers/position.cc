@@ -3,6 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "readers/examined_file.h"
+#include "readers/graph.h"
+#include "readers/index/indexed_file.h"
+
 namespace ringfeed {
 
 namespace {
@@ -11,7 +15,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 constexpr std::size_t kMostText = 1 << 20;
-constexpr std::size_t kMostFilesHashed = 64;
 
 std::string Hex(std::uint64_t word) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -35,7 +38,7 @@ Json ToJson(const DataFingerprint& data) {
   json["sizes"] = Hex(data.sizes);
   json["samples"] = Hex(data.samples);
   std::string each;
-  for (const std::uint16_t hash : data.each) each += Hex(hash).substr(12);
+  for (const std::uint16_t hash : data.parts) each += Hex(hash).substr(12);
   if (!each.empty()) json["each"] = each;
   return json;
 }
@@ -48,42 +51,34 @@ DataFingerprint DataFrom(const Json& json) {
   data.sizes = HexValue(json.at("sizes").get<std::string>());
   data.samples = HexValue(json.at("samples").get<std::string>());
   const auto each = json.value("each", std::string());
-  if (each.size() > 4 * kMostFilesHashed) throw std::invalid_argument("too many hashes of files");
+  if (each.size() > 4 * DataFingerprint::kMostParts)
+    throw std::invalid_argument("too many hashes of files");
   for (std::size_t at = 0; at < each.size(); at += 4) {
-    data.each.push_back(static_cast<std::uint16_t>(HexValue(each.substr(at, 4))));
+    data.parts.push_back(static_cast<std::uint16_t>(HexValue(each.substr(at, 4))));
   }
   return data;
 }
 
-std::string Changed(const char* what, std::uint64_t was, std::uint64_t is) {
-  return std::string(what) + ": " + std::to_string(is) + ", were " + std::to_string(was);
-}
-
-// Which files' hashes differ, by their numbers.
-std::string FilesThatDiffer(const DataFingerprint& was, const DataFingerprint& is) {
-  constexpr std::size_t kNamed = 3;
-  std::string text;
-  std::size_t found = 0;
-  for (std::size_t i = 0; i < was.each.size() && was.each.size() == is.each.size(); ++i) {
-    if (was.each[i] == is.each[i]) continue;
-    if (found++ < kNamed) text += (text.empty() ? "number " : ", ") + std::to_string(i);
-  }
-  if (found > kNamed) text += " and " + std::to_string(found - kNamed) + " more";
-  return text.empty() ? "" : " (files of the list, from 0: " + text + ")";
-}
-
 }  // namespace
 
-std::string DifferenceOf(const DataFingerprint& was, const DataFingerprint& is) {
-  if (was.files != is.files) return Changed("files", was.files, is.files);
-  const std::string which = FilesThatDiffer(was, is);
-  if (was.bytes != is.bytes) return Changed("bytes", was.bytes, is.bytes) + which;
-  if (was.sizes != is.sizes) return "sizes of files, or their order" + which;
-  if (was.samples != is.samples) return "contents of files, or their order" + which;
-  if (was.records != is.records && was.records != 0 && is.records != 0) {
-    return Changed("records", was.records, is.records) + which;
+DataFingerprint FingerprintOf(const SourceNode& source) {
+  std::vector<FileFacts> facts;
+  const auto add = [&](const std::string& name, const std::shared_ptr<Source>& store) {
+    const ExaminedFile examined =
+        ExamineFile(name, store.get(), source.options.format, source.options.stripe_bytes);
+    FileIdentity identity;
+    if (examined.status.ok()) {
+      const Status status = IdentifyFile(
+          {examined.name, store, examined.bytes, examined.format, examined.compression}, &identity);
+      if (!status.ok() && source.options.on_damage == OnDamage::kFail) throw Error(status);
+    }
+    facts.push_back({identity.bytes, 0, identity.sample});
+  };
+  for (const auto& store : source.sources) add(store->name(), store);
+  if (source.sources.empty() && source.file_readers == nullptr) {
+    for (const std::string& name : source.names) add(name, nullptr);
   }
-  return {};
+  return FingerprintOf(facts);
 }
 
 std::string ChainPosition::ToJson() const {

@@ -3,33 +3,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "readers/order/data_fingerprint.h"
 #include "readers/plan_clock.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
 
-/// What tells one data set from another, whatever folder it lies in.
-struct DataFingerprint {
-  std::uint64_t files = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t records = 0;          ///< 0: not known, there is no index
-  std::uint64_t sizes = 0;            ///< hash of their sizes
-  std::uint64_t samples = 0;          ///< hash of some of their bytes
-  std::vector<std::uint16_t> each{};  ///< a hash of each file's size and samples, of 64 at most
-  friend bool operator==(const DataFingerprint&, const DataFingerprint&) = default;
-};
-
 struct SourceNode;
 
-/// Of a source's files, which are looked into; of another source nothing. Throws Error where a file
-/// cannot be read.
+/// Of a source's files, pieces of which are read; of another source nothing. Throws Error where a
+/// file cannot be read.
 DataFingerprint FingerprintOf(const SourceNode& source);
-
-/// What changed from `was` to `is`, in words; empty where nothing did. A number of records that one
-/// of them does not know is no difference.
-std::string DifferenceOf(const DataFingerprint& was, const DataFingerprint& is);
 
 /// Where a chain stands. As text a line of JSON of at most 1 KiB, without a mixture's part.
 struct ChainPosition {

@@ -81,9 +81,7 @@ std::string Reader::Position(const BatchOrigin& origin) const {
   return SessionOf(node_)->Position(&origin);
 }
 
-std::vector<std::uint64_t> Reader::FileRecords() const {
-  return SessionOf(node_)->FileRecords();
-}
+std::vector<std::uint64_t> Reader::FileRecords() const { return SessionOf(node_)->FileRecords(); }
 
 void Reader::Restore(const std::string& position) {
   SessionOf(node_)->AimAt(position);

@@ -8,7 +8,6 @@
 #include "base/cpu_count.h"
 #include "base/stream_copy.h"
 #include "readers/decorators/block_shuffle.h"
-#include "readers/decorators/group_batch.h"
 #include "readers/decorators/multi_pass.h"
 #include "readers/decorators/window_shuffle.h"
 #include "readers/locate.h"
@@ -47,9 +46,9 @@ std::int64_t DeliverySpinNanos() { return DefaultSpinNanos() == 0 ? 0 : 2000; }
 
 /// What is left to be done in the order by index: it has the first stages already.
 Program BehindOrder(Program program) {
-  program.stages.erase(program.stages.begin(),
-                       program.stages.begin() +
-                           static_cast<std::ptrdiff_t>(program.order_stages().size()));
+  program.stages.erase(
+      program.stages.begin(),
+      program.stages.begin() + static_cast<std::ptrdiff_t>(program.order_stages().size()));
   return program;
 }
 
@@ -152,9 +151,9 @@ std::size_t Run::BuildChunks() {
                      program_.batch.pad};
   }
   chunks_ = std::make_unique<ChunkPlan>(planned_->NewCursor(start_.mix), options);
-  opened_files_ = std::make_unique<OpenedFiles>(
-      planned_->table(), program_.source.options.io,
-      [this](const IoChoice& choice) { NoteOpened(choice); });
+  opened_files_ =
+      std::make_unique<OpenedFiles>(planned_->table(), program_.source.options.io,
+                                    [this](const IoChoice& choice) { NoteOpened(choice); });
   return options.lanes;
 }
 
@@ -248,6 +247,7 @@ void Run::CheckTables(const Program::Stage& stage) const {
 void Run::BuildStages() {
   const Program& program = program_;
   const std::uint32_t first_epoch = program.source.options.first_epoch;
+  std::size_t content = 0;
   for (const Program::Stage& stage : program.stages) {
     CheckTables(stage);
     switch (stage.kind) {
@@ -262,9 +262,8 @@ void Run::BuildStages() {
       case Program::Stage::Kind::kMultiPass:
         stages_.push_back(std::make_unique<MultiPassStage>(stage.amount));
         break;
-      case Program::Stage::Kind::kGroup:
-        stages_.push_back(
-            std::make_unique<GroupBatchStage>(program.batch.size, stage.amount, &clock_));
+      case Program::Stage::Kind::kContent:
+        stages_.push_back(program.content[content++].make(&clock_));
         break;
       case Program::Stage::Kind::kBlocks:
       case Program::Stage::Kind::kGlobal:
@@ -292,8 +291,8 @@ void Run::BuildStages() {
     sink_ = sink.get();
     stages_.push_back(std::move(sink));
   } else {
-    auto sink = std::make_unique<RecordSink>(
-        RecordSink::Options{start_.mark.outputs, &clock_}, this);
+    auto sink =
+        std::make_unique<RecordSink>(RecordSink::Options{start_.mark.outputs, &clock_}, this);
     sink_ = sink.get();
     stages_.push_back(std::move(sink));
   }
@@ -437,6 +436,26 @@ void Run::FailBlock(Block* block, const std::string& what) {
   block->status = Status(StatusCode::kUserError, "a reader threw: " + what);
 }
 
+void Run::LookInto(Worker& worker, Block* block) {
+  for (const ContentStep& step : program_.content) {
+    if (step.before_locate) step.before_locate(block);
+  }
+  if (program_.parser != nullptr && program_.parser->two_phase()) {
+    const StageTimer timer(worker.frame);
+    LocateRows(*program_.parser, worker.locate_scratch.get(), program_.source.options.on_damage,
+               block);
+  }
+  for (const ContentStep& step : program_.content) {
+    if (step.after_locate) step.after_locate(block);
+  }
+  for (std::uint32_t row = 0; !block->filtered.empty() && row < block->rows(); ++row) {
+    const RecordSpan& record = block->frame.records[row];
+    if (record.damaged() || !block->Filtered(row)) continue;
+    ++block->filtered_rows;
+    block->filtered_bytes += record.size;
+  }
+}
+
 bool Run::FillBlock(Worker& worker, LaneState& lane) {
   if (lane.filling == nullptr) {
     lane.free_credits.fetch_sub(1, std::memory_order_relaxed);
@@ -446,12 +465,7 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
   Block* const block = lane.filling;
   try {
     if (!lane.lane->Fill(block)) return false;
-    if (program_.parser != nullptr && program_.parser->two_phase()) {
-      const StageTimer timer(worker.frame);
-      LocateRows(*program_.parser, worker.locate_scratch.get(), program_.source.options.on_damage,
-                 block);
-    }
-    if (program_.group_of) GroupRows(program_.group_of, block);
+    LookInto(worker, block);
   } catch (const std::exception& error) {
     FailBlock(block, error.what());
   } catch (...) {
@@ -649,10 +663,13 @@ void Run::PlanBlock(Block* block) {
   held_bytes_.fetch_add(block->slab_bytes(), std::memory_order_relaxed);
   if (!block->knows_pass) block->pass = passes_ended_.load(std::memory_order_relaxed);
   NoteDamage(*block);
-  records_.fetch_add(block->good_rows, std::memory_order_relaxed);
-  payload_bytes_.fetch_add(block->payload_bytes, std::memory_order_relaxed);
+  const std::uint64_t kept_rows = block->good_rows - block->filtered_rows;
+  records_.fetch_add(kept_rows, std::memory_order_relaxed);
+  payload_bytes_.fetch_add(block->payload_bytes - block->filtered_bytes, std::memory_order_relaxed);
+  filtered_.fetch_add(block->filtered_rows, std::memory_order_relaxed);
+  truncated_.fetch_add(block->truncated_rows, std::memory_order_relaxed);
   reopened_.fetch_add(block->reopened, std::memory_order_relaxed);
-  pass_rows_ += block->good_rows;
+  pass_rows_ += kept_rows;
   block->holds.store(rows + 1, std::memory_order_relaxed);
   first_stage_->OnRows(block, 0, rows);
   Drop(block, 1);
@@ -775,6 +792,7 @@ void Run::RecycleBlock(Block* block) {
   block->frame.damage.clear();
   block->locations.clear();
   block->groups.clear();
+  block->filtered.clear();
   block->storage.clear();
   block->instances.clear();
   block->files.clear();
@@ -786,7 +804,8 @@ void Run::RecycleBlock(Block* block) {
   block->turn_ends = true;
   block->pass_ends = block->stream_ends = block->knows_pass = false;
   const std::size_t bytes = std::exchange(block->payload_bytes, 0);
-  block->good_rows = block->reopened = 0;
+  block->filtered_bytes = 0;
+  block->good_rows = block->filtered_rows = block->truncated_rows = block->reopened = 0;
   const std::int32_t credits = std::exchange(block->credits, 1);
   (void)free_blocks_.TryPush(std::move(block));
   if (hold_credits_) {
@@ -899,6 +918,8 @@ void Run::FillStats(PipelineStats* stats) const {
   stats->payload_bytes = payload_bytes_.load(std::memory_order_relaxed);
   stats->reopened_streams = reopened_.load(std::memory_order_relaxed);
   stats->passes_ended = passes_ended_.load(std::memory_order_relaxed);
+  stats->filtered_records = filtered_.load(std::memory_order_relaxed);
+  stats->truncated_records = truncated_.load(std::memory_order_relaxed);
   stats->damaged_records = damaged_.load(std::memory_order_relaxed);
   StageStats read{"read", 0, 0, "the medium"};
   StageStats decompress{"decompress", 0, 0, ""};

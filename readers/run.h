@@ -131,6 +131,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   /// Throws Error where a shuffle's or a grouping's tables would be larger than the arena.
   void CheckTables(const Program::Stage& stage) const;
   void BuildStages();
+  /// Locates the rows of a block that was read, and asks of them what the chain's content needs.
+  void LookInto(Worker& worker, Block* block);
   void BuildLanes();
   std::size_t BuildSchedule();
   std::size_t BuildChunks();
@@ -240,6 +242,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::atomic<std::uint64_t> damaged_{0};
   std::atomic<std::uint64_t> passes_ended_{0};
   std::atomic<std::uint64_t> reopened_{0};
+  std::atomic<std::uint64_t> filtered_{0};
+  std::atomic<std::uint64_t> truncated_{0};
   std::mutex stop_mutex_;
   std::atomic<std::size_t> deliveries_out_{0};  ///< handed over and not released
 

@@ -48,16 +48,23 @@ std::string ReaderSession::Position(const BatchOrigin* behind) {
   const std::shared_ptr<PlannedSource> planned =
       program_.needs_index() ? Planned(&unused) : nullptr;
   ChainPosition position;
+  std::string begin;
   {
     const std::lock_guard lock(mutex_);
     position = delivered_;
+    begin = start_.mix;
   }
   if (behind != nullptr) {
     position.batch = behind->batch + 1;
     position.mark = PlanMark{behind->mark[0], behind->mark[1], behind->mark[2]};
   }
   if (!program_.looks_into_records()) position.mark.reset();
-  if (program_.source.mix != nullptr) position.mix = planned->MixBehind(position);
+  if (program_.source.mix != nullptr) {
+    position.mix =
+        planned->MixBehind(begin, position.mark ? *position.mark
+                                                : planned->PlaceOf(position.batch, PositionRows(),
+                                                                   program_.batch.drop_remainder));
+  }
   position.order = program_.OrderText();
   position.data = Fingerprint();
   return position.ToJson();

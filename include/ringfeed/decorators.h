@@ -143,6 +143,16 @@ struct BatchOptions {
 /// kResourceExhausted instead of a hang.
 Reader Batch(Reader input, const BatchOptions& options);
 
+/// Whether a record is kept; called by several threads at once. What it throws becomes the stream's
+/// failure at that record.
+using FilterFunction = std::function<bool(const RecordSpan& record)>;
+/// Only the records that `keep` keeps; a batch has its size in these. It is asked of the raw record
+/// before that is parsed, also where Filter stands behind Parse; several are asked in the order of
+/// the chain. What is dropped is counted (PipelineStats::filtered_records). A damaged record that
+/// is skipped is asked of nobody and keeps its place. Stands behind Shuffle, so that the order does
+/// not depend on what is dropped, and in front of Batch.
+Reader Filter(Reader input, FilterFunction keep);
+
 /// The group that a record belongs to; called by several threads at once. What it throws becomes
 /// the stream's failure at that record.
 using GroupFunction = std::function<std::int64_t(const RecordSpan& record)>;

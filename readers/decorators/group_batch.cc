@@ -26,7 +26,7 @@ void GroupRows(const GroupFunction& group_of, Block* block) {
   std::vector<RecordSpan>& records = block->frame.records;
   block->groups.assign(records.size(), 0);
   for (std::uint32_t row = 0; row < records.size(); ++row) {
-    if (records[row].damaged()) continue;
+    if (records[row].damaged() || block->Filtered(row)) continue;
     const Status status = AskForGroup(group_of, records[row], &block->groups[row]);
     if (status.ok()) continue;
     block->status = status.WithPlace(block->PlaceOf(row));

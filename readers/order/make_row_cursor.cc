@@ -56,7 +56,7 @@ std::unique_ptr<RowCursor> AddOrderStages(std::unique_ptr<RowCursor> cursor,
       case Kind::kGlobal:
         assert(false && "stands on files alone");
         break;
-      case Kind::kGroup:
+      case Kind::kContent:
         return cursor;
     }
   }

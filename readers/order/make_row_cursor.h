@@ -11,10 +11,10 @@
 namespace ringfeed {
 
 /// The order of a chain over files: the source's own, or that of a first stage kBlocks or kGlobal,
-/// then the stages behind it up to the first that looks into records (kGroup). Draws of pass p of a
-/// stage are those of epoch first_epoch + p, p counted behind the stages before it; the permutation
-/// of the files too. kBlocks with an amount is followed by a window of that amount. `layout` must
-/// outlive the cursor, which has to be sought before it is read.
+/// then the stages behind it up to the first that looks into records (kContent). Draws of pass p of
+/// a stage are those of epoch first_epoch + p, p counted behind the stages before it; the
+/// permutation of the files too. kBlocks with an amount is followed by a window of that amount.
+/// `layout` must outlive the cursor, which has to be sought before it is read.
 std::unique_ptr<RowCursor> MakeRowCursor(const RowLayout& layout, const OrderOptions& options,
                                          std::span<const OrderStage> stages);
 

@@ -2,21 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <string_view>
 #include <thread>
 #include <utility>
 
-#include "base/balanced_split.h"
 #include "base/cpu_count.h"
-#include "base/mixed_hash.h"
 #include "readers/examined_file.h"
 
 namespace ringfeed {
 namespace {
 
 constexpr std::size_t kMostThreads = 16;
-
-std::string_view BaseName(std::string_view name) { return name.substr(name.rfind('/') + 1); }
 
 // Damage that no record has the number of cannot be met in its turn, so it is met here.
 Status LossAsFailure(const RecordSet::File& file) {
@@ -123,52 +118,11 @@ Status RecordSet::status() const {
 }
 
 void RecordSet::TakeFingerprint() {
-  MixedHash names;
-  MixedHash sizes;
-  MixedHash samples;
-  std::vector<MixedHash> parts(std::min(files_.size(), DataFingerprint::kParts));
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    const NumberRange range = BalancedRange(files_.size(), parts.size(), part);
-    for (std::size_t i = static_cast<std::size_t>(range.begin); i < range.end; ++i) {
-      const File& file = files_[i];
-      const std::uint64_t records = first_rows_[i + 1] - first_rows_[i];
-      names.Add(BaseName(file.name));
-      sizes.Add(file.bytes).Add(records);
-      samples.Add(file.sample);
-      parts[part].Add(BaseName(file.name)).Add(file.bytes).Add(records).Add(file.sample);
-      fingerprint_.bytes += file.bytes;
-    }
-    fingerprint_.parts.push_back(static_cast<std::uint16_t>(parts[part].value()));
+  std::vector<FileFacts> facts;
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    facts.push_back({files_[i].bytes, first_rows_[i + 1] - first_rows_[i], files_[i].sample});
   }
-  fingerprint_.files = files_.size();
-  fingerprint_.records = rows();
-  fingerprint_.names = names.value();
-  fingerprint_.sizes = sizes.value();
-  fingerprint_.samples = samples.value();
-}
-
-std::string WhatChanged(const DataFingerprint& before, const RecordSet& now) {
-  const DataFingerprint& after = now.fingerprint();
-  if (before == after) return {};
-  const auto count = [](std::uint64_t was, std::uint64_t is, const char* what) {
-    return "it had " + std::to_string(was) + " " + what + " and has " + std::to_string(is);
-  };
-  if (before.files != after.files) return count(before.files, after.files, "files");
-  std::string which;
-  for (std::size_t i = 0; i < std::min(before.parts.size(), after.parts.size()); ++i) {
-    if (before.parts[i] == after.parts[i]) continue;
-    const NumberRange range = BalancedRange(now.files(), after.parts.size(), i);
-    const RecordSet::File& first = now.file(static_cast<std::size_t>(range.begin));
-    which = range.size() == 1
-                ? "file " + first.name
-                : "one of " + std::to_string(range.size()) + " files from " + first.name + " on";
-    break;
-  }
-  const std::string in = which.empty() ? "" : " (" + which + ")";
-  if (before.names != after.names) return "files have other names, or another order" + in;
-  if (before.bytes != after.bytes) return count(before.bytes, after.bytes, "bytes") + in;
-  if (before.records != after.records) return count(before.records, after.records, "records") + in;
-  return "the contents of files are others" + in;
+  fingerprint_ = FingerprintOf(facts);
 }
 
 }  // namespace ringfeed

@@ -11,28 +11,13 @@
 #include "readers/formats/format.h"
 #include "readers/index/open_index.h"
 #include "readers/index/record_index.h"
+#include "readers/order/data_fingerprint.h"
 #include "readers/order/row_layout.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
-
-/// By what a data set is known again: the same on all machines, whatever folder it lies in.
-struct DataFingerprint {
-  static constexpr std::size_t kParts = 64;
-
-  std::uint64_t files = 0;
-  std::uint64_t records = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t names = 0;    ///< hash of the base names in their order
-  std::uint64_t sizes = 0;    ///< of the files' bytes and records
-  std::uint64_t samples = 0;  ///< of pieces of their contents
-  /// Of the files one by one, so that it can be said which one changed; of more than kParts files
-  /// each stands for some that follow each other.
-  std::vector<std::uint16_t> parts;
-  friend bool operator==(const DataFingerprint&, const DataFingerprint&) = default;
-};
 
 /// The files of a list with their indexes: which record each number of the data set is. Immutable;
 /// thread safe.
@@ -90,8 +75,5 @@ class RecordSet final : public RowLayout {
   std::vector<RowNumber> first_rows_;  ///< of each file, and the end of the last
   DataFingerprint fingerprint_;
 };
-
-/// What of the data is other than it was, in words; empty where nothing is.
-std::string WhatChanged(const DataFingerprint& before, const RecordSet& now);
 
 }  // namespace ringfeed

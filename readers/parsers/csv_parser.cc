@@ -141,6 +141,7 @@ std::vector<std::string> SplitCsvRow(std::string_view row, const CsvOptions& opt
 CsvRowsParser::CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptions& options)
     : blanks_(options.delimiter == ' '), quotes_(options.quotes), delimiter_(options.delimiter) {
   CheckDelimiter(options.delimiter);
+  units_alike_ = true;
   if (fields.empty()) Refuse("name at least one field");
   std::vector<std::string> header;
   if (!options.header.empty()) header = SplitCsvRow(options.header, options);

@@ -70,6 +70,7 @@ class FeaturesParser final : public Parser {
   }
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
+  bool Cut(std::size_t field, std::uint32_t units, FieldLocation* location) const override;
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;
@@ -148,6 +149,25 @@ void FeaturesParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loc
     Status status = Scan(rows[row], at, own) ? CheckRow(at, own) : Malformed();
     if (!status.ok()) failures->push_back({row, std::move(status)});
   }
+}
+
+// A run that stands as it is, or one of varints: those behind the last that counts are left out.
+bool FeaturesParser::Cut(std::size_t field, std::uint32_t units, FieldLocation* location) const {
+  const FeatureField& own = feature_fields_[field];
+  std::size_t bytes = 0;
+  if (StandsAsItIs(own, *location)) {
+    bytes = units * own.unit_bytes;
+  } else if (location->form == kFormInt64s || location->form == kFormInt32s) {
+    for (std::size_t left = units * own.elements; left > 0; ++bytes) {
+      constexpr std::byte kMore{0x80};
+      if ((location->data[bytes] & kMore) == std::byte{0}) --left;
+    }
+  } else {
+    return false;
+  }
+  location->bytes = static_cast<std::uint32_t>(bytes);
+  location->units = units;
+  return true;
 }
 
 // Finds the fields of a chunk's rows. Where all are made up alike, what is returned has their

@@ -76,6 +76,7 @@ ObjectsParser::ObjectsParser(const std::vector<FeatureSpec>& features) : index_(
     throw Error(Status(StatusCode::kInvalidArgument, "JSON lines parser: " + why));
   };
   if (features.empty()) refuse("name at least one key");
+  units_alike_ = true;
   for (const FeatureSpec& feature : features) {
     if (!AddField({feature.name, feature.dtype, feature.shape})) {
       refuse("\"" + feature.name + "\" is named twice");

@@ -22,7 +22,7 @@ class LoDColumnsParser : public Parser {
              std::vector<RowFailure>* failures) const override;
 
  protected:
-  LoDColumnsParser() { two_phase_ = true; }
+  LoDColumnsParser() { two_phase_ = units_alike_ = true; }
   /// A tensor's columns: its levels, if any, then its values. With a first dimension of -1 records
   /// are joined along it, else they are stacked.
   void AddTensorColumns(FieldSpec values, std::size_t lod_levels);

@@ -77,6 +77,14 @@ class Parser {
   /// passed.
   virtual void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
                       std::vector<RowFailure>* failures) const = 0;
+  /// Makes the location of a ragged field that of its first `units` units, fewer than it has. False
+  /// where a location cannot tell: then whoever cuts it has all of it written, elsewhere.
+  virtual bool Cut(std::size_t /*field*/, std::uint32_t units, FieldLocation* location) const {
+    if (!units_alike_ || location->units == 0) return false;
+    location->bytes = location->bytes / location->units * units;
+    location->units = units;
+    return true;
+  }
   /// What locations point at besides the records, to be kept as long as they: taken after each
   /// Locate.
   virtual std::shared_ptr<const void> TakeStorage(Scratch* /*scratch*/) const { return nullptr; }
@@ -104,6 +112,7 @@ class Parser {
   std::vector<FieldSpec> fields_;
   std::vector<FieldRole> roles_;  ///< of each field; those without are tensors
   bool two_phase_ = false;
+  bool units_alike_ = false;  ///< every unit of a location takes as many of its bytes
 };
 
 /// The parser that a text describes, as the command takes it:

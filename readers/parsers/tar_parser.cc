@@ -63,6 +63,7 @@ class TarSampleParser final : public Parser {
       if (!AddField(spec)) Refuse("\"" + member.name + "\" is named twice");
     }
     two_phase_ = true;
+    units_alike_ = true;
   }
 
   std::string name() const override { return "tar"; }

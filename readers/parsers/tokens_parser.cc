@@ -109,6 +109,7 @@ class ArrayParser final : public Parser {
     fields_ = {{spec.name, spec.as.value_or(dtype_), spec.shape}};
     unit_[0].unit_bytes = fields_[0].unit_bytes();
     two_phase_ = true;
+    units_alike_ = true;
   }
 
   std::string name() const override { return parser_; }

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ringfeed/reader.h"
+
+namespace ringfeed {
+
+// Decorators for ragged fields: sequences of tokens, frames, points. A unit is one step of the
+// field's first dimension. All of them give the same for the same order, whatever the threads, and
+// go on from a position exactly. Functions throw Error where the field does not exist or is not
+// ragged, once the chain is read or asked for its fields. They stand behind Parse.
+
+/// The first `length` units of `field` (a name) where a row has more. The others pass as they are.
+Reader Truncate(Reader input, const std::string& field, std::size_t length);
+
+struct PadOptions {
+  std::size_t length = 0;    ///< rows of exactly so many units
+  std::size_t multiple = 0;  ///< instead: of the next multiple of so many units
+  /// What stands behind a row's own units, in each element; a number that the field's type holds
+  /// exactly.
+  double value = 0;
+};
+/// Fills rows of `field` up. With `length` it becomes a fixed field [length, …], and a longer row
+/// is damaged (put Truncate in front); with `multiple` it stays ragged. A field "<field>_length"
+/// (int64, one per row, the last one) has the number of a row's own units.
+Reader Pad(Reader input, const std::string& field, const PadOptions& options);
+
+struct BucketBatchOptions {
+  std::size_t size = 0;  ///< rows of a batch
+  std::string field{};   ///< a ragged field
+  /// Ascending: rows of up to bounds[0] units are batched among themselves, so are those of more
+  /// and up to bounds[1], and those of more than all of them.
+  std::vector<std::uint64_t> bounds{};
+  /// So many records, damaged ones counted, are grouped among themselves; 0: 64 batches' rows. At
+  /// their end no row is held back.
+  std::size_t segment = 0;
+  bool drop_remainder = false;  ///< drop what is left in the buckets instead of short batches
+  std::size_t slots = 0;        ///< as of BatchOptions
+};
+/// Batches whose rows are alike in length. A batch leaves as soon as its bucket is full; at the end
+/// of a segment the others follow, short, in the order in which their first rows came. Rows of a
+/// bucket keep their order.
+Reader BucketBatch(Reader input, const BucketBatchOptions& options);
+
+struct TokenBatchOptions {
+  std::string field{};     ///< a ragged field, of `tokens`
+  std::size_t tokens = 0;  ///< units of the field in a batch at most
+  std::size_t bytes = 0;   ///< instead: of the records' payloads
+  /// Rows of a batch at most, skipped damaged records counted; fixed fields take the memory of so
+  /// many.
+  std::size_t most_rows = 1024;
+  std::size_t slots = 0;  ///< as of BatchOptions
+};
+/// Batches of as many rows as fit: one ends in front of the row that would make it larger than
+/// `tokens` or `bytes`. A row that is larger by itself is a batch of its own. The rest of a pass is
+/// a batch, too.
+Reader TokenBatch(Reader input, const TokenBatchOptions& options);
+
+struct PackOptions {
+  std::string field{};     ///< the chain's only field, ragged
+  std::size_t length = 0;  ///< units of a packed row
+  std::size_t rows = 0;    ///< packed rows of a batch
+  /// So many records, damaged ones counted, are packed among themselves; 0: 256 batches' rows.
+  std::size_t segment = 0;
+  double pad_value = 0;         ///< as PadOptions::value, in what stays empty
+  bool drop_remainder = false;  ///< drop a segment's last batch where it is short
+  std::size_t slots = 0;        ///< as of BatchOptions
+};
+/// Records packed into rows of `length` units, first fit: each goes behind what stands in the first
+/// row of its segment that has room for it. Of a longer record the first `length` units are taken
+/// (PipelineStats::truncated_records); one without units is left out. At the end of a segment its
+/// rows leave in the order in which they were begun, and its last batch is short. Fields:
+///   <field>            [rows, length, …]
+///   <field>_segments   int32 [rows, length]: 1, 2, … for the records of a row, 0 where it is empty
+///   <field>_positions  int32 [rows, length]: a unit's number in its record
+Reader Pack(Reader input, const PackOptions& options);
+
+}  // namespace ringfeed

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+/// One value in a column's type, to fill places with.
+class ElementValue {
+ public:
+  /// False where the type does not hold `value` exactly. Any NaN is one.
+  static bool Make(double value, DType dtype, ElementValue* made);
+
+  /// Writes it to `bytes` bytes, a multiple of the type's.
+  void Fill(std::byte* to, std::size_t bytes) const;
+
+ private:
+  std::array<std::byte, 8> element_{};
+  std::size_t bytes_ = 1;
+  bool one_byte_ = true;  ///< all of its bytes are the same
+};
+
+}  // namespace ringfeed

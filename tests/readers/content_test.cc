@@ -1,0 +1,380 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <set>
+#include <stdexcept>
+
+#include "ringfeed/sequences.h"
+#include "tests/readers/pipeline_fixture.h"
+
+namespace ringfeed {
+namespace {
+
+/// What stands at a place: a record's number, or a damaged one.
+using Place = std::optional<std::uint64_t>;
+using Places = std::vector<Place>;
+using Lists = std::vector<std::vector<std::uint64_t>>;
+
+bool Kept(std::uint64_t id) { return id % 3 != 1; }
+
+/// What a chain does to the places of one pass, slowly.
+struct Content {
+  enum class Kind { kBatch, kGroup, kBucket, kTokens, kBytes };
+  Kind kind = Kind::kBatch;
+  bool filter = false;
+  std::size_t size = 8;
+  std::size_t segment = 50;
+  bool drop = false;
+  std::vector<std::uint64_t> bounds = {16, 40};
+  std::size_t limit = 200;
+  const std::vector<std::size_t>* sizes = nullptr;  ///< of the records
+
+  std::uint64_t Group(std::uint64_t id) const {
+    if (kind == Kind::kGroup) return id % 5;
+    std::uint64_t bucket = 0;
+    for (const std::uint64_t bound : bounds) bucket += (*sizes)[id] > bound ? 1 : 0;
+    return bucket;
+  }
+  Lists Of(const Places& all) const {
+    Places places;
+    for (const Place& place : all) {
+      if (!filter || !place || Kept(*place)) places.push_back(place);
+    }
+    Lists batches;
+    if (kind == Kind::kGroup || kind == Kind::kBucket) {
+      for (std::size_t at = 0; at < places.size(); at += segment) {
+        AddSegment(
+            {places.begin() + static_cast<std::ptrdiff_t>(at),
+             places.begin() + static_cast<std::ptrdiff_t>(std::min(places.size(), at + segment))},
+            &batches);
+      }
+    } else {
+      AddRuns(places, &batches);
+    }
+    std::erase_if(batches, [](const auto& batch) { return batch.empty(); });
+    return batches;
+  }
+
+ private:
+  void AddSegment(const Places& segment_places, Lists* batches) const {
+    std::vector<std::pair<std::uint64_t, std::vector<std::uint64_t>>> open;  // in order of begin
+    for (const Place& place : segment_places) {
+      if (!place) continue;
+      const std::uint64_t group = Group(*place);
+      auto at = std::find_if(open.begin(), open.end(),
+                             [&](const auto& each) { return each.first == group; });
+      if (at == open.end()) at = open.insert(open.end(), {group, {}});
+      at->second.push_back(*place);
+      if (at->second.size() < size) continue;
+      batches->push_back(at->second);
+      open.erase(at);
+    }
+    for (const auto& [group, rows] : open) {
+      if (!drop) batches->push_back(rows);
+    }
+  }
+  void AddRuns(const Places& places, Lists* batches) const {
+    std::vector<std::uint64_t> rows;
+    std::size_t count = 0;
+    std::size_t weight = 0;
+    const auto close = [&] {
+      batches->push_back(rows);
+      rows.clear();
+      count = weight = 0;
+    };
+    for (const Place& place : places) {
+      const std::size_t own = place ? (*sizes)[*place] : 0;
+      if (kind != Kind::kBatch && count > 0 && weight + own > limit) close();
+      if (place) rows.push_back(*place);
+      weight += own;
+      if (++count == size) close();
+    }
+    if (count > 0 && !drop) close();
+  }
+};
+
+class ContentTest : public PipelineTest {
+ protected:
+  /// Three files of numbered records.
+  void MakeData() {
+    sizes_ = RandomSizes(random_(), kRecords, 8, 60);
+    for (std::size_t file = 0; file < 3; ++file) {
+      const std::size_t first = file * kRecords / 3;
+      files_.push_back(directory_.File(std::to_string(file) + ".tfrecord"));
+      const auto some = std::span(sizes_).subspan(first, kRecords / 3);
+      offsets_.push_back(WriteTfRecords(files_.back(), first, some));
+    }
+  }
+  void Damage(std::uint64_t id) {
+    damaged_.insert(id);
+    const std::size_t file = id / (kRecords / 3);
+    std::FILE* const out = std::fopen(files_[file].c_str(), "r+b");
+    ASSERT_NE(out, nullptr);
+    const std::uint64_t at = offsets_[file][id % (kRecords / 3)] + 12;
+    std::fseek(out, static_cast<long>(at) + 3, SEEK_SET);
+    std::fputc(0x77, out);
+    std::fclose(out);
+  }
+  OpenOptions Skipping() {
+    OpenOptions options = Options();
+    options.on_damage = OnDamage::kSkip;
+    options.cycle = 1 + random_() % 3;
+    options.stripe_bytes = 4096;
+    return options;
+  }
+  static Lists BatchesOf(const Drained& drained) {
+    Lists batches;
+    auto at = drained.ids.begin();
+    for (const std::size_t rows : drained.rows) {
+      batches.emplace_back(at, at + static_cast<std::ptrdiff_t>(rows));
+      at += static_cast<std::ptrdiff_t>(rows);
+    }
+    return batches;
+  }
+  static Reader Apply(Reader reader, const Content& content) {
+    using Kind = Content::Kind;
+    const auto group = [content](const RecordSpan& record) {
+      std::uint64_t id = 0;
+      std::memcpy(&id, record.data, sizeof(id));
+      return static_cast<std::int64_t>(content.Group(id));
+    };
+    switch (content.kind) {
+      case Kind::kBatch:
+        return Batch(reader, {.size = content.size, .drop_remainder = content.drop});
+      case Kind::kGroup:
+        return GroupBatch(reader, {.size = content.size,
+                                   .group_of = group,
+                                   .segment = content.segment,
+                                   .drop_remainder = content.drop});
+      case Kind::kBucket:
+        return BucketBatch(reader, {.size = content.size,
+                                    .field = "bytes",
+                                    .bounds = content.bounds,
+                                    .segment = content.segment,
+                                    .drop_remainder = content.drop});
+      case Kind::kTokens:
+        return TokenBatch(reader,
+                          {.field = "bytes", .tokens = content.limit, .most_rows = content.size});
+      default:
+        return TokenBatch(reader, {.bytes = content.limit, .most_rows = content.size});
+    }
+  }
+  static bool KeepRecord(const RecordSpan& record) {
+    std::uint64_t id = 0;
+    std::memcpy(&id, record.data, sizeof(id));
+    return Kept(id);
+  }
+
+  static constexpr std::size_t kRecords = 600;
+  std::mt19937_64 random_{11};
+  std::vector<std::size_t> sizes_;
+  std::vector<std::string> files_;
+  std::vector<std::vector<std::uint64_t>> offsets_;
+  std::set<std::uint64_t> damaged_;
+};
+
+TEST_F(ContentTest, ChainsThatLookIntoRecordsAgreeWithASlowReference) {
+  MakeData();
+  struct Chain {
+    OpenOptions open;
+    ShuffleOptions shuffle;
+    bool shuffled = false;
+    Places order;  // of one pass, from chains over data that are not damaged yet
+  };
+  std::vector<Chain> chains(9);
+  for (std::size_t i = 0; i < chains.size(); ++i) {
+    Chain& chain = chains[i];
+    chain.open = Skipping();
+    chain.shuffled = i % 3 != 0;
+    chain.shuffle.seed = random_();
+    (i % 3 == 1 ? chain.shuffle.window : chain.shuffle.block) = 1 + random_() % 100;
+    Reader plain = OpenFiles(files_, chain.open);
+    if (chain.shuffled) plain = Shuffle(plain, chain.shuffle);
+    const Drained order = DrainBlocks(plain);
+    chain.order.assign(order.ids.begin(), order.ids.end());
+    ASSERT_EQ(chain.order.size(), kRecords);
+  }
+  for (int i = 0; i < 30; ++i) Damage(random_() % kRecords);
+  for (std::uint64_t id = 200; id < 230; ++id) Damage(id);
+  for (int round = 0; round < 120; ++round) {
+    Chain chain = chains[random_() % chains.size()];
+    Content content;
+    content.kind = static_cast<Content::Kind>(random_() % 5);
+    content.filter = random_() % 2 == 0;
+    content.size = 1 + random_() % 20;
+    content.segment = 1 + random_() % 200;
+    content.limit = 1 + random_() % 500;
+    content.sizes = &sizes_;
+    const bool runs =
+        content.kind == Content::Kind::kTokens || content.kind == Content::Kind::kBytes;
+    content.drop = !runs && random_() % 3 == 0;
+    // Window and block shuffles draw anew in each pass: joined passes are of unshuffled chains.
+    const std::uint64_t passes = chain.shuffled ? 1 : 1 + random_() % 3;
+    const bool joined = random_() % 2 == 0;
+    Places pass = chain.order;
+    for (Place& place : pass) {
+      if (damaged_.contains(*place)) place.reset();
+    }
+    Lists wanted;
+    Places all;
+    for (std::uint64_t p = 0; p < passes; ++p) {
+      all.insert(all.end(), pass.begin(), pass.end());
+      if (joined && p + 1 < passes) continue;
+      const Lists more = content.Of(all);
+      wanted.insert(wanted.end(), more.begin(), more.end());
+      all.clear();
+    }
+    for (const int threads : {1, 2, 5}) {
+      chain.open.threads = threads;
+      Reader reader = OpenFiles(files_, chain.open);
+      if (chain.shuffled) reader = Shuffle(reader, chain.shuffle);
+      const bool filter_first = round % 2 == 0;
+      if (content.filter && filter_first) reader = Filter(reader, KeepRecord);
+      reader = Parse(reader, RawParser());
+      if (content.filter && !filter_first) reader = Filter(reader, KeepRecord);
+      if (joined) reader = MultiPass(reader, passes);
+      reader = Apply(reader, content);
+      if (!joined) reader = MultiPass(reader, passes);
+      const Drained found = Drain(reader);
+      ASSERT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+      ASSERT_EQ(found.strange, 0u);
+      ASSERT_EQ(BatchesOf(found), wanted) << "round " << round << ", " << threads << " threads";
+    }
+  }
+}
+
+TEST_F(ContentTest, WhatFilterDropsIsCountedAndNotParsed) {
+  MakeData();
+  Reader reader = OpenFiles(files_, Options());
+  // Dropped records are none that the parser could take.
+  reader = Parse(Filter(reader, [](const RecordSpan& record) { return record.size % 2 == 0; }),
+                 TokensParser({.dtype = kUInt16}));
+  reader = MultiPass(Batch(reader, {.size = 16}), 2);
+  std::uint64_t rows = 0;
+  Instance batch;
+  while (reader.TryReadNext(&batch) == ReadResult::kRecord) rows += batch[0].lod[0].size() - 1;
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  const auto odd = static_cast<std::uint64_t>(
+      std::count_if(sizes_.begin(), sizes_.end(), [](std::size_t size) { return size % 2 != 0; }));
+  EXPECT_EQ(reader.Stats().filtered_records, 2 * odd);
+  EXPECT_EQ(reader.Stats().records, 2 * (kRecords - odd));
+  EXPECT_EQ(rows, 2 * (kRecords - odd));
+}
+
+TEST_F(ContentTest, SeveralFiltersKeepWhatAllOfThemKeep) {
+  MakeData();
+  const auto divides = [](std::uint64_t number) {
+    return [number](const RecordSpan& record) {
+      std::uint64_t id = 0;
+      std::memcpy(&id, record.data, sizeof(id));
+      return id % number == 0;
+    };
+  };
+  OpenOptions options = Options();
+  options.cycle = 1;
+  Reader reader = Filter(Filter(OpenFiles(files_, options), divides(2)), divides(3));
+  const Drained found = DrainBlocks(reader);
+  std::vector<std::uint64_t> wanted;
+  for (std::uint64_t id = 0; id < kRecords; id += 6) wanted.push_back(id);
+  EXPECT_EQ(found.ids, wanted);
+  EXPECT_EQ(reader.Stats().filtered_records, kRecords - wanted.size());
+}
+
+TEST_F(ContentTest, WhatAFilterThrowsFailsTheStreamAtThatRecord) {
+  MakeData();
+  OpenOptions options = Options();
+  options.cycle = 1;
+  for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
+    options.on_damage = policy;
+    Reader reader = Filter(OpenFiles(files_, options), [](const RecordSpan& record) {
+      std::uint64_t id = 0;
+      std::memcpy(&id, record.data, sizeof(id));
+      if (id == 257) throw std::runtime_error("no such word");
+      return id % 2 == 0;
+    });
+    const Drained found = Drain(Batches(reader, 10));
+    EXPECT_EQ(found.end, ReadResult::kFailed);
+    EXPECT_EQ(found.ids.size(), 129u);
+    EXPECT_EQ(found.status.code(), StatusCode::kUserError);
+    EXPECT_NE(found.status.message().find("no such word"), std::string::npos);
+    EXPECT_EQ(found.status.place().record, 57);
+  }
+}
+
+TEST_F(ContentTest, PassesWithoutEndOfWhichNothingIsKeptEnd) {
+  MakeData();
+  Reader reader = Filter(OpenFiles(files_, Options()), [](const RecordSpan&) { return false; });
+  const Drained found = Drain(Batch(MultiPass(reader, 0), {.size = 4}));
+  EXPECT_EQ(found.end, ReadResult::kFailed);
+  EXPECT_EQ(found.status.code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(ContentTest, PaddedBatchesAreOneTensorWithItsLengths) {
+  MakeData();
+  OpenOptions options = Options();
+  options.cycle = 1;
+  Reader reader = Truncate(Parse(OpenFiles(files_, options), RawParser()), "bytes", 40);
+  reader = Batch(Pad(reader, "bytes", {.length = 40, .value = 255}), {.size = 7});
+  EXPECT_EQ(reader.slots()[0].dims, (std::vector<std::int64_t>{-1, 40}));
+  EXPECT_EQ(reader.slots()[1].name, "bytes_length");
+  std::uint64_t id = 0;
+  Instance batch;
+  while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+    const auto lengths = batch[1].Values<std::int64_t>();
+    ASSERT_EQ(batch[0].shape, (Shape{static_cast<std::int64_t>(lengths.size()), 40}));
+    for (std::size_t row = 0; row < lengths.size(); ++row, ++id) {
+      std::vector<std::byte> wanted = RecordPayload(id, sizes_[id]);
+      wanted.resize(std::min<std::size_t>(40, wanted.size()));
+      ASSERT_EQ(static_cast<std::size_t>(lengths[row]), wanted.size());
+      wanted.resize(40, std::byte{255});
+      ASSERT_EQ(std::memcmp(batch[0].data + row * 40, wanted.data(), 40), 0);
+    }
+  }
+  EXPECT_EQ(id, kRecords);
+}
+
+TEST_F(ContentTest, ChainsThatMakeNoSenseAreRefusedWithTheRemedy) {
+  MakeData();
+  const auto raw = [&] { return Parse(OpenFiles(files_, Options()), RawParser()); };
+  const auto why = [](const auto& make) -> std::string {
+    try {
+      (void)make().slots();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto keep = [](const RecordSpan&) { return true; };
+  const auto has = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  has(why([&] { return Shuffle(Filter(raw(), keep), {.window = 9}); }),
+      "put Filter behind Shuffle");
+  has(why([&] { return Filter(Batch(raw(), {.size = 4}), keep); }), "put Filter before Batch");
+  has(why([&] { return Filter(raw(), nullptr); }), "function");
+  has(why([&] { return Truncate(OpenFiles(files_, Options()), "bytes", 4); }),
+      "put Parse in front");
+  has(why([&] { return Truncate(raw(), "words", 4); }), "no field \"words\"; the chain has bytes");
+  has(why([&] { return Truncate(Batch(raw(), {.size = 4}), "bytes", 4); }), "before Batch");
+  has(why([&] { return Truncate(raw(), "bytes", 0); }), "from 1");
+  has(why([&] { return Pad(raw(), "bytes", {}); }), "one of length and multiple");
+  has(why([&] {
+        return BucketBatch(Pad(raw(), "bytes", {.length = 99}),
+                           {.size = 4, .field = "bytes", .bounds = {3}});
+      }),
+      "not ragged");
+  has(why([&] {
+        return BucketBatch(raw(), {.size = 4, .field = "bytes", .bounds = {3, 3}});
+      }),
+      "ascend");
+  has(why([&] { return TokenBatch(raw(), {.field = "bytes"}); }), "one of tokens and bytes");
+  has(why([&] { return TokenBatch(raw(), {.field = "bytes", .bytes = 4}); }), "of a field");
+  has(why([&] { return TokenBatch(Batch(raw(), {.size = 2}), {.field = "bytes", .tokens = 4}); }),
+      "before Batch");
+}
+
+}  // namespace
+}  // namespace ringfeed
