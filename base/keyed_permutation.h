@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,20 +12,24 @@
 
 namespace ringfeed {
 
-/// A permutation of 0 … size - 1 as a pure function of (seed, epoch, purpose), the same on every
-/// machine, in no memory: a Feistel network over the smallest number of bits, at least eight, that
-/// holds all numbers, the left half the smaller one where they are odd, walked on from a result
-/// that is none of them (less than two steps on average beyond 128 numbers). With fewer bits the
-/// orders of a few numbers would not come equally often. Thread safe.
+/// A permutation of 0 … size - 1 (size at most 2^62) as a pure function of (seed, epoch, purpose),
+/// the same on every machine, in no memory: a Feistel network over pairs (number / columns, number
+/// mod columns), of rows and columns that are just enough for all numbers (at least 256: with fewer
+/// the orders of a few numbers would not come equally often), walked on from a result that is none
+/// of them. Thread safe.
+///
+///   rows = floor(sqrt(max(size, 255))) + 1, columns = floor(max(size, 255) / rows) + 1
+///   round 0, 2, 4: row    = (row    + floor(F(column) * rows    / 2^32)) mod rows
+///   round 1, 3, 5: column = (column + floor(F(row)    * columns / 2^32)) mod columns
+///
+/// where F of round r is Hash with key draw(2r) * 2^32 + draw(2r + 1).
 class KeyedPermutation {
  public:
   KeyedPermutation(std::uint64_t size, std::uint64_t seed, std::uint32_t epoch, DrawPurpose purpose)
       : size_(size) {
-    const unsigned bits =
-        size <= 256 ? kLeastBits : static_cast<unsigned>(std::bit_width(size - 1));
-    right_bits_ = (bits + 1) / 2;
-    left_mask_ = (std::uint64_t{1} << (bits / 2)) - 1;
-    right_mask_ = (std::uint64_t{1} << right_bits_) - 1;
+    const std::uint64_t pairs = std::max(size, kLeastPairs);
+    rows_ = Root(pairs) + 1;
+    columns_ = pairs / rows_ + 1;
     DrawSequence draws(seed, epoch, purpose);
     for (std::size_t round = 0; round < kRounds; ++round) {
       keys_[round] = std::uint64_t{draws.At(2 * round)} << 32 | draws.At(2 * round + 1);
@@ -49,25 +53,48 @@ class KeyedPermutation {
   }
 
  private:
-  static constexpr unsigned kLeastBits = 8;
-  static constexpr std::size_t kRounds = 8;
+  static constexpr std::uint64_t kLeastPairs = 255;
+  static constexpr std::size_t kRounds = 6;
   static constexpr std::size_t kTogether = 64;
 
-  std::uint64_t Once(std::uint64_t value) const {
-    std::uint64_t left = value >> right_bits_;
-    std::uint64_t right = value & right_mask_;
+  static std::uint64_t Root(std::uint64_t square) {
+    auto root = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(square)));
+    while (root * root > square) --root;
+    while ((root + 1) * (root + 1) <= square) ++root;
+    return root;
+  }
+  /// Two multiplications, so that each bit of the upper half depends on all bits.
+  static constexpr std::uint64_t Hash(std::uint64_t word, std::uint64_t key) {
+    word = (word ^ key) * 0xBF58476D1CE4E5B9;
+    word = (word ^ word >> 32) * 0x94D049BB133111EB;
+    return word >> 32;
+  }
+  /// (value + hash * size / 2^32) mod size
+  static constexpr std::uint64_t Turn(std::uint64_t value, std::uint64_t hash, std::uint64_t size) {
+    value += (hash * size) >> 32;
+    return value - (value >= size ? size : 0);
+  }
+
+  std::uint64_t Permuted(std::uint64_t row, std::uint64_t column) const {
     for (std::size_t round = 0; round < kRounds; round += 2) {
-      left ^= Mix(right ^ keys_[round]) & left_mask_;
-      right ^= Mix(left ^ keys_[round + 1]) & right_mask_;
+      row = Turn(row, Hash(column, keys_[round]), rows_);
+      column = Turn(column, Hash(row, keys_[round + 1]), columns_);
     }
-    return left << right_bits_ | right;
+    return row * columns_ + column;
+  }
+  std::uint64_t Once(std::uint64_t value) const {
+    return Permuted(value / columns_, value % columns_);
   }
   /// At most kTogether. Those that have to walk on are collected, so that no branch is guessed.
   void RangeOfFew(std::uint64_t first, std::span<std::uint64_t> places) const {
     std::array<std::uint8_t, kTogether> walking;
     std::size_t count = 0;
+    std::uint64_t row = first / columns_;
+    std::uint64_t column = first % columns_;
     for (std::size_t i = 0; i < places.size(); ++i) {
-      places[i] = Once(first + i);
+      places[i] = Permuted(row, column);
+      row += ++column == columns_ ? 1 : 0;
+      column = column == columns_ ? 0 : column;
       walking[count] = static_cast<std::uint8_t>(i);
       count += places[i] >= size_ ? 1 : 0;
     }
@@ -81,17 +108,10 @@ class KeyedPermutation {
       }
     }
   }
-  /// The last step of SplitMix64 (Steele, Lea and Flood, 2014): every bit depends on every bit.
-  static constexpr std::uint64_t Mix(std::uint64_t word) {
-    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9;
-    word = (word ^ word >> 27) * 0x94D049BB133111EB;
-    return word ^ word >> 31;
-  }
 
   std::uint64_t size_;
-  unsigned right_bits_;
-  std::uint64_t left_mask_;
-  std::uint64_t right_mask_;
+  std::uint64_t rows_;
+  std::uint64_t columns_;
   std::array<std::uint64_t, kRounds> keys_{};
 };
 
