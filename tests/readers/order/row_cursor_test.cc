@@ -247,7 +247,7 @@ TEST(WindowCursorTest, LargeWindowsFillTheirBucketsAndAreSoughtExactly) {
   const FakeLayout layout({{20000}, {7, 7000}, {0, 13000}});
   const auto source = Passes(2, [&](auto pass) { return SlowInterleave(layout, {}, pass); });
   Random random(10);
-  for (const std::uint64_t window : {1, 63, 64, 65, 1000, 39999, 40007, 100000}) {
+  for (const std::uint64_t window : {1U, 63U, 64U, 65U, 1000U, 39999U, 40007U, 100000U}) {
     SCOPED_TRACE(window);
     const std::vector<OrderStage> stages = {{Kind::kWindow, window, 5}};
     const auto cursor = MakeRowCursor(layout, {}, stages);
@@ -260,7 +260,7 @@ TEST(JoinCursorTest, PassesWithoutEndAreOne) {
   const FakeLayout layout({{10, 3}, {5}, {0, 40}});
   OrderOptions options;
   options.files.shuffle = true;
-  for (const std::size_t ranks : {1, 2}) {
+  for (const std::size_t ranks : {1U, 2U}) {
     options.files.ranks = ranks;
     const std::vector<OrderStage> stages = {
         {Kind::kBlock, 9, 1}, {Kind::kMultiPass, 0, 0}, {Kind::kWindow, 33, 4}};
@@ -269,7 +269,7 @@ TEST(JoinCursorTest, PassesWithoutEndAreOne) {
     const Rows all = SlowStages(source, 0, stages).front();
     const auto cursor = MakeRowCursor(layout, options, stages);
     EXPECT_EQ(cursor->Places(0), kEndlessPlaces);
-    for (const std::uint64_t place : {0, 1, 57, 58, 59, 1000, 3000}) {
+    for (const std::uint64_t place : {0U, 1U, 57U, 58U, 59U, 1000U, 3000U}) {
       ASSERT_TRUE(cursor->Seek(0, place).ok());
       const auto first = all.begin() + static_cast<std::ptrdiff_t>(place);
       ASSERT_EQ(ReadOn(*cursor, random, 500), Rows(first, first + 500));
