@@ -20,7 +20,7 @@ void IndexBuilder::Add(const FramedUnit& given) {
     unit.begin = std::max(unit.begin, last_.begin);
     if (last_.lost) {
       image_.gaps.push_back({units_ - 1, last_.begin});
-    } else if (unit.begin > last_.end && unit.begin - last_.end > kSlackBytes) {
+    } else if (unit.begin > last_.end && (unit.lost || unit.begin - last_.end > kSlackBytes)) {
       image_.gaps.push_back({units_ - 1, last_.end});
     }
   }

@@ -1,0 +1,247 @@
+#include "readers/index/index_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "readers/index/open_index.h"
+#include "tests/readers/formats/tfrecord_file.h"
+#include "tests/readers/index/read_both_ways.h"
+
+namespace ringfeed {
+namespace {
+
+class IndexFileTest : public testing::Test {
+ protected:
+  IndexFileTest() {
+    for (int i = 0; i < 300; ++i) {
+      for (const std::string& payload : SomePayloads()) payloads_.push_back(payload);
+    }
+    bytes_ = PlainFile(payloads_);
+    file_ = FileAt(folder_.File("data"), "tfrecord", bytes_);
+    path_ = folder_.File("data.rfx");
+  }
+
+  OpenedIndex Open(const IndexOptions& options = {}) const {
+    return OpenRecordIndex(file_, options);
+  }
+  void ExpectGood(const OpenedIndex& opened, IndexOrigin origin) const {
+    ASSERT_TRUE(opened.status.ok()) << opened.status.ToString();
+    EXPECT_STREQ(IndexOriginName(opened.origin), IndexOriginName(origin)) << opened.why;
+    ExpectSameBothWays(file_, bytes_, *opened.index);
+  }
+  // Opened after something was done to the kept index or to the file: it is made again, and good
+  // the next time.
+  void ExpectMadeAgain(const std::string& why) const {
+    const OpenedIndex opened = Open();
+    ExpectGood(opened, IndexOrigin::kRebuilt);
+    EXPECT_NE(opened.why.find(why), std::string::npos) << opened.why;
+    ExpectGood(Open(), IndexOrigin::kOpened);
+  }
+
+  const TestFolder folder_;
+  std::vector<std::string> payloads_;
+  std::string bytes_;
+  IndexedFile file_;
+  std::string path_;
+};
+
+TEST_F(IndexFileTest, IsMadeOnceAndOpenedThen) {
+  const OpenedIndex built = Open();
+  ExpectGood(built, IndexOrigin::kBuilt);
+  EXPECT_EQ(built.path, path_);
+  EXPECT_EQ(built.why, "");
+  EXPECT_EQ(built.index_bytes, std::filesystem::file_size(path_));
+  const OpenedIndex opened = Open();
+  ExpectGood(opened, IndexOrigin::kOpened);
+  EXPECT_EQ(opened.index_bytes, built.index_bytes);
+  EXPECT_EQ(opened.identity, built.identity);
+}
+
+TEST_F(IndexFileTest, AFileThatGrewOrWasWrittenHasANewIndex) {
+  ExpectGood(Open(), IndexOrigin::kBuilt);
+  bytes_ += PlainRecord("one more");
+  file_ = FileAt(file_.name, "tfrecord", bytes_);
+  ExpectMadeAgain("bytes then");
+  const timespec times[2] = {{1000000, 5}, {1000000, 6}};
+  ASSERT_EQ(utimensat(AT_FDCWD, file_.name.c_str(), times, 0), 0);
+  ExpectMadeAgain("written since");
+}
+
+TEST_F(IndexFileTest, OtherContentsOfTheSameSizeAndTimeAreFound) {
+  ExpectGood(Open(), IndexOrigin::kBuilt);
+  struct stat before {};
+  ASSERT_EQ(stat(file_.name.c_str(), &before), 0);
+  bytes_.replace(0, PlainRecord("").size() + 17, PlainRecord("X") + PlainRecord(""));
+  ASSERT_EQ(bytes_.size(), file_.bytes);
+  WriteText(file_.name, bytes_);
+  const timespec times[2] = {before.st_atim, before.st_mtim};
+  ASSERT_EQ(utimensat(AT_FDCWD, file_.name.c_str(), times, 0), 0);
+  ExpectMadeAgain("contents");
+}
+
+TEST_F(IndexFileTest, ADamagedHeaderOrGapIsFoundAtOpening) {
+  bytes_.insert(bytes_.size() / 2, std::string(500, 'x'));
+  file_ = FileAt(file_.name, "tfrecord", bytes_);
+  ExpectGood(Open(), IndexOrigin::kBuilt);
+  const std::string good = ReadText(path_);
+  for (std::size_t at = 0; at < sizeof(IndexHeader); at += 3) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 0x10);
+    WriteText(path_, bad);
+    EXPECT_EQ(Open().origin, IndexOrigin::kRebuilt) << at;
+  }
+  std::string bad = good;
+  bad.back() = static_cast<char>(bad.back() ^ 1);  // there is a gap
+  WriteText(path_, bad);
+  ExpectMadeAgain("gaps");
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{100}, std::size_t{4096}, good.size() - 1}) {
+    WriteText(path_, good.substr(0, size));
+    EXPECT_EQ(Open().origin, IndexOrigin::kRebuilt) << size;
+  }
+  WriteText(path_, good + "x");
+  ExpectMadeAgain("long");
+}
+
+TEST_F(IndexFileTest, APageThatIsDamagedIsMendedWhenItIsUsed) {
+  ExpectGood(Open(), IndexOrigin::kBuilt);
+  const std::string good = ReadText(path_);
+  std::string bad = good;
+  bad[3 * 4096 + 500] ^= 1;
+  WriteText(path_, bad);
+  const OpenedIndex opened = Open();
+  EXPECT_EQ(opened.index->remark(), "");
+  ExpectGood(opened, IndexOrigin::kOpened);
+  EXPECT_NE(opened.index->remark().find("made again"), std::string::npos);
+  EXPECT_EQ(ReadText(path_), good);
+}
+
+TEST_F(IndexFileTest, ADamagedPageOfAFileThatChangedIsAFailure) {
+  ExpectGood(Open(), IndexOrigin::kBuilt);
+  std::string bad = ReadText(path_);
+  bad[3 * 4096 + 500] ^= 1;
+  WriteText(path_, bad);
+  const OpenedIndex opened = Open();
+  bytes_.replace(bytes_.size() - 49, 49, 49, 'x');  // one record fewer
+  WriteText(file_.name, bytes_);
+  const std::uint64_t number = 2 * 1018 + 3;
+  RecordUnit unit;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(opened.index->Find({&number, 1}, {&unit, 1}).code(), StatusCode::kDamaged);
+  }
+}
+
+TEST_F(IndexFileTest, AnIndexOfAnotherFormatOrLimitIsNotUsed) {
+  ExpectGood(Open(), IndexOrigin::kBuilt);
+  file_.max_record_bytes = 1000;  // nothing is so long: the same index
+  ExpectGood(Open(), IndexOrigin::kOpened);
+  file_.max_record_bytes = 100;
+  ExpectMadeAgain("max_record_bytes");
+  file_.format = FindFormat("lines").format;
+  const OpenedIndex lines = Open();
+  EXPECT_EQ(lines.origin, IndexOrigin::kRebuilt);
+  EXPECT_NE(lines.why.find("format \"tfrecord\""), std::string::npos) << lines.why;
+}
+
+TEST_F(IndexFileTest, AFolderKeepsIndexesOfFilesOfTheSameNameApart) {
+  const std::string other = folder_.File("other");
+  const std::string indexes = folder_.File("indexes");
+  std::filesystem::create_directory(other);
+  std::filesystem::create_directory(indexes);
+  const std::string few = PlainFile(SomePayloads());
+  const IndexedFile second = FileAt(other + "/data", "tfrecord", few);
+  IndexOptions options;
+  options.folder = indexes;
+  ExpectGood(Open(options), IndexOrigin::kBuilt);
+  EXPECT_EQ(OpenRecordIndex(second, options).origin, IndexOrigin::kBuilt);
+  ExpectGood(Open(options), IndexOrigin::kOpened);
+  const OpenedIndex opened = OpenRecordIndex(second, options);
+  EXPECT_EQ(opened.origin, IndexOrigin::kOpened);
+  ExpectSameBothWays(second, few, *opened.index);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(IndexFileTest, WhereItCannotBeKeptItIsInMemoryAndSaysSo) {
+  IndexOptions options;
+  options.folder = folder_.File("is/not/there");
+  for (int i = 0; i < 2; ++i) {
+    const OpenedIndex opened = Open(options);
+    ExpectGood(opened, IndexOrigin::kBuilt);
+    EXPECT_NE(opened.why.find("in memory alone"), std::string::npos) << opened.why;
+    EXPECT_EQ(opened.path, "");
+  }
+}
+
+TEST_F(IndexFileTest, BuildingAgainReplacesWhatIsKept) {
+  ExpectGood(Open(), IndexOrigin::kBuilt);
+  WriteText(path_, "rubbish");
+  ExpectGood(BuildRecordIndex(file_), IndexOrigin::kBuilt);
+  ExpectGood(Open(), IndexOrigin::kOpened);
+}
+
+TEST_F(IndexFileTest, ThreadsThatOpenItAtOnceAllGetAGoodOne) {
+  for (int round = 0; round < 5; ++round) {
+    std::filesystem::remove(path_);
+    std::vector<OpenedIndex> opened(6);
+    {
+      std::vector<std::jthread> threads;
+      for (OpenedIndex& one : opened) threads.emplace_back([&] { one = Open(); });
+    }
+    for (const OpenedIndex& one : opened) {
+      ASSERT_TRUE(one.status.ok()) << one.status.ToString();
+      EXPECT_EQ(one.index->records(), payloads_.size());
+    }
+    ExpectGood(Open(), IndexOrigin::kOpened);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    EXPECT_EQ(entry.path().string().find("partial"), std::string::npos);
+  }
+}
+
+TEST_F(IndexFileTest, ProcessesThatMakeItAtOnceAllEndWell) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const OpenedIndex opened = BuildRecordIndex(file_);
+      _exit(opened.status.ok() && opened.index->records() == payloads_.size() ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  ExpectGood(Open(), IndexOrigin::kOpened);
+}
+
+TEST_F(IndexFileTest, ThreadsMayLookUpAtOnceAlsoWhereAPageIsDamaged) {
+  ExpectGood(Open(), IndexOrigin::kBuilt);
+  std::string bad = ReadText(path_);
+  bad[2 * 4096 + 50] ^= 1;
+  WriteText(path_, bad);
+  const OpenedIndex opened = Open();
+  std::vector<std::jthread> threads;
+  for (std::uint64_t first = 0; first < 4; ++first) {
+    threads.emplace_back([&, first] {
+      for (std::uint64_t number = first; number < payloads_.size(); number += 4) {
+        RecordUnit unit;
+        ASSERT_TRUE(opened.index->Find({&number, 1}, {&unit, 1}).ok());
+        ASSERT_EQ(unit.bytes, payloads_[number].size() + 16);
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
