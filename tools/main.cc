@@ -27,6 +27,7 @@ constexpr char kHelp[] =
     "  ringfeed run train.program                      readers and loops as a text says\n"
     "  ringfeed bench data/*                           which options suit this machine\n"
     "  ringfeed verify data/*                          is every record intact?\n"
+    "  ringfeed index data/*                           number their records, for orders by number\n"
     "  ringfeed convert data/* copy/ --to recordio     the same records in another format\n\n"
     "`ringfeed COMMAND --help` says more. Exit status: 0 fine; 1 damage was met or the data "
     "failed;\n2 an option, a name or the system does not allow it.";
@@ -37,6 +38,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewInfoCommand());
   commands.push_back(NewDevicesCommand());
   commands.push_back(NewVerifyCommand());
+  commands.push_back(NewIndexCommand());
   commands.push_back(NewDigestCommand());
   commands.push_back(NewCatCommand());
   commands.push_back(NewConvertCommand());

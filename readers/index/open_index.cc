@@ -168,6 +168,23 @@ OpenedIndex BuildRecordIndex(const IndexedFile& file, const IndexOptions& option
   return Open(file, options, true);
 }
 
+Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options) {
+  OpenedIndex computed;
+  const std::string path = IndexPath(file.name, Folder(options));
+  Status status = CanBeIndexed(file);
+  if (status.ok()) status = IdentifyFile(file, &computed.identity);
+  if (!status.ok() || AskFormat(file, &computed)) return status.ok() ? computed.status : status;
+  std::shared_ptr<const PagedIndex> kept;
+  status = LoadIndex(path, file, computed.identity, &kept);
+  if (status.ok()) status = kept->CheckPages();
+  IndexImage image;
+  if (status.ok()) status = ScanForIndex(file, &image);
+  if (status.ok() && !kept->SameUnits(PagedIndex(std::move(image)))) {
+    status = Status(StatusCode::kDamaged, "it says other places than a scan of the file finds");
+  }
+  return status.WithPlace({path, -1, -1});
+}
+
 std::string IndexPathFor(const std::string& file, const IndexOptions& options) {
   return IndexPath(file, Folder(options));
 }

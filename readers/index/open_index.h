@@ -49,6 +49,10 @@ OpenedIndex OpenRecordIndex(const IndexedFile& file, const IndexOptions& options
 /// The same, but what is kept is not used: it is made in any case.
 OpenedIndex BuildRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
 
+/// Whether the kept index is there and is what making it now would give: every page, against a scan
+/// of the file. kNotFound where there is none; OK where the format needs none. Changes nothing.
+Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
+
 /// Where OpenRecordIndex keeps the index of a file of that name.
 std::string IndexPathFor(const std::string& file, const IndexOptions& options);
 

@@ -46,6 +46,16 @@ Status PagedIndex::CheckPages() const {
   return {};
 }
 
+bool PagedIndex::SameUnits(const PagedIndex& other) const {
+  const auto same_gap = [](const IndexGap& a, const IndexGap& b) {
+    return a.unit == b.unit && a.end == b.end;
+  };
+  return header_.units == other.header_.units && header_.records == other.header_.records &&
+         header_.data_end == other.header_.data_end && header_.chunks == other.header_.chunks &&
+         std::equal(pages_.begin(), pages_.end(), other.pages_.begin(), other.pages_.end()) &&
+         std::equal(gaps_.begin(), gaps_.end(), other.gaps_.begin(), other.gaps_.end(), same_gap);
+}
+
 template <typename Before>
 Status PagedIndex::FirstPage(const Before& before, std::uint64_t* page) const {
   std::uint64_t low = 0;

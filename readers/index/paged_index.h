@@ -30,6 +30,9 @@ class PagedIndex final : public RecordIndex {
   /// Checks every page now.
   Status CheckPages() const;
 
+  /// Whether the other one has the same units in the same places.
+  bool SameUnits(const PagedIndex& other) const;
+
   const IndexHeader& header() const { return header_; }
 
  private:
