@@ -12,6 +12,7 @@
 #include "readers/index/open_index.h"
 #include "readers/index/record_index.h"
 #include "readers/order/data_fingerprint.h"
+#include "readers/order/file_table.h"
 #include "readers/order/row_layout.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/source.h"
@@ -21,7 +22,7 @@ namespace ringfeed {
 
 /// The files of a list with their indexes: which record each number of the data set is. Immutable;
 /// thread safe.
-class RecordSet final : public RowLayout {
+class RecordSet final : public RowLayout, public FileTable {
  public:
   struct Options {
     std::string format{};  ///< empty: by name or first bytes
@@ -31,16 +32,10 @@ class RecordSet final : public RowLayout {
     IndexOptions index{};
     std::size_t threads = 0;  ///< that open files; 0: as many as there are processors, at most 16
   };
-  struct File {
-    std::string name;                ///< of the file to open: the one with the records
-    std::shared_ptr<Source> source;  ///< read in its place; null: the file of that name
-    std::uint64_t bytes = 0;
+  /// Its status says why it has no records here: it cannot be examined or indexed, or, where damage
+  /// is a failure, some of it is lost to all records.
+  struct File : DataFile {
     std::uint64_t stripes = 0;
-    std::shared_ptr<const Format> format;
-    std::shared_ptr<const RecordIndex> index;  ///< null where there is none
-    /// Why it has no records here: it cannot be examined or indexed, or, where damage is a failure,
-    /// some of it is lost to all records.
-    Status status;
     IndexOrigin origin = IndexOrigin::kNone;
     std::string how;  ///< how its index was come by, for reports
     std::uint64_t sample = 0;
@@ -57,7 +52,7 @@ class RecordSet final : public RowLayout {
   std::uint64_t stripes(std::size_t file) const override { return files_[file].stripes; }
   Status FirstRowOfStripe(std::size_t file, std::uint64_t stripe, RowNumber* row) const override;
 
-  const File& file(std::size_t file) const { return files_[file]; }
+  const File& file(std::size_t file) const override { return files_[file]; }
   /// The file that holds a row, which is less than rows(). `hint`, any number, is tried first.
   std::size_t FileOf(RowNumber row, std::size_t hint = 0) const;
   /// The first file's that failed.
