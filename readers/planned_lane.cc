@@ -1,6 +1,7 @@
 #include "readers/planned_lane.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace ringfeed {
@@ -121,15 +122,13 @@ bool PlannedLane::Fill(Block* block) {
     return true;
   }
   ReadAhead();
+  assert(!parts_.empty());  // behind the end nobody asks
   Part* const part = parts_.front().get();
   if (!part->fetch.Finish(&part->needed)) return false;
   FillFrom(part, block);
   parts_.pop_front();
-  if (from_memory_) {
-    LookAhead();
-  } else {
-    ReadAhead();
-  }
+  if (!from_memory_) ReadAhead();
+  LookAhead();
   return true;
 }
 
