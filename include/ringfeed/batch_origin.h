@@ -24,6 +24,8 @@ struct BatchOrigin {
   std::array<std::uint64_t, 3> mark{};
   /// Which records it holds, in the order of their delivery: only with OpenOptions::note_records.
   std::vector<RecordRange> records;
+  /// Which damaged ones it would have held, that were skipped; with note_records too.
+  std::vector<RecordRange> damaged;
 };
 
 }  // namespace ringfeed

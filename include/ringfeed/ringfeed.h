@@ -8,6 +8,7 @@
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/device_feed.h"
+#include "ringfeed/journal.h"
 #include "ringfeed/parsers.h"
 #include "ringfeed/part_files.h"
 #include "ringfeed/persistent_in_stream.h"

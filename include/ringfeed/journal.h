@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringfeed/batch_origin.h"
+#include "ringfeed/reader.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// How often a pass delivers each record, which an audit holds its journals against.
+enum class DeliveryRule : std::uint8_t {
+  kOnce,        ///< exactly once
+  kAtMostOnce,  ///< some are left out: Filter, MixSet::most_records, a file that another rank reads
+  kAnyTimes,    ///< MixSet::passes other than 1, or batches over the ends of passes
+};
+
+/// What one rank's part of a run begins with.
+struct JournalStart {
+  std::uint64_t batch = 0;  ///< number of the first batch behind the position that it starts from
+  std::uint64_t run = 0;    ///< how often the chain was restored to come there: 0 at the beginning
+  int rank = 0;
+  int ranks = 1;
+  std::uint64_t batch_rows = 1;  ///< of a batch of all ranks together
+  bool drop_remainder = false;   ///< as of BatchOptions
+  bool split_by_files = false;   ///< as of BatchOptions
+  DeliveryRule rule = DeliveryRule::kOnce;
+  std::string data{};  ///< what tells the data set from others: journals that differ are not merged
+  /// A name that all ranks of one launch share and no other launch has; "" where there is none.
+  std::string launch{};
+  std::uint64_t started_ns = 0;  ///< since 1970; 0: the time at which it is written
+  /// Of each file, damaged ones counted; empty where they are not known.
+  std::vector<std::uint64_t> records{};
+  friend bool operator==(const JournalStart&, const JournalStart&) = default;
+};
+
+/// One line of a journal.
+struct JournalEntry {
+  enum class Kind : std::uint8_t {
+    kStart,  ///< `start`
+    kBatch,  ///< `origin`: of one batch that was handed out
+    kEnd,    ///< the data came to their end; origin.batch is the number behind the last batch
+  };
+  Kind kind = Kind::kStart;
+  JournalStart start{};
+  BatchOrigin origin{};
+};
+
+/// Appends what one process delivered to a file: a line of text with a checksum for each entry,
+/// written by one call, so that a process that is killed loses at most the entry that it was
+/// writing. Journals of all ranks and runs together show what was delivered: `ringfeed audit`. A
+/// machine that loses its power may lose more: nothing is synced to the disk. One thread at a time.
+class JournalWriter {
+ public:
+  /// Opens or makes the file, takes off an entry that a killed process left incomplete, and begins.
+  /// Throws Error: the file cannot be written, is no journal, or another process writes to it.
+  JournalWriter(std::string path, const JournalStart& start);
+  ~JournalWriter();
+  JournalWriter(const JournalWriter&) = delete;
+  JournalWriter& operator=(const JournalWriter&) = delete;
+
+  /// A batch that was handed out. Before the position behind it is saved: then what a position
+  /// counts stands in the journal. What fails to be written whole is taken off again.
+  Status Append(const BatchOrigin& origin);
+  /// The data are at their end behind `batches` batches, counted from the beginning.
+  Status End(std::uint64_t batches);
+
+ private:
+  Status Write();
+
+  const std::string path_;
+  int descriptor_ = -1;
+  std::string line_;
+};
+
+/// Reads a journal from its beginning. One thread at a time.
+class JournalReader {
+ public:
+  /// Throws Error where the file cannot be opened.
+  explicit JournalReader(std::string path);
+  ~JournalReader();
+  JournalReader(const JournalReader&) = delete;
+  JournalReader& operator=(const JournalReader&) = delete;
+
+  /// The next entry. An incomplete one at the end is the end. kFailed for a file that is no
+  /// journal and for an entry that is damaged: status() names its line.
+  ReadResult Next(JournalEntry* entry);
+  const Status& status() const { return status_; }
+  /// Bytes of an incomplete last entry; known at the end.
+  std::uint64_t cut_bytes() const { return cut_bytes_; }
+
+ private:
+  struct Input;
+
+  ReadResult Fail(StatusCode code, const std::string& what);
+
+  const std::string path_;
+  std::unique_ptr<Input> input_;
+  std::int64_t line_ = 0;  ///< number of the last line, from 1
+  Status status_;
+  std::uint64_t cut_bytes_ = 0;
+};
+
+}  // namespace ringfeed
