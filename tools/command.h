@@ -19,6 +19,7 @@ class Command {
   virtual int Run() = 0;
 };
 
+std::unique_ptr<Command> NewAuditCommand();
 std::unique_ptr<Command> NewBenchCommand();
 std::unique_ptr<Command> NewCatCommand();
 std::unique_ptr<Command> NewConvertCommand();

@@ -24,6 +24,7 @@ constexpr char kHelp[] =
     "  ringfeed devices data/*                         which devices there are, and "
     "what is near\n"
     "  ringfeed feed data/* --batch 64 --shuffle 2000  feed them; where did the time go?\n"
+    "  ringfeed audit journal-*                        was every record delivered exactly once?\n"
     "  ringfeed run train.program                      readers and loops as a text says\n"
     "  ringfeed bench data/*                           which options suit this machine\n"
     "  ringfeed verify data/*                          is every record intact?\n"
@@ -45,6 +46,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewEncodeCommand());
   commands.push_back(NewDecodeCommand());
   commands.push_back(NewFeedCommand());
+  commands.push_back(NewAuditCommand());
   commands.push_back(NewRunCommand());
   commands.push_back(NewBenchCommand());
   return commands;

@@ -24,7 +24,8 @@ struct JournalStart {
   std::uint64_t run = 0;    ///< how often the chain was restored to come there: 0 at the beginning
   int rank = 0;
   int ranks = 1;
-  std::uint64_t batch_rows = 1;  ///< of a batch of all ranks together
+  /// Records of a batch of all ranks together; 0: it varies (packing, buckets, batches by tokens).
+  std::uint64_t batch_rows = 1;
   bool drop_remainder = false;   ///< as of BatchOptions
   bool split_by_files = false;   ///< as of BatchOptions
   DeliveryRule rule = DeliveryRule::kOnce;
@@ -32,7 +33,9 @@ struct JournalStart {
   /// A name that all ranks of one launch share and no other launch has; "" where there is none.
   std::string launch{};
   std::uint64_t started_ns = 0;  ///< since 1970; 0: the time at which it is written
-  /// Of each file, damaged ones counted; empty where they are not known.
+  /// Records of the data set, damaged ones counted; 0 where they are not known.
+  std::uint64_t total_records = 0;
+  /// Of each file; may be empty where they are not known, or of too many files to be listed.
   std::vector<std::uint64_t> records{};
   friend bool operator==(const JournalStart&, const JournalStart&) = default;
 };

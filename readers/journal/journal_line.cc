@@ -178,7 +178,7 @@ bool TakeRule(LineWords* words, DeliveryRule* rule) {
 }
 
 bool TakeStart(LineWords* words, JournalStart* start) {
-  constexpr std::uint64_t kMostRanks = 1 << 30;
+  constexpr std::uint64_t kMostRanks = 1 << 20;
   std::uint64_t rank = 0;
   std::uint64_t ranks = 0;
   std::uint64_t drop = 0;
@@ -189,8 +189,9 @@ bool TakeStart(LineWords* words, JournalStart* start) {
                      words->Field("split", &split) && TakeRule(words, &start->rule) &&
                      words->Field("started", &start->started_ns) &&
                      words->Text("launch", &start->launch) && words->Text("data", &start->data) &&
-                     words->Take("records=") && TakeCounts(words, &start->records);
-  if (!taken || ranks > kMostRanks || rank >= ranks || start->batch_rows == 0) return false;
+                     words->Field("total", &start->total_records) && words->Take("records=") &&
+                     TakeCounts(words, &start->records);
+  if (!taken || ranks > kMostRanks || rank >= ranks) return false;
   start->rank = static_cast<int>(rank);
   start->ranks = static_cast<int>(ranks);
   start->drop_remainder = drop != 0;
@@ -229,6 +230,7 @@ void FormatJournalStart(const JournalStart& start, std::string* line) {
   AppendField("started", start.started_ns, line);
   AppendText("launch", start.launch, line);
   AppendText("data", start.data, line);
+  AppendField("total", start.total_records, line);
   *line += "records=";
   if (start.records.size() <= kMostFiles) AppendCounts(start.records, line);
   AppendSum(line);

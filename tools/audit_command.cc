@@ -1,0 +1,83 @@
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/audit_report.h"
+#include "tools/command.h"
+#include "tools/delivery_check.h"
+#include "tools/exit_status.h"
+#include "tools/file_records.h"
+#include "tools/journal_audit.h"
+#include "tools/option_values.h"
+#include "tools/report_json.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr char kHelp[] =
+    "Merges the journals of all ranks and runs of a chain (`ringfeed feed --journal`), and says "
+    "whether each\nrecord was delivered exactly once in each pass.\n\n"
+    "A run that starts from a batch rolls back what earlier runs delivered from there on: these "
+    "are "
+    "counted as\nrolled_back, not as repeated. Of a pass that is not at its end those batches are "
+    "held against their size\nthat all ranks have delivered. Records before the batch that the "
+    "first of the runs started from are not\nexpected. damaged are those that were skipped.\n\n"
+    "  ringfeed audit journal-*\n"
+    "  ringfeed audit journal-* --files 'train-*.tfrecord' --json\n\n"
+    "Exit status 1: a record is missing or repeated, or a journal is damaged.";
+
+// In each file, damaged ones that can be counted too.
+std::uint64_t CountRecords(const std::string& file, const std::string& format) {
+  FileRecords records(file, format, OnDamage::kSkip);
+  std::uint64_t count = 0;
+  ReadResult result;
+  std::span<const RecordSpan> some;
+  while ((result = records.Next(&some)) == ReadResult::kRecord) count += some.size();
+  if (result == ReadResult::kFailed) throw Error(records.status());
+  return count;
+}
+
+class AuditCommand : public Command {
+ public:
+  CLI::App* Declare(CLI::App* app) override {
+    CLI::App* sub = app->add_subcommand("audit", kHelp);
+    sub->add_option("JOURNAL", journals_, "journals of all ranks and runs")->required();
+    auto* files =
+        sub->add_option("--files", files_,
+                        "the data, in the order in which they were fed: their records are "
+                        "counted, where the journals do not say how many there are");
+    sub->add_option("--format", format_, kFormatText)->needs(files);
+    sub->add_flag("--json", json_, "the report for machines");
+    return sub;
+  }
+
+  int Run() override {
+    std::vector<std::uint64_t> counts;
+    for (const std::string& file : ExpandNames(files_)) {
+      counts.push_back(CountRecords(file, format_));
+    }
+    const AuditReport report = AuditJournals(ExpandNames(journals_), counts);
+    if (json_) {
+      PrintJson(AuditReportJson(report));
+    } else {
+      std::fputs(AuditReportText(report).c_str(), stdout);
+    }
+    return report.exact() ? kExitFine : kExitData;
+  }
+
+ private:
+  std::vector<std::string> journals_;
+  std::vector<std::string> files_;
+  std::string format_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewAuditCommand() { return std::make_unique<AuditCommand>(); }
+
+}  // namespace ringfeed::tools

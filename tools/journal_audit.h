@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ringfeed::tools {
+
+/// What was delivered in one pass, without what was rolled back.
+struct PassAudit {
+  std::uint64_t pass = 0;
+  bool finished = false;  ///< else its batches up to AuditReport::complete_batches are audited
+  std::uint64_t records = 0;
+  std::uint64_t missing = 0;
+  std::uint64_t repeated = 0;  ///< deliveries beyond a record's first
+  std::uint64_t damaged = 0;
+  std::uint64_t dropped = 0;  ///< as drop_remainder asks for
+  /// Places before the batch that the first of the runs started from: no journal tells of them.
+  std::uint64_t before = 0;
+};
+
+/// What the journals of any number of runs and ranks come to.
+struct AuditReport {
+  std::uint64_t records = 0;  ///< delivered, without what was rolled back
+  std::uint64_t missing = 0;
+  std::uint64_t repeated = 0;
+  std::uint64_t rolled_back = 0;
+  std::uint64_t damaged = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t complete_batches = 0;  ///< that all ranks have delivered
+  std::vector<PassAudit> passes;
+  bool missing_checked = true;   ///< false where the chain may leave records out
+  bool repeated_checked = true;  ///< false where it may deliver them several times
+  bool records_known = true;     ///< else only gaps between records that were delivered are missing
+  bool ended = false;            ///< all ranks came to the end of the data
+  std::size_t journals = 0;
+  std::size_t cut_journals = 0;  ///< whose last entry is incomplete
+  std::size_t runs = 0;
+  std::vector<std::string> findings;  ///< which are missing or repeated: the first ten of each
+
+  bool exact() const { return missing == 0 && repeated == 0; }
+};
+
+/// Merges journals. `records`, where it is not empty, says how many records each file has, damaged
+/// ones counted. Throws Error where a journal cannot be read or does not belong to the others.
+AuditReport AuditJournals(const std::vector<std::string>& paths,
+                          const std::vector<std::uint64_t>& records = {});
+
+}  // namespace ringfeed::tools
