@@ -19,7 +19,9 @@
 #include "tools/feed_run.h"
 #include "tools/interrupt.h"
 #include "tools/progress_bar.h"
+#include "tools/rank_options.h"
 #include "tools/report_json.h"
+#include "tools/trail_options.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -34,7 +36,14 @@ constexpr char kHelp[] =
     "      --shuffle 2000 --seed 7 --passes 2 --verify\n"
     "  ringfeed feed table.rows --format rows:160 --parse 'rows: f4[13] i4[26] i4' --batch 16384\n"
     "  zcat data.tfrecord.gz | ringfeed feed - --format tfrecord --json\n"
-    "  ringfeed feed train-*.tfrecord --devices auto --step-ms 5 --trace trace.json\n\n"
+    "  ringfeed feed train-*.tfrecord --devices auto --step-ms 5 --trace trace.json\n"
+    "  mpirun -n 4 ringfeed feed train-*.tfrecord --batch 256 --shuffle-mode global --seed 7 "
+    "--json\n"
+    "  ringfeed feed train-*.tfrecord --batch 64 --position-out pos.json --position-every 100 \\\n"
+    "      --journal journal\n\n"
+    "--batch is of all ranks together: each gets its part of every batch. A position is the same "
+    "on "
+    "all ranks,\nand any number of ranks may go on from it.\n\n"
     "With --devices each device has a training loop that may run two steps ahead: Next, On, a "
     "step, "
     "Release.\n"
@@ -67,6 +76,11 @@ class FeedCommand : public Command {
     CLI::App* sub = app->add_subcommand("feed", kHelp);
     AddFeedOptions(sub, &plan_);
     AddSpeedOptions(sub, &plan_, &speed_);
+    AddRankOptions(sub, &ranks_);
+    sub->add_flag("--split-by-files", plan_.batching.split_by_files,
+                  "each rank reads files of its own: needs no index, but the order is another one "
+                  "for each number of ranks");
+    AddTrailOptions(sub, &trail_);
     AddDeviceOptions(sub, &devices_);
     auto* digest = sub->add_flag("--digest", digest_, "compute order_digest and multiset");
     sub->add_flag("--no-digest", no_digest_, "leave them out of --json too")->excludes(digest);
@@ -80,17 +94,21 @@ class FeedCommand : public Command {
 
   int Run() override {
     CompletePlan(speed_, &plan_);
+    plan_.batching.rank = ChooseRank(ranks_);
+    plan_.open.note_records = !trail_.journal.empty();
     // A block of records may reach over the end of a pass, a batch does not.
-    if ((verify_ || devices_.wanted()) && !plan_.batched()) plan_.batch = kDefaultBatch;
+    const bool in_batches = verify_ || devices_.wanted() || trail_.any() || several_ranks();
+    if (in_batches && !plan_.batched()) plan_.batch = kDefaultBatch;
     const bool digests = digest_ || (json_ && !no_digest_);
     plan_.hash = digests ? PayloadHash::kSha256 : verify_ ? PayloadHash::kXxh3 : PayloadHash::kNone;
-    RefuseToVerifyDropped();
+    RefuseToVerifyAPart();
+    RefuseToFollowDevices();
     FeedReport report;
     report.digests = digests;
     if (devices_.wanted()) {
       FeedDevices(&report);
     } else {
-      FeedRun run(plan_, verify_);
+      FeedRun run(plan_, verify_, trail_);
       Feed(&run, &report);
     }
     Print(report);
@@ -98,14 +116,28 @@ class FeedCommand : public Command {
   }
 
  private:
-  void RefuseToVerifyDropped() const {
+  bool several_ranks() const { return plan_.batching.rank.world_size > 1; }
+
+  void RefuseToVerifyAPart() const {
     if (!verify_) return;
-    const bool last_step = devices_.last_step == LastStep::kDrop;
-    if (!plan_.batching.drop_remainder && !last_step) return;
+    const char* option = nullptr;
+    if (several_ranks()) option = "a rank of several";
+    if (trail_.max_batches > 0) option = "--max-batches";
+    if (!trail_.position_in.empty()) option = "--position-in";
+    if (plan_.batching.drop_remainder) option = "--drop-remainder";
+    if (devices_.last_step == LastStep::kDrop) option = "--last-step drop";
+    if (option == nullptr) return;
     throw Error(Status(StatusCode::kInvalidArgument,
-                       std::string("--verify counts every record, ") +
-                           (last_step ? "--last-step drop" : "--drop-remainder") +
-                           " drops some: choose one"));
+                       std::string("--verify counts every record, ") + option +
+                           " leaves some out: choose one (`ringfeed audit` counts over ranks and "
+                           "runs, by their --journal)"));
+  }
+
+  void RefuseToFollowDevices() const {
+    if (!devices_.wanted() || !trail_.any()) return;
+    throw Error(Status(StatusCode::kInvalidArgument,
+                       "--max-batches, --position-in, --position-out and --journal follow batches "
+                       "as they are read, --devices hands them on: choose one"));
   }
 
   // A FeedRun or a DeviceFeedRun.
@@ -176,6 +208,8 @@ class FeedCommand : public Command {
 
   FeedPlan plan_;
   SpeedOptions speed_;
+  RankOptions ranks_;
+  TrailOptions trail_;
   DeviceOptions devices_;
   bool digest_ = false;
   bool no_digest_ = false;

@@ -7,15 +7,24 @@ namespace ringfeed::tools {
 namespace {
 
 void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
-  static const std::map<std::string, bool> kModes = {{"window", false}, {"block", true}};
-  app->add_option("--shuffle", plan->shuffle, "rows to shuffle among; 0: in order")
+  static const std::map<std::string, ShuffleMode> kModes = {{"none", ShuffleMode::kNone},
+                                                            {"window", ShuffleMode::kWindow},
+                                                            {"block", ShuffleMode::kBlock},
+                                                            {"blocks", ShuffleMode::kBlocks},
+                                                            {"global", ShuffleMode::kGlobal}};
+  app->add_option("--shuffle", plan->shuffle,
+                  "rows of the window or block to shuffle among; none and global have no size")
       ->capture_default_str();
-  app->add_option("--shuffle-mode", plan->shuffle_blocks,
-                  "window: no row moves further than half of it; block: fill, permute, drain")
+  app->add_option("--shuffle-mode", plan->shuffle_mode,
+                  "window: no row moves further than half of it; block: fill, permute, drain; "
+                  "blocks: the files' stripes in any order, then a window, where --shuffle gives "
+                  "one; global: any row anywhere; default: window where --shuffle is given")
       ->transform(NamedValue(kModes))
-      ->type_name("window|block")
-      ->default_str("window");
+      ->type_name("none|window|block|blocks|global");
   app->add_option("--seed", plan->seed, "of the shuffle")->capture_default_str();
+  app->add_option("--epoch", plan->open.first_epoch,
+                  "number of the first pass: with another one the same seed shuffles otherwise")
+      ->capture_default_str();
   app->add_option("--passes", plan->passes, "times over the data; 0: without end")
       ->capture_default_str();
   app->add_option("--cycle", plan->open.cycle, "files open at a time, a stripe of each in turn")
@@ -76,6 +85,13 @@ void AddSpeedOptions(CLI::App* app, FeedPlan* plan, SpeedOptions* speed) {
 }
 
 void CompletePlan(const SpeedOptions& speed, FeedPlan* plan) {
+  const bool sized =
+      plan->shuffle_mode == ShuffleMode::kWindow || plan->shuffle_mode == ShuffleMode::kBlock;
+  if (sized && plan->shuffle == 0) {
+    throw Error(
+        Status(StatusCode::kInvalidArgument,
+               "--shuffle-mode window and block do nothing without a size: --shuffle ROWS"));
+  }
   if (plan->batch == 0 && !plan->parse.empty()) plan->batch = kDefaultBatch;
   if (speed.arena_bytes == 0) return;
   plan->open.arena = std::make_shared<PinnedArena>(speed.arena_bytes);

@@ -22,10 +22,14 @@ std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
 Reader BuildChain(const FeedPlan& plan) {
   Reader chain = OpenFiles(plan.files, plan.open);
   if (plan.batched()) chain = Parse(chain, PlanParser(plan));
-  if (plan.shuffle > 0) {
+  if (const ShuffleMode mode = plan.mode(); mode != ShuffleMode::kNone) {
     ShuffleOptions shuffle;
-    (plan.shuffle_blocks ? shuffle.block : shuffle.window) = plan.shuffle;
+    shuffle.mode = mode;
     shuffle.seed = plan.seed;
+    if (mode == ShuffleMode::kBlock) shuffle.block = plan.shuffle;
+    if (mode == ShuffleMode::kWindow || mode == ShuffleMode::kBlocks) {
+      shuffle.window = plan.shuffle;
+    }
     chain = Shuffle(chain, shuffle);
   }
   if (plan.batched()) {

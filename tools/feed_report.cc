@@ -105,6 +105,25 @@ std::string ArenaText(const FeedResult& result) {
          (result.stats.pages.empty() ? "" : ", pages: " + result.stats.pages);
 }
 
+void AddOrderReport(const FeedPlan& plan, const FeedResult& result, Json* json) {
+  const Rank& rank = plan.batching.rank;
+  (*json)["rank"] = rank.rank;
+  (*json)["ranks"] = rank.world_size;
+  (*json)["ranks_source"] = rank.source;
+  (*json)["order"] = result.stats.order;
+  (*json)["restored"] = result.stats.restored;
+  (*json)["position"] = nullptr;
+  if (!result.position.empty()) (*json)["position"] = result.position;
+}
+
+Rows OrderRows(const PipelineStats& stats) {
+  Rows rows;
+  if (!stats.order.empty()) rows.push_back({"order", stats.order});
+  if (!stats.ranks.empty()) rows.push_back({"rank", stats.ranks});
+  if (!stats.restored.empty()) rows.push_back({"restored", stats.restored});
+  return rows;
+}
+
 std::string PassesText(const FeedPlan& plan) {
   if (plan.passes == 0) return ", passes without end";
   return plan.passes == 1 ? "" : " in " + CountText(plan.passes) + " passes";
@@ -119,6 +138,7 @@ Rows SummaryRows(const FeedPlan& plan, const FeedReport& report) {
       {"speed", SpeedText(result) + (report.digests ? " (digests included)" : "")},
       {"first batch", FixedText(1000 * result.first_batch_s, 1) + " ms after the first call"},
       {"memory", ArenaText(result)}};
+  for (auto& row : OrderRows(result.stats)) rows.push_back(std::move(row));
   for (auto& row : IoRows(result.stats.io)) rows.push_back(std::move(row));
   for (auto& row : DamageRows(result.stats)) rows.push_back(std::move(row));
   if (report.digests) {
@@ -155,6 +175,7 @@ Json FeedReportJson(const FeedPlan& plan, const FeedReport& report) {
                {"pages", stats.pages},
                {"read_bytes", stats.read_bytes},
                {"dropped_records", stats.dropped_records},
+               {"filtered_records", stats.filtered_records},
                {"damaged_records", stats.damaged_records},
                {"damaged", DamageJson(stats.damage)},
                {"io", IoJson(stats.io)},
@@ -164,6 +185,7 @@ Json FeedReportJson(const FeedPlan& plan, const FeedReport& report) {
                {"order_digest", nullptr},
                {"multiset", nullptr},
                {"verified", CheckJson(report.check)}};
+  AddOrderReport(plan, result, &json);
   if (report.digests) {
     json["order_digest"] = report.order_digest;
     json["multiset"] = report.multiset;

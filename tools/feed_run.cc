@@ -1,8 +1,39 @@
 #include "tools/feed_run.h"
 
+#include <utility>
+#include <vector>
+
+#include "tools/position_file.h"
 #include "tools/process_usage.h"
+#include "tools/rank_options.h"
 
 namespace ringfeed::tools {
+namespace {
+
+// Without an index an audit counts them itself.
+std::vector<std::uint64_t> FileRecordsIfKnown(const Reader& reader) {
+  try {
+    return reader.FileRecords();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// What a journal says of the chain; the rest is in its position.
+JournalStart JournalStartOf(const FeedPlan& plan) {
+  const BatchOptions& batching = plan.batching;
+  JournalStart start;
+  start.rank = batching.rank.rank;
+  start.ranks = batching.rank.world_size;
+  start.batch_rows = plan.batch;
+  start.drop_remainder = batching.drop_remainder;
+  start.split_by_files = batching.split_by_files;
+  start.launch = LaunchName(batching.rank);
+  return start;
+}
+
+}  // namespace
+
 FeedClock::FeedClock()
     : start_(std::chrono::steady_clock::now()), cpu_start_s_(ProcessCpuSeconds()) {}
 
@@ -29,9 +60,43 @@ void FeedClock::Finish(const FeedPlan& plan, const Reader& reader, const Deliver
 FeedRun::FeedRun(const FeedPlan& plan, bool keep_deliveries)
     : plan_(plan), reader_(BuildChain(plan)), ledger_(plan.hash, keep_deliveries) {}
 
+FeedRun::FeedRun(const FeedPlan& plan, bool keep_deliveries, const TrailOptions& trail)
+    : FeedRun(plan, keep_deliveries) {
+  if (!trail.position_in.empty()) reader_.Restore(ReadPositionFile(trail.position_in));
+  if (!trail.follows_batches()) return;
+  JournalStart start = JournalStartOf(plan);
+  if (!trail.journal.empty()) start.records = FileRecordsIfKnown(reader_);
+  trail_.emplace(trail, std::move(start), [this] { return reader_.Position(); });
+}
+
 void FeedRun::Stop() { reader_.Close(); }
 
+ReadResult FeedRun::DeliverFollowed() {
+  if (trail_->done()) return ReadResult::kEnd;
+  BatchOrigin origin;
+  const ReadResult result = reader_.TryReadNext(&batch_, &origin);
+  if (result != ReadResult::kRecord) {
+    at_end_ = result == ReadResult::kEnd;
+    return result;
+  }
+  if (!trail_->Deliver(origin)) return ReadResult::kEnd;
+  ledger_.AddBatch(batch_);
+  return result;
+}
+
+// Streams and chains without an order have none.
+std::string FeedRun::PositionText() const {
+  if (trail_) return trail_->position();
+  if (!plan_.batched()) return "";
+  try {
+    return reader_.Position();
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 ReadResult FeedRun::Deliver() {
+  if (trail_) return DeliverFollowed();
   if (plan_.batched()) {
     const ReadResult result = reader_.TryReadNext(&batch_);
     if (result == ReadResult::kRecord) ledger_.AddBatch(batch_);
@@ -52,6 +117,8 @@ FeedResult FeedRun::Run(const std::function<bool(const HashSums& so_far)>& progr
   }
   if (read == ReadResult::kFailed) result.status = reader_.status();
   clock.Finish(plan_, reader_, ledger_, &result);
+  if (trail_) trail_->Finish(at_end_);
+  result.position = PositionText();
   batch_.clear();
   block_ = RecordBlock();
   return result;

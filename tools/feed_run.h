@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "ringfeed/reader.h"
@@ -10,6 +11,8 @@
 #include "ringfeed/status.h"
 #include "tools/delivery_ledger.h"
 #include "tools/feed_plan.h"
+#include "tools/feed_trail.h"
+#include "tools/trail_options.h"
 
 namespace ringfeed::tools {
 
@@ -24,6 +27,7 @@ struct FeedResult {
   PipelineStats stats;
   Status status;  ///< why it ended before the end of the data; OK too where it was told to stop
   bool interrupted = false;
+  std::string position;  ///< behind what was delivered; "" where the chain has none
 };
 
 /// The clocks of a run, from here on.
@@ -45,6 +49,9 @@ class FeedRun {
  public:
   /// Throws Error where the chain cannot be built. `plan` outlives this.
   FeedRun(const FeedPlan& plan, bool keep_deliveries);
+  /// The same from a position, with what `trail` asks for. `plan` has batches where that follows
+  /// them.
+  FeedRun(const FeedPlan& plan, bool keep_deliveries, const TrailOptions& trail);
 
   /// Once. `progress` is called for every delivery; returns false to end there. Throws Error for
   /// failures of set-up.
@@ -56,9 +63,14 @@ class FeedRun {
 
  private:
   ReadResult Deliver();
+  /// kEnd where the next one is not to be delivered any more.
+  ReadResult DeliverFollowed();
+  std::string PositionText() const;
 
   const FeedPlan& plan_;
   Reader reader_;
+  std::optional<FeedTrail> trail_;
+  bool at_end_ = false;  ///< of the data, with a trail
   DeliveryLedger ledger_;
   Instance batch_;
   RecordBlock block_;

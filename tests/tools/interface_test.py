@@ -18,9 +18,12 @@ OPTIONS = {
     "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
-    "--verify --json --devices --step-ms --device-slots --distribution --last-step --trace",
+    "--verify --json --devices --step-ms --device-slots --distribution --last-step --trace "
+    "--epoch --rank --ranks --split-by-files --max-batches --position-in --position-out "
+    "--position-every --journal",
+    "audit": "--files --format --json",
     "run": "--grammar --json",
-    "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed "
+    "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds "
     "--pairs --gpu --devices --json",
 }
@@ -30,7 +33,7 @@ FEED_FIELDS = (
     "records payload_bytes batches passes passes_ended interrupted wall_s cpu_s gb_per_s "
     "cpu_s_per_gb first_batch_ms peak_rss_bytes arena_bytes arena_peak_bytes pages read_bytes "
     "dropped_records damaged_records damaged io stages bottleneck digests order_digest multiset "
-    "verified"
+    "verified rank ranks ranks_source order restored position filtered_records"
 )
 
 

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "ringfeed/journal.h"
+#include "tools/trail_options.h"
+
+namespace ringfeed::tools {
+
+/// What a run leaves behind as it goes: entries of its journal, positions. A batch's entry is
+/// written before a position that counts it.
+class FeedTrail {
+ public:
+  /// Asked for where the chain stands behind what was handed out.
+  using Position = std::function<std::string()>;
+
+  /// Before the first read. Of `start` what a position does not say is used. Throws Error where a
+  /// file cannot be written.
+  FeedTrail(const TrailOptions& options, JournalStart start, Position position);
+
+  /// Of a batch that was handed out: false where it lies beyond --max-batches: it does not count,
+  /// and reading ends.
+  bool Deliver(const BatchOrigin& origin);
+  /// Whether the last batch that this run is to deliver was delivered.
+  bool done() const { return limit_ > 0 && next_ >= limit_; }
+  /// Once, behind the last delivery; `at_end`: the data are at their end.
+  void Finish(bool at_end);
+  /// Behind what counts, after Finish.
+  const std::string& position() const { return position_text_; }
+
+ private:
+  void Save();
+
+  const TrailOptions options_;
+  const Position position_;
+  std::optional<JournalWriter> journal_;
+  std::uint64_t next_ = 0;     // behind the last delivery
+  std::uint64_t limit_ = 0;    // of batch numbers; 0: none
+  std::string position_text_;  // behind the last delivery, where that is kept
+  bool beyond_ = false;        // a batch was handed out that does not count
+};
+
+}  // namespace ringfeed::tools
