@@ -49,6 +49,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewAuditCommand());
   commands.push_back(NewRunCommand());
   commands.push_back(NewBenchCommand());
+  commands.push_back(NewShuffleQualityCommand());
   return commands;
 }
 

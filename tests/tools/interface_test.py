@@ -22,6 +22,8 @@ OPTIONS = {
     "--epoch --rank --ranks --split-by-files --max-batches --position-in --position-out "
     "--position-every --journal",
     "audit": "--files --format --json",
+    "shuffle-quality": "--format --parse --batch --shuffle --shuffle-mode --seed --epoch --cycle "
+    "--stripe-bytes --on-damage --max-damaged --max-record-bytes --label --classes --json",
     "run": "--grammar --json",
     "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds "
@@ -32,8 +34,8 @@ DIGEST_FIELDS = "file records payload_bytes damaged_records damaged sha256 multi
 FEED_FIELDS = (
     "records payload_bytes batches passes passes_ended interrupted wall_s cpu_s gb_per_s "
     "cpu_s_per_gb first_batch_ms peak_rss_bytes arena_bytes arena_peak_bytes pages read_bytes "
-    "dropped_records damaged_records damaged io stages bottleneck digests order_digest multiset "
-    "verified rank ranks ranks_source order restored position filtered_records"
+    "dropped_records filtered_records damaged_records damaged io stages bottleneck digests order_digest multiset "
+    "verified rank ranks ranks_source order restored position"
 )
 
 
