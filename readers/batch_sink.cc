@@ -16,8 +16,7 @@ namespace {
 constexpr std::size_t kMinSlots = 4;
 constexpr std::size_t kSlotsBytes = 8 * 1024 * 1024;
 constexpr std::size_t kTaskRing = 8192;
-/// A batch in no block's order is written by up to this many tasks of at least this many rows.
-constexpr std::size_t kTasksPerBatch = 4;
+/// A task of a batch in no block's order has at least this many rows.
 constexpr std::size_t kMinTaskRows = 16;
 
 }  // namespace
@@ -289,7 +288,7 @@ void BatchSink::Close(Planned& batch) {
     return;
   }
   AddMissing(batch, batch.places, slice_end_);
-  if (!batch.refs.empty()) CutIntoTasks(batch);
+  if (!batch.refs.empty()) options_.packer != nullptr ? CutPacked(batch) : CutIntoTasks(batch);
   batch.closed = true;
   for (std::size_t f = 0; f < fields_; ++f) {
     learned_units_[f] = std::max(learned_units_[f], batch.units[f]);
@@ -301,7 +300,7 @@ void BatchSink::CloseRest(bool drop) {
   if (planned_.empty() || planned_.back().closed) return;
   Planned& batch = planned_.back();
   if (drop) {
-    dropped_rows_.Add(batch.rows);
+    dropped_rows_.Add(batch.row_ends.empty() ? batch.rows : batch.refs.size());
     batch.dropped = true;
     --next_number_;  // the next batch has it
     if (batch.slot == nullptr) {
@@ -430,7 +429,10 @@ void BatchSink::Prepare(BatchSlot* slot, const Planned& batch) {
   slot->dropped = false;
   slot->status = Status();
   slot->failures.clear();
-  if (options_.note_rows) slot->row_numbers.assign(slice_rows_, kNoRow);
+  slot->row_ends = batch.row_ends;
+  if (options_.note_rows) {
+    slot->row_numbers.assign(batch.row_ends.empty() ? slice_rows_ : batch.row_ends.back(), kNoRow);
+  }
   slot->pending.store(1, std::memory_order_relaxed);
   const std::vector<std::uint64_t> capacity = CapacityFor(batch);
   // A dropped batch may have left parts that were never joined.
@@ -495,7 +497,7 @@ void BatchSink::Dispatch(Planned& batch, WriteTask* task) {
 
 void BatchSink::GatherRows(const WriteTask& task, WriterScratch* scratch) const {
   constexpr std::size_t kAhead = 16;
-  if (scratch->records.size() < task.rows) scratch->records.resize(task.rows);
+  if (scratch->records.size() < task.refs.size()) scratch->records.resize(task.refs.size());
   const auto refs = std::span(task.refs);
   for (std::size_t i = 0; i < refs.size(); ++i) {
     if (i + kAhead < refs.size()) {
@@ -505,7 +507,7 @@ void BatchSink::GatherRows(const WriteTask& task, WriterScratch* scratch) const 
     scratch->records[i] = refs[i].block->frame.records[refs[i].row];
   }
   if (!parser_->two_phase()) return;
-  scratch->locations.resize(task.rows * fields_);
+  scratch->locations.resize(task.refs.size() * fields_);
   for (std::size_t i = 0; i < refs.size(); ++i) {
     const FieldLocation* from = refs[i].block->locations.data() + refs[i].row * fields_;
     std::copy_n(from, fields_, scratch->locations.data() + i * fields_);
@@ -543,33 +545,43 @@ void BatchSink::Write(WriteTask* task, WriterScratch* scratch) {
   BatchSlot* slot = task->slot;
   if (task->block == nullptr) CollectBlocks(*task, scratch);
   if (task->extent != nullptr) {
-    std::span<const RecordSpan> records;
-    const FieldLocation* locations = nullptr;
-    if (task->block != nullptr) {
-      records = std::span(task->block->frame.records).subspan(task->src_row, task->rows);
-      if (parser_->two_phase()) {
-        locations = task->block->locations.data() + task->src_row * fields_;
-      }
-    } else {
-      GatherRows(*task, scratch);
-      records = std::span(scratch->records).first(task->rows);
-      if (parser_->two_phase()) locations = scratch->locations.data();
-    }
+    if (task->block == nullptr) GatherRows(*task, scratch);
     PrepareTargets(*task, scratch);
     scratch->failures.clear();
-    parser_->Write(records, locations, scratch->targets, scratch->parser.get(), &scratch->failures);
-    PublishOffsets(*task, *scratch);
-    if (options_.note_rows) NoteRows(*task);
+    if (options_.packer != nullptr) {
+      WritePacked(*task, scratch);
+    } else {
+      WriteRows(*task, scratch);
+    }
     FailShrunk(*task, scratch);
-    if (!scratch->failures.empty()) NoteFailures(*task, records, scratch);
+    if (!scratch->failures.empty()) NoteFailures(*task, scratch);
   }
   DropHolds(*task, scratch);
   RecycleTask(task);
   FinishOne(slot);
 }
 
-void BatchSink::NoteFailures(const WriteTask& task, std::span<const RecordSpan> records,
-                             WriterScratch* scratch) const {
+std::span<const RecordSpan> BatchSink::RecordsOf(const WriteTask& task,
+                                                 const WriterScratch& scratch) {
+  if (task.block == nullptr) return std::span(scratch.records).first(task.refs.size());
+  return std::span(task.block->frame.records).subspan(task.src_row, task.rows);
+}
+
+void BatchSink::WriteRows(const WriteTask& task, WriterScratch* scratch) const {
+  const FieldLocation* locations = nullptr;
+  if (parser_->two_phase()) {
+    locations = task.block != nullptr ? task.block->locations.data() + task.src_row * fields_
+                                      : scratch->locations.data();
+  }
+  parser_->Write(RecordsOf(task, *scratch), locations, scratch->targets, scratch->parser.get(),
+                 &scratch->failures);
+  PublishOffsets(task, *scratch);
+  if (options_.note_rows) NoteRows(task);
+}
+
+void BatchSink::NoteFailures(const WriteTask& task, WriterScratch* scratch) const {
+  if (options_.packer != nullptr) return FailPacked(task, scratch);
+  const std::span<const RecordSpan> records = RecordsOf(task, *scratch);
   const std::lock_guard lock(task.slot->failures_mutex);
   for (RowFailure& failure : scratch->failures) {
     const auto row = static_cast<std::uint32_t>(failure.row);
@@ -605,7 +617,8 @@ void BatchSink::FailShrunk(const WriteTask& task, WriterScratch* scratch) {
   };
   std::erase_if(scratch->failures,
                 [&](const RowFailure& failure) { return shrunk_at(failure.row); });
-  for (std::size_t row = 0; row < task.rows; ++row) {
+  const std::size_t rows = task.block != nullptr ? task.rows : task.refs.size();
+  for (std::size_t row = 0; row < rows; ++row) {
     if (!shrunk_at(row)) continue;
     scratch->failures.push_back(
         {row, Status(StatusCode::kTruncated, "the mapped file shrank before the row was copied")});
@@ -644,7 +657,10 @@ void BatchSink::Finish(BatchSlot* slot) {
   JoinExtents(slot);
   if (options_.pad && slot->status.ok()) FillMissing(*slot);
   SettleFailures(slot);
-  if (options_.note_rows) slot->row_numbers.resize(slot->rows);
+  if (options_.note_rows) {
+    const bool packed = !slot->row_ends.empty() && slot->rows > 0;
+    slot->row_numbers.resize(packed ? slot->row_ends[slot->rows - 1] : slot->rows);
+  }
   in_work_.fetch_sub(1, std::memory_order_release);
   host_->Deliver(slot->span.number - skip_batches_, {slot, nullptr});
   host_->BatchDone(false);

@@ -20,6 +20,8 @@
 
 namespace ringfeed {
 
+class PackParser;
+
 /// A writer thread's memory between tasks.
 struct WriterScratch {
   std::unique_ptr<Parser::Scratch> parser;
@@ -45,6 +47,8 @@ class BatchSink final : public PlanSink {
  public:
   static constexpr std::size_t kMaxSlots = 64;
   static constexpr std::size_t kLeastSlots = 2;
+  /// A batch in no block's order is written by up to this many tasks.
+  static constexpr std::size_t kTasksPerBatch = 4;
   struct Options {
     std::size_t rows = 1;  ///< places of a batch
     bool drop_remainder = false;
@@ -66,6 +70,8 @@ class BatchSink final : public PlanSink {
     bool pad = false;
     bool note_rows = false;      ///< BatchSlot::row_numbers is wanted
     PlanClock* clock = nullptr;  ///< null: one of its own
+    /// The parser, where its rows come packed: of OnPacked alone.
+    const PackParser* packer = nullptr;
   };
 
   BatchSink(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
@@ -75,6 +81,7 @@ class BatchSink final : public PlanSink {
   // The planner's calls.
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
+  void OnPacked(std::span<const RowRef> rows) override;
   void OnLost(Block* block, std::uint32_t rows) override { host_->Drop(block, rows); }
   void OnPassEnd() override;
   void OnCut() override { CloseRest(options_.drop_remainder); }
@@ -111,8 +118,9 @@ class BatchSink final : public PlanSink {
     bool closed = false;
     bool dropped = false;
     std::vector<std::uint64_t> units;
-    std::vector<WriteTask*> tasks;  ///< waiting for a slot
-    std::vector<RowRef> refs;       ///< of a batch that is written once it is closed
+    std::vector<WriteTask*> tasks;        ///< waiting for a slot
+    std::vector<RowRef> refs;             ///< of a batch that is written once it is closed
+    std::vector<std::uint32_t> row_ends;  ///< of packed rows: where they end in refs
     std::vector<MissingRows> missing;
     BatchSlot* slot = nullptr;
   };
@@ -146,6 +154,7 @@ class BatchSink final : public PlanSink {
   void DropAll(std::span<const RowRef> rows);
   void Close(Planned& batch);
   void CutIntoTasks(Planned& batch);
+  void CutPacked(Planned& batch);
   void CloseRest(bool drop);
   void CountUnits(const WriteTask& task, std::vector<std::uint64_t>* units) const;
   bool GiveSlot(Planned& batch);
@@ -164,8 +173,9 @@ class BatchSink final : public PlanSink {
   void PrepareTargets(const WriteTask& task, WriterScratch* scratch) const;
   void GatherRows(const WriteTask& task, WriterScratch* scratch) const;
   void PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const;
-  void NoteFailures(const WriteTask& task, std::span<const RecordSpan> records,
-                    WriterScratch* scratch) const;
+  static std::span<const RecordSpan> RecordsOf(const WriteTask& task, const WriterScratch& scratch);
+  void WriteRows(const WriteTask& task, WriterScratch* scratch) const;
+  void NoteFailures(const WriteTask& task, WriterScratch* scratch) const;
   /// Notes the blocks that the task's rows stand in, and how many of each.
   static void CollectBlocks(const WriteTask& task, WriterScratch* scratch);
   /// Rows whose mapped file lost pages meanwhile may be zeros: they failed.
@@ -187,6 +197,8 @@ class BatchSink final : public PlanSink {
   void BlankRow(BatchSlot* slot, std::size_t row) const;
   Tensor MakeMask(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const;
   void NoteRows(const WriteTask& task) const;
+  void WritePacked(const WriteTask& task, WriterScratch* scratch) const;
+  void FailPacked(const WriteTask& task, WriterScratch* scratch) const;
 
   const Options options_;
   const Parser* const parser_;

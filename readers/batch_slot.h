@@ -53,6 +53,10 @@ struct BatchSlot {
   /// Block::NumberOf of each row, kNoRow of those that are missing; only where asked for.
   std::vector<std::uint64_t> row_numbers;
 
+  /// Of packed rows: the number of the batch's records up to the end of each; row_numbers are then
+  /// of the records.
+  std::vector<std::uint32_t> row_ends;
+
   std::thread::id holder;  ///< who was handed the batch
 
   /// How many places behind the first one row `row` stands, where the batch is no user's: rows that

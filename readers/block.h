@@ -47,7 +47,7 @@ struct Block {
   std::uint32_t good_rows = 0;       ///< their number
   std::uint64_t filtered_bytes = 0;  ///< of payload_bytes, those of filtered records
   std::uint32_t filtered_rows = 0;   ///< of good_rows
-  std::uint32_t truncated_rows = 0;  ///< records that are longer than Pack's rows
+  std::uint32_t truncated_rows = 0;  ///< rows that Truncate or Pack cut
   std::uint32_t reopened = 0;        ///< so often its stream was opened again before them
 
   // Memory that the records point into.

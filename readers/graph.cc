@@ -10,6 +10,7 @@
 #include "readers/decorators/content_steps.h"
 #include "readers/instance_parser.h"
 #include "readers/map_parser.h"
+#include "readers/pack_parser.h"
 #include "readers/pad_parser.h"
 #include "readers/session.h"
 #include "readers/shared_source.h"
@@ -131,6 +132,13 @@ class Lowering {
     }
     (*this)(BatchOptions{options.most_rows, false, options.slots});
     AddContent(TokenStep(options, program_->parser.get()), 0);
+  }
+  void operator()(const PackOptions& options) {
+    CheckParsed("Pack");
+    program_->packer = std::make_shared<const PackParser>(program_->parser, options);
+    program_->parser = program_->packer;
+    (*this)(BatchOptions{options.rows, options.drop_remainder, options.slots});
+    AddContent(PackStep(options), options.segment);
   }
   void operator()(const MultiPassNode& node) {
     if (__builtin_mul_overflow(program_->passes, node.passes, &program_->passes)) {

@@ -21,6 +21,7 @@
 
 namespace ringfeed {
 
+class PackParser;
 class ReaderSession;
 struct MixSource;
 
@@ -99,7 +100,7 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   using Kind =
       std::variant<SourceNode, ParseNode, MapNode, ShuffleOptions, BatchOptions, MultiPassNode,
                    DoubleBufferNode, ShareNode, GroupBatchOptions, FilterNode, TruncateNode,
-                   PadNode, BucketBatchOptions, TokenBatchOptions>;
+                   PadNode, BucketBatchOptions, TokenBatchOptions, PackOptions>;
 
   GraphNode(Kind&& kind, std::shared_ptr<GraphNode> input);
 
@@ -166,8 +167,9 @@ struct Program {
   std::shared_ptr<const Parser> parser;  ///< null: records as they are
   bool batched = false;                  ///< by the user's Batch
   BatchOptions batch;
-  std::size_t held_batches = 0;      ///< that the reading thread may hold at a time
-  std::vector<ContentStep> content;  ///< of the kContent stages
+  std::size_t held_batches = 0;              ///< that the reading thread may hold at a time
+  std::vector<ContentStep> content;          ///< of the kContent stages
+  std::shared_ptr<const PackParser> packer;  ///< the parser, where batches are of packed rows
 
   /// Whether a stage holds rows back.
   bool shuffled() const;

@@ -44,6 +44,7 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
     for (std::size_t i = already; i < failures.size(); ++i) failures[i].row += begin;
     begin = end;
   }
+  block->truncated_rows += parser.TakeTruncated(scratch);
   if (auto storage = parser.TakeStorage(scratch)) block->storage.push_back(std::move(storage));
   for (const RowFailure& failure : failures) {
     const DataPlace place = block->PlaceOf(static_cast<std::uint32_t>(failure.row));

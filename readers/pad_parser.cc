@@ -62,6 +62,9 @@ class PadParser final : public Parser {
   std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override {
     return inner_->TakeStorage(static_cast<PadScratch*>(scratch)->inner.get());
   }
+  std::uint32_t TakeTruncated(Scratch* scratch) const override {
+    return inner_->TakeTruncated(static_cast<PadScratch*>(scratch)->inner.get());
+  }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;

@@ -22,6 +22,8 @@ class PlanStage {
   /// So many rows of a block that came this far go no further and take no place: the last stage
   /// drops their holds.
   virtual void OnLost(Block* block, std::uint32_t rows) { next_->OnLost(block, rows); }
+  /// One row of several that Pack puts together, none of them a hole.
+  virtual void OnPacked(std::span<const RowRef> rows) { next_->OnPacked(rows); }
   /// A pass is over: whatever is held back goes on first.
   virtual void OnPassEnd() = 0;
   /// Rows that follow are in no batch with those before. From the stage in front of the last alone.

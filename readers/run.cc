@@ -286,6 +286,7 @@ void Run::BuildStages() {
     options.note_rows = program.source.options.note_records;
     options.clock = &clock_;
     ShareBatches(&options);
+    options.packer = program.packer.get();
     auto sink = std::make_unique<BatchSink>(options, program.parser.get(), arena_, this);
     batch_sink_ = sink.get();
     sink_ = sink.get();

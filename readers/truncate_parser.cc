@@ -23,6 +23,7 @@ using Wholes = std::deque<FieldLocation>;
 struct TruncateScratch final : Parser::Scratch {
   std::unique_ptr<Parser::Scratch> inner;
   std::shared_ptr<Wholes> wholes;
+  std::uint32_t truncated = 0;
   std::vector<FieldLocation> row;
   std::vector<ColumnTarget> targets;
   std::vector<std::byte> values;  // of the row that is written aside
@@ -59,6 +60,10 @@ class TruncateParser final : public Parser {
     return true;
   }
   std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override;
+  std::uint32_t TakeTruncated(Scratch* scratch) const override {
+    auto* own = static_cast<TruncateScratch*>(scratch);
+    return std::exchange(own->truncated, 0) + inner_->TakeTruncated(own->inner.get());
+  }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;
@@ -94,7 +99,9 @@ void TruncateParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loc
   }
   for (std::size_t row = 0; row < rows.size(); ++row) {
     FieldLocation& at = locations[row * stride + field_];
-    if (at.units <= length_ || inner_->Cut(field_, length_, &at)) continue;
+    if (at.units <= length_) continue;
+    ++own->truncated;
+    if (inner_->Cut(field_, length_, &at)) continue;
     if (own->wholes == nullptr) own->wholes = std::make_shared<Wholes>();
     own->wholes->push_back(at);
     at = {reinterpret_cast<const std::byte*>(&own->wholes->back()), 0, length_, kFormAside};

@@ -46,9 +46,10 @@ struct PipelineStats {
   std::string order;     ///< "as files are read", "by index"; why, where it is not what was asked
   std::string restored;  ///< how Restore or SeekTo came there; "" without one
   std::string ranks;     ///< "rank 3 of 8 by torchrun"; "" where there is one
-  std::uint64_t filtered_records = 0;   ///< dropped by Filter
-  std::uint64_t truncated_records = 0;  ///< longer than the rows of Pack, whose beginning they gave
-  std::uint64_t grown_batches = 0;      ///< batches that outgrew their slot and were moved
+  std::uint64_t filtered_records = 0;  ///< dropped by Filter
+  /// Rows of which Truncate or Pack took the beginning; of Truncate in front of Map not counted.
+  std::uint64_t truncated_records = 0;
+  std::uint64_t grown_batches = 0;  ///< batches that outgrew their slot and were moved
 };
 
 }  // namespace ringfeed

@@ -6,6 +6,7 @@
 
 #include "readers/decorators/filter.h"
 #include "readers/decorators/group_batch.h"
+#include "readers/decorators/pack.h"
 #include "readers/decorators/token_batch.h"
 #include "readers/parsers/ragged_field.h"
 
@@ -89,6 +90,21 @@ ContentStep TokenStep(const TokenBatchOptions& options, const Parser* parser) {
   step.text = "batches of up to " + step.text;
   step.make = [weight = std::move(weight), limit, rows = options.most_rows](PlanClock* clock) {
     return std::make_unique<TokenBatchStage>(clock, weight, limit, rows);
+  };
+  return step;
+}
+
+ContentStep PackStep(const PackOptions& options) {
+  constexpr std::size_t kPackFields = 3;  // the values, segments and positions
+  ContentStep step;
+  step.text = "packed into " + std::to_string(options.length) + " units of " + options.field +
+              " in segments of " + std::to_string(options.segment);
+  const auto length = static_cast<std::uint32_t>(options.length);
+  step.make = [length, segment = options.segment](PlanClock* clock) {
+    const auto units = [](const Block& block, std::uint32_t row) {
+      return block.locations[row * kPackFields].units;
+    };
+    return std::make_unique<PackStage>(clock, units, length, segment);
   };
   return step;
 }

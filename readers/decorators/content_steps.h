@@ -17,5 +17,7 @@ ContentStep FilterStep(FilterFunction keep);
 ContentStep GroupStep(const GroupBatchOptions& options);
 ContentStep BucketStep(const BucketBatchOptions& options, const Parser& parser);
 ContentStep TokenStep(const TokenBatchOptions& options, const Parser* parser);
+/// Of records that a PackParser located.
+ContentStep PackStep(const PackOptions& options);
 
 }  // namespace ringfeed

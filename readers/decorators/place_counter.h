@@ -31,6 +31,8 @@ class PlaceCounter {
   }
 
   std::uint64_t pass() const { return pass_; }
+  /// Between calls: the place of what comes next.
+  std::uint64_t next() const { return next_; }
   /// The place of row `row` of the call; of its number of rows: of what comes next.
   std::uint64_t At(std::uint64_t row) const { return first_ + row; }
   /// What is handed on next begins with that row.

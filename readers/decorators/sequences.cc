@@ -82,4 +82,13 @@ Reader TokenBatch(Reader input, const TokenBatchOptions& options) {
   return Reader(GraphNode::On(input, options));
 }
 
+Reader Pack(Reader input, const PackOptions& options) {
+  constexpr std::size_t kUsualBatches = 256;
+  CheckBatch("Pack", options.rows, options.slots);
+  CheckUnits("Pack", "length", options.length);
+  PackOptions chosen = options;
+  chosen.segment = SegmentOf(options.segment, kUsualBatches, options.rows);
+  return Reader(GraphNode::On(input, std::move(chosen)));
+}
+
 }  // namespace ringfeed

@@ -88,6 +88,8 @@ class Parser {
   /// What locations point at besides the records, to be kept as long as they: taken after each
   /// Locate.
   virtual std::shared_ptr<const void> TakeStorage(Scratch* /*scratch*/) const { return nullptr; }
+  /// How many rows were cut short by Locate since it was asked last: by Truncate or Pack.
+  virtual std::uint32_t TakeTruncated(Scratch* /*scratch*/) const { return 0; }
   /// Rows that one Write should get at most: few, where a row costs much, so that threads share
   /// them.
   virtual std::size_t max_rows_per_write() const { return 1 << 20; }

@@ -246,6 +246,129 @@ TEST_F(ContentTest, ChainsThatLookIntoRecordsAgreeWithASlowReference) {
   }
 }
 
+/// Packed rows of the records of a pass, by segments and batches, slowly.
+std::vector<std::vector<Lists>> PackedBatches(const Places& all, const PackOptions& options,
+                                              bool filter, const std::vector<std::size_t>& sizes) {
+  Places places;
+  for (const Place& place : all) {
+    if (!filter || !place || Kept(*place)) places.push_back(place);
+  }
+  std::vector<std::vector<Lists>> segments;
+  for (std::size_t begin = 0; begin < places.size(); begin += options.segment) {
+    Lists rows;
+    std::vector<std::size_t> rooms;
+    for (std::size_t at = begin; at < std::min(places.size(), begin + options.segment); ++at) {
+      if (!places[at]) continue;
+      const std::size_t units = std::min(sizes[*places[at]], options.length);
+      std::size_t row = 0;
+      while (row < rooms.size() && rooms[row] < units) ++row;
+      if (row == rooms.size()) {
+        rooms.push_back(options.length);
+        rows.emplace_back();
+      }
+      rooms[row] -= units;
+      rows[row].push_back(*places[at]);
+    }
+    std::vector<Lists> batches;
+    for (std::size_t row = 0; row < rows.size(); row += options.rows) {
+      const std::size_t end = std::min(rows.size(), row + options.rows);
+      if (end - row < options.rows && options.drop_remainder) continue;
+      batches.emplace_back(rows.begin() + static_cast<std::ptrdiff_t>(row),
+                           rows.begin() + static_cast<std::ptrdiff_t>(end));
+    }
+    segments.push_back(batches);
+  }
+  return segments;
+}
+
+/// Whether a batch is these packed rows, every unit of it.
+void ExpectPacked(const Instance& batch, const Lists& rows, const PackOptions& options,
+                  const std::vector<std::size_t>& sizes) {
+  const auto length = static_cast<std::int64_t>(options.length);
+  const Shape shape{static_cast<std::int64_t>(rows.size()), length};
+  std::vector<std::byte> values;
+  std::vector<std::int32_t> segments;
+  std::vector<std::int32_t> positions;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    std::int32_t number = 0;
+    for (const std::uint64_t id : rows[row]) {
+      const std::vector<std::byte> record = RecordPayload(id, sizes[id]);
+      const std::size_t units = std::min(record.size(), options.length);
+      values.insert(values.end(), record.begin(),
+                    record.begin() + static_cast<std::ptrdiff_t>(units));
+      segments.insert(segments.end(), units, ++number);
+      for (std::size_t i = 0; i < units; ++i) positions.push_back(static_cast<std::int32_t>(i));
+    }
+    const std::size_t end = (row + 1) * options.length;
+    values.resize(end, static_cast<std::byte>(options.pad_value));
+    segments.resize(end, 0);
+    positions.resize(end, 0);
+  }
+  ASSERT_EQ(batch.size(), 3u);
+  for (const Tensor& tensor : batch) ASSERT_EQ(tensor.shape, shape);
+  ASSERT_TRUE(std::equal(values.begin(), values.end(), batch[0].data));
+  const auto found_segments = batch[1].Values<std::int32_t>();
+  const auto found_positions = batch[2].Values<std::int32_t>();
+  ASSERT_TRUE(std::equal(segments.begin(), segments.end(), found_segments.begin()));
+  ASSERT_TRUE(std::equal(positions.begin(), positions.end(), found_positions.begin()));
+}
+
+TEST_F(ContentTest, PackedRowsAgreeWithASlowReference) {
+  MakeData();
+  OpenOptions open = Skipping();
+  const ShuffleOptions window{.window = 64, .seed = 3};
+  const auto order_of = [&](bool shuffled) {
+    Reader plain = OpenFiles(files_, open);
+    const Drained order = DrainBlocks(shuffled ? Shuffle(plain, window) : plain);
+    return Places(order.ids.begin(), order.ids.end());
+  };
+  const Places orders[] = {order_of(false), order_of(true)};
+  for (int i = 0; i < 40; ++i) Damage(random_() % kRecords);
+  for (int round = 0; round < 60; ++round) {
+    const bool shuffled = round % 2 == 0;
+    const bool filter = random_() % 2 == 0;
+    const PackOptions options{.field = "bytes",
+                              .length = 1 + random_() % 150,
+                              .rows = 1 + random_() % 9,
+                              .segment = 1 + random_() % 300,
+                              .pad_value = static_cast<double>(random_() % 256),
+                              .drop_remainder = random_() % 3 == 0};
+    Places places = orders[shuffled ? 1 : 0];
+    std::uint64_t longer = 0;
+    for (Place& place : places) {
+      if (damaged_.contains(*place)) {
+        place.reset();
+      } else if ((!filter || Kept(*place)) && sizes_[*place] > options.length) {
+        ++longer;
+      }
+    }
+    std::vector<Lists> wanted;
+    for (const auto& segment : PackedBatches(places, options, filter, sizes_)) {
+      wanted.insert(wanted.end(), segment.begin(), segment.end());
+    }
+    for (const int threads : {1, 3}) {
+      open.threads = threads;
+      Reader reader = OpenFiles(files_, open);
+      if (shuffled) reader = Shuffle(reader, window);
+      if (filter) reader = Filter(reader, KeepRecord);
+      // Draws of a window are others in the second pass.
+      const std::uint64_t passes = shuffled ? 1 : 2;
+      reader = MultiPass(Pack(Parse(reader, RawParser()), options), passes);
+      EXPECT_EQ(reader.slots()[2].name, "bytes_positions");
+      Instance batch;
+      for (std::uint64_t pass = 0; pass < passes; ++pass) {
+        for (const Lists& rows : wanted) {
+          ASSERT_EQ(reader.TryReadNext(&batch), ReadResult::kRecord);
+          ExpectPacked(batch, rows, options, sizes_);
+          if (HasFatalFailure()) return;
+        }
+      }
+      ASSERT_EQ(reader.TryReadNext(&batch), ReadResult::kEnd);
+      EXPECT_EQ(reader.Stats().truncated_records, longer * passes);
+    }
+  }
+}
+
 TEST_F(ContentTest, WhatFilterDropsIsCountedAndNotParsed) {
   MakeData();
   Reader reader = OpenFiles(files_, Options());
@@ -371,6 +494,13 @@ TEST_F(ContentTest, ChainsThatMakeNoSenseAreRefusedWithTheRemedy) {
       }),
       "ascend");
   has(why([&] { return TokenBatch(raw(), {.field = "bytes"}); }), "one of tokens and bytes");
+  has(why([&] {
+        return Pack(Pad(raw(), "bytes", {.multiple = 8}),
+                    {.field = "bytes", .length = 64, .rows = 2});
+      }),
+      "Pack packs one field");
+  has(why([&] { return Pack(raw(), {.field = "bytes", .length = 9, .rows = 2, .pad_value = -1}); }),
+      "no number that uint8 holds");
   has(why([&] { return TokenBatch(raw(), {.field = "bytes", .bytes = 4}); }), "of a field");
   has(why([&] { return TokenBatch(Batch(raw(), {.size = 2}), {.field = "bytes", .tokens = 4}); }),
       "before Batch");

@@ -78,7 +78,7 @@ std::vector<Case> Cases() {
   const TokensSpec points{.dtype = kFloat32, .shape = {-1, 3}};
   cases.push_back({"points", TokensParser(points), "tokens", BytesOf(random, 12)});
   cases.push_back({"map", Doubled(RawParser()), "twice", BytesOf(random, 1)});
-  for (const double oddness : {0.0, 1.0}) {
+  for (const double oddness : {0.0, 0.4}) {
     for (const char* field : {"x", "ids", "pairs"}) {
       cases.push_back(
           {"example " + std::to_string(oddness), Examples(), field, OddExamples(oddness)});

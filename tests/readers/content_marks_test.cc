@@ -1,0 +1,229 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "readers/batch_sink.h"
+#include "readers/decorators/filter.h"
+#include "readers/decorators/first_fit.h"
+#include "readers/decorators/group_batch.h"
+#include "readers/decorators/pack.h"
+#include "readers/decorators/token_batch.h"
+#include "readers/pack_parser.h"
+#include "readers/record_ranges.h"
+#include "ringfeed/parsers.h"
+#include "tests/readers/fake_plan_host.h"
+#include "tests/readers/plan_rows.h"
+
+namespace ringfeed {
+namespace {
+
+std::uint64_t NumberOf(const Block& block, std::uint32_t row) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, block.frame.records[row].data, sizeof(number));
+  return number;
+}
+
+/// Asks of blocks what the framing threads of a run would.
+class AskedRows final : public PlanStage {
+ public:
+  explicit AskedRows(bool filter) : filter_(filter) {}
+  void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override {
+    Ask(block);
+    next_->OnRows(block, begin, end);
+  }
+  void OnRefs(std::span<const RowRef> rows) override {
+    for (const RowRef& ref : rows) Ask(ref.block);
+    next_->OnRefs(rows);
+  }
+  void OnPassEnd() override { next_->OnPassEnd(); }
+  void OnEnd(const Status& status) override { next_->OnEnd(status); }
+
+ private:
+  void Ask(Block* block) const {
+    if (!block->groups.empty()) return;
+    block->groups.resize(block->rows());
+    if (filter_) block->filtered.resize(block->rows());
+    for (std::uint32_t row = 0; row < block->rows(); ++row) {
+      if (block->frame.records[row].damaged()) continue;
+      const std::uint64_t number = NumberOf(*block, row);
+      block->groups[row] = static_cast<std::int64_t>(number % 5);
+      if (filter_) block->filtered[row] = number % 3 == 0 ? 1 : 0;
+    }
+  }
+
+  const bool filter_;
+};
+
+/// A chain's plan behind its order.
+struct PlanUnderTest {
+  enum class Kind { kBatch, kGroup, kTokens, kPack };
+  Kind kind = Kind::kBatch;
+  bool filter = false;
+  bool drop = false;
+  std::uint64_t segment = 20;
+  std::size_t rows = 4;
+
+  std::shared_ptr<const Parser> parser;
+  const PackParser* packer = nullptr;
+  static constexpr std::uint32_t kLength = 40;
+
+  void MakeParser() {
+    parser = RowsParser({{"number", kInt64, {}}});
+    if (kind != Kind::kPack) return;
+    const PackOptions options{.field = "bytes", .length = kLength, .rows = rows};
+    auto made = std::make_shared<const PackParser>(RawParser(), options);
+    packer = made.get();
+    parser = made;
+  }
+  std::unique_ptr<PlanStage> MakeStage(PlanClock* clock) const {
+    switch (kind) {
+      case Kind::kGroup:
+        return std::make_unique<GroupBatchStage>(rows, segment, clock);
+      case Kind::kTokens:
+        return std::make_unique<TokenBatchStage>(
+            clock, [](const Block& block, std::uint32_t row) { return NumberOf(block, row) % 11; },
+            25, rows);
+      case Kind::kPack:
+        return std::make_unique<PackStage>(
+            clock,
+            [](const Block& block, std::uint32_t row) { return block.locations[row * 3].units; },
+            kLength, segment);
+      default:
+        return nullptr;
+    }
+  }
+};
+
+class ContentMarksTest : public testing::Test {
+ protected:
+  /// The batches from a mark on.
+  std::vector<Got> Run(const PlanUnderTest& plan, const std::vector<Pass>& passes,
+                       const PlanMark& mark) {
+    PlanClock clock(mark.pass, mark.place);
+    FakeHost host;
+    std::vector<std::unique_ptr<PlanStage>> stages;
+    stages.push_back(std::make_unique<AskedRows>(plan.filter));
+    if (plan.filter) stages.push_back(std::make_unique<FilterStage>(&clock));
+    if (auto stage = plan.MakeStage(&clock)) stages.push_back(std::move(stage));
+    BatchSink::Options options;
+    options.rows = plan.rows;
+    options.drop_remainder = plan.drop;
+    options.memory_bytes = std::size_t{4} << 20;
+    options.skip = mark.outputs;
+    options.note_rows = true;
+    options.clock = &clock;
+    options.packer = plan.packer;
+    auto sink = std::make_unique<BatchSink>(options, plan.parser.get(), arena_, &host);
+    host.batch_sink = sink.get();
+    host.parser = plan.parser.get();
+    stages.push_back(std::move(sink));
+    for (std::size_t i = 0; i + 1 < stages.size(); ++i) stages[i]->set_next(stages[i + 1].get());
+    PlanRows rows(random_());
+    rows.set_parser(plan.parser.get(), plan.packer != nullptr);
+    std::uint64_t place = mark.place;
+    for (std::uint64_t pass = mark.pass; pass < passes.size(); ++pass) {
+      const std::span<const PlanRow> left = std::span(passes[pass]).subspan(place);
+      rows.Feed(left, pass, random_() % 2 == 0, stages.front().get());
+      stages.front()->OnPassEnd();
+      place = 0;
+    }
+    stages.front()->OnEnd(Status());
+    EXPECT_TRUE(host.ended);
+    EXPECT_EQ(rows.holds(), 0u);
+    return std::move(host.got);
+  }
+  static bool SameBatch(const Got& a, const Got& b) {
+    if (a.batch.size() != b.batch.size()) return false;
+    for (std::size_t f = 0; f < a.batch.size(); ++f) {
+      const Tensor& left = a.batch[f];
+      const Tensor& right = b.batch[f];
+      if (left.shape != right.shape || left.bytes != right.bytes ||
+          std::memcmp(left.data, right.data, left.bytes) != 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  std::mt19937_64 random_{5};
+  std::shared_ptr<Arena> arena_ = Arena::Create({.bytes = std::size_t{64} << 20});
+};
+
+TEST_F(ContentMarksTest, FromAnyMarkTheRestOfTheBatchesComesExactly) {
+  std::size_t marks = 0;
+  for (int round = 0; round < 200; ++round) {
+    PlanUnderTest plan;
+    plan.kind = static_cast<PlanUnderTest::Kind>(round % 4);
+    plan.filter = random_() % 2 == 0;
+    plan.drop = plan.kind != PlanUnderTest::Kind::kTokens && random_() % 3 == 0;
+    plan.segment = 1 + random_() % 60;
+    plan.rows = 1 + random_() % 8;
+    plan.MakeParser();
+    const std::vector<Pass> passes = RandomPasses(random_, 400);
+    const std::vector<Got> whole = Run(plan, passes, {});
+    for (int cut = 0; cut < 10 && !whole.empty(); ++cut) {
+      const std::size_t at = random_() % whole.size();
+      const PlanMark mark = whole[at].span.end;
+      const std::vector<Got> rest = Run(plan, passes, mark);
+      ASSERT_EQ(rest.size(), whole.size() - at - 1) << "round " << round << " cut " << at;
+      for (std::size_t i = 0; i < rest.size(); ++i) {
+        ASSERT_TRUE(SameBatch(rest[i], whole[at + 1 + i])) << "round " << round << " cut " << at;
+        ASSERT_EQ(rest[i].span.end, whole[at + 1 + i].span.end);
+      }
+      ++marks;
+    }
+  }
+  EXPECT_GT(marks, 1000u);
+}
+
+TEST_F(ContentMarksTest, PackedBatchesNameTheirRecordsInTheOrderOfTheirRows) {
+  PlanUnderTest plan;
+  plan.kind = PlanUnderTest::Kind::kPack;
+  plan.MakeParser();
+  Pass pass;
+  for (std::uint64_t number = 0; number < 100; ++number) pass.push_back(number);
+  std::vector<std::uint64_t> named;
+  std::vector<std::uint64_t> found;  // numbers stand at the beginning of a record
+  for (const Got& one : Run(plan, {pass}, {})) {
+    const auto positions = one.batch[2].Values<std::int32_t>();
+    const auto segments = one.batch[1].Values<std::int32_t>();
+    for (std::size_t at = 0; at < positions.size(); ++at) {
+      if (segments[at] == 0 || positions[at] != 0) continue;
+      std::memcpy(&found.emplace_back(), one.batch[0].data + at, sizeof(std::uint64_t));
+    }
+    for (const std::uint64_t number : one.numbers) named.push_back(UnpackRecord(number).record);
+  }
+  EXPECT_EQ(found.size(), 100u);
+  EXPECT_EQ(named, found);
+}
+
+TEST(FirstFitTest, TakesTheFirstRowThatHasRoom) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 50; ++round) {
+    const auto length = static_cast<std::uint32_t>(1 + random() % 100);
+    FirstFit fit(length);
+    for (int times = 0; times < 2; ++times) {
+      std::vector<std::uint32_t> rooms;
+      for (int item = 0; item < 300; ++item) {
+        const auto units = static_cast<std::uint32_t>(1 + random() % length);
+        auto at = std::find_if(rooms.begin(), rooms.end(),
+                               [&](std::uint32_t room) { return room >= units; });
+        if (at == rooms.end()) at = rooms.insert(rooms.end(), length);
+        *at -= units;
+        ASSERT_EQ(fit.Place(units), static_cast<std::size_t>(at - rooms.begin()));
+        ASSERT_EQ(fit.room(static_cast<std::size_t>(at - rooms.begin())), *at);
+        ASSERT_EQ(fit.rows(), rooms.size());
+      }
+      fit.Clear();
+      ASSERT_EQ(fit.rows(), 0u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
