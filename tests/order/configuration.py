@@ -1,0 +1,233 @@
+"""A random chain over random files: as a line for order_driver.cc, and as the reference's stages."""
+
+from collections import Counter
+from fractions import Fraction
+
+import reference
+from data_files import FIXED
+
+SEEDS = (0, 7, 2 ** 40 + 3)
+
+
+class Source:
+    """A set of files and the shuffles that stand on it."""
+
+    def __init__(self, rng, library, kind, mixed, ranks):
+        self.format, self.damage, pool = self._pool(rng, library)
+        if rng.random() < 0.3:
+            self.files = rng.choices(pool, k=rng.randint(1, 5))
+        else:
+            self.files = rng.sample(pool, k=rng.randint(1, len(pool)))
+        if mixed and not any(file.records for file in self.files):
+            self.files.append(next(file for file in pool if file.records))
+        self.cycle = rng.choice([1, 2, 3, 8, 100])
+        self.stripe = rng.choice([4096, 8192, 65536, 1048576])
+        self.epoch = rng.choice([0, 0, 1, 5])
+        self.index = "as_needed"
+        self.order = self._order(rng, mixed or ranks > 1)
+        self.chain = self._shuffles(rng, kind, mixed)
+        self.weight = rng.choice(["1", "2", "0.5", "0.25", "3", "0.125", "7"])
+        self.passes = rng.choice([1, 1, 2, 3])
+        self.most = rng.choice([0, 0, 0, 1, 50, 700])
+
+    @staticmethod
+    def _pool(rng, library):
+        if rng.random() < 0.25:
+            file_format = rng.choice(list(library.damaged))
+            return file_format, "skip", library.damaged[file_format] + library.whole[file_format][:5]
+        file_format = rng.choice(["tfrecord", "tfrecord"] + list(library.whole))
+        return file_format, rng.choice(["skip", "fail"]), library.whole[file_format]
+
+    @staticmethod
+    def _order(rng, whole):
+        ranks = 1 if whole else rng.choice([1, 1, 2, 3, 6])
+        return reference.FileOrder(rng.choice([None, *SEEDS]), rng.choice([0, 0, 1, 2]),
+                                   rng.randrange(ranks), ranks)
+
+    @staticmethod
+    def _shuffles(rng, kind, mixed):
+        steps = []
+        if kind == "any" and rng.random() < 0.5:
+            steps.append(rng.choice([f"global:0:{rng.choice(SEEDS)}",
+                                     f"blocks:{rng.choice([0, 1, 64, 1000])}:{rng.choice(SEEDS)}"]))
+        if mixed:
+            steps += [random_shuffle(rng) for _ in range(rng.choice([0, 0, 1]))]
+        return steps
+
+    def words(self, prefix):
+        order = self.order
+        seed = "none" if order.seed is None else order.seed
+        words = {"files": ",".join(file.path for file in self.files),
+                 "order": f"{seed}:{order.from_pass}:{order.rank}:{order.ranks}",
+                 "format": self.format, "cycle": self.cycle, "stripe": self.stripe,
+                 "damage": self.damage, "index": self.index, "epoch": self.epoch,
+                 "chain": ";".join(self.chain), "weight": self.weight, "passes": self.passes,
+                 "most": self.most}
+        return {f"{prefix}.{key}": value for key, value in words.items()}
+
+    def stage(self):
+        data = reference.DataSet(self.files, self.order, self.cycle, self.stripe, self.epoch)
+        steps = [step.split(":") for step in self.chain]
+        if steps and steps[0][0] == "global":
+            stage, steps = data.globally(int(steps[0][2])), steps[1:]
+        elif steps and steps[0][0] == "blocks":
+            stage, steps = data.blocks(int(steps[0][1]), int(steps[0][2])), steps[1:]
+        else:
+            stage = data.as_read()
+        for step in steps:
+            stage = add_step(stage, step, self.epoch)
+        return reference.remembered(stage)
+
+    def records_of_pass(self, number):
+        """Whatever their order."""
+        data = reference.DataSet(self.files, self.order, first_epoch=self.epoch)
+        return Counter(row for i in data.of_pass(number) for row in self.files[i].numbers()
+                       if row is not reference.HOLE)
+
+
+def random_shuffle(rng):
+    amount = rng.choice([1, 2, 7, 64, 100, 1000, 20000])
+    return f"{rng.choice(['window', 'block'])}:{amount}:{rng.choice(SEEDS)}"
+
+
+def add_step(stage, words, first_epoch):
+    kind, amount = words[0], int(words[1])
+    if kind == "multipass":
+        return reference.join_passes(stage, amount)
+    if kind == "window":
+        return reference.window_shuffle(stage, amount, int(words[2]), first_epoch)
+    if kind == "block":
+        return reference.block_shuffle(stage, amount, int(words[2]), first_epoch)
+    if kind == "batch":
+        return reference.batches(stage, amount, words[2] == "drop")
+    groups = int(words[3])
+    return reference.group_batches(stage, amount, int(words[2]), lambda row: row % groups,
+                                   words[4] == "drop")
+
+
+class Configuration:
+    """Kinds: "as_read" needs no index, "any" may."""
+
+    def __init__(self, rng, library, kind):
+        self.kind = kind
+        self.mixed = kind == "any" and rng.random() < 0.3
+        self.batch = self._random_batch(rng)
+        self.ranks = self.other_ranks(rng) if kind == "any" else 1
+        self.sources = [Source(rng, library, kind, self.mixed, self.ranks)
+                        for _ in range(rng.choice([1, 2, 2, 3, 5]) if self.mixed else 1)]
+        if self.mixed and len(self.sources) > 1 and rng.random() < 0.3:
+            self.sources[-1].passes = 0
+        self.epoch = rng.choice([0, 0, 3]) if self.mixed else self.sources[0].epoch
+        self.steps = self._random_steps(rng)
+        if kind == "any" and self.may_replay() and rng.random() < 0.5:
+            self.sources[0].index = "never"
+        self.speed = {"threads": rng.choice([1, 2, 4]), "block": rng.choice([4096, 65536, 1048576]),
+                      "io": rng.choice(["auto", "uring", "pread", "mmap"])}
+
+    def _random_batch(self, rng):
+        drawn = rng.random()
+        if drawn < 0.2:
+            return None
+        size = rng.choice([1, 3, 12, 32, 60, 100, 5040])
+        if drawn < 0.8:
+            rest = rng.choice(["drop", "keep", "pad"] if self.kind == "any" else ["drop", "keep"])
+            return f"batch:{size}:{rest}"
+        segment, groups = rng.choice([1, 7, 200, 3000, 100000]), rng.choice([1, 2, 5, 40])
+        return f"group:{size}:{segment}:{groups}:{rng.choice(['drop', 'keep'])}"
+
+    def _random_steps(self, rng):
+        ordered = bool(self.sources[0].chain) and not self.mixed
+        steps = [f"multipass:{rng.randint(1, 3)}" for _ in range(rng.choice([0, 0, 1]))]
+        steps += [random_shuffle(rng) for _ in range(rng.choice([0, 0, 1] if ordered else [0, 1, 1, 2]))]
+        steps += [f"multipass:{rng.randint(1, 3)}" for _ in range(rng.choice([0, 0, 1]))]
+        parse = "parse"
+        if all(source.format in FIXED for source in self.sources):
+            sizes = {FIXED[source.format] for source in self.sources}
+            if len(sizes) == 1 and rng.random() < 0.5:
+                parse = f"rows:{sizes.pop()}"
+        if self.batch is not None:
+            steps.insert(rng.randint(0, len(steps)), parse)
+            steps.append(self.batch)
+            steps += [f"multipass:{rng.randint(1, 3)}" for _ in range(rng.choice([0, 0, 1]))]
+        elif rng.random() < 0.5:
+            steps.append(parse)
+        return steps or ["multipass:1"]
+
+    @property
+    def size(self):
+        return int(self.batch.split(":")[1]) if self.batch else 0
+
+    @property
+    def pads(self):
+        return bool(self.batch) and self.batch.endswith(":pad")
+
+    @property
+    def drops(self):
+        return bool(self.batch) and self.batch.endswith(":drop")
+
+    def other_ranks(self, rng):
+        if not self.batch or not self.batch.startswith("batch"):
+            return 1
+        return rng.choice([ranks for ranks in (1, 2, 3, 4, 6, 12) if self.size % ranks == 0])
+
+    def may_replay(self):
+        """Whether it can do without an index."""
+        return (not self.mixed and self.ranks == 1 and
+                not any(step.startswith(("global", "blocks")) for step in self.sources[0].chain))
+
+    def line(self, rank=0, ranks=1, **words):
+        result = {"sets": len(self.sources), "mix": int(self.mixed), "epoch": self.epoch,
+                  "chain": ";".join(self.steps), "rank": rank, "ranks": ranks, **self.speed}
+        for i, source in enumerate(self.sources):
+            result.update(source.words(str(i)))
+        result.update(words)
+        return " ".join(f"{key}={value}" for key, value in result.items())
+
+    def rows(self):
+        """The stage that batches are cut from, and the steps from Batch on."""
+        if self.mixed:
+            stage = reference.mix([
+                reference.MixedSet(source.stage(), Fraction(source.weight), source.passes,
+                                   source.most) for source in self.sources])
+        else:
+            stage = self.sources[0].stage()
+        steps = [step.split(":") for step in self.steps]
+        steps = [words for words in steps if words[0] not in ("parse", "rows")]
+        while steps and words_order(steps[0]):
+            stage = add_step(stage, steps.pop(0), self.epoch)
+        return stage, steps
+
+    def everything(self):
+        """Of all ranks together: what each rank r of n is to deliver, by (r, n)."""
+        stage, steps = self.rows()
+        if not self.batch:
+            only = reference.row_deliveries(stage)
+            return lambda rank, ranks: only
+        for words in steps:
+            stage = add_step(stage, words, self.epoch)
+        stage = reference.remembered(stage)
+        return lambda rank, ranks: reference.deliveries(stage, rank, ranks, self.pads)
+
+    def passes(self):
+        """How often the source is read in all, where each pass of it is a pass over all records."""
+        product = 1
+        for step in self.steps:
+            if step.startswith("multipass"):
+                product *= int(step.split(":")[1])
+        return product
+
+    def exactly_once(self):
+        """The records that all ranks together deliver, where that does not depend on the order;
+        else None."""
+        if self.drops or any(source.passes == 0 or source.most for source in self.sources
+                             if self.mixed):
+            return None
+        total = Counter()
+        for source in self.sources:
+            for number in range(self.passes() * (source.passes if self.mixed else 1)):
+                total += source.records_of_pass(number)
+        return total
+
+
+def words_order(words):
+    return words[0] in ("multipass", "window", "block")
