@@ -1,5 +1,6 @@
 """A random chain over random files: as a line for order_driver.cc, and as the reference's stages."""
 
+import bisect
 from collections import Counter
 from fractions import Fraction
 
@@ -90,7 +91,8 @@ def random_shuffle(rng):
     return f"{rng.choice(['window', 'block'])}:{amount}:{rng.choice(SEEDS)}"
 
 
-def add_step(stage, words, first_epoch):
+def add_step(stage, words, first_epoch, sizes=None):
+    """`sizes` are the records' lengths by their numbers."""
     kind, amount = words[0], int(words[1])
     if kind == "multipass":
         return reference.join_passes(stage, amount)
@@ -100,9 +102,19 @@ def add_step(stage, words, first_epoch):
         return reference.block_shuffle(stage, amount, int(words[2]), first_epoch)
     if kind == "batch":
         return reference.batches(stage, amount, words[2] == "drop")
+    if kind == "filter":
+        return reference.keep_some(stage, lambda row: row % amount != 0)
+    if kind in ("tokens", "bytes"):
+        return reference.weighed_batches(stage, amount, int(words[2]), sizes.get)
+    if kind == "pack":
+        return reference.packed_batches(stage, amount, int(words[2]), int(words[3]), sizes.get,
+                                        words[4] == "drop")
     groups = int(words[3])
-    return reference.group_batches(stage, amount, int(words[2]), lambda row: row % groups,
-                                   words[4] == "drop")
+    if kind == "bucket":  # of rows of up to so many bytes, twice as many, …
+        group_of = lambda row: bisect.bisect_left([groups, 2 * groups, 4 * groups], sizes[row])
+    else:
+        group_of = lambda row: row % groups
+    return reference.group_batches(stage, amount, int(words[2]), group_of, words[4] == "drop")
 
 
 class Configuration:
@@ -110,7 +122,9 @@ class Configuration:
 
     def __init__(self, rng, library, kind):
         self.kind = kind
+        self.sizes = library.sizes
         self.mixed = kind == "any" and rng.random() < 0.3
+        self.filtered = False
         self.batch = self._random_batch(rng)
         self.ranks = self.other_ranks(rng) if kind == "any" else 1
         self.sources = [Source(rng, library, kind, self.mixed, self.ranks)
@@ -132,21 +146,33 @@ class Configuration:
         if drawn < 0.8:
             rest = rng.choice(["drop", "keep", "pad"] if self.kind == "any" else ["drop", "keep"])
             return f"batch:{size}:{rest}"
-        segment, groups = rng.choice([1, 7, 200, 3000, 100000]), rng.choice([1, 2, 5, 40])
-        return f"group:{size}:{segment}:{groups}:{rng.choice(['drop', 'keep'])}"
+        segment, rest = rng.choice([1, 7, 200, 3000, 100000]), rng.choice(["drop", "keep"])
+        kind = rng.choice(["group", "bucket", "tokens", "bytes", "pack"] if self.kind == "any"
+                          else ["group"])
+        if kind in ("tokens", "bytes"):
+            return f"{kind}:{rng.choice([1, 100, 4000, 60000])}:{rng.choice([1, 7, 64, 1000])}"
+        if kind == "pack":
+            return f"pack:{rng.choice([8, 100, 1000])}:{rng.choice([1, 4, 32])}:{segment}:{rest}"
+        groups = rng.choice([1, 2, 5, 40]) if kind == "group" else rng.choice([16, 100, 1000])
+        return f"{kind}:{size}:{segment}:{groups}:{rest}"
 
     def _random_steps(self, rng):
         ordered = bool(self.sources[0].chain) and not self.mixed
+        if self.mixed and rng.random() < 0.5:
+            return ["parse", self.batch] if self.batch else ["multipass:1"]
         steps = [f"multipass:{rng.randint(1, 3)}" for _ in range(rng.choice([0, 0, 1]))]
         steps += [random_shuffle(rng) for _ in range(rng.choice([0, 0, 1] if ordered else [0, 1, 1, 2]))]
         steps += [f"multipass:{rng.randint(1, 3)}" for _ in range(rng.choice([0, 0, 1]))]
         parse = "parse"
-        if all(source.format in FIXED for source in self.sources):
+        fixed = self.batch is None or self.batch.startswith(("batch", "group"))
+        if fixed and all(source.format in FIXED for source in self.sources):
             sizes = {FIXED[source.format] for source in self.sources}
             if len(sizes) == 1 and rng.random() < 0.5:
                 parse = f"rows:{sizes.pop()}"
         if self.batch is not None:
             steps.insert(rng.randint(0, len(steps)), parse)
+            self.filtered = self.kind == "any" and rng.random() < 0.2
+            steps += [f"filter:{rng.choice([1, 2, 3, 100])}"] if self.filtered else []
             steps.append(self.batch)
             steps += [f"multipass:{rng.randint(1, 3)}" for _ in range(rng.choice([0, 0, 1]))]
         elif rng.random() < 0.5:
@@ -183,12 +209,12 @@ class Configuration:
         result.update(words)
         return " ".join(f"{key}={value}" for key, value in result.items())
 
-    def rows(self):
+    def rows(self, change=None):
         """The stage that batches are cut from, and the steps from Batch on."""
         if self.mixed:
-            stage = reference.mix([
+            stage = reference.Mix([
                 reference.MixedSet(source.stage(), Fraction(source.weight), source.passes,
-                                   source.most) for source in self.sources])
+                                   source.most) for source in self.sources], change).stage
         else:
             stage = self.sources[0].stage()
         steps = [step.split(":") for step in self.steps]
@@ -197,16 +223,44 @@ class Configuration:
             stage = add_step(stage, steps.pop(0), self.epoch)
         return stage, steps
 
-    def everything(self):
+    def everything(self, change=None):
         """Of all ranks together: what each rank r of n is to deliver, by (r, n)."""
-        stage, steps = self.rows()
+        stage, steps = self.rows(change)
         if not self.batch:
             only = reference.row_deliveries(stage)
             return lambda rank, ranks: only
         for words in steps:
-            stage = add_step(stage, words, self.epoch)
+            stage = add_step(stage, words, self.epoch, self.sizes)
         stage = reference.remembered(stage)
         return lambda rank, ranks: reference.deliveries(stage, rank, ranks, self.pads)
+
+    def plain_mixture(self):
+        """Whether rows leave as they were mixed, so that batch b ends at place (b + 1) * size of
+        the passes, one behind the other."""
+        if not self.mixed or self.filtered:
+            return False
+        before_batch = [step for step in self.steps if not step.startswith(("parse", "rows"))]
+        if not self.batch:
+            return all(step == "multipass:1" for step in before_batch)
+        return self.batch.startswith("batch") and before_batch[0] == self.batch
+
+    def reweighted(self, batches):
+        """From behind so many batches on with other weights: what follows them, and the words that
+        say so. Of a plain mixture."""
+        weights = [str(2 * i + 1) for i in range(len(self.sources))]
+        stage, _ = self.rows()
+        number, place = 0, batches * max(1, self.size)
+        while True:
+            rows = len(stage(number))
+            cut = rows
+            if self.size:
+                cut = rows // self.size * self.size if self.drops else -(-rows // self.size) * self.size
+            if place < cut or number == self.passes():
+                break
+            number, place = number + 1, place - cut
+        change = (number, place, [Fraction(weight) for weight in weights])
+        words = {f"{i}.weight": weight for i, weight in enumerate(weights)}
+        return self.everything(change), words
 
     def passes(self):
         """How often the source is read in all, where each pass of it is a pass over all records."""
@@ -219,8 +273,10 @@ class Configuration:
     def exactly_once(self):
         """The records that all ranks together deliver, where that does not depend on the order;
         else None."""
-        if self.drops or any(source.passes == 0 or source.most for source in self.sources
+        if self.drops or self.filtered or any(source.passes == 0 or source.most for source in self.sources
                              if self.mixed):
+            return None
+        if self.batch and self.batch.startswith("pack"):
             return None
         total = Counter()
         for source in self.sources:

@@ -68,6 +68,7 @@ class Library:
         self.folder = folder
         self.rng = rng
         self.next_number = 1
+        self.sizes = {}  # bytes of each record, by its number
         self.whole = {}
         self.damaged = {}
         for name in range(14):
@@ -86,6 +87,10 @@ class Library:
         self.next_number += 1
         return self.next_number - 1
 
+    def _record(self, number, size):
+        self.sizes[number] = size
+        return record_of(number, size)
+
     def _store(self, pool, name, file_format, pieces, records, one_stripe=False):
         path = os.path.join(self.folder, name)
         pool.setdefault(file_format, []).append(
@@ -99,7 +104,7 @@ class Library:
         budget = self.rng.choice([0, 500, 5000, 60000, 200000]) if damage == 0 else 60000
         while offset < budget:
             number, size = self._take_number(), self.rng.randint(8, longest)
-            piece = tfrecord_frame(record_of(number, size))
+            piece = tfrecord_frame(self._record(number, size))
             drawn = self.rng.random()
             if drawn < damage / 2:
                 piece = flipped(piece, 12 + self.rng.randrange(size + 4), self.rng.randrange(8))
@@ -119,13 +124,13 @@ class Library:
             number = self._take_number()
             records.append((header + row * stride, number))
             # Padding follows every row, the last one too.
-            pieces += [record_of(number, row_bytes), bytes(stride - row_bytes)]
+            pieces += [self._record(number, row_bytes), bytes(stride - row_bytes)]
         self._store(self.whole, name, file_format, pieces, records)
 
     def _raw(self, name):
         number = self._take_number()
         size = self.rng.choice([8, 100, 5000, 30000])
-        self._store(self.whole, name, "raw", [record_of(number, size)], [(0, number)],
+        self._store(self.whole, name, "raw", [self._record(number, size)], [(0, number)],
                     one_stripe=True)
 
     def _lines(self, name):
@@ -133,7 +138,7 @@ class Library:
         for _ in range(self.rng.choice([0, 1, 30, 400, 2000])):
             number = self._take_number()
             records.append((offset, number))
-            pieces.append(record_of(number, self.rng.randint(8, 90)) +
+            pieces.append(self._record(number, self.rng.randint(8, 90)) +
                           self.rng.choice([b"\n", b"\r\n"]))
             offset += len(pieces[-1])
         self._store(self.whole, name, "lines", pieces, records)
@@ -146,7 +151,7 @@ class Library:
             numbers = [self._take_number() for _ in range(self.rng.choice([1, 2, 10, 60]))]
             payload = b""
             for number in numbers:
-                record = record_of(number, self.rng.randint(8, 200))
+                record = self._record(number, self.rng.randint(8, 200))
                 payload += struct.pack("<I", len(record)) + record
             if self.rng.random() < 0.5:  # Fluid's, not compressed
                 words = (len(numbers), zlib.crc32(payload), 0, len(payload))

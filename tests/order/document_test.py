@@ -66,9 +66,9 @@ class Example:
     def mixture(self):
         """Each file is a set of its own: weights in their order."""
         weights = [Fraction(word) for word in self.steps[0][1:4]]
-        return reference.mix([
+        return reference.Mix([
             reference.MixedSet(lambda _, rows=list(rows): rows, weight)
-            for rows, weight in zip(FILES.values(), weights)])
+            for rows, weight in zip(FILES.values(), weights)]).stage
 
     def add(self, data, stage, words):
         seed = number(words, "seed")

@@ -66,7 +66,12 @@ def delivery_of(text):
     if text == "again":
         return text
     number, _, rows = text.partition(":")
-    return int(number), [int(row) for row in rows.split()]
+    return int(number), [row_of(row) for row in rows.split()]
+
+
+def row_of(text):
+    """A record, or those of a packed row, each with a plus behind it."""
+    return tuple(int(record) for record in text.split("+")[:-1]) if "+" in text else int(text)
 
 
 def first_difference(found, wanted):
@@ -143,6 +148,8 @@ class Check:
             self.tail(f"rank {each} of {other}, restored behind batch {following - 1} of rank {rank}"
                       f" of {ranks}", following, each, other, restore=position)
         self.again(position, following, other)
+        if self.configuration.plain_mixture():
+            self.with_other_weights(position, following, other)
         self.same_on_all_ranks(following)
 
     def again(self, position, following, ranks):
@@ -156,6 +163,13 @@ class Check:
         later = wanted[taken - 1][0] + 1 if taken > 0 else following
         self.tail(f"restored a second time, behind batch {later - 1}", later, 0, ranks,
                   restore=second)
+
+    def with_other_weights(self, position, following, ranks):
+        wanted, words = self.configuration.reweighted(following)
+        rank = self.rng.randrange(ranks)
+        self.run(f"other weights behind batch {following - 1}",
+                 [each for each in wanted(rank, ranks) if each[0] >= following], "ok", rank, ranks,
+                 restore=position, **words)
 
     def same_on_all_ranks(self, following):
         ranks = self.configuration.ranks

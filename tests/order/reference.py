@@ -8,6 +8,7 @@ what its places hold; stages are made of stages as decorators are.
 
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 
 HOLE = None
 MASK32 = 0xFFFFFFFF
@@ -231,10 +232,11 @@ class MixedSet:
         self.most = most      # 0: as many as there are
 
 
-def deal(weights, limits):
+def deal(weights, limits, given=None):
     """Which set gives at each draw, until those with a limit are at it (None: without end). A
-    generator of set numbers."""
-    left = list(limits)
+    generator of set numbers; `given` is what the sets gave before, by other weights."""
+    left = [None if limit is None else limit - before
+            for limit, before in zip(limits, given or [0] * len(limits))]
     while True:
         alive = [i for i, limit in enumerate(left) if limit is None or limit > 0]
         if not any(left[i] is not None for i in alive):
@@ -254,20 +256,19 @@ def deal(weights, limits):
                 ended = left[giver] == 0
 
 
-def mix(sets):
-    """A stage of the sets dealt by weight. Sets without an end go on where they were in the next
-    pass, all others begin again."""
-    def dealt_before(number):
-        """How many of each endless set were given in earlier passes."""
-        counts = [0] * len(sets)
-        for earlier in range(number):
-            for giver in deal([s.weight for s in sets], limits(earlier)):
-                counts[giver] += 1
-        return counts
+class Mix:
+    """Sets dealt by weight. Sets without an end go on where they were in the next pass, all others
+    begin again. `change` is (pass, place, weights): other weights from there on."""
 
-    def limits(number):
+    def __init__(self, sets, change=None):
+        self.sets = sets
+        self.change = change
+        self.turns = remembered(self._turns)  # which set gives at each place of a pass
+
+    def limits(self, number):
+        """How many records each set has to give in a pass."""
         result = []
-        for each in sets:
+        for each in self.sets:
             if each.passes == 0:
                 result.append(each.most or None)
                 continue
@@ -276,19 +277,32 @@ def mix(sets):
             result.append(min(rows, each.most) if each.most else rows)
         return result
 
-    def rows_of(each, number, skip):
-        passing, at = (number * each.passes if each.passes else 0), skip
+    def _turns(self, number):
+        weights, limits = [each.weight for each in self.sets], self.limits(number)
+        if self.change is None or number < self.change[0]:
+            return list(deal(weights, limits))
+        changed_pass, place, other = self.change
+        if number > changed_pass:
+            return list(deal(other, limits))
+        first = list(islice(deal(weights, limits), place))
+        return first + list(deal(other, limits, [first.count(i) for i in range(len(weights))]))
+
+    def rows_of(self, i, number):
+        """What set i gives in a pass, one after another."""
+        each = self.sets[i]
+        before = 0
+        if each.passes == 0:
+            before = sum(self.turns(earlier).count(i) for earlier in range(number))
+        passing = number * each.passes
         while True:
             rows = each.stage(passing)
-            yield from rows[at:]
-            at = max(0, at - len(rows))
+            yield from rows[before:]
+            before = max(0, before - len(rows))
             passing += 1
 
-    def stage(number):
-        before = dealt_before(number) if any(s.passes == 0 for s in sets) else [0] * len(sets)
-        rows = [rows_of(s, number, before[i] if s.passes == 0 else 0) for i, s in enumerate(sets)]
-        return [next(rows[giver]) for giver in deal([s.weight for s in sets], limits(number))]
-    return stage
+    def stage(self, number):
+        rows = [self.rows_of(i, number) for i in range(len(self.sets))]
+        return [next(rows[giver]) for giver in self.turns(number)]
 
 
 # ---- Batches ----
@@ -332,6 +346,51 @@ def group_batches(stage, size, segment, group_of, drop=False):
                 if len(begun[group]) == size:
                     result.append(Batch(begun.pop(group), size))
             result += [] if drop else [Batch(rest, size) for rest in begun.values()]
+        return result
+    return cut
+
+
+def keep_some(stage, keep):
+    """Without the rows that `keep` does not keep; holes stay."""
+    return lambda number: [row for row in stage(number) if row is HOLE or keep(row)]
+
+
+def weighed_batches(stage, limit, most_rows, weight_of):
+    """A batch ends before the row that would make it heavier than `limit`, and by `most_rows`."""
+    def cut(number):
+        result, begun, total = [], [], 0
+        for row in stage(number):
+            weight = 0 if row is HOLE else weight_of(row)
+            if begun and (len(begun) == most_rows or total + weight > limit):
+                result.append(Batch(begun, most_rows))
+                begun, total = [], 0
+            begun.append(row)
+            total += weight
+        return result + ([Batch(begun, most_rows)] if begun else [])
+    return cut
+
+
+def packed_batches(stage, length, rows, segment, length_of, drop=False):
+    """First fit: a record goes behind the others of the first row of its segment that has room. A
+    row is the tuple of its records."""
+    def cut(number):
+        result, places = [], stage(number)
+        for base in range(0, len(places), segment):
+            packed, room = [], []
+            for record in places[base:base + segment]:
+                units = 0 if record is HOLE else min(length, length_of(record))
+                if units == 0:
+                    continue
+                at = next((i for i, left in enumerate(room) if left >= units), len(room))
+                if at == len(room):
+                    packed.append([])
+                    room.append(length)
+                packed[at].append(record)
+                room[at] -= units
+            batches_of_it = [packed[i:i + rows] for i in range(0, len(packed), rows)]
+            if drop and batches_of_it and len(batches_of_it[-1]) < rows:
+                batches_of_it.pop()
+            result += [Batch([tuple(row) for row in each], rows) for each in batches_of_it]
         return result
     return cut
 
