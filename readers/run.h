@@ -73,6 +73,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   /// An owner for a delivery's memory: gives it back when its last copy goes.
   std::shared_ptr<const void> Lease(Delivery delivery);
   BatchSink* batch_sink() const { return batch_sink_; }
+  /// Null where records are read as files come.
+  const std::shared_ptr<PlannedSource>& planned() const { return planned_; }
 
   void FillStats(PipelineStats* stats) const;
   ArenaReport arena_report() const { return arena_->Report(); }

@@ -117,6 +117,16 @@ bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, QueueResult* resul
   return false;
 }
 
+// All rows of the batch were skipped, or are other ranks': it is given back at once, but it counts.
+void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery) {
+  const OrderSpan span = delivery.batch->span;
+  run->Lease(std::move(delivery));
+  const std::lock_guard lock(mutex_);
+  if (run_ != run || !program_.batched) return;
+  delivered_.batch = std::max(delivered_.batch, start_.batch + span.number + 1);
+  delivered_.mark = span.end;
+}
+
 ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Taken* taken,
                                            const std::stop_token& stop) {
   while (true) {
@@ -134,7 +144,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
     if (result == QueueResult::kOk) {
       const BatchSlot* const slot = taken->delivery.batch;
       if (slot != nullptr && slot->rows == 0 && slot->status.ok()) {
-        run->Lease(std::move(taken->delivery));  // all its rows were skipped: given back at once
+        PassOver(run, std::move(taken->delivery));
         continue;
       }
       const std::lock_guard lock(mutex_);
@@ -269,7 +279,9 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin,
       if (empty) return ReadResult::kFailed;
     }
     *instance = taken.run->batch_sink()->MakeInstance(*slot, owner);
-    *origin = {taken.generation, taken.base, slot->pass, slot->span, {}};
+    *origin = {taken.generation,  taken.base, slot->pass,          slot->span,
+               slot->row_numbers, {},         taken.run->planned()};
+    for (const RowFailure& failure : slot->failures) origin->failed.push_back(failure.row);
     NoteFirst();
     return ReadResult::kRecord;
   }
@@ -291,7 +303,13 @@ ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin,
   if (result != ReadResult::kRecord) return result;
   const RecordDelivery& records = *taken.delivery.records;
   block->records_ = records.records;
-  *origin = {taken.generation, taken.base, records.pass, records.span, {}};
+  *origin = {taken.generation,    taken.base, records.pass, records.span, {}, {},
+             taken.run->planned()};
+  if (program_.source.options.note_records) {
+    for (std::uint32_t row = 0; row < records.rows; ++row) {
+      origin->numbers.push_back(records.NumberOf(row));
+    }
+  }
   block->hold_ = taken.run->Lease(std::move(taken.delivery));
   NoteFirst();
   return ReadResult::kRecord;

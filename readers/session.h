@@ -85,7 +85,9 @@ class ReaderSession {
     std::uint64_t base = 0;  ///< over all runs, number of the run's first batch or place
     std::uint64_t pass = 0;
     OrderSpan span;
-    std::vector<RecordRange> records{};
+    std::vector<std::uint64_t> numbers{};  ///< of its rows' records, where that was asked for
+    std::vector<std::size_t> failed{};     ///< rows that were taken out, as BatchSlot::failures
+    std::shared_ptr<const PlannedSource> planned{};  ///< that they are numbers in; null: packed
   };
   /// Where the next run starts, and what was handed out before that.
   struct Aimed {
@@ -101,6 +103,7 @@ class ReaderSession {
   std::shared_ptr<Run> MakeRun();
   ReadResult TakeNext(Taken* taken, const std::stop_token& stop);
   Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken, const std::stop_token& stop);
+  void PassOver(const std::shared_ptr<Run>& run, Delivery delivery);
   bool HoldsAllSlots(const Run& run);
   /// Waits for a delivery; false where this thread itself holds what it would take.
   bool WaitHolding(Run& run, Delivery* delivery, QueueResult* result);
@@ -121,6 +124,8 @@ class ReaderSession {
   std::uint64_t PositionRows() const { return program_.batched ? program_.batch.size : 1; }
   /// Of a batch, or, on chains without Batch, of row `row` of what was read.
   BatchOrigin OriginOf(const Origin& origin, std::size_t row = 0) const;
+  static std::vector<RecordRange> RangesOf(const Origin& origin,
+                                           std::span<const std::uint64_t> numbers);
   /// What is handed out now.
   void NoteDelivered(const Origin& origin, const BatchOrigin& last);
   bool HasUserSource() const {

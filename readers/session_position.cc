@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "readers/record_ranges.h"
 #include "readers/session.h"
 
 namespace ringfeed {
@@ -174,6 +175,13 @@ bool ReaderSession::started() const {
   return run_ != nullptr;
 }
 
+std::vector<RecordRange> ReaderSession::RangesOf(const Origin& origin,
+                                                 std::span<const std::uint64_t> numbers) {
+  if (numbers.empty()) return {};
+  if (origin.planned != nullptr) return origin.planned->RangesOf(numbers);
+  return ringfeed::RangesOf(numbers, UnpackRecord);
+}
+
 BatchOrigin ReaderSession::OriginOf(const Origin& origin, std::size_t row) const {
   const OrderSpan& span = origin.span;
   BatchOrigin result;
@@ -181,10 +189,12 @@ BatchOrigin ReaderSession::OriginOf(const Origin& origin, std::size_t row) const
   if (program_.batched) {
     result.batch = origin.base + span.number;
     result.mark = {span.end.pass, span.end.place, span.end.outputs};
-    result.records = origin.records;
+    result.records = RangesOf(origin, origin.numbers);
     return result;
   }
+  if (!origin.numbers.empty()) result.records = RangesOf(origin, {&origin.numbers[row], 1});
   // What one read takes stands at consecutive places.
+  for (const std::size_t failed : origin.failed) row += failed <= row ? 1 : 0;
   result.batch = origin.base + span.first_place + row;
   result.mark = {span.begin.pass, span.begin.place + row + 1, 0};
   return result;
