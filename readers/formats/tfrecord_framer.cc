@@ -190,9 +190,12 @@ TfRecordFramer::Step TfRecordFramer::FrameBatch(const FrameInput& input, std::si
 
 // The first of them starts at `at`.
 void AddUnits(std::span<const RecordSpan> spans, std::uint64_t at, std::vector<FramedUnit>* units) {
-  for (const RecordSpan& span : spans) {
-    const std::uint64_t begin = at + static_cast<std::uint64_t>(span.data - spans[0].data);
-    units->push_back({begin, begin + span.size + kFrame});
+  const std::size_t base = units->size();
+  units->resize(base + spans.size());
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    FramedUnit& unit = (*units)[base + i];
+    unit.begin = at + static_cast<std::uint64_t>(spans[i].data - spans[0].data);
+    unit.end = unit.begin + spans[i].size + kFrame;
   }
 }
 

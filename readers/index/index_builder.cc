@@ -36,19 +36,22 @@ void IndexBuilder::Add(const FramedUnit& given) {
 
 // A page's first entry always fits.
 bool IndexBuilder::Fits(std::uint64_t begin, std::uint64_t record) const {
-  if (layout_.wide || entries_ == 0 || entries_ == layout_.entries_per_page()) return true;
+  if (layout_.wide || entries_ == 0 || entries_ == per_page_) return true;
   return begin - base_offset_ <= kMostNarrow && record - base_record_ <= kMostNarrow;
 }
 
 void IndexBuilder::Append(std::uint64_t begin, std::uint64_t record) {
-  if (entries_ == 0 || entries_ == layout_.entries_per_page()) StartPage(begin, record);
-  std::byte* at =
-      image_.pages.data() + page_ + IndexLayout::kPageHead + entries_ * layout_.entry_bytes();
-  const std::uint64_t numbers[] = {begin - base_offset_, record - base_record_};
-  for (int i = 0; i < (layout_.chunks ? 2 : 1); ++i, at += layout_.number_bytes()) {
-    std::memcpy(at, &numbers[i], layout_.number_bytes());
-  }
+  if (entries_ == 0 || entries_ == per_page_) StartPage(begin, record);
+  std::byte* const entries = image_.pages.data() + page_ + IndexLayout::kPageHead;
+  std::byte* const at = entries + entries_ * layout_.entry_bytes();
   ++entries_;
+  if (!layout_.chunks && !layout_.wide) [[likely]] {
+    StoreLe(at, static_cast<std::uint32_t>(begin - base_offset_));
+    return;
+  }
+  std::memcpy(at, &(begin -= base_offset_), layout_.number_bytes());
+  if (!layout_.chunks) return;
+  std::memcpy(at + layout_.number_bytes(), &(record -= base_record_), layout_.number_bytes());
 }
 
 void IndexBuilder::StartPage(std::uint64_t begin, std::uint64_t record) {
@@ -73,6 +76,7 @@ void IndexBuilder::Repack(const IndexLayout& layout) {
   SealPage();
   const std::vector<std::byte> pages = std::exchange(image_.pages, {});
   const IndexLayout before = std::exchange(layout_, layout);
+  per_page_ = layout_.entries_per_page();
   for (std::size_t at = 0; at < pages.size(); at += IndexLayout::kPageBytes) {
     const IndexPage page(pages.data() + at, before);
     for (std::size_t i = 0; i < page.entries(); ++i) Append(page.Offset(i), page.Record(i));

@@ -31,6 +31,7 @@ class IndexBuilder {
   void Repack(const IndexLayout& layout);
 
   IndexLayout layout_;
+  std::size_t per_page_ = layout_.entries_per_page();
   IndexImage image_;
   FramedUnit last_;
   std::size_t page_ = 0;     ///< where the page at hand begins
