@@ -6,6 +6,7 @@
 #include "readers/formats/megatron.h"
 #include "tests/fuzz/frame_run.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/index_run.h"
 #include "tests/fuzz/repair.h"
 
 namespace ringfeed {
@@ -127,13 +128,15 @@ void FrameBehindGap(const Format& format, std::span<const std::byte> file, const
              control.whole.known_size);
 }
 
-void FrameBoth(const MakeFramer& make_framer, std::span<const std::byte> file,
-               const Control& control, bool keeps_neighbours) {
+// Returns what comes of it where damage is skipped.
+FrameRun FrameBoth(const MakeFramer& make_framer, std::span<const std::byte> file,
+                   const Control& control, bool keeps_neighbours) {
   const FrameRun skipped = RunFramer(make_framer, file, OnDamage::kSkip, control.whole);
   const FrameRun failed = RunFramer(make_framer, file, OnDamage::kFail, control.whole);
   ExpectPrefix(failed, skipped, file.size(), keeps_neighbours);
   ExpectSame(control.policy == OnDamage::kSkip ? skipped : failed,
              RunFramer(make_framer, file, control.policy, control.split), control.whole.known_size);
+  return skipped;
 }
 
 }  // namespace
@@ -160,7 +163,8 @@ FuzzTarget FrameTarget(const char* format) {
       input = repaired;
     }
     if (control.gap) return FrameBehindGap(*format, input, control);
-    FrameBoth(make_framer, input, control, keeps_neighbours);
+    const FrameRun skipped = FrameBoth(make_framer, input, control, keeps_neighbours);
+    if (control.whole.known_size) ExpectSameByIndex(format, input, control.whole, skipped);
   };
 }
 
