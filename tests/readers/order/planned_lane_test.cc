@@ -712,6 +712,31 @@ TEST_F(PlannedLaneTest, ReadsThatAnEngineFailsForGoodAreFailuresInTheirPlace) {
             IdsOf({rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(failed.ids.size())}));
 }
 
+TEST_F(PlannedLaneTest, ABlockTellsWhichOfItsRowsStandInAFileThatShrank) {
+  const auto data = MakeData(PlannedFormat::kRows, 2, 500, 100);
+  Block block;
+  for (std::size_t i = 0; i < 2; ++i) {
+    OpenInputResult opened = OpenInput(data->file(i).name, {.path = IoPath::kMmap}, true);
+    ASSERT_TRUE(opened.status.ok());
+    block.files.push_back(std::move(opened.file));
+  }
+  const RowNumber other = data->FirstRow(1) + 499;
+  for (const RowNumber row : {RowNumber{499}, other, RowNumber{0}}) {
+    const std::size_t file = FileOfRow(*data, row);
+    block.frame.records.push_back(
+        {block.files[file]->mapping().data() + data->OffsetOf(row), data->SizeOf(row)});
+  }
+  block.frame.records.emplace_back();
+  EXPECT_FALSE(block.shrunk());
+  ASSERT_EQ(truncate(data->file(1).name.c_str(), 0), 0);
+  EXPECT_FALSE(IdOfPayload(block.frame.records[1].bytes()) == other);
+  EXPECT_TRUE(block.shrunk());
+  EXPECT_FALSE(block.ShrunkAt(0));
+  EXPECT_TRUE(block.ShrunkAt(1));
+  EXPECT_FALSE(block.ShrunkAt(2));
+  EXPECT_FALSE(block.ShrunkAt(3));
+}
+
 TEST_F(PlannedLaneTest, ManyFilesMayBeReadWithFewOpen) {
   auto data = std::make_shared<PlannedData>(PlannedFormat::kRecords);
   for (int i = 0; i < 60; ++i) {
