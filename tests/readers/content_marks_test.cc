@@ -7,12 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "io/input_file.h"
 #include "readers/batch_sink.h"
 #include "readers/decorators/filter.h"
 #include "readers/decorators/first_fit.h"
 #include "readers/decorators/group_batch.h"
 #include "readers/decorators/pack.h"
 #include "readers/decorators/token_batch.h"
+#include "readers/order/row_layout.h"
 #include "readers/pack_parser.h"
 #include "readers/record_ranges.h"
 #include "ringfeed/parsers.h"
@@ -28,10 +30,17 @@ std::uint64_t NumberOf(const Block& block, std::uint32_t row) {
   return number;
 }
 
+/// A mapped file that lost pages after it was framed.
+class ShrunkFile final : public InputFile {
+ public:
+  bool damaged() const override { return true; }
+  Status ReadAt(std::uint64_t, std::span<std::byte>, std::size_t*) override { return {}; }
+};
+
 /// Asks of blocks what the framing threads of a run would.
 class AskedRows final : public PlanStage {
  public:
-  explicit AskedRows(bool filter) : filter_(filter) {}
+  AskedRows(bool filter, std::size_t shrunk_block) : filter_(filter), shrunk_block_(shrunk_block) {}
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override {
     Ask(block);
     next_->OnRows(block, begin, end);
@@ -46,6 +55,7 @@ class AskedRows final : public PlanStage {
  private:
   void Ask(Block* block) const {
     if (!block->groups.empty()) return;
+    if (block->index == shrunk_block_) block->file = std::make_shared<ShrunkFile>();
     block->groups.resize(block->rows());
     if (filter_) block->filtered.resize(block->rows());
     for (std::uint32_t row = 0; row < block->rows(); ++row) {
@@ -57,6 +67,7 @@ class AskedRows final : public PlanStage {
   }
 
   const bool filter_;
+  const std::size_t shrunk_block_;
 };
 
 /// A chain's plan behind its order.
@@ -65,6 +76,8 @@ struct PlanUnderTest {
   Kind kind = Kind::kBatch;
   bool filter = false;
   bool drop = false;
+  OnDamage on_damage = OnDamage::kFail;
+  std::size_t shrunk_block = ~std::size_t{0};  ///< what it held is gone when it is written
   std::uint64_t segment = 20;
   std::size_t rows = 4;
 
@@ -107,7 +120,7 @@ class ContentMarksTest : public testing::Test {
     PlanClock clock(mark.pass, mark.place);
     FakeHost host;
     std::vector<std::unique_ptr<PlanStage>> stages;
-    stages.push_back(std::make_unique<AskedRows>(plan.filter));
+    stages.push_back(std::make_unique<AskedRows>(plan.filter, plan.shrunk_block));
     if (plan.filter) stages.push_back(std::make_unique<FilterStage>(&clock));
     if (auto stage = plan.MakeStage(&clock)) stages.push_back(std::move(stage));
     BatchSink::Options options;
@@ -115,6 +128,7 @@ class ContentMarksTest : public testing::Test {
     options.drop_remainder = plan.drop;
     options.memory_bytes = std::size_t{4} << 20;
     options.skip = mark.outputs;
+    options.on_damage = plan.on_damage;
     options.note_rows = true;
     options.clock = &clock;
     options.packer = plan.packer;
@@ -135,6 +149,7 @@ class ContentMarksTest : public testing::Test {
     stages.front()->OnEnd(Status());
     EXPECT_TRUE(host.ended);
     EXPECT_EQ(rows.holds(), 0u);
+    skipped_ = host.skipped;
     return std::move(host.got);
   }
   static bool SameBatch(const Got& a, const Got& b) {
@@ -151,6 +166,7 @@ class ContentMarksTest : public testing::Test {
   }
 
   std::mt19937_64 random_{5};
+  std::size_t skipped_ = 0;  ///< by the last run, in the second phase
   std::shared_ptr<Arena> arena_ = Arena::Create({.bytes = std::size_t{64} << 20});
 };
 
@@ -200,6 +216,71 @@ TEST_F(ContentMarksTest, PackedBatchesNameTheirRecordsInTheOrderOfTheirRows) {
   }
   EXPECT_EQ(found.size(), 100u);
   EXPECT_EQ(named, found);
+}
+
+TEST_F(ContentMarksTest, RecordsThatAreLostAsTheyArePackedLeaveTheirPartEmpty) {
+  Pass pass;
+  for (std::uint64_t number = 0; number < 200; ++number) pass.push_back(number);
+  PlanUnderTest plan;
+  plan.kind = PlanUnderTest::Kind::kPack;
+  plan.on_damage = OnDamage::kSkip;
+  plan.MakeParser();
+  const std::mt19937_64 same = random_;
+  const std::vector<Got> whole = Run(plan, {pass}, {});
+  plan.shrunk_block = 1;
+  random_ = same;  // the same blocks
+  const std::vector<Got> found = Run(plan, {pass}, {});
+  ASSERT_GT(skipped_, 0u);
+  ASSERT_EQ(found.size(), whole.size());
+  std::size_t lost = 0;
+  std::size_t unnamed = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto was = whole[i].batch[1].Values<std::int32_t>();
+    const auto is = found[i].batch[1].Values<std::int32_t>();
+    const auto positions = found[i].batch[2].Values<std::int32_t>();
+    ASSERT_EQ(is.size(), was.size());
+    for (std::size_t at = 0; at < is.size(); ++at) {
+      if (is[at] != 0 || was[at] == 0) {
+        ASSERT_EQ(is[at], was[at]);
+        ASSERT_EQ(found[i].batch[0].data[at], whole[i].batch[0].data[at]);
+        continue;
+      }
+      ASSERT_EQ(found[i].batch[0].data[at], std::byte{0});
+      ASSERT_EQ(positions[at], 0);
+      lost += whole[i].batch[2].Values<std::int32_t>()[at] == 0 ? 1 : 0;
+    }
+    unnamed += static_cast<std::size_t>(
+        std::count(found[i].numbers.begin(), found[i].numbers.end(), kNoRow));
+  }
+  EXPECT_EQ(lost, skipped_);
+  EXPECT_EQ(unnamed, skipped_);
+}
+
+TEST_F(ContentMarksTest, ALostRecordThatFailsEndsTheBatchInFrontOfItsRow) {
+  Pass pass;
+  for (std::uint64_t number = 0; number < 40; ++number) pass.push_back(number);
+  PlanUnderTest plan;
+  plan.kind = PlanUnderTest::Kind::kPack;
+  plan.segment = 40;
+  plan.rows = 100;
+  plan.MakeParser();
+  const std::mt19937_64 same = random_;
+  const std::vector<Got> whole = Run(plan, {pass}, {});
+  plan.shrunk_block = 1;
+  random_ = same;
+  const std::vector<Got> found = Run(plan, {pass}, {});
+  ASSERT_EQ(whole.size(), 1u);
+  ASSERT_EQ(found.size(), 1u);
+  const auto rows = static_cast<std::size_t>(found[0].batch[0].shape[0]);
+  ASSERT_LT(rows, static_cast<std::size_t>(whole[0].batch[0].shape[0]));
+  EXPECT_EQ(std::memcmp(found[0].batch[0].data, whole[0].batch[0].data, rows * plan.kLength), 0);
+  const auto positions = found[0].batch[2].Values<std::int32_t>();
+  const auto segments = found[0].batch[1].Values<std::int32_t>();
+  std::size_t records = 0;
+  for (std::size_t at = 0; at < positions.size(); ++at) {
+    records += segments[at] != 0 && positions[at] == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(found[0].numbers.size(), records);
 }
 
 TEST(FirstFitTest, TakesTheFirstRowThatHasRoom) {
