@@ -26,6 +26,8 @@ constexpr char kHelp[] =
     "counted as\nrolled_back, not as repeated. Of a pass that is not at its end those batches are "
     "held against their size\nthat all ranks have delivered. Records before the batch that the "
     "first of the runs started from are not\nexpected. damaged are those that were skipped.\n\n"
+    "Runs are told apart by when they began, from which batch and with how many ranks; where "
+    "RINGFEED_RUN_ID is\nset, alike on all ranks of a launch, by that too.\n\n"
     "  ringfeed audit journal-*\n"
     "  ringfeed audit journal-* --files 'train-*.tfrecord' --json\n\n"
     "Exit status 1: a record is missing or repeated, or a journal is damaged.";
