@@ -132,14 +132,17 @@ def permutation_text(words):
     return " ".join(str(each) for each in permutation_of(words).all())
 
 
-def rounds_text(words):
-    """Of one number, as often as it goes through."""
-    permutation, value, texts = permutation_of(words), number(words, "start"), []
-    while not texts or value >= permutation.size:
-        states = list(permutation.rounds(value))
-        value = states[-1][0] << permutation.right_bits | states[-1][1]
-        texts.append(", ".join(f"{left} {right}" for left, right in states) + f" → {value}")
-    return "; ".join(texts)
+def walk_text(words):
+    """The halves of one number behind each round of its first way through, in hexadecimal, and what
+    comes out of each of them."""
+    permutation, value = permutation_of(words), number(words, "start")
+    text = ", ".join(f"{left:X} {right:X}" for left, right in permutation.rounds(value))
+    while True:
+        *_, (left, right) = permutation.rounds(value)
+        value = left << permutation.right_bits | right
+        text += f" → {value}"
+        if value < permutation.size:
+            return text
 
 
 def turns_text(words):
@@ -149,7 +152,7 @@ def turns_text(words):
 
 
 FORMULAS = {"draws": draws_text, "philox": philox_text, "keys": keys_text, "turns": turns_text,
-            "permutation": permutation_text, "rounds": rounds_text}
+            "permutation": permutation_text, "walk": walk_text}
 
 
 # ---- By the engine ----

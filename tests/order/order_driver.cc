@@ -8,12 +8,17 @@
 // Of set I, behind "I.": files=A,B order=SEED:FROM:RANK:RANKS format=F cycle=N stripe=N
 // damage=fail|skip index=as_needed|never epoch=N chain=…, in a mixture weight=W passes=N most=N.
 // Steps: parse, rows:BYTES, window:W:SEED, block:N:SEED, blocks:W:SEED, global:0:SEED, multipass:N,
-// batch:N:drop|keep|pad, group:N:SEGMENT:GROUPS:drop|keep, of the groups number mod GROUPS. SEED
-// none: the list of files is not permuted.
+// filter:N drops the multiples of N; then one of
+//   batch:N:drop|keep|pad
+//   group:N:SEGMENT:GROUPS:drop|keep, of the groups number mod GROUPS
+//   bucket:N:SEGMENT:BOUND:drop|keep, of up to BOUND bytes, twice and four times as many
+//   tokens:N:ROWS, bytes:N:ROWS, of at most ROWS rows
+//   pack:LENGTH:N:SEGMENT:drop|keep
+// SEED none: the list of files is not permuted.
 //
-// The answer: each delivery as "NUMBER:ID ID … ", a padded row as 0, deliveries joined by "|"; then
-// a tab, "ok" (the end), "stopped" or the failure; then a tab and the position as hex digits, or
-// "!" and why there is none.
+// The answer: each delivery as "NUMBER:ID ID … ", a padded row as 0, a packed one as "ID+ID+",
+// deliveries joined by "|"; then a tab, "ok" (the end), "stopped" or the failure; then a tab and
+// the position as hex digits, or "!" and why there is none.
 
 #include <charconv>
 #include <cstdint>
@@ -21,7 +26,8 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <optional>
+#include <set>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -30,6 +36,7 @@
 #include <vector>
 
 #include "ringfeed/ringfeed.h"
+#include "ringfeed/sequences.h"
 
 namespace ringfeed {
 namespace {
@@ -108,6 +115,42 @@ Reader AddGroups(Reader reader, const std::vector<std::string>& words) {
   return GroupBatch(std::move(reader), options);
 }
 
+/// The field of RawParser.
+constexpr char kField[] = "bytes";
+
+Reader AddSequences(Reader reader, const std::vector<std::string>& words) {
+  const std::uint64_t amount = std::stoull(words.at(1));
+  if (words[0] == "filter") {
+    return Filter(std::move(reader), [amount](const RecordSpan& record) {
+      return IdOf(record.data, record.size) % amount != 0;
+    });
+  }
+  if (words[0] == "bucket") {
+    BucketBatchOptions options;
+    options.size = amount;
+    options.field = kField;
+    options.segment = std::stoull(words.at(2));
+    const std::uint64_t bound = std::stoull(words.at(3));
+    options.bounds = {bound, 2 * bound, 4 * bound};
+    options.drop_remainder = words.at(4) == "drop";
+    return BucketBatch(std::move(reader), options);
+  }
+  if (words[0] == "pack") {
+    PackOptions options;
+    options.field = kField;
+    options.length = amount;
+    options.rows = std::stoull(words.at(2));
+    options.segment = std::stoull(words.at(3));
+    options.drop_remainder = words.at(4) == "drop";
+    return Pack(std::move(reader), options);
+  }
+  TokenBatchOptions options;
+  options.field = words[0] == "tokens" ? kField : "";
+  (words[0] == "tokens" ? options.tokens : options.bytes) = amount;
+  options.most_rows = std::stoull(words.at(2));
+  return TokenBatch(std::move(reader), options);
+}
+
 Reader AddShuffle(Reader reader, const std::vector<std::string>& words) {
   static const std::map<std::string, ShuffleMode> kModes = {{"window", ShuffleMode::kWindow},
                                                             {"block", ShuffleMode::kBlock},
@@ -129,6 +172,8 @@ Reader AddStep(Reader reader, const std::string& step, const Rank& rank) {
                  RowsParser({{"row", DType::kUInt8, {std::stoll(words.at(1))}}}));
   }
   if (words[0] == "multipass") return MultiPass(std::move(reader), std::stoull(words.at(1)));
+  static const std::set<std::string> kSequences = {"filter", "bucket", "pack", "tokens", "bytes"};
+  if (kSequences.contains(words[0])) return AddSequences(std::move(reader), words);
   if (words[0] != "batch") return AddShuffle(std::move(reader), words);
   BatchOptions options;
   options.size = std::stoull(words.at(1));
@@ -202,6 +247,30 @@ Reader Build(const Words& words, const std::shared_ptr<PinnedArena>& arena) {
   return reader;
 }
 
+/// Of rows of records that follow each other: field, segments and positions.
+void PrintPacked(const Instance& instance, std::uint64_t number) {
+  std::cout << number << ':';
+  const auto rows = static_cast<std::size_t>(instance[0].shape[0]);
+  const auto length = static_cast<std::size_t>(instance[0].shape[1]);
+  const std::span<const std::int32_t> segments = instance[1].Values<std::int32_t>();
+  const std::span<const std::int32_t> positions = instance[2].Values<std::int32_t>();
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t begin = row * length; begin < (row + 1) * length;) {
+      std::size_t end = begin;
+      while (end < (row + 1) * length && segments[end] == segments[begin]) {
+        if (segments[begin] != 0 && positions[end] != static_cast<std::int32_t>(end - begin)) {
+          throw std::runtime_error("a position that does not count from its record's start");
+        }
+        ++end;
+      }
+      if (segments[begin] != 0) std::cout << IdOf(instance[0].data + begin, end - begin) << '+';
+      begin = end;
+    }
+    std::cout << ' ';
+  }
+  std::cout << '|';
+}
+
 void PrintDelivery(const Instance& instance, std::uint64_t number, bool batched) {
   std::cout << number << ':';
   const Tensor& tensor = instance.front();
@@ -228,7 +297,10 @@ void PrintDelivery(const Instance& instance, std::uint64_t number, bool batched)
 
 bool Batched(const Words& words) {
   const std::string& chain = words.at("chain");
-  return chain.find("batch:") != std::string::npos || chain.find("group:") != std::string::npos;
+  for (const char* const step : {"batch:", "group:", "bucket:", "tokens:", "bytes:"}) {
+    if (chain.find(step) != std::string::npos) return true;
+  }
+  return false;
 }
 
 /// Goes to where the line says before anything is read.
@@ -251,6 +323,7 @@ void Step(const Words& words, std::uint64_t deliveries, Reader* reader) {
 std::string Deliver(const Words& words, Reader* reader) {
   const std::uint64_t stop = NumberAt(words, "stop", ~std::uint64_t{0});
   const bool batched = Batched(words);
+  const bool packed = words.at("chain").find("pack:") != std::string::npos;
   Instance instance;
   BatchOrigin origin;
   for (std::uint64_t deliveries = 0; deliveries < stop; ++deliveries) {
@@ -258,7 +331,11 @@ std::string Deliver(const Words& words, Reader* reader) {
     const ReadResult result = reader->TryReadNext(&instance, &origin);
     if (result == ReadResult::kEnd) return "ok";
     if (result == ReadResult::kFailed) return reader->status().ToString();
-    PrintDelivery(instance, origin.batch, batched);
+    if (packed) {
+      PrintPacked(instance, origin.batch);
+    } else {
+      PrintDelivery(instance, origin.batch, batched);
+    }
   }
   return "stopped";
 }

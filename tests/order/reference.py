@@ -60,13 +60,13 @@ def _mix(word):
 
 
 class KeyedPermutation:
-    """Of 0 … size - 1: a Feistel network over the fewest bits, two at least, that hold all numbers;
+    """Of 0 … size - 1: a Feistel network over the fewest bits, eight at least, that hold all numbers;
     the left half has the smaller part of them. What comes out as none of the numbers goes through
     again."""
 
     def __init__(self, size, seed, epoch, purpose):
         self.size = size
-        bits = max(2, (size - 1).bit_length())
+        bits = max(8, (size - 1).bit_length())
         self.left_bits, self.right_bits = bits // 2, bits - bits // 2
         self.keys = [draw(seed, epoch, purpose, 2 * i) << 32 | draw(seed, epoch, purpose, 2 * i + 1)
                      for i in range(8)]
