@@ -225,6 +225,7 @@ void Run::BuildLanes() {
     Worker& worker = own_thread ? *workers_[writers_ + i] : *workers_[i % writers_];
     lane->worker = static_cast<std::uint32_t>(worker.index);
     worker.lanes.push_back(lane.get());
+    worker.context.arena = arena_;  // lanes take it as they are made
     lane->lane = MakeLane(i, &worker.context);
     lanes_.push_back(std::move(lane));
   }
@@ -338,7 +339,6 @@ void Run::WorkerMain(Worker& worker) {
   }
   LaneContext& context = worker.context;
   context.options = &program_.source.options;
-  context.arena = arena_;
   context.io = worker.io.get();
   context.trim = program_.shuffled();
   context.written = program_.parser != nullptr;

@@ -125,6 +125,7 @@ class Configuration:
         self.sizes = library.sizes
         self.mixed = kind == "any" and rng.random() < 0.3
         self.filtered = False
+        self.replays = False
         self.batch = self._random_batch(rng)
         self.ranks = self.other_ranks(rng) if kind == "any" else 1
         self.sources = [Source(rng, library, kind, self.mixed, self.ranks)
@@ -135,6 +136,7 @@ class Configuration:
         self.steps = self._random_steps(rng)
         if kind == "any" and self.may_replay() and rng.random() < 0.5:
             self.sources[0].index = "never"
+            self.replays = True
         self.speed = {"threads": rng.choice([1, 2, 4]), "block": rng.choice([4096, 65536, 1048576]),
                       "io": rng.choice(["auto", "uring", "pread", "mmap"])}
 
@@ -180,6 +182,10 @@ class Configuration:
         return steps or ["multipass:1"]
 
     @property
+    def skips(self):
+        return any(source.damage == "skip" for source in self.sources)
+
+    @property
     def size(self):
         return int(self.batch.split(":")[1]) if self.batch else 0
 
@@ -192,7 +198,7 @@ class Configuration:
         return bool(self.batch) and self.batch.endswith(":drop")
 
     def other_ranks(self, rng):
-        if not self.batch or not self.batch.startswith("batch"):
+        if not self.batch or not self.batch.startswith("batch") or self.replays:
             return 1
         return rng.choice([ranks for ranks in (1, 2, 3, 4, 6, 12) if self.size % ranks == 0])
 
@@ -203,7 +209,7 @@ class Configuration:
 
     def line(self, rank=0, ranks=1, **words):
         result = {"sets": len(self.sources), "mix": int(self.mixed), "epoch": self.epoch,
-                  "chain": ";".join(self.steps), "rank": rank, "ranks": ranks, **self.speed}
+                  "damage": "skip" if self.skips else "fail", "chain": ";".join(self.steps), "rank": rank, "ranks": ranks, **self.speed}
         for i, source in enumerate(self.sources):
             result.update(source.words(str(i)))
         result.update(words)

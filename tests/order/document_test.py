@@ -199,6 +199,7 @@ def line_of_driver(one, folder):
     else:
         sets = [set_words(0, paths, shuffled, one.epoch, "", 1)]
     return (f"sets={len(sets)} mix={int(len(sets) > 1)} epoch={one.epoch} "
+            f"damage=skip "
             f"chain={';'.join(steps) or 'multipass:1'} rank={rank} ranks={ranks} {SPEED} " +
             " ".join(sets))
 

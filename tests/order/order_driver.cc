@@ -1,8 +1,8 @@
 // Runs the chains that random_configurations.py describes, one a line of standard input, and prints
 // the numbers of the records (their first 8 bytes, hex digits) in the order of their delivery.
 //
-// A line is words KEY=VALUE. Of the whole: sets=N (more than one, or mix=1: Mix), epoch=N of the
-// mixture, chain=STEP;STEP… behind it, threads=N io=PATH block=N, rank=N ranks=N of a batch, and
+// A line is words KEY=VALUE. Of the whole: sets=N (more than one, or mix=1: Mix), epoch=N and
+// damage=fail|skip of the mixture, chain=STEP;STEP… behind it, threads=N io=PATH block=N, rank=N ranks=N of a batch, and
 // what is done with the chain: restore=HEX of a position, seek=N, skip=AT:N leaves N batches out
 // after AT deliveries, reinit=N starts again after N deliveries, stop=N ends after N deliveries.
 // Of set I, behind "I.": files=A,B order=SEED:FROM:RANK:RANKS format=F cycle=N stripe=N
@@ -235,6 +235,7 @@ Reader Build(const Words& words, const std::shared_ptr<PinnedArena>& arena) {
                       NumberAt(words, set + ".passes"), NumberAt(words, set + ".most")});
     }
     options.first_epoch = static_cast<std::uint32_t>(NumberAt(words, "epoch"));
+    options.on_damage = words.at("damage") == "skip" ? OnDamage::kSkip : OnDamage::kFail;
     reader = Mix(sets, options);
   }
   Rank rank;
@@ -368,7 +369,7 @@ void RunLine(const std::string& line, const std::shared_ptr<PinnedArena>& arena)
 }  // namespace ringfeed
 
 int main() {
-  const auto arena = std::make_shared<ringfeed::PinnedArena>(std::size_t{256} << 20);
+  const auto arena = std::make_shared<ringfeed::PinnedArena>(std::size_t{1} << 30);
   std::string line;
   while (std::getline(std::cin, line)) ringfeed::RunLine(line, arena);
   return 0;
