@@ -15,6 +15,7 @@ constexpr std::size_t kFetchBytes = 512;
 constexpr std::size_t kLine = 64;
 
 void FetchUnit(const NeededUnit& unit) {
+  if (unit.data == nullptr) return;  // no row, or lost
   for (std::size_t at = 0; at < std::min(unit.bytes, kFetchBytes); at += kLine) {
     __builtin_prefetch(unit.data + at);
   }
