@@ -158,7 +158,7 @@ class ContentMarksTest : public testing::Test {
       const Tensor& left = a.batch[f];
       const Tensor& right = b.batch[f];
       if (left.shape != right.shape || left.bytes != right.bytes ||
-          std::memcmp(left.data, right.data, left.bytes) != 0) {
+          !std::equal(left.data, left.data + left.bytes, right.data)) {
         return false;
       }
     }

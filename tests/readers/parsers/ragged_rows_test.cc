@@ -88,9 +88,9 @@ std::vector<Case> Cases() {
                      OddExamples(oddness)});
   }
   Strings lines;
-  for (int i = 0; i < 30; ++i) {
+  for (std::size_t i = 0; i < 30; ++i) {
     std::string numbers;
-    for (int n = 0; n < i % 9; ++n) numbers += (n > 0 ? "," : "") + std::to_string(n * i);
+    for (std::size_t n = 0; n < i % 9; ++n) numbers += (n > 0 ? "," : "") + std::to_string(n * i);
     lines.push_back("{\"v\": [" + numbers + "], \"text\": \"" + std::string(i % 5, 'x') + "\"}");
   }
   const ParserPtr json = JsonLinesParser({{"text", kUInt8, {-1}}, {"v", kFloat64, {-1}}});
