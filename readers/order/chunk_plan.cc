@@ -112,7 +112,8 @@ ChunkPlan::Wanted ChunkPlan::NextWanted(std::uint64_t at) const {
     batch_begin += slice.batch;
   }
   const std::uint64_t left = places_end_ - batch_begin;
-  if (left <= slice.rank * share) return {places_end_, places_end_};
+  // A short last batch that ends in front of this rank's part: its number is used all the same.
+  if (left <= slice.rank * share) return {places_end_, places_end_ + 1};
   return {std::max(at, batch_begin + slice.rank * share),
           batch_begin + std::min(left, (slice.rank + 1) * share)};
 }

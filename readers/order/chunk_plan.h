@@ -24,7 +24,8 @@ struct Chunk {
 };
 
 /// The part of each batch that one of several ranks reads: of the places [b·B, (b+1)·B) of a pass
-/// those from b·B + rank·B/ranks on that are before b·B + (rank+1)·B/ranks.
+/// those from b·B + rank·B/ranks on that are before b·B + (rank+1)·B/ranks. Of a last batch that
+/// ends in front of these one kNoRow is given, so that batches have the same numbers on all ranks.
 struct BatchSlice {
   std::uint64_t batch = 0;  ///< B, a multiple of ranks; 0: no slices, every place is given
   std::uint64_t rank = 0;

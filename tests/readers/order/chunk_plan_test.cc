@@ -100,6 +100,8 @@ std::vector<RowNumber> SliceOf(std::uint64_t pass, std::uint64_t places, std::ui
                                const BatchSlice& slice) {
   std::vector<RowNumber> rows;
   const std::uint64_t batch = slice.batch == 0 ? places : slice.batch;
+  const std::uint64_t rest = slice.batch == 0 || place >= places ? 0 : places % batch;
+  const bool uneven = rest > 0 && !slice.drop_remainder && !slice.pad;
   for (; place < places || (slice.pad && slice.batch > 0 && place % batch != 0); ++place) {
     if (slice.batch > 0) {
       const bool whole = (place / batch + 1) * batch <= places;
@@ -109,6 +111,8 @@ std::vector<RowNumber> SliceOf(std::uint64_t pass, std::uint64_t places, std::ui
     }
     rows.push_back(place < places ? NumberCursor::RowAt(pass, place) : kNoRow);
   }
+  // Of a batch that it has no row of it counts the number.
+  if (uneven && rest <= slice.rank * (batch / slice.ranks)) rows.push_back(kNoRow);
   return rows;
 }
 
