@@ -13,6 +13,7 @@
 #include "ringfeed/part_files.h"
 #include "ringfeed/persistent_in_stream.h"
 #include "ringfeed/reader.h"
+#include "ringfeed/sequences.h"
 #include "ringfeed/source.h"
 #include "ringfeed/stats.h"
 #include "ringfeed/status.h"
