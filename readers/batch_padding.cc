@@ -40,7 +40,9 @@ void BatchSink::BlankRow(BatchSlot* slot, std::size_t row) const {
     for (std::size_t i = row + 1; i <= slot->rows; ++i) offsets[i] -= units;
   }
   base[extent.layout.mask() + row] = std::byte{0};
-  if (options_.note_rows) slot->row_numbers[row] = kNoRow;
+  if (!options_.note_rows) return;
+  slot->damaged_numbers.push_back(slot->row_numbers[row]);
+  slot->row_numbers[row] = kNoRow;
 }
 
 Tensor BatchSink::MakeMask(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const {

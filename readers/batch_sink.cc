@@ -92,7 +92,7 @@ void BatchSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
     std::uint32_t run_end = begin + 1;
     while (run_end < end && records[run_end].damaged() == hole) ++run_end;
     if (hole) {
-      AddHoles(block, run_end - begin);
+      AddHoles(block, begin, run_end - begin);
     } else {
       AddPiece(block, begin, run_end);
     }
@@ -111,7 +111,7 @@ void BatchSink::OnRefs(std::span<const RowRef> rows) {
   }
   while (!rows.empty()) {
     if (rows.front().hole()) {
-      AddHoles(rows.front().block, 1);
+      AddHoles(rows.front().block, rows.front().row, 1);
       rows = rows.subspan(1);
       continue;
     }
@@ -169,21 +169,27 @@ void BatchSink::CountPlaces(Planned& batch, std::uint32_t places) {
   if (batch.places == options_.rows) Close(batch);
 }
 
-void BatchSink::AddHoles(Block* block, std::uint32_t places) {
-  const std::uint64_t pass = block->pass;
-  host_->Drop(block, places);
+void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) {
   if (options_.close_at_block_end) {
     CloseRest(false);
     CountPlaces(places);
+    host_->Drop(block, places);
     return;
   }
-  while (places > 0) {
-    Planned& batch = Current(pass);
-    const Part part = NextPart(batch, places);
-    if (part.written) AddMissing(batch, batch.places, batch.places + part.places);
-    places -= part.places;
+  const std::uint32_t end = row + places;
+  while (row < end) {
+    Planned& batch = Current(block->pass);
+    const Part part = NextPart(batch, end - row);
+    if (part.written) {
+      AddMissing(batch, batch.places, batch.places + part.places);
+      for (std::uint32_t i = 0; options_.note_rows && i < part.places; ++i) {
+        batch.damaged_numbers.push_back(block->NumberOf(row + i));
+      }
+    }
+    row += part.places;
     CountPlaces(batch, part.places);
   }
+  host_->Drop(block, places);
 }
 
 void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
@@ -339,6 +345,7 @@ bool BatchSink::Continue() {
     BatchSlot* slot = batch.slot;
     slot->rows = options_.pad ? static_cast<std::uint32_t>(slice_rows_) : batch.rows;
     slot->span = batch.span;
+    slot->damaged_numbers = std::move(batch.damaged_numbers);
     slot->missing.swap(batch.missing);
     slot->units = batch.units;
     slot->dropped = batch.dropped;
@@ -724,7 +731,9 @@ void BatchSink::RemoveRow(BatchSlot* slot, std::size_t row) const {
     std::copy_n(at + column.unit_bytes, behind, at);
   }
   if (options_.note_rows) {
-    slot->row_numbers.erase(slot->row_numbers.begin() + static_cast<std::ptrdiff_t>(row));
+    const auto number = slot->row_numbers.begin() + static_cast<std::ptrdiff_t>(row);
+    slot->damaged_numbers.push_back(*number);
+    slot->row_numbers.erase(number);
   }
   --slot->rows;
 }

@@ -117,6 +117,7 @@ class BatchSink final : public PlanSink {
     bool skipped = false;      ///< left out
     bool closed = false;
     bool dropped = false;
+    std::vector<std::uint64_t> damaged_numbers;
     std::vector<std::uint64_t> units;
     std::vector<WriteTask*> tasks;        ///< waiting for a slot
     std::vector<RowRef> refs;             ///< of a batch that is written once it is closed
@@ -147,8 +148,8 @@ class BatchSink final : public PlanSink {
   void AddPiece(Block* block, std::uint32_t begin, std::uint32_t end);
   void AddTask(Planned& batch, Block* block, std::uint32_t begin, std::uint32_t rows);
   void AddRefs(std::span<const RowRef> rows);
-  /// So many places, of the block's pass, without a row.
-  void AddHoles(Block* block, std::uint32_t places);
+  /// So many places, from a row of the block on, whose records are damaged.
+  void AddHoles(Block* block, std::uint32_t row, std::uint32_t places);
   /// How many of the rows from the first on are good, and may be in one batch.
   std::size_t GoodRun(std::span<const RowRef> rows) const;
   void DropAll(std::span<const RowRef> rows);

@@ -53,6 +53,9 @@ struct BatchSlot {
   /// Block::NumberOf of each row, kNoRow of those that are missing; only where asked for.
   std::vector<std::uint64_t> row_numbers;
 
+  /// The same of damaged records that have a place in the batch.
+  std::vector<std::uint64_t> damaged_numbers;
+
   /// Of packed rows: the number of the batch's records up to the end of each; row_numbers are then
   /// of the records.
   std::vector<std::uint32_t> row_ends;

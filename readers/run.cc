@@ -87,6 +87,10 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
   }
 }
 
+std::size_t Run::AheadBytes() const {
+  return program_.source.options.io.in_flight_bytes / kLanesPerWriter;
+}
+
 void Run::ReserveMemory() {
   const OpenOptions& options = program_.source.options;
   memory_bytes_ = options.arena_bytes != 0 ? options.arena_bytes : arena_->unreserved_bytes() / 2;
@@ -95,7 +99,9 @@ void Run::ReserveMemory() {
   credit_bytes_ = (part + part / 4 + slab - 1) / slab * slab;
   const auto credits =
       static_cast<std::size_t>(lanes_.front()->free_credits.load(std::memory_order_relaxed));
-  const std::size_t lanes = lanes_.size() * (credits + 2) * credit_bytes_;
+  // By index a lane reads ahead of the block that it fills.
+  const std::size_t ahead = chunks_ == nullptr ? 0 : AheadBytes() + UnitFetch::kPartBytes;
+  const std::size_t lanes = lanes_.size() * ((credits + 2) * credit_bytes_ + ahead);
   const std::size_t least = lanes + lanes / 2;
   if (memory_bytes_ < least || !arena_->ReserveQuota(memory_bytes_)) {
     const std::size_t asked = std::max(memory_bytes_, least);
@@ -175,7 +181,7 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
   if (chunks_ != nullptr) {
     PlannedLane::Options options;
     options.index = number;
-    options.ahead_bytes = source.options.io.in_flight_bytes / kLanesPerWriter;
+    options.ahead_bytes = AheadBytes();
     return std::make_unique<PlannedLane>(options, chunks_.get(), opened_files_.get(), context);
   }
   if (schedule_ != nullptr) {

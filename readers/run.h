@@ -178,6 +178,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   bool IsIdle(const Worker& worker) const;
   Worker& WriterFor(std::uint32_t lane);
   void ReserveMemory();
+  /// What each lane may read ahead by index.
+  std::size_t AheadBytes() const;
   void NoteOpened(const IoChoice& choice);
 
   const Program program_;  ///< by index: without the stages that the order has already

@@ -120,9 +120,11 @@ bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, QueueResult* resul
 // All rows of the batch were skipped, or are other ranks': it is given back at once, but it counts.
 void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery) {
   const OrderSpan span = delivery.batch->span;
+  const std::vector<std::uint64_t> damaged = delivery.batch->damaged_numbers;
   run->Lease(std::move(delivery));
   const std::lock_guard lock(mutex_);
   if (run_ != run || !program_.batched) return;
+  passed_over_.insert(passed_over_.end(), damaged.begin(), damaged.end());
   delivered_.batch = std::max(delivered_.batch, start_.batch + span.number + 1);
   delivered_.mark = span.end;
 }
@@ -256,6 +258,11 @@ ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,
   Origin read;
   const ReadResult result = ReadBatch(instance, &read, stop);
   if (result != ReadResult::kRecord) return result;
+  {
+    const std::lock_guard lock(mutex_);
+    read.damaged.insert(read.damaged.begin(), passed_over_.begin(), passed_over_.end());
+    passed_over_.clear();
+  }
   *origin = OriginOf(read);
   NoteDelivered(read, *origin);
   return result;
@@ -279,8 +286,9 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin,
       if (empty) return ReadResult::kFailed;
     }
     *instance = taken.run->batch_sink()->MakeInstance(*slot, owner);
-    *origin = {taken.generation,  taken.base, slot->pass,          slot->span,
-               slot->row_numbers, {},         taken.run->planned()};
+    *origin = {
+        taken.generation,      taken.base, slot->pass,          slot->span, slot->row_numbers,
+        slot->damaged_numbers, {},         taken.run->planned()};
     for (const RowFailure& failure : slot->failures) origin->failed.push_back(failure.row);
     NoteFirst();
     return ReadResult::kRecord;
@@ -303,7 +311,7 @@ ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin,
   if (result != ReadResult::kRecord) return result;
   const RecordDelivery& records = *taken.delivery.records;
   block->records_ = records.records;
-  *origin = {taken.generation,    taken.base, records.pass, records.span, {}, {},
+  *origin = {taken.generation,    taken.base, records.pass, records.span, {}, {}, {},
              taken.run->planned()};
   if (program_.source.options.note_records) {
     for (std::uint32_t row = 0; row < records.rows; ++row) {
@@ -450,6 +458,7 @@ void ReaderSession::Resume() {
   if (run_ != nullptr && HasUserSource()) RewindSource();
   TakeAim(std::exchange(aim_, std::nullopt).value_or(Aimed()));
   peeked_.reset();
+  passed_over_.clear();
   ++generation_;
   failed_ = false;
   failure_ = Status();

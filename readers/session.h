@@ -86,6 +86,7 @@ class ReaderSession {
     std::uint64_t pass = 0;
     OrderSpan span;
     std::vector<std::uint64_t> numbers{};  ///< of its rows' records, where that was asked for
+    std::vector<std::uint64_t> damaged{};  ///< of records that are left out
     std::vector<std::size_t> failed{};     ///< rows that were taken out, as BatchSlot::failures
     std::shared_ptr<const PlannedSource> planned{};  ///< that they are numbers in; null: packed
   };
@@ -154,11 +155,12 @@ class ReaderSession {
   std::mutex peek_mutex_;     ///< one thread at a time looks ahead; taken before mutex_
   mutable std::mutex mutex_;  ///< guards run_, the failure and what was looked at ahead
   std::shared_ptr<Run> run_;
-  RunStart start_;                ///< of run_, or of the first one to come
-  std::optional<Aimed> aim_;      ///< where Resume is to start
-  ChainPosition delivered_;       ///< what was handed out: batch, run and mark alone
-  std::string restored_;          ///< how the run came to its start
-  std::uint64_t generation_ = 0;  ///< number of run_, from 0
+  RunStart start_;                          ///< of run_, or of the first one to come
+  std::optional<Aimed> aim_;                ///< where Resume is to start
+  ChainPosition delivered_;                 ///< what was handed out: batch, run and mark alone
+  std::string restored_;                    ///< how the run came to its start
+  std::vector<std::uint64_t> passed_over_;  ///< damaged records of batches that had no other rows
+  std::uint64_t generation_ = 0;            ///< number of run_, from 0
   Status failure_;
   bool failed_ = false;
   bool closed_ = false;

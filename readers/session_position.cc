@@ -190,6 +190,7 @@ BatchOrigin ReaderSession::OriginOf(const Origin& origin, std::size_t row) const
     result.batch = origin.base + span.number;
     result.mark = {span.end.pass, span.end.place, span.end.outputs};
     result.records = RangesOf(origin, origin.numbers);
+    result.damaged = RangesOf(origin, origin.damaged);
     return result;
   }
   if (!origin.numbers.empty()) result.records = RangesOf(origin, {&origin.numbers[row], 1});

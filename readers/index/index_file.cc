@@ -107,9 +107,11 @@ std::uint64_t IndexBytes(const IndexHeader& header) {
 
 std::string IndexPath(const std::string& file, const std::string& folder) {
   constexpr const char* kEnding = ".rfx";
-  if (folder.empty()) return file + kEnding;
-  std::error_code error;
   const std::filesystem::path given(file);
+  if (folder.empty()) {  // hidden, so that "data/*" does not take it for data
+    return given.parent_path() / ("." + given.filename().string() + kEnding);
+  }
+  std::error_code error;
   std::filesystem::path place = std::filesystem::weakly_canonical(given, error);
   if (error) place = std::filesystem::absolute(given, error);
   std::array<char, 24> hash{};

@@ -10,7 +10,7 @@
 
 namespace ringfeed {
 
-/// Where the index of a file is kept: beside it as NAME.rfx, or in `folder` under its name and a
+/// Where the index of a file is kept: beside it as .NAME.rfx, or in `folder` under its name and a
 /// hash of where it lies.
 std::string IndexPath(const std::string& file, const std::string& folder);
 

@@ -23,6 +23,7 @@ class GlobalCursor final : public RowCursor {
   std::uint64_t Places(std::uint64_t pass) override;
   Status Seek(std::uint64_t pass, std::uint64_t place) override;
   Status Next(std::span<RowNumber> rows, std::size_t* count) override;
+  bool SeeksAtOnce() const override { return true; }
 
  private:
   /// Files of a pass that follow each other in the list.

@@ -12,7 +12,7 @@ PAYLOADS = [bytes([i % 256]) * (100 + i % 50) for i in range(3000)]
 class IndexTest(CommandTest):
     def test_is_made_once_and_opened_then(self):
         path = self.write("a.tfrecord", PAYLOADS)
-        kept = path.with_name("a.tfrecord.rfx")
+        kept = path.with_name(".a.tfrecord.rfx")
         made = run_json("index", path)
         self.assertEqual((made["origin"], made["records"], made["format"]), ("built", 3000, "tfrecord"))
         self.assertEqual((made["index"], made["index_bytes"]), (str(kept), kept.stat().st_size))
@@ -22,7 +22,7 @@ class IndexTest(CommandTest):
 
     def test_check_tells_what_is_missing_stale_or_damaged(self):
         path = self.write("a.tfrecord", PAYLOADS)
-        kept = path.with_name("a.tfrecord.rfx")
+        kept = path.with_name(".a.tfrecord.rfx")
         self.assertIn("not_found", run_json("index", path, "--check", status=1)["error"])
         self.assertFalse(kept.exists())
         run_json("index", path)
@@ -44,7 +44,7 @@ class IndexTest(CommandTest):
         made = run_json("index", path, "--folder", folder)
         self.assertEqual(made["origin"], "built")
         self.assertEqual([str(entry) for entry in folder.iterdir()], [made["index"]])
-        self.assertFalse(path.with_name("a.tfrecord.rfx").exists())
+        self.assertFalse(path.with_name(".a.tfrecord.rfx").exists())
         self.assertEqual(run_json("index", path, "--folder", folder)["origin"], "opened")
         self.assertEqual(run_json("index", path, "--folder", folder, "--check")["origin"], "checked")
 

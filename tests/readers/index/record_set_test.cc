@@ -84,9 +84,9 @@ TEST_F(RecordSetTest, SourcesAreIndexedInMemory) {
   }
   const RecordSet of_sources({}, sources, options_);
   ASSERT_TRUE(of_sources.status().ok());
-  EXPECT_FALSE(std::filesystem::exists(names[4] + ".rfx"));
+  EXPECT_FALSE(std::filesystem::exists(IndexPathFor(names[4], {})));
   const RecordSet of_files(names, {}, options_);
-  EXPECT_TRUE(std::filesystem::exists(names[4] + ".rfx"));
+  EXPECT_TRUE(std::filesystem::exists(IndexPathFor(names[4], {})));
   EXPECT_EQ(of_sources.rows(), of_files.rows());
   EXPECT_EQ(of_sources.fingerprint(), of_files.fingerprint());
 }
