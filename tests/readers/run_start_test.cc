@@ -20,8 +20,9 @@ class RunStartTest : public PipelineTest {
   /// What a run of the chain delivers that leaves its first `outputs` out.
   static Drained DrainWithout(const Reader& reader, std::uint64_t outputs) {
     Program program = LowerChain(*reader.node());
-    program.start.outputs = outputs;
+    program.source.options.index = IndexUse::kNever;
     const auto session = std::make_shared<ReaderSession>(std::move(program));
+    session->AimAt(outputs);
     Drained drained;
     Instance instance;
     while ((drained.end = session->ReadNext(&instance)) == ReadResult::kRecord) {
