@@ -133,13 +133,12 @@ def permutation_text(words):
 
 
 def walk_text(words):
-    """The halves of one number behind each round of its first way through, in hexadecimal, and what
-    comes out of each of them."""
+    """Row and column of one number behind each round of its first way through, and what comes out of
+    each of them."""
     permutation, value = permutation_of(words), number(words, "start")
-    text = ", ".join(f"{left:X} {right:X}" for left, right in permutation.rounds(value))
+    text = ", ".join(f"{row}:{column}" for row, column in permutation.rounds(value))
     while True:
-        *_, (left, right) = permutation.rounds(value)
-        value = left << permutation.right_bits | right
+        value = permutation.once(value)
         text += f" → {value}"
         if value < permutation.size:
             return text

@@ -9,6 +9,7 @@ what its places hold; stages are made of stages as decorators are.
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
+from math import isqrt
 
 HOLE = None
 MASK32 = 0xFFFFFFFF
@@ -53,40 +54,45 @@ def exchange(items, seed, epoch, purpose, base=0):
     return items
 
 
-def _mix(word):
-    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & MASK64
-    word = (word ^ word >> 27) * 0x94D049BB133111EB & MASK64
-    return word ^ word >> 31
+def _hash(word, key):
+    """32 bits of 64."""
+    word = (word ^ key) * 0xBF58476D1CE4E5B9 & MASK64
+    word = (word ^ word >> 32) * 0x94D049BB133111EB & MASK64
+    return word >> 32
 
 
 class KeyedPermutation:
-    """Of 0 … size - 1: a Feistel network over the fewest bits, eight at least, that hold all numbers;
-    the left half has the smaller part of them. What comes out as none of the numbers goes through
-    again."""
+    """Of 0 … size - 1: each number is a row and a column of a table that is just large enough, of
+    256 places at least; rounds turn the row by a hash of the column, and the other way round. What
+    comes out as none of the numbers goes through again."""
 
     def __init__(self, size, seed, epoch, purpose):
         self.size = size
-        bits = max(8, (size - 1).bit_length())
-        self.left_bits, self.right_bits = bits // 2, bits - bits // 2
+        places = max(size, 255)
+        self.rows = isqrt(places) + 1
+        self.columns = places // self.rows + 1
         self.keys = [draw(seed, epoch, purpose, 2 * i) << 32 | draw(seed, epoch, purpose, 2 * i + 1)
-                     for i in range(8)]
+                     for i in range(6)]
 
     def rounds(self, value):
-        """(left, right) behind each round."""
-        left, right = value >> self.right_bits, value & ((1 << self.right_bits) - 1)
+        """(row, column) behind each round."""
+        row, column = divmod(value, self.columns)
         for i, key in enumerate(self.keys):
             if i % 2 == 0:
-                left ^= _mix(right ^ key) & ((1 << self.left_bits) - 1)
+                row = (row + (_hash(column, key) * self.rows >> 32)) % self.rows
             else:
-                right ^= _mix(left ^ key) & ((1 << self.right_bits) - 1)
-            yield left, right
+                column = (column + (_hash(row, key) * self.columns >> 32)) % self.columns
+            yield row, column
+
+    def once(self, value):
+        *_, (row, column) = self.rounds(value)
+        return row * self.columns + column
 
     def at(self, value):
-        while True:
-            *_, (left, right) = self.rounds(value)
-            value = left << self.right_bits | right
-            if value < self.size:
-                return value
+        value = self.once(value)
+        while value >= self.size:
+            value = self.once(value)
+        return value
 
     def all(self):
         return [self.at(i) for i in range(self.size)]
