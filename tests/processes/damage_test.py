@@ -11,8 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from data_files import flipped
-from job import Deliveries, Job, TfRecords, DataSet, batches_of, position_batch
+from job import DataSet, Deliveries, Job, TfRecords, batches_of, flipped, position_batch
 
 BINARY = sys.argv[1]
 BATCH = 12

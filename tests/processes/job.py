@@ -14,7 +14,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "order"))
 
-from data_files import record_of, tfrecord_frame  # noqa: E402
+from data_files import crc32c, flipped, record_of, tfrecord_frame  # noqa: E402, F401
 
 LONGEST_RUN_S = 120
 MOST_POSITION_BYTES = 1024
@@ -146,6 +146,12 @@ class Deliveries:
 
     def records(self):
         return [record for _, records in self.sequence() for record in records]
+
+
+def with_checksum(line):
+    """A line of a journal whose text was changed."""
+    text = line.rpartition(" *")[0]
+    return f"{text} *{crc32c(text.encode()):08x}"
 
 
 # ---- Processes ----

@@ -100,7 +100,7 @@ class Round:
         if self.attempts > MOST_ATTEMPTS_WITH_KILLS:
             return
         victims = self.rng.sample(processes, self.rng.randint(1, len(processes)))
-        times = sorted((self.rng.uniform(0, 1.2 * seconds), i) for i in range(len(victims)))
+        times = sorted((self.rng.uniform(0, 0.9 * seconds), i) for i in range(len(victims)))
         begin = time.monotonic()
         for at, i in times:
             time.sleep(max(0.0, begin + at - time.monotonic()))

@@ -15,7 +15,7 @@ import tempfile
 import unittest
 from collections import Counter
 
-from job import LONGEST_RUN_S, Job, audit, clean_environment, make_data, order_digest
+from job import LONGEST_RUN_S, Job, clean_environment, make_data, order_digest, with_checksum
 
 BINARY = sys.argv[1]
 RANKS = (1, 2, 3, 4, 6)
@@ -146,14 +146,29 @@ class LaunchersTest(unittest.TestCase):
         self.assertEqual(process.returncode, 2, err)
         self.assertIn("5 ranks", err)
 
-    def test_a_lost_journal_is_missed(self):
-        """The audit is no yes-man: a rank too few, and a rank twice."""
+    def test_what_a_rank_did_not_deliver_is_missing_and_what_it_did_twice_repeated(self):
+        """The audit is no yes-man: one batch's entry is taken out, then another batch is said to
+        hold its records."""
         data = self.data[1]
         job = self.job(data, "global", "lost")
         job.run(3)
-        lost = sum(len(ranks.get(1, [])) for ranks in job.deliveries(3).batches.values())
-        report = job.audit([job.journal(0), job.journal(2)], status=1)
-        self.assertEqual((report["missing"], report["repeated"]), (lost, 0))
+        journals = [job.journal(rank) for rank in range(3)]
+        lines = journals[1].read_text().splitlines()
+        share = BATCH // 3
+        journals[1].write_text("".join(line + "\n" for line in lines[:7] + lines[8:]))
+        report = job.audit(journals, status=1)
+        self.assertEqual((report["missing"], report["repeated"]), (share, 0))
+        fake = lines[7].split(" ", 2)[:2] + lines[8].split(" ", 2)[2:]
+        lines[7] = with_checksum(" ".join(fake))
+        journals[1].write_text("".join(line + "\n" for line in lines))
+        report = job.audit(journals, status=1)
+        self.assertEqual((report["missing"], report["repeated"]), (share, share))
+
+    def test_a_journal_that_is_not_there_is_no_end(self):
+        job = self.job(self.data[1], "global", "without")
+        job.run(3)
+        report = job.audit([job.journal(0), job.journal(2)])
+        self.assertEqual((report["ended"], report["complete_batches"]), (False, 0))
 
     def test_the_environments_of_launchers(self):
         data = self.data[2]
