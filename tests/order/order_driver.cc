@@ -2,13 +2,13 @@
 // the numbers of the records (their first 8 bytes, hex digits) in the order of their delivery.
 //
 // A line is words KEY=VALUE. Of the whole: sets=N (more than one, or mix=1: Mix), epoch=N and
-// damage=fail|skip of the mixture, chain=STEP;STEP… behind it, threads=N io=PATH block=N, rank=N ranks=N of a batch, and
-// what is done with the chain: restore=HEX of a position, seek=N, skip=AT:N leaves N batches out
-// after AT deliveries, reinit=N starts again after N deliveries, stop=N ends after N deliveries.
-// Of set I, behind "I.": files=A,B order=SEED:FROM:RANK:RANKS format=F cycle=N stripe=N
-// damage=fail|skip index=as_needed|never epoch=N chain=…, in a mixture weight=W passes=N most=N.
-// Steps: parse, rows:BYTES, window:W:SEED, block:N:SEED, blocks:W:SEED, global:0:SEED, multipass:N,
-// filter:N drops the multiples of N; then one of
+// damage=fail|skip of the mixture, chain=STEP;STEP… behind it, threads=N io=PATH block=N, rank=N
+// ranks=N of a batch, and what is done with the chain: restore=HEX of a position, seek=N, skip=AT:N
+// leaves N batches out after AT deliveries, reinit=N starts again after N deliveries, stop=N ends
+// after N deliveries. Of set I, behind "I.": files=A,B order=SEED:FROM:RANK:RANKS format=F cycle=N
+// stripe=N damage=fail|skip index=as_needed|never epoch=N chain=…, in a mixture weight=W passes=N
+// most=N. Steps: parse, rows:BYTES, window:W:SEED, block:N:SEED, blocks:W:SEED, global:0:SEED,
+// multipass:N, filter:N drops the multiples of N; then one of
 //   batch:N:drop|keep|pad
 //   group:N:SEGMENT:GROUPS:drop|keep, of the groups number mod GROUPS
 //   bucket:N:SEGMENT:BOUND:drop|keep, of up to BOUND bytes, twice and four times as many
