@@ -209,7 +209,8 @@ class Configuration:
 
     def line(self, rank=0, ranks=1, **words):
         result = {"sets": len(self.sources), "mix": int(self.mixed), "epoch": self.epoch,
-                  "damage": "skip" if self.skips else "fail", "chain": ";".join(self.steps), "rank": rank, "ranks": ranks, **self.speed}
+                  "damage": "skip" if self.skips else "fail",
+                  "chain": ";".join(self.steps), "rank": rank, "ranks": ranks, **self.speed}
         for i, source in enumerate(self.sources):
             result.update(source.words(str(i)))
         result.update(words)
