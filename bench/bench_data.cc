@@ -99,13 +99,18 @@ std::size_t DrawImageBytes(std::mt19937_64* random) {
   return static_cast<std::size_t>(std::clamp(drawn, 4096.0, 500000.0));
 }
 
-std::span<const std::byte> DrawImage(std::mt19937_64* random, std::vector<std::byte>* image) {
-  image->resize(DrawImageBytes(random));
-  for (std::size_t i = 0; i + 8 <= image->size(); i += 8) {
+std::span<const std::byte> DrawBytes(std::size_t bytes, std::mt19937_64* random,
+                                     std::vector<std::byte>* drawn) {
+  drawn->resize(bytes);
+  for (std::size_t i = 0; i + 8 <= bytes; i += 8) {
     const std::uint64_t word = (*random)();
-    std::copy_n(reinterpret_cast<const std::byte*>(&word), 8, image->data() + i);
+    std::copy_n(reinterpret_cast<const std::byte*>(&word), 8, drawn->data() + i);
   }
-  return *image;
+  return *drawn;
+}
+
+std::span<const std::byte> DrawImage(std::mt19937_64* random, std::vector<std::byte>* image) {
+  return DrawBytes(DrawImageBytes(random), random, image);
 }
 
 // Words of two to nine letters, the first ones far more often than the last.
@@ -244,6 +249,22 @@ BenchFiles Rows160(std::uint64_t records, std::size_t files) {
                      const auto rest = std::as_bytes(std::span(ints));
                      std::copy(rest.begin(), rest.end(), row->begin() + 52);
                      return std::span<const std::byte>(*row);
+                   });
+}
+
+BenchFiles Samples110k(std::uint64_t records, std::size_t files) {
+  constexpr std::size_t kBytes = 110'000;
+  return MakeFiles("samples110k", "rows:110000", records, files,
+                   [](std::mt19937_64* random, std::vector<std::byte>* sample) {
+                     return DrawBytes(kBytes, random, sample);
+                   });
+}
+
+BenchFiles TokenWindows(std::uint64_t windows, std::size_t files) {
+  constexpr std::size_t kBytes = 1024 * sizeof(std::uint16_t);
+  return MakeFiles("windows", "tokens:u2", windows, files,
+                   [](std::mt19937_64* random, std::vector<std::byte>* tokens) {
+                     return DrawBytes(kBytes, random, tokens);
                    });
 }
 

@@ -46,4 +46,10 @@ BenchFiles TarSamples(std::uint64_t total_bytes, std::size_t files);
 /// Rows of 160 bytes: 13 float32, 26 int32, one int32, without a header.
 BenchFiles Rows160(std::uint64_t records, std::size_t files);
 
+/// Rows of 110,000 random bytes, without a header: "rows:110000".
+BenchFiles Samples110k(std::uint64_t records, std::size_t files);
+
+/// Windows of 1,024 tokens of two bytes one behind the other, nothing around them: "tokens:u2".
+BenchFiles TokenWindows(std::uint64_t windows, std::size_t files);
+
 }  // namespace ringfeed::bench

@@ -4,8 +4,6 @@
 #include <xxhash.h>
 
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <span>
 #include <utility>
 
@@ -55,9 +53,8 @@ void AddColumns(const Instance& batch, BatchDigest* digest) {
   }
 }
 
-[[noreturn]] void Die(const std::string& why) {
-  std::fprintf(stderr, "feed_bench: %s\n", why.c_str());
-  std::abort();
+[[noreturn]] void Fail(const std::string& why) {
+  throw Error(Status(StatusCode::kInternal, "in a pass of a chain: " + why));
 }
 
 }  // namespace
@@ -84,15 +81,15 @@ LoopResult FeedChain::Read(const std::function<void(const Instance&)>& on_batch,
   RecordBlock block;
   while (result.records < records_) {
     const ReadResult read = blocks_ ? reader_.TryReadBlock(&block) : reader_.TryReadNext(&batch);
-    if (read == ReadResult::kFailed) Die(reader_.status().ToString());
-    if (read == ReadResult::kEnd) Die("the data ended in the middle of a pass");
+    if (read == ReadResult::kFailed) Fail(reader_.status().ToString());
+    if (read == ReadResult::kEnd) Fail("the data ended in the middle of a pass");
     result.records += blocks_ ? block.size() : RowsOf(batch);
     if (blocks_ && on_block) on_block(block);
     if (!blocks_ && on_batch) on_batch(batch);
   }
   result.wall_s = NowSeconds() - wall_begin;
   result.cpu_s = ProcessCpuSeconds() - cpu_begin;
-  if (result.records != records_) Die("a pass delivered another number of records than the files");
+  if (result.records != records_) Fail("a pass delivered another number of records than the files");
   return result;
 }
 

@@ -21,7 +21,8 @@ class FeedChain {
   FeedChain(Reader batches, std::uint64_t records, bool blocks);
 
   /// Reads one pass and takes the time and the CPU seconds of the whole process. (How many payload
-  /// bytes a pass has is the caller's to know.)
+  /// bytes a pass has is the caller's to know.) Throws Error where the data end before that, or
+  /// fail.
   LoopResult ReadPass();
   /// Reads one pass and digests it: `digest` is of the batches in order, as BatchDigest has it.
   /// *row_sum is over the rows of the pass whatever their order.
