@@ -76,6 +76,8 @@ class PositionRun final : public OrderRun {
     Reader chain = Examples(files_);
     chain.Restore(position_);
     if (DigestOf(&chain, kBatches) != digest_) return "a restored chain goes on with other batches";
+    const std::string restored = chain.Stats().restored;
+    if (!restored.starts_with("by index")) return "restored " + restored;
     chain.Restore(position_);
     if (DigestOf(&chain, kBatches) != digest_) return "a chain restored while it ran does so";
     return "";
