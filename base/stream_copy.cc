@@ -28,6 +28,7 @@ thread_local Companion companion;
 // Far enough that DRAM's latency is covered, near enough that the lines are still in L1.
 constexpr std::size_t kFetchAhead = 512;
 constexpr std::size_t kNoFetch = 0;
+constexpr std::size_t kLongPiece = 16 * 1024;
 
 void LinesSse2(std::byte* to, const std::byte* from, std::size_t lines, std::size_t ahead,
                const std::byte* next) {
@@ -112,7 +113,11 @@ void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
     const std::size_t head = (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine;
     std::memcpy(to, from, head);
     const std::size_t lines = (bytes - head) / kLine;
-    CopyLines(to + head, from + head, lines, kFetchAhead);
+    // What lies behind a short piece is mostly not read next.
+    const std::size_t last = bytes < kLongPiece ? std::min(lines, kFetchAhead / kLine) : 0;
+    CopyLines(to + head, from + head, lines - last, kFetchAhead);
+    const std::size_t first = head + (lines - last) * kLine;
+    CopyLines(to + first, from + first, last, kNoFetch);
     const std::size_t done = head + lines * kLine;
     std::memcpy(to + done, from + done, bytes - done);
     return;

@@ -56,7 +56,7 @@ class ColumnStager {
 
   /// Appends bytes from anywhere; long ones pass by the stage.
   void Append(const std::byte* from, std::size_t bytes) {
-    if (bytes > capacity_ / 4) {
+    if (bytes >= capacity_ / 4) {
       std::byte* to = line_ + fill_;
       Finish();
       StreamCopy(to, from, bytes);
