@@ -10,6 +10,8 @@ namespace {
 
 /// What a page of a cold medium costs more than a byte, a read of it beside others does too.
 constexpr std::uint64_t kEngineGap = 16 * 1024;
+/// Media whose sectors are smaller read whole blocks of this faster all the same.
+constexpr std::uint32_t kEngineAlignment = 4096;
 /// A system call takes as long as copying this much.
 constexpr std::uint64_t kInlineGap = 4 * 1024;
 /// A unit is longer than its record's limit by headers, checksums and padding.
@@ -110,7 +112,7 @@ std::size_t UnitFetch::Choose(LaneFiles* files, NeededUnits* needed) {
 std::size_t UnitFetch::MergeSome(LaneFiles* files, bool by_engine, std::size_t count,
                                  std::size_t at) {
   std::vector<NeededRange> ranges;
-  MergeRule rule{1, by_engine ? kEngineGap : kInlineGap};
+  MergeRule rule{by_engine ? kEngineAlignment : 1, by_engine ? kEngineGap : kInlineGap};
   for (const NeededRange& range : wanted_) {
     const LaneFile& file = *files->Use(range.file);
     if (range.owner >= count || (file.engine != nullptr) != by_engine) continue;
