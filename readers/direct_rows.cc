@@ -11,8 +11,9 @@ namespace {
 constexpr std::size_t kWrittenBytes = 128 * 1024;
 constexpr std::size_t kHandedOutBytes = 512 * 1024;
 constexpr std::size_t kLine = 64;
-/// Of longer rows the processor fetches the rest by itself.
-constexpr std::size_t kMostFetched = 4096;
+/// Of longer rows the parser or the processor fetches the rest when they are written: a burst of
+/// more lines stands still for the memory.
+constexpr std::size_t kMostFetched = 512;
 
 }  // namespace
 

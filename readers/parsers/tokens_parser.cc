@@ -185,6 +185,9 @@ void ArrayParser::Write(std::span<const RecordSpan> rows, const FieldLocation* l
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const FieldLocation& at = locations[row];
     if (offsets != nullptr) offsets[row + 1] = offsets[row] + at.units;
+    // Behind a shuffle the next row stands anywhere: it is fetched beside this one's stores.
+    if (row + 1 < rows.size())
+      SetStreamCompanion(locations[row + 1].data, locations[row + 1].bytes);
     if (conversion_.convert == nullptr) {
       own->columns[0].Append(at.data, at.bytes);
     } else {
