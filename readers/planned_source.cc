@@ -15,10 +15,10 @@ OrderOptions OrderOptionsOf(const OpenOptions& options) {
   return {options.files, options.cycle, options.first_epoch};
 }
 
-/// Passes of a cursor in which the stages join some into one.
-std::uint64_t PassesOf(const Program& program) {
+/// Passes of a cursor in which the first `stages` join some into one.
+std::uint64_t PassesOf(const Program& program, std::size_t stages) {
   std::uint64_t joined = 1;
-  for (const OrderStage& stage : program.order_stages()) {
+  for (const OrderStage& stage : program.order_stages().first(stages)) {
     if (stage.kind == OrderStage::Kind::kMultiPass) joined *= stage.amount;
   }
   if (joined == 0) return 1;  // one pass that has no end
@@ -81,7 +81,7 @@ std::uint64_t LookBack(std::span<const OrderStage> stages) {
 }  // namespace
 
 PlannedSource::PlannedSource(const Program& program)
-    : program_(program), passes_(PassesOf(program)) {
+    : program_(program), passes_(PassesOf(program, program.order_stages().size())) {
   const SourceNode& source = program_.source;
   if (source.mix == nullptr) {
     sets_.push_back(OpenSet(source, source.options));
@@ -126,15 +126,18 @@ MixChain PlannedSource::NewMix(const std::string& mix) const {
   return chain;
 }
 
-std::unique_ptr<RowCursor> PlannedSource::NewCursor(const std::string& mix) const {
+std::unique_ptr<RowCursor> PlannedSource::NewCursor(const std::string& mix,
+                                                    std::size_t stages) const {
   if (program_.source.mix != nullptr) return NewMix(mix).rows;
   return MakeRowCursor(*sets_.front(), OrderOptionsOf(program_.source.options),
-                       program_.order_stages());
+                       program_.order_stages().first(stages));
 }
+
+std::uint64_t PlannedSource::passes(std::size_t stages) const { return PassesOf(program_, stages); }
 
 PlanMark PlannedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder) {
   const std::lock_guard lock(mutex_);
-  if (counting_ == nullptr) counting_ = NewCursor({});
+  if (counting_ == nullptr) counting_ = NewCursor({}, program_.order_stages().size());
   std::uint64_t pass = 0;
   std::uint64_t batches = BatchesOf(counting_->Places(0), rows, drop_remainder);
   if (even_ && batches > 0) {
@@ -152,15 +155,38 @@ PlanMark PlannedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool dr
   return {pass, batch * rows, 0};
 }
 
-std::string PlannedSource::MixBehind(const std::string& begin, const PlanMark& mark) {
-  const std::lock_guard lock(mutex_);
+const MixChain& PlannedSource::MixFrom(const std::string& begin) {
   if (mix_.rows == nullptr || mix_begin_ != begin) {
     mix_ = NewMix(begin);
     mix_begin_ = begin;
   }
-  const OrderPlace origin = mix_.rows->Origin(mark.pass, mark.place);
+  return mix_;
+}
+
+PlanMark PlannedSource::PlaceBehind(const PlanMark& begin, const std::string& mix,
+                                    std::uint64_t batches, std::uint64_t rows,
+                                    bool drop_remainder) {
+  const std::lock_guard lock(mutex_);
+  RowCursor& order = *MixFrom(mix).rows;
+  PlanMark mark = begin;
+  while (passes_ == 0 || mark.pass < passes_) {
+    const std::uint64_t places = order.Places(mark.pass);
+    const std::uint64_t left =
+        BatchesOf(places - std::min(places, mark.place), rows, drop_remainder);
+    if (batches < left) return {mark.pass, mark.place + batches * rows, 0};
+    if (left == 0 && mark.place == 0) break;  // nothing will come
+    batches -= left;
+    mark = {mark.pass + 1, 0, 0};
+  }
+  return {mark.pass, 0, 0};
+}
+
+std::string PlannedSource::MixBehind(const std::string& begin, const PlanMark& mark) {
+  const std::lock_guard lock(mutex_);
+  const MixChain& chain = MixFrom(begin);
+  const OrderPlace origin = chain.rows->Origin(mark.pass, mark.place);
   MixState state;
-  const Status status = mix_.mix->StateAt(origin.pass, origin.place, &state);
+  const Status status = chain.mix->StateAt(origin.pass, origin.place, &state);
   if (!status.ok()) throw Error(status);
   return MixText(state, WeightsOf(*program_.source.mix));
 }

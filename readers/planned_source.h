@@ -26,14 +26,18 @@ class PlannedSource {
   /// Error where a file cannot be had or has no index. `program` outlives it.
   explicit PlannedSource(const Program& program);
 
-  /// A cursor over the order, to be put to its place by Seek. `mix`: what MixBehind gave, for a
-  /// mixture that begins there; throws Error where it is of another mixture.
-  std::unique_ptr<RowCursor> NewCursor(const std::string& mix) const;
+  /// A cursor over the order, to be put to its place by Seek, with the first `stages` of the
+  /// program's. `mix`: what MixBehind gave, for a mixture that begins there; throws Error where it
+  /// is of another mixture.
+  std::unique_ptr<RowCursor> NewCursor(const std::string& mix, std::size_t stages) const;
   /// Passes of that cursor; 0: without end.
-  std::uint64_t passes() const { return passes_; }
+  std::uint64_t passes(std::size_t stages) const;
   /// Where batch number `batch` (of `rows` places each) begins, over all passes. Only where batches
   /// do not depend on what is in the records.
   PlanMark PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
+  /// Where a run of a mixture that began at `begin`, in the state `mix`, stands `batches` later.
+  PlanMark PlaceBehind(const PlanMark& begin, const std::string& mix, std::uint64_t batches,
+                       std::uint64_t rows, bool drop_remainder);
   /// The state (MixState) that a mixture which began at `begin` goes on from at that place, as text
   /// for a position: up to 24 bytes for each set. Throws Error where it cannot be found out.
   std::string MixBehind(const std::string& begin, const PlanMark& mark);
@@ -50,12 +54,14 @@ class PlannedSource {
 
  private:
   MixChain NewMix(const std::string& mix) const;
+  /// The chain that began there; under mutex_.
+  const MixChain& MixFrom(const std::string& begin);
 
   const Program& program_;
   std::vector<std::shared_ptr<const RecordSet>> sets_;
   std::shared_ptr<const FileTable> table_;
-  std::uint64_t passes_ = 1;
-  bool even_ = true;  ///< all passes have as many places
+  std::uint64_t passes_ = 1;  ///< behind all stages
+  bool even_ = true;          ///< all passes have as many places
   DataFingerprint fingerprint_;
 
   std::mutex mutex_;  ///< guards what follows

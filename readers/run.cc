@@ -44,12 +44,32 @@ thread_local const void* current_writer = nullptr;
 /// two threads at work on a queue are worth took 3 % of all the processor's time.
 std::int64_t DeliverySpinNanos() { return DefaultSpinNanos() == 0 ? 0 : 2000; }
 
-/// What is left to be done in the order by index: it has the first stages already.
-Program BehindOrder(Program program) {
-  program.stages.erase(
-      program.stages.begin(),
-      program.stages.begin() + static_cast<std::ptrdiff_t>(program.order_stages().size()));
+/// How many of the stages the order by index has already: all that look into no record. But a
+/// window behind kBlocks is left to the plan, where that can be: stripes are then read whole, not
+/// record by record. It takes the order's beginning, all of its rows, and memory to hold a window.
+std::size_t StagesByIndex(const Program& program, const RunStart& start,
+                          const PlannedSource& planned, std::size_t memory_bytes) {
+  const std::span<const OrderStage> stages = program.order_stages();
+  const bool from_blocks = stages.size() > 1 && stages[0].kind == OrderStage::Kind::kBlocks;
+  const bool all = start.mark.pass == 0 && start.mark.place == 0;
+  if (!from_blocks || !all || program.batch.rank.world_size > 1) return stages.size();
+  std::uint64_t held_rows = 0;
+  for (const OrderStage& stage : stages) {
+    if (stage.kind != OrderStage::Kind::kMultiPass) held_rows += stage.amount;
+  }
+  const bool fits = held_rows <= memory_bytes / 8 / planned.mean_record_bytes();
+  return fits ? 1 : stages.size();
+}
+
+/// What is left to be done in the plan.
+Program BehindOrder(Program program, std::size_t stages) {
+  program.stages.erase(program.stages.begin(),
+                       program.stages.begin() + static_cast<std::ptrdiff_t>(stages));
   return program;
+}
+
+std::size_t MemoryFor(const OpenOptions& options, const Arena& arena) {
+  return options.arena_bytes != 0 ? options.arena_bytes : arena.unreserved_bytes() / 2;
 }
 
 int ThreadsFor(const OpenOptions& options) {
@@ -61,7 +81,11 @@ int ThreadsFor(const OpenOptions& options) {
 
 Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_ptr<Arena> arena,
          const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned)
-    : program_(planned != nullptr ? BehindOrder(program) : program),
+    : stages_by_index_(
+          planned == nullptr
+              ? 0
+              : StagesByIndex(program, start, *planned, MemoryFor(program.source.options, *arena))),
+      program_(BehindOrder(program, stages_by_index_)),
       start_(start),
       planned_(std::move(planned)),
       input_(std::move(input)),
@@ -93,7 +117,7 @@ std::size_t Run::AheadBytes() const {
 
 void Run::ReserveMemory() {
   const OpenOptions& options = program_.source.options;
-  memory_bytes_ = options.arena_bytes != 0 ? options.arena_bytes : arena_->unreserved_bytes() / 2;
+  memory_bytes_ = MemoryFor(options, *arena_);
   const std::size_t slab = arena_->slab_bytes();
   const std::size_t part = hold_credits_ ? PartBytes(options, slab) : options.stripe_bytes;
   credit_bytes_ = (part + part / 4 + slab - 1) / slab * slab;
@@ -147,7 +171,7 @@ std::size_t Run::BuildChunks() {
   ChunkPlan::Options options;
   options.lanes = kLanesPerWriter * writers_;
   options.rows_per_chunk = RowsPerChunk(planned_->mean_record_bytes());
-  options.passes = planned_->passes();
+  options.passes = planned_->passes(stages_by_index_);
   options.pass = start_.mark.pass;
   options.place = start_.mark.place;
   const Rank& rank = program_.batch.rank;
@@ -156,7 +180,7 @@ std::size_t Run::BuildChunks() {
                      static_cast<std::uint64_t>(rank.world_size), program_.batch.drop_remainder,
                      program_.batch.pad};
   }
-  chunks_ = std::make_unique<ChunkPlan>(planned_->NewCursor(start_.mix), options);
+  chunks_ = std::make_unique<ChunkPlan>(planned_->NewCursor(start_.mix, stages_by_index_), options);
   opened_files_ =
       std::make_unique<OpenedFiles>(planned_->table(), program_.source.options.io,
                                     [this](const IoChoice& choice) { NoteOpened(choice); });

@@ -182,7 +182,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::size_t AheadBytes() const;
   void NoteOpened(const IoChoice& choice);
 
-  const Program program_;  ///< by index: without the stages that the order has already
+  const std::size_t stages_by_index_;  ///< that the order by index has already
+  const Program program_;              ///< without these
   const RunStart start_;
   const std::shared_ptr<PlannedSource> planned_;  ///< null: as files are read
   const std::shared_ptr<GraphNode> input_;

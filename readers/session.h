@@ -116,6 +116,7 @@ class ReaderSession {
   /// The chain by its index; null, with the reason in *why, where it has none. Builds it, once.
   std::shared_ptr<PlannedSource> Planned(std::string* why);
   void Aim(const ChainPosition& position);
+  PlanMark MarkOfMixture(PlannedSource& planned, const RunStart& start, std::uint64_t batch) const;
   void RefuseWithoutPosition() const;
   /// Under mutex_: from here on a run starts there.
   void TakeAim(Aimed aimed);

@@ -49,11 +49,11 @@ std::string ReaderSession::Position(const BatchOrigin* behind) {
   const std::shared_ptr<PlannedSource> planned =
       program_.needs_index() ? Planned(&unused) : nullptr;
   ChainPosition position;
-  std::string begin;
+  RunStart start;
   {
     const std::lock_guard lock(mutex_);
     position = delivered_;
-    begin = start_.mix;
+    start = start_;
   }
   if (behind != nullptr) {
     position.batch = behind->batch + 1;
@@ -61,14 +61,19 @@ std::string ReaderSession::Position(const BatchOrigin* behind) {
   }
   if (!program_.looks_into_records()) position.mark.reset();
   if (program_.source.mix != nullptr) {
-    position.mix =
-        planned->MixBehind(begin, position.mark ? *position.mark
-                                                : planned->PlaceOf(position.batch, PositionRows(),
-                                                                   program_.batch.drop_remainder));
+    if (!position.mark) position.mark = MarkOfMixture(*planned, start, position.batch);
+    position.mix = planned->MixBehind(start.mix, *position.mark);
   }
   position.order = program_.OrderText();
   position.data = Fingerprint();
   return position.ToJson();
+}
+
+// A mixture's weights may have changed since its beginning: it is counted from the run's.
+PlanMark ReaderSession::MarkOfMixture(PlannedSource& planned, const RunStart& start,
+                                      std::uint64_t batch) const {
+  return planned.PlaceBehind(start.mark, start.mix, batch - std::min(batch, start.batch),
+                             PositionRows(), program_.batch.drop_remainder);
 }
 
 std::vector<std::uint64_t> ReaderSession::FileRecords() {
@@ -97,10 +102,12 @@ void ReaderSession::Aim(const ChainPosition& position) {
     start.mark.outputs = position.batch;
   } else if (program_.looks_into_records()) {
     start.mark = position.mark.value_or(PlanMark{0, 0, position.batch});
+  } else if (program_.source.mix != nullptr && position.mark) {
+    start.mark = *position.mark;
   } else {
     start.mark = planned->PlaceOf(position.batch, PositionRows(), program_.batch.drop_remainder);
-    start.mix = position.mix;
   }
+  start.mix = position.mix;
   start.batch = position.batch - std::min(position.batch, start.mark.outputs);
   aimed.how = (start.by_index ? "by index" : "by reading up to there (" + why + ")") + ": pass " +
               std::to_string(start.mark.pass) + ", place " + std::to_string(start.mark.place);
@@ -160,13 +167,20 @@ void ReaderSession::AimAt(std::uint64_t batch) {
 void ReaderSession::AimBehind(std::uint64_t batches) {
   RefuseWithoutPosition();
   ChainPosition position;
+  RunStart start;
   {
     const std::lock_guard lock(mutex_);
     position = delivered_;
+    start = start_;
   }
   position.batch += batches;
-  position.mix.clear();
-  if (position.mark) position.mark->outputs += batches;
+  position.mix = start.mix;
+  if (program_.looks_into_records()) {
+    if (position.mark) position.mark->outputs += batches;
+  } else if (program_.source.mix != nullptr) {
+    std::string unused;
+    position.mark = MarkOfMixture(*Planned(&unused), start, position.batch);
+  }
   Aim(position);
 }
 

@@ -191,7 +191,7 @@ struct MixSet {
 /// Records of several sets: of n in a row set i has given weight_i / sum * n, give or take less
 /// than one, always in the same order. A set at its end leaves the others to share by their
 /// weights. A pass ends when all sets that have an end are at it. Needs an index of the files.
-/// `options` are for all of them: order options stay each set's own.
+/// `options` are for all of them, on_damage too; other order options stay each set's own.
 Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options = {});
 
 /// A reader that several chains may be built on: each takes what comes next, together they get

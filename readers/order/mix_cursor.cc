@@ -53,7 +53,7 @@ std::uint64_t MixCursor::Places(std::uint64_t pass) {
   MixSchedule schedule = ScheduleOf(pass);
   if (schedule.endless()) return kEndlessPlaces;
   MixState state = Zero();
-  if (begins_new_ && pass == begin_.pass) {
+  if (pass == begin_.pass) {  // other weights may have led there
     state = begin_;
     schedule.Start(state.sets);
   }

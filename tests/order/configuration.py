@@ -243,8 +243,8 @@ class Configuration:
 
     def plain_mixture(self):
         """Whether rows leave as they were mixed, so that batch b ends at place (b + 1) * size of
-        the passes, one behind the other; and passes are as long by whatever weights."""
-        if not self.mixed or self.filtered or any(source.passes == 0 for source in self.sources):
+        the passes, one behind the other."""
+        if not self.mixed or self.filtered:
             return False
         before_batch = [step for step in self.steps if not step.startswith(("parse", "rows"))]
         if not self.batch:

@@ -30,9 +30,10 @@ std::uint64_t NumberOf(const Block& block, std::uint32_t row) {
   return number;
 }
 
-/// A mapped file that lost pages after it was framed.
+/// A file, mapped to where a block's records stand, that lost pages after it was framed.
 class ShrunkFile final : public InputFile {
  public:
+  explicit ShrunkFile(std::span<const std::byte> bytes) { mapping_ = bytes; }
   bool damaged() const override { return true; }
   Status ReadAt(std::uint64_t, std::span<std::byte>, std::size_t*) override { return {}; }
 };
@@ -53,9 +54,19 @@ class AskedRows final : public PlanStage {
   void OnEnd(const Status& status) override { next_->OnEnd(status); }
 
  private:
+  static void Shrink(Block* block) {
+    const std::byte* begin = nullptr;
+    const std::byte* end = nullptr;
+    for (const RecordSpan& record : block->frame.records) {
+      if (record.damaged()) continue;
+      begin = begin == nullptr ? record.data : std::min(begin, record.data);
+      end = std::max(end, record.data + record.size);
+    }
+    block->files.push_back(std::make_shared<ShrunkFile>(std::span(begin, end)));
+  }
   void Ask(Block* block) const {
     if (!block->groups.empty()) return;
-    if (block->index == shrunk_block_) block->file = std::make_shared<ShrunkFile>();
+    if (block->index == shrunk_block_) Shrink(block);
     block->groups.resize(block->rows());
     if (filter_) block->filtered.resize(block->rows());
     for (std::uint32_t row = 0; row < block->rows(); ++row) {

@@ -84,7 +84,7 @@ TEST_F(JournalTest, WhatWasWrittenIsRead) {
     JournalWriter writer(path_, SomeStart());
     ASSERT_TRUE(writer.Append(SomeOrigin(12)).ok());
     ASSERT_TRUE(writer.Append(SomeOrigin(13)).ok());
-    ASSERT_TRUE(writer.Append(BatchOrigin{14, 5, {}, {}}).ok());
+    ASSERT_TRUE(writer.Append(BatchOrigin{14, 5, {}, {}, {}}).ok());
     ASSERT_TRUE(writer.End(15).ok());
   }
   const Found found = ReadAll(path_);
