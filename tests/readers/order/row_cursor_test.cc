@@ -237,7 +237,7 @@ TEST(RowCursorTest, AStageThatLooksIntoRecordsEndsTheChain) {
   Random random(9);
   const FakeLayout layout = RandomLayout(random);
   const std::vector<OrderStage> stages = {
-      {Kind::kWindow, 10, 3}, {Kind::kGroup, 64, 0}, {Kind::kBlock, 7, 3}};
+      {Kind::kWindow, 10, 3}, {Kind::kContent, 64, 0}, {Kind::kBlock, 7, 3}};
   const auto cursor = MakeRowCursor(layout, {}, stages);
   const auto source = Passes(2, [&](auto pass) { return SlowInterleave(layout, {}, pass); });
   ExpectPasses(*cursor, SlowStages(source, 0, {stages.front()}), random);
