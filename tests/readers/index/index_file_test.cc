@@ -26,7 +26,7 @@ class IndexFileTest : public testing::Test {
     }
     bytes_ = PlainFile(payloads_);
     file_ = FileAt(folder_.File("data"), "tfrecord", bytes_);
-    path_ = folder_.File("data.rfx");
+    path_ = folder_.File(".data.rfx");
   }
 
   OpenedIndex Open(const IndexOptions& options = {}) const {
