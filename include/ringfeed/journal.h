@@ -26,8 +26,8 @@ struct JournalStart {
   int ranks = 1;
   /// Records of a batch of all ranks together; 0: it varies (packing, buckets, batches by tokens).
   std::uint64_t batch_rows = 1;
-  bool drop_remainder = false;   ///< as of BatchOptions
-  bool split_by_files = false;   ///< as of BatchOptions
+  bool drop_remainder = false;  ///< as of BatchOptions
+  bool split_by_files = false;  ///< as of BatchOptions
   DeliveryRule rule = DeliveryRule::kOnce;
   std::string data{};  ///< what tells the data set from others: journals that differ are not merged
   /// A name that all ranks of one launch share and no other launch has; "" where there is none.
