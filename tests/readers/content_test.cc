@@ -168,6 +168,20 @@ class ContentTest : public PipelineTest {
     return Kept(id);
   }
 
+  Content RandomContent() {
+    Content content;
+    content.kind = static_cast<Content::Kind>(random_() % 5);
+    content.filter = random_() % 2 == 0;
+    content.size = 1 + random_() % 20;
+    content.segment = 1 + random_() % 200;
+    content.limit = 1 + random_() % 500;
+    content.sizes = &sizes_;
+    const bool runs =
+        content.kind == Content::Kind::kTokens || content.kind == Content::Kind::kBytes;
+    content.drop = !runs && random_() % 3 == 0;
+    return content;
+  }
+
   static constexpr std::size_t kRecords = 600;
   std::mt19937_64 random_{11};
   std::vector<std::size_t> sizes_;
@@ -201,16 +215,7 @@ TEST_F(ContentTest, ChainsThatLookIntoRecordsAgreeWithASlowReference) {
   for (std::uint64_t id = 200; id < 230; ++id) Damage(id);
   for (int round = 0; round < 120; ++round) {
     Chain chain = chains[random_() % chains.size()];
-    Content content;
-    content.kind = static_cast<Content::Kind>(random_() % 5);
-    content.filter = random_() % 2 == 0;
-    content.size = 1 + random_() % 20;
-    content.segment = 1 + random_() % 200;
-    content.limit = 1 + random_() % 500;
-    content.sizes = &sizes_;
-    const bool runs =
-        content.kind == Content::Kind::kTokens || content.kind == Content::Kind::kBytes;
-    content.drop = !runs && random_() % 3 == 0;
+    const Content content = RandomContent();
     // Window and block shuffles draw anew in each pass: joined passes are of unshuffled chains.
     const std::uint64_t passes = chain.shuffled ? 1 : 1 + random_() % 3;
     const bool joined = random_() % 2 == 0;

@@ -57,11 +57,12 @@ struct Case {
   Chain chain;
 };
 
-std::vector<Case> Cases() {
-  const auto raw = [](Reader reader) { return Parse(std::move(reader), RawParser()); };
-  const auto open = [raw](const auto& files, const auto& options) {
-    return raw(OpenFiles(files, options));
-  };
+Reader Raw(const std::vector<std::string>& files, const OpenOptions& options) {
+  return Parse(OpenFiles(files, options), RawParser());
+}
+
+std::vector<Case> BatchCases() {
+  const auto open = Raw;
   return {
       {"in order", [=](auto& f, auto& o) { return Batch(open(f, o), {.size = 7}); }},
       {"passes apart",
@@ -89,6 +90,12 @@ std::vector<Case> Cases() {
        [=](auto& f, auto& o) {
          return MultiPass(Batch(Shuffle(open(f, o), {.block = 40, .seed = 9}), {.size = 7}), 2);
        }},
+  };
+}
+
+std::vector<Case> OtherCases() {
+  const auto open = Raw;
+  return {
       {"blocks",
        [=](auto& f, auto& o) {
          return MultiPass(
@@ -124,6 +131,12 @@ std::vector<Case> Cases() {
          return MultiPass(Batch(Shuffle(open(f, o), {.window = 50}), {.size = 7}), 2);
        }},
   };
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases = BatchCases();
+  for (Case& each : OtherCases()) cases.push_back(std::move(each));
+  return cases;
 }
 
 class PositionTest : public PipelineTest {
