@@ -1,6 +1,7 @@
 #include "readers/planned_source.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "readers/order/make_row_cursor.h"
@@ -94,6 +95,24 @@ PlannedSource::PlannedSource(const Program& program)
   }
   table_ = std::make_shared<SetFiles>(sets_);
   for (const auto& set : sets_) fingerprint_.Add(set->fingerprint());
+}
+
+std::string PlannedSource::Describe() const {
+  std::map<std::string, std::size_t> origins;
+  std::string remark;
+  for (const auto& set : sets_) {
+    for (std::size_t i = 0; i < set->files(); ++i) {
+      const RecordSet::File& file = set->file(i);
+      ++origins[IndexOriginName(file.origin)];
+      const bool says = file.how != IndexOriginName(file.origin);
+      if (says && remark.empty()) remark = "; " + file.name + ": " + file.how;
+    }
+  }
+  std::string text;
+  for (const auto& [origin, files] : origins) {
+    text += (text.empty() ? "" : ", ") + std::to_string(files) + " " + origin;
+  }
+  return text + remark;
 }
 
 std::uint64_t PlannedSource::mean_record_bytes() const {

@@ -47,6 +47,8 @@ class PlannedSource {
   const std::vector<std::shared_ptr<const RecordSet>>& sets() const { return sets_; }
   /// Their files, one set's behind the other's.
   const std::shared_ptr<const FileTable>& table() const { return table_; }
+  /// How the indexes were come by, in words; of those that have something to say the first one's.
+  std::string Describe() const;
   /// Rounded up; 1 where there are no records.
   std::uint64_t mean_record_bytes() const;
   /// Of rows by their numbers.

@@ -508,7 +508,10 @@ PipelineStats ReaderSession::Stats() const {
     const std::lock_guard lock(mutex_);
     run = run_;
     stats.restored = restored_;
-    stats.order = start_.by_index || program_.needs_index() ? "by index" : "as files are read";
+    stats.order = "as files are read";
+  }
+  if (run != nullptr && run->planned() != nullptr) {
+    stats.order = "by index: " + run->planned()->Describe();
   }
   if (run == nullptr) return stats;
   run->FillStats(&stats);

@@ -43,7 +43,7 @@ struct PipelineStats {
   /// Of the order of files, where they are shuffled, then of each shuffle: with the same seeds a
   /// run comes in the same order again.
   std::vector<std::uint64_t> seeds;
-  std::string order;     ///< "as files are read", "by index"; why, where it is not what was asked
+  std::string order;     ///< "as files are read", or "by index: " and how those were come by
   std::string restored;  ///< how Restore or SeekTo came there; "" without one
   std::string ranks;     ///< "rank 3 of 8 by torchrun"; "" where there is one
   std::uint64_t filtered_records = 0;  ///< dropped by Filter
