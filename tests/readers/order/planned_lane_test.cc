@@ -126,7 +126,7 @@ class PlannedLaneTest : public testing::Test {
           Block& block = *filled;
           FillOne(lanes[lane].get(), io, &block);
           Take(block, data, brought);
-          if (after_block) after_block(brought->blocks);
+          if (after_block_) after_block_(brought->blocks);
           FreeRuns(&block);
         } while (!filled->turn_ends && filled->status.ok());
         if (filled->stream_ends || !filled->status.ok()) return;
@@ -198,7 +198,7 @@ class PlannedLaneTest : public testing::Test {
   OpenOptions options_;
   StageClock clock_;
   StageCount read_bytes_;
-  std::function<void(std::size_t)> after_block;
+  std::function<void(std::size_t)> after_block_;
 };
 
 TEST_F(PlannedLaneTest, EveryPathAndFormatBringsTheRowsInTheirOrder) {
@@ -466,13 +466,13 @@ TEST_F(PlannedLaneTest, AFileThatIsCutWhileItIsReadGivesNoZeros) {
       setup.on_damage = OnDamage::kSkip;
       setup.rows_per_chunk = 10;
       setup.in_flight_bytes = 64 * 1024;  // so that not everything is there before it is cut
-      after_block = [&](std::size_t blocks) {
+      after_block_ = [&](std::size_t blocks) {
         if (blocks == 5) {
           ASSERT_EQ(truncate(name.c_str(), 300000), 0);
         }
       };
       const Brought brought = Bring(data, rows, setup);
-      after_block = nullptr;
+      after_block_ = nullptr;
       ASSERT_EQ(brought.ids.size(), rows.size());
       for (std::size_t i = 0; i < rows.size(); ++i) {
         if (!brought.ids[i]) continue;
