@@ -1,0 +1,44 @@
+"""Records of files to batches, at the speed of the disk and the memory, with little CPU.
+
+Loader feeds a training loop; LoDTensorBlockingQueue and py_reader take what Python makes into
+chains of C++ readers. docs/PYTHON.md is the guide.
+"""
+
+from __future__ import annotations
+
+import atexit as _atexit
+
+from . import _core, errors as errors
+from ._core import Array, Reader, RecordParser
+from .chains import (
+    Rank,
+    batch,
+    double_buffer,
+    find_rank,
+    mix,
+    multi_pass,
+    open_files,
+    parse,
+    share,
+    shuffle,
+)
+from .errors import Error
+from .fields import Field
+from .loader import Loader, Shuffle
+from .parse import (
+    csv,
+    example,
+    instance,
+    jsonl,
+    lod_tensors,
+    ofrecord,
+    raw,
+    rows,
+    sequence_example,
+    tar,
+    tokens,
+)
+
+__version__: str = _core.version
+
+_atexit.register(_core.close_all)

@@ -1,0 +1,95 @@
+"""What ringfeed raises. The end of data is none of these: iterators raise StopIteration."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """A failure of data, system or set-up.
+
+    Attributes:
+        code: what kind it is: "damaged", "not_found", "resource_exhausted", …
+        file: the file that it concerns, or "".
+        offset: bytes from the start of that file, or -1.
+        record: number of the record in that file, from 0, or -1.
+    """
+
+    code: str = ""
+    file: str = ""
+    offset: int = -1
+    record: int = -1
+
+
+class InvalidArgument(Error, ValueError):
+    """An option or a call that cannot work; the message names the remedy."""
+
+
+class NotFound(Error, FileNotFoundError):
+    """A file, a format or a name that does not exist."""
+
+
+class PermissionDenied(Error, PermissionError):
+    """The system refuses; the message names what was asked."""
+
+
+class IoError(Error, OSError):
+    """The medium or the system failed while reading or writing."""
+
+
+class Damaged(Error):
+    """A checksum, a length or a structure in the data is wrong."""
+
+
+class Truncated(Damaged):
+    """The data end inside a record."""
+
+
+class ResourceExhausted(Error):
+    """Memory, descriptors or slots ran out against a stated limit."""
+
+
+class Unsupported(Error, NotImplementedError):
+    """Valid, but nothing that this build or machine can do."""
+
+
+class DeadlineExceeded(Error, TimeoutError):
+    """A wait reached its deadline."""
+
+
+class Cancelled(Error):
+    """Stopped by close, kill or a destructor."""
+
+
+class UserError(Error):
+    """A function of the user's threw, and its own exception is not at hand."""
+
+
+class DeviceLost(Error):
+    """A device failed for good, or its driver did."""
+
+
+_CLASSES: dict[str, type[Error]] = {
+    "invalid_argument": InvalidArgument,
+    "not_found": NotFound,
+    "permission_denied": PermissionDenied,
+    "io_error": IoError,
+    "damaged": Damaged,
+    "truncated": Truncated,
+    "resource_exhausted": ResourceExhausted,
+    "unsupported": Unsupported,
+    "deadline_exceeded": DeadlineExceeded,
+    "cancelled": Cancelled,
+    "user_error": UserError,
+    "device_lost": DeviceLost,
+}
+
+
+def from_status(code: str, message: str, file: str, offset: int, record: int) -> Error:
+    """The exception of a status of the library's. Its text names the place."""
+    place = [file] if file else []
+    if offset >= 0:
+        place.append(f"offset {offset}")
+    if record >= 0:
+        place.append(f"record {record}")
+    error = _CLASSES.get(code, Error)(": ".join([*place, message]))
+    error.code, error.file, error.offset, error.record = code, file, offset, record
+    return error

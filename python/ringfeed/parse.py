@@ -1,0 +1,96 @@
+"""Parsers: what turns records into fields. Each is made once, and may be used by several chains."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Optional, Sequence
+
+from . import _core
+from .fields import Fields, dtype_name, field_list, field_tuples
+
+#: (name, dtype, dims, levels of LoD)
+SlotDeclaration = Sequence[Any]
+
+
+def raw() -> _core.RecordParser:
+    """The record as it is: one ragged uint8 field "bytes"."""
+    return _core.raw_parser()
+
+
+def rows(fields: Fields) -> _core.RecordParser:
+    """Packed little-endian rows: each field directly behind the one before, of fixed shape."""
+    return _core.rows_parser(field_tuples(fields))
+
+
+def example(features: Fields) -> _core.RecordParser:
+    """tf.Example: bytes give uint8, floats float32, integers int64 or int32."""
+    return _core.example_parser(field_tuples(features))
+
+
+def sequence_example(context: Fields, sequences: Fields) -> _core.RecordParser:
+    """tf.SequenceExample: the context's features, then the feature lists, a step each feature."""
+    return _core.sequence_example_parser(
+        field_tuples(context) if context else [], field_tuples(sequences) if sequences else []
+    )
+
+
+def tar(members: Fields) -> _core.RecordParser:
+    """Samples of a tar file by their members' extensions ("jpg;jpeg", "cls", "__key__")."""
+    return _core.tar_parser(field_tuples(members))
+
+
+def jsonl(keys: Fields) -> _core.RecordParser:
+    """One JSON object a line by its top-level keys."""
+    return _core.json_lines_parser(field_tuples(keys))
+
+
+def csv(
+    fields: Fields,
+    delimiter: str = ",",
+    quotes: bool = True,
+    header: str = "",
+    columns: int = 0,
+) -> _core.RecordParser:
+    """CSV rows by their columns. `header` is the line that names them; `columns` how many a row
+    must have (0: as the header or the fields say, -1: at least those)."""
+    declared = field_list(fields)
+    return _core.csv_parser(
+        [(t, f.column) for t, f in zip(field_tuples(declared), declared)],
+        delimiter,
+        quotes,
+        header,
+        columns,
+    )
+
+
+def ofrecord(features: Fields, truncate: bool = False) -> _core.RecordParser:
+    """OneFlow's OFRecord. `truncate` cuts longer features off and fills shorter ones with zeros."""
+    return _core.ofrecord_parser(field_tuples(features), truncate)
+
+
+def tokens(
+    dtype: Any = "uint16",
+    shape: Sequence[int] = (-1,),
+    convert: Optional[Any] = None,
+    name: str = "tokens",
+) -> _core.RecordParser:
+    """Arrays of little-endian numbers; `convert` to "int32" or "int64", as embeddings want them."""
+    as_dtype = None if convert is None else dtype_name(convert)
+    return _core.tokens_parser(dtype_name(dtype), list(shape), as_dtype, name)
+
+
+def slot_tuples(slots: Iterable[SlotDeclaration]) -> list[tuple[str, str, list[int], int]]:
+    """(name, dtype, dims[, levels of LoD]) as ringfeed._core takes them."""
+    listed = []
+    for name, dtype, dims, *lod in slots:
+        listed.append((name, dtype_name(dtype), list(dims), lod[0] if lod else 0))
+    return listed
+
+
+def lod_tensors(slots: Iterable[SlotDeclaration]) -> _core.RecordParser:
+    """Paddle's LoDTensor records: (name, dtype, dims, levels of LoD) of each tensor in order."""
+    return _core.lod_tensor_parser(slot_tuples(slots))
+
+
+def instance(slots: Iterable[SlotDeclaration]) -> _core.RecordParser:
+    """ringfeed's own Instance messages: (name, dtype, dims, levels of LoD) of each slot."""
+    return _core.instance_parser(slot_tuples(slots))

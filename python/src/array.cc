@@ -1,0 +1,320 @@
+#include "array.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ringfeed/cuda_array_interface.h"
+#include "ringfeed/dlpack.h"
+
+namespace nb = nanobind;
+
+namespace ringfeed::python {
+namespace {
+
+nb::tuple TupleOf(std::span<const std::int64_t> values) {
+  nb::list list;
+  for (const std::int64_t value : values) list.append(value);
+  return nb::tuple(list);
+}
+
+void DeleteUnused(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, dlpack::kCapsuleName) != 0) {
+    auto* managed =
+        static_cast<dlpack::DLManagedTensor*>(PyCapsule_GetPointer(capsule, dlpack::kCapsuleName));
+    managed->deleter(managed);
+  } else if (PyCapsule_IsValid(capsule, dlpack::kVersionedCapsuleName) != 0) {
+    auto* managed = static_cast<dlpack::DLManagedTensorVersioned*>(
+        PyCapsule_GetPointer(capsule, dlpack::kVersionedCapsuleName));
+    managed->deleter(managed);
+  }
+}
+
+nb::dict ArrayInterface(const Array& array) {
+  array.NeedHost();
+  const Tensor& tensor = array.tensor();
+  nb::dict interface;
+  interface["version"] = 3;
+  interface["shape"] = TupleOf(tensor.shape);
+  interface["typestr"] = array.TypeString();
+  interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(tensor.data), false);
+  return interface;
+}
+
+nb::dict CudaInterface(const Array& array) {
+  CudaArrayInterface described;
+  const Status status = DescribeCudaArray(array.tensor(), std::nullopt, &described);
+  if (!status.ok()) throw nb::attribute_error(status.message().c_str());
+  nb::dict interface;
+  interface["version"] = described.version;
+  interface["shape"] = TupleOf(described.shape);
+  interface["typestr"] = described.typestr;
+  interface["data"] = nb::make_tuple(described.data, false);
+  interface["stream"] = nb::none();
+  return interface;
+}
+
+nb::list Lod(const Tensor& tensor) {
+  nb::list levels;
+  for (const std::span<const std::int64_t> offsets : tensor.lod) {
+    Tensor level;
+    level.dtype = DType::kInt64;
+    level.shape = {static_cast<std::int64_t>(offsets.size())};
+    level.data = reinterpret_cast<const std::byte*>(offsets.data());
+    level.bytes = offsets.size_bytes();
+    level.owner = tensor.owner;
+    levels.append(Array(std::move(level)));
+  }
+  return levels;
+}
+
+std::string Describe(const Array& array) {
+  const Tensor& tensor = array.tensor();
+  std::string text =
+      "<ringfeed.Array " + std::string(DTypeName(tensor.dtype)) + " " + ShapeToString(tensor.shape);
+  if (!tensor.lod.empty()) text += ", lod of " + std::to_string(tensor.lod.size());
+  return text + ", " + PlaceName(tensor.place) + ">";
+}
+
+const char* BufferFormat(DType dtype) {
+  static constexpr const char* kFormats[] = {"?", "B", "b", "H",     "h", "I", "i",
+                                             "Q", "q", "e", nullptr, "f", "d"};
+  return kFormats[static_cast<std::size_t>(dtype)];
+}
+
+// What a Py_buffer points to.
+struct BufferShape {
+  std::vector<Py_ssize_t> shape;
+  std::vector<Py_ssize_t> strides;
+};
+
+int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
+  const Array* array = nullptr;
+  if (!nb::try_cast(nb::handle(self), array)) return -1;
+  const Tensor& tensor = array->tensor();
+  const char* format = BufferFormat(tensor.dtype);
+  if (tensor.place.type == DeviceType::kCuda || format == nullptr) {
+    PyErr_SetString(PyExc_BufferError, "this array's memory or type has no buffer: use DLPack");
+    return -1;
+  }
+  auto* dims = new BufferShape;
+  dims->shape.assign(tensor.shape.begin(), tensor.shape.end());
+  dims->strides.resize(dims->shape.size());
+  const auto item = static_cast<Py_ssize_t>(DTypeBytes(tensor.dtype));
+  Py_ssize_t stride = item;
+  for (std::size_t i = dims->shape.size(); i-- > 0; stride *= dims->shape[i]) {
+    dims->strides[i] = stride;
+  }
+  view->buf = const_cast<std::byte*>(tensor.data);
+  view->obj = Py_NewRef(self);
+  view->len = static_cast<Py_ssize_t>(tensor.bytes);
+  view->itemsize = item;
+  view->readonly = 0;
+  view->ndim = static_cast<int>(dims->shape.size());
+  view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;
+  view->shape = (flags & PyBUF_ND) != 0 ? dims->shape.data() : nullptr;
+  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? dims->strides.data() : nullptr;
+  view->suboffsets = nullptr;
+  view->internal = dims;
+  return 0;
+}
+
+void ReleaseBuffer(PyObject*, Py_buffer* view) { delete static_cast<BufferShape*>(view->internal); }
+
+PyType_Slot array_slots[] = {
+    {Py_bf_getbuffer, reinterpret_cast<void*>(&GetBuffer)},
+    {Py_bf_releasebuffer, reinterpret_cast<void*>(&ReleaseBuffer)},
+    {0, nullptr},
+};
+
+bool InCOrder(const nb::ndarray<>& array) {
+  std::int64_t expected = 1;
+  for (std::size_t i = array.ndim(); i-- > 0;) {
+    if (array.shape(i) != 1 && array.stride(i) != expected) return false;
+    expected *= static_cast<std::int64_t>(array.shape(i));
+  }
+  return true;
+}
+
+// Its elements one behind the other, in C order.
+void CopyStrided(const nb::ndarray<>& array, std::size_t dim, const std::byte* from,
+                 std::size_t item, std::byte** to) {
+  const std::int64_t step = array.stride(dim) * static_cast<std::int64_t>(item);
+  for (std::size_t i = 0; i < array.shape(dim); ++i, from += step) {
+    if (dim + 1 < array.ndim()) {
+      CopyStrided(array, dim + 1, from, item, to);
+    } else {
+      std::memcpy(*to, from, item);
+      *to += item;
+    }
+  }
+}
+
+Tensor DescribeInput(const nb::ndarray<>& array) {
+  const nb::dlpack::dtype type = array.dtype();
+  const auto dtype = dlpack::DTypeOf({type.code, type.bits, type.lanes});
+  if (!dtype) throw nb::type_error("ringfeed has no such dtype");
+  Tensor tensor;
+  tensor.dtype = *dtype;
+  tensor.shape.resize(array.ndim());
+  for (std::size_t i = 0; i < array.ndim(); ++i) {
+    tensor.shape[i] = static_cast<std::int64_t>(array.shape(i));
+  }
+  tensor.bytes = static_cast<std::size_t>(ShapeElements(tensor.shape)) * DTypeBytes(*dtype);
+  tensor.data = static_cast<const std::byte*>(array.data());
+  return tensor;
+}
+
+// Read-only memory (bytes, a frozen array) is taken for reading only.
+nb::ndarray<> InputOf(nb::handle source, bool* writable) {
+  nb::ndarray<nb::device::cpu> array;
+  *writable = nb::try_cast(source, array, false);
+  if (*writable) return nb::ndarray<>(array);
+  nb::ndarray<nb::ro, nb::device::cpu> frozen;
+  if (!nb::try_cast(source, frozen, false)) {
+    throw nb::type_error("an array is needed: what exports a buffer or DLPack of host memory");
+  }
+  return nb::ndarray<>(frozen);
+}
+
+std::shared_ptr<std::byte> NewBytes(std::size_t bytes) {
+  return std::shared_ptr<std::byte>(new std::byte[bytes == 0 ? 1 : bytes],
+                                    std::default_delete<std::byte[]>());
+}
+
+}  // namespace
+
+nb::object Array::Dlpack(std::optional<std::pair<int, int>> max_version,
+                         std::optional<std::pair<int, int>> device,
+                         std::optional<bool> copy) const {
+  const dlpack::DLDevice here = dlpack::DeviceOf(tensor_.place);
+  if (device && *device != std::pair<int, int>(here.device_type, here.device_id)) {
+    throw nb::buffer_error("the array does not lie on that device, and is copied to no other");
+  }
+  Tensor exported = tensor_;
+  if (copy.value_or(false)) {
+    NeedHost();
+    const nb::gil_scoped_release unlocked;
+    exported = CopyOf(tensor_);
+  }
+  if (max_version && max_version->first >= 1) {
+    auto* managed = dlpack::ExportVersioned(exported, {.read_only = false});
+    if (copy.value_or(false)) managed->flags |= dlpack::kIsCopiedFlag;
+    return nb::steal(PyCapsule_New(managed, dlpack::kVersionedCapsuleName, &DeleteUnused));
+  }
+  auto* managed = dlpack::ExportUnversioned(exported, {.read_only = false});
+  return nb::steal(PyCapsule_New(managed, dlpack::kCapsuleName, &DeleteUnused));
+}
+
+const char* Array::TypeString() const {
+  static constexpr const char* kNames[] = {"|b1", "|u1", "|i1", "<u2",   "<i2", "<u4", "<i4",
+                                           "<u8", "<i8", "<f2", nullptr, "<f4", "<f8"};
+  const char* name = kNames[static_cast<std::size_t>(tensor_.dtype)];
+  if (name == nullptr) throw nb::type_error("NumPy has no bfloat16: take it by DLPack");
+  return name;
+}
+
+void Array::NeedHost() const {
+  if (tensor_.place.type != DeviceType::kCuda) return;
+  throw nb::type_error(("the array lies on " + PlaceName(tensor_.place)).c_str());
+}
+
+Tensor CopyOf(const Tensor& tensor) {
+  Tensor copy = tensor;
+  const std::shared_ptr<std::byte> bytes = NewBytes(tensor.bytes);
+  if (tensor.bytes > 0) std::memcpy(bytes.get(), tensor.data, tensor.bytes);
+  copy.data = bytes.get();
+  copy.owner = bytes;
+  copy.lod.clear();
+  return copy;
+}
+
+Tensor TensorOf(nb::handle source, CopyInput copy) {
+  const Array* array = nullptr;
+  if (nb::try_cast(source, array)) {
+    array->NeedHost();
+    if (copy != CopyInput::kAlways) return array->tensor();
+    const nb::gil_scoped_release unlocked;
+    return CopyOf(array->tensor());
+  }
+  bool writable = false;
+  const nb::ndarray<> input = InputOf(source, &writable);
+  Tensor tensor = DescribeInput(input);
+  const bool in_order = InCOrder(input);
+  if (copy != CopyInput::kAlways && in_order && writable) {
+    // Who lets go of it last need not hold the lock.
+    tensor.owner = std::shared_ptr<const void>(new nb::ndarray<>(input), [](const void* held) {
+      if (!Py_IsInitialized()) return;
+      const nb::gil_scoped_acquire lock;
+      delete static_cast<const nb::ndarray<>*>(held);
+    });
+    return tensor;
+  }
+  if (copy == CopyInput::kNever) {
+    throw nb::value_error(in_order ? "the array is read-only: to share it is unsafe, copy it"
+                                   : "the array is not in C order: it must be copied");
+  }
+  const nb::gil_scoped_release unlocked;
+  if (in_order) return CopyOf(tensor);
+  const std::shared_ptr<std::byte> bytes = NewBytes(tensor.bytes);
+  std::byte* to = bytes.get();
+  CopyStrided(input, 0, tensor.data, DTypeBytes(tensor.dtype), &to);
+  tensor.data = bytes.get();
+  tensor.owner = bytes;
+  return tensor;
+}
+
+void BindArray(nb::module_& module) {
+  nb::class_<Array>(module, "Array", nb::type_slots(array_slots), nb::is_weak_referenceable(),
+                    "A tensor of a batch: a view that keeps its memory. numpy.from_dlpack, "
+                    "torch.from_dlpack and jax.dlpack.from_dlpack take it without a copy.")
+      .def_prop_ro("shape", [](const Array& a) { return TupleOf(a.tensor().shape); })
+      .def_prop_ro(
+          "dtype", [](const Array& a) { return std::string(DTypeName(a.tensor().dtype)); },
+          "its name: \"float32\", \"uint8\", …")
+      .def_prop_ro("nbytes", [](const Array& a) { return a.tensor().bytes; })
+      .def_prop_ro("ndim", [](const Array& a) { return a.tensor().shape.size(); })
+      .def_prop_ro(
+          "device", [](const Array& a) { return PlaceName(a.tensor().place); },
+          "\"CPU\", \"CUDA:0\", \"EMU:1\"")
+      .def_prop_ro(
+          "lod", [](const Array& a) { return Lod(a.tensor()); },
+          "Of a ragged field the offsets of its rows, int64 [rows + 1], a list of one; of "
+          "nested sequences a level each, the top one first. Empty for others.")
+      .def("__len__",
+           [](const Array& a) {
+             if (a.tensor().shape.empty()) throw nb::type_error("len() of a scalar");
+             return a.tensor().shape[0];
+           })
+      .def("__repr__", &Describe)
+      .def(
+          "__dlpack__",
+          [](const Array& a, nb::handle, std::optional<std::pair<int, int>> max_version,
+             std::optional<std::pair<int, int>> dl_device,
+             std::optional<bool> copy) { return a.Dlpack(max_version, dl_device, copy); },
+          nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+          nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
+      .def("__dlpack_device__",
+           [](const Array& a) {
+             const dlpack::DLDevice device = dlpack::DeviceOf(a.tensor().place);
+             return std::pair<int, int>(device.device_type, device.device_id);
+           })
+      .def_prop_ro("__array_interface__", &ArrayInterface)
+      .def_prop_ro("__cuda_array_interface__", &CudaInterface)
+      .def(
+          "numpy",
+          [](nb::handle self) { return nb::module_::import_("numpy").attr("asarray")(self); },
+          "As a NumPy array that shares the memory.")
+      .def("tobytes", [](const Array& a) {
+        a.NeedHost();
+        return nb::bytes(a.tensor().data, a.tensor().bytes);
+      });
+}
+
+}  // namespace ringfeed::python

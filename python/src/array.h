@@ -1,0 +1,47 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <optional>
+
+#include "ringfeed/tensor.h"
+
+namespace ringfeed::python {
+
+/// A tensor as Python sees it: a view that keeps its memory. Others take it without a copy by
+/// DLPack, the buffer protocol, __array_interface__ or __cuda_array_interface__.
+class Array {
+ public:
+  explicit Array(Tensor tensor) : tensor_(std::move(tensor)) {}
+  const Tensor& tensor() const { return tensor_; }
+
+  /// A capsule as DLPack's Python protocol has it. `stream` was waited for where the array lies on
+  /// a device: whoever hands such arrays out has seen to it.
+  nanobind::object Dlpack(std::optional<std::pair<int, int>> max_version,
+                          std::optional<std::pair<int, int>> device,
+                          std::optional<bool> copy) const;
+  /// "<f4" and so on; throws TypeError for bfloat16, which that language has no word for.
+  const char* TypeString() const;
+  /// Throws TypeError where it does not lie in host memory.
+  void NeedHost() const;
+
+ private:
+  Tensor tensor_;
+};
+
+/// Whether an array that goes in is copied.
+enum class CopyInput { kAlways, kIfNeeded, kNever };
+
+/// A tensor of what `source` is: an Array, or whatever exports a buffer or DLPack of the CPU, in C
+/// order; not of scalars and lists. With kNever, or where it can be, its memory is shared, and
+/// `source` kept alive; a copy is made with the lock released. Throws TypeError, and ValueError for
+/// kNever where a copy is needed: of what is read-only or not in C order.
+Tensor TensorOf(nanobind::handle source, CopyInput copy);
+
+/// A copy of a host tensor in memory of its own.
+Tensor CopyOf(const Tensor& tensor);
+
+void BindArray(nanobind::module_& module);
+
+}  // namespace ringfeed::python

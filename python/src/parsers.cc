@@ -1,0 +1,78 @@
+#include "parsers.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "field_specs.h"
+
+namespace nb = nanobind;
+
+namespace ringfeed::python {
+namespace {
+
+ParserHandle Csv(const std::vector<std::tuple<FieldTuple, std::int64_t>>& fields, char delimiter,
+                 bool quotes, const std::string& header, std::int64_t columns) {
+  std::vector<CsvField> specs;
+  for (const auto& [field, column] : fields) {
+    const auto& [name, dtype, shape, missing] = field;
+    specs.push_back({name, DTypeNamed(dtype), shape, DefaultOf(missing), column});
+  }
+  return {
+      CsvParser(std::move(specs),
+                {.delimiter = delimiter, .quotes = quotes, .header = header, .columns = columns})};
+}
+
+ParserHandle OFRecord(const std::vector<FieldTuple>& fields, bool truncate) {
+  std::vector<OFRecordFeatureSpec> specs;
+  for (const auto& [name, dtype, shape, missing] : fields) {
+    specs.push_back({name, DTypeNamed(dtype), shape, DefaultOf(missing), truncate});
+  }
+  return {OFRecordParser(std::move(specs))};
+}
+
+ParserHandle LoDTensors(const std::vector<SlotTuple>& slots) {
+  std::vector<LoDTensorSpec> specs;
+  for (const auto& [name, dtype, shape, lod_levels] : slots) {
+    specs.push_back({name, DTypeNamed(dtype), shape, lod_levels});
+  }
+  return {LoDTensorParser(specs)};
+}
+
+ParserHandle Tokens(const std::string& dtype, const Shape& shape,
+                    const std::optional<std::string>& as, const std::string& name) {
+  TokensSpec spec{.dtype = DTypeNamed(dtype), .shape = shape, .as = std::nullopt, .name = name};
+  if (as) spec.as = DTypeNamed(*as);
+  return {TokensParser(spec)};
+}
+
+}  // namespace
+
+void BindParsers(nb::module_& module) {
+  using Fields = std::vector<FieldTuple>;
+  nb::class_<ParserHandle>(module, "RecordParser", "Turns records into fields; immutable.");
+  module.def("raw_parser", [] { return ParserHandle{RawParser()}; });
+  module.def("rows_parser",
+             [](const Fields& f) { return ParserHandle{RowsParser(FieldSpecs(f))}; });
+  module.def("example_parser",
+             [](const Fields& f) { return ParserHandle{ExampleParser(FeatureSpecs(f))}; });
+  module.def("sequence_example_parser", [](const Fields& context, const Fields& sequences) {
+    return ParserHandle{SequenceExampleParser(FeatureSpecs(context), FeatureSpecs(sequences))};
+  });
+  module.def("tar_parser",
+             [](const Fields& f) { return ParserHandle{TarParser(FeatureSpecs(f))}; });
+  module.def("json_lines_parser",
+             [](const Fields& f) { return ParserHandle{JsonLinesParser(FeatureSpecs(f))}; });
+  module.def("instance_parser", [](const std::vector<SlotTuple>& slots) {
+    return ParserHandle{InstanceProtoParser(SlotSpecs(slots))};
+  });
+  module.def("csv_parser", &Csv);
+  module.def("ofrecord_parser", &OFRecord);
+  module.def("lod_tensor_parser", &LoDTensors);
+  module.def("tokens_parser", &Tokens, nb::arg("dtype"), nb::arg("shape"),
+             nb::arg("as_dtype") = nb::none(), nb::arg("name") = "tokens");
+}
+
+}  // namespace ringfeed::python

@@ -1,0 +1,63 @@
+#include "reader_handle.h"
+
+#include <utility>
+
+#include "live_readers.h"
+
+namespace nb = nanobind;
+
+namespace ringfeed::python {
+
+namespace {
+
+// The last handle on a chain joins its threads, which may wait for the lock.
+void DeleteUnlocked(Reader* reader) {
+  if (!Py_IsInitialized() || PyGILState_Check() == 0) {
+    delete reader;
+    return;
+  }
+  const nb::gil_scoped_release unlocked;
+  delete reader;
+}
+
+}  // namespace
+
+ReaderHandle::ReaderHandle(Reader reader, Keepers keepers)
+    : reader_(std::shared_ptr<Reader>(new Reader(std::move(reader)), &DeleteUnlocked)),
+      keepers_(std::move(keepers)) {
+  NoteReader(reader_.Shared());
+}
+
+ReaderHandle ReaderHandle::On(Reader reader, const std::shared_ptr<ThrownKeeper>& keeper) const {
+  Keepers keepers = keepers_;
+  if (keeper != nullptr) keepers.push_back(keeper);
+  return ReaderHandle(std::move(reader), std::move(keepers));
+}
+
+bool ReaderHandle::Next(Instance* instance) const {
+  Reader& reader = reader_.Get();
+  ReadResult result;
+  {
+    const nb::gil_scoped_release unlocked;
+    result = reader.TryReadNext(instance);
+  }
+  if (result == ReadResult::kFailed) RaiseFailure();
+  return result == ReadResult::kRecord;
+}
+
+void ReaderHandle::RaiseFailure() const {
+  const Status status = reader_.Get().status();
+  if (status.code() == StatusCode::kUserError) {
+    for (const auto& keeper : keepers_) keeper->RaiseAgain();
+  }
+  Raise(status);
+}
+
+void ReaderHandle::Close() const {
+  if (reader_.ForkedSince()) return;
+  Reader& reader = reader_.Get();
+  const nb::gil_scoped_release unlocked;
+  reader.Close();
+}
+
+}  // namespace ringfeed::python

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exceptions.h"
+#include "fork_guard.h"
+#include "ringfeed/reader.h"
+
+namespace ringfeed::python {
+
+/// A chain of readers as Python holds it, and what its Python functions threw. Copies are the same
+/// reader. Waits are made without the lock, and end when a signal's handler throws (Ctrl-C).
+class ReaderHandle {
+ public:
+  using Keepers = std::vector<std::shared_ptr<ThrownKeeper>>;
+
+  explicit ReaderHandle(Reader reader, Keepers keepers = {});
+  /// The reader of a decorator built on this one: its functions' exceptions come here too.
+  ReaderHandle On(Reader reader, const std::shared_ptr<ThrownKeeper>& keeper = {}) const;
+
+  /// Throws in a forked child.
+  Reader& reader() const { return reader_.Get(); }
+  const Keepers& keepers() const { return keepers_; }
+
+  /// The next instance; raises what the chain failed of. False at the end.
+  bool Next(Instance* instance) const;
+  /// Ends all threads. Nothing in a forked child.
+  void Close() const;
+  /// Raises the chain's failure: what a Python function of it threw, else an Error.
+  [[noreturn]] void RaiseFailure() const;
+  /// Calls `restart` without the lock, and forgets what was thrown before.
+  template <typename Function>
+  void Restart(Function&& restart) const {
+    Reader& reader = reader_.Get();
+    for (const auto& keeper : keepers_) keeper->Forget();
+    const nanobind::gil_scoped_release unlocked;
+    restart(reader);
+  }
+
+ private:
+  OwnedHere<Reader> reader_;
+  Keepers keepers_;
+};
+
+}  // namespace ringfeed::python

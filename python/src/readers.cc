@@ -1,0 +1,215 @@
+#include "readers.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "array.h"
+#include "field_specs.h"
+#include "parsers.h"
+#include "reader_handle.h"
+#include "ringfeed/decorators.h"
+#include "ringfeed/ranks.h"
+#include "ringfeed/sequences.h"
+#include "stats_dict.h"
+
+namespace nb = nanobind;
+
+namespace ringfeed::python {
+namespace {
+
+// Set-up looks at files and may read them: other Python threads run meanwhile.
+template <typename Function>
+auto Unlocked(Function&& function) {
+  const nb::gil_scoped_release unlocked;
+  return function();
+}
+
+template <typename T>
+void Take(const nb::dict& options, const char* name, T* value) {
+  if (options.contains(name)) *value = nb::cast<T>(options[name]);
+}
+
+IoPath PathNamed(const std::string& name) {
+  for (const IoPath path : {IoPath::kAuto, IoPath::kUring, IoPath::kPread, IoPath::kMmap}) {
+    if (IoPathName(path) == name) return path;
+  }
+  throw nb::value_error("io is \"auto\", \"uring\", \"pread\" or \"mmap\"");
+}
+
+// ringfeed/opening.py names the options and refuses others.
+OpenOptions OpenOptionsOf(const nb::dict& from) {
+  OpenOptions options;
+  Take(from, "format", &options.format);
+  Take(from, "cycle", &options.cycle);
+  Take(from, "stripe_bytes", &options.stripe_bytes);
+  Take(from, "max_damaged", &options.max_damaged);
+  Take(from, "max_record_bytes", &options.max_record_bytes);
+  Take(from, "unordered", &options.unordered);
+  Take(from, "reopen_limit", &options.reopen_limit);
+  Take(from, "first_epoch", &options.first_epoch);
+  Take(from, "index_folder", &options.index_folder);
+  Take(from, "note_records", &options.note_records);
+  Take(from, "threads", &options.threads);
+  Take(from, "arena_bytes", &options.arena_bytes);
+  Take(from, "shuffle_files", &options.files.shuffle);
+  Take(from, "seed", &options.files.seed);
+  Take(from, "block_bytes", &options.io.block_bytes);
+  Take(from, "in_flight_bytes", &options.io.in_flight_bytes);
+  Take(from, "direct", &options.io.direct);
+  Take(from, "retries", &options.io.retries);
+  std::string text;
+  Take(from, "io", &text);
+  if (!text.empty()) options.io.path = PathNamed(text);
+  bool flag = false;
+  Take(from, "skip_damaged", &flag);
+  if (flag) options.on_damage = OnDamage::kSkip;
+  flag = true;
+  Take(from, "index", &flag);
+  if (!flag) options.index = IndexUse::kNever;
+  return options;
+}
+
+ShuffleMode ModeNamed(const std::string& name) {
+  static constexpr std::pair<const char*, ShuffleMode> kModes[] = {
+      {"none", ShuffleMode::kNone},     {"window", ShuffleMode::kWindow},
+      {"block", ShuffleMode::kBlock},   {"blocks", ShuffleMode::kBlocks},
+      {"global", ShuffleMode::kGlobal},
+  };
+  for (const auto& [known, mode] : kModes) {
+    if (known == name) return mode;
+  }
+  throw nb::value_error("a shuffle is \"none\", \"window\", \"block\", \"blocks\" or \"global\"");
+}
+
+ReaderHandle ShuffleBy(const ReaderHandle& input, const std::string& mode, std::size_t size,
+                       std::uint64_t seed) {
+  ShuffleOptions options{.seed = seed, .mode = ModeNamed(mode)};
+  (options.mode == ShuffleMode::kBlock ? options.block : options.window) = size;
+  return input.On(Unlocked([&] { return Shuffle(input.reader(), options); }));
+}
+
+using RankTuple = std::tuple<int, int, int, int, std::string>;
+
+Rank RankOf(const RankTuple& from) {
+  const auto& [rank, world_size, local_rank, local_world_size, source] = from;
+  return {rank, world_size, local_rank, local_world_size, source};
+}
+
+RankTuple FindRankTuple() {
+  const Rank rank = FindRank();
+  return {rank.rank, rank.world_size, rank.local_rank, rank.local_world_size, rank.source};
+}
+
+ReaderHandle BatchBy(const ReaderHandle& input, std::size_t size, bool drop_remainder, bool pad,
+                     std::size_t slots, const std::optional<RankTuple>& rank, bool split_by_files) {
+  BatchOptions options{.size = size, .drop_remainder = drop_remainder, .slots = slots, .pad = pad};
+  if (rank) options.rank = RankOf(*rank);
+  options.split_by_files = split_by_files;
+  return input.On(Unlocked([&] { return Batch(input.reader(), options); }));
+}
+
+using MixTuple = std::tuple<const ReaderHandle*, double, std::uint64_t, std::uint64_t>;
+
+ReaderHandle MixBy(const std::vector<MixTuple>& sets, const nb::dict& open) {
+  std::vector<MixSet> mixed;
+  ReaderHandle::Keepers keepers;
+  for (const auto& [handle, weight, passes, most_records] : sets) {
+    mixed.push_back({handle->reader(), weight, passes, most_records});
+    keepers.insert(keepers.end(), handle->keepers().begin(), handle->keepers().end());
+  }
+  const OpenOptions options = OpenOptionsOf(open);
+  return ReaderHandle(Unlocked([&] { return Mix(mixed, options); }), std::move(keepers));
+}
+
+nb::tuple ArraysOf(Instance instance) {
+  nb::object arrays = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(instance.size())));
+  for (std::size_t i = 0; i < instance.size(); ++i) {
+    nb::object array = nb::cast(Array(std::move(instance[i])));
+    PyTuple_SET_ITEM(arrays.ptr(), static_cast<Py_ssize_t>(i), array.release().ptr());
+  }
+  return nb::borrow<nb::tuple>(arrays);
+}
+
+nb::tuple NextArrays(const ReaderHandle& handle) {
+  Instance instance;
+  if (!handle.Next(&instance)) throw nb::stop_iteration();
+  return ArraysOf(std::move(instance));
+}
+
+std::vector<SlotTuple> SlotsOf(const ReaderHandle& handle) {
+  std::vector<SlotTuple> slots;
+  for (const SlotSpec& slot : Unlocked([&] { return handle.reader().slots(); })) {
+    slots.emplace_back(slot.name, DTypeName(slot.dtype), slot.dims, slot.lod_levels);
+  }
+  return slots;
+}
+
+void BindReaderClass(nb::module_& module) {
+  nb::class_<ReaderHandle>(module, "Reader",
+                           "A chain of readers. Nothing runs before the first read. Its iterator "
+                           "gives a tuple of Arrays, one per field; a chain is read by one loop.")
+      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__next__", &NextArrays)
+      .def_prop_ro("slots", &SlotsOf, "(name, dtype, dims, levels of LoD) of each field")
+      .def(
+          "reset", [](const ReaderHandle& h) { h.Restart([](Reader& r) { r.ReInit(); }); },
+          "Starts again at the first pass.")
+      .def(
+          "position",
+          [](const ReaderHandle& h) { return Unlocked([&] { return h.reader().Position(); }); },
+          "Where the chain stands, as a line of JSON of at most 1 KiB.")
+      .def("restore",
+           [](const ReaderHandle& h, const std::string& position) {
+             h.Restart([&](Reader& r) { r.Restore(position); });
+           })
+      .def("seek_to", [](const ReaderHandle& h,
+                         std::uint64_t batch) { h.Restart([&](Reader& r) { r.SeekTo(batch); }); })
+      .def("skip_batches",
+           [](const ReaderHandle& h, std::uint64_t batches) {
+             h.Restart([&](Reader& r) { r.SkipBatches(batches); });
+           })
+      .def("file_records",
+           [](const ReaderHandle& h) { return Unlocked([&] { return h.reader().FileRecords(); }); })
+      .def("reserve_batches",
+           [](const ReaderHandle& h, std::size_t n) { h.reader().ReserveBatches(n); })
+      .def("stats",
+           [](const ReaderHandle& h) {
+             return StatsDict(Unlocked([&] { return h.reader().Stats(); }));
+           })
+      .def("close", &ReaderHandle::Close, "Ends the chain's threads. More calls do nothing.");
+}
+
+}  // namespace
+
+void BindReaders(nb::module_& module) {
+  BindReaderClass(module);
+  module.def("open_files", [](const std::vector<std::string>& names, const nb::dict& options) {
+    const OpenOptions open = OpenOptionsOf(options);
+    return ReaderHandle(Unlocked([&] { return OpenFiles(names, open); }));
+  });
+  module.def("parse", [](const ReaderHandle& input, const ParserHandle& parser) {
+    return input.On(Unlocked([&] { return Parse(input.reader(), parser.parser); }));
+  });
+  module.def("shuffle", &ShuffleBy);
+  module.def("batch", &BatchBy);
+  module.def("mix", &MixBy);
+  module.def("multi_pass", [](const ReaderHandle& input, std::uint64_t passes) {
+    return input.On(Unlocked([&] { return MultiPass(input.reader(), passes); }));
+  });
+  module.def("double_buffer", [](const ReaderHandle& input, std::size_t slots) {
+    return input.On(Unlocked([&] { return DoubleBuffer(input.reader(), slots); }));
+  });
+  module.def("share", [](const ReaderHandle& input) {
+    return input.On(Unlocked([&] { return Share(input.reader()); }));
+  });
+  module.def("find_rank", &FindRankTuple);
+}
+
+}  // namespace ringfeed::python

@@ -1,0 +1,84 @@
+#include "stats_dict.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+
+namespace nb = nanobind;
+
+namespace ringfeed::python {
+namespace {
+
+nb::list Stages(const PipelineStats& stats) {
+  nb::list list;
+  for (const StageStats& stage : stats.stages) {
+    nb::dict entry;
+    entry["name"] = stage.name;
+    entry["busy_s"] = stage.busy_s;
+    entry["wait_s"] = stage.wait_s;
+    entry["waits_for"] = stage.waits_for;
+    list.append(entry);
+  }
+  return list;
+}
+
+nb::list Damage(const PipelineStats& stats) {
+  nb::list list;
+  for (const DamagedRange& range : stats.damage) {
+    nb::dict entry;
+    entry["file"] = range.file;
+    entry["begin"] = range.begin;
+    entry["end"] = range.end;
+    entry["reason"] = range.reason;
+    list.append(entry);
+  }
+  return list;
+}
+
+nb::list Io(const PipelineStats& stats) {
+  nb::list list;
+  for (const IoChoice& choice : stats.io) {
+    nb::dict entry;
+    entry["file"] = choice.file;
+    entry["path"] = std::string(IoPathName(choice.path));
+    entry["direct"] = choice.direct;
+    entry["resident"] = choice.resident;
+    entry["reason"] = choice.reason;
+    list.append(entry);
+  }
+  return list;
+}
+
+}  // namespace
+
+nb::dict StatsDict(const PipelineStats& stats) {
+  nb::dict dict;
+  dict["records"] = stats.records;
+  dict["payload_bytes"] = stats.payload_bytes;
+  dict["batches"] = stats.batches;
+  dict["passes_ended"] = stats.passes_ended;
+  dict["reopened_streams"] = stats.reopened_streams;
+  dict["damaged_records"] = stats.damaged_records;
+  dict["damage"] = Damage(stats);
+  dict["dropped_records"] = stats.dropped_records;
+  dict["filtered_records"] = stats.filtered_records;
+  dict["truncated_records"] = stats.truncated_records;
+  dict["grown_batches"] = stats.grown_batches;
+  dict["read_bytes"] = stats.read_bytes;
+  dict["first_batch_s"] = stats.first_batch_s;
+  dict["wall_s"] = stats.wall_s;
+  dict["stages"] = Stages(stats);
+  dict["bottleneck"] = stats.bottleneck;
+  dict["io"] = Io(stats);
+  dict["arena_bytes"] = stats.arena_bytes;
+  dict["arena_peak_bytes"] = stats.arena_peak_bytes;
+  dict["pages"] = stats.pages;
+  dict["seeds"] = stats.seeds;
+  dict["order"] = stats.order;
+  dict["restored"] = stats.restored;
+  dict["ranks"] = stats.ranks;
+  return dict;
+}
+
+}  // namespace ringfeed::python
