@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tests/queue/numbered_instance.h"
-#include "tests/queue/stress_scale.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "tests/queue/ring_scenarios.h"
-#include "tests/queue/stress_scale.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed::checker {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "ringfeed/mpmc_ring.h"
 #include "ringfeed/sequenced_ring.h"
-#include "tests/queue/stress_scale.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 namespace {

@@ -16,7 +16,7 @@
 #include "ringfeed/channel.h"
 #include "ringfeed/mpmc_ring.h"
 #include "ringfeed/sequenced_ring.h"
-#include "tests/queue/stress_scale.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "ringfeed/sequences.h"
 #include "tests/readers/pipeline_fixture.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 namespace {
@@ -213,7 +214,7 @@ TEST_F(ContentTest, ChainsThatLookIntoRecordsAgreeWithASlowReference) {
   }
   for (int i = 0; i < 30; ++i) Damage(random_() % kRecords);
   for (std::uint64_t id = 200; id < 230; ++id) Damage(id);
-  for (int round = 0; round < 120; ++round) {
+  for (int round = 0; round < (kSanitized ? 40 : 120); ++round) {
     Chain chain = chains[random_() % chains.size()];
     const Content content = RandomContent();
     // Window and block shuffles draw anew in each pass: joined passes are of unshuffled chains.

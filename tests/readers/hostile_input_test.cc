@@ -14,6 +14,7 @@
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/random_fault_hook.h"
 #include "tests/support/restrictions.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 namespace {
@@ -81,7 +82,7 @@ TEST_F(HostileInputTest, AFileCutAnywhereDeliversItsWholeRecords) {
 TEST_F(HostileInputTest, OneFlippedBitAnywhereIsFoundAndCostsOneRecord) {
   const TfRecordImage image = MakeTfRecords(0, std::vector<std::size_t>{9, 20, 12, 15, 31, 10});
   const std::string path = directory_.File("flip.tfrecord");
-  for (std::size_t at = 0; at < image.bytes.size(); ++at) {
+  for (std::size_t at = 0; at < image.bytes.size(); at += kSanitized ? 3 : 1) {
     std::vector<std::byte> bytes = image.bytes;
     bytes[at] ^= static_cast<std::byte>(1 << (at % 8));
     WriteBytes(path, bytes);

@@ -7,7 +7,7 @@
 
 #include "tests/gpu/conformance/backend_conformance.h"
 #include "tests/gpu/conformance/random_program.h"
-#include "tests/queue/stress_scale.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 namespace {

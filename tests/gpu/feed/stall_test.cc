@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/gpu/feed/feed_scenario.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 namespace {
@@ -52,7 +53,7 @@ double Stalled(const FeedOutcome& outcome, std::size_t devices) {
 class StallTest : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(StallTest, NinetyNineStepsOfAHundredDoNotWaitWhereSupplyIsAFifthAboveDemand) {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+  for (std::uint64_t seed = 1; seed <= (kSanitized ? 1 : 3); ++seed) {
     const FeedScenario scenario = Steady(GetParam(), 1.2, seed);
     const FeedOutcome outcome = RunScenario(scenario);
     EXPECT_EQ(outcome.Wrong(scenario), "");
@@ -73,7 +74,11 @@ TEST_P(StallTest, WhereSupplyIsTooSlowItShows) {
   EXPECT_GT(Stalled(RunScenario(scenario), GetParam()), 0.5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, StallTest, testing::Values(1, 2, 4, 8),
+// Shares of simulated time do not depend on a sanitizer: there two devices take every path.
+const std::vector<std::size_t> kDevices =
+    kSanitized ? std::vector<std::size_t>{1, 2} : std::vector<std::size_t>{1, 2, 4, 8};
+
+INSTANTIATE_TEST_SUITE_P(Devices, StallTest, testing::ValuesIn(kDevices),
                          [](const auto& test) { return std::to_string(test.param); });
 
 }  // namespace

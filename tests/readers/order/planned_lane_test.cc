@@ -25,6 +25,7 @@
 #include "tests/support/pattern_file.h"
 #include "tests/support/random_fault_hook.h"
 #include "tests/support/record_data.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 namespace {
@@ -205,7 +206,8 @@ TEST_F(PlannedLaneTest, EveryPathAndFormatBringsTheRowsInTheirOrder) {
   for (const PlannedFormat format :
        {PlannedFormat::kRows, PlannedFormat::kRecords, PlannedFormat::kChunks}) {
     for (const bool large : {false, true}) {
-      const auto data = MakeData(format, 4, large ? 60 : 2000, large ? 40000 : 300);
+      const std::size_t records = kSanitized ? (large ? 20 : 200) : (large ? 60 : 2000);
+      const auto data = MakeData(format, 4, records, large ? 40000 : 300);
       std::vector<RowNumber> rows = Shuffled(*data, 5);
       rows.insert(rows.begin() + 7, 3, kNoRow);
       rows.push_back(rows[0]);  // a mixture may repeat a row
@@ -609,7 +611,7 @@ class PlannedFormatsTest : public PlannedLaneTest {
     auto [status, writer] = OpenRecordWriter(path, format);
     EXPECT_TRUE(status.ok()) << status.ToString();
     const bool is_text = format == "lines" || format == "csv";
-    for (std::uint64_t id = 0; id < 700 + 50u * static_cast<unsigned>(number); ++id) {
+    for (std::uint64_t id = 0; id < records_ + 50u * static_cast<unsigned>(number); ++id) {
       std::vector<std::byte> record = RecordPayload(id, 8 + id * 37 % 400);
       if (format == "rows:100,header=10,stride=128") record.resize(100);
       if (is_text)
@@ -657,9 +659,12 @@ class PlannedFormatsTest : public PlannedLaneTest {
       }
     }
   }
+
+  std::size_t records_ = 700;
 };
 
 TEST_F(PlannedFormatsTest, RecordsAreThoseThatTheFramerFinds) {
+  if (kSanitized) records_ = 150;
   for (const char* format : {"tfrecord", "recordio", "recordio:fluid,none", "recordio:go,gzip",
                              "lines", "rows:100,header=10,stride=128", "tar:ext=bin"}) {
     Compare(format, OnDamage::kFail, {});
