@@ -39,6 +39,7 @@ Instance NextBatch(Reader* reader) {
     case ReadResult::kEnd:
       throw Error(Status(StatusCode::kInternal, "the data ended behind a position"));
     case ReadResult::kFailed:
+    case ReadResult::kTimeout:
       throw Error(reader->status());
   }
   return batch;

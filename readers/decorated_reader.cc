@@ -35,7 +35,7 @@ class Preprocessor final : public DecoratedReader {
 ReadResult DecoratedReader::ReadInputHeld(Instance* instance, const std::stop_token& stop,
                                           Status* status) {
   const std::shared_ptr<ReaderSession> session = input_.node()->InnerSession();
-  const ReadResult result = session->ReadNext(instance, stop);
+  const ReadResult result = session->ReadNext(instance, {.stop = stop});
   if (result == ReadResult::kFailed) {
     *status = stop.stop_requested() ? Status(StatusCode::kCancelled, "stopped") : session->status();
   }

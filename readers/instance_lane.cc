@@ -51,6 +51,10 @@ ReadResult InstanceLane::Next(Instance* instance, Status* status) {
   } catch (...) {
     *status = StatusOfException("something that is not a std::exception");
   }
+  if (result == ReadResult::kTimeout) {
+    *status = Status(StatusCode::kUserError, "the reader returned kTimeout: it has no deadline");
+    result = ReadResult::kFailed;
+  }
   if (result == ReadResult::kFailed && status->ok()) {
     *status = StatusOfException("kFailed without a status");
   }

@@ -28,6 +28,17 @@ std::shared_ptr<ReaderSession> SessionOf(const std::shared_ptr<GraphNode>& node)
   return node->Session();
 }
 
+ReadResult ReadBlockOf(const std::shared_ptr<GraphNode>& node, RecordBlock* block,
+                       const ReadLimits& limits) {
+  const std::shared_ptr<ReaderSession> session = SessionOf(node);
+  if (session->program().parser != nullptr || session->program().passes_instances()) {
+    throw Error(
+        Status(StatusCode::kInvalidArgument,
+               "TryReadBlock delivers records as they are: not behind Parse, Map or Batch"));
+  }
+  return session->ReadBlock(block, limits);
+}
+
 }  // namespace
 
 Reader::Reader(std::shared_ptr<GraphNode> node) : node_(std::move(node)) {}
@@ -60,6 +71,7 @@ Instance Reader::ReadNext() {
     case ReadResult::kEnd:
       throw EndOfData();
     case ReadResult::kFailed:
+    case ReadResult::kTimeout:  // without a deadline there is none
       break;
   }
   throw Error(status());
@@ -68,11 +80,20 @@ Instance Reader::ReadNext() {
 ReadResult Reader::TryReadNext(Instance* instance) { return SessionOf(node_)->ReadNext(instance); }
 
 ReadResult Reader::TryReadNext(Instance* instance, const std::stop_token& stop) {
-  return SessionOf(node_)->ReadNext(instance, stop);
+  return SessionOf(node_)->ReadNext(instance, {.stop = stop});
 }
 
 ReadResult Reader::TryReadNext(Instance* instance, BatchOrigin* origin) {
   return SessionOf(node_)->ReadNext(instance, origin);
+}
+
+ReadResult Reader::TryReadNext(Instance* instance, BatchOrigin* origin,
+                               const std::stop_token& stop) {
+  return SessionOf(node_)->ReadNext(instance, origin, {.stop = stop});
+}
+
+ReadResult Reader::TryReadNext(Instance* instance, BatchOrigin* origin, Deadline deadline) {
+  return SessionOf(node_)->ReadNext(instance, origin, {.deadline = deadline});
 }
 
 std::string Reader::Position() const { return SessionOf(node_)->Position(); }
@@ -100,14 +121,10 @@ void Reader::SkipBatches(std::uint64_t batches) {
 
 void Reader::ReserveBatches(std::size_t batches) { SessionOf(node_)->ReserveBatches(batches); }
 
-ReadResult Reader::TryReadBlock(RecordBlock* block) {
-  const std::shared_ptr<ReaderSession> session = SessionOf(node_);
-  if (session->program().parser != nullptr || session->program().passes_instances()) {
-    throw Error(
-        Status(StatusCode::kInvalidArgument,
-               "TryReadBlock delivers records as they are: not behind Parse, Map or Batch"));
-  }
-  return session->ReadBlock(block);
+ReadResult Reader::TryReadBlock(RecordBlock* block) { return ReadBlockOf(node_, block, {}); }
+
+ReadResult Reader::TryReadBlock(RecordBlock* block, Deadline deadline) {
+  return ReadBlockOf(node_, block, {.deadline = deadline});
 }
 
 bool Reader::HasNext() { return SessionOf(node_)->HasNext(); }

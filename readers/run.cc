@@ -865,9 +865,8 @@ QueueResult Run::Next(Delivery* delivery, const std::stop_token& stop) {
   return out_.Pop(*delivery, either.get_token());
 }
 
-QueueResult Run::NextSoon(Delivery* delivery) {
-  constexpr std::chrono::milliseconds kAWhile{20};
-  return out_.PopUntil(*delivery, Clock::now() + kAWhile, stop_.get_token());
+QueueResult Run::NextUntil(Delivery* delivery, Deadline deadline) {
+  return out_.PopUntil(*delivery, deadline, stop_.get_token());
 }
 
 bool Run::HoldsRecords(std::thread::id thread) const {

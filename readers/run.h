@@ -62,9 +62,9 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   QueueResult Next(Delivery* delivery, const std::stop_token& stop = {});
   /// The same without waiting: kEmpty.
   QueueResult TryNext(Delivery* delivery);
-  /// For a consumer that holds records: waits a little while. kTimeout where nothing came; then
-  /// StarvedBy tells whether nothing will come before that thread lets go of what it holds.
-  QueueResult NextSoon(Delivery* delivery);
+  /// Waits until the deadline: also kTimeout. To a consumer that holds records StarvedBy then tells
+  /// whether nothing will come before that thread lets go of what it holds.
+  QueueResult NextUntil(Delivery* delivery, Deadline deadline);
   bool HoldsRecords(std::thread::id thread) const;
   bool StarvedBy(std::thread::id thread) const;
   Status end_status() const;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
+#include "base/lock_until.h"
 #include "readers/parsers/lod_levels.h"
 
 namespace ringfeed {
@@ -19,6 +20,9 @@ std::int64_t NowNs() {
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
+
+/// After so long a silence a wait looks whether its own thread is the reason.
+constexpr std::chrono::milliseconds kAWhile{20};
 
 Status Closed() { return Status(StatusCode::kCancelled, "the reader was closed"); }
 
@@ -55,14 +59,19 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
   }
 }
 
-std::shared_ptr<Run> ReaderSession::CurrentRun(const std::stop_token& stop) {
+std::shared_ptr<Run> ReaderSession::CurrentRun(const ReadLimits& limits) {
   if (program_.needs_index()) {
     std::string unused;
     (void)Planned(&unused);
   }
   std::unique_lock lock(mutex_);
-  resumed_.wait(lock, stop, [this] { return !paused_; });
-  if (closed_ || stop.stop_requested()) return nullptr;
+  const auto resumed = [this] { return !paused_; };
+  if (limits.deadline == kNoDeadline) {
+    resumed_.wait(lock, limits.stop, resumed);
+  } else if (!resumed_.wait_until(lock, limits.stop, limits.deadline, resumed)) {
+    return nullptr;
+  }
+  if (closed_ || limits.stop.stop_requested()) return nullptr;
   if (run_ == nullptr) {
     start_ns_.store(NowNs(), std::memory_order_relaxed);
     run_ = MakeRun();
@@ -70,8 +79,10 @@ std::shared_ptr<Run> ReaderSession::CurrentRun(const std::stop_token& stop) {
   return run_;
 }
 
-ReadResult ReaderSession::FailClosed() {
+ReadResult ReaderSession::ResultWithoutRun(const ReadLimits& limits) {
+  if (limits.stop.stop_requested()) return ReadResult::kFailed;
   const std::lock_guard lock(mutex_);
+  if (!closed_) return ReadResult::kTimeout;
   if (!failed_) failure_ = Closed();
   failed_ = true;
   return ReadResult::kFailed;
@@ -99,16 +110,31 @@ bool ReaderSession::HoldsAllSlots(const Run& run) {
   return true;
 }
 
-bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, QueueResult* result) {
-  const std::thread::id self = std::this_thread::get_id();
-  if (!run.HoldsRecords(self)) {
-    *result = run.Next(delivery);
+bool ReaderSession::SeesItselfStarve(const Run& run) {
+  const bool starves = run.StarvedBy(std::this_thread::get_id());
+  const Deadline now = QueueClock::now();
+  const std::lock_guard lock(mutex_);
+  if (!starves) {
+    starved_since_.reset();
+    return false;
+  }
+  if (!starved_since_) starved_since_ = now;
+  return now - *starved_since_ >= kAWhile;
+}
+
+bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, Deadline deadline,
+                                QueueResult* result) {
+  if (!run.HoldsRecords(std::this_thread::get_id())) {
+    *result = run.NextUntil(delivery, deadline);
     return true;
   }
-  // Its own records may be what everything waits for: twice seen so, it is so.
-  for (int starved = 0; starved < 2; starved = run.StarvedBy(self) ? starved + 1 : 0) {
-    *result = run.NextSoon(delivery);
+  // Its own records may be what everything waits for: seen so again after a while, it is so. By
+  // calls whose deadlines are shorter than that, too.
+  while (true) {
+    *result = run.NextUntil(delivery, std::min(deadline, DeadlineAfter(kAWhile)));
     if (*result != QueueResult::kTimeout) return true;
+    if (SeesItselfStarve(run)) break;
+    if (NativeQueuePolicy::Expired(deadline)) return true;
   }
   const std::lock_guard lock(mutex_);
   failure_ = Status(StatusCode::kResourceExhausted,
@@ -130,18 +156,20 @@ void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery)
 }
 
 ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Taken* taken,
-                                           const std::stop_token& stop) {
+                                           const ReadLimits& limits) {
   while (true) {
     QueueResult result = run->TryNext(&taken->delivery);
     if (result != QueueResult::kOk && result != QueueResult::kClosed) {
       const std::int64_t before = NowNs();
-      if (stop.stop_possible()) {
-        result = run->Next(&taken->delivery, stop);
-        if (result == QueueResult::kStopped && stop.stop_requested()) return Wait::kFailed;
-      } else if (HoldsAllSlots(*run) || !WaitHolding(*run, &taken->delivery, &result)) {
+      if (limits.stop.stop_possible()) {
+        result = run->Next(&taken->delivery, limits.stop);
+        if (result == QueueResult::kStopped && limits.stop.stop_requested()) return Wait::kFailed;
+      } else if (HoldsAllSlots(*run) ||
+                 !WaitHolding(*run, &taken->delivery, limits.deadline, &result)) {
         return Wait::kFailed;
       }
       wait_ns_.fetch_add(NowNs() - before, std::memory_order_relaxed);
+      if (result == QueueResult::kTimeout) return Wait::kTimeout;
     }
     if (result == QueueResult::kOk) {
       const BatchSlot* const slot = taken->delivery.batch;
@@ -152,6 +180,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
       const std::lock_guard lock(mutex_);
       if (run_ != run) return Wait::kStale;
       if (!failed_) failure_ = Status();  // of a thread that held everything, and let go
+      starved_since_.reset();
       taken->run = run;
       taken->generation = generation_;
       taken->base = start_.batch;
@@ -165,11 +194,10 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
   }
 }
 
-ReadResult ReaderSession::TakeNext(Taken* taken, const std::stop_token& stop) {
+ReadResult ReaderSession::TakeNext(Taken* taken, const ReadLimits& limits) {
   while (true) {
-    const std::shared_ptr<Run> run = CurrentRun(stop);
-    if (run == nullptr && stop.stop_requested()) return ReadResult::kFailed;
-    if (run == nullptr) return FailClosed();
+    const std::shared_ptr<Run> run = CurrentRun(limits);
+    if (run == nullptr) return ResultWithoutRun(limits);
     {
       const std::lock_guard lock(mutex_);
       if (failed_) return ReadResult::kFailed;
@@ -179,13 +207,15 @@ ReadResult ReaderSession::TakeNext(Taken* taken, const std::stop_token& stop) {
         return ReadResult::kRecord;
       }
     }
-    switch (WaitFor(run, taken, stop)) {
+    switch (WaitFor(run, taken, limits)) {
       case Wait::kTaken:
         return ReadResult::kRecord;
       case Wait::kEnd:
         return ReadResult::kEnd;
       case Wait::kFailed:
         return ReadResult::kFailed;
+      case Wait::kTimeout:
+        return ReadResult::kTimeout;
       case Wait::kStale:
         break;
     }
@@ -253,10 +283,10 @@ void ReaderSession::NoteFirst() {
 }
 
 ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,
-                                   const std::stop_token& stop) {
-  if (!program_.batched) return ReadRow(instance, origin, stop);
+                                   const ReadLimits& limits) {
+  if (!program_.batched) return ReadRow(instance, origin, limits);
   Origin read;
-  const ReadResult result = ReadBatch(instance, &read, stop);
+  const ReadResult result = ReadBatch(instance, &read, limits);
   if (result != ReadResult::kRecord) return result;
   {
     const std::lock_guard lock(mutex_);
@@ -268,12 +298,11 @@ ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,
   return result;
 }
 
-ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin,
-                                    const std::stop_token& stop) {
+ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits) {
   instance->clear();
   while (true) {
     Taken taken;
-    const ReadResult result = TakeNext(&taken, stop);
+    const ReadResult result = TakeNext(&taken, limits);
     if (result != ReadResult::kRecord) return result;
     BatchSlot* const slot = taken.delivery.batch;
     const Status after = slot->status;
@@ -295,19 +324,18 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin,
   }
 }
 
-ReadResult ReaderSession::ReadBlock(RecordBlock* block, const std::stop_token& stop) {
+ReadResult ReaderSession::ReadBlock(RecordBlock* block, const ReadLimits& limits) {
   Origin origin;
-  const ReadResult result = TakeBlock(block, &origin, stop);
+  const ReadResult result = TakeBlock(block, &origin, limits);
   if (result != ReadResult::kRecord) return result;
   NoteDelivered(origin, OriginOf(origin, block->size() - 1));
   return result;
 }
 
-ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin,
-                                    const std::stop_token& stop) {
+ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin, const ReadLimits& limits) {
   *block = RecordBlock();
   Taken taken;
-  const ReadResult result = TakeNext(&taken, stop);
+  const ReadResult result = TakeNext(&taken, limits);
   if (result != ReadResult::kRecord) return result;
   const RecordDelivery& records = *taken.delivery.records;
   block->records_ = records.records;
@@ -330,14 +358,15 @@ void ReaderSession::DropRows() {
 }
 
 ReadResult ReaderSession::ReadRow(Instance* instance, BatchOrigin* origin,
-                                  const std::stop_token& stop) {
-  const std::lock_guard lock(rows_mutex_);
+                                  const ReadLimits& limits) {
+  const auto lock = LockUntil(rows_mutex_, limits.deadline);
+  if (!lock.owns_lock()) return ReadResult::kTimeout;
   {
     const std::lock_guard state_lock(mutex_);
     if (rows_origin_.generation != generation_) DropRows();
   }
   while (!TakeRow(instance)) {
-    const ReadResult result = FetchRows(stop);
+    const ReadResult result = FetchRows(limits);
     if (result != ReadResult::kRecord) return result;
   }
   *origin = OriginOf(rows_origin_, row_ - 1);
@@ -345,17 +374,17 @@ ReadResult ReaderSession::ReadRow(Instance* instance, BatchOrigin* origin,
   return ReadResult::kRecord;
 }
 
-ReadResult ReaderSession::FetchRows(const std::stop_token& stop) {
+ReadResult ReaderSession::FetchRows(const ReadLimits& limits) {
   DropRows();
   if (program_.parser != nullptr) {
-    const ReadResult result = ReadBatch(&rows_instance_, &rows_origin_, stop);
+    const ReadResult result = ReadBatch(&rows_instance_, &rows_origin_, limits);
     if (result != ReadResult::kRecord) return result;
     const Tensor& first = rows_instance_.front();
     rows_ = first.lod.empty() ? static_cast<std::size_t>(first.shape[0]) : first.lod[0].size() - 1;
     return ReadResult::kRecord;
   }
   RecordBlock block;
-  const ReadResult result = TakeBlock(&block, &rows_origin_, stop);
+  const ReadResult result = TakeBlock(&block, &rows_origin_, limits);
   if (result != ReadResult::kRecord) return result;
   rows_records_ = block.records_;
   rows_hold_ = std::move(block.hold_);
@@ -458,6 +487,7 @@ void ReaderSession::Resume() {
   if (run_ != nullptr && HasUserSource()) RewindSource();
   TakeAim(std::exchange(aim_, std::nullopt).value_or(Aimed()));
   peeked_.reset();
+  starved_since_.reset();
   passed_over_.clear();
   ++generation_;
   failed_ = false;

@@ -15,6 +15,7 @@
 #include "readers/graph.h"
 #include "readers/planned_source.h"
 #include "readers/position.h"
+#include "readers/read_limits.h"
 #include "readers/run.h"
 #include "readers/run_start.h"
 #include "readers/stage_clock.h"
@@ -34,14 +35,12 @@ class ReaderSession {
 
   const Program& program() const { return program_; }
 
-  /// With a `stop` that can be requested it is another chain that reads: it gets kFailed soon
-  /// after, and waits also for what it holds itself, since that was handed on.
-  ReadResult ReadNext(Instance* instance, const std::stop_token& stop = {}) {
+  ReadResult ReadNext(Instance* instance, const ReadLimits& limits = {}) {
     BatchOrigin origin;
-    return ReadNext(instance, &origin, stop);
+    return ReadNext(instance, &origin, limits);
   }
-  ReadResult ReadNext(Instance* instance, BatchOrigin* origin, const std::stop_token& stop = {});
-  ReadResult ReadBlock(RecordBlock* block, const std::stop_token& stop = {});
+  ReadResult ReadNext(Instance* instance, BatchOrigin* origin, const ReadLimits& limits = {});
+  ReadResult ReadBlock(RecordBlock* block, const ReadLimits& limits = {});
   void ReserveBatches(std::size_t batches);
   bool HasNext();
   std::optional<std::uint64_t> NextPass();
@@ -97,18 +96,21 @@ class ReaderSession {
     std::string how;
   };
   /// What became of a wait: kStale where a ReInit ended the run under it.
-  enum class Wait : std::uint8_t { kTaken, kEnd, kFailed, kStale };
+  enum class Wait : std::uint8_t { kTaken, kEnd, kFailed, kTimeout, kStale };
 
-  /// The run to read from; null once closed. Makes the first one.
-  std::shared_ptr<Run> CurrentRun(const std::stop_token& stop = {});
+  /// The run to read from; null once closed, and where the limits came first. Makes the first one.
+  std::shared_ptr<Run> CurrentRun(const ReadLimits& limits = {});
   std::shared_ptr<Run> MakeRun();
-  ReadResult TakeNext(Taken* taken, const std::stop_token& stop);
-  Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken, const std::stop_token& stop);
+  ReadResult TakeNext(Taken* taken, const ReadLimits& limits);
+  Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken, const ReadLimits& limits);
   void PassOver(const std::shared_ptr<Run>& run, Delivery delivery);
   bool HoldsAllSlots(const Run& run);
   /// Waits for a delivery; false where this thread itself holds what it would take.
-  bool WaitHolding(Run& run, Delivery* delivery, QueueResult* result);
-  ReadResult FailClosed();
+  bool WaitHolding(Run& run, Delivery* delivery, Deadline deadline, QueueResult* result);
+  /// Whether nothing comes for a while because of the records that this thread holds.
+  bool SeesItselfStarve(const Run& run);
+  /// What a read says where CurrentRun has none.
+  ReadResult ResultWithoutRun(const ReadLimits& limits);
   /// Notes a failure of `run`; kStale where it is not the current one any more.
   Wait Fail(const Run& run, const Status& status);
   void NoteFirst();
@@ -133,10 +135,10 @@ class ReaderSession {
   bool HasUserSource() const {
     return program_.source.instances != nullptr || program_.source.records != nullptr;
   }
-  ReadResult ReadBatch(Instance* instance, Origin* origin, const std::stop_token& stop);
-  ReadResult TakeBlock(RecordBlock* block, Origin* origin, const std::stop_token& stop);
-  ReadResult ReadRow(Instance* instance, BatchOrigin* origin, const std::stop_token& stop);
-  ReadResult FetchRows(const std::stop_token& stop);
+  ReadResult ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits);
+  ReadResult TakeBlock(RecordBlock* block, Origin* origin, const ReadLimits& limits);
+  ReadResult ReadRow(Instance* instance, BatchOrigin* origin, const ReadLimits& limits);
+  ReadResult FetchRows(const ReadLimits& limits);
   void DropRows();
   bool TakeRow(Instance* instance);
   void CopyParsedRow(Instance* instance);
@@ -166,9 +168,11 @@ class ReaderSession {
   bool failed_ = false;
   bool closed_ = false;
   std::optional<Taken> peeked_;
+  /// Since when what its consumers hold was seen to be what everything waits for.
+  std::optional<Deadline> starved_since_;
 
   // Rows of a delivery on their way out one by one, on chains without Batch. Taken before mutex_.
-  std::mutex rows_mutex_;
+  std::timed_mutex rows_mutex_;
   Instance rows_instance_;
   std::shared_ptr<const void> rows_hold_;
   std::span<const RecordSpan> rows_records_;

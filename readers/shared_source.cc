@@ -20,7 +20,7 @@ class SharedRecords final : public RecordProvider {
                   Status* status) override {
     while (next_ == block_.size()) {
       next_ = 0;
-      const ReadResult result = input_->ReadBlock(&block_, stop);
+      const ReadResult result = input_->ReadBlock(&block_, {.stop = stop});
       if (result == ReadResult::kFailed) *status = input_->status();
       if (result != ReadResult::kRecord) return result;
     }
@@ -47,7 +47,7 @@ class SharedInstances final : public InstanceSource {
   explicit SharedInstances(std::shared_ptr<ReaderSession> input) : input_(std::move(input)) {}
 
   ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
-    const ReadResult result = input_->ReadNext(instance, stop);
+    const ReadResult result = input_->ReadNext(instance, {.stop = stop});
     if (result == ReadResult::kFailed) *status = input_->status();
     // Rows own their memory; a batch would keep its slot.
     if (result == ReadResult::kRecord && input_->program().batched) OwnMemory(instance);

@@ -37,6 +37,7 @@ SupplyResult SupplyResultOf(ReadResult result) {
     case ReadResult::kEnd:
       return SupplyResult::kEnd;
     case ReadResult::kFailed:
+    case ReadResult::kTimeout:  // nothing here reads until a deadline
       break;
   }
   return SupplyResult::kFailed;

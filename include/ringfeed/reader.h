@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ringfeed/batch_origin.h"
+#include "ringfeed/queue_policy.h"
 #include "ringfeed/record.h"
 #include "ringfeed/slot.h"
 #include "ringfeed/stats.h"
@@ -24,9 +25,10 @@ class ReaderSession;
 
 /// What a read found.
 enum class ReadResult : std::uint8_t {
-  kRecord,  ///< the output was filled
-  kEnd,     ///< the data are at their end; not an error
-  kFailed,  ///< see status(); everything good before the failure was delivered
+  kRecord,   ///< the output was filled
+  kEnd,      ///< the data are at their end; not an error
+  kFailed,   ///< see status(); everything good before the failure was delivered
+  kTimeout,  ///< the deadline passed; of the calls that take one, which may be called again
 };
 
 /// Thrown by Reader::ReadNext at the end of the data.
@@ -81,8 +83,17 @@ class Reader {
   ReadResult TryReadNext(Instance* instance, const std::stop_token& stop);
   /// The same, and where it comes from.
   ReadResult TryReadNext(Instance* instance, BatchOrigin* origin);
+  /// The two together.
+  ReadResult TryReadNext(Instance* instance, BatchOrigin* origin, const std::stop_token& stop);
+  /// The same as without a deadline, but kTimeout where nothing came until then: nothing is lost,
+  /// the next call goes on. What is there is delivered also behind the deadline, so a deadline that
+  /// is past asks without waiting. The call that starts the chain, and one while ReInit starts it
+  /// again, may come back later: opening files and making an index are not broken off.
+  ReadResult TryReadNext(Instance* instance, BatchOrigin* origin, Deadline deadline);
   /// The next records in bulk: only on chains without Batch and Parse, where they are not copied.
   ReadResult TryReadBlock(RecordBlock* block);
+  /// The same until a deadline, as TryReadNext has one.
+  ReadResult TryReadBlock(RecordBlock* block, Deadline deadline);
   /// Before the first read: whoever reads holds up to `batches` batches at a time, so there are
   /// more than that (BatchOptions::slots is raised), or reading fails. Behind Batch alone;
   /// elsewhere it changes nothing. Throws Error where reading has begun, or for more than there can
