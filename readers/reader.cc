@@ -102,6 +102,12 @@ std::string Reader::Position(const BatchOrigin& origin) const {
   return SessionOf(node_)->Position(&origin);
 }
 
+std::string Reader::StartPosition() const { return SessionOf(node_)->StartPosition(); }
+
+void Reader::CheckPosition(const std::string& position) const {
+  SessionOf(node_)->CheckPosition(position);
+}
+
 std::vector<std::uint64_t> Reader::FileRecords() const { return SessionOf(node_)->FileRecords(); }
 
 void Reader::Restore(const std::string& position) {

@@ -57,10 +57,14 @@ class ReaderSession {
   /// Where it stands behind what was handed out, or behind that batch. Throws Error where its order
   /// does not come again.
   std::string Position(const BatchOrigin* behind = nullptr);
+  /// Where it stood before anything was handed out.
+  std::string StartPosition();
   std::vector<std::uint64_t> FileRecords();
   /// What Resume starts at, once: behind that position, or behind so many batches. Throws Error
   /// where the data or the order are others. Builds an index where one is needed and missing.
   void AimAt(const std::string& position);
+  /// Throws as that does, and aims nowhere.
+  void CheckPosition(const std::string& position);
   void AimAt(std::uint64_t batch);
   /// The same behind `batches` more than were handed out.
   void AimBehind(std::uint64_t batches);
@@ -118,6 +122,11 @@ class ReaderSession {
   /// The chain by its index; null, with the reason in *why, where it has none. Builds it, once.
   std::shared_ptr<PlannedSource> Planned(std::string* why);
   void Aim(const ChainPosition& position);
+  /// Throws Error where it is of other data or of another order.
+  ChainPosition Understood(const std::string& position);
+  void RefuseToGoBack() const;
+  /// With what stands in the text besides. `start`: where the run began.
+  std::string TextOf(ChainPosition position, const RunStart& start);
   PlanMark MarkOfMixture(PlannedSource& planned, const RunStart& start, std::uint64_t batch) const;
   void RefuseWithoutPosition() const;
   /// Under mutex_: from here on a run starts there.
@@ -160,6 +169,7 @@ class ReaderSession {
   std::shared_ptr<Run> run_;
   RunStart start_;                          ///< of run_, or of the first one to come
   std::optional<Aimed> aim_;                ///< where Resume is to start
+  ChainPosition began_;                     ///< what was handed out before the run
   ChainPosition delivered_;                 ///< what was handed out: batch, run and mark alone
   std::string restored_;                    ///< how the run came to its start
   std::vector<std::uint64_t> passed_over_;  ///< damaged records of batches that had no other rows

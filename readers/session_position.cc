@@ -45,9 +45,6 @@ void ReaderSession::RefuseWithoutPosition() const {
 
 std::string ReaderSession::Position(const BatchOrigin* behind) {
   RefuseWithoutPosition();
-  std::string unused;
-  const std::shared_ptr<PlannedSource> planned =
-      program_.needs_index() ? Planned(&unused) : nullptr;
   ChainPosition position;
   RunStart start;
   {
@@ -59,6 +56,25 @@ std::string ReaderSession::Position(const BatchOrigin* behind) {
     position.batch = behind->batch + 1;
     position.mark = PlanMark{behind->mark[0], behind->mark[1], behind->mark[2]};
   }
+  return TextOf(std::move(position), start);
+}
+
+std::string ReaderSession::StartPosition() {
+  RefuseWithoutPosition();
+  ChainPosition position;
+  RunStart start;
+  {
+    const std::lock_guard lock(mutex_);
+    position = began_;
+    start = start_;
+  }
+  return TextOf(std::move(position), start);
+}
+
+std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start) {
+  std::string unused;
+  const std::shared_ptr<PlannedSource> planned =
+      program_.needs_index() ? Planned(&unused) : nullptr;
   if (!program_.looks_into_records()) position.mark.reset();
   if (program_.source.mix != nullptr) {
     if (!position.mark) position.mark = MarkOfMixture(*planned, start, position.batch);
@@ -89,10 +105,13 @@ std::vector<std::uint64_t> ReaderSession::FileRecords() {
   return records;
 }
 
+void ReaderSession::RefuseToGoBack() const {
+  if (!started() || program_.rewindable()) return;
+  Refuse(StatusCode::kUnsupported, "a stream that is being read cannot be read from elsewhere");
+}
+
 void ReaderSession::Aim(const ChainPosition& position) {
-  if (started() && !program_.rewindable()) {
-    Refuse(StatusCode::kUnsupported, "a stream that is being read cannot be read from elsewhere");
-  }
+  RefuseToGoBack();
   std::string why;
   const std::shared_ptr<PlannedSource> planned = Planned(&why);
   Aimed aimed;
@@ -127,11 +146,12 @@ void ReaderSession::Aim(const ChainPosition& position) {
 
 void ReaderSession::TakeAim(Aimed aimed) {
   start_ = std::move(aimed.start);
+  began_ = aimed.delivered;
   delivered_ = std::move(aimed.delivered);
   restored_ = std::move(aimed.how);
 }
 
-void ReaderSession::AimAt(const std::string& text) {
+ChainPosition ReaderSession::Understood(const std::string& text) {
   ChainPosition position;
   const Status parsed = ParsePosition(text, &position);
   if (!parsed.ok()) throw Error(parsed);
@@ -149,6 +169,16 @@ void ReaderSession::AimAt(const std::string& text) {
     Refuse(StatusCode::kInvalidArgument,
            "the position is of other data; what changed: " + difference);
   }
+  return position;
+}
+
+void ReaderSession::CheckPosition(const std::string& text) {
+  (void)Understood(text);
+  RefuseToGoBack();
+}
+
+void ReaderSession::AimAt(const std::string& text) {
+  ChainPosition position = Understood(text);
   ++position.run;
   Aim(position);
 }

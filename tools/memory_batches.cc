@@ -16,9 +16,10 @@ class MemorySupply final : public BatchSupply {
   MemorySupply(std::vector<Instance> batches, std::uint64_t limit)
       : batches_(std::move(batches)), limit_(limit) {}
 
-  SupplyResult Take(Instance* batch, Status* /*status*/, const std::stop_token& /*stop*/) override {
+  SupplyResult Take(SuppliedBatch* batch, Status* /*status*/,
+                    const std::stop_token& /*stop*/) override {
     if (next_ == limit_) return SupplyResult::kEnd;
-    *batch = batches_[next_++ % batches_.size()];
+    batch->tensors = batches_[next_++ % batches_.size()];
     return SupplyResult::kBatch;
   }
   void ReInit() override { next_ = 0; }

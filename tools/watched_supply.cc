@@ -4,10 +4,11 @@
 
 namespace ringfeed::tools {
 
-SupplyResult WatchedSupply::Take(Instance* batch, Status* status, const std::stop_token& stop) {
+SupplyResult WatchedSupply::Take(SuppliedBatch* batch, Status* status,
+                                 const std::stop_token& stop) {
   const SupplyResult result = inner_->Take(batch, status, stop);
   if (result != SupplyResult::kBatch) return result;
-  deliveries_->Expect(RowDigests(*batch));
+  deliveries_->Expect(RowDigests(batch->tensors));
   return result;
 }
 

@@ -15,8 +15,9 @@ class WatchedSupply final : public BatchSupply {
   WatchedSupply(std::unique_ptr<BatchSupply> inner, DeviceDeliveries* deliveries)
       : inner_(std::move(inner)), deliveries_(deliveries) {}
 
-  SupplyResult Take(Instance* batch, Status* status, const std::stop_token& stop) override;
+  SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override;
   void ReInit() override { inner_->ReInit(); }
+  Reader reader() const override { return inner_->reader(); }
 
  private:
   const std::unique_ptr<BatchSupply> inner_;

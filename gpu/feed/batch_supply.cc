@@ -9,10 +9,10 @@ class ReaderSupply final : public BatchSupply {
  public:
   explicit ReaderSupply(Reader reader) : reader_(std::move(reader)) {}
 
-  SupplyResult Take(Instance* batch, Status* status, const std::stop_token& stop) override {
+  SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
     // What the chain throws when it starts is a failure of the data to those who wait for them.
     try {
-      const ReadResult result = reader_.TryReadNext(batch, stop);
+      const ReadResult result = reader_.TryReadNext(&batch->tensors, &batch->origin, stop);
       if (result != ReadResult::kFailed) return SupplyResultOf(result);
       *status = stop.stop_requested() ? Status(StatusCode::kCancelled, "the feed was closed")
                                       : reader_.status();
@@ -23,6 +23,7 @@ class ReaderSupply final : public BatchSupply {
   }
 
   void ReInit() override { reader_.ReInit(); }
+  Reader reader() const override { return reader_; }
 
  private:
   Reader reader_;

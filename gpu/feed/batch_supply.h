@@ -5,6 +5,7 @@
 #include <memory>
 #include <stop_token>
 
+#include "ringfeed/batch_origin.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
@@ -16,17 +17,24 @@ enum class SupplyResult : std::uint8_t { kBatch, kEnd, kFailed, kNotYet };
 /// The same, of a read.
 SupplyResult SupplyResultOf(ReadResult result);
 
+struct SuppliedBatch {
+  Instance tensors;
+  BatchOrigin origin{};  ///< of a reader's batches
+};
+
 /// Where a feed's batches come from: a reader, or a test that says when each is there.
 class BatchSupply {
  public:
   virtual ~BatchSupply() = default;
   /// The next batch. May block until there is one; then it returns kFailed with kCancelled soon
   /// after `stop` is requested. kNotYet: ask again, at ReadyAt.
-  virtual SupplyResult Take(Instance* batch, Status* status, const std::stop_token& stop) = 0;
+  virtual SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) = 0;
   /// When, on the backend's clock, there will be one.
   virtual std::int64_t ReadyAt() const { return std::numeric_limits<std::int64_t>::max(); }
   /// Starts again. Throws Error where it cannot.
   virtual void ReInit() = 0;
+  /// The chain that the batches' origins are of; empty where they have none.
+  virtual Reader reader() const { return {}; }
 };
 
 /// Batches of a reader, which must be able to hold `batches` of them at a time.

@@ -27,7 +27,7 @@ class DeviceDoubleBuffer final : public DecoratedReader {
 
   ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
     DeviceLease lease;
-    const ReadResult result = core_->TryNext(0, &lease, status, stop);
+    const ReadResult result = core_->TryNext(0, &lease, status, kNoDeadline, stop);
     if (result != ReadResult::kRecord) return result;
     *instance = DeviceLease::Share(std::move(lease));  // what it throws becomes the failure
     return result;
@@ -42,9 +42,9 @@ class DeviceDoubleBuffer final : public DecoratedReader {
   class Input final : public BatchSupply {
    public:
     explicit Input(DeviceDoubleBuffer* reader) : reader_(reader) {}
-    SupplyResult Take(Instance* batch, Status* status, const std::stop_token& stop) override {
+    SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
       reader_->ReserveOnce();
-      return SupplyResultOf(reader_->ReadInputHeld(batch, stop, status));
+      return SupplyResultOf(reader_->ReadInputHeld(&batch->tensors, stop, status));
     }
     void ReInit() override {}  // the graph does it
 

@@ -53,6 +53,15 @@ ReadResult DeviceFeed::TryNext(std::size_t device_index, DeviceLease* lease, Sta
   return core_->TryNext(device_index, lease, status);
 }
 
+ReadResult DeviceFeed::TryNext(DeviceLease* lease, Status* status, Deadline deadline) {
+  return core_->TryNext(lease, status, deadline);
+}
+
+ReadResult DeviceFeed::TryNext(std::size_t device_index, DeviceLease* lease, Status* status,
+                               Deadline deadline) {
+  return core_->TryNext(device_index, lease, status, deadline);
+}
+
 std::optional<DeviceLease> DeviceFeed::Next() {
   std::optional<DeviceLease> lease(std::in_place);
   Status status;
@@ -72,6 +81,9 @@ std::optional<DeviceLease> DeviceFeed::Next(std::size_t device_index) {
 }
 
 void DeviceFeed::ReInit() { core_->ReInit(); }
+std::string DeviceFeed::Position() const { return core_->Position(); }
+void DeviceFeed::Restore(const std::string& position) { core_->Restore(position); }
+void DeviceFeed::SeekTo(std::uint64_t batch) { core_->SeekTo(batch); }
 Status DeviceFeed::Close() { return core_->Close(); }
 const std::vector<int>& DeviceFeed::devices() const { return core_->options().devices; }
 const std::shared_ptr<DeviceBackend>& DeviceFeed::backend() const {

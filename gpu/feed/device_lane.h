@@ -146,6 +146,11 @@ class DeviceLane {
   int device() const { return device_; }
   DeviceFeedStats Stats() const;
   void NoteWait(std::int64_t wait_ns) { wait_ns_.fetch_add(wait_ns, std::memory_order_relaxed); }
+  /// How long calls in a row waited to their deadlines since something came.
+  std::int64_t wait_in_vain_ns() const { return in_vain_ns_.load(std::memory_order_relaxed); }
+  void set_wait_in_vain(std::int64_t wait_ns) {
+    in_vain_ns_.store(wait_ns, std::memory_order_relaxed);
+  }
 
  private:
   enum class Seen : std::uint8_t { kDone, kNotYet, kGone };
@@ -228,6 +233,7 @@ class DeviceLane {
   std::atomic<std::uint64_t> unpinned_bytes_{0};
   std::atomic<std::uint64_t> grown_slots_{0};
   std::atomic<std::int64_t> wait_ns_{0};
+  std::atomic<std::int64_t> in_vain_ns_{0};
 };
 
 }  // namespace ringfeed

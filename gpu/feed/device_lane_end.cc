@@ -36,6 +36,7 @@ void DeviceLane::Reset() {
   inbox_ = std::make_unique<Channel<FeedItem>>(1);
   ready_ = std::make_unique<Channel<std::size_t>>(options_.slots);
   ended_ = false;
+  set_wait_in_vain(0);
 }
 
 DeviceLane::Seen DeviceLane::WaitFor(DeviceEvent event, std::int64_t until_ns) const {

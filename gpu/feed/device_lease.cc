@@ -41,6 +41,7 @@ int DeviceLease::device() const {
   return LaneOf(*this).device();
 }
 std::uint64_t DeviceLease::number() const { return SlotOf(*this).item.number; }
+const BatchOrigin& DeviceLease::origin() const { return SlotOf(*this).item.origin; }
 std::uint64_t DeviceLease::rows() const { return SlotOf(*this).item.rows; }
 std::uint64_t DeviceLease::valid_rows() const { return SlotOf(*this).item.valid_rows; }
 

@@ -32,11 +32,14 @@ std::int64_t Distributor::Rows(const Instance& batch) const {
   return batch.empty() ? 0 : RowsOf(batch.front());
 }
 
-void Distributor::Put(Instance&& batch, std::uint64_t valid_rows) {
+void Distributor::Put(Instance&& batch, std::uint64_t valid_rows, const BatchOrigin& origin,
+                      bool completes) {
   FeedItem item;
   item.rows = static_cast<std::uint64_t>(Rows(batch));
   item.valid_rows = valid_rows;
   item.number = next_number_++;
+  item.origin = origin;
+  item.completes = completes;
   item.batch = std::move(batch);
   ready_.push_back(std::move(item));
 }
@@ -49,19 +52,20 @@ Instance Distributor::Repeated(const Instance& batch, std::int64_t rows) const {
 }
 
 void Distributor::AddStep() {
-  for (Instance& batch : step_) {
+  for (auto& [batch, origin] : step_) {
     const std::int64_t rows = Rows(batch);
     if (last_step_ == LastStep::kPad && rows < most_rows_) {
       repeated_rows_.fetch_add(static_cast<std::uint64_t>(most_rows_ - rows),
                                std::memory_order_relaxed);
       batch = Repeated(batch, most_rows_);
     }
-    Put(std::move(batch), static_cast<std::uint64_t>(rows));
+    Put(std::move(batch), static_cast<std::uint64_t>(rows), origin);
   }
   step_.clear();
 }
 
-void Distributor::AddParts(Instance&& batch) {
+void Distributor::AddParts(SuppliedBatch&& supplied) {
+  Instance batch = std::move(supplied.tensors);
   const std::int64_t rows = Rows(batch);
   const bool whole = rows >= most_rows_;
   if (!whole && last_step_ == LastStep::kDrop) {
@@ -79,48 +83,59 @@ void Distributor::AddParts(Instance&& batch) {
     const auto valid = static_cast<std::uint64_t>(rows);
     Put(SliceRows(batch, static_cast<std::int64_t>(part.begin),
                   static_cast<std::int64_t>(part.end)),
-        std::clamp(valid, part.begin, part.end) - part.begin);
+        std::clamp(valid, part.begin, part.end) - part.begin, supplied.origin,
+        device + 1 == devices_);
   }
 }
 
-void Distributor::Add(Instance&& batch) {
-  most_rows_ = std::max(most_rows_, Rows(batch));
+void Distributor::Add(SuppliedBatch&& batch) {
+  most_rows_ = std::max(most_rows_, Rows(batch.tensors));
   if (distribution_ == Distribution::kSplit) return AddParts(std::move(batch));
   if (!collects_steps()) {
-    const auto rows = static_cast<std::uint64_t>(Rows(batch));
-    return Put(std::move(batch), rows);
+    const auto rows = static_cast<std::uint64_t>(Rows(batch.tensors));
+    return Put(std::move(batch.tensors), rows, batch.origin);
   }
   step_.push_back(std::move(batch));
   if (step_.size() == devices_) AddStep();
 }
 
+void Distributor::PadStep() {
+  const SuppliedBatch last = step_.back();
+  const std::size_t missing = devices_ - step_.size();
+  AddStep();
+  for (std::size_t i = 0; i < missing; ++i) {
+    Instance repeated = Repeated(last.tensors, most_rows_);
+    repeated_rows_.fetch_add(static_cast<std::uint64_t>(Rows(repeated)), std::memory_order_relaxed);
+    Put(std::move(repeated), 0, last.origin);
+  }
+}
+
+void Distributor::SpreadStep() {
+  const BatchOrigin last = step_.back().origin;
+  std::vector<Instance> batches;
+  for (SuppliedBatch& batch : step_) batches.push_back(std::move(batch.tensors));
+  std::vector<Instance> parts = SpreadRows(batches, devices_);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto rows = static_cast<std::uint64_t>(Rows(parts[i]));
+    Put(std::move(parts[i]), rows, last, i + 1 == parts.size());
+  }
+}
+
 void Distributor::EndSteps() {
   if (step_.empty()) return;
   std::int64_t rows = 0;
-  for (const Instance& batch : step_) rows += Rows(batch);
+  for (const SuppliedBatch& batch : step_) rows += Rows(batch.tensors);
   switch (last_step_) {
     case LastStep::kUneven:
       break;
     case LastStep::kDrop:
       dropped_rows_.fetch_add(static_cast<std::uint64_t>(rows), std::memory_order_relaxed);
       break;
-    case LastStep::kPad: {
-      const Instance last = step_.back();
-      const std::size_t missing = devices_ - step_.size();
-      AddStep();
-      for (std::size_t i = 0; i < missing; ++i) {
-        Instance repeated = Repeated(last, most_rows_);
-        repeated_rows_.fetch_add(static_cast<std::uint64_t>(Rows(repeated)),
-                                 std::memory_order_relaxed);
-        Put(std::move(repeated), 0);
-      }
+    case LastStep::kPad:
+      PadStep();
       break;
-    }
     case LastStep::kShort:
-      for (Instance& part : SpreadRows(step_, devices_)) {
-        const auto part_rows = static_cast<std::uint64_t>(Rows(part));
-        Put(std::move(part), part_rows);
-      }
+      SpreadStep();
       break;
   }
   step_.clear();
@@ -128,7 +143,7 @@ void Distributor::EndSteps() {
 
 SupplyResult Distributor::Next(FeedItem* item, Status* status, const std::stop_token& stop) {
   while (ready_.empty() && end_ == SupplyResult::kBatch) {
-    Instance batch;
+    SuppliedBatch batch;
     const SupplyResult result = supply_->Take(&batch, &end_status_, stop);
     if (result == SupplyResult::kNotYet) return result;
     try {

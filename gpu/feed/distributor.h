@@ -19,6 +19,10 @@ struct FeedItem {
   std::uint64_t number = 0;  ///< it goes to device number mod devices
   std::uint64_t rows = 0;
   std::uint64_t valid_rows = 0;  ///< the others repeat some
+  /// Of the batch; of the last one of the step where rows of several were spread.
+  BatchOrigin origin{};
+  /// With it and those before it all rows up to its origin are with their devices.
+  bool completes = true;
 };
 
 /// Which rows go to which device, as a function of the order they come in and of how many devices
@@ -43,11 +47,14 @@ class Distributor {
   }
   /// Of all tensors, where rows are moved; else of the first one, and others may have other ones.
   std::int64_t Rows(const Instance& batch) const;
-  void Add(Instance&& batch);
+  void Add(SuppliedBatch&& batch);
   void AddStep();
-  void AddParts(Instance&& batch);
+  void AddParts(SuppliedBatch&& batch);
   void EndSteps();
-  void Put(Instance&& batch, std::uint64_t valid_rows);
+  void PadStep();
+  void SpreadStep();
+  void Put(Instance&& batch, std::uint64_t valid_rows, const BatchOrigin& origin,
+           bool completes = true);
   /// With its rows over and over until there are `rows`.
   Instance Repeated(const Instance& batch, std::int64_t rows) const;
 
@@ -55,7 +62,7 @@ class Distributor {
   const std::size_t devices_;
   const Distribution distribution_;
   const LastStep last_step_;
-  std::vector<Instance> step_;  ///< not complete yet
+  std::vector<SuppliedBatch> step_;  ///< not complete yet
   std::deque<FeedItem> ready_;
   std::uint64_t next_number_ = 0;
   std::int64_t most_rows_ = 0;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/lock_until.h"
 #include "base/numa.h"
 #include "ringfeed/emulated_devices.h"
 #include "ringfeed/timeline.h"
@@ -214,10 +215,10 @@ bool FeedCore::PumpOnce(const std::stop_token& stop) {
 }
 
 QueueResult FeedCore::WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns,
-                                  const std::stop_token& stop) {
+                                  Deadline deadline, const std::stop_token& stop) {
   if (threaded_) {
-    const std::int64_t wait_ns = std::min(kLookNs, until_ns - Now());
-    return lanes_[lane]->TakeUntil(slot, DeadlineAfter(std::chrono::nanoseconds(wait_ns)));
+    const std::chrono::nanoseconds wait(std::min(kLookNs, until_ns - Now()));
+    return lanes_[lane]->TakeUntil(slot, std::min(deadline, DeadlineAfter(wait)));
   }
   // What is there already and waits for a lane makes no time pass.
   const std::int64_t ready_ns = pending_ ? until_ns : supply_->ReadyAt();
@@ -261,7 +262,7 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
 }
 
 ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* status,
-                             const std::stop_token& stop) {
+                             Deadline deadline, const std::stop_token& stop) {
   lease->Release();
   if (lane >= lanes_.size()) {
     *status = Status(StatusCode::kInvalidArgument, "the feed has " + std::to_string(lanes_.size()) +
@@ -273,20 +274,28 @@ ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* statu
   if (!threaded_ && !hands_on_) Pump(stop);
   QueueResult result = lanes_[lane]->TryTake(&slot);
   const std::int64_t begin_ns = result == QueueResult::kOk ? 0 : Now();  // of a wait
-  const std::int64_t patience_ns = begin_ns + options_.patience_ms * 1'000'000;
+  // The patience with one wait, also where it is cut into pieces by deadlines.
+  const std::int64_t before_ns = lanes_[lane]->wait_in_vain_ns();
+  const std::int64_t patience_ns = begin_ns - before_ns + options_.patience_ms * 1'000'000;
+  lanes_[lane]->set_wait_in_vain(0);
   bool waited = false;
   while (result == QueueResult::kEmpty || result == QueueResult::kBusy ||
          result == QueueResult::kTimeout) {
-    *status = stop.stop_requested() ? Closed() : Stuck(lane, Now() - begin_ns);
+    const std::int64_t waited_ns = Now() - begin_ns;
+    *status = stop.stop_requested() ? Closed() : Stuck(lane, before_ns + waited_ns);
     if (!status->ok()) return ReadResult::kFailed;
+    if (NativeQueuePolicy::Expired(deadline)) {
+      lanes_[lane]->NoteWait(waited_ns);
+      lanes_[lane]->set_wait_in_vain(before_ns + waited_ns);
+      return ReadResult::kTimeout;
+    }
     const std::int64_t until_ns = Now() >= patience_ns ? Now() + kLookNs : patience_ns;
-    result = WaitForSlot(lane, &slot, until_ns, stop);
+    result = WaitForSlot(lane, &slot, until_ns, deadline, stop);
     waited = true;
   }
   if (waited) lanes_[lane]->NoteWait(Now() - begin_ns);
   if (result == QueueResult::kOk) {
-    const DeviceLane::Slot& taken = lanes_[lane]->slot(slot);
-    *lease = MakeLease(lane, slot, taken.generation.load(std::memory_order_relaxed));
+    *lease = Lease(lane, slot);
     if (waited && options_.timeline != nullptr) {
       options_.timeline->Add({"wait", static_cast<int>(lane), lease->number(), begin_ns, Now()});
     }
@@ -297,9 +306,20 @@ ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* statu
   return ReadResult::kFailed;
 }
 
-ReadResult FeedCore::TryNext(DeviceLease* lease, Status* status) {
-  const std::lock_guard lock(turn_mutex_);
-  const ReadResult result = TryNext(turn_ % lanes_.size(), lease, status);
+DeviceLease FeedCore::Lease(std::size_t lane, std::size_t slot) {
+  const DeviceLane::Slot& taken = lanes_[lane]->slot(slot);
+  handed_out_.Note(taken.item);
+  return MakeLease(lane, slot, taken.generation.load(std::memory_order_relaxed));
+}
+
+ReadResult FeedCore::TryNext(DeviceLease* lease, Status* status, Deadline deadline) {
+  lease->Release();
+  const auto lock = LockUntil(turn_mutex_, deadline);
+  if (!lock.owns_lock()) {
+    *status = Status();
+    return ReadResult::kTimeout;
+  }
+  const ReadResult result = TryNext(turn_ % lanes_.size(), lease, status, deadline);
   if (result == ReadResult::kRecord) ++turn_;
   return result;
 }
@@ -336,12 +356,45 @@ void FeedCore::Cancel() {
   for (const auto& lane : lanes_) lane->Kill(Closed());
 }
 
+Reader FeedCore::Chain() const {
+  Reader reader = supply_->reader();
+  if (reader) return reader;
+  throw Error(Status(StatusCode::kUnsupported, "what is fed is no chain: it has no position"));
+}
+
+std::string FeedCore::Position() const {
+  const Reader chain = Chain();
+  const std::optional<BatchOrigin> last = handed_out_.last();
+  return last ? chain.Position(*last) : chain.StartPosition();
+}
+
 void FeedCore::ReInit() {
   const std::lock_guard lock(close_mutex_);
   if (closed_) throw Error(Closed());
+  StartAgain([this] { supply_->ReInit(); });
+}
+
+void FeedCore::Restore(const std::string& position) {
+  const std::lock_guard lock(close_mutex_);
+  if (closed_) throw Error(Closed());
+  Reader chain = Chain();
+  chain.CheckPosition(position);
+  StartAgain([&] { chain.Restore(position); });
+}
+
+void FeedCore::SeekTo(std::uint64_t batch) {
+  const std::lock_guard lock(close_mutex_);
+  if (closed_) throw Error(Closed());
+  Reader chain = Chain();
+  chain.CheckPosition(chain.StartPosition());  // what cannot go there can go nowhere
+  StartAgain([&] { chain.SeekTo(batch); });
+}
+
+void FeedCore::StartAgain(const std::function<void()>& move_supply) {
   StopThreads(Closed());
-  supply_->ReInit();
+  move_supply();
   distributor_.Reset();
+  handed_out_.Reset();
   for (const auto& lane : lanes_) lane->Reset();
   turn_ = 0;
   supply_ended_ = false;

@@ -7,12 +7,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "gpu/feed/batch_supply.h"
 #include "gpu/feed/device_lane.h"
 #include "gpu/feed/distributor.h"
+#include "gpu/feed/handed_out.h"
 #include "gpu/feed/placement.h"
 #include "ringfeed/device_feed.h"
 
@@ -46,11 +48,14 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   FeedCore(const FeedCore&) = delete;
   FeedCore& operator=(const FeedCore&) = delete;
 
-  ReadResult TryNext(DeviceLease* lease, Status* status);
+  ReadResult TryNext(DeviceLease* lease, Status* status, Deadline deadline = kNoDeadline);
   /// kFailed with kCancelled soon after `stop` is requested; later calls go on.
   ReadResult TryNext(std::size_t lane, DeviceLease* lease, Status* status,
-                     const std::stop_token& stop = {});
+                     Deadline deadline = kNoDeadline, const std::stop_token& stop = {});
   void ReInit();
+  std::string Position() const;
+  void Restore(const std::string& position);
+  void SeekTo(std::uint64_t batch);
   Status Close();
   /// Ends every wait with kCancelled, from any thread.
   void Cancel();
@@ -85,7 +90,13 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   bool FeedLanes();
   bool PumpSupply(const std::stop_token& stop);
   QueueResult WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns,
-                          const std::stop_token& stop);
+                          Deadline deadline, const std::stop_token& stop);
+  /// Of a slot that was taken.
+  DeviceLease Lease(std::size_t lane, std::size_t slot);
+  /// The chain that is fed. Throws Error where that is none.
+  Reader Chain() const;
+  /// Stops, lets the supply go elsewhere, and starts there. Under close_mutex_.
+  void StartAgain(const std::function<void()>& move_supply);
   /// Why the wait for that lane that began then can only be ended by the program itself; else OK.
   Status Stuck(std::size_t lane, std::int64_t waited_ns) const;
   bool IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) const;
@@ -117,7 +128,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   std::optional<FeedItem> pending_;
   bool supply_ended_ = false;
 
-  std::mutex turn_mutex_;  ///< guards turn_; held while Next waits for its turn's batch
+  HandedOut handed_out_;
+  std::timed_mutex turn_mutex_;  ///< guards turn_; held while Next waits for its turn's batch
   std::uint64_t turn_ = 0;
   mutable std::mutex close_mutex_;  ///< guards closed_, pins_ and pinning_ behind the start
   bool closed_ = false;

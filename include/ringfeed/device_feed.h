@@ -5,10 +5,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
+#include "ringfeed/batch_origin.h"
 #include "ringfeed/device_backend.h"
+#include "ringfeed/queue_policy.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
@@ -100,7 +103,14 @@ class DeviceLease {
   int device() const;  ///< its number in the backend
   /// Place of the device in FeedOptions::devices.
   std::size_t device_index() const { return lane_; }
-  std::uint64_t number() const;  ///< of the batch, from 0, over all devices
+  /// Of the batch, from 0 where the feed began, over all devices. origin() knows its number in the
+  /// chain.
+  std::uint64_t number() const;
+  /// Where its batch comes from: Reader::Position makes of it the position behind that batch,
+  /// however far the feed has read ahead. The same in all parts of one batch; where the rows of a
+  /// last step are repeated or spread, that of the step's last batch: such a position is saved when
+  /// all devices had their parts. Valid until Release.
+  const BatchOrigin& origin() const;
   std::size_t slot() const { return slot_; }
   /// How often its slot was filled: another lease of that slot has another one.
   std::uint64_t generation() const { return generation_; }
@@ -165,8 +175,8 @@ struct FeedStats {
 /// fill while it computes on others.
 ///
 /// Threads: one that reads, one per device that copies; with simulated devices none, and Next does
-/// their work. Thread safety: all methods from any thread; ReInit and the destructor while no other
-/// thread is in one.
+/// their work. Thread safety: all methods from any thread; ReInit, Restore, SeekTo and the
+/// destructor while no other thread is in one.
 class DeviceFeed {
  public:
   /// Starts at once. `reader` is a chain that is not read by anybody else. Throws Error where it
@@ -187,11 +197,29 @@ class DeviceFeed {
   /// kDeadlineExceeded (see patience_ms) a later call may succeed.
   ReadResult TryNext(DeviceLease* lease, Status* status);
   ReadResult TryNext(std::size_t device_index, DeviceLease* lease, Status* status);
+  /// The same, but kTimeout where nothing came until the deadline: nothing is lost, the next call
+  /// goes on, and a patience runs out over all of them. What is there is delivered also behind the
+  /// deadline. With simulated devices, whose work is done here, a read that has begun is waited
+  /// for.
+  ReadResult TryNext(DeviceLease* lease, Status* status, Deadline deadline);
+  ReadResult TryNext(std::size_t device_index, DeviceLease* lease, Status* status,
+                     Deadline deadline);
 
   /// Starts again at the first batch, with the reader. What was prefetched is dropped; leases that
   /// are out stay as they are. Throws Error where the reader cannot start again; the feed then is
   /// at its end.
   void ReInit();
+  /// The reader's position behind what was handed out, whatever was prefetched: behind the last
+  /// batch of which all parts were, and all of those before it, however far one device's loop is
+  /// ahead of another's. So what a device got beyond it comes again. Restore of a feed or of a
+  /// reader takes it, with any number of devices. Throws Error where the chain has no position.
+  std::string Position() const;
+  /// Goes on behind a position, as Reader::Restore does. What was prefetched is dropped; leases
+  /// that are out stay as they are; numbers begin at 0 again, and with the first device. Throws
+  /// Error where the position is not this chain's, before anything is lost.
+  void Restore(const std::string& position);
+  /// Goes on behind the first `batch` batches of the chain. As Restore.
+  void SeekTo(std::uint64_t batch);
   /// Ends the threads, waits until the copies are done, and frees what is not leased; what is,
   /// with its lease. Next then fails with kCancelled. Reports what could not be ended in time (it
   /// is given up, not freed). Idempotent.

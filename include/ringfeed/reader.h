@@ -117,6 +117,9 @@ class Reader {
   std::string Position() const;
   /// The same behind that batch of this reader, for whoever takes batches ahead of their use.
   std::string Position(const BatchOrigin& origin) const;
+  /// Where it stood before anything was handed out: at the beginning, or where Restore, SeekTo or
+  /// SkipBatches went last. Throws Error as Position.
+  std::string StartPosition() const;
   /// Records of each file of the list, of a mixture's lists one behind the other, damaged ones that
   /// can be counted too: by the index, which is made where it is missing. Throws Error where there
   /// can be none.
@@ -127,6 +130,8 @@ class Reader {
   /// first. Throws Error, with what changed, where the data or the chain are not those of the
   /// position, before anything is lost.
   void Restore(const std::string& position);
+  /// Throws Error where Restore would, and changes nothing.
+  void CheckPosition(const std::string& position) const;
   /// Goes on behind the first `batch` batches from the beginning, all ranks alike. As Restore.
   void SeekTo(std::uint64_t batch);
   /// Leaves the next `batches` out.

@@ -17,11 +17,12 @@ class ListedSupply final : public BatchSupply {
  public:
   explicit ListedSupply(std::vector<std::int64_t> rows, bool fails = false)
       : rows_(std::move(rows)), fails_(fails) {}
-  SupplyResult Take(Instance* batch, Status* status, const std::stop_token& stop) override {
+  SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
     (void)stop;
     if (next_ == rows_.size() && fails_) *status = Status(StatusCode::kDamaged, "record 7");
     if (next_ == rows_.size()) return fails_ ? SupplyResult::kFailed : SupplyResult::kEnd;
-    *batch = NumberedBatch{next_, rows_[next_], true}.Make(nullptr);
+    batch->origin.batch = next_;
+    batch->tensors = NumberedBatch{next_, rows_[next_], true}.Make(nullptr);
     ++next_;
     return SupplyResult::kBatch;
   }
@@ -141,10 +142,10 @@ TEST(DistributorTest, WhatIsGoodComesBeforeAFailureAsItIs) {
 /// Instances whose tensors have two rows and three.
 class UnevenSupply final : public BatchSupply {
  public:
-  SupplyResult Take(Instance* batch, Status*, const std::stop_token&) override {
+  SupplyResult Take(SuppliedBatch* batch, Status*, const std::stop_token&) override {
     if (taken_) return SupplyResult::kEnd;
     taken_ = true;
-    *batch = {NumberedBatch{0, 2}.Make(nullptr)[0], NumberedBatch{1, 3}.Make(nullptr)[0]};
+    batch->tensors = {NumberedBatch{0, 2}.Make(nullptr)[0], NumberedBatch{1, 3}.Make(nullptr)[0]};
     return SupplyResult::kBatch;
   }
   void ReInit() override { taken_ = false; }

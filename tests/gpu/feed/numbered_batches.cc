@@ -56,7 +56,7 @@ Instance NumberedBatch::Make(
   return batch;
 }
 
-SupplyResult NumberedSupply::Take(Instance* batch, Status* status, const std::stop_token&) {
+SupplyResult NumberedSupply::Take(SuppliedBatch* batch, Status* status, const std::stop_token&) {
   if (next_ == options_.batches) return SupplyResult::kEnd;
   if (next_ == options_.fail_at) {
     *status = Status(StatusCode::kDamaged, "record 7");
@@ -69,8 +69,9 @@ SupplyResult NumberedSupply::Take(Instance* batch, Status* status, const std::st
   ++next_;
   ++*out_;
   backend_->NoteTakeOver(out_.get());
-  *batch = numbered.Make(arena_, [backend = backend_, out = out_, poison = options_.poison](
-                                     std::byte* data, std::size_t bytes) {
+  batch->origin.batch = numbered.number;
+  batch->tensors = numbered.Make(arena_, [backend = backend_, out = out_, poison = options_.poison](
+                                             std::byte* data, std::size_t bytes) {
     --*out;
     backend->NoteTakeOver(data);
     // As the next read into that memory does it.
@@ -78,7 +79,8 @@ SupplyResult NumberedSupply::Take(Instance* batch, Status* status, const std::st
     backend->NoteHandOver(out.get());
     if (poison) std::memset(data, 0xDB, bytes);
   });
-  for (const Tensor& tensor : *batch) backend_->NoteHostWrite(tensor.data, tensor.bytes, "a read");
+  for (const Tensor& tensor : batch->tensors)
+    backend_->NoteHostWrite(tensor.data, tensor.bytes, "a read");
   if (options_.interval_ns) ready_ns_ = std::max(ready_ns_, now_ns) + options_.interval_ns();
   return SupplyResult::kBatch;
 }

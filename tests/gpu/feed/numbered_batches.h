@@ -59,7 +59,7 @@ class NumberedSupply final : public BatchSupply {
         backend_(std::move(backend)),
         arena_(options_.in_arena ? Arena::Create({.bytes = std::size_t{32} << 20}) : nullptr) {}
 
-  SupplyResult Take(Instance* batch, Status* status, const std::stop_token& stop) override;
+  SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override;
   std::int64_t ReadyAt() const override;
   void ReInit() override { next_ = 0; }
 
