@@ -168,6 +168,34 @@ TEST(DistributorTest, TensorsOfDifferentRowsAreRefusedOnlyWhereRowsAreMoved) {
   }
 }
 
+/// Origin of each item, and whether it completes what it is of.
+using Origins = std::vector<std::pair<std::uint64_t, bool>>;
+
+Origins OriginsOf(std::vector<std::int64_t> rows, Distribution distribution, LastStep last_step) {
+  ListedSupply supply(std::move(rows));
+  Distributor distributor(&supply, 2, distribution, last_step);
+  Origins origins;
+  FeedItem item;
+  Status status;
+  while (distributor.Next(&item, &status, {}) == SupplyResult::kBatch) {
+    origins.emplace_back(item.origin.batch, item.completes);
+  }
+  return origins;
+}
+
+TEST(DistributorTest, EveryItemKnowsItsBatchAndTheLastOneOfItsRowsCompletesIt) {
+  constexpr auto kRound = Distribution::kRoundRobin;
+  EXPECT_EQ(OriginsOf({2, 2, 1}, kRound, LastStep::kUneven),
+            (Origins{{0, true}, {1, true}, {2, true}}));
+  EXPECT_EQ(OriginsOf({4, 2}, Distribution::kSplit, LastStep::kUneven),
+            (Origins{{0, false}, {0, true}, {1, false}, {1, true}}));
+  EXPECT_EQ(OriginsOf({2, 2, 2}, kRound, LastStep::kPad),
+            (Origins{{0, true}, {1, true}, {2, true}, {2, true}}));
+  EXPECT_EQ(OriginsOf({2, 2, 2}, kRound, LastStep::kShort),
+            (Origins{{0, true}, {1, true}, {2, false}, {2, true}}));
+  EXPECT_EQ(OriginsOf({2, 2, 2}, kRound, LastStep::kDrop), (Origins{{0, true}, {1, true}}));
+}
+
 TEST(DistributorTest, EveryDeviceStepsEquallyOftenWhereThatIsAskedFor) {
   for (const LastStep last_step : {LastStep::kDrop, LastStep::kPad, LastStep::kShort}) {
     for (std::size_t devices = 1; devices <= 5; ++devices) {

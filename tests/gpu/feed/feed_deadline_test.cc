@@ -1,0 +1,124 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "ringfeed/blocking_queue.h"
+#include "ringfeed/device_feed.h"
+#include "ringfeed/emulated_devices.h"
+#include "ringfeed/py_reader.h"
+#include "tests/gpu/feed/counting_rows.h"
+
+// Next until a deadline.
+
+namespace ringfeed {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Deadline kPast{};
+
+Deadline In(int ms) { return DeadlineAfter(milliseconds(ms)); }
+
+FeedOptions On(std::size_t devices) {
+  FeedOptions options;
+  options.backend = EmulatedDevices::Open(static_cast<int>(devices));
+  return options;
+}
+
+/// A feed of what the test pushes.
+class FeedDeadlineTest : public testing::Test {
+ protected:
+  FeedDeadlineTest() { holder_->InitOnce(64, {{"number", DType::kInt64, {}}}); }
+  ~FeedDeadlineTest() override { holder_->GetQueue()->Close(); }
+
+  Reader Pushed() const { return Batch(OpenPyReader(holder_), {.size = 2}); }
+  void Push(std::size_t batches) {
+    CountingRows rows(static_cast<std::int64_t>(2 * batches));
+    Instance row;
+    Status status;
+    while (rows.ReadNext(&row, {}, &status) == ReadResult::kRecord) {
+      ASSERT_TRUE(holder_->GetQueue()->Push(row));
+    }
+  }
+
+  const std::shared_ptr<LoDTensorBlockingQueueHolder> holder_ =
+      std::make_shared<LoDTensorBlockingQueueHolder>();
+  DeviceLease lease_;
+  Status status_;
+};
+
+TEST_F(FeedDeadlineTest, NextComesBackAtItsDeadlineAndNothingIsLost) {
+  DeviceFeed feed(Pushed(), On(2));
+  for (std::uint64_t number = 0; number < 6; ++number) {
+    const auto before = QueueClock::now();
+    ASSERT_EQ(feed.TryNext(&lease_, &status_, In(25)), ReadResult::kTimeout);
+    EXPECT_GE(QueueClock::now() - before, milliseconds(25));
+    EXPECT_FALSE(lease_);
+    EXPECT_TRUE(status_.ok());
+    EXPECT_EQ(feed.TryNext(number % 2, &lease_, &status_, kPast), ReadResult::kTimeout);
+    Push(1);
+    ASSERT_EQ(feed.TryNext(&lease_, &status_, In(60'000)), ReadResult::kRecord);
+    EXPECT_EQ(lease_.number(), number);
+  }
+  holder_->GetQueue()->Close();
+  EXPECT_EQ(feed.TryNext(&lease_, &status_, In(60'000)), ReadResult::kEnd);
+  EXPECT_GT(feed.Stats().devices[0].wait_s + feed.Stats().devices[1].wait_s, 0.1);
+}
+
+TEST_F(FeedDeadlineTest, NextDoesNotWaitLongerForAnotherThreadsNext) {
+  DeviceFeed feed(Pushed(), On(1));
+  auto other = std::async(std::launch::async, [&] { return feed.Next()->number(); });
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(feed.TryNext(&lease_, &status_, In(20)), ReadResult::kTimeout);
+  Push(2);
+  EXPECT_EQ(other.get(), 0u);
+  ASSERT_EQ(feed.TryNext(&lease_, &status_, In(60'000)), ReadResult::kRecord);
+  EXPECT_EQ(lease_.number(), 1u);
+}
+
+TEST(FeedPatienceTest, WhoHoldsAllLeasesIsToldSoBeforeTheDeadline) {
+  DeviceFeed feed(CountingBatches(200, 10), On(1));
+  std::vector<DeviceLease> held(3);
+  DeviceLease lease;
+  Status status;
+  for (DeviceLease& each : held) {
+    ASSERT_EQ(feed.TryNext(&each, &status, In(60'000)), ReadResult::kRecord);
+  }
+  EXPECT_EQ(feed.TryNext(&lease, &status, In(60'000)), ReadResult::kFailed);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  held.pop_back();
+  ASSERT_EQ(feed.TryNext(&lease, &status, In(60'000)), ReadResult::kRecord);
+  EXPECT_EQ(lease.number(), 3u);
+}
+
+TEST(FeedPatienceTest, APatienceRunsOutOverCallsWithShortDeadlines) {
+  FeedOptions options = On(2);
+  options.patience_ms = 80;
+  DeviceFeed feed(CountingBatches(2000, 10), options);
+  DeviceLease lease;
+  Status status;
+  ReadResult result = ReadResult::kRecord;
+  std::size_t timeouts = 0;
+  const Deadline patience = In(60'000);
+  // Nobody takes what device 1 has.
+  while (result == ReadResult::kRecord || result == ReadResult::kTimeout) {
+    result = feed.TryNext(0, &lease, &status, In(5));
+    timeouts += result == ReadResult::kTimeout ? 1 : 0;
+    ASSERT_LT(QueueClock::now(), patience);
+  }
+  EXPECT_EQ(result, ReadResult::kFailed);
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_GT(timeouts, 5u);
+  // It begins anew.
+  EXPECT_EQ(feed.TryNext(0, &lease, &status, In(5)), ReadResult::kTimeout);
+  ASSERT_EQ(feed.TryNext(1, &lease, &status, In(60'000)), ReadResult::kRecord);
+  EXPECT_EQ(feed.TryNext(0, &lease, &status, In(60'000)), ReadResult::kRecord);
+}
+
+}  // namespace
+}  // namespace ringfeed

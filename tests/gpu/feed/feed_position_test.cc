@@ -1,0 +1,247 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu/feed/feed_core.h"
+#include "ringfeed/device_feed.h"
+#include "ringfeed/emulated_devices.h"
+#include "tests/gpu/feed/numbered_batches.h"
+#include "tests/readers/pipeline_fixture.h"
+
+// Where a feed stands, whatever it has read ahead.
+
+namespace ringfeed {
+namespace {
+
+/// All bytes of a lease, shapes too.
+std::string Contents(DeviceLease* lease) {
+  std::string text;
+  for (const Tensor& tensor : lease->WaitHost()) {
+    text += ShapeToString(tensor.shape);
+    text.append(reinterpret_cast<const char*>(tensor.data), tensor.bytes);
+    for (const auto& level : tensor.lod) {
+      text.append(reinterpret_cast<const char*>(level.data()), level.size_bytes());
+    }
+  }
+  return text;
+}
+
+std::vector<std::string> Rest(DeviceFeed* feed) {
+  std::vector<std::string> rest;
+  while (auto lease = feed->Next()) rest.push_back(Contents(&*lease));
+  return rest;
+}
+
+std::vector<std::string> Tail(const std::vector<std::string>& all, std::size_t from) {
+  return {all.begin() + static_cast<std::ptrdiff_t>(from), all.end()};
+}
+
+FeedOptions On(std::size_t devices, Distribution distribution = Distribution::kRoundRobin) {
+  FeedOptions options;
+  options.backend = EmulatedDevices::Open(static_cast<int>(devices));
+  options.distribution = distribution;
+  return options;
+}
+
+class FeedPositionTest : public PipelineTest {
+ protected:
+  static constexpr std::uint64_t kBatches = 2 * 13;  // 90 rows by 7, two passes
+
+  FeedPositionTest() : files_(MakeFiles(3, 30, 8, 200)) {}
+
+  /// Each chain with an arena of its own: several are at work at a time.
+  OpenOptions InOwnArena() const {
+    OpenOptions options = Options();
+    options.arena = std::make_shared<PinnedArena>(kArenaBytes);
+    return options;
+  }
+  /// A new chain over the same files; the modes come to their positions by different ways.
+  Reader Chain(ShuffleMode mode = ShuffleMode::kWindow) const {
+    const Reader rows = Parse(OpenFiles(files_, InOwnArena()), RawParser());
+    const ShuffleOptions shuffle = {
+        .window = mode == ShuffleMode::kWindow ? 20U : 0U, .seed = 3, .mode = mode};
+    return MultiPass(Batch(Shuffle(rows, shuffle), {.size = 7}), 2);
+  }
+  /// Rows that do not differ in length, which can be cut into parts.
+  Reader EvenChain() {
+    std::vector<std::size_t> sizes(66, 24);
+    if (even_file_.empty()) even_file_ = MakeFile(sizes);
+    return Batch(Parse(OpenFiles({even_file_}, InOwnArena()), RawParser()), {.size = 6});
+  }
+  static Reader At(Reader chain, const std::string& position) {
+    chain.Restore(position);
+    return chain;
+  }
+
+  const std::vector<std::string> files_;
+
+ private:
+  std::string even_file_;
+};
+
+TEST_F(FeedPositionTest, ANewChainGoesOnBehindAnyLeaseByAnyNumberOfDevices) {
+  for (const ShuffleMode mode : {ShuffleMode::kWindow, ShuffleMode::kGlobal}) {
+    DeviceFeed whole(Chain(mode), On(1));
+    const std::vector<std::string> all = Rest(&whole);
+    ASSERT_EQ(all.size(), kBatches);
+    for (const std::size_t devices : {1U, 2U, 3U}) {
+      for (const std::size_t taken : {1U, 5U, 13U, 14U, 26U}) {
+        Reader chain = Chain(mode);
+        DeviceFeed feed(chain, On(devices));
+        std::string position;
+        for (std::size_t k = 0; k < taken; ++k) {
+          const auto lease = feed.Next();
+          EXPECT_EQ(lease->origin().batch, k);
+          EXPECT_EQ(lease->origin().pass, k / 13);
+          position = chain.Position(lease->origin());
+        }
+        EXPECT_EQ(feed.Position(), position);
+        DeviceFeed other(At(Chain(mode), position), On(4 - devices));
+        EXPECT_EQ(other.Position(), At(Chain(mode), position).Position());
+        EXPECT_EQ(Rest(&other), Tail(all, taken)) << devices << " devices, behind " << taken;
+      }
+    }
+  }
+}
+
+TEST_F(FeedPositionTest, BatchesThatDependOnWhatIsInRecordsGoOnByTheirMarks) {
+  const auto chain = [this] {
+    const auto odd = [](const RecordSpan& record) { return record.size % 2 == 1; };
+    return Batches(Filter(OpenFiles(files_, InOwnArena()), odd), 5);
+  };
+  DeviceFeed whole(chain(), On(1));
+  const std::vector<std::string> all = Rest(&whole);
+  ASSERT_GT(all.size(), 4u);
+  for (std::size_t taken = 0; taken <= all.size(); ++taken) {
+    DeviceFeed feed(chain(), On(2));
+    for (std::size_t k = 0; k < taken; ++k) (void)feed.Next();
+    DeviceFeed other(At(chain(), feed.Position()), On(1));
+    EXPECT_EQ(Rest(&other), Tail(all, taken));
+  }
+}
+
+TEST_F(FeedPositionTest, BeforeTheFirstLeaseAFeedStandsWhereItBegan) {
+  DeviceFeed feed(Chain(), On(2));
+  DeviceFeed again(At(Chain(), feed.Position()), On(1));
+  EXPECT_EQ(Rest(&again).size(), kBatches);
+  EXPECT_EQ(Rest(&feed).size(), kBatches);
+}
+
+TEST_F(FeedPositionTest, WhereLoopsRunApartNothingThatIsMissingIsLeftOut) {
+  DeviceFeed whole(Chain(), On(1));
+  const std::vector<std::string> all = Rest(&whole);
+  Reader chain = Chain();
+  DeviceFeed feed(chain, On(2));
+  DeviceLease lease = *feed.Next(0);  // batch 0
+  const std::string behind_0 = chain.Position(lease.origin());
+  lease = *feed.Next(1);
+  lease = *feed.Next(1);  // 3: 2 is missing
+  EXPECT_EQ(lease.origin().batch, 3u);
+  const std::string position = feed.Position();
+  EXPECT_NE(position, behind_0);
+  DeviceFeed other(At(Chain(), position), On(1));
+  EXPECT_EQ(Rest(&other), Tail(all, 2));
+  const DeviceLease missing = *feed.Next(0);
+  EXPECT_EQ(feed.Position(), chain.Position(BatchOrigin{3, 0, {}, {}, {}}));
+}
+
+TEST_F(FeedPositionTest, PartsOfOneBatchHaveOneOriginAndCountTogether) {
+  DeviceFeed whole(EvenChain(), On(1));
+  const std::vector<std::string> all = Rest(&whole);
+  Reader chain = EvenChain();
+  DeviceFeed feed(chain, On(3, Distribution::kSplit));
+  std::string behind_whole = feed.Position();
+  for (std::uint64_t number = 0; number < 3 * 4; ++number) {
+    const auto lease = feed.Next();
+    EXPECT_EQ(lease->origin().batch, number / 3);
+    EXPECT_EQ(lease->rows(), 2u);
+    if (number % 3 == 2) behind_whole = chain.Position(lease->origin());
+    EXPECT_EQ(feed.Position(), behind_whole) << number;
+  }
+  (void)feed.Next();
+  DeviceFeed other(At(EvenChain(), feed.Position()), On(1));
+  EXPECT_EQ(Rest(&other), Tail(all, 4));
+}
+
+TEST_F(FeedPositionTest, AFeedGoesElsewhereAtAnyTimeAndLeasesThatAreOutStay) {
+  const FeedOptions options = On(2);
+  {
+    DeviceFeed feed(Chain(), options);
+    std::vector<std::string> positions = {feed.Position()};
+    std::vector<std::string> all;
+    while (auto lease = feed.Next()) {
+      all.push_back(Contents(&*lease));
+      positions.push_back(feed.Position());
+    }
+    ASSERT_EQ(all.size(), kBatches);
+    DeviceLease kept;
+    std::string in_kept;
+    for (const std::size_t to : {7U, 0U, 25U, 26U, 12U, 13U, 3U}) {
+      feed.Restore(positions[to]);
+      if (kept) {
+        EXPECT_EQ(Contents(&kept), in_kept);
+      }
+      for (std::size_t k = to; k < std::min<std::size_t>(to + 4, kBatches); ++k) {
+        DeviceLease lease = *feed.Next();
+        EXPECT_EQ(lease.number(), k - to);
+        EXPECT_EQ(lease.origin().batch, k);
+        in_kept = Contents(&lease);
+        EXPECT_EQ(in_kept, all[k]);
+        kept = std::move(lease);
+      }
+    }
+    EXPECT_EQ(Rest(&feed), Tail(all, 7));
+    EXPECT_EQ(Contents(&kept), in_kept);
+    feed.SeekTo(20);
+    EXPECT_EQ(Rest(&feed), Tail(all, 20));
+    feed.ReInit();
+    EXPECT_EQ(Rest(&feed), all);
+  }
+  const auto* const emulated = dynamic_cast<EmulatedDevices*>(options.backend.get());
+  EXPECT_TRUE(emulated->Leaks().none());
+  EXPECT_TRUE(emulated->offences().empty()) << emulated->offences().front().ToString();
+}
+
+TEST_F(FeedPositionTest, APositionOfOtherDataIsRefusedBeforeAnythingIsLost) {
+  DeviceFeed even(EvenChain(), On(1));
+  const std::string other = even.Position();
+  DeviceFeed feed(Chain(), On(2));
+  for (std::uint64_t k = 0; k < 3; ++k) EXPECT_EQ(feed.Next()->number(), k);
+  EXPECT_THROW(feed.Restore(other), Error);
+  EXPECT_THROW(feed.Restore("no position"), Error);
+  EXPECT_EQ(feed.Next()->number(), 3u);
+  (void)feed.Close();
+  EXPECT_THROW(feed.Restore(feed.Position()), Error);
+}
+
+TEST_F(FeedPositionTest, AChainWithoutPositionIsFedAndSaysWhyItHasNone) {
+  OpenOptions options = Options();
+  options.unordered = true;
+  DeviceFeed feed(Batches(OpenFiles(files_, options), 9), On(1));
+  EXPECT_TRUE(feed.Next().has_value());
+  EXPECT_THROW((void)feed.Position(), Error);
+  EXPECT_THROW(feed.SeekTo(2), Error);
+  EXPECT_EQ(feed.Next()->number(), 1u);
+}
+
+TEST_F(FeedPositionTest, WhatIsNoChainHasNoPosition) {
+  const FeedOptions options = On(1);
+  const auto core = FeedCore::Start(
+      std::make_unique<NumberedSupply>(NumberedSupply::Options(), options.backend), options);
+  try {
+    (void)core->Position();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status().code(), StatusCode::kUnsupported);
+  }
+  EXPECT_TRUE(core->Close().ok());
+}
+
+}  // namespace
+}  // namespace ringfeed

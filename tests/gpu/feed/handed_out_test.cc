@@ -1,0 +1,53 @@
+#include "gpu/feed/handed_out.h"
+
+#include <gtest/gtest.h>
+
+namespace ringfeed {
+namespace {
+
+FeedItem Item(std::uint64_t number, std::uint64_t batch, bool completes = true) {
+  FeedItem item;
+  item.number = number;
+  item.origin.batch = batch;
+  item.origin.mark = {batch, 2, 3};
+  item.completes = completes;
+  return item;
+}
+
+TEST(HandedOutTest, CountsUpToTheFirstThatIsMissing) {
+  HandedOut handed_out;
+  EXPECT_FALSE(handed_out.last().has_value());
+  handed_out.Note(Item(1, 11));
+  handed_out.Note(Item(4, 14));
+  EXPECT_FALSE(handed_out.last().has_value());
+  handed_out.Note(Item(0, 10));
+  EXPECT_EQ(handed_out.last()->batch, 11u);
+  handed_out.Note(Item(3, 13));
+  handed_out.Note(Item(2, 12));
+  EXPECT_EQ(handed_out.last()->batch, 14u);
+  EXPECT_EQ(handed_out.last()->mark[0], 14u);
+}
+
+TEST(HandedOutTest, ABatchCountsWhenItsLastPartDoes) {
+  HandedOut handed_out;
+  handed_out.Note(Item(0, 7, false));
+  handed_out.Note(Item(2, 8, false));
+  EXPECT_FALSE(handed_out.last().has_value());
+  handed_out.Note(Item(1, 7));
+  EXPECT_EQ(handed_out.last()->batch, 7u);
+  handed_out.Note(Item(3, 8));
+  EXPECT_EQ(handed_out.last()->batch, 8u);
+}
+
+TEST(HandedOutTest, BeginsAnew) {
+  HandedOut handed_out;
+  handed_out.Note(Item(0, 7));
+  handed_out.Note(Item(2, 9));
+  handed_out.Reset();
+  EXPECT_FALSE(handed_out.last().has_value());
+  handed_out.Note(Item(0, 3));
+  EXPECT_EQ(handed_out.last()->batch, 3u);
+}
+
+}  // namespace
+}  // namespace ringfeed
