@@ -39,7 +39,7 @@ class TestNpArray:
 class TestTextFile:
     def test_gives_lines_without_their_ends(self, tmp_path):
         path = tmp_path / "lines.txt"
-        path.write_bytes("0 1\n\n  2 \r\nüber".encode("utf-8"))
+        path.write_bytes("0 1\n\n  2 \r\nüber".encode())
         lines = creator.text_file(path)
         for _ in range(2):
             assert list(lines()) == ["0 1", "", "  2 ", "über"]
@@ -93,15 +93,17 @@ class TestRecordio:
             ("a,b", ["a", "b"]),
             (["a,b", "c"], ["a,b", "c"]),
             (pathlib.Path("a,b"), ["a,b"]),
-            ((pathlib.Path(name) for name in "ab"), ["a", "b"]),
+            (map(pathlib.Path, "ab"), ["a", "b"]),
         ],
     )
-    @pytest.mark.parametrize("ahead", [0, 3])
-    def test_takes_paths_in_every_form(self, fake_files, paths, names, ahead):
-        records = creator.recordio(list(paths) if not isinstance(paths, (str, pathlib.Path))
-                                   else paths, ahead)
+    def test_takes_paths_in_every_form(self, fake_files, paths, names):
+        records = creator.recordio(paths, 3)
         assert len(list(records())) == len(list(records())) == 3 * len(names)
         assert fake_files.opened == [names, names]
+
+    @pytest.mark.parametrize("ahead", [0, 1, 100])
+    def test_reads_as_many_ahead_as_asked(self, fake_files, ahead):
+        assert len(list(creator.recordio(["a", "b"], ahead)())) == 6
 
     def test_decodes_as_the_caller_says(self, fake_files):
         records = creator.recordio(

@@ -773,7 +773,11 @@ for decorated in (reader.buffered({held}, 3), reader.xmap_readers(str, {held}, 3
         ended = subprocess.run(
             [sys.executable, "-c", program],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, text=True, check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=60,
+            text=True,
+            check=False,
         )
         assert (ended.returncode, ended.stdout) == (0, "")
 

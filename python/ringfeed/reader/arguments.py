@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 
 def at_least(minimum: int, value: Any, name: str) -> int:

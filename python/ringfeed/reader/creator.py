@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Iterable, Iterator, List, TypeVar, Union
+from collections.abc import Iterable, Iterator
+from typing import Any, Callable, TypeVar, Union
 
 from .arguments import at_least, some_callables
 from .passes import ReaderCreator
@@ -76,7 +77,7 @@ def recordio(
     return buffered(records, ahead)
 
 
-def _names(paths: Union[PathLike, Iterable[PathLike]]) -> List[str]:
+def _names(paths: Union[PathLike, Iterable[PathLike]]) -> list[str]:
     if isinstance(paths, str):
         return paths.split(",")
     if isinstance(paths, os.PathLike):

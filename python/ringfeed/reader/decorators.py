@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Iterator
 from itertools import count, islice, zip_longest
-from typing import Any, Callable, Iterator, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
 from .arguments import at_least, some_callables
 from .passes import ReaderCreator, opened
@@ -27,7 +28,7 @@ def cache(reader: ReaderCreator[T]) -> ReaderCreator[T]:
     """
     some_callables([reader], "reader")
     filling = threading.RLock()  # a reader that reads itself recurses and does not hang
-    kept: List[Tuple[T, ...]] = []
+    kept: list[tuple[T, ...]] = []
 
     def cached() -> Iterator[T]:
         with filling:
@@ -89,7 +90,7 @@ def shuffle(
 
 
 def _shuffled_pass(
-    reader: ReaderCreator[T], size: int, exchange: Callable[[List[T]], None]
+    reader: ReaderCreator[T], size: int, exchange: Callable[[list[T]], None]
 ) -> Iterator[T]:
     with opened(reader) as (samples,):
         while True:
@@ -118,7 +119,7 @@ def chain(*readers: ReaderCreator[T]) -> ReaderCreator[T]:
 
 def compose(
     *readers: ReaderCreator[Any], check_alignment: bool = True
-) -> ReaderCreator[Tuple[Any, ...]]:
+) -> ReaderCreator[tuple[Any, ...]]:
     """Joins the samples of several readers into one flat tuple.
 
     A sample that is a tuple gives all its entries, every other sample is an entry itself: readers
@@ -130,7 +131,7 @@ def compose(
     """
     some_callables(readers, "reader")
 
-    def composed() -> Iterator[Tuple[Any, ...]]:
+    def composed() -> Iterator[tuple[Any, ...]]:
         with opened(*readers) as iterators:
             rows = _aligned(iterators) if check_alignment else zip(*iterators)
             for samples in rows:
@@ -142,7 +143,7 @@ def compose(
 _ENDED = object()
 
 
-def _aligned(iterators: List[Iterator[Any]]) -> Iterator[Tuple[Any, ...]]:
+def _aligned(iterators: list[Iterator[Any]]) -> Iterator[tuple[Any, ...]]:
     for number, samples in enumerate(zip_longest(*iterators, fillvalue=_ENDED)):
         ended = [str(i) for i, sample in enumerate(samples) if sample is _ENDED]
         if ended:
@@ -153,7 +154,7 @@ def _aligned(iterators: List[Iterator[Any]]) -> Iterator[Tuple[Any, ...]]:
         yield samples
 
 
-def _entries(sample: Any) -> Tuple[Any, ...]:
+def _entries(sample: Any) -> tuple[Any, ...]:
     return sample if isinstance(sample, tuple) else (sample,)
 
 
@@ -171,7 +172,7 @@ def firstn(reader: ReaderCreator[T], n: int) -> ReaderCreator[T]:
 
 def batch(
     reader: ReaderCreator[T], batch_size: int, drop_last: bool = False
-) -> ReaderCreator[List[T]]:
+) -> ReaderCreator[list[T]]:
     """Lists of `batch_size` samples.
 
     The last list is shorter where the samples do not divide evenly; with `drop_last` it is left
@@ -180,7 +181,7 @@ def batch(
     some_callables([reader], "reader")
     size = at_least(1, batch_size, "batch_size")
 
-    def batched() -> Iterator[List[T]]:
+    def batched() -> Iterator[list[T]]:
         with opened(reader) as (samples,):
             while True:
                 taken = list(islice(samples, size))

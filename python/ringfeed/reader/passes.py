@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Callable, Iterable, Iterator, List, TypeVar
+from typing import Any, Callable, TypeVar
 
 T = TypeVar("T")
 
@@ -12,13 +13,13 @@ ReaderCreator = Callable[[], Iterable[T]]
 
 
 @contextmanager
-def opened(*readers: ReaderCreator[Any]) -> Iterator[List[Iterator[Any]]]:
+def opened(*readers: ReaderCreator[Any]) -> Iterator[list[Iterator[Any]]]:
     """Opens an iterator of each reader, in their order, and closes those that can be closed.
 
     They are closed in the reverse order, also where one of them failed to open.
     """
     with ExitStack() as stack:
-        iterators: List[Iterator[Any]] = []
+        iterators: list[Iterator[Any]] = []
         for reader in readers:
             iterator = iter(reader())
             close = getattr(iterator, "close", None)

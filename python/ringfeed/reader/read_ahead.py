@@ -7,7 +7,8 @@ import os
 import threading
 import time
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Generic, Iterator, List, Optional, Set, TypeVar
+from collections.abc import Iterator
+from typing import Any, Callable, Generic, Optional, TypeVar
 
 from .passes import ReaderCreator
 
@@ -18,7 +19,7 @@ GRACE_SECONDS = 1.0
 
 _NONE_LEFT = object()
 
-_running: Set[ReadAhead[Any]] = set()  # what a program that ends has to stop
+_running: set[ReadAhead[Any]] = set()  # what a program that ends has to stop
 
 
 class ReadAhead(Generic[R]):
@@ -55,7 +56,7 @@ class ReadAhead(Generic[R]):
         self._lock = threading.RLock()
         self._room = threading.Condition(self._lock)  # threads wait here for leave to read
         self._ready = threading.Condition(self._lock)  # the consumer waits here
-        self._threads: List[threading.Thread] = []
+        self._threads: list[threading.Thread] = []
         self._active = 0  # threads that have not left
         self._stopped = False
 
@@ -63,9 +64,9 @@ class ReadAhead(Generic[R]):
         self._reading = False
         self._read = 0
         self._taken = 0
-        self._under_way: Set[int] = set()  # numbers read and not yet mapped
-        self._results: Deque[R] = deque()  # to be taken next
-        self._early: Dict[int, R] = {}  # of the ordered: those behind one that is under way
+        self._under_way: set[int] = set()  # numbers read and not yet mapped
+        self._results: deque[R] = deque()  # to be taken next
+        self._early: dict[int, R] = {}  # of the ordered: those behind one that is under way
         self._next_result = 0  # of the ordered: the number that _results goes on with
         self._end: Optional[int] = None  # the number that was not delivered, once known
         self._error: Optional[BaseException] = None  # why, where it is not the end of the data

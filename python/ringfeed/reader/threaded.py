@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, TypeVar
+from collections.abc import Iterator
+from typing import Any, Callable, TypeVar
 
 from .arguments import at_least, some_callables
 from .passes import ReaderCreator
