@@ -590,14 +590,38 @@ class TestThreads:
             iterator.close()
             assert own_threads() == []
 
-    @threaded
-    def test_end_when_blocked_behind_a_consumer_that_stopped(self, decorate):
-        iterator = decorate(endless)()
+    @pytest.mark.parametrize("name, ahead", [("buffered", 3), ("xmap", 5), ("xmap ordered", 5)])
+    def test_end_when_blocked_behind_a_consumer_that_stopped(self, name, ahead):
+        read = []
+        iterator = OVER_ONE[name](lambda: map(read.append, itertools.count()))()
         next(iterator)
+        wait_until(lambda: len(read) == 1 + ahead)
+        time.sleep(0.05)
         assert own_threads() != []
-        wait_until(lambda: all(map(is_waiting, own_threads())))
         iterator.close()
         assert own_threads() == []
+        assert len(read) == 1 + ahead
+
+    @threaded
+    def test_end_when_one_of_them_collects_the_iterator(self, decorate):
+        dropped = threading.Event()
+
+        def collecting():
+            yield 0
+            dropped.wait()
+            gc.collect()
+            yield from itertools.count()
+
+        gc.disable()
+        try:
+            cycle = [decorate(collecting)()]
+            next(cycle[0])
+            cycle.append(cycle)
+            del cycle
+            dropped.set()
+            wait_until(lambda: own_threads() == [])
+        finally:
+            gc.enable()
 
     @threaded
     def test_end_when_the_iterator_is_dropped(self, decorate):
@@ -780,8 +804,3 @@ for decorated in (reader.buffered({held}, 3), reader.xmap_readers(str, {held}, 3
             check=False,
         )
         assert (ended.returncode, ended.stdout) == (0, "")
-
-
-def is_waiting(thread):
-    frame = sys._current_frames().get(thread.ident)
-    return frame is not None and frame.f_code.co_name == "wait"

@@ -8,7 +8,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Callable, Generic, Optional, TypeVar
+from queue import SimpleQueue
+from typing import Any, Callable, Generic, NamedTuple, Optional, TypeVar
 
 from .passes import ReaderCreator
 
@@ -17,9 +18,16 @@ R = TypeVar("R")
 GRACE_SECONDS = 1.0
 """How long the end of a pass waits for calls of the user's code that are under way."""
 
-_NONE_LEFT = object()
-
 _running: set[ReadAhead[Any]] = set()  # what a program that ends has to stop
+
+
+class _Outcome(NamedTuple):
+    """What became of a number: each that was read or tried to be has one, unless the pass was
+    stopped."""
+
+    number: int
+    is_end: bool
+    value: Any  # the result; of an end the exception, or None where the data ends
 
 
 class ReadAhead(Generic[R]):
@@ -31,6 +39,9 @@ class ReadAhead(Generic[R]):
     numbered lower is delivered before it.
 
     No thread refers to the iterator that `samples` returns. Dropping it therefore ends the pass.
+    The garbage collector may do that in any thread, between any two steps of it. So whoever waits,
+    waits for an item of a SimpleQueue, whose put may be called then, and which keeps the item for
+    the one who is about to wait.
     """
 
     def __init__(
@@ -51,37 +62,39 @@ class ReadAhead(Generic[R]):
         self._ordered = ordered
         self._process = os.getpid()
 
-        # Reentrant, because the garbage collector may close the iterator, and so call stop, in a
-        # thread that holds it.
-        self._lock = threading.RLock()
-        self._room = threading.Condition(self._lock)  # threads wait here for leave to read
-        self._ready = threading.Condition(self._lock)  # the consumer waits here
         self._threads: list[threading.Thread] = []
         self._active = 0  # threads that have not left
-        self._stopped = False
+        self._leaving = threading.Lock()
+        self._done = False  # nothing more is to be read
 
-        self._samples: Optional[Iterator[Any]] = None  # used by the thread that reads
-        self._reading = False
+        self._turn: SimpleQueue[None] = SimpleQueue()  # who has its item reads; more once done
+        self._turn.put(None)
+        self._room: SimpleQueue[None] = SimpleQueue()  # an item per sample taken
+        self._outcomes: SimpleQueue[Optional[_Outcome]] = SimpleQueue()  # None: stopped
+
+        # Of the thread whose turn it is.
+        self._samples: Optional[Iterator[Any]] = None
         self._read = 0
-        self._taken = 0
-        self._under_way: set[int] = set()  # numbers read and not yet mapped
-        self._results: deque[R] = deque()  # to be taken next
-        self._early: dict[int, R] = {}  # of the ordered: those behind one that is under way
-        self._next_result = 0  # of the ordered: the number that _results goes on with
-        self._end: Optional[int] = None  # the number that was not delivered, once known
-        self._error: Optional[BaseException] = None  # why, where it is not the end of the data
+
+        # Of the consumer.
+        self._ready: deque[R] = deque()  # to be handed out next
+        self._early: dict[int, R] = {}  # where the order is kept: results behind a missing one
+        self._due = 0  # where the order is kept: the number that _ready goes on with
+        self._highest = -1  # number of an outcome
+        self._missing: set[int] = set()  # lower numbers without one; few, as they are under way
+        self._end: Optional[int] = None
+        self._error: Optional[BaseException] = None
 
     def samples(self) -> Iterator[R]:
         """The iterator of the pass. The threads start with its first ``next``."""
         grace = GRACE_SECONDS
         try:
             self._start()
-            while True:
-                sample = self._take()
-                if sample is _NONE_LEFT:
-                    break
-                yield sample
-                del sample  # while this waits, who took the sample decides how long it lives
+            while not self._is_complete():
+                self._receive()
+                while self._ready:
+                    self._room.put(None)
+                    yield self._ready.popleft()
             if self._error is not None:
                 # Not kept here: the traceback of the error refers to this object.
                 error, self._error = self._error, None
@@ -94,6 +107,9 @@ class ReadAhead(Generic[R]):
             raise
         finally:
             self.stop(grace)
+            self._ready.clear()
+            self._early.clear()
+            self._error = None
 
     def stop(self, grace: float) -> None:
         """Ends the pass: wakes all threads, and waits up to `grace` seconds until they have left.
@@ -101,14 +117,9 @@ class ReadAhead(Generic[R]):
         A thread that is in the user's code then leaves as soon as that returns.
         """
         if os.getpid() != self._process:
-            return  # the threads and the lock's owner stayed in the parent
-        with self._lock:
-            self._stopped = True
-            self._results.clear()
-            self._early.clear()
-            self._error = None
-            self._room.notify_all()
-            self._ready.notify_all()
+            return  # the threads stayed in the parent
+        self._finish()
+        self._outcomes.put(None)
         if threading.current_thread() in self._threads:
             return  # the garbage collector calls
         deadline = time.monotonic() + grace
@@ -123,7 +134,7 @@ class ReadAhead(Generic[R]):
             thread = threading.Thread(
                 target=self._work, name=f"ringfeed-{self._name}-{i}", daemon=True
             )
-            with self._lock:
+            with self._leaving:
                 self._active += 1
             try:
                 thread.start()
@@ -132,59 +143,69 @@ class ReadAhead(Generic[R]):
                 raise
             self._threads.append(thread)
 
-    def _take(self) -> Any:
-        """Waits for a sample; _NONE_LEFT behind the last one."""
+    def _is_complete(self) -> bool:
+        end = self._end
+        return end is not None and not any(number < end for number in self._missing)
+
+    def _receive(self) -> None:
+        """Waits for an outcome."""
         if os.getpid() != self._process:
             raise RuntimeError(
                 "this iterator's threads stayed in the process that was forked; "
                 "make a new iterator after the fork"
             )
-        with self._lock:
-            while not self._results:
-                if self._stopped:
-                    raise RuntimeError("the program ends, and with it this iterator's threads")
-                if self._end is not None and not any(k < self._end for k in self._under_way):
-                    return _NONE_LEFT
-                self._ready.wait()
-            self._taken += 1
-            self._room.notify()
-            return self._results.popleft()
+        outcome = self._outcomes.get()
+        if outcome is None:
+            raise RuntimeError("the program ends, and with it this iterator's threads")
+        self._tick_off(outcome.number)
+        if outcome.is_end:
+            if self._end is None or outcome.number < self._end:
+                self._end, self._error = outcome.number, outcome.value
+        elif self._ordered:
+            self._early[outcome.number] = outcome.value
+            while self._due in self._early:
+                self._ready.append(self._early.pop(self._due))
+                self._due += 1
+        else:
+            self._ready.append(outcome.value)
+
+    def _tick_off(self, number: int) -> None:
+        if number > self._highest:
+            self._missing.update(range(self._highest + 1, number))
+            self._highest = number
+        else:
+            self._missing.discard(number)
 
     # The threads.
 
     def _work(self) -> None:
         try:
-            number = self._grant()
-            while number is not None:
-                self._read_and_map(number)
-                number = self._grant()
+            while not self._done:
+                self._turn.get()
+                if self._read >= self._ahead and not self._done:
+                    self._room.get()
+                if not self._done:
+                    self._read_and_map()
         finally:
             self._leave()
 
-    def _grant(self) -> Optional[int]:
-        """Waits for leave to read, and gives the number of the sample. None: no more are read."""
-        with self._lock:
-            while not self._stopped and self._end is None:
-                if not self._reading and self._read < self._taken + self._ahead:
-                    self._reading = True
-                    self._read += 1
-                    return self._read - 1
-                self._room.wait()
-            return None
-
-    def _read_and_map(self, number: int) -> None:
+    def _read_and_map(self) -> None:
+        number = self._read
+        self._read += 1
         try:
             if self._samples is None:
                 self._samples = self._open()
             try:
                 sample = next(self._samples)
             except StopIteration:
-                self._finish(number, None)
+                self._finish()
+                self._outcomes.put(_Outcome(number, True, None))
                 return
-            if self._has_read(number):
-                self._deliver(number, self._mapper(sample))
+            self._turn.put(None)
+            self._outcomes.put(_Outcome(number, False, self._mapper(sample)))
         except BaseException as error:
-            self._finish(number, error)
+            self._finish()
+            self._outcomes.put(_Outcome(number, True, error))
 
     def _open(self) -> Iterator[Any]:
         try:
@@ -192,42 +213,16 @@ class ReadAhead(Generic[R]):
         except StopIteration as error:  # next's alone is the end of the data
             raise RuntimeError("a reader creator raised StopIteration") from error
 
-    def _has_read(self, number: int) -> bool:
-        """Lets the next thread read. Returns whether the sample is still wanted."""
-        with self._lock:
-            self._reading = False
-            self._room.notify()
-            wanted = not self._stopped and (self._end is None or number < self._end)
-            if wanted:
-                self._under_way.add(number)
-            return wanted
-
-    def _deliver(self, number: int, result: R) -> None:
-        with self._lock:
-            self._under_way.discard(number)
-            if self._stopped:
-                return
-            if self._ordered:
-                self._early[number] = result
-                while self._next_result in self._early:
-                    self._results.append(self._early.pop(self._next_result))
-                    self._next_result += 1
-            else:
-                self._results.append(result)
-            self._ready.notify()
-
-    def _finish(self, number: int, error: Optional[BaseException]) -> None:
-        """The pass ends at `number`, unless it is known to end before."""
-        with self._lock:
-            self._under_way.discard(number)
-            if not self._stopped and (self._end is None or number < self._end):
-                self._end, self._error = number, error
-            self._room.notify_all()
-            self._ready.notify()
+    def _finish(self) -> None:
+        """Nothing more is read: whoever waits for a turn or for room, or is about to, leaves."""
+        self._done = True
+        for _ in range(self._thread_count):
+            self._turn.put(None)
+            self._room.put(None)
 
     def _leave(self) -> None:
         """The last thread closes the reader's iterator; what that raises goes to its excepthook."""
-        with self._lock:
+        with self._leaving:
             self._active -= 1
             if self._active > 0:
                 return
