@@ -397,6 +397,23 @@ class TestBatch:
         with pytest.raises(error, match="batch_size must be"):
             reader.batch(numbers(1), size)
 
+    def test_lets_go_of_a_batch_before_it_reads_the_next(self):
+        class Sample:
+            pass
+
+        handed_out = []
+        alive = []
+
+        def samples():
+            yield Sample()
+            alive.append(handed_out[0]() is not None)
+            yield Sample()
+
+        for batch in reader.batch(samples, 1)():
+            handed_out.append(weakref.ref(batch[0]))
+            del batch
+        assert alive == [False]
+
 
 class TestBuffered:
     @pytest.mark.parametrize("size", range(20))
