@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
-import pickle
 import subprocess
 import sys
 
@@ -59,71 +59,65 @@ class TestTextFile:
         assert file.closed
 
 
-class FakeFiles:
-    """Stands for what open_files returns: records in a buffer that is used again."""
-
-    opened = []
-
-    def __init__(self, names):
-        self.opened.append(names)
-
-    def records(self):
-        buffer = bytearray(64)
-        for name in self.opened[-1]:
-            for record in (name.encode(), b"", pickle.dumps((1, name))):
-                buffer[: len(record)] = record
-                yield memoryview(buffer)[: len(record)]
-
-
-@pytest.fixture
-def fake_files(monkeypatch):
-    monkeypatch.setattr(FakeFiles, "opened", [])
-    monkeypatch.setattr(ringfeed, "open_files", FakeFiles, raising=False)
-    return FakeFiles
+DATA = pathlib.Path(__file__).parents[1] / "data" / "recordio"
+NONE, SNAPPY = DATA / "go_none.recordio", DATA / "tiny_snappy.recordio"
+THREE = [b"12345", b"1234", b"12"]
 
 
 class TestRecordio:
-    def test_gives_records_as_bytes_of_their_own(self, fake_files):
-        assert list(creator.recordio("a")()) == [b"a", b"", pickle.dumps((1, "a"))]
+    @pytest.mark.parametrize("ahead", [0, 1, 100])
+    def test_gives_the_records_of_each_pass_as_bytes(self, ahead):
+        records = creator.recordio(NONE, ahead)
+        for _ in range(2):
+            delivered = list(records())
+            assert delivered == THREE
+            assert all(type(record) is bytes for record in delivered)
+
+    def test_keeps_an_empty_record(self):
+        records = creator.recordio(DATA / "empty_record_inside.recordio")
+        assert list(records()) == [b"x", b"", b"yz"]
 
     @pytest.mark.parametrize(
-        "paths, names",
+        "paths",
         [
-            ("a", ["a"]),
-            ("a,b", ["a", "b"]),
-            (["a,b", "c"], ["a,b", "c"]),
-            (pathlib.Path("a,b"), ["a,b"]),
-            (map(pathlib.Path, "ab"), ["a", "b"]),
+            f"{NONE},{SNAPPY}",
+            [str(NONE), SNAPPY],
+            (NONE, SNAPPY),
+            map(pathlib.Path, [str(NONE), str(SNAPPY)]),
         ],
+        ids=["commas", "list", "tuple", "iterator"],
     )
-    def test_takes_paths_in_every_form(self, fake_files, paths, names):
-        records = creator.recordio(paths, 3)
-        assert len(list(records())) == len(list(records())) == 3 * len(names)
-        assert fake_files.opened == [names, names]
-
-    @pytest.mark.parametrize("ahead", [0, 1, 100])
-    def test_reads_as_many_ahead_as_asked(self, fake_files, ahead):
-        assert len(list(creator.recordio(["a", "b"], ahead)())) == 6
-
-    def test_decodes_as_the_caller_says(self, fake_files):
-        records = creator.recordio(
-            "a", decode=lambda record: pickle.loads(record) if len(record) > 1 else None
-        )
-        assert list(records()) == [None, None, (1, "a")]
-
-    def test_hands_on_what_decode_raises(self, fake_files):
-        with pytest.raises(ValueError):
-            list(creator.recordio("a", decode=lambda record: int(bytes(record), 10))())
-
-    @pytest.mark.skipif(
-        not hasattr(ringfeed, "open_files"), reason="this build of ringfeed has no open_files"
-    )
-    def test_reads_files_of_the_kernel_s(self):
-        path = pathlib.Path(__file__).parents[1] / "data" / "recordio" / "go_none.recordio"
+    def test_reads_one_file_after_the_other(self, paths):
+        records = creator.recordio(paths)
         for _ in range(2):
-            records = list(creator.recordio(path)())
-            assert records and all(isinstance(record, bytes) for record in records)
-            assert list(creator.recordio([path, path])()) == records * 2
+            assert list(records()) == THREE + [b"ABC", b"BCD", b"CDE"]
+
+    def test_takes_a_comma_in_a_list_for_a_character(self, tmp_path):
+        path = tmp_path / "a,b"
+        path.write_bytes(NONE.read_bytes())
+        assert list(creator.recordio([path])()) == THREE
+        assert list(creator.recordio(path)()) == THREE
+
+    def test_decodes_as_the_caller_says(self):
+        assert list(creator.recordio(NONE, decode=int)()) == [12345, 1234, 12]
+
+    def test_hands_on_what_decode_raises(self):
+        with pytest.raises(ZeroDivisionError):
+            list(creator.recordio(NONE, decode=lambda record: 1 // 0)())
+
+    def test_reports_a_missing_file_in_the_pass(self, tmp_path):
+        records = creator.recordio(tmp_path / "missing.recordio")
+        with pytest.raises(ringfeed.Error, match="missing.recordio"):
+            list(records())
+
+    def test_ends_the_kernel_s_threads_when_broken_off(self):
+        records = creator.recordio([NONE] * 20)
+        before = len(os.listdir("/proc/self/task"))
+        for _ in range(10):
+            iterator = records()
+            next(iterator)
+            iterator.close()
+        assert len(os.listdir("/proc/self/task")) <= before + 1
 
 
 def test_the_package_of_readers_needs_no_numpy():

@@ -51,18 +51,20 @@ def text_file(path: PathLike, encoding: str = "utf-8") -> ReaderCreator[str]:
 def recordio(
     paths: Union[PathLike, Iterable[PathLike]],
     buf_size: int = 100,
-    decode: Callable[[Any], R] = bytes,  # type: ignore[assignment]
+    decode: Callable[[memoryview], R] = bytes,  # type: ignore[assignment]
 ) -> ReaderCreator[R]:
     """The records of RecordIO files, each as `decode` makes it of the record's bytes.
 
     `paths` is a path, paths joined by commas in one string, or an iterable of paths, in which a
-    comma is a character; the files are found and read by ``ringfeed.open_files``, one after the
+    comma is a character; ``ringfeed.open_files`` finds them (globs too) and reads one after the
     other. Up to `buf_size` samples are read ahead (see `ringfeed.reader.buffered`).
 
     PaddlePaddle unpickled every record. Unpickling runs whatever code the file asks for, so here a
     record arrives as ``bytes`` and it is the caller who decides: ``decode=pickle.loads`` is right
-    for files of one's own, and for no others. The argument of `decode` is a buffer that may be
-    overwritten after it returns.
+    for files of one's own, and for no others. The argument of `decode` is a memoryview of the
+    kernel's memory: it is good for the call, and not to be kept.
+
+    Raises what open_files and its reader raise, from the pass.
     """
     some_callables([decode], "decode")
     ahead = at_least(0, buf_size, "buf_size")
@@ -71,8 +73,12 @@ def recordio(
     def records() -> Iterator[R]:
         import ringfeed
 
-        for record in ringfeed.open_files(names).records():
-            yield decode(record)
+        files = ringfeed.open_files(names, format="recordio", cycle=1)
+        try:
+            for (record,) in files:
+                yield decode(memoryview(record))
+        finally:
+            files.close()
 
     return buffered(records, ahead)
 
