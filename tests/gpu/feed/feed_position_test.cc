@@ -231,7 +231,8 @@ TEST_F(FeedPositionTest, AChainWithoutPositionIsFedAndSaysWhyItHasNone) {
 }
 
 TEST_F(FeedPositionTest, WhatIsNoChainHasNoPosition) {
-  const FeedOptions options = On(1);
+  FeedOptions options = On(1);
+  options.devices = {0};
   const auto core = FeedCore::Start(
       std::make_unique<NumberedSupply>(NumberedSupply::Options(), options.backend), options);
   try {
