@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include "array.h"
+#include "decorators.h"
 #include "exceptions.h"
 #include "fork_guard.h"
 #include "live_readers.h"
@@ -24,5 +25,6 @@ NB_MODULE(_core, module) {
   BindArray(module);
   BindParsers(module);
   BindReaders(module);
+  BindDecorators(module);
   BindLiveReaders(module);
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "interrupt.h"
 #include "live_readers.h"
 
 namespace nb = nanobind;
@@ -36,13 +37,25 @@ ReaderHandle ReaderHandle::On(Reader reader, const std::shared_ptr<ThrownKeeper>
 
 bool ReaderHandle::Next(Instance* instance) const {
   Reader& reader = reader_.Get();
-  ReadResult result;
-  {
-    const nb::gil_scoped_release unlocked;
-    result = reader.TryReadNext(instance);
-  }
+  ReadResult result = ReadResult::kTimeout;
+  BatchOrigin origin;
+  WaitUnlocked([&](Deadline deadline) {
+    result = reader.TryReadNext(instance, &origin, deadline);
+    return result != ReadResult::kTimeout;
+  });
   if (result == ReadResult::kFailed) RaiseFailure();
+  if (result == ReadResult::kRecord) SetLastOrigin(std::move(origin));
   return result == ReadResult::kRecord;
+}
+
+std::optional<BatchOrigin> ReaderHandle::LastOrigin() const {
+  const std::scoped_lock lock(last_->mutex);
+  return last_->origin;
+}
+
+void ReaderHandle::SetLastOrigin(std::optional<BatchOrigin> origin) const {
+  const std::scoped_lock lock(last_->mutex);
+  last_->origin = std::move(origin);
 }
 
 void ReaderHandle::RaiseFailure() const {

@@ -3,11 +3,14 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "exceptions.h"
 #include "fork_guard.h"
+#include "ringfeed/batch_origin.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed::python {
@@ -28,6 +31,8 @@ class ReaderHandle {
 
   /// The next instance; raises what the chain failed of. False at the end.
   bool Next(Instance* instance) const;
+  /// Where the last one came from; none at the beginning and behind Restart.
+  std::optional<BatchOrigin> LastOrigin() const;
   /// Ends all threads. Nothing in a forked child.
   void Close() const;
   /// Raises the chain's failure: what a Python function of it threw, else an Error.
@@ -39,11 +44,20 @@ class ReaderHandle {
     for (const auto& keeper : keepers_) keeper->Forget();
     const nanobind::gil_scoped_release unlocked;
     restart(reader);
+    SetLastOrigin(std::nullopt);
   }
 
  private:
+  struct LastRead {
+    std::mutex mutex;
+    std::optional<BatchOrigin> origin;
+  };
+
+  void SetLastOrigin(std::optional<BatchOrigin> origin) const;
+
   OwnedHere<Reader> reader_;
   Keepers keepers_;
+  std::shared_ptr<LastRead> last_ = std::make_shared<LastRead>();
 };
 
 }  // namespace ringfeed::python

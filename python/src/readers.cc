@@ -16,7 +16,7 @@
 #include "reader_handle.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/ranks.h"
-#include "ringfeed/sequences.h"
+#include "ringfeed/source.h"
 #include "stats_dict.h"
 
 namespace nb = nanobind;
@@ -137,10 +137,54 @@ nb::tuple ArraysOf(Instance instance) {
   return nb::borrow<nb::tuple>(arrays);
 }
 
-nb::tuple NextArrays(const ReaderHandle& handle) {
+Instance NextInstance(const ReaderHandle& handle) {
   Instance instance;
   if (!handle.Next(&instance)) throw nb::stop_iteration();
-  return ArraysOf(std::move(instance));
+  return instance;
+}
+
+nb::tuple NextArrays(const ReaderHandle& handle) { return ArraysOf(NextInstance(handle)); }
+
+// `names` are the fields', made once.
+nb::dict NextDict(const ReaderHandle& handle, const nb::tuple& names) {
+  Instance instance = NextInstance(handle);
+  if (names.size() != instance.size()) throw nb::value_error("one name for each field is needed");
+  nb::dict batch;
+  for (std::size_t i = 0; i < instance.size(); ++i) {
+    batch[names[i]] = nb::cast(Array(std::move(instance[i])));
+  }
+  return batch;
+}
+
+// (file, first, count) each.
+nb::list RangesOf(const std::vector<RecordRange>& ranges) {
+  nb::list list;
+  for (const RecordRange& range : ranges) {
+    list.append(nb::make_tuple(range.file, range.first, range.count));
+  }
+  return list;
+}
+
+nb::object OriginOf(const ReaderHandle& handle) {
+  const std::optional<BatchOrigin> origin = handle.LastOrigin();
+  if (!origin) return nb::none();
+  nb::dict dict;
+  dict["batch"] = origin->batch;
+  dict["pass"] = origin->pass;
+  dict["records"] = RangesOf(origin->records);
+  dict["damaged"] = RangesOf(origin->damaged);
+  return dict;
+}
+
+std::optional<std::uint64_t> NextPassOf(const ReaderHandle& handle) {
+  return Unlocked([&] { return handle.reader().NextPass(); });
+}
+
+ReaderHandle MultiplexBy(const std::vector<const ReaderHandle*>& streams, const nb::dict& open) {
+  std::vector<Reader> joined;
+  for (const ReaderHandle* handle : streams) joined.push_back(handle->reader());
+  const OpenOptions options = OpenOptionsOf(open);
+  return ReaderHandle(Unlocked([&] { return Multiplex(joined, options); }));
 }
 
 std::vector<SlotTuple> SlotsOf(const ReaderHandle& handle) {
@@ -157,6 +201,12 @@ void BindReaderClass(nb::module_& module) {
                            "gives a tuple of Arrays, one per field; a chain is read by one loop.")
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__next__", &NextArrays)
+      .def("next_dict", &NextDict, "The next instance by the fields' names, a tuple of text.")
+      .def("origin", &OriginOf,
+           "Where the last instance came from: its number and its pass from 0, and with "
+           "note_records the ranges (file, first, count) of its records. None before the first.")
+      .def("next_pass", &NextPassOf,
+           "The pass that the next instance begins in, from 0; None at the end. Waits for it.")
       .def_prop_ro("slots", &SlotsOf, "(name, dtype, dims, levels of LoD) of each field")
       .def(
           "reset", [](const ReaderHandle& h) { h.Restart([](Reader& r) { r.ReInit(); }); },
@@ -209,7 +259,9 @@ void BindReaders(nb::module_& module) {
   module.def("share", [](const ReaderHandle& input) {
     return input.On(Unlocked([&] { return Share(input.reader()); }));
   });
+  module.def("multiplex", &MultiplexBy);
   module.def("find_rank", &FindRankTuple);
+  module.def("is_stream_name", &IsStreamName);
 }
 
 }  // namespace ringfeed::python

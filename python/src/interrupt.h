@@ -1,0 +1,40 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "ringfeed/queue_policy.h"
+
+namespace ringfeed::python {
+
+/// How long a wait may go on before signals are looked at. Their handlers run in the main thread
+/// alone: others need not wake up for them.
+inline QueueClock::duration WaitSlice() {
+  using std::chrono::milliseconds;
+  return getpid() == gettid() ? milliseconds(50) : milliseconds(10000);
+}
+
+/// Waits without the lock, and lets Python's signal handlers run meanwhile: Ctrl-C ends it with
+/// KeyboardInterrupt, thrown as nb::python_error. `wait(deadline)` returns whether it is done;
+/// false says that the deadline came first and nothing is lost. It is asked with one that is past
+/// first, so what is there costs no look at the clock. Returns false where nothing came until
+/// `limit`.
+template <typename Wait>
+bool WaitUnlocked(Wait&& wait, Deadline limit = kNoDeadline) {
+  {
+    const nanobind::gil_scoped_release unlocked;
+    if (wait(Deadline{})) return true;
+  }
+  const QueueClock::duration slice = WaitSlice();
+  while (true) {
+    if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+    const nanobind::gil_scoped_release unlocked;
+    const Deadline deadline = DeadlineAfter(slice);
+    if (wait(deadline < limit ? deadline : limit)) return true;
+    if (NativeQueuePolicy::Expired(limit)) return false;
+  }
+}
+
+}  // namespace ringfeed::python

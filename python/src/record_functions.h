@@ -1,0 +1,34 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "exceptions.h"
+#include "ringfeed/decorators.h"
+
+namespace ringfeed::python {
+
+// Functions of the user's that are called for each record, on threads of ringfeed's. Compiled ones
+// are an address, called without the lock; `keep` is the Python object that their code belongs to.
+
+/// Returns 0, or a number that is the record's failure. `inputs` and `input_bytes` are the parsed
+/// fields, or the record alone; `outputs` the places of the declared fields in the batch.
+using CompiledMap = std::int32_t (*)(const void* const* inputs, const std::int64_t* input_bytes,
+                                     void* const* outputs);
+/// Whether the record is kept.
+using CompiledFilter = std::int32_t (*)(const void* record, std::int64_t bytes);
+/// The record's group.
+using CompiledGroup = std::int64_t (*)(const void* record, std::int64_t bytes);
+
+MapFunction MapBy(std::uintptr_t address, nanobind::handle keep, std::size_t outputs);
+FilterFunction FilterBy(std::uintptr_t address, nanobind::handle keep);
+GroupFunction GroupBy(std::uintptr_t address, nanobind::handle keep);
+
+/// Python functions of the record's bytes: one at a time, since each call takes the lock. What one
+/// throws is kept by `keeper`.
+FilterFunction FilterByPython(nanobind::handle function, std::shared_ptr<ThrownKeeper> keeper);
+GroupFunction GroupByPython(nanobind::handle function, std::shared_ptr<ThrownKeeper> keeper);
+
+}  // namespace ringfeed::python
