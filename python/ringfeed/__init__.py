@@ -13,19 +13,32 @@ from ._core import Array, Reader, RecordParser
 from .chains import (
     Rank,
     batch,
+    bucket_batch,
     double_buffer,
+    filter,
     find_rank,
+    group_batch,
+    map,
     mix,
     multi_pass,
+    multiplex,
+    next_pass,
     open_files,
+    pack,
+    pad,
     parse,
+    read_as,
     share,
     shuffle,
+    token_batch,
+    truncate,
 )
+from .compiled import compiled
 from .errors import Error
 from .fields import Field
-from .loader import Loader, Shuffle
-from .parse import (
+from .loader import Loader
+from .loader_plan import Shuffle
+from .parsers import (
     csv,
     example,
     instance,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterable, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
 
 from . import _core
+from .compiled import Compiled
+from .fields import field_tuples
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -120,9 +122,136 @@ def mix(
     sets: Sequence[tuple[Any, ...]],
     **options: Any,
 ) -> _core.Reader:
-    """Mixes (reader, weight[, passes[, most_records]]) by exact shares."""
+    """Mixes (reader, weight[, passes[, most_records]]) by exact shares. Options: see open_files."""
     listed = []
     for reader, weight, *limits in sets:
         passes, most = (*limits, *(1, 0)[len(limits):])
         listed.append((reader, float(weight), passes, most))
     return _core.mix(listed, check_open_options(options))
+
+
+def multiplex(streams: Iterable[_core.Reader], **options: Any) -> _core.Reader:
+    """Records of several streams, of whichever has some. Options: see open_files."""
+    return _core.multiplex(list(streams), check_open_options(options))
+
+
+def read_as(opened: _core.Reader, format: str) -> _core.Reader:
+    """What open_files opened, and nobody reads yet, as files of `format`."""
+    return _core.read_as(opened, format)
+
+
+def next_pass(reader: _core.Reader) -> Optional[int]:
+    """The pass over the data, from 0, that the next batch begins in: where it changes, a pass has
+    ended. None at the end. Waits until that is known."""
+    return reader.next_pass()
+
+
+def map(reader: _core.Reader, function: Compiled) -> _core.Reader:
+    """A compiled function over every record, by several threads at once, in order. Behind `parse`
+    it gets the fields, else the record; its outputs are the fields from there on.
+
+    Raises:
+        TypeError: the function has no outputs, or is a Python function.
+        ValueError: an output is ragged.
+    """
+    if not isinstance(function, Compiled) or function.outputs is None:
+        raise TypeError("map takes compiled(function, outputs={name: (dtype, shape)})")
+    outputs = field_tuples(function.outputs)
+    return _core.map_compiled(reader, function.address, function.owner, outputs)
+
+
+def filter(
+    reader: _core.Reader, keep: Union[Compiled, Callable[[bytes], Any]]
+) -> _core.Reader:
+    """Only the records that `keep` keeps. It is asked of the record as it is in the file, also
+    behind `parse`; stands behind shuffle, and in front of batch.
+
+    Args:
+        keep: a predicate by `compiled`, called by several threads at once; or a Python function of
+            the record's bytes, which is slow: about a microsecond each, one at a time. What that
+            throws comes out at the loop.
+    """
+    if isinstance(keep, Compiled):
+        return _core.filter_compiled(reader, keep.address, keep.owner)
+    if not callable(keep):
+        raise TypeError("filter takes compiled(function) or a Python function")
+    return _core.filter_python(reader, keep)
+
+
+def group_batch(
+    reader: _core.Reader,
+    size: int,
+    group_of: Union[Compiled, Callable[[bytes], int]],
+    segment: int = 0,
+    drop_remainder: bool = False,
+    slots: int = 0,
+) -> _core.Reader:
+    """Batches of `size` rows that are all of one group, as `group_of` says of the record as it is
+    in the file. So many records as `segment` says (0: 64 batches' rows) are grouped among
+    themselves; what is left then follows as short batches, or is dropped."""
+    address, function = (0, group_of)
+    if isinstance(group_of, Compiled):
+        address, function = group_of.address, group_of.owner
+    elif not callable(group_of):
+        raise TypeError("group_batch takes compiled(function) or a Python function")
+    return _core.group_batch(reader, address, function, size, segment, drop_remainder, slots)
+
+
+def truncate(reader: _core.Reader, field: str, length: int) -> _core.Reader:
+    """The first `length` units (steps of the first dimension) of a ragged field, where a row has
+    more. Behind `parse`, as those that follow."""
+    return _core.truncate(reader, field, length)
+
+
+def pad(
+    reader: _core.Reader, field: str, length: int = 0, multiple: int = 0, value: float = 0
+) -> _core.Reader:
+    """Fills rows of a ragged field up with `value`: to `length` units, and it has a fixed shape
+    (longer rows are damaged: truncate them), or to the next multiple of `multiple`. A last field
+    "<field>_length", int64, has the number of a row's own units."""
+    return _core.pad(reader, field, length, multiple, value)
+
+
+def bucket_batch(
+    reader: _core.Reader,
+    size: int,
+    field: str,
+    bounds: Sequence[int],
+    segment: int = 0,
+    drop_remainder: bool = False,
+    slots: int = 0,
+) -> _core.Reader:
+    """Batches of `size` rows that are alike in length: up to bounds[0] units of a ragged field, up
+    to bounds[1], and so on, and longer than all. `segment` as of group_batch."""
+    return _core.bucket_batch(reader, size, field, list(bounds), segment, drop_remainder, slots)
+
+
+def token_batch(
+    reader: _core.Reader,
+    field: str = "",
+    tokens: int = 0,
+    bytes: int = 0,
+    most_rows: int = 1024,
+    slots: int = 0,
+) -> _core.Reader:
+    """Batches of as many rows as fit into `tokens` units of a ragged field, or into `bytes` of
+    the records. A row that is larger by itself is a batch of its own."""
+    return _core.token_batch(reader, field, tokens, bytes, most_rows, slots)
+
+
+def pack(
+    reader: _core.Reader,
+    field: str,
+    length: int,
+    rows: int,
+    segment: int = 0,
+    pad_value: float = 0,
+    drop_remainder: bool = False,
+    slots: int = 0,
+) -> _core.Reader:
+    """Records of one ragged field packed into rows of `length` units, first fit, `rows` of them a
+    batch. Fields: <field> [rows, length, …], <field>_segments int32 [rows, length] (1, 2, … for
+    the records of a row, 0 where it is empty), <field>_positions int32 [rows, length] (a unit's
+    number in its record). `segment`: records that are packed among themselves (0: 256 batches'
+    rows)."""
+    return _core.pack(reader, field, length, rows, segment, pad_value, drop_remainder, slots)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 class Error(Exception):
     """A failure of data, system or set-up.
@@ -83,6 +85,15 @@ _CLASSES: dict[str, type[Error]] = {
 }
 
 
+_CPP_OPTION = re.compile(r"\b(?:[A-Z]\w*)?Options::(\w+)")
+
+
+def _in_python(message: str) -> str:
+    """The library's text with its options as Python's arguments: "slots=" for
+    "BatchOptions::slots"."""
+    return _CPP_OPTION.sub(r"\1=", message)
+
+
 def from_status(code: str, message: str, file: str, offset: int, record: int) -> Error:
     """The exception of a status of the library's. Its text names the place."""
     place = [file] if file else []
@@ -90,6 +101,6 @@ def from_status(code: str, message: str, file: str, offset: int, record: int) ->
         place.append(f"offset {offset}")
     if record >= 0:
         place.append(f"record {record}")
-    error = _CLASSES.get(code, Error)(": ".join([*place, message]))
+    error = _CLASSES.get(code, Error)(": ".join([*place, _in_python(message)]))
     error.code, error.file, error.offset, error.record = code, file, offset, record
     return error

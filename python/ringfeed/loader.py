@@ -3,44 +3,49 @@
 from __future__ import annotations
 
 import json
+import sys
 from types import TracebackType
-from typing import Any, Callable, Iterable, Iterator, NamedTuple, Optional, Type, Union
+from typing import Any, Callable, Iterable, NoReturn, Optional, Type, Union
 
 from . import _core, chains
+from .compiled import Compiled
+from .loader_plan import LoaderPlan, Shuffle, shuffle_of
 
-
-class Shuffle(NamedTuple):
-    """How records are shuffled.
-
-    Attributes:
-        mode: "window" or "block" of `size` records, "blocks", "global" or "none".
-        size: records; of "blocks" a window behind it, or 0.
-        seed: None takes the Loader's.
-    """
-
-    mode: str = "global"
-    size: int = 0
-    seed: Optional[int] = None
+_STATE_VERSION = 1
 
 
 class Loader:
     """Batches of record files, as an iterator of dicts of Arrays.
 
-    One loop at a time reads it. A new `for` behind the end starts the data again. Nothing is
-    opened before the first batch.
+    One loop at a time reads it. An epoch is what one `for` gets: `passes` times over the data. A
+    `for` behind the end of another reads the next epoch, with a shuffle of its own; one behind a
+    `break` goes on where that stood. `reset` starts again. Nothing is read before the first batch.
+    Waits end on Ctrl-C, and the next `for` goes on. It cannot be pickled, and a forked child gets
+    an error: no worker process is needed, its threads read and parse.
+
+    `len(loader)` is the number of batches of an epoch. It is counted by the index of the files,
+    which is made where it is missing; TypeError where the number is not known beforehand: with a
+    filter, skip_damaged, streams, passes=0.
 
     Args:
-        files: a path, a glob, or many (see open_files).
-        parse: a parser of ringfeed.parse; None: the records' bytes.
+        files: a path, a glob, a stream, or many (see open_files).
+        parse: a parser (ringfeed.example, rows, tokens, …); None: the records' bytes as one field "bytes".
         batch: rows of a batch, over all ranks.
         shuffle: a Shuffle, a mode's name, True ("global"), or None.
         seed: of the shuffle.
-        passes: over the data; 0: without end.
-        rank: a Rank, None (this process alone), or "auto": the launcher's.
-        drop_remainder, pad, split_by_files, slots: see `batch`.
+        passes: over the data in an epoch, joined without a seam; 0: without end.
+        rank: "auto": which process this is of those that a launcher started (find_rank), alone
+            without one; a Rank; or None: alone. Each rank gets its part of every batch.
+        drop_remainder, pad, split_by_files, slots: see `batch` of ringfeed.
         as_tuple: batches are tuples in the order of the fields instead of dicts.
-        map: a function that makes of each batch what the loop gets.
+        filter: a predicate by `compiled`, or a Python function of a record's bytes (slow: it is
+            called with the interpreter's lock); records that it refuses are left out.
+        map: a Python function that makes of each batch what the loop gets, called in the loop's
+            thread; or a function by `compiled`, with outputs, called for each record in parallel.
         options: see open_files.
+
+    Raises:
+        TypeError, ringfeed.Error: arguments that cannot work.
     """
 
     def __init__(
@@ -52,66 +57,193 @@ class Loader:
         shuffle: Union[Shuffle, str, bool, None] = None,
         seed: int = 0,
         passes: int = 1,
-        rank: Union[chains.Rank, str, None] = None,
+        rank: Union[chains.Rank, str, None] = "auto",
         drop_remainder: bool = False,
         pad: bool = False,
         split_by_files: bool = False,
         slots: int = 0,
         as_tuple: bool = False,
-        map: Optional[Callable[[Any], Any]] = None,
+        filter: Union[Compiled, Callable[[bytes], Any], None] = None,
+        map: Union[Compiled, Callable[[Any], Any], None] = None,
         **options: Any,
     ) -> None:
-        self.rank = chains.find_rank() if rank == "auto" else rank
-        reader = chains.open_files(files, seed=seed, **options)
-        reader = _shuffled(reader, shuffle, seed)
-        reader = chains.parse(reader, parse if parse is not None else _core.raw_parser())
-        if passes != 1:
-            reader = chains.multi_pass(reader, passes)
-        self._reader = chains.batch(
-            reader, batch, drop_remainder, pad, slots, self.rank, split_by_files
+        per_record = map if isinstance(map, Compiled) else None
+        plan = LoaderPlan(
+            files=chains.file_names(files),
+            parse=parse,
+            batch=batch,
+            shuffle=shuffle_of(shuffle),
+            seed=seed,
+            passes=passes,
+            rank=_rank_of(rank),
+            drop_remainder=drop_remainder,
+            pad=pad,
+            split_by_files=split_by_files,
+            slots=slots,
+            filter=filter,
+            map=per_record,
+            options=chains.check_open_options(options),
         )
-        self._names: Optional[list[str]] = None
+        self._set_up(plan.build(0), plan, as_tuple, None if per_record is not None else map)
+
+    @classmethod
+    def from_reader(
+        cls,
+        reader: _core.Reader,
+        *,
+        as_tuple: bool = False,
+        map: Optional[Callable[[Any], Any]] = None,
+    ) -> "Loader":
+        """The same iterator over a chain of one's own, with `batch` or without.
+
+        A `for` behind the end starts the chain again: its passes, its draws. len() is not known.
+        """
+        loader = cls.__new__(cls)
+        loader._set_up(reader, None, as_tuple, map)
+        return loader
+
+    def _set_up(
+        self,
+        reader: _core.Reader,
+        plan: Optional[LoaderPlan],
+        as_tuple: bool,
+        map: Optional[Callable[[Any], Any]],
+    ) -> None:
+        self._plan = plan
+        self._reader = reader
         self._as_tuple = as_tuple
         self._map = map
+        self._names: Optional[tuple[str, ...]] = None
+        self._at_end = False
+        self._closed = False
+        self._begin(0)
+
+    def _begin(self, epoch: int, batch: int = 0, in_pass: int = 0) -> None:
+        """Notes that the next batch is that one of the epoch, in that pass of it."""
+        self._epoch = epoch
+        self._first_batch = batch
+        self._first_pass = in_pass
         self._at_end = False
 
-    def __iter__(self) -> Iterator[Any]:
-        if self._at_end:
-            self._reader.reset()
-            self._at_end = False
+    def _aim(self, epoch: int) -> bool:
+        """Has the reader draw as that epoch does; whether it stands at its beginning by that."""
+        if epoch == self._epoch or self._plan is None or not self._plan.drawn_anew:
+            return False
+        self._reader.close()
+        self._reader = self._plan.build(epoch)
+        self._epoch = epoch
+        return True
+
+    def __iter__(self) -> "Loader":
+        if self._at_end and not self._closed:
+            self.reset(self.epoch)
         return self
 
     def __next__(self) -> Any:
         try:
-            arrays = next(self._reader)
+            if self._as_tuple:
+                batch = next(self._reader)
+            else:
+                batch = self._reader.next_dict(self._names or self.names)
         except StopIteration:
             self._at_end = True
             raise
-        batch = arrays if self._as_tuple else dict(zip(self.names, arrays))
         return batch if self._map is None else self._map(batch)
 
+    def __len__(self) -> int:
+        if self._plan is None:
+            raise TypeError("a Loader of a reader has no length")
+        return self._plan.count_batches(self._reader)
+
+    def __bool__(self) -> bool:
+        return True
+
     @property
-    def names(self) -> list[str]:
+    def names(self) -> tuple[str, ...]:
         """The fields' names, in the order of the declaration."""
         if self._names is None:
-            self._names = [slot[0] for slot in self._reader.slots]
+            self._names = tuple(sys.intern(slot[0]) for slot in self._reader.slots)
         return self._names
 
+    @property
+    def rank(self) -> Optional[chains.Rank]:
+        """Which process this is, None where it was not asked for."""
+        return None if self._plan is None else self._plan.rank
+
+    @property
+    def epoch(self) -> int:
+        """The pass over the data, from 0, that the last batch began in; behind the end of a `for`
+        the one that the next begins with: `for epoch in range(loader.epoch, epochs)` goes on."""
+        if self._at_end:
+            return self._epoch + (1 if self._plan is None else self._plan.passes)
+        origin = self._reader.origin()
+        return self._epoch + (self._first_pass if origin is None else origin["pass"])
+
+    @property
+    def batch_number(self) -> int:
+        """How many batches of this `for` were handed out, those before a restored state too."""
+        origin = self._reader.origin()
+        return self._first_batch if origin is None else origin["batch"] + 1
+
+    def reset(self, epoch: int = 0) -> None:
+        """Starts again, at the beginning of that epoch.
+
+        Raises:
+            Unsupported: a stream cannot be read again.
+        """
+        if not self._aim(epoch):
+            self._reader.reset()
+        self._begin(epoch)
+
+    def seek_to(self, batch: int) -> None:
+        """Goes on with that batch of this epoch, by the files' index where there can be one."""
+        self._reader.seek_to(batch)
+        self._begin(self._epoch, batch)
+
+    def skip_batches(self, batches: int) -> None:
+        """Leaves the next `batches` out."""
+        behind = self.batch_number + batches
+        self._reader.skip_batches(batches)
+        self._begin(self._epoch, behind)
+
     def state_dict(self) -> dict[str, Any]:
-        """Where the loop stands: behind the last batch that it got."""
-        return json.loads(self._reader.position())
+        """Where the loop stands: behind the last batch that it got, whatever was prefetched.
+
+        A dict of numbers and text below 1 KiB; the same on all ranks.
+        """
+        return {
+            "version": _STATE_VERSION,
+            "epoch": self._epoch,
+            "pass": 0 if self._at_end else self.epoch - self._epoch,
+            "ended": self._at_end,
+            "position": json.loads(self._reader.position()),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on there, also where another number of ranks saved it."""
-        self._reader.restore(json.dumps(state))
-        self._at_end = False
+        """Goes on there with the very next batch, also where another number of ranks saved it.
+
+        Raises:
+            InvalidArgument: it is of other data, or of a chain with another order; says what
+                changed. The Loader stays where it was, or at the beginning of the state's epoch.
+            ValueError: it is no state of a Loader.
+        """
+        if not isinstance(state, dict) or state.get("version") != _STATE_VERSION:
+            raise ValueError("this is no state of a Loader's, or one of another version")
+        position = state["position"]
+        if self._aim(state["epoch"]):
+            self._begin(state["epoch"])
+        self._reader.restore(json.dumps(position))
+        self._begin(state["epoch"], position.get("batch", 0), state["pass"])
+        self._at_end = state["ended"]
 
     def stats(self) -> dict[str, Any]:
-        """The pipeline's report."""
+        """The pipeline's report: what was read, delivered, left out and found damaged, and what
+        the loop waited for. Of this epoch, where each has a shuffle of its own."""
         return self._reader.stats()
 
     def close(self) -> None:
-        """Ends the threads; more calls do nothing."""
+        """Ends the threads; more calls do nothing. Batches that are held stay valid."""
+        self._closed = True
         self._reader.close()
 
     def __enter__(self) -> "Loader":
@@ -125,15 +257,16 @@ class Loader:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Loader is live (threads, memory, open files) and cannot be pickled or copied: make "
+            "it in the process that reads it, and carry state_dict() over"
+        )
 
-def _shuffled(
-    reader: _core.Reader, shuffle: Union[Shuffle, str, bool, None], seed: int
-) -> _core.Reader:
-    if shuffle is None or shuffle is False:
-        return reader
-    if shuffle is True:
-        shuffle = Shuffle()
-    elif isinstance(shuffle, str):
-        shuffle = Shuffle(shuffle)
-    chosen = seed if shuffle.seed is None else shuffle.seed
-    return chains.shuffle(reader, shuffle.mode, shuffle.size, chosen)
+
+def _rank_of(rank: Union[chains.Rank, str, None]) -> Optional[chains.Rank]:
+    if rank == "auto":
+        return chains.find_rank()
+    if rank is None or isinstance(rank, chains.Rank):
+        return rank
+    raise TypeError('rank is "auto", a Rank or None')

@@ -1,0 +1,113 @@
+"""What a Loader's chain is built of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, NamedTuple, Optional, Union
+
+from . import _core, chains
+from .compiled import Compiled
+from .errors import InvalidArgument, Unsupported
+
+
+class Shuffle(NamedTuple):
+    """How records are shuffled.
+
+    Attributes:
+        mode: "window" or "block" of `size` records, "blocks", "global" or "none".
+        size: records; of "blocks" a window behind it, or 0.
+        seed: None takes the Loader's.
+    """
+
+    mode: str = "global"
+    size: int = 0
+    seed: Optional[int] = None
+
+
+def shuffle_of(shuffle: Union[Shuffle, str, bool, None]) -> Optional[Shuffle]:
+    """The Shuffle that a Loader's argument stands for, None for no shuffle."""
+    if shuffle is None or shuffle is False:
+        return None
+    if shuffle is True:
+        return Shuffle()
+    chosen = Shuffle(shuffle) if isinstance(shuffle, str) else shuffle
+    return None if chosen.mode == "none" else chosen
+
+
+@dataclass(frozen=True)
+class LoaderPlan:
+    """A Loader's arguments; builds its chain for any epoch."""
+
+    files: list[str]
+    parse: Optional[_core.RecordParser]
+    batch: int
+    shuffle: Optional[Shuffle]
+    seed: int
+    passes: int
+    rank: Optional[chains.Rank]
+    drop_remainder: bool
+    pad: bool
+    split_by_files: bool
+    slots: int
+    filter: Union[Compiled, Callable[[bytes], Any], None]
+    map: Optional[Compiled]
+    options: dict[str, Any]
+
+    @property
+    def drawn_anew(self) -> bool:
+        """Whether each epoch has an order of its own, from sources that can be opened again."""
+        drawn = self.shuffle is not None or bool(self.options.get("shuffle_files"))
+        return drawn and not any(_core.is_stream_name(name) for name in self.files)
+
+    def build(self, epoch: int) -> _core.Reader:
+        """The chain whose first pass is number `epoch`."""
+        options = dict(self.options)
+        if epoch:
+            options["first_epoch"] = (options.get("first_epoch") or 0) + epoch
+        reader = chains.open_files(self.files, seed=self.seed, **options)
+        if self.shuffle is not None:
+            seed = self.seed if self.shuffle.seed is None else self.shuffle.seed
+            reader = chains.shuffle(reader, self.shuffle.mode, self.shuffle.size, seed)
+        if self.filter is not None:
+            reader = chains.filter(reader, self.filter)
+        if self.parse is not None or self.map is None:
+            reader = chains.parse(reader, self.parse or _core.raw_parser())
+        if self.map is not None:
+            reader = chains.map(reader, self.map)
+        if self.passes != 1:
+            reader = chains.multi_pass(reader, self.passes)
+        return chains.batch(
+            reader,
+            self.batch,
+            self.drop_remainder,
+            self.pad,
+            self.slots,
+            self.rank,
+            self.split_by_files,
+        )
+
+    def count_batches(self, reader: _core.Reader) -> int:
+        """Batches that this rank gets of all passes, counted by the files' index.
+
+        Raises:
+            TypeError: they cannot be known before the data are read.
+        """
+        ranks = 1 if self.rank is None else self.rank.world_size
+        unknown = {
+            "its passes have no end": self.passes == 0,
+            "a filter decides while it reads": self.filter is not None,
+            "damaged records are passed over": bool(self.options.get("skip_damaged")),
+            "files are split over ranks": self.split_by_files and ranks > 1,
+        }
+        for reason, is_so in unknown.items():
+            if is_so:
+                raise TypeError(f"this Loader has no length: {reason}")
+        try:
+            places = sum(reader.file_records()) * self.passes
+        except (Unsupported, InvalidArgument) as error:
+            raise TypeError(f"this Loader has no length: {error}") from error
+        whole, rest = divmod(places, self.batch)
+        if rest == 0 or self.drop_remainder:
+            return whole
+        first_row = 0 if self.rank is None else self.rank.rank * self.batch // ranks
+        return whole + (1 if self.pad or rest > first_row else 0)
