@@ -29,7 +29,8 @@ class Loader:
 
     Args:
         files: a path, a glob, a stream, or many (see open_files).
-        parse: a parser (ringfeed.example, rows, tokens, …); None: the records' bytes as one field "bytes".
+        parse: a parser (ringfeed.example, rows, tokens, …); None: the records' bytes, as one field
+            "bytes".
         batch: rows of a batch, over all ranks.
         shuffle: a Shuffle, a mode's name, True ("global"), or None.
         seed: of the shuffle.

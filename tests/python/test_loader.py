@@ -1,0 +1,210 @@
+"""What a loop gets of a Loader."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+
+import pytest
+from loader_data import NUMBER, all_numbers, number_loader, numbers, write_rows
+
+import ringfeed
+
+
+def test_every_record_comes_once_in_batches_of_the_size_asked_for(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path))
+    sizes = [len(batch["x"]) for batch in loader]
+    assert sizes == [7] * 42 + [6]
+    assert sorted(all_numbers(loader)) == list(range(300))
+
+
+def test_files_are_a_path_a_glob_or_a_list(tmp_path: Path) -> None:
+    glob = write_rows(tmp_path)
+    paths = sorted(tmp_path.glob("*.rows"))
+    assert all_numbers(number_loader(paths)) == all_numbers(number_loader(glob))
+    assert all_numbers(number_loader(paths[1])) == list(range(100, 200))
+    assert all_numbers(number_loader(str(paths[1]))) == list(range(100, 200))
+
+
+def test_without_a_parser_batches_hold_the_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one\nthree\n")
+    (batch,) = ringfeed.Loader(path, format="lines", batch=4)
+    assert batch["bytes"].tobytes() == b"onethree"
+    assert numbers(batch["bytes"].lod[0]) == [0, 3, 8]
+
+
+def test_batches_are_tuples_where_asked_for(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path, 1), as_tuple=True)
+    batch = next(iter(loader))
+    assert isinstance(batch, tuple)
+    assert numbers(batch[0]) == list(range(7))
+    assert loader.names == ("x",)
+
+
+def test_a_function_maps_each_batch_in_the_loop(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path, 1), map=lambda batch: sum(numbers(batch)))
+    assert sum(loader) == sum(range(100))
+
+
+def test_what_a_mapping_function_raises_comes_out_and_the_loop_may_go_on(tmp_path: Path) -> None:
+    def refuse_the_first(batch: dict) -> int:
+        if numbers(batch)[0] == 0:
+            raise KeyError("no zero")
+        return numbers(batch)[0]
+
+    loader = number_loader(write_rows(tmp_path, 1), map=refuse_the_first)
+    with pytest.raises(KeyError, match="no zero"):
+        next(loader)
+    assert next(loader) == 7
+
+
+def test_a_for_behind_the_end_reads_the_next_epoch_with_a_shuffle_of_its_own(
+    tmp_path: Path,
+) -> None:
+    files = write_rows(tmp_path)
+    loader = number_loader(files, shuffle=True, seed=5)
+    epochs = [all_numbers(loader) for _ in range(3)]
+    assert all(sorted(epoch) == list(range(300)) for epoch in epochs)
+    assert epochs[0] != epochs[1] != epochs[2]
+    again = number_loader(files, shuffle=True, seed=5)
+    assert epochs == [all_numbers(again) for _ in range(3)]
+    assert loader.epoch == 3
+
+
+def test_a_for_behind_a_break_goes_on(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path, 1))
+    for batch in loader:
+        if numbers(batch)[0] == 14:
+            break
+    assert all_numbers(loader) == list(range(21, 100))
+
+
+def test_reset_starts_again_at_the_epoch_asked_for(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), shuffle="global", seed=1)
+    first, second = all_numbers(loader), all_numbers(loader)
+    loader.reset()
+    assert all_numbers(loader) == first
+    loader.reset(1)
+    next(loader)
+    loader.reset(1)
+    assert all_numbers(loader) == second
+    assert loader.epoch == 2
+
+
+def test_passes_are_one_stream_of_batches(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path, 1), passes=3)
+    assert all_numbers(loader) == [*range(100)] * 3
+    assert loader.epoch == 3
+
+
+def test_seeking_and_skipping_leave_batches_out(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path, 1))
+    loader.seek_to(3)
+    assert loader.batch_number == 3
+    assert numbers(next(loader))[0] == 21
+    loader.skip_batches(2)
+    assert numbers(next(loader))[0] == 42
+    assert loader.batch_number == 7
+    loader.seek_to(0)
+    assert numbers(next(loader))[0] == 0
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path, 1), batch=50, passes=2)
+    assert (loader.epoch, loader.batch_number) == (0, 0)
+    seen = [(loader.epoch, loader.batch_number) for _ in loader]
+    assert seen == [(0, 1), (0, 2), (1, 3), (1, 4)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"drop_remainder": True},
+        {"pad": True},
+        {"passes": 2},
+        {"batch": 100},
+        {"shuffle": "global"},
+        {"batch": 8, "rank": ringfeed.Rank(0, 4)},
+        {"batch": 8, "rank": ringfeed.Rank(1, 4)},
+        {"batch": 8, "rank": ringfeed.Rank(2, 4)},
+        {"batch": 8, "rank": ringfeed.Rank(3, 4), "pad": True},
+        {"batch": 8, "rank": ringfeed.Rank(3, 4), "drop_remainder": True},
+    ],
+)
+def test_the_length_is_the_number_of_batches_that_come(tmp_path: Path, arguments: dict) -> None:
+    loader = number_loader(write_rows(tmp_path, 3, 33), **arguments)
+    assert len(loader) == sum(1 for _ in loader)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"passes": 0}, {"filter": bool}, {"skip_damaged": True}, {"index": False}],
+)
+def test_there_is_no_length_where_it_is_not_known_beforehand(
+    tmp_path: Path, arguments: dict
+) -> None:
+    loader = number_loader(write_rows(tmp_path, 1), **arguments)
+    with pytest.raises(TypeError, match="no length"):
+        len(loader)
+    assert loader
+
+
+def test_ranks_get_their_parts_of_every_batch(tmp_path: Path) -> None:
+    files = write_rows(tmp_path, 1)
+    parts = [number_loader(files, 10, rank=ringfeed.Rank(r, 2)) for r in range(2)]
+    for number, batches in enumerate(zip(*parts)):
+        together = [x for batch in batches for x in numbers(batch)]
+        assert together == list(range(number * 10, number * 10 + 10))
+
+
+def test_the_launchers_rank_is_taken_unless_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_rows(tmp_path, 1)
+    for name, value in dict(RANK=1, WORLD_SIZE=2, LOCAL_RANK=1, LOCAL_WORLD_SIZE=2).items():
+        monkeypatch.setenv(name, str(value))
+    loader = number_loader(files, 10)
+    assert numbers(next(loader)) == [5, 6, 7, 8, 9]
+    assert loader.rank.source == "torchrun"
+    assert numbers(next(number_loader(files, 10, rank=None))) == list(range(10))
+
+
+def test_a_loader_of_any_chain_is_the_same_iterator(tmp_path: Path) -> None:
+    records = ringfeed.open_files(write_rows(tmp_path, 1, 5), format="rows:8")
+    chain = ringfeed.parse(records, ringfeed.rows(NUMBER))
+    loader = ringfeed.Loader.from_reader(chain)
+    assert all_numbers(loader) == list(range(5))
+    assert all_numbers(loader) == list(range(5))
+    with pytest.raises(TypeError, match="length"):
+        len(loader)
+
+
+def test_a_loader_is_not_pickled_or_copied(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path, 1))
+    for call in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="state_dict"):
+            call(loader)
+
+
+def test_behind_close_reading_fails_and_batches_stay_valid(tmp_path: Path) -> None:
+    with number_loader(write_rows(tmp_path, 1)) as loader:
+        held = next(loader)
+    assert numbers(held) == list(range(7))
+    with pytest.raises(ringfeed.errors.Cancelled):
+        next(loader)
+    loader.close()
+
+
+def test_the_report_counts_what_was_delivered(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path, 1))
+    all_numbers(loader)
+    report = loader.stats()
+    assert (report["records"], report["batches"]) == (100, 15)
+
+
+def test_an_option_that_there_is_not_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="stripes"):
+        number_loader(write_rows(tmp_path, 1), stripes=3)
