@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fork_guard.h"
+#include "held_object.h"
 
 namespace nb = nanobind;
 
@@ -28,10 +29,13 @@ void CloseAll() {
     const std::scoped_lock lock(TheLive().mutex);
     readers.swap(TheLive().readers);
   }
-  const nb::gil_scoped_release unlocked;
-  for (const std::weak_ptr<Reader>& noted : readers) {
-    if (const std::shared_ptr<Reader> reader = noted.lock()) reader->Close();
+  {
+    const nb::gil_scoped_release unlocked;
+    for (const std::weak_ptr<Reader>& noted : readers) {
+      if (const std::shared_ptr<Reader> reader = noted.lock()) reader->Close();
+    }
   }
+  DropHeldObjects();
 }
 
 }  // namespace
@@ -47,7 +51,9 @@ void NoteReader(const std::shared_ptr<Reader>& reader) {
 }
 
 void BindLiveReaders(nb::module_& module) {
-  module.def("close_all", &CloseAll, "Closes every reader of this process.");
+  module.def(
+      "close_all", &CloseAll,
+      "Closes every reader of this process, and lets go of the functions that they call: at exit.");
 }
 
 }  // namespace ringfeed::python

@@ -40,11 +40,11 @@ struct MapArguments {
 // Calls `function` of the record's bytes, with the lock, and makes of its result what `convert`
 // does.
 template <typename Convert>
-auto CallPython(PyObject* function, ThrownKeeper& keeper, const RecordSpan& record,
+auto CallPython(HeldObject& function, ThrownKeeper& keeper, const RecordSpan& record,
                 Convert&& convert) {
   const nb::gil_scoped_acquire lock;
   try {
-    const nb::object result = nb::handle(function)(nb::bytes(record.data, record.size));
+    const nb::object result = function.Get()(nb::bytes(record.data, record.size));
     const auto value = convert(result.ptr());
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
     return value;
@@ -83,14 +83,14 @@ GroupFunction GroupBy(std::uintptr_t address, nb::handle keep) {
 
 FilterFunction FilterByPython(nb::handle function, std::shared_ptr<ThrownKeeper> keeper) {
   return [held = Hold(function), keeper = std::move(keeper)](const RecordSpan& record) {
-    return CallPython(held.get(), *keeper, record,
+    return CallPython(*held, *keeper, record,
                       [](PyObject* kept) { return PyObject_IsTrue(kept); }) != 0;
   };
 }
 
 GroupFunction GroupByPython(nb::handle function, std::shared_ptr<ThrownKeeper> keeper) {
   return [held = Hold(function), keeper = std::move(keeper)](const RecordSpan& record) {
-    return std::int64_t{CallPython(held.get(), *keeper, record,
+    return std::int64_t{CallPython(*held, *keeper, record,
                                    [](PyObject* group) { return PyLong_AsLongLong(group); })};
   };
 }

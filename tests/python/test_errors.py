@@ -1,0 +1,92 @@
+"""Failures are exceptions that name the place; the end of data is StopIteration."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import pytest
+from loader_data import NUMBER, number_loader, numbers, write_damaged_tfrecords, write_rows
+
+import ringfeed
+from ringfeed import errors
+
+
+def test_damage_is_an_exception_with_file_offset_and_record(tmp_path: Path) -> None:
+    path = write_damaged_tfrecords(tmp_path / "a.tfrecord", 10, damaged=5)
+    loader = ringfeed.Loader(path, parse=ringfeed.rows(NUMBER), batch=2)
+    assert [numbers(next(loader)) for _ in range(2)] == [[0, 1], [2, 3]]
+    with pytest.raises(errors.Damaged) as caught:
+        while True:
+            next(loader)
+    error = caught.value
+    assert (error.file, error.record, error.code) == (path, 5, "damaged")
+    assert error.offset == 5 * 24
+    assert path in str(error) and "record 5" in str(error)
+
+
+def test_damage_that_is_passed_over_is_in_the_report(tmp_path: Path) -> None:
+    path = write_damaged_tfrecords(tmp_path / "a.tfrecord", 10, damaged=5)
+    loader = ringfeed.Loader(path, parse=ringfeed.rows(NUMBER), batch=4, skip_damaged=True)
+    assert [numbers(batch) for batch in loader] == [[0, 1, 2, 3], [4, 6, 7], [8, 9]]
+    report = loader.stats()
+    assert report["damaged_records"] == 1
+    assert [entry["file"] for entry in report["damage"]] == [path]
+
+
+def test_the_end_is_the_end_each_time(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path, 1), batch=100)
+    next(loader)
+    for _ in range(2):
+        with pytest.raises(StopIteration):
+            next(loader)
+
+
+def test_files_that_there_are_not_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="none-"):
+        ringfeed.Loader(tmp_path / "none-*", batch=1)
+    loader = ringfeed.Loader(tmp_path / "missing.tfrecord", batch=1)
+    with pytest.raises(errors.NotFound) as caught:
+        next(loader)
+    assert "missing.tfrecord" in str(caught.value)
+
+
+def test_who_holds_all_slots_is_told_how_many_in_pythons_words(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), batch=10, slots=4)
+    held = []
+    with pytest.raises(errors.ResourceExhausted) as caught:
+        for batch in loader:
+            held.append(batch)
+    assert len(held) == 4
+    assert "4" in str(caught.value)
+    assert "slots=" in str(caught.value)
+    assert "::" not in str(caught.value)
+
+
+def test_failures_are_the_built_in_kinds_too() -> None:
+    assert issubclass(errors.NotFound, FileNotFoundError)
+    assert issubclass(errors.InvalidArgument, ValueError)
+    assert issubclass(errors.IoError, OSError)
+    assert issubclass(errors.DeadlineExceeded, TimeoutError)
+
+
+def test_what_a_python_filter_raises_comes_out_with_its_traceback(tmp_path: Path) -> None:
+    def refuse(record: bytes) -> bool:
+        raise LookupError("not this one")
+
+    loader = number_loader(write_rows(tmp_path, 1), filter=refuse)
+    with pytest.raises(LookupError, match="not this one") as caught:
+        next(loader)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert "refuse" in [frame.name for frame in frames]
+
+
+def test_a_parser_that_does_not_suit_names_the_record(tmp_path: Path) -> None:
+    files = write_rows(tmp_path, 1)
+    loader = ringfeed.Loader(
+        files, format="rows:8", parse=ringfeed.rows({"x": ("int64", (2,))}), batch=1
+    )
+    with pytest.raises(ringfeed.Error) as caught:
+        next(loader)
+    assert caught.value.record == 0
+    assert caught.value.file.endswith("part-0.rows")

@@ -1,0 +1,123 @@
+"""Waits end on Ctrl-C, and reading goes on behind it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from loader_data import number_loader, write_rows
+
+import ringfeed
+
+_BLOCKED = """
+import sys, time
+import ringfeed
+loader = ringfeed.Loader(sys.argv[1], format="lines", batch=2)
+print("reading", flush=True)
+try:
+    next(loader)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+print(next(loader)["bytes"].tobytes().decode(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("writer_is_there", [False, True])
+def test_ctrl_c_ends_a_wait_and_the_loader_is_read_on(
+    tmp_path: Path, writer_is_there: bool
+) -> None:
+    fifo = tmp_path / "records"
+    os.mkfifo(fifo)
+    reader = subprocess.Popen(
+        [sys.executable, "-c", _BLOCKED, str(fifo)], stdout=subprocess.PIPE, text=True
+    )
+    assert reader.stdout is not None
+    try:
+        assert reader.stdout.readline() == "reading\n"
+        writer = open(fifo, "w") if writer_is_there else None
+        time.sleep(0.3)  # it waits by then
+        began = time.monotonic()
+        reader.send_signal(signal.SIGINT)
+        assert reader.stdout.readline() == "interrupted\n"
+        took = time.monotonic() - began
+        print(f"KeyboardInterrupt came {took * 1000:.1f} ms behind the signal")
+        assert took < 1
+        with writer or open(fifo, "w") as stream:
+            stream.write("one\ntwo\n")
+        assert reader.stdout.readline() == "onetwo\n"
+        assert reader.wait(timeout=30) == 0
+    finally:
+        reader.kill()
+        reader.wait()
+        reader.stdout.close()
+
+
+def test_a_wait_lets_other_threads_run(tmp_path: Path) -> None:
+    fifo = tmp_path / "records"
+    os.mkfifo(fifo)
+    ran = threading.Event()
+
+    def write_later() -> None:
+        time.sleep(0.1)
+        ran.set()
+        fifo.write_text("one\ntwo\n")
+
+    thread = threading.Thread(target=write_later)
+    thread.start()
+    batch = next(ringfeed.Loader(fifo, format="lines", batch=2))
+    thread.join()
+    assert ran.is_set()
+    assert batch["bytes"].tobytes() == b"onetwo"
+
+
+def test_another_threads_wait_ends_with_close(tmp_path: Path) -> None:
+    fifo = tmp_path / "records"
+    os.mkfifo(fifo)
+    loader = ringfeed.Loader(fifo, format="lines", batch=2)
+    raised: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            next(loader)
+        except ringfeed.Error as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    time.sleep(0.1)
+    loader.close()
+    thread.join(timeout=30)
+    assert not thread.is_alive()
+    assert [type(error) for error in raised] == [ringfeed.errors.Cancelled]
+
+
+def test_a_handler_that_returns_does_not_end_a_read(tmp_path: Path) -> None:
+    calls: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: calls.append(number))
+    try:
+        fifo = tmp_path / "records"
+        os.mkfifo(fifo)
+        loader = ringfeed.Loader(fifo, format="lines", batch=1)
+        timer = threading.Timer(0.5, lambda: fifo.write_text("late\n"))
+        timer.start()
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        assert next(loader)["bytes"].tobytes() == b"late"
+        timer.join()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert calls == [signal.SIGALRM]
+
+
+def test_reading_needs_no_main_thread(tmp_path: Path) -> None:
+    counts: list[int] = []
+    loader = number_loader(write_rows(tmp_path))
+    thread = threading.Thread(target=lambda: counts.append(sum(1 for _ in loader)))
+    thread.start()
+    thread.join(timeout=60)
+    assert counts == [43]

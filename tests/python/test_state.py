@@ -1,0 +1,158 @@
+"""A Loader goes on from a state exactly: in a new process, with other ranks, not with other data."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loader_data import number_loader, numbers, write_rows
+
+import ringfeed
+
+SHUFFLES: list[Any] = [
+    None,
+    "global",
+    ringfeed.Shuffle("window", 32),
+    ringfeed.Shuffle("block", 32),
+    ringfeed.Shuffle("blocks", 16),
+]
+
+_GO_ON = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from loader_data import number_loader
+import ringfeed
+state, files, arguments = json.loads(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
+if isinstance(arguments.get("shuffle"), list):
+    arguments["shuffle"] = ringfeed.Shuffle(*arguments["shuffle"])
+loader = number_loader(files, **arguments)
+loader.load_state_dict(state)
+for batch in loader:
+    sys.stdout.buffer.write(batch["x"].tobytes())
+"""
+
+
+def _elsewhere(files: str, state: dict[str, Any], arguments: dict[str, Any]) -> bytes:
+    """What a new process reads from `state` on."""
+    here = str(Path(__file__).parent)
+    command = [sys.executable, "-c", _GO_ON, here, json.dumps(state), files, json.dumps(arguments)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=60).stdout
+
+
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+@pytest.mark.parametrize("taken", [0, 1, 20, 43])
+def test_a_new_process_goes_on_with_the_very_next_byte(
+    tmp_path: Path, shuffle: Any, taken: int
+) -> None:
+    arguments = {"shuffle": shuffle, "seed": 9}
+    files = write_rows(tmp_path)
+    loader = number_loader(files, **arguments)
+    for _ in range(taken):
+        next(loader)
+    state = loader.state_dict()
+    rest = b"".join(batch["x"].tobytes() for batch in loader)
+    assert len(rest) == 8 * max(300 - 7 * taken, 0)
+    assert _elsewhere(files, state, arguments) == rest
+
+
+def test_a_later_epoch_goes_on_with_its_own_shuffle(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    loader = number_loader(files, shuffle=True)
+    for _ in range(2):
+        assert sum(1 for _ in loader) == 43
+    for batch in loader:
+        if loader.batch_number == 10:
+            break
+    state = json.loads(json.dumps(loader.state_dict()))
+    rest = [numbers(batch) for batch in loader]
+    other = number_loader(files, shuffle=True)
+    other.load_state_dict(state)
+    assert (other.epoch, other.batch_number) == (2, 10)
+    assert [numbers(batch) for batch in other] == rest
+    assert [numbers(batch) for batch in other] == [numbers(batch) for batch in loader]
+
+
+def test_a_state_behind_an_epochs_end_goes_on_with_the_next(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    loader = number_loader(files, shuffle=True)
+    assert sum(1 for _ in loader) == 43
+    state = loader.state_dict()
+    second = [numbers(batch) for batch in loader]
+    other = number_loader(files, shuffle=True)
+    other.load_state_dict(state)
+    assert other.epoch == 1
+    assert [numbers(batch) for batch in other] == second
+
+
+def test_the_pass_within_an_epoch_is_kept(tmp_path: Path) -> None:
+    files = write_rows(tmp_path, 1)
+    loader = number_loader(files, batch=50, passes=3)
+    for _ in range(3):
+        next(loader)
+    other = number_loader(files, batch=50, passes=3)
+    other.load_state_dict(loader.state_dict())
+    assert (other.epoch, other.batch_number) == (1, 3)
+    assert sum(1 for _ in other) == 3
+
+
+@pytest.mark.parametrize("ranks_then", [1, 2, 4])
+def test_other_numbers_of_ranks_go_on_with_the_same_batches(
+    tmp_path: Path, ranks_then: int
+) -> None:
+    files = write_rows(tmp_path, 3, 96)
+
+    def loaders(ranks: int) -> list[ringfeed.Loader]:
+        return [
+            number_loader(files, 16, shuffle=True, rank=ringfeed.Rank(rank, ranks))
+            for rank in range(ranks)
+        ]
+
+    before = loaders(2)
+    for _ in range(5):
+        for loader in before:
+            next(loader)
+    states = [loader.state_dict() for loader in before]
+    assert states[0] == states[1]
+    expected = [sum(parts, []) for parts in zip(*[map(numbers, loader) for loader in before])]
+    after = loaders(ranks_then)
+    for loader in after:
+        loader.load_state_dict(states[0])
+    got = [sum(parts, []) for parts in zip(*[map(numbers, loader) for loader in after])]
+    assert got == expected
+    assert len(got) == 18 - 5
+
+
+def test_other_data_are_refused_with_what_changed(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    loader = number_loader(files)
+    next(loader)
+    state = loader.state_dict()
+    (tmp_path / "part-1.rows").write_bytes(struct.pack("<101q", *range(101)))
+    other = number_loader(files)
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="what changed: .*bytes"):
+        other.load_state_dict(state)
+    assert numbers(next(other)) == list(range(7))
+
+
+def test_another_order_is_refused(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    state = number_loader(files, shuffle=True, seed=1).state_dict()
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="another order.*seed 1.*seed 2"):
+        number_loader(files, shuffle=True, seed=2).load_state_dict(state)
+
+
+@pytest.mark.parametrize("state", [{}, {"version": 99}, {"batch": 3}, []])
+def test_what_is_no_state_is_refused(tmp_path: Path, state: Any) -> None:
+    with pytest.raises(ValueError, match="state"):
+        number_loader(write_rows(tmp_path, 1)).load_state_dict(state)
+
+
+def test_a_state_is_small_and_plain(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path, 30, 10), shuffle=True)
+    next(loader)
+    assert len(json.dumps(loader.state_dict())) < 1024 + 100
