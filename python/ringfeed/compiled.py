@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Optional
 
 from .fields import Field, Fields, field_list
 
+_CTYPES_FUNCTION = ctypes.CFUNCTYPE(None).__mro__[1]
+
 
 class Compiled(NamedTuple):
     """A function in machine code, made by `compiled`.
@@ -52,14 +54,13 @@ def _address(function: Any) -> int:
         address = function
     elif isinstance(getattr(function, "address", None), int):
         address = function.address
+    elif isinstance(function, _CTYPES_FUNCTION):
+        address = ctypes.cast(function, ctypes.c_void_p).value or 0
     else:
-        try:
-            address = ctypes.cast(function, ctypes.c_void_p).value or 0
-        except ctypes.ArgumentError:
-            raise TypeError(
-                "a compiled function is an address, a function of ctypes or numba.cfunc's result, "
-                f"not {type(function).__name__}"
-            ) from None
+        raise TypeError(
+            "a compiled function is an address, a function of ctypes or numba.cfunc's result, "
+            f"not {type(function).__name__}"
+        )
     if address <= 0:
         raise TypeError("the compiled function's address is null")
     return address

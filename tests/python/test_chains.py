@@ -1,0 +1,144 @@
+"""Chains by the functions of the package."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from loader_data import NUMBER, numbers, open_sequences, write_rows, write_sequences
+
+import ringfeed
+
+SEQUENCES = [[1, 2, 3], [4], [5, 6, 7, 8, 9], [], [10, 11]]
+
+
+def _rows(batch: tuple) -> list[list[int]]:
+    """The rows of a ragged int64 Array."""
+    values, offsets = numbers(batch[0]), numbers(batch[0].lod[0])
+    return [values[begin:end] for begin, end in zip(offsets, offsets[1:])]
+
+
+@pytest.fixture
+def sequences(tmp_path: Path) -> ringfeed.Reader:
+    return open_sequences(write_sequences(tmp_path / "a.jsonl", SEQUENCES))
+
+
+def test_truncate_takes_the_first_units(sequences: ringfeed.Reader) -> None:
+    (batch,) = ringfeed.batch(ringfeed.truncate(sequences, "t", 2), 5)
+    assert _rows(batch) == [row[:2] for row in SEQUENCES]
+
+
+def test_pad_fills_rows_up_and_tells_their_lengths(sequences: ringfeed.Reader) -> None:
+    chain = ringfeed.batch(ringfeed.pad(sequences, "t", length=5, value=-1), 5)
+    assert [slot[0] for slot in chain.slots] == ["t", "t_length"]
+    ((padded, lengths),) = chain
+    assert memoryview(padded).tolist() == [row + [-1] * (5 - len(row)) for row in SEQUENCES]
+    assert numbers(lengths) == [3, 1, 5, 0, 2]
+
+
+def test_pad_to_a_multiple_stays_ragged(sequences: ringfeed.Reader) -> None:
+    (batch,) = ringfeed.batch(ringfeed.pad(sequences, "t", multiple=4), 5)
+    assert [len(row) for row in _rows(batch)] == [4, 4, 8, 0, 4]
+
+
+def test_buckets_hold_rows_that_are_alike(sequences: ringfeed.Reader) -> None:
+    chain = ringfeed.bucket_batch(sequences, 2, "t", [2])
+    assert [_rows(batch) for batch in chain] == [
+        [[1, 2, 3], [5, 6, 7, 8, 9]],
+        [[4], []],
+        [[10, 11]],
+    ]
+
+
+def test_token_batches_hold_as_much_as_fits(sequences: ringfeed.Reader) -> None:
+    chain = ringfeed.token_batch(sequences, "t", tokens=5)
+    assert [_rows(batch) for batch in chain] == [
+        [[1, 2, 3], [4]],
+        [[5, 6, 7, 8, 9], []],
+        [[10, 11]],
+    ]
+
+
+def test_records_are_packed_into_rows(sequences: ringfeed.Reader) -> None:
+    chain = ringfeed.pack(sequences, "t", length=5, rows=3)
+    ((packed, segments, positions),) = chain
+    assert memoryview(packed).tolist() == [[1, 2, 3, 4, 0], [5, 6, 7, 8, 9], [10, 11, 0, 0, 0]]
+    assert memoryview(segments).tolist() == [[1, 1, 1, 2, 0], [1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
+    assert memoryview(positions).tolist()[0] == [0, 1, 2, 0, 0]
+
+
+def test_groups_may_be_told_by_a_python_function(tmp_path: Path) -> None:
+    records = ringfeed.open_files(write_rows(tmp_path, 1, 10), format="rows:8")
+    chain = ringfeed.group_batch(
+        ringfeed.parse(records, ringfeed.rows(NUMBER)), 5, lambda record: record[0] % 2
+    )
+    assert [numbers(arrays[0]) for arrays in chain] == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
+
+
+def test_what_a_group_function_raises_comes_out(tmp_path: Path) -> None:
+    records = ringfeed.open_files(write_rows(tmp_path, 1, 10), format="rows:8")
+    chain = ringfeed.group_batch(records, 5, lambda record: "no number")
+    with pytest.raises(TypeError):
+        next(chain)
+
+
+def test_next_pass_tells_where_a_pass_ends(tmp_path: Path) -> None:
+    records = ringfeed.open_files(write_rows(tmp_path, 1, 4), format="rows:8")
+    chain = ringfeed.multi_pass(ringfeed.batch(records, 2), 2)
+    passes = []
+    while (number := ringfeed.next_pass(chain)) is not None:
+        passes.append(number)
+        next(chain)
+    assert passes == [0, 0, 1, 1]
+    with pytest.raises(StopIteration):
+        next(chain)
+
+
+def test_origin_names_the_records_of_a_batch(tmp_path: Path) -> None:
+    records = ringfeed.open_files(write_rows(tmp_path, 2, 4), format="rows:8", note_records=True)
+    chain = ringfeed.batch(records, 3)
+    assert chain.origin() is None
+    next(chain)
+    assert chain.origin() == {"batch": 0, "pass": 0, "records": [(0, 0, 3)], "damaged": []}
+    next(chain)
+    assert chain.origin()["records"] == [(0, 3, 1), (1, 0, 2)]
+
+
+def test_opened_files_are_read_as_another_format(tmp_path: Path) -> None:
+    path = tmp_path / "a.rows"
+    path.write_bytes(b"ab\ncd\n")
+    chain = ringfeed.batch(ringfeed.read_as(ringfeed.open_files(path), "lines"), 2)
+    ((batch,),) = chain
+    assert batch.tobytes() == b"abcd"
+
+
+def test_streams_are_joined_as_they_come(tmp_path: Path) -> None:
+    fifos = [tmp_path / name for name in "ab"]
+    for fifo in fifos:
+        os.mkfifo(fifo)
+    streams = [ringfeed.open_files(fifo, format="lines") for fifo in fifos]
+    chain = ringfeed.batch(ringfeed.multiplex(streams), 4)
+    writers = [
+        threading.Thread(target=fifo.write_text, args=(f"{fifo.name}1\n{fifo.name}2\n",))
+        for fifo in fifos
+    ]
+    for writer in writers:
+        writer.start()
+    ((batch,),) = chain
+    for writer in writers:
+        writer.join()
+    text = batch.tobytes().decode()
+    assert sorted(text[i : i + 2] for i in range(0, 8, 2)) == ["a1", "a2", "b1", "b2"]
+
+
+def test_sets_are_mixed_by_their_weights(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "less").mkdir()
+    sets = [
+        ringfeed.open_files(write_rows(tmp_path / name, 1, rows), format="rows:8")
+        for name, rows in (("more", 30), ("less", 10))
+    ]
+    chain = ringfeed.batch(ringfeed.mix([(sets[0], 3), (sets[1], 1)]), 4)
+    assert sum(len(arrays[0].lod[0]) - 1 for arrays in chain) == 40
