@@ -119,7 +119,7 @@ def share(reader: _core.Reader) -> _core.Reader:
 
 
 def mix(
-    sets: Sequence[tuple[Any, ...]],
+    sets: Iterable[Sequence[Any]],
     **options: Any,
 ) -> _core.Reader:
     """Mixes (reader, weight[, passes[, most_records]]) by exact shares. Options: see open_files."""
@@ -142,7 +142,8 @@ def read_as(opened: _core.Reader, format: str) -> _core.Reader:
 
 def next_pass(reader: _core.Reader) -> Optional[int]:
     """The pass over the data, from 0, that the next batch begins in: where it changes, a pass has
-    ended. None at the end. Waits until that is known."""
+    ended. None at the end. Waits until that is known, and Ctrl-C for this wait; `origin` of a
+    reader says in which pass the last batch began, without one."""
     return reader.next_pass()
 
 
@@ -169,7 +170,8 @@ def filter(
     Args:
         keep: a predicate by `compiled`, called by several threads at once; or a Python function of
             the record's bytes, which is slow: about a microsecond each, one at a time. What that
-            throws comes out at the loop.
+            throws comes out at the loop. Python's collector does not see that a chain holds it:
+            one that refers to its own Loader keeps that until the program ends.
     """
     if isinstance(keep, Compiled):
         return _core.filter_compiled(reader, keep.address, keep.owner)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Optional
 
 from .fields import Field, Fields, field_list
 
-_CTYPES_FUNCTION = ctypes.CFUNCTYPE(None).__mro__[1]
+_CTYPES_FUNCTION: Any = ctypes.CFUNCTYPE(None).__mro__[1]
 
 
 class Compiled(NamedTuple):

@@ -20,7 +20,8 @@ class Loader:
     One loop at a time reads it. An epoch is what one `for` gets: `passes` times over the data. A
     `for` behind the end of another reads the next epoch, with a shuffle of its own; one behind a
     `break` goes on where that stood. `reset` starts again. Nothing is read before the first batch.
-    Waits end on Ctrl-C, and the next `for` goes on. It cannot be pickled, and a forked child gets
+    Waits for data end on Ctrl-C, and the next `for` goes on; files are opened, and an index is
+    made, to the end first. It cannot be pickled, and a forked child gets
     an error: no worker process is needed, its threads read and parse.
 
     `len(loader)` is the number of batches of an epoch. It is counted by the index of the files,
@@ -68,7 +69,7 @@ class Loader:
         map: Union[Compiled, Callable[[Any], Any], None] = None,
         **options: Any,
     ) -> None:
-        per_record = map if isinstance(map, Compiled) else None
+        per_record, per_batch = (map, None) if isinstance(map, Compiled) else (None, map)
         plan = LoaderPlan(
             files=chains.file_names(files),
             parse=parse,
@@ -85,7 +86,7 @@ class Loader:
             map=per_record,
             options=chains.check_open_options(options),
         )
-        self._set_up(plan.build(0), plan, as_tuple, None if per_record is not None else map)
+        self._set_up(plan.build(0), plan, as_tuple, per_batch)
 
     @classmethod
     def from_reader(

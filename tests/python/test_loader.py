@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import threading
 from pathlib import Path
 
 import pytest
@@ -150,6 +152,28 @@ def test_there_is_no_length_where_it_is_not_known_beforehand(
     with pytest.raises(TypeError, match="no length"):
         len(loader)
     assert loader
+
+
+def test_the_length_may_be_asked_for_in_the_middle(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path, 1))
+    next(loader)
+    assert len(loader) == 15
+    assert numbers(next(loader))[0] == 7
+
+
+def test_a_stream_is_read_once(tmp_path: Path) -> None:
+    fifo = tmp_path / "records"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=fifo.write_text, args=("a\nb\nc\n",))
+    writer.start()
+    loader = ringfeed.Loader(fifo, format="lines", batch=2, shuffle=ringfeed.Shuffle("window", 2))
+    assert sum(len(batch["bytes"]) for batch in loader) == 3
+    writer.join()
+    with pytest.raises(TypeError, match="no length"):
+        len(loader)
+    with pytest.raises(ringfeed.errors.Unsupported, match="stream"):
+        for _ in loader:
+            pass
 
 
 def test_ranks_get_their_parts_of_every_batch(tmp_path: Path) -> None:

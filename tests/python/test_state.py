@@ -1,4 +1,4 @@
-"""A Loader goes on from a state exactly: in a new process, with other ranks, not with other data."""
+"""A Loader goes on from a state exactly: in a new process, with other ranks; other data no."""
 
 from __future__ import annotations
 
