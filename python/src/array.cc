@@ -112,7 +112,7 @@ int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
     dims->strides[i] = stride;
   }
   view->buf = const_cast<std::byte*>(tensor.data);
-  view->obj = Py_NewRef(self);
+  view->obj = nb::handle(self).inc_ref().ptr();
   view->len = static_cast<Py_ssize_t>(tensor.bytes);
   view->itemsize = item;
   view->readonly = 0;
