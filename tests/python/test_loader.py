@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import struct
 import threading
 from pathlib import Path
 
 import pytest
 from loader_data import NUMBER, all_numbers, number_loader, numbers, write_rows
+from loader_data import write_sequences
 
 import ringfeed
 
@@ -232,3 +234,25 @@ def test_the_report_counts_what_was_delivered(tmp_path: Path) -> None:
 def test_an_option_that_there_is_not_is_named(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="stripes"):
         number_loader(write_rows(tmp_path, 1), stripes=3)
+
+
+def test_windows_of_tokens_come_as_rows_of_int64(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.bin"
+    path.write_bytes(struct.pack("<64H", *range(64)))
+    loader = ringfeed.Loader(
+        path,
+        format="tokens:u2,block=16,tail=drop",
+        parse=ringfeed.tokens("uint16", (16,), convert="int64"),
+        batch=2,
+    )
+    assert len(loader) == 2
+    batches = [memoryview(batch["tokens"]).tolist() for batch in loader]
+    assert batches == [[list(range(i, i + 16)) for i in (b, b + 16)] for b in (0, 32)]
+
+
+def test_ragged_fields_come_with_their_offsets(tmp_path: Path) -> None:
+    path = write_sequences(tmp_path / "a.jsonl", [[1, 2], [], [3]])
+    parse = ringfeed.jsonl({"t": ("int64", (-1,))})
+    (batch,) = ringfeed.Loader(path, format="lines", parse=parse, batch=3)
+    assert numbers(batch["t"]) == [1, 2, 3]
+    assert numbers(batch["t"].lod[0]) == [0, 2, 2, 3]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loader_data import number_loader, numbers, write_rows
+from loader_data import number_loader, numbers, open_sequences, write_rows, write_sequences
 
 import ringfeed
 
@@ -156,3 +156,47 @@ def test_a_state_is_small_and_plain(tmp_path: Path) -> None:
     loader = number_loader(write_rows(tmp_path, 30, 10), shuffle=True)
     next(loader)
     assert len(json.dumps(loader.state_dict())) < 1024 + 100
+
+
+def test_a_state_behind_a_filter_is_exact(tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"shuffle": True, "filter": lambda record: record[0] % 3 == 0}
+    files = write_rows(tmp_path)
+    loader = number_loader(files, **arguments)
+    for _ in range(6):
+        next(loader)
+    other = number_loader(files, **arguments)
+    other.load_state_dict(json.loads(json.dumps(loader.state_dict())))
+    rest = [numbers(batch) for batch in loader]
+    assert len(rest) > 2
+    assert [numbers(batch) for batch in other] == rest
+
+
+def test_a_chain_of_ones_own_has_a_state(tmp_path: Path) -> None:
+    path = write_sequences(tmp_path / "a.jsonl", [[n] * (n % 7) for n in range(100)])
+
+    def open_buckets() -> ringfeed.Loader:
+        chain = ringfeed.bucket_batch(open_sequences(path), 4, "t", [2, 4])
+        return ringfeed.Loader.from_reader(chain)
+
+    loader = open_buckets()
+    for _ in range(9):
+        next(loader)
+    other = open_buckets()
+    other.load_state_dict(loader.state_dict())
+    rest = [batch["t"].tobytes() for batch in loader]
+    assert len(rest) > 10
+    assert [batch["t"].tobytes() for batch in other] == rest
+
+
+def test_a_state_may_be_taken_at_any_batch_of_a_run(tmp_path: Path) -> None:
+    files = write_rows(tmp_path, 2, 30)
+    loader = number_loader(files, shuffle=ringfeed.Shuffle("window", 16), passes=2)
+    states = [loader.state_dict()]
+    batches = []
+    for batch in loader:
+        batches.append(numbers(batch))
+        states.append(loader.state_dict())
+    for at, state in enumerate(states):
+        other = number_loader(files, shuffle=ringfeed.Shuffle("window", 16), passes=2)
+        other.load_state_dict(state)
+        assert [numbers(batch) for batch in other] == batches[at:]
