@@ -1,4 +1,4 @@
-#include "ringfeed/decorators.h"
+#include "decorators.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "decorators.h"
 #include "field_specs.h"
 #include "reader_handle.h"
 #include "record_functions.h"
+#include "ringfeed/decorators.h"
 #include "ringfeed/sequences.h"
 
 namespace nb = nanobind;

@@ -1,5 +1,8 @@
 #include "reader_handle.h"
 
+#include <nanobind/stl/string.h>
+
+#include <string>
 #include <utility>
 
 #include "interrupt.h"
@@ -19,6 +22,15 @@ void DeleteUnlocked(Reader* reader) {
   }
   const nb::gil_scoped_release unlocked;
   delete reader;
+}
+
+// Says in the traceback which record a user's function failed at, from Python 3.11 on.
+void NotePlace(const nb::python_error& thrown, const DataPlace& place) {
+  const nb::handle exception = thrown.value();
+  if (place.file.empty() || !nb::hasattr(exception, "add_note")) return;
+  std::string note = "at " + place.file;
+  if (place.record >= 0) note += ": record " + std::to_string(place.record);
+  exception.attr("add_note")(note);
 }
 
 }  // namespace
@@ -61,7 +73,12 @@ void ReaderHandle::SetLastOrigin(std::optional<BatchOrigin> origin) const {
 void ReaderHandle::RaiseFailure() const {
   const Status status = reader_.Get().status();
   if (status.code() == StatusCode::kUserError) {
-    for (const auto& keeper : keepers_) keeper->RaiseAgain();
+    try {
+      for (const auto& keeper : keepers_) keeper->RaiseAgain();
+    } catch (const nb::python_error& thrown) {
+      NotePlace(thrown, status.place());
+      throw;
+    }
   }
   Raise(status);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from pathlib import Path
 
@@ -79,6 +80,9 @@ def test_what_a_python_filter_raises_comes_out_with_its_traceback(tmp_path: Path
         next(loader)
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert "refuse" in [frame.name for frame in frames]
+    if sys.version_info >= (3, 11):
+        (note,) = caught.value.__notes__
+        assert note.endswith("part-0.rows: record 0")
 
 
 def test_a_parser_that_does_not_suit_names_the_record(tmp_path: Path) -> None:
