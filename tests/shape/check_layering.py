@@ -18,12 +18,12 @@ LAYERS = {
 }
 # Programs stand on top of all layers; the tests see everything.
 PROGRAMS = {"tools", "bench"}
-FOLDERS = set(LAYERS) | PROGRAMS | {"include", "tests", "examples"}
+FOLDERS = set(LAYERS) | PROGRAMS | {"include", "tests", "examples", "python"}
 
 ALLOWED = {folder: below | {folder} for folder, below in LAYERS.items()}
 ALLOWED |= {program: set(LAYERS) | {program} for program in PROGRAMS}
 ALLOWED["bench"] |= {"tools"}
-ALLOWED |= {"include": set(), "examples": {"examples"}, "tests": FOLDERS}
+ALLOWED |= {"include": set(), "examples": {"examples"}, "python": set(), "tests": FOLDERS}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 STANDARD_HEADER = re.compile(r"^[a-z_0-9]+$")
@@ -43,6 +43,8 @@ def judge(folder, quote, target):
             return f"<{target}>: a public header includes the standard library and public headers only"
         return None
     if target.endswith(".pb.h"):  # made in the build tree, from a .proto file
+        return None
+    if folder == "python" and "/" not in target:  # python/src, the module's own headers
         return None
     if "/" not in target:
         return f'"{target}": name a header by its path from the root of the project'

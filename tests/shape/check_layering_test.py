@@ -58,6 +58,13 @@ class LayeringTest(unittest.TestCase):
             self.assert_fails("base/a.cc", f'#include "{folder}/a.h"')
         self.assert_fails("tools/a.cc", '#include "tests/support/a.h"')
 
+    def test_the_python_module_stands_on_the_public_headers_alone(self):
+        self.assert_passes("python/src/a.cc", '#include "ringfeed/reader.h"')
+        self.assert_passes("python/src/a.cc", '#include "a.h"')
+        self.assert_passes("python/src/a.cc", "#include <nanobind/stl/string.h>")
+        for folder in ["base", "readers", "gpu", "tools"]:
+            self.assert_fails("python/src/a.cc", f'#include "{folder}/a.h"')
+
     def test_public_headers_include_public_and_standard_headers_only(self):
         listed = {"include/ringfeed/CMakeLists.txt": "a.h b.h", "README.md": "a.h b.h"}
         self.assertEqual(
