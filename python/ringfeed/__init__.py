@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit as _atexit
 
-from . import _core, errors as errors
+from . import _core, errors, reader
 from ._core import Array, Reader, RecordParser
 from .chains import (
     Rank,
@@ -51,6 +51,52 @@ from .parsers import (
     tar,
     tokens,
 )
+
+__all__ = [
+    "Array",
+    "Error",
+    "Field",
+    "Loader",
+    "Rank",
+    "Reader",
+    "RecordParser",
+    "Shuffle",
+    "__version__",
+    "batch",
+    "bucket_batch",
+    "compiled",
+    "csv",
+    "double_buffer",
+    "errors",
+    "example",
+    "filter",
+    "find_rank",
+    "group_batch",
+    "instance",
+    "jsonl",
+    "lod_tensors",
+    "map",
+    "mix",
+    "multi_pass",
+    "multiplex",
+    "next_pass",
+    "ofrecord",
+    "open_files",
+    "pack",
+    "pad",
+    "parse",
+    "raw",
+    "read_as",
+    "reader",
+    "rows",
+    "sequence_example",
+    "share",
+    "shuffle",
+    "tar",
+    "token_batch",
+    "tokens",
+    "truncate",
+]
 
 __version__: str = _core.version
 

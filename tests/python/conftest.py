@@ -1,0 +1,26 @@
+"""Data that the tests of several files read, made by the package's own command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+#: tf.Examples of the session's data set: "image" ragged uint8, "label" one int64.
+IMAGES = 240
+
+
+@pytest.fixture(scope="session")
+def image_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with IMAGES small tf.Examples in three TFRecord files. To be read only."""
+    folder = tmp_path_factory.mktemp("images")
+    subprocess.run(
+        [sys.executable, "-m", "ringfeed", "make", str(folder), "--kind", "image"]
+        + ["--records", str(IMAGES), "--record-bytes", "2KiB", "--files", "3", "--seed", "7"],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    return folder

@@ -1,0 +1,61 @@
+"""What type checkers and linters say of the package's Python files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import ringfeed
+
+PROJECT = Path(__file__).resolve().parents[2]
+SETTINGS = str(PROJECT / "python" / "pyproject.toml")
+PACKAGE = Path(ringfeed.__file__).parent
+
+
+def run(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", tool, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        cwd=PROJECT,
+    )
+
+
+def type_check(*files: Path) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    if not (PACKAGE / "_core.pyi").exists():
+        pytest.skip("the package is not installed, it is taken from a build tree without stubs")
+    return run("mypy", "--config-file", SETTINGS, "--no-site-packages", *map(str, files))
+
+
+def test_the_package_passes_a_strict_type_check() -> None:
+    done = type_check(PACKAGE)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_type_check_knows_what_the_package_promises(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(PACKAGE.parent)!r})\n"
+        "from ringfeed import Loader\n"
+        'loader = Loader("files", batch="64")\n'
+    )
+    done = run_with_package(program)
+    assert "[arg-type]" in done.stdout, done.stdout + done.stderr
+
+
+def run_with_package(program: Path) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    return run("mypy", "--config-file", SETTINGS, str(program))
+
+
+def test_the_package_and_its_tests_pass_the_linter() -> None:
+    pytest.importorskip("ruff", reason="ruff is not installed")
+    folders = ["python/ringfeed", "tests/python"]
+    done = run("ruff", "check", "--config", SETTINGS, *folders)
+    assert done.returncode == 0, done.stdout + done.stderr
