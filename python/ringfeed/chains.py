@@ -99,7 +99,7 @@ def batch(
     split_by_files: bool = False,
 ) -> _core.Reader:
     """`size` rows in one piece of pinned memory; with `rank` this process's part of them."""
-    as_tuple = None if rank is None else tuple(rank)
+    as_tuple = None if rank is None else (*rank[:4], rank.source)
     return _core.batch(reader, size, drop_remainder, pad, slots, as_tuple, split_by_files)
 
 
@@ -123,10 +123,9 @@ def mix(
     **options: Any,
 ) -> _core.Reader:
     """Mixes (reader, weight[, passes[, most_records]]) by exact shares. Options: see open_files."""
-    listed = []
+    listed: list[Any] = []
     for reader, weight, *limits in sets:
-        passes, most = (*limits, *(1, 0)[len(limits):])
-        listed.append((reader, float(weight), passes, most))
+        listed.append((reader, float(weight), *limits, *(1, 0)[len(limits) :]))
     return _core.mix(listed, check_open_options(options))
 
 

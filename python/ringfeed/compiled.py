@@ -55,7 +55,8 @@ def _address(function: Any) -> int:
     elif isinstance(getattr(function, "address", None), int):
         address = function.address
     elif isinstance(function, _CTYPES_FUNCTION):
-        address = ctypes.cast(function, ctypes.c_void_p).value or 0
+        pointer: Any = function
+        address = ctypes.cast(pointer, ctypes.c_void_p).value or 0
     else:
         raise TypeError(
             "a compiled function is an address, a function of ctypes or numba.cfunc's result, "

@@ -250,7 +250,7 @@ class _Converter:
                 )
         if first is None:
             return tuple(max(0, size) for size in self._shape)
-        return arrays[first].shape[1:]
+        return tuple(arrays[first].shape[1:])
 
     def _place(self, sample: int) -> str:
         return f"slot '{self.slot.name}', sample {sample}"

@@ -143,6 +143,7 @@ class Loader:
 
     def __next__(self) -> Any:
         try:
+            batch: Any
             if self._as_tuple:
                 batch = next(self._reader)
             else:

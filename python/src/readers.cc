@@ -199,10 +199,14 @@ void BindReaderClass(nb::module_& module) {
   nb::class_<ReaderHandle>(module, "Reader",
                            "A chain of readers. Nothing runs before the first read. Its iterator "
                            "gives a tuple of Arrays, one per field; a chain is read by one loop.")
-      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
-      .def("__next__", &NextArrays)
-      .def("next_dict", &NextDict, "The next instance by the fields' names, a tuple of text.")
-      .def("origin", &OriginOf,
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> Reader"))
+      .def("__next__", &NextArrays, nb::sig("def __next__(self) -> tuple[Array, ...]"))
+      .def("next_dict", &NextDict,
+           nb::sig("def next_dict(self, names: tuple[str, ...]) -> dict[str, Array]"),
+           "The next instance by the fields' names, a tuple of text.")
+      .def("origin", &OriginOf, nb::sig("def origin(self) -> dict[str, typing.Any] | None"),
            "Where the last instance came from: its number and its pass from 0, and with "
            "note_records the ranges (file, first, count) of its records. None before the first.")
       .def("next_pass", &NextPassOf,
