@@ -10,6 +10,7 @@ import atexit as _atexit
 
 from . import _core, errors, reader
 from ._core import Array, Reader, RecordParser
+from .blocking_queue import LoDTensorBlockingQueue
 from .chains import (
     Rank,
     batch,

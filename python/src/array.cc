@@ -183,11 +183,6 @@ nb::ndarray<> InputOf(nb::handle source, bool* writable) {
   return nb::ndarray<>(frozen);
 }
 
-std::shared_ptr<std::byte> NewBytes(std::size_t bytes) {
-  return std::shared_ptr<std::byte>(new std::byte[bytes == 0 ? 1 : bytes],
-                                    std::default_delete<std::byte[]>());
-}
-
 }  // namespace
 
 nb::object Array::Dlpack(std::optional<std::pair<int, int>> max_version,
@@ -225,9 +220,14 @@ void Array::NeedHost() const {
   throw nb::type_error(("the array lies on " + PlaceName(tensor_.place)).c_str());
 }
 
-Tensor CopyOf(const Tensor& tensor) {
+std::shared_ptr<std::byte> NewBytes(std::size_t bytes) {
+  return std::shared_ptr<std::byte>(new std::byte[bytes == 0 ? 1 : bytes],
+                                    std::default_delete<std::byte[]>());
+}
+
+Tensor CopyOf(const Tensor& tensor, const Allocate& allocate) {
   Tensor copy = tensor;
-  const std::shared_ptr<std::byte> bytes = NewBytes(tensor.bytes);
+  const std::shared_ptr<std::byte> bytes = allocate(tensor.bytes);
   if (tensor.bytes > 0) std::memcpy(bytes.get(), tensor.data, tensor.bytes);
   copy.data = bytes.get();
   copy.owner = bytes;
@@ -235,13 +235,13 @@ Tensor CopyOf(const Tensor& tensor) {
   return copy;
 }
 
-Tensor TensorOf(nb::handle source, CopyInput copy) {
+Tensor TensorOf(nb::handle source, CopyInput copy, const Allocate& allocate) {
   const Array* array = nullptr;
   if (nb::try_cast(source, array)) {
     array->NeedHost();
     if (copy != CopyInput::kAlways) return array->tensor();
     const nb::gil_scoped_release unlocked;
-    return CopyOf(array->tensor());
+    return CopyOf(array->tensor(), allocate);
   }
   bool writable = false;
   const nb::ndarray<> input = InputOf(source, &writable);
@@ -261,8 +261,8 @@ Tensor TensorOf(nb::handle source, CopyInput copy) {
                                    : "the array is not in C order: it must be copied");
   }
   const nb::gil_scoped_release unlocked;
-  if (in_order) return CopyOf(tensor);
-  const std::shared_ptr<std::byte> bytes = NewBytes(tensor.bytes);
+  if (in_order) return CopyOf(tensor, allocate);
+  const std::shared_ptr<std::byte> bytes = allocate(tensor.bytes);
   std::byte* to = bytes.get();
   CopyStrided(input, 0, tensor.data, DTypeBytes(tensor.dtype), &to);
   tensor.data = bytes.get();

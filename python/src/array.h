@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -33,14 +34,19 @@ class Array {
 /// Whether an array that goes in is copied.
 enum class CopyInput { kAlways, kIfNeeded, kNever };
 
+/// Where a copy goes: so many bytes.
+using Allocate = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
+/// Memory of its own.
+std::shared_ptr<std::byte> NewBytes(std::size_t bytes);
+
 /// A tensor of what `source` is: an Array, or whatever exports a buffer or DLPack of the CPU, in C
 /// order; not of scalars and lists. With kNever, or where it can be, its memory is shared, and
 /// `source` kept alive; a copy is made with the lock released. Throws TypeError, and ValueError for
 /// kNever where a copy is needed: of what is read-only or not in C order.
-Tensor TensorOf(nanobind::handle source, CopyInput copy);
+Tensor TensorOf(nanobind::handle source, CopyInput copy, const Allocate& allocate = NewBytes);
 
-/// A copy of a host tensor in memory of its own.
-Tensor CopyOf(const Tensor& tensor);
+/// A copy of a host tensor.
+Tensor CopyOf(const Tensor& tensor, const Allocate& allocate = NewBytes);
 
 void BindArray(nanobind::module_& module);
 

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include "array.h"
+#include "blocking_queue.h"
 #include "decorators.h"
 #include "exceptions.h"
 #include "fork_guard.h"
@@ -26,5 +27,6 @@ NB_MODULE(_core, module) {
   BindParsers(module);
   BindReaders(module);
   BindDecorators(module);
+  BindBlockingQueue(module);
   BindLiveReaders(module);
 }

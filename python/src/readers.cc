@@ -216,6 +216,9 @@ void BindReaderClass(nb::module_& module) {
           "reset", [](const ReaderHandle& h) { h.Restart([](Reader& r) { r.ReInit(); }); },
           "Starts again at the first pass.")
       .def(
+          "reset_all", [](const ReaderHandle& h) { h.Restart([](Reader& r) { r.ResetAll(); }); },
+          "The same for all chains that this reader is part of.")
+      .def(
           "position",
           [](const ReaderHandle& h) { return Unlocked([&] { return h.reader().Position(); }); },
           "Where the chain stands, as a line of JSON of at most 1 KiB.")

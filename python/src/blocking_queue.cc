@@ -1,0 +1,235 @@
+#include "blocking_queue.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "array.h"
+#include "buffer_pool.h"
+#include "exceptions.h"
+#include "field_specs.h"
+#include "fork_guard.h"
+#include "interrupt.h"
+#include "reader_handle.h"
+#include "ringfeed/blocking_queue.h"
+#include "ringfeed/py_reader.h"
+
+namespace nb = nanobind;
+
+namespace ringfeed::python {
+namespace {
+
+using Queue = LoDTensorBlockingQueue;
+using Levels = std::vector<std::vector<std::int64_t>>;
+
+// A tensor's values and its LoD.
+struct WithLod {
+  std::shared_ptr<const void> values;
+  Levels levels;
+};
+
+CopyInput CopyOption(std::optional<bool> copy) {
+  if (!copy) return CopyInput::kIfNeeded;
+  return *copy ? CopyInput::kAlways : CopyInput::kNever;
+}
+
+Deadline LimitOf(std::optional<double> timeout) {
+  constexpr double kLongest = 1e9;  // seconds; the clock's own unit would overflow
+  if (!timeout || *timeout >= kLongest) return kNoDeadline;
+  const std::chrono::duration<double> seconds(std::max(*timeout, 0.0));
+  return DeadlineAfter(std::chrono::duration_cast<QueueClock::duration>(seconds));
+}
+
+void AddLod(Levels levels, Tensor* tensor) {
+  auto owner = std::make_shared<WithLod>(WithLod{std::move(tensor->owner), std::move(levels)});
+  tensor->lod.assign(owner->levels.begin(), owner->levels.end());
+  tensor->owner = std::move(owner);
+}
+
+nb::python_error ErrorOf(nb::handle exception) {
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  return nb::python_error();
+}
+
+nb::tuple ArraysOf(Instance instance) {
+  nb::list arrays;
+  for (Tensor& tensor : instance) arrays.append(Array(std::move(tensor)));
+  return nb::tuple(arrays);
+}
+
+class QueueHandle {
+ public:
+  QueueHandle(std::size_t capacity, const std::vector<SlotTuple>& slots)
+      : holder_(std::make_shared<LoDTensorBlockingQueueHolder>()),
+        pool_(std::make_shared<BufferPool>((capacity + 2) * slots.size())) {
+    holder_.Get().InitOnce(capacity, SlotSpecs(slots));
+  }
+
+  bool Push(nb::handle arrays, std::optional<bool> copy, std::optional<double> timeout) const {
+    const std::shared_ptr<Queue> queue = Get();
+    Instance instance = InstanceOf(*queue, arrays, CopyOption(copy));
+    QueueResult result = QueueResult::kTimeout;
+    const bool done = WaitUnlocked(
+        [&](Deadline deadline) {
+          result = queue->PushUntil(std::move(instance), deadline);
+          return result != QueueResult::kTimeout;
+        },
+        LimitOf(timeout));
+    if (!done) Raise(Status(StatusCode::kDeadlineExceeded, "the queue is still full"));
+    return result == QueueResult::kOk;
+  }
+
+  nb::object Pop(std::optional<double> timeout) const {
+    const std::shared_ptr<Queue> queue = Get();
+    Instance instance;
+    QueueResult result = QueueResult::kTimeout;
+    const bool done = WaitUnlocked(
+        [&](Deadline deadline) {
+          result = queue->PopUntil(&instance, deadline);
+          return result != QueueResult::kTimeout;
+        },
+        LimitOf(timeout));
+    if (!done) Raise(Status(StatusCode::kDeadlineExceeded, "the queue is still empty"));
+    if (result == QueueResult::kFailed) RaiseFailure(*queue);
+    if (result != QueueResult::kOk) return nb::none();
+    return ArraysOf(std::move(instance));
+  }
+
+  void Close() const {
+    if (holder_.ForkedSince()) return;
+    const std::shared_ptr<Queue> queue = Get();
+    const nb::gil_scoped_release unlocked;
+    queue->Close();
+  }
+
+  void Kill(nb::handle reason) const {
+    const std::shared_ptr<Queue> queue = Get();
+    Status status = StatusOf(reason);
+    const nb::gil_scoped_release unlocked;
+    queue->Kill(std::move(status));
+  }
+
+  void Fail(nb::handle reason) const {
+    const std::shared_ptr<Queue> queue = Get();
+    Status status = StatusOf(reason);
+    const nb::gil_scoped_release unlocked;
+    queue->Close(std::move(status));
+  }
+
+  void ReOpen() const {
+    LoDTensorBlockingQueueHolder& holder = holder_.Get();
+    keeper_->Forget();
+    const nb::gil_scoped_release unlocked;
+    holder.ReOpen();
+  }
+
+  ReaderHandle OpenReader() const {
+    const std::shared_ptr<LoDTensorBlockingQueueHolder> holder = holder_.Shared();
+    Reader reader;
+    {
+      const nb::gil_scoped_release unlocked;
+      reader = OpenPyReader(holder);
+    }
+    return ReaderHandle(std::move(reader), {keeper_});
+  }
+
+  // Whoever re-opens it lets go of what was in it, which may need the Python lock.
+  std::shared_ptr<Queue> Get() const {
+    LoDTensorBlockingQueueHolder& holder = holder_.Get();
+    const nb::gil_scoped_release unlocked;
+    return holder.GetQueue();
+  }
+
+ private:
+  Instance InstanceOf(const Queue& queue, nb::handle arrays, CopyInput copy) const {
+    Instance instance;
+    for (const nb::handle item : arrays) {
+      const std::size_t slot = instance.size();
+      try {
+        instance.push_back(SlotOf(item, copy));
+      } catch (const nb::builtin_exception& wrong) {
+        std::string where = "slot " + std::to_string(slot);
+        if (slot < queue.slots().size()) where += " \"" + queue.slots()[slot].name + "\"";
+        throw nb::builtin_exception(wrong.type(), (where + ": " + wrong.what()).c_str());
+      }
+    }
+    return instance;
+  }
+
+  // An array, or a tuple of one and its LoD.
+  Tensor SlotOf(nb::handle item, CopyInput copy) const {
+    const auto allocate = [&](std::size_t bytes) { return pool_->Take(bytes); };
+    if (!PyTuple_Check(item.ptr())) return TensorOf(item, copy, allocate);
+    const auto pair = nb::borrow<nb::tuple>(item);
+    Levels levels;
+    if (pair.size() != 2 || !nb::try_cast(pair[1], levels)) {
+      throw nb::type_error("an array is needed, or (values, lod) with a list of ints per level");
+    }
+    Tensor tensor = TensorOf(pair[0], copy, allocate);
+    if (!levels.empty()) AddLod(std::move(levels), &tensor);
+    return tensor;
+  }
+
+  Status StatusOf(nb::handle reason) const {
+    if (!PyExceptionInstance_Check(reason.ptr())) {
+      return Status(StatusCode::kCancelled, nb::cast<std::string>(nb::str(reason)));
+    }
+    return keeper_->Keep(ErrorOf(reason)).status();
+  }
+
+  [[noreturn]] void RaiseFailure(const Queue& queue) const {
+    const Status status = queue.status();
+    if (status.code() == StatusCode::kUserError) keeper_->RaiseAgain();
+    Raise(status);
+  }
+
+  OwnedHere<LoDTensorBlockingQueueHolder> holder_;
+  std::shared_ptr<BufferPool> pool_;
+  std::shared_ptr<ThrownKeeper> keeper_ = std::make_shared<ThrownKeeper>();
+};
+
+}  // namespace
+
+void BindBlockingQueue(nb::module_& module) {
+  nb::class_<QueueHandle>(module, "LoDTensorBlockingQueue",
+                          "A bounded queue of instances, shared by Python and C++. Any number of "
+                          "threads push and pop; nobody waits with Python's lock.")
+      .def(nb::init<std::size_t, const std::vector<SlotTuple>&>(), nb::arg("capacity"),
+           nb::arg("slots"))
+      .def("push", &QueueHandle::Push, nb::arg("arrays"), nb::arg("copy").none() = true,
+           nb::arg("timeout") = nb::none(),
+           "Waits for room, `timeout` seconds at most. `arrays`: for each slot an array of host "
+           "memory (a buffer or DLPack), or (array, lod) with a list of offsets per level. copy: "
+           "True: the arrays may be used again at once; False: their memory is shared, ValueError "
+           "where it cannot be; None: shared where it can be. False after close or kill. Raises "
+           "InvalidArgument or TypeError, naming the slot, for what is not as declared, and "
+           "DeadlineExceeded.")
+      .def("pop", &QueueHandle::Pop, nb::arg("timeout") = nb::none(),
+           "Waits for an instance: a tuple of Arrays; None at the end. Raises what kill or fail "
+           "was given, and DeadlineExceeded.")
+      .def("close", &QueueHandle::Close, "No more pushes; what is in it is still popped.")
+      .def("kill", &QueueHandle::Kill, nb::arg("reason"),
+           "Ends it at once, for good; consumers get the exception `reason`, or a Cancelled with "
+           "that text.")
+      .def("fail", &QueueHandle::Fail, nb::arg("reason"),
+           "As kill, but what is in it is popped before, and its reader can be reset.")
+      .def("reopen", &QueueHandle::ReOpen,
+           "Closes it and goes on with an empty one, which its reader's reset takes. Raises what "
+           "it was killed with.")
+      .def("reader", &QueueHandle::OpenReader,
+           "A chain's Reader that takes from it; once. Its reset puts an empty queue in place.")
+      .def("size", [](const QueueHandle& h) { return h.Get()->Size(); })
+      .def("cap", [](const QueueHandle& h) { return h.Get()->Cap(); })
+      .def("is_closed", [](const QueueHandle& h) { return h.Get()->IsClosed(); })
+      .def_prop_ro("is_killed", [](const QueueHandle& h) { return h.Get()->IsKilled(); });
+}
+
+}  // namespace ringfeed::python

@@ -1,0 +1,160 @@
+"""LoDTensorBlockingQueue: Python pushes, C++ reads, and neither waits for the other's lock."""
+
+from __future__ import annotations
+
+import array
+import threading
+import time
+
+import pytest
+
+import ringfeed
+
+numpy = pytest.importorskip("numpy")
+
+
+def queue_of(capacity=4, dims=(-1,), dtype="float32", lod_levels=0):
+    return ringfeed.LoDTensorBlockingQueue(capacity, [("x", dtype, dims, lod_levels)])
+
+
+def numbers(*values):
+    return numpy.array(values, numpy.float32)
+
+
+def popped(queue, **options):
+    instance = queue.pop(**options)
+    return None if instance is None else numpy.from_dlpack(instance[0]).tolist()
+
+
+def test_what_is_pushed_is_popped_in_order_and_close_drains():
+    queue = queue_of()
+    assert queue.push([numbers(1, 2)]) and queue.push([numbers(3)])
+    assert (queue.size(), queue.cap(), queue.is_closed()) == (2, 4, False)
+    queue.close()
+    assert queue.is_closed() and not queue.is_killed
+    assert not queue.push([numbers(4)])
+    assert [popped(queue), popped(queue), popped(queue)] == [[1, 2], [3], None]
+
+
+def test_a_pushed_array_may_be_used_again_at_once():
+    queue, reused = queue_of(), numbers(1, 2)
+    queue.push([reused])
+    reused[:] = 9
+    assert popped(queue) == [1, 2]
+
+
+def test_without_a_copy_the_memory_is_shared():
+    queue, shared = queue_of(), numbers(1, 2)
+    queue.push([shared], copy=False)
+    shared[:] = 9
+    assert popped(queue) == [9, 9]
+
+
+def test_what_cannot_be_shared_is_an_error_or_copied_where_that_may_be():
+    queue = queue_of()
+    every_second = numbers(1, 2, 3)[::2]
+    with pytest.raises(ValueError, match='slot 0 "x".*C order'):
+        queue.push([every_second], copy=False)
+    assert queue.push([every_second], copy=None)
+    assert popped(queue) == [1, 3]
+
+
+def test_buffers_need_no_numpy():
+    queue = queue_of()
+    queue.push([array.array("f", [1.5])])
+    assert popped(queue) == [1.5]
+
+
+@pytest.mark.parametrize(
+    "wrong", [numpy.zeros(2, numpy.int64), numpy.zeros((2, 2), numpy.float32), 7]
+)
+def test_what_is_not_as_declared_is_an_error_that_names_the_slot(wrong):
+    with pytest.raises((ValueError, TypeError), match='slot 0 "x"'):
+        queue_of().push([wrong])
+
+
+def test_lod_goes_through():
+    queue = queue_of(dims=(-1, 1), dtype="int64", lod_levels=1)
+    queue.push([(numpy.arange(3).reshape(3, 1), [[0, 2, 3]])])
+    (words,) = queue.pop()
+    assert [numpy.from_dlpack(level).tolist() for level in words.lod] == [[0, 2, 3]]
+    with pytest.raises(ringfeed.errors.InvalidArgument, match='slot 0 "x"'):
+        queue.push([(numpy.arange(3).reshape(3, 1), [[0, 2, 4]])])
+
+
+def test_waits_have_a_limit():
+    queue = queue_of(capacity=1)
+    with pytest.raises(TimeoutError):
+        queue.pop(timeout=0.01)
+    queue.push([numbers(1)])
+    with pytest.raises(TimeoutError):
+        queue.push([numbers(2)], timeout=0.01)
+    assert popped(queue) == [1] and queue.size() == 0
+
+
+def test_kill_drops_what_is_in_it_and_raises_the_exception_itself():
+    queue, reason = queue_of(), KeyError("gone")
+    queue.push([numbers(1)])
+    queue.kill(reason)
+    assert queue.is_killed
+    with pytest.raises(KeyError) as caught:
+        queue.pop()
+    assert caught.value is reason
+
+
+def test_kill_takes_text():
+    queue = queue_of()
+    queue.kill("no more today")
+    with pytest.raises(ringfeed.errors.Cancelled, match="no more today"):
+        queue.pop()
+
+
+def test_a_blocked_push_lets_other_threads_run():
+    queue = queue_of(capacity=1)
+    queue.push([numbers(0)])
+    pushing = threading.Event()
+
+    def push():
+        pushing.set()
+        queue.push([numbers(1)])
+
+    thread = threading.Thread(target=push)
+    thread.start()
+    pushing.wait()
+    counted, until = 0, time.monotonic() + 0.1
+    while time.monotonic() < until:
+        counted += 1
+    assert counted > 100 and thread.is_alive()
+    assert [popped(queue), popped(queue)] == [[0], [1]]
+    thread.join()
+
+
+def test_a_chain_reads_while_python_computes():
+    queue = queue_of(capacity=8)
+    for i in range(8):
+        queue.push([numbers(i)])
+    reader = queue.reader()
+    first = next(reader)  # starts its thread
+    assert numpy.from_dlpack(first[0]).tolist() == [0]
+    until = time.monotonic() + 5
+    while queue.size() == 7 and time.monotonic() < until:
+        sum(range(1000))  # holds Python's lock, but for its switches
+    assert queue.size() < 7
+    reader.close()
+
+
+def test_close_wakes_whoever_waits():
+    queue = queue_of()
+    thread = threading.Thread(target=queue.pop)
+    thread.start()
+    queue.close()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_memory_that_is_held_is_not_used_again():
+    queue, held = queue_of(capacity=2), []
+    for i in range(20):
+        queue.push([numbers(i, i)])
+        held.append(queue.pop()[0])
+    assert [numpy.from_dlpack(x).tolist() for x in held] == [[i, i] for i in range(20)]
