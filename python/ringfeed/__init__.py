@@ -52,6 +52,7 @@ from .parsers import (
     tar,
     tokens,
 )
+from .py_reader import PyReader, create_py_reader_by_data, data, py_reader
 
 __all__ = [
     "Array",

@@ -1,0 +1,162 @@
+"""py_reader: a generator fills a queue, a chain of C++ readers takes from it."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+import pytest
+
+import ringfeed
+
+numpy = pytest.importorskip("numpy")
+
+
+def reader_of(provider, capacity=2, **options):
+    reader = ringfeed.py_reader(capacity, [[-1, 1]], ["float32"], **options)
+    reader.decorate_tensor_provider(provider)
+    return reader
+
+
+def counting(count):
+    def provider():
+        for i in range(count) if count is not None else itertools.count():
+            yield [numpy.full((1, 1), i, numpy.float32)]
+
+    return provider
+
+
+def first_values(batches):
+    return [float(numpy.from_dlpack(batch[0])[0, 0]) for batch in batches]
+
+
+def producers():
+    return [t for t in threading.enumerate() if t.name == "ringfeed py_reader"]
+
+
+def gone(threads):
+    until = time.monotonic() + 5
+    while threads() and time.monotonic() < until:
+        time.sleep(0.01)
+    return not threads()
+
+
+@pytest.mark.parametrize("use_double_buffer", [False, True])
+def test_passes_follow_one_another(use_double_buffer):
+    reader = reader_of(counting(5), use_double_buffer=use_double_buffer)
+    for _ in range(3):
+        reader.start()
+        assert first_values(reader) == [0, 1, 2, 3, 4]
+        reader.reset()
+    assert not producers()
+
+
+@pytest.mark.parametrize("taken", [0, 1, 4])
+def test_reset_breaks_an_endless_generator_off(taken):
+    reader = reader_of(counting(None))
+    for _ in range(3):
+        reader.start()
+        assert first_values(itertools.islice(reader, taken)) == list(range(taken))
+        reader.reset()
+        reader.reset()
+        assert not producers()
+
+
+def test_reset_before_the_start_loses_nothing():
+    reader = reader_of(counting(3))
+    reader.reset()
+    reader.start()
+    assert first_values(reader) == [0, 1, 2]
+
+
+def test_what_the_generator_raises_comes_out_behind_its_data_and_the_next_pass_works():
+    failing = [True]
+
+    def provider():
+        yield from counting(2)()
+        if failing[0]:
+            raise KeyError("no such sample")
+
+    reader = reader_of(provider)
+    reader.start()
+    assert first_values([next(reader), next(reader)]) == [0, 1]
+    with pytest.raises(KeyError, match="no such sample") as caught:
+        next(reader)
+    assert "provider" in [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
+    failing[0] = False
+    reader.reset()
+    reader.start()
+    assert first_values(reader) == [0, 1]
+
+
+def test_an_instance_that_is_not_as_declared_names_its_slot():
+    reader = reader_of(lambda: [[numpy.zeros((1, 1), numpy.int64)]], name="image")
+    reader.start()
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="image_0"):
+        next(reader)
+
+
+def test_mini_batches_of_samples_become_arrays_and_lod():
+    image = ringfeed.data("image", [-1, 2], "float32")
+    words = ringfeed.data("words", [-1, 1], "int64", lod_level=1)
+    reader = ringfeed.create_py_reader_by_data(2, [image, words])
+    reader.decorate_paddle_reader(lambda: [[([1, 2], [5, 6]), ([3, 4], [7])]])
+    reader.start()
+    pixels, ids = next(reader)
+    assert numpy.from_dlpack(pixels).tolist() == [[1, 2], [3, 4]]
+    assert numpy.from_dlpack(ids).tolist() == [[5], [6], [7]]
+    assert numpy.from_dlpack(ids.lod[0]).tolist() == [0, 2, 3]
+
+
+def test_chains_stand_on_it():
+    reader = reader_of(counting(20))
+    chain = ringfeed.batch(ringfeed.shuffle(reader.reader, "window", 8, seed=3), 5)
+    for _ in range(2):
+        reader.start()
+        batches = [numpy.from_dlpack(b[0]).ravel().tolist() for b in chain]
+        assert [len(b) for b in batches] == [5, 5, 5, 5]
+        assert sorted(sum(batches, [])) == list(range(20)) and sum(batches, []) != list(range(20))
+        reader.reset()
+
+
+def test_wrong_calls_are_errors():
+    reader = ringfeed.py_reader(2, [[-1, 1]], ["float32"])
+    with pytest.raises(RuntimeError, match="decorate"):
+        reader.start()
+    reader.decorate_tensor_provider(counting(1))
+    with pytest.raises(RuntimeError, match="start"):
+        next(reader)
+    reader.start()
+    with pytest.raises(RuntimeError, match="reset"):
+        reader.start()
+    with pytest.raises(ValueError, match="as many"):
+        ringfeed.py_reader(2, [[1]], [])
+
+
+def test_a_reader_that_is_dropped_leaves_no_thread():
+    reader = reader_of(counting(None))
+    reader.start()
+    next(reader)
+    del reader
+    gc.collect()
+    assert gone(producers)
+
+
+def test_a_program_ends_in_the_middle_of_a_pass():
+    program = """
+import array, itertools, ringfeed
+reader = ringfeed.py_reader(2, [[-1]], ["float32"])
+reader.decorate_tensor_provider(lambda: ([array.array("f", [i])] for i in itertools.count()))
+reader.start()
+next(reader)
+print("ends")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ends\n", "")
