@@ -35,6 +35,7 @@ from .chains import (
     truncate,
 )
 from .compiled import compiled
+from .dataset import Dataset, Parser, RandomAccessDataset, from_dataset
 from .errors import Error
 from .fields import Field
 from .loader import Loader

@@ -7,6 +7,7 @@ from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Unio
 
 from . import _core
 from .compiled import Compiled
+from .dataset import Parser, parse_samples
 from .fields import field_tuples
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -78,8 +79,10 @@ def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _c
     return _core.open_files(file_names(files), check_open_options(options))
 
 
-def parse(records: _core.Reader, parser: _core.RecordParser) -> _core.Reader:
-    """Records into fields; done last, straight into the batch."""
+def parse(records: _core.Reader, parser: Union[_core.RecordParser, Parser]) -> _core.Reader:
+    """Records into fields; done last, straight into the batch. `parser` may be a Python class's."""
+    if isinstance(parser, Parser):
+        return parse_samples(records, parser)
     return _core.parse(records, parser)
 
 

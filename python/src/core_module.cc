@@ -11,6 +11,7 @@
 #include "live_readers.h"
 #include "parsers.h"
 #include "readers.h"
+#include "user_sources.h"
 #if defined(RINGFEED_WITH_CUDA)
 #include "ringfeed/cuda_devices.h"
 #endif
@@ -28,5 +29,6 @@ NB_MODULE(_core, module) {
   BindReaders(module);
   BindDecorators(module);
   BindBlockingQueue(module);
+  BindUserSources(module);
   BindLiveReaders(module);
 }

@@ -1,0 +1,84 @@
+"""Data sets and parsers of the user's own, as Python classes."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from . import _core
+from .fields import Fields, dtype_name, field_list, field_tuples
+
+__all__ = ["Dataset", "Parser", "RandomAccessDataset", "from_dataset"]
+
+
+class Dataset:
+    """Samples, one after another. A chain calls one method at a time, on a thread of its own."""
+
+    def next(self) -> Optional[Union[bytes, bytearray, memoryview]]:
+        """The next sample's bytes; None at the end of the pass. What it raises comes out at the
+        loop, behind the samples before it."""
+        raise NotImplementedError("a Dataset has next()")
+
+    def reset(self) -> Optional[bool]:
+        """Starts the next pass. False where that cannot be done."""
+        return False
+
+
+class RandomAccessDataset(Dataset):
+    """Samples that have numbers: `__len__` and `__getitem__` from 0, in order in each pass."""
+
+    _next = 0
+
+    def __len__(self) -> int:
+        raise NotImplementedError("a RandomAccessDataset has __len__()")
+
+    def __getitem__(self, index: int) -> Union[bytes, bytearray, memoryview]:
+        raise NotImplementedError("a RandomAccessDataset has __getitem__()")
+
+    def next(self) -> Optional[Union[bytes, bytearray, memoryview]]:
+        if self._next >= len(self):
+            return None
+        self._next += 1
+        return self[self._next - 1]
+
+    def reset(self) -> Optional[bool]:
+        self._next = 0
+        return True
+
+
+class Parser:
+    """Turns samples into fields. Several threads call `parse`, one at a time where Python has a
+    lock. NumPy is needed but for values that are bytes."""
+
+    fields: Fields = ()
+
+    def parse(self, sample: bytes) -> Union[Mapping[str, Any], Sequence[Any]]:
+        """The fields' values by name, or in their order: bytes as they are to be stored, or what
+        ``numpy.asarray`` takes. What it raises comes out at the loop."""
+        raise NotImplementedError("a Parser has parse()")
+
+
+def from_dataset(dataset: Dataset) -> _core.Reader:
+    """The samples as records of a chain."""
+    return _core.from_dataset(dataset)
+
+
+def parse_samples(records: _core.Reader, parser: Parser) -> _core.Reader:
+    """Records into the fields of a Parser of the user's."""
+    fields = [(field.name, dtype_name(field.dtype)) for field in field_list(parser.fields)]
+
+    def row_of(sample: bytes) -> tuple[Any, ...]:
+        row = parser.parse(sample)
+        values = [row[name] for name, _ in fields] if isinstance(row, Mapping) else list(row)
+        if len(values) != len(fields):
+            raise ValueError(f"{len(fields)} fields are declared, parse gave {len(values)}")
+        return tuple(_buffer(value, dtype) for value, (_, dtype) in zip(values, fields))
+
+    return _core.parse_samples(records, row_of, field_tuples(parser.fields))
+
+
+def _buffer(value: Any, dtype: str) -> Any:
+    if isinstance(value, (bytes, bytearray)):
+        return value
+    import numpy
+
+    return numpy.ascontiguousarray(value, dtype)

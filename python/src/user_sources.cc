@@ -1,0 +1,145 @@
+#include "user_sources.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "field_specs.h"
+#include "held_object.h"
+#include "reader_handle.h"
+#include "ringfeed/data_reader.h"
+#include "ringfeed/dataset.h"
+#include "ringfeed/decorators.h"
+
+namespace nb = nanobind;
+
+namespace ringfeed::python {
+namespace {
+
+using SharedKeeper = std::shared_ptr<ThrownKeeper>;
+
+// Calls `function` with the lock; what Python throws there goes on as the chain's failure.
+template <typename Function>
+auto WithLock(ThrownKeeper& keeper, Function&& function) {
+  const nb::gil_scoped_acquire lock;
+  try {
+    return function();
+  } catch (nb::python_error& thrown) {
+    throw keeper.Keep(std::move(thrown));
+  }
+}
+
+// The bytes of whatever exports a buffer in C order.
+class BytesOf {
+ public:
+  explicit BytesOf(nb::handle source) {
+    if (PyObject_GetBuffer(source.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  ~BytesOf() { PyBuffer_Release(&view_); }
+  BytesOf(const BytesOf&) = delete;
+  BytesOf& operator=(const BytesOf&) = delete;
+
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+class PythonDataset final : public Dataset {
+ public:
+  PythonDataset(nb::handle object, SharedKeeper keeper)
+      : object_(Hold(object)), keeper_(std::move(keeper)) {}
+
+  bool Next(std::string* sample) override {
+    return WithLock(*keeper_, [&] {
+      const nb::object next = object_->Get().attr("next")();
+      if (next.is_none()) return false;
+      const BytesOf buffer(next);
+      sample->assign(reinterpret_cast<const char*>(buffer.bytes().data()), buffer.bytes().size());
+      return true;
+    });
+  }
+
+  bool ReInit() override {
+    return WithLock(*keeper_, [&] { return object_->Get().attr("reset")().ptr() != Py_False; });
+  }
+
+  // Its next may wait for anything.
+  bool Ready() const override { return false; }
+
+ private:
+  std::shared_ptr<HeldObject> object_;
+  SharedKeeper keeper_;
+};
+
+// `row_of` gives a tuple of buffers, one for each field.
+class PythonParser final : public SampleParser {
+ public:
+  PythonParser(nb::handle row_of, std::vector<FieldSpec> fields, SharedKeeper keeper)
+      : row_of_(Hold(row_of)), fields_(std::move(fields)), keeper_(std::move(keeper)) {}
+
+  std::vector<FieldSpec> fields() const override { return fields_; }
+
+  void Parse(std::string_view sample, RowWriter& row) const override {
+    WithLock(*keeper_, [&] {
+      const nb::object values = row_of_->Get()(nb::bytes(sample.data(), sample.size()));
+      for (std::size_t i = 0; i < fields_.size(); ++i) Write(i, values[i], row);
+    });
+  }
+
+ private:
+  void Write(std::size_t field, nb::handle value, RowWriter& row) const {
+    const BytesOf buffer(value);
+    if (fields_[field].ragged()) return row.Ragged(field, buffer.bytes());
+    const std::span<std::byte> place = row.Fixed(field);
+    if (place.size() != buffer.bytes().size()) {
+      throw std::invalid_argument("field \"" + fields_[field].name + "\" takes " +
+                                  std::to_string(place.size()) + " bytes, got " +
+                                  std::to_string(buffer.bytes().size()));
+    }
+    if (!place.empty()) std::memcpy(place.data(), buffer.bytes().data(), place.size());
+  }
+
+  std::shared_ptr<HeldObject> row_of_;
+  const std::vector<FieldSpec> fields_;
+  SharedKeeper keeper_;
+};
+
+ReaderHandle FromPythonDataset(nb::handle object) {
+  auto keeper = std::make_shared<ThrownKeeper>();
+  auto dataset = std::make_unique<PythonDataset>(object, keeper);
+  const auto build = [&] {
+    const nb::gil_scoped_release unlocked;
+    return FromDataset(std::move(dataset));
+  };
+  return ReaderHandle(build(), {keeper});
+}
+
+ReaderHandle ParseByPython(const ReaderHandle& input, nb::handle row_of,
+                           const std::vector<FieldTuple>& fields) {
+  auto keeper = std::make_shared<ThrownKeeper>();
+  auto parser = std::make_shared<PythonParser>(row_of, FieldSpecs(fields), keeper);
+  const auto build = [&] {
+    const nb::gil_scoped_release unlocked;
+    return ParseSamples(input.reader(), std::move(parser));
+  };
+  return input.On(build(), keeper);
+}
+
+}  // namespace
+
+void BindUserSources(nb::module_& module) {
+  module.def("from_dataset", &FromPythonDataset);
+  module.def("parse_samples", &ParseByPython);
+}
+
+}  // namespace ringfeed::python

@@ -1,0 +1,97 @@
+"""Data sets and parsers that are Python classes."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+import ringfeed
+
+numpy = pytest.importorskip("numpy")
+
+
+class Numbers(ringfeed.RandomAccessDataset):
+    def __init__(self, count):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        return str(index).encode()
+
+
+class Squares(ringfeed.Parser):
+    fields = {"x": ("int64", ()), "row": ("float32", (2,))}
+
+    def parse(self, sample):
+        x = int(sample)
+        return {"x": x, "row": [x, x * x]}
+
+
+def values(array):
+    return numpy.from_dlpack(array).tolist()
+
+
+def test_samples_are_parsed_shuffled_and_batched_in_every_pass():
+    chain = ringfeed.parse(ringfeed.from_dataset(Numbers(20)), Squares())
+    chain = ringfeed.batch(ringfeed.shuffle(chain, "window", 8, seed=1), 5)
+    for _ in range(2):
+        batches = [(values(x), values(row)) for x, row in chain]
+        xs = sum((x for x, _ in batches), [])
+        assert sorted(xs) == list(range(20)) and xs != list(range(20))
+        assert sum((row for _, row in batches), []) == [[x, x * x] for x in xs]
+        chain.reset()
+
+
+def test_a_data_set_that_raises_ends_the_stream_behind_its_samples():
+    class Failing(ringfeed.Dataset):
+        given = 0
+
+        def next(self):
+            self.given += 1
+            if self.given > 2:
+                raise KeyError("third")
+            return b"7"
+
+    chain = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Failing()), Squares()), 1)
+    assert [values(next(chain)[0]), values(next(chain)[0])] == [[7], [7]]
+    with pytest.raises(KeyError, match="third") as caught:
+        next(chain)
+    assert "next" in [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
+
+
+def test_a_parser_that_raises_gives_its_own_exception():
+    class Bad(Squares):
+        def parse(self, sample):
+            raise ArithmeticError("not today")
+
+    chain = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Numbers(3)), Bad()), 1)
+    with pytest.raises(ArithmeticError, match="not today"):
+        next(chain)
+
+
+def test_a_value_of_another_size_names_its_field():
+    class Short(Squares):
+        def parse(self, sample):
+            return (1, [1.0])
+
+    chain = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Numbers(3)), Short()), 1)
+    with pytest.raises(ringfeed.Error, match="row"):
+        next(chain)
+
+
+def test_a_data_set_without_reset_cannot_start_again():
+    class Once(ringfeed.Dataset):
+        given = 0
+
+        def next(self):
+            self.given += 1
+            return b"1" if self.given == 1 else None
+
+    chain = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Once()), Squares()), 1)
+    assert len(list(chain)) == 1
+    with pytest.raises(ringfeed.Error):
+        chain.reset()
+        next(chain)
