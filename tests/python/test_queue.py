@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import array
+import subprocess
+import sys
 import threading
 import time
 
@@ -158,3 +160,21 @@ def test_memory_that_is_held_is_not_used_again():
         queue.push([numbers(i, i)])
         held.append(queue.pop()[0])
     assert [numpy.from_dlpack(x).tolist() for x in held] == [[i, i] for i in range(20)]
+
+
+@pytest.mark.parametrize("wait", ["queue.pop()", "queue.push([x]); queue.push([x])"])
+def test_ctrl_c_ends_a_wait(wait):
+    program = f"""
+import array, os, signal, threading, ringfeed
+queue = ringfeed.LoDTensorBlockingQueue(1, [("x", "float32", (-1,))])
+x = array.array("f", [1])
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    {wait}
+except KeyboardInterrupt:
+    print("interrupted", queue.size())
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.stdout.split()[:1], ended.stderr) == (["interrupted"], "")
