@@ -10,7 +10,7 @@ import atexit as _atexit
 
 from . import _core, errors, reader
 from ._core import Array, Reader, RecordParser
-from .blocking_queue import LoDTensorBlockingQueue
+from .blocking_queue import LoDTensorBlockingQueue, from_iterable
 from .chains import (
     Rank,
     batch,

@@ -17,6 +17,7 @@
 #include "exceptions.h"
 #include "field_specs.h"
 #include "fork_guard.h"
+#include "instance_input.h"
 #include "interrupt.h"
 #include "reader_handle.h"
 #include "ringfeed/blocking_queue.h"
@@ -28,13 +29,6 @@ namespace ringfeed::python {
 namespace {
 
 using Queue = LoDTensorBlockingQueue;
-using Levels = std::vector<std::vector<std::int64_t>>;
-
-// A tensor's values and its LoD.
-struct WithLod {
-  std::shared_ptr<const void> values;
-  Levels levels;
-};
 
 CopyInput CopyOption(std::optional<bool> copy) {
   if (!copy) return CopyInput::kIfNeeded;
@@ -46,12 +40,6 @@ Deadline LimitOf(std::optional<double> timeout) {
   if (!timeout || *timeout >= kLongest) return kNoDeadline;
   const std::chrono::duration<double> seconds(std::max(*timeout, 0.0));
   return DeadlineAfter(std::chrono::duration_cast<QueueClock::duration>(seconds));
-}
-
-void AddLod(Levels levels, Tensor* tensor) {
-  auto owner = std::make_shared<WithLod>(WithLod{std::move(tensor->owner), std::move(levels)});
-  tensor->lod.assign(owner->levels.begin(), owner->levels.end());
-  tensor->owner = std::move(owner);
 }
 
 nb::python_error ErrorOf(nb::handle exception) {
@@ -75,7 +63,8 @@ class QueueHandle {
 
   bool Push(nb::handle arrays, std::optional<bool> copy, std::optional<double> timeout) const {
     const std::shared_ptr<Queue> queue = Get();
-    Instance instance = InstanceOf(*queue, arrays, CopyOption(copy));
+    Instance instance = InstanceOf(queue->slots(), arrays, CopyOption(copy),
+                                   [&](std::size_t bytes) { return pool_->Take(bytes); });
     QueueResult result = QueueResult::kTimeout;
     const bool done = WaitUnlocked(
         [&](Deadline deadline) {
@@ -149,35 +138,6 @@ class QueueHandle {
   }
 
  private:
-  Instance InstanceOf(const Queue& queue, nb::handle arrays, CopyInput copy) const {
-    Instance instance;
-    for (const nb::handle item : arrays) {
-      const std::size_t slot = instance.size();
-      try {
-        instance.push_back(SlotOf(item, copy));
-      } catch (const nb::builtin_exception& wrong) {
-        std::string where = "slot " + std::to_string(slot);
-        if (slot < queue.slots().size()) where += " \"" + queue.slots()[slot].name + "\"";
-        throw nb::builtin_exception(wrong.type(), (where + ": " + wrong.what()).c_str());
-      }
-    }
-    return instance;
-  }
-
-  // An array, or a tuple of one and its LoD.
-  Tensor SlotOf(nb::handle item, CopyInput copy) const {
-    const auto allocate = [&](std::size_t bytes) { return pool_->Take(bytes); };
-    if (!PyTuple_Check(item.ptr())) return TensorOf(item, copy, allocate);
-    const auto pair = nb::borrow<nb::tuple>(item);
-    Levels levels;
-    if (pair.size() != 2 || !nb::try_cast(pair[1], levels)) {
-      throw nb::type_error("an array is needed, or (values, lod) with a list of ints per level");
-    }
-    Tensor tensor = TensorOf(pair[0], copy, allocate);
-    if (!levels.empty()) AddLod(std::move(levels), &tensor);
-    return tensor;
-  }
-
   Status StatusOf(nb::handle reason) const {
     if (!PyExceptionInstance_Check(reason.ptr())) {
       return Status(StatusCode::kCancelled, nb::cast<std::string>(nb::str(reason)));

@@ -13,6 +13,7 @@
 
 #include "field_specs.h"
 #include "held_object.h"
+#include "instance_input.h"
 #include "reader_handle.h"
 #include "ringfeed/data_reader.h"
 #include "ringfeed/dataset.h"
@@ -114,6 +115,48 @@ class PythonParser final : public SampleParser {
   SharedKeeper keeper_;
 };
 
+// Instances of an iterator that `creator` makes anew for each pass.
+class PythonInstances final : public InstanceSource {
+ public:
+  PythonInstances(nb::handle creator, std::vector<SlotSpec> slots, SharedKeeper keeper)
+      : creator_(Hold(creator)), slots_(std::move(slots)), keeper_(std::move(keeper)) {}
+
+  ReadResult ReadNext(Instance* instance, std::stop_token, Status*) override {
+    return WithLock(*keeper_, [&] {
+      if (iterator_ == nullptr) iterator_ = Hold(nb::iter(creator_->Get()()));
+      const nb::object iterator = iterator_->Get();
+      const nb::object next = nb::steal(PyIter_Next(iterator.ptr()));
+      if (PyErr_Occurred() != nullptr) throw nb::python_error();
+      if (!next.is_valid()) return ReadResult::kEnd;
+      *instance = InstanceOf(slots_, next, CopyInput::kAlways);
+      return ReadResult::kRecord;
+    });
+  }
+
+  bool ReInit() override {
+    iterator_.reset();
+    return true;
+  }
+
+  std::vector<SlotSpec> slots() const override { return slots_; }
+
+ private:
+  std::shared_ptr<HeldObject> creator_;
+  const std::vector<SlotSpec> slots_;
+  SharedKeeper keeper_;
+  std::shared_ptr<HeldObject> iterator_;  // of this pass; null before its first read
+};
+
+ReaderHandle FromPythonIterable(nb::handle creator, const std::vector<SlotTuple>& slots) {
+  auto keeper = std::make_shared<ThrownKeeper>();
+  auto source = std::make_unique<PythonInstances>(creator, SlotSpecs(slots), keeper);
+  const auto build = [&] {
+    const nb::gil_scoped_release unlocked;
+    return FromInstanceSource(std::move(source));
+  };
+  return ReaderHandle(build(), {keeper});
+}
+
 ReaderHandle FromPythonDataset(nb::handle object) {
   auto keeper = std::make_shared<ThrownKeeper>();
   auto dataset = std::make_unique<PythonDataset>(object, keeper);
@@ -138,6 +181,7 @@ ReaderHandle ParseByPython(const ReaderHandle& input, nb::handle row_of,
 }  // namespace
 
 void BindUserSources(nb::module_& module) {
+  module.def("from_iterable", &FromPythonIterable);
   module.def("from_dataset", &FromPythonDataset);
   module.def("parse_samples", &ParseByPython);
 }

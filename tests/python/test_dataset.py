@@ -95,3 +95,32 @@ def test_a_data_set_without_reset_cannot_start_again():
     with pytest.raises(ringfeed.Error):
         chain.reset()
         next(chain)
+
+
+def test_an_iterator_is_a_reader_of_a_chain_in_every_pass():
+    def rows():
+        for i in range(10):
+            yield [numpy.full((1, 2), i, numpy.float32)]
+
+    reader = ringfeed.from_iterable(rows, [("x", "float32", (-1, 2))])
+    chain = ringfeed.batch(reader, 4)
+    for _ in range(2):
+        assert [len(values(batch[0])) for batch in chain] == [4, 4, 2]
+        chain.reset()
+
+
+def test_what_an_iterator_raises_comes_out_behind_its_rows():
+    def rows():
+        yield [numpy.zeros((1,), numpy.float32)]
+        raise KeyError("second")
+
+    reader = ringfeed.from_iterable(rows, [("x", "float32", (-1,))])
+    assert values(next(reader)[0]) == [0]
+    with pytest.raises(KeyError, match="second"):
+        next(reader)
+
+
+def test_a_row_that_is_no_array_names_its_slot():
+    reader = ringfeed.from_iterable(lambda: [[7]], [("x", "float32", (-1,))])
+    with pytest.raises(ringfeed.Error, match='slot 0 "x"'):
+        next(reader)

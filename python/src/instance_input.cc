@@ -1,0 +1,59 @@
+#include "instance_input.h"
+
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace ringfeed::python {
+namespace {
+
+using Levels = std::vector<std::vector<std::int64_t>>;
+
+// A tensor's values and its LoD.
+struct WithLod {
+  std::shared_ptr<const void> values;
+  Levels levels;
+};
+
+void AddLod(Levels levels, Tensor* tensor) {
+  auto owner = std::make_shared<WithLod>(WithLod{std::move(tensor->owner), std::move(levels)});
+  tensor->lod.assign(owner->levels.begin(), owner->levels.end());
+  tensor->owner = std::move(owner);
+}
+
+Tensor SlotOf(nb::handle item, CopyInput copy, const Allocate& allocate) {
+  if (!PyTuple_Check(item.ptr())) return TensorOf(item, copy, allocate);
+  const auto pair = nb::borrow<nb::tuple>(item);
+  Levels levels;
+  if (pair.size() != 2 || !nb::try_cast(pair[1], levels)) {
+    throw nb::type_error("an array is needed, or (values, lod) with a list of ints per level");
+  }
+  Tensor tensor = TensorOf(pair[0], copy, allocate);
+  if (!levels.empty()) AddLod(std::move(levels), &tensor);
+  return tensor;
+}
+
+}  // namespace
+
+Instance InstanceOf(std::span<const SlotSpec> slots, nb::handle arrays, CopyInput copy,
+                    const Allocate& allocate) {
+  Instance instance;
+  for (const nb::handle item : arrays) {
+    const std::size_t slot = instance.size();
+    try {
+      instance.push_back(SlotOf(item, copy, allocate));
+    } catch (const nb::builtin_exception& wrong) {
+      std::string where = "slot " + std::to_string(slot);
+      if (slot < slots.size()) where += " \"" + slots[slot].name + "\"";
+      throw nb::builtin_exception(wrong.type(), (where + ": " + wrong.what()).c_str());
+    }
+  }
+  return instance;
+}
+
+}  // namespace ringfeed::python

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <span>
+
+#include "array.h"
+#include "ringfeed/slot.h"
+
+namespace ringfeed::python {
+
+/// An instance of Python's arrays: for each slot what TensorOf takes, or a tuple of that and its
+/// LoD, a list of offsets per level. Throws as TensorOf, naming the slot; whether the instance is
+/// as declared is for CheckInstance.
+Instance InstanceOf(std::span<const SlotSpec> slots, nanobind::handle arrays, CopyInput copy,
+                    const Allocate& allocate = NewBytes);
+
+}  // namespace ringfeed::python
