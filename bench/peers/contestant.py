@@ -1,0 +1,134 @@
+"""The command line that all contestants share, and how each is measured.
+
+A contestant is a script with streams of batches, run as a process of its own:
+
+  python NAME.py WORK --data DIR                       measures, warm and in full flow
+  python NAME.py WORK --data DIR --digest              one pass, each row once: its digest
+  python NAME.py resume --data DIR --save FILE         runs to the middle of a pass, saves
+  python NAME.py resume --data DIR --resume FILE       goes on from there: time to the first batch
+
+It prints one line of JSON. Exit status: 0 done, 3 what it needs is not installed.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import time
+from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
+
+from cpu_clock import cpu_seconds
+from works import SAMPLES, WORKS, Work
+
+NOT_INSTALLED = 3
+# Batches in front of the saved position: the middle of the pass.
+MIDDLE = 0.5
+
+Batch = Mapping[str, Any]
+# Batches of the files: without end, or of one pass where each row comes once.
+Stream = Callable[[Work, pathlib.Path, bool], Iterator[Batch]]
+
+
+class Resume(NamedTuple):
+    """Saving in the middle of a pass, and going on.
+
+    Attributes:
+        start: of the folder of data: a stream from the beginning and a function that saves its
+            position into a file.
+        go_on: of the folder of data and that file: the stream from there.
+    """
+
+    start: Callable[[pathlib.Path], Tuple[Iterator[Batch], Callable[[pathlib.Path], None]]]
+    go_on: Callable[[pathlib.Path, pathlib.Path], Iterator[Batch]]
+
+
+def run(streams: Dict[str, Stream], resume: Optional[Resume] = None) -> int:
+    """Does what the command line says with the stream of the work, prints the result.
+
+    Args:
+        streams: by the name of the work.
+        resume: where the contestant can go on from a position.
+    """
+    options = _options(sorted(streams), resume is not None)
+    if options.work == "resume":
+        result = _resumed(resume, options)
+    elif options.digest:
+        result = _digest(streams[options.work], options)
+    else:
+        result = _measured(streams[options.work], options)
+    print(json.dumps({"work": options.work, **result}))
+    return 0
+
+
+def not_installed(what: ImportError) -> int:
+    """Says on stderr which module is missing; the exit status for it."""
+    print(f"not installed: {what}", file=sys.stderr)
+    return NOT_INSTALLED
+
+
+def _options(works: list, resumes: bool) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("work", choices=works + (["resume"] if resumes else []))
+    parser.add_argument("--data", type=pathlib.Path, required=True)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--pass-rows", type=int, required=True)
+    parser.add_argument("--digest", action="store_true")
+    parser.add_argument("--save", type=pathlib.Path)
+    parser.add_argument("--resume", type=pathlib.Path)
+    return parser.parse_args()
+
+
+def _rows(batch: Batch) -> int:
+    return len(next(iter(batch.values())))
+
+
+def _measured(stream: Stream, options: argparse.Namespace) -> Dict[str, Any]:
+    work = WORKS[options.work]
+    batches = stream(work, options.data, False)
+    # The first pass, or as long as a measurement where that is shorter, is not measured.
+    _take(batches, work, options.pass_rows, options.seconds)
+    cpu, wall = cpu_seconds(), time.perf_counter()
+    rows, count = _take(batches, work, None, options.seconds)
+    wall_s, cpu_s = time.perf_counter() - wall, cpu_seconds() - cpu
+    return {"rows": rows, "batches": count, "bytes": rows * work.row_bytes, "wall_s": wall_s,
+            "cpu_s": cpu_s}
+
+
+def _take(batches: Iterator[Batch], work: Work, rows: Optional[int],
+          seconds: float) -> Tuple[int, int]:
+    taken = count = 0
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end and (rows is None or taken < rows):
+        for _ in range(work.stride):
+            taken += _rows(next(batches))
+        count += work.stride
+    return taken, count
+
+
+def _digest(stream: Stream, options: argparse.Namespace) -> Dict[str, Any]:
+    from row_digest import RowDigest  # pylint: disable=import-outside-toplevel  # needs NumPy
+
+    digest = RowDigest()
+    for batch in stream(WORKS[options.work], options.data, True):
+        digest.add(batch)
+    return {"digest": digest.text(), "rows": digest.rows}
+
+
+def _resumed(resume: Resume, options: argparse.Namespace) -> Dict[str, Any]:
+    from row_digest import RowDigest  # pylint: disable=import-outside-toplevel  # needs NumPy
+
+    digest = RowDigest()
+    if options.save:
+        batches, save = resume.start(options.data)
+        for _ in range(int(MIDDLE * options.pass_rows / SAMPLES.batch)):
+            next(batches)
+        start = time.perf_counter()
+        save(options.save)
+        seconds = time.perf_counter() - start
+        digest.add(next(batches))
+        return {"save_s": seconds, "digest": digest.text()}
+    start = time.perf_counter()
+    batch = next(resume.go_on(options.data, options.resume))
+    seconds = time.perf_counter() - start
+    digest.add(batch)
+    return {"first_batch_s": seconds, "digest": digest.text()}

@@ -1,0 +1,73 @@
+"""Grain over ArrayRecord, globally shuffled by index: the same samples in Grain's own format."""
+
+import json
+import os
+import pathlib
+import sys
+from typing import Any, Dict, Iterator, List
+
+from contestant import Resume, not_installed, run
+from works import SAMPLE_BYTES, SAMPLES, Work
+
+try:
+    import grain
+    import numpy as np
+    from array_record.python.array_record_module import ArrayRecordWriter
+except ImportError as error:
+    sys.exit(not_installed(error))
+
+
+def array_records(files: List[str]) -> List[str]:
+    """The same samples as ArrayRecord, one to a chunk, for access by number. Made where they are
+    missing."""
+    made = []
+    for name in files:
+        path = pathlib.Path(name)
+        own = path.parent / f"grain-{path.stem}.array_record"
+        if not own.exists():
+            partial = own.with_suffix(f".{os.getpid()}")
+            writer = ArrayRecordWriter(str(partial), "group_size:1,uncompressed")
+            for row in np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, SAMPLE_BYTES):
+                writer.write(row.tobytes())
+            writer.close()
+            partial.rename(own)
+        made.append(str(own))
+    return made
+
+
+def _as_row(record: bytes) -> Dict[str, np.ndarray]:
+    return {"value": np.frombuffer(record, dtype=np.uint8)}
+
+
+def dataset(work: Work, data: pathlib.Path, once: bool) -> Any:
+    """The batches of a work as a data set of Grain, read by threads of this process."""
+    source = grain.sources.ArrayRecordDataSource(array_records(work.files(data)))
+    samples = grain.MapDataset.source(source).shuffle(seed=7)
+    if not once:
+        samples = samples.repeat()
+    batches = samples.map(_as_row).batch(work.batch)
+    # Few samples read ahead cost the least CPU time and the least time to the first batch.
+    reading = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
+    return batches.to_iter_dataset(reading)
+
+
+def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, np.ndarray]]:
+    """The batches of a work."""
+    return iter(dataset(work, data, once))
+
+
+def start(data: pathlib.Path) -> Any:
+    """Batches from the beginning, and what saves the position."""
+    batches = iter(dataset(SAMPLES, data, False))
+    return batches, lambda path: path.write_text(json.dumps(batches.get_state()), encoding="utf-8")
+
+
+def go_on(data: pathlib.Path, path: pathlib.Path) -> Iterator[Dict[str, np.ndarray]]:
+    """Batches from a saved position on."""
+    batches = iter(dataset(SAMPLES, data, False))
+    batches.set_state(json.loads(path.read_text(encoding="utf-8")))
+    return batches
+
+
+if __name__ == "__main__":
+    sys.exit(run({"samples": stream}, Resume(start, go_on)))
