@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Dict, List
 
-from works import SAMPLE_BYTES
+from works import PUSHED_ARRAYS, SAMPLE_BYTES
 
 FILES = 8
 LABELS = 100
@@ -30,7 +30,7 @@ class Sizes:
     def rows(self) -> Dict[str, int]:
         """Rows of a pass, by the work."""
         return {"images": self.samples, "samples": self.samples, "table": self.table,
-                "tiny": self.tiny}
+                "tiny": self.tiny, "push": PUSHED_ARRAYS}
 
 
 FULL = Sizes(samples=14_336, table=2_097_152, tiny=4_194_304)

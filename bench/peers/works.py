@@ -40,5 +40,8 @@ TABLE = Work("table", "table", 8192, 0)
 SAMPLES = Work("samples", "samples", 64, SAMPLE_BYTES)
 # Rows of 160 bytes in batches of 16: what is left is the cost of a batch.
 TINY = Work("tiny", "tiny", 16, 160, stride=1024)
+# Arrays of 1 MB that Python hands over, out of 16 in turn; no files.
+PUSH = Work("push", "", 1, 1 << 20, stride=16)
+PUSHED_ARRAYS = 16
 
-WORKS = {work.name: work for work in (IMAGES, TABLE, SAMPLES, TINY)}
+WORKS = {work.name: work for work in (IMAGES, TABLE, SAMPLES, TINY, PUSH)}

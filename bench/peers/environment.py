@@ -1,0 +1,100 @@
+"""The environment that the contestants run in, and the machine."""
+
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+from typing import Any, Dict, Optional
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+REQUIREMENTS = pathlib.Path(__file__).with_name("requirements.txt")
+
+
+class Environment:
+    """A virtual environment with the peers and ringfeed, or this Python where there is none.
+
+    Args:
+        folder: of the virtual environment.
+        command: the path of `ringfeed`, where it is not the environment's.
+    """
+
+    def __init__(self, folder: pathlib.Path, command: Optional[str] = None) -> None:
+        self._folder = folder
+        self._command = command
+
+    @property
+    def python(self) -> str:
+        """The interpreter that the contestants are run by."""
+        own = self._folder / "bin" / "python"
+        return str(own) if own.exists() else sys.executable
+
+    @property
+    def command(self) -> str:
+        """The command `ringfeed`, of the same build as the package where it is the package's."""
+        own = pathlib.Path(self.python).with_name("ringfeed")
+        return self._command or (str(own) if own.exists() else "ringfeed")
+
+    def install(self) -> None:
+        """Makes the environment: the peers as requirements.txt names them, and the package built
+        from this tree. It is a download of several GB.
+
+        Raises:
+            subprocess.CalledProcessError: pip failed; it has said why.
+        """
+        if not (self._folder / "bin" / "python").exists():
+            subprocess.run([sys.executable, "-m", "venv", str(self._folder)], check=True)
+        pip = [self.python, "-m", "pip", "install"]
+        subprocess.run([*pip, "-r", str(REQUIREMENTS)], check=True, stdout=sys.stderr)
+        subprocess.run([*pip, str(ROOT / "python")], check=True, stdout=sys.stderr)
+
+    def variables(self) -> Dict[str, str]:
+        """Environment variables of the contestants."""
+        return {"RINGFEED_COMMAND": self.command, "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+    def versions(self) -> Dict[str, str]:
+        """Versions of Python and of all that is installed there."""
+        listed = subprocess.run([self.python, "-m", "pip", "list", "--format", "json"], check=True,
+                                stdout=subprocess.PIPE)
+        version = subprocess.run([self.python, "-c", "import platform as p;"
+                                  "print(p.python_version())"], check=True,
+                                 stdout=subprocess.PIPE, text=True)
+        packages = {package["name"]: package["version"] for package in json.loads(listed.stdout)}
+        named = {line.split("==")[0] for line in REQUIREMENTS.read_text("utf-8").splitlines()
+                 if "==" in line}
+        asked = {name.replace("_", "-") for name in named | {"ringfeed"}}
+        chosen = {name: value for name, value in packages.items()
+                  if name.lower().replace("_", "-") in asked}
+        return {"python": version.stdout.strip(), **chosen}
+
+
+def machine() -> Dict[str, Any]:
+    """This machine, as bench/results names it."""
+    return {
+        "processor": _processor(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "kernel": platform.release(),
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def git(*words: str) -> str:
+    """What git says in this tree; "" where there is none."""
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True,
+                              check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def _processor() -> str:
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.machine()

@@ -1,0 +1,48 @@
+"""NumPy alone: mapped files gathered into new batches, and memcpy of arrays of 1 MB into memory that
+is used again, which is what a copying queue is held against."""
+
+import itertools
+import pathlib
+import sys
+from typing import Dict, Iterator
+
+from contestant import not_installed, run
+from works import SAMPLE_BYTES, Work
+
+try:
+    import numpy as np
+
+    from pushed_arrays import arrays
+except ImportError as error:
+    sys.exit(not_installed(error))
+
+# Destinations, as many as the queue has places.
+PLACES = 8
+
+
+def samples(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, np.ndarray]]:
+    """Batches in an order of the whole data set, another one in each pass."""
+    files = [np.memmap(name, dtype=np.uint8, mode="r").reshape(-1, SAMPLE_BYTES)
+             for name in work.files(data)]
+    places = [row for file in files for row in file]
+    random = np.random.default_rng(7)
+    while True:
+        order = random.permutation(len(places))
+        for first in range(0, len(order), work.batch):
+            yield {"value": np.stack([places[i] for i in order[first:first + work.batch]])}
+        if once:
+            return
+
+
+def copies(work: Work, _: pathlib.Path, once: bool) -> Iterator[Dict[str, np.ndarray]]:
+    """Each array copied, the next one over the oldest."""
+    sources = arrays()
+    targets = itertools.cycle([np.zeros((1, work.row_bytes), dtype=np.uint8)
+                               for _ in range(PLACES)])
+    for source, target in zip(sources if once else itertools.cycle(sources), targets):
+        np.copyto(target[0], source)
+        yield {"value": target}
+
+
+if __name__ == "__main__":
+    sys.exit(run({"samples": samples, "push": copies}))

@@ -1,0 +1,76 @@
+"""ringfeed.Loader: batches of the engine as tensors of Torch, or of NumPy where Torch is not there.
+
+The environment variable RINGFEED_THREADS says how many threads read (0: one a core)."""
+
+import json
+import os
+import pathlib
+import sys
+from typing import Any, Callable, Dict, Iterator
+
+from contestant import Resume, not_installed, run
+from works import IMAGES, SAMPLE_BYTES, Work
+
+try:
+    import ringfeed
+except ImportError as error:
+    sys.exit(not_installed(error))
+
+IMAGE_FIELDS = {"image": ("uint8", [SAMPLE_BYTES]), "label": ("int64", [1])}
+TABLE_FIELDS = {"dense": ("float32", [13]), "cat": ("int64", [26]), "label": ("int64", [1])}
+OPTIONS: Dict[str, Dict[str, Any]] = {
+    "images": {"parse": ringfeed.example(IMAGE_FIELDS)},
+    "table": {"parse": ringfeed.example(TABLE_FIELDS)},
+    "samples": {"parse": ringfeed.rows({"value": ("uint8", [SAMPLE_BYTES])}),
+                "format": f"rows:{SAMPLE_BYTES}", "shuffle": ringfeed.Shuffle("global", seed=7)},
+    "tiny": {"parse": ringfeed.rows({"value": ("uint8", [160])}), "format": "rows:160"},
+}
+
+
+def _from_dlpack() -> Callable[[Any], Any]:
+    try:
+        import torch  # pylint: disable=import-outside-toplevel
+
+        return torch.from_dlpack
+    except ImportError:
+        import numpy  # pylint: disable=import-outside-toplevel
+
+        return numpy.from_dlpack
+
+
+def loader(work: Work, data: pathlib.Path, once: bool, **more: Any) -> ringfeed.Loader:
+    """The Loader of a work: of one pass, or without end."""
+    threads = int(os.environ.get("RINGFEED_THREADS", "0"))
+    return ringfeed.Loader(work.files(data), batch=work.batch, passes=1 if once else 0,
+                           threads=threads, **{**OPTIONS[work.name], **more})
+
+
+def tensors(batches: ringfeed.Loader) -> Iterator[Dict[str, Any]]:
+    """The same memory as tensors of Torch or arrays of NumPy."""
+    view = _from_dlpack()
+    for batch in batches:
+        yield {name: view(array) for name, array in batch.items()}
+
+
+def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, Any]]:
+    """The batches of a work. Of tiny ones the iterator alone is measured, without a view."""
+    batches = loader(work, data, once)
+    return iter(batches) if work.name == "tiny" else tensors(batches)
+
+
+def start(data: pathlib.Path) -> Any:
+    """Shuffled images from the beginning, and what saves the position."""
+    batches = loader(IMAGES, data, False, shuffle=ringfeed.Shuffle("global", seed=7))
+    return (tensors(batches),
+            lambda path: path.write_text(json.dumps(batches.state_dict()), encoding="utf-8"))
+
+
+def go_on(data: pathlib.Path, path: pathlib.Path) -> Iterator[Dict[str, Any]]:
+    """Shuffled images from a saved position on."""
+    batches = loader(IMAGES, data, False, shuffle=ringfeed.Shuffle("global", seed=7))
+    batches.load_state_dict(json.loads(path.read_text(encoding="utf-8")))
+    return tensors(batches)
+
+
+if __name__ == "__main__":
+    sys.exit(run({name: stream for name in OPTIONS}, Resume(start, go_on)))

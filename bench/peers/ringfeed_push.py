@@ -1,0 +1,54 @@
+"""ringfeed.LoDTensorBlockingQueue: arrays of 1 MB pushed by one thread, taken out by another.
+
+The environment variable PUSH_COPY says whether they are copied (1) or shared (0)."""
+
+import itertools
+import os
+import pathlib
+import sys
+import threading
+from typing import Any, Dict, Iterator
+
+from contestant import not_installed, run
+from works import Work
+
+try:
+    import numpy as np
+    import ringfeed
+
+    from pushed_arrays import arrays
+except ImportError as error:
+    sys.exit(not_installed(error))
+
+PLACES = 8
+
+
+def _queue(work: Work) -> Any:
+    return ringfeed.LoDTensorBlockingQueue(PLACES, [("value", "uint8", [work.row_bytes], 0)])
+
+
+def _drain(queue: Any) -> None:
+    while queue.pop() is not None:
+        pass
+
+
+def pushed(work: Work, _: pathlib.Path, once: bool) -> Iterator[Dict[str, Any]]:
+    """Each array pushed; of one pass what came out, else what went in."""
+    queue, copy = _queue(work), os.environ.get("PUSH_COPY", "1") == "1"
+    if once:
+        for source in arrays():
+            queue.push([source], copy=copy)
+            yield {"value": np.asarray(queue.pop()[0])[None]}
+        return
+    sources = [(source, {"value": source[None]}) for source in arrays()]
+    threading.Thread(target=_drain, args=(queue,), daemon=True).start()
+    try:
+        for source, batch in itertools.cycle(sources):
+            queue.push([source], copy=copy)
+            yield batch
+    finally:
+        queue.close()
+
+
+if __name__ == "__main__":
+    sys.exit(run({"push": pushed}))
