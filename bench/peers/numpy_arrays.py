@@ -1,5 +1,5 @@
-"""NumPy alone: mapped files gathered into new batches, and memcpy of arrays of 1 MB into memory that
-is used again, which is what a copying queue is held against."""
+"""NumPy alone: mapped files gathered into new batches, and memcpy of arrays of 1 MB into memory
+that is used again, which is what a copying queue is held against."""
 
 import itertools
 import pathlib

@@ -1,4 +1,4 @@
-"""The contestants, and the rows of the table: who is held against whom, and what is to be reached."""
+"""The contestants, and the rows of the table: who is held against whom, and what to reach."""
 
 from dataclasses import dataclass, field
 from typing import Dict, Optional

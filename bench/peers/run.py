@@ -177,7 +177,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--command", help="the command ringfeed; default: the environment's")
     parser.add_argument("--only", default="", help="parts of rows' names, separated by commas")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0, help="CPU time of one measurement, about")
+    parser.add_argument("--seconds", type=float, default=3.0,
+                        help="CPU time of one measurement, about")
     parser.add_argument("--json", type=pathlib.Path, help="a file for the results")
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
