@@ -6,7 +6,7 @@ import json
 import os
 import pathlib
 import sys
-from typing import Any, Callable, Dict, Iterator
+from typing import Any, Dict, Iterator
 
 from contestant import Resume, not_installed, run
 from works import IMAGES, SAMPLE_BYTES, Work
@@ -15,6 +15,13 @@ try:
     import ringfeed
 except ImportError as error:
     sys.exit(not_installed(error))
+try:
+    from torch import from_dlpack
+except ImportError:
+    try:
+        from numpy import from_dlpack
+    except ImportError as error:
+        sys.exit(not_installed(error))
 
 IMAGE_FIELDS = {"image": ("uint8", [SAMPLE_BYTES]), "label": ("int64", [1])}
 TABLE_FIELDS = {"dense": ("float32", [13]), "cat": ("int64", [26]), "label": ("int64", [1])}
@@ -27,17 +34,6 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
 }
 
 
-def _from_dlpack() -> Callable[[Any], Any]:
-    try:
-        import torch  # pylint: disable=import-outside-toplevel
-
-        return torch.from_dlpack
-    except ImportError:
-        import numpy  # pylint: disable=import-outside-toplevel
-
-        return numpy.from_dlpack
-
-
 def loader(work: Work, data: pathlib.Path, once: bool, **more: Any) -> ringfeed.Loader:
     """The Loader of a work: of one pass, or without end."""
     threads = int(os.environ.get("RINGFEED_THREADS", "0"))
@@ -47,9 +43,8 @@ def loader(work: Work, data: pathlib.Path, once: bool, **more: Any) -> ringfeed.
 
 def tensors(batches: ringfeed.Loader) -> Iterator[Dict[str, Any]]:
     """The same memory as tensors of Torch or arrays of NumPy."""
-    view = _from_dlpack()
     for batch in batches:
-        yield {name: view(array) for name, array in batch.items()}
+        yield {name: from_dlpack(array) for name, array in batch.items()}
 
 
 def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, Any]]:
