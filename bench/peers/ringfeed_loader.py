@@ -37,8 +37,9 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
 def loader(work: Work, data: pathlib.Path, once: bool, **more: Any) -> ringfeed.Loader:
     """The Loader of a work: of one pass, or without end."""
     threads = int(os.environ.get("RINGFEED_THREADS", "0"))
-    return ringfeed.Loader(work.files(data), batch=work.batch, passes=1 if once else 0,
-                           threads=threads, **{**OPTIONS[work.name], **more})
+    options = {"batch": work.batch, "passes": 1 if once else 0, "threads": threads,
+               **OPTIONS[work.name], **more}
+    return ringfeed.Loader(work.files(data), **options)
 
 
 def tensors(batches: ringfeed.Loader) -> Iterator[Dict[str, Any]]:
