@@ -39,7 +39,7 @@ def feed(work: Work, files: List[str], *options: str) -> Dict[str, Any]:
 def measured(work: Work, files: List[str], seconds: float) -> Dict[str, Any]:
     """What passes behind the first one take, as many as take about so many CPU seconds."""
     one = feed(work, files, "--passes", "1", "--no-digest")
-    passes = 1 + max(2, round(seconds / max(one["cpu_s"], 1e-3)))
+    passes = 1 + max(8, round(seconds / max(one["cpu_s"], 1e-3)))
     many = feed(work, files, "--passes", str(passes), "--no-digest")
     rows = many["records"] - one["records"]
     return {"rows": rows, "batches": many["batches"] - one["batches"],
