@@ -82,7 +82,7 @@ class PyReader:
         self._slots = list(slots)
         self._instances: Optional[Instances] = None
         self._copy: Optional[bool] = True
-        self._end: Optional[weakref.finalize] = None
+        self._end: Optional[weakref.finalize[..., PyReader]] = None
 
     def decorate_paddle_reader(self, reader: Instances) -> None:
         """Takes a reader creator of mini-batches: lists of samples, tuples with an entry per slot,
@@ -132,7 +132,8 @@ class PyReader:
             ended = self._end.detach()
             self._end = None
             if ended is not None:
-                _break_off(*ended[2], None)
+                queue, stop, thread = ended[2]
+                _break_off(queue, stop, thread, timeout=None)
         self.queue.reopen()
         self.reader.reset_all()
 
