@@ -65,7 +65,8 @@ class PyReader:
 
     Iteration gives a tuple of Arrays per mini-batch. What the generator raises comes out there,
     with its own traceback, behind what it had pushed. `reader` is the chain's Reader: shuffle,
-    batch and the others may stand on it, and then they are iterated, not this. One thread.
+    batch and the others may stand on it, and then they are iterated, not this. (Not multi_pass: the
+    next pass begins by reset() and start(), which nobody would call.) One thread.
 
     Attributes:
         queue: the LoDTensorBlockingQueue between the two sides.
