@@ -22,6 +22,11 @@ Live& TheLive() {
   return *live;
 }
 
+// What was given to a decorator cannot be closed itself.
+void CloseEnds(const Reader& reader) {
+  for (Reader& end : reader.EndPoints()) end.Close();
+}
+
 void CloseAll() {
   if (ForkCount() > 0) return;
   std::vector<std::weak_ptr<Reader>> readers;
@@ -32,7 +37,7 @@ void CloseAll() {
   {
     const nb::gil_scoped_release unlocked;
     for (const std::weak_ptr<Reader>& noted : readers) {
-      if (const std::shared_ptr<Reader> reader = noted.lock()) reader->Close();
+      if (const std::shared_ptr<Reader> reader = noted.lock()) CloseEnds(*reader);
     }
   }
   DropHeldObjects();

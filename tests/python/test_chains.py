@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -142,3 +144,24 @@ def test_sets_are_mixed_by_their_weights(tmp_path: Path) -> None:
     ]
     chain = ringfeed.batch(ringfeed.mix([(sets[0], 3), (sets[1], 1)]), 4)
     assert sum(len(arrays[0].lod[0]) - 1 for arrays in chain) == 40
+
+
+_READS_THE_END_OF_A_CHAIN = """
+import sys
+import ringfeed
+records = ringfeed.open_files(sys.argv[1], format="lines")
+chain = ringfeed.batch(records, 1)
+next(chain)
+"""
+
+
+def test_a_handle_in_the_middle_of_a_chain_is_no_error_at_exit(tmp_path: Path) -> None:
+    lines = tmp_path / "a.txt"
+    lines.write_text("one\ntwo\nthree\n")
+    done = subprocess.run(
+        [sys.executable, "-c", _READS_THE_END_OF_A_CHAIN, str(lines)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
