@@ -26,8 +26,19 @@ void AddLod(Levels levels, Tensor* tensor) {
   tensor->owner = std::move(owner);
 }
 
+// A copy of an Array's values has lost its levels.
+Tensor ArrayOf(nb::handle item, CopyInput copy, const Allocate& allocate) {
+  Tensor tensor = TensorOf(item, copy, allocate);
+  const Array* array = nullptr;
+  if (!tensor.lod.empty() || !nb::try_cast(item, array)) return tensor;
+  Levels levels;
+  for (const auto level : array->tensor().lod) levels.emplace_back(level.begin(), level.end());
+  if (!levels.empty()) AddLod(std::move(levels), &tensor);
+  return tensor;
+}
+
 Tensor SlotOf(nb::handle item, CopyInput copy, const Allocate& allocate) {
-  if (!PyTuple_Check(item.ptr())) return TensorOf(item, copy, allocate);
+  if (!PyTuple_Check(item.ptr())) return ArrayOf(item, copy, allocate);
   const auto pair = nb::borrow<nb::tuple>(item);
   Levels levels;
   if (pair.size() != 2 || !nb::try_cast(pair[1], levels)) {

@@ -178,3 +178,13 @@ except KeyboardInterrupt:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
     )
     assert (ended.stdout.split()[:1], ended.stderr) == (["interrupted"], "")
+
+
+def test_an_array_that_was_popped_keeps_its_levels_where_it_is_pushed_on():
+    queue = ringfeed.LoDTensorBlockingQueue(1, [("words", "int64", [-1], 1)])
+    words = memoryview(bytes(24)).cast("q")
+    queue.push([(words, [[0, 2, 3]])])
+    for copy in (True, None):
+        (taken,) = queue.pop()
+        assert [memoryview(level).tolist() for level in taken.lod] == [[0, 2, 3]]
+        queue.push([taken], copy=copy)
