@@ -1,0 +1,114 @@
+"""Batches as Torch's tensors, for a loop of Torch's. Needs Torch; `import ringfeed.torch`."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, NoReturn
+
+import torch
+import torch.distributed
+import torch.utils.data
+
+from ._core import Array
+from .chains import Rank
+from .chains import find_rank as _launcher_rank
+from .loader import Loader
+
+_ONE_PROCESS = (
+    "a Loader is live (threads, memory, open files) and works in the process that made it alone: "
+    "use num_workers=0; its threads read and parse ahead without worker processes"
+)
+
+
+def find_rank() -> Rank:
+    """The rank in torch.distributed where that is initialised, else what the launcher left.
+
+    For `Loader(rank=ringfeed.torch.find_rank())`, where a program starts its process group without
+    a launcher's environment.
+
+    Raises:
+        InvalidArgument: where a launcher's variables contradict each other.
+    """
+    launched = _launcher_rank()
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return launched
+    rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    if (launched.rank, launched.world_size) == (rank, world):
+        return launched
+    return Rank(rank, world, source="torch.distributed")
+
+
+def tensors(batch: Any, ragged: str = "offsets") -> Any:
+    """A batch's Arrays as tensors that share their memory, on the device where they lie.
+
+    Args:
+        batch: an Array, or a dict, tuple or list of them; anything else is left as it is.
+        ragged: what becomes of a ragged field. "offsets": a tuple (values, offsets), offsets int64
+            [rows + 1]; of nested sequences one for each level, the top one first. "nested": a
+            jagged torch.nested tensor of the same memory; its field has one level.
+
+    Raises:
+        ValueError: `ragged` is neither, or a field of several levels cannot be nested.
+    """
+    if isinstance(batch, dict):
+        return {name: tensors(value, ragged) for name, value in batch.items()}
+    if type(batch) in (tuple, list):
+        return type(batch)(tensors(value, ragged) for value in batch)
+    if not isinstance(batch, Array):
+        return batch
+    values = torch.from_dlpack(batch)
+    if not batch.lod:
+        return values
+    offsets = [torch.from_dlpack(level) for level in batch.lod]
+    if _known(ragged) == "offsets":
+        return (values, *offsets)
+    if len(offsets) > 1:
+        raise ValueError('a field of several levels cannot be nested: take ragged="offsets"')
+    return torch.nested.nested_tensor_from_jagged(values, offsets[0])
+
+
+def _known(ragged: str) -> str:
+    if ragged not in ("offsets", "nested"):
+        raise ValueError(f'ragged is "offsets" or "nested", not {ragged!r}')
+    return ragged
+
+
+class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,unused-ignore]
+    """A Loader as a data set of Torch's, whose items are whole batches of tensors.
+
+    Give it to `DataLoader(dataset, batch_size=None)` or to torchdata's
+    `StatefulDataLoader(dataset, batch_size=None)`, with num_workers=0, the default. Nothing is
+    copied: a batch's memory is its tensors', and goes back to the Loader with the last of them.
+    Epochs are the Loader's: a `for` behind a `break` goes on where that stood.
+
+    Args:
+        loader: gives the batches. Its rank is its own; see find_rank.
+        ragged: what becomes of ragged fields, see `tensors`.
+
+    Raises:
+        ValueError: `ragged` is nothing that there is.
+        RuntimeError: from the loop or by pickling: num_workers is not 0.
+    """
+
+    def __init__(self, loader: Loader, ragged: str = "offsets") -> None:
+        super().__init__()
+        self.loader = loader
+        self.ragged = _known(ragged)
+
+    def __iter__(self) -> Iterator[Any]:
+        if torch.utils.data.get_worker_info() is not None:
+            raise RuntimeError(_ONE_PROCESS)
+        return (tensors(batch, self.ragged) for batch in self.loader)
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The Loader's: behind the last batch that the loop got."""
+        return self.loader.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on there, see Loader.load_state_dict."""
+        self.loader.load_state_dict(state)
+
+    def __reduce__(self) -> NoReturn:
+        raise RuntimeError(_ONE_PROCESS)

@@ -1,0 +1,136 @@
+"""Torch gets batches as tensors of the same memory, through both of its data loaders."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loader_data import number_loader, open_sequences, write_rows, write_sequences
+
+import ringfeed
+
+torch = pytest.importorskip("torch", reason="Torch is not installed")
+feed: Any = importlib.import_module("ringfeed.torch")
+DataLoader = torch.utils.data.DataLoader
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+def _lists(batches: Any) -> list[list[int]]:
+    return [batch["x"].tolist() for batch in batches]
+
+
+def _sequences(folder: Path, ragged: str) -> Any:
+    path = write_sequences(folder / "a.jsonl", [[1, 2, 3], [], [4], [5, 6]])
+    chain = ringfeed.batch(open_sequences(path), 4)
+    return feed.IterableDataset(ringfeed.Loader.from_reader(chain), ragged)
+
+
+def test_a_tensor_shares_the_batchs_memory(tmp_path: Path) -> None:
+    batch = next(number_loader(write_rows(tmp_path, 1)))
+    tensor = feed.tensors(batch)["x"]
+    assert tensor.dtype == torch.int64
+    assert tensor.data_ptr() == batch["x"].__array_interface__["data"][0]
+    tensor[0] = 77
+    assert batch["x"].tobytes()[:8] == (77).to_bytes(8, "little")
+
+
+def test_a_tensor_keeps_the_memory_that_a_closed_loader_gave(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path, 1))
+    tensor = feed.tensors(next(loader))["x"]
+    loader.close()
+    del loader
+    assert tensor.tolist() == list(range(7))
+
+
+def test_tuples_stay_tuples_and_other_things_themselves(tmp_path: Path) -> None:
+    files = write_rows(tmp_path, 1)
+    (tensor,) = next(iter(feed.IterableDataset(number_loader(files, as_tuple=True))))
+    assert tensor.tolist() == list(range(7))
+    mapped = number_loader(files, map=lambda batch: {**batch, "name": "a"})
+    assert next(iter(feed.IterableDataset(mapped)))["name"] == "a"
+
+
+def test_a_data_loader_gives_each_epoch_all_batches(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    loader = DataLoader(feed.IterableDataset(number_loader(files, shuffle=True)), batch_size=None)
+    assert len(loader) == 43
+    first, second = _lists(loader), _lists(loader)
+    assert first != second
+    for epoch in (first, second):
+        assert sorted(sum(epoch, [])) == list(range(300))
+
+
+def test_ragged_fields_are_values_and_offsets(tmp_path: Path) -> None:
+    values, offsets = next(iter(_sequences(tmp_path, "offsets")))["t"]
+    assert values.tolist() == [1, 2, 3, 4, 5, 6]
+    assert (offsets.tolist(), offsets.dtype) == ([0, 3, 3, 4, 6], torch.int64)
+
+
+def test_ragged_fields_are_nested_where_asked_for(tmp_path: Path) -> None:
+    nested = next(iter(_sequences(tmp_path, "nested")))["t"]
+    assert nested.is_nested
+    assert [row.tolist() for row in nested.unbind()] == [[1, 2, 3], [], [4], [5, 6]]
+
+
+def test_another_word_for_ragged_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'padded'"):
+        feed.IterableDataset(number_loader(write_rows(tmp_path, 1)), "padded")
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_worker_processes_are_refused_with_the_remedy(tmp_path: Path, start: str) -> None:
+    dataset = feed.IterableDataset(number_loader(write_rows(tmp_path, 1)))
+    workers = DataLoader(dataset, batch_size=None, num_workers=1, multiprocessing_context=start)
+    with pytest.raises(RuntimeError, match="num_workers=0"):
+        next(iter(workers))
+    assert next(iter(dataset))["x"].tolist() == list(range(7))
+
+
+def _stateful(files: str) -> Any:
+    module = pytest.importorskip(
+        "torchdata.stateful_dataloader", reason="torchdata is not installed"
+    )
+    dataset = feed.IterableDataset(number_loader(files, shuffle=True))
+    return module.StatefulDataLoader(dataset, batch_size=None)
+
+
+@pytest.mark.parametrize("taken", [1, 20, 42])
+def test_a_stateful_data_loader_goes_on_with_the_next_batch(tmp_path: Path, taken: int) -> None:
+    files = write_rows(tmp_path)
+    loader = _stateful(files)
+    iterator = iter(loader)
+    for _ in range(taken):
+        next(iterator)
+    state = json.loads(json.dumps(loader.state_dict()))
+    rest = _lists(iterator)
+    assert len(rest) == 43 - taken
+    other = _stateful(files)
+    other.load_state_dict(state)
+    assert _lists(other) == rest
+    assert _lists(other) == _lists(loader)
+
+
+_RANK = """
+import sys, torch.distributed, ringfeed.torch
+before = ringfeed.torch.find_rank()
+torch.distributed.init_process_group(
+    "gloo", init_method="file://" + sys.argv[1], rank=int(sys.argv[2]), world_size=2)
+print(before[:2], ringfeed.torch.find_rank()[:2])
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_the_rank_is_that_of_an_initialised_process_group(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _RANK, str(tmp_path / "meet")]
+    ranks = [
+        subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]
+    said = [rank.communicate(timeout=120)[0].strip() for rank in ranks]
+    assert said == ["(0, 1) (0, 2)", "(0, 1) (1, 2)"]
