@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit as _atexit
 
-from . import _core, errors, reader
+from . import _core, devices, errors, reader
 from ._core import Array, Reader, RecordParser
 from .blocking_queue import LoDTensorBlockingQueue, from_iterable
 from .chains import (
@@ -76,6 +76,7 @@ __all__ = [
     "create_py_reader_by_data",
     "csv",
     "data",
+    "devices",
     "double_buffer",
     "errors",
     "example",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from types import TracebackType
-from typing import Any, Callable, Iterable, NoReturn, Optional, Type, Union
+from typing import Any, Callable, Iterable, Iterator, NoReturn, Optional, Sequence, Type, Union
 
-from . import _core, chains
+from . import _core, chains, devices as device_plans
 from .compiled import Compiled
 from .loader_plan import LoaderPlan, Shuffle, shuffle_of
 
@@ -44,6 +44,9 @@ class Loader:
             called with the interpreter's lock); records that it refuses are left out.
         map: a Python function that makes of each batch what the loop gets, called in the loop's
             thread; or a function by `compiled`, with outputs, called for each record in parallel.
+        devices: where the batches lie: a kind of devices ("cuda"; "emu:2" is two in host memory,
+            for trials), their numbers, or a DevicePlan of ringfeed.devices; None: host memory.
+        transforms: what is made of fields on the devices (Normalize, Widen, Pad).
         options: see open_files.
 
     Raises:
@@ -67,6 +70,8 @@ class Loader:
         as_tuple: bool = False,
         filter: Union[Compiled, Callable[[bytes], Any], None] = None,
         map: Union[Compiled, Callable[[Any], Any], None] = None,
+        devices: Union[str, Sequence[int], device_plans.DevicePlan, None] = None,
+        transforms: Sequence[device_plans.Transform] = (),
         **options: Any,
     ) -> None:
         per_record, per_batch = (map, None) if isinstance(map, Compiled) else (None, map)
@@ -85,6 +90,7 @@ class Loader:
             filter=filter,
             map=per_record,
             options=chains.check_open_options(options),
+            devices=device_plans.plan_of(devices, transforms),
         )
         self._set_up(plan.build(0), plan, as_tuple, per_batch)
 
@@ -106,7 +112,7 @@ class Loader:
 
     def _set_up(
         self,
-        reader: _core.Reader,
+        reader: Union[_core.Reader, _core.DeviceFeed],
         plan: Optional[LoaderPlan],
         as_tuple: bool,
         map: Optional[Callable[[Any], Any]],
@@ -152,6 +158,24 @@ class Loader:
             self._at_end = True
             raise
         return batch if self._map is None else self._map(batch)
+
+    def device(self, index: int) -> Iterator[Any]:
+        """The batches of one device, by its place in the list, to the end of the epoch: for a loop
+        per device, each in a thread of its own. `reset` or `for` starts the next epoch."""
+        feed = self._reader
+        if not isinstance(feed, _core.DeviceFeed):
+            raise TypeError("this Loader's batches lie in host memory: see devices=")
+        while True:
+            batch: Any
+            try:
+                if self._as_tuple:
+                    batch = feed.next_tuple(index)
+                else:
+                    batch = feed.next_dict(self.names, index)
+            except StopIteration:
+                self._at_end = True
+                return
+            yield batch if self._map is None else self._map(batch)
 
     def __len__(self) -> int:
         if self._plan is None:

@@ -7,6 +7,7 @@ from typing import Any, Callable, NamedTuple, Optional, Union
 
 from . import _core, chains
 from .compiled import Compiled
+from .devices import DevicePlan
 from .errors import InvalidArgument, Unsupported
 
 
@@ -52,6 +53,7 @@ class LoaderPlan:
     filter: Union[Compiled, Callable[[bytes], Any], None]
     map: Optional[Compiled]
     options: dict[str, Any]
+    devices: Optional[DevicePlan] = None
 
     @property
     def drawn_anew(self) -> bool:
@@ -59,8 +61,12 @@ class LoaderPlan:
         drawn = self.shuffle is not None or bool(self.options.get("shuffle_files"))
         return drawn and not any(_core.is_stream_name(name) for name in self.files)
 
-    def build(self, epoch: int) -> _core.Reader:
-        """The chain whose first pass is number `epoch`."""
+    def build(self, epoch: int) -> Union[_core.Reader, _core.DeviceFeed]:
+        """The chain whose first pass is number `epoch`, on its devices."""
+        chain = self._build_chain(epoch)
+        return chain if self.devices is None else self.devices.feed(chain)
+
+    def _build_chain(self, epoch: int) -> _core.Reader:
         options = dict(self.options)
         if epoch:
             options["first_epoch"] = (options.get("first_epoch") or 0) + epoch
@@ -86,7 +92,7 @@ class LoaderPlan:
             self.split_by_files,
         )
 
-    def count_batches(self, reader: _core.Reader) -> int:
+    def count_batches(self, reader: Union[_core.Reader, _core.DeviceFeed]) -> int:
         """Batches that this rank gets of all passes, counted by the files' index.
 
         Raises:

@@ -6,6 +6,7 @@
 #include "array.h"
 #include "blocking_queue.h"
 #include "decorators.h"
+#include "device_feed.h"
 #include "exceptions.h"
 #include "fork_guard.h"
 #include "live_readers.h"
@@ -28,6 +29,7 @@ NB_MODULE(_core, module) {
   BindParsers(module);
   BindReaders(module);
   BindDecorators(module);
+  BindDeviceFeed(module);
   BindBlockingQueue(module);
   BindUserSources(module);
   BindLiveReaders(module);

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "array.h"
 #include "field_specs.h"
+#include "instance_arrays.h"
 #include "parsers.h"
 #include "reader_handle.h"
 #include "ringfeed/decorators.h"
@@ -128,15 +128,6 @@ ReaderHandle MixBy(const std::vector<MixTuple>& sets, const nb::dict& open) {
   return ReaderHandle(Unlocked([&] { return Mix(mixed, options); }), std::move(keepers));
 }
 
-nb::tuple ArraysOf(Instance instance) {
-  nb::object arrays = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(instance.size())));
-  for (std::size_t i = 0; i < instance.size(); ++i) {
-    nb::object array = nb::cast(Array(std::move(instance[i])));
-    PyTuple_SET_ITEM(arrays.ptr(), static_cast<Py_ssize_t>(i), array.release().ptr());
-  }
-  return nb::borrow<nb::tuple>(arrays);
-}
-
 Instance NextInstance(const ReaderHandle& handle) {
   Instance instance;
   if (!handle.Next(&instance)) throw nb::stop_iteration();
@@ -147,34 +138,10 @@ nb::tuple NextArrays(const ReaderHandle& handle) { return ArraysOf(NextInstance(
 
 // `names` are the fields', made once.
 nb::dict NextDict(const ReaderHandle& handle, const nb::tuple& names) {
-  Instance instance = NextInstance(handle);
-  if (names.size() != instance.size()) throw nb::value_error("one name for each field is needed");
-  nb::dict batch;
-  for (std::size_t i = 0; i < instance.size(); ++i) {
-    batch[names[i]] = nb::cast(Array(std::move(instance[i])));
-  }
-  return batch;
+  return DictOf(NextInstance(handle), names);
 }
 
-// (file, first, count) each.
-nb::list RangesOf(const std::vector<RecordRange>& ranges) {
-  nb::list list;
-  for (const RecordRange& range : ranges) {
-    list.append(nb::make_tuple(range.file, range.first, range.count));
-  }
-  return list;
-}
-
-nb::object OriginOf(const ReaderHandle& handle) {
-  const std::optional<BatchOrigin> origin = handle.LastOrigin();
-  if (!origin) return nb::none();
-  nb::dict dict;
-  dict["batch"] = origin->batch;
-  dict["pass"] = origin->pass;
-  dict["records"] = RangesOf(origin->records);
-  dict["damaged"] = RangesOf(origin->damaged);
-  return dict;
-}
+nb::object OriginOf(const ReaderHandle& handle) { return OriginDict(handle.LastOrigin()); }
 
 std::optional<std::uint64_t> NextPassOf(const ReaderHandle& handle) {
   return Unlocked([&] { return handle.reader().NextPass(); });

@@ -1,0 +1,125 @@
+"""Batches on devices: which ones, in which parts, and what is made of their fields there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Optional, Sequence, Union
+
+from . import _core
+
+
+class Normalize(NamedTuple):
+    """A field of uint8 becomes numbers: (value - mean) * scale, on the device.
+
+    Attributes:
+        field: its name or number; its rows are [height, width, channels] for channels_first.
+        dtype: "float32", "float16" or "bfloat16".
+        mean, scale: one for all, or one per channel (1 to 4); empty: 0 and 1.
+        channels_first: rows become [channels, height, width].
+    """
+
+    field: Union[str, int]
+    dtype: str = "float32"
+    mean: Sequence[float] = ()
+    scale: Sequence[float] = ()
+    channels_first: bool = False
+
+
+class Widen(NamedTuple):
+    """A field of uint16, by its name or number, becomes "int32" or "int64" on the device."""
+
+    field: Union[str, int]
+    dtype: str = "int64"
+
+
+class Pad(NamedTuple):
+    """A ragged field becomes [rows, length, …] on the device: longer rows are cut, shorter ones
+    filled up with `padding`, the bytes of one element (empty: zero)."""
+
+    field: Union[str, int]
+    length: int
+    padding: bytes = b""
+
+
+Transform = Union[Normalize, Widen, Pad]
+
+
+@dataclass(frozen=True)
+class DevicePlan:
+    """Arguments of a Loader about devices; puts its chains' batches on them.
+
+    Attributes:
+        devices: a kind ("cuda", "emu:2"), or the devices' numbers.
+        slots: batches on each device at a time, at least 2, those that are held included.
+        distribution: "round_robin", or "split": every batch is cut into a part per device.
+        last_step: where there are not enough batches for every device "uneven", "drop", "pad" or
+            "short".
+        transforms: of fields, behind the copy.
+        stream: the handle of the stream that the loop's work is enqueued on; 0: batches come when
+            their copy is done.
+    """
+
+    devices: Union[str, Sequence[int]]
+    slots: int = 3
+    distribution: str = "round_robin"
+    last_step: str = "uneven"
+    slot_bytes: int = 0
+    transforms: Sequence[Transform] = ()
+    stream: int = 0
+
+    def feed(self, reader: _core.Reader) -> _core.DeviceFeed:
+        """The chain's batches on the devices.
+
+        Raises:
+            Error: there are no such devices.
+            ValueError, KeyError: a name that is none.
+        """
+        by_kind = isinstance(self.devices, str)
+        return _core.DeviceFeed(
+            reader,
+            kind=self.devices if by_kind else "",
+            devices=[] if by_kind else list(self.devices),
+            slots=self.slots,
+            distribution=self.distribution,
+            last_step=self.last_step,
+            slot_bytes=self.slot_bytes,
+            normalize=[
+                (_place(reader, t.field), t.dtype, list(t.mean), list(t.scale), t.channels_first)
+                for t in self.transforms
+                if isinstance(t, Normalize)
+            ],
+            widen=[
+                (_place(reader, t.field), t.dtype)
+                for t in self.transforms
+                if isinstance(t, Widen)
+            ],
+            pad=[
+                (_place(reader, t.field), t.length, t.padding)
+                for t in self.transforms
+                if isinstance(t, Pad)
+            ],
+            stream=self.stream,
+        )
+
+
+def plan_of(
+    devices: Union[str, Sequence[int], DevicePlan, None],
+    transforms: Sequence[Transform] = (),
+) -> Optional[DevicePlan]:
+    """The DevicePlan that a Loader's argument stands for, None for batches on the host."""
+    if devices is None:
+        if transforms:
+            raise TypeError("transforms are made on devices: say which by devices=")
+        return None
+    if isinstance(devices, DevicePlan):
+        return devices
+    return DevicePlan(devices, transforms=transforms)
+
+
+def _place(reader: _core.Reader, field: Union[str, int]) -> int:
+    if isinstance(field, int):
+        return field
+    names = [slot[0] for slot in reader.slots]
+    if field not in names:
+        raise KeyError(f"no field {field!r}: there are {', '.join(names)}")
+    return names.index(field)

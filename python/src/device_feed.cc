@@ -1,0 +1,211 @@
+#include "device_feed.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "device_feed_handle.h"
+#include "field_specs.h"
+#include "instance_arrays.h"
+#include "ringfeed/device_kinds.h"
+#include "stats_dict.h"
+
+namespace nb = nanobind;
+
+namespace ringfeed::python {
+namespace {
+
+using NormalizeTuple =
+    std::tuple<std::size_t, std::string, std::vector<float>, std::vector<float>, bool>;
+using WidenTuple = std::tuple<std::size_t, std::string>;
+using PadTuple = std::tuple<std::size_t, std::size_t, nb::bytes>;
+
+std::vector<FieldTransform> TransformsOf(const std::vector<NormalizeTuple>& normalize,
+                                         const std::vector<WidenTuple>& widen,
+                                         const std::vector<PadTuple>& pad) {
+  std::vector<FieldTransform> transforms;
+  for (const auto& [field, dtype, mean, scale, channels_first] : normalize) {
+    transforms.emplace_back(NormalizeField{field, DTypeNamed(dtype), mean, scale, channels_first});
+  }
+  for (const auto& [field, dtype] : widen) {
+    transforms.emplace_back(WidenField{field, DTypeNamed(dtype)});
+  }
+  for (const auto& [field, length, padding] : pad) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(padding.c_str());
+    transforms.emplace_back(PadField{field, length, {bytes, bytes + padding.size()}});
+  }
+  return transforms;
+}
+
+template <typename Value, std::size_t count>
+Value Named(const std::pair<const char*, Value> (&values)[count], const std::string& name,
+            const char* known) {
+  for (const auto& [text, value] : values) {
+    if (text == name) return value;
+  }
+  throw nb::value_error(known);
+}
+
+Distribution DistributionNamed(const std::string& name) {
+  static constexpr std::pair<const char*, Distribution> kNames[] = {
+      {"round_robin", Distribution::kRoundRobin}, {"split", Distribution::kSplit}};
+  return Named(kNames, name, "a distribution is \"round_robin\" or \"split\"");
+}
+
+LastStep LastStepNamed(const std::string& name) {
+  static constexpr std::pair<const char*, LastStep> kNames[] = {{"uneven", LastStep::kUneven},
+                                                                {"drop", LastStep::kDrop},
+                                                                {"pad", LastStep::kPad},
+                                                                {"short", LastStep::kShort}};
+  return Named(kNames, name, "a last step is \"uneven\", \"drop\", \"pad\" or \"short\"");
+}
+
+void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::string& kind,
+              const std::vector<int>& devices, std::size_t slots, const std::string& distribution,
+              const std::string& last_step, std::size_t slot_bytes,
+              const std::vector<NormalizeTuple>& normalize, const std::vector<WidenTuple>& widen,
+              const std::vector<PadTuple>& pad, std::uintptr_t stream) {
+  FeedOptions options;
+  options.devices = devices;
+  options.slots = slots;
+  options.distribution = DistributionNamed(distribution);
+  options.last_step = LastStepNamed(last_step);
+  options.slot_bytes = slot_bytes;
+  options.transforms = TransformsOf(normalize, widen, pad);
+  if (!kind.empty()) {
+    const nb::gil_scoped_release unlocked;  // a driver may be loaded
+    options.backend = OpenDevices(kind);
+  }
+  new (self) DeviceFeedHandle(input, std::move(options), {reinterpret_cast<void*>(stream)});
+}
+
+Instance NextInstance(DeviceFeedHandle& handle, std::optional<std::size_t> device) {
+  Instance instance;
+  if (!handle.Next(device, &instance)) throw nb::stop_iteration();
+  return instance;
+}
+
+nb::object OriginOf(const DeviceFeedHandle& handle) {
+  const auto last = handle.Last();
+  return OriginDict(last ? std::optional(last->origin) : std::nullopt);
+}
+
+nb::object PartOf(const DeviceFeedHandle& handle) {
+  const auto last = handle.Last();
+  if (!last) return nb::none();
+  nb::dict part;
+  part["device"] = last->device;
+  part["rows"] = last->rows;
+  part["valid_rows"] = last->valid_rows;
+  return part;
+}
+
+nb::dict StatsOf(const DeviceFeedHandle& handle) {
+  Reader& reader = handle.input().reader();
+  PipelineStats pipeline;
+  {
+    const nb::gil_scoped_release unlocked;
+    pipeline = reader.Stats();
+  }
+  nb::dict dict = StatsDict(pipeline);
+  const std::optional<FeedStats> stats = handle.Stats();
+  if (!stats) return dict;
+  nb::list devices;
+  for (const DeviceFeedStats& device : stats->devices) {
+    nb::dict entry;
+    entry["device"] = device.device;
+    entry["slots"] = device.slots;
+    entry["batches"] = device.batches;
+    entry["copied_bytes"] = device.copied_bytes;
+    entry["delivered_bytes"] = device.delivered_bytes;
+    entry["packed_bytes"] = device.packed_bytes;
+    entry["unpinned_bytes"] = device.unpinned_bytes;
+    entry["grown_slots"] = device.grown_slots;
+    entry["wait_s"] = device.wait_s;
+    devices.append(entry);
+  }
+  dict["devices"] = devices;
+  dict["dropped_rows"] = stats->dropped_rows;
+  dict["repeated_rows"] = stats->repeated_rows;
+  dict["pinning"] = stats->pinning;
+  return dict;
+}
+
+std::vector<SlotTuple> SlotsOf(const DeviceFeedHandle& handle) {
+  std::vector<SlotTuple> slots;
+  Reader& reader = handle.input().reader();
+  const nb::gil_scoped_release unlocked;
+  for (const SlotSpec& slot : reader.slots()) {
+    slots.emplace_back(slot.name, DTypeName(slot.dtype), slot.dims, slot.lod_levels);
+  }
+  return slots;
+}
+
+}  // namespace
+
+void BindDeviceFeed(nb::module_& module) {
+  nb::class_<DeviceFeedHandle>(module, "DeviceFeed",
+                               "Batches of a chain on devices, ahead of the loop. The chain is "
+                               "its own from now on. Nothing runs before the first batch.")
+      .def("__init__", &MakeFeed, nb::arg("input"), nb::kw_only(), nb::arg("kind"),
+           nb::arg("devices"), nb::arg("slots"), nb::arg("distribution"), nb::arg("last_step"),
+           nb::arg("slot_bytes"), nb::arg("normalize"), nb::arg("widen"), nb::arg("pad"),
+           nb::arg("stream"))
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> DeviceFeed"))
+      .def(
+          "__next__", [](DeviceFeedHandle& h) { return ArraysOf(NextInstance(h, std::nullopt)); },
+          nb::sig("def __next__(self) -> tuple[Array, ...]"))
+      .def(
+          "next_dict",
+          [](DeviceFeedHandle& h, const nb::tuple& names, std::optional<std::size_t> device) {
+            return DictOf(NextInstance(h, device), names);
+          },
+          nb::arg("names"), nb::arg("device") = nb::none(),
+          nb::sig("def next_dict(self, names: tuple[str, ...], device: int | None = None) -> "
+                  "dict[str, Array]"),
+          "The next batch, of all devices in their turn or of one, by its place in their list.")
+      .def(
+          "next_tuple",
+          [](DeviceFeedHandle& h, std::size_t device) { return ArraysOf(NextInstance(h, device)); },
+          nb::sig("def next_tuple(self, device: int) -> tuple[Array, ...]"),
+          "The next batch of one device.")
+      .def("origin", &OriginOf, nb::sig("def origin(self) -> dict[str, typing.Any] | None"),
+           "As Reader.origin, of the batch that was handed out last.")
+      .def("part", &PartOf, nb::sig("def part(self) -> dict[str, typing.Any] | None"),
+           "Of the batch that was handed out last: its device, rows and valid_rows (the rows "
+           "behind them are repeated ones).")
+      .def_prop_ro("slots", &SlotsOf, "(name, dtype, dims, levels of LoD) of each field")
+      .def_prop_ro(
+          "devices", [](DeviceFeedHandle& h) { return h.feed().devices(); },
+          "The devices' numbers. Starts the feed.")
+      .def("reset", &DeviceFeedHandle::Reset, "Starts again at the first pass.")
+      .def("position", &DeviceFeedHandle::Position,
+           "Behind the last batch of which all parts were handed out, as Reader.position.")
+      .def("restore", &DeviceFeedHandle::Restore)
+      .def("seek_to", &DeviceFeedHandle::SeekTo)
+      .def("skip_batches",
+           [](DeviceFeedHandle& h, std::uint64_t batches) {
+             const auto last = h.Last();
+             h.SeekTo((last ? last->origin.batch + 1 : 0) + batches);
+           })
+      .def("file_records",
+           [](const DeviceFeedHandle& h) {
+             Reader& reader = h.input().reader();
+             const nb::gil_scoped_release unlocked;
+             return reader.FileRecords();
+           })
+      .def("stats", &StatsOf, "As Reader.stats, and what each of the devices got.")
+      .def("close", &DeviceFeedHandle::Close, "Ends the threads. More calls do nothing.");
+}
+
+}  // namespace ringfeed::python

@@ -1,0 +1,129 @@
+#include "device_feed_handle.h"
+
+#include <utility>
+
+#include "exceptions.h"
+#include "interrupt.h"
+
+namespace nb = nanobind;
+
+namespace ringfeed::python {
+namespace {
+
+// It joins threads that may wait for the lock.
+void DeleteUnlocked(DeviceFeed* feed) {
+  if (!Py_IsInitialized() || PyGILState_Check() == 0) {
+    delete feed;
+    return;
+  }
+  const nb::gil_scoped_release unlocked;
+  delete feed;
+}
+
+}  // namespace
+
+DeviceFeedHandle::DeviceFeedHandle(ReaderHandle input, FeedOptions options, DeviceStream stream)
+    : input_(std::move(input)), options_(std::move(options)), stream_(stream) {}
+
+DeviceFeedHandle::~DeviceFeedHandle() = default;
+
+DeviceFeed& DeviceFeedHandle::feed() {
+  Reader& reader = input_.reader();
+  const nb::gil_scoped_release unlocked;
+  const std::scoped_lock lock(mutex_);
+  if (!feed_) {
+    feed_.emplace(std::shared_ptr<DeviceFeed>(new DeviceFeed(reader, options_), &DeleteUnlocked));
+  }
+  return feed_->Get();
+}
+
+DeviceFeed* DeviceFeedHandle::Started() const {
+  input_.reader();  // throws in a forked child
+  const std::scoped_lock lock(mutex_);
+  return feed_ ? &feed_->Get() : nullptr;
+}
+
+bool DeviceFeedHandle::Next(std::optional<std::size_t> device_index, Instance* instance) {
+  DeviceFeed& devices = feed();
+  DeviceLease lease;
+  Status status;
+  ReadResult result = ReadResult::kTimeout;
+  WaitUnlocked([&](Deadline deadline) {
+    result = device_index ? devices.TryNext(*device_index, &lease, &status, deadline)
+                          : devices.TryNext(&lease, &status, deadline);
+    return result != ReadResult::kTimeout;
+  });
+  if (result == ReadResult::kFailed) {
+    if (status.code() == StatusCode::kUserError) input_.RaiseFailure();
+    Raise(status);
+  }
+  if (result != ReadResult::kRecord) return false;
+  const nb::gil_scoped_release unlocked;
+  LastBatch last{lease.origin(), lease.device(), lease.rows(), lease.valid_rows()};
+  *instance = stream_ ? DeviceLease::Share(std::move(lease), stream_)
+                      : DeviceLease::Share(std::move(lease));
+  const std::scoped_lock lock(mutex_);
+  last_ = std::move(last);
+  return true;
+}
+
+std::optional<DeviceFeedHandle::LastBatch> DeviceFeedHandle::Last() const {
+  const std::scoped_lock lock(mutex_);
+  return last_;
+}
+
+void DeviceFeedHandle::Forget() {
+  const std::scoped_lock lock(mutex_);
+  last_.reset();
+}
+
+void DeviceFeedHandle::Reset() {
+  DeviceFeed* started = Started();
+  input_.Restart([&](Reader& reader) { started ? started->ReInit() : reader.ReInit(); });
+  Forget();
+}
+
+void DeviceFeedHandle::Restore(const std::string& position) {
+  DeviceFeed* started = Started();
+  input_.Restart(
+      [&](Reader& reader) { started ? started->Restore(position) : reader.Restore(position); });
+  Forget();
+}
+
+void DeviceFeedHandle::SeekTo(std::uint64_t batch) {
+  DeviceFeed* started = Started();
+  input_.Restart([&](Reader& reader) { started ? started->SeekTo(batch) : reader.SeekTo(batch); });
+  Forget();
+}
+
+std::string DeviceFeedHandle::Position() const {
+  DeviceFeed* started = Started();
+  Reader& reader = input_.reader();
+  const nb::gil_scoped_release unlocked;
+  return started != nullptr ? started->Position() : reader.Position();
+}
+
+std::optional<FeedStats> DeviceFeedHandle::Stats() const {
+  DeviceFeed* started = Started();
+  if (started == nullptr) return std::nullopt;
+  const nb::gil_scoped_release unlocked;
+  return started->Stats();
+}
+
+void DeviceFeedHandle::Close() {
+  std::shared_ptr<DeviceFeed> started;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (feed_ && feed_->ForkedSince()) return;
+    if (feed_) started = feed_->Shared();
+  }
+  Status status;
+  if (started != nullptr) {
+    const nb::gil_scoped_release unlocked;
+    status = started->Close();
+  }
+  input_.Close();
+  if (!status.ok()) Raise(status);
+}
+
+}  // namespace ringfeed::python

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "fork_guard.h"
+#include "reader_handle.h"
+#include "ringfeed/device_feed.h"
+
+namespace ringfeed::python {
+
+/// A device feed as Python holds it, over a chain that nobody else reads. It starts with the first
+/// batch that is asked for. Waits are made without the lock and end on Ctrl-C.
+///
+/// Thread safety: as DeviceFeed's; a loop per device may be in a thread of its own.
+class DeviceFeedHandle {
+ public:
+  /// What was known of the last batch that was handed out.
+  struct LastBatch {
+    BatchOrigin origin;
+    int device = 0;
+    std::uint64_t rows = 0;
+    std::uint64_t valid_rows = 0;
+  };
+
+  /// `stream`: what work on the batches is enqueued on; null: batches come when their copy is done.
+  DeviceFeedHandle(ReaderHandle input, FeedOptions options, DeviceStream stream);
+  ~DeviceFeedHandle();
+
+  /// The next batch, of all devices in their turn or of one; its tensors own the lease. False at
+  /// the end. Raises what the chain or a device failed of.
+  bool Next(std::optional<std::size_t> device_index, Instance* instance);
+  std::optional<LastBatch> Last() const;
+  const ReaderHandle& input() const { return input_; }
+  /// Starts it where it was not started.
+  DeviceFeed& feed();
+
+  void Reset();
+  void Restore(const std::string& position);
+  void SeekTo(std::uint64_t batch);
+  std::string Position() const;
+  std::optional<FeedStats> Stats() const;
+  /// Ends all threads; batches that are held stay valid. Nothing in a forked child.
+  void Close();
+
+ private:
+  DeviceFeed* Started() const;
+  void Forget();
+
+  ReaderHandle input_;
+  const FeedOptions options_;
+  const DeviceStream stream_;
+  mutable std::mutex mutex_;  // guards the following; never held while waiting for Python's lock
+  std::optional<OwnedHere<DeviceFeed>> feed_;
+  std::optional<LastBatch> last_;
+};
+
+}  // namespace ringfeed::python

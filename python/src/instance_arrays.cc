@@ -1,0 +1,52 @@
+#include "instance_arrays.h"
+
+#include <utility>
+#include <vector>
+
+#include "array.h"
+
+namespace nb = nanobind;
+
+namespace ringfeed::python {
+namespace {
+
+// (file, first, count) each.
+nb::list RangesOf(const std::vector<RecordRange>& ranges) {
+  nb::list list;
+  for (const RecordRange& range : ranges) {
+    list.append(nb::make_tuple(range.file, range.first, range.count));
+  }
+  return list;
+}
+
+}  // namespace
+
+nb::tuple ArraysOf(Instance instance) {
+  nb::object arrays = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(instance.size())));
+  for (std::size_t i = 0; i < instance.size(); ++i) {
+    nb::object array = nb::cast(Array(std::move(instance[i])));
+    PyTuple_SET_ITEM(arrays.ptr(), static_cast<Py_ssize_t>(i), array.release().ptr());
+  }
+  return nb::borrow<nb::tuple>(arrays);
+}
+
+nb::dict DictOf(Instance instance, const nb::tuple& names) {
+  if (names.size() != instance.size()) throw nb::value_error("one name for each field is needed");
+  nb::dict batch;
+  for (std::size_t i = 0; i < instance.size(); ++i) {
+    batch[names[i]] = nb::cast(Array(std::move(instance[i])));
+  }
+  return batch;
+}
+
+nb::object OriginDict(const std::optional<BatchOrigin>& origin) {
+  if (!origin) return nb::none();
+  nb::dict dict;
+  dict["batch"] = origin->batch;
+  dict["pass"] = origin->pass;
+  dict["records"] = RangesOf(origin->records);
+  dict["damaged"] = RangesOf(origin->damaged);
+  return dict;
+}
+
+}  // namespace ringfeed::python
