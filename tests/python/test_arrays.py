@@ -1,0 +1,164 @@
+"""What an Array is to others: DLPack, buffers, array interfaces; and how long its memory lives."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loader_data import NUMBER, number_loader, numbers, write_rows
+
+import ringfeed
+
+
+def one_array(folder: Path, dtype: str, shape: tuple[int, ...], content: bytes) -> ringfeed.Array:
+    """The field "x" of a batch whose rows, of that type and shape, are `content`."""
+    path = folder / "one.rows"
+    path.write_bytes(content)
+    loader = ringfeed.Loader(
+        path,
+        format=f"rows:{len(content)}",
+        parse=ringfeed.rows({"x": (dtype, shape)}),
+        batch=1,
+    )
+    return next(loader)["x"]
+
+
+def first_array(folder: Path) -> ringfeed.Array:
+    return next(number_loader(write_rows(folder)))["x"]
+
+
+def test_numpy_takes_the_memory_without_a_copy_and_may_write(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    array = first_array(tmp_path)
+    address = array.__array_interface__["data"][0]
+    for taken in (numpy.asarray(array), numpy.asarray(memoryview(array)), array.numpy()):
+        assert taken.__array_interface__["data"][0] == address
+        assert taken.flags.writeable
+    shared = numpy.from_dlpack(array)
+    assert shared.__array_interface__["data"][0] == address
+    numpy.asarray(array)[0] = 77
+    assert numbers(array)[0] == shared[0] == 77
+
+
+def test_torch_takes_the_memory_without_a_copy(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    array = first_array(tmp_path)
+    tensor = torch.from_dlpack(array)
+    assert tensor.data_ptr() == array.__array_interface__["data"][0]
+    tensor[1] = 5
+    assert numbers(array)[1] == 5
+
+
+def test_jax_takes_the_memory_without_a_copy(tmp_path: Path) -> None:
+    jax = pytest.importorskip("jax")
+    array = one_array(tmp_path, "float32", (16,), bytes(64))
+    assert jax.dlpack.from_dlpack(array).unsafe_buffer_pointer() == (
+        array.__array_interface__["data"][0]
+    )
+
+
+def test_capsules_are_of_the_version_that_the_consumer_knows(tmp_path: Path) -> None:
+    array = first_array(tmp_path)
+    assert '"dltensor"' in repr(array.__dlpack__())
+    assert '"dltensor"' in repr(array.__dlpack__(max_version=(0, 8)))
+    assert '"dltensor_versioned"' in repr(array.__dlpack__(max_version=(1, 0)))
+    assert '"dltensor_versioned"' in repr(array.__dlpack__(max_version=(2, 3)))
+
+
+def test_the_host_is_the_device_of_arrays_in_host_memory(tmp_path: Path) -> None:
+    array = first_array(tmp_path)
+    assert array.__dlpack_device__() == (1, 0)
+    array.__dlpack__(dl_device=(1, 0))
+    with pytest.raises(BufferError, match="device"):
+        array.__dlpack__(dl_device=(2, 0))
+
+
+def test_arrays_of_emulated_devices_are_host_memory_to_others(tmp_path: Path) -> None:
+    array = next(number_loader(write_rows(tmp_path), devices="emu:1"))["x"]
+    assert array.device == "EMU:0"
+    assert array.__dlpack_device__() == (1, 0)
+    assert memoryview(array).tolist() == list(range(7))
+    assert not hasattr(array, "__cuda_array_interface__")
+
+
+def test_a_copy_is_made_where_it_is_asked_for(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy", minversion="2.1")
+    array = first_array(tmp_path)
+    copy = numpy.from_dlpack(array, copy=True)
+    copy[0] = 99
+    assert numbers(array)[0] == 0
+    shared = numpy.from_dlpack(array, copy=False)
+    assert shared.__array_interface__["data"][0] == array.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "content", "format", "values"),
+    [
+        ("bool", b"\x00\x01", "?", [False, True]),
+        ("uint8", b"\x01\xff", "B", [1, 255]),
+        ("int16", b"\xff\xff\x02\x00", "h", [-1, 2]),
+        ("float16", b"\x00\x3c\x00\xc0", "e", [1.0, -2.0]),
+        ("float64", bytes(8) + b"\x00\x00\x00\x00\x00\x00\xf0\x3f", "d", [0.0, 1.0]),
+    ],
+)
+def test_a_buffer_has_the_format_of_the_dtype(
+    tmp_path: Path, dtype: str, content: bytes, format: str, values: list[Any]
+) -> None:
+    view = memoryview(one_array(tmp_path, dtype, (2,), content))
+    assert (view.format, view.shape, view.readonly) == (format, (1, 2), False)
+    if format != "e":  # memoryview cannot unpack it everywhere
+        assert view.tolist() == [values]
+    assert view.tobytes() == content
+
+
+def test_bfloat16_goes_by_dlpack_alone(tmp_path: Path) -> None:
+    array = one_array(tmp_path, "bfloat16", (2,), b"\x80\x3f\x00\xc0")
+    with pytest.raises(BufferError, match="DLPack"):
+        memoryview(array)
+    with pytest.raises(TypeError, match="bfloat16"):
+        array.__array_interface__
+    assert '"dltensor"' in repr(array.__dlpack__())
+    assert array.tobytes() == b"\x80\x3f\x00\xc0"
+
+
+def test_memory_lives_as_long_as_what_was_made_of_it(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), slots=4)
+    views = [memoryview(next(loader)["x"]) for _ in range(2)]
+    loader.close()
+    del loader
+    gc.collect()
+    assert [view.tolist() for view in views] == [list(range(7)), list(range(7, 14))]
+
+
+def test_holding_too_many_batches_is_an_error_until_one_goes(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), slots=3)
+    held = []
+    with pytest.raises(ringfeed.errors.ResourceExhausted, match="3"):
+        for batch in loader:
+            held.append(memoryview(batch["x"]))
+            del batch
+    behind = 7 * len(held)
+    held.pop(0)
+    assert numbers(next(loader))[0] == behind
+    assert held[0].tolist() == list(range(7, 14))
+
+
+def test_a_capsule_that_nobody_takes_lets_the_batch_go(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), slots=2)
+    for batch in loader:
+        batch["x"].__dlpack__()
+        batch["x"].__dlpack__(max_version=(1, 0))
+    assert loader.stats()["records"] == 300
+
+
+def test_offsets_of_ragged_rows_keep_the_batch(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one\nthree\n")
+    loader = ringfeed.Loader(path, format="lines", batch=4)
+    offsets = next(loader)["bytes"].lod[0]
+    loader.close()
+    gc.collect()
+    assert memoryview(offsets).tolist() == [0, 3, 8]
+    assert NUMBER["x"][0] == offsets.dtype
