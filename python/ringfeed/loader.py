@@ -7,7 +7,8 @@ import sys
 from types import TracebackType
 from typing import Any, Callable, Iterable, Iterator, NoReturn, Optional, Sequence, Type, Union
 
-from . import _core, chains, devices as device_plans
+from . import _core, chains
+from . import devices as device_plans
 from .compiled import Compiled
 from .loader_plan import LoaderPlan, Shuffle, shuffle_of
 

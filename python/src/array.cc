@@ -36,6 +36,15 @@ void DeleteUnused(PyObject* capsule) {
   }
 }
 
+// Host memory has no streams: None, or -1 for no wait. A device's array was waited for, or belongs
+// to the stream that its feed was told.
+void CheckStream(const Array& array, nb::handle stream) {
+  if (array.tensor().place.type == DeviceType::kCuda || stream.is_none()) return;
+  long long number = 0;
+  if (nb::try_cast(stream, number) && number == -1) return;
+  throw nb::buffer_error("an array in host memory is given to no stream");
+}
+
 nb::dict ArrayInterface(const Array& array) {
   array.NeedHost();
   const Tensor& tensor = array.tensor();
@@ -295,9 +304,11 @@ void BindArray(nb::module_& module) {
       .def("__repr__", &Describe)
       .def(
           "__dlpack__",
-          [](const Array& a, nb::handle, std::optional<std::pair<int, int>> max_version,
-             std::optional<std::pair<int, int>> dl_device,
-             std::optional<bool> copy) { return a.Dlpack(max_version, dl_device, copy); },
+          [](const Array& a, nb::handle stream, std::optional<std::pair<int, int>> max_version,
+             std::optional<std::pair<int, int>> dl_device, std::optional<bool> copy) {
+            CheckStream(a, stream);
+            return a.Dlpack(max_version, dl_device, copy);
+          },
           nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
           nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
       .def("__dlpack_device__",

@@ -162,3 +162,12 @@ def test_offsets_of_ragged_rows_keep_the_batch(tmp_path: Path) -> None:
     gc.collect()
     assert memoryview(offsets).tolist() == [0, 3, 8]
     assert NUMBER["x"][0] == offsets.dtype
+
+
+def test_host_memory_is_given_to_no_stream(tmp_path: Path) -> None:
+    array = first_array(tmp_path)
+    for stream in (None, -1):
+        assert '"dltensor"' in repr(array.__dlpack__(stream=stream))
+    for stream in (0, 2, "main"):
+        with pytest.raises(BufferError, match="stream"):
+            array.__dlpack__(stream=stream)
