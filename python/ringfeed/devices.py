@@ -74,11 +74,11 @@ class DevicePlan:
             Error: there are no such devices.
             ValueError, KeyError: a name that is none.
         """
-        by_kind = isinstance(self.devices, str)
+        kind, numbers = (self.devices, ()) if isinstance(self.devices, str) else ("", self.devices)
         return _core.DeviceFeed(
             reader,
-            kind=self.devices if by_kind else "",
-            devices=[] if by_kind else list(self.devices),
+            kind=kind,
+            devices=list(numbers),
             slots=self.slots,
             distribution=self.distribution,
             last_step=self.last_step,
