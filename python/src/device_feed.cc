@@ -204,7 +204,8 @@ void BindDeviceFeed(nb::module_& module) {
              const nb::gil_scoped_release unlocked;
              return reader.FileRecords();
            })
-      .def("stats", &StatsOf, "As Reader.stats, and what each of the devices got.")
+      .def("stats", &StatsOf, nb::sig("def stats(self) -> dict[str, typing.Any]"),
+           "As Reader.stats, and what each of the devices got.")
       .def("close", &DeviceFeedHandle::Close, "Ends the threads. More calls do nothing.");
 }
 
