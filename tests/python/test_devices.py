@@ -126,3 +126,14 @@ def test_stats_say_what_each_device_got(tmp_path: Path) -> None:
     stats = loader.stats()
     assert [device["batches"] for device in stats["devices"]] == [22, 21]
     assert stats["records"] == 300
+
+
+def test_what_a_function_raises_comes_out_of_the_feed(tmp_path: Path) -> None:
+    def refuse(record: bytes) -> bool:
+        if struct.unpack("<q", record)[0] == 50:
+            raise KeyError("not fifty")
+        return True
+
+    loader = number_loader(write_rows(tmp_path), filter=refuse, devices="emu:1")
+    with pytest.raises(KeyError, match="not fifty"):
+        all_numbers(loader)
