@@ -116,7 +116,12 @@ def test_the_module_is_stripped() -> None:
 
 def test_every_public_name_is_exported() -> None:
     assert sorted(ringfeed.__all__) == ringfeed.__all__
-    assert set(public_names()) == set(ringfeed.__all__) - {"__version__", "errors", "reader"}
+    assert set(public_names()) == set(ringfeed.__all__) - {
+        "__version__",
+        "devices",
+        "errors",
+        "reader",
+    }
     for name in ringfeed.__all__:
         getattr(ringfeed, name)
 
