@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
+from typing import Iterator
 
 import pytest
 
@@ -24,3 +26,11 @@ def image_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         timeout=120,
     )
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    """A Loader that an exception's traceback still holds has its share of the pinned memory, half of
+    what is free, until the collector comes: the tests behind it must not have to do with the rest."""
+    yield
+    gc.collect()
