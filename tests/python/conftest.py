@@ -30,7 +30,7 @@ def image_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
-    """A Loader that an exception's traceback still holds has its share of the pinned memory, half of
-    what is free, until the collector comes: the tests behind it must not have to do with the rest."""
+    """A Loader that a traceback holds keeps its share of the pinned memory, half of what it found
+    free, until the collector comes."""
     yield
     gc.collect()
