@@ -13,17 +13,12 @@
 #include "record_functions.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/sequences.h"
+#include "unlocked.h"
 
 namespace nb = nanobind;
 
 namespace ringfeed::python {
 namespace {
-
-template <typename Function>
-auto Unlocked(Function&& function) {
-  const nb::gil_scoped_release unlocked;
-  return function();
-}
 
 ReaderHandle MapCompiled(const ReaderHandle& input, std::uintptr_t address, nb::handle keep,
                          const std::vector<FieldTuple>& outputs) {

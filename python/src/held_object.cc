@@ -2,21 +2,16 @@
 
 #include <stdexcept>
 #include <utility>
-#include <vector>
+
+#include "weak_list.h"
 
 namespace nb = nanobind;
 
 namespace ringfeed::python {
 namespace {
 
-struct AllHeld {
-  std::mutex mutex;
-  std::vector<std::weak_ptr<HeldObject>> objects;
-  std::size_t sweep_at = 64;  // entries, before those that are gone are dropped
-};
-
-AllHeld& TheHeld() {
-  static auto* held = new AllHeld;  // outlasts whatever ends at exit
+WeakList<HeldObject>& TheHeld() {
+  static auto* held = new WeakList<HeldObject>;  // outlasts whatever ends at exit
   return *held;
 }
 
@@ -42,25 +37,12 @@ void HeldObject::Drop() {
 
 std::shared_ptr<HeldObject> Hold(nb::handle object) {
   auto held = std::make_shared<HeldObject>(object);
-  AllHeld& all = TheHeld();
-  const std::scoped_lock lock(all.mutex);
-  if (all.objects.size() >= all.sweep_at) {
-    std::erase_if(all.objects, [](const auto& noted) { return noted.expired(); });
-    all.sweep_at = 2 * all.objects.size() + 64;
-  }
-  all.objects.push_back(held);
+  TheHeld().Note(held);
   return held;
 }
 
 void DropHeldObjects() {
-  std::vector<std::weak_ptr<HeldObject>> objects;
-  {
-    const std::scoped_lock lock(TheHeld().mutex);
-    objects.swap(TheHeld().objects);
-  }
-  for (const std::weak_ptr<HeldObject>& noted : objects) {
-    if (const std::shared_ptr<HeldObject> held = noted.lock()) held->Drop();
-  }
+  TheHeld().TakeEach([](HeldObject& held) { held.Drop(); });
 }
 
 }  // namespace ringfeed::python

@@ -18,18 +18,12 @@
 #include "ringfeed/ranks.h"
 #include "ringfeed/source.h"
 #include "stats_dict.h"
+#include "unlocked.h"
 
 namespace nb = nanobind;
 
 namespace ringfeed::python {
 namespace {
-
-// Set-up looks at files and may read them: other Python threads run meanwhile.
-template <typename Function>
-auto Unlocked(Function&& function) {
-  const nb::gil_scoped_release unlocked;
-  return function();
-}
 
 template <typename T>
 void Take(const nb::dict& options, const char* name, T* value) {
@@ -43,7 +37,7 @@ IoPath PathNamed(const std::string& name) {
   throw nb::value_error("io is \"auto\", \"uring\", \"pread\" or \"mmap\"");
 }
 
-// ringfeed/opening.py names the options and refuses others.
+// ringfeed/chains.py names the options and refuses others.
 OpenOptions OpenOptionsOf(const nb::dict& from) {
   OpenOptions options;
   Take(from, "format", &options.format);

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace ringfeed::python {
+
+/// Objects that something is done with at exit, where they are there then. Thread safe.
+template <typename T>
+class WeakList {
+ public:
+  void Note(const std::shared_ptr<T>& object) {
+    const std::scoped_lock lock(mutex_);
+    if (objects_.size() >= sweep_at_) {
+      std::erase_if(objects_, [](const auto& noted) { return noted.expired(); });
+      sweep_at_ = 2 * objects_.size() + 64;
+    }
+    objects_.push_back(object);
+  }
+
+  /// Those that are there, one by one; the list is empty behind it.
+  template <typename Function>
+  void TakeEach(Function&& function) {
+    std::vector<std::weak_ptr<T>> objects;
+    {
+      const std::scoped_lock lock(mutex_);
+      objects.swap(objects_);
+    }
+    for (const std::weak_ptr<T>& noted : objects) {
+      if (const std::shared_ptr<T> object = noted.lock()) function(*object);
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<T>> objects_;
+  std::size_t sweep_at_ = 64;  // entries, before those that are gone are dropped
+};
+
+}  // namespace ringfeed::python
