@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "gpu/cuda/batch_copy.h"
 #include "gpu/cuda/cuda_error.h"
 #include "gpu/cuda/cuda_kernels.h"
+#include "gpu/cuda/device_guard.h"
 
 namespace ringfeed {
 namespace {
@@ -19,6 +21,11 @@ constexpr char kLaunch[] = "launch a kernel by a thread that the stream's device
 
 cudaStream_t Cuda(DeviceStream stream) { return static_cast<cudaStream_t>(stream.handle); }
 cudaEvent_t Cuda(DeviceEvent event) { return static_cast<cudaEvent_t>(event.handle); }
+
+// A stream that CUDA has on each device, under a number: the calling thread's device says on which.
+bool IsOnEachDevice(DeviceStream stream) {
+  return Cuda(stream) == cudaStreamLegacy || Cuda(stream) == cudaStreamPerThread;
+}
 
 }  // namespace
 
@@ -72,6 +79,8 @@ Status CudaBackend::Record(DeviceEvent event, DeviceStream stream) {
   counts_.Record();
   if (Status bad = Check(stream); !bad.ok()) return bad;
   if (Status bad = Check(event); !bad.ok()) return bad;
+  std::optional<DeviceGuard> guard;
+  if (IsOnEachDevice(stream)) guard.emplace(DeviceOf(event.handle));
   return FinishOn(cudaEventRecord(Cuda(event), Cuda(stream)), event.handle, "record an event");
 }
 
@@ -79,6 +88,8 @@ Status CudaBackend::StreamWait(DeviceStream stream, DeviceEvent event) {
   counts_.StreamWait();
   if (Status bad = Check(stream); !bad.ok()) return bad;
   if (Status bad = Check(event); !bad.ok()) return bad;
+  std::optional<DeviceGuard> guard;
+  if (IsOnEachDevice(stream)) guard.emplace(DeviceOf(event.handle));
   const cudaError_t error = cudaStreamWaitEvent(Cuda(stream), Cuda(event), cudaEventWaitDefault);
   if (error == cudaSuccess) [[likely]] {
     return {};

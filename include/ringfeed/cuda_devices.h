@@ -21,7 +21,9 @@ Status CudaStatus();
 /// Handles are CUDA's own: DeviceStream a cudaStream_t, DeviceEvent a cudaEvent_t, device memory
 /// that of cudaMalloc, in each device's primary context. So they mix with what the rest of the
 /// program does with CUDA, by whichever copy of its runtime: streams that were made elsewhere can
-/// be given to every call. A failure that breaks a device's context (kDeviceLost) is for the whole
+/// be given to every call. CUDA's handles 1 and 2, which stand for the legacy and the per-thread
+/// stream of a device, are taken by Record and StreamWait, as those of the event's device.
+/// A failure that breaks a device's context (kDeviceLost) is for the whole
 /// process: only a new one can use that device again.
 ///
 /// A call that names a device leaves the calling thread's current device as it was. A thread that

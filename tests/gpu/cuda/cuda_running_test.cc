@@ -216,6 +216,23 @@ TEST_F(CudaRunning, TheLegacyStreamIsTakenByNoCall) {
   EXPECT_EQ(fake_cudart::AllCalls(), before);
 }
 
+TEST_F(CudaRunning, DefaultStreamsByTheirNumbersAreThoseOfTheEventsDevice) {
+  const DeviceStream stream = NewStream(1);
+  const DeviceEvent copied = NewEvent(1);
+  const DeviceEvent used = NewEvent(1);
+  for (cudaStream_t number : {cudaStreamLegacy, cudaStreamPerThread}) {
+    fake_cudart::Hold(stream.handle, true);
+    ASSERT_TRUE(cuda_.Record(copied, stream).ok());
+    ASSERT_EQ(fake_cudart::CurrentDevice(), 0);
+    ASSERT_TRUE(cuda_.StreamWait({number}, copied).ok());
+    ASSERT_TRUE(cuda_.Record(used, {number}).ok());
+    EXPECT_EQ(fake_cudart::CurrentDevice(), 0);
+    EXPECT_FALSE(Done(used));
+    fake_cudart::Hold(stream.handle, false);
+    EXPECT_TRUE(Done(used));
+  }
+}
+
 TEST_F(CudaRunning, NoEventIsTakenByNoCall) {
   bool done = false;
   double milliseconds = 0;

@@ -43,6 +43,7 @@ struct Event {
 struct Device {
   bool has_context = false;
   cudaError_t broken_by = cudaSuccess;
+  Stream default_stream{};
 };
 
 struct Allocation {
@@ -153,10 +154,16 @@ void RunAll() {
     for (auto& [handle, stream] : Now().streams) {
       while (RunFront(stream.get())) moved = true;
     }
+    for (Device& device : Now().devices) {
+      while (RunFront(&device.default_stream)) moved = true;
+    }
   }
 }
 
 Stream* Find(cudaStream_t handle) {
+  if (handle == cudaStreamLegacy || handle == cudaStreamPerThread) {
+    return &DeviceAt(thread_state.device).default_stream;
+  }
   const auto found = Now().streams.find(handle);
   return found == Now().streams.end() ? nullptr : found->second.get();
 }
@@ -221,7 +228,9 @@ void Restart(const Machine& machine) {
   for (const auto& [memory, allocation] : Now().allocations) munmap(memory, allocation.bytes);
   Now() = State{};
   Now().machine = machine;
-  Now().devices.resize(static_cast<std::size_t>(std::max(machine.devices, 1)));
+  const int devices = std::max(machine.devices, 1);
+  Now().devices.resize(static_cast<std::size_t>(devices));
+  for (int device = 0; device < devices; ++device) DeviceAt(device).default_stream.device = device;
   thread_state = {};
 }
 
@@ -237,7 +246,7 @@ void BreakContext(int device, cudaError_t error) {
 
 void Hold(void* stream, bool hold) {
   const std::lock_guard lock(mutex);
-  Now().streams.at(stream)->held = hold;
+  Find(static_cast<cudaStream_t>(stream))->held = hold;
   RunAll();
 }
 

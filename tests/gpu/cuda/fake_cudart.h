@@ -33,7 +33,8 @@ void FailNth(const std::string& function, int nth, cudaError_t error);
 /// As if work that ran earlier on the device had failed: every call on it fails from now on.
 void BreakContext(int device, cudaError_t error);
 
-/// Whether what is enqueued on the stream is kept back.
+/// Whether what is enqueued on the stream is kept back. cudaStreamLegacy and cudaStreamPerThread
+/// are one stream of the calling thread's device, here and in all calls.
 void Hold(void* stream, bool hold);
 /// As if some thread captured a graph in global mode.
 void CaptureGlobally(bool capturing);
