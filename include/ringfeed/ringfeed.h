@@ -14,6 +14,7 @@
 #include "ringfeed/persistent_in_stream.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/sequences.h"
+#include "ringfeed/shared_lease.h"
 #include "ringfeed/source.h"
 #include "ringfeed/stats.h"
 #include "ringfeed/status.h"

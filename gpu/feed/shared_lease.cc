@@ -1,0 +1,47 @@
+#include "ringfeed/shared_lease.h"
+
+#include <string>
+#include <utility>
+
+namespace ringfeed {
+namespace {
+
+DeviceStream Numbered(std::int64_t number) {
+  return {reinterpret_cast<void*>(static_cast<std::uintptr_t>(number))};
+}
+
+}  // namespace
+
+std::shared_ptr<SharedLease> SharedLease::Of(DeviceLease lease, DeviceStream stream) {
+  const std::shared_ptr<SharedLease> shared(new SharedLease(std::move(lease)));
+  const std::span<const Tensor> views =
+      stream ? shared->lease_.On(stream) : shared->lease_.WaitHost();
+  shared->views_.assign(views.begin(), views.end());
+  shared->first_stream_ = stream;
+  return shared;
+}
+
+Instance SharedLease::Tensors() const {
+  Instance tensors = views_;
+  for (Tensor& tensor : tensors) tensor.owner = shared_from_this();
+  return tensors;
+}
+
+void SharedLease::UseOn(DeviceStream stream) {
+  const std::scoped_lock lock(mutex_);
+  (void)lease_.On(stream);
+}
+
+void SharedLease::UseOnNumbered(std::optional<std::int64_t> number) {
+  if (number == kNoWait) return;
+  if (number && *number <= 0) {
+    throw Error(Status(StatusCode::kInvalidArgument,
+                       "there is no stream " + std::to_string(*number) +
+                           ": 1 is the legacy one, 2 the per-thread one, -1 asks for no wait"));
+  }
+  UseOn(Numbered(number.value_or(kLegacyStream)));
+  // The thread that releases may be another one, with a per-thread stream of its own.
+  if (number == kPerThreadStream) UseOn(Numbered(kLegacyStream));
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,141 @@
+#include "ringfeed/shared_lease.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ringfeed/emulated_devices.h"
+#include "tests/gpu/feed/counting_rows.h"
+#include "tests/gpu/feed/training_loop.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::int64_t kRows = 400;
+constexpr std::size_t kBatch = 10;
+
+/// A feed on one simulated device, whose memory is policed, and two streams of a loop's there.
+class SharedLeaseTest : public testing::TestWithParam<SchedulePolicy> {
+ protected:
+  SharedLeaseTest() {
+    EmulatedOptions options;
+    options.simulated = true;
+    options.policy = GetParam();
+    options.seed = 5;
+    backend_ = EmulatedDevices::Open(options);
+    for (DeviceStream& stream : streams_) {
+      EXPECT_TRUE(backend_->CreateStream(0, StreamPriority::kNormal, &stream).ok());
+    }
+    EXPECT_TRUE(backend_->AllocDevice(0, 256, &sum_).ok());
+    FeedOptions feed;
+    feed.backend = backend_;
+    feed.devices = {0};
+    feed.slots = 2;
+    feed_ = std::make_unique<DeviceFeed>(CountingBatches(kRows, kBatch), feed);
+  }
+  ~SharedLeaseTest() override {
+    for (const DeviceStream stream : streams_) EXPECT_TRUE(backend_->SyncStream(stream).ok());
+    EXPECT_TRUE(feed_->Close().ok());
+    EXPECT_TRUE(backend_->FreeDevice(0, sum_).ok());
+    for (const DeviceStream stream : streams_) EXPECT_TRUE(backend_->DestroyStream(stream).ok());
+    EXPECT_TRUE(backend_->Leaks().none());
+  }
+
+  /// Enqueues work that reads the batch, long enough for the feed to come by again.
+  void Read(DeviceStream stream, const Tensor& tensor) {
+    Checksum checksum;
+    checksum.input = tensor.data;
+    checksum.bytes = tensor.bytes;
+    checksum.output = reinterpret_cast<std::uint64_t*>(sum_) + (stream == streams_[1] ? 1 : 0);
+    EXPECT_TRUE(backend_->Busy(stream, 1'000'000).ok());
+    EXPECT_TRUE(backend_->Launch(stream, checksum).ok());
+  }
+  std::string FirstOffence() const {
+    const std::vector<Offence> offences = backend_->offences();
+    return offences.empty() ? "" : offences[0].ToString();
+  }
+
+  std::shared_ptr<EmulatedDevices> backend_;
+  std::array<DeviceStream, 2> streams_;
+  std::byte* sum_ = nullptr;
+  std::unique_ptr<DeviceFeed> feed_;
+};
+
+TEST_P(SharedLeaseTest, TheSlotIsWrittenAgainBehindEveryStreamItWasUsedOn) {
+  while (auto lease = feed_->Next()) {
+    const auto shared = SharedLease::Of(std::move(*lease), streams_[0]);
+    const Instance tensors = shared->Tensors();
+    Read(streams_[0], tensors[0]);
+    shared->UseOn(streams_[1]);
+    Read(streams_[1], tensors[0]);
+  }
+  EXPECT_EQ(FirstOffence(), "");
+}
+
+TEST_P(SharedLeaseTest, AStreamThatIsNotNamedIsNotWaitedFor) {
+  while (auto lease = feed_->Next()) {
+    const auto shared = SharedLease::Of(std::move(*lease));  // the copy is done: read as one may
+    Read(streams_[1], shared->Tensors()[0]);
+  }
+  EXPECT_NE(FirstOffence(), "");
+}
+
+TEST_P(SharedLeaseTest, WithoutAFirstStreamTheHostWaitsAndLaterStreamsAreStillWaitedFor) {
+  while (auto lease = feed_->Next()) {
+    const auto shared = SharedLease::Of(std::move(*lease));
+    EXPECT_FALSE(shared->first_stream());
+    shared->UseOn(streams_[1]);
+    Read(streams_[1], shared->Tensors()[0]);
+  }
+  EXPECT_EQ(FirstOffence(), "");
+}
+
+TEST_P(SharedLeaseTest, TensorsKeepTheLeaseBehindTheLastPointer) {
+  std::vector<Instance> held;
+  for (int slot = 0; slot < 2; ++slot) {
+    held.push_back(SharedLease::Of(std::move(*feed_->Next()))->Tensors());
+  }
+  DeviceLease lease;
+  Status status;
+  EXPECT_EQ(feed_->TryNext(&lease, &status), ReadResult::kFailed);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  held.pop_back();
+  EXPECT_EQ(feed_->TryNext(&lease, &status), ReadResult::kRecord);
+}
+
+TEST_P(SharedLeaseTest, AStreamMayBeNamedByItsNumber) {
+  while (auto lease = feed_->Next()) {
+    const auto shared = SharedLease::Of(std::move(*lease), streams_[0]);
+    const auto number = reinterpret_cast<std::intptr_t>(streams_[1].handle);
+    shared->UseOnNumbered(number);
+    Read(streams_[1], shared->Tensors()[0]);
+  }
+  EXPECT_EQ(FirstOffence(), "");
+}
+
+TEST_P(SharedLeaseTest, NumbersThatAreNoStreamsAreRefused) {
+  const auto shared = SharedLease::Of(std::move(*feed_->Next()));
+  const std::uint64_t waits = backend_->CallsOf(DeviceCall::kStreamWait);
+  for (const std::int64_t number : {0, -2}) {
+    try {
+      shared->UseOnNumbered(number);
+      ADD_FAILURE() << number;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument);
+    }
+  }
+  shared->UseOnNumbered(SharedLease::kNoWait);
+  EXPECT_EQ(backend_->CallsOf(DeviceCall::kStreamWait), waits);
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, SharedLeaseTest,
+                         testing::Values(SchedulePolicy::kTimed, SchedulePolicy::kLazy,
+                                         SchedulePolicy::kRandom));
+
+}  // namespace
+}  // namespace ringfeed
