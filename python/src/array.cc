@@ -5,6 +5,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -36,13 +37,29 @@ void DeleteUnused(PyObject* capsule) {
   }
 }
 
-// Host memory has no streams: None, or -1 for no wait. A device's array was waited for, or belongs
-// to the stream that its feed was told.
-void CheckStream(const Array& array, nb::handle stream) {
-  if (array.tensor().place.type == DeviceType::kCuda || stream.is_none()) return;
-  long long number = 0;
-  if (nb::try_cast(stream, number) && number == -1) return;
-  throw nb::buffer_error("an array in host memory is given to no stream");
+// The consumer's stream waits for a device's array, and the memory later for that stream. Host
+// memory has no streams: None, or -1 for no wait.
+void MakeReadyOn(nb::handle stream, const Array& array) {
+  std::int64_t number = 0;
+  const bool is_number = nb::try_cast(stream, number, false);
+  if (array.tensor().place.type != DeviceType::kCuda) {
+    if (stream.is_none() || (is_number && number == SharedLease::kNoWait)) return;
+    throw nb::buffer_error("an array in host memory is given to no stream");
+  }
+  if (!is_number && !stream.is_none()) throw nb::type_error("a stream is a number, or None");
+  if (array.lease() == nullptr) return;  // it is ready
+  try {
+    const nb::gil_scoped_release unlocked;
+    array.lease()->UseOnNumbered(is_number ? std::optional(number) : std::nullopt);
+  } catch (const Error& error) {
+    throw nb::buffer_error(error.what());
+  }
+}
+
+// That the data come behind, as __cuda_array_interface__ names it; none: they are ready.
+std::optional<std::uintptr_t> FirstStream(const Array& array) {
+  if (array.lease() == nullptr || !array.lease()->first_stream()) return std::nullopt;
+  return reinterpret_cast<std::uintptr_t>(array.lease()->first_stream().handle);
 }
 
 nb::dict ArrayInterface(const Array& array) {
@@ -58,14 +75,14 @@ nb::dict ArrayInterface(const Array& array) {
 
 nb::dict CudaInterface(const Array& array) {
   CudaArrayInterface described;
-  const Status status = DescribeCudaArray(array.tensor(), std::nullopt, &described);
+  const Status status = DescribeCudaArray(array.tensor(), FirstStream(array), &described);
   if (!status.ok()) throw nb::attribute_error(status.message().c_str());
   nb::dict interface;
   interface["version"] = described.version;
   interface["shape"] = TupleOf(described.shape);
   interface["typestr"] = described.typestr;
   interface["data"] = nb::make_tuple(described.data, false);
-  interface["stream"] = nb::none();
+  interface["stream"] = described.stream ? nb::cast(*described.stream) : nb::none();
   return interface;
 }
 
@@ -203,7 +220,9 @@ nb::object Array::Dlpack(std::optional<std::pair<int, int>> max_version,
   }
   Tensor exported = tensor_;
   if (copy.value_or(false)) {
-    NeedHost();
+    if (tensor_.place.type == DeviceType::kCuda) {
+      throw nb::buffer_error("ringfeed copies no device's memory: copy what you took of it");
+    }
     const nb::gil_scoped_release unlocked;
     exported = CopyOf(tensor_);
   }
@@ -306,8 +325,9 @@ void BindArray(nb::module_& module) {
           "__dlpack__",
           [](const Array& a, nb::handle stream, std::optional<std::pair<int, int>> max_version,
              std::optional<std::pair<int, int>> dl_device, std::optional<bool> copy) {
-            CheckStream(a, stream);
-            return a.Dlpack(max_version, dl_device, copy);
+            nb::object capsule = a.Dlpack(max_version, dl_device, copy);
+            MakeReadyOn(stream, a);
+            return capsule;
           },
           nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
           nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "ringfeed/shared_lease.h"
 #include "ringfeed/tensor.h"
 
 namespace ringfeed::python {
@@ -14,11 +15,13 @@ namespace ringfeed::python {
 /// DLPack, the buffer protocol, __array_interface__ or __cuda_array_interface__.
 class Array {
  public:
-  explicit Array(Tensor tensor) : tensor_(std::move(tensor)) {}
+  /// `lease` is that of a device's memory, null for others.
+  explicit Array(Tensor tensor, std::shared_ptr<SharedLease> lease = nullptr)
+      : tensor_(std::move(tensor)), lease_(std::move(lease)) {}
   const Tensor& tensor() const { return tensor_; }
+  SharedLease* lease() const { return lease_.get(); }
 
-  /// A capsule as DLPack's Python protocol has it. `stream` was waited for where the array lies on
-  /// a device: whoever hands such arrays out has seen to it.
+  /// A capsule as DLPack's Python protocol has it.
   nanobind::object Dlpack(std::optional<std::pair<int, int>> max_version,
                           std::optional<std::pair<int, int>> device,
                           std::optional<bool> copy) const;
@@ -29,6 +32,7 @@ class Array {
 
  private:
   Tensor tensor_;
+  std::shared_ptr<SharedLease> lease_;
 };
 
 /// Whether an array that goes in is copied.

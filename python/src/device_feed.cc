@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -87,10 +88,16 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
   new (self) DeviceFeedHandle(input, std::move(options), {reinterpret_cast<void*>(stream)});
 }
 
-Instance NextInstance(DeviceFeedHandle& handle, std::optional<std::size_t> device) {
-  Instance instance;
-  if (!handle.Next(device, &instance)) throw nb::stop_iteration();
-  return instance;
+std::shared_ptr<SharedLease> NextLease(DeviceFeedHandle& handle,
+                                       std::optional<std::size_t> device) {
+  std::shared_ptr<SharedLease> lease = handle.Next(device);
+  if (lease == nullptr) throw nb::stop_iteration();
+  return lease;
+}
+
+nb::tuple NextArrays(DeviceFeedHandle& handle, std::optional<std::size_t> device) {
+  const auto lease = NextLease(handle, device);
+  return ArraysOf(lease->Tensors(), lease);
 }
 
 nb::object OriginOf(const DeviceFeedHandle& handle) {
@@ -163,12 +170,13 @@ void BindDeviceFeed(nb::module_& module) {
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> DeviceFeed"))
       .def(
-          "__next__", [](DeviceFeedHandle& h) { return ArraysOf(NextInstance(h, std::nullopt)); },
+          "__next__", [](DeviceFeedHandle& h) { return NextArrays(h, std::nullopt); },
           nb::sig("def __next__(self) -> tuple[Array, ...]"))
       .def(
           "next_dict",
           [](DeviceFeedHandle& h, const nb::tuple& names, std::optional<std::size_t> device) {
-            return DictOf(NextInstance(h, device), names);
+            const auto lease = NextLease(h, device);
+            return DictOf(lease->Tensors(), names, lease);
           },
           nb::arg("names"), nb::arg("device") = nb::none(),
           nb::sig("def next_dict(self, names: tuple[str, ...], device: int | None = None) -> "
@@ -176,7 +184,7 @@ void BindDeviceFeed(nb::module_& module) {
           "The next batch, of all devices in their turn or of one, by its place in their list.")
       .def(
           "next_tuple",
-          [](DeviceFeedHandle& h, std::size_t device) { return ArraysOf(NextInstance(h, device)); },
+          [](DeviceFeedHandle& h, std::size_t device) { return NextArrays(h, device); },
           nb::sig("def next_tuple(self, device: int) -> tuple[Array, ...]"),
           "The next batch of one device.")
       .def("origin", &OriginOf, nb::sig("def origin(self) -> dict[str, typing.Any] | None"),

@@ -43,7 +43,7 @@ DeviceFeed* DeviceFeedHandle::Started() const {
   return feed_ ? &feed_->Get() : nullptr;
 }
 
-bool DeviceFeedHandle::Next(std::optional<std::size_t> device_index, Instance* instance) {
+std::shared_ptr<SharedLease> DeviceFeedHandle::Next(std::optional<std::size_t> device_index) {
   DeviceFeed& devices = feed();
   DeviceLease lease;
   Status status;
@@ -57,14 +57,13 @@ bool DeviceFeedHandle::Next(std::optional<std::size_t> device_index, Instance* i
     if (status.code() == StatusCode::kUserError) input_.RaiseFailure();
     Raise(status);
   }
-  if (result != ReadResult::kRecord) return false;
+  if (result != ReadResult::kRecord) return nullptr;
   const nb::gil_scoped_release unlocked;
   LastBatch last{lease.origin(), lease.device(), lease.rows(), lease.valid_rows()};
-  *instance = stream_ ? DeviceLease::Share(std::move(lease), stream_)
-                      : DeviceLease::Share(std::move(lease));
+  std::shared_ptr<SharedLease> shared = SharedLease::Of(std::move(lease), stream_);
   const std::scoped_lock lock(mutex_);
   last_ = std::move(last);
-  return true;
+  return shared;
 }
 
 std::optional<DeviceFeedHandle::LastBatch> DeviceFeedHandle::Last() const {

@@ -8,6 +8,7 @@
 #include "fork_guard.h"
 #include "reader_handle.h"
 #include "ringfeed/device_feed.h"
+#include "ringfeed/shared_lease.h"
 
 namespace ringfeed::python {
 
@@ -29,9 +30,9 @@ class DeviceFeedHandle {
   DeviceFeedHandle(ReaderHandle input, FeedOptions options, DeviceStream stream);
   ~DeviceFeedHandle();
 
-  /// The next batch, of all devices in their turn or of one; its tensors own the lease. False at
-  /// the end. Raises what the chain or a device failed of.
-  bool Next(std::optional<std::size_t> device_index, Instance* instance);
+  /// The next batch, of all devices in their turn or of one. Null at the end. Raises what the chain
+  /// or a device failed of.
+  std::shared_ptr<SharedLease> Next(std::optional<std::size_t> device_index);
   std::optional<LastBatch> Last() const;
   const ReaderHandle& input() const { return input_; }
   /// Starts it where it was not started.

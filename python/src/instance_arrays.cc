@@ -21,20 +21,21 @@ nb::list RangesOf(const std::vector<RecordRange>& ranges) {
 
 }  // namespace
 
-nb::tuple ArraysOf(Instance instance) {
+nb::tuple ArraysOf(Instance instance, const std::shared_ptr<SharedLease>& lease) {
   nb::object arrays = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(instance.size())));
   for (std::size_t i = 0; i < instance.size(); ++i) {
-    nb::object array = nb::cast(Array(std::move(instance[i])));
+    nb::object array = nb::cast(Array(std::move(instance[i]), lease));
     PyTuple_SET_ITEM(arrays.ptr(), static_cast<Py_ssize_t>(i), array.release().ptr());
   }
   return nb::borrow<nb::tuple>(arrays);
 }
 
-nb::dict DictOf(Instance instance, const nb::tuple& names) {
+nb::dict DictOf(Instance instance, const nb::tuple& names,
+                const std::shared_ptr<SharedLease>& lease) {
   if (names.size() != instance.size()) throw nb::value_error("one name for each field is needed");
   nb::dict batch;
   for (std::size_t i = 0; i < instance.size(); ++i) {
-    batch[names[i]] = nb::cast(Array(std::move(instance[i])));
+    batch[names[i]] = nb::cast(Array(std::move(instance[i]), lease));
   }
   return batch;
 }

@@ -2,17 +2,20 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <optional>
 
 #include "ringfeed/batch_origin.h"
+#include "ringfeed/shared_lease.h"
 #include "ringfeed/tensor.h"
 
 namespace ringfeed::python {
 
-/// An instance as Python gets it: an Array per field.
-nanobind::tuple ArraysOf(Instance instance);
+/// An instance as Python gets it: an Array per field. `lease`: whose tensors they are, of a device.
+nanobind::tuple ArraysOf(Instance instance, const std::shared_ptr<SharedLease>& lease = nullptr);
 /// The same by the fields' names; throws ValueError where there is not one for each.
-nanobind::dict DictOf(Instance instance, const nanobind::tuple& names);
+nanobind::dict DictOf(Instance instance, const nanobind::tuple& names,
+                      const std::shared_ptr<SharedLease>& lease = nullptr);
 /// None for none.
 nanobind::object OriginDict(const std::optional<BatchOrigin>& origin);
 

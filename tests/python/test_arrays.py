@@ -51,6 +51,19 @@ def test_torch_takes_the_memory_without_a_copy(tmp_path: Path) -> None:
     assert numbers(array)[1] == 5
 
 
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float64"]
+)
+def test_torch_knows_each_dtype(tmp_path: Path, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    expected = torch.tensor([[1, 0]], dtype=getattr(torch, dtype))
+    content = expected.view(torch.uint8).numpy().tobytes()
+    array = one_array(tmp_path, dtype, (2,), content)
+    tensor = torch.from_dlpack(array)
+    assert tensor.dtype == expected.dtype
+    assert torch.equal(tensor, expected)
+
+
 def test_jax_takes_the_memory_without_a_copy(tmp_path: Path) -> None:
     jax = pytest.importorskip("jax")
     array = one_array(tmp_path, "float32", (16,), bytes(64))
