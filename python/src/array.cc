@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "gil.h"
 #include "ringfeed/cuda_array_interface.h"
 #include "ringfeed/dlpack.h"
 
@@ -49,7 +50,7 @@ void MakeReadyOn(nb::handle stream, const Array& array) {
   if (!is_number && !stream.is_none()) throw nb::type_error("a stream is a number, or None");
   if (array.lease() == nullptr) return;  // it is ready
   try {
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     array.lease()->UseOnNumbered(is_number ? std::optional(number) : std::nullopt);
   } catch (const Error& error) {
     throw nb::buffer_error(error.what());
@@ -223,7 +224,7 @@ nb::object Array::Dlpack(std::optional<std::pair<int, int>> max_version,
     if (tensor_.place.type == DeviceType::kCuda) {
       throw nb::buffer_error("ringfeed copies no device's memory: copy what you took of it");
     }
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     exported = CopyOf(tensor_);
   }
   if (max_version && max_version->first >= 1) {
@@ -268,7 +269,7 @@ Tensor TensorOf(nb::handle source, CopyInput copy, const Allocate& allocate) {
   if (nb::try_cast(source, array)) {
     array->NeedHost();
     if (copy != CopyInput::kAlways) return array->tensor();
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return CopyOf(array->tensor(), allocate);
   }
   bool writable = false;
@@ -279,7 +280,7 @@ Tensor TensorOf(nb::handle source, CopyInput copy, const Allocate& allocate) {
     // Who lets go of it last need not hold the lock.
     tensor.owner = std::shared_ptr<const void>(new nb::ndarray<>(input), [](const void* held) {
       if (!Py_IsInitialized()) return;
-      const nb::gil_scoped_acquire lock;
+      const GilHeld lock;
       delete static_cast<const nb::ndarray<>*>(held);
     });
     return tensor;
@@ -288,7 +289,7 @@ Tensor TensorOf(nb::handle source, CopyInput copy, const Allocate& allocate) {
     throw nb::value_error(in_order ? "the array is read-only: to share it is unsafe, copy it"
                                    : "the array is not in C order: it must be copied");
   }
-  const nb::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   if (in_order) return CopyOf(tensor, allocate);
   const std::shared_ptr<std::byte> bytes = allocate(tensor.bytes);
   std::byte* to = bytes.get();

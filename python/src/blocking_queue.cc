@@ -17,6 +17,7 @@
 #include "exceptions.h"
 #include "field_specs.h"
 #include "fork_guard.h"
+#include "gil.h"
 #include "instance_input.h"
 #include "interrupt.h"
 #include "reader_handle.h"
@@ -95,28 +96,28 @@ class QueueHandle {
   void Close() const {
     if (holder_.ForkedSince()) return;
     const std::shared_ptr<Queue> queue = Get();
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     queue->Close();
   }
 
   void Kill(nb::handle reason) const {
     const std::shared_ptr<Queue> queue = Get();
     Status status = StatusOf(reason);
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     queue->Kill(std::move(status));
   }
 
   void Fail(nb::handle reason) const {
     const std::shared_ptr<Queue> queue = Get();
     Status status = StatusOf(reason);
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     queue->Close(std::move(status));
   }
 
   void ReOpen() const {
     LoDTensorBlockingQueueHolder& holder = holder_.Get();
     keeper_->Forget();
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     holder.ReOpen();
   }
 
@@ -124,7 +125,7 @@ class QueueHandle {
     const std::shared_ptr<LoDTensorBlockingQueueHolder> holder = holder_.Shared();
     Reader reader;
     {
-      const nb::gil_scoped_release unlocked;
+      const GilReleased unlocked;
       reader = OpenPyReader(holder);
     }
     return ReaderHandle(std::move(reader), {keeper_});
@@ -133,7 +134,7 @@ class QueueHandle {
   // Whoever re-opens it lets go of what was in it, which may need the Python lock.
   std::shared_ptr<Queue> Get() const {
     LoDTensorBlockingQueueHolder& holder = holder_.Get();
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return holder.GetQueue();
   }
 

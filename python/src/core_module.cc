@@ -17,8 +17,20 @@
 #include "ringfeed/cuda_devices.h"
 #endif
 
+namespace {
+
+// What daemon threads hold at the interpreter's end is never freed, so that nanobind's report of
+// leaks, which is on by default, speaks of programs that are in order. Who looks for leaks asks by
+// `python -X dev`.
+bool ReportsLeaks() {
+  return nanobind::cast<bool>(nanobind::module_::import_("sys").attr("flags").attr("dev_mode"));
+}
+
+}  // namespace
+
 NB_MODULE(_core, module) {
   using namespace ringfeed::python;
+  nanobind::set_leak_warnings(ReportsLeaks());
   module.attr("version") = RINGFEED_VERSION;
   WatchForks();
 #if defined(RINGFEED_WITH_CUDA)

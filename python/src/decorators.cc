@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "field_specs.h"
+#include "gil.h"
 #include "reader_handle.h"
 #include "record_functions.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/sequences.h"
-#include "unlocked.h"
 
 namespace nb = nanobind;
 

@@ -15,6 +15,7 @@
 
 #include "device_feed_handle.h"
 #include "field_specs.h"
+#include "gil.h"
 #include "instance_arrays.h"
 #include "ringfeed/device_kinds.h"
 #include "stats_dict.h"
@@ -82,7 +83,7 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
   options.slot_bytes = slot_bytes;
   options.transforms = TransformsOf(normalize, widen, pad);
   if (!kind.empty()) {
-    const nb::gil_scoped_release unlocked;  // a driver may be loaded
+    const GilReleased unlocked;  // a driver may be loaded
     options.backend = OpenDevices(kind);
   }
   new (self) DeviceFeedHandle(input, std::move(options), {reinterpret_cast<void*>(stream)});
@@ -119,7 +120,7 @@ nb::dict StatsOf(const DeviceFeedHandle& handle) {
   Reader& reader = handle.input().reader();
   PipelineStats pipeline;
   {
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     pipeline = reader.Stats();
   }
   nb::dict dict = StatsDict(pipeline);
@@ -149,7 +150,7 @@ nb::dict StatsOf(const DeviceFeedHandle& handle) {
 std::vector<SlotTuple> SlotsOf(const DeviceFeedHandle& handle) {
   std::vector<SlotTuple> slots;
   Reader& reader = handle.input().reader();
-  const nb::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   for (const SlotSpec& slot : reader.slots()) {
     slots.emplace_back(slot.name, DTypeName(slot.dtype), slot.dims, slot.lod_levels);
   }
@@ -209,7 +210,7 @@ void BindDeviceFeed(nb::module_& module) {
       .def("file_records",
            [](const DeviceFeedHandle& h) {
              Reader& reader = h.input().reader();
-             const nb::gil_scoped_release unlocked;
+             const GilReleased unlocked;
              return reader.FileRecords();
            })
       .def("stats", &StatsOf, nb::sig("def stats(self) -> dict[str, typing.Any]"),

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "exceptions.h"
+#include "gil.h"
 #include "interrupt.h"
 
 namespace nb = nanobind;
@@ -16,7 +17,7 @@ void DeleteUnlocked(DeviceFeed* feed) {
     delete feed;
     return;
   }
-  const nb::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   delete feed;
 }
 
@@ -29,7 +30,7 @@ DeviceFeedHandle::~DeviceFeedHandle() = default;
 
 DeviceFeed& DeviceFeedHandle::feed() {
   Reader& reader = input_.reader();
-  const nb::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   const std::scoped_lock lock(mutex_);
   if (!feed_) {
     feed_.emplace(std::shared_ptr<DeviceFeed>(new DeviceFeed(reader, options_), &DeleteUnlocked));
@@ -58,7 +59,7 @@ std::shared_ptr<SharedLease> DeviceFeedHandle::Next(std::optional<std::size_t> d
     Raise(status);
   }
   if (result != ReadResult::kRecord) return nullptr;
-  const nb::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   LastBatch last{lease.origin(), lease.device(), lease.rows(), lease.valid_rows()};
   std::shared_ptr<SharedLease> shared = SharedLease::Of(std::move(lease), stream_);
   const std::scoped_lock lock(mutex_);
@@ -98,14 +99,14 @@ void DeviceFeedHandle::SeekTo(std::uint64_t batch) {
 std::string DeviceFeedHandle::Position() const {
   DeviceFeed* started = Started();
   Reader& reader = input_.reader();
-  const nb::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   return started != nullptr ? started->Position() : reader.Position();
 }
 
 std::optional<FeedStats> DeviceFeedHandle::Stats() const {
   DeviceFeed* started = Started();
   if (started == nullptr) return std::nullopt;
-  const nb::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   return started->Stats();
 }
 
@@ -118,7 +119,7 @@ void DeviceFeedHandle::Close() {
   }
   Status status;
   if (started != nullptr) {
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     status = started->Close();
   }
   input_.Close();

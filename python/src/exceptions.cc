@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "gil.h"
 #include "ringfeed/reader.h"
 
 namespace nb = nanobind;
@@ -37,7 +38,7 @@ void BindExceptions(nb::module_&) {
 
 ThrownKeeper::~ThrownKeeper() {
   if (thrown_ == nullptr || !Py_IsInitialized()) return;
-  const nb::gil_scoped_acquire lock;
+  const GilHeld lock;
   Py_CLEAR(thrown_);
 }
 

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "gil.h"
 #include "weak_list.h"
 
 namespace nb = nanobind;
@@ -19,7 +20,7 @@ WeakList<HeldObject>& TheHeld() {
 
 HeldObject::~HeldObject() {
   if (object_ == nullptr || !Py_IsInitialized()) return;
-  const nb::gil_scoped_acquire lock;
+  const GilHeld lock;
   Drop();
 }
 

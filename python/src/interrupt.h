@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "gil.h"
 #include "ringfeed/queue_policy.h"
 
 namespace ringfeed::python {
@@ -24,13 +25,13 @@ inline QueueClock::duration WaitSlice() {
 template <typename Wait>
 bool WaitUnlocked(Wait&& wait, Deadline limit = kNoDeadline) {
   {
-    const nanobind::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     if (wait(Deadline{})) return true;
   }
   const QueueClock::duration slice = WaitSlice();
   while (true) {
     if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
-    const nanobind::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     const Deadline deadline = DeadlineAfter(slice);
     if (wait(deadline < limit ? deadline : limit)) return true;
     if (NativeQueuePolicy::Expired(limit)) return false;

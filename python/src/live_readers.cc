@@ -1,8 +1,8 @@
 #include "live_readers.h"
 
 #include "fork_guard.h"
+#include "gil.h"
 #include "held_object.h"
-#include "unlocked.h"
 #include "weak_list.h"
 
 namespace nb = nanobind;

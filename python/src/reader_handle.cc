@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "gil.h"
 #include "interrupt.h"
 #include "live_readers.h"
 
@@ -20,7 +21,7 @@ void DeleteUnlocked(Reader* reader) {
     delete reader;
     return;
   }
-  const nb::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   delete reader;
 }
 
@@ -86,7 +87,7 @@ void ReaderHandle::RaiseFailure() const {
 void ReaderHandle::Close() const {
   if (reader_.ForkedSince()) return;
   Reader& reader = reader_.Get();
-  const nb::gil_scoped_release unlocked;
+  const GilReleased unlocked;
   reader.Close();
 }
 

@@ -10,6 +10,7 @@
 
 #include "exceptions.h"
 #include "fork_guard.h"
+#include "gil.h"
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/reader.h"
 
@@ -42,7 +43,7 @@ class ReaderHandle {
   void Restart(Function&& restart) const {
     Reader& reader = reader_.Get();
     for (const auto& keeper : keepers_) keeper->Forget();
-    const nanobind::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     restart(reader);
     SetLastOrigin(std::nullopt);
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "field_specs.h"
+#include "gil.h"
 #include "instance_arrays.h"
 #include "parsers.h"
 #include "reader_handle.h"
@@ -18,7 +19,6 @@
 #include "ringfeed/ranks.h"
 #include "ringfeed/source.h"
 #include "stats_dict.h"
-#include "unlocked.h"
 
 namespace nb = nanobind;
 

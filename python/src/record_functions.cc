@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "gil.h"
 #include "held_object.h"
 
 namespace nb = nanobind;
@@ -42,7 +43,7 @@ struct MapArguments {
 template <typename Convert>
 auto CallPython(HeldObject& function, ThrownKeeper& keeper, const RecordSpan& record,
                 Convert&& convert) {
-  const nb::gil_scoped_acquire lock;
+  const GilHeld lock;
   try {
     const nb::object result = function.Get()(nb::bytes(record.data, record.size));
     const auto value = convert(result.ptr());

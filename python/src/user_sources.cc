@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "field_specs.h"
+#include "gil.h"
 #include "held_object.h"
 #include "instance_input.h"
 #include "reader_handle.h"
@@ -29,7 +30,7 @@ using SharedKeeper = std::shared_ptr<ThrownKeeper>;
 // Calls `function` with the lock; what Python throws there goes on as the chain's failure.
 template <typename Function>
 auto WithLock(ThrownKeeper& keeper, Function&& function) {
-  const nb::gil_scoped_acquire lock;
+  const GilHeld lock;
   try {
     return function();
   } catch (nb::python_error& thrown) {
@@ -151,7 +152,7 @@ ReaderHandle FromPythonIterable(nb::handle creator, const std::vector<SlotTuple>
   auto keeper = std::make_shared<ThrownKeeper>();
   auto source = std::make_unique<PythonInstances>(creator, SlotSpecs(slots), keeper);
   const auto build = [&] {
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return FromInstanceSource(std::move(source));
   };
   return ReaderHandle(build(), {keeper});
@@ -161,7 +162,7 @@ ReaderHandle FromPythonDataset(nb::handle object) {
   auto keeper = std::make_shared<ThrownKeeper>();
   auto dataset = std::make_unique<PythonDataset>(object, keeper);
   const auto build = [&] {
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return FromDataset(std::move(dataset));
   };
   return ReaderHandle(build(), {keeper});
@@ -172,7 +173,7 @@ ReaderHandle ParseByPython(const ReaderHandle& input, nb::handle row_of,
   auto keeper = std::make_shared<ThrownKeeper>();
   auto parser = std::make_shared<PythonParser>(row_of, FieldSpecs(fields), keeper);
   const auto build = [&] {
-    const nb::gil_scoped_release unlocked;
+    const GilReleased unlocked;
     return ParseSamples(input.reader(), std::move(parser));
   };
   return input.On(build(), keeper);

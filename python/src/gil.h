@@ -1,0 +1,44 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace ringfeed::python {
+
+/// The calling thread is without Python's lock while this lives: around everything that waits or
+/// works.
+///
+/// Where the interpreter ends meanwhile, the thread does not come back: it sleeps until the process
+/// ends, as Python does by itself from 3.14 on. Before, Python unwinds such a thread by force,
+/// which ends in std::terminate at the first destructor: nanobind's guards have none of this.
+class GilReleased {
+ public:
+  GilReleased() : thread_(PyEval_SaveThread()) {}
+  ~GilReleased();
+  GilReleased(const GilReleased&) = delete;
+  GilReleased& operator=(const GilReleased&) = delete;
+
+ private:
+  PyThreadState* thread_;
+};
+
+/// The calling thread, which may be none of Python's, has the lock while this lives. At the end of
+/// the interpreter as GilReleased.
+class GilHeld {
+ public:
+  GilHeld();
+  ~GilHeld() { PyGILState_Release(state_); }
+  GilHeld(const GilHeld&) = delete;
+  GilHeld& operator=(const GilHeld&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+/// What `function` returns, called without the lock.
+template <typename Function>
+auto Unlocked(Function&& function) {
+  const GilReleased unlocked;
+  return function();
+}
+
+}  // namespace ringfeed::python

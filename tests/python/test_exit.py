@@ -1,0 +1,98 @@
+"""The interpreter ends while threads are in the middle of something."""
+
+import subprocess
+import sys
+
+import pytest
+
+from loader_data import write_rows
+
+PREAMBLE = """
+import sys, threading, time
+import ringfeed
+
+def forever(function):
+    def run():
+        while True:
+            function()
+    for _ in range(4):
+        threading.Thread(target=run, daemon=True).start()
+    time.sleep(0.2)  # all of them are in the middle of it
+"""
+
+BUSY = {
+    "popping": """
+queue = ringfeed.LoDTensorBlockingQueue(2, [("x", "uint8", [4])])
+forever(queue.pop)
+""",
+    "pushing": """
+queue = ringfeed.LoDTensorBlockingQueue(2, [("x", "uint8", [4])])
+forever(lambda: queue.push([b"1234"]))
+""",
+    "pushing and popping": """
+queue = ringfeed.LoDTensorBlockingQueue(2, [("x", "uint8", [4])])
+forever(lambda: queue.push([b"1234"]))
+forever(queue.pop)
+""",
+    "reading": """
+forever(lambda: list(ringfeed.Loader(sys.argv[1], format="rows:8", batch=3)))
+""",
+    "reading on devices": """
+forever(lambda: list(ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, devices="emu:2")))
+""",
+}
+
+
+@pytest.mark.parametrize("doing", BUSY)
+@pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise KeyboardInterrupt"])
+def test_daemon_threads_do_not_keep_the_process_from_ending(tmp_path, doing, end):
+    data = write_rows(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", PREAMBLE + BUSY[doing] + end, data],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == {"": 0, "sys.exit(3)": 3}.get(end, -2), done.stderr
+    assert "terminate" not in done.stderr
+    assert "leaked" not in done.stderr
+
+
+WHOLE = {
+    "a loop": """
+for batch in ringfeed.Loader(sys.argv[1], format="rows:8", batch=3):
+    pass
+""",
+    "a loop that was broken off": """
+loader = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3)
+batch = next(loader)
+""",
+    "devices": """
+loader = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, devices="emu:2")
+batch = next(loader)
+""",
+    "a queue": """
+queue = ringfeed.LoDTensorBlockingQueue(2, [("x", "uint8", [4])])
+queue.push([b"1234"])
+""",
+    "a py_reader": """
+feed = ringfeed.py_reader(2, [[4]], ["uint8"])
+feed.decorate_tensor_provider(lambda: ([b"1234"] for _ in range(100)))
+feed.start()
+arrays = next(feed)
+""",
+}
+
+
+@pytest.mark.parametrize("program", WHOLE)
+def test_what_is_open_at_the_end_is_freed(tmp_path, program):
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", PREAMBLE + WHOLE[program], write_rows(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "leaked" not in done.stderr
