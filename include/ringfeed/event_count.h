@@ -145,7 +145,8 @@ class BasicEventCount {
 
   /// Waits until attempt(LookMode) returns kOk or kClosed, and returns that; or kTimeout or
   /// kStopped by the limit. Polls for spin_ns first, or as long as that was worth it lately
-  /// (kAdaptiveSpin). `attempt` has been tried once already.
+  /// (kAdaptiveSpin). `attempt` has been tried once already: with a deadline that has passed this
+  /// neither polls nor sleeps.
   template <typename Attempt>
   QueueResult Await(std::int64_t spin_ns, const WaitLimit<Policy>& limit, Attempt&& attempt);
 
@@ -226,6 +227,7 @@ QueueResult BasicEventCount<Policy>::Await(std::int64_t spin_ns, const WaitLimit
                                            Attempt&& attempt) {
   if (limit.Stopped()) return QueueResult::kStopped;
   const Deadline start = Policy::Now();
+  if (start >= limit.deadline) return QueueResult::kTimeout;
   QueueResult result = QueueResult::kEmpty;
   const bool adaptive = spin_ns < 0;
   if (adaptive) spin_ns = spin_ns_.load(std::memory_order_relaxed);
@@ -235,7 +237,8 @@ QueueResult BasicEventCount<Policy>::Await(std::int64_t spin_ns, const WaitLimit
   }
   if (!IsFinal(result)) result = ParkUntilStopped(limit, attempt);
   const std::int64_t waited_ns = (Policy::Now() - start).count();
-  if (adaptive) Adapt(spin_ns, waited_ns);
+  // A deadline that came soon says nothing about when something comes.
+  if (adaptive && (IsFinal(result) || waited_ns > kWorthPolling)) Adapt(spin_ns, waited_ns);
   Policy::Count(waits_, 1);
   Policy::Count(wait_ns_, static_cast<std::uint64_t>(waited_ns));
   return result;

@@ -77,6 +77,19 @@ TEST(EventCount, AwaitEndsByStopToken) {
   stopper.join();
 }
 
+TEST(EventCount, AwaitWithDeadlineInThePastNeitherLooksNorSleeps) {
+  EventCount events;
+  int looks = 0;
+  const auto look = [&](LookMode) {
+    ++looks;
+    return QueueResult::kEmpty;
+  };
+  const std::stop_token never;
+  EXPECT_EQ(events.Await(kAdaptiveSpin, {Deadline{}, &never}, look), QueueResult::kTimeout);
+  EXPECT_EQ(looks, 0);
+  EXPECT_EQ(events.Stats().parks, 0U);
+}
+
 TEST(DeadlineAfter, SaturatesInsteadOfOverflowing) {
   EXPECT_EQ(DeadlineAfter(QueueClock::duration::max()), kNoDeadline);
 }
@@ -93,7 +106,11 @@ struct ClockedPolicy : NativeQueuePolicy {
     polled += std::chrono::nanoseconds(50);
   }
   static FutexResult FutexWait(const Atomic<std::uint64_t>& /*word*/, std::uint32_t /*epoch*/,
-                               Deadline /*deadline*/) noexcept {
+                               Deadline deadline) noexcept {
+    if (deadline < due) {
+      now = std::max(now, deadline);
+      return FutexResult::kTimedOut;
+    }
     now = std::max(now, due) + std::chrono::microseconds(8);
     return FutexResult::kWoken;
   }
@@ -120,6 +137,27 @@ TEST(EventCount, AdaptivePollingStaysAwakeForWhatComesSoonAndSleepsForTheRest) {
   EXPECT_LT(PolledOfWaits(&events, microseconds(50), kAdaptiveSpin), microseconds(1));
   EXPECT_GE(PolledOfWaits(&events, microseconds(15), kAdaptiveSpin), microseconds(15));
   EXPECT_LT(PolledOfWaits(&events, microseconds(15), 2000), microseconds(3));
+}
+
+// As one who tries for a moment first, and waits then: the tries must not say that polling pays.
+TEST(EventCount, AdaptivePollingLearnsNothingFromDeadlinesThatComeSoon) {
+  BasicEventCount<ClockedPolicy> events;
+  using std::chrono::microseconds;
+  ASSERT_LT(PolledOfWaits(&events, microseconds(50), kAdaptiveSpin), microseconds(1));
+  ClockedPolicy::due = ClockedPolicy::now + std::chrono::seconds(1);
+  for (int tried = 0; tried < 100; ++tried) {
+    const WaitLimit<ClockedPolicy> soon{.deadline = ClockedPolicy::now + microseconds(2)};
+    EXPECT_EQ(events.Await(kAdaptiveSpin, soon, [](LookMode) { return QueueResult::kEmpty; }),
+              QueueResult::kTimeout);
+  }
+  ClockedPolicy::polled = {};
+  EXPECT_EQ(events.Await(kAdaptiveSpin, {},
+                         [](LookMode) {
+                           return ClockedPolicy::now >= ClockedPolicy::due ? QueueResult::kOk
+                                                                           : QueueResult::kEmpty;
+                         }),
+            QueueResult::kOk);
+  EXPECT_LT(ClockedPolicy::polled, microseconds(1));
 }
 
 }  // namespace
