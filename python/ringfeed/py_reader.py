@@ -65,8 +65,9 @@ class PyReader:
 
     Iteration gives a tuple of Arrays per mini-batch. What the generator raises comes out there,
     with its own traceback, behind what it had pushed. `reader` is the chain's Reader: shuffle,
-    batch and the others may stand on it, and then they are iterated, not this. (Not multi_pass: the
-    next pass begins by reset() and start(), which nobody would call.) One thread.
+    batch and the others may stand on it, and then they are iterated, not this. Where something of
+    the chain starts it again (multi_pass, the next `for` of a Loader), the generator is called
+    again. One thread. A context manager, which closes.
 
     Attributes:
         queue: the LoDTensorBlockingQueue between the two sides.
@@ -77,13 +78,14 @@ class PyReader:
         self.queue = LoDTensorBlockingQueue(
             capacity, [(slot.name, slot.dtype, slot.shape, slot.lod_level) for slot in slots]
         )
-        self.reader: _core.Reader = self.queue.reader()
+        self._producer = _Producer(self.queue)
+        self.reader: _core.Reader = self.queue.reader(self._producer)
         if use_double_buffer:
             self.reader = _core.double_buffer(self.reader, 2)
         self._slots = list(slots)
         self._instances: Optional[Instances] = None
         self._copy: Optional[bool] = True
-        self._end: Optional[weakref.finalize[..., PyReader]] = None
+        weakref.finalize(self, self._producer.abandon)
 
     def decorate_paddle_reader(self, reader: Instances) -> None:
         """Takes a reader creator of mini-batches: lists of samples, tuples with an entry per slot,
@@ -94,11 +96,11 @@ class PyReader:
 
     decorate_sample_list_generator = decorate_paddle_reader
 
-    def decorate_tensor_provider(self, generator: Instances) -> None:
-        """Takes a creator of an iterator of instances as `queue.push` takes them. They are copied:
-        the generator may use its arrays again."""
+    def decorate_tensor_provider(self, generator: Instances, copy: Optional[bool] = True) -> None:
+        """Takes a creator of an iterator of instances as `queue.push` takes them, with its `copy`:
+        by default the generator may use its arrays again."""
         self._instances = generator
-        self._copy = True
+        self._copy = copy
 
     decorate_batch_generator = decorate_tensor_provider
 
@@ -110,33 +112,28 @@ class PyReader:
         """
         if self._instances is None:
             raise RuntimeError("nothing to read: call decorate_tensor_provider or another first")
-        if self._end is not None:
+        if self._producer.started:
             raise RuntimeError("started already: call reset() first")
-        stop = threading.Event()
-        thread = threading.Thread(
-            target=_produce,
-            args=(self.queue, self._instances, self._copy, stop),
-            name="ringfeed py_reader",
-            daemon=True,
-        )
-        self._end = weakref.finalize(self, _break_off, self.queue, stop, thread)
-        thread.start()
+        self._producer.start(self._instances, self._copy)
 
     def reset(self) -> None:
         """Breaks the pass off, wherever it stands, and is ready for the next start(). Chains on
-        `reader` begin anew too. Waits until the generator has ended.
+        `reader` begin anew too. Waits until the generator gives its next instance or ends; Ctrl-C
+        breaks that off, and another reset() goes on with it.
 
         Raises:
             Error: the queue was killed.
         """
-        if self._end is not None:
-            ended = self._end.detach()
-            self._end = None
-            if ended is not None:
-                queue, stop, thread = ended[2]
-                _break_off(queue, stop, thread, timeout=None)
+        self._producer.stop()
         self.queue.reopen()
         self.reader.reset_all()
+
+    def close(self) -> None:
+        """Ends the generator, which is given a second for that, the queue and the chain's threads.
+        More calls do nothing."""
+        self._producer.stop(_SECONDS_AT_EXIT)
+        self.queue.close()
+        self.reader.close()
 
     def read_next(self) -> tuple[_core.Array, ...]:
         """The next mini-batch; StopIteration at the end."""
@@ -146,9 +143,107 @@ class PyReader:
         return self
 
     def __next__(self) -> tuple[_core.Array, ...]:
-        if self._end is None:
+        if not self._producer.started:
             raise RuntimeError("not started: call start() first")
         return next(self.reader)
+
+    def __enter__(self) -> PyReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Producer:
+    """The generator's side: a thread for each pass of the generator.
+
+    A chain that is started again, which some thread of its own may do at any time, calls `end` and
+    `begin`; the owner calls the others.
+    """
+
+    def __init__(self, queue: LoDTensorBlockingQueue) -> None:
+        self._queue = queue
+        self._lock = threading.Lock()  # of what follows
+        self._pass: Optional[_Pass] = None
+        self._decoration: Optional[tuple[Instances, Optional[bool]]] = None  # while it is started
+        self._abandoned = False
+
+    @property
+    def started(self) -> bool:
+        """Whether stop() is needed before the next start()."""
+        return self._decoration is not None
+
+    def start(self, instances: Instances, copy: Optional[bool]) -> None:
+        """Begins the first pass."""
+        with self._lock:
+            self._decoration = (instances, copy)
+            self._pass = _Pass(self._queue, instances, copy)
+
+    def stop(self, timeout: Optional[float] = None) -> None:
+        """Breaks the pass off, and lets no other begin; waits until its thread has ended, `timeout`
+        seconds at most."""
+        with self._lock:
+            self._decoration = None
+        self.end(timeout)
+
+    def abandon(self) -> None:
+        """Stops it for good: chains that still read cannot take that for the end of the data."""
+        with self._lock:
+            self._abandoned = self.started
+            self._decoration = None
+            broken_off = self._pass is not None and self._pass.going_on()
+        if broken_off:
+            self._queue.fail(_gone())
+        self.end(_SECONDS_AT_EXIT)
+
+    def end(self, timeout: Optional[float] = None) -> None:
+        """Ends the pass: nothing is pushed any more."""
+        with self._lock:
+            ending = self._pass
+        if ending is not None:
+            ending.end(timeout)
+
+    def begin(self) -> None:
+        """Begins another pass, into another queue."""
+        with self._lock:
+            if self._abandoned:
+                raise _gone()
+            if self._decoration is not None:
+                self._pass = _Pass(self._queue, *self._decoration)
+
+
+def _gone() -> RuntimeError:
+    return RuntimeError("the PyReader that fed this chain is gone: keep it while the chain reads")
+
+
+class _Pass:
+    """A thread that pushes what one iterator gives, until it is told to end."""
+
+    def __init__(
+        self, queue: LoDTensorBlockingQueue, instances: Instances, copy: Optional[bool]
+    ) -> None:
+        self._queue = queue
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=_produce,
+            args=(queue, instances, copy, self._stop),
+            name="ringfeed py_reader",
+            daemon=True,
+        )
+        self._thread.start()
+
+    def going_on(self) -> bool:
+        """Whether there may be more to push."""
+        return self._thread.is_alive() and not self._stop.is_set()
+
+    def end(self, timeout: Optional[float] = None) -> None:
+        """Waits until the iterator gives its next instance or ends, `timeout` seconds at most."""
+        if not self._thread.is_alive():
+            return
+        self._stop.set()
+        self._queue.close()
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout)
 
 
 def _produce(
@@ -165,16 +260,5 @@ def _produce(
         if not stop.is_set():
             queue.fail(thrown)
     finally:
-        queue.close()
-
-
-def _break_off(
-    queue: LoDTensorBlockingQueue,
-    stop: threading.Event,
-    thread: threading.Thread,
-    timeout: Optional[float] = _SECONDS_AT_EXIT,
-) -> None:
-    stop.set()
-    queue.close()
-    if thread is not threading.current_thread():
-        thread.join(timeout)
+        if not stop.is_set():
+            queue.close()

@@ -7,12 +7,14 @@ from typing import Any, Iterator, NoReturn
 import torch
 import torch.distributed
 import torch.utils.data
+import torch.utils.dlpack
 
 from ._core import Array
 from .chains import Rank
 from .chains import find_rank as _launcher_rank
 from .loader import Loader
 
+_HOST = 1  # kDLCPU
 _ONE_PROCESS = (
     "a Loader is live (threads, memory, open files) and works in the process that made it alone: "
     "use num_workers=0; its threads read and parse ahead without worker processes"
@@ -55,15 +57,22 @@ def tensors(batch: Any, ragged: str = "offsets") -> Any:
         return type(batch)(tensors(value, ragged) for value in batch)
     if not isinstance(batch, Array):
         return batch
-    values = torch.from_dlpack(batch)
+    values = _tensor(batch)
     if not batch.lod:
         return values
-    offsets = [torch.from_dlpack(level) for level in batch.lod]
+    offsets = [_tensor(level) for level in batch.lod]
     if _known(ragged) == "offsets":
         return (values, *offsets)
     if len(offsets) > 1:
         raise ValueError('a field of several levels cannot be nested: take ragged="offsets"')
     return torch.nested.nested_tensor_from_jagged(values, offsets[0])
+
+
+def _tensor(array: Array) -> torch.Tensor:
+    if array.__dlpack_device__()[0] == _HOST:
+        # What torch.from_dlpack finds out for any object, which costs as much again.
+        return torch.utils.dlpack.from_dlpack(array.__dlpack__())
+    return torch.from_dlpack(array)  # by the stream that is current there
 
 
 def _known(ragged: str) -> str:

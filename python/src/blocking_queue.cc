@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,11 +19,14 @@
 #include "field_specs.h"
 #include "fork_guard.h"
 #include "gil.h"
+#include "held_object.h"
 #include "instance_input.h"
 #include "interrupt.h"
 #include "reader_handle.h"
 #include "ringfeed/blocking_queue.h"
+#include "ringfeed/decorators.h"
 #include "ringfeed/py_reader.h"
+#include "user_call.h"
 
 namespace nb = nanobind;
 
@@ -53,6 +57,43 @@ nb::tuple ArraysOf(Instance instance) {
   for (Tensor& tensor : instance) arrays.append(Array(std::move(tensor)));
   return nb::tuple(arrays);
 }
+
+// PyReader that tells Python's producer where one pass ends and the next begins: whoever starts the
+// chain again, on whichever thread.
+class PassedReader final : public InstanceSource {
+ public:
+  /// `passes` has methods end() and begin().
+  PassedReader(const std::shared_ptr<LoDTensorBlockingQueueHolder>& holder, nb::handle passes,
+               std::shared_ptr<ThrownKeeper> keeper)
+      : reader_(holder), passes_(Hold(passes)), keeper_(std::move(keeper)) {}
+
+  ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
+    read_ = true;
+    return reader_.ReadNext(instance, std::move(stop), status);
+  }
+
+  // Before the first read PyReader keeps what was pushed already: that pass goes on.
+  bool ReInit() override {
+    if (!std::exchange(read_, false)) return reader_.ReInit();
+    Tell("end");
+    const bool again = reader_.ReInit();
+    if (again) Tell("begin");
+    return again;
+  }
+
+  bool Ready() const override { return reader_.Ready(); }
+  std::vector<SlotSpec> slots() const override { return reader_.slots(); }
+
+ private:
+  void Tell(const char* what) {
+    CallUser(*keeper_, [&] { passes_->Get().attr(what)(); });
+  }
+
+  PyReader reader_;
+  std::shared_ptr<HeldObject> passes_;
+  std::shared_ptr<ThrownKeeper> keeper_;
+  bool read_ = false;
+};
 
 class QueueHandle {
  public:
@@ -121,14 +162,15 @@ class QueueHandle {
     holder.ReOpen();
   }
 
-  ReaderHandle OpenReader() const {
+  ReaderHandle OpenReader(nb::handle passes) const {
     const std::shared_ptr<LoDTensorBlockingQueueHolder> holder = holder_.Shared();
-    Reader reader;
-    {
-      const GilReleased unlocked;
-      reader = OpenPyReader(holder);
+    std::unique_ptr<InstanceSource> source;
+    if (passes.is_none()) {
+      source = std::make_unique<PyReader>(holder);
+    } else {
+      source = std::make_unique<PassedReader>(holder, passes, keeper_);
     }
-    return ReaderHandle(std::move(reader), {keeper_});
+    return ReaderHandle(Unlocked([&] { return FromInstanceSource(std::move(source)); }), {keeper_});
   }
 
   // Whoever re-opens it lets go of what was in it, which may need the Python lock.
@@ -185,8 +227,10 @@ void BindBlockingQueue(nb::module_& module) {
       .def("reopen", &QueueHandle::ReOpen,
            "Closes it and goes on with an empty one, which its reader's reset takes. Raises what "
            "it was killed with.")
-      .def("reader", &QueueHandle::OpenReader,
-           "A chain's Reader that takes from it; once. Its reset puts an empty queue in place.")
+      .def("reader", &QueueHandle::OpenReader, nb::arg("passes") = nb::none(),
+           "A chain's Reader that takes from it; once. Its reset puts an empty queue in place: "
+           "`passes.end()` is called before, `passes.begin()` behind that, by the thread that "
+           "resets, where something was read.")
       .def("size", [](const QueueHandle& h) { return h.Get()->Size(); })
       .def("cap", [](const QueueHandle& h) { return h.Get()->Cap(); })
       .def("is_closed", [](const QueueHandle& h) { return h.Get()->IsClosed(); })

@@ -75,13 +75,17 @@ void ReaderHandle::RaiseFailure() const {
   const Status status = reader_.Get().status();
   if (status.code() == StatusCode::kUserError) {
     try {
-      for (const auto& keeper : keepers_) keeper->RaiseAgain();
+      RaiseThrown();
     } catch (const nb::python_error& thrown) {
       NotePlace(thrown, status.place());
       throw;
     }
   }
   Raise(status);
+}
+
+void ReaderHandle::RaiseThrown() const {
+  for (const auto& keeper : keepers_) keeper->RaiseAgain();
 }
 
 void ReaderHandle::Close() const {

@@ -38,13 +38,19 @@ class ReaderHandle {
   void Close() const;
   /// Raises the chain's failure: what a Python function of it threw, else an Error.
   [[noreturn]] void RaiseFailure() const;
-  /// Calls `restart` without the lock, and forgets what was thrown before.
+  /// Calls `restart` without the lock, and forgets what was thrown before. What a Python function
+  /// throws meanwhile is raised.
   template <typename Function>
   void Restart(Function&& restart) const {
     Reader& reader = reader_.Get();
     for (const auto& keeper : keepers_) keeper->Forget();
-    const GilReleased unlocked;
-    restart(reader);
+    try {
+      const GilReleased unlocked;
+      restart(reader);
+    } catch (const Error& error) {
+      if (error.status().code() == StatusCode::kUserError) RaiseThrown();
+      throw;
+    }
     SetLastOrigin(std::nullopt);
   }
 
@@ -55,6 +61,8 @@ class ReaderHandle {
   };
 
   void SetLastOrigin(std::optional<BatchOrigin> origin) const;
+  /// Raises what a Python function threw, if one did.
+  void RaiseThrown() const;
 
   OwnedHere<Reader> reader_;
   Keepers keepers_;

@@ -19,6 +19,7 @@
 #include "ringfeed/data_reader.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
+#include "user_call.h"
 
 namespace nb = nanobind;
 
@@ -26,17 +27,6 @@ namespace ringfeed::python {
 namespace {
 
 using SharedKeeper = std::shared_ptr<ThrownKeeper>;
-
-// Calls `function` with the lock; what Python throws there goes on as the chain's failure.
-template <typename Function>
-auto WithLock(ThrownKeeper& keeper, Function&& function) {
-  const GilHeld lock;
-  try {
-    return function();
-  } catch (nb::python_error& thrown) {
-    throw keeper.Keep(std::move(thrown));
-  }
-}
 
 // The bytes of whatever exports a buffer in C order.
 class BytesOf {
@@ -62,7 +52,7 @@ class PythonDataset final : public Dataset {
       : object_(Hold(object)), keeper_(std::move(keeper)) {}
 
   bool Next(std::string* sample) override {
-    return WithLock(*keeper_, [&] {
+    return CallUser(*keeper_, [&] {
       const nb::object next = object_->Get().attr("next")();
       if (next.is_none()) return false;
       const BytesOf buffer(next);
@@ -72,7 +62,7 @@ class PythonDataset final : public Dataset {
   }
 
   bool ReInit() override {
-    return WithLock(*keeper_, [&] { return object_->Get().attr("reset")().ptr() != Py_False; });
+    return CallUser(*keeper_, [&] { return object_->Get().attr("reset")().ptr() != Py_False; });
   }
 
   // Its next may wait for anything.
@@ -92,7 +82,7 @@ class PythonParser final : public SampleParser {
   std::vector<FieldSpec> fields() const override { return fields_; }
 
   void Parse(std::string_view sample, RowWriter& row) const override {
-    WithLock(*keeper_, [&] {
+    CallUser(*keeper_, [&] {
       const nb::object values = row_of_->Get()(nb::bytes(sample.data(), sample.size()));
       for (std::size_t i = 0; i < fields_.size(); ++i) Write(i, values[i], row);
     });
@@ -123,7 +113,7 @@ class PythonInstances final : public InstanceSource {
       : creator_(Hold(creator)), slots_(std::move(slots)), keeper_(std::move(keeper)) {}
 
   ReadResult ReadNext(Instance* instance, std::stop_token, Status*) override {
-    return WithLock(*keeper_, [&] {
+    return CallUser(*keeper_, [&] {
       if (iterator_ == nullptr) iterator_ = Hold(nb::iter(creator_->Get()()));
       const nb::object iterator = iterator_->Get();
       const nb::object next = nb::steal(PyIter_Next(iterator.ptr()));

@@ -124,6 +124,139 @@ def test_chains_stand_on_it():
         reader.reset()
 
 
+def test_a_chain_of_several_passes_calls_the_generator_again():
+    calls = []
+
+    def provider():
+        calls.append(len(calls))
+        return counting(4)()
+
+    reader = reader_of(provider)
+    chain = ringfeed.batch(ringfeed.multi_pass(reader.reader, 3), 6)
+    for _ in range(2):
+        calls.clear()
+        reader.start()
+        batches = [numpy.from_dlpack(b[0]).ravel().tolist() for b in chain]
+        assert batches == [[0, 1, 2, 3, 0, 1], [2, 3, 0, 1, 2, 3]]
+        assert calls == [0, 1, 2]
+        reader.reset()
+    assert not producers()
+
+
+def test_a_loader_over_it_starts_the_next_epoch_itself():
+    reader = reader_of(counting(4))
+    loader = ringfeed.Loader.from_reader(ringfeed.batch(reader.reader, 2), as_tuple=True)
+    reader.start()
+    for _ in range(3):
+        assert first_values(loader) == [0, 2]
+    loader.reset()
+    assert first_values(itertools.islice(loader, 1)) == [0]
+    loader.reset()
+    assert first_values(loader) == [0, 2]
+
+
+def test_a_chain_that_starts_again_breaks_an_endless_generator_off():
+    reader = reader_of(counting(None))
+    reader.start()
+    for taken in [1, 0, 3, 7]:
+        assert first_values(itertools.islice(reader.reader, taken)) == list(range(taken))
+        reader.reader.reset()
+    reader.close()
+    assert not producers()
+
+
+def test_what_the_generator_raises_in_a_later_pass_comes_out_there():
+    calls = itertools.count()
+
+    def provider():
+        yield from counting(2)()
+        if next(calls) == 1:
+            raise KeyError("no such sample")
+
+    reader = reader_of(provider)
+    reader.start()
+    got = []
+    with pytest.raises(KeyError, match="no such sample") as caught:
+        for instance in ringfeed.multi_pass(reader.reader, 5):
+            got.append(instance)
+    assert first_values(got) == [0, 1, 0, 1]
+    assert "provider" in [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
+
+
+def test_breaking_off_at_any_time_leaves_nothing_behind():
+    random = numpy.random.default_rng(7)
+    reader = reader_of(counting(12))
+    chain = ringfeed.batch(ringfeed.multi_pass(reader.reader, 2), 3)
+    for _ in range(200):
+        reader.start()
+        taken = int(random.integers(0, 9))
+        values = [0, 3, 6, 9, 0, 3, 6, 9][:taken]
+        assert first_values(itertools.islice(chain, taken)) == values
+        reader.reset()
+        assert not producers()
+
+
+def test_close_ends_all_of_it():
+    with reader_of(counting(None)) as reader:
+        reader.start()
+        next(reader)
+    reader.close()
+    assert not producers() and reader.queue.is_closed()
+    assert not reader.queue.push([numpy.zeros((1, 1), numpy.float32)])
+
+
+def test_a_generator_may_hand_its_arrays_over():
+    arrays = [numpy.full((1, 1), i, numpy.float32) for i in range(3)]
+    reader = ringfeed.py_reader(2, [[-1, 1]], ["float32"])
+    reader.decorate_tensor_provider(lambda: ([array] for array in arrays), copy=False)
+    reader.start()
+    for array, (got,) in zip(arrays, reader):
+        assert numpy.shares_memory(numpy.from_dlpack(got), array)
+
+
+def test_ctrl_c_ends_a_reset_that_waits_and_another_goes_on():
+    program = """
+import array, itertools, os, signal, threading, time, ringfeed
+signal.signal(signal.SIGINT, signal.default_int_handler)
+asleep, awake = threading.Event(), threading.Event()
+
+def provider():
+    yield [array.array("f", [1])]
+    asleep.set()
+    awake.wait()
+    yield [array.array("f", [2])]
+
+def interrupt():
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGINT)
+
+for restart in [lambda: reader.reset(), lambda: reader.reader.reset()]:
+    asleep.clear()
+    awake.clear()
+    reader = ringfeed.py_reader(2, [[-1]], ["float32"])
+    reader.decorate_tensor_provider(provider)
+    reader.start()
+    next(reader)
+    asleep.wait()
+    threading.Thread(target=interrupt).start()
+    try:
+        restart()
+        print("not interrupted")
+    except KeyboardInterrupt:
+        print("interrupted")
+    awake.set()
+    reader.reset()
+    reader.start()
+    print([memoryview(values).tolist() for (values,) in reader])
+    reader.close()
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert ended.stderr == ""
+    assert ended.stdout == "interrupted\n[[1.0], [2.0]]\n" * 2
+
+
 def test_wrong_calls_are_errors():
     reader = ringfeed.py_reader(2, [[-1, 1]], ["float32"])
     with pytest.raises(RuntimeError, match="decorate"):
@@ -145,6 +278,20 @@ def test_a_reader_that_is_dropped_leaves_no_thread():
     del reader
     gc.collect()
     assert gone(producers)
+
+
+def test_a_chain_whose_reader_is_dropped_does_not_take_that_for_the_end():
+    reader = reader_of(counting(None))
+    chain = ringfeed.batch(reader.reader, 1)
+    reader.start()
+    next(chain)
+    del reader
+    gc.collect()
+    with pytest.raises(RuntimeError, match="PyReader that fed this chain is gone"):
+        for _ in chain:
+            pass
+    with pytest.raises(RuntimeError, match="PyReader that fed this chain is gone"):
+        chain.reset()
 
 
 def test_a_program_ends_in_the_middle_of_a_pass():
