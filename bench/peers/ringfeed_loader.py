@@ -16,12 +16,16 @@ try:
 except ImportError as error:
     sys.exit(not_installed(error))
 try:
-    from torch import from_dlpack
+    from ringfeed.torch import tensors as of_batch
 except ImportError:
     try:
         from numpy import from_dlpack
     except ImportError as error:
         sys.exit(not_installed(error))
+
+    def of_batch(batch: Dict[str, Any]) -> Dict[str, Any]:
+        """A batch as NumPy's arrays."""
+        return {name: from_dlpack(array) for name, array in batch.items()}
 
 IMAGE_FIELDS = {"image": ("uint8", [SAMPLE_BYTES]), "label": ("int64", [1])}
 TABLE_FIELDS = {"dense": ("float32", [13]), "cat": ("int64", [26]), "label": ("int64", [1])}
@@ -44,8 +48,7 @@ def loader(work: Work, data: pathlib.Path, once: bool, **more: Any) -> ringfeed.
 
 def tensors(batches: ringfeed.Loader) -> Iterator[Dict[str, Any]]:
     """The same memory as tensors of Torch or arrays of NumPy."""
-    for batch in batches:
-        yield {name: from_dlpack(array) for name, array in batch.items()}
+    return map(of_batch, batches)
 
 
 def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, Any]]:

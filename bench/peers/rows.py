@@ -20,8 +20,8 @@ class Contestant:
 
 
 CONTESTANTS = {
-    "ringfeed": Contestant("ringfeed_loader.py", plain=True),
-    "ringfeed_feed": Contestant("ringfeed_feed.py", plain=True),
+    "ringfeed": Contestant("ringfeed_loader.py", {"RINGFEED_THREADS": "1"}, plain=True),
+    "ringfeed_feed": Contestant("ringfeed_feed.py", {"RINGFEED_THREADS": "1"}, plain=True),
     "push_copied": Contestant("ringfeed_push.py", {"PUSH_COPY": "1"}, plain=True),
     "push_shared": Contestant("ringfeed_push.py", {"PUSH_COPY": "0"}, plain=True),
     "numpy": Contestant("numpy_arrays.py", plain=True),
