@@ -30,12 +30,16 @@ std::uint64_t BatchesOf(std::uint64_t places, std::uint64_t rows, bool drop_rema
   return places / rows + (drop_remainder || places % rows == 0 ? 0 : 1);
 }
 
-std::shared_ptr<const RecordSet> OpenSet(const SourceNode& source, const OpenOptions& options) {
+std::shared_ptr<const RecordSet> OpenSet(const SourceNode& source, const OpenOptions& options,
+                                         const std::stop_token& stop) {
   RecordSet::Options how = RecordSet::OptionsOf(source.options);
   how.on_damage = options.on_damage;
+  how.index.stop = stop;
   auto set = std::make_shared<const RecordSet>(source.names, source.sources, how);
   const Status status = set->status();
-  if (!status.ok() && options.on_damage == OnDamage::kFail) throw Error(status);
+  if (!status.ok() && (options.on_damage == OnDamage::kFail || stop.stop_requested())) {
+    throw Error(status);
+  }
   return set;
 }
 
@@ -81,15 +85,15 @@ std::uint64_t LookBack(std::span<const OrderStage> stages) {
 
 }  // namespace
 
-PlannedSource::PlannedSource(const Program& program)
+PlannedSource::PlannedSource(const Program& program, const std::stop_token& stop)
     : program_(program), passes_(PassesOf(program, program.order_stages().size())) {
   const SourceNode& source = program_.source;
   if (source.mix == nullptr) {
-    sets_.push_back(OpenSet(source, source.options));
+    sets_.push_back(OpenSet(source, source.options, stop));
     even_ = HasEvenPasses(OrderOptionsOf(source.options));
   } else {
     for (const MixSource::Set& set : source.mix->sets) {
-      sets_.push_back(OpenSet(set.source, source.options));
+      sets_.push_back(OpenSet(set.source, source.options, stop));
       even_ = even_ && HasEvenPasses(OrderOptionsOf(set.source.options));
     }
   }

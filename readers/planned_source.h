@@ -23,8 +23,9 @@ namespace ringfeed {
 class PlannedSource {
  public:
   /// Opens the indexes of the program's files, and builds those that are missing. Blocks. Throws
-  /// Error where a file cannot be had or has no index. `program` outlives it.
-  explicit PlannedSource(const Program& program);
+  /// Error where a file cannot be had or has no index, and with kCancelled where `stop` is
+  /// requested meanwhile. `program` outlives it.
+  PlannedSource(const Program& program, const std::stop_token& stop);
 
   /// A cursor over the order, to be put to its place by Seek, with the first `stages` of the
   /// program's. `mix`: what MixBehind gave, for a mixture that begins there; throws Error where it

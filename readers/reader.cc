@@ -108,6 +108,10 @@ void Reader::CheckPosition(const std::string& position) const {
   SessionOf(node_)->CheckPosition(position);
 }
 
+void Reader::MakeIndex(IndexPurpose purpose, const std::stop_token& stop) {
+  SessionOf(node_)->MakeIndex(purpose, stop);
+}
+
 std::vector<std::uint64_t> Reader::FileRecords() const { return SessionOf(node_)->FileRecords(); }
 
 void Reader::Restore(const std::string& position) {

@@ -508,6 +508,7 @@ void ReaderSession::Close() {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     closed_ = true;
+    planning_.request_stop();
     run = run_;
   }
   if (run != nullptr) run->Stop();

@@ -60,6 +60,8 @@ class ReaderSession {
   /// Where it stood before anything was handed out.
   std::string StartPosition();
   std::vector<std::uint64_t> FileRecords();
+  /// As Reader::MakeIndex.
+  void MakeIndex(IndexPurpose purpose, const std::stop_token& stop);
   /// What Resume starts at, once: behind that position, or behind so many batches. Throws Error
   /// where the data or the order are others. Builds an index where one is needed and missing.
   void AimAt(const std::string& position);
@@ -120,7 +122,9 @@ class ReaderSession {
   void NoteFirst();
   void RewindSource();
   /// The chain by its index; null, with the reason in *why, where it has none. Builds it, once.
-  std::shared_ptr<PlannedSource> Planned(std::string* why);
+  /// Throws Error with kCancelled where `stop` or Close ends that: the next call builds it then.
+  std::shared_ptr<PlannedSource> Planned(std::string* why, const std::stop_token& stop = {});
+  std::shared_ptr<PlannedSource> Plan(const std::stop_token& stop);
   void Aim(const ChainPosition& position);
   /// Throws Error where it is of other data or of another order.
   ChainPosition Understood(const std::string& position);
@@ -177,6 +181,7 @@ class ReaderSession {
   Status failure_;
   bool failed_ = false;
   bool closed_ = false;
+  std::stop_source planning_;  ///< of the index that is being made
   std::optional<Taken> peeked_;
   /// Since when what its consumers hold was seen to be what everything waits for.
   std::optional<Deadline> starved_since_;

@@ -15,7 +15,18 @@ namespace {
 
 }  // namespace
 
-std::shared_ptr<PlannedSource> ReaderSession::Planned(std::string* why) {
+std::shared_ptr<PlannedSource> ReaderSession::Plan(const std::stop_token& stop) {
+  std::stop_source planning;
+  {
+    const std::lock_guard lock(mutex_);
+    planning_ = planning;
+  }
+  const std::stop_callback forward(stop, [&planning] { planning.request_stop(); });
+  return std::make_shared<PlannedSource>(program_, planning.get_token());
+}
+
+std::shared_ptr<PlannedSource> ReaderSession::Planned(std::string* why,
+                                                      const std::stop_token& stop) {
   const std::lock_guard lock(planned_mutex_);
   if (planned_ != nullptr) return planned_;
   if (!not_planned_.empty() || !program_.may_have_index()) {
@@ -23,9 +34,9 @@ std::shared_ptr<PlannedSource> ReaderSession::Planned(std::string* why) {
     return nullptr;
   }
   try {
-    planned_ = std::make_shared<PlannedSource>(program_);
+    planned_ = Plan(stop);
   } catch (const Error& error) {
-    if (program_.needs_index()) throw;
+    if (program_.needs_index() || error.status().code() == StatusCode::kCancelled) throw;
     *why = not_planned_ = error.status().ToString();
   }
   return planned_;
@@ -90,6 +101,11 @@ PlanMark ReaderSession::MarkOfMixture(PlannedSource& planned, const RunStart& st
                                       std::uint64_t batch) const {
   return planned.PlaceBehind(start.mark, start.mix, batch - std::min(batch, start.batch),
                              PositionRows(), program_.batch.drop_remainder);
+}
+
+void ReaderSession::MakeIndex(IndexPurpose purpose, const std::stop_token& stop) {
+  std::string unused;
+  if (purpose == IndexPurpose::kCounting || program_.needs_index()) (void)Planned(&unused, stop);
 }
 
 std::vector<std::uint64_t> ReaderSession::FileRecords() {

@@ -31,6 +31,12 @@ enum class ReadResult : std::uint8_t {
   kTimeout,  ///< the deadline passed; of the calls that take one, which may be called again
 };
 
+/// What an index of the files is made for: see Reader::MakeIndex.
+enum class IndexPurpose : std::uint8_t {
+  kReading,   ///< the order that the chain reads in
+  kCounting,  ///< records by their numbers: counts and places
+};
+
 /// Thrown by Reader::ReadNext at the end of the data.
 class EndOfData : public std::runtime_error {
  public:
@@ -124,6 +130,13 @@ class Reader {
   /// can be counted too: by the index, which is made where it is missing. Throws Error where there
   /// can be none.
   std::vector<std::uint64_t> FileRecords() const;
+  /// Opens the files' indexes now, and makes those that are missing, which may read all of the
+  /// files once: what the first read does of a chain that is read by index alone (kReading; others
+  /// are left as they are), and what FileRecords, Restore and SeekTo do of every chain that can
+  /// have one (kCounting). Blocks. Soon after `stop` is requested, or Close called, it throws Error
+  /// with kCancelled and leaves nothing behind; the next call begins anew. Throws Error where these
+  /// do.
+  void MakeIndex(IndexPurpose purpose, const std::stop_token& stop = {});
   /// Goes on behind a position of a chain like this one, at any time, as ReInit does; also where it
   /// was saved by another number of ranks. Returns before anything is read: by an index the next
   /// read starts where it stands, else (PipelineStats::restored says so) it reads up to there

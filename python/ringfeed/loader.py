@@ -21,9 +21,9 @@ class Loader:
     One loop at a time reads it. An epoch is what one `for` gets: `passes` times over the data. A
     `for` behind the end of another reads the next epoch, with a shuffle of its own; one behind a
     `break` goes on where that stood. `reset` starts again. Nothing is read before the first batch.
-    Waits for data end on Ctrl-C, and the next `for` goes on; files are opened, and an index is
-    made, to the end first. It cannot be pickled, and a forked child gets
-    an error: no worker process is needed, its threads read and parse.
+    Waits for data, and the making of an index, end on Ctrl-C, and the next `for` goes on. It cannot
+    be pickled, and a forked child gets an error: no worker process is needed, its threads read and
+    parse.
 
     `len(loader)` is the number of batches of an epoch. It is counted by the index of the files,
     which is made where it is missing; TypeError where the number is not known beforehand: with a

@@ -30,6 +30,8 @@ DeviceFeedHandle::~DeviceFeedHandle() = default;
 
 DeviceFeed& DeviceFeedHandle::feed() {
   Reader& reader = input_.reader();
+  if (DeviceFeed* const started = Started()) return *started;
+  input_.MakeIndex(IndexPurpose::kReading);
   const GilReleased unlocked;
   const std::scoped_lock lock(mutex_);
   if (!feed_) {
@@ -85,6 +87,7 @@ void DeviceFeedHandle::Reset() {
 
 void DeviceFeedHandle::Restore(const std::string& position) {
   DeviceFeed* started = Started();
+  input_.MakeIndex(IndexPurpose::kCounting);
   input_.Restart(
       [&](Reader& reader) { started ? started->Restore(position) : reader.Restore(position); });
   Forget();
@@ -92,6 +95,7 @@ void DeviceFeedHandle::Restore(const std::string& position) {
 
 void DeviceFeedHandle::SeekTo(std::uint64_t batch) {
   DeviceFeed* started = Started();
+  input_.MakeIndex(IndexPurpose::kCounting);
   input_.Restart([&](Reader& reader) { started ? started->SeekTo(batch) : reader.SeekTo(batch); });
   Forget();
 }
@@ -99,6 +103,7 @@ void DeviceFeedHandle::SeekTo(std::uint64_t batch) {
 std::string DeviceFeedHandle::Position() const {
   DeviceFeed* started = Started();
   Reader& reader = input_.reader();
+  input_.MakeIndex(IndexPurpose::kReading);
   const GilReleased unlocked;
   return started != nullptr ? started->Position() : reader.Position();
 }

@@ -2,7 +2,11 @@
 
 #include <nanobind/stl/string.h>
 
+#include <exception>
+#include <future>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "gil.h"
@@ -48,8 +52,35 @@ ReaderHandle ReaderHandle::On(Reader reader, const std::shared_ptr<ThrownKeeper>
   return ReaderHandle(std::move(reader), std::move(keepers));
 }
 
+void ReaderHandle::MakeIndex(IndexPurpose purpose) const {
+  Reader& reader = reader_.Get();
+  if (purpose == IndexPurpose::kReading && Began()) return;
+  std::stop_source stop;
+  std::promise<void> made;
+  std::future<void> is_made = made.get_future();
+  std::jthread maker([&] {
+    try {
+      reader.MakeIndex(purpose, stop.get_token());
+      made.set_value();
+    } catch (...) {
+      made.set_exception(std::current_exception());
+    }
+  });
+  try {
+    WaitUnlocked([&](Deadline deadline) {
+      return is_made.wait_until(deadline) == std::future_status::ready;
+    });
+  } catch (const nb::python_error&) {
+    stop.request_stop();
+    Unlocked([&] { maker.join(); });
+    throw;
+  }
+  is_made.get();
+}
+
 bool ReaderHandle::Next(Instance* instance) const {
   Reader& reader = reader_.Get();
+  MakeIndex(IndexPurpose::kReading);
   ReadResult result = ReadResult::kTimeout;
   BatchOrigin origin;
   WaitUnlocked([&](Deadline deadline) {
@@ -61,6 +92,11 @@ bool ReaderHandle::Next(Instance* instance) const {
   return result == ReadResult::kRecord;
 }
 
+bool ReaderHandle::Began() const {
+  const std::scoped_lock lock(last_->mutex);
+  return last_->began;
+}
+
 std::optional<BatchOrigin> ReaderHandle::LastOrigin() const {
   const std::scoped_lock lock(last_->mutex);
   return last_->origin;
@@ -69,6 +105,7 @@ std::optional<BatchOrigin> ReaderHandle::LastOrigin() const {
 void ReaderHandle::SetLastOrigin(std::optional<BatchOrigin> origin) const {
   const std::scoped_lock lock(last_->mutex);
   last_->origin = std::move(origin);
+  last_->began = last_->began || last_->origin.has_value();
 }
 
 void ReaderHandle::RaiseFailure() const {

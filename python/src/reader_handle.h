@@ -30,6 +30,8 @@ class ReaderHandle {
   Reader& reader() const { return reader_.Get(); }
   const Keepers& keepers() const { return keepers_; }
 
+  /// Reader::MakeIndex, which Ctrl-C breaks off: in front of calls that would make the index.
+  void MakeIndex(IndexPurpose purpose) const;
   /// The next instance; raises what the chain failed of. False at the end.
   bool Next(Instance* instance) const;
   /// Where the last one came from; none at the beginning and behind Restart.
@@ -58,8 +60,11 @@ class ReaderHandle {
   struct LastRead {
     std::mutex mutex;
     std::optional<BatchOrigin> origin;
+    bool began = false;
   };
 
+  /// Whether something was read.
+  bool Began() const;
   void SetLastOrigin(std::optional<BatchOrigin> origin) const;
   /// Raises what a Python function threw, if one did.
   void RaiseThrown() const;

@@ -181,20 +181,31 @@ void BindReaderClass(nb::module_& module) {
           "The same for all chains that this reader is part of.")
       .def(
           "position",
-          [](const ReaderHandle& h) { return Unlocked([&] { return h.reader().Position(); }); },
+          [](const ReaderHandle& h) {
+            h.MakeIndex(IndexPurpose::kReading);
+            return Unlocked([&] { return h.reader().Position(); });
+          },
           "Where the chain stands, as a line of JSON of at most 1 KiB.")
       .def("restore",
            [](const ReaderHandle& h, const std::string& position) {
+             h.MakeIndex(IndexPurpose::kCounting);
              h.Restart([&](Reader& r) { r.Restore(position); });
            })
-      .def("seek_to", [](const ReaderHandle& h,
-                         std::uint64_t batch) { h.Restart([&](Reader& r) { r.SeekTo(batch); }); })
+      .def("seek_to",
+           [](const ReaderHandle& h, std::uint64_t batch) {
+             h.MakeIndex(IndexPurpose::kCounting);
+             h.Restart([&](Reader& r) { r.SeekTo(batch); });
+           })
       .def("skip_batches",
            [](const ReaderHandle& h, std::uint64_t batches) {
+             h.MakeIndex(IndexPurpose::kCounting);
              h.Restart([&](Reader& r) { r.SkipBatches(batches); });
            })
       .def("file_records",
-           [](const ReaderHandle& h) { return Unlocked([&] { return h.reader().FileRecords(); }); })
+           [](const ReaderHandle& h) {
+             h.MakeIndex(IndexPurpose::kCounting);
+             return Unlocked([&] { return h.reader().FileRecords(); });
+           })
       .def("reserve_batches",
            [](const ReaderHandle& h, std::size_t n) { h.reader().ReserveBatches(n); })
       .def("stats",

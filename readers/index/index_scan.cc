@@ -89,8 +89,8 @@ Status OpenWindow(const IndexedFile& file, std::unique_ptr<InputFile>* input) {
 
 class Scan {
  public:
-  Scan(const IndexedFile& file, std::unique_ptr<InputFile> input)
-      : file_(file), window_(std::move(input)) {}
+  Scan(const IndexedFile& file, std::unique_ptr<InputFile> input, const std::stop_token& stop)
+      : file_(file), window_(std::move(input)), stop_(stop) {}
 
   Status Run(IndexImage* image);
 
@@ -101,6 +101,7 @@ class Scan {
 
   const IndexedFile& file_;
   ScanWindow window_;
+  const std::stop_token& stop_;
   std::unique_ptr<Framer> framer_;
   IndexBuilder builder_;
   FrameOutput output_;
@@ -119,7 +120,9 @@ Status Scan::Run(IndexImage* image) {
   output_.units = &units_;
   bool done = file_.bytes == 0;  // it has no stripe
   while (!done) {
-    Status status = Step(&done);
+    Status status = stop_.stop_requested()
+                        ? Status(StatusCode::kCancelled, "making the index was broken off")
+                        : Step(&done);
     if (!status.ok()) return status.WithPlace({file_.name, -1, -1});
   }
   *image = builder_.Finish(file_.bytes);
@@ -200,7 +203,7 @@ Status CanBeIndexed(const IndexedFile& file) {
   return {};
 }
 
-Status ScanForIndex(const IndexedFile& file, IndexImage* image) {
+Status ScanForIndex(const IndexedFile& file, IndexImage* image, const std::stop_token& stop) {
   std::unique_ptr<InputFile> input;
   Status status = OpenWindow(file, &input);
   if (!status.ok()) return status.WithPlace({file.name, -1, -1});
@@ -211,7 +214,7 @@ Status ScanForIndex(const IndexedFile& file, IndexImage* image) {
                       " when it was to be indexed",
                   {file.name, -1, -1});
   }
-  return Scan(file, std::move(input)).Run(image);
+  return Scan(file, std::move(input), stop).Run(image);
 }
 
 }  // namespace ringfeed

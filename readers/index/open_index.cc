@@ -56,13 +56,14 @@ bool AskFormat(const IndexedFile& file, OpenedIndex* opened) {
   return true;
 }
 
-void Scan(const IndexedFile& file, const std::string& path, bool save, OpenedIndex* opened) {
+void Scan(const IndexedFile& file, const std::string& path, const IndexOptions& options,
+          OpenedIndex* opened) {
   IndexImage image;
-  opened->status = ScanForIndex(file, &image);
+  opened->status = ScanForIndex(file, &image, options.stop);
   if (!opened->status.ok()) return;
   SignIndex(file, opened->identity, &image);
   opened->index_bytes = IndexBytes(image.header);
-  if (save) {
+  if (options.save && file.source == nullptr) {
     const Status saved = SaveIndex(path, image);
     if (saved.ok()) opened->path = path;
     if (!saved.ok()) Say("it is kept in memory alone: " + saved.ToString(), &opened->why);
@@ -128,14 +129,13 @@ OpenedIndex Open(const IndexedFile& file, const IndexOptions& options, bool anew
     opened.status = opened.status.WithPlace({file.name, -1, -1});
     return opened;
   }
-  const bool save = options.save && file.source == nullptr;
   const std::string path = IndexPath(file.name, Folder(options));
   opened.origin = IndexOrigin::kBuilt;
   if (file.source == nullptr && !anew) {
     if (OpenKept(file, path, options.save, &opened)) return opened;
     if (OpenForeign(file, &opened)) return opened;
   }
-  Scan(file, path, save, &opened);
+  Scan(file, path, options, &opened);
   if (!opened.status.ok()) opened.origin = IndexOrigin::kNone;
   return opened;
 }

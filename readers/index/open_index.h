@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "readers/index/indexed_file.h"
@@ -14,6 +15,7 @@ struct IndexOptions {
   std::string
       folder{};      ///< where indexes are kept; "": RINGFEED_INDEX_FOLDER, else beside each file
   bool save = true;  ///< what is made is kept, where it can be
+  std::stop_token stop{};  ///< a request ends making it, with kCancelled
 };
 
 /// Where an index came from.

@@ -27,6 +27,10 @@ Status LossAsFailure(const RecordSet::File& file) {
 RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& source,
                         const RecordSet::Options& options) {
   RecordSet::File file;
+  if (options.index.stop.stop_requested()) {
+    file.status = Status(StatusCode::kCancelled, "opening the files was broken off");
+    return file;
+  }
   ExaminedFile examined = ExamineFile(name, source.get(), options.format, options.stripe_bytes);
   file.name = std::move(examined.name);
   file.source = source;

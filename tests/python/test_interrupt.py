@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from loader_data import number_loader, write_rows
+from loader_data import number_loader, tfrecord, write_rows
 
 import ringfeed
 
@@ -121,3 +121,65 @@ def test_reading_needs_no_main_thread(tmp_path: Path) -> None:
     thread.start()
     thread.join(timeout=60)
     assert counts == [43]
+
+
+_INDEXING = """
+import os, sys
+import ringfeed
+
+def open_loader(path, **more):
+    return ringfeed.Loader(path, batch=2, shuffle="global", seed=1, **more)
+
+path, small, what = sys.argv[1:]
+loader = open_loader(path, **({"devices": "emu:2"} if what == "devices" else {}))
+state = open_loader(small).state_dict()
+actions = {
+    "next": lambda: next(loader),
+    "devices": lambda: next(loader),
+    "len": lambda: len(loader),
+    "seek_to": lambda: loader.seek_to(1),
+    "state_dict": lambda: loader.state_dict(),
+    "load_state_dict": lambda: loader.load_state_dict(state),
+}
+print("indexing", flush=True)
+try:
+    actions[what]()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+os.replace(small, path)
+print(len(loader), sum(len(batch["bytes"].lod[0]) - 1 for batch in loader), flush=True)
+"""
+
+
+# A file of nothing but holes is searched for records to its end.
+@pytest.mark.parametrize(
+    "what", ["next", "devices", "len", "seek_to", "state_dict", "load_state_dict"]
+)
+def test_ctrl_c_ends_the_making_of_an_index_and_the_next_call_makes_it(
+    tmp_path: Path, what: str
+) -> None:
+    data, small = tmp_path / "data.tfrecord", tmp_path / "small.tfrecord"
+    with open(data, "wb") as file:
+        file.truncate(1 << 36)
+    small.write_bytes(b"".join(tfrecord(b"%d" % i) for i in range(10)))
+    program = subprocess.Popen(
+        [sys.executable, "-c", _INDEXING, str(data), str(small), what],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert program.stdout is not None
+    try:
+        assert program.stdout.readline() == "indexing\n"
+        time.sleep(0.3)  # it is in the middle of it
+        began = time.monotonic()
+        program.send_signal(signal.SIGINT)
+        assert program.stdout.readline() == "interrupted\n"
+        took = time.monotonic() - began
+        print(f"KeyboardInterrupt came {took * 1000:.1f} ms behind the signal")
+        assert took < 2
+        assert program.stdout.readline() == "5 10\n"
+        assert program.wait(timeout=30) == 0
+    finally:
+        program.kill()
+        program.wait()
+        program.stdout.close()
