@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,11 @@ import pytest
 
 #: tf.Examples of the session's data set: "image" ragged uint8, "label" one int64.
 IMAGES = 240
+
+
+def pytest_configure() -> None:
+    """Ctrl-C is ignored in what a shell runs in the background, and in what that starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
