@@ -210,6 +210,51 @@ nb::ndarray<> InputOf(nb::handle source, bool* writable) {
   return nb::ndarray<>(frozen);
 }
 
+// How others take an Array.
+void BindExchange(nb::class_<Array>* array) {
+  array
+      ->def(
+          "__dlpack__",
+          [](const Array& a, nb::handle stream, std::optional<std::pair<int, int>> max_version,
+             std::optional<std::pair<int, int>> dl_device, std::optional<bool> copy) {
+            nb::object capsule = a.Dlpack(max_version, dl_device, copy);
+            MakeReadyOn(stream, a);
+            return capsule;
+          },
+          nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+          nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
+          nb::sig("def __dlpack__(self, *, stream: int | None = None, "
+                  "max_version: tuple[int, int] | None = None, "
+                  "dl_device: tuple[int, int] | None = None, "
+                  "copy: bool | None = None) -> typing.Any"),
+          "DLPack's capsule. Raises BufferError for a stream where the memory is the host's, for "
+          "another device, and for a copy of a device's memory.")
+      .def(
+          "__dlpack_device__",
+          [](const Array& a) {
+            const dlpack::DLDevice device = dlpack::DeviceOf(a.tensor().place);
+            return std::pair<int, int>(device.device_type, device.device_id);
+          },
+          "DLPack's numbers: (kind, number).")
+      .def_prop_ro("__array_interface__", &ArrayInterface,
+                   nb::sig("def __array_interface__(self) -> dict[str, typing.Any]"))
+      .def_prop_ro("__cuda_array_interface__", &CudaInterface,
+                   nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"))
+      .def(
+          "numpy",
+          [](nb::handle self) { return nb::module_::import_("numpy").attr("asarray")(self); },
+          nb::sig("def numpy(self) -> typing.Any"),
+          "As a NumPy array that shares the memory. Raises TypeError for a device's memory and for "
+          "bfloat16.")
+      .def(
+          "tobytes",
+          [](const Array& a) {
+            a.NeedHost();
+            return nb::bytes(a.tensor().data, a.tensor().bytes);
+          },
+          "A copy of the elements in C order. Raises TypeError for a device's memory.");
+}
+
 }  // namespace
 
 nb::object Array::Dlpack(std::optional<std::pair<int, int>> max_version,
@@ -300,20 +345,27 @@ Tensor TensorOf(nb::handle source, CopyInput copy, const Allocate& allocate) {
 }
 
 void BindArray(nb::module_& module) {
-  nb::class_<Array>(module, "Array", nb::type_slots(array_slots), nb::is_weak_referenceable(),
-                    "A tensor of a batch: a view that keeps its memory. numpy.from_dlpack, "
-                    "torch.from_dlpack and jax.dlpack.from_dlpack take it without a copy.")
-      .def_prop_ro("shape", [](const Array& a) { return TupleOf(a.tensor().shape); })
+  nb::class_<Array> array(module, "Array", nb::type_slots(array_slots), nb::is_weak_referenceable(),
+                          "A tensor of a batch: a view that keeps its memory. numpy.from_dlpack, "
+                          "torch.from_dlpack and jax.dlpack.from_dlpack take it without a copy.");
+  array
+      .def_prop_ro(
+          "shape", [](const Array& a) { return TupleOf(a.tensor().shape); },
+          nb::sig("def shape(self) -> tuple[int, ...]"),
+          "Of a batch's field [rows, …]; of a ragged one [values of all rows, …].")
       .def_prop_ro(
           "dtype", [](const Array& a) { return std::string(DTypeName(a.tensor().dtype)); },
-          "its name: \"float32\", \"uint8\", …")
-      .def_prop_ro("nbytes", [](const Array& a) { return a.tensor().bytes; })
-      .def_prop_ro("ndim", [](const Array& a) { return a.tensor().shape.size(); })
+          "Its name: \"float32\", \"uint8\", …")
+      .def_prop_ro(
+          "nbytes", [](const Array& a) { return a.tensor().bytes; }, "Bytes of all elements.")
+      .def_prop_ro(
+          "ndim", [](const Array& a) { return a.tensor().shape.size(); }, "Dimensions.")
       .def_prop_ro(
           "device", [](const Array& a) { return PlaceName(a.tensor().place); },
-          "\"CPU\", \"CUDA:0\", \"EMU:1\"")
+          "Where the memory lies: \"CPU\", \"CUDA:0\", \"EMU:1\" (emulated, in host memory).")
       .def_prop_ro(
           "lod", [](const Array& a) { return Lod(a.tensor()); },
+          nb::sig("def lod(self) -> list[Array]"),
           "Of a ragged field the offsets of its rows, int64 [rows + 1], a list of one; of "
           "nested sequences a level each, the top one first. Empty for others.")
       .def("__len__",
@@ -321,32 +373,8 @@ void BindArray(nb::module_& module) {
              if (a.tensor().shape.empty()) throw nb::type_error("len() of a scalar");
              return a.tensor().shape[0];
            })
-      .def("__repr__", &Describe)
-      .def(
-          "__dlpack__",
-          [](const Array& a, nb::handle stream, std::optional<std::pair<int, int>> max_version,
-             std::optional<std::pair<int, int>> dl_device, std::optional<bool> copy) {
-            nb::object capsule = a.Dlpack(max_version, dl_device, copy);
-            MakeReadyOn(stream, a);
-            return capsule;
-          },
-          nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
-          nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
-      .def("__dlpack_device__",
-           [](const Array& a) {
-             const dlpack::DLDevice device = dlpack::DeviceOf(a.tensor().place);
-             return std::pair<int, int>(device.device_type, device.device_id);
-           })
-      .def_prop_ro("__array_interface__", &ArrayInterface)
-      .def_prop_ro("__cuda_array_interface__", &CudaInterface)
-      .def(
-          "numpy",
-          [](nb::handle self) { return nb::module_::import_("numpy").attr("asarray")(self); },
-          "As a NumPy array that shares the memory.")
-      .def("tobytes", [](const Array& a) {
-        a.NeedHost();
-        return nb::bytes(a.tensor().data, a.tensor().bytes);
-      });
+      .def("__repr__", &Describe);
+  BindExchange(&array);
 }
 
 }  // namespace ringfeed::python

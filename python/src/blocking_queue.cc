@@ -216,7 +216,9 @@ void BindBlockingQueue(nb::module_& module) {
            "InvalidArgument or TypeError, naming the slot, for what is not as declared, and "
            "DeadlineExceeded.")
       .def("pop", &QueueHandle::Pop, nb::arg("timeout") = nb::none(),
-           "Waits for an instance: a tuple of Arrays; None at the end. Raises what kill or fail "
+           nb::sig("def pop(self, timeout: float | None = None) -> tuple[Array, ...] | None"),
+           "Waits for an instance, `timeout` seconds at most: a tuple of Arrays; None at the end. "
+           "Raises what kill or fail "
            "was given, and DeadlineExceeded.")
       .def("close", &QueueHandle::Close, "No more pushes; what is in it is still popped.")
       .def("kill", &QueueHandle::Kill, nb::arg("reason"),
@@ -231,10 +233,18 @@ void BindBlockingQueue(nb::module_& module) {
            "A chain's Reader that takes from it; once. Its reset puts an empty queue in place: "
            "`passes.end()` is called before, `passes.begin()` behind that, by the thread that "
            "resets, where something was read.")
-      .def("size", [](const QueueHandle& h) { return h.Get()->Size(); })
-      .def("cap", [](const QueueHandle& h) { return h.Get()->Cap(); })
-      .def("is_closed", [](const QueueHandle& h) { return h.Get()->IsClosed(); })
-      .def_prop_ro("is_killed", [](const QueueHandle& h) { return h.Get()->IsKilled(); });
+      .def(
+          "size", [](const QueueHandle& h) { return h.Get()->Size(); },
+          "How many instances are in it; others may push and pop meanwhile.")
+      .def(
+          "cap", [](const QueueHandle& h) { return h.Get()->Cap(); },
+          "How many instances it holds.")
+      .def(
+          "is_closed", [](const QueueHandle& h) { return h.Get()->IsClosed(); },
+          "Whether it takes no more, by close, fail or kill.")
+      .def_prop_ro(
+          "is_killed", [](const QueueHandle& h) { return h.Get()->IsKilled(); },
+          "Whether kill ended it.");
 }
 
 }  // namespace ringfeed::python

@@ -103,21 +103,39 @@ ReaderHandle PackBy(const ReaderHandle& input, const std::string& field, std::si
 }  // namespace
 
 void BindDecorators(nb::module_& module) {
-  module.def("map_compiled", &MapCompiled);
-  module.def("filter_compiled", &FilterCompiled);
-  module.def("filter_python", &FilterPython);
-  module.def("group_batch", &GroupBatchBy);
-  module.def("truncate",
-             [](const ReaderHandle& input, const std::string& field, std::size_t length) {
-               return input.On(Unlocked([&] { return Truncate(input.reader(), field, length); }));
-             });
-  module.def("pad", &PadField);
-  module.def("bucket_batch", &BucketBatchBy);
-  module.def("token_batch", &TokenBatchBy);
-  module.def("pack", &PackBy);
-  module.def("read_as", [](const ReaderHandle& input, const std::string& format) {
-    return input.On(Unlocked([&] { return ReadAs(input.reader(), format); }));
-  });
+  const auto input = nb::arg("input");
+  const auto field = nb::arg("field");
+  const auto drop_remainder = nb::arg("drop_remainder");
+  module.def("map_compiled", &MapCompiled, input, nb::arg("address"), nb::arg("keep").none(),
+             nb::arg("outputs"),
+             "The C function at `address`; `keep` is what its code belongs to.");
+  module.def("filter_compiled", &FilterCompiled, input, nb::arg("address"), nb::arg("keep").none(),
+             "As map_compiled.");
+  module.def("filter_python", &FilterPython, input, nb::arg("function"),
+             "function(record) says whether the record, bytes, is kept.");
+  module.def("group_batch", &GroupBatchBy, input, nb::arg("address"), nb::arg("group_of"),
+             nb::arg("size"), nb::arg("segment"), drop_remainder, nb::arg("slots"),
+             "`address` 0: group_of(record) is Python's; else what that function belongs to.");
+  module.def(
+      "truncate",
+      [](const ReaderHandle& from, const std::string& name, std::size_t length) {
+        return from.On(Unlocked([&] { return Truncate(from.reader(), name, length); }));
+      },
+      input, field, nb::arg("length"));
+  module.def("pad", &PadField, input, field, nb::arg("length"), nb::arg("multiple"),
+             nb::arg("value"));
+  module.def("bucket_batch", &BucketBatchBy, input, nb::arg("size"), field, nb::arg("bounds"),
+             nb::arg("segment"), drop_remainder, nb::arg("slots"));
+  module.def("token_batch", &TokenBatchBy, input, field, nb::arg("tokens"), nb::arg("bytes"),
+             nb::arg("most_rows"), nb::arg("slots"));
+  module.def("pack", &PackBy, input, field, nb::arg("length"), nb::arg("rows"), nb::arg("segment"),
+             nb::arg("pad_value"), drop_remainder, nb::arg("slots"));
+  module.def(
+      "read_as",
+      [](const ReaderHandle& from, const std::string& format) {
+        return from.On(Unlocked([&] { return ReadAs(from.reader(), format); }));
+      },
+      input, nb::arg("format"));
 }
 
 }  // namespace ringfeed::python

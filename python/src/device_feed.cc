@@ -157,13 +157,30 @@ std::vector<SlotTuple> SlotsOf(const DeviceFeedHandle& handle) {
   return slots;
 }
 
+// Where it stands, and going elsewhere.
+void BindPlaces(nb::class_<DeviceFeedHandle>* type) {
+  type->def("reset", &DeviceFeedHandle::Reset, "Starts again at the first pass.")
+      .def("position", &DeviceFeedHandle::Position,
+           "Behind the last batch of which all parts were handed out, as Reader.position.")
+      .def("restore", &DeviceFeedHandle::Restore, nb::arg("position"), "As Reader.restore.")
+      .def("seek_to", &DeviceFeedHandle::SeekTo, nb::arg("batch"), "As Reader.seek_to.")
+      .def(
+          "skip_batches",
+          [](DeviceFeedHandle& h, std::uint64_t batches) {
+            const auto last = h.Last();
+            h.SeekTo((last ? last->origin.batch + 1 : 0) + batches);
+          },
+          nb::arg("batches"), "Leaves out the next ones behind what was handed out.");
+}
+
 }  // namespace
 
 void BindDeviceFeed(nb::module_& module) {
-  nb::class_<DeviceFeedHandle>(module, "DeviceFeed",
-                               "Batches of a chain on devices, ahead of the loop. The chain is "
-                               "its own from now on. Nothing runs before the first batch.")
-      .def("__init__", &MakeFeed, nb::arg("input"), nb::kw_only(), nb::arg("kind"),
+  nb::class_<DeviceFeedHandle> type(
+      module, "DeviceFeed",
+      "Batches of a chain on devices, ahead of the loop. The chain is "
+      "its own from now on. Nothing runs before the first batch.");
+  type.def("__init__", &MakeFeed, nb::arg("input"), nb::kw_only(), nb::arg("kind"),
            nb::arg("devices"), nb::arg("slots"), nb::arg("distribution"), nb::arg("last_step"),
            nb::arg("slot_bytes"), nb::arg("normalize"), nb::arg("widen"), nb::arg("pad"),
            nb::arg("stream"))
@@ -172,7 +189,8 @@ void BindDeviceFeed(nb::module_& module) {
           nb::sig("def __iter__(self) -> DeviceFeed"))
       .def(
           "__next__", [](DeviceFeedHandle& h) { return NextArrays(h, std::nullopt); },
-          nb::sig("def __next__(self) -> tuple[Array, ...]"))
+          nb::sig("def __next__(self) -> tuple[Array, ...]"),
+          "The next batch, of all devices in their turn. Raises as Reader's, and DeviceLost.")
       .def(
           "next_dict",
           [](DeviceFeedHandle& h, const nb::tuple& names, std::optional<std::size_t> device) {
@@ -197,25 +215,18 @@ void BindDeviceFeed(nb::module_& module) {
       .def_prop_ro(
           "devices", [](DeviceFeedHandle& h) { return h.feed().devices(); },
           "The devices' numbers. Starts the feed.")
-      .def("reset", &DeviceFeedHandle::Reset, "Starts again at the first pass.")
-      .def("position", &DeviceFeedHandle::Position,
-           "Behind the last batch of which all parts were handed out, as Reader.position.")
-      .def("restore", &DeviceFeedHandle::Restore)
-      .def("seek_to", &DeviceFeedHandle::SeekTo)
-      .def("skip_batches",
-           [](DeviceFeedHandle& h, std::uint64_t batches) {
-             const auto last = h.Last();
-             h.SeekTo((last ? last->origin.batch + 1 : 0) + batches);
-           })
-      .def("file_records",
-           [](const DeviceFeedHandle& h) {
-             Reader& reader = h.input().reader();
-             const GilReleased unlocked;
-             return reader.FileRecords();
-           })
+      .def(
+          "file_records",
+          [](const DeviceFeedHandle& h) {
+            Reader& reader = h.input().reader();
+            const GilReleased unlocked;
+            return reader.FileRecords();
+          },
+          "As Reader.file_records.")
       .def("stats", &StatsOf, nb::sig("def stats(self) -> dict[str, typing.Any]"),
            "As Reader.stats, and what each of the devices got.")
       .def("close", &DeviceFeedHandle::Close, "Ends the threads. More calls do nothing.");
+  BindPlaces(&type);
 }
 
 }  // namespace ringfeed::python

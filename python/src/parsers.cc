@@ -52,25 +52,39 @@ ParserHandle Tokens(const std::string& dtype, const Shape& shape,
 
 void BindParsers(nb::module_& module) {
   using Fields = std::vector<FieldTuple>;
-  nb::class_<ParserHandle>(module, "RecordParser", "Turns records into fields; immutable.");
+  const auto fields = nb::arg("fields");
+  const auto slots = nb::arg("slots");
+  nb::class_<ParserHandle>(module, "RecordParser",
+                           "Turns records into fields; immutable, for any number of chains.");
   module.def("raw_parser", [] { return ParserHandle{RawParser()}; });
-  module.def("rows_parser",
-             [](const Fields& f) { return ParserHandle{RowsParser(FieldSpecs(f))}; });
-  module.def("example_parser",
-             [](const Fields& f) { return ParserHandle{ExampleParser(FeatureSpecs(f))}; });
-  module.def("sequence_example_parser", [](const Fields& context, const Fields& sequences) {
-    return ParserHandle{SequenceExampleParser(FeatureSpecs(context), FeatureSpecs(sequences))};
-  });
-  module.def("tar_parser",
-             [](const Fields& f) { return ParserHandle{TarParser(FeatureSpecs(f))}; });
-  module.def("json_lines_parser",
-             [](const Fields& f) { return ParserHandle{JsonLinesParser(FeatureSpecs(f))}; });
-  module.def("instance_parser", [](const std::vector<SlotTuple>& slots) {
-    return ParserHandle{InstanceProtoParser(SlotSpecs(slots))};
-  });
-  module.def("csv_parser", &Csv);
-  module.def("ofrecord_parser", &OFRecord);
-  module.def("lod_tensor_parser", &LoDTensors);
+  module.def(
+      "rows_parser", [](const Fields& f) { return ParserHandle{RowsParser(FieldSpecs(f))}; },
+      fields);
+  module.def(
+      "example_parser",
+      [](const Fields& f) { return ParserHandle{ExampleParser(FeatureSpecs(f))}; }, fields);
+  module.def(
+      "sequence_example_parser",
+      [](const Fields& context, const Fields& sequences) {
+        return ParserHandle{SequenceExampleParser(FeatureSpecs(context), FeatureSpecs(sequences))};
+      },
+      nb::arg("context"), nb::arg("sequences"));
+  module.def(
+      "tar_parser", [](const Fields& f) { return ParserHandle{TarParser(FeatureSpecs(f))}; },
+      fields);
+  module.def(
+      "json_lines_parser",
+      [](const Fields& f) { return ParserHandle{JsonLinesParser(FeatureSpecs(f))}; }, fields);
+  module.def(
+      "instance_parser",
+      [](const std::vector<SlotTuple>& s) {
+        return ParserHandle{InstanceProtoParser(SlotSpecs(s))};
+      },
+      slots);
+  module.def("csv_parser", &Csv, fields, nb::arg("delimiter"), nb::arg("quotes"), nb::arg("header"),
+             nb::arg("columns"), "(field, column) each.");
+  module.def("ofrecord_parser", &OFRecord, fields, nb::arg("truncate"));
+  module.def("lod_tensor_parser", &LoDTensors, slots);
   module.def("tokens_parser", &Tokens, nb::arg("dtype"), nb::arg("shape"),
              nb::arg("as_dtype") = nb::none(), nb::arg("name") = "tokens");
 }

@@ -156,26 +156,12 @@ std::vector<SlotTuple> SlotsOf(const ReaderHandle& handle) {
   return slots;
 }
 
-void BindReaderClass(nb::module_& module) {
-  nb::class_<ReaderHandle>(module, "Reader",
-                           "A chain of readers. Nothing runs before the first read. Its iterator "
-                           "gives a tuple of Arrays, one per field; a chain is read by one loop.")
-      .def(
-          "__iter__", [](nb::handle self) { return nb::borrow(self); },
-          nb::sig("def __iter__(self) -> Reader"))
-      .def("__next__", &NextArrays, nb::sig("def __next__(self) -> tuple[Array, ...]"))
-      .def("next_dict", &NextDict,
-           nb::sig("def next_dict(self, names: tuple[str, ...]) -> dict[str, Array]"),
-           "The next instance by the fields' names, a tuple of text.")
-      .def("origin", &OriginOf, nb::sig("def origin(self) -> dict[str, typing.Any] | None"),
-           "Where the last instance came from: its number and its pass from 0, and with "
-           "note_records the ranges (file, first, count) of its records. None before the first.")
-      .def("next_pass", &NextPassOf,
-           "The pass that the next instance begins in, from 0; None at the end. Waits for it.")
-      .def_prop_ro("slots", &SlotsOf, "(name, dtype, dims, levels of LoD) of each field")
-      .def(
+// Where it stands, and going elsewhere.
+void BindPlaces(nb::class_<ReaderHandle>* type) {
+  type->def(
           "reset", [](const ReaderHandle& h) { h.Restart([](Reader& r) { r.ReInit(); }); },
-          "Starts again at the first pass.")
+          "Starts again at the first pass, at any time. Raises Unsupported for a stream, before "
+          "anything is lost.")
       .def(
           "reset_all", [](const ReaderHandle& h) { h.Restart([](Reader& r) { r.ResetAll(); }); },
           "The same for all chains that this reader is part of.")
@@ -185,62 +171,139 @@ void BindReaderClass(nb::module_& module) {
             h.MakeIndex(IndexPurpose::kReading);
             return Unlocked([&] { return h.reader().Position(); });
           },
-          "Where the chain stands, as a line of JSON of at most 1 KiB.")
-      .def("restore",
-           [](const ReaderHandle& h, const std::string& position) {
-             h.MakeIndex(IndexPurpose::kCounting);
-             h.Restart([&](Reader& r) { r.Restore(position); });
-           })
-      .def("seek_to",
-           [](const ReaderHandle& h, std::uint64_t batch) {
-             h.MakeIndex(IndexPurpose::kCounting);
-             h.Restart([&](Reader& r) { r.SeekTo(batch); });
-           })
-      .def("skip_batches",
-           [](const ReaderHandle& h, std::uint64_t batches) {
-             h.MakeIndex(IndexPurpose::kCounting);
-             h.Restart([&](Reader& r) { r.SkipBatches(batches); });
-           })
-      .def("file_records",
-           [](const ReaderHandle& h) {
-             h.MakeIndex(IndexPurpose::kCounting);
-             return Unlocked([&] { return h.reader().FileRecords(); });
-           })
-      .def("reserve_batches",
-           [](const ReaderHandle& h, std::size_t n) { h.reader().ReserveBatches(n); })
-      .def("stats",
-           [](const ReaderHandle& h) {
-             return StatsDict(Unlocked([&] { return h.reader().Stats(); }));
-           })
-      .def("close", &ReaderHandle::Close, "Ends the chain's threads. More calls do nothing.");
+          "Where the chain stands behind what was handed out, as a line of JSON of at most 1 KiB. "
+          "Raises an Error where its order does not come again.")
+      .def(
+          "restore",
+          [](const ReaderHandle& h, const std::string& position) {
+            h.MakeIndex(IndexPurpose::kCounting);
+            h.Restart([&](Reader& r) { r.Restore(position); });
+          },
+          nb::arg("position"),
+          "Goes on there. Raises InvalidArgument, with what changed, where the data or the chain "
+          "are others, before anything is lost.")
+      .def(
+          "seek_to",
+          [](const ReaderHandle& h, std::uint64_t batch) {
+            h.MakeIndex(IndexPurpose::kCounting);
+            h.Restart([&](Reader& r) { r.SeekTo(batch); });
+          },
+          nb::arg("batch"), "Goes on with that instance, from 0 at the beginning.")
+      .def(
+          "skip_batches",
+          [](const ReaderHandle& h, std::uint64_t batches) {
+            h.MakeIndex(IndexPurpose::kCounting);
+            h.Restart([&](Reader& r) { r.SkipBatches(batches); });
+          },
+          nb::arg("batches"), "Leaves the next ones out.");
+}
+
+void BindReaderClass(nb::module_& module) {
+  nb::class_<ReaderHandle> type(
+      module, "Reader",
+      "A chain of readers. Nothing runs before the first read. Its iterator "
+      "gives a tuple of Arrays, one per field; a chain is read by one loop.");
+  type.def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> Reader"))
+      .def("__next__", &NextArrays, nb::sig("def __next__(self) -> tuple[Array, ...]"),
+           "The next instance, behind `batch` [rows, …] each. Waits; Ctrl-C ends the wait. Raises "
+           "an Error with file, offset and record, or what a function of the user's threw; "
+           "ResourceExhausted where every place for a batch is held.")
+      .def("next_dict", &NextDict,
+           nb::sig("def next_dict(self, names: tuple[str, ...]) -> dict[str, Array]"),
+           nb::arg("names"),
+           "The next instance by the fields' names, a tuple of text. StopIteration at the end. "
+           "Raises what the chain failed of, as __next__ does; ValueError where there is not one "
+           "name for each field.")
+      .def("origin", &OriginOf, nb::sig("def origin(self) -> dict[str, typing.Any] | None"),
+           "Where the last instance came from: its number and its pass from 0, and with "
+           "note_records the ranges (file, first, count) of its records. None before the first.")
+      .def("next_pass", &NextPassOf,
+           "The pass that the next instance begins in, from 0; None at the end. Waits for it.")
+      .def_prop_ro("slots", &SlotsOf, "(name, dtype, dims, levels of LoD) of each field")
+      .def(
+          "file_records",
+          [](const ReaderHandle& h) {
+            h.MakeIndex(IndexPurpose::kCounting);
+            return Unlocked([&] { return h.reader().FileRecords(); });
+          },
+          "Records of each file, by its index, which is made where it is missing. Raises an Error "
+          "where there can be none.")
+      .def(
+          "reserve_batches",
+          [](const ReaderHandle& h, std::size_t n) { h.reader().ReserveBatches(n); },
+          nb::arg("batches"),
+          "Before the first read: the loop holds up to so many at a time, so there are more.")
+      .def(
+          "stats",
+          [](const ReaderHandle& h) {
+            return StatsDict(Unlocked([&] { return h.reader().Stats(); }));
+          },
+          nb::sig("def stats(self) -> dict[str, typing.Any]"),
+          "What was read and delivered (records, bytes), left out and found damaged, and where the "
+          "stages waited (seconds).")
+      .def("close", &ReaderHandle::Close,
+           "Ends the chain's threads; reads then raise Cancelled, batches that are held stay "
+           "valid. More calls do nothing.");
+  BindPlaces(&type);
+}
+
+void BindDecoratorsOfReaders(nb::module_& module) {
+  const auto input = nb::arg("input");
+  module.def(
+      "parse",
+      [](const ReaderHandle& from, const ParserHandle& parser) {
+        return from.On(Unlocked([&] { return Parse(from.reader(), parser.parser); }));
+      },
+      input, nb::arg("parser"));
+  module.def("shuffle", &ShuffleBy, input, nb::arg("mode"), nb::arg("size"), nb::arg("seed"));
+  module.def("batch", &BatchBy, input, nb::arg("size"), nb::arg("drop_remainder"), nb::arg("pad"),
+             nb::arg("slots"), nb::arg("rank").none(), nb::arg("split_by_files"));
+  module.def(
+      "multi_pass",
+      [](const ReaderHandle& from, std::uint64_t passes) {
+        return from.On(Unlocked([&] { return MultiPass(from.reader(), passes); }));
+      },
+      input, nb::arg("passes"));
+  module.def(
+      "double_buffer",
+      [](const ReaderHandle& from, std::size_t slots) {
+        return from.On(Unlocked([&] { return DoubleBuffer(from.reader(), slots); }));
+      },
+      input, nb::arg("slots"));
+  module.def(
+      "share",
+      [](const ReaderHandle& from) {
+        return from.On(Unlocked([&] { return Share(from.reader()); }));
+      },
+      input);
 }
 
 }  // namespace
 
 void BindReaders(nb::module_& module) {
   BindReaderClass(module);
-  module.def("open_files", [](const std::vector<std::string>& names, const nb::dict& options) {
-    const OpenOptions open = OpenOptionsOf(options);
-    return ReaderHandle(Unlocked([&] { return OpenFiles(names, open); }));
-  });
-  module.def("parse", [](const ReaderHandle& input, const ParserHandle& parser) {
-    return input.On(Unlocked([&] { return Parse(input.reader(), parser.parser); }));
-  });
-  module.def("shuffle", &ShuffleBy);
-  module.def("batch", &BatchBy);
-  module.def("mix", &MixBy);
-  module.def("multi_pass", [](const ReaderHandle& input, std::uint64_t passes) {
-    return input.On(Unlocked([&] { return MultiPass(input.reader(), passes); }));
-  });
-  module.def("double_buffer", [](const ReaderHandle& input, std::size_t slots) {
-    return input.On(Unlocked([&] { return DoubleBuffer(input.reader(), slots); }));
-  });
-  module.def("share", [](const ReaderHandle& input) {
-    return input.On(Unlocked([&] { return Share(input.reader()); }));
-  });
-  module.def("multiplex", &MultiplexBy);
-  module.def("find_rank", &FindRankTuple);
-  module.def("is_stream_name", &IsStreamName);
+  BindDecoratorsOfReaders(module);
+  module.def(
+      "open_files",
+      [](const std::vector<std::string>& names, const nb::dict& options) {
+        const OpenOptions open = OpenOptionsOf(options);
+        return ReaderHandle(Unlocked([&] { return OpenFiles(names, open); }));
+      },
+      nb::arg("names"), nb::arg("options"),
+      nb::sig("def open_files(names: Sequence[str], options: dict[str, typing.Any]) -> Reader"));
+  module.def("mix", &MixBy, nb::arg("sets"), nb::arg("options"),
+             nb::sig("def mix(sets: Sequence[tuple[Reader, float, int, int]], "
+                     "options: dict[str, typing.Any]) -> Reader"),
+             "(reader, weight, passes, most_records) each.");
+  module.def("multiplex", &MultiplexBy, nb::arg("streams"), nb::arg("options"),
+             nb::sig("def multiplex(streams: Sequence[Reader], options: dict[str, typing.Any]) "
+                     "-> Reader"));
+  module.def("find_rank", &FindRankTuple,
+             "(rank, world_size, local_rank, local_world_size, source)");
+  module.def("is_stream_name", &IsStreamName, nb::arg("name"),
+             "Whether it names what can be read once: \"-\", a FIFO, a socket.");
 }
 
 }  // namespace ringfeed::python

@@ -172,9 +172,12 @@ ReaderHandle ParseByPython(const ReaderHandle& input, nb::handle row_of,
 }  // namespace
 
 void BindUserSources(nb::module_& module) {
-  module.def("from_iterable", &FromPythonIterable);
-  module.def("from_dataset", &FromPythonDataset);
-  module.def("parse_samples", &ParseByPython);
+  module.def("from_iterable", &FromPythonIterable, nb::arg("creator"), nb::arg("slots"),
+             "creator() gives an iterator of instances, anew for each pass.");
+  module.def("from_dataset", &FromPythonDataset, nb::arg("dataset"),
+             "A Dataset's samples as records.");
+  module.def("parse_samples", &ParseByPython, nb::arg("input"), nb::arg("row_of"),
+             nb::arg("fields"), "row_of(sample) gives a tuple of buffers, one for each field.");
 }
 
 }  // namespace ringfeed::python
