@@ -190,7 +190,7 @@ class QueueHandle {
 
   [[noreturn]] void RaiseFailure(const Queue& queue) const {
     const Status status = queue.status();
-    if (status.code() == StatusCode::kUserError) keeper_->RaiseAgain();
+    if (status.code() == StatusCode::kUserError) keeper_->RaiseAgain(status);
     Raise(status);
   }
 

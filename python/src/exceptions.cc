@@ -1,6 +1,7 @@
 #include "exceptions.h"
 
 #include <exception>
+#include <string>
 #include <utility>
 
 #include "gil.h"
@@ -9,7 +10,6 @@
 namespace nb = nanobind;
 
 namespace ringfeed::python {
-
 void Raise(const Status& status) {
   const nb::object make = nb::module_::import_("ringfeed.errors").attr("from_status");
   const DataPlace& place = status.place();
@@ -37,33 +37,38 @@ void BindExceptions(nb::module_&) {
 }
 
 ThrownKeeper::~ThrownKeeper() {
-  if (thrown_ == nullptr || !Py_IsInitialized()) return;
+  if (thrown_.empty()) return;
+  if (!Py_IsInitialized()) {
+    for (auto& [text, exception] : thrown_) exception.release();
+    return;
+  }
   const GilHeld lock;
-  Py_CLEAR(thrown_);
+  thrown_.clear();
 }
 
 Error ThrownKeeper::Keep(nb::python_error&& thrown) {
   Error error(Status(StatusCode::kUserError, thrown.what()));
+  nb::object exception = nb::borrow(thrown.value());
   const std::scoped_lock lock(mutex_);
-  if (thrown_ == nullptr) thrown_ = nb::borrow(thrown.value()).release().ptr();
+  thrown_.try_emplace(error.status().message(), std::move(exception));
   return error;
 }
 
-void ThrownKeeper::RaiseAgain() {
-  nb::object thrown;
-  {
-    const std::scoped_lock lock(mutex_);
-    thrown = nb::steal(std::exchange(thrown_, nullptr));
+void ThrownKeeper::RaiseAgain(const Status& status) {
+  const Thrown all = TakeAll();
+  for (const auto& [text, exception] : all) {
+    if (!status.message().ends_with(text)) continue;  // Map says in front of it what threw
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+    throw nb::python_error();
   }
-  if (!thrown.is_valid()) return;
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(thrown.ptr())), thrown.ptr());
-  throw nb::python_error();
 }
 
-void ThrownKeeper::Forget() {
-  nb::object dropped;  // outside of the mutex: its destructor may run anything
+void ThrownKeeper::Forget() { TakeAll(); }
+
+// The caller drops them, outside of the mutex: their destructors may run anything.
+ThrownKeeper::Thrown ThrownKeeper::TakeAll() {
   const std::scoped_lock lock(mutex_);
-  dropped = nb::steal(std::exchange(thrown_, nullptr));
+  return std::exchange(thrown_, {});
 }
 
 }  // namespace ringfeed::python

@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "ringfeed/status.h"
 
@@ -16,9 +17,10 @@ namespace ringfeed::python {
 /// Makes ringfeed's exceptions those of ringfeed.errors: Error, EndOfData (StopIteration).
 void BindExceptions(nanobind::module_& module);
 
-/// What a user's Python function threw on a thread of ringfeed's, kept for whoever reads the
-/// chain: it gets that exception itself, with its traceback. Shared by the readers of a chain.
-/// Thread safe; the exception is dropped with the lock held.
+/// What a user's Python function threw on threads of ringfeed's, kept for whoever reads the chain:
+/// it gets that exception itself, with its traceback. Several threads may throw, and what is first
+/// in time need not be the failure that comes first in the chain's order: that one's text tells.
+/// Shared by the readers of a chain. Thread safe; exceptions are dropped with the lock held.
 class ThrownKeeper {
  public:
   ThrownKeeper() = default;
@@ -26,16 +28,21 @@ class ThrownKeeper {
   ThrownKeeper(const ThrownKeeper&) = delete;
   ThrownKeeper& operator=(const ThrownKeeper&) = delete;
 
-  /// Keeps the first one, and gives the Error that goes on in its place. Needs the lock.
+  /// Keeps it, and gives the Error that goes on in its place. Needs the lock.
   Error Keep(nanobind::python_error&& thrown);
-  /// Raises what was kept, once; else returns. Needs the lock.
-  void RaiseAgain();
-  /// A new start.
+  /// Raises what goes on as `status`, once; returns where that is not here. Needs the lock.
+  void RaiseAgain(const Status& status);
+  /// A new start. Needs the lock.
   void Forget();
 
  private:
-  std::mutex mutex_;
-  PyObject* thrown_ = nullptr;  // an exception; owned
+  // By the text of the Error that went on. Not more than there are records under way.
+  using Thrown = std::unordered_map<std::string, nanobind::object>;
+
+  Thrown TakeAll();
+
+  std::mutex mutex_;  // nothing of Python's is called while it is held
+  Thrown thrown_;
 };
 
 }  // namespace ringfeed::python

@@ -112,7 +112,7 @@ void ReaderHandle::RaiseFailure() const {
   const Status status = reader_.Get().status();
   if (status.code() == StatusCode::kUserError) {
     try {
-      RaiseThrown();
+      RaiseThrown(status);
     } catch (const nb::python_error& thrown) {
       NotePlace(thrown, status.place());
       throw;
@@ -121,8 +121,8 @@ void ReaderHandle::RaiseFailure() const {
   Raise(status);
 }
 
-void ReaderHandle::RaiseThrown() const {
-  for (const auto& keeper : keepers_) keeper->RaiseAgain();
+void ReaderHandle::RaiseThrown(const Status& status) const {
+  for (const auto& keeper : keepers_) keeper->RaiseAgain(status);
 }
 
 void ReaderHandle::Close() const {

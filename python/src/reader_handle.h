@@ -50,7 +50,7 @@ class ReaderHandle {
       const GilReleased unlocked;
       restart(reader);
     } catch (const Error& error) {
-      if (error.status().code() == StatusCode::kUserError) RaiseThrown();
+      if (error.status().code() == StatusCode::kUserError) RaiseThrown(error.status());
       throw;
     }
     SetLastOrigin(std::nullopt);
@@ -66,8 +66,8 @@ class ReaderHandle {
   /// Whether something was read.
   bool Began() const;
   void SetLastOrigin(std::optional<BatchOrigin> origin) const;
-  /// Raises what a Python function threw, if one did.
-  void RaiseThrown() const;
+  /// Raises what a Python function threw that goes on as `status`, if one did.
+  void RaiseThrown(const Status& status) const;
 
   OwnedHere<Reader> reader_;
   Keepers keepers_;

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import sys
+import threading
+import time
 import traceback
 from pathlib import Path
 
@@ -80,6 +83,36 @@ def test_what_a_python_filter_raises_comes_out_with_its_traceback(tmp_path: Path
         next(loader)
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert "refuse" in [frame.name for frame in frames]
+    if sys.version_info >= (3, 11):
+        (note,) = caught.value.__notes__
+        assert note.endswith("part-0.rows: record 0")
+
+
+class Several(ringfeed.Parser):
+    """Fails at each record; at that of number 0 behind others."""
+
+    fields = NUMBER
+
+    def __init__(self) -> None:
+        self.others = threading.Event()
+
+    def parse(self, sample: bytes) -> dict[str, bytes]:
+        (number,) = struct.unpack("<q", sample)
+        if number > 0:
+            self.others.set()
+        elif self.others.wait(1):
+            time.sleep(0.05)  # what they raise is kept by then
+        raise LookupError(f"number {number}")
+
+
+@pytest.mark.parametrize("at", ["parse", "filter"])
+def test_of_functions_that_throw_at_once_the_first_record_counts(tmp_path: Path, at: str) -> None:
+    parser = Several()
+    function = {"parse": parser} if at == "parse" else {"filter": parser.parse}
+    files = write_rows(tmp_path, 2, 1000)
+    loader = ringfeed.Loader(files, format="rows:8", batch=10, threads=4, cycle=2, **function)
+    with pytest.raises(LookupError, match=r"number 0\b") as caught:
+        next(loader)
     if sys.version_info >= (3, 11):
         (note,) = caught.value.__notes__
         assert note.endswith("part-0.rows: record 0")
