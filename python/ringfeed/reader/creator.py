@@ -75,7 +75,6 @@ def recordio(
 
         files = ringfeed.open_files(names, format="recordio", cycle=1)
         try:
-            record: Any  # Array; type checkers do not see that it is a buffer
             for (record,) in files:
                 yield decode(memoryview(record))
         finally:
