@@ -222,8 +222,8 @@ void BindBlockingQueue(nb::module_& module) {
            "was given, and DeadlineExceeded.")
       .def("close", &QueueHandle::Close, "No more pushes; what is in it is still popped.")
       .def("kill", &QueueHandle::Kill, nb::arg("reason"),
-           "Ends it at once, for good; consumers get the exception `reason`, or a Cancelled with "
-           "that text.")
+           "Ends it at once, for good. The first consumer gets the exception `reason`, others a "
+           "UserError with its text; all a Cancelled with that text where it is none.")
       .def("fail", &QueueHandle::Fail, nb::arg("reason"),
            "As kill, but what is in it is popped before, and its reader can be reset.")
       .def("reopen", &QueueHandle::ReOpen,

@@ -42,6 +42,7 @@ DeviceFeed& DeviceFeedHandle::feed() {
 
 DeviceFeed* DeviceFeedHandle::Started() const {
   input_.reader();  // throws in a forked child
+  const GilReleased unlocked;
   const std::scoped_lock lock(mutex_);
   return feed_ ? &feed_->Get() : nullptr;
 }
@@ -70,11 +71,13 @@ std::shared_ptr<SharedLease> DeviceFeedHandle::Next(std::optional<std::size_t> d
 }
 
 std::optional<DeviceFeedHandle::LastBatch> DeviceFeedHandle::Last() const {
+  const GilReleased unlocked;
   const std::scoped_lock lock(mutex_);
   return last_;
 }
 
 void DeviceFeedHandle::Forget() {
+  const GilReleased unlocked;
   const std::scoped_lock lock(mutex_);
   last_.reset();
 }
@@ -116,16 +119,16 @@ std::optional<FeedStats> DeviceFeedHandle::Stats() const {
 }
 
 void DeviceFeedHandle::Close() {
-  std::shared_ptr<DeviceFeed> started;
-  {
-    const std::scoped_lock lock(mutex_);
-    if (feed_ && feed_->ForkedSince()) return;
-    if (feed_) started = feed_->Shared();
-  }
   Status status;
-  if (started != nullptr) {
+  {
+    std::shared_ptr<DeviceFeed> started;
     const GilReleased unlocked;
-    status = started->Close();
+    {
+      const std::scoped_lock lock(mutex_);
+      if (feed_ && feed_->ForkedSince()) return;
+      if (feed_) started = feed_->Shared();
+    }
+    if (started != nullptr) status = started->Close();
   }
   input_.Close();
   if (!status.ok()) Raise(status);

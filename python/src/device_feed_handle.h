@@ -53,7 +53,7 @@ class DeviceFeedHandle {
   ReaderHandle input_;
   const FeedOptions options_;
   const DeviceStream stream_;
-  mutable std::mutex mutex_;  // guards the following; never held while waiting for Python's lock
+  mutable std::mutex mutex_;  // guards the following; taken only where Python's lock is not held
   std::optional<OwnedHere<DeviceFeed>> feed_;
   std::optional<LastBatch> last_;
 };
