@@ -1,5 +1,7 @@
 #include "device_feed_handle.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "exceptions.h"
@@ -19,6 +21,36 @@ void DeleteUnlocked(DeviceFeed* feed) {
   }
   const GilReleased unlocked;
   delete feed;
+}
+
+// A call that may run beside others of its kind.
+class Inside {
+ public:
+  explicit Inside(FeedGate* gate, Deadline limit = kNoDeadline)
+      : gate_(gate->Enter(limit) ? gate : nullptr) {}
+  ~Inside() {
+    if (gate_ != nullptr) gate_->Leave();
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  explicit operator bool() const { return gate_ != nullptr; }
+
+ private:
+  FeedGate* const gate_;
+};
+
+// How long Next stays inside at a time, and how long a new start waits for others to leave.
+constexpr std::chrono::milliseconds kStay{20};
+constexpr std::chrono::seconds kPatience{10};
+
+// Keeps on asking in short stays until the deadline.
+template <typename Ask>
+bool AskInside(FeedGate* gate, Deadline deadline, Ask&& ask) {
+  do {
+    const Inside inside(gate, deadline);
+    if (inside && ask(std::min(deadline, DeadlineAfter(kStay)))) return true;
+  } while (!NativeQueuePolicy::Expired(deadline));
+  return false;
 }
 
 }  // namespace
@@ -52,10 +84,12 @@ std::shared_ptr<SharedLease> DeviceFeedHandle::Next(std::optional<std::size_t> d
   DeviceLease lease;
   Status status;
   ReadResult result = ReadResult::kTimeout;
-  WaitUnlocked([&](Deadline deadline) {
-    result = device_index ? devices.TryNext(*device_index, &lease, &status, deadline)
-                          : devices.TryNext(&lease, &status, deadline);
-    return result != ReadResult::kTimeout;
+  WaitUnlocked([&](Deadline limit) {
+    return AskInside(&gate_, limit, [&](Deadline deadline) {
+      result = device_index ? devices.TryNext(*device_index, &lease, &status, deadline)
+                            : devices.TryNext(&lease, &status, deadline);
+      return result != ReadResult::kTimeout;
+    });
   });
   if (result == ReadResult::kFailed) {
     if (status.code() == StatusCode::kUserError) input_.RaiseFailure();
@@ -82,25 +116,35 @@ void DeviceFeedHandle::Forget() {
   last_.reset();
 }
 
-void DeviceFeedHandle::Reset() {
+template <typename Function>
+void DeviceFeedHandle::Restart(Function&& restart) {
   DeviceFeed* started = Started();
-  input_.Restart([&](Reader& reader) { started ? started->ReInit() : reader.ReInit(); });
+  const bool alone = WaitUnlocked([&](Deadline limit) { return gate_.EnterAlone(limit); },
+                                  DeadlineAfter(kPatience));
+  if (!alone) {
+    Raise(Status(StatusCode::kDeadlineExceeded,
+                 "other threads wait for batches of this feed: end their loops, then start again"));
+  }
+  struct Leave {
+    FeedGate* gate;
+    ~Leave() { gate->LeaveAlone(); }
+  } const leave{&gate_};
+  input_.Restart([&](Reader& reader) { started != nullptr ? restart(*started) : restart(reader); });
   Forget();
+}
+
+void DeviceFeedHandle::Reset() {
+  Restart([](auto& feed) { feed.ReInit(); });
 }
 
 void DeviceFeedHandle::Restore(const std::string& position) {
-  DeviceFeed* started = Started();
   input_.MakeIndex(IndexPurpose::kCounting);
-  input_.Restart(
-      [&](Reader& reader) { started ? started->Restore(position) : reader.Restore(position); });
-  Forget();
+  Restart([&](auto& feed) { feed.Restore(position); });
 }
 
 void DeviceFeedHandle::SeekTo(std::uint64_t batch) {
-  DeviceFeed* started = Started();
   input_.MakeIndex(IndexPurpose::kCounting);
-  input_.Restart([&](Reader& reader) { started ? started->SeekTo(batch) : reader.SeekTo(batch); });
-  Forget();
+  Restart([&](auto& feed) { feed.SeekTo(batch); });
 }
 
 std::string DeviceFeedHandle::Position() const {
@@ -108,6 +152,7 @@ std::string DeviceFeedHandle::Position() const {
   Reader& reader = input_.reader();
   input_.MakeIndex(IndexPurpose::kReading);
   const GilReleased unlocked;
+  const Inside inside(&gate_);
   return started != nullptr ? started->Position() : reader.Position();
 }
 
@@ -115,6 +160,7 @@ std::optional<FeedStats> DeviceFeedHandle::Stats() const {
   DeviceFeed* started = Started();
   if (started == nullptr) return std::nullopt;
   const GilReleased unlocked;
+  const Inside inside(&gate_);
   return started->Stats();
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "feed_gate.h"
 #include "fork_guard.h"
 #include "reader_handle.h"
 #include "ringfeed/device_feed.h"
@@ -15,7 +16,7 @@ namespace ringfeed::python {
 /// A device feed as Python holds it, over a chain that nobody else reads. It starts with the first
 /// batch that is asked for. Waits are made without the lock and end on Ctrl-C.
 ///
-/// Thread safety: as DeviceFeed's; a loop per device may be in a thread of its own.
+/// Thread safety: all methods from any thread; a loop per device may be in a thread of its own.
 class DeviceFeedHandle {
  public:
   /// What was known of the last batch that was handed out.
@@ -48,11 +49,16 @@ class DeviceFeedHandle {
 
  private:
   DeviceFeed* Started() const;
+  /// Calls `restart` of the feed, or where it has not started of its chain, while nobody else is in
+  /// a call. Raises DeadlineExceeded where others do not leave theirs.
+  template <typename Function>
+  void Restart(Function&& restart);
   void Forget();
 
   ReaderHandle input_;
   const FeedOptions options_;
   const DeviceStream stream_;
+  mutable FeedGate gate_;
   mutable std::mutex mutex_;  // guards the following; taken only where Python's lock is not held
   std::optional<OwnedHere<DeviceFeed>> feed_;
   std::optional<LastBatch> last_;

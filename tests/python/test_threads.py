@@ -160,6 +160,35 @@ def test_loops_of_devices_in_threads_get_each_batch_once(tmp_path: Path) -> None
     loader.close()
 
 
+def test_a_feed_starts_again_while_loops_of_its_devices_go_on(tmp_path: Path) -> None:
+    files = write_rows(tmp_path, rows=1000)
+    loader = number_loader(files, batch=20, devices="emu:2", passes=0)
+    first = numbers(next(loader))
+    ended = threading.Event()
+
+    def work(number: int) -> int:
+        if number == 2:
+            for _ in range(200):
+                loader.reset()
+                loader.stats()
+                loader.seek_to(3)
+                loader.state_dict()
+            ended.set()
+            return 0
+        batches = 0
+        for batch in loader.device(number):
+            assert len(numbers(batch)) == 20
+            batches += 1
+            if ended.is_set():
+                break
+        return batches
+
+    assert all(in_threads(work, 3)[:2])
+    loader.reset()
+    assert numbers(next(loader)) == first
+    loader.close()
+
+
 def test_arrays_are_taken_looked_at_and_dropped_by_many_threads(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_text("".join(f"{number:04d}\n" * 2 for number in range(400)))
