@@ -171,8 +171,8 @@ def filter(
 
     Args:
         keep: a predicate by `compiled`, called by several threads at once; or a Python function of
-            the record's bytes, which is slow: about a microsecond each. Several threads call that
-            too, one at a time where Python has a lock. What it throws comes out at the loop.
+            the record's bytes, which is slow: about a microsecond each, with Python's lock. Several
+            threads call that too. What it throws comes out at the loop.
             Python's collector does not see that a chain holds it: one that refers to its own
             Loader keeps that until the program ends.
     """

@@ -46,8 +46,8 @@ class RandomAccessDataset(Dataset):
 
 
 class Parser:
-    """Turns samples into fields. Several threads call `parse`, one at a time where Python has a
-    lock. NumPy is needed but for values that are bytes."""
+    """Turns samples into fields. Several threads call `parse`: what it changes in the parser it
+    guards. NumPy is needed but for values that are bytes."""
 
     fields: Fields = ()
 
