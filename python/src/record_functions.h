@@ -26,8 +26,8 @@ MapFunction MapBy(std::uintptr_t address, nanobind::handle keep, std::size_t out
 FilterFunction FilterBy(std::uintptr_t address, nanobind::handle keep);
 GroupFunction GroupBy(std::uintptr_t address, nanobind::handle keep);
 
-/// Python functions of the record's bytes. Each call takes the lock; where the interpreter has none,
-/// or gives it up in the middle, several run at once. What one throws is kept by `keeper`.
+/// Python functions of the record's bytes. Each call takes the lock; where the interpreter has
+/// none, or gives it up in the middle, several run at once. What one throws is kept by `keeper`.
 FilterFunction FilterByPython(nanobind::handle function, std::shared_ptr<ThrownKeeper> keeper);
 GroupFunction GroupByPython(nanobind::handle function, std::shared_ptr<ThrownKeeper> keeper);
 
