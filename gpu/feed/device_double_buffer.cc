@@ -10,6 +10,7 @@
 #include "ringfeed/decorated_reader.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/device_kinds.h"
+#include "ringfeed/shared_lease.h"
 
 namespace ringfeed {
 namespace {
@@ -29,7 +30,8 @@ class DeviceDoubleBuffer final : public DecoratedReader {
     DeviceLease lease;
     const ReadResult result = core_->TryNext(0, &lease, status, kNoDeadline, stop);
     if (result != ReadResult::kRecord) return result;
-    *instance = DeviceLease::Share(std::move(lease));  // what it throws becomes the failure
+    // What it throws becomes the failure.
+    *instance = SharedLease::Of(std::move(lease))->Tensors();
     return result;
   }
   bool ReInit() override {

@@ -69,23 +69,6 @@ const std::byte* DeviceLease::DeviceMask() const {
   return slot.plan.mask_at() == FieldPlace::kNowhere ? nullptr : slot.memory + slot.plan.mask_at();
 }
 
-Instance DeviceLease::Share(DeviceLease lease, DeviceStream stream) {
-  const std::span<const Tensor> views = lease.On(stream);
-  return Owned(views, std::move(lease));
-}
-
-Instance DeviceLease::Share(DeviceLease lease) {
-  const std::span<const Tensor> views = lease.WaitHost();
-  return Owned(views, std::move(lease));
-}
-
-Instance DeviceLease::Owned(std::span<const Tensor> views, DeviceLease lease) {
-  Instance tensors(views.begin(), views.end());
-  const auto owner = std::make_shared<const DeviceLease>(std::move(lease));
-  for (Tensor& tensor : tensors) tensor.owner = owner;
-  return tensors;
-}
-
 void DeviceLease::Release() noexcept {
   const std::shared_ptr<FeedCore> core = std::move(core_);
   if (core != nullptr) core->Release(*this);

@@ -89,7 +89,7 @@ struct FeedOptions {
 
 /// A batch on a device, or a device's part of one. Move only; destroying it is Release. Its memory
 /// is written again once it was released and what was enqueued before on the streams it was used
-/// on is done. It may outlive the feed.
+/// on is done. It may outlive the feed. SharedLease gives it to its tensors.
 ///
 /// Thread safety: one thread at a time; Release from any.
 class DeviceLease {
@@ -130,12 +130,6 @@ class DeviceLease {
   const std::int64_t* DeviceOffsets(std::size_t field) const;
   /// LastStep::kPad: [rows] of u8, 1 for rows that count. Ordered as the tensors are.
   const std::byte* DeviceMask() const;
-  /// The tensors with the lease as their owner: it is released when the last copy of them goes,
-  /// which must be after all work on them was enqueued on `stream`. The lease is used up.
-  static Instance Share(DeviceLease lease, DeviceStream stream);
-  /// Waits until the copy is done: for work on any stream, that is done, not only enqueued, when
-  /// the last copy of the tensors goes.
-  static Instance Share(DeviceLease lease);
 
   /// Gives the slot back, behind what was enqueued on the streams of On. Never blocks, but where
   /// the feed is gone and this was its last lease. Idempotent.
@@ -143,7 +137,6 @@ class DeviceLease {
 
  private:
   friend class FeedCore;
-  static Instance Owned(std::span<const Tensor> views, DeviceLease lease);
 
   std::shared_ptr<FeedCore> core_;
   std::size_t lane_ = 0;

@@ -12,6 +12,7 @@
 #include "ringfeed/device_feed.h"
 #include "ringfeed/dlpack.h"
 #include "ringfeed/emulated_devices.h"
+#include "ringfeed/shared_lease.h"
 #include "tests/gpu/feed/counting_rows.h"
 #include "tests/gpu/feed/training_loop.h"
 
@@ -141,7 +142,7 @@ TEST(ThreadedFeedTest, TensorsKeepTheirLease) {
   Instance tensors;
   {
     DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
-    tensors = DeviceLease::Share(*feed.Next());
+    tensors = SharedLease::Of(std::move(*feed.Next()))->Tensors();
   }
   EXPECT_EQ(PlaceName(tensors[0].place), "EMU:0");
   const Instance copy = tensors;
@@ -154,7 +155,7 @@ TEST(ThreadedFeedTest, ExportedTensorsKeepTheirLease) {
   dlpack::DLManagedTensorVersioned* exported = nullptr;
   {
     DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
-    const Instance tensors = DeviceLease::Share(*feed.Next());
+    const Instance tensors = SharedLease::Of(std::move(*feed.Next()))->Tensors();
     exported = dlpack::ExportVersioned(tensors[0]);
   }
   EXPECT_EQ(exported->dl_tensor.shape[0], static_cast<std::int64_t>(kBatch));
