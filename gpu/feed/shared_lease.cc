@@ -27,6 +27,29 @@ Instance SharedLease::Tensors() const {
   return tensors;
 }
 
+Tensor SharedLease::OwnTensor(DType dtype, std::uint64_t count, const void* data) const {
+  Tensor tensor;
+  tensor.dtype = dtype;
+  tensor.shape = {static_cast<std::int64_t>(count)};
+  tensor.data = static_cast<const std::byte*>(data);
+  tensor.bytes = count * DTypeBytes(dtype);
+  tensor.place = views_.front().place;
+  tensor.owner = shared_from_this();
+  return tensor;
+}
+
+std::optional<Tensor> SharedLease::Offsets(std::size_t field) const {
+  const std::int64_t* offsets = lease_.DeviceOffsets(field);
+  if (offsets == nullptr) return std::nullopt;
+  return OwnTensor(DType::kInt64, views_[field].lod[0].size(), offsets);
+}
+
+std::optional<Tensor> SharedLease::Mask() const {
+  const std::byte* mask = lease_.DeviceMask();
+  if (mask == nullptr) return std::nullopt;
+  return OwnTensor(DType::kUInt8, lease_.rows(), mask);
+}
+
 void SharedLease::UseOn(DeviceStream stream) {
   const std::scoped_lock lock(mutex_);
   (void)lease_.On(stream);

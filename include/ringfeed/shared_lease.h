@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -10,8 +11,9 @@
 
 namespace ringfeed {
 
-/// A lease that its tensors hold together, for who learns only later on which streams a batch is
-/// used: bindings, whose consumers name their stream when they take a tensor. It is released when
+/// A lease that its tensors hold together: for batches that go on as tensors alone, and for who
+/// learns only later on which streams a batch is used, as bindings do, whose consumers name their
+/// stream when they take a tensor. It is released when
 /// the last copy of its tensors and the last pointer to it go, behind what was enqueued until then
 /// on the streams of UseOn.
 ///
@@ -24,8 +26,13 @@ class SharedLease : public std::enable_shared_from_this<SharedLease> {
 
   /// As of Of.
   DeviceStream first_stream() const { return first_stream_; }
-  /// The tensors, with this lease as their owner.
+  /// The tensors, with this lease as their owner; so are those of Offsets and Mask, which lie in
+  /// the device's memory beside them.
   Instance Tensors() const;
+  /// DeviceLease::DeviceOffsets, as int64 [rows + 1]; none for other fields.
+  std::optional<Tensor> Offsets(std::size_t field) const;
+  /// DeviceLease::DeviceMask, as uint8 [rows]; none where the feed makes none, and of no rows.
+  std::optional<Tensor> Mask() const;
   /// Makes `stream` wait for the copy (the host does not), and the slot be written again only
   /// behind what is enqueued on it until the release. The stream must live until then. Throws Error
   /// as DeviceLease::On.
@@ -42,8 +49,9 @@ class SharedLease : public std::enable_shared_from_this<SharedLease> {
 
  private:
   explicit SharedLease(DeviceLease lease) : lease_(std::move(lease)) {}
+  Tensor OwnTensor(DType dtype, std::uint64_t count, const void* data) const;
 
-  std::mutex mutex_;  ///< guards lease_
+  std::mutex mutex_;  ///< guards lease_ against two streams at a time
   DeviceLease lease_;
   DeviceStream first_stream_;
   Instance views_;

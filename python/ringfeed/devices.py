@@ -41,6 +41,20 @@ class Pad(NamedTuple):
     padding: bytes = b""
 
 
+class Part(NamedTuple):
+    """A batch on a device, or a device's part of one.
+
+    Attributes:
+        device: its number.
+        rows: of the batch.
+        valid_rows: with last_step="pad" the rows from here on are repeated ones; else all.
+    """
+
+    device: int
+    rows: int
+    valid_rows: int
+
+
 Transform = Union[Normalize, Widen, Pad]
 
 
@@ -52,8 +66,9 @@ class DevicePlan:
         devices: a kind ("cuda", "emu:2"), or the devices' numbers.
         slots: batches on each device at a time, at least 2, those that are held included.
         distribution: "round_robin", or "split": every batch is cut into a part per device.
-        last_step: where there are not enough batches for every device "uneven", "drop", "pad" or
-            "short".
+        last_step: where there are not enough batches for every device. "uneven": the first devices
+            step once more; "drop": the step is left out; "pad": rows are repeated, and a last field
+            "mask" (uint8 [rows]) is 1 for rows that count; "short": its rows are spread over all.
         transforms: of fields, behind the copy.
         stream: the handle of the stream that the loop's work is enqueued on; 0: batches come when
             their copy is done.

@@ -102,13 +102,17 @@ class Loader:
         *,
         as_tuple: bool = False,
         map: Optional[Callable[[Any], Any]] = None,
+        devices: Union[str, Sequence[int], device_plans.DevicePlan, None] = None,
+        transforms: Sequence[device_plans.Transform] = (),
     ) -> "Loader":
         """The same iterator over a chain of one's own, with `batch` or without.
 
         A `for` behind the end starts the chain again: its passes, its draws. len() is not known.
+        For devices the chain is to give batches, and nobody else may read it.
         """
         loader = cls.__new__(cls)
-        loader._set_up(reader, None, as_tuple, map)
+        plan = device_plans.plan_of(devices, transforms)
+        loader._set_up(reader if plan is None else plan.feed(reader), None, as_tuple, map)
         return loader
 
     def _set_up(
@@ -163,9 +167,7 @@ class Loader:
     def device(self, index: int) -> Iterator[Any]:
         """The batches of one device, by its place in the list, to the end of the epoch: for a loop
         per device, each in a thread of its own. `reset` or `for` starts the next epoch."""
-        feed = self._reader
-        if not isinstance(feed, _core.DeviceFeed):
-            raise TypeError("this Loader's batches lie in host memory: see devices=")
+        feed = self._feed()
         while True:
             batch: Any
             try:
@@ -177,6 +179,19 @@ class Loader:
                 self._at_end = True
                 return
             yield batch if self._map is None else self._map(batch)
+
+    def part(self, index: Optional[int] = None) -> Optional[device_plans.Part]:
+        """Which device got the last batch, of how many rows, and how many of these count; of one
+        device's last batch by its place in the list, as a loop per device needs it. None before
+        the first batch."""
+        feed = self._feed()
+        part = feed.part(index)
+        return None if part is None else device_plans.Part(*part)
+
+    def _feed(self) -> _core.DeviceFeed:
+        if not isinstance(self._reader, _core.DeviceFeed):
+            raise TypeError("this Loader's batches lie in host memory: see devices=")
+        return self._reader
 
     def __len__(self) -> int:
         if self._plan is None:
@@ -231,7 +246,10 @@ class Loader:
     def skip_batches(self, batches: int) -> None:
         """Leaves the next `batches` out."""
         behind = self.batch_number + batches
-        self._reader.skip_batches(batches)
+        if isinstance(self._reader, _core.DeviceFeed):
+            self._reader.seek_to(behind)
+        else:
+            self._reader.skip_batches(batches)
         self._begin(self._epoch, behind)
 
     def state_dict(self) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def tensors(batch: Any, ragged: str = "offsets") -> Any:
     values = _tensor(batch)
     if not batch.lod:
         return values
-    offsets = [_tensor(level) for level in batch.lod]
+    offsets = [_tensor(level) for level in (batch.offsets, *batch.lod[1:])]
     if _known(ragged) == "offsets":
         return (values, *offsets)
     if len(offsets) > 1:

@@ -87,17 +87,20 @@ nb::dict CudaInterface(const Array& array) {
   return interface;
 }
 
+Array LodLevel(const Tensor& tensor, std::size_t number) {
+  const std::span<const std::int64_t> offsets = tensor.lod[number];
+  Tensor level;
+  level.dtype = DType::kInt64;
+  level.shape = {static_cast<std::int64_t>(offsets.size())};
+  level.data = reinterpret_cast<const std::byte*>(offsets.data());
+  level.bytes = offsets.size_bytes();
+  level.owner = tensor.owner;
+  return Array(std::move(level));
+}
+
 nb::list Lod(const Tensor& tensor) {
   nb::list levels;
-  for (const std::span<const std::int64_t> offsets : tensor.lod) {
-    Tensor level;
-    level.dtype = DType::kInt64;
-    level.shape = {static_cast<std::int64_t>(offsets.size())};
-    level.data = reinterpret_cast<const std::byte*>(offsets.data());
-    level.bytes = offsets.size_bytes();
-    level.owner = tensor.owner;
-    levels.append(Array(std::move(level)));
-  }
+  for (std::size_t i = 0; i < tensor.lod.size(); ++i) levels.append(LodLevel(tensor, i));
   return levels;
 }
 
@@ -281,6 +284,14 @@ nb::object Array::Dlpack(std::optional<std::pair<int, int>> max_version,
   return nb::steal(PyCapsule_New(managed, dlpack::kCapsuleName, &DeleteUnused));
 }
 
+std::optional<Array> Array::Offsets() const {
+  if (tensor_.lod.empty()) return std::nullopt;
+  if (lease_ == nullptr) return LodLevel(tensor_, 0);
+  std::optional<Tensor> offsets = lease_->Offsets(field_);
+  if (!offsets) return std::nullopt;
+  return Array(std::move(*offsets), lease_);
+}
+
 const char* Array::TypeString() const {
   static constexpr const char* kNames[] = {"|b1", "|u1", "|i1", "<u2",   "<i2", "<u4", "<i4",
                                            "<u8", "<i8", "<f2", nullptr, "<f4", "<f8"};
@@ -367,7 +378,12 @@ void BindArray(nb::module_& module) {
           "lod", [](const Array& a) { return Lod(a.tensor()); },
           nb::sig("def lod(self) -> list[Array]"),
           "Of a ragged field the offsets of its rows, int64 [rows + 1], a list of one; of "
-          "nested sequences a level each, the top one first. Empty for others.")
+          "nested sequences a level each, the top one first. Empty for others. In host memory, "
+          "also where the values lie on a device: see offsets.")
+      .def_prop_ro(
+          "offsets", &Array::Offsets,
+          "lod[0] in the memory that the values lie in: int64 [rows + 1] on the device of a batch "
+          "that lies there. None for fields that are not ragged, or were padded.")
       .def("__len__",
            [](const Array& a) {
              if (a.tensor().shape.empty()) throw nb::type_error("len() of a scalar");

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,9 +16,13 @@ namespace ringfeed::python {
 /// DLPack, the buffer protocol, __array_interface__ or __cuda_array_interface__.
 class Array {
  public:
-  /// `lease` is that of a device's memory, null for others.
-  explicit Array(Tensor tensor, std::shared_ptr<SharedLease> lease = nullptr)
-      : tensor_(std::move(tensor)), lease_(std::move(lease)) {}
+  /// No field of the lease's batch: offsets, a mask.
+  static constexpr std::size_t kNoField = ~std::size_t{0};
+
+  /// `lease` is that of a device's memory, null for others; `field` the place in its batch.
+  explicit Array(Tensor tensor, std::shared_ptr<SharedLease> lease = nullptr,
+                 std::size_t field = kNoField)
+      : tensor_(std::move(tensor)), lease_(std::move(lease)), field_(field) {}
   const Tensor& tensor() const { return tensor_; }
   SharedLease* lease() const { return lease_.get(); }
 
@@ -25,6 +30,8 @@ class Array {
   nanobind::object Dlpack(std::optional<std::pair<int, int>> max_version,
                           std::optional<std::pair<int, int>> device,
                           std::optional<bool> copy) const;
+  /// Of a ragged field the rows' offsets, in the memory that the values lie in; none of others.
+  std::optional<Array> Offsets() const;
   /// "<f4" and so on; throws TypeError for bfloat16, which that language has no word for.
   const char* TypeString() const;
   /// Throws TypeError where it does not lie in host memory.
@@ -33,6 +40,7 @@ class Array {
  private:
   Tensor tensor_;
   std::shared_ptr<SharedLease> lease_;
+  std::size_t field_;
 };
 
 /// Whether an array that goes in is copied.

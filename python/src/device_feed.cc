@@ -30,6 +30,9 @@ using NormalizeTuple =
 using WidenTuple = std::tuple<std::size_t, std::string>;
 using PadTuple = std::tuple<std::size_t, std::size_t, nb::bytes>;
 
+/// As Batch names its own: which rows of a padded last step count.
+constexpr const char* kMaskName = "mask";
+
 std::vector<FieldTransform> TransformsOf(const std::vector<NormalizeTuple>& normalize,
                                          const std::vector<WidenTuple>& widen,
                                          const std::vector<PadTuple>& pad) {
@@ -96,24 +99,30 @@ std::shared_ptr<SharedLease> NextLease(DeviceFeedHandle& handle,
   return lease;
 }
 
+// The fields, and the mask behind them where there is one.
+Instance TensorsOf(const DeviceFeedHandle& handle, const SharedLease& lease) {
+  Instance tensors = lease.Tensors();
+  if (!handle.masked()) return tensors;
+  std::optional<Tensor> mask = lease.Mask();
+  if (!mask) {  // of no rows
+    mask.emplace();
+    mask->dtype = DType::kUInt8;
+    mask->shape = {0};
+    if (!tensors.empty()) mask->place = tensors.front().place;
+  }
+  tensors.push_back(std::move(*mask));
+  return tensors;
+}
+
 nb::tuple NextArrays(DeviceFeedHandle& handle, std::optional<std::size_t> device) {
   const auto lease = NextLease(handle, device);
-  return ArraysOf(lease->Tensors(), lease);
+  return ArraysOf(TensorsOf(handle, *lease), lease);
 }
 
-nb::object OriginOf(const DeviceFeedHandle& handle) {
-  const auto last = handle.Last();
-  return OriginDict(last ? std::optional(last->origin) : std::nullopt);
-}
-
-nb::object PartOf(const DeviceFeedHandle& handle) {
-  const auto last = handle.Last();
+nb::object PartOf(const DeviceFeedHandle& handle, std::optional<std::size_t> device) {
+  const auto last = handle.LastPart(device);
   if (!last) return nb::none();
-  nb::dict part;
-  part["device"] = last->device;
-  part["rows"] = last->rows;
-  part["valid_rows"] = last->valid_rows;
-  return part;
+  return nb::make_tuple(last->device, last->rows, last->valid_rows);
 }
 
 nb::dict StatsOf(const DeviceFeedHandle& handle) {
@@ -152,7 +161,15 @@ std::vector<SlotTuple> SlotsOf(const DeviceFeedHandle& handle) {
   Reader& reader = handle.input().reader();
   const GilReleased unlocked;
   for (const SlotSpec& slot : reader.slots()) {
+    if (handle.masked() && slot.name == kMaskName) {
+      throw Error(Status(StatusCode::kInvalidArgument,
+                         "the batches have a field \"mask\" already, and last_step=\"pad\" makes "
+                         "one: rename it, or take another last_step (\"short\" with pad=True)"));
+    }
     slots.emplace_back(slot.name, DTypeName(slot.dtype), slot.dims, slot.lod_levels);
+  }
+  if (handle.masked()) {
+    slots.emplace_back(kMaskName, DTypeName(DType::kUInt8), std::vector<std::int64_t>{-1}, 0);
   }
   return slots;
 }
@@ -195,7 +212,7 @@ void BindDeviceFeed(nb::module_& module) {
           "next_dict",
           [](DeviceFeedHandle& h, const nb::tuple& names, std::optional<std::size_t> device) {
             const auto lease = NextLease(h, device);
-            return DictOf(lease->Tensors(), names, lease);
+            return DictOf(TensorsOf(h, *lease), names, lease);
           },
           nb::arg("names"), nb::arg("device") = nb::none(),
           nb::sig("def next_dict(self, names: tuple[str, ...], device: int | None = None) -> "
@@ -206,11 +223,14 @@ void BindDeviceFeed(nb::module_& module) {
           [](DeviceFeedHandle& h, std::size_t device) { return NextArrays(h, device); },
           nb::sig("def next_tuple(self, device: int) -> tuple[Array, ...]"),
           "The next batch of one device.")
-      .def("origin", &OriginOf, nb::sig("def origin(self) -> dict[str, typing.Any] | None"),
-           "As Reader.origin, of the batch that was handed out last.")
-      .def("part", &PartOf, nb::sig("def part(self) -> dict[str, typing.Any] | None"),
-           "Of the batch that was handed out last: its device, rows and valid_rows (the rows "
-           "behind them are repeated ones).")
+      .def(
+          "origin", [](const DeviceFeedHandle& h) { return OriginDict(h.Furthest()); },
+          nb::sig("def origin(self) -> dict[str, typing.Any] | None"),
+          "As Reader.origin, of the furthest batch that was handed out.")
+      .def("part", &PartOf, nb::arg("device") = nb::none(),
+           nb::sig("def part(self, device: int | None = None) -> tuple[int, int, int] | None"),
+           "Of the batch that was handed out last, or of a device's last one: its device, rows and "
+           "valid rows (the rows behind them are repeated ones).")
       .def_prop_ro("slots", &SlotsOf, "(name, dtype, dims, levels of LoD) of each field")
       .def_prop_ro(
           "devices", [](DeviceFeedHandle& h) { return h.feed().devices(); },
@@ -218,9 +238,8 @@ void BindDeviceFeed(nb::module_& module) {
       .def(
           "file_records",
           [](const DeviceFeedHandle& h) {
-            Reader& reader = h.input().reader();
-            const GilReleased unlocked;
-            return reader.FileRecords();
+            h.input().MakeIndex(IndexPurpose::kCounting);
+            return Unlocked([&] { return h.input().reader().FileRecords(); });
           },
           "As Reader.file_records.")
       .def("stats", &StatsOf, nb::sig("def stats(self) -> dict[str, typing.Any]"),

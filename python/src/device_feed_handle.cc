@@ -97,23 +97,37 @@ std::shared_ptr<SharedLease> DeviceFeedHandle::Next(std::optional<std::size_t> d
   }
   if (result != ReadResult::kRecord) return nullptr;
   const GilReleased unlocked;
-  LastBatch last{lease.origin(), lease.device(), lease.rows(), lease.valid_rows()};
+  BatchOrigin origin = lease.origin();
+  const Part part{lease.device(), lease.rows(), lease.valid_rows()};
+  const std::size_t place = lease.device_index();
   std::shared_ptr<SharedLease> shared = SharedLease::Of(std::move(lease), stream_);
   const std::scoped_lock lock(mutex_);
-  last_ = std::move(last);
+  last_ = last_of_[place] = part;
+  if (!furthest_ || furthest_->batch <= origin.batch) furthest_ = std::move(origin);
   return shared;
 }
 
-std::optional<DeviceFeedHandle::LastBatch> DeviceFeedHandle::Last() const {
+std::optional<DeviceFeedHandle::Part> DeviceFeedHandle::LastPart(
+    std::optional<std::size_t> device_index) const {
   const GilReleased unlocked;
   const std::scoped_lock lock(mutex_);
-  return last_;
+  if (!device_index) return last_;
+  const auto found = last_of_.find(*device_index);
+  return found == last_of_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<BatchOrigin> DeviceFeedHandle::Furthest() const {
+  const GilReleased unlocked;
+  const std::scoped_lock lock(mutex_);
+  return furthest_;
 }
 
 void DeviceFeedHandle::Forget() {
   const GilReleased unlocked;
   const std::scoped_lock lock(mutex_);
   last_.reset();
+  last_of_.clear();
+  furthest_.reset();
 }
 
 template <typename Function>

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,9 +22,8 @@ namespace ringfeed::python {
 /// Thread safety: all methods from any thread; a loop per device may be in a thread of its own.
 class DeviceFeedHandle {
  public:
-  /// What was known of the last batch that was handed out.
-  struct LastBatch {
-    BatchOrigin origin;
+  /// What is known of a batch, or a device's part of one.
+  struct Part {
     int device = 0;
     std::uint64_t rows = 0;
     std::uint64_t valid_rows = 0;
@@ -34,7 +36,12 @@ class DeviceFeedHandle {
   /// The next batch, of all devices in their turn or of one. Null at the end. Raises what the chain
   /// or a device failed of.
   std::shared_ptr<SharedLease> Next(std::optional<std::size_t> device_index);
-  std::optional<LastBatch> Last() const;
+  /// Whether a mask is one more field of the batches.
+  bool masked() const { return options_.last_step == LastStep::kPad; }
+  /// Of the batch that was handed out last, of all devices or of one.
+  std::optional<Part> LastPart(std::optional<std::size_t> device_index) const;
+  /// Of the furthest batch that was handed out: a loop per device may be ahead of another's.
+  std::optional<BatchOrigin> Furthest() const;
   const ReaderHandle& input() const { return input_; }
   /// Starts it where it was not started.
   DeviceFeed& feed();
@@ -61,7 +68,9 @@ class DeviceFeedHandle {
   mutable FeedGate gate_;
   mutable std::mutex mutex_;  // guards the following; taken only where Python's lock is not held
   std::optional<OwnedHere<DeviceFeed>> feed_;
-  std::optional<LastBatch> last_;
+  std::optional<Part> last_;
+  std::map<std::size_t, Part> last_of_;  // by the device's place in the list
+  std::optional<BatchOrigin> furthest_;
 };
 
 }  // namespace ringfeed::python

@@ -24,7 +24,7 @@ nb::list RangesOf(const std::vector<RecordRange>& ranges) {
 nb::tuple ArraysOf(Instance instance, const std::shared_ptr<SharedLease>& lease) {
   nb::object arrays = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(instance.size())));
   for (std::size_t i = 0; i < instance.size(); ++i) {
-    nb::object array = nb::cast(Array(std::move(instance[i]), lease));
+    nb::object array = nb::cast(Array(std::move(instance[i]), lease, i));
     PyTuple_SET_ITEM(arrays.ptr(), static_cast<Py_ssize_t>(i), array.release().ptr());
   }
   return nb::borrow<nb::tuple>(arrays);
@@ -35,7 +35,7 @@ nb::dict DictOf(Instance instance, const nb::tuple& names,
   if (names.size() != instance.size()) throw nb::value_error("one name for each field is needed");
   nb::dict batch;
   for (std::size_t i = 0; i < instance.size(); ++i) {
-    batch[names[i]] = nb::cast(Array(std::move(instance[i]), lease));
+    batch[names[i]] = nb::cast(Array(std::move(instance[i]), lease, i));
   }
   return batch;
 }
