@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Optional, Sequence, Union
 
 from . import _core
@@ -72,6 +72,9 @@ class DevicePlan:
         transforms: of fields, behind the copy.
         stream: the handle of the stream that the loop's work is enqueued on; 0: batches come when
             their copy is done.
+        patience: seconds that a batch is waited for where only the program itself can go on, since
+            another device's batches are not taken; then DeadlineExceeded, and a later call may
+            succeed.
     """
 
     devices: Union[str, Sequence[int]]
@@ -81,14 +84,17 @@ class DevicePlan:
     slot_bytes: int = 0
     transforms: Sequence[Transform] = ()
     stream: int = 0
+    patience: float = 30.0
 
     def feed(self, reader: _core.Reader) -> _core.DeviceFeed:
         """The chain's batches on the devices.
 
         Raises:
             Error: there are no such devices.
-            ValueError, KeyError: a name that is none.
+            TypeError: what is no device's number, or no transform.
+            ValueError, KeyError: a name that is none, a number that cannot work.
         """
+        self._check()
         kind, numbers = (self.devices, ()) if isinstance(self.devices, str) else ("", self.devices)
         return _core.DeviceFeed(
             reader,
@@ -114,7 +120,21 @@ class DevicePlan:
                 if isinstance(t, Pad)
             ],
             stream=self.stream,
+            patience_ms=round(self.patience * 1000),
         )
+
+    def _check(self) -> None:
+        if not isinstance(self.devices, (str, Sequence)):
+            raise TypeError(f"devices are a kind, or a list of numbers, not {self.devices!r}")
+        for transform in self.transforms:
+            if not isinstance(transform, (Normalize, Widen, Pad)):
+                raise TypeError(f"a transform is a Normalize, a Widen or a Pad, not {transform!r}")
+            if isinstance(transform, Pad) and transform.length < 1:
+                raise ValueError(f"rows are padded to a length of at least 1: {transform!r}")
+        if not 2 <= self.slots <= 64:
+            raise ValueError(f"slots are 2 to 64: one is filled while another is used; {self.slots}")
+        if self.slot_bytes < 0 or self.patience < 0:
+            raise ValueError("slot_bytes and patience are not negative")
 
 
 def plan_of(
@@ -127,12 +147,14 @@ def plan_of(
             raise TypeError("transforms are made on devices: say which by devices=")
         return None
     if isinstance(devices, DevicePlan):
-        return devices
+        return replace(devices, transforms=[*devices.transforms, *transforms])
     return DevicePlan(devices, transforms=transforms)
 
 
 def _place(reader: _core.Reader, field: Union[str, int]) -> int:
     if isinstance(field, int):
+        if field < 0:
+            raise ValueError(f"fields are counted from 0: {field}")
         return field
     names = [slot[0] for slot in reader.slots]
     if field not in names:

@@ -168,6 +168,8 @@ class Loader:
         """The batches of one device, by its place in the list, to the end of the epoch: for a loop
         per device, each in a thread of its own. `reset` or `for` starts the next epoch."""
         feed = self._feed()
+        if index < 0:
+            raise ValueError(f"devices are counted from 0: {index}")
         while True:
             batch: Any
             try:
@@ -184,8 +186,7 @@ class Loader:
         """Which device got the last batch, of how many rows, and how many of these count; of one
         device's last batch by its place in the list, as a loop per device needs it. None before
         the first batch."""
-        feed = self._feed()
-        part = feed.part(index)
+        part = self._feed().part(index)
         return None if part is None else device_plans.Part(*part)
 
     def _feed(self) -> _core.DeviceFeed:

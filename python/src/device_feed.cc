@@ -77,13 +77,14 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
               const std::vector<int>& devices, std::size_t slots, const std::string& distribution,
               const std::string& last_step, std::size_t slot_bytes,
               const std::vector<NormalizeTuple>& normalize, const std::vector<WidenTuple>& widen,
-              const std::vector<PadTuple>& pad, std::uintptr_t stream) {
+              const std::vector<PadTuple>& pad, std::uintptr_t stream, std::int64_t patience_ms) {
   FeedOptions options;
   options.devices = devices;
   options.slots = slots;
   options.distribution = DistributionNamed(distribution);
   options.last_step = LastStepNamed(last_step);
   options.slot_bytes = slot_bytes;
+  options.patience_ms = patience_ms;
   options.transforms = TransformsOf(normalize, widen, pad);
   if (!kind.empty()) {
     const GilReleased unlocked;  // a driver may be loaded
@@ -200,7 +201,7 @@ void BindDeviceFeed(nb::module_& module) {
   type.def("__init__", &MakeFeed, nb::arg("input"), nb::kw_only(), nb::arg("kind"),
            nb::arg("devices"), nb::arg("slots"), nb::arg("distribution"), nb::arg("last_step"),
            nb::arg("slot_bytes"), nb::arg("normalize"), nb::arg("widen"), nb::arg("pad"),
-           nb::arg("stream"))
+           nb::arg("stream"), nb::arg("patience_ms"))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> DeviceFeed"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import pytest
-from loader_data import NUMBER, number_loader, numbers, write_rows
+from loader_data import NUMBER, number_loader, numbers, open_sequences
+from loader_data import write_rows, write_sequences
 
 import ringfeed
 
@@ -51,9 +53,11 @@ def test_torch_takes_the_memory_without_a_copy(tmp_path: Path) -> None:
     assert numbers(array)[1] == 5
 
 
-@pytest.mark.parametrize(
-    "dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float64"]
-)
+DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
+DTYPES += ["float16", "bfloat16", "float32", "float64"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_torch_knows_each_dtype(tmp_path: Path, dtype: str) -> None:
     torch = pytest.importorskip("torch")
     expected = torch.tensor([[1, 0]], dtype=getattr(torch, dtype))
@@ -62,6 +66,27 @@ def test_torch_knows_each_dtype(tmp_path: Path, dtype: str) -> None:
     tensor = torch.from_dlpack(array)
     assert tensor.dtype == expected.dtype
     assert torch.equal(tensor, expected)
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype != "bfloat16"])
+def test_numpy_knows_each_dtype_but_bfloat16(tmp_path: Path, dtype: str) -> None:
+    numpy = pytest.importorskip("numpy")
+    expected = numpy.array([[1, 0]], dtype=dtype)
+    array = one_array(tmp_path, dtype, (2,), expected.tobytes())
+    for taken in (numpy.from_dlpack(array), numpy.asarray(array)):
+        assert taken.dtype == expected.dtype
+        assert (taken == expected).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_jax_knows_each_dtype(tmp_path: Path, dtype: str) -> None:
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    expected = jax.numpy.array([[1, 0]], dtype=dtype)
+    content = jax.device_get(expected).tobytes()
+    taken = jax.dlpack.from_dlpack(one_array(tmp_path, dtype, (2,), content))
+    assert taken.dtype == expected.dtype
+    assert (taken == expected).all()
 
 
 def test_jax_takes_the_memory_without_a_copy(tmp_path: Path) -> None:
@@ -84,8 +109,70 @@ def test_the_host_is_the_device_of_arrays_in_host_memory(tmp_path: Path) -> None
     array = first_array(tmp_path)
     assert array.__dlpack_device__() == (1, 0)
     array.__dlpack__(dl_device=(1, 0))
-    with pytest.raises(BufferError, match="device"):
-        array.__dlpack__(dl_device=(2, 0))
+    for elsewhere in [(2, 0), (1, 1), (3, 0)]:
+        with pytest.raises(BufferError, match="device"):
+            array.__dlpack__(dl_device=elsewhere)
+
+
+class _DlTensor(ctypes.Structure):
+    """DLManagedTensorVersioned, as DLPack's header has it, to the strides."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("dtype", ctypes.c_uint8 * 4),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
+def in_capsule(capsule: Any) -> _DlTensor:
+    """What a capsule that nobody took holds; as long as the capsule lives."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return _DlTensor.from_address(pointer(capsule, b"dltensor_versioned"))
+
+
+@pytest.mark.parametrize(("copy", "flags"), [(None, 0), (False, 0), (True, 2)])
+def test_a_capsule_says_whether_it_is_a_copy_and_may_be_written(
+    tmp_path: Path, copy: Optional[bool], flags: int
+) -> None:
+    array = first_array(tmp_path)
+    capsule = array.__dlpack__(max_version=(1, 0), copy=copy)
+    tensor = in_capsule(capsule)
+    assert (tensor.major, tensor.flags) == (1, flags)
+    assert (tensor.shape[0], tensor.strides[0]) == (7, 1)
+    same = tensor.data == array.__array_interface__["data"][0]
+    assert same == (not copy)
+
+
+def test_an_array_without_elements_has_strides_and_no_memory(tmp_path: Path) -> None:
+    path = write_sequences(tmp_path / "s.jsonl", [[], []])
+    (array,) = next(ringfeed.batch(open_sequences(path), 2))
+    capsule = array.__dlpack__(max_version=(1, 0))
+    tensor = in_capsule(capsule)
+    assert (tensor.ndim, tensor.shape[0], tensor.strides[0], tensor.data) == (1, 0, 1, None)
+    assert memoryview(array).tolist() == []
+    numpy = pytest.importorskip("numpy")
+    assert numpy.from_dlpack(array).shape == numpy.asarray(array).shape == (0,)
+
+
+def test_a_scalar_is_an_array_of_no_dimensions(tmp_path: Path) -> None:
+    records = ringfeed.open_files(write_rows(tmp_path, 1), format="rows:8")
+    (array,) = next(ringfeed.parse(records, ringfeed.rows(NUMBER)))
+    assert (array.shape, array.ndim) == ((), 0)
+    assert in_capsule(array.__dlpack__(max_version=(1, 0))).ndim == 0
+    assert memoryview(array).tolist() == 0
+    with pytest.raises(TypeError, match="scalar"):
+        len(array)
+    numpy = pytest.importorskip("numpy")
+    assert numpy.from_dlpack(array).shape == numpy.asarray(array).shape == ()
 
 
 def test_arrays_of_emulated_devices_are_host_memory_to_others(tmp_path: Path) -> None:
@@ -94,6 +181,12 @@ def test_arrays_of_emulated_devices_are_host_memory_to_others(tmp_path: Path) ->
     assert array.__dlpack_device__() == (1, 0)
     assert memoryview(array).tolist() == list(range(7))
     assert not hasattr(array, "__cuda_array_interface__")
+    with pytest.raises(BufferError, match="device"):
+        array.__dlpack__(dl_device=(2, 0))
+    torch = pytest.importorskip("torch")
+    tensor = torch.from_dlpack(array)
+    assert tensor.data_ptr() == array.__array_interface__["data"][0]
+    assert tensor.tolist() == list(range(7))
 
 
 def test_a_copy_is_made_where_it_is_asked_for(tmp_path: Path) -> None:
