@@ -137,6 +137,7 @@ class Loader:
         self._first_batch = batch
         self._first_pass = in_pass
         self._at_end = False
+        self._ended_loops: set[int] = set()
 
     def _aim(self, epoch: int) -> bool:
         """Has the reader draw as that epoch does; whether it stands at its beginning by that."""
@@ -166,21 +167,27 @@ class Loader:
 
     def device(self, index: int) -> Iterator[Any]:
         """The batches of one device, by its place in the list, to the end of the epoch: for a loop
-        per device, each in a thread of its own. `reset` or `for` starts the next epoch."""
-        feed = self._feed()
+        per device, each in a thread of its own. Behind the end of all of them `reset` or `for`
+        starts the next epoch."""
+        self._feed()
         if index < 0:
             raise ValueError(f"devices are counted from 0: {index}")
-        while True:
+        return _DeviceLoop(self, index)
+
+    def _next_of(self, index: int) -> Any:
+        feed = self._feed()
+        try:
             batch: Any
-            try:
-                if self._as_tuple:
-                    batch = feed.next_tuple(index)
-                else:
-                    batch = feed.next_dict(self.names, index)
-            except StopIteration:
-                self._at_end = True
-                return
-            yield batch if self._map is None else self._map(batch)
+            if self._as_tuple:
+                batch = feed.next_tuple(index)
+            else:
+                batch = feed.next_dict(self.names, index)
+        except StopIteration:
+            self._ended_loops.add(index)
+            if len(self._ended_loops) == len(feed.devices):
+                self._at_end = True  # others may have a batch more to come
+            raise
+        return batch if self._map is None else self._map(batch)
 
     def part(self, index: Optional[int] = None) -> Optional[device_plans.Part]:
         """Which device got the last batch, of how many rows, and how many of these count; of one
@@ -309,6 +316,20 @@ class Loader:
             "a Loader is live (threads, memory, open files) and cannot be pickled or copied: make "
             "it in the process that reads it, and carry state_dict() over"
         )
+
+
+class _DeviceLoop:
+    """What Loader.device gives. No generator: it holds no batch, and goes on behind an error."""
+
+    def __init__(self, loader: Loader, index: int) -> None:
+        self._loader = loader
+        self._index = index
+
+    def __iter__(self) -> "_DeviceLoop":
+        return self
+
+    def __next__(self) -> Any:
+        return self._loader._next_of(self._index)
 
 
 def _rank_of(rank: Union[chains.Rank, str, None]) -> Optional[chains.Rank]:

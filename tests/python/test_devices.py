@@ -5,14 +5,15 @@ from __future__ import annotations
 import gc
 import struct
 import threading
+import time
 from pathlib import Path
 
 import pytest
-from loader_data import all_numbers, number_loader, numbers, open_sequences
-from loader_data import write_rows, write_sequences
+from loader_data import NUMBER, all_numbers, number_loader, numbers, open_sequences
+from loader_data import write_damaged_tfrecords, write_rows, write_sequences
 
 import ringfeed
-from ringfeed.devices import DevicePlan, Normalize, Pad, Widen
+from ringfeed.devices import DevicePlan, Normalize, Pad, Part, Widen
 
 
 def test_two_devices_get_the_batches_in_turn(tmp_path: Path) -> None:
@@ -137,3 +138,365 @@ def test_what_a_function_raises_comes_out_of_the_feed(tmp_path: Path) -> None:
     loader = number_loader(write_rows(tmp_path), filter=refuse, devices="emu:1")
     with pytest.raises(KeyError, match="not fifty"):
         all_numbers(loader)
+
+
+def last_step_batches(files: str, last_step: str, distribution: str) -> list[tuple[int, ...]]:
+    """(device, first number, rows, rows that count) of each batch of 300 numbers by 40 on three."""
+    plan = DevicePlan("emu:3", last_step=last_step, distribution=distribution)
+    seen = []
+    with number_loader(files, batch=40, devices=plan) as loader:
+        for batch in loader:
+            part = loader.part()
+            assert part is not None and f"EMU:{part.device}" == batch["x"].device
+            assert part.rows == len(batch["x"])
+            seen.append((part.device, numbers(batch)[0], part.rows, part.valid_rows))
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("last_step", "distribution", "end"),
+    [
+        ("uneven", "round_robin", [(2, 200, 40, 40), (0, 240, 40, 40), (1, 280, 20, 20)]),
+        ("drop", "round_robin", [(0, 120, 40, 40), (1, 160, 40, 40), (2, 200, 40, 40)]),
+        ("pad", "round_robin", [(0, 240, 40, 40), (1, 280, 40, 20), (2, 280, 40, 0)]),
+        ("short", "round_robin", [(0, 240, 20, 20), (1, 260, 20, 20), (2, 280, 20, 20)]),
+        ("uneven", "split", [(0, 280, 7, 7), (1, 287, 7, 7), (2, 294, 6, 6)]),
+        ("drop", "split", [(0, 240, 14, 14), (1, 254, 13, 13), (2, 267, 13, 13)]),
+        ("pad", "split", [(0, 280, 14, 14), (1, 294, 13, 6), (2, 287, 13, 0)]),
+        ("short", "split", [(0, 280, 7, 7), (1, 287, 7, 7), (2, 294, 6, 6)]),
+    ],
+)
+def test_the_last_step_is_as_it_was_asked_for(
+    tmp_path: Path, last_step: str, distribution: str, end: list[tuple[int, ...]]
+) -> None:
+    seen = last_step_batches(write_rows(tmp_path), last_step, distribution)
+    assert seen[-3:] == end
+
+
+def test_what_was_dropped_and_repeated_is_counted(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    for last_step, dropped, repeated in [("drop", 60, 0), ("pad", 0, 60), ("uneven", 0, 0)]:
+        loader = number_loader(files, batch=40, devices=DevicePlan("emu:3", last_step=last_step))
+        for _ in loader:
+            pass
+        stats = loader.stats()
+        assert (stats["dropped_rows"], stats["repeated_rows"]) == (dropped, repeated)
+        loader.close()
+
+
+@pytest.mark.parametrize("distribution", ["round_robin", "split"])
+def test_a_padded_last_step_has_a_mask(tmp_path: Path, distribution: str) -> None:
+    plan = DevicePlan("emu:3", last_step="pad", distribution=distribution)
+    loader = number_loader(write_rows(tmp_path), batch=40, devices=plan)
+    assert loader.names == ("x", "mask")
+    counted = []
+    for batch in loader:
+        mask = batch["mask"]
+        assert (mask.dtype, mask.shape) == ("uint8", batch["x"].shape)
+        assert mask.device == batch["x"].device
+        counted += [n for n, valid in zip(numbers(batch), mask.tobytes()) if valid]
+    assert counted == list(range(300))
+
+
+def test_the_mask_is_the_last_of_a_tuple_and_lives_as_its_batch(tmp_path: Path) -> None:
+    plan = DevicePlan("emu:2", last_step="pad")
+    loader = number_loader(write_rows(tmp_path), batch=40, as_tuple=True, devices=plan)
+    masks = [mask for _, mask in (next(loader) for _ in range(4))]
+    loader.close()
+    del loader
+    gc.collect()
+    assert [mask.tobytes() for mask in masks] == [b"\x01" * 40] * 4
+
+
+def test_a_field_mask_and_the_mask_of_a_last_step_are_not_mixed_up(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    loader = number_loader(files, pad=True, devices=DevicePlan("emu:2", last_step="pad"))
+    with pytest.raises(ringfeed.errors.InvalidArgument, match='"mask" already'):
+        next(loader)
+    loader = number_loader(
+        files, batch=40, pad=True, devices=DevicePlan("emu:3", last_step="short")
+    )
+    steps = [(len(batch["x"]), sum(batch["mask"].tobytes())) for batch in loader]
+    assert [rows for rows, _ in steps[-3:]] == [27, 27, 26]
+    assert sum(valid for _, valid in steps) == 300
+
+
+def test_part_is_of_the_last_batch_or_of_a_devices_last_one(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), batch=40, devices="emu:3")
+    assert loader.part() is None
+    for _ in loader:
+        pass
+    assert loader.part() == loader.part(1) == Part(device=1, rows=20, valid_rows=20)
+    assert loader.part(2) == (2, 40, 40)
+    loader.reset()
+    assert loader.part() is None and loader.part(2) is None
+    with pytest.raises(TypeError, match="devices="):
+        number_loader(write_rows(tmp_path)).part()
+
+
+def test_offsets_of_ragged_rows_lie_with_their_values(tmp_path: Path) -> None:
+    path = write_sequences(tmp_path / "s.jsonl", [[1, 2, 3], [], [4]])
+    host_batches = ringfeed.batch(open_sequences(path), 3)
+    (on_host,) = next(host_batches)
+    assert on_host.offsets.device == "CPU"
+    host_batches.close()
+    plan = DevicePlan("emu:1")
+    (array,) = next(plan.feed(ringfeed.batch(open_sequences(path), 3)))
+    assert (array.offsets.device, array.lod[0].device) == ("EMU:0", "CPU")
+    for offsets in (on_host.offsets, array.offsets, array.lod[0]):
+        assert numbers(offsets) == [0, 3, 3, 4]
+    assert (array.offsets.dtype, array.offsets.offsets) == ("int64", None)
+
+
+def test_offsets_keep_their_batch(tmp_path: Path) -> None:
+    path = write_sequences(tmp_path / "s.jsonl", [[n] * (n % 4) for n in range(40)])
+    feed = DevicePlan("emu:1", slots=2).feed(ringfeed.batch(open_sequences(path), 2))
+    kept = [next(feed)[0].offsets for _ in range(2)]
+    with pytest.raises(ringfeed.errors.ResourceExhausted):
+        next(feed)
+    assert [numbers(offsets) for offsets in kept] == [[0, 0, 1], [0, 2, 5]]
+    del kept
+    gc.collect()
+    assert numbers(next(feed)[0].offsets) == [0, 0, 1]
+
+
+def test_a_field_that_is_not_ragged_or_was_padded_has_no_offsets(tmp_path: Path) -> None:
+    assert next(number_loader(write_rows(tmp_path), devices="emu:1"))["x"].offsets is None
+    path = write_sequences(tmp_path / "s.jsonl", [[1, 2, 3], [4]])
+    plan = DevicePlan("emu:1", transforms=[Pad("t", 2)])
+    (array,) = next(plan.feed(ringfeed.batch(open_sequences(path), 2)))
+    assert array.offsets is None and array.lod == []
+
+
+def test_skipping_goes_on_from_where_the_loop_stands(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    loader = number_loader(files, devices="emu:2")
+    loader.seek_to(10)
+    loader.skip_batches(2)
+    assert numbers(next(loader))[0] == 12 * 7
+    loader.skip_batches(3)
+    loader.skip_batches(1)
+    assert numbers(next(loader))[0] == 17 * 7
+    assert loader.batch_number == 18
+    other = number_loader(files, devices="emu:3")
+    other.load_state_dict(loader.state_dict())
+    other.skip_batches(2)
+    assert numbers(next(other))[0] == 20 * 7
+
+
+def test_seeking_behind_the_end_ends_the_loop(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), devices="emu:2")
+    loader.seek_to(1000)
+    assert all_numbers(loader) == []
+    assert all_numbers(loader) == list(range(300))
+
+
+@pytest.mark.parametrize("distribution", ["round_robin", "split"])
+def test_a_state_is_behind_the_slowest_device(tmp_path: Path, distribution: str) -> None:
+    files = write_rows(tmp_path)
+    plan = DevicePlan("emu:2", distribution=distribution)
+    loader = number_loader(files, batch=10, devices=plan)
+    first, second = loader.device(0), loader.device(1)
+    next(second)
+    for _ in range(3):
+        next(first)
+    whole = 2 if distribution == "round_robin" else 1
+    whole += 1 if distribution == "round_robin" else 0  # batch 2, which the first device had
+    other = number_loader(files, batch=10)  # on the host
+    other.load_state_dict(loader.state_dict())
+    assert numbers(next(other)) == list(range(whole * 10, whole * 10 + 10))
+
+
+def test_loops_of_unequal_speed_get_every_row_in_two_epochs(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), batch=10, shuffle=True, devices="emu:3")
+    for _ in range(2):
+        got: list[int] = []
+        parts = []
+
+        def loop(device: int) -> None:
+            for batch in loader.device(device):
+                time.sleep(0.0005 * device)
+                parts.append(loader.part(device))
+                got.extend(numbers(batch))
+
+        threads = [threading.Thread(target=loop, args=(device,)) for device in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert sorted(got) == list(range(300))
+        assert sorted(part.device for part in parts) == sorted([0, 1, 2] * 10)
+        iter(loader)  # the next epoch
+
+
+def test_a_state_ends_with_the_last_of_the_loops(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    loader = number_loader(files, batch=100, devices="emu:2")  # three batches
+    first, second = loader.device(0), loader.device(1)
+    next(first), next(second)
+    assert next(second, None) is None
+    saved = loader.state_dict()
+    assert not saved["ended"]
+    other = number_loader(files, batch=100, devices="emu:2")
+    other.load_state_dict(saved)
+    assert all_numbers(other) == list(range(200, 300))
+    next(first)
+    assert next(first, None) is None and loader.state_dict()["ended"]
+
+
+def test_a_device_whose_batches_nobody_takes_is_an_error_in_the_end(tmp_path: Path) -> None:
+    plan = DevicePlan("emu:2", slots=2, patience=0.2)
+    loader = number_loader(write_rows(tmp_path), devices=plan)
+    first, second = loader.device(0), loader.device(1)
+    got = []
+    with pytest.raises(ringfeed.errors.DeadlineExceeded):
+        while True:
+            got.append(numbers(next(first))[0])
+    assert got == list(range(0, len(got) * 14, 14))
+    assert numbers(next(second))[0] == 7
+    assert numbers(next(first))[0] == len(got) * 14  # and goes on
+
+
+def test_a_loop_per_device_holds_no_batch_of_its_own(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), devices=DevicePlan("emu:1", slots=2))
+    loop = loader.device(0)
+    held = [next(loop), next(loop)]
+    with pytest.raises(ringfeed.errors.ResourceExhausted):
+        next(loop)
+    held.clear()
+    gc.collect()
+    held += [next(loop), next(loop)]  # the same loop goes on, with all slots
+    assert [numbers(batch)[0] for batch in held] == [14, 21]
+
+
+def test_a_chain_of_ones_own_may_lie_on_devices(tmp_path: Path) -> None:
+    records = ringfeed.open_files(write_rows(tmp_path), format="rows:8")
+    chain = ringfeed.batch(
+        ringfeed.multi_pass(ringfeed.parse(records, ringfeed.rows(NUMBER)), 2), 50
+    )
+    plan = DevicePlan("emu:2", last_step="pad")
+    with ringfeed.Loader.from_reader(chain, devices=plan) as loader:
+        for _ in range(2):
+            batches = [(batch["x"].device, numbers(batch)) for batch in loader]
+            assert [device for device, _ in batches] == ["EMU:0", "EMU:1"] * 6
+            assert [n for _, values in batches for n in values] == 2 * list(range(300))
+
+
+def test_transforms_go_beside_a_plan_and_behind_its_own(tmp_path: Path) -> None:
+    (tmp_path / "a.rows").write_bytes(bytes([10, 20, 1, 0]))
+    reader = ringfeed.parse(
+        ringfeed.open_files(tmp_path / "a.rows", format="rows:4"),
+        ringfeed.rows({"pixel": ("uint8", (2,)), "token": ("uint16", ())}),
+    )
+    plan = DevicePlan("emu:1", transforms=[Normalize("pixel")])
+    loader = ringfeed.Loader.from_reader(
+        ringfeed.batch(reader, 1), devices=plan, transforms=[Widen("token", "int32")]
+    )
+    batch = next(loader)
+    assert (batch["pixel"].dtype, batch["token"].dtype) == ("float32", "int32")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_images_are_normalized_by_channel_with_channels_first(tmp_path: Path, dtype: str) -> None:
+    (tmp_path / "a.rows").write_bytes(bytes([0, 1, 2, 3, 4, 5]))  # 1 by 2 of 3 channels
+    loader = ringfeed.Loader(
+        tmp_path / "a.rows",
+        format="rows:6",
+        parse=ringfeed.rows({"image": ("uint8", (1, 2, 3))}),
+        batch=1,
+        devices="emu:1",
+        transforms=[
+            Normalize("image", dtype, mean=[0, 1, 2], scale=[1, 2, 4], channels_first=True)
+        ],
+    )
+    image = next(loader)["image"]
+    assert (image.shape, image.dtype) == ((1, 3, 1, 2), dtype)
+    if dtype != "bfloat16":
+        values = struct.unpack("<6f" if dtype == "float32" else "<6e", image.tobytes())
+    else:
+        values = tuple(
+            struct.unpack("<f", b"\0\0" + image.tobytes()[at : at + 2])[0] for at in range(0, 12, 2)
+        )
+    assert values == (0, 3, 0, 6, 0, 12)
+
+
+@pytest.mark.parametrize(
+    ("plan", "error", "said"),
+    [
+        (DevicePlan("emu:1", slots=1), ValueError, "2 to 64"),
+        (DevicePlan("emu:1", slots=-1), ValueError, "2 to 64"),
+        (DevicePlan("emu:1", slots=65), ValueError, "2 to 64"),
+        (DevicePlan("emu:1", slot_bytes=-1), ValueError, "negative"),
+        (DevicePlan("emu:1", patience=-1), ValueError, "negative"),
+        (DevicePlan("emu:0"), ValueError, "emu:0"),
+        (DevicePlan("emu:1", last_step="even"), ValueError, "uneven"),
+        (DevicePlan("emu:1", transforms=[Widen(-1)]), ValueError, "from 0"),
+        (DevicePlan("emu:1", transforms=[Pad(0, 0)]), ValueError, "at least 1"),
+        (DevicePlan("emu:1", transforms=[Normalize(0, "fancy")]), ValueError, "fancy"),
+        (DevicePlan("emu:1", transforms=[("x", 3)]), TypeError, "Normalize"),  # type: ignore
+        (DevicePlan(0), TypeError, "list of numbers"),  # type: ignore
+    ],
+)
+def test_a_plan_that_cannot_work_is_refused_as_it_is_made(
+    tmp_path: Path, plan: DevicePlan, error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        number_loader(write_rows(tmp_path, 1), devices=plan)
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (DevicePlan([-1]), "no device -1"),
+        (DevicePlan([0, 0]), "listed twice"),
+        (DevicePlan("emu:1", transforms=[Widen(7)]), "field 7"),
+        (DevicePlan("emu:1", transforms=[Widen("x")]), "uint16"),
+        (DevicePlan("emu:1", transforms=[Normalize("x")]), "uint8"),
+        (DevicePlan("emu:1", transforms=[Pad("x", 3)]), "ragged"),
+    ],
+)
+def test_what_does_not_fit_the_data_is_said_at_the_first_batch(
+    tmp_path: Path, plan: DevicePlan, said: str
+) -> None:
+    loader = number_loader(write_rows(tmp_path, 1), devices=plan)
+    with pytest.raises(ringfeed.errors.InvalidArgument, match=said):
+        next(loader)
+
+
+def test_devices_that_are_not_there_have_no_loop(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), devices="emu:2")
+    with pytest.raises(ValueError, match="number 5"):
+        next(loader.device(5))
+    with pytest.raises(ValueError, match="from 0"):
+        next(loader.device(-1))
+
+
+@pytest.mark.parametrize("distribution", ["round_robin", "split"])
+@pytest.mark.parametrize("last_step", ["uneven", "drop", "pad", "short"])
+def test_an_error_comes_behind_all_good_batches(
+    tmp_path: Path, last_step: str, distribution: str
+) -> None:
+    path = write_damaged_tfrecords(tmp_path / "a.tfrecord", records=40, damaged=25)
+    plan = DevicePlan("emu:2", last_step=last_step, distribution=distribution)
+    loader = ringfeed.Loader(path, parse=ringfeed.rows(NUMBER), batch=5, devices=plan)
+    got = []
+    with pytest.raises(ringfeed.errors.Damaged) as caught:
+        for batch in loader:
+            got += numbers(batch)[: loader.part().valid_rows]
+    assert got == list(range(25))
+    assert (caught.value.file, caught.value.record) == (path, 25)
+    with pytest.raises(ringfeed.errors.Damaged):
+        next(loader)  # it stays
+
+
+def test_a_batch_that_a_map_failed_of_is_not_held(tmp_path: Path) -> None:
+    def refuse(batch: object) -> None:
+        raise LookupError("not this one")
+
+    plan = DevicePlan("emu:1", slots=2)
+    loader = number_loader(write_rows(tmp_path), devices=plan, map=refuse)
+    for _ in range(5):
+        with pytest.raises(LookupError, match="not this one"):
+            next(loader)
+        gc.collect()
+    assert loader.batch_number == 5
