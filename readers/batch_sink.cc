@@ -374,13 +374,16 @@ std::vector<std::uint64_t> BatchSink::CapacityFor(const Planned& batch) const {
 }
 
 void BatchSink::ChooseSlotLimit(std::size_t batch_bytes) {
+  batch_bytes = std::max<std::size_t>(batch_bytes, 1);
   std::size_t slots = options_.slots;
   if (slots == 0) {
-    slots = std::clamp(kSlotsBytes / std::max<std::size_t>(batch_bytes, 1), kMinSlots, kMaxSlots);
-    const std::size_t fit = options_.memory_bytes / std::max<std::size_t>(batch_bytes, 1);
-    slots = std::min(slots, fit);
+    slots = std::clamp(kSlotsBytes / batch_bytes, kMinSlots, kMaxSlots);
+    slots = std::min(slots, options_.memory_bytes / batch_bytes);
   }
-  slots = std::max(slots, options_.least_slots);
+  slots = std::min(std::max(slots, options_.least_slots), kMaxSlots);
+  const std::size_t granted = host_->GrantBatches(slots * batch_bytes) / batch_bytes;
+  // Slots that were asked for are tried all the same: the quota is what is planned with.
+  if (options_.slots == 0) slots = std::max(std::min(slots, granted), options_.least_slots);
   slot_limit_.store(std::min(slots, kMaxSlots), std::memory_order_relaxed);
 }
 

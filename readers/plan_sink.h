@@ -50,6 +50,8 @@ class PlanHost {
   virtual void BatchDone(bool freed) = 0;
   /// Whether number `number` has room yet.
   virtual bool HasRoom(std::uint64_t number) const = 0;
+  /// Sets memory aside for batches; gives how much of it there is.
+  virtual std::size_t GrantBatches(std::size_t bytes) = 0;
   /// Nothing follows number - 1.
   virtual void End(std::uint64_t number, const Status& status) = 0;
 };

@@ -117,7 +117,7 @@ std::size_t Run::AheadBytes() const {
 
 void Run::ReserveMemory() {
   const OpenOptions& options = program_.source.options;
-  memory_bytes_ = MemoryFor(options, *arena_);
+  memory_limit_ = MemoryFor(options, *arena_);
   const std::size_t slab = arena_->slab_bytes();
   const std::size_t part = hold_credits_ ? PartBytes(options, slab) : options.stripe_bytes;
   credit_bytes_ = (part + part / 4 + slab - 1) / slab * slab;
@@ -125,11 +125,12 @@ void Run::ReserveMemory() {
       static_cast<std::size_t>(lanes_.front()->free_credits.load(std::memory_order_relaxed));
   // By index a lane reads ahead of the block that it fills.
   const std::size_t ahead = chunks_ == nullptr ? 0 : AheadBytes() + UnitFetch::kPartBytes;
-  const std::size_t lanes = lanes_.size() * ((credits + 2) * credit_bytes_ + ahead);
-  const std::size_t least = lanes + lanes / 2;
-  if (memory_bytes_ < least || !arena_->ReserveQuota(memory_bytes_)) {
-    const std::size_t asked = std::max(memory_bytes_, least);
-    memory_bytes_ = 0;
+  lane_bytes_ = lanes_.size() * ((credits + 2) * credit_bytes_ + ahead);
+  const std::size_t least = lane_bytes_ + lane_bytes_ / 2;
+  // A quota that was asked for is taken at once, else as it is needed: so that many pipelines may
+  // stand open beside each other.
+  const std::size_t asked = options.arena_bytes == 0 ? least : std::max(options.arena_bytes, least);
+  if (memory_limit_ < least || !arena_->ReserveQuota(asked)) {
     throw Error(Status(
         StatusCode::kResourceExhausted,
         "the pinned arena of " + std::to_string(arena_->bytes()) + " bytes has " +
@@ -137,8 +138,31 @@ void Run::ReserveMemory() {
             std::to_string(asked) +
             "; raise the arena (RINGFEED_ARENA_BYTES), or lower cycle, stripe_bytes or threads"));
   }
+  memory_bytes_ = asked;
   // What is held back for order may use what reading and batches do not need.
-  held_limit_ = (memory_bytes_ - lanes) * 3 / 4;
+  held_limit_ = (memory_bytes_ - lane_bytes_) * 3 / 4;
+}
+
+bool Run::Cover(std::size_t held_limit, std::size_t batches_bytes) {
+  if (held_limit > MostHeld()) return false;
+  const std::size_t wanted = std::min(lane_bytes_ + held_limit + batches_bytes, memory_limit_);
+  if (wanted > memory_bytes_) {
+    if (!arena_->ReserveQuota(wanted - memory_bytes_)) return false;
+    memory_bytes_ = wanted;
+  }
+  held_limit_ = held_limit;
+  batches_bytes_ = batches_bytes;
+  return true;
+}
+
+bool Run::GrowHeld(std::size_t needed) {
+  const std::size_t roomy = std::min(std::max(needed, 2 * held_limit_), MostHeld());
+  return needed <= roomy && (Cover(roomy, batches_bytes_) || Cover(needed, batches_bytes_));
+}
+
+std::size_t Run::GrantBatches(std::size_t bytes) {
+  while (bytes > 0 && !Cover(held_limit_, bytes)) bytes /= 2;
+  return bytes;
 }
 
 std::size_t Run::BuildSchedule() {
@@ -310,7 +334,7 @@ void Run::BuildStages() {
     options.slots = program.batch.slots;
     // One more to fill meanwhile, and one that is ready.
     if (program.held_batches > 0) options.least_slots = program.held_batches + 2;
-    options.memory_bytes = memory_bytes_ / 2;
+    options.memory_bytes = memory_limit_ / 2;
     options.on_damage = program.source.options.on_damage;
     options.skip = start_.mark.outputs;
     options.pad = program.batch.pad;
@@ -671,7 +695,8 @@ bool Run::MemoryAllows(const Block& block) {
       sink_->Outstanding() ||
       // Order: acquire pairs with the release in ReleaseDelivery.
       (batch_sink_ == nullptr && deliveries_out_.load(std::memory_order_acquire) > 0);
-  if (held_bytes_.load(std::memory_order_relaxed) + bytes <= held_limit_) return true;
+  const std::size_t needed = held_bytes_.load(std::memory_order_relaxed) + bytes;
+  if (needed <= held_limit_ || GrowHeld(needed)) return true;
   if (outstanding) return false;  // RecycleBlock asks again
   Finish(Status(
       StatusCode::kResourceExhausted,

@@ -86,6 +86,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void NoteSkipped(const RecordSpan& record, const Status& why) override;
   void BatchDone(bool freed) override;
   bool HasRoom(std::uint64_t number) const override;
+  std::size_t GrantBatches(std::size_t bytes) override;
   void End(std::uint64_t number, const Status& status) override;
 
  private:
@@ -178,6 +179,13 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   bool IsIdle(const Worker& worker) const;
   Worker& WriterFor(std::uint32_t lane);
   void ReserveMemory();
+  /// Has the quota grow so that it covers these, or the limit; false where the arena has not that
+  /// much left, or the limit is less than what is held alone. The planner's, as what it sets.
+  bool Cover(std::size_t held_limit, std::size_t batches_bytes);
+  /// Has the plan hold back `needed` bytes and, where it can be, twice what it held, so that the
+  /// quota grows seldom.
+  bool GrowHeld(std::size_t needed);
+  std::size_t MostHeld() const { return (memory_limit_ - lane_bytes_) * 3 / 4; }
   /// What each lane may read ahead by index.
   std::size_t AheadBytes() const;
   void NoteOpened(const IoChoice& choice);
@@ -190,8 +198,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   const bool unordered_;  ///< blocks are planned as they come
   const std::shared_ptr<Arena> arena_;
   const RunHooks hooks_;
-  std::size_t memory_bytes_ = 0;  ///< quota
-  std::size_t held_limit_ = 0;    ///< of blocks that the plan holds back
+  std::size_t memory_limit_ = 0;  ///< what the quota may grow to
+  std::size_t lane_bytes_ = 0;    ///< of the quota: for reading
   std::size_t ahead_limit_ = 0;   ///< payload bytes that a worker frames ahead of writing them
   std::size_t credit_bytes_ = 1;  ///< slabs that one credit of a lane stands for
   std::stop_source stop_;
@@ -210,7 +218,10 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   PlanStage* first_stage_ = nullptr;
   PlanSink* sink_ = nullptr;
   BatchSink* batch_sink_ = nullptr;
-  std::size_t turn_ = 0;  ///< lane whose block is due
+  std::size_t memory_bytes_ = 0;   ///< quota
+  std::size_t held_limit_ = 0;     ///< of it: for blocks that the plan holds back
+  std::size_t batches_bytes_ = 0;  ///< of it: for batches
+  std::size_t turn_ = 0;           ///< lane whose block is due
   std::vector<bool> lane_in_pass_;
   std::uint64_t pass_rows_ = 0;
   bool ended_ = false;

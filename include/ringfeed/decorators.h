@@ -75,7 +75,8 @@ struct OpenOptions {
   int threads = 0;  ///< 0: one per core that this process may use, at most 16; else to kMostThreads
   IoOptions io{};
   std::shared_ptr<PinnedArena> arena{};  ///< null: the process's own
-  std::size_t arena_bytes = 0;           ///< this pipeline's quota; 0: half of what is not reserved
+  /// This pipeline's quota, taken as it is opened; 0: as it is needed, to half of what was left.
+  std::size_t arena_bytes = 0;
 };
 
 /// Records of files in the order that docs/ARCHITECTURE.md defines. Names may be globs ("train-*",

@@ -36,9 +36,9 @@ def image_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
-    """A Loader that a traceback holds keeps its share of the pinned memory, half of what it found
-    free, until the collector comes. Behind a test that imported a large package the collector
-    leaves that alone: to look at JAX each time takes longer than all tests."""
+    """A Loader that a traceback holds keeps its threads and its share of the pinned memory until
+    the collector comes. Behind a test that imported a large package the collector leaves that
+    alone: to look at JAX each time takes longer than all tests."""
     modules = len(sys.modules)
     yield
     gc.collect()

@@ -256,3 +256,12 @@ def test_ragged_fields_come_with_their_offsets(tmp_path: Path) -> None:
     (batch,) = ringfeed.Loader(path, format="lines", parse=parse, batch=3)
     assert numbers(batch["t"]) == [1, 2, 3]
     assert numbers(batch["t"].lod[0]) == [0, 2, 2, 3]
+
+
+def test_many_loaders_stand_open_beside_each_other(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    shuffles = [None, "global", ringfeed.Shuffle("window", 50)]
+    loaders = [number_loader(files, shuffle=shuffles[i % 3]) for i in range(18)]
+    held = [next(loader) for loader in loaders]
+    for loader, batch in zip(loaders, held):
+        assert sorted(numbers(batch) + all_numbers(loader)) == list(range(300))

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -44,6 +46,7 @@ class FakeHost : public PlanHost {
   void NoteSkipped(const RecordSpan& /*record*/, const Status& /*why*/) override { ++skipped; }
   void BatchDone(bool /*freed*/) override {}
   bool HasRoom(std::uint64_t /*number*/) const override { return true; }
+  std::size_t GrantBatches(std::size_t bytes) override { return std::min(bytes, batches_bytes); }
   void End(std::uint64_t number, const Status& /*status*/) override {
     EXPECT_EQ(number, delivered_);
     ended = true;
@@ -53,6 +56,7 @@ class FakeHost : public PlanHost {
   const Parser* parser = nullptr;
   std::vector<Got> got;
   std::size_t skipped = 0;
+  std::size_t batches_bytes = ~std::size_t{0};  ///< that GrantBatches gives
   bool ended = false;
 
  private:

@@ -82,6 +82,25 @@ TEST_F(ResourceTest, TrainingAndEvaluationShareAnArenaByQuotas) {
   EXPECT_EQ(DrainOrRefuse(third).ids.size(), 1000u);
 }
 
+TEST_F(ResourceTest, ManyPipelinesStandOpenInOneArena) {
+  const auto files = MakeFiles(3, 100, 8, 2000);
+  const OpenOptions options = InArena(512 * kMiB);
+  std::vector<Reader> open;
+  std::vector<Instance> held;
+  for (std::size_t i = 0; i < 16; ++i) {
+    Reader reader = OpenFiles(files, options);
+    if (i % 2 == 1) reader = Shuffle(reader, {.window = 50});
+    open.push_back(Batches(reader, 32));
+    held.push_back(open.back().ReadNext());
+  }
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    Drained found;
+    AddInstance(std::exchange(held[i], {}), &found);
+    while (open[i].HasNext()) AddInstance(open[i].ReadNext(), &found);
+    EXPECT_EQ(Sorted(found.ids), Numbers(300)) << i;
+  }
+}
+
 TEST_F(ResourceTest, AnArenaThatIsTooSmallIsASetUpErrorThatNamesTheRemedy) {
   const auto files = MakeFiles(8, 10, 8, 200);
   OpenOptions options = InArena(4 * kMiB);

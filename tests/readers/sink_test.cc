@@ -133,6 +133,30 @@ void ExpectRows(const std::vector<Got>& got, const std::vector<Pass>& passes, st
   ASSERT_EQ(found, wanted);
 }
 
+TEST_F(SinkTest, ThereAreAsManySlotsAsTheHostGrantsButThoseThatAreNeeded) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  const auto parser = NumberParser();
+  const auto slots = [&](std::size_t asked, std::size_t granted) {
+    BatchSink::Options options;
+    options.rows = kMiB / sizeof(std::int64_t);
+    options.slots = asked;
+    options.memory_bytes = 64 * kMiB;
+    FakeHost host;
+    host.batches_bytes = granted;
+    BatchSink sink(options, parser.get(), arena_, &host);
+    host.batch_sink = &sink;
+    host.parser = parser.get();
+    PlanRows rows(1);
+    rows.set_parser(parser.get(), false);
+    FeedAll({Pass(10, 7)}, false, &rows, &sink);
+    return sink.slot_limit();
+  };
+  EXPECT_EQ(slots(0, 64 * kMiB), 8u);
+  EXPECT_EQ(slots(0, 4 * kMiB - 1), 3u);
+  EXPECT_EQ(slots(0, 0), BatchSink::kLeastSlots);
+  EXPECT_EQ(slots(5, 0), 5u) << "the user's word goes";
+}
+
 TEST_F(SinkTest, RowsWithoutBatchTellTheirPlaces) {
   for (int round = 0; round < 200; ++round) {
     const std::vector<Pass> passes = RandomPasses(random_, 3000);
