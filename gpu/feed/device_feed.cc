@@ -43,7 +43,7 @@ DeviceFeed::DeviceFeed(Reader reader, const FeedOptions& options) {
       complete);
 }
 
-DeviceFeed::~DeviceFeed() { (void)core_->Close(); }
+DeviceFeed::~DeviceFeed() { core_->Abandon(); }
 
 ReadResult DeviceFeed::TryNext(DeviceLease* lease, Status* status) {
   return core_->TryNext(lease, status);

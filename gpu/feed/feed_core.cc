@@ -427,6 +427,11 @@ Status FeedCore::Close() {
   return first;
 }
 
+void FeedCore::Abandon() {
+  (void)Close();
+  supply_.reset();
+}
+
 FeedStats FeedCore::Stats() const {
   FeedStats stats;
   for (const auto& lane : lanes_) stats.devices.push_back(lane->Stats());

@@ -57,6 +57,9 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   void Restore(const std::string& position);
   void SeekTo(std::uint64_t batch);
   Status Close();
+  /// Close, and lets go of the chain, whose end may take long and wait for other threads: whoever
+  /// drops the last lease is to do neither. Only leases may be used behind it.
+  void Abandon();
   /// Ends every wait with kCancelled, from any thread.
   void Cancel();
   FeedStats Stats() const;
@@ -113,7 +116,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   const bool threaded_;
   const bool hands_on_;
   const std::function<void(int)> act_as_;
-  const std::unique_ptr<BatchSupply> supply_;
+  std::unique_ptr<BatchSupply> supply_;
   Distributor distributor_;
   LaneOptions lane_options_;
   std::vector<std::unique_ptr<DeviceLane>> lanes_;

@@ -132,7 +132,7 @@ class DevicePlan:
             if isinstance(transform, Pad) and transform.length < 1:
                 raise ValueError(f"rows are padded to a length of at least 1: {transform!r}")
         if not 2 <= self.slots <= 64:
-            raise ValueError(f"slots are 2 to 64: one is filled while another is used; {self.slots}")
+            raise ValueError(f"slots={self.slots}: 2 (one is filled while another is used) to 64")
         if self.slot_bytes < 0 or self.patience < 0:
             raise ValueError("slot_bytes and patience are not negative")
 

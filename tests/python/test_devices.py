@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import struct
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -423,9 +425,9 @@ def test_images_are_normalized_by_channel_with_channels_first(tmp_path: Path, dt
 @pytest.mark.parametrize(
     ("plan", "error", "said"),
     [
-        (DevicePlan("emu:1", slots=1), ValueError, "2 to 64"),
-        (DevicePlan("emu:1", slots=-1), ValueError, "2 to 64"),
-        (DevicePlan("emu:1", slots=65), ValueError, "2 to 64"),
+        (DevicePlan("emu:1", slots=1), ValueError, "2 .* to 64"),
+        (DevicePlan("emu:1", slots=-1), ValueError, "2 .* to 64"),
+        (DevicePlan("emu:1", slots=65), ValueError, "2 .* to 64"),
         (DevicePlan("emu:1", slot_bytes=-1), ValueError, "negative"),
         (DevicePlan("emu:1", patience=-1), ValueError, "negative"),
         (DevicePlan("emu:0"), ValueError, "emu:0"),
@@ -500,3 +502,59 @@ def test_a_batch_that_a_map_failed_of_is_not_held(tmp_path: Path) -> None:
             next(loader)
         gc.collect()
     assert loader.batch_number == 5
+
+
+_DROPPED = """
+import gc, sys, time
+import ringfeed
+
+def slow(record):
+    time.sleep(0.001)
+    return True
+
+for devices in (None, "emu:1"):
+    loader = ringfeed.Loader(
+        sys.argv[1], format="rows:8", batch=7, passes=0, filter=slow, devices=devices
+    )
+    view = memoryview(next(loader)["bytes"])
+    del loader
+    gc.collect()
+    del view
+    gc.collect()
+    print("gone", flush=True)
+"""
+
+
+def test_the_last_array_of_a_loader_that_is_gone_waits_for_no_callback(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _DROPPED, write_rows(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "gone\ngone\n"
+
+
+def test_closing_ends_the_loops_of_all_devices(tmp_path: Path) -> None:
+    def slow(record: bytes) -> bool:
+        time.sleep(0.002)
+        return True
+
+    loader = number_loader(write_rows(tmp_path), passes=0, filter=slow, devices="emu:2")
+    ended = []
+
+    def loop(device: int) -> None:
+        with pytest.raises(ringfeed.errors.Cancelled):
+            for _ in loader.device(device):
+                pass
+        ended.append(device)
+
+    threads = [threading.Thread(target=loop, args=(device,)) for device in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    loader.close()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(ended) == [0, 1]

@@ -19,6 +19,36 @@ namespace {
 constexpr std::int64_t kRows = 400;
 constexpr std::size_t kBatch = 10;
 
+/// Batches of a ragged field: row r has r values of one byte.
+Reader RaggedBatches(std::int64_t rows, std::size_t size) {
+  class Rows final : public InstanceSource {
+   public:
+    explicit Rows(std::int64_t rows) : rows_(rows) {}
+    ReadResult ReadNext(Instance* instance, std::stop_token, Status*) override {
+      if (next_ == rows_) return ReadResult::kEnd;
+      auto values = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(next_));
+      Tensor tensor;
+      tensor.dtype = DType::kUInt8;
+      tensor.shape = {next_++};
+      tensor.data = values->data();
+      tensor.bytes = values->size();
+      tensor.owner = std::move(values);
+      *instance = {std::move(tensor)};
+      return ReadResult::kRecord;
+    }
+    bool ReInit() override {
+      next_ = 0;
+      return true;
+    }
+
+   private:
+    const std::int64_t rows_;
+    std::int64_t next_ = 0;
+  };
+  return Batch(FromInstanceSource(std::make_unique<Rows>(rows), {{"values", DType::kUInt8, {-1}}}),
+               {.size = size});
+}
+
 /// A feed on one simulated device, whose memory is policed, and two streams of a loop's there.
 class SharedLeaseTest : public testing::TestWithParam<SchedulePolicy> {
  protected:
@@ -131,6 +161,41 @@ TEST_P(SharedLeaseTest, NumbersThatAreNoStreamsAreRefused) {
   }
   shared->UseOnNumbered(SharedLease::kNoWait);
   EXPECT_EQ(backend_->CallsOf(DeviceCall::kStreamWait), waits);
+}
+
+TEST_P(SharedLeaseTest, WhatTheFeedDoesNotMakeIsNotThere) {
+  const auto shared = SharedLease::Of(std::move(*feed_->Next()));
+  EXPECT_FALSE(shared->Mask());
+  EXPECT_FALSE(shared->Offsets(0));
+  EXPECT_FALSE(shared->Offsets(7));
+}
+
+TEST(SharedLeaseTensorsTest, OffsetsAndTheMaskAreTensorsOfTheLease) {
+  FeedOptions options;
+  const auto backend = EmulatedDevices::Open(2);
+  options.backend = backend;
+  options.devices = {0, 1};
+  options.last_step = LastStep::kPad;
+  auto feed = std::make_unique<DeviceFeed>(RaggedBatches(7, 4), options);
+  Tensor offsets;
+  Tensor mask;
+  for (int b = 0; b < 2; ++b) {
+    const auto shared = SharedLease::Of(std::move(*feed->Next()));
+    offsets = *shared->Offsets(0);
+    mask = *shared->Mask();
+  }
+  feed.reset();
+  const auto* ends = reinterpret_cast<const std::int64_t*>(offsets.data);
+  EXPECT_EQ(offsets.shape, Shape{5});
+  EXPECT_EQ(PlaceName(offsets.place), "EMU:1");
+  // Rows 4 to 6 have as many values as their number; the last one is repeated.
+  EXPECT_EQ(std::vector(ends, ends + 4), (std::vector<std::int64_t>{0, 4, 9, 15}));
+  EXPECT_EQ(mask.dtype, DType::kUInt8);
+  EXPECT_EQ(std::vector(mask.data, mask.data + mask.bytes),
+            (std::vector{std::byte{1}, std::byte{1}, std::byte{1}, std::byte{0}}));
+  EXPECT_FALSE(backend->Leaks().none());
+  offsets = mask = Tensor();
+  EXPECT_TRUE(backend->Leaks().none());
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, SharedLeaseTest,

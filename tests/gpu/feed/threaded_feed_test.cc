@@ -164,6 +164,35 @@ TEST(ThreadedFeedTest, ExportedTensorsKeepTheirLease) {
   EXPECT_TRUE(backend->Leaks().none());
 }
 
+TEST(ThreadedFeedTest, AChainEndsWithItsFeedNotWithTheLastLease) {
+  struct Endless final : InstanceSource {
+    explicit Endless(std::atomic<bool>* is_stopped) : stopped(is_stopped) {}
+    ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
+      const ReadResult result = rows.ReadNext(instance, stop, status);
+      if (result == ReadResult::kRecord) return result;
+      while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      *stopped = true;
+      return result;
+    }
+    bool ReInit() override { return rows.ReInit(); }
+    CountingRows rows{kBatch};
+    std::atomic<bool>* stopped;
+  };
+  std::atomic<bool> stopped{false};
+  const auto backend = EmulatedDevices::Open(1);
+  DeviceLease lease;
+  {
+    DeviceFeed feed(Batch(FromInstanceSource(std::make_unique<Endless>(&stopped),
+                                             {{"number", DType::kInt64, {}}}),
+                          {.size = kBatch}),
+                    On(backend));
+    lease = std::move(*feed.Next());
+    EXPECT_FALSE(stopped);
+  }
+  EXPECT_TRUE(stopped);
+  EXPECT_EQ(lease.WaitHost()[0].shape[0], static_cast<std::int64_t>(kBatch));
+}
+
 TEST(ThreadedFeedTest, CloseEndsWhoeverWaits) {
   const auto backend = EmulatedDevices::Open(2);
   DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
