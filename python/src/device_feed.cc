@@ -181,14 +181,7 @@ void BindPlaces(nb::class_<DeviceFeedHandle>* type) {
       .def("position", &DeviceFeedHandle::Position,
            "Behind the last batch of which all parts were handed out, as Reader.position.")
       .def("restore", &DeviceFeedHandle::Restore, nb::arg("position"), "As Reader.restore.")
-      .def("seek_to", &DeviceFeedHandle::SeekTo, nb::arg("batch"), "As Reader.seek_to.")
-      .def(
-          "skip_batches",
-          [](DeviceFeedHandle& h, std::uint64_t batches) {
-            const auto last = h.Last();
-            h.SeekTo((last ? last->origin.batch + 1 : 0) + batches);
-          },
-          nb::arg("batches"), "Leaves out the next ones behind what was handed out.");
+      .def("seek_to", &DeviceFeedHandle::SeekTo, nb::arg("batch"), "As Reader.seek_to.");
 }
 
 }  // namespace
