@@ -210,7 +210,8 @@ void BindBlockingQueue(nb::module_& module) {
       .def("push", &QueueHandle::Push, nb::arg("arrays"), nb::arg("copy").none() = true,
            nb::arg("timeout") = nb::none(),
            "Waits for room, `timeout` seconds at most. `arrays`: for each slot an array of host "
-           "memory (a buffer or DLPack), or (array, lod) with a list of offsets per level. copy: "
+           "memory (a buffer or DLPack), or (array, lod) with the offsets of each level, a list or "
+           "an int32 or int64 array. copy: "
            "True: the arrays may be used again at once; False: their memory is shared, ValueError "
            "where it cannot be; None: shared where it can be. False after close or kill. Raises "
            "InvalidArgument or TypeError, naming the slot, for what is not as declared, and "

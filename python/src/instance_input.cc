@@ -12,13 +12,49 @@ namespace nb = nanobind;
 namespace ringfeed::python {
 namespace {
 
-using Levels = std::vector<std::vector<std::int64_t>>;
+using Offsets = std::vector<std::int64_t>;
+using Levels = std::vector<Offsets>;
+
+constexpr const char* kOffsetsNeeded =
+    "offsets of LoD are a list of ints, or an int32 or int64 array of one dimension, per level";
 
 // A tensor's values and its LoD.
 struct WithLod {
   std::shared_ptr<const void> values;
   Levels levels;
 };
+
+Tensor OffsetArray(nb::handle level) {
+  try {
+    return TensorOf(level, CopyInput::kIfNeeded);
+  } catch (const nb::builtin_exception&) {
+    throw nb::type_error(kOffsetsNeeded);
+  }
+}
+
+Offsets OffsetsOf(nb::handle level) {
+  if (PyList_Check(level.ptr()) || PyTuple_Check(level.ptr())) {
+    Offsets offsets;
+    if (!nb::try_cast(level, offsets)) throw nb::type_error(kOffsetsNeeded);
+    return offsets;
+  }
+  const Tensor array = OffsetArray(level);
+  const auto copied = [](auto values) { return Offsets(values.begin(), values.end()); };
+  if (array.shape.size() == 1 && array.dtype == DType::kInt64) {
+    return copied(array.Values<std::int64_t>());
+  }
+  if (array.shape.size() == 1 && array.dtype == DType::kInt32) {
+    return copied(array.Values<std::int32_t>());
+  }
+  throw nb::type_error(kOffsetsNeeded);
+}
+
+Levels LevelsOf(nb::handle lod) {
+  if (!PySequence_Check(lod.ptr())) throw nb::type_error(kOffsetsNeeded);
+  Levels levels;
+  for (const nb::handle level : lod) levels.push_back(OffsetsOf(level));
+  return levels;
+}
 
 void AddLod(Levels levels, Tensor* tensor) {
   auto owner = std::make_shared<WithLod>(WithLod{std::move(tensor->owner), std::move(levels)});
@@ -40,10 +76,10 @@ Tensor ArrayOf(nb::handle item, CopyInput copy, const Allocate& allocate) {
 Tensor SlotOf(nb::handle item, CopyInput copy, const Allocate& allocate) {
   if (!PyTuple_Check(item.ptr())) return ArrayOf(item, copy, allocate);
   const auto pair = nb::borrow<nb::tuple>(item);
-  Levels levels;
-  if (pair.size() != 2 || !nb::try_cast(pair[1], levels)) {
-    throw nb::type_error("an array is needed, or (values, lod) with a list of ints per level");
+  if (pair.size() != 2) {
+    throw nb::type_error("an array is needed, or (values, lod) with the offsets of each level");
   }
+  Levels levels = LevelsOf(pair[1]);
   Tensor tensor = TensorOf(pair[0], copy, allocate);
   if (!levels.empty()) AddLod(std::move(levels), &tensor);
   return tensor;

@@ -84,6 +84,50 @@ def test_lod_goes_through():
         queue.push([(numpy.arange(3).reshape(3, 1), [[0, 2, 4]])])
 
 
+OFFSETS = {
+    "tuple": lambda: (0, 2, 3),
+    "array q": lambda: array.array("q", [0, 2, 3]),
+    "array i": lambda: array.array("i", [0, 2, 3]),
+    "int64": lambda: numpy.array([0, 2, 3]),
+    "int32": lambda: numpy.array([0, 2, 3], numpy.int32),
+    "strided": lambda: numpy.array([0, 9, 2, 9, 3])[::2],
+    "read-only": lambda: memoryview(numpy.array([0, 2, 3])).toreadonly(),
+}
+
+
+@pytest.mark.parametrize("kind", OFFSETS)
+@pytest.mark.parametrize("copy", [True, None, False])
+def test_offsets_are_arrays_too_and_always_copied(kind, copy):
+    queue, level = queue_of(dtype="int64", lod_levels=2), OFFSETS[kind]()
+    assert queue.push([(numpy.arange(3), [[0, 2], level])], copy=copy)
+    if isinstance(level, (numpy.ndarray, array.array)):
+        level[1] = 7
+    (words,) = queue.pop()
+    assert [memoryview(offsets).tolist() for offsets in words.lod] == [[0, 2], [0, 2, 3]]
+
+
+def test_the_offsets_that_an_array_brought_are_taken_again():
+    queue = queue_of(dtype="int64", lod_levels=1)
+    queue.push([(numpy.arange(3), numpy.array([[0, 2, 3]]))])
+    (words,) = queue.pop()
+    queue.push([(numpy.asarray(words) + 1, words.lod)])
+    (more,) = queue.pop()
+    assert memoryview(more).tolist() == [1, 2, 3]
+    assert memoryview(more.lod[0]).tolist() == [0, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "lod",
+    [[0, 2, 3], 3, None, "023", [[0.5, 3]], [numpy.array([0.0, 3.0])], [numpy.array([[0, 3]])]]
+    + [[b"03"], [numpy.array([0, 3], numpy.uint64)], [["0", "3"]]],
+)
+def test_what_cannot_be_offsets_says_so(lod):
+    queue = queue_of(dtype="int64", lod_levels=1)
+    with pytest.raises(TypeError, match='slot 0 "x": offsets of LoD'):
+        queue.push([(numpy.arange(3), lod)])
+    assert queue.size() == 0
+
+
 def test_waits_have_a_limit():
     queue = queue_of(capacity=1)
     with pytest.raises(TimeoutError):
