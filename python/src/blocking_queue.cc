@@ -22,6 +22,7 @@
 #include "held_object.h"
 #include "instance_input.h"
 #include "interrupt.h"
+#include "live_queues.h"
 #include "reader_handle.h"
 #include "ringfeed/blocking_queue.h"
 #include "ringfeed/decorators.h"
@@ -101,9 +102,11 @@ class QueueHandle {
       : holder_(std::make_shared<LoDTensorBlockingQueueHolder>()),
         pool_(std::make_shared<BufferPool>((capacity + 2) * slots.size())) {
     holder_.Get().InitOnce(capacity, SlotSpecs(slots));
+    NoteQueue(holder_.Shared());
   }
 
   bool Push(nb::handle arrays, std::optional<bool> copy, std::optional<double> timeout) const {
+    const QueueCall call;
     const std::shared_ptr<Queue> queue = Get();
     Instance instance = InstanceOf(queue->slots(), arrays, CopyOption(copy),
                                    [&](std::size_t bytes) { return pool_->Take(bytes); });
@@ -119,6 +122,7 @@ class QueueHandle {
   }
 
   nb::object Pop(std::optional<double> timeout) const {
+    const QueueCall call;
     const std::shared_ptr<Queue> queue = Get();
     Instance instance;
     QueueResult result = QueueResult::kTimeout;

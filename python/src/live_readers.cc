@@ -3,6 +3,7 @@
 #include "fork_guard.h"
 #include "gil.h"
 #include "held_object.h"
+#include "live_queues.h"
 #include "weak_list.h"
 
 namespace nb = nanobind;
@@ -22,7 +23,11 @@ void CloseEnds(const Reader& reader) {
 
 void CloseAll() {
   if (ForkCount() > 0) return;
-  Unlocked([] { TheLive().TakeEach(CloseEnds); });
+  Unlocked([] {
+    CloseQueues();  // first: threads of readers may wait at one
+    TheLive().TakeEach(CloseEnds);
+    AwaitQueueCalls();
+  });
   DropHeldObjects();
 }
 
@@ -31,9 +36,9 @@ void CloseAll() {
 void NoteReader(const std::shared_ptr<Reader>& reader) { TheLive().Note(reader); }
 
 void BindLiveReaders(nb::module_& module) {
-  module.def(
-      "close_all", &CloseAll,
-      "Closes every reader of this process, and lets go of the functions that they call: at exit.");
+  module.def("close_all", &CloseAll,
+             "Closes every queue and reader of this process, and lets go of the functions that "
+             "they call: at exit.");
 }
 
 }  // namespace ringfeed::python

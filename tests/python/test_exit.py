@@ -96,3 +96,60 @@ def test_what_is_open_at_the_end_is_freed(tmp_path, program):
     )
     assert done.returncode == 0, done.stderr
     assert "leaked" not in done.stderr
+
+
+QUEUES = {
+    "a thread pushes": """
+def push():
+    while queue.push([b"1234"]):
+        pass
+threading.Thread(target=push, daemon=True).start()
+while queue.size() == 0:
+    pass
+""",
+    "a thread pops": """
+threading.Thread(target=queue.pop, daemon=True).start()
+""",
+    "a thread pushes to a reader that is not closed": """
+reader = queue.reader()
+def push():
+    while queue.push([b"1234"]):
+        pass
+threading.Thread(target=push, daemon=True).start()
+arrays = next(reader)
+""",
+    "a chain's thread pops": """
+again = ringfeed.from_iterable(lambda: iter(queue.pop, None), [("x", "uint8", [4])])
+chain = ringfeed.double_buffer(again, 2)
+queue.push([b"1234"])
+arrays = next(chain)
+""",
+    "it was killed": """
+queue.kill("enough")
+""",
+    "a generator that a chain calls again": """
+feed = ringfeed.py_reader(2, [[4]], ["uint8"])
+feed.decorate_tensor_provider(lambda: ([b"1234"] for _ in range(3)))
+chain = ringfeed.multi_pass(feed.reader, 1000000)
+feed.start()
+arrays = [next(chain) for _ in range(7)]
+""",
+}
+
+
+@pytest.mark.parametrize("finalizers_first", [True, False])
+@pytest.mark.parametrize("program", QUEUES)
+def test_whoever_waits_at_a_queue_is_woken_at_the_end(program, finalizers_first):
+    before = "import weakref; weakref.finalize(set(), int)\n" if finalizers_first else ""
+    queue = """
+queue = ringfeed.LoDTensorBlockingQueue(1, [("x", "uint8", [4])])
+"""
+    source = before + PREAMBLE + queue + QUEUES[program] + "time.sleep(0.1)"
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", source],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

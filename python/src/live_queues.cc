@@ -1,0 +1,43 @@
+#include "live_queues.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "weak_list.h"
+
+namespace ringfeed::python {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kLongest{1000};
+constexpr milliseconds kStep{1};
+
+std::atomic<int> calls{0};
+
+WeakList<LoDTensorBlockingQueueHolder>& TheLive() {
+  static auto* live = new WeakList<LoDTensorBlockingQueueHolder>;  // outlasts whatever ends at exit
+  return *live;
+}
+
+}  // namespace
+
+void NoteQueue(const std::shared_ptr<LoDTensorBlockingQueueHolder>& queue) {
+  TheLive().Note(queue);
+}
+
+void CloseQueues() {
+  TheLive().TakeEach([](LoDTensorBlockingQueueHolder& queue) { queue.GetQueue()->Close(); });
+}
+
+void AwaitQueueCalls() {
+  const auto limit = steady_clock::now() + kLongest;
+  while (calls.load() > 0 && steady_clock::now() < limit) std::this_thread::sleep_for(kStep);
+}
+
+QueueCall::QueueCall() noexcept { calls.fetch_add(1); }
+QueueCall::~QueueCall() { calls.fetch_sub(1); }
+
+}  // namespace ringfeed::python

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+
+#include "ringfeed/blocking_queue.h"
+
+namespace ringfeed::python {
+
+// Threads of Python's and of ringfeed's wait at queues, and whoever would wake them may be gone
+// when the interpreter ends: all queues that are still there are closed then.
+
+/// From now on it is closed at exit, if it is there then. Thread safe.
+void NoteQueue(const std::shared_ptr<LoDTensorBlockingQueueHolder>& queue);
+
+/// At exit: closes all of them. Without the lock.
+void CloseQueues();
+
+/// Waits until no call is in a queue any more, a second at most, so that the threads let go of what
+/// they hold. Behind CloseQueues, without the lock.
+void AwaitQueueCalls();
+
+/// A call that waits at a queue, as long as this lives.
+class QueueCall {
+ public:
+  QueueCall() noexcept;
+  ~QueueCall();
+  QueueCall(const QueueCall&) = delete;
+  QueueCall& operator=(const QueueCall&) = delete;
+};
+
+}  // namespace ringfeed::python
