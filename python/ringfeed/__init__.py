@@ -10,7 +10,7 @@ import atexit as _atexit
 
 from . import _core, devices, errors, reader
 from ._core import Array, Reader, RecordParser
-from .blocking_queue import LoDTensorBlockingQueue, from_iterable
+from .blocking_queue import LoDTensorBlockingQueue
 from .chains import (
     Rank,
     batch,
@@ -35,7 +35,7 @@ from .chains import (
     truncate,
 )
 from .compiled import compiled
-from .dataset import Dataset, Parser, RandomAccessDataset, from_dataset
+from .dataset import Dataset, Parser, RandomAccessDataset, from_dataset, from_iterable
 from .errors import Error
 from .fields import Field
 from .loader import Loader

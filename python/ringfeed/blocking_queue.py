@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Sequence
+from typing import Any, Iterable, Sequence
 
 from . import _core
-from .fields import dtype_name
+from .fields import slot_tuples
 
-__all__ = ["LoDTensorBlockingQueue", "from_iterable"]
+__all__ = ["LoDTensorBlockingQueue"]
 
 
 class LoDTensorBlockingQueue(_core.LoDTensorBlockingQueue):
@@ -26,19 +26,4 @@ class LoDTensorBlockingQueue(_core.LoDTensorBlockingQueue):
     """
 
     def __init__(self, capacity: int, slots: Iterable[Sequence[Any]]) -> None:
-        super().__init__(capacity, [_slot_tuple(*slot) for slot in slots])
-
-
-def from_iterable(
-    creator: Callable[[], Iterable[Any]], slots: Iterable[Sequence[Any]]
-) -> _core.Reader:
-    """A chain's reader of what creator()'s iterator gives: an array for each slot, as
-    LoDTensorBlockingQueue.push takes and copies them. A thread of the chain's runs it; each pass
-    calls `creator` again. What it raises comes out at the loop."""
-    return _core.from_iterable(creator, [_slot_tuple(*slot) for slot in slots])
-
-
-def _slot_tuple(
-    name: str, dtype: Any, dims: Sequence[int], lod_levels: int = 0
-) -> tuple[str, str, list[int], int]:
-    return name, dtype_name(dtype), list(dims), lod_levels
+        super().__init__(capacity, slot_tuples(slots))

@@ -1,13 +1,13 @@
-"""Data sets and parsers of the user's own, as Python classes."""
+"""Data sets, iterables and parsers of the user's own, as Python has them."""
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from . import _core
-from .fields import Fields, dtype_name, field_list, field_tuples
+from .fields import Fields, dtype_name, field_list, field_tuples, slot_tuples
 
-__all__ = ["Dataset", "Parser", "RandomAccessDataset", "from_dataset"]
+__all__ = ["Dataset", "Parser", "RandomAccessDataset", "from_dataset", "from_iterable"]
 
 
 class Dataset:
@@ -60,6 +60,15 @@ class Parser:
 def from_dataset(dataset: Dataset) -> _core.Reader:
     """The samples as records of a chain."""
     return _core.from_dataset(dataset)
+
+
+def from_iterable(
+    creator: Callable[[], Iterable[Any]], slots: Iterable[Sequence[Any]]
+) -> _core.Reader:
+    """A chain's reader of what creator()'s iterator gives: an array for each slot, as
+    LoDTensorBlockingQueue.push takes and copies them. A thread of the chain's runs it; each pass
+    calls `creator` again. What it raises comes out at the loop."""
+    return _core.from_iterable(creator, slot_tuples(slots))
 
 
 def parse_samples(records: _core.Reader, parser: Parser) -> _core.Reader:

@@ -1,4 +1,4 @@
-"""Declarations of fields: names, dtypes, shapes."""
+"""Declarations of fields and slots: names, dtypes, shapes."""
 
 from __future__ import annotations
 
@@ -61,3 +61,15 @@ def field_tuples(fields: Fields) -> list[tuple[str, str, list[int], Any]]:
         (field.name, dtype_name(field.dtype), list(field.shape), field.default)
         for field in field_list(fields)
     ]
+
+
+def slot_tuples(slots: Iterable[Sequence[Any]]) -> list[tuple[str, str, list[int], int]]:
+    """(name, dtype, dims, lod_levels) each, of which lod_levels may be left out, as ringfeed._core
+    takes them."""
+    return [_slot_tuple(*slot) for slot in slots]
+
+
+def _slot_tuple(
+    name: str, dtype: Any, dims: Sequence[int], lod_levels: int = 0
+) -> tuple[str, str, list[int], int]:
+    return name, dtype_name(dtype), list(dims), lod_levels
