@@ -67,7 +67,10 @@ class PyReader:
     with its own traceback, behind what it had pushed. `reader` is the chain's Reader: shuffle,
     batch and the others may stand on it, and then they are iterated, not this. Where something of
     the chain starts it again (multi_pass, the next `for` of a Loader), the generator is called
-    again. One thread. A context manager, which closes.
+    again. One thread reads; any may reset or close meanwhile. A context manager, which closes.
+
+    It ends with its last reference; while a pass goes on its thread holds the generator, and what
+    that refers to: where this is the reader itself, close it.
 
     Attributes:
         queue: the LoDTensorBlockingQueue between the two sides.
@@ -79,6 +82,7 @@ class PyReader:
             capacity, [(slot.name, slot.dtype, slot.shape, slot.lod_level) for slot in slots]
         )
         self._producer = _Producer(self.queue)
+        self._reading = threading.RLock()  # a consumer is between its look at `started` and its end
         self.reader: _core.Reader = self.queue.reader(self._producer)
         if use_double_buffer:
             self.reader = _core.double_buffer(self.reader, 2)
@@ -112,28 +116,29 @@ class PyReader:
         """
         if self._instances is None:
             raise RuntimeError("nothing to read: call decorate_tensor_provider or another first")
-        if self._producer.started:
-            raise RuntimeError("started already: call reset() first")
         self._producer.start(self._instances, self._copy)
 
     def reset(self) -> None:
         """Breaks the pass off, wherever it stands, and is ready for the next start(). Chains on
-        `reader` begin anew too. Waits until the generator gives its next instance or ends; Ctrl-C
-        breaks that off, and another reset() goes on with it.
+        `reader` begin anew too. Waits until the generator gives its next instance or ends, also
+        where it sleeps or waits for something else; Ctrl-C breaks that off, and another reset()
+        goes on with it. A thread that iterates meanwhile gets the end, or what it gets before
+        start(); one that iterates a chain on `reader` waits for the next start().
 
         Raises:
             Error: the queue was killed.
         """
         self._producer.stop()
-        self.queue.reopen()
-        self.reader.reset_all()
+        with self._reading:  # the queue is closed: who waits there gets the end
+            self.queue.reopen()
+            self.reader.reset_all()
 
     def close(self) -> None:
         """Ends the generator, which is given a second for that, the queue and the chain's threads.
         More calls do nothing."""
         self._producer.stop(_SECONDS_AT_EXIT)
         self.queue.close()
-        self.reader.close()
+        self.reader.close_ends()
 
     def read_next(self) -> tuple[_core.Array, ...]:
         """The next mini-batch; StopIteration at the end."""
@@ -143,9 +148,10 @@ class PyReader:
         return self
 
     def __next__(self) -> tuple[_core.Array, ...]:
-        if not self._producer.started:
-            raise RuntimeError("not started: call start() first")
-        return next(self.reader)
+        with self._reading:
+            if not self._producer.started:
+                raise RuntimeError("not started: call start() first")
+            return next(self.reader)
 
     def __enter__(self) -> PyReader:
         return self
@@ -176,6 +182,8 @@ class _Producer:
     def start(self, instances: Instances, copy: Optional[bool]) -> None:
         """Begins the first pass."""
         with self._lock:
+            if self.started:
+                raise RuntimeError("started already: call reset() first")
             self._decoration = (instances, copy)
             self._pass = _Pass(self._queue, instances, copy)
 

@@ -64,22 +64,32 @@ nb::tuple ArraysOf(Instance instance) {
 class PassedReader final : public InstanceSource {
  public:
   /// `passes` has methods end() and begin().
-  PassedReader(const std::shared_ptr<LoDTensorBlockingQueueHolder>& holder, nb::handle passes,
+  PassedReader(std::shared_ptr<LoDTensorBlockingQueueHolder> holder, nb::handle passes,
                std::shared_ptr<ThrownKeeper> keeper)
-      : reader_(holder), passes_(Hold(passes)), keeper_(std::move(keeper)) {}
+      : holder_(std::move(holder)),
+        reader_(holder_),
+        passes_(Hold(passes)),
+        keeper_(std::move(keeper)) {}
 
   ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
     read_ = true;
     return reader_.ReadNext(instance, std::move(stop), status);
   }
 
-  // Before the first read PyReader keeps what was pushed already: that pass goes on.
   bool ReInit() override {
-    if (!std::exchange(read_, false)) return reader_.ReInit();
-    Tell("end");
-    const bool again = reader_.ReInit();
-    if (again) Tell("begin");
-    return again;
+    const bool read = std::exchange(read_, false);
+    if (!read && begun_ == nullptr) return reader_.ReInit();  // keeps what was pushed already
+    const std::shared_ptr<Queue> queue = holder_->GetQueue();
+    if (!read && queue == begun_ && queue->status().ok()) return true;  // this pass goes on
+    if (read || queue == begun_) {
+      Tell("end");
+      reader_.ReInit();
+      Tell("begin");
+    } else {
+      reader_.ReInit();  // takes the queue that the owner put in place, and fills
+    }
+    begun_ = holder_->GetQueue();
+    return true;
   }
 
   bool Ready() const override { return reader_.Ready(); }
@@ -90,10 +100,12 @@ class PassedReader final : public InstanceSource {
     CallUser(*keeper_, [&] { passes_->Get().attr(what)(); });
   }
 
+  std::shared_ptr<LoDTensorBlockingQueueHolder> holder_;
   PyReader reader_;
   std::shared_ptr<HeldObject> passes_;
   std::shared_ptr<ThrownKeeper> keeper_;
-  bool read_ = false;
+  bool read_ = false;             // since the last ReInit
+  std::shared_ptr<Queue> begun_;  // of the last ReInit behind a read
 };
 
 class QueueHandle {

@@ -132,4 +132,11 @@ void ReaderHandle::Close() const {
   reader.Close();
 }
 
+void ReaderHandle::CloseEnds() const {
+  if (reader_.ForkedSince()) return;
+  Reader& reader = reader_.Get();
+  const GilReleased unlocked;
+  for (Reader& end : reader.EndPoints()) end.Close();
+}
+
 }  // namespace ringfeed::python

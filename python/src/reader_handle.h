@@ -38,6 +38,8 @@ class ReaderHandle {
   std::optional<BatchOrigin> LastOrigin() const;
   /// Ends all threads. Nothing in a forked child.
   void Close() const;
+  /// The same for the ends of all chains that this reader is part of, wherever it stands in them.
+  void CloseEnds() const;
   /// Raises the chain's failure: what a Python function of it threw, else an Error.
   [[noreturn]] void RaiseFailure() const;
   /// Calls `restart` without the lock, and forgets what was thrown before. What a Python function

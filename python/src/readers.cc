@@ -245,7 +245,9 @@ void BindReaderClass(nb::module_& module) {
           "stages waited (seconds).")
       .def("close", &ReaderHandle::Close,
            "Ends the chain's threads; reads then raise Cancelled, batches that are held stay "
-           "valid. More calls do nothing.");
+           "valid. More calls do nothing.")
+      .def("close_ends", &ReaderHandle::CloseEnds,
+           "The same for the ends of all chains that this reader is part of.");
   BindPlaces(&type);
 }
 

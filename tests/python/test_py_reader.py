@@ -205,6 +205,195 @@ def test_close_ends_all_of_it():
     assert not reader.queue.push([numpy.zeros((1, 1), numpy.float32)])
 
 
+def test_close_ends_the_chains_on_it():
+    with reader_of(counting(None)) as reader:
+        chain = ringfeed.batch(reader.reader, 2)
+        reader.start()
+        next(chain)
+    assert not producers()
+    with pytest.raises(ringfeed.errors.Cancelled):
+        next(chain)
+
+
+@pytest.mark.parametrize("use_double_buffer", [False, True])
+def test_restarts_with_nothing_read_between_them_keep_the_pass_whole(use_double_buffer):
+    reader = reader_of(counting(6), use_double_buffer=use_double_buffer)
+    loader = ringfeed.Loader.from_reader(ringfeed.batch(reader.reader, 2), as_tuple=True)
+    reader.start()
+    for epoch in range(1, 40):
+        taken = epoch % 4
+        assert first_values(itertools.islice(loader, taken)) == [0, 2, 4][:taken]
+        for _ in range(epoch % 3 + 1):
+            iter(loader)
+            loader.reset()
+    reader.reset()
+    reader.start()
+    loader.reset()
+    assert first_values(loader) == [0, 2, 4]
+
+
+def test_a_failure_that_nobody_read_is_tried_again():
+    fails = [False, True, False]
+
+    def provider():
+        if fails.pop(0):
+            raise KeyError("no such sample")
+        return counting(3)()
+
+    reader = reader_of(provider)
+    reader.start()
+    assert first_values(reader.reader) == [0, 1, 2]
+    reader.reader.reset()
+    assert gone(producers)  # it has failed
+    reader.reader.reset()
+    assert first_values(reader.reader) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("end", ["reset", "close"])
+def test_a_thread_that_reads_is_let_go_by_another_ones(end):
+    reader, ends = reader_of(counting(None)), []
+
+    def read():
+        try:
+            for _ in reader:
+                pass
+            ends.append(None)
+        except (RuntimeError, ringfeed.errors.Cancelled) as error:
+            ends.append(error)
+
+    for passes in range(1, 101):
+        reader.start()
+        consumer = threading.Thread(target=read)
+        consumer.start()
+        time.sleep(passes % 5 / 1000)
+        getattr(reader, end)()
+        consumer.join(10)
+        assert not consumer.is_alive() and len(ends) == passes
+        assert not producers()
+        reader.reset()
+
+
+def test_a_generator_that_resets_its_own_reader_ends():
+    def provider():
+        yield from counting(2)()
+        reader.reset()
+        yield from counting(2)()
+
+    reader = reader_of(provider)
+    for _ in range(20):
+        reader.start()
+        with pytest.raises((RuntimeError, StopIteration)):
+            while True:
+                next(reader)
+        assert gone(producers)
+        reader.reset()
+
+
+def test_of_starts_at_once_one_is_taken():
+    reader, refused = reader_of(counting(None)), []
+
+    def start():
+        try:
+            reader.start()
+        except RuntimeError as error:
+            refused.append(error)
+
+    for passes in range(1, 21):
+        threads = [threading.Thread(target=start) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(refused) == 3 * passes and len(producers()) == 1
+        reader.reset()
+        assert not producers()
+
+
+def test_reset_and_close_close_the_generator_too():
+    closed = []
+
+    def provider():
+        try:
+            yield from counting(None)()
+        finally:
+            closed.append(threading.current_thread().name)
+
+    reader = reader_of(provider)
+    for epoch in range(1, 6):
+        reader.start()
+        next(reader)
+        reader.reset() if epoch < 5 else reader.close()
+        assert closed == ["ringfeed py_reader"] * epoch
+
+
+@pytest.mark.parametrize("lengths", [(10, 20), (20, 10), (10, 10)])
+def test_two_side_by_side_stop_at_the_shorter_one(lengths):
+    one, other = map(reader_of, map(counting, lengths))
+    for _ in range(3):
+        one.start()
+        other.start()
+        pairs = [first_values(pair) for pair in zip(one, other)]
+        assert pairs == [[i, i] for i in range(10)]
+        one.reset()
+        other.reset()
+
+
+def test_a_creator_that_raises_at_once_does_so_at_the_loop():
+    def provider():
+        raise OSError("the barn is locked")
+
+    reader = reader_of(provider)
+    for _ in range(2):
+        reader.start()
+        with pytest.raises(OSError, match="the barn is locked"):
+            next(reader)
+        reader.reset()
+
+
+def test_another_decoration_is_of_the_next_start():
+    reader = reader_of(counting(3))
+    reader.start()
+    reader.decorate_tensor_provider(counting(1))
+    assert first_values(reader) == [0, 1, 2]
+    reader.reset()
+    reader.start()
+    assert first_values(reader) == [0]
+
+
+def test_its_queue_is_fed_by_hand_too():
+    reader = ringfeed.py_reader(4, [[-1, 1]], ["float32"])
+    for _ in range(3):
+        for (array,) in counting(3)():
+            assert reader.queue.push([array])
+        reader.queue.close()
+        assert first_values(reader.reader) == [0, 1, 2]
+        reader.reset()
+
+
+def test_a_killed_queue_raises_for_good():
+    reader = reader_of(counting(None))
+    reader.start()
+    next(reader)
+    reader.queue.kill("enough")
+    for end in (lambda: list(reader), reader.reset, reader.reset):
+        with pytest.raises(ringfeed.errors.Cancelled, match="enough"):
+            end()
+    assert gone(producers)
+    reader.close()
+
+
+def test_batches_join_sequences():
+    reader = ringfeed.py_reader(4, [[-1]], ["int64"], lod_levels=[1])
+    instances = [((1, 2), (0, 2)), ((3,), (0, 0, 1))]
+    reader.decorate_tensor_provider(
+        lambda: ([(numpy.array(ids), [numpy.array(offsets)])] for ids, offsets in instances)
+    )
+    reader.start()
+    ((words,),) = ringfeed.batch(reader.reader, 2)
+    assert memoryview(words).tolist() == [1, 2, 3]
+    assert [memoryview(level).tolist() for level in words.lod] == [[0, 2, 2, 3]]
+
+
 def test_a_generator_may_hand_its_arrays_over():
     arrays = [numpy.full((1, 1), i, numpy.float32) for i in range(3)]
     reader = ringfeed.py_reader(2, [[-1, 1]], ["float32"])
@@ -307,3 +496,50 @@ print("ends")
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ends\n", "")
+
+
+@pytest.mark.parametrize(("end", "status"), [("", 0), ("raise SystemExit(3)", 3)])
+def test_the_generator_is_closed_when_the_program_ends(end, status):
+    program = f"""
+import array, itertools, ringfeed
+
+def provider():
+    try:
+        for i in itertools.count():
+            yield [array.array("f", [i])]
+    finally:
+        print("closed")
+
+reader = ringfeed.py_reader(2, [[-1]], ["float32"])
+reader.decorate_tensor_provider(provider)
+chain = ringfeed.batch(reader.reader, 2)
+reader.start()
+next(chain)
+print("ends")
+{end}
+"""
+    ended = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (status, "ends\nclosed\n", "")
+
+
+def test_the_end_of_the_program_does_not_wait_for_a_generator_that_is_stuck():
+    program = """
+import threading, ringfeed
+
+def provider():
+    threading.Event().wait()
+    yield
+
+reader = ringfeed.py_reader(2, [[-1]], ["float32"])
+reader.decorate_tensor_provider(provider)
+reader.start()
+print("ends")
+"""
+    began = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ends\n", "")
+    assert time.monotonic() - began < 20
