@@ -416,7 +416,9 @@ def provider():
     yield [array.array("f", [2])]
 
 def interrupt():
+    global sent
     time.sleep(0.3)
+    sent = time.monotonic()
     os.kill(os.getpid(), signal.SIGINT)
 
 for restart in [lambda: reader.reset(), lambda: reader.reader.reset()]:
@@ -432,7 +434,8 @@ for restart in [lambda: reader.reset(), lambda: reader.reader.reset()]:
         restart()
         print("not interrupted")
     except KeyboardInterrupt:
-        print("interrupted")
+        took = time.monotonic() - sent
+        print("interrupted" if took < 0.1 else f"interrupted after {took} s")
     awake.set()
     reader.reset()
     reader.start()

@@ -155,6 +155,114 @@ def test_kill_takes_text():
         queue.pop()
 
 
+def test_a_kill_is_for_good():
+    queue = queue_of()
+    queue.kill("the farm is closed")
+    assert not queue.push([numbers(1)])
+    for end in (queue.pop, queue.pop, queue.reopen):
+        with pytest.raises(ringfeed.errors.Cancelled, match="the farm is closed"):
+            end()
+
+
+def test_a_kill_wakes_whoever_waits_with_its_exception():
+    queue, thrown = queue_of(), []
+
+    def take():
+        try:
+            queue.pop()
+        except ZeroDivisionError as error:
+            thrown.append(error)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    time.sleep(0.05)
+    reason = ZeroDivisionError("nothing to share")
+    queue.kill(reason)
+    thread.join(10)
+    assert thrown == [reason]
+
+
+def test_a_failure_comes_behind_what_was_pushed_and_reopen_forgets_it():
+    queue, reason = queue_of(), KeyError("no such shelf")
+    queue.push([numbers(1)])
+    queue.fail(reason)
+    assert queue.is_closed() and not queue.is_killed and not queue.push([numbers(2)])
+    assert popped(queue) == [1]
+    with pytest.raises(KeyError) as caught:
+        queue.pop()
+    assert caught.value is reason
+    queue.reopen()
+    queue.push([numbers(3)])
+    queue.close()
+    assert [popped(queue), popped(queue)] == [[3], None]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "slots"),
+    [(0, [("x", "int64", [-1])]), (2, []), (2, [("x", "int63", [-1])])],
+)
+def test_a_queue_that_cannot_be_is_refused(capacity, slots):
+    with pytest.raises(ringfeed.errors.InvalidArgument):
+        ringfeed.LoDTensorBlockingQueue(capacity, slots)
+
+
+def test_many_threads_on_both_sides_see_each_instance_once():
+    queue, taken = queue_of(dtype="int64"), []
+
+    def push(first):
+        for i in range(first, first + 200):
+            assert queue.push([numpy.array([i])])
+
+    def pop():
+        for (array_,) in iter(queue.pop, None):
+            taken.append(numpy.from_dlpack(array_)[0])
+
+    pushers = [threading.Thread(target=push, args=(200 * i,)) for i in range(4)]
+    poppers = [threading.Thread(target=pop) for _ in range(4)]
+    for thread in pushers + poppers:
+        thread.start()
+    for thread in pushers:
+        thread.join(60)
+    queue.close()
+    for thread in poppers:
+        thread.join(60)
+    assert sorted(taken) == list(range(800))
+
+
+def test_arrays_outlast_their_queue():
+    queue = queue_of()
+    queue.push([numbers(4, 5)])
+    (kept,) = queue.pop()
+    del queue
+    assert memoryview(kept).tolist() == [4, 5]
+
+
+def test_a_forked_child_gets_an_error_and_ends():
+    program = """
+import array, os, ringfeed
+queue = ringfeed.LoDTensorBlockingQueue(2, [("x", "float32", [-1])])
+x = array.array("f", [1])
+feed = ringfeed.py_reader(2, [[-1]], ["float32"])
+feed.decorate_tensor_provider(lambda: ([x] for _ in range(100)))
+feed.start()
+next(feed)
+child = os.fork()
+if child == 0:
+    for call in (lambda: queue.push([x]), queue.pop, lambda: next(feed)):
+        try:
+            call()
+        except RuntimeError as error:
+            print("forked" in str(error), flush=True)
+    raise SystemExit(7)
+print(os.WEXITSTATUS(os.waitpid(child, 0)[1]))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stdout) == (0, "True\nTrue\nTrue\n7\n"), ended.stderr
+    assert "Error" not in ended.stderr
+
+
 def test_a_blocked_push_lets_other_threads_run():
     queue = queue_of(capacity=1)
     queue.push([numbers(0)])
