@@ -169,7 +169,8 @@ class _Producer:
 
     def __init__(self, queue: LoDTensorBlockingQueue) -> None:
         self._queue = queue
-        self._lock = threading.Lock()  # of what follows
+        # Of what follows. The collector, and so `abandon`, may run wherever it is held.
+        self._lock = threading.RLock()
         self._pass: Optional[_Pass] = None
         self._decoration: Optional[tuple[Instances, Optional[bool]]] = None  # while it is started
         self._abandoned = False
@@ -185,7 +186,7 @@ class _Producer:
             if self.started:
                 raise RuntimeError("started already: call reset() first")
             self._decoration = (instances, copy)
-            self._pass = _Pass(self._queue, instances, copy)
+        self.begin()
 
     def stop(self, timeout: Optional[float] = None) -> None:
         """Breaks the pass off, and lets no other begin; waits until its thread has ended, `timeout`
@@ -212,12 +213,16 @@ class _Producer:
             ending.end(timeout)
 
     def begin(self) -> None:
-        """Begins another pass, into another queue."""
+        """Begins a pass, into an open queue, unless it was stopped meanwhile."""
+        begun = None
         with self._lock:
-            if self._abandoned:
-                raise _gone()
             if self._decoration is not None:
-                self._pass = _Pass(self._queue, *self._decoration)
+                begun = self._pass = _Pass(self._queue, *self._decoration)
+            stopped = self._decoration is None
+        if begun is not None and stopped:
+            begun.end()
+        if self._abandoned:
+            raise _gone()
 
 
 def _gone() -> RuntimeError:
@@ -248,8 +253,9 @@ class _Pass:
         """Waits until the iterator gives its next instance or ends, `timeout` seconds at most."""
         if not self._thread.is_alive():
             return
-        self._stop.set()
-        self._queue.close()
+        if not self._stop.is_set():  # once: another queue may be in place later
+            self._stop.set()
+            self._queue.close()
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
 

@@ -286,7 +286,9 @@ def test_a_generator_that_resets_its_own_reader_ends():
             while True:
                 next(reader)
         assert gone(producers)
-        reader.reset()
+    reader.decorate_tensor_provider(counting(3))
+    reader.start()
+    assert first_values(reader) == [0, 1, 2]
 
 
 def test_of_starts_at_once_one_is_taken():
@@ -546,3 +548,33 @@ print("ends")
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ends\n", "")
     assert time.monotonic() - began < 20
+
+
+def test_a_reader_that_is_collected_while_its_next_pass_begins_is_gone():
+    program = """
+import array, gc, sys, ringfeed
+module = sys.modules["ringfeed.py_reader"]
+
+class CollectsFirst(module._Pass):
+    def __init__(self, *arguments):
+        gc.collect()
+        super().__init__(*arguments)
+
+gc.disable()
+reader = ringfeed.py_reader(2, [[-1]], ["float32"])
+reader.decorate_tensor_provider(lambda: iter([[array.array("f", [1])]]))
+chain = ringfeed.multi_pass(reader.reader, 3)
+reader.start()
+module._Pass = CollectsFirst
+reader.itself = reader
+del reader
+try:
+    print(len(list(chain)))
+except RuntimeError as error:
+    print(error)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=20
+    )
+    assert ended.stdout.startswith("the PyReader that fed this chain is gone"), ended.stderr
+    assert (ended.returncode, ended.stderr) == (0, "")
