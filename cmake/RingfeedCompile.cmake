@@ -46,12 +46,31 @@ elseif(RINGFEED_SANITIZER)
   message(FATAL_ERROR "RINGFEED_SANITIZER is '${RINGFEED_SANITIZER}': address or thread is known")
 endif()
 
-# ringfeed_precompile(TARGET [HEADER…])
+# ringfeed_precompile(TARGET [HEADER…]): the standard library's headers and these. Targets with the same
+# headers and options share what is compiled of them, by a target that has no other use.
 function(ringfeed_precompile target)
-  if(RINGFEED_PRECOMPILE)
-    target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <chrono> <cstdint>
+  if(NOT RINGFEED_PRECOMPILE)
+    return()
+  endif()
+  get_target_property(position_independent ${target} POSITION_INDEPENDENT_CODE)
+  get_target_property(options ${target} COMPILE_OPTIONS)
+  string(MD5 shared "${position_independent} ${options} ${ARGN}")
+  string(SUBSTRING ${shared} 0 8 shared)
+  string(PREPEND shared ringfeed_precompiled_)
+  if(NOT TARGET ${shared})
+    file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${shared}.cc" CONTENT "")
+    add_library(${shared} OBJECT EXCLUDE_FROM_ALL "${CMAKE_CURRENT_BINARY_DIR}/${shared}.cc")
+    target_compile_features(${shared} PRIVATE cxx_std_20)
+    set_target_properties(${shared} PROPERTIES
+      POSITION_INDEPENDENT_CODE "${position_independent}" COMPILE_OPTIONS "${options}")
+    target_link_libraries(${shared} PRIVATE ringfeed_warnings)
+    if(ARGN MATCHES gtest)
+      target_link_libraries(${shared} PRIVATE GTest::gtest)
+    endif()
+    target_precompile_headers(${shared} PRIVATE <algorithm> <array> <atomic> <chrono> <cstdint>
       <functional> <memory> <mutex> <optional> <span> <string> <string_view> <utility> <vector> ${ARGN})
   endif()
+  target_precompile_headers(${target} REUSE_FROM ${shared})
 endfunction()
 
 find_program(CCACHE_PROGRAM ccache)
