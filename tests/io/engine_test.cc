@@ -3,7 +3,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -217,9 +216,9 @@ TEST_P(EngineTest, WritesToNoBufferOnceItIsGone) {
     engine.reset();
     std::memset(buffer.data(), 0xA5, buffer.size());
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    const auto written = std::find_if(buffer.span().begin(), buffer.span().end(),
-                                      [](std::byte byte) { return byte != std::byte{0xA5}; });
-    EXPECT_EQ(written, buffer.span().end());
+    // (memcmp, since a loop over each byte takes ThreadSanitizer seconds.)
+    EXPECT_EQ(buffer.data()[0], std::byte{0xA5});
+    EXPECT_EQ(std::memcmp(buffer.data(), buffer.data() + 1, buffer.size() - 1), 0);
   }
 }
 
