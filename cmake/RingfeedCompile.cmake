@@ -4,8 +4,12 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 # A third of the compile time is the standard library's headers and GoogleTest's. The presets of the
-# sanitizers precompile them; the others do not, so that a missing include is an error there.
-option(RINGFEED_PRECOMPILE "Precompile the standard library's headers" OFF)
+# sanitizers precompile them, that of the release for the tests alone: the Python package's build has the
+# library's objects by ccache, which knows precompiled headers of one folder only. In clang's preset, and
+# for clang-tidy, a missing include is an error.
+set(RINGFEED_PRECOMPILE OFF CACHE STRING
+  "Precompile the standard library's headers: ON, OFF, or TESTS, for what includes GoogleTest's")
+set_property(CACHE RINGFEED_PRECOMPILE PROPERTY STRINGS OFF TESTS ON)
 mark_as_advanced(RINGFEED_PRECOMPILE)
 
 add_library(ringfeed_warnings INTERFACE)
@@ -14,11 +18,6 @@ if(PROJECT_IS_TOP_LEVEL)
   # With -O3, g++ 12 warns of overlap in its own std::string (GCC bug 105651): shown, no error.
   target_compile_options(ringfeed_warnings INTERFACE -Werror
     $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-error=restrict>)
-  if(RINGFEED_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Precompiled headers are the system's no longer to what looks at the flow of values.
-    target_compile_options(ringfeed_warnings INTERFACE -Wno-array-bounds -Wno-restrict
-      -Wno-stringop-overflow -Wno-stringop-overread)
-  endif()
 endif()
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
@@ -49,8 +48,14 @@ endif()
 # ringfeed_precompile(TARGET [HEADER…]): the standard library's headers and these. Targets with the same
 # headers and options share what is compiled of them, by a target that has no other use.
 function(ringfeed_precompile target)
-  if(NOT RINGFEED_PRECOMPILE)
+  if(NOT RINGFEED_PRECOMPILE OR (RINGFEED_PRECOMPILE STREQUAL "TESTS" AND NOT "${ARGN}" MATCHES gtest))
     return()
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Precompiled headers are the system's no longer to what looks at the flow of values. (The last is
+    # what ccache needs.)
+    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
+      -Wno-stringop-overread -fpch-preprocess)
   endif()
   get_target_property(position_independent ${target} POSITION_INDEPENDENT_CODE)
   get_target_property(options ${target} COMPILE_OPTIONS)
@@ -80,6 +85,5 @@ if(PROJECT_IS_TOP_LEVEL AND CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   if(RINGFEED_PRECOMPILE)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
-    add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
   endif()
 endif()
