@@ -6,6 +6,7 @@ import os
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
 
 from . import _core
+from .arguments import counted, flag, integers
 from .compiled import Compiled
 from .dataset import Parser, parse_samples
 from .fields import field_tuples
@@ -40,8 +41,24 @@ def find_rank() -> Rank:
 
 def file_names(files: Union[PathLike, Iterable[PathLike]]) -> list[str]:
     """One path or many, globs and "~" among them, as open_files takes them."""
-    listed = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    return [os.path.expanduser(os.fspath(name)) for name in listed]
+    if isinstance(files, (str, bytes, os.PathLike)):
+        return [_file_name(files)]
+    if not hasattr(files, "__iter__"):
+        raise TypeError(f"files are a path, a glob or a list of them, not {files!r}")
+    return [_file_name(name) for name in files]
+
+
+def _file_name(path: Any) -> str:
+    name = os.path.expanduser(os.fsdecode(path))
+    if "\0" in name:
+        raise ValueError(f"a null character in a file's name: {name!r}")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{name!r} is not UTF-8: rename it, or name a link to it that is"
+        ) from None
+    return name
 
 
 def check_open_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +68,20 @@ def check_open_options(options: dict[str, Any]) -> dict[str, Any]:
         raise TypeError(
             f"no such option: {', '.join(unknown)}; there are {', '.join(sorted(_OPEN_OPTIONS))}"
         )
-    return {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None}
+    if "index_folder" in given:
+        given["index_folder"] = _file_name(given["index_folder"])
+    return given
+
+
+def _reader(value: Any) -> _core.Reader:
+    """`value`, if it is a chain's reader. TypeError with the remedy if it is not."""
+    if isinstance(value, _core.Reader):
+        return value
+    remedy = "open_files and the functions that take one make them"
+    if isinstance(getattr(value, "reader", None), _core.Reader):
+        remedy = "take its .reader"
+    raise TypeError(f"a chain stands on a Reader, not on a {type(value).__name__}: {remedy}")
 
 
 def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _core.Reader:
@@ -83,13 +113,19 @@ def parse(records: _core.Reader, parser: Union[_core.RecordParser, Parser]) -> _
     """Records into fields; done last, straight into the batch. `parser` may be a Python class's."""
     if isinstance(parser, Parser):
         return parse_samples(records, parser)
-    return _core.parse(records, parser)
+    if not isinstance(parser, _core.RecordParser):
+        raise TypeError(
+            "a parser is what ringfeed.example, rows, tokens and the others make, or a "
+            f"ringfeed.Parser of your own, not {parser!r}"
+        )
+    return _core.parse(_reader(records), parser)
 
 
 def shuffle(reader: _core.Reader, mode: str, size: int = 0, seed: int = 0) -> _core.Reader:
     """Shuffles by "window" or "block" of `size` records, "blocks" (a window of `size` behind
     shuffled stripes) or "global"."""
-    return _core.shuffle(reader, mode, size, seed)
+    size, seed = counted(size, "size"), counted(seed, "seed")
+    return _core.shuffle(_reader(reader), mode, size, seed)
 
 
 def batch(
@@ -103,22 +139,30 @@ def batch(
 ) -> _core.Reader:
     """`size` rows in one piece of pinned memory; with `rank` this process's part of them."""
     as_tuple = None if rank is None else (*rank[:4], rank.source)
-    return _core.batch(reader, size, drop_remainder, pad, slots, as_tuple, split_by_files)
+    return _core.batch(
+        _reader(reader),
+        counted(size, "batch"),
+        flag(drop_remainder, "drop_remainder"),
+        flag(pad, "pad"),
+        counted(slots, "slots"),
+        as_tuple,
+        flag(split_by_files, "split_by_files"),
+    )
 
 
 def multi_pass(reader: _core.Reader, passes: int) -> _core.Reader:
     """`passes` times over the data as one stream; 0: without end."""
-    return _core.multi_pass(reader, passes)
+    return _core.multi_pass(_reader(reader), counted(passes, "passes"))
 
 
 def double_buffer(reader: _core.Reader, slots: int = 2) -> _core.Reader:
     """Keeps `slots` batches in memory."""
-    return _core.double_buffer(reader, slots)
+    return _core.double_buffer(_reader(reader), counted(slots, "slots"))
 
 
 def share(reader: _core.Reader) -> _core.Reader:
     """A reader that several chains may stand on: together they get everything once."""
-    return _core.share(reader)
+    return _core.share(_reader(reader))
 
 
 def mix(
@@ -160,7 +204,7 @@ def map(reader: _core.Reader, function: Compiled) -> _core.Reader:
     if not isinstance(function, Compiled) or function.outputs is None:
         raise TypeError("map takes compiled(function, outputs={name: (dtype, shape)})")
     outputs = field_tuples(function.outputs)
-    return _core.map_compiled(reader, function.address, function.owner, outputs)
+    return _core.map_compiled(_reader(reader), function.address, function.owner, outputs)
 
 
 def filter(
@@ -177,10 +221,10 @@ def filter(
             Loader keeps that until the program ends.
     """
     if isinstance(keep, Compiled):
-        return _core.filter_compiled(reader, keep.address, keep.owner)
+        return _core.filter_compiled(_reader(reader), keep.address, keep.owner)
     if not callable(keep):
         raise TypeError("filter takes compiled(function) or a Python function")
-    return _core.filter_python(reader, keep)
+    return _core.filter_python(_reader(reader), keep)
 
 
 def group_batch(
@@ -199,13 +243,21 @@ def group_batch(
         address, function = group_of.address, group_of.owner
     elif not callable(group_of):
         raise TypeError("group_batch takes compiled(function) or a Python function")
-    return _core.group_batch(reader, address, function, size, segment, drop_remainder, slots)
+    return _core.group_batch(
+        _reader(reader),
+        address,
+        function,
+        counted(size, "size"),
+        counted(segment, "segment"),
+        flag(drop_remainder, "drop_remainder"),
+        counted(slots, "slots"),
+    )
 
 
 def truncate(reader: _core.Reader, field: str, length: int) -> _core.Reader:
     """The first `length` units (steps of the first dimension) of a ragged field, where a row has
     more. Behind `parse`, as those that follow."""
-    return _core.truncate(reader, field, length)
+    return _core.truncate(_reader(reader), field, counted(length, "length"))
 
 
 def pad(
@@ -214,7 +266,8 @@ def pad(
     """Fills rows of a ragged field up with `value`: to `length` units, and it has a fixed shape
     (longer rows are damaged: truncate them), or to the next multiple of `multiple`. A last field
     "<field>_length", int64, has the number of a row's own units."""
-    return _core.pad(reader, field, length, multiple, value)
+    length, multiple = counted(length, "length"), counted(multiple, "multiple")
+    return _core.pad(_reader(reader), field, length, multiple, value)
 
 
 def bucket_batch(
@@ -228,7 +281,15 @@ def bucket_batch(
 ) -> _core.Reader:
     """Batches of `size` rows that are alike in length: up to bounds[0] units of a ragged field, up
     to bounds[1], and so on, and longer than all. `segment` as of group_batch."""
-    return _core.bucket_batch(reader, size, field, list(bounds), segment, drop_remainder, slots)
+    return _core.bucket_batch(
+        _reader(reader),
+        counted(size, "size"),
+        field,
+        [counted(bound, "a bound") for bound in integers(bounds, "bounds")],
+        counted(segment, "segment"),
+        flag(drop_remainder, "drop_remainder"),
+        counted(slots, "slots"),
+    )
 
 
 def token_batch(
@@ -241,7 +302,14 @@ def token_batch(
 ) -> _core.Reader:
     """Batches of as many rows as fit into `tokens` units of a ragged field, or into `bytes` of
     the records. A row that is larger by itself is a batch of its own."""
-    return _core.token_batch(reader, field, tokens, bytes, most_rows, slots)
+    return _core.token_batch(
+        _reader(reader),
+        field,
+        counted(tokens, "tokens"),
+        counted(bytes, "bytes"),
+        counted(most_rows, "most_rows"),
+        counted(slots, "slots"),
+    )
 
 
 def pack(
@@ -259,4 +327,13 @@ def pack(
     the records of a row, 0 where it is empty), <field>_positions int32 [rows, length] (a unit's
     number in its record). `segment`: records that are packed among themselves (0: 256 batches'
     rows)."""
-    return _core.pack(reader, field, length, rows, segment, pad_value, drop_remainder, slots)
+    return _core.pack(
+        _reader(reader),
+        field,
+        counted(length, "length"),
+        counted(rows, "rows"),
+        counted(segment, "segment"),
+        pad_value,
+        flag(drop_remainder, "drop_remainder"),
+        counted(slots, "slots"),
+    )

@@ -9,7 +9,9 @@ from typing import Any, Callable, Iterable, Iterator, NoReturn, Optional, Sequen
 
 from . import _core, chains
 from . import devices as device_plans
+from .arguments import counted
 from .compiled import Compiled
+from .dataset import Parser
 from .loader_plan import LoaderPlan, Shuffle, shuffle_of
 
 _STATE_VERSION = 1
@@ -31,8 +33,8 @@ class Loader:
 
     Args:
         files: a path, a glob, a stream, or many (see open_files).
-        parse: a parser (ringfeed.example, rows, tokens, …); None: the records' bytes, as one field
-            "bytes".
+        parse: a parser (ringfeed.example, rows, tokens, …), or a ringfeed.Parser of your own; None:
+            the records' bytes, as one field "bytes".
         batch: rows of a batch, over all ranks.
         shuffle: a Shuffle, a mode's name, True ("global"), or None.
         seed: of the shuffle.
@@ -51,14 +53,14 @@ class Loader:
         options: see open_files.
 
     Raises:
-        TypeError, ringfeed.Error: arguments that cannot work.
+        TypeError, ValueError, ringfeed.Error: arguments that cannot work.
     """
 
     def __init__(
         self,
         files: Union[chains.PathLike, Iterable[chains.PathLike]],
         *,
-        parse: Optional[_core.RecordParser] = None,
+        parse: Union[_core.RecordParser, Parser, None] = None,
         batch: int,
         shuffle: Union[Shuffle, str, bool, None] = None,
         seed: int = 0,
@@ -76,13 +78,15 @@ class Loader:
         **options: Any,
     ) -> None:
         per_record, per_batch = (map, None) if isinstance(map, Compiled) else (None, map)
+        if per_batch is not None and not callable(per_batch):
+            raise TypeError(f"map takes a function of a batch, or a compiled one, not {map!r}")
         plan = LoaderPlan(
             files=chains.file_names(files),
             parse=parse,
-            batch=batch,
+            batch=counted(batch, "batch"),
             shuffle=shuffle_of(shuffle),
-            seed=seed,
-            passes=passes,
+            seed=counted(seed, "seed"),
+            passes=counted(passes, "passes"),
             rank=_rank_of(rank),
             drop_remainder=drop_remainder,
             pad=pad,

@@ -7,6 +7,7 @@ from typing import Any, Callable, NamedTuple, Optional, Union
 
 from . import _core, chains
 from .compiled import Compiled
+from .dataset import Parser
 from .devices import DevicePlan
 from .errors import InvalidArgument, Unsupported
 
@@ -31,6 +32,11 @@ def shuffle_of(shuffle: Union[Shuffle, str, bool, None]) -> Optional[Shuffle]:
         return None
     if shuffle is True:
         return Shuffle()
+    if not isinstance(shuffle, (str, Shuffle)):
+        raise TypeError(
+            'shuffle is "global", True, None or Shuffle(mode, size), for instance '
+            f'Shuffle("window", 8192), not {shuffle!r}'
+        )
     chosen = Shuffle(shuffle) if isinstance(shuffle, str) else shuffle
     return None if chosen.mode == "none" else chosen
 
@@ -40,7 +46,7 @@ class LoaderPlan:
     """A Loader's arguments; builds its chain for any epoch."""
 
     files: list[str]
-    parse: Optional[_core.RecordParser]
+    parse: Union[_core.RecordParser, Parser, None]
     batch: int
     shuffle: Optional[Shuffle]
     seed: int

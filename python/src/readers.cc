@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,8 +27,24 @@ namespace ringfeed::python {
 namespace {
 
 template <typename T>
+constexpr const char* WhatIs() {
+  if constexpr (std::is_same_v<T, bool>) return "True or False";
+  if constexpr (std::is_same_v<T, std::string>) return "a str";
+  if constexpr (std::is_unsigned_v<T>) return "an integer from 0";
+  return "an integer";
+}
+
+template <typename T>
 void Take(const nb::dict& options, const char* name, T* value) {
-  if (options.contains(name)) *value = nb::cast<T>(options[name]);
+  if (!options.contains(name)) return;
+  const nb::object given = options[name];
+  if (nb::try_cast(given, *value)) return;
+  const std::string text =
+      std::string(name) + " is " + WhatIs<T>() + ", not " + nb::repr(given).c_str();
+  if (std::is_integral_v<T> && !std::is_same_v<T, bool> && PyLong_Check(given.ptr())) {
+    throw nb::value_error(text.c_str());
+  }
+  throw nb::type_error(text.c_str());
 }
 
 IoPath PathNamed(const std::string& name) {

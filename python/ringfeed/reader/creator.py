@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, Callable, TypeVar, Union
 
-from .arguments import at_least, some_callables
+from ..arguments import at_least, some_callables
 from .passes import ReaderCreator
 from .threaded import buffered
 

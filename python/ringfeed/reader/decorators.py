@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import count, islice, zip_longest
 from typing import Any, Callable, Optional, TypeVar
 
-from .arguments import at_least, some_callables
+from ..arguments import at_least, some_callables
 from .passes import ReaderCreator, opened
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Callable, TypeVar
 
-from .arguments import at_least, some_callables
+from ..arguments import at_least, some_callables
 from .passes import ReaderCreator
 from .read_ahead import ReadAhead
 

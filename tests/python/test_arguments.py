@@ -1,0 +1,94 @@
+"""Arguments that cannot work: a TypeError or ValueError that names them, where they are given."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loader_data import NUMBER, all_numbers, number_loader, write_rows
+
+import ringfeed
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        ({"batch": -1}, ValueError),
+        ({"batch": 0}, ValueError),
+        ({"batch": 2.5}, TypeError),
+        ({"batch": "7"}, TypeError),
+        ({"batch": 2**70}, ValueError),
+        ({"seed": -1}, ValueError),
+        ({"seed": 2**64}, ValueError),
+        ({"seed": 1.5}, TypeError),
+        ({"passes": -1}, ValueError),
+        ({"passes": 1.5}, TypeError),
+        ({"slots": -1}, ValueError),
+        ({"slots": 1.0}, TypeError),
+        ({"pad": "x"}, TypeError),
+        ({"drop_remainder": None}, TypeError),
+        ({"shuffle": 8192}, TypeError),
+        ({"shuffle": ("window", 10)}, TypeError),
+        ({"map": 3}, TypeError),
+        ({"threads": "a"}, TypeError),
+        ({"threads": 2**40}, ValueError),
+        ({"index": "never"}, TypeError),
+        ({"skip_damaged": "yes"}, TypeError),
+        ({"arena_bytes": -1}, ValueError),
+        ({"first_epoch": -1}, ValueError),
+        ({"io": "fast"}, ValueError),
+    ],
+    ids=str,
+)
+def test_an_argument_that_cannot_work_is_named(
+    tmp_path: Path, arguments: dict[str, Any], error: type
+) -> None:
+    files = write_rows(tmp_path)
+    (name,) = arguments
+    with pytest.raises(error, match=rf"\b{name}\b"):
+        number_loader(files, **arguments)
+
+
+def test_integers_and_flags_may_be_numpys(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    files = write_rows(tmp_path)
+    arguments = {"batch": numpy.int64(7), "seed": numpy.uint32(3), "passes": numpy.int8(1)}
+    flags = {"drop_remainder": numpy.False_, "pad": 0}
+    with number_loader(files, shuffle=True, **arguments, **flags) as loader:
+        assert sorted(all_numbers(loader)) == list(range(300))
+
+
+@pytest.mark.parametrize("files", [None, 5, [5], "x\0y", "x\udc80"], ids=repr)
+def test_what_is_no_files_name_is_refused(files: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        ringfeed.open_files(files)
+
+
+def test_a_path_may_be_bytes(tmp_path: Path) -> None:
+    files = os.fsencode(write_rows(tmp_path))
+    for given in (files, [files]):
+        with number_loader(given) as loader:
+            assert all_numbers(loader) == list(range(300))
+
+
+def test_the_folder_of_indices_may_be_a_path(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    indices = tmp_path / "indices"
+    with number_loader(files, shuffle="global", index_folder=indices) as loader:
+        assert len(all_numbers(loader)) == 300
+
+
+def test_what_is_no_reader_is_refused_with_the_remedy() -> None:
+    feed = ringfeed.py_reader(capacity=2, shapes=[[-1, 1]], dtypes=["float32"])
+    with pytest.raises(TypeError, match=r"not on a PyReader: take its \.reader"):
+        ringfeed.batch(feed, 2)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="not on a str: open_files"):
+        ringfeed.shuffle("data/*", "global")  # type: ignore[arg-type]
+
+
+def test_what_is_no_parser_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    with pytest.raises(TypeError, match="ringfeed.example"):
+        ringfeed.Loader(files, parse=NUMBER, batch=1)  # type: ignore[arg-type]
