@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Mapping, NamedTuple, Optional, Sequence, Union
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Optional, Sequence, Union
+
+from .arguments import integers
 
 
 class Field(NamedTuple):
@@ -36,29 +39,65 @@ def dtype_name(dtype: Any) -> str:
     builtin = {float: "float32", int: "int64", bool: "bool", bytes: "uint8"}
     if isinstance(dtype, type) and dtype in builtin:
         return builtin[dtype]
+    if getattr(dtype, "isnative", True) is False:
+        raise ValueError(f"{dtype!r} is of the other byte order: records are read little-endian")
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
     return name.rpartition(".")[2]
 
 
 def field_list(fields: Fields) -> list[Field]:
     """The declarations as Fields, in their order."""
+    if isinstance(fields, str) or not isinstance(fields, Iterable):
+        raise TypeError(f"fields are {{name: (dtype, shape)}}, or a list of Field, not {fields!r}")
     if isinstance(fields, Mapping):
-        listed = []
-        for name, declared in fields.items():
-            if isinstance(declared, str) or not isinstance(declared, (tuple, list)):
-                declared = (declared,)
-            listed.append(Field(name, *declared))
+        listed = [_field(name, declared) for name, declared in fields.items()]
     else:
-        listed = [field if isinstance(field, Field) else Field(*field) for field in fields]
+        listed = [field if isinstance(field, Field) else _field_of(field) for field in fields]
     if not listed:
         raise ValueError("no field is declared: {name: (dtype, shape)}")
+    seen: set[str] = set()
+    for field in listed:
+        if not isinstance(field.name, str):
+            raise TypeError(f"a field's name is a str, not {field.name!r}")
+        if field.name in seen:
+            raise ValueError(f"two fields have the name {field.name!r}")
+        seen.add(field.name)
     return listed
+
+
+def _field(name: str, declared: Any) -> Field:
+    if not isinstance(declared, (tuple, list)):
+        declared = (declared,)
+    if not 1 <= len(declared) < len(Field._fields):
+        raise TypeError(f"field {name!r} is (dtype, shape) or (dtype, shape, default)")
+    return Field(name, *declared)
+
+
+def _field_of(entry: Any) -> Field:
+    if not isinstance(entry, (tuple, list)) or len(entry) < 2:
+        raise TypeError(f"a field is a Field, or (name, dtype, shape), not {entry!r}")
+    return _field(entry[0], entry[1:])
+
+
+def dimensions(shape: Any, name: str) -> list[int]:
+    """A shape's list; TypeError, which names the field, where it is none."""
+    return integers(shape, f"the shape of {name!r}")
+
+
+def _default(value: Any) -> Any:
+    """NumPy's scalars as Python's."""
+    return value.item() if getattr(value, "shape", None) == () else value
 
 
 def field_tuples(fields: Fields) -> list[tuple[str, str, list[int], Any]]:
     """As ringfeed._core takes them."""
     return [
-        (field.name, dtype_name(field.dtype), list(field.shape), field.default)
+        (
+            field.name,
+            dtype_name(field.dtype),
+            dimensions(field.shape, field.name),
+            _default(field.default),
+        )
         for field in field_list(fields)
     ]
 
@@ -72,4 +111,4 @@ def slot_tuples(slots: Iterable[Sequence[Any]]) -> list[tuple[str, str, list[int
 def _slot_tuple(
     name: str, dtype: Any, dims: Sequence[int], lod_levels: int = 0
 ) -> tuple[str, str, list[int], int]:
-    return name, dtype_name(dtype), list(dims), lod_levels
+    return name, dtype_name(dtype), dimensions(dims, name), lod_levels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterable, Optional, Sequence
 
 from . import _core
-from .fields import Fields, dtype_name, field_list, field_tuples
+from .fields import Fields, dimensions, dtype_name, field_list, field_tuples, slot_tuples
 
 #: (name, dtype, dims, levels of LoD)
 SlotDeclaration = Sequence[Any]
@@ -53,6 +53,8 @@ def csv(
     """CSV rows by their columns. `header` is the line that names them; `columns` how many a row
     must have (0: as the header or the fields say, -1: at least those)."""
     declared = field_list(fields)
+    if len(delimiter) != 1:
+        raise ValueError(f"a delimiter is one character, not {delimiter!r}")
     return _core.csv_parser(
         [(t, f.column) for t, f in zip(field_tuples(declared), declared)],
         delimiter,
@@ -75,15 +77,7 @@ def tokens(
 ) -> _core.RecordParser:
     """Arrays of little-endian numbers; `convert` to "int32" or "int64", as embeddings want them."""
     as_dtype = None if convert is None else dtype_name(convert)
-    return _core.tokens_parser(dtype_name(dtype), list(shape), as_dtype, name)
-
-
-def slot_tuples(slots: Iterable[SlotDeclaration]) -> list[tuple[str, str, list[int], int]]:
-    """(name, dtype, dims[, levels of LoD]) as ringfeed._core takes them."""
-    listed = []
-    for name, dtype, dims, *lod in slots:
-        listed.append((name, dtype_name(dtype), list(dims), lod[0] if lod else 0))
-    return listed
+    return _core.tokens_parser(dtype_name(dtype), dimensions(shape, name), as_dtype, name)
 
 
 def lod_tensors(slots: Iterable[SlotDeclaration]) -> _core.RecordParser:

@@ -1,6 +1,10 @@
 #include "field_specs.h"
 
+#include <nanobind/stl/string.h>
+
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "ringfeed/status.h"
 
@@ -21,9 +25,17 @@ std::optional<FeatureDefault> DefaultOf(nb::handle value) {
     const auto bytes = nb::borrow<nb::bytes>(value);
     return FeatureDefault(std::string(bytes.c_str(), bytes.size()));
   }
-  if (PyUnicode_Check(value.ptr())) return FeatureDefault(nb::cast<std::string>(value));
+  if (PyUnicode_Check(value.ptr())) {
+    std::string text;
+    if (nb::try_cast(value, text)) return FeatureDefault(std::move(text));
+    throw nb::value_error("a default that is text is stored as UTF-8, which this has none in");
+  }
   if (PyFloat_Check(value.ptr())) return FeatureDefault(nb::cast<double>(value));
-  if (PyLong_Check(value.ptr())) return FeatureDefault(nb::cast<std::int64_t>(value));
+  if (PyLong_Check(value.ptr())) {
+    std::int64_t number = 0;
+    if (nb::try_cast(value, number)) return FeatureDefault(number);
+    throw nb::value_error("a default that is an integer has 64 bits at most");
+  }
   throw nb::type_error("a default is a number, text or bytes");
 }
 

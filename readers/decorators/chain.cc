@@ -12,6 +12,7 @@
 #include "readers/formats/format.h"
 #include "readers/graph.h"
 #include "readers/instance_parser.h"
+#include "readers/parsers/field_row.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
 
@@ -383,6 +384,12 @@ Reader MultiPass(Reader input, std::uint64_t passes) {
 Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function) {
   if (!function) Refuse("the Map function is empty");
   if (fields.empty()) Refuse("Map must declare at least one field");
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
+  for (const FieldSpec& field : fields) {
+    FieldRow row;
+    const char* why = SetFieldRow(field, kMostElements, &row);
+    if (why != nullptr) Refuse("Map's field \"" + field.name + "\": " + why);
+  }
   return Reader(GraphNode::On(input, MapNode{std::move(fields), std::move(function)}));
 }
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "readers/parsers/field_row.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/row_fetch.h"
 #include "readers/parsers/short_copy.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr std::size_t kChunkBytes = 6 * 1024;
 constexpr std::size_t kStageBytes = 16 * 1024;
 constexpr std::size_t kMostChunkRows = 128;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
 
 struct Column {
   std::size_t offset = 0;  // in the row
@@ -136,6 +138,10 @@ void CheckColumns(const std::vector<FieldSpec>& fields) {
   for (const FieldSpec& field : fields) {
     for (const std::int64_t dimension : field.shape) {
       if (dimension <= 0) fail("field " + field.name + " is not of fixed, positive shape");
+    }
+    FieldRow row;
+    if (const char* why = SetFieldRow(field, kMostElements, &row)) {
+      fail("field " + field.name + ": " + why);
     }
   }
 }

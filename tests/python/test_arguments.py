@@ -92,3 +92,69 @@ def test_what_is_no_parser_is_refused_with_the_remedy(tmp_path: Path) -> None:
     files = write_rows(tmp_path)
     with pytest.raises(TypeError, match="ringfeed.example"):
         ringfeed.Loader(files, parse=NUMBER, batch=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "fields, error",
+    [
+        ("x", TypeError),
+        (3, TypeError),
+        ({}, ValueError),
+        ({3: ("int64", [])}, TypeError),
+        ({"x": ("int64", 8)}, TypeError),
+        ({"x": ("int64", "8")}, TypeError),
+        ({"x": ("int64", [8.0])}, TypeError),
+        ({"x": ("int64", [], None, -1, 7)}, TypeError),
+        ({"x": ("i8", [])}, ValueError),
+        ([("x", "int64", []), ("x", "int32", [])], ValueError),
+    ],
+    ids=str,
+)
+def test_fields_that_cannot_be_are_refused(fields: Any, error: type) -> None:
+    for parser in (ringfeed.rows, ringfeed.jsonl, ringfeed.example):
+        with pytest.raises(error):
+            parser(fields)
+
+
+@pytest.mark.parametrize("shape", [[2**62, 4], [2**61 + 1], [2**32, 2**32]], ids=str)
+def test_a_shape_of_more_elements_than_there_can_be_is_refused(tmp_path: Path, shape: Any) -> None:
+    files = write_rows(tmp_path)
+    fields = {"x": ("int64", shape)}
+    with pytest.raises(ValueError, match="too many elements"):
+        ringfeed.rows(fields)
+    with pytest.raises(ValueError, match="too many elements"):
+        number_loader(files, map=ringfeed.compiled(1, outputs=fields))
+
+    class Wide(ringfeed.Parser):
+        pass
+
+    Wide.fields = fields
+    with pytest.raises(ValueError, match="too many elements"):
+        ringfeed.parse(ringfeed.open_files(files, format="rows:8"), Wide())
+
+
+def test_a_dtype_of_the_other_byte_order_is_refused() -> None:
+    numpy = pytest.importorskip("numpy")
+    ringfeed.rows({"x": (numpy.dtype("int64"), [])})
+    with pytest.raises(ValueError, match="byte order"):
+        ringfeed.rows({"x": (numpy.dtype("int64").newbyteorder("S"), [])})
+
+
+def test_defaults_are_text_bytes_numbers_and_numpys(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    (tmp_path / "a.jsonl").write_text("{}\n")
+    fields = {
+        "text": ("uint8", [-1], "né"),
+        "bytes": ("uint8", [-1], b"\0a"),
+        "number": ("int64", [2], 7),
+        "numpys": ("float32", [], numpy.float32(0.5)),
+    }
+    with ringfeed.Loader(tmp_path / "a.jsonl", parse=ringfeed.jsonl(fields), batch=1) as loader:
+        batch = next(loader)
+        assert batch["text"].tobytes() == "né".encode()
+        assert batch["bytes"].tobytes() == b"\0a"
+        assert batch["number"].numpy().tolist() == [[7, 7]]
+        assert batch["numpys"].numpy().tolist() == [0.5]
+    for wrong in (2**70, "\udc80", [1]):
+        with pytest.raises((TypeError, ValueError), match="default"):
+            ringfeed.jsonl({"x": ("int64", [], wrong)})

@@ -57,6 +57,7 @@ TEST(RowsParserTest, RowOfAnotherSizeFailsAloneAndLeavesZeros) {
 
 TEST(RowsParserTest, WhatCannotBeAColumnIsRefused) {
   EXPECT_THROW(RowsParser({}), Error);
+  EXPECT_THROW(RowsParser({{"x", kInt64, {std::int64_t{1} << 62, 4}}}), Error);
   EXPECT_THROW(RowsParser({{"a", kInt64, {-1}}}), Error);
   EXPECT_THROW(RowsParser({{"a", kInt64, {3, 0}}}), Error);
 }
