@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterable, Sequence
 
 from . import _core
+from .arguments import counted
 from .fields import slot_tuples
 
 __all__ = ["LoDTensorBlockingQueue"]
@@ -22,8 +23,13 @@ class LoDTensorBlockingQueue(_core.LoDTensorBlockingQueue):
     chain's Reader that takes from it. Every method may be called by any thread.
 
     Raises:
-        InvalidArgument: no capacity, no slots, a dtype that there is not.
+        TypeError, ValueError: no capacity, no slots, a dtype that there is not.
+        MemoryError: a capacity beyond the machine's memory.
     """
 
     def __init__(self, capacity: int, slots: Iterable[Sequence[Any]]) -> None:
-        super().__init__(capacity, slot_tuples(slots))
+        places = counted(capacity, "capacity")
+        try:
+            super().__init__(places, slot_tuples(slots))
+        except MemoryError:
+            raise MemoryError(f"a queue of capacity={places}: its places alone are too many") from None

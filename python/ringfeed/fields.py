@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
-from .arguments import integers
+from .arguments import counted, integers
 
 
 class Field(NamedTuple):
@@ -105,10 +105,14 @@ def field_tuples(fields: Fields) -> list[tuple[str, str, list[int], Any]]:
 def slot_tuples(slots: Iterable[Sequence[Any]]) -> list[tuple[str, str, list[int], int]]:
     """(name, dtype, dims, lod_levels) each, of which lod_levels may be left out, as ringfeed._core
     takes them."""
-    return [_slot_tuple(*slot) for slot in slots]
+    return [_slot_tuple(slot) for slot in slots]
 
 
-def _slot_tuple(
-    name: str, dtype: Any, dims: Sequence[int], lod_levels: int = 0
-) -> tuple[str, str, list[int], int]:
-    return name, dtype_name(dtype), dimensions(dims, name), lod_levels
+def _slot_tuple(slot: Sequence[Any]) -> tuple[str, str, list[int], int]:
+    if not isinstance(slot, (tuple, list)) or len(slot) not in (3, 4):
+        raise TypeError(f"a slot is (name, dtype, dims) or (name, dtype, dims, lod), not {slot!r}")
+    name, dtype, dims, lod = (*slot, 0)[:4]
+    if not isinstance(name, str):
+        raise TypeError(f"a slot's name is a str, not {name!r}")
+    levels = counted(lod, f"the levels of LoD of {name!r}")
+    return name, dtype_name(dtype), dimensions(dims, name), levels

@@ -58,9 +58,10 @@ def tensors(batch: Any, ragged: str = "offsets") -> Any:
     if not isinstance(batch, Array):
         return batch
     values = _tensor(batch)
-    if not batch.lod:
+    top = batch.offsets
+    if top is None:
         return values
-    offsets = [_tensor(level) for level in (batch.offsets, *batch.lod[1:])]
+    offsets = [_tensor(level) for level in (top, *batch.lod[1:])]
     if _known(ragged) == "offsets":
         return (values, *offsets)
     if len(offsets) > 1:

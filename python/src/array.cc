@@ -164,6 +164,7 @@ PyType_Slot array_slots[] = {
 };
 
 bool InCOrder(const nb::ndarray<>& array) {
+  if (array.size() == 0) return true;
   std::int64_t expected = 1;
   for (std::size_t i = array.ndim(); i-- > 0;) {
     if (array.shape(i) != 1 && array.stride(i) != expected) return false;
@@ -204,10 +205,11 @@ Tensor DescribeInput(const nb::ndarray<>& array) {
 // Read-only memory (bytes, a frozen array) is taken for reading only.
 nb::ndarray<> InputOf(nb::handle source, bool* writable) {
   nb::ndarray<nb::device::cpu> array;
-  *writable = nb::try_cast(source, array, false);
+  const bool is_none = source.is_none();  // which nanobind takes for an array that is not there
+  *writable = !is_none && nb::try_cast(source, array, false);
   if (*writable) return nb::ndarray<>(array);
   nb::ndarray<nb::ro, nb::device::cpu> frozen;
-  if (!nb::try_cast(source, frozen, false)) {
+  if (is_none || !nb::try_cast(source, frozen, false)) {
     throw nb::type_error("an array is needed: what exports a buffer or DLPack of host memory");
   }
   return nb::ndarray<>(frozen);
@@ -322,7 +324,7 @@ Tensor CopyOf(const Tensor& tensor, const Allocate& allocate) {
 
 Tensor TensorOf(nb::handle source, CopyInput copy, const Allocate& allocate) {
   const Array* array = nullptr;
-  if (nb::try_cast(source, array)) {
+  if (nb::try_cast(source, array) && array != nullptr) {
     array->NeedHost();
     if (copy != CopyInput::kAlways) return array->tensor();
     const GilReleased unlocked;

@@ -158,3 +158,46 @@ def test_defaults_are_text_bytes_numbers_and_numpys(tmp_path: Path) -> None:
     for wrong in (2**70, "\udc80", [1]):
         with pytest.raises((TypeError, ValueError), match="default"):
             ringfeed.jsonl({"x": ("int64", [], wrong)})
+
+
+@pytest.mark.parametrize(
+    "capacity, error",
+    [(0, ValueError), (-1, ValueError), (1.5, TypeError), (None, TypeError), (2**62, MemoryError)],
+)
+def test_a_capacity_that_cannot_be_is_named(capacity: Any, error: type) -> None:
+    with pytest.raises(error, match="capacity"):
+        ringfeed.LoDTensorBlockingQueue(capacity, [("x", "float32", [1])])
+    with pytest.raises(error, match="capacity"):
+        ringfeed.py_reader(capacity, [[1]], ["float32"])
+
+
+@pytest.mark.parametrize(
+    "slot, error",
+    [
+        ("x", TypeError),
+        (("x",), TypeError),
+        ((1, "float32", [1]), TypeError),
+        (("x", "float32", 3), TypeError),
+        (("x", "float32", [1], -1), ValueError),
+        (("x", "float32", [1], 0, 3), TypeError),
+    ],
+    ids=str,
+)
+def test_a_slot_that_cannot_be_is_refused(slot: Any, error: type) -> None:
+    with pytest.raises(error):
+        ringfeed.LoDTensorBlockingQueue(1, [slot])
+
+
+def test_none_is_no_array() -> None:
+    with ringfeed.py_reader(capacity=2, shapes=[[-1]], dtypes=["float32"]) as feed:
+        for wrong in ([None], [(None, [[0]])], [(b"", [None])]):
+            with pytest.raises(TypeError, match='slot 0 "py_reader_0"'):
+                feed.queue.push(wrong)
+
+
+def test_an_empty_array_is_shared_whatever_its_strides() -> None:
+    numpy = pytest.importorskip("numpy")
+    queue = ringfeed.LoDTensorBlockingQueue(1, [("x", "float32", [-1, 3])])
+    queue.push([numpy.zeros((0, 3), "float32")], copy=False)
+    popped = queue.pop()
+    assert popped is not None and popped[0].shape == (0, 3)
