@@ -32,4 +32,4 @@ class LoDTensorBlockingQueue(_core.LoDTensorBlockingQueue):
         try:
             super().__init__(places, slot_tuples(slots))
         except MemoryError:
-            raise MemoryError(f"a queue of capacity={places}: its places alone are too many") from None
+            raise MemoryError(f"capacity={places}: the places alone take too much") from None

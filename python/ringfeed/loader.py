@@ -147,6 +147,8 @@ class Loader:
         """Has the reader draw as that epoch does; whether it stands at its beginning by that."""
         if epoch == self._epoch or self._plan is None or not self._plan.drawn_anew:
             return False
+        if self._closed:
+            return False  # the closed reader says so
         self._reader.close()
         self._reader = self._plan.build(epoch)
         self._epoch = epoch
@@ -167,7 +169,14 @@ class Loader:
         except StopIteration:
             self._at_end = True
             raise
-        return batch if self._map is None else self._map(batch)
+        return batch if self._map is None else self._mapped(batch)
+
+    def _mapped(self, batch: Any) -> Any:
+        assert self._map is not None
+        try:
+            return self._map(batch)
+        except StopIteration as error:  # the reader's alone is the end of the data
+            raise RuntimeError("the function of map= raised StopIteration") from error
 
     def device(self, index: int) -> Iterator[Any]:
         """The batches of one device, by its place in the list, to the end of the epoch: for a loop
@@ -191,7 +200,7 @@ class Loader:
             if len(self._ended_loops) == len(feed.devices):
                 self._at_end = True  # others may have a batch more to come
             raise
-        return batch if self._map is None else self._map(batch)
+        return batch if self._map is None else self._mapped(batch)
 
     def part(self, index: Optional[int] = None) -> Optional[device_plans.Part]:
         """Which device got the last batch, of how many rows, and how many of these count; of one
@@ -246,18 +255,18 @@ class Loader:
         Raises:
             Unsupported: a stream cannot be read again.
         """
-        if not self._aim(epoch):
+        if not self._aim(counted(epoch, "epoch")):
             self._reader.reset()
         self._begin(epoch)
 
     def seek_to(self, batch: int) -> None:
         """Goes on with that batch of this epoch, by the files' index where there can be one."""
-        self._reader.seek_to(batch)
+        self._reader.seek_to(counted(batch, "batch"))
         self._begin(self._epoch, batch)
 
     def skip_batches(self, batches: int) -> None:
         """Leaves the next `batches` out."""
-        behind = self.batch_number + batches
+        behind = self.batch_number + counted(batches, "batches")
         if isinstance(self._reader, _core.DeviceFeed):
             self._reader.seek_to(behind)
         else:
@@ -285,8 +294,7 @@ class Loader:
                 changed. The Loader stays where it was, or at the beginning of the state's epoch.
             ValueError: it is no state of a Loader.
         """
-        if not isinstance(state, dict) or state.get("version") != _STATE_VERSION:
-            raise ValueError("this is no state of a Loader's, or one of another version")
+        _check_state(state)
         position = state["position"]
         if self._aim(state["epoch"]):
             self._begin(state["epoch"])
@@ -334,6 +342,19 @@ class _DeviceLoop:
 
     def __next__(self) -> Any:
         return self._loader._next_of(self._index)
+
+
+def _check_state(state: Any) -> None:
+    """ValueError for what state_dict did not make: before anything is closed or moved."""
+    if not isinstance(state, dict) or state.get("version") != _STATE_VERSION:
+        raise ValueError("this is no state of a Loader's, or one of another version")
+    position = state.get("position")
+    numbers = [state.get("epoch"), state.get("pass")]
+    if isinstance(position, dict):
+        numbers.append(position.get("batch", 0))
+    counts = all(type(number) is int and number >= 0 for number in numbers)
+    if not (counts and isinstance(position, dict) and isinstance(state.get("ended"), bool)):
+        raise ValueError("this is no state of a Loader's: something of it is missing or changed")
 
 
 def _rank_of(rank: Union[chains.Rank, str, None]) -> Optional[chains.Rank]:

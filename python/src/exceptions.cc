@@ -59,7 +59,9 @@ void ThrownKeeper::RaiseAgain(const Status& status) {
   for (const auto& [text, exception] : all) {
     if (!status.message().ends_with(text)) continue;  // Map says in front of it what threw
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
-    throw nb::python_error();
+    if (PyErr_ExceptionMatches(PyExc_StopIteration) == 0) throw nb::python_error();
+    nb::python_error stop;  // a loop would take it for the end of the data
+    nb::raise_from(stop, PyExc_RuntimeError, "a function of Python's raised StopIteration");
   }
 }
 
