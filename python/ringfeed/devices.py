@@ -123,6 +123,16 @@ class DevicePlan:
             patience_ms=round(self.patience * 1000),
         )
 
+    def handed_out(self, batches: int, last_is_short: bool, devices: int) -> int:
+        """What loops over so many devices get of `batches`, of which the last has fewer rows."""
+        if self.distribution == "split":
+            dropped = self.last_step == "drop" and last_is_short and batches > 1
+            return (batches - dropped) * devices
+        if self.last_step == "uneven":
+            return batches
+        steps, rest = divmod(batches, devices)
+        return (steps + (rest > 0 and self.last_step != "drop")) * devices
+
     def _check(self) -> None:
         if not isinstance(self.devices, (str, Sequence)):
             raise TypeError(f"devices are a kind, or a list of numbers, not {self.devices!r}")

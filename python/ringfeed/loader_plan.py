@@ -99,7 +99,8 @@ class LoaderPlan:
         )
 
     def count_batches(self, reader: Union[_core.Reader, _core.DeviceFeed]) -> int:
-        """Batches that this rank gets of all passes, counted by the files' index.
+        """What this rank's loop gets of all passes, on its devices a part each where batches are
+        split, counted by the files' index.
 
         Raises:
             TypeError: they cannot be known before the data are read.
@@ -118,8 +119,19 @@ class LoaderPlan:
             places = sum(reader.file_records()) * self.passes
         except (Unsupported, InvalidArgument) as error:
             raise TypeError(f"this Loader has no length: {error}") from error
+        batches, last_is_short = self._batches_of(places)
+        if self.devices is None or not isinstance(reader, _core.DeviceFeed):
+            return batches
+        return self.devices.handed_out(batches, last_is_short, len(reader.devices))
+
+    def _batches_of(self, places: int) -> tuple[int, bool]:
+        """This rank's batches, and whether the last one has fewer of its rows than the others."""
         whole, rest = divmod(places, self.batch)
         if rest == 0 or self.drop_remainder:
-            return whole
-        first_row = 0 if self.rank is None else self.rank.rank * self.batch // ranks
-        return whole + (1 if self.pad or rest > first_row else 0)
+            return whole, False
+        if self.pad:
+            return whole + 1, False
+        ranks, rank = (1, 0) if self.rank is None else (self.rank.world_size, self.rank.rank)
+        own = self.batch // ranks
+        rows = min(max(rest - rank * own, 0), own)
+        return whole + (rows > 0), 0 < rows < own

@@ -7,6 +7,7 @@ import weakref
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence
 
 from . import _core
+from .arguments import some_callables
 from .blocking_queue import LoDTensorBlockingQueue
 from .data_feeder import DataFeeder, Slot
 
@@ -94,6 +95,7 @@ class PyReader:
     def decorate_paddle_reader(self, reader: Instances) -> None:
         """Takes a reader creator of mini-batches: lists of samples, tuples with an entry per slot,
         which DataFeeder makes arrays of. NumPy is needed."""
+        some_callables([reader], "reader creator")
         feeder = DataFeeder(self._slots)
         self._instances = lambda: map(feeder.feed, reader())
         self._copy = None  # nobody else has what the feeder made
@@ -103,6 +105,7 @@ class PyReader:
     def decorate_tensor_provider(self, generator: Instances, copy: Optional[bool] = True) -> None:
         """Takes a creator of an iterator of instances as `queue.push` takes them, with its `copy`:
         by default the generator may use its arrays again."""
+        some_callables([generator], "creator of an iterator")
         self._instances = generator
         self._copy = copy
 

@@ -201,3 +201,12 @@ def test_an_empty_array_is_shared_whatever_its_strides() -> None:
     queue.push([numpy.zeros((0, 3), "float32")], copy=False)
     popped = queue.pop()
     assert popped is not None and popped[0].shape == (0, 3)
+
+
+def test_what_is_called_to_begin_a_pass_is_a_function() -> None:
+    with ringfeed.py_reader(capacity=2, shapes=[[-1]], dtypes=["float32"]) as feed:
+        begun = (row for row in [])  # type: ignore[var-annotated]
+        with pytest.raises(TypeError, match="is a function, not generator"):
+            feed.decorate_tensor_provider(begun)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="is a function, not list"):
+            feed.decorate_paddle_reader([])  # type: ignore[arg-type]

@@ -558,3 +558,19 @@ def test_closing_ends_the_loops_of_all_devices(tmp_path: Path) -> None:
     for thread in threads:
         thread.join(30)
     assert sorted(ended) == [0, 1]
+
+
+@pytest.mark.parametrize("last_step", ["uneven", "drop", "pad", "short"])
+@pytest.mark.parametrize("distribution", ["round_robin", "split"])
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_the_length_is_what_the_loop_gets(
+    tmp_path: Path, devices: int, distribution: str, last_step: str
+) -> None:
+    plan = DevicePlan(f"emu:{devices}", distribution=distribution, last_step=last_step)
+    for rows, batch, rank in [(9, 2, None), (8, 2, None), (1, 2, None), (13, 8, 0), (13, 8, 1)]:
+        folder = tmp_path / f"{rows}"
+        folder.mkdir(exist_ok=True)
+        files = write_rows(folder, 1, rows)
+        of_two = None if rank is None else ringfeed.Rank(rank, 2)
+        with number_loader(files, batch=batch, rank=of_two, devices=plan) as loader:
+            assert len(loader) == sum(1 for _ in loader), (rows, batch, rank)

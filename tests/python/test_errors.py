@@ -8,6 +8,7 @@ import threading
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
 from loader_data import NUMBER, number_loader, numbers, write_damaged_tfrecords, write_rows
@@ -127,3 +128,24 @@ def test_a_parser_that_does_not_suit_names_the_record(tmp_path: Path) -> None:
         next(loader)
     assert caught.value.record == 0
     assert caught.value.file.endswith("part-0.rows")
+
+
+def _stop(_: Any) -> Any:
+    raise StopIteration
+
+
+class _Stopping(ringfeed.Parser):
+    fields = {"x": ("int64", [])}
+
+    def parse(self, sample: bytes) -> Any:
+        return _stop(sample)
+
+
+@pytest.mark.parametrize("where", ["map", "filter", "parse"])
+def test_a_stop_of_a_users_function_is_not_the_end_of_the_data(tmp_path: Path, where: str) -> None:
+    function: Any = _Stopping() if where == "parse" else _stop
+    arguments = {"format": "rows:8", "batch": 7, where: function}
+    with ringfeed.Loader(write_rows(tmp_path), **arguments) as loader:
+        with pytest.raises(RuntimeError, match="raised StopIteration") as raised:
+            list(loader)
+        assert isinstance(raised.value.__cause__, StopIteration)

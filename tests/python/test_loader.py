@@ -8,6 +8,7 @@ import pickle
 import struct
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from loader_data import NUMBER, all_numbers, number_loader, numbers, write_rows
@@ -222,6 +223,27 @@ def test_behind_close_reading_fails_and_batches_stay_valid(tmp_path: Path) -> No
     with pytest.raises(ringfeed.errors.Cancelled):
         next(loader)
     loader.close()
+
+
+def test_a_closed_loader_stays_closed_whatever_the_epoch(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), shuffle=True)
+    next(loader)
+    loader.close()
+    with pytest.raises(ringfeed.errors.Cancelled):
+        loader.reset(1)
+    with pytest.raises(ringfeed.errors.Cancelled):
+        next(loader)
+
+
+@pytest.mark.parametrize("wrong, error", [(-1, ValueError), (1.5, TypeError), (2**64, ValueError)])
+def test_where_to_go_on_is_a_number_from_0(tmp_path: Path, wrong: Any, error: type) -> None:
+    loader = number_loader(write_rows(tmp_path), shuffle=True)
+    next(loader)
+    for method in (loader.reset, loader.seek_to, loader.skip_batches):
+        with pytest.raises(error):
+            method(wrong)
+    assert loader.batch_number == 1
+    next(loader)
 
 
 def test_the_report_counts_what_was_delivered(tmp_path: Path) -> None:

@@ -154,6 +154,31 @@ def test_what_is_no_state_is_refused(tmp_path: Path, state: Any) -> None:
         number_loader(write_rows(tmp_path, 1)).load_state_dict(state)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"position": None},
+        {"position": {"batch": -1}},
+        {"epoch": "1"},
+        {"epoch": -1},
+        {"pass": None},
+        {"ended": 2},
+    ],
+    ids=str,
+)
+def test_a_broken_state_is_refused_and_the_loop_goes_on(tmp_path: Path, change: Any) -> None:
+    loader = number_loader(write_rows(tmp_path), shuffle=True)
+    next(loader)
+    state = loader.state_dict()
+    expected = numbers(next(loader))
+    loader.load_state_dict(state)
+    with pytest.raises(ValueError, match="state"):
+        loader.load_state_dict({**state, **change})
+    with pytest.raises(ValueError, match="state"):
+        loader.load_state_dict({name: state[name] for name in state if name not in change})
+    assert numbers(next(loader)) == expected
+
+
 def test_a_state_is_small_and_plain(tmp_path: Path) -> None:
     loader = number_loader(write_rows(tmp_path, 30, 10), shuffle=True)
     next(loader)
