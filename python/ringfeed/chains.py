@@ -74,7 +74,7 @@ def check_open_options(options: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _reader(value: Any) -> _core.Reader:
+def reader_of(value: Any) -> _core.Reader:
     """`value`, if it is a chain's reader. TypeError with the remedy if it is not."""
     if isinstance(value, _core.Reader):
         return value
@@ -118,14 +118,14 @@ def parse(records: _core.Reader, parser: Union[_core.RecordParser, Parser]) -> _
             "a parser is what ringfeed.example, rows, tokens and the others make, or a "
             f"ringfeed.Parser of your own, not {parser!r}"
         )
-    return _core.parse(_reader(records), parser)
+    return _core.parse(reader_of(records), parser)
 
 
 def shuffle(reader: _core.Reader, mode: str, size: int = 0, seed: int = 0) -> _core.Reader:
     """Shuffles by "window" or "block" of `size` records, "blocks" (a window of `size` behind
     shuffled stripes) or "global"."""
     size, seed = counted(size, "size"), counted(seed, "seed")
-    return _core.shuffle(_reader(reader), mode, size, seed)
+    return _core.shuffle(reader_of(reader), mode, size, seed)
 
 
 def batch(
@@ -140,7 +140,7 @@ def batch(
     """`size` rows in one piece of pinned memory; with `rank` this process's part of them."""
     as_tuple = None if rank is None else (*rank[:4], rank.source)
     return _core.batch(
-        _reader(reader),
+        reader_of(reader),
         counted(size, "batch"),
         flag(drop_remainder, "drop_remainder"),
         flag(pad, "pad"),
@@ -152,17 +152,17 @@ def batch(
 
 def multi_pass(reader: _core.Reader, passes: int) -> _core.Reader:
     """`passes` times over the data as one stream; 0: without end."""
-    return _core.multi_pass(_reader(reader), counted(passes, "passes"))
+    return _core.multi_pass(reader_of(reader), counted(passes, "passes"))
 
 
 def double_buffer(reader: _core.Reader, slots: int = 2) -> _core.Reader:
     """Keeps `slots` batches in memory."""
-    return _core.double_buffer(_reader(reader), counted(slots, "slots"))
+    return _core.double_buffer(reader_of(reader), counted(slots, "slots"))
 
 
 def share(reader: _core.Reader) -> _core.Reader:
     """A reader that several chains may stand on: together they get everything once."""
-    return _core.share(_reader(reader))
+    return _core.share(reader_of(reader))
 
 
 def mix(
@@ -172,25 +172,25 @@ def mix(
     """Mixes (reader, weight[, passes[, most_records]]) by exact shares. Options: see open_files."""
     listed: list[Any] = []
     for reader, weight, *limits in sets:
-        listed.append((reader, float(weight), *limits, *(1, 0)[len(limits) :]))
+        listed.append((reader_of(reader), float(weight), *limits, *(1, 0)[len(limits) :]))
     return _core.mix(listed, check_open_options(options))
 
 
 def multiplex(streams: Iterable[_core.Reader], **options: Any) -> _core.Reader:
     """Records of several streams, of whichever has some. Options: see open_files."""
-    return _core.multiplex(list(streams), check_open_options(options))
+    return _core.multiplex([reader_of(s) for s in streams], check_open_options(options))
 
 
 def read_as(opened: _core.Reader, format: str) -> _core.Reader:
     """What open_files opened, and nobody reads yet, as files of `format`."""
-    return _core.read_as(opened, format)
+    return _core.read_as(reader_of(opened), format)
 
 
 def next_pass(reader: _core.Reader) -> Optional[int]:
     """The pass over the data, from 0, that the next batch begins in: where it changes, a pass has
     ended. None at the end. Waits until that is known, and Ctrl-C for this wait; `origin` of a
     reader says in which pass the last batch began, without one."""
-    return reader.next_pass()
+    return reader_of(reader).next_pass()
 
 
 def map(reader: _core.Reader, function: Compiled) -> _core.Reader:
@@ -204,7 +204,7 @@ def map(reader: _core.Reader, function: Compiled) -> _core.Reader:
     if not isinstance(function, Compiled) or function.outputs is None:
         raise TypeError("map takes compiled(function, outputs={name: (dtype, shape)})")
     outputs = field_tuples(function.outputs)
-    return _core.map_compiled(_reader(reader), function.address, function.owner, outputs)
+    return _core.map_compiled(reader_of(reader), function.address, function.owner, outputs)
 
 
 def filter(
@@ -221,10 +221,10 @@ def filter(
             Loader keeps that until the program ends.
     """
     if isinstance(keep, Compiled):
-        return _core.filter_compiled(_reader(reader), keep.address, keep.owner)
+        return _core.filter_compiled(reader_of(reader), keep.address, keep.owner)
     if not callable(keep):
         raise TypeError("filter takes compiled(function) or a Python function")
-    return _core.filter_python(_reader(reader), keep)
+    return _core.filter_python(reader_of(reader), keep)
 
 
 def group_batch(
@@ -244,7 +244,7 @@ def group_batch(
     elif not callable(group_of):
         raise TypeError("group_batch takes compiled(function) or a Python function")
     return _core.group_batch(
-        _reader(reader),
+        reader_of(reader),
         address,
         function,
         counted(size, "size"),
@@ -257,7 +257,7 @@ def group_batch(
 def truncate(reader: _core.Reader, field: str, length: int) -> _core.Reader:
     """The first `length` units (steps of the first dimension) of a ragged field, where a row has
     more. Behind `parse`, as those that follow."""
-    return _core.truncate(_reader(reader), field, counted(length, "length"))
+    return _core.truncate(reader_of(reader), field, counted(length, "length"))
 
 
 def pad(
@@ -267,7 +267,7 @@ def pad(
     (longer rows are damaged: truncate them), or to the next multiple of `multiple`. A last field
     "<field>_length", int64, has the number of a row's own units."""
     length, multiple = counted(length, "length"), counted(multiple, "multiple")
-    return _core.pad(_reader(reader), field, length, multiple, value)
+    return _core.pad(reader_of(reader), field, length, multiple, value)
 
 
 def bucket_batch(
@@ -282,7 +282,7 @@ def bucket_batch(
     """Batches of `size` rows that are alike in length: up to bounds[0] units of a ragged field, up
     to bounds[1], and so on, and longer than all. `segment` as of group_batch."""
     return _core.bucket_batch(
-        _reader(reader),
+        reader_of(reader),
         counted(size, "size"),
         field,
         [counted(bound, "a bound") for bound in integers(bounds, "bounds")],
@@ -303,7 +303,7 @@ def token_batch(
     """Batches of as many rows as fit into `tokens` units of a ragged field, or into `bytes` of
     the records. A row that is larger by itself is a batch of its own."""
     return _core.token_batch(
-        _reader(reader),
+        reader_of(reader),
         field,
         counted(tokens, "tokens"),
         counted(bytes, "bytes"),
@@ -328,7 +328,7 @@ def pack(
     number in its record). `segment`: records that are packed among themselves (0: 256 batches'
     rows)."""
     return _core.pack(
-        _reader(reader),
+        reader_of(reader),
         field,
         counted(length, "length"),
         counted(rows, "rows"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from . import _core
+from .arguments import some_callables
 from .fields import Fields, dtype_name, field_list, field_tuples, slot_tuples
 
 __all__ = ["Dataset", "Parser", "RandomAccessDataset", "from_dataset", "from_iterable"]
@@ -59,6 +60,8 @@ class Parser:
 
 def from_dataset(dataset: Dataset) -> _core.Reader:
     """The samples as records of a chain."""
+    if not callable(getattr(dataset, "next", None)):
+        raise TypeError(f"a Dataset has next() and reset(), a {type(dataset).__name__} has not")
     return _core.from_dataset(dataset)
 
 
@@ -68,6 +71,7 @@ def from_iterable(
     """A chain's reader of what creator()'s iterator gives: an array for each slot, as
     LoDTensorBlockingQueue.push takes and copies them. A thread of the chain's runs it; each pass
     calls `creator` again. What it raises comes out at the loop."""
+    some_callables([creator], "creator of an iterator")
     return _core.from_iterable(creator, slot_tuples(slots))
 
 

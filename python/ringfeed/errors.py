@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 
@@ -96,7 +97,8 @@ def _in_python(message: str) -> str:
 
 def from_status(code: str, message: str, file: str, offset: int, record: int) -> Error:
     """The exception of a status of the library's. Its text names the place."""
-    place = [file] if file else []
+    # A name that is no UTF-8 can be opened as it is in `file`, but not printed.
+    place = [os.fsencode(file).decode(errors="backslashreplace")] if file else []
     if offset >= 0:
         place.append(f"offset {offset}")
     if record >= 0:

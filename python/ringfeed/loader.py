@@ -116,6 +116,7 @@ class Loader:
         """
         loader = cls.__new__(cls)
         plan = device_plans.plan_of(devices, transforms)
+        reader = chains.reader_of(reader)
         loader._set_up(reader if plan is None else plan.feed(reader), None, as_tuple, map)
         return loader
 

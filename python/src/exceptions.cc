@@ -6,6 +6,7 @@
 
 #include "gil.h"
 #include "ringfeed/reader.h"
+#include "text.h"
 
 namespace nb = nanobind;
 
@@ -14,8 +15,8 @@ void Raise(const Status& status) {
   const nb::object make = nb::module_::import_("ringfeed.errors").attr("from_status");
   const DataPlace& place = status.place();
   const nb::object error =
-      make(std::string(StatusCodeName(status.code())).c_str(), status.message().c_str(),
-           place.file.c_str(), place.offset, place.record);
+      make(std::string(StatusCodeName(status.code())).c_str(), ReadableText(status.message()),
+           FileNameText(place.file), place.offset, place.record);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   throw nb::python_error();
 }

@@ -12,6 +12,7 @@
 #include "gil.h"
 #include "interrupt.h"
 #include "live_readers.h"
+#include "text.h"
 
 namespace nb = nanobind;
 
@@ -35,7 +36,7 @@ void NotePlace(const nb::python_error& thrown, const DataPlace& place) {
   if (place.file.empty() || !nb::hasattr(exception, "add_note")) return;
   std::string note = "at " + place.file;
   if (place.record >= 0) note += ": record " + std::to_string(place.record);
-  exception.attr("add_note")(note);
+  exception.attr("add_note")(ReadableText(note));
 }
 
 }  // namespace

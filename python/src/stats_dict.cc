@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "text.h"
+
 namespace nb = nanobind;
 
 namespace ringfeed::python {
@@ -17,7 +19,7 @@ nb::list Stages(const PipelineStats& stats) {
     entry["name"] = stage.name;
     entry["busy_s"] = stage.busy_s;
     entry["wait_s"] = stage.wait_s;
-    entry["waits_for"] = stage.waits_for;
+    entry["waits_for"] = ReadableText(stage.waits_for);
     list.append(entry);
   }
   return list;
@@ -27,10 +29,10 @@ nb::list Damage(const PipelineStats& stats) {
   nb::list list;
   for (const DamagedRange& range : stats.damage) {
     nb::dict entry;
-    entry["file"] = range.file;
+    entry["file"] = FileNameText(range.file);
     entry["begin"] = range.begin;
     entry["end"] = range.end;
-    entry["reason"] = range.reason;
+    entry["reason"] = ReadableText(range.reason);
     list.append(entry);
   }
   return list;
@@ -40,11 +42,11 @@ nb::list Io(const PipelineStats& stats) {
   nb::list list;
   for (const IoChoice& choice : stats.io) {
     nb::dict entry;
-    entry["file"] = choice.file;
+    entry["file"] = FileNameText(choice.file);
     entry["path"] = std::string(IoPathName(choice.path));
     entry["direct"] = choice.direct;
     entry["resident"] = choice.resident;
-    entry["reason"] = choice.reason;
+    entry["reason"] = ReadableText(choice.reason);
     list.append(entry);
   }
   return list;
@@ -69,15 +71,15 @@ nb::dict StatsDict(const PipelineStats& stats) {
   dict["first_batch_s"] = stats.first_batch_s;
   dict["wall_s"] = stats.wall_s;
   dict["stages"] = Stages(stats);
-  dict["bottleneck"] = stats.bottleneck;
+  dict["bottleneck"] = ReadableText(stats.bottleneck);
   dict["io"] = Io(stats);
   dict["arena_bytes"] = stats.arena_bytes;
   dict["arena_peak_bytes"] = stats.arena_peak_bytes;
   dict["pages"] = stats.pages;
   dict["seeds"] = stats.seeds;
-  dict["order"] = stats.order;
-  dict["restored"] = stats.restored;
-  dict["ranks"] = stats.ranks;
+  dict["order"] = ReadableText(stats.order);
+  dict["restored"] = ReadableText(stats.restored);
+  dict["ranks"] = ReadableText(stats.ranks);
   return dict;
 }
 

@@ -84,8 +84,16 @@ def test_what_is_no_reader_is_refused_with_the_remedy() -> None:
     feed = ringfeed.py_reader(capacity=2, shapes=[[-1, 1]], dtypes=["float32"])
     with pytest.raises(TypeError, match=r"not on a PyReader: take its \.reader"):
         ringfeed.batch(feed, 2)  # type: ignore[arg-type]
+    feed.close()
+    for function in (ringfeed.share, ringfeed.next_pass, ringfeed.Loader.from_reader):
+        with pytest.raises(TypeError, match="not on a str: open_files"):
+            function("data/*")  # type: ignore[operator]
     with pytest.raises(TypeError, match="not on a str: open_files"):
-        ringfeed.shuffle("data/*", "global")  # type: ignore[arg-type]
+        ringfeed.mix([("data/*", 1)])
+    with pytest.raises(TypeError, match="next"):
+        ringfeed.from_dataset([b"sample"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="is a function"):
+        ringfeed.from_iterable([], [("x", "float32", [1])])  # type: ignore[arg-type]
 
 
 def test_what_is_no_parser_is_refused_with_the_remedy(tmp_path: Path) -> None:

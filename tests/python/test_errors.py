@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import sys
 import threading
@@ -149,3 +150,29 @@ def test_a_stop_of_a_users_function_is_not_the_end_of_the_data(tmp_path: Path, w
         with pytest.raises(RuntimeError, match="raised StopIteration") as raised:
             list(loader)
         assert isinstance(raised.value.__cause__, StopIteration)
+
+
+def test_damage_that_quotes_bytes_which_are_no_text_has_its_place(tmp_path: Path) -> None:
+    lines = tmp_path / "latin.csv"
+    lines.write_bytes(b"1\ncaf\xe9\n")
+    fields = {"x": ("int64", [])}
+    arguments: dict[str, Any] = {"format": "lines", "parse": ringfeed.csv(fields), "batch": 2}
+    with ringfeed.Loader(lines, **arguments) as loader:
+        with pytest.raises(errors.Damaged, match=r"caf\\xe9") as raised:
+            list(loader)
+    assert (raised.value.file, raised.value.offset, raised.value.record) == (str(lines), 2, 1)
+    with ringfeed.Loader(lines, skip_damaged=True, **arguments) as loader:
+        assert sum(len(batch["x"]) for batch in loader) == 1
+        (damage,) = loader.stats()["damage"]
+        assert r"caf\xe9" in damage["reason"]
+
+
+def test_a_files_name_that_is_no_text_is_as_python_gives_it(tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/caf\xe9.rows"
+    with open(name, "wb") as file:
+        file.write(struct.pack("<q", 1) + b"?")
+    with number_loader(tmp_path / "*.rows") as loader:
+        with pytest.raises(errors.Truncated, match=r"caf\\xe9\.rows") as raised:
+            list(loader)
+        assert os.fsencode(raised.value.file) == name
+        assert os.fsencode(loader.stats()["io"][0]["file"]) == name
