@@ -46,7 +46,7 @@ def py_reader(
     levels = [0] * len(shapes) if lod_levels is None else list(lod_levels)
     if not len(shapes) == len(dtypes) == len(levels):
         raise ValueError("as many dtypes and lod_levels as shapes are needed")
-    prefix = name or "py_reader"
+    prefix = _prefix(name) or "py_reader"
     slots = [
         Slot(f"{prefix}_{i}", shape, dtype, level)
         for i, (shape, dtype, level) in enumerate(zip(shapes, dtypes, levels))
@@ -55,10 +55,23 @@ def py_reader(
 
 
 def create_py_reader_by_data(
-    capacity: int, feed_list: Iterable[Slot], use_double_buffer: bool = True
+    capacity: int,
+    feed_list: Iterable[Slot],
+    name: Optional[str] = None,
+    use_double_buffer: bool = True,
 ) -> PyReader:
-    """The same with slots that `data` declared."""
-    return PyReader(capacity, list(feed_list), use_double_buffer)
+    """The same with slots that `data` declared; `name`, if any, is in front of their names."""
+    slots = list(feed_list)
+    if _prefix(name):
+        slots = [slot._replace(name=f"{name}_{slot.name}") for slot in slots]
+    return PyReader(capacity, slots, use_double_buffer)
+
+
+def _prefix(name: Optional[str]) -> Optional[str]:
+    """`name`; TypeError for what stands in its place and is none, as a bool."""
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a str, not {name!r}; use_double_buffer= comes behind it")
+    return name
 
 
 class PyReader:

@@ -218,3 +218,19 @@ def test_what_is_called_to_begin_a_pass_is_a_function() -> None:
             feed.decorate_tensor_provider(begun)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="is a function, not list"):
             feed.decorate_paddle_reader([])  # type: ignore[arg-type]
+
+
+def test_the_name_of_a_reader_is_in_front_of_its_slots_names() -> None:
+    slot = ringfeed.data("x", [-1, 2], "float32")
+    named = ringfeed.create_py_reader_by_data(2, [slot], "train", False)
+    other = ringfeed.py_reader(2, [[-1, 2]], ["float32"], None, "train", False)
+    for feed, name in ((named, "train_x"), (other, "train_0")):
+        with feed, pytest.raises(TypeError, match=f'slot 0 "{name}"'):
+            feed.queue.push([3])
+
+
+def test_a_flag_in_the_place_of_a_readers_name_is_refused() -> None:
+    with pytest.raises(TypeError, match="use_double_buffer"):
+        ringfeed.py_reader(2, [[-1]], ["float32"], None, False)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="use_double_buffer"):
+        ringfeed.create_py_reader_by_data(2, [], False)  # type: ignore[arg-type]
