@@ -80,7 +80,8 @@ class Reader {
   std::vector<SlotSpec> slots() const;
 
   /// The next instance (a batch behind Batch, else one record). Blocks until there is one. Throws
-  /// EndOfData at the end, Error on failure.
+  /// EndOfData at the end, Error on failure. What views show (Tensor::Values) is there as long as
+  /// the instance or a copy of its tensors is held.
   Instance ReadNext();
   /// The same without exceptions for what data can do; set-up errors still throw at the first call.
   ReadResult TryReadNext(Instance* instance);

@@ -91,7 +91,9 @@ struct Tensor {
   std::shared_ptr<const void> owner;
   Place place{};
 
-  /// The values as T. T must be of the size of dtype (asserted).
+  /// The values as T. T must be of the size of dtype. They lie where `owner` keeps them: give what
+  /// ReadNext returned a name, as `for (auto x : reader.ReadNext()[0].Values<float>())` lets go of
+  /// the batch before its first value (in C++20), and its slot is filled again.
   template <typename T>
   std::span<const T> Values() const {
     return {reinterpret_cast<const T*>(data), bytes / sizeof(T)};

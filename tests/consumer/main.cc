@@ -30,7 +30,9 @@ std::vector<int> CountLabels(const std::string& path) {
   auto batches = Batch(Shuffle(labels, {.window = 100, .seed = 7}), {.size = 64});
   std::vector<int> seen(kRecords);
   while (batches.HasNext()) {
-    for (std::int64_t label : batches.ReadNext()[0].Values<std::int64_t>()) {
+    // Named: a loop over ReadNext()[0].Values() would let go of the batch before its first label.
+    const Instance batch = batches.ReadNext();
+    for (std::int64_t label : batch[0].Values<std::int64_t>()) {
       ++seen.at(static_cast<std::size_t>(label));
     }
   }
@@ -65,8 +67,14 @@ int main() {
     std::puts(written.ToString().c_str());
     return 1;
   }
-  if (CountLabels(path) != std::vector<int>(kRecords, 1)) return 1;
-  if (CountRecordsByProgram(path) != kRecords) return 1;
+  if (CountLabels(path) != std::vector<int>(kRecords, 1)) {
+    std::puts("the labels did not come once each");
+    return 1;
+  }
+  if (CountRecordsByProgram(path) != kRecords) {
+    std::puts("the program counted wrong");
+    return 1;
+  }
   std::puts("ringfeed is installed: every record came once");
   return 0;
 }
