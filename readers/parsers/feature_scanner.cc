@@ -65,7 +65,8 @@ bool FeatureScanner::ScanEntry(std::span<const std::byte> entry, FieldLocation* 
 std::uint32_t FeatureScanner::FindUsual(std::span<const std::byte> bytes,
                                         std::uint32_t expected) const {
   constexpr std::size_t kBeforeKey = 4;
-  if (bytes.size() < kBeforeKey) return FeatureIndex::kNone;
+  constexpr std::byte kLonger{0x80};  // the length of the entry does not end here
+  if (bytes.size() < kBeforeKey || (bytes[1] & kLonger) != std::byte{}) return FeatureIndex::kNone;
   const auto key = std::to_integer<std::size_t>(bytes[3]);
   if (key > bytes.size() - kBeforeKey) return FeatureIndex::kNone;
   const std::uint32_t field = index_.Find(bytes.subspan(kBeforeKey, key));
