@@ -1,6 +1,7 @@
 """ringfeed.LoDTensorBlockingQueue: arrays of 1 MB pushed by one thread, taken out by another.
 
-The environment variable PUSH_COPY says whether they are copied (1) or shared (0)."""
+The environment variable PUSH_COPY says whether they are copied (1) or shared (0); with PUSH_THREADS
+of 1 the thread that pushes takes them out itself, whenever the queue is full."""
 
 import itertools
 import os
@@ -41,9 +42,14 @@ def pushed(work: Work, _: pathlib.Path, once: bool) -> Iterator[Dict[str, Any]]:
             yield {"value": np.asarray(queue.pop()[0])[None]}
         return
     sources = [(source, {"value": source[None]}) for source in arrays()]
-    threading.Thread(target=_drain, args=(queue,), daemon=True).start()
+    alone = os.environ.get("PUSH_THREADS", "2") == "1"
+    if not alone:
+        threading.Thread(target=_drain, args=(queue,), daemon=True).start()
     try:
         for source, batch in itertools.cycle(sources):
+            if alone and queue.size() == PLACES:
+                for _ in range(PLACES):
+                    queue.pop()
             queue.push([source], copy=copy)
             yield batch
     finally:

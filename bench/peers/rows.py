@@ -22,7 +22,8 @@ class Contestant:
 CONTESTANTS = {
     "ringfeed": Contestant("ringfeed_loader.py", {"RINGFEED_THREADS": "1"}, plain=True),
     "ringfeed_feed": Contestant("ringfeed_feed.py", {"RINGFEED_THREADS": "1"}, plain=True),
-    "push_copied": Contestant("ringfeed_push.py", {"PUSH_COPY": "1"}, plain=True),
+    "push": Contestant("ringfeed_push.py", plain=True),
+    "push_one_thread": Contestant("ringfeed_push.py", {"PUSH_THREADS": "1"}, plain=True),
     "push_shared": Contestant("ringfeed_push.py", {"PUSH_COPY": "0"}, plain=True),
     "numpy": Contestant("numpy_arrays.py", plain=True),
     "dali": Contestant("dali_pipeline.py"),
@@ -54,7 +55,7 @@ class Row:
     @property
     def name(self) -> str:
         """How --only and the results call it."""
-        return f"peers.{self.work}_vs_{self.theirs}" + ("_shared" if "shared" in self.ours else "")
+        return f"peers.{self.work}_vs_{self.theirs}" + self.ours.removeprefix("push" if self.work == "push" else "ringfeed")
 
 
 ROWS = (
@@ -70,7 +71,8 @@ ROWS = (
     Row("samples", "ringfeed", "grain", "bytes"),
     Row("samples", "ringfeed", "tf_data", "bytes"),
     Row("samples", "ringfeed", "numpy", "bytes"),
-    Row("push", "push_copied", "numpy", "bytes", "ratio >= 0.8"),
+    Row("push", "push", "numpy", "bytes", "ratio >= 0.8"),
+    Row("push", "push_one_thread", "numpy", "bytes", "ratio >= 0.8"),
     Row("push", "push_shared", "numpy", "bytes"),
     Row("tiny", "ringfeed", "ringfeed_feed", "overhead", "ours <= 5"),
     Row("resume", "ringfeed", "grain", "first_batch", "ours <= 30"),
