@@ -34,10 +34,14 @@ void CloseQueues() {
 
 void AwaitQueueCalls() {
   const auto limit = steady_clock::now() + kLongest;
-  while (calls.load() > 0 && steady_clock::now() < limit) std::this_thread::sleep_for(kStep);
+  // Order: acquire pairs with the release in ~QueueCall.
+  while (calls.load(std::memory_order_acquire) > 0 && steady_clock::now() < limit) {
+    std::this_thread::sleep_for(kStep);
+  }
 }
 
-QueueCall::QueueCall() noexcept { calls.fetch_add(1); }
-QueueCall::~QueueCall() { calls.fetch_sub(1); }
+QueueCall::QueueCall() noexcept { calls.fetch_add(1, std::memory_order_relaxed); }
+// Order: release pairs with the acquire in AwaitQueueCalls: who left is done with Python's objects.
+QueueCall::~QueueCall() { calls.fetch_sub(1, std::memory_order_release); }
 
 }  // namespace ringfeed::python
