@@ -16,6 +16,7 @@
 #include "base/huge_pages.h"
 #include "base/memory_limit.h"
 #include "base/page_populator.h"
+#include "base/shadow_memory.h"
 #include "base/slab_bitmap.h"
 #include "ringfeed/status.h"
 
@@ -154,6 +155,7 @@ Arena::~Arena() {
   std::byte* const data = impl_->data;
   const std::size_t bytes = impl_->options.bytes;
   impl_.reset();
+  AllowUse(data, bytes);  // others may be mapped there
   munmap(data - kGuardBytes, bytes + 2 * kGuardBytes);
 }
 
@@ -208,11 +210,14 @@ SlabRun Arena::Allocate(std::size_t bytes, const std::byte* hint) {
   }
   if (first == SlabBitmap::kNone) return {};
   impl_->populator.Require(first * slab_bytes, slabs * slab_bytes);
-  return {impl_->data + first * slab_bytes, slabs * slab_bytes};
+  const SlabRun run{impl_->data + first * slab_bytes, slabs * slab_bytes};
+  AllowUse(run.data, run.bytes);
+  return run;
 }
 
 void Arena::Free(SlabRun run) {
   if (run.data == nullptr) return;
+  ForbidUse(run.data, run.bytes);
   const std::size_t slab_bytes = impl_->options.slab_bytes;
   impl_->GiveBack(static_cast<std::size_t>(run.data - impl_->data) / slab_bytes,
                   run.bytes / slab_bytes);

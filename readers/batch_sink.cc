@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/shadow_memory.h"
 #include "readers/locate.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/lod_levels.h"
@@ -434,6 +435,7 @@ bool BatchSink::DropSpareSlot(const BatchSlot* slot) {
 }
 
 void BatchSink::Prepare(BatchSlot* slot, const Planned& batch) {
+  for (const auto& extent : slot->extents) AllowUse(extent->run.data, extent->run.bytes);
   slot->pass = batch.pass;
   slot->rows = 0;
   slot->dropped = false;
@@ -794,6 +796,7 @@ Instance BatchSink::MakeInstance(const BatchSlot& slot,
 }
 
 void BatchSink::Release(BatchSlot* slot) {
+  for (const auto& extent : slot->extents) ForbidUse(extent->run.data, extent->run.bytes);
   (void)free_slots_.TryPush(std::move(slot));  // has room for every slot that can exist
 }
 

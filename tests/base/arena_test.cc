@@ -15,6 +15,7 @@
 
 #include "base/huge_pages.h"
 #include "base/memory_limit.h"
+#include "base/shadow_memory.h"
 #include "ringfeed/status.h"
 #include "tests/support/restrictions.h"
 
@@ -96,6 +97,19 @@ TEST(Arena, HandsOutTheLowestMemoryAndTakesItBack) {
   arena->Free(SlabRun());
   EXPECT_EQ(arena->Report().in_use_bytes, 2 * kMiB);
   EXPECT_EQ(arena->Report().peak_in_use_bytes, 2 * kMiB);
+}
+
+TEST(Arena, ASanitizerReportsWhoTouchesWhatWasGivenBack) {
+#if !defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "only AddressSanitizer sees it";
+#endif
+  const std::shared_ptr<Arena> arena = NewArena(8 * kMiB);
+  const SlabRun run = arena->Trim(arena->Allocate(2 * kMiB), kMiB);
+  EXPECT_FALSE(IsForbidden(run.data + run.bytes - 1));
+  EXPECT_TRUE(IsForbidden(run.data + run.bytes));
+  arena->Free(run);
+  EXPECT_TRUE(IsForbidden(run.data));
+  EXPECT_FALSE(IsForbidden(arena->Allocate(kMiB).data));
 }
 
 TEST(Arena, GivesWhatAThreadHadBeforeWhereItIsFree) {

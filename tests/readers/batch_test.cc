@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/shadow_memory.h"
 #include "ringfeed/formats.h"
 #include "tests/readers/pipeline_fixture.h"
 
@@ -157,6 +158,19 @@ TEST_F(BatchTest, ABatchKeepsItsContentWhileOthersAreReadAndItsMemoryIsUsedAgain
     ASSERT_EQ(kept[i % 5].strange, 0u);
   }
   EXPECT_FALSE(reader.HasNext());
+}
+
+TEST_F(BatchTest, ASanitizerReportsWhoReadsABatchThatWasLetGoOf) {
+#if !defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "only AddressSanitizer sees it";
+#endif
+  Reader reader = Batch(Parse(OpenFiles(MakeFiles(1, 10, 8, 8)), RawParser()), {.size = 10});
+  Instance batch = reader.ReadNext();
+  const std::byte* values = batch[0].data;
+  EXPECT_FALSE(reader.HasNext());
+  EXPECT_FALSE(IsForbidden(values));
+  batch.clear();
+  EXPECT_TRUE(IsForbidden(values));
 }
 
 }  // namespace
