@@ -1,10 +1,11 @@
 """A loader of one's own: lines "x,y" in part files, a reader, a decoder, and a line fitted to them.
 
-mini_loader.py FOLDER, where part-000 and part-001 are.
+mini_loader.py [FOLDER], where part-000 and part-001 are; without it, ../mini_data.
 """
 
 import os
 import sys
+from pathlib import Path
 
 import numpy
 
@@ -54,4 +55,5 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    ours = Path(__file__).parents[1] / "mini_data"
+    main(sys.argv[1] if len(sys.argv) > 1 else ours)

@@ -34,8 +34,9 @@ def line(output):
     return float(found[1]), float(found[2])
 
 
-def test_mini_loader_delivers_every_sample_and_learns_a_line():
-    output = run("mini_loader.py", EXAMPLES / "mini_data")
+@pytest.mark.parametrize("folder", [[], [EXAMPLES / "mini_data"]], ids=["ours", "given"])
+def test_mini_loader_delivers_every_sample_and_learns_a_line(folder):
+    output = run("mini_loader.py", *folder)
     assert output.startswith("18 samples a pass\n") and "1000/1000: " in output
     weight, bias = line(output)
     assert abs(weight - 2) < 0.05 and abs(bias) < 0.1
