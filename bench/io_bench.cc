@@ -19,6 +19,7 @@
 #include "bench/fio_run.h"
 #include "bench/io_loop.h"
 #include "io/read_engine.h"
+#include "tools/page_cache.h"
 
 namespace ringfeed::bench {
 namespace {
@@ -67,6 +68,11 @@ void PrintRow(const std::string& name, double ours, double baseline, const char*
   std::fflush(stdout);
 }
 
+void PrintSkipped(const std::string& name, const std::string& why) {
+  std::printf("{\"name\": \"%s\", \"skipped\": \"%s\"}\n", name.c_str(), why.c_str());
+  std::fflush(stdout);
+}
+
 double CpuPerGiB(const IoFigures& figures) {
   return figures.cpu_s / (static_cast<double>(figures.bytes) / kGiB);
 }
@@ -78,18 +84,32 @@ bool Asked(const std::string& only, const std::string& name) {
   return only.empty() || ("," + only + ",").find("," + name + ",") != std::string::npos;
 }
 
+/// Why nothing can be read cold here; empty where it can.
+std::string WhyNoColdRows(const std::string& path) {
+  constexpr double kMostCached = 0.02;
+  if (!ProbeUring().available) return "no io_uring: " + ProbeUring().reason;
+  DropFromCache(path);
+  if (tools::CachedShare(path) > kMostCached) return "pages of " + path + " stay in memory";
+  return "";
+}
+
 /// The rows of cold reading, interleaved with fio.
 int RunRows(const std::string& only, int repetitions) {
   const bool cpu = Asked(only, "io.cold_cpu");
   const bool limit = Asked(only, "io.cold_cpu_limit");
   const bool wall = Asked(only, "io.cold_wall");
   if (!cpu && !limit && !wall) return 0;
-  if (!ProbeUring().available || !HasFio()) {
-    std::fprintf(stderr, "io_bench: no rows: %s\n",
-                 HasFio() ? ProbeUring().reason.c_str() : "fio is not installed");
-    return 0;
-  }
   const std::string path = IoFile(FileBytes());
+  const std::string why_none = WhyNoColdRows(path);
+  const std::string why_no_fio = HasFio() ? "" : "fio is not installed";
+  if (cpu && !(why_none + why_no_fio).empty()) {
+    PrintSkipped("io.cold_cpu", why_none.empty() ? why_no_fio : why_none);
+  }
+  if (wall && !(why_none + why_no_fio).empty()) {
+    PrintSkipped("io.cold_wall", why_none.empty() ? why_no_fio : why_none);
+  }
+  if (limit && !why_none.empty()) PrintSkipped("io.cold_cpu_limit", why_none);
+  if (!why_none.empty()) return 0;
   const std::string failure = Verify(path, IoMethod::kUring);
   if (!failure.empty()) std::fprintf(stderr, "io_bench: %s\n", failure.c_str());
   IoLoopOptions options;
@@ -102,12 +122,19 @@ int RunRows(const std::string& only, int repetitions) {
     };
     IoFigures ours;
     if (repetition % 2 == 0) ours = read_ours();
-    DropFromCache(path);
-    const IoFigures fio = RunFio(path, options.block_bytes, options.blocks_in_flight);
+    IoFigures fio;
+    if (why_no_fio.empty()) {
+      DropFromCache(path);
+      fio = RunFio(path, options.block_bytes, options.blocks_in_flight);
+    }
     if (repetition % 2 != 0) ours = read_ours();
-    const bool verified = failure.empty() && ours.failure.empty() && fio.failure.empty();
+    const bool ours_verified = failure.empty() && ours.failure.empty();
+    const bool verified = ours_verified && fio.failure.empty();
+    if (limit) {
+      PrintRow("io.cold_cpu_limit", CpuPerGiB(ours), kColdCpuLimit, "CPU s/GiB", ours_verified);
+    }
+    if (!why_no_fio.empty()) continue;
     if (cpu) PrintRow("io.cold_cpu", CpuPerGiB(ours), CpuPerGiB(fio), "CPU s/GiB", verified);
-    if (limit) PrintRow("io.cold_cpu_limit", CpuPerGiB(ours), kColdCpuLimit, "CPU s/GiB", verified);
     if (wall) {
       PrintRow("io.cold_wall", GigabytesPerSecond(ours), GigabytesPerSecond(fio), "GB/s", verified);
     }

@@ -10,8 +10,9 @@ namespace ringfeed::bench {
 /// What one repetition gave for a row.
 struct OrderFigure {
   double ours = 0;
-  double baseline = 0;   ///< 0: there is none
-  bool verified = true;  ///< false where a cold pass found its files in memory
+  double baseline = 0;  ///< 0: there is none
+  bool verified = true;
+  std::string skipped{};  ///< why this machine cannot measure it: its files stay in memory
 };
 
 /// One kind of work of the rows on order and position, set up. One thread. Calls throw Error where
