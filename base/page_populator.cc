@@ -3,10 +3,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <csignal>
 #include <system_error>
 
 #include "base/huge_pages.h"
+#include "base/signals_blocked.h"
 
 namespace ringfeed {
 
@@ -29,21 +29,14 @@ void FaultIn(std::byte* piece) {
   }
 }
 
-/// A thread that takes none of the process's signals.
 template <typename Function>
 std::thread ThreadWithoutSignals(Function function) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
+  const SignalsBlocked blocked;
   try {
-    thread = std::thread(function);
+    return std::thread(function);
   } catch (const std::system_error&) {
-    // No thread to be had: then everything is faulted in when it is required.
+    return {};  // no thread to be had: then everything is faulted in when it is required
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
 }
 
 }  // namespace

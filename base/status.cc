@@ -75,10 +75,14 @@ StatusCode CodeFromErrno(int error_number) {
     case EISDIR:
     case ENAMETOOLONG:
       return StatusCode::kInvalidArgument;
+    case EAGAIN:
+    case EBUSY:
+    case ENOBUFS:
     case ENOMEM:
     case EMFILE:
     case ENFILE:
     case ENOSPC:
+    case EDQUOT:
       return StatusCode::kResourceExhausted;
     case ENOSYS:
     case EOPNOTSUPP:

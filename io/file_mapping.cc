@@ -1,6 +1,7 @@
 #include "io/file_mapping.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <compare>
@@ -84,6 +85,20 @@ KeptMappings& Kept() {
 
 FileMapping::FileMapping(std::span<const std::byte> bytes) : bytes_(bytes) {
   guard_.emplace(bytes.data(), bytes.size());
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::byte* const last = bytes.data() + bytes.size() - 1;
+  const std::byte* const first = bytes.data() + (bytes.size() - 1) / page * page;
+  probe_ = last;
+  while (probe_ != first && *probe_ == std::byte{0}) --probe_;
+  if (*probe_ == std::byte{0}) probe_ = last;
+  probe_value_ = *probe_;
+}
+
+bool FileMapping::damaged() const {
+  // Behind what the caller has read.
+  asm volatile("" ::: "memory");
+  const std::byte seen = *const_cast<const volatile std::byte*>(probe_);
+  return seen != probe_value_ || guard_->damaged();
 }
 
 FileMapping::~FileMapping() {

@@ -32,13 +32,21 @@ class FileMapping {
   FileMapping& operator=(const FileMapping&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  bool damaged() const { return guard_->damaged(); }
+  /// True once the file was found shorter than the mapping: a page was missing that somebody
+  /// touched, or the end is not what it was. Where it is false, what was read before came from a
+  /// file that had not been cut: a cut drops the last page or fills its end with zeros, also where
+  /// the file has grown again since. (Bytes that were written over in place are not noticed.)
+  bool damaged() const;
 
  private:
   explicit FileMapping(std::span<const std::byte> bytes);
 
   std::span<const std::byte> bytes_;
   std::optional<SigbusGuard> guard_;  // always there, but ends before the mapping
+  // The last byte of the last page that is not 0, or the very last one: a cut that changes any byte
+  // changes this one, or takes its page away.
+  const std::byte* probe_ = nullptr;
+  std::byte probe_value_{};
 };
 
 }  // namespace ringfeed

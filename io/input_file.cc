@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "io/data_file.h"
 #include "io/direct_io.h"
 #include "io/file_mapping.h"
 #include "io/read_engine.h"
@@ -28,6 +29,9 @@ namespace {
 constexpr std::uint64_t kSmallFileBlocks = 2;
 /// From this share on a file counts as resident: a few evicted pages cost less than leaving it.
 constexpr double kResidentFrom = 0.95;
+/// Larger files come into the page cache as they are touched: to ask for all of one may take
+/// longer than the first batch may wait.
+constexpr std::uint64_t kMostLoaded = std::uint64_t{1} << 30;
 /// Of one read() call; Linux transfers at most 2 GiB less a page.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 
@@ -114,9 +118,10 @@ class Opening {
   Opening(const Opening&) = delete;
   Opening& operator=(const Opening&) = delete;
 
-  Status Open();
+  Status Open() { return OpenDataFile(name_, &descriptor_, &stat_); }
   OpenInputResult Choose(bool may_map);
   OpenInputResult Sequential(const std::string& reason);
+  OpenInputResult Cached(std::uint64_t* loads);
 
  private:
   OpenInputResult ChooseAuto(bool may_map);
@@ -143,29 +148,6 @@ class Opening {
   struct stat stat_ {};
 };
 
-Status Opening::Open() {
-  // O_NONBLOCK: the open of a FIFO would wait for its writer.
-  do {
-    descriptor_ = open(name_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  } while (descriptor_ < 0 && errno == EINTR);
-  if (descriptor_ < 0 || fstat(descriptor_, &stat_) != 0) {
-    return StatusFromErrno(errno, "open").WithPlace({name_, -1, -1});
-  }
-  if (S_ISDIR(stat_.st_mode)) {
-    return StatusFromErrno(EISDIR, "open").WithPlace({name_, -1, -1});
-  }
-  if (!S_ISREG(stat_.st_mode)) {
-    return Refused(StatusCode::kInvalidArgument,
-                   "not a regular file: pipes, sockets and devices are read as streams");
-  }
-  // With O_NONBLOCK io_uring would answer EAGAIN where it has to wait for the medium.
-  const int flags = fcntl(descriptor_, F_GETFL);
-  if (flags < 0 || fcntl(descriptor_, F_SETFL, flags & ~O_NONBLOCK) != 0) {
-    return StatusFromErrno(errno, "fcntl").WithPlace({name_, -1, -1});
-  }
-  return {};
-}
-
 OpenInputResult Opening::Choose(bool may_map) {
   switch (options_.path) {
     case IoPath::kAuto:
@@ -183,6 +165,21 @@ OpenInputResult Opening::Choose(bool may_map) {
 OpenInputResult Opening::Sequential(const std::string& reason) {
   posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
   return Inline(reason);
+}
+
+OpenInputResult Opening::Cached(std::uint64_t* loads) {
+  const std::string reason =
+      "cold, but small pieces in another order than the file's: read through the page cache";
+  *loads = size() <= kMostLoaded ? size() : 0;
+  if (*loads > 0) posix_fadvise(descriptor_, 0, 0, POSIX_FADV_WILLNEED);
+  if (options_.path == IoPath::kUring) {
+    std::unique_ptr<DescriptorInput> file = HandOver();
+    file->Choose({name_, IoPath::kUring, false, false, reason}, 1);
+    return {{}, std::move(file)};
+  }
+  if (options_.path == IoPath::kPread) return Inline(reason);
+  OpenInputResult mapped = Mapped(reason);
+  return mapped.status.ok() ? std::move(mapped) : Inline(reason + "; " + mapped.status.message());
 }
 
 OpenInputResult Opening::ChooseAuto(bool may_map) {
@@ -260,6 +257,14 @@ OpenInputResult OpenSequentialInput(const std::string& name, const IoOptions& op
   const Status status = opening.Open();
   if (!status.ok()) return {status, nullptr};
   return opening.Sequential(reason);
+}
+
+OpenInputResult OpenCachedInput(const std::string& name, const IoOptions& options,
+                                std::uint64_t* loads) {
+  Opening opening(name, options);
+  const Status status = opening.Open();
+  if (!status.ok()) return {status, nullptr};
+  return opening.Cached(loads);
 }
 
 OpenInputResult OpenInput(std::shared_ptr<Source> source) {

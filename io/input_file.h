@@ -31,7 +31,8 @@ class InputFile {
   /// destruction; also after the file shrank: then touched pages read as zeros and damaged() turns
   /// true.
   std::span<const std::byte> mapping() const { return mapping_; }
-  /// True once the mapped file was found shorter than its mapping (SIGBUS guard).
+  /// True once the mapped file was found shorter than its mapping. False: what was read from the
+  /// mapping before the call was the file's (see FileMapping).
   virtual bool damaged() const { return false; }
 
   /// Turns O_DIRECT off after the file system refused such a read; false where it was not on. Reads
@@ -59,13 +60,20 @@ class InputFile {
 /// else cold and large: io_uring with O_DIRECT where `uring_available`; resident in the page cache:
 /// inline reads, or, where `may_map` (the file will be read again, or it was mapped before),
 /// mapped. The choice carries its reason in words. Errors: kNotFound, kPermissionDenied,
-/// kInvalidArgument (a directory), kResourceExhausted (descriptors).
+/// kInvalidArgument (a directory, a device), kUnsupported (of /proc), kResourceExhausted
+/// (descriptors).
 struct OpenInputResult {
   Status status;
   std::unique_ptr<InputFile> file;
 };
 OpenInputResult OpenInput(const std::string& name, const IoOptions& options, bool may_map);
 OpenInputResult OpenInput(std::shared_ptr<Source> source);
+/// Opens `name`, which is not in the page cache, to be read through it in small pieces in any
+/// order: mapped, or, where another path is asked for, by that path without O_DIRECT. What it holds
+/// is asked for at once where it is not too large for that: *loads says how many bytes. The caller
+/// has seen that it fits into memory.
+OpenInputResult OpenCachedInput(const std::string& name, const IoOptions& options,
+                                std::uint64_t* loads);
 /// Opens `name` to be read by ReadAt from its start to its end, whatever path is asked for;
 /// `reason` is the choice's. Errors as above.
 OpenInputResult OpenSequentialInput(const std::string& name, const IoOptions& options,

@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <system_error>
 #include <thread>
 
 #include "base/cpu_count.h"
+#include "base/signals_blocked.h"
 #include "io/request_reader.h"
 
 namespace ringfeed {
@@ -65,23 +65,17 @@ void ReadPool::Leave(Client* client) {
 }
 
 void ReadPool::StartThread() {
-  // The threads take none of the process's signals.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   try {
     std::thread([this] { Run(); }).detach();
     ++threads_;
   } catch (const std::system_error&) {
     // With a thread there already, that one does the work.
     if (threads_ == 0) {
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
       throw Error(Status(StatusCode::kResourceExhausted,
                          "no thread to be had for reading; raise the limit (ulimit -u)"));
     }
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   last_start_ = Clock::now();
 }
 

@@ -62,13 +62,14 @@ class UringEngine final : public ReadEngine {
   void Take(const ReadRequest& request);
   void Continue(unsigned slot, ReadProgress::Next next);
   void Prepare(unsigned slot);
+  void End(unsigned slot, int error_number);
   void Delay(unsigned slot, Clock::duration delay);
   void ResumeDelayed();
   io_uring_sqe* NewEntry();
   void ArmWake();
   void Flush();
   void GiveUp(int error_number);
-  void DiscardUnsubmitted();
+  void DiscardUnsubmitted(int error_number);
   std::size_t TakeFinished(std::span<ReadCompletion> completions);
   void TakeCompletions();
   void TakeCompletion(const io_uring_cqe& cqe);
@@ -120,7 +121,7 @@ Status UringEngine::Open(std::byte* arena_data, std::size_t arena_bytes) {
 
 UringEngine::~UringEngine() {
   if (wake_descriptor_ < 0) return;
-  DiscardUnsubmitted();
+  DiscardUnsubmitted(ECANCELED);
   // Reads of a disk cannot be cancelled; others can, and then the wait below is short.
   io_uring_sync_cancel_reg cancel{};
   cancel.fd = -1;
@@ -162,15 +163,13 @@ void UringEngine::Take(const ReadRequest& request) {
   slot.asked = request.bytes;
   slot.progress =
       ReadProgress(request.file, request.offset, request.buffer, request.bytes, retries_);
-  if (fatal_error_ != 0 || request.file->descriptor() < 0) {
-    slot.progress.Abort(request.file->descriptor() < 0 ? EBADF : fatal_error_);
-    finished_.push_back(index);
-    return;
-  }
+  if (request.file->descriptor() < 0) return End(index, EBADF);
   Continue(index, slot.progress.Begin());
 }
 
 void UringEngine::Continue(unsigned slot, ReadProgress::Next next) {
+  // What is not done has nobody any more who could go on with it.
+  if (fatal_error_ != 0 && next != ReadProgress::Next::kDone) return End(slot, fatal_error_);
   switch (next) {
     case ReadProgress::Next::kDone:
       finished_.push_back(slot);
@@ -186,10 +185,8 @@ void UringEngine::Continue(unsigned slot, ReadProgress::Next next) {
 
 void UringEngine::Prepare(unsigned slot) {
   io_uring_sqe* const sqe = NewEntry();
-  if (sqe == nullptr) {
-    Delay(slot, kSubmitBackOff);
-    return;
-  }
+  if (sqe == nullptr && fatal_error_ != 0) return End(slot, fatal_error_);
+  if (sqe == nullptr) return Delay(slot, kSubmitBackOff);
   const ReadProgress& progress = slots_[slot].progress;
   const int index = buffers_->IndexFor(progress.buffer(), progress.bytes());
   if (index >= 0) {
@@ -200,6 +197,11 @@ void UringEngine::Prepare(unsigned slot) {
                        progress.offset());
   }
   io_uring_sqe_set_data64(sqe, slot);
+}
+
+void UringEngine::End(unsigned slot, int error_number) {
+  slots_[slot].progress.Abort(error_number);
+  finished_.push_back(slot);
 }
 
 void UringEngine::Delay(unsigned slot, Clock::duration delay) {
@@ -256,14 +258,11 @@ void UringEngine::Flush() {
 
 void UringEngine::GiveUp(int error_number) {
   fatal_error_ = error_number;
-  DiscardUnsubmitted();
-  for (const unsigned slot : std::exchange(delayed_, {})) {
-    slots_[slot].progress.Abort(error_number);
-    finished_.push_back(slot);
-  }
+  DiscardUnsubmitted(error_number);
+  for (const unsigned slot : std::exchange(delayed_, {})) End(slot, error_number);
 }
 
-void UringEngine::DiscardUnsubmitted() {
+void UringEngine::DiscardUnsubmitted(int error_number) {
   // The kernel has not seen these entries, and never will as they are.
   io_uring_sq& queue = ring_.get()->sq;
   const unsigned ready = io_uring_sq_ready(ring_.get());
@@ -272,9 +271,8 @@ void UringEngine::DiscardUnsubmitted() {
     const std::uint64_t tag = sqe->user_data;
     io_uring_prep_nop(sqe);
     io_uring_sqe_set_data64(sqe, kIgnoredTag);
-    if (tag >= slots_.size()) continue;
-    slots_[tag].progress.Abort(ECANCELED);
-    finished_.push_back(static_cast<unsigned>(tag));
+    if (tag == kWakeTag) wake_armed_ = false;
+    if (tag < slots_.size()) End(static_cast<unsigned>(tag), error_number);
   }
 }
 
@@ -323,7 +321,9 @@ void UringEngine::TakeCompletion(const io_uring_cqe& cqe) {
 
 Clock::time_point UringEngine::NextDue(Clock::time_point deadline) const {
   for (const unsigned slot : delayed_) deadline = std::min(deadline, slots_[slot].not_before);
-  if (submit_failures_ > 0) deadline = std::min(deadline, Clock::now() + kSubmitBackOff);
+  // Nothing ends a wait at a wake-up that the kernel was not told of.
+  if (submit_failures_ > 0 || !wake_armed_)
+    deadline = std::min(deadline, Clock::now() + kSubmitBackOff);
   return deadline;
 }
 

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "base/signals_blocked.h"
+
 namespace ringfeed {
 namespace {
 
@@ -14,6 +16,13 @@ void CheckSlots(std::span<const SlotSpec> slots, const Instance& instance) {
   Status status = CheckInstance(slots, instance);
   if (!status.ok()) [[unlikely]] {
     throw Error(std::move(status));
+  }
+  // It is read when its producer has long gone on.
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (instance[i].owner != nullptr || instance[i].bytes == 0) continue;
+    const std::string slot = "slot " + std::to_string(i) + " \"" + slots[i].name + "\"";
+    throw Error(Status(StatusCode::kInvalidArgument,
+                       slot + ": nothing keeps the tensor's memory alive; set Tensor::owner"));
   }
 }
 
@@ -175,8 +184,9 @@ Status Produce(LoDTensorBlockingQueue& queue, const QueueGenerator& generate,
     generate(queue, stop);
   } catch (...) {
     if (!queue.IsClosed() && !stop.stop_requested()) {
+      // Not Kill: what was pushed before is good.
       Status status = StatusOfThrown(std::current_exception());
-      queue.Kill(status);
+      queue.Close(status);
       return status;
     }
   }
@@ -188,6 +198,7 @@ QueueProducer::QueueProducer(std::shared_ptr<LoDTensorBlockingQueue> queue, Queu
     : queue_(std::move(queue)) {
   if (queue_ == nullptr) Refuse("the queue is null");
   if (!generate) Refuse("the generator is empty");
+  const SignalsBlocked blocked;
   thread_ = std::jthread([this, generate = std::move(generate)](std::stop_token stop) {
     (void)Produce(*queue_, generate, std::move(stop));
   });

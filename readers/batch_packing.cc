@@ -19,7 +19,9 @@ std::uint32_t FirstRecord(const WriteTask& task) {
 
 void BatchSink::OnPacked(std::span<const RowRef> rows) {
   Planned& batch = Current(rows.front().block->pass);
-  if (NextPart(batch, 1).written) {
+  const bool written = NextPart(batch, 1).written;
+  Tally(batch, written, rows.size());
+  if (written) {
     batch.refs.insert(batch.refs.end(), rows.begin(), rows.end());
     batch.row_ends.push_back(static_cast<std::uint32_t>(batch.refs.size()));
     ++batch.rows;
@@ -55,7 +57,7 @@ void BatchSink::WritePacked(const WriteTask& task, WriterScratch* scratch) const
   options_.packer->WritePacked(std::span(scratch->records).first(task.refs.size()),
                                scratch->locations.data(),
                                std::span(task.slot->row_ends).subspan(task.dst_row, task.rows),
-                               first, scratch->targets, scratch->parser.get());
+                               first, scratch->targets, scratch->parser.get(), &scratch->failures);
   if (!options_.note_rows) return;
   for (std::size_t i = 0; i < task.refs.size(); ++i) {
     task.slot->row_numbers[first + i] = task.refs[i].block->NumberOf(task.refs[i].row);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "readers/batch_sink.h"
@@ -40,9 +41,28 @@ void BatchSink::BlankRow(BatchSlot* slot, std::size_t row) const {
     for (std::size_t i = row + 1; i <= slot->rows; ++i) offsets[i] -= units;
   }
   base[extent.layout.mask() + row] = std::byte{0};
-  if (!options_.note_rows) return;
-  slot->damaged_numbers.push_back(slot->row_numbers[row]);
-  slot->row_numbers[row] = kNoRow;
+}
+
+void BatchSink::EndAt(BatchSlot* slot, std::size_t row) const {
+  std::erase_if(slot->failures, [&](const RowFailure& failure) { return failure.row >= row; });
+  if (!options_.pad) {
+    slot->rows = static_cast<std::uint32_t>(row);
+    return;
+  }
+  // A padded batch keeps its number of rows.
+  const BatchExtent& extent = *slot->extents.back();
+  const std::byte* const mask = extent.run.data + extent.layout.mask();
+  const bool any =
+      std::any_of(mask, mask + row, [](std::byte there) { return there != std::byte{0}; });
+  if (!any) {
+    slot->rows = 0;
+    return;
+  }
+  for (std::size_t gone = row; gone < slot->rows; ++gone) {
+    if (mask[gone] == std::byte{0}) continue;
+    BlankRow(slot, gone);
+    if (options_.note_rows) slot->row_numbers[gone] = kNoRow;
+  }
 }
 
 Tensor BatchSink::MakeMask(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const {

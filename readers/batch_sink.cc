@@ -8,6 +8,7 @@
 #include "readers/locate.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/lod_levels.h"
+#include "readers/thrown_status.h"
 
 namespace ringfeed {
 
@@ -19,6 +20,14 @@ constexpr std::size_t kSlotsBytes = 8 * 1024 * 1024;
 constexpr std::size_t kTaskRing = 8192;
 /// A task of a batch in no block's order has at least this many rows.
 constexpr std::size_t kMinTaskRows = 16;
+
+/// A row fails once, though several of its fields may.
+void KeepOneOfEachRow(std::vector<RowFailure>* failures) {
+  std::stable_sort(failures->begin(), failures->end(),
+                   [](const RowFailure& a, const RowFailure& b) { return a.row < b.row; });
+  const auto same = [](const RowFailure& a, const RowFailure& b) { return a.row == b.row; };
+  failures->erase(std::unique(failures->begin(), failures->end(), same), failures->end());
+}
 
 }  // namespace
 
@@ -36,7 +45,9 @@ BatchSink::BatchSink(const Options& options, const Parser* parser, std::shared_p
       skip_rows_(options.close_at_block_end ? options.skip : 0),
       learned_units_(parser->fields().size()),
       free_slots_(2 * kMaxSlots),
-      free_tasks_(kTaskRing) {}
+      free_tasks_(kTaskRing) {
+  counted_ = clock_->BeforeBatch();
+}
 
 BatchSink::~BatchSink() {
   for (const auto& slot : slots_) {
@@ -57,6 +68,7 @@ BatchSink::Planned& BatchSink::Current(std::uint64_t pass) {
     batch.span.first_place = places_;
     batch.span.begin = clock_->BeforeBatch();
     batch.skipped = batch.span.number < skip_batches_;
+    if (!batch.skipped) batch.sequence = next_sequence_++;
     batch.pass = pass;
     batch.units.resize(fields_);
     planned_.push_back(std::move(batch));
@@ -82,6 +94,7 @@ void BatchSink::RecycleTask(WriteTask* task) {
 void BatchSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
   if (skip_rows_ > 0) {
     const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(skip_rows_, end - begin));
+    tally_.left_out += rows;
     CountPlaces(rows);
     skip_rows_ -= rows;
     host_->Drop(block, rows);
@@ -105,6 +118,7 @@ void BatchSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
 void BatchSink::OnRefs(std::span<const RowRef> rows) {
   if (skip_rows_ > 0) {
     const std::size_t left_out = std::min<std::uint64_t>(skip_rows_, rows.size());
+    tally_.left_out += left_out;
     CountPlaces(static_cast<std::uint32_t>(left_out));
     skip_rows_ -= left_out;
     DropAll(rows.first(left_out));
@@ -159,6 +173,10 @@ void BatchSink::AddMissing(Planned& batch, std::size_t begin, std::size_t end) c
   batch.missing.push_back({RowOf(batch, begin), static_cast<std::uint32_t>(end - begin)});
 }
 
+void BatchSink::Tally(const Planned& batch, bool written, std::uint64_t rows) {
+  (written ? tally_.delivered : batch.skipped ? tally_.left_out : tally_.of_others) += rows;
+}
+
 void BatchSink::CountPlaces(std::uint32_t places) {
   places_ += places;
   clock_->Advance(places);
@@ -171,6 +189,7 @@ void BatchSink::CountPlaces(Planned& batch, std::uint32_t places) {
 }
 
 void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) {
+  tally_.damaged += places;
   if (options_.close_at_block_end) {
     CloseRest(false);
     CountPlaces(places);
@@ -198,6 +217,7 @@ void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
   while (begin < end) {
     Planned& batch = Current(block->pass);
     const Part part = NextPart(batch, std::min<std::size_t>(end - begin, most));
+    Tally(batch, part.written, part.places);
     if (part.written) {
       AddTask(batch, block, begin, part.places);
     } else {
@@ -231,6 +251,7 @@ void BatchSink::AddRefs(std::span<const RowRef> rows) {
     Planned& batch = Current(rows.front().block->pass);
     const Part part = NextPart(batch, rows.size());
     const std::span<const RowRef> taken = rows.first(part.places);
+    Tally(batch, part.written, part.places);
     rows = rows.subspan(part.places);
     if (part.written) {
       batch.refs.insert(batch.refs.end(), taken.begin(), taken.end());
@@ -289,7 +310,14 @@ void BatchSink::CutIntoTasks(Planned& batch) {
 }
 
 void BatchSink::Close(Planned& batch) {
-  if (!batch.dropped) batch.span.end = clock_->AfterBatch();
+  batch.span.before = counted_;
+  batch.span.end = batch.dropped ? clock_->BeforeBatch() : clock_->AfterBatch();
+  if (fails_) {
+    batch.span.end = counted_;
+    batch.span.uncounted = ++cuts_;
+  } else if (!batch.dropped) {
+    counted_ = batch.span.end;
+  }
   if (batch.skipped) {
     planned_.pop_back();
     return;
@@ -307,30 +335,29 @@ void BatchSink::CloseRest(bool drop) {
   if (planned_.empty() || planned_.back().closed) return;
   Planned& batch = planned_.back();
   if (drop) {
-    dropped_rows_.Add(batch.row_ends.empty() ? batch.rows : batch.refs.size());
+    const std::uint64_t rows = batch.row_ends.empty() ? batch.rows : batch.refs.size();
+    tally_.delivered -= rows;
+    tally_.dropped += rows;
     batch.dropped = true;
     --next_number_;  // the next batch has it
-    if (batch.slot == nullptr) {
-      DropAll(batch.refs);
-      for (WriteTask* task : batch.tasks) {
-        host_->Drop(task->block, task->rows);
-        RecycleTask(task);
-      }
-      planned_.pop_back();
-      return;
-    }
   }
   Close(batch);
 }
 
 void BatchSink::OnPassEnd() {
+  ++tally_.passes;
   if (!clock_->kept()) clock_->EndPass();
   CloseRest(options_.drop_remainder);
+  const bool none = options_.drop_remainder && next_number_ == pass_begin_number_;
+  rows_of_dropped_pass_ = none ? places_ - pass_begin_place_ : 0;
+  pass_begin_number_ = next_number_;
+  pass_begin_place_ = places_;
 }
 
 void BatchSink::OnEnd(const Status& status) {
-  CloseRest(options_.drop_remainder);
-  host_->End(next_number_ - std::min(next_number_, skip_batches_), status);
+  fails_ = fails_ || !status.ok();
+  CloseRest(options_.drop_remainder && !fails_);
+  host_->End(next_sequence_, status);
 }
 
 bool BatchSink::Continue() {
@@ -351,6 +378,7 @@ bool BatchSink::Continue() {
     slot->units = batch.units;
     slot->dropped = batch.dropped;
     planned_.pop_front();
+    first_unfinished_ = slot->sequence + 1;
     FinishOne(slot);
   }
   return false;
@@ -436,15 +464,19 @@ bool BatchSink::DropSpareSlot(const BatchSlot* slot) {
 
 void BatchSink::Prepare(BatchSlot* slot, const Planned& batch) {
   for (const auto& extent : slot->extents) AllowUse(extent->run.data, extent->run.bytes);
+  slot->sequence = batch.sequence;
   slot->pass = batch.pass;
   slot->rows = 0;
   slot->dropped = false;
   slot->status = Status();
   slot->failures.clear();
+  slot->refused.clear();
+  slot->all_refused = true;
   slot->row_ends = batch.row_ends;
   if (options_.note_rows) {
     slot->row_numbers.assign(batch.row_ends.empty() ? slice_rows_ : batch.row_ends.back(), kNoRow);
   }
+  slot->payload_bytes.store(0, std::memory_order_relaxed);
   slot->pending.store(1, std::memory_order_relaxed);
   const std::vector<std::uint64_t> capacity = CapacityFor(batch);
   // A dropped batch may have left parts that were never joined.
@@ -554,7 +586,16 @@ void BatchSink::PublishOffsets(const WriteTask& task, const WriterScratch& scrat
 }
 
 void BatchSink::Write(WriteTask* task, WriterScratch* scratch) {
-  BatchSlot* slot = task->slot;
+  BatchSlot* const slot = task->slot;
+  try {
+    WriteAll(task, scratch);
+  } catch (...) {
+    return EndBefore(*slot);
+  }
+  FinishOne(slot);
+}
+
+void BatchSink::WriteAll(WriteTask* task, WriterScratch* scratch) {
   if (task->block == nullptr) CollectBlocks(*task, scratch);
   if (task->extent != nullptr) {
     if (task->block == nullptr) GatherRows(*task, scratch);
@@ -566,11 +607,12 @@ void BatchSink::Write(WriteTask* task, WriterScratch* scratch) {
       WriteRows(*task, scratch);
     }
     FailShrunk(*task, scratch);
+    if (!scratch->failures.empty()) KeepOneOfEachRow(&scratch->failures);
+    CountBytes(*task, *scratch);
     if (!scratch->failures.empty()) NoteFailures(*task, scratch);
   }
   DropHolds(*task, scratch);
   RecycleTask(task);
-  FinishOne(slot);
 }
 
 std::span<const RecordSpan> BatchSink::RecordsOf(const WriteTask& task,
@@ -594,18 +636,34 @@ void BatchSink::WriteRows(const WriteTask& task, WriterScratch* scratch) const {
 void BatchSink::NoteFailures(const WriteTask& task, WriterScratch* scratch) const {
   if (options_.packer != nullptr) return FailPacked(task, scratch);
   const std::span<const RecordSpan> records = RecordsOf(task, *scratch);
+  const bool explain = options_.refusals != nullptr && options_.refusals->open();
+  std::size_t explained = 0;
   const std::lock_guard lock(task.slot->failures_mutex);
   for (RowFailure& failure : scratch->failures) {
     const auto row = static_cast<std::uint32_t>(failure.row);
     const DataPlace place = task.block != nullptr
                                 ? task.block->PlaceOf(task.src_row + row)
                                 : task.refs[row].block->PlaceOf(task.refs[row].row);
+    // What shrank is the file's affair, and not the parser's.
+    if (explain && failure.status.code() != StatusCode::kTruncated &&
+        IsSkippable(failure.status, options_.on_damage) && explained++ < Refusals::kEnough) {
+      task.slot->refused.push_back(
+          {row + task.dst_row, parser_->Explain(records[failure.row], failure.status), place});
+    }
     failure.status = failure.status.WithPlace(place);
     if (IsSkippable(failure.status, options_.on_damage)) {
       host_->NoteSkipped(records[failure.row], failure.status);
     }
     task.slot->failures.push_back({failure.row + task.dst_row, std::move(failure.status)});
   }
+}
+
+void BatchSink::CountBytes(const WriteTask& task, const WriterScratch& scratch) {
+  const std::span<const RecordSpan> records = RecordsOf(task, scratch);
+  std::uint64_t bytes = 0;
+  for (const RecordSpan& record : records) bytes += record.size;
+  for (const RowFailure& failure : scratch.failures) bytes -= records[failure.row].size;
+  task.slot->payload_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 void BatchSink::CollectBlocks(const WriteTask& task, WriterScratch* scratch) {
@@ -632,8 +690,7 @@ void BatchSink::FailShrunk(const WriteTask& task, WriterScratch* scratch) {
   const std::size_t rows = task.block != nullptr ? task.rows : task.refs.size();
   for (std::size_t row = 0; row < rows; ++row) {
     if (!shrunk_at(row)) continue;
-    scratch->failures.push_back(
-        {row, Status(StatusCode::kTruncated, "the mapped file shrank before the row was copied")});
+    scratch->failures.push_back({row, ShrunkWhileRead()});
   }
 }
 
@@ -655,27 +712,54 @@ void BatchSink::DropHolds(const WriteTask& task, WriterScratch* scratch) {
 
 void BatchSink::FinishOne(BatchSlot* slot) {
   // acq_rel: releases this thread's rows to, and acquires the others' for, whoever comes last.
-  if (slot->pending.fetch_sub(1, std::memory_order_acq_rel) == 1) Finish(slot);
+  if (slot->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  try {
+    Finish(slot);
+  } catch (...) {
+    EndBefore(*slot);
+  }
+}
+
+void BatchSink::EndBefore(const BatchSlot& slot) {
+  host_->End(slot.sequence, StatusOfThrown("a batch could not be written"));
 }
 
 void BatchSink::Finish(BatchSlot* slot) {
-  if (slot->dropped) {
-    in_work_.fetch_sub(1, std::memory_order_release);
-    Release(slot);
-    host_->BatchDone(true);
-    return;
-  }
   if (!slot->status.ok()) slot->rows = 0;
   JoinExtents(slot);
   if (options_.pad && slot->status.ok()) FillMissing(*slot);
+  if (options_.refusals != nullptr && options_.refusals->open()) CutRefused(slot);
   SettleFailures(slot);
   if (options_.note_rows) {
     const bool packed = !slot->row_ends.empty() && slot->rows > 0;
     slot->row_numbers.resize(packed ? slot->row_ends[slot->rows - 1] : slot->rows);
   }
+  slot->dropped = slot->dropped && slot->status.ok();
   in_work_.fetch_sub(1, std::memory_order_release);
-  host_->Deliver(slot->span.number - skip_batches_, {slot, nullptr});
-  host_->BatchDone(false);
+  host_->Deliver(slot->sequence, {slot, nullptr});
+  host_->BatchDone();
+}
+
+// What tells whether the parser fits no record: those that it refused before it took one.
+void BatchSink::CutRefused(BatchSlot* slot) const {
+  std::vector<RefusedRow>& refused = slot->refused;
+  std::sort(refused.begin(), refused.end(),
+            [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
+  auto missing = slot->missing.begin();
+  std::uint32_t row = 0;
+  const auto pass_missing = [&] {
+    for (; options_.pad && missing != slot->missing.end() && missing->first == row; ++missing) {
+      row += missing->count;
+    }
+  };
+  pass_missing();
+  auto first_other = refused.begin();
+  for (; first_other != refused.end() && first_other->row == row; ++first_other) {
+    ++row;
+    pass_missing();
+  }
+  slot->all_refused = row == slot->rows;
+  refused.erase(first_other, refused.end());
 }
 
 void BatchSink::JoinExtents(BatchSlot* slot) const {
@@ -749,15 +833,19 @@ void BatchSink::SettleFailures(BatchSlot* slot) const {
             [](const RowFailure& a, const RowFailure& b) { return a.row < b.row; });
   for (const RowFailure& failure : slot->failures) {
     if (!IsSkippable(failure.status, options_.on_damage)) {
-      slot->rows = static_cast<std::uint32_t>(failure.row);
       slot->status = failure.status;
-      std::erase_if(slot->failures, [&](const RowFailure& f) { return f.row >= slot->rows; });
+      slot->span.end = slot->span.before;
+      slot->span.uncounted = std::max<std::uint64_t>(slot->span.uncounted, 1);
+      EndAt(slot, failure.row);
       break;
     }
   }
   for (auto it = slot->failures.rbegin(); it != slot->failures.rend(); ++it) {
     if (options_.pad) {
       BlankRow(slot, it->row);
+      if (options_.note_rows) {
+        slot->damaged_numbers.push_back(std::exchange(slot->row_numbers[it->row], kNoRow));
+      }
     } else {
       RemoveRow(slot, it->row);
     }

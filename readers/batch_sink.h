@@ -14,7 +14,6 @@
 #include "readers/parsers/parser.h"
 #include "readers/plan_clock.h"
 #include "readers/plan_sink.h"
-#include "readers/stage_clock.h"
 #include "ringfeed/mpmc_ring.h"
 #include "ringfeed/record.h"
 
@@ -68,6 +67,8 @@ class BatchSink final : public PlanSink {
     /// Every batch has a row for each place of its slice: zeros where none is there. A last tensor
     /// "mask" tells.
     bool pad = false;
+    /// Not null: which rows were refused is noted, as long as it is open.
+    const Refusals* refusals = nullptr;
     bool note_rows = false;      ///< BatchSlot::row_numbers is wanted
     PlanClock* clock = nullptr;  ///< null: one of its own
     /// The parser, where its rows come packed: of OnPacked alone.
@@ -82,9 +83,13 @@ class BatchSink final : public PlanSink {
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
   void OnPacked(std::span<const RowRef> rows) override;
-  void OnLost(Block* block, std::uint32_t rows) override { host_->Drop(block, rows); }
+  void OnLost(Block* block, std::uint32_t rows) override {
+    tally_.unplaced += rows;
+    host_->Drop(block, rows);
+  }
   void OnPassEnd() override;
-  void OnCut() override { CloseRest(options_.drop_remainder); }
+  void OnCut() override { CloseRest(options_.drop_remainder && !fails_); }
+  void OnFailing() override { fails_ = true; }
   void OnEnd(const Status& status) override;
   bool Continue() override;
   bool Outstanding() override {
@@ -93,7 +98,11 @@ class BatchSink final : public PlanSink {
            (!planned_.empty() && planned_.front().closed);
   }
 
-  // A writer's call: does the task and recycles it.
+  std::uint64_t rows_of_dropped_pass() const override { return rows_of_dropped_pass_; }
+  std::uint64_t first_unfinished() const override { return first_unfinished_; }
+
+  // A writer's call: does the task and recycles it. What is thrown ends everything in front of the
+  // batch.
   void Write(WriteTask* task, WriterScratch* scratch);
   // The consumer's calls.
   Instance MakeInstance(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const;
@@ -104,17 +113,17 @@ class BatchSink final : public PlanSink {
   void SetHolder(BatchSlot* slot, std::thread::id thread);
   std::size_t slots_held_by(std::thread::id thread) const;
 
-  std::uint64_t dropped_rows() const { return dropped_rows_.count(); }
   std::uint64_t grown() const { return grown_.load(std::memory_order_relaxed); }
 
  private:
   /// A batch in the plan.
   struct Planned {
     OrderSpan span;
-    std::uint64_t pass = 0;    ///< of its first row
-    std::uint32_t places = 0;  ///< so far
-    std::uint32_t rows = 0;    ///< that are to be written
-    bool skipped = false;      ///< left out
+    std::uint64_t sequence = 0;  ///< as of BatchSlot
+    std::uint64_t pass = 0;      ///< of its first row
+    std::uint32_t places = 0;    ///< so far
+    std::uint32_t rows = 0;      ///< that are to be written
+    bool skipped = false;        ///< left out
     bool closed = false;
     bool dropped = false;
     std::vector<std::uint64_t> damaged_numbers;
@@ -143,6 +152,8 @@ class BatchSink final : public PlanSink {
   BatchLayout LayoutFor(std::span<const std::uint64_t> capacity) const {
     return BatchLayout(*parser_, slice_rows_, capacity, options_.pad);
   }
+  /// Counts rows that come to the batch.
+  void Tally(const Planned& batch, bool written, std::uint64_t rows);
   void CountPlaces(std::uint32_t places);
   void CountPlaces(Planned& batch, std::uint32_t places);
   void AddPiece(Block* block, std::uint32_t begin, std::uint32_t end);
@@ -175,6 +186,7 @@ class BatchSink final : public PlanSink {
   void GatherRows(const WriteTask& task, WriterScratch* scratch) const;
   void PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const;
   static std::span<const RecordSpan> RecordsOf(const WriteTask& task, const WriterScratch& scratch);
+  static void CountBytes(const WriteTask& task, const WriterScratch& scratch);
   void WriteRows(const WriteTask& task, WriterScratch* scratch) const;
   void NoteFailures(const WriteTask& task, WriterScratch* scratch) const;
   /// Notes the blocks that the task's rows stand in, and how many of each.
@@ -182,10 +194,16 @@ class BatchSink final : public PlanSink {
   /// Rows whose mapped file lost pages meanwhile may be zeros: they failed.
   static void FailShrunk(const WriteTask& task, WriterScratch* scratch);
   void DropHolds(const WriteTask& task, WriterScratch* scratch);
+  void WriteAll(WriteTask* task, WriterScratch* scratch);
   void FinishOne(BatchSlot* slot);
+  /// The batch will never be finished: in a handler of what was thrown.
+  void EndBefore(const BatchSlot& slot);
   void Finish(BatchSlot* slot);
   void JoinExtents(BatchSlot* slot) const;
   void SettleFailures(BatchSlot* slot) const;
+  /// The rows from this one on are not to be delivered.
+  void EndAt(BatchSlot* slot, std::size_t row) const;
+  void CutRefused(BatchSlot* slot) const;
   /// Takes the values of a row out; returns how many units they were.
   static std::int64_t CutUnits(const BatchExtent& extent, const BatchLayout::Column& column,
                                std::size_t rows, std::size_t row);
@@ -213,6 +231,15 @@ class BatchSink final : public PlanSink {
   // The planner's own.
   std::deque<Planned> planned_;
   std::uint64_t next_number_ = 0;
+  std::uint64_t next_sequence_ = 0;
+  bool fails_ = false;      ///< a failure comes: whatever is begun is delivered, and cut short
+  PlanMark counted_;        ///< behind the last batch that no failure cut short
+  std::uint64_t cuts_ = 0;  ///< batches that one cut short
+  std::uint64_t first_unfinished_ = 0;  ///< as delivered
+  // Of the end of a pass that was met last.
+  std::uint64_t pass_begin_number_ = 0;  ///< next_number_ behind it
+  std::uint64_t pass_begin_place_ = 0;   ///< places_ then
+  std::uint64_t rows_of_dropped_pass_ = 0;
   PlanClock own_clock_;
   PlanClock* const clock_;
   std::uint64_t places_ = 0;
@@ -221,7 +248,6 @@ class BatchSink final : public PlanSink {
   std::vector<std::unique_ptr<BatchSlot>> slots_;
   std::vector<std::unique_ptr<WriteTask>> tasks_;
   std::uint32_t next_lane_ = 0;
-  StageCount dropped_rows_;
 
   // Shared with writers and consumers.
   MpmcRing<BatchSlot*> free_slots_;

@@ -36,19 +36,30 @@ struct MissingRows {
 /// extent becomes its memory; earlier ones are moved there by whoever finishes it.
 struct BatchSlot {
   OrderSpan span;
+  /// Of its delivery: dropped ones have one, too. For writers, as soon as it has a task.
+  std::uint64_t sequence = 0;
   std::uint64_t pass = 0;  ///< that its first row is of
   std::uint32_t rows = 0;
   std::vector<std::uint64_t> units;  ///< per field, planned
   std::vector<std::unique_ptr<BatchExtent>> extents;
-  bool dropped = false;  ///< a rest that is not to be delivered
-  Status status;         ///< follows the rows; set by the planner or the finisher
+  /// A rest that nobody is to see. It is written all the same: what fails in it is a failure, and
+  /// what is good before that is a short last batch.
+  bool dropped = false;
+  Status status;  ///< follows the rows; set by the planner or the finisher
 
   /// Writes to come, and one for the planner until the batch is closed. Dropped with acq_rel: who
   /// drops the last sees every row written.
   std::atomic<std::uint32_t> pending{0};
 
+  /// Of the records of rows that were written, failed ones aside. Relaxed: `pending` orders it.
+  std::atomic<std::uint64_t> payload_bytes{0};
+
   std::mutex failures_mutex;  ///< rows that fail are rare
   std::vector<RowFailure> failures;
+  /// Rows that the parser refused, up to the first that it did not, where there is one: only where
+  /// they are asked for.
+  std::vector<RefusedRow> refused;
+  bool all_refused = true;           ///< there is no other row
   std::vector<MissingRows> missing;  ///< of a padded batch, in their order; set by the planner
   /// Block::NumberOf of each row, kNoRow of those that are missing; only where asked for.
   std::vector<std::uint64_t> row_numbers;

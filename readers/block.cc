@@ -59,4 +59,33 @@ void Block::NoteFramed(std::span<const std::byte> bytes, std::uint64_t offset) {
   framed.push_back({bytes, offset});
 }
 
+bool Block::FailAt(std::uint32_t row, const Status& why) {
+  if (!fails_in_order) {
+    status = why;
+    frame.records.resize(row);
+    return false;
+  }
+  frame.records[row] = RecordSpan();
+  row_failures.push_back({row, why});
+  return true;
+}
+
+void Block::FailBehindRows() {
+  const std::size_t row = rows();
+  const std::size_t fields = row == 0 ? 0 : locations.size() / row;
+  frame.records.emplace_back();
+  locations.resize((row + 1) * fields);
+  if (!filtered.empty()) filtered.resize(row + 1);
+  if (!groups.empty()) groups.resize(row + 1);
+  if (!row_numbers.empty()) row_numbers.resize(row + 1, kNoRow);
+  row_failures.push_back({row, status});
+}
+
+const Status* Block::FailureOf(std::uint32_t row) const {
+  for (const RowFailure& failure : row_failures) {
+    if (failure.row == row) return &failure.status;
+  }
+  return nullptr;
+}
+
 }  // namespace ringfeed

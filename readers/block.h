@@ -15,6 +15,7 @@
 #include "readers/order/row_layout.h"
 #include "readers/parsers/parser.h"
 #include "readers/record_ranges.h"
+#include "readers/refusals.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
 
@@ -42,7 +43,13 @@ struct Block {
   std::vector<std::int64_t> groups;      ///< of the records, only for GroupBatch and BucketBatch
   /// Not 0 for records that Filter drops; empty where it drops none. They are not located.
   std::vector<std::uint8_t> filtered;
-  Status status;                     ///< a failure that follows the records
+  Status status;  ///< a failure that follows the records
+  /// Whether the order is another one than that of the blocks: then a record that fails is damaged
+  /// and noted here, since what stands before it in the order may be read later.
+  bool fails_in_order = false;
+  std::vector<RowFailure> row_failures;
+  /// The first records that the parser refused, in their order; only where they are asked for.
+  std::vector<RefusedRow> refused;
   std::uint64_t payload_bytes = 0;   ///< of the records that are not damaged
   std::uint32_t good_rows = 0;       ///< their number
   std::uint64_t filtered_bytes = 0;  ///< of payload_bytes, those of filtered records
@@ -77,6 +84,13 @@ struct Block {
   std::atomic<std::uint32_t> holds{0};
 
   std::size_t rows() const { return frame.records.size(); }
+  /// A row that cannot be delivered ends the stream: where the order is the blocks', together with
+  /// the records behind it. False then.
+  bool FailAt(std::uint32_t row, const Status& why);
+  /// A failure that follows the records takes the place of the next one.
+  void FailBehindRows();
+  /// Why a damaged row ends the stream; null where it does not.
+  const Status* FailureOf(std::uint32_t row) const;
   /// Of a record that is not damaged.
   bool Filtered(std::uint32_t row) const { return !filtered.empty() && filtered[row] != 0; }
   /// Whether records are damaged. Cheaper than a look at the records, which are not in the cache.

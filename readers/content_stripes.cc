@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "readers/compression/content_reader.h"
+#include "readers/doubtful_records.h"
 #include "readers/inline_stripes.h"
 
 namespace ringfeed {
@@ -17,6 +18,11 @@ class ContentStripes final : public InlineStripes {
           return ReadCompressed(buffer, got);
         }) {}
 
+  bool ReadPart(Block* block) override {
+    const bool done = InlineStripes::ReadPart(block);
+    doubtful_.Note(*block, content_.member_begin());
+    return done;
+  }
   /// Decompressing takes long enough to be begun early.
   bool from_memory() const override { return false; }
 
@@ -32,6 +38,13 @@ class ContentStripes final : public InlineStripes {
       to = to.subspan(some);
     }
     return {};
+  }
+
+  std::uint64_t DoubtfulFrom(const Block& block, std::uint64_t end,
+                             std::string* why) const override {
+    if (!content_.damaged()) return end;
+    *why = doubtful_.Describe(block, content_.member_begin(), end);
+    return content_.member_begin();
   }
 
   bool Resume(std::string* loss) override {
@@ -56,6 +69,7 @@ class ContentStripes final : public InlineStripes {
   }
 
   ContentReader content_;
+  DoubtfulRecords doubtful_;
   std::uint64_t compressed_offset_ = 0;
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/balanced_split.h"
 #include "base/cpu_count.h"
+#include "base/signals_blocked.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -69,6 +70,7 @@ void MultiThreadLoop(std::size_t count, const std::function<void(std::size_t ind
     std::vector<std::jthread> others;
     for (std::size_t number = 1; number < ranges; ++number) {
       try {
+        const SignalsBlocked blocked;
         others.emplace_back(run, number);
       } catch (const std::system_error&) {
         run(number);  // no more threads to be had: later rather than never

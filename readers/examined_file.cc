@@ -1,44 +1,66 @@
 #include "readers/examined_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "io/data_file.h"
+
 namespace ringfeed {
 namespace {
 
-/// Fills the front of `head`; a source, where it is not null, is read in place of the file.
-std::size_t ReadSome(const std::string& name, Source* source, std::span<std::byte> head) {
-  if (source != nullptr) {
-    head = head.first(std::min<std::uint64_t>(head.size(), source->Size()));
-    std::size_t got = 0;
-    return source->ReadAt(0, head, &got).ok() ? got : 0;
-  }
-  const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return 0;
-  const ssize_t got = pread(descriptor, head.data(), head.size(), 0);
-  close(descriptor);
-  return got > 0 ? static_cast<std::size_t>(got) : 0;
+/// The front of a file, or of a source, into `head`; `got` bytes of it.
+using ReadFront = std::function<Status(std::span<std::byte> head, std::size_t* got)>;
+
+Status ReadSource(Source* source, std::span<std::byte> head, std::size_t* got) {
+  head = head.first(std::min<std::uint64_t>(head.size(), source->Size()));
+  return source->ReadAt(0, head, got);
 }
 
-/// The first bytes of a file, for detection only; an unreadable file gives none and fails when
-/// opened.
-std::vector<std::byte> ReadHead(const std::string& name, Source* source) {
+Status ReadDescriptor(int descriptor, std::span<std::byte> head, std::size_t* got) {
+  ssize_t some = 0;
+  do {
+    some = pread(descriptor, head.data(), head.size(), 0);
+  } while (some < 0 && errno == EINTR);
+  if (some < 0) return StatusFromErrno(errno, "read its first bytes");
+  *got = static_cast<std::size_t>(some);
+  return {};
+}
+
+/// For detection only: what cannot be read tells nothing, and fails when it is read.
+std::vector<std::byte> ReadHead(const ReadFront& read) {
   std::vector<std::byte> head(kHeadBytes);
-  head.resize(ReadSome(name, source, head));
+  const auto fill = [&] {
+    std::size_t got = 0;
+    head.resize(read(head, &got).ok() ? got : 0);
+  };
+  fill();
   const std::size_t needed = HeadBytesOf(head);
   if (needed > kHeadBytes) {
     head.resize(needed);
-    head.resize(ReadSome(name, source, head));
+    fill();
   }
   return head;
+}
+
+Status ReadHeadOfFile(const std::string& name, std::uint64_t* bytes, std::vector<std::byte>* head) {
+  int descriptor = -1;
+  struct stat facts {};
+  Status status = OpenDataFile(name, &descriptor, &facts);
+  if (!status.ok()) return status;
+  *bytes = static_cast<std::uint64_t>(facts.st_size);
+  *head = ReadHead([descriptor](std::span<std::byte> to, std::size_t* got) {
+    return ReadDescriptor(descriptor, to, got);
+  });
+  close(descriptor);
+  return {};
 }
 
 }  // namespace
@@ -60,13 +82,18 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
                          std::uint64_t stripe_bytes) {
   ExaminedFile result;
   result.name = name;
+  std::vector<std::byte> head;
   if (source != nullptr) {
     result.bytes = source->Size();
+    head = ReadHead([source](std::span<std::byte> to, std::size_t* got) {
+      return ReadSource(source, to, got);
+    });
   } else {
     result.status = SizeOfFile(result.name, &result.bytes);
+    if (result.status.ok()) result.status = ReadHeadOfFile(result.name, &result.bytes, &head);
     if (!result.status.ok()) return result;
   }
-  FormatResult format = ChooseFormat(asked, result.name, ReadHead(result.name, source));
+  FormatResult format = ChooseFormat(asked, result.name, head);
   if (format.status.ok() && !format.data_file.empty()) {
     result.name = std::move(format.data_file);
     format.status = SizeOfFile(result.name, &result.bytes);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "readers/lane.h"
+#include "readers/refusal.h"
 
 namespace ringfeed {
 
@@ -119,7 +120,7 @@ bool FileLane::FillByUser(Block* block) {
 }
 
 void FileLane::Fail(const Assignment& assignment, const Status& status, Block* block) {
-  if (context_->options->on_damage == OnDamage::kFail) {
+  if (context_->options->on_damage == OnDamage::kFail || IsRefusal(status)) {
     block->status = status;
     return;
   }

@@ -74,6 +74,14 @@ bool FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lan
   return true;
 }
 
+bool FileSchedule::HasStripes() {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t file = 0; file < names_.size(); ++file) {
+    if (Examine(file).stripes != 0) return true;
+  }
+  return false;
+}
+
 void FileSchedule::Assign(Pass& pass, std::uint64_t number, std::size_t lane) {
   const std::size_t index = pass.files[pass.next_file++];
   const ExaminedFile& file = Examine(index);

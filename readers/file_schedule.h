@@ -76,6 +76,8 @@ class FileSchedule {
   /// Tells, by the lane's thread, that a turn of a file of unknown stripes was read, and whether it
   /// was the file's last.
   void EndTurn(std::size_t lane, bool file_ends);
+  /// Whether any file of the list has a stripe, or may have one. Examines them.
+  bool HasStripes();
   /// Goes up whenever EndTurn was called.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 

@@ -280,7 +280,12 @@ GraphNode::Nodes GraphNode::Graph() {
 
 std::vector<std::shared_ptr<GraphNode>> GraphNode::EndPoints() {
   Nodes nodes = Graph();
-  std::erase_if(nodes, [](const auto& node) { return node->HasConsumer(); });
+  // What was given to Multiplex or ReadAs is read there.
+  std::erase_if(nodes, [](const auto& node) {
+    if (node->HasConsumer()) return true;
+    const std::lock_guard lock(node->mutex_);
+    return node->retired_;
+  });
   return nodes;
 }
 

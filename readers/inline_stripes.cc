@@ -5,6 +5,16 @@
 
 namespace ringfeed {
 
+namespace {
+
+// What is not to be trusted begins in front of what was noted before.
+void SortDamage(Block* block) {
+  std::stable_sort(block->frame.damage.begin(), block->frame.damage.end(),
+                   [](const DamagedRange& a, const DamagedRange& b) { return a.begin < b.begin; });
+}
+
+}  // namespace
+
 bool InlineStripes::ReadPart(Block* block) {
   if (position_ < limit() || (file_bytes_ == 0 && stripe_ == 0)) ReadRecords(block);
   if (file_bytes_ == kUnknownSize && position_ >= limit()) LookForEnd(block);
@@ -70,6 +80,8 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
 
 bool InlineStripes::PassFailure(Block* block, std::uint64_t end, const Status& failure) {
   const OpenOptions& options = *context_->options;
+  std::string doubt;
+  const std::uint64_t doubtful = std::min(position_, DoubtfulFrom(*block, end, &doubt));
   std::unique_ptr<Framer> framer;
   if (options.on_damage == OnDamage::kSkip) {
     Frame(block, {}, position_, true);  // to be told of what it was passing over
@@ -79,11 +91,14 @@ bool InlineStripes::PassFailure(Block* block, std::uint64_t end, const Status& f
   std::string loss;
   if (framer == nullptr || !Resume(&loss)) {
     if (file_bytes_ == kUnknownSize) SetEnd(end);
-    NoteReadFailure(block, end, failure);
+    position_ = doubtful;
+    NoteReadFailure(block, end, Status(failure.code(), failure.message() + doubt, failure.place()));
+    SortDamage(block);
     return false;
   }
   framer_ = std::move(framer);
-  block->frame.damage.push_back({file_->name(), position_, end, std::move(loss)});
+  block->frame.damage.push_back({file_->name(), doubtful, end, loss + doubt});
+  SortDamage(block);
   position_ = end;
   return true;
 }

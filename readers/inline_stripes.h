@@ -25,6 +25,13 @@ class InlineStripes : public StripeReader {
   /// Whether ReadMore goes on behind its failure, with bytes that do not follow those before it;
   /// *loss is what is to be said of that.
   virtual bool Resume(std::string* /*loss*/) { return false; }
+  /// Behind a failure of ReadMore in front of `end`: from where on what it gave is not to be
+  /// trusted (`end`: all of it is), part of it framed into `block`; *why gets what is to be said of
+  /// that.
+  virtual std::uint64_t DoubtfulFrom(const Block& /*block*/, std::uint64_t end,
+                                     std::string* /*why*/) const {
+    return end;
+  }
 
  private:
   /// Behind a stripe's end this much more is read at once, for the record that straddles it.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "readers/parsers/located_rows.h"
+#include "readers/parsers/located_storage.h"
 #include "readers/parsers/lod_columns.h"
 
 namespace ringfeed {
@@ -69,8 +70,11 @@ class InstanceParser final : public Parser {
                           "\": the reader delivered a tensor with levels (lod), which its fields "
                           "cannot declare; deliver each sequence as a row of its own");
       }
-      locations[f] = {tensor.data, static_cast<std::uint32_t>(tensor.bytes),
-                      static_cast<std::uint32_t>(units), 0};
+      if (!LocateAt(tensor.data, tensor.bytes, units, &locations[f])) {
+        return Status(StatusCode::kUnsupported, "field " + std::to_string(f) + " \"" + field.name +
+                                                    "\": a tensor of 4 GiB or more cannot be "
+                                                    "batched");
+      }
     }
     return Status();
   }

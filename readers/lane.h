@@ -10,6 +10,7 @@
 
 #include "readers/block.h"
 #include "readers/compression/content_reader.h"
+#include "readers/doubtful_records.h"
 #include "readers/file_schedule.h"
 #include "readers/graph.h"
 #include "readers/record_provider.h"
@@ -30,7 +31,9 @@ class Lane {
   virtual bool Fill(Block* block) = 0;
   /// Bytes in memory that the next block will start with, to be fetched ahead; may be empty.
   virtual std::span<const std::byte> Upcoming() const { return {}; }
-  /// Whether Fill has nothing to do before other lanes get further.
+  /// Whether the last Fill could not go on before other lanes got further, not for the medium.
+  virtual bool was_held_up() const { return false; }
+  /// The same, and they have not yet.
   virtual bool waits() const { return false; }
   /// Whether blocks come out of memory without waiting: then nothing is gained by an early start.
   virtual bool from_memory() const { return false; }
@@ -68,6 +71,7 @@ class FileLane final : public Lane {
     return reader_ ? reader_->Upcoming() : std::span<const std::byte>();
   }
   bool from_memory() const override { return from_memory_; }
+  bool was_held_up() const override { return waiting_; }
   bool waits() const override { return waiting_ && schedule_->version() == waits_since_; }
 
  private:
@@ -97,8 +101,12 @@ class FileLane final : public Lane {
 /// Records of one stream, published as they arrive.
 class StreamLane final : public Lane {
  public:
-  /// `outlived`: where it breaks off, that is damage, and not the end of everything.
-  StreamLane(const StreamInput& input, bool outlived, LaneContext* context, std::stop_token stop);
+  struct Ends {
+    bool outlived = false;      ///< breaking off is damage, and not the failure of everything
+    bool may_be_empty = false;  ///< it need not tell a format where nothing comes
+  };
+  StreamLane(const StreamInput& input, const Ends& ends, LaneContext* context,
+             std::stop_token stop);
   ~StreamLane() override;
   StreamLane(const StreamLane&) = delete;
   StreamLane& operator=(const StreamLane&) = delete;
@@ -131,12 +139,13 @@ class StreamLane final : public Lane {
   StreamSource* const stream_;
   const std::string format_name_;
   const std::uint64_t reopen_limit_;
-  const bool outlived_;
+  const Ends ends_;
   LaneContext* const context_;
   const std::stop_token stop_;
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;
   std::unique_ptr<ContentReader> content_;  ///< of a compressed stream
+  DoubtfulRecords doubtful_;                ///< likewise
   std::span<const std::byte> carry() const { return {run_.data, carried_}; }
   SlabRun run_;                 ///< what is read comes here
   std::size_t carried_ = 0;     ///< bytes of it that no framed record has taken yet

@@ -1,5 +1,7 @@
 #include "readers/lane_files.h"
 
+#include "readers/refusal.h"
+
 namespace ringfeed {
 
 namespace {
@@ -32,7 +34,9 @@ LaneFile* LaneFiles::Peek(std::size_t number) {
 
 LaneFile* LaneFiles::UseFirst(std::size_t number) {
   LaneFile* const file = Peek(number);
-  if (file->input == nullptr && file->failure.ok()) Open(number, file);
+  if (file->input == nullptr && (file->failure.ok() || IsRefusal(file->failure))) {
+    Open(number, file);
+  }
   file->part = part_;
   file->open = file->input.get();
   if (file->open == nullptr) return file;
@@ -47,8 +51,15 @@ LaneFile* LaneFiles::UseFirst(std::size_t number) {
 }
 
 void LaneFiles::Open(std::size_t number, LaneFile* file) const {
+  file->failure = Status();
   file->input = files_->Get(number, &file->failure);
-  if (file->input == nullptr) return;
+  file->fatal = IsRefusal(file->failure);
+  if (file->input != nullptr) Take(std::move(file->input), file);
+}
+
+void LaneFiles::Take(std::shared_ptr<InputFile> input, LaneFile* file) const {
+  file->input = std::move(input);
+  file->engine = nullptr;
   file->mapping = file->input->mapping();
   file->direct = file->fixed && !file->mapping.empty() &&
                  Covers(file->mapping, *file->fixed, file->data->index->records());
@@ -60,6 +71,25 @@ void LaneFiles::Open(std::size_t number, LaneFile* file) const {
   file->failure = why_not;
   file->fatal = true;
   file->input.reset();
+}
+
+bool LaneFiles::NoteReads(std::size_t number, std::uint64_t wanted, std::uint64_t planned) {
+  constexpr std::uint64_t kEnoughToJudge = 128 * 1024;
+  LaneFile* const file = Use(number);
+  file->wanted_bytes += wanted;
+  file->planned_bytes += planned;
+  // All of the file at this rate: more than a quarter beyond its size.
+  const bool too_much =
+      file->planned_bytes > kEnoughToJudge && file->planned_bytes > file->wanted_bytes / 4 * 5;
+  if (!too_much || file->stays_cold || file->open == nullptr) return false;
+  std::uint64_t loads = 0;
+  std::shared_ptr<InputFile> cached = files_->Cache(number, *file->open, &loads);
+  file->stays_cold = cached == nullptr;
+  if (cached == nullptr) return false;
+  context_->read_bytes->Add(loads);
+  Take(std::move(cached), file);
+  file->wanted_bytes = file->planned_bytes = 0;
+  return true;
 }
 
 UnitFramer* LaneFiles::Framer(LaneFile* file) const {

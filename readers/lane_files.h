@@ -28,9 +28,13 @@ struct LaneFile {
   bool shrunk = false;           ///< its mapping was found longer than the file
   ReadEngine* engine = nullptr;  ///< null: read inline
   std::unique_ptr<UnitFramer> framer;
-  Status failure;  ///< it cannot be read
-  bool fatal = false;
+  Status failure;      ///< it cannot be read; a refusal of the system is tried again by each part
+  bool fatal = false;  ///< that is not a matter of the data
   std::uint64_t part = 0;  ///< number of the part that noted it last
+  /// What reads past the page cache were planned for, and what they take with them; so far.
+  std::uint64_t wanted_bytes = 0;
+  std::uint64_t planned_bytes = 0;
+  bool stays_cold = false;  ///< it does not fit into memory
 };
 
 /// The files that one lane reads rows of, each with a framer of its own. One thread.
@@ -47,6 +51,10 @@ class LaneFiles {
     if (found != used_.end() && found->second.part == part_) return &found->second;
     return UseFirst(file);
   }
+  /// Of a file that is read past the page cache `bytes` are wanted, and read along with others.
+  /// True where its reads would come to more than it has, and from the next part on it is read
+  /// through the page cache, where it fits into memory.
+  bool NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned);
   /// What is known of the file, open or not.
   LaneFile* Peek(std::size_t file);
   /// The file's framer; null where its format has none.
@@ -56,6 +64,7 @@ class LaneFiles {
   static constexpr std::size_t kMostKept = 4096;
   LaneFile* UseFirst(std::size_t file);
   void Open(std::size_t number, LaneFile* file) const;
+  void Take(std::shared_ptr<InputFile> input, LaneFile* file) const;
 
   OpenedFiles* const files_;
   LaneContext* const context_;

@@ -7,7 +7,9 @@
 namespace ringfeed {
 
 bool IsSkippable(const Status& status, OnDamage on_damage) {
-  return on_damage == OnDamage::kSkip && status.code() != StatusCode::kUserError;
+  // Neither a user's exception nor a stop says anything about the data.
+  return on_damage == OnDamage::kSkip && status.code() != StatusCode::kUserError &&
+         status.code() != StatusCode::kCancelled;
 }
 
 DamagedRange DamagedRecord(const Status& why, const RecordSpan& record) {
@@ -22,7 +24,8 @@ DamagedRange DamagedRecord(const Status& why, const RecordSpan& record) {
   return range;
 }
 
-void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_damage, Block* block) {
+void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_damage, bool explain,
+                Block* block) {
   std::vector<RecordSpan>& records = block->frame.records;
   const std::size_t fields = parser.fields().size();
   block->locations.resize(records.size() * fields);
@@ -50,12 +53,35 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
     const DataPlace place = block->PlaceOf(static_cast<std::uint32_t>(failure.row));
     const Status placed = failure.status.WithPlace(place);
     if (!IsSkippable(placed, on_damage)) {
-      block->status = placed;
-      records.resize(failure.row);
-      return;
+      if (!block->FailAt(static_cast<std::uint32_t>(failure.row), placed)) return;
+      continue;
+    }
+    if (explain && block->refused.size() < Refusals::kEnough) {
+      block->refused.push_back({static_cast<std::uint32_t>(failure.row),
+                                parser.Explain(records[failure.row], failure.status), place});
     }
     block->frame.damage.push_back(DamagedRecord(placed, records[failure.row]));
     records[failure.row] = RecordSpan();
+  }
+}
+
+Status ShrunkWhileRead() {
+  return Status(StatusCode::kTruncated, "the mapped file shrank while it was read");
+}
+
+void LoseShrunkRows(OnDamage on_damage, Block* block) {
+  if (!block->shrunk()) return;
+  std::vector<RecordSpan>& records = block->frame.records;
+  for (std::size_t row = 0; row < records.size(); ++row) {
+    const auto number = static_cast<std::uint32_t>(row);
+    if (records[row].damaged() || !block->ShrunkAt(number)) continue;
+    const Status why = ShrunkWhileRead().WithPlace(block->PlaceOf(number));
+    if (!IsSkippable(why, on_damage)) {
+      if (!block->FailAt(number, why)) return;
+      continue;
+    }
+    block->frame.damage.push_back(DamagedRecord(why, records[row]));
+    records[row] = RecordSpan();
   }
 }
 

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "readers/parsers/located_rows.h"
+#include "readers/parsers/located_storage.h"
 #include "readers/parsers/lod_levels.h"
+#include "readers/worker_stop.h"
 
 namespace ringfeed {
 
@@ -126,6 +128,12 @@ class MapParser final : public Parser {
   }
 
   std::string name() const override { return "map"; }
+  Status CheckElements(const FileElements& elements) const override {
+    return inner_ != nullptr ? inner_->CheckElements(elements) : Status();
+  }
+  Refusal Explain(const RecordSpan& record, const Status& why) const override {
+    return inner_ != nullptr ? inner_->Explain(record, why) : Parser::Explain(record, why);
+  }
   std::unique_ptr<Scratch> NewScratch() const override {
     return std::make_unique<MapScratch>(inner_.get(), fields_);
   }
@@ -161,6 +169,8 @@ class MapParser final : public Parser {
 };
 
 Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
+  // A function may take long: Close waits for one call alone.
+  if (WorkerStop::Requested()) return Status(StatusCode::kCancelled, "the reader was closed");
   Status status;
   const Instance* fields = scratch->view.Parse(record, &status);
   if (!status.ok()) return status;
@@ -187,15 +197,16 @@ void MapParser::Locate(std::span<const RecordSpan> rows, FieldLocation* location
       chunks[f].resize(fields_[f].unit_bytes());
       own->place.SetFixed(f, chunks[f].data());
     }
-    const Status status = Call(rows[row], own);
-    if (!status.ok()) failures->push_back({row, status});
+    Status status = Call(rows[row], own);
     for (std::size_t f = 0; f < fields_.size(); ++f) {
       if (fields_[f].ragged()) chunks[f] = own->place.ragged(f);
+      const std::size_t bytes = chunks[f].size();
       FieldLocation& at = locations[row * fields_.size() + f];
-      at.data = chunks[f].data();
-      at.bytes = static_cast<std::uint32_t>(chunks[f].size());
-      at.units = static_cast<std::uint32_t>(chunks[f].size() / fields_[f].unit_bytes());
+      if (LocateAt(chunks[f].data(), bytes, bytes / fields_[f].unit_bytes(), &at)) continue;
+      at = {};
+      status = Status(StatusCode::kUserError, "the Map function gave a row of 4 GiB or more");
     }
+    if (!status.ok()) failures->push_back({row, std::move(status)});
   }
   if (own->results != nullptr) {
     // A chunk's heap memory stays where it is when the vector that holds it is moved.

@@ -6,6 +6,9 @@
 #include <cassert>
 #include <utility>
 
+#include "base/memory_limit.h"
+#include "readers/refusal.h"
+
 namespace ringfeed {
 
 namespace {
@@ -44,18 +47,40 @@ std::shared_ptr<InputFile> OpenedFiles::Find(std::size_t file) {
   return found->second.input;
 }
 
+std::shared_ptr<InputFile> OpenedFiles::LetGo() {
+  if (kept_.empty()) return nullptr;
+  const auto oldest = kept_.find(uses_.back());
+  std::shared_ptr<InputFile> input = std::move(oldest->second.input);
+  kept_.erase(oldest);
+  uses_.pop_back();
+  return input;
+}
+
+OpenInputResult OpenedFiles::Open(std::size_t file) {
+  const DataFile& data = table_->file(file);
+  if (data.source) return OpenInput(data.source);
+  while (true) {
+    // What is read in another order is read again and again.
+    OpenInputResult result = OpenInput(data.name, options_, true);
+    if (result.status.ok() || !IsRefusal(result.status)) return result;
+    std::shared_ptr<InputFile> let_go;  // closed outside of the lock
+    {
+      const std::lock_guard lock(mutex_);
+      let_go = LetGo();
+    }
+    if (let_go == nullptr) return result;
+  }
+}
+
 std::shared_ptr<InputFile> OpenedFiles::Get(std::size_t file, Status* status) {
   {
     const std::lock_guard lock(mutex_);
     if (auto input = Find(file)) return input;
   }
   // Two lanes may open the same file at once: the first one's stays.
-  const DataFile& data = table_->file(file);
-  OpenInputResult result = data.source ? OpenInput(data.source)
-                                       // What is read in another order is read again and again.
-                                       : OpenInput(data.name, options_, true);
+  OpenInputResult result = Open(file);
   if (!result.status.ok()) {
-    *status = result.status.WithPlace({data.name, -1, -1});
+    *status = result.status.WithPlace({table_->file(file).name, -1, -1});
     return nullptr;
   }
   std::shared_ptr<InputFile> input = std::move(result.file);
@@ -63,14 +88,40 @@ std::shared_ptr<InputFile> OpenedFiles::Get(std::size_t file, Status* status) {
   std::shared_ptr<InputFile> let_go;  // closed outside of the lock
   const std::lock_guard lock(mutex_);
   if (auto first = Find(file)) return first;
-  if (kept_.size() >= most_) {
-    const auto oldest = kept_.find(uses_.back());
-    let_go = std::move(oldest->second.input);
-    kept_.erase(oldest);
-    uses_.pop_back();
-  }
+  Keep(file, input, &let_go);
+  return input;
+}
+
+void OpenedFiles::Keep(std::size_t file, std::shared_ptr<InputFile> input,
+                       std::shared_ptr<InputFile>* let_go) {
+  if (kept_.size() >= most_) *let_go = LetGo();
   uses_.push_front(file);
-  kept_[file] = {input, uses_.begin()};
+  kept_[file] = {std::move(input), uses_.begin()};
+}
+
+std::shared_ptr<InputFile> OpenedFiles::Cache(std::size_t file, const InputFile& cold,
+                                              std::uint64_t* loads) {
+  *loads = 0;
+  const DataFile& data = table_->file(file);
+  if (data.source != nullptr || !cold.choice().direct) return nullptr;
+  std::shared_ptr<InputFile> let_go;  // closed outside of the lock
+  const std::lock_guard lock(mutex_);
+  // Another lane's may stand here already.
+  if (auto kept = Find(file); kept != nullptr && !kept->choice().direct) return kept;
+  static const std::uint64_t room = FindMemoryLimit().bytes / 2;
+  const bool again = cached_.contains(file);
+  if (!again && cold.size() > room - std::min(room, cached_bytes_)) return nullptr;
+  OpenInputResult result = OpenCachedInput(data.name, options_, loads);
+  if (!result.status.ok()) return nullptr;
+  cached_bytes_ += again ? 0 : cold.size();
+  cached_.insert(file);
+  std::shared_ptr<InputFile> input = std::move(result.file);
+  if (opened_) opened_(input->choice());
+  if (const auto kept = kept_.find(file); kept != kept_.end()) {
+    let_go = std::exchange(kept->second.input, input);
+  } else {
+    Keep(file, input, &let_go);
+  }
   return input;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "io/input_file.h"
@@ -30,8 +31,13 @@ class OpenedFiles {
   /// The file that holds a row of the table, and where its rows start.
   std::size_t FileOf(RowNumber row) const;
   RowNumber FirstRow(std::size_t file) const { return first_rows_[file]; }
-  /// Null, with `status` set, where it cannot be opened; the next call tries again.
+  /// Null, with `status` set, where it cannot be opened; the next call tries again. Where the
+  /// system has no descriptors left, others are let go of first.
   std::shared_ptr<InputFile> Get(std::size_t file, Status* status);
+  /// Has a file that `cold` is read past the page cache be read through it from now on, since its
+  /// reads would come to more than it has; *loads is what was asked of the medium for that. Null
+  /// where memory has no room for it, or it is no cold file.
+  std::shared_ptr<InputFile> Cache(std::size_t file, const InputFile& cold, std::uint64_t* loads);
 
  private:
   struct Kept {
@@ -39,6 +45,10 @@ class OpenedFiles {
     std::list<std::size_t>::iterator use;
   };
   std::shared_ptr<InputFile> Find(std::size_t file);
+  void Keep(std::size_t file, std::shared_ptr<InputFile> input, std::shared_ptr<InputFile>* let_go);
+  OpenInputResult Open(std::size_t file);
+  /// Takes the one that was not asked for longest out of those that are kept; null where none is.
+  std::shared_ptr<InputFile> LetGo();
 
   const std::shared_ptr<const FileTable> table_;
   const IoOptions options_;
@@ -48,7 +58,9 @@ class OpenedFiles {
 
   std::mutex mutex_;  ///< guards what follows
   std::unordered_map<std::size_t, Kept> kept_;
-  std::list<std::size_t> uses_;  ///< the last one used in front
+  std::list<std::size_t> uses_;             ///< the last one used in front
+  std::unordered_set<std::size_t> cached_;  ///< files that Cache was asked for and took
+  std::uint64_t cached_bytes_ = 0;
 };
 
 }  // namespace ringfeed

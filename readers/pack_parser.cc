@@ -38,7 +38,6 @@ constexpr std::size_t kPositions = 2;
 struct PackParser::PackScratch final : Parser::Scratch {
   std::unique_ptr<Parser::Scratch> inner;
   std::vector<FieldLocation> locations;
-  std::vector<RowFailure> failures;  // none: the field is ragged
 };
 
 PackParser::PackParser(std::shared_ptr<const Parser> inner, const PackOptions& options)
@@ -84,15 +83,16 @@ std::uint32_t PackParser::TakeTruncated(Scratch* scratch) const {
 
 void PackParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
                        std::span<const ColumnTarget> targets, Scratch* scratch,
-                       std::vector<RowFailure>* /*failures*/) const {
+                       std::vector<RowFailure>* failures) const {
   std::vector<std::uint32_t> row_ends(rows.size());
   std::iota(row_ends.begin(), row_ends.end(), std::uint32_t{1});
-  WritePacked(rows, locations, row_ends, 0, targets, scratch);
+  WritePacked(rows, locations, row_ends, 0, targets, scratch, failures);
 }
 
 void PackParser::WritePacked(std::span<const RecordSpan> records, const FieldLocation* locations,
                              std::span<const std::uint32_t> row_ends, std::uint32_t first,
-                             std::span<const ColumnTarget> targets, Scratch* scratch) const {
+                             std::span<const ColumnTarget> targets, Scratch* scratch,
+                             std::vector<RowFailure>* failures) const {
   auto* own = static_cast<PackScratch*>(scratch);
   std::size_t record = 0;
   for (std::size_t row = 0; row < row_ends.size(); ++row) {
@@ -101,7 +101,9 @@ void PackParser::WritePacked(std::span<const RecordSpan> records, const FieldLoc
       const FieldLocation& at = locations[record * fields_.size()];
       std::array<std::int64_t, 2> offsets{static_cast<std::int64_t>(unit), 0};
       const ColumnTarget target{targets[kValues].data, offsets.data()};
-      inner_->Write({&records[record], 1}, &at, {&target, 1}, own->inner.get(), &own->failures);
+      const std::size_t already = failures->size();
+      inner_->Write({&records[record], 1}, &at, {&target, 1}, own->inner.get(), failures);
+      for (std::size_t i = already; i < failures->size(); ++i) (*failures)[i].row = record;
       std::fill_n(Numbers(targets[kSegments]) + unit, at.units, number);
       std::int32_t* const positions = Numbers(targets[kPositions]) + unit;
       std::iota(positions, positions + at.units, 0);

@@ -22,6 +22,12 @@ class PackParser final : public Parser {
   PackParser(std::shared_ptr<const Parser> inner, const PackOptions& options);
 
   std::string name() const override { return inner_->name(); }
+  Status CheckElements(const FileElements& elements) const override {
+    return inner_->CheckElements(elements);
+  }
+  Refusal Explain(const RecordSpan& record, const Status& why) const override {
+    return inner_->Explain(record, why);
+  }
   std::unique_ptr<Scratch> NewScratch() const override;
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
@@ -33,10 +39,11 @@ class PackParser final : public Parser {
              std::vector<RowFailure>* failures) const override;
 
   /// Records [row_ends[r - 1], row_ends[r]) into row r of the targets; from `first` on, which is
-  /// what records[0] is counted as.
+  /// what records[0] is counted as. A failure's row is its record's number in `records`.
   void WritePacked(std::span<const RecordSpan> records, const FieldLocation* locations,
                    std::span<const std::uint32_t> row_ends, std::uint32_t first,
-                   std::span<const ColumnTarget> targets, Scratch* scratch) const;
+                   std::span<const ColumnTarget> targets, Scratch* scratch,
+                   std::vector<RowFailure>* failures) const;
   /// Makes a part of a row that was written empty: `units` of them, `begin` behind the targets'
   /// start.
   void Blank(std::span<const ColumnTarget> targets, std::size_t begin, std::size_t units) const;

@@ -21,7 +21,12 @@ struct OrderSpan {
   /// How many places reached the sink before its first row since the run's start.
   std::uint64_t first_place = 0;
   PlanMark begin;  ///< before its first row; of outputs that are marked by segments: the segment
-  PlanMark end;    ///< behind it
+  /// Behind it; of a batch that a failure cut short, behind the batch before the first such one.
+  PlanMark end;
+  PlanMark before;  ///< of a batch: behind the one before it, where that was not cut short
+  /// Of a batch that a failure cut short: how many batches, this one among them, positions behind
+  /// it do not count, so that they come again; else 0.
+  std::uint64_t uncounted = 0;
 };
 
 /// Where the plan stands. A place is a row, or a damaged record in a row's stead. Without a stage

@@ -6,6 +6,7 @@
 
 #include "readers/batch_slot.h"
 #include "readers/plan_stage.h"
+#include "readers/row_tally.h"
 #include "ringfeed/record.h"
 
 namespace ringfeed {
@@ -21,8 +22,9 @@ struct RecordDelivery {
   std::vector<RecordSpan> gathered;  ///< the views, where they are no contiguous piece of a block
   std::span<const RecordSpan> records;
 
-  /// Block::NumberOf of a row.
+  /// Block::NumberOf of a row; kNoRow where all records are damaged, and no block is held.
   std::uint64_t NumberOf(std::uint32_t row) const {
+    if (block == nullptr && refs.empty()) return kNoRow;
     return block != nullptr ? block->NumberOf(first_row + row)
                             : refs[row].block->NumberOf(refs[row].row);
   }
@@ -46,8 +48,8 @@ class PlanHost {
   virtual void Deliver(std::uint64_t number, Delivery delivery) = 0;
   /// A record that was planned could not be parsed, and is left out.
   virtual void NoteSkipped(const RecordSpan& record, const Status& why) = 0;
-  /// A batch is off the writers' hands; `freed`: and so is its slot, since it was dropped.
-  virtual void BatchDone(bool freed) = 0;
+  /// A batch is off the writers' hands.
+  virtual void BatchDone() = 0;
   /// Whether number `number` has room yet.
   virtual bool HasRoom(std::uint64_t number) const = 0;
   /// Sets memory aside for batches; gives how much of it there is.
@@ -65,6 +67,15 @@ class PlanSink : public PlanStage {
   /// True where some planned rows are not yet written or delivered: memory will come back by
   /// itself.
   virtual bool Outstanding() = 0;
+  /// So many rows of the pass that has just ended were dropped, where they were all it had; else 0.
+  virtual std::uint64_t rows_of_dropped_pass() const { return 0; }
+  /// Number of the first delivery that is not wholly with the writers, or out.
+  virtual std::uint64_t first_unfinished() const = 0;
+  /// What became of the rows so far. The planner's call.
+  const RowTally& tally() const { return tally_; }
+
+ protected:
+  RowTally tally_;
 };
 
 }  // namespace ringfeed

@@ -67,6 +67,7 @@ std::unique_ptr<PlannedLane::Part> PlannedLane::PlanPart() {
     part->needed.units.assign(first, first + static_cast<std::ptrdiff_t>(count));
     part->needed.losses = found_.losses;
     part->fetch.Plan(&files_, &part->needed);
+    if (part->fetch.was_refused() && !parts_.empty()) return nullptr;
     const std::size_t suited = part->needed.units.size();
     if (suited < count) {
       rows_at_once_ = suited;
@@ -87,6 +88,7 @@ std::unique_ptr<PlannedLane::Part> PlannedLane::PlanPart() {
 
 bool PlannedLane::MakePart() {
   if (next_part_ == nullptr) next_part_ = PlanPart();
+  if (next_part_ == nullptr) return false;
   if (!next_part_->fetch.Start()) {
     if (!parts_.empty()) return false;
     next_part_->status = NoMemory(*context_, next_part_->fetch.memory_bytes(), {});

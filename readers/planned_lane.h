@@ -51,6 +51,7 @@ class PlannedLane final : public Lane {
   bool HasRows();
   void UseRows(std::size_t count);
   bool FillDirectly(Block* block);
+  /// Null where a file can be opened only once parts before it are done with theirs.
   std::unique_ptr<Part> PlanPart();
   /// Makes the next part and requests its reads. False where it has to wait for memory.
   bool MakePart();

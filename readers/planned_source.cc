@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "readers/order/files_of_pass.h"
 #include "readers/order/make_row_cursor.h"
 #include "readers/order/mix_text.h"
 #include "readers/record_ranges.h"
@@ -16,12 +17,18 @@ OrderOptions OrderOptionsOf(const OpenOptions& options) {
   return {options.files, options.cycle, options.first_epoch};
 }
 
-/// Passes of a cursor in which the first `stages` join some into one.
-std::uint64_t PassesOf(const Program& program, std::size_t stages) {
+/// Passes over the files that the first `stages` join into one; 0: all of them, without end.
+std::uint64_t JoinedPasses(const Program& program, std::size_t stages) {
   std::uint64_t joined = 1;
   for (const OrderStage& stage : program.order_stages().first(stages)) {
     if (stage.kind == OrderStage::Kind::kMultiPass) joined *= stage.amount;
   }
+  return joined;
+}
+
+/// Passes of a cursor in which the first `stages` join some into one.
+std::uint64_t PassesOf(const Program& program, std::size_t stages) {
+  const std::uint64_t joined = JoinedPasses(program, stages);
   if (joined == 0) return 1;  // one pass that has no end
   return program.passes / joined;
 }
@@ -31,16 +38,55 @@ std::uint64_t BatchesOf(std::uint64_t places, std::uint64_t rows, bool drop_rema
 }
 
 std::shared_ptr<const RecordSet> OpenSet(const SourceNode& source, const OpenOptions& options,
+                                         const std::shared_ptr<const Parser>& parser,
                                          const std::stop_token& stop) {
   RecordSet::Options how = RecordSet::OptionsOf(source.options);
   how.on_damage = options.on_damage;
   how.index.stop = stop;
-  auto set = std::make_shared<const RecordSet>(source.names, source.sources, how);
-  const Status status = set->status();
-  if (!status.ok() && (options.on_damage == OnDamage::kFail || stop.stop_requested())) {
-    throw Error(status);
+  how.check_elements = ElementCheckOf(parser);
+  return std::make_shared<const RecordSet>(source.names, source.sources, how);
+}
+
+/// The files whose records have no numbers. What an order by number would be without them is
+/// another order, so there is none, whatever is done with damage: a failure with what the first of
+/// them says, the names of some more, and what can be done.
+Status WithoutNumbers(std::span<const RecordSet::File* const> files, std::size_t of_files) {
+  constexpr std::size_t kNamed = 3;
+  const Status& first = files.front()->status;
+  std::string text = first.message();
+  if (files.size() > 1) {
+    text += "; " + std::to_string(files.size()) + " of the " + std::to_string(of_files) +
+            " files have no numbers for their records, also ";
+    for (std::size_t i = 1; i < std::min(files.size(), 1 + kNamed); ++i) {
+      text += (i == 1 ? "" : ", ") + files[i]->name;
+    }
+    if (files.size() > 1 + kNamed) {
+      text += " and " + std::to_string(files.size() - 1 - kNamed) + " more";
+    }
   }
-  return set;
+  text +=
+      ". Records are asked for by number in this order: take the order of files (a window or block "
+      "shuffle, ranks split by files), decompress or convert such files, or take them off the list";
+  return Status(first.code(), std::move(text), first.place());
+}
+
+/// Throws Error where a file has none.
+void CheckNumbers(const std::vector<std::shared_ptr<const RecordSet>>& sets,
+                  const std::stop_token& stop) {
+  std::vector<const RecordSet::File*> without;
+  std::size_t files = 0;
+  for (const auto& set : sets) {
+    files += set->files();
+    for (std::size_t i = 0; i < set->files(); ++i) {
+      if (set->file(i).unfit) throw Error(set->file(i).status);
+      if (!set->file(i).status.ok()) without.push_back(&set->file(i));
+    }
+  }
+  if (without.empty()) return;
+  if (stop.stop_requested()) {
+    throw Error(Status(StatusCode::kCancelled, "opening the files was broken off"));
+  }
+  throw Error(WithoutNumbers(without, files));
 }
 
 /// The files of record sets.
@@ -89,14 +135,15 @@ PlannedSource::PlannedSource(const Program& program, const std::stop_token& stop
     : program_(program), passes_(PassesOf(program, program.order_stages().size())) {
   const SourceNode& source = program_.source;
   if (source.mix == nullptr) {
-    sets_.push_back(OpenSet(source, source.options, stop));
+    sets_.push_back(OpenSet(source, source.options, program_.parser, stop));
     even_ = HasEvenPasses(OrderOptionsOf(source.options));
   } else {
     for (const MixSource::Set& set : source.mix->sets) {
-      sets_.push_back(OpenSet(set.source, source.options, stop));
+      sets_.push_back(OpenSet(set.source, source.options, program_.parser, stop));
       even_ = even_ && HasEvenPasses(OrderOptionsOf(set.source.options));
     }
   }
+  CheckNumbers(sets_, stop);
   table_ = std::make_shared<SetFiles>(sets_);
   for (const auto& set : sets_) fingerprint_.Add(set->fingerprint());
 }
@@ -117,6 +164,51 @@ std::string PlannedSource::Describe() const {
     text += (text.empty() ? "" : ", ") + std::to_string(files) + " " + origin;
   }
   return text + remark;
+}
+
+const SourceNode& PlannedSource::SourceOf(std::size_t set) const {
+  return program_.source.mix == nullptr ? program_.source : program_.source.mix->sets[set].source;
+}
+
+void PlannedSource::AddLosses(const RecordSet::File& file, Losses* losses) {
+  losses->count += file.index->loss().ranges;
+  for (const IndexDamage& range : file.index->DamageOf(IndexDamage::kNoRecord)) {
+    losses->ranges.push_back({file.name, range.begin, range.end, range.reason});
+  }
+}
+
+PlannedSource::Losses PlannedSource::LossesOf(std::uint64_t pass, std::size_t stages) const {
+  Losses losses;
+  // Of passes without end that are joined into one the first one tells.
+  const std::uint64_t joined = std::max<std::uint64_t>(1, JoinedPasses(program_, stages));
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    const OpenOptions& options = SourceOf(i).options;
+    const RecordSet& set = *sets_[i];
+    if (!set.has_losses()) continue;
+    for (std::uint64_t one = pass * joined; one < (pass + 1) * joined; ++one) {
+      for (const std::size_t file :
+           FilesOfPass(set.files(), options.files, options.first_epoch + one)) {
+        AddLosses(set.file(file), &losses);
+      }
+    }
+  }
+  return losses;
+}
+
+std::optional<std::uint64_t> PlannedSource::RowsOf(std::uint64_t pass, std::size_t stages) const {
+  const std::uint64_t joined = JoinedPasses(program_, stages);
+  if (program_.source.mix != nullptr || joined == 0) return std::nullopt;
+  const OpenOptions& options = program_.source.options;
+  const RecordSet& set = *sets_.front();
+  if (options.files.ranks == 1) return joined * set.rows();
+  std::uint64_t rows = 0;
+  for (std::uint64_t one = pass * joined; one < (pass + 1) * joined; ++one) {
+    for (const std::size_t file :
+         FilesOfPass(set.files(), options.files, options.first_epoch + one)) {
+      rows += set.FirstRow(file + 1) - set.FirstRow(file);
+    }
+  }
+  return rows;
 }
 
 std::uint64_t PlannedSource::mean_record_bytes() const {
@@ -159,6 +251,7 @@ std::unique_ptr<RowCursor> PlannedSource::NewCursor(const std::string& mix,
 std::uint64_t PlannedSource::passes(std::size_t stages) const { return PassesOf(program_, stages); }
 
 PlanMark PlannedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder) {
+  if (batch == 0) return {};  // also of data without a batch, whose losses are told all the same
   const std::lock_guard lock(mutex_);
   if (counting_ == nullptr) counting_ = NewCursor({}, program_.order_stages().size());
   std::uint64_t pass = 0;

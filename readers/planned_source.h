@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "readers/plan_clock.h"
 #include "readers/position.h"
 #include "ringfeed/batch_origin.h"
+#include "ringfeed/record.h"
 
 namespace ringfeed {
 
@@ -52,11 +54,23 @@ class PlannedSource {
   std::string Describe() const;
   /// Rounded up; 1 where there are no records.
   std::uint64_t mean_record_bytes() const;
+  /// What is lost to all records of the files that pass `pass` of the cursor with the first
+  /// `stages` reads: no place of the order stands for it. `count` may be more than are listed.
+  struct Losses {
+    std::vector<DamagedRange> ranges;
+    std::uint64_t count = 0;
+  };
+  Losses LossesOf(std::uint64_t pass, std::size_t stages) const;
+  /// Rows of that pass by the files' indexes; of a mixture, and of passes without end that are
+  /// joined into one, none.
+  std::optional<std::uint64_t> RowsOf(std::uint64_t pass, std::size_t stages) const;
   /// Of rows by their numbers.
   std::vector<RecordRange> RangesOf(std::span<const std::uint64_t> rows) const;
 
  private:
   MixChain NewMix(const std::string& mix) const;
+  const SourceNode& SourceOf(std::size_t set) const;
+  static void AddLosses(const RecordSet::File& file, Losses* losses);
   /// The chain that began there; under mutex_.
   const MixChain& MixFrom(const std::string& begin);
 

@@ -1,11 +1,13 @@
 #include "readers/position.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "readers/examined_file.h"
 #include "readers/graph.h"
 #include "readers/index/indexed_file.h"
+#include "readers/refusal.h"
 
 namespace ringfeed {
 
@@ -14,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
+constexpr int kPassBits = 40;  // of OriginMarkOf
 constexpr std::size_t kMostText = 1 << 20;
 
 std::string Hex(std::uint64_t word) {
@@ -67,10 +70,12 @@ DataFingerprint FingerprintOf(const SourceNode& source) {
     const ExaminedFile examined =
         ExamineFile(name, store.get(), source.options.format, source.options.stripe_bytes);
     FileIdentity identity;
+    if (IsRefusal(examined.status)) throw Error(examined.status);
     if (examined.status.ok()) {
       const Status status = IdentifyFile(
           {examined.name, store, examined.bytes, examined.format, examined.compression}, &identity);
-      if (!status.ok() && source.options.on_damage == OnDamage::kFail) throw Error(status);
+      const bool skips = source.options.on_damage == OnDamage::kSkip;
+      if (!status.ok() && (!skips || IsRefusal(status))) throw Error(status);
     }
     facts.push_back({identity.bytes, 0, identity.sample});
   };
@@ -85,7 +90,6 @@ std::string ChainPosition::ToJson() const {
   Json json;
   json["ringfeed_position"] = kVersion;
   json["batch"] = batch;
-  json["run"] = run;
   if (mark) json["mark"] = {mark->pass, mark->place, mark->outputs};
   if (!mix.empty()) json["mix"] = mix;
   json["order"] = order;
@@ -109,7 +113,6 @@ Status ParsePosition(const std::string& text, ChainPosition* position) {
     }
     ChainPosition read;
     read.batch = json.at("batch").get<std::uint64_t>();
-    read.run = json.at("run").get<std::uint64_t>();
     if (json.contains("mark")) {
       const Json& mark = json["mark"];
       read.mark = PlanMark{mark.at(0).get<std::uint64_t>(), mark.at(1).get<std::uint64_t>(),
@@ -123,6 +126,22 @@ Status ParsePosition(const std::string& text, ChainPosition* position) {
     return wrong(error.what());
   }
   return {};
+}
+
+std::array<std::uint64_t, 3> OriginMarkOf(const OrderSpan& span) {
+  const std::uint64_t most = (std::uint64_t{1} << (64 - kPassBits)) - 1;
+  return {span.end.pass | std::min(span.uncounted, most) << kPassBits, span.end.place,
+          span.end.outputs};
+}
+
+bool IsCutShort(const BatchOrigin& origin) { return origin.mark[0] >> kPassBits != 0; }
+
+ChainPosition PlaceBehind(const BatchOrigin& origin) {
+  const std::uint64_t pass = origin.mark[0] & ((std::uint64_t{1} << kPassBits) - 1);
+  ChainPosition position;
+  position.batch = origin.batch + 1 - std::min(origin.batch + 1, origin.mark[0] >> kPassBits);
+  position.mark = PlanMark{pass, origin.mark[1], origin.mark[2]};
+  return position;
 }
 
 }  // namespace ringfeed

@@ -23,38 +23,48 @@ std::unique_ptr<RecordDelivery> RecordSink::NewDelivery(std::uint64_t pass) cons
 void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
   const auto skipped = static_cast<std::uint32_t>(std::min<std::uint64_t>(skip_rows_, end - begin));
   if (skipped > 0) PassOver(block, skipped);
+  tally_.left_out += skipped;
   begin += skipped;
-  const std::span<const RecordSpan> records = block->frame.records;
-  while (begin < end) {
-    const bool hole = records[begin].damaged();
-    std::uint32_t run_end = begin + 1;
-    while (run_end < end && records[run_end].damaged() == hole) ++run_end;
-    const std::uint32_t rows = run_end - begin;
-    if (hole) {
-      PassOver(block, rows);
-    } else {
-      auto delivery = NewDelivery(block->pass);
-      delivery->block = block;
-      delivery->first_row = begin;
-      delivery->rows = rows;
-      delivery->records = records.subspan(begin, rows);
-      places_ += rows;
-      clock_->Advance(rows);
-      Add(std::move(delivery));
-    }
-    begin = run_end;
+  if (begin == end) return;
+  const std::uint32_t rows = end - begin;
+  auto delivery = NewDelivery(block->pass);
+  delivery->rows = rows;
+  delivery->records = std::span(block->frame.records).subspan(begin, rows);
+  const auto holes = static_cast<std::uint32_t>(
+      std::count_if(delivery->records.begin(), delivery->records.end(), IsHole));
+  tally_.damaged += holes;
+  tally_.delivered += rows - holes;
+  places_ += rows;
+  clock_->Advance(rows);
+  if (holes == rows) {
+    HoldNothing(delivery.get());
+    host_->Drop(block, rows);
+  } else {
+    delivery->block = block;
+    delivery->first_row = begin;
   }
+  Add(std::move(delivery));
+}
+
+bool RecordSink::IsHole(const RecordSpan& record) { return record.damaged(); }
+
+// Who looks ahead for a good record passes over as many of these as there are.
+void RecordSink::HoldNothing(RecordDelivery* delivery) {
+  delivery->gathered.assign(delivery->rows, RecordSpan());
+  delivery->records = delivery->gathered;
 }
 
 void RecordSink::OnRefs(std::span<const RowRef> rows) {
   for (const RowRef& ref : rows) {
-    if (skip_rows_ > 0 || ref.hole()) {
+    if (skip_rows_ > 0) {
+      ++tally_.left_out;
       FlushRefs();
       PassOver(ref.block, 1);
       continue;
     }
     if (open_ != nullptr && open_->pass != ref.block->pass) FlushRefs();
     if (open_ == nullptr) open_ = NewDelivery(ref.block->pass);
+    ++(ref.hole() ? tally_.damaged : tally_.delivered);
     open_->refs.push_back(ref);
     open_->gathered.push_back(ref.block->frame.records[ref.row]);
     ++places_;
@@ -66,6 +76,7 @@ void RecordSink::OnRefs(std::span<const RowRef> rows) {
 }
 
 void RecordSink::OnPassEnd() {
+  ++tally_.passes;
   if (!clock_->kept()) clock_->EndPass();
   FlushRefs();
 }
@@ -74,11 +85,14 @@ void RecordSink::FlushRefs() {
   if (open_ == nullptr) return;
   open_->records = open_->gathered;
   open_->rows = static_cast<std::uint32_t>(open_->gathered.size());
+  if (std::all_of(open_->records.begin(), open_->records.end(), IsHole)) {
+    for (const RowRef& ref : open_->refs) host_->Drop(ref.block, 1);
+    open_->refs.clear();
+  }
   Add(std::move(open_));
 }
 
 void RecordSink::Add(std::unique_ptr<RecordDelivery> delivery) {
-  if (waiting_.empty()) waiting_first_ = next_number_;
   delivery->span.end = clock_->AfterBatch();
   delivery->span.number = next_number_++;
   waiting_.push_back(std::move(delivery));

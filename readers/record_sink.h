@@ -11,8 +11,8 @@
 namespace ringfeed {
 
 /// Delivers records as they stand in their slabs, without a copy: a block's rows together where the
-/// order is the blocks' own, else in runs of views. A delivery ends where a record is damaged, so
-/// that its rows stand at consecutive places.
+/// order is the blocks' own, else in runs of views. A damaged record is a null view at its place,
+/// so that a delivery's rows stand at consecutive places.
 class RecordSink final : public PlanSink {
  public:
   struct Options {
@@ -27,10 +27,14 @@ class RecordSink final : public PlanSink {
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
-  void OnLost(Block* block, std::uint32_t rows) override { host_->Drop(block, rows); }
+  void OnLost(Block* block, std::uint32_t rows) override {
+    tally_.unplaced += rows;
+    host_->Drop(block, rows);
+  }
   void OnPassEnd() override;
   void OnEnd(const Status& status) override;
   bool Continue() override;
+  std::uint64_t first_unfinished() const override { return waiting_first_; }
   bool Outstanding() override {
     FlushRefs();  // what is held back for a fuller delivery would hold memory for ever
     return !waiting_.empty();
@@ -39,11 +43,14 @@ class RecordSink final : public PlanSink {
  private:
   static constexpr std::size_t kRowsPerDelivery = 1024;
 
-  /// Places that hold no row, or one that is left out.
+  /// Places that are left out.
   void PassOver(Block* block, std::uint32_t rows);
   std::unique_ptr<RecordDelivery> NewDelivery(std::uint64_t pass) const;
   void Add(std::unique_ptr<RecordDelivery> delivery);
   void FlushRefs();
+  static bool IsHole(const RecordSpan& record);
+  /// Of a delivery of damaged records alone: its views are its own.
+  static void HoldNothing(RecordDelivery* delivery);
 
   PlanHost* const host_;
   PlanClock own_clock_;
@@ -51,7 +58,7 @@ class RecordSink final : public PlanSink {
   std::uint64_t skip_rows_;
   std::uint64_t places_ = 0;
   std::uint64_t next_number_ = 0;    ///< of the next delivery made
-  std::uint64_t waiting_first_ = 0;  ///< of waiting_.front()
+  std::uint64_t waiting_first_ = 0;  ///< of waiting_.front(), or of what comes next
   std::deque<std::unique_ptr<RecordDelivery>> waiting_;
   std::unique_ptr<RecordDelivery> open_;
 };

@@ -5,6 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "readers/formats/lost_units.h"
+#include "readers/locate.h"
+
 namespace ringfeed {
 
 namespace {
@@ -30,6 +33,7 @@ void RowFramer::Frame(std::span<const RowNumber> rows,
   do {
     block->frame.records.clear();
     block->frame.damage.clear();
+    block->row_failures.clear();
     block->status = Status();
     framed_.clear();
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -52,8 +56,7 @@ bool RowFramer::LoseShrunk(std::span<const std::shared_ptr<InputFile>> inputs,
     for (NeededUnit& unit : needed->units) {
       if (unit.file == kNoFile || unit.loss != 0) continue;
       if (std::less<>()(unit.data, begin) || !std::less<>()(unit.data, end)) continue;
-      needed->Lose(&unit,
-                   Status(StatusCode::kTruncated, "the mapped file shrank while it was read"));
+      needed->Lose(&unit, ShrunkWhileRead());
       any = true;
     }
   }
@@ -87,7 +90,11 @@ bool RowFramer::Fail(const NeededUnit& unit, const Status& status, Block* block)
   const LaneFile& file = *files_->Peek(unit.file);
   block->status = status.WithPlace({file.data->name, static_cast<std::int64_t>(unit.unit.offset),
                                     static_cast<std::int64_t>(unit.record)});
-  return false;
+  if (!block->fails_in_order) return false;
+  // The rows behind it may stand before it in the order.
+  block->FailBehindRows();
+  block->status = Status();
+  return true;
 }
 
 bool RowFramer::AppendLost(const NeededUnit& unit, const UnitLoss& loss, Block* block) {
@@ -101,7 +108,33 @@ bool RowFramer::AppendLost(const NeededUnit& unit, const UnitLoss& loss, Block* 
   return true;
 }
 
+Status RowFramer::LoseUnit(const LaneFile& file, const NeededUnit& unit,
+                           FrameOutput* output) const {
+  const auto ranges = file.data->index->DamageOf(unit.unit.first_record);
+  if (context_->options->on_damage == OnDamage::kFail) {
+    return Status(StatusCode::kDamaged,
+                  ranges.empty() ? std::string(kLostBefore) : ranges.front().reason);
+  }
+  output->records.resize(output->records.size() + unit.unit.records);
+  for (const IndexDamage& range : ranges) {
+    output->damage.push_back({file.data->name, range.begin, range.end, range.reason});
+  }
+  return {};
+}
+
+void RowFramer::CutRanges(const LaneFile& file, const NeededUnit& unit,
+                          std::span<DamagedRange> ranges) {
+  if (ranges.empty()) return;
+  const auto lost = file.data->index->DamageOf(IndexDamage::kNoRecord);
+  const auto behind = std::upper_bound(
+      lost.begin(), lost.end(), unit.unit.offset,
+      [](std::uint64_t offset, const IndexDamage& one) { return offset < one.begin; });
+  if (behind == lost.end()) return;
+  for (DamagedRange& range : ranges) range.end = std::min(range.end, behind->begin);
+}
+
 Status RowFramer::FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput* output) {
+  if (unit.unit.lost) return LoseUnit(*file, unit, output);
   FrameInput input;
   input.bytes = {unit.data, unit.bytes};
   input.offset = unit.unit.offset;
@@ -109,7 +142,9 @@ Status RowFramer::FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput*
   input.at_end = true;
   input.memory = &memory_;
   const std::size_t already = output->records.size();
+  const std::size_t reported = output->damage.size();
   const Status status = file->framer->Frame(input, unit.unit.records, output);
+  CutRanges(*file, unit, std::span(output->damage).subspan(reported));
   const std::size_t framed = output->records.size() - already;
   if (!status.ok() || framed == unit.unit.records) return status;
   const std::string reason = std::to_string(framed) + " records stand here, the index says " +
@@ -123,8 +158,11 @@ Status RowFramer::FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput*
 }
 
 bool RowFramer::AppendSingle(LaneFile* file, const NeededUnit& unit, Block* block) {
+  const std::size_t already = block->frame.records.size();
   const Status status = FrameInto(file, unit, &block->frame);
-  return status.ok() || Fail(unit, status, block);
+  if (status.ok()) return true;
+  block->frame.records.resize(already);
+  return Fail(unit, status, block);
 }
 
 RowFramer::FramedUnit* RowFramer::FrameUnit(LaneFile* file, const NeededUnit& unit) {

@@ -43,7 +43,12 @@ class RowFramer {
   bool AppendSingle(LaneFile* file, const NeededUnit& unit, Block* block);
   bool AppendOneOfMany(LaneFile* file, const NeededUnit& unit, Block* block);
   bool AppendLost(const NeededUnit& unit, const UnitLoss& loss, Block* block);
+  /// The records of a unit that was lost when its index was made, with the ranges that it knows.
+  Status LoseUnit(const LaneFile& file, const NeededUnit& unit, FrameOutput* output) const;
   FramedUnit* FrameUnit(LaneFile* file, const NeededUnit& unit);
+  /// A unit may be read a little beyond its end: damage that begins there is not its own.
+  static void CutRanges(const LaneFile& file, const NeededUnit& unit,
+                        std::span<DamagedRange> ranges);
   Status FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput* output);
   bool Fail(const NeededUnit& unit, const Status& status, Block* block);
   static bool LoseShrunk(std::span<const std::shared_ptr<InputFile>> inputs, NeededUnits* needed);

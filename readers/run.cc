@@ -6,13 +6,17 @@
 #include <utility>
 
 #include "base/cpu_count.h"
+#include "base/signals_blocked.h"
 #include "base/stream_copy.h"
 #include "readers/decorators/block_shuffle.h"
 #include "readers/decorators/multi_pass.h"
 #include "readers/decorators/window_shuffle.h"
 #include "readers/locate.h"
 #include "readers/planned_lane.h"
+#include "readers/quota_holders.h"
 #include "readers/record_sink.h"
+#include "readers/thrown_status.h"
+#include "readers/worker_stop.h"
 
 namespace ringfeed {
 
@@ -22,7 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kDeliveries = 2 * BatchSink::kMaxSlots;  // room for every slot at once
 constexpr std::size_t kRecordDeliveries = 16;
-constexpr std::size_t kMaxDamageListed = 1000;
 constexpr std::size_t kMaxChoicesListed = 10000;
 constexpr std::size_t kFreeBlocks = 4096;
 constexpr int kMaxThreads = 16;
@@ -39,6 +42,8 @@ constexpr std::size_t kInternalBatchRows = 32;
 
 /// A writer whose thread this is, null elsewhere: who makes work for itself needs no wake-up.
 thread_local const void* current_writer = nullptr;
+
+std::atomic<std::uint64_t> late_wakes_of_process{0};
 
 /// What the consumer waits for is a batch: a sleep costs little beside that, and a poll as long as
 /// two threads at work on a queue are worth took 3 % of all the processor's time.
@@ -72,6 +77,32 @@ std::size_t MemoryFor(const OpenOptions& options, const Arena& arena) {
   return options.arena_bytes != 0 ? options.arena_bytes : arena.unreserved_bytes() / 2;
 }
 
+/// What a pipeline reads, to those who ask who holds the memory.
+std::string NameOf(const SourceNode& source) {
+  const std::size_t files = source.names.size() + source.sources.size();
+  std::string name = !source.names.empty()       ? source.names.front()
+                     : !source.sources.empty()   ? source.sources.front()->name()
+                     : !source.streams.empty()   ? "a stream"
+                     : source.mix != nullptr     ? "a mixture"
+                     : source.records != nullptr ? source.records->name()
+                                                 : "a reader of the program's own";
+  if (files > 1) name += " and " + std::to_string(files - 1) + " more";
+  return name;
+}
+
+/// The rows that the parser refused in front of the first one that it took.
+std::vector<RefusedRow> RefusedBeforeOther(const Block& block) {
+  std::vector<RefusedRow> refused;
+  for (const RefusedRow& row : block.refused) {
+    const std::uint32_t begin = refused.empty() ? 0 : refused.back().row + 1;
+    for (std::uint32_t other = begin; other < row.row; ++other) {
+      if (!block.frame.records[other].damaged() && !block.Filtered(other)) return refused;
+    }
+    refused.push_back(row);
+  }
+  return refused;
+}
+
 int ThreadsFor(const OpenOptions& options) {
   if (options.threads > 0) return options.threads;
   return std::min(kMaxThreads, CountCpus().usable);
@@ -80,7 +111,8 @@ int ThreadsFor(const OpenOptions& options) {
 }  // namespace
 
 Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_ptr<Arena> arena,
-         const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned)
+         const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned,
+         std::shared_ptr<Ledger> ledger)
     : stages_by_index_(
           planned == nullptr
               ? 0
@@ -89,12 +121,19 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
       start_(start),
       planned_(std::move(planned)),
       input_(std::move(input)),
+      ledger_(std::move(ledger)),
+      damaged_before_(ledger_->damaged()),
       unordered_(program.source.options.unordered || program.source.streams.size() > 1),
       arena_(std::move(arena)),
       hooks_(hooks),
       clock_(start.mark.pass, start.mark.place),
+      pass_is_whole_(start.mark.place == 0),
       out_(program.parser != nullptr ? kDeliveries : kRecordDeliveries,
            {.spin_ns = DeliverySpinNanos()}),
+      refusals_(program.parser != nullptr && program.source.options.on_damage == OnDamage::kSkip),
+      judges_batches_(program.parser != nullptr && !program.parser->two_phase()),
+      from_beginning_(start.mark.pass == 0 && start.mark.place == 0 && start.mark.outputs == 0 &&
+                      program.batch.rank.world_size == 1),
       free_blocks_(kFreeBlocks),
       passes_ended_(start.mark.pass) {
   const int threads = ThreadsFor(program_.source.options);
@@ -104,9 +143,10 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
   BuildLanes();
   ReserveMemory();
   try {
+    CheckTables(program);
     BuildStages();
   } catch (...) {
-    arena_->ReleaseQuota(memory_bytes_);
+    ReleaseMemory();
     throw;
   }
 }
@@ -130,33 +170,51 @@ void Run::ReserveMemory() {
   // A quota that was asked for is taken at once, else as it is needed: so that many pipelines may
   // stand open beside each other.
   const std::size_t asked = options.arena_bytes == 0 ? least : std::max(options.arena_bytes, least);
-  if (memory_limit_ < least || !arena_->ReserveQuota(asked)) {
-    throw Error(Status(
-        StatusCode::kResourceExhausted,
-        "the pinned arena of " + std::to_string(arena_->bytes()) + " bytes has " +
-            std::to_string(arena_->unreserved_bytes()) + " left, this pipeline needs " +
-            std::to_string(asked) +
-            "; raise the arena (RINGFEED_ARENA_BYTES), or lower cycle, stripe_bytes or threads"));
-  }
-  memory_bytes_ = asked;
+  // Half of what is free is for others, and for pieces that find no contiguous place; but what the
+  // chain cannot do without it gets.
+  if (options.arena_bytes == 0) memory_limit_ = std::max(memory_limit_, least);
+  if (memory_limit_ < least || !Hold(asked)) RefuseForMemory(asked);
   // What is held back for order may use what reading and batches do not need.
   held_limit_ = (memory_bytes_ - lane_bytes_) * 3 / 4;
+}
+
+void Run::RefuseForMemory(std::size_t needed) const {
+  const std::size_t quota = program_.source.options.arena_bytes;
+  std::string why;
+  if (quota != 0 && quota < needed) {
+    why = "this pipeline needs " + std::to_string(needed) +
+          " bytes of the pinned arena, OpenOptions::arena_bytes gives it " + std::to_string(quota) +
+          "; raise that";
+  } else {
+    const std::string holders = QuotaHolders::All().Describe(*arena_);
+    why = "the pinned arena of " + std::to_string(arena_->bytes()) + " bytes has " +
+          std::to_string(arena_->unreserved_bytes()) + " left, this pipeline needs " +
+          std::to_string(needed) + (holders.empty() ? "" : " (" + holders + ")") +
+          "; raise the arena (RINGFEED_ARENA_BYTES), close other readers";
+  }
+  throw Error(
+      Status(StatusCode::kResourceExhausted, why + ", or lower cycle, stripe_bytes or threads"));
+}
+
+bool Run::Hold(std::size_t bytes) {
+  if (!arena_->ReserveQuota(bytes - memory_bytes_)) return false;
+  memory_bytes_ = bytes;
+  QuotaHolders::All().Note(*arena_, this, bytes, NameOf(program_.source));
+  return true;
 }
 
 bool Run::Cover(std::size_t held_limit, std::size_t batches_bytes) {
   if (held_limit > MostHeld()) return false;
   const std::size_t wanted = std::min(lane_bytes_ + held_limit + batches_bytes, memory_limit_);
-  if (wanted > memory_bytes_) {
-    if (!arena_->ReserveQuota(wanted - memory_bytes_)) return false;
-    memory_bytes_ = wanted;
-  }
+  if (wanted > memory_bytes_ && !Hold(wanted)) return false;
   held_limit_ = held_limit;
   batches_bytes_ = batches_bytes;
   return true;
 }
 
 bool Run::GrowHeld(std::size_t needed) {
-  const std::size_t roomy = std::min(std::max(needed, 2 * held_limit_), MostHeld());
+  // Others may need the rest: an eighth more than this, so that it is seldom.
+  const std::size_t roomy = std::min(needed + std::max(needed, held_limit_) / 8, MostHeld());
   return needed <= roomy && (Cover(roomy, batches_bytes_) || Cover(needed, batches_bytes_));
 }
 
@@ -238,8 +296,12 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
   }
   if (!source.streams.empty()) {
     const StreamInput& stream = source.streams[number];
-    const bool outlived = source.streams.size() > 1 || stream.reopen_limit > 0;
-    return std::make_unique<StreamLane>(stream, outlived, context, stop_.get_token());
+    const bool several = source.streams.size() > 1;
+    const bool skips = source.options.on_damage == OnDamage::kSkip;
+    StreamLane::Ends ends;
+    ends.outlived = (several && skips) || stream.reopen_limit > 0;
+    ends.may_be_empty = several || stream.reopen_limit > 0;
+    return std::make_unique<StreamLane>(stream, ends, context, stop_.get_token());
   }
   if (source.records != nullptr) {
     return std::make_unique<RecordLane>(source.records.get(), program_.passes, context,
@@ -271,7 +333,7 @@ void Run::BuildLanes() {
   const std::size_t stripe = source.options.stripe_bytes;
   const std::size_t parts =
       hold_credits_ ? stripe / PartBytes(source.options, arena_->slab_bytes()) + 1 : 1;
-  if (hold_credits_ && program_.parser != nullptr) ahead_limit_ = kAheadBytes;
+  if (hold_credits_ && program_.parser != nullptr && !unordered_) ahead_limit_ = kAheadBytes;
   const std::size_t credits = parts * std::max<std::size_t>(2, (2 * writers_ + count - 1) / count);
   for (std::size_t i = 0; i < count; ++i) {
     auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), credits);
@@ -287,16 +349,27 @@ void Run::BuildLanes() {
   share_tasks_ = share_tasks_ || count < writers_;
 }
 
-void Run::CheckTables(const Program::Stage& stage) const {
+// What a shuffle holds is bounded by the records there are; without their number by the arena, in
+// which their bytes stand.
+void Run::CheckTables(const Program& whole) const {
   constexpr std::uint64_t kBytesPerRow = 32;
-  if (stage.kind == Program::Stage::Kind::kMultiPass) return;
-  if (stage.amount <= arena_->bytes() / kBytesPerRow) return;
-  throw Error(Status(
-      StatusCode::kResourceExhausted,
-      "a shuffle or groups over " + std::to_string(stage.amount) + " records need " +
-          std::to_string(stage.amount * kBytesPerRow) +
-          " bytes for its tables alone, the pinned arena has " + std::to_string(arena_->bytes()) +
-          "; lower the window or the segment, or raise the arena (RINGFEED_ARENA_BYTES)"));
+  if (planned_ == nullptr) return;
+  std::uint64_t rows = planned_->fingerprint().records;
+  for (const Program::Stage& stage : whole.order_stages()) {
+    if (stage.kind == Program::Stage::Kind::kMultiPass) {
+      const bool endless = stage.amount == 0 || __builtin_mul_overflow(rows, stage.amount, &rows);
+      if (endless) rows = ~std::uint64_t{0};
+      continue;
+    }
+    const std::uint64_t held = std::min(stage.amount, rows);
+    if (held <= arena_->bytes() / kBytesPerRow) continue;
+    throw Error(Status(StatusCode::kResourceExhausted,
+                       "a shuffle of " + std::to_string(held) + " records needs " +
+                           std::to_string(held) + " times " + std::to_string(kBytesPerRow) +
+                           " bytes for its tables alone, the pinned arena has " +
+                           std::to_string(arena_->bytes()) +
+                           "; lower the window, or raise the arena (RINGFEED_ARENA_BYTES)"));
+  }
 }
 
 void Run::BuildStages() {
@@ -304,7 +377,6 @@ void Run::BuildStages() {
   const std::uint32_t first_epoch = program.source.options.first_epoch;
   std::size_t content = 0;
   for (const Program::Stage& stage : program.stages) {
-    CheckTables(stage);
     switch (stage.kind) {
       case Program::Stage::Kind::kWindow:
         stages_.push_back(
@@ -318,6 +390,7 @@ void Run::BuildStages() {
         stages_.push_back(std::make_unique<MultiPassStage>(stage.amount));
         break;
       case Program::Stage::Kind::kContent:
+        if (content == 0) AddFailureStage();
         stages_.push_back(program.content[content++].make(&clock_));
         break;
       case Program::Stage::Kind::kBlocks:
@@ -325,6 +398,25 @@ void Run::BuildStages() {
         break;  // of the order by index
     }
   }
+  if (content == 0) AddFailureStage();
+  AddSink();
+  for (std::size_t i = 0; i + 1 < stages_.size(); ++i) stages_[i]->set_next(stages_[i + 1].get());
+  first_stage_ = stages_.front().get();
+}
+
+void Run::AddFailureStage() {
+  const auto shuffles = [](const Program::Stage& stage) {
+    using Kind = Program::Stage::Kind;
+    return stage.kind == Kind::kWindow || stage.kind == Kind::kBlock;
+  };
+  if (std::none_of(program_.stages.begin(), program_.stages.end(), shuffles)) return;
+  auto stage = std::make_unique<FailureStage>();
+  failure_stage_ = stage.get();
+  stages_.push_back(std::move(stage));
+}
+
+void Run::AddSink() {
+  const Program& program = program_;
   if (program.parser != nullptr) {
     BatchSink::Options options;
     options.rows = program.batched ? program.batch.size : kInternalBatchRows;
@@ -339,6 +431,7 @@ void Run::BuildStages() {
     options.skip = start_.mark.outputs;
     options.pad = program.batch.pad;
     options.note_rows = program.source.options.note_records;
+    options.refusals = judges_batches_ ? &refusals_ : nullptr;
     options.clock = &clock_;
     ShareBatches(&options);
     options.packer = program.packer.get();
@@ -352,8 +445,6 @@ void Run::BuildStages() {
     sink_ = sink.get();
     stages_.push_back(std::move(sink));
   }
-  for (std::size_t i = 0; i + 1 < stages_.size(); ++i) stages_[i]->set_next(stages_[i + 1].get());
-  first_stage_ = stages_.front().get();
 }
 
 Run::~Run() {
@@ -365,6 +456,7 @@ Run::~Run() {
 
 void Run::Start() {
   const std::lock_guard lock(stop_mutex_);
+  const SignalsBlocked blocked;
   for (const auto& worker : workers_) {
     Worker* const each = worker.get();
     each->thread = std::thread([this, each] { WorkerMain(*each); });
@@ -380,19 +472,25 @@ void Run::Stop() {
     if (worker->thread.joinable()) worker->thread.join();
   }
   // What is handed out lives on in the arena, but the next run may plan with the rest.
+  ReleaseMemory();
+}
+
+void Run::ReleaseMemory() {
+  QuotaHolders::All().Note(*arena_, this, 0, {});
   arena_->ReleaseQuota(std::exchange(memory_bytes_, 0));
 }
 
 // ---- Workers ----
 
-void Run::WorkerMain(Worker& worker) {
-  current_writer = worker.writes ? &worker : nullptr;
+void Run::SetUp(Worker& worker) {
+  At(RunPoint::kSetUp);
   {
     const std::lock_guard lock(worker.io_mutex);
     worker.io = std::make_unique<WorkerIo>(program_.source.options.io, arena_, hooks_.engines);
   }
   LaneContext& context = worker.context;
   context.options = &program_.source.options;
+  context.check_elements = ElementCheckOf(program_.parser);
   context.io = worker.io.get();
   context.trim = program_.shuffled();
   context.written = program_.parser != nullptr;
@@ -404,20 +502,51 @@ void Run::WorkerMain(Worker& worker) {
     worker.scratch.parser = program_.parser->NewScratch();
     worker.locate_scratch = program_.parser->NewScratch();
   }
+}
+
+void Run::WorkOnce(Worker& worker) {
+  // Order: acquire pairs with the release in AskForPlan; what was released before it is seen.
+  if (worker.writes && plan_wanted_.load(std::memory_order_relaxed) &&
+      plan_wanted_.exchange(false, std::memory_order_acq_rel)) {
+    RequestPlan(&worker);
+  }
+  if (DoTask(worker) || DoLane(worker)) return;
+  Rest(worker);
+}
+
+void Run::WorkerMain(Worker& worker) {
+  current_writer = worker.writes ? &worker : nullptr;
+  const WorkerStop stop(stop_.get_token());
+  try {
+    SetUp(worker);
+  } catch (...) {
+    // Without this worker its lanes stand still: nothing more comes, from now on.
+    End(out_.Head(), StatusOfThrown("a reader thread could not be set up"));
+    return;
+  }
   while (!stopping()) {
-    // Order: acquire pairs with the release in AskForPlan; what was released before it is seen.
-    if (worker.writes && plan_wanted_.load(std::memory_order_relaxed) &&
-        plan_wanted_.exchange(false, std::memory_order_acq_rel)) {
-      RequestPlan(&worker);
+    try {
+      WorkOnce(worker);
+    } catch (...) {
+      FailBehindPlan(worker, StatusOfThrown("a reader thread failed"));
     }
-    if (DoTask(worker)) continue;
-    if (DoLane(worker)) continue;
-    Rest(worker);
   }
   // Lanes give their buffers up before the engine goes, the engine waits for the kernel.
   for (LaneState* lane : worker.lanes) lane->lane.reset();
   const std::lock_guard lock(worker.io_mutex);
   worker.io.reset();
+}
+
+void Run::FailBehindPlan(Worker& worker, const Status& status) {
+  // It goes on with what it writes, for what is planned is good.
+  for (LaneState* lane : worker.lanes) lane->done = true;
+  {
+    const std::lock_guard lock(status_mutex_);
+    if (failure_.ok()) failure_ = status;
+  }
+  // Order: pairs with the acquire in TakeBlock, for failure_.
+  failed_.store(true, std::memory_order_release);
+  RequestPlan(&worker);
 }
 
 bool Run::TakeTask(Worker& worker, WriteTask** task) {
@@ -485,10 +614,12 @@ bool Run::DoLane(Worker& worker) {
   return false;
 }
 
-void Run::FailBlock(Block* block, const std::string& what) {
+void Run::FailBlock(Block* block) {
   // Records without their fields' places are of no use.
   block->frame.records.clear();
-  block->status = Status(StatusCode::kUserError, "a reader threw: " + what);
+  block->row_failures.clear();
+  block->refused.clear();
+  block->status = StatusOfThrown("a reader threw", StatusCode::kUserError);
 }
 
 void Run::LookInto(Worker& worker, Block* block) {
@@ -498,11 +629,12 @@ void Run::LookInto(Worker& worker, Block* block) {
   if (program_.parser != nullptr && program_.parser->two_phase()) {
     const StageTimer timer(worker.frame);
     LocateRows(*program_.parser, worker.locate_scratch.get(), program_.source.options.on_damage,
-               block);
+               refusals_.open(), block);
   }
   for (const ContentStep& step : program_.content) {
     if (step.after_locate) step.after_locate(block);
   }
+  LoseShrunkRows(program_.source.options.on_damage, block);
   for (std::uint32_t row = 0; !block->filtered.empty() && row < block->rows(); ++row) {
     const RecordSpan& record = block->frame.records[row];
     if (record.damaged() || !block->Filtered(row)) continue;
@@ -516,16 +648,16 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
     lane.free_credits.fetch_sub(1, std::memory_order_relaxed);
     lane.filling = NewBlock();
     lane.filling->lane = lane.index;
+    lane.filling->fails_in_order = failure_stage_ != nullptr;
   }
   Block* const block = lane.filling;
   try {
     if (!lane.lane->Fill(block)) return false;
     LookInto(worker, block);
-  } catch (const std::exception& error) {
-    FailBlock(block, error.what());
   } catch (...) {
-    FailBlock(block, "what is no std::exception");
+    FailBlock(block);
   }
+  if (block->fails_in_order && !block->status.ok()) block->FailBehindRows();
   std::uint32_t good_rows = 0;
   std::uint64_t payload_bytes = 0;
   for (const RecordSpan& record : block->frame.records) {  // without branches: there are many
@@ -555,6 +687,47 @@ void Run::Publish(Worker& worker, LaneState& lane) {
   RequestPlan(&worker);
 }
 
+// How nobody sleeps for ever.
+//
+// A worker sleeps while HasWork is false. It registers first (Rest), then looks, then sleeps; who
+// changes what HasWork looks at writes first, then calls Wake. Both use read-modify-writes of one
+// word, so either the worker sees what was written, or Wake sees the worker. Who changes it in the
+// worker's own thread wakes nobody: that thread looks again before it rests (current_writer).
+//
+//   HasWork looks at        made true by                       who then wakes
+//   stop_                   Stop                               all workers
+//   plan_wanted_            AskForPlan: a slot, memory or      worker 0, and an idle one where
+//                           room for a delivery came back      worker 0 is at work (WakeAny)
+//   tasks, overflow_        Submit                             the writer that has the task, or
+//                                                              WakeAny
+//   of an empty lane (MayFill):
+//     free_credits > 0      GiveCredits                        its worker, where there were none
+//     ahead_bytes < limit   GiveCredits                        its worker, where it was not below
+//     due_lane_ is it       PopBlock                           its worker, once for each time that
+//                                                              the lane becomes due, as soon as no
+//                                                              block of it is left
+//   of a lane that fills a block:
+//     nothing in flight     its own thread                     nobody
+//     Lane::waits           FileSchedule::EndTurn              all workers (Options::moved), where
+//                                                              a lane was told to wait
+//
+// The parts of MayFill are joined by "and", so each of them wakes by itself; the last two are
+// joined by "or". done, filling, in_flight and from_memory are the worker's own. Without an order
+// no lane is due, and nothing limits what is framed ahead but credits: a lane in whose turn all
+// others wait, the last of a pass, must never be kept back by what its worker framed of the next
+// one.
+//
+// A worker with reads in flight rests in its engine instead. There bit 0 of engine_word is its
+// registration, and Wake ends its Reap.
+//
+// The plan sleeps, too: where it returns without having used up what there is. What it waits for:
+//
+//   a block of the due lane   Publish, which runs the plan itself (RequestPlan)
+//   a batch slot              ReleaseDelivery: AskForPlan
+//   memory for a block        RecycleBlock, ReleaseDelivery and BatchDone: AskForPlan
+//   room for a delivery       whoever takes one (NoteTaken): AskForPlan
+//
+// Should this have a gap, NoteSilence finds it.
 bool Run::HasWork(const Worker& worker) const {
   if (stopping()) return true;
   if (worker.writes) {
@@ -566,11 +739,14 @@ bool Run::HasWork(const Worker& worker) const {
   }
   for (const LaneState* lane : worker.lanes) {
     if (lane->done) continue;
-    const bool may = lane->filling == nullptr ? MayFill(worker, *lane)
-                                              : !worker.io->in_flight() && !lane->lane->waits();
-    if (may) return true;
+    if (lane->filling == nullptr ? MayFill(worker, *lane) : MayGoOn(worker, *lane)) return true;
   }
   return false;
+}
+
+bool Run::MayGoOn(const Worker& worker, const LaneState& lane) {
+  // What was told to wait for other lanes has nothing in flight of its own.
+  return lane.lane->was_held_up() ? !lane.lane->waits() : !worker.io->in_flight();
 }
 
 void Run::Rest(Worker& worker) {
@@ -587,9 +763,18 @@ void Run::Rest(Worker& worker) {
     worker.events.CancelWait(key);
     return;
   }
-  const StageTimer timer(backlogged_.load(std::memory_order_relaxed) ? worker.wait_slot
-                                                                     : worker.wait_other);
-  worker.events.CommitWait(key);
+  {
+    const StageTimer timer(backlogged_.load(std::memory_order_relaxed) ? worker.wait_slot
+                                                                       : worker.wait_other);
+    worker.asleep.store(true, std::memory_order_relaxed);
+    worker.events.CommitWait(key);
+    worker.asleep.store(false, std::memory_order_relaxed);
+  }
+  // Relaxed: the consumer that set it waits, and hands nothing over.
+  if (worker.look_again.load(std::memory_order_relaxed) &&
+      worker.look_again.exchange(false, std::memory_order_relaxed)) {
+    LookAgain(worker);
+  }
 }
 
 bool Run::IsIdle(const Worker& worker) const {
@@ -598,6 +783,7 @@ bool Run::IsIdle(const Worker& worker) const {
 }
 
 void Run::Wake(Worker& worker) {
+  if (hooks_.leaves_out_wake && !stopping() && hooks_.leaves_out_wake()) return;
   worker.events.Notify(1);
   // Order: see engine_word.
   if ((worker.engine_word.fetch_add(2, std::memory_order_acq_rel) & 1) == 0) return;
@@ -627,15 +813,17 @@ Run::Worker& Run::WriterFor(std::uint32_t lane) {
 
 // ---- The plan ----
 
-void Run::RequestPlan(Worker* worker) {
+bool Run::RequestPlan(Worker* worker) {
   // Order: the release half hands what this thread published to whoever plans, the acquire half
   // takes over the planner's own state from whoever planned before.
-  if (plan_requests_.fetch_add(1, std::memory_order_acq_rel) != 0) return;
+  if (plan_requests_.fetch_add(1, std::memory_order_acq_rel) != 0) return false;
   const StageTimer timer(worker->plan);
+  const std::uint64_t steps = plan_steps_;
   while (true) {
     const std::uint32_t asked = plan_requests_.load(std::memory_order_acquire);
     RunPlan();
-    if (plan_requests_.fetch_sub(asked, std::memory_order_acq_rel) == asked) return;
+    const bool got_further = plan_steps_ != steps;  // another's to change behind the next line
+    if (plan_requests_.fetch_sub(asked, std::memory_order_acq_rel) == asked) return got_further;
   }
 }
 
@@ -647,14 +835,27 @@ void Run::AskForPlan() {
 }
 
 void Run::RunPlan() {
-  while (!stopping() && TakeBlock()) {
+  try {
+    while (!stopping() && !broken_ && TakeBlock()) {
+    }
+  } catch (...) {
+    // Stages and sink stand in the middle of something. What writers have is good and goes out.
+    broken_ = ended_ = true;
+    End(sink_->first_unfinished(), StatusOfThrown("the plan of the order failed"));
   }
 }
 
 bool Run::TakeBlock() {
   const bool backlogged = sink_->Continue();
   backlogged_.store(backlogged, std::memory_order_relaxed);
+  // What is held back behind a failure is let go of.
+  if (failure_stage_ != nullptr && failure_stage_->ended()) Finish(Status());
   if (backlogged || ended_) return false;
+  // Order: pairs with the release in FailBehindPlan.
+  if (failed_.load(std::memory_order_acquire)) {
+    Finish(failure());
+    return false;
+  }
   Block* block = std::exchange(waiting_block_, nullptr);
   if (block == nullptr && !(unordered_ ? PopAnyBlock(&block) : PopBlock(&block))) return false;
   const bool allowed = MemoryAllows(*block);
@@ -664,16 +865,27 @@ bool Run::TakeBlock() {
     return false;
   }
   PlanBlock(block);
+  EnterTally();
   return true;
+}
+
+void Run::EnterTally() {
+  ledger_->Add(entered_, sink_->tally());
+  entered_ = sink_->tally();
 }
 
 // The block that is due.
 bool Run::PopBlock(Block** block) {
   while (!lane_in_pass_[turn_]) turn_ = (turn_ + 1) % lanes_.size();
-  const bool is_new = due_lane_.exchange(turn_, std::memory_order_acq_rel) != turn_;
+  if (turn_ != due_lane_.load(std::memory_order_relaxed)) {
+    due_lane_.store(turn_, std::memory_order_relaxed);  // before the wake that is owed for it
+    owes_due_wake_ = true;
+  }
   if (lanes_[turn_]->out.TryPop(*block) == QueueResult::kOk) return true;
+  // Not before the lane is out of blocks: what it has published is taken without a wake. But then,
+  // however many were taken since it became due.
   Worker& owner = *workers_[lanes_[turn_]->worker];
-  if (is_new && &owner != current_writer) Wake(owner);
+  if (std::exchange(owes_due_wake_, false) && &owner != current_writer) Wake(owner);
   return false;
 }
 
@@ -698,16 +910,20 @@ bool Run::MemoryAllows(const Block& block) {
   const std::size_t needed = held_bytes_.load(std::memory_order_relaxed) + bytes;
   if (needed <= held_limit_ || GrowHeld(needed)) return true;
   if (outstanding) return false;  // RecycleBlock asks again
-  Finish(Status(
+  const Status why(
       StatusCode::kResourceExhausted,
       "a shuffle or groups hold " + std::to_string(held_bytes_.load(std::memory_order_relaxed)) +
           " bytes of records and need more, " + std::to_string(held_limit_) +
           " are this pipeline's share of the pinned arena; raise the arena "
-          "(RINGFEED_ARENA_BYTES or OpenOptions::arena) or lower the window or the segment"));
+          "(RINGFEED_ARENA_BYTES or OpenOptions::arena) or lower the window or the segment");
+  if (failure_stage_ != nullptr) failure_stage_->Stop(why);
+  Finish(why);
   return false;
 }
 
 void Run::PlanBlock(Block* block) {
+  ++plan_steps_;
+  At(RunPoint::kPlan);
   LaneState& lane = *lanes_[block->lane];
   const std::size_t lane_index = block->lane;
   const bool turn_ends = block->turn_ends;
@@ -718,26 +934,29 @@ void Run::PlanBlock(Block* block) {
   if (!hold_credits_) GiveCredits(lane, block->credits, block->payload_bytes);
   held_bytes_.fetch_add(block->slab_bytes(), std::memory_order_relaxed);
   if (!block->knows_pass) block->pass = passes_ended_.load(std::memory_order_relaxed);
-  NoteDamage(*block);
-  const std::uint64_t kept_rows = block->good_rows - block->filtered_rows;
-  records_.fetch_add(kept_rows, std::memory_order_relaxed);
-  payload_bytes_.fetch_add(block->payload_bytes - block->filtered_bytes, std::memory_order_relaxed);
-  filtered_.fetch_add(block->filtered_rows, std::memory_order_relaxed);
-  truncated_.fetch_add(block->truncated_rows, std::memory_order_relaxed);
-  reopened_.fetch_add(block->reopened, std::memory_order_relaxed);
-  pass_rows_ += kept_rows;
+  if (!stream_ends && !std::exchange(losses_noted_, true)) NoteLosses();
   block->holds.store(rows + 1, std::memory_order_relaxed);
+  if (const Status mistake = JudgeLocated(*block); !mistake.ok()) {
+    Drop(block, rows + 1);
+    Finish(mistake);
+    return;
+  }
+  EnterBlock(*block);
+  rows_taken_ += rows;
+  pass_rows_ += block->good_rows - block->filtered_rows;
+  if (rows > 0 || !block->frame.damage.empty()) pass_is_empty_ = false;
+  if (!block->row_failures.empty()) failure_stage_->Expect();
   first_stage_->OnRows(block, 0, rows);
   Drop(block, 1);
   if (pass_ends) lane_in_pass_[lane_index] = false;
   if (!status.ok()) {
     Finish(status);
-  } else if (damaged_.load(std::memory_order_relaxed) > program_.source.options.max_damaged) {
-    Finish(Status(StatusCode::kDamaged, "more than " +
-                                            std::to_string(program_.source.options.max_damaged) +
-                                            " damaged records or ranges were met"));
+  } else if (ledger_->damaged() - damaged_before_ > program_.source.options.max_damaged) {
+    Finish(EndOr(Status(StatusCode::kDamaged,
+                        "more than " + std::to_string(program_.source.options.max_damaged) +
+                            " damaged records or ranges were met")));
   } else if (stream_ends) {
-    Finish(Status());
+    Finish(EndOr(Status()));
   } else if (std::none_of(lane_in_pass_.begin(), lane_in_pass_.end(), [](bool in) { return in; })) {
     EndPass();
   } else if (turn_ends && !unordered_) {
@@ -745,36 +964,112 @@ void Run::PlanBlock(Block* block) {
   }
 }
 
-void Run::NoteDamage(const Block& block) {
-  if (block.frame.damage.empty()) return;
-  damaged_.fetch_add(block.frame.damage.size(), std::memory_order_relaxed);
-  const std::lock_guard lock(status_mutex_);
-  for (const DamagedRange& range : block.frame.damage) {
-    if (damage_.size() < kMaxDamageListed) damage_.push_back(range);
+void Run::EnterBlock(const Block& block) {
+  ledger_->Add({block.payload_bytes - block.filtered_bytes, block.filtered_rows,
+                block.truncated_rows, block.reopened});
+  ledger_->NoteDamage(block.frame.damage, block.frame.damage.size());
+}
+
+// No rank reads them: of several ranks over the same files the first one tells.
+void Run::NoteLosses() {
+  if (planned_ == nullptr) return;
+  const PlannedSource::Losses losses =
+      planned_->LossesOf(passes_ended_.load(std::memory_order_relaxed), stages_by_index_);
+  if (losses.count > 0) pass_is_empty_ = false;
+  if (program_.batch.rank.rank == 0 || program_.batch.split_by_files) {
+    ledger_->NoteDamage(losses.ranges, losses.count);
   }
 }
 
+Status Run::CheckSums(std::uint64_t passes_seen) const {
+  const std::uint64_t pass = passes_ended_.load(std::memory_order_relaxed) - 1;
+  if (planned_ != nullptr && pass_is_whole_ && program_.batch.rank.world_size == 1) {
+    const std::optional<std::uint64_t> indexed = planned_->RowsOf(pass, stages_by_index_);
+    RowTally read;
+    read.delivered = rows_taken_ - rows_before_;
+    if (indexed && *indexed != read.delivered) return Ledger::Check(pass, *indexed, read);
+  }
+  // Stages may hold rows back where the end of a pass is none to those behind them.
+  if (sink_->tally().passes == passes_seen) return {};
+  return Ledger::Check(pass, rows_taken_, sink_->tally());
+}
+
 void Run::EndPass() {
+  losses_noted_ = false;
   passes_ended_.fetch_add(1, std::memory_order_relaxed);
+  const std::uint64_t passes_seen = sink_->tally().passes;
   first_stage_->OnPassEnd();
+  if (const Status wrong = CheckSums(passes_seen); !wrong.ok()) Finish(wrong);
+  rows_before_ = rows_taken_;
   lane_in_pass_.assign(lanes_.size(), true);
   turn_ = 0;
-  if (program_.passes == 0 && pass_rows_ == 0) {
-    Finish(Status(StatusCode::kInvalidArgument,
-                  "passes without end over data without a single record"));
+  if (const Status vain = WhyPassesAreVain(); !vain.ok()) {
+    Finish(EndOr(vain));
+  } else if (IsLikeAllPasses()) {
+    passes_ended_.store(program_.passes, std::memory_order_relaxed);
+    Finish(Status());
   }
   pass_rows_ = 0;
+  pass_is_empty_ = true;
+  pass_is_whole_ = true;
+}
+
+Status Run::WhyPassesAreVain() const {
+  if (program_.passes != 0 || !pass_is_whole_) return {};
+  const std::uint64_t dropped = sink_->rows_of_dropped_pass();
+  if (dropped > 0) return NoBatchInAPass(dropped, program_.batch.size);
+  if (pass_rows_ > 0 || GetsOtherFiles()) return {};
+  const Rank& rank = program_.batch.rank;
+  if (rank.world_size == 1 || program_.looks_into_records()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "passes without end over data without a single record");
+  }
+  // The others' rows are not known here, but that the order has places: see ChunkPlan. Each of its
+  // batches is delivered, by itself or of padding alone.
+  if (program_.batch.empty_batches || program_.batch.pad) return {};
+  return Status(StatusCode::kInvalidArgument,
+                "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
+                    " has no good row of any batch, and the passes are without end: lower the "
+                    "batch size, or take batches without rows too (BatchOptions::empty_batches)");
+}
+
+bool Run::GetsOtherFiles() const {
+  const FileOrder& files = program_.source.options.files;
+  return schedule_ != nullptr && files.ranks > 1 && files.shuffle && schedule_->HasStripes();
+}
+
+// There may be very many passes over nothing.
+bool Run::IsLikeAllPasses() const {
+  const bool of_files = schedule_ != nullptr || chunks_ != nullptr;
+  return program_.passes > 1 && of_files && program_.source.file_readers == nullptr &&
+         pass_is_empty_ && pass_is_whole_ && !GetsOtherFiles();
+}
+
+Status Run::JudgeLocated(const Block& block) {
+  if (judges_batches_ || !refusals_.open()) return {};
+  const Status mistake = refusals_.Refuse(RefusedBeforeOther(block));
+  const bool some_are_taken = block.good_rows > block.filtered_rows;
+  if (mistake.ok() && some_are_taken) refusals_.Close();
+  return mistake;
+}
+
+Status Run::EndOr(const Status& status) {
+  if (judges_batches_ || !from_beginning_) return status;
+  const Status mistake = refusals_.End();
+  return mistake.ok() ? status : mistake;
 }
 
 void Run::Finish(const Status& status) {
   if (ended_) return;
   ended_ = true;
   first_stage_->OnEnd(status);
+  EnterTally();
 }
 
 // ---- PlanHost ----
 
 void Run::Submit(WriteTask* task, std::uint32_t near_lane) {
+  ++plan_steps_;
   Worker& writer = WriterFor(near_lane);
   WriteTask* item = task;
   if (writer.tasks.TryPush(std::move(item)) != QueueResult::kOk) {
@@ -796,31 +1091,82 @@ void Run::Drop(Block* block, std::uint32_t rows) {
 }
 
 void Run::Deliver(std::uint64_t number, Delivery delivery) {
+  if (delivery.records != nullptr) ++plan_steps_;  // the plan alone delivers these
   deliveries_out_.fetch_add(1, std::memory_order_relaxed);
+  if (judges_batches_ && refusals_.open() && JudgeInTurn(number, &delivery)) return;
   (void)out_.TryPut(number, std::move(delivery));  // has room; closed only while stopping
 }
 
-void Run::NoteSkipped(const RecordSpan& record, const Status& why) {
-  records_.fetch_sub(1, std::memory_order_relaxed);
-  payload_bytes_.fetch_sub(record.size, std::memory_order_relaxed);
-  damaged_.fetch_add(1, std::memory_order_relaxed);
+bool Run::JudgeInTurn(std::uint64_t number, Delivery* delivery) {
+  const std::lock_guard lock(judge_mutex_);
+  if (!refusals_.open()) return false;
+  unjudged_.emplace(number, std::move(*delivery));
+  while (!unjudged_.empty() && (!refusals_.open() || unjudged_.begin()->first == judged_)) {
+    auto next = unjudged_.extract(unjudged_.begin());
+    ++judged_;
+    Judge(next.mapped().batch);
+    JudgeEnd();
+    (void)out_.TryPut(next.key(), std::move(next.mapped()));  // as in Deliver
+  }
+  return true;
+}
+
+void Run::Judge(BatchSlot* slot) {
+  if (!refusals_.open()) return;
+  if (!slot->status.ok()) return refusals_.Close();
+  const Status mistake = refusals_.Refuse(slot->refused);
+  if (!mistake.ok()) {
+    slot->rows = 0;
+    slot->status = mistake;
+  } else if (!slot->all_refused) {
+    refusals_.Close();
+  }
+}
+
+void Run::JudgeEnd() {
+  if (!from_beginning_ || judges_ != judged_) return;
+  const Status mistake = refusals_.End();
   const std::lock_guard lock(status_mutex_);
-  if (damage_.size() < kMaxDamageListed) damage_.push_back(DamagedRecord(why, record));
+  // Of damage alone there may be too much, which it is not then.
+  const bool told_otherwise = !end_status_.ok() && end_status_.code() != StatusCode::kDamaged;
+  if (!mistake.ok() && !told_otherwise) end_status_ = mistake;
 }
 
-void Run::BatchDone(bool freed) {
+void Run::NoteSkipped(const RecordSpan& record, const Status& why) {
+  ledger_->NoteSkipped(DamagedRecord(why, record), record.size);
+}
+
+void Run::BatchDone() {
   // A plan that waits for a slot or for memory looks again: nothing else may come to wake it.
-  if (freed || !hold_credits_) AskForPlan();
+  if (!hold_credits_) AskForPlan();
 }
 
-bool Run::HasRoom(std::uint64_t number) const { return out_.HasRoom(number) != QueueResult::kFull; }
+bool Run::HasRoom(std::uint64_t number) const {
+  if (out_.HasRoom(number) != QueueResult::kFull) return true;
+  // Order: see room_wanted_.
+  room_wanted_.exchange(true, std::memory_order_acq_rel);
+  return out_.HasRoom(number) != QueueResult::kFull;
+}
 
 void Run::End(std::uint64_t number, const Status& status) {
   {
     const std::lock_guard lock(status_mutex_);
-    end_status_ = status;
+    if (number < end_number_) {
+      end_number_ = number;
+      end_status_ = status;
+    }
+  }
+  if (judges_batches_ && refusals_.open()) {
+    const std::lock_guard lock(judge_mutex_);
+    judges_ = number;
+    JudgeEnd();
   }
   out_.Close(number);
+}
+
+Status Run::failure() const {
+  const std::lock_guard lock(status_mutex_);
+  return failure_;
 }
 
 Status Run::end_status() const {
@@ -834,6 +1180,20 @@ Block* Run::NewBlock() {
   Block* block = nullptr;
   if (free_blocks_.TryPop(block) == QueueResult::kOk) return block;
   const std::lock_guard lock(blocks_mutex_);
+  if (!spare_blocks_.empty()) {
+    block = spare_blocks_.back();
+    spare_blocks_.pop_back();
+    return block;
+  }
+  At(RunPoint::kNewBlock);
+  if (blocks_.size() >= WindowShuffleStage::kMostBlocks) {
+    throw Error(Status(StatusCode::kResourceExhausted,
+                       std::to_string(blocks_.size()) +
+                           " blocks of records are held at a time, more than a shuffle can tell "
+                           "apart; lower the window or the segment, or raise stripe_bytes"));
+  }
+  // All of them may be spare at once: giving one back needs no memory.
+  if (spare_blocks_.capacity() == blocks_.size()) spare_blocks_.reserve(64 + 2 * blocks_.size());
   blocks_.push_back(std::make_unique<Block>());
   blocks_.back()->index = static_cast<std::uint32_t>(blocks_.size() - 1);
   return blocks_.back().get();
@@ -844,9 +1204,11 @@ void Run::RecycleBlock(Block* block) {
   held_bytes_.fetch_sub(block->slab_bytes(), std::memory_order_relaxed);
   for (const SlabRun& run : block->runs) arena_->Free(run);
   block->runs.clear();
+  block->refused.clear();
   block->frame.records.clear();
   block->frame.damage.clear();
   block->locations.clear();
+  block->row_failures.clear();
   block->groups.clear();
   block->filtered.clear();
   block->storage.clear();
@@ -863,7 +1225,10 @@ void Run::RecycleBlock(Block* block) {
   block->filtered_bytes = 0;
   block->good_rows = block->filtered_rows = block->truncated_rows = block->reopened = 0;
   const std::int32_t credits = std::exchange(block->credits, 1);
-  (void)free_blocks_.TryPush(std::move(block));
+  if (free_blocks_.TryPush(std::move(block)) != QueueResult::kOk) {
+    const std::lock_guard lock(blocks_mutex_);
+    spare_blocks_.push_back(block);
+  }
   if (hold_credits_) {
     GiveCredits(lane, credits, bytes);
   } else {
@@ -882,17 +1247,98 @@ void Run::GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes) {
 }
 
 QueueResult Run::Next(Delivery* delivery, const std::stop_token& stop) {
-  if (!stop.stop_possible()) return out_.Pop(*delivery, stop_.get_token());
+  if (!stop.stop_possible()) return Await(delivery, kNoDeadline, stop_.get_token());
   std::stop_source either;
   const auto request = [&either] { either.request_stop(); };
   const std::stop_callback own(stop_.get_token(), request);
   const std::stop_callback other(stop, request);
-  return out_.Pop(*delivery, either.get_token());
+  return Await(delivery, kNoDeadline, either.get_token());
 }
 
 QueueResult Run::NextUntil(Delivery* delivery, Deadline deadline) {
-  return out_.PopUntil(*delivery, deadline, stop_.get_token());
+  return Await(delivery, deadline, stop_.get_token());
 }
+
+QueueResult Run::TryNext(Delivery* delivery) { return NoteTaken(out_.TryPop(*delivery)); }
+
+QueueResult Run::Await(Delivery* delivery, Deadline deadline, const std::stop_token& stop) {
+  while (true) {
+    const Deadline look = std::min(deadline, DeadlineAfter(hooks_.silence / 2));
+    const QueueResult result = NoteTaken(out_.PopUntil(*delivery, look, stop));
+    if (result != QueueResult::kTimeout) return result;
+    NoteSilence();
+    if (NativeQueuePolicy::Expired(deadline)) return result;
+  }
+}
+
+QueueResult Run::NoteTaken(QueueResult result) {
+  // Batches have room for each of their slots, so nobody waits for it. Order: see room_wanted_.
+  if (result == QueueResult::kOk && batch_sink_ == nullptr &&
+      room_wanted_.exchange(false, std::memory_order_acq_rel)) {
+    AskForPlan();
+  }
+  return result;
+}
+
+// ---- Late wakes ----
+//
+// The protocol beside HasWork wakes whoever has something to do. Should it have a gap all the same,
+// that costs a job a second and not its life: what a consumer waits for in vain, while no worker is
+// awake and so nothing is read and no user's code runs, is looked for by everybody once more. What
+// is found then is counted: a defect, in a build of any kind.
+
+std::uint64_t Run::Wakes() const {
+  std::uint64_t wakes = 0;
+  for (const auto& worker : workers_) {
+    wakes += worker->engine_word.load(std::memory_order_relaxed) >> 1;
+  }
+  return wakes;
+}
+
+void Run::NoteSilence() {
+  const std::lock_guard lock(silence_mutex_);
+  const Deadline now = QueueClock::now();
+  if (now - looked_at_ < hooks_.silence / 2)
+    return;  // another consumer's look, or an earlier call's
+  looked_at_ = now;
+  const bool all_sleep = std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) {
+    return worker->asleep.load(std::memory_order_relaxed);
+  });
+  const std::uint64_t wakes = all_sleep ? Wakes() : kNever;
+  const std::uint64_t head = out_.Head();
+  const bool is_silent = all_sleep && wakes == silent_wakes_ && head == silent_head_;
+  silent_wakes_ = wakes;
+  silent_head_ = head;
+  if (!is_silent) return;
+  asked_wakes_.store(wakes, std::memory_order_relaxed);
+  for (const auto& worker : workers_) {
+    worker->look_again.store(true, std::memory_order_relaxed);
+    worker->events.Notify(1);  // not by Wake: nothing has changed
+  }
+}
+
+void Run::LookAgain(Worker& worker) {
+  const std::uint64_t wakes = asked_wakes_.load(std::memory_order_relaxed);
+  const bool has_work = HasWork(worker);
+  if (!has_work && worker.index != 0) return;  // the first one looks at the plan for all
+  // Who changes something wakes behind that, and may be between the two: then this is not late.
+  const auto key = worker.events.PrepareWait();
+  if (stopping() || Wakes() != wakes) return worker.events.CancelWait(key);
+  worker.events.CommitWait(key, DeadlineAfter(hooks_.silence / 10));
+  if (stopping() || Wakes() != wakes) return;
+  if (has_work || RequestPlan(&worker)) CountLateWake();
+}
+
+void Run::CountLateWake() {
+  late_wakes_.fetch_add(1, std::memory_order_relaxed);
+  late_wakes_of_process.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::uint64_t Run::LateWakesOfProcess() {
+  return late_wakes_of_process.load(std::memory_order_relaxed);
+}
+
+// ---- Who holds what ----
 
 bool Run::HoldsRecords(std::thread::id thread) const {
   const std::lock_guard lock(holders_mutex_);
@@ -909,8 +1355,6 @@ bool Run::StarvedBy(std::thread::id thread) const {
   return std::all_of(lanes_.begin(), lanes_.end(),
                      [&](const auto& lane) { return starves(*lane); });
 }
-
-QueueResult Run::TryNext(Delivery* delivery) { return out_.TryPop(*delivery); }
 
 std::shared_ptr<const void> Run::Lease(Delivery delivery) {
   struct Holder {
@@ -969,13 +1413,9 @@ void Run::NoteOpened(const IoChoice& choice) {
 }
 
 void Run::FillStats(PipelineStats* stats) const {
-  stats->records = records_.load(std::memory_order_relaxed);
-  stats->payload_bytes = payload_bytes_.load(std::memory_order_relaxed);
-  stats->reopened_streams = reopened_.load(std::memory_order_relaxed);
+  ledger_->Fill(stats);
   stats->passes_ended = passes_ended_.load(std::memory_order_relaxed);
-  stats->filtered_records = filtered_.load(std::memory_order_relaxed);
-  stats->truncated_records = truncated_.load(std::memory_order_relaxed);
-  stats->damaged_records = damaged_.load(std::memory_order_relaxed);
+  stats->late_wakes = late_wakes();
   StageStats read{"read", 0, 0, "the medium"};
   StageStats decompress{"decompress", 0, 0, ""};
   StageStats frame{"frame", 0, 0, ""};
@@ -993,14 +1433,16 @@ void Run::FillStats(PipelineStats* stats) const {
     idle.wait_s += worker->wait_other.seconds();
     stats->read_bytes += worker->read_bytes.count();
   }
+  if (stats->payload_bytes > 0) {
+    stats->read_per_byte =
+        static_cast<double>(stats->read_bytes) / static_cast<double>(stats->payload_bytes);
+  }
   stats->stages = {read, frame, plan, write, idle};
   if (decompress.busy_s > 0) stats->stages.insert(stats->stages.begin() + 1, decompress);
   if (batch_sink_ != nullptr) {
-    stats->dropped_records = batch_sink_->dropped_rows();
     stats->grown_batches = batch_sink_->grown();
   }
   const std::lock_guard lock(status_mutex_);
-  stats->damage = damage_;
   stats->io = choices_;
 }
 

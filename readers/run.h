@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -16,14 +18,17 @@
 
 #include "base/arena.h"
 #include "readers/batch_sink.h"
+#include "readers/failure_stage.h"
 #include "readers/file_schedule.h"
 #include "readers/graph.h"
 #include "readers/lane.h"
+#include "readers/ledger.h"
 #include "readers/opened_files.h"
 #include "readers/order/chunk_plan.h"
 #include "readers/plan_clock.h"
 #include "readers/plan_sink.h"
 #include "readers/planned_source.h"
+#include "readers/refusals.h"
 #include "readers/run_start.h"
 #include "readers/stage_clock.h"
 #include "readers/worker_io.h"
@@ -33,9 +38,23 @@
 
 namespace ringfeed {
 
+/// Where a run asks a test what to do.
+enum class RunPoint : std::uint8_t {
+  kSetUp,     ///< a worker makes what it works with
+  kNewBlock,  ///< the pool of blocks grows
+  kPlan,      ///< a block is planned
+};
+
 /// What a test may put in the place of the real thing.
 struct RunHooks {
   EngineFactory engines;
+  /// Asked at each wake of a worker, by any thread, whether to leave it out: as a mistake in the
+  /// protocol would.
+  std::function<bool()> leaves_out_wake{};
+  /// Called by workers at these points; may throw, as memory that is short does.
+  std::function<void(RunPoint)> at{};
+  /// After so long in vain a consumer looks on everybody's behalf.
+  std::chrono::milliseconds silence{1000};
 };
 
 /// One execution of a program, from its first record to its end or its stop: the threads, the rings
@@ -49,8 +68,10 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
  public:
   /// `input`: what a user's decorator reads; may be null. `planned`: where not null, records are
   /// read by its index.
+  /// `ledger`: the chain's.
   Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_ptr<Arena> arena,
-      const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned);
+      const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned,
+      std::shared_ptr<Ledger> ledger);
   ~Run() override;
 
   void Start();
@@ -68,6 +89,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   bool HoldsRecords(std::thread::id thread) const;
   bool StarvedBy(std::thread::id thread) const;
   Status end_status() const;
+  Status failure() const;
   bool stopping() const { return stop_.stop_requested(); }
 
   /// An owner for a delivery's memory: gives it back when its last copy goes.
@@ -75,6 +97,11 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   BatchSink* batch_sink() const { return batch_sink_; }
   /// Null where records are read as files come.
   const std::shared_ptr<PlannedSource>& planned() const { return planned_; }
+
+  /// Wakes that were left out and found by a consumer: defects, of this run and of all runs of the
+  /// process so far.
+  std::uint64_t late_wakes() const { return late_wakes_.load(std::memory_order_relaxed); }
+  static std::uint64_t LateWakesOfProcess();
 
   void FillStats(PipelineStats* stats) const;
   ArenaReport arena_report() const { return arena_->Report(); }
@@ -84,7 +111,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void Drop(Block* block, std::uint32_t rows) override;
   void Deliver(std::uint64_t number, Delivery delivery) override;
   void NoteSkipped(const RecordSpan& record, const Status& why) override;
-  void BatchDone(bool freed) override;
+  void BatchDone() override;
   bool HasRoom(std::uint64_t number) const override;
   std::size_t GrantBatches(std::size_t bytes) override;
   void End(std::uint64_t number, const Status& status) override;
@@ -119,6 +146,10 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     /// Bit 0: the worker is about to sleep, or sleeps, in its engine. Read-modify-writes (acq_rel)
     /// on both sides: a waker comes first, and its work is seen, or comes second, and sees the bit.
     std::atomic<std::uint32_t> engine_word{0};
+    /// It sleeps on `events`: a hint, for who looks on its behalf.
+    std::atomic<bool> asleep{false};
+    /// A consumer woke it, to look whether a wake was left out. Partner: the exchange in Rest.
+    std::atomic<bool> look_again{false};
     LaneContext context;
     std::unique_ptr<WorkerIo> io;
     std::mutex io_mutex;  ///< guards `io` against wakers while it is made and destroyed
@@ -130,10 +161,14 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     std::thread thread;
   };
   static constexpr std::size_t kTaskRing = 4096;
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-  /// Throws Error where a shuffle's or a grouping's tables would be larger than the arena.
-  void CheckTables(const Program::Stage& stage) const;
+  /// Throws Error where a shuffle's tables would be larger than the arena.
+  void CheckTables(const Program& whole) const;
   void BuildStages();
+  /// Behind the order's stages, where one of them is a shuffle.
+  void AddFailureStage();
+  void AddSink();
   /// Locates the rows of a block that was read, and asks of them what the chain's content needs.
   void LookInto(Worker& worker, Block* block);
   void BuildLanes();
@@ -146,25 +181,73 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   bool PopBlock(Block** block);
   bool PopAnyBlock(Block** block);
   void WorkerMain(Worker& worker);
+  void SetUp(Worker& worker);
+  void WorkOnce(Worker& worker);
+  void At(RunPoint point) const {
+    if (hooks_.at) hooks_.at(point);
+  }
+  /// The run ends with this failure behind what is planned. By a worker that reads no more.
+  void FailBehindPlan(Worker& worker, const Status& status);
   bool DoTask(Worker& worker);
   /// While rows are written, what this worker will frame next comes into its cache.
   void FetchUpcoming(Worker& worker);
   bool DoLane(Worker& worker);
   LaneState* NextLane(Worker& worker, const std::vector<LaneState*>& tried) const;
-  static void FailBlock(Block* block, const std::string& what);
+  static void FailBlock(Block* block);  ///< in a handler of what was thrown
   bool FillBlock(Worker& worker, LaneState& lane);
   void Publish(Worker& worker, LaneState& lane);
   void Rest(Worker& worker);
+  /// Whether the worker may not sleep. Who makes it true says so by Wake: see the definition.
   bool HasWork(const Worker& worker) const;
+  /// Whether an empty lane may begin a block.
   bool MayFill(const Worker& worker, const LaneState& lane) const;
+  /// Waits for a delivery, and looks on everybody's behalf where none comes.
+  QueueResult Await(Delivery* delivery, Deadline deadline, const std::stop_token& stop);
+  /// A delivery was taken, or not.
+  QueueResult NoteTaken(QueueResult result);
+  /// Nothing came for half of RunHooks::silence. Where that is so twice, and everybody slept
+  /// throughout, all workers look again.
+  void NoteSilence();
+  /// So often workers were woken: while they sleep and it stays the same nothing has happened.
+  std::uint64_t Wakes() const;
+  /// A worker's look that a consumer asked for: counts what it finds to do as a late wake.
+  void LookAgain(Worker& worker);
+  void CountLateWake();
+  /// Whether a block that a lane has begun may get further.
+  static bool MayGoOn(const Worker& worker, const LaneState& lane);
 
-  void RequestPlan(Worker* worker);
+  /// Runs the plan, unless another thread does; whether it got further.
+  bool RequestPlan(Worker* worker);
   void RunPlan();
   bool TakeBlock();
   bool MemoryAllows(const Block& block);
   void PlanBlock(Block* block);
-  void NoteDamage(const Block& block);
+  /// Enters what a block brings into the ledger.
+  void EnterBlock(const Block& block);
+  /// Enters what became of rows since it was called last.
+  void EnterTally();
+  /// Whether all rows of the pass that ended were read, and all rows so far came to the end of the
+  /// plan, where it saw that end: before, it had seen `passes_seen`.
+  Status CheckSums(std::uint64_t passes_seen) const;
+  /// What no place of the order by index stands for, at the beginning of each pass.
+  void NoteLosses();
+  /// Whether the parser fits no record, as far as located blocks tell: the mistake, or OK.
+  Status JudgeLocated(const Block& block);
+  /// A failure or an end that comes where the parser took no record so far: that is told then.
+  Status EndOr(const Status& status);
+  /// The same of rows that are written without being located: in the order of their batches, so
+  /// those that are done before their turn wait here. False where there is nothing to judge any
+  /// more.
+  bool JudgeInTurn(std::uint64_t number, Delivery* delivery);
+  void Judge(BatchSlot* slot);
+  void JudgeEnd();
   void EndPass();
+  /// Why further passes over these data, which are to be without end, would bring nothing; or OK.
+  Status WhyPassesAreVain() const;
+  /// Whether a later pass reads files that this one did not: other ranks' share.
+  bool GetsOtherFiles() const;
+  /// Whether this pass met nothing at all, and so will the others.
+  bool IsLikeAllPasses() const;
   void Finish(const Status& status);
 
   Block* NewBlock();
@@ -179,6 +262,11 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   bool IsIdle(const Worker& worker) const;
   Worker& WriterFor(std::uint32_t lane);
   void ReserveMemory();
+  /// Throws Error: the arena, or what was asked for, has less than that.
+  [[noreturn]] void RefuseForMemory(std::size_t needed) const;
+  /// Raises the quota to this. False where the arena has not that much left.
+  bool Hold(std::size_t bytes);
+  void ReleaseMemory();
   /// Has the quota grow so that it covers these, or the limit; false where the arena has not that
   /// much left, or the limit is less than what is held alone. The planner's, as what it sets.
   bool Cover(std::size_t held_limit, std::size_t batches_bytes);
@@ -195,7 +283,9 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   const RunStart start_;
   const std::shared_ptr<PlannedSource> planned_;  ///< null: as files are read
   const std::shared_ptr<GraphNode> input_;
-  const bool unordered_;  ///< blocks are planned as they come
+  const std::shared_ptr<Ledger> ledger_;
+  const std::uint64_t damaged_before_;  ///< by earlier runs
+  const bool unordered_;                ///< blocks are planned as they come
   const std::shared_ptr<Arena> arena_;
   const RunHooks hooks_;
   std::size_t memory_limit_ = 0;  ///< what the quota may grow to
@@ -216,15 +306,25 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   PlanClock clock_;
   std::vector<std::unique_ptr<PlanStage>> stages_;
   PlanStage* first_stage_ = nullptr;
+  FailureStage* failure_stage_ = nullptr;  ///< null where the order is the blocks'
   PlanSink* sink_ = nullptr;
   BatchSink* batch_sink_ = nullptr;
   std::size_t memory_bytes_ = 0;   ///< quota
   std::size_t held_limit_ = 0;     ///< of it: for blocks that the plan holds back
   std::size_t batches_bytes_ = 0;  ///< of it: for batches
+  std::uint64_t plan_steps_ = 0;   ///< blocks taken, tasks submitted, records delivered
   std::size_t turn_ = 0;           ///< lane whose block is due
+  bool owes_due_wake_ = false;     ///< due_lane_ was set, and its worker was not woken since
   std::vector<bool> lane_in_pass_;
   std::uint64_t pass_rows_ = 0;
+  bool pass_is_empty_ = true;      ///< of records, also damaged and filtered ones, and of damage
+  bool pass_is_whole_;             ///< it was begun at its beginning
+  bool losses_noted_ = false;      ///< of this pass
+  std::uint64_t rows_taken_ = 0;   ///< of all blocks so far
+  std::uint64_t rows_before_ = 0;  ///< of these before this pass
+  RowTally entered_;               ///< what the ledger has of the sink's tally
   bool ended_ = false;
+  bool broken_ = false;  ///< a stage threw: what is planned goes out, the plan goes no further
   Block* waiting_block_ = nullptr;  ///< taken from its lane, waits for memory
   std::uint32_t next_writer_ = 0;
   bool hold_credits_ = true;  ///< a block's credit comes back when its memory does
@@ -234,14 +334,28 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::atomic<std::uint32_t> plan_requests_{0};
   /// Asked for by threads that do not plan themselves. Partner: the exchange in WorkerMain.
   std::atomic<bool> plan_wanted_{false};
+  /// The plan waits for room in out_. Read-modify-writes (acq_rel) on both sides: a consumer comes
+  /// first, and its room is seen, or second, and asks for the plan.
+  mutable std::atomic<bool> room_wanted_{false};
+  /// failure_ is set. Partner: TakeBlock.
+  std::atomic<bool> failed_{false};
   /// Rows wait for a slot: for statistics only.
   std::atomic<bool> backlogged_{false};
   std::atomic<std::size_t> held_bytes_{0};  ///< slabs of blocks that were taken and not recycled
 
   SequencedRing<Delivery> out_;
+  Refusals refusals_;  ///< the planner's where rows are located, else under judge_mutex_
+  const bool judges_batches_;
+  const bool from_beginning_;  ///< and all of it is read here: an end tells that there is no more
+  std::mutex judge_mutex_;     ///< guards what follows; not taken once the parser took a record
+  std::map<std::uint64_t, Delivery> unjudged_;
+  std::uint64_t judged_ = 0;             ///< deliveries
+  std::optional<std::uint64_t> judges_;  ///< how many there are, where that is known
+
   mutable std::mutex status_mutex_;  ///< guards what follows; taken on rare events only
   Status end_status_;
-  std::vector<DamagedRange> damage_;
+  std::uint64_t end_number_ = kNever;  ///< what that is the end before: the smallest counts
+  Status failure_;                     ///< of a worker, on its way to the plan
   std::vector<IoChoice> choices_;
   std::unordered_map<std::string, std::size_t> choice_of_file_;
 
@@ -251,21 +365,23 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 
   std::mutex blocks_mutex_;  ///< guards the pool's growth
   std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<Block*> spare_blocks_;  ///< free ones for which free_blocks_ has no room
   MpmcRing<Block*> free_blocks_;
 
-  std::atomic<std::uint64_t> records_{0};
-  std::atomic<std::uint64_t> payload_bytes_{0};
-  std::atomic<std::uint64_t> damaged_{0};
   std::atomic<std::uint64_t> passes_ended_{0};
-  std::atomic<std::uint64_t> reopened_{0};
-  std::atomic<std::uint64_t> filtered_{0};
-  std::atomic<std::uint64_t> truncated_{0};
+  std::mutex silence_mutex_;                   ///< guards what follows, of the consumers that wait
+  Deadline looked_at_{};                       ///< when one last looked
+  std::uint64_t silent_wakes_ = kNever;        ///< Wakes then
+  std::uint64_t silent_head_ = kNever;         ///< deliveries taken then
+  std::atomic<std::uint64_t> asked_wakes_{0};  ///< Wakes when workers were asked to look again
+  std::atomic<std::uint64_t> late_wakes_{0};
   std::mutex stop_mutex_;
   std::atomic<std::size_t> deliveries_out_{0};  ///< handed over and not released
 
+  /// The lane whose turn it is; the planner's to write. Partner: the wake in PopBlock.
+  std::atomic<std::size_t> due_lane_{0};
   // Whether the plan waits for what consumers hold: looked at after a while of silence, so a moment
   // old is new enough.
-  std::atomic<std::size_t> due_lane_{0};
   std::atomic<bool> plan_waits_for_memory_{false};
   mutable std::mutex holders_mutex_;                                 ///< guards what follows
   std::unordered_map<std::thread::id, std::size_t> record_holders_;  ///< deliveries of each

@@ -46,7 +46,7 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
   if (program_.needs_index()) start_.by_index = true;
   try {
     auto run = std::make_shared<Run>(program_, input_, std::move(arena), hooks_, start_,
-                                     start_.by_index ? planned_ : nullptr);
+                                     start_.by_index ? planned_ : nullptr, ledger_);
     run->Start();
     return run;
   } catch (const std::bad_alloc&) {
@@ -60,10 +60,7 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
 }
 
 std::shared_ptr<Run> ReaderSession::CurrentRun(const ReadLimits& limits) {
-  if (program_.needs_index()) {
-    std::string unused;
-    (void)Planned(&unused);
-  }
+  if (program_.needs_index() && !PlanToRead()) return nullptr;
   std::unique_lock lock(mutex_);
   const auto resumed = [this] { return !paused_; };
   if (limits.deadline == kNoDeadline) {
@@ -77,6 +74,19 @@ std::shared_ptr<Run> ReaderSession::CurrentRun(const ReadLimits& limits) {
     run_ = MakeRun();
   }
   return run_;
+}
+
+bool ReaderSession::PlanToRead() {
+  try {
+    std::string unused;
+    (void)Planned(&unused);
+    return true;
+  } catch (const Error& error) {
+    // Close came meanwhile: then reads fail, and do not throw.
+    const std::lock_guard lock(mutex_);
+    if (!closed_ || error.status().code() != StatusCode::kCancelled) throw;
+    return false;
+  }
 }
 
 ReadResult ReaderSession::ResultWithoutRun(const ReadLimits& limits) {
@@ -143,16 +153,31 @@ bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, Deadline deadline,
   return false;
 }
 
-// All rows of the batch were skipped, or are other ranks': it is given back at once, but it counts.
+bool ReaderSession::IsHidden(const Delivery& delivery) const {
+  const BatchSlot* const slot = delivery.batch;
+  const bool shows_all = program_.batched && program_.batch.empty_batches;
+  return slot != nullptr && slot->rows == 0 && slot->status.ok() && !shows_all;
+}
+
+// All rows of the batch were skipped, or are other ranks': it is given back at once. It counts once
+// something behind it is seen, so that looking ahead moves no position on.
 void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery) {
   const OrderSpan span = delivery.batch->span;
   const std::vector<std::uint64_t> damaged = delivery.batch->damaged_numbers;
   run->Lease(std::move(delivery));
   const std::lock_guard lock(mutex_);
-  if (run_ != run || !program_.batched) return;
+  if (run_ != run || !program_.batched || span.uncounted > 0) return;
   passed_over_.insert(passed_over_.end(), damaged.begin(), damaged.end());
-  delivered_.batch = std::max(delivered_.batch, start_.batch + span.number + 1);
-  delivered_.mark = span.end;
+  passed_.emplace();
+  passed_->batch = start_.batch + span.number + 1;
+  passed_->mark = span.end;
+}
+
+void ReaderSession::CountPassedOver(const Run& run) {
+  const std::lock_guard lock(mutex_);
+  if (run_.get() != &run || !passed_ || passed_->batch <= delivered_.batch) return;
+  delivered_.batch = passed_->batch;
+  delivered_.mark = passed_->mark;
 }
 
 ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Taken* taken,
@@ -172,8 +197,11 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
       if (result == QueueResult::kTimeout) return Wait::kTimeout;
     }
     if (result == QueueResult::kOk) {
-      const BatchSlot* const slot = taken->delivery.batch;
-      if (slot != nullptr && slot->rows == 0 && slot->status.ok()) {
+      if (taken->delivery.batch != nullptr && taken->delivery.batch->dropped) {
+        run->Lease(std::move(taken->delivery));  // a rest, which was looked at for failures alone
+        continue;
+      }
+      if (IsHidden(taken->delivery)) {
         PassOver(run, std::move(taken->delivery));
         continue;
       }
@@ -189,6 +217,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
     if (run->stopping()) return Wait::kStale;
     std::int64_t unset = 0;
     end_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
+    CountPassedOver(*run);
     const Status status = run->end_status();
     return status.ok() ? Wait::kEnd : Fail(*run, status);
   }
@@ -201,9 +230,9 @@ ReadResult ReaderSession::TakeNext(Taken* taken, const ReadLimits& limits) {
     {
       const std::lock_guard lock(mutex_);
       if (failed_) return ReadResult::kFailed;
-      if (peeked_) {
-        *taken = std::move(*peeked_);
-        peeked_.reset();
+      if (!peeked_.empty()) {
+        *taken = std::move(peeked_.front());
+        peeked_.pop_front();
         return ReadResult::kRecord;
       }
     }
@@ -248,17 +277,25 @@ bool ReaderSession::HasNext() {
     if (run == nullptr) return true;
     {
       const std::lock_guard lock(mutex_);
-      if (failed_ || peeked_) return true;
+      if (failed_ || NextShown() != nullptr) return true;
     }
     Taken taken;
     const Wait result = WaitFor(run, &taken, {});
     if (result == Wait::kStale) continue;
     if (result != Wait::kTaken) return result == Wait::kFailed;
     const std::lock_guard lock(mutex_);
-    if (run_ != run) continue;
-    peeked_ = std::move(taken);
-    return true;
+    if (run_ == run) peeked_.push_back(std::move(taken));
   }
+}
+
+const Delivery* ReaderSession::NextShown() const {
+  if (peeked_.empty()) return nullptr;
+  const Delivery& last = peeked_.back().delivery;  // those before it are of damaged records alone
+  if (last.batch != nullptr) return &last;
+  const std::span<const RecordSpan> records = last.records->records;
+  const bool shown = std::any_of(records.begin(), records.end(),
+                                 [](const RecordSpan& record) { return !record.damaged(); });
+  return shown ? &last : nullptr;
 }
 
 std::optional<std::uint64_t> ReaderSession::NextPass() {
@@ -271,9 +308,9 @@ std::optional<std::uint64_t> ReaderSession::NextPass() {
   if (const auto pass = in_hand()) return pass;
   (void)HasNext();
   const std::lock_guard lock(mutex_);
-  if (!peeked_) return std::nullopt;  // the end, a failure, or another thread took it
-  const Delivery& next = peeked_->delivery;
-  return next.batch != nullptr ? next.batch->pass : next.records->pass;
+  const Delivery* const next = NextShown();
+  if (next == nullptr) return std::nullopt;  // the end, a failure, or another thread took it
+  return next->batch != nullptr ? next->batch->pass : next->records->pass;
 }
 
 void ReaderSession::NoteFirst() {
@@ -320,6 +357,8 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const Re
         slot->damaged_numbers, {},         taken.run->planned()};
     for (const RowFailure& failure : slot->failures) origin->failed.push_back(failure.row);
     NoteFirst();
+    batch_bytes_.fetch_add(slot->payload_bytes.load(std::memory_order_relaxed),
+                           std::memory_order_relaxed);
     return ReadResult::kRecord;
   }
 }
@@ -363,7 +402,7 @@ ReadResult ReaderSession::ReadRow(Instance* instance, BatchOrigin* origin,
   if (!lock.owns_lock()) return ReadResult::kTimeout;
   {
     const std::lock_guard state_lock(mutex_);
-    if (rows_origin_.generation != generation_) DropRows();
+    if (rows_origin_.generation != generation_ || closed_) DropRows();
   }
   while (!TakeRow(instance)) {
     const ReadResult result = FetchRows(limits);
@@ -389,10 +428,13 @@ ReadResult ReaderSession::FetchRows(const ReadLimits& limits) {
   rows_records_ = block.records_;
   rows_hold_ = std::move(block.hold_);
   rows_ = rows_records_.size();
+  while (rows_ > 0 && rows_records_[rows_ - 1].damaged()) --rows_;
   return ReadResult::kRecord;
 }
 
 bool ReaderSession::TakeRow(Instance* instance) {
+  // The last one is no damaged record.
+  while (row_ < rows_ && program_.parser == nullptr && rows_records_[row_].damaged()) ++row_;
   if (row_ == rows_) return false;
   if (program_.parser != nullptr) {
     CopyParsedRow(instance);
@@ -486,17 +528,20 @@ void ReaderSession::Resume() {
   if (closed_) return;
   if (run_ != nullptr && HasUserSource()) RewindSource();
   TakeAim(std::exchange(aim_, std::nullopt).value_or(Aimed()));
-  peeked_.reset();
+  peeked_.clear();
   starved_since_.reset();
   passed_over_.clear();
+  passed_.reset();
   ++generation_;
   failed_ = false;
   failure_ = Status();
   batches_.store(0, std::memory_order_relaxed);
+  batch_bytes_.store(0, std::memory_order_relaxed);
   wait_ns_.store(0, std::memory_order_relaxed);
   first_ns_.store(0, std::memory_order_relaxed);
   end_ns_.store(0, std::memory_order_relaxed);
   if (run_ == nullptr) return;
+  late_wakes_ += run_->late_wakes();
   run_.reset();  // first: the next one takes over its quota
   start_ns_.store(NowNs(), std::memory_order_relaxed);
   run_ = MakeRun();
@@ -535,9 +580,11 @@ PipelineStats ReaderSession::Stats() const {
                   (rank.source == "none" ? "" : " by " + rank.source);
   }
   std::shared_ptr<Run> run;
+  std::uint64_t late_wakes = 0;
   {
     const std::lock_guard lock(mutex_);
     run = run_;
+    late_wakes = late_wakes_;
     stats.restored = restored_;
     stats.order = "as files are read";
   }
@@ -546,7 +593,9 @@ PipelineStats ReaderSession::Stats() const {
   }
   if (run == nullptr) return stats;
   run->FillStats(&stats);
+  stats.late_wakes += late_wakes;
   stats.batches = batches_.load(std::memory_order_relaxed);
+  stats.batch_payload_bytes = batch_bytes_.load(std::memory_order_relaxed);
   const std::int64_t start = start_ns_.load(std::memory_order_relaxed);
   const std::int64_t first = first_ns_.load(std::memory_order_relaxed);
   const std::int64_t end = end_ns_.load(std::memory_order_relaxed);

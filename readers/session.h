@@ -77,6 +77,10 @@ class ReaderSession {
   void set_hooks(const RunHooks& hooks) { hooks_ = hooks; }
 
  private:
+  /// Plans the order by index; false where Close came meanwhile. Throws Error.
+  bool PlanToRead();
+  /// Of what was looked at ahead: what ReadNext would deliver. Under mutex_.
+  const Delivery* NextShown() const;
   /// A delivery and the run that made it: they stay together, whatever ReInit does meanwhile.
   struct Taken {
     std::shared_ptr<Run> run;
@@ -109,7 +113,11 @@ class ReaderSession {
   std::shared_ptr<Run> MakeRun();
   ReadResult TakeNext(Taken* taken, const ReadLimits& limits);
   Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken, const ReadLimits& limits);
+  /// Whether a delivery holds nothing that the user is to see.
+  bool IsHidden(const Delivery& delivery) const;
   void PassOver(const std::shared_ptr<Run>& run, Delivery delivery);
+  /// The end is seen: what was passed over in front of it counts.
+  void CountPassedOver(const Run& run);
   bool HoldsAllSlots(const Run& run);
   /// Waits for a delivery; false where this thread itself holds what it would take.
   bool WaitHolding(Run& run, Delivery* delivery, Deadline deadline, QueueResult* result);
@@ -164,6 +172,7 @@ class ReaderSession {
   std::string not_planned_;  ///< why there is none, once that was found out
   std::optional<DataFingerprint> fingerprint_;
   const std::shared_ptr<GraphNode> input_;
+  const std::shared_ptr<Ledger> ledger_ = std::make_shared<Ledger>();  ///< of all runs
   RunHooks hooks_;
 
   std::condition_variable_any resumed_;  ///< with mutex_
@@ -177,12 +186,15 @@ class ReaderSession {
   ChainPosition delivered_;                 ///< what was handed out: batch, run and mark alone
   std::string restored_;                    ///< how the run came to its start
   std::vector<std::uint64_t> passed_over_;  ///< damaged records of batches that had no other rows
+  std::optional<ChainPosition> passed_;     ///< behind the last of these: batch and mark alone
   std::uint64_t generation_ = 0;            ///< number of run_, from 0
   Status failure_;
   bool failed_ = false;
   bool closed_ = false;
   std::stop_source planning_;  ///< of the index that is being made
-  std::optional<Taken> peeked_;
+  /// Looked at ahead. Blocks of damaged records alone, which ReadNext passes over, come before the
+  /// last one.
+  std::deque<Taken> peeked_;
   /// Since when what its consumers hold was seen to be what everything waits for.
   std::optional<Deadline> starved_since_;
 
@@ -195,7 +207,9 @@ class ReaderSession {
   std::size_t row_ = 0;
   Origin rows_origin_;
 
+  std::uint64_t late_wakes_ = 0;  ///< of the runs before this one; guarded by mutex_
   std::atomic<std::uint64_t> batches_{0};
+  std::atomic<std::uint64_t> batch_bytes_{0};
   std::atomic<std::int64_t> wait_ns_{0};   ///< consumers' waiting
   std::atomic<std::int64_t> start_ns_{0};  ///< clock at the first read, 0 before
   std::atomic<std::int64_t> first_ns_{0};  ///< clock at the first delivery

@@ -13,12 +13,22 @@ namespace {
   throw Error(Status(code, message));
 }
 
+// Whether records are counted for the order itself, and not only since there are several ranks.
+bool OrdersByNumber(const Program& program) {
+  const auto by_number = [](const OrderStage& stage) {
+    return stage.kind == OrderStage::Kind::kBlocks || stage.kind == OrderStage::Kind::kGlobal;
+  };
+  return program.source.mix != nullptr ||
+         std::any_of(program.stages.begin(), program.stages.end(), by_number);
+}
+
 }  // namespace
 
 std::shared_ptr<PlannedSource> ReaderSession::Plan(const std::stop_token& stop) {
   std::stop_source planning;
   {
     const std::lock_guard lock(mutex_);
+    if (closed_) Refuse(StatusCode::kCancelled, "the reader was closed");
     planning_ = planning;
   }
   const std::stop_callback forward(stop, [&planning] { planning.request_stop(); });
@@ -64,8 +74,7 @@ std::string ReaderSession::Position(const BatchOrigin* behind) {
     start = start_;
   }
   if (behind != nullptr) {
-    position.batch = behind->batch + 1;
-    position.mark = PlanMark{behind->mark[0], behind->mark[1], behind->mark[2]};
+    position = PlaceBehind(*behind);
   }
   return TextOf(std::move(position), start);
 }
@@ -87,12 +96,16 @@ std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start)
   const std::shared_ptr<PlannedSource> planned =
       program_.needs_index() ? Planned(&unused) : nullptr;
   if (!program_.looks_into_records()) position.mark.reset();
+  if (program_.looks_into_records() && !position.mark) position.mark = PlanMark{};
   if (program_.source.mix != nullptr) {
     if (!position.mark) position.mark = MarkOfMixture(*planned, start, position.batch);
     position.mix = planned->MixBehind(start.mix, *position.mark);
   }
   position.order = program_.OrderText();
   position.data = Fingerprint();
+  // Where they need not be known, on any number of ranks, they would be in some texts of a place
+  // and not in others.
+  if (!OrdersByNumber(program_)) position.data.records = 0;
   return position.ToJson();
 }
 
@@ -151,7 +164,7 @@ void ReaderSession::Aim(const ChainPosition& position) {
                  (program_.batched ? " batches" : " rows") + " out";
   }
   aimed.delivered = position;
-  aimed.delivered.mark = start.mark;
+  if (!aimed.delivered.mark) aimed.delivered.mark = start.mark;
   const std::lock_guard lock(mutex_);
   if (run_ == nullptr) {
     TakeAim(std::move(aimed));
@@ -193,20 +206,12 @@ void ReaderSession::CheckPosition(const std::string& text) {
   RefuseToGoBack();
 }
 
-void ReaderSession::AimAt(const std::string& text) {
-  ChainPosition position = Understood(text);
-  ++position.run;
-  Aim(position);
-}
+void ReaderSession::AimAt(const std::string& text) { Aim(Understood(text)); }
 
 void ReaderSession::AimAt(std::uint64_t batch) {
   RefuseWithoutPosition();
   ChainPosition position;
   position.batch = batch;
-  {
-    const std::lock_guard lock(mutex_);
-    position.run = delivered_.run;
-  }
   Aim(position);
 }
 
@@ -248,7 +253,7 @@ BatchOrigin ReaderSession::OriginOf(const Origin& origin, std::size_t row) const
   result.pass = origin.pass;
   if (program_.batched) {
     result.batch = origin.base + span.number;
-    result.mark = {span.end.pass, span.end.place, span.end.outputs};
+    result.mark = OriginMarkOf(span);
     result.records = RangesOf(origin, origin.numbers);
     result.damaged = RangesOf(origin, origin.damaged);
     return result;
@@ -263,9 +268,11 @@ BatchOrigin ReaderSession::OriginOf(const Origin& origin, std::size_t row) const
 
 void ReaderSession::NoteDelivered(const Origin& origin, const BatchOrigin& last) {
   const std::lock_guard lock(mutex_);
-  if (origin.generation != generation_ || last.batch < delivered_.batch) return;
-  delivered_.batch = last.batch + 1;
-  delivered_.mark = PlanMark{last.mark[0], last.mark[1], last.mark[2]};
+  if (origin.generation != generation_) return;
+  const ChainPosition behind = PlaceBehind(last);
+  if (behind.batch <= delivered_.batch) return;
+  delivered_.batch = behind.batch;
+  delivered_.mark = behind.mark;
 }
 
 }  // namespace ringfeed

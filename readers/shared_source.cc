@@ -18,20 +18,23 @@ class SharedRecords final : public RecordProvider {
 
   ReadResult Next(std::span<const std::byte>* record, std::stop_token stop,
                   Status* status) override {
-    while (next_ == block_.size()) {
-      next_ = 0;
+    while (next_ == end_) {
+      next_ = end_ = 0;
       const ReadResult result = input_->ReadBlock(&block_, {.stop = stop});
       if (result == ReadResult::kFailed) *status = input_->status();
       if (result != ReadResult::kRecord) return result;
+      end_ = block_.size();
+      while (end_ > 0 && block_.records()[end_ - 1].damaged()) --end_;
     }
+    while (block_.records()[next_].damaged()) ++next_;  // the last one is not
     *record = block_.records()[next_++].bytes();
     return ReadResult::kRecord;
   }
-  bool Ready() const override { return next_ < block_.size(); }
+  bool Ready() const override { return next_ < end_; }
   // The input starts again for all of its chains at once: see GraphNode::ReInit.
   bool ReInit() override {
     block_ = RecordBlock();
-    next_ = 0;
+    next_ = end_ = 0;
     return true;
   }
   std::string name() const override { return kName; }
@@ -40,6 +43,7 @@ class SharedRecords final : public RecordProvider {
   const std::shared_ptr<ReaderSession> input_;
   RecordBlock block_;
   std::size_t next_ = 0;
+  std::size_t end_ = 0;  ///< behind the block's last record that is not damaged
 };
 
 class SharedInstances final : public InstanceSource {

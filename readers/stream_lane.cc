@@ -14,12 +14,12 @@ constexpr std::size_t kMagicBytes = 4;
 
 }  // namespace
 
-StreamLane::StreamLane(const StreamInput& input, bool outlived, LaneContext* context,
+StreamLane::StreamLane(const StreamInput& input, const Ends& ends, LaneContext* context,
                        std::stop_token stop)
     : stream_(input.stream.get()),
       format_name_(input.format),
       reopen_limit_(input.reopen_limit),
-      outlived_(outlived),
+      ends_(ends),
       context_(context),
       stop_(std::move(stop)) {}
 
@@ -67,19 +67,26 @@ bool StreamLane::NoteFailure(const Status& status, Block* block) {
   const std::uint64_t end = position_ + carried_;
   const bool damage =
       status.code() == StatusCode::kDamaged || status.code() == StatusCode::kTruncated;
+  std::uint64_t begin = position_;
+  std::string doubt;
+  if (content_ != nullptr && content_->damaged()) {
+    begin = std::min(begin, content_->member_begin());
+    doubt = doubtful_.Describe(*block, content_->member_begin(), end);
+  }
   if (damage && framer_ != nullptr && on_damage() == OnDamage::kSkip) {
     // To be told of what it was passing over.
     BlockMemory memory(context_->arena);
     framer_->Frame({{}, position_, kUnknownSize, true, &memory}, &block->frame);
     std::string loss = status.message();
     GoOnBehindGap(end, &loss);
-    block->frame.damage.push_back({stream_->name(), position_, end, std::move(loss)});
+    block->frame.damage.push_back({stream_->name(), begin, end, loss + doubt});
     position_ = end;
     carried_ = 0;  // what there is of a record
     return true;
   }
   block->status =
-      status.WithPlace({stream_->name(), damage ? static_cast<std::int64_t>(end) : -1, -1});
+      Status(status.code(), status.message() + doubt, status.place())
+          .WithPlace({stream_->name(), damage ? static_cast<std::int64_t>(end) : -1, -1});
   return false;
 }
 
@@ -96,6 +103,7 @@ FramerOptions StreamLane::Framing() const {
   options.file = stream_->name();
   options.on_damage = on_damage();
   options.max_record_bytes = context_->options->max_record_bytes;
+  options.check_elements = context_->check_elements;
   return options;
 }
 
@@ -127,11 +135,18 @@ bool StreamLane::Detect(Block* block) {
   while (!stream_done_ && carried_ < HeadBytesOf(carry()) && !knows_enough()) {
     if (!ReadSome(block)) return false;
   }
-  if (outlived_ && stream_done_ && carried_ == 0) return true;  // nothing came: of no format
+  const bool nothing_came = stream_done_ && carried_ == 0;
+  if (nothing_came && ends_.may_be_empty) return true;  // of no format
+  if (nothing_came && asked.empty()) {
+    block->status = Status(StatusCode::kInvalidArgument,
+                           "the stream ended without a byte, so nothing tells its format: name one",
+                           {stream_->name(), -1, -1});
+    return false;
+  }
   FormatResult found = ChooseFormat(asked, stream_->name(), carry());
   if (!found.status.ok()) {
     block->status = found.status.WithPlace({stream_->name(), -1, -1});
-    if (outlived_ && stream_done_) {
+    if (ends_.outlived && stream_done_) {
       block->status = Status(StatusCode::kTruncated, "the stream ended before its format was told",
                              block->status.place());
     }
@@ -161,6 +176,7 @@ void StreamLane::FrameSome(Block* block) {
   position_ += result.consumed;
   need_ = std::max<std::size_t>(result.need_bytes, 1);
   block->status = result.status;
+  if (content_ != nullptr) doubtful_.Note(*block, content_->member_begin());
   TakeFramed(result.consumed, block);
 }
 
@@ -202,7 +218,7 @@ bool StreamLane::Reopen(Block* block) {
 
 void StreamLane::Outlive(Block* block) {
   const StatusCode code = block->status.code();
-  if (!outlived_ || (code != StatusCode::kTruncated && code != StatusCode::kIoError)) return;
+  if (!ends_.outlived || (code != StatusCode::kTruncated && code != StatusCode::kIoError)) return;
   block->frame.damage.push_back(
       {stream_->name(), position_, position_ + carried_, block->status.message()});
   block->status = Status();

@@ -5,8 +5,16 @@
 #include <utility>
 
 #include "readers/inline_stripes.h"
+#include "readers/refusal.h"
 
 namespace ringfeed {
+namespace {
+
+// Whether all that is framed behind a damaged record is the same wherever parts end. A sample of a
+// tar file is put together of members, some of which were taken before the damaged one.
+bool RecordsStandAlone(const Format& format) { return format.name() != "tar"; }
+
+}  // namespace
 
 std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes) {
   return std::min(options.stripe_bytes, std::max(options.io.block_bytes, 2 * slab_bytes));
@@ -16,8 +24,9 @@ StripeReader::StripeReader(LaneContext* context, StripeInput input)
     : context_(context),
       file_(std::move(input.file)),
       format_(std::move(input.format)),
-      framer_(format_->NewFramer({file_->name(), input.bytes, context->options->on_damage,
-                                  context->options->max_record_bytes})),
+      framer_(
+          format_->NewFramer({file_->name(), input.bytes, context->options->on_damage,
+                              context->options->max_record_bytes, false, context->check_elements})),
       file_bytes_(input.bytes),
       stripes_(input.stripes),
       memory_(context->arena) {}
@@ -42,11 +51,80 @@ std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, 
   input.limit = end;
   input.at_end = at_end;
   input.memory = &memory_;
-  const FrameResult result = framer_->Frame(input, &block->frame);
+  const std::size_t first_row = block->rows();
+  FrameResult result = framer_->Frame(input, &block->frame);
+  const bool goes_on = !result.status.ok() && GoesOnBehind(*block, first_row, bytes, result.status);
+  if (goes_on) {
+    result.consumed = static_cast<std::size_t>(
+        static_cast<std::uint64_t>(result.status.place().offset) - position_);
+  }
   block->NoteFramed(bytes.first(result.consumed), position_);
   position_ += result.consumed;
+  if (goes_on) {
+    GoOnBehind(block, result.status);
+    return Frame(block, bytes.subspan(result.consumed), end, at_end);
+  }
+  if (!failure_.ok()) FailDamaged(block, first_row);
   if (!result.status.ok()) block->status = result.status;
   return block->status.ok() ? result.need_bytes : 0;
+}
+
+// What stands behind a record that fails may stand before it in the order. It is framed where the
+// format's records stand for themselves, and it is known where this one begins.
+bool StripeReader::GoesOnBehind(const Block& block, std::size_t first_row,
+                                std::span<const std::byte> bytes, const Status& failure) const {
+  if (!block.fails_in_order || !failure_.ok()) return false;
+  if (context_->options->on_damage != OnDamage::kFail) return false;
+  const std::int64_t at = failure.place().offset;
+  if (at < 0 || static_cast<std::uint64_t>(at) < position_) return false;
+  const std::uint64_t before = static_cast<std::uint64_t>(at) - position_;
+  if (before > bytes.size()) return false;
+  if (!RecordsStandAlone(*format_)) return false;
+  if (block.rows() > first_row) {
+    // What was decompressed of a chunk in front of it stands elsewhere.
+    const std::byte* const last = block.frame.records.back().data;
+    if (last >= bytes.data() + before && last < bytes.data() + bytes.size()) return false;
+  }
+  const FramerOptions options{file_->name(), file_bytes_, OnDamage::kSkip,
+                              context_->options->max_record_bytes};
+  return format_->NewFramerBehindGap(options, static_cast<std::uint64_t>(at)) != nullptr;
+}
+
+void StripeReader::GoOnBehind(Block* block, const Status& failure) {
+  block->status = failure;
+  block->FailBehindRows();
+  block->status = Status();
+  framer_ = format_->NewFramer(
+      {file_->name(), file_bytes_, OnDamage::kSkip, context_->options->max_record_bytes});
+  failure_ = failure;
+  failed_at_ = position_;
+}
+
+void StripeReader::FailDamaged(Block* block, std::size_t first_row) {
+  std::vector<RecordSpan>& records = block->frame.records;
+  std::vector<DamagedRange> damage = std::exchange(block->frame.damage, {});
+  if (!damage.empty() && damage.front().begin == failed_at_) {
+    // The record that has failed already.
+    damage.erase(damage.begin());
+    if (first_row < records.size() && records[first_row].damaged()) {
+      records.erase(records.begin() + static_cast<std::ptrdiff_t>(first_row));
+    }
+  }
+  const auto holes =
+      std::count_if(records.begin() + static_cast<std::ptrdiff_t>(first_row), records.end(),
+                    [](const RecordSpan& record) { return record.damaged(); });
+  const bool each_known = holes == static_cast<std::ptrdiff_t>(damage.size());
+  auto range = damage.begin();
+  for (std::size_t row = first_row; row < records.size(); ++row) {
+    if (!records[row].damaged()) continue;
+    Status why = failure_;
+    if (each_known) {
+      why = Status(StatusCode::kDamaged, range->reason,
+                   {range->file, static_cast<std::int64_t>(range->begin), -1});
+      ++range;
+    }
+    (void)block->FailAt(static_cast<std::uint32_t>(row), why);
+  }
 }
 
 void StripeReader::SetEnd(std::uint64_t bytes) {
@@ -70,7 +148,7 @@ void StripeReader::NoteShortFile(Block* block, std::uint64_t end) {
 void StripeReader::NoteReadFailure(Block* block, std::uint64_t offset, const Status& status) {
   if (!block->status.ok()) return;
   const Status placed = status.WithPlace({file_->name(), static_cast<std::int64_t>(offset), -1});
-  if (context_->options->on_damage == OnDamage::kFail) {
+  if (context_->options->on_damage == OnDamage::kFail || IsRefusal(status)) {
     block->status = placed;
   } else {
     block->frame.damage.push_back({file_->name(), position_, file_bytes_, placed.ToString()});
@@ -122,6 +200,9 @@ class MappedStripes final : public StripeReader {
         // What was framed since the file shrank may be zeros in place of data.
         block->frame.records.clear();
         NoteShortFile(block, start);
+      } else if (end < file_bytes_ && (position_ >= end || position_ == start)) {
+        // It was shorter already when it was mapped: nothing that was scheduled follows.
+        NoteShortFile(block, std::min(position_, end));
       }
     }
     FinishPart(block);

@@ -18,6 +18,7 @@ namespace ringfeed {
 /// What a reader thread lends to the lanes that it owns. One per thread.
 struct LaneContext {
   const OpenOptions* options = nullptr;
+  ElementCheck check_elements{};  ///< FramerOptions' own
   std::shared_ptr<Arena> arena;
   WorkerIo* io = nullptr;
   const std::byte* last_run = nullptr;  ///< where the block before this one was read to
@@ -91,6 +92,17 @@ class StripeReader {
   std::uint64_t stripe_ = 0;
   std::uint64_t position_ = 0;  ///< where the next record starts
   std::uint64_t records_ = 0;   ///< framed before the current part, damaged ones too
+
+ private:
+  /// Whether records behind the one that failed are framed too (Block::fails_in_order).
+  bool GoesOnBehind(const Block& block, std::size_t first_row, std::span<const std::byte> bytes,
+                    const Status& failure) const;
+  void GoOnBehind(Block* block, const Status& failure);
+  /// Behind a failure, what is damaged of the rows from there on fails too.
+  void FailDamaged(Block* block, std::size_t first_row);
+
+  Status failure_;  ///< that framing went on behind; OK: none
+  std::uint64_t failed_at_ = 0;
 };
 
 /// Of a file that is not in memory: an engine reads ahead.

@@ -44,6 +44,12 @@ class TruncateParser final : public Parser {
   }
 
   std::string name() const override { return inner_->name(); }
+  Status CheckElements(const FileElements& elements) const override {
+    return inner_->CheckElements(elements);
+  }
+  Refusal Explain(const RecordSpan& record, const Status& why) const override {
+    return inner_->Explain(record, why);
+  }
   std::size_t max_rows_per_write() const override { return inner_->max_rows_per_write(); }
   std::unique_ptr<Scratch> NewScratch() const override {
     auto scratch = std::make_unique<TruncateScratch>();

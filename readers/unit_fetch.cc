@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "readers/refusal.h"
+
 namespace ringfeed {
 
 namespace {
@@ -67,8 +69,8 @@ bool UnitFetch::Check(const LaneFile& file, NeededUnit* unit, NeededUnits* neede
                         place));
     return false;
   }
-  unit->bytes = static_cast<std::size_t>(
-      std::min<std::uint64_t>(at.bytes, context_->options->max_record_bytes + kUnitSlack));
+  unit->bytes = static_cast<std::size_t>(std::min<std::uint64_t>(
+      at.bytes, RecordLimit(context_->options->max_record_bytes) + kUnitSlack));
   const std::uint64_t size = file.open->size();
   if (at.offset + unit->bytes > size || file.shrunk) {
     needed->Lose(unit,
@@ -90,6 +92,10 @@ std::size_t UnitFetch::Choose(LaneFiles* files, NeededUnits* needed) {
     NeededUnit& unit = needed->units[i];
     if (unit.file == kNoFile || unit.loss != 0) continue;
     LaneFile* const file = files->Use(unit.file);
+    if (IsRefusal(file->failure)) {
+      if (i > 0) return i;
+      was_refused_ = true;
+    }
     if (!Check(*file, &unit, needed)) continue;
     if (unit.file != last_file || unit.unit.offset != last_offset) {
       cost += CostOf(*file, unit.bytes);
@@ -112,12 +118,14 @@ std::size_t UnitFetch::Choose(LaneFiles* files, NeededUnits* needed) {
 std::size_t UnitFetch::MergeSome(LaneFiles* files, bool by_engine, std::size_t count,
                                  std::size_t at) {
   std::vector<NeededRange> ranges;
-  MergeRule rule{by_engine ? kEngineAlignment : 1, by_engine ? kEngineGap : kInlineGap};
+  MergeRule rule{1, by_engine ? kEngineGap : kInlineGap};
   for (const NeededRange& range : wanted_) {
     const LaneFile& file = *files->Use(range.file);
     if (range.owner >= count || (file.engine != nullptr) != by_engine) continue;
     ranges.push_back(range);
-    rule.alignment = std::max(rule.alignment, file.open->alignment());
+    // Through the page cache nothing more is read again and again.
+    const std::uint32_t least = file.open->choice().direct ? kEngineAlignment : 1;
+    rule.alignment = std::max({rule.alignment, least, file.open->alignment()});
   }
   std::vector<MergedRead> merged;
   at = (at + rule.alignment - 1) / rule.alignment * rule.alignment;
@@ -141,15 +149,41 @@ std::size_t UnitFetch::Merge(LaneFiles* files, std::size_t count) {
 }
 
 void UnitFetch::Plan(LaneFiles* files, NeededUnits* needed) {
-  files->StartPart(&inputs_);
-  std::size_t count = Choose(files, needed);
-  memory_bytes_ = Merge(files, count);
-  while (memory_bytes_ > kPartBytes && count > 1) {  // small records, far from each other
-    count /= 2;
+  std::size_t count = 0;
+  do {
+    wanted_.clear();
+    inputs_.clear();
+    files->StartPart(&inputs_);
+    count = Choose(files, needed);
     memory_bytes_ = Merge(files, count);
-  }
+    while (memory_bytes_ > kPartBytes && count > 1) {  // small records, far from each other
+      count /= 2;
+      memory_bytes_ = Merge(files, count);
+    }
+  } while (MovesToCache(files));
   needed->units.resize(count);
   wanted_.clear();
+}
+
+bool UnitFetch::MovesToCache(LaneFiles* files) const {
+  bool any = false;
+  for (std::size_t i = 0; i < engine_reads_;) {
+    const std::uint32_t file = reads_[i].merged.file;
+    std::uint64_t wanted = 0;
+    std::uint64_t planned = 0;
+    for (; i < engine_reads_ && reads_[i].merged.file == file; ++i) {
+      const MergedRead& read = reads_[i].merged;
+      planned += read.end - read.begin;
+      std::uint64_t behind = read.begin;  // rows of one unit want its bytes once
+      for (const NeededRange& range : std::span(ranges_).subspan(read.first_range, read.ranges)) {
+        behind = std::max(behind, range.begin);
+        wanted += range.end - std::min(behind, range.end);
+        behind = std::max(behind, range.end);
+      }
+    }
+    any = files->NoteReads(file, wanted, planned) || any;
+  }
+  return any;
 }
 
 bool UnitFetch::Start() {
@@ -219,7 +253,8 @@ void UnitFetch::Settle(const Read& read, const Outcome& outcome, NeededUnits* ne
     const Status ended(StatusCode::kTruncated,
                        "the file ends at " + std::to_string(outcome.valid_end) + ", it had " +
                            std::to_string(read.file->size()) + " bytes when it was opened");
-    needed->Lose(&unit, (outcome.status.ok() ? ended : outcome.status).WithPlace(place));
+    needed->Lose(&unit, (outcome.status.ok() ? ended : outcome.status).WithPlace(place),
+                 IsRefusal(outcome.status));
   }
 }
 

@@ -36,7 +36,11 @@ class UnitFetch {
 
   /// Keeps as many of the units, from the first on, as suit one part (at least one), and chooses
   /// memory and reads for them. Units that their file cannot have are lost. Nothing is read yet.
+  /// A part ends in front of a file that the system refuses to open now.
   void Plan(LaneFiles* files, NeededUnits* needed);
+  /// Whether the first unit's file was refused so: then it is lost, unless this is planned again
+  /// when others are done with their files.
+  bool was_refused() const { return was_refused_; }
   /// Whether an engine reads for it, and how much memory it takes.
   bool reads_ahead() const { return engine_reads_ > 0; }
   std::size_t memory_bytes() const { return memory_bytes_; }
@@ -78,6 +82,8 @@ class UnitFetch {
   /// Makes reads for the first `count` units; the memory that they take.
   std::size_t Merge(LaneFiles* files, std::size_t count);
   std::size_t MergeSome(LaneFiles* files, bool by_engine, std::size_t count, std::size_t at);
+  /// Whether a file that these reads are of is read in another way from now on.
+  bool MovesToCache(LaneFiles* files) const;
   std::uint64_t CostOf(const LaneFile& file, std::uint64_t bytes) const;
   void TakeEngineOutcomes(std::vector<Outcome>* outcomes) const;
   Outcome ReadInline(const Read& read);
@@ -98,6 +104,7 @@ class UnitFetch {
   std::vector<Piece> pieces_;
   std::vector<Read> retry_;
   bool again_ = false;  ///< the reads are what was in retry_
+  bool was_refused_ = false;
 };
 
 }  // namespace ringfeed

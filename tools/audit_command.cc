@@ -2,15 +2,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "ringfeed/batch_origin.h"
+#include "ringfeed/decorators.h"
+#include "ringfeed/parsers.h"
+#include "ringfeed/reader.h"
 #include "tools/audit_report.h"
 #include "tools/command.h"
 #include "tools/delivery_check.h"
 #include "tools/exit_status.h"
-#include "tools/file_records.h"
 #include "tools/journal_audit.h"
 #include "tools/option_values.h"
 #include "tools/report_json.h"
@@ -30,16 +32,42 @@ constexpr char kHelp[] =
     "RINGFEED_RUN_ID is\nset, alike on all ranks of a launch, by that too.\n\n"
     "  ringfeed audit journal-*\n"
     "  ringfeed audit journal-* --files 'train-*.tfrecord' --json\n\n"
-    "Exit status 1: a record is missing or repeated, or a journal is damaged.";
+    "Exit status 1: a record is missing or repeated, a journal is damaged, or damage was reported "
+    "and "
+    "nobody\nknows how many records there are (then name the files).";
+
+Reader OpenToCount(const std::string& file, const std::string& format, OnDamage on_damage) {
+  OpenOptions options;
+  options.cycle = 1;
+  options.threads = 1;
+  options.format = format;
+  options.on_damage = on_damage;
+  options.note_records = true;
+  return Batch(Parse(OpenFiles({file}, options), RawParser()),
+               {.size = 1024, .empty_batches = true});
+}
+
+// A file that is not there, or is of no known format, is no damage that could be skipped.
+void RefuseUnreadable(const std::string& file, const std::string& format) {
+  Reader reader = OpenToCount(file, format, OnDamage::kFail);
+  Instance batch;
+  if (reader.TryReadNext(&batch) != ReadResult::kFailed) return;
+  if (ExitStatusOf(reader.status()) == kExitUsage) throw Error(reader.status());
+}
 
 // In each file, damaged ones that can be counted too.
 std::uint64_t CountRecords(const std::string& file, const std::string& format) {
-  FileRecords records(file, format, OnDamage::kSkip);
+  RefuseUnreadable(file, format);
+  Reader reader = OpenToCount(file, format, OnDamage::kSkip);
   std::uint64_t count = 0;
   ReadResult result;
-  std::span<const RecordSpan> some;
-  while ((result = records.Next(&some)) == ReadResult::kRecord) count += some.size();
-  if (result == ReadResult::kFailed) throw Error(records.status());
+  Instance batch;
+  BatchOrigin origin;
+  while ((result = reader.TryReadNext(&batch, &origin)) == ReadResult::kRecord) {
+    for (const RecordRange& range : origin.records) count += range.count;
+    for (const RecordRange& range : origin.damaged) count += range.count;
+  }
+  if (result == ReadResult::kFailed) throw Error(reader.status());
   return count;
 }
 

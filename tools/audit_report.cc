@@ -56,6 +56,7 @@ Json AuditReportJson(const AuditReport& report) {
           {"repeated", report.repeated},
           {"rolled_back", report.rolled_back},
           {"damaged", report.damaged},
+          {"reported_damage", report.reported},
           {"dropped", report.dropped},
           {"exact", report.exact()},
           {"complete_batches", report.complete_batches},

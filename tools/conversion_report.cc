@@ -7,6 +7,7 @@
 
 #include "tools/exit_status.h"
 #include "tools/report_text.h"
+#include "tools/standard_output.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -50,7 +51,7 @@ void ConversionReport::Note(const Conversion& conversion) {
   } else {
     std::printf("%-10s %s\n", outcome, conversion.output.c_str());
   }
-  std::fflush(stdout);
+  (void)FlushOutput();  // main() sees to its failure
   Note(conversion.damage, conversion.status);
 }
 

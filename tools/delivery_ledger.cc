@@ -47,9 +47,11 @@ void DeliveryLedger::Close(const HashSums& delivery) {
 }
 
 void DeliveryLedger::AddBatch(const Instance& batch) {
+  const std::uint64_t rows = RowsOf(batch);
+  if (rows == 0) return;
   HashSums delivery;
   if (hash_ == PayloadHash::kNone) {
-    delivery.records = RowsOf(batch);
+    delivery.records = rows;
   } else {
     const Tensor& hashes = batch.back();
     for (std::size_t place = 0; place < hashes.bytes; place += sizeof(HashedPayload)) {

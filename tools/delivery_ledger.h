@@ -31,7 +31,7 @@ class DeliveryLedger {
   /// With `keep_deliveries`, the sums of each delivery are kept for later comparison.
   DeliveryLedger(PayloadHash hash, bool keep_deliveries);
 
-  /// A batch; its last field is a HashedPayload where there is a hash.
+  /// A batch; its last field is a HashedPayload where there is a hash. One without rows is none.
   void AddBatch(const Instance& batch);
   void AddBlock(std::span<const RecordSpan> records);
 

@@ -18,9 +18,11 @@
 #include "tools/feed_report.h"
 #include "tools/feed_run.h"
 #include "tools/interrupt.h"
+#include "tools/position_file.h"
 #include "tools/progress_bar.h"
 #include "tools/rank_options.h"
 #include "tools/report_json.h"
+#include "tools/standard_output.h"
 #include "tools/trail_options.h"
 
 namespace ringfeed::tools {
@@ -96,6 +98,8 @@ class FeedCommand : public Command {
     CompletePlan(speed_, &plan_);
     plan_.batching.rank = ChooseRank(ranks_);
     plan_.open.note_records = !trail_.journal.empty();
+    // All ranks end behind the same batch, also one that has no row of it.
+    plan_.batching.empty_batches = !devices_.wanted();
     // A block of records may reach over the end of a pass, a batch does not.
     const bool in_batches = verify_ || devices_.wanted() || trail_.any() || several_ranks();
     if (in_batches && !plan_.batched()) plan_.batch = kDefaultBatch;
@@ -103,6 +107,7 @@ class FeedCommand : public Command {
     plan_.hash = digests ? PayloadHash::kSha256 : verify_ ? PayloadHash::kXxh3 : PayloadHash::kNone;
     RefuseToVerifyAPart();
     RefuseToFollowDevices();
+    if (!trail_.position_out.empty()) CheckPositionFile(trail_.position_out);
     FeedReport report;
     report.digests = digests;
     if (devices_.wanted()) {
@@ -190,7 +195,7 @@ class FeedCommand : public Command {
     } else {
       std::fputs(FeedReportText(plan_, report).c_str(), stdout);
     }
-    std::fflush(stdout);
+    (void)FlushOutput();  // main() sees to its failure
     if (!report.result.status.ok()) {
       std::fprintf(stderr, "ringfeed: %s\n", report.result.status.ToString().c_str());
     }

@@ -90,6 +90,11 @@ Rows DamageRows(const PipelineStats& stats) {
   return rows;
 }
 
+std::string LateWakesText(std::uint64_t late_wakes) {
+  if (late_wakes == 0) return "none";
+  return CountText(late_wakes) + ": a defect of ringfeed that cost a second each; please report it";
+}
+
 std::string StageTable(const PipelineStats& stats) {
   Rows rows = {{"stage", "busy s", "waited s", "for"}};
   for (const StageStats& stage : stats.stages) {
@@ -138,9 +143,13 @@ Rows SummaryRows(const FeedPlan& plan, const FeedReport& report) {
       {"speed", SpeedText(result) + (report.digests ? " (digests included)" : "")},
       {"first batch", FixedText(1000 * result.first_batch_s, 1) + " ms after the first call"},
       {"memory", ArenaText(result)}};
+  rows.push_back({"read", BytesText(result.stats.read_bytes) + ", " +
+                              FixedText(result.stats.read_per_byte, 2) +
+                              " bytes for each byte of the records"});
   for (auto& row : OrderRows(result.stats)) rows.push_back(std::move(row));
   for (auto& row : IoRows(result.stats.io)) rows.push_back(std::move(row));
   for (auto& row : DamageRows(result.stats)) rows.push_back(std::move(row));
+  rows.push_back({"late wakes", LateWakesText(result.stats.late_wakes)});
   if (report.digests) {
     rows.push_back({"order digest", report.order_digest});
     rows.push_back({"multiset", report.multiset});
@@ -174,8 +183,10 @@ Json FeedReportJson(const FeedPlan& plan, const FeedReport& report) {
                {"arena_peak_bytes", stats.arena_peak_bytes},
                {"pages", stats.pages},
                {"read_bytes", stats.read_bytes},
+               {"read_per_byte", stats.read_per_byte},
                {"dropped_records", stats.dropped_records},
                {"filtered_records", stats.filtered_records},
+               {"late_wakes", stats.late_wakes},
                {"damaged_records", stats.damaged_records},
                {"damaged", DamageJson(stats.damage)},
                {"io", IoJson(stats.io)},

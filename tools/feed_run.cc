@@ -1,5 +1,6 @@
 #include "tools/feed_run.h"
 
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -54,7 +55,7 @@ void FeedClock::Finish(const FeedPlan& plan, const Reader& reader, const Deliver
   result->delivered = ledger.totals();
   result->batches = ledger.deliveries();
   const bool bytes_unknown = plan.batched() && plan.hash == PayloadHash::kNone;
-  if (bytes_unknown) result->delivered.payload_bytes = result->stats.payload_bytes;
+  if (bytes_unknown) result->delivered.payload_bytes = result->stats.batch_payload_bytes;
 }
 
 FeedRun::FeedRun(const FeedPlan& plan, bool keep_deliveries)
@@ -66,6 +67,8 @@ FeedRun::FeedRun(const FeedPlan& plan, bool keep_deliveries, const TrailOptions&
   if (!trail.follows_batches()) return;
   JournalStart start = JournalStartOf(plan);
   if (!trail.journal.empty()) start.records = FileRecordsIfKnown(reader_);
+  start.total_records =
+      std::accumulate(start.records.begin(), start.records.end(), std::uint64_t{0});
   trail_.emplace(trail, std::move(start), [this] { return reader_.Position(); });
 }
 
@@ -79,7 +82,7 @@ ReadResult FeedRun::DeliverFollowed() {
     at_end_ = result == ReadResult::kEnd;
     return result;
   }
-  if (!trail_->Deliver(origin)) return ReadResult::kEnd;
+  trail_->Deliver(origin);
   ledger_.AddBatch(batch_);
   return result;
 }
@@ -117,7 +120,7 @@ FeedResult FeedRun::Run(const std::function<bool(const HashSums& so_far)>& progr
   }
   if (read == ReadResult::kFailed) result.status = reader_.status();
   clock.Finish(plan_, reader_, ledger_, &result);
-  if (trail_) trail_->Finish(at_end_);
+  if (trail_) trail_->Finish(at_end_, result.stats.damaged_records);
   result.position = PositionText();
   batch_.clear();
   block_ = RecordBlock();

@@ -1,7 +1,9 @@
 #include "tools/feed_trail.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "readers/position.h"
 #include "ringfeed/status.h"
 #include "tools/position_file.h"
 
@@ -15,32 +17,29 @@ FeedTrail::FeedTrail(const TrailOptions& options, JournalStart start, Position p
   if (options_.max_batches > 0) limit_ = next_ + options_.max_batches;
   if (options_.journal.empty()) return;
   start.batch = summary.batch;
-  start.run = summary.run;
   start.data = summary.data;
-  start.total_records = summary.records;
+  start.total_records = std::max(start.total_records, summary.records);
   journal_.emplace(options_.journal, start);
 }
 
-bool FeedTrail::Deliver(const BatchOrigin& origin) {
-  if (limit_ > 0 && origin.batch >= limit_) {
-    beyond_ = true;
-    return false;
-  }
+void FeedTrail::Deliver(const BatchOrigin& origin) {
   if (journal_) {
     if (const Status status = journal_->Append(origin); !status.ok()) throw Error(status);
   }
+  if (IsCutShort(origin)) return;  // the failure follows, and is to be met
   const std::uint64_t before = next_;
   next_ = origin.batch + 1;
   const std::uint64_t every = options_.position_every;
-  const bool due = every > 0 && next_ / every != before / every;
-  // A rank that has no part of the last batches may be handed one beyond the limit.
-  if (due || limit_ > 0) position_text_ = position_();
-  if (due) Save();
-  return true;
+  if (every == 0 || next_ / every == before / every) return;
+  position_text_ = position_();
+  Save();
 }
 
-void FeedTrail::Finish(bool at_end) {
-  if (!beyond_) position_text_ = position_();
+void FeedTrail::Finish(bool at_end, std::uint64_t damaged) {
+  position_text_ = position_();
+  if (journal_ && damaged > 0) {
+    if (const Status status = journal_->Damage(damaged); !status.ok()) throw Error(status);
+  }
   if (journal_ && at_end) {
     const Status status = journal_->End(SummaryOf(position_text_).batch);
     if (!status.ok()) throw Error(status);

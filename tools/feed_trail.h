@@ -21,13 +21,14 @@ class FeedTrail {
   /// file cannot be written.
   FeedTrail(const TrailOptions& options, JournalStart start, Position position);
 
-  /// Of a batch that was handed out: false where it lies beyond --max-batches: it does not count,
-  /// and reading ends.
-  bool Deliver(const BatchOrigin& origin);
+  /// Of a batch that was handed out. Every number comes, also of batches without rows here: so
+  /// --max-batches ends all ranks behind the same one. One that a failure cut short does not count.
+  void Deliver(const BatchOrigin& origin);
   /// Whether the last batch that this run is to deliver was delivered.
   bool done() const { return limit_ > 0 && next_ >= limit_; }
-  /// Once, behind the last delivery; `at_end`: the data are at their end.
-  void Finish(bool at_end);
+  /// Once, behind the last delivery; `at_end`: the data are at their end; `damaged`: records and
+  /// ranges that the reader reported.
+  void Finish(bool at_end, std::uint64_t damaged = 0);
   /// Behind what counts, after Finish.
   const std::string& position() const { return position_text_; }
 
@@ -39,8 +40,7 @@ class FeedTrail {
   std::optional<JournalWriter> journal_;
   std::uint64_t next_ = 0;     // behind the last delivery
   std::uint64_t limit_ = 0;    // of batch numbers; 0: none
-  std::string position_text_;  // behind the last delivery, where that is kept
-  bool beyond_ = false;        // a batch was handed out that does not count
+  std::string position_text_;  // where it began, or was saved last
 };
 
 }  // namespace ringfeed::tools

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -48,9 +49,24 @@ FileRecords::FileRecords(std::string file, const std::string& format, OnDamage o
     : file_(std::move(file)),
       reader_(OpenFiles({file_}, OneFileOptions(format, on_damage, speed))) {}
 
+FileRecords::FileRecords(std::unique_ptr<StreamSource> stream, const std::string& format,
+                         OnDamage on_damage)
+    : file_(stream->name()),
+      reader_(OpenStreamSource(std::move(stream), OneFileOptions(format, on_damage, {}))) {}
+
 ReadResult FileRecords::Next(std::span<const RecordSpan>* records) {
-  const ReadResult result = reader_.TryReadBlock(&block_);
+  return Next(records, kNoDeadline);
+}
+
+ReadResult FileRecords::Next(std::span<const RecordSpan>* records, Deadline deadline) {
+  const ReadResult result = deadline == kNoDeadline ? reader_.TryReadBlock(&block_)
+                                                    : reader_.TryReadBlock(&block_, deadline);
   *records = result == ReadResult::kRecord ? block_.records() : std::span<const RecordSpan>();
+  const auto damaged = [](const RecordSpan& record) { return record.damaged(); };
+  if (std::none_of(records->begin(), records->end(), damaged)) return result;
+  intact_.clear();
+  std::remove_copy_if(records->begin(), records->end(), std::back_inserter(intact_), damaged);
+  *records = intact_;
   return result;
 }
 

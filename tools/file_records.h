@@ -11,6 +11,7 @@
 #include "ringfeed/parsers.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
+#include "ringfeed/source.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
 
@@ -39,8 +40,13 @@ class FileRecords {
   FileRecords(std::string file, const std::string& format, OnDamage on_damage,
               const FileSpeed& speed = {});
 
+  /// The same of a stream. Throws Error as above.
+  FileRecords(std::unique_ptr<StreamSource> stream, const std::string& format, OnDamage on_damage);
+
   /// Some next records, valid until the next call; a damaged one may stand as a null span.
   ReadResult Next(std::span<const RecordSpan>* records);
+  /// The same, but kTimeout where nothing came until `deadline`; what is there comes in any case.
+  ReadResult Next(std::span<const RecordSpan>* records, Deadline deadline);
   /// The failure after kFailed.
   Status status() const { return reader_.status(); }
   /// Costs about as much as reading a megabyte.
@@ -52,6 +58,7 @@ class FileRecords {
   std::string file_;
   Reader reader_;
   RecordBlock block_;
+  std::vector<RecordSpan> intact_;  ///< of the block, where not all are
 };
 
 /// The same of parsed rows, one by one.

@@ -64,6 +64,10 @@ std::shared_ptr<const void> HashingParser::TakeStorage(Scratch* scratch) const {
   return inner_->TakeStorage(static_cast<HashingScratch*>(scratch)->inner.get());
 }
 
+std::uint32_t HashingParser::TakeTruncated(Scratch* scratch) const {
+  return inner_->TakeTruncated(static_cast<HashingScratch*>(scratch)->inner.get());
+}
+
 void HashingParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
                           std::span<const ColumnTarget> targets, Scratch* scratch,
                           std::vector<RowFailure>* failures) const {

@@ -44,10 +44,20 @@ class HashingParser : public Parser {
  public:
   HashingParser(std::shared_ptr<const Parser> inner, PayloadHash kind);
   std::string name() const override { return inner_->name(); }
+  Status CheckElements(const FileElements& elements) const override {
+    return inner_->CheckElements(elements);
+  }
+  Refusal Explain(const RecordSpan& record, const Status& why) const override {
+    return inner_->Explain(record, why);
+  }
   std::unique_ptr<Scratch> NewScratch() const override;
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
+  bool Cut(std::size_t field, std::uint32_t units, FieldLocation* location) const override {
+    return field < inner_->fields().size() && inner_->Cut(field, units, location);
+  }
   std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override;
+  std::uint32_t TakeTruncated(Scratch* scratch) const override;
   std::size_t max_rows_per_write() const override { return inner_->max_rows_per_write(); }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,

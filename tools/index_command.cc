@@ -16,6 +16,7 @@
 #include "tools/option_values.h"
 #include "tools/report_json.h"
 #include "tools/report_text.h"
+#include "tools/standard_output.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -72,7 +73,7 @@ void PrintText(const IndexRun& run) {
                 CountText(opened.index->loss().ranges).c_str());
   }
   if (!opened.why.empty()) std::printf("         %s\n", opened.why.c_str());
-  std::fflush(stdout);
+  (void)FlushOutput();  // main() sees to its failure
   if (!fine) std::fprintf(stderr, "ringfeed: %s\n", opened.status.ToString().c_str());
 }
 
@@ -134,6 +135,8 @@ class IndexCommand : public Command {
   void IndexOf(const IndexedFile& file, IndexRun* run) const {
     if (!check_) {
       run->opened = rebuild_ ? BuildRecordIndex(file, options_) : OpenRecordIndex(file, options_);
+      // One that is gone with this process is none.
+      if (run->opened.status.ok()) run->opened.status = run->opened.kept;
       return;
     }
     const Status status = CheckRecordIndex(file, options_);

@@ -58,6 +58,7 @@ class Audit {
     report_.journals = runs_.paths().size();
     report_.cut_journals = runs_.cut_journals();
     report_.runs = runs_.runs();
+    for (const JournalSection& section : runs_.sections()) report_.reported += section.damaged;
   }
 
   AuditReport Run() {
@@ -71,6 +72,12 @@ class Audit {
     }
     for (const auto& [pass, tally] : tallies_) Conclude(pass, pass < finished, tally);
     report_.findings.insert(report_.findings.end(), again_.begin(), again_.end());
+    if (!report_.loss_known()) {
+      report_.findings.push_back(
+          "lost: the runs reported " + std::to_string(report_.reported) +
+          " damaged records or ranges, and how many records were lost with these is not known: "
+          "name the files with --files");
+    }
     return std::move(report_);
   }
 
@@ -92,8 +99,9 @@ class Audit {
       begun = true;
       // What was appended since the runs were read is no matter of this audit.
       if (section == runs_.sections().end() || section->journal != journal) return;
-      if (entry.kind != JournalEntry::Kind::kBatch) continue;
-      if (entry.origin.batch >= section->next_batch) continue;
+      const bool is_batch =
+          entry.kind == JournalEntry::Kind::kBatch || entry.kind == JournalEntry::Kind::kCut;
+      if (!is_batch || entry.origin.batch >= section->next_seen) continue;
       CheckNumbers(entry.origin, journal);
       if (entry.origin.batch >= section->rolled_back_from) {
         for (const RecordRange& range : entry.origin.records) report_.rolled_back += range.count;
@@ -151,7 +159,11 @@ class Audit {
 
   // All passes before were delivered to their ends by all ranks.
   std::uint64_t FinishedPasses() const {
-    if (report_.ended && any_) return tallies_.rbegin()->first + 1;
+    if (report_.ended && any_) {
+      // Passes of which nothing was delivered came to their ends, too.
+      const std::uint64_t whole = pass_batches_ > 0 ? complete_ / pass_batches_ : 0;
+      return std::max(tallies_.rbegin()->first + 1, whole);
+    }
     if (pass_batches_ > 0) return complete_ / pass_batches_;
     if (!runs_.shared().split_by_files) return open_pass_;
     std::uint64_t finished = ~std::uint64_t{0};  // each rank has batch numbers of its own passes

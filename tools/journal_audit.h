@@ -39,7 +39,11 @@ struct AuditReport {
   std::size_t runs = 0;
   std::vector<std::string> findings;  ///< which are missing or repeated: the first ten of each
 
-  bool exact() const { return missing == 0 && repeated == 0; }
+  std::uint64_t reported = 0;  ///< damaged records and ranges, by all runs, rolled back or not
+
+  /// Where nobody knows how many records there are, nobody knows what was lost in damage.
+  bool loss_known() const { return records_known || reported == 0; }
+  bool exact() const { return missing == 0 && repeated == 0 && loss_known(); }
 };
 
 /// Merges journals. `records`, where it is not empty, says how many records each file has, damaged

@@ -61,7 +61,7 @@ void JournalRuns::Read(std::size_t journal) {
       section.start.started_ns = std::max(section.start.started_ns, earliest_ns);
       earliest_ns = section.start.started_ns + 1;
       section.journal = journal;
-      section.next_batch = section.start.batch;
+      section.next_batch = section.next_seen = section.start.batch;
       Join(section);
       section.start.records.clear();
       sections_.push_back(std::move(section));
@@ -71,8 +71,13 @@ void JournalRuns::Read(std::size_t journal) {
     if (entry.kind == JournalEntry::Kind::kEnd) {
       section.ended = true;
       section.end_batches = entry.origin.batch;
+    } else if (entry.kind == JournalEntry::Kind::kDamage) {
+      section.damaged = entry.damaged;
     } else {
-      section.next_batch = std::max(section.next_batch, entry.origin.batch + 1);
+      section.next_seen = std::max(section.next_seen, entry.origin.batch + 1);
+      if (entry.kind == JournalEntry::Kind::kBatch) {
+        section.next_batch = std::max(section.next_batch, entry.origin.batch + 1);
+      }
       section.last_pass = std::max(section.last_pass, entry.origin.pass);
     }
   }

@@ -12,6 +12,7 @@
 #endif
 #include "tools/command.h"
 #include "tools/exit_status.h"
+#include "tools/standard_output.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -30,8 +31,9 @@ constexpr char kHelp[] =
     "  ringfeed verify data/*                          is every record intact?\n"
     "  ringfeed index data/*                           number their records, for orders by number\n"
     "  ringfeed convert data/* copy/ --to recordio     the same records in another format\n\n"
-    "`ringfeed COMMAND --help` says more. Exit status: 0 fine; 1 damage was met or the data "
-    "failed;\n2 an option, a name or the system does not allow it.";
+    "`ringfeed COMMAND --help` says more. Exit status: 0 fine; 1 damage was met, the data failed, "
+    "or "
+    "the\noutput could not be written; 2 an option, a name or the system does not allow it.";
 
 std::vector<std::unique_ptr<Command>> AllCommands() {
   std::vector<std::unique_ptr<Command>> commands;
@@ -104,4 +106,7 @@ int RunMain(int argc, char** argv) {
 }  // namespace
 }  // namespace ringfeed::tools
 
-int main(int argc, char** argv) { return ringfeed::tools::RunMain(argc, argv); }
+int main(int argc, char** argv) {
+  ringfeed::tools::PrepareStandardStreams();
+  return ringfeed::tools::ExitStatusWithOutput(ringfeed::tools::RunMain(argc, argv));
+}

@@ -1,13 +1,12 @@
 #include "tools/position_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <span>
 
+#include "readers/formats/output_file.h"
+#include "readers/formats/output_target.h"
 #include "ringfeed/status.h"
 #include "tools/report_json.h"
 
@@ -15,23 +14,6 @@ namespace ringfeed::tools {
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20;
-
-// What is written to `path` and synced.
-int WriteSynced(const std::string& path, const std::string& text) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) return errno;
-  const ssize_t written = write(descriptor, text.data(), text.size());
-  int error = 0;
-  if (written < 0) {
-    error = errno;
-  } else if (static_cast<std::size_t>(written) < text.size()) {
-    error = ENOSPC;
-  } else if (fsync(descriptor) != 0) {
-    error = errno;
-  }
-  close(descriptor);
-  return error;
-}
 
 }  // namespace
 
@@ -43,7 +25,6 @@ PositionSummary SummaryOf(const std::string& position) {
       throw Error(Status(StatusCode::kInvalidArgument, "this is no position: its batch is none"));
     }
     summary.batch = json.at("batch").get<std::uint64_t>();
-    summary.run = json.value("run", std::uint64_t{0});
     Json data = json.value("data", Json::object());
     if (!data.is_object()) data = Json{{"text", data}};
     summary.records = data.value("records", std::uint64_t{0});
@@ -67,13 +48,22 @@ std::string ReadPositionFile(const std::string& path) {
   return text;
 }
 
+void CheckPositionFile(const std::string& path) {
+  std::string target;
+  const Status status = FindOutputTarget(path, &target);
+  if (!status.ok()) throw Error(status);
+}
+
 void WritePositionFile(const std::string& path, const std::string& position) {
-  const std::string temporary = path + ".tmp-" + std::to_string(getpid());
-  int error = WriteSynced(temporary, position + "\n");
-  if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error == 0) return;
-  unlink(temporary.c_str());
-  throw Error(StatusFromErrno(error, "write the position " + path));
+  OutputFile file(path);
+  file.Sync();
+  Status status = file.Open();
+  const std::string line = position + "\n";
+  if (status.ok()) status = file.Append(std::as_bytes(std::span(line)));
+  if (status.ok()) status = file.Commit();
+  if (!status.ok()) {
+    throw Error(Status(status.code(), "the position " + path + ": " + status.message()));
+  }
 }
 
 }  // namespace ringfeed::tools

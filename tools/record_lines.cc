@@ -1,12 +1,12 @@
 #include "tools/record_lines.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <utility>
 
 #include "tools/exit_status.h"
 #include "tools/record_json.h"
 #include "tools/report_text.h"
+#include "tools/standard_output.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -54,8 +54,9 @@ Status LineOutput::EndLine() { return text_.size() < kManyBytes ? Status() : Flu
 Status LineOutput::Flush() {
   std::fwrite(text_.data(), 1, text_.size(), stdout);
   text_.clear();
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
-  return StatusFromErrno(errno, "write to stdout");
+  Status status = FlushOutput();
+  if (!status.ok()) OutputFailureIsTold();  // by whoever gets it
+  return status;
 }
 
 int PrintRecords(const std::string& file, OnDamage on_damage, FileRecords* records,

@@ -1,26 +1,20 @@
 #include "tools/record_walk.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <utility>
+
+#include "io/data_file.h"
+#include "readers/compression/untrusted_content.h"
 
 namespace ringfeed::tools {
 namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{1} << 20;
-
-std::uint64_t SizeOfRegularFile(int descriptor, const std::string& file) {
-  struct stat facts {};
-  if (fstat(descriptor, &facts) != 0) throw Error(StatusFromErrno(errno, "stat " + file));
-  if (!S_ISREG(facts.st_mode)) {
-    throw Error(Status(StatusCode::kInvalidArgument, file + " is not a regular file"));
-  }
-  return static_cast<std::uint64_t>(facts.st_size);
-}
 
 }  // namespace
 
@@ -54,10 +48,10 @@ RecordWalk::RecordWalk(const std::string& file, const std::string& format, OnDam
 }
 
 void RecordWalk::Open(const std::string& file) {
-  if (descriptor_ >= 0) close(descriptor_);
-  descriptor_ = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw Error(StatusFromErrno(errno, "open " + file));
-  file_bytes_ = SizeOfRegularFile(descriptor_, file);
+  if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
+  struct stat facts {};
+  if (Status status = OpenDataFile(file, &descriptor_, &facts); !status.ok()) throw Error(status);
+  file_bytes_ = static_cast<std::uint64_t>(facts.st_size);
   read_offset_ = 0;
 }
 
@@ -100,11 +94,28 @@ Status RecordWalk::Fill(std::size_t bytes) {
   return status;
 }
 
-bool RecordWalk::SkipRest(const Status& read) {
-  const bool damaged = read.code() == StatusCode::kDamaged || read.code() == StatusCode::kTruncated;
-  if (content_ == nullptr || on_damage_ == OnDamage::kFail || !damaged) return false;
+void RecordWalk::CountUntrusted() {
+  const std::uint64_t member = content_->member_begin();
+  if (member != member_) untrusted_ = 0;
+  member_ = member;
+  const std::byte* const begin = buffer_.data();
+  for (const RecordSpan& record : output_.records) {
+    // A chunk's records stand elsewhere.
+    const bool inside = !std::less<>()(record.data, begin) &&
+                        !std::greater<>()(record.data, begin + buffer_.size());
+    const bool before =
+        inside && buffer_offset_ + static_cast<std::uint64_t>(record.data - begin) < member;
+    if (!record.damaged() && !before) ++untrusted_;
+  }
+}
+
+bool RecordWalk::SkipRest(Status* read) {
+  if (content_ == nullptr || !content_->damaged() || read->ok()) return false;
   const std::uint64_t end = buffer_offset_ + buffer_.size();
-  damage_.push_back({file_, end, end, read.message()});
+  *read = Status(read->code(), read->message() + UntrustedContent(member_, end, untrusted_),
+                 read->place());
+  if (on_damage_ == OnDamage::kFail) return false;
+  damage_.push_back({file_, std::min(member_, end), end, read->message()});
   return true;
 }
 
@@ -113,14 +124,15 @@ ReadResult RecordWalk::Next(std::span<const RecordSpan>* records) {
   output_.records.clear();
   memory_.Clear();
   while (output_.records.empty() && !ended_) {
-    const Status read = Fill(need_bytes_);
+    Status read = Fill(need_bytes_);
     const FrameInput input{buffer_, buffer_offset_, ~std::uint64_t{0}, all_read_, &memory_};
     const FrameResult result = framer_->Frame(input, &output_);
+    if (content_ != nullptr) CountUntrusted();
     offset_ += result.consumed;
     need_bytes_ = std::max(result.need_bytes, kReadBytes);
     damage_.insert(damage_.end(), output_.damage.begin(), output_.damage.end());
     output_.damage.clear();
-    status_ = !result.status.ok() || SkipRest(read) ? result.status : read;
+    status_ = !result.status.ok() || SkipRest(&read) ? result.status : read;
     ended_ = !status_.ok() || !read.ok() ||
              (all_read_ && (result.need_bytes == 0 || result.consumed == 0));
   }

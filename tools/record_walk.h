@@ -40,8 +40,11 @@ class RecordWalk {
   Status ReadFile(std::span<std::byte> to, std::size_t* got);
   /// Makes at least `bytes` bytes from offset_ stand in buffer_, or all that there are.
   Status Fill(std::size_t bytes);
+  /// Counts the records that stand in the member of compressed content that is read now.
+  void CountUntrusted();
   /// Whether that failure is damage that ends a compressed file early and is skipped; noted then.
-  bool SkipRest(const Status& read);
+  /// Else it says what was delivered of the damaged member.
+  bool SkipRest(Status* read);
 
   const std::string file_;
   const OnDamage on_damage_;
@@ -49,6 +52,8 @@ class RecordWalk {
   std::uint64_t file_bytes_ = 0;
   std::uint64_t read_offset_ = 0;
   std::unique_ptr<ContentReader> content_;  // of a compressed file: what offsets below count
+  std::uint64_t member_ = 0;                // where in the content that member begins
+  std::uint64_t untrusted_ = 0;             // its records so far
   bool all_read_ = false;
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <string>
 
+#include "tools/standard_output.h"
+
 namespace ringfeed::tools {
 
 Json DamageJson(const std::vector<DamagedRange>& damage) {
@@ -19,6 +21,7 @@ Json DamageJson(const std::vector<DamagedRange>& damage) {
 void PrintJson(const Json& json) {
   const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace);
   std::puts(text.c_str());
+  (void)FlushOutput();  // main() sees to its failure
 }
 
 }  // namespace ringfeed::tools

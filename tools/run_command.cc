@@ -15,6 +15,7 @@
 #include "tools/report_json.h"
 #include "tools/report_text.h"
 #include "tools/sha256.h"
+#include "tools/standard_output.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -51,7 +52,14 @@ struct Outcome {
   Status status;  ///< OK too where Ctrl-C ended it
   bool interrupted = false;
   std::vector<DamagedRange> damage;
+  std::uint64_t damaged = 0;   ///< records and ranges; of `damage` the first ones are listed
   std::uint64_t reopened = 0;  ///< so often streams were opened again
+
+  void Add(const PipelineStats& stats) {
+    damage.insert(damage.end(), stats.damage.begin(), stats.damage.end());
+    damaged += stats.damaged_records;
+    reopened += stats.reopened_streams;
+  }
 };
 
 class RunProgramCommand : public Command {
@@ -78,7 +86,7 @@ class RunProgramCommand : public Command {
     Scope scope;
     const Outcome outcome = RunBoth(&program, &scope);
     Print(outcome, &functions);
-    return outcome.damage.empty() ? ExitStatusOf(outcome.status) : kExitData;
+    return outcome.damaged == 0 ? ExitStatusOf(outcome.status) : kExitData;
   }
 
  private:
@@ -96,11 +104,8 @@ class RunProgramCommand : public Command {
     }
     outcome.interrupted = interrupt.requested();
     if (outcome.interrupted) outcome.status = Status();  // what it closed failed
-    ForReadableReaders(*scope, [&](const Reader& reader) {
-      const PipelineStats stats = reader.Stats();
-      outcome.damage.insert(outcome.damage.end(), stats.damage.begin(), stats.damage.end());
-      outcome.reopened += stats.reopened_streams;
-    });
+    for (const PipelineStats& stats : program->closed_readers()) outcome.Add(stats);
+    ForReadableReaders(*scope, [&](const Reader& reader) { outcome.Add(reader.Stats()); });
     return outcome;
   }
 
@@ -110,7 +115,7 @@ class RunProgramCommand : public Command {
     } else {
       PrintText(outcome, functions);
     }
-    std::fflush(stdout);
+    (void)FlushOutput();  // main() sees to its failure
     if (!outcome.status.ok()) {
       std::fprintf(stderr, "ringfeed: %s\n", outcome.status.ToString().c_str());
     }
@@ -126,6 +131,7 @@ class RunProgramCommand : public Command {
                  {"sha256", HexText(digest.FinishSequence())},
                  {"multiset", digest.multiset().Hex()},
                  {"reopened", outcome.reopened},
+                 {"damaged_records", outcome.damaged},
                  {"damaged", DamageJson(outcome.damage)}};
     if (!outcome.status.ok()) json["error"] = outcome.status.ToString();
     return json;

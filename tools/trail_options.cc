@@ -14,7 +14,7 @@ void AddTrailOptions(CLI::App* app, TrailOptions* options) {
   CLI::Option* const out =
       app->add_option("--position-out", options->position_out,
                       "save the position behind what was delivered at the end, at once or not at "
-                      "all")
+                      "all, in a regular file; a link is followed")
           ->type_name("FILE");
   app->add_option("--position-every", options->position_every,
                   "and behind every batch whose number from 1 is a multiple of this")

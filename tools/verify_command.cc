@@ -21,6 +21,7 @@
 #include "tools/progress_bar.h"
 #include "tools/report_json.h"
 #include "tools/report_text.h"
+#include "tools/standard_output.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -56,7 +57,7 @@ void PrintText(const FileCheck& check) {
   if (check.damage.size() == kMostRanges) {
     std::printf("         and more: %s damaged in all\n", CountText(check.damaged_records).c_str());
   }
-  std::fflush(stdout);
+  (void)FlushOutput();  // main() sees to its failure
 }
 
 class VerifyCommand : public Command {

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "base/signals_blocked.h"
+
 namespace ringfeed {
 namespace {
 
@@ -29,6 +31,7 @@ StreamThread::~StreamThread() {
 
 void StreamThread::Start() {
   head_ = tail_ = new Node;
+  const SignalsBlocked blocked;
   thread_ = std::thread([this] { Run(); });
 }
 

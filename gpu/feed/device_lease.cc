@@ -10,7 +10,8 @@ DeviceLease::DeviceLease(DeviceLease&& other) noexcept
     : core_(std::move(other.core_)),
       lane_(other.lane_),
       slot_(other.slot_),
-      generation_(other.generation_) {}
+      generation_(other.generation_),
+      start_(other.start_) {}
 
 DeviceLease& DeviceLease::operator=(DeviceLease&& other) noexcept {
   if (this == &other) return *this;
@@ -19,6 +20,7 @@ DeviceLease& DeviceLease::operator=(DeviceLease&& other) noexcept {
   lane_ = other.lane_;
   slot_ = other.slot_;
   generation_ = other.generation_;
+  start_ = other.start_;
   return *this;
 }
 
@@ -67,6 +69,11 @@ const std::int64_t* DeviceLease::DeviceOffsets(std::size_t field) const {
 const std::byte* DeviceLease::DeviceMask() const {
   const DeviceLane::Slot& slot = SlotOf(*this);
   return slot.plan.mask_at() == FieldPlace::kNowhere ? nullptr : slot.memory + slot.plan.mask_at();
+}
+
+void DeviceLease::Count() const {
+  const FeedItem& item = SlotOf(*this).item;
+  FeedCore::Of(*this)->Count(*this, item);
 }
 
 void DeviceLease::Release() noexcept {

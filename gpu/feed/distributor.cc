@@ -13,8 +13,9 @@ Distributor::Distributor(BatchSupply* supply, std::size_t devices, Distribution 
     : supply_(supply), devices_(devices), distribution_(distribution), last_step_(last_step) {}
 
 std::size_t Distributor::HeldBatches(std::size_t devices, LastStep last_step) {
-  // One that waits at each device, the step that is being collected, and the last one for repeats.
-  return devices + (last_step == LastStep::kUneven ? 1 : devices + 1);
+  // One that is copied and one that waits at each device, the step that is being collected, and the
+  // last one for repeats.
+  return 2 * devices + (last_step == LastStep::kUneven ? 1 : devices + 1);
 }
 
 void Distributor::Reset() {
@@ -141,11 +142,17 @@ void Distributor::EndSteps() {
   step_.clear();
 }
 
-SupplyResult Distributor::Next(FeedItem* item, Status* status, const std::stop_token& stop) {
+SupplyResult Distributor::Next(FeedItem* item, Status* status, const std::stop_token& stop,
+                               bool batches_come_back) {
   while (ready_.empty() && end_ == SupplyResult::kBatch) {
     SuppliedBatch batch;
     const SupplyResult result = supply_->Take(&batch, &end_status_, stop);
     if (result == SupplyResult::kNotYet) return result;
+    if (result == SupplyResult::kFailed && batches_come_back &&
+        end_status_.code() == StatusCode::kResourceExhausted) {
+      end_status_ = Status();
+      return SupplyResult::kNotYet;
+    }
     try {
       if (result == SupplyResult::kBatch) {
         Add(std::move(batch));

@@ -32,11 +32,15 @@ class Distributor {
   Distributor(BatchSupply* supply, std::size_t devices, Distribution distribution,
               LastStep last_step);
 
-  /// The next item in order of numbers; else as the supply. Blocks as it does.
-  SupplyResult Next(FeedItem* item, Status* status, const std::stop_token& stop);
+  /// The next item in order of numbers; else as the supply. Blocks as it does. `batches_come_back`:
+  /// copies of batches are under way, so a supply that lacks batches will have some again: kNotYet.
+  SupplyResult Next(FeedItem* item, Status* status, const std::stop_token& stop,
+                    bool batches_come_back = false);
   void Reset();
 
-  /// Batches that it holds at a time, at most.
+  /// Batches that a feed should be able to hold at a time: those here, and one that is copied for
+  /// each device, which is held until the host has seen the copy done. Further copies wait for
+  /// these where the supply has no more batches.
   static std::size_t HeldBatches(std::size_t devices, LastStep last_step);
   std::uint64_t dropped_rows() const { return dropped_rows_; }
   std::uint64_t repeated_rows() const { return repeated_rows_; }

@@ -7,6 +7,7 @@
 
 #include "base/lock_until.h"
 #include "base/numa.h"
+#include "base/signals_blocked.h"
 #include "ringfeed/emulated_devices.h"
 #include "ringfeed/timeline.h"
 
@@ -82,6 +83,7 @@ FeedCore::~FeedCore() {
 
 void FeedCore::StartThreads() {
   if (!threaded_) return;
+  const SignalsBlocked blocked;
   try {
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
       threads_.emplace_back([this, lane](const std::stop_token& stop) { FeedLoop(lane, stop); });
@@ -118,11 +120,16 @@ void FeedCore::EndAll(const Status& status) {
   for (const auto& lane : lanes_) lane->End(status);
 }
 
+bool FeedCore::Copying() const {
+  return std::any_of(lanes_.begin(), lanes_.end(),
+                     [](const auto& lane) { return lane->copying(); });
+}
+
 bool FeedCore::Take(FeedItem* item, const std::stop_token& stop) {
   const std::int64_t begin_ns = Now();
   options_.backend->BeginRange("ringfeed read");
   Status status;
-  const SupplyResult result = distributor_.Next(item, &status, stop);
+  const SupplyResult result = distributor_.Next(item, &status, stop, !threaded_ && Copying());
   options_.backend->EndRange();
   if (result == SupplyResult::kNotYet) return false;
   if (result == SupplyResult::kBatch) {
@@ -308,8 +315,14 @@ ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* statu
 
 DeviceLease FeedCore::Lease(std::size_t lane, std::size_t slot) {
   const DeviceLane::Slot& taken = lanes_[lane]->slot(slot);
-  handed_out_.Note(taken.item);
-  return MakeLease(lane, slot, taken.generation.load(std::memory_order_relaxed));
+  DeviceLease lease = MakeLease(lane, slot, taken.generation.load(std::memory_order_relaxed));
+  lease.start_ = handed_out_.starts();
+  if (!options_.count_when_told) handed_out_.Note(taken.item, lease.start_);
+  return lease;
+}
+
+void FeedCore::Count(const DeviceLease& lease, const FeedItem& item) {
+  if (options_.count_when_told) handed_out_.Note(item, lease.start_);
 }
 
 ReadResult FeedCore::TryNext(DeviceLease* lease, Status* status, Deadline deadline) {

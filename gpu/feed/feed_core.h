@@ -71,6 +71,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// The lease's slot. Throws Error where it is not the lease's any more.
   DeviceLane::Slot& SlotOf(const DeviceLease& lease) const;
   DeviceLane& LaneOf(const DeviceLease& lease) const { return *lanes_[lease.lane_]; }
+  /// The lease's item counts for Position, where that is told.
+  void Count(const DeviceLease& lease, const FeedItem& item);
   /// Nothing where it is not the lease's any more.
   void Release(const DeviceLease& lease) noexcept;
   DeviceLease MakeLease(std::size_t lane, std::size_t slot, std::uint64_t generation);
@@ -88,6 +90,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// The end, or a failure, behind what the lanes have.
   void EndAll(const Status& status);
   bool Take(FeedItem* item, const std::stop_token& stop);
+  /// Without threads: whether a lane holds batches until copies are seen done.
+  bool Copying() const;
   /// One round of all threads' work; false where that was nothing.
   bool PumpOnce(const std::stop_token& stop);
   bool FeedLanes();

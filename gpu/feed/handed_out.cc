@@ -4,8 +4,9 @@
 
 namespace ringfeed {
 
-void HandedOut::Note(const FeedItem& item) {
+void HandedOut::Note(const FeedItem& item, std::uint64_t start) {
   const std::lock_guard lock(mutex_);
+  if (start != starts_) return;
   const auto at = static_cast<std::size_t>(item.number - next_);
   if (at >= ahead_.size()) ahead_.resize(at + 1);
   Place& place = ahead_[at];
@@ -26,8 +27,14 @@ std::optional<BatchOrigin> HandedOut::last() const {
   return last_;
 }
 
+std::uint64_t HandedOut::starts() const {
+  const std::lock_guard lock(mutex_);
+  return starts_;
+}
+
 void HandedOut::Reset() {
   const std::lock_guard lock(mutex_);
+  ++starts_;
   ahead_.clear();
   next_ = 0;
   last_.reset();

@@ -15,7 +15,10 @@ namespace ringfeed {
 class HandedOut {
  public:
   /// Each number once. As far ahead of the smallest one that is missing as slots let a device be.
-  void Note(const FeedItem& item);
+  /// Nothing for an item of an earlier start.
+  void Note(const FeedItem& item, std::uint64_t start);
+  /// How often Reset was called.
+  std::uint64_t starts() const;
   /// Of the last batch all of whose rows were handed out, and those of all before it: what a
   /// position is made of. None where that is no batch.
   std::optional<BatchOrigin> last() const;
@@ -32,6 +35,7 @@ class HandedOut {
   std::deque<Place> ahead_;   ///< from next_ on
   std::uint64_t next_ = 0;    ///< the smallest number that is missing
   std::optional<BatchOrigin> last_;
+  std::uint64_t starts_ = 0;
 };
 
 }  // namespace ringfeed

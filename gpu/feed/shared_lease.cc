@@ -21,6 +21,11 @@ std::shared_ptr<SharedLease> SharedLease::Of(DeviceLease lease, DeviceStream str
   return shared;
 }
 
+void SharedLease::Count() {
+  const std::lock_guard lock(mutex_);
+  lease_.Count();
+}
+
 Instance SharedLease::Tensors() const {
   Instance tensors = views_;
   for (Tensor& tensor : tensors) tensor.owner = shared_from_this();

@@ -42,8 +42,8 @@ class LoDTensorBlockingQueue {
                          const BlockingQueueOptions& options = {});
 
   /// Waits for room. False after Close or Kill, or when stopped: the instance is untouched. Throws
-  /// Error(kInvalidArgument), which names the slot, where the instance is not as declared: before
-  /// it waits, and after Close too.
+  /// Error(kInvalidArgument), which names the slot, where the instance is not as declared, or a
+  /// tensor that has bytes has no owner: before it waits, and after Close too.
   bool Push(Instance&& instance, const std::stop_token& stop = {});
   /// The same with a copy that shares the tensors.
   bool Push(const Instance& instance, const std::stop_token& stop = {});
@@ -123,10 +123,10 @@ class LoDTensorBlockingQueueHolder {
 /// false. `stop` is requested when the producer is broken off: for waits of its own.
 using QueueGenerator = std::function<void(LoDTensorBlockingQueue& queue, std::stop_token stop)>;
 
-/// Runs `generate` on the calling thread and ends the queue: by Close when it returns, by Kill when
-/// it throws, so that consumers get its failure and never wait for ever. What is thrown after the
-/// queue was closed by others, or after `stop`, is no failure of the data: Push may well have ended
-/// it. Returns the failure, if there was one.
+/// Runs `generate` on the calling thread and ends the queue when it returns: by Close, where it
+/// throws with that failure. So consumers get all that it pushed, then the end or its failure, and
+/// never wait for ever. What is thrown after the queue was closed by others, or after `stop`, is no
+/// failure of the data: Push may well have ended it. Returns the failure, if there was one.
 Status Produce(LoDTensorBlockingQueue& queue, const QueueGenerator& generate,
                std::stop_token stop = {});
 

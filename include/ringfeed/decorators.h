@@ -75,7 +75,7 @@ struct OpenOptions {
   int threads = 0;  ///< 0: one per core that this process may use, at most 16; else to kMostThreads
   IoOptions io{};
   std::shared_ptr<PinnedArena> arena{};  ///< null: the process's own
-  /// This pipeline's quota, taken as it is opened; 0: as it is needed, to half of what was left.
+  /// This pipeline's quota, taken as it is opened; 0: as it is needed, about half of what was left.
   std::size_t arena_bytes = 0;
 };
 
@@ -122,8 +122,10 @@ struct ShuffleOptions {
 Reader Shuffle(Reader input, const ShuffleOptions& options);
 
 struct BatchOptions {
-  std::size_t size = 0;         ///< rows of a batch
-  bool drop_remainder = false;  ///< drop the rest of a pass instead of delivering a short batch
+  std::size_t size = 0;  ///< rows of a batch
+  /// Drop the rest of a pass instead of delivering a short batch. It is read and parsed all the
+  /// same: what fails in it is a failure, and what is good before that is delivered.
+  bool drop_remainder = false;
   std::size_t slots = 0;  ///< batches in memory at a time, handed-out ones included; 0: chosen, ≥ 4
   /// Every batch has all its rows, also where records are damaged and at the end of a pass: zeros
   /// (of ragged fields nothing) stand for rows that are not there, and a last field "mask" (uint8,
@@ -132,11 +134,15 @@ struct BatchOptions {
   /// Of each batch of `size` rows this process gets rows [rank * size / ranks, (rank + 1) * size /
   /// ranks), and reads no more than it needs for these; FindRank() asks the launcher. `size` must
   /// be a multiple of the ranks. A short last batch is uneven: later ranks have fewer rows of it,
-  /// or no batch. Needs an index of the files.
+  /// or none (see empty_batches). Needs an index of the files.
   Rank rank{};
   /// Instead each rank reads files of its own (FileOrder::rank), size / ranks rows at a time: needs
   /// no index, but the order is another one for each number of ranks, and so are the steps.
   bool split_by_files = false;
+  /// A batch of which nothing is here, since its rows are other ranks' or damaged, is delivered
+  /// too, with tensors of no rows: so all ranks step alike. Else it is not shown, and counts with
+  /// the delivery that comes next, or with the end.
+  bool empty_batches = false;
 };
 /// Rows of one batch in one piece of pinned memory: a fixed field becomes [rows, shape…], a ragged
 /// one the values of all rows with their offsets in lod[0] (LoDTensors: see their parser). A
@@ -177,9 +183,10 @@ Reader ReadAs(const Reader& opened, const std::string& format);
 
 /// Records of several streams, of whichever has some, all of them in turn where they all have. Each
 /// reader is one of OpenStreamSource, or of OpenFiles with a stream's name, as it is. One that is
-/// slow holds up none; one that ends, or fails where damage is skipped, leaves the others going.
-/// `options` are for all of them; formats are each stream's own, and so is reopen_limit where it is
-/// the larger one.
+/// slow holds up none; one that ends leaves the others going. One that breaks off does so where
+/// damage is skipped, or where it is opened again (reopen_limit); else that is the failure of all,
+/// behind what came before it. `options` are for all of them; formats are each stream's own, and so
+/// is reopen_limit where it is the larger one.
 Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options = {});
 
 /// One data set of a mixture.

@@ -83,6 +83,9 @@ struct FeedOptions {
   std::int64_t patience_ms = 30'000;
   /// How long Close waits for the devices.
   std::int64_t close_timeout_ms = 10'000;
+  /// What Position counts: every lease that is handed out, or, for who may have to hand one out
+  /// once more, those of which DeviceLease::Count was called.
+  bool count_when_told = false;
   /// Gets what was read, copied, leased and waited for; null: nothing is noted.
   std::shared_ptr<Timeline> timeline{};
 };
@@ -131,6 +134,10 @@ class DeviceLease {
   /// LastStep::kPad: [rows] of u8, 1 for rows that count. Ordered as the tensors are.
   const std::byte* DeviceMask() const;
 
+  /// With FeedOptions::count_when_told: whoever it is for has it, so that DeviceFeed::Position may
+  /// stand behind it. Nothing without that option, and where the feed was started again since.
+  /// Throws Error for a lease that was released.
+  void Count() const;
   /// Gives the slot back, behind what was enqueued on the streams of On. Never blocks, but where
   /// the feed is gone and this was its last lease. Idempotent.
   void Release() noexcept;
@@ -142,6 +149,7 @@ class DeviceLease {
   std::size_t lane_ = 0;
   std::size_t slot_ = 0;
   std::uint64_t generation_ = 0;
+  std::uint64_t start_ = 0;  ///< of the feed: how often it was started again
 };
 
 /// What one device got so far.

@@ -21,7 +21,7 @@ enum class DeliveryRule : std::uint8_t {
 /// What one rank's part of a run begins with.
 struct JournalStart {
   std::uint64_t batch = 0;  ///< number of the first batch behind the position that it starts from
-  std::uint64_t run = 0;    ///< how often the chain was restored to come there: 0 at the beginning
+  std::uint64_t run = 0;    ///< a number of the program's own, e.g. of restarts; audits ignore it
   int rank = 0;
   int ranks = 1;
   /// Records of a batch of all ranks together; 0: it varies (packing, buckets, batches by tokens).
@@ -43,13 +43,17 @@ struct JournalStart {
 /// One line of a journal.
 struct JournalEntry {
   enum class Kind : std::uint8_t {
-    kStart,  ///< `start`
-    kBatch,  ///< `origin`: of one batch that was handed out
-    kEnd,    ///< the data came to their end; origin.batch is the number behind the last batch
+    kStart,   ///< `start`
+    kBatch,   ///< `origin`: of one batch that was handed out
+    kCut,     ///< the same of one that a failure cut short: positions do not count it, and it is to
+              ///< come again
+    kEnd,     ///< the data came to their end; origin.batch is the number behind the last batch
+    kDamage,  ///< `damaged`: so many damaged records or ranges the run reported in all
   };
   Kind kind = Kind::kStart;
   JournalStart start{};
   BatchOrigin origin{};
+  std::uint64_t damaged = 0;
 };
 
 /// Appends what one process delivered to a file: a line of text with a checksum for each entry,
@@ -70,6 +74,9 @@ class JournalWriter {
   Status Append(const BatchOrigin& origin);
   /// The data are at their end behind `batches` batches, counted from the beginning.
   Status End(std::uint64_t batches);
+  /// The run is over, and reported so many damaged records or ranges (PipelineStats), those too
+  /// that no batch names: what was lost in them nobody could count.
+  Status Damage(std::uint64_t damaged);
 
  private:
   Status Write();

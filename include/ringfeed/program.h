@@ -7,6 +7,7 @@
 
 #include "ringfeed/registry.h"
 #include "ringfeed/scope.h"
+#include "ringfeed/stats.h"
 
 namespace ringfeed {
 
@@ -43,6 +44,9 @@ class FeedProgram {
   /// EndOfData where `read` finds no more, Error on failures; what a function throws otherwise
   /// passes as it is.
   void RunMain(Scope* scope);
+
+  /// What the readers that `close_reader` closed had met, in the order in which that was done.
+  const std::vector<PipelineStats>& closed_readers() const;
 
  private:
   struct Parts;

@@ -45,9 +45,9 @@ class EndOfData : public std::runtime_error {
   explicit EndOfData(const std::string& message) : std::runtime_error(message) {}
 };
 
-/// A run of records in the order of delivery, as views into memory that this object holds. Move
-/// only; holding one holds its slabs, so release it (destroy or overwrite it) before reading many
-/// more.
+/// A run of records in the order of delivery, as views into memory that this object holds. A
+/// damaged one that was skipped is a null view at its place (RecordSpan::damaged). Move only;
+/// holding one holds its slabs, so release it (destroy or overwrite it) before reading many more.
 class RecordBlock {
  public:
   RecordBlock();
@@ -68,6 +68,16 @@ class RecordBlock {
 /// starts nothing; the first read starts its threads, on the node that is read: from then on
 /// attaching to or reading another node of the chain throws. All methods may be called from several
 /// threads.
+///
+/// Behind a failure nothing comes. What is good and stands before it in the chain's order is
+/// delivered first, in a short last batch, whatever BatchOptions::drop_remainder says, and wherever
+/// in the files it stands: a record or a row that fails ends the order at its own place. (Of what
+/// cannot be framed nothing behind it is read: then what stands before it in the files is delivered
+/// as far as it stands before it in the order.)
+///
+/// A child of fork has none of what batches, instances and blocks show: the memory is not copied,
+/// as devices and the kernel write to it, and touching it there is SIGSEGV. What a child is to have
+/// is copied before the fork. It may open readers of its own.
 class Reader {
  public:
   Reader() = default;
@@ -83,7 +93,8 @@ class Reader {
   /// EndOfData at the end, Error on failure. What views show (Tensor::Values) is there as long as
   /// the instance or a copy of its tensors is held.
   Instance ReadNext();
-  /// The same without exceptions for what data can do; set-up errors still throw at the first call.
+  /// The same without exceptions for what data can do, and for Close at any time; set-up errors
+  /// still throw at the first call.
   ReadResult TryReadNext(Instance* instance);
   /// For a thread that hands on what it reads: waits also for what it was handed itself, and
   /// returns kFailed soon after `stop` is requested. The reader goes on with the next call.

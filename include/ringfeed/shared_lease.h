@@ -33,6 +33,8 @@ class SharedLease : public std::enable_shared_from_this<SharedLease> {
   std::optional<Tensor> Offsets(std::size_t field) const;
   /// DeviceLease::DeviceMask, as uint8 [rows]; none where the feed makes none, and of no rows.
   std::optional<Tensor> Mask() const;
+  /// As DeviceLease::Count.
+  void Count();
   /// Makes `stream` wait for the copy (the host does not), and the slot be written again only
   /// behind what is enqueued on it until the release. The stream must live until then. Throws Error
   /// as DeviceLease::On.

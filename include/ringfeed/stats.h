@@ -21,9 +21,10 @@ struct StageStats {
 
 /// A pipeline's report. All counts are of what was delivered or met so far, over all passes.
 struct PipelineStats {
-  std::uint64_t records = 0;        ///< planned for delivery
-  std::uint64_t payload_bytes = 0;  ///< of these
-  std::uint64_t batches = 0;        ///< handed out
+  std::uint64_t records = 0;              ///< planned for delivery
+  std::uint64_t payload_bytes = 0;        ///< of these
+  std::uint64_t batches = 0;              ///< handed out
+  std::uint64_t batch_payload_bytes = 0;  ///< of the records in batches that were handed out
   std::uint64_t passes_ended = 0;
   std::uint64_t reopened_streams = 0;  ///< see OpenOptions::reopen_limit
   std::uint64_t damaged_records =
@@ -31,8 +32,11 @@ struct PipelineStats {
   std::vector<DamagedRange> damage;   ///< the first 1,000
   std::uint64_t dropped_records = 0;  ///< the rest of a pass that Batch was told to drop
   std::uint64_t read_bytes = 0;       ///< asked of the medium or the page cache
-  double first_batch_s = 0;           ///< from the first read call to the first batch
-  double wall_s = 0;                  ///< from the first read call to the end, or now
+  /// read_bytes for each of payload_bytes; 0 where there are none. More than about 1 is read along
+  /// with what is wanted, or read again.
+  double read_per_byte = 0;
+  double first_batch_s = 0;  ///< from the first read call to the first batch
+  double wall_s = 0;         ///< from the first read call to the end, or now
   std::vector<StageStats> stages;
   std::string bottleneck;  ///< the stage that the others waited for, and why in words
   std::vector<IoChoice>
@@ -50,6 +54,9 @@ struct PipelineStats {
   /// Rows of which Truncate or Pack took the beginning; of Truncate in front of Map not counted.
   std::uint64_t truncated_records = 0;
   std::uint64_t grown_batches = 0;  ///< batches that outgrew their slot and were moved
+  /// So often a thread slept though there was something for it to do, and a consumer that waited
+  /// for a second woke it. Not 0: a defect of ringfeed, please report it.
+  std::uint64_t late_wakes = 0;
 };
 
 }  // namespace ringfeed

@@ -54,6 +54,7 @@ from .parsers import (
     tokens,
 )
 from .py_reader import PyReader, create_py_reader_by_data, data, py_reader
+from .py_reader import end_all as _end_all
 
 __all__ = [
     "Array",
@@ -114,4 +115,10 @@ __all__ = [
 
 __version__: str = _core.version
 
-_atexit.register(_core.close_all)
+
+@_atexit.register
+def _close_all() -> None:
+    try:
+        _core.close_all()
+    finally:
+        _end_all()

@@ -17,15 +17,16 @@ from .loader_plan import LoaderPlan, Shuffle, shuffle_of
 _STATE_VERSION = 1
 
 
-class Loader:
+class Loader(_core.LoaderNext):
     """Batches of record files, as an iterator of dicts of Arrays.
 
     One loop at a time reads it. An epoch is what one `for` gets: `passes` times over the data. A
     `for` behind the end of another reads the next epoch, with a shuffle of its own; one behind a
     `break` goes on where that stood. `reset` starts again. Nothing is read before the first batch.
-    Waits for data, and the making of an index, end on Ctrl-C, and the next `for` goes on. It cannot
-    be pickled, and a forked child gets an error: no worker process is needed, its threads read and
-    parse.
+    Waits for data, and the making of an index, end on Ctrl-C, and the next `for` goes on. A batch
+    counts, for batch_number and state_dict, when the loop has it: where a signal's handler raises
+    before (Ctrl-C), the next call gives that batch. It cannot be pickled, and a forked child gets
+    an error: no worker process is needed, its threads read and parse.
 
     `len(loader)` is the number of batches of an epoch. It is counted by the index of the files,
     which is made where it is missing; TypeError where the number is not known beforehand: with a
@@ -46,7 +47,9 @@ class Loader:
         filter: a predicate by `compiled`, or a Python function of a record's bytes (slow: it is
             called with the interpreter's lock); records that it refuses are left out.
         map: a Python function that makes of each batch what the loop gets, called in the loop's
-            thread; or a function by `compiled`, with outputs, called for each record in parallel.
+            thread. What it raises stands for its batch; where Ctrl-C breaks it off, the next call
+            calls it with that batch again. Or a function by `compiled`, with outputs, called for
+            each record in parallel.
         devices: where the batches lie: a kind of devices ("cuda"; "emu:2" is two in host memory,
             for trials), their numbers, or a DevicePlan of ringfeed.devices; None: host memory.
         transforms: what is made of fields on the devices (Normalize, Widen, Pad).
@@ -127,6 +130,7 @@ class Loader:
         as_tuple: bool,
         map: Optional[Callable[[Any], Any]],
     ) -> None:
+        super().__init__()
         self._plan = plan
         self._reader = reader
         self._as_tuple = as_tuple
@@ -160,24 +164,13 @@ class Loader:
             self.reset(self.epoch)
         return self
 
-    def __next__(self) -> Any:
-        try:
-            batch: Any
-            if self._as_tuple:
-                batch = next(self._reader)
-            else:
-                batch = self._reader.next_dict(self._names or self.names)
-        except StopIteration:
-            self._at_end = True
-            raise
-        return batch if self._map is None else self._mapped(batch)
-
-    def _mapped(self, batch: Any) -> Any:
-        assert self._map is not None
-        try:
-            return self._map(batch)
-        except StopIteration as error:  # the reader's alone is the end of the data
-            raise RuntimeError("the function of map= raised StopIteration") from error
+    def _note_end(self, index: Optional[int]) -> None:
+        """What LoaderNext calls at the end of the data: of all devices, or of one."""
+        if index is not None:
+            self._ended_loops.add(index)
+            if len(self._ended_loops) < len(self._feed().devices):
+                return  # others may have a batch more to come
+        self._at_end = True
 
     def device(self, index: int) -> Iterator[Any]:
         """The batches of one device, by its place in the list, to the end of the epoch: for a loop
@@ -187,21 +180,6 @@ class Loader:
         if index < 0:
             raise ValueError(f"devices are counted from 0: {index}")
         return _DeviceLoop(self, index)
-
-    def _next_of(self, index: int) -> Any:
-        feed = self._feed()
-        try:
-            batch: Any
-            if self._as_tuple:
-                batch = feed.next_tuple(index)
-            else:
-                batch = feed.next_dict(self.names, index)
-        except StopIteration:
-            self._ended_loops.add(index)
-            if len(self._ended_loops) == len(feed.devices):
-                self._at_end = True  # others may have a batch more to come
-            raise
-        return batch if self._map is None else self._mapped(batch)
 
     def part(self, index: Optional[int] = None) -> Optional[device_plans.Part]:
         """Which device got the last batch, of how many rows, and how many of these count; of one
@@ -331,18 +309,18 @@ class Loader:
         )
 
 
-class _DeviceLoop:
+class _DeviceLoop(_core.LoopNext):
     """What Loader.device gives. No generator: it holds no batch, and goes on behind an error."""
 
+    _convert = None
+
     def __init__(self, loader: Loader, index: int) -> None:
+        super().__init__()
         self._loader = loader
         self._index = index
 
     def __iter__(self) -> "_DeviceLoop":
         return self
-
-    def __next__(self) -> Any:
-        return self._loader._next_of(self._index)
 
 
 def _check_state(state: Any) -> None:

@@ -17,6 +17,15 @@ Instances = Callable[[], Iterable[Any]]
 
 _SECONDS_AT_EXIT = 1.0  # for a generator that waits for something else than the queue
 
+_producers: weakref.WeakSet[_Producer] = weakref.WeakSet()
+
+
+def end_all() -> None:
+    """At exit, when the queues were killed: gives the generators that are still there a second each
+    to end."""
+    for producer in list(_producers):
+        producer.stop(_SECONDS_AT_EXIT)
+
 
 def data(name: str, shape: Sequence[int], dtype: Any = "float32", lod_level: int = 0) -> Slot:
     """Declares a slot; `shape` has the batch's dimension, -1, first."""
@@ -74,7 +83,7 @@ def _prefix(name: Optional[str]) -> Optional[str]:
     return name
 
 
-class PyReader:
+class PyReader(_core.PyReaderNext):
     """What py_reader makes. A pass is decorate_…, start(), iteration to the end, reset().
 
     Iteration gives a tuple of Arrays per mini-batch. What the generator raises comes out there,
@@ -92,6 +101,7 @@ class PyReader:
     """
 
     def __init__(self, capacity: int, slots: Sequence[Slot], use_double_buffer: bool) -> None:
+        super().__init__()
         self.queue = LoDTensorBlockingQueue(
             capacity, [(slot.name, slot.dtype, slot.shape, slot.lod_level) for slot in slots]
         )
@@ -103,7 +113,7 @@ class PyReader:
         self._slots = list(slots)
         self._instances: Optional[Instances] = None
         self._copy: Optional[bool] = True
-        weakref.finalize(self, self._producer.abandon)
+        weakref.finalize(self, self._producer.abandon).atexit = False  # see end_all
 
     def decorate_paddle_reader(self, reader: Instances) -> None:
         """Takes a reader creator of mini-batches: lists of samples, tuples with an entry per slot,
@@ -163,12 +173,6 @@ class PyReader:
     def __iter__(self) -> Iterator[tuple[_core.Array, ...]]:
         return self
 
-    def __next__(self) -> tuple[_core.Array, ...]:
-        with self._reading:
-            if not self._producer.started:
-                raise RuntimeError("not started: call start() first")
-            return next(self.reader)
-
     def __enter__(self) -> PyReader:
         return self
 
@@ -190,6 +194,7 @@ class _Producer:
         self._pass: Optional[_Pass] = None
         self._decoration: Optional[tuple[Instances, Optional[bool]]] = None  # while it is started
         self._abandoned = False
+        _producers.add(self)
 
     @property
     def started(self) -> bool:

@@ -9,7 +9,7 @@ import torch.distributed
 import torch.utils.data
 import torch.utils.dlpack
 
-from ._core import Array
+from ._core import Array, LoopNext
 from .chains import Rank
 from .chains import find_rank as _launcher_rank
 from .loader import Loader
@@ -107,7 +107,7 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
     def __iter__(self) -> Iterator[Any]:
         if torch.utils.data.get_worker_info() is not None:
             raise RuntimeError(_ONE_PROCESS)
-        return (tensors(batch, self.ragged) for batch in self.loader)
+        return _Tensors(iter(self.loader), self.ragged)
 
     def __len__(self) -> int:
         return len(self.loader)
@@ -122,3 +122,17 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
 
     def __reduce__(self) -> NoReturn:
         raise RuntimeError(_ONE_PROCESS)
+
+
+class _Tensors(LoopNext):
+    """A Loader's batches as tensors."""
+
+    _index = None
+
+    def __init__(self, loader: Loader, ragged: str) -> None:
+        super().__init__()
+        self._loader = loader
+        self._convert = lambda batch: tensors(batch, ragged)
+
+    def __iter__(self) -> "_Tensors":
+        return self

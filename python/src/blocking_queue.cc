@@ -240,7 +240,8 @@ void BindBlockingQueue(nb::module_& module) {
       .def("close", &QueueHandle::Close, "No more pushes; what is in it is still popped.")
       .def("kill", &QueueHandle::Kill, nb::arg("reason"),
            "Ends it at once, for good. The first consumer gets the exception `reason`, others a "
-           "UserError with its text; all a Cancelled with that text where it is none.")
+           "copy (a UserError with its text where it cannot be copied); all a Cancelled with that "
+           "text where it is none.")
       .def("fail", &QueueHandle::Fail, nb::arg("reason"),
            "As kill, but what is in it is popped before, and its reader can be reset.")
       .def("reopen", &QueueHandle::ReOpen,

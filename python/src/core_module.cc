@@ -10,6 +10,7 @@
 #include "exceptions.h"
 #include "fork_guard.h"
 #include "live_readers.h"
+#include "loops.h"
 #include "parsers.h"
 #include "readers.h"
 #include "user_sources.h"
@@ -44,5 +45,6 @@ NB_MODULE(_core, module) {
   BindDeviceFeed(module);
   BindBlockingQueue(module);
   BindUserSources(module);
+  BindLoops(module);
   BindLiveReaders(module);
 }

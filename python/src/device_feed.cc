@@ -16,6 +16,7 @@
 #include "device_feed_handle.h"
 #include "field_specs.h"
 #include "gil.h"
+#include "handover.h"
 #include "instance_arrays.h"
 #include "ringfeed/device_kinds.h"
 #include "stats_dict.h"
@@ -93,31 +94,11 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
   new (self) DeviceFeedHandle(input, std::move(options), {reinterpret_cast<void*>(stream)});
 }
 
-std::shared_ptr<SharedLease> NextLease(DeviceFeedHandle& handle,
-                                       std::optional<std::size_t> device) {
-  std::shared_ptr<SharedLease> lease = handle.Next(device);
-  if (lease == nullptr) throw nb::stop_iteration();
-  return lease;
-}
-
-// The fields, and the mask behind them where there is one.
-Instance TensorsOf(const DeviceFeedHandle& handle, const SharedLease& lease) {
-  Instance tensors = lease.Tensors();
-  if (!handle.masked()) return tensors;
-  std::optional<Tensor> mask = lease.Mask();
-  if (!mask) {  // of no rows
-    mask.emplace();
-    mask->dtype = DType::kUInt8;
-    mask->shape = {0};
-    if (!tensors.empty()) mask->place = tensors.front().place;
-  }
-  tensors.push_back(std::move(*mask));
-  return tensors;
-}
-
-nb::tuple NextArrays(DeviceFeedHandle& handle, std::optional<std::size_t> device) {
-  const auto lease = NextLease(handle, device);
-  return ArraysOf(TensorsOf(handle, *lease), lease);
+nb::object NextIn(DeviceFeedHandle& handle, std::optional<std::size_t> device,
+                  const BatchForm& form) {
+  nb::object batch = handle.NextAs(device, form);
+  if (!batch.is_valid()) throw nb::stop_iteration();
+  return batch;
 }
 
 nb::object PartOf(const DeviceFeedHandle& handle, std::optional<std::size_t> device) {
@@ -199,14 +180,13 @@ void BindDeviceFeed(nb::module_& module) {
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> DeviceFeed"))
       .def(
-          "__next__", [](DeviceFeedHandle& h) { return NextArrays(h, std::nullopt); },
+          "__next__", [](DeviceFeedHandle& h) { return NextIn(h, std::nullopt, BatchForm()); },
           nb::sig("def __next__(self) -> tuple[Array, ...]"),
           "The next batch, of all devices in their turn. Raises as Reader's, and DeviceLost.")
       .def(
           "next_dict",
           [](DeviceFeedHandle& h, const nb::tuple& names, std::optional<std::size_t> device) {
-            const auto lease = NextLease(h, device);
-            return DictOf(TensorsOf(h, *lease), names, lease);
+            return NextIn(h, device, BatchForm(names));
           },
           nb::arg("names"), nb::arg("device") = nb::none(),
           nb::sig("def next_dict(self, names: tuple[str, ...], device: int | None = None) -> "
@@ -214,7 +194,7 @@ void BindDeviceFeed(nb::module_& module) {
           "The next batch, of all devices in their turn or of one, by its place in their list.")
       .def(
           "next_tuple",
-          [](DeviceFeedHandle& h, std::size_t device) { return NextArrays(h, device); },
+          [](DeviceFeedHandle& h, std::size_t device) { return NextIn(h, device, BatchForm()); },
           nb::sig("def next_tuple(self, device: int) -> tuple[Array, ...]"),
           "The next batch of one device.")
       .def(

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "exceptions.h"
 #include "gil.h"
+#include "instance_arrays.h"
 #include "interrupt.h"
 
 namespace nb = nanobind;
@@ -43,6 +45,12 @@ class Inside {
 constexpr std::chrono::milliseconds kStay{20};
 constexpr std::chrono::seconds kPatience{10};
 
+// A batch counts when its loop has it.
+FeedOptions CountedWhenTold(FeedOptions options) {
+  options.count_when_told = true;
+  return options;
+}
+
 // Keeps on asking in short stays until the deadline.
 template <typename Ask>
 bool AskInside(FeedGate* gate, Deadline deadline, Ask&& ask) {
@@ -56,7 +64,7 @@ bool AskInside(FeedGate* gate, Deadline deadline, Ask&& ask) {
 }  // namespace
 
 DeviceFeedHandle::DeviceFeedHandle(ReaderHandle input, FeedOptions options, DeviceStream stream)
-    : input_(std::move(input)), options_(std::move(options)), stream_(stream) {}
+    : input_(std::move(input)), options_(CountedWhenTold(std::move(options))), stream_(stream) {}
 
 DeviceFeedHandle::~DeviceFeedHandle() = default;
 
@@ -79,15 +87,19 @@ DeviceFeed* DeviceFeedHandle::Started() const {
   return feed_ ? &feed_->Get() : nullptr;
 }
 
-std::shared_ptr<SharedLease> DeviceFeedHandle::Next(std::optional<std::size_t> device_index) {
+std::optional<DeviceFeedHandle::Ticket> DeviceFeedHandle::Next(
+    std::optional<std::size_t> device_index) {
   DeviceFeed& devices = feed();
   DeviceLease lease;
   Status status;
   ReadResult result = ReadResult::kTimeout;
+  std::uint64_t start = 0;
   WaitUnlocked([&](Deadline limit) {
     return AskInside(&gate_, limit, [&](Deadline deadline) {
       result = device_index ? devices.TryNext(*device_index, &lease, &status, deadline)
                             : devices.TryNext(&lease, &status, deadline);
+      const std::scoped_lock lock(mutex_);
+      start = starts_;
       return result != ReadResult::kTimeout;
     });
   });
@@ -95,16 +107,58 @@ std::shared_ptr<SharedLease> DeviceFeedHandle::Next(std::optional<std::size_t> d
     if (status.code() == StatusCode::kUserError) input_.RaiseFailure();
     Raise(status);
   }
-  if (result != ReadResult::kRecord) return nullptr;
+  if (result != ReadResult::kRecord) return std::nullopt;
   const GilReleased unlocked;
-  BatchOrigin origin = lease.origin();
-  const Part part{lease.device(), lease.rows(), lease.valid_rows()};
-  const std::size_t place = lease.device_index();
-  std::shared_ptr<SharedLease> shared = SharedLease::Of(std::move(lease), stream_);
+  Ticket ticket{.lease = nullptr,
+                .origin = lease.origin(),
+                .place = lease.device_index(),
+                .part = {lease.device(), lease.rows(), lease.valid_rows()},
+                .start = start};
+  ticket.lease = SharedLease::Of(std::move(lease), stream_);
+  return ticket;
+}
+
+nb::object DeviceFeedHandle::NextAs(std::optional<std::size_t> device_index,
+                                    const BatchForm& form) {
+  using Taken = std::optional<std::pair<nb::tuple, Ticket>>;
+  const auto take = [&]() -> Taken {
+    std::optional<Ticket> ticket = Next(device_index);
+    if (!ticket) return std::nullopt;
+    nb::tuple arrays = ArraysOf(TensorsOf(*ticket->lease), ticket->lease);
+    return Taken(std::in_place, std::move(arrays), std::move(*ticket));
+  };
+  return HandOver(KeptOf(device_index), form, take,
+                  [&](Ticket&& ticket) { NoteHandedOut(std::move(ticket)); });
+}
+
+DeviceFeedHandle::Kept* DeviceFeedHandle::KeptOf(std::optional<std::size_t> device_index) {
+  if (!device_index) return &kept_;
+  const GilReleased unlocked;
   const std::scoped_lock lock(mutex_);
-  last_ = last_of_[place] = part;
-  if (!furthest_ || furthest_->batch <= origin.batch) furthest_ = std::move(origin);
-  return shared;
+  return &kept_of_[*device_index];
+}
+
+Instance DeviceFeedHandle::TensorsOf(const SharedLease& lease) const {
+  Instance tensors = lease.Tensors();
+  if (!masked()) return tensors;
+  std::optional<Tensor> mask = lease.Mask();
+  if (!mask) {  // of no rows
+    mask.emplace();
+    mask->dtype = DType::kUInt8;
+    mask->shape = {0};
+    if (!tensors.empty()) mask->place = tensors.front().place;
+  }
+  tensors.push_back(std::move(*mask));
+  return tensors;
+}
+
+void DeviceFeedHandle::NoteHandedOut(Ticket ticket) {
+  const GilReleased unlocked;
+  ticket.lease->Count();
+  const std::scoped_lock lock(mutex_);
+  if (ticket.start != starts_) return;
+  last_ = last_of_[ticket.place] = ticket.part;
+  if (!furthest_ || furthest_->batch <= ticket.origin.batch) furthest_ = std::move(ticket.origin);
 }
 
 std::optional<DeviceFeedHandle::Part> DeviceFeedHandle::LastPart(
@@ -124,10 +178,22 @@ std::optional<BatchOrigin> DeviceFeedHandle::Furthest() const {
 
 void DeviceFeedHandle::Forget() {
   const GilReleased unlocked;
+  DropKept();
   const std::scoped_lock lock(mutex_);
+  ++starts_;
   last_.reset();
   last_of_.clear();
   furthest_.reset();
+}
+
+// Without the lock, which the batches' Python objects take.
+void DeviceFeedHandle::DropKept() {
+  std::vector<Kept*> all = {&kept_};
+  {
+    const std::scoped_lock lock(mutex_);
+    for (auto& [place, kept] : kept_of_) all.push_back(&kept);
+  }
+  for (Kept* const kept : all) kept->Drop();
 }
 
 template <typename Function>
@@ -188,6 +254,7 @@ void DeviceFeedHandle::Close() {
       if (feed_ && feed_->ForkedSince()) return;
       if (feed_) started = feed_->Shared();
     }
+    DropKept();
     if (started != nullptr) status = started->Close();
   }
   input_.Close();

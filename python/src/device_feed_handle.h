@@ -10,6 +10,7 @@
 
 #include "feed_gate.h"
 #include "fork_guard.h"
+#include "handover.h"
 #include "reader_handle.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/shared_lease.h"
@@ -33,9 +34,10 @@ class DeviceFeedHandle {
   DeviceFeedHandle(ReaderHandle input, FeedOptions options, DeviceStream stream);
   ~DeviceFeedHandle();
 
-  /// The next batch, of all devices in their turn or of one. Null at the end. Raises what the chain
-  /// or a device failed of.
-  std::shared_ptr<SharedLease> Next(std::optional<std::size_t> device_index);
+  /// The next batch, of all devices in their turn or of one, in `form`. Null at the end. Raises
+  /// what the chain or a device failed of. It counts as handed out when this returns it: where that
+  /// is interrupted, the next call for all devices, or for this one, gives it.
+  nanobind::object NextAs(std::optional<std::size_t> device_index, const BatchForm& form);
   /// Whether a mask is one more field of the batches.
   bool masked() const { return options_.last_step == LastStep::kPad; }
   /// Of the batch that was handed out last, of all devices or of one.
@@ -55,12 +57,29 @@ class DeviceFeedHandle {
   void Close();
 
  private:
+  /// What is noted of a batch once it counts.
+  struct Ticket {
+    std::shared_ptr<SharedLease> lease;
+    BatchOrigin origin;
+    std::size_t place = 0;  ///< of its device in the list
+    Part part;
+    std::uint64_t start = 0;
+  };
+  using Kept = KeptBatches<Ticket>;
+
+  /// Of the calls for all devices, or for one.
+  Kept* KeptOf(std::optional<std::size_t> device_index);
+  std::optional<Ticket> Next(std::optional<std::size_t> device_index);
+  /// The fields, and the mask behind them where there is one.
+  Instance TensorsOf(const SharedLease& lease) const;
+  void NoteHandedOut(Ticket ticket);
   DeviceFeed* Started() const;
   /// Calls `restart` of the feed, or where it has not started of its chain, while nobody else is in
   /// a call. Raises DeadlineExceeded where others do not leave theirs.
   template <typename Function>
   void Restart(Function&& restart);
   void Forget();
+  void DropKept();
 
   ReaderHandle input_;
   const FeedOptions options_;
@@ -71,6 +90,9 @@ class DeviceFeedHandle {
   std::optional<Part> last_;
   std::map<std::size_t, Part> last_of_;  // by the device's place in the list
   std::optional<BatchOrigin> furthest_;
+  std::uint64_t starts_ = 0;             // how often it was started again
+  std::map<std::size_t, Kept> kept_of_;  // as last_of_; its entries stay where they are
+  Kept kept_;                            // guards itself
 };
 
 }  // namespace ringfeed::python

@@ -1,5 +1,8 @@
 #include "exceptions.h"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <exception>
 #include <string>
 #include <utility>
@@ -11,13 +14,43 @@
 namespace nb = nanobind;
 
 namespace ringfeed::python {
+namespace {
+
+// Relaxed: the lock orders it.
+std::atomic<bool> ends{false};
+
+// A copy that was never raised, as Python's own module makes one; null where the type allows none.
+nb::object CopyOf(const nb::object& exception) {
+  try {
+    nb::object copy = nb::module_::import_("copy").attr("copy")(exception);
+    const bool alike = PyExceptionInstance_Check(copy.ptr()) && !copy.is(exception) &&
+                       copy.type().is(exception.type());
+    return alike ? copy : nb::object();
+  } catch (const nb::python_error&) {
+    return {};
+  }
+}
+
+void SetRaised(const nb::object& exception) {
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+}
+
+}  // namespace
+
+void NoteExit() { ends.store(true, std::memory_order_relaxed); }
+
 void Raise(const Status& status) {
+  if (status.code() == StatusCode::kCancelled && ends.load(std::memory_order_relaxed) &&
+      getpid() != gettid()) {
+    PyErr_SetNone(PyExc_SystemExit);
+    throw nb::python_error();
+  }
   const nb::object make = nb::module_::import_("ringfeed.errors").attr("from_status");
   const DataPlace& place = status.place();
   const nb::object error =
       make(std::string(StatusCodeName(status.code())).c_str(), ReadableText(status.message()),
            FileNameText(place.file), place.offset, place.record);
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+  SetRaised(error);
   throw nb::python_error();
 }
 
@@ -40,7 +73,10 @@ void BindExceptions(nb::module_&) {
 ThrownKeeper::~ThrownKeeper() {
   if (thrown_.empty()) return;
   if (!Py_IsInitialized()) {
-    for (auto& [text, exception] : thrown_) exception.release();
+    for (auto& [text, exception] : thrown_) {
+      exception.value.release();
+      exception.traceback.release();
+    }
     return;
   }
   const GilHeld lock;
@@ -49,7 +85,7 @@ ThrownKeeper::~ThrownKeeper() {
 
 Error ThrownKeeper::Keep(nb::python_error&& thrown) {
   Error error(Status(StatusCode::kUserError, thrown.what()));
-  nb::object exception = nb::borrow(thrown.value());
+  Exception exception{nb::borrow(thrown.value()), nb::borrow(thrown.traceback())};
   const std::scoped_lock lock(mutex_);
   thrown_.try_emplace(error.status().message(), std::move(exception));
   return error;
@@ -59,7 +95,14 @@ void ThrownKeeper::RaiseAgain(const Status& status) {
   const Thrown all = TakeAll();
   for (const auto& [text, exception] : all) {
     if (!status.message().ends_with(text)) continue;  // Map says in front of it what threw
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+    if (nb::object copy = CopyOf(exception.value); copy.is_valid()) {
+      if (exception.traceback.is_valid()) {
+        PyException_SetTraceback(copy.ptr(), exception.traceback.ptr());
+      }
+      const std::scoped_lock lock(mutex_);
+      thrown_.try_emplace(text, Exception{std::move(copy), exception.traceback});
+    }
+    SetRaised(exception.value);
     if (PyErr_ExceptionMatches(PyExc_StopIteration) == 0) throw nb::python_error();
     nb::python_error stop;  // a loop would take it for the end of the data
     nb::raise_from(stop, PyExc_RuntimeError, "a function of Python's raised StopIteration");

@@ -30,16 +30,6 @@ nb::tuple ArraysOf(Instance instance, const std::shared_ptr<SharedLease>& lease)
   return nb::borrow<nb::tuple>(arrays);
 }
 
-nb::dict DictOf(Instance instance, const nb::tuple& names,
-                const std::shared_ptr<SharedLease>& lease) {
-  if (names.size() != instance.size()) throw nb::value_error("one name for each field is needed");
-  nb::dict batch;
-  for (std::size_t i = 0; i < instance.size(); ++i) {
-    batch[names[i]] = nb::cast(Array(std::move(instance[i]), lease, i));
-  }
-  return batch;
-}
-
 nb::object OriginDict(const std::optional<BatchOrigin>& origin) {
   if (!origin) return nb::none();
   nb::dict dict;

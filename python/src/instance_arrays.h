@@ -13,9 +13,6 @@ namespace ringfeed::python {
 
 /// An instance as Python gets it: an Array per field. `lease`: whose tensors they are, of a device.
 nanobind::tuple ArraysOf(Instance instance, const std::shared_ptr<SharedLease>& lease = nullptr);
-/// The same by the fields' names; throws ValueError where there is not one for each.
-nanobind::dict DictOf(Instance instance, const nanobind::tuple& names,
-                      const std::shared_ptr<SharedLease>& lease = nullptr);
 /// None for none.
 nanobind::object OriginDict(const std::optional<BatchOrigin>& origin);
 

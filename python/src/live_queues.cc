@@ -29,7 +29,9 @@ void NoteQueue(const std::shared_ptr<LoDTensorBlockingQueueHolder>& queue) {
 }
 
 void CloseQueues() {
-  TheLive().TakeEach([](LoDTensorBlockingQueueHolder& queue) { queue.GetQueue()->Close(); });
+  // Not Close: who reads must not take this for the end of the data.
+  const Status ends(StatusCode::kCancelled, "the program ends");
+  TheLive().TakeEach([&](LoDTensorBlockingQueueHolder& queue) { queue.GetQueue()->Kill(ends); });
 }
 
 void AwaitQueueCalls() {

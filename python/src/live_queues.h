@@ -7,12 +7,12 @@
 namespace ringfeed::python {
 
 // Threads of Python's and of ringfeed's wait at queues, and whoever would wake them may be gone
-// when the interpreter ends: all queues that are still there are closed then.
+// when the interpreter ends: all queues that are still there are killed then.
 
-/// From now on it is closed at exit, if it is there then. Thread safe.
+/// From now on it is killed at exit, if it is there then. Thread safe.
 void NoteQueue(const std::shared_ptr<LoDTensorBlockingQueueHolder>& queue);
 
-/// At exit: closes all of them. Without the lock.
+/// At exit: kills all of them. Without the lock.
 void CloseQueues();
 
 /// Waits until no call is in a queue any more, a second at most, so that the threads let go of what

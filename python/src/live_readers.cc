@@ -1,5 +1,8 @@
 #include "live_readers.h"
 
+#include <exception>
+
+#include "exceptions.h"
 #include "fork_guard.h"
 #include "gil.h"
 #include "held_object.h"
@@ -23,12 +26,21 @@ void CloseEnds(const Reader& reader) {
 
 void CloseAll() {
   if (ForkCount() > 0) return;
-  Unlocked([] {
+  NoteExit();
+  std::exception_ptr failure;  // of one, which keeps none of the others open
+  Unlocked([&] {
     CloseQueues();  // first: threads of readers may wait at one
-    TheLive().TakeEach(CloseEnds);
+    TheLive().TakeEach([&](const Reader& reader) {
+      try {
+        CloseEnds(reader);
+      } catch (...) {
+        if (failure == nullptr) failure = std::current_exception();
+      }
+    });
     AwaitQueueCalls();
   });
   DropHeldObjects();
+  if (failure != nullptr) std::rethrow_exception(failure);
 }
 
 }  // namespace

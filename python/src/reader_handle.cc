@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <exception>
 #include <future>
 #include <stop_token>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "gil.h"
+#include "instance_arrays.h"
 #include "interrupt.h"
 #include "live_readers.h"
 #include "text.h"
@@ -43,8 +45,16 @@ void NotePlace(const nb::python_error& thrown, const DataPlace& place) {
 
 ReaderHandle::ReaderHandle(Reader reader, Keepers keepers)
     : reader_(std::shared_ptr<Reader>(new Reader(std::move(reader)), &DeleteUnlocked)),
-      keepers_(std::move(keepers)) {
+      keepers_(std::move(keepers)),
+      last_(std::make_shared<LastRead>()) {
+  last_->node = reader_.Get().node().get();
+  AllRead().Note(last_);
   NoteReader(reader_.Shared());
+}
+
+WeakList<ReaderHandle::LastRead>& ReaderHandle::AllRead() {
+  static auto* all = new WeakList<LastRead>;  // outlasts whatever ends at exit
+  return *all;
 }
 
 ReaderHandle ReaderHandle::On(Reader reader, const std::shared_ptr<ThrownKeeper>& keeper) const {
@@ -79,18 +89,56 @@ void ReaderHandle::MakeIndex(IndexPurpose purpose) const {
   is_made.get();
 }
 
-bool ReaderHandle::Next(Instance* instance) const {
+bool ReaderHandle::Next(Instance* instance, BatchOrigin* origin) const {
   Reader& reader = reader_.Get();
   MakeIndex(IndexPurpose::kReading);
   ReadResult result = ReadResult::kTimeout;
-  BatchOrigin origin;
   WaitUnlocked([&](Deadline deadline) {
-    result = reader.TryReadNext(instance, &origin, deadline);
+    result = reader.TryReadNext(instance, origin, deadline);
     return result != ReadResult::kTimeout;
   });
   if (result == ReadResult::kFailed) RaiseFailure();
-  if (result == ReadResult::kRecord) SetLastOrigin(std::move(origin));
   return result == ReadResult::kRecord;
+}
+
+nb::object ReaderHandle::NextAs(const BatchForm& form) const {
+  using Taken = std::optional<std::pair<nb::tuple, BatchOrigin>>;
+  const auto take = [&]() -> Taken {
+    Instance instance;
+    BatchOrigin origin;
+    if (!Next(&instance, &origin)) return std::nullopt;
+    return Taken(std::in_place, ArraysOf(std::move(instance)), std::move(origin));
+  };
+  return HandOver(&last_->kept, form, take,
+                  [&](BatchOrigin&& origin) { NoteHandedOut(std::move(origin)); });
+}
+
+std::string ReaderHandle::Position() const {
+  Reader& reader = reader_.Get();
+  MakeIndex(IndexPurpose::kReading);
+  const bool some_are_kept = last_->kept.size() > 0;
+  const std::optional<BatchOrigin> last = LastOrigin();
+  return Unlocked([&] {
+    if (!some_are_kept) return reader.Position();
+    return last ? reader.Position(*last) : reader.StartPosition();
+  });
+}
+
+void ReaderHandle::SkipBatches(std::uint64_t batches) const {
+  MakeIndex(IndexPurpose::kCounting);
+  const std::uint64_t kept = last_->kept.size();
+  if (batches < kept) {  // they were read, and come first
+    for (; batches > 0; --batches) {
+      if (auto left_out = last_->kept.Take()) NoteHandedOut(std::move(left_out->ticket));
+    }
+    return;
+  }
+  Restart([&](Reader& reader) { reader.SkipBatches(batches - kept); });
+}
+
+std::optional<std::uint64_t> ReaderHandle::NextPass() const {
+  if (const std::optional<BatchOrigin> kept = last_->kept.first()) return kept->pass;
+  return Unlocked([&] { return reader().NextPass(); });
 }
 
 bool ReaderHandle::Began() const {
@@ -103,10 +151,21 @@ std::optional<BatchOrigin> ReaderHandle::LastOrigin() const {
   return last_->origin;
 }
 
-void ReaderHandle::SetLastOrigin(std::optional<BatchOrigin> origin) const {
+void ReaderHandle::NoteHandedOut(BatchOrigin origin) const {
   const std::scoped_lock lock(last_->mutex);
   last_->origin = std::move(origin);
-  last_->began = last_->began || last_->origin.has_value();
+  last_->began = true;
+}
+
+void ReaderHandle::ForgetRead() const {
+  std::vector<const GraphNode*> nodes = {last_->node};
+  for (const Reader& end : reader_.Get().EndPoints()) nodes.push_back(end.node().get());
+  AllRead().ForEach([&](LastRead& read) {
+    if (std::find(nodes.begin(), nodes.end(), read.node) == nodes.end()) return;
+    read.kept.Drop();
+    const std::scoped_lock lock(read.mutex);
+    read.origin.reset();
+  });
 }
 
 void ReaderHandle::RaiseFailure() const {
@@ -128,6 +187,7 @@ void ReaderHandle::RaiseThrown(const Status& status) const {
 
 void ReaderHandle::Close() const {
   if (reader_.ForkedSince()) return;
+  last_->kept.Drop();
   Reader& reader = reader_.Get();
   const GilReleased unlocked;
   reader.Close();

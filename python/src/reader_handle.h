@@ -11,8 +11,10 @@
 #include "exceptions.h"
 #include "fork_guard.h"
 #include "gil.h"
+#include "handover.h"
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/reader.h"
+#include "weak_list.h"
 
 namespace ringfeed::python {
 
@@ -32,10 +34,17 @@ class ReaderHandle {
 
   /// Reader::MakeIndex, which Ctrl-C breaks off: in front of calls that would make the index.
   void MakeIndex(IndexPurpose purpose) const;
-  /// The next instance; raises what the chain failed of. False at the end.
-  bool Next(Instance* instance) const;
-  /// Where the last one came from; none at the beginning and behind Restart.
+  /// The next instance in `form`; raises what the chain failed of. Null at the end. It counts as
+  /// handed out when this returns it: where that is interrupted, the next call gives it.
+  nanobind::object NextAs(const BatchForm& form) const;
+  /// Where the last one that was handed out came from; none at the beginning and behind Restart.
   std::optional<BatchOrigin> LastOrigin() const;
+  /// Reader::Position behind what was handed out.
+  std::string Position() const;
+  /// Reader::SkipBatches, from there.
+  void SkipBatches(std::uint64_t batches) const;
+  /// Reader::NextPass.
+  std::optional<std::uint64_t> NextPass() const;
   /// Ends all threads. Nothing in a forked child.
   void Close() const;
   /// The same for the ends of all chains that this reader is part of, wherever it stands in them.
@@ -55,25 +64,32 @@ class ReaderHandle {
       if (error.status().code() == StatusCode::kUserError) RaiseThrown(error.status());
       throw;
     }
-    SetLastOrigin(std::nullopt);
+    ForgetRead();
   }
 
  private:
+  /// What of a node of a graph was read. Of one handle and its copies.
   struct LastRead {
-    std::mutex mutex;
+    const GraphNode* node = nullptr;
+    KeptBatches<BatchOrigin> kept;
+    std::mutex mutex;  ///< guards the following
     std::optional<BatchOrigin> origin;
     bool began = false;
   };
 
+  static WeakList<LastRead>& AllRead();
   /// Whether something was read.
   bool Began() const;
-  void SetLastOrigin(std::optional<BatchOrigin> origin) const;
+  bool Next(Instance* instance, BatchOrigin* origin) const;
+  void NoteHandedOut(BatchOrigin origin) const;
+  /// All that start together with this one begin anew: nothing of them is handed out or kept.
+  void ForgetRead() const;
   /// Raises what a Python function threw that goes on as `status`, if one did.
   void RaiseThrown(const Status& status) const;
 
   OwnedHere<Reader> reader_;
   Keepers keepers_;
-  std::shared_ptr<LastRead> last_ = std::make_shared<LastRead>();
+  std::shared_ptr<LastRead> last_;
 };
 
 }  // namespace ringfeed::python

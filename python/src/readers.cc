@@ -139,24 +139,20 @@ ReaderHandle MixBy(const std::vector<MixTuple>& sets, const nb::dict& open) {
   return ReaderHandle(Unlocked([&] { return Mix(mixed, options); }), std::move(keepers));
 }
 
-Instance NextInstance(const ReaderHandle& handle) {
-  Instance instance;
-  if (!handle.Next(&instance)) throw nb::stop_iteration();
+nb::object NextIn(const ReaderHandle& handle, const BatchForm& form) {
+  nb::object instance = handle.NextAs(form);
+  if (!instance.is_valid()) throw nb::stop_iteration();
   return instance;
 }
 
-nb::tuple NextArrays(const ReaderHandle& handle) { return ArraysOf(NextInstance(handle)); }
+nb::object NextArrays(const ReaderHandle& handle) { return NextIn(handle, BatchForm()); }
 
 // `names` are the fields', made once.
-nb::dict NextDict(const ReaderHandle& handle, const nb::tuple& names) {
-  return DictOf(NextInstance(handle), names);
+nb::object NextDict(const ReaderHandle& handle, const nb::tuple& names) {
+  return NextIn(handle, BatchForm(names));
 }
 
 nb::object OriginOf(const ReaderHandle& handle) { return OriginDict(handle.LastOrigin()); }
-
-std::optional<std::uint64_t> NextPassOf(const ReaderHandle& handle) {
-  return Unlocked([&] { return handle.reader().NextPass(); });
-}
 
 ReaderHandle MultiplexBy(const std::vector<const ReaderHandle*>& streams, const nb::dict& open) {
   std::vector<Reader> joined;
@@ -182,14 +178,9 @@ void BindPlaces(nb::class_<ReaderHandle>* type) {
       .def(
           "reset_all", [](const ReaderHandle& h) { h.Restart([](Reader& r) { r.ResetAll(); }); },
           "The same for all chains that this reader is part of.")
-      .def(
-          "position",
-          [](const ReaderHandle& h) {
-            h.MakeIndex(IndexPurpose::kReading);
-            return Unlocked([&] { return h.reader().Position(); });
-          },
-          "Where the chain stands behind what was handed out, as a line of JSON of at most 1 KiB. "
-          "Raises an Error where its order does not come again.")
+      .def("position", &ReaderHandle::Position,
+           "Where the chain stands behind what was handed out, as a line of JSON of at most 1 KiB. "
+           "Raises an Error where its order does not come again.")
       .def(
           "restore",
           [](const ReaderHandle& h, const std::string& position) {
@@ -206,13 +197,8 @@ void BindPlaces(nb::class_<ReaderHandle>* type) {
             h.Restart([&](Reader& r) { r.SeekTo(batch); });
           },
           nb::arg("batch"), "Goes on with that instance, from 0 at the beginning.")
-      .def(
-          "skip_batches",
-          [](const ReaderHandle& h, std::uint64_t batches) {
-            h.MakeIndex(IndexPurpose::kCounting);
-            h.Restart([&](Reader& r) { r.SkipBatches(batches); });
-          },
-          nb::arg("batches"), "Leaves the next ones out.");
+      .def("skip_batches", &ReaderHandle::SkipBatches, nb::arg("batches"),
+           "Leaves the next ones out.");
 }
 
 void BindReaderClass(nb::module_& module) {
@@ -236,7 +222,7 @@ void BindReaderClass(nb::module_& module) {
       .def("origin", &OriginOf, nb::sig("def origin(self) -> dict[str, typing.Any] | None"),
            "Where the last instance came from: its number and its pass from 0, and with "
            "note_records the ranges (file, first, count) of its records. None before the first.")
-      .def("next_pass", &NextPassOf,
+      .def("next_pass", &ReaderHandle::NextPass,
            "The pass that the next instance begins in, from 0; None at the end. Waits for it.")
       .def_prop_ro("slots", &SlotsOf, "(name, dtype, dims, levels of LoD) of each field")
       .def(

@@ -59,6 +59,7 @@ nb::dict StatsDict(const PipelineStats& stats) {
   dict["records"] = stats.records;
   dict["payload_bytes"] = stats.payload_bytes;
   dict["batches"] = stats.batches;
+  dict["batch_payload_bytes"] = stats.batch_payload_bytes;
   dict["passes_ended"] = stats.passes_ended;
   dict["reopened_streams"] = stats.reopened_streams;
   dict["damaged_records"] = stats.damaged_records;
@@ -67,7 +68,9 @@ nb::dict StatsDict(const PipelineStats& stats) {
   dict["filtered_records"] = stats.filtered_records;
   dict["truncated_records"] = stats.truncated_records;
   dict["grown_batches"] = stats.grown_batches;
+  dict["late_wakes"] = stats.late_wakes;
   dict["read_bytes"] = stats.read_bytes;
+  dict["read_per_byte"] = stats.read_per_byte;
   dict["first_batch_s"] = stats.first_batch_s;
   dict["wall_s"] = stats.wall_s;
   dict["stages"] = Stages(stats);

@@ -6,7 +6,8 @@
 
 namespace ringfeed::python {
 
-/// Objects that something is done with at exit, where they are there then. Thread safe.
+/// Objects that something is done with at exit or at other times, where they are there then. Thread
+/// safe.
 template <typename T>
 class WeakList {
  public:
@@ -19,7 +20,20 @@ class WeakList {
     objects_.push_back(object);
   }
 
-  /// Those that are there, one by one; the list is empty behind it.
+  /// Those that are there, one by one.
+  template <typename Function>
+  void ForEach(Function&& function) {
+    std::vector<std::weak_ptr<T>> objects;
+    {
+      const std::scoped_lock lock(mutex_);
+      objects = objects_;
+    }
+    for (const std::weak_ptr<T>& noted : objects) {
+      if (const std::shared_ptr<T> object = noted.lock()) function(*object);
+    }
+  }
+
+  /// The same; the list is empty behind it.
   template <typename Function>
   void TakeEach(Function&& function) {
     std::vector<std::weak_ptr<T>> objects;

@@ -16,6 +16,8 @@ constexpr std::size_t kBufferBytes = kLookBackBytes + 160 * 1024;
 // So much content is no accident.
 constexpr std::size_t kBelievedBytes = 64 * 1024;
 constexpr std::size_t kMagicBytes = 4;
+// In such pieces content is decompressed.
+constexpr std::size_t kChunkBytes = 128 * 1024;
 // What members may decompress to that are looked for in one.
 constexpr std::size_t kSearchedContent = 16 * 1024 * 1024;
 
@@ -25,7 +27,8 @@ ContentReader::ContentReader(Compression compression, Source source)
     : compression_(compression),
       source_(std::move(source)),
       decompressor_(MakeDecompressor(compression)),
-      buffer_(std::make_unique_for_overwrite<std::byte[]>(kBufferBytes)) {}
+      buffer_(std::make_unique_for_overwrite<std::byte[]>(kBufferBytes)),
+      chunk_left_(kChunkBytes) {}
 
 Status ContentReader::Bad(StatusCode code, const char* what, std::string_view problem) const {
   return Status(code, std::string("the ") + CompressionName(compression_) + " stream " + what +
@@ -75,6 +78,7 @@ void ContentReader::Step(std::span<std::byte>* room) {
     }
     if (begin_ == end_) return;
     member_offset_ = OffsetOf(begin_);
+    member_content_ = content_bytes_;
   }
   std::span<const std::byte> input = From(begin_);
   const Decompressor::Result result = decompressor_->Decompress(&input, room);
@@ -87,10 +91,34 @@ void ContentReader::Step(std::span<std::byte>* room) {
   }
 }
 
+std::size_t ContentReader::TakeStaged(std::span<std::byte> to) {
+  const std::size_t bytes = std::min(to.size(), staged_.size());
+  std::copy_n(staged_.begin(), bytes, to.begin());
+  staged_ = staged_.subspan(bytes);
+  return bytes;
+}
+
 Status ContentReader::Read(std::span<std::byte> to, std::size_t* got) {
-  std::span<std::byte> room = to;
-  while (room.size() == to.size() && !ended_ && failure_.ok()) Step(&room);
-  *got = to.size() - room.size();
+  *got = TakeStaged(to);
+  while (*got == 0 && !ended_ && failure_.ok()) {
+    const bool direct = to.size() >= chunk_left_;
+    if (!direct && stage_ == nullptr) {
+      stage_ = std::make_unique_for_overwrite<std::byte[]>(kChunkBytes);
+    }
+    const std::span<std::byte> all =
+        direct ? to.first(chunk_left_) : std::span(stage_.get(), chunk_left_);
+    std::span<std::byte> room = all;
+    Step(&room);
+    const std::size_t given = all.size() - room.size();
+    content_bytes_ += given;
+    chunk_left_ = room.empty() ? kChunkBytes : room.size();
+    if (direct) {
+      *got = given;
+    } else {
+      staged_ = all.first(given);
+      *got = TakeStaged(to);
+    }
+  }
   return *got > 0 ? Status() : failure_;
 }
 
@@ -162,6 +190,7 @@ bool ContentReader::Reaches(std::size_t* keep, std::size_t ahead) {
 void ContentReader::Resume(std::size_t at, std::string* loss) {
   decompressor_->Restart();
   begin_ = at;
+  chunk_left_ = kChunkBytes;
   *loss = failure_.message() + "; goes on at byte " + std::to_string(OffsetOf(at));
   has_more_ = ended_ = damaged_ = false;
   failure_ = Status();

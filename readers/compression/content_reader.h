@@ -24,7 +24,14 @@ class ContentReader {
   /// Fills the front of `to` (not empty): at least one byte, none at the end of the content. After
   /// all that precedes it: kDamaged or kTruncated with the place in the compressed bytes and what
   /// is wrong there, or the source's failure. These are final, but for what FindNextMember finds.
+  /// How much comes of a damaged member depends on the source alone, not on how much each call asks
+  /// for.
   Status Read(std::span<std::byte> to, std::size_t* got);
+  /// Where in the content the member begins that was read last. Its checksum stands at its end:
+  /// where Read says that it is damaged, all that came from here on was not vouched for.
+  std::uint64_t member_begin() const { return member_content_; }
+  /// Whether Read failed because of the bytes, not because of the source.
+  bool damaged() const { return damaged_; }
 
   /// Behind a kDamaged or kTruncated of Read: looks for the next member, with whose content Read
   /// goes on. A member is believed where it decompresses to its end, checksum included, or as far
@@ -36,6 +43,7 @@ class ContentReader {
 
  private:
   void Step(std::span<std::byte>* room);
+  std::size_t TakeStaged(std::span<std::byte> to);
   /// Reads behind end_. What stands before *keep may be moved out for that; then *keep and begin_
   /// are too. False where nothing came: at the source's end, or with its failure.
   bool ReadMore(std::size_t* keep);
@@ -67,6 +75,13 @@ class ContentReader {
   std::size_t end_ = 0;           ///< in the buffer: of what was read
   std::uint64_t read_bytes_ = 0;  ///< compressed ones, up to end_
   std::uint64_t member_offset_ = 0;
+  // How much of damaged bytes a decompressor gives depends on the room that it gets. So it gets
+  // what is left of a chunk, and where a call of Read asks for less, that goes to the stage first.
+  std::unique_ptr<std::byte[]> stage_;
+  std::span<const std::byte> staged_;  ///< decompressed, and not yet given
+  std::size_t chunk_left_;
+  std::uint64_t content_bytes_ = 0;  ///< decompressed
+  std::uint64_t member_content_ = 0;
   bool source_ended_ = false;
   bool had_member_ = false;
   bool has_more_ = false;  ///< the decompressor holds output for which there was no room

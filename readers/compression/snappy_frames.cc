@@ -58,8 +58,8 @@ std::string_view NextStreamBlock(std::span<const std::byte>* rest, FramedBlock* 
   if (*ended) return "";
   if (rest->size() < kStreamHeaderBytes) return "the snappy stream ends inside a block's header";
   const auto flag = std::to_integer<unsigned>((*rest)[0]);
-  const std::size_t stored =
-      std::to_integer<std::size_t>((*rest)[1]) << 8 | std::to_integer<std::size_t>((*rest)[2]);
+  const std::size_t stored = Settled(std::to_integer<std::size_t>((*rest)[1]) << 8 |
+                                     std::to_integer<std::size_t>((*rest)[2]));
   if (flag > 1) return "a snappy block of an unknown kind";
   if (stored == 0 || stored > kStreamBlockBytes) return "a snappy block of an impossible length";
   if (rest->size() - kStreamHeaderBytes < stored) return "the snappy stream ends inside a block";
@@ -76,7 +76,7 @@ std::string_view NextOfficialBlock(std::span<const std::byte>* rest, FramedBlock
     *ended = rest->empty();
     if (*ended) return "";
     if (rest->size() < 4) return "the snappy stream ends inside a block's header";
-    const auto header = LoadLe<std::uint32_t>(rest->data());
+    const auto header = LoadOnceLe<std::uint32_t>(rest->data());
     const unsigned type = header & 0xff;
     const std::size_t length = header >> 8;
     if (rest->size() - 4 < length) return "the snappy stream ends inside a block";
@@ -142,22 +142,33 @@ std::string_view SnappyFramedSize(SnappyFraming framing, std::span<const std::by
 }
 
 std::string_view SnappyFramedDecompress(SnappyFraming framing, std::span<const std::byte> stream,
-                                        std::byte* to) {
+                                        std::span<std::byte> to) {
+  constexpr std::string_view kChanged = "the snappy stream changed while it was read";
+  std::vector<std::byte> stored;
   bool ended = false;
   while (true) {
     FramedBlock block;
-    const std::string_view wrong = NextBlock(framing, &stream, &block, &ended);
-    if (!wrong.empty() || ended) return wrong;
+    std::string_view wrong = NextBlock(framing, &stream, &block, &ended);
+    if (!wrong.empty()) return wrong;
+    if (ended) return to.empty() ? "" : kChanged;
+    if (block.compressed) {
+      // The library reads the length once more, and writes as much: it gets what nobody changes.
+      stored.assign(block.stored.begin(), block.stored.end());
+      block.stored = stored;
+      wrong = PromisedBytes(&block, kOfficialBlockBytes);
+      if (!wrong.empty()) return wrong;
+    }
+    if (block.bytes > to.size()) return kChanged;
     if (!block.compressed) {
-      std::copy(block.stored.begin(), block.stored.end(), to);
+      std::copy(block.stored.begin(), block.stored.end(), to.begin());
     } else if (!snappy::RawUncompress(reinterpret_cast<const char*>(block.stored.data()),
-                                      block.stored.size(), reinterpret_cast<char*>(to))) {
+                                      block.stored.size(), reinterpret_cast<char*>(to.data()))) {
       return "a snappy block that does not decompress";
     }
-    if (MaskCrc32c(Crc32c({to, block.bytes})) != block.masked_crc) {
+    if (MaskCrc32c(Crc32c(to.first(block.bytes))) != block.masked_crc) {
       return "a snappy block's checksum does not match";
     }
-    to += block.bytes;
+    to = to.subspan(block.bytes);
   }
 }
 

@@ -21,10 +21,11 @@ enum class SnappyFraming : std::uint8_t {
 std::string_view SnappyFramedSize(SnappyFraming framing, std::span<const std::byte> stream,
                                   std::size_t* bytes);
 
-/// Decompresses `stream` to `to`, which has room for exactly what SnappyFramedSize found, and
-/// checks every block's checksum. Returns what is wrong, empty where nothing is.
+/// Decompresses `stream` to `to`, which is as long as SnappyFramedSize found, and checks every
+/// block's checksum. Returns what is wrong, empty where nothing is. A stream in a mapped file may
+/// have changed since its size was found: then too that is wrong, and nothing else is written to.
 std::string_view SnappyFramedDecompress(SnappyFraming framing, std::span<const std::byte> stream,
-                                        std::byte* to);
+                                        std::span<std::byte> to);
 
 /// Appends `data` as a stream: blocks that gain less than an eighth are stored as they are.
 void SnappyFramedCompress(SnappyFraming framing, std::span<const std::byte> data,

@@ -9,9 +9,7 @@ namespace ringfeed {
 
 BlockShuffleStage::BlockShuffleStage(std::uint64_t block_rows, std::uint64_t seed,
                                      std::uint32_t first_epoch)
-    : block_rows_(block_rows), seed_(seed), epoch_(first_epoch) {
-  held_.reserve(block_rows);
-}
+    : block_rows_(block_rows), seed_(seed), epoch_(first_epoch) {}
 
 void BlockShuffleStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
   for (std::uint32_t row = begin; row < end; ++row) Add({block, row});

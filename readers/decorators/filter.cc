@@ -3,11 +3,14 @@
 #include <exception>
 #include <string>
 
+#include "readers/worker_stop.h"
+
 namespace ringfeed {
 
 namespace {
 
 Status Ask(const FilterFunction& keep, const RecordSpan& record, bool* kept) {
+  if (WorkerStop::Requested()) return Status(StatusCode::kCancelled, "the reader was closed");
   try {
     *kept = keep(record);
     return {};
@@ -32,9 +35,8 @@ void FilterRows(const FilterFunction& keep, Block* block) {
     bool kept = true;
     const Status status = Ask(keep, records[row], &kept);
     if (!status.ok()) {
-      block->status = status.WithPlace(block->PlaceOf(row));
-      records.resize(row);
-      return;
+      if (!block->FailAt(row, status.WithPlace(block->PlaceOf(row)))) return;
+      continue;
     }
     if (kept) continue;
     if (block->filtered.empty()) block->filtered.resize(records.size());

@@ -4,11 +4,14 @@
 #include <exception>
 #include <string>
 
+#include "readers/worker_stop.h"
+
 namespace ringfeed {
 
 namespace {
 
 Status AskForGroup(const GroupFunction& group_of, const RecordSpan& record, std::int64_t* group) {
+  if (WorkerStop::Requested()) return Status(StatusCode::kCancelled, "the reader was closed");
   try {
     *group = group_of(record);
     return {};
@@ -28,9 +31,7 @@ void GroupRows(const GroupFunction& group_of, Block* block) {
   for (std::uint32_t row = 0; row < records.size(); ++row) {
     if (records[row].damaged() || block->Filtered(row)) continue;
     const Status status = AskForGroup(group_of, records[row], &block->groups[row]);
-    if (status.ok()) continue;
-    block->status = status.WithPlace(block->PlaceOf(row));
-    records.resize(row);
+    if (!status.ok()) (void)block->FailAt(row, status.WithPlace(block->PlaceOf(row)));
   }
 }
 
@@ -112,6 +113,7 @@ void GroupBatchStage::OnPassEnd() {
 }
 
 void GroupBatchStage::OnEnd(const Status& status) {
+  if (!status.ok()) next_->OnFailing();
   EndSegment();
   next_->OnEnd(status);
 }

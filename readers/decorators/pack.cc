@@ -56,6 +56,7 @@ void PackStage::OnPassEnd() {
 }
 
 void PackStage::OnEnd(const Status& status) {
+  if (!status.ok()) next_->OnFailing();
   EndSegment();
   next_->OnEnd(status);
 }

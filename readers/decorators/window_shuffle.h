@@ -15,6 +15,8 @@ namespace ringfeed {
 /// a position is the last key delivered. WindowCursor gives the same order by numbers.
 class WindowShuffleStage final : public PlanStage {
  public:
+  /// Block::index is below this.
+  static constexpr std::size_t kMostBlocks = std::size_t{1} << 26;
   /// Pass p of this stage is epoch first_epoch + p.
   WindowShuffleStage(std::uint64_t window, std::uint64_t seed, std::uint32_t first_epoch = 0);
 
@@ -31,6 +33,8 @@ class WindowShuffleStage final : public PlanStage {
     std::uint32_t within() const { return place % WindowBuckets<Held>::kBucketPositions; }
     std::uint32_t block() const { return place / WindowBuckets<Held>::kBucketPositions; }
   };
+
+  static_assert(kMostBlocks * WindowBuckets<Held>::kBucketPositions == std::size_t{1} << 32);
 
   void Place(Block* block, std::uint32_t row);
   void NextArrival();

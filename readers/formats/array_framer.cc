@@ -11,6 +11,20 @@
 namespace ringfeed {
 namespace {
 
+constexpr const char* kCutHeader = "the file ends inside its header";
+constexpr const char* kGoesOn = "the file goes on behind its array";
+
+std::string CutArray(std::uint64_t left, std::uint64_t row_bytes) {
+  return "the file ends inside its array: " + std::to_string(left) +
+         " bytes are left where a row has " + std::to_string(row_bytes);
+}
+
+// OK where whoever reads takes the elements for what they are.
+Status Misread(const FramerOptions& options, const ArrayHeader& header) {
+  if (options.check_elements == nullptr || !header.elements) return {};
+  return options.check_elements(*header.elements).WithPlace({options.file, -1, -1});
+}
+
 class ArrayFramer final : public Framer {
  public:
   ArrayFramer(const FramerOptions& options, ReadArrayHeader read_header)
@@ -82,7 +96,7 @@ bool ArrayFramer::HeaderIsRead(const FrameInput& input, FrameOutput* output, Fra
       result->need_bytes = header.need_bytes;
       return false;
     }
-    header.status = Status(StatusCode::kTruncated, "the file ends inside its header");
+    header.status = Status(StatusCode::kTruncated, kCutHeader);
   }
   ready_ = true;
   layout_ = std::move(header.layout);
@@ -92,7 +106,11 @@ bool ArrayFramer::HeaderIsRead(const FrameInput& input, FrameOutput* output, Fra
                                                    " bytes are longer than max_record_bytes (" +
                                                    std::to_string(options_.max_record_bytes) + ")");
   }
-  if (header.status.ok()) return true;
+  if (header.status.ok()) {
+    failed_ = Misread(options_, header);
+    result->status = failed_;
+    return failed_.ok();
+  }
   Damaged(header.status.code(), header.status.message(), 0, input, output, result);
   return false;
 }
@@ -133,10 +151,7 @@ void ArrayFramer::EndOfData(const FrameInput& input, std::uint64_t at, FrameOutp
   done_ = true;
   result->consumed = input.bytes.size();
   if (!complete) {
-    Damaged(StatusCode::kTruncated,
-            "the file ends inside its array: " + std::to_string(left) +
-                " bytes are left where a row has " + std::to_string(layout_.row_bytes),
-            at, input, output, result);
+    Damaged(StatusCode::kTruncated, CutArray(left, layout_.row_bytes), at, input, output, result);
     return;
   }
   if (left != 0 && layout_.short_tail && !layout_.drop_tail) {
@@ -145,8 +160,7 @@ void ArrayFramer::EndOfData(const FrameInput& input, std::uint64_t at, FrameOutp
     ++next_record_;
   }
   if (file_end > data_end) {
-    Damaged(StatusCode::kDamaged, "the file goes on behind its array", data_end, input, output,
-            result);
+    Damaged(StatusCode::kDamaged, kGoesOn, data_end, input, output, result);
   }
 }
 
@@ -265,12 +279,15 @@ FixedIndex::Layout LayOutIndex(const ArrayLayout& layout, std::uint64_t file_byt
   fixed.units = {layout.header_bytes, layout.row_bytes, layout.row_bytes};
   fixed.file_bytes = layout.header_bytes + data;
   fixed.records = data / layout.row_bytes;
+  const auto lose_from = [&](std::uint64_t at, const std::string& reason) {
+    fixed.damage.push_back({at, file_bytes, IndexDamage::kNoRecord, reason});
+  };
   if (!complete) {
-    fixed.loss = {1, fixed.file_bytes - tail};
+    lose_from(fixed.file_bytes - tail, CutArray(tail, layout.row_bytes));
   } else if (tail != 0 && layout.short_tail && !layout.drop_tail) {
     ++fixed.records;
   }
-  if (complete && room > data) fixed.loss = {1, layout.header_bytes + data};
+  if (complete && room > data) lose_from(layout.header_bytes + data, kGoesOn);
   return fixed;
 }
 
@@ -284,23 +301,28 @@ OwnIndexResult ArrayIndex(const FramerOptions& options, std::span<const std::byt
                           const ReadArrayHeader& read_header) {
   OwnIndexResult result;
   ArrayHeader header = read_header(head);
-  FixedIndex::Layout lost;
-  lost.loss = {1, 0};
+  const auto lose_all = [&](const std::string& reason) {
+    FixedIndex::Layout lost;
+    const std::uint64_t end = options.file_bytes;
+    if (end != 0) lost.damage.push_back({0, end, IndexDamage::kNoRecord, reason});
+    result.index = std::make_shared<const FixedIndex>(std::move(lost));
+  };
   if (header.need_bytes > head.size()) {
     if (options.file_bytes >= header.need_bytes) {
       result.need_bytes = header.need_bytes;
     } else {
-      if (options.file_bytes == 0) lost.loss = {};
-      result.index = std::make_shared<const FixedIndex>(lost);
+      lose_all(kCutHeader);
     }
     return result;
   }
   const ArrayLayout& layout = header.layout;
   const StatusCode code = header.status.code();
   if (code == StatusCode::kDamaged || code == StatusCode::kTruncated) {
-    result.index = std::make_shared<const FixedIndex>(lost);
+    lose_all(header.status.message());
   } else if (!header.status.ok()) {
     result.status = header.status;
+  } else if (Status misread = Misread(options, header); !misread.ok()) {
+    result.status = std::move(misread);
   } else if (layout.row_bytes > options.max_record_bytes) {
     result.status =
         Status(StatusCode::kResourceExhausted, "rows of " + std::to_string(layout.row_bytes) +

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct ArrayHeader {
   Status status;               ///< without a place
   std::size_t need_bytes = 0;  ///< more of the file is needed to tell
   ArrayLayout layout;
+  std::optional<FileElements> elements{};  ///< where the file says what they are
 };
 using ReadArrayHeader = std::function<ArrayHeader(std::span<const std::byte> head)>;
 

@@ -85,15 +85,20 @@ FrameResult FixedRowsFramer::Frame(const FrameInput& input, FrameOutput* output)
   return result;
 }
 
+// Why the bytes from `at` on are no row.
+std::string TailReason(const FixedRowsLayout& layout, std::uint64_t at, std::uint64_t end) {
+  return at < layout.header_bytes
+             ? "the file ends inside its header of " + std::to_string(layout.header_bytes) +
+                   " bytes"
+             : std::to_string(end - at) + " bytes at the end are not a row of " +
+                   std::to_string(layout.row_bytes) + ", or the file shrank";
+}
+
 // The file ends inside a row or the header, or earlier than it did when it was opened.
 void FixedRowsFramer::ShortTail(std::uint64_t at, std::uint64_t end, FrameOutput* output,
                                 FrameResult* result) {
   const bool in_header = at < layout_.header_bytes;
-  const std::string reason =
-      in_header
-          ? "the file ends inside its header of " + std::to_string(layout_.header_bytes) + " bytes"
-          : std::to_string(end - at) + " bytes at the end are not a row of " +
-                std::to_string(layout_.row_bytes) + ", or the file shrank";
+  const std::string reason = TailReason(layout_, at, end);
   if (options_.on_damage == OnDamage::kSkip) {
     output->damage.push_back({options_.file, at, end, reason});
     return;
@@ -184,8 +189,11 @@ OwnIndexResult FixedRows::OwnIndex(const FramerOptions& options,
   const std::uint64_t bytes = options.file_bytes;
   fixed.units = {layout_.header_bytes, layout_.row_bytes, layout_.stride_bytes};
   fixed.file_bytes = bytes;
+  const auto lose_from = [&](std::uint64_t at) {
+    fixed.damage.push_back({at, bytes, IndexDamage::kNoRecord, TailReason(layout_, at, bytes)});
+  };
   if (bytes < layout_.header_bytes) {
-    if (bytes != 0) fixed.loss = {1, 0};
+    if (bytes != 0) lose_from(0);
   } else {
     const std::uint64_t left = bytes - layout_.header_bytes;
     const std::uint64_t stride = layout_.stride_bytes;
@@ -193,9 +201,9 @@ OwnIndexResult FixedRows::OwnIndex(const FramerOptions& options,
     fixed.records = left / stride + (last_is_whole ? 1 : 0);
     // Fewer bytes than a row; padding behind the last one is none.
     const std::uint64_t at = layout_.header_bytes + fixed.records * stride;
-    if (bytes > at) fixed.loss = {1, at};
+    if (bytes > at) lose_from(at);
   }
-  return {Status(), std::make_shared<const FixedIndex>(fixed)};
+  return {Status(), std::make_shared<const FixedIndex>(std::move(fixed))};
 }
 
 bool ReadNumber(std::string_view text, std::uint64_t* value) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,22 +16,49 @@
 #include "ringfeed/formats.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 
 /// Size of an input whose end is not known yet (a stream).
 inline constexpr std::uint64_t kUnknownSize = ~std::uint64_t{0};
 
+/// How long a record may be, as the user says it: at most so far below what 64 bits hold that sums
+/// with what stands around a record never wrap.
+class RecordLimit {
+ public:
+  static constexpr std::size_t kMost = std::size_t{1} << 62;
+
+  // NOLINTNEXTLINE(google-explicit-constructor): it stands for the number.
+  RecordLimit(std::size_t bytes) : bytes_(std::min(bytes, kMost)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  operator std::size_t() const { return bytes_; }
+
+ private:
+  std::size_t bytes_;
+};
+
+/// What a file says of the elements that its records are made of.
+struct FileElements {
+  std::string name;          ///< as the file has it: "<f4", "u2"
+  std::vector<DType> types;  ///< that they are as they stand; none: a parser has no such type
+};
+/// Whether whoever reads a file takes its elements for what they are; else why not.
+using ElementCheck = std::function<Status(const FileElements&)>;
+
 /// What a framer is told about the file that it frames.
 struct FramerOptions {
   std::string file;                         ///< for messages
   std::uint64_t file_bytes = kUnknownSize;  ///< promised lengths are checked against it
   OnDamage on_damage = OnDamage::kFail;
-  std::size_t max_record_bytes = std::size_t{1} << 30;
+  RecordLimit max_record_bytes = std::size_t{1} << 30;
   /// Only the places of records are wanted, for an index: checksums of payloads are not looked at
   /// where nothing depends on them, and FrameOutput::records need not be filled. What has a number
   /// has it either way.
   bool units_only = false;
+  /// Asked in front of the first record where the file says what its elements are; may be null. A
+  /// failure is the program's mistake, which ends the file whatever on_damage says.
+  ElementCheck check_elements{};
 };
 
 /// Memory for records that do not stand in the file as they are: those of a compressed chunk.

@@ -27,11 +27,15 @@ class Megatron final : public Format {
     return NewMegatronFramer(options, index_);
   }
   std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
-    return index_ == nullptr ? nullptr : NewMegatronUnitFramer(options, index_);
+    return index_ == nullptr ? nullptr : NewMegatronUnitFramer(options);
   }
   OwnIndexResult OwnIndex(const FramerOptions& options,
                           std::span<const std::byte> /*head*/) const override {
-    if (index_ != nullptr) return {Status(), NewMegatronRecords(index_, options)};
+    if (index_ != nullptr) {
+      Status misread = CheckMegatronElements(*index_, options);
+      if (!misread.ok()) return {std::move(misread), nullptr};
+      return {Status(), NewMegatronRecords(index_, options)};
+    }
     return {Status(StatusCode::kUnsupported,
                    "Megatron's index is read with the .bin file beside it: neither can come from "
                    "elsewhere than a file"),
@@ -67,6 +71,13 @@ CompanionResult Megatron::FindCompanion(const std::string& file) const {
 }
 
 }  // namespace
+
+Status CheckMegatronElements(const MegatronIndex& index, const FramerOptions& options) {
+  if (options.check_elements == nullptr) return {};
+  const DType type = index.element_type();
+  return options.check_elements({std::string(DTypeName(type)), {type}})
+      .WithPlace({options.file, -1, -1});
+}
 
 bool StartsAsMegatronIndex(std::span<const std::byte> head) {
   return head.size() >= sizeof(kMagic) && std::memcmp(head.data(), kMagic, sizeof(kMagic)) == 0;

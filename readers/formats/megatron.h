@@ -5,9 +5,11 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "readers/formats/format.h"
 #include "readers/formats/megatron_index.h"
+#include "readers/index/record_index.h"
 
 namespace ringfeed {
 
@@ -27,14 +29,24 @@ std::shared_ptr<const Format> MegatronFormat(const MegatronElement& element);
 RecordWriterResult NewMegatronWriter(std::unique_ptr<OutputFile> file,
                                      const MegatronElement& element);
 
+/// OK where whoever reads takes the elements for what the index says that they are.
+Status CheckMegatronElements(const MegatronIndex& index, const FramerOptions& options);
+
 bool StartsAsMegatronIndex(std::span<const std::byte> head);
 
 /// Takes sequences by themselves.
-std::unique_ptr<UnitFramer> NewMegatronUnitFramer(const FramerOptions& options,
-                                                  std::shared_ptr<const MegatronIndex> index);
+std::unique_ptr<UnitFramer> NewMegatronUnitFramer(const FramerOptions& options);
 /// Where the sequences of a .bin file of so many bytes stand.
 std::shared_ptr<const RecordIndex> NewMegatronRecords(std::shared_ptr<const MegatronIndex> index,
                                                       const FramerOptions& options);
+
+/// What a damaged index costs, or a .bin file of another size: its framer's damage.
+struct MegatronDamage {
+  std::vector<std::uint64_t> lost;  ///< numbers of sequences, ascending
+  std::vector<IndexDamage> ranges;  ///< sorted
+};
+MegatronDamage FindMegatronDamage(const FramerOptions& options,
+                                  std::shared_ptr<const MegatronIndex> index);
 
 /// Cuts a .bin file. What a damaged index costs: a sequence is believed where it begins at the end
 /// of the one before it or behind that, and ends where the next one begins.

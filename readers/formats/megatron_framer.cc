@@ -7,12 +7,15 @@
 namespace ringfeed {
 namespace {
 
+/// Of FramerOptions::units_only it looks at places alone: no bytes are asked for.
 class MegatronFramer final : public Framer {
  public:
   MegatronFramer(const FramerOptions& options, std::shared_ptr<const MegatronIndex> index)
       : options_(options), index_(std::move(index)) {}
 
   FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+  /// Goes over the whole index.
+  MegatronDamage Survey();
 
  private:
   enum class Step : std::uint8_t { kGoOn, kStop };
@@ -22,7 +25,7 @@ class MegatronFramer final : public Framer {
   Step AtLastEnd(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                  FrameResult* result);
   /// What is wrong with the next sequence's place in the index; empty where nothing is.
-  std::string PlaceProblem(std::uint64_t at) const;
+  std::string PlaceProblem(std::uint64_t at, std::int64_t begin, std::int64_t bytes) const;
   Step SkipSequence(std::string problem, std::uint64_t at, FrameOutput* output,
                     FrameResult* result);
   void NoteLost(std::uint64_t end, FrameOutput* output);
@@ -48,6 +51,9 @@ FrameResult MegatronFramer::Frame(const FrameInput& input, FrameOutput* output) 
                      "elsewhere than a file",
                      {options_.file, 0, -1});
   }
+  if (failed_.ok() && next_ == 0 && input.offset == 0) {
+    failed_ = CheckMegatronElements(*index_, options_);
+  }
   result.status = failed_;
   if (!failed_.ok()) return result;
   std::size_t pos = 0;
@@ -63,13 +69,17 @@ MegatronFramer::Step MegatronFramer::NextSequence(const FrameInput& input, std::
   // Empty sequences at the end of the file start nowhere before a limit.
   if (at >= input.limit && at < options_.file_bytes) return Step::kStop;
   if (next_ == index_->sequences()) return AtLastEnd(input, pos, output, result);
-  if (std::string problem = PlaceProblem(at); !problem.empty()) {
+  // The index is mapped, and may be written to: each number of it is read once.
+  const std::int64_t its_begin = index_->begin(next_);
+  const std::int64_t its_bytes = index_->bytes(next_);
+  if (std::string problem = PlaceProblem(at, its_begin, its_bytes); !problem.empty()) {
     return SkipSequence(std::move(problem), at, output, result);
   }
-  const auto begin = static_cast<std::uint64_t>(index_->begin(next_));
-  const auto bytes = static_cast<std::size_t>(index_->bytes(next_));
+  const auto begin = static_cast<std::uint64_t>(its_begin);
+  const auto bytes = static_cast<std::size_t>(its_bytes);
   NoteLost(begin, output);
-  const std::size_t here = input.bytes.size() - *pos;
+  const std::size_t here = options_.units_only ? static_cast<std::size_t>(options_.file_bytes - at)
+                                               : input.bytes.size() - *pos;
   if (begin > at) {
     if (!gap_is_noted_) {
       gap_is_noted_ = true;
@@ -90,16 +100,15 @@ MegatronFramer::Step MegatronFramer::NextSequence(const FrameInput& input, std::
     result->need_bytes = bytes;
     return Step::kStop;
   }
-  output->records.push_back({input.bytes.data() + *pos, bytes});
+  if (!options_.units_only) output->records.push_back({input.bytes.data() + *pos, bytes});
   *pos += bytes;
   ++next_;
   gap_is_noted_ = false;
   return Step::kGoOn;
 }
 
-std::string MegatronFramer::PlaceProblem(std::uint64_t at) const {
-  const std::int64_t begin = index_->begin(next_);
-  const std::int64_t bytes = index_->bytes(next_);
+std::string MegatronFramer::PlaceProblem(std::uint64_t at, std::int64_t begin,
+                                         std::int64_t bytes) const {
   const auto size = static_cast<std::int64_t>(options_.file_bytes);
   const std::string place =
       "the index has " + std::to_string(bytes) + " bytes at " + std::to_string(begin);
@@ -138,7 +147,8 @@ MegatronFramer::Step MegatronFramer::SkipSequence(std::string problem, std::uint
     lost_begin_ = at;
     lost_reason_ = std::move(problem);
   }
-  output->records.push_back({});  // keeps the ordinal of those behind it
+  // Keeps the ordinal of those behind it.
+  if (!options_.units_only) output->records.emplace_back();
   ++next_;
   gap_is_noted_ = true;
   return Step::kGoOn;
@@ -179,7 +189,43 @@ MegatronFramer::Step MegatronFramer::Damaged(StatusCode code, std::string reason
   return Step::kGoOn;
 }
 
+// What is lost and reported, as reading in order does it.
+MegatronDamage MegatronFramer::Survey() {
+  MegatronDamage found;
+  FrameInput input;
+  input.limit = kUnknownSize;
+  input.at_end = true;
+  FrameOutput output;
+  FrameResult result;
+  std::size_t pos = 0;
+  std::uint64_t first_lost = 0;
+  for (Step step = Step::kGoOn; step == Step::kGoOn;) {
+    const bool was_lost = lost_;
+    const std::uint64_t before = next_;
+    step = NextSequence(input, &pos, &output, &result);
+    if (lost_ && next_ != before) found.lost.push_back(before);
+    if (lost_ && !was_lost) first_lost = before;
+    // The range of what was lost comes first.
+    std::uint64_t record = was_lost && !lost_ ? first_lost : IndexDamage::kNoRecord;
+    for (DamagedRange& range : output.damage) {
+      found.ranges.push_back({range.begin, range.end, record, std::move(range.reason)});
+      record = IndexDamage::kNoRecord;
+    }
+    output.damage.clear();
+  }
+  std::sort(found.ranges.begin(), found.ranges.end());
+  return found;
+}
+
 }  // namespace
+
+MegatronDamage FindMegatronDamage(const FramerOptions& options,
+                                  std::shared_ptr<const MegatronIndex> index) {
+  FramerOptions places = options;
+  places.on_damage = OnDamage::kSkip;
+  places.units_only = true;
+  return MegatronFramer(places, std::move(index)).Survey();
+}
 
 std::unique_ptr<Framer> NewMegatronFramer(const FramerOptions& options,
                                           std::shared_ptr<const MegatronIndex> index) {

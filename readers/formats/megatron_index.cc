@@ -13,9 +13,9 @@
 namespace ringfeed {
 namespace {
 
-/// Bytes of the element types that Megatron-LM numbers, from 1: uint8, int8, int16, int32, int64,
-/// float64, float32, uint16.
-constexpr std::size_t kElementBytes[] = {1, 1, 2, 4, 8, 8, 4, 2};
+/// The element types that Megatron-LM numbers, from 1.
+constexpr DType kElementTypes[] = {DType::kUInt8, DType::kInt8,    DType::kInt16,   DType::kInt32,
+                                   DType::kInt64, DType::kFloat64, DType::kFloat32, DType::kUInt16};
 
 Status Bad(const std::string& file, StatusCode code, const std::string& why) {
   return Status(code, "the index of Megatron's two files " + why, {file, 0, -1});
@@ -38,11 +38,12 @@ Status MegatronIndex::ReadHeader(const std::string& file) {
                "is of version " + std::to_string(version) + ", 1 is known");
   }
   const auto type = std::to_integer<std::size_t>(*at(17));
-  if (type < 1 || type > std::size(kElementBytes)) {
+  if (type < 1 || type > std::size(kElementTypes)) {
     return Bad(file, StatusCode::kDamaged,
                "has the element type " + std::to_string(type) + ", 1 to 8 are known");
   }
-  element_bytes_ = kElementBytes[type - 1];
+  element_type_ = kElementTypes[type - 1];
+  element_bytes_ = DTypeBytes(element_type_);
   sequences_ = LoadLe<std::uint64_t>(at(18));
   const auto documents = LoadLe<std::uint64_t>(at(26));
   const std::uint64_t left = bytes.size() - kHeaderBytes;

@@ -8,6 +8,7 @@
 
 #include "base/little_endian.h"
 #include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 
@@ -30,12 +31,14 @@ class MegatronIndex {
 
   std::uint64_t sequences() const { return sequences_; }
   std::size_t element_bytes() const { return element_bytes_; }
+  /// What the index says that they are.
+  DType element_type() const { return element_type_; }
   /// Of sequence i, as the index has it: negative where it is damaged.
   std::int64_t begin(std::uint64_t i) const {
-    return LoadLe<std::int64_t>(at(kHeaderBytes + 4 * sequences_ + 8 * i));
+    return LoadOnceLe<std::int64_t>(at(kHeaderBytes + 4 * sequences_ + 8 * i));
   }
   std::int64_t bytes(std::uint64_t i) const {
-    return std::int64_t{LoadLe<std::int32_t>(at(kHeaderBytes + 4 * i))} *
+    return std::int64_t{LoadOnceLe<std::int32_t>(at(kHeaderBytes + 4 * i))} *
            static_cast<std::int64_t>(element_bytes_);
   }
 
@@ -47,6 +50,7 @@ class MegatronIndex {
   std::span<const std::byte> bytes_;
   std::uint64_t sequences_ = 0;
   std::size_t element_bytes_ = 0;
+  DType element_type_ = DType::kUInt8;
 };
 
 }  // namespace ringfeed

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <string>
 #include <utility>
+#include <vector>
 
 #include "readers/formats/lost_units.h"
 #include "readers/formats/megatron.h"
@@ -10,24 +10,30 @@ namespace {
 
 class MegatronRecords final : public RecordIndex {
  public:
-  MegatronRecords(std::shared_ptr<const MegatronIndex> index, std::uint64_t file_bytes,
-                  std::size_t max_record_bytes)
-      : index_(std::move(index)),
-        file_bytes_(static_cast<std::int64_t>(file_bytes)),
-        most_(static_cast<std::int64_t>(max_record_bytes)) {}
+  MegatronRecords(std::shared_ptr<const MegatronIndex> index, const FramerOptions& options)
+      : index_(std::move(index)), file_bytes_(static_cast<std::int64_t>(options.file_bytes)) {
+    if (!IsWhole(options.max_record_bytes)) {
+      damage_ = FindMegatronDamage(options, index_);
+    }
+  }
 
   std::uint64_t records() const override { return index_->sequences(); }
 
   Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override {
+    const std::vector<std::uint64_t>& lost = damage_.lost;
     for (std::size_t i = 0; i < records.size(); ++i) {
-      const std::int64_t begin = index_->begin(records[i]);
-      const bool believed = Believed(records[i]);
-      const std::int64_t bytes = believed ? index_->bytes(records[i]) : 0;
-      const std::int64_t at = std::clamp<std::int64_t>(begin, 0, file_bytes_);
-      units[i] = {static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(bytes), records[i], 1};
+      RecordUnit& unit = units[i];
+      unit = RecordUnit();
+      unit.lost = std::binary_search(lost.begin(), lost.end(), records[i]);
+      const std::int64_t at = std::clamp<std::int64_t>(index_->begin(records[i]), 0, file_bytes_);
+      unit.offset = static_cast<std::uint64_t>(at);
+      if (!unit.lost) unit.bytes = static_cast<std::uint64_t>(index_->bytes(records[i]));
+      unit.first_record = records[i];
     }
     return {};
   }
+
+  std::span<const IndexDamage> damage() const override { return damage_.ranges; }
 
   // Of a damaged index, of which begins do not ascend, some record around there.
   Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override {
@@ -46,70 +52,50 @@ class MegatronRecords final : public RecordIndex {
   }
 
  private:
-  // As MegatronFramer believes a sequence, as far as its neighbours tell it.
-  bool Believed(std::uint64_t i) const {
-    const std::int64_t begin = index_->begin(i);
-    const std::int64_t bytes = index_->bytes(i);
-    if (bytes < 0 || begin < 0 || begin > file_bytes_ || bytes > file_bytes_ - begin) return false;
-    if (bytes > most_) return false;
-    const bool follows = i == 0 ? begin == 0 : index_->begin(i - 1) + index_->bytes(i - 1) == begin;
-    if (i + 1 == records()) return follows || begin + bytes == file_bytes_;
-    return index_->begin(i + 1) == begin + bytes;
+  // Whether each sequence begins where the one before ends, from the file's start to its end. An
+  // index of all tokens that there are is gone over in less than a second.
+  bool IsWhole(std::uint64_t most_bytes) const {
+    std::int64_t end = 0;
+    bool whole = true;
+    for (std::uint64_t i = 0; i < records() && whole; ++i) {
+      const std::int64_t bytes = index_->bytes(i);
+      whole = index_->begin(i) == end && bytes >= 0 && bytes <= file_bytes_ - end &&
+              static_cast<std::uint64_t>(bytes) <= most_bytes;
+      end += whole ? bytes : 0;
+    }
+    return whole && end == file_bytes_;
   }
 
   const std::shared_ptr<const MegatronIndex> index_;
   const std::int64_t file_bytes_;
-  const std::int64_t most_;
+  MegatronDamage damage_;
 };
 
 class MegatronUnitFramer final : public UnitFramer {
  public:
-  MegatronUnitFramer(const FramerOptions& options, std::shared_ptr<const MegatronIndex> index)
-      : lost_(options), index_(std::move(index)) {}
+  explicit MegatronUnitFramer(const FramerOptions& options) : lost_(options) {}
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
     static constexpr std::byte kNothing{};
-    if (records != 1 || (unit.bytes.empty() && !IsEmptySequence(unit.offset))) {
-      return lost_.Lose(unit, records, "the index is damaged where it says where this stands",
-                        output);
-    }
+    if (records != 1) return lost_.Lose(unit, records, {}, output);
     const std::byte* const data = unit.bytes.empty() ? &kNothing : unit.bytes.data();
     output->records.push_back({data, unit.bytes.size()});
     return {};
   }
 
  private:
-  // Whether a sequence of the index at that place is meant to be empty.
-  bool IsEmptySequence(std::uint64_t offset) const {
-    std::uint64_t low = 0;
-    std::uint64_t high = index_->sequences();
-    while (low < high) {
-      const std::uint64_t middle = low + (high - low) / 2;
-      if (index_->begin(middle) < static_cast<std::int64_t>(offset)) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low < index_->sequences() && index_->bytes(low) == 0 &&
-           index_->begin(low) == static_cast<std::int64_t>(offset);
-  }
-
   const LostUnits lost_;
-  const std::shared_ptr<const MegatronIndex> index_;
 };
 
 }  // namespace
 
-std::unique_ptr<UnitFramer> NewMegatronUnitFramer(const FramerOptions& options,
-                                                  std::shared_ptr<const MegatronIndex> index) {
-  return std::make_unique<MegatronUnitFramer>(options, std::move(index));
+std::unique_ptr<UnitFramer> NewMegatronUnitFramer(const FramerOptions& options) {
+  return std::make_unique<MegatronUnitFramer>(options);
 }
 
 std::shared_ptr<const RecordIndex> NewMegatronRecords(std::shared_ptr<const MegatronIndex> index,
                                                       const FramerOptions& options) {
-  return std::make_shared<const MegatronRecords>(std::move(index), options.file_bytes,
-                                                 options.max_record_bytes);
+  return std::make_shared<const MegatronRecords>(std::move(index), options);
 }
 
 }  // namespace ringfeed

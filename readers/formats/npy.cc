@@ -168,6 +168,38 @@ std::uint64_t ItemBytes(std::string_view type) {
 
 Status Refused(StatusCode code, std::string reason) { return Status(code, std::move(reason)); }
 
+// Types that elements of the type stand for as they are; of texts and the like nothing is known.
+std::optional<FileElements> ElementsOf(const std::string& type) {
+  struct Known {
+    std::string_view type;
+    std::vector<DType> is;
+  };
+  static const Known kKnown[] = {
+      {"b1", {DType::kBool, DType::kUInt8}},
+      {"u1", {DType::kUInt8}},
+      {"i1", {DType::kInt8}},
+      {"u2", {DType::kUInt16}},
+      {"i2", {DType::kInt16}},
+      {"u4", {DType::kUInt32}},
+      {"i4", {DType::kInt32}},
+      {"u8", {DType::kUInt64}},
+      {"i8", {DType::kInt64}},
+      {"f2", {DType::kFloat16}},
+      {"f4", {DType::kFloat32}},
+      {"f8", {DType::kFloat64}},
+      {"c8", {DType::kFloat32}},   // the real and the imaginary part
+      {"c16", {DType::kFloat64}},  // as well
+  };
+  const std::string_view kind = std::string_view(type).substr(1);
+  if (std::string_view("biufc").find(kind[0]) == std::string_view::npos) return std::nullopt;
+  FileElements elements{type, {}};
+  const bool swapped = type[0] == '>' && kind.substr(1) != "1";
+  for (const Known& known : kKnown) {
+    if (!swapped && known.type == kind) elements.types = known.is;
+  }
+  return elements;
+}
+
 Status LayOut(const Facts& facts, ArrayLayout* layout) {
   const std::vector<std::uint64_t>& shape = *facts.shape;
   const std::uint64_t item = ItemBytes(*facts.type);
@@ -210,7 +242,7 @@ ArrayHeader ReadNpyHeader(std::span<const std::byte> head) {
     header.status = Refused(StatusCode::kDamaged, "the magic number is not that of NumPy");
     return header;
   }
-  const auto version = std::to_integer<unsigned>(head[kMagic.size()]);
+  const auto version = Settled(std::to_integer<unsigned>(head[kMagic.size()]));
   if (version < 1 || version > 3 || head[kMagic.size() + 1] != std::byte{0}) {
     header.status = Refused(StatusCode::kUnsupported, "version " + std::to_string(version) +
                                                           " of the format is none of 1, 2, 3");
@@ -218,7 +250,7 @@ ArrayHeader ReadNpyHeader(std::span<const std::byte> head) {
   }
   const std::byte* const length = head.data() + kVersionEnd;
   const std::uint64_t bytes =
-      version == 1 ? LoadLe<std::uint16_t>(length) : LoadLe<std::uint32_t>(length);
+      version == 1 ? LoadOnceLe<std::uint16_t>(length) : LoadOnceLe<std::uint32_t>(length);
   const std::uint64_t begin = kVersionEnd + (version == 1 ? 2 : 4);
   if (bytes > kMostHeaderBytes) {
     header.status = Refused(StatusCode::kDamaged,
@@ -238,6 +270,7 @@ ArrayHeader ReadNpyHeader(std::span<const std::byte> head) {
     header.status = Refused(StatusCode::kUnsupported, "structured elements are not supported");
   } else {
     header.status = LayOut(facts, &header.layout);
+    if (header.status.ok()) header.elements = ElementsOf(*facts.type);
   }
   return header;
 }

@@ -26,6 +26,11 @@ class OfRecordFramer final : public Framer {
   // Each returns kStop with *result filled in where the call ends there.
   Step NextRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                   FrameResult* result);
+  Step BadMessage(const FrameInput& input, std::uint64_t length, std::size_t* pos,
+                  FrameOutput* output, FrameResult* result);
+  enum class Belief { kYes, kNo, kMore };
+  Belief BelieveEnd(const FrameInput& input, std::size_t pos, std::uint64_t frame,
+                    FrameResult* result) const;
   Step BadLength(std::uint64_t length, std::uint64_t at, FrameOutput* output, FrameResult* result);
   Step Ends(std::uint64_t at, FrameOutput* output, FrameResult* result);
   Step PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
@@ -70,7 +75,7 @@ FrameResult OfRecordFramer::Frame(const FrameInput& input, FrameOutput* output) 
 inline bool AreShortEntries(const std::byte* at, std::size_t bytes) {
   const std::byte* const end = at + bytes;
   while (end - at >= 2) {
-    const auto entry = std::to_integer<std::size_t>(at[1]);
+    const auto entry = Settled(std::to_integer<std::size_t>(at[1]));
     if (at[0] != OfRecordLayout::kEntryTag || entry >= 0x80) return false;
     if (entry > static_cast<std::size_t>(end - at) - 2) return false;
     at += 2 + entry;
@@ -89,7 +94,7 @@ std::size_t OfRecordFramer::UsualRecords(const FrameInput& input, std::size_t po
   const std::uint64_t to_limit = input.limit - std::min(input.limit, input.offset);
   const std::size_t before = output->records.size();
   while (pos < to_limit && size - pos > kLength) {
-    const auto length = LoadLe<std::uint64_t>(data + pos);
+    const auto length = LoadOnceLe<std::uint64_t>(data + pos);
     const std::byte* const record = data + pos + kLength;
     if (length - 1 >= most || length > size - pos - kLength) break;
     FetchAhead(record, static_cast<std::size_t>(length) + kLength);
@@ -120,18 +125,14 @@ OfRecordFramer::Step OfRecordFramer::NextRecord(const FrameInput& input, std::si
     return Step::kStop;
   }
   const std::byte* const record = input.bytes.data() + *pos + kLength;
-  const auto length = LoadLe<std::uint64_t>(record - kLength);
+  const auto length = LoadOnceLe<std::uint64_t>(record - kLength);
   const bool fits = !known_size() || length <= FileLeft(at) - kLength;
   if (length == 0 || length > options_.max_record_bytes || !fits) {
     return BadLength(length, at, output, result);
   }
   const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(length, left - kLength));
   if (!OfRecordEntriesChain({record, here}, length)) {
-    return Damaged(StatusCode::kDamaged,
-                   "no OFRecord of " + std::to_string(length) +
-                       " bytes stands here: entries of its map, 0x0a and a length each, were "
-                       "expected to fill it",
-                   at, output, result);
+    return BadMessage(input, length, pos, output, result);
   }
   if (here < length) {
     if (input.at_end) {
@@ -147,6 +148,57 @@ OfRecordFramer::Step OfRecordFramer::NextRecord(const FrameInput& input, std::si
   ++next_record_;
   *pos += kLength + here;
   return Step::kGoOn;
+}
+
+// A length within bounds, and no message of it. What follows is believed where the length leads
+// there: then it was right, and one record is lost.
+OfRecordFramer::Step OfRecordFramer::BadMessage(const FrameInput& input, std::uint64_t length,
+                                                std::size_t* pos, FrameOutput* output,
+                                                FrameResult* result) {
+  const std::uint64_t at = input.offset + *pos;
+  const std::uint64_t frame = kLength + length;
+  std::string reason = "no OFRecord of " + std::to_string(length) +
+                       " bytes stands here: entries of its map, 0x0a and a length each, were "
+                       "expected to fill it";
+  Belief belief = Belief::kNo;
+  if (options_.on_damage == OnDamage::kSkip) belief = BelieveEnd(input, *pos, frame, result);
+  if (belief == Belief::kMore) return Step::kStop;
+  if (belief == Belief::kNo) {
+    return Damaged(StatusCode::kDamaged, std::move(reason), at, output, result);
+  }
+  output->damage.push_back({options_.file, at, at + frame, std::move(reason)});
+  output->records.push_back({});
+  if (output->units != nullptr) output->units->push_back({at, at, 1, true});
+  ++next_record_;
+  *pos += static_cast<std::size_t>(frame);
+  return Step::kGoOn;
+}
+
+// Whether a frame of so many bytes at `pos` ends in front of a whole record or with the file. Where
+// that is not at hand yet, *result says what is needed.
+OfRecordFramer::Belief OfRecordFramer::BelieveEnd(const FrameInput& input, std::size_t pos,
+                                                  std::uint64_t frame, FrameResult* result) const {
+  const std::size_t left = input.bytes.size() - pos;
+  const std::uint64_t file_left = known_size()   ? FileLeft(input.offset + pos)
+                                  : input.at_end ? left
+                                                 : kUnknownSize;
+  const auto here = [&](std::uint64_t bytes) {
+    if (bytes <= left) return Belief::kYes;
+    if (input.at_end || bytes > file_left) return Belief::kNo;
+    result->need_bytes = static_cast<std::size_t>(bytes);
+    return Belief::kMore;
+  };
+  if (frame == file_left) return here(frame);
+  Belief belief = here(frame + kLength);
+  // Of a file of unknown size the end may stand right behind it: then this is asked once more.
+  if (belief != Belief::kYes) return belief;
+  const std::byte* const next = input.bytes.data() + pos + frame;
+  const auto length = LoadOnceLe<std::uint64_t>(next);
+  if (length == 0 || length > options_.max_record_bytes) return Belief::kNo;
+  const auto bytes = static_cast<std::size_t>(
+      std::min<std::uint64_t>(length, left - static_cast<std::size_t>(frame) - kLength));
+  if (!OfRecordEntriesChain({next + kLength, bytes}, length)) return Belief::kNo;
+  return here(frame + kLength + length);
 }
 
 OfRecordFramer::Step OfRecordFramer::BadLength(std::uint64_t length, std::uint64_t at,
@@ -218,29 +270,27 @@ class OfRecordUnitFramer final : public UnitFramer {
   explicit OfRecordUnitFramer(const FramerOptions& options) : lost_(options) {}
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
-    const std::string_view problem = Problem(unit.bytes);
+    RecordSpan record;
+    const std::string_view problem = Read(unit.bytes, &record);
     if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
-    output->records.push_back(Record(unit.bytes));
+    output->records.push_back(record);
     return {};
   }
 
  private:
-  static RecordSpan Record(std::span<const std::byte> bytes) {
-    return {bytes.data() + kLength, static_cast<std::size_t>(LoadLe<std::uint64_t>(bytes.data()))};
-  }
-  static std::string_view Problem(std::span<const std::byte> bytes) {
+  // What is wrong; else *record is set.
+  static std::string_view Read(std::span<const std::byte> bytes, RecordSpan* record) {
     if (bytes.empty()) return kLostBefore;
     if (bytes.size() <= kLength) return "the file ends inside a record's length of 8 bytes";
-    const auto length = LoadLe<std::uint64_t>(bytes.data());
+    const auto length = LoadOnceLe<std::uint64_t>(bytes.data());
     if (length == 0 || length > bytes.size() - kLength) {
       return "the record has another length than the index says";
     }
-    const RecordSpan record = Record(bytes);
-    if (!AreShortEntries(record.data, record.size) &&
-        !OfRecordEntriesChain(record.bytes(), record.size)) {
+    *record = {bytes.data() + kLength, static_cast<std::size_t>(length)};
+    if (!AreShortEntries(record->data, record->size) &&
+        !OfRecordEntriesChain(record->bytes(), record->size)) {
       return "no OFRecord stands here: entries of its map, 0x0a and a length each, were expected "
-             "to "
-             "fill it";
+             "to fill it";
     }
     return {};
   }

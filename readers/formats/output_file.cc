@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "readers/formats/output_target.h"
+
 namespace ringfeed {
 namespace {
 
@@ -40,7 +42,9 @@ Status OutputFile::Fail(int error_number, const std::string& what) {
 Status OutputFile::Open() {
   // Not mkostemp: its files are their owner's alone, and umask can be asked only by setting it.
   static std::atomic<unsigned> next{0};
-  temporary_ = path_ + ".partial-" + std::to_string(::getpid()) + "-" +
+  status_ = FindOutputTarget(path_, &target_);
+  if (!status_.ok()) return status_;
+  temporary_ = target_ + ".partial-" + std::to_string(::getpid()) + "-" +
                std::to_string(next.fetch_add(1, std::memory_order_relaxed));
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) return Fail(errno, "create");
@@ -112,13 +116,14 @@ Status OutputFile::Commit() {
   if (compressor_ != nullptr) compressor_->Finish(&buffer_);
   Status status = PutBuffer();
   if (!status.ok() || temporary_.empty()) return status;
+  if (syncs_ && ::fsync(descriptor_) != 0) return Fail(errno, "sync");
   // A full disk or a remote file system may say so only now.
   if (::close(std::exchange(descriptor_, -1)) != 0) {
     const int error_number = errno;
     ::unlink(temporary_.c_str());
     return Fail(error_number, "close");
   }
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
     const int error_number = errno;
     ::unlink(temporary_.c_str());
     return Fail(error_number, "rename to");

@@ -24,7 +24,10 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
+  /// kInvalidArgument where the name is another thing's than a regular file's; links are followed.
   Status Open();
+  /// From now on Commit sees to it that what stands under the name is on the medium.
+  void Sync() { syncs_ = true; }
   Status Append(std::span<const std::byte> bytes);
   Status AppendZeros(std::size_t count);
   /// Replaces what was appended at `offset`. Not of a compressed file.
@@ -42,8 +45,10 @@ class OutputFile {
   Status Fail(int error_number, const std::string& what);
 
   const std::string path_;
+  std::string target_;     ///< path_, links followed
   std::string temporary_;  ///< empty: the descriptor is the caller's
   int descriptor_ = -1;
+  bool syncs_ = false;
   std::vector<std::byte> buffer_;
   std::unique_ptr<Compressor> compressor_;
   Status status_;

@@ -65,7 +65,7 @@ bool ReadWord(std::string_view word, RecordIoOptions* options) {
 
 RecordIoChunk ReadRecordIoHeader(const std::byte* header) {
   const auto word = [header](std::size_t number) {
-    return LoadLe<std::uint32_t>(header + 4 * number);
+    return LoadOnceLe<std::uint32_t>(header + 4 * number);
   };
   RecordIoChunk chunk;
   if (word(3) <= kMostCompressor) {

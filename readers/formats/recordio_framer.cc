@@ -213,13 +213,15 @@ bool RecordIoFramer::Boundary(const FrameInput& input, std::uint64_t boundary,
 
 // Where only units are wanted: takes the chunk at *pos by its header, if another one stands behind
 // it. Whatever its payload turns out to be, its records have numbers then. The first chunk is
-// looked at all the same: it says whether this is RecordIO. False where more is needed.
+// looked at all the same: it says whether this is RecordIO; and one without records, which nobody
+// will ask for. False where more is needed.
 bool RecordIoFramer::CountByHeader(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                                    bool* done, FrameResult* result) const {
   const std::uint64_t at = input.offset + *pos;
   if (at == 0 || input.bytes.size() - *pos < kHeader) return true;
   const Finding finding = ExamineHeader(input, *pos);
   if (finding.kind != Finding::Kind::kChunk || !Countable(finding.header)) return true;
+  if (finding.header.records == 0) return true;
   const std::uint64_t end = at + kHeader + finding.header.stored_bytes;
   if (!Boundary(input, end, done)) {
     const std::uint64_t wanted = std::min(end + kHeader, FileEnd(input));
@@ -227,7 +229,7 @@ bool RecordIoFramer::CountByHeader(const FrameInput& input, std::size_t* pos, Fr
     return false;
   }
   if (!*done) return true;
-  if (finding.header.records > 0) output->units->push_back({at, end, finding.header.records});
+  output->units->push_back({at, end, finding.header.records});
   *pos += static_cast<std::size_t>(end - at);
   return true;
 }
@@ -290,7 +292,7 @@ std::string RecordIoFramer::Records(const RecordIoChunk& header, std::span<const
   const std::size_t base = output->records.size();
   std::uint32_t found = 0;
   while (payload.size() >= kLength && found < header.records) {
-    const std::size_t bytes = LoadLe<std::uint32_t>(payload.data());
+    const std::size_t bytes = LoadOnceLe<std::uint32_t>(payload.data());
     payload = payload.subspan(kLength);
     if (bytes > payload.size()) break;
     output->records.push_back({payload.data(), bytes});
@@ -325,7 +327,7 @@ std::string RecordIoFramer::Decompress(const RecordIoChunk& header,
       std::byte* const to = Room(bytes, memory, &wrong);
       if (to == nullptr) return wrong;
       *payload = {to, bytes};
-      return std::string(SnappyFramedDecompress(framing, stored, to));
+      return std::string(SnappyFramedDecompress(framing, stored, {to, bytes}));
     }
     case static_cast<std::uint32_t>(RecordIoCompressor::kGzip):
       return Gunzip(stored, memory, payload);
@@ -339,7 +341,7 @@ std::string RecordIoFramer::Gunzip(std::span<const std::byte> stored, FrameMemor
                                    std::span<const std::byte>* payload) {
   if (stored.size() < kLeastGzipBytes) return "a gzip member of too few bytes";
   // The member's last word is its length; a lie is caught by what deflate can do at most.
-  const std::size_t bytes = LoadLe<std::uint32_t>(stored.data() + stored.size() - 4);
+  const std::size_t bytes = LoadOnceLe<std::uint32_t>(stored.data() + stored.size() - 4);
   if (bytes > kMostInflation * stored.size()) return "a gzip member that promises too much";
   std::string wrong;
   std::byte* const to = Room(bytes, memory, &wrong);

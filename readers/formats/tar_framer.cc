@@ -54,6 +54,7 @@ class TarFramer final : public Framer {
   bool TryBoundary(Call* call, Step* step);
   bool Tiles(const FrameInput& input, std::uint64_t at, std::uint64_t end) const;
   Step Resolve(std::string_view after, std::string_view after_member, Call* call);
+  bool LearnFromNext(Call* call, Step* step);
   TarLoss::Verdict Verdict(std::string_view after, std::string_view after_member) const;
   Step TooLong(TarUnit unit, Call* call);
   Step Failed(StatusCode code, const std::string& reason, std::uint64_t at, Call* call);
@@ -200,6 +201,8 @@ TarFramer::Step TarFramer::Member(TarUnit unit, Call* call) {
   std::string_view key;
   std::string_view extension;
   if (!SplitTarName(unit.name, &key, &extension)) return PassOver(std::move(unit), call);
+  Step step = Step::kGoOn;
+  if (lost_ && usual_.empty() && pending_ && LearnFromNext(call, &step)) return step;
   if (lost_ && Resolve(key, extension, call) == Step::kStop) return Step::kStop;
   if (LostIsDue(call)) return Step::kStop;
   if ((pending_ || dropping_) && key != key_ && Close(call) == Step::kStop) return Step::kStop;
@@ -499,6 +502,39 @@ TarLoss::Verdict TarFramer::Verdict(std::string_view after, std::string_view aft
   around.after_member = after_member;
   around.usual = &usual_;
   return loss_.Whose(around);
+}
+
+// The first sample has none before it that says what a whole one holds; the one behind the loss, at
+// at_, says it if it holds the same. True where more of that must be at hand, which decides the
+// step.
+bool TarFramer::LearnFromNext(Call* call, Step* step) {
+  const FrameInput& input = call->input;
+  TarGlobals globals = globals_;
+  TarExtensions next;
+  std::string first_key;
+  for (std::uint64_t at = at_; at < FileEnd(input);) {
+    if (at - at_ > kWindow || next.size() > members_.size()) return false;
+    TarUnit unit;
+    unit.kind = TarUnit::Kind::kMore;
+    unit.need_bytes = kBlock;
+    if (at <= End(input)) unit = ReadTarUnit(From(input, at), FileEnd(input) - at, &globals);
+    if (unit.kind == TarUnit::Kind::kMore) {
+      *step = More(at + unit.need_bytes, call);
+      return true;
+    }
+    if (unit.kind == TarUnit::Kind::kZeros) break;
+    if (unit.kind == TarUnit::Kind::kDamage || unit.end > FileEnd(input) - at) return false;
+    std::string_view key;
+    std::string_view extension;
+    if (unit.kind == TarUnit::Kind::kMember && SplitTarName(unit.name, &key, &extension)) {
+      if (first_key.empty()) first_key = key;
+      if (first_key != key) break;
+      next.emplace_back(extension);
+    }
+    at += unit.end;
+  }
+  if (next == members_) usual_ = members_;
+  return false;
 }
 
 // Says which samples the loss made incomplete: the one at hand, and the one that starts at at_ with

@@ -44,8 +44,9 @@ bool MayBeOf(std::string_view name, std::string_view key) {
 }
 
 bool IsExtensionHeader(std::span<const std::byte> block, std::string_view name) {
-  return std::string_view("xgLKX").find(TarHeaderType(block)) != std::string_view::npos ||
-         name.starts_with("././@LongLink") || name.find("PaxHeader") != std::string_view::npos;
+  const bool typed = std::string_view("xgLKX").find(TarHeaderType(block)) != std::string_view::npos;
+  return (typed && TarHasMagic(block)) || name.starts_with("././@LongLink") ||
+         name.find("PaxHeader") != std::string_view::npos;
 }
 
 }  // namespace
@@ -100,11 +101,12 @@ void TarLoss::TakeNext(std::string_view name) {
 TarLoss::Options TarLoss::OwnerByMembers(const Around& around) {
   const TarExtensions& usual = *around.usual;
   const TarExtensions& before = *around.before_members;
-  if (usual.empty() || around.before.empty() || around.after.empty()) return {};
+  if (usual.empty() || around.before.empty()) return {};
   if (before.size() > usual.size()) return {};
   if (!std::equal(before.begin(), before.end(), usual.begin())) return {};
   const bool complete = before.size() == usual.size();
-  const bool fresh = around.after_member == usual[0];
+  // Behind the last sample nothing goes on.
+  const bool fresh = around.after.empty() || around.after_member == usual[0];
   return {!complete && fresh, complete && !fresh, complete && fresh};
 }
 
@@ -139,7 +141,11 @@ TarLoss::Verdict TarLoss::OwnersOf(const Lost& lost, const Around& around) {
   if (lost.name_holds) return {has_key && key == around.before, has_key && key == around.after};
   if (lost.cut) return {MayBeOf(lost.name, around.before), false};
   Options options = OwnersByName(lost, around);
-  if (options.count() == 0) return {true, true};
+  if (options.count() == 0) {
+    // Nothing of it can be read, if it was a header at all.
+    const Options likely = OwnerByMembers(around);
+    return likely.count() == 1 ? Verdict{likely.before, likely.after} : Verdict{true, true};
+  }
   // No sample has two members of one extension.
   const bool not_before = has_key && Has(*around.before_members, extension);
   const bool not_after = has_key && extension == around.after_member;
@@ -155,6 +161,16 @@ TarLoss::Verdict TarLoss::OwnersOf(const Lost& lost, const Around& around) {
   }
   if (options.count() == 0) return {true, true};
   return {options.before, options.after};
+}
+
+bool TarLoss::stands_alone(const Verdict& verdict) const {
+  return !verdict.before && !verdict.after &&
+         std::any_of(lost_.begin(), lost_.end(), [](const Lost& lost) {
+           std::string_view key;
+           std::string_view extension;
+           return lost.name_holds || lost.cut || (!lost.block.empty() && TarHasMagic(lost.block)) ||
+                  SplitTarName(lost.name, &key, &extension);
+         });
 }
 
 TarLoss::Verdict TarLoss::Whose(const Around& around) const {

@@ -43,10 +43,9 @@ class TarLoss {
 
   /// Whose the lost headers were. Where that cannot be told, both samples are taken for incomplete.
   Verdict Whose(const Around& around) const;
-  /// Whether none of the lost headers was of a sample around them, so that one was lost by itself.
-  bool stands_alone(const Verdict& verdict) const {
-    return !verdict.before && !verdict.after && !lost_.empty();
-  }
+  /// Whether none of the lost headers was of a sample around them, so that one was lost by itself:
+  /// where there was a header, not bytes of which nothing tells that they were one.
+  bool stands_alone(const Verdict& verdict) const;
 
   /// The lost header announced the name of the member behind it, so that is lost too.
   bool takes_next() const { return takes_next_; }

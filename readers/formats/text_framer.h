@@ -33,7 +33,7 @@ class TextFramer final : public Framer {
  public:
   /// `header`: the first row is passed over.
   TextFramer(const FramerOptions& options, bool header, Scanner scanner)
-      : options_(Bounded(options)), header_due_(header), scanner_(std::move(scanner)) {
+      : options_(options), header_due_(header), scanner_(std::move(scanner)) {
     scanner_.Start();
   }
 
@@ -63,12 +63,6 @@ class TextFramer final : public Framer {
  private:
   enum class Step { kGoOn, kStop };
 
-  // So that sums with the largest record do not overflow.
-  static FramerOptions Bounded(FramerOptions options) {
-    constexpr std::size_t kMost = kNoRowEnd / 4;
-    options.max_record_bytes = std::min(options.max_record_bytes, kMost);
-    return options;
-  }
   bool known_size() const { return options_.file_bytes != kUnknownSize; }
   bool AtEnd(const FrameInput& input) const {
     return input.at_end || input.offset + input.bytes.size() >= options_.file_bytes;

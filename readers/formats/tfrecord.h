@@ -19,8 +19,12 @@ struct TfRecordLayout {
   static constexpr std::size_t kFrameBytes = kHeaderBytes + kFooterBytes;
 };
 
-/// True where `header` (at least 12 bytes) holds a length with its own checksum.
-bool TfRecordHeaderMatches(std::span<const std::byte> header);
+/// True where `header` (at least 12 bytes) holds a length with its own checksum; *length is it.
+bool ReadTfRecordHeader(std::span<const std::byte> header, std::uint64_t* length);
+inline bool TfRecordHeaderMatches(std::span<const std::byte> header) {
+  std::uint64_t length = 0;
+  return ReadTfRecordHeader(header, &length);
+}
 
 std::shared_ptr<const Format> TfRecordFormat();
 std::unique_ptr<Framer> NewTfRecordFramer(const FramerOptions& options);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -16,6 +17,8 @@ constexpr std::size_t kFrame = TfRecordLayout::kFrameBytes;
 // How far lengths are followed before their checksums are looked at: enough records for CRCs to be
 // taken several at a time, few enough bytes that short ones are still in L1.
 constexpr std::size_t kBatch = 16;
+
+constexpr std::string_view kBadPayload = "the payload's checksum does not match";
 
 // Records that lie wholly in the input, their lengths not yet believed.
 struct Batch {
@@ -46,8 +49,13 @@ class TfRecordFramer final : public Framer {
   Step PartialRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                      FrameResult* result);
   Step ShrunkFile(std::uint64_t at, FrameOutput* output, FrameResult* result);
-  Step Append(const Batch& batch, std::size_t good, std::uint64_t at, FrameOutput* output,
+  Step Append(const FrameInput& input, std::size_t good, std::size_t* pos, FrameOutput* output,
               FrameResult* result);
+  Step LastIsDamaged(const FrameInput& input, std::size_t good, std::size_t* pos,
+                     FrameOutput* output, FrameResult* result);
+  enum class Belief { kYes, kNo, kMore };
+  Belief BelieveEnd(const FrameInput& input, std::size_t pos, std::size_t bytes,
+                    FrameResult* result) const;
   Step Damaged(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
   bool Plausible(std::uint64_t at, std::uint64_t length, const FrameInput& input) const;
   void Note(std::uint64_t begin, std::uint64_t end, std::string reason, FrameOutput* output) const;
@@ -150,7 +158,7 @@ void Walk(const FrameInput& input, std::size_t pos, Batch* batch) {
   const std::size_t size = input.bytes.size();
   while (batch->count < kBatch && size - pos >= kFrame && input.offset + pos < input.limit) {
     const std::byte* data = input.bytes.data() + pos;
-    const auto length = LoadLe<std::uint64_t>(data);
+    const auto length = LoadOnceLe<std::uint64_t>(data);
     if (length > size - pos - kFrame) break;
     FetchAhead(data, static_cast<std::size_t>(length), input.bytes.data() + size);
     batch->lengths[batch->count] = length;
@@ -176,15 +184,8 @@ TfRecordFramer::Step TfRecordFramer::FrameBatch(const FrameInput& input, std::si
   Batch& batch = batch_;
   Walk(input, *pos, &batch);
   const std::size_t good = CheckHeaders(&batch, options_.max_record_bytes);
-  if (good != 0) {
-    const auto first = static_cast<std::size_t>(batch.spans[0].data - input.bytes.data());
-    if (Append(batch, good, input.offset + first - kHeader, output, result) == Step::kStop) {
-      return Step::kStop;
-    }
-    const RecordSpan& last = batch.spans[good - 1];
-    *pos = static_cast<std::size_t>(last.data - input.bytes.data()) + last.size + 4;
-  }
-  if (good == kBatch) return Step::kGoOn;
+  if (good != 0 && Append(input, good, pos, output, result) == Step::kStop) return Step::kStop;
+  if (good == kBatch || searching_) return Step::kGoOn;
   return AfterBatch(input, pos, output, result);
 }
 
@@ -199,14 +200,27 @@ void AddUnits(std::span<const RecordSpan> spans, std::uint64_t at, std::vector<F
   }
 }
 
-// Checks the payloads of the first `good` records and appends them; the first starts at `at`.
-TfRecordFramer::Step TfRecordFramer::Append(const Batch& batch, std::size_t good, std::uint64_t at,
-                                            FrameOutput* output, FrameResult* result) {
-  const std::span<const RecordSpan> spans{batch.spans.data(), good};
+bool PayloadMatches(const RecordSpan& span) {
+  return LoadLe<std::uint32_t>(span.data + span.size) == MaskCrc32c(Crc32c(span.bytes()));
+}
+
+bool HeaderStandsAt(const FrameInput& input, std::size_t pos) {
+  return input.bytes.size() - pos >= kHeader && TfRecordHeaderMatches(input.bytes.subspan(pos));
+}
+
+// Checks the payloads of the batch's first `good` records and appends them.
+TfRecordFramer::Step TfRecordFramer::Append(const FrameInput& input, std::size_t good,
+                                            std::size_t* pos, FrameOutput* output,
+                                            FrameResult* result) {
+  const std::span<const RecordSpan> spans{batch_.spans.data(), good};
+  const RecordSpan& last = spans.back();
+  const std::uint64_t at = input.offset + *pos;
   if (output->units != nullptr) AddUnits(spans, at, output->units);
+  next_record_ += static_cast<std::int64_t>(good);
+  *pos += static_cast<std::size_t>(last.data - spans[0].data) + last.size + kFrame;
   if (options_.units_only) {
-    next_record_ += static_cast<std::int64_t>(good);
-    return Step::kGoOn;
+    if (HeaderStandsAt(input, *pos) || PayloadMatches(last)) return Step::kGoOn;
+    return LastIsDamaged(input, good, pos, output, result);
   }
   std::array<std::uint32_t, kBatch> crcs;
   Crc32cEach(spans, crcs.data());
@@ -214,20 +228,70 @@ TfRecordFramer::Step TfRecordFramer::Append(const Batch& batch, std::size_t good
   output->records.insert(output->records.end(), spans.begin(), spans.end());
   for (std::size_t i = 0; i < good; ++i) {
     const RecordSpan& span = spans[i];
-    if (LoadLe<std::uint32_t>(span.data + span.size) != MaskCrc32c(crcs[i])) [[unlikely]] {
-      const std::uint64_t begin = at + static_cast<std::uint64_t>(span.data - spans[0].data);
-      if (options_.on_damage == OnDamage::kFail) {
-        output->records.resize(base + i);
-        next_record_ += static_cast<std::int64_t>(i);
-        return Damaged(StatusCode::kDamaged, "the payload's checksum does not match", begin,
-                       result);
-      }
-      Note(begin, begin + span.size + kFrame, "the payload's checksum does not match", output);
-      output->records[base + i] = {};
+    if (LoadLe<std::uint32_t>(span.data + span.size) == MaskCrc32c(crcs[i])) [[likely]] {
+      continue;
     }
+    const std::uint64_t begin = at + static_cast<std::uint64_t>(span.data - spans[0].data);
+    if (options_.on_damage == OnDamage::kFail) {
+      output->records.resize(base + i);
+      next_record_ -= static_cast<std::int64_t>(good - i);
+      return Damaged(StatusCode::kDamaged, std::string(kBadPayload), begin, result);
+    }
+    output->records[base + i] = {};
+    if (i + 1 == good) return LastIsDamaged(input, good, pos, output, result);
+    // A header stands behind it, so its length was right.
+    Note(begin, begin + span.size + kFrame, std::string(kBadPayload), output);
   }
-  next_record_ += static_cast<std::int64_t>(good);
   return Step::kGoOn;
+}
+
+// The last of `good` records, which were appended up to *pos, does not match its checksum. Where
+// its length leads to a header, or to the end of the file, it is lost alone; else that length is as
+// little believed as its payload, and the next record is looked for from behind its header on.
+TfRecordFramer::Step TfRecordFramer::LastIsDamaged(const FrameInput& input, std::size_t good,
+                                                   std::size_t* pos, FrameOutput* output,
+                                                   FrameResult* result) {
+  const std::size_t bytes = batch_.spans[good - 1].size + kFrame;
+  const std::uint64_t begin = input.offset + *pos - bytes;
+  switch (BelieveEnd(input, *pos - bytes, bytes, result)) {
+    case Belief::kYes:
+      // Whoever wants units alone reads it again, and sees to it then.
+      if (!options_.units_only) Note(begin, begin + bytes, std::string(kBadPayload), output);
+      return Step::kGoOn;
+    case Belief::kMore:
+      if (!options_.units_only) output->records.pop_back();
+      if (output->units != nullptr) output->units->pop_back();
+      --next_record_;
+      *pos -= bytes;
+      return Step::kStop;
+    case Belief::kNo:
+      break;
+  }
+  if (output->units != nullptr) output->units->back() = {begin, begin, 1, true};
+  *pos -= bytes - kHeader;
+  searching_ = true;
+  search_begin_ = begin;
+  search_reason_ = std::string(kBadPayload) + ", and no record stands where it should end";
+  return Step::kGoOn;
+}
+
+// Whether a record of so many bytes at `pos`, all of them at hand, ends in front of a header or
+// with the file. Where that is not at hand yet, *result says what is needed.
+TfRecordFramer::Belief TfRecordFramer::BelieveEnd(const FrameInput& input, std::size_t pos,
+                                                  std::size_t bytes, FrameResult* result) const {
+  const std::uint64_t at = input.offset + pos;
+  const std::size_t left = input.bytes.size() - pos;
+  const std::uint64_t file_left = known_size()
+                                      ? options_.file_bytes - std::min(at, options_.file_bytes)
+                                  : input.at_end ? left
+                                                 : kUnknownSize;
+  if (bytes == file_left) return Belief::kYes;
+  if (left >= bytes + kHeader) {
+    return HeaderStandsAt(input, pos + bytes) ? Belief::kYes : Belief::kNo;
+  }
+  if (input.at_end || file_left < bytes + kHeader) return Belief::kNo;
+  result->need_bytes = bytes + kHeader;
+  return Belief::kMore;
 }
 
 // At the limit, the end, a record that is not all here, or damage.
@@ -253,10 +317,10 @@ TfRecordFramer::Step TfRecordFramer::PartialRecord(const FrameInput& input, std:
                                                    FrameOutput* output, FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
   const auto header = input.bytes.subspan(*pos, kHeader);
-  if (!TfRecordHeaderMatches(header)) {
+  std::uint64_t length = 0;
+  if (!ReadTfRecordHeader(header, &length)) {
     return Damaged(StatusCode::kDamaged, "the length's checksum does not match", at, result);
   }
-  const auto length = LoadLe<std::uint64_t>(header.data());
   const std::string size = "a record of " + std::to_string(length) + " bytes";
   const std::uint64_t file_left = known_size() ? options_.file_bytes - at : kUnknownSize;
   if (known_size() && (file_left < kFrame || length > file_left - kFrame)) {
@@ -321,25 +385,26 @@ class TfRecordUnitFramer final : public UnitFramer {
   explicit TfRecordUnitFramer(const FramerOptions& options) : lost_(options) {}
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
-    const std::string_view problem = Problem(unit.bytes);
+    std::uint64_t length = 0;
+    const std::string_view problem = Problem(unit.bytes, &length);
     if (!problem.empty() || records != 1) [[unlikely]] {
       return lost_.Lose(unit, records, problem, output);
     }
-    output->records.push_back({unit.bytes.data() + kHeader,
-                               static_cast<std::size_t>(LoadLe<std::uint64_t>(unit.bytes.data()))});
+    output->records.push_back({unit.bytes.data() + kHeader, static_cast<std::size_t>(length)});
     return {};
   }
 
  private:
-  static std::string_view Problem(std::span<const std::byte> bytes) {
+  static std::string_view Problem(std::span<const std::byte> bytes, std::uint64_t* length) {
     if (bytes.empty()) return kLostBefore;
     if (bytes.size() < kFrame) return "the file ends inside a record's header";
-    if (!TfRecordHeaderMatches(bytes.first(kHeader))) return "the length's checksum does not match";
-    const auto length = LoadLe<std::uint64_t>(bytes.data());
-    if (length > bytes.size() - kFrame) return "the record is longer than the index says";
-    const auto payload = bytes.subspan(kHeader, static_cast<std::size_t>(length));
+    if (!ReadTfRecordHeader(bytes.first(kHeader), length)) {
+      return "the length's checksum does not match";
+    }
+    if (*length > bytes.size() - kFrame) return "the record is longer than the index says";
+    const auto payload = bytes.subspan(kHeader, static_cast<std::size_t>(*length));
     const auto stored = LoadLe<std::uint32_t>(payload.data() + payload.size());
-    if (stored != MaskCrc32c(Crc32c(payload))) return "the payload's checksum does not match";
+    if (stored != MaskCrc32c(Crc32c(payload))) return kBadPayload;
     return {};
   }
 
@@ -348,10 +413,10 @@ class TfRecordUnitFramer final : public UnitFramer {
 
 }  // namespace
 
-bool TfRecordHeaderMatches(std::span<const std::byte> header) {
-  const auto length = LoadLe<std::uint64_t>(header.data());
+bool ReadTfRecordHeader(std::span<const std::byte> header, std::uint64_t* length) {
+  *length = LoadOnceLe<std::uint64_t>(header.data());
   std::uint32_t crc = 0;
-  Crc32cOfEachU64({&length, 1}, &crc);
+  Crc32cOfEachU64({length, 1}, &crc);
   return LoadLe<std::uint32_t>(header.data() + 8) == MaskCrc32c(crc);
 }
 

@@ -34,7 +34,7 @@ ArrayHeader ReadTokensHeader(const TokensOptions& options, std::span<const std::
     header.need_bytes = kHeaderBytes;
     if (head.size() < kHeaderBytes) return header;
     const TokensVariant* const variant = FindVariant(head);
-    const auto count = LoadLe<std::int32_t>(head.data() + 8);
+    const auto count = LoadOnceLe<std::int32_t>(head.data() + 8);
     if (variant == nullptr || count < 0) {
       header.status =
           variant == nullptr
@@ -58,6 +58,9 @@ ArrayHeader ReadTokensHeader(const TokensOptions& options, std::span<const std::
     layout.data_bytes = static_cast<std::uint64_t>(count) * variant->token_bytes;
   }
   layout.row_bytes = options.block * layout.item_bytes;
+  if (layout.item_bytes == 2) header.elements = {"u2", {DType::kUInt16}};
+  // Ids are far below what the sign takes.
+  if (layout.item_bytes == 4) header.elements = {"u4", {DType::kUInt32, DType::kInt32}};
   return header;
 }
 

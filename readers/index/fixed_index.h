@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "readers/index/record_index.h"
 
@@ -14,17 +16,17 @@ class FixedIndex final : public RecordIndex {
   struct Layout {
     FixedUnits units{};
     std::uint64_t records = 0;
-    std::uint64_t file_bytes = 0;  ///< where the last record's bytes end at the latest
-    IndexLoss loss{};
+    std::uint64_t file_bytes = 0;       ///< where the last record's bytes end at the latest
+    std::vector<IndexDamage> damage{};  ///< no record's
   };
-  explicit FixedIndex(const Layout& layout) : layout_(layout) {}
+  explicit FixedIndex(Layout layout) : layout_(std::move(layout)) {}
 
   std::uint64_t records() const override { return layout_.records; }
   Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override;
   Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override;
   /// None where the last record is shorter.
   std::optional<FixedUnits> fixed() const override;
-  IndexLoss loss() const override { return layout_.loss; }
+  std::span<const IndexDamage> damage() const override { return layout_.damage; }
 
  private:
   const Layout layout_;

@@ -27,7 +27,7 @@ void IndexBuilder::Add(const FramedUnit& given) {
   if (unit.records != 1 && !layout_.chunks) Repack({true, layout_.wide});
   if (!Fits(unit.begin, records_)) Repack({layout_.chunks, true});
   Append(unit.begin, records_);
-  if (unit.lost) lost_.push_back(unit.begin);
+  if (unit.lost) lost_.push_back({unit.begin, records_});
   if (!unit.lost) longest_ = std::max(longest_, unit.end - unit.begin);
   records_ += unit.records;
   ++units_;

@@ -17,8 +17,12 @@ class IndexBuilder {
   /// largest record and damage are the caller's to fill in.
   IndexImage Finish(std::uint64_t file_bytes);
 
-  /// Begins of the lost units so far.
-  const std::vector<std::uint64_t>& lost() const { return lost_; }
+  struct LostUnit {
+    std::uint64_t begin = 0;
+    std::uint64_t first_record = 0;
+  };
+  /// The lost units so far.
+  const std::vector<LostUnit>& lost() const { return lost_; }
 
  private:
   /// A unit is read up to the next one, though it ends before, where that is not far.
@@ -41,7 +45,7 @@ class IndexBuilder {
   std::uint64_t units_ = 0;
   std::uint64_t records_ = 0;
   std::uint64_t longest_ = 0;
-  std::vector<std::uint64_t> lost_;
+  std::vector<LostUnit> lost_;
 };
 
 }  // namespace ringfeed

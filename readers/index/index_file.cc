@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "base/little_endian.h"
 #include "base/mixed_hash.h"
 #include "io/file_mapping.h"
 #include "readers/formats/output_file.h"
@@ -22,6 +23,7 @@ namespace ringfeed {
 namespace {
 
 constexpr std::uint64_t kPage = IndexLayout::kPageBytes;
+constexpr std::size_t kDamageHead = 28;
 
 std::array<char, IndexHeader::kFormatBytes> FormatField(const Format& format) {
   std::array<char, IndexHeader::kFormatBytes> field{};
@@ -36,6 +38,34 @@ std::uint32_t HeaderChecksum(IndexHeader header) {
 }
 
 std::uint32_t GapsChecksum(std::span<const IndexGap> gaps) { return Crc32c(std::as_bytes(gaps)); }
+
+std::vector<std::byte> Encoded(std::span<const IndexDamage> damage) {
+  std::vector<std::byte> bytes;
+  for (const IndexDamage& one : damage) {
+    const std::size_t at = bytes.size();
+    bytes.resize(at + kDamageHead + one.reason.size());
+    StoreLe(bytes.data() + at, one.begin);
+    StoreLe(bytes.data() + at + 8, one.end);
+    StoreLe(bytes.data() + at + 16, one.record);
+    StoreLe(bytes.data() + at + 24, static_cast<std::uint32_t>(one.reason.size()));
+    std::memcpy(bytes.data() + at + kDamageHead, one.reason.data(), one.reason.size());
+  }
+  return bytes;
+}
+
+// False where they are no list of that.
+bool Decode(std::span<const std::byte> bytes, std::vector<IndexDamage>* damage) {
+  while (!bytes.empty()) {
+    if (bytes.size() < kDamageHead) return false;
+    const std::size_t reason = LoadLe<std::uint32_t>(bytes.data() + 24);
+    if (reason > bytes.size() - kDamageHead) return false;
+    const auto* const text = reinterpret_cast<const char*>(bytes.data() + kDamageHead);
+    damage->push_back({LoadLe<std::uint64_t>(bytes.data()), LoadLe<std::uint64_t>(bytes.data() + 8),
+                       LoadLe<std::uint64_t>(bytes.data() + 16), std::string(text, reason)});
+    bytes = bytes.subspan(kDamageHead + reason);
+  }
+  return std::is_sorted(damage->begin(), damage->end());
+}
 
 Status Damaged(const std::string& what) { return Status(StatusCode::kDamaged, what); }
 
@@ -54,6 +84,7 @@ Status CheckHeader(const IndexHeader& header, std::uint64_t bytes) {
   const std::uint64_t pages = header.units / per_page + (header.units % per_page != 0 ? 1 : 0);
   const bool fits = header.pages == pages && header.pages <= bytes / kPage &&
                     header.gaps <= IndexImage::kMostGapsKept &&
+                    header.damage_bytes <= IndexImage::kMostDamageBytes &&
                     header.data_end <= header.file.bytes;
   if (!fits || IndexBytes(header) != bytes) return Damaged("it is not as long as its header says");
   return {};
@@ -102,7 +133,7 @@ Status MapFile(const std::string& path, std::shared_ptr<const FileMapping>* mapp
 }  // namespace
 
 std::uint64_t IndexBytes(const IndexHeader& header) {
-  return kPage + header.pages * kPage + header.gaps * sizeof(IndexGap);
+  return kPage + header.pages * kPage + header.gaps * sizeof(IndexGap) + header.damage_bytes;
 }
 
 std::string IndexPath(const std::string& file, const std::string& folder) {
@@ -136,7 +167,14 @@ Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIde
   const std::byte* const stored = pages.data() + pages.size();
   if (!gaps.empty()) std::memcpy(gaps.data(), stored, gaps.size() * sizeof(IndexGap));
   if (GapsChecksum(gaps) != header.gaps_checksum) return Damaged("its list of gaps is damaged");
-  *index = std::make_shared<const PagedIndex>(header, pages, std::move(gaps), std::move(mapping));
+  const std::span<const std::byte> listed(stored + gaps.size() * sizeof(IndexGap),
+                                          static_cast<std::size_t>(header.damage_bytes));
+  std::vector<IndexDamage> damage;
+  if (Crc32c(listed) != header.damage_checksum || !Decode(listed, &damage)) {
+    return Damaged("its list of damage is damaged");
+  }
+  *index = std::make_shared<const PagedIndex>(header, pages, std::move(gaps), std::move(damage),
+                                              std::move(mapping));
   return {};
 }
 
@@ -144,11 +182,16 @@ void SignIndex(const IndexedFile& file, const FileIdentity& identity, IndexImage
   image->header.file = identity;
   image->header.format = FormatField(*file.format);
   image->header.gaps_checksum = GapsChecksum(image->gaps);
+  const std::vector<std::byte> damage = Encoded(image->damage);
+  image->header.damage_bytes = damage.size();
+  image->header.damage_checksum = Crc32c(damage);
   image->header.checksum = HeaderChecksum(image->header);
 }
 
 Status SaveIndex(const std::string& path, const IndexImage& image) {
-  if (image.gaps.size() > IndexImage::kMostGapsKept) {
+  const bool all_over = image.gaps.size() > IndexImage::kMostGapsKept ||
+                        image.header.damage_bytes > IndexImage::kMostDamageBytes;
+  if (all_over) {
     return Status(StatusCode::kUnsupported, "the file is damaged in too many places");
   }
   OutputFile file(path);
@@ -157,6 +200,7 @@ Status SaveIndex(const std::string& path, const IndexImage& image) {
   if (status.ok()) status = file.AppendZeros(kPage - sizeof(IndexHeader));
   if (status.ok()) status = file.Append(image.pages);
   if (status.ok()) status = file.Append(std::as_bytes(std::span(image.gaps)));
+  if (status.ok()) status = file.Append(Encoded(image.damage));
   return status.ok() ? file.Commit() : status;
 }
 

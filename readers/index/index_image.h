@@ -6,16 +6,19 @@
 #include <string_view>
 #include <vector>
 
+#include "readers/index/record_index.h"
+
 namespace ringfeed {
 
-/// An index as it stands in its file, little-endian: a page of the header; the pages; the gaps.
+/// An index as it stands in its file, little-endian: a page of the header; pages; gaps; damage.
 /// A page is 4 KiB: u32 CRC-32C of the rest of it, u32 entries, u64 offset and u64 record number
 /// that entries count from, then an entry for each unit in the order of the file, as many as fit
 /// (fewer in the last page alone):
 ///   offset                 u32, in a wide index u64
 ///   number of its record   the same; only where units are chunks of several records
 /// A unit ends where the next one begins (the last one at `data_end`), unless a gap says otherwise:
-/// u64 unit, u64 end, ascending.
+/// u64 unit, u64 end, ascending. Behind the gaps stands what was damaged, of each range: u64 begin,
+/// u64 end, u64 record, u32 bytes of the reason, and these (IndexDamage).
 struct IndexLayout {
   static constexpr std::size_t kPageBytes = 4096;
   static constexpr std::size_t kPageHead = 24;
@@ -39,7 +42,7 @@ struct FileIdentity {
 /// The first bytes of an index file.
 struct IndexHeader {
   static constexpr std::string_view kMagic{"ringfeed index\n\0", 16};
-  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::uint32_t kVersion = 2;
   static constexpr std::size_t kFormatBytes = 64;
 
   std::array<char, 16> magic{};
@@ -56,15 +59,17 @@ struct IndexHeader {
   std::uint64_t damaged = 0;      ///< ranges that were met
   std::uint64_t lost_ranges = 0;  ///< those of them that no record has
   std::uint64_t first_lost = 0;   ///< where the first of them begins
+  std::uint64_t damage_bytes = 0;
+  std::uint32_t damage_checksum = 0;
   std::uint32_t gaps_checksum = 0;
   std::uint8_t chunks = 0;
   std::uint8_t wide = 0;
-  std::array<char, 2> unused{};
+  std::array<char, 6> unused{};
   std::array<char, kFormatBytes> format{};  ///< its name, cut off, zeros behind it
 
   IndexLayout layout() const { return {chunks != 0, wide != 0}; }
 };
-static_assert(sizeof(IndexHeader) == 16 + 8 + 24 + 10 * 8 + 8 + 64);
+static_assert(sizeof(IndexHeader) == 16 + 8 + 24 + 11 * 8 + 16 + 64);
 
 /// A unit that ends before the next one begins.
 struct IndexGap {
@@ -76,10 +81,12 @@ struct IndexGap {
 struct IndexImage {
   /// A file of more gaps is damaged all over: its index is kept in memory alone.
   static constexpr std::uint64_t kMostGapsKept = 1 << 16;
+  static constexpr std::uint64_t kMostDamageBytes = std::uint64_t{1} << 24;
 
   IndexHeader header;
   std::vector<std::byte> pages;
   std::vector<IndexGap> gaps;
+  std::vector<IndexDamage> damage;  ///< sorted
 };
 
 }  // namespace ringfeed

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,7 +16,11 @@ class IndexPage {
   IndexPage(const std::byte* data, const IndexLayout& layout) : data_(data), layout_(layout) {}
 
   bool ChecksumMatches() const { return LoadLe<std::uint32_t>(data_) == Checksum(data_); }
-  std::uint32_t entries() const { return LoadLe<std::uint32_t>(data_ + 4); }
+  /// Never more than a page has room for: a file that is mapped may change behind its check.
+  std::uint32_t entries() const {
+    return std::min(LoadOnceLe<std::uint32_t>(data_ + 4),
+                    static_cast<std::uint32_t>(layout_.entries_per_page()));
+  }
   std::uint64_t base_offset() const { return LoadLe<std::uint64_t>(data_ + 8); }
   std::uint64_t base_record() const { return LoadLe<std::uint64_t>(data_ + 16); }
   /// Where that unit begins.

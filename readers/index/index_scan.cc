@@ -97,7 +97,7 @@ class Scan {
  private:
   Status Step(bool* done);
   Status Take();
-  void NoteLoss(IndexHeader* header) const;
+  void NoteLoss(IndexHeader* header);
 
   const IndexedFile& file_;
   ScanWindow window_;
@@ -110,7 +110,7 @@ class Scan {
   std::uint64_t offset_ = 0;
   std::uint64_t limit_ = kLimitBytes;
   std::size_t need_ = 0;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges_;
+  std::vector<IndexDamage> ranges_;
   std::uint64_t damaged_ = 0;
 };
 
@@ -129,6 +129,8 @@ Status Scan::Run(IndexImage* image) {
   IndexHeader& header = image->header;
   header.max_record_bytes = file_.max_record_bytes;
   NoteLoss(&header);
+  std::sort(ranges_.begin(), ranges_.end());
+  image->damage = std::move(ranges_);
   return {};
 }
 
@@ -163,7 +165,8 @@ Status Scan::Take() {
     builder_.Add(unit);
   }
   for (const DamagedRange& range : output_.damage) {
-    if (ranges_.size() < kMostRanges) ranges_.emplace_back(range.begin, range.end);
+    if (ranges_.size() == kMostRanges) break;
+    ranges_.push_back({range.begin, range.end, IndexDamage::kNoRecord, range.reason});
   }
   damaged_ += output_.damage.size();
   units_.clear();
@@ -174,14 +177,20 @@ Status Scan::Take() {
 }
 
 // A range is a record's where a lost unit begins in it.
-void Scan::NoteLoss(IndexHeader* header) const {
+void Scan::NoteLoss(IndexHeader* header) {
+  using LostUnit = IndexBuilder::LostUnit;
   header->damaged = damaged_ + builder_.lost().size();
   header->lost_ranges = damaged_ - ranges_.size();
-  const std::vector<std::uint64_t>& lost = builder_.lost();
-  for (const auto& [begin, end] : ranges_) {
-    const auto first = std::lower_bound(lost.begin(), lost.end(), begin);
-    if (first != lost.end() && *first <= end) continue;
-    if (header->lost_ranges++ == 0) header->first_lost = begin;
+  const std::vector<LostUnit>& lost = builder_.lost();
+  for (IndexDamage& range : ranges_) {
+    const auto first =
+        std::lower_bound(lost.begin(), lost.end(), range.begin,
+                         [](const LostUnit& unit, std::uint64_t at) { return unit.begin < at; });
+    if (first != lost.end() && first->begin <= range.end) {
+      range.record = first->first_record;
+    } else if (header->lost_ranges++ == 0) {
+      header->first_lost = range.begin;
+    }
   }
 }
 

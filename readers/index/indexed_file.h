@@ -21,6 +21,7 @@ struct IndexedFile {
   std::shared_ptr<const Format> format;
   Compression compression = Compression::kNone;
   std::size_t max_record_bytes = std::size_t{1} << 30;
+  ElementCheck check_elements{};  ///< FramerOptions' own
 };
 
 /// Reads a few pieces of the contents: the first and the last 4 KiB, and six in between; of a small

@@ -23,6 +23,7 @@ class MendingIndex final : public RecordIndex {
   std::uint64_t records() const override { return kept_->records(); }
   Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override;
   Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override;
+  std::span<const IndexDamage> damage() const override { return kept_->damage(); }
   IndexLoss loss() const override { return kept_->loss(); }
   std::string remark() const override;
 

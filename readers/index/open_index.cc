@@ -39,6 +39,7 @@ Status ReadHead(const IndexedFile& file, std::size_t bytes, std::vector<std::byt
 bool AskFormat(const IndexedFile& file, OpenedIndex* opened) {
   FramerOptions options{file.name, file.bytes};
   options.max_record_bytes = file.max_record_bytes;
+  options.check_elements = file.check_elements;
   std::vector<std::byte> head;
   OwnIndexResult own = file.format->OwnIndex(options, head);
   while (own.need_bytes > head.size() && opened->status.ok()) {
@@ -64,9 +65,11 @@ void Scan(const IndexedFile& file, const std::string& path, const IndexOptions& 
   SignIndex(file, opened->identity, &image);
   opened->index_bytes = IndexBytes(image.header);
   if (options.save && file.source == nullptr) {
-    const Status saved = SaveIndex(path, image);
-    if (saved.ok()) opened->path = path;
-    if (!saved.ok()) Say("it is kept in memory alone: " + saved.ToString(), &opened->why);
+    opened->kept = SaveIndex(path, image);
+    if (opened->kept.ok()) opened->path = path;
+    if (!opened->kept.ok()) {
+      Say("it is kept in memory alone: " + opened->kept.ToString(), &opened->why);
+    }
   }
   opened->index = std::make_shared<const PagedIndex>(std::move(image));
 }

@@ -36,6 +36,7 @@ struct OpenedIndex {
   IndexOrigin origin = IndexOrigin::kNone;
   FileIdentity identity;
   std::string path;               ///< of the index file; empty where it has none
+  Status kept;                    ///< why what was made now is in memory alone
   std::uint64_t index_bytes = 0;  ///< of that file, or in memory; 0 where it is computed
   /// What there is to say: why a kept one was not used, a foreign one not believed, a new one not
   /// kept.

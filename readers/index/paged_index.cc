@@ -11,14 +11,17 @@ PagedIndex::PagedIndex(IndexImage image)
       layout_(header_.layout()),
       memory_(std::move(image.pages)),
       gaps_(std::move(image.gaps)),
+      damage_(std::move(image.damage)),
       pages_(memory_) {}
 
 PagedIndex::PagedIndex(const IndexHeader& header, std::span<const std::byte> pages,
-                       std::vector<IndexGap> gaps, std::shared_ptr<const void> owner)
+                       std::vector<IndexGap> gaps, std::vector<IndexDamage> damage,
+                       std::shared_ptr<const void> owner)
     : header_(header),
       layout_(header_.layout()),
       owner_(std::move(owner)),
       gaps_(std::move(gaps)),
+      damage_(std::move(damage)),
       pages_(pages),
       checked_(header.pages / 64 + 1) {}
 
@@ -50,10 +53,15 @@ bool PagedIndex::SameUnits(const PagedIndex& other) const {
   const auto same_gap = [](const IndexGap& a, const IndexGap& b) {
     return a.unit == b.unit && a.end == b.end;
   };
+  const auto same_damage = [](const IndexDamage& a, const IndexDamage& b) {
+    return a.begin == b.begin && a.end == b.end && a.record == b.record && a.reason == b.reason;
+  };
   return header_.units == other.header_.units && header_.records == other.header_.records &&
          header_.data_end == other.header_.data_end && header_.chunks == other.header_.chunks &&
          std::equal(pages_.begin(), pages_.end(), other.pages_.begin(), other.pages_.end()) &&
-         std::equal(gaps_.begin(), gaps_.end(), other.gaps_.begin(), other.gaps_.end(), same_gap);
+         std::equal(gaps_.begin(), gaps_.end(), other.gaps_.begin(), other.gaps_.end(), same_gap) &&
+         std::equal(damage_.begin(), damage_.end(), other.damage_.begin(), other.damage_.end(),
+                    same_damage);
 }
 
 template <typename Before>
@@ -125,6 +133,7 @@ Status PagedIndex::FindOne(std::uint64_t record, RecordUnit* found) const {
     return Status(StatusCode::kDamaged, "the index has no order");
   }
   found->bytes = end - found->offset;
+  found->lost = found->bytes == 0;  // units of these formats have bytes
   found->records = static_cast<std::uint32_t>(next_record - found->first_record);
   return {};
 }

@@ -21,11 +21,13 @@ class PagedIndex final : public RecordIndex {
   explicit PagedIndex(IndexImage image);
   /// Of a file: `pages` are kept by `owner`.
   PagedIndex(const IndexHeader& header, std::span<const std::byte> pages,
-             std::vector<IndexGap> gaps, std::shared_ptr<const void> owner);
+             std::vector<IndexGap> gaps, std::vector<IndexDamage> damage,
+             std::shared_ptr<const void> owner);
 
   std::uint64_t records() const override { return header_.records; }
   Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override;
   Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override;
+  std::span<const IndexDamage> damage() const override { return damage_; }
   IndexLoss loss() const override { return {header_.lost_ranges, header_.first_lost}; }
   /// Checks every page now.
   Status CheckPages() const;
@@ -54,6 +56,7 @@ class PagedIndex final : public RecordIndex {
   const std::vector<std::byte> memory_;
   const std::shared_ptr<const void> owner_;
   const std::vector<IndexGap> gaps_;
+  const std::vector<IndexDamage> damage_;
   const std::span<const std::byte> pages_;
   /// A bit for each page: its checksum matched. Two threads may both look: nothing depends on it.
   mutable std::vector<std::atomic<std::uint64_t>> checked_;

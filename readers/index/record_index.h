@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,11 +14,11 @@ namespace ringfeed {
 /// The bytes that hold a record: it alone, or, in a format of chunks, others too.
 struct RecordUnit {
   std::uint64_t offset = 0;  ///< in the file
-  /// Up to the next unit, or to where its records are known to end; 0 where they are lost (or empty
-  /// in a format that has empty ones): then nothing is read, and the unit's framer says which.
+  /// Up to the next unit, or to where its records are known to end; 0 where they are lost.
   std::uint64_t bytes = 0;
   std::uint64_t first_record = 0;  ///< number of the unit's first record
   std::uint32_t records = 1;       ///< that it holds
+  bool lost = false;               ///< when the index was made: RecordIndex::DamageOf has the range
 };
 
 /// Records of one size at one distance from each other.
@@ -25,6 +26,21 @@ struct FixedUnits {
   std::uint64_t offset = 0;  ///< of record 0
   std::uint64_t record_bytes = 0;
   std::uint64_t stride_bytes = 0;  ///< from one record's start to the next one's
+};
+
+/// A range that could not be read when the index was made.
+struct IndexDamage {
+  static constexpr std::uint64_t kNoRecord = ~std::uint64_t{0};
+
+  std::uint64_t begin = 0;  ///< in the file
+  std::uint64_t end = 0;
+  std::uint64_t record = kNoRecord;  ///< the first one of the first unit that is lost with it
+  std::string reason;
+
+  /// By record, those without one last, then by place.
+  friend bool operator<(const IndexDamage& a, const IndexDamage& b) {
+    return a.record != b.record ? a.record < b.record : a.begin < b.begin;
+  }
 };
 
 /// Damage that no record has the number of.
@@ -49,8 +65,24 @@ class RecordIndex {
   virtual Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const = 0;
   /// Where all records are of one size: then nothing needs to be looked up.
   virtual std::optional<FixedUnits> fixed() const { return std::nullopt; }
-  /// What was met when the index was made and is in none of its records.
-  virtual IndexLoss loss() const { return {}; }
+  /// What was met when the index was made, sorted; of a file that is damaged all over not all.
+  virtual std::span<const IndexDamage> damage() const { return {}; }
+  /// What of it is in none of its records, all counted.
+  virtual IndexLoss loss() const {
+    const std::span<const IndexDamage> lost = DamageOf(IndexDamage::kNoRecord);
+    return {lost.size(), lost.empty() ? 0 : lost.front().begin};
+  }
+  /// What of it is to be reported with the first record of a unit, or, of kNoRecord, with none.
+  std::span<const IndexDamage> DamageOf(std::uint64_t first_record) const {
+    const std::span<const IndexDamage> all = damage();
+    const auto of_record = [](const IndexDamage& one, std::uint64_t record) {
+      return one.record < record;
+    };
+    const auto first = std::lower_bound(all.begin(), all.end(), first_record, of_record);
+    const auto last = std::find_if(
+        first, all.end(), [&](const IndexDamage& one) { return one.record != first_record; });
+    return {first, last};
+  }
   /// What happened to it since it was opened, for reports; mostly nothing.
   virtual std::string remark() const { return {}; }
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "readers/position.h"
 
 namespace ringfeed {
 namespace {
@@ -209,8 +210,13 @@ bool TakeEntry(LineWords* words, JournalEntry* entry) {
     entry->kind = JournalEntry::Kind::kEnd;
     return words->Number(&origin.batch) && words->empty();
   }
-  entry->kind = JournalEntry::Kind::kBatch;
-  return words->Take("b ") && words->Number(&origin.batch) && words->Take(" ") &&
+  if (words->Take("d ")) {
+    entry->kind = JournalEntry::Kind::kDamage;
+    return words->Number(&entry->damaged) && words->empty();
+  }
+  const bool cut = words->Take("c ");
+  entry->kind = cut ? JournalEntry::Kind::kCut : JournalEntry::Kind::kBatch;
+  return (cut || words->Take("b ")) && words->Number(&origin.batch) && words->Take(" ") &&
          words->Number(&origin.pass) && TakeRanges(words, &origin.records) &&
          TakeRanges(words, &origin.damaged) && words->empty();
 }
@@ -237,7 +243,7 @@ void FormatJournalStart(const JournalStart& start, std::string* line) {
 }
 
 void FormatJournalBatch(const BatchOrigin& origin, std::string* line) {
-  *line = "b ";
+  *line = IsCutShort(origin) ? "c " : "b ";
   AppendNumber(origin.batch, line);
   *line += ' ';
   AppendNumber(origin.pass, line);
@@ -252,6 +258,12 @@ void FormatJournalBatch(const BatchOrigin& origin, std::string* line) {
 void FormatJournalEnd(std::uint64_t batches, std::string* line) {
   *line = "e ";
   AppendNumber(batches, line);
+  AppendSum(line);
+}
+
+void FormatJournalDamage(std::uint64_t damaged, std::string* line) {
+  *line = "d ";
+  AppendNumber(damaged, line);
   AppendSum(line);
 }
 

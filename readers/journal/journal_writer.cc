@@ -99,6 +99,11 @@ Status JournalWriter::End(std::uint64_t batches) {
   return Write();
 }
 
+Status JournalWriter::Damage(std::uint64_t damaged) {
+  FormatJournalDamage(damaged, &line_);
+  return Write();
+}
+
 Status JournalWriter::Write() {
   if (line_.size() > kMostJournalLine) {
     return Status(StatusCode::kInvalidArgument, "an entry of the journal " + path_ +

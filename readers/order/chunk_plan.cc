@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <string>
 #include <utility>
 
 namespace ringfeed {
@@ -20,6 +21,14 @@ constexpr std::size_t kSpareChunks = 64;
 std::size_t RowsPerChunk(std::uint64_t mean_record_bytes) {
   const std::uint64_t rows = kChunkBytes / std::max<std::uint64_t>(1, mean_record_bytes);
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(rows, 1, kMostRows));
+}
+
+Status NoBatchInAPass(std::uint64_t rows, std::uint64_t batch) {
+  return Status(StatusCode::kInvalidArgument,
+                "passes without end without a single batch: one has " + std::to_string(rows) +
+                    " rows, a batch " + std::to_string(batch) +
+                    ", and what fills no batch is dropped; lower the batch size, keep the rest, or "
+                    "put MultiPass in front of Batch");
 }
 
 ChunkPlan::ChunkPlan(std::unique_ptr<RowCursor> cursor, const Options& options)
@@ -87,6 +96,12 @@ void ChunkPlan::Make() {
   chunk.kind = Chunk::Kind::kRows;
   chunk.pass = pass_;
   chunk.status = FillChunk(&chunk);
+  if (options_.passes == 0 && places_ == 0) {
+    chunk.status = Status(StatusCode::kInvalidArgument,
+                          "passes without end over data without a single record");
+  } else if (options_.passes == 0 && places_end_ == 0) {
+    chunk.status = NoBatchInAPass(places_, options_.slice.batch);
+  }
   const bool failed = !chunk.status.ok();
   if (!chunk.rows.empty() || failed) {
     queues_[turn_].push_back(std::move(chunk));

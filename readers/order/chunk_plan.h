@@ -38,6 +38,10 @@ struct BatchSlice {
 /// reads can be merged and few enough that a chunk stays in a core's cache.
 std::size_t RowsPerChunk(std::uint64_t mean_record_bytes);
 
+/// Why passes without end bring nothing, where one has so many rows and what fills no batch of
+/// `batch` is dropped.
+Status NoBatchInAPass(std::uint64_t rows, std::uint64_t batch);
+
 /// Cuts the order of the rows into chunks and deals them out to lanes: chunk k of a pass belongs to
 /// lane k mod lanes, so that the lanes' chunks, taken in turn, are the order. Every pass starts
 /// afresh with lane 0, also one that is begun in its middle; no chunk spans passes. Chunks are made
@@ -48,9 +52,10 @@ class ChunkPlan {
   struct Options {
     std::size_t lanes = 1;
     std::size_t rows_per_chunk = 1024;
-    std::uint64_t passes = 1;  ///< number of the last one + 1; 0: without end
-    std::uint64_t pass = 0;    ///< where it starts
-    std::uint64_t place = 0;   ///< at most the places of that pass
+    /// Number of the last one + 1; 0: without end, which fails at a pass without places.
+    std::uint64_t passes = 1;
+    std::uint64_t pass = 0;   ///< where it starts
+    std::uint64_t place = 0;  ///< at most the places of that pass
     BatchSlice slice{};
   };
   ChunkPlan(std::unique_ptr<RowCursor> cursor, const Options& options);

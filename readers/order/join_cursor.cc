@@ -11,6 +11,12 @@ namespace {
 /// split between ranks some passes of a rank may be empty, and others not.
 constexpr int kMostEmptyPasses = 10000;
 
+Status NoRecords() {
+  return Status(StatusCode::kInvalidArgument,
+                "passes without end over files that have no record: give files with records, or a "
+                "number of passes");
+}
+
 }  // namespace
 
 JoinCursor::JoinCursor(std::unique_ptr<RowCursor> input, std::uint64_t passes, bool even)
@@ -50,6 +56,7 @@ OrderPlace JoinCursor::Find(std::uint64_t pass, std::uint64_t place) {
 Status JoinCursor::Seek(std::uint64_t pass, std::uint64_t place) {
   const OrderPlace at = Find(pass, place);
   input_pass_ = at.pass;
+  if (passes_ == 0 && at.place > 0 && at.place >= input_->Places(at.pass)) return NoRecords();
   return input_->Seek(at.pass, at.place);
 }
 
@@ -67,11 +74,7 @@ Status JoinCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
     if (some > 0) empty = 0;
     *count += some;
     if (*count == rows.size() || IsLast(input_pass_)) break;
-    if (empty == kMostEmptyPasses) {
-      return Status(StatusCode::kInvalidArgument,
-                    "passes without end over files that have no record: give files with records, "
-                    "or a number of passes");
-    }
+    if (empty == kMostEmptyPasses) return NoRecords();
     status = input_->Seek(++input_pass_, 0);
     if (!status.ok()) return status;
   }

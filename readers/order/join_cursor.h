@@ -18,6 +18,7 @@ class JoinCursor final : public RowCursor {
   JoinCursor(std::unique_ptr<RowCursor> input, std::uint64_t passes, bool even);
 
   std::uint64_t Places(std::uint64_t pass) override;
+  /// Fails as Next where passes without end have no such place.
   Status Seek(std::uint64_t pass, std::uint64_t place) override;
   OrderPlace Origin(std::uint64_t pass, std::uint64_t place) override;
   /// Fails where passes without end hold nothing, so many in a row that nothing will come.
@@ -27,7 +28,8 @@ class JoinCursor final : public RowCursor {
   bool empty() const { return even_ && input_->Places(0) == 0; }
 
  private:
-  /// Where in the input a place stands: within a pass, or at the end of the last.
+  /// Where in the input a place stands: within a pass, or at the end of the last. Behind the end of
+  /// one where passes without end do not seem to have it.
   OrderPlace Find(std::uint64_t pass, std::uint64_t place);
   bool IsLast(std::uint64_t input_pass) const {
     return passes_ != 0 && (input_pass + 1) % passes_ == 0;

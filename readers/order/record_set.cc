@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/cpu_count.h"
+#include "base/signals_blocked.h"
 #include "readers/examined_file.h"
+#include "readers/refusal.h"
 
 namespace ringfeed {
 namespace {
@@ -38,14 +40,20 @@ RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& 
   file.format = std::move(examined.format);
   file.status = std::move(examined.status);
   if (!file.status.ok()) return file;
-  const IndexedFile indexed{
-      file.name, source, file.bytes, file.format, examined.compression, options.max_record_bytes};
+  const IndexedFile indexed{file.name,
+                            source,
+                            file.bytes,
+                            file.format,
+                            examined.compression,
+                            options.max_record_bytes,
+                            options.check_elements};
   OpenedIndex opened = OpenRecordIndex(indexed, options.index);
   file.status = std::move(opened.status);
   file.origin = opened.origin;
   file.how = IndexOriginName(opened.origin);
   if (!opened.why.empty()) file.how += ": " + opened.why;
   file.sample = opened.identity.sample;
+  file.unfit = file.status.code() == StatusCode::kInvalidArgument;
   if (!file.status.ok()) return file;
   file.index = std::move(opened.index);
   file.stripes = examined.stripes;
@@ -83,19 +91,30 @@ void RecordSet::OpenAll(const std::vector<std::string>& names,
                         const Options& options) {
   files_.resize(sources.empty() ? names.size() : sources.size());
   std::atomic<std::size_t> next{0};  // joining the threads publishes what they opened
+  const auto open_one = [&](std::size_t i) {
+    return sources.empty() ? OpenOne(names[i], nullptr, options)
+                           : OpenOne(sources[i]->name(), sources[i], options);
+  };
   const auto open_some = [&] {
     for (std::size_t i = next.fetch_add(1, std::memory_order_relaxed); i < files_.size();
          i = next.fetch_add(1, std::memory_order_relaxed)) {
-      files_[i] = sources.empty() ? OpenOne(names[i], nullptr, options)
-                                  : OpenOne(sources[i]->name(), sources[i], options);
+      files_[i] = open_one(i);
     }
   };
   const std::size_t usual =
       std::min<std::size_t>(kMostThreads, static_cast<std::size_t>(CountCpus().usable));
   const std::size_t most = options.threads == 0 ? usual : options.threads;
   std::vector<std::jthread> others;
-  for (std::size_t i = 1; i < std::min(most, files_.size()); ++i) others.emplace_back(open_some);
+  {
+    const SignalsBlocked blocked;
+    for (std::size_t i = 1; i < std::min(most, files_.size()); ++i) others.emplace_back(open_some);
+  }
   open_some();
+  others.clear();
+  // Where the system refused, several at a time were too many.
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    if (IsRefusal(files_[i].status)) files_[i] = open_one(i);
+  }
 }
 
 Status RecordSet::FirstRowOfStripe(std::size_t file, std::uint64_t stripe, RowNumber* row) const {
@@ -119,6 +138,12 @@ Status RecordSet::status() const {
     if (!file.status.ok()) return file.status;
   }
   return {};
+}
+
+bool RecordSet::has_losses() const {
+  return std::any_of(files_.begin(), files_.end(), [](const File& file) {
+    return file.index != nullptr && file.index->loss().ranges != 0;
+  });
 }
 
 void RecordSet::TakeFingerprint() {

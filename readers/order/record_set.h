@@ -29,6 +29,7 @@ class RecordSet final : public RowLayout, public FileTable {
     std::size_t max_record_bytes = std::size_t{1} << 30;
     std::uint64_t stripe_bytes = 1024 * 1024;
     OnDamage on_damage = OnDamage::kFail;
+    ElementCheck check_elements{};  ///< FramerOptions' own
     IndexOptions index{};
     std::size_t threads = 0;  ///< that open files; 0: as many as there are processors, at most 16
   };
@@ -39,6 +40,7 @@ class RecordSet final : public RowLayout, public FileTable {
     IndexOrigin origin = IndexOrigin::kNone;
     std::string how;  ///< how its index was come by, for reports
     std::uint64_t sample = 0;
+    bool unfit = false;  ///< its status is the program's mistake: see check_elements
   };
 
   /// Opens or makes all indexes; blocks. Of `names` and `sources` one is empty.
@@ -57,6 +59,8 @@ class RecordSet final : public RowLayout, public FileTable {
   std::size_t FileOf(RowNumber row, std::size_t hint = 0) const;
   /// The first file's that failed.
   Status status() const;
+  /// Whether something is lost to all records of a file (RecordIndex::loss).
+  bool has_losses() const;
   /// Computed at opening.
   const DataFingerprint& fingerprint() const { return fingerprint_; }
 

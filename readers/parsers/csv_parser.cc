@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/little_endian.h"
 #include "readers/parsers/located_storage.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/row_fetch.h"
@@ -105,12 +106,17 @@ Status Failure(const RecordSpan& row, const std::string& why) {
   return Status(StatusCode::kDamaged, why + ", in the row " + Shown(text));
 }
 
-// Bytes of a quoted cell with each doubled quote as one, to `to`.
-void Undouble(std::string_view text, std::byte* to) {
+// Bytes of a quoted cell with each doubled quote as one, to `to`, which has room for `bytes`. False
+// where they are not as many: the quotes were counted before, and the text may have changed.
+bool Undouble(std::string_view text, std::byte* to, std::size_t bytes) {
+  const std::byte* const end = to + bytes;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    *to++ = static_cast<std::byte>(text[at]);
-    if (text[at] == '"') ++at;
+    const char c = Settled(text[at]);
+    if (to == end) return false;
+    *to++ = static_cast<std::byte>(c);
+    if (c == '"') ++at;
   }
+  return to == end;
 }
 
 // Splits the header as the parser splits rows.
@@ -152,7 +158,10 @@ CsvRowsParser::CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptio
     std::int64_t first = spec.column >= 0 ? spec.column : next;
     if (spec.column < 0 && !header.empty()) {
       const auto found = std::find(header.begin(), header.end(), spec.name);
-      if (found == header.end()) Refuse("the header has no column \"" + spec.name + "\"");
+      if (found == header.end()) {
+        Refuse(
+            MissingName("in the header column \"" + spec.name + "\"", spec.name, header).message);
+      }
       first = found - header.begin();
     }
     Place(spec, first, text_fields_.size());
@@ -301,7 +310,10 @@ const char* CsvRowsParser::Text(std::size_t column, const char* at, const char* 
     bytes = field.missing.size();
   } else if (cell.doubled != 0) {
     std::byte* to = scratch->storage.Allocate(bytes);
-    Undouble(cell.text(), to);
+    if (!Undouble(cell.text(), to, bytes)) {
+      scratch->wrong = Named(column) + ChangedSinceLocated().message();
+      return nullptr;
+    }
     data = to;
   }
   if (LocateAt(data, bytes, bytes, &texts[columns_[column].field])) return after;

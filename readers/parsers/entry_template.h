@@ -24,7 +24,7 @@ class EntryTemplate {
   bool Match(std::span<const std::byte> bytes, FieldLocation* location) const {
     const std::byte* const at = bytes.data();
     if (bytes.size() < head_bytes_) return false;
-    const auto run = std::to_integer<std::uint64_t>(at[head_bytes_ - 1]);
+    const auto run = Settled(std::to_integer<std::uint64_t>(at[head_bytes_ - 1]));
     if (run > most_run_bytes_ || run > bytes.size() - head_bytes_) return false;
     std::uint64_t other = words_[0].Differs(at, run) | words_[1].Differs(at, run);
     for (std::size_t i = 2; i < word_count_; ++i) other |= words_[i].Differs(at, run);

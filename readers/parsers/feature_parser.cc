@@ -11,6 +11,7 @@
 #include "readers/parsers/short_copy.h"
 #include "readers/parsers/single_int.h"
 #include "readers/parsers/staged_columns.h"
+#include "readers/parsers/usual_reader.h"
 #include "readers/parsers/varint_list.h"
 
 namespace ringfeed {
@@ -70,6 +71,7 @@ class FeaturesParser final : public Parser {
   }
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
+  Refusal Explain(const RecordSpan& record, const Status& why) const override;
   bool Cut(std::size_t field, std::uint32_t units, FieldLocation* location) const override;
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
@@ -151,6 +153,36 @@ void FeaturesParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loc
   }
 }
 
+// The names in a map of the record; false where it has no such map.
+bool ReadNames(const RecordSpan& record, std::uint32_t map_field, std::vector<std::string>* names) {
+  const auto read_entry = [&](std::span<const std::byte> entry) {
+    std::span<const std::byte> key;
+    if (!ReadFeatureKey(entry, &key)) return false;
+    names->emplace_back(reinterpret_cast<const char*>(key.data()), key.size());
+    return true;
+  };
+  const auto read_map = [&](std::span<const std::byte> map) {
+    return ForEachDelimited(map, 1, read_entry);
+  };
+  return map_field == 0 ? read_map(record.bytes())
+                        : ForEachDelimited(record.bytes(), map_field, read_map);
+}
+
+Refusal FeaturesParser::Explain(const RecordSpan& record, const Status& why) const {
+  for (const bool lists : {false, true}) {
+    std::vector<std::string> names;
+    if (lists && dialect_.lists_field == 0) break;
+    if (!ReadNames(record, lists ? dialect_.lists_field : dialect_.map_field, &names)) break;
+    for (const FeatureField& field : feature_fields_) {
+      if ((field.step != nullptr) != lists || field.has_default) continue;
+      if (std::find(names.begin(), names.end(), field.name) != names.end()) continue;
+      return MissingName((lists ? "feature list \"" : "feature \"") + field.name + "\"", field.name,
+                         names);
+    }
+  }
+  return RefusalOf(why, fields_);
+}
+
 // A run that stands as it is, or one of varints: those behind the last that counts are left out.
 bool FeaturesParser::Cut(std::size_t field, std::uint32_t units, FieldLocation* location) const {
   const FeatureField& own = feature_fields_[field];
@@ -160,6 +192,8 @@ bool FeaturesParser::Cut(std::size_t field, std::uint32_t units, FieldLocation* 
   } else if (location->form == kFormInt64s || location->form == kFormInt32s) {
     for (std::size_t left = units * own.elements; left > 0; ++bytes) {
       constexpr std::byte kMore{0x80};
+      // They may have changed since they were counted.
+      if (bytes == location->bytes) return false;
       if ((location->data[bytes] & kMore) == std::byte{0}) --left;
     }
   } else {
@@ -235,21 +269,24 @@ bool WriteInts(const FeatureField& field, const FieldLocation& at, ColumnStager*
   return true;
 }
 
-// Whatever else the row has there; zeros where it fails.
+// Whatever else the row has there; zeros where it fails. What is appended is what was located,
+// whatever the record's bytes have become since.
 void FeaturesParser::WriteSlow(const ColumnRun& run, std::size_t row,
                                FeatureScratch* scratch) const {
   std::vector<std::byte>& elements = scratch->elements;
   elements.clear();
   const FieldLocation at = run.at(row);
+  const std::size_t bytes = (run.field->ragged ? at.units : 1) * run.field->unit_bytes;
   if (at.form != kFormFailed) {
     std::size_t count = 0;
     Status status = ReadFeatureField(dialect_, *run.field, at, &scratch->values, &elements, &count);
+    if (status.ok() && elements.size() != bytes) status = ChangedSinceLocated();
     if (!status.ok()) {
       run.failures->push_back({run.first_row + row, std::move(status)});
       elements.clear();
     }
   }
-  if (!run.field->ragged) elements.resize(run.field->unit_bytes);
+  elements.resize(bytes);
   run.stager->Append(elements.data(), elements.size());
 }
 

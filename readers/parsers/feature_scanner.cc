@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "base/little_endian.h"
 #include "readers/parsers/wire_reader.h"
 
 namespace ringfeed {
@@ -67,7 +68,7 @@ std::uint32_t FeatureScanner::FindUsual(std::span<const std::byte> bytes,
   constexpr std::size_t kBeforeKey = 4;
   constexpr std::byte kLonger{0x80};  // the length of the entry does not end here
   if (bytes.size() < kBeforeKey || (bytes[1] & kLonger) != std::byte{}) return FeatureIndex::kNone;
-  const auto key = std::to_integer<std::size_t>(bytes[3]);
+  const auto key = Settled(std::to_integer<std::size_t>(bytes[3]));
   if (key > bytes.size() - kBeforeKey) return FeatureIndex::kNone;
   const std::uint32_t field = index_.Find(bytes.subspan(kBeforeKey, key));
   return field != expected ? field : FeatureIndex::kNone;

@@ -1,5 +1,7 @@
 #include "readers/parsers/field_row.h"
 
+#include <algorithm>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -53,6 +55,19 @@ NumberFit SetDefaultNumber(const FeatureDefault& number, FieldRow* row) {
     }
     return fit;
   });
+}
+
+Status CheckElementType(const FileElements& elements, DType type) {
+  const auto& types = elements.types;
+  if (std::find(types.begin(), types.end(), type) != types.end()) return {};
+  std::string text = "the file's elements are \"" + elements.name + "\"";
+  if (!types.empty()) text += " (" + std::string(DTypeName(types.front())) + ")";
+  text += ", the parser takes them for " + std::string(DTypeName(type)) + ": ";
+  text += types.empty() ? "no parser has such a type, so write the file anew (of NumPy's "
+                          "big-endian arrays: array.astype(array.dtype.newbyteorder(\"<\")))"
+                        : "declare " + std::string(DTypeName(types.front())) +
+                              ", or have the parser of tokens convert integers (as=)";
+  return Status(StatusCode::kInvalidArgument, std::move(text));
 }
 
 }  // namespace ringfeed

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "readers/formats/format.h"
 #include "ringfeed/parsers.h"
 #include "ringfeed/tensor.h"
 
@@ -30,5 +31,8 @@ enum class NumberFit { kFits, kNoInteger, kTooLarge };
 
 /// Makes the number, which is no string, the default of each element. Nothing but where it fits.
 NumberFit SetDefaultNumber(const FeatureDefault& number, FieldRow* row);
+
+/// Whether a file's elements are `type`. Else kInvalidArgument, with both, and what can be done.
+Status CheckElementType(const FileElements& elements, DType type);
 
 }  // namespace ringfeed

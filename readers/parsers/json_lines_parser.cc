@@ -41,6 +41,7 @@ class ObjectsParser final : public Parser {
   }
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
+  Refusal Explain(const RecordSpan& record, const Status& why) const override;
   std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override {
     return static_cast<JsonScratch*>(scratch)->storage.Take();
   }
@@ -264,6 +265,34 @@ void ObjectsParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loca
     if (ParseRow(rows[row], locations, own)) continue;
     failures->push_back({row, Status(StatusCode::kDamaged, own->wrong)});
   }
+}
+
+// The keys of the object, up to where it is none.
+std::vector<std::string> KeysIn(const RecordSpan& record) {
+  std::vector<std::string> keys;
+  JsonScanner json({reinterpret_cast<const char*>(record.data), record.size});
+  std::string_view raw;
+  bool escaped = false;
+  for (bool goes_on = json.Take('{'); goes_on && json.Peek() == '"'; goes_on = json.Take(',')) {
+    if (!json.TakeString(&raw, &escaped)) break;
+    std::string key(raw);
+    std::size_t size = raw.size();
+    if (escaped && !UnescapeJson(raw, key.data(), &size)) break;
+    key.resize(size);
+    keys.push_back(std::move(key));
+    if (!json.Take(':') || !json.SkipValue()) break;
+  }
+  return keys;
+}
+
+Refusal ObjectsParser::Explain(const RecordSpan& record, const Status& why) const {
+  const std::vector<std::string> keys = KeysIn(record);
+  for (const TextField& field : text_fields_) {
+    if (keys.empty() || field.has_default) continue;
+    if (std::find(keys.begin(), keys.end(), field.name) != keys.end()) continue;
+    return MissingName("key \"" + field.name + "\"", field.name, keys);
+  }
+  return RefusalOf(why, fields_);
 }
 
 void ObjectsParser::ZeroRow(FieldLocation* locations, JsonScratch* scratch) const {

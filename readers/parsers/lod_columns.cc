@@ -21,19 +21,27 @@ struct LoDScratch final : Parser::Scratch {
   StagedColumns columns;
 };
 
-// The ends of a record's sequences, counted from the batch's start.
-void AppendEnds(const FieldLocation& at, std::int64_t base, ColumnStager* stager) {
+// The ends of a record's sequences, counted from the batch's start. False where they do not ascend
+// to `last`, as they did when they were located.
+bool AppendEnds(const FieldLocation& at, std::int64_t base, std::uint64_t last,
+                ColumnStager* stager) {
   constexpr std::size_t kOffsetBytes = sizeof(std::int64_t);
   constexpr std::size_t kMost = 256;
   std::array<std::int64_t, kMost> ends;
+  std::uint64_t before = 0;
+  bool ascend = true;
   for (std::size_t done = 0; done < at.units;) {
     const std::size_t count = std::min<std::size_t>(kMost, at.units - done);
     for (std::size_t i = 0; i < count; ++i) {
-      ends[i] = base + LoadLe<std::int64_t>(at.data + (done + i) * kOffsetBytes);
+      const auto end = LoadOnceLe<std::uint64_t>(at.data + (done + i) * kOffsetBytes);
+      ascend = ascend && before <= end && end <= last;
+      before = end;
+      ends[i] = base + static_cast<std::int64_t>(ascend ? end : last);
     }
     stager->Append(reinterpret_cast<const std::byte*>(ends.data()), count * kOffsetBytes);
     done += count;
   }
+  return ascend && before == last;
 }
 
 }  // namespace
@@ -70,11 +78,15 @@ void LoDColumnsParser::SetOffsets(const FieldLocation* locations, std::size_t fi
 
 void LoDColumnsParser::WriteColumn(const FieldLocation* locations, std::size_t first,
                                    std::size_t rows, std::span<const ColumnTarget> targets,
-                                   std::size_t column, ColumnStager* stager) const {
+                                   std::size_t column, ColumnStager* stager,
+                                   std::vector<RowFailure>* failures) const {
   for (std::size_t row = first; row < first + rows; ++row) {
     const FieldLocation& at = locations[row * columns_.size() + column];
     if (columns_[column].level) {
-      AppendEnds(at, targets[column + 1].offsets[row], stager);
+      const FieldLocation& next = locations[row * columns_.size() + column + 1];
+      if (!AppendEnds(at, targets[column + 1].offsets[row], next.units, stager)) [[unlikely]] {
+        failures->push_back({row, ChangedSinceLocated()});
+      }
     } else {
       stager->Append(at.data, at.bytes);
     }
@@ -84,14 +96,14 @@ void LoDColumnsParser::WriteColumn(const FieldLocation* locations, std::size_t f
 
 void LoDColumnsParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
                              std::span<const ColumnTarget> targets, Scratch* scratch,
-                             std::vector<RowFailure>*) const {
+                             std::vector<RowFailure>* failures) const {
   auto* own = static_cast<LoDScratch*>(scratch);
   own->columns.Start(columns_, targets);
   for (std::size_t first = 0; first < rows.size(); first += kChunkRows) {
     const std::size_t some = std::min(kChunkRows, rows.size() - first);
     SetOffsets(locations, first, some, targets);
     for (std::size_t column = 0; column < columns_.size(); ++column) {
-      WriteColumn(locations, first, some, targets, column, &own->columns[column]);
+      WriteColumn(locations, first, some, targets, column, &own->columns[column], failures);
     }
   }
   own->columns.Finish();

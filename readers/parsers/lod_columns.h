@@ -32,8 +32,8 @@ class LoDColumnsParser : public Parser {
   void SetOffsets(const FieldLocation* locations, std::size_t first, std::size_t rows,
                   std::span<const ColumnTarget> targets) const;
   void WriteColumn(const FieldLocation* locations, std::size_t first, std::size_t rows,
-                   std::span<const ColumnTarget> targets, std::size_t column,
-                   ColumnStager* stager) const;
+                   std::span<const ColumnTarget> targets, std::size_t column, ColumnStager* stager,
+                   std::vector<RowFailure>* failures) const;
 
   struct Column {
     std::size_t unit_bytes = 0;

@@ -75,7 +75,7 @@ bool RecordReader::Read(const char* what, T* value) {
     return Fail(at_, "expected " + std::to_string(sizeof(T)) + " bytes, " + what + ", found " +
                          std::to_string(left()));
   }
-  *value = LoadLe<T>(record().data() + at_);
+  *value = LoadOnceLe<T>(record().data() + at_);
   at_ += sizeof(T);
   return true;
 }

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "readers/formats/format.h"
+#include "readers/parsers/refusal.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
@@ -49,6 +51,11 @@ struct RowFailure {
   Status status;
 };
 
+/// Why a row fails whose bytes are not those that were located: a mapped file was written to.
+inline Status ChangedSinceLocated() {
+  return Status(StatusCode::kDamaged, "the record's bytes changed while it was read");
+}
+
 /// Turns records into fields of a batch, in one step or, where a field is ragged, in two: Locate
 /// finds the fields and their lengths while the record is in the cache; Write puts them to their
 /// places once those are known. Immutable, shared by threads; what a thread wants to remember
@@ -77,6 +84,13 @@ class Parser {
   /// passed.
   virtual void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
                       std::vector<RowFailure>* failures) const = 0;
+  /// Whether it takes a file's elements for what they are, where the file says so; else it fails
+  /// with kInvalidArgument and both types.
+  virtual Status CheckElements(const FileElements& /*elements*/) const { return {}; }
+  /// Why it refuses a record, of which `why` is the failure: slow, and asked of few.
+  virtual Refusal Explain(const RecordSpan& /*record*/, const Status& why) const {
+    return RefusalOf(why, fields_);
+  }
   /// Makes the location of a ragged field that of its first `units` units, fewer than it has. False
   /// where a location cannot tell: then whoever cuts it has all of it written, elsewhere.
   virtual bool Cut(std::size_t /*field*/, std::uint32_t units, FieldLocation* location) const {
@@ -95,7 +109,10 @@ class Parser {
   virtual std::size_t max_rows_per_write() const { return 1 << 20; }
   /// Second phase, or the only one (`locations` null where two_phase() is false): writes all rows
   /// to targets[field]. Prefers stores that pass the caches: nobody reads the batch soon. A row
-  /// that fails is appended to `failures`; its place holds zeros (only where two_phase() is false).
+  /// that fails is appended to `failures`, once or more often; its place holds zeros (only where
+  /// two_phase() is false). A record of a mapped file may have other bytes than Locate saw:
+  /// whatever they are, of each field exactly the located units are written, and the row fails
+  /// where these bytes are no such units.
   virtual void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
                      std::span<const ColumnTarget> targets, Scratch* scratch,
                      std::vector<RowFailure>* failures) const = 0;
@@ -116,6 +133,12 @@ class Parser {
   bool two_phase_ = false;
   bool units_alike_ = false;  ///< every unit of a location takes as many of its bytes
 };
+
+/// Parser::CheckElements, for framers; null without a parser.
+inline ElementCheck ElementCheckOf(const std::shared_ptr<const Parser>& parser) {
+  if (parser == nullptr) return nullptr;
+  return [parser](const FileElements& elements) { return parser->CheckElements(elements); };
+}
 
 /// The parser that a text describes, as the command takes it:
 ///   "raw"                                     one ragged uint8 field "bytes"

@@ -47,6 +47,14 @@ class TypedRowsParser final : public Parser {
   std::unique_ptr<Scratch> NewScratch() const override {
     return std::make_unique<RowsScratch>(columns_.size());
   }
+  Status CheckElements(const FileElements& elements) const override {
+    for (const FieldSpec& field : fields_) {
+      Status status = CheckElementType(elements, field.dtype);
+      if (!status.ok())
+        return Status(status.code(), "field " + field.name + ": " + status.message());
+    }
+    return {};
+  }
   void Locate(std::span<const RecordSpan>, FieldLocation*, Scratch*,
               std::vector<RowFailure>*) const override {}
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,

@@ -81,6 +81,7 @@ class TarSampleParser final : public Parser {
       if (!status.ok()) failures->push_back({row, std::move(status)});
     }
   }
+  Refusal Explain(const RecordSpan& record, const Status& why) const override;
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>*) const override {
@@ -131,6 +132,20 @@ Status TarSampleParser::LocateField(const TextField& field, TarScratch* scratch,
                                             std::string(DTypeName(field.dtype)) + " is expected");
   }
   return LocateBytes({number, field.unit_bytes}, location);
+}
+
+Refusal TarSampleParser::Explain(const RecordSpan& record, const Status& why) const {
+  TarSample sample;
+  if (!SplitTarSample(record.bytes(), &sample).ok()) return RefusalOf(why, fields_);
+  std::vector<std::string> names;
+  for (const TarMember& member : sample.members) names.push_back(member.extension);
+  for (const TextField& field : members_) {
+    if (field.has_default || field.name == kKeyName || FindMember(sample, field.name) != nullptr) {
+      continue;
+    }
+    return MissingName("member \"" + field.name + "\"", field.name, names);
+  }
+  return RefusalOf(why, fields_);
 }
 
 Status TarSampleParser::LocateSample(const RecordSpan& record, FieldLocation* locations,

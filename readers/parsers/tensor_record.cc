@@ -96,7 +96,7 @@ bool TensorRecordReader::LocateLevel(std::size_t at, std::span<const std::byte> 
                                      FieldLocation* location) {
   std::uint64_t last = 0;
   for (std::size_t i = 0; i < offsets.size(); i += kOffsetBytes) {
-    const auto offset = LoadLe<std::uint64_t>(offsets.data() + i);
+    const auto offset = LoadOnceLe<std::uint64_t>(offsets.data() + i);
     if (offset < last || (i == 0 && offset != 0)) {
       return Fail(PlaceOf(offsets.data()) + i,
                   "expected offsets that ascend from 0, found " + std::to_string(offset) +

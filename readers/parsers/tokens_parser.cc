@@ -97,8 +97,10 @@ struct TokensScratch final : Parser::Scratch {
 // Records that are arrays of numbers of one type, bytes among them.
 class ArrayParser final : public Parser {
  public:
-  ArrayParser(std::string parser, const TokensSpec& spec)
+  /// `takes_bytes`: of whatever a record is made.
+  ArrayParser(std::string parser, const TokensSpec& spec, bool takes_bytes)
       : parser_(std::move(parser)),
+        takes_bytes_(takes_bytes),
         dtype_(spec.dtype),
         conversion_(FindConversion(spec.dtype, spec.as.value_or(spec.dtype))) {
     FieldRow row;
@@ -115,6 +117,10 @@ class ArrayParser final : public Parser {
   std::string name() const override { return parser_; }
   std::unique_ptr<Scratch> NewScratch() const override { return std::make_unique<TokensScratch>(); }
 
+  // Whoever takes bytes knows that they are.
+  Status CheckElements(const FileElements& elements) const override {
+    return takes_bytes_ ? Status() : CheckElementType(elements, dtype_);
+  }
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch*,
               std::vector<RowFailure>* failures) const override {
     for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -131,6 +137,7 @@ class ArrayParser final : public Parser {
   void AppendConverted(const FieldLocation& at, ColumnStager* stager) const;
 
   const std::string parser_;
+  const bool takes_bytes_;
   const DType dtype_;  // as records hold it
   const Conversion conversion_;
   std::size_t record_unit_bytes_ = 0;
@@ -201,12 +208,12 @@ void ArrayParser::Write(std::span<const RecordSpan> rows, const FieldLocation* l
 
 std::shared_ptr<const Parser> RawParser() {
   static const auto kParser = std::make_shared<const ArrayParser>(
-      "raw", TokensSpec{DType::kUInt8, {-1}, std::nullopt, "bytes"});
+      "raw", TokensSpec{DType::kUInt8, {-1}, std::nullopt, "bytes"}, true);
   return kParser;
 }
 
 std::shared_ptr<const Parser> TokensParser(const TokensSpec& spec) {
-  return std::make_shared<const ArrayParser>("tokens", spec);
+  return std::make_shared<const ArrayParser>("tokens", spec, false);
 }
 
 }  // namespace ringfeed

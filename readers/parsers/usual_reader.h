@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/little_endian.h"
 #include "readers/parsers/wire_reader.h"
 
 namespace ringfeed {
@@ -28,6 +29,7 @@ class UsualReader {
       const auto byte = std::to_integer<std::uint64_t>(*p++);
       length |= (byte & 0x7f) << shift;
       if (byte >= 0x80) continue;
+      length = Settled(length);
       if (length > static_cast<std::uint64_t>(end_ - p)) return false;
       *bytes = {p, static_cast<std::size_t>(length)};
       at_ = p + length;

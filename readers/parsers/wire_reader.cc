@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/little_endian.h"
+
 namespace ringfeed {
 namespace {
 
@@ -19,7 +21,7 @@ bool WireReader::ReadVarint(std::uint64_t* value) {
     const auto byte = std::to_integer<std::uint64_t>(*at_++);
     read |= (byte & 0x7f) << (7 * i);  // of the tenth byte one bit has a place
     if (byte < 0x80) {
-      *value = read;
+      *value = Settled(read);
       return true;
     }
   }

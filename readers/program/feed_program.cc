@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "readers/program/grammar.h"
 #include "readers/program/program_check.h"
@@ -37,6 +38,7 @@ std::string TextOfFile(const std::string& path) {
 struct FeedProgram::Parts {
   ProgramTree tree;
   ProgramFunctions functions;
+  std::vector<PipelineStats> closed;
 };
 
 FeedProgram::FeedProgram(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -69,7 +71,9 @@ void FeedProgram::RunStartup(Scope* scope) { ringfeed::RunStartup(parts_->tree, 
 void FeedProgram::RunMain(Scope* scope) {
   CheckMain(parts_->tree, *scope,
             [this](const std::string& name) { return parts_->functions.contains(name); });
-  ringfeed::RunMain(parts_->tree, parts_->functions, scope);
+  ringfeed::RunMain(parts_->tree, parts_->functions, scope, &parts_->closed);
 }
+
+const std::vector<PipelineStats>& FeedProgram::closed_readers() const { return parts_->closed; }
 
 }  // namespace ringfeed

@@ -33,8 +33,9 @@ void Create(const Creation& creation, Scope* scope) {
 /// Executes steps; one overload per kind.
 class MainRun {
  public:
-  MainRun(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope)
-      : program_(program), functions_(functions), scope_(scope) {}
+  MainRun(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope,
+          std::vector<PipelineStats>* closed)
+      : program_(program), functions_(functions), scope_(scope), closed_(closed) {}
 
   void Run(const std::vector<Step>& steps) {
     for (const Step& step : steps) Run(step);
@@ -74,7 +75,9 @@ class MainRun {
         ReadRecordIo(ReaderOf(step.reader).Get(), static_cast<std::size_t>(step.count));
   }
   void Do(const CloseReaderStep& step) {
-    ReaderOf(step.reader).Get().Close();
+    Reader reader = ReaderOf(step.reader).Get();
+    reader.Close();
+    closed_->push_back(reader.Stats());
     Forget(step.reader);
   }
   // With what it was made of, which nobody else can read: the next startup makes all of them again.
@@ -107,6 +110,7 @@ class MainRun {
   const ProgramTree& program_;
   const ProgramFunctions& functions_;
   Scope* const scope_;
+  std::vector<PipelineStats>* const closed_;
 };
 
 }  // namespace
@@ -117,8 +121,9 @@ void RunStartup(const ProgramTree& program, Scope* scope) {
   }
 }
 
-void RunMain(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope) {
-  MainRun(program, functions, scope).Run(program.main);
+void RunMain(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope,
+             std::vector<PipelineStats>* closed) {
+  MainRun(program, functions, scope, closed).Run(program.main);
 }
 
 }  // namespace ringfeed

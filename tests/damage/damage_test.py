@@ -10,7 +10,8 @@ which some pieces are damaged:
 
 Weaker, where a format cannot tell: ofrecord, lines, csv, npy and tokens have no checksum, so that what
 a value became is delivered, as the slow decoder does of the same bytes; behind a wrong length of
-ofrecord and an open quote of csv nothing is. Of tar the header alone is covered: no sample is ever
+ofrecord and an open quote of csv nothing is, but behind a message of ofrecord that is none, all that its
+length leads to. Of tar the header alone is covered: no sample is ever
 incomplete or false, and one beside a lost header may be lost with it. Megatron's data has no checksum; its
 index says the place of each sequence twice, of the last one once. What is compressed as a whole gives a
 prefix of its records; compressed in several members, the records of the intact ones.
@@ -50,15 +51,17 @@ class OfPieces(Promise):
     """Pieces that are checked by themselves. `blocks` are (parts, wrap): what a piece is made of, damaged
     too before it is wrapped, between the pieces of the first file."""
 
-    def __init__(self, name, decode, *files, blocks=()):
+    def __init__(self, name, decode, *files, blocks=(), others=()):
         super().__init__(name)
         self.decode, self.files, self.blocks, self.known = decode, files, blocks, {}
+        self.others = others  # more variants
 
     def variants(self, step):
         for pieces in self.files:
             yield from damage.of_pieces(pieces, step)
         for parts, wrap in self.blocks:
             yield from damage.of_inside([self.files[0][0], b"", *self.files[0][1:]], 1, parts, wrap, step)
+        yield from self.others
 
     def decoded(self, piece):
         if piece not in self.known:
@@ -118,9 +121,9 @@ class FromStart(Promise):
             if refused and seen["skip"]["records"]:
                 yield "skip delivers what fail refuses"
             return
-        records, damaged = result
+        records, damaged, *before = result
         yield from compare("skip", seen["skip"], records, False)
-        yield from compare("fail", seen["fail"], records, damaged)
+        yield from compare("fail", seen["fail"], records[: before[0]] if before else records, damaged)
         if damaged != bool(seen["skip"]["damage"]):
             yield "skip reports another damage"
 
@@ -152,6 +155,10 @@ class Tar(Promise):
                 yield f"{policy} delivers what is no sample"
             if sum(whole) - len(got) > 2 and policy == "skip":
                 yield f"skip delivers {len(got)} of {sum(whole)} samples"
+            # Garbage between samples, all of which are whole, costs none of them.
+            all_there = len(intact) == len(self.samples) and pieces[0] in intact and bytes(1024) in pieces
+            if all_there and policy == "skip" and got != list(map(shown, self.samples)):
+                yield f"skip delivers {len(got)} of {len(intact)} samples that are all there"
         order = [possible.index(record) for record in seen["skip"]["records"] if record in map(shown, intact)]
         if order != sorted(order):
             yield "skip delivers samples out of order"
@@ -423,7 +430,7 @@ def promises():
     message = make.feature(b"a", 1, b"v") + make.feature(b"b", 4, b"\7")
     samples = [make.tar(names=(f"{i}.jpg", f"{i}.cls"))[:-1024] for i in range(4)]
     one_of = lambda decode: lambda content: decode(content)[0]
-    yield "tfrecord", OfPieces("tfrecord", slow.tfrecord, short)
+    yield "tfrecord", OfPieces("tfrecord", slow.tfrecord, short, others=list(wrong_lengths(short)))
     yield "recordio", recordio()
     yield "ofrecord", FromStart("ofrecord", slow.ofrecord, make.ofrecord(message, make.ofrecord_message(), message))
     yield "tar", Tar(*samples)
@@ -463,6 +470,16 @@ def members():
             yield f"{name}_{compression}_members", promise
         archives = [compress(sample + samples[i + 1]) for i, sample in enumerate(samples) if i % 2 == 0]
         yield f"tar_{compression}_members", TarMembers(compression, archives)
+
+
+def wrong_lengths(records):
+    """Each record with another length than it has, vouched for by its checksum, that leads to no other."""
+    for i, record in enumerate(records):
+        ends = [sum(map(len, records[i : j + 1])) for j in range(i, len(records))]
+        for length in range(ends[-1] + 2):
+            wrong = slow.tfrecord_header(length) + record[12:]
+            if length + 16 not in ends:
+                yield f"record {i} of length {length}", [*records[:i], wrong, *records[i + 1 :]]
 
 
 def gzip(data, level=9):

@@ -39,6 +39,12 @@ def tfrecord(piece):
     return [payload] if masked(payload) == struct.unpack("<I", piece[-4:])[0] else None
 
 
+def tfrecord_header(length):
+    """Of a record of that length, its checksum right."""
+    bytes_ = struct.pack("<Q", length)
+    return bytes_ + struct.pack("<I", masked(bytes_))
+
+
 def read_varint(data, at):
     value = shift = 0
     while at < len(data) and shift < 64:
@@ -154,19 +160,29 @@ def recordio(piece):
 
 
 def ofrecord(file):
-    """From the start: (records, damaged). Lengths and the chain of a record's entries are all that can
-    be checked; what a value has become is not."""
-    records = []
+    """From the start: (records, damaged, how many of them precede the damage). Lengths and the chain of
+    a record's entries are all that can be checked; what a value has become is not. A record whose message
+    does not chain is lost alone where its length leads to a whole record, or to the file's end."""
+    records, before = [], None
     while file:
-        if len(file) < 8:
-            return records, True
-        (length,) = struct.unpack_from("<q", file)
-        message = file[8 : 8 + max(length, 0)]
-        if length < 1 or len(message) < length or not chains(message):
-            return records, True
-        records.append(message)
-        file = file[8 + length :]
-    return records, False
+        message, rest = ofrecord_frame(file)
+        if message is None or not chains(message):
+            before = len(records) if before is None else before
+            following = None if message is None or not rest else ofrecord_frame(rest)[0]
+            if message is None or (rest and (following is None or not chains(following))):
+                return records, True, before
+        else:
+            records.append(message)
+        file = rest
+    return records, before is not None, len(records) if before is None else before
+
+
+def ofrecord_frame(file):
+    """The message in front and what is behind it; None where it is not all there."""
+    length = struct.unpack_from("<q", file)[0] if len(file) >= 8 else 0
+    if length < 1 or len(file) < 8 + length:
+        return None, b""
+    return file[8 : 8 + length], file[8 + length :]
 
 
 def chains(message):

@@ -107,7 +107,8 @@ struct FileRead {
   std::vector<std::size_t> gaps;
 };
 
-FileRead ReadFile(Compression compression, std::span<const std::byte> stream, std::size_t piece) {
+FileRead ReadFile(Compression compression, std::span<const std::byte> stream, std::size_t piece,
+                  std::size_t room_bytes = 1000) {
   std::span<const std::byte> rest = stream;
   ContentReader reader(compression, [&rest, piece](std::span<std::byte> buffer, std::size_t* got) {
     *got = std::min({buffer.size(), rest.size(), piece});
@@ -116,7 +117,7 @@ FileRead ReadFile(Compression compression, std::span<const std::byte> stream, st
     return Status();
   });
   FileRead file;
-  std::array<std::byte, 1000> room;
+  std::vector<std::byte> room(room_bytes);
   while (file.content.bytes.size() < kMostContent) {
     std::size_t got = 0;
     const Status status = reader.Read(room, &got);
@@ -143,6 +144,12 @@ void ReadContent(Compression compression, std::span<const std::byte> stream, con
   // Not the other way round: zeros behind a member are padding to the reader only.
   FuzzExpect(!Intact(whole) || file.status.ok(), "an intact stream is an intact file",
              [&] { return file.status.ToString() + "; " + Described(whole); });
+  // Also where it is damaged, whatever decompresses it.
+  const FileRead roomy = ReadFile(compression, stream, 100, 100'000);
+  FuzzExpect(file.content.bytes.size() >= kMostContent ||
+                 (roomy.content.bytes == file.content.bytes && roomy.gaps == file.gaps),
+             "how much each call asks for makes no difference",
+             [&] { return Described(file.content) + "; at once " + Described(roomy.content); });
   if (compression != Compression::kZlib || file.content.bytes.size() >= kMostContent) return;
   const FileRead again = ReadFile(compression, stream, 7);
   FuzzExpect(again.content.bytes == file.content.bytes && again.gaps == file.gaps,
@@ -174,7 +181,7 @@ void SnappyInput(SnappyFraming framing, std::span<const std::byte> input) {
     FuzzExpect(promised <= input.size() * 65536, "what a stream promises is bounded by its size");
     if (promised > 1 << 20) return;
     const std::unique_ptr<std::byte[]> room(new std::byte[promised]);
-    (void)SnappyFramedDecompress(framing, stream.bytes(), room.get());
+    (void)SnappyFramedDecompress(framing, stream.bytes(), {room.get(), promised});
   }
   if ((control & 3) != 3) return;
   std::vector<std::byte> compressed;
@@ -183,7 +190,7 @@ void SnappyInput(SnappyFraming framing, std::span<const std::byte> input) {
              "what was compressed has its size");
   const ExactCopy back(compressed);
   std::vector<std::byte> again(input.size());
-  FuzzExpect(SnappyFramedDecompress(framing, back.bytes(), again.data()).empty() &&
+  FuzzExpect(SnappyFramedDecompress(framing, back.bytes(), again).empty() &&
                  std::equal(again.begin(), again.end(), input.begin()),
              "what was compressed comes back");
 }

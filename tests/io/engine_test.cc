@@ -121,6 +121,37 @@ TEST_P(EngineTest, GetsOverShortReadsAndTransientErrors) {
   }
 }
 
+TEST_P(EngineTest, EndsWhatCameBackShortOnceTheKernelTakesNoMore) {
+  if (GetParam().inlined || GetParam().path != IoPath::kUring) GTEST_SKIP() << "no ring of its own";
+  const std::unique_ptr<InputFile> file = NewFile(1 << 20);
+  FunctionHook hook([&](std::uint64_t, std::int64_t result) -> std::int64_t {
+    return result > 65536 ? 65536 : result;
+  });
+  const AlignedBuffer buffer(1 << 20);
+  bool forbidden = false;
+  std::vector<ReadCompletion> ended;
+  // A filter of system calls ends with its thread.
+  std::thread([&] {
+    const std::unique_ptr<ReadEngine> engine = NewEngine();
+    const ReadRequest under_way{file.get(), 0, buffer.data(), 1 << 19, 7};
+    EXPECT_EQ(engine->Submit({&under_way, 1}), 1u);
+    forbidden = ForbidUringSubmits(EPERM);
+    if (!forbidden) return;
+    const ReadRequest refused{file.get(), 1 << 19, buffer.data() + (1 << 19), 1 << 19, 8};
+    EXPECT_EQ(engine->Submit({&refused, 1}), 1u) << "it fails by its completion";
+    std::array<ReadCompletion, 2> completions;
+    while (const std::size_t count = engine->Reap(completions, Soon())) {
+      ended.insert(ended.end(), completions.begin(), completions.begin() + count);
+    }
+    EXPECT_EQ(engine->in_flight(), 0u);
+  }).join();
+  if (!forbidden) GTEST_SKIP() << "no filters of system calls here";
+  ASSERT_EQ(ended.size(), 2u) << "a read never ended";
+  for (const ReadCompletion& read : ended) {
+    EXPECT_EQ(read.status.code(), StatusCode::kPermissionDenied) << read.status.ToString();
+  }
+}
+
 TEST_P(EngineTest, ReportsAnErrorOfTheMediumAfterItsRetries) {
   const std::unique_ptr<ReadEngine> engine = NewEngine();
   const std::unique_ptr<InputFile> file = NewFile(4 * 65536);

@@ -108,12 +108,12 @@ def batches_of(text):
         if words[0] == "ringfeed-journal":
             fields = dict(word.split("=", 1) for word in words[2:])
             starts.append((int(fields["batch"]), {}))
-        elif words[0] == "b":
+        elif words[0] in ("b", "c"):  # c: cut short by a failure
             ranges = words[3:words.index("!")] if "!" in words else words[3:]
             starts[-1][1][int(words[1])] = [
                 (int(words[2]), *record) for each in ranges for record in records_of(each)]
         else:
-            assert words[0] == "e", line
+            assert words[0] in ("d", "e"), line
     return starts
 
 
@@ -140,9 +140,11 @@ class Deliveries:
                 self.batches.setdefault(number, {})[rank] = records
 
     def sequence(self):
-        """[(batch, records of all ranks in their order)]."""
-        return [(number, [record for rank in sorted(ranks) for record in ranks[rank]])
-                for number, ranks in sorted(self.batches.items())]
+        """[(batch, records of all ranks in their order)]. One of damaged records alone has an entry
+        without any: it is left out."""
+        joined = [(number, [record for rank in sorted(ranks) for record in ranks[rank]])
+                  for number, ranks in sorted(self.batches.items())]
+        return [each for each in joined if each[1]]
 
     def records(self):
         return [record for _, records in self.sequence() for record in records]

@@ -59,6 +59,109 @@ def test_daemon_threads_do_not_keep_the_process_from_ending(tmp_path, doing, end
     assert "leaked" not in done.stderr
 
 
+WAITING = {
+    "reading a pipe": """
+import os, tempfile
+path = os.path.join(tempfile.mkdtemp(), "pipe")
+os.mkfifo(path)
+loader = ringfeed.Loader(path, format="rows:8", batch=3)
+""",
+    "reading": """
+loader = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, passes=0)
+""",
+    "reading on devices": """
+loader = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, passes=0, devices="emu:2")
+""",
+    "reading a py_reader": """
+loader = ringfeed.py_reader(2, [[4]], ["uint8"])
+wait = threading.Event()
+loader.decorate_tensor_provider(lambda: iter(lambda: wait.wait() and [b"1234"], None))
+loader.start()
+""",
+    "reading a queue": """
+queue = ringfeed.LoDTensorBlockingQueue(2, [("x", "uint8", [4])])
+loader = queue.reader()
+""",
+}
+
+
+@pytest.mark.parametrize("doing", WAITING)
+def test_a_daemon_thread_that_reads_at_the_end_says_nothing(tmp_path, doing):
+    program = """
+def read():
+    for batch in loader:
+        pass
+thread = threading.Thread(target=read, daemon=True)
+thread.start()
+time.sleep(0.2)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", PREAMBLE + WAITING[doing] + program, write_rows(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_who_waits_at_exit_for_a_daemon_that_reads_gets_its_end(tmp_path):
+    before = """
+import atexit
+atexit.register(lambda: print(thread.join(20), thread.is_alive()))  # runs behind ringfeed's
+"""
+    after = (
+        WAITING["reading"]
+        + """
+thread = threading.Thread(target=lambda: list(map(id, loader)), daemon=True)
+thread.start()
+time.sleep(0.2)
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", before + PREAMBLE + after, write_rows(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "None False\n", "")
+
+
+READERS = {
+    "read_as": """
+opened = ringfeed.open_files(sys.argv[1], format="rows:8")
+reader = ringfeed.read_as(opened, "rows:16")
+""",
+    "multiplex": """
+import os, tempfile
+path = os.path.join(tempfile.mkdtemp(), "pipe")
+os.mkfifo(path)
+opened = ringfeed.open_files(path, format="rows:8")
+reader = ringfeed.multiplex([opened])
+""",
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_a_reader_that_was_given_away_is_no_trouble_at_the_end(tmp_path, kind):
+    program = """
+chain = ringfeed.batch(ringfeed.parse(reader, ringfeed.raw()), 4)
+other = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, passes=0)
+batch = next(other)
+opened.close_ends()
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", PREAMBLE + READERS[kind] + program]
+        + [write_rows(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 WHOLE = {
     "a loop": """
 for batch in ringfeed.Loader(sys.argv[1], format="rows:8", batch=3):

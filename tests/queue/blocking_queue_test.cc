@@ -288,6 +288,20 @@ TEST(BlockingQueue, AnInstanceThatDoesNotFitIsRefusedByTheNameOfItsSlot) {
   EXPECT_THROW(queue.Push(wrong_rows), Error);
 }
 
+TEST(BlockingQueue, ATensorWithoutAnOwnerIsRefusedUnlessItIsEmpty) {
+  LoDTensorBlockingQueue queue(4, {{"rows", kInt64, {-1}}});
+  const std::vector<std::int64_t> local = {1, 2};
+  Tensor rows{kInt64, {2}, reinterpret_cast<const std::byte*>(local.data()), 16, {}, nullptr};
+  const std::string message = MessageOf([&] { queue.Push({rows}); });
+  EXPECT_NE(message.find("\"rows\""), std::string::npos) << message;
+  EXPECT_NE(message.find("owner"), std::string::npos) << message;
+  EXPECT_EQ(queue.Size(), 0U);
+  EXPECT_TRUE(queue.Push({Tensor{kInt64, {0}, nullptr, 0, {}, nullptr}}));
+  // What lives for ever says so by an owner of nothing.
+  rows.owner = std::shared_ptr<const void>(local.data(), [](const void*) {});
+  EXPECT_TRUE(queue.Push({rows}));
+}
+
 TEST(BlockingQueue, SpeedTestModeRepeatsTheFirstInstanceAndKeepsItsSize) {
   LoDTensorBlockingQueue plain(10, NumberSlots());
   LoDTensorBlockingQueue queue(10, NumberSlots(), {.speed_test_mode = true});

@@ -56,6 +56,39 @@ TEST(QueueProducer, AGeneratorThatThrowsEndsTheStreamWithItsErrorAtTheConsumer) 
   EXPECT_NE(queue->status().message().find("no more milk"), std::string::npos);
 }
 
+TEST(QueueProducer, WhatAGeneratorPushedBeforeItThrewComesBeforeItsError) {
+  constexpr std::int64_t kPushed = 50;
+  for (const std::size_t capacity : {std::size_t{1}, std::size_t{kPushed}}) {
+    const auto queue = MakeQueue(capacity);
+    const QueueProducer producer(queue, [](LoDTensorBlockingQueue& out, const std::stop_token&) {
+      PushNumbers(kPushed)(out, {});
+      throw std::runtime_error("no more milk");
+    });
+    // Where all of them have room, the consumer comes after the error.
+    while (capacity == kPushed && !queue->IsClosed()) std::this_thread::yield();
+    Instance instance;
+    for (std::int64_t i = 0; i < kPushed; ++i) {
+      ASSERT_EQ(queue->Pop(&instance), QueueResult::kOk) << "instance " << i;
+      EXPECT_EQ(NumberOf(instance), i);
+    }
+    EXPECT_EQ(queue->Pop(&instance), QueueResult::kFailed);
+    EXPECT_NE(queue->status().message().find("no more milk"), std::string::npos);
+    EXPECT_FALSE(queue->IsKilled());
+  }
+}
+
+TEST(QueueProducer, AQueueWhoseGeneratorThrewCanBeOpenedAgain) {
+  LoDTensorBlockingQueueHolder holder;
+  holder.InitOnce(2, NumberSlots());
+  EXPECT_FALSE(Produce(*holder.GetQueue(), [](LoDTensorBlockingQueue&, const std::stop_token&) {
+                 throw std::runtime_error("no more milk");
+               }).ok());
+  const auto opened = holder.ReOpen();
+  EXPECT_TRUE(Produce(*opened, PushNumbers(1)).ok());
+  bool ok = false;
+  EXPECT_EQ(NumberOf(opened->Pop(&ok)), 0);
+}
+
 TEST(QueueProducer, AnInstanceThatDoesNotFitEndsTheStreamWithTheNameOfItsSlot) {
   const auto queue = MakeQueue(2);
   const QueueProducer producer(queue, [](LoDTensorBlockingQueue& out, const std::stop_token&) {

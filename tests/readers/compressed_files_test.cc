@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -314,7 +315,55 @@ TEST_F(DamagedMemberTest, OfLinesTheOneWhoseBeginningIsLostIsNotDelivered) {
   const auto damage = reader.Stats().damage;
   ASSERT_EQ(damage.size(), 2U);
   EXPECT_NE(damage[0].reason.find("goes on at byte"), std::string::npos) << damage[0].reason;
-  EXPECT_EQ(damage[1].end - damage[0].begin, std::string("and the beginning of one\n").size());
+  EXPECT_EQ(damage[0].begin, 0U);  // all of the member, also what was delivered of it
+  EXPECT_NE(damage[0].reason.find("(records delivered: 1)"), std::string::npos) << damage[0].reason;
+  EXPECT_EQ(damage[1].end, std::string("a whole line\nand the beginning of one\n").size());
+}
+
+TEST_F(DamagedMemberTest, WhatIsDeliveredInFrontOfDamageDependsOnNoSizeAndIsReported) {
+  std::mt19937_64 random(3);
+  std::string text;
+  for (int i = 0; i < 40'000; ++i) text += std::to_string(random() % 100'000'000) + '\n';
+  const std::vector<std::byte> whole = Member(text);
+  const std::string intact = "intact one\nintact two\n";
+  for (int round = 0; round < 12; ++round) {
+    std::vector<std::byte> file = Member(intact);
+    const std::size_t before = file.size();
+    file.insert(file.end(), whole.begin(), whole.end());
+    file[before + 40 + random() % (whole.size() - 40)] ^=
+        static_cast<std::byte>(1 + random() % 255);
+    const std::string name = directory_.File("sizes.txt.gz");
+    WriteBytes(name, file);
+    std::vector<std::string> first;
+    for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
+      for (const std::size_t stripe : {4096U, 40'960U, 1'048'576U}) {
+        for (const std::size_t block : {4096U, 12'288U, 524'288U}) {
+          OpenOptions options = InFileOrder(policy);
+          options.stripe_bytes = stripe;
+          options.io.block_bytes = block;
+          Reader reader = Parse(OpenFiles({name}, options), RawParser());
+          std::vector<std::string> lines;
+          Instance line;
+          while (reader.TryReadNext(&line) == ReadResult::kRecord) {
+            lines.emplace_back(reinterpret_cast<const char*>(line[0].data), line[0].bytes);
+          }
+          if (first.empty()) first = lines;
+          ASSERT_EQ(lines.size(), first.size()) << round << " " << stripe << " " << block;
+          ASSERT_TRUE(lines == first);
+          const std::string count = "(records delivered: " + std::to_string(lines.size() - 2) + ")";
+          if (policy == OnDamage::kFail) {
+            EXPECT_NE(reader.status().message().find(count), std::string::npos)
+                << count << reader.status().ToString();
+            continue;
+          }
+          const auto damage = reader.Stats().damage;
+          ASSERT_EQ(damage.size(), 1U);
+          EXPECT_EQ(damage[0].begin, intact.size());
+          EXPECT_NE(damage[0].reason.find(count), std::string::npos) << damage[0].reason;
+        }
+      }
+    }
+  }
 }
 
 TEST_F(DamagedMemberTest, FormatsThatTellNoRecordFromWhatIsNoneEndThere) {

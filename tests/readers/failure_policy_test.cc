@@ -1,12 +1,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "ringfeed/formats.h"
 #include "tests/readers/pipeline_fixture.h"
+#include "tests/support/compressed.h"
 
 namespace ringfeed {
 namespace {
@@ -57,12 +63,14 @@ class FailurePolicyTest : public PipelineTest {
 
 TEST_F(FailurePolicyTest, EveryRecordBeforeTheDamageIsDeliveredThenTheError) {
   const auto files = MakeEvenFiles(3, 2000);
-  const Drained intact = Drain(Batches(OpenFiles(files, Options()), 7));
   // Record 1500 of the second file is number 3500.
   FlipByte(files[1], 1500 * kStride + kPayloadAt + 5);
-  const auto at = std::find(intact.ids.begin(), intact.ids.end(), 3500u);
-  const std::vector<std::uint64_t> before(intact.ids.begin(), at);
   for (const Chain& chain : Chains()) {
+    FlipByte(files[1], 1500 * kStride + kPayloadAt + 5);  // and back
+    const Drained intact = Drain(chain(OpenFiles(files, Options())));
+    FlipByte(files[1], 1500 * kStride + kPayloadAt + 5);
+    const std::vector<std::uint64_t> before(intact.ids.begin(),
+                                            std::find(intact.ids.begin(), intact.ids.end(), 3500u));
     for (const int threads : {1, 4}) {
       OpenOptions options = Options();
       options.threads = threads;
@@ -72,7 +80,7 @@ TEST_F(FailurePolicyTest, EveryRecordBeforeTheDamageIsDeliveredThenTheError) {
       EXPECT_EQ(found.status.place().file, files[1]);
       EXPECT_EQ(found.status.place().offset, static_cast<std::int64_t>(1500 * kStride));
       EXPECT_EQ(found.status.place().record, 1500);
-      EXPECT_EQ(Sorted(found.ids), Sorted(before));
+      EXPECT_EQ(found.ids, before);
       EXPECT_EQ(found.strange, 0u);
     }
   }
@@ -153,6 +161,126 @@ TEST_F(FailurePolicyTest, AFileThatIsMissingEndsTheOrderThereOrIsSkipped) {
   EXPECT_EQ(skipped.end, ReadResult::kEnd) << skipped.status.ToString();
   EXPECT_EQ(skipped.ids, Numbers(3000));
   EXPECT_EQ(reader.Stats().damaged_records, 1u);
+}
+
+// ReInit and SeekTo start another run of the chain, not another account.
+TEST_F(FailurePolicyTest, WhatWasMetIsKnownForTheReadersLife) {
+  const auto files = MakeEvenFiles(2, 200);
+  FlipByte(files[1], 50 * kStride + kPayloadAt);
+  const ShuffleOptions global{.seed = 3, .mode = ShuffleMode::kGlobal};
+  for (const bool by_number : {false, true}) {
+    Reader records = OpenFiles(files, Skipping());
+    if (by_number) records = Shuffle(records, global);
+    Reader reader = Batches(records, 16);
+    EXPECT_EQ(Drain(reader).ids.size(), 399U);
+    reader.ReInit();
+    EXPECT_EQ(Drain(reader).ids.size(), 399U);
+    reader.SeekTo(25);
+    EXPECT_LT(Drain(reader).ids.size(), 16U);
+    reader.Close();
+    const PipelineStats stats = reader.Stats();
+    EXPECT_GE(stats.damaged_records, 2U);
+    EXPECT_EQ(stats.damage.size(), stats.damaged_records);
+    EXPECT_GE(stats.records, 2 * 399U);
+  }
+}
+
+// An order by number without them would be another order.
+TEST_F(FailurePolicyTest, FilesWithoutNumbersAreRefusedByNameUnderBothPoliciesInOrdersByNumber) {
+  const auto even = MakeEvenFiles(2, 300);
+  const std::string gone = directory_.File("gone.tfrecord");
+  const std::string odd = directory_.File("odd.dat");
+  WriteBytes(odd, std::as_bytes(std::span("no format begins like this", 26)));
+  const std::string packed = directory_.File("packed.tfrecord.gz");
+  WriteBytes(packed, Compress({}, {}));
+  for (const auto& without : {gone, odd, packed}) {
+    for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+      OpenOptions options = Options();
+      options.on_damage = on_damage;
+      const auto open = [&] { return OpenFiles({even[0], without, even[1]}, options); };
+      BatchOptions of_rank{.size = 10};
+      of_rank.rank = {0, 2};
+      const Reader chains[] = {Shuffle(open(), {.mode = ShuffleMode::kGlobal}),
+                               Shuffle(open(), {.mode = ShuffleMode::kBlocks}),
+                               Batch(Parse(open(), RawParser()), of_rank)};
+      for (Reader reader : chains) {
+        Status refused;
+        try {
+          (void)reader.HasNext();
+        } catch (const Error& error) {
+          refused = error.status();
+        }
+        EXPECT_EQ(refused.place().file, without);
+        EXPECT_NE(refused.message().find("order of files"), std::string::npos)
+            << refused.ToString();
+      }
+    }
+  }
+  OpenOptions options = Skipping();
+  Reader reader = Shuffle(OpenFiles({gone, packed, even[0], odd, packed, gone}, options),
+                          {.mode = ShuffleMode::kGlobal});
+  try {
+    (void)reader.HasNext();
+    FAIL() << "it is not refused";
+  } catch (const Error& error) {
+    const std::string& message = error.status().message();
+    EXPECT_NE(message.find("5 of the 6 files"), std::string::npos) << message;
+    EXPECT_NE(message.find(odd), std::string::npos) << message;
+    EXPECT_NE(message.find("and 1 more"), std::string::npos) << message;
+  }
+}
+
+// A length that cannot be trusted, and the last record of a file cut off: nobody knows how many
+// records were there.
+TEST_F(FailurePolicyTest, WhatNoRecordHasIsReportedOncePerPassInOrdersByNumberToo) {
+  const auto files = MakeEvenFiles(3, 200);
+  FlipByte(files[1], 50 * kStride + 1);
+  std::filesystem::resize_file(files[2], 199 * kStride + 40);
+  using Ranges = std::multiset<std::tuple<std::string, std::uint64_t, std::uint64_t>>;
+  const auto ranges_of = [](const PipelineStats& stats) {
+    Ranges ranges;
+    for (const DamagedRange& range : stats.damage) {
+      ranges.insert({range.file, range.begin, range.end});
+    }
+    EXPECT_EQ(stats.damaged_records, ranges.size());
+    return ranges;
+  };
+  const auto seen = [&](Reader reader) {
+    const Drained all = Drain(reader);
+    EXPECT_EQ(all.end, ReadResult::kEnd) << all.status.ToString();
+    return std::make_pair(Sorted(all.ids), ranges_of(reader.Stats()));
+  };
+  const auto open = [&] { return OpenFiles(files, Skipping()); };
+  const ShuffleOptions global{.seed = 3, .mode = ShuffleMode::kGlobal};
+  const ShuffleOptions blocks{.window = 20, .mode = ShuffleMode::kBlocks};
+  const auto one_pass = seen(Batches(open(), 9));
+  ASSERT_EQ(one_pass.first.size(), 598U);
+  ASSERT_EQ(one_pass.second.size(), 2U);
+  EXPECT_EQ(seen(Batches(Shuffle(open(), global), 9)), one_pass);
+  EXPECT_EQ(seen(Batches(Shuffle(open(), blocks), 9)), one_pass);
+  const auto three = seen(MultiPass(Batches(open(), 9), 3));
+  EXPECT_EQ(seen(MultiPass(Batches(Shuffle(open(), global), 9), 3)), three);
+  EXPECT_EQ(seen(Batches(MultiPass(Shuffle(open(), global), 3), 9)), three);
+  // The ranks together.
+  auto ranks = std::make_pair(std::vector<std::uint64_t>(), Ranges());
+  for (int rank = 0; rank < 3; ++rank) {
+    BatchOptions batch{.size = 9};
+    batch.rank = {rank, 3};
+    const auto part = seen(Batch(Parse(Shuffle(open(), global), RawParser()), batch));
+    ranks.first.insert(ranks.first.end(), part.first.begin(), part.first.end());
+    ranks.second.insert(part.second.begin(), part.second.end());
+  }
+  ranks.first = Sorted(std::move(ranks.first));
+  EXPECT_EQ(ranks, one_pass);
+  // From the middle of a pass on.
+  Reader later = Batches(Shuffle(open(), global), 9);
+  later.SeekTo(30);
+  EXPECT_EQ(seen(later).second, one_pass.second);
+  // The cap counts them.
+  OpenOptions capped = Skipping();
+  capped.max_damaged = 1;
+  EXPECT_EQ(Drain(Batches(Shuffle(OpenFiles(files, capped), global), 9)).status.code(),
+            StatusCode::kDamaged);
 }
 
 /// Rows of two sizes: those that do not fit the fields fail to parse.

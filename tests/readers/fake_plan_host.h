@@ -22,6 +22,7 @@ struct Got {
   Instance batch;                      ///< copies, of batches
   std::vector<std::uint64_t> numbers;  ///< BatchSlot::row_numbers
   std::vector<std::uint64_t> places;   ///< of a chain without Batch: of the rows, since the start
+  std::uint64_t next_place = 0;        ///< then: behind them and the damaged records among them
 };
 
 /// A run around a sink that writes in the planner's thread, and notes what is delivered.
@@ -44,7 +45,7 @@ class FakeHost : public PlanHost {
     }
   }
   void NoteSkipped(const RecordSpan& /*record*/, const Status& /*why*/) override { ++skipped; }
-  void BatchDone(bool /*freed*/) override {}
+  void BatchDone() override {}
   bool HasRoom(std::uint64_t /*number*/) const override { return true; }
   std::size_t GrantBatches(std::size_t bytes) override { return std::min(bytes, batches_bytes); }
   void End(std::uint64_t number, const Status& /*status*/) override {
@@ -56,18 +57,25 @@ class FakeHost : public PlanHost {
   const Parser* parser = nullptr;
   std::vector<Got> got;
   std::size_t skipped = 0;
+  std::size_t dropped = 0;  ///< batches: rests that nobody is to see
+  std::size_t holes = 0;    ///< places of damaged records in deliveries of records
   std::size_t batches_bytes = ~std::size_t{0};  ///< that GrantBatches gives
   bool ended = false;
 
  private:
   void TakeBatch(BatchSlot* slot) {
-    Got one{slot->span, {}, CopyOf(batch_sink->MakeInstance(*slot, nullptr)), {}, {}};
+    if (slot->dropped) {
+      ++dropped;
+      return batch_sink->Release(slot);
+    }
+    Got one{slot->span, {}, CopyOf(batch_sink->MakeInstance(*slot, nullptr)), {}, {}, 0};
     one.numbers = slot->row_numbers;
     for (const std::int64_t number : one.batch[0].Values<std::int64_t>()) {
       one.rows.push_back(static_cast<std::uint64_t>(number));
     }
     for (std::uint32_t row = 0; row < slot->rows; ++row) {
       one.places.push_back(slot->span.first_place + slot->PlaceOf(row));
+      one.next_place = one.places.back() + 1;
     }
     got.push_back(one);
     batch_sink->Release(slot);
@@ -91,15 +99,19 @@ class FakeHost : public PlanHost {
     return copy;
   }
   void TakeRecords(const RecordDelivery& delivery) {
-    Got one{delivery.span, {}, {}, {}, {}};
-    for (const RecordSpan& record : delivery.records) {
+    Got one{delivery.span, {}, {}, {}, {}, 0};
+    for (std::size_t row = 0; row < delivery.records.size(); ++row) {
+      const RecordSpan& record = delivery.records[row];
+      if (record.damaged()) continue;
       one.rows.emplace_back();
       std::memcpy(&one.rows.back(), record.data, 8);
-      one.places.push_back(delivery.span.first_place + one.places.size());
+      one.places.push_back(delivery.span.first_place + row);
     }
+    one.next_place = delivery.span.first_place + delivery.records.size();
+    holes += delivery.records.size() - one.rows.size();
     if (delivery.block != nullptr) Drop(delivery.block, delivery.rows);
     for (const RowRef& ref : delivery.refs) Drop(ref.block, 1);
-    got.push_back(one);
+    if (!one.rows.empty()) got.push_back(one);
   }
 
   WriterScratch scratch_;

@@ -26,18 +26,19 @@ class HoleTest : public PipelineTest {
                                        const std::set<std::uint64_t>& damaged) {
     const std::uint64_t first = records_made();
     const auto files = MakeFiles(count, records, kBytes, kBytes);
-    for (const std::uint64_t number : damaged) {
-      const std::uint64_t at = number - first;
-      std::FILE* const file = std::fopen(files[at / records].c_str(), "r+b");
-      EXPECT_NE(file, nullptr);
-      const long place = static_cast<long>(at % records) * kStride + 12 + 50;
-      std::fseek(file, place, SEEK_SET);
-      const int byte = std::fgetc(file);
-      std::fseek(file, place, SEEK_SET);
-      std::fputc(byte ^ 0x40, file);
-      std::fclose(file);
-    }
+    for (const std::uint64_t number : damaged) Damage(files, records, number - first);
     return files;
+  }
+  /// Damages the record at that place of the files, or, the second time, repairs it.
+  static void Damage(const std::vector<std::string>& files, std::size_t records, std::uint64_t at) {
+    std::FILE* const file = std::fopen(files[at / records].c_str(), "r+b");
+    ASSERT_NE(file, nullptr);
+    const long place = static_cast<long>(at % records) * kStride + 12 + 50;
+    std::fseek(file, place, SEEK_SET);
+    const int byte = std::fgetc(file);
+    std::fseek(file, place, SEEK_SET);
+    std::fputc(byte ^ 0x40, file);
+    std::fclose(file);
   }
 
   OpenOptions Skipping() const {
@@ -150,6 +151,56 @@ TEST_F(HoleTest, RecordsAndRowsOneByOneAreThoseThatAreLeft) {
   }
   EXPECT_EQ(Sorted(DrainBlocks(OpenFiles(files, Skipping())).ids), wanted);
   EXPECT_EQ(Sorted(DrainBlocks(Shuffle(OpenFiles(files, Skipping()), {.block = 99})).ids), wanted);
+}
+
+/// The places of a chain's records as blocks show them; damaged ones as kDamaged.
+constexpr std::uint64_t kDamaged = ~std::uint64_t{0};
+std::vector<std::uint64_t> PlacesOf(Reader reader) {
+  std::vector<std::uint64_t> places;
+  RecordBlock block;
+  while (reader.TryReadBlock(&block) == ReadResult::kRecord) {
+    EXPECT_GT(block.size(), 0u);
+    for (const RecordSpan& record : block.records()) {
+      places.push_back(record.damaged() ? kDamaged
+                                        : IdOfPayload(record.bytes()).value_or(kDamaged - 1));
+    }
+  }
+  return places;
+}
+
+TEST_F(HoleTest, BlocksShowDamagedRecordsAtTheirPlacesInAnyOrder) {
+  const std::set<std::uint64_t> damaged = {0, 1, 2, 77, 250, 398, 399};
+  const auto files = MakeDamaged(2, 200, {});
+  for (const ShuffleOptions& shuffle :
+       {ShuffleOptions{.mode = ShuffleMode::kNone}, ShuffleOptions{.window = 60, .seed = 2},
+        ShuffleOptions{.block = 50, .seed = 3},
+        ShuffleOptions{.seed = 4, .mode = ShuffleMode::kGlobal}}) {
+    const auto chain = [&] { return Shuffle(OpenFiles(files, Skipping()), shuffle); };
+    std::vector<std::uint64_t> wanted = PlacesOf(chain());
+    ASSERT_EQ(wanted.size(), 400u);
+    for (const std::uint64_t number : damaged) Damage(files, 200, number);
+    for (std::uint64_t& id : wanted) id = damaged.contains(id) ? kDamaged : id;
+    EXPECT_EQ(PlacesOf(chain()), wanted);
+    // Rows have none of them, and whether one more comes is known exactly.
+    std::erase(wanted, kDamaged);
+    Reader reader = chain();
+    Drained rows;
+    while (reader.HasNext()) {
+      (void)reader.NextPass();
+      AddInstance(reader.ReadNext(), &rows);
+    }
+    EXPECT_EQ(rows.ids, wanted);
+    Instance row;
+    EXPECT_EQ(reader.TryReadNext(&row), ReadResult::kEnd);
+    for (const std::uint64_t number : damaged) Damage(files, 200, number);  // and back
+  }
+}
+
+TEST_F(HoleTest, ASharedReaderHandsOnWhatIsNotDamaged) {
+  const auto files = MakeDamaged(2, 200, {0, 199, 200, 201, 399});
+  Reader shared = Share(OpenFiles(files, Skipping()));
+  Reader one = Parse(shared, RawParser());
+  EXPECT_EQ(Drain(one).ids.size(), 395u);
 }
 
 }  // namespace

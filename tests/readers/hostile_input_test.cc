@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "ringfeed/formats.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/random_fault_hook.h"
 #include "tests/support/restrictions.h"
@@ -156,6 +157,37 @@ TEST_F(HostileInputTest, ARecordAboveTheLimitIsAnErrorOrASkip) {
   EXPECT_EQ(Drain(OpenFiles({path}, options)).ids, (std::vector<std::uint64_t>{0, 2}));
 }
 
+TEST_F(HostileInputTest, ALimitBeyondEveryRecordIsNone) {
+  constexpr std::size_t kMost = ~std::size_t{0};
+  const std::vector<std::byte> record(100'000, std::byte{'x'});
+  for (const std::string format :
+       {"tfrecord", "recordio", "lines", "csv", "tar:ext=x", "rows:100000", "megatron:u1"}) {
+    const std::string name = format.substr(0, format.find(':'));
+    const std::string path = directory_.File("limit." + (name == "megatron" ? "idx" : name));
+    RecordWriterResult opened = OpenRecordWriter(path, format);
+    ASSERT_TRUE(opened.status.ok()) << format << opened.status.ToString();
+    for (int r = 0; r < 20; ++r) ASSERT_TRUE(opened.writer->Write(record).ok());
+    ASSERT_TRUE(opened.writer->Close().ok());
+    for (const std::size_t most : {std::size_t{1} << 30, kMost, kMost - 65'000, kMost / 2 + 1}) {
+      for (const bool shuffled : {false, true}) {
+        OpenOptions options = InFileOrder(OnDamage::kSkip);
+        options.format = name == "rows" ? format : name;
+        options.max_record_bytes = most;
+        Reader records = OpenFiles({path}, options);
+        if (shuffled) records = Shuffle(records, {.mode = ShuffleMode::kGlobal});
+        Reader reader = Batch(Parse(records, RawParser()), {.size = 5});
+        std::size_t rows = 0;
+        Instance batch;
+        while (reader.TryReadNext(&batch) == ReadResult::kRecord)
+          rows += batch[0].lod[0].size() - 1;
+        EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+        EXPECT_EQ(rows, 20u) << format << most << shuffled;
+        EXPECT_EQ(reader.Stats().damaged_records, 0u);
+      }
+    }
+  }
+}
+
 TEST_F(HostileInputTest, AFileThatIsCutWhileItIsReadFailsOrIsSkippedFromThereOn) {
   for (const IoPath io : Paths()) {
     for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
@@ -190,6 +222,91 @@ TEST_F(HostileInputTest, AFileThatIsCutWhileItIsReadFailsOrIsSkippedFromThereOn)
       std::filesystem::remove(path);
     }
   }
+}
+
+/// Files of tf.Examples, each of 1,000 numbers that are `first` + the file's number.
+class CutWhileMappedTest : public HostileInputTest {
+ protected:
+  static constexpr std::size_t kValues = 1000;
+
+  std::vector<std::string> MakeExamples(std::size_t files, std::size_t records) const {
+    std::vector<std::string> names;
+    for (std::size_t f = 0; f < files; ++f) {
+      names.push_back(directory_.File("numbers-" + std::to_string(f) + ".tfrecord"));
+      RecordWriterResult opened = OpenRecordWriter(names.back(), "tfrecord");
+      ExampleBuilder builder;
+      builder.AddInts("t", std::vector<std::int64_t>(kValues, 300 + static_cast<int>(f)));
+      const auto record = builder.Finish();
+      for (std::size_t r = 0; r < records; ++r) EXPECT_TRUE(opened.writer->Write(record).ok());
+      EXPECT_TRUE(opened.writer->Close().ok());
+    }
+    return names;
+  }
+  /// How many of a batch's rows are none that was written.
+  static std::size_t Strange(const Instance& batch, std::size_t files) {
+    const auto* values = reinterpret_cast<const std::int64_t*>(batch[0].data);
+    const auto ends = batch[0].lod[0];
+    std::size_t strange = 0;
+    for (std::size_t row = 0; row + 1 < ends.size(); ++row) {
+      const std::int64_t first = values[ends[row]];
+      bool good = ends[row + 1] - ends[row] == kValues && first >= 300 &&
+                  first < 300 + static_cast<std::int64_t>(files);
+      for (auto i = ends[row]; good && i < ends[row + 1]; ++i) good = values[i] == first;
+      strange += good ? 0 : 1;
+    }
+    return strange;
+  }
+};
+
+TEST_F(CutWhileMappedTest, BatchesThatAreHeldKeepTheirValuesAndNoRowHasOthers) {
+  for (const bool shuffled : {false, true}) {
+    const std::vector<std::string> names = MakeExamples(2, 1500);
+    OpenOptions options = InFileOrder(OnDamage::kSkip, IoPath::kMmap);
+    options.threads = 1;
+    Reader records = OpenFiles(names, options);
+    if (shuffled) records = Shuffle(records, {.seed = 1, .mode = ShuffleMode::kGlobal});
+    Reader reader =
+        Batch(Parse(records, ExampleParser({{"t", kInt64, {-1}}})), {.size = 64, .slots = 6});
+    std::vector<Instance> held(2);
+    for (Instance& batch : held) ASSERT_EQ(reader.TryReadNext(&batch), ReadResult::kRecord);
+    // In the middle of a page: what stands behind the cut in it becomes zeros without a signal.
+    ASSERT_EQ(truncate(names[0].c_str(), 150'100), 0);
+    std::size_t rows = 128;
+    Instance batch;
+    while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+      EXPECT_EQ(Strange(batch, 2), 0u);
+      rows += batch[0].lod[0].size() - 1;
+    }
+    EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+    for (const Instance& each : held) EXPECT_EQ(Strange(each, 2), 0u);
+    EXPECT_GE(rows, 1500u);  // the other file's
+    EXPECT_LT(rows, 3000u);
+    EXPECT_GE(reader.Stats().damaged_records, 1u);
+  }
+}
+
+TEST_F(CutWhileMappedTest, AFilterDoesNotAnswerForRecordsThatBecameZeros) {
+  // No checksum: the records behind the cut are zeros, which the filter would drop in silence.
+  const std::string path = directory_.File("rows");
+  std::FILE* const file = std::fopen(path.c_str(), "w");
+  const std::vector<char> rows(3'000'000, 'x');
+  ASSERT_EQ(std::fwrite(rows.data(), 1, rows.size(), file), rows.size());
+  ASSERT_EQ(std::fclose(file), 0);
+  OpenOptions options = InFileOrder(OnDamage::kSkip, IoPath::kMmap);
+  options.format = "rows:100";
+  options.threads = 1;
+  bool cut = false;
+  const auto keep = [&](const RecordSpan& record) {
+    if (!std::exchange(cut, true)) {
+      EXPECT_EQ(truncate(path.c_str(), 150'123), 0);
+    }
+    return record.data[99] == std::byte{'x'};
+  };
+  Reader reader = Batch(Parse(Filter(OpenFiles({path}, options), keep), RawParser()), {.size = 10});
+  const Drained found = Drain(reader);
+  EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+  EXPECT_EQ(reader.Stats().filtered_records, 0u);
+  EXPECT_GE(reader.Stats().damaged_records, 1u);
 }
 
 TEST_F(HostileInputTest, AFileThatIsDeletedWhileItIsReadIsReadToItsEnd) {

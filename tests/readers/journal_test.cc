@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "readers/journal/journal_line.h"
+#include "readers/position.h"
 
 namespace ringfeed {
 namespace {
@@ -104,6 +105,29 @@ TEST_F(JournalTest, WhatWasWrittenIsRead) {
   EXPECT_TRUE(found.entries[3].origin.records.empty());
   EXPECT_EQ(found.entries[4].kind, JournalEntry::Kind::kEnd);
   EXPECT_EQ(found.entries[4].origin.batch, 15U);
+}
+
+TEST_F(JournalTest, ABatchThatAFailureCutShortIsNamedSo) {
+  OrderSpan span;
+  BatchOrigin origin = SomeOrigin(13);
+  {
+    JournalWriter writer(path_, SomeStart());
+    for (const std::uint64_t uncounted : {0U, 1U, 2U}) {
+      span.uncounted = uncounted;
+      origin.mark = OriginMarkOf(span);
+      EXPECT_EQ(PlaceBehind(origin).batch, 14 - uncounted);
+      ASSERT_TRUE(writer.Append(origin).ok());
+    }
+  }
+  const Found found = ReadAll(path_);
+  ASSERT_EQ(found.entries.size(), 4U) << found.status.ToString();
+  EXPECT_EQ(found.entries[1].kind, JournalEntry::Kind::kBatch);
+  for (const std::size_t i : {2U, 3U}) {
+    EXPECT_EQ(found.entries[i].kind, JournalEntry::Kind::kCut);
+    EXPECT_EQ(found.entries[i].origin.batch, 13U);
+    EXPECT_EQ(found.entries[i].origin.records, origin.records);
+    EXPECT_EQ(found.entries[i].origin.damaged, origin.damaged);
+  }
 }
 
 TEST_F(JournalTest, CutAtEveryByteItLosesTheIncompleteEntryAlone) {

@@ -236,6 +236,43 @@ TEST_F(LifecycleTest, CloseBeforeTheFirstReadEndsTheReader) {
   EXPECT_EQ(CodeThrownBy([&] { reader.ReadNext(); }), StatusCode::kCancelled);
 }
 
+TEST_F(LifecycleTest, NothingIsDeliveredBehindClose) {
+  const auto files = MakeFiles(1, 100, 8, 200);
+  for (const bool parsed : {false, true}) {
+    Reader reader = OpenFiles(files, Options());
+    if (parsed) reader = Parse(reader, RawParser());
+    Instance row;
+    ASSERT_EQ(reader.TryReadNext(&row), ReadResult::kRecord);
+    reader.Close();
+    EXPECT_EQ(reader.TryReadNext(&row), ReadResult::kFailed) << "rows that were read ahead";
+    EXPECT_EQ(reader.status().code(), StatusCode::kCancelled);
+  }
+}
+
+TEST_F(LifecycleTest, CloseDuringTheOpeningIsAFailureOfTheReadNoException) {
+  const auto files = MakeFiles(2, 500, 8, 60);
+  for (int round = 0; round < 60; ++round) {
+    Reader reader =
+        Batches(Shuffle(OpenFiles(files, Options()), {.mode = ShuffleMode::kGlobal}), 4);
+    std::atomic<bool> begun{false};
+    std::thread closer([&] {
+      while (!begun.load()) std::this_thread::yield();
+      for (int i = 0; i < round; ++i) std::this_thread::yield();
+      reader.Close();
+    });
+    Instance batch;
+    begun = true;
+    ReadResult result = ReadResult::kRecord;
+    EXPECT_NO_THROW(while (result == ReadResult::kRecord) result = reader.TryReadNext(&batch));
+    closer.join();
+    EXPECT_TRUE(result == ReadResult::kEnd || reader.status().code() == StatusCode::kCancelled);
+  }
+  Reader closed = Batches(Shuffle(OpenFiles(files, Options()), {.mode = ShuffleMode::kGlobal}), 4);
+  closed.Close();
+  Instance batch;
+  EXPECT_EQ(closed.TryReadNext(&batch), ReadResult::kFailed);
+}
+
 TEST_F(LifecycleTest, AConsumerMayLeaveInTheMiddleAtAnyPoint) {
   const auto files = MakeFiles(8, 400, 8, 2000);
   for (const IoPath path : {IoPath::kPread, IoPath::kAuto, IoPath::kMmap}) {

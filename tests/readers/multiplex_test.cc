@@ -24,6 +24,19 @@ void WriteAll(int descriptor, std::span<const std::byte> bytes) {
   }
 }
 
+/// What a generator writes from its start to its end.
+void WriteFifo(const std::string& fifo, std::span<const std::byte> bytes) {
+  const int descriptor = open(fifo.c_str(), O_WRONLY);
+  WriteAll(descriptor, bytes);
+  close(descriptor);
+}
+
+/// Of records: the last one is torn.
+std::vector<std::byte> WithoutItsEnd(std::vector<std::byte> bytes) {
+  bytes.resize(bytes.size() - 3);
+  return bytes;
+}
+
 class MultiplexTest : public PipelineTest {
  protected:
   std::string MakeFifo(const std::string& name) const {
@@ -124,29 +137,50 @@ TEST_F(MultiplexTest, ASlowStreamDoesNotHoldUpTheOthers) {
 }
 
 TEST_F(MultiplexTest, AStreamThatDiesInARecordIsReportedAndTheOthersGoOn) {
+  const std::string dying = MakeFifo("a.tfrecord");
+  const std::string other = MakeFifo("b.tfrecord");
+  Reader reader =
+      Multiplex({OpenFiles({dying}, Options()), OpenFiles({other}, Options())}, Skipping());
+  std::vector<std::jthread> writers;
+  writers.emplace_back([&] { WriteFifo(dying, WithoutItsEnd(Records(0, 50).bytes)); });
+  writers.emplace_back([&] { WriteFifo(other, Records(49, 500).bytes); });
+  const Drained found = Drain(reader);
+  EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+  EXPECT_EQ(Sorted(found.ids), Numbers(549));
+  ASSERT_EQ(reader.Stats().damage.size(), 1U);
+  EXPECT_EQ(reader.Stats().damage[0].file, dying);
+}
+
+TEST_F(MultiplexTest, AStreamThatDiesInARecordFailsAllWhereDamageIsNotSkipped) {
+  const std::string dying = MakeFifo("a.tfrecord");
+  const std::string other = MakeFifo("b.tfrecord");
+  Reader reader =
+      Multiplex({OpenFiles({dying}, Options()), OpenFiles({other}, Options())}, Options());
+  const int other_end = open(other.c_str(), O_RDWR);
+  WriteAll(other_end, Records(1000, 5).bytes);
+  EXPECT_EQ(Drain(reader, 5).ids, (std::vector<std::uint64_t>{1000, 1001, 1002, 1003, 1004}));
+  close(other_end);
+  const std::jthread writer([&] { WriteFifo(dying, WithoutItsEnd(Records(0, 50).bytes)); });
+  const Drained found = Drain(reader);
+  EXPECT_EQ(found.ids, Numbers(49)) << "what is whole comes before the failure";
+  EXPECT_EQ(found.end, ReadResult::kFailed);
+  EXPECT_EQ(found.status.code(), StatusCode::kTruncated) << found.status.ToString();
+  EXPECT_EQ(found.status.place().file, dying);
+}
+
+TEST_F(MultiplexTest, AStreamThatSaysNothingNeedsNoFormat) {
   for (const bool skips : {true, false}) {
-    const std::string dying = MakeFifo(skips ? "a.tfrecord" : "c.tfrecord");
+    const std::string silent = MakeFifo(skips ? "a" : "c");
     const std::string other = MakeFifo(skips ? "b.tfrecord" : "d.tfrecord");
-    const OpenOptions options = skips ? Skipping() : Options();
-    Reader reader =
-        Multiplex({OpenFiles({dying}, Options()), OpenFiles({other}, Options())}, options);
+    Reader reader = Multiplex({OpenFiles({silent}, Options()), OpenFiles({other}, Options())},
+                              skips ? Skipping() : Options());
     std::vector<std::jthread> writers;
-    writers.emplace_back([&] {
-      const int descriptor = open(dying.c_str(), O_WRONLY);
-      const TfRecordImage image = Records(0, 50);
-      WriteAll(descriptor, std::span(image.bytes).first(image.bytes.size() - 3));
-      close(descriptor);
-    });
-    writers.emplace_back([&] {
-      const int descriptor = open(other.c_str(), O_WRONLY);
-      WriteAll(descriptor, Records(49, 500).bytes);
-      close(descriptor);
-    });
+    writers.emplace_back([&] { WriteFifo(silent, {}); });
+    writers.emplace_back([&] { WriteFifo(other, Records(0, 50).bytes); });
     const Drained found = Drain(reader);
     EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
-    EXPECT_EQ(Sorted(found.ids), Numbers(549));
-    ASSERT_EQ(reader.Stats().damage.size(), 1U);
-    EXPECT_EQ(reader.Stats().damage[0].file, dying);
+    EXPECT_EQ(found.ids, Numbers(50));
+    EXPECT_TRUE(reader.Stats().damage.empty());
   }
 }
 
@@ -203,15 +237,12 @@ TEST_F(MultiplexTest, AStreamThatDiesBeforeItsFormatIsToldIsReportedAndTheOthers
   const std::string dying = MakeFifo("dying");
   const std::string other = MakeFifo("other.tfrecord");
   Reader reader =
-      Multiplex({OpenFiles({dying}, Options()), OpenFiles({other}, Options())}, Options());
+      Multiplex({OpenFiles({dying}, Options()), OpenFiles({other}, Options())}, Skipping());
   const std::vector<std::byte> image = Records(0, 50).bytes;
   std::vector<std::jthread> writers;
   for (const std::string& fifo : {dying, other}) {
-    writers.emplace_back([&, fifo] {
-      const int descriptor = open(fifo.c_str(), O_WRONLY);
-      WriteAll(descriptor, std::span(image).first(fifo == dying ? 2 : image.size()));
-      close(descriptor);
-    });
+    writers.emplace_back(
+        [&, fifo] { WriteFifo(fifo, std::span(image).first(fifo == dying ? 2 : image.size())); });
   }
   const Drained found = Drain(reader);
   EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();

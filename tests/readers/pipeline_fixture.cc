@@ -28,6 +28,11 @@ std::vector<std::string> PipelineTest::MakeFiles(std::size_t count, std::size_t 
   return names;
 }
 
+void PipelineTest::TearDown() {
+  if (expects_late_wakes_) return;
+  EXPECT_EQ(Run::LateWakesOfProcess(), late_wakes_before_) << "a worker slept beside its work";
+}
+
 void PipelineTest::Inject(const Reader& reader, std::uint64_t seed, const FaultPlan& plan) {
   RunHooks hooks;
   hooks.engines.uring = [=](const IoOptions& options, std::byte* data, std::size_t bytes,

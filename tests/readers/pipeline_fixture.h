@@ -52,10 +52,16 @@ class PipelineTest : public testing::Test {
   /// Lets the chain's engines misbehave, by seed. Before the first read.
   static void Inject(const Reader& reader, std::uint64_t seed, const FaultPlan& plan);
 
+  /// Whoever leaves wakes out says so: in every other test a late one is a failure.
+  void ExpectLateWakes() { expects_late_wakes_ = true; }
+  void TearDown() override;
+
   std::shared_ptr<PinnedArena> arena_ = std::make_shared<PinnedArena>(kArenaBytes);
   TempDir directory_;
 
  private:
+  const std::uint64_t late_wakes_before_ = Run::LateWakesOfProcess();
+  bool expects_late_wakes_ = false;
   std::uint64_t next_id_ = 0;
   std::size_t next_file_ = 0;
 };

@@ -91,7 +91,7 @@ class PlanRows {
     }
     if (parser_ != nullptr && parser_->two_phase()) {
       const auto scratch = parser_->NewScratch();
-      LocateRows(*parser_, scratch.get(), OnDamage::kSkip, block);
+      LocateRows(*parser_, scratch.get(), OnDamage::kSkip, false, block);
     }
     for (const RecordSpan& record : block->frame.records) {
       block->good_rows += record.damaged() ? 0 : 1;

@@ -5,10 +5,13 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "tests/readers/pipeline_fixture.h"
+#include "tests/support/compressed.h"
 
 namespace ringfeed {
 namespace {
@@ -160,6 +163,7 @@ TEST_F(PositionTest, EveryChainGoesOnFromEveryPositionAsIfItHadNeverStopped) {
       again.Restore(all.positions[k]);
       const Delivered rest = ReadAll(again);
       ASSERT_EQ(rest.batches, Tail(all.batches, k)) << "from batch " << k;
+      ASSERT_EQ(rest.positions, Tail(all.positions, k)) << "however a chain came to a place";
       EXPECT_NE(again.Stats().restored.find("by index"), std::string::npos);
     }
   }
@@ -177,7 +181,9 @@ TEST_F(PositionTest, WithoutAnIndexTheSameIsReachedByReading) {
          {std::size_t{0}, std::size_t{1}, std::size_t{17}, all.batches.size()}) {
       Reader again = each.chain(files, options);
       again.Restore(all.positions[k]);
-      ASSERT_EQ(ReadAll(again).batches, Tail(all.batches, k)) << "from batch " << k;
+      const Delivered rest = ReadAll(again);
+      ASSERT_EQ(rest.batches, Tail(all.batches, k)) << "from batch " << k;
+      ASSERT_EQ(rest.positions, Tail(all.positions, k)) << "however a chain came to a place";
       EXPECT_NE(again.Stats().restored.find("by reading"), std::string::npos);
     }
   }
@@ -259,6 +265,34 @@ TEST_F(PositionTest, ADataSetThatChangedIsRefusedWithWhatChanged) {
   const std::string changed = refusal(files);
   EXPECT_NE(changed.find("contents"), std::string::npos) << changed;
   EXPECT_NE(changed.find("number 1"), std::string::npos) << changed;
+}
+
+// They are in no index: what was read is read again.
+TEST_F(PositionTest, CompressedAndMissingFilesAreRestoredUnderBothPolicies) {
+  std::vector<std::string> files = MakeFiles(3, 60, 8, 900);
+  std::ifstream file(files[1], std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  WriteBytes(files[1] + ".gz", Compress(std::as_bytes(std::span(text)), {}));
+  files[1] += ".gz";
+  for (const bool some_are_missing : {false, true}) {
+    if (some_are_missing) files.insert(files.begin() + 1, directory_.File("gone.tfrecord"));
+    for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+      if (some_are_missing && on_damage == OnDamage::kFail) continue;
+      OpenOptions options = SmallStripes();
+      options.on_damage = on_damage;
+      const auto open = [&] { return Batches(OpenFiles(files, options), 7); };
+      Reader same = open();
+      const Delivered all = ReadAll(same);
+      ASSERT_EQ(all.batches.size(), 26u);
+      for (const std::size_t at : {0u, 1u, 13u, 26u}) {
+        same.Restore(all.positions[at]);
+        EXPECT_EQ(ReadAll(same).batches, Tail(all.batches, at));
+        Reader other = open();
+        other.Restore(all.positions[at]);
+        EXPECT_EQ(ReadAll(other).batches, Tail(all.batches, at));
+      }
+    }
+  }
 }
 
 TEST_F(PositionTest, AnotherOrderIsRefusedAndWhatCannotComeAgainHasNoPosition) {

@@ -85,6 +85,8 @@ TEST(PyReader, AFailureOfTheProducerIsItsFailure) {
   const Found found = ReadAll(reader);
   EXPECT_EQ(found.end, ReadResult::kFailed);
   EXPECT_NE(found.status.message().find("no more milk"), std::string::npos);
+  EXPECT_TRUE(reader.ReInit()) << "the next pass is another try";
+  holder->GetQueue()->Kill(Status(StatusCode::kIoError, "disk"));
   EXPECT_THROW(reader.ReInit(), Error);
 }
 

@@ -1,14 +1,24 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <future>
+#include <numeric>
+#include <regex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "io/read_engine.h"
+#include "io/residency.h"
+#include "readers/parsers/parser.h"
 #include "tests/readers/pipeline_fixture.h"
+#include "tests/support/pattern_file.h"
 #include "tests/support/restrictions.h"
 #include "tests/support/stress_scale.h"
 
@@ -56,6 +66,129 @@ TEST_F(ResourceTest, MoreThreadsThanAnyMachineNeedsAreRefusedByName) {
             "threads must be at most 1024, not 1025: 0 takes one per core");
 }
 
+/// So many descriptors more than there are, while it lives.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t more) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest_free = dup(STDOUT_FILENO);
+    close(lowest_free);
+    rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(lowest_free) + more;
+    setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(ResourceTest, AnOrderByNumberKeepsFewerFilesOpenWhereThereAreFewDescriptors) {
+  const auto files = MakeFiles(80, 20, 8, 200);
+  for (const OnDamage on_damage : {OnDamage::kSkip, OnDamage::kFail}) {
+    OpenOptions options = Options();
+    options.on_damage = on_damage;
+    options.io.path = IoPath::kPread;  // mapped files need no descriptor
+    options.threads = 2;
+    const FewDescriptors few(12);
+    Reader reader =
+        Batches(Shuffle(OpenFiles(files, options), {.seed = 3, .mode = ShuffleMode::kGlobal}), 7);
+    const Drained found = Drain(reader);
+    EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+    EXPECT_EQ(Sorted(found.ids), Numbers(80 * 20));
+    EXPECT_TRUE(reader.Stats().damage.empty()) << reader.Stats().damage.front().reason;
+  }
+}
+
+TEST_F(ResourceTest, FilesThatTheSystemHasNoDescriptorsForAreNoDamage) {
+  const auto files = MakeFiles(40, 60, 2000, 3000);  // of several stripes each
+  OpenOptions options = Options();
+  options.on_damage = OnDamage::kSkip;
+  options.io.path = IoPath::kPread;
+  options.cycle = 40;  // all of them open at a time
+  const FewDescriptors few(12);
+  Reader reader = Batches(OpenFiles(files, options), 7);
+  const Drained found = Drain(reader);
+  EXPECT_EQ(found.end, ReadResult::kFailed);
+  EXPECT_EQ(found.status.code(), StatusCode::kResourceExhausted) << found.status.ToString();
+  EXPECT_NE(found.status.message().find("ulimit -n"), std::string::npos) << found.status.ToString();
+  EXPECT_TRUE(reader.Stats().damage.empty());
+}
+
+/// Rows of 8 bytes with the numbers from 0 on, in a file that is not in the page cache.
+bool WriteColdRows(const std::string& path, std::int64_t rows) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(rows));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(numbers.data()), 8 * rows);
+  file.close();
+  MakeCold(path);
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const double resident = ResidentShare(descriptor, 8 * static_cast<std::uint64_t>(rows));
+  close(descriptor);
+  return resident < 0.5;
+}
+
+TEST_F(ResourceTest, ColdTinyRowsAreNotReadAgainAndAgainInAnyOrder) {
+  constexpr std::int64_t kRows = 60'000;
+  const std::string path = directory_.File("tiny.rows");
+  struct Order {
+    const char* name;
+    ShuffleOptions shuffle;
+    int ranks = 1;
+  };
+  const std::vector<Order> orders = {
+      {"as it comes", {.mode = ShuffleMode::kNone}},
+      {"window", {.window = 5000, .seed = 1}},
+      {"block", {.block = 5000, .seed = 1}},
+      {"blocks", {.window = 2000, .seed = 1, .mode = ShuffleMode::kBlocks}},
+      {"global", {.seed = 1, .mode = ShuffleMode::kGlobal}},
+      {"as it comes, ranks", {.mode = ShuffleMode::kNone}, 3},
+      {"global, ranks", {.seed = 1, .mode = ShuffleMode::kGlobal}, 3},
+  };
+  for (const Order& order : orders) {
+    for (const IoPath io : {IoPath::kAuto, IoPath::kUring, IoPath::kPread, IoPath::kMmap}) {
+      if (io == IoPath::kUring && !ProbeUring().available) continue;
+      if (!WriteColdRows(path, kRows)) GTEST_SKIP() << "files cannot be dropped from the cache";
+      OpenOptions options = Options();
+      options.format = "rows:8";
+      options.io.path = io;
+      Reader records = OpenFiles({path}, options);
+      if (order.shuffle.mode != ShuffleMode::kNone) records = Shuffle(records, order.shuffle);
+      BatchOptions batching{.size = 300};
+      batching.rank.world_size = order.ranks;
+      Reader reader = Batch(Parse(records, ParserFromText("rows: i8").parser), batching);
+      std::uint64_t sum = 0;
+      Instance batch;
+      while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+        for (const std::int64_t number : batch[0].Values<std::int64_t>()) {
+          sum += static_cast<std::uint64_t>(number);
+        }
+      }
+      if (order.ranks == 1) {
+        EXPECT_EQ(sum, std::uint64_t{kRows} * (kRows - 1) / 2) << order.name;
+      }
+      const PipelineStats stats = reader.Stats();
+      // Read calls for single rows of 8 bytes cost more than what lies between them: what a path
+      // that was asked for takes along comes from the page cache. Else the file is read once, and
+      // what is taken out of it; a rank needs most pages for its part.
+      ASSERT_EQ(stats.io.size(), 1U);
+      const bool by_calls = io == IoPath::kUring || io == IoPath::kPread;
+      if (by_calls && order.shuffle.mode == ShuffleMode::kGlobal) {
+        EXPECT_FALSE(stats.io[0].direct) << order.name << " by " << IoPathName(io);
+        EXPECT_LT(stats.read_per_byte, 40) << order.name << " by " << IoPathName(io);
+        continue;
+      }
+      EXPECT_LT(stats.read_bytes, std::uint64_t{3 * 8 * kRows})
+          << order.name << " by " << IoPathName(io);
+      EXPECT_GT(stats.read_per_byte, 0.9);
+      EXPECT_LT(stats.read_per_byte, 2.5 * order.ranks) << order.name << " by " << IoPathName(io);
+    }
+  }
+}
+
 TEST_F(ResourceTest, TrainingAndEvaluationShareAnArenaByQuotas) {
   const auto train = MakeFiles(6, 500, 8, 2000);
   const auto evaluation = MakeFiles(2, 500, 8, 2000);
@@ -101,6 +234,46 @@ TEST_F(ResourceTest, ManyPipelinesStandOpenInOneArena) {
   }
 }
 
+TEST_F(ResourceTest, PipelinesAreServedAsLongAsThereIsEnoughThenToldWhoHoldsIt) {
+  const auto files = MakeFiles(3, 100, 8, 2000);
+  OpenOptions options = InArena(64 * kMiB);
+  options.io.in_flight_bytes = kMiB;
+  std::vector<Reader> open;
+  std::string refusal;
+  while (refusal.empty()) {
+    ASSERT_LT(open.size(), 64u);
+    Reader reader = Batches(Shuffle(OpenFiles(files, options), {.mode = ShuffleMode::kGlobal}), 32);
+    try {
+      (void)reader.ReadNext();
+      open.push_back(reader);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status().code(), StatusCode::kResourceExhausted);
+      refusal = error.status().message();
+    }
+  }
+  std::smatch numbers;
+  const std::regex pattern("has ([0-9]+) left, this pipeline needs ([0-9]+) \\((.*)\\);");
+  ASSERT_TRUE(std::regex_search(refusal, numbers, pattern)) << refusal;
+  EXPECT_LT(std::stoull(numbers[1]), std::stoull(numbers[2])) << refusal;
+  const std::string holders = std::to_string(open.size()) + " pipelines of " + files[0] +
+                              " and 2 more hold " +
+                              std::to_string(64 * kMiB - std::stoull(numbers[1])) + " bytes";
+  EXPECT_EQ(numbers[3], holders) << refusal;
+  open.pop_back();
+  EXPECT_EQ(Drain(Batches(OpenFiles(files, options), 32)).ids.size(), 300u);
+}
+
+TEST_F(ResourceTest, AQuotaThatIsTooSmallIsNamed) {
+  OpenOptions options = InArena(64 * kMiB);
+  options.arena_bytes = kMiB;
+  const auto files = MakeFiles(1, 10, 8, 20);
+  const Drained refused = DrainOrRefuse([&] { return Batches(OpenFiles(files, options), 4); });
+  EXPECT_EQ(refused.status.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.status.message().find("OpenOptions::arena_bytes gives it 1048576"),
+            std::string::npos)
+      << refused.status.ToString();
+}
+
 TEST_F(ResourceTest, AnArenaThatIsTooSmallIsASetUpErrorThatNamesTheRemedy) {
   const auto files = MakeFiles(8, 10, 8, 200);
   OpenOptions options = InArena(4 * kMiB);
@@ -137,6 +310,21 @@ TEST_F(ResourceTest, AWindowLargerThanTheArenaIsAClearFailureNotAHang) {
   }
 }
 
+TEST_F(ResourceTest, WhatAWindowHoldsWhereMemoryEndsIsNotDeliveredInAnotherOrder) {
+  const auto files = MakeFiles(4, 3000, 4000, 6000);  // 60 MB
+  const auto drain = [&](std::size_t arena_bytes) {
+    return DrainOrRefuse([&] {
+      return Batches(Shuffle(OpenFiles(files, InArena(arena_bytes)), {.window = 9000}), 64);
+    });
+  };
+  const Drained whole = drain(256 * kMiB);
+  ASSERT_EQ(whole.end, ReadResult::kEnd) << whole.status.ToString();
+  const Drained found = drain(32 * kMiB);
+  ASSERT_EQ(found.status.code(), StatusCode::kResourceExhausted) << found.status.ToString();
+  ASSERT_LE(found.ids.size(), whole.ids.size());
+  EXPECT_TRUE(std::equal(found.ids.begin(), found.ids.end(), whole.ids.begin()));
+}
+
 TEST_F(ResourceTest, AWindowThatJustFitsIsServedWhileTheConsumerHoldsBatches) {
   const auto files = MakeFiles(4, 3000, 4000, 6000);
   for (const bool batched : {true, false}) {
@@ -155,21 +343,40 @@ TEST_F(ResourceTest, AWindowThatJustFitsIsServedWhileTheConsumerHoldsBatches) {
   }
 }
 
-TEST_F(ResourceTest, AWindowForWhichNoTablesCanBeMadeIsARefusal) {
+TEST_F(ResourceTest, AShuffleFarLargerThanTheDataTakesWhatTheDataTake) {
   if (!kChildrenMayStartThreads) GTEST_SKIP() << "not under this sanitizer";
-  const auto files = MakeFiles(1, 10, 8, 20);
-  const ChildResult child = RunInChild([&](std::string* text) {
-    OpenOptions options = InArena(32 * kMiB);
-    const Drained found = DrainOrRefuse([&] {
-      return Batches(Shuffle(OpenFiles(files, options), {.window = (std::size_t{1} << 32) - 1}), 4);
+  const auto files = MakeFiles(1, 60, 8, 20);
+  constexpr std::size_t kMost = (std::size_t{1} << 32) - 1;
+  for (const ShuffleOptions shuffle :
+       {ShuffleOptions{.window = kMost}, ShuffleOptions{.block = kMost},
+        ShuffleOptions{.window = kMost, .mode = ShuffleMode::kBlocks},
+        ShuffleOptions{.window = 1'000'000}}) {
+    const ChildResult child = RunInChild([&](std::string* text) {
+      const OpenOptions options = InArena(64 * kMiB);
+      const Drained found = DrainOrRefuse(
+          [&] { return MultiPass(Batches(Shuffle(OpenFiles(files, options), shuffle), 4), 3); });
+      *text = found.status.ToString() + ", " + std::to_string(AnonymousBytes()) + " bytes";
+      if (found.end != ReadResult::kEnd || found.ids.size() != 180) return 3;
+      // A sanitizer has memory of its own.
+      return kSanitized || AnonymousBytes() < 128 * kMiB ? 0 : 4;
     });
-    *text = found.status.ToString();
-    return found.end == ReadResult::kEnd || found.status.code() == StatusCode::kResourceExhausted
-               ? 0
-               : 3;
+    EXPECT_FALSE(child.signalled);
+    EXPECT_EQ(child.status, 0) << child.text;
+  }
+}
+
+TEST_F(ResourceTest, AWindowOverPassesWithoutEndForWhichThereAreNoTablesIsARefusal) {
+  const auto files = MakeFiles(1, 60, 8, 20);
+  const Drained refused = DrainOrRefuse([&] {
+    const Reader endless = MultiPass(OpenFiles(files, InArena(64 * kMiB)), 0);
+    BatchOptions batching{.size = 4};
+    batching.rank = {0, 2};
+    return Batch(Parse(Shuffle(endless, {.window = (std::size_t{1} << 32) - 1}), RawParser()),
+                 batching);
   });
-  EXPECT_FALSE(child.signalled);
-  EXPECT_EQ(child.status, 0) << child.text;
+  EXPECT_EQ(refused.status.code(), StatusCode::kResourceExhausted) << refused.status.ToString();
+  EXPECT_NE(refused.status.message().find("lower the window"), std::string::npos)
+      << refused.status.ToString();
 }
 
 TEST_F(ResourceTest, MemoryIsBoundedByTheArenaWhateverTheDataSet) {

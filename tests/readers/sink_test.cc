@@ -127,7 +127,7 @@ void ExpectRows(const std::vector<Got>& got, const std::vector<Pass>& passes, st
       mark.place += one.places[row] - one.span.first_place + 1;
       ASSERT_EQ(mark, behind[one.places[row]]);
     }
-    const PlanMark last = behind[one.places.back()];
+    const PlanMark last = behind[one.next_place - 1];
     ASSERT_TRUE(one.span.end == last || one.span.end == (PlanMark{last.pass + 1, 0, 0}));
   }
   ASSERT_EQ(found, wanted);

@@ -53,7 +53,9 @@ Drained DrainBlocks(Reader reader) {
   Drained drained;
   RecordBlock block;
   while ((drained.end = reader.TryReadBlock(&block)) == ReadResult::kRecord) {
-    for (const RecordSpan& record : block.records()) AddPayload(record.bytes(), &drained);
+    for (const RecordSpan& record : block.records()) {
+      if (!record.damaged()) AddPayload(record.bytes(), &drained);
+    }
   }
   if (drained.end == ReadResult::kFailed) drained.status = reader.status();
   return drained;

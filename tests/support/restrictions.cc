@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <span>
 #include <stdexcept>
 
 namespace ringfeed {
@@ -29,26 +31,54 @@ constexpr unsigned kArchitecture = AUDIT_ARCH_AARCH64;
 
 // io_uring_setup, _enter and _register have these numbers everywhere.
 constexpr unsigned kFirstCall = 425;
+constexpr unsigned kEnterCall = 426;
 constexpr unsigned kLastCall = 427;
 constexpr unsigned kNobody = 65534;
 
 }  // namespace
 
+namespace {
+
+unsigned Refusal(int error_number) {
+  return static_cast<unsigned>(SECCOMP_RET_ERRNO) | static_cast<unsigned>(error_number);
+}
+
+bool Install(std::span<sock_filter> filter) {
+  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+}  // namespace
+
 bool ForbidUring(int error_number) {
-  const auto refuse =
-      static_cast<unsigned>(SECCOMP_RET_ERRNO) | static_cast<unsigned>(error_number);
   std::array<sock_filter, 7> filter = {{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 0, 4),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kFirstCall, 0, 2),
       BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, kLastCall, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, refuse),
+      BPF_STMT(BPF_RET | BPF_K, Refusal(error_number)),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   }};
-  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return Install(filter);
+}
+
+bool ForbidUringSubmits(int error_number) {
+  // The second argument's lower half: how many entries are handed in.
+  constexpr std::size_t kToSubmit = offsetof(seccomp_data, args) + sizeof(__u64) +
+                                    (std::endian::native == std::endian::little ? 0 : 4);
+  std::array<sock_filter, 8> filter = {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 0, 5),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kEnterCall, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kToSubmit),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, Refusal(error_number)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  return Install(filter);
 }
 
 bool DropPrivileges() {

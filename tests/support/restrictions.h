@@ -10,6 +10,10 @@ namespace ringfeed {
 /// children. False where seccomp filters cannot be installed.
 bool ForbidUring(int error_number);
 
+/// Lets io_uring_enter fail with `error_number` where it is to hand entries in, from now on, in
+/// this thread and those that it starts; what is under way still ends. False as above.
+bool ForbidUringSubmits(int error_number);
+
 /// Gives root's rights up for those of `nobody`; nothing where the process is no root. False
 /// where it fails.
 bool DropPrivileges();

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`ringfeed feed --journal` and `ringfeed audit`: runs that end early and go on from their position."""
 
+import gzip
 import json
 
 from command_line import CommandTest, main, run, run_json
@@ -40,6 +41,121 @@ class AuditTest(CommandTest):
         audit = run_json("audit", self.journal)
         self.assertEqual((audit["records"], audit["rolled_back"]), (500, 256))
         self.assertEqual((audit["missing"], audit["repeated"], audit["runs"]), (0, 0, 3))
+
+    def test_a_compressed_file_goes_on_under_both_policies(self):
+        packed = self.folder / "packed.tfrecord.gz"
+        packed.write_bytes(gzip.compress(self.data.read_bytes()))
+        self.data = packed
+        for policy in ("fail", "skip"):
+            with self.subTest(policy):
+                self.journal = self.folder / f"journal-{policy}"
+                self.assertEqual(self.feed("--on-damage", policy, "--max-batches", 3)["records"], 192)
+                report = self.feed("--on-damage", policy, "--position-in", self.position)
+                self.assertEqual(report["records"], 308)
+                self.assertIn("by reading", report["restored"])
+                audit = run_json("audit", self.journal, "--files", packed)
+                self.assertEqual((audit["records"], audit["missing"], audit["repeated"]), (500, 0, 0))
+
+    def test_ranks_without_rows_of_a_batch_stand_where_the_others_do(self):
+        data = self.write("short.tfrecord", [b"%d" % i * 20 for i in range(60)])
+        for batch, number_of_batches in ((200, 6), (40, 12)):
+            journals = [self.folder / f"{batch}-{rank}.journal" for rank in range(2)]
+            positions = [self.folder / f"{batch}-{rank}.position" for rank in range(2)]
+
+            def feed(rank, *words):
+                return run_json("feed", data, "--batch", batch, "--passes", 6, "--rank", rank, "--ranks", 2,
+                                "--journal", journals[rank], "--position-out", positions[rank],
+                                "--no-digest", *words)
+
+            def same_position():
+                texts = {path.read_text() for path in positions}
+                self.assertEqual(len(texts), 1, texts)
+                return json.loads(texts.pop())["batch"]
+
+            for rank in range(2):
+                feed(rank, "--max-batches", 2)
+            self.assertEqual(same_position(), 2)
+            audit = run_json("audit", *journals, "--files", data)
+            self.assertEqual((audit["records"], audit["complete_batches"]), (120 if batch == 200 else 60, 2))
+            saved = self.folder / f"{batch}.saved"
+            saved.write_bytes(positions[1].read_bytes())
+            for rank in range(2):
+                feed(rank, "--position-in", saved)
+            self.assertEqual(same_position(), number_of_batches)
+            audit = run_json("audit", *journals, "--files", data)
+            self.assertEqual((audit["records"], audit["missing"], audit["repeated"]), (360, 0, 0))
+
+    def test_a_rank_without_any_row_goes_as_far_as_it_is_told(self):
+        data = self.write("short.tfrecord", [b"%d" % i * 20 for i in range(60)])
+        for rank, records in ((0, 120), (1, 0), (2, 0)):
+            report = run_json("feed", data, "--batch", 300, "--passes", 0, "--rank", rank, "--ranks", 3,
+                              "--max-batches", 2)
+            self.assertEqual((report["records"], json.loads(report["position"])["batch"]), (records, 2))
+
+    def test_batches_that_no_run_delivered_are_missing(self):
+        # As two runs leave it of which the second went on from too far, from the end.
+        self.feed("--passes", 3, "--max-batches", 3)
+        ahead = json.loads(self.position.read_text())
+        ahead["batch"] = 24
+        self.position.write_text(json.dumps(ahead))
+        self.feed("--passes", 3, "--position-in", self.position)
+        audit = run_json("audit", self.journal, "--files", self.data, status=1)
+        self.assertEqual((audit["records"], audit["missing"]), (192, 1500 - 192))
+
+    def damage(self, record):
+        """Makes the checksum of a payload wrong."""
+        data = bytearray(self.data.read_bytes())
+        begin = sum(16 + len(b"%d" % i * 20) for i in range(record))
+        data[begin + 12] ^= 1
+        self.data.write_bytes(data)
+
+    def test_a_batch_that_holds_only_a_damaged_record_is_accounted_for(self):
+        for record in (0, 250, 499):
+            with self.subTest(record):
+                self.data = self.write("a.tfrecord", [b"%d" % i * 20 for i in range(500)])
+                self.damage(record)
+                self.journal = self.folder / f"journal-{record}"
+                words = ["feed", self.data, "--batch", 1, "--journal", self.journal, "--on-damage=skip",
+                         "--no-digest"]
+                # Either may have met the damage, which is read ahead of what is delivered.
+                for part in (["--max-batches", 251, "--position-out", self.position],
+                             ["--position-in", self.position]):
+                    self.assertIn(run(*words, *part).returncode, (0, 1))
+                for files in ([], ["--files", self.data]):
+                    audit = run_json("audit", self.journal, *files)
+                    found = [audit[key] for key in ("records", "damaged", "missing", "repeated")]
+                    self.assertEqual(found, [499, 1, 0, 0])
+
+    def test_a_batch_that_a_failure_cuts_short_comes_again(self):
+        self.data = self.write("a.tfrecord", [b"%d" % i * 20 for i in range(142)])
+        self.damage(28)
+        words = ["feed", self.data, "--batch", 600, "--no-digest", "--max-batches", 1,
+                 "--journal", self.journal, "--position-out", self.position]
+        for again in ([], ["--position-in", self.position]):
+            report = run_json(*words, *again, status=1)
+            self.assertEqual((report["records"], report["batches"]), (28, 1))
+            self.assertIn("record 28", report["error"])
+            self.assertEqual(json.loads(self.position.read_text())["batch"], 0)
+            audit = run_json("audit", self.journal, "--files", self.data)
+            found = [audit[key] for key in ("records", "missing", "repeated", "complete_batches")]
+            self.assertEqual(found, [28, 0, 0, 0])
+        report = run_json(*words, "--position-in", self.position, "--on-damage=skip", status=1)
+        self.assertEqual(report["records"], 141)
+        audit = run_json("audit", self.journal, "--files", self.data)
+        found = [audit[key] for key in ("records", "damaged", "missing", "repeated", "rolled_back")]
+        self.assertEqual(found, [141, 1, 0, 0, 56])
+
+    def test_lost_files_are_not_exact_where_nobody_knows_how_many_records_there_are(self):
+        gone = self.folder / "gone.tfrecord"
+        words = ["feed", gone, self.data, "--batch", 64, "--no-digest", "--on-damage=skip"]
+        run_json(*words, "--journal", self.journal, status=1)
+        audit = run_json("audit", self.journal, status=1)
+        self.assertEqual((audit["records"], audit["missing"], audit["reported_damage"]), (500, 0, 1))
+        self.assertFalse(audit["exact"])
+        self.assert_refused(2, "audit", self.journal, "--files", gone, self.data)
+        text = run("audit", self.journal)
+        self.assertIn("lost: ", text.stdout)
+        self.assertIn("NOT every record exactly once", text.stdout)
 
     def test_a_lost_entry_is_named(self):
         self.feed()

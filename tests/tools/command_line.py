@@ -47,7 +47,10 @@ def run_json(*words, status=0):
     result = run(*words, "--json")
     if result.returncode != status:
         raise AssertionError(f"{words}: exit {result.returncode}: {result.stderr}")
-    return json.loads(result.stdout)
+    report = json.loads(result.stdout)
+    if isinstance(report, dict) and report.get("late_wakes", 0) != 0:
+        raise AssertionError(f"{words}: {report['late_wakes']} late wakes: a thread slept beside its work")
+    return report
 
 
 def crc32c(data, table=[]):

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """`ringfeed encode` and `decode`, by these and their other names: lines of base64 and records."""
 
+import array
 import base64
 import contextlib
+import fcntl
 import os
 import pathlib
 import random
+import signal
 import subprocess
+import termios
+import time
 import unittest
 
 from command_line import BINARY, DATA, CommandTest, main, run, run_json, sequence_sha256
@@ -130,6 +135,65 @@ class EncodeTest(CommandTest):
         self.assertEqual(result.stdout, b"QUJD\n")
         self.assertEqual(subprocess.run([folder / "recordio_decode", "--nonsense"], check=False,
                                         capture_output=True).returncode, 2)
+
+    def test_nothing_is_recordio_without_records(self):
+        folder = pathlib.Path(BINARY).parent
+        for encode, decode in (([BINARY, "encode"], [BINARY, "decode"]),
+                               ([folder / "recordio_encode"], [folder / "recordio_decode"])):
+            encoded = subprocess.run(encode, input=b"", check=True, capture_output=True).stdout
+            decoded = subprocess.run(decode, input=encoded, check=False, capture_output=True)
+            self.assertEqual((decoded.returncode, decoded.stdout, decoded.stderr), (0, b"", b""))
+        # What is empty where a format must be told says so, and no more.
+        result = run("feed", "-", stdin="")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("without a byte", result.stderr)
+        self.assertLess(len(result.stderr), 200)
+
+    def start(self, *words):
+        child = subprocess.Popen([BINARY, "encode", *words], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.stderr.close)
+        return child
+
+    def test_a_record_waits_no_longer_than_it_is_told(self):
+        child = self.start("--to", "recordio:none", "--flush-ms", "20")
+        for payload in (b"first", b"second"):
+            child.stdin.write(lines_of([payload]))
+            child.stdin.flush()
+            chunk = child.stdout.read1(1 << 16)  # comes while the input is open
+            self.assertTrue(chunk.endswith(payload), chunk)
+        child.stdin.close()
+        self.assertEqual(child.wait(timeout=60), 0)
+        self.assertEqual(child.stdout.read(), b"")
+
+    def test_what_came_is_written_when_it_is_ended(self):
+        for stop in (signal.SIGTERM, signal.SIGINT):
+            for to_file in (False, True):
+                with self.subTest(stop=stop, to_file=to_file):
+                    path = self.folder / f"{int(stop)}.recordio"
+                    child = self.start("--flush-ms", "0", *([path] if to_file else []))
+                    # The beginning of a line is none: "VGhp" is half of it.
+                    child.stdin.write(lines_of([b"one", b"two"]) + b"VGhp")
+                    child.stdin.flush()
+                    while self.unread(child.stdin):
+                        time.sleep(0.01)
+                    child.send_signal(stop)
+                    encoded = child.stdout.read()
+                    said = child.stderr.read()
+                    self.assertEqual(child.wait(timeout=60), 0, said)
+                    self.assertIn(b"interrupted", said)
+                    child.stdin.close()
+                    if not to_file:
+                        path.write_bytes(encoded)
+                    self.assertEqual(run("cat", path).stdout, "one\ntwo\n")
+
+    @staticmethod
+    def unread(pipe):
+        """How many bytes of a pipe nobody has read yet."""
+        count = array.array("i", [0])
+        fcntl.ioctl(pipe.fileno(), termios.FIONREAD, count)
+        return count[0]
 
     def test_memory_does_not_grow_with_the_data(self):
         if os.environ.get("RINGFEED_SANITIZER"):

@@ -2,6 +2,8 @@
 """`ringfeed feed`: its report against the files, over orders, paths, damage and faults."""
 
 import errno
+import gzip
+import json
 import os
 import random
 
@@ -102,6 +104,25 @@ class FeedTest(CommandTest):
         self.damage()
         self.assert_refused(1, "feed", *self.paths, "--on-damage=skip", "--max-damaged", 0)
 
+    def test_orders_by_number_refuse_files_without_numbers(self):
+        packed = self.folder / "packed.tfrecord.gz"
+        packed.write_bytes(gzip.compress(self.paths[1].read_bytes()))
+        missing = self.folder / "missing.tfrecord"
+        odd = self.folder / "odd.dat"
+        odd.write_bytes(b"no format begins like this")
+        fortran = self.folder / "fortran.npy"
+        header = b"{'descr': '<i8', 'fortran_order': True, 'shape': (4, 3), }".ljust(117) + b"\n"
+        fortran.write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + bytes(96))
+        for file in (packed, missing, odd, fortran):
+            for order in (["--shuffle-mode", "global"], ["--shuffle-mode", "blocks"],
+                          ["--rank", 0, "--ranks", 2]):
+                for policy in ("fail", "skip"):
+                    with self.subTest(file=file.name, order=order, policy=policy):
+                        error = self.assert_refused(2, "feed", self.paths[0], file, "--on-damage", policy,
+                                                    "--batch", 10, *order)
+                        self.assertIn(str(file), error)
+                        self.assertIn("order of files", error)
+
     def test_a_glob_is_expanded_sorted(self):
         report = run_json("feed", self.folder / "*.tfrecord", "--cycle", 1)
         self.assertEqual(report["order_digest"], order_digest(self.payloads))
@@ -131,6 +152,27 @@ class FeedTest(CommandTest):
 
     def test_records_that_are_no_examples_fail_the_data(self):
         self.assert_refused(1, "feed", *self.paths, "--parse", "example: image=u1[] label=i8[1]")
+
+    def test_a_parser_that_does_not_fit_is_refused_whatever_is_hashed(self):
+        array = self.folder / "a.npy"
+        header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (7, 10), }".ljust(117) + b"\n"
+        array.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(280))
+        lines = self.folder / "a.jsonl"
+        lines.write_bytes(b'{"label": 1, "text": "x"}\n' * 7)
+        journal = ["--journal", self.folder / "journal"]
+        for path, parser, policy, named in (
+            (array, "rows: i4[10]", "fail", ('"<f4"', "int32")),
+            (array, "rows: i4[10]", "skip", ('"<f4"', "int32")),
+            (lines, "jsonl: labl=i8", "skip", ('"labl"', '"label"')),
+        ):
+            for words in (["--no-digest"], [], ["--verify"], journal):
+                with self.subTest(parser=parser, policy=policy, words=words):
+                    result = run("feed", path, "--parse", parser, "--on-damage", policy, "--json", *words)
+                    self.assertIn(result.returncode, (1, 2), result.stderr)
+                    report = json.loads(result.stdout)
+                    self.assertEqual(report["records"], 0)
+                    for name in named:
+                        self.assertIn(name, report["error"])
 
     def test_an_arena_of_its_own_bounds_memory(self):
         report = run_json("feed", *self.paths, "--batch", 16, "--arena", "64MiB")

@@ -13,7 +13,7 @@ OPTIONS = {
     "verify": "--format --on-damage --json",
     "cat": "--as --parse --format --on-damage",
     "convert": "--from --to --records-per-file --on-damage --force --json",
-    "encode": "--input --to --on-damage",
+    "encode": "--input --to --flush-ms --on-damage",
     "decode": "--format --on-damage",
     "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --threads --io "
@@ -33,8 +33,8 @@ VERIFY_FIELDS = "file format intact records payload_bytes damaged_records damage
 DIGEST_FIELDS = "file records payload_bytes damaged_records damaged sha256 multiset"
 FEED_FIELDS = (
     "records payload_bytes batches passes passes_ended interrupted wall_s cpu_s gb_per_s "
-    "cpu_s_per_gb first_batch_ms peak_rss_bytes arena_bytes arena_peak_bytes pages read_bytes "
-    "dropped_records filtered_records damaged_records damaged io stages bottleneck digests order_digest multiset "
+    "cpu_s_per_gb first_batch_ms peak_rss_bytes arena_bytes arena_peak_bytes pages read_bytes read_per_byte "
+    "dropped_records filtered_records late_wakes damaged_records damaged io stages bottleneck digests order_digest multiset "
     "verified rank ranks ranks_source order restored position"
 )
 

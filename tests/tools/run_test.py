@@ -112,6 +112,26 @@ class RunTest(CommandTest):
         self.assertEqual((report["damaged"][0]["begin"], report["damaged"][0]["end"]),
                          (66 * 7, 66 * 8))
 
+    def test_damage_is_told_also_of_readers_that_were_closed_or_reset(self):
+        path = self.write("a.tfrecord", [b"x" * 50] * 20)
+        data = bytearray(path.read_bytes())
+        data[66 * 7 + 12] ^= 1
+        path.write_bytes(data)
+        startup = f'op {{ open_files {{ name: "a" file_names: "{path}" on_damage: "skip" }} }}'
+        read_all = READ_ALL.replace("READER", "a").rstrip()[:-1]
+        for last in ('op { close_reader { reader: "a" } }', 'op { reset { reader: "a" } }'):
+            with self.subTest(last):
+                program = self.program(startup, read_all + last + "\n}\n")
+                report = run_json("run", program, status=1)
+                self.assertEqual(report["instances"], 19)
+                # What is reset may have met it again already.
+                self.assertIn(report["damaged_records"], (1, 2) if "reset" in last else (1,))
+                self.assertEqual({(each["begin"], each["end"]) for each in report["damaged"]},
+                                 {(66 * 7, 66 * 8)})
+                text = run("run", program)
+                self.assertEqual(text.returncode, 1)
+                self.assertIn("damaged   ", text.stdout)
+
     def serve(self, path, contents):
         """A socket at `path` that sends each of the contents over a connection of its own."""
         server = socket.socket(socket.AF_UNIX)

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -124,6 +126,56 @@ TEST_F(FeedPositionTest, BatchesThatDependOnWhatIsInRecordsGoOnByTheirMarks) {
     DeviceFeed other(At(chain(), feed.Position()), On(1));
     EXPECT_EQ(Rest(&other), Tail(all, taken));
   }
+}
+
+TEST_F(FeedPositionTest, NoPositionLiesBehindABatchThatAFailureCutShort) {
+  const auto chain = [this] {
+    const auto throws = [](const RecordSpan& record) {
+      if (IdOfPayload(record.bytes()) == 20) throw std::runtime_error("this one");
+      return true;
+    };
+    return Batches(Filter(OpenFiles({files_[0]}, InOwnArena()), throws), 7);
+  };
+  std::string position;
+  for (const std::size_t begin : {0U, 2U, 2U}) {
+    Reader reader = chain();
+    if (begin > 0) reader.Restore(position);
+    DeviceFeed feed(reader, On(2));
+    DeviceLease lease;
+    Status status;
+    std::vector<std::uint64_t> batches;
+    while (feed.TryNext(&lease, &status) == ReadResult::kRecord) {
+      batches.push_back(lease.origin().batch);
+      EXPECT_EQ(feed.Position(), reader.Position(lease.origin()));
+    }
+    EXPECT_EQ(status.code(), StatusCode::kUserError) << status.ToString();
+    EXPECT_EQ(batches,
+              begin == 0 ? (std::vector<std::uint64_t>{0, 1, 2}) : (std::vector<std::uint64_t>{2}));
+    EXPECT_TRUE(begin == 0 || feed.Position() == position);
+    position = feed.Position();
+  }
+}
+
+TEST_F(FeedPositionTest, ALeaseCountsWhenThatIsTold) {
+  FeedOptions options = On(2);
+  options.count_when_told = true;
+  Reader chain = Chain();
+  DeviceFeed feed(chain, options);
+  const std::string start = feed.Position();
+  std::optional<DeviceLease> first = feed.Next();
+  std::optional<DeviceLease> second = feed.Next();
+  EXPECT_EQ(feed.Position(), start);
+  second->Count();  // the one before it is missing
+  EXPECT_EQ(feed.Position(), start);
+  const std::string behind = chain.Position(second->origin());
+  first->Count();
+  EXPECT_EQ(feed.Position(), behind);
+  std::optional<DeviceLease> old = feed.Next();
+  feed.ReInit();
+  old->Count();  // of a start that is over
+  EXPECT_EQ(feed.Position(), start);
+  first->Release();
+  EXPECT_THROW(first->Count(), Error);
 }
 
 TEST_F(FeedPositionTest, BeforeTheFirstLeaseAFeedStandsWhereItBegan) {

@@ -17,35 +17,38 @@ FeedItem Item(std::uint64_t number, std::uint64_t batch, bool completes = true) 
 TEST(HandedOutTest, CountsUpToTheFirstThatIsMissing) {
   HandedOut handed_out;
   EXPECT_FALSE(handed_out.last().has_value());
-  handed_out.Note(Item(1, 11));
-  handed_out.Note(Item(4, 14));
+  handed_out.Note(Item(1, 11), handed_out.starts());
+  handed_out.Note(Item(4, 14), handed_out.starts());
   EXPECT_FALSE(handed_out.last().has_value());
-  handed_out.Note(Item(0, 10));
+  handed_out.Note(Item(0, 10), handed_out.starts());
   EXPECT_EQ(handed_out.last()->batch, 11u);
-  handed_out.Note(Item(3, 13));
-  handed_out.Note(Item(2, 12));
+  handed_out.Note(Item(3, 13), handed_out.starts());
+  handed_out.Note(Item(2, 12), handed_out.starts());
   EXPECT_EQ(handed_out.last()->batch, 14u);
   EXPECT_EQ(handed_out.last()->mark[0], 14u);
 }
 
 TEST(HandedOutTest, ABatchCountsWhenItsLastPartDoes) {
   HandedOut handed_out;
-  handed_out.Note(Item(0, 7, false));
-  handed_out.Note(Item(2, 8, false));
+  handed_out.Note(Item(0, 7, false), handed_out.starts());
+  handed_out.Note(Item(2, 8, false), handed_out.starts());
   EXPECT_FALSE(handed_out.last().has_value());
-  handed_out.Note(Item(1, 7));
+  handed_out.Note(Item(1, 7), handed_out.starts());
   EXPECT_EQ(handed_out.last()->batch, 7u);
-  handed_out.Note(Item(3, 8));
+  handed_out.Note(Item(3, 8), handed_out.starts());
   EXPECT_EQ(handed_out.last()->batch, 8u);
 }
 
 TEST(HandedOutTest, BeginsAnew) {
   HandedOut handed_out;
-  handed_out.Note(Item(0, 7));
-  handed_out.Note(Item(2, 9));
+  handed_out.Note(Item(0, 7), handed_out.starts());
+  handed_out.Note(Item(2, 9), handed_out.starts());
+  const std::uint64_t before = handed_out.starts();
   handed_out.Reset();
   EXPECT_FALSE(handed_out.last().has_value());
-  handed_out.Note(Item(0, 3));
+  handed_out.Note(Item(0, 7), before);  // of a start that is over
+  EXPECT_FALSE(handed_out.last());
+  handed_out.Note(Item(0, 3), handed_out.starts());
   EXPECT_EQ(handed_out.last()->batch, 3u);
 }
 

@@ -55,8 +55,8 @@ TEST(OfRecordDamageTest, WrongLengthEndsTheFileAtItsRecord) {
   });
 }
 
-// Nothing tells a flipped value from another one; the records around it are as they were, or the
-// rest of the file is given up.
+// Nothing tells a flipped value from another one; the records around it are as they were, since the
+// lengths lead on.
 TEST(OfRecordDamageTest, FlippedByteOfARecordNeverShiftsTheOthers) {
   const Strings records = SomeOfRecords();
   ForEveryByte(records, [&](std::string file, std::size_t at, std::size_t record, std::size_t in) {
@@ -68,13 +68,37 @@ TEST(OfRecordDamageTest, FlippedByteOfARecordNeverShiftsTheOthers) {
         const Framed framed = Frame(damaged, on_damage, {.ends = {at}});
         Strings expected = records;
         expected[record] = damaged.substr(at - in + 8, records[record].size());
-        if (framed.records.size() != records.size()) expected.resize(record);
+        const bool damage = framed.records.size() != records.size();
+        if (damage && on_damage == OnDamage::kFail) expected = First(records, record);
+        if (damage && on_damage == OnDamage::kSkip) expected = Without(records, record);
         ASSERT_EQ(framed.records, expected) << at;
-        ASSERT_EQ(framed.damage.size() + (framed.status.ok() ? 0U : 1U),
-                  expected.size() == records.size() ? 0U : 1U);
+        ASSERT_EQ(framed.damage.size() + (framed.status.ok() ? 0U : 1U), damage ? 1U : 0U);
+        if (framed.damage.empty()) continue;
+        ASSERT_EQ(framed.damaged.size(), records.size());  // it keeps its number
+        ASSERT_TRUE(framed.damaged[record]);
+        ASSERT_EQ(framed.damage[0].begin, at - in);
+        ASSERT_EQ(framed.damage[0].end, at - in + 8 + records[record].size());
       }
     }
   });
+}
+
+// A length that leads nowhere is not believed: what stands there would be taken for records.
+TEST(OfRecordDamageTest, AMessageThatIsNoneAndLeadsNowhereCostsTheRest) {
+  const Strings records = SomeOfRecords();
+  const std::size_t at = PlainOfRecordFile(First(records, 2)).size();
+  for (const int more : {-1, 1, 7}) {
+    std::string file = PlainOfRecordFile(records);
+    file[at] = static_cast<char>(file[at] + more);
+    file[at + 8] = 'x';
+    for (const bool known : {true, false}) {
+      const Framed framed =
+          Frame(file, OnDamage::kSkip, {.ends = {at + 5, at + 9}, .known_size = known});
+      ASSERT_EQ(framed.records, First(records, 2)) << more;
+      ASSERT_EQ(framed.damage.size(), 1U);
+      ASSERT_EQ(framed.damage[0].end, file.size());
+    }
+  }
 }
 
 TEST(OfRecordDamageTest, CutFileFailsBehindItsWholeRecords) {
@@ -228,7 +252,8 @@ TEST(OfRecordDamageTest, GarbageOfAllKindsEndsInOrder) {
       ASSERT_TRUE(framed.status.ok());
       ASSERT_FALSE(framed.stuck);
       ASSERT_EQ(framed.records, whole.records);
-      ASSERT_LE(framed.damage.size(), 1U);
+      ASSERT_EQ(framed.damaged, whole.damaged);
+      ExpectOrderly(framed);
     }
   }
 }

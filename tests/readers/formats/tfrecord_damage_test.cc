@@ -71,6 +71,44 @@ TEST(TfRecordDamageTest, DamagedPayloadKeepsItsPlace) {
   EXPECT_EQ(framed.damage[0].end, 21U + 22U);
 }
 
+// Whether one of these records starts there, or they end there.
+bool StartsRecord(const Strings& payloads, std::size_t place) {
+  std::size_t at = 0;
+  for (const std::string& payload : payloads) {
+    if (at == place) return true;
+    at += payload.size() + 16;
+  }
+  return at == place;
+}
+
+// Its own checksum says that the length is right, and neither the payload's nor what stands behind
+// it does.
+TEST(TfRecordDamageTest, AWrongLengthCostsOneRecord) {
+  const Strings payloads = {"first", "", "the third", std::string(300, 'x'), "last"};
+  const std::string file = PlainFile(payloads);
+  for (std::size_t record = 0, at = 0; record < payloads.size(); ++record) {
+    for (std::size_t length = 0; at + length + 16 <= file.size(); ++length) {
+      // One that leads to another header is believed.
+      if (StartsRecord(payloads, at + length + 16)) continue;
+      std::string damaged = file;
+      damaged.replace(at, 12, PlainHeader(length));
+      for (const bool known : {true, false}) {
+        for (const std::size_t split : {std::size_t{0}, at + 13, at + length + 15}) {
+          const Feeding feeding{.ends = {std::min(split, file.size())}, .known_size = known};
+          const Framed framed = Frame(damaged, OnDamage::kSkip, feeding);
+          ASSERT_FALSE(framed.stuck);
+          ASSERT_EQ(framed.records, Without(payloads, record)) << record << " " << length;
+          ASSERT_EQ(framed.damage.size(), 1U);
+          ASSERT_EQ(framed.damage[0].begin, at);
+          ASSERT_EQ(framed.damage[0].end, at + payloads[record].size() + 16);
+          ASSERT_EQ(Frame(damaged, OnDamage::kFail, feeding).records, First(payloads, record));
+        }
+      }
+    }
+    at += payloads[record].size() + 16;
+  }
+}
+
 TEST(TfRecordDamageTest, CutFileFailsBehindItsWholeRecords) {
   const Strings payloads = SomePayloads();
   ForEveryByte(payloads, [&](const std::string& file, std::size_t at, std::size_t record) {

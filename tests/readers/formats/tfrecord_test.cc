@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/crc32c.h"
+#include "base/little_endian.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/tfrecord_file.h"
 
@@ -14,6 +16,30 @@ TEST(TfRecordTest, DeliversEveryRecordInOrder) {
   EXPECT_TRUE(framed.status.ok()) << framed.status.ToString();
   EXPECT_FALSE(framed.stuck);
   EXPECT_EQ(framed.records, payloads);
+}
+
+TEST(TfRecordTest, ALengthThatNoMemoryHasIsTooLongWhateverTheLimit) {
+  for (const std::uint64_t length :
+       {~std::uint64_t{0}, ~std::uint64_t{0} - 15, ~std::uint64_t{0} / 2}) {
+    std::string file(64, '\0');
+    auto* const header = reinterpret_cast<std::byte*>(file.data());
+    std::uint32_t crc = 0;
+    Crc32cOfEachU64({&length, 1}, &crc);
+    StoreLe(header, length);
+    StoreLe(header + 8, MaskCrc32c(crc));
+    for (const bool known : {true, false}) {
+      for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
+        const auto framer = TfRecordFormat()->NewFramer(
+            {"f", known ? file.size() : kUnknownSize, policy, ~std::size_t{0}});
+        FrameOutput output;
+        const FrameResult result =
+            framer->Frame({std::as_bytes(std::span(file)), 0, kUnknownSize, known}, &output);
+        EXPECT_EQ(result.status.ok(), policy == OnDamage::kSkip);
+        EXPECT_TRUE(output.records.empty());
+        EXPECT_LE(result.need_bytes, 16u);
+      }
+    }
+  }
 }
 
 TEST(TfRecordTest, EmptyFileHasNoRecords) {

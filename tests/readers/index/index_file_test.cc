@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -75,6 +76,32 @@ TEST_F(IndexFileTest, AFileThatGrewOrWasWrittenHasANewIndex) {
   ExpectMadeAgain("written since");
 }
 
+TEST_F(IndexFileTest, WhatIsLostIsKeptWithItsRangesAndReasons) {
+  const std::size_t record = PlainRecord(payloads_[0]).size();
+  bytes_[1] = '\x7f';           // the first length
+  bytes_[record + 3] = '\x7f';  // the second one
+  file_ = FileAt(file_.name, "tfrecord", bytes_);
+  const OpenedIndex built = Open();
+  ASSERT_EQ(built.index->damage().size(), 1U);
+  const IndexDamage lost = built.index->damage()[0];
+  EXPECT_EQ(lost.begin, 0U);
+  EXPECT_EQ(lost.end, record + PlainRecord(payloads_[1]).size());
+  EXPECT_EQ(lost.record, IndexDamage::kNoRecord);
+  EXPECT_NE(lost.reason.find("checksum"), std::string::npos) << lost.reason;
+  const OpenedIndex opened = Open();
+  ExpectGood(opened, IndexOrigin::kOpened);
+  ASSERT_EQ(opened.index->damage().size(), 1U);
+  EXPECT_EQ(opened.index->damage()[0].end, lost.end);
+  EXPECT_EQ(opened.index->damage()[0].reason, lost.reason);
+  const auto size = std::filesystem::file_size(path_);
+  ASSERT_EQ(built.index_bytes, size);
+  std::fstream kept(path_, std::ios::in | std::ios::out | std::ios::binary);
+  kept.seekp(static_cast<std::streamoff>(size) - 1);
+  kept.put('\0');
+  kept.close();
+  ExpectMadeAgain("list of damage");
+}
+
 TEST_F(IndexFileTest, OtherContentsOfTheSameSizeAndTimeAreFound) {
   ExpectGood(Open(), IndexOrigin::kBuilt);
   struct stat before {};
@@ -90,7 +117,10 @@ TEST_F(IndexFileTest, OtherContentsOfTheSameSizeAndTimeAreFound) {
 TEST_F(IndexFileTest, ADamagedHeaderOrGapIsFoundAtOpening) {
   bytes_.insert(bytes_.size() / 2, std::string(500, 'x'));
   file_ = FileAt(file_.name, "tfrecord", bytes_);
-  ExpectGood(Open(), IndexOrigin::kBuilt);
+  const OpenedIndex built = Open();
+  ExpectGood(built, IndexOrigin::kBuilt);
+  ASSERT_EQ(built.index->damage().size(), 1U);
+  const std::size_t listed = 28 + built.index->damage()[0].reason.size();
   const std::string good = ReadText(path_);
   for (std::size_t at = 0; at < sizeof(IndexHeader); at += 3) {
     std::string bad = good;
@@ -99,9 +129,13 @@ TEST_F(IndexFileTest, ADamagedHeaderOrGapIsFoundAtOpening) {
     EXPECT_EQ(Open().origin, IndexOrigin::kRebuilt) << at;
   }
   std::string bad = good;
-  bad.back() = static_cast<char>(bad.back() ^ 1);  // there is a gap
+  bad[bad.size() - listed - 1] ^= 1;  // there is a gap
   WriteText(path_, bad);
   ExpectMadeAgain("gaps");
+  bad = good;
+  bad.back() ^= 1;
+  WriteText(path_, bad);
+  ExpectMadeAgain("list of damage");
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{100}, std::size_t{4096}, good.size() - 1}) {
     WriteText(path_, good.substr(0, size));

@@ -136,7 +136,9 @@ TEST(MakeIndex, CloseEndsItUnderWay) {
     reader.Close();
   });
   RecordBlock block;
-  EXPECT_EQ(CodeOf([&] { (void)reader.TryReadBlock(&block); }), StatusCode::kCancelled);
+  EXPECT_EQ(reader.TryReadBlock(&block), ReadResult::kFailed);
+  EXPECT_EQ(reader.status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(CodeOf([&] { (void)reader.ReadNext(); }), StatusCode::kCancelled);
 }
 
 TEST(MakeIndex, NothingIsLeftOnTheDiskOfOneThatWasBrokenOff) {

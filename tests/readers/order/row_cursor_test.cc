@@ -286,6 +286,18 @@ TEST(JoinCursorTest, AnEndlessPassOverNothingFails) {
   EXPECT_EQ(cursor->Next({&row, 1}, &count).code(), StatusCode::kInvalidArgument);
 }
 
+TEST(JoinCursorTest, APlaceInAnEndlessPassOverNothingFails) {
+  const FakeLayout layout({{}, {0, 0}});
+  const std::vector<std::vector<OrderStage>> chains = {
+      {{Kind::kMultiPass, 0, 0}},
+      {{Kind::kGlobal, 0, 1}, {Kind::kMultiPass, 0, 0}},
+      {{Kind::kBlocks, 0, 1}, {Kind::kMultiPass, 0, 0}}};
+  for (const auto& stages : chains) {
+    const auto cursor = MakeRowCursor(layout, {}, stages);
+    EXPECT_EQ(cursor->Seek(0, 4).code(), StatusCode::kInvalidArgument);
+  }
+}
+
 TEST(JoinCursorTest, OriginIsWhereTheBottomIsReadFrom) {
   const FakeLayout layout(std::vector<FakeLayout::Stripes>{{100}});
   const std::vector<OrderStage> stages = {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -99,6 +100,25 @@ TEST(OrderStagesTest, StagesThatMoveRowsAndCursorsThatMoveNumbersAgree) {
     const FakeLayout layout({sizes});
     const auto cursor = MakeRowCursor(layout, {}, stages);
     ASSERT_NO_FATAL_FAILURE(ExpectPasses(*cursor, Driven(stages, sizes, 6), random));
+  }
+}
+
+TEST(OrderStagesTest, AWindowMayBeLargerThanTheData) {
+  Random random(21);
+  for (const std::uint64_t window :
+       {60'000u, 66'000u, 70'000u, 90'000u, 1'000'000u, 4'000'000'000u}) {
+    for (const std::uint64_t rows : {1u, 2u, 63u, 64u, 4'000u, 4'500u, 6'000u, 20'000u}) {
+      SCOPED_TRACE(std::to_string(window) + " over " + std::to_string(rows));
+      const std::vector<OrderStage> stages = {{Kind::kWindow, window, window}};
+      const FakeLayout::Stripes sizes = {rows / 2, rows - rows / 2};
+      const FakeLayout layout({sizes});
+      const auto cursor = MakeRowCursor(layout, {}, stages);
+      const std::vector<Rows> driven = Driven(stages, sizes, 2);
+      Rows pass(rows);
+      std::iota(pass.begin(), pass.end(), RowNumber{0});
+      ASSERT_EQ(driven, SlowStages({pass, pass}, 0, stages));
+      ASSERT_NO_FATAL_FAILURE(ExpectPasses(*cursor, driven, random));
+    }
   }
 }
 

@@ -170,7 +170,7 @@ TEST(ParserTextTest, MistakesAreNamedWithTheirPlace) {
       {"csv:", "at least one field"},
       {"csv: -x a=f4", "no option of csv"},
       {"csv: -columns=0 a=f4", "no option of csv"},
-      {"csv: -header=a,b c=f4", "no column \"c\""},
+      {"csv: -header=a,b c=f4", "column \"c\" is missing; the nearest name there is: \"a\""},
       {"csv: a=f4[]", "ragged"},
       {"csv: a@-3=f4", "counted from 0"},
       {"jsonl:", "at least one key"},

@@ -1,0 +1,72 @@
+#include "io/data_file.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace ringfeed {
+namespace {
+
+Status NotOpened(int error_number) {
+  if (error_number != EMFILE) return StatusFromErrno(error_number, "open");
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return StatusFromErrno(error_number, "the process may have " + std::to_string(limit.rlim_cur) +
+                                           " files open (ulimit -n): raise that, or read fewer "
+                                           "files at a time (cycle, threads); open");
+}
+
+/// Whether there is a byte in a file that says it has none.
+Status CheckEmpty(int descriptor, struct stat* facts) {
+  char byte = 0;
+  ssize_t got = 0;
+  do {
+    got = pread(descriptor, &byte, 1, 0);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return StatusFromErrno(errno, "read");
+  // One that is being written may have grown meanwhile.
+  if (got == 0 || fstat(descriptor, facts) != 0 || facts->st_size != 0) return {};
+  return Status(StatusCode::kUnsupported,
+                "its size is 0, but it holds something, as files of /proc and /sys do: give it as "
+                "a stream (\"-\" and < FILE)");
+}
+
+Status Examine(int descriptor, struct stat* facts) {
+  if (fstat(descriptor, facts) != 0) return StatusFromErrno(errno, "examine");
+  if (S_ISDIR(facts->st_mode)) return StatusFromErrno(EISDIR, "open");
+  if (!S_ISREG(facts->st_mode)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "not a regular file: pipes, sockets and devices are read as streams");
+  }
+  if (facts->st_size == 0) {
+    Status status = CheckEmpty(descriptor, facts);
+    if (!status.ok()) return status;
+  }
+  // With O_NONBLOCK io_uring would answer EAGAIN where it has to wait for the medium.
+  const int flags = fcntl(descriptor, F_GETFL);
+  if (flags < 0 || fcntl(descriptor, F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    return StatusFromErrno(errno, "fcntl");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status OpenDataFile(const std::string& name, int* descriptor, struct stat* facts) {
+  int opened = -1;
+  // O_NONBLOCK: the open of a FIFO would wait for its writer.
+  do {
+    opened = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  } while (opened < 0 && errno == EINTR);
+  Status status = opened < 0 ? NotOpened(errno) : Examine(opened, facts);
+  if (status.ok()) {
+    *descriptor = opened;
+    return {};
+  }
+  if (opened >= 0) close(opened);
+  return status.WithPlace({name, -1, -1});
+}
+
+}  // namespace ringfeed

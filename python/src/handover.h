@@ -1,0 +1,118 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "held_object.h"
+
+namespace ringfeed::python {
+
+/// What the caller gets of a batch, which comes as a tuple of Arrays.
+class BatchForm {
+ public:
+  /// `names`: a dict by these, a tuple of one for each field; none or null: the tuple. `map` and,
+  /// behind it, `convert` are functions that are called with it; none or null: nothing is.
+  explicit BatchForm(nanobind::handle names = {}, nanobind::handle map = {},
+                     nanobind::handle convert = {})
+      : names_(names), functions_{map, convert} {}
+
+  /// Raises what a function raises, ValueError where there is not one name for each field.
+  /// *in_function: whether a function raised.
+  nanobind::object Of(const nanobind::tuple& arrays, bool* in_function) const;
+
+ private:
+  nanobind::handle names_;
+  nanobind::handle functions_[2];
+};
+
+/// Raises what a signal's handler raises, if there is a signal that waits for its handler.
+void RaiseSignals();
+/// Whether an exception in a function that gets a batch is that function's answer: not where the
+/// program was interrupted in it (KeyboardInterrupt, SystemExit).
+bool IsAnswer(const nanobind::python_error& raised);
+
+/// Batches that were taken from a chain and did not reach the caller, in their order. Each has a
+/// ticket, by which it is noted as handed out. Thread safe.
+template <typename Ticket>
+class KeptBatches {
+ public:
+  struct Batch {
+    std::shared_ptr<HeldObject> arrays;
+    Ticket ticket;
+  };
+
+  void Keep(const nanobind::tuple& arrays, Ticket ticket) {
+    Batch batch{Hold(arrays), std::move(ticket)};
+    const std::scoped_lock lock(mutex_);
+    batches_.push_back(std::move(batch));
+  }
+  std::optional<Batch> Take() {
+    const std::scoped_lock lock(mutex_);
+    if (batches_.empty()) return std::nullopt;
+    std::optional<Batch> first(std::move(batches_.front()));
+    batches_.pop_front();
+    return first;
+  }
+  /// How many there are.
+  std::size_t size() const {
+    const std::scoped_lock lock(mutex_);
+    return batches_.size();
+  }
+  /// Of the first; none where there is none.
+  std::optional<Ticket> first() const {
+    const std::scoped_lock lock(mutex_);
+    return batches_.empty() ? std::nullopt : std::optional(batches_.front().ticket);
+  }
+  void Drop() {
+    std::deque<Batch> dropped;  // outside of the mutex: that takes Python's lock
+    const std::scoped_lock lock(mutex_);
+    dropped.swap(batches_);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::deque<Batch> batches_;
+};
+
+/// Hands a batch to the caller in `form`: the first that is kept, else what `take()` gives, an
+/// optional pair of a tuple of Arrays and its ticket, none at the end. `count(ticket)` is called
+/// where nothing can come between any more; where something did, a signal's handler above all, the
+/// batch is kept for the next call. What a function of `form` raises stands for its batch, which
+/// counts. Null at the end.
+template <typename Ticket, typename Take, typename Count>
+nanobind::object HandOver(KeptBatches<Ticket>* kept, const BatchForm& form, Take&& take,
+                          Count&& count) {
+  std::optional<std::pair<nanobind::tuple, Ticket>> taken;
+  if (auto again = kept->Take()) {
+    taken.emplace(nanobind::borrow<nanobind::tuple>(again->arrays->Get()),
+                  std::move(again->ticket));
+  } else if (taken = take(); !taken) {
+    return {};
+  }
+  nanobind::object made;
+  bool in_function = false;
+  try {
+    made = form.Of(taken->first, &in_function);
+    in_function = false;
+    RaiseSignals();
+  } catch (const nanobind::python_error& raised) {
+    if (in_function && IsAnswer(raised)) {
+      count(std::move(taken->second));
+    } else {
+      kept->Keep(taken->first, std::move(taken->second));
+    }
+    throw;
+  } catch (...) {
+    kept->Keep(taken->first, std::move(taken->second));
+    throw;
+  }
+  count(std::move(taken->second));
+  return made;
+}
+
+}  // namespace ringfeed::python

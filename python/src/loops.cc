@@ -1,0 +1,133 @@
+#include "loops.h"
+
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+
+#include "device_feed_handle.h"
+#include "handover.h"
+#include "reader_handle.h"
+
+namespace nb = nanobind;
+
+namespace ringfeed::python {
+namespace {
+
+// What the Python classes have in common with this file: these attributes. Made once, and never
+// freed, as the interpreter's own names.
+struct Names {
+  PyObject* reader = Name("_reader");
+  PyObject* names = Name("_names");
+  PyObject* find_names = Name("names");
+  PyObject* as_tuple = Name("_as_tuple");
+  PyObject* map = Name("_map");
+  PyObject* note_end = Name("_note_end");
+  PyObject* loader = Name("_loader");
+  PyObject* index = Name("_index");
+  PyObject* convert = Name("_convert");
+
+  static PyObject* Name(const char* text) {
+    PyObject* const name = PyUnicode_InternFromString(text);
+    if (name == nullptr) throw nb::python_error();
+    return name;
+  }
+};
+
+const Names& Known() {
+  static const Names known;
+  return known;
+}
+
+nb::object Get(nb::handle object, PyObject* name) {
+  nb::object value = nb::steal(PyObject_GetAttr(object.ptr(), name));
+  if (!value.is_valid()) throw nb::python_error();
+  return value;
+}
+
+nb::object NamesOf(nb::handle loader) {
+  nb::object names = Get(loader, Known().names);
+  return names.is_none() ? Get(loader, Known().find_names) : names;
+}
+
+// The next batch of a Loader, of all its devices or of one, as its loop gets it.
+nb::object NextOf(nb::handle loader, nb::handle index, nb::handle convert) {
+  const nb::object as_tuple = Get(loader, Known().as_tuple);
+  const nb::object names = as_tuple.is(Py_True) ? nb::none() : NamesOf(loader);
+  const nb::object map = Get(loader, Known().map);
+  const nb::object source = Get(loader, Known().reader);
+  const BatchForm form(names, map, convert);
+  nb::object batch;
+  if (const ReaderHandle* reader = nullptr; nb::try_cast(source, reader)) {
+    batch = reader->NextAs(form);
+  } else {
+    std::optional<std::size_t> device;
+    if (!index.is_none()) device = nb::cast<std::size_t>(index);
+    batch = nb::cast<DeviceFeedHandle&>(source).NextAs(device, form);
+  }
+  if (batch.is_valid()) return batch;
+  Get(loader, Known().note_end)(index);
+  throw nb::stop_iteration();
+}
+
+nb::object LoaderNext(nb::handle self) { return NextOf(self, nb::none(), {}); }
+
+nb::object LoopNext(nb::handle self) {
+  const nb::object loader = Get(self, Known().loader);
+  const nb::object index = Get(self, Known().index);
+  const nb::object convert = Get(self, Known().convert);
+  return NextOf(loader, index, convert);
+}
+
+// A lock of Python's threading.
+class Locked {
+ public:
+  explicit Locked(nb::object lock) : lock_(std::move(lock)) { lock_.attr("acquire")(); }
+  ~Locked() {
+    const nb::error_scope raised;  // what is under way stays so
+    const nb::object released = nb::steal(PyObject_CallMethod(lock_.ptr(), "release", nullptr));
+    if (!released.is_valid()) PyErr_WriteUnraisable(lock_.ptr());
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  const nb::object lock_;
+};
+
+nb::object PyReaderNext(nb::handle self) {
+  nb::object batch;
+  {
+    const Locked reading(self.attr("_reading"));
+    if (!nb::cast<bool>(self.attr("_producer").attr("started"))) {
+      throw std::runtime_error("not started: call start() first");
+    }
+    batch = nb::cast<const ReaderHandle&>(self.attr("reader")).NextAs(BatchForm());
+  }
+  if (!batch.is_valid()) throw nb::stop_iteration();
+  return batch;
+}
+
+struct LoaderLoop {};
+struct OtherLoop {};
+struct PyReaderLoop {};
+
+}  // namespace
+
+void BindLoops(nb::module_& module) {
+  const auto signature = nb::sig("def __next__(self) -> typing.Any");
+  nb::class_<LoaderLoop>(module, "LoaderNext", "A Loader's iterator.")
+      .def(nb::init<>())
+      .def("__next__", &LoaderNext, signature,
+           "The next batch. Raises what the chain failed of, or map= raised.");
+  nb::class_<OtherLoop>(module, "LoopNext",
+                        "An iterator over the batches of a Loader, `_loader`: of the device "
+                        "`_index` or of all, made into something else by `_convert`, or left.")
+      .def(nb::init<>())
+      .def("__next__", &LoopNext, signature, "As of LoaderNext.");
+  nb::class_<PyReaderLoop>(module, "PyReaderNext", "A PyReader's iterator.")
+      .def(nb::init<>())
+      .def("__next__", &PyReaderNext, nb::sig("def __next__(self) -> tuple[Array, ...]"),
+           "The next mini-batch; StopIteration at the end.");
+}
+
+}  // namespace ringfeed::python

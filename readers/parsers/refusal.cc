@@ -1,0 +1,88 @@
+#include "readers/parsers/refusal.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kMostCompared = 100;  // bytes of a name
+constexpr std::size_t kMostNamed = 10;      // names in a message
+
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// How many bytes are to be put in, left out or changed; half as much for one of another case.
+std::size_t Distance(std::string_view one, std::string_view other) {
+  std::vector<std::size_t> row(other.size() + 1);
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = 2 * i;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    std::size_t before = row[0];  // of the row before, one to the left
+    row[0] = 2 * (i + 1);
+    for (std::size_t j = 0; j < other.size(); ++j) {
+      const std::size_t changed = one[i] == other[j] ? 0 : Lower(one[i]) == Lower(other[j]) ? 1 : 2;
+      const std::size_t best = std::min({before + changed, row[j] + 2, row[j + 1] + 2});
+      before = std::exchange(row[j + 1], best);
+    }
+  }
+  return row.back();
+}
+
+bool IsName(std::string_view text, std::span<const FieldSpec> fields) {
+  return std::any_of(fields.begin(), fields.end(),
+                     [&](const FieldSpec& field) { return field.name == text; });
+}
+
+}  // namespace
+
+Refusal RefusalOf(const Status& why, std::span<const FieldSpec> fields) {
+  Refusal refusal{{}, why.message()};
+  const std::string_view text = refusal.message;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const std::size_t end = c == '"' ? text.find('"', at + 1) : std::string_view::npos;
+    if (end != std::string_view::npos && !IsName(text.substr(at + 1, end - at - 1), fields)) {
+      refusal.reason += "\"\"";
+      at = end;
+    } else if (end != std::string_view::npos) {
+      refusal.reason += text.substr(at, end - at + 1);
+      at = end;
+    } else if (c < '0' || c > '9') {
+      refusal.reason += c;
+    }
+  }
+  return refusal;
+}
+
+const std::string* NearestName(std::string_view name, std::span<const std::string> names) {
+  const std::string* nearest = nullptr;
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (const std::string& each : names) {
+    const std::size_t distance =
+        Distance(name.substr(0, kMostCompared), std::string_view(each).substr(0, kMostCompared));
+    if (distance >= least) continue;
+    least = distance;
+    nearest = &each;
+  }
+  return nearest;
+}
+
+Refusal MissingName(const std::string& what, std::string_view name,
+                    std::span<const std::string> names) {
+  Refusal refusal{what + " is missing", what + " is missing"};
+  const std::string* const nearest = NearestName(name, names);
+  if (nearest == nullptr) {
+    refusal.message += ", and the record has no names at all";
+    return refusal;
+  }
+  refusal.message += "; the nearest name there is: \"" + *nearest + "\" (of";
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) {
+    refusal.message += " \"" + names[i].substr(0, kMostCompared) + "\"";
+  }
+  refusal.message += names.size() > kMostNamed ? " …)" : ")";
+  return refusal;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,234 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/readers/pipeline_fixture.h"
+
+namespace ringfeed {
+namespace {
+
+using Ids = std::vector<std::uint64_t>;
+
+struct Seen {
+  Ids ids;
+  std::vector<std::size_t> rows;  ///< of each batch
+  ReadResult end = ReadResult::kRecord;
+  Status status;
+  std::string position;  ///< at the end
+};
+
+/// Wherever a failure arises: what is good and stands before it in the order is delivered, in a
+/// short last batch, then it.
+class OrderFailureTest : public PipelineTest {
+ protected:
+  enum class Cause { kFixedMap, kRaggedMap, kFilter, kDamage };
+  static constexpr std::size_t kRecords = 200;  // of 40 bytes, in two files
+  static constexpr std::size_t kBytes = 40;
+  static constexpr std::size_t kBatch = 16;
+
+  static std::uint64_t IdOf(const RecordSpan& record) {
+    return IdOfPayload(record.bytes()).value_or(~std::uint64_t{0});
+  }
+  static void Refuse(const RecordSpan& record, std::uint64_t bad) {
+    if (IdOf(record) == bad) throw std::runtime_error("this one");
+  }
+
+  static Reader Mapped(Reader reader, bool ragged, std::uint64_t bad) {
+    std::vector<FieldSpec> fields = {{"id", kUInt64, {}}};
+    if (ragged) fields.push_back({"tail", kUInt8, {-1}});
+    return Map(std::move(reader), fields, [=](const MapInput& input, RowWriter& output) {
+      Refuse(input.record, bad);
+      const std::uint64_t id = IdOf(input.record);
+      std::memcpy(output.Fixed(0).data(), &id, sizeof(id));
+      if (ragged) output.Ragged(1, input.record.bytes().first(id % 5));
+    });
+  }
+
+  void Flip(std::uint64_t record) const {
+    const std::string& path = files_[record / (kRecords / 2)];
+    std::FILE* const file = std::fopen(path.c_str(), "r+b");
+    ASSERT_NE(file, nullptr);
+    const auto at = static_cast<long>(record % (kRecords / 2) * (kBytes + 16) + 12 + 20);
+    std::fseek(file, at, SEEK_SET);
+    const int byte = std::fgetc(file);
+    std::fseek(file, at, SEEK_SET);
+    std::fputc(byte ^ 0x40, file);
+    std::fclose(file);
+  }
+
+  Reader Make(Cause cause, const ShuffleOptions& shuffle, BatchOptions batching, std::uint64_t bad,
+              OnDamage on_damage = OnDamage::kFail) {
+    OpenOptions options = Options();
+    options.cycle = 1;
+    options.stripe_bytes = 4096;
+    options.on_damage = on_damage;
+    Reader reader = OpenFiles(files_, options);
+    if (shuffle.mode != ShuffleMode::kNone) reader = Shuffle(reader, shuffle);
+    if (cause == Cause::kFilter) {
+      reader = Filter(reader, [bad](const RecordSpan& record) {
+        Refuse(record, bad);
+        return true;
+      });
+    }
+    const std::uint64_t thrown =
+        cause == Cause::kFilter || cause == Cause::kDamage ? kRecords : bad;
+    batching.size = kBatch;
+    return Batch(Mapped(reader, cause == Cause::kRaggedMap, thrown), batching);
+  }
+  Seen Read(Cause cause, const ShuffleOptions& shuffle, const BatchOptions& batching,
+            std::uint64_t bad) {
+    return ReadAll(Make(cause, shuffle, batching, bad));
+  }
+
+  static Seen ReadAll(Reader reader) {
+    Seen seen;
+    Instance batch;
+    BatchOrigin origin;
+    while ((seen.end = reader.TryReadNext(&batch, &origin)) == ReadResult::kRecord) {
+      EXPECT_EQ(reader.Position(origin), reader.Position());
+      const auto ids = batch[0].Values<std::uint64_t>();
+      const bool padded = batch.back().dtype == kUInt8 && batch.back().lod.empty();
+      std::size_t rows = 0;
+      for (std::size_t row = 0; row < ids.size(); ++row) {
+        if (padded && batch.back().data[row] == std::byte{0}) continue;
+        seen.ids.push_back(ids[row]);
+        ++rows;
+      }
+      EXPECT_TRUE(!padded || ids.size() == kBatch);
+      seen.rows.push_back(rows);
+    }
+    seen.status = reader.status();
+    seen.position = reader.Position();
+    return seen;
+  }
+
+  // From where a run failed another one fails at the same, and one that may go on delivers the
+  // rest.
+  void ExpectToComeAgain(const Seen& seen, Reader again) {
+    again.Restore(seen.position);
+    const Seen second = ReadAll(again);
+    EXPECT_EQ(second.end, ReadResult::kFailed);
+    EXPECT_EQ(second.status.place().record, seen.status.place().record);
+    const std::size_t cut = seen.rows.empty() ? 0 : seen.rows.back() % kBatch;
+    EXPECT_EQ(second.ids, Ids(seen.ids.end() - static_cast<std::ptrdiff_t>(cut), seen.ids.end()));
+    EXPECT_EQ(second.position, seen.position);
+  }
+  void ExpectTheRest(const Seen& seen, Reader skipping, Ids order, std::uint64_t bad) {
+    skipping.Restore(seen.position);
+    const Seen rest = ReadAll(skipping);
+    EXPECT_EQ(rest.end, ReadResult::kEnd);
+    const std::size_t whole = seen.ids.size() / kBatch * kBatch;
+    order.erase(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(whole));
+    std::erase(order, bad);
+    EXPECT_EQ(rest.ids, order);
+  }
+
+  void ExpectAlike(const ShuffleOptions& shuffle, const BatchOptions& batching) {
+    const Ids order = Read(Cause::kFixedMap, shuffle, {}, kRecords).ids;
+    ASSERT_EQ(order.size(), kRecords);
+    for (const std::uint64_t bad : {order[0], order[75], order[192], order[193], order[199]}) {
+      const Ids before(order.begin(), std::find(order.begin(), order.end(), bad));
+      for (const Cause cause :
+           {Cause::kFixedMap, Cause::kRaggedMap, Cause::kFilter, Cause::kDamage}) {
+        SCOPED_TRACE("cause " + std::to_string(static_cast<int>(cause)) + ", place " +
+                     std::to_string(before.size()));
+        if (cause == Cause::kDamage) Flip(bad);
+        const Seen seen = Read(cause, shuffle, batching, bad);
+        // A rest that is dropped where nothing fails is owed to nobody: by number a run goes on
+        // behind it.
+        const bool rest = before.size() >= kRecords / kBatch * kBatch;
+        if (!batching.drop_remainder || !rest || cause == Cause::kFilter) {
+          ExpectToComeAgain(seen, Make(cause, shuffle, batching, bad));
+        }
+        if (cause == Cause::kDamage && !batching.drop_remainder) {
+          ExpectTheRest(seen, Make(cause, shuffle, batching, bad, OnDamage::kSkip), order, bad);
+        }
+        if (cause == Cause::kDamage) Flip(bad);
+        EXPECT_EQ(seen.ids, before);
+        EXPECT_EQ(seen.rows.size(), (before.size() + kBatch - 1) / kBatch);
+        EXPECT_EQ(seen.end, ReadResult::kFailed);
+        EXPECT_EQ(seen.status.place().record, static_cast<std::int64_t>(bad % (kRecords / 2)))
+            << seen.status.ToString();
+      }
+    }
+  }
+
+  std::vector<std::string> files_ = MakeFiles(2, kRecords / 2, kBytes, kBytes);
+};
+
+TEST_F(OrderFailureTest, InTheOrderOfTheFiles) {
+  for (const bool drop : {false, true})
+    ExpectAlike({.mode = ShuffleMode::kNone}, {.drop_remainder = drop});
+}
+
+TEST_F(OrderFailureTest, BehindAWindow) {
+  for (const bool drop : {false, true})
+    ExpectAlike({.window = 50, .seed = 3}, {.drop_remainder = drop});
+}
+
+TEST_F(OrderFailureTest, BehindAWindowOfMoreThanThereAre) {
+  ExpectAlike({.window = 1000, .seed = 4}, {.drop_remainder = true});
+}
+
+TEST_F(OrderFailureTest, BehindBlocksOfRows) {
+  for (const bool drop : {false, true})
+    ExpectAlike({.block = 70, .seed = 5}, {.drop_remainder = drop});
+}
+
+TEST_F(OrderFailureTest, ByTheRowsNumbers) {
+  ExpectAlike({.seed = 6, .mode = ShuffleMode::kGlobal}, {.drop_remainder = true});
+  ExpectAlike({.window = 50, .seed = 6, .mode = ShuffleMode::kBlocks}, {.drop_remainder = true});
+}
+
+TEST_F(OrderFailureTest, APaddedBatchKeepsItsNumberOfRows) {
+  ExpectAlike({.mode = ShuffleMode::kNone}, {.pad = true});
+  ExpectAlike({.window = 50}, {.pad = true});
+}
+
+TEST_F(OrderFailureTest, WhatIsBegunOfGroupsIsDeliveredAlsoWhereRestsAreDropped) {
+  for (const bool drop : {false, true}) {
+    OpenOptions options = Options();
+    options.cycle = 1;
+    const auto group = [](const RecordSpan& record) {
+      Refuse(record, 150);
+      return static_cast<std::int64_t>(IdOf(record) % 3);
+    };
+    const auto make = [&] {
+      return GroupBatch(Mapped(OpenFiles(files_, options), false, kRecords),
+                        {.size = 16, .group_of = group, .segment = 120, .drop_remainder = drop});
+    };
+    const Seen seen = ReadAll(make());
+    EXPECT_EQ(seen.end, ReadResult::kFailed);
+    // Of each segment's three groups of 40 rows eight are dropped, but not of what is begun.
+    EXPECT_EQ(seen.ids.size(), drop ? 150u - 24u : 150u);
+    EXPECT_TRUE(drop || Sorted(seen.ids) == Numbers(150));
+    // Three groups of ten were begun: no position lies behind the first of them.
+    Reader again = make();
+    again.Restore(seen.position);
+    const Seen second = ReadAll(again);
+    EXPECT_EQ(second.end, ReadResult::kFailed);
+    EXPECT_EQ(second.rows, (std::vector<std::size_t>{10, 10, 10}));
+    EXPECT_EQ(second.ids, Ids(seen.ids.end() - 30, seen.ids.end()));
+    EXPECT_EQ(second.position, seen.position);
+  }
+}
+
+TEST_F(OrderFailureTest, RestsThatAreDroppedCountOnceAndOnlyWhereNothingFails) {
+  OpenOptions options = Options();
+  Reader good = MultiPass(Batch(Mapped(OpenFiles(files_, options), false, kRecords),
+                                {.size = 150, .drop_remainder = true}),
+                          3);
+  const Seen seen = ReadAll(good);
+  EXPECT_EQ(seen.rows, (std::vector<std::size_t>{150, 150, 150}));
+  EXPECT_EQ(good.Stats().dropped_records, 150u);
+}
+
+}  // namespace
+}  // namespace ringfeed

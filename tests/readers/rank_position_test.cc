@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "readers/position.h"
+#include "tests/readers/pipeline_fixture.h"
+
+namespace ringfeed {
+namespace {
+
+/// What a rank was handed out: each batch's number and rows, and the positions in between.
+struct Steps {
+  std::vector<std::uint64_t> numbers;
+  std::vector<std::uint64_t> rows;
+  std::vector<std::string> positions;  ///< in front of each, and at the end
+  ReadResult end = ReadResult::kRecord;
+};
+
+/// Ranks that have no row of a batch: it counts for them all the same.
+class RankPositionTest : public PipelineTest {
+ protected:
+  static constexpr std::size_t kRecords = 60;
+  static constexpr std::uint64_t kPasses = 6;
+
+  /// Rank `rank` of two, or of `ranks`.
+  Reader Chain(int rank, std::size_t batch, bool empty_batches, std::uint64_t passes = kPasses,
+               int ranks = 2) {
+    OpenOptions options = Options();
+    options.on_damage = OnDamage::kSkip;
+    BatchOptions batching{.size = batch, .empty_batches = empty_batches};
+    batching.rank = {rank, ranks};
+    return MultiPass(Batch(Parse(OpenFiles(files_, options), RawParser()), batching), passes);
+  }
+
+  static Steps Walk(Reader reader, bool looks_ahead = false) {
+    Steps steps;
+    Instance batch;
+    BatchOrigin origin;
+    steps.positions.push_back(reader.Position());
+    while (!looks_ahead || reader.HasNext()) {
+      EXPECT_EQ(reader.Position(), steps.positions.back());
+      steps.end = reader.TryReadNext(&batch, &origin);
+      if (steps.end != ReadResult::kRecord) break;
+      steps.numbers.push_back(origin.batch);
+      steps.rows.push_back(batch[0].lod[0].size() - 1);
+      steps.positions.push_back(reader.Position());
+    }
+    steps.positions.push_back(reader.Position());
+    return steps;
+  }
+
+  std::vector<std::string> files_ = MakeFiles(4, kRecords / 4, 40, 40);
+};
+
+TEST_F(RankPositionTest, RanksThatAreHandedEmptyBatchesStepAlike) {
+  for (const std::size_t size : {200U, 40U, 38U, 2U}) {
+    const Steps first = Walk(Chain(0, size, true));
+    const Steps second = Walk(Chain(1, size, true));
+    EXPECT_EQ(first.numbers, Numbers(kPasses * ((kRecords + size - 1) / size))) << size;
+    EXPECT_EQ(second.numbers, first.numbers) << size;
+    EXPECT_EQ(second.positions, first.positions) << size;
+    std::uint64_t rows = 0;
+    for (std::size_t i = 0; i < first.rows.size(); ++i) rows += first.rows[i] + second.rows[i];
+    EXPECT_EQ(rows, kPasses * kRecords) << size;
+  }
+}
+
+// Ranks count the records of the files, one alone need not: a position says nothing of that.
+TEST_F(RankPositionTest, OneRankAloneHasThePositionsOfTwo) {
+  for (const std::size_t size : {200U, 40U, 2U}) {
+    const Steps alone = Walk(Chain(0, size, true, kPasses, 1));
+    EXPECT_EQ(alone.positions, Walk(Chain(1, size, true)).positions) << size;
+  }
+}
+
+TEST_F(RankPositionTest, WhatIsNotShownCountsWithTheNextOneOrTheEndHoweverFarOneLooksAhead) {
+  for (const std::size_t size : {200U, 40U, 38U}) {
+    const std::vector<std::string> wanted = Walk(Chain(0, size, true)).positions;
+    for (const bool looks_ahead : {false, true}) {
+      const Steps shown = Walk(Chain(1, size, false), looks_ahead);
+      EXPECT_EQ(shown.positions.front(), wanted.front());
+      for (std::size_t i = 0; i < shown.numbers.size(); ++i) {
+        EXPECT_GT(shown.rows[i], 0u);
+        EXPECT_EQ(shown.positions[i + 1], wanted[shown.numbers[i] + 1]) << size;
+      }
+      EXPECT_EQ(shown.positions.back(), wanted.back()) << size;
+    }
+  }
+}
+
+TEST_F(RankPositionTest, ABatchOfDamagedRecordsAloneIsHandedOutEmptyWithTheirNumbers) {
+  {
+    // Records 2 and 3, the second rank's part of the first batch of four.
+    std::fstream file(files_[0], std::ios::in | std::ios::out | std::ios::binary);
+    for (const int record : {2, 3}) {
+      file.seekp(record * (40 + 16) + 12 + 20);
+      file.put('\x7f');
+    }
+  }
+  OpenOptions options = Options();
+  options.on_damage = OnDamage::kSkip;
+  options.note_records = true;
+  BatchOptions batching{.size = 4, .empty_batches = true};
+  batching.rank = {1, 2};
+  Reader reader = Batch(Parse(OpenFiles(files_, options), RawParser()), batching);
+  Instance batch;
+  BatchOrigin origin;
+  ASSERT_EQ(reader.TryReadNext(&batch, &origin), ReadResult::kRecord);
+  EXPECT_EQ(batch[0].lod[0].size(), 1u);
+  EXPECT_EQ(origin.batch, 0u);
+  EXPECT_TRUE(origin.records.empty());
+  EXPECT_EQ(origin.damaged, (std::vector<RecordRange>{{0, 2, 2}}));
+  ASSERT_EQ(reader.TryReadNext(&batch, &origin), ReadResult::kRecord);
+  EXPECT_EQ(origin.batch, 1u);
+  EXPECT_EQ(origin.records, (std::vector<RecordRange>{{0, 6, 2}}));
+}
+
+TEST_F(RankPositionTest, PassesWithoutEndThatBringARankNoRowFailOrGoOnWithoutRows) {
+  const Drained failed = Drain(Chain(1, 200, false, 0));
+  EXPECT_EQ(failed.end, ReadResult::kFailed);
+  EXPECT_NE(failed.status.message().find("rank 1 of 2 has no good row"), std::string::npos)
+      << failed.status.ToString();
+  Reader stepping = Chain(1, 200, true, 0);
+  Instance batch;
+  BatchOrigin origin;
+  for (std::uint64_t number = 0; number < 50; ++number) {
+    ASSERT_EQ(stepping.TryReadNext(&batch, &origin), ReadResult::kRecord);
+    EXPECT_EQ(origin.batch, number);
+  }
+  // A pass that was begun behind the rank's rows says nothing.
+  Reader later = Chain(1, 40, false, 0);
+  later.SeekTo(1);
+  ASSERT_EQ(later.TryReadNext(&batch, &origin), ReadResult::kRecord);
+  EXPECT_EQ(origin.batch, 2u);
+}
+
+TEST_F(RankPositionTest, PassesWithoutEndThatBringARankPaddingAloneGoOn) {
+  BatchOptions batching{.size = 200, .pad = true};
+  batching.rank = {1, 2};
+  Reader padded = MultiPass(Batch(Parse(OpenFiles(files_, Options()), RawParser()), batching), 0);
+  Instance batch;
+  BatchOrigin origin;
+  for (std::uint64_t number = 0; number < 50; ++number) {
+    ASSERT_EQ(padded.TryReadNext(&batch, &origin), ReadResult::kRecord)
+        << padded.status().ToString();
+    EXPECT_EQ(origin.batch, number);
+    EXPECT_EQ(batch.back().shape[0], 100);  // the mask
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed

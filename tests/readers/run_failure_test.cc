@@ -1,0 +1,214 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/readers/pipeline_fixture.h"
+
+// What befalls a run's own threads: memory that is not there, wherever it is asked for, is the
+// run's failure behind what is good, and the process's signals are not theirs.
+
+namespace ringfeed {
+namespace {
+
+class RunFailureTest : public PipelineTest {
+ protected:
+  /// What is delivered where `at` is asked at the run's points.
+  static Drained DrainWith(const Reader& reader, std::function<void(RunPoint)> at) {
+    RunHooks hooks;
+    hooks.at = std::move(at);
+    reader.node()->Session()->set_hooks(hooks);
+    return Drain(reader);
+  }
+  static void ExpectPrefixAndNoMemory(const Drained& got, std::uint64_t most) {
+    EXPECT_EQ(got.end, ReadResult::kFailed);
+    EXPECT_EQ(got.status.code(), StatusCode::kResourceExhausted) << got.status.ToString();
+    EXPECT_EQ(got.ids, Numbers(got.ids.size()));
+    EXPECT_LT(got.ids.size(), most);
+  }
+};
+
+/// Throws what memory that is short throws, the `count`-th time that it is asked.
+class ShortMemory {
+ public:
+  explicit ShortMemory(int count) : left_(count) {}
+  void Take() {
+    if (left_.fetch_sub(1) == 1) throw std::bad_alloc();
+  }
+
+ private:
+  std::atomic<int> left_;
+};
+
+TEST_F(RunFailureTest, NoMemoryForAThreadIsTheRunsFailure) {
+  const auto files = MakeFiles(4, 500, 8, 900);
+  for (const int which : {1, 2}) {
+    ShortMemory memory(which);
+    Reader reader = Batches(OpenFiles(files, Options()), 20);
+    ExpectPrefixAndNoMemory(DrainWith(reader,
+                                      [&](RunPoint point) {
+                                        if (point == RunPoint::kSetUp) memory.Take();
+                                      }),
+                            2000);
+  }
+}
+
+TEST_F(RunFailureTest, NoMemoryForABlockOrThePlanFailsBehindWhatIsPlanned) {
+  OpenOptions options = Options();
+  options.cycle = 1;
+  const auto files = MakeFiles(4, 500, 8, 900);
+  for (const RunPoint at : {RunPoint::kNewBlock, RunPoint::kPlan}) {
+    for (const int threads : {1, 3}) {
+      for (const int count : {1, at == RunPoint::kPlan ? 5 : 1}) {
+        ShortMemory memory(count);
+        options.threads = threads;
+        const auto take = [&](RunPoint point) {
+          if (point == at) memory.Take();
+        };
+        ExpectPrefixAndNoMemory(DrainWith(Batches(OpenFiles(files, options), 20), take), 2000);
+        ShortMemory again(count);
+        const auto take_again = [&](RunPoint point) {
+          if (point == at) again.Take();
+        };
+        Reader blocks = OpenFiles(files, options);
+        RunHooks hooks;
+        hooks.at = take_again;
+        blocks.node()->Session()->set_hooks(hooks);
+        ExpectPrefixAndNoMemory(DrainBlocks(blocks), 2000);
+      }
+    }
+  }
+}
+
+/// Raw records, and no memory at a certain call.
+class ShortParser final : public Parser {
+ public:
+  explicit ShortParser(int write, int scratch) : writes_(write), scratches_(scratch) {
+    AddField({"first", DType::kUInt8, {8}});
+  }
+  std::string name() const override { return "short"; }
+  std::unique_ptr<Scratch> NewScratch() const override {
+    scratches_.Take();
+    return std::make_unique<Scratch>();
+  }
+  void Locate(std::span<const RecordSpan> /*rows*/, FieldLocation* /*locations*/,
+              Scratch* /*scratch*/, std::vector<RowFailure>* /*failures*/) const override {}
+  void Write(std::span<const RecordSpan> rows, const FieldLocation* /*locations*/,
+             std::span<const ColumnTarget> targets, Scratch* /*scratch*/,
+             std::vector<RowFailure>* /*failures*/) const override {
+    writes_.Take();
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      std::copy_n(rows[row].data, 8, targets[0].data + 8 * row);
+    }
+  }
+
+ private:
+  mutable ShortMemory writes_;
+  mutable ShortMemory scratches_;
+};
+
+TEST_F(RunFailureTest, NoMemoryForAParserFailsBehindTheBatchesBeforeIt) {
+  const auto files = MakeFiles(4, 500, 8, 900);
+  for (const int write : {1, 30}) {
+    Reader reader = Batch(
+        Parse(OpenFiles(files, Options()), std::make_shared<ShortParser>(write, 0)), {.size = 20});
+    Instance instance;
+    std::size_t batches = 0;
+    ReadResult result = ReadResult::kRecord;
+    while ((result = reader.TryReadNext(&instance)) == ReadResult::kRecord) ++batches;
+    EXPECT_EQ(result, ReadResult::kFailed);
+    EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
+    EXPECT_LT(batches, 100u);
+  }
+  Reader reader =
+      Batch(Parse(OpenFiles(files, Options()), std::make_shared<ShortParser>(0, 1)), {.size = 20});
+  Instance instance;
+  EXPECT_EQ(reader.TryReadNext(&instance), ReadResult::kFailed);
+  EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST_F(RunFailureTest, BlocksAreUsedAgainHoweverManyAreFreeAtATime) {
+  constexpr std::size_t kRowBytes = 4096;
+  constexpr std::size_t kRows = 9000;
+  const std::string path = directory_.File("rows");
+  std::ofstream(path, std::ios::binary) << std::string(kRows * kRowBytes, 'x');
+  OpenOptions options = Options();
+  options.format = "rows:" + std::to_string(kRowBytes);
+  options.stripe_bytes = kRowBytes;  // one row is one block
+  options.index = IndexUse::kNever;
+  options.io.path = IoPath::kMmap;
+  Reader reader = Batch(
+      Parse(MultiPass(Shuffle(OpenFiles({path}, options), {.window = 20'000}), 6), RawParser()),
+      {.size = 100});
+  std::atomic<std::size_t> made = 0;
+  RunHooks hooks;
+  hooks.at = [&](RunPoint point) { made += point == RunPoint::kNewBlock ? 1 : 0; };
+  reader.node()->Session()->set_hooks(hooks);
+  Instance instance;
+  std::size_t batches = 0;
+  while (reader.TryReadNext(&instance) == ReadResult::kRecord) ++batches;
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  EXPECT_EQ(batches, 6 * kRows / 100);
+  EXPECT_GT(made, 6000u);  // most of a pass's blocks are held until it ends
+  EXPECT_LT(made, 2 * kRows);
+}
+
+/// The signals that each other thread of this process has blocked.
+std::vector<std::uint64_t> SignalsBlockedByOthers() {
+  std::vector<std::uint64_t> masks;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == std::to_string(gettid())) continue;
+    std::ifstream status(task.path() / "status");
+    std::string word;
+    while (status >> word) {
+      if (word.starts_with("iou-")) break;  // a worker of io_uring's, the kernel's own
+      if (word != "SigBlk:") continue;
+      status >> word;
+      masks.push_back(std::stoull(word, nullptr, 16));
+    }
+  }
+  return masks;
+}
+
+TEST_F(RunFailureTest, NoThreadOfOursTakesTheProcesssSignals) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer has a thread of its own";
+#endif
+  OpenOptions options = Options();
+  options.io.path = IoPath::kPread;
+  Reader reader = Batches(OpenFiles(MakeFiles(4, 500, 8, 900), options), 20);
+  Instance instance;
+  ASSERT_EQ(reader.TryReadNext(&instance), ReadResult::kRecord);
+  // A thread that is being made has all of them blocked for a moment, by the C library.
+  const auto is_being_made = [](std::uint64_t mask) { return (mask >> (SIGSEGV - 1) & 1) != 0; };
+  std::vector<std::uint64_t> masks = SignalsBlockedByOthers();
+  for (int looks = 0; looks < 5000 && std::any_of(masks.begin(), masks.end(), is_being_made);
+       ++looks) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    masks = SignalsBlockedByOthers();
+  }
+  EXPECT_GE(masks.size(), 2u);
+  for (const std::uint64_t mask : masks) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1, SIGCHLD}) {
+      EXPECT_NE(mask >> (signal - 1) & 1, 0u) << signal;
+    }
+    // A mapped file that shrinks is a fault of the thread that reads it.
+    for (const int fault : {SIGBUS, SIGSEGV}) EXPECT_EQ(mask >> (fault - 1) & 1, 0u) << fault;
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
