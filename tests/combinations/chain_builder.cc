@@ -1,0 +1,434 @@
+#include "tests/combinations/chain_builder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "readers/session.h"
+#include "tests/combinations/expected_delivery.h"
+#include "tests/combinations/progress_watch.h"
+#include "tests/support/fault_engine.h"
+#include "tests/support/record_data.h"
+
+namespace ringfeed {
+
+namespace {
+
+// Relaxed: a count, and a switch that may be seen late.
+std::atomic<std::uint64_t> user_calls{0};
+std::atomic<bool> slow_calls{false};
+
+void NoteCall() {
+  NoteProgress();
+  user_calls.fetch_add(1, std::memory_order_relaxed);
+  if (slow_calls.load(std::memory_order_relaxed)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+bool Same(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
+}
+
+/// All records of all files, in the list's order.
+std::vector<std::int64_t> AllRecords(const ChainData& data) {
+  std::vector<std::int64_t> records;
+  for (const ModelFile& file : data.files) {
+    records.insert(records.end(), file.places.begin(), file.places.end());
+  }
+  return records;
+}
+
+class RecordsDataset final : public Dataset {
+ public:
+  explicit RecordsDataset(const ChainData& data) : data_(data), records_(AllRecords(data)) {}
+  bool Next(std::string* sample) override {
+    NoteProgress();
+    if (next_ == records_.size()) return false;
+    const auto payload = data_.Payload(records_[next_++]);
+    sample->assign(reinterpret_cast<const char*>(payload.data()), payload.size());
+    return true;
+  }
+  bool ReInit() override {
+    next_ = 0;
+    return true;
+  }
+
+ private:
+  const ChainData& data_;
+  const std::vector<std::int64_t> records_;
+  std::size_t next_ = 0;
+};
+
+Instance OwnedInstance(std::span<const std::byte> payload, bool with_lod) {
+  struct Memory {
+    std::vector<std::byte> bytes;
+    std::vector<std::int64_t> offsets;
+  };
+  auto memory = std::make_shared<Memory>();
+  memory->bytes.assign(payload.begin(), payload.end());
+  memory->offsets = {0, static_cast<std::int64_t>(payload.size())};
+  Tensor tensor;
+  tensor.dtype = kUInt8;
+  tensor.shape = {static_cast<std::int64_t>(payload.size())};
+  tensor.data = memory->bytes.data();
+  tensor.bytes = payload.size();
+  if (with_lod) tensor.lod.emplace_back(memory->offsets);
+  tensor.owner = memory;
+  return {tensor};
+}
+
+class RecordsInstances final : public InstanceSource {
+ public:
+  RecordsInstances(const ChainData& data, bool throws)
+      : data_(data), records_(AllRecords(data)), throws_(throws) {}
+  ReadResult ReadNext(Instance* instance, std::stop_token /*stop*/, Status* /*status*/) override {
+    NoteProgress();
+    if (next_ == records_.size()) return ReadResult::kEnd;
+    const std::int64_t record = records_[next_++];
+    if (throws_ && record == data_.middle_record) throw std::runtime_error("the reader throws");
+    *instance = OwnedInstance(data_.Payload(record), false);
+    return ReadResult::kRecord;
+  }
+  bool ReInit() override {
+    next_ = 0;
+    return true;
+  }
+
+ private:
+  const ChainData& data_;
+  const std::vector<std::int64_t> records_;
+  const bool throws_;
+  std::size_t next_ = 0;
+};
+
+/// Bytes that come in small pieces.
+class PiecesStream final : public StreamSource {
+ public:
+  explicit PiecesStream(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  std::string name() const override { return "pieces"; }
+  Status Read(std::span<std::byte> buffer, std::size_t* bytes_read,
+              std::stop_token /*stop*/) override {
+    NoteProgress();
+    const std::size_t piece = 1 + at_ * 7919 % 5000;
+    *bytes_read = std::min({buffer.size(), bytes_.size() - at_, piece});
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at_), *bytes_read, buffer.begin());
+    at_ += *bytes_read;
+    return {};
+  }
+
+ private:
+  const std::vector<std::byte> bytes_;
+  std::size_t at_ = 0;
+};
+
+void WriteAll(int descriptor, const std::vector<std::byte>& bytes) {
+  std::size_t at = 0;
+  while (at < bytes.size()) {
+    const ssize_t written = write(descriptor, bytes.data() + at, bytes.size() - at);
+    if (written <= 0) break;
+    at += static_cast<std::size_t>(written);
+    NoteProgress();
+  }
+  close(descriptor);
+}
+
+IoPath PathOf(const Configuration& c) {
+  if (c.Is(Option::kPath, "mmap")) return IoPath::kMmap;
+  if (c.Is(Option::kPath, "pread")) return IoPath::kPread;
+  if (c.IsAnyOf(Option::kPath, "uring faulty late")) return IoPath::kUring;
+  return IoPath::kAuto;
+}
+
+/// Puts a chain together.
+class ChainBuilder {
+ public:
+  ChainBuilder(const Configuration& c, const ChainData& data,
+               const std::shared_ptr<PinnedArena>& arena, std::uint64_t rank, std::uint64_t ranks)
+      : c_(c), data_(data), rank_(rank), ranks_(ranks) {
+    options_.arena = arena;
+    options_.threads = static_cast<int>(c.Number(Option::kThreads));
+    options_.io.block_bytes = static_cast<std::size_t>(c.Number(Option::kBlock));
+    options_.io.path = PathOf(c);
+    options_.on_damage = c.Is(Option::kPolicy, "skip") ? OnDamage::kSkip : OnDamage::kFail;
+    options_.note_records = c.Is(Option::kNote, "yes");
+    options_.index = c.Is(Option::kIndex, "never") ? IndexUse::kNever : IndexUse::kAsNeeded;
+  }
+
+  BuiltChain Build() {
+    Reader reader = Source();
+    if (c_.Is(Option::kJoin, "source")) reader = Passes(reader);
+    reader = Shuffled(reader);
+    if (c_.Is(Option::kJoin, "shuffled")) reader = Passes(reader);
+    const std::uint64_t share = c_.Number(Option::kShare);
+    if (share == 1) {
+      chain_.readers.push_back(Finished(reader));
+    } else {
+      const Reader shared = Share(reader);
+      for (std::uint64_t i = 0; i < share; ++i) chain_.readers.push_back(Finished(shared));
+    }
+    if (c_.Is(Option::kPath, "late")) ComeLate();
+    return std::move(chain_);
+  }
+
+ private:
+  OpenOptions FileOptions() const {
+    OpenOptions options = options_;
+    options.cycle = static_cast<std::size_t>(c_.Number(Option::kCycle));
+    options.stripe_bytes = static_cast<std::size_t>(c_.Number(Option::kStripe));
+    options.unordered = c_.Is(Option::kOrder, "unordered");
+    options.files.shuffle = c_.Is(Option::kOrder, "shuffled");
+    options.files.seed = c_.Number(Option::kSeed);
+    if (data_.row_bytes != 0) options.format = "rows:" + std::to_string(data_.row_bytes);
+    return options;
+  }
+
+  Reader Source() {
+    if (c_.Is(Option::kSource, "memory")) return Memory();
+    if (c_.Is(Option::kSource, "dataset")) {
+      return FromDataset(std::make_unique<RecordsDataset>(data_), options_);
+    }
+    if (c_.Is(Option::kSource, "instances")) {
+      const bool throws = c_.Is(Option::kRow, "throw");
+      return FromInstanceSource(std::make_unique<RecordsInstances>(data_, throws),
+                                {{"bytes", kUInt8, {-1}}}, options_);
+    }
+    if (c_.Is(Option::kSource, "queue")) return Queue();
+    if (c_.IsAnyOf(Option::kSource, "stream multiplex")) return Streams();
+    if (c_.Is(Option::kSource, "mix")) {
+      const auto half = data_.names.begin() + static_cast<std::ptrdiff_t>(data_.names.size() / 2);
+      return Mix({{OpenFiles({data_.names.begin(), half}, FileOptions()), 2},
+                  {OpenFiles({half, data_.names.end()}, FileOptions()), 1}},
+                 options_);
+    }
+    return OpenFiles(data_.names, FileOptions());
+  }
+
+  Reader Memory() const {
+    std::vector<std::shared_ptr<ringfeed::Source>> sources;
+    for (std::size_t i = 0; i < data_.images.size(); ++i) {
+      sources.push_back(
+          std::make_shared<MemorySource>(std::to_string(i) + ".tfrecord", data_.images[i]));
+    }
+    return OpenSources(std::move(sources), FileOptions());
+  }
+
+  Reader Queue() {
+    auto holder = std::make_shared<LoDTensorBlockingQueueHolder>();
+    holder->InitOnce(4, {{"bytes", kUInt8, {-1}, 1}});
+    const bool throws = c_.Is(Option::kRow, "throw");
+    auto generate = [&data = data_, throws](LoDTensorBlockingQueue& queue,
+                                            const std::stop_token& stop) {
+      for (const std::int64_t record : AllRecords(data)) {
+        if (throws && record == data.middle_record) throw std::runtime_error("it throws");
+        if (!queue.Push(OwnedInstance(data.Payload(record), true), stop)) return;
+        NoteProgress();
+      }
+    };
+    Reader reader = OpenPyReader(holder, options_);
+    chain_.producer = std::make_unique<QueueProducer>(holder->GetQueue(), std::move(generate));
+    return reader;
+  }
+
+  Reader Streams() {
+    OpenOptions options = options_;
+    options.format = "tfrecord";
+    if (c_.Is(Option::kSource, "stream")) {
+      std::vector<std::byte> all;
+      for (const auto& image : data_.images) all.insert(all.end(), image.begin(), image.end());
+      return OpenStreamSource(std::make_unique<PiecesStream>(std::move(all)), options);
+    }
+    std::vector<Reader> streams;
+    for (const auto& image : data_.images) {
+      std::array<int, 2> ends{};
+      if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+      streams.push_back(OpenStreamSource(OpenDescriptor(ends[0], "a pipe", true), options));
+      chain_.writers.emplace_back([image, end = ends[1]] { WriteAll(end, image); });
+    }
+    return Multiplex(streams, options);
+  }
+
+  Reader Passes(Reader reader) const {
+    if (c_.Is(Option::kPasses, "1")) return reader;
+    return MultiPass(std::move(reader), c_.Number(Option::kPasses));
+  }
+
+  Reader Shuffled(Reader reader) const {
+    const auto size = static_cast<std::size_t>(c_.Number(Option::kWindow));
+    const std::uint64_t seed = c_.Number(Option::kSeed);
+    if (c_.Is(Option::kOrder, "window")) return Shuffle(reader, {.window = size, .seed = seed});
+    if (c_.Is(Option::kOrder, "block")) return Shuffle(reader, {.block = size, .seed = seed});
+    if (c_.Is(Option::kOrder, "global")) {
+      return Shuffle(reader, {.seed = seed, .mode = ShuffleMode::kGlobal});
+    }
+    if (c_.Is(Option::kOrder, "blocks")) {
+      return Shuffle(reader, {.window = size, .seed = seed, .mode = ShuffleMode::kBlocks});
+    }
+    return reader;
+  }
+
+  Reader Finished(Reader reader) const {
+    reader = Batched(Rows(Filtered(std::move(reader))));
+    if (!c_.Is(Option::kJoin, "batched")) return reader;
+    return Passes(std::move(reader));
+  }
+
+  /// What the record holds that user's functions throw at.
+  std::vector<std::byte> Thrower() const {
+    const auto payload = data_.Payload(data_.middle_record);
+    return {payload.begin(), payload.end()};
+  }
+
+  Reader Filtered(Reader reader) const {
+    const bool throws = c_.Is(Option::kRow, "filter_throws");
+    if (c_.Is(Option::kFilter, "1") && !throws) return reader;
+    return Filter(std::move(reader),
+                  [c = c_, thrower = Thrower(), throws](const RecordSpan& record) {
+                    NoteCall();
+                    if (throws && Same(record.bytes(), thrower))
+                      throw std::runtime_error("the filter throws");
+                    return IsKept(c, record.bytes());
+                  });
+  }
+
+  Reader Rows(Reader reader) const {
+    if (c_.IsAnyOf(Option::kSource, "instances queue")) return reader;
+    if (c_.Is(Option::kSource, "examples")) {
+      const char* const name = c_.Is(Option::kRow, "misfit") ? "tt" : "t";
+      return Parse(std::move(reader), ExampleParser({{name, kInt64, {-1}}}));
+    }
+    if (c_.Is(Option::kRow, "raw")) return Parse(std::move(reader), RawParser());
+    if (c_.Is(Option::kRow, "unparsed")) return reader;
+    if (c_.Is(Option::kRow, "filter_throws")) {
+      return c_.Is(Option::kRead, "blocks") ? reader : Parse(std::move(reader), RawParser());
+    }
+    const bool ragged = c_.IsAnyOf(Option::kRow, "map_ragged throw_ragged");
+    const bool throws = c_.IsAnyOf(Option::kRow, "throw throw_ragged");
+    const auto function = [thrower = Thrower(), ragged, throws](const MapInput& input,
+                                                                RowWriter& output) {
+      NoteCall();
+      if (throws && Same(input.record.bytes(), thrower)) throw std::runtime_error("Map throws");
+      const std::int64_t number = NumberOfPayload(input.record.bytes());
+      // (Of a line that was cut there may be no number.)
+      const std::int64_t count = number < 0 ? 1 : 1 + number % 5;
+      const std::vector<std::int64_t> values(static_cast<std::size_t>(count), number);
+      if (ragged) {
+        output.Ragged(0, std::as_bytes(std::span(values)));
+      } else {
+        std::memcpy(output.Fixed(0).data(), values.data(), sizeof(number));
+      }
+    };
+    return Map(std::move(reader), {{"number", kInt64, ragged ? Shape{-1} : Shape{}}}, function);
+  }
+
+  Reader Batched(const Reader& reader) const {
+    const auto size = static_cast<std::size_t>(c_.Number(Option::kSize));
+    const auto slots = static_cast<std::size_t>(c_.Number(Option::kSlots));
+    const bool drop = c_.Is(Option::kRest, "drop");
+    const char* const field = !c_.Is(Option::kSource, "examples")
+                                  ? "bytes"
+                                  : (c_.Is(Option::kRow, "misfit") ? "tt" : "t");
+    if (c_.Is(Option::kGather, "none")) return reader;
+    if (c_.Is(Option::kGather, "group")) {
+      const auto group_of = [](const RecordSpan& record) {
+        NoteCall();
+        return static_cast<std::int64_t>(GroupOf(record.bytes()));
+      };
+      return GroupBatch(reader, {.size = size,
+                                 .group_of = group_of,
+                                 .segment = kGroupSegment,
+                                 .drop_remainder = drop,
+                                 .slots = slots});
+    }
+    if (c_.Is(Option::kGather, "bucket")) {
+      return BucketBatch(reader, {.size = size,
+                                  .field = field,
+                                  .bounds = BucketBounds(),
+                                  .segment = kGroupSegment,
+                                  .drop_remainder = drop,
+                                  .slots = slots});
+    }
+    if (c_.Is(Option::kGather, "token")) {
+      return TokenBatch(reader,
+                        {.field = field, .tokens = kTokens, .most_rows = size, .slots = slots});
+    }
+    if (c_.Is(Option::kGather, "pack")) {
+      return Pack(reader, {.field = field,
+                           .length = kPackLength,
+                           .rows = size,
+                           .segment = kPackSegment,
+                           .drop_remainder = drop,
+                           .slots = slots});
+    }
+    BatchOptions batch;
+    batch.size = size;
+    batch.drop_remainder = drop;
+    batch.pad = c_.Is(Option::kRest, "pad");
+    batch.slots = slots;
+    batch.rank.rank = static_cast<int>(rank_);
+    batch.rank.world_size = static_cast<int>(ranks_);
+    return Batch(reader, batch);
+  }
+
+  void ComeLate() {
+    const FaultPlan plan = {
+        .delay = 0.3, .longest_delay = std::chrono::microseconds(500), .reorder = true};
+    RunHooks hooks;
+    hooks.engines.uring = [plan](const IoOptions& options, std::byte* data, std::size_t bytes,
+                                 std::unique_ptr<ReadEngine>* engine) {
+      const Status status = MakeUringEngine(options, data, bytes, engine);
+      if (status.ok()) *engine = MakeFaultEngine(std::move(*engine), 1, plan);
+      return status;
+    };
+    hooks.engines.pool = [plan](const IoOptions& options) {
+      return MakeFaultEngine(MakePoolEngine(options), 1, plan);
+    };
+    if (chain_.readers.size() == 1) chain_.reader().node()->Session()->set_hooks(hooks);
+  }
+
+  const Configuration& c_;
+  const ChainData& data_;
+  const std::uint64_t rank_;
+  const std::uint64_t ranks_;
+  OpenOptions options_;
+  BuiltChain chain_;
+};
+
+}  // namespace
+
+BuiltChain::~BuiltChain() {
+  for (Reader& reader : readers) reader.Close();
+  if (producer != nullptr) producer->Stop();
+  readers.clear();
+}
+
+std::uint64_t UserCalls() { return user_calls.load(std::memory_order_relaxed); }
+
+void SlowUserCalls(bool slow) { slow_calls.store(slow, std::memory_order_relaxed); }
+
+std::shared_ptr<PinnedArena> ArenaShelf::Get(const Configuration& configuration) {
+  constexpr std::uint64_t kUsualMiB = 2048;
+  std::uint64_t mebibytes = configuration.Number(Option::kArena);
+  if (mebibytes == 0) mebibytes = kUsualMiB;
+  auto& arena = arenas_[mebibytes];
+  if (arena == nullptr) {
+    arena = std::make_shared<PinnedArena>(static_cast<std::size_t>(mebibytes << 20), false);
+  }
+  return arena;
+}
+
+BuiltChain BuildChain(const Configuration& configuration, const ChainData& data,
+                      const std::shared_ptr<PinnedArena>& arena, std::uint64_t rank,
+                      std::uint64_t ranks) {
+  return ChainBuilder(configuration, data, arena, rank, ranks).Build();
+}
+
+}  // namespace ringfeed

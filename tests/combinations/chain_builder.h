@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "ringfeed/blocking_queue.h"
+#include "ringfeed/py_reader.h"
+#include "ringfeed/ringfeed.h"
+#include "tests/combinations/chain_data.h"
+#include "tests/combinations/chain_space.h"
+
+namespace ringfeed {
+
+/// A chain and what runs beside it.
+struct BuiltChain {
+  std::vector<Reader> readers;  ///< one, or those that share one
+  std::vector<std::jthread> writers;
+  std::unique_ptr<QueueProducer> producer;
+
+  Reader& reader() { return readers.front(); }
+  /// Closes what is read, before what is beside it ends.
+  ~BuiltChain();
+  BuiltChain() = default;
+  BuiltChain(BuiltChain&&) = default;
+  BuiltChain& operator=(BuiltChain&&) = default;
+};
+
+/// Arenas cost a while: chains one after another share them.
+class ArenaShelf {
+ public:
+  std::shared_ptr<PinnedArena> Get(const Configuration& configuration);
+
+ private:
+  std::map<std::uint64_t, std::shared_ptr<PinnedArena>> arenas_;
+};
+
+/// Calls of user's functions by the library's threads so far, in this process.
+std::uint64_t UserCalls();
+/// From here on each call takes a millisecond, or not any more.
+void SlowUserCalls(bool slow);
+
+/// The chain that a configuration describes, of one rank of `ranks`. Throws Error where the library
+/// refuses it.
+BuiltChain BuildChain(const Configuration& configuration, const ChainData& data,
+                      const std::shared_ptr<PinnedArena>& arena, std::uint64_t rank,
+                      std::uint64_t ranks);
+
+}  // namespace ringfeed

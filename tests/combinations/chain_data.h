@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/combinations/chain_space.h"
+#include "tests/combinations/order_model.h"
+
+namespace ringfeed {
+
+/// Records of file f have the numbers f * kFileNumbers, f * kFileNumbers + 1, …
+inline constexpr std::int64_t kFileNumbers = 1'000'000;
+
+/// The files that a configuration reads, and what stands in them.
+struct ChainData {
+  std::vector<std::string> names;
+  std::vector<std::vector<std::byte>> images;    ///< the files' bytes
+  std::vector<std::vector<std::byte>> payloads;  ///< of a file's records, one behind the other
+  std::vector<std::vector<std::size_t>> payload_ends;
+  /// Intact records by their numbers; kHole where a damaged record keeps its place, kFailure where
+  /// bytes are lost without one.
+  std::vector<ModelFile> files;
+  std::size_t row_bytes = 0;        ///< of format "rows"
+  std::int64_t middle_record = -1;  ///< the one that user's functions throw at; -1 without records
+  std::uint64_t records = 0;
+
+  /// What record `number` holds; empty where there is none of that number.
+  std::span<const std::byte> Payload(std::int64_t number) const;
+};
+
+/// The number that a payload begins with, -1 where there is none.
+std::int64_t NumberOfPayload(std::span<const std::byte> payload);
+/// Elements of record `number` of "examples", each of which is number + kFirstValue.
+std::size_t ExampleValues(std::int64_t number, bool large);
+inline constexpr std::int64_t kFirstValue = 300;
+
+/// Makes files when they are first asked for, in a folder of its own, and keeps them.
+class DataLibrary {
+ public:
+  explicit DataLibrary(std::string folder) : folder_(std::move(folder)) {}
+  /// Valid until the next call.
+  const ChainData& Get(const Configuration& configuration);
+
+ private:
+  const std::string folder_;
+  std::map<std::string, ChainData> made_;
+  std::size_t bytes_ = 0;
+};
+
+/// Copies the files of `data` into `folder`, for those who change them.
+ChainData CopyOf(const ChainData& data, const std::string& folder);
+
+}  // namespace ringfeed

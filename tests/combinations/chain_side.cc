@@ -1,0 +1,187 @@
+#include "tests/combinations/chain_side.h"
+
+#include <chrono>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include "ringfeed/emulated_devices.h"
+#include "tests/combinations/progress_watch.h"
+#include "tests/combinations/row_decoder.h"
+
+namespace ringfeed {
+
+namespace {
+
+class ReaderSide final : public ChainSide {
+ public:
+  ReaderSide(const Configuration& c, const ChainData& data, Reader reader)
+      : c_(c), data_(data), reader_(std::move(reader)) {}
+
+  ReadResult Next(Taken* taken, std::string* wrong) override {
+    if (c_.Is(Option::kRead, "blocks")) return NextBlock(taken, wrong);
+    const bool peeks = c_.Is(Option::kRead, "peek");
+    const bool more = !peeks || reader_.HasNext();
+    if (peeks && more) (void)reader_.NextPass();
+    BatchOrigin origin;
+    const ReadResult result = Read(&taken->instance, &origin);
+    NoteRead();
+    if (!more && result == ReadResult::kRecord) *wrong = "a record comes where HasNext said none";
+    if (peeks && more && result == ReadResult::kEnd)
+      *wrong = "the end comes where HasNext said more";
+    if (result != ReadResult::kRecord) return result;
+    taken->rows.push_back({origin.batch, RowsOf(c_, data_, taken->instance, wrong)});
+    CheckNoted(origin, taken->rows.back().rows, wrong);
+    try {
+      taken->position = reader_.Position(origin);
+    } catch (const Error&) {
+      taken->position.clear();
+    }
+    return result;
+  }
+
+  Status status() const override { return reader_.status(); }
+  void Close() override { reader_.Close(); }
+  void ReInit() override { reader_.ReInit(); }
+  std::string Position() const override { return reader_.Position(); }
+  void Restore(const std::string& position) override { reader_.Restore(position); }
+  void SeekTo(std::uint64_t batch) override { reader_.SeekTo(batch); }
+  void SkipBatches(std::uint64_t batches) override { reader_.SkipBatches(batches); }
+  PipelineStats Stats() const override { return reader_.Stats(); }
+
+ private:
+  /// Whether the origin names the records that the rows are.
+  void CheckNoted(const BatchOrigin& origin, Places rows, std::string* wrong) const {
+    const bool files = c_.IsAnyOf(Option::kSource, "tfrecord rows lines examples memory");
+    if (!c_.Is(Option::kNote, "yes") || !files || c_.Number(Option::kShare) > 1 ||
+        !c_.IsAnyOf(Option::kDamage, "none payload") || !c_.Is(Option::kChange, "none") ||
+        c_.Is(Option::kGather, "pack")) {
+      return;
+    }
+    std::erase_if(rows, [](std::int64_t row) { return row < 0; });
+    Places noted;
+    for (const RecordRange& range : origin.records) {
+      const auto first = static_cast<std::int64_t>(range.file) * kFileNumbers +
+                         static_cast<std::int64_t>(range.first);
+      for (std::uint64_t i = 0; i < range.count; ++i) {
+        noted.push_back(first + static_cast<std::int64_t>(i));
+      }
+    }
+    if (noted == rows) return;
+    *wrong = "batch " + std::to_string(origin.batch) + " says that it holds " +
+             std::to_string(noted.size()) + " other records than its " +
+             std::to_string(rows.size()) + " rows";
+  }
+
+  ReadResult Read(Instance* instance, BatchOrigin* origin) {
+    if (c_.Is(Option::kRead, "stop")) {
+      return reader_.TryReadNext(instance, origin, stop_.get_token());
+    }
+    if (!c_.Is(Option::kRead, "poll")) return reader_.TryReadNext(instance, origin);
+    while (true) {
+      const ReadResult result = reader_.TryReadNext(instance, origin, Deadline{});
+      if (result != ReadResult::kTimeout) return result;
+      std::this_thread::yield();
+    }
+  }
+
+  ReadResult NextBlock(Taken* taken, std::string* wrong) {
+    const ReadResult result = reader_.TryReadBlock(&taken->block);
+    NoteRead();
+    if (result != ReadResult::kRecord) return result;
+    for (const RecordSpan& record : taken->block.records()) {
+      const std::uint64_t number = next_number_++;
+      if (record.damaged()) continue;
+      taken->rows.push_back({number, {RecordOf(c_, data_, record.bytes(), wrong)}});
+    }
+    return result;
+  }
+
+  const Configuration c_;
+  const ChainData& data_;
+  Reader reader_;
+  std::stop_source stop_;
+};
+
+EmulatedOptions DevicesOf(const Configuration& c) {
+  EmulatedOptions options;
+  const std::size_t devices =
+      c.Is(Option::kFeed, "timed") ? 1 : (c.Is(Option::kFeed, "random") ? 3 : 2);
+  options.devices.resize(devices);
+  options.simulated = !c.Is(Option::kFeed, "emu");
+  options.seed = c.Number(Option::kSeed);
+  if (c.Is(Option::kFeed, "lazy")) options.policy = SchedulePolicy::kLazy;
+  if (c.IsAnyOf(Option::kFeed, "random split")) options.policy = SchedulePolicy::kRandom;
+  return options;
+}
+
+class FeedSide final : public ChainSide {
+ public:
+  FeedSide(const Configuration& c, const ChainData& data, Reader reader)
+      : c_(c), data_(data), reader_(reader) {
+    backend_ = EmulatedDevices::Open(DevicesOf(c));
+    FeedOptions options;
+    options.backend = backend_;
+    options.slots = c.Is(Option::kSlots, "2") ? 2 : 3;
+    if (c.Is(Option::kFeed, "split")) options.distribution = Distribution::kSplit;
+    feed_ = std::make_unique<DeviceFeed>(std::move(reader), options);
+  }
+
+  ReadResult Next(Taken* taken, std::string* wrong) override {
+    ReadResult result = ReadResult::kTimeout;
+    while (result == ReadResult::kTimeout) {
+      result = c_.Is(Option::kRead, "poll")
+                   ? feed_->TryNext(&taken->lease, &status_, DeadlineAfter(kShort))
+                   : feed_->TryNext(&taken->lease, &status_);
+    }
+    NoteRead();
+    if (result != ReadResult::kRecord) return result;
+    const std::span<const Tensor> tensors = taken->lease.WaitHost();
+    taken->rows.push_back({taken->lease.origin().batch, RowsOf(c_, data_, tensors, wrong)});
+    if (!backend_->offences().empty()) *wrong = backend_->offences().front().ToString();
+    return result;
+  }
+
+  Status status() const override { return status_; }
+  void Close() override { (void)feed_->Close(); }
+  void ReInit() override { feed_->ReInit(); }
+  std::string Position() const override { return feed_->Position(); }
+  void Restore(const std::string& position) override { feed_->Restore(position); }
+  void SeekTo(std::uint64_t batch) override { feed_->SeekTo(batch); }
+  void SkipBatches(std::uint64_t /*batches*/) override {}
+  PipelineStats Stats() const override { return reader_.Stats(); }
+
+ private:
+  static constexpr std::chrono::microseconds kShort{200};
+
+  const Configuration c_;
+  const ChainData& data_;
+  const Reader reader_;
+  std::shared_ptr<EmulatedDevices> backend_;
+  std::unique_ptr<DeviceFeed> feed_;
+  Status status_;
+};
+
+}  // namespace
+
+std::uint64_t Taken::Digest() const {
+  std::uint64_t sum = DigestOf(instance);
+  for (const RecordSpan& record : block.records()) {
+    for (const std::byte each : record.bytes()) {
+      sum = (sum ^ std::to_integer<std::uint64_t>(each)) * 0x9E3779B97F4A7C15;
+    }
+  }
+  return sum;
+}
+
+std::unique_ptr<ChainSide> MakeReaderSide(const Configuration& configuration, const ChainData& data,
+                                          Reader reader) {
+  return std::make_unique<ReaderSide>(configuration, data, std::move(reader));
+}
+
+std::unique_ptr<ChainSide> MakeFeedSide(const Configuration& configuration, const ChainData& data,
+                                        Reader reader) {
+  return std::make_unique<FeedSide>(configuration, data, std::move(reader));
+}
+
+}  // namespace ringfeed

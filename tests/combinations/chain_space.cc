@@ -1,0 +1,591 @@
+#include "tests/combinations/chain_space.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <sstream>
+#include <tuple>
+
+namespace ringfeed {
+
+// NOLINTNEXTLINE(readability-function-size): a table.
+const std::vector<OptionSpec>& ChainSpace() {
+  static const std::vector<OptionSpec> kSpace = {
+      // Files of a format; the user's own (a store, a data set, a reader); queues; streams.
+      {Option::kSource,
+       "source",
+       {"tfrecord", "rows", "lines", "gzip", "examples", "memory", "dataset", "instances", "queue",
+        "stream", "multiplex", "mix"}},
+      {Option::kFiles, "files", {"3", "1", "8", "20"}},
+      // How many in each file, and how large: see chain_data.cc.
+      {Option::kRecords,
+       "records",
+       {"few", "none", "one", "gaps", "many", "wide", "large", "giant"}},
+      // Of one file.
+      {Option::kDamage, "damage", {"none", "payload", "length", "torn", "missing", "foreign"}},
+      {Option::kPolicy, "policy", {"fail", "skip"}},
+      {Option::kOrder,
+       "order",
+       {"files", "shuffled", "window", "block", "blocks", "global", "unordered"}},
+      // Of orders that have a size.
+      {Option::kWindow, "window", {"7", "1", "64", "1000", "100000", "4000000000"}},
+      {Option::kCycle, "cycle", {"8", "1", "2", "100"}},
+      {Option::kStripe, "stripe", {"1048576", "4096", "65536"}},
+      {Option::kPasses, "passes", {"1", "2", "5", "0"}},
+      // Where the passes are joined: in front of what shuffles, behind it, behind the batches.
+      {Option::kJoin, "join", {"shuffled", "source", "batched"}},
+      // One of so many records is kept; none.
+      {Option::kFilter, "filter", {"1", "2", "20", "200", "2000", "none"}},
+      // What becomes of a record: one ragged field, records as they are, a Map function's fields.
+      {Option::kRow,
+       "row",
+       {"raw", "unparsed", "map", "map_ragged", "throw", "throw_ragged", "filter_throws",
+        "misfit"}},
+      {Option::kGather, "gather", {"batch", "none", "group", "bucket", "token", "pack"}},
+      {Option::kSize, "size", {"6", "1", "60", "600", "60000"}},
+      {Option::kRest, "rest", {"keep", "drop", "pad"}},
+      {Option::kRanks, "ranks", {"1", "2", "3"}},
+      {Option::kThreads, "threads", {"1", "2", "3", "8"}},
+      {Option::kBlock, "block", {"524288", "4096", "65536"}},
+      // MiB; 0: the one that most chains share.
+      {Option::kArena, "arena", {"0", "64", "16", "4"}},
+      {Option::kSlots, "slots", {"0", "2", "3", "16"}},
+      // Deliveries that the consumer holds besides the last one; all: until it is refused.
+      {Option::kHold, "hold", {"0", "1", "3", "all"}},
+      {Option::kRead, "read", {"next", "peek", "poll", "stop", "blocks"}},
+      {Option::kPace, "pace", {"fast", "slow"}},
+      // What happens behind the delivery number `at`.
+      {Option::kAct,
+       "act",
+       {"none", "leave", "close", "close_other", "reinit", "restore", "restore_here",
+        "restore_ranks", "seek", "seek_new", "skip"}},
+      {Option::kAt, "at", {"3", "0", "1", "20"}},
+      // Ways to bytes; refused: io_uring is; faulty: reads are short and interrupted; late: they
+      // come late and in another order.
+      {Option::kPath, "path", {"auto", "mmap", "pread", "uring", "refused", "faulty", "late"}},
+      {Option::kIndex, "index", {"as_needed", "never"}},
+      // Devices behind the chain; emu: in real time, else simulated.
+      {Option::kFeed, "feed", {"none", "timed", "lazy", "random", "split", "emu"}},
+      // Of a file, behind the delivery number `at`.
+      {Option::kChange, "change", {"none", "cut", "grown", "replaced", "removed"}},
+      // Chains on one shared reader.
+      {Option::kShare, "share", {"1", "2", "3"}},
+      // Other chains of the process that were read from and are open.
+      {Option::kBeside, "beside", {"0", "5"}},
+      // Whether batches say which records they hold.
+      {Option::kNote, "note", {"no", "yes"}},
+      {Option::kSeed, "seed", {"7", "0", "1099511627779"}},
+  };
+  return kSpace;
+}
+
+std::string_view Configuration::Get(Option option) const {
+  return ChainSpace()[static_cast<std::size_t>(option)].values[value(option)];
+}
+
+bool Configuration::IsAnyOf(Option option, std::string_view values) const {
+  std::istringstream words{std::string(values)};
+  for (std::string word; words >> word;) {
+    if (Get(option) == word) return true;
+  }
+  return false;
+}
+
+std::uint64_t Configuration::Number(Option option) const {
+  const std::string_view text = Get(option);
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+std::string Configuration::ToString() const {
+  std::string line;
+  for (const OptionSpec& spec : ChainSpace()) {
+    if (value(spec.option) == 0) continue;
+    line +=
+        (line.empty() ? "" : " ") + std::string(spec.name) + "=" + std::string(Get(spec.option));
+  }
+  return line.empty() ? "plain" : line;
+}
+
+std::optional<Configuration> Configuration::Parse(const std::string& line) {
+  Configuration configuration;
+  std::istringstream words(line);
+  for (std::string word; words >> word;) {
+    if (word == "plain") continue;
+    const std::size_t sign = word.find('=');
+    bool known = false;
+    for (const OptionSpec& spec : ChainSpace()) {
+      if (sign == std::string::npos || word.substr(0, sign) != spec.name) continue;
+      const std::string wanted = word.substr(sign + 1);
+      const auto found = std::find(spec.values.begin(), spec.values.end(), wanted);
+      if (found == spec.values.end()) return std::nullopt;
+      configuration.Set(spec.option, static_cast<std::size_t>(found - spec.values.begin()));
+      known = true;
+    }
+    if (!known) return std::nullopt;
+  }
+  return configuration;
+}
+
+namespace {
+
+/// What does not go together: the options to make plain, the first one first.
+struct Rule {
+  std::vector<Option> blame;
+  bool (*broken)(const Configuration& c);
+};
+
+bool ByNumber(const Configuration& c) {
+  return c.IsAnyOf(Option::kOrder, "blocks global") || c.Is(Option::kSource, "mix") ||
+         c.Number(Option::kRanks) > 1;
+}
+bool FromFiles(const Configuration& c) {
+  return c.IsAnyOf(Option::kSource, "tfrecord rows lines gzip examples memory mix");
+}
+bool OnDisk(const Configuration& c) {
+  return c.IsAnyOf(Option::kSource, "tfrecord rows lines gzip examples");
+}
+bool HasNoPosition(const Configuration& c) {
+  return c.Is(Option::kOrder, "unordered") || c.IsAnyOf(Option::kSource, "multiplex queue") ||
+         c.Number(Option::kShare) > 1;
+}
+bool Restarts(const Configuration& c) {
+  return c.IsAnyOf(Option::kAct, "reinit restore_here seek skip");
+}
+bool Positions(const Configuration& c) {
+  return c.IsAnyOf(Option::kAct, "restore restore_here restore_ranks seek seek_new skip");
+}
+bool HasFeed(const Configuration& c) { return !c.Is(Option::kFeed, "none"); }
+bool Throws(const Configuration& c) {
+  return c.IsAnyOf(Option::kRow, "throw throw_ragged filter_throws");
+}
+bool Maps(const Configuration& c) {
+  return c.IsAnyOf(Option::kRow, "map map_ragged throw throw_ragged");
+}
+bool Gathers(const Configuration& c) {
+  return c.IsAnyOf(Option::kGather, "group bucket token pack");
+}
+bool Endless(const Configuration& c) { return c.Is(Option::kPasses, "0"); }
+bool Changes(const Configuration& c) { return !c.Is(Option::kChange, "none"); }
+
+using O = Option;
+
+// NOLINTNEXTLINE(readability-function-size): a table.
+std::vector<Rule> RulesOfSources() {
+  return {
+      // Damage that the source can have.
+      {{O::kDamage, O::kSource},
+       [](const Configuration& c) {
+         return !c.Is(O::kDamage, "none") && c.IsAnyOf(O::kSource, "dataset instances queue mix");
+       }},
+      {{O::kDamage, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kDamage, "payload") && c.IsAnyOf(O::kSource, "rows lines");
+       }},
+      {{O::kDamage, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kDamage, "length") && c.IsAnyOf(O::kSource, "rows lines gzip");
+       }},
+      {{O::kDamage, O::kSource},
+       [](const Configuration& c) {
+         return (c.IsAnyOf(O::kDamage, "torn foreign") && c.Is(O::kSource, "lines")) ||
+                (c.Is(O::kDamage, "torn") && c.Is(O::kSource, "stream"));
+       }},
+      {{O::kDamage, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kDamage, "missing") && c.IsAnyOf(O::kSource, "memory stream multiplex");
+       }},
+      {{O::kDamage, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kDamage, "foreign") && c.IsAnyOf(O::kSource, "rows stream multiplex");
+       }},
+      {{O::kDamage, O::kRecords},
+       [](const Configuration& c) {
+         return c.IsAnyOf(O::kDamage, "payload length torn") && c.Is(O::kRecords, "none");
+       }},
+      // What the library refuses of sources that are no list of files.
+      {{O::kOrder, O::kSource},
+       [](const Configuration& c) {
+         return c.IsAnyOf(O::kOrder, "blocks global shuffled unordered") && !FromFiles(c);
+       }},
+      {{O::kOrder, O::kSource},
+       [](const Configuration& c) {
+         return c.IsAnyOf(O::kOrder, "blocks global unordered") && c.Is(O::kSource, "mix");
+       }},
+      {{O::kRanks, O::kSource},
+       [](const Configuration& c) { return c.Number(O::kRanks) > 1 && !FromFiles(c); }},
+      {{O::kIndex, O::kOrder, O::kRanks, O::kSource},
+       [](const Configuration& c) { return c.Is(O::kIndex, "never") && ByNumber(c); }},
+      {{O::kPasses, O::kSource},
+       [](const Configuration& c) {
+         return !c.Is(O::kPasses, "1") && c.IsAnyOf(O::kSource, "stream multiplex queue");
+       }},
+      {{O::kAct, O::kSource},
+       [](const Configuration& c) {
+         return Restarts(c) && c.IsAnyOf(O::kSource, "stream multiplex queue");
+       }},
+      {{O::kAct, O::kSource, O::kOrder, O::kShare},
+       [](const Configuration& c) { return Positions(c) && HasNoPosition(c); }},
+      // The bytes of a reader's instances are not there to be looked at.
+      {{O::kFilter, O::kSource},
+       [](const Configuration& c) {
+         return !c.Is(O::kFilter, "1") && c.IsAnyOf(O::kSource, "instances queue");
+       }},
+      {{O::kGather, O::kSource},
+       [](const Configuration& c) {
+         return Gathers(c) && c.IsAnyOf(O::kSource, "instances queue");
+       }},
+      {{O::kRow, O::kSource},
+       [](const Configuration& c) {
+         return !c.IsAnyOf(O::kRow, "raw throw") && c.IsAnyOf(O::kSource, "instances queue");
+       }},
+      {{O::kRecords, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kRecords, "giant") && c.IsAnyOf(O::kSource, "examples");
+       }},
+      {{O::kFiles, O::kRecords},
+       [](const Configuration& c) {
+         return c.Is(O::kFiles, "20") && c.IsAnyOf(O::kRecords, "large giant");
+       }},
+      {{O::kFiles, O::kSource},
+       [](const Configuration& c) { return c.Is(O::kSource, "mix") && c.Is(O::kFiles, "1"); }},
+      {{O::kPath, O::kSource},
+       [](const Configuration& c) { return !c.Is(O::kPath, "auto") && !OnDisk(c); }},
+      {{O::kBlock, O::kRecords},
+       [](const Configuration& c) {
+         return c.Is(O::kBlock, "4096") && c.IsAnyOf(O::kRecords, "large giant");
+       }},
+  };
+}
+
+// NOLINTNEXTLINE(readability-function-size): a table.
+std::vector<Rule> RulesOfChains() {
+  return {
+      {{O::kJoin, O::kPasses},
+       [](const Configuration& c) { return !c.Is(O::kJoin, "shuffled") && c.Is(O::kPasses, "1"); }},
+      {{O::kJoin, O::kOrder},
+       [](const Configuration& c) {
+         return c.Is(O::kJoin, "source") && !c.IsAnyOf(O::kOrder, "window block");
+       }},
+      {{O::kJoin, O::kGather},
+       [](const Configuration& c) {
+         return c.Is(O::kJoin, "batched") && c.Is(O::kGather, "none");
+       }},
+      {{O::kRow, O::kGather},
+       [](const Configuration& c) {
+         return c.Is(O::kRow, "unparsed") && c.IsAnyOf(O::kGather, "bucket pack token");
+       }},
+      {{O::kRow, O::kGather},
+       [](const Configuration& c) {
+         return Maps(c) && c.IsAnyOf(O::kGather, "bucket pack token");
+       }},
+      {{O::kRow, O::kSource},
+       [](const Configuration& c) { return Maps(c) && c.Is(O::kSource, "examples"); }},
+      {{O::kRow, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kRow, "unparsed") && c.Is(O::kSource, "examples");
+       }},
+      {{O::kRow, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kRow, "misfit") && !c.Is(O::kSource, "examples");
+       }},
+      {{O::kRow, O::kRecords},
+       [](const Configuration& c) { return c.Is(O::kRow, "misfit") && c.Is(O::kRecords, "none"); }},
+      {{O::kRow, O::kFilter, O::kDamage, O::kChange, O::kShare, O::kRanks, O::kAct},
+       [](const Configuration& c) {
+         return c.Is(O::kRow, "misfit") &&
+                (!c.Is(O::kFilter, "1") || !c.Is(O::kDamage, "none") || Changes(c) ||
+                 c.Number(O::kShare) > 1 || c.Number(O::kRanks) > 1 || !c.Is(O::kAct, "none"));
+       }},
+      {{O::kBeside, O::kArena},
+       [](const Configuration& c) { return c.Is(O::kBeside, "5") && !c.Is(O::kArena, "0"); }},
+      {{O::kBeside, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kBeside, "5") && (!FromFiles(c) || c.Is(O::kPath, "refused"));
+       }},
+      {{O::kRest, O::kGather},
+       [](const Configuration& c) {
+         return !c.Is(O::kRest, "keep") && c.IsAnyOf(O::kGather, "none token");
+       }},
+      {{O::kRest, O::kGather},
+       [](const Configuration& c) { return c.Is(O::kRest, "pad") && Gathers(c); }},
+      // Batches without end of nothing.
+      {{O::kPasses, O::kFilter},
+       [](const Configuration& c) { return Endless(c) && c.IsAnyOf(O::kFilter, "2000 none"); }},
+      {{O::kRest, O::kPasses, O::kFilter},
+       [](const Configuration& c) {
+         return Endless(c) && c.Is(O::kRest, "drop") && !c.Is(O::kFilter, "1");
+       }},
+      {{O::kRest, O::kPasses, O::kGather},
+       [](const Configuration& c) { return Endless(c) && c.Is(O::kRest, "drop") && Gathers(c); }},
+      // A single batch without end.
+      {{O::kSize, O::kPasses},
+       [](const Configuration& c) { return Endless(c) && c.IsAnyOf(O::kSize, "60000"); }},
+      {{O::kSize, O::kFilter},
+       [](const Configuration& c) {
+         return Endless(c) && c.IsAnyOf(O::kSize, "600") && c.IsAnyOf(O::kFilter, "20 200");
+       }},
+      {{O::kWindow, O::kOrder},
+       [](const Configuration& c) {
+         return !c.Is(O::kWindow, "7") && !c.IsAnyOf(O::kOrder, "window block blocks");
+       }},
+      {{O::kWindow, O::kPasses},
+       [](const Configuration& c) {
+         return c.IsAnyOf(O::kWindow, "100000 4000000000") && Endless(c);
+       }},
+      {{O::kRanks, O::kGather},
+       [](const Configuration& c) {
+         return c.Number(O::kRanks) > 1 && !c.Is(O::kGather, "batch");
+       }},
+      {{O::kSize, O::kRanks},
+       [](const Configuration& c) { return c.Number(O::kRanks) > 1 && c.Is(O::kSize, "1"); }},
+      {{O::kAct, O::kGather},
+       [](const Configuration& c) {
+         return c.Is(O::kAct, "restore_ranks") && !c.Is(O::kGather, "batch");
+       }},
+      {{O::kAct, O::kSource},
+       [](const Configuration& c) { return c.Is(O::kAct, "restore_ranks") && !FromFiles(c); }},
+      {{O::kAct, O::kIndex},
+       [](const Configuration& c) {
+         return c.Is(O::kAct, "restore_ranks") && c.Is(O::kIndex, "never");
+       }},
+      {{O::kAct, O::kSize},
+       [](const Configuration& c) {
+         return c.Is(O::kAct, "restore_ranks") && c.Is(O::kSize, "1");
+       }},
+      {{O::kSize, O::kPasses, O::kRecords},
+       [](const Configuration& c) {
+         return Endless(c) && c.IsAnyOf(O::kSize, "600") && c.Is(O::kRecords, "giant");
+       }},
+      // Ranks by number change what filters and the others behind them see.
+      {{O::kFilter, O::kRanks},
+       [](const Configuration& c) { return c.Number(O::kRanks) > 1 && !c.Is(O::kFilter, "1"); }},
+      {{O::kRow, O::kRanks, O::kAct},
+       [](const Configuration& c) {
+         return (c.Number(O::kRanks) > 1 || c.Is(O::kAct, "restore_ranks")) &&
+                c.Is(O::kRow, "filter_throws");
+       }},
+      {{O::kFilter, O::kAct},
+       [](const Configuration& c) {
+         return c.Is(O::kAct, "restore_ranks") && !c.Is(O::kFilter, "1");
+       }},
+  };
+}
+
+// NOLINTNEXTLINE(readability-function-size): a table.
+std::vector<Rule> RulesOfConsumers() {
+  return {
+      {{O::kRead, O::kGather, O::kRow},
+       [](const Configuration& c) {
+         return c.Is(O::kRead, "blocks") &&
+                (!c.Is(O::kGather, "none") || !c.IsAnyOf(O::kRow, "unparsed filter_throws") ||
+                 c.IsAnyOf(O::kSource, "instances queue examples"));
+       }},
+      {{O::kHold, O::kGather},
+       [](const Configuration& c) {
+         return !c.Is(O::kHold, "0") && c.Is(O::kGather, "none") && !c.Is(O::kRead, "blocks");
+       }},
+      {{O::kRead, O::kHold},
+       [](const Configuration& c) { return c.Is(O::kHold, "all") && c.IsAnyOf(O::kRead, "stop"); }},
+      {{O::kSlots, O::kGather},
+       [](const Configuration& c) { return !c.Is(O::kSlots, "0") && c.Is(O::kGather, "none"); }},
+      // A batch of that size and more slots than a few are no test of a machine's memory.
+      {{O::kArena, O::kRecords},
+       [](const Configuration& c) { return !c.Is(O::kArena, "0") && c.Is(O::kRecords, "giant"); }},
+      {{O::kHold, O::kSlots},
+       [](const Configuration& c) { return c.Is(O::kHold, "3") && c.IsAnyOf(O::kSlots, "2 3"); }},
+      {{O::kHold, O::kSlots},
+       [](const Configuration& c) { return c.Is(O::kHold, "1") && c.Is(O::kSlots, "2"); }},
+      {{O::kFeed, O::kGather},
+       [](const Configuration& c) { return HasFeed(c) && c.Is(O::kGather, "none"); }},
+      {{O::kFeed, O::kRanks},
+       [](const Configuration& c) { return HasFeed(c) && c.Number(O::kRanks) > 1; }},
+      {{O::kFeed, O::kShare},
+       [](const Configuration& c) { return HasFeed(c) && c.Number(O::kShare) > 1; }},
+      {{O::kRead, O::kFeed},
+       [](const Configuration& c) { return HasFeed(c) && !c.IsAnyOf(O::kRead, "next poll"); }},
+      {{O::kHold, O::kFeed},
+       [](const Configuration& c) { return HasFeed(c) && c.IsAnyOf(O::kHold, "3"); }},
+      {{O::kAct, O::kFeed},
+       [](const Configuration& c) {
+         return HasFeed(c) && c.IsAnyOf(O::kAct, "skip restore_ranks close_other");
+       }},
+      {{O::kFeed, O::kGather},
+       [](const Configuration& c) {
+         return c.Is(O::kFeed, "split") && !c.Is(O::kGather, "batch");
+       }},
+      // What the user's own instances join has no rows for those that are not there.
+      {{O::kRest, O::kFeed, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kRest, "pad") && c.Is(O::kFeed, "split") &&
+                c.IsAnyOf(O::kSource, "queue instances");
+       }},
+      {{O::kShare, O::kRanks},
+       [](const Configuration& c) { return c.Number(O::kShare) > 1 && c.Number(O::kRanks) > 1; }},
+      {{O::kShare, O::kAct},
+       [](const Configuration& c) { return c.Number(O::kShare) > 1 && !c.Is(O::kAct, "none"); }},
+      {{O::kShare, O::kPasses, O::kRest},
+       [](const Configuration& c) {
+         return c.Number(O::kShare) > 1 && (Endless(c) || c.Is(O::kRest, "drop"));
+       }},
+      {{O::kShare, O::kJoin},
+       [](const Configuration& c) { return c.Number(O::kShare) > 1 && c.Is(O::kJoin, "batched"); }},
+      {{O::kShare, O::kRow},
+       [](const Configuration& c) {
+         return c.Number(O::kShare) > 1 && (Throws(c) || c.Is(O::kHold, "all"));
+       }},
+      {{O::kShare, O::kDamage},
+       [](const Configuration& c) {
+         return c.Number(O::kShare) > 1 && !c.Is(O::kDamage, "none") && c.Is(O::kPolicy, "fail");
+       }},
+      {{O::kChange, O::kSource},
+       [](const Configuration& c) {
+         return Changes(c) && !c.IsAnyOf(O::kSource, "tfrecord rows lines examples");
+       }},
+      {{O::kChange, O::kDamage},
+       [](const Configuration& c) { return Changes(c) && !c.Is(O::kDamage, "none"); }},
+      {{O::kChange, O::kShare, O::kFeed, O::kRanks},
+       [](const Configuration& c) {
+         return Changes(c) && (HasFeed(c) || c.Number(O::kShare) > 1 || c.Number(O::kRanks) > 1);
+       }},
+      {{O::kChange, O::kRow}, [](const Configuration& c) { return Changes(c) && Throws(c); }},
+      {{O::kChange, O::kAct},
+       [](const Configuration& c) {
+         return Changes(c) && (Positions(c) || c.Is(O::kAct, "reinit"));
+       }},
+  };
+}
+
+const std::vector<Rule>& Rules() {
+  static const std::vector<Rule> kRules = [] {
+    std::vector<Rule> rules = RulesOfSources();
+    for (auto* more : {&RulesOfChains, &RulesOfConsumers}) {
+      for (Rule& rule : more()) rules.push_back(std::move(rule));
+    }
+    return rules;
+  }();
+  return kRules;
+}
+
+bool IsPinned(const std::vector<Setting>& pinned, Option option) {
+  return std::any_of(pinned.begin(), pinned.end(),
+                     [&](const Setting& each) { return each.first == option; });
+}
+
+}  // namespace
+
+bool IsPossible(const Configuration& configuration) {
+  return std::none_of(Rules().begin(), Rules().end(),
+                      [&](const Rule& rule) { return rule.broken(configuration); });
+}
+
+bool Mend(const std::vector<Setting>& pinned, Configuration* configuration) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Rule& rule : Rules()) {
+      for (const Option option : rule.blame) {
+        if (!rule.broken(*configuration)) break;
+        if (IsPinned(pinned, option) || configuration->value(option) == 0) continue;
+        configuration->Set(option, 0);
+        changed = true;
+      }
+    }
+  }
+  if (IsPossible(*configuration)) return true;
+  // What no rule blames may stand in the way: everything else plain.
+  for (const OptionSpec& spec : ChainSpace()) {
+    if (!IsPinned(pinned, spec.option)) configuration->Set(spec.option, 0);
+  }
+  return IsPossible(*configuration);
+}
+
+Configuration RandomConfiguration(std::mt19937_64& random) {
+  Configuration configuration;
+  std::vector<Setting> pinned;
+  for (const OptionSpec& spec : ChainSpace()) {
+    if (random() % 2 == 0) continue;
+    configuration.Set(spec.option, random() % spec.values.size());
+  }
+  // What two of the settings want is kept, so that rules do not always favour the same.
+  const auto count = ChainSpace().size();
+  for (int i = 0; i < 2; ++i) {
+    const auto option = static_cast<Option>(random() % count);
+    pinned.emplace_back(option, configuration.value(option));
+  }
+  if (!Mend(pinned, &configuration)) (void)Mend({}, &configuration);
+  return configuration;
+}
+
+namespace {
+
+using Pair = std::tuple<Option, std::size_t, Option, std::size_t>;
+
+std::set<Pair> AllPairs() {
+  std::set<Pair> pairs;
+  for (const OptionSpec& a : ChainSpace()) {
+    for (const OptionSpec& b : ChainSpace()) {
+      if (a.option >= b.option) continue;
+      for (std::size_t i = 0; i < a.values.size(); ++i) {
+        for (std::size_t j = 0; j < b.values.size(); ++j) pairs.emplace(a.option, i, b.option, j);
+      }
+    }
+  }
+  return pairs;
+}
+
+void RemoveCovered(const Configuration& configuration, std::set<Pair>* pairs) {
+  for (std::size_t a = 0; a < kOptions; ++a) {
+    for (std::size_t b = a + 1; b < kOptions; ++b) {
+      const auto first = static_cast<Option>(a);
+      const auto second = static_cast<Option>(b);
+      pairs->erase({first, configuration.value(first), second, configuration.value(second)});
+    }
+  }
+}
+
+std::size_t CountCovered(const Configuration& configuration, const std::set<Pair>& pairs) {
+  std::size_t count = 0;
+  for (std::size_t a = 0; a < kOptions; ++a) {
+    for (std::size_t b = a + 1; b < kOptions; ++b) {
+      const auto first = static_cast<Option>(a);
+      const auto second = static_cast<Option>(b);
+      count +=
+          pairs.count({first, configuration.value(first), second, configuration.value(second)});
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+std::vector<Configuration> PairCover(std::mt19937_64& random) {
+  std::set<Pair> left = AllPairs();
+  std::vector<Configuration> cover;
+  while (!left.empty()) {
+    const auto [a, i, b, j] = *left.begin();
+    const std::vector<Setting> pinned = {{a, i}, {b, j}};
+    std::optional<Configuration> best;
+    std::size_t most = 0;
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      Configuration candidate;
+      for (const OptionSpec& spec : ChainSpace()) {
+        candidate.Set(spec.option, random() % spec.values.size());
+      }
+      candidate.Set(a, i);
+      candidate.Set(b, j);
+      if (!Mend(pinned, &candidate)) break;
+      const std::size_t covered = CountCovered(candidate, left);
+      if (covered <= most) continue;
+      most = covered;
+      best = candidate;
+    }
+    left.erase(left.begin());
+    if (!best) continue;  // the two do not go together
+    RemoveCovered(*best, &left);
+    cover.push_back(*best);
+  }
+  return cover;
+}
+
+}  // namespace ringfeed

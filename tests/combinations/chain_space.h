@@ -1,0 +1,96 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ringfeed {
+
+/// What a chain, its data and its consumer are chosen by. Each has a few named values, of which the
+/// first one is the plain one (chain_space.cc).
+enum class Option : std::uint8_t {
+  kSource,
+  kFiles,
+  kRecords,
+  kDamage,
+  kPolicy,
+  kOrder,
+  kWindow,
+  kCycle,
+  kStripe,
+  kPasses,
+  kJoin,
+  kFilter,
+  kRow,
+  kGather,
+  kSize,
+  kRest,
+  kRanks,
+  kThreads,
+  kBlock,
+  kArena,
+  kSlots,
+  kHold,
+  kRead,
+  kPace,
+  kAct,
+  kAt,
+  kPath,
+  kIndex,
+  kFeed,
+  kChange,
+  kShare,
+  kBeside,
+  kNote,
+  kSeed,
+};
+inline constexpr std::size_t kOptions = 34;
+
+struct OptionSpec {
+  Option option;
+  const char* name;
+  std::vector<const char*> values;
+};
+/// All options, in the order of the enumeration.
+const std::vector<OptionSpec>& ChainSpace();
+
+/// An option and the number of one of its values.
+using Setting = std::pair<Option, std::size_t>;
+
+/// One value for each option.
+class Configuration {
+ public:
+  std::size_t value(Option option) const { return values_[static_cast<std::size_t>(option)]; }
+  void Set(Option option, std::size_t value) {
+    values_[static_cast<std::size_t>(option)] = static_cast<std::uint8_t>(value);
+  }
+  std::string_view Get(Option option) const;
+  bool Is(Option option, std::string_view value) const { return Get(option) == value; }
+  /// Whether it is one of these, separated by blanks.
+  bool IsAnyOf(Option option, std::string_view values) const;
+  std::uint64_t Number(Option option) const;
+  /// The settings that are not plain: "source=rows threads=8"; "plain" without any.
+  std::string ToString() const;
+  /// What ToString gave; none where a name or a value does not exist.
+  static std::optional<Configuration> Parse(const std::string& line);
+  friend bool operator==(const Configuration&, const Configuration&) = default;
+
+ private:
+  std::array<std::uint8_t, kOptions> values_{};
+};
+
+/// Whether its settings go together: what the library refuses by design is not in the space.
+bool IsPossible(const Configuration& configuration);
+/// Makes settings plain until it is possible, but those of `pinned`; false where that fails.
+bool Mend(const std::vector<Setting>& pinned, Configuration* configuration);
+/// A possible one; plain settings are as likely as all the others of an option together.
+Configuration RandomConfiguration(std::mt19937_64& random);
+/// A set in which every pair of values that go together occurs.
+std::vector<Configuration> PairCover(std::mt19937_64& random);
+
+}  // namespace ringfeed

@@ -1,0 +1,365 @@
+#include "tests/combinations/expected_delivery.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ringfeed {
+
+const std::vector<std::uint64_t>& BucketBounds() {
+  static const std::vector<std::uint64_t> kBounds = {60, 100, 1000};
+  return kBounds;
+}
+
+bool IsKept(const Configuration& configuration, std::span<const std::byte> record) {
+  const std::uint64_t one_of = configuration.Number(Option::kFilter);
+  if (one_of == 1) return true;
+  if (one_of == 0) return false;
+  constexpr std::size_t kLookedAt = 64;
+  std::uint64_t sum = record.size();
+  for (const std::byte each : record.first(std::min(kLookedAt, record.size()))) {
+    sum = (sum ^ std::to_integer<std::uint64_t>(each)) * 0x9E3779B97F4A7C15;
+  }
+  return (sum >> 32) % one_of == 0;
+}
+
+std::uint64_t GroupOf(std::span<const std::byte> record) { return record.size() % 3; }
+
+namespace {
+
+bool ByNumber(const Configuration& c, std::uint64_t ranks) {
+  return ranks > 1 || c.IsAnyOf(Option::kOrder, "blocks global") || c.Is(Option::kSource, "mix");
+}
+
+/// The model of one configuration.
+class ChainModel {
+ public:
+  ChainModel(const Configuration& c, const ChainData& data, std::uint64_t rank, std::uint64_t ranks,
+             std::uint64_t most)
+      : c_(c), data_(data), rank_(rank), ranks_(ranks), most_(most) {}
+
+  Expectation Say() {
+    files_ = data_.files;
+    skips_ = c_.Is(Option::kPolicy, "skip");
+    lost_ = ApplyPolicy();
+    said_.whole = !c_.Is(Option::kPasses, "0");
+    if (Refuses()) {
+      said_.refused = true;
+      return said_;
+    }
+    SayWhatIsLoose();
+    if (c_.Is(Option::kRow, "misfit")) {
+      // No record fits: that is the program's mistake.
+      said_.fails = true;
+      said_.orders.emplace_back();
+      return said_;
+    }
+    thrower_ = Thrower();
+    seed_ = c_.Number(Option::kSeed);
+    window_ = c_.Number(Option::kWindow);
+    passes_ = c_.Number(Option::kPasses);
+    const Places first = Kept(Source()(0));
+    if (passes_ == 0 && !SayOfEndless(first)) return said_;
+    said_.fails = said_.fails || HasFailure(Kept(Marked(Source())(0)));
+    if (ranks_ > 1) {
+      // Each rank meets what stands in its own rows.
+      const bool fails = std::exchange(said_.fails, false);
+      said_.orders.push_back(Deliveries({}));
+      // Of batches without end none has a row for this rank.
+      const bool none = !said_.whole && said_.orders.front().empty();
+      said_.fails = (fails && met_failure_) || none;
+      SayCounts();
+      return said_;
+    }
+    SayOrders();
+    SayCounts();
+    return said_;
+  }
+
+ private:
+  /// Where in a chain a failure is met.
+  enum class MetAt : std::uint8_t { kSource, kOrder, kBatches };
+  struct Meets {
+    MetAt damage = MetAt::kOrder;
+    MetAt thrower = MetAt::kOrder;
+  };
+
+  void SayOrders() {
+    std::vector<Meets> all = {{}};
+    // Behind what hides where the next record begins nothing may be read.
+    const bool hides = said_.fails && !skips_ && !c_.IsAnyOf(Option::kDamage, "none payload");
+    if (hides) all.push_back({.damage = MetAt::kSource});
+    // Map with fixed fields writes into the batches, which groups make in another order.
+    const bool late = c_.Is(Option::kRow, "throw") && c_.Is(Option::kGather, "group");
+    if (thrower_ >= 0 && late) {
+      const std::size_t count = all.size();
+      for (std::size_t i = 0; i < count; ++i) {
+        all.push_back({.damage = all[i].damage, .thrower = MetAt::kBatches});
+      }
+    }
+    for (const Meets& meets : all) {
+      said_.orders.push_back(Deliveries(meets));
+      met_failure_ = false;
+    }
+  }
+
+  static bool HasFailure(const Places& places) {
+    return std::find(places.begin(), places.end(), kFailure) != places.end();
+  }
+
+  // Returns the records and ranges that are lost in a pass.
+  std::uint64_t ApplyPolicy() {
+    std::uint64_t lost = 0;
+    for (ModelFile& file : files_) {
+      for (std::size_t i = file.places.size(); i-- > 0;) {
+        if (file.places[i] >= 0) continue;
+        ++lost;
+        if (!skips_) {
+          lost_range_ = lost_range_ || file.places[i] == kFailure;
+          file.places[i] = kFailure;
+        } else if (file.places[i] == kFailure) {
+          file.places.erase(file.places.begin() + static_cast<std::ptrdiff_t>(i));
+          file.offsets.erase(file.offsets.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+      }
+    }
+    return lost;
+  }
+
+  bool Refuses() const {
+    if (!ByNumber(c_, ranks_)) return false;
+    return c_.IsAnyOf(Option::kSource, "gzip") || c_.Is(Option::kDamage, "missing") || lost_range_;
+  }
+
+  void SayWhatIsLoose() {
+    const bool missing = c_.Is(Option::kDamage, "missing");
+    const bool foreign = c_.Is(Option::kDamage, "foreign");
+    said_.exact = c_.Is(Option::kChange, "none") && (skips_ || !missing) &&
+                  !(foreign && c_.Is(Option::kSource, "gzip"));
+    said_.fails = !skips_ && (missing || foreign);
+    said_.ordered = !c_.Is(Option::kOrder, "unordered") && !c_.Is(Option::kSource, "multiplex") &&
+                    c_.Number(Option::kShare) == 1;
+    const bool small = !c_.Is(Option::kArena, "0") || c_.Is(Option::kWindow, "4000000000");
+    said_.may_flush = small && Gathers();
+    // Whatever came before the failure.
+    const bool throws = c_.IsAnyOf(Option::kRow, "throw throw_ragged filter_throws");
+    if (!said_.ordered && ((!skips_ && lost_ > 0) || throws)) said_.exact = false;
+    if (!said_.exact && throws) said_.fails = said_.fails || Thrower() >= 0;
+    if (!said_.ordered && c_.Is(Option::kRest, "drop")) said_.exact = false;
+    said_.damage_met = skips_ && !c_.Is(Option::kDamage, "none");
+  }
+
+  /// The record that a user's function throws at; kHole: none.
+  std::int64_t Thrower() const {
+    const bool throws = c_.IsAnyOf(Option::kRow, "throw throw_ragged filter_throws");
+    const std::int64_t record = throws ? data_.middle_record : kHole;
+    const auto holds = [record](const ModelFile& file) {
+      return std::find(file.places.begin(), file.places.end(), record) != file.places.end();
+    };
+    if (std::none_of(files_.begin(), files_.end(), holds)) return kHole;
+    const bool asked = c_.Is(Option::kRow, "filter_throws") || Keeps(record);
+    return record >= 0 && asked ? record : kHole;
+  }
+
+  bool Keeps(std::int64_t record) const { return record < 0 || IsKept(c_, data_.Payload(record)); }
+  Places Kept(Places places) const {
+    std::erase_if(places, [this](std::int64_t record) { return record >= 0 && !Keeps(record); });
+    return places;
+  }
+
+  /// With a failure in the place of the record that a function throws at.
+  Stage Marked(Stage stage) const {
+    return [stage = std::move(stage), thrower = thrower_](std::uint64_t pass) {
+      Places places = stage(pass);
+      if (thrower >= 0) std::replace(places.begin(), places.end(), thrower, kFailure);
+      return places;
+    };
+  }
+
+  /// Whether it is the user's own reader that throws, or what pushes into its queue.
+  bool ReadFails() const { return thrower_ >= 0 && c_.IsAnyOf(Option::kSource, "instances queue"); }
+
+  Stage OfFiles(const std::vector<ModelFile>& files) const {
+    if (c_.IsAnyOf(Option::kSource, "dataset instances queue stream multiplex")) {
+      Places all;
+      for (const ModelFile& file : files) {
+        all.insert(all.end(), file.places.begin(), file.places.end());
+      }
+      if (ReadFails()) {
+        // The failure has the place of what was to be read; nothing has one behind it.
+        all.erase(std::find(all.begin(), all.end(), thrower_) + 1, all.end());
+      }
+      return [all](std::uint64_t /*pass*/) { return all; };
+    }
+    const std::uint64_t stripe = c_.Number(Option::kStripe);
+    if (c_.Is(Option::kOrder, "global")) return ModelGlobal(files, seed_);
+    if (c_.Is(Option::kOrder, "blocks")) return ModelBlocks(files, stripe, seed_);
+    return ModelAsRead(files, {c_.Is(Option::kOrder, "shuffled"), seed_},
+                       static_cast<std::size_t>(c_.Number(Option::kCycle)), stripe);
+  }
+
+  /// As it is read, in front of windows and blocks.
+  Stage Source() const {
+    Stage stage;
+    if (c_.Is(Option::kSource, "mix")) {
+      const auto half = files_.begin() + static_cast<std::ptrdiff_t>(files_.size() / 2);
+      stage = ModelMix(OfFiles({files_.begin(), half}), 2, OfFiles({half, files_.end()}), 1);
+    } else {
+      stage = OfFiles(files_);
+    }
+    return stage;
+  }
+
+  Stage Shuffled(Stage stage) const {
+    if (c_.IsAnyOf(Option::kOrder, "window blocks")) {
+      return ModelWindow(std::move(stage), window_, seed_);
+    }
+    if (c_.Is(Option::kOrder, "block")) return ModelBlock(std::move(stage), window_, seed_);
+    return stage;
+  }
+
+  /// False where nothing is to be compared.
+  bool SayOfEndless(const Places& first) {
+    if (c_.Is(Option::kJoin, "batched") && c_.Is(Option::kRest, "drop") &&
+        first.size() < c_.Number(Option::kSize)) {
+      // Nothing ever is a batch; of groups it may well be.
+      said_.never_ends = Gathers() || c_.Number(Option::kFilter) != 1;
+      said_.fails = true;
+      said_.exact = !HasFailure(first);
+      said_.orders.emplace_back();
+      return false;
+    }
+    const auto kept = static_cast<std::uint64_t>(
+        std::count_if(first.begin(), first.end(), [](std::int64_t row) { return row >= 0; }));
+    if (kept == 0) {
+      said_.never_ends = data_.records != 0;
+      said_.fails = true;
+      said_.orders.emplace_back();
+      return false;
+    }
+    const std::uint64_t rows = most_ * std::max<std::uint64_t>(c_.Number(Option::kSize), 50);
+    passes_ = (rows + 2 * window_) / kept + 2;
+    return true;
+  }
+
+  bool Gathers() const { return c_.IsAnyOf(Option::kGather, "group bucket token pack"); }
+
+  /// All rows in their order, passes joined where they are.
+  Stage Rows(Meets meets) const {
+    Stage stage = Source();
+    const bool cut =
+        said_.fails && (ReadFails() || (meets.damage == MetAt::kSource && HasFailure(stage(0))));
+    const std::uint64_t passes = cut ? 1 : passes_;
+    if (cut && !ReadFails()) stage = ModelUpToFailure(std::move(stage));
+    if (c_.Is(Option::kJoin, "source")) stage = ModelPasses(std::move(stage), passes);
+    stage = Shuffled(std::move(stage));
+    if (c_.Is(Option::kJoin, "shuffled")) stage = ModelPasses(std::move(stage), passes);
+    if (meets.thrower == MetAt::kOrder) stage = Marked(std::move(stage));
+    stage = ModelFilter(std::move(stage), [this](std::int64_t row) { return Keeps(row); });
+    return said_.fails ? ModelUpToFailure(std::move(stage)) : stage;
+  }
+
+  std::uint64_t Units(std::int64_t record) const {
+    if (!c_.Is(Option::kSource, "examples")) return data_.Payload(record).size();
+    return ExampleValues(record, c_.IsAnyOf(Option::kRecords, "large wide"));
+  }
+
+  BatchStage Batches(Stage rows) const {
+    const std::uint64_t size = c_.Number(Option::kSize);
+    const bool drop = c_.Is(Option::kRest, "drop");
+    const ModelRest rest =
+        !drop ? ModelRest::kKeep : (said_.fails ? ModelRest::kDropButLast : ModelRest::kDrop);
+    const auto units = [this](std::int64_t record) { return Units(record); };
+    if (c_.Is(Option::kGather, "group")) {
+      return ModelGroups(
+          std::move(rows), size, kGroupSegment,
+          [this](std::int64_t record) { return GroupOf(data_.Payload(record)); }, rest);
+    }
+    if (c_.Is(Option::kGather, "bucket")) {
+      const auto bucket = [this](std::int64_t record) {
+        const auto& bounds = BucketBounds();
+        return static_cast<std::uint64_t>(
+            std::lower_bound(bounds.begin(), bounds.end(), Units(record)) - bounds.begin());
+      };
+      return ModelGroups(std::move(rows), size, kGroupSegment, bucket, rest);
+    }
+    if (c_.Is(Option::kGather, "token")) {
+      return ModelWeighed(std::move(rows), kTokens, size, units);
+    }
+    if (c_.Is(Option::kGather, "pack")) {
+      return ModelPacked(std::move(rows), kPackLength, size, kPackSegment, units, rest);
+    }
+    return ModelBatches(std::move(rows), size, drop && !said_.fails, c_.Is(Option::kRest, "pad"));
+  }
+
+  std::vector<DeliveredRows> Deliveries(Meets meets) {
+    const Stage rows = Rows(meets);
+    std::vector<DeliveredRows> deliveries;
+    if (c_.Is(Option::kGather, "none")) {
+      for (const std::int64_t row : rows(0)) Add({row}, &deliveries);
+    } else {
+      const BatchStage batches = Batches(rows);
+      const bool apart = c_.Is(Option::kJoin, "batched") && !said_.fails;
+      for (std::uint64_t pass = 0; pass < (apart ? passes_ : 1); ++pass) {
+        for (const Places& batch : batches(pass)) Add(batch, &deliveries);
+      }
+    }
+    std::erase_if(deliveries, [](const DeliveredRows& each) { return each.rows.empty(); });
+    return deliveries;
+  }
+
+  /// This rank's part, without holes.
+  void Add(const Places& batch, std::vector<DeliveredRows>* deliveries) {
+    if (met_failure_) return;
+    const std::size_t share = c_.Number(Option::kSize) / ranks_;
+    const std::size_t begin = ranks_ == 1 ? 0 : std::min(batch.size(), rank_ * share);
+    const std::size_t end = ranks_ == 1 ? batch.size() : std::min(batch.size(), begin + share);
+    DeliveredRows delivery;
+    delivery.number = deliveries->size();
+    delivery.rows.assign(batch.begin() + static_cast<std::ptrdiff_t>(begin),
+                         batch.begin() + static_cast<std::ptrdiff_t>(end));
+    const auto failure = std::find_if(
+        delivery.rows.begin(), delivery.rows.end(),
+        [this](std::int64_t row) { return row == kFailure || (row >= 0 && row == thrower_); });
+    met_failure_ = failure != delivery.rows.end();
+    delivery.rows.erase(failure, delivery.rows.end());
+    std::erase(delivery.rows, kHole);
+    deliveries->push_back(std::move(delivery));
+  }
+
+  void SayCounts() {
+    if (!said_.exact || said_.fails || !said_.whole || ranks_ > 1) return;
+    const Places all = Source()(0);
+    const auto records = static_cast<std::uint64_t>(
+        std::count_if(all.begin(), all.end(), [](std::int64_t row) { return row >= 0; }));
+    const Places kept = Kept(all);
+    const auto left = static_cast<std::uint64_t>(
+        std::count_if(kept.begin(), kept.end(), [](std::int64_t row) { return row >= 0; }));
+    said_.filtered = (records - left) * passes_;
+    if (c_.IsAnyOf(Option::kDamage, "none payload length")) said_.damaged = lost_ * passes_;
+  }
+
+  const Configuration& c_;
+  const ChainData& data_;
+  const std::uint64_t rank_;
+  const std::uint64_t ranks_;
+  const std::uint64_t most_;
+  std::vector<ModelFile> files_;
+  bool skips_ = false;
+  bool lost_range_ = false;
+  std::uint64_t lost_ = 0;
+  std::int64_t thrower_ = kHole;
+  bool met_failure_ = false;
+  std::uint64_t seed_ = 0;
+  std::uint64_t window_ = 0;
+  std::uint64_t passes_ = 1;
+  Expectation said_;
+};
+
+}  // namespace
+
+Expectation Expect(const Configuration& configuration, const ChainData& data, std::uint64_t rank,
+                   std::uint64_t ranks, std::uint64_t most) {
+  return ChainModel(configuration, data, rank, ranks, most).Say();
+}
+
+}  // namespace ringfeed
