@@ -46,9 +46,10 @@ class DescriptorInput final : public InputFile {
   }
   ~DescriptorInput() override { close(descriptor_); }
 
-  void Choose(IoChoice choice, std::uint32_t alignment) {
+  void Choose(IoChoice choice, std::uint32_t alignment, bool cached = false) {
     choice_ = std::move(choice);
     alignment_ = alignment;
+    cached_ = cached;
   }
 
   bool LeaveDirect() override {
@@ -128,7 +129,7 @@ class Opening {
   OpenInputResult ChoosePread();
   OpenInputResult ChooseUring();
   OpenInputResult Mapped(std::string reason);
-  OpenInputResult Inline(std::string reason);
+  OpenInputResult Inline(std::string reason, bool cached = false);
   OpenInputResult Cold(IoPath path, std::string reason);
 
   bool IsResident() const { return ResidentShare(descriptor_, size()) >= kResidentFrom; }
@@ -168,18 +169,23 @@ OpenInputResult Opening::Sequential(const std::string& reason) {
 }
 
 OpenInputResult Opening::Cached(std::uint64_t* loads) {
+  const bool is_forced = options_.path == IoPath::kUring || options_.path == IoPath::kPread;
   const std::string reason =
-      "cold, but small pieces in another order than the file's: read through the page cache";
-  *loads = size() <= kMostLoaded ? size() : 0;
-  if (*loads > 0) posix_fadvise(descriptor_, 0, 0, POSIX_FADV_WILLNEED);
+      std::string(is_forced ? "asked for; " : "") +
+      "small pieces in another order than the file's: " + "through the page cache";
+  if (loads != nullptr) {
+    *loads = size() <= kMostLoaded && !IsResident() ? size() : 0;
+    if (*loads > 0) posix_fadvise(descriptor_, 0, 0, POSIX_FADV_WILLNEED);
+  }
   if (options_.path == IoPath::kUring) {
     std::unique_ptr<DescriptorInput> file = HandOver();
-    file->Choose({name_, IoPath::kUring, false, false, reason}, 1);
+    file->Choose({name_, IoPath::kUring, false, false, reason}, 1, true);
     return {{}, std::move(file)};
   }
-  if (options_.path == IoPath::kPread) return Inline(reason);
+  if (options_.path == IoPath::kPread) return Inline(reason, true);
   OpenInputResult mapped = Mapped(reason);
-  return mapped.status.ok() ? std::move(mapped) : Inline(reason + "; " + mapped.status.message());
+  if (mapped.status.ok()) return mapped;
+  return Inline(reason + "; " + mapped.status.message(), true);
 }
 
 OpenInputResult Opening::ChooseAuto(bool may_map) {
@@ -226,9 +232,9 @@ OpenInputResult Opening::Mapped(std::string reason) {
   return {{}, std::move(file)};
 }
 
-OpenInputResult Opening::Inline(std::string reason) {
+OpenInputResult Opening::Inline(std::string reason, bool cached) {
   std::unique_ptr<DescriptorInput> file = HandOver();
-  file->Choose({name_, IoPath::kPread, false, true, std::move(reason)}, 1);
+  file->Choose({name_, IoPath::kPread, false, true, std::move(reason)}, 1, cached);
   return {{}, std::move(file)};
 }
 

@@ -40,6 +40,8 @@ class InputFile {
   virtual bool LeaveDirect() { return false; }
   /// True once LeaveDirect took effect: then choice().direct tells what was begun with.
   virtual bool left_direct() const { return false; }
+  /// Opened by OpenCachedInput: pieces are asked for as they are needed, with little between them.
+  bool cached() const { return cached_; }
 
   /// Reads inline, in the caller's thread: whole range unless the file ends. Retries EINTR and
   /// short reads. Where the file is found shorter than size(), the bytes that there are and
@@ -51,6 +53,7 @@ class InputFile {
   std::string name_;
   std::uint64_t size_ = 0;
   IoChoice choice_;
+  bool cached_ = false;
   int descriptor_ = -1;
   std::uint32_t alignment_ = 1;
   std::span<const std::byte> mapping_;
@@ -68,10 +71,10 @@ struct OpenInputResult {
 };
 OpenInputResult OpenInput(const std::string& name, const IoOptions& options, bool may_map);
 OpenInputResult OpenInput(std::shared_ptr<Source> source);
-/// Opens `name`, which is not in the page cache, to be read through it in small pieces in any
-/// order: mapped, or, where another path is asked for, by that path without O_DIRECT. What it holds
-/// is asked for at once where it is not too large for that: *loads says how many bytes. The caller
-/// has seen that it fits into memory.
+/// Opens `name` to be read through the page cache in small pieces in any order: mapped, or, where
+/// another path is asked for, by that path without O_DIRECT. What the cache lacks of it is asked
+/// for at once where it is not too large for that: *loads says how many bytes; null where that was
+/// done before. The caller has seen that it fits into memory.
 OpenInputResult OpenCachedInput(const std::string& name, const IoOptions& options,
                                 std::uint64_t* loads);
 /// Opens `name` to be read by ReadAt from its start to its end, whatever path is asked for;

@@ -81,10 +81,10 @@ bool LaneFiles::NoteReads(std::size_t number, std::uint64_t wanted, std::uint64_
   // All of the file at this rate: more than a quarter beyond its size.
   const bool too_much =
       file->planned_bytes > kEnoughToJudge && file->planned_bytes > file->wanted_bytes / 4 * 5;
-  if (!too_much || file->stays_cold || file->open == nullptr) return false;
+  if (!too_much || file->stays || file->open == nullptr || file->open->cached()) return false;
   std::uint64_t loads = 0;
   std::shared_ptr<InputFile> cached = files_->Cache(number, *file->open, &loads);
-  file->stays_cold = cached == nullptr;
+  file->stays = cached == nullptr;
   if (cached == nullptr) return false;
   context_->read_bytes->Add(loads);
   Take(std::move(cached), file);

@@ -31,10 +31,10 @@ struct LaneFile {
   Status failure;      ///< it cannot be read; a refusal of the system is tried again by each part
   bool fatal = false;  ///< that is not a matter of the data
   std::uint64_t part = 0;  ///< number of the part that noted it last
-  /// What reads past the page cache were planned for, and what they take with them; so far.
+  /// What reads were planned for, and what they take with them; so far.
   std::uint64_t wanted_bytes = 0;
   std::uint64_t planned_bytes = 0;
-  bool stays_cold = false;  ///< it does not fit into memory
+  bool stays = false;  ///< as it is: it does not fit into memory, or is a source of the user's
 };
 
 /// The files that one lane reads rows of, each with a framer of its own. One thread.
@@ -51,9 +51,9 @@ class LaneFiles {
     if (found != used_.end() && found->second.part == part_) return &found->second;
     return UseFirst(file);
   }
-  /// Of a file that is read past the page cache `bytes` are wanted, and read along with others.
-  /// True where its reads would come to more than it has, and from the next part on it is read
-  /// through the page cache, where it fits into memory.
+  /// Of a file `wanted` bytes are needed, and `planned` are read for them. True where its reads
+  /// would come to more than it has, and from the next part on it is read through the page cache
+  /// in small pieces, where it fits into memory.
   bool NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned);
   /// What is known of the file, open or not.
   LaneFile* Peek(std::size_t file);

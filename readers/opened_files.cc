@@ -56,12 +56,22 @@ std::shared_ptr<InputFile> OpenedFiles::LetGo() {
   return input;
 }
 
+OpenInputResult OpenedFiles::OpenOnce(std::size_t file) {
+  const std::string& name = table_->file(file).name;
+  bool is_cached = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_cached = cached_.contains(file);
+  }
+  // What is read in another order is read again and again.
+  return is_cached ? OpenCachedInput(name, options_, nullptr) : OpenInput(name, options_, true);
+}
+
 OpenInputResult OpenedFiles::Open(std::size_t file) {
   const DataFile& data = table_->file(file);
   if (data.source) return OpenInput(data.source);
   while (true) {
-    // What is read in another order is read again and again.
-    OpenInputResult result = OpenInput(data.name, options_, true);
+    OpenInputResult result = OpenOnce(file);
     if (result.status.ok() || !IsRefusal(result.status)) return result;
     std::shared_ptr<InputFile> let_go;  // closed outside of the lock
     {
@@ -84,10 +94,10 @@ std::shared_ptr<InputFile> OpenedFiles::Get(std::size_t file, Status* status) {
     return nullptr;
   }
   std::shared_ptr<InputFile> input = std::move(result.file);
-  if (opened_) opened_(input->choice());
   std::shared_ptr<InputFile> let_go;  // closed outside of the lock
   const std::lock_guard lock(mutex_);
   if (auto first = Find(file)) return first;
+  if (opened_) opened_(input->choice());
   Keep(file, input, &let_go);
   return input;
 }
@@ -99,21 +109,21 @@ void OpenedFiles::Keep(std::size_t file, std::shared_ptr<InputFile> input,
   kept_[file] = {std::move(input), uses_.begin()};
 }
 
-std::shared_ptr<InputFile> OpenedFiles::Cache(std::size_t file, const InputFile& cold,
+std::shared_ptr<InputFile> OpenedFiles::Cache(std::size_t file, const InputFile& before,
                                               std::uint64_t* loads) {
   *loads = 0;
   const DataFile& data = table_->file(file);
-  if (data.source != nullptr || !cold.choice().direct) return nullptr;
+  if (data.source != nullptr || before.cached()) return nullptr;
   std::shared_ptr<InputFile> let_go;  // closed outside of the lock
   const std::lock_guard lock(mutex_);
-  // Another lane's may stand here already.
-  if (auto kept = Find(file); kept != nullptr && !kept->choice().direct) return kept;
-  static const std::uint64_t room = FindMemoryLimit().bytes / 2;
   const bool again = cached_.contains(file);
-  if (!again && cold.size() > room - std::min(room, cached_bytes_)) return nullptr;
-  OpenInputResult result = OpenCachedInput(data.name, options_, loads);
+  // Another lane's may stand here already.
+  if (auto kept = again ? Find(file) : nullptr; kept != nullptr) return kept;
+  static const std::uint64_t room = FindMemoryLimit().bytes / 2;
+  if (!again && before.size() > room - std::min(room, cached_bytes_)) return nullptr;
+  OpenInputResult result = OpenCachedInput(data.name, options_, again ? nullptr : loads);
   if (!result.status.ok()) return nullptr;
-  cached_bytes_ += again ? 0 : cold.size();
+  cached_bytes_ += again ? 0 : before.size();
   cached_.insert(file);
   std::shared_ptr<InputFile> input = std::move(result.file);
   if (opened_) opened_(input->choice());

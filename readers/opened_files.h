@@ -34,10 +34,10 @@ class OpenedFiles {
   /// Null, with `status` set, where it cannot be opened; the next call tries again. Where the
   /// system has no descriptors left, others are let go of first.
   std::shared_ptr<InputFile> Get(std::size_t file, Status* status);
-  /// Has a file that `cold` is read past the page cache be read through it from now on, since its
-  /// reads would come to more than it has; *loads is what was asked of the medium for that. Null
-  /// where memory has no room for it, or it is no cold file.
-  std::shared_ptr<InputFile> Cache(std::size_t file, const InputFile& cold, std::uint64_t* loads);
+  /// Has a file that is read as `before` be read through the page cache in small pieces from now
+  /// on, since its reads would come to more than it has; *loads is what was asked of the medium for
+  /// that. Null where memory has no room for it, or it is a source of the user's.
+  std::shared_ptr<InputFile> Cache(std::size_t file, const InputFile& before, std::uint64_t* loads);
 
  private:
   struct Kept {
@@ -47,6 +47,7 @@ class OpenedFiles {
   std::shared_ptr<InputFile> Find(std::size_t file);
   void Keep(std::size_t file, std::shared_ptr<InputFile> input, std::shared_ptr<InputFile>* let_go);
   OpenInputResult Open(std::size_t file);
+  OpenInputResult OpenOnce(std::size_t file);
   /// Takes the one that was not asked for longest out of those that are kept; null where none is.
   std::shared_ptr<InputFile> LetGo();
 

@@ -115,13 +115,16 @@ std::size_t UnitFetch::Choose(LaneFiles* files, NeededUnits* needed) {
   return needed->units.size();
 }
 
-std::size_t UnitFetch::MergeSome(LaneFiles* files, bool by_engine, std::size_t count,
+std::size_t UnitFetch::MergeSome(LaneFiles* files, bool by_engine, bool cached, std::size_t count,
                                  std::size_t at) {
   std::vector<NeededRange> ranges;
-  MergeRule rule{1, by_engine ? kEngineGap : kInlineGap};
+  MergeRule rule{1, by_engine && !cached ? kEngineGap : kInlineGap, cached};
   for (const NeededRange& range : wanted_) {
     const LaneFile& file = *files->Use(range.file);
-    if (range.owner >= count || (file.engine != nullptr) != by_engine) continue;
+    if (range.owner >= count || (file.engine != nullptr) != by_engine ||
+        file.open->cached() != cached) {
+      continue;
+    }
     ranges.push_back(range);
     // Through the page cache nothing more is read again and again.
     const std::uint32_t least = file.open->choice().direct ? kEngineAlignment : 1;
@@ -143,9 +146,11 @@ std::size_t UnitFetch::MergeSome(LaneFiles* files, bool by_engine, std::size_t c
 std::size_t UnitFetch::Merge(LaneFiles* files, std::size_t count) {
   reads_.clear();
   ranges_.clear();
-  const std::size_t bytes = MergeSome(files, true, count, 0);
+  std::size_t bytes = MergeSome(files, true, false, count, 0);
+  bytes = MergeSome(files, true, true, count, bytes);
   engine_reads_ = reads_.size();
-  return MergeSome(files, false, count, bytes);
+  bytes = MergeSome(files, false, false, count, bytes);
+  return MergeSome(files, false, true, count, bytes);
 }
 
 void UnitFetch::Plan(LaneFiles* files, NeededUnits* needed) {
@@ -167,11 +172,11 @@ void UnitFetch::Plan(LaneFiles* files, NeededUnits* needed) {
 
 bool UnitFetch::MovesToCache(LaneFiles* files) const {
   bool any = false;
-  for (std::size_t i = 0; i < engine_reads_;) {
+  for (std::size_t i = 0; i < reads_.size();) {
     const std::uint32_t file = reads_[i].merged.file;
     std::uint64_t wanted = 0;
     std::uint64_t planned = 0;
-    for (; i < engine_reads_ && reads_[i].merged.file == file; ++i) {
+    for (; i < reads_.size() && reads_[i].merged.file == file; ++i) {
       const MergedRead& read = reads_[i].merged;
       planned += read.end - read.begin;
       std::uint64_t behind = read.begin;  // rows of one unit want its bytes once

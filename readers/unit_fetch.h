@@ -81,7 +81,8 @@ class UnitFetch {
   std::size_t Choose(LaneFiles* files, NeededUnits* needed);
   /// Makes reads for the first `count` units; the memory that they take.
   std::size_t Merge(LaneFiles* files, std::size_t count);
-  std::size_t MergeSome(LaneFiles* files, bool by_engine, std::size_t count, std::size_t at);
+  std::size_t MergeSome(LaneFiles* files, bool by_engine, bool cached, std::size_t count,
+                        std::size_t at);
   /// Whether a file that these reads are of is read in another way from now on.
   bool MovesToCache(LaneFiles* files) const;
   std::uint64_t CostOf(const LaneFile& file, std::uint64_t bytes) const;

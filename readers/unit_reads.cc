@@ -21,19 +21,24 @@ std::size_t MergeRanges(const MergeRule& rule, std::vector<NeededRange>* ranges,
     return std::tie(a.file, a.begin, a.owner) < std::tie(b.file, b.begin, b.owner);
   });
   const std::size_t already = reads->size();
+  std::uint64_t needed = 0;  // of the last read
   for (std::size_t i = 0; i < ranges->size(); ++i) {
     const NeededRange& range = (*ranges)[i];
     const std::uint64_t begin = Down(range.begin, rule.alignment);
     const std::uint64_t end = Up(range.end, rule.alignment);
     if (reads->size() > already) {
       MergedRead& last = reads->back();
-      if (last.file == range.file && begin <= last.end + rule.gap) {
+      const std::uint64_t spare = std::max(begin, last.end) - last.begin - needed;
+      if (last.file == range.file && begin <= last.end + rule.gap &&
+          (!rule.thrifty || begin <= last.end || spare <= needed / 4)) {
+        needed += end - std::min(end, std::max(begin, last.end));
         last.end = std::max(last.end, end);
         ++last.ranges;
         continue;
       }
     }
     reads->push_back({range.file, begin, end, 0, i, 1});
+    needed = end - begin;
   }
   std::uint64_t memory = 0;
   for (std::size_t i = already; i < reads->size(); ++i) {

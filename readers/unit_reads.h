@@ -28,6 +28,8 @@ struct MergedRead {
 struct MergeRule {
   std::uint32_t alignment = 1;  ///< of offsets, sizes and places in memory
   std::uint64_t gap = 0;        ///< so many bytes that nobody needs are read along
+  /// And of these no more than a quarter of what is needed: for what is read again and again.
+  bool thrifty = false;
 };
 
 /// Sorts `ranges` by file and offset and merges those that overlap, or have no more than the gap

@@ -107,20 +107,25 @@ std::unique_ptr<ReadBuffer> WorkerIo::RequestScattered(
 }
 
 bool WorkerIo::Submit(ReadEngine* engine, InputFile* file, ReadBuffer* buffer) {
-  ReadBuffer::Part& part = buffer->parts[buffer->parts_submitted];
-  if (bytes_in_flight_ > 0 && bytes_in_flight_ + part.bytes > options_.in_flight_bytes) {
-    return false;
+  // Several by one call: of small pieces each would cost more than its bytes.
+  std::array<ReadRequest, 64> requests;
+  std::size_t count = 0;
+  std::size_t bytes = bytes_in_flight_;
+  for (std::size_t next = buffer->parts_submitted; next < buffer->parts.size(); ++next) {
+    ReadBuffer::Part& part = buffer->parts[next];
+    if (count == requests.size() || (file == nullptr && part.engine != engine)) break;
+    if (bytes > 0 && bytes + part.bytes > options_.in_flight_bytes) break;
+    bytes += part.bytes;
+    requests[count++] = {file != nullptr ? file : part.file, part.offset, part.to, part.bytes,
+                         reinterpret_cast<std::uint64_t>(&part)};
   }
-  ReadRequest request;
-  request.file = file;
-  request.offset = part.offset;
-  request.buffer = part.to;
-  request.bytes = part.bytes;
-  request.tag = reinterpret_cast<std::uint64_t>(&part);
-  if (engine->Submit({&request, 1}) == 0) return false;
-  ++buffer->parts_submitted;
-  bytes_in_flight_ += part.bytes;
-  return true;
+  if (count == 0) return false;
+  const std::size_t taken = engine->Submit(std::span(requests).first(count));
+  for (const ReadRequest& request : std::span(requests).first(taken)) {
+    bytes_in_flight_ += request.bytes;
+  }
+  buffer->parts_submitted += taken;
+  return taken == count;
 }
 
 void WorkerIo::Pump(ReadEngine* engine, InputFile* file, ReadBuffer* buffer) {
@@ -129,9 +134,8 @@ void WorkerIo::Pump(ReadEngine* engine, InputFile* file, ReadBuffer* buffer) {
 }
 
 void WorkerIo::Pump(ReadBuffer* buffer) {
-  while (buffer->parts_submitted < buffer->parts.size()) {
-    const ReadBuffer::Part& part = buffer->parts[buffer->parts_submitted];
-    if (!Submit(part.engine, part.file, buffer)) return;
+  while (buffer->parts_submitted < buffer->parts.size() &&
+         Submit(buffer->parts[buffer->parts_submitted].engine, nullptr, buffer)) {
   }
 }
 

@@ -100,7 +100,8 @@ class WorkerIo {
     std::unique_ptr<ReadBuffer> buffer;
     std::vector<std::shared_ptr<InputFile>> files;
   };
-  /// False where it has to wait.
+  /// Submits parts that follow each other, of `file` or, where it is null, each of its own. False
+  /// where it has to wait.
   bool Submit(ReadEngine* engine, InputFile* file, ReadBuffer* buffer);
   void ReapFrom(ReadEngine* engine, std::chrono::steady_clock::time_point deadline);
   void FreeAbandoned();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <random>
+#include <span>
 #include <vector>
 
 namespace ringfeed {
@@ -61,6 +62,40 @@ TEST(UnitReadsTest, EveryRangeStandsInOneReadAndReadsStandApart) {
     EXPECT_EQ(std::count(seen.begin(), seen.end(), false), 0);
     EXPECT_GE(bytes, memory_end);
   }
+}
+
+TEST(UnitReadsTest, ThriftyReadsTakeLittleThatNobodyNeeds) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<NeededRange> ranges;
+    std::vector<bool> needed(3 * 50'000);
+    for (std::uint32_t i = 0; i < 2000; ++i) {
+      const auto file = static_cast<std::uint32_t>(random() % 3);
+      const std::uint64_t begin = random() % 49'000;
+      const std::uint64_t end = begin + 1 + random() % (round * 10 + 10);
+      ranges.push_back({file, i, begin, end});
+      for (std::uint64_t at = begin; at < end; ++at) needed[file * 50'000 + at] = true;
+    }
+    std::vector<MergedRead> reads;
+    MergeRanges({1, 4096, true}, &ranges, &reads);
+    const auto count = static_cast<std::uint64_t>(std::count(needed.begin(), needed.end(), true));
+    std::uint64_t planned = 0;
+    for (const MergedRead& read : reads) {
+      planned += read.end - read.begin;
+      for (const NeededRange& range : std::span(ranges).subspan(read.first_range, read.ranges)) {
+        EXPECT_EQ(range.file, read.file);
+        EXPECT_GE(range.begin, read.begin);
+        EXPECT_LE(range.end, read.end);
+      }
+    }
+    EXPECT_GE(planned, count);
+    EXPECT_LE(planned, count + count / 4);
+  }
+  // Neighbours are one read all the same.
+  std::vector<NeededRange> neighbours = {{0, 0, 8, 16}, {0, 1, 0, 8}, {0, 2, 16, 24}};
+  std::vector<MergedRead> reads;
+  MergeRanges({1, 4096, true}, &neighbours, &reads);
+  EXPECT_EQ(reads.size(), 1u);
 }
 
 TEST(UnitReadsTest, ReadsAreAddedBehindOthers) {
