@@ -29,38 +29,12 @@ struct Case {
   Strings records;
 };
 
-Strings OddExamples(double oddness) {
-  Strings records;
-  for (std::uint64_t i = 0; i < 40; ++i) {
-    const std::size_t count = i % 13;
-    OddRecords odd({"BFV",
-                    true,
-                    true,
-                    {{"s", 1, 1}, {"x", 2, count}, {"ids", 3, count + 1}, {"id", 3, 1}},
-                    {{"steps", 3, 1}}},
-                   i);
-    records.push_back(odd.Make(oddness));
-  }
-  return records;
-}
-
 Strings OddOfRecords(double oddness) {
   Strings records;
   for (std::uint64_t i = 0; i < 40; ++i) {
     OddRecords odd({"BFDVV", false, true, {{"n", 5, i % 9 + 1}, {"d", 3, i % 5 + 1}, {"e", 1, 1}}},
                    i);
     records.push_back(odd.Make(oddness));
-  }
-  return records;
-}
-
-Strings Bytes(std::size_t unit) {
-  std::mt19937_64 random(3);
-  Strings records;
-  for (int i = 0; i < 40; ++i) {
-    std::string record(random() % 20 * unit, '\0');
-    for (char& each : record) each = static_cast<char>(random() % 100);
-    records.push_back(record);
   }
   return records;
 }
@@ -90,9 +64,9 @@ ParserPtr OfText(const std::string& text) { return ParserFromText(text).parser; 
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
-  cases.push_back({"raw", RawParser(), Bytes(1)});
-  cases.push_back({"tokens", OfText("tokens: u2[] as i8"), Bytes(2)});
-  cases.push_back({"tokens as they are", OfText("tokens: f4[,3]"), Bytes(12)});
+  cases.push_back({"raw", RawParser(), RandomUnits(1, 40)});
+  cases.push_back({"tokens", OfText("tokens: u2[] as i8"), RandomUnits(2, 40)});
+  cases.push_back({"tokens as they are", OfText("tokens: f4[,3]"), RandomUnits(12, 40)});
   cases.push_back({"rows", OfText("rows: u1[3] i8"), Strings(40, "abcdefghijk")});
   for (const double oddness : {0.0, 0.4}) {
     const std::string odd = " " + std::to_string(oddness);
@@ -100,23 +74,23 @@ std::vector<Case> Cases() {
     const ParserPtr fixed = OfText("example: id=i8?0 s=u1[3]?abc");
     const ParserPtr narrow = OfText("example: ids=i4[]?");
     const ParserPtr sequence = OfText("sequence: id=i8?0 | steps=i8[]?");
-    cases.push_back({"example" + odd, example, OddExamples(oddness)});
-    cases.push_back({"fixed example" + odd, fixed, OddExamples(oddness)});
-    cases.push_back({"narrow example" + odd, narrow, OddExamples(oddness)});
-    cases.push_back({"sequence" + odd, sequence, OddExamples(oddness)});
+    cases.push_back({"example" + odd, example, OddExamples(oddness, 40)});
+    cases.push_back({"fixed example" + odd, fixed, OddExamples(oddness, 40)});
+    cases.push_back({"narrow example" + odd, narrow, OddExamples(oddness, 40)});
+    cases.push_back({"sequence" + odd, sequence, OddExamples(oddness, 40)});
     cases.push_back(
-        {"truncated" + odd, MakeTruncateParser(example, "ids", 3), OddExamples(oddness)});
+        {"truncated" + odd, MakeTruncateParser(example, "ids", 3), OddExamples(oddness, 40)});
     cases.push_back({"truncated sequence" + odd, MakeTruncateParser(sequence, "steps", 1),
-                     OddExamples(oddness)});
+                     OddExamples(oddness, 40)});
     cases.push_back({"padded" + odd,
                      MakePadParser(MakeTruncateParser(example, "ids", 5), "ids", {.length = 5}),
-                     OddExamples(oddness)});
+                     OddExamples(oddness, 40)});
     cases.push_back({"padded to a multiple" + odd, MakePadParser(example, "ids", {.multiple = 4}),
-                     OddExamples(oddness)});
+                     OddExamples(oddness, 40)});
     cases.push_back({"packed" + odd,
                      std::make_shared<PackParser>(OfText("example: ids=i8[]?"),
                                                   PackOptions{.field = "ids", .length = 16}),
-                     OddExamples(oddness)});
+                     OddExamples(oddness, 40)});
     cases.push_back(
         {"ofrecord" + odd, OfText("ofrecord: n=i8[]? d=f8[]? e=u1[]?"), OddOfRecords(oddness)});
     cases.push_back({"ofrecord, cut or filled" + odd, OfText("ofrecord: n=i4[3]~?0 d=f4[2]~?0"),
@@ -134,7 +108,7 @@ std::vector<Case> Cases() {
   cases.push_back({"csv", OfText("csv: id=i8 note=u1[] more=u1[]"), rows});
   cases.push_back({"fixed csv", OfText("csv: -columns=any id=i8"), rows});
   cases.push_back({"lod", Lods(), LodRecords()});
-  cases.push_back({"map", Twice(RawParser()), Bytes(1)});
+  cases.push_back({"map", Twice(RawParser()), RandomUnits(1, 40)});
   return cases;
 }
 

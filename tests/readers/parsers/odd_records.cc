@@ -172,4 +172,29 @@ std::string OddRecords::Damage(std::string message) {
   return message;
 }
 
+std::vector<std::string> OddExamples(double oddness, std::size_t count) {
+  std::vector<std::string> records;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::size_t values = i % 13;
+    const std::vector<OddDialect::Usual> features{{"s", 1, 1},
+                                                  {"x", 2, values},
+                                                  {"ids", 3, values + 1},
+                                                  {"pairs", 3, 2 * values},
+                                                  {"id", 3, 1}};
+    records.push_back(
+        OddRecords({"BFV", true, true, features, {{"steps", 3, 1}}}, i).Make(oddness));
+  }
+  return records;
+}
+
+std::vector<std::string> RandomUnits(std::size_t unit_bytes, std::size_t count) {
+  std::mt19937_64 random(unit_bytes);
+  std::vector<std::string> records(count);
+  for (std::string& record : records) {
+    record.resize(random() % 20 * unit_bytes);
+    for (char& each : record) each = static_cast<char>(random() % 100);
+  }
+  return records;
+}
+
 }  // namespace ringfeed

@@ -60,4 +60,11 @@ class OddRecords {
   double oddness_ = 0;
 };
 
+/// `count` tf.Examples and SequenceExamples in one: "s", "x", "ids", "pairs" of 0 to 26 values by
+/// the record's number, "id", and a list "steps".
+std::vector<std::string> OddExamples(double oddness, std::size_t count);
+
+/// `count` records of 0 to 19 units of `unit_bytes` random bytes each.
+std::vector<std::string> RandomUnits(std::size_t unit_bytes, std::size_t count);
+
 }  // namespace ringfeed

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "readers/map_parser.h"
 #include "readers/pad_parser.h"
@@ -26,31 +25,6 @@ struct Case {
   Strings records;
 };
 
-Strings BytesOf(std::mt19937_64& random, std::size_t unit) {
-  Strings records;
-  for (int i = 0; i < 60; ++i) {
-    std::string record(random() % 20 * unit, '\0');
-    for (char& each : record) each = static_cast<char>(random() % 100);
-    records.push_back(record);
-  }
-  return records;
-}
-
-Strings OddExamples(double oddness) {
-  Strings records;
-  for (std::uint64_t i = 0; i < 120; ++i) {
-    const std::size_t count = i % 13;
-    OddRecords odd({"BFV",
-                    true,
-                    true,
-                    {{"x", 2, count}, {"ids", 3, count + 1}, {"pairs", 3, 2 * count}, {"id", 3, 1}},
-                    {{"steps", 3, 1}}},
-                   i);
-    records.push_back(odd.Make(oddness));
-  }
-  return records;
-}
-
 ParserPtr Examples() {
   return ExampleParser({{"id", kInt64, {}, 0},
                         {"x", kFloat32, {-1}, ""},
@@ -70,22 +44,21 @@ ParserPtr Doubled(const ParserPtr& bytes) {
 }
 
 std::vector<Case> Cases() {
-  std::mt19937_64 random(7);
   std::vector<Case> cases;
-  cases.push_back({"raw", RawParser(), "bytes", BytesOf(random, 1)});
+  cases.push_back({"raw", RawParser(), "bytes", RandomUnits(1, 60)});
   const TokensSpec tokens{.dtype = kUInt16, .as = kInt64};
-  cases.push_back({"converted", TokensParser(tokens), "tokens", BytesOf(random, 2)});
+  cases.push_back({"converted", TokensParser(tokens), "tokens", RandomUnits(2, 60)});
   const TokensSpec points{.dtype = kFloat32, .shape = {-1, 3}};
-  cases.push_back({"points", TokensParser(points), "tokens", BytesOf(random, 12)});
-  cases.push_back({"map", Doubled(RawParser()), "twice", BytesOf(random, 1)});
+  cases.push_back({"points", TokensParser(points), "tokens", RandomUnits(12, 60)});
+  cases.push_back({"map", Doubled(RawParser()), "twice", RandomUnits(1, 60)});
   for (const double oddness : {0.0, 0.4}) {
     for (const char* field : {"x", "ids", "pairs"}) {
       cases.push_back(
-          {"example " + std::to_string(oddness), Examples(), field, OddExamples(oddness)});
+          {"example " + std::to_string(oddness), Examples(), field, OddExamples(oddness, 120)});
     }
     cases.push_back({"sequence " + std::to_string(oddness),
                      SequenceExampleParser({}, {{"steps", kInt64, {-1}, ""}}), "steps",
-                     OddExamples(oddness)});
+                     OddExamples(oddness, 120)});
   }
   Strings lines;
   for (std::size_t i = 0; i < 30; ++i) {
