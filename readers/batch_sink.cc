@@ -9,6 +9,7 @@
 #include "readers/order/row_layout.h"
 #include "readers/parsers/lod_levels.h"
 #include "readers/thrown_status.h"
+#include "readers/worker_stop.h"
 
 namespace ringfeed {
 
@@ -627,10 +628,46 @@ void BatchSink::WriteRows(const WriteTask& task, WriterScratch* scratch) const {
     locations = task.block != nullptr ? task.block->locations.data() + task.src_row * fields_
                                       : scratch->locations.data();
   }
-  parser_->Write(RecordsOf(task, *scratch), locations, scratch->targets, scratch->parser.get(),
-                 &scratch->failures);
+  WritePieces(RecordsOf(task, *scratch), locations, scratch);
   PublishOffsets(task, *scratch);
   if (options_.note_rows) NoteRows(task);
+}
+
+void BatchSink::WritePieces(std::span<const RecordSpan> records, const FieldLocation* locations,
+                            WriterScratch* scratch) const {
+  std::vector<RowFailure>& failures = scratch->failures;
+  scratch->pieces.Begin();
+  for (std::size_t begin = 0; begin < records.size();) {
+    if (WorkerStop::Requested()) return GiveUpRows(begin, records.size(), locations, scratch);
+    const std::size_t rows = scratch->pieces.Next(records.subspan(begin));
+    scratch->piece_targets = scratch->targets;
+    for (std::size_t f = 0; f < fields_; ++f) {
+      ColumnTarget& target = scratch->piece_targets[f];
+      if (target.offsets != nullptr) {
+        target.offsets += begin;
+      } else {
+        target.data += begin * parser_->fields()[f].unit_bytes();
+      }
+    }
+    const std::size_t already = failures.size();
+    parser_->Write(records.subspan(begin, rows),
+                   locations != nullptr ? locations + begin * fields_ : nullptr,
+                   scratch->piece_targets, scratch->parser.get(), &failures);
+    for (std::size_t i = already; i < failures.size(); ++i) failures[i].row += begin;
+    begin += rows;
+  }
+}
+
+// Nobody reads these rows any more, but where they end is known to what joins a batch.
+void BatchSink::GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
+                           WriterScratch* scratch) const {
+  scratch->failures.push_back({begin, WorkerStop::Why()});
+  for (std::size_t f = 0; f < fields_; ++f) {
+    std::int64_t* const offsets = scratch->targets[f].offsets;
+    for (std::size_t row = begin; offsets != nullptr && row < rows; ++row) {
+      offsets[row + 1] = offsets[row] + locations[row * fields_ + f].units;
+    }
+  }
 }
 
 void BatchSink::NoteFailures(const WriteTask& task, WriterScratch* scratch) const {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "readers/parsers/parser.h"
 #include "readers/plan_clock.h"
 #include "readers/plan_sink.h"
+#include "readers/row_pieces.h"
 #include "ringfeed/mpmc_ring.h"
 #include "ringfeed/record.h"
 
@@ -27,6 +29,8 @@ struct WriterScratch {
   std::vector<RecordSpan> records;
   std::vector<FieldLocation> locations;
   std::vector<ColumnTarget> targets;
+  std::vector<ColumnTarget> piece_targets;  ///< the same, of the rows that come next
+  RowPieces pieces;
   std::vector<std::vector<std::int64_t>> offsets;
   std::vector<RowFailure> failures;
   std::vector<std::uint32_t> rows_of_block;  ///< by Block::index
@@ -188,6 +192,10 @@ class BatchSink final : public PlanSink {
   static std::span<const RecordSpan> RecordsOf(const WriteTask& task, const WriterScratch& scratch);
   static void CountBytes(const WriteTask& task, const WriterScratch& scratch);
   void WriteRows(const WriteTask& task, WriterScratch* scratch) const;
+  void WritePieces(std::span<const RecordSpan> records, const FieldLocation* locations,
+                   WriterScratch* scratch) const;
+  void GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
+                  WriterScratch* scratch) const;
   void NoteFailures(const WriteTask& task, WriterScratch* scratch) const;
   /// Notes the blocks that the task's rows stand in, and how many of each.
   static void CollectBlocks(const WriteTask& task, WriterScratch* scratch);

@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "readers/row_pieces.h"
+#include "readers/worker_stop.h"
+
 namespace ringfeed {
 
 bool IsSkippable(const Status& status, OnDamage on_damage) {
@@ -33,6 +36,7 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
   const auto passed_over = [&](std::size_t row) {
     return records[row].damaged() || block->Filtered(static_cast<std::uint32_t>(row));
   };
+  RowPieces pieces;
   std::size_t begin = 0;
   while (begin < records.size()) {
     if (passed_over(begin)) {
@@ -41,6 +45,11 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
     }
     std::size_t end = begin + 1;
     while (end < records.size() && !passed_over(end)) ++end;
+    if (WorkerStop::Requested()) {
+      failures.push_back({begin, WorkerStop::Why()});
+      break;
+    }
+    end = begin + pieces.Next(std::span(records).subspan(begin, end - begin));
     const std::size_t already = failures.size();
     parser.Locate(std::span(records).subspan(begin, end - begin),
                   block->locations.data() + begin * fields, scratch, &failures);

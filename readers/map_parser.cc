@@ -170,7 +170,7 @@ class MapParser final : public Parser {
 
 Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
   // A function may take long: Close waits for one call alone.
-  if (WorkerStop::Requested()) return Status(StatusCode::kCancelled, "the reader was closed");
+  if (WorkerStop::Requested()) return WorkerStop::Why();
   Status status;
   const Instance* fields = scratch->view.Parse(record, &status);
   if (!status.ok()) return status;
@@ -188,10 +188,14 @@ void MapParser::Locate(std::span<const RecordSpan> rows, FieldLocation* location
                        std::vector<RowFailure>* failures) const {
   auto* own = static_cast<MapScratch*>(scratch);
   // One block's rows may come in several calls between two TakeStorage: each keeps what was there.
-  auto results = std::make_shared<Results>(rows.size() * fields_.size());
+  // A chunk's heap memory stays where it is when the vector that holds it is moved.
+  if (own->results == nullptr) own->results = std::make_shared<Results>();
+  Results& results = *own->results;
+  const std::size_t before = results.size();
+  results.resize(before + rows.size() * fields_.size());
   for (std::size_t row = 0; row < rows.size(); ++row) {
     own->place.Clear();
-    Chunk* const chunks = results->data() + row * fields_.size();
+    Chunk* const chunks = results.data() + before + row * fields_.size();
     for (std::size_t f = 0; f < fields_.size(); ++f) {
       if (fields_[f].ragged()) continue;
       chunks[f].resize(fields_[f].unit_bytes());
@@ -208,11 +212,6 @@ void MapParser::Locate(std::span<const RecordSpan> rows, FieldLocation* location
     }
     if (!status.ok()) failures->push_back({row, std::move(status)});
   }
-  if (own->results != nullptr) {
-    // A chunk's heap memory stays where it is when the vector that holds it is moved.
-    for (Chunk& chunk : *own->results) results->push_back(std::move(chunk));
-  }
-  own->results = std::move(results);
 }
 
 void MapParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,

@@ -3,12 +3,15 @@
 #include <stop_token>
 #include <utility>
 
+#include "ringfeed/status.h"
+
 namespace ringfeed {
 
-/// The stop of the run that a thread works for, for the loops that call a user's function for each
-/// of many records: they look between two of them, and give the rest up, so that Close waits for
-/// one call and not for all that is framed. Parsers, filters and groups are asked with records
-/// alone, so it stands with the thread. One per thread at a time.
+/// The stop of the run that a thread works for, for the loops that call a user's function or a
+/// parser for many records: they look between two of them, or some that take no longer than a few
+/// milliseconds (RowPieces), and give the rest up, so that Close does not wait for all that is
+/// framed. Parsers, filters and groups are asked with records alone, so it stands with the thread.
+/// One per thread at a time.
 class WorkerStop {
  public:
   explicit WorkerStop(std::stop_token stop) : stop_(std::move(stop)) { current = &stop_; }
@@ -18,6 +21,8 @@ class WorkerStop {
 
   /// Whether the calling thread's run is to stop; false in a thread of no run.
   static bool Requested() { return current != nullptr && current->stop_requested(); }
+  /// What the record fails with that is not looked at any more.
+  static Status Why() { return Status(StatusCode::kCancelled, "the reader was closed"); }
 
  private:
   static inline thread_local const std::stop_token* current = nullptr;

@@ -10,7 +10,7 @@ namespace ringfeed {
 namespace {
 
 Status Ask(const FilterFunction& keep, const RecordSpan& record, bool* kept) {
-  if (WorkerStop::Requested()) return Status(StatusCode::kCancelled, "the reader was closed");
+  if (WorkerStop::Requested()) return WorkerStop::Why();
   try {
     *kept = keep(record);
     return {};

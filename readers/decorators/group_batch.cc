@@ -11,7 +11,7 @@ namespace ringfeed {
 namespace {
 
 Status AskForGroup(const GroupFunction& group_of, const RecordSpan& record, std::int64_t* group) {
-  if (WorkerStop::Requested()) return Status(StatusCode::kCancelled, "the reader was closed");
+  if (WorkerStop::Requested()) return WorkerStop::Why();
   try {
     *group = group_of(record);
     return {};
