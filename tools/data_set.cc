@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/signals_blocked.h"
 #include "ringfeed/formats.h"
 #include "tools/random_bits.h"
 
@@ -30,7 +31,10 @@ class DataSetWork {
   void Run(const std::function<void(std::uint64_t)>& progress) {
     std::vector<std::jthread> writers(std::clamp<std::size_t>(plan_.threads, 1, plan_.files));
     running_ = writers.size();
-    for (std::jthread& writer : writers) writer = std::jthread([this] { WriteFiles(); });
+    {
+      const SignalsBlocked blocked;
+      for (std::jthread& writer : writers) writer = std::jthread([this] { WriteFiles(); });
+    }
     std::unique_lock lock(mutex_);
     while (!ended_.wait_for(lock, kProgressInterval, [this] { return running_ == 0; })) {
       progress(payload_bytes_.load(std::memory_order_relaxed));

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/signals_blocked.h"
 #include "gpu/feed/batch_supply.h"
 #include "gpu/feed/distributor.h"
 #include "ringfeed/emulated_devices.h"
@@ -97,6 +98,7 @@ Status DeviceFeedRun::RunLoops() {
   std::vector<std::jthread> threads;
   for (const auto& loop : loops_) {
     try {
+      const SignalsBlocked blocked;
       threads.emplace_back([&, loop = loop.get()] {
         const Status status = loop->Run();
         if (status.ok()) return;

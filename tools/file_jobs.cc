@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/cpu_count.h"
+#include "base/signals_blocked.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -59,7 +60,10 @@ void RunInOrder(std::size_t count, std::size_t threads, const FileJobs& jobs) {
     }
   };
   std::vector<std::jthread> workers(std::min(count, threads));
-  for (std::jthread& worker : workers) worker = std::jthread(work);
+  {
+    const SignalsBlocked blocked;
+    for (std::jthread& worker : workers) worker = std::jthread(work);
+  }
   for (std::size_t i = 0; i < count; ++i) {
     std::unique_lock lock(mutex);
     while (!finished_one.wait_for(lock, kTick, [&] { return finished[i]; })) {

@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/signals_blocked.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/device_kernels.h"
 #include "tools/checked_sums.h"
@@ -160,6 +161,7 @@ double ReadPlainly(const DiskFiles& files) {
   const double begin_s = NowSeconds();
   {
     std::vector<std::jthread> readers;
+    const SignalsBlocked blocked;
     for (std::size_t r = 0; r < kReaders; ++r) {
       readers.emplace_back([&reads] { reads.ReadUntilEnd(); });
     }

@@ -7,8 +7,11 @@
 #include <exception>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <thread>
+#include <utility>
 
+#include "base/signals_blocked.h"
 #include "gpu/feed/feed_core.h"
 #include "tools/checked_sums.h"
 #include "tools/gpu_copies.h"
@@ -181,6 +184,7 @@ OverlapResult MeasureOverlap(const OwnedDevice& device, StepLoad* load,
   std::atomic<bool> stop = false;
   std::exception_ptr failure;
   {
+    std::optional<SignalsBlocked> blocked(std::in_place);
     const std::jthread feeding([&] {
       try {
         MemoryFeedPlan plan;
@@ -193,6 +197,7 @@ OverlapResult MeasureOverlap(const OwnedDevice& device, StepLoad* load,
         running.store(true, std::memory_order_relaxed);
       }
     });
+    blocked.reset();
     try {
       while (!running.load(std::memory_order_relaxed)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

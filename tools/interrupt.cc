@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/signals_blocked.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed::tools {
@@ -36,6 +37,7 @@ Interrupt::Interrupt(std::function<void()> stop) : stop_(std::move(stop)) {
   signals_ = Checked(signalfd(-1, &signals, SFD_CLOEXEC), "signalfd");
   ended_ = Checked(eventfd(0, EFD_CLOEXEC), "eventfd");
   pthread_sigmask(SIG_BLOCK, &signals, &mask_before_);
+  const SignalsBlocked blocked;
   watcher_ = std::thread([this] { Watch(); });
 }
 

@@ -3,8 +3,10 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <future>
+#include <initializer_list>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -30,6 +32,26 @@ void DeleteUnlocked(Reader* reader) {
   }
   const GilReleased unlocked;
   delete reader;
+}
+
+// A thread that takes none of the process's signals but the faults that are its own: signals are a
+// matter of the program's threads.
+template <typename Function>
+std::jthread ThreadWithoutSignals(Function&& function) {
+  struct Masked {
+    Masked() {
+      sigset_t signals;
+      sigfillset(&signals);
+      for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+        sigdelset(&signals, fault);
+      }
+      pthread_sigmask(SIG_BLOCK, &signals, &before);
+    }
+    ~Masked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+    sigset_t before{};
+  };
+  const Masked masked;
+  return std::jthread(std::forward<Function>(function));
 }
 
 // Says in the traceback which record a user's function failed at, from Python 3.11 on.
@@ -69,7 +91,7 @@ void ReaderHandle::MakeIndex(IndexPurpose purpose) const {
   std::stop_source stop;
   std::promise<void> made;
   std::future<void> is_made = made.get_future();
-  std::jthread maker([&] {
+  std::jthread maker = ThreadWithoutSignals([&] {
     try {
       reader.MakeIndex(purpose, stop.get_token());
       made.set_value();
