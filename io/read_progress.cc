@@ -103,6 +103,13 @@ ReadProgress::Next ReadProgress::OnError(int error_number) {
   }
 }
 
+void ReadProgress::Refuse(int error_number) {
+  status_ = Status(StatusCode::kResourceExhausted,
+                   "the kernel takes no more reads: " +
+                       StatusFromErrno(error_number, "io_uring_enter").message(),
+                   {file_->name(), static_cast<std::int64_t>(offset()), -1});
+}
+
 ReadProgress::Next ReadProgress::TryAgain(int error_number, int limit, int* tries) {
   if (*tries >= limit) return Failed(error_number);
   ++*tries;

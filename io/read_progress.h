@@ -31,6 +31,9 @@ class ReadProgress {
 
   /// Ends the read where it stands.
   void Abort(int error_number) { Failed(error_number); }
+  /// The same where the engine can go on with no read at all: that is the system's refusal, and
+  /// says nothing of the file.
+  void Refuse(int error_number);
 
   InputFile* file() const { return file_; }
   std::uint64_t offset() const { return offset_ + done_; }

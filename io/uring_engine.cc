@@ -63,6 +63,7 @@ class UringEngine final : public ReadEngine {
   void Continue(unsigned slot, ReadProgress::Next next);
   void Prepare(unsigned slot);
   void End(unsigned slot, int error_number);
+  void Refuse(unsigned slot, int error_number);
   void Delay(unsigned slot, Clock::duration delay);
   void ResumeDelayed();
   io_uring_sqe* NewEntry();
@@ -169,7 +170,7 @@ void UringEngine::Take(const ReadRequest& request) {
 
 void UringEngine::Continue(unsigned slot, ReadProgress::Next next) {
   // What is not done has nobody any more who could go on with it.
-  if (fatal_error_ != 0 && next != ReadProgress::Next::kDone) return End(slot, fatal_error_);
+  if (fatal_error_ != 0 && next != ReadProgress::Next::kDone) return Refuse(slot, fatal_error_);
   switch (next) {
     case ReadProgress::Next::kDone:
       finished_.push_back(slot);
@@ -185,7 +186,7 @@ void UringEngine::Continue(unsigned slot, ReadProgress::Next next) {
 
 void UringEngine::Prepare(unsigned slot) {
   io_uring_sqe* const sqe = NewEntry();
-  if (sqe == nullptr && fatal_error_ != 0) return End(slot, fatal_error_);
+  if (sqe == nullptr && fatal_error_ != 0) return Refuse(slot, fatal_error_);
   if (sqe == nullptr) return Delay(slot, kSubmitBackOff);
   const ReadProgress& progress = slots_[slot].progress;
   const int index = buffers_->IndexFor(progress.buffer(), progress.bytes());
@@ -201,6 +202,11 @@ void UringEngine::Prepare(unsigned slot) {
 
 void UringEngine::End(unsigned slot, int error_number) {
   slots_[slot].progress.Abort(error_number);
+  finished_.push_back(slot);
+}
+
+void UringEngine::Refuse(unsigned slot, int error_number) {
+  slots_[slot].progress.Refuse(error_number);
   finished_.push_back(slot);
 }
 
@@ -259,7 +265,7 @@ void UringEngine::Flush() {
 void UringEngine::GiveUp(int error_number) {
   fatal_error_ = error_number;
   DiscardUnsubmitted(error_number);
-  for (const unsigned slot : std::exchange(delayed_, {})) End(slot, error_number);
+  for (const unsigned slot : std::exchange(delayed_, {})) Refuse(slot, error_number);
 }
 
 void UringEngine::DiscardUnsubmitted(int error_number) {
@@ -272,7 +278,7 @@ void UringEngine::DiscardUnsubmitted(int error_number) {
     io_uring_prep_nop(sqe);
     io_uring_sqe_set_data64(sqe, kIgnoredTag);
     if (tag == kWakeTag) wake_armed_ = false;
-    if (tag < slots_.size()) End(static_cast<unsigned>(tag), error_number);
+    if (tag < slots_.size()) Refuse(static_cast<unsigned>(tag), error_number);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "readers/session.h"
 #include "tests/combinations/expected_delivery.h"
 #include "tests/combinations/progress_watch.h"
+#include "tests/combinations/submit_fault.h"
 #include "tests/support/fault_engine.h"
 #include "tests/support/record_data.h"
 
@@ -22,14 +23,15 @@ namespace ringfeed {
 
 namespace {
 
-// Relaxed: a count, and a switch that may be seen late.
+// Relaxed: counts, which may be seen late.
 std::atomic<std::uint64_t> user_calls{0};
-std::atomic<bool> slow_calls{false};
+std::atomic<std::int64_t> slow_calls{0};
 
 void NoteCall() {
   NoteProgress();
   user_calls.fetch_add(1, std::memory_order_relaxed);
-  if (slow_calls.load(std::memory_order_relaxed)) {
+  if (slow_calls.load(std::memory_order_relaxed) > 0) {
+    slow_calls.fetch_sub(1, std::memory_order_relaxed);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -144,7 +146,7 @@ void WriteAll(int descriptor, const std::vector<std::byte>& bytes) {
 IoPath PathOf(const Configuration& c) {
   if (c.Is(Option::kPath, "mmap")) return IoPath::kMmap;
   if (c.Is(Option::kPath, "pread")) return IoPath::kPread;
-  if (c.IsAnyOf(Option::kPath, "uring faulty late")) return IoPath::kUring;
+  if (c.IsAnyOf(Option::kPath, "uring faulty late gives_up")) return IoPath::kUring;
   return IoPath::kAuto;
 }
 
@@ -176,6 +178,7 @@ class ChainBuilder {
       for (std::uint64_t i = 0; i < share; ++i) chain_.readers.push_back(Finished(shared));
     }
     if (c_.Is(Option::kPath, "late")) ComeLate();
+    if (c_.Is(Option::kPath, "gives_up")) GiveUp();
     return std::move(chain_);
   }
 
@@ -378,6 +381,18 @@ class ChainBuilder {
     return Batch(reader, batch);
   }
 
+  void GiveUp() {
+    RunHooks hooks;
+    hooks.engines.uring = [calls = c_.Number(Option::kSeed) % 3](
+                              const IoOptions& options, std::byte* data, std::size_t bytes,
+                              std::unique_ptr<ReadEngine>* engine) {
+      const Status status = MakeUringEngine(options, data, bytes, engine);
+      if (status.ok()) *engine = MakeSubmitFaultEngine(std::move(*engine), calls);
+      return status;
+    };
+    chain_.reader().node()->Session()->set_hooks(hooks);
+  }
+
   void ComeLate() {
     const FaultPlan plan = {
         .delay = 0.3, .longest_delay = std::chrono::microseconds(500), .reorder = true};
@@ -412,7 +427,7 @@ BuiltChain::~BuiltChain() {
 
 std::uint64_t UserCalls() { return user_calls.load(std::memory_order_relaxed); }
 
-void SlowUserCalls(bool slow) { slow_calls.store(slow, std::memory_order_relaxed); }
+void SlowUserCalls(std::int64_t calls) { slow_calls.store(calls, std::memory_order_relaxed); }
 
 std::shared_ptr<PinnedArena> ArenaShelf::Get(const Configuration& configuration) {
   constexpr std::uint64_t kUsualMiB = 2048;

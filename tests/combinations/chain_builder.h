@@ -39,8 +39,9 @@ class ArenaShelf {
 
 /// Calls of user's functions by the library's threads so far, in this process.
 std::uint64_t UserCalls();
-/// From here on each call takes a millisecond, or not any more.
-void SlowUserCalls(bool slow);
+/// The next `calls` calls take a millisecond each.
+void SlowUserCalls(std::int64_t calls);
+inline constexpr std::int64_t kAllCalls = std::int64_t{1} << 60;
 
 /// The chain that a configuration describes, of one rank of `ranks`. Throws Error where the library
 /// refuses it.

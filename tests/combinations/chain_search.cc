@@ -46,6 +46,7 @@ struct Options {
   bool verbose = false;
   int tries = 1;
   std::string only;
+  std::vector<Setting> with;
   std::string regressions;
 };
 
@@ -154,7 +155,7 @@ class Search {
       }
       shared_->next.store(index + 1, std::memory_order_relaxed);
       // Nothing brings io_uring back.
-      if (configuration->Is(Option::kPath, "refused")) _exit(kRenewExit);
+      if (configuration->IsAnyOf(Option::kPath, "refused gives_up")) _exit(kRenewExit);
     }
     _exit(kRenewExit);
   }
@@ -218,11 +219,11 @@ Source OfList(std::vector<Configuration> list) {
   };
 }
 
-Source OfSeed(std::uint64_t seed, std::uint64_t count) {
-  return [seed, count](std::uint64_t index) -> std::optional<Configuration> {
+Source OfSeed(std::uint64_t seed, std::uint64_t count, const std::vector<Setting>& with) {
+  return [seed, count, with](std::uint64_t index) -> std::optional<Configuration> {
     if (count != 0 && index >= count) return std::nullopt;
     std::mt19937_64 random(seed * 0x9E3779B97F4A7C15 + index);
-    return RandomConfiguration(random);
+    return RandomConfiguration(random, with);
   };
 }
 
@@ -265,6 +266,10 @@ bool Understand(const std::vector<std::string>& words, Options* options) {
       options->count = std::stoull(words[++i]);
     } else if (word == "--tries") {
       options->tries = std::stoi(words[++i]);
+    } else if (word == "--with") {
+      const auto with = Configuration::Parse(words[++i]);
+      if (!with) return false;
+      options->with = with->Settings();
     } else if (word == "--only") {
       options->only = words[++i];
     } else if (word == "--regressions") {
@@ -303,7 +308,7 @@ int Run(const Options& options) {
     search.Run(OfList(PairCover(random)), 0);
   }
   if (!options.pairs || options.seconds > 0 || options.count > 0) {
-    search.Run(OfSeed(options.seed, options.count), options.seconds);
+    search.Run(OfSeed(options.seed, options.count, options.with), options.seconds);
   }
   return search.Finish();
 }
@@ -320,8 +325,8 @@ int main(int argc, char** argv) {
   if (!understood) {
     std::cerr
         << "usage: chain_search [--pairs] [--seconds N] [--count N] [--seed S] [--no-shrink]\n"
-           "                    [--only CONFIGURATION] [--regressions FILE] [--tries N]\n"
-           "                    [--verbose]\n";
+           "                    [--with SETTINGS] [--only CONFIGURATION] [--regressions FILE]\n"
+           "                    [--tries N] [--verbose]\n";
     return 2;
   }
   if (const char* seconds = std::getenv("RINGFEED_SEARCH_SECONDS")) {

@@ -47,13 +47,15 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kRanks, "ranks", {"1", "2", "3"}},
       {Option::kThreads, "threads", {"1", "2", "3", "8"}},
       {Option::kBlock, "block", {"524288", "4096", "65536"}},
-      // MiB; 0: the one that most chains share.
-      {Option::kArena, "arena", {"0", "64", "16", "4"}},
+      // MiB; 0: the one that most chains share; fits: what the chains take when there is plenty.
+      {Option::kArena, "arena", {"0", "64", "16", "4", "fits"}},
       {Option::kSlots, "slots", {"0", "2", "3", "16"}},
       // Deliveries that the consumer holds besides the last one; all: until it is refused.
       {Option::kHold, "hold", {"0", "1", "3", "all"}},
       {Option::kRead, "read", {"next", "peek", "poll", "stop", "blocks"}},
       {Option::kPace, "pace", {"fast", "slow"}},
+      // How long user's functions take: slow ones a millisecond, a few hundred times.
+      {Option::kCalls, "calls", {"fast", "slow"}},
       // What happens behind the delivery number `at`.
       {Option::kAct,
        "act",
@@ -61,8 +63,10 @@ const std::vector<OptionSpec>& ChainSpace() {
         "restore_ranks", "seek", "seek_new", "skip"}},
       {Option::kAt, "at", {"3", "0", "1", "20"}},
       // Ways to bytes; refused: io_uring is; faulty: reads are short and interrupted; late: they
-      // come late and in another order.
-      {Option::kPath, "path", {"auto", "mmap", "pread", "uring", "refused", "faulty", "late"}},
+      // come late and in another order; gives_up: io_uring takes no more entries after a few reads.
+      {Option::kPath,
+       "path",
+       {"auto", "mmap", "pread", "uring", "refused", "faulty", "late", "gives_up"}},
       {Option::kIndex, "index", {"as_needed", "never"}},
       // Devices behind the chain; emu: in real time, else simulated.
       {Option::kFeed, "feed", {"none", "timed", "lazy", "random", "split", "emu"}},
@@ -106,6 +110,14 @@ std::string Configuration::ToString() const {
         (line.empty() ? "" : " ") + std::string(spec.name) + "=" + std::string(Get(spec.option));
   }
   return line.empty() ? "plain" : line;
+}
+
+std::vector<Setting> Configuration::Settings() const {
+  std::vector<Setting> settings;
+  for (const OptionSpec& spec : ChainSpace()) {
+    if (value(spec.option) != 0) settings.emplace_back(spec.option, value(spec.option));
+  }
+  return settings;
 }
 
 std::optional<Configuration> Configuration::Parse(const std::string& line) {
@@ -299,7 +311,7 @@ std::vector<Rule> RulesOfChains() {
                  c.Number(O::kShare) > 1 || c.Number(O::kRanks) > 1 || !c.Is(O::kAct, "none"));
        }},
       {{O::kBeside, O::kArena},
-       [](const Configuration& c) { return c.Is(O::kBeside, "5") && !c.Is(O::kArena, "0"); }},
+       [](const Configuration& c) { return c.Is(O::kBeside, "5") && c.HasSmallArena(); }},
       {{O::kBeside, O::kSource},
        [](const Configuration& c) {
          return c.Is(O::kBeside, "5") && (!FromFiles(c) || c.Is(O::kPath, "refused"));
@@ -390,6 +402,29 @@ std::vector<Rule> RulesOfConsumers() {
        [](const Configuration& c) { return c.Is(O::kHold, "all") && c.IsAnyOf(O::kRead, "stop"); }},
       {{O::kSlots, O::kGather},
        [](const Configuration& c) { return !c.Is(O::kSlots, "0") && c.Is(O::kGather, "none"); }},
+      // They end by what is closed.
+      {{O::kCalls, O::kAct},
+       [](const Configuration& c) {
+         return c.Is(O::kCalls, "slow") && !c.IsAnyOf(O::kAct, "close close_other leave");
+       }},
+      {{O::kPath, O::kShare, O::kBeside, O::kArena},
+       [](const Configuration& c) {
+         return c.Is(O::kPath, "gives_up") &&
+                (c.Number(O::kShare) > 1 || !c.Is(O::kBeside, "0") || !c.Is(O::kArena, "0"));
+       }},
+      // Later they may take more.
+      {{O::kArena, O::kOrder, O::kSlots, O::kHold, O::kGather},
+       [](const Configuration& c) {
+         return c.Is(O::kArena, "fits") &&
+                (!c.IsAnyOf(O::kOrder, "files shuffled unordered global") ||
+                 !c.Is(O::kSlots, "0") || !c.Is(O::kHold, "0") || Gathers(c));
+       }},
+      {{O::kArena, O::kShare, O::kFeed, O::kRanks, O::kAct},
+       [](const Configuration& c) {
+         return c.Is(O::kArena, "fits") &&
+                (c.Number(O::kShare) > 1 || HasFeed(c) || c.Number(O::kRanks) > 1 ||
+                 !c.IsAnyOf(O::kAct, "none leave close close_other"));
+       }},
       // A batch of that size and more slots than a few are no test of a machine's memory.
       {{O::kArena, O::kRecords},
        [](const Configuration& c) { return !c.Is(O::kArena, "0") && c.Is(O::kRecords, "giant"); }},
@@ -500,20 +535,21 @@ bool Mend(const std::vector<Setting>& pinned, Configuration* configuration) {
   return IsPossible(*configuration);
 }
 
-Configuration RandomConfiguration(std::mt19937_64& random) {
+Configuration RandomConfiguration(std::mt19937_64& random, const std::vector<Setting>& with) {
   Configuration configuration;
-  std::vector<Setting> pinned;
+  std::vector<Setting> pinned = with;
   for (const OptionSpec& spec : ChainSpace()) {
     if (random() % 2 == 0) continue;
     configuration.Set(spec.option, random() % spec.values.size());
   }
+  for (const auto& [option, value] : with) configuration.Set(option, value);
   // What two of the settings want is kept, so that rules do not always favour the same.
   const auto count = ChainSpace().size();
   for (int i = 0; i < 2; ++i) {
     const auto option = static_cast<Option>(random() % count);
     pinned.emplace_back(option, configuration.value(option));
   }
-  if (!Mend(pinned, &configuration)) (void)Mend({}, &configuration);
+  if (!Mend(pinned, &configuration)) (void)Mend(with, &configuration);
   return configuration;
 }
 

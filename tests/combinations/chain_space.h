@@ -38,6 +38,7 @@ enum class Option : std::uint8_t {
   kHold,
   kRead,
   kPace,
+  kCalls,
   kAct,
   kAt,
   kPath,
@@ -49,7 +50,7 @@ enum class Option : std::uint8_t {
   kNote,
   kSeed,
 };
-inline constexpr std::size_t kOptions = 34;
+inline constexpr std::size_t kOptions = 35;
 
 struct OptionSpec {
   Option option;
@@ -74,10 +75,14 @@ class Configuration {
   /// Whether it is one of these, separated by blanks.
   bool IsAnyOf(Option option, std::string_view values) const;
   std::uint64_t Number(Option option) const;
+  /// Whether its arena may be too small for what is asked for.
+  bool HasSmallArena() const { return IsAnyOf(Option::kArena, "64 16 4"); }
   /// The settings that are not plain: "source=rows threads=8"; "plain" without any.
   std::string ToString() const;
   /// What ToString gave; none where a name or a value does not exist.
   static std::optional<Configuration> Parse(const std::string& line);
+  /// Those that are not plain.
+  std::vector<Setting> Settings() const;
   friend bool operator==(const Configuration&, const Configuration&) = default;
 
  private:
@@ -88,8 +93,9 @@ class Configuration {
 bool IsPossible(const Configuration& configuration);
 /// Makes settings plain until it is possible, but those of `pinned`; false where that fails.
 bool Mend(const std::vector<Setting>& pinned, Configuration* configuration);
-/// A possible one; plain settings are as likely as all the others of an option together.
-Configuration RandomConfiguration(std::mt19937_64& random);
+/// A possible one with these settings; plain ones are as likely as all the others of an option
+/// together.
+Configuration RandomConfiguration(std::mt19937_64& random, const std::vector<Setting>& with = {});
 /// A set in which every pair of values that go together occurs.
 std::vector<Configuration> PairCover(std::mt19937_64& random);
 

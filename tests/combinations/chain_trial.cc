@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <regex>
@@ -17,9 +18,11 @@
 #include <thread>
 #include <utility>
 
+#include "base/arena.h"
 #include "tests/combinations/chain_side.h"
 #include "tests/combinations/expected_delivery.h"
 #include "tests/combinations/progress_watch.h"
+#include "tests/combinations/submit_fault.h"
 #include "tests/support/random_fault_hook.h"
 #include "tests/support/record_data.h"
 #include "tests/support/restrictions.h"
@@ -129,7 +132,7 @@ class Consumer {
     const auto hold = c.Get(Option::kHold);
     hold_ = hold == "all" ? ~std::size_t{0} : static_cast<std::size_t>(c.Number(Option::kHold));
     // Of a small arena there may be fewer slots than were asked for.
-    may_be_refused_ = hold == "all" || c.Number(Option::kArena) != 0;
+    may_be_refused_ = hold == "all" || c.HasSmallArena();
   }
   ~Consumer() = default;
   Consumer(const Consumer&) = delete;
@@ -245,6 +248,7 @@ class Trial {
           c_.Number(Option::kSeed),
           ReadFaults{.short_read = 0.2, .interrupted = 0.1, .again = 0.05, .io_error = 0.02});
     }
+    if (c_.Is(Option::kPath, "gives_up")) short_reads_.emplace();
     if (c_.Is(Option::kChange, "none")) return;
     std::filesystem::remove_all(bench_->scratch);
     copied_ = CopyOf(*data_, bench_->scratch);
@@ -257,14 +261,19 @@ class Trial {
   }
 
   /// Whether the arena may be too small for what is asked for, by the program's own fault.
-  bool IsSmall() const {
-    return c_.Number(Option::kArena) != 0 || c_.Is(Option::kWindow, "4000000000");
+  bool IsSmall() const { return c_.HasSmallArena() || c_.Is(Option::kWindow, "4000000000"); }
+
+  /// Whether it is the machine that does not let it go on.
+  bool MayFailBy(StatusCode code) const {
+    const bool limited =
+        IsSmall() || c_.Is(Option::kArena, "fits") || c_.Is(Option::kPath, "gives_up");
+    return limited && code == StatusCode::kResourceExhausted;
   }
 
   /// Set-up failed.
   void Refused(const Status& status) const {
     if (expected_.refused || !c_.Is(Option::kChange, "none")) return;
-    if (IsSmall() && status.code() == StatusCode::kResourceExhausted) return;
+    if (MayFailBy(status.code()) && !c_.Is(Option::kArena, "fits")) return;
     if (!expected_.exact && expected_.fails) return;
     if (expected_.fails && !expected_.orders.empty() && expected_.orders.front().empty()) return;
     throw Difference{"refused: " + status.ToString().substr(0, 300)};
@@ -279,9 +288,27 @@ class Trial {
     for (std::uint64_t i = others_.size(); i < c_.Number(Option::kBeside); ++i) {
       others_.push_back(BuildChain(other, *data_, arena_, 0, 1));
       Instance instance;
-      (void)others_.back().reader().TryReadNext(&instance);
+      Reader& reader = others_.back().reader();
+      const bool failed = reader.TryReadNext(&instance) == ReadResult::kFailed;
+      if (failed && reader.status().code() == StatusCode::kResourceExhausted) {
+        throw Difference{"a chain beside: " + reader.status().ToString()};
+      }
       NoteRead();
     }
+  }
+
+  /// Goes on with an arena that has room for what these chains take of a large one, and no more.
+  void UseFittingArena(std::uint64_t rank, std::uint64_t ranks) {
+    arena_ = bench_->arenas.Get(c_);
+    const std::size_t before = arena_->arena()->unreserved_bytes();
+    OpenOthers();
+    BuiltChain chain = BuildChain(c_, *data_, arena_, rank, ranks);
+    Instance instance;
+    (void)chain.reader().TryReadNext(&instance);
+    NoteRead();
+    const std::size_t taken = before - arena_->arena()->unreserved_bytes();
+    others_.clear();
+    arena_ = std::make_shared<PinnedArena>(taken, false);
   }
 
   std::unique_ptr<ChainSide> SideOf(BuiltChain* chain) const {
@@ -292,25 +319,13 @@ class Trial {
   void RunRank(std::uint64_t rank, std::uint64_t ranks,
                std::map<std::uint64_t, std::string>* positions) {
     rank_ = rank;
+    if (c_.Is(Option::kArena, "fits")) UseFittingArena(rank, ranks);
     OpenOthers();
     chain_ = BuildChain(c_, *data_, arena_, rank, ranks);
     side_ = SideOf(&chain_);
     Consumer consumer(c_, side_.get());
-    std::jthread closer;
-    std::atomic<std::uint64_t> seen{0};
-    if (c_.Is(Option::kAct, "close_other")) {
-      closer = std::jthread([this, &seen](const std::stop_token& stop) {
-        while (seen.load() < at_ && !stop.stop_requested()) std::this_thread::yield();
-        side_->Close();
-      });
-      while (!consumer.ended()) {
-        consumer.ReadOne();
-        seen.store(consumer.taken());
-      }
-      closer.request_stop();
-      consumer.LetGo(0);
-      return CheckPart(consumer, true);
-    }
+    if (c_.Is(Option::kCalls, "slow")) SlowUserCalls(kSlowCalls);
+    if (c_.Is(Option::kAct, "close_other")) return ReadAndCloseElsewhere(&consumer);
     consumer.ReadTo(at_);
     CheckPart(consumer, false);
     if (consumer.ended()) {
@@ -321,6 +336,27 @@ class Trial {
     if (c_.Is(Option::kAct, "none")) CheckStats(consumer);
     consumer.LetGo(0);
     CheckPositions(consumer, positions);
+  }
+
+  void ReadAndCloseElsewhere(Consumer* consumer) {
+    std::string waited;
+    std::uint64_t closed = ~std::uint64_t{0};
+    std::atomic<std::uint64_t> seen{0};
+    std::jthread closer([&](const std::stop_token& stop) {
+      while (seen.load() < at_ && !stop.stop_requested()) std::this_thread::yield();
+      waited = CallsWhile([this] { side_->Close(); });
+      closed = UserCalls();
+    });
+    while (!consumer->ended()) {
+      consumer->ReadOne();
+      seen.store(consumer->taken());
+    }
+    closer.request_stop();
+    closer.join();
+    consumer->LetGo(0);
+    if (waited.empty()) waited = CallsSince(closed);
+    if (!waited.empty()) throw Difference{waited};
+    CheckPart(*consumer, true);
   }
 
   void CheckPositions(const Consumer& consumer, std::map<std::uint64_t, std::string>* positions) {
@@ -356,8 +392,11 @@ class Trial {
     Change();
     const auto act = c_.Get(Option::kAct);
     if (act == "leave") {
-      side_.reset();
-      chain_ = BuiltChain();
+      const std::string waited = CallsWhile([this] {
+        side_.reset();
+        chain_ = BuiltChain();
+      });
+      if (!waited.empty()) throw Difference{waited};
       return;
     }
     if (act == "close") return CloseAndRead(consumer);
@@ -457,17 +496,30 @@ class Trial {
     }
   }
 
-  void CloseAndRead(Consumer* consumer) {
-    // A stop is looked at between records: each thread is in one at most.
+  /// What is wrong where the end of a chain waits for more of user's functions than are under way:
+  /// a stop is looked at between records, and each thread is in one at most.
+  std::string CallsWhile(const std::function<void()>& end) const {
     const std::uint64_t before = UserCalls();
-    SlowUserCalls(true);
-    side_->Close();
-    SlowUserCalls(false);
+    SlowUserCalls(kAllCalls);
+    end();
+    SlowUserCalls(0);
+    return CallsSince(before);
+  }
+
+  std::string CallsSince(std::uint64_t before) const {
+    const std::uint64_t calls = UserCalls() - before;
+    // Others may have begun before the end was seen.
+    const std::uint64_t late = c_.Is(Option::kAct, "close_other") ? kLateCalls : 2;
+    if (calls <= 2 * c_.Number(Option::kThreads) + late || HasFeed()) return "";
+    return "Close waited for " + std::to_string(calls) + " calls";
+  }
+
+  bool HasFeed() const { return !c_.Is(Option::kFeed, "none"); }
+
+  void CloseAndRead(Consumer* consumer) {
+    const std::string waited = CallsWhile([this] { side_->Close(); });
+    if (!waited.empty()) throw Difference{waited};
     const std::uint64_t closed = UserCalls();
-    const std::uint64_t most = 2 * c_.Number(Option::kThreads) + 2;
-    if (closed - before > most && c_.Is(Option::kFeed, "none")) {
-      throw Difference{"Close waited for " + std::to_string(closed - before) + " calls"};
-    }
     Taken taken;
     std::string wrong;
     const ReadResult result = side_->Next(&taken, &wrong);
@@ -487,7 +539,7 @@ class Trial {
     if (consumer.ended() && !closed) return;
     if (closed && consumer.end() == ReadResult::kFailed &&
         consumer.status().code() != StatusCode::kCancelled && !expected_.fails &&
-        !expected_.refused) {
+        !expected_.refused && !MayFailBy(consumer.status().code())) {
       throw Difference{"closed, but " + consumer.status().ToString()};
     }
     if (closed && !expected_.whole) return CheckSane(Joined(consumer.rows));
@@ -497,8 +549,7 @@ class Trial {
   void CheckEnd(const Consumer& consumer, std::uint64_t from) const {
     if (consumer.end() == ReadResult::kFailed) {
       const StatusCode code = consumer.status().code();
-      const bool small = IsSmall() && code == StatusCode::kResourceExhausted;
-      if (small) return CheckShort(consumer, from);
+      if (MayFailBy(code)) return CheckShort(consumer, from);
       if (expected_.refused && consumer.rows.empty()) return;
       const bool refused = code == StatusCode::kResourceExhausted || code == StatusCode::kCancelled;
       if ((!expected_.fails || refused) && c_.Is(Option::kChange, "none")) {
@@ -524,7 +575,8 @@ class Trial {
     if (expected_.fails && !got.empty()) Unpad(&got.back());
     // Nor is it told whether batches of padding alone come in front of it.
     if (c_.Is(Option::kRow, "misfit")) std::erase_if(got, IsPadding);
-    const bool cut = !whole && c_.Is(Option::kFeed, "split");
+    // A batch that a failure cuts short comes before it.
+    const bool cut = !whole && (c_.Is(Option::kFeed, "split") || c_.Is(Option::kPath, "gives_up"));
     std::string first;
     for (const auto& order : expected_.orders) {
       std::vector<DeliveredRows> expected = order;
@@ -542,7 +594,8 @@ class Trial {
     throw Difference{first.empty() ? "nothing was to be delivered" : first};
   }
 
-  /// What came before memory ran out: the beginning of the order, the last batch a short one.
+  /// What came before the machine did not let it go on: the beginning of the order, the last batch
+  /// a short one.
   void CheckShort(const Consumer& consumer, std::uint64_t from) const {
     std::vector<DeliveredRows> got = Joined(consumer.rows);
     const bool known = expected_.exact && expected_.ordered && !expected_.may_flush &&
@@ -693,6 +746,9 @@ class Trial {
     if (!first.empty()) throw Difference{first};
   }
 
+  static constexpr std::int64_t kSlowCalls = 400;
+  static constexpr std::uint64_t kLateCalls = 60;
+
   const Configuration& c_;
   TrialBench* const bench_;
   const ChainData* data_;
@@ -700,6 +756,7 @@ class Trial {
   std::uint64_t at_ = 0;
   std::uint64_t rank_ = 0;
   std::optional<RandomFaultHook> faults_;
+  std::optional<ShortAfterRefusal> short_reads_;
   std::optional<ChainData> copied_;
   Expectation expected_;
   std::vector<BuiltChain> others_;

@@ -135,10 +135,13 @@ class ChainModel {
     const bool foreign = c_.Is(Option::kDamage, "foreign");
     said_.exact = c_.Is(Option::kChange, "none") && (skips_ || !missing) &&
                   !(foreign && c_.Is(Option::kSource, "gzip"));
+    // Where reads end in the middle, what is held for its order comes as if there were no more.
+    const bool held = c_.IsAnyOf(Option::kOrder, "window block blocks") || Gathers();
+    if (c_.Is(Option::kPath, "gives_up") && held) said_.exact = false;
     said_.fails = !skips_ && (missing || foreign);
     said_.ordered = !c_.Is(Option::kOrder, "unordered") && !c_.Is(Option::kSource, "multiplex") &&
                     c_.Number(Option::kShare) == 1;
-    const bool small = !c_.Is(Option::kArena, "0") || c_.Is(Option::kWindow, "4000000000");
+    const bool small = c_.HasSmallArena() || c_.Is(Option::kWindow, "4000000000");
     said_.may_flush = small && Gathers();
     // Whatever came before the failure.
     const bool throws = c_.IsAnyOf(Option::kRow, "throw throw_ragged filter_throws");

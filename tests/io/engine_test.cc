@@ -148,7 +148,8 @@ TEST_P(EngineTest, EndsWhatCameBackShortOnceTheKernelTakesNoMore) {
   if (!forbidden) GTEST_SKIP() << "no filters of system calls here";
   ASSERT_EQ(ended.size(), 2u) << "a read never ended";
   for (const ReadCompletion& read : ended) {
-    EXPECT_EQ(read.status.code(), StatusCode::kPermissionDenied) << read.status.ToString();
+    // No fault of the file's, which a reader that skips damage would leave out.
+    EXPECT_EQ(read.status.code(), StatusCode::kResourceExhausted) << read.status.ToString();
   }
 }
 
