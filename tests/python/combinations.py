@@ -1,0 +1,620 @@
+"""The search for combinations of what only Python reaches: functions that are slow or throw,
+interrupts at any moment, states, ends of loops and of processes.
+
+    combinations.py [--seconds N] [--seed S] [--only CONFIGURATION] [--tries N]
+
+It draws configurations from SPACE, runs each and compares what came with what must come; the last
+line says how many it ran and how many of them differed. A configuration is JSON of what is not
+plain.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import faulthandler
+import gc
+import json
+import mmap
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any, Callable, Iterator, Optional
+
+from loader_data import NUMBER
+
+import ringfeed
+
+#: The first value is the plain one; values that stand there more often are drawn more often.
+SPACE: dict[str, list[Any]] = {
+    # Files of rows and of lines; a data set and a generator (py_reader) of the user's own.
+    "source": ["rows", "lines", "dataset", "generator"],
+    "records": [300, 1, 20_000],
+    "order": ["files", "window", "blocks", "global"],
+    "passes": [1, 3],
+    "batch": [8, 2, 60, 1000],
+    # What it keeps; slow: all, and takes its time from the middle on; throws: at one record. A
+    # generator has none: it is slow, or throws, itself.
+    "filter": ["none", "all", "third", "nothing", "slow", "slow", "throws"],
+    "parser": ["built", "own", "throws"],
+    "map": [False, True],
+    "ranks": [1, 2],
+    "threads": [2, 1, 3],
+    # What the loop does with a batch: gather its rows, or nothing.
+    "loop": ["gather", "tight"],
+    # How it ends: Ctrl-C in the loop, by a signal to its thread or to the process; closed between
+    # two batches, by another thread, by its last reference; by the process's end, or its Ctrl-C.
+    "stop": ["none", "interrupt", "interrupt", "signal", "signal", "close", "close elsewhere"]
+    + ["leave", "exit", "exit by interrupt"],
+    # Where it goes on after Ctrl-C.
+    "resume": ["elsewhere", "here"],
+}
+ORDERS: dict[str, Any] = {
+    "files": None,
+    "window": ringfeed.Shuffle("window", 64),
+    "blocks": ringfeed.Shuffle("blocks", 16),
+    "global": "global",
+}
+INTERRUPTS = ("interrupt", "signal")
+EXITS = ("exit", "exit by interrupt")
+DIGITS = 15  # of a line
+
+#: How long a slow function takes, and in how many calls.
+SLOW_SECONDS = 0.0002
+MOST_SLOW = 3000
+#: What is read of a slow one before it is ended.
+FEW_ROWS = 400
+#: Calls that may begin before an end is seen, besides one in each thread.
+LATE_CALLS = 60
+
+Configuration = dict[str, Any]
+
+
+class Difference(Exception):
+    """What came is not what must come."""
+
+
+class Refused(LookupError):
+    """What the user's functions throw."""
+
+
+def check(holds: bool, what: str) -> None:
+    if not holds:
+        raise Difference(what)
+
+
+# ---- The space ----
+
+
+def is_possible(c: Configuration) -> bool:
+    """Whether its settings go together."""
+    generator, dataset = c["source"] == "generator", c["source"] == "dataset"
+    throws = "throws" in (c["filter"], c["parser"])
+    rules = [
+        generator and (c["order"] != "files" or c["passes"] != 1 or c["batch"] != 8),
+        generator and (c["parser"] != "built" or c["map"] or c["threads"] != 2),
+        generator and c["filter"] not in ("none", "slow", "throws"),
+        generator
+        and c["stop"] in INTERRUPTS
+        and (c["resume"] == "elsewhere" or c["loop"] == "tight"),
+        dataset and (c["order"] in ("global", "blocks") or c["threads"] != 2),
+        (generator or dataset) and c["ranks"] > 1,
+        c["ranks"] > 1 and (c["filter"] != "none" or c["stop"] not in (*INTERRUPTS, "none")),
+        c["ranks"] > 1 and c["resume"] == "here",
+        throws and (c["stop"] != "none" or c["order"] != "files" or c["passes"] != 1),
+        throws and c["filter"] in ("third", "nothing"),
+        throws and (c["ranks"] > 1 or c["filter"] == "throws" and c["parser"] == "throws"),
+        c["filter"] == "slow" and c["stop"] == "none",
+        c["stop"] not in INTERRUPTS and (c["resume"] != "elsewhere" or c["loop"] == "tight"),
+        c["stop"] in EXITS and c["records"] == 1,
+    ]
+    return not any(rules)
+
+
+def plain() -> Configuration:
+    return {name: values[0] for name, values in SPACE.items()}
+
+
+def draw(rng: random.Random) -> Configuration:
+    while True:
+        c = {
+            name: values[0] if rng.random() < 0.4 else rng.choice(values)
+            for name, values in SPACE.items()
+        }
+        # A process of its own takes as long as ten others.
+        if is_possible(c) and (c["stop"] not in EXITS or rng.random() < 0.3):
+            return c
+
+
+def text_of(c: Configuration) -> str:
+    return json.dumps({name: value for name, value in c.items() if value != SPACE[name][0]})
+
+
+# ---- Chains ----
+
+
+class Functions:
+    """What a chain calls of the user's: counts calls, from any thread."""
+
+    def __init__(self, c: Configuration, slow: bool = False, throws: bool = True) -> None:
+        self.c = c
+        self.slow = slow
+        self.throws = throws
+        self.calls = 0
+        self._slow_calls = 0
+        self.told: Any = None  # memory where another process sees the calls
+        self._lock = threading.Lock()
+
+    def note(self, number: int) -> None:
+        # Batches come before: what is framed at once is filtered at once.
+        slow = self.slow and number >= self.c["records"] // 2
+        with self._lock:
+            self.calls += 1
+            self._slow_calls += slow
+            slow = slow and self._slow_calls <= MOST_SLOW
+            if self.told is not None:
+                struct.pack_into("<q", self.told, 8, self.calls)
+        if slow:
+            time.sleep(SLOW_SECONDS)
+
+    def number_of(self, record: bytes) -> int:
+        return int(record) if self.c["source"] == "lines" else int.from_bytes(record, "little")
+
+    def keep(self, record: bytes) -> bool:
+        number = self.number_of(record)
+        self.note(number)
+        if self.throws and self.c["filter"] == "throws" and number == thrower(self.c):
+            raise Refused("a filter", number)
+        return keeps(self.c, number)
+
+    def parsed(self, sample: bytes) -> Any:
+        number = self.number_of(sample)
+        self.note(number)
+        if self.throws and self.c["parser"] == "throws" and number == thrower(self.c):
+            raise Refused("a parser", number)
+        return {"x": struct.pack("<q", number)}
+
+    def generated(self) -> Iterator[Any]:
+        for number in range(self.c["records"]):
+            self.note(number)
+            if self.throws and self.c["filter"] == "throws" and number == thrower(self.c):
+                raise Refused("a generator", number)
+            yield [struct.pack("<q", number)]
+
+
+class Numbers(ringfeed.RandomAccessDataset):
+    def __init__(self, records: int) -> None:
+        self._records = records
+
+    def __len__(self) -> int:
+        return self._records
+
+    def __getitem__(self, index: int) -> bytes:
+        return struct.pack("<q", index)
+
+
+class OwnParser(ringfeed.Parser):
+    fields = {"x": ("int64", (-1,))}
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+
+    def parse(self, sample: bytes) -> Any:
+        return self._functions.parsed(sample)
+
+
+def thrower(c: Configuration) -> int:
+    """The record that functions throw at."""
+    return int(c["records"]) * 2 // 3
+
+
+def keeps(c: Configuration, number: int) -> bool:
+    if c["filter"] == "third":
+        return number * 2654435761 % 2**32 < 2**32 // 3
+    return bool(c["filter"] != "nothing")
+
+
+def write_files(folder: Path, source: str, records: int) -> str:
+    """Three files of numbers from 0 on; the glob of their names."""
+    sizes = [records // 2, records // 3]
+    sizes.append(records - sum(sizes))
+    first = 0
+    for i, size in enumerate(sizes):
+        numbers = range(first, first + size)
+        first += size
+        content = (
+            "".join(f"{number:0{DIGITS}d}\n" for number in numbers).encode()
+            if source == "lines"
+            else struct.pack(f"<{size}q", *numbers)
+        )
+        (folder / f"{source}-{records}-{i}").write_bytes(content)
+    return str(folder / f"{source}-{records}-?")
+
+
+def parser_of(c: Configuration, functions: Functions) -> Any:
+    if c["parser"] != "built":
+        return OwnParser(functions)
+    return None if c["source"] == "lines" else ringfeed.rows(NUMBER)
+
+
+def open_chain(c: Configuration, files: str, functions: Functions, rank: int = 0) -> Any:
+    """The chain of a configuration, of one rank."""
+    if c["source"] == "generator":
+        reader = ringfeed.py_reader(8, [[8]], ["uint8"])
+        reader.decorate_tensor_provider(functions.generated)
+        reader.start()
+        return reader
+    batch_map = (lambda batch: dict(batch)) if c["map"] else None
+    keep = None if c["filter"] == "none" else functions.keep
+    parser = parser_of(c, functions)
+    if c["source"] == "dataset":
+        chain = ringfeed.from_dataset(Numbers(c["records"]))
+        if c["order"] == "window":
+            chain = ringfeed.shuffle(chain, "window", 64, 7)
+        if c["passes"] != 1:
+            chain = ringfeed.multi_pass(chain, c["passes"])
+        if keep is not None:
+            chain = ringfeed.filter(chain, keep)
+        chain = ringfeed.batch(ringfeed.parse(chain, parser), c["batch"])
+        return ringfeed.Loader.from_reader(chain, map=batch_map)
+    return ringfeed.Loader(
+        files,
+        format="lines" if c["source"] == "lines" else "rows:8",
+        parse=parser,
+        batch=c["batch"],
+        shuffle=ORDERS[c["order"]],
+        seed=7,
+        passes=c["passes"],
+        rank=ringfeed.Rank(rank, c["ranks"]) if c["ranks"] > 1 else None,
+        filter=keep,
+        map=batch_map,
+        threads=c["threads"],
+    )
+
+
+def rows_of(batch: Any) -> list[int]:
+    """The numbers in a batch."""
+    if isinstance(batch, tuple):
+        return [int.from_bytes(batch[0].tobytes(), "little")]
+    if "x" in batch:
+        content = batch["x"].tobytes()
+        return list(struct.unpack(f"<{len(content) // 8}q", content))
+    content = batch["bytes"].tobytes()
+    return [int(content[i : i + DIGITS]) for i in range(0, len(content), DIGITS)]
+
+
+# ---- What must come ----
+
+
+class Expected:
+    """The batches of a configuration, and how long it takes to read them all."""
+
+    def __init__(self, c: Configuration, files: str) -> None:
+        kept = [number for number in range(c["records"]) if keeps(c, number)]
+        began = time.monotonic()
+        self.batches = [
+            rows
+            for parts in zip(*(self._read(c, files, rank) for rank in range(c["ranks"])))
+            if (rows := [row for part in parts for row in part])
+        ]
+        self.seconds = time.monotonic() - began
+        came = [row for rows in self.batches for row in rows]
+        check(
+            sorted(came) == sorted(kept * c["passes"]), f"{len(came)} records of {len(kept)} kept"
+        )
+        if c["order"] == "files":
+            check(came == kept * c["passes"], "the order of the files is not kept")
+
+    @staticmethod
+    def _read(c: Configuration, files: str, rank: int) -> list[list[int]]:
+        functions = Functions(c, throws=False)
+        chain = open_chain(c, files, functions, rank)
+        parts = [rows_of(batch) for batch in chain]
+        chain.close()
+        # Of a short last batch some ranks have nothing.
+        count = -(-c["records"] * c["passes"] // c["batch"])
+        return parts + [[]] * (count - len(parts)) if c["ranks"] > 1 else parts
+
+
+# ---- Ends ----
+
+
+@contextlib.contextmanager
+def interrupted(seconds: float, stop: str) -> Iterator[None]:
+    """KeyboardInterrupt in this thread after a while, but for the body alone."""
+    main = threading.get_ident()
+    armed = True
+
+    def interrupt(number: int, frame: Any) -> None:
+        if armed:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt), signal.signal(signal.SIGALRM, interrupt)
+    timer = threading.Timer(seconds, lambda: signal.pthread_kill(main, signal.SIGINT))
+    try:
+        if stop == "interrupt":
+            timer.start()
+        else:
+            signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
+        yield
+    finally:
+        armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        timer.cancel()
+        if timer.ident is not None:
+            timer.join()
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGALRM, before[1])
+
+
+class Trial:
+    """One run of a configuration."""
+
+    def __init__(self, c: Configuration, files: str, rng: random.Random) -> None:
+        self.c = c
+        self.files = files
+        self.rng = rng
+        self.expected = Expected(c, files)
+        self.functions = Functions(c, slow=c["filter"] == "slow")
+
+    def run(self) -> None:
+        c = self.c
+        if "throws" in (c["filter"], c["parser"]):
+            return self._throws()
+        if c["stop"] in EXITS:
+            return self._exits()
+        chain = open_chain(c, self.files, self.functions)
+        if c["stop"] in INTERRUPTS:
+            return self._interrupted(chain)
+        if c["stop"] == "none":
+            self._compare([rows_of(batch) for batch in chain], whole=True)
+            return self._calls_of(chain.close)
+        if c["stop"] == "close elsewhere":
+            return self._closed_elsewhere(chain)
+        self._compare(self._some(chain), whole=False)
+        if c["stop"] == "close":
+            self._calls_of(chain.close)
+            # A generator's reader says that it has to be started first.
+            with contextlib.suppress(ringfeed.Error, StopIteration, RuntimeError):
+                next(chain)
+                raise Difference("a batch after close()")
+        else:
+            box = [chain]
+            del chain
+
+            def let_go() -> None:
+                box.clear()
+                gc.collect()
+
+            self._calls_of(let_go)
+
+    def _own_part(self, rows: list[int]) -> list[int]:
+        """Of rank 0."""
+        return rows[: self.c["batch"] // self.c["ranks"]]
+
+    def _compare(self, got: list[list[int]], whole: bool, begin: int = 0) -> None:
+        expected = [self._own_part(rows) for rows in self.expected.batches[begin:]]
+        for i, rows in enumerate(got):
+            check(i < len(expected), f"batch {begin + i} is more than there are")
+            check(rows == expected[i], f"batch {begin + i} is {rows[:4]}…, not {expected[i][:4]}…")
+        check(not whole or len(got) == len(expected), f"{len(got)} batches of {len(expected)}")
+
+    def _some(self, chain: Any) -> list[list[int]]:
+        """The first batches, as many as can be read in a short time of a slow filter."""
+        most = len(self.expected.batches)
+        if self.functions.slow:
+            most = min(most, FEW_ROWS // self.c["batch"])
+        count = self.rng.randint(0, most)
+        return [rows_of(next(chain)) for _ in range(count)]
+
+    def _calls_of(self, end: Callable[[], Any]) -> None:
+        """Ends the chain; it may wait for calls of functions that are under way, and for no more.
+        (Of fast ones there are hundreds before this thread has the interpreter's lock.)"""
+        before, slow = self.functions.calls, self.functions.slow
+        end()
+        after = self.functions.calls
+        most = LATE_CALLS + self.c["threads"] if slow else after
+        check(after - before <= most, f"the end waited for {after - before} calls")
+        time.sleep(0.002)
+        check(self.functions.calls == after, "functions are called after the end")
+
+    def _closed_elsewhere(self, chain: Any) -> None:
+        got: list[list[int]] = []
+        raised: list[BaseException] = []
+
+        def read() -> None:
+            try:
+                for batch in chain:
+                    got.append(rows_of(batch))
+            except ringfeed.errors.Cancelled:
+                pass
+            except BaseException as error:
+                raised.append(error)
+
+        reading = threading.Thread(target=read, daemon=True)
+        reading.start()
+        time.sleep(self._moment())
+        self._calls_of(chain.close)
+        reading.join(60)
+        check(not reading.is_alive(), "a read does not end by close()")
+        check(not raised, f"a read raised {raised[:1]} after close()")
+        self._compare(got, whole=False)
+
+    def _moment(self) -> float:
+        """Some time while it is read."""
+        return self.rng.uniform(0, 0.1 if self.functions.slow else self.expected.seconds)
+
+    def _interrupted(self, chain: Any) -> None:
+        c = self.c
+        got: list[tuple[int, list[int]]] = []
+        batch: Any = None
+        was_interrupted = False
+        gathers = c["loop"] == "gather"
+        try:
+            with interrupted(self._moment(), c["stop"]):
+                for batch in chain:
+                    if gathers:
+                        got.append((id(batch), rows_of(batch)))
+        except KeyboardInterrupt:
+            was_interrupted = True
+        if gathers and batch is not None and (not got or got[-1][0] != id(batch)):
+            got.append((id(batch), rows_of(batch)))
+        gathered = [rows for _, rows in got]
+        if not was_interrupted:
+            if gathers:
+                self._compare(gathered, whole=True)
+            chain.close()
+            return
+        self._go_on(chain, gathered if gathers else None, batch)
+
+    def _go_on(self, chain: Any, gathered: Optional[list[list[int]]], batch: Any) -> None:
+        """After Ctrl-C: the loop has `gathered`, or at least `batch`."""
+        count = 0 if gathered is None else len(gathered)
+        state = None
+        if self.c["source"] != "generator":
+            state = json.loads(json.dumps(chain.state_dict()))
+            number = state["position"].get("batch", 0)
+            check(chain.batch_number == number, f"number {chain.batch_number}, position {number}")
+            if gathered is None:
+                count = number
+                held = None if batch is None else rows_of(batch)
+                all_of = [None, *map(self._own_part, self.expected.batches)]
+                check(held == all_of[number], f"{number} batches count, but the loop has another")
+            check(number == count, f"{number} batches count of {count} that the loop has")
+        if gathered is not None:
+            self._compare(gathered, whole=False)
+        if state is not None and state["ended"]:
+            chain.close()
+            return
+        if self.c["resume"] == "here":
+            self.functions.slow = False
+            self._compare([rows_of(each) for each in chain], whole=True, begin=count)
+            chain.close()
+            return
+        self._calls_of(chain.close)
+        alone = {**self.c, "ranks": 1}
+        chain = open_chain(alone, self.files, Functions(self.c))
+        chain.load_state_dict(state)
+        rest = [rows_of(each) for each in chain]
+        check(rest == self.expected.batches[count:], f"after batch {count} it goes on with others")
+        chain.close()
+
+    def _throws(self) -> None:
+        chain = open_chain(self.c, self.files, self.functions)
+        good = [row for rows in self.expected.batches for row in rows]
+        good = good[: good.index(thrower(self.c))] if thrower(self.c) in good else good
+        for again in range(3):
+            if again == 2 and self.c["source"] == "generator":
+                break
+            if again == 2:
+                chain.reset()
+            got: list[int] = []
+            raised: Optional[BaseException] = None
+            try:
+                for batch in chain:
+                    got += rows_of(batch)
+            except Exception as error:
+                raised = error
+            check(type(raised) is Refused, f"read {again}: it raised {raised!r}")
+            check(raised is not None and raised.args[1:] == (thrower(self.c),), f"it is {raised!r}")
+            check(got == ([] if again == 1 else good), f"{len(got)} records before what is thrown")
+        chain.close()
+
+    def _exits(self) -> None:
+        count = self.rng.randint(
+            1, max(1, min(len(self.expected.batches), FEW_ROWS // self.c["batch"]))
+        )
+        told = Path(self.files[:-1] + "calls")
+        told.write_bytes(bytes(16))
+        given = json.dumps([self.c, self.files, count, str(told)])
+        words = [sys.executable, __file__, "--child", given]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
+        status = -signal.SIGINT if self.c["stop"] == "exit by interrupt" else 0
+        check(done.returncode == status, f"exit {done.returncode}: {done.stderr[-500:]}")
+        before, after = struct.unpack("<qq", told.read_bytes())
+        most = LATE_CALLS + self.c["threads"] if self.functions.slow else after
+        check(after - before <= most, f"the process waited for {after - before} calls")
+        if status == 0:
+            check(done.stderr == "", f"it printed {done.stderr[-500:]}")
+
+
+def be_child(c: Configuration, files: str, count: int, told: str) -> None:
+    """Reads so many batches and lets the process end. Tells how many calls there were when its main
+    program ended, and how many there are at last."""
+    functions = Functions(c, slow=c["filter"] == "slow")
+    with open(told, "r+b") as file:
+        functions.told = mmap.mmap(file.fileno(), 16)
+    chain = open_chain(c, files, functions)
+    for _ in range(count):
+        if next(chain, None) is None:
+            break
+    globals()["chain"] = chain  # nothing but the end of the process ends it
+    struct.pack_into("<qq", functions.told, 0, functions.calls, functions.calls)
+    if c["stop"] == "exit by interrupt":
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+
+# ---- The search ----
+
+
+def difference_of(c: Configuration, folder: Path, rng: random.Random) -> str:
+    """ "" where what came is what must come."""
+    name = "rows" if c["source"] in ("dataset", "generator") else c["source"]
+    files = write_files(folder, name, c["records"])
+    faulthandler.dump_traceback_later(150, exit=True)
+    try:
+        Trial(c, files, rng).run()
+    except Difference as difference:
+        return str(difference)
+    except subprocess.TimeoutExpired:
+        return "the process does not end"
+    except Exception:
+        return traceback.format_exc()
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    return ""
+
+
+def search(seconds: float, seed: int, only: Optional[str], tries: int) -> int:
+    print(f"seed {seed}", flush=True)
+    end = time.monotonic() + seconds
+    count = differences = 0
+    with tempfile.TemporaryDirectory() as name:
+        while count < tries if only is not None else time.monotonic() < end:
+            rng = random.Random(f"{seed} {count}")
+            c = draw(rng) if only is None else {**plain(), **json.loads(only)}
+            count += 1
+            found = difference_of(c, Path(name), rng)
+            if found:
+                differences += 1
+                print(f"difference: {found}\n  --only '{text_of(c)}'", flush=True)
+    print(f"{count} configurations, {differences} differences")
+    return 0 if differences == 0 else 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    parser.add_argument("--only")
+    parser.add_argument("--tries", type=int, default=1)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    words = parser.parse_args()
+    if words.child:
+        be_child(*json.loads(words.child))
+        return 0
+    return search(words.seconds, words.seed, words.only, words.tries)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
