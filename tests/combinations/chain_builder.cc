@@ -376,6 +376,8 @@ class ChainBuilder {
     batch.drop_remainder = drop;
     batch.pad = c_.Is(Option::kRest, "pad");
     batch.slots = slots;
+    batch.split_by_files = c_.Is(Option::kSplit, "yes");
+    batch.empty_batches = c_.Is(Option::kEmpty, "shown");
     batch.rank.rank = static_cast<int>(rank_);
     batch.rank.world_size = static_cast<int>(ranks_);
     return Batch(reader, batch);

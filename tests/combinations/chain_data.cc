@@ -1,5 +1,8 @@
 #include "tests/combinations/chain_data.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -111,14 +114,38 @@ class FileMaker {
       model = {};
       image_.clear();
     }
+    if (c_.Is(Option::kSource, "recordio") && damage != "missing") WriteChunks(file, &model);
     model.bytes = image_.size();
     if (c_.Is(Option::kSource, "gzip") && damage != "foreign") {
       image_ = Compress(image_, {.kind = CompressedForm::Kind::kGzip});
+      if (damage == "flipped") image_[image_.size() / 2] ^= std::byte{4};
     }
     data_->images.push_back(image_);
   }
 
  private:
+  /// Of RecordIO: a record stands where its chunk begins.
+  void WriteChunks(std::size_t file, ModelFile* model) {
+    constexpr std::size_t kOfAChunk = 7;
+    const int memory = memfd_create("recordio", MFD_CLOEXEC);
+    const auto result = OpenRecordStreamWriter(memory, "a chunk", "recordio");
+    std::size_t begin = 0;
+    const auto& ends = data_->payload_ends[file];
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      if (i % kOfAChunk == 0) {
+        (void)result.writer->Flush();
+        begin = static_cast<std::size_t>(lseek(memory, 0, SEEK_CUR));
+      }
+      const std::size_t first = i == 0 ? 0 : ends[i - 1];
+      (void)result.writer->Write(std::span(data_->payloads[file]).subspan(first, ends[i] - first));
+      model->offsets[i] = begin;
+    }
+    (void)result.writer->Close();
+    image_.resize(static_cast<std::size_t>(lseek(memory, 0, SEEK_CUR)));
+    if (pread(memory, image_.data(), image_.size(), 0) < 0) image_.clear();
+    close(memory);
+  }
+
   void Append(std::int64_t number) {
     const std::string_view kind = c_.Get(Option::kRecords);
     const bool rows = c_.Is(Option::kSource, "rows");
@@ -129,6 +156,7 @@ class FileMaker {
     all.insert(all.end(), payload.begin(), payload.end());
     data_->payload_ends.back().push_back(all.size());
     ++data_->records;
+    if (c_.Is(Option::kSource, "recordio")) return;  // see WriteChunks
     if (rows || c_.Is(Option::kSource, "lines")) {
       image_.insert(image_.end(), payload.begin(), payload.end());
       if (!rows) image_.push_back(std::byte{'\n'});
@@ -146,6 +174,7 @@ const char* Extension(const Configuration& c) {
   if (c.Is(Option::kSource, "rows")) return ".rows";
   if (c.Is(Option::kSource, "lines")) return ".txt";
   if (c.Is(Option::kSource, "gzip")) return ".tfrecord.gz";
+  if (c.Is(Option::kSource, "recordio")) return ".recordio";
   return ".tfrecord";
 }
 

@@ -15,14 +15,16 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kSource,
        "source",
        {"tfrecord", "rows", "lines", "gzip", "examples", "memory", "dataset", "instances", "queue",
-        "stream", "multiplex", "mix"}},
+        "stream", "multiplex", "mix", "recordio"}},
       {Option::kFiles, "files", {"3", "1", "8", "20"}},
       // How many in each file, and how large: see chain_data.cc.
       {Option::kRecords,
        "records",
        {"few", "none", "one", "gaps", "many", "wide", "large", "giant"}},
-      // Of one file.
-      {Option::kDamage, "damage", {"none", "payload", "length", "torn", "missing", "foreign"}},
+      // Of one file; flipped: a bit of what is compressed.
+      {Option::kDamage,
+       "damage",
+       {"none", "payload", "length", "torn", "missing", "foreign", "flipped"}},
       {Option::kPolicy, "policy", {"fail", "skip"}},
       {Option::kOrder,
        "order",
@@ -45,6 +47,9 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kSize, "size", {"6", "1", "60", "600", "60000"}},
       {Option::kRest, "rest", {"keep", "drop", "pad"}},
       {Option::kRanks, "ranks", {"1", "2", "3"}},
+      // Whether each rank has files of its own, and whether batches without rows are handed out.
+      {Option::kSplit, "split", {"no", "yes"}},
+      {Option::kEmpty, "empty", {"hidden", "shown"}},
       {Option::kThreads, "threads", {"1", "2", "3", "8"}},
       {Option::kBlock, "block", {"524288", "4096", "65536"}},
       // MiB; 0: the one that most chains share; fits: what the chains take when there is plenty.
@@ -150,13 +155,13 @@ struct Rule {
 
 bool ByNumber(const Configuration& c) {
   return c.IsAnyOf(Option::kOrder, "blocks global") || c.Is(Option::kSource, "mix") ||
-         c.Number(Option::kRanks) > 1;
+         (c.Number(Option::kRanks) > 1 && !c.Is(Option::kSplit, "yes"));
 }
 bool FromFiles(const Configuration& c) {
-  return c.IsAnyOf(Option::kSource, "tfrecord rows lines gzip examples memory mix");
+  return c.IsAnyOf(Option::kSource, "tfrecord rows lines gzip examples memory mix recordio");
 }
 bool OnDisk(const Configuration& c) {
-  return c.IsAnyOf(Option::kSource, "tfrecord rows lines gzip examples");
+  return c.IsAnyOf(Option::kSource, "tfrecord rows lines gzip examples recordio");
 }
 bool HasNoPosition(const Configuration& c) {
   return c.Is(Option::kOrder, "unordered") || c.IsAnyOf(Option::kSource, "multiplex queue") ||
@@ -211,6 +216,15 @@ std::vector<Rule> RulesOfSources() {
       {{O::kDamage, O::kSource},
        [](const Configuration& c) {
          return c.Is(O::kDamage, "foreign") && c.IsAnyOf(O::kSource, "rows stream multiplex");
+       }},
+      {{O::kDamage, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kSource, "recordio") && !c.IsAnyOf(O::kDamage, "none missing");
+       }},
+      {{O::kDamage, O::kSource, O::kRecords},
+       [](const Configuration& c) {
+         return c.Is(O::kDamage, "flipped") &&
+                (!c.Is(O::kSource, "gzip") || c.Is(O::kRecords, "none"));
        }},
       {{O::kDamage, O::kRecords},
        [](const Configuration& c) {
@@ -370,6 +384,23 @@ std::vector<Rule> RulesOfChains() {
        [](const Configuration& c) {
          return Endless(c) && c.IsAnyOf(O::kSize, "600") && c.Is(O::kRecords, "giant");
        }},
+      {{O::kSplit, O::kRanks, O::kFiles, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kSplit, "yes") &&
+                (c.Is(O::kRanks, "1") || c.Is(O::kFiles, "1") || c.Is(O::kSource, "mix") ||
+                 c.IsAnyOf(O::kDamage, "missing foreign flipped"));
+       }},
+      {{O::kSplit, O::kOrder, O::kAct, O::kPasses},
+       [](const Configuration& c) {
+         return c.Is(O::kSplit, "yes") &&
+                (!c.IsAnyOf(O::kOrder, "files window block unordered") ||
+                 !c.IsAnyOf(O::kAct, "none leave close reinit") || Endless(c));
+       }},
+      {{O::kEmpty, O::kGather, O::kFeed, O::kShare},
+       [](const Configuration& c) {
+         return c.Is(O::kEmpty, "shown") &&
+                (!c.Is(O::kGather, "batch") || HasFeed(c) || c.Number(O::kShare) > 1);
+       }},
       // Ranks by number change what filters and the others behind them see.
       {{O::kFilter, O::kRanks},
        [](const Configuration& c) { return c.Number(O::kRanks) > 1 && !c.Is(O::kFilter, "1"); }},
@@ -476,7 +507,7 @@ std::vector<Rule> RulesOfConsumers() {
        }},
       {{O::kChange, O::kSource},
        [](const Configuration& c) {
-         return Changes(c) && !c.IsAnyOf(O::kSource, "tfrecord rows lines examples");
+         return Changes(c) && !c.IsAnyOf(O::kSource, "tfrecord rows lines examples recordio");
        }},
       {{O::kChange, O::kDamage},
        [](const Configuration& c) { return Changes(c) && !c.Is(O::kDamage, "none"); }},

@@ -31,6 +31,8 @@ enum class Option : std::uint8_t {
   kSize,
   kRest,
   kRanks,
+  kSplit,
+  kEmpty,
   kThreads,
   kBlock,
   kArena,
@@ -50,7 +52,7 @@ enum class Option : std::uint8_t {
   kNote,
   kSeed,
 };
-inline constexpr std::size_t kOptions = 35;
+inline constexpr std::size_t kOptions = 37;
 
 struct OptionSpec {
   Option option;

@@ -80,7 +80,7 @@ std::string Compare(const std::vector<DeliveredRows>& got,
 }
 
 /// Parts of one batch become one.
-std::vector<DeliveredRows> Joined(const std::vector<DeliveredRows>& parts) {
+std::vector<DeliveredRows> Joined(const std::vector<DeliveredRows>& parts, bool shows_empty) {
   std::vector<DeliveredRows> whole;
   for (const DeliveredRows& part : parts) {
     if (!whole.empty() && whole.back().number == part.number) {
@@ -89,7 +89,7 @@ std::vector<DeliveredRows> Joined(const std::vector<DeliveredRows>& parts) {
       whole.push_back(part);
     }
   }
-  std::erase_if(whole, [](const DeliveredRows& each) { return each.rows.empty(); });
+  if (!shows_empty) std::erase_if(whole, [](const auto& each) { return each.rows.empty(); });
   return whole;
 }
 
@@ -363,6 +363,7 @@ class Trial {
     for (const auto& [number, position] : consumer.positions) {
       const auto [found, added] = positions->emplace(number, position);
       if (added || found->second == position || ChangesRuns()) continue;
+      if (c_.Is(Option::kSplit, "yes")) continue;  // of other files
       // A rank that failed there stands in front of it.
       if (std::min(BatchOf(position), BatchOf(found->second)) <= number) continue;
       throw Difference{"ranks have other positions behind batch " + std::to_string(number) + ": " +
@@ -385,6 +386,8 @@ class Trial {
     return at == std::string::npos ? ~std::uint64_t{0}
                                    : std::stoull(position.substr(at + kName.size()));
   }
+
+  bool ShowsEmpty() const { return c_.Is(Option::kEmpty, "shown"); }
 
   bool ChangesRuns() const { return !c_.Is(Option::kAct, "none"); }
 
@@ -451,7 +454,7 @@ class Trial {
   /// The number of the first delivery that was not handed out.
   std::uint64_t NextNumber(const Consumer& consumer) const {
     if (consumer.rows.empty()) return 0;
-    const DeliveredRows last = Joined(consumer.rows).back();
+    const DeliveredRows last = Joined(consumer.rows, ShowsEmpty()).back();
     if (expected_.fails) return std::min(last.number + 1, BatchOf(side_->Position()));
     if (!c_.Is(Option::kFeed, "split")) return last.number + 1;
     for (const auto& order : expected_.orders) {
@@ -542,7 +545,7 @@ class Trial {
         !expected_.refused && !MayFailBy(consumer.status().code())) {
       throw Difference{"closed, but " + consumer.status().ToString()};
     }
-    if (closed && !expected_.whole) return CheckSane(Joined(consumer.rows));
+    if (closed && !expected_.whole) return CheckSane(Joined(consumer.rows, ShowsEmpty()));
     ComparePart(consumer, 0, false);
   }
 
@@ -568,7 +571,7 @@ class Trial {
 
   void ComparePart(const Consumer& consumer, std::uint64_t from, bool whole) const {
     if (expected_.refused) return;
-    std::vector<DeliveredRows> got = Joined(consumer.rows);
+    std::vector<DeliveredRows> got = Joined(consumer.rows, ShowsEmpty());
     const bool flushed = expected_.may_flush && !consumer.ended();
     if (!expected_.exact || flushed || LeftFailureOut(from)) return CheckSane(got);
     // A batch that a failure cuts short may be padded or not.
@@ -597,7 +600,7 @@ class Trial {
   /// What came before the machine did not let it go on: the beginning of the order, the last batch
   /// a short one.
   void CheckShort(const Consumer& consumer, std::uint64_t from) const {
-    std::vector<DeliveredRows> got = Joined(consumer.rows);
+    std::vector<DeliveredRows> got = Joined(consumer.rows, ShowsEmpty());
     const bool known = expected_.exact && expected_.ordered && !expected_.may_flush &&
                        !expected_.refused && !LeftFailureOut(from) && c_.Is(Option::kRest, "keep");
     if (!known) return CheckSane(got);

@@ -35,10 +35,17 @@ class ChainModel {
  public:
   ChainModel(const Configuration& c, const ChainData& data, std::uint64_t rank, std::uint64_t ranks,
              std::uint64_t most)
-      : c_(c), data_(data), rank_(rank), ranks_(ranks), most_(most) {}
+      : c_(c),
+        data_(data),
+        part_(c.Is(Option::kSplit, "yes") ? rank : 0),
+        parts_(c.Is(Option::kSplit, "yes") ? ranks : 1),
+        rank_(parts_ > 1 ? 0 : rank),
+        ranks_(parts_ > 1 ? 1 : ranks),
+        most_(most),
+        size_(c.Number(Option::kSize) / parts_) {}
 
   Expectation Say() {
-    files_ = data_.files;
+    files_ = PartOfFiles();
     skips_ = c_.Is(Option::kPolicy, "skip");
     lost_ = ApplyPolicy();
     said_.whole = !c_.Is(Option::kPasses, "0");
@@ -82,6 +89,15 @@ class ChainModel {
     MetAt damage = MetAt::kOrder;
     MetAt thrower = MetAt::kOrder;
   };
+
+  /// The first parts have one file more where it does not come out even.
+  std::vector<ModelFile> PartOfFiles() const {
+    const auto begin_of = [this](std::uint64_t part) {
+      const std::uint64_t files = data_.files.size();
+      return static_cast<std::ptrdiff_t>(part * (files / parts_) + std::min(part, files % parts_));
+    };
+    return {data_.files.begin() + begin_of(part_), data_.files.begin() + begin_of(part_ + 1)};
+  }
 
   void SayOrders() {
     std::vector<Meets> all = {{}};
@@ -132,7 +148,7 @@ class ChainModel {
 
   void SayWhatIsLoose() {
     const bool missing = c_.Is(Option::kDamage, "missing");
-    const bool foreign = c_.Is(Option::kDamage, "foreign");
+    const bool foreign = c_.IsAnyOf(Option::kDamage, "foreign flipped");
     said_.exact = c_.Is(Option::kChange, "none") && (skips_ || !missing) &&
                   !(foreign && c_.Is(Option::kSource, "gzip"));
     // Where reads end in the middle, what is held for its order comes as if there were no more.
@@ -222,8 +238,7 @@ class ChainModel {
 
   /// False where nothing is to be compared.
   bool SayOfEndless(const Places& first) {
-    if (c_.Is(Option::kJoin, "batched") && c_.Is(Option::kRest, "drop") &&
-        first.size() < c_.Number(Option::kSize)) {
+    if (c_.Is(Option::kJoin, "batched") && c_.Is(Option::kRest, "drop") && first.size() < size_) {
       // Nothing ever is a batch; of groups it may well be.
       said_.never_ends = Gathers() || c_.Number(Option::kFilter) != 1;
       said_.fails = true;
@@ -239,7 +254,7 @@ class ChainModel {
       said_.orders.emplace_back();
       return false;
     }
-    const std::uint64_t rows = most_ * std::max<std::uint64_t>(c_.Number(Option::kSize), 50);
+    const std::uint64_t rows = most_ * std::max<std::uint64_t>(size_, 50);
     passes_ = (rows + 2 * window_) / kept + 2;
     return true;
   }
@@ -267,7 +282,7 @@ class ChainModel {
   }
 
   BatchStage Batches(Stage rows) const {
-    const std::uint64_t size = c_.Number(Option::kSize);
+    const std::uint64_t size = size_;
     const bool drop = c_.Is(Option::kRest, "drop");
     const ModelRest rest =
         !drop ? ModelRest::kKeep : (said_.fails ? ModelRest::kDropButLast : ModelRest::kDrop);
@@ -306,14 +321,16 @@ class ChainModel {
         for (const Places& batch : batches(pass)) Add(batch, &deliveries);
       }
     }
-    std::erase_if(deliveries, [](const DeliveredRows& each) { return each.rows.empty(); });
+    if (c_.Is(Option::kEmpty, "hidden")) {
+      std::erase_if(deliveries, [](const DeliveredRows& each) { return each.rows.empty(); });
+    }
     return deliveries;
   }
 
   /// This rank's part, without holes.
   void Add(const Places& batch, std::vector<DeliveredRows>* deliveries) {
     if (met_failure_) return;
-    const std::size_t share = c_.Number(Option::kSize) / ranks_;
+    const std::size_t share = size_ / ranks_;
     const std::size_t begin = ranks_ == 1 ? 0 : std::min(batch.size(), rank_ * share);
     const std::size_t end = ranks_ == 1 ? batch.size() : std::min(batch.size(), begin + share);
     DeliveredRows delivery;
@@ -326,6 +343,7 @@ class ChainModel {
     met_failure_ = failure != delivery.rows.end();
     delivery.rows.erase(failure, delivery.rows.end());
     std::erase(delivery.rows, kHole);
+    if (met_failure_ && delivery.rows.empty()) return;
     deliveries->push_back(std::move(delivery));
   }
 
@@ -343,9 +361,12 @@ class ChainModel {
 
   const Configuration& c_;
   const ChainData& data_;
-  const std::uint64_t rank_;
+  const std::uint64_t part_;  ///< of the files, of so many
+  const std::uint64_t parts_;
+  const std::uint64_t rank_;  ///< of each batch
   const std::uint64_t ranks_;
   const std::uint64_t most_;
+  const std::uint64_t size_;
   std::vector<ModelFile> files_;
   bool skips_ = false;
   bool lost_range_ = false;
