@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <compare>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <mutex>
 
@@ -32,56 +31,61 @@ FileKey KeyOf(const struct stat& stat) {
 
 using MappingPtr = std::shared_ptr<const FileMapping>;
 
-/// The mappings that are kept, the one used last in front. Whoever uses a mapping that is dropped
-/// here keeps it until done.
-class KeptMappings {
+}  // namespace
+
+/// The mappings that somebody has. It owns none of them.
+class OpenMappings {
  public:
-  MappingPtr Find(const FileKey& key) {
-    const std::lock_guard lock(mutex_);
-    const auto found = by_key_.find(key);
-    if (found == by_key_.end()) return nullptr;
-    if (found->second->mapping->damaged()) {
-      entries_.erase(found->second);
-      by_key_.erase(found);
-      return nullptr;
-    }
-    entries_.splice(entries_.begin(), entries_, found->second);
-    return found->second->mapping;
+  static OpenMappings& All() {
+    // Never destroyed: files in static objects may outlive it.
+    static auto* const all = new OpenMappings;
+    return *all;
   }
 
-  /// Keeps `mapping`, unless another thread was first: returns the one that is kept.
-  MappingPtr Keep(const FileKey& key, MappingPtr mapping) {
-    MappingPtr dropped;  // unmapped after the lock is given back
-    const std::lock_guard lock(mutex_);
-    const auto found = by_key_.find(key);
-    if (found != by_key_.end()) return found->second->mapping;
-    entries_.push_front({key, mapping});
-    by_key_[key] = entries_.begin();
-    if (entries_.size() > FileMapping::kMaxKept) {
-      dropped = std::move(entries_.back().mapping);
-      by_key_.erase(entries_.back().key);
-      entries_.pop_back();
+  /// Null where nobody has it, or the file was found shorter than it.
+  MappingPtr Find(const FileKey& key) {
+    MappingPtr found;  // the last owner may be this one, and lets go after the lock
+    {
+      const std::lock_guard lock(mutex_);
+      const auto place = by_key_.find(key);
+      if (place == by_key_.end()) return nullptr;
+      found = place->second.lock();
     }
+    return found != nullptr && !found->damaged() ? found : nullptr;
+  }
+
+  /// Notes a new mapping, unless another thread was first: returns the one that is noted.
+  MappingPtr Note(const FileKey& key, std::span<const std::byte> bytes) {
+    // Both may be let go of here, which takes the lock: so they outlast it.
+    MappingPtr first;
+    MappingPtr mapping(new FileMapping(bytes), [key](const FileMapping* last) {
+      All().Forget(key);
+      delete last;
+    });
+    const std::lock_guard lock(mutex_);
+    std::weak_ptr<const FileMapping>& noted = by_key_[key];
+    first = noted.lock();
+    if (first != nullptr && !first->damaged()) return first;
+    noted = mapping;
     return mapping;
   }
 
+  std::size_t Count() {
+    const std::lock_guard lock(mutex_);
+    return by_key_.size();
+  }
+
  private:
-  struct Entry {
-    FileKey key;
-    MappingPtr mapping;
-  };
+  /// A mapping of that file has no owners any more. Another one may have taken its place.
+  void Forget(const FileKey& key) {
+    const std::lock_guard lock(mutex_);
+    const auto place = by_key_.find(key);
+    if (place != by_key_.end() && place->second.expired()) by_key_.erase(place);
+  }
+
   std::mutex mutex_;
-  std::list<Entry> entries_;
-  std::map<FileKey, std::list<Entry>::iterator> by_key_;
+  std::map<FileKey, std::weak_ptr<const FileMapping>> by_key_;
 };
-
-KeptMappings& Kept() {
-  // Never destroyed: files in static objects may outlive it.
-  static auto* const kept = new KeptMappings;
-  return *kept;
-}
-
-}  // namespace
 
 FileMapping::FileMapping(std::span<const std::byte> bytes) : bytes_(bytes) {
   guard_.emplace(bytes.data(), bytes.size());
@@ -109,17 +113,20 @@ FileMapping::~FileMapping() {
 std::shared_ptr<const FileMapping> FileMapping::Open(int descriptor, const struct stat& stat,
                                                      Status* status) {
   const FileKey key = KeyOf(stat);
-  if (MappingPtr kept = Kept().Find(key)) return kept;
+  if (MappingPtr open = OpenMappings::All().Find(key)) return open;
   const auto bytes = static_cast<std::size_t>(stat.st_size);
   void* const data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
   if (data == MAP_FAILED) {
     *status = StatusFromErrno(errno, "mapping it");
     return nullptr;
   }
-  MappingPtr mapping(new FileMapping({static_cast<const std::byte*>(data), bytes}));
-  return Kept().Keep(key, std::move(mapping));
+  return OpenMappings::All().Note(key, {static_cast<const std::byte*>(data), bytes});
 }
 
-bool FileMapping::IsKept(const struct stat& stat) { return Kept().Find(KeyOf(stat)) != nullptr; }
+bool FileMapping::IsMapped(const struct stat& stat) {
+  return OpenMappings::All().Find(KeyOf(stat)) != nullptr;
+}
+
+std::size_t FileMapping::Count() { return OpenMappings::All().Count(); }
 
 }  // namespace ringfeed

@@ -12,20 +12,20 @@
 
 namespace ringfeed {
 
-/// A whole file mapped for reading and guarded against its shrinking. Mappings are kept by the
-/// process, also while nobody uses them, up to kMaxKept of them: a file that is read again comes
-/// with its page tables filled in. Thread safe.
+/// A whole file mapped for reading and guarded against its shrinking. Whoever opens a file that
+/// somebody has mapped gets that mapping, whose page tables are filled in; the last owner to go
+/// unmaps it, so that nothing of a deleted file stays. Thread safe.
 class FileMapping {
  public:
-  static constexpr std::size_t kMaxKept = 4096;
-
-  /// The mapping of an open file as `stat` describes it: the kept one where device, inode, size and
-  /// time of change are the same, else a new one. Null, with `status` set, where it cannot be
-  /// mapped.
+  /// The mapping of an open file as `stat` describes it: the one that somebody has where device,
+  /// inode, size and time of change are the same, else a new one. Null, with `status` set, where it
+  /// cannot be mapped.
   static std::shared_ptr<const FileMapping> Open(int descriptor, const struct stat& stat,
                                                  Status* status);
-  /// True where Open would return a kept mapping.
-  static bool IsKept(const struct stat& stat);
+  /// True where Open would return a mapping that somebody has.
+  static bool IsMapped(const struct stat& stat);
+  /// Mappings that the process has now.
+  static std::size_t Count();
 
   ~FileMapping();
   FileMapping(const FileMapping&) = delete;
@@ -39,6 +39,7 @@ class FileMapping {
   bool damaged() const;
 
  private:
+  friend class OpenMappings;
   explicit FileMapping(std::span<const std::byte> bytes);
 
   std::span<const std::byte> bytes_;

@@ -95,6 +95,7 @@ class MappedInput final : public InputFile {
   }
   void Choose(IoChoice choice) { choice_ = std::move(choice); }
 
+  std::shared_ptr<const FileMapping> mapped() const override { return mapped_; }
   bool damaged() const override { return mapped_ != nullptr && mapped_->damaged(); }
 
   Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
@@ -190,10 +191,11 @@ OpenInputResult Opening::Cached(std::uint64_t* loads) {
 
 OpenInputResult Opening::ChooseAuto(bool may_map) {
   if (IsResident()) {
-    const bool kept = FileMapping::IsKept(stat_);
-    if (!may_map && !kept) return Inline("in the page cache: read inline");
-    OpenInputResult mapped = Mapped(kept ? "in the page cache: mapped, as in the pass before"
-                                         : "in the page cache, and will be read again: mapped");
+    const bool is_mapped = FileMapping::IsMapped(stat_);
+    if (!may_map && !is_mapped) return Inline("in the page cache: read inline");
+    OpenInputResult mapped =
+        Mapped(is_mapped ? "in the page cache: mapped, as in the pass before"
+                         : "in the page cache, and will be read again: mapped");
     if (mapped.status.ok()) return mapped;
     return Inline("in the page cache: read inline; " + mapped.status.message());
   }

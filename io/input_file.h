@@ -12,6 +12,8 @@
 
 namespace ringfeed {
 
+class FileMapping;
+
 /// One opened input and the path by which its bytes come. Created by OpenInput, used by one lane
 /// (thread safe for concurrent const calls), closed by the destructor, which requires that no read
 /// is in flight.
@@ -31,6 +33,8 @@ class InputFile {
   /// destruction; also after the file shrank: then touched pages read as zeros and damaged() turns
   /// true.
   std::span<const std::byte> mapping() const { return mapping_; }
+  /// What owns mapping(), for those who keep it beyond this input; null where there is none.
+  virtual std::shared_ptr<const FileMapping> mapped() const { return nullptr; }
   /// True once the mapped file was found shorter than its mapping. False: what was read from the
   /// mapping before the call was the file's (see FileMapping).
   virtual bool damaged() const { return false; }
@@ -61,7 +65,7 @@ class InputFile {
 
 /// Opens `name` and chooses its path: by options.path if forced (an error where that cannot work),
 /// else cold and large: io_uring with O_DIRECT where `uring_available`; resident in the page cache:
-/// inline reads, or, where `may_map` (the file will be read again, or it was mapped before),
+/// inline reads, or, where `may_map` (the file will be read again, or somebody has it mapped),
 /// mapped. The choice carries its reason in words. Errors: kNotFound, kPermissionDenied,
 /// kInvalidArgument (a directory, a device), kUnsupported (of /proc), kResourceExhausted
 /// (descriptors).

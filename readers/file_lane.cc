@@ -15,7 +15,7 @@ constexpr const char* kWhyInOrder = "compressed: read inline from start to end";
 
 FileLane::FileLane(std::size_t index, FileSchedule* schedule, const SourceNode& source,
                    LaneContext* context, std::stop_token stop,
-                   std::function<void(const IoChoice&)> opened)
+                   std::function<void(const InputFile&)> opened)
     : index_(index),
       schedule_(schedule),
       source_(source),
@@ -80,7 +80,7 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
     block->status = status;
     return false;
   }
-  opened_(file->choice());
+  opened_(*file);
   from_memory_ = reader_->from_memory();
   return true;
 }

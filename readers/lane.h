@@ -60,12 +60,13 @@ class InstanceLane final : public Lane {
   bool pass_ended_ = false;
 };
 
-/// Stripes of the files that the schedule assigns to lane `index`. Tells `opened` how each file is
-/// read.
+/// Stripes of the files that the schedule assigns to lane `index`. Tells `opened` of each file that
+/// it opens.
 class FileLane final : public Lane {
  public:
   FileLane(std::size_t index, FileSchedule* schedule, const SourceNode& source,
-           LaneContext* context, std::stop_token stop, std::function<void(const IoChoice&)> opened);
+           LaneContext* context, std::stop_token stop,
+           std::function<void(const InputFile&)> opened);
   bool Fill(Block* block) override;
   std::span<const std::byte> Upcoming() const override {
     return reader_ ? reader_->Upcoming() : std::span<const std::byte>();
@@ -86,7 +87,7 @@ class FileLane final : public Lane {
   const SourceNode& source_;
   LaneContext* const context_;
   const std::stop_token stop_;
-  const std::function<void(const IoChoice&)> opened_;
+  const std::function<void(const InputFile&)> opened_;
   std::unique_ptr<StripeReader> reader_;
   std::unique_ptr<FileReader> user_reader_;  ///< or this, and its instances
   std::unique_ptr<InstanceLane> user_lane_;

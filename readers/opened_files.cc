@@ -24,7 +24,7 @@ std::size_t MostOpen() {
 }  // namespace
 
 OpenedFiles::OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options,
-                         std::function<void(const IoChoice&)> opened, std::size_t most)
+                         std::function<void(const InputFile&)> opened, std::size_t most)
     : table_(std::move(table)),
       options_(options),
       opened_(std::move(opened)),
@@ -97,7 +97,7 @@ std::shared_ptr<InputFile> OpenedFiles::Get(std::size_t file, Status* status) {
   std::shared_ptr<InputFile> let_go;  // closed outside of the lock
   const std::lock_guard lock(mutex_);
   if (auto first = Find(file)) return first;
-  if (opened_) opened_(input->choice());
+  if (opened_) opened_(*input);
   Keep(file, input, &let_go);
   return input;
 }
@@ -126,7 +126,7 @@ std::shared_ptr<InputFile> OpenedFiles::Cache(std::size_t file, const InputFile&
   cached_bytes_ += again ? 0 : before.size();
   cached_.insert(file);
   std::shared_ptr<InputFile> input = std::move(result.file);
-  if (opened_) opened_(input->choice());
+  if (opened_) opened_(*input);
   if (const auto kept = kept_.find(file); kept != kept_.end()) {
     let_go = std::exchange(kept->second.input, input);
   } else {

@@ -22,10 +22,10 @@ namespace ringfeed {
 /// reads one keeps it open. Thread safe.
 class OpenedFiles {
  public:
-  /// `opened` is told, by any thread, how each file is read. `most`: 0 for half of the descriptors
-  /// that the process may have, 4096 at most.
+  /// `opened` is told, by any thread, of each file that is opened. `most`: 0 for half of the
+  /// descriptors that the process may have, 4096 at most.
   OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options,
-              std::function<void(const IoChoice&)> opened, std::size_t most = 0);
+              std::function<void(const InputFile&)> opened, std::size_t most = 0);
 
   const std::shared_ptr<const FileTable>& table() const { return table_; }
   /// The file that holds a row of the table, and where its rows start.
@@ -53,7 +53,7 @@ class OpenedFiles {
 
   const std::shared_ptr<const FileTable> table_;
   const IoOptions options_;
-  const std::function<void(const IoChoice&)> opened_;
+  const std::function<void(const InputFile&)> opened_;
   const std::size_t most_;
   std::vector<RowNumber> first_rows_;
 

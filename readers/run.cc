@@ -112,7 +112,7 @@ int ThreadsFor(const OpenOptions& options) {
 
 Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_ptr<Arena> arena,
          const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned,
-         std::shared_ptr<Ledger> ledger)
+         ChainKeeps chain)
     : stages_by_index_(
           planned == nullptr
               ? 0
@@ -121,7 +121,8 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
       start_(start),
       planned_(std::move(planned)),
       input_(std::move(input)),
-      ledger_(std::move(ledger)),
+      ledger_(std::move(chain.ledger)),
+      mappings_(std::move(chain.mappings)),
       damaged_before_(ledger_->damaged()),
       unordered_(program.source.options.unordered || program.source.streams.size() > 1),
       arena_(std::move(arena)),
@@ -265,7 +266,7 @@ std::size_t Run::BuildChunks() {
   chunks_ = std::make_unique<ChunkPlan>(planned_->NewCursor(start_.mix, stages_by_index_), options);
   opened_files_ =
       std::make_unique<OpenedFiles>(planned_->table(), program_.source.options.io,
-                                    [this](const IoChoice& choice) { NoteOpened(choice); });
+                                    [this](const InputFile& file) { NoteOpened(file); });
   return options.lanes;
 }
 
@@ -292,7 +293,7 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
   }
   if (schedule_ != nullptr) {
     return std::make_unique<FileLane>(number, schedule_.get(), source, context, stop_.get_token(),
-                                      [this](const IoChoice& choice) { NoteOpened(choice); });
+                                      [this](const InputFile& file) { NoteOpened(file); });
   }
   if (!source.streams.empty()) {
     const StreamInput& stream = source.streams[number];
@@ -471,6 +472,7 @@ void Run::Stop() {
   for (const auto& worker : workers_) {
     if (worker->thread.joinable()) worker->thread.join();
   }
+  opened_files_.reset();
   // What is handed out lives on in the arena, but the next run may plan with the rest.
   ReleaseMemory();
 }
@@ -1400,7 +1402,9 @@ void Run::ReleaseDelivery(const Delivery& delivery) {
   if (!stopping()) AskForPlan();
 }
 
-void Run::NoteOpened(const IoChoice& choice) {
+void Run::NoteOpened(const InputFile& file) {
+  mappings_->Note(file);
+  const IoChoice& choice = file.choice();
   const std::lock_guard lock(status_mutex_);
   const auto [at, is_new] = choice_of_file_.try_emplace(choice.file, choices_.size());
   if (!is_new) {

@@ -21,6 +21,7 @@
 #include "readers/failure_stage.h"
 #include "readers/file_schedule.h"
 #include "readers/graph.h"
+#include "readers/kept_mappings.h"
 #include "readers/lane.h"
 #include "readers/ledger.h"
 #include "readers/opened_files.h"
@@ -57,6 +58,12 @@ struct RunHooks {
   std::chrono::milliseconds silence{1000};
 };
 
+/// What a chain keeps from run to run.
+struct ChainKeeps {
+  std::shared_ptr<Ledger> ledger = std::make_shared<Ledger>();
+  std::shared_ptr<KeptMappings> mappings = std::make_shared<KeptMappings>();
+};
+
 /// One execution of a program, from its first record to its end or its stop: the threads, the rings
 /// between them and the memory in flight. A new one is made for every ReInit; what was handed out
 /// by this one keeps it alive.
@@ -68,10 +75,9 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
  public:
   /// `input`: what a user's decorator reads; may be null. `planned`: where not null, records are
   /// read by its index.
-  /// `ledger`: the chain's.
   Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_ptr<Arena> arena,
       const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned,
-      std::shared_ptr<Ledger> ledger);
+      ChainKeeps chain);
   ~Run() override;
 
   void Start();
@@ -276,7 +282,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::size_t MostHeld() const { return (memory_limit_ - lane_bytes_) * 3 / 4; }
   /// What each lane may read ahead by index.
   std::size_t AheadBytes() const;
-  void NoteOpened(const IoChoice& choice);
+  void NoteOpened(const InputFile& file);
 
   const std::size_t stages_by_index_;  ///< that the order by index has already
   const Program program_;              ///< without these
@@ -284,6 +290,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   const std::shared_ptr<PlannedSource> planned_;  ///< null: as files are read
   const std::shared_ptr<GraphNode> input_;
   const std::shared_ptr<Ledger> ledger_;
+  const std::shared_ptr<KeptMappings> mappings_;
   const std::uint64_t damaged_before_;  ///< by earlier runs
   const bool unordered_;                ///< blocks are planned as they come
   const std::shared_ptr<Arena> arena_;

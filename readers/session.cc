@@ -46,7 +46,7 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
   if (program_.needs_index()) start_.by_index = true;
   try {
     auto run = std::make_shared<Run>(program_, input_, std::move(arena), hooks_, start_,
-                                     start_.by_index ? planned_ : nullptr, ledger_);
+                                     start_.by_index ? planned_ : nullptr, kept_);
     run->Start();
     return run;
   } catch (const std::bad_alloc&) {
@@ -557,6 +557,7 @@ void ReaderSession::Close() {
     run = run_;
   }
   if (run != nullptr) run->Stop();
+  kept_.mappings->Clear();
   // Nobody reads them any more: a writer on the other side is to know.
   for (const StreamInput& input : program_.source.streams) input.stream->Close();
 }

@@ -172,7 +172,7 @@ class ReaderSession {
   std::string not_planned_;  ///< why there is none, once that was found out
   std::optional<DataFingerprint> fingerprint_;
   const std::shared_ptr<GraphNode> input_;
-  const std::shared_ptr<Ledger> ledger_ = std::make_shared<Ledger>();  ///< of all runs
+  const ChainKeeps kept_;  ///< of all runs
   RunHooks hooks_;
 
   std::condition_variable_any resumed_;  ///< with mutex_

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "io/file_mapping.h"
 #include "io/read_engine.h"
 #include "tests/support/pattern_file.h"
 #include "tests/support/restrictions.h"
@@ -200,14 +201,23 @@ TEST_F(InputFileTest, MappedFilesTakeNoDescriptor) {
   EXPECT_EQ(child.status, 0) << child.text;
 }
 
-TEST_F(InputFileTest, AMappingIsKeptUntilTheFileChanges) {
+TEST_F(InputFileTest, AMappingIsSharedUntilTheFileChangesAndEndsWithItsLastOwner) {
   const std::string path = NewFile(kLarge);
   MakeWarm(path);
-  const std::byte* const first = Open(path, IoPath::kMmap)->mapping().data();
-  // It was mapped before: no need to be told that it will be read again.
-  const std::unique_ptr<InputFile> again = Open(path);
+  const std::size_t before = FileMapping::Count();
+  std::unique_ptr<InputFile> first = Open(path, IoPath::kMmap);
+  // It is mapped: no need to be told that it will be read again.
+  std::unique_ptr<InputFile> again = Open(path);
   EXPECT_EQ(again->choice().path, IoPath::kMmap);
-  EXPECT_EQ(again->mapping().data(), first);
+  EXPECT_EQ(again->mapping().data(), first->mapping().data());
+  EXPECT_EQ(FileMapping::Count(), before + 1);
+  first.reset();
+  EXPECT_TRUE(IsMappedHere(path));
+  again.reset();
+  EXPECT_FALSE(IsMappedHere(path));
+  EXPECT_EQ(FileMapping::Count(), before);
+  EXPECT_EQ(Open(path)->choice().path, IoPath::kPread);
+  const std::unique_ptr<InputFile> still = Open(path, IoPath::kMmap);
   WritePatternFile(path, kLarge + 1, 5);
   const std::unique_ptr<InputFile> changed = Open(path, IoPath::kMmap);
   EXPECT_EQ(FirstDifference(changed->mapping(), 0, 5), kLarge + 1);

@@ -2,13 +2,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "io/file_mapping.h"
 #include "tests/readers/pipeline_fixture.h"
 
 namespace ringfeed {
@@ -444,6 +447,58 @@ TEST_F(LifecycleTest, ManyRecordBlocksHeldAtOnceEndInDataOrAnErrorNotInAHang) {
     EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
   }
   held.clear();
+}
+
+TEST_F(LifecycleTest, MappingsAreKeptFromPassToPassAndEndWithTheChain) {
+  const std::string file = MakeFiles(1, 2000, 8, 400).front();
+  MakeWarm(file);
+  const auto pass = [](Reader& reader) {
+    for (Instance batch; reader.TryReadNext(&batch) == ReadResult::kRecord;) batch = {};
+  };
+  for (const bool global : {false, true}) {
+    const std::size_t mappings = FileMapping::Count();
+    OpenOptions options = Options();
+    options.io.path = IoPath::kMmap;
+    Reader records = OpenFiles({file}, options);
+    if (global) records = Shuffle(std::move(records), {.seed = 1, .mode = ShuffleMode::kGlobal});
+    Reader reader = Batches(std::move(records), 100);
+    pass(reader);
+    EXPECT_TRUE(IsMappedHere(file)) << "no pass maps it again";
+    // Another chain over it has the same mapping, and takes nothing away at its end.
+    const std::size_t kept = FileMapping::Count();
+    {
+      Reader other = Batches(OpenFiles({file}, options), 100);
+      pass(other);
+      EXPECT_EQ(FileMapping::Count(), kept);
+    }
+    EXPECT_EQ(FileMapping::Count(), kept);
+    reader.ReInit();
+    pass(reader);
+    EXPECT_EQ(FileMapping::Count(), kept);
+    // A batch that is held does not hold the file.
+    reader.ReInit();
+    const Instance held = reader.ReadNext();
+    pass(reader);
+    reader.Close();
+    EXPECT_FALSE(IsMappedHere(file));
+    reader = Reader();
+    EXPECT_LE(FileMapping::Count(), mappings);
+  }
+}
+
+TEST_F(LifecycleTest, WhatIsDeletedHoldsNoSpaceOnceItsChainIsGone) {
+  std::vector<std::string> files = MakeFiles(3, 500, 8, 400);
+  OpenOptions options = Options();
+  options.io.path = IoPath::kMmap;
+  std::optional<Reader> reader(MultiPass(OpenFiles(files, options), 2));
+  for (Instance record; reader->TryReadNext(&record) == ReadResult::kRecord;) record = {};
+  for (const std::string& file : files) {
+    EXPECT_TRUE(IsMappedHere(file));
+    std::filesystem::remove(file);
+  }
+  EXPECT_TRUE(IsMappedHere(files.front() + " (deleted)"));
+  reader.reset();
+  for (const std::string& file : files) EXPECT_FALSE(IsMappedHere(file));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <vector>
 
@@ -92,6 +93,14 @@ void MakeWarm(const std::string& path) {
   while (read(descriptor, block.data(), block.size()) > 0) {
   }
   close(descriptor);
+}
+
+bool IsMappedHere(const std::string& path) {
+  std::ifstream mappings("/proc/self/maps");
+  for (std::string line; std::getline(mappings, line);) {
+    if (line.find(" " + path) != std::string::npos) return true;
+  }
+  return false;
 }
 
 AlignedBuffer::AlignedBuffer(std::size_t bytes, std::byte fill) : bytes_(bytes) {

@@ -37,6 +37,9 @@ std::size_t FirstDifference(std::span<const std::byte> bytes, std::uint64_t offs
 void MakeCold(const std::string& path);
 void MakeWarm(const std::string& path);
 
+/// Whether this process has that file, which may be deleted, mapped.
+bool IsMappedHere(const std::string& path);
+
 /// Memory aligned for every kind of direct read, filled with one byte.
 class AlignedBuffer {
  public:
