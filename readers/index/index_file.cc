@@ -101,6 +101,11 @@ Status CheckPurpose(const IndexHeader& header, const IndexedFile& file,
   }
   if (header.file.modified_ns != identity.modified_ns) return other("the file was written since");
   if (header.file.sample != identity.sample) return other("the file's contents are others");
+  const auto differs = [](auto then, auto now) { return then != 0 && now != 0 && then != now; };
+  if (differs(header.file.changed_ns, identity.changed_ns) ||
+      differs(header.file.inode, identity.inode)) {
+    return other("the file was changed or copied since, though its size and time are the same");
+  }
   if (header.format != FormatField(*file.format)) {
     return other(
         "it was made for format \"" +

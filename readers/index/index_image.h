@@ -36,13 +36,18 @@ struct FileIdentity {
   std::uint64_t bytes = 0;
   std::int64_t modified_ns = 0;  ///< 0 of a store of the user's own
   std::uint64_t sample = 0;      ///< of its contents
+  /// When anything of it was changed last, and its number in the file system: what nobody sets back
+  /// as they set a time of modification. 0 where they are not known, or not to be relied on: of a
+  /// store of the user's own, and of file systems that are not local.
+  std::int64_t changed_ns = 0;
+  std::uint64_t inode = 0;
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
 /// The first bytes of an index file.
 struct IndexHeader {
   static constexpr std::string_view kMagic{"ringfeed index\n\0", 16};
-  static constexpr std::uint32_t kVersion = 2;
+  static constexpr std::uint32_t kVersion = 3;
   static constexpr std::size_t kFormatBytes = 64;
 
   std::array<char, 16> magic{};
@@ -69,7 +74,7 @@ struct IndexHeader {
 
   IndexLayout layout() const { return {chunks != 0, wide != 0}; }
 };
-static_assert(sizeof(IndexHeader) == 16 + 8 + 24 + 11 * 8 + 16 + 64);
+static_assert(sizeof(IndexHeader) == 16 + 8 + 40 + 11 * 8 + 16 + 64);
 
 /// A unit that ends before the next one begins.
 struct IndexGap {

@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <functional>
 #include <span>
 
@@ -42,6 +44,39 @@ Status Sample(std::uint64_t bytes, const ReadPiece& read, std::uint64_t* sample)
   return {};
 }
 
+std::int64_t NsOf(const timespec& time) {
+  return time.tv_sec * std::int64_t{1000000000} + time.tv_nsec;
+}
+
+/// How far what a file system says of a file beside its contents and times can be relied on.
+enum class Reliance : std::uint8_t { kAll, kNotInodes, kNone };
+
+Reliance RelianceOn(int descriptor) {
+  struct statfs facts {};
+  if (fstatfs(descriptor, &facts) != 0) return Reliance::kNone;
+  switch (static_cast<std::uint32_t>(facts.f_type)) {
+    case 0x6969:      // NFS
+    case 0x517B:      // SMB
+    case 0xFE534D42:  // SMB 2
+    case 0xFF534D42:  // CIFS
+    case 0x65735546:  // FUSE
+    case 0x00C36400:  // Ceph
+    case 0x0BD00BD0:  // Lustre
+    case 0x01021997:  // 9p
+    case 0x5346414F:  // AFS
+    case 0x73757245:  // Coda
+    case 0x47504653:  // GPFS
+    case 0x19830326:  // BeeGFS
+    case 0x6A656A63:  // virtiofs of some kernels
+      // The machine that serves it, or a cache, may say one thing today and another tomorrow.
+      return Reliance::kNone;
+    case 0x794C7630:  // overlayfs numbers files anew when it is mounted again
+      return Reliance::kNotInodes;
+    default:
+      return Reliance::kAll;
+  }
+}
+
 Status SampleFile(const std::string& name, FileIdentity* identity) {
   const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return StatusFromErrno(errno, "open");
@@ -51,7 +86,10 @@ Status SampleFile(const std::string& name, FileIdentity* identity) {
     status = StatusFromErrno(errno, "examine");
   } else {
     identity->bytes = static_cast<std::uint64_t>(facts.st_size);
-    identity->modified_ns = facts.st_mtim.tv_sec * std::int64_t{1000000000} + facts.st_mtim.tv_nsec;
+    identity->modified_ns = NsOf(facts.st_mtim);
+    const Reliance reliance = RelianceOn(descriptor);
+    if (reliance != Reliance::kNone) identity->changed_ns = NsOf(facts.st_ctim);
+    if (reliance == Reliance::kAll) identity->inode = facts.st_ino;
     const auto read = [descriptor](std::uint64_t at, std::span<std::byte> to, std::size_t* got) {
       ssize_t some = 0;
       do {

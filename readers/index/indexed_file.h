@@ -25,7 +25,8 @@ struct IndexedFile {
 };
 
 /// Reads a few pieces of the contents: the first and the last 4 KiB, and six in between; of a small
-/// file all of it. Blocks for these reads.
+/// file all of it. Blocks for these reads. changed_ns and inode are for whoever asks on the same
+/// machine alone: a copy of the file has others.
 Status IdentifyFile(const IndexedFile& file, FileIdentity* identity);
 
 }  // namespace ringfeed

@@ -76,6 +76,47 @@ TEST_F(IndexFileTest, AFileThatGrewOrWasWrittenHasANewIndex) {
   ExpectMadeAgain("written since");
 }
 
+// Other contents of the same size at the same time, where no sample looks.
+TEST_F(IndexFileTest, AChangeThatKeepsSizeAndTimeIsSeenOnALocalFileSystem) {
+  // Two records change places: other numbers stand where the index says.
+  std::vector<std::string> payloads(4000, std::string(100, 'a'));
+  payloads.emplace_back(50, 'b');
+  payloads.resize(8000, std::string(100, 'c'));
+  std::vector<std::string> changed = payloads;
+  std::swap(changed[4000], changed[3990]);
+  bytes_ = PlainFile(payloads);
+  file_ = FileAt(file_.name, "tfrecord", bytes_);
+  const timespec times[2] = {{1000000, 5}, {1000000, 6}};
+  ASSERT_EQ(utimensat(AT_FDCWD, file_.name.c_str(), times, 0), 0);
+  const OpenedIndex before = Open();
+  ExpectGood(before, IndexOrigin::kBuilt);
+  ExpectGood(Open(), IndexOrigin::kOpened);
+  if (before.identity.changed_ns == 0) GTEST_SKIP() << "the file system is not local";
+  bytes_ = PlainFile(changed);
+  file_ = FileAt(file_.name, "tfrecord", bytes_);
+  ASSERT_EQ(utimensat(AT_FDCWD, file_.name.c_str(), times, 0), 0);
+  const OpenedIndex anew = Open();
+  EXPECT_EQ(anew.identity.sample, before.identity.sample);
+  EXPECT_EQ(anew.identity.modified_ns, before.identity.modified_ns);
+  ExpectGood(anew, IndexOrigin::kRebuilt);
+  EXPECT_NE(anew.why.find("though its size and time are the same"), std::string::npos) << anew.why;
+  ExpectGood(Open(), IndexOrigin::kOpened);
+}
+
+TEST_F(IndexFileTest, AnIndexOfAFileSystemThatIsNotLocalIsBelievedBySizeTimeAndSample) {
+  const OpenedIndex built = Open();
+  ExpectGood(built, IndexOrigin::kBuilt);
+  std::shared_ptr<const PagedIndex> index;
+  FileIdentity elsewhere = built.identity;
+  elsewhere.changed_ns = 0;
+  elsewhere.inode = 0;
+  EXPECT_TRUE(LoadIndex(path_, file_, elsewhere, &index).ok());
+  if (built.identity.changed_ns == 0) GTEST_SKIP() << "the file system is not local";
+  elsewhere = built.identity;
+  ++elsewhere.changed_ns;
+  EXPECT_EQ(LoadIndex(path_, file_, elsewhere, &index).code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(IndexFileTest, WhatIsLostIsKeptWithItsRangesAndReasons) {
   const std::size_t record = PlainRecord(payloads_[0]).size();
   bytes_[1] = '\x7f';           // the first length
