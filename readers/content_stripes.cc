@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 
 #include "readers/compression/content_reader.h"
@@ -12,8 +13,10 @@ namespace {
 /// Stripes of what a compressed file holds. Their offsets are those of the content.
 class ContentStripes final : public InlineStripes {
  public:
-  ContentStripes(LaneContext* context, StripeInput input)
+  /// The file had so many bytes when it was scheduled.
+  ContentStripes(LaneContext* context, StripeInput input, std::uint64_t scheduled_bytes)
       : InlineStripes(context, input),
+        scheduled_bytes_(scheduled_bytes),
         content_(input.compression, [this](std::span<std::byte> buffer, std::size_t* got) {
           return ReadCompressed(buffer, got);
         }) {}
@@ -37,7 +40,7 @@ class ContentStripes final : public InlineStripes {
       *got += some;
       to = to.subspan(some);
     }
-    return {};
+    return to.empty() ? Status() : WhyShort();
   }
 
   std::uint64_t DoubtfulFrom(const Block& block, std::uint64_t end,
@@ -53,6 +56,13 @@ class ContentStripes final : public InlineStripes {
   }
 
  private:
+  /// Whole members may be gone, or all of them: their absence is no damage of what is left.
+  Status WhyShort() const {
+    if (file_->size() >= scheduled_bytes_) return {};
+    return Status(StatusCode::kTruncated, "the file ends at " + std::to_string(file_->size()) +
+                                              ", it had " + std::to_string(scheduled_bytes_) +
+                                              " bytes when it was first looked at");
+  }
   Status ReadCompressed(std::span<std::byte> buffer, std::size_t* got) {
     const auto begin = std::chrono::steady_clock::now();
     const std::uint64_t left = file_->size() - compressed_offset_;
@@ -68,6 +78,7 @@ class ContentStripes final : public InlineStripes {
     return status;
   }
 
+  const std::uint64_t scheduled_bytes_;
   ContentReader content_;
   DoubtfulRecords doubtful_;
   std::uint64_t compressed_offset_ = 0;
@@ -76,8 +87,9 @@ class ContentStripes final : public InlineStripes {
 }  // namespace
 
 std::unique_ptr<StripeReader> MakeContentStripes(LaneContext* context, StripeInput input) {
-  input.bytes = input.stripes = kUnknownSize;
-  return std::make_unique<ContentStripes>(context, std::move(input));
+  const std::uint64_t bytes = std::exchange(input.bytes, kUnknownSize);
+  input.stripes = kUnknownSize;
+  return std::make_unique<ContentStripes>(context, std::move(input), bytes);
 }
 
 }  // namespace ringfeed

@@ -14,14 +14,13 @@ constexpr const char* kWhyInOrder = "compressed: read inline from start to end";
 }  // namespace
 
 FileLane::FileLane(std::size_t index, FileSchedule* schedule, const SourceNode& source,
-                   LaneContext* context, std::stop_token stop,
-                   std::function<void(const InputFile&)> opened)
+                   LaneContext* context, std::stop_token stop, FileNews news)
     : index_(index),
       schedule_(schedule),
       source_(source),
       context_(context),
       stop_(std::move(stop)),
-      opened_(std::move(opened)) {}
+      news_(std::move(news)) {}
 
 bool FileLane::Fill(Block* block) {
   if (reader_ == nullptr && user_lane_ == nullptr) {
@@ -80,7 +79,7 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
     block->status = status;
     return false;
   }
-  opened_(*file);
+  if (news_.opened) news_.opened(*file);
   from_memory_ = reader_->from_memory();
   return true;
 }
@@ -101,6 +100,7 @@ bool FileLane::OpenByUser(const Assignment& assignment, Block* block) {
     return false;
   }
   assignment_ = assignment;
+  if (news_.read) news_.read(assignment.name);
   user_lane_ = std::make_unique<InstanceLane>(user_reader_.get(), source_.slots, 1,
                                               std::function<bool()>(), stop_);
   return true;
@@ -120,6 +120,7 @@ bool FileLane::FillByUser(Block* block) {
 }
 
 void FileLane::Fail(const Assignment& assignment, const Status& status, Block* block) {
+  if (news_.failed) news_.failed(assignment.name, status);
   if (context_->options->on_damage == OnDamage::kFail || IsRefusal(status)) {
     block->status = status;
     return;

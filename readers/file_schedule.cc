@@ -63,6 +63,7 @@ bool FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lan
     if (pass.open[taker] && !options_.unordered) return false;
     const std::vector<std::size_t>& files = pass.files;
     while (pass.next_file < files.size() && Examine(files[pass.next_file]).stripes == 0) {
+      if (options_.passed_over) options_.passed_over(names_[files[pass.next_file]]);
       ++pass.next_file;
     }
     if (pass.next_file == files.size()) {

@@ -58,6 +58,8 @@ class FileSchedule {
     std::uint64_t first_epoch = 0;  ///< number of pass 0 to that order
     /// Called, by any thread, when a lane that was told to wait may go on.
     std::function<void()> moved{};
+    /// Told of each file that takes no turn, since it is empty; under a lock. May be empty.
+    std::function<void(const std::string& name)> passed_over{};
   };
   FileSchedule(std::vector<std::string> names, std::vector<std::shared_ptr<Source>> sources,
                const Options& options);

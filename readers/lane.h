@@ -11,6 +11,7 @@
 #include "readers/block.h"
 #include "readers/compression/content_reader.h"
 #include "readers/doubtful_records.h"
+#include "readers/file_news.h"
 #include "readers/file_schedule.h"
 #include "readers/graph.h"
 #include "readers/record_provider.h"
@@ -60,13 +61,11 @@ class InstanceLane final : public Lane {
   bool pass_ended_ = false;
 };
 
-/// Stripes of the files that the schedule assigns to lane `index`. Tells `opened` of each file that
-/// it opens.
+/// Stripes of the files that the schedule assigns to lane `index`.
 class FileLane final : public Lane {
  public:
   FileLane(std::size_t index, FileSchedule* schedule, const SourceNode& source,
-           LaneContext* context, std::stop_token stop,
-           std::function<void(const InputFile&)> opened);
+           LaneContext* context, std::stop_token stop, FileNews news);
   bool Fill(Block* block) override;
   std::span<const std::byte> Upcoming() const override {
     return reader_ ? reader_->Upcoming() : std::span<const std::byte>();
@@ -87,7 +86,7 @@ class FileLane final : public Lane {
   const SourceNode& source_;
   LaneContext* const context_;
   const std::stop_token stop_;
-  const std::function<void(const InputFile&)> opened_;
+  const FileNews news_;
   std::unique_ptr<StripeReader> reader_;
   std::unique_ptr<FileReader> user_reader_;  ///< or this, and its instances
   std::unique_ptr<InstanceLane> user_lane_;

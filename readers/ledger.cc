@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "readers/refusal.h"
+
 namespace ringfeed {
 
 void Ledger::Add(const Read& read) {
@@ -10,6 +12,45 @@ void Ledger::Add(const Read& read) {
   if (read.filtered != 0) filtered_.fetch_add(read.filtered, std::memory_order_relaxed);
   if (read.truncated != 0) truncated_.fetch_add(read.truncated, std::memory_order_relaxed);
   if (read.reopened != 0) reopened_.fetch_add(read.reopened, std::memory_order_relaxed);
+  if (read.lost_ranges != 0) lost_ranges_.fetch_add(read.lost_ranges, std::memory_order_relaxed);
+}
+
+void Ledger::Add(const RunTotals& totals) {
+  const std::lock_guard lock(mutex_);
+  ended_.passes += totals.passes;
+  ended_.read_bytes += totals.read_bytes;
+  ended_.grown_batches += totals.grown_batches;
+  ended_.late_wakes += totals.late_wakes;
+}
+
+void Ledger::NoteFile(const std::string& name, FileFate fate) {
+  const auto bit = static_cast<std::uint8_t>(fate);
+  const std::lock_guard lock(mutex_);
+  std::uint8_t& fates = fates_[name];
+  if ((fates & bit) != 0) return;
+  fates = static_cast<std::uint8_t>(fates | bit);
+  ++(fate == FileFate::kRead      ? files_read_
+     : fate == FileFate::kMissing ? files_missing_
+                                  : files_refused_);
+}
+
+void Ledger::NoteFile(const std::string& name, const Status& why_not) {
+  if (name.empty() || IsRefusal(why_not) || why_not.code() == StatusCode::kCancelled) return;
+  const bool missing = why_not.code() == StatusCode::kNotFound;
+  NoteFile(name, missing ? FileFate::kMissing : FileFate::kRefused);
+}
+
+void Ledger::NoteOpened(const IoChoice& choice) {
+  NoteFile(choice.file, FileFate::kRead);
+  const std::lock_guard lock(mutex_);
+  const auto [at, is_new] = choice_of_file_.try_emplace(choice.file, choices_.size());
+  if (!is_new) {
+    choices_[at->second] = choice;
+  } else if (choices_.size() < kMostChoicesListed) {
+    choices_.push_back(choice);
+  } else {
+    choice_of_file_.erase(at);
+  }
 }
 
 void Ledger::Add(const RowTally& before, const RowTally& now) {
@@ -45,22 +86,45 @@ void Ledger::Fill(PipelineStats* stats) const {
   stats->reopened_streams = reopened_.load(std::memory_order_relaxed);
   stats->filtered_records = filtered_.load(std::memory_order_relaxed);
   stats->truncated_records = truncated_.load(std::memory_order_relaxed);
+  const std::int64_t lost = lost_ranges_.load(std::memory_order_relaxed);
+  stats->lost_ranges = static_cast<std::uint64_t>(std::max<std::int64_t>(0, lost));
   const std::lock_guard lock(mutex_);
   stats->damage = damage_;
+  stats->passes_ended = ended_.passes;
+  stats->read_bytes = ended_.read_bytes;
+  stats->grown_batches = ended_.grown_batches;
+  stats->late_wakes = ended_.late_wakes;
+  stats->files_read = files_read_;
+  stats->files_refused = files_refused_;
+  stats->files_missing = files_missing_;
+  stats->io = choices_;
 }
 
-Status Ledger::Check(std::uint64_t pass, std::uint64_t counted, const RowTally& tally) {
+namespace {
+
+Status Compare(const std::string& when, std::uint64_t counted, const RowTally& tally) {
   if (tally.rows() == counted) return {};
   const auto part = [](std::uint64_t rows, const char* what) {
     return rows == 0 ? std::string() : ", " + std::to_string(rows) + " " + what;
   };
   return Status(StatusCode::kInternal,
-                "up to the end of pass " + std::to_string(pass) + " there were " +
-                    std::to_string(counted) + " records, and " + std::to_string(tally.rows()) +
+                "up to the end of " + when + " there were " + std::to_string(counted) +
+                    " records, and " + std::to_string(tally.rows()) +
                     " are accounted for: " + std::to_string(tally.delivered) + " delivered" +
                     part(tally.unplaced, "filtered") + part(tally.damaged, "damaged") +
                     part(tally.dropped, "dropped") + part(tally.left_out, "left out") +
                     part(tally.of_others, "of other ranks"));
+}
+
+}  // namespace
+
+Status Ledger::Check(std::uint64_t pass, std::uint64_t counted, const RowTally& tally) {
+  return tally.rows() == counted ? Status()
+                                 : Compare("pass " + std::to_string(pass), counted, tally);
+}
+
+Status Ledger::CheckEnd(std::uint64_t counted, const RowTally& tally) {
+  return Compare("the data", counted, tally);
 }
 
 }  // namespace ringfeed

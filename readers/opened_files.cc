@@ -24,10 +24,10 @@ std::size_t MostOpen() {
 }  // namespace
 
 OpenedFiles::OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options,
-                         std::function<void(const InputFile&)> opened, std::size_t most)
+                         FileNews news, std::size_t most)
     : table_(std::move(table)),
       options_(options),
-      opened_(std::move(opened)),
+      news_(std::move(news)),
       most_(most != 0 ? most : MostOpen()) {
   for (std::size_t file = 0; file <= table_->files(); ++file) {
     first_rows_.push_back(table_->FirstRow(file));
@@ -90,6 +90,7 @@ std::shared_ptr<InputFile> OpenedFiles::Get(std::size_t file, Status* status) {
   // Two lanes may open the same file at once: the first one's stays.
   OpenInputResult result = Open(file);
   if (!result.status.ok()) {
+    if (news_.failed) news_.failed(table_->file(file).name, result.status);
     *status = result.status.WithPlace({table_->file(file).name, -1, -1});
     return nullptr;
   }
@@ -97,7 +98,7 @@ std::shared_ptr<InputFile> OpenedFiles::Get(std::size_t file, Status* status) {
   std::shared_ptr<InputFile> let_go;  // closed outside of the lock
   const std::lock_guard lock(mutex_);
   if (auto first = Find(file)) return first;
-  if (opened_) opened_(*input);
+  if (news_.opened) news_.opened(*input);
   Keep(file, input, &let_go);
   return input;
 }
@@ -126,7 +127,7 @@ std::shared_ptr<InputFile> OpenedFiles::Cache(std::size_t file, const InputFile&
   cached_bytes_ += again ? 0 : before.size();
   cached_.insert(file);
   std::shared_ptr<InputFile> input = std::move(result.file);
-  if (opened_) opened_(*input);
+  if (news_.opened) news_.opened(*input);
   if (const auto kept = kept_.find(file); kept != kept_.end()) {
     let_go = std::exchange(kept->second.input, input);
   } else {

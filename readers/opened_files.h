@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "io/input_file.h"
+#include "readers/file_news.h"
 #include "readers/order/file_table.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/status.h"
@@ -22,10 +22,10 @@ namespace ringfeed {
 /// reads one keeps it open. Thread safe.
 class OpenedFiles {
  public:
-  /// `opened` is told, by any thread, of each file that is opened. `most`: 0 for half of the
+  /// `most`: 0 for half of the
   /// descriptors that the process may have, 4096 at most.
-  OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options,
-              std::function<void(const InputFile&)> opened, std::size_t most = 0);
+  OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options, FileNews news,
+              std::size_t most = 0);
 
   const std::shared_ptr<const FileTable>& table() const { return table_; }
   /// The file that holds a row of the table, and where its rows start.
@@ -53,7 +53,7 @@ class OpenedFiles {
 
   const std::shared_ptr<const FileTable> table_;
   const IoOptions options_;
-  const std::function<void(const InputFile&)> opened_;
+  const FileNews news_;
   const std::size_t most_;
   std::vector<RowNumber> first_rows_;
 

@@ -26,7 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kDeliveries = 2 * BatchSink::kMaxSlots;  // room for every slot at once
 constexpr std::size_t kRecordDeliveries = 16;
-constexpr std::size_t kMaxChoicesListed = 10000;
 constexpr std::size_t kFreeBlocks = 4096;
 constexpr int kMaxThreads = 16;
 /// Payload that a worker frames before its turn in file order comes: what is written later than
@@ -238,6 +237,7 @@ std::size_t Run::BuildSchedule() {
   options.moved = [this] {
     for (const auto& worker : workers_) Wake(*worker);
   };
+  options.passed_over = News().read;
   schedule_ = std::make_unique<FileSchedule>(source.names, source.sources, options);
   return schedule_->lanes();
 }
@@ -264,9 +264,14 @@ std::size_t Run::BuildChunks() {
                      program_.batch.pad};
   }
   chunks_ = std::make_unique<ChunkPlan>(planned_->NewCursor(start_.mix, stages_by_index_), options);
+  const FileTable& table = *planned_->table();
   opened_files_ =
-      std::make_unique<OpenedFiles>(planned_->table(), program_.source.options.io,
-                                    [this](const InputFile& file) { NoteOpened(file); });
+      std::make_unique<OpenedFiles>(planned_->table(), program_.source.options.io, News());
+  for (std::size_t file = 0; file < table.files(); ++file) {
+    if (table.FirstRow(file) == table.FirstRow(file + 1)) {
+      ledger_->NoteFile(table.file(file).name, Ledger::FileFate::kRead);
+    }
+  }
   return options.lanes;
 }
 
@@ -293,7 +298,7 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
   }
   if (schedule_ != nullptr) {
     return std::make_unique<FileLane>(number, schedule_.get(), source, context, stop_.get_token(),
-                                      [this](const InputFile& file) { NoteOpened(file); });
+                                      News());
   }
   if (!source.streams.empty()) {
     const StreamInput& stream = source.streams[number];
@@ -967,9 +972,18 @@ void Run::PlanBlock(Block* block) {
 }
 
 void Run::EnterBlock(const Block& block) {
-  ledger_->Add({block.payload_bytes - block.filtered_bytes, block.filtered_rows,
-                block.truncated_rows, block.reopened});
-  ledger_->NoteDamage(block.frame.damage, block.frame.damage.size());
+  Ledger::Read read{block.payload_bytes - block.filtered_bytes, block.filtered_rows,
+                    block.truncated_rows, block.reopened};
+  const std::size_t ranges = block.frame.damage.size();
+  const std::size_t holes = block.rows() - block.good_rows;
+  // By index each range is of a record, and NoteLosses has the others. What fails in the order has
+  // no range.
+  if (chunks_ == nullptr && block.row_failures.empty() && (ranges > 0 || holes > 0)) {
+    read.lost_ranges = static_cast<std::int64_t>(ranges + block.frame.more_holes) -
+                       static_cast<std::int64_t>(holes);
+  }
+  ledger_->Add(read);
+  ledger_->NoteDamage(block.frame.damage, ranges);
 }
 
 // No rank reads them: of several ranks over the same files the first one tells.
@@ -980,18 +994,24 @@ void Run::NoteLosses() {
   if (losses.count > 0) pass_is_empty_ = false;
   if (program_.batch.rank.rank == 0 || program_.batch.split_by_files) {
     ledger_->NoteDamage(losses.ranges, losses.count);
+    ledger_->Add(Ledger::Read{.lost_ranges = static_cast<std::int64_t>(losses.count)});
   }
 }
 
 Status Run::CheckSums(std::uint64_t passes_seen) const {
   const std::uint64_t pass = passes_ended_.load(std::memory_order_relaxed) - 1;
-  if (planned_ != nullptr && pass_is_whole_ && program_.batch.rank.world_size == 1) {
-    const std::optional<std::uint64_t> indexed = planned_->RowsOf(pass, stages_by_index_);
+  if (chunks_ != nullptr) {
+    const std::uint64_t planned = chunks_->TakeRowsOf(pass);
     RowTally read;
     read.delivered = rows_taken_ - rows_before_;
+    if (planned != read.delivered) return Ledger::Check(pass, planned, read);
+    const bool all = pass_is_whole_ && program_.batch.rank.world_size == 1;
+    const std::optional<std::uint64_t> indexed =
+        all ? planned_->RowsOf(pass, stages_by_index_) : std::nullopt;
     if (indexed && *indexed != read.delivered) return Ledger::Check(pass, *indexed, read);
   }
-  // Stages may hold rows back where the end of a pass is none to those behind them.
+  // Stages may hold rows back where the end of a pass is none to those behind them: then the end of
+  // all tells.
   if (sink_->tally().passes == passes_seen) return {};
   return Ledger::Check(pass, rows_taken_, sink_->tally());
 }
@@ -1064,7 +1084,9 @@ Status Run::EndOr(const Status& status) {
 void Run::Finish(const Status& status) {
   if (ended_) return;
   ended_ = true;
+  checks_end_ = failure_stage_ == nullptr || !failure_stage_->ended();
   first_stage_->OnEnd(status);
+  checks_end_ = false;
   EnterTally();
 }
 
@@ -1150,7 +1172,10 @@ bool Run::HasRoom(std::uint64_t number) const {
   return out_.HasRoom(number) != QueueResult::kFull;
 }
 
-void Run::End(std::uint64_t number, const Status& status) {
+void Run::End(std::uint64_t number, const Status& given) {
+  // Where the sink has had all that there is, the sums come out.
+  const Status status =
+      given.ok() && checks_end_ ? Ledger::CheckEnd(rows_taken_, sink_->tally()) : given;
   {
     const std::lock_guard lock(status_mutex_);
     if (number < end_number_) {
@@ -1209,6 +1234,7 @@ void Run::RecycleBlock(Block* block) {
   block->refused.clear();
   block->frame.records.clear();
   block->frame.damage.clear();
+  block->frame.more_holes = 0;
   block->locations.clear();
   block->row_failures.clear();
   block->groups.clear();
@@ -1402,24 +1428,36 @@ void Run::ReleaseDelivery(const Delivery& delivery) {
   if (!stopping()) AskForPlan();
 }
 
-void Run::NoteOpened(const InputFile& file) {
-  mappings_->Note(file);
-  const IoChoice& choice = file.choice();
-  const std::lock_guard lock(status_mutex_);
-  const auto [at, is_new] = choice_of_file_.try_emplace(choice.file, choices_.size());
-  if (!is_new) {
-    choices_[at->second] = choice;
-  } else if (choices_.size() < kMaxChoicesListed) {
-    choices_.push_back(choice);
-  } else {
-    choice_of_file_.erase(at);
-  }
+FileNews Run::News() const {
+  FileNews news;
+  news.opened = [ledger = ledger_, mappings = mappings_](const InputFile& file) {
+    mappings->Note(file);
+    ledger->NoteOpened(file.choice());
+  };
+  news.read = [ledger = ledger_](const std::string& name) {
+    ledger->NoteFile(name, Ledger::FileFate::kRead);
+  };
+  news.failed = [ledger = ledger_](const std::string& name, const Status& why) {
+    ledger->NoteFile(name, why);
+  };
+  return news;
+}
+
+Ledger::RunTotals Run::Totals() const {
+  Ledger::RunTotals totals;
+  totals.passes = passes_ended_.load(std::memory_order_relaxed) - start_.mark.pass;
+  totals.late_wakes = late_wakes();
+  for (const auto& worker : workers_) totals.read_bytes += worker->read_bytes.count();
+  if (batch_sink_ != nullptr) totals.grown_batches = batch_sink_->grown();
+  return totals;
 }
 
 void Run::FillStats(PipelineStats* stats) const {
-  ledger_->Fill(stats);
-  stats->passes_ended = passes_ended_.load(std::memory_order_relaxed);
-  stats->late_wakes = late_wakes();
+  const Ledger::RunTotals totals = Totals();
+  stats->passes_ended += totals.passes;
+  stats->read_bytes += totals.read_bytes;
+  stats->grown_batches += totals.grown_batches;
+  stats->late_wakes += totals.late_wakes;
   StageStats read{"read", 0, 0, "the medium"};
   StageStats decompress{"decompress", 0, 0, ""};
   StageStats frame{"frame", 0, 0, ""};
@@ -1435,19 +1473,9 @@ void Run::FillStats(PipelineStats* stats) const {
     write.busy_s += worker->write.seconds();
     write.wait_s += worker->wait_slot.seconds();
     idle.wait_s += worker->wait_other.seconds();
-    stats->read_bytes += worker->read_bytes.count();
-  }
-  if (stats->payload_bytes > 0) {
-    stats->read_per_byte =
-        static_cast<double>(stats->read_bytes) / static_cast<double>(stats->payload_bytes);
   }
   stats->stages = {read, frame, plan, write, idle};
   if (decompress.busy_s > 0) stats->stages.insert(stats->stages.begin() + 1, decompress);
-  if (batch_sink_ != nullptr) {
-    stats->grown_batches = batch_sink_->grown();
-  }
-  const std::lock_guard lock(status_mutex_);
-  stats->io = choices_;
 }
 
 }  // namespace ringfeed

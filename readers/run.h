@@ -109,7 +109,10 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::uint64_t late_wakes() const { return late_wakes_.load(std::memory_order_relaxed); }
   static std::uint64_t LateWakesOfProcess();
 
+  /// Adds what is this run's to what the ledger has of all.
   void FillStats(PipelineStats* stats) const;
+  /// What the ledger is to have of the run once it was stopped.
+  Ledger::RunTotals Totals() const;
   ArenaReport arena_report() const { return arena_->Report(); }
 
   // PlanHost.
@@ -282,7 +285,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::size_t MostHeld() const { return (memory_limit_ - lane_bytes_) * 3 / 4; }
   /// What each lane may read ahead by index.
   std::size_t AheadBytes() const;
-  void NoteOpened(const InputFile& file);
+  /// Tells the ledger and the mappings that the chain keeps. Does not need the run.
+  FileNews News() const;
 
   const std::size_t stages_by_index_;  ///< that the order by index has already
   const Program program_;              ///< without these
@@ -331,7 +335,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::uint64_t rows_before_ = 0;  ///< of these before this pass
   RowTally entered_;               ///< what the ledger has of the sink's tally
   bool ended_ = false;
-  bool broken_ = false;  ///< a stage threw: what is planned goes out, the plan goes no further
+  bool checks_end_ = false;  ///< the end of all is under way, and all rows come to it
+  bool broken_ = false;      ///< a stage threw: what is planned goes out, the plan goes no further
   Block* waiting_block_ = nullptr;  ///< taken from its lane, waits for memory
   std::uint32_t next_writer_ = 0;
   bool hold_credits_ = true;  ///< a block's credit comes back when its memory does
@@ -363,8 +368,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   Status end_status_;
   std::uint64_t end_number_ = kNever;  ///< what that is the end before: the smallest counts
   Status failure_;                     ///< of a worker, on its way to the plan
-  std::vector<IoChoice> choices_;
-  std::unordered_map<std::string, std::size_t> choice_of_file_;
 
   std::mutex overflow_mutex_;  ///< guards tasks for which no ring had room: many tiny pieces
   std::vector<WriteTask*> overflow_;

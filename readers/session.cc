@@ -535,13 +535,11 @@ void ReaderSession::Resume() {
   ++generation_;
   failed_ = false;
   failure_ = Status();
-  batches_.store(0, std::memory_order_relaxed);
-  batch_bytes_.store(0, std::memory_order_relaxed);
   wait_ns_.store(0, std::memory_order_relaxed);
   first_ns_.store(0, std::memory_order_relaxed);
   end_ns_.store(0, std::memory_order_relaxed);
   if (run_ == nullptr) return;
-  late_wakes_ += run_->late_wakes();
+  kept_.ledger->Add(run_->Totals());
   run_.reset();  // first: the next one takes over its quota
   start_ns_.store(NowNs(), std::memory_order_relaxed);
   run_ = MakeRun();
@@ -581,11 +579,12 @@ PipelineStats ReaderSession::Stats() const {
                   (rank.source == "none" ? "" : " by " + rank.source);
   }
   std::shared_ptr<Run> run;
-  std::uint64_t late_wakes = 0;
   {
+    // Its totals are the run's or the ledger's, but for a moment of Resume.
     const std::lock_guard lock(mutex_);
     run = run_;
-    late_wakes = late_wakes_;
+    kept_.ledger->Fill(&stats);
+    if (run != nullptr) run->FillStats(&stats);
     stats.restored = restored_;
     stats.order = "as files are read";
   }
@@ -593,8 +592,10 @@ PipelineStats ReaderSession::Stats() const {
     stats.order = "by index: " + run->planned()->Describe();
   }
   if (run == nullptr) return stats;
-  run->FillStats(&stats);
-  stats.late_wakes += late_wakes;
+  if (stats.payload_bytes > 0) {
+    stats.read_per_byte =
+        static_cast<double>(stats.read_bytes) / static_cast<double>(stats.payload_bytes);
+  }
   stats.batches = batches_.load(std::memory_order_relaxed);
   stats.batch_payload_bytes = batch_bytes_.load(std::memory_order_relaxed);
   const std::int64_t start = start_ns_.load(std::memory_order_relaxed);

@@ -207,7 +207,6 @@ class ReaderSession {
   std::size_t row_ = 0;
   Origin rows_origin_;
 
-  std::uint64_t late_wakes_ = 0;  ///< of the runs before this one; guarded by mutex_
   std::atomic<std::uint64_t> batches_{0};
   std::atomic<std::uint64_t> batch_bytes_{0};
   std::atomic<std::int64_t> wait_ns_{0};   ///< consumers' waiting

@@ -46,6 +46,7 @@ std::shared_ptr<PlannedSource> ReaderSession::Planned(std::string* why,
   try {
     planned_ = Plan(stop);
   } catch (const Error& error) {
+    kept_.ledger->NoteFile(error.status().place().file, error.status());
     if (program_.needs_index() || error.status().code() == StatusCode::kCancelled) throw;
     *why = not_planned_ = error.status().ToString();
   }

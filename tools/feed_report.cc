@@ -1,5 +1,6 @@
 #include "tools/feed_report.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -75,10 +76,24 @@ Rows IoRows(const std::vector<IoChoice>& choices) {
   return rows;
 }
 
+std::string FilesText(const PipelineStats& stats) {
+  std::string text = CountText(stats.files_read) + " read";
+  if (stats.files_refused > 0) text += ", " + CountText(stats.files_refused) + " refused";
+  if (stats.files_missing > 0) text += ", " + CountText(stats.files_missing) + " missing";
+  return text;
+}
+
 Rows DamageRows(const PipelineStats& stats) {
   Rows rows;
   if (stats.damaged_records == 0) return {{"damaged", "nothing"}};
-  rows.push_back({"damaged", CountText(stats.damaged_records) + " records or ranges"});
+  const std::uint64_t ranges = std::min(stats.lost_ranges, stats.damaged_records);
+  const std::uint64_t records = stats.damaged_records - ranges;
+  std::string what = CountText(records) + (records == 1 ? " record" : " records");
+  if (ranges > 0) {
+    what += ", " + CountText(ranges) + (ranges == 1 ? " range" : " ranges") +
+            " of which no record is known";
+  }
+  rows.push_back({"damaged", what});
   for (const DamagedRange& range : stats.damage) {
     if (rows.size() > kDamageShown) {
       rows.push_back({"", "… (all of them with --json)"});
@@ -146,6 +161,7 @@ Rows SummaryRows(const FeedPlan& plan, const FeedReport& report) {
   rows.push_back({"read", BytesText(result.stats.read_bytes) + ", " +
                               FixedText(result.stats.read_per_byte, 2) +
                               " bytes for each byte of the records"});
+  rows.push_back({"files", FilesText(result.stats)});
   for (auto& row : OrderRows(result.stats)) rows.push_back(std::move(row));
   for (auto& row : IoRows(result.stats.io)) rows.push_back(std::move(row));
   for (auto& row : DamageRows(result.stats)) rows.push_back(std::move(row));
@@ -188,6 +204,10 @@ Json FeedReportJson(const FeedPlan& plan, const FeedReport& report) {
                {"filtered_records", stats.filtered_records},
                {"late_wakes", stats.late_wakes},
                {"damaged_records", stats.damaged_records},
+               {"lost_ranges", stats.lost_ranges},
+               {"files_read", stats.files_read},
+               {"files_refused", stats.files_refused},
+               {"files_missing", stats.files_missing},
                {"damaged", DamageJson(stats.damage)},
                {"io", IoJson(stats.io)},
                {"stages", StagesJson(stats.stages)},

@@ -19,7 +19,8 @@ struct StageStats {
   std::string waits_for;  ///< what the waiting was for: "the medium", "a free slot", "a batch"
 };
 
-/// A pipeline's report. All counts are of what was delivered or met so far, over all passes.
+/// A pipeline's report. All counts are of what was delivered or met so far, over all passes and all
+/// starts (ReInit, Restore, SeekTo); times and stages are of the time since the last start.
 struct PipelineStats {
   std::uint64_t records = 0;              ///< planned for delivery
   std::uint64_t payload_bytes = 0;        ///< of these
@@ -29,9 +30,16 @@ struct PipelineStats {
   std::uint64_t reopened_streams = 0;  ///< see OpenOptions::reopen_limit
   std::uint64_t damaged_records =
       0;  ///< skipped or failed: known records and damaged ranges without any
+  std::uint64_t lost_ranges = 0;      ///< of damaged_records: ranges of which no record is known
   std::vector<DamagedRange> damage;   ///< the first 1,000
   std::uint64_t dropped_records = 0;  ///< the rest of a pass that Batch was told to drop
-  std::uint64_t read_bytes = 0;       ///< asked of the medium or the page cache
+  /// Different files and stores of this process's share: read, also empty ones; refused, since they
+  /// could not be opened or are of no format that is known; missing. One that was read once and
+  /// could not be later is counted by both. Streams are none.
+  std::uint64_t files_read = 0;
+  std::uint64_t files_refused = 0;
+  std::uint64_t files_missing = 0;
+  std::uint64_t read_bytes = 0;  ///< asked of the medium or the page cache
   /// read_bytes for each of payload_bytes; 0 where there are none. More than about 1 is read along
   /// with what is wanted, or read again.
   double read_per_byte = 0;

@@ -63,7 +63,11 @@ nb::dict StatsDict(const PipelineStats& stats) {
   dict["passes_ended"] = stats.passes_ended;
   dict["reopened_streams"] = stats.reopened_streams;
   dict["damaged_records"] = stats.damaged_records;
+  dict["lost_ranges"] = stats.lost_ranges;
   dict["damage"] = Damage(stats);
+  dict["files_read"] = stats.files_read;
+  dict["files_refused"] = stats.files_refused;
+  dict["files_missing"] = stats.files_missing;
   dict["dropped_records"] = stats.dropped_records;
   dict["filtered_records"] = stats.filtered_records;
   dict["truncated_records"] = stats.truncated_records;

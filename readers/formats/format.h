@@ -94,6 +94,7 @@ struct FramedUnit {
 struct FrameOutput {
   std::vector<RecordSpan> records;   ///< a damaged record with a known length stands as a null span
   std::vector<DamagedRange> damage;  ///< under kSkip: what was passed over, in order
+  std::uint64_t more_holes = 0;      ///< null spans beyond the first one of each range of damage
   /// Not null: gets the units of what is appended to `records`. (Formats with Format::OwnIndex
   /// leave it.)
   std::vector<FramedUnit>* units = nullptr;

@@ -486,6 +486,7 @@ void RecordIoFramer::LoseRecords(FrameOutput* output) {
   if (output->units != nullptr) {
     output->units->push_back({search_begin_, search_begin_, search_records_, true});
   }
+  output->more_holes += search_records_ - 1;
   next_record_ += search_records_;
 }
 

@@ -58,6 +58,27 @@ void ChunkPlan::Next(std::size_t lane, Chunk* chunk) {
   queues_[lane].pop_front();
 }
 
+std::uint64_t ChunkPlan::TakeRowsOf(std::uint64_t pass) {
+  const std::lock_guard lock(mutex_);
+  const auto found = rows_of_.find(pass);
+  return found == rows_of_.end() ? 0 : rows_of_.extract(found).mapped();
+}
+
+std::uint64_t ChunkPlan::CountWanted(std::uint64_t begin) const {
+  if (begin >= places_end_) return 0;
+  const BatchSlice& slice = options_.slice;
+  if (slice.batch == 0) return places_end_ - begin;
+  const std::uint64_t share = slice.batch / slice.ranks;
+  const std::uint64_t first = slice.rank * share;
+  const auto before = [&](std::uint64_t place) {
+    const std::uint64_t in_batch = std::max(place % slice.batch, first) - first;
+    return place / slice.batch * share + std::min(in_batch, share);
+  };
+  const std::uint64_t rest = places_end_ % slice.batch;
+  const bool ends_in_front = rest > 0 && rest <= first;  // see NextWanted
+  return before(places_end_) - before(begin) + (ends_in_front ? 1 : 0);
+}
+
 void ChunkPlan::Give(Chunk::Kind kind) {
   for (std::deque<Chunk>& queue : queues_) {
     Chunk& end = queue.emplace_back();
@@ -109,6 +130,7 @@ void ChunkPlan::Make() {
     ended_ = failed;
     return;
   }
+  rows_of_[pass_] = CountWanted(pass_ == options_.pass ? options_.place : 0);
   Give(Chunk::Kind::kPassEnd);
   ++pass_;
   next_place_ = 0;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -65,6 +66,9 @@ class ChunkPlan {
   /// pass, …, then kEnd for ever. Takes the memory of `chunk`'s rows back. Each lane is asked by
   /// one thread.
   void Next(std::size_t lane, Chunk* chunk);
+  /// How many rows a pass has that is over, by arithmetic: of what was begun in its middle, those
+  /// behind that. Once for each pass.
+  std::uint64_t TakeRowsOf(std::uint64_t pass);
 
  private:
   /// Places [begin, end) of the pass, as the slice has them.
@@ -83,6 +87,8 @@ class ChunkPlan {
   /// Moves the cursor to `place`, which is not before it.
   Status MoveTo(std::uint64_t place);
   void Give(Chunk::Kind kind);
+  /// Places of this pass from `begin` on that the slice has, those without a row too.
+  std::uint64_t CountWanted(std::uint64_t begin) const;
 
   const std::unique_ptr<RowCursor> cursor_;
   const Options options_;
@@ -91,6 +97,8 @@ class ChunkPlan {
   std::vector<std::deque<Chunk>> queues_;  ///< of the lanes
   std::vector<std::vector<RowNumber>> spare_;
   std::vector<RowNumber> passed_over_;
+  std::map<std::uint64_t, std::uint64_t>
+      rows_of_;  ///< passes that are over, and were not asked for
   bool ended_ = false;
   bool started_ = false;     ///< this pass
   bool positioned_ = false;  ///< the cursor is where cursor_at_ says

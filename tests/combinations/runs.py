@@ -717,8 +717,10 @@ class Run:
             self.check_refused(process)
         elif process.returncode == 0 and self.configuration["drop"] == "keep":
             # What grew or was replaced may be read as it is now.
-            # An empty file is one, too, where no index says how many records it had.
-            other = change in ("grown", "replaced") or change == "emptied" and not self.expected.by_number()
+            # An empty file is one, too, where no index says how many records it had and nothing of it was
+            # read before: what is emptied later is lost.
+            unread = not self.expected.by_number() and all(row[1] != victim for row in rows)
+            other = change in ("grown", "replaced") or change == "emptied" and unread
             whole = set(range(len(self.paths))) - ({victim} if other else set())
             every = {(p, i, n) for p in range(self.configuration["passes"]) for i in whole
                      for n in range(len(good[i]))}

@@ -37,6 +37,8 @@ def test_damage_that_is_passed_over_is_in_the_report(tmp_path: Path) -> None:
     assert [numbers(batch) for batch in loader] == [[0, 1, 2, 3], [4, 6, 7], [8, 9]]
     report = loader.stats()
     assert report["damaged_records"] == 1
+    assert report["lost_ranges"] == 0
+    assert [report[f"files_{fate}"] for fate in ("read", "refused", "missing")] == [1, 0, 0]
     assert [entry["file"] for entry in report["damage"]] == [path]
 
 

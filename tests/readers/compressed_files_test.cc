@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -102,6 +103,38 @@ TEST_F(CompressedFilesTest, PlainAndCompressedFilesAreShuffledTogetherInOneOrder
   for (const int threads : {1, 2, 4}) {
     options.threads = threads;
     EXPECT_TRUE(Drain(chain(mixed)) == plain) << threads;
+  }
+}
+
+// Nothing of what is left is damaged then: what is gone are whole members.
+TEST_F(CompressedFilesTest, AFileThatIsEmptiedOrLosesMembersBetweenPassesIsReported) {
+  for (const bool emptied : {true, false}) {
+    for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+      const auto plain = MakeFiles(2, 400, 1000, 1000);
+      const std::string other = Compressed(plain[0], {});
+      const std::string file = Compressed(plain[1], {});
+      const std::size_t first_member = Contents(file).size();
+      std::vector<std::byte> members = Contents(file);
+      for (const std::byte byte : Contents(file)) members.push_back(byte);
+      WriteBytes(file, members);
+      Reader reader = MultiPass(Batches(OpenFiles({other, file}, InFileOrder(on_damage)), 400), 60);
+      EXPECT_EQ(Drain(reader, 3).ids.size(), 1200U);
+      std::filesystem::resize_file(file, emptied ? 0 : first_member);
+      const Drained rest = Drain(reader);
+      const PipelineStats stats = reader.Stats();
+      EXPECT_LT(rest.ids.size(), 59U * 1200);
+      if (on_damage == OnDamage::kFail) {
+        EXPECT_EQ(rest.status.code(), StatusCode::kTruncated) << rest.status.ToString();
+        EXPECT_NE(rest.status.ToString().find(file), std::string::npos) << rest.status.ToString();
+        continue;
+      }
+      EXPECT_EQ(rest.end, ReadResult::kEnd) << rest.status.ToString();
+      EXPECT_GT(stats.lost_ranges, 0U);
+      EXPECT_EQ(stats.damaged_records, stats.lost_ranges);
+      ASSERT_FALSE(stats.damage.empty());
+      EXPECT_EQ(stats.damage[0].file, file);
+      EXPECT_NE(stats.damage[0].reason.find("it had"), std::string::npos) << stats.damage[0].reason;
+    }
   }
 }
 

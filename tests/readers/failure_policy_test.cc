@@ -118,6 +118,82 @@ TEST_F(FailurePolicyTest, SkipDeliversExactlyTheIntactRecordsAndListsTheRanges) 
   }
 }
 
+TEST_F(FailurePolicyTest, RangesOfWhichNoRecordIsKnownAreCountedApartInEveryOrder) {
+  const auto files = MakeEvenFiles(2, 2000);
+  FlipByte(files[0], 17 * kStride + kPayloadAt + 50);  // a payload: its record is known
+  FlipByte(files[1], 700 * kStride + 9);               // a length's checksum: none is
+  for (const ShuffleOptions order : {ShuffleOptions{.window = 1}, ShuffleOptions{.window = 100},
+                                     ShuffleOptions{.seed = 1, .mode = ShuffleMode::kGlobal}}) {
+    Reader reader = MultiPass(Batches(Shuffle(OpenFiles(files, Skipping()), order), 100), 2);
+    EXPECT_EQ(Drain(reader).end, ReadResult::kEnd);
+    EXPECT_EQ(reader.Stats().damaged_records, 4U);
+    EXPECT_EQ(reader.Stats().lost_ranges, 2U);
+  }
+  // A chunk is one piece of damage, of records that are known.
+  const std::string chunks = directory_.File("chunks");
+  std::vector<std::byte> bytes = MakeChunksOfTen(chunks, 0, 100);
+  FlipByte(chunks, bytes.size() / 2);
+  OpenOptions options = Skipping();
+  options.format = "recordio";
+  Reader reader = Batches(OpenFiles({chunks}, options), 10);
+  EXPECT_EQ(Drain(reader).ids.size(), 90U);
+  EXPECT_EQ(reader.Stats().damaged_records, 1U);
+  EXPECT_EQ(reader.Stats().lost_ranges, 0U);
+}
+
+TEST_F(FailurePolicyTest, WhatBecameOfTheFilesIsCounted) {
+  auto files = MakeEvenFiles(2, 50);
+  files.push_back(directory_.File("gone.tfrecord"));
+  files.push_back(directory_.File("odd"));
+  WriteBytes(files.back(), std::vector<std::byte>(100, std::byte{7}));
+  const std::vector<std::size_t> none;
+  files.push_back(MakeFile(none));
+  Reader reader = MultiPass(Batches(OpenFiles(files, Skipping()), 10), 3);
+  EXPECT_EQ(Drain(reader).ids.size(), 300U);
+  PipelineStats stats = reader.Stats();
+  EXPECT_EQ(stats.files_read, 3U);
+  EXPECT_EQ(stats.files_missing, 1U);
+  EXPECT_EQ(stats.files_refused, 1U);
+  EXPECT_EQ(stats.lost_ranges, 6U);
+  // By number each of them is a reason not to begin.
+  Reader refused = Batches(
+      Shuffle(OpenFiles({files[0], files[2]}, Skipping()), {.mode = ShuffleMode::kGlobal}), 10);
+  EXPECT_THROW(refused.ReadNext(), Error);
+  EXPECT_EQ(refused.Stats().files_missing, 1U);
+  Reader good = Batches(Shuffle(OpenFiles({files[0], files[1], files[4]}, Skipping()),
+                                {.mode = ShuffleMode::kGlobal}),
+                        10);
+  EXPECT_EQ(Drain(good).ids.size(), 100U);
+  EXPECT_EQ(good.Stats().files_read, 3U);
+}
+
+TEST_F(FailurePolicyTest, WhatWasReadIsCountedForTheChainsLife) {
+  const auto files = MakeEvenFiles(2, 500);
+  for (const bool global : {false, true}) {
+    Reader records = OpenFiles(files, Options());
+    if (global) records = Shuffle(std::move(records), {.seed = 1, .mode = ShuffleMode::kGlobal});
+    Reader reader = Batches(std::move(records), 50);
+    EXPECT_EQ(Drain(reader).ids.size(), 1000U);
+    const PipelineStats once = reader.Stats();
+    EXPECT_EQ(once.passes_ended, 1U);
+    EXPECT_EQ(once.batches, 20U);
+    reader.ReInit();
+    EXPECT_EQ(Drain(reader).ids.size(), 1000U);
+    const PipelineStats twice = reader.Stats();
+    EXPECT_EQ(twice.records, 2000U);
+    EXPECT_EQ(twice.passes_ended, 2U);
+    EXPECT_EQ(twice.batches, 40U);
+    EXPECT_GE(twice.read_bytes, 2 * once.read_bytes / 10 * 9);
+    EXPECT_NEAR(twice.read_per_byte, once.read_per_byte, 0.1);
+    EXPECT_EQ(twice.io.size(), 2U);
+    EXPECT_EQ(twice.files_read, 2U);
+    reader.SeekTo(10);
+    EXPECT_EQ(Drain(reader).ids.size(), 500U);
+    EXPECT_EQ(reader.Stats().records, 2500U);
+    EXPECT_EQ(reader.Stats().batches, 50U);
+  }
+}
+
 TEST_F(FailurePolicyTest, ADamagedRecordKeepsItsOrdinalBehindAShuffle) {
   const auto files = MakeEvenFiles(2, 1000);
   for (const ShuffleOptions shuffle :

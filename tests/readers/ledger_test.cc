@@ -64,5 +64,49 @@ TEST(LedgerTest, AllDamageIsCountedAndTheFirstRangesAreListed) {
   EXPECT_EQ(stats.payload_bytes, 40U);
 }
 
+TEST(LedgerTest, AtTheEndOfTheDataNothingIsHeldBack) {
+  RowTally tally;
+  tally.delivered = 7;
+  tally.unplaced = 2;
+  EXPECT_TRUE(Ledger::CheckEnd(9, tally).ok());
+  const Status wrong = Ledger::CheckEnd(10, tally);
+  EXPECT_EQ(wrong.code(), StatusCode::kInternal);
+  EXPECT_NE(wrong.message().find("10 records, and 9 are"), std::string::npos) << wrong.message();
+}
+
+TEST(LedgerTest, EachFileCountsOnceForWhatBecameOfIt) {
+  Ledger ledger;
+  for (int pass = 0; pass < 3; ++pass) {
+    ledger.NoteOpened({"a", IoPath::kPread, false, true, "pass " + std::to_string(pass)});
+    ledger.NoteFile("empty", Ledger::FileFate::kRead);
+    ledger.NoteFile("gone", Status(StatusCode::kNotFound, "open"));
+    ledger.NoteFile("odd", Status(StatusCode::kUnsupported, "no format"));
+  }
+  ledger.NoteFile("a", Status(StatusCode::kNotFound, "it was removed meanwhile"));
+  // What the system has not, says nothing of the file.
+  ledger.NoteFile("busy", Status(StatusCode::kResourceExhausted, "no descriptor"));
+  ledger.NoteFile("stopped", Status(StatusCode::kCancelled, "the reader was closed"));
+  PipelineStats stats;
+  ledger.Fill(&stats);
+  EXPECT_EQ(stats.files_read, 2U);
+  EXPECT_EQ(stats.files_refused, 1U);
+  EXPECT_EQ(stats.files_missing, 2U);
+  ASSERT_EQ(stats.io.size(), 1U);
+  EXPECT_EQ(stats.io[0].reason, "pass 2");
+}
+
+TEST(LedgerTest, RunsThatAreOverStayInTheSums) {
+  Ledger ledger;
+  ledger.Add(Ledger::RunTotals{2, 1000, 1, 0});
+  ledger.Add(Ledger::RunTotals{1, 500, 0, 0});
+  ledger.Add(Ledger::Read{.lost_ranges = 3});
+  PipelineStats stats;
+  ledger.Fill(&stats);
+  EXPECT_EQ(stats.passes_ended, 3U);
+  EXPECT_EQ(stats.read_bytes, 1500U);
+  EXPECT_EQ(stats.grown_batches, 1U);
+  EXPECT_EQ(stats.lost_ranges, 3U);
+}
+
 }  // namespace
 }  // namespace ringfeed

@@ -51,6 +51,9 @@ class FeedTest(CommandTest):
         report = run_json("feed", *self.paths, "--batch", 64, "--drop-remainder")
         self.assertEqual((report["records"], report["batches"]), (448, 7))
         self.assertEqual(report["dropped_records"], 52)
+        self.assertEqual((report["files_read"], report["files_refused"], report["files_missing"]),
+                         (len(self.paths), 0, 0))
+        self.assertEqual(report["lost_ranges"], 0)
 
     def test_records_are_counted_where_a_batch_joins_them(self):
         path = DATA / "fluid_recordio" / "lod1_snappy_max5.recordio"

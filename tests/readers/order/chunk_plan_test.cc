@@ -132,6 +132,7 @@ TEST(ChunkPlanTest, LanesInTurnGiveTheCursorsOrder) {
     for (std::uint64_t pass = options.pass; pass < 3; ++pass) {
       const std::uint64_t from = pass == options.pass ? options.place : 0;
       EXPECT_EQ(taken[pass], SliceOf(pass, lengths[pass], from, {})) << "round " << round;
+      EXPECT_EQ(plan.TakeRowsOf(pass), taken[pass].size()) << "round " << round;
     }
     EXPECT_EQ(taken.size(), 3 - options.pass);
   }
@@ -159,6 +160,7 @@ TEST(ChunkPlanTest, SlicesOfAllRanksCoverEachBatchOnceInOrder) {
       for (std::uint64_t pass = 0; pass < 2; ++pass) {
         EXPECT_EQ(taken[pass],
                   SliceOf(pass, lengths[pass], pass == 0 ? options.place : 0, options.slice));
+        EXPECT_EQ(plan.TakeRowsOf(pass), taken[pass].size()) << "round " << round;
       }
       of_rank.push_back(std::move(taken[0]));
     }

@@ -102,8 +102,9 @@ class PlannedLaneTest : public testing::Test {
     plan_options.rows_per_chunk = setup.rows_per_chunk;
     plan_options.passes = setup.passes;
     ChunkPlan plan(std::make_unique<ListedRows>(rows), plan_options);
-    OpenedFiles files(data, options_.io,
-                      [&](const InputFile& file) { brought.choices.push_back(file.choice()); });
+    OpenedFiles files(data, options_.io, {.opened = [&](const InputFile& file) {
+                        brought.choices.push_back(file.choice());
+                      }});
     std::vector<std::unique_ptr<PlannedLane>> lanes;
     for (std::size_t i = 0; i < setup.lanes; ++i) {
       lanes.push_back(
