@@ -117,13 +117,19 @@ def random_one(seed, number, fixed=None):
     return configuration
 
 
+def kept(path):
+    """The configuration in a file; dimensions that it does not name, since they are newer, are plain."""
+    plain = {name: values[0] for name, values in space.DIMENSIONS.items()}
+    return {**plain, **json.loads(path.read_text())["configuration"]}
+
+
 def tasks_of(options):
     """(name, configuration, whether it is shrunk)."""
     for path in options.only or []:
-        yield path, json.loads(pathlib.Path(path).read_text())["configuration"], False
+        yield path, kept(pathlib.Path(path)), False
     if options.regressions:
         for path in sorted(REGRESSIONS.glob("*.json")):
-            yield path.name, json.loads(path.read_text())["configuration"], False
+            yield path.name, kept(path), False
     if options.covering:
         covering = space.Covering(options.seed)
         print(f"a covering set of {len(covering.rows)} configurations, --seed {options.seed}", flush=True)

@@ -655,6 +655,12 @@ class Run:
         found = self.deliveries(process)
         flat = [row for _, rows in found for row in rows]
         order = [row for _, rows in wanted for row in rows]
+        if process.returncode != 0 and self.configuration["drop"] == "drop" and flat:
+            # Passes before the failure's lose their rest.
+            last = flat[-1][0]
+            dropped = Expected(self.configuration, self.made).run()[0]
+            before = [row for _, rows in dropped for row in rows if row[0] < last]
+            order = before + [row for row in order if row[0] >= last]
         good = set(order) == set(flat) or self.configuration["order"] != "none"
         if len(set(flat)) != len(flat) or not set(flat) <= set(order):
             self.fault("delivers what is not there, or twice", process)
@@ -767,6 +773,7 @@ class Run:
     def _plain(self):
         words = ["feed", *self.paths, *self.order_words(), *self.speed_words(), "--json"]
         words += self.batch_words() if self.configuration["batch"] else []
+        words += ["--verify"] if self.configuration["verify"] == "yes" else []
         process = self.start("plain", words)
         if not self.finish([process]):
             return
@@ -785,6 +792,8 @@ class Run:
         if not alike and not self.loose():
             self.fault(f"delivers {report['records']} records, expected "
                        f"{sum(len(rows) for _, rows in wanted)}", process)
+        if ended == ENDED:
+            self._check_verified(process, report)
         self.check_sums(process, report, wanted, ended)
 
     def _streams(self):
@@ -841,7 +850,10 @@ class Run:
         configuration = self.configuration
         words = ["feed", *self.paths, *self.order_words(), *self.speed_words(), *self.batch_words(),
                  "--devices", f"emu:{configuration['devices']}", "--json"]
-        words += ["--distribution", "split"] if self.rng.random() < 0.2 else []
+        for name in ("distribution", "last_step", "device_slots"):
+            if configuration[name] != space.DIMENSIONS[name][0]:
+                words += ["--" + name.replace("_", "-"), configuration[name]]
+        words += ["--verify"] if configuration["verify"] == "yes" else []
         process = self.start("devices", words)
         if not self.finish([process]):
             return
@@ -853,14 +865,38 @@ class Run:
         if report is None:
             self.fault("no report", process)
             return
-        split = "--distribution" in words
         if ended == DAMAGED:
+            return
+        if configuration["last_step"] == "drop":
+            self._check_left_out(process, report, wanted)
             return
         if report["order_digest"] != self.expected.order_digest(wanted) and not self.loose():
             self.fault(f"devices were given {report['records']} records, expected "
                        f"{sum(len(rows) for _, rows in wanted)}", process)
-        if not split:
+        self._check_verified(process, report)
+        if configuration["distribution"] != "split" and configuration["last_step"] == "uneven":
             self.check_sums(process, report, wanted, ended)
+
+    def _check_left_out(self, process, report, wanted):
+        """Devices that step alike leave a rest out, which is told."""
+        rows = [row for _, batch in wanted for row in batch]
+        left = report["rows_left_out"]
+        if report["records"] + left != len(rows) and not self.loose():
+            self.fault(f"{report['records']} records and {left} left out are not {len(rows)}", process)
+            return
+        given = [(0, rows[:report["records"]])]
+        split = self.configuration["distribution"] == "split"  # of each pass a part may be left out
+        if not split and report["order_digest"] != self.expected.order_digest(given) and not self.loose():
+            self.fault(f"devices were given other {report['records']} records of {len(rows)}", process)
+        most = self.configuration["batch"] * self.configuration["devices"]
+        # (A batch that damage made shorter is left out as a whole.)
+        if left >= most * max(1, self.configuration["passes"]) and not self.expected.damaged():
+            self.fault(f"{left} rows are left out, which are {most // self.configuration['devices']} for "
+                       "each device", process)
+
+    def _check_verified(self, process, report):
+        if self.configuration["verify"] == "yes" and not self.expected.damaged() and not report["verified"]:
+            self.fault("--verify finds that not every record came once", process)
 
     def _program(self):
         configuration = self.configuration
@@ -869,13 +905,17 @@ class Run:
         close = self.rng.random() < 0.5
         startup = [f'open_files {{ name: "r0" {names} format: "{parse}" on_damage: "{configuration["damage"]}" '
                    f'cycle: {configuration["cycle"]} stripe_bytes: {configuration["stripe"]} '
-                   f'thread_num: {configuration["threads"]} }}']
+                   f'thread_num: {configuration["threads"]} '
+                   f'{"unordered: true" if configuration["operator"] == "unordered" else ""} }}']
         if configuration["order"] == "block":
             startup.append(f'create_shuffle_reader {{ name: "r{len(startup)}" input: "r{len(startup) - 1}" '
                            f'buffer_size: {configuration["amount"]} seed: {configuration["seed"]} }}')
         if configuration["passes"] > 1:
             startup.append(f'create_multi_pass_reader {{ name: "r{len(startup)}" '
                            f'input: "r{len(startup) - 1}" pass_num: {configuration["passes"]} }}')
+        if configuration["operator"] == "double buffer":
+            startup.append(f'create_double_buffer_reader {{ name: "r{len(startup)}" '
+                           f'input: "r{len(startup) - 1}" }}')
         last = f"r{len(startup) - 1}"
         process = self.start("program", ["run", self._program_text(startup, last, close), "--json"])
         if not self.finish([process]):
@@ -888,6 +928,9 @@ class Run:
         said = report["digested"], report["sha256"]
         wanted, how, _ = expected.run_like(lambda run: self.sequence_digest(run) == said)
         digested = self.sequence_digest(wanted)
+        if configuration["operator"] == "unordered":
+            payloads = [self.expected.payload(row) for _, rows in wanted for row in rows]
+            said, digested = (said[0], report["multiset"]), (digested[0], multiset_of(payloads))
         free = self.unsure() or said[0] == digested[0] and self.loose()
         if said != digested and not free:
             self.fault(f"a program reads {report['digested']} records, expected {digested[0]}", process)

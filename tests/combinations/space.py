@@ -50,6 +50,12 @@ DIMENSIONS = {
     "arena": ["default", "24MiB", "64MiB", "256MiB"],
     "slots": [0, 2, 4, 5],
     "devices": [1, 2, 3],
+    "distribution": ["round-robin", "split"],
+    "last_step": ["uneven", "drop", "pad", "short"],
+    "device_slots": [3, 2, 64],
+    # What `feed` reads is counted once more; what a program reads comes through one thing more.
+    "verify": ["no", "yes"],
+    "operator": ["none", "double buffer", "unordered"],
     "consumer": ["fast", "slow"],
     "descriptors": ["many", "few"],
     # What is refused, or counted.
@@ -96,6 +102,8 @@ def _conflicts():
         yield "parse", _one(name), "compression", _other("none")
         for dimension in ("change", "stop"):
             yield "parse", _one(name), dimension, _other("none")
+    # What came through altered may parse or not, and is looked at alone without a parser.
+    yield "parse", _one("fields"), "state", _one("broken")
     yield "max_damaged", _other("any"), "damage", _one("fail")
     for name in ("stop", "change"):
         yield "max_damaged", _other("any"), name, _other("none")
@@ -207,7 +215,18 @@ def _of_kinds():
     yield "kind", _one("tools"), "descriptors", _one("few")
     for name in ("threads", "cycle", "stripe", "batch", "medium"):
         yield "kind", _one("tools"), name, _other(DIMENSIONS[name][0])
-    yield "kind", _other("devices"), "devices", _other(1)
+    for name in ("devices", "distribution", "last_step", "device_slots"):
+        yield "kind", _other("devices"), name, _other(DIMENSIONS[name][0])
+    yield "kind", _other("plain", "devices"), "verify", _one("yes")
+    yield "verify", _one("yes"), "drop", _one("drop")
+    yield "verify", _one("yes"), "last_step", _one("drop")
+    yield "verify", _one("yes"), "batch", _one(0)
+    # It reads the files one by one, and is stricter with these.
+    yield "verify", _one("yes"), "state", _one("missing", "empty")
+    yield "kind", _other("program"), "operator", _other("none")
+    yield "operator", _one("unordered"), "order", _other("none")
+    # Which records come before a failure is not told.
+    yield "operator", _one("unordered"), "damage", _one("fail")
     yield "kind", _one("devices"), "passes", _one(0)
     yield "kind", _one("devices"), "parse", _one("misspelt", "wrong")
     yield "kind", _one("devices"), "batch", _one(100_002)
