@@ -29,6 +29,7 @@ class MegatronFramer final : public Framer {
   Step SkipSequence(std::string problem, std::uint64_t at, FrameOutput* output,
                     FrameResult* result);
   void NoteLost(std::uint64_t end, FrameOutput* output);
+  void LoseRest(const FrameInput& input, FrameOutput* output, FrameResult* result);
   Step Damaged(StatusCode code, std::string reason, std::uint64_t begin, std::uint64_t end,
                FrameOutput* output, FrameResult* result);
 
@@ -40,6 +41,7 @@ class MegatronFramer final : public Framer {
   std::string lost_reason_;    // of the first of them
   bool gap_is_noted_ = false;  // what lies before the next sequence was reported
   bool tail_is_noted_ = false;
+  bool rest_is_lost_ = false;
   Status failed_;
 };
 
@@ -56,11 +58,36 @@ FrameResult MegatronFramer::Frame(const FrameInput& input, FrameOutput* output) 
   }
   result.status = failed_;
   if (!failed_.ok()) return result;
+  const std::size_t records = output->records.size();
+  const std::size_t ranges = output->damage.size();
   std::size_t pos = 0;
   while (NextSequence(input, &pos, output, &result) == Step::kGoOn) {
   }
   result.consumed = pos;
+  if (index_ != nullptr && index_->shrunk()) {
+    output->records.resize(records);
+    output->damage.resize(ranges);
+    LoseRest(input, output, &result);
+  }
   return result;
+}
+
+// No number of the index says anything any more, nor how many sequences are lost.
+void MegatronFramer::LoseRest(const FrameInput& input, FrameOutput* output, FrameResult* result) {
+  *result = FrameResult();
+  result->consumed = input.bytes.size();
+  const bool done = input.at_end || input.offset + input.bytes.size() >= input.limit;
+  result->need_bytes = done ? 0 : 1;
+  if (options_.on_damage == OnDamage::kFail) {
+    failed_ = Status(StatusCode::kTruncated, MegatronIndex::kShrunk,
+                     {options_.file, static_cast<std::int64_t>(input.offset), -1});
+    result->consumed = 0;
+    result->need_bytes = 0;
+    result->status = failed_;
+  } else if (!std::exchange(rest_is_lost_, true)) {
+    const std::uint64_t begin = lost_ ? lost_begin_ : input.offset;
+    output->damage.push_back({options_.file, begin, options_.file_bytes, MegatronIndex::kShrunk});
+  }
 }
 
 MegatronFramer::Step MegatronFramer::NextSequence(const FrameInput& input, std::size_t* pos,

@@ -73,8 +73,13 @@ Status MegatronIndex::Load(const std::string& file, std::shared_ptr<const Megatr
   }
   close(descriptor);
   if (!status.ok()) return status;
-  const std::span<const std::byte> bytes = mapping->bytes();
-  return Read(file, bytes, std::move(mapping), index);
+  auto loaded = std::make_shared<MegatronIndex>();
+  loaded->bytes_ = mapping->bytes();
+  loaded->mapping_ = std::move(mapping);
+  status = loaded->ReadHeader(file);
+  if (status.ok() && loaded->shrunk()) status = Bad(file, StatusCode::kTruncated, kShrunk);
+  if (status.ok()) *index = std::move(loaded);
+  return status;
 }
 
 Status MegatronIndex::Read(const std::string& file, std::span<const std::byte> bytes,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/little_endian.h"
+#include "io/file_mapping.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
 
@@ -29,6 +30,12 @@ class MegatronIndex {
                      std::shared_ptr<const void> owner,
                      std::shared_ptr<const MegatronIndex>* index);
 
+  /// Whether the file was found shorter than it was: what was read of it before the call may be
+  /// zeros in place of numbers.
+  bool shrunk() const { return mapping_ != nullptr && mapping_->damaged(); }
+  /// What is said of it then.
+  static constexpr const char* kShrunk = "Megatron's index shrank while it was read";
+
   std::uint64_t sequences() const { return sequences_; }
   std::size_t element_bytes() const { return element_bytes_; }
   /// What the index says that they are.
@@ -47,6 +54,7 @@ class MegatronIndex {
   Status ReadHeader(const std::string& file);
 
   std::shared_ptr<const void> owner_;
+  std::shared_ptr<const FileMapping> mapping_;  ///< null where the bytes are none
   std::span<const std::byte> bytes_;
   std::uint64_t sequences_ = 0;
   std::size_t element_bytes_ = 0;

@@ -30,7 +30,7 @@ class MegatronRecords final : public RecordIndex {
       if (!unit.lost) unit.bytes = static_cast<std::uint64_t>(index_->bytes(records[i]));
       unit.first_record = records[i];
     }
-    return {};
+    return WhyNotBelieved();
   }
 
   std::span<const IndexDamage> damage() const override { return damage_.ranges; }
@@ -48,10 +48,14 @@ class MegatronRecords final : public RecordIndex {
       }
     }
     *record = low;
-    return {};
+    return WhyNotBelieved();
   }
 
  private:
+  /// Of all numbers that were read of the index before.
+  Status WhyNotBelieved() const {
+    return index_->shrunk() ? Status(StatusCode::kTruncated, MegatronIndex::kShrunk) : Status();
+  }
   // Whether each sequence begins where the one before ends, from the file's start to its end. An
   // index of all tokens that there are is gone over in less than a second.
   bool IsWhole(std::uint64_t most_bytes) const {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -170,6 +171,32 @@ TEST_F(MegatronTest, PromisedCountsAreCheckedAgainstTheFile) {
       Write(damaged, "");
       EXPECT_EQ(Read(OnDamage::kFail).status.code(), StatusCode::kTruncated) << field << count;
     }
+  }
+}
+
+// Its mapping reads as zeros then, which would be empty sequences.
+TEST_F(MegatronTest, AnIndexThatIsEmptiedWhileItIsReadIsNotBelieved) {
+  const std::string index = ReadFixture("megatron/gpt_int32.idx");
+  const std::string data = ReadFixture("megatron/gpt_int32.bin");
+  for (const std::uintmax_t left : {std::uintmax_t{0}, std::uintmax_t{index.size() / 2}}) {
+    Write(index, data);
+    const CompanionResult found = MegatronFormat({})->FindCompanion(directory_.File("a.idx"));
+    ASSERT_TRUE(found.status.ok());
+    std::vector<std::byte> head;
+    const OwnIndexResult own = found.format->OwnIndex({found.data_file, data.size()}, head);
+    ASSERT_NE(own.index, nullptr);
+    std::filesystem::resize_file(directory_.File("a.idx"), left);
+    const Framed failed = FrameAll(*found.format, data, OnDamage::kFail);
+    EXPECT_EQ(failed.status.code(), StatusCode::kTruncated) << failed.status.ToString();
+    EXPECT_TRUE(failed.records.empty());
+    const Framed skipped = FrameAll(*found.format, data, OnDamage::kSkip);
+    EXPECT_TRUE(skipped.status.ok()) << skipped.status.ToString();
+    EXPECT_TRUE(skipped.records.empty());
+    ASSERT_EQ(skipped.damage.size(), 1U);
+    EXPECT_EQ(skipped.damage[0].end, data.size());
+    std::uint64_t record = 0;
+    RecordUnit unit;
+    EXPECT_EQ(own.index->Find({&record, 1}, {&unit, 1}).code(), StatusCode::kTruncated);
   }
 }
 
