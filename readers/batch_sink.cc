@@ -92,12 +92,17 @@ void BatchSink::RecycleTask(WriteTask* task) {
   (void)free_tasks_.TryPush(std::move(task));  // all tasks ever made fit, or this one rests unused
 }
 
+void BatchSink::LeaveOut(std::size_t rows) {
+  skip_rows_ -= rows;
+  if (skip_rows_ == 0) host_->NoteLeftOut(clock_->BeforeBatch());
+}
+
 void BatchSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
   if (skip_rows_ > 0) {
     const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(skip_rows_, end - begin));
     tally_.left_out += rows;
     CountPlaces(rows);
-    skip_rows_ -= rows;
+    LeaveOut(rows);
     host_->Drop(block, rows);
     begin += rows;
   }
@@ -121,7 +126,7 @@ void BatchSink::OnRefs(std::span<const RowRef> rows) {
     const std::size_t left_out = std::min<std::uint64_t>(skip_rows_, rows.size());
     tally_.left_out += left_out;
     CountPlaces(static_cast<std::uint32_t>(left_out));
-    skip_rows_ -= left_out;
+    LeaveOut(left_out);
     DropAll(rows.first(left_out));
     rows = rows.subspan(left_out);
   }
@@ -320,6 +325,7 @@ void BatchSink::Close(Planned& batch) {
     counted_ = batch.span.end;
   }
   if (batch.skipped) {
+    if (batch.span.number + 1 == skip_batches_) host_->NoteLeftOut(batch.span.end);
     planned_.pop_back();
     return;
   }

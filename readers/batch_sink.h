@@ -223,6 +223,8 @@ class BatchSink final : public PlanSink {
   /// Of a padded batch: a row that failed becomes one that is missing.
   void BlankRow(BatchSlot* slot, std::size_t row) const;
   Tensor MakeMask(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const;
+  /// Of rows that nobody batched: so many are not delivered.
+  void LeaveOut(std::size_t rows);
   void NoteRows(const WriteTask& task) const;
   void WritePacked(const WriteTask& task, WriterScratch* scratch) const;
   void FailPacked(const WriteTask& task, WriterScratch* scratch) const;

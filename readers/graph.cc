@@ -52,7 +52,7 @@ class Lowering {
     if (program_->parser != nullptr || !program_->source.slots.empty()) {
       Refuse("Parse on fields: the chain is parsed already; parse once, or use Map");
     }
-    program_->parser = node.parser;
+    program_->parser = program_->record_parser = node.parser;
   }
   void operator()(const MapNode& node) {
     if (program_->batched) {

@@ -165,7 +165,9 @@ struct Program {
   std::uint64_t passes = 1;              ///< over the source; 0: without end
   std::vector<Stage> stages;             ///< from the source on
   std::shared_ptr<const Parser> parser;  ///< null: records as they are
-  bool batched = false;                  ///< by the user's Batch
+  /// That of Parse: `parser` without what Map, Truncate, Pad or Pack make of its fields.
+  std::shared_ptr<const Parser> record_parser;
+  bool batched = false;  ///< by the user's Batch
   BatchOptions batch;
   std::size_t held_batches = 0;              ///< that the reading thread may hold at a time
   std::vector<ContentStep> content;          ///< of the kContent stages

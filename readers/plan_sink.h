@@ -48,6 +48,8 @@ class PlanHost {
   virtual void Deliver(std::uint64_t number, Delivery delivery) = 0;
   /// A record that was planned could not be parsed, and is left out.
   virtual void NoteSkipped(const RecordSpan& record, const Status& why) = 0;
+  /// All that the run leaves out at its start is planned: what a position behind it says.
+  virtual void NoteLeftOut(const PlanMark& /*behind*/) {}
   /// A batch is off the writers' hands.
   virtual void BatchDone() = 0;
   /// Whether number `number` has room yet.

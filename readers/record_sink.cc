@@ -9,6 +9,7 @@ void RecordSink::PassOver(Block* block, std::uint32_t rows) {
   skip_rows_ -= std::min<std::uint64_t>(skip_rows_, rows);
   places_ += rows;
   clock_->Advance(rows);
+  if (skip_rows_ == 0) host_->NoteLeftOut(clock_->BeforeBatch());
   host_->Drop(block, rows);
 }
 

@@ -4,6 +4,12 @@
 
 namespace ringfeed {
 
+namespace {
+
+constexpr char kMistake[] = "the parser fits no record, which is a mistake of the program";
+
+}  // namespace
+
 Status Refusals::Refuse(const std::vector<RefusedRow>& rows) {
   for (const RefusedRow& row : rows) {
     if (!open()) break;
@@ -26,9 +32,13 @@ Status Refusals::End() {
 Status Refusals::Mistake(const std::string& which) {
   Close();
   return Status(StatusCode::kInvalidArgument,
-                "the parser fits no record, which is a mistake of the program and no damage: " +
-                    which + " would be skipped for the same reason: " + first_.why.message,
+                std::string(kMistake) + " and no damage: " + which +
+                    " could not be parsed for the same reason: " + first_.why.message,
                 first_.place);
+}
+
+bool Refusals::IsMistake(const Status& status) {
+  return status.code() == StatusCode::kInvalidArgument && status.message().starts_with(kMistake);
 }
 
 }  // namespace ringfeed

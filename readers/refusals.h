@@ -37,6 +37,8 @@ class Refusals {
   Status Refuse(const std::vector<RefusedRow>& rows);
   /// There are no more records. The mistake, or OK.
   Status End();
+  /// Whether that is what a run failed with.
+  static bool IsMistake(const Status& status);
 
  private:
   Status Mistake(const std::string& which);

@@ -1160,6 +1160,16 @@ void Run::NoteSkipped(const RecordSpan& record, const Status& why) {
   ledger_->NoteSkipped(DamagedRecord(why, record), record.size);
 }
 
+void Run::NoteLeftOut(const PlanMark& behind) {
+  const std::lock_guard lock(status_mutex_);
+  left_out_ = behind;
+}
+
+std::optional<PlanMark> Run::left_out() const {
+  const std::lock_guard lock(status_mutex_);
+  return left_out_;
+}
+
 void Run::BatchDone() {
   // A plan that waits for a slot or for memory looks again: nothing else may come to wake it.
   if (!hold_credits_) AskForPlan();

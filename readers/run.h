@@ -101,6 +101,9 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   /// An owner for a delivery's memory: gives it back when its last copy goes.
   std::shared_ptr<const void> Lease(Delivery delivery);
   BatchSink* batch_sink() const { return batch_sink_; }
+  /// What a position says behind all that the run leaves out at its start; none before that is
+  /// planned.
+  std::optional<PlanMark> left_out() const;
   /// Null where records are read as files come.
   const std::shared_ptr<PlannedSource>& planned() const { return planned_; }
 
@@ -120,6 +123,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void Drop(Block* block, std::uint32_t rows) override;
   void Deliver(std::uint64_t number, Delivery delivery) override;
   void NoteSkipped(const RecordSpan& record, const Status& why) override;
+  void NoteLeftOut(const PlanMark& behind) override;
   void BatchDone() override;
   bool HasRoom(std::uint64_t number) const override;
   std::size_t GrantBatches(std::size_t bytes) override;
@@ -365,6 +369,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::optional<std::uint64_t> judges_;  ///< how many there are, where that is known
 
   mutable std::mutex status_mutex_;  ///< guards what follows; taken on rare events only
+  std::optional<PlanMark> left_out_;
   Status end_status_;
   std::uint64_t end_number_ = kNever;  ///< what that is the end before: the smallest counts
   Status failure_;                     ///< of a worker, on its way to the plan

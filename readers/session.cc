@@ -98,10 +98,51 @@ ReadResult ReaderSession::ResultWithoutRun(const ReadLimits& limits) {
   return ReadResult::kFailed;
 }
 
-ReaderSession::Wait ReaderSession::Fail(const Run& run, const Status& status) {
+bool ReaderSession::MayBeMistake(const Run& run, const Status& status) {
+  const SourceNode& source = program_.source;
+  const bool comes_again =
+      source.streams.empty() && (!source.names.empty() || source.mix != nullptr);
+  if (status.code() != StatusCode::kDamaged || source.options.on_damage != OnDamage::kFail ||
+      program_.record_parser == nullptr || !program_.content.empty() || !comes_again) {
+    return false;
+  }
+  const std::lock_guard lock(mutex_);
+  const bool from_beginning = start_.batch == 0 && start_.mark == PlanMark{} && start_.mix.empty();
+  return run_.get() == &run && from_beginning && !failed_ && !closed_ &&
+         first_ns_.load(std::memory_order_relaxed) == 0;
+}
+
+Status ReaderSession::MistakeOr(const Status& damage) {
+  constexpr std::chrono::seconds kLongest{3};
+  try {
+    Program program = program_;
+    program.parser = program.record_parser;
+    program.batch.empty_batches = false;
+    OpenOptions& options = program.source.options;
+    options.on_damage = OnDamage::kSkip;
+    // The chain's own may be full, and what is not used of another one costs nothing.
+    const auto arena = options.arena ? options.arena->arena() : Arena::Default();
+    options.arena = std::make_shared<PinnedArena>(arena->bytes());
+    ReaderSession skipping(std::move(program));
+    {
+      const std::lock_guard lock(planned_mutex_);
+      skipping.planned_ = planned_;
+    }
+    Instance instance;
+    (void)skipping.ReadNext(&instance, {.deadline = DeadlineAfter(kLongest)});
+    const Status status = skipping.status();
+    return Refusals::IsMistake(status) ? status : damage;
+  } catch (const std::exception&) {
+    return damage;
+  }
+}
+
+ReaderSession::Wait ReaderSession::Fail(const Run& run, Status status) {
+  // One record that a parser refuses is damage, and the first hundred of them its own mistake.
+  if (MayBeMistake(run, status)) status = MistakeOr(status);
   const std::lock_guard lock(mutex_);
   if (run_.get() != &run) return Wait::kStale;
-  if (!failed_) failure_ = status;
+  if (!failed_) failure_ = std::move(status);
   failed_ = true;
   return Wait::kFailed;
 }

@@ -104,6 +104,9 @@ class ReaderSession {
     RunStart start;
     ChainPosition delivered;
     std::string how;
+    /// That is what a chain says that was read up to there. What is left out depends on what is in
+    /// the records, and where it ends is known once they were read.
+    bool settled = true;
   };
   /// What became of a wait: kStale where a ReInit ended the run under it.
   enum class Wait : std::uint8_t { kTaken, kEnd, kFailed, kTimeout, kStale };
@@ -126,14 +129,23 @@ class ReaderSession {
   /// What a read says where CurrentRun has none.
   ReadResult ResultWithoutRun(const ReadLimits& limits);
   /// Notes a failure of `run`; kStale where it is not the current one any more.
-  Wait Fail(const Run& run, const Status& status);
+  Wait Fail(const Run& run, Status status);
+  /// Whether damage that `run` failed with may be a parser that fits no record.
+  bool MayBeMistake(const Run& run, const Status& status);
+  /// What a run of the same chain that skips damage fails with, where that is such a mistake; else
+  /// `damage`. Waits a few seconds at most.
+  Status MistakeOr(const Status& damage);
   void NoteFirst();
   void RewindSource();
   /// The chain by its index; null, with the reason in *why, where it has none. Builds it, once.
   /// Throws Error with kCancelled where `stop` or Close ends that: the next call builds it then.
   std::shared_ptr<PlannedSource> Planned(std::string* why, const std::stop_token& stop = {});
   std::shared_ptr<PlannedSource> Plan(const std::stop_token& stop);
-  void Aim(const ChainPosition& position);
+  /// `counted`: the position is a number of batches alone.
+  void Aim(const ChainPosition& position, bool counted);
+  /// Waits until it is known where what is left out ends, where that is not known yet.
+  void Settle();
+  bool SettleNow();
   /// Throws Error where it is of other data or of another order.
   ChainPosition Understood(const std::string& position);
   void RefuseToGoBack() const;
@@ -182,6 +194,7 @@ class ReaderSession {
   std::shared_ptr<Run> run_;
   RunStart start_;                          ///< of run_, or of the first one to come
   std::optional<Aimed> aim_;                ///< where Resume is to start
+  bool settled_ = true;                     ///< as Aimed, of began_
   ChainPosition began_;                     ///< what was handed out before the run
   ChainPosition delivered_;                 ///< what was handed out: batch, run and mark alone
   std::string restored_;                    ///< how the run came to its start

@@ -67,6 +67,7 @@ void ReaderSession::RefuseWithoutPosition() const {
 
 std::string ReaderSession::Position(const BatchOrigin* behind) {
   RefuseWithoutPosition();
+  if (behind == nullptr) Settle();
   ChainPosition position;
   RunStart start;
   {
@@ -82,6 +83,7 @@ std::string ReaderSession::Position(const BatchOrigin* behind) {
 
 std::string ReaderSession::StartPosition() {
   RefuseWithoutPosition();
+  Settle();
   ChainPosition position;
   RunStart start;
   {
@@ -90,6 +92,27 @@ std::string ReaderSession::StartPosition() {
     start = start_;
   }
   return TextOf(std::move(position), start);
+}
+
+bool ReaderSession::SettleNow() {
+  const std::lock_guard lock(mutex_);
+  if (settled_ || closed_) return true;
+  const std::optional<PlanMark> mark = run_ != nullptr ? run_->left_out() : std::nullopt;
+  if (!mark) return false;
+  if (delivered_.batch == began_.batch) delivered_.mark = mark;
+  began_.mark = mark;
+  settled_ = true;
+  return true;
+}
+
+void ReaderSession::Settle() {
+  if (SettleNow()) return;
+  try {
+    (void)HasNext();
+  } catch (const Error&) {
+    return;  // the next read says so
+  }
+  (void)SettleNow();
 }
 
 std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start) {
@@ -140,7 +163,7 @@ void ReaderSession::RefuseToGoBack() const {
   Refuse(StatusCode::kUnsupported, "a stream that is being read cannot be read from elsewhere");
 }
 
-void ReaderSession::Aim(const ChainPosition& position) {
+void ReaderSession::Aim(const ChainPosition& position, bool counted) {
   RefuseToGoBack();
   std::string why;
   const std::shared_ptr<PlannedSource> planned = Planned(&why);
@@ -164,6 +187,7 @@ void ReaderSession::Aim(const ChainPosition& position) {
     aimed.how += ", leaving " + std::to_string(start.mark.outputs) +
                  (program_.batched ? " batches" : " rows") + " out";
   }
+  aimed.settled = !counted || !program_.looks_into_records() || start.mark.outputs == 0;
   aimed.delivered = position;
   if (!aimed.delivered.mark) aimed.delivered.mark = start.mark;
   const std::lock_guard lock(mutex_);
@@ -176,6 +200,7 @@ void ReaderSession::Aim(const ChainPosition& position) {
 
 void ReaderSession::TakeAim(Aimed aimed) {
   start_ = std::move(aimed.start);
+  settled_ = aimed.settled;
   began_ = aimed.delivered;
   delivered_ = std::move(aimed.delivered);
   restored_ = std::move(aimed.how);
@@ -207,13 +232,13 @@ void ReaderSession::CheckPosition(const std::string& text) {
   RefuseToGoBack();
 }
 
-void ReaderSession::AimAt(const std::string& text) { Aim(Understood(text)); }
+void ReaderSession::AimAt(const std::string& text) { Aim(Understood(text), false); }
 
 void ReaderSession::AimAt(std::uint64_t batch) {
   RefuseWithoutPosition();
   ChainPosition position;
   position.batch = batch;
-  Aim(position);
+  Aim(position, true);
 }
 
 void ReaderSession::AimBehind(std::uint64_t batches) {
@@ -233,7 +258,7 @@ void ReaderSession::AimBehind(std::uint64_t batches) {
     std::string unused;
     position.mark = MarkOfMixture(*Planned(&unused), start, position.batch);
   }
-  Aim(position);
+  Aim(position, true);
 }
 
 bool ReaderSession::started() const {

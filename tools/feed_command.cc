@@ -203,7 +203,9 @@ class FeedCommand : public Command {
 
   static int ExitStatusOfReport(const FeedReport& report) {
     int exit_status = ExitStatusOf(report.result.status);
-    if (report.result.stats.damaged_records > 0) exit_status = kExitData;
+    const bool damaged = report.result.stats.damaged_records > 0;
+    // A mistake of the program's stays one, also where records were refused for it.
+    if (damaged && exit_status == kExitFine) exit_status = kExitData;
     if (report.check && !report.check->exact) exit_status = kExitData;
     const bool hazards =
         report.devices && report.devices->hazards && !report.devices->hazards->empty();

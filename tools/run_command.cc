@@ -86,7 +86,7 @@ class RunProgramCommand : public Command {
     Scope scope;
     const Outcome outcome = RunBoth(&program, &scope);
     Print(outcome, &functions);
-    return outcome.damaged == 0 ? ExitStatusOf(outcome.status) : kExitData;
+    return outcome.damaged == 0 || !outcome.status.ok() ? ExitStatusOf(outcome.status) : kExitData;
   }
 
  private:

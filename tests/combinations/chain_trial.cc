@@ -190,7 +190,7 @@ class Consumer {
  private:
   void Keep(Taken&& taken) {
     for (DeliveredRows& each : taken.rows) {
-      if (!taken.position.empty()) positions[each.number] = taken.position;
+      if (!taken.position.empty()) NotePosition(each.number, taken.position);
       rows.push_back(std::move(each));
     }
     ++taken_;
@@ -202,6 +202,16 @@ class Consumer {
     const std::uint64_t digest = taken.Digest();
     held_.emplace_back(std::move(taken), digest);
     LetGo(hold_);
+  }
+
+  // However it came there. Of other ranks it may say how many records there are, and before not.
+  void NotePosition(std::uint64_t number, const std::string& position) {
+    const auto [found, added] = positions.emplace(number, position);
+    if (added || found->second == position) return;
+    if (!c_.Is(Option::kAct, "restore_ranks")) {
+      throw Difference{"equal places, other positions: " + position + " and " + found->second};
+    }
+    found->second = position;
   }
 
   const Configuration& c_;
@@ -362,7 +372,7 @@ class Trial {
   void CheckPositions(const Consumer& consumer, std::map<std::uint64_t, std::string>* positions) {
     for (const auto& [number, position] : consumer.positions) {
       const auto [found, added] = positions->emplace(number, position);
-      if (added || found->second == position || ChangesRuns()) continue;
+      if (added || found->second == position || c_.Is(Option::kAct, "restore_ranks")) continue;
       if (c_.Is(Option::kSplit, "yes")) continue;  // of other files
       // A rank that failed there stands in front of it.
       if (std::min(BatchOf(position), BatchOf(found->second)) <= number) continue;
@@ -389,7 +399,16 @@ class Trial {
 
   bool ShowsEmpty() const { return c_.Is(Option::kEmpty, "shown"); }
 
-  bool ChangesRuns() const { return !c_.Is(Option::kAct, "none"); }
+  /// Where a chain stands that went there without delivering is where one stands that read up to
+  /// there.
+  void CheckSought(const Consumer& consumer, std::uint64_t number) const {
+    const auto found = number == 0 ? consumer.positions.end() : consumer.positions.find(number - 1);
+    // What failed there stands in front of it.
+    if (found == consumer.positions.end() || BatchOf(found->second) != number) return;
+    const std::string position = side_->Position();
+    if (position == found->second) return;
+    throw Difference{"sought: " + position + ", read up to there: " + found->second};
+  }
 
   void Act(Consumer* consumer) {
     Change();
@@ -412,11 +431,13 @@ class Trial {
     if (act == "seek_new") {
       Again(consumer, c_.Number(Option::kRanks));
       side_->SeekTo(at_);
+      CheckSought(*consumer, at_);
       Begin(consumer, at_);
       return ReadRest(consumer, at_);
     }
     if (act == "seek") {
       side_->SeekTo(at_ / 2);
+      CheckSought(*consumer, at_ / 2);
       Begin(consumer, at_ / 2);
       return ReadRest(consumer, at_ / 2);
     }

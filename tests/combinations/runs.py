@@ -638,8 +638,12 @@ class Run:
             self.fault(f"a parser that fits no record: exit {process.returncode} without a word", process)
         if report is not None and report["records"] > 0:
             self.fault(f"a parser that fits no record delivers {report['records']}", process)
-        if self.configuration["parse"] == "misspelt" and "error" not in (report or {"error": ""}):
+        if self.configuration["parse"] != "misspelt":
+            return
+        if "error" not in (report or {"error": ""}):
             self.fault("a parser that fits no record is reported as damage of all", process)
+        if process.returncode != 2 or "nearest name" not in process.err():
+            self.fault("a misspelt key is no mistake of the program's, with the nearest name there is", process)
 
     def _limited(self):
         """--max-damaged: no record that is none, and a failure where there is more damage."""

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/readers/pipeline_fixture.h"
@@ -63,6 +66,8 @@ struct Case {
 Reader Raw(const std::vector<std::string>& files, const OpenOptions& options) {
   return Parse(OpenFiles(files, options), RawParser());
 }
+
+bool IsOfThree(const RecordSpan& record) { return record.size % 3 != 1; }
 
 std::vector<Case> BatchCases() {
   const auto open = Raw;
@@ -122,6 +127,16 @@ std::vector<Case> OtherCases() {
          };
          return MultiPass(GroupBatch(open(f, o), {.size = 7, .group_of = group, .segment = 60}), 2);
        }},
+      {"filtered",
+       [=](auto& f, auto& o) {
+         const Reader some = Filter(OpenFiles(f, o), IsOfThree);
+         return MultiPass(Batch(Parse(some, RawParser()), {.size = 5}), 2);
+       }},
+      {"filtered rows",
+       [=](auto& f, auto& o) {
+         return Filter(Shuffle(Parse(OpenFiles(f, o), RawParser()), {.window = 9}), IsOfThree);
+       }},
+      {"filtered records", [=](auto& f, auto& o) { return Filter(OpenFiles(f, o), IsOfThree); }},
       {"files shuffled",
        [=](auto& f, OpenOptions o) {
          o.files.shuffle = true;
@@ -231,14 +246,51 @@ TEST_F(PositionTest, SeekToAndSkipBatchesAreRestoreByNumber) {
                                 all.batches.size() + 5}) {
       Reader reader = each.chain(files, SmallStripes());
       reader.SeekTo(k);
-      ASSERT_EQ(ReadAll(reader).batches, Tail(all.batches, std::min(k, all.batches.size())));
+      const Delivered rest = ReadAll(reader);
+      ASSERT_EQ(rest.batches, Tail(all.batches, std::min(k, all.batches.size())));
+      if (k <= all.batches.size()) {
+        ASSERT_EQ(rest.positions, Tail(all.positions, k)) << "however a chain came to a place";
+        EXPECT_EQ(reader.StartPosition(), all.positions[k]);
+      }
     }
     Reader reader = each.chain(files, SmallStripes());
     ReadAll(reader, 2);
     reader.SkipBatches(5);
-    EXPECT_EQ(ReadAll(reader, 3).batches,
+    const Delivered three = ReadAll(reader, 3);
+    EXPECT_EQ(three.batches,
               std::vector<std::string>(all.batches.begin() + 7, all.batches.begin() + 10));
+    EXPECT_EQ(three.positions,
+              std::vector<std::string>(all.positions.begin() + 7, all.positions.begin() + 11));
+    reader.SkipBatches(1);
+    reader.SkipBatches(1);
+    EXPECT_EQ(reader.Position(), all.positions[12]);
   }
+}
+
+TEST_F(PositionTest, WhoAsksWhereItWasSoughtToReadsUpToThereAndMayCloseMeanwhile) {
+  const std::vector<std::string> files = MakeFiles(4, 60, 8, 900);
+  std::atomic<bool> waits = false;
+  std::atomic<bool> goes_on = false;
+  Reader reader = Batch(Parse(Filter(OpenFiles(files, SmallStripes()),
+                                     [&](const RecordSpan&) {
+                                       waits = true;
+                                       while (!goes_on) std::this_thread::yield();
+                                       return true;
+                                     }),
+                              RawParser()),
+                        {.size = 5});
+  reader.SeekTo(20);
+  std::string position;
+  std::thread asker([&] { position = reader.Position(); });
+  while (!waits) std::this_thread::yield();
+  std::thread closer([&] { reader.Close(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  goes_on = true;
+  closer.join();
+  asker.join();
+  ChainPosition read;
+  ASSERT_TRUE(ParsePosition(position, &read).ok()) << position;
+  EXPECT_EQ(read.batch, 20u);
 }
 
 TEST_F(PositionTest, ADataSetThatChangedIsRefusedWithWhatChanged) {

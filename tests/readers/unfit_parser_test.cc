@@ -110,6 +110,73 @@ TEST_F(UnfitParserTest, TheFailureIsTheSameWhateverTheThreads) {
   }
 }
 
+TEST_F(UnfitParserTest, UnderFailItFailsAlike) {
+  for (const std::size_t count : {1U, 30U, 5000U}) {
+    const std::string path = MakeLines(count, [](std::size_t) { return true; });
+    for (const auto& parser : Parsers("labl")) {
+      for (const std::size_t batch : {1U, 64U, 9000U}) {
+        for (const ShuffleMode mode :
+             {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kGlobal}) {
+          const auto read = [&](OnDamage on_damage, bool mapped) {
+            OpenOptions options = Skipping();
+            options.on_damage = on_damage;
+            Reader records =
+                Shuffle(OpenFiles({path}, options),
+                        {.window = mode == ShuffleMode::kWindow ? 100U : 0U, .mode = mode});
+            records = Parse(records, parser);
+            if (mapped) {
+              records = Map(records, {{"x", DType::kUInt8, {1}}},
+                            [](const MapInput&, RowWriter&) { FAIL() << "no record fits"; });
+            }
+            return ReadAll(Batch(records, {.size = batch}));
+          };
+          const Read skipping = read(OnDamage::kSkip, false);
+          for (const bool mapped : {false, true}) {
+            const Read failing = read(OnDamage::kFail, mapped);
+            EXPECT_EQ(failing.rows, 0u);
+            EXPECT_EQ(failing.damaged, 0u);
+            EXPECT_EQ(failing.status.ToString(), skipping.status.ToString());
+            EXPECT_EQ(failing.status.code(), StatusCode::kInvalidArgument);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(UnfitParserTest, UnderFailARecordThatFitsMakesTheFirstDamage) {
+  struct Case {
+    std::size_t count;
+    std::size_t good;
+    bool is_mistake;
+  };
+  for (const auto& [count, good, is_mistake] :
+       {Case{400, 1, false}, Case{400, 99, false}, Case{400, 100, true}, Case{50, 49, false}}) {
+    const std::size_t only = good;
+    const std::string path = MakeLines(count, [only](std::size_t i) { return i == only; });
+    for (const auto& parser : Parsers("label")) {
+      OpenOptions options = Skipping();
+      options.on_damage = OnDamage::kFail;
+      Reader reader = Batch(Parse(OpenFiles({path}, options), parser), {.size = 30});
+      const Read read = ReadAll(reader);
+      EXPECT_EQ(read.rows, 0u);
+      EXPECT_EQ(read.status.code(),
+                is_mistake ? StatusCode::kInvalidArgument : StatusCode::kDamaged)
+          << read.status.ToString();
+      EXPECT_EQ(read.status.place().record, 0);
+    }
+  }
+  // What is delivered before it shows that the parser fits.
+  const std::string path = MakeLines(300, [](std::size_t i) { return i < 10; });
+  OpenOptions options = Skipping();
+  options.on_damage = OnDamage::kFail;
+  for (const auto& parser : Parsers("label")) {
+    const Read read = ReadAll(Batch(Parse(OpenFiles({path}, options), parser), {.size = 4}));
+    EXPECT_EQ(read.rows, 10u);
+    EXPECT_EQ(read.status.code(), StatusCode::kDamaged);
+  }
+}
+
 TEST_F(UnfitParserTest, AllOfASmallerSetAreEnough) {
   for (const std::size_t count : {1U, 2U, 99U}) {
     const std::string path = MakeLines(count, Never);
