@@ -66,7 +66,7 @@ TEST(UnitReadsTest, EveryRangeStandsInOneReadAndReadsStandApart) {
 
 TEST(UnitReadsTest, ThriftyReadsTakeLittleThatNobodyNeeds) {
   std::mt19937_64 random(7);
-  for (int round = 0; round < 50; ++round) {
+  for (std::uint64_t round = 0; round < 50; ++round) {
     std::vector<NeededRange> ranges;
     std::vector<bool> needed(3 * 50'000);
     for (std::uint32_t i = 0; i < 2000; ++i) {
