@@ -153,8 +153,8 @@ class FeedTest(CommandTest):
         rows = [data[i : i + 160] for i in range(0, len(data), 160)]
         self.assertEqual((report["batches"], report["order_digest"]), (8, order_digest(rows)))
 
-    def test_records_that_are_no_examples_fail_the_data(self):
-        self.assert_refused(1, "feed", *self.paths, "--parse", "example: image=u1[] label=i8[1]")
+    def test_records_that_are_no_examples_are_a_mistake_of_the_command(self):
+        self.assert_refused(2, "feed", *self.paths, "--parse", "example: image=u1[] label=i8[1]")
 
     def test_a_parser_that_does_not_fit_is_refused_whatever_is_hashed(self):
         array = self.folder / "a.npy"
