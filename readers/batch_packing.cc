@@ -18,7 +18,7 @@ std::uint32_t FirstRecord(const WriteTask& task) {
 }  // namespace
 
 void BatchSink::OnPacked(std::span<const RowRef> rows) {
-  Planned& batch = Current(rows.front().block->pass);
+  Planned& batch = Current(*rows.front().block);
   const bool written = NextPart(batch, 1).written;
   Tally(batch, written, rows.size());
   if (written) {

@@ -58,9 +58,9 @@ BatchSink::~BatchSink() {
 
 // ---- Planning ----
 
-BatchSink::Planned& BatchSink::Current(std::uint64_t pass) {
+BatchSink::Planned& BatchSink::Current(const Block& block) {
   // Rows that nobody batched are told by pass.
-  if (options_.close_at_block_end && !planned_.empty() && planned_.back().pass != pass) {
+  if (options_.close_at_block_end && !planned_.empty() && planned_.back().pass != block.pass) {
     CloseRest(false);
   }
   if (planned_.empty() || planned_.back().closed) {
@@ -70,7 +70,8 @@ BatchSink::Planned& BatchSink::Current(std::uint64_t pass) {
     batch.span.begin = clock_->BeforeBatch();
     batch.skipped = batch.span.number < skip_batches_;
     if (!batch.skipped) batch.sequence = next_sequence_++;
-    batch.pass = pass;
+    batch.pass = block.pass;
+    batch.of_dropped_rest = block.of_dropped_rest;
     batch.units.resize(fields_);
     planned_.push_back(std::move(batch));
   }
@@ -191,7 +192,7 @@ void BatchSink::CountPlaces(std::uint32_t places) {
 void BatchSink::CountPlaces(Planned& batch, std::uint32_t places) {
   CountPlaces(places);
   batch.places += places;
-  if (batch.places == options_.rows) Close(batch);
+  if (batch.places == options_.rows) CloseRest(batch.of_dropped_rest && !fails_);
 }
 
 void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) {
@@ -204,7 +205,7 @@ void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) 
   }
   const std::uint32_t end = row + places;
   while (row < end) {
-    Planned& batch = Current(block->pass);
+    Planned& batch = Current(*block);
     const Part part = NextPart(batch, end - row);
     if (part.written) {
       AddMissing(batch, batch.places, batch.places + part.places);
@@ -221,7 +222,7 @@ void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) 
 void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
   const std::size_t most = parser_->max_rows_per_write();
   while (begin < end) {
-    Planned& batch = Current(block->pass);
+    Planned& batch = Current(*block);
     const Part part = NextPart(batch, std::min<std::size_t>(end - begin, most));
     Tally(batch, part.written, part.places);
     if (part.written) {
@@ -254,7 +255,7 @@ void BatchSink::AddTask(Planned& batch, Block* block, std::uint32_t begin, std::
 
 void BatchSink::AddRefs(std::span<const RowRef> rows) {
   while (!rows.empty()) {
-    Planned& batch = Current(rows.front().block->pass);
+    Planned& batch = Current(*rows.front().block);
     const Part part = NextPart(batch, rows.size());
     const std::span<const RowRef> taken = rows.first(part.places);
     Tally(batch, part.written, part.places);
@@ -355,8 +356,10 @@ void BatchSink::OnPassEnd() {
   ++tally_.passes;
   if (!clock_->kept()) clock_->EndPass();
   CloseRest(options_.drop_remainder);
-  const bool none = options_.drop_remainder && next_number_ == pass_begin_number_;
-  rows_of_dropped_pass_ = none ? places_ - pass_begin_place_ : 0;
+  rows_of_dropped_pass_.reset();
+  if (options_.drop_remainder && next_number_ == pass_begin_number_) {
+    rows_of_dropped_pass_ = places_ - pass_begin_place_;
+  }
   pass_begin_number_ = next_number_;
   pass_begin_place_ = places_;
 }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -102,7 +103,9 @@ class BatchSink final : public PlanSink {
            (!planned_.empty() && planned_.front().closed);
   }
 
-  std::uint64_t rows_of_dropped_pass() const override { return rows_of_dropped_pass_; }
+  std::optional<std::uint64_t> rows_of_dropped_pass() const override {
+    return rows_of_dropped_pass_;
+  }
   std::uint64_t first_unfinished() const override { return first_unfinished_; }
 
   // A writer's call: does the task and recycles it. What is thrown ends everything in front of the
@@ -130,6 +133,7 @@ class BatchSink final : public PlanSink {
     bool skipped = false;        ///< left out
     bool closed = false;
     bool dropped = false;
+    bool of_dropped_rest = false;  ///< as of its block: it is dropped also where it has all rows
     std::vector<std::uint64_t> damaged_numbers;
     std::vector<std::uint64_t> units;
     std::vector<WriteTask*> tasks;        ///< waiting for a slot
@@ -145,8 +149,8 @@ class BatchSink final : public PlanSink {
     bool written = false;  ///< in the slice of a batch that is not left out
   };
 
-  /// The batch that a row of that pass goes to.
-  Planned& Current(std::uint64_t pass);
+  /// The batch that the block's next row goes to.
+  Planned& Current(const Block& block);
   /// The first of the next `places` places.
   Part NextPart(const Planned& batch, std::size_t places) const;
   /// The row of a place of the batch's slice.
@@ -249,7 +253,7 @@ class BatchSink final : public PlanSink {
   // Of the end of a pass that was met last.
   std::uint64_t pass_begin_number_ = 0;  ///< next_number_ behind it
   std::uint64_t pass_begin_place_ = 0;   ///< places_ then
-  std::uint64_t rows_of_dropped_pass_ = 0;
+  std::optional<std::uint64_t> rows_of_dropped_pass_;
   PlanClock own_clock_;
   PlanClock* const clock_;
   std::uint64_t places_ = 0;

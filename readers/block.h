@@ -75,6 +75,8 @@ struct Block {
   std::uint32_t index = 0;   ///< number in its pool
   std::int32_t credits = 1;  ///< of its lane that it takes: more where its memory is larger
 
+  bool of_dropped_rest = false;  ///< its rows are of a rest that Batch drops (BatchSlice)
+
   // The planner's.
   std::uint64_t pass = 0;   ///< of the source, that its rows are of
   bool knows_pass = false;  ///< set by its lane

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "readers/batch_slot.h"
 #include "readers/plan_stage.h"
@@ -69,8 +70,8 @@ class PlanSink : public PlanStage {
   /// True where some planned rows are not yet written or delivered: memory will come back by
   /// itself.
   virtual bool Outstanding() = 0;
-  /// So many rows of the pass that has just ended were dropped, where they were all it had; else 0.
-  virtual std::uint64_t rows_of_dropped_pass() const { return 0; }
+  /// Places of the pass that has just ended, where it had no batch, and its rest was dropped.
+  virtual std::optional<std::uint64_t> rows_of_dropped_pass() const { return std::nullopt; }
   /// Number of the first delivery that is not wholly with the writers, or out.
   virtual std::uint64_t first_unfinished() const = 0;
   /// What became of the rows so far. The planner's call.

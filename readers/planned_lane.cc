@@ -49,6 +49,7 @@ bool PlannedLane::FillDirectly(Block* block) {
   const std::size_t count = direct_.Append(RowsLeft(), context_->written, block);
   if (count == 0) return false;
   for (const RecordSpan& record : block->frame.records) context_->read_bytes->Add(record.size);
+  block->of_dropped_rest = chunk_.of_dropped_rest;
   UseRows(count);
   block->turn_ends = !chunk_taken_;
   if (!chunk_taken_) block->status = chunk_.status;
@@ -81,6 +82,7 @@ std::unique_ptr<PlannedLane::Part> PlannedLane::PlanPart() {
     UseRows(0);
   }
   part->kind = chunk_.kind;
+  part->of_dropped_rest = chunk_.of_dropped_rest;
   part->ends_chunk = !chunk_taken_;
   if (part->ends_chunk) part->status = chunk_.status;
   return part;
@@ -139,6 +141,7 @@ void PlannedLane::FillFrom(Part* part, Block* block) {
   block->pass_ends = part->kind == Chunk::Kind::kPassEnd;
   block->stream_ends = part->kind == Chunk::Kind::kEnd;
   block->turn_ends = part->ends_chunk;
+  block->of_dropped_rest = part->of_dropped_rest;
   if (part->kind != Chunk::Kind::kRows) return;
   for (const std::shared_ptr<InputFile>& input : part->fetch.inputs()) {
     if (input->mapping().empty()) continue;

@@ -41,6 +41,7 @@ class PlannedLane final : public Lane {
     explicit Part(LaneContext* context) : fetch(context) {}
     Chunk::Kind kind = Chunk::Kind::kRows;
     bool ends_chunk = true;
+    bool of_dropped_rest = false;
     std::vector<RowNumber> rows;
     NeededUnits needed;
     UnitFetch fetch;

@@ -33,9 +33,19 @@ std::uint64_t PassesOf(const Program& program, std::size_t stages) {
   return program.passes / joined;
 }
 
-std::uint64_t BatchesOf(std::uint64_t places, std::uint64_t rows, bool drop_remainder) {
-  return places / rows + (drop_remainder || places % rows == 0 ? 0 : 1);
-}
+/// The batches of what is left of a pass.
+struct BatchCut {
+  BatchCut(std::uint64_t places, std::uint64_t rows, bool drop_remainder)
+      : batches(places / rows + (drop_remainder || places % rows == 0 ? 0 : 1)),
+        drops(drop_remainder && places % rows != 0) {}
+
+  /// Whether the place behind so many of its batches is in it. That in front of a rest that is
+  /// dropped is: what fails in the rest fails again.
+  bool Has(std::uint64_t behind) const { return behind < batches || (drops && behind == batches); }
+
+  std::uint64_t batches;
+  bool drops;  ///< a rest
+};
 
 std::shared_ptr<const RecordSet> OpenSet(const SourceNode& source, const OpenOptions& options,
                                          const std::shared_ptr<const Parser>& parser,
@@ -255,18 +265,22 @@ PlanMark PlannedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool dr
   const std::lock_guard lock(mutex_);
   if (counting_ == nullptr) counting_ = NewCursor({}, program_.order_stages().size());
   std::uint64_t pass = 0;
-  std::uint64_t batches = BatchesOf(counting_->Places(0), rows, drop_remainder);
-  if (even_ && batches > 0) {
-    pass = batch / batches;
-    batch %= batches;
+  BatchCut cut(counting_->Places(0), rows, drop_remainder);
+  if (even_ && cut.batches > 0) {
+    pass = batch / cut.batches;
+    batch %= cut.batches;
+    if (batch == 0 && cut.drops) {
+      --pass;
+      batch = cut.batches;
+    }
     if (passes_ != 0 && pass >= passes_) return {passes_, 0, 0};
     return {pass, batch * rows, 0};
   }
-  while (batch >= batches) {
-    batch -= batches;
+  while (!cut.Has(batch)) {
+    batch -= cut.batches;
     if (++pass == passes_) return {pass, 0, 0};
-    batches = BatchesOf(counting_->Places(pass), rows, drop_remainder);
-    if (batches == 0 && passes_ == 0) return {pass, 0, 0};
+    cut = BatchCut(counting_->Places(pass), rows, drop_remainder);
+    if (cut.batches == 0 && passes_ == 0) return {pass, 0, 0};
   }
   return {pass, batch * rows, 0};
 }
@@ -287,11 +301,10 @@ PlanMark PlannedSource::PlaceBehind(const PlanMark& begin, const std::string& mi
   PlanMark mark = begin;
   while (passes_ == 0 || mark.pass < passes_) {
     const std::uint64_t places = order.Places(mark.pass);
-    const std::uint64_t left =
-        BatchesOf(places - std::min(places, mark.place), rows, drop_remainder);
-    if (batches < left) return {mark.pass, mark.place + batches * rows, 0};
-    if (left == 0 && mark.place == 0) break;  // nothing will come
-    batches -= left;
+    const BatchCut left(places - std::min(places, mark.place), rows, drop_remainder);
+    if (left.Has(batches)) return {mark.pass, mark.place + batches * rows, 0};
+    if (left.batches == 0 && mark.place == 0) break;  // nothing will come
+    batches -= left.batches;
     mark = {mark.pass + 1, 0, 0};
   }
   return {mark.pass, 0, 0};

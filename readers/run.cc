@@ -1032,16 +1032,29 @@ void Run::EndPass() {
     Finish(Status());
   }
   pass_rows_ = 0;
+  dropped_before_ = sink_->tally().dropped;
   pass_is_empty_ = true;
   pass_is_whole_ = true;
 }
 
 Status Run::WhyPassesAreVain() const {
   if (program_.passes != 0 || !pass_is_whole_) return {};
-  const std::uint64_t dropped = sink_->rows_of_dropped_pass();
-  if (dropped > 0) return NoBatchInAPass(dropped, program_.batch.size);
-  if (pass_rows_ > 0 || GetsOtherFiles()) return {};
   const Rank& rank = program_.batch.rank;
+  if (std::optional<std::uint64_t> rows = sink_->rows_of_dropped_pass()) {
+    // A rank knows its own rows alone.
+    if (planned_ != nullptr && rank.world_size > 1) {
+      rows = planned_->RowsOf(passes_ended_.load(std::memory_order_relaxed) - 1, stages_by_index_);
+    }
+    if (!rows || *rows > 0) return NoBatchInAPass(rows, program_.batch.size);
+  }
+  // What is dropped brings nothing.
+  const std::uint64_t dropped = sink_->tally().dropped - dropped_before_;
+  if (pass_rows_ > dropped || GetsOtherFiles()) return {};
+  if (pass_rows_ > 0 && (rank.world_size == 1 || program_.looks_into_records())) {
+    return Status(StatusCode::kInvalidArgument,
+                  "passes without end without a good record but in a rest, which is dropped: lower "
+                  "the batch size, keep the rest, or put MultiPass in front of Batch");
+  }
   if (rank.world_size == 1 || program_.looks_into_records()) {
     return Status(StatusCode::kInvalidArgument,
                   "passes without end over data without a single record");
@@ -1259,6 +1272,7 @@ void Run::RecycleBlock(Block* block) {
   block->status = Status();
   block->turn_ends = true;
   block->pass_ends = block->stream_ends = block->knows_pass = false;
+  block->of_dropped_rest = false;
   const std::size_t bytes = std::exchange(block->payload_bytes, 0);
   block->filtered_bytes = 0;
   block->good_rows = block->filtered_rows = block->truncated_rows = block->reopened = 0;

@@ -332,12 +332,13 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   bool owes_due_wake_ = false;     ///< due_lane_ was set, and its worker was not woken since
   std::vector<bool> lane_in_pass_;
   std::uint64_t pass_rows_ = 0;
-  bool pass_is_empty_ = true;      ///< of records, also damaged and filtered ones, and of damage
-  bool pass_is_whole_;             ///< it was begun at its beginning
-  bool losses_noted_ = false;      ///< of this pass
-  std::uint64_t rows_taken_ = 0;   ///< of all blocks so far
-  std::uint64_t rows_before_ = 0;  ///< of these before this pass
-  RowTally entered_;               ///< what the ledger has of the sink's tally
+  std::uint64_t dropped_before_ = 0;  ///< RowTally::dropped at the pass's beginning
+  bool pass_is_empty_ = true;         ///< of records, also damaged and filtered ones, and of damage
+  bool pass_is_whole_;                ///< it was begun at its beginning
+  bool losses_noted_ = false;         ///< of this pass
+  std::uint64_t rows_taken_ = 0;      ///< of all blocks so far
+  std::uint64_t rows_before_ = 0;     ///< of these before this pass
+  RowTally entered_;                  ///< what the ledger has of the sink's tally
   bool ended_ = false;
   bool checks_end_ = false;  ///< the end of all is under way, and all rows come to it
   bool broken_ = false;      ///< a stage threw: what is planned goes out, the plan goes no further

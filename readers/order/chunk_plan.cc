@@ -23,10 +23,11 @@ std::size_t RowsPerChunk(std::uint64_t mean_record_bytes) {
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(rows, 1, kMostRows));
 }
 
-Status NoBatchInAPass(std::uint64_t rows, std::uint64_t batch) {
+Status NoBatchInAPass(std::optional<std::uint64_t> rows, std::uint64_t batch) {
   return Status(StatusCode::kInvalidArgument,
-                "passes without end without a single batch: one has " + std::to_string(rows) +
-                    " rows, a batch " + std::to_string(batch) +
+                "passes without end without a single batch: one has " +
+                    (rows ? std::to_string(*rows) : "too few") + " rows, a batch " +
+                    std::to_string(batch) +
                     ", and what fills no batch is dropped; lower the batch size, keep the rest, or "
                     "put MultiPass in front of Batch");
 }
@@ -92,14 +93,14 @@ void ChunkPlan::StartPass() {
   started_ = true;
   positioned_ = false;
   turn_ = 0;
-  places_ = places_end_ = cursor_->Places(pass_);
+  places_ = places_end_ = rest_begin_ = cursor_->Places(pass_);
   const BatchSlice& slice = options_.slice;
   const std::uint64_t rest = slice.batch == 0 ? 0 : places_ % slice.batch;
   if (rest == 0) return;
   if (slice.drop_remainder) {
-    places_end_ = places_ - rest;
+    rest_begin_ = places_ - rest;
   } else if (slice.pad && places_ <= std::numeric_limits<std::uint64_t>::max() - slice.batch) {
-    places_end_ = places_ - rest + slice.batch;
+    places_end_ = rest_begin_ = places_ - rest + slice.batch;
   }
 }
 
@@ -120,8 +121,6 @@ void ChunkPlan::Make() {
   if (options_.passes == 0 && places_ == 0) {
     chunk.status = Status(StatusCode::kInvalidArgument,
                           "passes without end over data without a single record");
-  } else if (options_.passes == 0 && places_end_ == 0) {
-    chunk.status = NoBatchInAPass(places_, options_.slice.batch);
   }
   const bool failed = !chunk.status.ok();
   if (!chunk.rows.empty() || failed) {
@@ -149,8 +148,10 @@ ChunkPlan::Wanted ChunkPlan::NextWanted(std::uint64_t at) const {
     batch_begin += slice.batch;
   }
   const std::uint64_t left = places_end_ - batch_begin;
-  // A short last batch that ends in front of this rank's part: its number is used all the same.
-  if (left <= slice.rank * share) return {places_end_, places_end_ + 1};
+  // A short last batch that ends in front of this rank's part: its number is used all the same,
+  // but of one that is dropped.
+  if (left <= slice.rank * share)
+    return {places_end_, places_end_ + (slice.drop_remainder ? 0 : 1)};
   return {std::max(at, batch_begin + slice.rank * share),
           batch_begin + std::min(left, (slice.rank + 1) * share)};
 }
@@ -160,6 +161,9 @@ Status ChunkPlan::FillChunk(Chunk* chunk) {
   while (chunk->rows.size() < options_.rows_per_chunk) {
     Wanted wanted = NextWanted(next_place_);
     if (wanted.begin == wanted.end) break;
+    const bool of_rest = wanted.begin >= rest_begin_ && wanted.begin < places_;
+    if (!chunk->rows.empty() && of_rest != chunk->of_dropped_rest) break;
+    chunk->of_dropped_rest = of_rest;
     const std::size_t room = options_.rows_per_chunk - chunk->rows.size();
     wanted.end = std::min<std::uint64_t>(wanted.end, wanted.begin + room);
     if (chunk->rows.empty()) chunk->place = wanted.begin;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "readers/order/row_cursor.h"
@@ -19,9 +20,10 @@ struct Chunk {
   enum class Kind : std::uint8_t { kRows, kPassEnd, kEnd };
   Kind kind = Kind::kEnd;
   std::uint64_t pass = 0;
-  std::uint64_t place = 0;      ///< of the first row; behind the last at kPassEnd
-  std::vector<RowNumber> rows;  ///< at least one where the status is OK
-  Status status;                ///< the order failed behind these rows: nothing follows
+  std::uint64_t place = 0;       ///< of the first row; behind the last at kPassEnd
+  std::vector<RowNumber> rows;   ///< at least one where the status is OK
+  bool of_dropped_rest = false;  ///< the rows are of a rest that BatchSlice::drop_remainder drops
+  Status status;                 ///< the order failed behind these rows: nothing follows
 };
 
 /// The part of each batch that one of several ranks reads: of the places [b·B, (b+1)·B) of a pass
@@ -31,17 +33,19 @@ struct BatchSlice {
   std::uint64_t batch = 0;  ///< B, a multiple of ranks; 0: no slices, every place is given
   std::uint64_t rank = 0;
   std::uint64_t ranks = 1;
-  bool drop_remainder = false;  ///< what is left of a pass and fills no batch is given to no rank
-  bool pad = false;             ///< else: its missing places are given as kNoRow
+  /// What is left of a pass and fills no batch is given in chunks of its own: whoever drops it
+  /// knows, and what fails in it is a failure all the same. Nobody is given kNoRow for it.
+  bool drop_remainder = false;
+  bool pad = false;  ///< else: its missing places are given as kNoRow
 };
 
 /// How many rows a chunk should have where a record takes so many bytes on average: enough that
 /// reads can be merged and few enough that a chunk stays in a core's cache.
 std::size_t RowsPerChunk(std::uint64_t mean_record_bytes);
 
-/// Why passes without end bring nothing, where one has so many rows and what fills no batch of
-/// `batch` is dropped.
-Status NoBatchInAPass(std::uint64_t rows, std::uint64_t batch);
+/// Why passes without end bring nothing, where one has so many rows (unknown: none) and what fills
+/// no batch of `batch` is dropped.
+Status NoBatchInAPass(std::optional<std::uint64_t> rows, std::uint64_t batch);
 
 /// Cuts the order of the rows into chunks and deals them out to lanes: chunk k of a pass belongs to
 /// lane k mod lanes, so that the lanes' chunks, taken in turn, are the order. Every pass starts
@@ -106,7 +110,8 @@ class ChunkPlan {
   std::uint64_t next_place_;      ///< of this pass: what was before it was given or left out
   std::uint64_t cursor_at_ = 0;   ///< the place that the cursor gives next
   std::uint64_t places_ = 0;      ///< of this pass
-  std::uint64_t places_end_ = 0;  ///< the same without a rest that is dropped, with what is padded
+  std::uint64_t places_end_ = 0;  ///< the same with what is padded
+  std::uint64_t rest_begin_ = 0;  ///< where a rest begins that is dropped; else places_end_
   std::size_t turn_ = 0;          ///< lane that gets the next chunk
 };
 

@@ -141,12 +141,7 @@ class OrderFailureTest : public PipelineTest {
                      std::to_string(before.size()));
         if (cause == Cause::kDamage) Flip(bad);
         const Seen seen = Read(cause, shuffle, batching, bad);
-        // A rest that is dropped where nothing fails is owed to nobody: by number a run goes on
-        // behind it.
-        const bool rest = before.size() >= kRecords / kBatch * kBatch;
-        if (!batching.drop_remainder || !rest || cause == Cause::kFilter) {
-          ExpectToComeAgain(seen, Make(cause, shuffle, batching, bad));
-        }
+        ExpectToComeAgain(seen, Make(cause, shuffle, batching, bad));
         if (cause == Cause::kDamage && !batching.drop_remainder) {
           ExpectTheRest(seen, Make(cause, shuffle, batching, bad, OnDamage::kSkip), order, bad);
         }
@@ -159,6 +154,52 @@ class OrderFailureTest : public PipelineTest {
       }
     }
   }
+
+  // The rest of a pass, shared by ranks: who has the bad row of it delivers what is good before it
+  // and fails, also when it starts again; the others drop what they have of it.
+  void ExpectRanksAlike(const ShuffleOptions& shuffle, std::size_t ranks) {
+    const Ids order = Read(Cause::kFixedMap, shuffle, {}, kRecords).ids;
+    ASSERT_EQ(order.size(), kRecords);
+    const std::size_t share = kBatch / ranks;
+    for (const std::size_t place : {192U, 193U, 195U, 196U, 199U}) {
+      const std::uint64_t bad = order[place];
+      const std::size_t owner = (place - kWhole) / share;
+      for (const Cause cause : {Cause::kFixedMap, Cause::kRaggedMap, Cause::kDamage}) {
+        SCOPED_TRACE("cause " + std::to_string(static_cast<int>(cause)) + ", place " +
+                     std::to_string(place));
+        if (cause == Cause::kDamage) Flip(bad);
+        for (std::size_t rank = 0; rank < ranks; ++rank) {
+          BatchOptions batching{.drop_remainder = true};
+          batching.rank = {static_cast<int>(rank), static_cast<int>(ranks)};
+          const std::size_t last = rank == owner ? place : kWhole;
+          const Seen seen = ReadAll(Make(cause, shuffle, batching, bad));
+          EXPECT_EQ(seen.ids, OfRank(order, last, rank, share));
+          EXPECT_EQ(seen.end, rank == owner ? ReadResult::kFailed : ReadResult::kEnd);
+          ExpectTheRestAgain(seen, Make(cause, shuffle, batching, bad));
+        }
+        if (cause == Cause::kDamage) Flip(bad);
+      }
+    }
+  }
+  // The rank's rows of the places up to `end`.
+  static Ids OfRank(const Ids& order, std::size_t end, std::size_t rank, std::size_t share) {
+    Ids ids;
+    for (std::size_t place = 0; place < end; ++place) {
+      if (place % kBatch / share == rank) ids.push_back(order[place]);
+    }
+    return ids;
+  }
+  // Behind the last whole batch.
+  static void ExpectTheRestAgain(const Seen& seen, Reader again) {
+    const std::size_t whole = kWhole / kBatch;
+    again.SeekTo(whole);
+    const Seen second = ReadAll(again);
+    EXPECT_EQ(second.end, seen.end);
+    EXPECT_EQ(second.rows.size(), seen.rows.size() - whole);
+    EXPECT_EQ(second.position, seen.position);
+  }
+
+  static constexpr std::size_t kWhole = kRecords / kBatch * kBatch;  // places of whole batches
 
   std::vector<std::string> files_ = MakeFiles(2, kRecords / 2, kBytes, kBytes);
 };
@@ -185,6 +226,43 @@ TEST_F(OrderFailureTest, BehindBlocksOfRows) {
 TEST_F(OrderFailureTest, ByTheRowsNumbers) {
   ExpectAlike({.seed = 6, .mode = ShuffleMode::kGlobal}, {.drop_remainder = true});
   ExpectAlike({.window = 50, .seed = 6, .mode = ShuffleMode::kBlocks}, {.drop_remainder = true});
+}
+
+TEST_F(OrderFailureTest, RanksThatDropARestFailAtTheirRowsOfIt) {
+  for (const std::size_t ranks : {2U, 4U}) {
+    ExpectRanksAlike({.mode = ShuffleMode::kNone}, ranks);
+    ExpectRanksAlike({.window = 50, .seed = 3}, ranks);
+    ExpectRanksAlike({.seed = 6, .mode = ShuffleMode::kGlobal}, ranks);
+  }
+}
+
+TEST_F(OrderFailureTest, ARestOfMoreThanARanksShareIsDroppedWhereNothingFails) {
+  for (const int rank : {0, 1, 2}) {
+    BatchOptions batching{.size = 300, .drop_remainder = true};
+    batching.rank = {rank, 3};
+    Reader reader = Batch(Mapped(OpenFiles(files_, Options()), false, kRecords), batching);
+    const Seen seen = ReadAll(reader);
+    EXPECT_EQ(seen.end, ReadResult::kEnd);
+    EXPECT_TRUE(seen.ids.empty());
+    EXPECT_EQ(reader.Stats().dropped_records, rank < 2 ? 100u : 0u);
+  }
+}
+
+TEST_F(OrderFailureTest, PassesWithoutEndWhoseWholeBatchesAreDamagedFail) {
+  // Of one whole batch and a rest nothing but the rest is good.
+  for (std::uint64_t record = 0; record < 150; ++record) Flip(record);
+  for (const int ranks : {1, 2}) {
+    OpenOptions options = Options();
+    options.cycle = 1;
+    options.on_damage = OnDamage::kSkip;
+    BatchOptions batching{.size = 150, .drop_remainder = true};
+    batching.rank = {0, ranks};
+    const Seen seen =
+        ReadAll(MultiPass(Batch(Mapped(OpenFiles(files_, options), false, kRecords), batching), 0));
+    EXPECT_EQ(seen.end, ReadResult::kFailed);
+    EXPECT_TRUE(seen.ids.empty());
+    EXPECT_EQ(seen.status.code(), StatusCode::kInvalidArgument) << seen.status.ToString();
+  }
 }
 
 TEST_F(OrderFailureTest, APaddedBatchKeepsItsNumberOfRows) {

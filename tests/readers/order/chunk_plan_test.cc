@@ -104,8 +104,6 @@ std::vector<RowNumber> SliceOf(std::uint64_t pass, std::uint64_t places, std::ui
   const bool uneven = rest > 0 && !slice.drop_remainder && !slice.pad;
   for (; place < places || (slice.pad && slice.batch > 0 && place % batch != 0); ++place) {
     if (slice.batch > 0) {
-      const bool whole = (place / batch + 1) * batch <= places;
-      if (slice.drop_remainder && !whole) break;
       const std::uint64_t share = batch / slice.ranks;
       if (place % batch / share != slice.rank) continue;
     }
@@ -175,9 +173,8 @@ TEST(ChunkPlanTest, SlicesOfAllRanksCoverEachBatchOnceInOrder) {
       }
     }
     std::erase(together, kNoRow);
-    const std::uint64_t end = policy == 1 ? lengths[0] / batch * batch : lengths[0];
     std::vector<RowNumber> expected;
-    for (std::uint64_t p = start * batch; p < end; ++p) {
+    for (std::uint64_t p = start * batch; p < lengths[0]; ++p) {
       expected.push_back(NumberCursor::RowAt(0, p));
     }
     EXPECT_EQ(together, expected) << "round " << round;
@@ -194,6 +191,25 @@ TEST(ChunkPlanTest, StartsInTheMiddleOfABatch) {
     ChunkPlan plan(std::make_unique<NumberCursor>(std::vector<std::uint64_t>{20}, true, &calls),
                    options);
     EXPECT_EQ(TakeAll(&plan, 1, 3)[0], SliceOf(0, 20, place, options.slice)) << place;
+  }
+}
+
+TEST(ChunkPlanTest, ARestThatIsDroppedIsGivenInChunksThatSayIt) {
+  for (const std::uint64_t rank : {0, 1}) {
+    NumberCursor::Calls calls;
+    ChunkPlan::Options options;
+    options.rows_per_chunk = 100;
+    options.slice = {8, rank, 2, true, false};
+    ChunkPlan plan(std::make_unique<NumberCursor>(std::vector<std::uint64_t>{20}, true, &calls),
+                   options);
+    Chunk chunk;
+    plan.Next(0, &chunk);
+    EXPECT_EQ(chunk.rows.size(), 8u);
+    EXPECT_FALSE(chunk.of_dropped_rest);
+    plan.Next(0, &chunk);
+    EXPECT_EQ(chunk.rows.size(), rank == 0 ? 4u : 0u);
+    EXPECT_EQ(chunk.of_dropped_rest, rank == 0);
+    EXPECT_EQ(chunk.kind, rank == 0 ? Chunk::Kind::kRows : Chunk::Kind::kPassEnd);
   }
 }
 
