@@ -2,6 +2,11 @@
 
 #include <sys/resource.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+
 namespace ringfeed::tools {
 namespace {
 
@@ -22,6 +27,15 @@ double ProcessCpuSeconds() {
   return Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
 }
 
-std::uint64_t ProcessPeakRssBytes() { return static_cast<std::uint64_t>(Usage().ru_maxrss) * 1024; }
+// Not ru_maxrss: that also has the peak of the process which called exec.
+std::uint64_t ProcessPeakRssBytes() {
+  constexpr std::string_view kName = "VmHWM:";
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with(kName)) continue;
+    return std::strtoull(line.c_str() + kName.size(), nullptr, 10) * 1024;
+  }
+  return static_cast<std::uint64_t>(Usage().ru_maxrss) * 1024;
+}
 
 }  // namespace ringfeed::tools
