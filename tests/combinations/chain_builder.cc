@@ -177,6 +177,11 @@ class ChainBuilder {
       const Reader shared = Share(reader);
       for (std::uint64_t i = 0; i < share; ++i) chain_.readers.push_back(Finished(shared));
     }
+    // Who waits with a stop token waits also for what it holds itself, so it says how much that is.
+    const std::uint64_t held = c_.Is(Option::kHold, "all") ? 0 : c_.Number(Option::kHold);
+    if (c_.Is(Option::kRead, "stop") && held > 0) {
+      for (Reader& each : chain_.readers) each.ReserveBatches(held + 1);
+    }
     if (c_.Is(Option::kPath, "late")) ComeLate();
     if (c_.Is(Option::kPath, "gives_up")) GiveUp();
     return std::move(chain_);

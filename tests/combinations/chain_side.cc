@@ -15,8 +15,8 @@ namespace {
 
 class ReaderSide final : public ChainSide {
  public:
-  ReaderSide(const Configuration& c, const ChainData& data, Reader reader)
-      : c_(c), data_(data), reader_(std::move(reader)) {}
+  ReaderSide(const Configuration& c, const ChainData& data, Reader reader, bool only)
+      : c_(c), data_(data), reader_(std::move(reader)), only_(only) {}
 
   ReadResult Next(Taken* taken, std::string* wrong) override {
     if (c_.Is(Option::kRead, "blocks")) return NextBlock(taken, wrong);
@@ -27,7 +27,7 @@ class ReaderSide final : public ChainSide {
     const ReadResult result = Read(&taken->instance, &origin);
     NoteRead();
     if (!more && result == ReadResult::kRecord) *wrong = "a record comes where HasNext said none";
-    if (peeks && more && result == ReadResult::kEnd)
+    if (peeks && only_ && more && result == ReadResult::kEnd)
       *wrong = "the end comes where HasNext said more";
     if (result != ReadResult::kRecord) return result;
     taken->rows.push_back({origin.batch, RowsOf(c_, data_, taken->instance, wrong)});
@@ -100,6 +100,7 @@ class ReaderSide final : public ChainSide {
   const Configuration c_;
   const ChainData& data_;
   Reader reader_;
+  const bool only_;
   std::stop_source stop_;
 };
 
@@ -175,8 +176,8 @@ std::uint64_t Taken::Digest() const {
 }
 
 std::unique_ptr<ChainSide> MakeReaderSide(const Configuration& configuration, const ChainData& data,
-                                          Reader reader) {
-  return std::make_unique<ReaderSide>(configuration, data, std::move(reader));
+                                          Reader reader, bool only) {
+  return std::make_unique<ReaderSide>(configuration, data, std::move(reader), only);
 }
 
 std::unique_ptr<ChainSide> MakeFeedSide(const Configuration& configuration, const ChainData& data,

@@ -45,8 +45,9 @@ class ChainSide {
   std::uint64_t next_number_ = 0;
 };
 
+/// `only` says that nobody else reads from the reader: then what HasNext says must come.
 std::unique_ptr<ChainSide> MakeReaderSide(const Configuration& configuration, const ChainData& data,
-                                          Reader reader);
+                                          Reader reader, bool only);
 /// A feed of the devices that the configuration asks for. Throws Error where it cannot work.
 std::unique_ptr<ChainSide> MakeFeedSide(const Configuration& configuration, const ChainData& data,
                                         Reader reader);

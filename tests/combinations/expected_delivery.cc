@@ -104,6 +104,10 @@ class ChainModel {
     // Behind what hides where the next record begins nothing may be read.
     const bool hides = said_.fails && !skips_ && !c_.IsAnyOf(Option::kDamage, "none payload");
     if (hides) all.push_back({.damage = MetAt::kSource});
+    // After damage of a stream nothing is read.
+    if (c_.Is(Option::kSource, "stream") && !c_.Is(Option::kDamage, "none")) {
+      all = {{.damage = MetAt::kSource}};
+    }
     // Map with fixed fields writes into the batches, which groups make in another order.
     const bool late = c_.Is(Option::kRow, "throw") && c_.Is(Option::kGather, "group");
     if (thrower_ >= 0 && late) {
@@ -143,7 +147,10 @@ class ChainModel {
 
   bool Refuses() const {
     if (!ByNumber(c_, ranks_)) return false;
-    return c_.IsAnyOf(Option::kSource, "gzip") || c_.Is(Option::kDamage, "missing") || lost_range_;
+    // What does not even look compressed has numbers, if no records.
+    const bool foreign = c_.Is(Option::kDamage, "foreign") && c_.Is(Option::kFiles, "1");
+    const bool compressed = c_.Is(Option::kSource, "gzip") && !foreign;
+    return compressed || c_.Is(Option::kDamage, "missing") || lost_range_;
   }
 
   void SayWhatIsLoose() {
@@ -306,7 +313,9 @@ class ChainModel {
     if (c_.Is(Option::kGather, "pack")) {
       return ModelPacked(std::move(rows), kPackLength, size, kPackSegment, units, rest);
     }
-    return ModelBatches(std::move(rows), size, drop && !said_.fails, c_.Is(Option::kRest, "pad"));
+    // Each of several ranks drops its own part of a rest, where none of its rows fails: see Add.
+    const bool drops = drop && !said_.fails && ranks_ == 1;
+    return ModelBatches(std::move(rows), size, drops, c_.Is(Option::kRest, "pad"));
   }
 
   std::vector<DeliveredRows> Deliveries(Meets meets) {
@@ -341,6 +350,8 @@ class ChainModel {
         delivery.rows.begin(), delivery.rows.end(),
         [this](std::int64_t row) { return row == kFailure || (row >= 0 && row == thrower_); });
     met_failure_ = failure != delivery.rows.end();
+    const bool rest = batch.size() < c_.Number(Option::kSize) && c_.Is(Option::kRest, "drop");
+    if (ranks_ > 1 && rest && !met_failure_) return;
     delivery.rows.erase(failure, delivery.rows.end());
     std::erase(delivery.rows, kHole);
     if (met_failure_ && delivery.rows.empty()) return;

@@ -124,6 +124,7 @@ def _of_files():
     yield "state", _one("broken"), "compression", _one("zlib", "zstd")
     yield "state", _one("flip", "head"), "format", _one("tar", "csv", "megatron")
     yield "state", _one("fortran"), "compression", _other("none")
+    yield "state", _one("fortran"), "max_record", _one("fits")  # such an array is gathered as a whole
     yield "where", _other("last"), "state", _one("intact")
     yield "where", _other("last"), "count", _one(1)
     yield "format", _one("raw"), "scale", _one("large")
