@@ -126,13 +126,10 @@ struct BatchOptions {
   /// Drop the rest of a pass instead of delivering a short batch. It is read and parsed all the
   /// same: what fails in it is a failure, and what is good before that is delivered.
   bool drop_remainder = false;
-  /// Batches in memory at a time, handed-out ones included; 0: chosen, 4 or more, but fewer, down
-  /// to 2, where memory is short (Reader::ReserveBatches).
-  std::size_t slots = 0;
+  std::size_t slots = 0;  ///< batches in memory, handed-out ones too; 0: ≥ 4, ≥ 2 if that is short
   /// Every batch has all its rows, also where records are damaged and at the end of a pass: zeros
   /// (of ragged fields nothing) stand for rows that are not there, and a last field "mask" (uint8,
-  /// one per row) is 0 for these, 1 for all others. Where the parser refuses all records, batches
-  /// without a single row may come before the failure that tells it.
+  /// one per row) is 0 for these, 1 for all others.
   bool pad = false;
   /// Of each batch of `size` rows this process gets rows [rank * size / ranks, (rank + 1) * size /
   /// ranks), and reads no more than it needs for these; FindRank() asks the launcher. `size` must

@@ -72,10 +72,9 @@ class RecordBlock {
 /// Behind a failure nothing comes. What is good and stands before it in the chain's order is
 /// delivered first, in a short last batch, whatever BatchOptions::drop_remainder says, and wherever
 /// in the files it stands: a record or a row that fails ends the order at its own place. (After
-/// damage of a stream nothing is read, nor after what hides where the next record begins: then what
-/// stands before it in the files is delivered as far as it stands before it in the order.) Where
-/// memory runs out, it is the record that finds no room which fails: groups that were begun are
-/// delivered, but nothing that a shuffle holds, since it has no place yet.
+/// damage of a stream, or that hides where records begin, nothing is read: then what stands before
+/// it in both is delivered. Where memory runs out, groups' rows are, but none that a shuffle
+/// holds.)
 ///
 /// A child of fork has none of what batches, instances and blocks show: the memory is not copied,
 /// as devices and the kernel write to it, and touching it there is SIGSEGV. What a child is to have
@@ -98,9 +97,8 @@ class Reader {
   /// The same without exceptions for what data can do, and for Close at any time; set-up errors
   /// still throw at the first call.
   ReadResult TryReadNext(Instance* instance);
-  /// For a thread that hands on what it reads: waits also for what it was handed itself, and
-  /// returns kFailed soon after `stop` is requested. The reader goes on with the next call. Who
-  /// keeps batches meanwhile says how many by ReserveBatches, or may wait for these until then.
+  /// For a thread that hands on what it reads: waits also for what it was handed itself (of what it
+  /// keeps ReserveBatches is to know), until `stop`: then kFailed, and the next call goes on.
   ReadResult TryReadNext(Instance* instance, const std::stop_token& stop);
   /// The same, and where it comes from.
   ReadResult TryReadNext(Instance* instance, BatchOrigin* origin);

@@ -115,7 +115,7 @@ class FileMaker {
       image_.clear();
     }
     if (c_.Is(Option::kSource, "recordio") && damage != "missing") WriteChunks(file, &model);
-    model.bytes = image_.size();
+    model.bytes = damage == "missing" ? 1 : image_.size();  // a turn, in which that is told
     if (c_.Is(Option::kSource, "gzip") && damage != "foreign") {
       image_ = Compress(image_, {.kind = CompressedForm::Kind::kGzip});
       if (damage == "flipped") image_[image_.size() / 2] ^= std::byte{4};

@@ -31,6 +31,8 @@ FORMAT_WORDS = {"tfrecord": "", "recordio": "", "ofrecord": "ofrecord", "tar": "
                 "jsonl": "jsonl", "csv": "csv", "npy": "npy", "rows": f"rows:{ROW_BYTES}", "raw": "raw",
                 "tokens": f"tokens:block={TOKENS_OF_A_BLOCK}", "megatron": "megatron"}
 ENDINGS = {"tokens": "bin", "megatron": "idx", "lines": "txt"}
+#: Records of one chunk of RecordIO.
+MOST_OF_A_CHUNK = 10
 #: Of these every record has ROW_BYTES.
 FIXED = ("npy", "rows", "tokens")
 #: Nothing notices that a byte of a record changed.
@@ -190,7 +192,8 @@ class Maker:
     def _recordio(self):
         out, left, i = Pieces(), self.count, 0
         while left > 0:
-            records = [self.payload() for _ in range(min(left, self.rng.choice([1, 2, 10] if self.scale != "small" else [1, 2])))]
+            most = self.rng.choice([1, 2, MOST_OF_A_CHUNK] if self.scale != "small" else [1, 2])
+            records = [self.payload() for _ in range(min(left, most))]
             left -= len(records)
             piece, size_at = make.fluid(records), 16
             if self.rng.random() < 0.5:

@@ -40,8 +40,8 @@ class Numbered(reference.FileRecords):
                 continue
             rows.append((offset, HOLE if record is HOLE else (position, number)))
             number += 1
-        fails = keep_gaps and file.missing
-        super().__init__(1 if fails else file.size, rows, file.one_stripe)
+        # One that cannot be opened has a turn of its own, in which that is told.
+        super().__init__(1 if file.missing else file.size, rows, file.one_stripe)
 
 
 class Expected:
