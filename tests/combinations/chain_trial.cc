@@ -483,7 +483,8 @@ class Trial {
         if (each.number == last.number && each.rows.size() > last.rows.size()) return last.number;
       }
     }
-    return last.number + 1;
+    // A part without rows may be left of it.
+    return std::clamp(BatchOf(side_->Position()), last.number, last.number + 1);
   }
 
   std::uint64_t OtherRanks() const {

@@ -84,7 +84,8 @@ class ChainModel {
 
  private:
   /// Where in a chain a failure is met.
-  enum class MetAt : std::uint8_t { kSource, kOrder, kBatches };
+  /// kEnd: at its place in the order, but that nothing stands behind it in the source.
+  enum class MetAt : std::uint8_t { kSource, kEnd, kOrder, kBatches };
   struct Meets {
     MetAt damage = MetAt::kOrder;
     MetAt thrower = MetAt::kOrder;
@@ -106,7 +107,7 @@ class ChainModel {
     if (hides) all.push_back({.damage = MetAt::kSource});
     // After damage of a stream nothing is read.
     if (c_.Is(Option::kSource, "stream") && !c_.Is(Option::kDamage, "none")) {
-      all = {{.damage = MetAt::kSource}};
+      all = {{.damage = MetAt::kEnd}};
     }
     // Map with fixed fields writes into the batches, which groups make in another order.
     const bool late = c_.Is(Option::kRow, "throw") && c_.Is(Option::kGather, "group");
@@ -271,10 +272,12 @@ class ChainModel {
   /// All rows in their order, passes joined where they are.
   Stage Rows(Meets meets) const {
     Stage stage = Source();
-    const bool cut =
-        said_.fails && (ReadFails() || (meets.damage == MetAt::kSource && HasFailure(stage(0))));
+    const bool met = meets.damage == MetAt::kSource || meets.damage == MetAt::kEnd;
+    const bool cut = said_.fails && (ReadFails() || (met && HasFailure(stage(0))));
     const std::uint64_t passes = cut ? 1 : passes_;
-    if (cut && !ReadFails()) stage = ModelUpToFailure(std::move(stage));
+    if (cut && !ReadFails()) {
+      stage = ModelUpToFailure(std::move(stage), meets.damage == MetAt::kEnd ? 1 : 0);
+    }
     if (c_.Is(Option::kJoin, "source")) stage = ModelPasses(std::move(stage), passes);
     stage = Shuffled(std::move(stage));
     if (c_.Is(Option::kJoin, "shuffled")) stage = ModelPasses(std::move(stage), passes);

@@ -222,10 +222,12 @@ Stage ModelFilter(Stage stage, std::function<bool(std::int64_t)> keep) {
   };
 }
 
-Stage ModelUpToFailure(Stage stage) {
-  return [stage = std::move(stage)](std::uint64_t pass) {
+Stage ModelUpToFailure(Stage stage, std::size_t more) {
+  return [stage = std::move(stage), more](std::uint64_t pass) {
     Places rows = stage(pass);
-    rows.erase(std::find(rows.begin(), rows.end(), kFailure), rows.end());
+    const auto at =
+        static_cast<std::size_t>(std::find(rows.begin(), rows.end(), kFailure) - rows.begin());
+    rows.resize(std::min(rows.size(), at + more));
     return rows;
   };
 }

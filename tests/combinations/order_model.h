@@ -45,8 +45,8 @@ Stage ModelBlock(Stage stage, std::uint64_t rows, std::uint64_t seed);
 Stage ModelPasses(Stage stage, std::uint64_t passes);
 /// Without what `keep` refuses; marks stay.
 Stage ModelFilter(Stage stage, std::function<bool(std::int64_t)> keep);
-/// Up to the first failure.
-Stage ModelUpToFailure(Stage stage);
+/// Up to the first failure, and `more` places from there on.
+Stage ModelUpToFailure(Stage stage, std::size_t more = 0);
 /// Two sets, each in the order of its stage, by their weights.
 Stage ModelMix(const Stage& first, std::uint64_t first_weight, const Stage& second,
                std::uint64_t second_weight);
