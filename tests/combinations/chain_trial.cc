@@ -599,7 +599,8 @@ class Trial {
     // Nor is it told whether batches of padding alone come in front of it.
     if (c_.Is(Option::kRow, "misfit")) std::erase_if(got, IsPadding);
     // A batch that a failure cuts short comes before it.
-    const bool cut = !whole && (c_.Is(Option::kFeed, "split") || c_.Is(Option::kPath, "gives_up"));
+    const bool fails_soon = c_.Is(Option::kPath, "gives_up") || IsSmall();
+    const bool cut = !whole && (c_.Is(Option::kFeed, "split") || fails_soon);
     std::string first;
     for (const auto& order : expected_.orders) {
       std::vector<DeliveredRows> expected = order;
