@@ -658,18 +658,14 @@ class Run:
         process = self.rank_processes("first", 1)[0]
         if not self.finish([process]):
             return
-        wanted, ended, _ = self.expected.run()
+        # What precedes the failure is delivered, in a short last batch too.
+        whole = self.configuration if process.returncode == 0 else {**self.configuration, "drop": "keep"}
+        wanted, ended, _ = Expected(whole, self.made).run()
         if ended == REFUSED:
             self.check_refused(process)
             return
         found = self.deliveries(process)
         flat = [row for _, rows in found for row in rows]
-        if process.returncode != 0 and self.configuration["drop"] == "drop" and flat:
-            # What precedes the failure is delivered, in a short last batch too: of its pass the rest.
-            last = flat[-1][0]
-            kept = Expected({**self.configuration, "drop": "keep"}, self.made).run()[0]
-            wanted = [each for each in wanted if each[1][0][0] < last]
-            wanted += [each for each in kept if each[1][0][0] == last]
         order = [row for _, rows in wanted for row in rows]
         if process.returncode != 0 and self.configuration["drop"] == "drop" and flat:
             # Passes before the failure's lose their rest.
