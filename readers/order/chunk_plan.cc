@@ -76,7 +76,7 @@ std::uint64_t ChunkPlan::CountWanted(std::uint64_t begin) const {
     return place / slice.batch * share + std::min(in_batch, share);
   };
   const std::uint64_t rest = places_end_ % slice.batch;
-  const bool ends_in_front = rest > 0 && rest <= first;  // see NextWanted
+  const bool ends_in_front = rest > 0 && rest <= first && !slice.drop_remainder;  // see NextWanted
   return before(places_end_) - before(begin) + (ends_in_front ? 1 : 0);
 }
 
