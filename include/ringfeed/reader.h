@@ -130,9 +130,9 @@ class Reader {
   /// is of the new pass. What was prefetched is dropped; throws Error where the source cannot
   /// rewind (a stream), before anything is lost. Chains on one shared reader start again together.
   void ReInit();
-  /// Where the chain stands behind what was handed out so far, whatever was prefetched: a line of
-  /// JSON of at most 1 KiB (24 bytes more for each set of a mixture), the same on all ranks. Throws
-  /// Error where the chain has no order that comes again (unordered, several streams, Share).
+  /// Where it stands after what was handed out: a line of JSON of at most 1 KiB (24 bytes more for
+  /// a mixture's sets), the same on all ranks. With Filter or groups it reads up to there after
+  /// SeekTo. Throws Error where no order comes again (unordered, several streams, Share).
   std::string Position() const;
   /// The same behind that batch of this reader, for whoever takes batches ahead of their use.
   std::string Position(const BatchOrigin& origin) const;
