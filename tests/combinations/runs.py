@@ -288,6 +288,15 @@ class Run:
                 self.fault(f"crashed: {process.returncode}", process)
         return not self.short and not any(process.stuck for process in processes)
 
+    def reported(self, process):
+        """What the process reports at its end; None where there is a fault or memory was too short."""
+        if not self.finish([process]):
+            return None
+        report = report_of(process)
+        if report is None:
+            self.fault("no report", process)
+        return report
+
     # ---- Kinds ----
 
     def run(self):
@@ -615,11 +624,8 @@ class Run:
         elif missing:
             return
         process = self.start("audit", words)
-        if not self.finish([process]):
-            return
-        report = report_of(process)
+        report = self.reported(process)
         if report is None:
-            self.fault("no audit", process)
             return
         counts = [report[name] for name in ("missing", "repeated", "rolled_back")]
         delivered = sum(len(rows) for rank in range(ranks)
@@ -837,11 +843,8 @@ class Run:
         process = self.start("streams", ["run", self._program_text(startup, "all", False), "--json"])
         for writer in writers:
             writer.start()
-        if not self.finish([process]):
-            return
-        report = report_of(process)
+        report = self.reported(process)
         if report is None:
-            self.fault("no report", process)
             return
         good = [payload for file in self.made for payload in file.good()]
         damaged = any(file.damaged for file in self.made)
@@ -941,11 +944,8 @@ class Run:
                            f'input: "r{len(startup) - 1}" }}')
         last = f"r{len(startup) - 1}"
         process = self.start("program", ["run", self._program_text(startup, last, close), "--json"])
-        if not self.finish([process]):
-            return
-        report = report_of(process)
+        report = self.reported(process)
         if report is None:
-            self.fault("no report", process)
             return
         expected = Expected({**configuration, "batch": 1, "drop": "keep"}, self.made)
         said = report["digested"], report["sha256"]

@@ -222,8 +222,6 @@ def _of_kinds():
     yield "verify", _one("yes"), "drop", _one("drop")
     yield "verify", _one("yes"), "last_step", _one("drop")
     yield "verify", _one("yes"), "batch", _one(0)
-    # It reads the files one by one, and is stricter with these.
-    yield "verify", _one("yes"), "state", _one("missing", "empty")
     yield "kind", _other("program"), "operator", _other("none")
     yield "operator", _one("unordered"), "order", _other("none")
     # Which records come before a failure is not told.
