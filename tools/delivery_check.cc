@@ -2,8 +2,10 @@
 
 #include <glob.h>
 
+#include <filesystem>
 #include <memory>
 #include <span>
+#include <system_error>
 
 #include "tools/record_walk.h"
 #include "tools/report_text.h"
@@ -11,19 +13,32 @@
 namespace ringfeed::tools {
 namespace {
 
+void AddRecords(const FeedPlan& plan, const std::string& file, PayloadHasher* hasher,
+                HashSums* sums) {
+  RecordWalk walk(file, plan.open.format, plan.open.on_damage);
+  ReadResult result;
+  std::span<const RecordSpan> records;
+  while ((result = walk.Next(&records)) == ReadResult::kRecord) {
+    for (const RecordSpan& record : records) {
+      if (!record.damaged()) sums->Add(hasher->Of(record.bytes()));
+    }
+  }
+  if (result == ReadResult::kFailed) throw Error(walk.status());
+}
+
+// Of the records that a feed finds there: none in an empty file of whatever format, and none, where
+// damage is skipped, in one that cannot be read, which the feed reports.
 HashSums SumsOfFiles(const FeedPlan& plan) {
   HashSums sums;
   PayloadHasher hasher(plan.hash);
   for (const std::string& file : ExpandNames(plan.files)) {
-    RecordWalk walk(file, plan.open.format, plan.open.on_damage);
-    ReadResult result;
-    std::span<const RecordSpan> records;
-    while ((result = walk.Next(&records)) == ReadResult::kRecord) {
-      for (const RecordSpan& record : records) {
-        if (!record.damaged()) sums.Add(hasher.Of(record.bytes()));
-      }
+    std::error_code no_size;
+    if (std::filesystem::file_size(file, no_size) == 0 && !no_size) continue;
+    try {
+      AddRecords(plan, file, &hasher, &sums);
+    } catch (const Error&) {
+      if (plan.open.on_damage != OnDamage::kSkip) throw;
     }
-    if (result == ReadResult::kFailed) throw Error(walk.status());
   }
   return sums;
 }

@@ -70,6 +70,15 @@ class FeedTest(CommandTest):
         self.assertEqual(text.returncode, 0)
         self.assertIn("every record exactly once", text.stdout)
 
+    def test_verify_takes_for_empty_and_missing_files_what_the_feed_takes(self):
+        empty = self.folder / "empty.npy"
+        empty.write_bytes(b"")
+        report = run_json("feed", *self.paths, empty, "--batch", 10, "--verify")
+        self.assertIs(report["verified"], True)
+        report = run_json("feed", *self.paths, self.folder / "missing", "--on-damage=skip", "--verify", status=1)
+        self.assertIs(report["verified"], True)
+        self.assertEqual(report["records"], len(self.payloads))
+
     def test_the_report_says_where_time_went(self):
         report = run_json("feed", *self.paths, "--batch", 10)
         self.assertTrue(report["bottleneck"])
