@@ -79,6 +79,7 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
 }
 
 bool InlineStripes::PassFailure(Block* block, std::uint64_t end, const Status& failure) {
+  if (!block->status.ok()) return false;  // a record before it failed, which ends the file
   const OpenOptions& options = *context_->options;
   std::string doubt;
   const std::uint64_t doubtful = std::min(position_, DoubtfulFrom(*block, end, &doubt));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -50,7 +51,10 @@ class InlineStripes : public StripeReader {
   /// Whether the stripe that was just framed is the file's last is not known before its end is
   /// seen.
   void LookForEnd(Block* block);
-  std::size_t used() const { return static_cast<std::size_t>(position_ - base_); }
+  std::size_t used() const {
+    assert(position_ >= base_);
+    return static_cast<std::size_t>(position_ - base_);
+  }
 
   SlabRun run_;
   std::uint64_t base_ = 0;         ///< file offset of run_.data[0]

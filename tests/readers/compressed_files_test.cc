@@ -328,6 +328,28 @@ TEST_F(DamagedMemberTest, AWrongChecksumAtTheEndLosesNoRecord) {
   }
 }
 
+TEST_F(DamagedMemberTest, ARecordThatFailsBeforeItsStreamDoesEndsTheFile) {
+  const std::vector<std::size_t> sizes = RandomSizes(1, kRecords, 8, 200);
+  auto content = Contents(MakeFile(sizes));
+  // The length of the last record but one.
+  const std::size_t last = sizes[kRecords - 1] + sizes[kRecords - 2] + std::size_t{2 * 16};
+  content[content.size() - last] ^= std::byte{1};
+  auto damaged = Compress(content, {});
+  damaged[damaged.size() - 5] ^= std::byte{1};
+  const std::string name = directory_.File("twice.tfrecord.gz");
+  WriteBytes(name, damaged);
+  for (const std::size_t stripe : {4096U, 8192U, 65'536U}) {
+    OpenOptions options = InFileOrder(OnDamage::kFail);
+    options.stripe_bytes = stripe;
+    options.io.block_bytes = 4096;
+    const Drained failed = Drain(OpenFiles({name}, options));
+    EXPECT_EQ(failed.end, ReadResult::kFailed);
+    EXPECT_EQ(failed.ids, Numbers(kRecords - 2)) << stripe;
+    EXPECT_NE(failed.status.ToString().find("length's checksum"), std::string::npos)
+        << failed.status.ToString();
+  }
+}
+
 TEST_F(DamagedMemberTest, OfLinesTheOneWhoseBeginningIsLostIsNotDelivered) {
   std::vector<std::byte> file = Member("a whole line\nand the beg");
   file[file.size() - 6] ^= std::byte{1};
