@@ -31,9 +31,10 @@ class Numbered(reference.FileRecords):
     def __init__(self, file, position, keep_gaps):
         rows, number = [], 0
         gap = failing_gap(file) if keep_gaps else None
-        for offset, record in file.records:
+        for i, (offset, record) in enumerate(file.records):
             if record is GAP:
-                if number == gap:
+                breaks = keep_gaps and file.breaks and i + 1 == len(file.records)
+                if number == gap or breaks:
                     rows.append((offset, GAP))
                     number += 1
                     gap = None  # of others behind it nobody knows how many records they were

@@ -195,7 +195,7 @@ TEST(ChunkPlanTest, StartsInTheMiddleOfABatch) {
 }
 
 TEST(ChunkPlanTest, ARestThatIsDroppedIsGivenInChunksThatSayIt) {
-  for (const std::uint64_t rank : {0, 1}) {
+  for (const std::uint64_t rank : {0U, 1U}) {
     NumberCursor::Calls calls;
     ChunkPlan::Options options;
     options.rows_per_chunk = 100;
