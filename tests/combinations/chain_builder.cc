@@ -177,8 +177,8 @@ class ChainBuilder {
       const Reader shared = Share(reader);
       for (std::uint64_t i = 0; i < share; ++i) chain_.readers.push_back(Finished(shared));
     }
-    // Who waits with a stop token waits also for what it holds itself, so it says how much that is; so
-    // does who holds as many batches as there may be where memory is short.
+    // Who waits with a stop token waits also for what it holds itself, so it says how much that is;
+    // so does who holds as many batches as there may be where memory is short.
     const std::uint64_t held = c_.Is(Option::kHold, "all") ? 0 : c_.Number(Option::kHold);
     if ((c_.Is(Option::kRead, "stop") && held > 0) || held > 1) {
       for (Reader& each : chain_.readers) each.ReserveBatches(held + 1);
