@@ -26,18 +26,18 @@ void AddRecords(const FeedPlan& plan, const std::string& file, PayloadHasher* ha
   if (result == ReadResult::kFailed) throw Error(walk.status());
 }
 
-// Of the records that a feed finds there: none in an empty file of whatever format, and none, where
-// damage is skipped, in one that cannot be read, which the feed reports.
+// Of the records that a feed finds there: none in an empty file of a format that begins with a
+// header, and none, where damage is skipped, in one that cannot be read, which the feed reports.
 HashSums SumsOfFiles(const FeedPlan& plan) {
   HashSums sums;
   PayloadHasher hasher(plan.hash);
   for (const std::string& file : ExpandNames(plan.files)) {
-    std::error_code no_size;
-    if (std::filesystem::file_size(file, no_size) == 0 && !no_size) continue;
     try {
       AddRecords(plan, file, &hasher, &sums);
     } catch (const Error&) {
-      if (plan.open.on_damage != OnDamage::kSkip) throw;
+      std::error_code no_size;
+      const bool empty = std::filesystem::file_size(file, no_size) == 0 && !no_size;
+      if (plan.open.on_damage != OnDamage::kSkip && !empty) throw;
     }
   }
   return sums;

@@ -89,7 +89,7 @@ class DataFile(FileRecords):
         self.gaps = 0
         self.fault = None
         self.exact = True
-        self.breaks = False  # whether its stream does, behind a record that fails
+        self.whole = 0  # bytes of the content without its damage, where it is not exact
         self.missing = False
         self.indexed = self.compression == "none"
         self._numbered = None

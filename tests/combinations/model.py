@@ -31,10 +31,9 @@ class Numbered(reference.FileRecords):
     def __init__(self, file, position, keep_gaps):
         rows, number = [], 0
         gap = failing_gap(file) if keep_gaps else None
-        for i, (offset, record) in enumerate(file.records):
+        for offset, record in file.records:
             if record is GAP:
-                breaks = keep_gaps and file.breaks and i + 1 == len(file.records)
-                if number == gap or breaks:
+                if number == gap:
                     rows.append((offset, GAP))
                     number += 1
                     gap = None  # of others behind it nobody knows how many records they were
@@ -166,10 +165,12 @@ class Expected:
             yield self.run(*given)
 
     def run_like(self, fits, *given):
-        """The first of them that `fits` takes, or the first."""
+        """The first of them that `fits` takes and that does not end before it starts, or the first."""
         runs = list(self.runs(*given))
         self.cut = False
-        return next((run for run in runs if fits(run[0])), runs[0])
+        start = given[2] if len(given) > 2 else 0
+        fitting = [run for run in runs if fits(run[0])]
+        return next((run for run in fitting if run[2] >= start), (fitting or runs)[0])
 
     # ---- What is reported ----
 
