@@ -166,27 +166,32 @@ TEST(ThreadedFeedTest, ExportedTensorsKeepTheirLease) {
 
 TEST(ThreadedFeedTest, AChainEndsWithItsFeedNotWithTheLastLease) {
   struct Endless final : InstanceSource {
-    explicit Endless(std::atomic<bool>* is_stopped) : stopped(is_stopped) {}
+    Endless(std::atomic<bool>* is_waiting, std::atomic<bool>* is_stopped)
+        : waiting(is_waiting), stopped(is_stopped) {}
     ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
       const ReadResult result = rows.ReadNext(instance, stop, status);
       if (result == ReadResult::kRecord) return result;
+      *waiting = true;
       while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       *stopped = true;
       return result;
     }
     bool ReInit() override { return rows.ReInit(); }
     CountingRows rows{kBatch};
+    std::atomic<bool>* waiting;
     std::atomic<bool>* stopped;
   };
+  std::atomic<bool> waiting{false};
   std::atomic<bool> stopped{false};
   const auto backend = EmulatedDevices::Open(1);
   DeviceLease lease;
   {
-    DeviceFeed feed(Batch(FromInstanceSource(std::make_unique<Endless>(&stopped),
+    DeviceFeed feed(Batch(FromInstanceSource(std::make_unique<Endless>(&waiting, &stopped),
                                              {{"number", DType::kInt64, {}}}),
                           {.size = kBatch}),
                     On(backend));
     lease = std::move(*feed.Next());
+    while (!waiting) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_FALSE(stopped);
   }
   EXPECT_TRUE(stopped);
