@@ -101,16 +101,16 @@ class SignalsTest(CommandTest):
         self.check("audit", journal, "--files", *self.files)
 
     def test_their_own_faults_reach_them(self):
-        process = subprocess.Popen([BINARY, "feed", *self.files, "--passes", "0"], stdout=subprocess.DEVNULL)
+        process = subprocess.Popen([BINARY, "feed", *self.files, "--passes", "0", "--threads", "3"], stdout=subprocess.DEVNULL)
         try:
-            # A thread that is being made has all of them blocked for a moment, by the C library.
+            # A thread that is being made has all of them blocked for a moment, by the C library, and one that
+            # ThreadSanitizer brings along has for ever.
             end = time.monotonic() + 20
-            masks = [~0]
-            while time.monotonic() < end and (not masks or any(has(mask, FAULTS[0]) for mask in masks)):
-                masks = list(masks_of_others(process).values())
-            self.assertTrue(masks)
-            for mask in masks:
-                self.assertEqual([has(mask, fault) for fault in FAULTS], [0, 0])
+            free = 0
+            while time.monotonic() < end and free < 2:
+                masks = masks_of_others(process).values()
+                free = sum(not any(has(mask, fault) for fault in FAULTS) for mask in masks)
+            self.assertGreaterEqual(free, 2)
         finally:
             process.kill()
             process.wait()
