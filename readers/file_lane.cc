@@ -24,6 +24,10 @@ FileLane::FileLane(std::size_t index, FileSchedule* schedule, const SourceNode& 
 
 bool FileLane::Fill(Block* block) {
   if (reader_ == nullptr && user_lane_ == nullptr) {
+    if (turns_left_ > 0) {  // of a file that had less to give than was scheduled
+      --turns_left_;
+      return true;
+    }
     const Assignment assignment = schedule_->Next(index_);
     waiting_ = assignment.kind == Assignment::Kind::kWait;
     waits_since_ = assignment.version;
@@ -37,7 +41,10 @@ bool FileLane::Fill(Block* block) {
       return true;
     }
     file_index_ = static_cast<std::uint32_t>(assignment.file);
+    tells_turns_ = assignment.stripes == kUnknownSize;
+    turns_left_ = tells_turns_ ? 0 : assignment.stripes;
     if (source_.file_readers ? !OpenByUser(assignment, block) : !Open(assignment, block)) {
+      EndTurn(true, block);
       return true;
     }
   }
@@ -45,13 +52,24 @@ bool FileLane::Fill(Block* block) {
   if (user_lane_ != nullptr) return FillByUser(block);
   if (!reader_->ReadPart(block)) return false;
   const bool ends = reader_->stripes_left() == 0 || !block->status.ok();
-  if (tells_turns_ && block->turn_ends) schedule_->EndTurn(index_, ends);
+  if (block->turn_ends) EndTurn(ends, block);
   if (ends) reader_.reset();
   return true;
 }
 
+// A file whose turns are known takes as many, also where it has become another one since they were
+// counted: what other lanes read, and what they wait for, was decided by them.
+void FileLane::EndTurn(bool file_ends, Block* block) {
+  if (tells_turns_) {
+    schedule_->EndTurn(index_, file_ends);
+  } else if (turns_left_ == 1 && !file_ends) {
+    block->turn_ends = false;
+  } else {
+    --turns_left_;
+  }
+}
+
 bool FileLane::Open(const Assignment& assignment, Block* block) {
-  tells_turns_ = assignment.stripes == kUnknownSize;
   if (!assignment.status.ok()) {
     Fail(assignment, assignment.status, block);
     return false;
@@ -85,7 +103,6 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
 }
 
 bool FileLane::OpenByUser(const Assignment& assignment, Block* block) {
-  tells_turns_ = false;
   Status status = assignment.status;
   try {
     if (status.ok()) user_reader_ = (*source_.file_readers)(assignment.name, source_.slots);
@@ -112,6 +129,7 @@ bool FileLane::FillByUser(Block* block) {
   if (block->status.ok() && !block->turn_ends) return true;
   user_lane_.reset();
   user_reader_.reset();
+  EndTurn(true, block);
   if (block->status.ok()) return true;
   const Status status = std::exchange(block->status, Status());
   block->turn_ends = true;
@@ -125,9 +143,7 @@ void FileLane::Fail(const Assignment& assignment, const Status& status, Block* b
     block->status = status;
     return;
   }
-  if (tells_turns_) schedule_->EndTurn(index_, true);
-  // Skipped: its first turn reports it, the rest of its turns are not taken. Every rank and run
-  // sees the same as long as the file stays as it is.
+  // Skipped: its first turn reports it, the others are empty.
   block->frame.damage.push_back({assignment.name, 0, assignment.bytes, status.ToString()});
 }
 

@@ -79,6 +79,8 @@ class FileLane final : public Lane {
   /// The same for a file of a registered format.
   bool OpenByUser(const Assignment& assignment, Block* block);
   bool FillByUser(Block* block);
+  /// Behind the block in which a turn of the file ended.
+  void EndTurn(bool file_ends, Block* block);
   void Fail(const Assignment& assignment, const Status& status, Block* block);
 
   const std::size_t index_;
@@ -94,6 +96,7 @@ class FileLane final : public Lane {
   bool from_memory_ = false;       ///< the file opened last
   std::uint32_t file_index_ = 0;   ///< of the file that is being read, in the list
   bool tells_turns_ = false;       ///< the same: the schedule does not know its stripes
+  std::uint64_t turns_left_ = 0;   ///< that it has by the schedule; 0 where that does not know
   bool waiting_ = false;           ///< the schedule does not know this lane's next file yet
   std::uint64_t waits_since_ = 0;  ///< the schedule's version then
 };

@@ -2,11 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <latch>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -526,6 +530,69 @@ TEST_F(CompressedFilesTest, TheReportSaysHowTheyAreRead) {
   EXPECT_NE(stats.io[0].reason.find("compressed"), std::string::npos);
   EXPECT_TRUE(std::any_of(stats.stages.begin(), stats.stages.end(),
                           [](const StageStats& stage) { return stage.name == "decompress"; }));
+}
+
+/// A compressed store of the user's own that says when it is opened for the second pass.
+class FirstPassSource final : public MemorySource {
+ public:
+  FirstPassSource(std::vector<std::byte> bytes, std::latch* again)
+      : MemorySource("first.tfrecord.gz", std::move(bytes)), again_(again) {}
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override {
+    // Its first bytes are looked at before it is read.
+    if (offset == 0 && ++openings_ > 2) {
+      if (openings_ == 3) again_->count_down();
+      return Status(StatusCode::kIoError, "it was taken away");
+    }
+    return MemorySource::ReadAt(offset, buffer, bytes_read);
+  }
+
+ private:
+  std::latch* const again_;
+  std::atomic<int> openings_ = 0;
+};
+
+/// One whose last bytes come when the other was opened again.
+class SlowSource final : public MemorySource {
+ public:
+  SlowSource(std::vector<std::byte> bytes, std::latch* until)
+      : MemorySource("second.tfrecord.gz", std::move(bytes)), until_(until) {}
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override {
+    if (offset + buffer.size() >= Size()) {
+      until_->wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return MemorySource::ReadAt(offset, buffer, bytes_read);
+  }
+
+ private:
+  std::latch* const until_;
+};
+
+// Its lane would wait for how many turns another one's file has, which is read no further until it
+// is this lane's turn no more.
+TEST_F(CompressedFilesTest, AFileThatGivesLessInALaterPassKeepsItsTurnsAndHoldsNobodyUp) {
+  constexpr std::size_t kFirst = 2000;
+  constexpr std::size_t kSecond = 3000;
+  const auto compressed = [](std::uint64_t first_id, std::size_t records) {
+    const auto image = MakeTfRecords(first_id, RandomSizes(first_id, records, 390, 410));
+    return Compress(image.bytes, {.kind = Kind::kGzip, .level = 0});
+  };
+  std::latch again(1);
+  const std::vector<std::shared_ptr<Source>> sources{
+      std::make_shared<FirstPassSource>(compressed(0, kFirst), &again),
+      std::make_shared<SlowSource>(compressed(kFirst, kSecond), &again)};
+  OpenOptions options = Options();
+  options.on_damage = OnDamage::kSkip;
+  options.stripe_bytes = 4096;
+  options.cycle = 2;
+  options.threads = 2;
+  Reader reader = Batches(MultiPass(OpenSources(sources, options), 2), 10);
+  const Drained found = Drain(reader);
+  EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+  EXPECT_EQ(found.ids.size(), kFirst + 2 * kSecond);
+  EXPECT_EQ(reader.Stats().damage.size(), 1U);
 }
 
 }  // namespace
