@@ -22,7 +22,7 @@ bool Block::shrunk() const {
 bool Block::ShrunkAt(std::uint32_t row) const {
   // A record of a decompressed chunk stands in none: what it was made of was checked.
   return std::any_of(files.begin(), files.end(), [&](const auto& file) {
-    return file->damaged() && StandsIn(file->mapping(), frame.records[row].data);
+    return StandsIn(file->mapping(), frame.records[row].data) && file->damaged();
   });
 }
 

@@ -23,11 +23,20 @@ struct RecordDelivery {
   std::vector<RecordSpan> gathered;  ///< the views, where they are no contiguous piece of a block
   std::span<const RecordSpan> records;
 
-  /// Block::NumberOf of a row; kNoRow where all records are damaged, and no block is held.
+  /// A row and its block; of none where all records are damaged, and no block is held.
+  RowRef RefOf(std::uint32_t row) const {
+    if (block != nullptr) return {block, first_row + row};
+    return refs.empty() ? RowRef() : refs[row];
+  }
+  /// Block::NumberOf of a row; kNoRow where no block is held.
   std::uint64_t NumberOf(std::uint32_t row) const {
-    if (block == nullptr && refs.empty()) return kNoRow;
-    return block != nullptr ? block->NumberOf(first_row + row)
-                            : refs[row].block->NumberOf(refs[row].row);
+    const RowRef ref = RefOf(row);
+    return ref.block == nullptr ? kNoRow : ref.block->NumberOf(ref.row);
+  }
+  /// Block::ShrunkAt of a row that is not damaged.
+  bool ShrunkAt(std::uint32_t row) const {
+    const RowRef ref = RefOf(row);
+    return !records[row].damaged() && ref.block->ShrunkAt(ref.row);
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/little_endian.h"
 #include "base/lock_until.h"
+#include "readers/locate.h"
 #include "readers/parsers/lod_levels.h"
 
 namespace ringfeed {
@@ -412,17 +413,55 @@ ReadResult ReaderSession::ReadBlock(RecordBlock* block, const ReadLimits& limits
   return result;
 }
 
-ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin, const ReadLimits& limits) {
+bool ReaderSession::LoseShrunk(const Rows& rows, std::uint32_t row) {
+  const RecordSpan& record = rows.delivery->records[row];
+  const RowRef ref = rows.delivery->RefOf(row);
+  const Status why = ShrunkWhileRead().WithPlace(ref.block->PlaceOf(ref.row));
+  if (!IsSkippable(why, program_.source.options.on_damage)) {
+    (void)Fail(*rows.run, why);
+    return false;
+  }
+  rows.run->NoteSkipped(record, why);
+  return true;
+}
+
+void ReaderSession::LoseShrunk(const Rows& rows, RecordDelivery* delivery) {
+  const Block* last = nullptr;
+  bool shrunk = false;
+  for (std::uint32_t row = 0; row < delivery->records.size(); ++row) {
+    const Block* const block = delivery->RefOf(row).block;
+    if (block != last) shrunk = block->shrunk();
+    last = block;
+    if (!shrunk || !delivery->ShrunkAt(row)) continue;
+    if (!LoseShrunk(rows, row)) {
+      delivery->records = delivery->records.first(row);
+      return;
+    }
+    if (delivery->gathered.empty()) {
+      delivery->gathered.assign(delivery->records.begin(), delivery->records.end());
+      delivery->records = delivery->gathered;
+    }
+    delivery->gathered[row] = RecordSpan();
+  }
+}
+
+ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin, const ReadLimits& limits,
+                                    Rows* rows) {
   *block = RecordBlock();
   Taken taken;
-  const ReadResult result = TakeNext(&taken, limits);
-  if (result != ReadResult::kRecord) return result;
+  do {
+    const ReadResult result = TakeNext(&taken, limits);
+    if (result != ReadResult::kRecord) return result;
+    LoseShrunk({taken.run, taken.delivery.records.get()}, taken.delivery.records.get());
+    if (taken.delivery.records->records.empty()) taken.run->Lease(std::move(taken.delivery));
+  } while (taken.delivery.records == nullptr);
   const RecordDelivery& records = *taken.delivery.records;
+  if (rows != nullptr) *rows = {taken.run, &records};
   block->records_ = records.records;
   *origin = {taken.generation,    taken.base, records.pass, records.span, {}, {}, {},
              taken.run->planned()};
   if (program_.source.options.note_records) {
-    for (std::uint32_t row = 0; row < records.rows; ++row) {
+    for (std::uint32_t row = 0; row < block->size(); ++row) {
       origin->numbers.push_back(records.NumberOf(row));
     }
   }
@@ -434,6 +473,7 @@ ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin, const Re
 void ReaderSession::DropRows() {
   rows_instance_.clear();
   rows_hold_.reset();
+  rows_source_ = {};
   rows_ = row_ = 0;
 }
 
@@ -446,6 +486,7 @@ ReadResult ReaderSession::ReadRow(Instance* instance, BatchOrigin* origin,
     if (rows_origin_.generation != generation_ || closed_) DropRows();
   }
   while (!TakeRow(instance)) {
+    if (row_ < rows_) continue;
     const ReadResult result = FetchRows(limits);
     if (result != ReadResult::kRecord) return result;
   }
@@ -464,7 +505,7 @@ ReadResult ReaderSession::FetchRows(const ReadLimits& limits) {
     return ReadResult::kRecord;
   }
   RecordBlock block;
-  const ReadResult result = TakeBlock(&block, &rows_origin_, limits);
+  const ReadResult result = TakeBlock(&block, &rows_origin_, limits, &rows_source_);
   if (result != ReadResult::kRecord) return result;
   rows_records_ = block.records_;
   rows_hold_ = std::move(block.hold_);
@@ -485,10 +526,22 @@ bool ReaderSession::TakeRow(Instance* instance) {
         std::move(*reinterpret_cast<Instance*>(const_cast<std::byte*>(rows_records_[row_].data)));
   } else {
     *instance = CopyRecord(rows_records_[row_]);
+    // Looked at behind the copy: what was read before came from the file as it was.
+    const auto row = static_cast<std::uint32_t>(row_);
+    if (rows_source_.delivery->ShrunkAt(row)) {
+      instance->clear();
+      if (LoseShrunk(rows_source_, row)) {
+        ++row_;
+      } else {
+        DropRows();
+      }
+      return false;
+    }
   }
   if (++row_ == rows_) {
     rows_instance_.clear();
     rows_hold_.reset();
+    rows_source_ = {};
   }
   return true;
 }

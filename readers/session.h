@@ -88,6 +88,11 @@ class ReaderSession {
     std::uint64_t generation = 0;
     std::uint64_t base = 0;  ///< as of Origin
   };
+  /// What rows that are handed out are views of; both live as long as what holds the rows.
+  struct Rows {
+    std::shared_ptr<Run> run;
+    const RecordDelivery* delivery = nullptr;
+  };
   /// Where what was read comes from.
   struct Origin {
     std::uint64_t generation = 0;
@@ -169,10 +174,19 @@ class ReaderSession {
     return program_.source.instances != nullptr || program_.source.records != nullptr;
   }
   ReadResult ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits);
-  ReadResult TakeBlock(RecordBlock* block, Origin* origin, const ReadLimits& limits);
+  /// `rows`, where it is not null: what the block is views of.
+  ReadResult TakeBlock(RecordBlock* block, Origin* origin, const ReadLimits& limits,
+                       Rows* rows = nullptr);
+  /// A row is of a mapped file that was cut: it fails what is read of the run, or, where damage is
+  /// skipped, is entered as damaged. False where it fails.
+  bool LoseShrunk(const Rows& rows, std::uint32_t row);
+  /// Of a delivery, before anybody has it: views of records that are lost become null, those from a
+  /// failure on are left out.
+  void LoseShrunk(const Rows& rows, RecordDelivery* delivery);
   ReadResult ReadRow(Instance* instance, BatchOrigin* origin, const ReadLimits& limits);
   ReadResult FetchRows(const ReadLimits& limits);
   void DropRows();
+  /// False where there is no row, or this one was lost.
   bool TakeRow(Instance* instance);
   void CopyParsedRow(Instance* instance);
   Instance CopyRecord(const RecordSpan& record) const;
@@ -215,6 +229,7 @@ class ReaderSession {
   std::timed_mutex rows_mutex_;
   Instance rows_instance_;
   std::shared_ptr<const void> rows_hold_;
+  Rows rows_source_;
   std::span<const RecordSpan> rows_records_;
   std::size_t rows_ = 0;
   std::size_t row_ = 0;

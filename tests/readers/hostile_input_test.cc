@@ -309,6 +309,80 @@ TEST_F(CutWhileMappedTest, AFilterDoesNotAnswerForRecordsThatBecameZeros) {
   EXPECT_GE(reader.Stats().damaged_records, 1u);
 }
 
+/// What comes of 20,000 rows of which the file is cut behind the first.
+struct CutRows {
+  std::size_t good = 0;
+  std::size_t strange = 0;
+  std::size_t holes = 0;
+  ReadResult end = ReadResult::kRecord;
+  PipelineStats stats;
+};
+
+class CutViewsTest : public HostileInputTest {
+ protected:
+  static constexpr std::size_t kRows = 20'000;
+  static constexpr std::size_t kRowBytes = 100;
+
+  static void Count(std::span<const std::byte> row, CutRows* found) {
+    const bool good =
+        row.size() == kRowBytes && std::count(row.begin(), row.end(), std::byte{'x'}) == kRowBytes;
+    ++(good ? found->good : found->strange);
+  }
+  /// In an order by number, in which mapped rows are views of the file.
+  CutRows Read(OnDamage policy, bool in_blocks) const {
+    const std::string path = directory_.File("rows");
+    WriteBytes(path, std::vector<std::byte>(kRows * kRowBytes, std::byte{'x'}));
+    OpenOptions options = InFileOrder(policy, IoPath::kMmap);
+    options.format = "rows:100";
+    Reader reader = Shuffle(OpenFiles({path}, options), {.seed = 1, .mode = ShuffleMode::kGlobal});
+    CutRows found;
+    const auto read = [&] {
+      if (in_blocks) {
+        RecordBlock block;
+        found.end = reader.TryReadBlock(&block);
+        for (const RecordSpan& record : block.records()) {
+          if (record.damaged()) {
+            ++found.holes;
+          } else {
+            Count(record.bytes(), &found);
+          }
+        }
+      } else {
+        Instance row;
+        found.end = reader.TryReadNext(&row);
+        if (!row.empty()) Count({row[0].data, row[0].bytes}, &found);
+      }
+      return found.end == ReadResult::kRecord;
+    };
+    EXPECT_TRUE(read());
+    // In the middle of a page, whose end becomes zeros without a signal.
+    EXPECT_EQ(truncate(path.c_str(), 1'000'123), 0);
+    while (read()) {
+    }
+    found.stats = reader.Stats();
+    return found;
+  }
+};
+
+TEST_F(CutViewsTest, RowsAreGivenUpAndReportedWhereTheirFileWasCutBeforeTheyWereHandedOut) {
+  for (const bool in_blocks : {false, true}) {
+    const CutRows skipped = Read(OnDamage::kSkip, in_blocks);
+    EXPECT_EQ(skipped.end, ReadResult::kEnd);
+    EXPECT_EQ(skipped.strange, 0u);
+    EXPECT_LT(skipped.good, kRows);
+    EXPECT_EQ(skipped.stats.records, skipped.good);
+    EXPECT_EQ(skipped.stats.damaged_records, kRows - skipped.good);
+    if (in_blocks) {
+      EXPECT_EQ(skipped.holes, kRows - skipped.good);
+    }
+
+    const CutRows failed = Read(OnDamage::kFail, in_blocks);
+    EXPECT_EQ(failed.end, ReadResult::kFailed);
+    EXPECT_EQ(failed.strange, 0u);
+    EXPECT_LT(failed.good, kRows);
+  }
+}
+
 TEST_F(HostileInputTest, AFileThatIsDeletedWhileItIsReadIsReadToItsEnd) {
   for (const IoPath io : Paths()) {
     const std::string path = directory_.File("deleted.tfrecord");
