@@ -17,6 +17,7 @@ DIMENSIONS = {
     # The files.
     "format": list(files.FORMAT_WORDS),
     "compression": list(files.COMPRESSIONS),
+    "mixed": ["no", "yes"],  # every second file is not compressed
     "state": list(files.STATES),
     "where": ["last", "first", "all"],  # which of the files are in that state
     "count": [1, 2, 3, 9, 40],
@@ -125,6 +126,8 @@ def _of_files():
     yield "state", _one("flip", "head"), "format", _one("tar", "csv", "megatron")
     yield "state", _one("fortran"), "compression", _other("none")
     yield "state", _one("fortran"), "max_record", _one("fits")  # such an array is gathered as a whole
+    yield "mixed", _one("yes"), "compression", _one("none")
+    yield "mixed", _one("yes"), "count", _one(1)
     yield "where", _other("last"), "state", _one("intact")
     yield "where", _other("last"), "count", _one(1)
     yield "format", _one("raw"), "scale", _one("large")
