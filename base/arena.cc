@@ -215,6 +215,24 @@ SlabRun Arena::Allocate(std::size_t bytes, const std::byte* hint) {
   return run;
 }
 
+bool Arena::Extend(SlabRun* run, std::size_t bytes) {
+  if (bytes <= run->bytes) return true;
+  if (bytes > impl_->options.bytes) return false;
+  const std::size_t more = RoundUp(bytes, impl_->options.slab_bytes) - run->bytes;
+  std::byte* const behind = run->data + run->bytes;
+  const auto offset = static_cast<std::size_t>(behind - impl_->data);
+  {
+    const std::lock_guard lock(impl_->mutex);
+    const std::size_t slab_bytes = impl_->options.slab_bytes;
+    if (!impl_->bitmap.TakeAt(offset / slab_bytes, more / slab_bytes)) return false;
+    impl_->peak_slabs = std::max(impl_->peak_slabs, impl_->bitmap.taken());
+  }
+  impl_->populator.Require(offset, more);
+  AllowUse(behind, more);
+  run->bytes += more;
+  return true;
+}
+
 void Arena::Free(SlabRun run) {
   if (run.data == nullptr) return;
   ForbidUse(run.data, run.bytes);

@@ -53,6 +53,9 @@ class Arena {
   /// With `hint`, the start of an earlier run, at that address where it is free: a thread that asks
   /// for what it had before finds it in its cache.
   SlabRun Allocate(std::size_t bytes, const std::byte* hint = nullptr);
+  /// Makes a run longer where it stands, to at least `bytes`; false, with nothing changed, where
+  /// what stands behind it is taken.
+  bool Extend(SlabRun* run, std::size_t bytes);
   /// Returns a run, or the tail [keep_bytes, run.bytes) of one: Trim keeps the rounded-up head.
   void Free(SlabRun run);
   SlabRun Trim(SlabRun run, std::size_t keep_bytes);

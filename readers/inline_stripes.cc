@@ -30,7 +30,10 @@ Status InlineStripes::ReadMore(std::uint64_t offset, std::span<std::byte> to, st
 }
 
 bool InlineStripes::StartRun(Block* block, std::size_t planned) {
-  const std::size_t room = std::max(kSlackBytes, 2 * largest_record_);
+  const std::uint64_t behind =
+      file_bytes_ == kUnknownSize ? kMostRoomBytes : file_bytes_ - (position_ + planned);
+  const std::size_t room = std::max(
+      kSlackBytes, static_cast<std::size_t>(std::min<std::uint64_t>(2 * largest_record_, behind)));
   run_ = Allocate(block, std::max(planned, unused_.size()) + room);
   if (!run_) return false;
   base_ = position_;
@@ -41,14 +44,26 @@ bool InlineStripes::StartRun(Block* block, std::size_t planned) {
   return true;
 }
 
-bool InlineStripes::Grow(Block* block, std::size_t used, std::size_t need) {
+bool InlineStripes::Grow(Block* block, std::size_t need) {
+  const std::size_t before = used();
+  const std::size_t have = fill_ - before;
+  // A length that can be checked against no end is believed as far as bytes come: one that nothing
+  // stands behind takes no memory.
+  if (file_bytes_ == kUnknownSize) {
+    need = std::min(need, std::max(2 * have, context_->options->io.block_bytes));
+  }
+  if (context_->arena->Extend(&run_, before + need + kSlackBytes)) return true;
   const SlabRun larger = Allocate(block, need + kSlackBytes);
   if (!larger) return false;
-  std::copy_n(run_.data + used, fill_ - used, larger.data);
-  block->runs.push_back(run_);
+  std::copy_n(run_.data + before, have, larger.data);
+  if (before > 0) {
+    block->runs.push_back(context_->trim ? context_->arena->Trim(run_, before) : run_);
+  } else {
+    context_->arena->Free(run_);  // nothing of it was framed
+  }
   run_ = larger;
-  base_ += used;
-  fill_ -= used;
+  base_ += before;
+  fill_ = have;
   return true;
 }
 
@@ -72,9 +87,10 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
   if (need == 0 || ended) return false;
   largest_record_ = std::max(largest_record_, need);
   wanted_ = std::max(wanted_, used() + need);
-  if (used() + need <= run_.bytes) return true;
-  if (!Grow(block, used(), need)) return false;
-  wanted_ = need + kSlackBytes;
+  const bool fits = used() + need <= run_.bytes;
+  if (fits || (file_bytes_ == kUnknownSize && fill_ < run_.bytes)) return true;
+  if (!Grow(block, need)) return false;
+  wanted_ = used() + need + kSlackBytes;
   return true;
 }
 

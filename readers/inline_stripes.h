@@ -37,6 +37,8 @@ class InlineStripes : public StripeReader {
  private:
   /// Behind a stripe's end this much more is read at once, for the record that straddles it.
   static constexpr std::size_t kSlackBytes = 4096;
+  /// As much at most is left for that where lengths cannot be checked against the content's end.
+  static constexpr std::size_t kMostRoomBytes = std::size_t{4} << 20;
 
   void ReadRecords(Block* block);
   /// Starts a run with what the part before read and did not frame.
@@ -46,8 +48,9 @@ class InlineStripes : public StripeReader {
   /// No more came behind `end`. True where it is damage to be skipped, and there is something
   /// behind it.
   bool PassFailure(Block* block, std::uint64_t end, const Status& failure);
-  /// Moves the unfinished record to a run that holds `need` bytes.
-  bool Grow(Block* block, std::size_t used, std::size_t need);
+  /// Makes room behind the unfinished record, of which `need` bytes are wanted, or moves it to a
+  /// larger run.
+  bool Grow(Block* block, std::size_t need);
   /// Whether the stripe that was just framed is the file's last is not known before its end is
   /// seen.
   void LookForEnd(Block* block);

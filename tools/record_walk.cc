@@ -79,10 +79,15 @@ Status RecordWalk::Fill(std::size_t bytes) {
   std::size_t have = buffer_.size();
   // No more than there is: to clear a large buffer costs more than to read a small file.
   const std::uint64_t left = content_ != nullptr ? bytes : file_bytes_ - read_offset_;
-  buffer_.resize(
-      std::max(have, static_cast<std::size_t>(std::min<std::uint64_t>(bytes, have + left))));
+  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, have + left));
   Status status;
-  while (have < buffer_.size() && !all_read_ && status.ok()) {
+  while (have < wanted && !all_read_ && status.ok()) {
+    if (have == buffer_.size()) {
+      // Content has no end that a length could be checked against: one that nothing stands behind
+      // takes no memory.
+      const std::size_t most = content_ != nullptr ? std::max(2 * have, kReadBytes) : wanted;
+      buffer_.resize(std::min(wanted, most));
+    }
     const std::span<std::byte> room = std::span(buffer_).subspan(have);
     std::size_t got = 0;
     status = content_ != nullptr ? content_->Read(room, &got) : ReadFile(room, &got);

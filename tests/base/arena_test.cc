@@ -99,6 +99,28 @@ TEST(Arena, HandsOutTheLowestMemoryAndTakesItBack) {
   EXPECT_EQ(arena->Report().peak_in_use_bytes, 2 * kMiB);
 }
 
+TEST(Arena, MakesARunLongerWhereNothingStandsBehindIt) {
+  const std::shared_ptr<Arena> arena = NewArena(8 * kMiB);
+  SlabRun run = arena->Allocate(kMiB);
+  std::byte* const data = run.data;
+  EXPECT_TRUE(arena->Extend(&run, 3 * kMiB - 1));
+  EXPECT_EQ(run.data, data);
+  EXPECT_EQ(run.bytes, 3 * kMiB);
+  std::fill_n(run.data, run.bytes, std::byte{7});
+  EXPECT_TRUE(arena->Extend(&run, kMiB));  // it has them
+  EXPECT_EQ(run.bytes, 3 * kMiB);
+  const SlabRun behind = arena->Allocate(kMiB);
+  for (const std::size_t bytes : {4 * kMiB, 9 * kMiB, ~std::size_t{0}}) {
+    EXPECT_FALSE(arena->Extend(&run, bytes));
+  }
+  EXPECT_EQ(run.bytes, 3 * kMiB);
+  arena->Free(behind);
+  EXPECT_TRUE(arena->Extend(&run, 8 * kMiB));
+  EXPECT_EQ(arena->Report().peak_in_use_bytes, 8 * kMiB);
+  arena->Free(run);
+  EXPECT_EQ(arena->Report().in_use_bytes, 0u);
+}
+
 TEST(Arena, ASanitizerReportsWhoTouchesWhatWasGivenBack) {
 #if !defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "only AddressSanitizer sees it";

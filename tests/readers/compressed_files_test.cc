@@ -443,6 +443,55 @@ TEST_F(DamagedMemberTest, FormatsThatTellNoRecordFromWhatIsNoneEndThere) {
   }
 }
 
+/// Nobody knows where the content of a compressed file ends, so a length can be checked against
+/// nothing.
+class PromisedLengthTest : public CompressedFilesTest {
+ protected:
+  static constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+  OpenOptions InArena(std::size_t bytes, OnDamage on_damage) const {
+    OpenOptions options = InFileOrder(on_damage);
+    options.arena = std::make_shared<PinnedArena>(bytes);
+    options.max_record_bytes = ~std::size_t{0};
+    return options;
+  }
+};
+
+TEST_F(PromisedLengthTest, OneThatNothingStandsBehindTakesNoMemoryAndIsDamage) {
+  for (const std::uint64_t length : {std::uint64_t{900} << 20, (std::uint64_t{1} << 62) - 16}) {
+    std::vector<std::byte> bytes = MakeTfRecords(0, std::vector<std::size_t>{20, 30}).bytes;
+    AppendTfRecordHeader(length, &bytes);
+    for (std::uint64_t id = 2; id < 5000; ++id) AppendTfRecord(RecordPayload(id, 990), &bytes);
+    const std::string path = directory_.File("promises.tfrecord");
+    WriteBytes(path, bytes);
+    for (const Kind kind : {Kind::kGzip, Kind::kZlib, Kind::kZstd}) {
+      for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
+        const bool skip = policy == OnDamage::kSkip;
+        Reader reader = OpenFiles({Compressed(path, {kind})}, InArena(64 * kMiB, policy));
+        const Drained found = Drain(reader);
+        EXPECT_EQ(found.end, skip ? ReadResult::kEnd : ReadResult::kFailed);
+        EXPECT_EQ(found.status.code(), skip ? StatusCode::kOk : StatusCode::kTruncated)
+            << found.status.ToString();
+        EXPECT_EQ(found.ids, Numbers(skip ? 5000 : 2));
+        EXPECT_EQ(reader.Stats().damage.size(), skip ? 1U : 0U);
+        EXPECT_LT(reader.Stats().arena_peak_bytes, 16 * kMiB);
+      }
+    }
+  }
+}
+
+TEST_F(PromisedLengthTest, OneThatIsKeptHasMostOfTheArena) {
+  const std::string file = MakeFile(std::vector<std::size_t>{100, 50 * kMiB, 100});
+  for (const std::size_t stripe : {std::size_t{4096}, kMiB}) {
+    OpenOptions options = InArena(64 * kMiB, OnDamage::kFail);
+    options.stripe_bytes = stripe;
+    const Drained found = Drain(OpenFiles({Compressed(file, {Kind::kGzip})}, options));
+    EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+    EXPECT_EQ(found.ids, Numbers(3));
+    EXPECT_EQ(found.strange, 0U);
+  }
+}
+
 /// What grows a thousandfold takes the arena's memory and no more.
 class BombTest : public CompressedFilesTest {
  protected:

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """`ringfeed verify`: every damaged range of every file, in the order of the files."""
 
+import gzip
+import os
 import re
 import shutil
+import struct
 import subprocess
+import unittest
 
-from command_line import BINARY, DATA, CommandTest, main, run, run_json
+from command_line import BINARY, DATA, CommandTest, frame, main, masked, run, run_json
 
 PAYLOADS = [bytes([i]) * (100 + i) for i in range(20)]
 INTACT = ["tfrecord/examples.tfrecord", "tfrecord/empty_records.tfrecord", "tfrecord/no_records.tfrecord",
@@ -169,6 +173,22 @@ class VerifyTest(CommandTest):
         result = subprocess.run([BINARY, "verify", "--format=raw", large, *paths], check=False,
                                 capture_output=True, text=True, env=small_arena)
         self.assertEqual(result.returncode, 0, result.stderr)
+
+    @unittest.skipIf(os.environ.get("RINGFEED_SANITIZER"), "a sanitizer has memory of its own")
+    def test_a_length_in_compressed_content_that_nothing_stands_behind_takes_no_memory(self):
+        length = struct.pack("<Q", 900 << 20)
+        content = frame(b"a") + length + struct.pack("<I", masked(length)) + frame(b"b" * 990) * 20000
+        path = self.folder / "promises.tfrecord.gz"
+        path.write_bytes(gzip.compress(content))
+        for words in ("verify", "digest --on-damage=skip", "cat --on-damage=skip",
+                      "feed --batch=9 --on-damage=skip --verify"):
+            with self.subTest(words):
+                process = subprocess.Popen([BINARY, *words.split(), path], stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.DEVNULL)
+                _, status, used = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                self.assertEqual(process.returncode, 1)
+                self.assertLess(used.ru_maxrss, 300 << 10)
 
     def test_nothing_of_the_files_is_changed(self):
         path = self.flipped("a.tfrecord", 1)
