@@ -56,18 +56,19 @@ void RefuseUnreadable(const std::string& file, const std::string& format) {
 }
 
 // In each file, damaged ones that can be counted too.
-std::uint64_t CountRecords(const std::string& file, const std::string& format) {
+FileCount CountRecords(const std::string& file, const std::string& format) {
   RefuseUnreadable(file, format);
   Reader reader = OpenToCount(file, format, OnDamage::kSkip);
-  std::uint64_t count = 0;
+  FileCount count;
   ReadResult result;
   Instance batch;
   BatchOrigin origin;
   while ((result = reader.TryReadNext(&batch, &origin)) == ReadResult::kRecord) {
-    for (const RecordRange& range : origin.records) count += range.count;
-    for (const RecordRange& range : origin.damaged) count += range.count;
+    for (const RecordRange& range : origin.records) count.records += range.count;
+    for (const RecordRange& range : origin.damaged) count.records += range.count;
   }
   if (result == ReadResult::kFailed) throw Error(reader.status());
+  count.lost_ranges = reader.Stats().lost_ranges > 0;
   return count;
 }
 
@@ -86,7 +87,7 @@ class AuditCommand : public Command {
   }
 
   int Run() override {
-    std::vector<std::uint64_t> counts;
+    std::vector<FileCount> counts;
     for (const std::string& file : ExpandNames(files_)) {
       counts.push_back(CountRecords(file, format_));
     }

@@ -40,8 +40,10 @@ struct PassTally {
 
 class Audit {
  public:
-  Audit(const std::vector<std::string>& paths, const std::vector<std::uint64_t>& records)
-      : runs_(paths), records_(records.empty() ? runs_.shared().records : records) {
+  Audit(const std::vector<std::string>& paths, const std::vector<FileCount>& files)
+      : runs_(paths),
+        files_(files),
+        records_(files.empty() ? runs_.shared().records : RecordsIn(files)) {
     total_ = records_.empty() ? runs_.shared().total_records
                               : std::accumulate(records_.begin(), records_.end(), std::uint64_t{0});
     complete_ = runs_.complete_batches();
@@ -114,7 +116,10 @@ class Audit {
 
   bool There(const RecordRange& range) const {
     if (records_.empty()) return true;
-    return range.file < records_.size() && range.first + range.count <= records_[range.file];
+    if (range.file >= records_.size()) return false;
+    const bool one_more = !files_.empty() && files_[range.file].lost_ranges;
+    const std::uint64_t end = records_[range.file] + (one_more ? 1 : 0);
+    return range.count <= end && range.first <= end - range.count;
   }
 
   void CheckNumbers(const BatchOrigin& origin, std::size_t journal) const {
@@ -281,7 +286,14 @@ class Audit {
                                std::to_string(first) + " to " + std::to_string(Audited() - 1));
   }
 
+  static std::vector<std::uint64_t> RecordsIn(const std::vector<FileCount>& files) {
+    std::vector<std::uint64_t> records;
+    for (const FileCount& file : files) records.push_back(file.records);
+    return records;
+  }
+
   const JournalRuns runs_;
+  const std::vector<FileCount> files_;        // empty: they were not counted
   const std::vector<std::uint64_t> records_;  // of each file; empty: not known
   std::uint64_t total_ = 0;                   // of all files; 0: not known
   std::uint64_t pass_batches_ = 0;            // 0: not known
@@ -296,8 +308,8 @@ class Audit {
 }  // namespace
 
 AuditReport AuditJournals(const std::vector<std::string>& paths,
-                          const std::vector<std::uint64_t>& records) {
-  return Audit(paths, records).Run();
+                          const std::vector<FileCount>& files) {
+  return Audit(paths, files).Run();
 }
 
 }  // namespace ringfeed::tools

@@ -46,9 +46,17 @@ struct AuditReport {
   bool exact() const { return missing == 0 && repeated == 0 && loss_known(); }
 };
 
-/// Merges journals. `records`, where it is not empty, says how many records each file has, damaged
-/// ones counted. Throws Error where a journal cannot be read or does not belong to the others.
+/// What was counted in a file.
+struct FileCount {
+  std::uint64_t records = 0;  ///< damaged ones too
+  /// Whether there is damage of which no record is known. A run that may not skip it ends at the
+  /// first of that, which takes the place of one record, and has other numbers for those behind it.
+  bool lost_ranges = false;
+};
+
+/// Merges journals. `files`, where it is not empty, says what each file has. Throws Error where a
+/// journal cannot be read or does not belong to the others.
 AuditReport AuditJournals(const std::vector<std::string>& paths,
-                          const std::vector<std::uint64_t>& records = {});
+                          const std::vector<FileCount>& files = {});
 
 }  // namespace ringfeed::tools

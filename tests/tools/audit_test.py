@@ -145,6 +145,24 @@ class AuditTest(CommandTest):
         found = [audit[key] for key in ("records", "damaged", "missing", "repeated", "rolled_back")]
         self.assertEqual(found, [141, 1, 0, 0, 56])
 
+    def test_records_behind_damage_without_a_number_are_the_data_sets(self):
+        # A run that may not skip it counts a length that is wrong as one record.
+        self.data = self.write("a.tfrecord", [b"%d" % i * 20 for i in range(9)])
+        data = bytearray(self.data.read_bytes())
+        data[3 * (16 + 20) + 8] ^= 1
+        self.data.write_bytes(data)
+        last = 0
+        for seed in range(12):
+            with self.subTest(seed):
+                self.journal = self.folder / f"journal-{seed}"
+                report = run_json("feed", self.data, "--batch", 1, "--shuffle-mode", "block", "--shuffle", 20,
+                                  "--seed", seed, "--journal", self.journal, "--no-digest", status=1)
+                audit = run_json("audit", self.journal, "--files", self.data)
+                found = [audit[key] for key in ("records", "missing", "repeated", "rolled_back")]
+                self.assertEqual(found, [report["records"], 0, 0, 0])
+                last += " 0:8 " in self.journal.read_text()
+        self.assertGreater(last, 0)
+
     def test_lost_files_are_not_exact_where_nobody_knows_how_many_records_there_are(self):
         gone = self.folder / "gone.tfrecord"
         words = ["feed", gone, self.data, "--batch", 64, "--no-digest", "--on-damage=skip"]

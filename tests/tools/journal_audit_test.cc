@@ -281,6 +281,12 @@ TEST_F(JournalAuditTest, DroppedRestsAreNotMissingAndNoMoreThanThem) {
   EXPECT_EQ(report.dropped, 8U);
 }
 
+std::vector<FileCount> Counts(const std::vector<std::uint64_t>& records) {
+  std::vector<FileCount> counts;
+  for (const std::uint64_t count : records) counts.push_back({.records = count});
+  return counts;
+}
+
 TEST_F(JournalAuditTest, RecordsThatTheCallerCountedAreExpected) {
   const Chain chain{.counted = false};
   DeliverAll(chain, 0, kToTheEnd, 1);
@@ -288,11 +294,27 @@ TEST_F(JournalAuditTest, RecordsThatTheCallerCountedAreExpected) {
   more[1] += 2;
   EXPECT_TRUE(AuditJournals(Journals()).exact());
   EXPECT_FALSE(AuditJournals(Journals()).records_known);
-  EXPECT_TRUE(AuditJournals(Journals(), chain.files).exact());
-  EXPECT_EQ(AuditJournals(Journals(), more).missing, 4U);
+  EXPECT_TRUE(AuditJournals(Journals(), Counts(chain.files)).exact());
+  EXPECT_EQ(AuditJournals(Journals(), Counts(more)).missing, 4U);
   std::vector<std::uint64_t> fewer = chain.files;
   fewer[0] -= 1;
-  EXPECT_THROW(AuditJournals(Journals(), fewer), Error);
+  EXPECT_THROW(AuditJournals(Journals(), Counts(fewer)), Error);
+}
+
+TEST_F(JournalAuditTest, DamageThatNoRecordIsKnownOfMayHaveTakenANumber) {
+  const Chain chain{.passes = 1, .counted = false};
+  DeliverAll(chain, 0, kToTheEnd, 1);
+  for (const std::uint64_t fewer : {1U, 2U}) {
+    std::vector<FileCount> counts = Counts(chain.files);
+    counts[3].records -= fewer;
+    EXPECT_THROW(AuditJournals(Journals(), counts), Error);
+    counts[3].lost_ranges = true;
+    if (fewer == 1) {
+      EXPECT_EQ(AuditJournals(Journals(), counts).missing, 0U);
+    } else {
+      EXPECT_THROW(AuditJournals(Journals(), counts), Error);
+    }
+  }
 }
 
 TEST_F(JournalAuditTest, ATotalShowsWhatIsMissingBehindTheLastOfAFile) {
