@@ -39,6 +39,12 @@ constexpr std::size_t kLanesPerWriter = 4;
 /// Records per delivery where nobody asked for batches.
 constexpr std::size_t kInternalBatchRows = 32;
 
+// Which rows are a rank's is told by the order: several of them keep it.
+bool GivesOrderUp(const Program& program) {
+  const bool slices = program.batch.rank.world_size > 1 && !program.batch.split_by_files;
+  return (program.source.options.unordered && !slices) || program.source.streams.size() > 1;
+}
+
 /// A writer whose thread this is, null elsewhere: who makes work for itself needs no wake-up.
 thread_local const void* current_writer = nullptr;
 
@@ -123,7 +129,7 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
       ledger_(std::move(chain.ledger)),
       mappings_(std::move(chain.mappings)),
       damaged_before_(ledger_->damaged()),
-      unordered_(program.source.options.unordered || program.source.streams.size() > 1),
+      unordered_(GivesOrderUp(program)),
       arena_(std::move(arena)),
       hooks_(hooks),
       clock_(start.mark.pass, start.mark.place),

@@ -55,7 +55,8 @@ struct OpenOptions {
   std::string format{};  ///< "": by name or first bytes; else e.g. "rows:160"
   std::size_t max_record_bytes = std::size_t{1} << 30;
   /// Gives the order up: of `cycle` open files whatever comes first, and whoever is free takes the
-  /// next file. Each record once per pass all the same.
+  /// next file. Each record once per pass all the same. (Ranks that share batches keep the order,
+  /// which tells them what is whose.)
   bool unordered = false;
   /// Streams: opened again so often where they end, as a writer that crashes and is started again
   /// needs it. Damage in such a stream, a record that was cut off first of all, is always reported
@@ -169,7 +170,9 @@ struct GroupBatchOptions {
   /// So many records, damaged ones counted, are grouped among themselves; 0: 64 batches' rows. At
   /// their end no row is held back.
   std::size_t segment = 0;
-  bool drop_remainder = false;  ///< drop what is left of the groups instead of short batches
+  /// Drop what is left of the groups instead of short batches. It is parsed all the same: what
+  /// fails in it is a failure, and what is good before that in its batch is delivered.
+  bool drop_remainder = false;
   std::size_t slots = 0;        ///< as of BatchOptions
 };
 /// Batches whose rows are all of one group. A batch leaves as soon as it is full; at the end of a

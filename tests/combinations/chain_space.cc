@@ -251,6 +251,11 @@ std::vector<Rule> RulesOfSources() {
        [](const Configuration& c) {
          return Restarts(c) && c.IsAnyOf(O::kSource, "stream multiplex queue");
        }},
+      // A feed reads as soon as it is there.
+      {{O::kAct, O::kSource, O::kFeed},
+       [](const Configuration& c) {
+         return c.Is(O::kAct, "seek_new") && c.Is(O::kSource, "stream") && HasFeed(c);
+       }},
       {{O::kAct, O::kSource, O::kOrder, O::kShare},
        [](const Configuration& c) { return Positions(c) && HasNoPosition(c); }},
       // The bytes of a reader's instances are not there to be looked at.

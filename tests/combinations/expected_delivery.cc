@@ -89,6 +89,7 @@ class ChainModel {
   struct Meets {
     MetAt damage = MetAt::kOrder;
     MetAt thrower = MetAt::kOrder;
+    bool rests_dropped = false;  ///< of groups: those that were cut before it was met
   };
 
   /// The first parts have one file more where it does not come out even.
@@ -114,10 +115,15 @@ class ChainModel {
     if (thrower_ >= 0 && late) {
       const std::size_t count = all.size();
       for (std::size_t i = 0; i < count; ++i) {
-        all.push_back({.damage = all[i].damage, .thrower = MetAt::kBatches});
+        // It is met when the rests before it were dropped, but for those before other damage.
+        const bool drops = c_.Is(Option::kRest, "drop");
+        const bool keeps = !drops || !c_.Is(Option::kDamage, "none");
+        if (drops) all.push_back({all[i].damage, MetAt::kBatches, true});
+        if (keeps) all.push_back({all[i].damage, MetAt::kBatches, false});
       }
     }
     for (const Meets& meets : all) {
+      rests_dropped_ = meets.rests_dropped;
       said_.orders.push_back(Deliveries(meets));
       met_failure_ = false;
     }
@@ -171,6 +177,7 @@ class ChainModel {
     const bool throws = c_.IsAnyOf(Option::kRow, "throw throw_ragged filter_throws");
     if (!said_.ordered && ((!skips_ && lost_ > 0) || throws)) said_.exact = false;
     if (!said_.exact && throws) said_.fails = said_.fails || Thrower() >= 0;
+    said_.may_end = foreign && skips_;
     if (!said_.ordered && c_.Is(Option::kRest, "drop")) said_.exact = false;
     said_.damage_met = skips_ && !c_.Is(Option::kDamage, "none");
   }
@@ -294,8 +301,9 @@ class ChainModel {
   BatchStage Batches(Stage rows) const {
     const std::uint64_t size = size_;
     const bool drop = c_.Is(Option::kRest, "drop");
-    const ModelRest rest =
-        !drop ? ModelRest::kKeep : (said_.fails ? ModelRest::kDropButLast : ModelRest::kDrop);
+    const ModelRest rest = !drop || rests_dropped_ ? ModelRest::kKeep
+                           : said_.fails           ? ModelRest::kDropButLast
+                                                   : ModelRest::kDrop;
     const auto units = [this](std::int64_t record) { return Units(record); };
     if (c_.Is(Option::kGather, "group")) {
       return ModelGroups(
@@ -354,7 +362,7 @@ class ChainModel {
         [this](std::int64_t row) { return row == kFailure || (row >= 0 && row == thrower_); });
     met_failure_ = failure != delivery.rows.end();
     const bool rest = batch.size() < c_.Number(Option::kSize) && c_.Is(Option::kRest, "drop");
-    if (ranks_ > 1 && rest && !met_failure_) return;
+    if ((ranks_ > 1 || rests_dropped_) && rest && !met_failure_) return;
     delivery.rows.erase(failure, delivery.rows.end());
     std::erase(delivery.rows, kHole);
     if (met_failure_ && delivery.rows.empty()) return;
@@ -387,6 +395,7 @@ class ChainModel {
   std::uint64_t lost_ = 0;
   std::int64_t thrower_ = kHole;
   bool met_failure_ = false;
+  bool rests_dropped_ = false;
   std::uint64_t seed_ = 0;
   std::uint64_t window_ = 0;
   std::uint64_t passes_ = 1;

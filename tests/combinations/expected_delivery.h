@@ -23,6 +23,7 @@ struct Expectation {
   bool never_ends = false;  ///< no consumer gets anything, by the program's own fault
   bool refused = false;     ///< at set-up
   bool fails = false;       ///< behind what is delivered
+  bool may_end = false;     ///< where it is not known whether what fails is lost
   bool exact = true;        ///< else invariants alone
   /// Where memory runs out before the end, groups that are begun come in front of the failure.
   bool may_flush = false;
