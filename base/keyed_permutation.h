@@ -47,6 +47,10 @@ class KeyedPermutation {
   /// Where first, first + 1, … go: as At, but several at a time, since each waits for its own
   /// multiplications, one round after the other.
   void Range(std::uint64_t first, std::span<std::uint64_t> places) const {
+    if (size_ == 1) {  // a walk over all pairs, for nothing
+      std::fill(places.begin(), places.end(), 0);
+      return;
+    }
     for (std::size_t at = 0; at < places.size(); at += kTogether) {
       RangeOfFew(first + at, places.subspan(at, std::min(kTogether, places.size() - at)));
     }

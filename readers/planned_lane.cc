@@ -75,6 +75,7 @@ std::unique_ptr<PlannedLane::Part> PlannedLane::PlanPart() {
     } else if (rows_at_once_ > 0) {
       rows_at_once_ = std::max(rows_at_once_, suited);
     }
+    for (std::size_t i = 0; i < suited; ++i) part->record_bytes += part->needed.units[i].bytes;
     const std::span<const RowNumber> rows = RowsLeft().first(suited);
     part->rows.assign(rows.begin(), rows.end());
     UseRows(suited);
@@ -105,8 +106,8 @@ void PlannedLane::ReadAhead() {
   const std::size_t most =
       options_.ahead_bytes != 0 ? options_.ahead_bytes : context_->options->io.in_flight_bytes;
   std::size_t ahead = 0;
-  for (const auto& part : parts_) ahead += part->fetch.memory_bytes();
-  if (!parts_.empty()) ahead -= parts_.front()->fetch.memory_bytes();
+  for (const auto& part : parts_) ahead += part->ahead_bytes();
+  if (!parts_.empty()) ahead -= parts_.front()->ahead_bytes();
   while ((!ended_ || next_part_ != nullptr) && parts_.size() < kMostParts) {
     if (!parts_.empty()) {
       const Part& last = *parts_.back();
@@ -114,7 +115,7 @@ void PlannedLane::ReadAhead() {
     }
     const bool is_first = parts_.empty();
     if (!MakePart()) break;
-    if (!is_first) ahead += parts_.back()->fetch.memory_bytes();
+    if (!is_first) ahead += parts_.back()->ahead_bytes();
   }
   for (const auto& part : parts_) part->fetch.Pump();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -46,6 +47,10 @@ class PlannedLane final : public Lane {
     NeededUnits needed;
     UnitFetch fetch;
     Status status;  ///< behind the rows
+    std::size_t record_bytes = 0;
+    /// What it counts as while it waits: rows that are read once and delivered many times take no
+    /// memory, but time to be planned.
+    std::size_t ahead_bytes() const { return std::max(fetch.memory_bytes(), record_bytes); }
   };
 
   /// Whether the chunk has rows that no part has taken; takes the next chunk where it is used up.
