@@ -44,6 +44,9 @@ struct Block {
   /// Not 0 for records that Filter drops; empty where it drops none. They are not located.
   std::vector<std::uint8_t> filtered;
   Status status;  ///< a failure that follows the records
+  /// `status` is the system's refusal (readers/refusal.h), which has no place in an order: how many
+  /// records would have followed is not known, and others read them.
+  bool denied = false;
   /// Whether the order is another one than that of the blocks: then a record that fails is damaged
   /// and noted here, since what stands before it in the order may be read later.
   bool fails_in_order = false;
@@ -86,6 +89,11 @@ struct Block {
   std::atomic<std::uint32_t> holds{0};
 
   std::size_t rows() const { return frame.records.size(); }
+  /// Ends the block with what the system, or the arena, refused.
+  void Deny(const Status& why) {
+    status = why;
+    denied = true;
+  }
   /// A row that cannot be delivered ends the stream: where the order is the blocks', together with
   /// the records behind it. False then.
   bool FailAt(std::uint32_t row, const Status& why);

@@ -26,7 +26,8 @@ std::byte* BlockMemory::Allocate(std::size_t bytes) {
     CloseRun();
     run_ = arena_->Allocate(std::max(bytes, kRunBytes));
     if (!run_) run_ = arena_->Allocate(bytes);  // it may be just enough
-    if (!run_) return nullptr;
+    exhausted_ = !run_;
+    if (exhausted_) return nullptr;
   }
   std::byte* const piece = run_.data + used_;
   const std::size_t taken = (bytes + kAlignment - 1) / kAlignment * kAlignment;

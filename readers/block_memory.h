@@ -20,6 +20,8 @@ class BlockMemory final : public FrameMemory {
   BlockMemory& operator=(const BlockMemory&) = delete;
 
   std::byte* Allocate(std::size_t bytes) override;
+  /// Whether there was no more.
+  bool exhausted() const { return exhausted_; }
   /// The block owns what was allocated since the last call; what is left of the last run goes back.
   void GiveTo(Block* block);
 
@@ -30,6 +32,7 @@ class BlockMemory final : public FrameMemory {
   SlabRun run_;           ///< pieces are cut off it
   std::size_t used_ = 0;  ///< of run_
   std::vector<SlabRun> full_;
+  bool exhausted_ = false;
 };
 
 }  // namespace ringfeed

@@ -94,7 +94,7 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
       {file, assignment.format, assignment.compression, assignment.bytes, assignment.stripes},
       &status);
   if (reader_ == nullptr) {
-    block->status = status;
+    block->Deny(status);  // no engine reads it
     return false;
   }
   if (news_.opened) news_.opened(*file);
@@ -139,7 +139,11 @@ bool FileLane::FillByUser(Block* block) {
 
 void FileLane::Fail(const Assignment& assignment, const Status& status, Block* block) {
   if (news_.failed) news_.failed(assignment.name, status);
-  if (context_->options->on_damage == OnDamage::kFail || IsRefusal(status)) {
+  if (IsRefusal(status)) {
+    block->Deny(status);
+    return;
+  }
+  if (context_->options->on_damage == OnDamage::kFail) {
     block->status = status;
     return;
   }

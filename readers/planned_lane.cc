@@ -4,6 +4,8 @@
 #include <cassert>
 #include <utility>
 
+#include "readers/refusal.h"
+
 namespace ringfeed {
 
 namespace {
@@ -155,7 +157,10 @@ void PlannedLane::FillFrom(Part* part, Block* block) {
   framer_.Frame(part->rows, part->fetch.inputs(), &part->needed, block);
   const std::vector<SlabRun> runs = part->fetch.TakeRuns();
   block->runs.insert(block->runs.end(), runs.begin(), runs.end());
-  if (block->status.ok()) block->status = part->status;
+  if (block->status.ok()) {
+    block->status = part->status;
+    block->denied = IsRefusal(part->status);
+  }
   if (!block->status.ok()) block->turn_ends = true;
 }
 

@@ -57,9 +57,9 @@ bool RecordLane::Append(std::span<const std::byte> record, BlockMemory* memory, 
   // An empty record has a place too.
   std::byte* const to = memory->Allocate(std::max<std::size_t>(1, record.size()));
   if (to == nullptr) {
-    block->status = Status(StatusCode::kResourceExhausted,
-                           "no memory for a record of " + std::to_string(record.size()) +
-                               " bytes; raise the arena (RINGFEED_ARENA_BYTES)");
+    block->Deny(Status(StatusCode::kResourceExhausted,
+                       "no memory for a record of " + std::to_string(record.size()) +
+                           " bytes; raise the arena (RINGFEED_ARENA_BYTES)"));
     return false;
   }
   std::copy(record.begin(), record.end(), to);

@@ -670,7 +670,7 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
   } catch (...) {
     FailBlock(block);
   }
-  if (block->fails_in_order && !block->status.ok()) block->FailBehindRows();
+  if (block->fails_in_order && !block->status.ok() && !block->denied) block->FailBehindRows();
   std::uint32_t good_rows = 0;
   std::uint64_t payload_bytes = 0;
   for (const RecordSpan& record : block->frame.records) {  // without branches: there are many
@@ -943,6 +943,7 @@ void Run::PlanBlock(Block* block) {
   const bool pass_ends = block->pass_ends;
   const bool stream_ends = block->stream_ends;
   const Status status = block->status;
+  const bool denied = block->denied;
   const auto rows = static_cast<std::uint32_t>(block->rows());
   if (!hold_credits_) GiveCredits(lane, block->credits, block->payload_bytes);
   held_bytes_.fetch_add(block->slab_bytes(), std::memory_order_relaxed);
@@ -963,6 +964,7 @@ void Run::PlanBlock(Block* block) {
   Drop(block, 1);
   if (pass_ends) lane_in_pass_[lane_index] = false;
   if (!status.ok()) {
+    if (denied && failure_stage_ != nullptr) failure_stage_->Stop(status);
     Finish(status);
   } else if (ledger_->damaged() - damaged_before_ > program_.source.options.max_damaged) {
     Finish(EndOr(Status(StatusCode::kDamaged,
@@ -1276,6 +1278,7 @@ void Run::RecycleBlock(Block* block) {
   block->file_name.clear();
   block->framed.clear();
   block->status = Status();
+  block->denied = false;
   block->turn_ends = true;
   block->pass_ends = block->stream_ends = block->knows_pass = false;
   block->of_dropped_rest = false;

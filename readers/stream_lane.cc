@@ -31,10 +31,10 @@ bool StreamLane::MakeRoom(std::size_t bytes, Block* block) {
   if (run_.bytes >= bytes) return true;
   const SlabRun larger = context_->arena->Allocate(bytes, context_->last_run);
   if (!larger) {
-    block->status = Status(StatusCode::kResourceExhausted,
-                           "no " + std::to_string(bytes) +
-                               " bytes left in the pinned arena; raise it (RINGFEED_ARENA_BYTES)",
-                           {stream_->name(), -1, -1});
+    block->Deny(Status(StatusCode::kResourceExhausted,
+                       "no " + std::to_string(bytes) +
+                           " bytes left in the pinned arena; raise it (RINGFEED_ARENA_BYTES)",
+                       {stream_->name(), -1, -1}));
     return false;
   }
   std::copy_n(run_.data, carried_, larger.data);
@@ -176,6 +176,7 @@ void StreamLane::FrameSome(Block* block) {
   position_ += result.consumed;
   need_ = std::max<std::size_t>(result.need_bytes, 1);
   block->status = result.status;
+  block->denied = memory.exhausted();
   if (content_ != nullptr) doubtful_.Note(*block, content_->member_begin());
   TakeFramed(result.consumed, block);
 }

@@ -65,7 +65,10 @@ std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, 
     return Frame(block, bytes.subspan(result.consumed), end, at_end);
   }
   if (!failure_.ok()) FailDamaged(block, first_row);
-  if (!result.status.ok()) block->status = result.status;
+  if (!result.status.ok()) {
+    block->status = result.status;
+    block->denied = memory_.exhausted();
+  }
   return block->status.ok() ? result.need_bytes : 0;
 }
 
@@ -73,7 +76,7 @@ std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, 
 // format's records stand for themselves, and it is known where this one begins.
 bool StripeReader::GoesOnBehind(const Block& block, std::size_t first_row,
                                 std::span<const std::byte> bytes, const Status& failure) const {
-  if (!block.fails_in_order || !failure_.ok()) return false;
+  if (!block.fails_in_order || !failure_.ok() || memory_.exhausted()) return false;
   if (context_->options->on_damage != OnDamage::kFail) return false;
   const std::int64_t at = failure.place().offset;
   if (at < 0 || static_cast<std::uint64_t>(at) < position_) return false;
@@ -148,7 +151,9 @@ void StripeReader::NoteShortFile(Block* block, std::uint64_t end) {
 void StripeReader::NoteReadFailure(Block* block, std::uint64_t offset, const Status& status) {
   if (!block->status.ok()) return;
   const Status placed = status.WithPlace({file_->name(), static_cast<std::int64_t>(offset), -1});
-  if (context_->options->on_damage == OnDamage::kFail || IsRefusal(status)) {
+  if (IsRefusal(status)) {
+    block->Deny(placed);
+  } else if (context_->options->on_damage == OnDamage::kFail) {
     block->status = placed;
   } else {
     block->frame.damage.push_back({file_->name(), position_, file_bytes_, placed.ToString()});
@@ -171,12 +176,12 @@ SlabRun StripeReader::Allocate(Block* block, std::size_t bytes) {
   SlabRun run = context_->arena->Allocate(bytes, context_->trim ? nullptr : context_->last_run);
   context_->last_run = run.data;
   if (!run) {
-    block->status =
+    block->Deny(
         Status(StatusCode::kResourceExhausted,
                "no " + std::to_string(bytes) + " contiguous bytes left in the pinned arena of " +
                    std::to_string(context_->arena->bytes()) +
                    "; raise its size (RINGFEED_ARENA_BYTES), or lower cycle, window or batch size",
-               {file_->name(), static_cast<std::int64_t>(position_), -1});
+               {file_->name(), static_cast<std::int64_t>(position_), -1}));
   }
   return run;
 }

@@ -335,6 +335,35 @@ TEST_F(ResourceTest, WhatAWindowHoldsWhereMemoryEndsIsNotDeliveredInAnotherOrder
   EXPECT_TRUE(std::equal(found.ids.begin(), found.ids.end(), whole.ids.begin()));
 }
 
+TEST_F(ResourceTest, WhatAShuffleHoldsWhereTheSystemRefusesIsNotDeliveredInAnotherOrder) {
+  const auto files = MakeFiles(40, 120, 600, 1000);
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    for (const bool of_blocks : {false, true}) {
+      const auto drain = [&](OpenOptions options) {
+        options.on_damage = on_damage;
+        options.stripe_bytes = 4096;  // each takes a slab
+        options.cycle = 40;
+        ShuffleOptions shuffle;
+        (of_blocks ? shuffle.block : shuffle.window) = 100'000;
+        return DrainOrRefuse(
+            [&] { return Batches(Shuffle(OpenFiles(files, options), shuffle), 16); });
+      };
+      const Drained whole = drain(InArena(512 * kMiB));
+      ASSERT_EQ(whole.end, ReadResult::kEnd) << whole.status.ToString();
+      const auto expect_beginning = [&](const Drained& found) {
+        EXPECT_EQ(found.status.code(), StatusCode::kResourceExhausted) << found.status.ToString();
+        ASSERT_LE(found.ids.size(), whole.ids.size());
+        EXPECT_TRUE(std::equal(found.ids.begin(), found.ids.end(), whole.ids.begin()));
+      };
+      expect_beginning(drain(InArena(32 * kMiB)));
+      OpenOptions options = InArena(512 * kMiB);
+      options.io.path = IoPath::kPread;
+      const FewDescriptors few(12);
+      expect_beginning(drain(options));
+    }
+  }
+}
+
 TEST_F(ResourceTest, AWindowThatJustFitsIsServedWhileTheConsumerHoldsBatches) {
   const auto files = MakeFiles(4, 3000, 4000, 6000);
   for (const bool batched : {true, false}) {
