@@ -85,7 +85,7 @@ class ChainModel {
  private:
   /// Where in a chain a failure is met.
   /// kEnd: at its place in the order, but that nothing stands behind it in the source.
-  enum class MetAt : std::uint8_t { kSource, kEnd, kOrder, kBatches };
+  enum class MetAt : std::uint8_t { kEnd, kOrder, kBatches };
   struct Meets {
     MetAt damage = MetAt::kOrder;
     MetAt thrower = MetAt::kOrder;
@@ -105,7 +105,7 @@ class ChainModel {
     std::vector<Meets> all = {{}};
     // Behind what hides where the next record begins nothing may be read.
     const bool hides = said_.fails && !skips_ && !c_.IsAnyOf(Option::kDamage, "none payload");
-    if (hides) all.push_back({.damage = MetAt::kSource});
+    if (hides) all.push_back({.damage = MetAt::kEnd});
     // After damage of a stream nothing is read.
     if (c_.Is(Option::kSource, "stream") && !c_.Is(Option::kDamage, "none")) {
       all = {{.damage = MetAt::kEnd}};
@@ -279,11 +279,11 @@ class ChainModel {
   /// All rows in their order, passes joined where they are.
   Stage Rows(Meets meets) const {
     Stage stage = Source();
-    const bool met = meets.damage == MetAt::kSource || meets.damage == MetAt::kEnd;
+    const bool met = meets.damage == MetAt::kEnd;
     const bool cut = said_.fails && (ReadFails() || (met && HasFailure(stage(0))));
     const std::uint64_t passes = cut ? 1 : passes_;
     if (cut && !ReadFails()) {
-      stage = ModelUpToFailure(std::move(stage), meets.damage == MetAt::kEnd ? 1 : 0);
+      stage = ModelUpToFailure(std::move(stage), 1);
     }
     if (c_.Is(Option::kJoin, "source")) stage = ModelPasses(std::move(stage), passes);
     stage = Shuffled(std::move(stage));
