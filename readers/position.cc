@@ -93,6 +93,7 @@ std::string ChainPosition::ToJson() const {
   if (mark) json["mark"] = {mark->pass, mark->place, mark->outputs};
   if (!mix.empty()) json["mix"] = mix;
   json["order"] = order;
+  if (!on_damage.empty()) json["on_damage"] = on_damage;
   json["data"] = ringfeed::ToJson(data);
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
@@ -120,6 +121,7 @@ Status ParsePosition(const std::string& text, ChainPosition* position) {
     }
     read.mix = json.value("mix", std::string());
     read.order = json.at("order").get<std::string>();
+    read.on_damage = json.value("on_damage", std::string());
     read.data = DataFrom(json.at("data"));
     *position = std::move(read);
   } catch (const std::exception& error) {

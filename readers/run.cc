@@ -956,6 +956,12 @@ void Run::PlanBlock(Block* block) {
     return;
   }
   EnterBlock(*block);
+  if (!other_order_.ok()) {
+    Drop(block, rows + 1);
+    if (failure_stage_ != nullptr) failure_stage_->Stop(other_order_);
+    Finish(other_order_);
+    return;
+  }
   rows_taken_ += rows;
   pass_rows_ += block->good_rows - block->filtered_rows;
   if (rows > 0 || !block->frame.damage.empty()) pass_is_empty_ = false;
@@ -992,6 +998,20 @@ void Run::EnterBlock(const Block& block) {
   }
   ledger_->Add(read);
   ledger_->NoteDamage(block.frame.damage, ranges);
+  if (start_.other_policy && (read.lost_ranges > 0 || !block.row_failures.empty()) && !left_out()) {
+    NoteOtherOrder(block.file_name);
+  }
+}
+
+void Run::NoteOtherOrder(const std::string& file) {
+  const bool skips = program_.source.options.on_damage == OnDamage::kSkip;
+  other_order_ = Status(
+      StatusCode::kInvalidArgument,
+      std::string("the position is of a chain that ") +
+          (skips ? "fails at damage, this one skips it" : "skips damage, this one fails at it") +
+          "; behind damage without a record's number a shuffle has another order then: go on as "
+          "before, with the file repaired, or begin anew",
+      {file, -1, -1});
 }
 
 // No rank reads them: of several ranks over the same files the first one tells.
@@ -1000,6 +1020,10 @@ void Run::NoteLosses() {
   const PlannedSource::Losses losses =
       planned_->LossesOf(passes_ended_.load(std::memory_order_relaxed), stages_by_index_);
   if (losses.count > 0) pass_is_empty_ = false;
+  const bool first = passes_ended_.load(std::memory_order_relaxed) == start_.mark.pass;
+  if (start_.other_policy && first && losses.count > 0) {
+    NoteOtherOrder(losses.ranges.empty() ? "" : losses.ranges.front().file);
+  }
   if (program_.batch.rank.rank == 0 || program_.batch.split_by_files) {
     ledger_->NoteDamage(losses.ranges, losses.count);
     ledger_->Add(Ledger::Read{.lost_ranges = static_cast<std::int64_t>(losses.count)});

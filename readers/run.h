@@ -244,6 +244,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   Status CheckSums(std::uint64_t passes_seen) const;
   /// What no place of the order by index stands for, at the beginning of each pass.
   void NoteLosses();
+  /// Damage in `file` was met in what a run leaves out that goes on from a chain of another policy.
+  void NoteOtherOrder(const std::string& file);
   /// Whether the parser fits no record, as far as located blocks tell: the mistake, or OK.
   Status JudgeLocated(const Block& block);
   /// A failure or an end that comes where the parser took no record so far: that is told then.
@@ -336,6 +338,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   bool pass_is_empty_ = true;         ///< of records, also damaged and filtered ones, and of damage
   bool pass_is_whole_;                ///< it was begun at its beginning
   bool losses_noted_ = false;         ///< of this pass
+  Status other_order_;                ///< why what is left out was not delivered like this
   std::uint64_t rows_taken_ = 0;      ///< of all blocks so far
   std::uint64_t rows_before_ = 0;     ///< of these before this pass
   RowTally entered_;                  ///< what the ledger has of the sink's tally

@@ -162,6 +162,9 @@ class ReaderSession {
   void TakeAim(Aimed aimed);
   /// What positions are compared by.
   DataFingerprint Fingerprint();
+  const char* PolicyName() const {
+    return program_.source.options.on_damage == OnDamage::kSkip ? "skip" : "fail";
+  }
   /// Rows at a time that positions count.
   std::uint64_t PositionRows() const { return program_.batched ? program_.batch.size : 1; }
   /// Of a batch, or, on chains without Batch, of row `row` of what was read.

@@ -126,6 +126,9 @@ std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start)
     position.mix = planned->MixBehind(start.mix, *position.mark);
   }
   position.order = program_.OrderText();
+  // Damage without a record's number has a place where it fails, and none where it is skipped.
+  const bool shuffles_files = program_.shuffled() && !OrdersByNumber(program_);
+  position.on_damage = shuffles_files ? PolicyName() : "";
   position.data = Fingerprint();
   // Where they need not be known, on any number of ranks, they would be in some texts of a place
   // and not in others.
@@ -180,6 +183,8 @@ void ReaderSession::Aim(const ChainPosition& position, bool counted) {
     start.mark = planned->PlaceOf(position.batch, PositionRows(), program_.batch.drop_remainder);
   }
   start.mix = position.mix;
+  start.other_policy =
+      position.batch > 0 && !position.on_damage.empty() && position.on_damage != PolicyName();
   start.batch = position.batch - std::min(position.batch, start.mark.outputs);
   aimed.how = (start.by_index ? "by index" : "by reading up to there (" + why + ")") + ": pass " +
               std::to_string(start.mark.pass) + ", place " + std::to_string(start.mark.place);
