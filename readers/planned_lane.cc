@@ -54,7 +54,10 @@ bool PlannedLane::FillDirectly(Block* block) {
   block->of_dropped_rest = chunk_.of_dropped_rest;
   UseRows(count);
   block->turn_ends = !chunk_taken_;
-  if (!chunk_taken_) block->status = chunk_.status;
+  if (!chunk_taken_) {
+    block->status = chunk_.status;
+    block->denied = IsRefusal(chunk_.status);
+  }
   from_memory_ = true;
   return true;
 }
@@ -77,7 +80,9 @@ std::unique_ptr<PlannedLane::Part> PlannedLane::PlanPart() {
     } else if (rows_at_once_ > 0) {
       rows_at_once_ = std::max(rows_at_once_, suited);
     }
-    for (std::size_t i = 0; i < suited; ++i) part->record_bytes += part->needed.units[i].bytes;
+    for (const NeededUnit& unit : std::span(part->needed.units).first(suited)) {
+      part->record_bytes += unit.bytes / std::max<std::size_t>(1, unit.unit.records);
+    }
     const std::span<const RowNumber> rows = RowsLeft().first(suited);
     part->rows.assign(rows.begin(), rows.end());
     UseRows(suited);

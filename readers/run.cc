@@ -15,6 +15,7 @@
 #include "readers/planned_lane.h"
 #include "readers/quota_holders.h"
 #include "readers/record_sink.h"
+#include "readers/refusal.h"
 #include "readers/thrown_status.h"
 #include "readers/worker_stop.h"
 
@@ -633,6 +634,7 @@ void Run::FailBlock(Block* block) {
   block->row_failures.clear();
   block->refused.clear();
   block->status = StatusOfThrown("a reader threw", StatusCode::kUserError);
+  block->denied = IsRefusal(block->status);
 }
 
 void Run::LookInto(Worker& worker, Block* block) {
@@ -866,6 +868,8 @@ bool Run::TakeBlock() {
   if (backlogged || ended_) return false;
   // Order: pairs with the release in FailBehindPlan.
   if (failed_.load(std::memory_order_acquire)) {
+    // It has no place, as a block that was denied.
+    if (failure_stage_ != nullptr) failure_stage_->Stop(failure());
     Finish(failure());
     return false;
   }

@@ -426,13 +426,15 @@ bool ReaderSession::LoseShrunk(const Rows& rows, std::uint32_t row) {
 }
 
 void ReaderSession::LoseShrunk(const Rows& rows, RecordDelivery* delivery) {
-  const Block* last = nullptr;
-  bool shrunk = false;
+  enum class Seen : std::uint8_t { kNot, kWhole, kShrunk };
+  std::vector<Seen> seen;  // by Block::index: a block may have many files
   for (std::uint32_t row = 0; row < delivery->records.size(); ++row) {
     const Block* const block = delivery->RefOf(row).block;
-    if (block != last) shrunk = block->shrunk();
-    last = block;
-    if (!shrunk || !delivery->ShrunkAt(row)) continue;
+    if (block == nullptr) return;  // of damaged records alone
+    if (block->index >= seen.size()) seen.resize(block->index + 1);
+    Seen& of_block = seen[block->index];
+    if (of_block == Seen::kNot) of_block = block->shrunk() ? Seen::kShrunk : Seen::kWhole;
+    if (of_block == Seen::kWhole || !delivery->ShrunkAt(row)) continue;
     if (!LoseShrunk(rows, row)) {
       delivery->records = delivery->records.first(row);
       return;
