@@ -25,8 +25,8 @@ struct ChainPosition {
   std::optional<PlanMark> mark{};  ///< where batches depend on what is in the records
   std::string mix{};               ///< counts of the sets of a mixture (MixState)
   std::string order{};             ///< the chain's order, in words
-  /// What is done with damage ("fail", "skip"), where the order behind some of it goes by that; else
-  /// empty, as in texts of before.
+  /// What is done with damage ("fail", "skip"), where the order behind some of it goes by that;
+  /// else empty, as in texts of before.
   std::string on_damage{};
   DataFingerprint data{};
 

@@ -173,7 +173,7 @@ struct GroupBatchOptions {
   /// Drop what is left of the groups instead of short batches. It is parsed all the same: what
   /// fails in it is a failure, and what is good before that in its batch is delivered.
   bool drop_remainder = false;
-  std::size_t slots = 0;        ///< as of BatchOptions
+  std::size_t slots = 0;  ///< as of BatchOptions
 };
 /// Batches whose rows are all of one group. A batch leaves as soon as it is full; at the end of a
 /// segment the others follow, short, in the order in which their first rows came. Rows of a group
