@@ -109,8 +109,15 @@ class Place:
         numbers = {number: payload for (_, number), payload in zip(good, payloads)}
         offsets = [offset for offset, _ in file.records]
         end = max([number + 1 for _, number in (*good, *bad)] + [last])
-        file.records = [(self._offset(file, offsets, true, numbers.get(number), number),
-                         numbers.get(number, HOLE)) for number in range(end)]
+        records, before = [], -1
+        for number in range(end):
+            payload = numbers.get(number, HOLE)
+            # Of those that are alike the next one.
+            before = next((i for i in range(before + 1, len(true)) if true[i] == payload), before)
+            found = 0 <= before and true[before] == payload
+            at = before if found else min(number, len(offsets) - 1)
+            records.append((offsets[at] if offsets else 0, payload))
+        file.records = records
         self._mark(file, len(first.out().split("\n")) - 1)
         file.whole = max(file.whole, file.size)
         file.size = max([offset + 1 for offset, _ in file.records] + [0])
@@ -127,12 +134,6 @@ class Place:
             return
         offset = file.records[file.fault - 1][0] if file.fault else 0
         file.records.insert(file.fault, (offset, GAP))
-
-    @staticmethod
-    def _offset(file, offsets, true, payload, number):
-        if payload in true:
-            return offsets[true.index(payload)]
-        return offsets[min(number, len(offsets) - 1)] if offsets else 0
 
 
 def read_journal(path):
