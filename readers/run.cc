@@ -868,9 +868,7 @@ bool Run::TakeBlock() {
   if (backlogged || ended_) return false;
   // Order: pairs with the release in FailBehindPlan.
   if (failed_.load(std::memory_order_acquire)) {
-    // It has no place, as a block that was denied.
-    if (failure_stage_ != nullptr) failure_stage_->Stop(failure());
-    Finish(failure());
+    FinishWithoutPlace(failure());
     return false;
   }
   Block* block = std::exchange(waiting_block_, nullptr);
@@ -933,8 +931,7 @@ bool Run::MemoryAllows(const Block& block) {
           " bytes of records and need more, " + std::to_string(held_limit_) +
           " are this pipeline's share of the pinned arena; raise the arena "
           "(RINGFEED_ARENA_BYTES or OpenOptions::arena) or lower the window or the segment");
-  if (failure_stage_ != nullptr) failure_stage_->Stop(why);
-  Finish(why);
+  FinishWithoutPlace(why);
   return false;
 }
 
@@ -962,8 +959,7 @@ void Run::PlanBlock(Block* block) {
   EnterBlock(*block);
   if (!other_order_.ok()) {
     Drop(block, rows + 1);
-    if (failure_stage_ != nullptr) failure_stage_->Stop(other_order_);
-    Finish(other_order_);
+    FinishWithoutPlace(other_order_);
     return;
   }
   rows_taken_ += rows;
@@ -974,8 +970,7 @@ void Run::PlanBlock(Block* block) {
   Drop(block, 1);
   if (pass_ends) lane_in_pass_[lane_index] = false;
   if (!status.ok()) {
-    if (denied && failure_stage_ != nullptr) failure_stage_->Stop(status);
-    Finish(status);
+    denied ? FinishWithoutPlace(status) : Finish(status);
   } else if (ledger_->damaged() - damaged_before_ > program_.source.options.max_damaged) {
     Finish(EndOr(Status(StatusCode::kDamaged,
                         "more than " + std::to_string(program_.source.options.max_damaged) +
@@ -1137,6 +1132,11 @@ void Run::Finish(const Status& status) {
   first_stage_->OnEnd(status);
   checks_end_ = false;
   EnterTally();
+}
+
+void Run::FinishWithoutPlace(const Status& why) {
+  if (failure_stage_ != nullptr) failure_stage_->Stop(why);
+  Finish(why);
 }
 
 // ---- PlanHost ----

@@ -264,6 +264,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   /// Whether this pass met nothing at all, and so will the others.
   bool IsLikeAllPasses() const;
   void Finish(const Status& status);
+  /// The same with what has no place in the order: nothing that a shuffle holds is delivered.
+  void FinishWithoutPlace(const Status& why);
 
   Block* NewBlock();
   void RecycleBlock(Block* block);

@@ -271,8 +271,8 @@ class Trial {
     return at_ + kMore;
   }
 
-  /// Whether the arena may be too small for what is asked for, by the program's own fault.
-  /// Whether memory may end: batches of so many packed rows have 138 MB each.
+  /// Whether the arena may be too small for what is asked for, by the program's own fault. Batches
+  /// of so many packed rows have 138 MB each.
   bool IsSmall() const {
     const bool wide = c_.Is(Option::kGather, "pack") && c_.Is(Option::kSize, "60000");
     return c_.HasSmallArena() || c_.Is(Option::kWindow, "4000000000") ||
