@@ -773,6 +773,10 @@ void Run::Rest(Worker& worker) {
     worker.engine_word.fetch_and(~1u, std::memory_order_acq_rel);
     return;
   }
+  // What is changed before a wake that is counted here is seen by HasWork. Order: acquire pairs
+  // with the fetch_add in Wake.
+  worker.rested_at.store(worker.engine_word.load(std::memory_order_acquire) >> 1,
+                         std::memory_order_relaxed);
   const auto key = worker.events.PrepareWait();
   if (HasWork(worker)) {
     worker.events.CancelWait(key);
@@ -781,7 +785,7 @@ void Run::Rest(Worker& worker) {
   {
     const StageTimer timer(backlogged_.load(std::memory_order_relaxed) ? worker.wait_slot
                                                                        : worker.wait_other);
-    worker.asleep.store(true, std::memory_order_relaxed);
+    worker.asleep.store(true, std::memory_order_release);
     worker.events.CommitWait(key);
     worker.asleep.store(false, std::memory_order_relaxed);
   }
@@ -799,9 +803,11 @@ bool Run::IsIdle(const Worker& worker) const {
 
 void Run::Wake(Worker& worker) {
   if (hooks_.leaves_out_wake && !stopping() && hooks_.leaves_out_wake()) return;
+  // Counted first: who is woken by it has then seen the count, see IsAtRest. Order: see
+  // engine_word.
+  const bool in_engine = (worker.engine_word.fetch_add(2, std::memory_order_acq_rel) & 1) != 0;
   worker.events.Notify(1);
-  // Order: see engine_word.
-  if ((worker.engine_word.fetch_add(2, std::memory_order_acq_rel) & 1) == 0) return;
+  if (!in_engine) return;
   const std::lock_guard lock(worker.io_mutex);
   if (worker.io != nullptr) worker.io->Wake();
 }
@@ -1429,31 +1435,59 @@ std::uint64_t Run::LateWakesOfProcess() {
 
 // ---- Who holds what ----
 
-bool Run::HoldsRecords(std::thread::id thread) const {
+bool Run::NoteAsking(std::thread::id thread) {
   const std::lock_guard lock(holders_mutex_);
-  return record_holders_.contains(thread);
+  const auto found = holders_.find(thread);
+  if (found == holders_.end()) return false;
+  found->second.asks = true;
+  return true;
 }
 
-bool Run::StarvedBy(std::thread::id thread) const {
-  if (!HoldsRecords(thread)) return false;
-  if (plan_waits_for_memory_.load(std::memory_order_relaxed)) return true;
-  const auto starves = [](const LaneState& lane) {
-    return lane.free_credits.load(std::memory_order_relaxed) <= 0 && lane.out.SizeApprox() == 0;
+bool Run::HasOneHolder() const {
+  const std::lock_guard lock(holders_mutex_);
+  return holders_.size() == 1;
+}
+
+bool Run::IsAtRest(const Worker& worker) {
+  // Order: acquire pairs with the release in Rest, so that rested_at is of this rest.
+  return worker.asleep.load(std::memory_order_acquire) &&
+         worker.rested_at.load(std::memory_order_relaxed) ==
+             worker.engine_word.load(std::memory_order_relaxed) >> 1;
+}
+
+std::optional<std::uint64_t> Run::StarvedBy(std::thread::id thread) const {
+  {
+    const std::lock_guard lock(holders_mutex_);
+    const auto asks = [](const auto& holder) { return holder.second.asks; };
+    if (!holders_.contains(thread) || !std::all_of(holders_.begin(), holders_.end(), asks)) {
+      return std::nullopt;
+    }
+  }
+  const std::uint64_t wakes = Wakes();
+  if (plan_wanted_.load(std::memory_order_relaxed) ||
+      plan_requests_.load(std::memory_order_relaxed) != 0) {
+    return std::nullopt;
+  }
+  // A stream's own thread may be in its source's call for as long as that likes. That matters where
+  // it may come next.
+  const std::size_t due = lanes_[due_lane_.load(std::memory_order_relaxed)]->worker;
+  const auto may_bring = [&](const auto& worker) {
+    const bool counts = unordered_ || worker->writes || worker->index == due;
+    return counts && !IsAtRest(*worker);
   };
-  if (!unordered_) return starves(*lanes_[due_lane_.load(std::memory_order_relaxed)]);
-  return std::all_of(lanes_.begin(), lanes_.end(),
-                     [&](const auto& lane) { return starves(*lane); });
+  if (std::any_of(workers_.begin(), workers_.end(), may_bring)) return std::nullopt;
+  return wakes;
 }
 
 std::shared_ptr<const void> Run::Lease(Delivery delivery) {
   struct Holder {
     Holder(std::shared_ptr<Run> its_run, Delivery its_delivery)
         : run(std::move(its_run)), delivery(std::move(its_delivery)) {
-      if (delivery.records != nullptr) run->NoteHolder(thread, true);
+      run->NoteHolder(thread, true);
     }
     ~Holder() {
-      if (delivery.records != nullptr) run->NoteHolder(thread, false);
       run->ReleaseDelivery(delivery);
+      run->NoteHolder(thread, false);
     }
     Holder(const Holder&) = delete;
     Holder& operator=(const Holder&) = delete;
@@ -1469,11 +1503,10 @@ std::shared_ptr<const void> Run::Lease(Delivery delivery) {
 
 void Run::NoteHolder(std::thread::id thread, bool takes) {
   const std::lock_guard lock(holders_mutex_);
-  if (takes) {
-    ++record_holders_[thread];
-  } else if (--record_holders_[thread] == 0) {
-    record_holders_.erase(thread);
-  }
+  HolderState& holder = holders_[thread];
+  holder.asks = false;
+  holder.deliveries += takes ? 1 : std::size_t{0} - 1;
+  if (holder.deliveries == 0) holders_.erase(thread);
 }
 
 void Run::ReleaseDelivery(const Delivery& delivery) {

@@ -89,11 +89,17 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   QueueResult Next(Delivery* delivery, const std::stop_token& stop = {});
   /// The same without waiting: kEmpty.
   QueueResult TryNext(Delivery* delivery);
-  /// Waits until the deadline: also kTimeout. To a consumer that holds records StarvedBy then tells
-  /// whether nothing will come before that thread lets go of what it holds.
+  /// Waits until the deadline: also kTimeout. To a consumer that holds deliveries StarvedBy then
+  /// tells whether nothing will come before somebody lets go of what he holds.
   QueueResult NextUntil(Delivery* delivery, Deadline deadline);
-  bool HoldsRecords(std::thread::id thread) const;
-  bool StarvedBy(std::thread::id thread) const;
+  /// The thread asks for the next delivery; whether it holds others. Until it takes or lets go of
+  /// one it counts as waiting, also between calls with deadlines.
+  bool NoteAsking(std::thread::id thread);
+  /// How often workers were woken so far, where all who hold deliveries wait, that thread among
+  /// them, and no worker has anything to do. Seen twice with the same count, and nothing between,
+  /// that stays so.
+  std::optional<std::uint64_t> StarvedBy(std::thread::id thread) const;
+  bool HasOneHolder() const;
   Status end_status() const;
   Status failure() const;
   bool stopping() const { return stop_.stop_requested(); }
@@ -159,8 +165,10 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     /// Bit 0: the worker is about to sleep, or sleeps, in its engine. Read-modify-writes (acq_rel)
     /// on both sides: a waker comes first, and its work is seen, or comes second, and sees the bit.
     std::atomic<std::uint32_t> engine_word{0};
-    /// It sleeps on `events`: a hint, for who looks on its behalf.
+    /// It sleeps on `events`: a hint, for who looks on its behalf. Partner: IsAtRest.
     std::atomic<bool> asleep{false};
+    /// The wakes that were counted in engine_word when it last looked and found nothing to do.
+    std::atomic<std::uint32_t> rested_at{0};
     /// A consumer woke it, to look whether a wake was left out. Partner: the exchange in Rest.
     std::atomic<bool> look_again{false};
     LaneContext context;
@@ -172,6 +180,11 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     StageClock read, decompress, frame, plan, write, wait_medium, wait_slot, wait_other;
     StageCount read_bytes;
     std::thread thread;
+  };
+  /// A thread that was handed deliveries.
+  struct HolderState {
+    std::size_t deliveries = 0;
+    bool asks = false;  ///< for more, since it last took or let go of one
   };
   static constexpr std::size_t kTaskRing = 4096;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
@@ -223,6 +236,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void NoteSilence();
   /// So often workers were woken: while they sleep and it stays the same nothing has happened.
   std::uint64_t Wakes() const;
+  /// Whether it sleeps, and nobody has woken it since it looked.
+  static bool IsAtRest(const Worker& worker);
   /// A worker's look that a consumer asked for: counts what it finds to do as a late wake.
   void LookAgain(Worker& worker);
   void CountLateWake();
@@ -404,8 +419,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   // Whether the plan waits for what consumers hold: looked at after a while of silence, so a moment
   // old is new enough.
   std::atomic<bool> plan_waits_for_memory_{false};
-  mutable std::mutex holders_mutex_;                                 ///< guards what follows
-  std::unordered_map<std::thread::id, std::size_t> record_holders_;  ///< deliveries of each
+  mutable std::mutex holders_mutex_;  ///< guards what follows
+  std::unordered_map<std::thread::id, HolderState> holders_;
 };
 
 }  // namespace ringfeed

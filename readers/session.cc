@@ -163,36 +163,45 @@ bool ReaderSession::HoldsAllSlots(const Run& run) {
 }
 
 bool ReaderSession::SeesItselfStarve(const Run& run) {
-  const bool starves = run.StarvedBy(std::this_thread::get_id());
+  const std::optional<std::uint64_t> wakes = run.StarvedBy(std::this_thread::get_id());
   const Deadline now = QueueClock::now();
   const std::lock_guard lock(mutex_);
-  if (!starves) {
+  if (!wakes) {
     starved_since_.reset();
     return false;
   }
-  if (!starved_since_) starved_since_ = now;
-  return now - *starved_since_ >= kAWhile;
+  if (!starved_since_ || starved_since_->second != *wakes) starved_since_ = {now, *wakes};
+  return now - starved_since_->first >= kAWhile;
+}
+
+std::string ReaderSession::WhatIsHeld(const Run& run) {
+  const std::string who =
+      run.HasOneHolder() ? "this thread holds" : "the threads that wait for more hold";
+  if (run.batch_sink() != nullptr) {
+    return who + " all batches of the reader; let one go, or raise BatchOptions::slots";
+  }
+  return who +
+         " all the memory that the reader may use for records; let some RecordBlocks go, or raise "
+         "the arena (RINGFEED_ARENA_BYTES)";
 }
 
 bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, Deadline deadline,
                                 QueueResult* result) {
-  if (!run.HoldsRecords(std::this_thread::get_id())) {
-    *result = run.NextUntil(delivery, deadline);
-    return true;
-  }
-  // Its own records may be what everything waits for: seen so again after a while, it is so. By
-  // calls whose deadlines are shorter than that, too.
-  while (true) {
+  // What it holds may be what everything waits for: seen so again after a while, it is so. By calls
+  // whose deadlines are shorter than that, too.
+  while (run.NoteAsking(std::this_thread::get_id())) {
     *result = run.NextUntil(delivery, std::min(deadline, DeadlineAfter(kAWhile)));
     if (*result != QueueResult::kTimeout) return true;
-    if (SeesItselfStarve(run)) break;
+    if (SeesItselfStarve(run)) {
+      Status held(StatusCode::kResourceExhausted, WhatIsHeld(run));
+      const std::lock_guard lock(mutex_);
+      failure_ = std::move(held);
+      return false;
+    }
     if (NativeQueuePolicy::Expired(deadline)) return true;
   }
-  const std::lock_guard lock(mutex_);
-  failure_ = Status(StatusCode::kResourceExhausted,
-                    "this thread holds all the memory that the reader may use for records; let "
-                    "some RecordBlocks go, or raise the arena (RINGFEED_ARENA_BYTES)");
-  return false;
+  *result = run.NextUntil(delivery, deadline);
+  return true;
 }
 
 bool ReaderSession::IsHidden(const Delivery& delivery) const {
@@ -229,6 +238,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
     if (result != QueueResult::kOk && result != QueueResult::kClosed) {
       const std::int64_t before = NowNs();
       if (limits.stop.stop_possible()) {
+        run->NoteAsking(std::this_thread::get_id());
         result = run->Next(&taken->delivery, limits.stop);
         if (result == QueueResult::kStopped && limits.stop.stop_requested()) return Wait::kFailed;
       } else if (HoldsAllSlots(*run) ||

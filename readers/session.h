@@ -127,10 +127,13 @@ class ReaderSession {
   /// The end is seen: what was passed over in front of it counts.
   void CountPassedOver(const Run& run);
   bool HoldsAllSlots(const Run& run);
-  /// Waits for a delivery; false where this thread itself holds what it would take.
+  /// Waits for a delivery; false where those who wait hold what it would take, this thread among
+  /// them.
   bool WaitHolding(Run& run, Delivery* delivery, Deadline deadline, QueueResult* result);
-  /// Whether nothing comes for a while because of the records that this thread holds.
+  /// Whether nothing has happened for a while, nor will before this thread or another that waits
+  /// lets something go.
   bool SeesItselfStarve(const Run& run);
+  static std::string WhatIsHeld(const Run& run);
   /// What a read says where CurrentRun has none.
   ReadResult ResultWithoutRun(const ReadLimits& limits);
   /// Notes a failure of `run`; kStale where it is not the current one any more.
@@ -225,8 +228,9 @@ class ReaderSession {
   /// Looked at ahead. Blocks of damaged records alone, which ReadNext passes over, come before the
   /// last one.
   std::deque<Taken> peeked_;
-  /// Since when what its consumers hold was seen to be what everything waits for.
-  std::optional<Deadline> starved_since_;
+  /// Since when what its consumers hold was seen to be what everything waits for, and at which
+  /// count of wakes.
+  std::optional<std::pair<Deadline, std::uint64_t>> starved_since_;
 
   // Rows of a delivery on their way out one by one, on chains without Batch. Taken before mutex_.
   std::timed_mutex rows_mutex_;

@@ -24,12 +24,20 @@ StripeReader::StripeReader(LaneContext* context, StripeInput input)
     : context_(context),
       file_(std::move(input.file)),
       format_(std::move(input.format)),
-      framer_(
-          format_->NewFramer({file_->name(), input.bytes, context->options->on_damage,
-                              context->options->max_record_bytes, false, context->check_elements})),
       file_bytes_(input.bytes),
       stripes_(input.stripes),
-      memory_(context->arena) {}
+      has_grown_(input.compression == Compression::kNone && file_->size() > input.bytes),
+      memory_(context->arena) {
+  FramerOptions options = Framing(context_->options->on_damage);
+  options.check_elements = context_->check_elements;
+  framer_ = format_->NewFramer(options);
+}
+
+FramerOptions StripeReader::Framing(OnDamage on_damage) const {
+  FramerOptions options{file_->name(), file_bytes_, on_damage, context_->options->max_record_bytes};
+  options.has_grown = has_grown_;
+  return options;
+}
 
 std::uint64_t StripeReader::limit() const {
   if (stripe_ + 1 >= stripes_) return file_bytes_;
@@ -88,17 +96,15 @@ bool StripeReader::GoesOnBehind(const Block& block, std::size_t first_row,
     const std::byte* const last = block.frame.records.back().data;
     if (last >= bytes.data() + before && last < bytes.data() + bytes.size()) return false;
   }
-  const FramerOptions options{file_->name(), file_bytes_, OnDamage::kSkip,
-                              context_->options->max_record_bytes};
-  return format_->NewFramerBehindGap(options, static_cast<std::uint64_t>(at)) != nullptr;
+  return format_->NewFramerBehindGap(Framing(OnDamage::kSkip), static_cast<std::uint64_t>(at)) !=
+         nullptr;
 }
 
 void StripeReader::GoOnBehind(Block* block, const Status& failure) {
   block->status = failure;
   block->FailBehindRows();
   block->status = Status();
-  framer_ = format_->NewFramer(
-      {file_->name(), file_bytes_, OnDamage::kSkip, context_->options->max_record_bytes});
+  framer_ = format_->NewFramer(Framing(OnDamage::kSkip));
   failure_ = failure;
   failed_at_ = position_;
 }

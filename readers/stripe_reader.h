@@ -88,12 +88,14 @@ class StripeReader {
   std::unique_ptr<Framer> framer_;
   std::uint64_t file_bytes_;
   std::uint64_t stripes_;
+  const bool has_grown_;  ///< since it was scheduled
   BlockMemory memory_;
   std::uint64_t stripe_ = 0;
   std::uint64_t position_ = 0;  ///< where the next record starts
   std::uint64_t records_ = 0;   ///< framed before the current part, damaged ones too
 
  private:
+  FramerOptions Framing(OnDamage on_damage) const;
   /// Whether records behind the one that failed are framed too (Block::fails_in_order).
   bool GoesOnBehind(const Block& block, std::size_t first_row, std::span<const std::byte> bytes,
                     const Status& failure) const;

@@ -110,6 +110,9 @@ class Reader {
   /// again, may come back later: opening files and making an index are not broken off.
   ReadResult TryReadNext(Instance* instance, BatchOrigin* origin, Deadline deadline);
   /// The next records in bulk: only on chains without Batch and Parse, where they are not copied.
+  /// Fails with kResourceExhausted, here and in TryReadNext, where all threads that hold what they
+  /// were handed wait for more, and nothing comes before one of them lets something go; after that
+  /// the next call goes on.
   ReadResult TryReadBlock(RecordBlock* block);
   /// The same until a deadline, as TryReadNext has one.
   ReadResult TryReadBlock(RecordBlock* block, Deadline deadline);

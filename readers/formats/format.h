@@ -59,6 +59,8 @@ struct FramerOptions {
   /// Asked in front of the first record where the file says what its elements are; may be null. A
   /// failure is the program's mistake, which ends the file whatever on_damage says.
   ElementCheck check_elements{};
+  /// The file was opened again and has more than file_bytes now, which no pass reads.
+  bool has_grown = false;
 };
 
 /// Memory for records that do not stand in the file as they are: those of a compressed chunk.

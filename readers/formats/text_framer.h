@@ -152,6 +152,11 @@ class TextFramer final : public Framer {
                      "the file shrank from " + std::to_string(options_.file_bytes) + " to " +
                          std::to_string(end) + " bytes",
                      at, options_.file_bytes, output, result);
+    } else if (left != 0 && options_.has_grown) {
+      step = Damaged(StatusCode::kDamaged,
+                     "the file had " + std::to_string(options_.file_bytes) +
+                         " bytes when it was first opened and is longer now: its last row is cut",
+                     at, end, output, result);
     } else if (left != 0 && !open.empty()) {
       step = Damaged(StatusCode::kTruncated, std::string(open), at, end, output, result);
     } else if (left > options_.max_record_bytes) {

@@ -253,11 +253,12 @@ class ChainModel {
 
   /// False where nothing is to be compared.
   bool SayOfEndless(const Places& first) {
-    if (c_.Is(Option::kJoin, "batched") && c_.Is(Option::kRest, "drop") && first.size() < size_) {
+    const bool comes_to_failure = HasFailure(Kept(Marked(Source())(0)));
+    if (c_.Is(Option::kJoin, "batched") && c_.Is(Option::kRest, "drop") && first.size() < size_ &&
+        !comes_to_failure) {
       // Nothing ever is a batch; of groups it may well be.
       said_.never_ends = Gathers() || c_.Number(Option::kFilter) != 1;
       said_.fails = true;
-      said_.exact = !HasFailure(first);
       said_.orders.emplace_back();
       return false;
     }

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
+
 #include "tests/readers/pipeline_fixture.h"
 
 namespace ringfeed {
@@ -45,6 +49,38 @@ TEST_F(MultiPassTest, BatchesBeginInThePassOfTheirFirstRow) {
     (void)apart.ReadNext();
   }
   EXPECT_EQ(passes, (std::vector<std::uint64_t>{0, 0, 0, 1, 1, 1}));
+}
+
+// What was scheduled of a file ends where it ended when it was first opened.
+TEST_F(MultiPassTest, ALineOfALongerFileThatIsCutThereIsDamageNotALine) {
+  const std::string file = directory_.File("lines.txt");
+  const auto write = [&](const std::string& name, const std::string& line) {
+    std::ofstream text(name, std::ios::binary);
+    for (int i = 0; i < 20000; ++i) text << line;
+  };
+  write(file, "a line\n");
+  OpenOptions options = Options();
+  options.format = "lines";
+  options.on_damage = OnDamage::kSkip;
+  options.stripe_bytes = 4096;
+  options.cycle = 1;
+  Reader reader = Batch(Parse(MultiPass(OpenFiles({file}, options), 2), RawParser()),
+                        {.size = 100, .slots = 3});
+  Instance batch = reader.ReadNext();
+  write(file + ".new", "one of a longer file\n");
+  std::filesystem::rename(file + ".new", file);
+  std::uint64_t lines = 0;
+  while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+    const std::string rows(reinterpret_cast<const char*>(batch[0].data), batch[0].bytes);
+    for (std::size_t at = 0; at < rows.size(); ++lines) {
+      const std::size_t size = rows[at] == 'a' ? 6 : 20;
+      ASSERT_EQ(rows.substr(at, size), size == 6 ? "a line" : "one of a longer file");
+      at += size;
+    }
+  }
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  EXPECT_EQ(lines, 19900 + 140000 / 21);
+  EXPECT_EQ(reader.Stats().damaged_records, 1u);
 }
 
 TEST_F(MultiPassTest, AFailureIsNoPass) {

@@ -1,0 +1,182 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/readers/pipeline_fixture.h"
+
+// Consumers that hold what the reader needs in order to go on.
+
+namespace ringfeed {
+namespace {
+
+using std::chrono::milliseconds;
+
+class HoldersTest : public PipelineTest {
+ protected:
+  /// Lanes of few and small blocks, so that few of them are all there is.
+  OpenOptions FewBlocks() const {
+    OpenOptions options = Options();
+    options.stripe_bytes = 4096;
+    options.cycle = 1;
+    return options;
+  }
+
+  struct Held {
+    std::vector<RecordBlock> blocks;
+    ReadResult result = ReadResult::kRecord;
+  };
+  /// Takes and holds up to so many blocks.
+  static void Take(Reader& reader, std::size_t most, Held* held) {
+    while (held->result == ReadResult::kRecord && held->blocks.size() < most) {
+      RecordBlock block;
+      held->result = reader.TryReadBlock(&block);
+      if (held->result == ReadResult::kRecord) held->blocks.push_back(std::move(block));
+    }
+  }
+  static std::size_t Records(const Held& held) {
+    std::size_t records = 0;
+    for (const RecordBlock& block : held.blocks) records += block.records().size();
+    return records;
+  }
+  /// The rest, holding nothing.
+  static std::size_t Rest(Reader& reader) {
+    std::size_t records = 0;
+    RecordBlock block;
+    while (reader.TryReadBlock(&block) == ReadResult::kRecord) records += block.records().size();
+    return records;
+  }
+};
+
+// Each read takes longer than a consumer looks before it says that it holds everything.
+TEST_F(HoldersTest, WhoHoldsABlockWaitsForSlowReads) {
+  OpenOptions options = FewBlocks();
+  options.threads = 1;
+  options.io.path = IoPath::kUring;
+  options.io.block_bytes = options.io.in_flight_bytes = 4096;
+  Reader reader = OpenFiles(MakeFiles(1, 20, 900, 1000), options);
+  Inject(reader, 1, {.delay = 1, .longest_delay = milliseconds(300)});
+  std::size_t records = 0;
+  RecordBlock held;
+  for (RecordBlock block; reader.TryReadBlock(&block) == ReadResult::kRecord;) {
+    records += block.records().size();
+    held = std::move(block);
+  }
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  EXPECT_EQ(records, 20u);
+}
+
+TEST_F(HoldersTest, WithoutAnOrderWhoHoldsAllBlocksIsToldSoAlsoWhereALaneHasEnded) {
+  for (const int threads : {1, 2, 8}) {
+    OpenOptions options = Options();
+    options.stripe_bytes = 4096;
+    options.unordered = true;
+    options.threads = threads;
+    Reader reader = OpenFiles(MakeFiles(8, 40, 400, 900), options);
+    Held held;
+    Take(reader, ~std::size_t{0}, &held);
+    std::size_t records = Records(held);
+    if (held.result == ReadResult::kFailed) {
+      EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
+      held.blocks.clear();
+      records += Rest(reader);
+    }
+    EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+    EXPECT_EQ(records, 320u) << threads << " threads";
+  }
+}
+
+TEST_F(HoldersTest, ThreadsThatTogetherHoldAllBlocksAndWaitAreToldSo) {
+  Reader reader = OpenFiles(MakeFiles(2, 600, 900, 1000), FewBlocks());
+  std::atomic<std::size_t> records{0};
+  std::atomic<int> refused{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&, mine = reader]() mutable {
+        Held held;
+        Take(mine, ~std::size_t{0}, &held);
+        records += Records(held);
+        refused += held.result == ReadResult::kFailed ? 1 : 0;
+        held.blocks.clear();
+        records += Rest(mine);
+      });
+    }
+  }
+  EXPECT_GT(refused.load(), 0);
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  EXPECT_EQ(records.load(), 1200u);
+}
+
+TEST_F(HoldersTest, ThreadsThatTogetherHoldAllBatchesAndWaitAreToldSo) {
+  Reader reader = Batch(Parse(OpenFiles(MakeFiles(2, 200, 8, 100), Options()), RawParser()),
+                        {.size = 10, .slots = 4});
+  std::atomic<std::size_t> batches{0};
+  std::atomic<int> refused{0};
+  std::barrier both(2);
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 2; ++i) {
+      threads.emplace_back([&, mine = reader]() mutable {
+        std::vector<Instance> held(2);
+        for (Instance& each : held) {
+          batches += mine.TryReadNext(&each) == ReadResult::kRecord ? 1 : 0;
+        }
+        both.arrive_and_wait();
+        Instance more;
+        const ReadResult result = mine.TryReadNext(&more);
+        refused += result == ReadResult::kFailed ? 1 : 0;
+        batches += result == ReadResult::kRecord ? 1 : 0;
+        held.clear();
+        while (mine.TryReadNext(&more) == ReadResult::kRecord) ++batches;
+      });
+    }
+  }
+  EXPECT_GT(refused.load(), 0);
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  EXPECT_EQ(batches.load(), 40u);
+}
+
+// What another thread holds while it computes comes back: that is no reason to fail.
+TEST_F(HoldersTest, WhoHoldsABlockWaitsForAThreadThatHoldsTheOthersAndWorks) {
+  Reader reader = OpenFiles(MakeFiles(1, 100, 900, 1000), FewBlocks());
+  Held most;
+  Held one;
+  std::size_t records = 0;
+  Take(reader, 1, &one);
+  ASSERT_EQ(one.result, ReadResult::kRecord);
+  std::jthread other([&most, mine = reader]() mutable {
+    // Until nothing comes any more, but without asking for longer.
+    for (Deadline end = DeadlineAfter(milliseconds(300)); QueueClock::now() < end;) {
+      RecordBlock block;
+      if (mine.TryReadBlock(&block, Deadline{}) != ReadResult::kRecord) continue;
+      most.blocks.push_back(std::move(block));
+      end = DeadlineAfter(milliseconds(100));
+    }
+  });
+  other.join();
+  records = Records(one) + Records(most);
+  ASSERT_LT(records, 100u);
+  // The other thread asked in vain since it took the last one; letting one go shows that it works.
+  std::jthread worker([&most] {
+    most.blocks.pop_back();
+    std::this_thread::sleep_for(milliseconds(200));
+    most.blocks.clear();
+  });
+  while (true) {
+    RecordBlock block;
+    if (reader.TryReadBlock(&block) != ReadResult::kRecord) break;
+    records += block.records().size();
+  }
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  EXPECT_EQ(records, 100u);
+}
+
+}  // namespace
+}  // namespace ringfeed
