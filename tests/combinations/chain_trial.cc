@@ -615,7 +615,8 @@ class Trial {
     if (!expected_.exact || flushed || gives_up || LeftFailureOut(from)) return CheckSane(got);
     // A batch that a failure cuts short may be padded or not.
     const bool fails_soon = c_.Is(Option::kPath, "gives_up") || IsSmall();
-    if ((expected_.fails || fails_soon) && !got.empty()) Unpad(&got.back());
+    const bool ends_well = consumer.ended() && consumer.end() == ReadResult::kEnd;
+    if ((expected_.fails || (fails_soon && !ends_well)) && !got.empty()) Unpad(&got.back());
     // Nor is it told whether batches of padding alone come in front of it.
     if (c_.Is(Option::kRow, "misfit")) std::erase_if(got, IsPadding);
     // A batch that a failure cuts short comes before it.
