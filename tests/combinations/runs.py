@@ -25,6 +25,8 @@ from job import batches_of, clean_environment  # noqa: E402
 #: What a run may take of memory: its arena is mapped, not used.
 MOST_MAPPED_BYTES = 24 << 30
 MOST_RESIDENT_BYTES = 500 << 20
+#: What a stripe takes at least that a shuffle holds, and the batch that its rows go to.
+SLAB_BYTES = 128 << 10
 #: Of batches that are large themselves.
 MOST_SLOTS = 6
 FEW_DESCRIPTORS = 24
@@ -581,6 +583,8 @@ class Run:
         if self.configuration["drop"] == "drop":  # what is filled and dropped takes its memory, too
             sizes.append(sum(len(payload) for file in self.made for payload in file.good()))
         most = MOST_RESIDENT_BYTES + MOST_SLOTS * max(sizes, default=0)
+        if self.configuration["order"] in ("window", "block"):
+            most += stored // self.configuration["stripe"] * self.configuration["passes"] * SLAB_BYTES
         if report["peak_rss_bytes"] > most and not os.environ.get("RINGFEED_SANITIZER"):
             self.fault(f"takes {report['peak_rss_bytes'] >> 20} MiB of memory", process)
         if report.get("late_wakes", 0) != 0:
