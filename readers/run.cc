@@ -168,11 +168,9 @@ void Run::ReserveMemory() {
   const std::size_t slab = arena_->slab_bytes();
   const std::size_t part = hold_credits_ ? PartBytes(options, slab) : options.stripe_bytes;
   credit_bytes_ = (part + part / 4 + slab - 1) / slab * slab;
-  const auto credits =
-      static_cast<std::size_t>(lanes_.front()->free_credits.load(std::memory_order_relaxed));
   // By index a lane reads ahead of the block that it fills.
   const std::size_t ahead = chunks_ == nullptr ? 0 : AheadBytes() + UnitFetch::kPartBytes;
-  lane_bytes_ = lanes_.size() * ((credits + 2) * credit_bytes_ + ahead);
+  lane_bytes_ = lanes_.size() * ((lane_credits_ + 2) * credit_bytes_ + ahead);
   const std::size_t least = lane_bytes_ + lane_bytes_ / 2;
   // A quota that was asked for is taken at once, else as it is needed: so that many pipelines may
   // stand open beside each other.
@@ -346,13 +344,17 @@ void Run::BuildLanes() {
   const std::size_t stripe = source.options.stripe_bytes;
   const std::size_t parts =
       hold_credits_ ? stripe / PartBytes(source.options, arena_->slab_bytes()) + 1 : 1;
-  if (hold_credits_ && program_.parser != nullptr && !unordered_) ahead_limit_ = kAheadBytes;
-  const std::size_t credits = parts * std::max<std::size_t>(2, (2 * writers_ + count - 1) / count);
+  if (hold_credits_ && program_.parser != nullptr && !unordered_) {
+    read_ahead_.set_limit(kAheadBytes);
+  }
+  lane_credits_ = parts * std::max<std::size_t>(2, (2 * writers_ + count - 1) / count);
+  for (std::size_t i = 0; i < workers_.size(); ++i) read_ahead_.AddWorker();
   for (std::size_t i = 0; i < count; ++i) {
-    auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), credits);
+    auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), lane_credits_);
     const bool own_thread = schedule_ == nullptr && chunks_ == nullptr;
     Worker& worker = own_thread ? *workers_[writers_ + i] : *workers_[i % writers_];
     lane->worker = static_cast<std::uint32_t>(worker.index);
+    read_ahead_.AddLane(worker.index, static_cast<std::int64_t>(lane_credits_));
     worker.lanes.push_back(lane.get());
     worker.context.arena = arena_;  // lanes take it as they are made
     lane->lane = MakeLane(i, &worker.context);
@@ -519,11 +521,7 @@ void Run::SetUp(Worker& worker) {
 }
 
 void Run::WorkOnce(Worker& worker) {
-  // Order: acquire pairs with the release in AskForPlan; what was released before it is seen.
-  if (worker.writes && plan_wanted_.load(std::memory_order_relaxed) &&
-      plan_wanted_.exchange(false, std::memory_order_acq_rel)) {
-    RequestPlan(&worker);
-  }
+  if (worker.writes && plan_turn_.TakeAsk()) RequestPlan(&worker);
   if (DoTask(worker) || DoLane(worker)) return;
   Rest(worker);
 }
@@ -601,19 +599,15 @@ void Run::FetchUpcoming(Worker& worker) {
   SetStreamCompanion(upcoming.data(), upcoming.size());
 }
 
-bool Run::MayFill(const Worker& worker, const LaneState& lane) const {
-  // Order: acquire pairs with the release in GiveCredits: the memory that came back is free.
-  if (lane.free_credits.load(std::memory_order_acquire) <= 0) return false;
-  if (ahead_limit_ == 0 || !lane.lane->from_memory()) return true;
-  return worker.ahead_bytes.load(std::memory_order_relaxed) < ahead_limit_ ||
-         due_lane_.load(std::memory_order_relaxed) == lane.index;
+bool Run::MayFill(const LaneState& lane) const {
+  return read_ahead_.MayBegin(lane.index, lane.lane->from_memory());
 }
 
 Run::LaneState* Run::NextLane(Worker& worker, const std::vector<LaneState*>& tried) const {
   LaneState* next = nullptr;
   for (LaneState* lane : worker.lanes) {
     if (lane->done || std::find(tried.begin(), tried.end(), lane) != tried.end()) continue;
-    if (lane->filling == nullptr && !MayFill(worker, *lane)) continue;
+    if (lane->filling == nullptr && !MayFill(*lane)) continue;
     if (next == nullptr || lane->place < next->place) next = lane;
   }
   return next;
@@ -660,7 +654,7 @@ void Run::LookInto(Worker& worker, Block* block) {
 
 bool Run::FillBlock(Worker& worker, LaneState& lane) {
   if (lane.filling == nullptr) {
-    lane.free_credits.fetch_sub(1, std::memory_order_relaxed);
+    read_ahead_.Take(lane.index, 1);
     lane.filling = NewBlock();
     lane.filling->lane = lane.index;
     lane.filling->fails_in_order = failure_stage_ != nullptr;
@@ -683,7 +677,7 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
   block->payload_bytes += payload_bytes;
   const std::size_t taken = (block->slab_bytes() + credit_bytes_ - 1) / credit_bytes_;
   block->credits = std::max(1, static_cast<std::int32_t>(taken));
-  lane.free_credits.fetch_sub(block->credits - 1, std::memory_order_relaxed);
+  read_ahead_.Take(lane.index, block->credits - 1);
   Publish(worker, lane);
   return true;
 }
@@ -697,43 +691,32 @@ void Run::Publish(Worker& worker, LaneState& lane) {
   }
   lane.done = block->stream_ends || !block->status.ok();
   Block* item = block;
-  worker.ahead_bytes.fetch_add(block->payload_bytes, std::memory_order_relaxed);
+  read_ahead_.NotePublished(lane.index, block->payload_bytes);
   (void)lane.out.TryPush(std::move(item));  // credits leave room for every block
   RequestPlan(&worker);
 }
 
 // How nobody sleeps for ever.
 //
-// A worker sleeps while HasWork is false. It registers first (Rest), then looks, then sleeps; who
-// changes what HasWork looks at writes first, then calls Wake. Both use read-modify-writes of one
-// word, so either the worker sees what was written, or Wake sees the worker. Who changes it in the
-// worker's own thread wakes nobody: that thread looks again before it rests (current_writer).
+// A worker sleeps while HasWork is false, by the protocol of its Sleeper: who changes what HasWork
+// looks at writes first, then calls Wake. Who changes it in the worker's own thread wakes nobody:
+// that thread looks again before it rests (current_writer).
 //
 //   HasWork looks at        made true by                       who then wakes
 //   stop_                   Stop                               all workers
-//   plan_wanted_            AskForPlan: a slot, memory or      worker 0, and an idle one where
+//   PlanTurn::IsAsked       AskForPlan: a slot, memory or      worker 0, and an idle one where
 //                           room for a delivery came back      worker 0 is at work (WakeAny)
 //   tasks, overflow_        Submit                             the writer that has the task, or
 //                                                              WakeAny
-//   of an empty lane (MayFill):
-//     free_credits > 0      GiveCredits                        its worker, where there were none
-//     ahead_bytes < limit   GiveCredits                        its worker, where it was not below
-//     due_lane_ is it       PopBlock                           its worker, once for each time that
-//                                                              the lane becomes due, as soon as no
-//                                                              block of it is left
+//   ReadAhead::MayBegin     ReadAhead::GiveBack, MissDue       its worker, as they say
 //   of a lane that fills a block:
 //     nothing in flight     its own thread                     nobody
 //     Lane::waits           FileSchedule::EndTurn              all workers (Options::moved), where
 //                                                              a lane was told to wait
 //
-// The parts of MayFill are joined by "and", so each of them wakes by itself; the last two are
-// joined by "or". done, filling, in_flight and from_memory are the worker's own. Without an order
-// no lane is due, and nothing limits what is framed ahead but credits: a lane in whose turn all
-// others wait, the last of a pass, must never be kept back by what its worker framed of the next
-// one.
-//
-// A worker with reads in flight rests in its engine instead. There bit 0 of engine_word is its
-// registration, and Wake ends its Reap.
+// done, filling, in_flight and from_memory are the worker's own. Without an order no lane is due,
+// and nothing limits what is framed ahead but credits: a lane in whose turn all others wait, the
+// last of a pass, must never be kept back by what its worker framed of the next one.
 //
 // The plan sleeps, too: where it returns without having used up what there is. What it waits for:
 //
@@ -746,7 +729,7 @@ void Run::Publish(Worker& worker, LaneState& lane) {
 bool Run::HasWork(const Worker& worker) const {
   if (stopping()) return true;
   if (worker.writes) {
-    if (plan_wanted_.load(std::memory_order_relaxed)) return true;
+    if (plan_turn_.IsAsked()) return true;
     if (overflow_count_.load(std::memory_order_relaxed) > 0) return true;
     for (const auto& each : workers_) {
       if (each->tasks.SizeApprox() > 0) return true;
@@ -754,7 +737,7 @@ bool Run::HasWork(const Worker& worker) const {
   }
   for (const LaneState* lane : worker.lanes) {
     if (lane->done) continue;
-    if (lane->filling == nullptr ? MayFill(worker, *lane) : MayGoOn(worker, *lane)) return true;
+    if (lane->filling == nullptr ? MayFill(*lane) : MayGoOn(worker, *lane)) return true;
   }
   return false;
 }
@@ -765,58 +748,35 @@ bool Run::MayGoOn(const Worker& worker, const LaneState& lane) {
 }
 
 void Run::Rest(Worker& worker) {
+  const auto has_work = [&] { return HasWork(worker); };
   if (worker.io->in_flight()) {
     const StageTimer timer(worker.wait_medium);
-    // Order: see engine_word.
-    worker.engine_word.fetch_or(1, std::memory_order_acq_rel);
-    worker.io->Reap(HasWork(worker) ? Clock::time_point() : Clock::time_point::max());
-    worker.engine_word.fetch_and(~1u, std::memory_order_acq_rel);
+    worker.sleeper.RestInEngine(has_work, [&](bool wait) {
+      worker.io->Reap(wait ? Clock::time_point::max() : Clock::time_point());
+    });
     return;
   }
-  // What is changed before a wake that is counted here is seen by HasWork. Order: acquire pairs
-  // with the fetch_add in Wake.
-  worker.rested_at.store(worker.engine_word.load(std::memory_order_acquire) >> 1,
-                         std::memory_order_relaxed);
-  const auto key = worker.events.PrepareWait();
-  if (HasWork(worker)) {
-    worker.events.CancelWait(key);
-    return;
-  }
-  {
+  worker.sleeper.Rest(has_work, [&](auto&& sleep) {
     const StageTimer timer(backlogged_.load(std::memory_order_relaxed) ? worker.wait_slot
                                                                        : worker.wait_other);
-    worker.asleep.store(true, std::memory_order_release);
-    worker.events.CommitWait(key);
-    worker.asleep.store(false, std::memory_order_relaxed);
-  }
-  // Relaxed: the consumer that set it waits, and hands nothing over.
-  if (worker.look_again.load(std::memory_order_relaxed) &&
-      worker.look_again.exchange(false, std::memory_order_relaxed)) {
-    LookAgain(worker);
-  }
-}
-
-bool Run::IsIdle(const Worker& worker) const {
-  return worker.events.HasWaiters() ||
-         (worker.engine_word.load(std::memory_order_relaxed) & 1) != 0;
+    sleep();
+  });
+  if (worker.sleeper.TakeLook()) LookAgain(worker);
 }
 
 void Run::Wake(Worker& worker) {
   if (hooks_.leaves_out_wake && !stopping() && hooks_.leaves_out_wake()) return;
-  // Counted first: who is woken by it has then seen the count, see IsAtRest. Order: see
-  // engine_word.
-  const bool in_engine = (worker.engine_word.fetch_add(2, std::memory_order_acq_rel) & 1) != 0;
-  worker.events.Notify(1);
-  if (!in_engine) return;
-  const std::lock_guard lock(worker.io_mutex);
-  if (worker.io != nullptr) worker.io->Wake();
+  worker.sleeper.Wake([&] {
+    const std::lock_guard lock(worker.io_mutex);
+    if (worker.io != nullptr) worker.io->Wake();
+  });
 }
 
 void Run::WakeAny(std::uint32_t preferred) {
   Worker& first = *workers_[preferred];
-  if (!IsIdle(first)) {
+  if (!first.sleeper.IsIdle()) {
     for (const auto& worker : workers_) {
-      if (worker->writes && IsIdle(*worker)) {
+      if (worker->writes && worker->sleeper.IsIdle()) {
         Wake(*worker);
         break;
       }
@@ -835,24 +795,22 @@ Run::Worker& Run::WriterFor(std::uint32_t lane) {
 // ---- The plan ----
 
 bool Run::RequestPlan(Worker* worker) {
-  // Order: the release half hands what this thread published to whoever plans, the acquire half
-  // takes over the planner's own state from whoever planned before.
-  if (plan_requests_.fetch_add(1, std::memory_order_acq_rel) != 0) return false;
-  const StageTimer timer(worker->plan);
-  const std::uint64_t steps = plan_steps_;
-  while (true) {
-    const std::uint32_t asked = plan_requests_.load(std::memory_order_acquire);
+  bool got_further = false;
+  plan_turn_.Request([&] {
+    const StageTimer timer(worker->plan);
+    const std::uint64_t steps = plan_steps_;
     RunPlan();
-    const bool got_further = plan_steps_ != steps;  // another's to change behind the next line
-    if (plan_requests_.fetch_sub(asked, std::memory_order_acq_rel) == asked) return got_further;
-  }
+    got_further = got_further || plan_steps_ != steps;
+  });
+  return got_further;
 }
 
 void Run::AskForPlan() {
-  plan_wanted_.store(true, std::memory_order_release);
-  const auto is_current = [](const auto& worker) { return worker.get() == current_writer; };
-  if (std::any_of(workers_.begin(), workers_.end(), is_current)) return;  // it looks by itself
-  WakeAny(0);
+  plan_turn_.Ask([this] {
+    const auto is_current = [](const auto& worker) { return worker.get() == current_writer; };
+    if (std::any_of(workers_.begin(), workers_.end(), is_current)) return;  // it looks by itself
+    WakeAny(0);
+  });
 }
 
 void Run::RunPlan() {
@@ -898,15 +856,11 @@ void Run::EnterTally() {
 // The block that is due.
 bool Run::PopBlock(Block** block) {
   while (!lane_in_pass_[turn_]) turn_ = (turn_ + 1) % lanes_.size();
-  if (turn_ != due_lane_.load(std::memory_order_relaxed)) {
-    due_lane_.store(turn_, std::memory_order_relaxed);  // before the wake that is owed for it
-    owes_due_wake_ = true;
-  }
+  read_ahead_.SetDue(turn_);
   if (lanes_[turn_]->out.TryPop(*block) == QueueResult::kOk) return true;
-  // Not before the lane is out of blocks: what it has published is taken without a wake. But then,
-  // however many were taken since it became due.
-  Worker& owner = *workers_[lanes_[turn_]->worker];
-  if (std::exchange(owes_due_wake_, false) && &owner != current_writer) Wake(owner);
+  read_ahead_.MissDue([this](std::size_t worker) {
+    if (workers_[worker].get() != current_writer) Wake(*workers_[worker]);
+  });
   return false;
 }
 
@@ -1332,13 +1286,8 @@ void Run::RecycleBlock(Block* block) {
 }
 
 void Run::GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes) {
-  // Order: release pairs with the acquire in NextLane. A lane with credits left keeps its worker
-  // awake.
-  Worker& owner = *workers_[lane.worker];
-  const bool was_empty = lane.free_credits.fetch_add(count, std::memory_order_acq_rel) <= 0;
-  const std::size_t ahead = owner.ahead_bytes.fetch_sub(bytes, std::memory_order_acq_rel);
-  const bool was_ahead = ahead >= ahead_limit_ && ahead - bytes < ahead_limit_;
-  if (was_empty || was_ahead) Wake(owner);
+  read_ahead_.GiveBack(lane.index, count, bytes,
+                       [this](std::size_t worker) { Wake(*workers_[worker]); });
 }
 
 QueueResult Run::Next(Delivery* delivery, const std::stop_token& stop) {
@@ -1385,7 +1334,7 @@ QueueResult Run::NoteTaken(QueueResult result) {
 std::uint64_t Run::Wakes() const {
   std::uint64_t wakes = 0;
   for (const auto& worker : workers_) {
-    wakes += worker->engine_word.load(std::memory_order_relaxed) >> 1;
+    wakes += worker->sleeper.wakes();
   }
   return wakes;
 }
@@ -1396,9 +1345,8 @@ void Run::NoteSilence() {
   if (now - looked_at_ < hooks_.silence / 2)
     return;  // another consumer's look, or an earlier call's
   looked_at_ = now;
-  const bool all_sleep = std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) {
-    return worker->asleep.load(std::memory_order_relaxed);
-  });
+  const bool all_sleep = std::all_of(workers_.begin(), workers_.end(),
+                                     [](const auto& worker) { return worker->sleeper.IsAsleep(); });
   const std::uint64_t wakes = all_sleep ? Wakes() : kNever;
   const std::uint64_t head = out_.Head();
   const bool is_silent = all_sleep && wakes == silent_wakes_ && head == silent_head_;
@@ -1407,8 +1355,7 @@ void Run::NoteSilence() {
   if (!is_silent) return;
   asked_wakes_.store(wakes, std::memory_order_relaxed);
   for (const auto& worker : workers_) {
-    worker->look_again.store(true, std::memory_order_relaxed);
-    worker->events.Notify(1);  // not by Wake: nothing has changed
+    worker->sleeper.AskToLook();
   }
 }
 
@@ -1417,10 +1364,9 @@ void Run::LookAgain(Worker& worker) {
   const bool has_work = HasWork(worker);
   if (!has_work && worker.index != 0) return;  // the first one looks at the plan for all
   // Who changes something wakes behind that, and may be between the two: then this is not late.
-  const auto key = worker.events.PrepareWait();
-  if (stopping() || Wakes() != wakes) return worker.events.CancelWait(key);
-  worker.events.CommitWait(key, DeadlineAfter(hooks_.silence / 10));
-  if (stopping() || Wakes() != wakes) return;
+  const auto is_on_time = [&] { return stopping() || Wakes() != wakes; };
+  worker.sleeper.NapUnless(is_on_time, DeadlineAfter(hooks_.silence / 10));
+  if (is_on_time()) return;
   if (has_work || RequestPlan(&worker)) CountLateWake();
 }
 
@@ -1448,13 +1394,6 @@ bool Run::HasOneHolder() const {
   return holders_.size() == 1;
 }
 
-bool Run::IsAtRest(const Worker& worker) {
-  // Order: acquire pairs with the release in Rest, so that rested_at is of this rest.
-  return worker.asleep.load(std::memory_order_acquire) &&
-         worker.rested_at.load(std::memory_order_relaxed) ==
-             worker.engine_word.load(std::memory_order_relaxed) >> 1;
-}
-
 std::optional<std::uint64_t> Run::StarvedBy(std::thread::id thread) const {
   {
     const std::lock_guard lock(holders_mutex_);
@@ -1464,16 +1403,13 @@ std::optional<std::uint64_t> Run::StarvedBy(std::thread::id thread) const {
     }
   }
   const std::uint64_t wakes = Wakes();
-  if (plan_wanted_.load(std::memory_order_relaxed) ||
-      plan_requests_.load(std::memory_order_relaxed) != 0) {
-    return std::nullopt;
-  }
+  if (plan_turn_.IsBusy()) return std::nullopt;
   // A stream's own thread may be in its source's call for as long as that likes. That matters where
   // it may come next.
-  const std::size_t due = lanes_[due_lane_.load(std::memory_order_relaxed)]->worker;
+  const std::size_t due = read_ahead_.WorkerOf(read_ahead_.due());
   const auto may_bring = [&](const auto& worker) {
     const bool counts = unordered_ || worker->writes || worker->index == due;
-    return counts && !IsAtRest(*worker);
+    return counts && !worker->sleeper.IsAtRest();
   };
   if (std::any_of(workers_.begin(), workers_.end(), may_bring)) return std::nullopt;
   return wakes;

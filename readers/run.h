@@ -18,6 +18,9 @@
 
 #include "base/arena.h"
 #include "readers/batch_sink.h"
+#include "readers/engine/plan_turn.h"
+#include "readers/engine/read_ahead.h"
+#include "readers/engine/sleeper.h"
 #include "readers/failure_stage.h"
 #include "readers/file_schedule.h"
 #include "readers/graph.h"
@@ -33,7 +36,6 @@
 #include "readers/run_start.h"
 #include "readers/stage_clock.h"
 #include "readers/worker_io.h"
-#include "ringfeed/event_count.h"
 #include "ringfeed/mpmc_ring.h"
 #include "ringfeed/sequenced_ring.h"
 
@@ -138,8 +140,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
  private:
   /// A lane with what stands between it and the planner.
   struct LaneState {
-    LaneState(std::uint32_t number, std::size_t credits)
-        : index(number), out(credits + 2), free_credits(static_cast<std::int32_t>(credits)) {}
+    LaneState(std::uint32_t number, std::size_t credits) : index(number), out(credits + 2) {}
     const std::uint32_t index;
     std::unique_ptr<Lane> lane;  ///< its worker's
     Block* filling = nullptr;    ///< its worker's
@@ -149,8 +150,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     bool done = false;  ///< its worker's
     std::uint32_t worker = 0;
     MpmcRing<Block*> out;
-    /// Blocks that the lane may still fill. Taken by the worker (acquire), given back with release.
-    std::atomic<std::int32_t> free_credits;
   };
   struct Worker {
     explicit Worker(std::size_t number) : index(number), tasks(kTaskRing) {}
@@ -158,19 +157,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     std::vector<LaneState*> lanes;
     bool writes = true;  ///< takes tasks; false for the thread of a lane that may block for long
     MpmcRing<WriteTask*> tasks;
-    EventCount events;
-    /// Payload bytes of its lanes' blocks that were published and not given back. Partner:
-    /// GiveCredits.
-    std::atomic<std::size_t> ahead_bytes{0};
-    /// Bit 0: the worker is about to sleep, or sleeps, in its engine. Read-modify-writes (acq_rel)
-    /// on both sides: a waker comes first, and its work is seen, or comes second, and sees the bit.
-    std::atomic<std::uint32_t> engine_word{0};
-    /// It sleeps on `events`: a hint, for who looks on its behalf. Partner: IsAtRest.
-    std::atomic<bool> asleep{false};
-    /// The wakes that were counted in engine_word when it last looked and found nothing to do.
-    std::atomic<std::uint32_t> rested_at{0};
-    /// A consumer woke it, to look whether a wake was left out. Partner: the exchange in Rest.
-    std::atomic<bool> look_again{false};
+    Sleeper sleeper;
     LaneContext context;
     std::unique_ptr<WorkerIo> io;
     std::mutex io_mutex;  ///< guards `io` against wakers while it is made and destroyed
@@ -226,7 +213,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   /// Whether the worker may not sleep. Who makes it true says so by Wake: see the definition.
   bool HasWork(const Worker& worker) const;
   /// Whether an empty lane may begin a block.
-  bool MayFill(const Worker& worker, const LaneState& lane) const;
+  bool MayFill(const LaneState& lane) const;
   /// Waits for a delivery, and looks on everybody's behalf where none comes.
   QueueResult Await(Delivery* delivery, Deadline deadline, const std::stop_token& stop);
   /// A delivery was taken, or not.
@@ -236,8 +223,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void NoteSilence();
   /// So often workers were woken: while they sleep and it stays the same nothing has happened.
   std::uint64_t Wakes() const;
-  /// Whether it sleeps, and nobody has woken it since it looked.
-  static bool IsAtRest(const Worker& worker);
   /// A worker's look that a consumer asked for: counts what it finds to do as a late wake.
   void LookAgain(Worker& worker);
   void CountLateWake();
@@ -291,7 +276,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void NoteHolder(std::thread::id thread, bool takes);
   void AskForPlan();
   bool TakeTask(Worker& worker, WriteTask** task);
-  bool IsIdle(const Worker& worker) const;
   Worker& WriterFor(std::uint32_t lane);
   void ReserveMemory();
   /// Throws Error: the arena, or what was asked for, has less than that.
@@ -324,7 +308,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   const RunHooks hooks_;
   std::size_t memory_limit_ = 0;  ///< what the quota may grow to
   std::size_t lane_bytes_ = 0;    ///< of the quota: for reading
-  std::size_t ahead_limit_ = 0;   ///< payload bytes that a worker frames ahead of writing them
+  std::size_t lane_credits_ = 0;  ///< of each lane
   std::size_t credit_bytes_ = 1;  ///< slabs that one credit of a lane stands for
   std::stop_source stop_;
 
@@ -335,6 +319,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::vector<std::unique_ptr<Worker>> workers_;  ///< those that write first
   std::size_t writers_ = 0;
   bool share_tasks_ = false;  ///< idle workers are woken for every task
+  ReadAhead read_ahead_;
+  PlanTurn plan_turn_;
 
   // The planner's: touched only by the thread that runs the plan.
   PlanClock clock_;
@@ -348,7 +334,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::size_t batches_bytes_ = 0;  ///< of it: for batches
   std::uint64_t plan_steps_ = 0;   ///< blocks taken, tasks submitted, records delivered
   std::size_t turn_ = 0;           ///< lane whose block is due
-  bool owes_due_wake_ = false;     ///< due_lane_ was set, and its worker was not woken since
   std::vector<bool> lane_in_pass_;
   std::uint64_t pass_rows_ = 0;
   std::uint64_t dropped_before_ = 0;  ///< RowTally::dropped at the pass's beginning
@@ -366,11 +351,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::uint32_t next_writer_ = 0;
   bool hold_credits_ = true;  ///< a block's credit comes back when its memory does
 
-  /// Requests to run the plan that were not served; who raises it from 0 serves. acq_rel on both
-  /// sides.
-  std::atomic<std::uint32_t> plan_requests_{0};
-  /// Asked for by threads that do not plan themselves. Partner: the exchange in WorkerMain.
-  std::atomic<bool> plan_wanted_{false};
   /// The plan waits for room in out_. Read-modify-writes (acq_rel) on both sides: a consumer comes
   /// first, and its room is seen, or second, and asks for the plan.
   mutable std::atomic<bool> room_wanted_{false};
@@ -414,8 +394,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::mutex stop_mutex_;
   std::atomic<std::size_t> deliveries_out_{0};  ///< handed over and not released
 
-  /// The lane whose turn it is; the planner's to write. Partner: the wake in PopBlock.
-  std::atomic<std::size_t> due_lane_{0};
   // Whether the plan waits for what consumers hold: looked at after a while of silence, so a moment
   // old is new enough.
   std::atomic<bool> plan_waits_for_memory_{false};

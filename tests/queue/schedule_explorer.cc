@@ -36,6 +36,7 @@ void Join(View& into, const View& other) {
 ExploreResult Explorer::Explore(const Body& program, const ExploreOptions& options) {
   Explorer explorer;
   explorer.options_ = options;
+  explorer.random_.seed(options.seed);
   active = &explorer;
   do {
     explorer.Reset();
@@ -74,6 +75,10 @@ void Explorer::Reset() {
 }
 
 bool Explorer::NextTrail() {
+  if (options_.random_executions != 0) {
+    trail_.clear();
+    return result_.executions < options_.random_executions;
+  }
   while (!trail_.empty() && trail_.back().taken + 1 == trail_.back().options) trail_.pop_back();
   if (trail_.empty()) return false;
   ++trail_.back().taken;
@@ -167,9 +172,16 @@ int Explorer::Decide(int options) {
     if (trail_[position_].options != options) std::abort();  // the program is not deterministic
     return trail_[position_++].taken;
   }
-  trail_.push_back({0, options});
-  ++position_;
-  return 0;
+  trail_.push_back({options_.random_executions == 0 ? 0 : Draw(options), options});
+  return trail_[position_++].taken;
+}
+
+// The first choice lets the thread go on, or reads the newest store: longer stretches of that reach
+// further than a toss at each operation.
+int Explorer::Draw(int options) {
+  constexpr std::uint64_t kOneOf = 6;
+  if (options == 1 || random_() % kOneOf != 0) return 0;
+  return static_cast<int>(random_() % static_cast<std::uint64_t>(options));
 }
 
 void Explorer::Yield() {
@@ -205,7 +217,8 @@ void Explorer::Reschedule() {
     SwitchFiber(dead, main_context_);
   }
   if (count == 0) Fail("hang: every thread that is left sleeps");
-  if (position_ == trail_.size() && !tracing_ && SeenBefore()) Abandon();
+  const bool looks = options_.random_executions == 0 && !tracing_;
+  if (looks && position_ == trail_.size() && SeenBefore()) Abandon();
   const bool may_preempt = options_.preemptions < 0 || preemptions_ < options_.preemptions;
   const int taken = Decide(current_ready && !may_preempt ? 1 : count);
   if (taken > 0 && current_ready) ++preemptions_;

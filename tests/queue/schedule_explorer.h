@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -36,7 +37,7 @@ namespace ringfeed::checker {
 // are in loops), spurious futex wake-ups, and reading one outdated store more than kStaleReads
 // times in a row by one thread (memory becomes visible in the end).
 
-inline constexpr std::size_t kMaxLocations = 24;
+inline constexpr std::size_t kMaxLocations = 40;
 inline constexpr int kMaxThreads = 6;
 
 using View = std::array<std::uint8_t, kMaxLocations>;
@@ -46,6 +47,10 @@ struct ExploreOptions {
   int stale_reads = -1;        // at most so many outdated loads per execution; negative: no bound
   bool forget = true;          // whether Forget() does
   std::size_t max_states = 0;  // give up after so many; 0: no bound
+  // Where not 0: not every schedule, but so many that are drawn by the seed. Bounds hold all the
+  // same; without them a schedule may go anywhere.
+  std::size_t random_executions = 0;
+  std::uint64_t seed = 1;
 };
 
 struct ExploreResult {
@@ -132,6 +137,7 @@ class Explorer {
 
   void Reset();
   bool NextTrail();
+  int Draw(int options);
   void Yield();
   void Reschedule();
   void SwitchTo(int next);
@@ -153,6 +159,7 @@ class Explorer {
   static inline thread_local Explorer* active = nullptr;
 
   ExploreOptions options_;
+  std::mt19937_64 random_;
   std::vector<Decision> trail_;
   std::size_t position_ = 0;
   std::unordered_map<std::uint64_t, std::uint8_t> seen_;
@@ -204,6 +211,10 @@ class ModelAtomic {
     if (operand == 1) Explorer::Get().Forget();
     return Value(Explorer::Get().ReadModifyWrite(
         location_, order, [&](std::uint64_t old) { return old + Bits(operand); }));
+  }
+  U exchange(U value, std::memory_order order) {
+    return Value(Explorer::Get().ReadModifyWrite(location_, order,
+                                                 [&](std::uint64_t) { return Bits(value); }));
   }
   U fetch_or(U operand, std::memory_order order) {
     return Value(Explorer::Get().ReadModifyWrite(

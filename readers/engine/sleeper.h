@@ -1,0 +1,120 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "ringfeed/event_count.h"
+#include "ringfeed/queue_policy.h"
+
+namespace ringfeed {
+
+/// A thread that sleeps until it has something to do, and what others wake it by. It sleeps in one
+/// of two places: on an eventcount, or, while it has reads under way, in their engine, which also
+/// ends when one of them is done.
+///
+/// The protocol: who makes something true that the thread looks at writes it first, then calls
+/// Wake. The thread registers first, then looks, then sleeps. Both use read-modify-writes of one
+/// word, so either the thread sees what was written, or Wake sees the thread.
+///
+/// Thread safety: Rest, RestInEngine, NapUnless and TakeLook are the thread's own; all others may
+/// be called by any thread. None but the first three waits.
+template <typename Policy>
+class BasicSleeper {
+ public:
+  BasicSleeper() = default;
+  BasicSleeper(const BasicSleeper&) = delete;
+  BasicSleeper& operator=(const BasicSleeper&) = delete;
+
+  /// Sleeps until it is woken, unless has_work(). `around(sleep)` calls sleep() once: for who wants
+  /// to know how long that takes.
+  template <typename HasWork, typename Around>
+  void Rest(HasWork&& has_work, Around&& around) {
+    // What is written before a wake that is counted here is seen by has_work. Order: acquire pairs
+    // with the read-modify-write in Wake.
+    rested_at_.store(WakesOf(word_.load(std::memory_order_acquire)), std::memory_order_relaxed);
+    const auto key = events_.PrepareWait();
+    if (has_work()) return events_.CancelWait(key);
+    // Order: release pairs with the acquire in IsAtRest, for rested_at_.
+    asleep_.store(true, std::memory_order_release);
+    around([&] { (void)events_.CommitWait(key); });
+    asleep_.store(false, std::memory_order_relaxed);
+  }
+
+  /// Sleeps in the engine: reap(wait) waits there if `wait`, until something is done or Wake
+  /// interrupts it.
+  template <typename HasWork, typename Reap>
+  void RestInEngine(HasWork&& has_work, Reap&& reap) {
+    // Order: acq_rel, here and in Wake: a waker comes first, and what it wrote is seen, or comes
+    // second, and sees the bit.
+    word_.fetch_add(kInEngine, std::memory_order_acq_rel);
+    reap(!has_work());
+    // Order: as above; nobody needs to interrupt the engine from here on.
+    word_.fetch_add(~kInEngine + 1, std::memory_order_acq_rel);
+  }
+
+  /// Wakes it, after something that it looks at was written. Calls interrupt() if it may be in its
+  /// engine.
+  template <typename Interrupt>
+  void Wake(Interrupt&& interrupt) {
+    // Counted first: who is woken by this has then seen the count, see IsAtRest. Order: see
+    // RestInEngine and Rest.
+    const std::uint64_t word = word_.fetch_add(kOneWake, std::memory_order_acq_rel);
+    events_.Notify(1);
+    if ((word & kInEngine) != 0) interrupt();
+  }
+
+  /// Whether it is registered: a hint, for who looks for somebody with nothing to do.
+  bool IsIdle() const {
+    return events_.HasWaiters() || (word_.load(std::memory_order_relaxed) & kInEngine) != 0;
+  }
+
+  /// Whether it sleeps on its eventcount, and nobody has woken it since it looked.
+  bool IsAtRest() const {
+    // Order: acquire pairs with the release in Rest, so that rested_at_ is of this rest.
+    return asleep_.load(std::memory_order_acquire) &&
+           rested_at_.load(std::memory_order_relaxed) == wakes();
+  }
+  /// Whether it sleeps on its eventcount, or was woken from it and does not run yet: a hint.
+  bool IsAsleep() const { return asleep_.load(std::memory_order_relaxed); }
+
+  /// How often it was woken so far.
+  std::uint64_t wakes() const { return WakesOf(word_.load(std::memory_order_relaxed)); }
+
+  /// Has it look whether a wake was left out. No wake: nothing has changed.
+  void AskToLook() {
+    // Relaxed: who asks waits, and hands nothing over.
+    look_again_.store(true, std::memory_order_relaxed);
+    events_.Notify(1);
+  }
+  /// Whether it was asked to, once for each time.
+  bool TakeLook() {
+    return look_again_.load(std::memory_order_relaxed) &&
+           look_again_.exchange(false, std::memory_order_relaxed);
+  }
+  /// Sleeps until the deadline, or until it is woken, unless over().
+  template <typename Over>
+  void NapUnless(Over&& over, Deadline deadline) {
+    const auto key = events_.PrepareWait();
+    if (over()) return events_.CancelWait(key);
+    (void)events_.CommitWait(key, deadline);
+  }
+
+ private:
+  template <typename U>
+  using Atomic = typename Policy::template Atomic<U>;
+  static constexpr std::uint64_t kInEngine = 1;
+  static constexpr std::uint64_t kOneWake = 2;
+  static std::uint64_t WakesOf(std::uint64_t word) { return word >> 1; }
+
+  BasicEventCount<Policy> events_;
+  /// Bit 0: the thread is about to sleep, or sleeps, in its engine. Above: wakes.
+  Atomic<std::uint64_t> word_{0};
+  Atomic<std::uint64_t> rested_at_{0};  ///< wakes when it last looked and found nothing to do
+  Atomic<bool> asleep_{false};
+  Atomic<bool> look_again_{false};
+};
+
+using Sleeper = BasicSleeper<NativeQueuePolicy>;
+
+}  // namespace ringfeed
