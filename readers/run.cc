@@ -13,7 +13,6 @@
 #include "readers/decorators/window_shuffle.h"
 #include "readers/locate.h"
 #include "readers/planned_lane.h"
-#include "readers/quota_holders.h"
 #include "readers/record_sink.h"
 #include "readers/refusal.h"
 #include "readers/thrown_status.h"
@@ -79,10 +78,6 @@ Program BehindOrder(Program program, std::size_t stages) {
   return program;
 }
 
-std::size_t MemoryFor(const OpenOptions& options, const Arena& arena) {
-  return options.arena_bytes != 0 ? options.arena_bytes : arena.unreserved_bytes() / 2;
-}
-
 /// What a pipeline reads, to those who ask who holds the memory.
 std::string NameOf(const SourceNode& source) {
   const std::size_t files = source.names.size() + source.sources.size();
@@ -122,7 +117,8 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
     : stages_by_index_(
           planned == nullptr
               ? 0
-              : StagesByIndex(program, start, *planned, MemoryFor(program.source.options, *arena))),
+              : StagesByIndex(program, start, *planned,
+                              MemoryBudget::LimitOf(program.source.options.arena_bytes, *arena))),
       program_(BehindOrder(program, stages_by_index_)),
       start_(start),
       planned_(std::move(planned)),
@@ -149,13 +145,8 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
   }
   BuildLanes();
   ReserveMemory();
-  try {
-    CheckTables(program);
-    BuildStages();
-  } catch (...) {
-    ReleaseMemory();
-    throw;
-  }
+  CheckTables(program);
+  BuildStages();
 }
 
 std::size_t Run::AheadBytes() const {
@@ -164,69 +155,16 @@ std::size_t Run::AheadBytes() const {
 
 void Run::ReserveMemory() {
   const OpenOptions& options = program_.source.options;
-  memory_limit_ = MemoryFor(options, *arena_);
+  budget_.emplace(arena_, options.arena_bytes, NameOf(program_.source));
   const std::size_t slab = arena_->slab_bytes();
   const std::size_t part = hold_credits_ ? PartBytes(options, slab) : options.stripe_bytes;
   credit_bytes_ = (part + part / 4 + slab - 1) / slab * slab;
   // By index a lane reads ahead of the block that it fills.
   const std::size_t ahead = chunks_ == nullptr ? 0 : AheadBytes() + UnitFetch::kPartBytes;
-  lane_bytes_ = lanes_.size() * ((lane_credits_ + 2) * credit_bytes_ + ahead);
-  const std::size_t least = lane_bytes_ + lane_bytes_ / 2;
-  // A quota that was asked for is taken at once, else as it is needed: so that many pipelines may
-  // stand open beside each other.
-  const std::size_t asked = options.arena_bytes == 0 ? least : std::max(options.arena_bytes, least);
-  // Half of what is free is for others, and for pieces that find no contiguous place; but what the
-  // chain cannot do without it gets.
-  if (options.arena_bytes == 0) memory_limit_ = std::max(memory_limit_, least);
-  if (memory_limit_ < least || !Hold(asked)) RefuseForMemory(asked);
-  // What is held back for order may use what reading and batches do not need.
-  held_limit_ = (memory_bytes_ - lane_bytes_) * 3 / 4;
+  budget_->Reserve(lanes_.size() * ((lane_credits_ + 2) * credit_bytes_ + ahead));
 }
 
-void Run::RefuseForMemory(std::size_t needed) const {
-  const std::size_t quota = program_.source.options.arena_bytes;
-  std::string why;
-  if (quota != 0 && quota < needed) {
-    why = "this pipeline needs " + std::to_string(needed) +
-          " bytes of the pinned arena, OpenOptions::arena_bytes gives it " + std::to_string(quota) +
-          "; raise that";
-  } else {
-    const std::string holders = QuotaHolders::All().Describe(*arena_);
-    why = "the pinned arena of " + std::to_string(arena_->bytes()) + " bytes has " +
-          std::to_string(arena_->unreserved_bytes()) + " left, this pipeline needs " +
-          std::to_string(needed) + (holders.empty() ? "" : " (" + holders + ")") +
-          "; raise the arena (RINGFEED_ARENA_BYTES), close other readers";
-  }
-  throw Error(
-      Status(StatusCode::kResourceExhausted, why + ", or lower cycle, stripe_bytes or threads"));
-}
-
-bool Run::Hold(std::size_t bytes) {
-  if (!arena_->ReserveQuota(bytes - memory_bytes_)) return false;
-  memory_bytes_ = bytes;
-  QuotaHolders::All().Note(*arena_, this, bytes, NameOf(program_.source));
-  return true;
-}
-
-bool Run::Cover(std::size_t held_limit, std::size_t batches_bytes) {
-  if (held_limit > MostHeld()) return false;
-  const std::size_t wanted = std::min(lane_bytes_ + held_limit + batches_bytes, memory_limit_);
-  if (wanted > memory_bytes_ && !Hold(wanted)) return false;
-  held_limit_ = held_limit;
-  batches_bytes_ = batches_bytes;
-  return true;
-}
-
-bool Run::GrowHeld(std::size_t needed) {
-  // Others may need the rest: an eighth more than this, so that it is seldom.
-  const std::size_t roomy = std::min(needed + std::max(needed, held_limit_) / 8, MostHeld());
-  return needed <= roomy && (Cover(roomy, batches_bytes_) || Cover(needed, batches_bytes_));
-}
-
-std::size_t Run::GrantBatches(std::size_t bytes) {
-  while (bytes > 0 && !Cover(held_limit_, bytes)) bytes /= 2;
-  return bytes;
-}
+std::size_t Run::GrantBatches(std::size_t bytes) { return budget_->GrantBatches(bytes); }
 
 std::size_t Run::BuildSchedule() {
   const SourceNode& source = program_.source;
@@ -441,7 +379,7 @@ void Run::AddSink() {
     options.slots = program.batch.slots;
     // One more to fill meanwhile, and one that is ready.
     if (program.held_batches > 0) options.least_slots = program.held_batches + 2;
-    options.memory_bytes = memory_limit_ / 2;
+    options.memory_bytes = budget_->limit() / 2;
     options.on_damage = program.source.options.on_damage;
     options.skip = start_.mark.outputs;
     options.pad = program.batch.pad;
@@ -488,12 +426,7 @@ void Run::Stop() {
   }
   opened_files_.reset();
   // What is handed out lives on in the arena, but the next run may plan with the rest.
-  ReleaseMemory();
-}
-
-void Run::ReleaseMemory() {
-  QuotaHolders::All().Note(*arena_, this, 0, {});
-  arena_->ReleaseQuota(std::exchange(memory_bytes_, 0));
+  budget_->Release();
 }
 
 // ---- Workers ----
@@ -877,21 +810,13 @@ bool Run::PopAnyBlock(Block** block) {
 
 bool Run::MemoryAllows(const Block& block) {
   if (hold_credits_ || block.runs.empty()) return true;
-  const std::size_t bytes = block.slab_bytes();
   const bool outstanding =
       sink_->Outstanding() ||
       // Order: acquire pairs with the release in ReleaseDelivery.
       (batch_sink_ == nullptr && deliveries_out_.load(std::memory_order_acquire) > 0);
-  const std::size_t needed = held_bytes_.load(std::memory_order_relaxed) + bytes;
-  if (needed <= held_limit_ || GrowHeld(needed)) return true;
+  if (budget_->MayHold(block.slab_bytes())) return true;
   if (outstanding) return false;  // RecycleBlock asks again
-  const Status why(
-      StatusCode::kResourceExhausted,
-      "a shuffle or groups hold " + std::to_string(held_bytes_.load(std::memory_order_relaxed)) +
-          " bytes of records and need more, " + std::to_string(held_limit_) +
-          " are this pipeline's share of the pinned arena; raise the arena "
-          "(RINGFEED_ARENA_BYTES or OpenOptions::arena) or lower the window or the segment");
-  FinishWithoutPlace(why);
+  FinishWithoutPlace(budget_->WhyNot());
   return false;
 }
 
@@ -907,7 +832,7 @@ void Run::PlanBlock(Block* block) {
   const bool denied = block->denied;
   const auto rows = static_cast<std::uint32_t>(block->rows());
   if (!hold_credits_) GiveCredits(lane, block->credits, block->payload_bytes);
-  held_bytes_.fetch_add(block->slab_bytes(), std::memory_order_relaxed);
+  budget_->NoteHeld(block->slab_bytes());
   if (!block->knows_pass) block->pass = passes_ended_.load(std::memory_order_relaxed);
   if (!stream_ends && !std::exchange(losses_noted_, true)) NoteLosses();
   block->holds.store(rows + 1, std::memory_order_relaxed);
@@ -1247,7 +1172,7 @@ Block* Run::NewBlock() {
 
 void Run::RecycleBlock(Block* block) {
   LaneState& lane = *lanes_[block->lane];
-  held_bytes_.fetch_sub(block->slab_bytes(), std::memory_order_relaxed);
+  budget_->NoteFreed(block->slab_bytes());
   for (const SlabRun& run : block->runs) arena_->Free(run);
   block->runs.clear();
   block->refused.clear();

@@ -18,6 +18,7 @@
 
 #include "base/arena.h"
 #include "readers/batch_sink.h"
+#include "readers/engine/memory_budget.h"
 #include "readers/engine/plan_turn.h"
 #include "readers/engine/read_ahead.h"
 #include "readers/engine/sleeper.h"
@@ -278,18 +279,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   bool TakeTask(Worker& worker, WriteTask** task);
   Worker& WriterFor(std::uint32_t lane);
   void ReserveMemory();
-  /// Throws Error: the arena, or what was asked for, has less than that.
-  [[noreturn]] void RefuseForMemory(std::size_t needed) const;
-  /// Raises the quota to this. False where the arena has not that much left.
-  bool Hold(std::size_t bytes);
-  void ReleaseMemory();
-  /// Has the quota grow so that it covers these, or the limit; false where the arena has not that
-  /// much left, or the limit is less than what is held alone. The planner's, as what it sets.
-  bool Cover(std::size_t held_limit, std::size_t batches_bytes);
-  /// Has the plan hold back `needed` bytes and, where it can be, twice what it held, so that the
-  /// quota grows seldom.
-  bool GrowHeld(std::size_t needed);
-  std::size_t MostHeld() const { return (memory_limit_ - lane_bytes_) * 3 / 4; }
   /// What each lane may read ahead by index.
   std::size_t AheadBytes() const;
   /// Tells the ledger and the mappings that the chain keeps. Does not need the run.
@@ -306,10 +295,9 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   const bool unordered_;                ///< blocks are planned as they come
   const std::shared_ptr<Arena> arena_;
   const RunHooks hooks_;
-  std::size_t memory_limit_ = 0;  ///< what the quota may grow to
-  std::size_t lane_bytes_ = 0;    ///< of the quota: for reading
-  std::size_t lane_credits_ = 0;  ///< of each lane
-  std::size_t credit_bytes_ = 1;  ///< slabs that one credit of a lane stands for
+  std::optional<MemoryBudget> budget_;  ///< from the construction on
+  std::size_t lane_credits_ = 0;        ///< of each lane
+  std::size_t credit_bytes_ = 1;        ///< slabs that one credit of a lane stands for
   std::stop_source stop_;
 
   std::unique_ptr<FileSchedule> schedule_;
@@ -329,11 +317,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   FailureStage* failure_stage_ = nullptr;  ///< null where the order is the blocks'
   PlanSink* sink_ = nullptr;
   BatchSink* batch_sink_ = nullptr;
-  std::size_t memory_bytes_ = 0;   ///< quota
-  std::size_t held_limit_ = 0;     ///< of it: for blocks that the plan holds back
-  std::size_t batches_bytes_ = 0;  ///< of it: for batches
-  std::uint64_t plan_steps_ = 0;   ///< blocks taken, tasks submitted, records delivered
-  std::size_t turn_ = 0;           ///< lane whose block is due
+  std::uint64_t plan_steps_ = 0;  ///< blocks taken, tasks submitted, records delivered
+  std::size_t turn_ = 0;          ///< lane whose block is due
   std::vector<bool> lane_in_pass_;
   std::uint64_t pass_rows_ = 0;
   std::uint64_t dropped_before_ = 0;  ///< RowTally::dropped at the pass's beginning
@@ -358,7 +343,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::atomic<bool> failed_{false};
   /// Rows wait for a slot: for statistics only.
   std::atomic<bool> backlogged_{false};
-  std::atomic<std::size_t> held_bytes_{0};  ///< slabs of blocks that were taken and not recycled
 
   SequencedRing<Delivery> out_;
   Refusals refusals_;  ///< the planner's where rows are located, else under judge_mutex_
