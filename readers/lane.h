@@ -13,7 +13,7 @@
 #include "readers/doubtful_records.h"
 #include "readers/file_news.h"
 #include "readers/file_schedule.h"
-#include "readers/graph.h"
+#include "readers/plan.h"
 #include "readers/record_provider.h"
 #include "readers/stripe_reader.h"
 #include "ringfeed/reader.h"

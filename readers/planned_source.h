@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "readers/graph.h"
 #include "readers/order/file_table.h"
 #include "readers/order/make_mix_cursor.h"
 #include "readers/order/record_set.h"
 #include "readers/order/row_cursor.h"
+#include "readers/plan.h"
 #include "readers/plan_clock.h"
 #include "readers/position.h"
 #include "ringfeed/batch_origin.h"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "readers/examined_file.h"
-#include "readers/graph.h"
 #include "readers/index/indexed_file.h"
+#include "readers/plan.h"
 #include "readers/refusal.h"
 
 namespace ringfeed {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "readers/graph.h"
+#include "readers/lowering.h"
 #include "readers/session.h"
 
 namespace ringfeed {

@@ -11,6 +11,7 @@
 #include "readers/decorators/block_shuffle.h"
 #include "readers/decorators/multi_pass.h"
 #include "readers/decorators/window_shuffle.h"
+#include "readers/graph.h"
 #include "readers/locate.h"
 #include "readers/planned_lane.h"
 #include "readers/record_sink.h"

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "readers/graph.h"
+#include "readers/plan.h"
 #include "readers/planned_source.h"
 #include "readers/position.h"
 #include "readers/read_limits.h"

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "readers/graph.h"
+#include "readers/plan.h"
 
 namespace ringfeed {
 

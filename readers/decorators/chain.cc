@@ -12,6 +12,7 @@
 #include "readers/formats/format.h"
 #include "readers/graph.h"
 #include "readers/instance_parser.h"
+#include "readers/lowering.h"
 #include "readers/parsers/field_row.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "readers/graph.h"
 #include "readers/order/mix_cursor.h"
 #include "readers/order/order_options.h"
+#include "readers/order/order_stage.h"
 #include "readers/order/row_cursor.h"
 #include "readers/order/row_layout.h"
 

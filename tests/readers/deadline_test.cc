@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "readers/lowering.h"
 #include "ringfeed/blocking_queue.h"
 #include "ringfeed/py_reader.h"
 #include "tests/readers/pipeline_fixture.h"

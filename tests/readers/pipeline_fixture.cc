@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "readers/graph.h"
+
 namespace ringfeed {
 
 std::string PipelineTest::MakeFile(std::span<const std::size_t> sizes) {

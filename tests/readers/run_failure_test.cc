@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "readers/graph.h"
 #include "tests/readers/pipeline_fixture.h"
 
 // What befalls a run's own threads: memory that is not there, wherever it is asked for, is the

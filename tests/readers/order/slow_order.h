@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "readers/graph.h"
 #include "readers/order/order_options.h"
+#include "readers/order/order_stage.h"
 #include "readers/order/row_layout.h"
 
 namespace ringfeed {

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "readers/graph.h"
+#include "readers/plan.h"
+
+namespace ringfeed {
+
+/// The program of the chain that ends in `last`. Throws Error for chains that make no sense.
+Program LowerChain(const GraphNode& last);
+
+}  // namespace ringfeed
