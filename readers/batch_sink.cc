@@ -452,7 +452,6 @@ bool BatchSink::GiveSlot(Planned& batch) {
   }
   BatchSlot* slot = nullptr;
   if (free_slots_.TryPop(slot) != QueueResult::kOk) {
-    const std::lock_guard lock(slots_mutex_);
     if (slots_.size() >= slot_limit()) return false;
     slots_.push_back(std::make_unique<BatchSlot>());
     slot = slots_.back().get();
@@ -465,7 +464,6 @@ bool BatchSink::GiveSlot(Planned& batch) {
 }
 
 bool BatchSink::DropSpareSlot(const BatchSlot* slot) {
-  const std::lock_guard lock(slots_mutex_);
   if (slots_.size() <= options_.least_slots || slots_.back().get() != slot) return false;
   slots_.pop_back();
   slot_limit_.store(slots_.size(), std::memory_order_relaxed);
@@ -932,17 +930,6 @@ Instance BatchSink::MakeInstance(const BatchSlot& slot,
 void BatchSink::Release(BatchSlot* slot) {
   for (const auto& extent : slot->extents) ForbidUse(extent->run.data, extent->run.bytes);
   (void)free_slots_.TryPush(std::move(slot));  // has room for every slot that can exist
-}
-
-void BatchSink::SetHolder(BatchSlot* slot, std::thread::id thread) {
-  const std::lock_guard lock(slots_mutex_);
-  slot->holder = thread;
-}
-
-std::size_t BatchSink::slots_held_by(std::thread::id thread) const {
-  const std::lock_guard lock(slots_mutex_);
-  return static_cast<std::size_t>(std::count_if(
-      slots_.begin(), slots_.end(), [&](const auto& slot) { return slot->holder == thread; }));
 }
 
 }  // namespace ringfeed

@@ -5,10 +5,8 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "base/arena.h"
@@ -116,9 +114,6 @@ class BatchSink final : public PlanSink {
   void Release(BatchSlot* slot);
   /// Slots that exist at most; fixed once the first batch was planned.
   std::size_t slot_limit() const { return slot_limit_.load(std::memory_order_relaxed); }
-  /// Notes who holds a slot; a default id for nobody.
-  void SetHolder(BatchSlot* slot, std::thread::id thread);
-  std::size_t slots_held_by(std::thread::id thread) const;
 
   std::uint64_t grown() const { return grown_.load(std::memory_order_relaxed); }
 
@@ -269,7 +264,6 @@ class BatchSink final : public PlanSink {
   std::atomic<std::size_t> slot_limit_{0};
   std::atomic<std::uint64_t> in_work_{0};  ///< batches with a slot that are not complete yet
   std::atomic<std::uint64_t> grown_{0};
-  mutable std::mutex slots_mutex_;  ///< guards slots_ against slots_held_by
 };
 
 }  // namespace ringfeed

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "base/arena.h"
@@ -70,8 +69,6 @@ struct BatchSlot {
   /// Of packed rows: the number of the batch's records up to the end of each; row_numbers are then
   /// of the records.
   std::vector<std::uint32_t> row_ends;
-
-  std::thread::id holder;  ///< who was handed the batch
 
   /// How many places behind the first one row `row` stands, where the batch is no user's: rows that
   /// failed were taken out.

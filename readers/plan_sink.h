@@ -63,7 +63,7 @@ class PlanHost {
   /// A batch is off the writers' hands.
   virtual void BatchDone() = 0;
   /// Whether number `number` has room yet.
-  virtual bool HasRoom(std::uint64_t number) const = 0;
+  virtual bool HasRoom(std::uint64_t number) = 0;
   /// Sets memory aside for batches; gives how much of it there is.
   virtual std::size_t GrantBatches(std::size_t bytes) = 0;
   /// Nothing follows number - 1.

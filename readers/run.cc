@@ -132,8 +132,7 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
       hooks_(hooks),
       clock_(start.mark.pass, start.mark.place),
       pass_is_whole_(start.mark.place == 0),
-      out_(program.parser != nullptr ? kDeliveries : kRecordDeliveries,
-           {.spin_ns = DeliverySpinNanos()}),
+      out_(program.parser != nullptr ? kDeliveries : kRecordDeliveries, DeliverySpinNanos()),
       refusals_(program.parser != nullptr && program.source.options.on_damage == OnDamage::kSkip),
       judges_batches_(program.parser != nullptr && !program.parser->two_phase()),
       from_beginning_(start.mark.pass == 0 && start.mark.place == 0 && start.mark.outputs == 0 &&
@@ -467,7 +466,7 @@ void Run::WorkerMain(Worker& worker) {
     SetUp(worker);
   } catch (...) {
     // Without this worker its lanes stand still: nothing more comes, from now on.
-    End(out_.Head(), StatusOfThrown("a reader thread could not be set up"));
+    End(out_.taken(), StatusOfThrown("a reader thread could not be set up"));
     return;
   }
   while (!stopping()) {
@@ -657,7 +656,7 @@ void Run::Publish(Worker& worker, LaneState& lane) {
 //   a block of the due lane   Publish, which runs the plan itself (RequestPlan)
 //   a batch slot              ReleaseDelivery: AskForPlan
 //   memory for a block        RecycleBlock, ReleaseDelivery and BatchDone: AskForPlan
-//   room for a delivery       whoever takes one (NoteTaken): AskForPlan
+//   room for a delivery       whoever takes one (Outbox): AskForPlan
 //
 // Should this have a gap, NoteSilence finds it.
 bool Run::HasWork(const Worker& worker) const {
@@ -811,10 +810,7 @@ bool Run::PopAnyBlock(Block** block) {
 
 bool Run::MemoryAllows(const Block& block) {
   if (hold_credits_ || block.runs.empty()) return true;
-  const bool outstanding =
-      sink_->Outstanding() ||
-      // Order: acquire pairs with the release in ReleaseDelivery.
-      (batch_sink_ == nullptr && deliveries_out_.load(std::memory_order_acquire) > 0);
+  const bool outstanding = sink_->Outstanding() || (batch_sink_ == nullptr && out_.IsAnyOut());
   if (budget_->MayHold(block.slab_bytes())) return true;
   if (outstanding) return false;  // RecycleBlock asks again
   FinishWithoutPlace(budget_->WhyNot());
@@ -1051,9 +1047,9 @@ void Run::Drop(Block* block, std::uint32_t rows) {
 
 void Run::Deliver(std::uint64_t number, Delivery delivery) {
   if (delivery.records != nullptr) ++plan_steps_;  // the plan alone delivers these
-  deliveries_out_.fetch_add(1, std::memory_order_relaxed);
+  out_.NoteOut();
   if (judges_batches_ && refusals_.open() && JudgeInTurn(number, &delivery)) return;
-  (void)out_.TryPut(number, std::move(delivery));  // has room; closed only while stopping
+  out_.Put(number, std::move(delivery));
 }
 
 bool Run::JudgeInTurn(std::uint64_t number, Delivery* delivery) {
@@ -1065,7 +1061,7 @@ bool Run::JudgeInTurn(std::uint64_t number, Delivery* delivery) {
     ++judged_;
     Judge(next.mapped().batch);
     JudgeEnd();
-    (void)out_.TryPut(next.key(), std::move(next.mapped()));  // as in Deliver
+    out_.Put(next.key(), std::move(next.mapped()));
   }
   return true;
 }
@@ -1085,10 +1081,11 @@ void Run::Judge(BatchSlot* slot) {
 void Run::JudgeEnd() {
   if (!from_beginning_ || judges_ != judged_) return;
   const Status mistake = refusals_.End();
-  const std::lock_guard lock(status_mutex_);
-  // Of damage alone there may be too much, which it is not then.
-  const bool told_otherwise = !end_status_.ok() && end_status_.code() != StatusCode::kDamaged;
-  if (!mistake.ok() && !told_otherwise) end_status_ = mistake;
+  if (mistake.ok()) return;
+  out_.ChangeStatus([&](Status* status) {
+    // Of damage alone there may be too much, which it is not then.
+    if (status->ok() || status->code() == StatusCode::kDamaged) *status = mistake;
+  });
 }
 
 void Run::NoteSkipped(const RecordSpan& record, const Status& why) {
@@ -1110,24 +1107,13 @@ void Run::BatchDone() {
   if (!hold_credits_) AskForPlan();
 }
 
-bool Run::HasRoom(std::uint64_t number) const {
-  if (out_.HasRoom(number) != QueueResult::kFull) return true;
-  // Order: see room_wanted_.
-  room_wanted_.exchange(true, std::memory_order_acq_rel);
-  return out_.HasRoom(number) != QueueResult::kFull;
-}
+bool Run::HasRoom(std::uint64_t number) { return out_.HasRoom(number); }
 
 void Run::End(std::uint64_t number, const Status& given) {
   // Where the sink has had all that there is, the sums come out.
   const Status status =
       given.ok() && checks_end_ ? Ledger::CheckEnd(rows_taken_, sink_->tally()) : given;
-  {
-    const std::lock_guard lock(status_mutex_);
-    if (number < end_number_) {
-      end_number_ = number;
-      end_status_ = status;
-    }
-  }
+  out_.NoteEnd(number, status);
   if (judges_batches_ && refusals_.open()) {
     const std::lock_guard lock(judge_mutex_);
     judges_ = number;
@@ -1141,10 +1127,7 @@ Status Run::failure() const {
   return failure_;
 }
 
-Status Run::end_status() const {
-  const std::lock_guard lock(status_mutex_);
-  return end_status_;
-}
+Status Run::end_status() const { return out_.status(); }
 
 // ---- Memory and deliveries ----
 
@@ -1229,25 +1212,18 @@ QueueResult Run::NextUntil(Delivery* delivery, Deadline deadline) {
   return Await(delivery, deadline, stop_.get_token());
 }
 
-QueueResult Run::TryNext(Delivery* delivery) { return NoteTaken(out_.TryPop(*delivery)); }
+QueueResult Run::TryNext(Delivery* delivery) {
+  return out_.Take(delivery, [this] { AskForPlan(); });
+}
 
 QueueResult Run::Await(Delivery* delivery, Deadline deadline, const std::stop_token& stop) {
   while (true) {
     const Deadline look = std::min(deadline, DeadlineAfter(hooks_.silence / 2));
-    const QueueResult result = NoteTaken(out_.PopUntil(*delivery, look, stop));
+    const QueueResult result = out_.TakeUntil(delivery, look, stop, [this] { AskForPlan(); });
     if (result != QueueResult::kTimeout) return result;
     NoteSilence();
     if (NativeQueuePolicy::Expired(deadline)) return result;
   }
-}
-
-QueueResult Run::NoteTaken(QueueResult result) {
-  // Batches have room for each of their slots, so nobody waits for it. Order: see room_wanted_.
-  if (result == QueueResult::kOk && batch_sink_ == nullptr &&
-      room_wanted_.exchange(false, std::memory_order_acq_rel)) {
-    AskForPlan();
-  }
-  return result;
 }
 
 // ---- Late wakes ----
@@ -1274,7 +1250,7 @@ void Run::NoteSilence() {
   const bool all_sleep = std::all_of(workers_.begin(), workers_.end(),
                                      [](const auto& worker) { return worker->sleeper.IsAsleep(); });
   const std::uint64_t wakes = all_sleep ? Wakes() : kNever;
-  const std::uint64_t head = out_.Head();
+  const std::uint64_t head = out_.taken();
   const bool is_silent = all_sleep && wakes == silent_wakes_ && head == silent_head_;
   silent_wakes_ = wakes;
   silent_head_ = head;
@@ -1307,27 +1283,8 @@ std::uint64_t Run::LateWakesOfProcess() {
 
 // ---- Who holds what ----
 
-bool Run::NoteAsking(std::thread::id thread) {
-  const std::lock_guard lock(holders_mutex_);
-  const auto found = holders_.find(thread);
-  if (found == holders_.end()) return false;
-  found->second.asks = true;
-  return true;
-}
-
-bool Run::HasOneHolder() const {
-  const std::lock_guard lock(holders_mutex_);
-  return holders_.size() == 1;
-}
-
 std::optional<std::uint64_t> Run::StarvedBy(std::thread::id thread) const {
-  {
-    const std::lock_guard lock(holders_mutex_);
-    const auto asks = [](const auto& holder) { return holder.second.asks; };
-    if (!holders_.contains(thread) || !std::all_of(holders_.begin(), holders_.end(), asks)) {
-      return std::nullopt;
-    }
-  }
+  if (!holders_.AllAsk(thread)) return std::nullopt;
   const std::uint64_t wakes = Wakes();
   if (plan_turn_.IsBusy()) return std::nullopt;
   // A stream's own thread may be in its source's call for as long as that likes. That matters where
@@ -1345,11 +1302,11 @@ std::shared_ptr<const void> Run::Lease(Delivery delivery) {
   struct Holder {
     Holder(std::shared_ptr<Run> its_run, Delivery its_delivery)
         : run(std::move(its_run)), delivery(std::move(its_delivery)) {
-      run->NoteHolder(thread, true);
+      run->holders_.NoteTaken(thread);
     }
     ~Holder() {
       run->ReleaseDelivery(delivery);
-      run->NoteHolder(thread, false);
+      run->holders_.NoteBack(thread);
     }
     Holder(const Holder&) = delete;
     Holder& operator=(const Holder&) = delete;
@@ -1357,30 +1314,18 @@ std::shared_ptr<const void> Run::Lease(Delivery delivery) {
     const Delivery delivery;
     const std::thread::id thread = std::this_thread::get_id();
   };
-  if (delivery.batch != nullptr) {
-    batch_sink_->SetHolder(delivery.batch, std::this_thread::get_id());
-  }
   return std::make_shared<const Holder>(shared_from_this(), std::move(delivery));
-}
-
-void Run::NoteHolder(std::thread::id thread, bool takes) {
-  const std::lock_guard lock(holders_mutex_);
-  HolderState& holder = holders_[thread];
-  holder.asks = false;
-  holder.deliveries += takes ? 1 : std::size_t{0} - 1;
-  if (holder.deliveries == 0) holders_.erase(thread);
 }
 
 void Run::ReleaseDelivery(const Delivery& delivery) {
   if (delivery.batch != nullptr) {
-    batch_sink_->SetHolder(delivery.batch, {});
     batch_sink_->Release(delivery.batch);
   } else if (delivery.records != nullptr) {
     const RecordDelivery& records = *delivery.records;
     if (records.block != nullptr) Drop(records.block, records.rows);
     for (const RowRef& ref : records.refs) Drop(ref.block, 1);
   }
-  deliveries_out_.fetch_sub(1, std::memory_order_release);
+  out_.NoteBack();
   if (!stopping()) AskForPlan();
 }
 

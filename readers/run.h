@@ -12,13 +12,14 @@
 #include <stop_token>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/arena.h"
 #include "readers/batch_sink.h"
+#include "readers/engine/holders.h"
 #include "readers/engine/memory_budget.h"
+#include "readers/engine/outbox.h"
 #include "readers/engine/plan_turn.h"
 #include "readers/engine/read_ahead.h"
 #include "readers/engine/sleeper.h"
@@ -38,7 +39,6 @@
 #include "readers/stage_clock.h"
 #include "readers/worker_io.h"
 #include "ringfeed/mpmc_ring.h"
-#include "ringfeed/sequenced_ring.h"
 
 namespace ringfeed {
 
@@ -95,14 +95,12 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   /// Waits until the deadline: also kTimeout. To a consumer that holds deliveries StarvedBy then
   /// tells whether nothing will come before somebody lets go of what he holds.
   QueueResult NextUntil(Delivery* delivery, Deadline deadline);
-  /// The thread asks for the next delivery; whether it holds others. Until it takes or lets go of
-  /// one it counts as waiting, also between calls with deadlines.
-  bool NoteAsking(std::thread::id thread);
   /// How often workers were woken so far, where all who hold deliveries wait, that thread among
   /// them, and no worker has anything to do. Seen twice with the same count, and nothing between,
   /// that stays so.
   std::optional<std::uint64_t> StarvedBy(std::thread::id thread) const;
-  bool HasOneHolder() const;
+  Holders& holders() { return holders_; }
+  const Holders& holders() const { return holders_; }
   Status end_status() const;
   Status failure() const;
   bool stopping() const { return stop_.stop_requested(); }
@@ -134,7 +132,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void NoteSkipped(const RecordSpan& record, const Status& why) override;
   void NoteLeftOut(const PlanMark& behind) override;
   void BatchDone() override;
-  bool HasRoom(std::uint64_t number) const override;
+  bool HasRoom(std::uint64_t number) override;
   std::size_t GrantBatches(std::size_t bytes) override;
   void End(std::uint64_t number, const Status& status) override;
 
@@ -168,11 +166,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     StageClock read, decompress, frame, plan, write, wait_medium, wait_slot, wait_other;
     StageCount read_bytes;
     std::thread thread;
-  };
-  /// A thread that was handed deliveries.
-  struct HolderState {
-    std::size_t deliveries = 0;
-    bool asks = false;  ///< for more, since it last took or let go of one
   };
   static constexpr std::size_t kTaskRing = 4096;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
@@ -217,8 +210,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   bool MayFill(const LaneState& lane) const;
   /// Waits for a delivery, and looks on everybody's behalf where none comes.
   QueueResult Await(Delivery* delivery, Deadline deadline, const std::stop_token& stop);
-  /// A delivery was taken, or not.
-  QueueResult NoteTaken(QueueResult result);
   /// Nothing came for half of RunHooks::silence. Where that is so twice, and everybody slept
   /// throughout, all workers look again.
   void NoteSilence();
@@ -274,7 +265,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void WakeAny(std::uint32_t preferred);
   void Wake(Worker& worker);
   void ReleaseDelivery(const Delivery& delivery);
-  void NoteHolder(std::thread::id thread, bool takes);
   void AskForPlan();
   bool TakeTask(Worker& worker, WriteTask** task);
   Worker& WriterFor(std::uint32_t lane);
@@ -336,15 +326,13 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::uint32_t next_writer_ = 0;
   bool hold_credits_ = true;  ///< a block's credit comes back when its memory does
 
-  /// The plan waits for room in out_. Read-modify-writes (acq_rel) on both sides: a consumer comes
-  /// first, and its room is seen, or second, and asks for the plan.
-  mutable std::atomic<bool> room_wanted_{false};
   /// failure_ is set. Partner: TakeBlock.
   std::atomic<bool> failed_{false};
   /// Rows wait for a slot: for statistics only.
   std::atomic<bool> backlogged_{false};
 
-  SequencedRing<Delivery> out_;
+  BasicOutbox<NativeQueuePolicy, Delivery> out_;
+  Holders holders_;
   Refusals refusals_;  ///< the planner's where rows are located, else under judge_mutex_
   const bool judges_batches_;
   const bool from_beginning_;  ///< and all of it is read here: an end tells that there is no more
@@ -355,9 +343,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 
   mutable std::mutex status_mutex_;  ///< guards what follows; taken on rare events only
   std::optional<PlanMark> left_out_;
-  Status end_status_;
-  std::uint64_t end_number_ = kNever;  ///< what that is the end before: the smallest counts
-  Status failure_;                     ///< of a worker, on its way to the plan
+  Status failure_;  ///< of a worker, on its way to the plan
 
   std::mutex overflow_mutex_;  ///< guards tasks for which no ring had room: many tiny pieces
   std::vector<WriteTask*> overflow_;
@@ -376,13 +362,10 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::atomic<std::uint64_t> asked_wakes_{0};  ///< Wakes when workers were asked to look again
   std::atomic<std::uint64_t> late_wakes_{0};
   std::mutex stop_mutex_;
-  std::atomic<std::size_t> deliveries_out_{0};  ///< handed over and not released
 
   // Whether the plan waits for what consumers hold: looked at after a while of silence, so a moment
   // old is new enough.
   std::atomic<bool> plan_waits_for_memory_{false};
-  mutable std::mutex holders_mutex_;  ///< guards what follows
-  std::unordered_map<std::thread::id, HolderState> holders_;
 };
 
 }  // namespace ringfeed

@@ -151,7 +151,7 @@ ReaderSession::Wait ReaderSession::Fail(const Run& run, Status status) {
 bool ReaderSession::HoldsAllSlots(const Run& run) {
   const BatchSink* sink = run.batch_sink();
   if (sink == nullptr || sink->slot_limit() == 0 ||
-      sink->slots_held_by(std::this_thread::get_id()) < sink->slot_limit()) {
+      run.holders().HeldBy(std::this_thread::get_id()) < sink->slot_limit()) {
     return false;
   }
   // Not final: releasing a batch and reading again goes on where this left off.
@@ -176,7 +176,7 @@ bool ReaderSession::SeesItselfStarve(const Run& run) {
 
 std::string ReaderSession::WhatIsHeld(const Run& run) {
   const std::string who =
-      run.HasOneHolder() ? "this thread holds" : "the threads that wait for more hold";
+      run.holders().IsOne() ? "this thread holds" : "the threads that wait for more hold";
   if (run.batch_sink() != nullptr) {
     return who + " all batches of the reader; let one go, or raise BatchOptions::slots";
   }
@@ -189,7 +189,7 @@ bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, Deadline deadline,
                                 QueueResult* result) {
   // What it holds may be what everything waits for: seen so again after a while, it is so. By calls
   // whose deadlines are shorter than that, too.
-  while (run.NoteAsking(std::this_thread::get_id())) {
+  while (run.holders().NoteAsking(std::this_thread::get_id())) {
     *result = run.NextUntil(delivery, std::min(deadline, DeadlineAfter(kAWhile)));
     if (*result != QueueResult::kTimeout) return true;
     if (SeesItselfStarve(run)) {
@@ -238,7 +238,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
     if (result != QueueResult::kOk && result != QueueResult::kClosed) {
       const std::int64_t before = NowNs();
       if (limits.stop.stop_possible()) {
-        run->NoteAsking(std::this_thread::get_id());
+        run->holders().NoteAsking(std::this_thread::get_id());
         result = run->Next(&taken->delivery, limits.stop);
         if (result == QueueResult::kStopped && limits.stop.stop_requested()) return Wait::kFailed;
       } else if (HoldsAllSlots(*run) ||

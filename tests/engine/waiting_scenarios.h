@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "readers/engine/outbox.h"
 #include "readers/engine/plan_turn.h"
 #include "readers/engine/read_ahead.h"
 #include "readers/engine/sleeper.h"
@@ -271,6 +272,84 @@ class WaitingRun {
   std::uint64_t dropped_ = 0;
   std::uint64_t consumed_ = 0;  // the consumer's
 };
+
+// The plan waits for room among the deliveries: a worker that runs it whenever it is asked to, and
+// a consumer that takes them.
+class RoomRun {
+ public:
+  RoomRun(std::uint64_t deliveries, Missing missing)
+      : end_(kBefore + deliveries), missing_(missing) {
+    // Once around, so that the explorer knows each slot's storage.
+    TrackedItem item;
+    for (std::uint64_t i = 0; i < kBefore; ++i) {
+      outbox_.Put(i, TrackedItem(0));
+      (void)outbox_.Take(&item, [] {});
+    }
+  }
+
+  void operator()() {
+    auto& explorer = Explorer::Get();
+    explorer.Spawn([this] { Work(); });
+    explorer.Spawn([this] { Consume(); });
+    if (explorer.Run()) explorer.Require(taken_ == end_, "a delivery was lost");
+  }
+
+ private:
+  static constexpr std::uint64_t kBefore = 2;
+
+  void Work() {
+    Request();
+    while (stop_.load(std::memory_order_acquire) == 0) {
+      Explorer::Get().Settle(next_);
+      if (turn_.TakeAsk()) Request();
+      sleeper_.Rest(
+          [this] { return stop_.load(std::memory_order_acquire) != 0 || turn_.IsAsked(); },
+          [](auto&& sleep) { sleep(); });
+    }
+  }
+  void Request() {
+    (void)turn_.Request([this] {
+      while (next_ < end_ && outbox_.HasRoom(next_)) {
+        outbox_.Put(next_, TrackedItem(static_cast<int>(next_)));
+        ++next_;
+      }
+      if (next_ == end_) outbox_.Close(end_);
+    });
+  }
+  void Consume() {
+    const auto ask = [this] {
+      if (missing_ == Missing::kAsk) return;
+      turn_.Ask([this] { sleeper_.Wake([] {}); });
+    };
+    TrackedItem item;
+    while (outbox_.TakeUntil(&item, kNoDeadline, {}, ask) == QueueResult::kOk) {
+      Explorer::Get().Require(item.value() == static_cast<int>(taken_), "deliveries out of order");
+      Explorer::Get().Settle(++taken_);
+    }
+    stop_.store(1, std::memory_order_release);
+    sleeper_.Wake([] {});
+  }
+
+  const std::uint64_t end_;
+  const Missing missing_;
+  BasicSleeper<ModelPolicy<>> sleeper_;
+  BasicPlanTurn<ModelPolicy<>> turn_;
+  BasicOutbox<ModelPolicy<>, TrackedItem> outbox_{kBefore, 0};
+  ModelAtomic<std::uint64_t> stop_{0};
+  std::uint64_t next_ = kBefore;   // the plan's
+  std::uint64_t taken_ = kBefore;  // the consumer's
+};
+
+inline ExploreResult ExploreRoom(std::uint64_t deliveries, ExploreOptions options,
+                                 Missing missing = Missing::kNothing) {
+  options.forget = false;  // the plan remembers what it put
+  return Explorer::Explore(
+      [&] {
+        RoomRun run(deliveries, missing);
+        run();
+      },
+      options);
+}
 
 inline ExploreResult ExploreWaiting(const WaitingScenario& scenario, ExploreOptions options,
                                     Missing missing = Missing::kNothing) {

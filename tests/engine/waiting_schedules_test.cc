@@ -92,6 +92,15 @@ INSTANTIATE_TEST_SUITE_P(Stalled, WaitingSchedules,
 INSTANTIATE_TEST_SUITE_P(Runs, WaitingSchedules, ::testing::ValuesIn(kCases),
                          [](const auto& item) { return item.param.name; });
 
+TEST(RoomSchedules, ThePlanGoesOnOnceThereIsRoom) {
+  if (!Fiber::kSupported) GTEST_SKIP() << "no fibers in this build";
+  const ExploreResult result = ExploreRoom(4, Scaled({.preemptions = 2, .stale_reads = 1}));
+  EXPECT_EQ(result.failure, "") << result.trace;
+  EXPECT_TRUE(result.exhausted || kSanitized);
+  std::cout << "  " << result.states << " states, " << result.executions << " executions\n";
+  EXPECT_NE(ExploreRoom(4, kOne, Missing::kAsk).failure, "");
+}
+
 // Where every schedule would take too long: some, of any number of preemptions and outdated reads.
 TEST(WaitingRandomSchedules, NobodySleepsForEverAndNothingIsLost) {
   if (!Fiber::kSupported) GTEST_SKIP() << "no fibers in this build";

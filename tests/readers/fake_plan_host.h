@@ -46,7 +46,7 @@ class FakeHost : public PlanHost {
   }
   void NoteSkipped(const RecordSpan& /*record*/, const Status& /*why*/) override { ++skipped; }
   void BatchDone() override {}
-  bool HasRoom(std::uint64_t /*number*/) const override { return true; }
+  bool HasRoom(std::uint64_t /*number*/) override { return true; }
   std::size_t GrantBatches(std::size_t bytes) override { return std::min(bytes, batches_bytes); }
   void End(std::uint64_t number, const Status& /*status*/) override {
     EXPECT_EQ(number, delivered_);

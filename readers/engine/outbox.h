@@ -1,0 +1,105 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include "ringfeed/queue_policy.h"
+#include "ringfeed/sequenced_ring.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// What the plan hands to consumers: deliveries by number, which come out in order, how many of
+/// them are out, and the end.
+///
+/// Thread safety: HasRoom is called by who runs the plan; all others may be called by any thread.
+/// None but TakeUntil waits.
+template <typename Policy, typename T>
+class BasicOutbox {
+ public:
+  using StopToken = typename Policy::StopToken;
+
+  BasicOutbox(std::size_t capacity, std::int64_t spin_ns) : ring_(capacity, {.spin_ns = spin_ns}) {}
+
+  /// Whether delivery `number` has room. Where it has not, the next take says that there is some.
+  bool HasRoom(std::uint64_t number) {
+    if (ring_.HasRoom(number) != QueueResult::kFull) return true;
+    // Order: acq_rel, here and in NoteTaken: a consumer comes first, and its room is seen, or
+    // second, and sees that room is wanted.
+    room_wanted_.exchange(true, std::memory_order_acq_rel);
+    return ring_.HasRoom(number) != QueueResult::kFull;
+  }
+  /// Delivery `number`, which has room. It is out until NoteBack. Dropped if everything stops.
+  void Put(std::uint64_t number, T item) { (void)ring_.TryPut(number, std::move(item)); }
+  /// Delivery `number` will be put, or is. Before Put: whoever waits for memory looks at this.
+  void NoteOut() { out_.fetch_add(1, std::memory_order_relaxed); }
+
+  /// Takes the next one; where the plan wanted room, calls plan_is_wanted(). kEmpty, kClosed: the
+  /// end, see status.
+  template <typename PlanIsWanted>
+  QueueResult Take(T* item, PlanIsWanted&& plan_is_wanted) {
+    return NoteTaken(ring_.TryPop(*item), plan_is_wanted);
+  }
+  /// The same, and waits: also kTimeout and kStopped.
+  template <typename PlanIsWanted>
+  QueueResult TakeUntil(T* item, Deadline deadline, const StopToken& stop,
+                        PlanIsWanted&& plan_is_wanted) {
+    return NoteTaken(ring_.PopUntil(*item, deadline, stop), plan_is_wanted);
+  }
+  /// So many were taken.
+  std::uint64_t taken() const { return ring_.Head(); }
+
+  /// What was taken is given back.
+  void NoteBack() {
+    // Order: release pairs with the acquire in IsAnyOut: what came back with it is free.
+    out_.fetch_sub(1, std::memory_order_release);
+  }
+  /// Whether something is out, and may come back.
+  bool IsAnyOut() const { return out_.load(std::memory_order_acquire) > 0; }
+
+  /// Nothing follows number - 1, for that reason; consumers hear of it by Close. Of several ends
+  /// the first one in the order counts.
+  void NoteEnd(std::uint64_t number, const Status& why) {
+    const std::lock_guard lock(mutex_);
+    if (number >= end_) return;
+    end_ = number;
+    status_ = why;
+  }
+  void Close(std::uint64_t number) { ring_.Close(number); }
+  /// change(&status) may give another reason.
+  template <typename Change>
+  void ChangeStatus(Change&& change) {
+    const std::lock_guard lock(mutex_);
+    change(&status_);
+  }
+  /// Why it ended.
+  Status status() const {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+  /// Everything stops: consumers get no more.
+  void Cancel() { ring_.Cancel(); }
+
+ private:
+  template <typename PlanIsWanted>
+  QueueResult NoteTaken(QueueResult result, PlanIsWanted&& plan_is_wanted) {
+    // Order: see HasRoom.
+    if (result == QueueResult::kOk && room_wanted_.exchange(false, std::memory_order_acq_rel)) {
+      plan_is_wanted();
+    }
+    return result;
+  }
+
+  SequencedRing<T, Policy> ring_;
+  typename Policy::template Atomic<bool> room_wanted_{false};
+  typename Policy::template Atomic<std::size_t> out_{0};
+  mutable std::mutex mutex_;  ///< guards what follows; taken on rare events only
+  std::uint64_t end_ = ~std::uint64_t{0};
+  Status status_;
+};
+
+}  // namespace ringfeed
