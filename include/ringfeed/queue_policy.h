@@ -53,6 +53,19 @@ struct QueueOrders {
   static constexpr std::memory_order kWriteEnd = std::memory_order_release;
   /// Ask from outside whether a ring has ended. Partner: kWriteEnd.
   static constexpr std::memory_order kReadEnd = std::memory_order_acquire;
+
+  /// IndexRing: draw a ticket, or end the drawing. Partner: kTicketLook.
+  static constexpr std::memory_order kTicketDraw = std::memory_order_seq_cst;
+  /// IndexRing: how far the tickets are drawn. Partner: kTicketDraw.
+  static constexpr std::memory_order kTicketLook = std::memory_order_seq_cst;
+  /// IndexRing: put a number into an entry, take it out, or move the entry on. Partner: kEntryLook.
+  static constexpr std::memory_order kEntryChange = std::memory_order_acq_rel;
+  /// IndexRing: look at an entry. Partner: kEntryChange.
+  static constexpr std::memory_order kEntryLook = std::memory_order_acquire;
+  /// IndexRing: allow takers so many failures again, or one less. Partner: kThresholdLook.
+  static constexpr std::memory_order kThresholdChange = std::memory_order_seq_cst;
+  /// IndexRing: whether takers may still fail. Partner: kThresholdChange.
+  static constexpr std::memory_order kThresholdLook = std::memory_order_seq_cst;
 };
 
 /// The rules that keep the queues from losing a wake-up. All are required; a test switches each
@@ -99,6 +112,8 @@ struct NativeQueuePolicy {
   static constexpr std::size_t kCellAlign = 1;
   /// Over how many eventcounts a SequencedRing spreads those who wait for room.
   static constexpr std::size_t kRooms = 4;
+  /// More threads than are ever inside one LockFreeRing at once.
+  static constexpr std::int64_t kMostTakers = 1 << 16;
 
   static void Count(Counter& counter, std::uint64_t n) noexcept {
     counter.fetch_add(n, std::memory_order_relaxed);

@@ -83,6 +83,7 @@ struct ModelPolicy {
 
   static constexpr std::size_t kCellAlign = 1;
   static constexpr std::size_t kRooms = 1;
+  static constexpr std::int64_t kMostTakers = kMaxThreads;
 
   static void Count(Counter&, std::uint64_t) {}
   static std::uint64_t Read(const Counter&) { return 0; }

@@ -1,4 +1,4 @@
-#include "ringfeed/mpmc_ring.h"
+// What a ring between any threads promises, asked of each of them.
 
 #include <gtest/gtest.h>
 
@@ -9,38 +9,43 @@
 #include <thread>
 #include <vector>
 
+#include "tests/queue/ring_kinds.h"
+
 namespace ringfeed {
 namespace {
 
 using std::chrono::milliseconds;
 
-class MpmcRingOfCapacity : public ::testing::TestWithParam<std::size_t> {};
+template <typename Kind>
+class RingsBetweenThreads : public ::testing::Test {};
+TYPED_TEST_SUITE(RingsBetweenThreads, RingKinds, RingKindNames);
 
-TEST_P(MpmcRingOfCapacity, HoldsExactlyThatManyInOrder) {
-  MpmcRing<std::size_t> ring(GetParam());
-  ASSERT_EQ(ring.Capacity(), GetParam());
-  std::size_t pushed = 0;
-  std::size_t popped = 0;
-  for (int round = 0; round < 5; ++round) {
-    while (ring.SizeApprox() < GetParam()) {
-      ASSERT_EQ(ring.TryPush(std::size_t{pushed++}), QueueResult::kOk);
-    }
-    EXPECT_EQ(ring.TryPush(std::size_t{999}), QueueResult::kFull);
-    for (std::size_t i = 0; i <= GetParam() / 2; ++i) {
-      std::size_t item = 0;
-      ASSERT_EQ(ring.TryPop(item), QueueResult::kOk);
-      EXPECT_EQ(item, popped++);
+TYPED_TEST(RingsBetweenThreads, HoldExactlyTheirCapacityInOrder) {
+  for (const std::size_t capacity : {1U, 2U, 3U, 4U, 7U, 8U, 10U, 64U}) {
+    RingOf<TypeParam, std::size_t> ring(capacity);
+    ASSERT_EQ(ring.Capacity(), capacity);
+    std::size_t pushed = 0;
+    std::size_t popped = 0;
+    for (int round = 0; round < 5; ++round) {
+      while (ring.SizeApprox() < capacity) {
+        ASSERT_EQ(ring.TryPush(std::size_t{pushed++}), QueueResult::kOk);
+      }
+      EXPECT_EQ(ring.TryPush(std::size_t{999}), QueueResult::kFull);
+      for (std::size_t i = 0; i <= capacity / 2; ++i) {
+        std::size_t item = 0;
+        ASSERT_EQ(ring.TryPop(item), QueueResult::kOk);
+        EXPECT_EQ(item, popped++);
+      }
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(OneOddAndPowersOfTwo, MpmcRingOfCapacity,
-                         ::testing::Values(1, 2, 3, 4, 7, 8, 10, 64));
+TYPED_TEST(RingsBetweenThreads, RefusesCapacityZero) {
+  EXPECT_THROW((RingOf<TypeParam, int>(0)), Error);
+}
 
-TEST(MpmcRing, RefusesCapacityZero) { EXPECT_THROW(MpmcRing<int>(0), Error); }
-
-TEST(MpmcRing, EmptyAndClosedAreDifferent) {
-  MpmcRing<int> ring(2);
+TYPED_TEST(RingsBetweenThreads, EmptyAndClosedAreDifferent) {
+  RingOf<TypeParam, int> ring(2);
   int item = 0;
   EXPECT_EQ(ring.TryPop(item), QueueResult::kEmpty);
   ring.Close();
@@ -48,8 +53,8 @@ TEST(MpmcRing, EmptyAndClosedAreDifferent) {
   EXPECT_EQ(ring.Pop(item), QueueResult::kClosed);
 }
 
-TEST(MpmcRing, CloseDrainsWhatWasAccepted) {
-  MpmcRing<int> ring(4);
+TYPED_TEST(RingsBetweenThreads, CloseDrainsWhatWasAccepted) {
+  RingOf<TypeParam, int> ring(4);
   ring.TryPush(1);
   ring.TryPush(2);
   ring.Close();
@@ -66,10 +71,10 @@ TEST(MpmcRing, CloseDrainsWhatWasAccepted) {
   EXPECT_TRUE(ring.IsDrained());
 }
 
-TEST(MpmcRing, CancelDropsWhatIsLeftAndDestroysIt) {
+TYPED_TEST(RingsBetweenThreads, CancelDropsWhatIsLeftAndDestroysIt) {
   auto shared = std::make_shared<int>(7);
   {
-    MpmcRing<std::shared_ptr<int>> ring(4);
+    RingOf<TypeParam, std::shared_ptr<int>> ring(4);
     ring.TryPush(std::shared_ptr<int>(shared));
     ring.TryPush(std::shared_ptr<int>(shared));
     ring.Cancel();
@@ -82,8 +87,8 @@ TEST(MpmcRing, CancelDropsWhatIsLeftAndDestroysIt) {
   EXPECT_EQ(shared.use_count(), 1);
 }
 
-TEST(MpmcRing, FailedPushLeavesTheItem) {
-  MpmcRing<std::unique_ptr<int>> ring(1);
+TYPED_TEST(RingsBetweenThreads, FailedPushLeavesTheItem) {
+  RingOf<TypeParam, std::unique_ptr<int>> ring(1);
   ASSERT_EQ(ring.TryPush(std::make_unique<int>(1)), QueueResult::kOk);
   auto item = std::make_unique<int>(2);
   EXPECT_EQ(ring.TryPush(std::move(item)), QueueResult::kFull);
@@ -101,16 +106,16 @@ struct NoDefault {
   int value;
 };
 
-TEST(MpmcRing, TakesItemsWithoutDefaultConstructor) {
-  MpmcRing<NoDefault> ring(2);
+TYPED_TEST(RingsBetweenThreads, TakesItemsWithoutDefaultConstructor) {
+  RingOf<TypeParam, NoDefault> ring(2);
   ring.TryPush(NoDefault(5));
   std::optional<NoDefault> out;
   ASSERT_EQ(ring.Pop(out), QueueResult::kOk);
   EXPECT_EQ(out->value, 5);
 }
 
-TEST(MpmcRing, BulkWrapsAroundAndKeepsOrder) {
-  MpmcRing<int> ring(4);
+TYPED_TEST(RingsBetweenThreads, BulkWrapsAroundAndKeepsOrder) {
+  RingOf<TypeParam, int> ring(4);
   int next = 0;
   int expected = 0;
   for (int round = 0; round < 10; ++round) {
@@ -127,8 +132,8 @@ TEST(MpmcRing, BulkWrapsAroundAndKeepsOrder) {
   }
 }
 
-TEST(MpmcRing, BulkPushStopsAtFullAndReportsHowMany) {
-  MpmcRing<int> ring(4);
+TYPED_TEST(RingsBetweenThreads, BulkPushStopsAtFullAndReportsHowMany) {
+  RingOf<TypeParam, int> ring(4);
   std::vector<int> in{1, 2, 3, 4, 5, 6};
   EXPECT_EQ(ring.TryPushBulk(in).count, 4U);
   EXPECT_EQ(ring.TryPushBulk(in).result, QueueResult::kFull);
@@ -137,8 +142,8 @@ TEST(MpmcRing, BulkPushStopsAtFullAndReportsHowMany) {
   EXPECT_EQ(late.count, 0U);
 }
 
-TEST(MpmcRing, PopBulkWaitsForTheMinimum) {
-  MpmcRing<int> ring(2);
+TYPED_TEST(RingsBetweenThreads, PopBulkWaitsForTheMinimum) {
+  RingOf<TypeParam, int> ring(2);
   std::thread producer([&] {
     std::vector<int> in{1, 2, 3, 4, 5};
     EXPECT_EQ(ring.PushBulk(in).count, 5U);
@@ -156,8 +161,8 @@ TEST(MpmcRing, PopBulkWaitsForTheMinimum) {
   producer.join();
 }
 
-TEST(MpmcRing, PopBulkKeepsWhatItTookBeforeTheDeadline) {
-  MpmcRing<int> ring(4);
+TYPED_TEST(RingsBetweenThreads, PopBulkKeepsWhatItTookBeforeTheDeadline) {
+  RingOf<TypeParam, int> ring(4);
   ring.TryPush(1);
   std::vector<int> out(4);
   const BulkResult bulk = ring.PopBulk(out, 2, DeadlineAfter(milliseconds(1)));
@@ -166,8 +171,8 @@ TEST(MpmcRing, PopBulkKeepsWhatItTookBeforeTheDeadline) {
   EXPECT_EQ(out[0], 1);
 }
 
-TEST(MpmcRing, DeadlineAndStopEndABlockedPop) {
-  MpmcRing<int> ring(2);
+TYPED_TEST(RingsBetweenThreads, DeadlineAndStopEndABlockedPop) {
+  RingOf<TypeParam, int> ring(2);
   int item = 0;
   EXPECT_EQ(ring.PopUntil(item, DeadlineAfter(milliseconds(2))), QueueResult::kTimeout);
   EXPECT_EQ(ring.PopUntil(item, Deadline{}), QueueResult::kTimeout);
@@ -184,10 +189,10 @@ TEST(MpmcRing, DeadlineAndStopEndABlockedPop) {
   EXPECT_EQ(item, 3);
 }
 
-TEST(MpmcRing, CloseWakesBlockedProducersAndConsumers) {
-  MpmcRing<int> full(1);
+TYPED_TEST(RingsBetweenThreads, CloseWakesBlockedProducersAndConsumers) {
+  RingOf<TypeParam, int> full(1);
   full.TryPush(1);
-  MpmcRing<int> empty(1);
+  RingOf<TypeParam, int> empty(1);
   std::thread producer([&] { EXPECT_EQ(full.Push(2), QueueResult::kClosed); });
   std::thread consumer([&] {
     int item = 0;
@@ -200,9 +205,9 @@ TEST(MpmcRing, CloseWakesBlockedProducersAndConsumers) {
   consumer.join();
 }
 
-TEST(MpmcRing, WatchersHearOfItemsRoomAndTheEnd) {
+TYPED_TEST(RingsBetweenThreads, WatchersHearOfItemsRoomAndTheEnd) {
   EventCount events;
-  MpmcRing<int> ring(2, {.not_empty_watcher = &events, .not_full_watcher = &events});
+  RingOf<TypeParam, int> ring(2, {.not_empty_watcher = &events, .not_full_watcher = &events});
   int item = 0;
   auto key = events.PrepareWait();
   ring.TryPush(1);

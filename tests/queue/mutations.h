@@ -39,6 +39,15 @@ RINGFEED_WEAKER(WakeAllRelaxed, kWakeAll, relaxed);
 RINGFEED_WEAKER(WriteEndRelaxed, kWriteEnd, relaxed);
 RINGFEED_WEAKER(ReadEndRelaxed, kReadEnd, relaxed);
 
+RINGFEED_WEAKER(EntryLookRelaxed, kEntryLook, relaxed);
+RINGFEED_WEAKER(EntryChangeRelaxed, kEntryChange, relaxed);
+RINGFEED_WEAKER(TicketLookRelaxed, kTicketLook, relaxed);
+RINGFEED_WEAKER(TicketLookAcquire, kTicketLook, acquire);
+RINGFEED_WEAKER(TicketDrawRelaxed, kTicketDraw, relaxed);
+RINGFEED_WEAKER(TicketDrawAcqRel, kTicketDraw, acq_rel);
+RINGFEED_WEAKER(ThresholdLookAcquire, kThresholdLook, acquire);
+RINGFEED_WEAKER(ThresholdChangeRelease, kThresholdChange, release);
+
 RINGFEED_WITHOUT(NoNotifyConsumers, kNotifyConsumers, false);
 RINGFEED_WITHOUT(NoNotifyProducers, kNotifyProducers, false);
 RINGFEED_WITHOUT(NoPassOnConsumers, kPassOnConsumers, false);

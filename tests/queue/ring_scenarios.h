@@ -7,6 +7,7 @@
 #include <span>
 
 #include "ringfeed/channel.h"
+#include "ringfeed/lock_free_ring.h"
 #include "ringfeed/mpmc_ring.h"
 #include "ringfeed/sequenced_ring.h"
 #include "tests/queue/model_policy.h"
@@ -33,6 +34,7 @@ struct MpmcScenario {
   bool pop_bulk = false;
   bool deadlines = false;  // consumer 0 and producer 0 may run out of time
   bool stop = false;       // a thread of its own stops consumer 0
+  bool fresh = false;      // nothing was ever pushed; races on the items' storage go unseen
   bool full = false;       // the ring is full of items of nobody's when the threads start
 };
 
@@ -48,14 +50,15 @@ struct Account {
   }
 };
 
-template <typename Policy>
+// Ring: one of the rings between any threads, of TrackedItem.
+template <typename Ring>
 class MpmcRun {
  public:
   explicit MpmcRun(const MpmcScenario& scenario)
       : scenario_(scenario), ring_(scenario.capacity), producers_left_(Left(scenario)) {
     // Once around, so that the explorer knows each slot's storage.
     TrackedItem item;
-    for (std::size_t i = 0; i < scenario.capacity; ++i) {
+    for (std::size_t i = 0; !scenario.fresh && i < scenario.capacity; ++i) {
       (void)ring_.TryPush(TrackedItem(0));
       (void)ring_.TryPop(item);
     }
@@ -78,8 +81,6 @@ class MpmcRun {
   }
 
  private:
-  using Ring = MpmcRing<TrackedItem, Policy>;
-
   static std::uint64_t Left(const MpmcScenario& scenario) {
     return static_cast<std::uint64_t>(scenario.producers);
   }
@@ -191,13 +192,13 @@ class MpmcRun {
   std::array<Account, kMaxThreads> popped_{};
 };
 
-template <typename Policy>
+template <template <typename, typename> class Ring, typename Policy>
 ExploreResult ExploreMpmc(const MpmcScenario& scenario, ExploreOptions options = {}) {
   // A bulk push that waits remembers how much of it went in.
   options.forget = !(scenario.push_bulk && scenario.items > 1);
   return Explorer::Explore(
       [&] {
-        MpmcRun<Policy> run(scenario);
+        MpmcRun<Ring<TrackedItem, Policy>> run(scenario);
         run();
       },
       options);

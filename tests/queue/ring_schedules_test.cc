@@ -49,15 +49,35 @@ struct Case {
   friend std::ostream& operator<<(std::ostream& out, const Case& item) { return out << item.name; }
 };
 
-class MpmcRingSchedules : public ::testing::TestWithParam<Case<MpmcScenario>> {
+class RingSchedules : public ::testing::TestWithParam<Case<MpmcScenario>> {
  protected:
   void SetUp() override {
     if (!Fiber::kSupported) GTEST_SKIP() << "no fibers in this build";
   }
 };
 
+class MpmcRingSchedules : public RingSchedules {};
+
 TEST_P(MpmcRingSchedules, NothingHangsIsLostOrComesTwice) {
-  ExpectPasses(ExploreMpmc<ModelPolicy<>>(GetParam().scenario, Scaled(GetParam().options)));
+  ExpectPasses(
+      ExploreMpmc<MpmcRing, ModelPolicy<>>(GetParam().scenario, Scaled(GetParam().options)));
+}
+
+class LockFreeRingSchedules : public RingSchedules {};
+
+// It takes three times as many steps, so the bounds are closer where the other ring's programs run
+// without any, and where bulk pushes remember how far they came.
+ExploreOptions Bounded(const Case<MpmcScenario>& program) {
+  ExploreOptions options = program.options;
+  const MpmcScenario& scenario = program.scenario;
+  if (options.preemptions < 0) return {.preemptions = kLong ? 4 : 3, .stale_reads = 2};
+  if (scenario.push_bulk && scenario.items > 1 && scenario.producers > 1) --options.preemptions;
+  return options;
+}
+
+TEST_P(LockFreeRingSchedules, NothingHangsIsLostOrComesTwice) {
+  ExpectPasses(
+      ExploreMpmc<LockFreeRing, ModelPolicy<>>(GetParam().scenario, Scaled(Bounded(GetParam()))));
 }
 
 constexpr Ending kNone = Ending::kNone;
@@ -104,6 +124,9 @@ const Case<MpmcScenario> kMpmcCases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Programs, MpmcRingSchedules, ::testing::ValuesIn(kMpmcCases),
+                         [](const auto& item) { return item.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Programs, LockFreeRingSchedules, ::testing::ValuesIn(kMpmcCases),
                          [](const auto& item) { return item.param.name; });
 
 class SequencedRingSchedules : public ::testing::TestWithParam<Case<SequencedScenario>> {

@@ -11,8 +11,8 @@
 #include <tuple>
 #include <vector>
 
-#include "ringfeed/mpmc_ring.h"
 #include "ringfeed/sequenced_ring.h"
+#include "tests/queue/ring_kinds.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed {
@@ -41,9 +41,14 @@ class Bitmap {
 
 using Shape = std::tuple<int, int, std::size_t, bool>;  // producers, consumers, capacity, bulk
 
-class MpmcRingStress : public ::testing::TestWithParam<Shape> {
+class RingShapes : public ::testing::TestWithParam<Shape> {
  protected:
-  static void Push(MpmcRing<Tag>& ring, std::uint32_t producer, std::uint32_t items, bool bulk) {
+  template <typename Kind>
+  static void Run(const Shape& shape);
+
+ private:
+  template <typename Ring>
+  static void Push(Ring& ring, std::uint32_t producer, std::uint32_t items, bool bulk) {
     std::vector<Tag> batch;
     for (std::uint32_t i = 0; i < items; ++i) {
       batch.push_back({producer, i});
@@ -57,7 +62,8 @@ class MpmcRingStress : public ::testing::TestWithParam<Shape> {
     }
   }
 
-  static void Pop(MpmcRing<Tag>& ring, std::size_t producers, bool bulk, Bitmap& bitmap) {
+  template <typename Ring>
+  static void Pop(Ring& ring, std::size_t producers, bool bulk, Bitmap& bitmap) {
     std::vector<std::int64_t> last(producers, -1);
     std::vector<Tag> out(bulk ? 5 : 1);
     for (;;) {
@@ -72,11 +78,12 @@ class MpmcRingStress : public ::testing::TestWithParam<Shape> {
   }
 };
 
-TEST_P(MpmcRingStress, EveryItemComesOutOnceAndInItsProducersOrder) {
-  const auto [producers, consumers, capacity, bulk] = GetParam();
+template <typename Kind>
+void RingShapes::Run(const Shape& shape) {
+  const auto [producers, consumers, capacity, bulk] = shape;
   const auto items = static_cast<std::uint32_t>(StressRounds(8'000));
   const auto count = static_cast<std::size_t>(producers);
-  MpmcRing<Tag> ring(capacity);
+  RingOf<Kind, Tag> ring(capacity);
   Bitmap bitmap(count, items);
   std::vector<std::thread> pushers;
   std::vector<std::thread> poppers;
@@ -93,7 +100,14 @@ TEST_P(MpmcRingStress, EveryItemComesOutOnceAndInItsProducersOrder) {
   EXPECT_EQ(bitmap.Marked(), count * items);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, MpmcRingStress,
+TEST_P(RingShapes, EveryItemComesOutOfTheSlotRingOnceAndInItsProducersOrder) {
+  Run<SlotRings>(GetParam());
+}
+TEST_P(RingShapes, EveryItemComesOutOfTheLockFreeRingOnceAndInItsProducersOrder) {
+  Run<LockFreeRings>(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Stress, RingShapes,
                          ::testing::Combine(::testing::Values(1, 2, 4), ::testing::Values(1, 2, 4),
                                             ::testing::Values(1U, 2U, 5U, 64U), ::testing::Bool()),
                          [](const auto& shape) {
@@ -103,10 +117,14 @@ INSTANTIATE_TEST_SUITE_P(Shapes, MpmcRingStress,
                                   (std::get<3>(shape.param) ? "Bulk" : "Single");
                          });
 
-TEST(MpmcRingStress, WhatWasAcceptedIsWhatCameOutWhenClosedAtAnyTime) {
+template <typename Kind>
+class RingStress : public ::testing::Test {};
+TYPED_TEST_SUITE(RingStress, RingKinds, RingKindNames);
+
+TYPED_TEST(RingStress, WhatWasAcceptedIsWhatCameOutWhenClosedAtAnyTime) {
   const int rounds = StressRounds(500);
   for (int round = 0; round < rounds; ++round) {
-    MpmcRing<std::uint64_t> ring(4);
+    RingOf<TypeParam, std::uint64_t> ring(4);
     std::atomic<std::uint64_t> accepted{0};
     std::atomic<std::uint64_t> popped{0};
     std::vector<std::thread> threads;
