@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/cpu_count.h"
-#include "base/signals_blocked.h"
 #include "base/stream_copy.h"
 #include "readers/decorators/block_shuffle.h"
 #include "readers/decorators/multi_pass.h"
@@ -32,8 +31,6 @@ constexpr int kMaxThreads = 16;
 /// Payload that a worker frames before its turn in file order comes: what is written later than
 /// that has left the cache of its core. Measured on parts of 128 to 512 KiB.
 constexpr std::size_t kAheadBytes = 512 * 1024;
-/// So many pieces may wait for one writer before others are woken for them.
-constexpr std::size_t kTasksToShare = 4;
 /// Of the order by index: enough that a worker has one whose reads are under way while it frames
 /// another's.
 constexpr std::size_t kLanesPerWriter = 4;
@@ -45,9 +42,6 @@ bool GivesOrderUp(const Program& program) {
   const bool slices = program.batch.rank.world_size > 1 && !program.batch.split_by_files;
   return (program.source.options.unordered && !slices) || program.source.streams.size() > 1;
 }
-
-/// A writer whose thread this is, null elsewhere: who makes work for itself needs no wake-up.
-thread_local const void* current_writer = nullptr;
 
 std::atomic<std::uint64_t> late_wakes_of_process{0};
 
@@ -130,6 +124,7 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
       unordered_(GivesOrderUp(program)),
       arena_(std::move(arena)),
       hooks_(hooks),
+      pool_(PoolHooks()),
       clock_(start.mark.pass, start.mark.place),
       pass_is_whole_(start.mark.place == 0),
       out_(program.parser != nullptr ? kDeliveries : kRecordDeliveries, DeliverySpinNanos()),
@@ -140,9 +135,7 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
       free_blocks_(kFreeBlocks),
       passes_ended_(start.mark.pass) {
   const int threads = ThreadsFor(program_.source.options);
-  for (int i = 0; i < threads; ++i) {
-    workers_.push_back(std::make_unique<Worker>(workers_.size()));
-  }
+  for (int i = 0; i < threads; ++i) AddWorker(true);
   BuildLanes();
   ReserveMemory();
   CheckTables(program);
@@ -177,9 +170,7 @@ std::size_t Run::BuildSchedule() {
   options.by_file = source.file_readers != nullptr;
   options.order = source.options.files;
   options.first_epoch = source.options.first_epoch;
-  options.moved = [this] {
-    for (const auto& worker : workers_) Wake(*worker);
-  };
+  options.moved = [this] { pool_.WakeAll(); };
   options.passed_over = News().read;
   schedule_ = std::make_unique<FileSchedule>(source.names, source.sources, options);
   return schedule_->lanes();
@@ -187,15 +178,17 @@ std::size_t Run::BuildSchedule() {
 
 // Lanes that may block for long have threads of their own, which write no batches.
 void Run::AddOwnThreads(std::size_t lanes) {
-  for (std::size_t i = 0; i < lanes; ++i) {
-    workers_.push_back(std::make_unique<Worker>(workers_.size()));
-    workers_.back()->writes = false;
-  }
+  for (std::size_t i = 0; i < lanes; ++i) AddWorker(false);
+}
+
+void Run::AddWorker(bool writes) {
+  pool_.Add(writes);
+  workers_.push_back(std::make_unique<Worker>(workers_.size()));
 }
 
 std::size_t Run::BuildChunks() {
   ChunkPlan::Options options;
-  options.lanes = kLanesPerWriter * writers_;
+  options.lanes = kLanesPerWriter * pool_.writers();
   options.rows_per_chunk = RowsPerChunk(planned_->mean_record_bytes());
   options.passes = planned_->passes(stages_by_index_);
   options.pass = start_.mark.pass;
@@ -268,7 +261,7 @@ void Run::BuildLanes() {
   constexpr std::size_t kCostlyRows = 64;  // a parser that asks for pieces this small costs much
   share_tasks_ = program_.parser != nullptr && program_.parser->max_rows_per_write() <= kCostlyRows;
   const SourceNode& source = program_.source;
-  writers_ = workers_.size();
+  const std::size_t writers = pool_.writers();
   std::size_t count = std::max<std::size_t>(1, source.streams.size());
   if (planned_ != nullptr) {
     count = BuildChunks();
@@ -285,12 +278,12 @@ void Run::BuildLanes() {
   if (hold_credits_ && program_.parser != nullptr && !unordered_) {
     read_ahead_.set_limit(kAheadBytes);
   }
-  lane_credits_ = parts * std::max<std::size_t>(2, (2 * writers_ + count - 1) / count);
+  lane_credits_ = parts * std::max<std::size_t>(2, (2 * writers + count - 1) / count);
   for (std::size_t i = 0; i < workers_.size(); ++i) read_ahead_.AddWorker();
   for (std::size_t i = 0; i < count; ++i) {
     auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), lane_credits_);
     const bool own_thread = schedule_ == nullptr && chunks_ == nullptr;
-    Worker& worker = own_thread ? *workers_[writers_ + i] : *workers_[i % writers_];
+    Worker& worker = own_thread ? *workers_[writers + i] : *workers_[i % writers];
     lane->worker = static_cast<std::uint32_t>(worker.index);
     read_ahead_.AddLane(worker.index, static_cast<std::int64_t>(lane_credits_));
     worker.lanes.push_back(lane.get());
@@ -299,7 +292,7 @@ void Run::BuildLanes() {
     lanes_.push_back(std::move(lane));
   }
   lane_in_pass_.assign(count, true);
-  share_tasks_ = share_tasks_ || count < writers_;
+  share_tasks_ = share_tasks_ || count < writers;
 }
 
 // What a shuffle holds is bounded by the records there are; without their number by the arena, in
@@ -409,21 +402,15 @@ Run::~Run() {
 
 void Run::Start() {
   const std::lock_guard lock(stop_mutex_);
-  const SignalsBlocked blocked;
-  for (const auto& worker : workers_) {
-    Worker* const each = worker.get();
-    each->thread = std::thread([this, each] { WorkerMain(*each); });
-  }
+  pool_.Start([this](std::size_t worker) { WorkerMain(*workers_[worker]); });
 }
 
 void Run::Stop() {
   const std::lock_guard lock(stop_mutex_);
   stop_.request_stop();
   out_.Cancel();
-  for (const auto& worker : workers_) Wake(*worker);
-  for (const auto& worker : workers_) {
-    if (worker->thread.joinable()) worker->thread.join();
-  }
+  pool_.WakeAll();
+  pool_.Join();
   opened_files_.reset();
   // What is handed out lives on in the arena, but the next run may plan with the rest.
   budget_->Release();
@@ -454,13 +441,12 @@ void Run::SetUp(Worker& worker) {
 }
 
 void Run::WorkOnce(Worker& worker) {
-  if (worker.writes && plan_turn_.TakeAsk()) RequestPlan(&worker);
+  if (pool_.TakesTasks(worker.index) && plan_turn_.TakeAsk()) RequestPlan(&worker);
   if (DoTask(worker) || DoLane(worker)) return;
   Rest(worker);
 }
 
 void Run::WorkerMain(Worker& worker) {
-  current_writer = worker.writes ? &worker : nullptr;
   const WorkerStop stop(stop_.get_token());
   try {
     SetUp(worker);
@@ -494,25 +480,9 @@ void Run::FailBehindPlan(Worker& worker, const Status& status) {
   RequestPlan(&worker);
 }
 
-bool Run::TakeTask(Worker& worker, WriteTask** task) {
-  if (!worker.writes) return false;
-  if (worker.tasks.TryPop(*task) == QueueResult::kOk) return true;
-  for (std::size_t i = 1; i < workers_.size(); ++i) {
-    Worker& other = *workers_[(worker.index + i) % workers_.size()];
-    if (other.tasks.SizeApprox() > 0 && other.tasks.TryPop(*task) == QueueResult::kOk) return true;
-  }
-  if (overflow_count_.load(std::memory_order_relaxed) == 0) return false;
-  const std::lock_guard lock(overflow_mutex_);
-  if (overflow_.empty()) return false;
-  *task = overflow_.back();
-  overflow_.pop_back();
-  overflow_count_.store(overflow_.size(), std::memory_order_relaxed);
-  return true;
-}
-
 bool Run::DoTask(Worker& worker) {
   WriteTask* task = nullptr;
-  if (!TakeTask(worker, &task)) return false;
+  if (!pool_.TakeTask(worker.index, &task)) return false;
   const StageTimer timer(worker.write);
   FetchUpcoming(worker);
   batch_sink_->Write(task, &worker.scratch);
@@ -633,7 +603,7 @@ void Run::Publish(Worker& worker, LaneState& lane) {
 //
 // A worker sleeps while HasWork is false, by the protocol of its Sleeper: who changes what HasWork
 // looks at writes first, then calls Wake. Who changes it in the worker's own thread wakes nobody:
-// that thread looks again before it rests (current_writer).
+// that thread looks again before it rests (WorkerPool::IsCurrent).
 //
 //   HasWork looks at        made true by                       who then wakes
 //   stop_                   Stop                               all workers
@@ -661,13 +631,7 @@ void Run::Publish(Worker& worker, LaneState& lane) {
 // Should this have a gap, NoteSilence finds it.
 bool Run::HasWork(const Worker& worker) const {
   if (stopping()) return true;
-  if (worker.writes) {
-    if (plan_turn_.IsAsked()) return true;
-    if (overflow_count_.load(std::memory_order_relaxed) > 0) return true;
-    for (const auto& each : workers_) {
-      if (each->tasks.SizeApprox() > 0) return true;
-    }
-  }
+  if (pool_.TakesTasks(worker.index) && (plan_turn_.IsAsked() || pool_.HasTask())) return true;
   for (const LaneState* lane : worker.lanes) {
     if (lane->done) continue;
     if (lane->filling == nullptr ? MayFill(*lane) : MayGoOn(worker, *lane)) return true;
@@ -682,47 +646,38 @@ bool Run::MayGoOn(const Worker& worker, const LaneState& lane) {
 
 void Run::Rest(Worker& worker) {
   const auto has_work = [&] { return HasWork(worker); };
+  Sleeper& sleeper = pool_.sleeper(worker.index);
   if (worker.io->in_flight()) {
     const StageTimer timer(worker.wait_medium);
-    worker.sleeper.RestInEngine(has_work, [&](bool wait) {
+    sleeper.RestInEngine(has_work, [&](bool wait) {
       worker.io->Reap(wait ? Clock::time_point::max() : Clock::time_point());
     });
     return;
   }
-  worker.sleeper.Rest(has_work, [&](auto&& sleep) {
+  sleeper.Rest(has_work, [&](auto&& sleep) {
     const StageTimer timer(backlogged_.load(std::memory_order_relaxed) ? worker.wait_slot
                                                                        : worker.wait_other);
     sleep();
   });
-  if (worker.sleeper.TakeLook()) LookAgain(worker);
+  if (sleeper.TakeLook()) LookAgain(worker);
 }
 
-void Run::Wake(Worker& worker) {
-  if (hooks_.leaves_out_wake && !stopping() && hooks_.leaves_out_wake()) return;
-  worker.sleeper.Wake([&] {
+WorkerPool<WriteTask*>::Hooks Run::PoolHooks() {
+  WorkerPool<WriteTask*>::Hooks hooks;
+  hooks.interrupt = [this](std::size_t number) {
+    Worker& worker = *workers_[number];
     const std::lock_guard lock(worker.io_mutex);
     if (worker.io != nullptr) worker.io->Wake();
-  });
-}
-
-void Run::WakeAny(std::uint32_t preferred) {
-  Worker& first = *workers_[preferred];
-  if (!first.sleeper.IsIdle()) {
-    for (const auto& worker : workers_) {
-      if (worker->writes && worker->sleeper.IsIdle()) {
-        Wake(*worker);
-        break;
-      }
-    }
+  };
+  if (hooks_.leaves_out_wake) {
+    hooks.leaves_out_wake = [this] { return !stopping() && hooks_.leaves_out_wake(); };
   }
-  // Always: should it fall asleep just now, it must hear of this.
-  Wake(first);
+  return hooks;
 }
 
-Run::Worker& Run::WriterFor(std::uint32_t lane) {
-  Worker& owner = *workers_[lanes_[lane % lanes_.size()]->worker];
-  if (owner.writes) return owner;
-  return *workers_[next_writer_++ % writers_];
+std::size_t Run::WriterFor(std::uint32_t lane) {
+  const std::size_t owner = lanes_[lane % lanes_.size()]->worker;
+  return pool_.TakesTasks(owner) ? owner : next_writer_++ % pool_.writers();
 }
 
 // ---- The plan ----
@@ -740,9 +695,7 @@ bool Run::RequestPlan(Worker* worker) {
 
 void Run::AskForPlan() {
   plan_turn_.Ask([this] {
-    const auto is_current = [](const auto& worker) { return worker.get() == current_writer; };
-    if (std::any_of(workers_.begin(), workers_.end(), is_current)) return;  // it looks by itself
-    WakeAny(0);
+    if (!pool_.IsAnyCurrent()) pool_.WakeAny(0);  // else it looks by itself
   });
 }
 
@@ -792,7 +745,7 @@ bool Run::PopBlock(Block** block) {
   read_ahead_.SetDue(turn_);
   if (lanes_[turn_]->out.TryPop(*block) == QueueResult::kOk) return true;
   read_ahead_.MissDue([this](std::size_t worker) {
-    if (workers_[worker].get() != current_writer) Wake(*workers_[worker]);
+    if (!pool_.IsCurrent(worker)) pool_.Wake(worker);
   });
   return false;
 }
@@ -1025,20 +978,7 @@ void Run::FinishWithoutPlace(const Status& why) {
 
 void Run::Submit(WriteTask* task, std::uint32_t near_lane) {
   ++plan_steps_;
-  Worker& writer = WriterFor(near_lane);
-  WriteTask* item = task;
-  if (writer.tasks.TryPush(std::move(item)) != QueueResult::kOk) {
-    const std::lock_guard lock(overflow_mutex_);
-    overflow_.push_back(task);
-    overflow_count_.store(overflow_.size(), std::memory_order_relaxed);
-  }
-  // Rows that are hot in their writer's cache stay with it, unless it falls behind: another core
-  // would fetch them from there, and a wake-up costs more than a small piece of work.
-  if (share_tasks_ || writer.tasks.SizeApprox() >= kTasksToShare) {
-    WakeAny(static_cast<std::uint32_t>(writer.index));
-  } else if (&writer != current_writer) {
-    Wake(writer);
-  }
+  pool_.Submit(task, WriterFor(near_lane), share_tasks_);
 }
 
 void Run::Drop(Block* block, std::uint32_t rows) {
@@ -1196,7 +1136,7 @@ void Run::RecycleBlock(Block* block) {
 
 void Run::GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes) {
   read_ahead_.GiveBack(lane.index, count, bytes,
-                       [this](std::size_t worker) { Wake(*workers_[worker]); });
+                       [this](std::size_t worker) { pool_.Wake(worker); });
 }
 
 QueueResult Run::Next(Delivery* delivery, const std::stop_token& stop) {
@@ -1233,32 +1173,21 @@ QueueResult Run::Await(Delivery* delivery, Deadline deadline, const std::stop_to
 // awake and so nothing is read and no user's code runs, is looked for by everybody once more. What
 // is found then is counted: a defect, in a build of any kind.
 
-std::uint64_t Run::Wakes() const {
-  std::uint64_t wakes = 0;
-  for (const auto& worker : workers_) {
-    wakes += worker->sleeper.wakes();
-  }
-  return wakes;
-}
-
 void Run::NoteSilence() {
   const std::lock_guard lock(silence_mutex_);
   const Deadline now = QueueClock::now();
   if (now - looked_at_ < hooks_.silence / 2)
     return;  // another consumer's look, or an earlier call's
   looked_at_ = now;
-  const bool all_sleep = std::all_of(workers_.begin(), workers_.end(),
-                                     [](const auto& worker) { return worker->sleeper.IsAsleep(); });
-  const std::uint64_t wakes = all_sleep ? Wakes() : kNever;
+  const bool all_sleep = pool_.AllAreAsleep();
+  const std::uint64_t wakes = all_sleep ? pool_.wakes() : kNever;
   const std::uint64_t head = out_.taken();
   const bool is_silent = all_sleep && wakes == silent_wakes_ && head == silent_head_;
   silent_wakes_ = wakes;
   silent_head_ = head;
   if (!is_silent) return;
   asked_wakes_.store(wakes, std::memory_order_relaxed);
-  for (const auto& worker : workers_) {
-    worker->sleeper.AskToLook();
-  }
+  pool_.AskAllToLook();
 }
 
 void Run::LookAgain(Worker& worker) {
@@ -1266,8 +1195,8 @@ void Run::LookAgain(Worker& worker) {
   const bool has_work = HasWork(worker);
   if (!has_work && worker.index != 0) return;  // the first one looks at the plan for all
   // Who changes something wakes behind that, and may be between the two: then this is not late.
-  const auto is_on_time = [&] { return stopping() || Wakes() != wakes; };
-  worker.sleeper.NapUnless(is_on_time, DeadlineAfter(hooks_.silence / 10));
+  const auto is_on_time = [&] { return stopping() || pool_.wakes() != wakes; };
+  pool_.sleeper(worker.index).NapUnless(is_on_time, DeadlineAfter(hooks_.silence / 10));
   if (is_on_time()) return;
   if (has_work || RequestPlan(&worker)) CountLateWake();
 }
@@ -1285,16 +1214,15 @@ std::uint64_t Run::LateWakesOfProcess() {
 
 std::optional<std::uint64_t> Run::StarvedBy(std::thread::id thread) const {
   if (!holders_.AllAsk(thread)) return std::nullopt;
-  const std::uint64_t wakes = Wakes();
+  const std::uint64_t wakes = pool_.wakes();
   if (plan_turn_.IsBusy()) return std::nullopt;
   // A stream's own thread may be in its source's call for as long as that likes. That matters where
   // it may come next.
   const std::size_t due = read_ahead_.WorkerOf(read_ahead_.due());
-  const auto may_bring = [&](const auto& worker) {
-    const bool counts = unordered_ || worker->writes || worker->index == due;
-    return counts && !worker->sleeper.IsAtRest();
-  };
-  if (std::any_of(workers_.begin(), workers_.end(), may_bring)) return std::nullopt;
+  for (std::size_t i = 0; i < pool_.size(); ++i) {
+    const bool counts = unordered_ || pool_.TakesTasks(i) || i == due;
+    if (counts && !pool_.sleeper(i).IsAtRest()) return std::nullopt;
+  }
   return wakes;
 }
 

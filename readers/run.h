@@ -22,7 +22,7 @@
 #include "readers/engine/outbox.h"
 #include "readers/engine/plan_turn.h"
 #include "readers/engine/read_ahead.h"
-#include "readers/engine/sleeper.h"
+#include "readers/engine/worker_pool.h"
 #include "readers/failure_stage.h"
 #include "readers/file_schedule.h"
 #include "readers/kept_mappings.h"
@@ -151,12 +151,9 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     MpmcRing<Block*> out;
   };
   struct Worker {
-    explicit Worker(std::size_t number) : index(number), tasks(kTaskRing) {}
+    explicit Worker(std::size_t number) : index(number) {}
     const std::size_t index;
     std::vector<LaneState*> lanes;
-    bool writes = true;  ///< takes tasks; false for the thread of a lane that may block for long
-    MpmcRing<WriteTask*> tasks;
-    Sleeper sleeper;
     LaneContext context;
     std::unique_ptr<WorkerIo> io;
     std::mutex io_mutex;  ///< guards `io` against wakers while it is made and destroyed
@@ -165,9 +162,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     std::unique_ptr<Parser::Scratch> locate_scratch;
     StageClock read, decompress, frame, plan, write, wait_medium, wait_slot, wait_other;
     StageCount read_bytes;
-    std::thread thread;
   };
-  static constexpr std::size_t kTaskRing = 4096;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   /// Throws Error where a shuffle's tables would be larger than the arena.
@@ -184,6 +179,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   /// Which rows of each batch are written here, where several ranks share them.
   void ShareBatches(BatchSink::Options* options) const;
   void AddOwnThreads(std::size_t lanes);
+  void AddWorker(bool writes);
+  WorkerPool<WriteTask*>::Hooks PoolHooks();
   std::unique_ptr<Lane> MakeLane(std::size_t number, LaneContext* context);
   bool PopBlock(Block** block);
   bool PopAnyBlock(Block** block);
@@ -213,8 +210,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   /// Nothing came for half of RunHooks::silence. Where that is so twice, and everybody slept
   /// throughout, all workers look again.
   void NoteSilence();
-  /// So often workers were woken: while they sleep and it stays the same nothing has happened.
-  std::uint64_t Wakes() const;
   /// A worker's look that a consumer asked for: counts what it finds to do as a late wake.
   void LookAgain(Worker& worker);
   void CountLateWake();
@@ -262,12 +257,10 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   Block* NewBlock();
   void RecycleBlock(Block* block);
   void GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes);
-  void WakeAny(std::uint32_t preferred);
-  void Wake(Worker& worker);
   void ReleaseDelivery(const Delivery& delivery);
   void AskForPlan();
-  bool TakeTask(Worker& worker, WriteTask** task);
-  Worker& WriterFor(std::uint32_t lane);
+  /// The worker whose cache the lane's rows are in.
+  std::size_t WriterFor(std::uint32_t lane);
   void ReserveMemory();
   /// What each lane may read ahead by index.
   std::size_t AheadBytes() const;
@@ -295,8 +288,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   std::unique_ptr<OpenedFiles> opened_files_;
   std::vector<std::unique_ptr<LaneState>> lanes_;
   std::vector<std::unique_ptr<Worker>> workers_;  ///< those that write first
-  std::size_t writers_ = 0;
-  bool share_tasks_ = false;  ///< idle workers are woken for every task
+  bool share_tasks_ = false;                      ///< idle workers are woken for every task
+  WorkerPool<WriteTask*> pool_;
   ReadAhead read_ahead_;
   PlanTurn plan_turn_;
 
@@ -344,10 +337,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   mutable std::mutex status_mutex_;  ///< guards what follows; taken on rare events only
   std::optional<PlanMark> left_out_;
   Status failure_;  ///< of a worker, on its way to the plan
-
-  std::mutex overflow_mutex_;  ///< guards tasks for which no ring had room: many tiny pieces
-  std::vector<WriteTask*> overflow_;
-  std::atomic<std::size_t> overflow_count_{0};  ///< a hint; the mutex orders
 
   std::mutex blocks_mutex_;  ///< guards the pool's growth
   std::vector<std::unique_ptr<Block>> blocks_;
