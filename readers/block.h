@@ -44,7 +44,7 @@ struct Block {
   /// Not 0 for records that Filter drops; empty where it drops none. They are not located.
   std::vector<std::uint8_t> filtered;
   Status status;  ///< a failure that follows the records
-  /// `status` is the system's refusal (readers/refusal.h), which has no place in an order: how many
+  /// `status` is the system's refusal (base/refusal.h), which has no place in an order: how many
   /// records would have followed is not known, and others read them.
   bool denied = false;
   /// Whether the order is another one than that of the blocks: then a record that fails is damaged

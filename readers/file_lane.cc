@@ -2,8 +2,8 @@
 #include <string>
 #include <utility>
 
+#include "base/refusal.h"
 #include "readers/lane.h"
-#include "readers/refusal.h"
 
 namespace ringfeed {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "readers/examined_file.h"
+#include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
-#include "ringfeed/decorators.h"
+#include "ringfeed/open_options.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
 

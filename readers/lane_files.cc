@@ -1,6 +1,6 @@
 #include "readers/lane_files.h"
 
-#include "readers/refusal.h"
+#include "base/refusal.h"
 
 namespace ringfeed {
 

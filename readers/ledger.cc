@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "readers/refusal.h"
+#include "base/refusal.h"
 
 namespace ringfeed {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "readers/index/record_index.h"
+#include "readers/formats/record_index.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/memory_limit.h"
-#include "readers/refusal.h"
+#include "base/refusal.h"
 
 namespace ringfeed {
 

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "readers/examined_file.h"
+#include "base/refusal.h"
+#include "readers/formats/examined_file.h"
 #include "readers/index/indexed_file.h"
 #include "readers/plan.h"
-#include "readers/refusal.h"
 
 namespace ringfeed {
 

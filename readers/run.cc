@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "base/cpu_count.h"
+#include "base/refusal.h"
 #include "base/stream_copy.h"
-#include "readers/decorators/block_shuffle.h"
-#include "readers/decorators/multi_pass.h"
-#include "readers/decorators/window_shuffle.h"
-#include "readers/graph.h"
+#include "readers/chain/graph.h"
 #include "readers/locate.h"
 #include "readers/planned_lane.h"
 #include "readers/record_sink.h"
-#include "readers/refusal.h"
+#include "readers/stages/block_shuffle.h"
+#include "readers/stages/multi_pass.h"
+#include "readers/stages/window_shuffle.h"
 #include "readers/thrown_status.h"
 #include "readers/worker_stop.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
-#include "base/lock_until.h"
+#include "queue/lock_until.h"
 #include "readers/locate.h"
 #include "readers/parsers/lod_levels.h"
 

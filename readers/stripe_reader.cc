@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/refusal.h"
 #include "readers/inline_stripes.h"
-#include "readers/refusal.h"
 
 namespace ringfeed {
 namespace {

@@ -11,7 +11,7 @@
 #include "readers/formats/format.h"
 #include "readers/stage_clock.h"
 #include "readers/worker_io.h"
-#include "ringfeed/decorators.h"
+#include "ringfeed/open_options.h"
 
 namespace ringfeed {
 

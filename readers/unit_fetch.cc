@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "readers/refusal.h"
+#include "base/refusal.h"
 
 namespace ringfeed {
 

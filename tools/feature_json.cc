@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "readers/parsers/wire_reader.h"
+#include "readers/formats/wire_reader.h"
 #include "tools/json_value.h"
 
 namespace ringfeed::tools {

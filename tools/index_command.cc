@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "readers/examined_file.h"
+#include "readers/formats/examined_file.h"
 #include "readers/index/open_index.h"
 #include "tools/command.h"
 #include "tools/delivery_check.h"

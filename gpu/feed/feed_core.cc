@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "base/lock_until.h"
 #include "base/numa.h"
 #include "base/signals_blocked.h"
+#include "queue/lock_until.h"
 #include "ringfeed/emulated_devices.h"
 #include "ringfeed/timeline.h"
 

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/arena.h"
-#include "ringfeed/io_options.h"
+#include "ringfeed/open_options.h"
 #include "ringfeed/ranks.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
@@ -21,64 +20,6 @@ namespace ringfeed {
 
 class Dataset;
 class Parser;
-
-/// Which files of a list are read in a pass and in which order: a pure function of this, the number
-/// of files and the number of the pass.
-struct FileOrder {
-  bool shuffle = false;  ///< the list is permuted anew in each pass, by draws of (seed, pass)
-  std::uint64_t seed = 0;
-  std::uint64_t from_pass = 0;  ///< earlier passes keep the list's order
-  /// This reader takes part `rank` of the list, permuted or not, in `ranks` consecutive parts, of
-  /// which the first ones have one file more where it does not come out even. With the same list,
-  /// seed and pass the ranks together read each file once.
-  std::size_t rank = 0;
-  std::size_t ranks = 1;
-};
-
-/// Whether files are read by an index of their records. It is made at the first opening and kept
-/// beside the file, or in a folder; see `ringfeed index`.
-enum class IndexUse : std::uint8_t {
-  kAsNeeded,  ///< where the order asks for it: global, blocks, Mix, several ranks, Restore, SeekTo
-  kNever,     ///< what would need it is refused at set-up, or replayed
-};
-
-/// How files are opened and read. Order: files, cycle, stripe_bytes, on_damage and the list of
-/// files. Speed: all else; it never changes what is delivered or in which order.
-struct OpenOptions {
-  // Order.
-  FileOrder files{};
-  std::size_t cycle = 8;  ///< files open at a time, one stripe of each in turn
-  std::size_t stripe_bytes =
-      1024 * 1024;  ///< a stripe: the records that start within this many bytes
-  OnDamage on_damage = OnDamage::kFail;
-  std::uint64_t max_damaged = ~std::uint64_t{0};  ///< under kSkip: fail once more than this are met
-  std::string format{};  ///< "": by name or first bytes; else e.g. "rows:160"
-  std::size_t max_record_bytes = std::size_t{1} << 30;
-  /// Gives the order up: of `cycle` open files whatever comes first, and whoever is free takes the
-  /// next file. Each record once per pass all the same. (Ranks that share batches keep the order,
-  /// which tells them what is whose.)
-  bool unordered = false;
-  /// Streams: opened again so often where they end, as a writer that crashes and is started again
-  /// needs it. Damage in such a stream, a record that was cut off first of all, is always reported
-  /// and passed over: where the next writer comes before the end of the last was seen, its records
-  /// stand behind a piece of one (and both count as one end).
-  /// Throws Error for what is no stream and for a stream that comes once (StreamSource::ComesOnce).
-  std::uint64_t reopen_limit = 0;
-  /// What readers of a registered format deliver (RegisterFormat); of others it throws Error.
-  std::vector<SlotSpec> slots{};
-  /// Number of the first pass: draws of pass p are those of epoch first_epoch + p.
-  std::uint32_t first_epoch = 0;
-  IndexUse index = IndexUse::kAsNeeded;
-  std::string index_folder{};  ///< "": RINGFEED_INDEX_FOLDER, else beside each file
-  bool note_records = false;   ///< BatchOrigin says which records a batch holds
-  // Speed.
-  static constexpr int kMostThreads = 1024;
-  int threads = 0;  ///< 0: one per core that this process may use, at most 16; else to kMostThreads
-  IoOptions io{};
-  std::shared_ptr<PinnedArena> arena{};  ///< null: the process's own
-  /// This pipeline's quota, taken as it is opened; 0: as it is needed, about half of what was left.
-  std::size_t arena_bytes = 0;
-};
 
 /// Records of files in the order that docs/ARCHITECTURE.md defines. Names may be globs ("train-*",
 /// sorted) or streams ("-", FIFOs, "unix:…", "tcp:…"). Throws Error for an empty list, a glob

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "readers/quota_holders.h"
+#include "readers/engine/quota_holders.h"
 
 namespace ringfeed {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "readers/formats/fixed_index.h"
 #include "readers/formats/lost_units.h"
-#include "readers/index/fixed_index.h"
 
 namespace ringfeed {
 namespace {

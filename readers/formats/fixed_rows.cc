@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "readers/formats/file_record_writer.h"
+#include "readers/formats/fixed_index.h"
 #include "readers/formats/lost_units.h"
-#include "readers/index/fixed_index.h"
 
 namespace ringfeed {
 namespace {

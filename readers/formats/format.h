@@ -12,7 +12,7 @@
 
 #include "readers/compression/decompressor.h"
 #include "readers/formats/output_file.h"
-#include "readers/index/record_index.h"
+#include "readers/formats/record_index.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"

@@ -9,7 +9,7 @@
 
 #include "readers/formats/format.h"
 #include "readers/formats/megatron_index.h"
-#include "readers/index/record_index.h"
+#include "readers/formats/record_index.h"
 
 namespace ringfeed {
 

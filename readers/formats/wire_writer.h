@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "readers/parsers/wire_reader.h"
+#include "readers/formats/wire_reader.h"
 
 namespace ringfeed {
 

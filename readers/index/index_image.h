@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "readers/index/record_index.h"
+#include "readers/formats/record_index.h"
 
 namespace ringfeed {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
+#include "readers/formats/record_index.h"
 #include "readers/index/paged_index.h"
-#include "readers/index/record_index.h"
 
 namespace ringfeed {
 

@@ -5,8 +5,8 @@
 #include <stop_token>
 #include <string>
 
+#include "readers/formats/record_index.h"
 #include "readers/index/indexed_file.h"
-#include "readers/index/record_index.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "readers/formats/record_index.h"
 #include "readers/index/index_image.h"
 #include "readers/index/index_page.h"
-#include "readers/index/record_index.h"
 
 namespace ringfeed {
 

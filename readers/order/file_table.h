@@ -6,7 +6,7 @@
 #include <string>
 
 #include "readers/formats/format.h"
-#include "readers/index/record_index.h"
+#include "readers/formats/record_index.h"
 #include "readers/order/row_layout.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"

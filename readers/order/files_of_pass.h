@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringfeed/decorators.h"
+#include "ringfeed/open_options.h"
 
 namespace ringfeed {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringfeed/decorators.h"
+#include "ringfeed/open_options.h"
 
 namespace ringfeed {
 

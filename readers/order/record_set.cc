@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/cpu_count.h"
+#include "base/refusal.h"
 #include "base/signals_blocked.h"
-#include "readers/examined_file.h"
-#include "readers/refusal.h"
+#include "readers/formats/examined_file.h"
 
 namespace ringfeed {
 namespace {

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "readers/formats/format.h"
+#include "readers/formats/record_index.h"
 #include "readers/index/open_index.h"
-#include "readers/index/record_index.h"
 #include "readers/order/data_fingerprint.h"
 #include "readers/order/file_table.h"
 #include "readers/order/row_layout.h"
-#include "ringfeed/decorators.h"
+#include "ringfeed/open_options.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "readers/parsers/wire_reader.h"
+#include "readers/formats/wire_reader.h"
 
 namespace ringfeed {
 

@@ -1,7 +1,7 @@
 #include "readers/parsers/feature_location.h"
 
+#include "readers/formats/wire_reader.h"
 #include "readers/parsers/usual_reader.h"
-#include "readers/parsers/wire_reader.h"
 
 namespace ringfeed {
 

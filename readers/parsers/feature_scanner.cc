@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/little_endian.h"
-#include "readers/parsers/wire_reader.h"
+#include "readers/formats/wire_reader.h"
 
 namespace ringfeed {
 namespace {

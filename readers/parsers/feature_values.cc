@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "base/little_endian.h"
+#include "readers/formats/wire_reader.h"
 #include "readers/parsers/usual_reader.h"
 #include "readers/parsers/varint_list.h"
-#include "readers/parsers/wire_reader.h"
 
 namespace ringfeed {
 namespace {

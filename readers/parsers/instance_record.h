@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "readers/formats/wire_reader.h"
 #include "readers/parsers/feature_index.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/tensor_record.h"
-#include "readers/parsers/wire_reader.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

@@ -4,7 +4,7 @@
 
 #include "base/little_endian.h"
 #include "readers/formats/lod_tensor_layout.h"
-#include "readers/parsers/wire_reader.h"
+#include "readers/formats/wire_reader.h"
 
 namespace ringfeed {
 namespace {

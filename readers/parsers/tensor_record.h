@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "readers/formats/wire_reader.h"
 #include "readers/parsers/parser.h"
-#include "readers/parsers/wire_reader.h"
 #include "ringfeed/slot.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"

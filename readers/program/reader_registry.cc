@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "readers/graph.h"
+#include "readers/chain/graph.h"
 #include "readers/program/built_in_readers.h"
 #include "ringfeed/registry.h"
 #include "ringfeed/status.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "readers/graph.h"
+#include "readers/chain/graph.h"
 #include "readers/session.h"
 #include "tests/combinations/expected_delivery.h"
 #include "tests/combinations/progress_watch.h"

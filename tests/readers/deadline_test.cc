@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "readers/lowering.h"
+#include "readers/chain/lowering.h"
 #include "ringfeed/blocking_queue.h"
 #include "ringfeed/py_reader.h"
 #include "tests/readers/pipeline_fixture.h"

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "readers/graph.h"
+#include "readers/chain/graph.h"
 
 namespace ringfeed {
 

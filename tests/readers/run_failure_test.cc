@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "readers/graph.h"
+#include "readers/chain/graph.h"
 #include "tests/readers/pipeline_fixture.h"
 
 // What befalls a run's own threads: memory that is not there, wherever it is asked for, is the

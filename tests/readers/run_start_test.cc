@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "readers/lowering.h"
+#include "readers/chain/lowering.h"
 #include "readers/session.h"
 #include "tests/readers/pipeline_fixture.h"
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "readers/graph.h"
+#include "readers/chain/graph.h"
 #include "readers/parsers/parser.h"
 #include "tests/readers/pipeline_fixture.h"
 

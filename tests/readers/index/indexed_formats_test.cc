@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "readers/examined_file.h"
+#include "readers/formats/examined_file.h"
 #include "readers/index/open_index.h"
 #include "tests/readers/formats/tar_file.h"
 #include "tests/readers/index/read_both_ways.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "readers/formats/format.h"
+#include "readers/formats/record_index.h"
 #include "readers/index/indexed_file.h"
-#include "readers/index/record_index.h"
 
 namespace ringfeed {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "readers/block.h"
-#include "readers/decorators/block_shuffle.h"
-#include "readers/decorators/multi_pass.h"
-#include "readers/decorators/window_shuffle.h"
 #include "readers/order/make_row_cursor.h"
+#include "readers/stages/block_shuffle.h"
+#include "readers/stages/multi_pass.h"
+#include "readers/stages/window_shuffle.h"
 #include "tests/readers/order/cursor_checks.h"
 #include "tests/readers/order/fake_layout.h"
 #include "tests/readers/order/slow_order.h"

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "readers/chain/graph.h"
+#include "readers/chain/lowering.h"
 #include "readers/file_reader_registry.h"
 #include "readers/formats/format.h"
-#include "readers/graph.h"
 #include "readers/instance_parser.h"
-#include "readers/lowering.h"
 #include "readers/parsers/field_row.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"

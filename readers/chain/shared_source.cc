@@ -1,4 +1,4 @@
-#include "readers/shared_source.h"
+#include "readers/chain/shared_source.h"
 
 #include <utility>
 

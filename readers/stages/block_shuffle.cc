@@ -1,4 +1,4 @@
-#include "readers/decorators/block_shuffle.h"
+#include "readers/stages/block_shuffle.h"
 
 #include <algorithm>
 #include <utility>

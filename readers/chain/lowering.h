@@ -1,6 +1,6 @@
 #pragma once
 
-#include "readers/graph.h"
+#include "readers/chain/graph.h"
 #include "readers/plan.h"
 
 namespace ringfeed {

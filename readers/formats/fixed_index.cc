@@ -1,4 +1,4 @@
-#include "readers/index/fixed_index.h"
+#include "readers/formats/fixed_index.h"
 
 #include <algorithm>
 #include <cstddef>

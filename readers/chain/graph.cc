@@ -1,10 +1,10 @@
-#include "readers/graph.h"
+#include "readers/chain/graph.h"
 
 #include <algorithm>
 #include <exception>
 #include <utility>
 
-#include "readers/lowering.h"
+#include "readers/chain/lowering.h"
 #include "readers/session.h"
 
 namespace ringfeed {

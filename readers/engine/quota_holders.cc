@@ -1,4 +1,4 @@
-#include "readers/quota_holders.h"
+#include "readers/engine/quota_holders.h"
 
 #include <algorithm>
 #include <map>

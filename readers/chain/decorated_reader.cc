@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "readers/graph.h"
+#include "readers/chain/graph.h"
 #include "readers/owned_instance.h"
 #include "readers/session.h"
 

@@ -1,14 +1,14 @@
-#include "readers/decorators/content_steps.h"
+#include "readers/stages/content_steps.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "readers/decorators/filter.h"
-#include "readers/decorators/group_batch.h"
-#include "readers/decorators/pack.h"
-#include "readers/decorators/token_batch.h"
 #include "readers/parsers/ragged_field.h"
+#include "readers/stages/filter.h"
+#include "readers/stages/group_batch.h"
+#include "readers/stages/pack.h"
+#include "readers/stages/token_batch.h"
 
 namespace ringfeed {
 

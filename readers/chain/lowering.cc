@@ -1,15 +1,15 @@
-#include "readers/lowering.h"
+#include "readers/chain/lowering.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "readers/decorators/content_steps.h"
+#include "readers/chain/shared_source.h"
 #include "readers/instance_parser.h"
 #include "readers/map_parser.h"
 #include "readers/pack_parser.h"
 #include "readers/pad_parser.h"
-#include "readers/shared_source.h"
+#include "readers/stages/content_steps.h"
 #include "readers/truncate_parser.h"
 #include "ringfeed/parsers.h"
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <span>
 
-#include "readers/decorators/place_counter.h"
 #include "readers/plan_stage.h"
+#include "readers/stages/place_counter.h"
 
 namespace ringfeed {
 

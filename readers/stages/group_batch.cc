@@ -1,4 +1,4 @@
-#include "readers/decorators/group_batch.h"
+#include "readers/stages/group_batch.h"
 
 #include <algorithm>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "readers/parsers/wire_reader.h"
+#include "readers/formats/wire_reader.h"
 
 #include <array>
 

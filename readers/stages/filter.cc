@@ -1,4 +1,4 @@
-#include "readers/decorators/filter.h"
+#include "readers/stages/filter.h"
 
 #include <exception>
 #include <string>

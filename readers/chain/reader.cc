@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "readers/graph.h"
-#include "readers/lowering.h"
+#include "readers/chain/graph.h"
+#include "readers/chain/lowering.h"
 #include "readers/session.h"
 
 namespace ringfeed {

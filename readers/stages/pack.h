@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "readers/decorators/first_fit.h"
-#include "readers/decorators/place_counter.h"
 #include "readers/plan_stage.h"
+#include "readers/stages/first_fit.h"
+#include "readers/stages/place_counter.h"
 
 namespace ringfeed {
 

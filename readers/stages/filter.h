@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
-#include "readers/decorators/place_counter.h"
 #include "readers/plan_stage.h"
+#include "readers/stages/place_counter.h"
 #include "ringfeed/decorators.h"
 
 namespace ringfeed {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "readers/graph.h"
+#include "readers/chain/graph.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/status.h"
 

@@ -1,4 +1,4 @@
-#include "readers/decorators/token_batch.h"
+#include "readers/stages/token_batch.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "readers/examined_file.h"
+#include "readers/formats/examined_file.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "readers/decorators/pack.h"
+#include "readers/stages/pack.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "readers/decorators/window_shuffle.h"
+#include "readers/stages/window_shuffle.h"
 
 #include <utility>
 
