@@ -1,29 +1,20 @@
 #!/usr/bin/env python3
-"""Checks that each folder includes only what its row of docs/ARCHITECTURE.md allows, and that every
-public header is listed where it is installed from and in the README.
+"""Checks that each folder includes only what its row of docs/ARCHITECTURE.md names, that every public
+header has a home there, and is listed where it is installed from and in the README.
 
 check_layering.py ROOT: prints each violation as FILE:LINE: MESSAGE; exit status 1 if there is one.
 """
 
+import collections
 import pathlib
 import re
 import sys
 
-LAYERS = {
-    "base": set(),
-    "queue": {"base"},
-    "io": {"base", "queue"},
-    "readers": {"base", "queue", "io"},
-    "gpu": {"base", "queue"},
-}
-# Programs stand on top of all layers; the tests see everything.
-PROGRAMS = {"tools", "bench"}
-FOLDERS = set(LAYERS) | PROGRAMS | {"include", "tests", "examples", "python"}
+from layering_table import DOCUMENT, PROGRAMS, Table
 
-ALLOWED = {folder: below | {folder} for folder, below in LAYERS.items()}
-ALLOWED |= {program: set(LAYERS) | {program} for program in PROGRAMS}
-ALLOWED["bench"] |= {"tools"}
-ALLOWED |= {"include": set(), "examples": {"examples"}, "python": set(), "tests": FOLDERS}
+FOLDERS = {"base", "queue", "io", "readers", "gpu", "include"} | PROGRAMS
+#: These include public headers and their own alone, whatever the headers' homes.
+OUTSIDE = {"examples", "python"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 STANDARD_HEADER = re.compile(r"^[a-z_0-9]+$")
@@ -31,62 +22,125 @@ SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".inc"}
 PUBLIC = "ringfeed"
 
 
-def judge(folder, quote, target):
-    """What is wrong with a file of `folder` including `target`, or None."""
-    top = target.split("/")[0]
-    if top == PUBLIC:
-        return None
+def judge_spelling(top, quote, target):
+    """What is wrong with how a file under `top` writes an include, whoever may include it; or None."""
+    first = target.split("/")[0]
     if quote == "<":
-        if top in FOLDERS and "/" in target:
+        if first in FOLDERS | {PUBLIC} and "/" in target and first != PUBLIC:
             return f'"{target}" is a header of this project: include it with quotes'
-        if folder == "include" and not STANDARD_HEADER.match(target):
+        if top == "include" and first != PUBLIC and not STANDARD_HEADER.match(target):
             return f"<{target}>: a public header includes the standard library and public headers only"
         return None
-    if target.endswith(".pb.h"):  # made in the build tree, from a .proto file
-        return None
-    if folder == "python" and "/" not in target:  # python/src, the module's own headers
-        return None
-    if "/" not in target:
+    if "/" not in target and not is_foreign(top, quote, target):
         return f'"{target}": name a header by its path from the root of the project'
-    if top == "include":
+    if first == "include":
         return f'"{target}": a public header is included as "{PUBLIC}/…"'
-    if top not in ALLOWED[folder]:
-        return f'{folder}/ must not include "{target}"'
+    if top == "include" and first != PUBLIC:
+        return f'"{target}": a public header includes the standard library and public headers only'
+    if top in OUTSIDE and first not in (top, PUBLIC) and "/" in target:
+        return f'{top}/ must not include "{target}"'
     return None
 
 
-def check_file(folder, path, name):
-    found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        match = INCLUDE.match(line)
-        message = judge(folder, *match.groups()) if match else None
-        if message:
-            found.append(f"{name}:{number}: {message}")
-    return found
+def is_foreign(top, quote, target):
+    """Whether the include is none of what the table is about."""
+    if quote == "<" and not target.startswith(f"{PUBLIC}/"):
+        return True
+    if target.endswith(".pb.h"):  # made in the build tree, from a .proto file
+        return True
+    return top == "python" and "/" not in target  # python/src, the module's own headers
 
 
-def check_listed(root):
-    """A public header is installed only if the library lists it, and found only if the README does."""
-    folder = root / "include" / PUBLIC
-    found = []
-    for list_file in [folder / "CMakeLists.txt", root / "README.md"]:
-        text = list_file.read_text(encoding="utf-8") if list_file.exists() else ""
-        listed = set(re.findall(r"[\w/.]+\.h\b", text))
-        found += [
-            f"include/{PUBLIC}/{header.name}:1: not listed in {list_file.relative_to(root)}"
-            for header in sorted(folder.glob("*.h"))
-            if header.name not in listed
-        ]
-    return found
+class Check:
+    def __init__(self, root):
+        self.root = root
+        document = root / DOCUMENT
+        self.table = Table(document.read_text(encoding="utf-8") if document.exists() else "")
+        self.found = list(self.table.faults)
+        self.used = set()  #: exceptions
+        self.edges = collections.defaultdict(list)  #: (folder, folder): where, by the rule or not
+
+    def judge(self, name, quote, target):
+        """What is wrong with the file `name` including `target`, or None."""
+        top = name.split("/")[0]
+        wrong = judge_spelling(top, quote, target)
+        if wrong or is_foreign(top, quote, target) or top in OUTSIDE:
+            return wrong
+        folder, below = self.table.folder_of(name), self.table.folder_of(target)
+        if folder is None or below is None:
+            # A public header without a home, or a folder without a row, is reported by itself.
+            has_folder = target.startswith(f"{PUBLIC}/") or target.split("/")[0] in FOLDERS
+            return None if has_folder else f'"{target}" is in no folder of the project'
+        if folder == below:
+            return None
+        self.edges[folder, below].append(name)
+        if below in self.table.below[folder]:
+            return None
+        exception = self.table.exception_for(name, target)
+        if exception:
+            self.used.add(exception)
+            return None
+        mutual = f", which includes {folder}/" if folder in self.table.below[below] else ""
+        where = f" (at home in {below}/)" if target.startswith(f"{PUBLIC}/") else ""
+        return f'{folder}/ must not include "{target}"{where}: its row does not name {below}/{mutual}'
+
+    def check_file(self, path):
+        name = path.relative_to(self.root).as_posix()
+        if not name.startswith("include/") and self.table.folder_of(name) is None:
+            self.found.append(f"{name}:1: its folder has no row in {DOCUMENT}")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            match = INCLUDE.match(line)
+            message = self.judge(name, *match.groups()) if match else None
+            if message:
+                self.found.append(f"{name}:{number}: {message}")
+
+    def check_tops(self):
+        """Folders of the first level that include each other are reported, exceptions or not told."""
+        tops = collections.defaultdict(list)
+        for (folder, below), names in self.edges.items():
+            if folder.split("/")[0] != below.split("/")[0]:
+                tops[folder.split("/")[0], below.split("/")[0]] += names
+        for (top, below), names in sorted(tops.items()):
+            back = tops.get((below, top))
+            if back and top < below and not any(self.excepted(pair) for pair in ((top, below), (below, top))):
+                self.found.append(f"{names[0]}:1: {top}/ and {below}/ include each other (so does {back[0]})")
+
+    def excepted(self, tops):
+        """Whether all that leads from the one folder to the other is an exception."""
+        pairs = [pair for pair in self.edges if tuple(each.split("/")[0] for each in pair) == tops]
+        return all(below not in self.table.below[folder] for folder, below in pairs)
+
+    def check_headers(self):
+        """A public header is installed only if the library lists it, and found only if the README does."""
+        folder = self.root / "include" / PUBLIC
+        headers = {header.name for header in folder.glob("*.h")}
+        for list_file in [folder / "CMakeLists.txt", self.root / "README.md"]:
+            text = list_file.read_text(encoding="utf-8") if list_file.exists() else ""
+            listed = set(re.findall(r"[\w/.]+\.h\b", text))
+            self.found += [f"include/{PUBLIC}/{header}:1: not listed in {list_file.relative_to(self.root)}"
+                           for header in sorted(headers - listed)]
+        self.found += [f"include/{PUBLIC}/{header}:1: no folder of {DOCUMENT} is its home"
+                       for header in sorted(headers - set(self.table.home))]
+        self.found += [f"{DOCUMENT}:1: {header}, at home in {home}/, is not there"
+                       for header, home in self.table.home.items() if header not in headers]
+
+    def check_exceptions(self):
+        self.found += [f"{DOCUMENT}:{line}: {pair[0]} needs no exception for {pair[1]} any more"
+                       for pair, line in self.table.exceptions.items() if pair not in self.used]
+
+    def run(self):
+        for folder in sorted(FOLDERS):
+            for path in sorted((self.root / folder).glob("**/*")):
+                if path.suffix in SUFFIXES and path.is_file():
+                    self.check_file(path)
+        self.check_tops()
+        self.check_headers()
+        self.check_exceptions()
+        return self.found
 
 
 def check_tree(root):
-    found = []
-    for folder in sorted(FOLDERS):
-        for path in sorted((root / folder).glob("**/*")):
-            if path.suffix in SUFFIXES and path.is_file():
-                found += check_file(folder, path, path.relative_to(root).as_posix())
-    return found + check_listed(root)
+    return Check(root).run()
 
 
 def main():
