@@ -11,8 +11,11 @@
 namespace ringfeed {
 
 /// A bounded queue between any number of producers and consumers, without a mutex. First in,
-/// first out; linearizable, closing included: a push is accepted if and only if it took its
-/// ticket before Close, and all that was accepted is popped before kClosed.
+/// first out. Linearizable, closing included: every call takes effect at one moment while it runs.
+/// A push is accepted if and only if that moment comes before Close, and all that was accepted is
+/// popped before kClosed. kFull and kEmpty were true at that moment. kBusy says less: only that
+/// another thread's push or pop is not done. A bulk call takes effect item by item, and Cancel in
+/// two steps: first no more pops, then no more pushes.
 ///
 /// Made for handles of 8 to 16 bytes. T is nothrow move-constructible, need not be copyable or
 /// default-constructible. A push that does not return kOk leaves its argument untouched.
@@ -225,7 +228,11 @@ class MpmcRing : public RingPopSide<MpmcRing<T, Policy>, T, Policy> {
   }
 
   QueueResult FullOrBusy() const noexcept {
-    return SizeApprox() >= this->Capacity() ? QueueResult::kFull : QueueResult::kBusy;
+    // Order: keeps the look at the head behind this one (partner: Close). Pops that come between
+    // the two only make the ring look emptier, so what is full here was full at the first look.
+    const std::uint64_t tail = tail_.load(Orders::kReadEnd) >> 1;
+    const std::uint64_t head = this->head_.load(std::memory_order_relaxed) >> 1;
+    return tail - head == this->Capacity() ? QueueResult::kFull : QueueResult::kBusy;
   }
 
   // After a push, where `next` follows what it filled; see RingPopSide::WakeOwnSide.
