@@ -60,6 +60,25 @@ RINGFEED_WITHOUT(CloseLeavesProducers, kCloseWakesProducers, false);
 RINGFEED_WITHOUT(StopLeavesSleepers, kStopWakes, false);
 RINGFEED_WITHOUT(WatermarkWake, kWatermarkWake, true);
 
+// A compare-and-swap in two steps: two threads may claim the same.
+template <typename U>
+struct TornAtomic : ModelAtomic<U> {
+  using ModelAtomic<U>::ModelAtomic;
+  bool compare_exchange_weak(U& expected, U desired, std::memory_order success,
+                             std::memory_order failure) {
+    const U found = this->load(failure);
+    const bool equal = found == expected;
+    if (equal) this->store(desired, success);
+    expected = found;
+    return equal;
+  }
+};
+
+struct TornClaims : ModelPolicy<> {
+  template <typename U>
+  using Atomic = TornAtomic<U>;
+};
+
 #undef RINGFEED_WEAKER
 #undef RINGFEED_WITHOUT
 
