@@ -11,10 +11,31 @@
 #include "gpu/feed/distributor.h"
 #include "ringfeed/emulated_devices.h"
 #include "tools/copy_overlap.h"
-#include "tools/watched_supply.h"
+#include "tools/device_deliveries.h"
+#include "tools/row_digests.h"
 
 namespace ringfeed::tools {
 namespace {
+
+/// A supply that tells what it gives, row by row, to whoever compares it with what arrives.
+class WatchedSupply final : public BatchSupply {
+ public:
+  /// `deliveries` outlives this.
+  WatchedSupply(std::unique_ptr<BatchSupply> inner, DeviceDeliveries* deliveries)
+      : inner_(std::move(inner)), deliveries_(deliveries) {}
+
+  SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
+    const SupplyResult result = inner_->Take(batch, status, stop);
+    if (result == SupplyResult::kBatch) deliveries_->Expect(RowDigests(batch->tensors));
+    return result;
+  }
+  void ReInit() override { inner_->ReInit(); }
+  Reader reader() const override { return inner_->reader(); }
+
+ private:
+  const std::unique_ptr<BatchSupply> inner_;
+  DeviceDeliveries* const deliveries_;
+};
 
 constexpr std::int64_t kPatienceMs = 30'000;
 
