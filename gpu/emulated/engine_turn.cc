@@ -1,4 +1,4 @@
-#include "gpu/emulated/futex_word.h"
+#include "gpu/emulated/engine_turn.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
