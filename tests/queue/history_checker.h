@@ -47,7 +47,8 @@ struct QueuePromise {
   bool exact_full = true;
   bool exact_empty = true;
   // Whether a push that is under way, accepted or closed in the end, may hold up other pushes, as a
-  // pop may: where it takes a place before it has a turn.
+  // pop may: where it takes a place before it has a turn. Then kBusy, too, is held to what kTimeout
+  // says: a push finds that no place is free, not why.
   bool pushes_hold_up = false;
 };
 

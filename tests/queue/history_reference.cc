@@ -94,7 +94,8 @@ class EveryOrder {
   bool Answers(const Operation& call, bool holds, QueueResult says, bool exact,
                OperationKind others) const {
     if (call.result == says && exact) return holds;
-    if (call.result != QueueResult::kBusy && holds) return true;
+    const bool busy_may_hold = call.kind == OperationKind::kPush && promise_.pushes_hold_up;
+    if ((call.result != QueueResult::kBusy || busy_may_hold) && holds) return true;
     return std::any_of(calls_.begin(), calls_.end(), [&](const Operation& other) {
       const bool push = call.kind == OperationKind::kPush && promise_.pushes_hold_up &&
                         other.kind == OperationKind::kPush &&

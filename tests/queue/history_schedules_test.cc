@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/mpmc_ring.h"
 #include "tests/queue/history_checker.h"
 #include "tests/queue/mutations.h"
+#include "tests/queue/ring_kinds.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed::checker {
@@ -38,8 +38,8 @@ struct Program {
 template <typename Ring>
 class ProgramRun {
  public:
-  ProgramRun(const Program& program, std::string& why)
-      : program_(program), why_(why), ring_(program.capacity) {
+  ProgramRun(const Program& program, const history::QueuePromise& promise, std::string& why)
+      : program_(program), promise_(promise), why_(why), ring_(program.capacity) {
     int items = static_cast<int>(program.items_before);
     for (const auto& thread : program.threads) items += static_cast<int>(thread.size());
     for (int i = 0; i < items; ++i) contents_.emplace_back(std::uint64_t{0});
@@ -58,8 +58,7 @@ class ProgramRun {
     for (const QueueHistory& log : logs_) {
       history_.insert(history_.end(), log.begin(), log.end());
     }
-    const history::HistoryVerdict verdict =
-        CheckQueueHistory(history_, {.capacity = program_.capacity});
+    const history::HistoryVerdict verdict = CheckQueueHistory(history_, promise_);
     if (!verdict.ok()) why_ = verdict.why;
     explorer.Require(verdict.ok(), "not linearizable");
   }
@@ -119,6 +118,7 @@ class ProgramRun {
   }
 
   const Program& program_;
+  const history::QueuePromise promise_;
   std::string& why_;
   Ring ring_;
   ModelAtomic<std::uint64_t> clock_{0};
@@ -134,11 +134,13 @@ struct Outcome {
 };
 
 template <typename Ring>
-Outcome ExploreHistories(const Program& program, const ExploreOptions& options) {
+Outcome ExploreHistories(const Program& program, const ExploreOptions& options,
+                         history::QueuePromise promise = {}) {
+  promise.capacity = program.capacity;
   Outcome outcome;
   outcome.explored = Explorer::Explore(
       [&] {
-        ProgramRun<Ring> run(program, outcome.why);
+        ProgramRun<Ring> run(program, promise, outcome.why);
         run();
       },
       options);
@@ -152,80 +154,88 @@ const Program kFromFull{"from full", {{kTryPop}, {kTryPop, kTryPush}, {kTryPush}
 // One pop stands in the middle; around it the ring fills and drains, and is full at no moment.
 const Program kAlmostFull{
     "almost full", {{kTryPop}, {kTryPop, kTryPush, kTryPop, kTryPush}, {kTryPush}}, 2, 2};
-const Program kBlocking{"blocking", {{kPush, kPush}, {kPush}, {kPop}, {kPop, kPop}}, 1};
+const Program kBlocking{"blocking", {{kPush, kPush}, {kPush}, {kPop, kPop, kPop}}, 1};
 const Program kClosed{"closed", {{kTryPush, kTryPush}, {kTryPop, kTryPop}, {kClose}}, 1};
 const Program kCancelled{"cancelled", {{kTryPush, kTryPush}, {kTryPop, kTryPop}, {kCancel}}, 1};
 
-struct MpmcRings {
-  template <typename Policy>
-  using Ring = MpmcRing<int, Policy>;
-};
+// What each ring promises beyond the order of its items.
+template <typename Kind>
+constexpr history::QueuePromise kPromise{};
+template <>
+constexpr history::QueuePromise kPromise<LockFreeRings>{.exact_full = false,
+                                                        .pushes_hold_up = true};
 
-template <typename Rings>
-class QueueHistorySchedules : public ::testing::Test {
+template <typename Ring>
+void ExpectLinearizable(const Program& program, ExploreOptions options,
+                        const history::QueuePromise& promise) {
+  options.max_states = kSanitized ? 20'000 : 0;
+  const Outcome outcome = ExploreHistories<Ring>(program, options, promise);
+  EXPECT_EQ(outcome.explored.failure, "") << program.name << ": " << outcome.why << "\n"
+                                          << outcome.explored.trace;
+  EXPECT_TRUE(outcome.explored.exhausted || kSanitized);
+  std::cout << "  " << program.name << ": " << outcome.explored.states << " states, "
+            << outcome.explored.executions << " executions\n";
+}
+
+// The checker, not the explorer, finds something.
+template <typename Ring>
+void ExpectRefused(const Program& program, const ExploreOptions& options) {
+  const Outcome outcome = ExploreHistories<Ring>(program, options);
+  EXPECT_EQ(outcome.explored.failure, "not linearizable") << program.name;
+  std::cout << "  " << program.name << ": " << outcome.why << "\n";
+}
+
+class RingHistories : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!Fiber::kSupported) GTEST_SKIP() << "no fibers in this build";
   }
+};
 
-  static void ExpectLinearizable(const Program& program, ExploreOptions options) {
-    options.max_states = kSanitized ? 20'000 : 0;
-    const Outcome outcome =
-        ExploreHistories<typename Rings::template Ring<ModelPolicy<>>>(program, options);
-    EXPECT_EQ(outcome.explored.failure, "") << program.name << ": " << outcome.why << "\n"
-                                            << outcome.explored.trace;
-    EXPECT_TRUE(outcome.explored.exhausted || kSanitized);
-    std::cout << "  " << program.name << ": " << outcome.explored.states << " states, "
-              << outcome.explored.executions << " executions\n";
-  }
-
-  // The checker, not the explorer, finds something.
-  template <typename Ring>
-  static void ExpectRefused(const Program& program, const ExploreOptions& options) {
-    const Outcome outcome = ExploreHistories<Ring>(program, options);
-    EXPECT_EQ(outcome.explored.failure, "not linearizable") << program.name;
-    std::cout << "  " << program.name << ": " << outcome.why << "\n";
+template <typename Kind>
+class HistoriesOfEachRing : public RingHistories {
+ protected:
+  static void ExpectGood(const Program& program, const ExploreOptions& options) {
+    ExpectLinearizable<RingOf<Kind, int, ModelPolicy<>>>(program, options, kPromise<Kind>);
   }
 };
 
-// One line adds a ring.
-using AllRings = ::testing::Types<MpmcRings>;
-TYPED_TEST_SUITE(QueueHistorySchedules, AllRings);
+TYPED_TEST_SUITE(HistoriesOfEachRing, RingKinds, RingKindNames);
 
 constexpr ExploreOptions kNarrow{.preemptions = 2, .stale_reads = 0};
 constexpr ExploreOptions kStale{.preemptions = 1, .stale_reads = 1};
 
-TYPED_TEST(QueueHistorySchedules, TryFormsAreLinearizable) {
+TYPED_TEST(HistoriesOfEachRing, TryFormsAreLinearizable) {
   for (const Program& program : {kFillAndDrain, kPointer, kPointerInBulk, kFromFull}) {
-    this->ExpectLinearizable(program, kNarrow);
-    this->ExpectLinearizable(program, kStale);
+    this->ExpectGood(program, kNarrow);
+    this->ExpectGood(program, kStale);
   }
 }
 
-TYPED_TEST(QueueHistorySchedules, BlockingFormsAreLinearizable) {
-  this->ExpectLinearizable(kBlocking, {.preemptions = 1, .stale_reads = 0});
+TYPED_TEST(HistoriesOfEachRing, BlockingFormsAreLinearizable) {
+  this->ExpectGood(kBlocking, {.preemptions = 1, .stale_reads = 0});
 }
 
-TYPED_TEST(QueueHistorySchedules, EndsAreLinearizable) {
-  this->ExpectLinearizable(kClosed, kNarrow);
-  this->ExpectLinearizable(kCancelled, kNarrow);
+TYPED_TEST(HistoriesOfEachRing, EndsAreLinearizable) {
+  this->ExpectGood(kClosed, kNarrow);
+  this->ExpectGood(kCancelled, kNarrow);
 }
 
-TYPED_TEST(QueueHistorySchedules, FullIsSaidOnlyOfAFullRing) {
-  this->ExpectLinearizable(kAlmostFull, {.preemptions = 3, .stale_reads = 0});
+TEST_F(RingHistories, FullIsSaidOnlyOfAFullRing) {
+  ExpectLinearizable<MpmcRing<int, ModelPolicy<>>>(kAlmostFull,
+                                                   {.preemptions = 3, .stale_reads = 0}, {});
 }
 
-TYPED_TEST(QueueHistorySchedules, AnItemWithoutItsMemoryIsFound) {
-  this->template ExpectRefused<typename TypeParam::template Ring<ObserveRelaxed>>(kPointer, kStale);
-  this->template ExpectRefused<typename TypeParam::template Ring<PublishRelaxed>>(kPointer, kStale);
+TEST_F(RingHistories, AnItemWithoutItsMemoryIsFound) {
+  ExpectRefused<MpmcRing<int, ObserveRelaxed>>(kPointer, kStale);
+  ExpectRefused<MpmcRing<int, PublishRelaxed>>(kPointer, kStale);
   // The wake-up that follows would hand the memory over: the pop must come in between.
-  this->template ExpectRefused<typename TypeParam::template Ring<PublishBulkRelaxed>>(
-      kPointerInBulk, {.preemptions = 2, .stale_reads = 1});
+  ExpectRefused<MpmcRing<int, PublishBulkRelaxed>>(kPointerInBulk,
+                                                   {.preemptions = 2, .stale_reads = 1});
 }
 
-TYPED_TEST(QueueHistorySchedules, AClaimThatIsNotOneStepIsFound) {
-  this->template ExpectRefused<typename TypeParam::template Ring<TornClaims>>(kFillAndDrain,
-                                                                              kNarrow);
+TEST_F(RingHistories, AClaimThatIsNotOneStepIsFound) {
+  ExpectRefused<MpmcRing<int, TornClaims>>(kFillAndDrain, kNarrow);
 }
 
 // Says that it is empty where an item is on its way.
@@ -240,9 +250,9 @@ class BusyIsEmpty : public Ring {
   }
 };
 
-TYPED_TEST(QueueHistorySchedules, AnItemThatIsPassedOverIsFound) {
-  using Ring = typename TypeParam::template Ring<ModelPolicy<>>;
-  this->template ExpectRefused<BusyIsEmpty<Ring>>(kFillAndDrain, kNarrow);
+TEST_F(RingHistories, AnItemThatIsPassedOverIsFound) {
+  using Ring = MpmcRing<int, ModelPolicy<>>;
+  ExpectRefused<BusyIsEmpty<Ring>>(kFillAndDrain, kNarrow);
 }
 
 }  // namespace
