@@ -45,12 +45,8 @@ class BasicSleeper {
   /// interrupts it.
   template <typename HasWork, typename Reap>
   void RestInEngine(HasWork&& has_work, Reap&& reap) {
-    // Order: acq_rel, here and in Wake: a waker comes first, and what it wrote is seen, or comes
-    // second, and sees the bit.
-    word_.fetch_add(kInEngine, std::memory_order_acq_rel);
+    const InEngine in_engine(&word_);
     reap(!has_work());
-    // Order: as above; nobody needs to interrupt the engine from here on.
-    word_.fetch_add(~kInEngine + 1, std::memory_order_acq_rel);
   }
 
   /// Wakes it, after something that it looks at was written. Calls interrupt() if it may be in its
@@ -106,6 +102,23 @@ class BasicSleeper {
   static constexpr std::uint64_t kInEngine = 1;
   static constexpr std::uint64_t kOneWake = 2;
   static std::uint64_t WakesOf(std::uint64_t word) { return word >> 1; }
+
+  /// The thread is in its engine for as long as this exists, also where that throws.
+  class InEngine {
+   public:
+    // Order: acq_rel, here and in Wake: a waker comes first, and what it wrote is seen, or comes
+    // second, and sees the bit.
+    explicit InEngine(Atomic<std::uint64_t>* word) : word_(word) {
+      word_->fetch_add(kInEngine, std::memory_order_acq_rel);
+    }
+    // Order: as above; nobody needs to interrupt the engine from here on.
+    ~InEngine() { word_->fetch_add(~kInEngine + 1, std::memory_order_acq_rel); }
+    InEngine(const InEngine&) = delete;
+    InEngine& operator=(const InEngine&) = delete;
+
+   private:
+    Atomic<std::uint64_t>* const word_;
+  };
 
   BasicEventCount<Policy> events_;
   /// Bit 0: the thread is about to sleep, or sleeps, in its engine. Above: wakes.
