@@ -53,7 +53,7 @@ class WorkerPool {
     const SignalsBlocked blocked;
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       workers_[i]->thread = std::thread([this, i] {
-        current_ = TakesTasks(i) ? workers_[i].get() : nullptr;
+        current = TakesTasks(i) ? workers_[i].get() : nullptr;
         body_(i);
       });
     }
@@ -72,11 +72,11 @@ class WorkerPool {
 
   /// Whether the calling thread is that worker, and takes tasks. It looks again before it rests, so
   /// who makes work for itself needs no wake.
-  bool IsCurrent(std::size_t worker) const { return current_ == workers_[worker].get(); }
+  bool IsCurrent(std::size_t worker) const { return current == workers_[worker].get(); }
   /// The same of any of them.
   bool IsAnyCurrent() const {
     return std::any_of(workers_.begin(), workers_.end(),
-                       [](const auto& worker) { return worker.get() == current_; });
+                       [](const auto& worker) { return worker.get() == current; });
   }
 
   /// After something was written that the worker looks at.
@@ -173,7 +173,7 @@ class WorkerPool {
   };
 
   /// The worker that takes tasks whose thread this is, null elsewhere.
-  static inline thread_local const void* current_ = nullptr;
+  static inline thread_local const void* current = nullptr;
 
   const Hooks hooks_;
   std::vector<std::unique_ptr<Worker>> workers_;

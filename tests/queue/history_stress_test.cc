@@ -63,7 +63,7 @@ class StressRun {
     const auto base = static_cast<std::uint64_t>(thread) << 32;
     const int items = shape_.items / shape_.producers;
     for (int i = 0; i < items && !PushSome(thread, base + static_cast<unsigned>(i), random);) {
-      i += last_count_of_push_;
+      i += last_count_of_push;
       pushed_.fetch_add(1, std::memory_order_relaxed);
     }
     if (producers_left_.fetch_sub(1) == 1 && shape_.end == StressEnd::kAfterProducers) {
@@ -74,7 +74,7 @@ class StressRun {
   // True: closed. A form that may fail is followed by one that waits, so the history stays short.
   bool PushSome(int thread, std::uint64_t value, std::mt19937& random) {
     HistoryLog& log = Log(thread);
-    last_count_of_push_ = 1;
+    last_count_of_push = 1;
     QueueResult result = QueueResult::kFull;
     const unsigned form = random() % 4;
     if constexpr (Subject::kHasTryForms) {
@@ -105,7 +105,7 @@ class StressRun {
         log.RecordBulk(OperationKind::kPush, values, [&](std::vector<std::uint64_t>& v) {
           return wait ? subject_.PushBulk(v, kNoDeadline) : subject_.TryPushBulk(v);
         });
-    last_count_of_push_ = static_cast<int>(bulk.count);
+    last_count_of_push = static_cast<int>(bulk.count);
     if (bulk.result != QueueResult::kOk && bulk.count == 0) std::this_thread::yield();
     return bulk.result == QueueResult::kClosed;
   }
@@ -162,7 +162,7 @@ class StressRun {
   std::atomic<bool> started_{false};
   std::atomic<int> producers_left_{0};
   std::atomic<int> pushed_{0};
-  static inline thread_local int last_count_of_push_ = 0;
+  static inline thread_local int last_count_of_push = 0;
 };
 
 template <typename Subject>
