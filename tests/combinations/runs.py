@@ -574,6 +574,8 @@ class Run:
         paths = self.paths + [path[:-3] + "bin" for path in self.paths if path.endswith(".idx")]
         stored = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
         times = max(1, report["passes_ended"]) + (0 if self.configuration["index"] == "kept" else 2)
+        # Of passes without end small files are read ahead for more than one of them.
+        times += 2 if self.configuration["passes"] == 0 else 0
         # By number a chunk is read for each of its records, where it is not mapped.
         times *= files.MOST_OF_A_CHUNK if self.configuration["format"] == "recordio" else 1
         # What was read of a file is let go of with it, where few can be open.
