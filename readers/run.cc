@@ -26,7 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kDeliveries = 2 * BatchSink::kMaxSlots;  // room for every slot at once
 constexpr std::size_t kRecordDeliveries = 16;
-constexpr std::size_t kFreeBlocks = 4096;
 constexpr int kMaxThreads = 16;
 /// Payload that a worker frames before its turn in file order comes: what is written later than
 /// that has left the cache of its core. Measured on parts of 128 to 512 KiB.
@@ -86,17 +85,14 @@ std::string NameOf(const SourceNode& source) {
   return name;
 }
 
-/// The rows that the parser refused in front of the first one that it took.
-std::vector<RefusedRow> RefusedBeforeOther(const Block& block) {
-  std::vector<RefusedRow> refused;
-  for (const RefusedRow& row : block.refused) {
-    const std::uint32_t begin = refused.empty() ? 0 : refused.back().row + 1;
-    for (std::uint32_t other = begin; other < row.row; ++other) {
-      if (!block.frame.records[other].damaged() && !block.Filtered(other)) return refused;
-    }
-    refused.push_back(row);
-  }
-  return refused;
+ParserJudge::Options JudgeOptions(const Program& program, const PlanMark& start) {
+  const bool parses = program.parser != nullptr;
+  ParserJudge::Options options;
+  options.asked = parses && program.source.options.on_damage == OnDamage::kSkip;
+  options.by_batches = parses && !program.parser->two_phase();
+  options.from_beginning = start.pass == 0 && start.place == 0 && start.outputs == 0 &&
+                           program.batch.rank.world_size == 1;
+  return options;
 }
 
 int ThreadsFor(const OpenOptions& options) {
@@ -128,11 +124,13 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
       clock_(start.mark.pass, start.mark.place),
       pass_is_whole_(start.mark.place == 0),
       out_(program.parser != nullptr ? kDeliveries : kRecordDeliveries, DeliverySpinNanos()),
-      refusals_(program.parser != nullptr && program.source.options.on_damage == OnDamage::kSkip),
-      judges_batches_(program.parser != nullptr && !program.parser->two_phase()),
-      from_beginning_(start.mark.pass == 0 && start.mark.place == 0 && start.mark.outputs == 0 &&
-                      program.batch.rank.world_size == 1),
-      free_blocks_(kFreeBlocks),
+      judge_(
+          JudgeOptions(program_, start_.mark),
+          [this](std::uint64_t number, Delivery delivery) {
+            out_.Put(number, std::move(delivery));
+          },
+          [this](const auto& change) { out_.ChangeStatus(change); }),
+      blocks_(arena_, [this] { At(RunPoint::kNewBlock); }),
       passes_ended_(start.mark.pass) {
   const int threads = ThreadsFor(program_.source.options);
   for (int i = 0; i < threads; ++i) AddWorker(true);
@@ -377,7 +375,7 @@ void Run::AddSink() {
     options.skip = start_.mark.outputs;
     options.pad = program.batch.pad;
     options.note_rows = program.source.options.note_records;
-    options.refusals = judges_batches_ ? &refusals_ : nullptr;
+    options.refusals = judge_.of_batches();
     options.clock = &clock_;
     ShareBatches(&options);
     options.packer = program.packer.get();
@@ -393,12 +391,7 @@ void Run::AddSink() {
   }
 }
 
-Run::~Run() {
-  Stop();
-  for (const auto& block : blocks_) {
-    for (const SlabRun& run : block->runs) arena_->Free(run);
-  }
-}
+Run::~Run() { Stop(); }
 
 void Run::Start() {
   const std::lock_guard lock(stop_mutex_);
@@ -541,7 +534,7 @@ void Run::LookInto(Worker& worker, Block* block) {
   if (program_.parser != nullptr && program_.parser->two_phase()) {
     const StageTimer timer(worker.frame);
     LocateRows(*program_.parser, worker.locate_scratch.get(), program_.source.options.on_damage,
-               refusals_.open(), block);
+               judge_.open(), block);
   }
   for (const ContentStep& step : program_.content) {
     if (step.after_locate) step.after_locate(block);
@@ -558,7 +551,7 @@ void Run::LookInto(Worker& worker, Block* block) {
 bool Run::FillBlock(Worker& worker, LaneState& lane) {
   if (lane.filling == nullptr) {
     read_ahead_.Take(lane.index, 1);
-    lane.filling = NewBlock();
+    lane.filling = blocks_.Take();
     lane.filling->lane = lane.index;
     lane.filling->fails_in_order = failure_stage_ != nullptr;
   }
@@ -786,7 +779,7 @@ void Run::PlanBlock(Block* block) {
   if (!block->knows_pass) block->pass = passes_ended_.load(std::memory_order_relaxed);
   if (!stream_ends && !std::exchange(losses_noted_, true)) NoteLosses();
   block->holds.store(rows + 1, std::memory_order_relaxed);
-  if (const Status mistake = JudgeLocated(*block); !mistake.ok()) {
+  if (const Status mistake = judge_.JudgeBlock(*block); !mistake.ok()) {
     Drop(block, rows + 1);
     Finish(mistake);
     return;
@@ -807,11 +800,11 @@ void Run::PlanBlock(Block* block) {
   if (!status.ok()) {
     denied ? FinishWithoutPlace(status) : Finish(status);
   } else if (ledger_->damaged() - damaged_before_ > program_.source.options.max_damaged) {
-    Finish(EndOr(Status(StatusCode::kDamaged,
-                        "more than " + std::to_string(program_.source.options.max_damaged) +
-                            " damaged records or ranges were met")));
+    Finish(judge_.EndOr(Status(StatusCode::kDamaged,
+                               "more than " + std::to_string(program_.source.options.max_damaged) +
+                                   " damaged records or ranges were met")));
   } else if (stream_ends) {
-    Finish(EndOr(Status()));
+    Finish(judge_.EndOr(Status()));
   } else if (std::none_of(lane_in_pass_.begin(), lane_in_pass_.end(), [](bool in) { return in; })) {
     EndPass();
   } else if (turn_ends && !unordered_) {
@@ -892,7 +885,7 @@ void Run::EndPass() {
   lane_in_pass_.assign(lanes_.size(), true);
   turn_ = 0;
   if (const Status vain = WhyPassesAreVain(); !vain.ok()) {
-    Finish(EndOr(vain));
+    Finish(judge_.EndOr(vain));
   } else if (IsLikeAllPasses()) {
     passes_ended_.store(program_.passes, std::memory_order_relaxed);
     Finish(Status());
@@ -946,20 +939,6 @@ bool Run::IsLikeAllPasses() const {
          pass_is_empty_ && pass_is_whole_ && !GetsOtherFiles();
 }
 
-Status Run::JudgeLocated(const Block& block) {
-  if (judges_batches_ || !refusals_.open()) return {};
-  const Status mistake = refusals_.Refuse(RefusedBeforeOther(block));
-  const bool some_are_taken = block.good_rows > block.filtered_rows;
-  if (mistake.ok() && some_are_taken) refusals_.Close();
-  return mistake;
-}
-
-Status Run::EndOr(const Status& status) {
-  if (judges_batches_ || !from_beginning_) return status;
-  const Status mistake = refusals_.End();
-  return mistake.ok() ? status : mistake;
-}
-
 void Run::Finish(const Status& status) {
   if (ended_) return;
   ended_ = true;
@@ -988,44 +967,8 @@ void Run::Drop(Block* block, std::uint32_t rows) {
 void Run::Deliver(std::uint64_t number, Delivery delivery) {
   if (delivery.records != nullptr) ++plan_steps_;  // the plan alone delivers these
   out_.NoteOut();
-  if (judges_batches_ && refusals_.open() && JudgeInTurn(number, &delivery)) return;
+  if (judge_.Take(number, &delivery)) return;
   out_.Put(number, std::move(delivery));
-}
-
-bool Run::JudgeInTurn(std::uint64_t number, Delivery* delivery) {
-  const std::lock_guard lock(judge_mutex_);
-  if (!refusals_.open()) return false;
-  unjudged_.emplace(number, std::move(*delivery));
-  while (!unjudged_.empty() && (!refusals_.open() || unjudged_.begin()->first == judged_)) {
-    auto next = unjudged_.extract(unjudged_.begin());
-    ++judged_;
-    Judge(next.mapped().batch);
-    JudgeEnd();
-    out_.Put(next.key(), std::move(next.mapped()));
-  }
-  return true;
-}
-
-void Run::Judge(BatchSlot* slot) {
-  if (!refusals_.open()) return;
-  if (!slot->status.ok()) return refusals_.Close();
-  const Status mistake = refusals_.Refuse(slot->refused);
-  if (!mistake.ok()) {
-    slot->rows = 0;
-    slot->status = mistake;
-  } else if (!slot->all_refused) {
-    refusals_.Close();
-  }
-}
-
-void Run::JudgeEnd() {
-  if (!from_beginning_ || judges_ != judged_) return;
-  const Status mistake = refusals_.End();
-  if (mistake.ok()) return;
-  out_.ChangeStatus([&](Status* status) {
-    // Of damage alone there may be too much, which it is not then.
-    if (status->ok() || status->code() == StatusCode::kDamaged) *status = mistake;
-  });
 }
 
 void Run::NoteSkipped(const RecordSpan& record, const Status& why) {
@@ -1054,11 +997,7 @@ void Run::End(std::uint64_t number, const Status& given) {
   const Status status =
       given.ok() && checks_end_ ? Ledger::CheckEnd(rows_taken_, sink_->tally()) : given;
   out_.NoteEnd(number, status);
-  if (judges_batches_ && refusals_.open()) {
-    const std::lock_guard lock(judge_mutex_);
-    judges_ = number;
-    JudgeEnd();
-  }
+  judge_.NoteEnd(number);
   out_.Close(number);
 }
 
@@ -1071,62 +1010,12 @@ Status Run::end_status() const { return out_.status(); }
 
 // ---- Memory and deliveries ----
 
-Block* Run::NewBlock() {
-  Block* block = nullptr;
-  if (free_blocks_.TryPop(block) == QueueResult::kOk) return block;
-  const std::lock_guard lock(blocks_mutex_);
-  if (!spare_blocks_.empty()) {
-    block = spare_blocks_.back();
-    spare_blocks_.pop_back();
-    return block;
-  }
-  At(RunPoint::kNewBlock);
-  if (blocks_.size() >= WindowShuffleStage::kMostBlocks) {
-    throw Error(Status(StatusCode::kResourceExhausted,
-                       std::to_string(blocks_.size()) +
-                           " blocks of records are held at a time, more than a shuffle can tell "
-                           "apart; lower the window or the segment, or raise stripe_bytes"));
-  }
-  // All of them may be spare at once: giving one back needs no memory.
-  if (spare_blocks_.capacity() == blocks_.size()) spare_blocks_.reserve(64 + 2 * blocks_.size());
-  blocks_.push_back(std::make_unique<Block>());
-  blocks_.back()->index = static_cast<std::uint32_t>(blocks_.size() - 1);
-  return blocks_.back().get();
-}
-
 void Run::RecycleBlock(Block* block) {
   LaneState& lane = *lanes_[block->lane];
+  const std::int32_t credits = block->credits;
+  const std::size_t bytes = block->payload_bytes;
   budget_->NoteFreed(block->slab_bytes());
-  for (const SlabRun& run : block->runs) arena_->Free(run);
-  block->runs.clear();
-  block->refused.clear();
-  block->frame.records.clear();
-  block->frame.damage.clear();
-  block->frame.more_holes = 0;
-  block->locations.clear();
-  block->row_failures.clear();
-  block->groups.clear();
-  block->filtered.clear();
-  block->storage.clear();
-  block->instances.clear();
-  block->files.clear();
-  block->row_numbers.clear();
-  block->table.reset();
-  block->file_name.clear();
-  block->framed.clear();
-  block->status = Status();
-  block->denied = false;
-  block->turn_ends = true;
-  block->pass_ends = block->stream_ends = block->knows_pass = false;
-  block->of_dropped_rest = false;
-  const std::size_t bytes = std::exchange(block->payload_bytes, 0);
-  block->filtered_bytes = 0;
-  block->good_rows = block->filtered_rows = block->truncated_rows = block->reopened = 0;
-  const std::int32_t credits = std::exchange(block->credits, 1);
-  if (free_blocks_.TryPush(std::move(block)) != QueueResult::kOk) {
-    const std::lock_guard lock(blocks_mutex_);
-    spare_blocks_.push_back(block);
-  }
+  blocks_.GiveBack(block);
   if (hold_credits_) {
     GiveCredits(lane, credits, bytes);
   } else {

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,6 +16,7 @@
 
 #include "base/arena.h"
 #include "readers/batch_sink.h"
+#include "readers/block_pool.h"
 #include "readers/engine/holders.h"
 #include "readers/engine/memory_budget.h"
 #include "readers/engine/outbox.h"
@@ -30,11 +30,11 @@
 #include "readers/ledger.h"
 #include "readers/opened_files.h"
 #include "readers/order/chunk_plan.h"
+#include "readers/parser_judge.h"
 #include "readers/plan.h"
 #include "readers/plan_clock.h"
 #include "readers/plan_sink.h"
 #include "readers/planned_source.h"
-#include "readers/refusals.h"
 #include "readers/run_start.h"
 #include "readers/stage_clock.h"
 #include "readers/worker_io.h"
@@ -233,16 +233,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void NoteLosses();
   /// Damage in `file` was met in what a run leaves out that goes on from a chain of another policy.
   void NoteOtherOrder(const std::string& file);
-  /// Whether the parser fits no record, as far as located blocks tell: the mistake, or OK.
-  Status JudgeLocated(const Block& block);
-  /// A failure or an end that comes where the parser took no record so far: that is told then.
-  Status EndOr(const Status& status);
-  /// The same of rows that are written without being located: in the order of their batches, so
-  /// those that are done before their turn wait here. False where there is nothing to judge any
-  /// more.
-  bool JudgeInTurn(std::uint64_t number, Delivery* delivery);
-  void Judge(BatchSlot* slot);
-  void JudgeEnd();
   void EndPass();
   /// Why further passes over these data, which are to be without end, would bring nothing; or OK.
   Status WhyPassesAreVain() const;
@@ -254,7 +244,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   /// The same with what has no place in the order: nothing that a shuffle holds is delivered.
   void FinishWithoutPlace(const Status& why);
 
-  Block* NewBlock();
   void RecycleBlock(Block* block);
   void GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes);
   void ReleaseDelivery(const Delivery& delivery);
@@ -326,22 +315,13 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 
   BasicOutbox<NativeQueuePolicy, Delivery> out_;
   Holders holders_;
-  Refusals refusals_;  ///< the planner's where rows are located, else under judge_mutex_
-  const bool judges_batches_;
-  const bool from_beginning_;  ///< and all of it is read here: an end tells that there is no more
-  std::mutex judge_mutex_;     ///< guards what follows; not taken once the parser took a record
-  std::map<std::uint64_t, Delivery> unjudged_;
-  std::uint64_t judged_ = 0;             ///< deliveries
-  std::optional<std::uint64_t> judges_;  ///< how many there are, where that is known
+  ParserJudge judge_;
 
   mutable std::mutex status_mutex_;  ///< guards what follows; taken on rare events only
   std::optional<PlanMark> left_out_;
   Status failure_;  ///< of a worker, on its way to the plan
 
-  std::mutex blocks_mutex_;  ///< guards the pool's growth
-  std::vector<std::unique_ptr<Block>> blocks_;
-  std::vector<Block*> spare_blocks_;  ///< free ones for which free_blocks_ has no room
-  MpmcRing<Block*> free_blocks_;
+  BlockPool blocks_;
 
   std::atomic<std::uint64_t> passes_ended_{0};
   std::mutex silence_mutex_;                   ///< guards what follows, of the consumers that wait

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "readers/block_pool.h"
 #include "readers/order/window_buckets.h"
 #include "readers/plan_stage.h"
 
@@ -15,8 +16,6 @@ namespace ringfeed {
 /// a position is the last key delivered. WindowCursor gives the same order by numbers.
 class WindowShuffleStage final : public PlanStage {
  public:
-  /// Block::index is below this.
-  static constexpr std::size_t kMostBlocks = std::size_t{1} << 26;
   /// Pass p of this stage is epoch first_epoch + p.
   WindowShuffleStage(std::uint64_t window, std::uint64_t seed, std::uint32_t first_epoch = 0);
 
@@ -34,7 +33,8 @@ class WindowShuffleStage final : public PlanStage {
     std::uint32_t block() const { return place / WindowBuckets<Held>::kBucketPositions; }
   };
 
-  static_assert(kMostBlocks * WindowBuckets<Held>::kBucketPositions == std::size_t{1} << 32);
+  static_assert(BlockPool::kMostBlocks * WindowBuckets<Held>::kBucketPositions == std::size_t{1}
+                                                                                      << 32);
 
   void Place(Block* block, std::uint32_t row);
   void NextArrival();
