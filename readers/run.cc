@@ -42,8 +42,6 @@ bool GivesOrderUp(const Program& program) {
   return (program.source.options.unordered && !slices) || program.source.streams.size() > 1;
 }
 
-std::atomic<std::uint64_t> late_wakes_of_process{0};
-
 /// What the consumer waits for is a batch: a sleep costs little beside that, and a poll as long as
 /// two threads at work on a queue are worth took 3 % of all the processor's time.
 std::int64_t DeliverySpinNanos() { return DefaultSpinNanos() == 0 ? 0 : 2000; }
@@ -120,6 +118,7 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
       unordered_(GivesOrderUp(program)),
       arena_(std::move(arena)),
       hooks_(hooks),
+      late_wakes_(hooks.silence),
       pool_(PoolHooks()),
       clock_(start.mark.pass, start.mark.place),
       pass_is_whole_(start.mark.place == 0),
@@ -621,7 +620,7 @@ void Run::Publish(Worker& worker, LaneState& lane) {
 //   memory for a block        RecycleBlock, ReleaseDelivery and BatchDone: AskForPlan
 //   room for a delivery       whoever takes one (Outbox): AskForPlan
 //
-// Should this have a gap, NoteSilence finds it.
+// Should this have a gap, LateWakes finds it.
 bool Run::HasWork(const Worker& worker) const {
   if (stopping()) return true;
   if (pool_.TakesTasks(worker.index) && (plan_turn_.IsAsked() || pool_.HasTask())) return true;
@@ -652,7 +651,9 @@ void Run::Rest(Worker& worker) {
                                                                        : worker.wait_other);
     sleep();
   });
-  if (sleeper.TakeLook()) LookAgain(worker);
+  if (!sleeper.TakeLook()) return;
+  const auto plan = [&] { return RequestPlan(&worker); };
+  late_wakes_.LookAgain(worker.index, &pool_, has_work, plan, [this] { return stopping(); });
 }
 
 WorkerPool<WriteTask*>::Hooks Run::PoolHooks() {
@@ -1047,56 +1048,12 @@ QueueResult Run::TryNext(Delivery* delivery) {
 
 QueueResult Run::Await(Delivery* delivery, Deadline deadline, const std::stop_token& stop) {
   while (true) {
-    const Deadline look = std::min(deadline, DeadlineAfter(hooks_.silence / 2));
+    const Deadline look = std::min(deadline, late_wakes_.NextLook());
     const QueueResult result = out_.TakeUntil(delivery, look, stop, [this] { AskForPlan(); });
     if (result != QueueResult::kTimeout) return result;
-    NoteSilence();
+    late_wakes_.NoteSilence(out_.taken(), &pool_);
     if (NativeQueuePolicy::Expired(deadline)) return result;
   }
-}
-
-// ---- Late wakes ----
-//
-// The protocol beside HasWork wakes whoever has something to do. Should it have a gap all the same,
-// that costs a job a second and not its life: what a consumer waits for in vain, while no worker is
-// awake and so nothing is read and no user's code runs, is looked for by everybody once more. What
-// is found then is counted: a defect, in a build of any kind.
-
-void Run::NoteSilence() {
-  const std::lock_guard lock(silence_mutex_);
-  const Deadline now = QueueClock::now();
-  if (now - looked_at_ < hooks_.silence / 2)
-    return;  // another consumer's look, or an earlier call's
-  looked_at_ = now;
-  const bool all_sleep = pool_.AllAreAsleep();
-  const std::uint64_t wakes = all_sleep ? pool_.wakes() : kNever;
-  const std::uint64_t head = out_.taken();
-  const bool is_silent = all_sleep && wakes == silent_wakes_ && head == silent_head_;
-  silent_wakes_ = wakes;
-  silent_head_ = head;
-  if (!is_silent) return;
-  asked_wakes_.store(wakes, std::memory_order_relaxed);
-  pool_.AskAllToLook();
-}
-
-void Run::LookAgain(Worker& worker) {
-  const std::uint64_t wakes = asked_wakes_.load(std::memory_order_relaxed);
-  const bool has_work = HasWork(worker);
-  if (!has_work && worker.index != 0) return;  // the first one looks at the plan for all
-  // Who changes something wakes behind that, and may be between the two: then this is not late.
-  const auto is_on_time = [&] { return stopping() || pool_.wakes() != wakes; };
-  pool_.sleeper(worker.index).NapUnless(is_on_time, DeadlineAfter(hooks_.silence / 10));
-  if (is_on_time()) return;
-  if (has_work || RequestPlan(&worker)) CountLateWake();
-}
-
-void Run::CountLateWake() {
-  late_wakes_.fetch_add(1, std::memory_order_relaxed);
-  late_wakes_of_process.fetch_add(1, std::memory_order_relaxed);
-}
-
-std::uint64_t Run::LateWakesOfProcess() {
-  return late_wakes_of_process.load(std::memory_order_relaxed);
 }
 
 // ---- Who holds what ----

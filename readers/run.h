@@ -18,6 +18,7 @@
 #include "readers/batch_sink.h"
 #include "readers/block_pool.h"
 #include "readers/engine/holders.h"
+#include "readers/engine/late_wakes.h"
 #include "readers/engine/memory_budget.h"
 #include "readers/engine/outbox.h"
 #include "readers/engine/plan_turn.h"
@@ -116,8 +117,8 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 
   /// Wakes that were left out and found by a consumer: defects, of this run and of all runs of the
   /// process so far.
-  std::uint64_t late_wakes() const { return late_wakes_.load(std::memory_order_relaxed); }
-  static std::uint64_t LateWakesOfProcess();
+  std::uint64_t late_wakes() const { return late_wakes_.count(); }
+  static std::uint64_t LateWakesOfProcess() { return LateWakes::OfProcess(); }
 
   /// Adds what is this run's to what the ledger has of all.
   void FillStats(PipelineStats* stats) const;
@@ -163,7 +164,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
     StageClock read, decompress, frame, plan, write, wait_medium, wait_slot, wait_other;
     StageCount read_bytes;
   };
-  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   /// Throws Error where a shuffle's tables would be larger than the arena.
   void CheckTables(const Program& whole) const;
@@ -207,12 +207,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   bool MayFill(const LaneState& lane) const;
   /// Waits for a delivery, and looks on everybody's behalf where none comes.
   QueueResult Await(Delivery* delivery, Deadline deadline, const std::stop_token& stop);
-  /// Nothing came for half of RunHooks::silence. Where that is so twice, and everybody slept
-  /// throughout, all workers look again.
-  void NoteSilence();
-  /// A worker's look that a consumer asked for: counts what it finds to do as a late wake.
-  void LookAgain(Worker& worker);
-  void CountLateWake();
   /// Whether a block that a lane has begun may get further.
   static bool MayGoOn(const Worker& worker, const LaneState& lane);
 
@@ -267,6 +261,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   const bool unordered_;                ///< blocks are planned as they come
   const std::shared_ptr<Arena> arena_;
   const RunHooks hooks_;
+  LateWakes late_wakes_;
   std::optional<MemoryBudget> budget_;  ///< from the construction on
   std::size_t lane_credits_ = 0;        ///< of each lane
   std::size_t credit_bytes_ = 1;        ///< slabs that one credit of a lane stands for
@@ -324,12 +319,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   BlockPool blocks_;
 
   std::atomic<std::uint64_t> passes_ended_{0};
-  std::mutex silence_mutex_;                   ///< guards what follows, of the consumers that wait
-  Deadline looked_at_{};                       ///< when one last looked
-  std::uint64_t silent_wakes_ = kNever;        ///< Wakes then
-  std::uint64_t silent_head_ = kNever;         ///< deliveries taken then
-  std::atomic<std::uint64_t> asked_wakes_{0};  ///< Wakes when workers were asked to look again
-  std::atomic<std::uint64_t> late_wakes_{0};
   std::mutex stop_mutex_;
 
   // Whether the plan waits for what consumers hold: looked at after a while of silence, so a moment

@@ -8,7 +8,7 @@
  * check_waiting_model.py runs this once for each size, and once for each value of BREAK, which must fail.
  *
  * Left out: memory orders; blocks of several credits; the ring of tasks that is full; threads of streams, which
- * wake as consumers do; what a consumer is told that holds everything; NoteSilence, which finds what this has not.
+ * wake as consumers do; what a consumer is told that holds everything; LateWakes, which finds what this has not.
  */
 
 /* ---- Sizes ---- */

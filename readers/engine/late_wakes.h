@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+
+#include "ringfeed/queue_policy.h"
+
+namespace ringfeed {
+
+/// Finds out that everybody sleeps although somebody has something to do: a gap in the protocol of
+/// waiting (docs/internals/WAITING.md), which is to cost a job a second and not its life. A
+/// consumer that waits in vain notes it. Where that is so twice, and all workers slept throughout,
+/// they all look once more; what is found then is counted: a defect, in a build of any kind.
+///
+/// `Pool` is a WorkerPool. Any thread.
+class LateWakes {
+ public:
+  /// After `silence` without anything a consumer has all look.
+  explicit LateWakes(std::chrono::milliseconds silence) : silence_(silence) {}
+
+  /// When a consumer that begins to wait now notes the silence.
+  Deadline NextLook() const { return DeadlineAfter(silence_ / 2); }
+
+  /// Nothing came until NextLook; `taken` deliveries were taken so far.
+  template <typename Pool>
+  void NoteSilence(std::uint64_t taken, Pool* pool) {
+    const std::lock_guard lock(mutex_);
+    const Deadline now = QueueClock::now();
+    if (now - looked_at_ < silence_ / 2) return;  // another consumer's look, or an earlier call's
+    looked_at_ = now;
+    const bool all_sleep = pool->AllAreAsleep();
+    const std::uint64_t wakes = all_sleep ? pool->wakes() : kNever;
+    const bool is_silent = all_sleep && wakes == silent_wakes_ && taken == silent_taken_;
+    silent_wakes_ = wakes;
+    silent_taken_ = taken;
+    if (!is_silent) return;
+    asked_wakes_.store(wakes, std::memory_order_relaxed);
+    pool->AskAllToLook();
+  }
+
+  /// The look that a worker was asked for, from that worker: `has_work()` or, for all of them the
+  /// first one's, `plan()` finds something. `stopping()`: then nothing is late.
+  template <typename Pool, typename HasWork, typename Plan, typename Stopping>
+  void LookAgain(std::size_t worker, Pool* pool, HasWork&& has_work, Plan&& plan,
+                 Stopping&& stopping) {
+    const std::uint64_t wakes = asked_wakes_.load(std::memory_order_relaxed);
+    const bool has_some = has_work();
+    if (!has_some && worker != 0) return;
+    // Who changes something wakes after that, and may be between the two: then this is not late.
+    const auto is_on_time = [&] { return stopping() || pool->wakes() != wakes; };
+    pool->sleeper(worker).NapUnless(is_on_time, DeadlineAfter(silence_ / 10));
+    if (is_on_time()) return;
+    if (has_some || plan()) Count();
+  }
+
+  /// So many were found here, and by all of the process.
+  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  static std::uint64_t OfProcess() { return of_process_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+  void Count() {
+    count_.fetch_add(1, std::memory_order_relaxed);
+    of_process_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  const std::chrono::milliseconds silence_;
+  std::mutex mutex_;  ///< guards what follows, of the consumers that wait
+  Deadline looked_at_{};
+  std::uint64_t silent_wakes_ = kNever;
+  std::uint64_t silent_taken_ = kNever;
+  // Statistics, and a number that is compared with one as old: nothing is read because of them.
+  std::atomic<std::uint64_t> asked_wakes_{0};
+  std::atomic<std::uint64_t> count_{0};
+  inline static std::atomic<std::uint64_t> of_process_{0};
+};
+
+}  // namespace ringfeed
