@@ -10,6 +10,7 @@
 #include "readers/content_step.h"
 #include "readers/order/order_stage.h"
 #include "readers/parsers/parser.h"
+#include "readers/plan_stage.h"
 #include "readers/record_provider.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/file_reader.h"
@@ -62,8 +63,10 @@ struct Program {
   using Stage = OrderStage;
 
   SourceNode source;
-  std::uint64_t passes = 1;              ///< over the source; 0: without end
-  std::vector<Stage> stages;             ///< from the source on
+  std::uint64_t passes = 1;   ///< over the source; 0: without end
+  std::vector<Stage> stages;  ///< from the source on
+  /// Makes one that is neither the index's nor of the content.
+  std::unique_ptr<PlanStage> (*make_stage)(const Stage& stage, std::uint32_t first_epoch) = nullptr;
   std::shared_ptr<const Parser> parser;  ///< null: records as they are
   /// That of Parse: `parser` without what Map, Truncate, Pad or Pack make of its fields.
   std::shared_ptr<const Parser> record_parser;

@@ -8,13 +8,9 @@
 #include "base/cpu_count.h"
 #include "base/refusal.h"
 #include "base/stream_copy.h"
-#include "readers/chain/graph.h"
 #include "readers/locate.h"
 #include "readers/planned_lane.h"
 #include "readers/record_sink.h"
-#include "readers/stages/block_shuffle.h"
-#include "readers/stages/multi_pass.h"
-#include "readers/stages/window_shuffle.h"
 #include "readers/thrown_status.h"
 #include "readers/worker_stop.h"
 
@@ -100,7 +96,7 @@ int ThreadsFor(const OpenOptions& options) {
 
 }  // namespace
 
-Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_ptr<Arena> arena,
+Run::Run(const Program& program, RewindInput rewind_input, std::shared_ptr<Arena> arena,
          const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned,
          ChainKeeps chain)
     : stages_by_index_(
@@ -111,17 +107,14 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
       program_(BehindOrder(program, stages_by_index_)),
       start_(start),
       planned_(std::move(planned)),
-      input_(std::move(input)),
+      rewind_input_(std::move(rewind_input)),
       ledger_(std::move(chain.ledger)),
       mappings_(std::move(chain.mappings)),
-      damaged_before_(ledger_->damaged()),
       unordered_(GivesOrderUp(program)),
       arena_(std::move(arena)),
       hooks_(hooks),
       late_wakes_(hooks.silence),
       pool_(PoolHooks()),
-      clock_(start.mark.pass, start.mark.place),
-      pass_is_whole_(start.mark.place == 0),
       out_(program.parser != nullptr ? kDeliveries : kRecordDeliveries, DeliverySpinNanos()),
       judge_(
           JudgeOptions(program_, start_.mark),
@@ -129,14 +122,13 @@ Run::Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_p
             out_.Put(number, std::move(delivery));
           },
           [this](const auto& change) { out_.ChangeStatus(change); }),
-      blocks_(arena_, [this] { At(RunPoint::kNewBlock); }),
-      passes_ended_(start.mark.pass) {
+      blocks_(arena_, [this] { At(RunPoint::kNewBlock); }) {
   const int threads = ThreadsFor(program_.source.options);
   for (int i = 0; i < threads; ++i) AddWorker(true);
   BuildLanes();
   ReserveMemory();
   CheckTables(program);
-  BuildStages();
+  BuildPlanner();
 }
 
 std::size_t Run::AheadBytes() const {
@@ -247,7 +239,7 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
                                         stop_.get_token());
   }
   const auto rewind = [this] {
-    return (input_ == nullptr || input_->ReInitInput()) && program_.source.instances->ReInit();
+    return (!rewind_input_ || rewind_input_()) && program_.source.instances->ReInit();
   };
   return std::make_unique<InstanceLane>(source.instances.get(), source.slots, program_.passes,
                                         rewind, stop_.get_token());
@@ -288,7 +280,6 @@ void Run::BuildLanes() {
     lane->lane = MakeLane(i, &worker.context);
     lanes_.push_back(std::move(lane));
   }
-  lane_in_pass_.assign(count, true);
   share_tasks_ = share_tasks_ || count < writers;
 }
 
@@ -315,79 +306,48 @@ void Run::CheckTables(const Program& whole) const {
   }
 }
 
-void Run::BuildStages() {
-  const Program& program = program_;
-  const std::uint32_t first_epoch = program.source.options.first_epoch;
-  std::size_t content = 0;
-  for (const Program::Stage& stage : program.stages) {
-    switch (stage.kind) {
-      case Program::Stage::Kind::kWindow:
-        stages_.push_back(
-            std::make_unique<WindowShuffleStage>(stage.amount, stage.seed, first_epoch));
-        break;
-      case Program::Stage::Kind::kBlock:
-        stages_.push_back(
-            std::make_unique<BlockShuffleStage>(stage.amount, stage.seed, first_epoch));
-        break;
-      case Program::Stage::Kind::kMultiPass:
-        stages_.push_back(std::make_unique<MultiPassStage>(stage.amount));
-        break;
-      case Program::Stage::Kind::kContent:
-        if (content == 0) AddFailureStage();
-        stages_.push_back(program.content[content++].make(&clock_));
-        break;
-      case Program::Stage::Kind::kBlocks:
-      case Program::Stage::Kind::kGlobal:
-        break;  // of the order by index
-    }
-  }
-  if (content == 0) AddFailureStage();
-  AddSink();
-  for (std::size_t i = 0; i + 1 < stages_.size(); ++i) stages_[i]->set_next(stages_[i + 1].get());
-  first_stage_ = stages_.front().get();
+void Run::BuildPlanner() {
+  Planner::Input input;
+  input.program = &program_;
+  input.stages_by_index = stages_by_index_;
+  input.start = start_;
+  input.planned = planned_.get();
+  input.chunks = chunks_.get();
+  input.schedule = schedule_.get();
+  input.lanes = lanes_.size();
+  input.unordered = unordered_;
+  input.ledger = ledger_.get();
+  input.judge = &judge_;
+  input.stages = std::make_unique<PlanStages>(program_, start_.mark);
+  input.stages->SetSink(MakeSink(input.stages->clock()));
+  planner_.emplace(std::move(input), this);
 }
 
-void Run::AddFailureStage() {
-  const auto shuffles = [](const Program::Stage& stage) {
-    using Kind = Program::Stage::Kind;
-    return stage.kind == Kind::kWindow || stage.kind == Kind::kBlock;
-  };
-  if (std::none_of(program_.stages.begin(), program_.stages.end(), shuffles)) return;
-  auto stage = std::make_unique<FailureStage>();
-  failure_stage_ = stage.get();
-  stages_.push_back(std::move(stage));
-}
-
-void Run::AddSink() {
+std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock) {
   const Program& program = program_;
-  if (program.parser != nullptr) {
-    BatchSink::Options options;
-    options.rows = program.batched ? program.batch.size : kInternalBatchRows;
-    options.drop_remainder = program.batch.drop_remainder;
-    options.close_at_block_end = !program.batched;
-    options.whole_tensors = program.batched;
-    options.slots = program.batch.slots;
-    // One more to fill meanwhile, and one that is ready.
-    if (program.held_batches > 0) options.least_slots = program.held_batches + 2;
-    options.memory_bytes = budget_->limit() / 2;
-    options.on_damage = program.source.options.on_damage;
-    options.skip = start_.mark.outputs;
-    options.pad = program.batch.pad;
-    options.note_rows = program.source.options.note_records;
-    options.refusals = judge_.of_batches();
-    options.clock = &clock_;
-    ShareBatches(&options);
-    options.packer = program.packer.get();
-    auto sink = std::make_unique<BatchSink>(options, program.parser.get(), arena_, this);
-    batch_sink_ = sink.get();
-    sink_ = sink.get();
-    stages_.push_back(std::move(sink));
-  } else {
-    auto sink =
-        std::make_unique<RecordSink>(RecordSink::Options{start_.mark.outputs, &clock_}, this);
-    sink_ = sink.get();
-    stages_.push_back(std::move(sink));
+  if (program.parser == nullptr) {
+    return std::make_unique<RecordSink>(RecordSink::Options{start_.mark.outputs, clock}, this);
   }
+  BatchSink::Options options;
+  options.rows = program.batched ? program.batch.size : kInternalBatchRows;
+  options.drop_remainder = program.batch.drop_remainder;
+  options.close_at_block_end = !program.batched;
+  options.whole_tensors = program.batched;
+  options.slots = program.batch.slots;
+  // One more to fill meanwhile, and one that is ready.
+  if (program.held_batches > 0) options.least_slots = program.held_batches + 2;
+  options.memory_bytes = budget_->limit() / 2;
+  options.on_damage = program.source.options.on_damage;
+  options.skip = start_.mark.outputs;
+  options.pad = program.batch.pad;
+  options.note_rows = program.source.options.note_records;
+  options.refusals = judge_.of_batches();
+  options.clock = clock;
+  ShareBatches(&options);
+  options.packer = program.packer.get();
+  auto sink = std::make_unique<BatchSink>(options, program.parser.get(), arena_, this);
+  batch_sink_ = sink.get();
+  return sink;
 }
 
 Run::~Run() { Stop(); }
@@ -467,7 +427,7 @@ void Run::FailBehindPlan(Worker& worker, const Status& status) {
     const std::lock_guard lock(status_mutex_);
     if (failure_.ok()) failure_ = status;
   }
-  // Order: pairs with the acquire in TakeBlock, for failure_.
+  // Order: pairs with the acquire in WorkerFailure, for failure_.
   failed_.store(true, std::memory_order_release);
   RequestPlan(&worker);
 }
@@ -552,7 +512,7 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
     read_ahead_.Take(lane.index, 1);
     lane.filling = blocks_.Take();
     lane.filling->lane = lane.index;
-    lane.filling->fails_in_order = failure_stage_ != nullptr;
+    lane.filling->fails_in_order = planner_->fails_in_order();
   }
   Block* const block = lane.filling;
   try {
@@ -681,7 +641,7 @@ bool Run::RequestPlan(Worker* worker) {
   plan_turn_.Request([&] {
     const StageTimer timer(worker->plan);
     const std::uint64_t steps = plan_steps_;
-    RunPlan();
+    planner_->GoOn();
     got_further = got_further || plan_steps_ != steps;
   });
   return got_further;
@@ -693,268 +653,41 @@ void Run::AskForPlan() {
   });
 }
 
-void Run::RunPlan() {
-  try {
-    while (!stopping() && !broken_ && TakeBlock()) {
-    }
-  } catch (...) {
-    // Stages and sink stand in the middle of something. What writers have is good and goes out.
-    broken_ = ended_ = true;
-    End(sink_->first_unfinished(), StatusOfThrown("the plan of the order failed"));
-  }
-}
+// ---- PlannerHost ----
 
-bool Run::TakeBlock() {
-  const bool backlogged = sink_->Continue();
-  backlogged_.store(backlogged, std::memory_order_relaxed);
-  // What is held back behind a failure is let go of.
-  if (failure_stage_ != nullptr && failure_stage_->ended()) Finish(Status());
-  if (backlogged || ended_) return false;
+Status Run::WorkerFailure() const {
   // Order: pairs with the release in FailBehindPlan.
-  if (failed_.load(std::memory_order_acquire)) {
-    FinishWithoutPlace(failure());
-    return false;
-  }
-  Block* block = std::exchange(waiting_block_, nullptr);
-  if (block == nullptr && !(unordered_ ? PopAnyBlock(&block) : PopBlock(&block))) return false;
-  const bool allowed = MemoryAllows(*block);
-  plan_waits_for_memory_.store(!allowed, std::memory_order_relaxed);
-  if (!allowed) {
-    waiting_block_ = block;
-    return false;
-  }
-  PlanBlock(block);
-  EnterTally();
-  return true;
+  return failed_.load(std::memory_order_acquire) ? failure() : Status();
 }
 
-void Run::EnterTally() {
-  ledger_->Add(entered_, sink_->tally());
-  entered_ = sink_->tally();
-}
-
-// The block that is due.
-bool Run::PopBlock(Block** block) {
-  while (!lane_in_pass_[turn_]) turn_ = (turn_ + 1) % lanes_.size();
-  read_ahead_.SetDue(turn_);
-  if (lanes_[turn_]->out.TryPop(*block) == QueueResult::kOk) return true;
+bool Run::TakeDue(std::size_t lane, Block** block) {
+  read_ahead_.SetDue(lane);
+  if (lanes_[lane]->out.TryPop(*block) == QueueResult::kOk) return true;
   read_ahead_.MissDue([this](std::size_t worker) {
     if (!pool_.IsCurrent(worker)) pool_.Wake(worker);
   });
   return false;
 }
 
-// Whatever has come, of one lane after another.
-bool Run::PopAnyBlock(Block** block) {
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    const std::size_t lane = (turn_ + i) % lanes_.size();
-    if (!lane_in_pass_[lane] || lanes_[lane]->out.TryPop(*block) != QueueResult::kOk) continue;
-    turn_ = (lane + 1) % lanes_.size();
-    return true;
-  }
-  return false;
+bool Run::TakeAny(std::size_t lane, Block** block) {
+  return lanes_[lane]->out.TryPop(*block) == QueueResult::kOk;
 }
 
-bool Run::MemoryAllows(const Block& block) {
+bool Run::MayHold(const Block& block, Status* never) {
   if (hold_credits_ || block.runs.empty()) return true;
-  const bool outstanding = sink_->Outstanding() || (batch_sink_ == nullptr && out_.IsAnyOut());
+  const bool outstanding =
+      planner_->HasOutstanding() || (batch_sink_ == nullptr && out_.IsAnyOut());
   if (budget_->MayHold(block.slab_bytes())) return true;
-  if (outstanding) return false;  // RecycleBlock asks again
-  FinishWithoutPlace(budget_->WhyNot());
+  if (!outstanding) *never = budget_->WhyNot();  // else RecycleBlock asks again
   return false;
 }
 
-void Run::PlanBlock(Block* block) {
+void Run::NotePlanned(const Block& block) {
   ++plan_steps_;
   At(RunPoint::kPlan);
-  LaneState& lane = *lanes_[block->lane];
-  const std::size_t lane_index = block->lane;
-  const bool turn_ends = block->turn_ends;
-  const bool pass_ends = block->pass_ends;
-  const bool stream_ends = block->stream_ends;
-  const Status status = block->status;
-  const bool denied = block->denied;
-  const auto rows = static_cast<std::uint32_t>(block->rows());
-  if (!hold_credits_) GiveCredits(lane, block->credits, block->payload_bytes);
-  budget_->NoteHeld(block->slab_bytes());
-  if (!block->knows_pass) block->pass = passes_ended_.load(std::memory_order_relaxed);
-  if (!stream_ends && !std::exchange(losses_noted_, true)) NoteLosses();
-  block->holds.store(rows + 1, std::memory_order_relaxed);
-  if (const Status mistake = judge_.JudgeBlock(*block); !mistake.ok()) {
-    Drop(block, rows + 1);
-    Finish(mistake);
-    return;
-  }
-  EnterBlock(*block);
-  if (!other_order_.ok()) {
-    Drop(block, rows + 1);
-    FinishWithoutPlace(other_order_);
-    return;
-  }
-  rows_taken_ += rows;
-  pass_rows_ += block->good_rows - block->filtered_rows;
-  if (rows > 0 || !block->frame.damage.empty()) pass_is_empty_ = false;
-  if (!block->row_failures.empty()) failure_stage_->Expect();
-  first_stage_->OnRows(block, 0, rows);
-  Drop(block, 1);
-  if (pass_ends) lane_in_pass_[lane_index] = false;
-  if (!status.ok()) {
-    denied ? FinishWithoutPlace(status) : Finish(status);
-  } else if (ledger_->damaged() - damaged_before_ > program_.source.options.max_damaged) {
-    Finish(judge_.EndOr(Status(StatusCode::kDamaged,
-                               "more than " + std::to_string(program_.source.options.max_damaged) +
-                                   " damaged records or ranges were met")));
-  } else if (stream_ends) {
-    Finish(judge_.EndOr(Status()));
-  } else if (std::none_of(lane_in_pass_.begin(), lane_in_pass_.end(), [](bool in) { return in; })) {
-    EndPass();
-  } else if (turn_ends && !unordered_) {
-    turn_ = (lane_index + 1) % lanes_.size();
-  }
+  if (!hold_credits_) GiveCredits(*lanes_[block.lane], block.credits, block.payload_bytes);
+  budget_->NoteHeld(block.slab_bytes());
 }
-
-void Run::EnterBlock(const Block& block) {
-  Ledger::Read read{block.payload_bytes - block.filtered_bytes, block.filtered_rows,
-                    block.truncated_rows, block.reopened};
-  const std::size_t ranges = block.frame.damage.size();
-  const std::size_t holes = block.rows() - block.good_rows;
-  // By index each range is of a record, and NoteLosses has the others. What fails in the order has
-  // no range.
-  if (chunks_ == nullptr && block.row_failures.empty() && (ranges > 0 || holes > 0)) {
-    read.lost_ranges = static_cast<std::int64_t>(ranges + block.frame.more_holes) -
-                       static_cast<std::int64_t>(holes);
-  }
-  ledger_->Add(read);
-  ledger_->NoteDamage(block.frame.damage, ranges);
-  if (start_.other_policy && (read.lost_ranges > 0 || !block.row_failures.empty()) && !left_out()) {
-    NoteOtherOrder(block.file_name);
-  }
-}
-
-void Run::NoteOtherOrder(const std::string& file) {
-  const bool skips = program_.source.options.on_damage == OnDamage::kSkip;
-  other_order_ = Status(
-      StatusCode::kInvalidArgument,
-      std::string("the position is of a chain that ") +
-          (skips ? "fails at damage, this one skips it" : "skips damage, this one fails at it") +
-          "; behind damage without a record's number a shuffle has another order then: go on as "
-          "before, with the file repaired, or begin anew",
-      {file, -1, -1});
-}
-
-// No rank reads them: of several ranks over the same files the first one tells.
-void Run::NoteLosses() {
-  if (planned_ == nullptr) return;
-  const PlannedSource::Losses losses =
-      planned_->LossesOf(passes_ended_.load(std::memory_order_relaxed), stages_by_index_);
-  if (losses.count > 0) pass_is_empty_ = false;
-  const bool first = passes_ended_.load(std::memory_order_relaxed) == start_.mark.pass;
-  if (start_.other_policy && first && losses.count > 0) {
-    NoteOtherOrder(losses.ranges.empty() ? "" : losses.ranges.front().file);
-  }
-  if (program_.batch.rank.rank == 0 || program_.batch.split_by_files) {
-    ledger_->NoteDamage(losses.ranges, losses.count);
-    ledger_->Add(Ledger::Read{.lost_ranges = static_cast<std::int64_t>(losses.count)});
-  }
-}
-
-Status Run::CheckSums(std::uint64_t passes_seen) const {
-  const std::uint64_t pass = passes_ended_.load(std::memory_order_relaxed) - 1;
-  if (chunks_ != nullptr) {
-    const std::uint64_t planned = chunks_->TakeRowsOf(pass);
-    RowTally read;
-    read.delivered = rows_taken_ - rows_before_;
-    if (planned != read.delivered) return Ledger::Check(pass, planned, read);
-    const bool all = pass_is_whole_ && program_.batch.rank.world_size == 1;
-    const std::optional<std::uint64_t> indexed =
-        all ? planned_->RowsOf(pass, stages_by_index_) : std::nullopt;
-    if (indexed && *indexed != read.delivered) return Ledger::Check(pass, *indexed, read);
-  }
-  // Stages may hold rows back where the end of a pass is none to those behind them: then the end of
-  // all tells.
-  if (sink_->tally().passes == passes_seen) return {};
-  return Ledger::Check(pass, rows_taken_, sink_->tally());
-}
-
-void Run::EndPass() {
-  losses_noted_ = false;
-  passes_ended_.fetch_add(1, std::memory_order_relaxed);
-  const std::uint64_t passes_seen = sink_->tally().passes;
-  first_stage_->OnPassEnd();
-  if (const Status wrong = CheckSums(passes_seen); !wrong.ok()) Finish(wrong);
-  rows_before_ = rows_taken_;
-  lane_in_pass_.assign(lanes_.size(), true);
-  turn_ = 0;
-  if (const Status vain = WhyPassesAreVain(); !vain.ok()) {
-    Finish(judge_.EndOr(vain));
-  } else if (IsLikeAllPasses()) {
-    passes_ended_.store(program_.passes, std::memory_order_relaxed);
-    Finish(Status());
-  }
-  pass_rows_ = 0;
-  dropped_before_ = sink_->tally().dropped;
-  pass_is_empty_ = true;
-  pass_is_whole_ = true;
-}
-
-Status Run::WhyPassesAreVain() const {
-  if (program_.passes != 0 || !pass_is_whole_) return {};
-  const Rank& rank = program_.batch.rank;
-  if (std::optional<std::uint64_t> rows = sink_->rows_of_dropped_pass()) {
-    // A rank knows its own rows alone.
-    if (planned_ != nullptr && rank.world_size > 1) {
-      rows = planned_->RowsOf(passes_ended_.load(std::memory_order_relaxed) - 1, stages_by_index_);
-    }
-    if (!rows || *rows > 0) return NoBatchInAPass(rows, program_.batch.size);
-  }
-  // What is dropped brings nothing.
-  const std::uint64_t dropped = sink_->tally().dropped - dropped_before_;
-  if (pass_rows_ > dropped || GetsOtherFiles()) return {};
-  if (pass_rows_ > 0 && (rank.world_size == 1 || program_.looks_into_records())) {
-    return Status(StatusCode::kInvalidArgument,
-                  "passes without end without a good record but in a rest, which is dropped: lower "
-                  "the batch size, keep the rest, or put MultiPass in front of Batch");
-  }
-  if (rank.world_size == 1 || program_.looks_into_records()) {
-    return Status(StatusCode::kInvalidArgument,
-                  "passes without end over data without a single record");
-  }
-  // The others' rows are not known here, but that the order has places: see ChunkPlan. Each of its
-  // batches is delivered, by itself or of padding alone.
-  if (program_.batch.empty_batches || program_.batch.pad) return {};
-  return Status(StatusCode::kInvalidArgument,
-                "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
-                    " has no good row of any batch, and the passes are without end: lower the "
-                    "batch size, or take batches without rows too (BatchOptions::empty_batches)");
-}
-
-bool Run::GetsOtherFiles() const {
-  const FileOrder& files = program_.source.options.files;
-  return schedule_ != nullptr && files.ranks > 1 && files.shuffle && schedule_->HasStripes();
-}
-
-// There may be very many passes over nothing.
-bool Run::IsLikeAllPasses() const {
-  const bool of_files = schedule_ != nullptr || chunks_ != nullptr;
-  return program_.passes > 1 && of_files && program_.source.file_readers == nullptr &&
-         pass_is_empty_ && pass_is_whole_ && !GetsOtherFiles();
-}
-
-void Run::Finish(const Status& status) {
-  if (ended_) return;
-  ended_ = true;
-  checks_end_ = failure_stage_ == nullptr || !failure_stage_->ended();
-  first_stage_->OnEnd(status);
-  checks_end_ = false;
-  EnterTally();
-}
-
-void Run::FinishWithoutPlace(const Status& why) {
-  if (failure_stage_ != nullptr) failure_stage_->Stop(why);
-  Finish(why);
-}
-
-// ---- PlanHost ----
 
 void Run::Submit(WriteTask* task, std::uint32_t near_lane) {
   ++plan_steps_;
@@ -994,9 +727,7 @@ void Run::BatchDone() {
 bool Run::HasRoom(std::uint64_t number) { return out_.HasRoom(number); }
 
 void Run::End(std::uint64_t number, const Status& given) {
-  // Where the sink has had all that there is, the sums come out.
-  const Status status =
-      given.ok() && checks_end_ ? Ledger::CheckEnd(rows_taken_, sink_->tally()) : given;
+  const Status status = planner_->CheckedEnd(given);
   out_.NoteEnd(number, status);
   judge_.NoteEnd(number);
   out_.Close(number);
@@ -1120,7 +851,7 @@ FileNews Run::News() const {
 
 Ledger::RunTotals Run::Totals() const {
   Ledger::RunTotals totals;
-  totals.passes = passes_ended_.load(std::memory_order_relaxed) - start_.mark.pass;
+  totals.passes = planner_->passes_ended() - start_.mark.pass;
   totals.late_wakes = late_wakes();
   for (const auto& worker : workers_) totals.read_bytes += worker->read_bytes.count();
   if (batch_sink_ != nullptr) totals.grown_batches = batch_sink_->grown();

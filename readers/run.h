@@ -24,7 +24,6 @@
 #include "readers/engine/plan_turn.h"
 #include "readers/engine/read_ahead.h"
 #include "readers/engine/worker_pool.h"
-#include "readers/failure_stage.h"
 #include "readers/file_schedule.h"
 #include "readers/kept_mappings.h"
 #include "readers/lane.h"
@@ -33,9 +32,9 @@
 #include "readers/order/chunk_plan.h"
 #include "readers/parser_judge.h"
 #include "readers/plan.h"
-#include "readers/plan_clock.h"
 #include "readers/plan_sink.h"
 #include "readers/planned_source.h"
+#include "readers/planner.h"
 #include "readers/run_start.h"
 #include "readers/stage_clock.h"
 #include "readers/worker_io.h"
@@ -75,11 +74,11 @@ struct ChainKeeps {
 /// Every worker thread reads and frames blocks of its own lanes, and writes rows into batches;
 /// whichever thread finds blocks published and nobody planning takes the plan further. Nothing but
 /// a ring or an atomic counter stands between them.
-class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
+class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
  public:
-  /// `input`: what a user's decorator reads; may be null. `planned`: where not null, records are
+  /// `rewind_input`: see RewindInput. `planned`: where not null, records are
   /// read by its index.
-  Run(const Program& program, std::shared_ptr<GraphNode> input, std::shared_ptr<Arena> arena,
+  Run(const Program& program, RewindInput rewind_input, std::shared_ptr<Arena> arena,
       const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned,
       ChainKeeps chain);
   ~Run() override;
@@ -104,7 +103,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   const Holders& holders() const { return holders_; }
   Status end_status() const;
   Status failure() const;
-  bool stopping() const { return stop_.stop_requested(); }
 
   /// An owner for a delivery's memory: gives it back when its last copy goes.
   std::shared_ptr<const void> Lease(Delivery delivery);
@@ -126,7 +124,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   Ledger::RunTotals Totals() const;
   ArenaReport arena_report() const { return arena_->Report(); }
 
-  // PlanHost.
+  // PlannerHost.
   void Submit(WriteTask* task, std::uint32_t near_lane) override;
   void Drop(Block* block, std::uint32_t rows) override;
   void Deliver(std::uint64_t number, Delivery delivery) override;
@@ -136,6 +134,16 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   bool HasRoom(std::uint64_t number) override;
   std::size_t GrantBatches(std::size_t bytes) override;
   void End(std::uint64_t number, const Status& status) override;
+  bool HasLeftOut() const override { return left_out().has_value(); }
+  bool stopping() const override { return stop_.stop_requested(); }
+  Status WorkerFailure() const override;
+  bool TakeDue(std::size_t lane, Block** block) override;
+  bool TakeAny(std::size_t lane, Block** block) override;
+  bool MayHold(const Block& block, Status* never) override;
+  void NotePlanned(const Block& block) override;
+  void NoteBacklog(bool backlogged) override {
+    backlogged_.store(backlogged, std::memory_order_relaxed);
+  }
 
  private:
   /// A lane with what stands between it and the planner.
@@ -167,12 +175,10 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 
   /// Throws Error where a shuffle's tables would be larger than the arena.
   void CheckTables(const Program& whole) const;
-  void BuildStages();
-  /// Behind the order's stages, where one of them is a shuffle.
-  void AddFailureStage();
-  void AddSink();
   /// Locates the rows of a block that was read, and asks of them what the chain's content needs.
   void LookInto(Worker& worker, Block* block);
+  void BuildPlanner();
+  std::unique_ptr<PlanSink> MakeSink(PlanClock* clock);
   void BuildLanes();
   std::size_t BuildSchedule();
   std::size_t BuildChunks();
@@ -182,8 +188,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   void AddWorker(bool writes);
   WorkerPool<WriteTask*>::Hooks PoolHooks();
   std::unique_ptr<Lane> MakeLane(std::size_t number, LaneContext* context);
-  bool PopBlock(Block** block);
-  bool PopAnyBlock(Block** block);
   void WorkerMain(Worker& worker);
   void SetUp(Worker& worker);
   void WorkOnce(Worker& worker);
@@ -212,32 +216,6 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 
   /// Runs the plan, unless another thread does; whether it got further.
   bool RequestPlan(Worker* worker);
-  void RunPlan();
-  bool TakeBlock();
-  bool MemoryAllows(const Block& block);
-  void PlanBlock(Block* block);
-  /// Enters what a block brings into the ledger.
-  void EnterBlock(const Block& block);
-  /// Enters what became of rows since it was called last.
-  void EnterTally();
-  /// Whether all rows of the pass that ended were read, and all rows so far came to the end of the
-  /// plan, where it saw that end: before, it had seen `passes_seen`.
-  Status CheckSums(std::uint64_t passes_seen) const;
-  /// What no place of the order by index stands for, at the beginning of each pass.
-  void NoteLosses();
-  /// Damage in `file` was met in what a run leaves out that goes on from a chain of another policy.
-  void NoteOtherOrder(const std::string& file);
-  void EndPass();
-  /// Why further passes over these data, which are to be without end, would bring nothing; or OK.
-  Status WhyPassesAreVain() const;
-  /// Whether a later pass reads files that this one did not: other ranks' share.
-  bool GetsOtherFiles() const;
-  /// Whether this pass met nothing at all, and so will the others.
-  bool IsLikeAllPasses() const;
-  void Finish(const Status& status);
-  /// The same with what has no place in the order: nothing that a shuffle holds is delivered.
-  void FinishWithoutPlace(const Status& why);
-
   void RecycleBlock(Block* block);
   void GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes);
   void ReleaseDelivery(const Delivery& delivery);
@@ -254,11 +232,10 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   const Program program_;              ///< without these
   const RunStart start_;
   const std::shared_ptr<PlannedSource> planned_;  ///< null: as files are read
-  const std::shared_ptr<GraphNode> input_;
+  const RewindInput rewind_input_;
   const std::shared_ptr<Ledger> ledger_;
   const std::shared_ptr<KeptMappings> mappings_;
-  const std::uint64_t damaged_before_;  ///< by earlier runs
-  const bool unordered_;                ///< blocks are planned as they come
+  const bool unordered_;  ///< blocks are planned as they come
   const std::shared_ptr<Arena> arena_;
   const RunHooks hooks_;
   LateWakes late_wakes_;
@@ -277,33 +254,14 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
   ReadAhead read_ahead_;
   PlanTurn plan_turn_;
 
-  // The planner's: touched only by the thread that runs the plan.
-  PlanClock clock_;
-  std::vector<std::unique_ptr<PlanStage>> stages_;
-  PlanStage* first_stage_ = nullptr;
-  FailureStage* failure_stage_ = nullptr;  ///< null where the order is the blocks'
-  PlanSink* sink_ = nullptr;
-  BatchSink* batch_sink_ = nullptr;
+  std::optional<Planner> planner_;   ///< from the construction on
+  BatchSink* batch_sink_ = nullptr;  ///< the planner's; null where records are delivered
+  // Of the thread that runs the plan.
   std::uint64_t plan_steps_ = 0;  ///< blocks taken, tasks submitted, records delivered
-  std::size_t turn_ = 0;          ///< lane whose block is due
-  std::vector<bool> lane_in_pass_;
-  std::uint64_t pass_rows_ = 0;
-  std::uint64_t dropped_before_ = 0;  ///< RowTally::dropped at the pass's beginning
-  bool pass_is_empty_ = true;         ///< of records, also damaged and filtered ones, and of damage
-  bool pass_is_whole_;                ///< it was begun at its beginning
-  bool losses_noted_ = false;         ///< of this pass
-  Status other_order_;                ///< why what is left out was not delivered like this
-  std::uint64_t rows_taken_ = 0;      ///< of all blocks so far
-  std::uint64_t rows_before_ = 0;     ///< of these before this pass
-  RowTally entered_;                  ///< what the ledger has of the sink's tally
-  bool ended_ = false;
-  bool checks_end_ = false;  ///< the end of all is under way, and all rows come to it
-  bool broken_ = false;      ///< a stage threw: what is planned goes out, the plan goes no further
-  Block* waiting_block_ = nullptr;  ///< taken from its lane, waits for memory
   std::uint32_t next_writer_ = 0;
   bool hold_credits_ = true;  ///< a block's credit comes back when its memory does
 
-  /// failure_ is set. Partner: TakeBlock.
+  /// failure_ is set. Partner: WorkerFailure.
   std::atomic<bool> failed_{false};
   /// Rows wait for a slot: for statistics only.
   std::atomic<bool> backlogged_{false};
@@ -318,12 +276,7 @@ class Run final : public PlanHost, public std::enable_shared_from_this<Run> {
 
   BlockPool blocks_;
 
-  std::atomic<std::uint64_t> passes_ended_{0};
   std::mutex stop_mutex_;
-
-  // Whether the plan waits for what consumers hold: looked at after a while of silence, so a moment
-  // old is new enough.
-  std::atomic<bool> plan_waits_for_memory_{false};
 };
 
 }  // namespace ringfeed

@@ -1,11 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "readers/plan_clock.h"
 
 namespace ringfeed {
+
+/// Starts what a user's decorator reads once more, for a further pass; false where that cannot be.
+/// Empty where a chain's source is not such a decorator.
+using RewindInput = std::function<bool()>;
 
 /// Where a run of a chain begins.
 struct RunStart {

@@ -36,8 +36,8 @@ void CountFrom(std::int64_t start, std::span<std::byte> ends) {
 
 }  // namespace
 
-ReaderSession::ReaderSession(Program program, std::shared_ptr<GraphNode> input)
-    : program_(std::move(program)), input_(std::move(input)) {}
+ReaderSession::ReaderSession(Program program, RewindInput rewind_input)
+    : program_(std::move(program)), rewind_input_(std::move(rewind_input)) {}
 
 ReaderSession::~ReaderSession() { Close(); }
 
@@ -46,7 +46,7 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
   auto arena = options.arena ? options.arena->arena() : Arena::Default();
   if (program_.needs_index()) start_.by_index = true;
   try {
-    auto run = std::make_shared<Run>(program_, input_, std::move(arena), hooks_, start_,
+    auto run = std::make_shared<Run>(program_, rewind_input_, std::move(arena), hooks_, start_,
                                      start_.by_index ? planned_ : nullptr, kept_);
     run->Start();
     return run;

@@ -29,8 +29,8 @@ namespace ringfeed {
 /// read). Thread safe.
 class ReaderSession {
  public:
-  /// `input`: what a user's decorator reads, null without one.
-  explicit ReaderSession(Program program, std::shared_ptr<GraphNode> input = nullptr);
+  /// `rewind_input`: of what a user's decorator reads.
+  explicit ReaderSession(Program program, RewindInput rewind_input = {});
   ~ReaderSession();
 
   const Program& program() const { return program_; }
@@ -203,7 +203,7 @@ class ReaderSession {
   std::shared_ptr<PlannedSource> planned_;
   std::string not_planned_;  ///< why there is none, once that was found out
   std::optional<DataFingerprint> fingerprint_;
-  const std::shared_ptr<GraphNode> input_;
+  const RewindInput rewind_input_;
   const ChainKeeps kept_;  ///< of all runs
   RunHooks hooks_;
 

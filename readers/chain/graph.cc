@@ -57,7 +57,10 @@ void GraphNode::Retire() {
 std::shared_ptr<ReaderSession> GraphNode::InnerSession() {
   const std::lock_guard lock(mutex_);
   if (retired_) Refuse("the reader was given to Multiplex or ReadAs: read that");
-  if (session_ == nullptr) session_ = std::make_shared<ReaderSession>(LowerChain(*this), input_);
+  if (session_ != nullptr) return session_;
+  RewindInput rewind_input;
+  if (input_ != nullptr) rewind_input = [input = input_] { return input->ReInitInput(); };
+  session_ = std::make_shared<ReaderSession>(LowerChain(*this), std::move(rewind_input));
   return session_;
 }
 

@@ -1,6 +1,7 @@
 #include "readers/chain/lowering.h"
 
 #include <algorithm>
+#include <cassert>
 #include <string>
 #include <utility>
 
@@ -9,7 +10,10 @@
 #include "readers/map_parser.h"
 #include "readers/pack_parser.h"
 #include "readers/pad_parser.h"
+#include "readers/stages/block_shuffle.h"
 #include "readers/stages/content_steps.h"
+#include "readers/stages/multi_pass.h"
+#include "readers/stages/window_shuffle.h"
 #include "readers/truncate_parser.h"
 #include "ringfeed/parsers.h"
 
@@ -205,10 +209,28 @@ void CheckMask(const Program& program) {
   if (masks > 1) Refuse("padded batches have a field \"mask\" of their own: name yours otherwise");
 }
 
+std::unique_ptr<PlanStage> MakeStage(const OrderStage& stage, std::uint32_t first_epoch) {
+  switch (stage.kind) {
+    case OrderStage::Kind::kWindow:
+      return std::make_unique<WindowShuffleStage>(stage.amount, stage.seed, first_epoch);
+    case OrderStage::Kind::kBlock:
+      return std::make_unique<BlockShuffleStage>(stage.amount, stage.seed, first_epoch);
+    case OrderStage::Kind::kMultiPass:
+      return std::make_unique<MultiPassStage>(stage.amount);
+    case OrderStage::Kind::kContent:
+    case OrderStage::Kind::kBlocks:
+    case OrderStage::Kind::kGlobal:
+      break;
+  }
+  assert(false && "a stage of the content, or of the order by index");
+  return nullptr;
+}
+
 }  // namespace
 
 Program LowerChain(const GraphNode& last) {
   Program program;
+  program.make_stage = MakeStage;
   const std::vector<const GraphNode*> chain = ChainOf(last);
   Lowering lowering(&program, chain.front());
   for (const GraphNode* node : chain) std::visit(lowering, node->kind());
