@@ -15,45 +15,31 @@ namespace ringfeed {
 
 namespace {
 
-/// Read-ahead of batches: slots by default, more where batches are small.
-constexpr std::size_t kMinSlots = 4;
-constexpr std::size_t kSlotsBytes = 8 * 1024 * 1024;
-constexpr std::size_t kTaskRing = 8192;
 /// A task of a batch in no block's order has at least this many rows.
 constexpr std::size_t kMinTaskRows = 16;
 
-/// A row fails once, though several of its fields may.
-void KeepOneOfEachRow(std::vector<RowFailure>* failures) {
-  std::stable_sort(failures->begin(), failures->end(),
-                   [](const RowFailure& a, const RowFailure& b) { return a.row < b.row; });
-  const auto same = [](const RowFailure& a, const RowFailure& b) { return a.row == b.row; };
-  failures->erase(std::unique(failures->begin(), failures->end(), same), failures->end());
+BatchPool::Options PoolOptions(const BatchSink::Options& options, std::size_t rows) {
+  return {rows,        options.slots,    options.least_slots, options.memory_bytes,
+          options.pad, options.note_rows};
 }
 
 }  // namespace
 
-BatchSink::BatchSink(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
-                     PlanHost* host)
+BatchSink::BatchSink(const Options& options, const Parser* parser,
+                     const std::shared_ptr<Arena>& arena, PlanHost* host)
     : options_(options),
       parser_(parser),
       fields_(parser->fields().size()),
       slice_end_(options.slice_end != 0 ? options.slice_end : options.rows),
       slice_rows_(slice_end_ - options.slice_begin),
       skip_batches_(options.close_at_block_end ? 0 : options.skip),
-      arena_(std::move(arena)),
       host_(host),
       clock_(options.clock != nullptr ? options.clock : &own_clock_),
       skip_rows_(options.close_at_block_end ? options.skip : 0),
-      learned_units_(parser->fields().size()),
-      free_slots_(2 * kMaxSlots),
-      free_tasks_(kTaskRing) {
+      pool_(PoolOptions(options, slice_rows_), parser, arena, host),
+      finisher_(options, parser, arena, &pool_, host),
+      writer_(options, parser, &pool_, &finisher_, host) {
   counted_ = clock_->BeforeBatch();
-}
-
-BatchSink::~BatchSink() {
-  for (const auto& slot : slots_) {
-    for (const auto& extent : slot->extents) arena_->Free(extent->run);
-  }
 }
 
 // ---- Planning ----
@@ -76,21 +62,6 @@ BatchSink::Planned& BatchSink::Current(const Block& block) {
     planned_.push_back(std::move(batch));
   }
   return planned_.back();
-}
-
-WriteTask* BatchSink::NewTask() {
-  WriteTask* task = nullptr;
-  if (free_tasks_.TryPop(task) == QueueResult::kOk) return task;
-  tasks_.push_back(std::make_unique<WriteTask>());
-  return tasks_.back().get();
-}
-
-void BatchSink::RecycleTask(WriteTask* task) {
-  task->slot = nullptr;
-  task->extent = nullptr;
-  task->block = nullptr;
-  task->refs.clear();
-  (void)free_tasks_.TryPush(std::move(task));  // all tasks ever made fit, or this one rests unused
 }
 
 void BatchSink::LeaveOut(std::size_t rows) {
@@ -236,7 +207,7 @@ void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
 }
 
 void BatchSink::AddTask(Planned& batch, Block* block, std::uint32_t begin, std::uint32_t rows) {
-  WriteTask* task = NewTask();
+  WriteTask* task = pool_.NewTask();
   task->block = block;
   task->src_row = begin;
   task->rows = rows;
@@ -302,7 +273,7 @@ void BatchSink::CutIntoTasks(Planned& batch) {
     std::size_t rows = std::min(refs.size() - begin, most);
     if (missing != batch.missing.end()) rows = std::min<std::size_t>(rows, missing->first - row);
     const std::span<const RowRef> piece = refs.subspan(begin, rows);
-    WriteTask* task = NewTask();
+    WriteTask* task = pool_.NewTask();
     task->refs.assign(piece.begin(), piece.end());
     task->rows = static_cast<std::uint32_t>(rows);
     task->dst_row = row;
@@ -312,6 +283,41 @@ void BatchSink::CutIntoTasks(Planned& batch) {
     batch.tasks.push_back(task);
     begin += rows;
     row += task->rows;
+  }
+  batch.refs.clear();
+}
+
+void BatchSink::OnPacked(std::span<const RowRef> rows) {
+  Planned& batch = Current(*rows.front().block);
+  const bool written = NextPart(batch, 1).written;
+  Tally(batch, written, rows.size());
+  if (written) {
+    batch.refs.insert(batch.refs.end(), rows.begin(), rows.end());
+    batch.row_ends.push_back(static_cast<std::uint32_t>(batch.refs.size()));
+    ++batch.rows;
+  } else {
+    DropAll(rows);
+  }
+  CountPlaces(batch, 1);
+}
+
+void BatchSink::CutPacked(Planned& batch) {
+  const std::size_t share = (batch.rows + kTasksPerBatch - 1) / kTasksPerBatch;
+  std::fill(batch.units.begin(), batch.units.end(), 0);
+  std::uint32_t first = 0;
+  for (std::uint32_t row = 0; row < batch.rows;) {
+    const auto rows = static_cast<std::uint32_t>(std::min<std::size_t>(share, batch.rows - row));
+    const std::uint32_t end = batch.row_ends[row + rows - 1];
+    WriteTask* task = pool_.NewTask();
+    task->refs.assign(batch.refs.begin() + first, batch.refs.begin() + end);
+    task->rows = rows;
+    task->dst_row = row;
+    task->unit_begin = batch.units;
+    CountUnits(*task, &batch.units);
+    task->unit_end = batch.units;
+    batch.tasks.push_back(task);
+    first = end;
+    row += rows;
   }
   batch.refs.clear();
 }
@@ -333,9 +339,7 @@ void BatchSink::Close(Planned& batch) {
   AddMissing(batch, batch.places, slice_end_);
   if (!batch.refs.empty()) options_.packer != nullptr ? CutPacked(batch) : CutIntoTasks(batch);
   batch.closed = true;
-  for (std::size_t f = 0; f < fields_; ++f) {
-    learned_units_[f] = std::max(learned_units_[f], batch.units[f]);
-  }
+  pool_.Learn(batch.units);
   (void)Continue();
 }
 
@@ -389,511 +393,23 @@ bool BatchSink::Continue() {
     slot->dropped = batch.dropped;
     planned_.pop_front();
     first_unfinished_ = slot->sequence + 1;
-    FinishOne(slot);
+    finisher_.FinishOne(slot);
   }
   return false;
 }
 
-// ---- Memory of batches ----
-
-std::vector<std::uint64_t> BatchSink::CapacityFor(const Planned& batch) const {
-  std::vector<std::uint64_t> capacity(fields_);
-  for (std::size_t f = 0; f < fields_; ++f) {
-    if (!parser_->fields()[f].ragged()) continue;
-    std::uint64_t units = std::max(batch.units[f], learned_units_[f]);
-    if (!batch.closed && batch.rows > 0) {
-      // The first batch of all is guessed from its first rows; a guess takes no more than a share.
-      const std::uint64_t share =
-          options_.memory_bytes / kMinSlots / fields_ / parser_->fields()[f].unit_bytes();
-      units = std::max(units, std::min(share, batch.units[f] * slice_rows_ / batch.rows));
-    }
-    capacity[f] = units + units / 4 + 64;
-  }
-  return capacity;
-}
-
-void BatchSink::ChooseSlotLimit(std::size_t batch_bytes) {
-  batch_bytes = std::max<std::size_t>(batch_bytes, 1);
-  std::size_t slots = options_.slots;
-  if (slots == 0) {
-    slots = std::clamp(kSlotsBytes / batch_bytes, kMinSlots, kMaxSlots);
-    slots = std::min(slots, options_.memory_bytes / batch_bytes);
-  }
-  slots = std::min(std::max(slots, options_.least_slots), kMaxSlots);
-  const std::size_t granted = host_->GrantBatches(slots * batch_bytes) / batch_bytes;
-  // Slots that were asked for are tried all the same: the quota is what is planned with.
-  if (options_.slots == 0) slots = std::max(std::min(slots, granted), options_.least_slots);
-  slot_limit_.store(std::min(slots, kMaxSlots), std::memory_order_relaxed);
-}
-
-std::unique_ptr<BatchExtent> BatchSink::MakeExtent(std::span<const std::uint64_t> capacity,
-                                                   Status* status) {
-  auto extent = std::make_unique<BatchExtent>();
-  extent->layout = LayoutFor(capacity);
-  extent->unit_begin.resize(fields_);
-  extent->unit_end.resize(fields_);
-  extent->run = arena_->Allocate(std::max<std::size_t>(extent->layout.bytes(), 1));
-  if (!extent->run) {
-    *status =
-        Status(StatusCode::kResourceExhausted,
-               "a batch needs " + std::to_string(extent->layout.bytes()) +
-                   " contiguous bytes, the pinned arena of " + std::to_string(arena_->bytes()) +
-                   " has none left; raise its size (RINGFEED_ARENA_BYTES), or lower the "
-                   "batch size, the slots or the window");
-    return nullptr;
-  }
-  extent->layout.SetStarts(extent->run.data);
-  return extent;
-}
-
 bool BatchSink::GiveSlot(Planned& batch) {
-  if (slot_limit() == 0) {
-    ChooseSlotLimit(LayoutFor(CapacityFor(batch)).bytes());
-  }
-  BatchSlot* slot = nullptr;
-  if (free_slots_.TryPop(slot) != QueueResult::kOk) {
-    if (slots_.size() >= slot_limit()) return false;
-    slots_.push_back(std::make_unique<BatchSlot>());
-    slot = slots_.back().get();
-  }
-  Prepare(slot, batch);
-  if (!slot->status.ok() && DropSpareSlot(slot)) return false;
-  batch.slot = slot;
-  in_work_.fetch_add(1, std::memory_order_relaxed);
-  return true;
-}
-
-bool BatchSink::DropSpareSlot(const BatchSlot* slot) {
-  if (slots_.size() <= options_.least_slots || slots_.back().get() != slot) return false;
-  slots_.pop_back();
-  slot_limit_.store(slots_.size(), std::memory_order_relaxed);
-  return true;
-}
-
-void BatchSink::Prepare(BatchSlot* slot, const Planned& batch) {
-  for (const auto& extent : slot->extents) AllowUse(extent->run.data, extent->run.bytes);
-  slot->sequence = batch.sequence;
-  slot->pass = batch.pass;
-  slot->rows = 0;
-  slot->dropped = false;
-  slot->status = Status();
-  slot->failures.clear();
-  slot->refused.clear();
-  slot->all_refused = true;
-  slot->row_ends = batch.row_ends;
-  if (options_.note_rows) {
-    slot->row_numbers.assign(batch.row_ends.empty() ? slice_rows_ : batch.row_ends.back(), kNoRow);
-  }
-  slot->payload_bytes.store(0, std::memory_order_relaxed);
-  slot->pending.store(1, std::memory_order_relaxed);
-  const std::vector<std::uint64_t> capacity = CapacityFor(batch);
-  // A dropped batch may have left parts that were never joined.
-  const bool fits = slot->extents.size() == 1 && [&] {
-    const auto& columns = slot->extents.front()->layout.columns();
-    for (std::size_t f = 0; f < fields_; ++f) {
-      if (columns[f].ragged && columns[f].capacity < batch.units[f]) return false;
-    }
-    return true;
-  }();
-  if (fits) {
-    BatchExtent& extent = *slot->extents.front();
-    extent.row_begin = extent.row_end = 0;
-    std::fill(extent.unit_begin.begin(), extent.unit_begin.end(), 0);
-    return;
-  }
-  for (const auto& extent : slot->extents) arena_->Free(extent->run);
-  slot->extents.clear();
-  if (auto extent = MakeExtent(capacity, &slot->status)) slot->extents.push_back(std::move(extent));
-}
-
-bool BatchSink::FitOrGrow(BatchSlot* slot, const WriteTask& task) {
-  if (slot->extents.empty() || !slot->status.ok()) return false;
-  BatchExtent& last = *slot->extents.back();
-  std::vector<std::uint64_t> capacity(fields_);
-  bool fits = true;
-  for (std::size_t f = 0; f < fields_; ++f) {
-    const BatchLayout::Column& column = last.layout.columns()[f];
-    if (!column.ragged) continue;
-    capacity[f] = column.capacity;
-    if (task.unit_end[f] <= column.capacity) continue;
-    fits = false;
-    const std::uint64_t expected = task.unit_end[f] * slice_rows_ / (task.dst_row + task.rows);
-    capacity[f] = std::max(column.capacity * 2, expected + expected / 8);
-  }
-  if (fits) return true;
-  auto extent = MakeExtent(capacity, &slot->status);
-  if (extent == nullptr) {
-    // No room for what is expected: perhaps for what is certain.
-    slot->status = Status();
-    extent = MakeExtent(task.unit_end, &slot->status);
-  }
-  if (extent == nullptr) return false;
-  grown_.fetch_add(1, std::memory_order_relaxed);
-  last.row_end = task.dst_row;
-  last.unit_end = task.unit_begin;
-  extent->row_begin = task.dst_row;
-  extent->unit_begin = task.unit_begin;
-  slot->extents.push_back(std::move(extent));
-  return true;
+  batch.slot = pool_.TakeSlot(
+      {batch.sequence, batch.pass, batch.units, batch.row_ends, batch.rows, batch.closed});
+  return batch.slot != nullptr;
 }
 
 void BatchSink::Dispatch(Planned& batch, WriteTask* task) {
   BatchSlot* slot = batch.slot;
   task->slot = slot;
-  task->extent = FitOrGrow(slot, *task) ? slot->extents.back().get() : nullptr;
+  task->extent = pool_.PieceFor(slot, *task);
   slot->pending.fetch_add(1, std::memory_order_relaxed);
   host_->Submit(task, task->block != nullptr ? task->block->lane : next_lane_++);
-}
-
-// ---- Writing ----
-
-void BatchSink::GatherRows(const WriteTask& task, WriterScratch* scratch) const {
-  constexpr std::size_t kAhead = 16;
-  if (scratch->records.size() < task.refs.size()) scratch->records.resize(task.refs.size());
-  const auto refs = std::span(task.refs);
-  for (std::size_t i = 0; i < refs.size(); ++i) {
-    if (i + kAhead < refs.size()) {
-      const RowRef& later = refs[i + kAhead];
-      __builtin_prefetch(later.block->frame.records.data() + later.row);
-    }
-    scratch->records[i] = refs[i].block->frame.records[refs[i].row];
-  }
-  if (!parser_->two_phase()) return;
-  scratch->locations.resize(task.refs.size() * fields_);
-  for (std::size_t i = 0; i < refs.size(); ++i) {
-    const FieldLocation* from = refs[i].block->locations.data() + refs[i].row * fields_;
-    std::copy_n(from, fields_, scratch->locations.data() + i * fields_);
-  }
-}
-
-void BatchSink::PrepareTargets(const WriteTask& task, WriterScratch* scratch) const {
-  scratch->targets.resize(fields_);
-  scratch->offsets.resize(fields_);
-  std::byte* const base = task.extent->run.data;
-  for (std::size_t f = 0; f < fields_; ++f) {
-    const BatchLayout::Column& column = task.extent->layout.columns()[f];
-    ColumnTarget& target = scratch->targets[f];
-    if (!column.ragged) {
-      target = {base + column.data + task.dst_row * column.unit_bytes, nullptr};
-      continue;
-    }
-    // Offsets go through memory of our own: the neighbour's last is our first.
-    scratch->offsets[f].resize(task.rows + 1);
-    scratch->offsets[f][0] = static_cast<std::int64_t>(task.unit_begin[f]);
-    target = {base + column.data, scratch->offsets[f].data()};
-  }
-}
-
-void BatchSink::PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const {
-  for (std::size_t f = 0; f < fields_; ++f) {
-    const BatchLayout::Column& column = task.extent->layout.columns()[f];
-    if (!column.ragged) continue;
-    auto* offsets = reinterpret_cast<std::int64_t*>(task.extent->run.data + column.offsets);
-    std::copy_n(scratch.offsets[f].data() + 1, task.rows, offsets + task.dst_row + 1);
-  }
-}
-
-void BatchSink::Write(WriteTask* task, WriterScratch* scratch) {
-  BatchSlot* const slot = task->slot;
-  try {
-    WriteAll(task, scratch);
-  } catch (...) {
-    return EndBefore(*slot);
-  }
-  FinishOne(slot);
-}
-
-void BatchSink::WriteAll(WriteTask* task, WriterScratch* scratch) {
-  if (task->block == nullptr) CollectBlocks(*task, scratch);
-  if (task->extent != nullptr) {
-    if (task->block == nullptr) GatherRows(*task, scratch);
-    PrepareTargets(*task, scratch);
-    scratch->failures.clear();
-    if (options_.packer != nullptr) {
-      WritePacked(*task, scratch);
-    } else {
-      WriteRows(*task, scratch);
-    }
-    FailShrunk(*task, scratch);
-    if (!scratch->failures.empty()) KeepOneOfEachRow(&scratch->failures);
-    CountBytes(*task, *scratch);
-    if (!scratch->failures.empty()) NoteFailures(*task, scratch);
-  }
-  DropHolds(*task, scratch);
-  RecycleTask(task);
-}
-
-std::span<const RecordSpan> BatchSink::RecordsOf(const WriteTask& task,
-                                                 const WriterScratch& scratch) {
-  if (task.block == nullptr) return std::span(scratch.records).first(task.refs.size());
-  return std::span(task.block->frame.records).subspan(task.src_row, task.rows);
-}
-
-void BatchSink::WriteRows(const WriteTask& task, WriterScratch* scratch) const {
-  const FieldLocation* locations = nullptr;
-  if (parser_->two_phase()) {
-    locations = task.block != nullptr ? task.block->locations.data() + task.src_row * fields_
-                                      : scratch->locations.data();
-  }
-  WritePieces(RecordsOf(task, *scratch), locations, scratch);
-  PublishOffsets(task, *scratch);
-  if (options_.note_rows) NoteRows(task);
-}
-
-void BatchSink::WritePieces(std::span<const RecordSpan> records, const FieldLocation* locations,
-                            WriterScratch* scratch) const {
-  std::vector<RowFailure>& failures = scratch->failures;
-  scratch->pieces.Begin();
-  for (std::size_t begin = 0; begin < records.size();) {
-    if (WorkerStop::Requested()) return GiveUpRows(begin, records.size(), locations, scratch);
-    const std::size_t rows = scratch->pieces.Next(records.subspan(begin));
-    scratch->piece_targets = scratch->targets;
-    for (std::size_t f = 0; f < fields_; ++f) {
-      ColumnTarget& target = scratch->piece_targets[f];
-      if (target.offsets != nullptr) {
-        target.offsets += begin;
-      } else {
-        target.data += begin * parser_->fields()[f].unit_bytes();
-      }
-    }
-    const std::size_t already = failures.size();
-    parser_->Write(records.subspan(begin, rows),
-                   locations != nullptr ? locations + begin * fields_ : nullptr,
-                   scratch->piece_targets, scratch->parser.get(), &failures);
-    for (std::size_t i = already; i < failures.size(); ++i) failures[i].row += begin;
-    begin += rows;
-  }
-}
-
-// Nobody reads these rows any more, but where they end is known to what joins a batch.
-void BatchSink::GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
-                           WriterScratch* scratch) const {
-  scratch->failures.push_back({begin, WorkerStop::Why()});
-  for (std::size_t f = 0; f < fields_; ++f) {
-    std::int64_t* const offsets = scratch->targets[f].offsets;
-    for (std::size_t row = begin; offsets != nullptr && row < rows; ++row) {
-      offsets[row + 1] = offsets[row] + locations[row * fields_ + f].units;
-    }
-  }
-}
-
-void BatchSink::NoteFailures(const WriteTask& task, WriterScratch* scratch) const {
-  if (options_.packer != nullptr) return FailPacked(task, scratch);
-  const std::span<const RecordSpan> records = RecordsOf(task, *scratch);
-  const bool explain = options_.refusals != nullptr && options_.refusals->open();
-  std::size_t explained = 0;
-  const std::lock_guard lock(task.slot->failures_mutex);
-  for (RowFailure& failure : scratch->failures) {
-    const auto row = static_cast<std::uint32_t>(failure.row);
-    const DataPlace place = task.block != nullptr
-                                ? task.block->PlaceOf(task.src_row + row)
-                                : task.refs[row].block->PlaceOf(task.refs[row].row);
-    // What shrank is the file's affair, and not the parser's.
-    if (explain && failure.status.code() != StatusCode::kTruncated &&
-        IsSkippable(failure.status, options_.on_damage) && explained++ < Refusals::kEnough) {
-      task.slot->refused.push_back(
-          {row + task.dst_row, parser_->Explain(records[failure.row], failure.status), place});
-    }
-    failure.status = failure.status.WithPlace(place);
-    if (IsSkippable(failure.status, options_.on_damage)) {
-      host_->NoteSkipped(records[failure.row], failure.status);
-    }
-    task.slot->failures.push_back({failure.row + task.dst_row, std::move(failure.status)});
-  }
-}
-
-void BatchSink::CountBytes(const WriteTask& task, const WriterScratch& scratch) {
-  const std::span<const RecordSpan> records = RecordsOf(task, scratch);
-  std::uint64_t bytes = 0;
-  for (const RecordSpan& record : records) bytes += record.size;
-  for (const RowFailure& failure : scratch.failures) bytes -= records[failure.row].size;
-  task.slot->payload_bytes.fetch_add(bytes, std::memory_order_relaxed);
-}
-
-void BatchSink::CollectBlocks(const WriteTask& task, WriterScratch* scratch) {
-  for (const RowRef& ref : task.refs) {
-    const std::size_t index = ref.block->index;
-    if (index >= scratch->rows_of_block.size()) scratch->rows_of_block.resize(index + 1);
-    if (scratch->rows_of_block[index]++ == 0) scratch->touched.push_back(ref.block);
-  }
-}
-
-void BatchSink::FailShrunk(const WriteTask& task, WriterScratch* scratch) {
-  const auto shrunk = [](const Block* block) { return block->shrunk(); };
-  const bool any = task.block != nullptr
-                       ? shrunk(task.block)
-                       : std::any_of(scratch->touched.begin(), scratch->touched.end(), shrunk);
-  if (!any) return;
-  const auto shrunk_at = [&](std::size_t row) {
-    return task.block != nullptr
-               ? task.block->ShrunkAt(task.src_row + static_cast<std::uint32_t>(row))
-               : task.refs[row].block->ShrunkAt(task.refs[row].row);
-  };
-  std::erase_if(scratch->failures,
-                [&](const RowFailure& failure) { return shrunk_at(failure.row); });
-  const std::size_t rows = task.block != nullptr ? task.rows : task.refs.size();
-  for (std::size_t row = 0; row < rows; ++row) {
-    if (!shrunk_at(row)) continue;
-    scratch->failures.push_back({row, ShrunkWhileRead()});
-  }
-}
-
-void BatchSink::DropHolds(const WriteTask& task, WriterScratch* scratch) {
-  if (task.block != nullptr) {
-    host_->Drop(task.block, task.rows);
-    return;
-  }
-  // One atomic operation per block, not per row.
-  for (Block* block : scratch->touched) {
-    // Read the index before the drop: after it the block may be another's.
-    std::uint32_t& rows = scratch->rows_of_block[block->index];
-    host_->Drop(block, std::exchange(rows, 0));
-  }
-  scratch->touched.clear();
-}
-
-// ---- Finishing ----
-
-void BatchSink::FinishOne(BatchSlot* slot) {
-  // acq_rel: releases this thread's rows to, and acquires the others' for, whoever comes last.
-  if (slot->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  try {
-    Finish(slot);
-  } catch (...) {
-    EndBefore(*slot);
-  }
-}
-
-void BatchSink::EndBefore(const BatchSlot& slot) {
-  host_->End(slot.sequence, StatusOfThrown("a batch could not be written"));
-}
-
-void BatchSink::Finish(BatchSlot* slot) {
-  if (!slot->status.ok()) slot->rows = 0;
-  JoinExtents(slot);
-  if (options_.pad && slot->status.ok()) FillMissing(*slot);
-  if (options_.refusals != nullptr && options_.refusals->open()) CutRefused(slot);
-  SettleFailures(slot);
-  if (options_.note_rows) {
-    const bool packed = !slot->row_ends.empty() && slot->rows > 0;
-    slot->row_numbers.resize(packed ? slot->row_ends[slot->rows - 1] : slot->rows);
-  }
-  slot->dropped = slot->dropped && slot->status.ok();
-  in_work_.fetch_sub(1, std::memory_order_release);
-  host_->Deliver(slot->sequence, {slot, nullptr});
-  host_->BatchDone();
-}
-
-// What tells whether the parser fits no record: those that it refused before it took one.
-void BatchSink::CutRefused(BatchSlot* slot) const {
-  std::vector<RefusedRow>& refused = slot->refused;
-  std::sort(refused.begin(), refused.end(),
-            [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
-  auto missing = slot->missing.begin();
-  std::uint32_t row = 0;
-  const auto pass_missing = [&] {
-    for (; options_.pad && missing != slot->missing.end() && missing->first == row; ++missing) {
-      row += missing->count;
-    }
-  };
-  pass_missing();
-  auto first_other = refused.begin();
-  for (; first_other != refused.end() && first_other->row == row; ++first_other) {
-    ++row;
-    pass_missing();
-  }
-  slot->all_refused = row == slot->rows;
-  refused.erase(first_other, refused.end());
-}
-
-void BatchSink::JoinExtents(BatchSlot* slot) const {
-  if (slot->extents.size() < 2) return;
-  BatchExtent& last = *slot->extents.back();
-  for (std::size_t i = 0; i + 1 < slot->extents.size(); ++i) {
-    const BatchExtent& part = *slot->extents[i];
-    for (std::size_t f = 0; f < fields_; ++f) {
-      const BatchLayout::Column& from = part.layout.columns()[f];
-      const BatchLayout::Column& to = last.layout.columns()[f];
-      const std::uint64_t unit_begin = from.ragged ? part.unit_begin[f] : part.row_begin;
-      const std::uint64_t unit_end = from.ragged ? part.unit_end[f] : part.row_end;
-      std::copy_n(part.run.data + from.data + unit_begin * from.unit_bytes,
-                  (unit_end - unit_begin) * from.unit_bytes,
-                  last.run.data + to.data + unit_begin * to.unit_bytes);
-      if (!from.ragged) continue;
-      const std::size_t first = (part.row_begin + 1) * sizeof(std::int64_t);
-      std::copy_n(part.run.data + from.offsets + first,
-                  (part.row_end - part.row_begin) * sizeof(std::int64_t),
-                  last.run.data + to.offsets + first);
-    }
-    arena_->Free(part.run);
-  }
-  slot->extents.erase(slot->extents.begin(), slot->extents.end() - 1);
-}
-
-std::int64_t BatchSink::CutUnits(const BatchExtent& extent, const BatchLayout::Column& column,
-                                 std::size_t rows, std::size_t row) {
-  const auto* offsets = reinterpret_cast<const std::int64_t*>(extent.run.data + column.offsets);
-  const std::int64_t begin = offsets[row];
-  const std::int64_t units = offsets[row + 1] - begin;
-  std::byte* to =
-      extent.run.data + column.data + static_cast<std::size_t>(begin) * column.unit_bytes;
-  const auto behind = static_cast<std::size_t>(offsets[rows] - offsets[row + 1]);
-  std::copy_n(to + static_cast<std::size_t>(units) * column.unit_bytes, behind * column.unit_bytes,
-              to);
-  return units;
-}
-
-void BatchSink::RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Column& column,
-                                std::size_t rows, std::size_t row) {
-  const std::int64_t units = CutUnits(extent, column, rows, row);
-  auto* offsets = reinterpret_cast<std::int64_t*>(extent.run.data + column.offsets);
-  for (std::size_t i = row + 1; i < rows; ++i) offsets[i] = offsets[i + 1] - units;
-}
-
-void BatchSink::RemoveRow(BatchSlot* slot, std::size_t row) const {
-  BatchExtent& extent = *slot->extents.back();
-  for (std::size_t f = 0; f < fields_; ++f) {
-    const BatchLayout::Column& column = extent.layout.columns()[f];
-    if (column.level) extent.layout.RebaseLevel(f, slot->rows, row, extent.run.data);
-    if (column.ragged) {
-      RemoveRaggedRow(extent, column, slot->rows, row);
-      continue;
-    }
-    std::byte* at = extent.run.data + column.data + row * column.unit_bytes;
-    const std::size_t behind = (slot->rows - row - 1) * column.unit_bytes;
-    std::copy_n(at + column.unit_bytes, behind, at);
-  }
-  if (options_.note_rows) {
-    const auto number = slot->row_numbers.begin() + static_cast<std::ptrdiff_t>(row);
-    slot->damaged_numbers.push_back(*number);
-    slot->row_numbers.erase(number);
-  }
-  --slot->rows;
-}
-
-void BatchSink::SettleFailures(BatchSlot* slot) const {
-  if (slot->failures.empty() || !slot->status.ok()) return;
-  std::sort(slot->failures.begin(), slot->failures.end(),
-            [](const RowFailure& a, const RowFailure& b) { return a.row < b.row; });
-  for (const RowFailure& failure : slot->failures) {
-    if (!IsSkippable(failure.status, options_.on_damage)) {
-      slot->status = failure.status;
-      slot->span.end = slot->span.before;
-      slot->span.uncounted = std::max<std::uint64_t>(slot->span.uncounted, 1);
-      EndAt(slot, failure.row);
-      break;
-    }
-  }
-  for (auto it = slot->failures.rbegin(); it != slot->failures.rend(); ++it) {
-    if (options_.pad) {
-      BlankRow(slot, it->row);
-      if (options_.note_rows) {
-        slot->damaged_numbers.push_back(std::exchange(slot->row_numbers[it->row], kNoRow));
-      }
-    } else {
-      RemoveRow(slot, it->row);
-    }
-  }
 }
 
 // ---- Handing out ----
@@ -927,9 +443,15 @@ Instance BatchSink::MakeInstance(const BatchSlot& slot,
   return instance;
 }
 
-void BatchSink::Release(BatchSlot* slot) {
-  for (const auto& extent : slot->extents) ForbidUse(extent->run.data, extent->run.bytes);
-  (void)free_slots_.TryPush(std::move(slot));  // has room for every slot that can exist
+Tensor BatchSink::MakeMask(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const {
+  const BatchExtent& extent = *slot.extents.back();
+  Tensor mask;
+  mask.dtype = kUInt8;
+  mask.shape = {static_cast<std::int64_t>(slot.rows)};
+  mask.data = extent.run.data + extent.layout.mask();
+  mask.bytes = slot.rows;
+  mask.owner = owner;
+  return mask;
 }
 
 }  // namespace ringfeed

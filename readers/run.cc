@@ -437,7 +437,7 @@ bool Run::DoTask(Worker& worker) {
   if (!pool_.TakeTask(worker.index, &task)) return false;
   const StageTimer timer(worker.write);
   FetchUpcoming(worker);
-  batch_sink_->Write(task, &worker.scratch);
+  batch_sink_->writer().Write(task, &worker.scratch);
   return true;
 }
 

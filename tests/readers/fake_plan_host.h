@@ -30,7 +30,7 @@ class FakeHost : public PlanHost {
  public:
   void Submit(WriteTask* task, std::uint32_t /*near_lane*/) override {
     if (scratch_.parser == nullptr) scratch_.parser = parser->NewScratch();
-    batch_sink->Write(task, &scratch_);
+    batch_sink->writer().Write(task, &scratch_);
   }
   void Drop(Block* block, std::uint32_t rows) override {
     ASSERT_GE(block->holds.load(), rows);
