@@ -21,7 +21,7 @@ namespace ringfeed {
 class Dataset;
 class Parser;
 
-/// Records of files in the order that docs/ARCHITECTURE.md defines. Names may be globs ("train-*",
+/// Records of files in the order that docs/ORDER.md defines. Names may be globs ("train-*",
 /// sorted) or streams ("-", FIFOs, "unix:…", "tcp:…"). Throws Error for an empty list, a glob
 /// without a match or an option that cannot work; a file that turns out missing or unreadable later
 /// is a failure of the data.

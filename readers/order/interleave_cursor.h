@@ -11,8 +11,8 @@
 
 namespace ringfeed {
 
-/// The order of files that take turns, as FileSchedule assigns them to lanes (docs/ARCHITECTURE.md,
-/// "Order" 1 to 3). A place is found by the number of rows that all lanes gave in a number of
+/// The order of files that take turns, as FileSchedule assigns them to lanes (docs/ORDER.md,
+/// "Files, stripes, interleave"). A place is found by the number of rows that all lanes gave in a number of
 /// turns, which the layout knows: a logarithm of the turns, not their number.
 class InterleaveCursor final : public RowCursor {
  public:

@@ -22,7 +22,7 @@ class RowLayout {
   virtual std::uint64_t rows() const = 0;
   /// Number of the first record of `file`; files() is the end of the last.
   virtual RowNumber FirstRow(std::size_t file) const = 0;
-  /// Stripes of the order that the file has (docs/ARCHITECTURE.md, "Order"); a raw file has one.
+  /// Stripes of the order that the file has (docs/ORDER.md); a raw file has one.
   virtual std::uint64_t stripes(std::size_t file) const = 0;
   /// Number of the first record that starts in that stripe or behind it: at stripe 0
   /// FirstRow(file), at stripes(file) FirstRow(file + 1).

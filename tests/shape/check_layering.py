@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that each folder includes only what its row of docs/ARCHITECTURE.md names, that every public
-header has a home there, and is listed where it is installed from and in the README.
+header has a home there, and is listed where it is installed from and in docs/HEADERS.md.
 
 check_layering.py ROOT: prints each violation as FILE:LINE: MESSAGE; exit status 1 if there is one.
 """
@@ -111,10 +111,10 @@ class Check:
         return all(below not in self.table.below[folder] for folder, below in pairs)
 
     def check_headers(self):
-        """A public header is installed only if the library lists it, and found only if the README does."""
+        """A public header is installed only if the library lists it, and found only if docs/HEADERS.md does."""
         folder = self.root / "include" / PUBLIC
         headers = {header.name for header in folder.glob("*.h")}
-        for list_file in [folder / "CMakeLists.txt", self.root / "README.md"]:
+        for list_file in [folder / "CMakeLists.txt", self.root / "docs/HEADERS.md"]:
             text = list_file.read_text(encoding="utf-8") if list_file.exists() else ""
             listed = set(re.findall(r"[\w/.]+\.h\b", text))
             self.found += [f"include/{PUBLIC}/{header}:1: not listed in {list_file.relative_to(self.root)}"

@@ -36,7 +36,7 @@ class LayeringTest(unittest.TestCase):
     def violations(self, files, table=TABLE, exceptions=()):
         rows = "".join(f"| `{who}` | `{what}` | {why} |\n" for who, what, why in exceptions)
         tree = {f"include/ringfeed/{header}": "" for header in HEADERS}
-        tree |= {"include/ringfeed/CMakeLists.txt": " ".join(HEADERS), "README.md": " ".join(HEADERS)}
+        tree |= {"include/ringfeed/CMakeLists.txt": " ".join(HEADERS), "docs/HEADERS.md": " ".join(HEADERS)}
         tree |= {"docs/ARCHITECTURE.md": table + EXCEPTIONS + rows + "\n## Order\n\n| `x` | `y` | z |\n"}
         with tempfile.TemporaryDirectory() as root:
             for name, text in (tree | files).items():
@@ -164,7 +164,7 @@ class LayeringTest(unittest.TestCase):
             self.assertEqual(len(found), 1, found)
 
     def test_a_public_header_that_is_not_listed_or_has_no_home_is_reported(self):
-        listed = {"include/ringfeed/CMakeLists.txt": " ".join(HEADERS), "README.md": "new.h " * 2 +
+        listed = {"include/ringfeed/CMakeLists.txt": " ".join(HEADERS), "docs/HEADERS.md": "new.h " * 2 +
                   " ".join(HEADERS)}
         found = self.violations(listed | {"include/ringfeed/new.h": ""})
         self.assertEqual(len(found), 2, found)
