@@ -18,24 +18,22 @@ constexpr std::int64_t kNarrowNanos = 50'000;
 // The host's time before and after an event frames it, however late the stream or this thread was.
 Status StreamClock::Open(std::shared_ptr<DeviceBackend> backend, int device, DeviceStream stream) {
   backend_ = std::move(backend);
+  Status status = backend_->CreateEvent(device, EventKind::kTimed, &start_);
+  DeviceEvent spare;
+  if (status.ok()) status = backend_->CreateEvent(device, EventKind::kTimed, &spare);
   std::int64_t narrowest_ns = std::numeric_limits<std::int64_t>::max();
-  for (int tries = 0; tries < kTries && narrowest_ns > kNarrowNanos; ++tries) {
-    DeviceEvent event;
-    Status status = backend_->CreateEvent(device, EventKind::kTimed, &event);
-    if (!status.ok()) return status;
+  for (int i = 0; i < kTries && narrowest_ns > kNarrowNanos && status.ok(); ++i) {
     const std::int64_t before_ns = backend_->NowNanos();
-    status = backend_->Record(event, stream);
-    if (status.ok()) status = backend_->SyncEvent(event);
+    status = backend_->Record(spare, stream);
+    if (status.ok()) status = backend_->SyncEvent(spare);
     const std::int64_t frame_ns = backend_->NowNanos() - before_ns;
-    if (status.ok() && frame_ns < narrowest_ns) {
-      narrowest_ns = frame_ns;
-      start_ns_ = before_ns + frame_ns / 2;
-      std::swap(start_, event);
-    }
-    if (event) (void)backend_->DestroyEvent(event);
-    if (!status.ok()) return status;
+    if (!status.ok() || frame_ns >= narrowest_ns) continue;
+    narrowest_ns = frame_ns;
+    start_ns_ = before_ns + frame_ns / 2;
+    std::swap(start_, spare);
   }
-  return {};
+  if (spare) (void)backend_->DestroyEvent(spare);
+  return status;
 }
 
 Status StreamClock::At(DeviceEvent event, std::int64_t* at_ns) const {

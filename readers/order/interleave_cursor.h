@@ -12,8 +12,8 @@
 namespace ringfeed {
 
 /// The order of files that take turns, as FileSchedule assigns them to lanes (docs/ORDER.md,
-/// "Files, stripes, interleave"). A place is found by the number of rows that all lanes gave in a number of
-/// turns, which the layout knows: a logarithm of the turns, not their number.
+/// "Files, stripes, interleave"). A place is found by the number of rows that all lanes gave in a
+/// number of turns, which the layout knows: a logarithm of the turns, not their number.
 class InterleaveCursor final : public RowCursor {
  public:
   /// `layout` must outlive the cursor.

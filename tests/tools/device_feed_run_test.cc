@@ -105,7 +105,7 @@ TEST_F(DeviceFeedRunTest, AFailureOfSetUpIsTold) {
   // Behind those of the feed, which throws for its own.
   const std::vector<DeviceFault> faults = {{.call = DeviceCall::kBindThread, .nth = 4},
                                            {.call = DeviceCall::kCreateStream, .nth = 4},
-                                           {.call = DeviceCall::kCreateEvent, .nth = 23}};
+                                           {.call = DeviceCall::kCreateEvent, .nth = 24}};
   for (const DeviceFault& fault : faults) {
     const FeedResult result = Run({fault});
     EXPECT_FALSE(result.status.ok()) << DeviceCallName(fault.call);
