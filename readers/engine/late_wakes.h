@@ -57,14 +57,14 @@ class LateWakes {
 
   /// So many were found here, and by all of the process.
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
-  static std::uint64_t OfProcess() { return of_process_.load(std::memory_order_relaxed); }
+  static std::uint64_t OfProcess() { return of_process.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   void Count() {
     count_.fetch_add(1, std::memory_order_relaxed);
-    of_process_.fetch_add(1, std::memory_order_relaxed);
+    of_process.fetch_add(1, std::memory_order_relaxed);
   }
 
   const std::chrono::milliseconds silence_;
@@ -75,7 +75,7 @@ class LateWakes {
   // Statistics, and a number that is compared with one as old: nothing is read because of them.
   std::atomic<std::uint64_t> asked_wakes_{0};
   std::atomic<std::uint64_t> count_{0};
-  inline static std::atomic<std::uint64_t> of_process_{0};
+  inline static std::atomic<std::uint64_t> of_process{0};
 };
 
 }  // namespace ringfeed
