@@ -38,6 +38,8 @@ class Lane {
   virtual bool waits() const { return false; }
   /// Whether blocks come out of memory without waiting: then nothing is gained by an early start.
   virtual bool from_memory() const { return false; }
+  /// Fill is not called again. It keeps nothing that other chains may wait for.
+  virtual void LetGo() {}
 };
 
 /// Instances of a user's reader, as rows.
@@ -166,6 +168,7 @@ class RecordLane final : public Lane {
   RecordLane(RecordProvider* provider, std::uint64_t passes, LaneContext* context,
              std::stop_token stop);
   bool Fill(Block* block) override;
+  void LetGo() override { provider_->LetGo(); }
 
  private:
   bool StartPass(Block* block);

@@ -22,6 +22,8 @@ class RecordProvider {
   virtual bool Ready() const = 0;
   /// Starts the next pass; false where that cannot be done.
   virtual bool ReInit() = 0;
+  /// No more is asked for before ReInit. It keeps nothing that others may wait for.
+  virtual void LetGo() {}
   virtual std::string name() const = 0;
 };
 

@@ -392,7 +392,17 @@ void Run::SetUp(Worker& worker) {
   }
 }
 
+void Run::LetGoOfLanes(Worker& worker) {
+  for (LaneState* lane : worker.lanes) {
+    lane->done = true;
+    lane->lane->LetGo();
+  }
+  worker.has_let_go = true;
+}
+
 void Run::WorkOnce(Worker& worker) {
+  // Order: pairs with the release in End.
+  if (!worker.has_let_go && ended_.load(std::memory_order_acquire)) LetGoOfLanes(worker);
   if (pool_.TakesTasks(worker.index) && plan_turn_.TakeAsk()) RequestPlan(&worker);
   if (DoTask(worker) || DoLane(worker)) return;
   Rest(worker);
@@ -415,6 +425,7 @@ void Run::WorkerMain(Worker& worker) {
     }
   }
   // Lanes give their buffers up before the engine goes, the engine waits for the kernel.
+  LetGoOfLanes(worker);
   for (LaneState* lane : worker.lanes) lane->lane.reset();
   const std::lock_guard lock(worker.io_mutex);
   worker.io.reset();
@@ -559,6 +570,7 @@ void Run::Publish(Worker& worker, LaneState& lane) {
 //
 //   HasWork looks at        made true by                       who then wakes
 //   stop_                   Stop                               all workers
+//   ended_                  End                                all workers
 //   PlanTurn::IsAsked       AskForPlan: a slot, memory or      worker 0, and an idle one where
 //                           room for a delivery came back      worker 0 is at work (WakeAny)
 //   tasks, overflow_        Submit                             the writer that has the task, or
@@ -583,6 +595,7 @@ void Run::Publish(Worker& worker, LaneState& lane) {
 // Should this have a gap, LateWakes finds it.
 bool Run::HasWork(const Worker& worker) const {
   if (stopping()) return true;
+  if (!worker.has_let_go && ended_.load(std::memory_order_acquire)) return true;  // as in WorkOnce
   if (pool_.TakesTasks(worker.index) && (plan_turn_.IsAsked() || pool_.HasTask())) return true;
   for (const LaneState* lane : worker.lanes) {
     if (lane->done) continue;
@@ -731,6 +744,9 @@ void Run::End(std::uint64_t number, const Status& given) {
   out_.NoteEnd(number, status);
   judge_.NoteEnd(number);
   out_.Close(number);
+  // What the lanes were still to read nobody wants. Order: pairs with the acquire in WorkOnce.
+  ended_.store(true, std::memory_order_release);
+  pool_.WakeAll();
 }
 
 Status Run::failure() const {

@@ -167,6 +167,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
     std::unique_ptr<WorkerIo> io;
     std::mutex io_mutex;  ///< guards `io` against wakers while it is made and destroyed
     WriterScratch scratch;
+    bool has_let_go = false;             ///< of its lanes
     const std::byte* fetched = nullptr;  ///< where the bytes start that were last asked for ahead
     std::unique_ptr<Parser::Scratch> locate_scratch;
     StageClock read, decompress, frame, plan, write, wait_medium, wait_slot, wait_other;
@@ -196,6 +197,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   }
   /// The run ends with this failure behind what is planned. By a worker that reads no more.
   void FailBehindPlan(Worker& worker, const Status& status);
+  /// Nothing more is read: see Lane::LetGo.
+  static void LetGoOfLanes(Worker& worker);
   bool DoTask(Worker& worker);
   /// While rows are written, what this worker will frame next comes into its cache.
   void FetchUpcoming(Worker& worker);
@@ -263,6 +266,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
 
   /// failure_ is set. Partner: WorkerFailure.
   std::atomic<bool> failed_{false};
+  /// The plan has come to its end. Partners: WorkOnce and HasWork.
+  std::atomic<bool> ended_{false};
   /// Rows wait for a slot: for statistics only.
   std::atomic<bool> backlogged_{false};
 

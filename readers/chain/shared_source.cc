@@ -33,9 +33,13 @@ class SharedRecords final : public RecordProvider {
   bool Ready() const override { return next_ < end_; }
   // The input starts again for all of its chains at once: see GraphNode::ReInit.
   bool ReInit() override {
+    LetGo();
+    return true;
+  }
+  // While this holds a block, its memory is not read into for the other chains.
+  void LetGo() override {
     block_ = RecordBlock();
     next_ = end_ = 0;
-    return true;
   }
   std::string name() const override { return kName; }
 

@@ -409,6 +409,36 @@ TEST_F(ReaderFamilyTest, WhatADestroyedChainTookAheadGoesWithItAndTheOtherOneGoe
   EXPECT_EQ(ringfeed::Sorted(Drain(stays).ids), Numbers(2400));
 }
 
+// Each of those that failed has taken a block of the shared reader's, of which it wants no more.
+TEST_F(ReaderFamilyTest, ChainsThatFailedOrWereClosedKeepNothingFromTheOther) {
+  OpenOptions options = Options();
+  options.cycle = 1;
+  for (const bool closes : {false, true}) {
+    Reader shared = Share(OpenFiles(MakeFiles(4, 1500, 1000, 2000), options));
+    Reader stays = Batches(shared, 7);
+    std::vector<Reader> others;
+    Instance batch;
+    BatchOrigin origin;
+    for (int i = 0; i < 40; ++i) {
+      const auto refuse = [closes](const MapInput&, RowWriter& output) {
+        if (!closes) throw std::runtime_error("this chain takes no row");
+        output.Ragged(0, {});
+      };
+      others.push_back(Batch(Map(shared, {{"number", kInt64, {-1}}}, refuse), {.size = 5}));
+      const ReadResult result =
+          others.back().TryReadNext(&batch, &origin, DeadlineAfter(std::chrono::seconds(20)));
+      ASSERT_EQ(result, closes ? ReadResult::kRecord : ReadResult::kFailed);
+      batch.clear();
+      if (closes) others.back().Close();
+    }
+    ReadResult result = ReadResult::kRecord;
+    while (result == ReadResult::kRecord) {
+      result = stays.TryReadNext(&batch, &origin, DeadlineAfter(std::chrono::seconds(20)));
+    }
+    EXPECT_EQ(result, ReadResult::kEnd) << stays.status().ToString();
+  }
+}
+
 TEST_F(ReaderFamilyTest, SharedRowsAndBatchesAreWhole) {
   const auto open = [&] { return OpenFiles(NumberFiles(2, 60), WithSlots()); };
   Reader instances = Share(open());
