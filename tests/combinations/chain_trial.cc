@@ -613,10 +613,10 @@ class Trial {
     // What reads that are given up leave of a batch comes in a short one, where no rest comes else.
     const bool gives_up = c_.Is(Option::kPath, "gives_up") && c_.Is(Option::kRest, "drop");
     if (!expected_.exact || flushed || gives_up || LeftFailureOut(from)) return CheckSane(got);
-    // A batch that a failure cuts short may be padded or not.
+    // A batch that a failure cuts short may be padded or not: where it is known, see below.
     const bool fails_soon = c_.Is(Option::kPath, "gives_up") || IsSmall();
     const bool ends_well = consumer.ended() && consumer.end() == ReadResult::kEnd;
-    if ((expected_.fails || (fails_soon && !ends_well)) && !got.empty()) Unpad(&got.back());
+    if (fails_soon && !ends_well && !got.empty()) Unpad(&got.back());
     // Nor is it told whether batches of padding alone come in front of it.
     if (c_.Is(Option::kRow, "misfit")) std::erase_if(got, IsPadding);
     // A batch that a failure cuts short comes before it.
@@ -624,14 +624,16 @@ class Trial {
     std::string first;
     for (const auto& order : expected_.orders) {
       std::vector<DeliveredRows> expected = order;
-      if (expected_.fails && !expected.empty() && expected.size() <= from + got.size()) {
+      std::vector<DeliveredRows> received = got;
+      if (expected_.fails && ReachesLast(received, expected, from)) {
+        Unpad(&received.back());
         Unpad(&expected.back());
       }
       std::erase_if(expected, [from](const DeliveredRows& each) { return each.number < from; });
       const bool all = whole && expected_.whole;
       const std::string difference = expected_.ordered
-                                         ? Compare(got, expected, all, cut, !expected_.whole)
-                                         : CompareUnordered(got, expected, all);
+                                         ? Compare(received, expected, all, cut, !expected_.whole)
+                                         : CompareUnordered(received, expected, all);
       if (difference.empty()) return;
       if (first.empty()) first = difference;
     }
@@ -653,6 +655,13 @@ class Trial {
       if (first.empty()) first = difference;
     }
     if (!first.empty()) throw Difference{first};
+  }
+
+  /// Whether what was got from that number on goes as far as what was expected.
+  static bool ReachesLast(const std::vector<DeliveredRows>& got,
+                          const std::vector<DeliveredRows>& expected, std::uint64_t from) {
+    if (got.empty() || expected.empty()) return false;
+    return expected.size() <= from + got.size() || expected.back().number <= got.back().number;
   }
 
   static bool IsPadding(const DeliveredRows& batch) {
