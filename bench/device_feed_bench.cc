@@ -26,8 +26,8 @@
 #include <vector>
 
 #include "gpu/feed/feed_core.h"
+#include "gpu/feed/memory_batches.h"
 #include "ringfeed/emulated_devices.h"
-#include "tools/memory_batches.h"
 
 namespace ringfeed::bench {
 namespace {
@@ -58,8 +58,8 @@ double MicrosEach(std::int64_t nanos, std::uint64_t count) {
   return static_cast<double>(nanos) / 1e3 / static_cast<double>(count);
 }
 
-const tools::MemoryBatches& Batches() {
-  static const tools::MemoryBatches batches(kBatchBytes, kBatches);
+const MemoryBatches& Batches() {
+  static const MemoryBatches batches(kBatchBytes, kBatches);
   return batches;
 }
 

@@ -9,9 +9,9 @@
 #include "bench/feed_chain.h"
 #include "bench/order_loops.h"
 #include "bench/order_run.h"
+#include "io/page_cache.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
-#include "tools/page_cache.h"
 
 namespace ringfeed::bench {
 namespace {
@@ -59,7 +59,7 @@ class GatherRun final : public OrderRun {
         places_(Places(0)),
         chain_(EndlessChain(work_), work_.files.records, false) {
     for (const std::string& path : work_.files.paths) {
-      const Status status = tools::BringIntoPageCache(path);
+      const Status status = BringIntoPageCache(path);
       if (!status.ok()) throw Error(status);
     }
     chain_.ReadPass();

@@ -11,9 +11,9 @@
 #include "bench/bench_data.h"
 #include "bench/feed_chain.h"
 #include "bench/order_run.h"
+#include "io/page_cache.h"
 #include "readers/formats/format.h"
 #include "readers/index/open_index.h"
-#include "tools/page_cache.h"
 
 namespace ringfeed::bench {
 namespace {
@@ -53,7 +53,7 @@ class IndexRun final : public OrderRun {
  public:
   explicit IndexRun(BenchFiles files) : files_(std::move(files)) {
     for (const std::string& path : files_.paths) {
-      const Status status = tools::BringIntoPageCache(path);
+      const Status status = BringIntoPageCache(path);
       if (!status.ok()) throw Error(status);
     }
   }

@@ -19,8 +19,8 @@
 #include "bench/fio_run.h"
 #include "bench/io_loop.h"
 #include "io/input_file.h"
+#include "io/page_cache.h"
 #include "io/read_engine.h"
-#include "tools/page_cache.h"
 
 namespace ringfeed::bench {
 namespace {
@@ -90,7 +90,7 @@ std::string WhyNoColdRows(const std::string& path) {
   constexpr double kMostCached = 0.02;
   if (!ProbeUring().available) return "no io_uring: " + ProbeUring().reason;
   DropFromCache(path);
-  if (tools::CachedShare(path) > kMostCached) return "pages of " + path + " stay in memory";
+  if (CachedShare(path) > kMostCached) return "pages of " + path + " stay in memory";
   return "";
 }
 

@@ -8,9 +8,9 @@
 #include "bench/bench_data.h"
 #include "bench/feed_chain.h"
 #include "bench/order_run.h"
+#include "io/page_cache.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
-#include "tools/page_cache.h"
 
 namespace ringfeed::bench {
 namespace {
@@ -61,7 +61,7 @@ class PositionRun final : public OrderRun {
  public:
   PositionRun() : files_(SmallExamples(SmokeRun() ? 100'000 : 2'000'000, kFiles)) {
     for (const std::string& path : files_.paths) {
-      const Status status = tools::BringIntoPageCache(path);
+      const Status status = BringIntoPageCache(path);
       if (!status.ok()) throw Error(status);
     }
     Reader chain = Examples(files_);

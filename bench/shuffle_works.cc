@@ -11,9 +11,9 @@
 #include "bench/bench_data.h"
 #include "bench/feed_chain.h"
 #include "bench/order_run.h"
+#include "io/page_cache.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
-#include "tools/page_cache.h"
 
 namespace ringfeed::bench {
 namespace {
@@ -62,7 +62,7 @@ class WarmShuffleRun final : public OrderRun {
         shuffled_(MultiPass(Images(files_, ShuffleMode::kBlocks, 1), 0), files_.records, false),
         plain_(MultiPass(Images(files_, ShuffleMode::kNone, 1), 0), files_.records, false) {
     for (const std::string& path : files_.paths) {
-      const Status status = tools::BringIntoPageCache(path);
+      const Status status = BringIntoPageCache(path);
       if (!status.ok()) throw Error(status);
     }
     shuffled_.ReadPass();
@@ -136,9 +136,9 @@ class ColdRun final : public OrderRun {
       if (attempt > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
       most = 0;
       for (const std::string& path : files_.paths) {
-        const Status status = tools::DropFromPageCache(path);
+        const Status status = DropFromPageCache(path);
         if (!status.ok()) throw Error(status);
-        most = std::max(most, tools::CachedShare(path));
+        most = std::max(most, CachedShare(path));
       }
     }
     return most;

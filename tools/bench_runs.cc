@@ -11,10 +11,10 @@
 #include <map>
 #include <utility>
 
+#include "io/page_cache.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/stats.h"
 #include "tools/feed_run.h"
-#include "tools/page_cache.h"
 #include "tools/process_usage.h"
 #include "tools/report_json.h"
 

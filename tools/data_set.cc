@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/random_bits.h"
 #include "base/signals_blocked.h"
 #include "ringfeed/formats.h"
-#include "tools/random_bits.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -15,11 +15,11 @@
 
 #include "base/cpu_count.h"
 #include "gpu/feed/host_pins.h"
+#include "gpu/feed/memory_batches.h"
 #include "ringfeed/topology.h"
 #include "tools/gpu_copies.h"
 #include "tools/gpu_disk.h"
 #include "tools/gpu_steps.h"
-#include "tools/memory_batches.h"
 #include "tools/progress_bar.h"
 #include "tools/report_text.h"
 #include "tools/step_load.h"

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "gpu/feed/host_pins.h"
+#include "gpu/feed/memory_batches.h"
 #include "tools/gpu_figure.h"
-#include "tools/memory_batches.h"
 #include "tools/owned_device.h"
 
 namespace ringfeed::tools {

@@ -16,13 +16,13 @@
 #include <thread>
 #include <utility>
 
+#include "base/random_bits.h"
 #include "base/signals_blocked.h"
+#include "io/page_cache.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/device_kernels.h"
 #include "tools/checked_sums.h"
 #include "tools/feed_plan.h"
-#include "tools/page_cache.h"
-#include "tools/random_bits.h"
 
 namespace ringfeed::tools {
 namespace {

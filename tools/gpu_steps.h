@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/memory_batches.h"
+#include "gpu/feed/memory_batches.h"
 #include "tools/owned_device.h"
 #include "tools/step_load.h"
 

@@ -6,8 +6,8 @@
 #include <numbers>
 #include <string>
 
+#include "base/random_bits.h"
 #include "ringfeed/formats.h"
-#include "tools/random_bits.h"
 
 namespace ringfeed::tools {
 namespace {

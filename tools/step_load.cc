@@ -6,8 +6,8 @@
 #include <vector>
 
 #if RINGFEED_WITH_CUDA
+#include "base/random_bits.h"
 #include "gpu/cuda/gemm.h"
-#include "tools/random_bits.h"
 #endif
 
 namespace ringfeed::tools {

@@ -2,11 +2,11 @@
 
 #include <memory>
 
+#include "gpu/feed/memory_batches.h"
 #include "ringfeed/emulated_devices.h"
 #include "tools/gpu_copies.h"
 #include "tools/gpu_figure.h"
 #include "tools/gpu_steps.h"
-#include "tools/memory_batches.h"
 #include "tools/step_load.h"
 
 namespace ringfeed::tools {

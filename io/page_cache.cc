@@ -1,4 +1,4 @@
-#include "tools/page_cache.h"
+#include "io/page_cache.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 
 #include "io/residency.h"
 
-namespace ringfeed::tools {
+namespace ringfeed {
 namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{1} << 20;
@@ -66,4 +66,4 @@ double CachedShare(const std::string& file) {
   return ResidentShare(opened.descriptor(), static_cast<std::uint64_t>(facts.st_size));
 }
 
-}  // namespace ringfeed::tools
+}  // namespace ringfeed

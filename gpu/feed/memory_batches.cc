@@ -1,14 +1,14 @@
-#include "tools/memory_batches.h"
+#include "gpu/feed/memory_batches.h"
 
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "base/random_bits.h"
 #include "ringfeed/device_kernels.h"
 #include "ringfeed/status.h"
-#include "tools/random_bits.h"
 
-namespace ringfeed::tools {
+namespace ringfeed {
 namespace {
 
 class MemorySupply final : public BatchSupply {
@@ -63,4 +63,4 @@ std::unique_ptr<BatchSupply> MemoryBatches::Supply(std::uint64_t limit) const {
   return std::make_unique<MemorySupply>(batches_, limit);
 }
 
-}  // namespace ringfeed::tools
+}  // namespace ringfeed

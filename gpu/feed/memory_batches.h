@@ -9,7 +9,7 @@
 #include "gpu/feed/batch_supply.h"
 #include "ringfeed/tensor.h"
 
-namespace ringfeed::tools {
+namespace ringfeed {
 
 /// Batches that are in pinned memory already, to feed devices at any rate: one field of bytes each,
 /// all of one size, with different random contents. They are never written again. Thread safe.
@@ -35,4 +35,4 @@ class MemoryBatches {
   std::vector<std::uint64_t> checksums_;
 };
 
-}  // namespace ringfeed::tools
+}  // namespace ringfeed

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-namespace ringfeed::tools {
+namespace ringfeed {
 
 /// Random numbers for made-up data: splitmix64, the same on every machine for the same seed, and
 /// fast enough to fill gigabytes with bytes that do not compress.
@@ -42,4 +42,4 @@ class RandomBits {
   std::uint64_t state_;
 };
 
-}  // namespace ringfeed::tools
+}  // namespace ringfeed

@@ -4,7 +4,7 @@
 
 #include "ringfeed/status.h"
 
-namespace ringfeed::tools {
+namespace ringfeed {
 
 /// Writes back what is dirty of a file and asks the kernel to drop its pages: a later read is cold.
 Status DropFromPageCache(const std::string& file);
@@ -14,4 +14,4 @@ Status BringIntoPageCache(const std::string& file);
 /// The share of a file that stands in the page cache, 0 to 1; 0 where it cannot be opened.
 double CachedShare(const std::string& file);
 
-}  // namespace ringfeed::tools
+}  // namespace ringfeed
