@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "bench/fio_run.h"
 #include "bench/io_loop.h"
 #include "io/input_file.h"

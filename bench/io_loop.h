@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 
 namespace ringfeed::bench {
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <optional>
 
-#include "base/file_disks.h"
-#include "base/numa.h"
-#include "base/pci_device.h"
+#include "base/machine/file_disks.h"
+#include "base/machine/numa.h"
+#include "base/machine/pci_device.h"
 
 namespace ringfeed {
 namespace {

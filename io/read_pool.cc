@@ -6,8 +6,8 @@
 #include <system_error>
 #include <thread>
 
-#include "base/cpu_count.h"
-#include "base/signals_blocked.h"
+#include "base/machine/cpu_count.h"
+#include "base/machine/signals_blocked.h"
 #include "io/request_reader.h"
 
 namespace ringfeed {

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "base/signals_blocked.h"
+#include "base/machine/signals_blocked.h"
 
 namespace ringfeed {
 namespace {

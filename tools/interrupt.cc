@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/signals_blocked.h"
+#include "base/machine/signals_blocked.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed::tools {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "io/data_file.h"
-#include "readers/compression/untrusted_content.h"
+#include "readers/formats/compression/untrusted_content.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "readers/compression/content_reader.h"
+#include "readers/formats/compression/content_reader.h"
 #include "readers/formats/format.h"
 #include "readers/formats/heap_frame_memory.h"
 #include "ringfeed/reader.h"

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 
 namespace ringfeed {
 namespace {

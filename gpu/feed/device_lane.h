@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "gpu/feed/copy_plan.h"
 #include "gpu/feed/distributor.h"
 #include "gpu/feed/host_pins.h"

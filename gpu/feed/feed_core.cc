@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "base/numa.h"
-#include "base/signals_blocked.h"
+#include "base/machine/numa.h"
+#include "base/machine/signals_blocked.h"
 #include "queue/lock_until.h"
 #include "ringfeed/emulated_devices.h"
 #include "ringfeed/timeline.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/numa.h"
+#include "base/machine/numa.h"
 
 namespace ringfeed {
 

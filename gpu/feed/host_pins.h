@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/arena.h"
-#include "base/cpu_list.h"
+#include "base/machine/cpu_list.h"
+#include "base/memory/arena.h"
 #include "ringfeed/device_backend.h"
 
 namespace ringfeed {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "gpu/feed/batch_supply.h"
 #include "ringfeed/tensor.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/numa.h"
+#include "base/machine/numa.h"
 #include "ringfeed/topology.h"
 
 namespace ringfeed {

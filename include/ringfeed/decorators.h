@@ -184,4 +184,15 @@ Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function);
 /// nothing: records and instances are read ahead anyway, as far as the memory of the chain goes.
 Reader DoubleBuffer(Reader input, std::size_t slots = 2);
 
+/// Batches of `input` as tensors on a device, copied ahead of the consumer: what Paddle's
+/// create_double_buffer_reader promised for a device place. They are there when ReadNext returns
+/// (Tensor::place says where), and stay as they are until the last copy of a batch's tensors goes;
+/// by then all work on them is done, since no stream is known to wait for. A training loop that
+/// should not wait for its own work uses DeviceFeed.
+///
+/// `slots` batches are on the device at a time (2 or more), those handed out among them: while all
+/// are held, ReadNext waits until one is let go, or Close. The reader is the end of its chain; for
+/// the CPU it is DoubleBuffer. Throws Error where there is no such device, with the reason.
+Reader DoubleBufferOn(Reader input, Place place, std::size_t slots = 2);
+
 }  // namespace ringfeed

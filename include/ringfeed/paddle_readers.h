@@ -8,7 +8,6 @@
 
 #include "ringfeed/decorated_reader.h"
 #include "ringfeed/decorators.h"
-#include "ringfeed/device_double_buffer.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "readers/chain/graph.h"
-#include "readers/owned_instance.h"
-#include "readers/session.h"
+#include "readers/chain/owned_instance.h"
+#include "readers/chain/session.h"
 
 namespace ringfeed {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "readers/chain/lowering.h"
-#include "readers/session.h"
+#include "readers/chain/session.h"
 
 namespace ringfeed {
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "readers/plan.h"
+#include "readers/engine/plan/plan.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/sequences.h"

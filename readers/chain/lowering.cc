@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "readers/chain/shared_source.h"
-#include "readers/instance_parser.h"
-#include "readers/map_parser.h"
-#include "readers/pack_parser.h"
-#include "readers/pad_parser.h"
-#include "readers/stages/block_shuffle.h"
-#include "readers/stages/content_steps.h"
-#include "readers/stages/multi_pass.h"
-#include "readers/stages/window_shuffle.h"
-#include "readers/truncate_parser.h"
+#include "readers/engine/stages/block_shuffle.h"
+#include "readers/engine/stages/content_steps.h"
+#include "readers/engine/stages/multi_pass.h"
+#include "readers/engine/stages/window_shuffle.h"
+#include "readers/parsers/wrappers/instance_parser.h"
+#include "readers/parsers/wrappers/map_parser.h"
+#include "readers/parsers/wrappers/pack_parser.h"
+#include "readers/parsers/wrappers/pad_parser.h"
+#include "readers/parsers/wrappers/truncate_parser.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {

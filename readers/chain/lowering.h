@@ -1,7 +1,7 @@
 #pragma once
 
 #include "readers/chain/graph.h"
-#include "readers/plan.h"
+#include "readers/engine/plan/plan.h"
 
 namespace ringfeed {
 

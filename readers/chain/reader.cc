@@ -4,7 +4,7 @@
 
 #include "readers/chain/graph.h"
 #include "readers/chain/lowering.h"
-#include "readers/session.h"
+#include "readers/chain/session.h"
 
 namespace ringfeed {
 

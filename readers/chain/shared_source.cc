@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "readers/instance_parser.h"
-#include "readers/owned_instance.h"
-#include "readers/session.h"
+#include "readers/chain/owned_instance.h"
+#include "readers/chain/session.h"
+#include "readers/parsers/wrappers/instance_parser.h"
 
 namespace ringfeed {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "readers/plan.h"
+#include "readers/engine/plan/plan.h"
 
 namespace ringfeed {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "readers/compression/decompressor.h"
+#include "readers/formats/compression/decompressor.h"
 #include "readers/formats/format.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"

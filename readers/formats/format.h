@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "readers/compression/decompressor.h"
-#include "readers/formats/output_file.h"
+#include "readers/formats/compression/decompressor.h"
 #include "readers/formats/record_index.h"
+#include "readers/formats/writing/output_file.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"

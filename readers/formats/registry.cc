@@ -3,21 +3,21 @@
 #include <utility>
 #include <vector>
 
-#include "readers/compression/compressed_name.h"
-#include "readers/compression/content_reader.h"
-#include "readers/formats/csv.h"
-#include "readers/formats/fixed_rows.h"
+#include "readers/formats/arrays/fixed_rows.h"
+#include "readers/formats/arrays/npy.h"
+#include "readers/formats/arrays/raw_file.h"
+#include "readers/formats/compression/compressed_name.h"
+#include "readers/formats/compression/content_reader.h"
 #include "readers/formats/format.h"
-#include "readers/formats/lines.h"
-#include "readers/formats/megatron.h"
-#include "readers/formats/npy.h"
-#include "readers/formats/ofrecord.h"
-#include "readers/formats/raw_file.h"
-#include "readers/formats/recordio.h"
+#include "readers/formats/ofrecord/ofrecord.h"
+#include "readers/formats/recordio/recordio.h"
 #include "readers/formats/resemblance.h"
-#include "readers/formats/tar.h"
-#include "readers/formats/tfrecord.h"
-#include "readers/formats/tokens.h"
+#include "readers/formats/tar/tar.h"
+#include "readers/formats/text/csv.h"
+#include "readers/formats/text/lines.h"
+#include "readers/formats/tfrecord/tfrecord.h"
+#include "readers/formats/tokens/megatron.h"
+#include "readers/formats/tokens/tokens.h"
 
 namespace ringfeed {
 namespace {

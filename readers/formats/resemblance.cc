@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/little_endian.h"
-#include "readers/formats/tfrecord.h"
+#include "readers/formats/tfrecord/tfrecord.h"
 
 namespace ringfeed {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "base/little_endian.h"
 #include "io/file_mapping.h"
-#include "readers/formats/tfrecord.h"
+#include "readers/formats/tfrecord/tfrecord.h"
 #include "readers/index/index_builder.h"
 
 namespace ringfeed {

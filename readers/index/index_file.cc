@@ -17,7 +17,7 @@
 #include "base/little_endian.h"
 #include "base/mixed_hash.h"
 #include "io/file_mapping.h"
-#include "readers/formats/output_file.h"
+#include "readers/formats/writing/output_file.h"
 
 namespace ringfeed {
 namespace {

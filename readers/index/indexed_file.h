@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "readers/compression/decompressor.h"
+#include "readers/formats/compression/decompressor.h"
 #include "readers/formats/format.h"
 #include "readers/index/index_image.h"
 #include "ringfeed/source.h"

@@ -5,9 +5,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/cpu_count.h"
+#include "base/machine/cpu_count.h"
+#include "base/machine/signals_blocked.h"
 #include "base/refusal.h"
-#include "base/signals_blocked.h"
 #include "readers/formats/examined_file.h"
 
 namespace ringfeed {

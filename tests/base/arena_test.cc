@@ -1,4 +1,4 @@
-#include "base/arena.h"
+#include "base/memory/arena.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/huge_pages.h"
-#include "base/memory_limit.h"
-#include "base/shadow_memory.h"
+#include "base/memory/huge_pages.h"
+#include "base/memory/memory_limit.h"
+#include "base/memory/shadow_memory.h"
 #include "ringfeed/status.h"
 #include "tests/support/restrictions.h"
 

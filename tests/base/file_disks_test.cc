@@ -1,4 +1,4 @@
-#include "base/file_disks.h"
+#include "base/machine/file_disks.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

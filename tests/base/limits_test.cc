@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "base/cpu_count.h"
-#include "base/memory_limit.h"
+#include "base/machine/cpu_count.h"
+#include "base/memory/memory_limit.h"
 #include "tests/support/fake_system.h"
 
 namespace ringfeed {

@@ -1,4 +1,4 @@
-#include "base/numa.h"
+#include "base/machine/numa.h"
 
 #include <gtest/gtest.h>
 #include <linux/mempolicy.h>

@@ -1,4 +1,4 @@
-#include "base/pci_device.h"
+#include "base/machine/pci_device.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/slab_bitmap.h"
+#include "base/memory/slab_bitmap.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "readers/chain/graph.h"
-#include "readers/session.h"
+#include "readers/chain/session.h"
 #include "tests/combinations/expected_delivery.h"
 #include "tests/combinations/progress_watch.h"
 #include "tests/combinations/submit_fault.h"

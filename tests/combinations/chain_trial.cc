@@ -18,7 +18,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "tests/combinations/chain_side.h"
 #include "tests/combinations/expected_delivery.h"
 #include "tests/combinations/progress_watch.h"

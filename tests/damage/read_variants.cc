@@ -19,8 +19,8 @@
 
 #include "base/crc32.h"
 #include "base/little_endian.h"
-#include "readers/compression/content_reader.h"
-#include "readers/formats/megatron.h"
+#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/tokens/megatron.h"
 #include "tests/readers/formats/frame_all.h"
 
 namespace ringfeed {

@@ -1,9 +1,9 @@
 #include <array>
 #include <vector>
 
-#include "readers/compression/content_reader.h"
-#include "readers/compression/decompressor.h"
-#include "readers/compression/snappy_frames.h"
+#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/compression/decompressor.h"
+#include "readers/formats/compression/snappy_frames.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace ringfeed {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/little_endian.h"
-#include "readers/formats/megatron.h"
+#include "readers/formats/tokens/megatron.h"
 #include "tests/fuzz/frame_run.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/index_run.h"

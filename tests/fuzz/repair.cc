@@ -8,7 +8,7 @@
 #include "base/crc32.h"
 #include "base/crc32c.h"
 #include "base/little_endian.h"
-#include "readers/formats/recordio.h"
+#include "readers/formats/recordio/recordio.h"
 
 namespace ringfeed {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "io/input_file.h"
 #include "io/read_engine.h"
 #include "tests/support/pattern_file.h"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "io/read_engine.h"
 #include "io/uring_ring.h"
 #include "tests/support/restrictions.h"

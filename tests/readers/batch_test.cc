@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/shadow_memory.h"
+#include "base/memory/shadow_memory.h"
 #include "ringfeed/formats.h"
 #include "tests/readers/pipeline_fixture.h"
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "readers/batch_sink.h"
-#include "readers/plan_sink.h"
+#include "readers/engine/batches/batch_sink.h"
+#include "readers/engine/batches/plan_sink.h"
 
 namespace ringfeed {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "readers/journal/journal_line.h"
-#include "readers/position.h"
+#include "readers/chain/journal/journal_line.h"
+#include "readers/order/position.h"
 
 namespace ringfeed {
 namespace {

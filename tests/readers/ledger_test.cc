@@ -1,4 +1,4 @@
-#include "readers/ledger.h"
+#include "readers/engine/plan/ledger.h"
 
 #include <gtest/gtest.h>
 

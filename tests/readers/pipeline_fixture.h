@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "readers/session.h"
+#include "readers/chain/session.h"
 #include "ringfeed/ringfeed.h"
 #include "tests/support/drain.h"
 #include "tests/support/fault_engine.h"

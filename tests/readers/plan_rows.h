@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "readers/locate.h"
-#include "readers/plan_stage.h"
+#include "readers/engine/blocks/locate.h"
+#include "readers/engine/stages/plan_stage.h"
 
 namespace ringfeed {
 

@@ -1,4 +1,4 @@
-#include "readers/position.h"
+#include "readers/order/position.h"
 
 #include <gtest/gtest.h>
 

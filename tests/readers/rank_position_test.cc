@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "readers/position.h"
+#include "readers/order/position.h"
 #include "tests/readers/pipeline_fixture.h"
 
 namespace ringfeed {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "readers/chain/lowering.h"
-#include "readers/session.h"
+#include "readers/chain/session.h"
 #include "tests/readers/pipeline_fixture.h"
 
 namespace ringfeed {

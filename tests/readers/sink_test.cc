@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "readers/engine/batches/record_sink.h"
+#include "readers/order/record_ranges.h"
 #include "readers/order/row_layout.h"
-#include "readers/record_ranges.h"
-#include "readers/record_sink.h"
 #include "ringfeed/parsers.h"
 #include "tests/readers/fake_plan_host.h"
 #include "tests/readers/plan_rows.h"

@@ -91,9 +91,10 @@ class Table:
         parts = path.split("/")
         if parts[0] == "ringfeed" or parts[:2] == ["include", "ringfeed"]:
             return self.home.get(parts[-1])
-        two = "/".join(parts[:-1][:2])
-        if two in self.below:
-            return two
+        folders = parts[:-1]
+        for depth in range(len(folders), 1, -1):  # a row of a folder holds for what is beneath it
+            if "/".join(folders[:depth]) in self.below:
+                return "/".join(folders[:depth])
         alone = len(parts) == 2 or parts[0] in PROGRAMS
         return parts[0] if alone and parts[0] in self.below else None
 

@@ -1,4 +1,4 @@
-#include "tools/copy_overlap.h"
+#include "tools/feed/copy_overlap.h"
 
 #include <gtest/gtest.h>
 

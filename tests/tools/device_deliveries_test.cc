@@ -1,4 +1,4 @@
-#include "tools/device_deliveries.h"
+#include "tools/feed/device_deliveries.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ringfeed/tensor.h"
-#include "tools/hashing_parser.h"
-#include "tools/row_digests.h"
+#include "tools/feed/hashing_parser.h"
+#include "tools/feed/row_digests.h"
 
 namespace ringfeed::tools {
 namespace {

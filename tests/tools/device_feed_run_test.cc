@@ -1,4 +1,4 @@
-#include "tools/device_feed_run.h"
+#include "tools/feed/device_feed_run.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "tools/device_loop.h"
+#include "tools/feed/device_loop.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "ringfeed/emulated_devices.h"
 #include "ringfeed/timeline.h"
 #include "tests/gpu/feed/numbered_batches.h"
-#include "tools/copy_overlap.h"
+#include "tools/feed/copy_overlap.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/feed_trail.h"
+#include "tools/feed/feed_trail.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "ringfeed/status.h"
-#include "tools/journal_audit.h"
-#include "tools/position_file.h"
+#include "tools/audit/journal_audit.h"
+#include "tools/feed/position_file.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "gpu/feed/memory_batches.h"
 #include "ringfeed/emulated_devices.h"
-#include "tools/gpu_copies.h"
-#include "tools/gpu_figure.h"
-#include "tools/gpu_steps.h"
-#include "tools/step_load.h"
+#include "tools/bench/gpu_copies.h"
+#include "tools/bench/gpu_figure.h"
+#include "tools/bench/gpu_steps.h"
+#include "tools/devices/step_load.h"
 
 namespace ringfeed::tools {
 namespace {

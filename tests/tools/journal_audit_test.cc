@@ -1,4 +1,4 @@
-#include "tools/journal_audit.h"
+#include "tools/audit/journal_audit.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

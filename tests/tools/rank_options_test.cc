@@ -1,4 +1,4 @@
-#include "tools/rank_options.h"
+#include "tools/feed/rank_options.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tools/record_marks.h"
+#include "tools/audit/record_marks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tools/shuffle_quality.h"
+#include "tools/audit/shuffle_quality.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 /* How the threads of a run wait for each other, as Spin sees it: the protocol of docs/internals/WAITING.md, with
- * the names of readers/run.cc, and nothing else. A step is one access of what threads share, with what its thread
+ * the names of readers/engine/run.cc, and nothing else. A step is one access of what threads share, with what its thread
  * does by itself before and behind it; a look at several variables is one step where it follows the registration,
  * for what changes between two of its parts may as well change behind all of them. All interleavings are looked at.
  * Memory is sequentially consistent (docs/MEMORY_ORDER.md has the orders).

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/cuda/cuda_backend.h"
+#include "gpu/backends/cuda/cuda_backend.h"
 #include "tests/gpu/conformance/backend_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"
 #include "tests/gpu/cuda/fake_cudart.h"

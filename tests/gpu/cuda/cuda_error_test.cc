@@ -1,4 +1,4 @@
-#include "gpu/cuda/cuda_error.h"
+#include "gpu/backends/cuda/cuda_error.h"
 
 #include <gtest/gtest.h>
 

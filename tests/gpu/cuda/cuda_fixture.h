@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpu/cuda/cuda_backend.h"
+#include "gpu/backends/cuda/cuda_backend.h"
 #include "tests/gpu/cuda/fake_cudart.h"
 
 namespace ringfeed {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/cuda/cuda_error.h"
+#include "gpu/backends/cuda/cuda_error.h"
 
 namespace ringfeed::fake_cudart {
 namespace {

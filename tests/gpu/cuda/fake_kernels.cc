@@ -1,6 +1,6 @@
 // LaunchOnCuda and LaunchSpin over the fake runtime: a kernel is its CPU twin.
 
-#include "gpu/cuda/cuda_kernels.h"
+#include "gpu/backends/cuda/cuda_kernels.h"
 #include "tests/gpu/cuda/fake_cudart.h"
 
 namespace ringfeed {

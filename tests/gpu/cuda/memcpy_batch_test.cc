@@ -1,6 +1,6 @@
 // Of the call for many copies each declaration that CUDA has had is called with what it asks for.
 
-#include "gpu/cuda/memcpy_batch.h"
+#include "gpu/backends/cuda/memcpy_batch.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "gpu/emulated/hazard_checker.h"
+#include "gpu/backends/emulated/hazard_checker.h"
 #include "tests/gpu/emulated/device_rig.h"
 
 namespace ringfeed {

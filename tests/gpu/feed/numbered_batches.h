@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "gpu/feed/batch_supply.h"
 #include "ringfeed/device_backend.h"
 #include "ringfeed/tensor.h"

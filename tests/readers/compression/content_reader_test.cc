@@ -1,4 +1,4 @@
-#include "readers/compression/content_reader.h"
+#include "readers/formats/compression/content_reader.h"
 
 #include <gtest/gtest.h>
 

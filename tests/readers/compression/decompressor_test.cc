@@ -1,4 +1,4 @@
-#include "readers/compression/decompressor.h"
+#include "readers/formats/compression/decompressor.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

@@ -1,4 +1,4 @@
-#include "readers/formats/csv.h"
+#include "readers/formats/text/csv.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "readers/formats/fixed_rows.h"
+#include "readers/formats/arrays/fixed_rows.h"
 
 #include <gtest/gtest.h>
 

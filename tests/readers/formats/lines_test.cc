@@ -1,4 +1,4 @@
-#include "readers/formats/lines.h"
+#include "readers/formats/text/lines.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "readers/formats/megatron.h"
+#include "readers/formats/tokens/megatron.h"
 
 #include <gtest/gtest.h>
 

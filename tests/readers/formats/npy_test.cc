@@ -1,4 +1,4 @@
-#include "readers/formats/npy.h"
+#include "readers/formats/arrays/npy.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "readers/formats/ofrecord.h"
+#include "readers/formats/ofrecord/ofrecord.h"
 #include "tests/readers/formats/damaged_file.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/ofrecord_file.h"

@@ -1,4 +1,4 @@
-#include "readers/formats/ofrecord.h"
+#include "readers/formats/ofrecord/ofrecord.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "readers/formats/raw_file.h"
+#include "readers/formats/arrays/raw_file.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "readers/formats/recordio.h"
+#include "readers/formats/recordio/recordio.h"
 #include "tests/readers/formats/damaged_file.h"
 #include "tests/readers/formats/fixture_file.h"
 #include "tests/readers/formats/frame_all.h"

@@ -1,4 +1,4 @@
-#include "readers/formats/recordio.h"
+#include "readers/formats/recordio/recordio.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <random>
 
-#include "readers/formats/tar.h"
+#include "readers/formats/tar/tar.h"
 #include "tests/readers/formats/damaged_file.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/tar_file.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "readers/formats/tar_unit.h"
+#include "readers/formats/tar/tar_unit.h"
 
 namespace ringfeed {
 

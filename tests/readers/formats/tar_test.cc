@@ -1,4 +1,4 @@
-#include "readers/formats/tar.h"
+#include "readers/formats/tar/tar.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "readers/formats/tfrecord.h"
+#include "readers/formats/tfrecord/tfrecord.h"
 #include "tests/readers/formats/damaged_file.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/tfrecord_file.h"

@@ -1,4 +1,4 @@
-#include "readers/formats/tfrecord.h"
+#include "readers/formats/tfrecord/tfrecord.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "readers/formats/tokens.h"
+#include "readers/formats/tokens/tokens.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "readers/planned_lane.h"
+#include "readers/engine/sources/planned_lane.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
+#include "readers/engine/sources/stage_clock.h"
+#include "readers/engine/sources/worker_io.h"
 #include "readers/formats/heap_frame_memory.h"
 #include "readers/order/record_set.h"
-#include "readers/stage_clock.h"
-#include "readers/worker_io.h"
 #include "ringfeed/formats.h"
 #include "tests/readers/order/planned_data.h"
 #include "tests/support/fault_engine.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/keyed_permutation.h"
-#include "readers/file_schedule.h"
+#include "readers/order/file_schedule.h"
 #include "readers/order/files_of_pass.h"
 #include "readers/order/make_row_cursor.h"
 #include "tests/readers/order/cursor_checks.h"

@@ -1,4 +1,4 @@
-#include "readers/unit_reads.h"
+#include "readers/engine/sources/unit_reads.h"
 
 #include <gtest/gtest.h>
 

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "readers/block.h"
+#include "readers/engine/blocks/block.h"
+#include "readers/engine/stages/block_shuffle.h"
+#include "readers/engine/stages/multi_pass.h"
+#include "readers/engine/stages/window_shuffle.h"
 #include "readers/order/make_row_cursor.h"
-#include "readers/stages/block_shuffle.h"
-#include "readers/stages/multi_pass.h"
-#include "readers/stages/window_shuffle.h"
 #include "tests/readers/order/cursor_checks.h"
 #include "tests/readers/order/fake_layout.h"
 #include "tests/readers/order/slow_order.h"

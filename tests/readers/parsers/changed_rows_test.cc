@@ -6,11 +6,11 @@
 #include <functional>
 #include <random>
 
-#include "readers/instance_parser.h"
-#include "readers/map_parser.h"
-#include "readers/pack_parser.h"
-#include "readers/pad_parser.h"
-#include "readers/truncate_parser.h"
+#include "readers/parsers/wrappers/instance_parser.h"
+#include "readers/parsers/wrappers/map_parser.h"
+#include "readers/parsers/wrappers/pack_parser.h"
+#include "readers/parsers/wrappers/pad_parser.h"
+#include "readers/parsers/wrappers/truncate_parser.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/parsers.h"
 #include "tests/readers/parsers/lod_records.h"

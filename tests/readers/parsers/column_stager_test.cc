@@ -1,4 +1,4 @@
-#include "readers/parsers/column_stager.h"
+#include "readers/parsers/example/column_stager.h"
 
 #include <gtest/gtest.h>
 

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#include "readers/map_parser.h"
-#include "readers/pad_parser.h"
 #include "readers/parsers/element_value.h"
-#include "readers/truncate_parser.h"
+#include "readers/parsers/wrappers/map_parser.h"
+#include "readers/parsers/wrappers/pad_parser.h"
+#include "readers/parsers/wrappers/truncate_parser.h"
 #include "ringfeed/parsers.h"
 #include "tests/readers/parsers/odd_records.h"
 #include "tests/readers/parsers/parse_rows.h"

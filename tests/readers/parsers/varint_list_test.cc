@@ -1,4 +1,4 @@
-#include "readers/parsers/varint_list.h"
+#include "readers/parsers/example/varint_list.h"
 
 #include <gtest/gtest.h>
 

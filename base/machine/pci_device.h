@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/machine/cpu_list.h"
+
+namespace ringfeed {
+
+/// A PCI Express link.
+struct PciLink {
+  double gigatransfers_per_s = 0;  ///< of each lane; 0: unknown
+  int lanes = 0;                   ///< 0: unknown
+  friend bool operator==(const PciLink&, const PciLink&) = default;
+};
+
+/// Where a PCI function hangs.
+struct PciDevice {
+  std::string address;  ///< "0000:65:00.0"
+  int numa_node = -1;   ///< -1: unknown, or one for all
+  CpuList cpus;         ///< the closest; empty: unknown
+  PciLink link;         ///< as it runs now: devices at rest may slow it down
+  PciLink best_link;    ///< as the device could
+  /// The bridges above it, the one next to the root first.
+  std::vector<std::string> bridges;
+};
+
+/// "0000:65:00.0" of what CUDA ("0000:65:00.0", upper case) or NVML (a domain of eight digits)
+/// write; nothing where it is no address.
+std::optional<std::string> PciAddress(std::string_view text);
+
+/// What /sys says of a PCI function; nothing where there is none of that address. `root` stands
+/// before /sys: for tests.
+std::optional<PciDevice> FindPciDevice(std::string_view address, const std::string& root = "");
+
+/// The lowest bridge that both hang behind, whose uplink they share; empty where there is none.
+std::string SharedBridge(const PciDevice& one, const PciDevice& other);
+
+/// "32.0 GT/s x16"; "2.5 GT/s x16 of 32.0 GT/s x16" where the device could do better; empty where
+/// nothing is known.
+std::string LinkText(const PciDevice& device);
+
+}  // namespace ringfeed

@@ -1,0 +1,218 @@
+#include "gpu/backends/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "gpu/backends/cuda/batch_copy.h"
+#include "gpu/backends/cuda/cuda_error.h"
+#include "gpu/backends/cuda/cuda_kernels.h"
+#include "gpu/backends/cuda/device_guard.h"
+
+namespace ringfeed {
+namespace {
+
+// Between two looks at an event: short against a copy of a slab, long against a look.
+constexpr std::int64_t kIdleNs = 30'000;
+
+// CUDA's own error for a device that is not the current one speaks of handles.
+constexpr char kLaunch[] = "launch a kernel by a thread that the stream's device is bound to";
+
+cudaStream_t Cuda(DeviceStream stream) { return static_cast<cudaStream_t>(stream.handle); }
+cudaEvent_t Cuda(DeviceEvent event) { return static_cast<cudaEvent_t>(event.handle); }
+
+// A stream that CUDA has on each device, under a number: the calling thread's device says on which.
+bool IsOnEachDevice(DeviceStream stream) {
+  return Cuda(stream) == cudaStreamLegacy || Cuda(stream) == cudaStreamPerThread;
+}
+
+}  // namespace
+
+Status CudaBackend::Check(DeviceStream stream) const {
+  if (!stream) [[unlikely]] {
+    return Status(StatusCode::kInvalidArgument,
+                  "CUDA's legacy stream (null) takes no work of ringfeed's: it would wait for all "
+                  "other streams; create one");
+  }
+  return states_.any_lost() ? states_.Lost(DeviceOf(stream.handle)) : Status();
+}
+
+Status CudaBackend::Check(DeviceEvent event) const {
+  if (!event) [[unlikely]] {
+    return Status(StatusCode::kInvalidArgument, "there is no event: its handle is null");
+  }
+  return states_.any_lost() ? states_.Lost(DeviceOf(event.handle)) : Status();
+}
+
+int CudaBackend::DeviceOf(const void* handle) const {
+  int device = handles_.Find(handle);
+  if (device != HandleDevices::kUnknown) return device;
+  if (cudaGetDevice(&device) == cudaSuccess) {
+    return std::clamp(device, 0, states_.devices() - 1);
+  }
+  static_cast<void>(cudaGetLastError());
+  return 0;
+}
+
+Status CudaBackend::Finish(cudaError_t error, int device, std::string_view what,
+                           std::size_t bytes) {
+  if (error == cudaSuccess) [[likely]] {
+    return {};
+  }
+  std::string call = "CUDA device " + std::to_string(device) + ": " + std::string(what);
+  if (bytes != 0) call += ", " + std::to_string(bytes) + " bytes";
+  Status failure = StatusFromCuda(error, call);
+  if (failure.code() == StatusCode::kDeviceLost) states_.NoteLost(device, failure);
+  return failure;
+}
+
+Status CudaBackend::FinishOn(cudaError_t error, const void* handle, std::string_view what,
+                             std::size_t bytes) {
+  if (error == cudaSuccess) [[likely]] {
+    return {};
+  }
+  return Finish(error, DeviceOf(handle), what, bytes);
+}
+
+Status CudaBackend::Record(DeviceEvent event, DeviceStream stream) {
+  counts_.Record();
+  if (Status bad = Check(stream); !bad.ok()) return bad;
+  if (Status bad = Check(event); !bad.ok()) return bad;
+  std::optional<DeviceGuard> guard;
+  if (IsOnEachDevice(stream)) guard.emplace(DeviceOf(event.handle));
+  return FinishOn(cudaEventRecord(Cuda(event), Cuda(stream)), event.handle, "record an event");
+}
+
+Status CudaBackend::StreamWait(DeviceStream stream, DeviceEvent event) {
+  counts_.StreamWait();
+  if (Status bad = Check(stream); !bad.ok()) return bad;
+  if (Status bad = Check(event); !bad.ok()) return bad;
+  std::optional<DeviceGuard> guard;
+  if (IsOnEachDevice(stream)) guard.emplace(DeviceOf(event.handle));
+  const cudaError_t error = cudaStreamWaitEvent(Cuda(stream), Cuda(event), cudaEventWaitDefault);
+  if (error == cudaSuccess) [[likely]] {
+    return {};
+  }
+  // Two devices may be meant. The stream's is the broken one if the stream itself says so.
+  const bool by_event = IsSticky(error) && !IsSticky(cudaStreamQuery(Cuda(stream)));
+  return FinishOn(error, by_event ? event.handle : stream.handle, "wait for an event");
+}
+
+Status CudaBackend::Query(DeviceEvent event, bool* done) {
+  counts_.Query();
+  if (Status bad = Check(event); !bad.ok()) return bad;
+  const cudaError_t error = cudaEventQuery(Cuda(event));
+  if (error == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    *done = false;
+    return {};
+  }
+  *done = error == cudaSuccess;
+  return FinishOn(error, event.handle, "look at an event");
+}
+
+cudaError_t CudaBackend::CopyPieces(cudaStream_t stream, std::byte* to, const std::byte* from,
+                                    std::size_t bytes, cudaMemcpyKind kind) {
+  const std::byte* const host = kind == cudaMemcpyHostToDevice ? from : to;
+  std::size_t done = 0;
+  while (done < bytes) {
+    const std::size_t piece = registrations_.PieceAt(host + done, bytes - done);
+    const cudaError_t error = cudaMemcpyAsync(to + done, from + done, piece, kind, stream);
+    if (error != cudaSuccess) return error;
+    done += piece;
+  }
+  return cudaSuccess;
+}
+
+Status CudaBackend::CopyToDevice(DeviceStream stream, std::byte* to, const std::byte* from,
+                                 std::size_t bytes) {
+  counts_.Copy(1, bytes);
+  if (Status bad = Check(stream); !bad.ok()) return bad;
+  const cudaError_t error = CopyPieces(Cuda(stream), to, from, bytes, cudaMemcpyHostToDevice);
+  return FinishOn(error, stream.handle, "copy to the device", bytes);
+}
+
+Status CudaBackend::CopyBatchToDevice(DeviceStream stream, std::span<const CopyPiece> pieces) {
+  std::size_t total = 0;
+  for (const CopyPiece& piece : pieces) total += piece.bytes;
+  counts_.Copy(pieces.size(), total);
+  if (Status bad = Check(stream); !bad.ok()) return bad;
+  BatchCopy batch(Cuda(stream), &has_batches_);
+  cudaError_t error = cudaSuccess;
+  for (const CopyPiece& piece : pieces) {
+    for (std::size_t done = 0; done < piece.bytes && error == cudaSuccess;) {
+      const std::size_t part = registrations_.PieceAt(piece.from + done, piece.bytes - done);
+      error = batch.Add(piece.to + done, piece.from + done, part);
+      done += part;
+    }
+  }
+  if (error == cudaSuccess) error = batch.Flush();
+  return FinishOn(error, stream.handle, "copy pieces to the device", total);
+}
+
+Status CudaBackend::CopyToHost(DeviceStream stream, std::byte* to, const std::byte* from,
+                               std::size_t bytes) {
+  counts_.Copy(1, bytes);
+  if (Status bad = Check(stream); !bad.ok()) return bad;
+  const cudaError_t error = CopyPieces(Cuda(stream), to, from, bytes, cudaMemcpyDeviceToHost);
+  return FinishOn(error, stream.handle, "copy to the host", bytes);
+}
+
+Status CudaBackend::Fill(DeviceStream stream, std::byte* data, std::byte value, std::size_t bytes) {
+  if (Status bad = Check(stream); !bad.ok()) return bad;
+  if (bytes == 0) return {};
+  const cudaError_t error = cudaMemsetAsync(data, std::to_integer<int>(value), bytes, Cuda(stream));
+  return FinishOn(error, stream.handle, "fill", bytes);
+}
+
+Status CudaBackend::Launch(DeviceStream stream, const DeviceKernel& kernel) {
+  counts_.Launch();
+  if (Status bad = Check(stream); !bad.ok()) return bad;
+  if (Status bad = CheckKernel(kernel); !bad.ok()) return bad;
+  const int error = LaunchOnCuda(kernel, stream.handle);
+  return FinishOn(static_cast<cudaError_t>(error), stream.handle, kLaunch);
+}
+
+Status CudaBackend::Busy(DeviceStream stream, std::int64_t duration_ns) {
+  counts_.Launch();
+  if (Status bad = Check(stream); !bad.ok()) return bad;
+  const int error = LaunchSpin(duration_ns, stream.handle);
+  return FinishOn(static_cast<cudaError_t>(error), stream.handle, kLaunch);
+}
+
+Status CudaBackend::SyncEvent(DeviceEvent event) {
+  counts_.Sync();
+  if (Status bad = Check(event); !bad.ok()) return bad;
+  return FinishOn(cudaEventSynchronize(Cuda(event)), event.handle, "wait for an event");
+}
+
+Status CudaBackend::SyncStream(DeviceStream stream) {
+  counts_.Sync();
+  if (Status bad = Check(stream); !bad.ok()) return bad;
+  return FinishOn(cudaStreamSynchronize(Cuda(stream)), stream.handle, "wait for a stream");
+}
+
+Status CudaBackend::Elapsed(DeviceEvent begin, DeviceEvent end, double* milliseconds) {
+  if (Status bad = Check(begin); !bad.ok()) return bad;
+  if (Status bad = Check(end); !bad.ok()) return bad;
+  float elapsed = 0;
+  const cudaError_t error = cudaEventElapsedTime(&elapsed, Cuda(begin), Cuda(end));
+  *milliseconds = static_cast<double>(elapsed);
+  return FinishOn(error, begin.handle, "take the time between two events, timed ones and done");
+}
+
+Status CudaBackend::DeviceStatus(int device) { return Check(device); }
+
+std::int64_t CudaBackend::NowNanos() const {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void CudaBackend::Idle(std::int64_t until_ns) {
+  const std::int64_t rest = until_ns - NowNanos();
+  if (rest > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(rest, kIdleNs)));
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "gpu/backend_counts.h"
+#include "gpu/backends/cuda/cuda_device_states.h"
+#include "gpu/backends/cuda/handle_devices.h"
+#include "gpu/backends/cuda/host_registrations.h"
+#include "ringfeed/device_backend.h"
+
+namespace ringfeed {
+
+/// CUDA's devices (the contract stands in cuda_devices.h). Keeps no handles: what it remembers is
+/// which device a handle is of, which host ranges are registered and which devices are lost.
+class CudaBackend final : public DeviceBackend {
+ public:
+  explicit CudaBackend(int devices, std::size_t piece_bytes = HostRegistrations::kPieceBytes)
+      : states_(devices), registrations_(piece_bytes) {}
+
+  std::string_view name() const override { return "cuda"; }
+  int DeviceCount() const override { return states_.devices(); }
+  Status Info(int device, DeviceInfo* info) override;
+  Status BindThread(int device) override;
+
+  Status RegisterHost(std::byte* data, std::size_t bytes) override;
+  Status UnregisterHost(std::byte* data) override;
+  Status AllocDevice(int device, std::size_t bytes, std::byte** data) override;
+  Status FreeDevice(int device, std::byte* data) override;
+  Status CreateStream(int device, StreamPriority priority, DeviceStream* stream) override;
+  Status DestroyStream(DeviceStream stream) override;
+  Status CreateEvent(int device, EventKind kind, DeviceEvent* event) override;
+  Status DestroyEvent(DeviceEvent event) override;
+
+  Status Record(DeviceEvent event, DeviceStream stream) override;
+  Status StreamWait(DeviceStream stream, DeviceEvent event) override;
+  Status Query(DeviceEvent event, bool* done) override;
+  Status CopyToDevice(DeviceStream stream, std::byte* to, const std::byte* from,
+                      std::size_t bytes) override;
+  Status CopyBatchToDevice(DeviceStream stream, std::span<const CopyPiece> pieces) override;
+  Status CopyToHost(DeviceStream stream, std::byte* to, const std::byte* from,
+                    std::size_t bytes) override;
+  Status Fill(DeviceStream stream, std::byte* data, std::byte value, std::size_t bytes) override;
+  Status Launch(DeviceStream stream, const DeviceKernel& kernel) override;
+  Status Busy(DeviceStream stream, std::int64_t duration_ns) override;
+
+  Status SyncEvent(DeviceEvent event) override;
+  Status SyncStream(DeviceStream stream) override;
+  Status Elapsed(DeviceEvent begin, DeviceEvent end, double* milliseconds) override;
+  Status DeviceStatus(int device) override;
+  BackendCounters Counters() const override { return counts_.Read(); }
+
+  std::int64_t NowNanos() const override;
+  void Idle(std::int64_t until_ns) override;
+
+  void BeginRange(const char* name) override;
+  void EndRange() override;
+
+ private:
+  /// Whether a call on the device may be tried.
+  Status Check(int device) const;
+  /// The same of a handle's device.
+  Status Check(DeviceStream stream) const;
+  Status Check(DeviceEvent event) const;
+  /// The device of a handle; of one made elsewhere the calling thread's current one.
+  int DeviceOf(const void* handle) const;
+  /// What becomes of a call on `device` that returned `error`: remembers that the device is lost.
+  Status Finish(cudaError_t error, int device, std::string_view what, std::size_t bytes = 0);
+  Status FinishOn(cudaError_t error, const void* handle, std::string_view what,
+                  std::size_t bytes = 0);
+
+  /// Copies between a device and host memory at `host`, in pieces that cross no border.
+  cudaError_t CopyPieces(cudaStream_t stream, std::byte* to, const std::byte* from,
+                         std::size_t bytes, cudaMemcpyKind kind);
+
+  CudaDeviceStates states_;
+  HandleDevices handles_;
+  HostRegistrations registrations_;
+  BackendCounts counts_;
+  std::atomic<bool> has_batches_ = true;  ///< of copies; the driver may be too old for them
+};
+
+}  // namespace ringfeed

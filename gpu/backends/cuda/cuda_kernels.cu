@@ -1,0 +1,392 @@
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "gpu/backends/cuda/cuda_kernels.h"
+#include "gpu/kernels/kernel_math.h"
+
+namespace ringfeed {
+namespace {
+
+// All kernels are bound by memory: they move 16 bytes a store where the addresses allow it, and
+// stride over the grid, which is small so that they stand beside a training step.
+
+constexpr unsigned kThreads = 256;
+constexpr std::uint64_t kMostBlocks = 1024;
+constexpr int kStoreBytes = 16;
+
+__device__ std::uint64_t ThreadNumber() {
+  return std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+}
+__device__ std::uint64_t ThreadCount() { return std::uint64_t{gridDim.x} * blockDim.x; }
+
+/// Work in rows: threads along x share a row, y takes rows. No division finds out where one is.
+struct RowShape {
+  dim3 grid;
+  dim3 block;
+};
+
+RowShape ShapeOf(std::uint64_t rows, std::uint64_t row_items) {
+  unsigned x = 1;
+  while (x < kThreads && x < row_items) x *= 2;
+  const unsigned y = kThreads / x;
+  const std::uint64_t blocks_down = std::min((rows + y - 1) / y, kMostBlocks);
+  const std::uint64_t blocks_across =
+      std::min((row_items + x - 1) / x, std::max<std::uint64_t>(kMostBlocks / blocks_down, 1));
+  return {dim3(static_cast<unsigned>(blocks_across), static_cast<unsigned>(blocks_down)),
+          dim3(x, y)};
+}
+
+unsigned BlocksFor(std::uint64_t items) {
+  const std::uint64_t blocks = (items + kThreads - 1) / kThreads;
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, kMostBlocks));
+}
+
+/// The launch's own error. What stood in the thread before stays out of it, and what a refused
+/// launch leaves there is taken away.
+template <typename... Parameters, typename... Arguments>
+cudaError_t Enqueue(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
+                    Arguments&&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.stream = stream;
+  const cudaError_t error =
+      cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  return error;
+}
+
+bool IsOn(const void* data, std::uint64_t boundary) {
+  return reinterpret_cast<std::uintptr_t>(data) % boundary == 0;
+}
+
+/// Items that one instruction loads or stores, where they are aligned for it.
+template <typename T, int kCount>
+struct alignas(sizeof(T) * kCount) Pack {
+  T items[kCount];
+};
+
+// The processor's conversions round as kernel_math.h's do, subnormal numbers too. They differ in
+// NaN, which finite means and scales never give.
+struct ToFloat32 {
+  using Stored = float;
+  static __device__ float Of(float value) { return value; }
+};
+struct ToFloat16 {
+  using Stored = std::uint16_t;
+  static __device__ std::uint16_t Of(float value) {
+    return __half_as_ushort(__float2half_rn(value));
+  }
+};
+struct ToBFloat16 {
+  using Stored = std::uint16_t;
+  static __device__ std::uint16_t Of(float value) {
+    return __bfloat16_as_ushort(__float2bfloat16_rn(value));
+  }
+};
+
+/// CastNormalize as kernels take it: as a __grid_constant__, so that a channel's numbers are read
+/// in place, not from a copy in each thread's stack.
+struct CastNumbers {
+  const std::uint8_t* input;
+  void* output;
+  std::uint64_t rows;
+  std::uint64_t pixels;  ///< height * width
+  float mean[CastNormalize::kMostChannels];
+  float scale[CastNormalize::kMostChannels];
+};
+
+template <typename To>
+__device__ typename To::Stored CastOne(const CastNumbers& cast, std::uint8_t value, int channel) {
+  return To::Of(Normalized(value, cast.mean[channel], cast.scale[channel]));
+}
+
+/// Elements in the order they stand in, `kPack` a thread.
+template <typename To, int kChannels, int kPack>
+__global__ void CastInOrder(const __grid_constant__ CastNumbers cast) {
+  using Stored = typename To::Stored;
+  const std::uint64_t elements = cast.rows * cast.pixels * kChannels;
+  const std::uint64_t packs = elements / kPack;
+  const auto* input = reinterpret_cast<const Pack<std::uint8_t, kPack>*>(cast.input);
+  auto* output = static_cast<Pack<Stored, kPack>*>(cast.output);
+  for (std::uint64_t i = ThreadNumber(); i < packs; i += ThreadCount()) {
+    const Pack<std::uint8_t, kPack> values = input[i];
+    Pack<Stored, kPack> results;
+    int channel = static_cast<int>(i * kPack % kChannels);
+#pragma unroll
+    for (int item = 0; item < kPack; ++item) {
+      results.items[item] = CastOne<To>(cast, values.items[item], channel);
+      channel = channel + 1 == kChannels ? 0 : channel + 1;
+    }
+    output[i] = results;
+  }
+  const std::uint64_t rest = packs * kPack + ThreadNumber();
+  if (rest < elements) {
+    static_cast<Stored*>(cast.output)[rest] =
+        CastOne<To>(cast, cast.input[rest], static_cast<int>(rest % kChannels));
+  }
+}
+
+/// The bytes of `kPack` pixels: of several, which are whole words, on a boundary of words.
+template <int kChannels, int kPack>
+struct PixelPack {
+  static constexpr int kBytes = kChannels * kPack;
+  using Word = std::conditional_t<(kPack > 1), std::uint32_t, std::uint8_t>;
+  static constexpr int kWordBytes = sizeof(Word);
+
+  __device__ explicit PixelPack(const std::uint8_t* input) {
+#pragma unroll
+    for (int i = 0; i < kBytes / kWordBytes; ++i)
+      words[i] = reinterpret_cast<const Word*>(input)[i];
+  }
+  __device__ std::uint8_t At(int pixel, int channel) const {
+    const int byte = pixel * kChannels + channel;
+    return static_cast<std::uint8_t>(words[byte / kWordBytes] >> (8 * (byte % kWordBytes)));
+  }
+
+  Word words[kBytes / kWordBytes];
+};
+
+/// Images taken apart into planes, `kPack` pixels a thread.
+template <typename To, int kChannels, int kPack>
+__global__ void CastChannelsFirst(const __grid_constant__ CastNumbers cast) {
+  using Stored = typename To::Stored;
+  const std::uint64_t packs = cast.pixels / kPack;
+  for (std::uint64_t row = std::uint64_t{blockIdx.y} * blockDim.y + threadIdx.y; row < cast.rows;
+       row += std::uint64_t{gridDim.y} * blockDim.y) {
+    for (std::uint64_t i = ThreadNumber(); i < packs; i += ThreadCount()) {
+      const std::uint64_t pixel = i * kPack;
+      const PixelPack<kChannels, kPack> values(cast.input +
+                                               (row * cast.pixels + pixel) * kChannels);
+#pragma unroll
+      for (int channel = 0; channel < kChannels; ++channel) {
+        Pack<Stored, kPack> results;
+#pragma unroll
+        for (int item = 0; item < kPack; ++item) {
+          results.items[item] = CastOne<To>(cast, values.At(item, channel), channel);
+        }
+        Stored* plane_place = static_cast<Stored*>(cast.output) +
+                              ChannelsFirstIndex(row, static_cast<std::uint64_t>(channel), pixel,
+                                                 kChannels, cast.pixels);
+        *reinterpret_cast<Pack<Stored, kPack>*>(plane_place) = results;
+      }
+    }
+  }
+}
+
+template <typename To, int kChannels>
+cudaError_t LaunchCast(const CastNumbers& cast, bool channels_first, cudaStream_t stream) {
+  constexpr int kPack = kStoreBytes / static_cast<int>(sizeof(typename To::Stored));
+  const bool wide = IsOn(cast.output, kStoreBytes);
+  if (channels_first && kChannels > 1 && cast.pixels > 1) {
+    if (wide && IsOn(cast.input, sizeof(std::uint32_t)) && cast.pixels % kPack == 0) {
+      const RowShape shape = ShapeOf(cast.rows, cast.pixels / kPack);
+      return Enqueue(CastChannelsFirst<To, kChannels, kPack>, shape.grid, shape.block, stream,
+                     cast);
+    }
+    const RowShape shape = ShapeOf(cast.rows, cast.pixels);
+    return Enqueue(CastChannelsFirst<To, kChannels, 1>, shape.grid, shape.block, stream, cast);
+  }
+  const std::uint64_t elements = cast.rows * cast.pixels * kChannels;
+  if (wide && IsOn(cast.input, kPack)) {
+    return Enqueue(CastInOrder<To, kChannels, kPack>, BlocksFor(elements / kPack), kThreads, stream,
+                   cast);
+  }
+  return Enqueue(CastInOrder<To, kChannels, 1>, BlocksFor(elements), kThreads, stream, cast);
+}
+
+template <typename To>
+cudaError_t LaunchCast(const CastNormalize& kernel, cudaStream_t stream) {
+  CastNumbers cast{};
+  cast.input = reinterpret_cast<const std::uint8_t*>(kernel.input);
+  cast.output = kernel.output;
+  cast.rows = kernel.rows;
+  cast.pixels = kernel.height * kernel.width;
+  std::copy(kernel.mean.begin(), kernel.mean.end(), cast.mean);
+  std::copy(kernel.scale.begin(), kernel.scale.end(), cast.scale);
+  switch (kernel.channels) {
+    case 1:
+      return LaunchCast<To, 1>(cast, kernel.channels_first, stream);
+    case 2:
+      return LaunchCast<To, 2>(cast, kernel.channels_first, stream);
+    case 3:
+      return LaunchCast<To, 3>(cast, kernel.channels_first, stream);
+    default:
+      return LaunchCast<To, 4>(cast, kernel.channels_first, stream);
+  }
+}
+
+cudaError_t Launch(const CastNormalize& kernel, cudaStream_t stream) {
+  if (kernel.rows == 0 || kernel.height == 0 || kernel.width == 0) return cudaSuccess;
+  switch (kernel.output_dtype) {
+    case DType::kFloat32:
+      return LaunchCast<ToFloat32>(kernel, stream);
+    case DType::kFloat16:
+      return LaunchCast<ToFloat16>(kernel, stream);
+    default:
+      return LaunchCast<ToBFloat16>(kernel, stream);
+  }
+}
+
+template <typename Wide, int kPack>
+__global__ void Widen(const std::uint16_t* input, Wide* output, std::uint64_t count) {
+  const std::uint64_t packs = count / kPack;
+  const auto* packed_input = reinterpret_cast<const Pack<std::uint16_t, kPack>*>(input);
+  auto* packed_output = reinterpret_cast<Pack<Wide, kPack>*>(output);
+  for (std::uint64_t i = ThreadNumber(); i < packs; i += ThreadCount()) {
+    const Pack<std::uint16_t, kPack> tokens = packed_input[i];
+    Pack<Wide, kPack> results;
+#pragma unroll
+    for (int item = 0; item < kPack; ++item) results.items[item] = tokens.items[item];
+    packed_output[i] = results;
+  }
+  const std::uint64_t rest = packs * kPack + ThreadNumber();
+  if (rest < count) output[rest] = input[rest];
+}
+
+template <typename Wide>
+cudaError_t LaunchWiden(const WidenTokens& kernel, cudaStream_t stream) {
+  constexpr int kPack = kStoreBytes / static_cast<int>(sizeof(Wide));
+  const auto* input = reinterpret_cast<const std::uint16_t*>(kernel.input);
+  auto* output = reinterpret_cast<Wide*>(kernel.output);
+  if (IsOn(output, kStoreBytes) && IsOn(input, kPack * sizeof(std::uint16_t))) {
+    return Enqueue(Widen<Wide, kPack>, BlocksFor(kernel.count / kPack), kThreads, stream, input,
+                   output, kernel.count);
+  }
+  return Enqueue(Widen<Wide, 1>, BlocksFor(kernel.count), kThreads, stream, input, output,
+                 kernel.count);
+}
+
+cudaError_t Launch(const WidenTokens& kernel, cudaStream_t stream) {
+  if (kernel.count == 0) return cudaSuccess;
+  return kernel.output_dtype == DType::kInt32 ? LaunchWiden<std::int32_t>(kernel, stream)
+                                              : LaunchWiden<std::int64_t>(kernel, stream);
+}
+
+/// In words of a size that all addresses, steps and the padding are multiples of.
+template <typename Word>
+__global__ void Pad(const Word* input, const std::int64_t* offsets, Word* output,
+                    std::uint64_t rows, std::uint64_t length, std::uint64_t input_units,
+                    std::uint64_t unit_words, Word padding) {
+  const std::uint64_t row_words = length * unit_words;
+  for (std::uint64_t i = std::uint64_t{blockIdx.y} * blockDim.y + threadIdx.y; i < rows;
+       i += std::uint64_t{gridDim.y} * blockDim.y) {
+    const PaddedRow row = PaddedRowOf(offsets[i], offsets[i + 1], input_units, length);
+    const std::uint64_t first = row.begin * unit_words;
+    const std::uint64_t taken = row.steps * unit_words;
+    Word* to = output + i * row_words;
+    for (std::uint64_t word = ThreadNumber(); word < row_words; word += ThreadCount()) {
+      to[word] = word < taken ? input[first + word] : padding;
+    }
+  }
+}
+
+template <typename Word>
+cudaError_t LaunchPad(const RaggedToPadded& kernel, cudaStream_t stream) {
+  Word padding{};
+  auto* padding_bytes = reinterpret_cast<std::byte*>(&padding);
+  for (std::size_t i = 0; i < sizeof(Word); ++i) {
+    padding_bytes[i] = kernel.padding[i % kernel.padding_bytes];
+  }
+  const std::uint64_t unit_words = kernel.unit_bytes / sizeof(Word);
+  const RowShape shape = ShapeOf(kernel.rows, kernel.length * unit_words);
+  return Enqueue(Pad<Word>, shape.grid, shape.block, stream,
+                 reinterpret_cast<const Word*>(kernel.input), kernel.offsets,
+                 reinterpret_cast<Word*>(kernel.output), kernel.rows, kernel.length,
+                 kernel.input_units, unit_words, padding);
+}
+
+cudaError_t Launch(const RaggedToPadded& kernel, cudaStream_t stream) {
+  if (kernel.rows == 0 || kernel.length == 0) return cudaSuccess;
+  const auto fits = [&kernel](std::uint64_t word) {
+    return kernel.unit_bytes % word == 0 && IsOn(kernel.input, word) && IsOn(kernel.output, word);
+  };
+  // A checked kernel fits padding_bytes at least, so that no word is smaller than its padding.
+  if (fits(16)) return LaunchPad<ulonglong2>(kernel, stream);
+  if (fits(8)) return LaunchPad<std::uint64_t>(kernel, stream);
+  if (fits(4)) return LaunchPad<std::uint32_t>(kernel, stream);
+  if (fits(2)) return LaunchPad<std::uint16_t>(kernel, stream);
+  return LaunchPad<std::uint8_t>(kernel, stream);
+}
+
+/// Adds up over the block and then to *output: addition modulo 2^64 gives the same in any order.
+__device__ void AddToOutput(unsigned long long sum, unsigned long long* output) {
+  __shared__ unsigned long long warp_sums[kThreads / 32];
+  for (unsigned distance = 16; distance > 0; distance /= 2) {
+    sum += __shfl_down_sync(0xFFFFFFFFU, sum, distance);
+  }
+  if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  unsigned long long block_sum = 0;
+  for (unsigned warp = 0; warp < kThreads / 32; ++warp) block_sum += warp_sums[warp];
+  atomicAdd(output, block_sum);
+}
+
+/// Two words a load where kAligned, else a byte. *output was set to 0.
+template <bool kAligned>
+__global__ void AddUp(const std::byte* input, std::uint64_t bytes, unsigned long long* output) {
+  std::uint64_t sum = ThreadNumber() == 0 ? bytes : 0;
+  std::uint64_t done = 0;  // words
+  if constexpr (kAligned) {
+    const std::uint64_t pairs = bytes / sizeof(ulonglong2);
+    for (std::uint64_t i = ThreadNumber(); i < pairs; i += ThreadCount()) {
+      const ulonglong2 pair = reinterpret_cast<const ulonglong2*>(input)[i];
+      sum += ChecksumTerm(pair.x, 2 * i) + ChecksumTerm(pair.y, 2 * i + 1);
+    }
+    done = 2 * pairs;
+  }
+  const std::uint64_t words = (bytes + 7) / 8;
+  for (std::uint64_t i = done + ThreadNumber(); i < words; i += ThreadCount()) {
+    const std::uint64_t left = bytes - 8 * i;
+    sum += ChecksumTerm(ChecksumWord(input + 8 * i, left < 8 ? left : 8), i);
+  }
+  AddToOutput(sum, output);
+}
+
+cudaError_t Launch(const Checksum& kernel, cudaStream_t stream) {
+  const cudaError_t error = cudaMemsetAsync(kernel.output, 0, sizeof(*kernel.output), stream);
+  if (error != cudaSuccess) {
+    (void)cudaGetLastError();
+    return error;
+  }
+  if (kernel.bytes == 0) return cudaSuccess;
+  auto* output = reinterpret_cast<unsigned long long*>(kernel.output);
+  if (IsOn(kernel.input, sizeof(ulonglong2))) {
+    return Enqueue(AddUp<true>, BlocksFor(kernel.bytes / sizeof(ulonglong2)), kThreads, stream,
+                   kernel.input, kernel.bytes, output);
+  }
+  return Enqueue(AddUp<false>, BlocksFor(kernel.bytes / 8), kThreads, stream, kernel.input,
+                 kernel.bytes, output);
+}
+
+__device__ std::int64_t GlobalNanos() {
+  std::int64_t nanos = 0;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanos));
+  return nanos;
+}
+
+__global__ void Spin(std::int64_t duration_ns) {
+  const std::int64_t begin = GlobalNanos();
+  while (GlobalNanos() - begin < duration_ns) {
+  }
+}
+
+}  // namespace
+
+int LaunchOnCuda(const DeviceKernel& kernel, void* stream) {
+  return std::visit(
+      [stream](const auto& one) { return Launch(one, static_cast<cudaStream_t>(stream)); }, kernel);
+}
+
+int LaunchSpin(std::int64_t duration_ns, void* stream) {
+  return Enqueue(Spin, dim3(1), dim3(1), static_cast<cudaStream_t>(stream), duration_ns);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "gpu/backends/emulated/work.h"
+#include "ringfeed/device_backend.h"
+
+namespace ringfeed {
+
+/// A stream as its executor knows it; executors derive.
+struct ExecutorStream {
+  int number = 0;  ///< in order of creation, from 0
+  int device = 0;
+  StreamPriority priority = StreamPriority::kNormal;
+
+  ExecutorStream() = default;
+  ExecutorStream(const ExecutorStream&) = delete;
+  ExecutorStream& operator=(const ExecutorStream&) = delete;
+  virtual ~ExecutorStream() = default;
+};
+
+/// An event as its executor knows it; executors derive.
+struct ExecutorEvent {
+  int number = 0;
+  int device = 0;
+  EventKind kind = EventKind::kPlain;
+
+  ExecutorEvent() = default;
+  ExecutorEvent(const ExecutorEvent&) = delete;
+  ExecutorEvent& operator=(const ExecutorEvent&) = delete;
+  virtual ~ExecutorEvent() = default;
+};
+
+/// What runs the work of the streams: a simulator, or a thread for each. Calls are right: what may
+/// be wrong with them was checked. What is enqueued for a lost device, or was enqueued when it was
+/// lost, never runs, and events behind it are never done; a stream that waits for such an event of
+/// another device loses its own.
+///
+/// Streams and events belong to the executor and stay valid until it ends, so that what is
+/// enqueued may outlive their handles.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  virtual ExecutorStream* AddStream(int device, StreamPriority priority) = 0;
+  /// No more is enqueued there; what is still runs.
+  virtual void EndStream(ExecutorStream* stream) = 0;
+  virtual ExecutorEvent* AddEvent(int device, EventKind kind) = 0;
+
+  virtual void Enqueue(ExecutorStream* stream, Work work) = 0;
+  virtual void Record(ExecutorEvent* event, ExecutorStream* stream) = 0;
+  virtual void Wait(ExecutorStream* stream, ExecutorEvent* event) = 0;
+  /// Never true for what is on a lost device and was not done before.
+  virtual bool Query(ExecutorEvent* event) = 0;
+
+  // Return when it is done, or when the device is lost.
+  virtual void SyncEvent(ExecutorEvent* event) = 0;
+  virtual void SyncStream(ExecutorStream* stream) = 0;
+  /// All streams of the device, those that ended too.
+  virtual void SyncDevice(int device) = 0;
+  /// When a kTimed event was done; nothing where it was not.
+  virtual std::optional<std::int64_t> DoneAt(ExecutorEvent* event) = 0;
+  /// Whether work that is not done yet touches the memory. Says nothing about what may be read.
+  virtual bool InFlight(const std::byte* data, std::size_t bytes) = 0;
+  /// Returns when a lost device touches no more memory.
+  virtual void AwaitQuiet(int device) = 0;
+
+  virtual std::int64_t NowNanos() const = 0;
+  virtual void Idle(std::int64_t until_ns) = 0;
+  /// Returns when everything that can run has.
+  virtual void Drain() = 0;
+};
+
+}  // namespace ringfeed

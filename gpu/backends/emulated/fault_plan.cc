@@ -1,0 +1,66 @@
+#include "gpu/backends/emulated/fault_plan.h"
+
+#include <string>
+#include <utility>
+
+namespace ringfeed {
+namespace {
+
+constexpr std::array<std::string_view, kDeviceCalls> kCallNames = {
+    "Info",       "BindThread",   "RegisterHost",  "UnregisterHost", "AllocDevice",
+    "FreeDevice", "CreateStream", "DestroyStream", "CreateEvent",    "DestroyEvent",
+    "Record",     "StreamWait",   "Query",         "CopyToDevice",   "CopyBatchToDevice",
+    "CopyToHost", "Fill",         "Launch",        "Busy",           "SyncEvent",
+    "SyncStream", "Elapsed",      "DeviceStatus"};
+
+bool Enqueues(DeviceCall call) {
+  switch (call) {
+    case DeviceCall::kRecord:
+    case DeviceCall::kStreamWait:
+    case DeviceCall::kCopyToDevice:
+    case DeviceCall::kCopyBatchToDevice:
+    case DeviceCall::kCopyToHost:
+    case DeviceCall::kFill:
+    case DeviceCall::kLaunch:
+    case DeviceCall::kBusy:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Check(const DeviceFault& fault) {
+  const std::string name(DeviceCallName(fault.call));
+  if (fault.nth == 0) {
+    throw Error(Status(StatusCode::kInvalidArgument,
+                       "a fault of " + name + " has nth 0: the first call is 1"));
+  }
+  if (fault.effect == FaultEffect::kLater && !Enqueues(fault.call)) {
+    throw Error(
+        Status(StatusCode::kInvalidArgument, "a fault of " + name +
+                                                 " cannot be kLater: the call leaves no work that "
+                                                 "could fail; use kFails or kDeviceLost"));
+  }
+}
+
+}  // namespace
+
+std::string_view DeviceCallName(DeviceCall call) {
+  const auto index = static_cast<std::size_t>(call);
+  return index < kCallNames.size() ? kCallNames[index] : "unknown";
+}
+
+FaultPlan::FaultPlan(std::vector<DeviceFault> faults) : faults_(std::move(faults)) {
+  for (const DeviceFault& fault : faults_) Check(fault);
+}
+
+std::optional<FaultEffect> FaultPlan::Next(DeviceCall call) {
+  const auto index = static_cast<std::size_t>(call);
+  const std::uint64_t number = calls_[index].fetch_add(1, std::memory_order_relaxed) + 1;
+  for (const DeviceFault& fault : faults_) {
+    if (fault.call == call && fault.nth == number) return fault.effect;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ringfeed

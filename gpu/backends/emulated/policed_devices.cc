@@ -1,0 +1,411 @@
+#include "gpu/backends/emulated/policed_devices.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "gpu/backends/emulated/simulator.h"
+#include "gpu/backends/emulated/thread_executor.h"
+
+namespace ringfeed {
+namespace {
+
+Status Invalid(std::string message) {
+  return Status(StatusCode::kInvalidArgument, std::move(message));
+}
+
+std::string Name(DeviceCall call) { return std::string(DeviceCallName(call)); }
+
+bool AsksForMore(DeviceCall call) {
+  return call == DeviceCall::kRegisterHost || call == DeviceCall::kAllocDevice ||
+         call == DeviceCall::kCreateStream || call == DeviceCall::kCreateEvent;
+}
+
+}  // namespace
+
+PolicedDevices::PolicedDevices(const EmulatedOptions& options)
+    : options_(options),
+      owner_(NewOwner()),
+      memory_(options.devices),
+      faults_(options.faults),
+      health_(options.devices.size()) {
+  if (options.simulated) {
+    executor_ = std::make_unique<Simulator>(options_, &memory_, &health_, &offences_);
+    if (options.check_hazards) hazards_ = std::make_unique<HazardChecker>(&memory_, &offences_);
+  } else {
+    executor_ = std::make_unique<ThreadExecutor>(options_, &memory_, &health_, &offences_);
+  }
+}
+
+PolicedDevices::~PolicedDevices() {
+  executor_.reset();
+  ForgetOwner(owner_);
+}
+
+CallerState& PolicedDevices::Caller() const { return StateOfCaller(owner_, actor_); }
+
+Status PolicedDevices::Refuse(std::string_view rule, std::string what) {
+  Status status = Invalid(std::string(rule) + ": " + what);
+  offences_.Note(rule, std::move(what));
+  return status;
+}
+
+Status PolicedDevices::LostStatus(int device) {
+  if (!health_.lost(device)) return {};
+  // Whoever is told that the device is lost may take back what its work used.
+  executor_->AwaitQuiet(device);
+  if (hazards_ != nullptr) hazards_->ObserveLoss(device);
+  return health_.status(device);
+}
+
+Status PolicedDevices::Strike(DeviceCall call, std::optional<FaultEffect> effect, int device,
+                              Doom* doom) {
+  if (!effect) return LostStatus(device);
+  const std::string planned = "a planned fault of " + Name(call);
+  switch (*effect) {
+    case FaultEffect::kFails:
+      if (Status lost = LostStatus(device); !lost.ok()) return lost;
+      return Status(AsksForMore(call) ? StatusCode::kResourceExhausted : StatusCode::kIoError,
+                    planned);
+    case FaultEffect::kDeviceLost:
+      health_.Lose(device, Status(StatusCode::kDeviceLost,
+                                  "device " + std::to_string(device) + " is lost by " + planned));
+      break;
+    case FaultEffect::kLater:
+      assert(doom != nullptr);
+      *doom = Status(StatusCode::kDeviceLost,
+                     "device " + std::to_string(device) + " is lost by " + planned + ", later");
+      break;
+  }
+  return LostStatus(device);
+}
+
+Status PolicedDevices::Admit(DeviceCall call, int device) {
+  const std::optional<FaultEffect> effect = faults_.Next(call);
+  if (device < 0 || device >= DeviceCount()) {
+    return Invalid(Name(call) + ": there is no device " + std::to_string(device) + ", but " +
+                   std::to_string(DeviceCount()) + ", from 0");
+  }
+  return Strike(call, effect, device, nullptr);
+}
+
+Status PolicedDevices::CheckCapture(DeviceCall call) {
+  if (!capturing_.load(std::memory_order_relaxed) || Caller().bound_device >= 0) return {};
+  return Refuse("unsafe call during capture", Name(call) + " by a thread that was not bound");
+}
+
+void PolicedDevices::CheckSteady(DeviceCall call) {
+  counts_.Allocation();
+  if (steady_.load(std::memory_order_relaxed)) {
+    offences_.Note("allocation in steady state", Name(call));
+  }
+}
+
+void PolicedDevices::CheckHot(DeviceCall call) {
+  counts_.Sync();
+  if (Caller().hot) offences_.Note("sync in the hot path", Name(call));
+}
+
+ExecutorStream* PolicedDevices::StreamOf(DeviceStream stream, std::string_view call,
+                                         Status* status) {
+  if (!stream) {
+    *status = Refuse("null stream", std::string(call));
+    return nullptr;
+  }
+  ExecutorStream* found = streams_.Find(stream.handle);
+  if (found == nullptr) *status = Refuse("unknown stream", std::string(call));
+  return found;
+}
+
+ExecutorEvent* PolicedDevices::EventOf(DeviceEvent event, DeviceCall call, Status* status) {
+  ExecutorEvent* found = events_.Find(event.handle);
+  if (found == nullptr) *status = Refuse("unknown event", Name(call));
+  return found;
+}
+
+Status PolicedDevices::Info(int device, DeviceInfo* info) {
+  if (Status status = Admit(DeviceCall::kInfo, device); !status.ok()) return status;
+  *info = {.name = "emulated device " + std::to_string(device),
+           .pci_address = {},
+           .numa_node = -1,
+           .memory_bytes = options_.devices[static_cast<std::size_t>(device)].memory_bytes,
+           .free_bytes = memory_.FreeBytes(device),
+           .copy_engines = 1,
+           .registers_host_memory = true};
+  return {};
+}
+
+Status PolicedDevices::BindThread(int device) {
+  if (Status status = Admit(DeviceCall::kBindThread, device); !status.ok()) return status;
+  Caller().bound_device = device;
+  return {};
+}
+
+// These two are of no device: what is planned for them strikes the one the caller is bound to, and
+// a device that is lost does not hinder them.
+Status PolicedDevices::AdmitHostMemory(DeviceCall call) {
+  CheckSteady(call);
+  const std::optional<FaultEffect> effect = faults_.Next(call);
+  if (Status status = CheckCapture(call); !status.ok() || !effect) return status;
+  return Strike(call, effect, std::max(Caller().bound_device, 0), nullptr);
+}
+
+Status PolicedDevices::RegisterHost(std::byte* data, std::size_t bytes) {
+  if (Status status = AdmitHostMemory(DeviceCall::kRegisterHost); !status.ok()) return status;
+  if (data == nullptr || bytes == 0) return Invalid("RegisterHost: no memory");
+  if (memory_.TouchesDeviceMemory(data, bytes)) {
+    return Refuse("device memory as host memory", "RegisterHost of " + memory_.Describe(data));
+  }
+  if (!memory_.Register(data, bytes)) {
+    return Refuse("overlapping registration",
+                  std::to_string(bytes) + " bytes at " + memory_.Describe(data));
+  }
+  if (hazards_ != nullptr) hazards_->Forget(data, bytes);
+  return {};
+}
+
+Status PolicedDevices::UnregisterHost(std::byte* data) {
+  if (Status status = AdmitHostMemory(DeviceCall::kUnregisterHost); !status.ok()) return status;
+  const std::size_t bytes = memory_.RegisteredBytes(data);
+  if (bytes == 0) {
+    return Refuse("unknown registration", "UnregisterHost of " + memory_.Describe(data));
+  }
+  GiveBack("UnregisterHost", data, bytes);
+  memory_.Unregister(data);
+  return {};
+}
+
+// Work in flight there still runs, as the memory goes away.
+void PolicedDevices::GiveBack(const char* what, const std::byte* data, std::size_t bytes) {
+  if (executor_->InFlight(data, bytes)) {
+    const Operation operation{.what = what, .actor = actor_};
+    offences_.Note("given back in flight", operation.ToString(memory_, data, bytes));
+    for (int device = 0; device < DeviceCount(); ++device) executor_->SyncDevice(device);
+  } else if (hazards_ != nullptr) {
+    hazards_->HostAccess(what, data, bytes, true);
+  }
+  if (hazards_ != nullptr) hazards_->Forget(data, bytes);
+}
+
+Status PolicedDevices::AllocDevice(int device, std::size_t bytes, std::byte** data) {
+  CheckSteady(DeviceCall::kAllocDevice);
+  if (Status status = Admit(DeviceCall::kAllocDevice, device); !status.ok()) return status;
+  if (Status status = CheckCapture(DeviceCall::kAllocDevice); !status.ok()) return status;
+  if (bytes == 0) return Invalid("AllocDevice of no bytes");
+  return memory_.Allocate(device, bytes, data);
+}
+
+Status PolicedDevices::FreeDevice(int device, std::byte* data) {
+  CheckSteady(DeviceCall::kFreeDevice);
+  Status status = Admit(DeviceCall::kFreeDevice, device);
+  if (!status.ok() && status.code() != StatusCode::kDeviceLost) return status;
+  if (Status capture = CheckCapture(DeviceCall::kFreeDevice); !capture.ok()) return capture;
+  const std::size_t bytes = memory_.AllocationBytes(device, data);
+  if (bytes == 0) {
+    return Refuse("unknown allocation", "FreeDevice on device " + std::to_string(device) + " of " +
+                                            memory_.Describe(data));
+  }
+  if (status.ok()) {
+    GiveBack("FreeDevice", data, bytes);
+    executor_->SyncDevice(device);
+  } else if (hazards_ != nullptr) {
+    hazards_->Forget(data, bytes);
+  }
+  memory_.Free(data);
+  return status;
+}
+
+Status PolicedDevices::CreateStream(int device, StreamPriority priority, DeviceStream* stream) {
+  CheckSteady(DeviceCall::kCreateStream);
+  if (Status status = Admit(DeviceCall::kCreateStream, device); !status.ok()) return status;
+  ExecutorStream* made = executor_->AddStream(device, priority);
+  if (hazards_ != nullptr) hazards_->AddStream(made->number, device);
+  stream->handle = streams_.Add(made);
+  return {};
+}
+
+Status PolicedDevices::DestroyStream(DeviceStream stream) {
+  CheckSteady(DeviceCall::kDestroyStream);
+  const std::optional<FaultEffect> effect = faults_.Next(DeviceCall::kDestroyStream);
+  Status status;
+  ExecutorStream* found = StreamOf(stream, "DestroyStream", &status);
+  if (found == nullptr) return status;
+  status = Strike(DeviceCall::kDestroyStream, effect, found->device, nullptr);
+  if (!status.ok() && status.code() != StatusCode::kDeviceLost) return status;
+  streams_.Remove(stream.handle);
+  executor_->EndStream(found);
+  return status;
+}
+
+Status PolicedDevices::CreateEvent(int device, EventKind kind, DeviceEvent* event) {
+  CheckSteady(DeviceCall::kCreateEvent);
+  if (Status status = Admit(DeviceCall::kCreateEvent, device); !status.ok()) return status;
+  event->handle = events_.Add(executor_->AddEvent(device, kind));
+  return {};
+}
+
+Status PolicedDevices::DestroyEvent(DeviceEvent event) {
+  CheckSteady(DeviceCall::kDestroyEvent);
+  const std::optional<FaultEffect> effect = faults_.Next(DeviceCall::kDestroyEvent);
+  Status status;
+  ExecutorEvent* found = EventOf(event, DeviceCall::kDestroyEvent, &status);
+  if (found == nullptr) return status;
+  status = Strike(DeviceCall::kDestroyEvent, effect, found->device, nullptr);
+  if (!status.ok() && status.code() != StatusCode::kDeviceLost) return status;
+  events_.Remove(event.handle);
+  return status;
+}
+
+Status PolicedDevices::Record(DeviceEvent event, DeviceStream stream) {
+  counts_.Record();
+  Doom doom;
+  Status status;
+  ExecutorStream* on = AdmitWork(DeviceCall::kRecord, stream, &doom, &status);
+  if (on == nullptr) return status;
+  ExecutorEvent* found = EventOf(event, DeviceCall::kRecord, &status);
+  if (found == nullptr) return status;
+  if (found->device != on->device) {
+    return Refuse("wrong device", "Record of an event of device " + std::to_string(found->device) +
+                                      " on stream " + std::to_string(on->number) + " of device " +
+                                      std::to_string(on->device));
+  }
+  if (hazards_ != nullptr) hazards_->Record(found->number, on->number);
+  if (doom) EnqueueLoss(on, *doom);
+  executor_->Record(found, on);
+  return {};
+}
+
+Status PolicedDevices::StreamWait(DeviceStream stream, DeviceEvent event) {
+  counts_.StreamWait();
+  Doom doom;
+  Status status;
+  ExecutorStream* on = AdmitWork(DeviceCall::kStreamWait, stream, &doom, &status);
+  if (on == nullptr) return status;
+  ExecutorEvent* found = EventOf(event, DeviceCall::kStreamWait, &status);
+  if (found == nullptr) return status;
+  if (hazards_ != nullptr) hazards_->Wait(on->number, found->number);
+  if (doom) EnqueueLoss(on, *doom);
+  executor_->Wait(on, found);
+  return {};
+}
+
+Status PolicedDevices::AdmitLook(DeviceCall call, DeviceEvent event, ExecutorEvent** found) {
+  const std::optional<FaultEffect> effect = faults_.Next(call);
+  Status status;
+  *found = EventOf(event, call, &status);
+  if (*found == nullptr) return status;
+  if (status = Strike(call, effect, (*found)->device, nullptr); !status.ok()) return status;
+  return CheckCapture(call);
+}
+
+Status PolicedDevices::Query(DeviceEvent event, bool* done) {
+  counts_.Query();
+  ExecutorEvent* found = nullptr;
+  if (Status status = AdmitLook(DeviceCall::kQuery, event, &found); !status.ok()) return status;
+  *done = executor_->Query(found);
+  if (*done && hazards_ != nullptr) hazards_->ObserveEvent(found->number);
+  // The device may have been lost in between.
+  return *done ? Status() : LostStatus(found->device);
+}
+
+Status PolicedDevices::SyncEvent(DeviceEvent event) {
+  CheckHot(DeviceCall::kSyncEvent);
+  ExecutorEvent* found = nullptr;
+  if (Status status = AdmitLook(DeviceCall::kSyncEvent, event, &found); !status.ok()) return status;
+  executor_->SyncEvent(found);
+  if (Status status = LostStatus(found->device); !status.ok()) return status;
+  if (hazards_ != nullptr) hazards_->ObserveEvent(found->number);
+  return {};
+}
+
+Status PolicedDevices::SyncStream(DeviceStream stream) {
+  CheckHot(DeviceCall::kSyncStream);
+  Status status;
+  ExecutorStream* on = AdmitWork(DeviceCall::kSyncStream, stream, nullptr, &status);
+  if (on == nullptr) return status;
+  if (status = CheckCapture(DeviceCall::kSyncStream); !status.ok()) return status;
+  return AwaitStream(on);
+}
+
+Status PolicedDevices::AwaitStream(ExecutorStream* stream) {
+  executor_->SyncStream(stream);
+  if (Status status = LostStatus(stream->device); !status.ok()) return status;
+  if (hazards_ != nullptr) hazards_->ObserveStream(stream->number);
+  return {};
+}
+
+Status PolicedDevices::Elapsed(DeviceEvent begin, DeviceEvent end, double* milliseconds) {
+  ExecutorEvent* first = nullptr;
+  Status status = AdmitLook(DeviceCall::kElapsed, begin, &first);
+  if (!status.ok()) return status;
+  ExecutorEvent* second = EventOf(end, DeviceCall::kElapsed, &status);
+  if (second == nullptr) return status;
+  if (status = LostStatus(second->device); !status.ok()) return status;
+  if (first->kind != EventKind::kTimed || second->kind != EventKind::kTimed) {
+    return Invalid("Elapsed: both events must be kTimed");
+  }
+  const std::optional<std::int64_t> from_ns = executor_->DoneAt(first);
+  const std::optional<std::int64_t> to_ns = executor_->DoneAt(second);
+  if (!from_ns || !to_ns) return Invalid("Elapsed: both events must be recorded and done");
+  if (hazards_ != nullptr) {
+    hazards_->ObserveEvent(first->number);
+    hazards_->ObserveEvent(second->number);
+  }
+  *milliseconds = static_cast<double>(*to_ns - *from_ns) * 1e-6;
+  return {};
+}
+
+Status PolicedDevices::DeviceStatus(int device) { return Admit(DeviceCall::kDeviceStatus, device); }
+
+DeviceLeaks PolicedDevices::Leaks() const {
+  return {.allocations = memory_.allocations(),
+          .registrations = memory_.registrations(),
+          .streams = streams_.size(),
+          .events = events_.size()};
+}
+
+void PolicedDevices::SetHotPath(bool hot) { Caller().hot = hot; }
+
+void PolicedDevices::SetSteadyState(bool steady) {
+  steady_.store(steady, std::memory_order_relaxed);
+}
+
+void PolicedDevices::SetCapture(bool capturing) {
+  capturing_.store(capturing, std::memory_order_relaxed);
+}
+
+// In real time threads are who they are.
+void PolicedDevices::SetActor(int actor) {
+  assert(actor >= 0);
+  if (!options_.simulated) return;
+  actor_ = actor;
+  if (hazards_ != nullptr) hazards_->SetActor(actor);
+}
+
+void PolicedDevices::NoteHostAccess(const std::byte* data, std::size_t bytes, const char* what,
+                                    bool writes) {
+  if (bytes == 0) return;
+  if (memory_.TouchesDeviceMemory(data, bytes)) {
+    const Operation operation{.what = what, .actor = actor_};
+    offences_.Note("device memory as host memory", operation.ToString(memory_, data, bytes));
+  }
+  if (hazards_ != nullptr) hazards_->HostAccess(what, data, bytes, writes);
+}
+
+void PolicedDevices::NoteHostRead(const std::byte* data, std::size_t bytes, const char* what) {
+  NoteHostAccess(data, bytes, what, false);
+}
+
+void PolicedDevices::NoteHostWrite(const std::byte* data, std::size_t bytes, const char* what) {
+  NoteHostAccess(data, bytes, what, true);
+}
+
+void PolicedDevices::NoteHandOver(const void* token) {
+  if (hazards_ != nullptr) hazards_->HandOver(token);
+}
+
+void PolicedDevices::NoteTakeOver(const void* token) {
+  if (hazards_ != nullptr) hazards_->TakeOver(token);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/backend_counts.h"
+#include "gpu/backends/emulated/caller_state.h"
+#include "gpu/backends/emulated/device_health.h"
+#include "gpu/backends/emulated/emulated_memory.h"
+#include "gpu/backends/emulated/executor.h"
+#include "gpu/backends/emulated/fault_plan.h"
+#include "gpu/backends/emulated/handle_table.h"
+#include "gpu/backends/emulated/hazard_checker.h"
+#include "gpu/backends/emulated/offence_log.h"
+#include "ringfeed/emulated_devices.h"
+
+namespace ringfeed {
+
+/// Every call as it arrives: it is counted, a planned fault strikes, the rules are checked, and
+/// what is right goes to an executor. Calls check in this order: the handle, the fault, whether
+/// the device is lost, the rules.
+class PolicedDevices final : public EmulatedDevices {
+ public:
+  /// Of options that were checked.
+  explicit PolicedDevices(const EmulatedOptions& options);
+  ~PolicedDevices() override;
+
+  std::string_view name() const override { return "emu"; }
+  int DeviceCount() const override { return static_cast<int>(options_.devices.size()); }
+  Status Info(int device, DeviceInfo* info) override;
+  Status BindThread(int device) override;
+  Status RegisterHost(std::byte* data, std::size_t bytes) override;
+  Status UnregisterHost(std::byte* data) override;
+  Status AllocDevice(int device, std::size_t bytes, std::byte** data) override;
+  Status FreeDevice(int device, std::byte* data) override;
+  Status CreateStream(int device, StreamPriority priority, DeviceStream* stream) override;
+  Status DestroyStream(DeviceStream stream) override;
+  Status CreateEvent(int device, EventKind kind, DeviceEvent* event) override;
+  Status DestroyEvent(DeviceEvent event) override;
+
+  Status Record(DeviceEvent event, DeviceStream stream) override;
+  Status StreamWait(DeviceStream stream, DeviceEvent event) override;
+  Status Query(DeviceEvent event, bool* done) override;
+  Status CopyToDevice(DeviceStream stream, std::byte* to, const std::byte* from,
+                      std::size_t bytes) override;
+  Status CopyBatchToDevice(DeviceStream stream, std::span<const CopyPiece> pieces) override;
+  Status CopyToHost(DeviceStream stream, std::byte* to, const std::byte* from,
+                    std::size_t bytes) override;
+  Status Fill(DeviceStream stream, std::byte* data, std::byte value, std::size_t bytes) override;
+  Status Launch(DeviceStream stream, const DeviceKernel& kernel) override;
+  Status Busy(DeviceStream stream, std::int64_t duration_ns) override;
+  Status LaunchHost(DeviceStream stream, std::function<void()> function,
+                    std::span<const MemoryAccess> accesses) override;
+
+  Status SyncEvent(DeviceEvent event) override;
+  Status SyncStream(DeviceStream stream) override;
+  Status Elapsed(DeviceEvent begin, DeviceEvent end, double* milliseconds) override;
+  Status DeviceStatus(int device) override;
+  BackendCounters Counters() const override { return counts_.Read(); }
+  std::int64_t NowNanos() const override { return executor_->NowNanos(); }
+  void Idle(std::int64_t until_ns) override { executor_->Idle(until_ns); }
+
+  void NoteHostRead(const std::byte* data, std::size_t bytes, const char* what) override;
+  void NoteHostWrite(const std::byte* data, std::size_t bytes, const char* what) override;
+  void NoteHandOver(const void* token) override;
+  void NoteTakeOver(const void* token) override;
+
+  bool simulated() const override { return options_.simulated; }
+  std::vector<Offence> offences() const override { return offences_.offences(); }
+  DeviceLeaks Leaks() const override;
+  std::uint64_t CallsOf(DeviceCall call) const override { return faults_.CallsOf(call); }
+  void SetHotPath(bool hot) override;
+  void SetSteadyState(bool steady) override;
+  void SetCapture(bool capturing) override;
+  void SetActor(int actor) override;
+  void Drain() override { executor_->Drain(); }
+
+ private:
+  // What a call that enqueues work leaves for later, where that is planned.
+  using Doom = std::optional<Status>;
+
+  // What calls have to pass.
+  CallerState& Caller() const;
+  Status Refuse(std::string_view rule, std::string what);
+  // OK while it is not lost; returns when a lost device touches no more memory.
+  Status LostStatus(int device);
+  // The effect of a planned fault, then whether the device is lost. `doom` may be null where no
+  // fault can be for later.
+  Status Strike(DeviceCall call, std::optional<FaultEffect> effect, int device, Doom* doom);
+  Status Admit(DeviceCall call, int device);
+  Status AdmitHostMemory(DeviceCall call);
+  Status AdmitLook(DeviceCall call, DeviceEvent event, ExecutorEvent** found);
+  Status CheckCapture(DeviceCall call);
+  void CheckSteady(DeviceCall call);
+  void CheckHot(DeviceCall call);
+  // Null: refused, and *status says so.
+  ExecutorStream* StreamOf(DeviceStream stream, std::string_view call, Status* status);
+  ExecutorEvent* EventOf(DeviceEvent event, DeviceCall call, Status* status);
+  ExecutorStream* AdmitWork(DeviceCall call, DeviceStream stream, Doom* doom, Status* status);
+
+  void GiveBack(const char* what, const std::byte* data, std::size_t bytes);
+  void NoteHostAccess(const std::byte* data, std::size_t bytes, const char* what, bool writes);
+  Status AwaitStream(ExecutorStream* stream);
+
+  // Of work, before it is enqueued.
+  Status CheckBound(const Work& work);
+  Status CheckDeviceMemory(const Work& work, const std::byte* data, std::size_t bytes);
+  Status CheckHostMemory(const Work& work, const std::byte* data, std::size_t bytes);
+  // *blocks is set where the host must wait for the copy.
+  Status CheckSource(const Work& work, const CopyPiece& piece, bool* blocks);
+  // Pieces of a batch go in any order.
+  void CheckApart(const Work& work);
+  Status CopyPieces(DeviceCall call, DeviceStream stream, std::span<const CopyPiece> pieces);
+  Status LaunchChecked(ExecutorStream* stream, Work work, const Doom& doom);
+  void Enqueue(ExecutorStream* stream, Work work, const Doom& doom);
+  void EnqueueLoss(ExecutorStream* stream, const Status& doom);
+
+  const EmulatedOptions options_;
+  const std::uint64_t owner_;
+  EmulatedMemory memory_;
+  OffenceLog offences_;
+  FaultPlan faults_;
+  DeviceHealth health_;
+  BackendCounts counts_;
+  HandleTable<ExecutorStream> streams_;
+  HandleTable<ExecutorEvent> events_;
+  std::atomic<bool> steady_ = false;
+  std::atomic<bool> capturing_ = false;
+  int actor_ = 0;                           // of the simulator's one thread
+  std::unique_ptr<HazardChecker> hazards_;  // null: not checked
+  std::unique_ptr<Executor> executor_;      // last: its threads use the rest
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gpu/backends/emulated/device_health.h"
+#include "gpu/backends/emulated/executor.h"
+#include "gpu/backends/emulated/offence_log.h"
+#include "gpu/backends/emulated/schedule.h"
+#include "gpu/backends/emulated/sim_stream.h"
+
+namespace ringfeed {
+
+/// Runs streams in the calling thread, in an order that a policy and a seed choose, on a clock of
+/// its own. A step is an operation or, of a copy that is split, a piece of it.
+///
+/// In timed runs each device has an engine for copies in either direction and one for the rest;
+/// each does one operation at a time, the ones of streams with high priority first, then by when
+/// they became able to run. What an operation does to memory happens when it ends. In the other
+/// policies operations run one behind the other, and each takes the time that it would alone, but
+/// Idle never goes beyond its limit; at enqueueing none takes any.
+///
+/// Thread safety: none, for one thread. Functions that streams run must not call it.
+class Simulator : public Executor {
+ public:
+  Simulator(const EmulatedOptions& options, const EmulatedMemory* memory, DeviceHealth* health,
+            OffenceLog* offences);
+
+  ExecutorStream* AddStream(int device, StreamPriority priority) override;
+  void EndStream(ExecutorStream* stream) override;
+  ExecutorEvent* AddEvent(int device, EventKind kind) override;
+  void Enqueue(ExecutorStream* stream, Work work) override;
+  void Record(ExecutorEvent* event, ExecutorStream* stream) override;
+  void Wait(ExecutorStream* stream, ExecutorEvent* event) override;
+  bool Query(ExecutorEvent* event) override;
+  void SyncEvent(ExecutorEvent* event) override;
+  void SyncStream(ExecutorStream* stream) override;
+  void SyncDevice(int device) override;
+  std::optional<std::int64_t> DoneAt(ExecutorEvent* event) override;
+  bool InFlight(const std::byte* data, std::size_t bytes) override;
+  void AwaitQuiet(int device) override;
+  std::int64_t NowNanos() const override { return now_ns_; }
+  void Idle(std::int64_t until_ns) override;
+  void Drain() override;
+
+ private:
+  static constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
+
+  bool timed() const { return options_.policy == SchedulePolicy::kTimed; }
+  const EmulatedDevice& DeviceOf(const SimStream& stream) const;
+  SimStream*& EngineOf(const SimStream& stream, const Work& work);
+
+  void Push(ExecutorStream* stream, SimStep step);
+  // Runs what takes no time and may: waits that are over, work of lost devices that goes away, and
+  // in timed runs records. Then timed runs start what can start.
+  void Settle();
+  bool SettleFront(SimStream* stream);
+  bool DropLost(SimStream* stream);
+  std::vector<SimStream*> Able();
+
+  // Of timed runs.
+  void StartReady();
+  void StartOne(std::size_t engine);
+  bool OthersCanRun(const SimStream& stream) const;
+  bool StepTimed(std::int64_t limit_ns);
+
+  // Of the other policies. RunFront does one step of a stream that is able.
+  void RunFront(SimStream* stream, std::int64_t limit_ns);
+  void RunAtEnqueue();
+  SimStream* WhatHoldsUp(const SimPoint* point) const;
+
+  // One step in whichever policy, on behalf of a host that waits for `point` (null: for all).
+  // False where nothing can run.
+  bool StepToward(const SimPoint* point);
+  void Prepare(const SimStream& stream, SimStep* step);
+  void DoChunk(SimStep* step);
+  // The front step is over.
+  void Finish(SimStream* stream);
+  void CheckSource(const SimStep& step);
+
+  EmulatedOptions options_;
+  const EmulatedMemory* memory_;
+  DeviceHealth* health_;
+  OffenceLog* offences_;
+  Schedule schedule_;
+  std::int64_t now_ns_ = 0;
+  std::uint64_t ready_orders_ = 0;
+  std::size_t host_writes_pending_ = 0;  // copies to the host that are not done
+  std::vector<std::unique_ptr<SimStream>> streams_;
+  std::vector<std::unique_ptr<SimEvent>> events_;
+  std::vector<SimStream*> engines_;  // whom each works for; kEngines of each device
+};
+
+}  // namespace ringfeed

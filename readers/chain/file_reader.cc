@@ -1,0 +1,94 @@
+#include "ringfeed/file_reader.h"
+
+#include <algorithm>
+#include <fstream>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "readers/formats/file_reader_registry.h"
+#include "readers/formats/format.h"
+
+namespace ringfeed {
+namespace {
+
+struct Registration {
+  std::string tag;
+  std::string magic;
+  std::shared_ptr<const FileReaderFactory> factory;
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<Registration> all;  ///< guarded by mutex
+};
+Registry& TheRegistry() {
+  static Registry registry;
+  return registry;
+}
+
+bool IsTag(std::string_view tag) {
+  return !tag.empty() && std::all_of(tag.begin(), tag.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+bool NameSays(std::string_view file, const std::string& tag) {
+  if (file.ends_with("." + tag)) return true;
+  const std::string_view last = file.substr(file.rfind('/') + 1);
+  return last.starts_with(tag + "-") || last.starts_with(tag + "_");
+}
+
+bool BytesSay(const std::string& file, const std::string& magic) {
+  if (magic.empty()) return false;
+  std::string head(magic.size(), '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
+  return stream && head == magic;
+}
+
+}  // namespace
+
+ReadResult FileReader::ReadNext(Instance* instance, std::stop_token /*stop*/, Status* status) {
+  if (!ReadNextImpl(instance)) return ReadResult::kEnd;
+  *status = CheckInstance(slots_, *instance).WithPlace({path_, -1, read_});
+  if (!status->ok()) return ReadResult::kFailed;
+  ++read_;
+  return ReadResult::kRecord;
+}
+
+bool FileReader::ReInit() {
+  read_ = 0;
+  return ReInitImpl();
+}
+
+void RegisterFormat(const std::string& tag, FileReaderFactory factory, const std::string& magic) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(Status(StatusCode::kInvalidArgument, "RegisterFormat(\"" + tag + "\"): " + why));
+  };
+  if (!IsTag(tag)) refuse("a tag has lower-case letters, digits and _");
+  if (!factory) refuse("the constructor is empty");
+  if (FindFormat(tag).status.ok()) refuse("ringfeed has a format of that name");
+  Registry& registry = TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  const auto same = [&](const Registration& each) { return each.tag == tag; };
+  if (std::any_of(registry.all.begin(), registry.all.end(), same)) refuse("it is registered");
+  registry.all.push_back(
+      {tag, magic, std::make_shared<const FileReaderFactory>(std::move(factory))});
+}
+
+std::shared_ptr<const FileReaderFactory> FindFileReader(const std::string& tag,
+                                                        const std::string& file) {
+  Registry& registry = TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  const auto find = [&](auto says) -> std::shared_ptr<const FileReaderFactory> {
+    const auto found = std::find_if(registry.all.begin(), registry.all.end(), says);
+    return found == registry.all.end() ? nullptr : found->factory;
+  };
+  if (!tag.empty()) return find([&](const auto& each) { return each.tag == tag; });
+  auto by_name = find([&](const auto& each) { return NameSays(file, each.tag); });
+  if (by_name != nullptr) return by_name;
+  return find([&](const auto& each) { return BytesSay(file, each.magic); });
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,744 @@
+#include "readers/chain/session.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/little_endian.h"
+#include "queue/lock_until.h"
+#include "readers/engine/blocks/locate.h"
+#include "readers/parsers/lod/lod_levels.h"
+
+namespace ringfeed {
+
+namespace {
+
+std::int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// After so long a silence a wait looks whether its own thread is the reason.
+constexpr std::chrono::milliseconds kAWhile{20};
+
+Status Closed() { return Status(StatusCode::kCancelled, "the reader was closed"); }
+
+// A level of LoD as the row has it alone: its ends, counted from the row's start.
+void CountFrom(std::int64_t start, std::span<std::byte> ends) {
+  for (std::size_t at = 0; at < ends.size(); at += sizeof(std::int64_t)) {
+    StoreLe(ends.data() + at, LoadLe<std::int64_t>(ends.data() + at) - start);
+  }
+}
+
+}  // namespace
+
+ReaderSession::ReaderSession(Program program, RewindInput rewind_input)
+    : program_(std::move(program)), rewind_input_(std::move(rewind_input)) {}
+
+ReaderSession::~ReaderSession() { Close(); }
+
+std::shared_ptr<Run> ReaderSession::MakeRun() {
+  const OpenOptions& options = program_.source.options;
+  auto arena = options.arena ? options.arena->arena() : Arena::Default();
+  if (program_.needs_index()) start_.by_index = true;
+  try {
+    auto run = std::make_shared<Run>(program_, rewind_input_, std::move(arena), hooks_, start_,
+                                     start_.by_index ? planned_ : nullptr, kept_);
+    run->Start();
+    return run;
+  } catch (const std::bad_alloc&) {
+    throw Error(Status(StatusCode::kResourceExhausted,
+                       "no memory for the chain's own tables: lower the window or the batch size"));
+  } catch (const std::system_error& error) {
+    throw Error(Status(StatusCode::kResourceExhausted,
+                       std::string("the reader threads cannot start: ") + error.what() +
+                           "; lower OpenOptions::threads or raise the limit (ulimit -u)"));
+  }
+}
+
+std::shared_ptr<Run> ReaderSession::CurrentRun(const ReadLimits& limits) {
+  if (program_.needs_index() && !PlanToRead()) return nullptr;
+  std::unique_lock lock(mutex_);
+  const auto resumed = [this] { return !paused_; };
+  if (limits.deadline == kNoDeadline) {
+    resumed_.wait(lock, limits.stop, resumed);
+  } else if (!resumed_.wait_until(lock, limits.stop, limits.deadline, resumed)) {
+    return nullptr;
+  }
+  if (closed_ || limits.stop.stop_requested()) return nullptr;
+  if (run_ == nullptr) {
+    start_ns_.store(NowNs(), std::memory_order_relaxed);
+    run_ = MakeRun();
+  }
+  return run_;
+}
+
+bool ReaderSession::PlanToRead() {
+  try {
+    std::string unused;
+    (void)Planned(&unused);
+    return true;
+  } catch (const Error& error) {
+    // Close came meanwhile: then reads fail, and do not throw.
+    const std::lock_guard lock(mutex_);
+    if (!closed_ || error.status().code() != StatusCode::kCancelled) throw;
+    return false;
+  }
+}
+
+ReadResult ReaderSession::ResultWithoutRun(const ReadLimits& limits) {
+  if (limits.stop.stop_requested()) return ReadResult::kFailed;
+  const std::lock_guard lock(mutex_);
+  if (!closed_) return ReadResult::kTimeout;
+  if (!failed_) failure_ = Closed();
+  failed_ = true;
+  return ReadResult::kFailed;
+}
+
+bool ReaderSession::MayBeMistake(const Run& run, const Status& status) {
+  const SourceNode& source = program_.source;
+  const bool comes_again =
+      source.streams.empty() && (!source.names.empty() || source.mix != nullptr);
+  if (status.code() != StatusCode::kDamaged || source.options.on_damage != OnDamage::kFail ||
+      program_.record_parser == nullptr || !program_.content.empty() || !comes_again) {
+    return false;
+  }
+  const std::lock_guard lock(mutex_);
+  const bool from_beginning = start_.batch == 0 && start_.mark == PlanMark{} && start_.mix.empty();
+  return run_.get() == &run && from_beginning && !failed_ && !closed_ &&
+         first_ns_.load(std::memory_order_relaxed) == 0;
+}
+
+Status ReaderSession::MistakeOr(const Status& damage) {
+  constexpr std::chrono::seconds kLongest{3};
+  try {
+    Program program = program_;
+    program.parser = program.record_parser;
+    program.batch.empty_batches = false;
+    OpenOptions& options = program.source.options;
+    options.on_damage = OnDamage::kSkip;
+    // The chain's own may be full, and what is not used of another one costs nothing.
+    const auto arena = options.arena ? options.arena->arena() : Arena::Default();
+    options.arena = std::make_shared<PinnedArena>(arena->bytes());
+    ReaderSession skipping(std::move(program));
+    {
+      const std::lock_guard lock(planned_mutex_);
+      skipping.planned_ = planned_;
+    }
+    Instance instance;
+    (void)skipping.ReadNext(&instance, {.deadline = DeadlineAfter(kLongest)});
+    const Status status = skipping.status();
+    return Refusals::IsMistake(status) ? status : damage;
+  } catch (const std::exception&) {
+    return damage;
+  }
+}
+
+ReaderSession::Wait ReaderSession::Fail(const Run& run, Status status) {
+  // One record that a parser refuses is damage, and the first hundred of them its own mistake.
+  if (MayBeMistake(run, status)) status = MistakeOr(status);
+  const std::lock_guard lock(mutex_);
+  if (run_.get() != &run) return Wait::kStale;
+  if (!failed_) failure_ = std::move(status);
+  failed_ = true;
+  return Wait::kFailed;
+}
+
+bool ReaderSession::HoldsAllSlots(const Run& run) {
+  const BatchSink* sink = run.batch_sink();
+  if (sink == nullptr || sink->slot_limit() == 0 ||
+      run.holders().HeldBy(std::this_thread::get_id()) < sink->slot_limit()) {
+    return false;
+  }
+  // Not final: releasing a batch and reading again goes on where this left off.
+  const std::lock_guard lock(mutex_);
+  failure_ = Status(StatusCode::kResourceExhausted,
+                    "this thread holds all " + std::to_string(sink->slot_limit()) +
+                        " batches of the reader; let one go, or raise BatchOptions::slots");
+  return true;
+}
+
+bool ReaderSession::SeesItselfStarve(const Run& run) {
+  const std::optional<std::uint64_t> wakes = run.StarvedBy(std::this_thread::get_id());
+  const Deadline now = QueueClock::now();
+  const std::lock_guard lock(mutex_);
+  if (!wakes) {
+    starved_since_.reset();
+    return false;
+  }
+  if (!starved_since_ || starved_since_->second != *wakes) starved_since_ = {now, *wakes};
+  return now - starved_since_->first >= kAWhile;
+}
+
+std::string ReaderSession::WhatIsHeld(const Run& run) {
+  const std::string who =
+      run.holders().IsOne() ? "this thread holds" : "the threads that wait for more hold";
+  if (run.batch_sink() != nullptr) {
+    return who + " all batches of the reader; let one go, or raise BatchOptions::slots";
+  }
+  return who +
+         " all the memory that the reader may use for records; let some RecordBlocks go, or raise "
+         "the arena (RINGFEED_ARENA_BYTES)";
+}
+
+bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, Deadline deadline,
+                                QueueResult* result) {
+  // What it holds may be what everything waits for: seen so again after a while, it is so. By calls
+  // whose deadlines are shorter than that, too.
+  while (run.holders().NoteAsking(std::this_thread::get_id())) {
+    *result = run.NextUntil(delivery, std::min(deadline, DeadlineAfter(kAWhile)));
+    if (*result != QueueResult::kTimeout) return true;
+    if (SeesItselfStarve(run)) {
+      Status held(StatusCode::kResourceExhausted, WhatIsHeld(run));
+      const std::lock_guard lock(mutex_);
+      failure_ = std::move(held);
+      return false;
+    }
+    if (NativeQueuePolicy::Expired(deadline)) return true;
+  }
+  *result = run.NextUntil(delivery, deadline);
+  return true;
+}
+
+bool ReaderSession::IsHidden(const Delivery& delivery) const {
+  const BatchSlot* const slot = delivery.batch;
+  const bool shows_all = program_.batched && program_.batch.empty_batches;
+  return slot != nullptr && slot->rows == 0 && slot->status.ok() && !shows_all;
+}
+
+// All rows of the batch were skipped, or are other ranks': it is given back at once. It counts once
+// something behind it is seen, so that looking ahead moves no position on.
+void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery) {
+  const OrderSpan span = delivery.batch->span;
+  const std::vector<std::uint64_t> damaged = delivery.batch->damaged_numbers;
+  run->Lease(std::move(delivery));
+  const std::lock_guard lock(mutex_);
+  if (run_ != run || !program_.batched || span.uncounted > 0) return;
+  passed_over_.insert(passed_over_.end(), damaged.begin(), damaged.end());
+  passed_.emplace();
+  passed_->batch = start_.batch + span.number + 1;
+  passed_->mark = span.end;
+}
+
+void ReaderSession::CountPassedOver(const Run& run) {
+  const std::lock_guard lock(mutex_);
+  if (run_.get() != &run || !passed_ || passed_->batch <= delivered_.batch) return;
+  delivered_.batch = passed_->batch;
+  delivered_.mark = passed_->mark;
+}
+
+ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Taken* taken,
+                                           const ReadLimits& limits) {
+  while (true) {
+    QueueResult result = run->TryNext(&taken->delivery);
+    if (result != QueueResult::kOk && result != QueueResult::kClosed) {
+      const std::int64_t before = NowNs();
+      if (limits.stop.stop_possible()) {
+        run->holders().NoteAsking(std::this_thread::get_id());
+        result = run->Next(&taken->delivery, limits.stop);
+        if (result == QueueResult::kStopped && limits.stop.stop_requested()) return Wait::kFailed;
+      } else if (HoldsAllSlots(*run) ||
+                 !WaitHolding(*run, &taken->delivery, limits.deadline, &result)) {
+        return Wait::kFailed;
+      }
+      wait_ns_.fetch_add(NowNs() - before, std::memory_order_relaxed);
+      if (result == QueueResult::kTimeout) return Wait::kTimeout;
+    }
+    if (result == QueueResult::kOk) {
+      if (taken->delivery.batch != nullptr && taken->delivery.batch->dropped) {
+        run->Lease(std::move(taken->delivery));  // a rest, which was looked at for failures alone
+        continue;
+      }
+      if (IsHidden(taken->delivery)) {
+        PassOver(run, std::move(taken->delivery));
+        continue;
+      }
+      const std::lock_guard lock(mutex_);
+      if (run_ != run) return Wait::kStale;
+      if (!failed_) failure_ = Status();  // of a thread that held everything, and let go
+      starved_since_.reset();
+      taken->run = run;
+      taken->generation = generation_;
+      taken->base = start_.batch;
+      return Wait::kTaken;
+    }
+    if (run->stopping()) return Wait::kStale;
+    std::int64_t unset = 0;
+    end_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
+    CountPassedOver(*run);
+    const Status status = run->end_status();
+    return status.ok() ? Wait::kEnd : Fail(*run, status);
+  }
+}
+
+ReadResult ReaderSession::TakeNext(Taken* taken, const ReadLimits& limits) {
+  while (true) {
+    const std::shared_ptr<Run> run = CurrentRun(limits);
+    if (run == nullptr) return ResultWithoutRun(limits);
+    {
+      const std::lock_guard lock(mutex_);
+      if (failed_) return ReadResult::kFailed;
+      if (!peeked_.empty()) {
+        *taken = std::move(peeked_.front());
+        peeked_.pop_front();
+        return ReadResult::kRecord;
+      }
+    }
+    switch (WaitFor(run, taken, limits)) {
+      case Wait::kTaken:
+        return ReadResult::kRecord;
+      case Wait::kEnd:
+        return ReadResult::kEnd;
+      case Wait::kFailed:
+        return ReadResult::kFailed;
+      case Wait::kTimeout:
+        return ReadResult::kTimeout;
+      case Wait::kStale:
+        break;
+    }
+  }
+}
+
+void ReaderSession::ReserveBatches(std::size_t batches) {
+  const std::lock_guard lock(mutex_);
+  if (!program_.batched) return;
+  if (run_ != nullptr || batches > BatchSink::kMaxSlots - 2) {
+    throw Error(
+        Status(StatusCode::kInvalidArgument,
+               run_ != nullptr
+                   ? "whoever holds several batches at a time must say so before the first read"
+                   : std::to_string(batches) + " batches are to be held at a time; there can be " +
+                         std::to_string(BatchSink::kMaxSlots - 2)));
+  }
+  program_.held_batches = batches;
+}
+
+bool ReaderSession::HasNext() {
+  {
+    const std::lock_guard lock(rows_mutex_);
+    const std::lock_guard state_lock(mutex_);
+    if (row_ < rows_ && rows_origin_.generation == generation_) return true;
+  }
+  const std::lock_guard looking(peek_mutex_);
+  while (true) {
+    const std::shared_ptr<Run> run = CurrentRun();
+    if (run == nullptr) return true;
+    {
+      const std::lock_guard lock(mutex_);
+      if (failed_ || NextShown() != nullptr) return true;
+    }
+    Taken taken;
+    const Wait result = WaitFor(run, &taken, {});
+    if (result == Wait::kStale) continue;
+    if (result != Wait::kTaken) return result == Wait::kFailed;
+    const std::lock_guard lock(mutex_);
+    if (run_ == run) peeked_.push_back(std::move(taken));
+  }
+}
+
+const Delivery* ReaderSession::NextShown() const {
+  if (peeked_.empty()) return nullptr;
+  const Delivery& last = peeked_.back().delivery;  // those before it are of damaged records alone
+  if (last.batch != nullptr) return &last;
+  const std::span<const RecordSpan> records = last.records->records;
+  const bool shown = std::any_of(records.begin(), records.end(),
+                                 [](const RecordSpan& record) { return !record.damaged(); });
+  return shown ? &last : nullptr;
+}
+
+std::optional<std::uint64_t> ReaderSession::NextPass() {
+  const auto in_hand = [this]() -> std::optional<std::uint64_t> {
+    const std::lock_guard lock(rows_mutex_);
+    const std::lock_guard state_lock(mutex_);
+    if (row_ == rows_ || rows_origin_.generation != generation_) return std::nullopt;
+    return rows_origin_.pass;
+  };
+  if (const auto pass = in_hand()) return pass;
+  (void)HasNext();
+  const std::lock_guard lock(mutex_);
+  const Delivery* const next = NextShown();
+  if (next == nullptr) return std::nullopt;  // the end, a failure, or another thread took it
+  return next->batch != nullptr ? next->batch->pass : next->records->pass;
+}
+
+void ReaderSession::NoteFirst() {
+  std::int64_t unset = 0;
+  first_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
+  batches_.fetch_add(1, std::memory_order_relaxed);
+}
+
+ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,
+                                   const ReadLimits& limits) {
+  if (!program_.batched) return ReadRow(instance, origin, limits);
+  Origin read;
+  const ReadResult result = ReadBatch(instance, &read, limits);
+  if (result != ReadResult::kRecord) return result;
+  {
+    const std::lock_guard lock(mutex_);
+    read.damaged.insert(read.damaged.begin(), passed_over_.begin(), passed_over_.end());
+    passed_over_.clear();
+  }
+  *origin = OriginOf(read);
+  NoteDelivered(read, *origin);
+  return result;
+}
+
+ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits) {
+  instance->clear();
+  while (true) {
+    Taken taken;
+    const ReadResult result = TakeNext(&taken, limits);
+    if (result != ReadResult::kRecord) return result;
+    BatchSlot* const slot = taken.delivery.batch;
+    const Status after = slot->status;
+    const bool empty = slot->rows == 0;
+    const auto owner = taken.run->Lease(std::move(taken.delivery));
+    if (!after.ok()) {
+      const Wait failed = Fail(*taken.run, after);
+      // The rows before the failure, if any, are good and go first.
+      if (empty && failed == Wait::kStale) continue;
+      if (empty) return ReadResult::kFailed;
+    }
+    *instance = taken.run->batch_sink()->MakeInstance(*slot, owner);
+    *origin = {
+        taken.generation,      taken.base, slot->pass,          slot->span, slot->row_numbers,
+        slot->damaged_numbers, {},         taken.run->planned()};
+    for (const RowFailure& failure : slot->failures) origin->failed.push_back(failure.row);
+    NoteFirst();
+    batch_bytes_.fetch_add(slot->payload_bytes.load(std::memory_order_relaxed),
+                           std::memory_order_relaxed);
+    return ReadResult::kRecord;
+  }
+}
+
+ReadResult ReaderSession::ReadBlock(RecordBlock* block, const ReadLimits& limits) {
+  Origin origin;
+  const ReadResult result = TakeBlock(block, &origin, limits);
+  if (result != ReadResult::kRecord) return result;
+  NoteDelivered(origin, OriginOf(origin, block->size() - 1));
+  return result;
+}
+
+bool ReaderSession::LoseShrunk(const Rows& rows, std::uint32_t row) {
+  const RecordSpan& record = rows.delivery->records[row];
+  const RowRef ref = rows.delivery->RefOf(row);
+  const Status why = ShrunkWhileRead().WithPlace(ref.block->PlaceOf(ref.row));
+  if (!IsSkippable(why, program_.source.options.on_damage)) {
+    (void)Fail(*rows.run, why);
+    return false;
+  }
+  rows.run->NoteSkipped(record, why);
+  return true;
+}
+
+void ReaderSession::LoseShrunk(const Rows& rows, RecordDelivery* delivery) {
+  enum class Seen : std::uint8_t { kNot, kWhole, kShrunk };
+  std::vector<Seen> seen;  // by Block::index: a block may have many files
+  for (std::uint32_t row = 0; row < delivery->records.size(); ++row) {
+    const Block* const block = delivery->RefOf(row).block;
+    if (block == nullptr) return;  // of damaged records alone
+    if (block->index >= seen.size()) seen.resize(block->index + 1);
+    Seen& of_block = seen[block->index];
+    if (of_block == Seen::kNot) of_block = block->shrunk() ? Seen::kShrunk : Seen::kWhole;
+    if (of_block == Seen::kWhole || !delivery->ShrunkAt(row)) continue;
+    if (!LoseShrunk(rows, row)) {
+      delivery->records = delivery->records.first(row);
+      return;
+    }
+    if (delivery->gathered.empty()) {
+      delivery->gathered.assign(delivery->records.begin(), delivery->records.end());
+      delivery->records = delivery->gathered;
+    }
+    delivery->gathered[row] = RecordSpan();
+  }
+}
+
+ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin, const ReadLimits& limits,
+                                    Rows* rows) {
+  *block = RecordBlock();
+  Taken taken;
+  do {
+    const ReadResult result = TakeNext(&taken, limits);
+    if (result != ReadResult::kRecord) return result;
+    LoseShrunk({taken.run, taken.delivery.records.get()}, taken.delivery.records.get());
+    if (taken.delivery.records->records.empty()) taken.run->Lease(std::move(taken.delivery));
+  } while (taken.delivery.records == nullptr);
+  const RecordDelivery& records = *taken.delivery.records;
+  if (rows != nullptr) *rows = {taken.run, &records};
+  block->records_ = records.records;
+  *origin = {taken.generation,    taken.base, records.pass, records.span, {}, {}, {},
+             taken.run->planned()};
+  if (program_.source.options.note_records) {
+    for (std::uint32_t row = 0; row < block->size(); ++row) {
+      origin->numbers.push_back(records.NumberOf(row));
+    }
+  }
+  block->hold_ = taken.run->Lease(std::move(taken.delivery));
+  NoteFirst();
+  return ReadResult::kRecord;
+}
+
+void ReaderSession::DropRows() {
+  rows_instance_.clear();
+  rows_hold_.reset();
+  rows_source_ = {};
+  rows_ = row_ = 0;
+}
+
+ReadResult ReaderSession::ReadRow(Instance* instance, BatchOrigin* origin,
+                                  const ReadLimits& limits) {
+  const auto lock = LockUntil(rows_mutex_, limits.deadline);
+  if (!lock.owns_lock()) return ReadResult::kTimeout;
+  {
+    const std::lock_guard state_lock(mutex_);
+    if (rows_origin_.generation != generation_ || closed_) DropRows();
+  }
+  while (!TakeRow(instance)) {
+    if (row_ < rows_) continue;
+    const ReadResult result = FetchRows(limits);
+    if (result != ReadResult::kRecord) return result;
+  }
+  *origin = OriginOf(rows_origin_, row_ - 1);
+  NoteDelivered(rows_origin_, *origin);
+  return ReadResult::kRecord;
+}
+
+ReadResult ReaderSession::FetchRows(const ReadLimits& limits) {
+  DropRows();
+  if (program_.parser != nullptr) {
+    const ReadResult result = ReadBatch(&rows_instance_, &rows_origin_, limits);
+    if (result != ReadResult::kRecord) return result;
+    const Tensor& first = rows_instance_.front();
+    rows_ = first.lod.empty() ? static_cast<std::size_t>(first.shape[0]) : first.lod[0].size() - 1;
+    return ReadResult::kRecord;
+  }
+  RecordBlock block;
+  const ReadResult result = TakeBlock(&block, &rows_origin_, limits, &rows_source_);
+  if (result != ReadResult::kRecord) return result;
+  rows_records_ = block.records_;
+  rows_hold_ = std::move(block.hold_);
+  rows_ = rows_records_.size();
+  while (rows_ > 0 && rows_records_[rows_ - 1].damaged()) --rows_;
+  return ReadResult::kRecord;
+}
+
+bool ReaderSession::TakeRow(Instance* instance) {
+  // The last one is no damaged record.
+  while (row_ < rows_ && program_.parser == nullptr && rows_records_[row_].damaged()) ++row_;
+  if (row_ == rows_) return false;
+  if (program_.parser != nullptr) {
+    CopyParsedRow(instance);
+  } else if (program_.passes_instances()) {
+    // Nobody else sees this row: it was handed to this session.
+    *instance =
+        std::move(*reinterpret_cast<Instance*>(const_cast<std::byte*>(rows_records_[row_].data)));
+  } else {
+    *instance = CopyRecord(rows_records_[row_]);
+    // Looked at behind the copy: what was read before came from the file as it was.
+    const auto row = static_cast<std::uint32_t>(row_);
+    if (rows_source_.delivery->ShrunkAt(row)) {
+      instance->clear();
+      if (LoseShrunk(rows_source_, row)) {
+        ++row_;
+      } else {
+        DropRows();
+      }
+      return false;
+    }
+  }
+  if (++row_ == rows_) {
+    rows_instance_.clear();
+    rows_hold_.reset();
+    rows_source_ = {};
+  }
+  return true;
+}
+
+Instance ReaderSession::CopyRecord(const RecordSpan& record) const {
+  Tensor tensor;
+  auto bytes =
+      std::make_shared<std::vector<std::byte>>(record.bytes().begin(), record.bytes().end());
+  tensor.shape = {static_cast<std::int64_t>(record.size)};
+  tensor.data = bytes->data();
+  tensor.bytes = record.size;
+  tensor.owner = std::move(bytes);
+  return {std::move(tensor)};
+}
+
+void ReaderSession::CopyParsedRow(Instance* instance) {
+  const Parser& parser = *program_.parser;
+  const std::vector<FieldSpec>& fields = parser.fields();
+  Instance columns(fields.size());
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const Tensor& batch = rows_instance_[f];
+    const std::size_t unit = fields[f].unit_bytes();
+    std::size_t begin = row_ * unit;
+    std::size_t bytes = unit;
+    Tensor& tensor = columns[f];
+    tensor.dtype = batch.dtype;
+    tensor.shape = fields[f].shape;
+    if (fields[f].ragged()) {
+      begin = static_cast<std::size_t>(batch.lod[0][row_]) * unit;
+      bytes = static_cast<std::size_t>(batch.lod[0][row_ + 1]) * unit - begin;
+      tensor.shape[0] = batch.lod[0][row_ + 1] - batch.lod[0][row_];
+    }
+    const std::size_t lead = LeadBytes(parser, f);
+    std::shared_ptr<std::byte[]> copy(new std::byte[lead + bytes]);  // not cleared first
+    std::fill_n(copy.get(), lead, std::byte{});
+    std::byte* const data = copy.get() + lead;
+    std::copy_n(batch.data + begin, bytes, data);
+    if (lead != 0) CountFrom(rows_instance_[f + 1].lod[0][row_], {data, bytes});
+    tensor.data = data;
+    tensor.bytes = bytes;
+    tensor.owner = std::move(copy);
+  }
+  *instance = JoinLevels(parser, std::move(columns));
+}
+
+void ReaderSession::RewindSource() {
+  const SourceNode& source = program_.source;
+  Status refused(StatusCode::kUnsupported, "the reader cannot start again: ReInit said no");
+  try {
+    if (source.instances ? source.instances->ReInit() : source.records->ReInit()) return;
+  } catch (const std::exception& error) {
+    refused =
+        Status(StatusCode::kUserError, std::string("the reader's ReInit threw: ") + error.what());
+  } catch (...) {
+    refused = Status(StatusCode::kUserError, "the reader's ReInit threw");
+  }
+  // What was prefetched is gone with the run: reads say why from now on.
+  failed_ = true;
+  failure_ = refused;
+  throw Error(refused);
+}
+
+void ReaderSession::Pause() {
+  std::shared_ptr<Run> run;
+  {
+    std::unique_lock lock(mutex_);
+    resumed_.wait(lock, [this] { return !paused_; });
+    paused_ = true;
+    run = run_;
+  }
+  if (run != nullptr) run->Stop();
+}
+
+void ReaderSession::Resume() {
+  const std::lock_guard lock(mutex_);
+  paused_ = false;
+  resumed_.notify_all();  // they wait for mutex_
+  if (closed_) return;
+  if (run_ != nullptr && HasUserSource()) RewindSource();
+  TakeAim(std::exchange(aim_, std::nullopt).value_or(Aimed()));
+  peeked_.clear();
+  starved_since_.reset();
+  passed_over_.clear();
+  passed_.reset();
+  ++generation_;
+  failed_ = false;
+  failure_ = Status();
+  wait_ns_.store(0, std::memory_order_relaxed);
+  first_ns_.store(0, std::memory_order_relaxed);
+  end_ns_.store(0, std::memory_order_relaxed);
+  if (run_ == nullptr) return;
+  kept_.ledger->Add(run_->Totals());
+  run_.reset();  // first: the next one takes over its quota
+  start_ns_.store(NowNs(), std::memory_order_relaxed);
+  run_ = MakeRun();
+}
+
+void ReaderSession::Close() {
+  std::shared_ptr<Run> run;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    closed_ = true;
+    planning_.request_stop();
+    run = run_;
+  }
+  if (run != nullptr) run->Stop();
+  kept_.mappings->Clear();
+  // Nobody reads them any more: a writer on the other side is to know.
+  for (const StreamInput& input : program_.source.streams) input.stream->Close();
+}
+
+void ReaderSession::CheckOpen() const {
+  const std::lock_guard lock(mutex_);
+  if (closed_) throw Error(Closed());
+}
+
+Status ReaderSession::status() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+PipelineStats ReaderSession::Stats() const {
+  PipelineStats stats;
+  stats.seeds = program_.Seeds();
+  const Rank& rank = program_.batch.rank;
+  if (rank.world_size > 1) {
+    stats.ranks = "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
+                  (rank.source == "none" ? "" : " by " + rank.source);
+  }
+  std::shared_ptr<Run> run;
+  {
+    // Its totals are the run's or the ledger's, but for a moment of Resume.
+    const std::lock_guard lock(mutex_);
+    run = run_;
+    kept_.ledger->Fill(&stats);
+    if (run != nullptr) run->FillStats(&stats);
+    stats.restored = restored_;
+    stats.order = "as files are read";
+  }
+  if (run != nullptr && run->planned() != nullptr) {
+    stats.order = "by index: " + run->planned()->Describe();
+  }
+  if (run == nullptr) return stats;
+  if (stats.payload_bytes > 0) {
+    stats.read_per_byte =
+        static_cast<double>(stats.read_bytes) / static_cast<double>(stats.payload_bytes);
+  }
+  stats.batches = batches_.load(std::memory_order_relaxed);
+  stats.batch_payload_bytes = batch_bytes_.load(std::memory_order_relaxed);
+  const std::int64_t start = start_ns_.load(std::memory_order_relaxed);
+  const std::int64_t first = first_ns_.load(std::memory_order_relaxed);
+  const std::int64_t end = end_ns_.load(std::memory_order_relaxed);
+  if (first > start) stats.first_batch_s = 1e-9 * static_cast<double>(first - start);
+  stats.wall_s = 1e-9 * static_cast<double>((end > start ? end : NowNs()) - start);
+  StageStats deliver{"deliver", 0, 0, "a batch"};
+  deliver.wait_s = 1e-9 * static_cast<double>(wait_ns_.load(std::memory_order_relaxed));
+  stats.stages.push_back(std::move(deliver));
+  const ArenaReport arena = run->arena_report();
+  stats.arena_bytes = arena.bytes;
+  stats.arena_peak_bytes = arena.peak_in_use_bytes;
+  stats.pages = arena.pages;
+  NameBottleneck(&stats);
+  return stats;
+}
+
+void ReaderSession::NameBottleneck(PipelineStats* stats) const {
+  // The consumer waited for little: it is the slow end. Else the threads' largest share names the
+  // stage.
+  const double consumer_wait = stats->stages.back().wait_s;
+  if (consumer_wait < 0.05 * stats->wall_s) {
+    stats->bottleneck = "consumer: it waited for batches less than 5 % of the time";
+    return;
+  }
+  double largest = 0;
+  for (const StageStats& stage : stats->stages) {
+    if (stage.name == "idle" || stage.name == "deliver") continue;
+    if (stage.busy_s > largest) {
+      largest = stage.busy_s;
+      stats->bottleneck = stage.name + ": most of the reader threads' work";
+    }
+  }
+  if (stats->stages.front().wait_s > largest) {
+    stats->bottleneck = "read: the threads wait for the medium most of the time";
+  }
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,253 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "readers/chain/read_limits.h"
+#include "readers/engine/plan/plan.h"
+#include "readers/engine/plan/planned_source.h"
+#include "readers/engine/plan/run_start.h"
+#include "readers/engine/run.h"
+#include "readers/engine/sources/stage_clock.h"
+#include "readers/order/position.h"
+#include "ringfeed/batch_origin.h"
+#include "ringfeed/reader.h"
+
+namespace ringfeed {
+
+/// The life of one chain from its first read on: holds the program, starts runs, hands their
+/// deliveries to consumers and keeps what must outlast a run (the failure, the clock of the first
+/// read). Thread safe.
+class ReaderSession {
+ public:
+  /// `rewind_input`: of what a user's decorator reads.
+  explicit ReaderSession(Program program, RewindInput rewind_input = {});
+  ~ReaderSession();
+
+  const Program& program() const { return program_; }
+
+  ReadResult ReadNext(Instance* instance, const ReadLimits& limits = {}) {
+    BatchOrigin origin;
+    return ReadNext(instance, &origin, limits);
+  }
+  ReadResult ReadNext(Instance* instance, BatchOrigin* origin, const ReadLimits& limits = {});
+  ReadResult ReadBlock(RecordBlock* block, const ReadLimits& limits = {});
+  void ReserveBatches(std::size_t batches);
+  bool HasNext();
+  std::optional<std::uint64_t> NextPass();
+  /// The two halves of ReInit. In between readers wait, and nothing of the input is taken. Resume
+  /// throws Error where the source cannot start again.
+  void Pause();
+  void Resume();
+  void Close();
+  /// Throws Error behind Close.
+  void CheckOpen() const;
+  Status status() const;
+  PipelineStats Stats() const;
+
+  /// Where it stands behind what was handed out, or behind that batch. Throws Error where its order
+  /// does not come again.
+  std::string Position(const BatchOrigin* behind = nullptr);
+  /// Where it stood before anything was handed out.
+  std::string StartPosition();
+  std::vector<std::uint64_t> FileRecords();
+  /// As Reader::MakeIndex.
+  void MakeIndex(IndexPurpose purpose, const std::stop_token& stop);
+  /// What Resume starts at, once: behind that position, or behind so many batches. Throws Error
+  /// where the data or the order are others. Builds an index where one is needed and missing.
+  void AimAt(const std::string& position);
+  /// Throws as that does, and aims nowhere.
+  void CheckPosition(const std::string& position);
+  void AimAt(std::uint64_t batch);
+  /// The same behind `batches` more than were handed out.
+  void AimBehind(std::uint64_t batches);
+  /// Whether a read has begun: then going elsewhere takes Pause and Resume.
+  bool started() const;
+
+  /// For tests: set before the first read.
+  void set_hooks(const RunHooks& hooks) { hooks_ = hooks; }
+
+ private:
+  /// Plans the order by index; false where Close came meanwhile. Throws Error.
+  bool PlanToRead();
+  /// Of what was looked at ahead: what ReadNext would deliver. Under mutex_.
+  const Delivery* NextShown() const;
+  /// A delivery and the run that made it: they stay together, whatever ReInit does meanwhile.
+  struct Taken {
+    std::shared_ptr<Run> run;
+    Delivery delivery;
+    std::uint64_t generation = 0;
+    std::uint64_t base = 0;  ///< as of Origin
+  };
+  /// What rows that are handed out are views of; both live as long as what holds the rows.
+  struct Rows {
+    std::shared_ptr<Run> run;
+    const RecordDelivery* delivery = nullptr;
+  };
+  /// Where what was read comes from.
+  struct Origin {
+    std::uint64_t generation = 0;
+    std::uint64_t base = 0;  ///< over all runs, number of the run's first batch or place
+    std::uint64_t pass = 0;
+    OrderSpan span;
+    std::vector<std::uint64_t> numbers{};  ///< of its rows' records, where that was asked for
+    std::vector<std::uint64_t> damaged{};  ///< of records that are left out
+    std::vector<std::size_t> failed{};     ///< rows that were taken out, as BatchSlot::failures
+    std::shared_ptr<const PlannedSource> planned{};  ///< that they are numbers in; null: packed
+  };
+  /// Where the next run starts, and what was handed out before that.
+  struct Aimed {
+    RunStart start;
+    ChainPosition delivered;
+    std::string how;
+    /// That is what a chain says that was read up to there. What is left out depends on what is in
+    /// the records, and where it ends is known once they were read.
+    bool settled = true;
+  };
+  /// What became of a wait: kStale where a ReInit ended the run under it.
+  enum class Wait : std::uint8_t { kTaken, kEnd, kFailed, kTimeout, kStale };
+
+  /// The run to read from; null once closed, and where the limits came first. Makes the first one.
+  std::shared_ptr<Run> CurrentRun(const ReadLimits& limits = {});
+  std::shared_ptr<Run> MakeRun();
+  ReadResult TakeNext(Taken* taken, const ReadLimits& limits);
+  Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken, const ReadLimits& limits);
+  /// Whether a delivery holds nothing that the user is to see.
+  bool IsHidden(const Delivery& delivery) const;
+  void PassOver(const std::shared_ptr<Run>& run, Delivery delivery);
+  /// The end is seen: what was passed over in front of it counts.
+  void CountPassedOver(const Run& run);
+  bool HoldsAllSlots(const Run& run);
+  /// Waits for a delivery; false where those who wait hold what it would take, this thread among
+  /// them.
+  bool WaitHolding(Run& run, Delivery* delivery, Deadline deadline, QueueResult* result);
+  /// Whether nothing has happened for a while, nor will before this thread or another that waits
+  /// lets something go.
+  bool SeesItselfStarve(const Run& run);
+  static std::string WhatIsHeld(const Run& run);
+  /// What a read says where CurrentRun has none.
+  ReadResult ResultWithoutRun(const ReadLimits& limits);
+  /// Notes a failure of `run`; kStale where it is not the current one any more.
+  Wait Fail(const Run& run, Status status);
+  /// Whether damage that `run` failed with may be a parser that fits no record.
+  bool MayBeMistake(const Run& run, const Status& status);
+  /// What a run of the same chain that skips damage fails with, where that is such a mistake; else
+  /// `damage`. Waits a few seconds at most.
+  Status MistakeOr(const Status& damage);
+  void NoteFirst();
+  void RewindSource();
+  /// The chain by its index; null, with the reason in *why, where it has none. Builds it, once.
+  /// Throws Error with kCancelled where `stop` or Close ends that: the next call builds it then.
+  std::shared_ptr<PlannedSource> Planned(std::string* why, const std::stop_token& stop = {});
+  std::shared_ptr<PlannedSource> Plan(const std::stop_token& stop);
+  /// `counted`: the position is a number of batches alone.
+  void Aim(const ChainPosition& position, bool counted);
+  /// Waits until it is known where what is left out ends, where that is not known yet.
+  void Settle();
+  bool SettleNow();
+  /// Throws Error where it is of other data or of another order.
+  ChainPosition Understood(const std::string& position);
+  void RefuseToGoBack() const;
+  /// With what stands in the text besides. `start`: where the run began.
+  std::string TextOf(ChainPosition position, const RunStart& start);
+  PlanMark MarkOfMixture(PlannedSource& planned, const RunStart& start, std::uint64_t batch) const;
+  void RefuseWithoutPosition() const;
+  /// Under mutex_: from here on a run starts there.
+  void TakeAim(Aimed aimed);
+  /// What positions are compared by.
+  DataFingerprint Fingerprint();
+  const char* PolicyName() const {
+    return program_.source.options.on_damage == OnDamage::kSkip ? "skip" : "fail";
+  }
+  /// Rows at a time that positions count.
+  std::uint64_t PositionRows() const { return program_.batched ? program_.batch.size : 1; }
+  /// Of a batch, or, on chains without Batch, of row `row` of what was read.
+  BatchOrigin OriginOf(const Origin& origin, std::size_t row = 0) const;
+  static std::vector<RecordRange> RangesOf(const Origin& origin,
+                                           std::span<const std::uint64_t> numbers);
+  /// What is handed out now.
+  void NoteDelivered(const Origin& origin, const BatchOrigin& last);
+  bool HasUserSource() const {
+    return program_.source.instances != nullptr || program_.source.records != nullptr;
+  }
+  ReadResult ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits);
+  /// `rows`, where it is not null: what the block is views of.
+  ReadResult TakeBlock(RecordBlock* block, Origin* origin, const ReadLimits& limits,
+                       Rows* rows = nullptr);
+  /// A row is of a mapped file that was cut: it fails what is read of the run, or, where damage is
+  /// skipped, is entered as damaged. False where it fails.
+  bool LoseShrunk(const Rows& rows, std::uint32_t row);
+  /// Of a delivery, before anybody has it: views of records that are lost become null, those from a
+  /// failure on are left out.
+  void LoseShrunk(const Rows& rows, RecordDelivery* delivery);
+  ReadResult ReadRow(Instance* instance, BatchOrigin* origin, const ReadLimits& limits);
+  ReadResult FetchRows(const ReadLimits& limits);
+  void DropRows();
+  /// False where there is no row, or this one was lost.
+  bool TakeRow(Instance* instance);
+  void CopyParsedRow(Instance* instance);
+  Instance CopyRecord(const RecordSpan& record) const;
+  void NameBottleneck(PipelineStats* stats) const;
+
+  Program program_;           ///< fixed once a run is made
+  std::mutex planned_mutex_;  ///< guards what follows; taken before mutex_
+  std::shared_ptr<PlannedSource> planned_;
+  std::string not_planned_;  ///< why there is none, once that was found out
+  std::optional<DataFingerprint> fingerprint_;
+  const RewindInput rewind_input_;
+  const ChainKeeps kept_;  ///< of all runs
+  RunHooks hooks_;
+
+  std::condition_variable_any resumed_;  ///< with mutex_
+  bool paused_ = false;
+  std::mutex peek_mutex_;     ///< one thread at a time looks ahead; taken before mutex_
+  mutable std::mutex mutex_;  ///< guards run_, the failure and what was looked at ahead
+  std::shared_ptr<Run> run_;
+  RunStart start_;                          ///< of run_, or of the first one to come
+  std::optional<Aimed> aim_;                ///< where Resume is to start
+  bool settled_ = true;                     ///< as Aimed, of began_
+  ChainPosition began_;                     ///< what was handed out before the run
+  ChainPosition delivered_;                 ///< what was handed out: batch, run and mark alone
+  std::string restored_;                    ///< how the run came to its start
+  std::vector<std::uint64_t> passed_over_;  ///< damaged records of batches that had no other rows
+  std::optional<ChainPosition> passed_;     ///< behind the last of these: batch and mark alone
+  std::uint64_t generation_ = 0;            ///< number of run_, from 0
+  Status failure_;
+  bool failed_ = false;
+  bool closed_ = false;
+  std::stop_source planning_;  ///< of the index that is being made
+  /// Looked at ahead. Blocks of damaged records alone, which ReadNext passes over, come before the
+  /// last one.
+  std::deque<Taken> peeked_;
+  /// Since when what its consumers hold was seen to be what everything waits for, and at which
+  /// count of wakes.
+  std::optional<std::pair<Deadline, std::uint64_t>> starved_since_;
+
+  // Rows of a delivery on their way out one by one, on chains without Batch. Taken before mutex_.
+  std::timed_mutex rows_mutex_;
+  Instance rows_instance_;
+  std::shared_ptr<const void> rows_hold_;
+  Rows rows_source_;
+  std::span<const RecordSpan> rows_records_;
+  std::size_t rows_ = 0;
+  std::size_t row_ = 0;
+  Origin rows_origin_;
+
+  std::atomic<std::uint64_t> batches_{0};
+  std::atomic<std::uint64_t> batch_bytes_{0};
+  std::atomic<std::int64_t> wait_ns_{0};   ///< consumers' waiting
+  std::atomic<std::int64_t> start_ns_{0};  ///< clock at the first read, 0 before
+  std::atomic<std::int64_t> first_ns_{0};  ///< clock at the first delivery
+  std::atomic<std::int64_t> end_ns_{0};
+};
+
+}  // namespace ringfeed

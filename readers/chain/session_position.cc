@@ -1,0 +1,309 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "readers/chain/session.h"
+#include "readers/order/record_ranges.h"
+
+namespace ringfeed {
+
+namespace {
+
+[[noreturn]] void Refuse(StatusCode code, const std::string& message) {
+  throw Error(Status(code, message));
+}
+
+// Whether records are counted for the order itself, and not only since there are several ranks.
+bool OrdersByNumber(const Program& program) {
+  const auto by_number = [](const OrderStage& stage) {
+    return stage.kind == OrderStage::Kind::kBlocks || stage.kind == OrderStage::Kind::kGlobal;
+  };
+  return program.source.mix != nullptr ||
+         std::any_of(program.stages.begin(), program.stages.end(), by_number);
+}
+
+}  // namespace
+
+std::shared_ptr<PlannedSource> ReaderSession::Plan(const std::stop_token& stop) {
+  std::stop_source planning;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) Refuse(StatusCode::kCancelled, "the reader was closed");
+    planning_ = planning;
+  }
+  const std::stop_callback forward(stop, [&planning] { planning.request_stop(); });
+  return std::make_shared<PlannedSource>(program_, planning.get_token());
+}
+
+std::shared_ptr<PlannedSource> ReaderSession::Planned(std::string* why,
+                                                      const std::stop_token& stop) {
+  const std::lock_guard lock(planned_mutex_);
+  if (planned_ != nullptr) return planned_;
+  if (!not_planned_.empty() || !program_.may_have_index()) {
+    *why = not_planned_.empty() ? "this source has no index" : not_planned_;
+    return nullptr;
+  }
+  try {
+    planned_ = Plan(stop);
+  } catch (const Error& error) {
+    kept_.ledger->NoteFile(error.status().place().file, error.status());
+    if (program_.needs_index() || error.status().code() == StatusCode::kCancelled) throw;
+    *why = not_planned_ = error.status().ToString();
+  }
+  return planned_;
+}
+
+DataFingerprint ReaderSession::Fingerprint() {
+  const std::lock_guard lock(planned_mutex_);
+  if (planned_ != nullptr) return planned_->fingerprint();
+  if (!fingerprint_) fingerprint_ = FingerprintOf(program_.source);
+  return *fingerprint_;
+}
+
+void ReaderSession::RefuseWithoutPosition() const {
+  const std::string why = program_.WhyNoPosition();
+  if (!why.empty()) Refuse(StatusCode::kUnsupported, "this chain has no position: " + why);
+}
+
+std::string ReaderSession::Position(const BatchOrigin* behind) {
+  RefuseWithoutPosition();
+  if (behind == nullptr) Settle();
+  ChainPosition position;
+  RunStart start;
+  {
+    const std::lock_guard lock(mutex_);
+    position = delivered_;
+    start = start_;
+  }
+  if (behind != nullptr) {
+    position = PlaceBehind(*behind);
+  }
+  return TextOf(std::move(position), start);
+}
+
+std::string ReaderSession::StartPosition() {
+  RefuseWithoutPosition();
+  Settle();
+  ChainPosition position;
+  RunStart start;
+  {
+    const std::lock_guard lock(mutex_);
+    position = began_;
+    start = start_;
+  }
+  return TextOf(std::move(position), start);
+}
+
+bool ReaderSession::SettleNow() {
+  const std::lock_guard lock(mutex_);
+  if (settled_ || closed_) return true;
+  const std::optional<PlanMark> mark = run_ != nullptr ? run_->left_out() : std::nullopt;
+  if (!mark) return false;
+  if (delivered_.batch == began_.batch) delivered_.mark = mark;
+  began_.mark = mark;
+  settled_ = true;
+  return true;
+}
+
+void ReaderSession::Settle() {
+  if (SettleNow()) return;
+  try {
+    (void)HasNext();
+  } catch (const Error&) {
+    return;  // the next read says so
+  }
+  (void)SettleNow();
+}
+
+std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start) {
+  std::string unused;
+  const std::shared_ptr<PlannedSource> planned =
+      program_.needs_index() ? Planned(&unused) : nullptr;
+  if (!program_.looks_into_records()) position.mark.reset();
+  if (program_.looks_into_records() && !position.mark) position.mark = PlanMark{};
+  if (program_.source.mix != nullptr) {
+    if (!position.mark) position.mark = MarkOfMixture(*planned, start, position.batch);
+    position.mix = planned->MixBehind(start.mix, *position.mark);
+  }
+  position.order = program_.OrderText();
+  // Damage without a record's number has a place where it fails, and none where it is skipped.
+  const bool shuffles_files = program_.shuffled() && !OrdersByNumber(program_);
+  position.on_damage = shuffles_files ? PolicyName() : "";
+  position.data = Fingerprint();
+  // Where they need not be known, on any number of ranks, they would be in some texts of a place
+  // and not in others.
+  if (!OrdersByNumber(program_)) position.data.records = 0;
+  return position.ToJson();
+}
+
+// A mixture's weights may have changed since its beginning: it is counted from the run's.
+PlanMark ReaderSession::MarkOfMixture(PlannedSource& planned, const RunStart& start,
+                                      std::uint64_t batch) const {
+  return planned.PlaceBehind(start.mark, start.mix, batch - std::min(batch, start.batch),
+                             PositionRows(), program_.batch.drop_remainder);
+}
+
+void ReaderSession::MakeIndex(IndexPurpose purpose, const std::stop_token& stop) {
+  std::string unused;
+  if (purpose == IndexPurpose::kCounting || program_.needs_index()) (void)Planned(&unused, stop);
+}
+
+std::vector<std::uint64_t> ReaderSession::FileRecords() {
+  std::string why;
+  const std::shared_ptr<PlannedSource> planned = Planned(&why);
+  if (planned == nullptr) Refuse(StatusCode::kUnsupported, "records cannot be counted: " + why);
+  std::vector<std::uint64_t> records;
+  for (const auto& set : planned->sets()) {
+    for (std::size_t file = 0; file < set->files(); ++file) {
+      records.push_back(set->FirstRow(file + 1) - set->FirstRow(file));
+    }
+  }
+  return records;
+}
+
+void ReaderSession::RefuseToGoBack() const {
+  if (!started() || program_.rewindable()) return;
+  Refuse(StatusCode::kUnsupported, "a stream that is being read cannot be read from elsewhere");
+}
+
+void ReaderSession::Aim(const ChainPosition& position, bool counted) {
+  RefuseToGoBack();
+  std::string why;
+  const std::shared_ptr<PlannedSource> planned = Planned(&why);
+  Aimed aimed;
+  RunStart& start = aimed.start;
+  start.by_index = planned != nullptr;
+  if (planned == nullptr) {
+    start.mark.outputs = position.batch;
+  } else if (program_.looks_into_records()) {
+    start.mark = position.mark.value_or(PlanMark{0, 0, position.batch});
+  } else if (program_.source.mix != nullptr && position.mark) {
+    start.mark = *position.mark;
+  } else {
+    start.mark = planned->PlaceOf(position.batch, PositionRows(), program_.batch.drop_remainder);
+  }
+  start.mix = position.mix;
+  start.other_policy =
+      position.batch > 0 && !position.on_damage.empty() && position.on_damage != PolicyName();
+  start.batch = position.batch - std::min(position.batch, start.mark.outputs);
+  aimed.how = (start.by_index ? "by index" : "by reading up to there (" + why + ")") + ": pass " +
+              std::to_string(start.mark.pass) + ", place " + std::to_string(start.mark.place);
+  if (start.mark.outputs > 0) {
+    aimed.how += ", leaving " + std::to_string(start.mark.outputs) +
+                 (program_.batched ? " batches" : " rows") + " out";
+  }
+  aimed.settled = !counted || !program_.looks_into_records() || start.mark.outputs == 0;
+  aimed.delivered = position;
+  if (!aimed.delivered.mark) aimed.delivered.mark = start.mark;
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr) {
+    TakeAim(std::move(aimed));
+  } else {
+    aim_ = std::move(aimed);
+  }
+}
+
+void ReaderSession::TakeAim(Aimed aimed) {
+  start_ = std::move(aimed.start);
+  settled_ = aimed.settled;
+  began_ = aimed.delivered;
+  delivered_ = std::move(aimed.delivered);
+  restored_ = std::move(aimed.how);
+}
+
+ChainPosition ReaderSession::Understood(const std::string& text) {
+  ChainPosition position;
+  const Status parsed = ParsePosition(text, &position);
+  if (!parsed.ok()) throw Error(parsed);
+  RefuseWithoutPosition();
+  const std::string order = program_.OrderText();
+  if (position.order != order) {
+    Refuse(StatusCode::kInvalidArgument,
+           "the position is of a chain with another order: it was \"" + position.order +
+               "\", this is \"" + order + "\"");
+  }
+  std::string unused;
+  (void)Planned(&unused);  // its fingerprint knows more
+  const std::string difference = DifferenceOf(position.data, Fingerprint());
+  if (!difference.empty()) {
+    Refuse(StatusCode::kInvalidArgument,
+           "the position is of other data; what changed: " + difference);
+  }
+  return position;
+}
+
+void ReaderSession::CheckPosition(const std::string& text) {
+  (void)Understood(text);
+  RefuseToGoBack();
+}
+
+void ReaderSession::AimAt(const std::string& text) { Aim(Understood(text), false); }
+
+void ReaderSession::AimAt(std::uint64_t batch) {
+  RefuseWithoutPosition();
+  ChainPosition position;
+  position.batch = batch;
+  Aim(position, true);
+}
+
+void ReaderSession::AimBehind(std::uint64_t batches) {
+  RefuseWithoutPosition();
+  ChainPosition position;
+  RunStart start;
+  {
+    const std::lock_guard lock(mutex_);
+    position = delivered_;
+    start = start_;
+  }
+  position.batch += batches;
+  position.mix = start.mix;
+  if (program_.looks_into_records()) {
+    if (position.mark) position.mark->outputs += batches;
+  } else if (program_.source.mix != nullptr) {
+    std::string unused;
+    position.mark = MarkOfMixture(*Planned(&unused), start, position.batch);
+  }
+  Aim(position, true);
+}
+
+bool ReaderSession::started() const {
+  const std::lock_guard lock(mutex_);
+  return run_ != nullptr;
+}
+
+std::vector<RecordRange> ReaderSession::RangesOf(const Origin& origin,
+                                                 std::span<const std::uint64_t> numbers) {
+  if (numbers.empty()) return {};
+  if (origin.planned != nullptr) return origin.planned->RangesOf(numbers);
+  return ringfeed::RangesOf(numbers, UnpackRecord);
+}
+
+BatchOrigin ReaderSession::OriginOf(const Origin& origin, std::size_t row) const {
+  const OrderSpan& span = origin.span;
+  BatchOrigin result;
+  result.pass = origin.pass;
+  if (program_.batched) {
+    result.batch = origin.base + span.number;
+    result.mark = OriginMarkOf(span);
+    result.records = RangesOf(origin, origin.numbers);
+    result.damaged = RangesOf(origin, origin.damaged);
+    return result;
+  }
+  if (!origin.numbers.empty()) result.records = RangesOf(origin, {&origin.numbers[row], 1});
+  // What one read takes stands at consecutive places.
+  for (const std::size_t failed : origin.failed) row += failed <= row ? 1 : 0;
+  result.batch = origin.base + span.first_place + row;
+  result.mark = {span.begin.pass, span.begin.place + row + 1, 0};
+  return result;
+}
+
+void ReaderSession::NoteDelivered(const Origin& origin, const BatchOrigin& last) {
+  const std::lock_guard lock(mutex_);
+  if (origin.generation != generation_) return;
+  const ChainPosition behind = PlaceBehind(last);
+  if (behind.batch <= delivered_.batch) return;
+  delivered_.batch = behind.batch;
+  delivered_.mark = behind.mark;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,213 @@
+#include "readers/engine/batches/batch_finisher.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "readers/engine/blocks/locate.h"
+#include "readers/engine/blocks/thrown_status.h"
+#include "readers/order/row_layout.h"
+
+namespace ringfeed {
+
+void BatchFinisher::FinishOne(BatchSlot* slot) const {
+  // acq_rel: releases this thread's rows to, and acquires the others' for, whoever comes last.
+  if (slot->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  try {
+    Finish(slot);
+  } catch (...) {
+    EndBefore(*slot);
+  }
+}
+
+void BatchFinisher::EndBefore(const BatchSlot& slot) const {
+  host_->End(slot.sequence, StatusOfThrown("a batch could not be written"));
+}
+
+void BatchFinisher::Finish(BatchSlot* slot) const {
+  if (!slot->status.ok()) slot->rows = 0;
+  JoinExtents(slot);
+  if (rules_.pad && slot->status.ok()) FillMissing(*slot);
+  if (rules_.refusals != nullptr && rules_.refusals->open()) CutRefused(slot);
+  SettleFailures(slot);
+  if (rules_.note_rows) {
+    const bool packed = !slot->row_ends.empty() && slot->rows > 0;
+    slot->row_numbers.resize(packed ? slot->row_ends[slot->rows - 1] : slot->rows);
+  }
+  slot->dropped = slot->dropped && slot->status.ok();
+  pool_->NoteComplete();
+  host_->Deliver(slot->sequence, {slot, nullptr});
+  host_->BatchDone();
+}
+
+// What tells whether the parser fits no record: those that it refused before it took one.
+void BatchFinisher::CutRefused(BatchSlot* slot) const {
+  std::vector<RefusedRow>& refused = slot->refused;
+  std::sort(refused.begin(), refused.end(),
+            [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
+  auto missing = slot->missing.begin();
+  std::uint32_t row = 0;
+  const auto pass_missing = [&] {
+    for (; rules_.pad && missing != slot->missing.end() && missing->first == row; ++missing) {
+      row += missing->count;
+    }
+  };
+  pass_missing();
+  auto first_other = refused.begin();
+  for (; first_other != refused.end() && first_other->row == row; ++first_other) {
+    ++row;
+    pass_missing();
+  }
+  slot->all_refused = row == slot->rows;
+  refused.erase(first_other, refused.end());
+}
+
+void BatchFinisher::JoinExtents(BatchSlot* slot) const {
+  if (slot->extents.size() < 2) return;
+  BatchExtent& last = *slot->extents.back();
+  for (std::size_t i = 0; i + 1 < slot->extents.size(); ++i) {
+    const BatchExtent& part = *slot->extents[i];
+    for (std::size_t f = 0; f < fields_; ++f) {
+      const BatchLayout::Column& from = part.layout.columns()[f];
+      const BatchLayout::Column& to = last.layout.columns()[f];
+      const std::uint64_t unit_begin = from.ragged ? part.unit_begin[f] : part.row_begin;
+      const std::uint64_t unit_end = from.ragged ? part.unit_end[f] : part.row_end;
+      std::copy_n(part.run.data + from.data + unit_begin * from.unit_bytes,
+                  (unit_end - unit_begin) * from.unit_bytes,
+                  last.run.data + to.data + unit_begin * to.unit_bytes);
+      if (!from.ragged) continue;
+      const std::size_t first = (part.row_begin + 1) * sizeof(std::int64_t);
+      std::copy_n(part.run.data + from.offsets + first,
+                  (part.row_end - part.row_begin) * sizeof(std::int64_t),
+                  last.run.data + to.offsets + first);
+    }
+    arena_->Free(part.run);
+  }
+  slot->extents.erase(slot->extents.begin(), slot->extents.end() - 1);
+}
+
+void BatchFinisher::SettleFailures(BatchSlot* slot) const {
+  if (slot->failures.empty() || !slot->status.ok()) return;
+  std::sort(slot->failures.begin(), slot->failures.end(),
+            [](const RowFailure& a, const RowFailure& b) { return a.row < b.row; });
+  for (const RowFailure& failure : slot->failures) {
+    if (!IsSkippable(failure.status, rules_.on_damage)) {
+      slot->status = failure.status;
+      slot->span.end = slot->span.before;
+      slot->span.uncounted = std::max<std::uint64_t>(slot->span.uncounted, 1);
+      EndAt(slot, failure.row);
+      break;
+    }
+  }
+  for (auto it = slot->failures.rbegin(); it != slot->failures.rend(); ++it) {
+    if (rules_.pad) {
+      BlankRow(slot, it->row);
+      if (rules_.note_rows) {
+        slot->damaged_numbers.push_back(std::exchange(slot->row_numbers[it->row], kNoRow));
+      }
+    } else {
+      RemoveRow(slot, it->row);
+    }
+  }
+}
+
+void BatchFinisher::EndAt(BatchSlot* slot, std::size_t row) const {
+  std::erase_if(slot->failures, [&](const RowFailure& failure) { return failure.row >= row; });
+  if (!rules_.pad) {
+    slot->rows = static_cast<std::uint32_t>(row);
+    return;
+  }
+  // A padded batch keeps its number of rows.
+  const BatchExtent& extent = *slot->extents.back();
+  const std::byte* const mask = extent.run.data + extent.layout.mask();
+  const bool any =
+      std::any_of(mask, mask + row, [](std::byte there) { return there != std::byte{0}; });
+  if (!any) {
+    slot->rows = 0;
+    return;
+  }
+  for (std::size_t gone = row; gone < slot->rows; ++gone) {
+    if (mask[gone] == std::byte{0}) continue;
+    BlankRow(slot, gone);
+    if (rules_.note_rows) slot->row_numbers[gone] = kNoRow;
+  }
+}
+
+std::int64_t BatchFinisher::CutUnits(const BatchExtent& extent, const BatchLayout::Column& column,
+                                     std::size_t rows, std::size_t row) {
+  const auto* offsets = reinterpret_cast<const std::int64_t*>(extent.run.data + column.offsets);
+  const std::int64_t begin = offsets[row];
+  const std::int64_t units = offsets[row + 1] - begin;
+  std::byte* to =
+      extent.run.data + column.data + static_cast<std::size_t>(begin) * column.unit_bytes;
+  const auto behind = static_cast<std::size_t>(offsets[rows] - offsets[row + 1]);
+  std::copy_n(to + static_cast<std::size_t>(units) * column.unit_bytes, behind * column.unit_bytes,
+              to);
+  return units;
+}
+
+void BatchFinisher::RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Column& column,
+                                    std::size_t rows, std::size_t row) {
+  const std::int64_t units = CutUnits(extent, column, rows, row);
+  auto* offsets = reinterpret_cast<std::int64_t*>(extent.run.data + column.offsets);
+  for (std::size_t i = row + 1; i < rows; ++i) offsets[i] = offsets[i + 1] - units;
+}
+
+void BatchFinisher::RemoveRow(BatchSlot* slot, std::size_t row) const {
+  BatchExtent& extent = *slot->extents.back();
+  for (std::size_t f = 0; f < fields_; ++f) {
+    const BatchLayout::Column& column = extent.layout.columns()[f];
+    if (column.level) extent.layout.RebaseLevel(f, slot->rows, row, extent.run.data);
+    if (column.ragged) {
+      RemoveRaggedRow(extent, column, slot->rows, row);
+      continue;
+    }
+    std::byte* at = extent.run.data + column.data + row * column.unit_bytes;
+    const std::size_t behind = (slot->rows - row - 1) * column.unit_bytes;
+    std::copy_n(at + column.unit_bytes, behind, at);
+  }
+  if (rules_.note_rows) {
+    const auto number = slot->row_numbers.begin() + static_cast<std::ptrdiff_t>(row);
+    slot->damaged_numbers.push_back(*number);
+    slot->row_numbers.erase(number);
+  }
+  --slot->rows;
+}
+
+void BatchFinisher::FillMissing(const BatchSlot& slot) {
+  const BatchExtent& extent = *slot.extents.back();
+  std::byte* const base = extent.run.data;
+  std::byte* const mask = base + extent.layout.mask();
+  std::fill_n(mask, slot.rows, std::byte{1});
+  for (const MissingRows& rows : slot.missing) {
+    std::fill_n(mask + rows.first, rows.count, std::byte{0});
+    for (const BatchLayout::Column& column : extent.layout.columns()) {
+      if (column.ragged) {
+        auto* offsets = reinterpret_cast<std::int64_t*>(base + column.offsets) + rows.first;
+        std::fill_n(offsets + 1, rows.count, offsets[0]);
+      } else {
+        std::fill_n(base + column.data + rows.first * column.unit_bytes,
+                    rows.count * column.unit_bytes, std::byte{0});
+      }
+    }
+  }
+}
+
+void BatchFinisher::BlankRow(BatchSlot* slot, std::size_t row) const {
+  const BatchExtent& extent = *slot->extents.back();
+  std::byte* const base = extent.run.data;
+  for (std::size_t f = 0; f < fields_; ++f) {
+    const BatchLayout::Column& column = extent.layout.columns()[f];
+    if (!column.ragged) {
+      std::fill_n(base + column.data + row * column.unit_bytes, column.unit_bytes, std::byte{0});
+      continue;
+    }
+    if (column.level) extent.layout.RebaseLevel(f, slot->rows, row, base);
+    const std::int64_t units = CutUnits(extent, column, slot->rows, row);
+    auto* offsets = reinterpret_cast<std::int64_t*>(base + column.offsets);
+    for (std::size_t i = row + 1; i <= slot->rows; ++i) offsets[i] -= units;
+  }
+  base[extent.layout.mask() + row] = std::byte{0};
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/memory/arena.h"
+#include "readers/engine/batches/batch_pool.h"
+#include "readers/engine/batches/batch_slot.h"
+#include "readers/engine/batches/plan_sink.h"
+#include "readers/engine/blocks/refusals.h"
+#include "readers/parsers/parser.h"
+#include "ringfeed/io_options.h"
+
+namespace ringfeed {
+
+class PackParser;
+
+/// What all who fill a batch keep to.
+struct BatchRules {
+  OnDamage on_damage = OnDamage::kFail;
+  /// Every batch has a row for each place of its slice: zeros where none is there. A last tensor
+  /// "mask" tells.
+  bool pad = false;
+  bool note_rows = false;  ///< BatchSlot::row_numbers is wanted
+  /// Not null: which rows were refused is noted, as long as it is open.
+  const Refusals* refusals = nullptr;
+  /// The parser, where its rows come packed: of OnPacked alone.
+  const PackParser* packer = nullptr;
+};
+
+/// Makes one batch of what several writers wrote, and delivers it: joins its pieces, takes rows
+/// that failed out of it, or ends it at one, and fills up what is padded. Whoever drops the last
+/// hold on the batch finishes it, alone.
+class BatchFinisher {
+ public:
+  BatchFinisher(const BatchRules& rules, const Parser* parser, std::shared_ptr<Arena> arena,
+                BatchPool* pool, PlanHost* host)
+      : rules_(rules),
+        fields_(parser->fields().size()),
+        arena_(std::move(arena)),
+        pool_(pool),
+        host_(host) {}
+
+  /// Drops one of the slot's `pending`, and finishes the batch with the last.
+  void FinishOne(BatchSlot* slot) const;
+  /// The batch will never be finished: in a handler of what was thrown. Everything ends before it.
+  void EndBefore(const BatchSlot& slot) const;
+
+ private:
+  void Finish(BatchSlot* slot) const;
+  void JoinExtents(BatchSlot* slot) const;
+  void SettleFailures(BatchSlot* slot) const;
+  /// The rows from this one on are not to be delivered.
+  void EndAt(BatchSlot* slot, std::size_t row) const;
+  void CutRefused(BatchSlot* slot) const;
+  /// Takes the values of a row out; returns how many units they were.
+  static std::int64_t CutUnits(const BatchExtent& extent, const BatchLayout::Column& column,
+                               std::size_t rows, std::size_t row);
+  static void RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Column& column,
+                              std::size_t rows, std::size_t row);
+  void RemoveRow(BatchSlot* slot, std::size_t row) const;
+  /// Of a padded batch: sets the mask, and zeros for the rows that are missing.
+  static void FillMissing(const BatchSlot& slot);
+  /// Of a padded batch: a row that failed becomes one that is missing.
+  void BlankRow(BatchSlot* slot, std::size_t row) const;
+
+  const BatchRules rules_;
+  const std::size_t fields_;
+  const std::shared_ptr<Arena> arena_;
+  BatchPool* const pool_;
+  PlanHost* const host_;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,60 @@
+#include "readers/engine/batches/batch_layout.h"
+
+#include "base/little_endian.h"
+#include "readers/parsers/lod/lod_levels.h"
+
+namespace ringfeed {
+
+namespace {
+
+constexpr std::size_t kColumnAlignment = 256;
+
+std::size_t Take(std::size_t* end, std::size_t bytes) {
+  const std::size_t begin = (*end + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;
+  *end = begin + bytes;
+  return begin;
+}
+
+}  // namespace
+
+BatchLayout::BatchLayout(const Parser& parser, std::size_t rows,
+                         std::span<const std::uint64_t> unit_capacity, bool masked)
+    : columns_(parser.fields().size()) {
+  const std::vector<FieldSpec>& fields = parser.fields();
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    Column& column = columns_[f];
+    column.ragged = fields[f].ragged();
+    column.level = parser.role(f) == FieldRole::kLodLevel;
+    column.unit_bytes = fields[f].unit_bytes();
+    column.capacity = column.ragged ? unit_capacity[f] : rows;
+    if (!column.ragged) column.data = Take(&bytes_, rows * column.unit_bytes);
+  }
+  if (masked) mask_ = Take(&bytes_, rows);
+  for (Column& column : columns_) {
+    if (column.ragged) column.offsets = Take(&bytes_, (rows + 1) * sizeof(std::int64_t));
+  }
+  for (Column& column : columns_) {
+    if (!column.ragged) continue;
+    const std::size_t lead = column.level ? kLevelLeadBytes : 0;
+    column.data = Take(&bytes_, lead + column.capacity * column.unit_bytes) + lead;
+  }
+}
+
+void BatchLayout::SetStarts(std::byte* memory) const {
+  for (const Column& column : columns_) {
+    if (column.ragged) StoreLe<std::int64_t>(memory + column.offsets, 0);
+    if (column.level) StoreLe<std::int64_t>(memory + column.data - kLevelLeadBytes, 0);
+  }
+}
+
+void BatchLayout::RebaseLevel(std::size_t column, std::size_t rows, std::size_t row,
+                              std::byte* memory) const {
+  const Column& level = columns_[column];
+  const auto* offsets = reinterpret_cast<const std::int64_t*>(memory + level.offsets);
+  const auto* next = reinterpret_cast<const std::int64_t*>(memory + columns_[column + 1].offsets);
+  auto* ends = reinterpret_cast<std::int64_t*>(memory + level.data);
+  const std::int64_t lost = next[row + 1] - next[row];
+  for (std::int64_t i = offsets[row + 1]; i < offsets[rows]; ++i) ends[i] -= lost;
+}
+
+}  // namespace ringfeed

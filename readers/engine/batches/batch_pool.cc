@@ -1,0 +1,204 @@
+#include "readers/engine/batches/batch_pool.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/memory/shadow_memory.h"
+#include "readers/order/row_layout.h"
+
+namespace ringfeed {
+
+namespace {
+
+/// Read-ahead of batches: slots by default, more where batches are small.
+constexpr std::size_t kMinSlots = 4;
+constexpr std::size_t kSlotsBytes = 8 * 1024 * 1024;
+constexpr std::size_t kTaskRing = 8192;
+
+}  // namespace
+
+BatchPool::BatchPool(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
+                     PlanHost* host)
+    : options_(options),
+      parser_(parser),
+      fields_(parser->fields().size()),
+      arena_(std::move(arena)),
+      host_(host),
+      learned_units_(fields_),
+      free_slots_(2 * kMaxSlots),
+      free_tasks_(kTaskRing) {}
+
+BatchPool::~BatchPool() {
+  for (const auto& slot : slots_) {
+    for (const auto& extent : slot->extents) arena_->Free(extent->run);
+  }
+}
+
+BatchSlot* BatchPool::TakeSlot(const BatchNeed& need) {
+  if (slot_limit() == 0) {
+    ChooseSlotLimit(LayoutFor(CapacityFor(need)).bytes());
+  }
+  BatchSlot* slot = nullptr;
+  if (free_slots_.TryPop(slot) != QueueResult::kOk) {
+    if (slots_.size() >= slot_limit()) return nullptr;
+    slots_.push_back(std::make_unique<BatchSlot>());
+    slot = slots_.back().get();
+  }
+  Prepare(slot, need);
+  if (!slot->status.ok() && DropSpareSlot(slot)) return nullptr;
+  incomplete_.fetch_add(1, std::memory_order_relaxed);
+  return slot;
+}
+
+std::vector<std::uint64_t> BatchPool::CapacityFor(const BatchNeed& need) const {
+  std::vector<std::uint64_t> capacity(fields_);
+  for (std::size_t f = 0; f < fields_; ++f) {
+    if (!parser_->fields()[f].ragged()) continue;
+    std::uint64_t units = std::max(need.units[f], learned_units_[f]);
+    if (!need.is_closed && need.rows > 0) {
+      // The first batch of all is guessed from its first rows; a guess takes no more than a share.
+      const std::uint64_t share =
+          options_.memory_bytes / kMinSlots / fields_ / parser_->fields()[f].unit_bytes();
+      units = std::max(units, std::min(share, need.units[f] * options_.rows / need.rows));
+    }
+    capacity[f] = units + units / 4 + 64;
+  }
+  return capacity;
+}
+
+void BatchPool::ChooseSlotLimit(std::size_t batch_bytes) {
+  batch_bytes = std::max<std::size_t>(batch_bytes, 1);
+  std::size_t slots = options_.slots;
+  if (slots == 0) {
+    slots = std::clamp(kSlotsBytes / batch_bytes, kMinSlots, kMaxSlots);
+    slots = std::min(slots, options_.memory_bytes / batch_bytes);
+  }
+  slots = std::min(std::max(slots, options_.least_slots), kMaxSlots);
+  const std::size_t granted = host_->GrantBatches(slots * batch_bytes) / batch_bytes;
+  // Slots that were asked for are tried all the same: the quota is what is planned with.
+  if (options_.slots == 0) slots = std::max(std::min(slots, granted), options_.least_slots);
+  slot_limit_.store(std::min(slots, kMaxSlots), std::memory_order_relaxed);
+}
+
+void BatchPool::Prepare(BatchSlot* slot, const BatchNeed& need) {
+  for (const auto& extent : slot->extents) AllowUse(extent->run.data, extent->run.bytes);
+  slot->sequence = need.sequence;
+  slot->pass = need.pass;
+  slot->rows = 0;
+  slot->dropped = false;
+  slot->status = Status();
+  slot->failures.clear();
+  slot->refused.clear();
+  slot->all_refused = true;
+  slot->row_ends.assign(need.row_ends.begin(), need.row_ends.end());
+  if (options_.note_rows) {
+    slot->row_numbers.assign(need.row_ends.empty() ? options_.rows : need.row_ends.back(), kNoRow);
+  }
+  slot->payload_bytes.store(0, std::memory_order_relaxed);
+  slot->pending.store(1, std::memory_order_relaxed);
+  const std::vector<std::uint64_t> capacity = CapacityFor(need);
+  // A dropped batch may have left parts that were never joined.
+  const bool fits = slot->extents.size() == 1 && [&] {
+    const auto& columns = slot->extents.front()->layout.columns();
+    for (std::size_t f = 0; f < fields_; ++f) {
+      if (columns[f].ragged && columns[f].capacity < need.units[f]) return false;
+    }
+    return true;
+  }();
+  if (fits) {
+    BatchExtent& extent = *slot->extents.front();
+    extent.row_begin = extent.row_end = 0;
+    std::fill(extent.unit_begin.begin(), extent.unit_begin.end(), 0);
+    return;
+  }
+  for (const auto& extent : slot->extents) arena_->Free(extent->run);
+  slot->extents.clear();
+  if (auto extent = MakeExtent(capacity, &slot->status)) slot->extents.push_back(std::move(extent));
+}
+
+std::unique_ptr<BatchExtent> BatchPool::MakeExtent(std::span<const std::uint64_t> capacity,
+                                                   Status* status) {
+  auto extent = std::make_unique<BatchExtent>();
+  extent->layout = LayoutFor(capacity);
+  extent->unit_begin.resize(fields_);
+  extent->unit_end.resize(fields_);
+  extent->run = arena_->Allocate(std::max<std::size_t>(extent->layout.bytes(), 1));
+  if (!extent->run) {
+    *status =
+        Status(StatusCode::kResourceExhausted,
+               "a batch needs " + std::to_string(extent->layout.bytes()) +
+                   " contiguous bytes, the pinned arena of " + std::to_string(arena_->bytes()) +
+                   " has none left; raise its size (RINGFEED_ARENA_BYTES), or lower the "
+                   "batch size, the slots or the window");
+    return nullptr;
+  }
+  extent->layout.SetStarts(extent->run.data);
+  return extent;
+}
+
+bool BatchPool::DropSpareSlot(const BatchSlot* slot) {
+  if (slots_.size() <= options_.least_slots || slots_.back().get() != slot) return false;
+  slots_.pop_back();
+  slot_limit_.store(slots_.size(), std::memory_order_relaxed);
+  return true;
+}
+
+BatchExtent* BatchPool::PieceFor(BatchSlot* slot, const WriteTask& task) {
+  if (slot->extents.empty() || !slot->status.ok()) return nullptr;
+  BatchExtent& last = *slot->extents.back();
+  std::vector<std::uint64_t> capacity(fields_);
+  bool fits = true;
+  for (std::size_t f = 0; f < fields_; ++f) {
+    const BatchLayout::Column& column = last.layout.columns()[f];
+    if (!column.ragged) continue;
+    capacity[f] = column.capacity;
+    if (task.unit_end[f] <= column.capacity) continue;
+    fits = false;
+    const std::uint64_t expected = task.unit_end[f] * options_.rows / (task.dst_row + task.rows);
+    capacity[f] = std::max(column.capacity * 2, expected + expected / 8);
+  }
+  if (fits) return &last;
+  auto extent = MakeExtent(capacity, &slot->status);
+  if (extent == nullptr) {
+    // No room for what is expected: perhaps for what is certain.
+    slot->status = Status();
+    extent = MakeExtent(task.unit_end, &slot->status);
+  }
+  if (extent == nullptr) return nullptr;
+  grown_.fetch_add(1, std::memory_order_relaxed);
+  last.row_end = task.dst_row;
+  last.unit_end = task.unit_begin;
+  extent->row_begin = task.dst_row;
+  extent->unit_begin = task.unit_begin;
+  slot->extents.push_back(std::move(extent));
+  return slot->extents.back().get();
+}
+
+void BatchPool::Learn(std::span<const std::uint64_t> units) {
+  for (std::size_t f = 0; f < fields_; ++f) {
+    learned_units_[f] = std::max(learned_units_[f], units[f]);
+  }
+}
+
+WriteTask* BatchPool::NewTask() {
+  WriteTask* task = nullptr;
+  if (free_tasks_.TryPop(task) == QueueResult::kOk) return task;
+  tasks_.push_back(std::make_unique<WriteTask>());
+  return tasks_.back().get();
+}
+
+void BatchPool::RecycleTask(WriteTask* task) {
+  task->slot = nullptr;
+  task->extent = nullptr;
+  task->block = nullptr;
+  task->refs.clear();
+  (void)free_tasks_.TryPush(std::move(task));  // all tasks ever made fit, or this one rests unused
+}
+
+void BatchPool::Release(BatchSlot* slot) {
+  for (const auto& extent : slot->extents) ForbidUse(extent->run.data, extent->run.bytes);
+  (void)free_slots_.TryPush(std::move(slot));  // has room for every slot that can exist
+}
+
+}  // namespace ringfeed

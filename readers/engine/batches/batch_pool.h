@@ -1,0 +1,107 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/memory/arena.h"
+#include "readers/engine/batches/batch_slot.h"
+#include "readers/engine/batches/plan_sink.h"
+#include "readers/parsers/parser.h"
+#include "ringfeed/mpmc_ring.h"
+
+namespace ringfeed {
+
+/// What a batch wants of its memory, as far as it is planned.
+struct BatchNeed {
+  std::uint64_t sequence = 0;  ///< as of BatchSlot
+  std::uint64_t pass = 0;
+  std::span<const std::uint64_t> units{};     ///< per field
+  std::span<const std::uint32_t> row_ends{};  ///< as of BatchSlot
+  std::uint32_t rows = 0;
+  bool is_closed = false;  ///< no more will come
+};
+
+/// The memory of batches: slots, their pieces in the arena, and the tasks that fill them. How many
+/// slots there are is chosen with the first one; how large they are is learned from those before.
+class BatchPool {
+ public:
+  static constexpr std::size_t kMaxSlots = 64;
+  static constexpr std::size_t kLeastSlots = 2;
+  struct Options {
+    std::size_t rows = 1;                   ///< of a batch, at most
+    std::size_t slots = 0;                  ///< 0: chosen by the size of a batch
+    std::size_t least_slots = kLeastSlots;  ///< without these nothing works
+    std::size_t memory_bytes = 0;           ///< all slots together
+    bool pad = false;                       ///< batches have a mask
+    bool note_rows = false;                 ///< BatchSlot::row_numbers is wanted
+  };
+  /// `host` outlives it, and grants the slots' memory.
+  BatchPool(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
+            PlanHost* host);
+  ~BatchPool();
+
+  // The planner's calls.
+
+  /// A slot with room for what the batch has so far; its status says so where the arena has none.
+  /// Null where all are in use.
+  BatchSlot* TakeSlot(const BatchNeed& need);
+  /// The piece of the slot's memory that the task's rows go to: the last one, or a larger one
+  /// where that is full. Null where the arena has none: see the slot's status.
+  BatchExtent* PieceFor(BatchSlot* slot, const WriteTask& task);
+  /// A batch had so many units of each field.
+  void Learn(std::span<const std::uint64_t> units);
+  WriteTask* NewTask();
+
+  // Anybody's calls.
+
+  void RecycleTask(WriteTask* task);
+  /// The consumer has let go of the batch.
+  void Release(BatchSlot* slot);
+  /// A batch is off the writers' hands. Release: what was done for it is seen by who finds that
+  /// none HasIncomplete.
+  void NoteComplete() { incomplete_.fetch_sub(1, std::memory_order_release); }
+  bool HasIncomplete() const {
+    // Order: partner of NoteComplete, which follows the drops of that batch's blocks.
+    return incomplete_.load(std::memory_order_acquire) > 0;
+  }
+  /// Slots that exist at most; fixed once the first batch was planned.
+  std::size_t slot_limit() const { return slot_limit_.load(std::memory_order_relaxed); }
+  /// Batches that needed a larger piece while they were written.
+  std::uint64_t grown() const { return grown_.load(std::memory_order_relaxed); }
+
+ private:
+  BatchLayout LayoutFor(std::span<const std::uint64_t> capacity) const {
+    return BatchLayout(*parser_, options_.rows, capacity, options_.pad);
+  }
+  std::vector<std::uint64_t> CapacityFor(const BatchNeed& need) const;
+  void ChooseSlotLimit(std::size_t batch_bytes);
+  void Prepare(BatchSlot* slot, const BatchNeed& need);
+  std::unique_ptr<BatchExtent> MakeExtent(std::span<const std::uint64_t> capacity, Status* status);
+  /// The arena has no piece for one more slot: goes on with those that there are, where these are
+  /// enough. False where `slot` is one of those.
+  bool DropSpareSlot(const BatchSlot* slot);
+
+  const Options options_;
+  const Parser* const parser_;
+  const std::size_t fields_;
+  const std::shared_ptr<Arena> arena_;
+  PlanHost* const host_;
+
+  // The planner's own.
+  std::vector<std::uint64_t> learned_units_;
+  std::vector<std::unique_ptr<BatchSlot>> slots_;
+  std::vector<std::unique_ptr<WriteTask>> tasks_;
+
+  // Shared with writers and consumers.
+  MpmcRing<BatchSlot*> free_slots_;
+  MpmcRing<WriteTask*> free_tasks_;
+  std::atomic<std::size_t> slot_limit_{0};
+  std::atomic<std::uint64_t> incomplete_{0};  ///< batches with a slot that writers still fill
+  std::atomic<std::uint64_t> grown_{0};
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,457 @@
+#include "readers/engine/batches/batch_sink.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/memory/shadow_memory.h"
+#include "readers/engine/blocks/locate.h"
+#include "readers/engine/blocks/thrown_status.h"
+#include "readers/order/row_layout.h"
+#include "readers/parsers/lod/lod_levels.h"
+#include "readers/parsers/worker_stop.h"
+
+namespace ringfeed {
+
+namespace {
+
+/// A task of a batch in no block's order has at least this many rows.
+constexpr std::size_t kMinTaskRows = 16;
+
+BatchPool::Options PoolOptions(const BatchSink::Options& options, std::size_t rows) {
+  return {rows,        options.slots,    options.least_slots, options.memory_bytes,
+          options.pad, options.note_rows};
+}
+
+}  // namespace
+
+BatchSink::BatchSink(const Options& options, const Parser* parser,
+                     const std::shared_ptr<Arena>& arena, PlanHost* host)
+    : options_(options),
+      parser_(parser),
+      fields_(parser->fields().size()),
+      slice_end_(options.slice_end != 0 ? options.slice_end : options.rows),
+      slice_rows_(slice_end_ - options.slice_begin),
+      skip_batches_(options.close_at_block_end ? 0 : options.skip),
+      host_(host),
+      clock_(options.clock != nullptr ? options.clock : &own_clock_),
+      skip_rows_(options.close_at_block_end ? options.skip : 0),
+      pool_(PoolOptions(options, slice_rows_), parser, arena, host),
+      finisher_(options, parser, arena, &pool_, host),
+      writer_(options, parser, &pool_, &finisher_, host) {
+  counted_ = clock_->BeforeBatch();
+}
+
+// ---- Planning ----
+
+BatchSink::Planned& BatchSink::Current(const Block& block) {
+  // Rows that nobody batched are told by pass.
+  if (options_.close_at_block_end && !planned_.empty() && planned_.back().pass != block.pass) {
+    CloseRest(false);
+  }
+  if (planned_.empty() || planned_.back().closed) {
+    Planned batch;
+    batch.span.number = next_number_++;
+    batch.span.first_place = places_;
+    batch.span.begin = clock_->BeforeBatch();
+    batch.skipped = batch.span.number < skip_batches_;
+    if (!batch.skipped) batch.sequence = next_sequence_++;
+    batch.pass = block.pass;
+    batch.of_dropped_rest = block.of_dropped_rest;
+    batch.units.resize(fields_);
+    planned_.push_back(std::move(batch));
+  }
+  return planned_.back();
+}
+
+void BatchSink::LeaveOut(std::size_t rows) {
+  skip_rows_ -= rows;
+  if (skip_rows_ == 0) host_->NoteLeftOut(clock_->BeforeBatch());
+}
+
+void BatchSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  if (skip_rows_ > 0) {
+    const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(skip_rows_, end - begin));
+    tally_.left_out += rows;
+    CountPlaces(rows);
+    LeaveOut(rows);
+    host_->Drop(block, rows);
+    begin += rows;
+  }
+  const auto& records = block->frame.records;
+  while (begin < end) {
+    const bool hole = records[begin].damaged();
+    std::uint32_t run_end = begin + 1;
+    while (run_end < end && records[run_end].damaged() == hole) ++run_end;
+    if (hole) {
+      AddHoles(block, begin, run_end - begin);
+    } else {
+      AddPiece(block, begin, run_end);
+    }
+    begin = run_end;
+  }
+  if (options_.close_at_block_end) CloseRest(false);
+}
+
+void BatchSink::OnRefs(std::span<const RowRef> rows) {
+  if (skip_rows_ > 0) {
+    const std::size_t left_out = std::min<std::uint64_t>(skip_rows_, rows.size());
+    tally_.left_out += left_out;
+    CountPlaces(static_cast<std::uint32_t>(left_out));
+    LeaveOut(left_out);
+    DropAll(rows.first(left_out));
+    rows = rows.subspan(left_out);
+  }
+  while (!rows.empty()) {
+    if (rows.front().hole()) {
+      AddHoles(rows.front().block, rows.front().row, 1);
+      rows = rows.subspan(1);
+      continue;
+    }
+    const std::size_t run = GoodRun(rows);
+    AddRefs(rows.first(run));
+    rows = rows.subspan(run);
+  }
+  // Rows that nobody batched: their places are told from the first one's, and the next call's may
+  // stand elsewhere.
+  if (options_.close_at_block_end && clock_->kept()) CloseRest(false);
+}
+
+std::size_t BatchSink::GoodRun(std::span<const RowRef> rows) const {
+  const std::uint64_t pass = rows.front().block->pass;
+  std::size_t run = 1;
+  while (run < rows.size() && !rows[run].hole() &&
+         (!options_.close_at_block_end || rows[run].block->pass == pass)) {
+    ++run;
+  }
+  return run;
+}
+
+void BatchSink::DropAll(std::span<const RowRef> rows) {
+  for (const RowRef& ref : rows) host_->Drop(ref.block, 1);
+}
+
+BatchSink::Part BatchSink::NextPart(const Planned& batch, std::size_t places) const {
+  const std::size_t at = batch.places;
+  const bool before = at < options_.slice_begin;
+  const bool behind = at >= slice_end_;
+  const std::size_t end = before ? options_.slice_begin : behind ? options_.rows : slice_end_;
+  return {static_cast<std::uint32_t>(std::min(places, end - at)),
+          !before && !behind && !batch.skipped};
+}
+
+std::uint32_t BatchSink::RowOf(const Planned& batch, std::size_t place) const {
+  return options_.pad ? static_cast<std::uint32_t>(place - options_.slice_begin) : batch.rows;
+}
+
+void BatchSink::AddMissing(Planned& batch, std::size_t begin, std::size_t end) const {
+  begin = std::max(begin, options_.slice_begin);
+  end = std::min(end, slice_end_);
+  if (!options_.pad || begin >= end) return;
+  batch.missing.push_back({RowOf(batch, begin), static_cast<std::uint32_t>(end - begin)});
+}
+
+void BatchSink::Tally(const Planned& batch, bool written, std::uint64_t rows) {
+  (written ? tally_.delivered : batch.skipped ? tally_.left_out : tally_.of_others) += rows;
+}
+
+void BatchSink::CountPlaces(std::uint32_t places) {
+  places_ += places;
+  clock_->Advance(places);
+}
+
+void BatchSink::CountPlaces(Planned& batch, std::uint32_t places) {
+  CountPlaces(places);
+  batch.places += places;
+  if (batch.places == options_.rows) CloseRest(batch.of_dropped_rest && !fails_);
+}
+
+void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) {
+  tally_.damaged += places;
+  if (options_.close_at_block_end) {
+    CloseRest(false);
+    CountPlaces(places);
+    host_->Drop(block, places);
+    return;
+  }
+  const std::uint32_t end = row + places;
+  while (row < end) {
+    Planned& batch = Current(*block);
+    const Part part = NextPart(batch, end - row);
+    if (part.written) {
+      AddMissing(batch, batch.places, batch.places + part.places);
+      for (std::uint32_t i = 0; options_.note_rows && i < part.places; ++i) {
+        batch.damaged_numbers.push_back(block->NumberOf(row + i));
+      }
+    }
+    row += part.places;
+    CountPlaces(batch, part.places);
+  }
+  host_->Drop(block, places);
+}
+
+void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
+  const std::size_t most = parser_->max_rows_per_write();
+  while (begin < end) {
+    Planned& batch = Current(*block);
+    const Part part = NextPart(batch, std::min<std::size_t>(end - begin, most));
+    Tally(batch, part.written, part.places);
+    if (part.written) {
+      AddTask(batch, block, begin, part.places);
+    } else {
+      host_->Drop(block, part.places);
+    }
+    begin += part.places;
+    CountPlaces(batch, part.places);
+  }
+}
+
+void BatchSink::AddTask(Planned& batch, Block* block, std::uint32_t begin, std::uint32_t rows) {
+  WriteTask* task = pool_.NewTask();
+  task->block = block;
+  task->src_row = begin;
+  task->rows = rows;
+  task->dst_row = RowOf(batch, batch.places);
+  task->unit_begin = batch.units;
+  CountUnits(*task, &batch.units);
+  task->unit_end = batch.units;
+  batch.rows += rows;
+  if (batch.slot == nullptr && planned_.size() == 1) (void)GiveSlot(batch);
+  if (batch.slot != nullptr) {
+    Dispatch(batch, task);
+  } else {
+    batch.tasks.push_back(task);
+  }
+}
+
+void BatchSink::AddRefs(std::span<const RowRef> rows) {
+  while (!rows.empty()) {
+    Planned& batch = Current(*rows.front().block);
+    const Part part = NextPart(batch, rows.size());
+    const std::span<const RowRef> taken = rows.first(part.places);
+    Tally(batch, part.written, part.places);
+    rows = rows.subspan(part.places);
+    if (part.written) {
+      batch.refs.insert(batch.refs.end(), taken.begin(), taken.end());
+      batch.rows += part.places;
+    } else {
+      DropAll(taken);
+    }
+    CountPlaces(batch, part.places);
+  }
+}
+
+void BatchSink::CountUnits(const WriteTask& task, std::vector<std::uint64_t>* units) const {
+  const auto& fields = parser_->fields();
+  for (std::size_t f = 0; f < fields_; ++f) {
+    std::uint64_t sum = 0;
+    if (!fields[f].ragged()) {
+      sum = task.rows;
+    } else if (task.block != nullptr) {
+      const FieldLocation* at = task.block->locations.data() + task.src_row * fields_ + f;
+      for (std::uint32_t row = 0; row < task.rows; ++row) sum += at[row * fields_].units;
+    } else {
+      for (const RowRef& ref : task.refs) {
+        sum += ref.block->locations[ref.row * fields_ + f].units;
+      }
+    }
+    (*units)[f] += sum;
+  }
+}
+
+void BatchSink::CutIntoTasks(Planned& batch) {
+  const std::size_t share = (batch.refs.size() + kTasksPerBatch - 1) / kTasksPerBatch;
+  const std::size_t most = std::min(std::max(share, kMinTaskRows), parser_->max_rows_per_write());
+  std::fill(batch.units.begin(), batch.units.end(), 0);
+  const std::span<const RowRef> refs = batch.refs;
+  auto missing = batch.missing.begin();
+  std::uint32_t row = 0;
+  for (std::size_t begin = 0; begin < refs.size();) {
+    for (; missing != batch.missing.end() && missing->first == row; ++missing) {
+      row += missing->count;
+    }
+    std::size_t rows = std::min(refs.size() - begin, most);
+    if (missing != batch.missing.end()) rows = std::min<std::size_t>(rows, missing->first - row);
+    const std::span<const RowRef> piece = refs.subspan(begin, rows);
+    WriteTask* task = pool_.NewTask();
+    task->refs.assign(piece.begin(), piece.end());
+    task->rows = static_cast<std::uint32_t>(rows);
+    task->dst_row = row;
+    task->unit_begin = batch.units;
+    CountUnits(*task, &batch.units);
+    task->unit_end = batch.units;
+    batch.tasks.push_back(task);
+    begin += rows;
+    row += task->rows;
+  }
+  batch.refs.clear();
+}
+
+void BatchSink::OnPacked(std::span<const RowRef> rows) {
+  Planned& batch = Current(*rows.front().block);
+  const bool written = NextPart(batch, 1).written;
+  Tally(batch, written, rows.size());
+  if (written) {
+    batch.refs.insert(batch.refs.end(), rows.begin(), rows.end());
+    batch.row_ends.push_back(static_cast<std::uint32_t>(batch.refs.size()));
+    ++batch.rows;
+  } else {
+    DropAll(rows);
+  }
+  CountPlaces(batch, 1);
+}
+
+void BatchSink::CutPacked(Planned& batch) {
+  const std::size_t share = (batch.rows + kTasksPerBatch - 1) / kTasksPerBatch;
+  std::fill(batch.units.begin(), batch.units.end(), 0);
+  std::uint32_t first = 0;
+  for (std::uint32_t row = 0; row < batch.rows;) {
+    const auto rows = static_cast<std::uint32_t>(std::min<std::size_t>(share, batch.rows - row));
+    const std::uint32_t end = batch.row_ends[row + rows - 1];
+    WriteTask* task = pool_.NewTask();
+    task->refs.assign(batch.refs.begin() + first, batch.refs.begin() + end);
+    task->rows = rows;
+    task->dst_row = row;
+    task->unit_begin = batch.units;
+    CountUnits(*task, &batch.units);
+    task->unit_end = batch.units;
+    batch.tasks.push_back(task);
+    first = end;
+    row += rows;
+  }
+  batch.refs.clear();
+}
+
+void BatchSink::Close(Planned& batch) {
+  batch.span.before = counted_;
+  batch.span.end = batch.dropped ? clock_->BeforeBatch() : clock_->AfterBatch();
+  if (fails_) {
+    batch.span.end = counted_;
+    batch.span.uncounted = ++cuts_;
+  } else if (!batch.dropped) {
+    counted_ = batch.span.end;
+  }
+  if (batch.skipped) {
+    if (batch.span.number + 1 == skip_batches_) host_->NoteLeftOut(batch.span.end);
+    planned_.pop_back();
+    return;
+  }
+  AddMissing(batch, batch.places, slice_end_);
+  if (!batch.refs.empty()) options_.packer != nullptr ? CutPacked(batch) : CutIntoTasks(batch);
+  batch.closed = true;
+  pool_.Learn(batch.units);
+  (void)Continue();
+}
+
+void BatchSink::CloseRest(bool drop) {
+  if (planned_.empty() || planned_.back().closed) return;
+  Planned& batch = planned_.back();
+  if (drop) {
+    const std::uint64_t rows = batch.row_ends.empty() ? batch.rows : batch.refs.size();
+    tally_.delivered -= rows;
+    tally_.dropped += rows;
+    batch.dropped = true;
+    --next_number_;  // the next batch has it
+  }
+  Close(batch);
+}
+
+void BatchSink::OnPassEnd() {
+  ++tally_.passes;
+  if (!clock_->kept()) clock_->EndPass();
+  CloseRest(options_.drop_remainder);
+  rows_of_dropped_pass_.reset();
+  if (options_.drop_remainder && next_number_ == pass_begin_number_) {
+    rows_of_dropped_pass_ = places_ - pass_begin_place_;
+  }
+  pass_begin_number_ = next_number_;
+  pass_begin_place_ = places_;
+}
+
+void BatchSink::OnEnd(const Status& status) {
+  fails_ = fails_ || !status.ok();
+  CloseRest(options_.drop_remainder && !fails_);
+  host_->End(next_sequence_, status);
+}
+
+bool BatchSink::Continue() {
+  while (!planned_.empty()) {
+    Planned& batch = planned_.front();
+    if (batch.slot == nullptr) {
+      if (!batch.closed && batch.tasks.empty()) return false;
+      if (!GiveSlot(batch)) return true;
+    }
+    for (WriteTask* task : batch.tasks) Dispatch(batch, task);
+    batch.tasks.clear();
+    if (!batch.closed) return false;
+    BatchSlot* slot = batch.slot;
+    slot->rows = options_.pad ? static_cast<std::uint32_t>(slice_rows_) : batch.rows;
+    slot->span = batch.span;
+    slot->damaged_numbers = std::move(batch.damaged_numbers);
+    slot->missing.swap(batch.missing);
+    slot->units = batch.units;
+    slot->dropped = batch.dropped;
+    planned_.pop_front();
+    first_unfinished_ = slot->sequence + 1;
+    finisher_.FinishOne(slot);
+  }
+  return false;
+}
+
+bool BatchSink::GiveSlot(Planned& batch) {
+  batch.slot = pool_.TakeSlot(
+      {batch.sequence, batch.pass, batch.units, batch.row_ends, batch.rows, batch.closed});
+  return batch.slot != nullptr;
+}
+
+void BatchSink::Dispatch(Planned& batch, WriteTask* task) {
+  BatchSlot* slot = batch.slot;
+  task->slot = slot;
+  task->extent = pool_.PieceFor(slot, *task);
+  slot->pending.fetch_add(1, std::memory_order_relaxed);
+  host_->Submit(task, task->block != nullptr ? task->block->lane : next_lane_++);
+}
+
+// ---- Handing out ----
+
+Instance BatchSink::MakeInstance(const BatchSlot& slot,
+                                 const std::shared_ptr<const void>& owner) const {
+  const BatchExtent& extent = *slot.extents.back();
+  Instance instance(fields_);
+  for (std::size_t f = 0; f < fields_; ++f) {
+    const FieldSpec& field = parser_->fields()[f];
+    const BatchLayout::Column& column = extent.layout.columns()[f];
+    Tensor& tensor = instance[f];
+    tensor.dtype = field.dtype;
+    tensor.data = extent.run.data + column.data;
+    tensor.owner = owner;
+    std::uint64_t units = slot.rows;
+    if (column.ragged) {
+      const auto* offsets = reinterpret_cast<const std::int64_t*>(extent.run.data + column.offsets);
+      tensor.lod.push_back({offsets, slot.rows + std::size_t{1}});
+      units = static_cast<std::uint64_t>(offsets[slot.rows]);
+      tensor.shape.push_back(static_cast<std::int64_t>(units));
+      tensor.shape.insert(tensor.shape.end(), field.shape.begin() + 1, field.shape.end());
+    } else {
+      tensor.shape.push_back(static_cast<std::int64_t>(units));
+      tensor.shape.insert(tensor.shape.end(), field.shape.begin(), field.shape.end());
+    }
+    tensor.bytes = units * column.unit_bytes;
+  }
+  if (options_.whole_tensors) instance = JoinLevels(*parser_, std::move(instance));
+  if (options_.pad) instance.push_back(MakeMask(slot, owner));
+  return instance;
+}
+
+Tensor BatchSink::MakeMask(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const {
+  const BatchExtent& extent = *slot.extents.back();
+  Tensor mask;
+  mask.dtype = kUInt8;
+  mask.shape = {static_cast<std::int64_t>(slot.rows)};
+  mask.data = extent.run.data + extent.layout.mask();
+  mask.bytes = slot.rows;
+  mask.owner = owner;
+  return mask;
+}
+
+}  // namespace ringfeed

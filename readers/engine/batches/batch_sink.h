@@ -1,0 +1,182 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/memory/arena.h"
+#include "readers/engine/batches/batch_finisher.h"
+#include "readers/engine/batches/batch_pool.h"
+#include "readers/engine/batches/batch_slot.h"
+#include "readers/engine/batches/batch_writer.h"
+#include "readers/engine/batches/plan_sink.h"
+#include "readers/order/plan_clock.h"
+#include "readers/parsers/parser.h"
+#include "ringfeed/record.h"
+
+namespace ringfeed {
+
+/// Groups rows into batches, gives each row its place and has writers fill them.
+///
+/// In the blocks' own order (no shuffle) rows go to writers as soon as their place is known, batch
+/// by batch in pieces of a block, while the block is still in its reader's cache; the batch's
+/// memory is then sized by what was learned so far. In any other order a batch is written once all
+/// its rows are known.
+///
+/// A batch is `rows` places of the order. Damaged records (null spans) have places too, so that
+/// which rows a batch holds does not depend on what could be read: they make it shorter.
+class BatchSink final : public PlanSink {
+ public:
+  static constexpr std::size_t kMaxSlots = BatchPool::kMaxSlots;
+  static constexpr std::size_t kLeastSlots = BatchPool::kLeastSlots;
+  /// A batch in no block's order is written by up to this many tasks.
+  static constexpr std::size_t kTasksPerBatch = 4;
+  struct Options : BatchRules {
+    std::size_t rows = 1;  ///< places of a batch
+    bool drop_remainder = false;
+    bool close_at_block_end =
+        false;  ///< internal batches, whose size nobody sees: short rather than late
+    bool whole_tensors = true;  ///< false: MakeInstance gives a tensor for each field, also levels
+    std::size_t slots = 0;      ///< 0: chosen by the size of a batch
+    std::size_t least_slots = kLeastSlots;  ///< without these nothing works
+    std::size_t memory_bytes = 0;           ///< all slots together
+    /// So many batches, or, with close_at_block_end, places, are planned and left out first: their
+    /// rows are not written. They are numbered all the same.
+    std::uint64_t skip = 0;
+    /// Only the rows at places [slice_begin, slice_end) of a batch are written; 0 for its end.
+    std::size_t slice_begin = 0;
+    std::size_t slice_end = 0;
+    PlanClock* clock = nullptr;  ///< null: one of its own
+  };
+
+  BatchSink(const Options& options, const Parser* parser, const std::shared_ptr<Arena>& arena,
+            PlanHost* host);
+
+  // The planner's calls.
+  void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
+  void OnRefs(std::span<const RowRef> rows) override;
+  void OnPacked(std::span<const RowRef> rows) override;
+  void OnLost(Block* block, std::uint32_t rows) override {
+    tally_.unplaced += rows;
+    host_->Drop(block, rows);
+  }
+  void OnPassEnd() override;
+  void OnCut() override { CloseRest(options_.drop_remainder && !fails_); }
+  void OnFailing() override { fails_ = true; }
+  void OnEnd(const Status& status) override;
+  bool Continue() override;
+  bool Outstanding() override {
+    return pool_.HasIncomplete() || (!planned_.empty() && planned_.front().closed);
+  }
+
+  std::optional<std::uint64_t> rows_of_dropped_pass() const override {
+    return rows_of_dropped_pass_;
+  }
+  std::uint64_t first_unfinished() const override { return first_unfinished_; }
+
+  /// Writes what was submitted; any thread.
+  const BatchWriter& writer() const { return writer_; }
+  // The consumer's calls.
+  Instance MakeInstance(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const;
+  void Release(BatchSlot* slot) { pool_.Release(slot); }
+  /// Slots that exist at most; fixed once the first batch was planned.
+  std::size_t slot_limit() const { return pool_.slot_limit(); }
+
+  std::uint64_t grown() const { return pool_.grown(); }
+
+ private:
+  /// A batch in the plan.
+  struct Planned {
+    OrderSpan span;
+    std::uint64_t sequence = 0;  ///< as of BatchSlot
+    std::uint64_t pass = 0;      ///< of its first row
+    std::uint32_t places = 0;    ///< so far
+    std::uint32_t rows = 0;      ///< that are to be written
+    bool skipped = false;        ///< left out
+    bool closed = false;
+    bool dropped = false;
+    bool of_dropped_rest = false;  ///< as of its block: it is dropped also where it has all rows
+    std::vector<std::uint64_t> damaged_numbers;
+    std::vector<std::uint64_t> units;
+    std::vector<WriteTask*> tasks;        ///< waiting for a slot
+    std::vector<RowRef> refs;             ///< of a batch that is written once it is closed
+    std::vector<std::uint32_t> row_ends;  ///< of packed rows: where they end in refs
+    std::vector<MissingRows> missing;
+    BatchSlot* slot = nullptr;
+  };
+
+  /// Places of a batch that are treated alike.
+  struct Part {
+    std::uint32_t places = 0;
+    bool written = false;  ///< in the slice of a batch that is not left out
+  };
+
+  /// The batch that the block's next row goes to.
+  Planned& Current(const Block& block);
+  /// The first of the next `places` places.
+  Part NextPart(const Planned& batch, std::size_t places) const;
+  /// The row of a place of the batch's slice.
+  std::uint32_t RowOf(const Planned& batch, std::size_t place) const;
+  /// Places [begin, end) of the batch's slice get no row.
+  void AddMissing(Planned& batch, std::size_t begin, std::size_t end) const;
+  /// Counts rows that come to the batch.
+  void Tally(const Planned& batch, bool written, std::uint64_t rows);
+  void CountPlaces(std::uint32_t places);
+  void CountPlaces(Planned& batch, std::uint32_t places);
+  void AddPiece(Block* block, std::uint32_t begin, std::uint32_t end);
+  void AddTask(Planned& batch, Block* block, std::uint32_t begin, std::uint32_t rows);
+  void AddRefs(std::span<const RowRef> rows);
+  /// So many places, from a row of the block on, whose records are damaged.
+  void AddHoles(Block* block, std::uint32_t row, std::uint32_t places);
+  /// How many of the rows from the first on are good, and may be in one batch.
+  std::size_t GoodRun(std::span<const RowRef> rows) const;
+  void DropAll(std::span<const RowRef> rows);
+  void Close(Planned& batch);
+  void CutIntoTasks(Planned& batch);
+  void CutPacked(Planned& batch);
+  void CloseRest(bool drop);
+  void CountUnits(const WriteTask& task, std::vector<std::uint64_t>* units) const;
+  bool GiveSlot(Planned& batch);
+  void Dispatch(Planned& batch, WriteTask* task);
+  Tensor MakeMask(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const;
+  /// Of rows that nobody batched: so many are not delivered.
+  void LeaveOut(std::size_t rows);
+
+  const Options options_;
+  const Parser* const parser_;
+  const std::size_t fields_;
+  const std::size_t slice_end_;
+  const std::size_t slice_rows_;  ///< most rows that a batch has here
+  const std::uint64_t skip_batches_;
+  PlanHost* const host_;
+
+  // The planner's own.
+  std::deque<Planned> planned_;
+  std::uint64_t next_number_ = 0;
+  std::uint64_t next_sequence_ = 0;
+  bool fails_ = false;      ///< a failure comes: whatever is begun is delivered, and cut short
+  PlanMark counted_;        ///< behind the last batch that no failure cut short
+  std::uint64_t cuts_ = 0;  ///< batches that one cut short
+  std::uint64_t first_unfinished_ = 0;  ///< as delivered
+  // Of the end of a pass that was met last.
+  std::uint64_t pass_begin_number_ = 0;  ///< next_number_ behind it
+  std::uint64_t pass_begin_place_ = 0;   ///< places_ then
+  std::optional<std::uint64_t> rows_of_dropped_pass_;
+  PlanClock own_clock_;
+  PlanClock* const clock_;
+  std::uint64_t places_ = 0;
+  std::uint64_t skip_rows_;  ///< to come
+  std::uint32_t next_lane_ = 0;
+
+  // Shared with writers and consumers.
+  BatchPool pool_;
+  const BatchFinisher finisher_;
+  const BatchWriter writer_;
+};
+
+}  // namespace ringfeed

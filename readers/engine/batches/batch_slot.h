@@ -1,0 +1,94 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/memory/arena.h"
+#include "readers/engine/batches/batch_layout.h"
+#include "readers/engine/blocks/block.h"
+#include "readers/order/plan_clock.h"
+#include "readers/parsers/parser.h"
+
+namespace ringfeed {
+
+/// A batch's memory, or, where a batch outgrew it, the first part of it.
+struct BatchExtent {
+  SlabRun run;
+  BatchLayout layout;
+  std::uint32_t row_begin = 0;
+  std::uint32_t row_end = 0;
+  std::vector<std::uint64_t> unit_begin;  ///< per field
+  std::vector<std::uint64_t> unit_end;
+};
+
+/// Rows of a batch that are not there.
+struct MissingRows {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
+/// A batch on its way: planned by the planner, filled by writers, handed out, reused. The last
+/// extent becomes its memory; earlier ones are moved there by whoever finishes it.
+struct BatchSlot {
+  OrderSpan span;
+  /// Of its delivery: dropped ones have one, too. For writers, as soon as it has a task.
+  std::uint64_t sequence = 0;
+  std::uint64_t pass = 0;  ///< that its first row is of
+  std::uint32_t rows = 0;
+  std::vector<std::uint64_t> units;  ///< per field, planned
+  std::vector<std::unique_ptr<BatchExtent>> extents;
+  /// A rest that nobody is to see. It is written all the same: what fails in it is a failure, and
+  /// what is good before that is a short last batch.
+  bool dropped = false;
+  Status status;  ///< follows the rows; set by the planner or the finisher
+
+  /// Writes to come, and one for the planner until the batch is closed. Dropped with acq_rel: who
+  /// drops the last sees every row written.
+  std::atomic<std::uint32_t> pending{0};
+
+  /// Of the records of rows that were written, failed ones aside. Relaxed: `pending` orders it.
+  std::atomic<std::uint64_t> payload_bytes{0};
+
+  std::mutex failures_mutex;  ///< rows that fail are rare
+  std::vector<RowFailure> failures;
+  /// Rows that the parser refused, up to the first that it did not, where there is one: only where
+  /// they are asked for.
+  std::vector<RefusedRow> refused;
+  bool all_refused = true;           ///< there is no other row
+  std::vector<MissingRows> missing;  ///< of a padded batch, in their order; set by the planner
+  /// Block::NumberOf of each row, kNoRow of those that are missing; only where asked for.
+  std::vector<std::uint64_t> row_numbers;
+
+  /// The same of damaged records that have a place in the batch.
+  std::vector<std::uint64_t> damaged_numbers;
+
+  /// Of packed rows: the number of the batch's records up to the end of each; row_numbers are then
+  /// of the records.
+  std::vector<std::uint32_t> row_ends;
+
+  /// How many places behind the first one row `row` stands, where the batch is no user's: rows that
+  /// failed were taken out.
+  std::uint32_t PlaceOf(std::uint32_t row) const {
+    for (const RowFailure& failure : failures) row += failure.row <= row ? 1 : 0;
+    return row;
+  }
+};
+
+/// A piece of work for a writer: rows into a batch.
+struct WriteTask {
+  BatchSlot* slot = nullptr;
+  BatchExtent* extent = nullptr;  ///< null: the memory could not be had, only the holds are dropped
+  std::uint32_t dst_row = 0;
+  std::uint32_t rows = 0;
+  Block* block = nullptr;  ///< rows [src_row, src_row + rows) of it, or, where null, refs
+  std::uint32_t src_row = 0;
+  std::vector<RowRef> refs;
+  std::vector<std::uint64_t> unit_begin;  ///< per field: where the rows start in the batch
+  std::vector<std::uint64_t> unit_end;
+};
+
+}  // namespace ringfeed

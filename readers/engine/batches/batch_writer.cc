@@ -1,0 +1,286 @@
+#include "readers/engine/batches/batch_writer.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "readers/engine/blocks/locate.h"
+#include "readers/order/row_layout.h"
+#include "readers/parsers/worker_stop.h"
+#include "readers/parsers/wrappers/pack_parser.h"
+
+namespace ringfeed {
+
+namespace {
+
+/// A row fails once, though several of its fields may.
+void KeepOneOfEachRow(std::vector<RowFailure>* failures) {
+  std::stable_sort(failures->begin(), failures->end(),
+                   [](const RowFailure& a, const RowFailure& b) { return a.row < b.row; });
+  const auto same = [](const RowFailure& a, const RowFailure& b) { return a.row == b.row; };
+  failures->erase(std::unique(failures->begin(), failures->end(), same), failures->end());
+}
+
+// Of the task's first row, in its batch.
+std::uint32_t FirstRecord(const WriteTask& task) {
+  return task.dst_row == 0 ? 0 : task.slot->row_ends[task.dst_row - 1];
+}
+
+}  // namespace
+
+void BatchWriter::Write(WriteTask* task, WriterScratch* scratch) const {
+  BatchSlot* const slot = task->slot;
+  try {
+    WriteAll(task, scratch);
+  } catch (...) {
+    return finisher_->EndBefore(*slot);
+  }
+  finisher_->FinishOne(slot);
+}
+
+void BatchWriter::WriteAll(WriteTask* task, WriterScratch* scratch) const {
+  if (task->block == nullptr) CollectBlocks(*task, scratch);
+  if (task->extent != nullptr) {
+    if (task->block == nullptr) GatherRows(*task, scratch);
+    PrepareTargets(*task, scratch);
+    scratch->failures.clear();
+    if (rules_.packer != nullptr) {
+      WritePacked(*task, scratch);
+    } else {
+      WriteRows(*task, scratch);
+    }
+    FailShrunk(*task, scratch);
+    if (!scratch->failures.empty()) KeepOneOfEachRow(&scratch->failures);
+    CountBytes(*task, *scratch);
+    if (!scratch->failures.empty()) NoteFailures(*task, scratch);
+  }
+  DropHolds(*task, scratch);
+  pool_->RecycleTask(task);
+}
+
+std::span<const RecordSpan> BatchWriter::RecordsOf(const WriteTask& task,
+                                                   const WriterScratch& scratch) {
+  if (task.block == nullptr) return std::span(scratch.records).first(task.refs.size());
+  return std::span(task.block->frame.records).subspan(task.src_row, task.rows);
+}
+
+void BatchWriter::GatherRows(const WriteTask& task, WriterScratch* scratch) const {
+  constexpr std::size_t kAhead = 16;
+  if (scratch->records.size() < task.refs.size()) scratch->records.resize(task.refs.size());
+  const auto refs = std::span(task.refs);
+  for (std::size_t i = 0; i < refs.size(); ++i) {
+    if (i + kAhead < refs.size()) {
+      const RowRef& later = refs[i + kAhead];
+      __builtin_prefetch(later.block->frame.records.data() + later.row);
+    }
+    scratch->records[i] = refs[i].block->frame.records[refs[i].row];
+  }
+  if (!parser_->two_phase()) return;
+  scratch->locations.resize(task.refs.size() * fields_);
+  for (std::size_t i = 0; i < refs.size(); ++i) {
+    const FieldLocation* from = refs[i].block->locations.data() + refs[i].row * fields_;
+    std::copy_n(from, fields_, scratch->locations.data() + i * fields_);
+  }
+}
+
+void BatchWriter::PrepareTargets(const WriteTask& task, WriterScratch* scratch) const {
+  scratch->targets.resize(fields_);
+  scratch->offsets.resize(fields_);
+  std::byte* const base = task.extent->run.data;
+  for (std::size_t f = 0; f < fields_; ++f) {
+    const BatchLayout::Column& column = task.extent->layout.columns()[f];
+    ColumnTarget& target = scratch->targets[f];
+    if (!column.ragged) {
+      target = {base + column.data + task.dst_row * column.unit_bytes, nullptr};
+      continue;
+    }
+    // Offsets go through memory of our own: the neighbour's last is our first.
+    scratch->offsets[f].resize(task.rows + 1);
+    scratch->offsets[f][0] = static_cast<std::int64_t>(task.unit_begin[f]);
+    target = {base + column.data, scratch->offsets[f].data()};
+  }
+}
+
+void BatchWriter::WriteRows(const WriteTask& task, WriterScratch* scratch) const {
+  const FieldLocation* locations = nullptr;
+  if (parser_->two_phase()) {
+    locations = task.block != nullptr ? task.block->locations.data() + task.src_row * fields_
+                                      : scratch->locations.data();
+  }
+  WritePieces(RecordsOf(task, *scratch), locations, scratch);
+  PublishOffsets(task, *scratch);
+  if (rules_.note_rows) NoteRows(task);
+}
+
+void BatchWriter::WritePieces(std::span<const RecordSpan> records, const FieldLocation* locations,
+                              WriterScratch* scratch) const {
+  std::vector<RowFailure>& failures = scratch->failures;
+  scratch->pieces.Begin();
+  for (std::size_t begin = 0; begin < records.size();) {
+    if (WorkerStop::Requested()) return GiveUpRows(begin, records.size(), locations, scratch);
+    const std::size_t rows = scratch->pieces.Next(records.subspan(begin));
+    scratch->piece_targets = scratch->targets;
+    for (std::size_t f = 0; f < fields_; ++f) {
+      ColumnTarget& target = scratch->piece_targets[f];
+      if (target.offsets != nullptr) {
+        target.offsets += begin;
+      } else {
+        target.data += begin * parser_->fields()[f].unit_bytes();
+      }
+    }
+    const std::size_t already = failures.size();
+    parser_->Write(records.subspan(begin, rows),
+                   locations != nullptr ? locations + begin * fields_ : nullptr,
+                   scratch->piece_targets, scratch->parser.get(), &failures);
+    for (std::size_t i = already; i < failures.size(); ++i) failures[i].row += begin;
+    begin += rows;
+  }
+}
+
+// Nobody reads these rows any more, but where they end is known to what joins a batch.
+void BatchWriter::GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
+                             WriterScratch* scratch) const {
+  scratch->failures.push_back({begin, WorkerStop::Why()});
+  for (std::size_t f = 0; f < fields_; ++f) {
+    std::int64_t* const offsets = scratch->targets[f].offsets;
+    for (std::size_t row = begin; offsets != nullptr && row < rows; ++row) {
+      offsets[row + 1] = offsets[row] + locations[row * fields_ + f].units;
+    }
+  }
+}
+
+void BatchWriter::PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const {
+  for (std::size_t f = 0; f < fields_; ++f) {
+    const BatchLayout::Column& column = task.extent->layout.columns()[f];
+    if (!column.ragged) continue;
+    auto* offsets = reinterpret_cast<std::int64_t*>(task.extent->run.data + column.offsets);
+    std::copy_n(scratch.offsets[f].data() + 1, task.rows, offsets + task.dst_row + 1);
+  }
+}
+
+void BatchWriter::NoteRows(const WriteTask& task) {
+  std::uint64_t* const numbers = task.slot->row_numbers.data() + task.dst_row;
+  for (std::uint32_t row = 0; row < task.rows; ++row) {
+    numbers[row] = task.block != nullptr ? task.block->NumberOf(task.src_row + row)
+                                         : task.refs[row].block->NumberOf(task.refs[row].row);
+  }
+}
+
+void BatchWriter::NoteFailures(const WriteTask& task, WriterScratch* scratch) const {
+  if (rules_.packer != nullptr) return FailPacked(task, scratch);
+  const std::span<const RecordSpan> records = RecordsOf(task, *scratch);
+  const bool explain = rules_.refusals != nullptr && rules_.refusals->open();
+  std::size_t explained = 0;
+  const std::lock_guard lock(task.slot->failures_mutex);
+  for (RowFailure& failure : scratch->failures) {
+    const auto row = static_cast<std::uint32_t>(failure.row);
+    const DataPlace place = task.block != nullptr
+                                ? task.block->PlaceOf(task.src_row + row)
+                                : task.refs[row].block->PlaceOf(task.refs[row].row);
+    // What shrank is the file's affair, and not the parser's.
+    if (explain && failure.status.code() != StatusCode::kTruncated &&
+        IsSkippable(failure.status, rules_.on_damage) && explained++ < Refusals::kEnough) {
+      task.slot->refused.push_back(
+          {row + task.dst_row, parser_->Explain(records[failure.row], failure.status), place});
+    }
+    failure.status = failure.status.WithPlace(place);
+    if (IsSkippable(failure.status, rules_.on_damage)) {
+      host_->NoteSkipped(records[failure.row], failure.status);
+    }
+    task.slot->failures.push_back({failure.row + task.dst_row, std::move(failure.status)});
+  }
+}
+
+void BatchWriter::CountBytes(const WriteTask& task, const WriterScratch& scratch) {
+  const std::span<const RecordSpan> records = RecordsOf(task, scratch);
+  std::uint64_t bytes = 0;
+  for (const RecordSpan& record : records) bytes += record.size;
+  for (const RowFailure& failure : scratch.failures) bytes -= records[failure.row].size;
+  task.slot->payload_bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void BatchWriter::CollectBlocks(const WriteTask& task, WriterScratch* scratch) {
+  for (const RowRef& ref : task.refs) {
+    const std::size_t index = ref.block->index;
+    if (index >= scratch->rows_of_block.size()) scratch->rows_of_block.resize(index + 1);
+    if (scratch->rows_of_block[index]++ == 0) scratch->touched.push_back(ref.block);
+  }
+}
+
+void BatchWriter::FailShrunk(const WriteTask& task, WriterScratch* scratch) {
+  const auto shrunk = [](const Block* block) { return block->shrunk(); };
+  const bool any = task.block != nullptr
+                       ? shrunk(task.block)
+                       : std::any_of(scratch->touched.begin(), scratch->touched.end(), shrunk);
+  if (!any) return;
+  const auto shrunk_at = [&](std::size_t row) {
+    return task.block != nullptr
+               ? task.block->ShrunkAt(task.src_row + static_cast<std::uint32_t>(row))
+               : task.refs[row].block->ShrunkAt(task.refs[row].row);
+  };
+  std::erase_if(scratch->failures,
+                [&](const RowFailure& failure) { return shrunk_at(failure.row); });
+  const std::size_t rows = task.block != nullptr ? task.rows : task.refs.size();
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (!shrunk_at(row)) continue;
+    scratch->failures.push_back({row, ShrunkWhileRead()});
+  }
+}
+
+void BatchWriter::DropHolds(const WriteTask& task, WriterScratch* scratch) const {
+  if (task.block != nullptr) {
+    host_->Drop(task.block, task.rows);
+    return;
+  }
+  // One atomic operation per block, not per row.
+  for (Block* block : scratch->touched) {
+    // Read the index before the drop: after it the block may be another's.
+    std::uint32_t& rows = scratch->rows_of_block[block->index];
+    host_->Drop(block, std::exchange(rows, 0));
+  }
+  scratch->touched.clear();
+}
+
+void BatchWriter::WritePacked(const WriteTask& task, WriterScratch* scratch) const {
+  const std::uint32_t first = FirstRecord(task);
+  rules_.packer->WritePacked(std::span(scratch->records).first(task.refs.size()),
+                             scratch->locations.data(),
+                             std::span(task.slot->row_ends).subspan(task.dst_row, task.rows), first,
+                             scratch->targets, scratch->parser.get(), &scratch->failures);
+  if (!rules_.note_rows) return;
+  for (std::size_t i = 0; i < task.refs.size(); ++i) {
+    task.slot->row_numbers[first + i] = task.refs[i].block->NumberOf(task.refs[i].row);
+  }
+}
+
+// A record that may be left out leaves its part of the row empty, another one ends the batch in
+// front of its row.
+void BatchWriter::FailPacked(const WriteTask& task, WriterScratch* scratch) const {
+  const PackParser& packer = *rules_.packer;
+  const std::vector<std::uint32_t>& ends = task.slot->row_ends;
+  const std::uint32_t first = FirstRecord(task);
+  const auto units = [&](std::size_t record) {
+    return packer.UnitsOf(scratch->locations.data() + record * fields_);
+  };
+  const std::lock_guard lock(task.slot->failures_mutex);
+  for (RowFailure& failure : scratch->failures) {
+    const std::size_t number = first + failure.row;
+    const auto row =
+        static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), number) - ends.begin());
+    const RowRef& ref = task.refs[failure.row];
+    Status status = failure.status.WithPlace(ref.block->PlaceOf(ref.row));
+    if (!IsSkippable(status, rules_.on_damage)) {
+      task.slot->failures.push_back({row, std::move(status)});
+      continue;
+    }
+    host_->NoteSkipped(scratch->records[failure.row], status);
+    std::size_t begin = (row - task.dst_row) * packer.length();
+    for (std::size_t other = row == 0 ? 0 : ends[row - 1]; other < number; ++other) {
+      begin += units(other - first);
+    }
+    packer.Blank(scratch->targets, begin, units(failure.row));
+    if (rules_.note_rows) task.slot->row_numbers[number] = kNoRow;
+  }
+}
+
+}  // namespace ringfeed

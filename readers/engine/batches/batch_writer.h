@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "readers/engine/batches/batch_finisher.h"
+#include "readers/engine/batches/batch_pool.h"
+#include "readers/engine/batches/batch_slot.h"
+#include "readers/engine/batches/plan_sink.h"
+#include "readers/engine/blocks/row_pieces.h"
+#include "readers/parsers/parser.h"
+#include "ringfeed/record.h"
+
+namespace ringfeed {
+
+/// A writer thread's memory between tasks.
+struct WriterScratch {
+  std::unique_ptr<Parser::Scratch> parser;
+  std::vector<RecordSpan> records;
+  std::vector<FieldLocation> locations;
+  std::vector<ColumnTarget> targets;
+  std::vector<ColumnTarget> piece_targets;  ///< the same, of the rows that come next
+  RowPieces pieces;
+  std::vector<std::vector<std::int64_t>> offsets;
+  std::vector<RowFailure> failures;
+  std::vector<std::uint32_t> rows_of_block;  ///< by Block::index
+  std::vector<Block*> touched;
+};
+
+/// Has the parser write the rows of a task into their places in a batch, and lets go of the blocks
+/// that they stood in. Several threads at once, each with a scratch of its own; knows no order.
+class BatchWriter {
+ public:
+  BatchWriter(const BatchRules& rules, const Parser* parser, BatchPool* pool,
+              const BatchFinisher* finisher, PlanHost* host)
+      : rules_(rules),
+        parser_(parser),
+        fields_(parser->fields().size()),
+        pool_(pool),
+        finisher_(finisher),
+        host_(host) {}
+
+  /// Does the task and recycles it. What is thrown ends everything before the batch.
+  void Write(WriteTask* task, WriterScratch* scratch) const;
+
+ private:
+  void WriteAll(WriteTask* task, WriterScratch* scratch) const;
+  void PrepareTargets(const WriteTask& task, WriterScratch* scratch) const;
+  void GatherRows(const WriteTask& task, WriterScratch* scratch) const;
+  void PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const;
+  static std::span<const RecordSpan> RecordsOf(const WriteTask& task, const WriterScratch& scratch);
+  static void CountBytes(const WriteTask& task, const WriterScratch& scratch);
+  void WriteRows(const WriteTask& task, WriterScratch* scratch) const;
+  void WritePieces(std::span<const RecordSpan> records, const FieldLocation* locations,
+                   WriterScratch* scratch) const;
+  void GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
+                  WriterScratch* scratch) const;
+  void NoteFailures(const WriteTask& task, WriterScratch* scratch) const;
+  /// Notes the blocks that the task's rows stand in, and how many of each.
+  static void CollectBlocks(const WriteTask& task, WriterScratch* scratch);
+  /// Rows whose mapped file lost pages meanwhile may be zeros: they failed.
+  static void FailShrunk(const WriteTask& task, WriterScratch* scratch);
+  void DropHolds(const WriteTask& task, WriterScratch* scratch) const;
+  static void NoteRows(const WriteTask& task);
+  void WritePacked(const WriteTask& task, WriterScratch* scratch) const;
+  void FailPacked(const WriteTask& task, WriterScratch* scratch) const;
+
+  const BatchRules rules_;
+  const Parser* const parser_;
+  const std::size_t fields_;
+  BatchPool* const pool_;
+  const BatchFinisher* const finisher_;
+  PlanHost* const host_;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "readers/engine/batches/batch_slot.h"
+#include "readers/engine/batches/row_tally.h"
+#include "readers/engine/stages/plan_stage.h"
+#include "ringfeed/record.h"
+
+namespace ringfeed {
+
+/// Records that are delivered as they stand in their slabs.
+struct RecordDelivery {
+  std::vector<RowRef> refs;  ///< what is held, where the rows come from several blocks
+  Block* block = nullptr;    ///< or one block: its rows from first_row on
+  std::uint32_t first_row = 0;
+  OrderSpan span;          ///< row j is place first_place + j
+  std::uint64_t pass = 0;  ///< that the first of them is of
+  std::uint32_t rows = 0;
+  std::vector<RecordSpan> gathered;  ///< the views, where they are no contiguous piece of a block
+  std::span<const RecordSpan> records;
+
+  /// A row and its block; of none where all records are damaged, and no block is held.
+  RowRef RefOf(std::uint32_t row) const {
+    if (block != nullptr) return {block, first_row + row};
+    return refs.empty() ? RowRef() : refs[row];
+  }
+  /// Block::NumberOf of a row; kNoRow where no block is held.
+  std::uint64_t NumberOf(std::uint32_t row) const {
+    const RowRef ref = RefOf(row);
+    return ref.block == nullptr ? kNoRow : ref.block->NumberOf(ref.row);
+  }
+  /// Block::ShrunkAt of a row that is not damaged.
+  bool ShrunkAt(std::uint32_t row) const {
+    const RowRef ref = RefOf(row);
+    return !records[row].damaged() && ref.block->ShrunkAt(ref.row);
+  }
+};
+
+/// What goes out to the consumer: one of the two.
+struct Delivery {
+  BatchSlot* batch = nullptr;
+  std::unique_ptr<RecordDelivery> records;
+};
+
+/// What the planner's end needs of the run around it.
+class PlanHost {
+ public:
+  virtual ~PlanHost() = default;
+  /// Gives a task to the writers; `near_lane` tells whose cache its rows are in.
+  virtual void Submit(WriteTask* task, std::uint32_t near_lane) = 0;
+  /// Drops `rows` holds on a block.
+  virtual void Drop(Block* block, std::uint32_t rows) = 0;
+  /// Delivery number `number` is complete.
+  virtual void Deliver(std::uint64_t number, Delivery delivery) = 0;
+  /// A record that was planned could not be parsed, and is left out.
+  virtual void NoteSkipped(const RecordSpan& record, const Status& why) = 0;
+  /// All that the run leaves out at its start is planned: what a position behind it says.
+  virtual void NoteLeftOut(const PlanMark& /*behind*/) {}
+  /// A batch is off the writers' hands.
+  virtual void BatchDone() = 0;
+  /// Whether number `number` has room yet.
+  virtual bool HasRoom(std::uint64_t number) = 0;
+  /// Sets memory aside for batches; gives how much of it there is.
+  virtual std::size_t GrantBatches(std::size_t bytes) = 0;
+  /// Nothing follows number - 1.
+  virtual void End(std::uint64_t number, const Status& status) = 0;
+};
+
+/// The last stage of the plan: turns rows in their final order into deliveries.
+class PlanSink : public PlanStage {
+ public:
+  /// Continues what waited for a slot or room. True where rows are planned that still wait for one:
+  /// then the planner takes no more blocks.
+  virtual bool Continue() = 0;
+  /// True where some planned rows are not yet written or delivered: memory will come back by
+  /// itself.
+  virtual bool Outstanding() = 0;
+  /// Places of the pass that has just ended, where it had no batch, and its rest was dropped.
+  virtual std::optional<std::uint64_t> rows_of_dropped_pass() const { return std::nullopt; }
+  /// Number of the first delivery that is not wholly with the writers, or out.
+  virtual std::uint64_t first_unfinished() const = 0;
+  /// What became of the rows so far. The planner's call.
+  const RowTally& tally() const { return tally_; }
+
+ protected:
+  RowTally tally_;
+};
+
+}  // namespace ringfeed

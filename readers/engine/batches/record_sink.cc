@@ -1,0 +1,117 @@
+#include "readers/engine/batches/record_sink.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ringfeed {
+
+void RecordSink::PassOver(Block* block, std::uint32_t rows) {
+  skip_rows_ -= std::min<std::uint64_t>(skip_rows_, rows);
+  places_ += rows;
+  clock_->Advance(rows);
+  if (skip_rows_ == 0) host_->NoteLeftOut(clock_->BeforeBatch());
+  host_->Drop(block, rows);
+}
+
+std::unique_ptr<RecordDelivery> RecordSink::NewDelivery(std::uint64_t pass) const {
+  auto delivery = std::make_unique<RecordDelivery>();
+  delivery->pass = pass;
+  delivery->span.first_place = places_;
+  delivery->span.begin = clock_->BeforeBatch();
+  return delivery;
+}
+
+void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  const auto skipped = static_cast<std::uint32_t>(std::min<std::uint64_t>(skip_rows_, end - begin));
+  if (skipped > 0) PassOver(block, skipped);
+  tally_.left_out += skipped;
+  begin += skipped;
+  if (begin == end) return;
+  const std::uint32_t rows = end - begin;
+  auto delivery = NewDelivery(block->pass);
+  delivery->rows = rows;
+  delivery->records = std::span(block->frame.records).subspan(begin, rows);
+  const auto holes = static_cast<std::uint32_t>(
+      std::count_if(delivery->records.begin(), delivery->records.end(), IsHole));
+  tally_.damaged += holes;
+  tally_.delivered += rows - holes;
+  places_ += rows;
+  clock_->Advance(rows);
+  if (holes == rows) {
+    HoldNothing(delivery.get());
+    host_->Drop(block, rows);
+  } else {
+    delivery->block = block;
+    delivery->first_row = begin;
+  }
+  Add(std::move(delivery));
+}
+
+bool RecordSink::IsHole(const RecordSpan& record) { return record.damaged(); }
+
+// Who looks ahead for a good record passes over as many of these as there are.
+void RecordSink::HoldNothing(RecordDelivery* delivery) {
+  delivery->gathered.assign(delivery->rows, RecordSpan());
+  delivery->records = delivery->gathered;
+}
+
+void RecordSink::OnRefs(std::span<const RowRef> rows) {
+  for (const RowRef& ref : rows) {
+    if (skip_rows_ > 0) {
+      ++tally_.left_out;
+      FlushRefs();
+      PassOver(ref.block, 1);
+      continue;
+    }
+    if (open_ != nullptr && open_->pass != ref.block->pass) FlushRefs();
+    if (open_ == nullptr) open_ = NewDelivery(ref.block->pass);
+    ++(ref.hole() ? tally_.damaged : tally_.delivered);
+    open_->refs.push_back(ref);
+    open_->gathered.push_back(ref.block->frame.records[ref.row]);
+    ++places_;
+    clock_->Advance(1);
+    if (open_->refs.size() == kRowsPerDelivery) FlushRefs();
+  }
+  // The next call's rows may stand elsewhere.
+  if (clock_->kept()) FlushRefs();
+}
+
+void RecordSink::OnPassEnd() {
+  ++tally_.passes;
+  if (!clock_->kept()) clock_->EndPass();
+  FlushRefs();
+}
+
+void RecordSink::FlushRefs() {
+  if (open_ == nullptr) return;
+  open_->records = open_->gathered;
+  open_->rows = static_cast<std::uint32_t>(open_->gathered.size());
+  if (std::all_of(open_->records.begin(), open_->records.end(), IsHole)) {
+    for (const RowRef& ref : open_->refs) host_->Drop(ref.block, 1);
+    open_->refs.clear();
+  }
+  Add(std::move(open_));
+}
+
+void RecordSink::Add(std::unique_ptr<RecordDelivery> delivery) {
+  delivery->span.end = clock_->AfterBatch();
+  delivery->span.number = next_number_++;
+  waiting_.push_back(std::move(delivery));
+  (void)Continue();
+}
+
+bool RecordSink::Continue() {
+  while (!waiting_.empty()) {
+    if (!host_->HasRoom(waiting_first_)) return true;
+    host_->Deliver(waiting_first_++, {nullptr, std::move(waiting_.front())});
+    waiting_.pop_front();
+  }
+  return false;
+}
+
+void RecordSink::OnEnd(const Status& status) {
+  FlushRefs();
+  host_->End(next_number_, status);
+}
+
+}  // namespace ringfeed

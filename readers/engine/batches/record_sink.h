@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "readers/engine/batches/plan_sink.h"
+#include "readers/order/plan_clock.h"
+
+namespace ringfeed {
+
+/// Delivers records as they stand in their slabs, without a copy: a block's rows together where the
+/// order is the blocks' own, else in runs of views. A damaged record is a null view at its place,
+/// so that a delivery's rows stand at consecutive places.
+class RecordSink final : public PlanSink {
+ public:
+  struct Options {
+    std::uint64_t skip_rows = 0;  ///< so many places are left out first
+    PlanClock* clock = nullptr;   ///< null: one of its own
+  };
+
+  RecordSink(const Options& options, PlanHost* host)
+      : host_(host),
+        clock_(options.clock != nullptr ? options.clock : &own_clock_),
+        skip_rows_(options.skip_rows) {}
+
+  void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
+  void OnRefs(std::span<const RowRef> rows) override;
+  void OnLost(Block* block, std::uint32_t rows) override {
+    tally_.unplaced += rows;
+    host_->Drop(block, rows);
+  }
+  void OnPassEnd() override;
+  void OnEnd(const Status& status) override;
+  bool Continue() override;
+  std::uint64_t first_unfinished() const override { return waiting_first_; }
+  bool Outstanding() override {
+    FlushRefs();  // what is held back for a fuller delivery would hold memory for ever
+    return !waiting_.empty();
+  }
+
+ private:
+  static constexpr std::size_t kRowsPerDelivery = 1024;
+
+  /// Places that are left out.
+  void PassOver(Block* block, std::uint32_t rows);
+  std::unique_ptr<RecordDelivery> NewDelivery(std::uint64_t pass) const;
+  void Add(std::unique_ptr<RecordDelivery> delivery);
+  void FlushRefs();
+  static bool IsHole(const RecordSpan& record);
+  /// Of a delivery of damaged records alone: its views are its own.
+  static void HoldNothing(RecordDelivery* delivery);
+
+  PlanHost* const host_;
+  PlanClock own_clock_;
+  PlanClock* const clock_;
+  std::uint64_t skip_rows_;
+  std::uint64_t places_ = 0;
+  std::uint64_t next_number_ = 0;    ///< of the next delivery made
+  std::uint64_t waiting_first_ = 0;  ///< of waiting_.front(), or of what comes next
+  std::deque<std::unique_ptr<RecordDelivery>> waiting_;
+  std::unique_ptr<RecordDelivery> open_;
+};
+
+}  // namespace ringfeed

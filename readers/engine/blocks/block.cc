@@ -1,0 +1,91 @@
+#include "readers/engine/blocks/block.h"
+
+#include <algorithm>
+#include <functional>
+#include <span>
+
+namespace ringfeed {
+
+namespace {
+
+// Unlike <, these compare pointers into different arrays.
+bool StandsIn(std::span<const std::byte> bytes, const std::byte* at) {
+  return !std::less<>()(at, bytes.data()) && std::less<>()(at, bytes.data() + bytes.size());
+}
+
+}  // namespace
+
+bool Block::shrunk() const {
+  return std::any_of(files.begin(), files.end(), [](const auto& file) { return file->damaged(); });
+}
+
+bool Block::ShrunkAt(std::uint32_t row) const {
+  // A record of a decompressed chunk stands in none: what it was made of was checked.
+  return std::any_of(files.begin(), files.end(), [&](const auto& file) {
+    return StandsIn(file->mapping(), frame.records[row].data) && file->damaged();
+  });
+}
+
+DataPlace Block::PlaceOf(std::uint32_t row) const {
+  DataPlace place{file_name, -1, static_cast<std::int64_t>(first_record + row)};
+  if (table != nullptr) {
+    if (row_numbers[row] == kNoRow) return {};
+    const std::size_t file = FileOfRow(*table, row_numbers[row]);
+    place.file = table->file(file).name;
+    place.record = static_cast<std::int64_t>(row_numbers[row] - table->FirstRow(file));
+  } else if (file_name.empty()) {
+    return {};  // a user's reader
+  }
+  const std::byte* const data = frame.records[row].data;
+  for (const Framed& part : framed) {
+    const std::byte* const begin = part.bytes.data();
+    // Unlike <, these compare pointers into different arrays.
+    if (std::less<>()(data, begin) || std::greater<>()(data, begin + part.bytes.size())) continue;
+    place.offset = static_cast<std::int64_t>(part.offset) + (data - begin);
+  }
+  return place;
+}
+
+void Block::NoteFramed(std::span<const std::byte> bytes, std::uint64_t offset) {
+  if (bytes.empty()) return;
+  if (!framed.empty()) {
+    Framed& last = framed.back();
+    const std::byte* const end = last.bytes.data() + last.bytes.size();
+    if (end == bytes.data() && last.offset + last.bytes.size() == offset) {
+      last.bytes = {last.bytes.data(), last.bytes.size() + bytes.size()};
+      return;
+    }
+  }
+  framed.push_back({bytes, offset});
+}
+
+bool Block::FailAt(std::uint32_t row, const Status& why) {
+  if (!fails_in_order) {
+    status = why;
+    frame.records.resize(row);
+    return false;
+  }
+  frame.records[row] = RecordSpan();
+  row_failures.push_back({row, why});
+  return true;
+}
+
+void Block::FailBehindRows() {
+  const std::size_t row = rows();
+  const std::size_t fields = row == 0 ? 0 : locations.size() / row;
+  frame.records.emplace_back();
+  locations.resize((row + 1) * fields);
+  if (!filtered.empty()) filtered.resize(row + 1);
+  if (!groups.empty()) groups.resize(row + 1);
+  if (!row_numbers.empty()) row_numbers.resize(row + 1, kNoRow);
+  row_failures.push_back({row, status});
+}
+
+const Status* Block::FailureOf(std::uint32_t row) const {
+  for (const RowFailure& failure : row_failures) {
+    if (failure.row == row) return &failure.status;
+  }
+  return nullptr;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/memory/arena.h"
+#include "io/input_file.h"
+#include "readers/engine/blocks/refusals.h"
+#include "readers/formats/format.h"
+#include "readers/order/file_table.h"
+#include "readers/order/record_ranges.h"
+#include "readers/order/row_layout.h"
+#include "readers/parsers/parser.h"
+#include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed {
+
+/// What crosses threads: the records of one stripe of one file (or a part of them, of a stream),
+/// framed, checked and, where the parser needs it, located. Filled by a reader thread, ordered by
+/// the planner, read by writers; recycled when the last hold on it is dropped.
+struct Block {
+  /// Bytes that were framed where they stand in the file.
+  struct Framed {
+    std::span<const std::byte> bytes;
+    std::uint64_t offset = 0;  ///< in the file, or in a compressed file's content
+  };
+
+  // Where it stands in the order; set by the lane.
+  std::uint32_t lane = 0;
+  bool turn_ends = true;   ///< the lane's turn is over after this block
+  bool pass_ends = false;  ///< a marker without records: the lane has no more stripes in this pass
+  bool stream_ends = false;  ///< a marker after the last pass
+
+  // Contents; written by the lane before the block is published, constant afterwards.
+  FrameOutput frame;
+  std::vector<FieldLocation> locations;  ///< records × fields, only for two-phase parsers
+  std::vector<std::int64_t> groups;      ///< of the records, only for GroupBatch and BucketBatch
+  /// Not 0 for records that Filter drops; empty where it drops none. They are not located.
+  std::vector<std::uint8_t> filtered;
+  Status status;  ///< a failure that follows the records
+  /// `status` is the system's refusal (base/refusal.h), which has no place in an order: how many
+  /// records would have followed is not known, and others read them.
+  bool denied = false;
+  /// Whether the order is another one than that of the blocks: then a record that fails is damaged
+  /// and noted here, since what stands before it in the order may be read later.
+  bool fails_in_order = false;
+  std::vector<RowFailure> row_failures;
+  /// The first records that the parser refused, in their order; only where they are asked for.
+  std::vector<RefusedRow> refused;
+  std::uint64_t payload_bytes = 0;   ///< of the records that are not damaged
+  std::uint32_t good_rows = 0;       ///< their number
+  std::uint64_t filtered_bytes = 0;  ///< of payload_bytes, those of filtered records
+  std::uint32_t filtered_rows = 0;   ///< of good_rows
+  std::uint32_t truncated_rows = 0;  ///< rows that Truncate or Pack cut
+  std::uint32_t reopened = 0;        ///< so often its stream was opened again before them
+
+  // Memory that the records point into.
+  std::vector<SlabRun> runs;
+  /// Where records point into their mappings: others may close.
+  std::vector<std::shared_ptr<InputFile>> files;
+  std::string file_name;
+  std::vector<Framed> framed;
+  std::uint32_t file_index = 0;    ///< in the list
+  std::uint64_t first_record = 0;  ///< number in its file of records[0]
+  /// Of records that were read by their numbers: one for each, kNoRow where there is no record, and
+  /// the table that they are numbers in, in place of file_name, file_index and first_record.
+  std::vector<RowNumber> row_numbers;
+  std::shared_ptr<const FileTable> table;
+  std::vector<std::shared_ptr<const void>> storage;  ///< what the first phase made
+  std::vector<Instance> instances;  ///< a user's reader: records[i].data points at instances[i]
+
+  std::uint32_t index = 0;   ///< number in its pool
+  std::int32_t credits = 1;  ///< of its lane that it takes: more where its memory is larger
+
+  bool of_dropped_rest = false;  ///< its rows are of a rest that Batch drops (BatchSlice)
+
+  // The planner's.
+  std::uint64_t pass = 0;   ///< of the source, that its rows are of
+  bool knows_pass = false;  ///< set by its lane
+
+  /// One for the planner and one for every row, damaged ones too.
+  /// Dropped with acq_rel: whoever drops the last sees all uses of the block done.
+  std::atomic<std::uint32_t> holds{0};
+
+  std::size_t rows() const { return frame.records.size(); }
+  /// Ends the block with what the system, or the arena, refused.
+  void Deny(const Status& why) {
+    status = why;
+    denied = true;
+  }
+  /// A row that cannot be delivered ends the stream: where the order is the blocks', together with
+  /// the records behind it. False then.
+  bool FailAt(std::uint32_t row, const Status& why);
+  /// A failure that follows the records takes the place of the next one.
+  void FailBehindRows();
+  /// Why a damaged row ends the stream; null where it does not.
+  const Status* FailureOf(std::uint32_t row) const;
+  /// Of a record that is not damaged.
+  bool Filtered(std::uint32_t row) const { return !filtered.empty() && filtered[row] != 0; }
+  /// Whether records are damaged. Cheaper than a look at the records, which are not in the cache.
+  bool has_holes() const { return good_rows < rows(); }
+  /// Where a record stands; without the offset where it is not in the file as it is (decompressed,
+  /// moved since).
+  DataPlace PlaceOf(std::uint32_t row) const;
+  /// Whether a mapped file of the block was found shorter than its mapping, and whether that is the
+  /// row's: its bytes may be zeros in place of data.
+  bool shrunk() const;
+  bool ShrunkAt(std::uint32_t row) const;
+  /// Which record a row is: its RowNumber where that is known, else its file and number in it,
+  /// packed (readers/order/record_ranges.h).
+  std::uint64_t NumberOf(std::uint32_t row) const {
+    return row_numbers.empty() ? PackRecord({file_index, first_record + row}) : row_numbers[row];
+  }
+  /// Notes that these bytes were framed into this block, behind those before.
+  void NoteFramed(std::span<const std::byte> bytes, std::uint64_t offset);
+  std::size_t slab_bytes() const {
+    std::size_t bytes = 0;
+    for (const SlabRun& run : runs) bytes += run.bytes;
+    return bytes;
+  }
+};
+
+/// One row of a block.
+struct RowRef {
+  Block* block = nullptr;
+  std::uint32_t row = 0;
+
+  bool hole() const { return block->has_holes() && block->frame.records[row].damaged(); }
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/memory/arena.h"
+#include "readers/engine/blocks/block.h"
+#include "ringfeed/mpmc_ring.h"
+
+namespace ringfeed {
+
+/// The blocks of a run: made when none is free, used again, never given up. Owns them and, through
+/// them, their slabs. Any thread, but for the destructor; nothing waits.
+class BlockPool {
+ public:
+  /// Block::index is below this: WindowShuffleStage keeps it in 26 bits.
+  static constexpr std::size_t kMostBlocks = std::size_t{1} << 26;
+
+  /// `at_growth` is called before the pool makes one more, under its lock; may be null, may throw.
+  BlockPool(std::shared_ptr<Arena> arena, std::function<void()> at_growth);
+  /// Frees the slabs of all blocks, also of those that are out.
+  ~BlockPool();
+
+  /// An empty block. Throws Error where kMostBlocks are out.
+  Block* Take();
+  /// Frees the block's slabs and all that it holds. Its memory for records stays for its next use.
+  void GiveBack(Block* block);
+
+ private:
+  static constexpr std::size_t kFreeBlocks = 4096;
+
+  static void Empty(Block* block);
+
+  const std::shared_ptr<Arena> arena_;
+  const std::function<void()> at_growth_;
+  MpmcRing<Block*> free_{kFreeBlocks};
+  std::mutex mutex_;  ///< guards what follows
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<Block*> spare_;  ///< free ones for which free_ has no room
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,97 @@
+#include "readers/engine/blocks/locate.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "readers/engine/blocks/row_pieces.h"
+#include "readers/parsers/worker_stop.h"
+
+namespace ringfeed {
+
+bool IsSkippable(const Status& status, OnDamage on_damage) {
+  // Neither a user's exception nor a stop says anything about the data.
+  return on_damage == OnDamage::kSkip && status.code() != StatusCode::kUserError &&
+         status.code() != StatusCode::kCancelled;
+}
+
+DamagedRange DamagedRecord(const Status& why, const RecordSpan& record) {
+  const DataPlace& place = why.place();
+  DamagedRange range{place.file, 0, 0, why.message()};
+  if (place.offset >= 0) {
+    range.begin = static_cast<std::uint64_t>(place.offset);
+    range.end = range.begin + record.size;
+  }
+  if (place.record >= 0)
+    range.reason = "record " + std::to_string(place.record) + ": " + range.reason;
+  return range;
+}
+
+void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_damage, bool explain,
+                Block* block) {
+  std::vector<RecordSpan>& records = block->frame.records;
+  const std::size_t fields = parser.fields().size();
+  block->locations.resize(records.size() * fields);
+  std::vector<RowFailure> failures;
+  const auto passed_over = [&](std::size_t row) {
+    return records[row].damaged() || block->Filtered(static_cast<std::uint32_t>(row));
+  };
+  RowPieces pieces;
+  std::size_t begin = 0;
+  while (begin < records.size()) {
+    if (passed_over(begin)) {
+      ++begin;
+      continue;
+    }
+    std::size_t end = begin + 1;
+    while (end < records.size() && !passed_over(end)) ++end;
+    if (WorkerStop::Requested()) {
+      failures.push_back({begin, WorkerStop::Why()});
+      break;
+    }
+    end = begin + pieces.Next(std::span(records).subspan(begin, end - begin));
+    const std::size_t already = failures.size();
+    parser.Locate(std::span(records).subspan(begin, end - begin),
+                  block->locations.data() + begin * fields, scratch, &failures);
+    for (std::size_t i = already; i < failures.size(); ++i) failures[i].row += begin;
+    begin = end;
+  }
+  block->truncated_rows += parser.TakeTruncated(scratch);
+  if (auto storage = parser.TakeStorage(scratch)) block->storage.push_back(std::move(storage));
+  for (const RowFailure& failure : failures) {
+    const DataPlace place = block->PlaceOf(static_cast<std::uint32_t>(failure.row));
+    const Status placed = failure.status.WithPlace(place);
+    if (!IsSkippable(placed, on_damage)) {
+      if (!block->FailAt(static_cast<std::uint32_t>(failure.row), placed)) return;
+      continue;
+    }
+    if (explain && block->refused.size() < Refusals::kEnough) {
+      block->refused.push_back({static_cast<std::uint32_t>(failure.row),
+                                parser.Explain(records[failure.row], failure.status), place});
+    }
+    block->frame.damage.push_back(DamagedRecord(placed, records[failure.row]));
+    records[failure.row] = RecordSpan();
+  }
+}
+
+Status ShrunkWhileRead() {
+  return Status(StatusCode::kTruncated, "the mapped file shrank while it was read");
+}
+
+void LoseShrunkRows(OnDamage on_damage, Block* block) {
+  if (!block->shrunk()) return;
+  std::vector<RecordSpan>& records = block->frame.records;
+  for (std::size_t row = 0; row < records.size(); ++row) {
+    const auto number = static_cast<std::uint32_t>(row);
+    if (records[row].damaged() || !block->ShrunkAt(number)) continue;
+    const Status why = ShrunkWhileRead().WithPlace(block->PlaceOf(number));
+    if (!IsSkippable(why, on_damage)) {
+      if (!block->FailAt(number, why)) return;
+      continue;
+    }
+    block->frame.damage.push_back(DamagedRecord(why, records[row]));
+    records[row] = RecordSpan();
+  }
+}
+
+}  // namespace ringfeed

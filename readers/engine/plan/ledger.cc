@@ -1,0 +1,130 @@
+#include "readers/engine/plan/ledger.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/refusal.h"
+
+namespace ringfeed {
+
+void Ledger::Add(const Read& read) {
+  payload_bytes_.fetch_add(read.payload_bytes, std::memory_order_relaxed);
+  if (read.filtered != 0) filtered_.fetch_add(read.filtered, std::memory_order_relaxed);
+  if (read.truncated != 0) truncated_.fetch_add(read.truncated, std::memory_order_relaxed);
+  if (read.reopened != 0) reopened_.fetch_add(read.reopened, std::memory_order_relaxed);
+  if (read.lost_ranges != 0) lost_ranges_.fetch_add(read.lost_ranges, std::memory_order_relaxed);
+}
+
+void Ledger::Add(const RunTotals& totals) {
+  const std::lock_guard lock(mutex_);
+  ended_.passes += totals.passes;
+  ended_.read_bytes += totals.read_bytes;
+  ended_.grown_batches += totals.grown_batches;
+  ended_.late_wakes += totals.late_wakes;
+}
+
+void Ledger::NoteFile(const std::string& name, FileFate fate) {
+  const auto bit = static_cast<std::uint8_t>(fate);
+  const std::lock_guard lock(mutex_);
+  std::uint8_t& fates = fates_[name];
+  if ((fates & bit) != 0) return;
+  fates = static_cast<std::uint8_t>(fates | bit);
+  ++(fate == FileFate::kRead      ? files_read_
+     : fate == FileFate::kMissing ? files_missing_
+                                  : files_refused_);
+}
+
+void Ledger::NoteFile(const std::string& name, const Status& why_not) {
+  if (name.empty() || IsRefusal(why_not) || why_not.code() == StatusCode::kCancelled) return;
+  const bool missing = why_not.code() == StatusCode::kNotFound;
+  NoteFile(name, missing ? FileFate::kMissing : FileFate::kRefused);
+}
+
+void Ledger::NoteOpened(const IoChoice& choice) {
+  NoteFile(choice.file, FileFate::kRead);
+  const std::lock_guard lock(mutex_);
+  const auto [at, is_new] = choice_of_file_.try_emplace(choice.file, choices_.size());
+  if (!is_new) {
+    choices_[at->second] = choice;
+  } else if (choices_.size() < kMostChoicesListed) {
+    choices_.push_back(choice);
+  } else {
+    choice_of_file_.erase(at);
+  }
+}
+
+void Ledger::Add(const RowTally& before, const RowTally& now) {
+  // A rest that is dropped was on its way before.
+  const std::uint64_t dropped = now.dropped - before.dropped;
+  records_.fetch_add(now.delivered - before.delivered + dropped, std::memory_order_relaxed);
+  if (dropped != 0) dropped_.fetch_add(dropped, std::memory_order_relaxed);
+}
+
+void Ledger::NoteDamage(std::span<const DamagedRange> ranges, std::uint64_t count) {
+  if (count == 0) return;
+  damaged_.fetch_add(count, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  for (const DamagedRange& range : ranges) {
+    if (damage_.size() == kMostListed) return;
+    damage_.push_back(range);
+  }
+}
+
+void Ledger::NoteSkipped(const DamagedRange& range, std::size_t payload_bytes) {
+  records_.fetch_sub(1, std::memory_order_relaxed);
+  payload_bytes_.fetch_sub(payload_bytes, std::memory_order_relaxed);
+  NoteDamage({&range, 1}, 1);
+}
+
+void Ledger::Fill(PipelineStats* stats) const {
+  // What was parsed in vain may be taken off before it is counted.
+  const auto records = static_cast<std::int64_t>(records_.load(std::memory_order_relaxed));
+  stats->records = static_cast<std::uint64_t>(std::max<std::int64_t>(0, records));
+  stats->payload_bytes = payload_bytes_.load(std::memory_order_relaxed);
+  stats->damaged_records = damaged_.load(std::memory_order_relaxed);
+  stats->dropped_records = dropped_.load(std::memory_order_relaxed);
+  stats->reopened_streams = reopened_.load(std::memory_order_relaxed);
+  stats->filtered_records = filtered_.load(std::memory_order_relaxed);
+  stats->truncated_records = truncated_.load(std::memory_order_relaxed);
+  const std::int64_t lost = lost_ranges_.load(std::memory_order_relaxed);
+  stats->lost_ranges = static_cast<std::uint64_t>(std::max<std::int64_t>(0, lost));
+  const std::lock_guard lock(mutex_);
+  stats->damage = damage_;
+  stats->passes_ended = ended_.passes;
+  stats->read_bytes = ended_.read_bytes;
+  stats->grown_batches = ended_.grown_batches;
+  stats->late_wakes = ended_.late_wakes;
+  stats->files_read = files_read_;
+  stats->files_refused = files_refused_;
+  stats->files_missing = files_missing_;
+  stats->io = choices_;
+}
+
+namespace {
+
+Status Compare(const std::string& when, std::uint64_t counted, const RowTally& tally) {
+  if (tally.rows() == counted) return {};
+  const auto part = [](std::uint64_t rows, const char* what) {
+    return rows == 0 ? std::string() : ", " + std::to_string(rows) + " " + what;
+  };
+  return Status(StatusCode::kInternal,
+                "up to the end of " + when + " there were " + std::to_string(counted) +
+                    " records, and " + std::to_string(tally.rows()) +
+                    " are accounted for: " + std::to_string(tally.delivered) + " delivered" +
+                    part(tally.unplaced, "filtered") + part(tally.damaged, "damaged") +
+                    part(tally.dropped, "dropped") + part(tally.left_out, "left out") +
+                    part(tally.of_others, "of other ranks"));
+}
+
+}  // namespace
+
+Status Ledger::Check(std::uint64_t pass, std::uint64_t counted, const RowTally& tally) {
+  return tally.rows() == counted ? Status()
+                                 : Compare("pass " + std::to_string(pass), counted, tally);
+}
+
+Status Ledger::CheckEnd(std::uint64_t counted, const RowTally& tally) {
+  return Compare("the data", counted, tally);
+}
+
+}  // namespace ringfeed

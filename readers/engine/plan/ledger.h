@@ -1,0 +1,92 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "readers/engine/batches/row_tally.h"
+#include "ringfeed/io_options.h"
+#include "ringfeed/record.h"
+#include "ringfeed/stats.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// The one account of a chain: what it read and what became of that. Kept for the chain's life:
+/// ReInit, Restore and SeekTo start another run, which goes on with the same ledger. Thread safe.
+class Ledger {
+ public:
+  /// Ranges that are listed; all are counted.
+  static constexpr std::size_t kMostListed = 1000;
+  static constexpr std::size_t kMostChoicesListed = 10000;
+  /// What a block brought besides its rows.
+  struct Read {
+    std::uint64_t payload_bytes = 0;
+    std::uint64_t filtered = 0;
+    std::uint64_t truncated = 0;
+    std::uint64_t reopened = 0;
+    std::int64_t lost_ranges = 0;  ///< less 0 where a later block has the range of a record
+  };
+  /// What is counted where it comes up, and entered when its run is over.
+  struct RunTotals {
+    std::uint64_t passes = 0;
+    std::uint64_t read_bytes = 0;
+    std::uint64_t grown_batches = 0;
+    std::uint64_t late_wakes = 0;
+  };
+  /// What became of a file.
+  enum class FileFate : std::uint8_t { kRead = 1, kRefused = 2, kMissing = 4 };
+
+  void Add(const Read& read);
+  /// What became of rows since the tally was `before`.
+  void Add(const RowTally& before, const RowTally& now);
+  /// A run is over.
+  void Add(const RunTotals& totals);
+  /// Ranges that could not be read; `count` may be more than are listed.
+  void NoteDamage(std::span<const DamagedRange> ranges, std::uint64_t count);
+  /// A record that was to be delivered turned out damaged when it was parsed.
+  void NoteSkipped(const DamagedRange& range, std::size_t payload_bytes);
+
+  void NoteFile(const std::string& name, FileFate fate);
+  /// The same of one that cannot be read; nothing where that says nothing of the file.
+  void NoteFile(const std::string& name, const Status& why_not);
+  /// A file was opened: it is read, and how.
+  void NoteOpened(const IoChoice& choice);
+
+  /// Damaged records and ranges so far.
+  std::uint64_t damaged() const { return damaged_.load(std::memory_order_relaxed); }
+  void Fill(PipelineStats* stats) const;
+
+  /// At the end of pass `pass`: all of the `counted` rows, which the framers cut or the index has,
+  /// must have come to the end of the plan. kInternal with both numbers where they have not.
+  static Status Check(std::uint64_t pass, std::uint64_t counted, const RowTally& tally);
+  /// The same at the end of the data, a stream's too: nothing is held back any more.
+  static Status CheckEnd(std::uint64_t counted, const RowTally& tally);
+
+ private:
+  // Counts: nothing is published with them.
+  std::atomic<std::uint64_t> records_{0};
+  std::atomic<std::uint64_t> payload_bytes_{0};
+  std::atomic<std::uint64_t> damaged_{0};
+  std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<std::uint64_t> reopened_{0};
+  std::atomic<std::uint64_t> filtered_{0};
+  std::atomic<std::uint64_t> truncated_{0};
+  std::atomic<std::int64_t> lost_ranges_{0};
+  mutable std::mutex mutex_;  ///< guards what follows; taken on rare events only
+  std::vector<DamagedRange> damage_;
+  RunTotals ended_;  ///< of all runs that are over
+  std::unordered_map<std::string, std::uint8_t> fates_;
+  std::uint64_t files_read_ = 0;
+  std::uint64_t files_refused_ = 0;
+  std::uint64_t files_missing_ = 0;
+  std::vector<IoChoice> choices_;
+  std::unordered_map<std::string, std::size_t> choice_of_file_;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,137 @@
+#include "readers/engine/plan/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace ringfeed {
+
+bool Program::shuffled() const {
+  return std::any_of(stages.begin(), stages.end(), [](const Stage& stage) {
+    if (stage.kind == Stage::Kind::kContent) return stage.amount > 0;
+    return stage.kind != Stage::Kind::kMultiPass;
+  });
+}
+
+std::span<const OrderStage> Program::order_stages() const {
+  const auto looks = [](const Stage& stage) { return stage.kind == Stage::Kind::kContent; };
+  const auto end = std::find_if(stages.begin(), stages.end(), looks);
+  return {stages.begin(), end};
+}
+
+bool Program::needs_index() const {
+  const auto by_index = [](const Stage& stage) {
+    return stage.kind == Stage::Kind::kBlocks || stage.kind == Stage::Kind::kGlobal;
+  };
+  return source.mix != nullptr || batch.rank.world_size > 1 ||
+         std::any_of(stages.begin(), stages.end(), by_index);
+}
+
+bool Program::may_have_index() const {
+  const bool files = (!source.names.empty() && source.file_readers == nullptr) ||
+                     !source.sources.empty() || source.mix != nullptr;
+  return files && source.options.index != IndexUse::kNever;
+}
+
+std::string Program::WhyNoPosition() const {
+  if (source.options.unordered) return "OpenOptions::unordered gives the order up";
+  if (source.streams.size() > 1) return "several streams come in no order";
+  if (source.shared) return "what a chain gets of a shared reader depends on the others";
+  return {};
+}
+
+namespace {
+
+std::string Text(const OrderStage& stage) {
+  using Kind = OrderStage::Kind;
+  static const std::map<Kind, const char*> kNames = {
+      {Kind::kWindow, "window"}, {Kind::kBlock, "block"},   {Kind::kMultiPass, "passes"},
+      {Kind::kContent, ""},      {Kind::kBlocks, "blocks"}, {Kind::kGlobal, "global"}};
+  std::string text = kNames.at(stage.kind);
+  if (stage.amount != 0 || stage.kind == Kind::kMultiPass) {
+    text += " " + std::to_string(stage.amount);
+  }
+  if (stage.seed != 0) text += " seed " + std::to_string(stage.seed);
+  return text;
+}
+
+std::string Text(const SourceNode& source) {
+  std::string text;
+  if (source.mix != nullptr) {
+    for (const MixSource::Set& set : source.mix->sets) {
+      text += (text.empty() ? "mix (" : " | ") + Text(set.source);
+      for (const OrderStage& stage : set.stages) text += ", " + Text(stage);
+      text += ", passes " + std::to_string(set.passes);
+      if (set.most_records != 0) text += ", at most " + std::to_string(set.most_records);
+    }
+    return text + ")";
+  }
+  if (source.names.empty() && source.sources.empty()) {
+    return source.streams.empty() ? "a reader of the user's" : "a stream";
+  }
+  const FileOrder& files = source.options.files;
+  text = "files by " + std::to_string(source.options.cycle) + ", stripes of " +
+         std::to_string(source.options.stripe_bytes);
+  if (!source.options.format.empty()) text += ", " + source.options.format;
+  if (files.shuffle) {
+    text += ", shuffled by " + std::to_string(files.seed) + " from pass " +
+            std::to_string(files.from_pass);
+  }
+  if (files.ranks > 1) text += ", split over " + std::to_string(files.ranks);
+  if (source.options.first_epoch != 0) {
+    text += ", epoch " + std::to_string(source.options.first_epoch);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string Program::OrderText() const {
+  std::string text = Text(source);
+  for (const Stage& stage : order_stages()) text += "; " + Text(stage);
+  for (const ContentStep& step : content) text += "; " + step.text;
+  if (batched) text += "; batch " + std::to_string(batch.size);
+  if (batch.drop_remainder) text += ", rest dropped";
+  constexpr std::size_t kMostText = 400;
+  if (text.size() <= kMostText) return text;
+  // Too long for a position: its start, and a number of all of it.
+  const auto hash = std::accumulate(
+      text.begin(), text.end(), std::uint64_t{0xCBF29CE484222325}, [](std::uint64_t sum, char c) {
+        return (sum ^ static_cast<unsigned char>(c)) * std::uint64_t{0x100000001B3};  // FNV-1a
+      });
+  return text.substr(0, kMostText - 40) + "… " + std::to_string(hash);
+}
+
+std::vector<std::uint64_t> Program::Seeds() const {
+  std::vector<std::uint64_t> seeds;
+  if (source.options.files.shuffle) seeds.push_back(source.options.files.seed);
+  for (const Stage& stage : stages) {
+    const bool draws = stage.kind != Stage::Kind::kMultiPass && stage.kind != Stage::Kind::kContent;
+    if (draws) seeds.push_back(stage.seed);
+  }
+  return seeds;
+}
+
+std::vector<SlotSpec> Program::Slots() const {
+  if (passes_instances()) return source.slots;
+  if (parser == nullptr) return {{"record", kUInt8, {-1}, 0}};
+  std::vector<SlotSpec> slots;
+  std::size_t levels = 0;  // in front of this field
+  for (std::size_t f = 0; f < parser->fields().size(); ++f) {
+    const FieldSpec& field = parser->fields()[f];
+    if (parser->role(f) == FieldRole::kLodLevel) {
+      ++levels;
+      continue;
+    }
+    SlotSpec slot{field.name, field.dtype, field.shape, std::exchange(levels, 0)};
+    // Rows vary (the last batch), and so do the joined steps of ragged rows.
+    if (batched && !field.ragged()) slot.dims.insert(slot.dims.begin(), -1);
+    if (batched && field.ragged() && parser->role(f) == FieldRole::kTensor) slot.lod_levels = 1;
+    slots.push_back(std::move(slot));
+  }
+  if (batched && batch.pad) slots.push_back({kMaskName, kUInt8, {-1}, 0});
+  return slots;
+}
+
+}  // namespace ringfeed

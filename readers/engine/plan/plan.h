@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "readers/engine/plan/record_provider.h"
+#include "readers/engine/stages/content_step.h"
+#include "readers/engine/stages/plan_stage.h"
+#include "readers/order/order_stage.h"
+#include "readers/parsers/parser.h"
+#include "ringfeed/decorators.h"
+#include "ringfeed/file_reader.h"
+#include "ringfeed/slot.h"
+
+namespace ringfeed {
+
+class PackParser;
+struct MixSource;
+
+/// A stream and the name of its format; empty: by what comes.
+struct StreamInput {
+  std::shared_ptr<StreamSource> stream;
+  std::string format;
+  std::uint64_t reopen_limit = 0;
+};
+/// Where a chain's records come from: one of names, sources, streams, instances and records.
+struct SourceNode {
+  std::vector<std::string> names;
+  std::vector<std::shared_ptr<Source>> sources;
+  std::shared_ptr<const FileReaderFactory> file_readers;  ///< of a registered format; else null
+  std::vector<StreamInput> streams;                       ///< several: first come, first served
+  std::shared_ptr<InstanceSource> instances;              ///< a user's reader
+  std::shared_ptr<RecordProvider> records;                ///< made in memory
+  std::vector<SlotSpec> slots;                 ///< of instances that are delivered as they are
+  std::shared_ptr<const Parser> batch_parser;  ///< joins these; null: as their slots say
+  std::shared_ptr<const Parser> parser;        ///< of instances that are rows
+  OpenOptions options;
+  bool shared = false;                   ///< other chains take from the same input
+  std::shared_ptr<const MixSource> mix;  ///< sets of files, mixed
+};
+/// What Mix mixes: the sets as their chains were lowered.
+struct MixSource {
+  struct Set {
+    SourceNode source;
+    std::vector<OrderStage> stages;
+    double weight = 1;
+    std::uint64_t passes = 1;
+    std::uint64_t most_records = 0;
+  };
+  std::vector<Set> sets;
+};
+/// The last tensor of a padded batch: which of its rows are there.
+inline constexpr const char* kMaskName = "mask";
+
+/// A chain put in the form that a run executes: where records come from, which plan stages order
+/// them, how they end up. What LowerChain
+/// makes of the nodes that a user builds.
+struct Program {
+  using Stage = OrderStage;
+
+  SourceNode source;
+  std::uint64_t passes = 1;   ///< over the source; 0: without end
+  std::vector<Stage> stages;  ///< from the source on
+  /// Makes one that is neither the index's nor of the content.
+  std::unique_ptr<PlanStage> (*make_stage)(const Stage& stage, std::uint32_t first_epoch) = nullptr;
+  std::shared_ptr<const Parser> parser;  ///< null: records as they are
+  /// That of Parse: `parser` without what Map, Truncate, Pad or Pack make of its fields.
+  std::shared_ptr<const Parser> record_parser;
+  bool batched = false;  ///< by the user's Batch
+  BatchOptions batch;
+  std::size_t held_batches = 0;              ///< that the reading thread may hold at a time
+  std::vector<ContentStep> content;          ///< of the kContent stages
+  std::shared_ptr<const PackParser> packer;  ///< the parser, where batches are of packed rows
+
+  /// Whether a stage holds rows back.
+  bool shuffled() const;
+  /// The first stages, which need no look into records.
+  std::span<const OrderStage> order_stages() const;
+  /// Whether batches depend on what is in the records: then their number alone is no place.
+  bool looks_into_records() const { return order_stages().size() != stages.size(); }
+  /// Whether the order cannot be had as files are read.
+  bool needs_index() const;
+  /// Whether an index could be made: of a list of files or stores, which IndexUse allows.
+  bool may_have_index() const;
+  /// Why the order does not come again; empty where it does.
+  std::string WhyNoPosition() const;
+  /// The order in words, as positions hold it.
+  std::string OrderText() const;
+  /// Of the order of files and of the shuffles, in the chain's order.
+  std::vector<std::uint64_t> Seeds() const;
+  bool rewindable() const { return source.streams.empty(); }
+  /// Instances that leave as they came.
+  bool passes_instances() const { return parser == nullptr && !source.slots.empty(); }
+  /// What one read delivers.
+  std::vector<SlotSpec> Slots() const;
+};
+
+}  // namespace ringfeed

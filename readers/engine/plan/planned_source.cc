@@ -1,0 +1,355 @@
+#include "readers/engine/plan/planned_source.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/refusal.h"
+#include "readers/formats/examined_file.h"
+#include "readers/index/indexed_file.h"
+#include "readers/order/files_of_pass.h"
+#include "readers/order/make_row_cursor.h"
+#include "readers/order/mix_text.h"
+#include "readers/order/record_ranges.h"
+
+namespace ringfeed {
+
+namespace {
+
+OrderOptions OrderOptionsOf(const OpenOptions& options) {
+  return {options.files, options.cycle, options.first_epoch};
+}
+
+/// Passes over the files that the first `stages` join into one; 0: all of them, without end.
+std::uint64_t JoinedPasses(const Program& program, std::size_t stages) {
+  std::uint64_t joined = 1;
+  for (const OrderStage& stage : program.order_stages().first(stages)) {
+    if (stage.kind == OrderStage::Kind::kMultiPass) joined *= stage.amount;
+  }
+  return joined;
+}
+
+/// Passes of a cursor in which the first `stages` join some into one.
+std::uint64_t PassesOf(const Program& program, std::size_t stages) {
+  const std::uint64_t joined = JoinedPasses(program, stages);
+  if (joined == 0) return 1;  // one pass that has no end
+  return program.passes / joined;
+}
+
+/// The batches of what is left of a pass.
+struct BatchCut {
+  BatchCut(std::uint64_t places, std::uint64_t rows, bool drop_remainder)
+      : batches(places / rows + (drop_remainder || places % rows == 0 ? 0 : 1)),
+        drops(drop_remainder && places % rows != 0) {}
+
+  /// Whether the place behind so many of its batches is in it. That in front of a rest that is
+  /// dropped is: what fails in the rest fails again.
+  bool Has(std::uint64_t behind) const { return behind < batches || (drops && behind == batches); }
+
+  std::uint64_t batches;
+  bool drops;  ///< a rest
+};
+
+std::shared_ptr<const RecordSet> OpenSet(const SourceNode& source, const OpenOptions& options,
+                                         const std::shared_ptr<const Parser>& parser,
+                                         const std::stop_token& stop) {
+  RecordSet::Options how = RecordSet::OptionsOf(source.options);
+  how.on_damage = options.on_damage;
+  how.index.stop = stop;
+  how.check_elements = ElementCheckOf(parser);
+  return std::make_shared<const RecordSet>(source.names, source.sources, how);
+}
+
+/// The files whose records have no numbers. What an order by number would be without them is
+/// another order, so there is none, whatever is done with damage: a failure with what the first of
+/// them says, the names of some more, and what can be done.
+Status WithoutNumbers(std::span<const RecordSet::File* const> files, std::size_t of_files) {
+  constexpr std::size_t kNamed = 3;
+  const Status& first = files.front()->status;
+  std::string text = first.message();
+  if (files.size() > 1) {
+    text += "; " + std::to_string(files.size()) + " of the " + std::to_string(of_files) +
+            " files have no numbers for their records, also ";
+    for (std::size_t i = 1; i < std::min(files.size(), 1 + kNamed); ++i) {
+      text += (i == 1 ? "" : ", ") + files[i]->name;
+    }
+    if (files.size() > 1 + kNamed) {
+      text += " and " + std::to_string(files.size() - 1 - kNamed) + " more";
+    }
+  }
+  text +=
+      ". Records are asked for by number in this order: take the order of files (a window or block "
+      "shuffle, ranks split by files), decompress or convert such files, or take them off the list";
+  return Status(first.code(), std::move(text), first.place());
+}
+
+/// Throws Error where a file has none.
+void CheckNumbers(const std::vector<std::shared_ptr<const RecordSet>>& sets,
+                  const std::stop_token& stop) {
+  std::vector<const RecordSet::File*> without;
+  std::size_t files = 0;
+  for (const auto& set : sets) {
+    files += set->files();
+    for (std::size_t i = 0; i < set->files(); ++i) {
+      if (set->file(i).unfit) throw Error(set->file(i).status);
+      if (!set->file(i).status.ok()) without.push_back(&set->file(i));
+    }
+  }
+  if (without.empty()) return;
+  if (stop.stop_requested()) {
+    throw Error(Status(StatusCode::kCancelled, "opening the files was broken off"));
+  }
+  throw Error(WithoutNumbers(without, files));
+}
+
+/// The files of record sets.
+class SetFiles final : public FileTable {
+ public:
+  explicit SetFiles(const std::vector<std::shared_ptr<const RecordSet>>& sets) {
+    RowNumber first = 0;
+    for (const auto& set : sets) {
+      for (std::size_t i = 0; i < set->files(); ++i) {
+        const RecordSet::File& file = set->file(i);
+        files_.push_back(
+            {file.name, file.source, file.bytes, file.format, file.index, file.status});
+        first_rows_.push_back(first + set->FirstRow(i));
+      }
+      first += set->rows();
+    }
+    first_rows_.push_back(first);
+  }
+  std::size_t files() const override { return files_.size(); }
+  RowNumber FirstRow(std::size_t file) const override { return first_rows_[file]; }
+  const DataFile& file(std::size_t file) const override { return files_[file]; }
+
+ private:
+  std::vector<DataFile> files_;
+  std::vector<RowNumber> first_rows_;
+};
+
+std::vector<std::uint64_t> WeightsOf(const MixSource& mix) {
+  std::vector<double> weights;
+  for (const MixSource::Set& set : mix.sets) weights.push_back(set.weight);
+  return IntegerWeights(weights);
+}
+
+/// How far behind a place the stages look for what stands there.
+std::uint64_t LookBack(std::span<const OrderStage> stages) {
+  std::uint64_t rows = 0;
+  for (const OrderStage& stage : stages) {
+    if (stage.kind != OrderStage::Kind::kMultiPass) rows += stage.amount;
+  }
+  return rows;
+}
+
+}  // namespace
+
+PlannedSource::PlannedSource(const Program& program, const std::stop_token& stop)
+    : program_(program), passes_(PassesOf(program, program.order_stages().size())) {
+  const SourceNode& source = program_.source;
+  if (source.mix == nullptr) {
+    sets_.push_back(OpenSet(source, source.options, program_.parser, stop));
+    even_ = HasEvenPasses(OrderOptionsOf(source.options));
+  } else {
+    for (const MixSource::Set& set : source.mix->sets) {
+      sets_.push_back(OpenSet(set.source, source.options, program_.parser, stop));
+      even_ = even_ && HasEvenPasses(OrderOptionsOf(set.source.options));
+    }
+  }
+  CheckNumbers(sets_, stop);
+  table_ = std::make_shared<SetFiles>(sets_);
+  for (const auto& set : sets_) fingerprint_.Add(set->fingerprint());
+}
+
+std::string PlannedSource::Describe() const {
+  std::map<std::string, std::size_t> origins;
+  std::string remark;
+  for (const auto& set : sets_) {
+    for (std::size_t i = 0; i < set->files(); ++i) {
+      const RecordSet::File& file = set->file(i);
+      ++origins[IndexOriginName(file.origin)];
+      const bool says = file.how != IndexOriginName(file.origin);
+      if (says && remark.empty()) remark = "; " + file.name + ": " + file.how;
+    }
+  }
+  std::string text;
+  for (const auto& [origin, files] : origins) {
+    text += (text.empty() ? "" : ", ") + std::to_string(files) + " " + origin;
+  }
+  return text + remark;
+}
+
+const SourceNode& PlannedSource::SourceOf(std::size_t set) const {
+  return program_.source.mix == nullptr ? program_.source : program_.source.mix->sets[set].source;
+}
+
+void PlannedSource::AddLosses(const RecordSet::File& file, Losses* losses) {
+  losses->count += file.index->loss().ranges;
+  for (const IndexDamage& range : file.index->DamageOf(IndexDamage::kNoRecord)) {
+    losses->ranges.push_back({file.name, range.begin, range.end, range.reason});
+  }
+}
+
+PlannedSource::Losses PlannedSource::LossesOf(std::uint64_t pass, std::size_t stages) const {
+  Losses losses;
+  // Of passes without end that are joined into one the first one tells.
+  const std::uint64_t joined = std::max<std::uint64_t>(1, JoinedPasses(program_, stages));
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    const OpenOptions& options = SourceOf(i).options;
+    const RecordSet& set = *sets_[i];
+    if (!set.has_losses()) continue;
+    for (std::uint64_t one = pass * joined; one < (pass + 1) * joined; ++one) {
+      for (const std::size_t file :
+           FilesOfPass(set.files(), options.files, options.first_epoch + one)) {
+        AddLosses(set.file(file), &losses);
+      }
+    }
+  }
+  return losses;
+}
+
+std::optional<std::uint64_t> PlannedSource::RowsOf(std::uint64_t pass, std::size_t stages) const {
+  const std::uint64_t joined = JoinedPasses(program_, stages);
+  if (program_.source.mix != nullptr || joined == 0) return std::nullopt;
+  const OpenOptions& options = program_.source.options;
+  const RecordSet& set = *sets_.front();
+  if (options.files.ranks == 1) return joined * set.rows();
+  std::uint64_t rows = 0;
+  for (std::uint64_t one = pass * joined; one < (pass + 1) * joined; ++one) {
+    for (const std::size_t file :
+         FilesOfPass(set.files(), options.files, options.first_epoch + one)) {
+      rows += set.FirstRow(file + 1) - set.FirstRow(file);
+    }
+  }
+  return rows;
+}
+
+std::uint64_t PlannedSource::mean_record_bytes() const {
+  return fingerprint_.bytes / std::max<std::uint64_t>(1, fingerprint_.records) + 1;
+}
+
+MixChain PlannedSource::NewMix(const std::string& mix) const {
+  const MixSource& source = *program_.source.mix;
+  std::vector<MixInput> inputs;
+  for (std::size_t i = 0; i < source.sets.size(); ++i) {
+    const MixSource::Set& set = source.sets[i];
+    OrderOptions options = OrderOptionsOf(set.source.options);
+    inputs.push_back(
+        {sets_[i].get(), options, set.stages, set.weight, set.passes, set.most_records});
+  }
+  const std::span<const OrderStage> stages = program_.order_stages();
+  MixChain chain =
+      MakeMixCursor(inputs, program_.source.options.first_epoch, stages, LookBack(stages));
+  if (mix.empty()) return chain;
+  MixState state;
+  bool other_weights = false;
+  Status status = ParseMixText(mix, WeightsOf(source), &state, &other_weights);
+  if (status.ok() && other_weights && LookBack(stages) > 0) {
+    status = Status(StatusCode::kInvalidArgument,
+                    "the weights of a mixture change where nothing is held back: shuffle its sets "
+                    "in front of Mix, not the mixture");
+  }
+  if (status.ok()) status = chain.mix->Begin(state, other_weights);
+  if (!status.ok()) throw Error(status);
+  return chain;
+}
+
+std::unique_ptr<RowCursor> PlannedSource::NewCursor(const std::string& mix,
+                                                    std::size_t stages) const {
+  if (program_.source.mix != nullptr) return NewMix(mix).rows;
+  return MakeRowCursor(*sets_.front(), OrderOptionsOf(program_.source.options),
+                       program_.order_stages().first(stages));
+}
+
+std::uint64_t PlannedSource::passes(std::size_t stages) const { return PassesOf(program_, stages); }
+
+PlanMark PlannedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder) {
+  if (batch == 0) return {};  // also of data without a batch, whose losses are told all the same
+  const std::lock_guard lock(mutex_);
+  if (counting_ == nullptr) counting_ = NewCursor({}, program_.order_stages().size());
+  std::uint64_t pass = 0;
+  BatchCut cut(counting_->Places(0), rows, drop_remainder);
+  if (even_ && cut.batches > 0) {
+    pass = batch / cut.batches;
+    batch %= cut.batches;
+    if (batch == 0 && cut.drops) {
+      --pass;
+      batch = cut.batches;
+    }
+    if (passes_ != 0 && pass >= passes_) return {passes_, 0, 0};
+    return {pass, batch * rows, 0};
+  }
+  while (!cut.Has(batch)) {
+    batch -= cut.batches;
+    if (++pass == passes_) return {pass, 0, 0};
+    cut = BatchCut(counting_->Places(pass), rows, drop_remainder);
+    if (cut.batches == 0 && passes_ == 0) return {pass, 0, 0};
+  }
+  return {pass, batch * rows, 0};
+}
+
+const MixChain& PlannedSource::MixFrom(const std::string& begin) {
+  if (mix_.rows == nullptr || mix_begin_ != begin) {
+    mix_ = NewMix(begin);
+    mix_begin_ = begin;
+  }
+  return mix_;
+}
+
+PlanMark PlannedSource::PlaceBehind(const PlanMark& begin, const std::string& mix,
+                                    std::uint64_t batches, std::uint64_t rows,
+                                    bool drop_remainder) {
+  const std::lock_guard lock(mutex_);
+  RowCursor& order = *MixFrom(mix).rows;
+  PlanMark mark = begin;
+  while (passes_ == 0 || mark.pass < passes_) {
+    const std::uint64_t places = order.Places(mark.pass);
+    const BatchCut left(places - std::min(places, mark.place), rows, drop_remainder);
+    if (left.Has(batches)) return {mark.pass, mark.place + batches * rows, 0};
+    if (left.batches == 0 && mark.place == 0) break;  // nothing will come
+    batches -= left.batches;
+    mark = {mark.pass + 1, 0, 0};
+  }
+  return {mark.pass, 0, 0};
+}
+
+std::string PlannedSource::MixBehind(const std::string& begin, const PlanMark& mark) {
+  const std::lock_guard lock(mutex_);
+  const MixChain& chain = MixFrom(begin);
+  const OrderPlace origin = chain.rows->Origin(mark.pass, mark.place);
+  MixState state;
+  const Status status = chain.mix->StateAt(origin.pass, origin.place, &state);
+  if (!status.ok()) throw Error(status);
+  return MixText(state, WeightsOf(*program_.source.mix));
+}
+
+std::vector<RecordRange> PlannedSource::RangesOf(std::span<const std::uint64_t> rows) const {
+  return ringfeed::RangesOf(rows, [this](std::uint64_t row) {
+    const std::size_t file = FileOfRow(*table_, row);
+    return FileRecord{static_cast<std::uint32_t>(file), row - table_->FirstRow(file)};
+  });
+}
+
+DataFingerprint FingerprintOf(const SourceNode& source) {
+  std::vector<FileFacts> facts;
+  const auto add = [&](const std::string& name, const std::shared_ptr<Source>& store) {
+    const ExaminedFile examined =
+        ExamineFile(name, store.get(), source.options.format, source.options.stripe_bytes);
+    FileIdentity identity;
+    if (IsRefusal(examined.status)) throw Error(examined.status);
+    if (examined.status.ok()) {
+      const Status status = IdentifyFile(
+          {examined.name, store, examined.bytes, examined.format, examined.compression}, &identity);
+      const bool skips = source.options.on_damage == OnDamage::kSkip;
+      if (!status.ok() && (!skips || IsRefusal(status))) throw Error(status);
+    }
+    facts.push_back({identity.bytes, 0, identity.sample});
+  };
+  for (const auto& store : source.sources) add(store->name(), store);
+  if (source.sources.empty() && source.file_readers == nullptr) {
+    for (const std::string& name : source.names) add(name, nullptr);
+  }
+  return FingerprintOf(facts);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "readers/engine/plan/plan.h"
+#include "readers/order/file_table.h"
+#include "readers/order/make_mix_cursor.h"
+#include "readers/order/plan_clock.h"
+#include "readers/order/position.h"
+#include "readers/order/record_set.h"
+#include "readers/order/row_cursor.h"
+#include "ringfeed/batch_origin.h"
+#include "ringfeed/record.h"
+
+namespace ringfeed {
+
+/// A chain's files with their indexes, and the order of their records: what a run by index begins
+/// with, and what positions are computed from. Thread safe.
+class PlannedSource {
+ public:
+  /// Opens the indexes of the program's files, and builds those that are missing. Blocks. Throws
+  /// Error where a file cannot be had or has no index, and with kCancelled where `stop` is
+  /// requested meanwhile. `program` outlives it.
+  PlannedSource(const Program& program, const std::stop_token& stop);
+
+  /// A cursor over the order, to be put to its place by Seek, with the first `stages` of the
+  /// program's. `mix`: what MixBehind gave, for a mixture that begins there; throws Error where it
+  /// is of another mixture.
+  std::unique_ptr<RowCursor> NewCursor(const std::string& mix, std::size_t stages) const;
+  /// Passes of that cursor; 0: without end.
+  std::uint64_t passes(std::size_t stages) const;
+  /// Where batch number `batch` (of `rows` places each) begins, over all passes. Only where batches
+  /// do not depend on what is in the records.
+  PlanMark PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
+  /// Where a run of a mixture that began at `begin`, in the state `mix`, stands `batches` later.
+  PlanMark PlaceBehind(const PlanMark& begin, const std::string& mix, std::uint64_t batches,
+                       std::uint64_t rows, bool drop_remainder);
+  /// The state (MixState) that a mixture which began at `begin` goes on from at that place, as text
+  /// for a position: up to 24 bytes for each set. Throws Error where it cannot be found out.
+  std::string MixBehind(const std::string& begin, const PlanMark& mark);
+
+  const DataFingerprint& fingerprint() const { return fingerprint_; }
+  /// The sets of a mixture, else one.
+  const std::vector<std::shared_ptr<const RecordSet>>& sets() const { return sets_; }
+  /// Their files, one set's behind the other's.
+  const std::shared_ptr<const FileTable>& table() const { return table_; }
+  /// How the indexes were come by, in words; of those that have something to say the first one's.
+  std::string Describe() const;
+  /// Rounded up; 1 where there are no records.
+  std::uint64_t mean_record_bytes() const;
+  /// What is lost to all records of the files that pass `pass` of the cursor with the first
+  /// `stages` reads: no place of the order stands for it. `count` may be more than are listed.
+  struct Losses {
+    std::vector<DamagedRange> ranges;
+    std::uint64_t count = 0;
+  };
+  Losses LossesOf(std::uint64_t pass, std::size_t stages) const;
+  /// Rows of that pass by the files' indexes; of a mixture, and of passes without end that are
+  /// joined into one, none.
+  std::optional<std::uint64_t> RowsOf(std::uint64_t pass, std::size_t stages) const;
+  /// Of rows by their numbers.
+  std::vector<RecordRange> RangesOf(std::span<const std::uint64_t> rows) const;
+
+ private:
+  MixChain NewMix(const std::string& mix) const;
+  const SourceNode& SourceOf(std::size_t set) const;
+  static void AddLosses(const RecordSet::File& file, Losses* losses);
+  /// The chain that began there; under mutex_.
+  const MixChain& MixFrom(const std::string& begin);
+
+  const Program& program_;
+  std::vector<std::shared_ptr<const RecordSet>> sets_;
+  std::shared_ptr<const FileTable> table_;
+  std::uint64_t passes_ = 1;  ///< behind all stages
+  bool even_ = true;          ///< all passes have as many places
+  DataFingerprint fingerprint_;
+
+  std::mutex mutex_;  ///< guards what follows
+  std::unique_ptr<RowCursor> counting_;
+  std::string mix_begin_;  ///< where mix_ began
+  MixChain mix_;
+};
+
+/// Of a source's files, pieces of which are read; of another source nothing. Throws Error where a
+/// file cannot be read.
+DataFingerprint FingerprintOf(const SourceNode& source);
+
+}  // namespace ringfeed

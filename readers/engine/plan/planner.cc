@@ -1,0 +1,272 @@
+// Called by whichever thread has the plan's turn, one at a time: a worker that published a block,
+// or one that was asked to look. All members but passes_ended_ are that thread's while it has the
+// turn, and PlanTurn hands them over in order. Nothing here waits, allocates slabs or touches a
+// record's bytes: stages get references.
+
+#include "readers/engine/plan/planner.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "readers/engine/blocks/thrown_status.h"
+
+namespace ringfeed {
+
+Planner::Planner(Input input, PlannerHost* host)
+    : input_(std::move(input)),
+      program_(*input_.program),
+      host_(host),
+      sink_(input_.stages->sink()),
+      failure_stage_(input_.stages->failure_stage()),
+      damaged_before_(input_.ledger->damaged()),
+      turns_(input_.lanes),
+      passes_ended_(input_.start.mark.pass) {
+  pass_.is_whole = input_.start.mark.place == 0;
+}
+
+void Planner::GoOn() {
+  try {
+    while (!host_->stopping() && !broken_ && PlanNext()) {
+    }
+  } catch (...) {
+    // Stages and sink stand in the middle of something. What writers have is good and goes out.
+    broken_ = ended_ = true;
+    host_->End(sink_->first_unfinished(), StatusOfThrown("the plan of the order failed"));
+  }
+}
+
+bool Planner::PlanNext() {
+  const bool backlogged = sink_->Continue();
+  host_->NoteBacklog(backlogged);
+  // What is held back behind a failure is let go of.
+  if (failure_stage_ != nullptr && failure_stage_->ended()) Finish(Status());
+  if (backlogged || ended_) return false;
+  if (const Status failure = host_->WorkerFailure(); !failure.ok()) {
+    FinishWithoutPlace(failure);
+    return false;
+  }
+  Block* block = std::exchange(waiting_block_, nullptr);
+  if (block == nullptr && !TakeBlock(&block)) return false;
+  Status never;
+  if (!host_->MayHold(*block, &never)) {
+    waiting_block_ = block;
+    if (!never.ok()) FinishWithoutPlace(never);
+    return false;
+  }
+  PlanBlock(block);
+  EnterTally();
+  return true;
+}
+
+bool Planner::TakeBlock(Block** block) {
+  if (!input_.unordered) return host_->TakeDue(turns_.Due(), block);
+  for (std::size_t i = 0; i < turns_.lanes(); ++i) {
+    const std::size_t lane = (turns_.first_look() + i) % turns_.lanes();
+    if (!turns_.IsInPass(lane) || !host_->TakeAny(lane, block)) continue;
+    turns_.EndTurn(lane);
+    return true;
+  }
+  return false;
+}
+
+void Planner::PlanBlock(Block* block) {
+  host_->NotePlanned(*block);
+  const BlockEnds ends{block->lane,        block->turn_ends, block->pass_ends,
+                       block->stream_ends, block->denied,    block->status};
+  const auto rows = static_cast<std::uint32_t>(block->rows());
+  if (!block->knows_pass) block->pass = passes_ended();
+  if (!ends.stream && !std::exchange(pass_.losses_noted, true)) NoteLosses();
+  block->holds.store(rows + 1, std::memory_order_relaxed);
+  if (const Status mistake = input_.judge->JudgeBlock(*block); !mistake.ok()) {
+    host_->Drop(block, rows + 1);
+    Finish(mistake);
+    return;
+  }
+  EnterBlock(*block);
+  if (!other_order_.ok()) {
+    host_->Drop(block, rows + 1);
+    FinishWithoutPlace(other_order_);
+    return;
+  }
+  HandOn(block);
+  Follow(ends);
+}
+
+void Planner::HandOn(Block* block) {
+  const auto rows = static_cast<std::uint32_t>(block->rows());
+  rows_taken_ += rows;
+  pass_.rows += block->good_rows - block->filtered_rows;
+  if (rows > 0 || !block->frame.damage.empty()) pass_.is_empty = false;
+  if (!block->row_failures.empty()) failure_stage_->Expect();
+  input_.stages->first()->OnRows(block, 0, rows);
+  host_->Drop(block, 1);
+}
+
+void Planner::Follow(const BlockEnds& ends) {
+  if (ends.pass) turns_.EndPassOf(ends.lane);
+  const std::uint64_t most_damaged = program_.source.options.max_damaged;
+  if (!ends.status.ok()) {
+    ends.denied ? FinishWithoutPlace(ends.status) : Finish(ends.status);
+  } else if (input_.ledger->damaged() - damaged_before_ > most_damaged) {
+    Finish(input_.judge->EndOr(Status(
+        StatusCode::kDamaged,
+        "more than " + std::to_string(most_damaged) + " damaged records or ranges were met")));
+  } else if (ends.stream) {
+    Finish(input_.judge->EndOr(Status()));
+  } else if (turns_.IsPassOver()) {
+    EndPass();
+  } else if (ends.turn && !input_.unordered) {
+    turns_.EndTurn(ends.lane);
+  }
+}
+
+void Planner::EnterTally() {
+  input_.ledger->Add(entered_, sink_->tally());
+  entered_ = sink_->tally();
+}
+
+Status Planner::CheckedEnd(const Status& given) const {
+  if (!given.ok() || !checks_end_) return given;
+  return Ledger::CheckEnd(rows_taken_, sink_->tally());
+}
+
+void Planner::EnterBlock(const Block& block) {
+  Ledger::Read read{block.payload_bytes - block.filtered_bytes, block.filtered_rows,
+                    block.truncated_rows, block.reopened};
+  const std::size_t ranges = block.frame.damage.size();
+  const std::size_t holes = block.rows() - block.good_rows;
+  // By index each range is of a record, and NoteLosses has the others. What fails in the order has
+  // no range.
+  if (input_.chunks == nullptr && block.row_failures.empty() && (ranges > 0 || holes > 0)) {
+    read.lost_ranges = static_cast<std::int64_t>(ranges + block.frame.more_holes) -
+                       static_cast<std::int64_t>(holes);
+  }
+  input_.ledger->Add(read);
+  input_.ledger->NoteDamage(block.frame.damage, ranges);
+  if (input_.start.other_policy && (read.lost_ranges > 0 || !block.row_failures.empty()) &&
+      !host_->HasLeftOut()) {
+    NoteOtherOrder(block.file_name);
+  }
+}
+
+void Planner::NoteOtherOrder(const std::string& file) {
+  const bool skips = program_.source.options.on_damage == OnDamage::kSkip;
+  other_order_ = Status(
+      StatusCode::kInvalidArgument,
+      std::string("the position is of a chain that ") +
+          (skips ? "fails at damage, this one skips it" : "skips damage, this one fails at it") +
+          "; behind damage without a record's number a shuffle has another order then: go on as "
+          "before, with the file repaired, or begin anew",
+      {file, -1, -1});
+}
+
+// No rank reads them: of several ranks over the same files the first one tells.
+void Planner::NoteLosses() {
+  if (input_.planned == nullptr) return;
+  const PlannedSource::Losses losses =
+      input_.planned->LossesOf(passes_ended(), input_.stages_by_index);
+  if (losses.count > 0) pass_.is_empty = false;
+  const bool first = passes_ended() == input_.start.mark.pass;
+  if (input_.start.other_policy && first && losses.count > 0) {
+    NoteOtherOrder(losses.ranges.empty() ? "" : losses.ranges.front().file);
+  }
+  if (program_.batch.rank.rank == 0 || program_.batch.split_by_files) {
+    input_.ledger->NoteDamage(losses.ranges, losses.count);
+    input_.ledger->Add(Ledger::Read{.lost_ranges = static_cast<std::int64_t>(losses.count)});
+  }
+}
+
+Status Planner::CheckSums(std::uint64_t passes_seen) const {
+  const std::uint64_t pass = passes_ended() - 1;
+  if (input_.chunks != nullptr) {
+    const std::uint64_t planned = input_.chunks->TakeRowsOf(pass);
+    RowTally read;
+    read.delivered = rows_taken_ - pass_.taken_before;
+    if (planned != read.delivered) return Ledger::Check(pass, planned, read);
+    const bool all = pass_.is_whole && program_.batch.rank.world_size == 1;
+    const std::optional<std::uint64_t> indexed =
+        all ? input_.planned->RowsOf(pass, input_.stages_by_index) : std::nullopt;
+    if (indexed && *indexed != read.delivered) return Ledger::Check(pass, *indexed, read);
+  }
+  // Stages may hold rows back where the end of a pass is none to those behind them: then the end of
+  // all tells.
+  if (sink_->tally().passes == passes_seen) return {};
+  return Ledger::Check(pass, rows_taken_, sink_->tally());
+}
+
+void Planner::EndPass() {
+  passes_ended_.fetch_add(1, std::memory_order_relaxed);
+  const std::uint64_t passes_seen = sink_->tally().passes;
+  input_.stages->first()->OnPassEnd();
+  if (const Status wrong = CheckSums(passes_seen); !wrong.ok()) Finish(wrong);
+  turns_.StartPass();
+  if (const Status vain = WhyPassesAreVain(); !vain.ok()) {
+    Finish(input_.judge->EndOr(vain));
+  } else if (IsLikeAllPasses()) {
+    passes_ended_.store(program_.passes, std::memory_order_relaxed);
+    Finish(Status());
+  }
+  pass_ = {.dropped_before = sink_->tally().dropped, .taken_before = rows_taken_};
+}
+
+Status Planner::WhyPassesAreVain() const {
+  if (program_.passes != 0 || !pass_.is_whole) return {};
+  const Rank& rank = program_.batch.rank;
+  if (std::optional<std::uint64_t> rows = sink_->rows_of_dropped_pass()) {
+    // A rank knows its own rows alone.
+    if (input_.planned != nullptr && rank.world_size > 1) {
+      rows = input_.planned->RowsOf(passes_ended() - 1, input_.stages_by_index);
+    }
+    if (!rows || *rows > 0) return NoBatchInAPass(rows, program_.batch.size);
+  }
+  // What is dropped brings nothing.
+  const std::uint64_t dropped = sink_->tally().dropped - pass_.dropped_before;
+  if (pass_.rows > dropped || GetsOtherFiles()) return {};
+  if (pass_.rows > 0 && (rank.world_size == 1 || program_.looks_into_records())) {
+    return Status(StatusCode::kInvalidArgument,
+                  "passes without end without a good record but in a rest, which is dropped: lower "
+                  "the batch size, keep the rest, or put MultiPass in front of Batch");
+  }
+  if (rank.world_size == 1 || program_.looks_into_records()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "passes without end over data without a single record");
+  }
+  // The others' rows are not known here, but that the order has places: see ChunkPlan. Each of its
+  // batches is delivered, by itself or of padding alone.
+  if (program_.batch.empty_batches || program_.batch.pad) return {};
+  return Status(StatusCode::kInvalidArgument,
+                "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
+                    " has no good row of any batch, and the passes are without end: lower the "
+                    "batch size, or take batches without rows too (BatchOptions::empty_batches)");
+}
+
+bool Planner::GetsOtherFiles() const {
+  const FileOrder& files = program_.source.options.files;
+  return input_.schedule != nullptr && files.ranks > 1 && files.shuffle &&
+         input_.schedule->HasStripes();
+}
+
+// There may be very many passes over nothing.
+bool Planner::IsLikeAllPasses() const {
+  const bool of_files = input_.schedule != nullptr || input_.chunks != nullptr;
+  return program_.passes > 1 && of_files && program_.source.file_readers == nullptr &&
+         pass_.is_empty && pass_.is_whole && !GetsOtherFiles();
+}
+
+void Planner::Finish(const Status& status) {
+  if (ended_) return;
+  ended_ = true;
+  checks_end_ = failure_stage_ == nullptr || !failure_stage_->ended();
+  input_.stages->first()->OnEnd(status);
+  checks_end_ = false;
+  EnterTally();
+}
+
+void Planner::FinishWithoutPlace(const Status& why) {
+  if (failure_stage_ != nullptr) failure_stage_->Stop(why);
+  Finish(why);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "readers/engine/batches/plan_sink.h"
+#include "readers/engine/batches/row_tally.h"
+#include "readers/engine/blocks/block.h"
+#include "readers/engine/plan/lane_turns.h"
+#include "readers/engine/plan/ledger.h"
+#include "readers/engine/plan/parser_judge.h"
+#include "readers/engine/plan/plan.h"
+#include "readers/engine/plan/plan_stages.h"
+#include "readers/engine/plan/planned_source.h"
+#include "readers/engine/plan/run_start.h"
+#include "readers/order/chunk_plan.h"
+#include "readers/order/file_schedule.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// What the planner needs of the run around it, beside what its last stage needs. All calls come
+/// from the thread that runs the plan; none waits.
+class PlannerHost : public PlanHost {
+ public:
+  virtual bool stopping() const = 0;
+  /// Whether NoteLeftOut was called.
+  virtual bool HasLeftOut() const = 0;
+  /// Why a worker reads no more, which ends the run after what is planned; else OK.
+  virtual Status WorkerFailure() const = 0;
+  /// The next block of the lane whose turn it is. Where there is none the lane's worker is told.
+  virtual bool TakeDue(std::size_t lane, Block** block) = 0;
+  /// The next block of any lane, where they have no turns.
+  virtual bool TakeAny(std::size_t lane, Block** block) = 0;
+  /// Whether the block's memory may be held for as long as its rows are. If not, the host asks for
+  /// the plan again when there may be more; or `never` says that there will not.
+  virtual bool MayHold(const Block& block, Status* never) = 0;
+  /// A block that was taken is planned now; its rows are not handed on yet.
+  virtual void NotePlanned(const Block& block) = 0;
+  /// Rows wait for a slot; for statistics.
+  virtual void NoteBacklog(bool backlogged) = 0;
+};
+
+/// Decides which block is next, and hands its rows to the stages: takes turns with the lanes, ends
+/// passes, counts what it sees, and finds out where the run ends and why. It owns the stages and
+/// the account of the pass, and knows neither threads nor memory.
+///
+/// Whichever thread finds something to plan calls it, one at a time (PlanTurn): a worker that
+/// published a block, or that was asked because a slot, memory or room for a delivery came back.
+/// It never waits: where it cannot go on it returns, and whoever changes that asks again
+/// (docs/internals/WAITING.md says who).
+class Planner {
+ public:
+  /// What it plans, for the time of the run. Nothing is owned but the stages.
+  struct Input {
+    const Program* program = nullptr;        ///< without the stages that the index has done
+    std::size_t stages_by_index = 0;         ///< so many of these
+    RunStart start{};                        ///< where the run begins
+    const PlannedSource* planned = nullptr;  ///< null where records are read as files come
+    ChunkPlan* chunks = nullptr;             ///< of `planned`
+    FileSchedule* schedule = nullptr;        ///< of files in their order
+    std::size_t lanes = 1;
+    bool unordered = false;  ///< blocks are planned as they come
+    Ledger* ledger = nullptr;
+    ParserJudge* judge = nullptr;
+    std::unique_ptr<PlanStages> stages;
+  };
+  Planner(Input input, PlannerHost* host);
+
+  /// Plans until there is nothing to plan, something has to come back first, or the run ended. What
+  /// a stage throws ends the run after what is planned.
+  void GoOn();
+
+  /// The sums of all rows where the sink had all of them: what an end that is OK says. The sink's
+  /// host calls it, from within GoOn.
+  Status CheckedEnd(const Status& given) const;
+
+  /// Passes over the source that ended, with those before the run's start. Any thread.
+  std::uint64_t passes_ended() const { return passes_ended_.load(std::memory_order_relaxed); }
+  /// Whether a row that fails ends the order at its place in it, and not at its block's. Any
+  /// thread.
+  bool fails_in_order() const { return failure_stage_ != nullptr; }
+  /// Whether rows are planned that are not out yet. Within GoOn.
+  bool HasOutstanding() { return sink_->Outstanding(); }
+
+ private:
+  /// What one pass over the source brought.
+  struct Pass {
+    std::uint64_t rows = 0;            ///< good ones
+    std::uint64_t dropped_before = 0;  ///< RowTally::dropped at its beginning
+    std::uint64_t taken_before = 0;    ///< rows_taken_ at its beginning
+    bool is_empty = true;  ///< of records, also damaged and filtered ones, and of damage
+    bool is_whole = true;  ///< it was begun at its beginning
+    bool losses_noted = false;
+  };
+
+  bool PlanNext();
+  bool TakeBlock(Block** block);
+  void PlanBlock(Block* block);
+  void HandOn(Block* block);
+  /// Where the block ends a turn, a pass or the run. It is gone: these are what it said.
+  struct BlockEnds {
+    std::size_t lane;
+    bool turn;
+    bool pass;
+    bool stream;
+    bool denied;
+    Status status;
+  };
+  void Follow(const BlockEnds& ends);
+  /// Enters what a block brings into the ledger.
+  void EnterBlock(const Block& block);
+  /// Enters what became of rows since it was called last.
+  void EnterTally();
+  /// Whether all rows of the pass that ended were read, and all rows so far came to the end of the
+  /// plan, where it saw that end: before, it had seen `passes_seen`.
+  Status CheckSums(std::uint64_t passes_seen) const;
+  /// What no place of the order by index stands for, at the beginning of each pass.
+  void NoteLosses();
+  /// Damage in `file` was met in what a run leaves out that goes on from a chain of another policy.
+  void NoteOtherOrder(const std::string& file);
+  void EndPass();
+  /// Why further passes over these data, which are to be without end, would bring nothing; or OK.
+  Status WhyPassesAreVain() const;
+  /// Whether a later pass reads files that this one did not: other ranks' share.
+  bool GetsOtherFiles() const;
+  /// Whether this pass met nothing at all, and so will the others.
+  bool IsLikeAllPasses() const;
+  void Finish(const Status& status);
+  /// The same with what has no place in the order: nothing that a shuffle holds is delivered.
+  void FinishWithoutPlace(const Status& why);
+
+  const Input input_;
+  const Program& program_;
+  PlannerHost* const host_;
+  PlanSink* const sink_;
+  FailureStage* const failure_stage_;
+  const std::uint64_t damaged_before_;  ///< by earlier runs
+  LaneTurns turns_;
+  Pass pass_;
+  Status other_order_;            ///< why what is left out was not delivered like this
+  std::uint64_t rows_taken_ = 0;  ///< of all blocks so far
+  RowTally entered_;              ///< what the ledger has of the sink's tally
+  bool ended_ = false;
+  bool checks_end_ = false;  ///< the end of all is under way, and all rows come to it
+  bool broken_ = false;      ///< a stage threw: what is planned goes out, the plan goes no further
+  Block* waiting_block_ = nullptr;           ///< taken from its lane, waits for memory
+  std::atomic<std::uint64_t> passes_ended_;  ///< others read it for statistics
+};
+
+}  // namespace ringfeed

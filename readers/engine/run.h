@@ -1,0 +1,287 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/memory/arena.h"
+#include "readers/engine/batches/batch_sink.h"
+#include "readers/engine/batches/plan_sink.h"
+#include "readers/engine/blocks/block_pool.h"
+#include "readers/engine/plan/ledger.h"
+#include "readers/engine/plan/parser_judge.h"
+#include "readers/engine/plan/plan.h"
+#include "readers/engine/plan/planned_source.h"
+#include "readers/engine/plan/planner.h"
+#include "readers/engine/plan/run_start.h"
+#include "readers/engine/sources/kept_mappings.h"
+#include "readers/engine/sources/lane.h"
+#include "readers/engine/sources/opened_files.h"
+#include "readers/engine/sources/stage_clock.h"
+#include "readers/engine/sources/worker_io.h"
+#include "readers/engine/waiting/holders.h"
+#include "readers/engine/waiting/late_wakes.h"
+#include "readers/engine/waiting/memory_budget.h"
+#include "readers/engine/waiting/outbox.h"
+#include "readers/engine/waiting/plan_turn.h"
+#include "readers/engine/waiting/read_ahead.h"
+#include "readers/engine/waiting/worker_pool.h"
+#include "readers/order/chunk_plan.h"
+#include "readers/order/file_schedule.h"
+#include "ringfeed/mpmc_ring.h"
+
+namespace ringfeed {
+
+/// Where a run asks a test what to do.
+enum class RunPoint : std::uint8_t {
+  kSetUp,     ///< a worker makes what it works with
+  kNewBlock,  ///< the pool of blocks grows
+  kPlan,      ///< a block is planned
+};
+
+/// What a test may put in the place of the real thing.
+struct RunHooks {
+  EngineFactory engines;
+  /// Asked at each wake of a worker, by any thread, whether to leave it out: as a mistake in the
+  /// protocol would.
+  std::function<bool()> leaves_out_wake{};
+  /// Called by workers at these points; may throw, as memory that is short does.
+  std::function<void(RunPoint)> at{};
+  /// After so long in vain a consumer looks on everybody's behalf.
+  std::chrono::milliseconds silence{1000};
+};
+
+/// What a chain keeps from run to run.
+struct ChainKeeps {
+  std::shared_ptr<Ledger> ledger = std::make_shared<Ledger>();
+  std::shared_ptr<KeptMappings> mappings = std::make_shared<KeptMappings>();
+};
+
+/// One execution of a program, from its first record to its end or its stop: the threads, the rings
+/// between them and the memory in flight. A new one is made for every ReInit; what was handed out
+/// by this one keeps it alive.
+///
+/// Every worker thread reads and frames blocks of its own lanes, and writes rows into batches;
+/// whichever thread finds blocks published and nobody planning takes the plan further. Nothing but
+/// a ring or an atomic counter stands between them.
+class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
+ public:
+  /// `rewind_input`: see RewindInput. `planned`: where not null, records are
+  /// read by its index.
+  Run(const Program& program, RewindInput rewind_input, std::shared_ptr<Arena> arena,
+      const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned,
+      ChainKeeps chain);
+  ~Run() override;
+
+  void Start();
+  /// Stops all threads and waits for them. Idempotent; not from a worker.
+  void Stop();
+
+  /// Waits for the next delivery. kOk, kClosed (the end: see end_status), kStopped: the run was
+  /// stopped, or `stop` was requested.
+  QueueResult Next(Delivery* delivery, const std::stop_token& stop = {});
+  /// The same without waiting: kEmpty.
+  QueueResult TryNext(Delivery* delivery);
+  /// Waits until the deadline: also kTimeout. To a consumer that holds deliveries StarvedBy then
+  /// tells whether nothing will come before somebody lets go of what he holds.
+  QueueResult NextUntil(Delivery* delivery, Deadline deadline);
+  /// How often workers were woken so far, where all who hold deliveries wait, that thread among
+  /// them, and no worker has anything to do. Seen twice with the same count, and nothing between,
+  /// that stays so.
+  std::optional<std::uint64_t> StarvedBy(std::thread::id thread) const;
+  Holders& holders() { return holders_; }
+  const Holders& holders() const { return holders_; }
+  Status end_status() const;
+  Status failure() const;
+
+  /// An owner for a delivery's memory: gives it back when its last copy goes.
+  std::shared_ptr<const void> Lease(Delivery delivery);
+  BatchSink* batch_sink() const { return batch_sink_; }
+  /// What a position says behind all that the run leaves out at its start; none before that is
+  /// planned.
+  std::optional<PlanMark> left_out() const;
+  /// Null where records are read as files come.
+  const std::shared_ptr<PlannedSource>& planned() const { return planned_; }
+
+  /// Wakes that were left out and found by a consumer: defects, of this run and of all runs of the
+  /// process so far.
+  std::uint64_t late_wakes() const { return late_wakes_.count(); }
+  static std::uint64_t LateWakesOfProcess() { return LateWakes::OfProcess(); }
+
+  /// Adds what is this run's to what the ledger has of all.
+  void FillStats(PipelineStats* stats) const;
+  /// What the ledger is to have of the run once it was stopped.
+  Ledger::RunTotals Totals() const;
+  ArenaReport arena_report() const { return arena_->Report(); }
+
+  // PlannerHost.
+  void Submit(WriteTask* task, std::uint32_t near_lane) override;
+  void Drop(Block* block, std::uint32_t rows) override;
+  void Deliver(std::uint64_t number, Delivery delivery) override;
+  void NoteSkipped(const RecordSpan& record, const Status& why) override;
+  void NoteLeftOut(const PlanMark& behind) override;
+  void BatchDone() override;
+  bool HasRoom(std::uint64_t number) override;
+  std::size_t GrantBatches(std::size_t bytes) override;
+  void End(std::uint64_t number, const Status& status) override;
+  bool HasLeftOut() const override { return left_out().has_value(); }
+  bool stopping() const override { return stop_.stop_requested(); }
+  Status WorkerFailure() const override;
+  bool TakeDue(std::size_t lane, Block** block) override;
+  bool TakeAny(std::size_t lane, Block** block) override;
+  bool MayHold(const Block& block, Status* never) override;
+  void NotePlanned(const Block& block) override;
+  void NoteBacklog(bool backlogged) override {
+    backlogged_.store(backlogged, std::memory_order_relaxed);
+  }
+
+ private:
+  /// A lane with what stands between it and the planner.
+  struct LaneState {
+    LaneState(std::uint32_t number, std::size_t credits) : index(number), out(credits + 2) {}
+    const std::uint32_t index;
+    std::unique_ptr<Lane> lane;  ///< its worker's
+    Block* filling = nullptr;    ///< its worker's
+    /// Its worker's: passes ended, and stripes of this one published. Lanes are filled in the order
+    /// of this pair, which is the order of the plan.
+    std::pair<std::uint64_t, std::uint64_t> place;
+    bool done = false;  ///< its worker's
+    std::uint32_t worker = 0;
+    MpmcRing<Block*> out;
+  };
+  struct Worker {
+    explicit Worker(std::size_t number) : index(number) {}
+    const std::size_t index;
+    std::vector<LaneState*> lanes;
+    LaneContext context;
+    std::unique_ptr<WorkerIo> io;
+    std::mutex io_mutex;  ///< guards `io` against wakers while it is made and destroyed
+    WriterScratch scratch;
+    bool has_let_go = false;             ///< of its lanes
+    const std::byte* fetched = nullptr;  ///< where the bytes start that were last asked for ahead
+    std::unique_ptr<Parser::Scratch> locate_scratch;
+    StageClock read, decompress, frame, plan, write, wait_medium, wait_slot, wait_other;
+    StageCount read_bytes;
+  };
+
+  /// Throws Error where a shuffle's tables would be larger than the arena.
+  void CheckTables(const Program& whole) const;
+  /// Locates the rows of a block that was read, and asks of them what the chain's content needs.
+  void LookInto(Worker& worker, Block* block);
+  void BuildPlanner();
+  std::unique_ptr<PlanSink> MakeSink(PlanClock* clock);
+  void BuildLanes();
+  std::size_t BuildSchedule();
+  std::size_t BuildChunks();
+  /// Which rows of each batch are written here, where several ranks share them.
+  void ShareBatches(BatchSink::Options* options) const;
+  void AddOwnThreads(std::size_t lanes);
+  void AddWorker(bool writes);
+  WorkerPool<WriteTask*>::Hooks PoolHooks();
+  std::unique_ptr<Lane> MakeLane(std::size_t number, LaneContext* context);
+  void WorkerMain(Worker& worker);
+  void SetUp(Worker& worker);
+  void WorkOnce(Worker& worker);
+  void At(RunPoint point) const {
+    if (hooks_.at) hooks_.at(point);
+  }
+  /// The run ends with this failure behind what is planned. By a worker that reads no more.
+  void FailBehindPlan(Worker& worker, const Status& status);
+  /// Nothing more is read: see Lane::LetGo.
+  static void LetGoOfLanes(Worker& worker);
+  bool DoTask(Worker& worker);
+  /// While rows are written, what this worker will frame next comes into its cache.
+  void FetchUpcoming(Worker& worker);
+  bool DoLane(Worker& worker);
+  LaneState* NextLane(Worker& worker, const std::vector<LaneState*>& tried) const;
+  static void FailBlock(Block* block);  ///< in a handler of what was thrown
+  bool FillBlock(Worker& worker, LaneState& lane);
+  void Publish(Worker& worker, LaneState& lane);
+  void Rest(Worker& worker);
+  /// Whether the worker may not sleep. Who makes it true says so by Wake: see the definition.
+  bool HasWork(const Worker& worker) const;
+  /// Whether an empty lane may begin a block.
+  bool MayFill(const LaneState& lane) const;
+  /// Waits for a delivery, and looks on everybody's behalf where none comes.
+  QueueResult Await(Delivery* delivery, Deadline deadline, const std::stop_token& stop);
+  /// Whether a block that a lane has begun may get further.
+  static bool MayGoOn(const Worker& worker, const LaneState& lane);
+
+  /// Runs the plan, unless another thread does; whether it got further.
+  bool RequestPlan(Worker* worker);
+  void RecycleBlock(Block* block);
+  void GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes);
+  void ReleaseDelivery(const Delivery& delivery);
+  void AskForPlan();
+  /// The worker whose cache the lane's rows are in.
+  std::size_t WriterFor(std::uint32_t lane);
+  void ReserveMemory();
+  /// What each lane may read ahead by index.
+  std::size_t AheadBytes() const;
+  /// Tells the ledger and the mappings that the chain keeps. Does not need the run.
+  FileNews News() const;
+
+  const std::size_t stages_by_index_;  ///< that the order by index has already
+  const Program program_;              ///< without these
+  const RunStart start_;
+  const std::shared_ptr<PlannedSource> planned_;  ///< null: as files are read
+  const RewindInput rewind_input_;
+  const std::shared_ptr<Ledger> ledger_;
+  const std::shared_ptr<KeptMappings> mappings_;
+  const bool unordered_;  ///< blocks are planned as they come
+  const std::shared_ptr<Arena> arena_;
+  const RunHooks hooks_;
+  LateWakes late_wakes_;
+  std::optional<MemoryBudget> budget_;  ///< from the construction on
+  std::size_t lane_credits_ = 0;        ///< of each lane
+  std::size_t credit_bytes_ = 1;        ///< slabs that one credit of a lane stands for
+  std::stop_source stop_;
+
+  std::unique_ptr<FileSchedule> schedule_;
+  std::unique_ptr<ChunkPlan> chunks_;  ///< or this one, of rows in these files
+  std::unique_ptr<OpenedFiles> opened_files_;
+  std::vector<std::unique_ptr<LaneState>> lanes_;
+  std::vector<std::unique_ptr<Worker>> workers_;  ///< those that write first
+  bool share_tasks_ = false;                      ///< idle workers are woken for every task
+  WorkerPool<WriteTask*> pool_;
+  ReadAhead read_ahead_;
+  PlanTurn plan_turn_;
+
+  std::optional<Planner> planner_;   ///< from the construction on
+  BatchSink* batch_sink_ = nullptr;  ///< the planner's; null where records are delivered
+  // Of the thread that runs the plan.
+  std::uint64_t plan_steps_ = 0;  ///< blocks taken, tasks submitted, records delivered
+  std::uint32_t next_writer_ = 0;
+  bool hold_credits_ = true;  ///< a block's credit comes back when its memory does
+
+  /// failure_ is set. Partner: WorkerFailure.
+  std::atomic<bool> failed_{false};
+  /// The plan has come to its end. Partners: WorkOnce and HasWork.
+  std::atomic<bool> ended_{false};
+  /// Rows wait for a slot: for statistics only.
+  std::atomic<bool> backlogged_{false};
+
+  BasicOutbox<NativeQueuePolicy, Delivery> out_;
+  Holders holders_;
+  ParserJudge judge_;
+
+  mutable std::mutex status_mutex_;  ///< guards what follows; taken on rare events only
+  std::optional<PlanMark> left_out_;
+  Status failure_;  ///< of a worker, on its way to the plan
+
+  BlockPool blocks_;
+
+  std::mutex stop_mutex_;
+};
+
+}  // namespace ringfeed

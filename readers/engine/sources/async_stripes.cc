@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "readers/engine/sources/stripe_reader.h"
+
+namespace ringfeed {
+
+namespace {
+
+/// Stripes by an engine that reads ahead: the current stripe's buffer and the next one's are in
+/// flight or in memory. A record that straddles their border is completed at the end of the current
+/// buffer; one that is larger than that gets a buffer of its own, read straight to its place.
+class AsyncStripes final : public StripeReader {
+ public:
+  AsyncStripes(LaneContext* context, StripeInput input, ReadEngine* engine)
+      : StripeReader(context, std::move(input)), engine_(engine) {}
+  ~AsyncStripes() override {
+    context_->io->Abandon(std::move(current_), file_);
+    context_->io->Abandon(std::move(next_), file_);
+  }
+
+  bool ReadPart(Block* block) override;
+  bool from_memory() const override { return false; }
+
+ private:
+  enum class Step : std::uint8_t { kDone, kAgain, kWait };
+
+  /// Room behind a stripe for the record that straddles its end.
+  static constexpr std::size_t kRoomBytes = 256 * 1024;
+
+  bool RequestBuffers(Block* block);
+  std::unique_ptr<ReadBuffer> RequestStripe(Block* block, std::uint64_t begin, std::uint64_t end);
+  Step FrameCurrent(Block* block);
+  Step AppendFromNext(Block* block, std::uint64_t need_end);
+  Step MoveToLargeBuffer(Block* block, std::uint64_t need_end);
+  void TakeCurrent(Block* block);
+
+  std::uint64_t AlignedDown(std::uint64_t offset) const {
+    return offset / file_->alignment() * file_->alignment();
+  }
+
+  ReadEngine* const engine_;
+  std::unique_ptr<ReadBuffer> current_;
+  std::unique_ptr<ReadBuffer> next_;
+};
+
+std::unique_ptr<ReadBuffer> AsyncStripes::RequestStripe(Block* block, std::uint64_t begin,
+                                                        std::uint64_t end) {
+  const SlabRun run = Allocate(block, static_cast<std::size_t>(end - begin) + kRoomBytes);
+  if (!run) return nullptr;
+  return context_->io->Request(*file_, run, begin, end);
+}
+
+bool AsyncStripes::RequestBuffers(Block* block) {
+  const std::uint64_t stripe_bytes = context_->options->stripe_bytes;
+  if (current_ == nullptr) {
+    current_ = RequestStripe(block, AlignedDown(position_), std::min(limit(), file_bytes_));
+    if (current_ == nullptr) return false;
+  }
+  context_->io->Pump(engine_, file_.get(), current_.get());
+  const std::uint64_t begin = current_->end;
+  if (next_ == nullptr && begin < file_bytes_ && begin % stripe_bytes == 0) {
+    next_ = RequestStripe(block, begin, std::min(begin + stripe_bytes, file_bytes_));
+    if (next_ == nullptr) return false;
+  }
+  if (next_ != nullptr) context_->io->Pump(engine_, file_.get(), next_.get());
+  return true;
+}
+
+bool AsyncStripes::ReadPart(Block* block) {
+  while (position_ < limit() || (file_bytes_ == 0 && stripe_ == 0)) {
+    if (!RequestBuffers(block)) break;
+    if (!current_->complete()) return false;
+    const Step step = FrameCurrent(block);
+    if (step == Step::kWait) return false;
+    if (step == Step::kDone) break;
+  }
+  FinishPart(block);
+  return true;
+}
+
+AsyncStripes::Step AsyncStripes::FrameCurrent(Block* block) {
+  if (!current_->status.ok() && current_->valid_end <= position_) {
+    NoteReadFailure(block, current_->valid_end, current_->status);
+    TakeCurrent(block);
+    return Step::kDone;
+  }
+  const std::uint64_t expected = std::min(current_->end, file_bytes_);
+  const bool cut = current_->valid_end < expected;
+  const bool at_end = current_->valid_end >= file_bytes_ || (cut && current_->status.ok());
+  const auto used = static_cast<std::size_t>(position_ - current_->begin);
+  const auto valid = static_cast<std::size_t>(current_->valid_end - current_->begin);
+  const std::size_t need = Frame(block, {current_->run.data + used, valid - used}, limit(), at_end);
+  if (cut) {
+    if (!current_->status.ok()) {
+      NoteReadFailure(block, current_->valid_end, current_->status);
+    } else {
+      NoteShortFile(block, current_->valid_end);
+    }
+    TakeCurrent(block);
+    return Step::kDone;
+  }
+  if (need == 0 || at_end) {
+    TakeCurrent(block);
+    return Step::kDone;
+  }
+  const std::uint64_t need_end = position_ + need;
+  const bool fits = need_end - current_->begin <= current_->run.bytes;
+  if (fits && next_ != nullptr && need_end <= next_->end) return AppendFromNext(block, need_end);
+  return MoveToLargeBuffer(block, need_end);
+}
+
+AsyncStripes::Step AsyncStripes::AppendFromNext(Block* block, std::uint64_t need_end) {
+  if (!next_->complete()) return Step::kWait;
+  if (next_->valid_end < need_end) {
+    // The file was cut, or the medium failed, inside this record.
+    if (!next_->status.ok()) {
+      NoteReadFailure(block, next_->valid_end, next_->status);
+    } else {
+      NoteShortFile(block, next_->valid_end);
+    }
+    TakeCurrent(block);
+    return Step::kDone;
+  }
+  const auto bytes = static_cast<std::size_t>(need_end - current_->valid_end);
+  const auto from = static_cast<std::size_t>(current_->valid_end - next_->begin);
+  std::copy_n(next_->run.data + from, bytes,
+              current_->run.data + (current_->valid_end - current_->begin));
+  current_->valid_end = need_end;
+  current_->end = need_end;
+  return Step::kAgain;
+}
+
+AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t need_end) {
+  // What the next buffer holds is read again, into its place: rare, and simpler than moving both.
+  if (need_end > file_bytes_) need_end = file_bytes_;
+  auto large = RequestStripe(block, AlignedDown(position_), need_end);
+  if (large == nullptr) return Step::kDone;
+  context_->io->Abandon(std::move(next_), file_);
+  block->runs.push_back(current_->run);
+  current_ = std::move(large);
+  return Step::kAgain;
+}
+
+void AsyncStripes::TakeCurrent(Block* block) {
+  const auto valid = static_cast<std::size_t>(current_->valid_end - current_->begin);
+  context_->read_bytes->Add(valid);
+  block->runs.push_back(context_->trim ? context_->arena->Trim(current_->run, valid)
+                                       : current_->run);
+  current_.reset();
+  if (next_ != nullptr && position_ >= next_->begin && position_ < next_->end) {
+    current_ = std::move(next_);
+  } else if (next_ != nullptr) {
+    context_->io->Abandon(std::move(next_), file_);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context, StripeInput input,
+                                               ReadEngine* engine) {
+  return std::make_unique<AsyncStripes>(context, std::move(input), engine);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,187 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "readers/engine/blocks/block.h"
+#include "readers/engine/blocks/doubtful_records.h"
+#include "readers/engine/plan/plan.h"
+#include "readers/engine/plan/record_provider.h"
+#include "readers/engine/sources/file_news.h"
+#include "readers/engine/sources/stripe_reader.h"
+#include "readers/formats/compression/content_reader.h"
+#include "readers/order/file_schedule.h"
+#include "ringfeed/reader.h"
+#include "ringfeed/slot.h"
+
+namespace ringfeed {
+
+/// One of the inputs that the planner takes turns with. Fills blocks in the lane's order; owned and
+/// called by one reader thread.
+class Lane {
+ public:
+  virtual ~Lane() = default;
+  /// Fills `block` with the next records of this lane, or with an end marker. False where the
+  /// medium has not delivered yet: call again with the same block. After a block with stream_ends
+  /// or a failed status it is not called again.
+  virtual bool Fill(Block* block) = 0;
+  /// Bytes in memory that the next block will start with, to be fetched ahead; may be empty.
+  virtual std::span<const std::byte> Upcoming() const { return {}; }
+  /// Whether the last Fill could not go on before other lanes got further, not for the medium.
+  virtual bool was_held_up() const { return false; }
+  /// The same, and they have not yet.
+  virtual bool waits() const { return false; }
+  /// Whether blocks come out of memory without waiting: then nothing is gained by an early start.
+  virtual bool from_memory() const { return false; }
+  /// Fill is not called again. It keeps nothing that other chains may wait for.
+  virtual void LetGo() {}
+};
+
+/// Instances of a user's reader, as rows.
+class InstanceLane final : public Lane {
+ public:
+  /// Checks them against `slots`, where there are any. `rewind` starts the next pass.
+  InstanceLane(InstanceSource* source, std::span<const SlotSpec> slots, std::uint64_t passes,
+               std::function<bool()> rewind, std::stop_token stop);
+  bool Fill(Block* block) override;
+
+ private:
+  bool StartPass(Block* block);
+  ReadResult Next(Instance* instance, Status* status);
+
+  InstanceSource* const source_;
+  const std::span<const SlotSpec> slots_;
+  const std::uint64_t passes_;
+  const std::function<bool()> rewind_;
+  const std::stop_token stop_;
+  std::uint64_t pass_ = 0;
+  bool pass_ended_ = false;
+};
+
+/// Stripes of the files that the schedule assigns to lane `index`.
+class FileLane final : public Lane {
+ public:
+  FileLane(std::size_t index, FileSchedule* schedule, const SourceNode& source,
+           LaneContext* context, std::stop_token stop, FileNews news);
+  bool Fill(Block* block) override;
+  std::span<const std::byte> Upcoming() const override {
+    return reader_ ? reader_->Upcoming() : std::span<const std::byte>();
+  }
+  bool from_memory() const override { return from_memory_; }
+  bool was_held_up() const override { return waiting_; }
+  bool waits() const override { return waiting_ && schedule_->version() == waits_since_; }
+
+ private:
+  bool Open(const Assignment& assignment, Block* block);
+  /// The same for a file of a registered format.
+  bool OpenByUser(const Assignment& assignment, Block* block);
+  bool FillByUser(Block* block);
+  /// Behind the block in which a turn of the file ended.
+  void EndTurn(bool file_ends, Block* block);
+  void Fail(const Assignment& assignment, const Status& status, Block* block);
+
+  const std::size_t index_;
+  FileSchedule* const schedule_;
+  const SourceNode& source_;
+  LaneContext* const context_;
+  const std::stop_token stop_;
+  const FileNews news_;
+  std::unique_ptr<StripeReader> reader_;
+  std::unique_ptr<FileReader> user_reader_;  ///< or this, and its instances
+  std::unique_ptr<InstanceLane> user_lane_;
+  Assignment assignment_;          ///< of user_reader_
+  bool from_memory_ = false;       ///< the file opened last
+  std::uint32_t file_index_ = 0;   ///< of the file that is being read, in the list
+  bool tells_turns_ = false;       ///< the same: the schedule does not know its stripes
+  std::uint64_t turns_left_ = 0;   ///< that it has by the schedule; 0 where that does not know
+  bool waiting_ = false;           ///< the schedule does not know this lane's next file yet
+  std::uint64_t waits_since_ = 0;  ///< the schedule's version then
+};
+
+/// Records of one stream, published as they arrive.
+class StreamLane final : public Lane {
+ public:
+  struct Ends {
+    bool outlived = false;      ///< breaking off is damage, and not the failure of everything
+    bool may_be_empty = false;  ///< it need not tell a format where nothing comes
+  };
+  StreamLane(const StreamInput& input, const Ends& ends, LaneContext* context,
+             std::stop_token stop);
+  ~StreamLane() override;
+  StreamLane(const StreamLane&) = delete;
+  StreamLane& operator=(const StreamLane&) = delete;
+  bool Fill(Block* block) override;
+
+ private:
+  bool Detect(Block* block);
+  void StartDecompressing(Compression compression);
+  bool ReadSome(Block* block);
+  bool NoteFailure(const Status& status, Block* block);
+  /// With what follows a loss, if anything does; *loss then says where.
+  void GoOnBehindGap(std::uint64_t offset, std::string* loss);
+  FramerOptions Framing() const;
+  /// Of a stream that is opened again damage is skipped whatever is asked for: where the next
+  /// writer comes before the end of the last one was seen, a record that was cut looks like that.
+  OnDamage on_damage() const {
+    return reopen_limit_ > 0 ? OnDamage::kSkip : context_->options->on_damage;
+  }
+  void FrameSome(Block* block);
+  /// The block gets what was framed; the rest is kept.
+  void TakeFramed(std::size_t bytes, Block* block);
+  /// Makes run_ so large, at least. False where there is no memory: then the block has a failure.
+  bool MakeRoom(std::size_t bytes, Block* block);
+  /// At the end: whether the stream was opened once more. What was left of a record is damage.
+  bool Reopen(Block* block);
+  /// Makes a failure that ends this stream alone damage.
+  void Outlive(Block* block);
+  void FillSome(Block* block);
+
+  StreamSource* const stream_;
+  const std::string format_name_;
+  const std::uint64_t reopen_limit_;
+  const Ends ends_;
+  LaneContext* const context_;
+  const std::stop_token stop_;
+  std::shared_ptr<const Format> format_;
+  std::unique_ptr<Framer> framer_;
+  std::unique_ptr<ContentReader> content_;  ///< of a compressed stream
+  DoubtfulRecords doubtful_;                ///< likewise
+  std::span<const std::byte> carry() const { return {run_.data, carried_}; }
+  SlabRun run_;                 ///< what is read comes here
+  std::size_t carried_ = 0;     ///< bytes of it that no framed record has taken yet
+  std::uint64_t position_ = 0;  ///< offset of its first byte in the stream, or in its content
+  std::uint64_t records_ = 0;   ///< framed so far, damaged ones too
+  std::size_t need_ = 1;
+  bool stream_done_ = false;
+  bool pass_ended_ = false;
+  std::uint64_t reopened_ = 0;
+};
+
+/// Records that are made in memory, one after another.
+class RecordLane final : public Lane {
+ public:
+  RecordLane(RecordProvider* provider, std::uint64_t passes, LaneContext* context,
+             std::stop_token stop);
+  bool Fill(Block* block) override;
+  void LetGo() override { provider_->LetGo(); }
+
+ private:
+  bool StartPass(Block* block);
+  ReadResult Next(std::span<const std::byte>* record, Status* status);
+  static bool Append(std::span<const std::byte> record, BlockMemory* memory, Block* block);
+
+  RecordProvider* const provider_;
+  const std::uint64_t passes_;
+  LaneContext* const context_;
+  const std::stop_token stop_;
+  std::uint64_t pass_ = 0;
+  std::uint64_t records_ = 0;  ///< of this pass
+  bool pass_ended_ = false;
+};
+
+}  // namespace ringfeed

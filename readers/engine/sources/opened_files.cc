@@ -1,0 +1,139 @@
+#include "readers/engine/sources/opened_files.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "base/memory/memory_limit.h"
+#include "base/refusal.h"
+
+namespace ringfeed {
+
+namespace {
+
+std::size_t MostOpen() {
+  constexpr rlim_t kLeast = 16;
+  constexpr rlim_t kMost = 4096;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 512;
+  return static_cast<std::size_t>(std::clamp(limit.rlim_cur / 2, kLeast, kMost));
+}
+
+}  // namespace
+
+OpenedFiles::OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options,
+                         FileNews news, std::size_t most)
+    : table_(std::move(table)),
+      options_(options),
+      news_(std::move(news)),
+      most_(most != 0 ? most : MostOpen()) {
+  for (std::size_t file = 0; file <= table_->files(); ++file) {
+    first_rows_.push_back(table_->FirstRow(file));
+  }
+}
+
+std::size_t OpenedFiles::FileOf(RowNumber row) const {
+  assert(row < first_rows_.back());
+  const auto behind = std::upper_bound(first_rows_.begin(), first_rows_.end(), row);
+  return static_cast<std::size_t>(behind - first_rows_.begin()) - 1;
+}
+
+std::shared_ptr<InputFile> OpenedFiles::Find(std::size_t file) {
+  const auto found = kept_.find(file);
+  if (found == kept_.end()) return nullptr;
+  uses_.splice(uses_.begin(), uses_, found->second.use);
+  return found->second.input;
+}
+
+std::shared_ptr<InputFile> OpenedFiles::LetGo() {
+  if (kept_.empty()) return nullptr;
+  const auto oldest = kept_.find(uses_.back());
+  std::shared_ptr<InputFile> input = std::move(oldest->second.input);
+  kept_.erase(oldest);
+  uses_.pop_back();
+  return input;
+}
+
+OpenInputResult OpenedFiles::OpenOnce(std::size_t file) {
+  const std::string& name = table_->file(file).name;
+  bool is_cached = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_cached = cached_.contains(file);
+  }
+  // What is read in another order is read again and again.
+  return is_cached ? OpenCachedInput(name, options_, nullptr) : OpenInput(name, options_, true);
+}
+
+OpenInputResult OpenedFiles::Open(std::size_t file) {
+  const DataFile& data = table_->file(file);
+  if (data.source) return OpenInput(data.source);
+  while (true) {
+    OpenInputResult result = OpenOnce(file);
+    if (result.status.ok() || !IsRefusal(result.status)) return result;
+    std::shared_ptr<InputFile> let_go;  // closed outside of the lock
+    {
+      const std::lock_guard lock(mutex_);
+      let_go = LetGo();
+    }
+    if (let_go == nullptr) return result;
+  }
+}
+
+std::shared_ptr<InputFile> OpenedFiles::Get(std::size_t file, Status* status) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto input = Find(file)) return input;
+  }
+  // Two lanes may open the same file at once: the first one's stays.
+  OpenInputResult result = Open(file);
+  if (!result.status.ok()) {
+    if (news_.failed) news_.failed(table_->file(file).name, result.status);
+    *status = result.status.WithPlace({table_->file(file).name, -1, -1});
+    return nullptr;
+  }
+  std::shared_ptr<InputFile> input = std::move(result.file);
+  std::shared_ptr<InputFile> let_go;  // closed outside of the lock
+  const std::lock_guard lock(mutex_);
+  if (auto first = Find(file)) return first;
+  if (news_.opened) news_.opened(*input);
+  Keep(file, input, &let_go);
+  return input;
+}
+
+void OpenedFiles::Keep(std::size_t file, std::shared_ptr<InputFile> input,
+                       std::shared_ptr<InputFile>* let_go) {
+  if (kept_.size() >= most_) *let_go = LetGo();
+  uses_.push_front(file);
+  kept_[file] = {std::move(input), uses_.begin()};
+}
+
+std::shared_ptr<InputFile> OpenedFiles::Cache(std::size_t file, const InputFile& before,
+                                              std::uint64_t* loads) {
+  *loads = 0;
+  const DataFile& data = table_->file(file);
+  if (data.source != nullptr || before.cached()) return nullptr;
+  std::shared_ptr<InputFile> let_go;  // closed outside of the lock
+  const std::lock_guard lock(mutex_);
+  const bool again = cached_.contains(file);
+  // Another lane's may stand here already.
+  if (auto kept = again ? Find(file) : nullptr; kept != nullptr) return kept;
+  static const std::uint64_t room = FindMemoryLimit().bytes / 2;
+  if (!again && before.size() > room - std::min(room, cached_bytes_)) return nullptr;
+  OpenInputResult result = OpenCachedInput(data.name, options_, again ? nullptr : loads);
+  if (!result.status.ok()) return nullptr;
+  cached_bytes_ += again ? 0 : before.size();
+  cached_.insert(file);
+  std::shared_ptr<InputFile> input = std::move(result.file);
+  if (news_.opened) news_.opened(*input);
+  if (const auto kept = kept_.find(file); kept != kept_.end()) {
+    let_go = std::exchange(kept->second.input, input);
+  } else {
+    Keep(file, input, &let_go);
+  }
+  return input;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,188 @@
+#include "readers/engine/sources/planned_lane.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "base/refusal.h"
+
+namespace ringfeed {
+
+namespace {
+
+constexpr std::size_t kMostParts = 64;
+/// Shorter records are fetched when they are pointed at, or when they are framed.
+constexpr std::size_t kWorthFetching = 4096;
+constexpr std::size_t kMostFetched = 256 * 1024;
+
+}  // namespace
+
+PlannedLane::PlannedLane(const Options& options, ChunkPlan* plan, OpenedFiles* files,
+                         LaneContext* context)
+    : options_(options),
+      plan_(plan),
+      opened_(files),
+      context_(context),
+      files_(files, context),
+      finder_(files),
+      framer_(&files_, context),
+      direct_(files, &files_) {}
+
+bool PlannedLane::HasRows() {
+  if (!chunk_taken_ && !ended_) {
+    plan_->Next(options_.index, &chunk_);
+    chunk_taken_ = true;
+    next_row_ = 0;
+    is_found_ = false;
+  }
+  return chunk_taken_ && next_row_ < chunk_.rows.size();
+}
+
+void PlannedLane::UseRows(std::size_t count) {
+  next_row_ += count;
+  if (next_row_ < chunk_.rows.size()) return;
+  chunk_taken_ = false;
+  ended_ = chunk_.kind == Chunk::Kind::kEnd || !chunk_.status.ok();
+}
+
+bool PlannedLane::FillDirectly(Block* block) {
+  if (!HasRows()) return false;
+  const StageTimer timer(*context_->frame_clock);
+  const std::size_t count = direct_.Append(RowsLeft(), context_->written, block);
+  if (count == 0) return false;
+  for (const RecordSpan& record : block->frame.records) context_->read_bytes->Add(record.size);
+  block->of_dropped_rest = chunk_.of_dropped_rest;
+  UseRows(count);
+  block->turn_ends = !chunk_taken_;
+  if (!chunk_taken_) {
+    block->status = chunk_.status;
+    block->denied = IsRefusal(chunk_.status);
+  }
+  from_memory_ = true;
+  return true;
+}
+
+std::unique_ptr<PlannedLane::Part> PlannedLane::PlanPart() {
+  auto part = std::make_unique<Part>(context_);
+  if (HasRows()) {
+    if (!is_found_) finder_.Find(chunk_.rows, &found_);
+    is_found_ = true;
+    std::size_t count = RowsLeft().size();
+    if (rows_at_once_ > 0) count = std::min(count, 2 * rows_at_once_);
+    const auto first = found_.units.begin() + static_cast<std::ptrdiff_t>(next_row_);
+    part->needed.units.assign(first, first + static_cast<std::ptrdiff_t>(count));
+    part->needed.losses = found_.losses;
+    part->fetch.Plan(&files_, &part->needed);
+    if (part->fetch.was_refused() && !parts_.empty()) return nullptr;
+    const std::size_t suited = part->needed.units.size();
+    if (suited < count) {
+      rows_at_once_ = suited;
+    } else if (rows_at_once_ > 0) {
+      rows_at_once_ = std::max(rows_at_once_, suited);
+    }
+    for (const NeededUnit& unit : std::span(part->needed.units).first(suited)) {
+      part->record_bytes += unit.bytes / std::max<std::size_t>(1, unit.unit.records);
+    }
+    const std::span<const RowNumber> rows = RowsLeft().first(suited);
+    part->rows.assign(rows.begin(), rows.end());
+    UseRows(suited);
+  } else {
+    UseRows(0);
+  }
+  part->kind = chunk_.kind;
+  part->of_dropped_rest = chunk_.of_dropped_rest;
+  part->ends_chunk = !chunk_taken_;
+  if (part->ends_chunk) part->status = chunk_.status;
+  return part;
+}
+
+bool PlannedLane::MakePart() {
+  if (next_part_ == nullptr) next_part_ = PlanPart();
+  if (next_part_ == nullptr) return false;
+  if (!next_part_->fetch.Start()) {
+    if (!parts_.empty()) return false;
+    next_part_->status = NoMemory(*context_, next_part_->fetch.memory_bytes(), {});
+    next_part_->fetch.GiveUp();
+    next_part_->rows.clear();
+  }
+  parts_.push_back(std::move(next_part_));
+  return true;
+}
+
+void PlannedLane::ReadAhead() {
+  const std::size_t most =
+      options_.ahead_bytes != 0 ? options_.ahead_bytes : context_->options->io.in_flight_bytes;
+  std::size_t ahead = 0;
+  for (const auto& part : parts_) ahead += part->ahead_bytes();
+  if (!parts_.empty()) ahead -= parts_.front()->ahead_bytes();
+  while ((!ended_ || next_part_ != nullptr) && parts_.size() < kMostParts) {
+    if (!parts_.empty()) {
+      const Part& last = *parts_.back();
+      if (ahead >= most || (last.kind == Chunk::Kind::kRows && !last.fetch.reads_ahead())) break;
+    }
+    const bool is_first = parts_.empty();
+    if (!MakePart()) break;
+    if (!is_first) ahead += parts_.back()->ahead_bytes();
+  }
+  for (const auto& part : parts_) part->fetch.Pump();
+}
+
+bool PlannedLane::Fill(Block* block) {
+  block->table = opened_->table();
+  if (parts_.empty() && next_part_ == nullptr && FillDirectly(block)) {
+    LookAhead();
+    return true;
+  }
+  ReadAhead();
+  assert(!parts_.empty());  // behind the end nobody asks
+  Part* const part = parts_.front().get();
+  if (!part->fetch.Finish(&part->needed)) return false;
+  FillFrom(part, block);
+  parts_.pop_front();
+  if (!from_memory_) ReadAhead();
+  LookAhead();
+  return true;
+}
+
+void PlannedLane::FillFrom(Part* part, Block* block) {
+  from_memory_ = !part->fetch.reads_ahead();
+  block->pass_ends = part->kind == Chunk::Kind::kPassEnd;
+  block->stream_ends = part->kind == Chunk::Kind::kEnd;
+  block->turn_ends = part->ends_chunk;
+  block->of_dropped_rest = part->of_dropped_rest;
+  if (part->kind != Chunk::Kind::kRows) return;
+  for (const std::shared_ptr<InputFile>& input : part->fetch.inputs()) {
+    if (input->mapping().empty()) continue;
+    block->files.push_back(input);
+    block->NoteFramed(input->mapping(), 0);
+  }
+  for (const UnitFetch::Piece& piece : part->fetch.pieces()) {
+    block->NoteFramed(piece.bytes, piece.offset);
+  }
+  framer_.Frame(part->rows, part->fetch.inputs(), &part->needed, block);
+  const std::vector<SlabRun> runs = part->fetch.TakeRuns();
+  block->runs.insert(block->runs.end(), runs.begin(), runs.end());
+  if (block->status.ok()) {
+    block->status = part->status;
+    block->denied = IsRefusal(part->status);
+  }
+  if (!block->status.ok()) block->turn_ends = true;
+}
+
+void PlannedLane::LookAhead() {
+  upcoming_ = {};
+  if (!parts_.empty() || next_part_ != nullptr || !HasRows()) return;
+  if (!is_found_) {
+    upcoming_ = direct_.Find(chunk_.rows[next_row_]);
+  } else if (const NeededUnit& unit = found_.units[next_row_]; unit.file != kNoFile) {
+    const LaneFile& file = *files_.Peek(unit.file);
+    if (file.input != nullptr && unit.unit.offset < file.mapping.size()) {
+      upcoming_ = file.mapping.subspan(static_cast<std::size_t>(unit.unit.offset));
+      upcoming_ = upcoming_.first(std::min<std::size_t>(upcoming_.size(), unit.unit.bytes));
+    }
+  }
+  if (upcoming_.size() < kWorthFetching) upcoming_ = {};
+  upcoming_ = upcoming_.first(std::min(upcoming_.size(), kMostFetched));
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "readers/engine/sources/direct_rows.h"
+#include "readers/engine/sources/lane.h"
+#include "readers/engine/sources/lane_files.h"
+#include "readers/engine/sources/opened_files.h"
+#include "readers/engine/sources/row_framer.h"
+#include "readers/engine/sources/unit_fetch.h"
+#include "readers/engine/sources/unit_finder.h"
+#include "readers/order/chunk_plan.h"
+
+namespace ringfeed {
+
+/// Records by their numbers, in the order of a ChunkPlan: each turn is a chunk, in one block or
+/// several. Rows that cannot be had are failures or, where damage is skipped, null spans with a
+/// range each; places without a row (kNoRow) are null spans alone. Blocks know the numbers of their
+/// rows.
+class PlannedLane final : public Lane {
+ public:
+  struct Options {
+    std::size_t index = 0;  ///< of the plan's lanes
+    /// What it may read ahead of the block that is due, beside one part of UnitFetch::kPartBytes;
+    /// 0: as much as IoOptions::in_flight_bytes. Several lanes of a thread share the latter.
+    std::size_t ahead_bytes = 0;
+  };
+  PlannedLane(const Options& options, ChunkPlan* plan, OpenedFiles* files, LaneContext* context);
+  bool Fill(Block* block) override;
+  std::span<const std::byte> Upcoming() const override { return upcoming_; }
+  bool from_memory() const override { return from_memory_; }
+
+ private:
+  /// Rows of a chunk that become one block, or a marker.
+  struct Part {
+    explicit Part(LaneContext* context) : fetch(context) {}
+    Chunk::Kind kind = Chunk::Kind::kRows;
+    bool ends_chunk = true;
+    bool of_dropped_rest = false;
+    std::vector<RowNumber> rows;
+    NeededUnits needed;
+    UnitFetch fetch;
+    Status status;  ///< behind the rows
+    std::size_t record_bytes = 0;
+    /// What it counts as while it waits: rows that are read once and delivered many times take no
+    /// memory, but time to be planned.
+    std::size_t ahead_bytes() const { return std::max(fetch.memory_bytes(), record_bytes); }
+  };
+
+  /// Whether the chunk has rows that no part has taken; takes the next chunk where it is used up.
+  bool HasRows();
+  void UseRows(std::size_t count);
+  bool FillDirectly(Block* block);
+  /// Null where a file can be opened only once parts before it are done with theirs.
+  std::unique_ptr<Part> PlanPart();
+  /// Makes the next part and requests its reads. False where it has to wait for memory.
+  bool MakePart();
+  /// Makes parts until as much as may be is requested: one at least.
+  void ReadAhead();
+  void FillFrom(Part* part, Block* block);
+  void LookAhead();
+  std::span<const RowNumber> RowsLeft() const { return std::span(chunk_.rows).subspan(next_row_); }
+
+  const Options options_;
+  ChunkPlan* const plan_;
+  OpenedFiles* const opened_;
+  LaneContext* const context_;
+  LaneFiles files_;
+  UnitFinder finder_;
+  RowFramer framer_;
+  DirectRows direct_;
+  Chunk chunk_;
+  bool chunk_taken_ = false;  ///< and not used up
+  std::size_t next_row_ = 0;  ///< of the chunk
+  NeededUnits found_;         ///< of the chunk's rows, where they were looked up
+  bool is_found_ = false;
+  std::size_t rows_at_once_ = 0;     ///< that suited the last part; 0: not known
+  std::unique_ptr<Part> next_part_;  ///< planned, but there was no memory
+  std::deque<std::unique_ptr<Part>> parts_;
+  bool ended_ = false;  ///< nothing follows the last part
+  bool from_memory_ = false;
+  std::span<const std::byte> upcoming_;
+};
+
+}  // namespace ringfeed

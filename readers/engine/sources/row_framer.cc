@@ -1,0 +1,195 @@
+#include "readers/engine/sources/row_framer.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "readers/engine/blocks/locate.h"
+#include "readers/formats/lost_units.h"
+
+namespace ringfeed {
+
+namespace {
+
+/// So many units ahead of the one that is framed the first bytes are fetched.
+constexpr std::size_t kFetchUnits = 6;
+constexpr std::size_t kFetchBytes = 512;
+constexpr std::size_t kLine = 64;
+
+void FetchUnit(const NeededUnit& unit) {
+  if (unit.data == nullptr) return;  // no row, or lost
+  for (std::size_t at = 0; at < std::min(unit.bytes, kFetchBytes); at += kLine) {
+    __builtin_prefetch(unit.data + at);
+  }
+}
+
+}  // namespace
+
+void RowFramer::Frame(std::span<const RowNumber> rows,
+                      std::span<const std::shared_ptr<InputFile>> inputs, NeededUnits* needed,
+                      Block* block) {
+  const StageTimer timer(*context_->frame_clock);
+  do {
+    block->frame.records.clear();
+    block->frame.damage.clear();
+    block->row_failures.clear();
+    block->status = Status();
+    framed_.clear();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (i + kFetchUnits < rows.size()) FetchUnit(needed->units[i + kFetchUnits]);
+      if (!Append(needed->units[i], *needed, block)) break;
+    }
+  } while (LoseShrunk(inputs, needed));
+  block->row_numbers.assign(
+      rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(block->frame.records.size()));
+  memory_.GiveTo(block);
+}
+
+bool RowFramer::LoseShrunk(std::span<const std::shared_ptr<InputFile>> inputs,
+                           NeededUnits* needed) {
+  bool any = false;
+  for (const std::shared_ptr<InputFile>& input : inputs) {
+    if (input->mapping().empty() || !input->damaged()) continue;
+    const std::byte* const begin = input->mapping().data();
+    const std::byte* const end = begin + input->mapping().size();
+    for (NeededUnit& unit : needed->units) {
+      if (unit.file == kNoFile || unit.loss != 0) continue;
+      if (std::less<>()(unit.data, begin) || !std::less<>()(unit.data, end)) continue;
+      needed->Lose(&unit, ShrunkWhileRead());
+      any = true;
+    }
+  }
+  return any;
+}
+
+bool RowFramer::Append(const NeededUnit& unit, const NeededUnits& needed, Block* block) {
+  if (unit.file == kNoFile) {
+    block->frame.records.emplace_back();
+    return true;
+  }
+  if (unit.loss != 0) return AppendLost(unit, needed.losses[unit.loss - 1], block);
+  LaneFile* const file = files_->Peek(unit.file);
+  if (file->fixed) {
+    block->frame.records.push_back(
+        {unit.data, static_cast<std::size_t>(file->fixed->record_bytes)});
+    return true;
+  }
+  if (files_->Framer(file) == nullptr) {
+    return Fail(unit,
+                Status(StatusCode::kUnsupported, "records of the format " +
+                                                     std::string(file->data->format->name()) +
+                                                     " cannot be read by themselves"),
+                block);
+  }
+  return unit.unit.records == 1 ? AppendSingle(file, unit, block)
+                                : AppendOneOfMany(file, unit, block);
+}
+
+bool RowFramer::Fail(const NeededUnit& unit, const Status& status, Block* block) {
+  const LaneFile& file = *files_->Peek(unit.file);
+  block->status = status.WithPlace({file.data->name, static_cast<std::int64_t>(unit.unit.offset),
+                                    static_cast<std::int64_t>(unit.record)});
+  if (!block->fails_in_order) return false;
+  // The rows behind it may stand before it in the order.
+  block->FailBehindRows();
+  block->status = Status();
+  return true;
+}
+
+bool RowFramer::AppendLost(const NeededUnit& unit, const UnitLoss& loss, Block* block) {
+  if (loss.fatal || context_->options->on_damage == OnDamage::kFail) {
+    return Fail(unit, loss.status, block);
+  }
+  block->frame.records.emplace_back();
+  block->frame.damage.push_back(
+      {files_->Peek(unit.file)->data->name, unit.unit.offset, unit.unit.offset + unit.unit.bytes,
+       "record " + std::to_string(unit.record) + ": " + loss.status.ToString()});
+  return true;
+}
+
+Status RowFramer::LoseUnit(const LaneFile& file, const NeededUnit& unit,
+                           FrameOutput* output) const {
+  const auto ranges = file.data->index->DamageOf(unit.unit.first_record);
+  if (context_->options->on_damage == OnDamage::kFail) {
+    return Status(StatusCode::kDamaged,
+                  ranges.empty() ? std::string(kLostBefore) : ranges.front().reason);
+  }
+  output->records.resize(output->records.size() + unit.unit.records);
+  for (const IndexDamage& range : ranges) {
+    output->damage.push_back({file.data->name, range.begin, range.end, range.reason});
+  }
+  return {};
+}
+
+void RowFramer::CutRanges(const LaneFile& file, const NeededUnit& unit,
+                          std::span<DamagedRange> ranges) {
+  if (ranges.empty()) return;
+  const auto lost = file.data->index->DamageOf(IndexDamage::kNoRecord);
+  const auto behind = std::upper_bound(
+      lost.begin(), lost.end(), unit.unit.offset,
+      [](std::uint64_t offset, const IndexDamage& one) { return offset < one.begin; });
+  if (behind == lost.end()) return;
+  for (DamagedRange& range : ranges) range.end = std::min(range.end, behind->begin);
+}
+
+Status RowFramer::FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput* output) {
+  if (unit.unit.lost) return LoseUnit(*file, unit, output);
+  FrameInput input;
+  input.bytes = {unit.data, unit.bytes};
+  input.offset = unit.unit.offset;
+  input.limit = input.offset + unit.bytes;
+  input.at_end = true;
+  input.memory = &memory_;
+  const std::size_t already = output->records.size();
+  const std::size_t reported = output->damage.size();
+  const Status status = file->framer->Frame(input, unit.unit.records, output);
+  CutRanges(*file, unit, std::span(output->damage).subspan(reported));
+  const std::size_t framed = output->records.size() - already;
+  if (!status.ok() || framed == unit.unit.records) return status;
+  const std::string reason = std::to_string(framed) + " records stand here, the index says " +
+                             std::to_string(unit.unit.records) + "; build it anew (ringfeed index)";
+  output->records.resize(already + std::min<std::size_t>(framed, unit.unit.records));
+  if (context_->options->on_damage == OnDamage::kFail) return {StatusCode::kDamaged, reason};
+  output->records.resize(already + unit.unit.records);
+  output->damage.push_back(
+      {file->data->name, unit.unit.offset, unit.unit.offset + unit.unit.bytes, reason});
+  return {};
+}
+
+bool RowFramer::AppendSingle(LaneFile* file, const NeededUnit& unit, Block* block) {
+  const std::size_t already = block->frame.records.size();
+  const Status status = FrameInto(file, unit, &block->frame);
+  if (status.ok()) return true;
+  block->frame.records.resize(already);
+  return Fail(unit, status, block);
+}
+
+RowFramer::FramedUnit* RowFramer::FrameUnit(LaneFile* file, const NeededUnit& unit) {
+  const auto [at, is_new] = framed_.try_emplace({unit.file, unit.unit.first_record});
+  FramedUnit& framed = at->second;
+  if (!is_new) return &framed;
+  framed.status = FrameInto(file, unit, &framed.frame);
+  const std::vector<RecordSpan>& records = framed.frame.records;
+  const auto first_damaged =
+      std::find_if(records.begin(), records.end(), [](const RecordSpan& r) { return r.damaged(); });
+  if (first_damaged != records.end()) {
+    framed.teller = static_cast<std::size_t>(first_damaged - records.begin());
+  }
+  return &framed;
+}
+
+bool RowFramer::AppendOneOfMany(LaneFile* file, const NeededUnit& unit, Block* block) {
+  const FramedUnit& framed = *FrameUnit(file, unit);
+  const auto number = static_cast<std::size_t>(unit.record - unit.unit.first_record);
+  if (number >= framed.frame.records.size()) return Fail(unit, framed.status, block);
+  block->frame.records.push_back(framed.frame.records[number]);
+  // Once for the unit, whoever reads its other records: the first that is damaged tells.
+  if (number == framed.teller) {
+    block->frame.damage.insert(block->frame.damage.end(), framed.frame.damage.begin(),
+                               framed.frame.damage.end());
+  }
+  return true;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "readers/engine/blocks/block.h"
+#include "readers/engine/blocks/block_memory.h"
+#include "readers/engine/sources/lane_files.h"
+#include "readers/engine/sources/needed_unit.h"
+#include "readers/engine/sources/stripe_reader.h"
+#include "readers/order/row_layout.h"
+
+namespace ringfeed {
+
+/// Takes rows out of their units and puts them into a block, in the order in which they are asked
+/// for. One thread.
+class RowFramer {
+ public:
+  RowFramer(LaneFiles* files, LaneContext* context)
+      : files_(files), context_(context), memory_(context->arena) {}
+
+  /// One record for each row, a null span where there is none or it is damaged; under kFail those
+  /// before the first that is lost, and block->status. Units in a mapping of `inputs` that turns
+  /// out to be longer than its file are lost.
+  void Frame(std::span<const RowNumber> rows, std::span<const std::shared_ptr<InputFile>> inputs,
+             NeededUnits* needed, Block* block);
+
+ private:
+  /// A unit of several records, framed for one of them: others may be asked for, too.
+  struct FramedUnit {
+    FrameOutput frame;
+    Status status;           ///< behind the records
+    std::size_t teller = 0;  ///< the record that is reported together with the unit's damage
+  };
+
+  /// False where the block ends with its failure.
+  bool Append(const NeededUnit& unit, const NeededUnits& needed, Block* block);
+  bool AppendSingle(LaneFile* file, const NeededUnit& unit, Block* block);
+  bool AppendOneOfMany(LaneFile* file, const NeededUnit& unit, Block* block);
+  bool AppendLost(const NeededUnit& unit, const UnitLoss& loss, Block* block);
+  /// The records of a unit that was lost when its index was made, with the ranges that it knows.
+  Status LoseUnit(const LaneFile& file, const NeededUnit& unit, FrameOutput* output) const;
+  FramedUnit* FrameUnit(LaneFile* file, const NeededUnit& unit);
+  /// A unit may be read a little beyond its end: damage that begins there is not its own.
+  static void CutRanges(const LaneFile& file, const NeededUnit& unit,
+                        std::span<DamagedRange> ranges);
+  Status FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput* output);
+  bool Fail(const NeededUnit& unit, const Status& status, Block* block);
+  static bool LoseShrunk(std::span<const std::shared_ptr<InputFile>> inputs, NeededUnits* needed);
+
+  LaneFiles* const files_;
+  LaneContext* const context_;
+  BlockMemory memory_;
+  /// By file and first record: a unit that was lost has no bytes.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, FramedUnit> framed_;
+};
+
+}  // namespace ringfeed

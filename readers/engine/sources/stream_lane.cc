@@ -1,0 +1,261 @@
+#include <algorithm>
+#include <utility>
+
+#include "readers/engine/blocks/block_memory.h"
+#include "readers/engine/sources/lane.h"
+
+namespace ringfeed {
+
+namespace {
+
+constexpr std::size_t kReadBytes = 512 * 1024;
+// So many bytes tell a compressed stream from others.
+constexpr std::size_t kMagicBytes = 4;
+
+}  // namespace
+
+StreamLane::StreamLane(const StreamInput& input, const Ends& ends, LaneContext* context,
+                       std::stop_token stop)
+    : stream_(input.stream.get()),
+      format_name_(input.format),
+      reopen_limit_(input.reopen_limit),
+      ends_(ends),
+      context_(context),
+      stop_(std::move(stop)) {}
+
+StreamLane::~StreamLane() {
+  if (run_) context_->arena->Free(run_);
+}
+
+bool StreamLane::MakeRoom(std::size_t bytes, Block* block) {
+  if (run_.bytes >= bytes) return true;
+  const SlabRun larger = context_->arena->Allocate(bytes, context_->last_run);
+  if (!larger) {
+    block->Deny(Status(StatusCode::kResourceExhausted,
+                       "no " + std::to_string(bytes) +
+                           " bytes left in the pinned arena; raise it (RINGFEED_ARENA_BYTES)",
+                       {stream_->name(), -1, -1}));
+    return false;
+  }
+  std::copy_n(run_.data, carried_, larger.data);
+  if (run_) context_->arena->Free(run_);
+  run_ = larger;
+  context_->last_run = run_.data;
+  return true;
+}
+
+bool StreamLane::ReadSome(Block* block) {
+  const StageTimer timer(*context_->read_clock);
+  const std::size_t had = carried_;
+  // A block's worth, or as much again as there is where the record at hand needs more: a length
+  // that nothing stands behind takes no memory.
+  const std::size_t missing = need_ > had ? need_ - had : 0;
+  const std::size_t ask = std::max(kReadBytes, std::min(missing, had));
+  if (!MakeRoom(had + ask, block)) return false;
+  std::size_t got = 0;
+  const std::span<std::byte> room{run_.data + had, ask};
+  const Status status =
+      content_ != nullptr ? content_->Read(room, &got) : stream_->Read(room, &got, stop_);
+  carried_ = had + got;
+  if (content_ == nullptr) context_->read_bytes->Add(got);
+  stream_done_ = got == 0;
+  return status.ok() || NoteFailure(status, block);
+}
+
+// False where it ends everything; true where it is damage to be skipped.
+bool StreamLane::NoteFailure(const Status& status, Block* block) {
+  const std::uint64_t end = position_ + carried_;
+  const bool damage =
+      status.code() == StatusCode::kDamaged || status.code() == StatusCode::kTruncated;
+  std::uint64_t begin = position_;
+  std::string doubt;
+  if (content_ != nullptr && content_->damaged()) {
+    begin = std::min(begin, content_->member_begin());
+    doubt = doubtful_.Describe(*block, content_->member_begin(), end);
+  }
+  if (damage && framer_ != nullptr && on_damage() == OnDamage::kSkip) {
+    // To be told of what it was passing over.
+    BlockMemory memory(context_->arena);
+    framer_->Frame({{}, position_, kUnknownSize, true, &memory}, &block->frame);
+    std::string loss = status.message();
+    GoOnBehindGap(end, &loss);
+    block->frame.damage.push_back({stream_->name(), begin, end, loss + doubt});
+    position_ = end;
+    carried_ = 0;  // what there is of a record
+    return true;
+  }
+  block->status =
+      Status(status.code(), status.message() + doubt, status.place())
+          .WithPlace({stream_->name(), damage ? static_cast<std::int64_t>(end) : -1, -1});
+  return false;
+}
+
+void StreamLane::GoOnBehindGap(std::uint64_t offset, std::string* loss) {
+  auto framer = format_->NewFramerBehindGap(Framing(), offset);
+  if (framer == nullptr || content_ == nullptr || !content_->FindNextMember(loss)) return;
+  framer_ = std::move(framer);
+  need_ = 1;
+  stream_done_ = false;
+}
+
+FramerOptions StreamLane::Framing() const {
+  FramerOptions options;
+  options.file = stream_->name();
+  options.on_damage = on_damage();
+  options.max_record_bytes = context_->options->max_record_bytes;
+  options.check_elements = context_->check_elements;
+  return options;
+}
+
+void StreamLane::StartDecompressing(Compression compression) {
+  auto source = [this, read = std::vector<std::byte>(carry().begin(), carry().end()),
+                 at = std::size_t{0}](std::span<std::byte> buffer, std::size_t* got) mutable {
+    if (at < read.size()) {  // what was read to detect the format
+      *got = std::min(buffer.size(), read.size() - at);
+      std::copy_n(read.data() + at, *got, buffer.data());
+      at += *got;
+      return Status();
+    }
+    const Status status = stream_->Read(buffer, got, stop_);
+    context_->read_bytes->Add(*got);
+    return status;
+  };
+  content_ = std::make_unique<ContentReader>(compression, std::move(source));
+  carried_ = 0;
+  stream_done_ = false;
+}
+
+bool StreamLane::Detect(Block* block) {
+  const std::string& asked = format_name_;
+  // An interactive stream may have said enough long before its head is full.
+  const auto knows_enough = [&] {
+    return asked.empty() ? DetectFormat(stream_->name(), carry()).status.ok()
+                         : carried_ >= kMagicBytes;
+  };
+  while (!stream_done_ && carried_ < HeadBytesOf(carry()) && !knows_enough()) {
+    if (!ReadSome(block)) return false;
+  }
+  const bool nothing_came = stream_done_ && carried_ == 0;
+  if (nothing_came && ends_.may_be_empty) return true;  // of no format
+  if (nothing_came && asked.empty()) {
+    block->status = Status(StatusCode::kInvalidArgument,
+                           "the stream ended without a byte, so nothing tells its format: name one",
+                           {stream_->name(), -1, -1});
+    return false;
+  }
+  FormatResult found = ChooseFormat(asked, stream_->name(), carry());
+  if (!found.status.ok()) {
+    block->status = found.status.WithPlace({stream_->name(), -1, -1});
+    if (ends_.outlived && stream_done_) {
+      block->status = Status(StatusCode::kTruncated, "the stream ended before its format was told",
+                             block->status.place());
+    }
+    return false;
+  }
+  format_ = std::move(found.format);
+  framer_ = format_->NewFramer(Framing());
+  if (found.compression != Compression::kNone) StartDecompressing(found.compression);
+  return true;
+}
+
+void StreamLane::FrameSome(Block* block) {
+  FrameInput input;
+  input.bytes = carry();
+  input.offset = position_;
+  input.limit = kUnknownSize;
+  input.at_end = stream_done_;
+  BlockMemory memory(context_->arena);
+  input.memory = &memory;
+  const StageTimer timer(*context_->frame_clock);
+  const FrameResult result = framer_->Frame(input, &block->frame);
+  memory.GiveTo(block);
+  block->NoteFramed(input.bytes.first(result.consumed), position_);
+  block->file_name = stream_->name();
+  block->first_record = records_;
+  records_ += block->rows();
+  position_ += result.consumed;
+  need_ = std::max<std::size_t>(result.need_bytes, 1);
+  block->status = result.status;
+  block->denied = memory.exhausted();
+  if (content_ != nullptr) doubtful_.Note(*block, content_->member_begin());
+  TakeFramed(result.consumed, block);
+}
+
+// Records stay where they were read to; what no record has taken goes to the start of the next
+// run.
+void StreamLane::TakeFramed(std::size_t bytes, Block* block) {
+  const std::span<const std::byte> rest = carry().subspan(bytes);
+  carried_ = rest.size();
+  if (block->rows() == 0) {  // the bytes that were consumed are nobody's
+    std::copy(rest.begin(), rest.end(), run_.data);
+    return;
+  }
+  const SlabRun framed = std::exchange(run_, SlabRun());
+  if (!rest.empty() && block->status.ok()) {
+    // Room for what comes next too, so that it is not moved again.
+    const std::size_t carried = std::exchange(carried_, 0);
+    if (MakeRoom(carried + kReadBytes, block)) {
+      std::copy(rest.begin(), rest.end(), run_.data);
+      carried_ = carried;
+    }
+  }
+  block->runs.push_back(context_->arena->Trim(framed, std::max<std::size_t>(bytes, 1)));
+}
+
+bool StreamLane::Reopen(Block* block) {
+  if (reopened_ == reopen_limit_) return false;
+  block->status = stream_->Reopen(stop_).WithPlace({stream_->name(), -1, -1});
+  if (!block->status.ok()) return false;
+  ++reopened_;
+  ++block->reopened;
+  format_ = nullptr;
+  framer_ = nullptr;
+  content_ = nullptr;
+  position_ = 0;
+  need_ = 1;
+  stream_done_ = false;
+  return true;
+}
+
+void StreamLane::Outlive(Block* block) {
+  const StatusCode code = block->status.code();
+  if (!ends_.outlived || (code != StatusCode::kTruncated && code != StatusCode::kIoError)) return;
+  block->frame.damage.push_back(
+      {stream_->name(), position_, position_ + carried_, block->status.message()});
+  block->status = Status();
+  stream_done_ = true;
+  carried_ = 0;
+}
+
+bool StreamLane::Fill(Block* block) {
+  if (pass_ended_) {
+    block->stream_ends = true;
+    return true;
+  }
+  FillSome(block);
+  if (!block->status.ok()) Outlive(block);
+  return true;
+}
+
+void StreamLane::FillSome(Block* block) {
+  while (stream_done_ && carried_ == 0) {
+    if (Reopen(block) && (Detect(block) || !block->status.ok())) continue;
+    block->pass_ends = pass_ended_ = block->status.ok();
+    return;
+  }
+  if (format_ == nullptr && !Detect(block)) return;
+  while (block->status.ok() && block->rows() == 0 && block->frame.damage.empty()) {
+    if (carried_ < need_ && !stream_done_) {
+      if (!ReadSome(block)) return;
+      if (carried_ < need_ && !stream_done_) continue;
+    }
+    if (carried_ == 0) break;
+    FrameSome(block);
+    if (stream_done_) {
+      if (block->status.ok()) carried_ = 0;
+      break;
+    }
+  }
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,255 @@
+#include "readers/engine/sources/stripe_reader.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/refusal.h"
+#include "readers/engine/sources/inline_stripes.h"
+
+namespace ringfeed {
+namespace {
+
+// Whether all that is framed behind a damaged record is the same wherever parts end. A sample of a
+// tar file is put together of members, some of which were taken before the damaged one.
+bool RecordsStandAlone(const Format& format) { return format.name() != "tar"; }
+
+}  // namespace
+
+std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes) {
+  return std::min(options.stripe_bytes, std::max(options.io.block_bytes, 2 * slab_bytes));
+}
+
+StripeReader::StripeReader(LaneContext* context, StripeInput input)
+    : context_(context),
+      file_(std::move(input.file)),
+      format_(std::move(input.format)),
+      file_bytes_(input.bytes),
+      stripes_(input.stripes),
+      has_grown_(input.compression == Compression::kNone && file_->size() > input.bytes),
+      memory_(context->arena) {
+  FramerOptions options = Framing(context_->options->on_damage);
+  options.check_elements = context_->check_elements;
+  framer_ = format_->NewFramer(options);
+}
+
+FramerOptions StripeReader::Framing(OnDamage on_damage) const {
+  FramerOptions options{file_->name(), file_bytes_, on_damage, context_->options->max_record_bytes};
+  options.has_grown = has_grown_;
+  return options;
+}
+
+std::uint64_t StripeReader::limit() const {
+  if (stripe_ + 1 >= stripes_) return file_bytes_;
+  return (stripe_ + 1) * context_->options->stripe_bytes;
+}
+
+std::uint64_t StripeReader::part_limit() const {
+  if (context_->trim) return limit();
+  return std::min(limit(),
+                  position_ + PartBytes(*context_->options, context_->arena->slab_bytes()));
+}
+
+std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, std::uint64_t end,
+                                bool at_end) {
+  const StageTimer timer(*context_->frame_clock);
+  FrameInput input;
+  input.bytes = bytes;
+  input.offset = position_;
+  input.limit = end;
+  input.at_end = at_end;
+  input.memory = &memory_;
+  const std::size_t first_row = block->rows();
+  FrameResult result = framer_->Frame(input, &block->frame);
+  const bool goes_on = !result.status.ok() && GoesOnBehind(*block, first_row, bytes, result.status);
+  if (goes_on) {
+    result.consumed = static_cast<std::size_t>(
+        static_cast<std::uint64_t>(result.status.place().offset) - position_);
+  }
+  block->NoteFramed(bytes.first(result.consumed), position_);
+  position_ += result.consumed;
+  if (goes_on) {
+    GoOnBehind(block, result.status);
+    return Frame(block, bytes.subspan(result.consumed), end, at_end);
+  }
+  if (!failure_.ok()) FailDamaged(block, first_row);
+  if (!result.status.ok()) {
+    block->status = result.status;
+    block->denied = memory_.exhausted();
+  }
+  return block->status.ok() ? result.need_bytes : 0;
+}
+
+// What stands behind a record that fails may stand before it in the order. It is framed where the
+// format's records stand for themselves, and it is known where this one begins.
+bool StripeReader::GoesOnBehind(const Block& block, std::size_t first_row,
+                                std::span<const std::byte> bytes, const Status& failure) const {
+  if (!block.fails_in_order || !failure_.ok() || memory_.exhausted()) return false;
+  if (context_->options->on_damage != OnDamage::kFail) return false;
+  const std::int64_t at = failure.place().offset;
+  if (at < 0 || static_cast<std::uint64_t>(at) < position_) return false;
+  const std::uint64_t before = static_cast<std::uint64_t>(at) - position_;
+  if (before > bytes.size()) return false;
+  if (!RecordsStandAlone(*format_)) return false;
+  if (block.rows() > first_row) {
+    // What was decompressed of a chunk in front of it stands elsewhere.
+    const std::byte* const last = block.frame.records.back().data;
+    if (last >= bytes.data() + before && last < bytes.data() + bytes.size()) return false;
+  }
+  return format_->NewFramerBehindGap(Framing(OnDamage::kSkip), static_cast<std::uint64_t>(at)) !=
+         nullptr;
+}
+
+void StripeReader::GoOnBehind(Block* block, const Status& failure) {
+  block->status = failure;
+  block->FailBehindRows();
+  block->status = Status();
+  framer_ = format_->NewFramer(Framing(OnDamage::kSkip));
+  failure_ = failure;
+  failed_at_ = position_;
+}
+
+void StripeReader::FailDamaged(Block* block, std::size_t first_row) {
+  std::vector<RecordSpan>& records = block->frame.records;
+  std::vector<DamagedRange> damage = std::exchange(block->frame.damage, {});
+  if (!damage.empty() && damage.front().begin == failed_at_) {
+    // The record that has failed already.
+    damage.erase(damage.begin());
+    if (first_row < records.size() && records[first_row].damaged()) {
+      records.erase(records.begin() + static_cast<std::ptrdiff_t>(first_row));
+    }
+  }
+  const auto holes =
+      std::count_if(records.begin() + static_cast<std::ptrdiff_t>(first_row), records.end(),
+                    [](const RecordSpan& record) { return record.damaged(); });
+  const bool each_known = holes == static_cast<std::ptrdiff_t>(damage.size());
+  auto range = damage.begin();
+  for (std::size_t row = first_row; row < records.size(); ++row) {
+    if (!records[row].damaged()) continue;
+    Status why = failure_;
+    if (each_known) {
+      why = Status(StatusCode::kDamaged, range->reason,
+                   {range->file, static_cast<std::int64_t>(range->begin), -1});
+      ++range;
+    }
+    (void)block->FailAt(static_cast<std::uint32_t>(row), why);
+  }
+}
+
+void StripeReader::SetEnd(std::uint64_t bytes) {
+  file_bytes_ = bytes;
+  stripes_ = std::max(stripe_ + 1, format_->Stripes(bytes, context_->options->stripe_bytes));
+}
+
+void StripeReader::NoteShortFile(Block* block, std::uint64_t end) {
+  if (!block->status.ok()) return;
+  const std::string reason = "the file ends at " + std::to_string(end) + ", it had " +
+                             std::to_string(file_bytes_) + " bytes when it was opened";
+  if (context_->options->on_damage == OnDamage::kFail) {
+    block->status =
+        Status(StatusCode::kTruncated, reason, {file_->name(), static_cast<std::int64_t>(end), -1});
+  } else {
+    block->frame.damage.push_back({file_->name(), end, file_bytes_, reason});
+  }
+  position_ = file_bytes_;
+}
+
+void StripeReader::NoteReadFailure(Block* block, std::uint64_t offset, const Status& status) {
+  if (!block->status.ok()) return;
+  const Status placed = status.WithPlace({file_->name(), static_cast<std::int64_t>(offset), -1});
+  if (IsRefusal(status)) {
+    block->Deny(placed);
+  } else if (context_->options->on_damage == OnDamage::kFail) {
+    block->status = placed;
+  } else {
+    block->frame.damage.push_back({file_->name(), position_, file_bytes_, placed.ToString()});
+  }
+  position_ = file_bytes_;
+}
+
+void StripeReader::FinishPart(Block* block) {
+  memory_.GiveTo(block);
+  block->file_name = file_->name();
+  block->first_record = records_;
+  records_ += block->rows();
+  // Held blocks must not keep descriptors: thousands of them may wait behind a shuffle.
+  if (!file_->mapping().empty() && block->files.empty()) block->files.push_back(file_);
+  block->turn_ends = position_ >= limit() || !block->status.ok();
+  if (block->turn_ends) ++stripe_;
+}
+
+SlabRun StripeReader::Allocate(Block* block, std::size_t bytes) {
+  SlabRun run = context_->arena->Allocate(bytes, context_->trim ? nullptr : context_->last_run);
+  context_->last_run = run.data;
+  if (!run) {
+    block->Deny(
+        Status(StatusCode::kResourceExhausted,
+               "no " + std::to_string(bytes) + " contiguous bytes left in the pinned arena of " +
+                   std::to_string(context_->arena->bytes()) +
+                   "; raise its size (RINGFEED_ARENA_BYTES), or lower cycle, window or batch size",
+               {file_->name(), static_cast<std::int64_t>(position_), -1}));
+  }
+  return run;
+}
+
+namespace {
+
+/// A file that stands in memory: no copy at all, records point into the mapping.
+class MappedStripes final : public StripeReader {
+ public:
+  using StripeReader::StripeReader;
+
+  bool ReadPart(Block* block) override {
+    const std::uint64_t end = std::min<std::uint64_t>(file_bytes_, file_->mapping().size());
+    if (position_ < limit() || file_bytes_ == 0) {
+      const std::uint64_t start = position_;
+      const std::uint64_t part_end =
+          context_->written ? std::min(part_limit(), start + kPartBytes) : part_limit();
+      Frame(block, file_->mapping().subspan(start, end - std::min(start, end)), part_end, true);
+      context_->read_bytes->Add(position_ - start);
+      if (file_->damaged() && block->status.ok()) {
+        // What was framed since the file shrank may be zeros in place of data.
+        block->frame.records.clear();
+        NoteShortFile(block, start);
+      } else if (end < file_bytes_ && (position_ >= end || position_ == start)) {
+        // It was shorter already when it was mapped: nothing that was scheduled follows.
+        NoteShortFile(block, std::min(position_, end));
+      }
+    }
+    FinishPart(block);
+    return true;
+  }
+
+  std::span<const std::byte> Upcoming() const override {
+    const std::size_t bytes = file_->mapping().size();
+    if (position_ >= bytes) return {};
+    return file_->mapping().subspan(position_,
+                                    std::min<std::size_t>(2 * kPartBytes, bytes - position_));
+  }
+
+ private:
+  /// The part that is written and the next one, which is fetched meanwhile, stand in L2 together.
+  static constexpr std::size_t kPartBytes = 128 * 1024;
+};
+
+}  // namespace
+
+std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context, StripeInput input,
+                                               Status* status) {
+  const IoChoice& choice = input.file->choice();
+  if (input.compression != Compression::kNone) {
+    return MakeContentStripes(context, std::move(input));
+  }
+  if (choice.path == IoPath::kMmap) {
+    return std::make_unique<MappedStripes>(context, std::move(input));
+  }
+  if (choice.resident || input.file->descriptor() < 0) {
+    return std::make_unique<InlineStripes>(context, std::move(input));
+  }
+  ReadEngine* engine = context->io->EngineFor(*input.file, status);
+  if (engine == nullptr) return nullptr;
+  *status = Status();
+  return MakeAsyncStripes(context, std::move(input), engine);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/memory/arena.h"
+#include "io/input_file.h"
+#include "readers/engine/blocks/block.h"
+#include "readers/engine/blocks/block_memory.h"
+#include "readers/engine/sources/stage_clock.h"
+#include "readers/engine/sources/worker_io.h"
+#include "readers/formats/format.h"
+#include "ringfeed/open_options.h"
+
+namespace ringfeed {
+
+/// What a reader thread lends to the lanes that it owns. One per thread.
+struct LaneContext {
+  const OpenOptions* options = nullptr;
+  ElementCheck check_elements{};  ///< FramerOptions' own
+  std::shared_ptr<Arena> arena;
+  WorkerIo* io = nullptr;
+  const std::byte* last_run = nullptr;  ///< where the block before this one was read to
+  bool trim = false;    ///< blocks are held for long: give the unused tail of their run back
+  bool written = true;  ///< a parser will copy out of the blocks; else they are handed out
+  StageClock* read_clock = nullptr;
+  StageClock* decompress_clock = nullptr;
+  StageClock* frame_clock = nullptr;
+  StageCount* read_bytes = nullptr;
+};
+
+/// Bytes of the parts that stripes come in where a block is written in file order: about one block,
+/// and not so little that a slab stands almost empty.
+std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes);
+
+/// What a stripe reader reads.
+struct StripeInput {
+  std::shared_ptr<InputFile> file;
+  std::shared_ptr<const Format> format;
+  Compression compression = Compression::kNone;
+  /// Of the file, and the stripes of that; kUnknownSize for the content of a compressed one.
+  std::uint64_t bytes = 0;
+  std::uint64_t stripes = 0;
+};
+
+/// Brings one file's stripes into blocks, first to last: reads, frames, checks and locates. Used by
+/// one thread.
+class StripeReader {
+ public:
+  StripeReader(LaneContext* context, StripeInput input);
+  virtual ~StripeReader() = default;
+
+  /// Adds the next records of the current stripe to `block`, and sets its turn_ends where they are
+  /// its last. False where the medium has not delivered yet: call again with the same block. A
+  /// block whose status is set ends the file.
+  virtual bool ReadPart(Block* block) = 0;
+  /// The bytes in memory that the next part will start with; empty where they are not in memory.
+  virtual std::span<const std::byte> Upcoming() const { return {}; }
+  /// Whether ReadPart never waits for a medium.
+  virtual bool from_memory() const { return true; }
+  std::uint64_t stripes_left() const { return stripes_ - stripe_; }
+
+ protected:
+  /// File offset before which the records of the current stripe start.
+  std::uint64_t limit() const;
+  /// Where this part should end. A part stays in a core's cache from framing to writing, so that a
+  /// block in file order is written while it is hot.
+  std::uint64_t part_limit() const;
+  /// Frames the records that start before `end` in `bytes`, which stand at position_, and moves
+  /// position_ on. Returns the framer's need for more.
+  std::size_t Frame(Block* block, std::span<const std::byte> bytes, std::uint64_t end, bool at_end);
+  /// The end of an input whose size was not known: there are that many bytes of content.
+  void SetEnd(std::uint64_t bytes);
+  /// The file turned out to end before its size at opening.
+  void NoteShortFile(Block* block, std::uint64_t end);
+  /// Ends this part, and the stripe where all records that start in it were framed.
+  void FinishPart(Block* block);
+  /// A read failed for good at `offset`: a failure, or, where damage is skipped, the rest of the
+  /// file.
+  void NoteReadFailure(Block* block, std::uint64_t offset, const Status& status);
+  /// A run, or a failure in the block that says what to change.
+  SlabRun Allocate(Block* block, std::size_t bytes);
+
+  LaneContext* const context_;
+  const std::shared_ptr<InputFile> file_;
+  const std::shared_ptr<const Format> format_;
+  std::unique_ptr<Framer> framer_;
+  std::uint64_t file_bytes_;
+  std::uint64_t stripes_;
+  const bool has_grown_;  ///< since it was scheduled
+  BlockMemory memory_;
+  std::uint64_t stripe_ = 0;
+  std::uint64_t position_ = 0;  ///< where the next record starts
+  std::uint64_t records_ = 0;   ///< framed before the current part, damaged ones too
+
+ private:
+  FramerOptions Framing(OnDamage on_damage) const;
+  /// Whether records behind the one that failed are framed too (Block::fails_in_order).
+  bool GoesOnBehind(const Block& block, std::size_t first_row, std::span<const std::byte> bytes,
+                    const Status& failure) const;
+  void GoOnBehind(Block* block, const Status& failure);
+  /// Behind a failure, what is damaged of the rows from there on fails too.
+  void FailDamaged(Block* block, std::size_t first_row);
+
+  Status failure_;  ///< that framing went on behind; OK: none
+  std::uint64_t failed_at_ = 0;
+};
+
+/// Of a file that is not in memory: an engine reads ahead.
+std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context, StripeInput input,
+                                               ReadEngine* engine);
+/// Of a compressed file's content, which is read and decompressed in the caller's thread.
+std::unique_ptr<StripeReader> MakeContentStripes(LaneContext* context, StripeInput input);
+/// The reader that suits the file's path.
+std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context, StripeInput input,
+                                               Status* status);
+
+}  // namespace ringfeed

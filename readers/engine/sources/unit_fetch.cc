@@ -1,0 +1,311 @@
+#include "readers/engine/sources/unit_fetch.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/refusal.h"
+
+namespace ringfeed {
+
+namespace {
+
+/// What a page of a cold medium costs more than a byte, a read of it beside others does too.
+constexpr std::uint64_t kEngineGap = 16 * 1024;
+/// Media whose sectors are smaller read whole blocks of this faster all the same.
+constexpr std::uint32_t kEngineAlignment = 4096;
+/// A system call takes as long as copying this much.
+constexpr std::uint64_t kInlineGap = 4 * 1024;
+/// A unit is longer than its record's limit by headers, checksums and padding.
+constexpr std::uint64_t kUnitSlack = 64 * 1024;
+/// Where a unit without bytes stands: framers get no null pointers.
+constexpr std::byte kNothing[1] = {};
+
+}  // namespace
+
+Status NoMemory(const LaneContext& context, std::size_t bytes, const std::string& file) {
+  return Status(StatusCode::kResourceExhausted,
+                "no " + std::to_string(bytes) + " contiguous bytes left in the pinned arena of " +
+                    std::to_string(context.arena->bytes()) +
+                    "; raise its size (RINGFEED_ARENA_BYTES), or lower the batch size or threads",
+                {file, -1, -1});
+}
+
+UnitFetch::~UnitFetch() {
+  for (const SlabRun& run : runs_) context_->arena->Free(run);
+  if (buffer_ != nullptr) {
+    context_->io->Abandon(std::move(buffer_), inputs_);
+  } else if (run_) {
+    context_->arena->Free(run_);
+  }
+}
+
+std::uint64_t UnitFetch::CostOf(const LaneFile& file, std::uint64_t bytes) const {
+  // A part of a mapped file should stand in the cache together with the next one, one that is read
+  // inline should stay there until it is written, and an engine's needs depth.
+  if (file.engine != nullptr) return bytes;
+  return !context_->written ? 2 * bytes : file.mapping.empty() ? 4 * bytes : 8 * bytes;
+}
+
+bool UnitFetch::Check(const LaneFile& file, NeededUnit* unit, NeededUnits* needed) const {
+  if (!file.failure.ok()) {
+    needed->Lose(unit, file.failure, file.fatal);
+    return false;
+  }
+  const RecordUnit& at = unit->unit;
+  const std::uint64_t bytes = file.data->bytes;
+  const DataPlace place{file.data->name, static_cast<std::int64_t>(at.offset),
+                        static_cast<std::int64_t>(unit->record)};
+  const bool has_record =
+      unit->record >= at.first_record && unit->record - at.first_record < at.records;
+  const bool is_short = file.fixed && at.bytes < file.fixed->record_bytes;
+  if (at.offset > bytes || at.bytes > bytes - at.offset || !has_record || is_short) {
+    needed->Lose(unit,
+                 Status(StatusCode::kDamaged,
+                        "its index says that the record is one of " + std::to_string(at.records) +
+                            " from " + std::to_string(at.first_record) + " on in " +
+                            std::to_string(at.bytes) + " bytes here; the file has " +
+                            std::to_string(bytes) + ". Build the index anew (ringfeed index)",
+                        place));
+    return false;
+  }
+  unit->bytes = static_cast<std::size_t>(std::min<std::uint64_t>(
+      at.bytes, RecordLimit(context_->options->max_record_bytes) + kUnitSlack));
+  const std::uint64_t size = file.open->size();
+  if (at.offset + unit->bytes > size || file.shrunk) {
+    needed->Lose(unit,
+                 Status(StatusCode::kTruncated,
+                        file.shrunk ? "the mapped file shrank while it was read"
+                                    : "the file has " + std::to_string(size) + " bytes, it had " +
+                                          std::to_string(bytes) + " when its index was opened",
+                        place));
+    return false;
+  }
+  return true;
+}
+
+std::size_t UnitFetch::Choose(LaneFiles* files, NeededUnits* needed) {
+  std::uint64_t cost = 0;
+  std::uint64_t last_offset = ~std::uint64_t{0};
+  std::uint32_t last_file = kNoFile;
+  for (std::size_t i = 0; i < needed->units.size(); ++i) {
+    NeededUnit& unit = needed->units[i];
+    if (unit.file == kNoFile || unit.loss != 0) continue;
+    LaneFile* const file = files->Use(unit.file);
+    if (IsRefusal(file->failure)) {
+      if (i > 0) return i;
+      was_refused_ = true;
+    }
+    if (!Check(*file, &unit, needed)) continue;
+    if (unit.file != last_file || unit.unit.offset != last_offset) {
+      cost += CostOf(*file, unit.bytes);
+    }
+    if (i > 0 && cost > kPartBytes) return i;
+    last_file = unit.file;
+    last_offset = unit.unit.offset;
+    if (unit.bytes == 0) {
+      unit.data = kNothing;
+    } else if (file->mapping.empty()) {
+      wanted_.push_back({unit.file, static_cast<std::uint32_t>(i), unit.unit.offset,
+                         unit.unit.offset + unit.bytes});
+    } else {
+      unit.data = file->mapping.data() + unit.unit.offset;
+    }
+  }
+  return needed->units.size();
+}
+
+std::size_t UnitFetch::MergeSome(LaneFiles* files, bool by_engine, bool cached, std::size_t count,
+                                 std::size_t at) {
+  std::vector<NeededRange> ranges;
+  MergeRule rule{1, by_engine && !cached ? kEngineGap : kInlineGap, cached};
+  for (const NeededRange& range : wanted_) {
+    const LaneFile& file = *files->Use(range.file);
+    if (range.owner >= count || (file.engine != nullptr) != by_engine ||
+        file.open->cached() != cached) {
+      continue;
+    }
+    ranges.push_back(range);
+    // Through the page cache nothing more is read again and again.
+    const std::uint32_t least = file.open->choice().direct ? kEngineAlignment : 1;
+    rule.alignment = std::max({rule.alignment, least, file.open->alignment()});
+  }
+  std::vector<MergedRead> merged;
+  at = (at + rule.alignment - 1) / rule.alignment * rule.alignment;
+  const std::size_t bytes = MergeRanges(rule, &ranges, &merged);
+  for (MergedRead& read : merged) {
+    read.first_range += ranges_.size();
+    read.at += at;
+    const LaneFile& file = *files->Use(read.file);
+    reads_.push_back({read, file.open, file.engine});
+  }
+  ranges_.insert(ranges_.end(), ranges.begin(), ranges.end());
+  return at + bytes;
+}
+
+std::size_t UnitFetch::Merge(LaneFiles* files, std::size_t count) {
+  reads_.clear();
+  ranges_.clear();
+  std::size_t bytes = MergeSome(files, true, false, count, 0);
+  bytes = MergeSome(files, true, true, count, bytes);
+  engine_reads_ = reads_.size();
+  bytes = MergeSome(files, false, false, count, bytes);
+  return MergeSome(files, false, true, count, bytes);
+}
+
+void UnitFetch::Plan(LaneFiles* files, NeededUnits* needed) {
+  std::size_t count = 0;
+  do {
+    wanted_.clear();
+    inputs_.clear();
+    files->StartPart(&inputs_);
+    count = Choose(files, needed);
+    memory_bytes_ = Merge(files, count);
+    while (memory_bytes_ > kPartBytes && count > 1) {  // small records, far from each other
+      count /= 2;
+      memory_bytes_ = Merge(files, count);
+    }
+  } while (MovesToCache(files));
+  needed->units.resize(count);
+  wanted_.clear();
+}
+
+bool UnitFetch::MovesToCache(LaneFiles* files) const {
+  bool any = false;
+  for (std::size_t i = 0; i < reads_.size();) {
+    const std::uint32_t file = reads_[i].merged.file;
+    std::uint64_t wanted = 0;
+    std::uint64_t planned = 0;
+    for (; i < reads_.size() && reads_[i].merged.file == file; ++i) {
+      const MergedRead& read = reads_[i].merged;
+      planned += read.end - read.begin;
+      std::uint64_t behind = read.begin;  // rows of one unit want its bytes once
+      for (const NeededRange& range : std::span(ranges_).subspan(read.first_range, read.ranges)) {
+        behind = std::max(behind, range.begin);
+        wanted += range.end - std::min(behind, range.end);
+        behind = std::max(behind, range.end);
+      }
+    }
+    any = files->NoteReads(file, wanted, planned) || any;
+  }
+  return any;
+}
+
+bool UnitFetch::Start() {
+  if (memory_bytes_ == 0) return true;
+  run_ = context_->arena->Allocate(memory_bytes_, context_->trim ? nullptr : context_->last_run);
+  context_->last_run = run_.data;
+  if (!run_) return false;
+  if (engine_reads_ == 0) return true;
+  std::vector<ScatteredPiece> pieces;
+  for (const Read& read : std::span(reads_).first(engine_reads_)) {
+    pieces.push_back({read.file, read.engine, read.merged.begin, read.merged.end, read.merged.at});
+  }
+  buffer_ = context_->io->RequestScattered(run_, pieces);
+  Pump();
+  return true;
+}
+
+void UnitFetch::Pump() {
+  if (buffer_ != nullptr) context_->io->Pump(buffer_.get());
+}
+
+void UnitFetch::TakeEngineOutcomes(std::vector<Outcome>* outcomes) const {
+  if (buffer_ == nullptr) return;
+  for (std::size_t i = 0; i < engine_reads_; ++i) {
+    (*outcomes)[i].valid_end = reads_[i].merged.begin;
+  }
+  for (const ReadBuffer::Part& part : buffer_->parts) {
+    Outcome& outcome = (*outcomes)[part.piece];
+    context_->read_bytes->Add(part.got);
+    if (outcome.valid_end == part.offset) outcome.valid_end += part.got;
+    if (outcome.status.ok()) outcome.status = part.status;
+  }
+}
+
+UnitFetch::Outcome UnitFetch::ReadInline(const Read& read) {
+  const StageTimer timer(*context_->read_clock);
+  Outcome outcome;
+  std::size_t got = 0;
+  outcome.status = read.file->ReadAt(
+      read.merged.begin,
+      {run_.data + read.merged.at, static_cast<std::size_t>(read.merged.end - read.merged.begin)},
+      &got);
+  outcome.valid_end = read.merged.begin + got;
+  context_->read_bytes->Add(got);
+  return outcome;
+}
+
+void UnitFetch::Settle(const Read& read, const Outcome& outcome, NeededUnits* needed) {
+  const MergedRead& merged = read.merged;
+  pieces_.push_back({{run_.data + merged.at, outcome.valid_end - merged.begin}, merged.begin});
+  // Of a file that was cut nothing more comes by reading it again.
+  const bool may_come = !again_ && merged.ranges > 1 && !outcome.status.ok() &&
+                        outcome.status.code() != StatusCode::kTruncated;
+  for (std::size_t i = merged.first_range; i < merged.first_range + merged.ranges; ++i) {
+    const NeededRange range = ranges_[i];
+    NeededUnit& unit = needed->units[range.owner];
+    if (range.end <= outcome.valid_end) {
+      unit.data = run_.data + merged.at + (range.begin - merged.begin);
+      unit.loss = 0;
+      continue;
+    }
+    if (may_come) {
+      Read& alone = retry_.emplace_back(read);
+      alone.merged = {range.file, range.begin, range.end, 0, i, 1};
+    }
+    const DataPlace place{read.file->name(), static_cast<std::int64_t>(outcome.valid_end), -1};
+    const Status ended(StatusCode::kTruncated,
+                       "the file ends at " + std::to_string(outcome.valid_end) + ", it had " +
+                           std::to_string(read.file->size()) + " bytes when it was opened");
+    needed->Lose(&unit, (outcome.status.ok() ? ended : outcome.status).WithPlace(place),
+                 IsRefusal(outcome.status));
+  }
+}
+
+bool UnitFetch::StartAgain(NeededUnits* needed) {
+  if (retry_.empty()) return false;
+  again_ = true;
+  std::stable_partition(retry_.begin(), retry_.end(),
+                        [](const Read& read) { return read.engine != nullptr; });
+  reads_ = std::exchange(retry_, {});
+  memory_bytes_ = 0;
+  engine_reads_ = 0;
+  for (Read& read : reads_) {
+    const std::uint64_t unit = read.file->alignment();
+    read.merged.begin = read.merged.begin / unit * unit;
+    read.merged.end = (read.merged.end + unit - 1) / unit * unit;
+    const std::size_t line = std::max<std::size_t>(64, unit);
+    memory_bytes_ = (memory_bytes_ + line - 1) / line * line;
+    read.merged.at = memory_bytes_;
+    memory_bytes_ += static_cast<std::size_t>(read.merged.end - read.merged.begin);
+    if (read.engine != nullptr) ++engine_reads_;
+  }
+  if (Start()) return true;
+  // What the medium can give must not depend on the memory that there is.
+  for (const Read& read : reads_) {
+    needed->Lose(&needed->units[ranges_[read.merged.first_range].owner],
+                 NoMemory(*context_, memory_bytes_, read.file->name()), true);
+  }
+  return false;
+}
+
+bool UnitFetch::Finish(NeededUnits* needed) {
+  while (!reads_.empty()) {
+    Pump();
+    if (buffer_ != nullptr && !buffer_->complete()) return false;
+    std::vector<Outcome> outcomes(reads_.size());
+    TakeEngineOutcomes(&outcomes);
+    for (std::size_t i = engine_reads_; i < reads_.size(); ++i) outcomes[i] = ReadInline(reads_[i]);
+    for (std::size_t i = 0; i < reads_.size(); ++i) Settle(reads_[i], outcomes[i], needed);
+    buffer_.reset();
+    runs_.push_back(std::exchange(run_, {}));
+    reads_.clear();
+    if (!StartAgain(needed)) return true;
+  }
+  return true;
+}
+
+std::vector<SlabRun> UnitFetch::TakeRuns() { return std::exchange(runs_, {}); }
+
+}  // namespace ringfeed

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/memory/arena.h"
+#include "io/input_file.h"
+#include "readers/engine/sources/lane_files.h"
+#include "readers/engine/sources/needed_unit.h"
+#include "readers/engine/sources/stripe_reader.h"
+#include "readers/engine/sources/unit_reads.h"
+#include "readers/engine/sources/worker_io.h"
+
+namespace ringfeed {
+
+/// The failure of a lane that gets no memory.
+Status NoMemory(const LaneContext& context, std::size_t bytes, const std::string& file);
+
+/// Brings the units of some rows into memory: those of mapped files stand there, others are read
+/// into one run of the arena, neighbours by one read; of files that are not in the page cache by an
+/// engine, all at once. Where a read of several units fails each is read again by itself, so that
+/// what can be had does not depend on what was asked for along with it. One thread.
+class UnitFetch {
+ public:
+  /// So much may be read for one part, or one unit where it is larger.
+  static constexpr std::size_t kPartBytes = 1024 * 1024;
+
+  explicit UnitFetch(LaneContext* context) : context_(context) {}
+  ~UnitFetch();
+  UnitFetch(const UnitFetch&) = delete;
+  UnitFetch& operator=(const UnitFetch&) = delete;
+
+  /// Keeps as many of the units, from the first on, as suit one part (at least one), and chooses
+  /// memory and reads for them. Units that their file cannot have are lost. Nothing is read yet.
+  /// A part ends in front of a file that the system refuses to open now.
+  void Plan(LaneFiles* files, NeededUnits* needed);
+  /// Whether the first unit's file was refused so: then it is lost, unless this is planned again
+  /// when others are done with their files.
+  bool was_refused() const { return was_refused_; }
+  /// Whether an engine reads for it, and how much memory it takes.
+  bool reads_ahead() const { return engine_reads_ > 0; }
+  std::size_t memory_bytes() const { return memory_bytes_; }
+  /// Gets the memory and requests what engines read. False where there is no memory for it.
+  bool Start();
+  /// Nothing is to be read any more.
+  void GiveUp() { reads_.clear(); }
+  /// Submits what engines take.
+  void Pump();
+  /// Reads what is read inline, and says of each unit where it stands or why it cannot be had.
+  /// False where an engine has not delivered yet.
+  bool Finish(NeededUnits* needed);
+
+  /// The files that were read, and what was read of them.
+  const std::vector<std::shared_ptr<InputFile>>& inputs() const { return inputs_; }
+  struct Piece {
+    std::span<const std::byte> bytes;
+    std::uint64_t offset = 0;
+  };
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  /// The memory that units stand in, from now on the caller's to free.
+  std::vector<SlabRun> TakeRuns();
+
+ private:
+  struct Read {
+    MergedRead merged;
+    InputFile* file = nullptr;
+    ReadEngine* engine = nullptr;  ///< null: inline
+  };
+  /// How far a read came.
+  struct Outcome {
+    std::uint64_t valid_end = 0;
+    Status status;
+  };
+
+  bool Check(const LaneFile& file, NeededUnit* unit, NeededUnits* needed) const;
+  /// Checks units until a part is full; their number. Notes what is to be read.
+  std::size_t Choose(LaneFiles* files, NeededUnits* needed);
+  /// Makes reads for the first `count` units; the memory that they take.
+  std::size_t Merge(LaneFiles* files, std::size_t count);
+  std::size_t MergeSome(LaneFiles* files, bool by_engine, bool cached, std::size_t count,
+                        std::size_t at);
+  /// Whether a file that these reads are of is read in another way from now on.
+  bool MovesToCache(LaneFiles* files) const;
+  std::uint64_t CostOf(const LaneFile& file, std::uint64_t bytes) const;
+  void TakeEngineOutcomes(std::vector<Outcome>* outcomes) const;
+  Outcome ReadInline(const Read& read);
+  void Settle(const Read& read, const Outcome& outcome, NeededUnits* needed);
+  /// Whether what failed along with others is being read again.
+  bool StartAgain(NeededUnits* needed);
+
+  LaneContext* const context_;
+  std::vector<std::shared_ptr<InputFile>> inputs_;
+  std::vector<NeededRange> wanted_;  ///< owner: the number of the unit
+  std::vector<NeededRange> ranges_;  ///< as the reads serve them
+  std::vector<Read> reads_;          ///< engines' first
+  std::size_t engine_reads_ = 0;
+  std::size_t memory_bytes_ = 0;
+  SlabRun run_;
+  std::unique_ptr<ReadBuffer> buffer_;
+  std::vector<SlabRun> runs_;  ///< read and done with
+  std::vector<Piece> pieces_;
+  std::vector<Read> retry_;
+  bool again_ = false;  ///< the reads are what was in retry_
+  bool was_refused_ = false;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,189 @@
+#include "readers/engine/sources/worker_io.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace ringfeed {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void FinishPart(const ReadCompletion& completion) {
+  auto* part = reinterpret_cast<ReadBuffer::Part*>(completion.tag);
+  ReadBuffer* buffer = part->buffer;
+  part->done = true;
+  part->got = completion.bytes;
+  part->status = completion.status;
+  ++buffer->parts_done;
+  if (!completion.status.ok() && buffer->status.ok()) buffer->status = completion.status;
+  if (!buffer->complete()) return;
+  buffer->valid_end = buffer->begin;
+  for (const ReadBuffer::Part& each : buffer->parts) {
+    buffer->valid_end = each.offset + each.got;
+    if (each.got < each.bytes) break;
+  }
+  // A last read may be rounded up past the region that was asked for.
+  buffer->valid_end = std::min(buffer->valid_end, buffer->end);
+}
+
+}  // namespace
+
+WorkerIo::WorkerIo(const IoOptions& options, std::shared_ptr<Arena> arena,
+                   const EngineFactory& factory)
+    : options_(options), arena_(std::move(arena)), factory_(factory) {}
+
+WorkerIo::~WorkerIo() {
+  {
+    const std::lock_guard lock(wake_mutex_);
+    uring_.reset();
+    pool_.reset();
+  }
+  for (Abandoned& each : abandoned_) arena_->Free(each.buffer->run);
+}
+
+ReadEngine* WorkerIo::EngineFor(const InputFile& file, Status* why_not) {
+  if (file.choice().path == IoPath::kUring) {
+    if (uring_ == nullptr && uring_refused_.ok()) {
+      std::unique_ptr<ReadEngine> made;
+      uring_refused_ = factory_.uring(options_, arena_->data(), arena_->bytes(), &made);
+      const std::lock_guard lock(wake_mutex_);
+      uring_ = std::move(made);
+    }
+    if (uring_ != nullptr) return uring_.get();
+    *why_not = uring_refused_;
+    if (options_.path == IoPath::kUring) return nullptr;
+  }
+  if (pool_ == nullptr) {
+    auto made = factory_.pool(options_);
+    const std::lock_guard lock(wake_mutex_);
+    pool_ = std::move(made);
+  }
+  return pool_.get();
+}
+
+std::unique_ptr<ReadBuffer> WorkerIo::Request(const InputFile& file, SlabRun run,
+                                              std::uint64_t begin, std::uint64_t end) const {
+  auto buffer = std::make_unique<ReadBuffer>();
+  buffer->run = run;
+  buffer->begin = begin;
+  buffer->end = end;
+  buffer->valid_end = begin;
+  const std::uint64_t unit = file.alignment();
+  const std::uint64_t rounded = (end + unit - 1) / unit * unit;
+  for (std::uint64_t at = begin; at < rounded; at += options_.block_bytes) {
+    ReadBuffer::Part part;
+    part.buffer = buffer.get();
+    part.offset = at;
+    part.to = run.data + (at - begin);
+    part.bytes =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.block_bytes, rounded - at));
+    buffer->parts.push_back(part);
+  }
+  return buffer;
+}
+
+std::unique_ptr<ReadBuffer> WorkerIo::RequestScattered(
+    SlabRun run, std::span<const ScatteredPiece> pieces) const {
+  auto buffer = std::make_unique<ReadBuffer>();
+  buffer->run = run;
+  buffer->parts.reserve(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const ScatteredPiece& piece = pieces[i];
+    for (std::uint64_t at = piece.begin; at < piece.end; at += options_.block_bytes) {
+      ReadBuffer::Part& part = buffer->parts.emplace_back();
+      part.buffer = buffer.get();
+      part.file = piece.file;
+      part.engine = piece.engine;
+      part.piece = static_cast<std::uint32_t>(i);
+      part.offset = at;
+      part.to = run.data + piece.at + (at - piece.begin);
+      part.bytes =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.block_bytes, piece.end - at));
+    }
+  }
+  return buffer;
+}
+
+bool WorkerIo::Submit(ReadEngine* engine, InputFile* file, ReadBuffer* buffer) {
+  // Several by one call: of small pieces each would cost more than its bytes.
+  std::array<ReadRequest, 64> requests;
+  std::size_t count = 0;
+  std::size_t bytes = bytes_in_flight_;
+  for (std::size_t next = buffer->parts_submitted; next < buffer->parts.size(); ++next) {
+    ReadBuffer::Part& part = buffer->parts[next];
+    if (count == requests.size() || (file == nullptr && part.engine != engine)) break;
+    if (bytes > 0 && bytes + part.bytes > options_.in_flight_bytes) break;
+    bytes += part.bytes;
+    requests[count++] = {file != nullptr ? file : part.file, part.offset, part.to, part.bytes,
+                         reinterpret_cast<std::uint64_t>(&part)};
+  }
+  if (count == 0) return false;
+  const std::size_t taken = engine->Submit(std::span(requests).first(count));
+  for (const ReadRequest& request : std::span(requests).first(taken)) {
+    bytes_in_flight_ += request.bytes;
+  }
+  buffer->parts_submitted += taken;
+  return taken == count;
+}
+
+void WorkerIo::Pump(ReadEngine* engine, InputFile* file, ReadBuffer* buffer) {
+  while (buffer->parts_submitted < buffer->parts.size() && Submit(engine, file, buffer)) {
+  }
+}
+
+void WorkerIo::Pump(ReadBuffer* buffer) {
+  while (buffer->parts_submitted < buffer->parts.size() &&
+         Submit(buffer->parts[buffer->parts_submitted].engine, nullptr, buffer)) {
+  }
+}
+
+void WorkerIo::ReapFrom(ReadEngine* engine, Clock::time_point deadline) {
+  std::array<ReadCompletion, 16> completions;
+  const std::size_t count = engine->Reap(completions, deadline);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* part = reinterpret_cast<const ReadBuffer::Part*>(completions[i].tag);
+    bytes_in_flight_ -= part->bytes;
+    FinishPart(completions[i]);
+    completions[i].status = Status();
+  }
+}
+
+void WorkerIo::Reap(Clock::time_point deadline) {
+  const bool both = uring_ && pool_ && uring_->in_flight() > 0 && pool_->in_flight() > 0;
+  // Two engines have no common wait: look at one, wait a little for the other.
+  if (both) deadline = std::min(deadline, Clock::now() + std::chrono::milliseconds(1));
+  if (uring_ && uring_->in_flight() > 0) ReapFrom(uring_.get(), deadline);
+  if (pool_ && pool_->in_flight() > 0) ReapFrom(pool_.get(), both ? Clock::time_point() : deadline);
+  FreeAbandoned();
+}
+
+void WorkerIo::Abandon(std::unique_ptr<ReadBuffer> buffer, std::shared_ptr<InputFile> file) {
+  Abandon(std::move(buffer), std::vector{std::move(file)});
+}
+
+void WorkerIo::Abandon(std::unique_ptr<ReadBuffer> buffer,
+                       std::vector<std::shared_ptr<InputFile>> files) {
+  if (buffer == nullptr) return;
+  // Parts that were never submitted never will be.
+  buffer->parts.resize(buffer->parts_submitted);
+  abandoned_.push_back({std::move(buffer), std::move(files)});
+  FreeAbandoned();
+}
+
+void WorkerIo::FreeAbandoned() {
+  std::erase_if(abandoned_, [this](const Abandoned& each) {
+    if (each.buffer->in_flight()) return false;
+    arena_->Free(each.buffer->run);
+    return true;
+  });
+}
+
+void WorkerIo::Wake() {
+  const std::lock_guard lock(wake_mutex_);
+  if (uring_) uring_->Wake();
+  if (pool_) pool_->Wake();
+}
+
+}  // namespace ringfeed

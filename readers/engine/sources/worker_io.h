@@ -1,0 +1,120 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/memory/arena.h"
+#include "io/input_file.h"
+#include "io/read_engine.h"
+#include "ringfeed/io_options.h"
+
+namespace ringfeed {
+
+/// Pieces of files on their way into a slab run, in reads of one block each at most.
+struct ReadBuffer {
+  struct Part {
+    ReadBuffer* buffer = nullptr;
+    InputFile* file = nullptr;  ///< of a scattered buffer, as what follows
+    ReadEngine* engine = nullptr;
+    std::uint32_t piece = 0;  ///< index of the piece that it is a part of
+    std::uint64_t offset = 0;
+    std::byte* to = nullptr;
+    std::uint32_t bytes = 0;
+    std::uint32_t got = 0;
+    bool submitted = false;
+    bool done = false;
+    Status status{};
+  };
+
+  SlabRun run;
+  // Of a contiguous piece of one file.
+  std::uint64_t begin = 0;      ///< file offset of run.data[0]
+  std::uint64_t end = 0;        ///< file offset where the requested region ends
+  std::uint64_t valid_end = 0;  ///< once complete: up to here the bytes are the file's
+  std::vector<Part> parts;
+  std::size_t parts_done = 0;
+  std::size_t parts_submitted = 0;
+  Status status;
+
+  bool complete() const { return parts_done == parts.size(); }
+  bool in_flight() const { return parts_submitted > parts_done; }
+};
+
+/// One piece of what a scattered buffer gets.
+struct ScatteredPiece {
+  InputFile* file = nullptr;
+  ReadEngine* engine = nullptr;  ///< that the file's path asks for
+  std::uint64_t begin = 0;       ///< aligned as the file asks, and so is the end
+  std::uint64_t end = 0;
+  std::size_t at = 0;  ///< place in the run of the byte at `begin`, aligned too
+};
+
+/// Makes engines; tests put faulty ones in their place.
+struct EngineFactory {
+  std::function<Status(const IoOptions&, std::byte*, std::size_t, std::unique_ptr<ReadEngine>*)>
+      uring = MakeUringEngine;
+  std::function<std::unique_ptr<ReadEngine>(const IoOptions&)> pool = MakePoolEngine;
+};
+
+/// One reader thread's side of the medium: its engines, the bytes it has in flight and the buffers
+/// that nobody wants any more but the kernel may still write to. Used by its thread alone, but for
+/// Wake.
+class WorkerIo {
+ public:
+  WorkerIo(const IoOptions& options, std::shared_ptr<Arena> arena, const EngineFactory& factory);
+  /// Waits until the kernel writes to no buffer, then frees those that were abandoned.
+  ~WorkerIo();
+  WorkerIo(const WorkerIo&) = delete;
+  WorkerIo& operator=(const WorkerIo&) = delete;
+
+  /// The engine that `file`'s path asks for; null with a reason where it cannot be had.
+  ReadEngine* EngineFor(const InputFile& file, Status* why_not);
+
+  /// Requests [begin, end) of `file` (begin aligned) into `run`, in reads of block_bytes.
+  std::unique_ptr<ReadBuffer> Request(const InputFile& file, SlabRun run, std::uint64_t begin,
+                                      std::uint64_t end) const;
+  /// Requests pieces of one or several files into `run`.
+  std::unique_ptr<ReadBuffer> RequestScattered(SlabRun run,
+                                               std::span<const ScatteredPiece> pieces) const;
+  /// Submits what fits below the limit of bytes in flight; the first read always does.
+  void Pump(ReadEngine* engine, InputFile* file, ReadBuffer* buffer);
+  /// The same for a scattered buffer.
+  void Pump(ReadBuffer* buffer);
+  /// Takes finished reads in, waiting for one until `deadline` where any is in flight.
+  void Reap(std::chrono::steady_clock::time_point deadline);
+  bool in_flight() const { return bytes_in_flight_ > 0; }
+  /// Takes a buffer that is no longer wanted, and what its reads need alive.
+  void Abandon(std::unique_ptr<ReadBuffer> buffer, std::shared_ptr<InputFile> file);
+  void Abandon(std::unique_ptr<ReadBuffer> buffer, std::vector<std::shared_ptr<InputFile>> files);
+  /// Ends a Reap that waits. Any thread.
+  void Wake();
+
+ private:
+  struct Abandoned {
+    std::unique_ptr<ReadBuffer> buffer;
+    std::vector<std::shared_ptr<InputFile>> files;
+  };
+  /// Submits parts that follow each other, of `file` or, where it is null, each of its own. False
+  /// where it has to wait.
+  bool Submit(ReadEngine* engine, InputFile* file, ReadBuffer* buffer);
+  void ReapFrom(ReadEngine* engine, std::chrono::steady_clock::time_point deadline);
+  void FreeAbandoned();
+
+  const IoOptions options_;
+  const std::shared_ptr<Arena> arena_;
+  const EngineFactory factory_;
+  std::unique_ptr<ReadEngine> uring_;
+  std::unique_ptr<ReadEngine> pool_;
+  Status uring_refused_;
+  std::size_t bytes_in_flight_ = 0;
+  std::vector<Abandoned> abandoned_;
+  std::mutex wake_mutex_;  ///< guards the engine pointers against Wake
+};
+
+}  // namespace ringfeed

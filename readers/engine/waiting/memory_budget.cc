@@ -1,0 +1,95 @@
+#include "readers/engine/waiting/memory_budget.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "readers/engine/waiting/quota_holders.h"
+
+namespace ringfeed {
+
+MemoryBudget::MemoryBudget(std::shared_ptr<Arena> arena, std::size_t asked, std::string name)
+    : arena_(std::move(arena)),
+      asked_(asked),
+      name_(std::move(name)),
+      limit_(LimitOf(asked, *arena_)) {}
+
+std::size_t MemoryBudget::LimitOf(std::size_t asked, const Arena& arena) {
+  return asked != 0 ? asked : arena.unreserved_bytes() / 2;
+}
+
+void MemoryBudget::Reserve(std::size_t reading_bytes) {
+  reading_ = reading_bytes;
+  const std::size_t least = reading_ + reading_ / 2;
+  const std::size_t wanted = asked_ == 0 ? least : std::max(asked_, least);
+  // Half of what is free is for others, and for pieces that find no contiguous place; but what the
+  // chain cannot do without it gets.
+  if (asked_ == 0) limit_ = std::max(limit_, least);
+  if (limit_ < least || !Hold(wanted)) Refuse(wanted);
+  // What is held back for order may use what reading and batches do not need.
+  held_limit_ = (reserved_ - reading_) * 3 / 4;
+}
+
+void MemoryBudget::Release() {
+  QuotaHolders::All().Note(*arena_, this, 0, {});
+  arena_->ReleaseQuota(std::exchange(reserved_, 0));
+}
+
+void MemoryBudget::Refuse(std::size_t needed) const {
+  std::string why;
+  if (asked_ != 0 && asked_ < needed) {
+    why = "this pipeline needs " + std::to_string(needed) +
+          " bytes of the pinned arena, OpenOptions::arena_bytes gives it " +
+          std::to_string(asked_) + "; raise that";
+  } else {
+    const std::string holders = QuotaHolders::All().Describe(*arena_);
+    why = "the pinned arena of " + std::to_string(arena_->bytes()) + " bytes has " +
+          std::to_string(arena_->unreserved_bytes()) + " left, this pipeline needs " +
+          std::to_string(needed) + (holders.empty() ? "" : " (" + holders + ")") +
+          "; raise the arena (RINGFEED_ARENA_BYTES), close other readers";
+  }
+  throw Error(
+      Status(StatusCode::kResourceExhausted, why + ", or lower cycle, stripe_bytes or threads"));
+}
+
+bool MemoryBudget::Hold(std::size_t bytes) {
+  if (!arena_->ReserveQuota(bytes - reserved_)) return false;
+  reserved_ = bytes;
+  QuotaHolders::All().Note(*arena_, this, bytes, name_);
+  return true;
+}
+
+bool MemoryBudget::Cover(std::size_t held_limit, std::size_t batches) {
+  if (held_limit > MostHeld()) return false;
+  const std::size_t wanted = std::min(reading_ + held_limit + batches, limit_);
+  if (wanted > reserved_ && !Hold(wanted)) return false;
+  held_limit_ = held_limit;
+  batches_ = batches;
+  return true;
+}
+
+bool MemoryBudget::GrowHeld(std::size_t needed) {
+  // Others may need the rest: an eighth more than this, so that it is seldom.
+  const std::size_t roomy = std::min(needed + std::max(needed, held_limit_) / 8, MostHeld());
+  return needed <= roomy && (Cover(roomy, batches_) || Cover(needed, batches_));
+}
+
+bool MemoryBudget::MayHold(std::size_t bytes) {
+  const std::size_t needed = held_bytes() + bytes;
+  return needed <= held_limit_ || GrowHeld(needed);
+}
+
+Status MemoryBudget::WhyNot() const {
+  return Status(
+      StatusCode::kResourceExhausted,
+      "a shuffle or groups hold " + std::to_string(held_bytes()) +
+          " bytes of records and need more, " + std::to_string(held_limit_) +
+          " are this pipeline's share of the pinned arena; raise the arena "
+          "(RINGFEED_ARENA_BYTES or OpenOptions::arena) or lower the window or the segment");
+}
+
+std::size_t MemoryBudget::GrantBatches(std::size_t bytes) {
+  while (bytes > 0 && !Cover(held_limit_, bytes)) bytes /= 2;
+  return bytes;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "base/memory/arena.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// A chain's part of the arena, in three: for reading, for what the plan holds back, for batches.
+/// It begins with what reading needs and half as much, and grows as batches and shuffles need it,
+/// so that many chains may stand open beside each other. It hands out no memory itself.
+///
+/// Thread safety: NoteHeld, NoteFreed and held_bytes may be called by any thread; MayHold, WhyNot
+/// and GrantBatches by who runs the plan; the others while no thread of the run exists. None waits.
+class MemoryBudget {
+ public:
+  /// `asked`: so many bytes are the chain's, from the beginning; 0: as many as it needs, of half of
+  /// what is free now. `name`: what the chain reads, for the messages of those who get nothing.
+  MemoryBudget(std::shared_ptr<Arena> arena, std::size_t asked, std::string name);
+  ~MemoryBudget() { Release(); }
+  MemoryBudget(const MemoryBudget&) = delete;
+  MemoryBudget& operator=(const MemoryBudget&) = delete;
+
+  /// What a chain may have that is given so much: see the constructor.
+  static std::size_t LimitOf(std::size_t asked, const Arena& arena);
+
+  /// Takes the part for reading and the least of the others. Throws Error, saying who holds the
+  /// arena, where there is not that much.
+  void Reserve(std::size_t reading_bytes);
+  /// Gives all of it back. What is handed out lives on in the arena.
+  void Release();
+
+  /// What it may grow to.
+  std::size_t limit() const { return limit_; }
+
+  /// Whether the plan may hold back so many bytes more than it does; grows for that.
+  bool MayHold(std::size_t bytes);
+  /// Why it may not.
+  Status WhyNot() const;
+  void NoteHeld(std::size_t bytes) { held_.fetch_add(bytes, std::memory_order_relaxed); }
+  void NoteFreed(std::size_t bytes) { held_.fetch_sub(bytes, std::memory_order_relaxed); }
+  std::size_t held_bytes() const { return held_.load(std::memory_order_relaxed); }
+
+  /// Grows so that batches have that much, or a half, a quarter and so on of it; returns how much.
+  std::size_t GrantBatches(std::size_t bytes);
+
+ private:
+  std::size_t MostHeld() const { return (limit_ - reading_) * 3 / 4; }
+  [[noreturn]] void Refuse(std::size_t needed) const;
+  /// Raises what is reserved to this. False where the arena has not that much left.
+  bool Hold(std::size_t bytes);
+  /// Has it cover these, or the limit; false where the arena has not that much left, or the limit
+  /// is less than what is held alone.
+  bool Cover(std::size_t held_limit, std::size_t batches);
+  /// Has the plan hold back `needed` bytes, and some more, so that it grows seldom.
+  bool GrowHeld(std::size_t needed);
+
+  const std::shared_ptr<Arena> arena_;
+  const std::size_t asked_;
+  const std::string name_;
+  std::size_t limit_;
+  std::size_t reserved_ = 0;
+  std::size_t reading_ = 0;
+  std::size_t held_limit_ = 0;
+  std::size_t batches_ = 0;
+  std::atomic<std::size_t> held_{0};  ///< by blocks that were taken and are not free again
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,43 @@
+#include "readers/formats/builders/tensor_values.h"
+
+#include <algorithm>
+
+namespace ringfeed {
+namespace {
+
+std::string WrongBytes(DType dtype, const Shape& shape, std::size_t bytes) {
+  std::size_t expected = DTypeBytes(dtype);
+  for (const std::int64_t dim : shape) {
+    if (dim < 0 || __builtin_mul_overflow(expected, static_cast<std::size_t>(dim), &expected)) {
+      return "the shape " + ShapeToString(shape) + " is none of a tensor";
+    }
+  }
+  if (expected == bytes) return "";
+  return std::string(DTypeName(dtype)) + ShapeToString(shape) + " has " + std::to_string(expected) +
+         " bytes, not " + std::to_string(bytes);
+}
+
+// `counted`: the sequences of the level below, or rows.
+bool IsLevel(std::span<const std::int64_t> level, std::int64_t counted) {
+  return !level.empty() && level.front() == 0 && level.back() == counted &&
+         std::is_sorted(level.begin(), level.end());
+}
+
+}  // namespace
+
+std::string WrongTensorValues(DType dtype, const Shape& shape, std::size_t bytes,
+                              std::span<const std::span<const std::int64_t>> lod) {
+  std::string wrong = WrongBytes(dtype, shape, bytes);
+  if (!wrong.empty() || lod.empty()) return wrong;
+  if (shape.empty()) return "a scalar has no LoD";
+  for (std::size_t i = 0; i < lod.size(); ++i) {
+    const bool lowest = i + 1 == lod.size();
+    const auto counted = lowest ? shape[0] : static_cast<std::int64_t>(lod[i + 1].size()) - 1;
+    if (IsLevel(lod[i], counted)) continue;
+    return "a level of LoD does not ascend from 0 to the " + std::to_string(counted) +
+           " that it counts";
+  }
+  return "";
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "readers/formats/compression/decompressor.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// The decompressed content of a compressed file or stream, from its start to its end. Zeros behind
+/// a member are padding. One thread at a time.
+class ContentReader {
+ public:
+  /// Fills `buffer` with the next compressed bytes: at least one of them, none at the end.
+  using Source = std::function<Status(std::span<std::byte> buffer, std::size_t* got)>;
+
+  ContentReader(Compression compression, Source source);
+
+  /// Fills the front of `to` (not empty): at least one byte, none at the end of the content. After
+  /// all that precedes it: kDamaged or kTruncated with the place in the compressed bytes and what
+  /// is wrong there, or the source's failure. These are final, but for what FindNextMember finds.
+  /// How much comes of a damaged member depends on the source alone, not on how much each call asks
+  /// for.
+  Status Read(std::span<std::byte> to, std::size_t* got);
+  /// Where in the content the member begins that was read last. Its checksum stands at its end:
+  /// where Read says that it is damaged, all that came from here on was not vouched for.
+  std::uint64_t member_begin() const { return member_content_; }
+  /// Whether Read failed because of the bytes, not because of the source.
+  bool damaged() const { return damaged_; }
+
+  /// Behind a kDamaged or kTruncated of Read: looks for the next member, with whose content Read
+  /// goes on. A member is believed where it decompresses to its end, checksum included, or as far
+  /// as the buffer reaches. It may start before the place where the damage was noticed: what makes
+  /// no sense is seen to only behind bytes that happen to. False where there is none, or nothing to
+  /// go on from; true also where the source fails meanwhile, which Read says. *loss is what Read
+  /// said, with the place where it goes on.
+  bool FindNextMember(std::string* loss);
+
+ private:
+  void Step(std::span<std::byte>* room);
+  std::size_t TakeStaged(std::span<std::byte> to);
+  /// Reads behind end_. What stands before *keep may be moved out for that; then *keep and begin_
+  /// are too. False where nothing came: at the source's end, or with its failure.
+  bool ReadMore(std::size_t* keep);
+  bool Refill();
+  /// Where in so many bytes from an index on the first of the members starts that end together with
+  /// them, behind their first byte; 0: nowhere. What is inside of a member ends before its
+  /// checksum.
+  std::size_t SwallowedMember(std::size_t begin, std::size_t bytes);
+  /// The size of the member that `bytes` start with; 0 where they do not hold one. *content grows
+  /// by what it decompressed to.
+  std::size_t MemberBytes(std::span<const std::byte> bytes, std::size_t* content);
+  /// One call of the decompressor, of which nothing is kept.
+  Decompressor::Result Discard(std::span<const std::byte>* input, std::size_t* content);
+  /// Whether there are a magic number's bytes `ahead` of *keep, an index as ReadMore takes it.
+  bool Reaches(std::size_t* keep, std::size_t ahead);
+  /// Whether a member to be believed starts there.
+  bool Decompresses(std::size_t* keep, std::size_t ahead);
+  void Resume(std::size_t at, std::string* loss);
+  /// Of the file, of an index into the buffer.
+  std::uint64_t OffsetOf(std::size_t at) const { return read_bytes_ - end_ + at; }
+  std::span<const std::byte> From(std::size_t at) const { return {buffer_.get() + at, end_ - at}; }
+  Status Bad(StatusCode code, const char* what, std::string_view problem) const;
+
+  const Compression compression_;
+  const Source source_;
+  const std::unique_ptr<Decompressor> decompressor_;
+  const std::unique_ptr<std::byte[]> buffer_;
+  std::size_t begin_ = 0;         ///< in the buffer: not yet decompressed
+  std::size_t end_ = 0;           ///< in the buffer: of what was read
+  std::uint64_t read_bytes_ = 0;  ///< compressed ones, up to end_
+  std::uint64_t member_offset_ = 0;
+  // How much of damaged bytes a decompressor gives depends on the room that it gets. So it gets
+  // what is left of a chunk, and where a call of Read asks for less, that goes to the stage first.
+  std::unique_ptr<std::byte[]> stage_;
+  std::span<const std::byte> staged_;  ///< decompressed, and not yet given
+  std::size_t chunk_left_;
+  std::uint64_t content_bytes_ = 0;  ///< decompressed
+  std::uint64_t member_content_ = 0;
+  bool source_ended_ = false;
+  bool had_member_ = false;
+  bool has_more_ = false;  ///< the decompressor holds output for which there was no room
+  bool ended_ = false;
+  bool damaged_ = false;  ///< failure_ is that of the compressed bytes, not of the source
+  Status failure_;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,536 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/crc32.h"
+#include "base/crc32c.h"
+#include "base/little_endian.h"
+#include "readers/formats/compression/gzip_decompressor.h"
+#include "readers/formats/compression/snappy_frames.h"
+#include "readers/formats/lost_units.h"
+#include "readers/formats/recordio/recordio.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kHeader = RecordIoLayout::kHeaderBytes;
+constexpr std::size_t kLength = RecordIoLayout::kLengthBytes;
+// RFC 1951: a deflate stream of n bytes gives fewer than 1,032 n.
+constexpr std::uint64_t kMostInflation = 1032;
+constexpr std::string_view kNoMagic = "no chunk starts here: the magic number is not 0x01020304";
+// All of a damaged chunk must be held until its end is seen: no more than that is worth.
+constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
+// Records of a damaged chunk.
+constexpr std::uint32_t kMostLost = 1 << 20;
+constexpr std::size_t kLeastGzipBytes = 18;  // header and trailer of a member
+
+class RecordIoFramer final : public Framer {
+ public:
+  explicit RecordIoFramer(const FramerOptions& options) : options_(options) {}
+
+  FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+  /// Appends the records of the chunk that `input` begins with, or says what is wrong with it.
+  Status TakeChunk(const FrameInput& input, FrameOutput* output);
+
+ private:
+  enum class Step { kGoOn, kStop };
+  /// What was found where a chunk should start.
+  struct Finding {
+    enum class Kind { kChunk, kDamage, kMore } kind = Kind::kDamage;
+    RecordIoChunk header;
+    std::string reason;
+    StatusCode code = StatusCode::kDamaged;
+    std::size_t need_bytes = 0;  ///< kMore: from the chunk's start
+    /// kDamage: the chunk ends so many bytes behind its start, as far as its header can be
+    /// believed; 0 where it can't.
+    std::uint64_t extent = 0;
+    std::uint64_t summed_bytes = 0;  ///< that the checksum was made of
+  };
+
+  Step NextChunk(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                 FrameResult* result);
+  Step Search(const FrameInput& input, std::size_t* pos, FrameOutput* output, FrameResult* result);
+  Step TryBoundary(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                   FrameResult* result);
+  Step SearchEnds(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                  FrameResult* result);
+  void Found(std::uint64_t at, FrameOutput* output);
+  void LoseRecords(FrameOutput* output);
+  Finding Examine(const FrameInput& input, std::size_t pos) const;
+  Finding ExamineHeader(const FrameInput& input, std::size_t pos) const;
+  std::string Records(const RecordIoChunk& header, std::span<const std::byte> stored,
+                      FrameMemory* memory, FrameOutput* output);
+  std::string Decompress(const RecordIoChunk& header, std::span<const std::byte> stored,
+                         FrameMemory* memory, std::span<const std::byte>* payload);
+  std::string Gunzip(std::span<const std::byte> stored, FrameMemory* memory,
+                     std::span<const std::byte>* payload);
+  std::byte* Room(std::uint64_t bytes, FrameMemory* memory, std::string* wrong);
+  bool MayStart(const std::byte* header) const;
+  bool Countable(const RecordIoChunk& header) const;
+  bool Boundary(const FrameInput& input, std::uint64_t boundary, bool* believed) const;
+  bool CountByHeader(const FrameInput& input, std::size_t* pos, FrameOutput* output, bool* done,
+                     FrameResult* result) const;
+  Step Damaged(const Finding& finding, std::uint64_t at, FrameResult* result);
+  Step Failed(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
+  void Note(std::uint64_t begin, std::uint64_t end, std::string reason, FrameOutput* output) const;
+
+  /// As far as it is known; the bytes at hand reach it where at_end is set.
+  std::uint64_t FileEnd(const FrameInput& input) const {
+    return input.at_end ? input.offset + input.bytes.size() : options_.file_bytes;
+  }
+  bool MoreComes(const FrameInput& input) const {
+    return input.offset + input.bytes.size() < FileEnd(input);
+  }
+
+  const FramerOptions options_;
+  std::int64_t next_record_ = 0;
+  bool searching_ = false;  // for the next intact chunk, since search_begin_
+  std::uint64_t search_begin_ = 0;
+  std::uint64_t search_extent_ = 0;   // of the damaged chunk, until its end was looked at
+  std::uint32_t search_records_ = 0;  // that it has, if its end is where its header says
+  std::uint64_t search_cost_ = 0;     // bytes summed of candidates that turned out to be none
+  std::string search_reason_;
+  bool no_memory_ = false;  // the last chunk was refused for want of memory
+  Status failed_;
+  std::unique_ptr<GzipDecompressor> gzip_;  // made for the first chunk that needs it
+};
+
+FrameResult RecordIoFramer::Frame(const FrameInput& input, FrameOutput* output) {
+  FrameResult result;
+  result.status = failed_;
+  if (!failed_.ok()) return result;
+  std::size_t pos = 0;
+  while (true) {
+    if (searching_) {
+      if (Search(input, &pos, output, &result) == Step::kStop) break;
+    } else if (NextChunk(input, &pos, output, &result) == Step::kStop) {
+      break;
+    }
+  }
+  result.consumed = pos;
+  return result;
+}
+
+// The header at `pos`, of which at least its bytes up to the file's end are there.
+RecordIoFramer::Finding RecordIoFramer::ExamineHeader(const FrameInput& input,
+                                                      std::size_t pos) const {
+  Finding finding;
+  const std::uint64_t left = FileEnd(input) - input.offset - pos;
+  if (left < kHeader) {
+    finding.code = StatusCode::kTruncated;
+    finding.reason = "the file ends inside a chunk's header";
+    return finding;
+  }
+  const std::byte* const header = input.bytes.data() + pos;
+  finding.header = ReadRecordIoHeader(header);
+  const auto magic = LoadLe<std::uint32_t>(header);
+  const std::uint64_t extent = kHeader + std::uint64_t{finding.header.stored_bytes};
+  if (extent > left) {
+    finding.code = StatusCode::kTruncated;
+    finding.reason = "a chunk of " + std::to_string(finding.header.stored_bytes) +
+                     " bytes reaches past the end of the file";
+    if (magic != RecordIoLayout::kMagic) {
+      finding.code = StatusCode::kDamaged;
+      finding.reason = std::string(kNoMagic);
+    }
+    return finding;
+  }
+  finding.extent = extent;
+  if (magic != RecordIoLayout::kMagic) {
+    finding.reason = std::string(kNoMagic);
+  } else if (finding.header.stored_bytes > options_.max_record_bytes) {
+    finding.code = StatusCode::kResourceExhausted;
+    finding.reason = "a chunk of " + std::to_string(finding.header.stored_bytes) +
+                     " bytes is longer than max_record_bytes (" +
+                     std::to_string(options_.max_record_bytes) + ")";
+  } else {
+    finding.kind = Finding::Kind::kChunk;
+  }
+  return finding;
+}
+
+// A chunk whose header can be and whose checksum is right, or what is wrong.
+RecordIoFramer::Finding RecordIoFramer::Examine(const FrameInput& input, std::size_t pos) const {
+  const std::size_t have = input.bytes.size() - pos;
+  Finding finding;
+  if (have < kHeader && MoreComes(input)) {
+    finding.kind = Finding::Kind::kMore;
+    finding.need_bytes = kHeader;
+    return finding;
+  }
+  finding = ExamineHeader(input, pos);
+  if (finding.kind != Finding::Kind::kChunk) return finding;
+  const std::size_t extent = kHeader + finding.header.stored_bytes;
+  if (have < extent) {
+    if (MoreComes(input)) {
+      finding.kind = Finding::Kind::kMore;
+      finding.need_bytes = extent;
+      return finding;
+    }
+    finding.kind = Finding::Kind::kDamage;
+    finding.code = StatusCode::kTruncated;
+    finding.reason = "the file ends inside a chunk";
+    finding.extent = 0;
+    return finding;
+  }
+  const std::span<const std::byte> stored = input.bytes.subspan(pos + kHeader, extent - kHeader);
+  if (Crc32(stored) == finding.header.checksum) return finding;
+  finding.kind = Finding::Kind::kDamage;
+  finding.reason = "the chunk's checksum does not match";
+  finding.summed_bytes = stored.size();
+  if (Crc32c(stored) == finding.header.checksum) {
+    finding.code = StatusCode::kUnsupported;
+    finding.reason =
+        "the chunk's checksum is a CRC-32C: this is the RecordIO of elasticdl's pyrecordio, which "
+        "is not PaddlePaddle's and is not supported";
+  }
+  return finding;
+}
+
+// Whether the records of a chunk that turns out damaged keep their numbers, if it ends where its
+// header says: not where there are more than can be in it, or so many that a header which lies
+// would cost much.
+bool RecordIoFramer::Countable(const RecordIoChunk& header) const {
+  const bool stored = header.compressor == static_cast<std::uint32_t>(RecordIoCompressor::kNone);
+  const std::uint64_t most_bytes = header.stored_bytes * (stored ? 1 : kMostInflation);
+  return header.records <= kMostLost && header.records <= most_bytes / kLength &&
+         kHeader + std::uint64_t{header.stored_bytes} <= kMostHeld;
+}
+
+// Whether a chunk, or the end of the file, stands at `boundary`. False where more of the file must
+// be at hand to tell. The header of a chunk that the file ends in is believed, which a stream
+// tells much later.
+bool RecordIoFramer::Boundary(const FrameInput& input, std::uint64_t boundary,
+                              bool* believed) const {
+  const auto into = static_cast<std::size_t>(boundary - input.offset);
+  const bool here = into + kHeader <= input.bytes.size();
+  const bool at_end = boundary == FileEnd(input) && into <= input.bytes.size();
+  if (!here && !at_end && MoreComes(input)) return false;
+  *believed = at_end || (here && MayStart(input.bytes.data() + into));
+  return true;
+}
+
+// Where only units are wanted: takes the chunk at *pos by its header, if another one stands behind
+// it. Whatever its payload turns out to be, its records have numbers then. The first chunk is
+// looked at all the same: it says whether this is RecordIO; and one without records, which nobody
+// will ask for. False where more is needed.
+bool RecordIoFramer::CountByHeader(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                                   bool* done, FrameResult* result) const {
+  const std::uint64_t at = input.offset + *pos;
+  if (at == 0 || input.bytes.size() - *pos < kHeader) return true;
+  const Finding finding = ExamineHeader(input, *pos);
+  if (finding.kind != Finding::Kind::kChunk || !Countable(finding.header)) return true;
+  if (finding.header.records == 0) return true;
+  const std::uint64_t end = at + kHeader + finding.header.stored_bytes;
+  if (!Boundary(input, end, done)) {
+    const std::uint64_t wanted = std::min(end + kHeader, FileEnd(input));
+    result->need_bytes = static_cast<std::size_t>(wanted - at);
+    return false;
+  }
+  if (!*done) return true;
+  output->units->push_back({at, end, finding.header.records});
+  *pos += static_cast<std::size_t>(end - at);
+  return true;
+}
+
+Status RecordIoFramer::TakeChunk(const FrameInput& input, FrameOutput* output) {
+  Finding finding = Examine(input, 0);
+  if (finding.kind == Finding::Kind::kMore) finding.reason = "the chunk is longer than it was";
+  if (finding.code == StatusCode::kResourceExhausted) finding.code = StatusCode::kDamaged;
+  if (finding.kind == Finding::Kind::kChunk) {
+    const auto stored = input.bytes.subspan(kHeader, finding.header.stored_bytes);
+    finding.reason = Records(finding.header, stored, input.memory, output);
+    if (no_memory_) finding.code = StatusCode::kResourceExhausted;
+  }
+  if (finding.reason.empty()) return {};
+  return Status(finding.code, std::move(finding.reason),
+                {options_.file, static_cast<std::int64_t>(input.offset), -1});
+}
+
+RecordIoFramer::Step RecordIoFramer::NextChunk(const FrameInput& input, std::size_t* pos,
+                                               FrameOutput* output, FrameResult* result) {
+  const std::uint64_t at = input.offset + *pos;
+  if (at >= input.limit || at >= FileEnd(input)) return Step::kStop;
+  bool done = false;
+  if (options_.units_only && !CountByHeader(input, pos, output, &done, result)) return Step::kStop;
+  if (done) return Step::kGoOn;
+  Finding finding = Examine(input, *pos);
+  if (finding.kind == Finding::Kind::kMore) {
+    result->need_bytes = finding.need_bytes;
+    return Step::kStop;
+  }
+  if (finding.kind == Finding::Kind::kChunk) {
+    const std::size_t extent = kHeader + finding.header.stored_bytes;
+    const std::span<const std::byte> stored = input.bytes.subspan(*pos + kHeader, extent - kHeader);
+    finding.reason = Records(finding.header, stored, input.memory, output);
+    if (finding.reason.empty()) {
+      if (output->units != nullptr && finding.header.records > 0) {
+        output->units->push_back({at, at + extent, finding.header.records});
+      }
+      *pos += extent;
+      return Step::kGoOn;
+    }
+    if (no_memory_) {
+      return Failed(StatusCode::kResourceExhausted, std::move(finding.reason), at, result);
+    }
+    finding.kind = Finding::Kind::kDamage;
+  }
+  return Damaged(finding, at, result);
+}
+
+// Adds the chunk's records; or says what is wrong with it and adds none.
+std::string RecordIoFramer::Records(const RecordIoChunk& header, std::span<const std::byte> stored,
+                                    FrameMemory* memory, FrameOutput* output) {
+  std::span<const std::byte> payload;
+  std::string wrong = Decompress(header, stored, memory, &payload);
+  if (!wrong.empty()) return wrong;
+  if (payload.size() / kLength < header.records) {
+    return "a chunk of " + std::to_string(payload.size()) + " bytes cannot hold the " +
+           std::to_string(header.records) + " records that it promises";
+  }
+  const std::size_t base = output->records.size();
+  std::uint32_t found = 0;
+  while (payload.size() >= kLength && found < header.records) {
+    const std::size_t bytes = LoadOnceLe<std::uint32_t>(payload.data());
+    payload = payload.subspan(kLength);
+    if (bytes > payload.size()) break;
+    output->records.push_back({payload.data(), bytes});
+    payload = payload.subspan(bytes);
+    ++found;
+  }
+  if (found != header.records || !payload.empty()) {
+    output->records.resize(base);
+    return "the chunk's records do not fill it: " + std::to_string(header.records) +
+           " are promised";
+  }
+  next_record_ += found;
+  return {};
+}
+
+// The header's word says how; the payload stands in the input or in `memory` afterwards.
+std::string RecordIoFramer::Decompress(const RecordIoChunk& header,
+                                       std::span<const std::byte> stored, FrameMemory* memory,
+                                       std::span<const std::byte>* payload) {
+  no_memory_ = false;
+  switch (header.compressor) {
+    case static_cast<std::uint32_t>(RecordIoCompressor::kNone):
+      *payload = stored;
+      return {};
+    case static_cast<std::uint32_t>(RecordIoCompressor::kSnappy): {
+      const SnappyFraming framing = header.dialect == RecordIoDialect::kFluid
+                                        ? SnappyFraming::kStream
+                                        : SnappyFraming::kOfficial;
+      std::size_t bytes = 0;
+      std::string wrong(SnappyFramedSize(framing, stored, &bytes));
+      if (!wrong.empty()) return wrong;
+      std::byte* const to = Room(bytes, memory, &wrong);
+      if (to == nullptr) return wrong;
+      *payload = {to, bytes};
+      return std::string(SnappyFramedDecompress(framing, stored, {to, bytes}));
+    }
+    case static_cast<std::uint32_t>(RecordIoCompressor::kGzip):
+      return Gunzip(stored, memory, payload);
+    default:
+      return "the chunk's compressor " + std::to_string(header.compressor) +
+             " is none of 0 (none), 1 (snappy), 2 (gzip)";
+  }
+}
+
+std::string RecordIoFramer::Gunzip(std::span<const std::byte> stored, FrameMemory* memory,
+                                   std::span<const std::byte>* payload) {
+  if (stored.size() < kLeastGzipBytes) return "a gzip member of too few bytes";
+  // The member's last word is its length; a lie is caught by what deflate can do at most.
+  const std::size_t bytes = LoadOnceLe<std::uint32_t>(stored.data() + stored.size() - 4);
+  if (bytes > kMostInflation * stored.size()) return "a gzip member that promises too much";
+  std::string wrong;
+  std::byte* const to = Room(bytes, memory, &wrong);
+  if (to == nullptr) return wrong;
+  if (gzip_ == nullptr) gzip_ = std::make_unique<GzipDecompressor>();
+  gzip_->Restart();
+  std::byte beyond{};
+  std::span<std::byte> room{to, bytes};
+  Decompressor::Result result = gzip_->Decompress(&stored, &room);
+  if (result == Decompressor::Result::kNeedsRoom) {
+    room = {&beyond, 1};
+    result = gzip_->Decompress(&stored, &room);
+    if (room.empty()) return "a gzip member that is longer than it says";
+  } else if (!room.empty()) {
+    return "a gzip member that is shorter than it says";
+  }
+  if (result == Decompressor::Result::kDamaged) return std::string(gzip_->problem());
+  if (result != Decompressor::Result::kMemberEnds || !stored.empty()) {
+    return "the chunk is not one gzip member";
+  }
+  *payload = {to, bytes};
+  return {};
+}
+
+std::byte* RecordIoFramer::Room(std::uint64_t bytes, FrameMemory* memory, std::string* wrong) {
+  if (bytes > options_.max_record_bytes) {
+    *wrong = "a chunk of " + std::to_string(bytes) +
+             " bytes, decompressed, is longer than max_record_bytes (" +
+             std::to_string(options_.max_record_bytes) + ")";
+    return nullptr;
+  }
+  // An empty payload has a place as well: records and spans are never null.
+  std::byte* const to = memory->Allocate(std::max<std::size_t>(1, bytes));
+  if (to == nullptr) {
+    no_memory_ = true;
+    *wrong = "no memory for a chunk of " + std::to_string(bytes) +
+             " bytes, decompressed; raise the arena (RINGFEED_ARENA_BYTES)";
+  }
+  return to;
+}
+
+RecordIoFramer::Step RecordIoFramer::Damaged(const Finding& finding, std::uint64_t at,
+                                             FrameResult* result) {
+  if (options_.on_damage == OnDamage::kFail || finding.code == StatusCode::kUnsupported) {
+    return Failed(finding.code, finding.reason, at, result);
+  }
+  searching_ = true;
+  search_begin_ = at;
+  search_extent_ = finding.extent <= kMostHeld ? finding.extent : 0;
+  search_records_ = Countable(finding.header) ? finding.header.records : 0;
+  search_reason_ = finding.reason;
+  return Step::kGoOn;
+}
+
+RecordIoFramer::Step RecordIoFramer::Failed(StatusCode code, std::string reason, std::uint64_t at,
+                                            FrameResult* result) {
+  const DataPlace place{options_.file, static_cast<std::int64_t>(at), next_record_};
+  failed_ = Status(code, std::move(reason), place);
+  result->status = failed_;
+  return Step::kStop;
+}
+
+// A chunk of a size that is read, if all of it is there.
+bool RecordIoFramer::MayStart(const std::byte* header) const {
+  return LoadLe<std::uint32_t>(header) == RecordIoLayout::kMagic &&
+         ReadRecordIoHeader(header).stored_bytes <= options_.max_record_bytes;
+}
+
+// The next chunk is looked for where the damaged one should end, before anywhere else: its payload
+// may hold chunks too. A magic number there, or the end of the file, is believed, and then so is
+// how many records the damaged chunk has.
+RecordIoFramer::Step RecordIoFramer::TryBoundary(const FrameInput& input, std::size_t* pos,
+                                                 FrameOutput* output, FrameResult* result) {
+  const std::uint64_t boundary = search_begin_ + search_extent_;
+  const auto into = static_cast<std::size_t>(boundary - input.offset);
+  bool believed = false;
+  if (!Boundary(input, boundary, &believed)) {
+    const std::uint64_t left = FileEnd(input) - input.offset - *pos;
+    result->need_bytes =
+        static_cast<std::size_t>(std::min<std::uint64_t>(left, into + kHeader - *pos));
+    return Step::kStop;
+  }
+  search_extent_ = 0;
+  if (believed) {
+    LoseRecords(output);
+    Found(boundary, output);
+    *pos = into;
+  } else {
+    ++*pos;
+  }
+  return Step::kGoOn;
+}
+
+RecordIoFramer::Step RecordIoFramer::Search(const FrameInput& input, std::size_t* pos,
+                                            FrameOutput* output, FrameResult* result) {
+  // Failed candidates cost a checksum of what they promise: a file that is made to cost much is
+  // given up for lost.
+  constexpr std::uint64_t kMostCost = std::uint64_t{16} << 30;
+  constexpr std::string_view kMagicBytes("\x04\x03\x02\x01");
+  if (search_extent_ != 0) return TryBoundary(input, pos, output, result);
+  if (*pos + input.offset == search_begin_) ++*pos;
+  const std::string_view bytes(reinterpret_cast<const char*>(input.bytes.data()),
+                               input.bytes.size());
+  while (search_cost_ < kMostCost) {
+    const std::size_t found = bytes.find(kMagicBytes, *pos);
+    if (found == std::string_view::npos) break;
+    *pos = found;
+    if (input.offset + *pos >= input.limit) return Step::kStop;
+    const Finding finding = Examine(input, *pos);
+    if (finding.kind == Finding::Kind::kChunk) {
+      Found(input.offset + *pos, output);
+      return Step::kGoOn;
+    }
+    if (finding.kind == Finding::Kind::kMore) {
+      result->need_bytes = finding.need_bytes;
+      return Step::kStop;
+    }
+    search_cost_ += finding.summed_bytes;
+    ++*pos;
+  }
+  return SearchEnds(input, pos, output, result);
+}
+
+// There is no further candidate in the bytes at hand.
+RecordIoFramer::Step RecordIoFramer::SearchEnds(const FrameInput& input, std::size_t* pos,
+                                                FrameOutput* output, FrameResult* result) {
+  const std::size_t size = input.bytes.size();
+  if (!MoreComes(input)) {
+    *pos = size;
+    Found(input.offset + size, output);
+    return Step::kStop;
+  }
+  // The magic number's first three bytes may stand at the end.
+  *pos = std::max(*pos, size - std::min<std::size_t>(size, 3));
+  if (input.offset + *pos < input.limit) result->need_bytes = kHeader;
+  return Step::kStop;
+}
+
+void RecordIoFramer::LoseRecords(FrameOutput* output) {
+  if (search_records_ == 0) return;
+  if (!options_.units_only) output->records.resize(output->records.size() + search_records_);
+  if (output->units != nullptr) {
+    output->units->push_back({search_begin_, search_begin_, search_records_, true});
+  }
+  output->more_holes += search_records_ - 1;
+  next_record_ += search_records_;
+}
+
+void RecordIoFramer::Found(std::uint64_t at, FrameOutput* output) {
+  Note(search_begin_, at, std::move(search_reason_), output);
+  searching_ = false;
+}
+
+void RecordIoFramer::Note(std::uint64_t begin, std::uint64_t end, std::string reason,
+                          FrameOutput* output) const {
+  output->damage.push_back({options_.file, begin, end, std::move(reason)});
+}
+
+class RecordIoUnitFramer final : public UnitFramer {
+ public:
+  explicit RecordIoUnitFramer(const FramerOptions& options) : lost_(options), framer_(options) {}
+
+  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
+    if (unit.bytes.empty()) return lost_.Lose(unit, records, kLostBefore, output);
+    FrameInput whole = unit;
+    whole.at_end = true;
+    const std::size_t before = output->records.size();
+    Status status = framer_.TakeChunk(whole, output);
+    const bool damaged = status.ok() ? output->records.size() != before + records
+                                     : status.code() == StatusCode::kDamaged ||
+                                           status.code() == StatusCode::kTruncated;
+    if (!damaged) return status;
+    output->records.resize(before);
+    return lost_.Lose(unit, records, status.message(), output);
+  }
+
+ private:
+  const LostUnits lost_;
+  RecordIoFramer framer_;
+};
+
+}  // namespace
+
+std::unique_ptr<UnitFramer> NewRecordIoUnitFramer(const FramerOptions& options) {
+  return std::make_unique<RecordIoUnitFramer>(options);
+}
+
+std::unique_ptr<Framer> NewRecordIoFramer(const FramerOptions& options) {
+  return std::make_unique<RecordIoFramer>(options);
+}
+
+}  // namespace ringfeed

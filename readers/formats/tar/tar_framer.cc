@@ -1,0 +1,648 @@
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "readers/formats/lost_units.h"
+#include "readers/formats/tar/tar.h"
+#include "readers/formats/tar/tar_loss.h"
+#include "readers/formats/tar/tar_unit.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kBlock = TarLayout::kBlockBytes;
+// What is asked for behind a member: the headers of a few small ones and of the next sample.
+constexpr std::uint64_t kAhead = 8 * kBlock;
+// How far behind a damaged header the next intact one is looked for while the sample in front of it
+// is kept back: its members, if it was one of theirs, go on there.
+constexpr std::uint64_t kWindow = std::uint64_t{1} << 20;
+// From this many questions for one sample on, each asks for half as much again: linear time.
+constexpr int kFewQuestions = 16;
+// Whose extensions are remembered; beyond, a damaged header's owner is guessed with less.
+constexpr std::size_t kMostMembers = 64;
+
+class TarFramer final : public Framer {
+ public:
+  explicit TarFramer(const FramerOptions& options) : options_(options) {}
+
+  FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+  /// Starts at `offset`, behind a loss.
+  void StartBehindGap(std::uint64_t offset);
+
+ private:
+  enum class Step { kGoOn, kStop };
+  struct Call {
+    const FrameInput& input;
+    FrameOutput* output;
+    FrameResult result;
+  };
+
+  Step NextStep(Call* call);
+  Step NextUnit(Call* call);
+  Step Member(TarUnit unit, Call* call);
+  Step PassOver(TarUnit unit, Call* call);
+  void Advance(TarUnit unit);
+  Step EndMark(Call* call);
+  Step Tail(Call* call);
+  Step AtEnd(Call* call);
+  Step CutShort(Call* call);
+  Step Lose(const TarUnit& unit, Call* call);
+  Step LoseMember(const TarUnit& unit, Call* call);
+  Step StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call);
+  Step Search(Call* call);
+  bool TryBoundary(Call* call, Step* step);
+  bool Tiles(const FrameInput& input, std::uint64_t at, std::uint64_t end) const;
+  Step Resolve(std::string_view after, std::string_view after_member, Call* call);
+  bool LearnFromNext(Call* call, Step* step);
+  TarLoss::Verdict Verdict(std::string_view after, std::string_view after_member) const;
+  Step TooLong(TarUnit unit, Call* call);
+  Step Failed(StatusCode code, const std::string& reason, std::uint64_t at, Call* call);
+  Step More(std::uint64_t target, Call* call);
+  void BeginSample(std::string_view key);
+  Step Close(Call* call);
+  void Drop(std::uint64_t begin, std::string_view key);
+  void AddLost(std::uint64_t at, Call* call);
+  bool LostIsDue(Call* call);
+  void Note(std::uint64_t begin, std::uint64_t end, const std::string& reason, Call* call) const;
+  Step Emit(Call* call);
+
+  /// As far as it is known; the bytes at hand reach it where at_end is set.
+  std::uint64_t FileEnd(const FrameInput& input) const {
+    return input.at_end ? input.offset + input.bytes.size() : options_.file_bytes;
+  }
+  static std::uint64_t End(const FrameInput& input) { return input.offset + input.bytes.size(); }
+  static std::span<const std::byte> From(const FrameInput& input, std::uint64_t at) {
+    return input.bytes.subspan(static_cast<std::size_t>(at - input.offset));
+  }
+  /// Of a null span that is due.
+  std::uint64_t LostPlace(const FrameInput& input) const {
+    return std::min(at_, std::max<std::uint64_t>(1, FileEnd(input)) - 1);
+  }
+  /// The first byte that is still needed.
+  std::uint64_t Base() const { return pending_ ? begin_ : searching_ ? search_at_ : at_; }
+
+  const FramerOptions options_;
+  std::uint64_t at_ = 0;  // the next unit
+  /// The one before it, and what was at hand in front of it: it may turn out to be cut short.
+  struct Last {
+    TarUnit unit;
+    std::uint64_t at = 0;
+    std::uint64_t end = 0;
+    std::size_t members = 0;
+  };
+  Last last_;
+  TarGlobals globals_;
+  std::string key_;        // of the sample at hand
+  bool pending_ = false;   // its members so far are intact
+  bool dropping_ = false;  // it is damaged: what is left of it is passed over
+  /// The null span of a sample that was lost behind another one: it belongs to the stripe of at_.
+  bool lost_is_due_ = false;
+  std::uint64_t begin_ = 0;  // of the sample, or of the damage
+  std::uint64_t end_ = 0;    // of its last member
+  int questions_ = 0;        // for more of it
+  TarExtensions members_;    // of it
+  TarExtensions usual_;      // of the last whole sample
+  TarGlobals sample_globals_;
+  std::string drop_reason_;
+  bool tail_ = false;  // behind the end of the archive, which starts at begin_
+  bool lost_ = false;  // loss_ was not attributed yet
+  TarLoss loss_;
+  bool searching_ = false;  // for the next intact header
+  bool anywhere_ = false;   // which may stand between blocks
+  std::uint64_t search_at_ = 0;
+  std::uint64_t boundary_ = 0;  // where the damaged header says that the next one is; 0: tried
+  std::int64_t next_record_ = 0;
+  Status failed_;
+};
+
+FrameResult TarFramer::Frame(const FrameInput& input, FrameOutput* output) {
+  Call call{input, output, {}};
+  call.result.status = failed_;
+  if (!failed_.ok()) return call.result;
+  while (NextStep(&call) == Step::kGoOn) {
+  }
+  // What waits for a later stripe at the end of the file keeps a byte: else nobody calls again.
+  const std::uint64_t wanted = lost_is_due_ ? std::min(Base(), LostPlace(input)) : Base();
+  const std::uint64_t base = std::clamp(wanted, input.offset, End(input));
+  call.result.consumed = static_cast<std::size_t>(base - input.offset);
+  return call.result;
+}
+
+void TarFramer::StartBehindGap(std::uint64_t offset) {
+  at_ = offset;
+  loss_.Begin(offset, offset, StatusCode::kDamaged, "what stood in front of it is lost");
+  loss_.AddHeader({});
+  lost_ = true;
+  searching_ = true;
+  anywhere_ = true;
+  search_at_ = offset;
+}
+
+TarFramer::Step TarFramer::NextStep(Call* call) {
+  if (searching_) return Search(call);
+  if (tail_) return Tail(call);
+  return NextUnit(call);
+}
+
+// Stops with a need of the bytes up to `target` of the file.
+TarFramer::Step TarFramer::More(std::uint64_t target, Call* call) {
+  const std::uint64_t base = Base();
+  const std::uint64_t have = End(call->input) - std::min(base, End(call->input));
+  if (++questions_ > kFewQuestions) target = std::max(target, base + have + have / 2);
+  target = std::min(target, FileEnd(call->input));
+  call->result.need_bytes = static_cast<std::size_t>(std::max<std::uint64_t>(target - base, 1));
+  return Step::kStop;
+}
+
+TarFramer::Step TarFramer::NextUnit(Call* call) {
+  const FrameInput& input = call->input;
+  const std::uint64_t end = End(input);
+  if (at_ > end) {
+    if (input.at_end) return CutShort(call);
+    if (pending_) return More(at_ + kAhead, call);
+    call->result.need_bytes = end < input.limit ? kBlock : 0;
+    return Step::kStop;
+  }
+  if (at_ >= FileEnd(input)) return AtEnd(call);
+  if (!pending_ && at_ >= input.limit) return Step::kStop;
+  TarUnit unit = ReadTarUnit(From(input, at_), FileEnd(input) - at_, &globals_);
+  switch (unit.kind) {
+    case TarUnit::Kind::kMember:
+      return Member(std::move(unit), call);
+    case TarUnit::Kind::kPassOver:
+      return PassOver(std::move(unit), call);
+    case TarUnit::Kind::kZeros:
+      return EndMark(call);
+    case TarUnit::Kind::kMore:
+      return More(at_ + unit.need_bytes, call);
+    case TarUnit::Kind::kDamage:
+      break;
+  }
+  return Lose(unit, call);
+}
+
+void TarFramer::Advance(TarUnit unit) {
+  last_ = {std::move(unit), at_, end_, members_.size()};
+  at_ += last_.unit.end;
+}
+
+TarFramer::Step TarFramer::PassOver(TarUnit unit, Call* call) {
+  if (unit.end > FileEnd(call->input) - at_) return LoseMember(unit, call);
+  Advance(std::move(unit));
+  return Step::kGoOn;
+}
+
+TarFramer::Step TarFramer::Member(TarUnit unit, Call* call) {
+  if (lost_ && loss_.takes_next()) {
+    loss_.TakeNext(unit.name);
+    return PassOver(std::move(unit), call);
+  }
+  std::string_view key;
+  std::string_view extension;
+  if (!SplitTarName(unit.name, &key, &extension)) return PassOver(std::move(unit), call);
+  Step step = Step::kGoOn;
+  if (lost_ && usual_.empty() && pending_ && LearnFromNext(call, &step)) return step;
+  if (lost_ && Resolve(key, extension, call) == Step::kStop) return Step::kStop;
+  if (LostIsDue(call)) return Step::kStop;
+  if ((pending_ || dropping_) && key != key_ && Close(call) == Step::kStop) return Step::kStop;
+  if (!pending_ && !dropping_) {
+    if (at_ >= call->input.limit) return Step::kStop;
+    BeginSample(key);
+  }
+  if (unit.end > FileEnd(call->input) - at_) return LoseMember(unit, call);
+  if (pending_ && at_ + unit.end - begin_ > options_.max_record_bytes) {
+    return TooLong(std::move(unit), call);
+  }
+  std::string member(extension);
+  Advance(std::move(unit));
+  end_ = at_;
+  if (members_.size() < kMostMembers) members_.push_back(std::move(member));
+  return Step::kGoOn;
+}
+
+void TarFramer::BeginSample(std::string_view key) {
+  pending_ = true;
+  key_ = key;
+  begin_ = at_;
+  end_ = at_;
+  questions_ = 0;
+  members_.clear();
+  sample_globals_ = globals_;
+}
+
+// The sample is known to its end, but nobody may hold it.
+TarFramer::Step TarFramer::TooLong(TarUnit unit, Call* call) {
+  const std::string reason = "sample " + key_ + " is longer than max_record_bytes (" +
+                             std::to_string(options_.max_record_bytes) + ")";
+  if (options_.on_damage == OnDamage::kFail) {
+    return Failed(StatusCode::kResourceExhausted, reason, begin_, call);
+  }
+  drop_reason_ = reason;
+  AddLost(begin_, call);
+  Drop(begin_, key_);
+  Advance(std::move(unit));
+  return Step::kGoOn;
+}
+
+void TarFramer::Drop(std::uint64_t begin, std::string_view key) {
+  pending_ = false;
+  dropping_ = true;
+  begin_ = begin;
+  key_ = std::string(key);
+}
+
+void TarFramer::AddLost(std::uint64_t at, Call* call) {
+  call->output->records.push_back({});
+  if (call->output->units != nullptr) call->output->units->push_back({at, at, 1, true});
+  ++next_record_;
+}
+
+// True where a null span that is due must wait for the stripe that at_ lies in. Which stripe a
+// record is counted in must not depend on how much of the file is at hand.
+bool TarFramer::LostIsDue(Call* call) {
+  if (!lost_is_due_) return false;
+  const std::uint64_t place = LostPlace(call->input);
+  if (place >= call->input.limit) return true;
+  lost_is_due_ = false;
+  AddLost(place, call);
+  return false;
+}
+
+// Ends the sample at hand in front of at_.
+TarFramer::Step TarFramer::Close(Call* call) {
+  if (std::exchange(pending_, false)) return Emit(call);
+  if (std::exchange(dropping_, false)) {
+    Note(begin_, std::min(at_, End(call->input)), drop_reason_, call);
+  }
+  return Step::kGoOn;
+}
+
+// Where global headers name or size the sample's members, it is copied behind one that does.
+TarFramer::Step TarFramer::Emit(Call* call) {
+  const auto bytes = From(call->input, begin_).first(static_cast<std::size_t>(end_ - begin_));
+  RecordSpan record{bytes.data(), bytes.size()};
+  if (sample_globals_.any()) {
+    std::string text;
+    if (!sample_globals_.path.empty()) text += PaxRecord("path", sample_globals_.path);
+    if (!sample_globals_.size.empty()) text += PaxRecord("size", sample_globals_.size);
+    const auto padded = static_cast<std::size_t>(TarPadded(text.size()));
+    record.size = kBlock + padded + bytes.size();
+    std::byte* const to = call->input.memory->Allocate(record.size);
+    if (to == nullptr) {
+      return Failed(StatusCode::kResourceExhausted,
+                    "no memory for a sample of " + std::to_string(record.size) +
+                        " bytes; raise the arena (RINGFEED_ARENA_BYTES)",
+                    begin_, call);
+    }
+    WriteTarHeader("pax_global_header", 'g', text.size(), to);
+    std::memset(to + kBlock, 0, padded);
+    std::memcpy(to + kBlock, text.data(), text.size());
+    std::memcpy(to + kBlock + padded, bytes.data(), bytes.size());
+    record.data = to;
+  }
+  call->output->records.push_back(record);
+  if (call->output->units != nullptr) {
+    call->output->units->push_back({begin_, end_, 1, false, sample_globals_.any()});
+  }
+  ++next_record_;
+  usual_.swap(members_);
+  return Step::kGoOn;
+}
+
+TarFramer::Step TarFramer::AtEnd(Call* call) {
+  if (lost_ && Resolve({}, {}, call) == Step::kStop) return Step::kStop;
+  if (Close(call) == Step::kGoOn) LostIsDue(call);
+  return Step::kStop;
+}
+
+// A block of zeros stands at at_: the end of the archive, if another one follows.
+TarFramer::Step TarFramer::EndMark(Call* call) {
+  const FrameInput& input = call->input;
+  const std::uint64_t left = FileEnd(input) - at_;
+  const std::uint64_t mark = std::min<std::uint64_t>(2 * kBlock, left);
+  if (at_ + mark > End(input)) return More(at_ + mark, call);
+  if (!TarBlockIsZero(From(input, at_).first(static_cast<std::size_t>(mark)))) {
+    if (!lost_) {
+      loss_.Begin(at_, at_, StatusCode::kDamaged, "a block of zeros stands in place of a header");
+    }
+    loss_.AddHeader({});
+    lost_ = true;
+    return StartSearch(at_ + kBlock, 0, call);
+  }
+  if (lost_ && Resolve({}, {}, call) == Step::kStop) return Step::kStop;
+  if (Close(call) == Step::kStop || LostIsDue(call)) return Step::kStop;
+  tail_ = true;
+  begin_ = at_;
+  at_ += mark;
+  return Step::kGoOn;
+}
+
+// Behind the end of an archive stand zeros up to the end of the file. Another archive there, or
+// members behind a hole, must not be lost in silence.
+TarFramer::Step TarFramer::Tail(Call* call) {
+  const FrameInput& input = call->input;
+  while (at_ < FileEnd(input) && at_ < input.limit) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(kBlock, FileEnd(input) - at_);
+    if (at_ + bytes > End(input)) return More(at_ + bytes, call);
+    if (!TarBlockIsZero(From(input, at_).first(static_cast<std::size_t>(bytes)))) {
+      tail_ = false;
+      loss_.Begin(begin_, at_, StatusCode::kDamaged,
+                  "bytes that are no zeros stand behind the end of the archive");
+      lost_ = true;
+      return StartSearch(at_, 0, call);
+    }
+    at_ += bytes;
+  }
+  return Step::kStop;
+}
+
+// The last unit turned out to reach past the end of a file whose size was not known, or that
+// shrank.
+TarFramer::Step TarFramer::CutShort(Call* call) {
+  at_ = last_.at;
+  end_ = last_.end;
+  members_.resize(last_.members);
+  return LoseMember(last_.unit, call);
+}
+
+// A header that is wrong or cut.
+TarFramer::Step TarFramer::Lose(const TarUnit& unit, Call* call) {
+  const FrameInput& input = call->input;
+  const std::uint64_t header = at_ + unit.header_at;
+  // All that there is of it may say whose it was, also where the file's size says that it is cut.
+  const std::uint64_t header_end = std::min(header + kBlock, FileEnd(input));
+  if (header_end > End(input)) return More(header_end, call);
+  if (!lost_) loss_.Begin(at_, header, unit.code, unit.reason);
+  lost_ = true;
+  const auto rest = From(input, std::min(header, End(input)));
+  const auto block = rest.first(std::min(kBlock, rest.size()));
+  // A name that extension headers gave, or that of a whole header, holds.
+  if (unit.long_name || (!unit.name.empty() && unit.code == StatusCode::kUnsupported)) {
+    loss_.AddName(unit.name);
+  } else {
+    loss_.AddHeader(block);
+  }
+  std::uint64_t size = 0;
+  std::uint64_t boundary = 0;
+  if (block.size() == kBlock && TarHeaderSize(block, &size)) {
+    boundary = header + kBlock + TarPadded(size);
+  }
+  return StartSearch(std::min(header + kBlock, FileEnd(input)), boundary, call);
+}
+
+// A member whose header is right, and which reaches past the end of the file. Headers are looked
+// for in what there is of it, unless it was passed over before that end was known: then nothing of
+// it may be at hand, and whether something is must make no difference.
+TarFramer::Step TarFramer::LoseMember(const TarUnit& unit, Call* call) {
+  if (!lost_) {
+    loss_.Begin(at_, at_ + unit.header_at, StatusCode::kTruncated,
+                "member " + unit.name + " of " + std::to_string(unit.size) +
+                    " bytes reaches past the end of the file");
+  }
+  lost_ = true;
+  loss_.AddName(unit.name);
+  const FrameInput& input = call->input;
+  const bool gone = options_.file_bytes == kUnknownSize || at_ < input.offset;
+  if (pending_ || !gone) return StartSearch(at_ + unit.data_at, 0, call);
+  at_ = End(input);
+  return AtEnd(call);
+}
+
+TarFramer::Step TarFramer::StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call) {
+  // A failure that nothing is kept back for needs no search.
+  if (options_.on_damage == OnDamage::kFail && !pending_) return Resolve({}, {}, call);
+  searching_ = true;
+  search_at_ = from;
+  boundary_ = boundary;
+  return Step::kGoOn;
+}
+
+// Whether whole units stand back to back from `at` to `end`, all of it at hand.
+bool TarFramer::Tiles(const FrameInput& input, std::uint64_t at, std::uint64_t end) const {
+  TarGlobals globals = globals_;
+  while (at < end) {
+    const TarUnit unit = ReadTarUnit(From(input, at), end - at, &globals);
+    const bool whole = unit.kind == TarUnit::Kind::kMember || unit.kind == TarUnit::Kind::kPassOver;
+    if (!whole || unit.end > end - at) return false;
+    at += unit.end;
+  }
+  return true;
+}
+
+// Where the damaged header says that the next one is, one may stand: then those in between are
+// either of an archive within the member, which ends in zeros, and to be passed over; or the size
+// is what is damaged, and they stand back to back. True where that decides the step.
+bool TarFramer::TryBoundary(Call* call, Step* step) {
+  const FrameInput& input = call->input;
+  const std::uint64_t boundary = boundary_;
+  const bool near = boundary > search_at_ && boundary - search_at_ <= kWindow &&
+                    boundary <= FileEnd(input) && FileEnd(input) - boundary >= kBlock;
+  if (near && boundary + kBlock > End(input)) {
+    *step = More(boundary + kBlock, call);
+    return true;
+  }
+  boundary_ = 0;
+  if (!near || !TarHeaderMatches(From(input, boundary).first(kBlock))) return false;
+  std::uint64_t first = search_at_;
+  while (!TarHeaderMatches(From(input, first).first(kBlock))) first += kBlock;
+  if (first < boundary && !Tiles(input, first, boundary)) search_at_ = boundary;
+  return false;
+}
+
+// Looks at every block once.
+TarFramer::Step TarFramer::Search(Call* call) {
+  const FrameInput& input = call->input;
+  Step step = Step::kGoOn;
+  if (boundary_ != 0 && TryBoundary(call, &step)) return step;
+  while (search_at_ <= End(input) && End(input) - search_at_ >= kBlock) {
+    if (!pending_ && search_at_ >= input.limit) return Step::kStop;
+    const auto block = From(input, search_at_).first(kBlock);
+    if ((!anywhere_ || TarHasMagic(block)) && TarHeaderMatches(block)) {
+      searching_ = anywhere_ = false;
+      at_ = search_at_;
+      return Step::kGoOn;
+    }
+    if (anywhere_) {
+      ++search_at_;
+      continue;
+    }
+    if (TarHasMagic(block)) loss_.AddHeader(block);
+    search_at_ += kBlock;
+    if (pending_ && search_at_ - loss_.begin() > kWindow) {
+      // Nothing is known of the next sample, which may have lost members too.
+      const bool before = Verdict({}, {}).before;
+      if (before) {
+        if (options_.on_damage == OnDamage::kFail) return Resolve({}, {}, call);
+        drop_reason_ = loss_.reason();
+        AddLost(begin_, call);
+        Drop(begin_, key_);
+      } else {
+        if (Close(call) == Step::kStop) return Step::kStop;
+        if (options_.on_damage == OnDamage::kFail) return Resolve({}, {}, call);
+      }
+    }
+  }
+  if (FileEnd(input) - search_at_ >= kBlock) {
+    if (!pending_ && search_at_ >= input.limit) return Step::kStop;
+    return More(search_at_ + (pending_ ? kAhead : kBlock), call);
+  }
+  searching_ = false;
+  at_ = FileEnd(input);
+  return AtEnd(call);
+}
+
+TarLoss::Verdict TarFramer::Verdict(std::string_view after, std::string_view after_member) const {
+  static const TarExtensions kNone;
+  const bool at_hand = pending_ || dropping_;
+  TarLoss::Around around;
+  if (at_hand) around.before = key_;
+  around.before_members = at_hand ? &members_ : &kNone;
+  around.after = after;
+  around.after_member = after_member;
+  around.usual = &usual_;
+  return loss_.Whose(around);
+}
+
+// The first sample has none before it that says what a whole one holds; the one behind the loss, at
+// at_, says it if it holds the same. True where more of that must be at hand, which decides the
+// step.
+bool TarFramer::LearnFromNext(Call* call, Step* step) {
+  const FrameInput& input = call->input;
+  TarGlobals globals = globals_;
+  TarExtensions next;
+  std::string first_key;
+  for (std::uint64_t at = at_; at < FileEnd(input);) {
+    if (at - at_ > kWindow || next.size() > members_.size()) return false;
+    TarUnit unit;
+    unit.kind = TarUnit::Kind::kMore;
+    unit.need_bytes = kBlock;
+    if (at <= End(input)) unit = ReadTarUnit(From(input, at), FileEnd(input) - at, &globals);
+    if (unit.kind == TarUnit::Kind::kMore) {
+      *step = More(at + unit.need_bytes, call);
+      return true;
+    }
+    if (unit.kind == TarUnit::Kind::kZeros) break;
+    if (unit.kind == TarUnit::Kind::kDamage || unit.end > FileEnd(input) - at) return false;
+    std::string_view key;
+    std::string_view extension;
+    if (unit.kind == TarUnit::Kind::kMember && SplitTarName(unit.name, &key, &extension)) {
+      if (first_key.empty()) first_key = key;
+      if (first_key != key) break;
+      next.emplace_back(extension);
+    }
+    at += unit.end;
+  }
+  if (next == members_) usual_ = members_;
+  return false;
+}
+
+// Says which samples the loss made incomplete: the one at hand, and the one that starts at at_ with
+// the key `after` (empty: none does, or nobody knows).
+TarFramer::Step TarFramer::Resolve(std::string_view after, std::string_view after_member,
+                                   Call* call) {
+  lost_ = false;
+  const bool at_hand = pending_ || dropping_;
+  const bool goes_on = at_hand && key_ == after;
+  const TarLoss::Verdict verdict = Verdict(after, after_member);
+  const bool drops = pending_ && (goes_on || verdict.before);
+  if (options_.on_damage == OnDamage::kFail) {
+    if (pending_ && !drops && Close(call) == Step::kStop) return Step::kStop;
+    return Failed(loss_.code(), loss_.reason(), loss_.at(), call);
+  }
+  if (goes_on) {
+    if (pending_) {
+      drop_reason_ = loss_.reason();
+      AddLost(begin_, call);
+      Drop(begin_, key_);
+    }
+    return Step::kGoOn;
+  }
+  std::uint64_t begin = loss_.begin();
+  if (drops || dropping_) {
+    begin = begin_;
+    if (drops) AddLost(begin_, call);
+    pending_ = false;
+    dropping_ = false;
+  } else if (Close(call) == Step::kStop) {
+    return Step::kStop;
+  }
+  if (verdict.after && !after.empty()) {
+    drop_reason_ = loss_.reason();
+    Drop(begin, after);
+    lost_is_due_ = true;
+    return Step::kGoOn;
+  }
+  lost_is_due_ = begin == loss_.begin() && loss_.stands_alone(verdict);
+  Note(begin, at_, loss_.reason(), call);
+  return Step::kGoOn;
+}
+
+TarFramer::Step TarFramer::Failed(StatusCode code, const std::string& reason, std::uint64_t at,
+                                  Call* call) {
+  failed_ = Status(code, reason, {options_.file, static_cast<std::int64_t>(at), next_record_});
+  call->result.status = failed_;
+  searching_ = false;
+  return Step::kStop;
+}
+
+void TarFramer::Note(std::uint64_t begin, std::uint64_t end, const std::string& reason,
+                     Call* call) const {
+  if (begin < end) call->output->damage.push_back({options_.file, begin, end, reason});
+}
+
+class TarUnitFramer final : public UnitFramer {
+ public:
+  explicit TarUnitFramer(const FramerOptions& options) : lost_(options) {}
+
+  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
+    const std::string problem = Problem(unit.bytes);
+    if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
+    output->records.push_back({unit.bytes.data(), unit.bytes.size()});
+    return {};
+  }
+
+ private:
+  // Why the bytes are not the whole members of one sample.
+  static std::string Problem(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return std::string(kLostBefore);
+    TarGlobals globals;
+    std::string key;
+    while (!bytes.empty()) {
+      const TarUnit unit = ReadTarUnit(bytes, bytes.size(), &globals);
+      if (unit.kind == TarUnit::Kind::kDamage) return unit.reason;
+      const bool member = unit.kind == TarUnit::Kind::kMember;
+      if ((!member && unit.kind != TarUnit::Kind::kPassOver) || unit.end > bytes.size()) {
+        return "no member of the sample stands where the index says";
+      }
+      std::string_view its_key;
+      std::string_view extension;
+      if (member && SplitTarName(unit.name, &its_key, &extension)) {
+        if (key.empty()) key = its_key;
+        if (key != its_key) return "a member of another sample stands in this one";
+      }
+      bytes = bytes.subspan(static_cast<std::size_t>(unit.end));
+    }
+    return key.empty() ? "no sample stands where the index says" : "";
+  }
+
+  const LostUnits lost_;
+};
+
+}  // namespace
+
+std::unique_ptr<UnitFramer> NewTarUnitFramer(const FramerOptions& options) {
+  return std::make_unique<TarUnitFramer>(options);
+}
+
+std::unique_ptr<Framer> NewTarFramer(const FramerOptions& options) {
+  return std::make_unique<TarFramer>(options);
+}
+
+std::unique_ptr<Framer> NewTarFramerBehindGap(const FramerOptions& options, std::uint64_t offset) {
+  auto framer = std::make_unique<TarFramer>(options);
+  framer->StartBehindGap(offset);
+  return framer;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,212 @@
+#include "readers/formats/text/csv.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "readers/formats/text/text_framer.h"
+#include "readers/formats/writing/file_record_writer.h"
+
+namespace ringfeed {
+namespace {
+
+// Finds the LF outside of quotes. What it remembers between calls is whether the next byte is
+// inside of them, which depends on every byte of the row before.
+class CsvScanner {
+ public:
+  static constexpr bool kEmptyRowsCount = false;
+  static constexpr bool kPassesByteOrderMark = true;
+
+  explicit CsvScanner(char delimiter) : delimiter_(static_cast<std::byte>(delimiter)) {}
+
+  void Start() {
+    scanned_ = 0;
+    state_ = State::kFieldStart;
+  }
+  std::size_t FindEnd(const std::byte* row, std::size_t size);
+  void DropScanned() { scanned_ = 0; }
+  std::string_view OpenReason() const {
+    return state_ == State::kQuoted ? "the file ends inside quotes" : std::string_view();
+  }
+
+ private:
+  enum class State : std::uint8_t {
+    kFieldStart,
+    kPlain,      // in a field that has no quotes, or behind those that it had
+    kQuoted,     // between quotes
+    kQuoteSeen,  // behind a quote that ends the quoted part unless another follows
+  };
+
+  std::size_t Walk(const std::byte* row, std::size_t size);
+
+  std::byte delimiter_;
+  State state_ = State::kFieldStart;
+  std::size_t scanned_ = 0;  // bytes of the row that state_ covers
+};
+
+std::size_t CsvScanner::FindEnd(const std::byte* row, std::size_t size) {
+  if (scanned_ != 0 || state_ != State::kFieldStart || size == 0) return Walk(row, size);
+  const void* found = std::memchr(row, '\n', size);
+  const bool ended = found != nullptr;
+  const std::size_t end =
+      ended ? static_cast<std::size_t>(static_cast<const std::byte*>(found) - row) : size;
+  if (std::memchr(row, '"', end) != nullptr) return Walk(row, size);
+  if (ended) return end;
+  scanned_ = size;
+  state_ = row[size - 1] == delimiter_ ? State::kFieldStart : State::kPlain;
+  return kNoRowEnd;
+}
+
+std::size_t CsvScanner::Walk(const std::byte* row, std::size_t size) {
+  constexpr std::byte kQuote{'"'};
+  constexpr std::byte kLineFeed{'\n'};
+  std::size_t at = scanned_;
+  while (at < size) {
+    if (state_ == State::kQuoted) {
+      const void* quote = std::memchr(row + at, '"', size - at);
+      at = size;
+      if (quote == nullptr) break;
+      at = static_cast<std::size_t>(static_cast<const std::byte*>(quote) - row) + 1;
+      state_ = State::kQuoteSeen;
+    } else if (state_ != State::kPlain && row[at] == kQuote) {
+      state_ = State::kQuoted;
+      ++at;
+    } else {
+      state_ = State::kPlain;
+      while (at < size && row[at] != delimiter_ && row[at] != kLineFeed) ++at;
+      if (at == size) break;
+      if (row[at] == kLineFeed) return at;
+      state_ = State::kFieldStart;
+      ++at;
+    }
+  }
+  scanned_ = std::max(scanned_, at);
+  return kNoRowEnd;
+}
+
+class CsvWriter final : public FileRecordWriter {
+ public:
+  CsvWriter(std::unique_ptr<OutputFile> file, char delimiter)
+      : FileRecordWriter(std::move(file)), scanner_(delimiter) {}
+
+ private:
+  Status Append(std::span<const std::byte> record) override {
+    const std::string_view problem = Problem(record);
+    if (!problem.empty()) {
+      return Status(StatusCode::kInvalidArgument,
+                    "a record cannot be written as a CSV row: " + std::string(problem));
+    }
+    first_ = false;
+    Status status = file().Append(record);
+    constexpr std::byte kEnd{'\n'};
+    return status.ok() ? file().Append({&kEnd, 1}) : status;
+  }
+
+  // Why these bytes would be read as something else.
+  std::string_view Problem(std::span<const std::byte> record) {
+    constexpr std::string_view kMark = "\xef\xbb\xbf";
+    const std::string_view text(reinterpret_cast<const char*>(record.data()), record.size());
+    scanner_.Start();
+    if (text.empty()) return "an empty line is no row";
+    if (scanner_.FindEnd(record.data(), record.size()) != kNoRowEnd) {
+      return "it holds a line feed outside of quotes";
+    }
+    if (!scanner_.OpenReason().empty()) return "it ends inside quotes";
+    if (text.back() == '\r') return "it ends in a carriage return";
+    if (first_ && text.starts_with(kMark)) return "the first one starts with a byte order mark";
+    return {};
+  }
+
+  CsvScanner scanner_;
+  bool first_ = true;
+};
+
+class Csv final : public Format {
+ public:
+  explicit Csv(const CsvLayout& layout) : layout_(layout) {
+    name_ = layout.delimiter == '\t' ? "tsv" : "csv";
+    std::string_view before = ":";
+    if (layout.delimiter != '\t' && layout.delimiter != ',') {
+      name_ += std::string(before) + "delimiter=" +
+               (layout.delimiter == ' ' ? std::string("space") : std::string(1, layout.delimiter));
+      before = ",";
+    }
+    if (layout.header) name_ += std::string(before) + "header";
+  }
+
+  std::string_view name() const override { return name_; }
+  bool MatchesName(std::string_view file_name) const override {
+    return file_name.ends_with(layout_.delimiter == '\t' ? ".tsv" : ".csv");
+  }
+  bool MatchesBytes(std::span<const std::byte>) const override { return false; }
+  std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
+    return std::make_unique<TextFramer<CsvScanner>>(options, layout_.header,
+                                                    CsvScanner(layout_.delimiter));
+  }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return std::make_unique<TextUnitFramer<CsvScanner>>(options, CsvScanner(layout_.delimiter));
+  }
+  // Not with a header: the columns' names are not known here.
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    if (layout_.header) return Format::NewWriter(nullptr);
+    return {Status(), std::make_unique<CsvWriter>(std::move(file), layout_.delimiter)};
+  }
+
+ private:
+  const CsvLayout layout_;
+  std::string name_;
+};
+
+struct DelimiterName {
+  std::string_view name;
+  char delimiter;
+};
+constexpr DelimiterName kDelimiterNames[] = {{"tab", '\t'}, {"space", ' '}, {"comma", ','}};
+
+// Takes "X" or a name, up to a comma or the end, from the front of `text`.
+bool TakeDelimiter(std::string_view* text, char* delimiter) {
+  const auto ends = [&](std::size_t size) { return text->size() == size || (*text)[size] == ','; };
+  for (const DelimiterName& known : kDelimiterNames) {
+    if (!text->starts_with(known.name) || !ends(known.name.size())) continue;
+    *delimiter = known.delimiter;
+    text->remove_prefix(known.name.size());
+    return true;
+  }
+  if (text->empty() || !ends(1)) return false;
+  *delimiter = text->front();
+  text->remove_prefix(1);
+  return *delimiter != '"' && *delimiter != '\n' && *delimiter != '\r';
+}
+
+}  // namespace
+
+Status ParseCsvLayout(std::string_view text, CsvLayout* layout) {
+  constexpr std::string_view kDelimiter = "delimiter=";
+  constexpr std::string_view kHeader = "header";
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    bool good = false;
+    if (rest.starts_with(kDelimiter)) {
+      rest.remove_prefix(kDelimiter.size());
+      good = TakeDelimiter(&rest, &layout->delimiter);
+    } else if (rest.starts_with(kHeader)) {
+      rest.remove_prefix(kHeader.size());
+      good = layout->header = true;
+    }
+    if (!good || (!rest.empty() && rest.front() != ',')) {
+      return Status(StatusCode::kInvalidArgument,
+                    "format parameters \"" + std::string(text) +
+                        "\": expected [delimiter=C][,header], C one byte that is no quote and no "
+                        "line end, or tab, space, comma");
+    }
+    rest.remove_prefix(std::min<std::size_t>(1, rest.size()));
+  }
+  return {};
+}
+
+std::shared_ptr<const Format> CsvFormat(const CsvLayout& layout) {
+  return std::make_shared<const Csv>(layout);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,148 @@
+#include "readers/formats/tokens/tokens.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "base/little_endian.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::uint64_t kMostBlock = std::uint64_t{1} << 28;
+constexpr std::size_t kHeaderBytes = TokensVariant::kHeaderBytes;
+constexpr TokensVariant kVariants[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+
+const TokensVariant* FindVariant(std::span<const std::byte> head) {
+  for (const TokensVariant& variant : kVariants) {
+    if (LoadLe<std::int32_t>(head.data()) == variant.magic &&
+        LoadLe<std::int32_t>(head.data() + 4) == variant.version) {
+      return &variant;
+    }
+  }
+  return nullptr;
+}
+
+ArrayHeader ReadTokensHeader(const TokensOptions& options, std::span<const std::byte> head) {
+  ArrayHeader header;
+  ArrayLayout& layout = header.layout;
+  layout.short_tail = true;
+  layout.drop_tail = options.drop_tail;
+  layout.item_bytes = options.token_bytes;
+  if (options.token_bytes == 0 || options.header) {
+    header.need_bytes = kHeaderBytes;
+    if (head.size() < kHeaderBytes) return header;
+    const TokensVariant* const variant = FindVariant(head);
+    const auto count = LoadOnceLe<std::int32_t>(head.data() + 8);
+    if (variant == nullptr || count < 0) {
+      header.status =
+          variant == nullptr
+              ? Status(StatusCode::kUnsupported,
+                       "the file has none of llm.c's headers (magic 20240520, version 1; magic "
+                       "20240801, version 7); name the tokens' type if it has no header "
+                       "(tokens:u2, tokens:u4)")
+              : Status(StatusCode::kDamaged,
+                       "the header counts " + std::to_string(count) + " tokens");
+      return header;
+    }
+    if (options.header && variant->token_bytes != options.token_bytes) {
+      header.status =
+          Status(StatusCode::kDamaged, "the header is that of tokens of " +
+                                           std::to_string(variant->token_bytes) +
+                                           " bytes, not of " + std::to_string(options.token_bytes));
+      return header;
+    }
+    layout.header_bytes = kHeaderBytes;
+    layout.item_bytes = variant->token_bytes;
+    layout.data_bytes = static_cast<std::uint64_t>(count) * variant->token_bytes;
+  }
+  layout.row_bytes = options.block * layout.item_bytes;
+  if (layout.item_bytes == 2) header.elements = {"u2", {DType::kUInt16}};
+  // Ids are far below what the sign takes.
+  if (layout.item_bytes == 4) header.elements = {"u4", {DType::kUInt32, DType::kInt32}};
+  return header;
+}
+
+class Tokens final : public Format {
+ public:
+  explicit Tokens(const TokensOptions& options) : options_(options) {}
+
+  std::string_view name() const override { return "tokens"; }
+  // ".bin" may be anything.
+  bool MatchesName(std::string_view) const override { return false; }
+  bool MatchesBytes(std::span<const std::byte> head) const override {
+    return head.size() >= TokensVariant::kKnownBytes && FindVariant(head) != nullptr;
+  }
+  std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
+    return NewArrayFramer(options, HeaderReader());
+  }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return NewArrayUnitFramer(options);
+  }
+  OwnIndexResult OwnIndex(const FramerOptions& options,
+                          std::span<const std::byte> head) const override {
+    return ArrayIndex(options, head, HeaderReader());
+  }
+  // Of two bytes with a header, unless it is said otherwise.
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    const TokensVariant& variant = kVariants[options_.token_bytes == 4 ? 1 : 0];
+    return {Status(), NewTokensWriter(std::move(file), variant, has_header())};
+  }
+  bool writes_in_order() const override { return !has_header(); }
+
+ private:
+  ReadArrayHeader HeaderReader() const {
+    return [tokens = options_](std::span<const std::byte> head) {
+      return ReadTokensHeader(tokens, head);
+    };
+  }
+  bool has_header() const { return options_.header || options_.token_bytes == 0; }
+
+  const TokensOptions options_;
+};
+
+bool ReadWord(std::string_view word, TokensOptions* options) {
+  if (word == "u2" || word == "u4") {
+    options->token_bytes = word == "u2" ? 2 : 4;
+    return true;
+  }
+  if (word == "llmc") {
+    options->header = true;
+    return true;
+  }
+  if (word == "tail=drop" || word == "tail=keep") {
+    options->drop_tail = word == "tail=drop";
+    return true;
+  }
+  if (!word.starts_with("block=")) return false;
+  word.remove_prefix(6);
+  const char* const last = word.data() + word.size();
+  const auto [end, error] = std::from_chars(word.data(), last, options->block);
+  return error == std::errc() && end == last && options->block >= 1 && options->block <= kMostBlock;
+}
+
+}  // namespace
+
+Status ParseTokensOptions(std::string_view text, TokensOptions* options) {
+  *options = {};
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    if (!ReadWord(word, options)) {
+      return Status(
+          StatusCode::kInvalidArgument,
+          "format \"tokens:" + std::string(text) + "\": \"" + std::string(word) +
+              "\" is none of u2, u4, llmc, block=TOKENS (1 to 2^28), tail=keep, tail=drop");
+    }
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+  }
+  if (options->token_bytes == 0) options->header = false;  // whichever there is
+  return {};
+}
+
+std::shared_ptr<const Format> TokensFormat(const TokensOptions& options) {
+  return std::make_shared<const Tokens>(options);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "readers/formats/arrays/array_framer.h"
+#include "readers/formats/format.h"
+
+namespace ringfeed {
+
+/// Files of nothing but token numbers, in blocks of so many: each is a record.
+///   llm.c:    256 little-endian i32 (magic, version, count, zeros), then u16 or u32
+///   nanoGPT:  the tokens alone, u16; nothing in the file says so
+struct TokensOptions {
+  std::uint64_t token_bytes = 0;  ///< 2 or 4: there is no header; 0: as llm.c's header says
+  std::uint64_t block = 1024;     ///< tokens in a record; the last one may hold fewer
+  bool drop_tail = false;         ///< and is left out then
+  bool header = false;            ///< written with llm.c's header, though the type is named
+};
+
+/// One of llm.c's headers (dev/data/data_common.py there).
+struct TokensVariant {
+  static constexpr std::size_t kHeaderBytes = 1024;
+  static constexpr std::size_t kKnownBytes = 12;  ///< magic, version, count
+
+  std::int32_t magic;
+  std::int32_t version;
+  std::uint64_t token_bytes;
+};
+
+/// "", "u2", "u4,block=2048", "block=512,tail=drop", "u4,llmc": what follows "tokens:".
+Status ParseTokensOptions(std::string_view text, TokensOptions* options);
+
+std::shared_ptr<const Format> TokensFormat(const TokensOptions& options);
+std::unique_ptr<RecordWriter> NewTokensWriter(std::unique_ptr<OutputFile> file,
+                                              const TokensVariant& variant, bool header);
+
+}  // namespace ringfeed

@@ -1,0 +1,134 @@
+#include "readers/formats/writing/output_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "readers/formats/writing/output_target.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+
+}  // namespace
+
+OutputFile::OutputFile(std::string path, Compression compression)
+    : path_(std::move(path)),
+      compressor_(compression == Compression::kNone ? nullptr : MakeCompressor(compression)) {}
+
+OutputFile::OutputFile(int descriptor, std::string name, Compression compression)
+    : OutputFile(std::move(name), compression) {
+  descriptor_ = descriptor;
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ < 0 || temporary_.empty()) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+Status OutputFile::Fail(int error_number, const std::string& what) {
+  status_ = StatusFromErrno(error_number, what + " " + path_);
+  return status_;
+}
+
+Status OutputFile::Open() {
+  // Not mkostemp: its files are their owner's alone, and umask can be asked only by setting it.
+  static std::atomic<unsigned> next{0};
+  status_ = FindOutputTarget(path_, &target_);
+  if (!status_.ok()) return status_;
+  temporary_ = target_ + ".partial-" + std::to_string(::getpid()) + "-" +
+               std::to_string(next.fetch_add(1, std::memory_order_relaxed));
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) return Fail(errno, "create");
+  buffer_.reserve(kBufferBytes);
+  return {};
+}
+
+Status OutputFile::WriteOut(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Fail(errno, "write");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Status OutputFile::PutBuffer() {
+  Status status = WriteOut(buffer_);
+  buffer_.clear();
+  return status;
+}
+
+Status OutputFile::Put(std::span<const std::byte> bytes) {
+  if (buffer_.size() + bytes.size() > kBufferBytes) {
+    Status status = PutBuffer();
+    if (!status.ok()) return status;
+    if (bytes.size() >= kBufferBytes) return WriteOut(bytes);
+  }
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  return {};
+}
+
+Status OutputFile::Append(std::span<const std::byte> bytes) {
+  if (!status_.ok()) return status_;
+  if (compressor_ == nullptr) return Put(bytes);
+  compressor_->Add(bytes, &buffer_);
+  return buffer_.size() < kBufferBytes ? Status() : PutBuffer();
+}
+
+Status OutputFile::Rewrite(std::uint64_t offset, std::span<const std::byte> bytes) {
+  assert(compressor_ == nullptr);
+  if (!status_.ok()) return status_;
+  Status status = PutBuffer();
+  while (status.ok() && !bytes.empty()) {
+    const ssize_t written =
+        ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Fail(errno, "write");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+  return status;
+}
+
+Status OutputFile::AppendZeros(std::size_t count) {
+  static constexpr std::byte kZeros[4096] = {};
+  while (count != 0) {
+    const std::size_t piece = std::min(count, sizeof(kZeros));
+    Status status = Append({kZeros, piece});
+    if (!status.ok()) return status;
+    count -= piece;
+  }
+  return status_;
+}
+
+Status OutputFile::Commit() {
+  if (!status_.ok()) return status_;
+  if (compressor_ != nullptr) compressor_->Finish(&buffer_);
+  Status status = PutBuffer();
+  if (!status.ok() || temporary_.empty()) return status;
+  if (syncs_ && ::fsync(descriptor_) != 0) return Fail(errno, "sync");
+  // A full disk or a remote file system may say so only now.
+  if (::close(std::exchange(descriptor_, -1)) != 0) {
+    const int error_number = errno;
+    ::unlink(temporary_.c_str());
+    return Fail(error_number, "close");
+  }
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
+    const int error_number = errno;
+    ::unlink(temporary_.c_str());
+    return Fail(error_number, "rename to");
+  }
+  return {};
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "readers/formats/compression/compressor.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// A file that is written front to back under a temporary name beside its own, and renamed when
+/// it is complete, compressed if asked. Removed if it never is. After a failure every call returns
+/// it.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path, Compression compression = Compression::kNone);
+  /// What is written goes to an open descriptor, which stays the caller's; `name` is for messages.
+  OutputFile(int descriptor, std::string name, Compression compression);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  /// kInvalidArgument where the name is another thing's than a regular file's; links are followed.
+  Status Open();
+  /// From now on Commit sees to it that what stands under the name is on the medium.
+  void Sync() { syncs_ = true; }
+  Status Append(std::span<const std::byte> bytes);
+  Status AppendZeros(std::size_t count);
+  /// Replaces what was appended at `offset`. Not of a compressed file.
+  Status Rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// Hands over what is buffered. Of a compressed file, what the compressor gave so far.
+  Status Flush() { return status_.ok() ? PutBuffer() : status_; }
+  Status Commit();
+  const std::string& path() const { return path_; }
+
+ private:
+  /// As it stands in the file, compressed or not.
+  Status Put(std::span<const std::byte> bytes);
+  Status PutBuffer();
+  Status WriteOut(std::span<const std::byte> bytes);
+  Status Fail(int error_number, const std::string& what);
+
+  const std::string path_;
+  std::string target_;     ///< path_, links followed
+  std::string temporary_;  ///< empty: the descriptor is the caller's
+  int descriptor_ = -1;
+  bool syncs_ = false;
+  std::vector<std::byte> buffer_;
+  std::unique_ptr<Compressor> compressor_;
+  Status status_;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,153 @@
+#include "readers/order/file_schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/balanced_split.h"
+#include "readers/order/files_of_pass.h"
+
+namespace ringfeed {
+
+FileSchedule::FileSchedule(std::vector<std::string> names,
+                           std::vector<std::shared_ptr<Source>> sources, const Options& options)
+    : names_(std::move(names)), sources_(std::move(sources)), options_(options) {
+  if (!sources_.empty()) {
+    names_.clear();
+    for (const auto& source : sources_) names_.push_back(source->name());
+  }
+  const FileOrder& order = options_.order;
+  const std::size_t in_a_pass = BalancedRange(names_.size(), order.ranks, order.rank).size();
+  lanes_ = std::max<std::size_t>(1, std::min(options_.cycle, in_a_pass));
+  examined_.resize(names_.size());
+  lane_pass_.resize(lanes_);
+  lane_taken_.resize(lanes_);
+}
+
+ExaminedFile FileSchedule::ExamineNow(std::size_t file) const {
+  Source* const source = sources_.empty() ? nullptr : sources_[file].get();
+  if (!options_.by_file || source != nullptr) {
+    return ExamineFile(names_[file], source, options_.format, options_.stripe_bytes);
+  }
+  ExaminedFile result;
+  result.name = names_[file];
+  result.status = SizeOfFile(result.name, &result.bytes);
+  return result;
+}
+
+const ExaminedFile& FileSchedule::Examine(std::size_t file) {
+  if (!examined_[file]) examined_[file] = ExamineNow(file);
+  return *examined_[file];
+}
+
+std::unique_ptr<FileSchedule::Pass> FileSchedule::NewPass(std::uint64_t number) const {
+  auto pass = std::make_unique<Pass>();
+  pass->files = FilesOfPass(files(), options_.order, options_.first_epoch + number);
+  pass->free_at.resize(lanes_);
+  pass->open.resize(lanes_);
+  pass->started.resize(lanes_);
+  pass->assigned.resize(lanes_);
+  pass->lane_done.resize(lanes_);
+  return pass;
+}
+
+bool FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane,
+                               std::size_t count) {
+  while (pass.assigned[lane].size() < count && !pass.lane_done[lane]) {
+    // The lane whose turn to take a file comes first: fewest turns taken, then the lowest number.
+    std::size_t taker = options_.unordered ? lane : lanes_;
+    for (std::size_t i = 0; i < lanes_ && !options_.unordered; ++i) {
+      if (!pass.lane_done[i] && (taker == lanes_ || pass.free_at[i] < pass.free_at[taker])) {
+        taker = i;
+      }
+    }
+    if (pass.open[taker] && !options_.unordered) return false;
+    const std::vector<std::size_t>& files = pass.files;
+    while (pass.next_file < files.size() && Examine(files[pass.next_file]).stripes == 0) {
+      if (options_.passed_over) options_.passed_over(names_[files[pass.next_file]]);
+      ++pass.next_file;
+    }
+    if (pass.next_file == files.size()) {
+      pass.lane_done[taker] = true;
+    } else {
+      Assign(pass, number, taker);
+    }
+  }
+  return true;
+}
+
+bool FileSchedule::HasStripes() {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t file = 0; file < names_.size(); ++file) {
+    if (Examine(file).stripes != 0) return true;
+  }
+  return false;
+}
+
+void FileSchedule::Assign(Pass& pass, std::uint64_t number, std::size_t lane) {
+  const std::size_t index = pass.files[pass.next_file++];
+  const ExaminedFile& file = Examine(index);
+  Assignment assignment;
+  assignment.kind = Assignment::Kind::kFile;
+  assignment.file = index;
+  assignment.pass = number;
+  assignment.stripes = file.stripes;
+  assignment.bytes = file.bytes;
+  assignment.status = file.status;
+  assignment.format = file.format;
+  assignment.compression = file.compression;
+  assignment.name = file.name;
+  pass.open[lane] = file.stripes == kUnknownSize;
+  pass.started[lane] = pass.free_at[lane];
+  pass.free_at[lane] += pass.open[lane] ? 1 : file.stripes;
+  pass.assigned[lane].push_back(std::move(assignment));
+}
+
+void FileSchedule::EndTurn(std::size_t lane, bool file_ends) {
+  {
+    const std::lock_guard lock(mutex_);
+    Pass& pass = *passes_[lane_pass_[lane] - first_pass_];
+    if (!file_ends) {
+      ++pass.free_at[lane];
+    } else {
+      pass.open[lane] = false;
+      examined_[pass.assigned[lane].back().file]->stripes = pass.free_at[lane] - pass.started[lane];
+    }
+    version_.fetch_add(1, std::memory_order_acq_rel);
+    if (!std::exchange(lanes_wait_, false)) return;
+  }
+  if (options_.moved) options_.moved();
+}
+
+Assignment FileSchedule::Next(std::size_t lane) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t number = lane_pass_[lane];
+  Assignment result;
+  if (options_.passes != 0 && number >= options_.passes) return result;
+  while (first_pass_ + passes_.size() <= number) {
+    passes_.push_back(NewPass(first_pass_ + passes_.size()));
+  }
+  Pass& pass = *passes_[number - first_pass_];
+  const std::size_t taken = lane_taken_[lane];
+  if (!ExtendUntil(pass, number, lane, taken + 1)) {
+    lanes_wait_ = true;
+    result.kind = Assignment::Kind::kWait;
+    result.version = version();
+    return result;
+  }
+  if (taken < pass.assigned[lane].size()) {
+    ++lane_taken_[lane];
+    return pass.assigned[lane][taken];
+  }
+  ++lane_pass_[lane];
+  lane_taken_[lane] = 0;
+  result.kind = Assignment::Kind::kPassEnd;
+  result.pass = number;
+  const std::uint64_t oldest = *std::min_element(lane_pass_.begin(), lane_pass_.end());
+  while (first_pass_ < oldest && !passes_.empty()) {
+    passes_.erase(passes_.begin());
+    ++first_pass_;
+  }
+  return result;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,122 @@
+#include "readers/order/position.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace ringfeed {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+constexpr int kPassBits = 40;  // of OriginMarkOf
+constexpr std::size_t kMostText = 1 << 20;
+
+std::string Hex(std::uint64_t word) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[word >> shift & 15];
+  return text;
+}
+
+std::uint64_t HexValue(const std::string& text) {
+  std::size_t used = 0;
+  const std::uint64_t value = text.empty() ? 0 : std::stoull(text, &used, 16);
+  if (used != text.size()) throw std::invalid_argument("\"" + text + "\" is no hash");
+  return value;
+}
+
+Json ToJson(const DataFingerprint& data) {
+  Json json;
+  json["files"] = data.files;
+  json["bytes"] = data.bytes;
+  if (data.records != 0) json["records"] = data.records;
+  json["sizes"] = Hex(data.sizes);
+  json["samples"] = Hex(data.samples);
+  std::string each;
+  for (const std::uint16_t hash : data.parts) each += Hex(hash).substr(12);
+  if (!each.empty()) json["each"] = each;
+  return json;
+}
+
+DataFingerprint DataFrom(const Json& json) {
+  DataFingerprint data;
+  data.files = json.at("files").get<std::uint64_t>();
+  data.bytes = json.at("bytes").get<std::uint64_t>();
+  data.records = json.value("records", std::uint64_t{0});
+  data.sizes = HexValue(json.at("sizes").get<std::string>());
+  data.samples = HexValue(json.at("samples").get<std::string>());
+  const auto each = json.value("each", std::string());
+  if (each.size() > 4 * DataFingerprint::kMostParts)
+    throw std::invalid_argument("too many hashes of files");
+  for (std::size_t at = 0; at < each.size(); at += 4) {
+    data.parts.push_back(static_cast<std::uint16_t>(HexValue(each.substr(at, 4))));
+  }
+  return data;
+}
+
+}  // namespace
+
+std::string ChainPosition::ToJson() const {
+  Json json;
+  json["ringfeed_position"] = kVersion;
+  json["batch"] = batch;
+  if (mark) json["mark"] = {mark->pass, mark->place, mark->outputs};
+  if (!mix.empty()) json["mix"] = mix;
+  json["order"] = order;
+  if (!on_damage.empty()) json["on_damage"] = on_damage;
+  json["data"] = ringfeed::ToJson(data);
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+Status ParsePosition(const std::string& text, ChainPosition* position) {
+  const auto wrong = [](const std::string& what) {
+    return Status(StatusCode::kInvalidArgument, "this is no position of ringfeed's: " + what);
+  };
+  if (text.size() > kMostText) return wrong("it is longer than 1 MiB");
+  try {
+    const Json json = Json::parse(text);
+    if (!json.is_object() || !json.contains("ringfeed_position")) {
+      return wrong("there is no \"ringfeed_position\" in it");
+    }
+    if (json["ringfeed_position"] != kVersion) {
+      return wrong("it is of version " + json["ringfeed_position"].dump() + ", this is version " +
+                   std::to_string(kVersion));
+    }
+    ChainPosition read;
+    read.batch = json.at("batch").get<std::uint64_t>();
+    if (json.contains("mark")) {
+      const Json& mark = json["mark"];
+      read.mark = PlanMark{mark.at(0).get<std::uint64_t>(), mark.at(1).get<std::uint64_t>(),
+                           mark.at(2).get<std::uint64_t>()};
+    }
+    read.mix = json.value("mix", std::string());
+    read.order = json.at("order").get<std::string>();
+    read.on_damage = json.value("on_damage", std::string());
+    read.data = DataFrom(json.at("data"));
+    *position = std::move(read);
+  } catch (const std::exception& error) {
+    return wrong(error.what());
+  }
+  return {};
+}
+
+std::array<std::uint64_t, 3> OriginMarkOf(const OrderSpan& span) {
+  const std::uint64_t most = (std::uint64_t{1} << (64 - kPassBits)) - 1;
+  return {span.end.pass | std::min(span.uncounted, most) << kPassBits, span.end.place,
+          span.end.outputs};
+}
+
+bool IsCutShort(const BatchOrigin& origin) { return origin.mark[0] >> kPassBits != 0; }
+
+ChainPosition PlaceBehind(const BatchOrigin& origin) {
+  const std::uint64_t pass = origin.mark[0] & ((std::uint64_t{1} << kPassBits) - 1);
+  ChainPosition position;
+  position.batch = origin.batch + 1 - std::min(origin.batch + 1, origin.mark[0] >> kPassBits);
+  position.mark = PlanMark{pass, origin.mark[1], origin.mark[2]};
+  return position;
+}
+
+}  // namespace ringfeed

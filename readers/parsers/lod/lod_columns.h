@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "readers/parsers/example/column_stager.h"
+#include "readers/parsers/parser.h"
+
+namespace ringfeed {
+
+/// A parser whose fields are tensors with LoD: Locate, left to the kind of record, finds for each
+/// tensor its levels, the top one first, and behind them its values, as one location each. A
+/// level's location is its offsets without the first, which is 0: little-endian 64-bit numbers, of
+/// any alignment. Joining them into a batch is the same for all.
+class LoDColumnsParser : public Parser {
+ public:
+  std::unique_ptr<Scratch> NewScratch() const override;
+  void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+             std::span<const ColumnTarget> targets, Scratch* scratch,
+             std::vector<RowFailure>* failures) const override;
+
+ protected:
+  LoDColumnsParser() { two_phase_ = units_alike_ = true; }
+  /// A tensor's columns: its levels, if any, then its values. With a first dimension of -1 records
+  /// are joined along it, else they are stacked.
+  void AddTensorColumns(FieldSpec values, std::size_t lod_levels);
+  void AddColumn(FieldSpec field, FieldRole role);
+
+ private:
+  void SetOffsets(const FieldLocation* locations, std::size_t first, std::size_t rows,
+                  std::span<const ColumnTarget> targets) const;
+  void WriteColumn(const FieldLocation* locations, std::size_t first, std::size_t rows,
+                   std::span<const ColumnTarget> targets, std::size_t column, ColumnStager* stager,
+                   std::vector<RowFailure>* failures) const;
+
+  struct Column {
+    std::size_t unit_bytes = 0;
+    bool level = false;
+  };
+  std::vector<Column> columns_;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,245 @@
+#include "readers/parsers/wrappers/map_parser.h"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "readers/parsers/located_rows.h"
+#include "readers/parsers/located_storage.h"
+#include "readers/parsers/lod/lod_levels.h"
+#include "readers/parsers/worker_stop.h"
+
+namespace ringfeed {
+
+namespace {
+
+using Chunk = std::vector<std::byte>;
+
+/// Parses single records for a Map function and shows the fields as tensors.
+class RowView {
+ public:
+  explicit RowView(const Parser* parser) : parser_(parser) {
+    if (parser_ == nullptr) return;
+    scratch_ = parser_->NewScratch();
+    locations_.resize(parser_->fields().size());
+    values_.resize(parser_->fields().size());
+    targets_.resize(parser_->fields().size());
+    offsets_.resize(parser_->fields().size());
+    columns_.resize(parser_->fields().size());
+  }
+
+  /// The record's fields, valid until the next call; null without a parser.
+  const Instance* Parse(const RecordSpan& record, Status* status) {
+    if (parser_ == nullptr) return nullptr;
+    failures_.clear();
+    if (parser_->two_phase()) {
+      parser_->Locate({&record, 1}, locations_.data(), scratch_.get(), &failures_);
+      storage_ = parser_->TakeStorage(scratch_.get());
+    }
+    if (failures_.empty()) WriteRow(record);
+    if (!failures_.empty()) {
+      *status = failures_.front().status;
+      return nullptr;
+    }
+    return parser_->has_lod() ? &instance_ : &columns_;
+  }
+
+ private:
+  void WriteRow(const RecordSpan& record) {
+    const auto& fields = parser_->fields();
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      const std::size_t units = fields[f].ragged() ? locations_[f].units : 1;
+      const std::size_t lead = LeadBytes(*parser_, f);  // zeros since it was made
+      values_[f].resize(lead + std::max<std::size_t>(units * fields[f].unit_bytes(), 1));
+      offsets_[f] = {0, 0};
+      targets_[f] = {values_[f].data() + lead, offsets_[f].data()};
+    }
+    parser_->Write({&record, 1}, parser_->two_phase() ? locations_.data() : nullptr, targets_,
+                   scratch_.get(), &failures_);
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      Tensor& tensor = columns_[f];
+      tensor.dtype = fields[f].dtype;
+      tensor.shape = fields[f].shape;
+      const std::size_t units = fields[f].ragged() ? locations_[f].units : 1;
+      if (fields[f].ragged()) tensor.shape[0] = static_cast<std::int64_t>(units);
+      tensor.data = targets_[f].data;
+      tensor.bytes = units * fields[f].unit_bytes();
+    }
+    if (parser_->has_lod()) instance_ = JoinLevels(*parser_, columns_);
+  }
+
+  const Parser* const parser_;
+  std::unique_ptr<Parser::Scratch> scratch_;
+  std::shared_ptr<const void> storage_;
+  std::vector<FieldLocation> locations_;
+  std::vector<Chunk> values_;
+  std::vector<std::vector<std::int64_t>> offsets_;
+  std::vector<ColumnTarget> targets_;
+  std::vector<RowFailure> failures_;
+  Instance columns_;
+  Instance instance_;  // they without levels of LoD, where there are any
+};
+
+/// Where the function's output of one row goes.
+class RowPlace final : public RowWriter {
+ public:
+  explicit RowPlace(const std::vector<FieldSpec>& fields)
+      : fields_(fields), fixed_(fields.size()), ragged_(fields.size()) {}
+
+  std::span<std::byte> Fixed(std::size_t field) override {
+    if (field >= fields_.size() || fields_[field].ragged()) {
+      throw Error(Status(StatusCode::kInvalidArgument,
+                         "Map: field " + std::to_string(field) + " is no fixed field"));
+    }
+    return {fixed_[field], fields_[field].unit_bytes()};
+  }
+  void Ragged(std::size_t field, std::span<const std::byte> values) override {
+    if (field >= fields_.size() || !fields_[field].ragged() ||
+        values.size() % fields_[field].unit_bytes() != 0) {
+      throw Error(Status(StatusCode::kInvalidArgument,
+                         "Map: field " + std::to_string(field) +
+                             " is no ragged field, or the values are no whole units of it"));
+    }
+    ragged_[field].assign(values.begin(), values.end());
+  }
+
+  void SetFixed(std::size_t field, std::byte* at) { fixed_[field] = at; }
+  const Chunk& ragged(std::size_t field) const { return ragged_[field]; }
+  void Clear() {
+    for (Chunk& chunk : ragged_) chunk.clear();
+  }
+
+ private:
+  const std::vector<FieldSpec>& fields_;
+  std::vector<std::byte*> fixed_;
+  std::vector<Chunk> ragged_;
+};
+
+class MapParser final : public Parser {
+ public:
+  MapParser(std::shared_ptr<const Parser> inner, std::vector<FieldSpec> fields,
+            MapFunction function)
+      : inner_(std::move(inner)), function_(std::move(function)) {
+    fields_ = std::move(fields);
+    two_phase_ = std::any_of(fields_.begin(), fields_.end(),
+                             [](const FieldSpec& field) { return field.ragged(); });
+    units_alike_ = true;
+  }
+
+  std::string name() const override { return "map"; }
+  Status CheckElements(const FileElements& elements) const override {
+    return inner_ != nullptr ? inner_->CheckElements(elements) : Status();
+  }
+  Refusal Explain(const RecordSpan& record, const Status& why) const override {
+    return inner_ != nullptr ? inner_->Explain(record, why) : Parser::Explain(record, why);
+  }
+  std::unique_ptr<Scratch> NewScratch() const override {
+    return std::make_unique<MapScratch>(inner_.get(), fields_);
+  }
+  /// A user's function may take milliseconds: rows are shared out in small pieces.
+  std::size_t max_rows_per_write() const override { return two_phase_ ? 1 << 20 : 8; }
+
+  void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
+              std::vector<RowFailure>* failures) const override;
+  void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+             std::span<const ColumnTarget> targets, Scratch* scratch,
+             std::vector<RowFailure>* failures) const override;
+  std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override {
+    return std::move(static_cast<MapScratch*>(scratch)->results);
+  }
+
+ private:
+  /// What the first phase made, one chunk per row and field: chunks never move.
+  using Results = std::vector<Chunk>;
+  struct MapScratch final : Scratch {
+    MapScratch(const Parser* inner, const std::vector<FieldSpec>& fields)
+        : view(inner), place(fields) {}
+    RowView view;
+    RowPlace place;
+    std::shared_ptr<Results> results;
+  };
+
+  Status Call(const RecordSpan& record, MapScratch* scratch) const;
+  void WriteDirect(std::span<const RecordSpan> rows, std::span<const ColumnTarget> targets,
+                   MapScratch* scratch, std::vector<RowFailure>* failures) const;
+
+  const std::shared_ptr<const Parser> inner_;
+  const MapFunction function_;
+};
+
+Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
+  // A function may take long: Close waits for one call alone.
+  if (WorkerStop::Requested()) return WorkerStop::Why();
+  Status status;
+  const Instance* fields = scratch->view.Parse(record, &status);
+  if (!status.ok()) return status;
+  try {
+    function_({record, fields}, scratch->place);
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kUserError, std::string("the Map function threw: ") + error.what());
+  } catch (...) {
+    return Status(StatusCode::kUserError, "the Map function threw what is no std::exception");
+  }
+  return Status();
+}
+
+void MapParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
+                       std::vector<RowFailure>* failures) const {
+  auto* own = static_cast<MapScratch*>(scratch);
+  // One block's rows may come in several calls between two TakeStorage: each keeps what was there.
+  // A chunk's heap memory stays where it is when the vector that holds it is moved.
+  if (own->results == nullptr) own->results = std::make_shared<Results>();
+  Results& results = *own->results;
+  const std::size_t before = results.size();
+  results.resize(before + rows.size() * fields_.size());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    own->place.Clear();
+    Chunk* const chunks = results.data() + before + row * fields_.size();
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      if (fields_[f].ragged()) continue;
+      chunks[f].resize(fields_[f].unit_bytes());
+      own->place.SetFixed(f, chunks[f].data());
+    }
+    Status status = Call(rows[row], own);
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      if (fields_[f].ragged()) chunks[f] = own->place.ragged(f);
+      const std::size_t bytes = chunks[f].size();
+      FieldLocation& at = locations[row * fields_.size() + f];
+      if (LocateAt(chunks[f].data(), bytes, bytes / fields_[f].unit_bytes(), &at)) continue;
+      at = {};
+      status = Status(StatusCode::kUserError, "the Map function gave a row of 4 GiB or more");
+    }
+    if (!status.ok()) failures->push_back({row, std::move(status)});
+  }
+}
+
+void MapParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+                      std::span<const ColumnTarget> targets, Scratch* scratch,
+                      std::vector<RowFailure>* failures) const {
+  if (locations == nullptr) {
+    WriteDirect(rows, targets, static_cast<MapScratch*>(scratch), failures);
+    return;
+  }
+  WriteLocated(fields_, rows.size(), locations, targets);
+}
+
+void MapParser::WriteDirect(std::span<const RecordSpan> rows, std::span<const ColumnTarget> targets,
+                            MapScratch* scratch, std::vector<RowFailure>* failures) const {
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      scratch->place.SetFixed(f, targets[f].data + row * fields_[f].unit_bytes());
+    }
+    const Status status = Call(rows[row], scratch);
+    if (!status.ok()) failures->push_back({row, status});
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const Parser> MakeMapParser(std::shared_ptr<const Parser> inner,
+                                            std::vector<FieldSpec> fields, MapFunction function) {
+  return std::make_shared<MapParser>(std::move(inner), std::move(fields), std::move(function));
+}
+
+}  // namespace ringfeed

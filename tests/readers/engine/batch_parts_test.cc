@@ -1,0 +1,265 @@
+// What a batch is made with, each part alone: its memory, its rows, its end.
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "readers/engine/batches/batch_finisher.h"
+#include "readers/engine/batches/batch_pool.h"
+#include "readers/engine/batches/batch_writer.h"
+#include "ringfeed/parsers.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+/// Notes what is delivered.
+class NotingHost final : public PlanHost {
+ public:
+  void Submit(WriteTask*, std::uint32_t) override { ADD_FAILURE() << "nobody plans"; }
+  void Drop(Block*, std::uint32_t rows) override { dropped_rows += rows; }
+  void Deliver(std::uint64_t number, Delivery delivery) override {
+    delivered.emplace_back(number, delivery.batch);
+  }
+  void NoteSkipped(const RecordSpan&, const Status&) override { ++skipped; }
+  void BatchDone() override { ++done; }
+  bool HasRoom(std::uint64_t) override { return true; }
+  std::size_t GrantBatches(std::size_t bytes) override { return std::min(bytes, granted); }
+  void End(std::uint64_t number, const Status& status) override {
+    end_before = number;
+    end = status;
+  }
+
+  std::vector<std::pair<std::uint64_t, BatchSlot*>> delivered;
+  std::uint64_t dropped_rows = 0;
+  int skipped = 0;
+  int done = 0;
+  std::size_t granted = ~std::size_t{0};
+  std::uint64_t end_before = ~std::uint64_t{0};
+  Status end;
+};
+
+class BatchPartsTest : public ::testing::Test {
+ protected:
+  BatchPool::Options PoolOptions() const {
+    BatchPool::Options options;
+    options.rows = 8;
+    options.memory_bytes = 4 * kMiB;
+    return options;
+  }
+  BatchSlot* Take(BatchPool* pool, std::uint64_t units = 0) {
+    units_.assign(1, units);
+    return pool->TakeSlot({.units = units_, .is_closed = true});
+  }
+
+  const std::shared_ptr<Arena> arena_ = Arena::Create({.bytes = 64 * kMiB});
+  const std::shared_ptr<const Parser> numbers_ = RowsParser({{"number", kInt64, {}}});
+  const std::shared_ptr<const Parser> raw_ = RawParser();  // ragged
+  std::vector<std::uint64_t> units_;
+  NotingHost host_;
+};
+
+using BatchPoolTest = BatchPartsTest;
+
+TEST_F(BatchPoolTest, NoMoreSlotsAreOutThanThereAre) {
+  BatchPool pool(PoolOptions(), numbers_.get(), arena_, &host_);
+  std::set<BatchSlot*> out;
+  while (BatchSlot* const slot = Take(&pool)) {
+    EXPECT_TRUE(slot->status.ok());
+    EXPECT_TRUE(out.insert(slot).second) << "a slot that is out";
+  }
+  EXPECT_EQ(out.size(), pool.slot_limit());
+  pool.Release(*out.begin());
+  EXPECT_EQ(Take(&pool), *out.begin());
+}
+
+TEST_F(BatchPoolTest, FewerSlotsWhereLittleIsGranted) {
+  host_.granted = 1;
+  BatchPool pool(PoolOptions(), numbers_.get(), arena_, &host_);
+  EXPECT_NE(Take(&pool), nullptr);
+  EXPECT_EQ(pool.slot_limit(), BatchPool::kLeastSlots);
+}
+
+TEST_F(BatchPoolTest, SlotsThatWereAskedForAreTriedAllTheSame) {
+  host_.granted = 1;
+  BatchPool::Options options = PoolOptions();
+  options.slots = 5;
+  BatchPool pool(options, numbers_.get(), arena_, &host_);
+  EXPECT_NE(Take(&pool), nullptr);
+  EXPECT_EQ(pool.slot_limit(), 5u);
+}
+
+TEST_F(BatchPoolTest, ABatchIsUnfinishedFromItsSlotOn) {
+  BatchPool pool(PoolOptions(), numbers_.get(), arena_, &host_);
+  EXPECT_FALSE(pool.HasIncomplete());
+  EXPECT_NE(Take(&pool), nullptr);
+  EXPECT_TRUE(pool.HasIncomplete());
+  pool.NoteComplete();
+  EXPECT_FALSE(pool.HasIncomplete());
+}
+
+TEST_F(BatchPoolTest, RowsThatDoNotFitGetALargerPiece) {
+  BatchPool pool(PoolOptions(), raw_.get(), arena_, &host_);
+  BatchSlot* const slot = Take(&pool, 100);
+  WriteTask task;
+  task.rows = 1;
+  task.unit_begin = {0};
+  task.unit_end = {100};
+  BatchExtent* const first = pool.PieceFor(slot, task);
+  ASSERT_NE(first, nullptr);
+  task.dst_row = 1;
+  task.unit_begin = {100};
+  task.unit_end = {1'000'000};
+  BatchExtent* const second = pool.PieceFor(slot, task);
+  ASSERT_NE(second, nullptr);
+  EXPECT_NE(second, first);
+  EXPECT_EQ(first->row_end, 1u);
+  EXPECT_GE(second->layout.columns()[0].capacity, 1'000'000u);
+  EXPECT_EQ(pool.grown(), 1u);
+}
+
+TEST_F(BatchPoolTest, WhatABatchHadTheNextOneHasRoomFor) {
+  BatchPool pool(PoolOptions(), raw_.get(), arena_, &host_);
+  pool.Learn(std::vector<std::uint64_t>{500'000});
+  BatchSlot* const slot = Take(&pool, 1);
+  EXPECT_GE(slot->extents.back()->layout.columns()[0].capacity, 500'000u);
+}
+
+TEST_F(BatchPoolTest, AnArenaWithoutRoomIsTheFirstBatchesStatus) {
+  BatchPool pool(PoolOptions(), raw_.get(), arena_, &host_);
+  BatchSlot* const slot = Take(&pool, std::uint64_t{1} << 30);
+  ASSERT_NE(slot, nullptr);
+  EXPECT_EQ(slot->status.code(), StatusCode::kResourceExhausted);
+  WriteTask task;
+  task.unit_begin = task.unit_end = {0};
+  EXPECT_EQ(pool.PieceFor(slot, task), nullptr);
+}
+
+TEST_F(BatchPoolTest, AnArenaWithoutRoomForAnotherSlotGoesOnWithThoseThereAre) {
+  BatchPool::Options options = PoolOptions();
+  options.slots = 6;
+  BatchPool pool(options, raw_.get(), arena_, &host_);
+  const std::uint64_t units = 12 * kMiB;  // and a quarter: four of them fit
+  std::size_t slots = 0;
+  while (const BatchSlot* const slot = Take(&pool, units)) {
+    EXPECT_TRUE(slot->status.ok());
+    ++slots;
+  }
+  EXPECT_EQ(slots, 4u);
+  EXPECT_EQ(pool.slot_limit(), 4u);
+}
+
+/// Rows 0, 1, … of a block, written into one batch.
+class BatchWriterTest : public BatchPartsTest {
+ protected:
+  void SetUp() override {
+    for (std::int64_t number = 0; number < 8; ++number) numbers_in_block_.push_back(number);
+    for (const std::int64_t& number : numbers_in_block_) {
+      block_.frame.records.push_back({reinterpret_cast<const std::byte*>(&number), sizeof(number)});
+    }
+    block_.good_rows = 8;
+    scratch_.parser = numbers_->NewScratch();
+  }
+  /// A record that is too short for its row.
+  void Spoil(std::uint32_t row) { block_.frame.records[row].size = 3; }
+  WriteTask* Task(BatchSlot* slot, std::uint32_t begin, std::uint32_t end) {
+    WriteTask* const task = pool_.NewTask();
+    task->block = &block_;
+    task->slot = slot;
+    task->src_row = task->dst_row = begin;
+    task->rows = end - begin;
+    task->unit_begin = {begin};
+    task->unit_end = {end};
+    task->extent = pool_.PieceFor(slot, *task);
+    slot->pending.fetch_add(1);
+    return task;
+  }
+  BatchSlot* Slot() {
+    BatchSlot* const slot = Take(&pool_, 8);
+    slot->rows = 8;
+    return slot;
+  }
+  void Write(const BatchRules& rules, BatchSlot* slot) {
+    const BatchFinisher finisher(rules, numbers_.get(), arena_, &pool_, &host_);
+    const BatchWriter writer(rules, numbers_.get(), &pool_, &finisher, &host_);
+    WriteTask* const second = Task(slot, 4, 8);
+    writer.Write(Task(slot, 0, 4), &scratch_);
+    writer.Write(second, &scratch_);
+    EXPECT_TRUE(host_.delivered.empty()) << "the planner has not closed it yet";
+    finisher.FinishOne(slot);
+  }
+  static std::vector<std::int64_t> RowsOf(const BatchSlot& slot) {
+    const BatchExtent& extent = *slot.extents.back();
+    const auto* const rows =
+        reinterpret_cast<const std::int64_t*>(extent.run.data + extent.layout.columns()[0].data);
+    return {rows, rows + slot.rows};
+  }
+  using Rows = std::vector<std::int64_t>;
+
+  std::vector<std::int64_t> numbers_in_block_;
+  Block block_;
+  WriterScratch scratch_;
+  BatchPool pool_{PoolOptions(), numbers_.get(), arena_, &host_};
+};
+
+TEST_F(BatchWriterTest, ABatchIsDeliveredOnceByWhoFinishesIt) {
+  BatchSlot* const slot = Slot();
+  Write({}, slot);
+  ASSERT_EQ(host_.delivered.size(), 1u);
+  EXPECT_EQ(host_.delivered[0].second, slot);
+  EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(host_.dropped_rows, 8u);
+  EXPECT_EQ(host_.done, 1);
+  EXPECT_EQ(slot->payload_bytes.load(), 64u);
+  EXPECT_FALSE(pool_.HasIncomplete());
+}
+
+TEST_F(BatchWriterTest, AFailedRowEndsTheBatchBeforeIt) {
+  Spoil(5);
+  BatchSlot* const slot = Slot();
+  Write({}, slot);
+  EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4}));
+  EXPECT_FALSE(slot->status.ok());
+  EXPECT_EQ(slot->span.uncounted, 1u);
+}
+
+TEST_F(BatchWriterTest, ASkippedRowMakesTheBatchShorter) {
+  Spoil(0);
+  Spoil(5);
+  BatchSlot* const slot = Slot();
+  Write({.on_damage = OnDamage::kSkip}, slot);
+  EXPECT_EQ(RowsOf(*slot), (Rows{1, 2, 3, 4, 6, 7}));
+  EXPECT_TRUE(slot->status.ok());
+  EXPECT_EQ(host_.skipped, 2);
+  EXPECT_EQ(host_.dropped_rows, 8u);
+}
+
+TEST_F(BatchWriterTest, RowsThatTheParserRefusedAreToldUpToTheFirstThatItTook) {
+  Refusals refusals(true);
+  Spoil(0);
+  Spoil(1);
+  Spoil(7);
+  BatchSlot* const slot = Slot();
+  Write({.on_damage = OnDamage::kSkip, .refusals = &refusals}, slot);
+  ASSERT_EQ(slot->refused.size(), 2u);
+  EXPECT_EQ(slot->refused[1].row, 1u);
+  EXPECT_FALSE(slot->all_refused);
+}
+
+TEST_F(BatchWriterTest, ABatchWithoutMemoryLetsGoOfItsRecords) {
+  BatchSlot* const slot = Slot();
+  slot->status = Status(StatusCode::kResourceExhausted, "no room");
+  Write({}, slot);
+  EXPECT_EQ(slot->rows, 0u);
+  EXPECT_EQ(host_.dropped_rows, 8u);
+}
+
+}  // namespace
+}  // namespace ringfeed

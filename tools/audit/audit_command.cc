@@ -1,0 +1,114 @@
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringfeed/batch_origin.h"
+#include "ringfeed/decorators.h"
+#include "ringfeed/parsers.h"
+#include "ringfeed/reader.h"
+#include "tools/audit/audit_report.h"
+#include "tools/audit/journal_audit.h"
+#include "tools/command.h"
+#include "tools/exit_status.h"
+#include "tools/feed/delivery_check.h"
+#include "tools/option_values.h"
+#include "tools/report_json.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr char kHelp[] =
+    "Merges the journals of all ranks and runs of a chain (`ringfeed feed --journal`), and says "
+    "whether each\nrecord was delivered exactly once in each pass.\n\n"
+    "A run that starts from a batch rolls back what earlier runs delivered from there on: these "
+    "are "
+    "counted as\nrolled_back, not as repeated. Of a pass that is not at its end those batches are "
+    "held against their size\nthat all ranks have delivered. Records before the batch that the "
+    "first of the runs started from are not\nexpected. damaged are those that were skipped.\n\n"
+    "Runs are told apart by when they began, from which batch and with how many ranks; where "
+    "RINGFEED_RUN_ID is\nset, alike on all ranks of a launch, by that too.\n\n"
+    "  ringfeed audit journal-*\n"
+    "  ringfeed audit journal-* --files 'train-*.tfrecord' --json\n\n"
+    "Exit status 1: a record is missing or repeated, a journal is damaged, or damage was reported "
+    "and "
+    "nobody\nknows how many records there are (then name the files).";
+
+Reader OpenToCount(const std::string& file, const std::string& format, OnDamage on_damage) {
+  OpenOptions options;
+  options.cycle = 1;
+  options.threads = 1;
+  options.format = format;
+  options.on_damage = on_damage;
+  options.note_records = true;
+  return Batch(Parse(OpenFiles({file}, options), RawParser()),
+               {.size = 1024, .empty_batches = true});
+}
+
+// A file that is not there, or is of no known format, is no damage that could be skipped.
+void RefuseUnreadable(const std::string& file, const std::string& format) {
+  Reader reader = OpenToCount(file, format, OnDamage::kFail);
+  Instance batch;
+  if (reader.TryReadNext(&batch) != ReadResult::kFailed) return;
+  if (ExitStatusOf(reader.status()) == kExitUsage) throw Error(reader.status());
+}
+
+// In each file, damaged ones that can be counted too.
+FileCount CountRecords(const std::string& file, const std::string& format) {
+  RefuseUnreadable(file, format);
+  Reader reader = OpenToCount(file, format, OnDamage::kSkip);
+  FileCount count;
+  ReadResult result;
+  Instance batch;
+  BatchOrigin origin;
+  while ((result = reader.TryReadNext(&batch, &origin)) == ReadResult::kRecord) {
+    for (const RecordRange& range : origin.records) count.records += range.count;
+    for (const RecordRange& range : origin.damaged) count.records += range.count;
+  }
+  if (result == ReadResult::kFailed) throw Error(reader.status());
+  count.lost_ranges = reader.Stats().lost_ranges > 0;
+  return count;
+}
+
+class AuditCommand : public Command {
+ public:
+  CLI::App* Declare(CLI::App* app) override {
+    CLI::App* sub = app->add_subcommand("audit", kHelp);
+    sub->add_option("JOURNAL", journals_, "journals of all ranks and runs")->required();
+    auto* files =
+        sub->add_option("--files", files_,
+                        "the data, in the order in which they were fed: their records are "
+                        "counted, where the journals do not say how many there are");
+    sub->add_option("--format", format_, kFormatText)->needs(files);
+    sub->add_flag("--json", json_, "the report for machines");
+    return sub;
+  }
+
+  int Run() override {
+    std::vector<FileCount> counts;
+    for (const std::string& file : ExpandNames(files_)) {
+      counts.push_back(CountRecords(file, format_));
+    }
+    const AuditReport report = AuditJournals(ExpandNames(journals_), counts);
+    if (json_) {
+      PrintJson(AuditReportJson(report));
+    } else {
+      std::fputs(AuditReportText(report).c_str(), stdout);
+    }
+    return report.exact() ? kExitFine : kExitData;
+  }
+
+ private:
+  std::vector<std::string> journals_;
+  std::vector<std::string> files_;
+  std::string format_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewAuditCommand() { return std::make_unique<AuditCommand>(); }
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,315 @@
+#include "tools/audit/journal_audit.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "ringfeed/journal.h"
+#include "ringfeed/status.h"
+#include "tools/audit/journal_runs.h"
+#include "tools/audit/record_marks.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr std::size_t kNamed = 10;
+// A journal's numbers are not to make an audit without end.
+constexpr std::uint64_t kMostOfBatch = std::uint64_t{1} << 31;
+constexpr std::uint64_t kMostPasses = std::uint64_t{1} << 24;
+
+std::string PlaceText(std::uint64_t pass, std::uint64_t file, std::uint64_t record) {
+  return "pass " + std::to_string(pass) + ", file " + std::to_string(file) + ", record " +
+         std::to_string(record);
+}
+
+struct FileMarks {
+  RecordMarks delivered;
+  RecordMarks damaged;
+};
+
+struct PassTally {
+  std::map<std::uint32_t, FileMarks> files;
+  std::uint64_t deliveries = 0;
+  std::uint64_t repeated = 0;
+  std::uint64_t damaged = 0;
+  /// Of batches that are known to be complete.
+  std::uint64_t places = 0;
+  std::uint64_t first_batch = ~std::uint64_t{0};
+};
+
+class Audit {
+ public:
+  Audit(const std::vector<std::string>& paths, const std::vector<FileCount>& files)
+      : runs_(paths),
+        files_(files),
+        records_(files.empty() ? runs_.shared().records : RecordsIn(files)) {
+    total_ = records_.empty() ? runs_.shared().total_records
+                              : std::accumulate(records_.begin(), records_.end(), std::uint64_t{0});
+    complete_ = runs_.complete_batches();
+    const JournalStart& shared = runs_.shared();
+    if (shared.batch_rows > 0 && !shared.split_by_files) {
+      const std::uint64_t rest = shared.drop_remainder ? 0 : shared.batch_rows - 1;
+      pass_batches_ = total_ == 0 ? 0 : (total_ + rest) / shared.batch_rows;
+    }
+    report_.missing_checked = shared.rule == DeliveryRule::kOnce;
+    report_.repeated_checked = shared.rule != DeliveryRule::kAnyTimes;
+    report_.records_known = total_ > 0;
+    report_.complete_batches = complete_;
+    report_.ended = runs_.ended();
+    report_.journals = runs_.paths().size();
+    report_.cut_journals = runs_.cut_journals();
+    report_.runs = runs_.runs();
+    for (const JournalSection& section : runs_.sections()) report_.reported += section.damaged;
+  }
+
+  AuditReport Run() {
+    for (std::size_t i = 0; i < runs_.paths().size(); ++i) Tally(i);
+    const std::uint64_t finished = FinishedPasses();
+    const std::uint64_t begin = pass_batches_ > 0 ? runs_.first_batch() / pass_batches_
+                                : runs_.first_batch() > 0 || tallies_.empty() ? finished
+                                                                              : 0;
+    for (std::uint64_t pass = begin; report_.missing_checked && pass < finished; ++pass) {
+      tallies_[pass];  // also one of which nothing was delivered
+    }
+    for (const auto& [pass, tally] : tallies_) Conclude(pass, pass < finished, tally);
+    report_.findings.insert(report_.findings.end(), again_.begin(), again_.end());
+    if (!report_.loss_known()) {
+      report_.findings.push_back(
+          "lost: the runs reported " + std::to_string(report_.reported) +
+          " damaged records or ranges, and how many records were lost with these is not known: "
+          "name the files with --files");
+    }
+    return std::move(report_);
+  }
+
+ private:
+  // Batches below are audited where their pass is not finished. Without the number of records the
+  // last one may be a pass's short rest.
+  std::uint64_t Audited() const {
+    return pass_batches_ > 0 || complete_ == 0 ? complete_ : complete_ - 1;
+  }
+
+  void Tally(std::size_t journal) {
+    JournalReader reader(runs_.paths()[journal]);
+    JournalEntry entry;
+    auto section = runs_.sections().begin();
+    while (section != runs_.sections().end() && section->journal != journal) ++section;
+    bool begun = false;
+    while (reader.Next(&entry) == ReadResult::kRecord) {
+      if (entry.kind == JournalEntry::Kind::kStart) section += begun ? 1 : 0;
+      begun = true;
+      // What was appended since the runs were read is no matter of this audit.
+      if (section == runs_.sections().end() || section->journal != journal) return;
+      const bool is_batch =
+          entry.kind == JournalEntry::Kind::kBatch || entry.kind == JournalEntry::Kind::kCut;
+      if (!is_batch || entry.origin.batch >= section->next_seen) continue;
+      CheckNumbers(entry.origin, journal);
+      if (entry.origin.batch >= section->rolled_back_from) {
+        for (const RecordRange& range : entry.origin.records) report_.rolled_back += range.count;
+      } else {
+        Keep(entry.origin);
+      }
+    }
+    if (!reader.status().ok()) throw Error(reader.status());
+  }
+
+  bool There(const RecordRange& range) const {
+    if (records_.empty()) return true;
+    if (range.file >= records_.size()) return false;
+    const bool one_more = !files_.empty() && files_[range.file].lost_ranges;
+    const std::uint64_t end = records_[range.file] + (one_more ? 1 : 0);
+    return range.count <= end && range.first <= end - range.count;
+  }
+
+  void CheckNumbers(const BatchOrigin& origin, std::size_t journal) const {
+    std::uint64_t sum = 0;
+    bool good = origin.pass < kMostPasses;
+    for (const auto* ranges : {&origin.records, &origin.damaged}) {
+      for (const RecordRange& range : *ranges) {
+        good = good && There(range);
+        sum += std::min(range.count, kMostOfBatch);
+      }
+    }
+    if (good && sum < kMostOfBatch) return;
+    throw Error(Status(StatusCode::kDamaged,
+                       "the journal " + runs_.paths()[journal] + " has records in batch " +
+                           std::to_string(origin.batch) + " that the data set does not have"));
+  }
+
+  void Keep(const BatchOrigin& origin) {
+    PassTally& tally = tallies_[origin.pass];
+    std::uint64_t places = 0;
+    for (const RecordRange& range : origin.records) {
+      const std::uint64_t again = tally.files[range.file].delivered.Mark(
+          range.first, range.count, [&](std::uint64_t record) {
+            if (again_.size() >= kNamed || !report_.repeated_checked) return;
+            again_.push_back("repeated: " + PlaceText(origin.pass, range.file, record) +
+                             ", the second time in batch " + std::to_string(origin.batch));
+          });
+      tally.deliveries += range.count;
+      tally.repeated += again;
+      places += range.count - again;
+    }
+    for (const RecordRange& range : origin.damaged) {
+      const std::uint64_t again = tally.files[range.file].damaged.Mark(range.first, range.count);
+      tally.damaged += range.count - again;
+      places += range.count - again;
+    }
+    if (origin.batch < complete_) open_pass_ = std::max(open_pass_, origin.pass);
+    if (origin.batch < Audited()) tally.places += places;
+    tally.first_batch = std::min(tally.first_batch, origin.batch);
+    any_ = true;
+  }
+
+  // All passes before were delivered to their ends by all ranks.
+  std::uint64_t FinishedPasses() const {
+    if (report_.ended && any_) {
+      // Passes of which nothing was delivered came to their ends, too.
+      const std::uint64_t whole = pass_batches_ > 0 ? complete_ / pass_batches_ : 0;
+      return std::max(tallies_.rbegin()->first + 1, whole);
+    }
+    if (pass_batches_ > 0) return complete_ / pass_batches_;
+    if (!runs_.shared().split_by_files) return open_pass_;
+    std::uint64_t finished = ~std::uint64_t{0};  // each rank has batch numbers of its own passes
+    for (const JournalSection* section : runs_.last_run()) {
+      if (section == nullptr) return 0;
+      if (!section->ended) finished = std::min(finished, section->last_pass);
+    }
+    return finished;
+  }
+
+  void Conclude(std::uint64_t pass, bool finished, const PassTally& tally) {
+    PassAudit audit;
+    audit.pass = pass;
+    audit.finished = finished;
+    audit.records = tally.deliveries;
+    audit.damaged = tally.damaged;
+    if (report_.repeated_checked) audit.repeated = tally.repeated;
+    if (report_.missing_checked && finished) CountAbsent(tally, &audit);
+    if (report_.missing_checked && !finished) CountOpen(tally, &audit);
+    report_.records += audit.records;
+    report_.missing += audit.missing;
+    report_.repeated += audit.repeated;
+    report_.damaged += audit.damaged;
+    report_.dropped += audit.dropped;
+    report_.passes.push_back(audit);
+  }
+
+  // Of a file the records that there are, as far as anybody knows.
+  std::uint64_t RecordsOf(std::uint32_t file) const {
+    if (!records_.empty()) return records_[file];
+    std::uint64_t end = 0;
+    for (const auto& [pass, tally] : tallies_) {
+      const auto found = tally.files.find(file);
+      if (found == tally.files.end()) continue;
+      end = std::max({end, found->second.delivered.end(), found->second.damaged.end()});
+    }
+    return end;
+  }
+
+  std::vector<std::uint32_t> Files() const {
+    std::vector<std::uint32_t> files(records_.size());
+    std::iota(files.begin(), files.end(), 0U);
+    if (!records_.empty()) return files;
+    for (const auto& [pass, tally] : tallies_) {
+      for (const auto& [file, marks] : tally.files) files.push_back(file);
+    }
+    std::sort(files.begin(), files.end());
+    files.erase(std::unique(files.begin(), files.end()), files.end());
+    return files;
+  }
+
+  std::uint64_t MayBeDropped() const {
+    const JournalStart& shared = runs_.shared();
+    if (!shared.drop_remainder || shared.batch_rows == 0) return 0;
+    if (!shared.split_by_files && total_ > 0) return total_ % shared.batch_rows;
+    return shared.batch_rows - 1;  // of the ranks together, at most
+  }
+
+  // Places of the pass before the first start of all runs.
+  std::uint64_t Before(std::uint64_t pass) const {
+    const std::uint64_t start = runs_.first_batch();
+    if (start == 0) return 0;
+    if (pass_batches_ == 0) return pass == tallies_.begin()->first ? ~std::uint64_t{0} : 0;
+    const std::uint64_t first = pass * pass_batches_;
+    return start <= first ? 0 : (start - first) * runs_.shared().batch_rows;
+  }
+
+  void CountAbsent(const PassTally& tally, PassAudit* audit) {
+    std::uint64_t absent = 0;
+    std::uint64_t present = 0;
+    std::vector<std::string> names;
+    for (const std::uint32_t file : Files()) {
+      const std::uint64_t records = RecordsOf(file);
+      const auto found = tally.files.find(file);
+      static const FileMarks kNothing;
+      const FileMarks& marks = found == tally.files.end() ? kNothing : found->second;
+      const std::uint64_t there =
+          marks.delivered.marked() + marks.damaged.marked() - marks.delivered.Common(marks.damaged);
+      absent += records - std::min(records, there);
+      present += there;
+      if (names.size() >= kNamed || there >= records) continue;
+      for (const std::uint64_t record :
+           marks.delivered.FirstAbsent(records, &marks.damaged, kNamed - names.size())) {
+        names.push_back("missing: " + PlaceText(audit->pass, file, record));
+      }
+    }
+    // Behind the last of a file that was ever delivered there may be more.
+    if (total_ > 0) absent = std::max(absent, total_ - std::min(total_, present));
+    audit->before = std::min(absent, Before(audit->pass));
+    audit->dropped = std::min(absent - audit->before, MayBeDropped());
+    audit->missing = absent - audit->before - audit->dropped;
+    if (audit->missing == 0) return;
+    if (audit->missing < absent) {
+      names.insert(names.begin(), "missing: pass " + std::to_string(audit->pass) + ", " +
+                                      std::to_string(audit->missing) + " of these, the others " +
+                                      "were dropped or come before the first start:");
+    }
+    const std::size_t room = kNamed - std::min(kNamed, report_.findings.size());
+    names.resize(std::min(names.size(), room));
+    report_.findings.insert(report_.findings.end(), names.begin(), names.end());
+  }
+
+  // Of a pass that goes on, its batches that all ranks have delivered, by their number of rows.
+  void CountOpen(const PassTally& tally, PassAudit* audit) {
+    const JournalStart& shared = runs_.shared();
+    if (shared.split_by_files || shared.batch_rows == 0) return;
+    const std::uint64_t first = std::max(
+        runs_.first_batch(), pass_batches_ > 0 ? audit->pass * pass_batches_ : tally.first_batch);
+    if (Audited() <= first) return;
+    const std::uint64_t expected = (Audited() - first) * shared.batch_rows;
+    audit->missing = expected - std::min(expected, tally.places);
+    if (audit->missing == 0) return;
+    report_.findings.push_back("missing: pass " + std::to_string(audit->pass) + ", " +
+                               std::to_string(audit->missing) + " records of batches " +
+                               std::to_string(first) + " to " + std::to_string(Audited() - 1));
+  }
+
+  static std::vector<std::uint64_t> RecordsIn(const std::vector<FileCount>& files) {
+    std::vector<std::uint64_t> records;
+    for (const FileCount& file : files) records.push_back(file.records);
+    return records;
+  }
+
+  const JournalRuns runs_;
+  const std::vector<FileCount> files_;        // empty: they were not counted
+  const std::vector<std::uint64_t> records_;  // of each file; empty: not known
+  std::uint64_t total_ = 0;                   // of all files; 0: not known
+  std::uint64_t pass_batches_ = 0;            // 0: not known
+  std::uint64_t complete_ = 0;
+  std::map<std::uint64_t, PassTally> tallies_;
+  std::uint64_t open_pass_ = 0;
+  bool any_ = false;
+  std::vector<std::string> again_;
+  AuditReport report_;
+};
+
+}  // namespace
+
+AuditReport AuditJournals(const std::vector<std::string>& paths,
+                          const std::vector<FileCount>& files) {
+  return Audit(paths, files).Run();
+}
+
+}  // namespace ringfeed::tools

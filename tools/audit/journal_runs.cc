@@ -1,0 +1,171 @@
+#include "tools/audit/journal_runs.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "ringfeed/status.h"
+
+namespace ringfeed::tools {
+namespace {
+
+// What the ranks of one run have in common. Not JournalStart::run: ranks that were restored from
+// positions of the same batch may count differently.
+auto RunOf(const JournalSection& section) {
+  return std::tie(section.start.batch, section.start.ranks, section.start.launch);
+}
+
+Error Refuse(const std::string& why) { return Error(Status(StatusCode::kInvalidArgument, why)); }
+
+// The smallest first batches of later runs, of two different ones: a section's own run does not
+// count.
+class LaterStarts {
+ public:
+  void Add(const JournalSection& section) {
+    if (best_ != nullptr && RunOf(*best_) == RunOf(section)) return;
+    if (best_ == nullptr || section.start.batch < best_->start.batch) {
+      second_ = best_;
+      best_ = &section;
+    } else if (second_ == nullptr || section.start.batch < second_->start.batch) {
+      second_ = &section;
+    }
+  }
+  std::uint64_t OfOthers(const JournalSection& section) const {
+    const bool own = best_ != nullptr && RunOf(*best_) == RunOf(section);
+    const JournalSection* const other = own ? second_ : best_;
+    return other == nullptr ? ~std::uint64_t{0} : other->start.batch;
+  }
+
+ private:
+  const JournalSection* best_ = nullptr;
+  const JournalSection* second_ = nullptr;  // of another run than best_
+};
+
+}  // namespace
+
+JournalRuns::JournalRuns(std::vector<std::string> paths) : paths_(std::move(paths)) {
+  for (std::size_t i = 0; i < paths_.size(); ++i) Read(i);
+  RollBack();
+}
+
+void JournalRuns::Read(std::size_t journal) {
+  JournalReader reader(paths_[journal]);
+  JournalEntry entry;
+  ReadResult result;
+  std::uint64_t earliest_ns = 0;  // a clock that was set back does not change a file's order
+  while ((result = reader.Next(&entry)) == ReadResult::kRecord) {
+    if (entry.kind == JournalEntry::Kind::kStart) {
+      JournalSection section;
+      section.start = std::move(entry.start);
+      section.start.started_ns = std::max(section.start.started_ns, earliest_ns);
+      earliest_ns = section.start.started_ns + 1;
+      section.journal = journal;
+      section.next_batch = section.next_seen = section.start.batch;
+      Join(section);
+      section.start.records.clear();
+      sections_.push_back(std::move(section));
+      continue;
+    }
+    JournalSection& section = sections_.back();
+    if (entry.kind == JournalEntry::Kind::kEnd) {
+      section.ended = true;
+      section.end_batches = entry.origin.batch;
+    } else if (entry.kind == JournalEntry::Kind::kDamage) {
+      section.damaged = entry.damaged;
+    } else {
+      section.next_seen = std::max(section.next_seen, entry.origin.batch + 1);
+      if (entry.kind == JournalEntry::Kind::kBatch) {
+        section.next_batch = std::max(section.next_batch, entry.origin.batch + 1);
+      }
+      section.last_pass = std::max(section.last_pass, entry.origin.pass);
+    }
+  }
+  if (result == ReadResult::kFailed) throw Error(reader.status());
+  if (reader.cut_bytes() > 0) ++cut_journals_;
+}
+
+void JournalRuns::Join(const JournalSection& section) {
+  const JournalStart& start = section.start;
+  if (sections_.empty()) {
+    shared_ = start;
+    return;
+  }
+  const std::string& path = paths_[section.journal];
+  const bool both_counted = !start.records.empty() && !shared_.records.empty();
+  const bool both_totalled = start.total_records > 0 && shared_.total_records > 0;
+  if (start.data != shared_.data || (both_counted && start.records != shared_.records) ||
+      (both_totalled && start.total_records != shared_.total_records)) {
+    throw Refuse(path + " tells of other data than " + paths_[0] +
+                 ": audit the journals of one data set at a time");
+  }
+  if (start.batch_rows != shared_.batch_rows || start.drop_remainder != shared_.drop_remainder ||
+      start.split_by_files != shared_.split_by_files || start.rule != shared_.rule) {
+    throw Refuse(path + " tells of batches that were made otherwise than those of " + paths_[0] +
+                 ": audit the journals of one chain at a time");
+  }
+  if (!both_counted && !start.records.empty()) shared_.records = start.records;
+  shared_.total_records = std::max(shared_.total_records, start.total_records);
+}
+
+void JournalRuns::RollBack() {
+  std::vector<JournalSection*> order;
+  for (JournalSection& section : sections_) order.push_back(&section);
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return a->start.started_ns < b->start.started_ns;
+  });
+  using Run = std::tuple<std::uint64_t, int, std::string>;
+  std::set<std::pair<Run, int>> later_ranks;
+  LaterStarts later;
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    JournalSection& section = **at;
+    section.rolled_back_from = later.OfOthers(section);
+    // The same rank again is another run, also where it starts from the same batch.
+    if (!later_ranks.emplace(Run(RunOf(section)), section.start.rank).second) {
+      section.rolled_back_from = std::min(section.rolled_back_from, section.start.batch);
+    }
+    later.Add(section);
+  }
+  std::set<int> ranks;  // of the latest run
+  const JournalSection* before = nullptr;
+  for (const JournalSection* section : order) {
+    const bool same = before != nullptr && RunOf(*before) == RunOf(*section);
+    if (!same) last_run_.assign(static_cast<std::size_t>(section->start.ranks), nullptr);
+    if (!same || ranks.contains(section->start.rank)) {
+      ++runs_;
+      ranks.clear();
+    }
+    ranks.insert(section->start.rank);
+    last_run_[static_cast<std::size_t>(section->start.rank)] = section;
+    before = section;
+  }
+}
+
+std::uint64_t JournalRuns::first_batch() const {
+  std::uint64_t first = ~std::uint64_t{0};
+  for (const JournalSection& section : sections_) first = std::min(first, section.start.batch);
+  return sections_.empty() ? 0 : first;
+}
+
+bool JournalRuns::ended() const {
+  return !last_run_.empty() &&
+         std::all_of(last_run_.begin(), last_run_.end(),
+                     [](const JournalSection* section) { return section && section->ended; });
+}
+
+std::uint64_t JournalRuns::complete_batches() const {
+  std::uint64_t complete = ended() ? 0 : ~std::uint64_t{0};
+  std::uint64_t start = 0;
+  bool all = true;
+  for (const JournalSection* section : last_run_) {
+    all = all && section != nullptr;
+    if (section == nullptr) continue;
+    start = section->start.batch;
+    complete = ended() ? std::max(complete, section->end_batches)
+                       : std::min(complete, section->ended ? complete : section->next_batch);
+  }
+  if (last_run_.empty()) return 0;
+  return all ? complete : start;
+}
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,301 @@
+#include "tools/bench/gpu_bench.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/machine/cpu_count.h"
+#include "gpu/feed/host_pins.h"
+#include "gpu/feed/memory_batches.h"
+#include "ringfeed/topology.h"
+#include "tools/bench/gpu_copies.h"
+#include "tools/bench/gpu_disk.h"
+#include "tools/bench/gpu_steps.h"
+#include "tools/devices/step_load.h"
+#include "tools/progress_bar.h"
+#include "tools/report_text.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr int kTimes = 3;
+constexpr std::size_t kSections = 5;
+constexpr double kSupplyOverDemand = 1.25;
+constexpr double kDiskBytesPerSecond = 400e6;  // of files, for each of --seconds
+
+double NowSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// "NVRM version: …" of the driver that is loaded; empty where there is none.
+std::string DriverVersion() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string KernelRelease() {
+  utsname names{};
+  return uname(&names) == 0 ? names.release : "";
+}
+
+/// All measurements of one device, in order, each with what those before it found.
+class GpuBench {
+ public:
+  explicit GpuBench(const GpuBenchPlan& plan)
+      : device_(plan.device),
+        seconds_(plan.seconds),
+        quick_(plan.seconds < 1),
+        pins_(HostPins::Of(plan.device.backend, {})) {
+    report_.emulated = device_.backend->name() == "emu";
+  }
+
+  GpuBenchReport Run() {
+    const double begin_s = NowSeconds();
+    Require(device_.backend->BindThread(device_.number));
+    Section("copies", [this](GpuSection* section) { Copies(section); });
+    Section("verified", [this](GpuSection* section) { Verified(section); });
+    // Now, as a link at rest may be slowed down.
+    DescribeDevice();
+    Section("overlap", [this](GpuSection* section) { Overlap(section); });
+    Section("steps", [this](GpuSection* section) { Steps(section); });
+    Section("disk", [this](GpuSection* section) { Disk(section); });
+    report_.wall_s = NowSeconds() - begin_s;
+    return std::move(report_);
+  }
+
+ private:
+  void Section(const char* name, const std::function<void(GpuSection*)>& measure) {
+    GpuSection section{.name = name};
+    try {
+      measure(&section);
+    } catch (const Error& error) {
+      section.status = error.status();
+    }
+    report_.sections.push_back(std::move(section));
+    bar_.Update(report_.sections.size(), 0);
+  }
+
+  const MemoryBatches& Batches(std::size_t bytes) {
+    std::unique_ptr<MemoryBatches>& batches = batches_[bytes];
+    if (batches == nullptr) {
+      const std::size_t pool = (quick_ ? 32 : 256) * kMiB;
+      batches = std::make_unique<MemoryBatches>(bytes, std::max<std::size_t>(pool / bytes, 2));
+    }
+    return *batches;
+  }
+
+  StepLoad* Load() {
+    if (load_ == nullptr) load_ = NewStepLoad(device_);
+    return load_.get();
+  }
+
+  void Count(std::uint64_t batches, std::uint64_t wrong) {
+    report_.verified_batches += batches;
+    report_.wrong_batches += wrong;
+  }
+
+  double Peak() { return CopyPeak(device_, pins_.get(), Batches(kLargeBatch)); }
+
+  void DescribeDevice() {
+    DeviceInfo info;
+    Require(device_.backend->Info(device_.number, &info));
+    const Topology topology = FindTopology(device_.backend.get());
+    const auto number = static_cast<std::size_t>(device_.number);
+    report_.device = {{"backend", device_.backend->name()},
+                      {"number", device_.number},
+                      {"name", info.name},
+                      {"memory_bytes", info.memory_bytes},
+                      {"pci_address", info.pci_address},
+                      {"numa_node", info.numa_node},
+                      {"link", topology.devices[number].link},
+                      {"copy_engines", info.copy_engines},
+                      {"driver", report_.emulated ? "" : DriverVersion()}};
+  }
+
+  // The peak, and feeds of several sizes, in turn: a ratio is taken within one turn.
+  void Copies(GpuSection* section) {
+    GpuFigure peak{"peak of pinned copies", "GB/s", {}, {}};
+    std::vector<GpuFigure> rates;
+    std::vector<GpuFigure> ratios;
+    std::vector<GpuFigure> cpu;
+    for (const std::size_t bytes : kSizes) {
+      const std::string at = " at " + BytesText(bytes);
+      rates.push_back({"feed" + at, "GB/s", {}, {}});
+      ratios.push_back(
+          {"efficiency" + at, "of the peak", {}, AtLeast(bytes < 4 * kMiB ? 0.9 : 0.95)});
+      cpu.push_back({"CPU" + at, "CPU s/GB", {}, {}});
+      section->details["slots" + at] = SlotsFor(bytes);
+    }
+    (void)Peak();  // the first one registers memory and wakes the link
+    for (int i = 0; i < kTimes; ++i) {
+      peak.samples.push_back(Peak() / 1e9);
+      for (std::size_t s = 0; s < kSizes.size(); ++s) {
+        const MemoryFeedResult fed =
+            RunMemoryFeed(device_, Batches(kSizes[s]), {.seconds = seconds_});
+        rates[s].samples.push_back(fed.bytes_per_s / 1e9);
+        ratios[s].samples.push_back(fed.bytes_per_s / 1e9 / peak.samples.back());
+        cpu[s].samples.push_back(fed.cpu_s_per_gb);
+      }
+    }
+    peak_bytes_per_s_ = peak.Median() * 1e9;
+    section->figures = {peak};
+    for (const auto* figures : {&ratios, &rates, &cpu}) {
+      section->figures.insert(section->figures.end(), figures->begin(), figures->end());
+    }
+  }
+
+  // Slots are overwritten before each copy, and the device takes the checksum of every batch.
+  void Verified(GpuSection* section) {
+    for (const std::size_t bytes : kSizes) {
+      const MemoryFeedResult fed =
+          RunMemoryFeed(device_, Batches(bytes), {.seconds = 2 * seconds_, .verify = true});
+      Count(fed.batches, fed.wrong);
+      const std::string at = " at " + BytesText(bytes);
+      section->figures.push_back({"verified feed" + at, "GB/s", {fed.bytes_per_s / 1e9}, {}});
+      section->figures.push_back(
+          {"wrong batches" + at, "", {static_cast<double>(fed.wrong)}, AtMost(0)});
+      section->details["batches" + at] = fed.batches;
+    }
+  }
+
+  void Overlap(GpuSection* section) {
+    GpuFigure slowdown{"slowdown of the load", "", {}, AtMost(0.03)};
+    GpuFigure rate{"feed beside it", "GB/s", {}, {}};
+    GpuFigure ratio{"efficiency beside it", "of the peak", {}, AtLeast(0.9)};
+    GpuFigure flops{"load alone", "TFLOP/s", {}, {}};
+    (void)MeasureLoad(device_, Load(), seconds_ / 4);  // clocks settle
+    for (int i = 0; i < kTimes; ++i) {
+      const OverlapResult result =
+          MeasureOverlap(device_, Load(), Batches(kLargeBatch), seconds_ / 2);
+      const double peak = Peak();
+      slowdown.samples.push_back(result.beside_s / result.alone_s - 1);
+      rate.samples.push_back(result.bytes_per_s / 1e9);
+      ratio.samples.push_back(result.bytes_per_s / peak);
+      flops.samples.push_back(Load()->flops() / result.alone_s / 1e12);
+      load_s_ = result.alone_s;
+    }
+    section->details["load"] = Load()->name();
+    section->figures = {slowdown, ratio, rate};
+    if (Load()->flops() > 0) section->figures.push_back(flops);
+  }
+
+  void Steps(GpuSection* section) {
+    if (load_s_ <= 0 || peak_bytes_per_s_ <= 0) {
+      throw Error(
+          Status(StatusCode::kUnsupported, "needs what copies and overlap could not measure"));
+    }
+    const std::size_t bytes = quick_ ? 4 * kMiB : 64 * kMiB;
+    const double copy_s = static_cast<double>(bytes) / peak_bytes_per_s_;
+    StepsPlan plan;
+    plan.loads_per_step =
+        static_cast<std::uint64_t>(std::ceil(kSupplyOverDemand * copy_s / load_s_));
+    plan.seconds = seconds_;
+    GpuFigure stall{"stall", "of the time of steps", {}, AtMost(0.01)};
+    GpuFigure p99{"stall of a step, p99", "ms", {}, AtMost(0.1)};
+    GpuFigure step{"step", "ms", {}, {}};
+    GpuFigure wall{"clock per step", "ms", {}, {}};
+    GpuFigure supply{"supply over demand", "", {}, {}};
+    GpuFigure lease{"Next + On + Release", "us of CPU, median", {}, AtMost(10)};
+    GpuFigure lease_p99{"Next + On + Release, p99", "us of CPU", {}, {}};
+    GpuFigure blocked{"calls that block or allocate", "", {}, AtMost(0)};
+    for (int i = 0; i < kTimes; ++i) {
+      const StepsResult result = RunSteps(device_, Load(), Batches(bytes), plan);
+      Count(result.steps, result.wrong);
+      stall.samples.push_back(result.stall_share);
+      p99.samples.push_back(result.stall_p99_s * 1e3);
+      step.samples.push_back(result.step_s * 1e3);
+      wall.samples.push_back(result.wall_per_step_s * 1e3);
+      supply.samples.push_back(result.step_s / copy_s);
+      lease.samples.push_back(result.lease_median_s * 1e6);
+      lease_p99.samples.push_back(result.lease_p99_s * 1e6);
+      blocked.samples.push_back(static_cast<double>(result.host_syncs + result.allocations));
+    }
+    section->details = {{"load", Load()->name()},
+                        {"loads_per_step", plan.loads_per_step},
+                        {"batch_bytes", bytes},
+                        {"slots", SlotsFor(bytes)}};
+    section->figures = {stall, p99, step, wall, supply, lease, lease_p99, blocked};
+  }
+
+  void Disk(GpuSection* section) {
+    const DiskFiles files(static_cast<std::uint64_t>(seconds_ * kDiskBytesPerSecond));
+    section->details["bytes"] = files.bytes();
+    GpuFigure raw{"plain O_DIRECT reads", "GB/s", {}, {}};
+    GpuFigure fed{"feed from the files", "GB/s", {}, {}};
+    GpuFigure ratio{"feed over plain reads", "", {}, AtLeast(0.95)};
+    bool verified = FeedFromDisk(device_, files).verified;  // registers memory
+    for (int i = 0; i < kTimes; ++i) {
+      const DiskFeedResult result = FeedFromDisk(device_, files);
+      const double plain = ReadPlainly(files);
+      verified = verified && result.verified;
+      raw.samples.push_back(plain / 1e9);
+      fed.samples.push_back(result.bytes_per_s / 1e9);
+      ratio.samples.push_back(result.bytes_per_s / plain);
+      section->details["io"] = result.io;
+    }
+    section->figures = {ratio, fed, raw};
+    Count(files.checksums().size() * (kTimes + 1), verified ? 0 : 1);
+  }
+
+  static constexpr std::array<std::size_t, 3> kSizes{kMiB, 4 * kMiB, 16 * kMiB};
+  static constexpr std::size_t kLargeBatch = 16 * kMiB;
+
+  const OwnedDevice device_;
+  const double seconds_;
+  const bool quick_;                      ///< a look whether it works, with less memory
+  const std::shared_ptr<HostPins> pins_;  ///< held, so that memory is registered once
+  std::map<std::size_t, std::unique_ptr<MemoryBatches>> batches_;
+  std::unique_ptr<StepLoad> load_;
+  double peak_bytes_per_s_ = 0;
+  double load_s_ = 0;
+  GpuBenchReport report_;
+  ProgressBar bar_{"measuring", kSections};
+};
+
+}  // namespace
+
+bool GpuBenchReport::complete() const {
+  return wrong_batches == 0 &&
+         std::all_of(sections.begin(), sections.end(),
+                     [](const GpuSection& section) { return section.status.ok(); });
+}
+
+GpuBenchReport RunGpuBench(const GpuBenchPlan& plan) { return GpuBench(plan).Run(); }
+
+Json GpuReportJson(const GpuBenchReport& report) {
+  Json sections = Json::object();
+  for (const GpuSection& section : report.sections) {
+    sections[section.name] = SectionJson(section, report.emulated);
+  }
+  return {{"emulated", report.emulated},
+          {"device", report.device},
+          {"machine", {{"cpus", CountCpus().usable}, {"kernel", KernelRelease()}}},
+          {"ringfeed", RINGFEED_VERSION},
+          {"wall_s", report.wall_s},
+          {"verified_batches", report.verified_batches},
+          {"wrong_batches", report.wrong_batches},
+          {"sections", std::move(sections)}};
+}
+
+void PrintGpuReport(const GpuBenchReport& report) {
+  std::printf("%s\n", report.device.value("name", "").c_str());
+  const std::string link = report.device.value("link", "");
+  if (!link.empty()) std::printf("link %s\n", link.c_str());
+  for (const GpuSection& section : report.sections) PrintSection(section, report.emulated);
+  std::printf("\n%s batches verified on the device, %s wrong\n",
+              CountText(report.verified_batches).c_str(), CountText(report.wrong_batches).c_str());
+}
+
+}  // namespace ringfeed::tools

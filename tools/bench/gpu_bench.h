@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/bench/gpu_figure.h"
+#include "tools/devices/owned_device.h"
+
+namespace ringfeed::tools {
+
+/// `ringfeed bench --gpu`: what of a device's link, and of its time, a feed leaves unused.
+struct GpuBenchPlan {
+  OwnedDevice device;
+  double seconds = 10;  ///< of one run at full speed; all of them take about 25 times that
+};
+
+struct GpuBenchReport {
+  bool emulated = false;
+  Json device = Json::object();
+  std::vector<GpuSection> sections{};
+  std::uint64_t verified_batches = 0;
+  std::uint64_t wrong_batches = 0;
+  double wall_s = 0;
+
+  /// Everything was measured, and every batch was what it should be. Targets may be missed.
+  bool complete() const;
+};
+
+/// Measures all; a section that fails says why, and the others go on. The calling thread is bound
+/// to the device.
+GpuBenchReport RunGpuBench(const GpuBenchPlan& plan);
+
+Json GpuReportJson(const GpuBenchReport& report);
+void PrintGpuReport(const GpuBenchReport& report);
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,141 @@
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "readers/parsers/parser.h"
+#include "ringfeed/record.h"
+#include "tools/base64.h"
+#include "tools/command.h"
+#include "tools/convert/record_json.h"
+#include "tools/convert/record_lines.h"
+#include "tools/damage_option.h"
+#include "tools/file_format.h"
+#include "tools/file_records.h"
+#include "tools/interrupt.h"
+#include "tools/option_values.h"
+#include "tools/sha256.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr char kHelp[] =
+    "Prints the records of a file, a line for each, in file order.\n\n"
+    "--as json prints the fields that --parse names: numbers, nested arrays, and bytes as strings, "
+    "or as\n{\"base64\": …} where they are no UTF-8; NaN and Infinity as Python's json has them. "
+    "Without --parse:\nall features of tf.Examples and OFRecords, lines of JSON, samples of tar "
+    "files.\n\n"
+    "  ringfeed cat part-00000.tfrecord --as length | sort -n | tail -1\n"
+    "  ringfeed cat part-00000.tfrecord --as json --parse 'example: image=u1[] label=i8' | jq "
+    ".label\n"
+    "  ringfeed cat damaged.tfrecord --as sha256 --on-damage=skip\n"
+    "  ringfeed cat part-00000.tfrecord --as base64 | head -1 | base64 -d | protoc --decode_raw";
+
+enum class Spelling { kSha256, kHex, kBase64, kText, kLength, kJson };
+
+// Bytes as they are, except that control characters and backslashes are escaped: a record stays on
+// its line.
+void AppendEscaped(std::span<const std::byte> bytes, std::string* text) {
+  for (const std::byte byte : bytes) {
+    const auto c = std::to_integer<unsigned char>(byte);
+    if (c == '\\') {
+      *text += "\\\\";
+    } else if (c == '\n') {
+      *text += "\\n";
+    } else if (c == '\t' || (c >= 0x20 && c != 0x7f)) {
+      *text += static_cast<char>(c);
+    } else {
+      *text += "\\x" + HexText(std::span(&byte, 1));
+    }
+  }
+}
+
+class CatCommand : public Command {
+ public:
+  CLI::App* Declare(CLI::App* app) override {
+    static const std::map<std::string, Spelling> kSpellings = {
+        {"sha256", Spelling::kSha256}, {"hex", Spelling::kHex},       {"base64", Spelling::kBase64},
+        {"text", Spelling::kText},     {"length", Spelling::kLength}, {"json", Spelling::kJson}};
+    CLI::App* sub = app->add_subcommand("cat", kHelp);
+    sub->add_option("FILE", file_, "a record file, or - for stdin")->required();
+    sub->add_option("--as", spelling_, "how a payload is printed; text escapes control characters")
+        ->transform(NamedValue(kSpellings))
+        ->type_name("sha256|hex|base64|text|length|json")
+        ->default_str("text");
+    sub->add_option("--parse", parse_, std::string("for --as json: ") + kParseText);
+    sub->add_option("--format", format_, kFormatText);
+    AddDamageOption(sub, &on_damage_);
+    return sub;
+  }
+
+  int Run() override {
+    if (!parse_.empty() && spelling_ != Spelling::kJson) {
+      throw Error(Status(StatusCode::kInvalidArgument, "--parse goes with --as json"));
+    }
+    if (!parse_.empty()) return RunParsed();
+    const SpellRecord spell = Speller();
+    FileRecords records(file_, format_, on_damage_);
+    const Interrupt interrupt([&] { records.Close(); });
+    return PrintRecords(file_, on_damage_, &records, spell);
+  }
+
+ private:
+  int RunParsed() {
+    ParserResult found = ParserFromText(parse_);
+    if (!found.status.ok()) throw Error(found.status);
+    FileRows rows(file_, format_, on_damage_, std::move(found.parser));
+    const Interrupt interrupt([&] { rows.Close(); });
+    return PrintRows(&rows);
+  }
+
+  SpellRecord Speller() {
+    if (spelling_ != Spelling::kJson) {
+      return [this](std::span<const std::byte> payload, std::string* text) {
+        Spell(payload, text);
+        return Status();
+      };
+    }
+    const std::string format = FormatNameOf(file_, format_);
+    RecordToJson to_json = JsonOfFormat(format);
+    if (to_json != nullptr) return to_json;
+    throw Error(Status(
+        StatusCode::kInvalidArgument,
+        format.empty() ? "of a stream --as json needs --format or --parse"
+                       : "nothing in " + format + " tells the fields of its records: add --parse"));
+  }
+
+  void Spell(std::span<const std::byte> payload, std::string* text) {
+    switch (spelling_) {
+      case Spelling::kSha256:
+        *text += HexText(sha256_.Of(payload));
+        break;
+      case Spelling::kHex:
+        *text += HexText(payload);
+        break;
+      case Spelling::kBase64:
+        return AppendBase64(payload, text);
+      case Spelling::kText:
+        return AppendEscaped(payload, text);
+      case Spelling::kLength:
+        *text += std::to_string(payload.size());
+        break;
+      case Spelling::kJson:  // Speller has it
+        break;
+    }
+  }
+
+  std::string file_;
+  Spelling spelling_ = Spelling::kText;
+  std::string parse_;
+  std::string format_;
+  OnDamage on_damage_ = OnDamage::kFail;
+  Sha256 sha256_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewCatCommand() { return std::make_unique<CatCommand>(); }
+
+}  // namespace ringfeed::tools

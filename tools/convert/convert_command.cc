@@ -1,0 +1,135 @@
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/command.h"
+#include "tools/convert/conversion.h"
+#include "tools/convert/conversion_plan.h"
+#include "tools/convert/conversion_report.h"
+#include "tools/damage_option.h"
+#include "tools/inspect/file_jobs.h"
+#include "tools/interrupt.h"
+#include "tools/option_values.h"
+#include "tools/progress_bar.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr char kHelp[] =
+    "Writes the records of files in another format, byte for byte. Into a folder: a file for each\n"
+    "input, under its name with the format's ending, several at a time; else all into one file, or "
+    "into\nparts of so many records (out-00000.tfrecord, …).\n\n"
+    "A file appears under its name when it is complete. What is there and no older than its inputs "
+    "is\nleft as it is: the same command goes on where it was stopped.\n\n"
+    "  ringfeed convert old/*.recordio new/ --to tfrecord\n"
+    "  ringfeed convert a.tfrecord b.tfrecord all.recordio --to recordio:go,gzip\n"
+    "  ringfeed convert big.tfrecord part.tfrecord --records-per-file 10000";
+
+class ConvertCommand : public Command {
+ public:
+  CLI::App* Declare(CLI::App* app) override {
+    CLI::App* sub = app->add_subcommand("convert", kHelp);
+    sub->add_option(
+           "FILE", paths_,
+           "inputs (files, globs in quotes, - for stdin) and, last, the output: a file, or "
+           "a folder (FOLDER/ is made)")
+        ->required()
+        ->expected(2, CLI::detail::expected_max_vector_size);
+    sub->add_option("--from", options_.from, std::string("of the inputs: ") + kFormatText);
+    sub->add_option("--to", options_.to,
+                    "of the output: tfrecord, recordio:go,gzip, ofrecord, tar:ext=jpg, lines, "
+                    "jsonl, csv, tsv, npy:f4[3], tokens:u2, megatron:u2, rows:BYTES, raw, most of "
+                    "them also with +gzip, +zlib or +zstd; default: by its name");
+    sub->add_option("--records-per-file", records_per_file_, "cut the output into parts")
+        ->check(CLI::PositiveNumber);
+    AddDamageOption(sub, &options_.on_damage);
+    sub->add_flag("--force", options_.force, "write also what is up to date");
+    sub->add_flag("--json", json_, "the report for machines");
+    return sub;
+  }
+
+  int Run() override {
+    const ConversionPlan plan = PlanConversion(paths_, records_per_file_, options_);
+    std::stop_source stop;
+    const Interrupt interrupt([&] { stop.request_stop(); });
+    PrepareFolder(plan);
+    ConversionWatch watch;
+    watch.stop = stop.get_token();
+    watch.progress = [this](std::uint64_t more) {
+      bytes_.fetch_add(more, std::memory_order_relaxed);
+    };
+    ProgressBar bar("converting", BytesOfFiles(plan.inputs));
+    ConversionReport report(json_);
+    const auto start = std::chrono::steady_clock::now();
+    FileJobs jobs;
+    jobs.tick = [&] { bar.Update(bytes(), bytes()); };
+    if (plan.into_folder()) {
+      RunFolder(plan, watch, &bar, &report, &jobs);
+    } else {
+      RunFile(plan, watch, &bar, &report, &jobs);
+    }
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+    report.PrintTotal(wall.count());
+    return report.exit_status();
+  }
+
+ private:
+  static void RunFolder(const ConversionPlan& plan, const ConversionWatch& watch, ProgressBar* bar,
+                        ConversionReport* report, FileJobs* jobs) {
+    const FileShare share = ShareOut(plan.inputs.size());
+    std::vector<Conversion> results(plan.inputs.size());
+    const auto convert = [&](std::size_t i, std::size_t arena_bytes) {
+      ConversionOptions options = plan.options;
+      options.arena_bytes = arena_bytes;
+      results[i] = Convert({plan.inputs[i]}, plan.outputs[i], options, watch);
+    };
+    jobs->job = [&](std::size_t i) { convert(i, share.arena_bytes); };
+    jobs->done = [&](std::size_t i) {
+      const bool lacks_memory = results[i].status.code() == StatusCode::kResourceExhausted;
+      if (lacks_memory && share.arena_bytes > 0) convert(i, ArenaBesideShares());
+      bar->Clear();
+      report->Note(results[i]);
+    };
+    RunInOrder(plan.inputs.size(), share.threads, *jobs);
+  }
+
+  // One job: what the caller's thread does meanwhile is to draw the bar.
+  static void RunFile(const ConversionPlan& plan, const ConversionWatch& watch, ProgressBar* bar,
+                      ConversionReport* report, FileJobs* jobs) {
+    std::vector<Conversion> outputs;
+    PartsResult rest;
+    jobs->job = [&](std::size_t) {
+      if (plan.records_per_file == 0) {
+        outputs.push_back(Convert(plan.inputs, plan.output, plan.options, watch));
+      } else {
+        rest = ConvertToParts(plan.inputs, plan.output, plan.records_per_file, plan.options, watch,
+                              [&](const Conversion& part) { outputs.push_back(part); });
+      }
+    };
+    jobs->done = [&](std::size_t) {
+      bar->Clear();
+      for (const Conversion& output : outputs) report->Note(output);
+      report->Note(rest.damage, rest.status);
+    };
+    RunInOrder(1, 1, *jobs);
+  }
+
+  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+  std::vector<std::string> paths_;
+  std::uint64_t records_per_file_ = 0;
+  ConversionOptions options_;
+  bool json_ = false;
+  std::atomic<std::uint64_t> bytes_{0};  // payload so far; for the progress bar alone
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewConvertCommand() { return std::make_unique<ConvertCommand>(); }
+
+}  // namespace ringfeed::tools

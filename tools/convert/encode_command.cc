@@ -1,0 +1,170 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ringfeed/formats.h"
+#include "ringfeed/record.h"
+#include "ringfeed/source.h"
+#include "tools/base64.h"
+#include "tools/command.h"
+#include "tools/convert/line_stream.h"
+#include "tools/convert/output_names.h"
+#include "tools/damage_option.h"
+#include "tools/exit_status.h"
+#include "tools/file_records.h"
+#include "tools/interrupt.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr char kHelp[] =
+    "Lines of base64 to records: each line (RFC 4648, padded) becomes one, an empty line an empty "
+    "one.\nThe other way round is `ringfeed decode`; both are installed as recordio_encode and "
+    "recordio_decode too.\n\n"
+    "Into a pipe a chunk goes when it is full, or when its first record is --flush-ms old and no "
+    "line waits.\nCtrl-C and SIGTERM end the input behind the last whole line: what came is "
+    "written.\n\n"
+    "  some-program | ringfeed encode records.recordio\n"
+    "  ringfeed encode --input lines.txt --to recordio:go,gzip records.recordio\n"
+    "  ringfeed decode a.recordio | grep -v '^$' | ringfeed encode > not-empty.recordio";
+
+class EncodeCommand : public Command {
+ public:
+  CLI::App* Declare(CLI::App* app) override {
+    CLI::App* sub = app->add_subcommand("encode", kHelp);
+    sub->add_option("OUTPUT", output_,
+                    "the file, which appears when it is complete; default: stdout, in pieces");
+    sub->add_option("--input", input_, "file of lines")->default_str("-, stdin");
+    sub->add_option("--to", to_, "recordio[:fluid|go][,none|snappy|gzip], tfrecord, …")
+        ->capture_default_str();
+    sub->add_option("--flush-ms", flush_ms_,
+                    "so long a record may wait for others before it goes into a pipe; 0: until the "
+                    "chunk is full")
+        ->check(CLI::Range(0, 86'400'000))
+        ->capture_default_str();
+    AddDamageOption(sub, &on_damage_,
+                    "fail: a line that is no base64 ends it, and there is no output file; skip: it "
+                    "is counted and left out");
+    return sub;
+  }
+
+  int Run() override {
+    const std::unique_ptr<RecordWriter> writer = OpenOutput();
+    std::stop_source end;
+    FileRecords lines = OpenLines(end.get_token());
+    Status status;
+    {
+      const Interrupt interrupt([&] {
+        end.request_stop();
+        if (!IsStreamName(input_)) lines.Close();
+      });
+      status = Encode(&lines, writer.get());
+      if (interrupt.requested()) {
+        std::fprintf(stderr, "ringfeed: interrupted: what came until then is written\n");
+        if (status.code() == StatusCode::kCancelled) status = Status();
+      }
+      if (status.ok()) status = writer->Close();
+    }
+    if (!status.ok()) {
+      std::fprintf(stderr, "ringfeed: %s\n", status.ToString().c_str());
+      return ExitStatusOf(status);
+    }
+    if (bad_lines_ == 0) return kExitFine;
+    std::fprintf(stderr, "ringfeed: skipped %llu bad lines, the first: %s\n",
+                 static_cast<unsigned long long>(bad_lines_), first_bad_.c_str());
+    return kExitData;
+  }
+
+ private:
+  bool to_stdout() const { return output_.empty() || output_ == "-"; }
+
+  FileRecords OpenLines(std::stop_token end) const {
+    if (!IsStreamName(input_)) return {input_, "lines", on_damage_};
+    return {std::make_unique<LineStream>(OpenStream(input_), std::move(end)), "lines", on_damage_};
+  }
+
+  std::unique_ptr<RecordWriter> OpenOutput() const {
+    if (to_stdout()) {
+      if (isatty(STDOUT_FILENO) == 1) {
+        throw Error(Status(StatusCode::kInvalidArgument,
+                           "records are no text for a terminal: name an output file, or redirect"));
+      }
+      // A reader that ends early is an error to be told.
+      std::signal(SIGPIPE, SIG_IGN);
+      return Taken(OpenRecordStreamWriter(STDOUT_FILENO, "stdout", to_));
+    }
+    const std::filesystem::path path(output_);
+    RemoveStalePartials(path.parent_path().string(),
+                        [&](const std::string& name) { return name == path.filename().string(); });
+    return Taken(OpenRecordWriter(output_, to_));
+  }
+  static std::unique_ptr<RecordWriter> Taken(RecordWriterResult opened) {
+    if (!opened.status.ok()) throw Error(opened.status);
+    return std::move(opened.writer);
+  }
+
+  Status Encode(FileRecords* lines, RecordWriter* writer) {
+    // A file is read when it is complete; who reads a pipe waits.
+    const bool by_age = to_stdout() && flush_ms_ > 0;
+    Deadline flush_at = kNoDeadline;
+    ReadResult read;
+    std::span<const RecordSpan> some;
+    while ((read = lines->Next(&some, flush_at)) == ReadResult::kRecord ||
+           read == ReadResult::kTimeout) {
+      if (read == ReadResult::kTimeout) {
+        flush_at = kNoDeadline;
+        Status status = writer->Flush();
+        if (!status.ok()) return status;
+        continue;
+      }
+      for (const RecordSpan& line : some) {
+        Status status = EncodeLine(line.bytes(), writer);
+        if (!status.ok()) return status;
+      }
+      if (by_age && flush_at == kNoDeadline) {
+        flush_at = DeadlineAfter(std::chrono::milliseconds(flush_ms_));
+      }
+    }
+    bad_lines_ += lines->Damage().records;  // too long to be looked at
+    return read == ReadResult::kFailed ? lines->status() : Status();
+  }
+
+  Status EncodeLine(std::span<const std::byte> line, RecordWriter* writer) {
+    ++line_;
+    const std::string_view text(reinterpret_cast<const char*>(line.data()), line.size());
+    const Status status = DecodeBase64(text, &record_);
+    if (status.ok()) return writer->Write(record_);
+    const std::string what = "line " + std::to_string(line_) + ": " + status.message();
+    if (on_damage_ == OnDamage::kFail) return Status(status.code(), what, {input_, -1, -1});
+    if (bad_lines_++ == 0) first_bad_ = what;
+    return {};
+  }
+
+  std::string output_;
+  std::string input_ = "-";
+  std::string to_ = "recordio";
+  int flush_ms_ = 1000;
+  OnDamage on_damage_ = OnDamage::kFail;
+  std::vector<std::byte> record_;
+  std::uint64_t line_ = 0;
+  std::uint64_t bad_lines_ = 0;
+  std::string first_bad_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewEncodeCommand() { return std::make_unique<EncodeCommand>(); }
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,163 @@
+#include "tools/convert/output_names.h"
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "readers/formats/compression/compressed_name.h"
+#include "readers/formats/format.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The ending of a format's files; the first one of a format is the one that is written.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kEndings = {
+    {{"tfrecord", ".tfrecord"},
+     {"tfrecord", ".tfrecords"},
+     {"recordio", ".recordio"},
+     {"ofrecord", ".ofrecord"},
+     {"tar", ".tar"},
+     {"lines", ".txt"},
+     {"jsonl", ".jsonl"},
+     {"jsonl", ".ndjson"},
+     {"csv", ".csv"},
+     {"tsv", ".tsv"},
+     {"rows", ".rows"},
+     {"raw", ".raw"},
+     {"npy", ".npy"},
+     {"megatron", ".idx"},
+     {"tokens", ".bin"}}};
+constexpr std::string_view kPartial = ".partial-";  // as OutputFile names them: -PID-NUMBER
+
+std::string EndingOf(std::string_view format) {
+  const Compression compression = TakeCompression(&format);
+  const std::string_view family = format.substr(0, format.find(':'));
+  std::string whole;
+  for (const auto& [name, ending] : kEndings) {
+    if (name == family && whole.empty()) whole = ending;
+  }
+  return whole.append(CompressedEnding(compression));
+}
+
+bool NamesCompression(std::string_view format) {
+  return TakeCompression(&format) != Compression::kNone;
+}
+
+// What a name's ending asks for: "+gzip", or nothing.
+std::string CompressionByName(std::string_view file) {
+  const Compression compression = TakeCompressedEnding(&file);
+  return compression == Compression::kNone ? "" : std::string("+") + CompressionName(compression);
+}
+
+std::string_view Stem(std::string_view name) {
+  TakeCompressedEnding(&name);
+  for (const auto& [format, ending] : kEndings) {
+    if (name.size() > ending.size() && name.ends_with(ending)) {
+      return name.substr(0, name.size() - ending.size());
+    }
+  }
+  return name;
+}
+
+// Takes a number of at least `digits` digits from the front.
+bool TakeNumber(std::string_view* text, std::size_t digits, std::uint64_t* number) {
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
+  const auto taken = static_cast<std::size_t>(end - text->data());
+  text->remove_prefix(taken);
+  return error == std::errc() && taken >= digits;
+}
+
+bool IsAlive(std::uint64_t process) {
+  const auto id = static_cast<pid_t>(process);
+  return kill(id, 0) == 0 || errno != ESRCH;
+}
+
+bool IsStalePartial(const std::string& name,
+                    const std::function<bool(const std::string& name)>& is_ours) {
+  const std::size_t place = name.rfind(kPartial);
+  if (place == std::string::npos || !is_ours(name.substr(0, place))) return false;
+  std::string_view rest = std::string_view(name).substr(place + kPartial.size());
+  std::uint64_t process = 0;
+  std::uint64_t number = 0;
+  if (!TakeNumber(&rest, 1, &process) || !rest.starts_with('-')) return false;
+  rest.remove_prefix(1);
+  return TakeNumber(&rest, 1, &number) && rest.empty() && !IsAlive(process);
+}
+
+}  // namespace
+
+std::string OutputFormat(const std::string& output, const std::string& asked) {
+  const std::string compression = NamesCompression(asked) ? "" : CompressionByName(output);
+  const FormatResult found =
+      asked.empty() ? DetectFormat(output, {}) : FindFormat(asked + compression);
+  if (found.status.ok()) {
+    return (asked.empty() ? std::string(found.format->name()) : asked) + compression;
+  }
+  if (!asked.empty()) throw Error(found.status);
+  throw Error(Status(StatusCode::kInvalidArgument,
+                     "the name " + output +
+                         " does not tell in which format to write; end it in .tfrecord, .recordio, "
+                         ".ofrecord, .tar, .txt, .jsonl, .csv or .tsv, with .gz, .zlib or .zst "
+                         "behind it or without, or name the format: --to"));
+}
+
+std::string NameInFolder(const std::string& input, const std::string& folder,
+                         const std::string& format) {
+  const std::string name = fs::path(input).filename().string();
+  return (fs::path(folder) / Stem(name)).string() + EndingOf(format);
+}
+
+std::string PartName(const std::string& output, std::size_t part) {
+  const std::string_view stem = Stem(output);
+  std::array<char, 32> number;
+  std::snprintf(number.data(), number.size(), "-%05zu", part);
+  return std::string(stem) + number.data() + output.substr(stem.size());
+}
+
+bool IsPartName(const std::string& output, const std::string& name) {
+  const std::string_view stem = Stem(output);
+  std::string_view rest = name;
+  std::uint64_t part = 0;
+  if (!rest.starts_with(stem)) return false;
+  rest.remove_prefix(stem.size());
+  if (!rest.starts_with('-')) return false;
+  rest.remove_prefix(1);
+  return TakeNumber(&rest, 5, &part) && rest == std::string_view(output).substr(stem.size());
+}
+
+bool IsUpToDate(const std::string& output, const std::vector<std::string>& inputs) {
+  std::error_code failure;
+  const fs::file_time_type written = fs::last_write_time(output, failure);
+  if (failure || !fs::is_regular_file(output, failure)) return false;
+  return std::all_of(inputs.begin(), inputs.end(), [&](const std::string& input) {
+    if (IsStreamName(input)) return false;
+    const fs::file_time_type changed = fs::last_write_time(input, failure);
+    return !failure && changed <= written;
+  });
+}
+
+void RemoveStalePartials(const std::string& folder,
+                         const std::function<bool(const std::string& name)>& is_ours) {
+  std::error_code failure;
+  const fs::path place = folder.empty() ? fs::path(".") : fs::path(folder);
+  std::vector<fs::path> stale;
+  for (const fs::directory_entry& entry : fs::directory_iterator(place, failure)) {
+    if (IsStalePartial(entry.path().filename().string(), is_ours)) stale.push_back(entry.path());
+  }
+  for (const fs::path& path : stale) fs::remove(path, failure);  // one left over harms nobody
+}
+
+}  // namespace ringfeed::tools

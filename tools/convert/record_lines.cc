@@ -1,0 +1,99 @@
+#include "tools/convert/record_lines.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "tools/convert/record_json.h"
+#include "tools/exit_status.h"
+#include "tools/report_text.h"
+#include "tools/standard_output.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr std::size_t kManyBytes = 128 * 1024;
+
+// What a run ended with, on stderr, and the exit status for it.
+int TellEnd(const Status& status, const std::vector<DamagedRange>& damage) {
+  if (!status.ok()) {
+    std::fprintf(stderr, "ringfeed: %s\n", status.ToString().c_str());
+    return damage.empty() ? ExitStatusOf(status) : kExitData;
+  }
+  for (const DamagedRange& range : damage) {
+    std::fprintf(stderr, "ringfeed: %s\n", SkippedText(range).c_str());
+  }
+  return damage.empty() ? kExitFine : kExitData;
+}
+
+// The lines of some records, from the one of that number on.
+Status PrintSome(std::span<const RecordSpan> some, const std::string& file, std::int64_t first,
+                 OnDamage on_damage, const SpellRecord& spell, LineOutput* output,
+                 std::vector<DamagedRange>* damage) {
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    const std::size_t start = output->text()->size();
+    Status status = spell(some[i].bytes(), output->text());
+    if (!status.ok()) {
+      output->text()->resize(start);
+      const std::int64_t number = first + static_cast<std::int64_t>(i);
+      status = status.WithPlace({file, -1, number});
+      if (on_damage == OnDamage::kFail) return status;
+      damage->push_back({file, 0, 0, "record " + std::to_string(number) + ": " + status.message()});
+      continue;
+    }
+    *output->text() += '\n';
+    status = output->EndLine();
+    if (!status.ok()) return status;
+  }
+  return output->Flush();
+}
+
+}  // namespace
+
+Status LineOutput::EndLine() { return text_.size() < kManyBytes ? Status() : Flush(); }
+
+Status LineOutput::Flush() {
+  std::fwrite(text_.data(), 1, text_.size(), stdout);
+  text_.clear();
+  Status status = FlushOutput();
+  if (!status.ok()) OutputFailureIsTold();  // by whoever gets it
+  return status;
+}
+
+int PrintRecords(const std::string& file, OnDamage on_damage, FileRecords* records,
+                 const SpellRecord& spell) {
+  LineOutput output;
+  std::vector<DamagedRange> unspelled;
+  std::int64_t number = 0;
+  ReadResult read;
+  std::span<const RecordSpan> some;
+  Status status;
+  while ((read = records->Next(&some)) == ReadResult::kRecord) {
+    status = PrintSome(some, file, number, on_damage, spell, &output, &unspelled);
+    if (!status.ok()) break;
+    number += static_cast<std::int64_t>(some.size());
+  }
+  const Status flushed = output.Flush();
+  if (status.ok()) status = read == ReadResult::kFailed ? records->status() : flushed;
+  std::vector<DamagedRange> damage = records->Damage().ranges;
+  damage.insert(damage.end(), unspelled.begin(), unspelled.end());
+  return TellEnd(status, damage);
+}
+
+int PrintRows(FileRows* rows) {
+  LineOutput output;
+  const std::vector<FieldSpec> fields = rows->fields();
+  Status status;
+  Instance row;
+  ReadResult read;
+  while ((read = rows->Next(&row)) == ReadResult::kRecord) {
+    AppendRowJson(fields, row, output.text());
+    *output.text() += '\n';
+    status = output.EndLine();
+    if (!status.ok()) break;
+  }
+  const Status flushed = output.Flush();
+  if (status.ok()) status = read == ReadResult::kFailed ? rows->status() : flushed;
+  return TellEnd(status, rows->Damage().ranges);
+}
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,127 @@
+#include "tools/devices/device_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <string_view>
+#include <system_error>
+
+#include "ringfeed/device_kinds.h"
+#include "tools/option_values.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr char kAuto[] = "auto";
+constexpr char kCuda[] = "cuda";
+constexpr char kEmulated[] = "emu:2";
+
+Error Refuse(const std::string& why) { return Error(Status(StatusCode::kInvalidArgument, why)); }
+
+std::vector<int> AllOf(const DeviceBackend& backend) {
+  std::vector<int> numbers(static_cast<std::size_t>(backend.DeviceCount()));
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int>(i);
+  return numbers;
+}
+
+// "0,1" of "cuda:0,1".
+std::vector<int> NumbersOf(std::string_view list, const DeviceBackend& backend) {
+  std::vector<int> numbers;
+  const std::string text(list);
+  while (true) {
+    const std::string_view word = list.substr(0, list.find(','));
+    int number = 0;
+    const auto [stopped, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (error != std::errc() || stopped != word.data() + word.size() || number < 0) {
+      throw Refuse("cuda:" + text + ": write numbers of devices, as in cuda:0,1");
+    }
+    if (number >= backend.DeviceCount()) {
+      throw Refuse("there is no device " + std::to_string(number) + ": cuda has " +
+                   std::to_string(backend.DeviceCount()) + ", from 0");
+    }
+    if (std::find(numbers.begin(), numbers.end(), number) != numbers.end()) {
+      throw Refuse("cuda:" + text + ": device " + std::to_string(number) + " is listed twice");
+    }
+    numbers.push_back(number);
+    if (word.size() == list.size()) return numbers;
+    list.remove_prefix(word.size() + 1);
+  }
+}
+
+ChosenDevices ChooseByThemselves() {
+  ChosenDevices chosen;
+  for (const DeviceKindStatus& kind : DeviceKinds()) {
+    if (kind.name != kCuda) continue;
+    if (kind.status.ok()) {
+      chosen.backend = OpenDevices(kCuda);
+      chosen.reason = "CUDA can be used here";
+    } else {
+      chosen.reason = "emulated (" + kind.status.message() + ")";
+    }
+  }
+  if (chosen.backend == nullptr) chosen.backend = OpenDevices(kEmulated);
+  chosen.numbers = AllOf(*chosen.backend);
+  return chosen;
+}
+
+}  // namespace
+
+void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
+  static const std::map<std::string, Distribution> kDistributions = {
+      {"round-robin", Distribution::kRoundRobin}, {"split", Distribution::kSplit}};
+  static const std::map<std::string, LastStep> kLastSteps = {{"uneven", LastStep::kUneven},
+                                                             {"drop", LastStep::kDrop},
+                                                             {"pad", LastStep::kPad},
+                                                             {"short", LastStep::kShort}};
+  CLI::Option* const devices =
+      app->add_option("--devices", options->devices,
+                      "feed devices, in batches (of 64 where no size is given): emu:NUMBER "
+                      "emulated ones, cuda, cuda:0,1, or auto: CUDA's where they can be used, "
+                      "else emu:2")
+          ->take_last();
+  app->add_option("--step-ms", options->step_ms, "a device computes that long for each batch")
+      ->check(CLI::Range(0.0, 3'600'000.0).description(""))
+      ->capture_default_str()
+      ->take_last()
+      ->needs(devices);
+  app->add_option("--device-slots", options->slots, "batches on each device at a time, 2 to 64")
+      ->check(CLI::Range(2, 64).description(""))
+      ->capture_default_str()
+      ->take_last()
+      ->needs(devices);
+  app->add_option("--distribution", options->distribution,
+                  "round-robin: batch k goes to device k modulo their number; split: each device "
+                  "gets a part of every batch")
+      ->transform(NamedValue(kDistributions))
+      ->type_name("round-robin|split")
+      ->default_str("round-robin")
+      ->take_last()
+      ->needs(devices);
+  app->add_option("--last-step", options->last_step,
+                  "where there are not enough batches for every device: uneven: some step once "
+                  "more; drop: left out; pad: rows are repeated; short: the rest is spread")
+      ->transform(NamedValue(kLastSteps))
+      ->type_name("uneven|drop|pad|short")
+      ->default_str("uneven")
+      ->take_last()
+      ->needs(devices);
+  app->add_option("--trace", options->trace,
+                  "what was read, copied, waited for and computed when, as a Chrome trace")
+      ->type_name("FILE")
+      ->take_last()
+      ->needs(devices);
+}
+
+ChosenDevices ChooseDevices(const std::string& text) {
+  if (text == kAuto) return ChooseByThemselves();
+  ChosenDevices chosen;
+  const std::string cuda_numbers = std::string(kCuda) + ":";
+  const bool numbered = text.starts_with(cuda_numbers);
+  chosen.backend = OpenDevices(numbered ? kCuda : text);
+  chosen.numbers =
+      numbered ? NumbersOf(std::string_view(text).substr(cuda_numbers.size()), *chosen.backend)
+               : AllOf(*chosen.backend);
+  return chosen;
+}
+
+}  // namespace ringfeed::tools

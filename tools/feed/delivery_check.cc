@@ -1,0 +1,100 @@
+#include "tools/feed/delivery_check.h"
+
+#include <glob.h>
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <system_error>
+
+#include "tools/record_walk.h"
+#include "tools/report_text.h"
+
+namespace ringfeed::tools {
+namespace {
+
+void AddRecords(const FeedPlan& plan, const std::string& file, PayloadHasher* hasher,
+                HashSums* sums) {
+  RecordWalk walk(file, plan.open.format, plan.open.on_damage);
+  ReadResult result;
+  std::span<const RecordSpan> records;
+  while ((result = walk.Next(&records)) == ReadResult::kRecord) {
+    for (const RecordSpan& record : records) {
+      if (!record.damaged()) sums->Add(hasher->Of(record.bytes()));
+    }
+  }
+  if (result == ReadResult::kFailed) throw Error(walk.status());
+}
+
+// Of the records that a feed finds there: none in an empty file of a format that begins with a
+// header, and none, where damage is skipped, in one that cannot be read, which the feed reports.
+HashSums SumsOfFiles(const FeedPlan& plan) {
+  HashSums sums;
+  PayloadHasher hasher(plan.hash);
+  for (const std::string& file : ExpandNames(plan.files)) {
+    try {
+      AddRecords(plan, file, &hasher, &sums);
+    } catch (const Error&) {
+      std::error_code no_size;
+      const bool empty = std::filesystem::file_size(file, no_size) == 0 && !no_size;
+      if (plan.open.on_damage != OnDamage::kSkip && !empty) throw;
+    }
+  }
+  return sums;
+}
+
+// The words for the first pass that differs, from its sums and the file's.
+std::string Difference(std::uint64_t pass, const HashSums& delivered, const HashSums& files) {
+  return "pass " + std::to_string(pass) + " delivered " + CountText(delivered.records) +
+         " records of " + CountText(delivered.payload_bytes) + " bytes, the files hold " +
+         CountText(files.records) + " of " + CountText(files.payload_bytes) +
+         (delivered.records == files.records ? ", and their contents differ" : "");
+}
+
+}  // namespace
+
+std::vector<std::string> ExpandNames(const std::vector<std::string>& names) {
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    glob_t found{};
+    const int outcome = glob(name.c_str(), 0, nullptr, &found);
+    if (outcome == 0 && name.find_first_of("*?[") != std::string::npos) {
+      files.insert(files.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    } else {
+      files.push_back(name);
+    }
+    globfree(&found);
+  }
+  return files;
+}
+
+DeliveryCheck CheckDeliveries(const FeedPlan& plan, const DeliveryLedger& ledger, bool complete) {
+  DeliveryCheck check;
+  check.files = SumsOfFiles(plan);
+  HashSums pass;
+  for (const HashSums& delivery : ledger.kept()) {
+    pass.Add(delivery);
+    if (pass.records < check.files.records) continue;
+    if (pass != check.files) break;
+    ++check.passes;
+    pass = HashSums();
+  }
+  const bool rest = pass.records > 0;
+  const bool differs = pass.records >= check.files.records && rest;
+  check.exact = !differs && !(complete && rest) &&
+                !(complete && check.passes < plan.passes && check.files.records > 0);
+  check.done = !check.exact || complete || check.passes > 0;
+  if (!check.exact) {
+    check.what = Difference(check.passes + 1, pass, check.files);
+  } else if (!check.done) {
+    check.what = "no pass was ended, so nothing was compared";
+  } else {
+    check.what = "every record exactly once in each of " + CountText(check.passes) +
+                 (check.passes == 1 ? " pass" : " passes") + " (number, bytes and sums of the " +
+                 (plan.hash == PayloadHash::kSha256 ? "SHA-256" : "XXH3-128") +
+                 " of all payloads, against the files read one by one)";
+  }
+  return check;
+}
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,196 @@
+#include "tools/feed/device_feed_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/machine/signals_blocked.h"
+#include "gpu/feed/batch_supply.h"
+#include "gpu/feed/distributor.h"
+#include "ringfeed/emulated_devices.h"
+#include "tools/feed/copy_overlap.h"
+#include "tools/feed/device_deliveries.h"
+#include "tools/feed/row_digests.h"
+
+namespace ringfeed::tools {
+namespace {
+
+/// A supply that tells what it gives, row by row, to whoever compares it with what arrives.
+class WatchedSupply final : public BatchSupply {
+ public:
+  /// `deliveries` outlives this.
+  WatchedSupply(std::unique_ptr<BatchSupply> inner, DeviceDeliveries* deliveries)
+      : inner_(std::move(inner)), deliveries_(deliveries) {}
+
+  SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
+    const SupplyResult result = inner_->Take(batch, status, stop);
+    if (result == SupplyResult::kBatch) deliveries_->Expect(RowDigests(batch->tensors));
+    return result;
+  }
+  void ReInit() override { inner_->ReInit(); }
+  Reader reader() const override { return inner_->reader(); }
+
+ private:
+  const std::unique_ptr<BatchSupply> inner_;
+  DeviceDeliveries* const deliveries_;
+};
+
+constexpr std::int64_t kPatienceMs = 30'000;
+
+std::int64_t StepNanos(const DeviceOptions& options) { return std::llround(options.step_ms * 1e6); }
+
+// Rows of two passes may stand in one batch where the last batches are spread anew.
+DeviceDeliveries::Options DeliveriesOptions(const FeedPlan& plan, const DeviceOptions& options,
+                                            bool verify) {
+  return {.hashes = plan.hash != PayloadHash::kNone,
+          .compare = verify,
+          .row_by_row = verify && options.last_step == LastStep::kShort};
+}
+
+bool IsCancelled(const Status& status) { return status.code() == StatusCode::kCancelled; }
+
+}  // namespace
+
+DeviceFeedRun::DeviceFeedRun(const FeedPlan& plan, const DeviceOptions& options, bool verify)
+    : plan_(plan),
+      options_(options),
+      verify_(verify),
+      reader_(BuildChain(plan)),
+      ledger_(plan.hash, verify),
+      deliveries_(&ledger_, DeliveriesOptions(plan, options, verify)) {}
+
+DeviceFeedRun::~DeviceFeedRun() {
+  if (feed_ != nullptr) (void)feed_->Close();
+}
+
+FeedOptions DeviceFeedRun::FeedOptionsOf(const ChosenDevices& chosen) const {
+  // A device whose step takes long is not one that nobody serves.
+  const auto steps_ms = static_cast<std::int64_t>(4 * options_.step_ms);
+  FeedOptions feed;
+  feed.backend = chosen.backend;
+  feed.devices = chosen.numbers;
+  feed.slots = options_.slots;
+  feed.distribution = options_.distribution;
+  feed.last_step = options_.last_step;
+  feed.patience_ms = kPatienceMs + steps_ms;
+  feed.close_timeout_ms += steps_ms;
+  feed.timeline = timeline_;
+  return feed;
+}
+
+bool DeviceFeedRun::StartFeed(const ChosenDevices& chosen) {
+  const FeedOptions feed = FeedOptionsOf(chosen);
+  std::unique_ptr<BatchSupply> supply =
+      SupplyOf(reader_, Distributor::HeldBatches(feed.devices.size(), feed.last_step));
+  if (verify_) supply = std::make_unique<WatchedSupply>(std::move(supply), &deliveries_);
+  const std::lock_guard lock(mutex_);
+  if (!stopped_) feed_ = FeedCore::Start(std::move(supply), feed);
+  return !stopped_;
+}
+
+void DeviceFeedRun::Stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  if (feed_ != nullptr) (void)feed_->Close();
+}
+
+void DeviceFeedRun::MakeLoops(const DeviceLoop::Deliver& deliver) {
+  const std::vector<int>& devices = feed_->options().devices;
+  for (std::size_t lane = 0; lane < devices.size(); ++lane) {
+    DeviceLoop::Options loop;
+    loop.device = devices[lane];
+    loop.lane = lane;
+    loop.step_ns = StepNanos(options_);
+    if (plan_.hash != PayloadHash::kNone) loop.copy_back = CopyBack::kHashes;
+    if (verify_) loop.copy_back = CopyBack::kEverything;
+    loops_.push_back(std::make_unique<DeviceLoop>(feed_.get(), timeline_.get(), loop, deliver));
+  }
+}
+
+Status DeviceFeedRun::RunLoops() {
+  std::mutex status_mutex;
+  Status first;
+  const auto note = [&](const Status& status) {
+    const std::lock_guard lock(status_mutex);
+    if (first.ok() || IsCancelled(first)) first = status;
+  };
+  std::vector<std::jthread> threads;
+  for (const auto& loop : loops_) {
+    try {
+      const SignalsBlocked blocked;
+      threads.emplace_back([&, loop = loop.get()] {
+        const Status status = loop->Run();
+        if (status.ok()) return;
+        note(status);
+        // The others would wait for this device to take its batches.
+        if (!loop->feed_ended()) (void)feed_->Close();
+      });
+    } catch (const std::system_error& error) {
+      note(Status(StatusCode::kResourceExhausted,
+                  std::string("a loop's thread cannot start: ") + error.what()));
+      (void)feed_->Close();
+      break;
+    }
+  }
+  threads.clear();
+  return first;
+}
+
+void DeviceFeedRun::MakeReport() {
+  const FeedStats stats = feed_->Stats();
+  const std::vector<TimeSpan> spans = timeline_->spans();
+  for (std::size_t lane = 0; lane < loops_.size(); ++lane) {
+    report_.devices.push_back(
+        {stats.devices[lane], loops_[lane]->times(), CopyOverlap(spans, static_cast<int>(lane))});
+  }
+  report_.dropped_rows = stats.dropped_rows;
+  report_.repeated_rows = stats.repeated_rows;
+  report_.pinning = stats.pinning;
+}
+
+void DeviceFeedRun::ReportHazards(const DeviceBackend& backend) {
+  const auto* const emulated = dynamic_cast<const EmulatedDevices*>(&backend);
+  if (emulated == nullptr) return;
+  report_.hazards.emplace();
+  for (const Offence& offence : emulated->offences()) {
+    report_.hazards->push_back(offence.ToString());
+  }
+}
+
+double DeviceFeedRun::FirstBatchSeconds(std::int64_t start_ns) const {
+  std::int64_t first_ns = 0;
+  for (const auto& loop : loops_) {
+    const std::int64_t ready_ns = loop->times().first_ready_ns;
+    if (ready_ns > 0 && (first_ns == 0 || ready_ns < first_ns)) first_ns = ready_ns;
+  }
+  return first_ns == 0 ? 0 : static_cast<double>(first_ns - start_ns) / 1e9;
+}
+
+FeedResult DeviceFeedRun::Run(const std::function<void(const HashSums& so_far)>& progress) {
+  const ChosenDevices chosen = ChooseDevices(options_.devices);
+  report_.kind = chosen.backend->name();
+  report_.reason = chosen.reason;
+  const FeedClock clock;
+  const std::int64_t start_ns = chosen.backend->NowNanos();
+  FeedResult result;
+  if (!StartFeed(chosen)) {
+    result.interrupted = true;
+    return result;
+  }
+  MakeLoops([&](DeviceDelivery delivery) { deliveries_.Add(std::move(delivery), progress); });
+  result.status = RunLoops();
+  result.first_batch_s = FirstBatchSeconds(start_ns);
+  clock.Finish(plan_, reader_, ledger_, &result);
+  result.batches = deliveries_.batches();
+  const Status closed = feed_->Close();
+  if (result.status.ok()) result.status = closed;
+  MakeReport();
+  ReportHazards(*chosen.backend);
+  if (verify_)
+    report_.difference = deliveries_.Difference(result.status.ok() && !result.interrupted);
+  return result;
+}
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gpu/feed/feed_core.h"
+#include "ringfeed/reader.h"
+#include "ringfeed/timeline.h"
+#include "tools/devices/device_options.h"
+#include "tools/feed/device_deliveries.h"
+#include "tools/feed/device_loop.h"
+#include "tools/feed/device_report.h"
+#include "tools/feed/feed_run.h"
+
+namespace ringfeed::tools {
+
+/// Feeds devices from a chain to its end: a training loop on each, with a thread of its own.
+class DeviceFeedRun {
+ public:
+  /// With `verify`, every tensor is copied back and compared with what was read. `plan` has
+  /// batches; it and `options` outlive this. Throws Error where the chain cannot be built.
+  DeviceFeedRun(const FeedPlan& plan, const DeviceOptions& options, bool verify);
+  ~DeviceFeedRun();
+  DeviceFeedRun(const DeviceFeedRun&) = delete;
+  DeviceFeedRun& operator=(const DeviceFeedRun&) = delete;
+
+  /// Once. `progress` is called for every batch, by one thread at a time. Throws Error for failures
+  /// of set-up.
+  FeedResult Run(const std::function<void(const HashSums& so_far)>& progress);
+  /// Ends Run soon, from any thread: behind the steps that devices are at.
+  void Stop();
+  DeliveryLedger& ledger() { return ledger_; }
+  PipelineStats StatsNow() const { return reader_.Stats(); }
+
+  /// After Run.
+  const DeviceReport& device_report() const { return report_; }
+  const Timeline& timeline() const { return *timeline_; }
+
+ private:
+  /// False where it was stopped before.
+  bool StartFeed(const ChosenDevices& chosen);
+  FeedOptions FeedOptionsOf(const ChosenDevices& chosen) const;
+  void MakeLoops(const DeviceLoop::Deliver& deliver);
+  /// The first failure that is not the end of the others; OK where all came to the end.
+  Status RunLoops();
+  void MakeReport();
+  void ReportHazards(const DeviceBackend& backend);
+  double FirstBatchSeconds(std::int64_t start_ns) const;
+
+  const FeedPlan& plan_;
+  const DeviceOptions& options_;
+  const bool verify_;
+  Reader reader_;
+  DeliveryLedger ledger_;
+  DeviceDeliveries deliveries_;
+  const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();
+  std::mutex mutex_;  ///< guards the next two while the feed starts
+  bool stopped_ = false;
+  std::shared_ptr<FeedCore> feed_;
+  std::vector<std::unique_ptr<DeviceLoop>> loops_;
+  DeviceReport report_;
+};
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,208 @@
+#include "tools/feed/device_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ringfeed/emulated_devices.h"
+#include "tools/feed/hashing_parser.h"
+#include "tools/feed/row_digests.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr std::size_t kStepsAhead = 2;
+constexpr std::int64_t kPollNs = 50'000;
+
+// The feed failed this wait, not the device: see DeviceFeed::TryNext.
+bool MayGoOn(const Status& status) {
+  return status.code() == StatusCode::kDeadlineExceeded ||
+         status.code() == StatusCode::kResourceExhausted;
+}
+
+// Emulated devices note a loop that blocks on them.
+void SetHotPath(DeviceBackend* backend, bool hot) {
+  if (auto* const emulated = dynamic_cast<EmulatedDevices*>(backend)) emulated->SetHotPath(hot);
+}
+
+}  // namespace
+
+DeviceLoop::DeviceLoop(FeedCore* feed, Timeline* timeline, Options options, Deliver deliver)
+    : feed_(feed),
+      backend_(feed->options().backend),
+      timeline_(timeline),
+      options_(options),
+      deliver_(std::move(deliver)) {}
+
+void DeviceLoop::Close() {
+  for (const DeviceStream stream : {compute_stream_, look_stream_}) {
+    if (stream && (!running_.empty() || half_enqueued_)) (void)backend_->SyncStream(stream);
+  }
+  for (const auto& step : all_) {
+    for (const DeviceEvent event : {step->ready, step->end, step->looked}) {
+      if (event) (void)backend_->DestroyEvent(event);
+    }
+  }
+  clock_.Close();
+  for (const DeviceStream stream : {compute_stream_, look_stream_}) {
+    if (stream) (void)backend_->DestroyStream(stream);
+  }
+}
+
+Status DeviceLoop::Open() {
+  const int device = options_.device;
+  Status status = backend_->BindThread(device);
+  for (DeviceStream* const stream : {&compute_stream_, &look_stream_}) {
+    if (status.ok()) status = backend_->CreateStream(device, StreamPriority::kNormal, stream);
+  }
+  while (status.ok() && all_.size() < kStepsAhead) {
+    Step* const step = all_.emplace_back(std::make_unique<Step>()).get();
+    for (DeviceEvent* const event : {&step->ready, &step->end}) {
+      if (status.ok()) status = backend_->CreateEvent(device, EventKind::kTimed, event);
+    }
+    if (status.ok()) status = backend_->CreateEvent(device, EventKind::kPlain, &step->looked);
+    idle_.push_back(step);
+  }
+  if (status.ok()) status = clock_.Open(backend_, device, compute_stream_);
+  times_.begin_ns = times_.end_ns = clock_.start_ns();
+  return status;
+}
+
+Status DeviceLoop::Run() {
+  Status status = Open();
+  if (status.ok()) {
+    SetHotPath(backend_.get(), true);
+    status = Loop();
+    const Status finished = FinishAll();
+    const bool cancelled = status.code() == StatusCode::kCancelled;
+    if (!finished.ok() && (status.ok() || cancelled)) status = finished;
+    SetHotPath(backend_.get(), false);
+  }
+  Close();
+  return status;
+}
+
+Status DeviceLoop::FinishAll() {
+  Status status;
+  while (!running_.empty() && status.ok()) status = FinishOldest();
+  return status;
+}
+
+Status DeviceLoop::Loop() {
+  Status status;
+  while (status.ok()) {
+    if (idle_.empty()) status = FinishOldest();
+    if (!status.ok()) break;
+    DeviceLease lease;
+    const ReadResult result = feed_->TryNext(options_.lane, &lease, &status);
+    if (result != ReadResult::kRecord) {
+      feed_ended_ = !MayGoOn(status);
+      break;
+    }
+    try {
+      status = Enqueue(&lease, idle_.front());
+    } catch (const Error& error) {
+      status = error.status();
+    }
+    half_enqueued_ = !status.ok();
+    if (half_enqueued_) break;
+    running_.push_back(idle_.front());
+    idle_.pop_front();
+  }
+  return status;
+}
+
+Status DeviceLoop::Enqueue(DeviceLease* lease, Step* step) {
+  step->delivery = {};
+  step->delivery.number = lease->number();
+  const std::span<const Tensor> tensors = lease->On(compute_stream_);
+  Status status = backend_->Record(step->ready, compute_stream_);
+  if (status.ok() && options_.step_ns > 0) {
+    status = backend_->Busy(compute_stream_, options_.step_ns);
+  }
+  if (status.ok()) status = backend_->Record(step->end, compute_stream_);
+  const std::uint64_t valid_rows = lease->valid_rows();
+  // All of a batch whose last field, the one of hashes, has other rows than the first.
+  const bool whole = valid_rows == lease->rows();
+  step->delivery.records = whole && !tensors.empty() ? RowsOfTensor(tensors.back()) : valid_rows;
+  if (status.ok() && options_.copy_back != CopyBack::kNothing) {
+    (void)lease->On(look_stream_);
+    status = EnqueueCopies(tensors, valid_rows, step);
+    if (status.ok()) status = backend_->Record(step->looked, look_stream_);
+  }
+  lease->Release();
+  return status;
+}
+
+Status DeviceLoop::EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t valid_rows,
+                                 Step* step) {
+  if (options_.copy_back == CopyBack::kHashes) tensors = tensors.last(1);
+  step->rows = valid_rows;
+  step->delivery.records = StepsOf(tensors.back(), step->delivery.records);
+  step->tensors.assign(tensors.begin(), tensors.end());
+  step->offsets.clear();
+  step->copies.resize(tensors.size());
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    // The lease's offsets go with it.
+    for (auto& level : step->tensors[t].lod) {
+      const auto& own = step->offsets.emplace_back(level.begin(), level.end());
+      level = own;
+    }
+    step->copies[t].resize(tensors[t].bytes);
+    if (tensors[t].bytes == 0) continue;
+    Status status = backend_->CopyToHost(look_stream_, step->copies[t].data(), tensors[t].data,
+                                         tensors[t].bytes);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+Status DeviceLoop::FinishOldest() {
+  Step* const step = running_.front();
+  Status status = WaitFor(step->end);
+  if (status.ok() && options_.copy_back != CopyBack::kNothing) status = WaitFor(step->looked);
+  if (status.ok()) status = AccountFor(*step);
+  if (!status.ok()) return status;
+  running_.pop_front();
+  if (options_.copy_back != CopyBack::kNothing) DeliverCopies(step);
+  deliver_(std::move(step->delivery));
+  idle_.push_back(step);
+  return {};
+}
+
+Status DeviceLoop::AccountFor(const Step& step) {
+  std::int64_t ready_ns = 0;
+  std::int64_t end_ns = 0;
+  Status status = clock_.At(step.ready, &ready_ns);
+  if (status.ok()) status = clock_.At(step.end, &end_ns);
+  if (!status.ok()) return status;
+  if (times_.first_ready_ns == 0) times_.first_ready_ns = ready_ns;
+  times_.stall_ns += std::max<std::int64_t>(0, ready_ns - times_.end_ns);
+  times_.end_ns = end_ns;
+  if (options_.step_ns > 0) {
+    timeline_->Add(
+        {"step", static_cast<int>(options_.lane), step.delivery.number, ready_ns, end_ns});
+  }
+  return {};
+}
+
+void DeviceLoop::DeliverCopies(Step* step) {
+  const std::vector<std::byte>& hashes = step->copies.back();
+  const std::uint64_t bytes =
+      step->delivery.records * sizeof(HashedPayload);  // not of repeated rows
+  step->delivery.hashes.assign(hashes.data(), hashes.data() + bytes);
+  if (options_.copy_back != CopyBack::kEverything) return;
+  std::vector<const std::byte*> data;
+  for (const auto& copy : step->copies) data.push_back(copy.data());
+  step->delivery.row_digests = RowDigests(step->tensors, data, step->rows);
+}
+
+Status DeviceLoop::WaitFor(DeviceEvent event) {
+  while (true) {
+    bool done = false;
+    Status status = backend_->Query(event, &done);
+    if (!status.ok() || done) return status;
+    backend_->Idle(backend_->NowNanos() + kPollNs);
+  }
+}
+
+}  // namespace ringfeed::tools

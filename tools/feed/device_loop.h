@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gpu/feed/feed_core.h"
+#include "gpu/feed/stream_clock.h"
+#include "ringfeed/device_backend.h"
+#include "ringfeed/device_feed.h"
+#include "ringfeed/timeline.h"
+#include "tools/feed/device_deliveries.h"
+
+namespace ringfeed::tools {
+
+/// How a device's loop spent its time, on the backend's clock.
+struct DeviceLoopTimes {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;          ///< of the last step
+  std::int64_t first_ready_ns = 0;  ///< when the first batch was on the device; 0: there was none
+  std::int64_t stall_ns = 0;        ///< that the device had nothing to do but to wait for a batch
+};
+
+/// What of a batch is copied back.
+enum class CopyBack : std::uint8_t { kNothing, kHashes, kEverything };
+
+/// A training loop on one device, as one would write it, but that it computes nothing: Next, On,
+/// a step of a given length, Release. The host enqueues up to two steps ahead, so that the device
+/// never waits for the host, and waits then for the oldest.
+class DeviceLoop {
+ public:
+  struct Options {
+    int device = 0;
+    std::size_t lane = 0;      ///< its place in the feed's list
+    std::int64_t step_ns = 0;  ///< 0: no step
+    CopyBack copy_back = CopyBack::kNothing;
+  };
+  using Deliver = std::function<void(DeviceDelivery)>;
+
+  /// Both outlive this. `deliver` is called for each batch once its step is done.
+  DeviceLoop(FeedCore* feed, Timeline* timeline, Options options, Deliver deliver);
+  DeviceLoop(const DeviceLoop&) = delete;
+  DeviceLoop& operator=(const DeviceLoop&) = delete;
+
+  /// To the end of the data, or a failure; what was taken before is done and delivered then. Once,
+  /// by the thread that drives the device.
+  Status Run();
+  const DeviceLoopTimes& times() const { return times_; }
+  /// After Run: the feed has no more batches for any device.
+  bool feed_ended() const { return feed_ended_; }
+
+ private:
+  struct Step {
+    DeviceEvent ready;   ///< the batch is there, and what was before is done
+    DeviceEvent end;     ///< the step is done
+    DeviceEvent looked;  ///< all is copied back
+    DeviceDelivery delivery;
+    std::vector<Tensor> tensors;  ///< what is copied back, without their data
+    std::vector<std::vector<std::int64_t>> offsets;
+    std::vector<std::vector<std::byte>> copies;
+    std::uint64_t rows = 0;
+  };
+
+  Status Open();
+  Status Loop();
+  Status FinishAll();
+  /// By the same thread: another one may not be bound to a device.
+  void Close();
+  Status Enqueue(DeviceLease* lease, Step* step);
+  Status EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t valid_rows, Step* step);
+  Status FinishOldest();
+  Status AccountFor(const Step& step);
+  void DeliverCopies(Step* step);
+  Status WaitFor(DeviceEvent event);
+
+  FeedCore* const feed_;
+  const std::shared_ptr<DeviceBackend> backend_;
+  Timeline* const timeline_;
+  const Options options_;
+  const Deliver deliver_;
+  DeviceStream compute_stream_;
+  DeviceStream look_stream_;
+  StreamClock clock_;
+  std::vector<std::unique_ptr<Step>> all_;
+  std::deque<Step*> running_;
+  std::deque<Step*> idle_;
+  bool half_enqueued_ = false;  ///< no event stands behind what was enqueued last
+  bool feed_ended_ = false;
+  DeviceLoopTimes times_;
+};
+
+}  // namespace ringfeed::tools

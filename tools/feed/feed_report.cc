@@ -1,0 +1,243 @@
+#include "tools/feed/feed_report.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "ringfeed/io_options.h"
+#include "ringfeed/stats.h"
+#include "tools/report_text.h"
+
+namespace ringfeed::tools {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr std::size_t kDamageShown = 10;
+
+double PerSecond(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
+
+double GigaBytes(const FeedResult& result) {
+  return static_cast<double>(result.delivered.payload_bytes) / 1e9;
+}
+
+Json IoJson(const std::vector<IoChoice>& choices) {
+  Json list = Json::array();
+  for (const IoChoice& choice : choices) {
+    list.push_back({{"file", choice.file},
+                    {"path", IoPathName(choice.path)},
+                    {"direct", choice.direct},
+                    {"resident", choice.resident},
+                    {"reason", choice.reason}});
+  }
+  return list;
+}
+
+Json StagesJson(const std::vector<StageStats>& stages) {
+  Json list = Json::array();
+  for (const StageStats& stage : stages) {
+    list.push_back({{"name", stage.name},
+                    {"busy_s", stage.busy_s},
+                    {"wait_s", stage.wait_s},
+                    {"waits_for", stage.waits_for}});
+  }
+  return list;
+}
+
+Json CheckJson(const std::optional<DeliveryCheck>& check) {
+  if (!check || !check->done) return nullptr;
+  return check->exact;
+}
+
+std::string SpeedText(const FeedResult& result) {
+  const double gigabytes = GigaBytes(result);
+  return RateText(PerSecond(1e9 * gigabytes, result.wall_s)) + " by the clock, " +
+         FixedText(PerSecond(result.cpu_s, gigabytes), 3) + " CPU seconds per GB, " +
+         CountText(static_cast<std::uint64_t>(
+             PerSecond(static_cast<double>(result.delivered.records), result.wall_s))) +
+         " records/s";
+}
+
+// Files by path and reason, so that ten thousand files are a line.
+Rows IoRows(const std::vector<IoChoice>& choices) {
+  std::map<std::pair<std::string, std::string>, std::size_t> groups;
+  for (const IoChoice& choice : choices) {
+    std::string path(IoPathName(choice.path));
+    if (choice.direct) path += ", O_DIRECT";
+    ++groups[{path, choice.reason}];
+  }
+  Rows rows;
+  for (const auto& [way, files] : groups) {
+    rows.push_back(
+        {rows.empty() ? "I/O path" : "",
+         way.first + ", " + CountText(files) + (files == 1 ? " file: " : " files: ") + way.second});
+  }
+  return rows;
+}
+
+std::string FilesText(const PipelineStats& stats) {
+  std::string text = CountText(stats.files_read) + " read";
+  if (stats.files_refused > 0) text += ", " + CountText(stats.files_refused) + " refused";
+  if (stats.files_missing > 0) text += ", " + CountText(stats.files_missing) + " missing";
+  return text;
+}
+
+Rows DamageRows(const PipelineStats& stats) {
+  Rows rows;
+  if (stats.damaged_records == 0) return {{"damaged", "nothing"}};
+  const std::uint64_t ranges = std::min(stats.lost_ranges, stats.damaged_records);
+  const std::uint64_t records = stats.damaged_records - ranges;
+  std::string what = CountText(records) + (records == 1 ? " record" : " records");
+  if (ranges > 0) {
+    what += ", " + CountText(ranges) + (ranges == 1 ? " range" : " ranges") +
+            " of which no record is known";
+  }
+  rows.push_back({"damaged", what});
+  for (const DamagedRange& range : stats.damage) {
+    if (rows.size() > kDamageShown) {
+      rows.push_back({"", "… (all of them with --json)"});
+      break;
+    }
+    rows.push_back({"", range.file + " bytes " + CountText(range.begin) + " to " +
+                            CountText(range.end) + ": " + range.reason});
+  }
+  return rows;
+}
+
+std::string LateWakesText(std::uint64_t late_wakes) {
+  if (late_wakes == 0) return "none";
+  return CountText(late_wakes) + ": a defect of ringfeed that cost a second each; please report it";
+}
+
+std::string StageTable(const PipelineStats& stats) {
+  Rows rows = {{"stage", "busy s", "waited s", "for"}};
+  for (const StageStats& stage : stats.stages) {
+    rows.push_back(
+        {stage.name, FixedText(stage.busy_s, 3), FixedText(stage.wait_s, 3), stage.waits_for});
+  }
+  return stats.stages.empty() ? std::string() : TableText(rows);
+}
+
+std::string ArenaText(const FeedResult& result) {
+  return BytesText(result.peak_rss_bytes) + " resident at most; of the arena " +
+         BytesText(result.stats.arena_peak_bytes) + " of " + BytesText(result.stats.arena_bytes) +
+         (result.stats.pages.empty() ? "" : ", pages: " + result.stats.pages);
+}
+
+void AddOrderReport(const FeedPlan& plan, const FeedResult& result, Json* json) {
+  const Rank& rank = plan.batching.rank;
+  (*json)["rank"] = rank.rank;
+  (*json)["ranks"] = rank.world_size;
+  (*json)["ranks_source"] = rank.source;
+  (*json)["order"] = result.stats.order;
+  (*json)["restored"] = result.stats.restored;
+  (*json)["position"] = nullptr;
+  if (!result.position.empty()) (*json)["position"] = result.position;
+}
+
+Rows OrderRows(const PipelineStats& stats) {
+  Rows rows;
+  if (!stats.order.empty()) rows.push_back({"order", stats.order});
+  if (!stats.ranks.empty()) rows.push_back({"rank", stats.ranks});
+  if (!stats.restored.empty()) rows.push_back({"restored", stats.restored});
+  return rows;
+}
+
+std::string PassesText(const FeedPlan& plan) {
+  if (plan.passes == 0) return ", passes without end";
+  return plan.passes == 1 ? "" : " in " + CountText(plan.passes) + " passes";
+}
+
+Rows SummaryRows(const FeedPlan& plan, const FeedReport& report) {
+  const FeedResult& result = report.result;
+  Rows rows = {
+      {"records", CountText(result.delivered.records) + PassesText(plan) + ", " +
+                      BytesText(result.delivered.payload_bytes)},
+      {plan.batched() ? "batches" : "blocks", CountText(result.batches)},
+      {"speed", SpeedText(result) + (report.digests ? " (digests included)" : "")},
+      {"first batch", FixedText(1000 * result.first_batch_s, 1) + " ms after the first call"},
+      {"memory", ArenaText(result)}};
+  rows.push_back({"read", BytesText(result.stats.read_bytes) + ", " +
+                              FixedText(result.stats.read_per_byte, 2) +
+                              " bytes for each byte of the records"});
+  rows.push_back({"files", FilesText(result.stats)});
+  for (auto& row : OrderRows(result.stats)) rows.push_back(std::move(row));
+  for (auto& row : IoRows(result.stats.io)) rows.push_back(std::move(row));
+  for (auto& row : DamageRows(result.stats)) rows.push_back(std::move(row));
+  rows.push_back({"late wakes", LateWakesText(result.stats.late_wakes)});
+  if (report.digests) {
+    rows.push_back({"order digest", report.order_digest});
+    rows.push_back({"multiset", report.multiset});
+  }
+  if (report.check) {
+    rows.push_back({"delivered", (report.check->exact ? "" : "WRONG: ") + report.check->what});
+  }
+  if (result.interrupted) rows.push_back({"interrupted", "this is the report so far"});
+  if (!result.status.ok()) rows.push_back({"failed", result.status.ToString()});
+  return rows;
+}
+
+}  // namespace
+
+Json FeedReportJson(const FeedPlan& plan, const FeedReport& report) {
+  const FeedResult& result = report.result;
+  const PipelineStats& stats = result.stats;
+  Json json = {{"records", result.delivered.records},
+               {"payload_bytes", result.delivered.payload_bytes},
+               {"batches", result.batches},
+               {"passes", plan.passes},
+               {"passes_ended", stats.passes_ended},
+               {"interrupted", result.interrupted},
+               {"wall_s", result.wall_s},
+               {"cpu_s", result.cpu_s},
+               {"gb_per_s", PerSecond(GigaBytes(result), result.wall_s)},
+               {"cpu_s_per_gb", PerSecond(result.cpu_s, GigaBytes(result))},
+               {"first_batch_ms", 1000 * result.first_batch_s},
+               {"peak_rss_bytes", result.peak_rss_bytes},
+               {"arena_bytes", stats.arena_bytes},
+               {"arena_peak_bytes", stats.arena_peak_bytes},
+               {"pages", stats.pages},
+               {"read_bytes", stats.read_bytes},
+               {"read_per_byte", stats.read_per_byte},
+               {"dropped_records", stats.dropped_records},
+               {"filtered_records", stats.filtered_records},
+               {"late_wakes", stats.late_wakes},
+               {"damaged_records", stats.damaged_records},
+               {"lost_ranges", stats.lost_ranges},
+               {"files_read", stats.files_read},
+               {"files_refused", stats.files_refused},
+               {"files_missing", stats.files_missing},
+               {"damaged", DamageJson(stats.damage)},
+               {"io", IoJson(stats.io)},
+               {"stages", StagesJson(stats.stages)},
+               {"bottleneck", stats.bottleneck},
+               {"digests", report.digests},
+               {"order_digest", nullptr},
+               {"multiset", nullptr},
+               {"verified", CheckJson(report.check)}};
+  AddOrderReport(plan, result, &json);
+  if (report.digests) {
+    json["order_digest"] = report.order_digest;
+    json["multiset"] = report.multiset;
+  }
+  if (report.check) json["verified_by"] = report.check->what;
+  if (report.devices) AddDeviceReport(*report.devices, &json);
+  if (!result.status.ok()) json["error"] = result.status.ToString();
+  return json;
+}
+
+std::string FeedReportText(const FeedPlan& plan, const FeedReport& report) {
+  const std::string stages = StageTable(report.result.stats);
+  std::string text;
+  for (const auto& row : SummaryRows(plan, report)) {
+    text += row[0] + std::string(14 - row[0].size(), ' ') + row[1] + "\n";
+  }
+  if (!stages.empty()) text += "\n" + stages;
+  const std::string& bottleneck = report.result.stats.bottleneck;
+  if (!bottleneck.empty()) text += "bottleneck: " + bottleneck + "\n";
+  if (report.devices) text += "\n" + DeviceReportText(*report.devices);
+  return text;
+}
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,130 @@
+#include "tools/feed/feed_run.h"
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "tools/feed/position_file.h"
+#include "tools/feed/rank_options.h"
+#include "tools/process_usage.h"
+
+namespace ringfeed::tools {
+namespace {
+
+// Without an index an audit counts them itself.
+std::vector<std::uint64_t> FileRecordsIfKnown(const Reader& reader) {
+  try {
+    return reader.FileRecords();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// What a journal says of the chain; the rest is in its position.
+JournalStart JournalStartOf(const FeedPlan& plan) {
+  const BatchOptions& batching = plan.batching;
+  JournalStart start;
+  start.rank = batching.rank.rank;
+  start.ranks = batching.rank.world_size;
+  start.batch_rows = plan.batch;
+  start.drop_remainder = batching.drop_remainder;
+  start.split_by_files = batching.split_by_files;
+  start.launch = LaunchName(batching.rank);
+  return start;
+}
+
+}  // namespace
+
+FeedClock::FeedClock()
+    : start_(std::chrono::steady_clock::now()), cpu_start_s_(ProcessCpuSeconds()) {}
+
+double FeedClock::Seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void FeedClock::Finish(const FeedPlan& plan, const Reader& reader, const DeliveryLedger& ledger,
+                       FeedResult* result) const {
+  result->wall_s = Seconds();
+  result->cpu_s = ProcessCpuSeconds() - cpu_start_s_;
+  result->peak_rss_bytes = ProcessPeakRssBytes();
+  result->stats = reader.Stats();
+  if (result->status.code() == StatusCode::kCancelled) {
+    result->status = Status();
+    result->interrupted = true;
+  }
+  result->delivered = ledger.totals();
+  result->batches = ledger.deliveries();
+  const bool bytes_unknown = plan.batched() && plan.hash == PayloadHash::kNone;
+  if (bytes_unknown) result->delivered.payload_bytes = result->stats.batch_payload_bytes;
+}
+
+FeedRun::FeedRun(const FeedPlan& plan, bool keep_deliveries)
+    : plan_(plan), reader_(BuildChain(plan)), ledger_(plan.hash, keep_deliveries) {}
+
+FeedRun::FeedRun(const FeedPlan& plan, bool keep_deliveries, const TrailOptions& trail)
+    : FeedRun(plan, keep_deliveries) {
+  if (!trail.position_in.empty()) reader_.Restore(ReadPositionFile(trail.position_in));
+  if (!trail.follows_batches()) return;
+  JournalStart start = JournalStartOf(plan);
+  if (!trail.journal.empty()) start.records = FileRecordsIfKnown(reader_);
+  start.total_records =
+      std::accumulate(start.records.begin(), start.records.end(), std::uint64_t{0});
+  trail_.emplace(trail, std::move(start), [this] { return reader_.Position(); });
+}
+
+void FeedRun::Stop() { reader_.Close(); }
+
+ReadResult FeedRun::DeliverFollowed() {
+  if (trail_->done()) return ReadResult::kEnd;
+  BatchOrigin origin;
+  const ReadResult result = reader_.TryReadNext(&batch_, &origin);
+  if (result != ReadResult::kRecord) {
+    at_end_ = result == ReadResult::kEnd;
+    return result;
+  }
+  trail_->Deliver(origin);
+  ledger_.AddBatch(batch_);
+  return result;
+}
+
+// Streams and chains without an order have none.
+std::string FeedRun::PositionText() const {
+  if (trail_) return trail_->position();
+  if (!plan_.batched()) return "";
+  try {
+    return reader_.Position();
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+ReadResult FeedRun::Deliver() {
+  if (trail_) return DeliverFollowed();
+  if (plan_.batched()) {
+    const ReadResult result = reader_.TryReadNext(&batch_);
+    if (result == ReadResult::kRecord) ledger_.AddBatch(batch_);
+    return result;
+  }
+  const ReadResult result = reader_.TryReadBlock(&block_);
+  if (result == ReadResult::kRecord) ledger_.AddBlock(block_.records());
+  return result;
+}
+
+FeedResult FeedRun::Run(const std::function<bool(const HashSums& so_far)>& progress) {
+  FeedResult result;
+  const FeedClock clock;
+  ReadResult read;
+  while ((read = Deliver()) == ReadResult::kRecord) {
+    if (ledger_.deliveries() == 1) result.first_batch_s = clock.Seconds();
+    if (!progress(ledger_.totals())) break;
+  }
+  if (read == ReadResult::kFailed) result.status = reader_.status();
+  clock.Finish(plan_, reader_, ledger_, &result);
+  if (trail_) trail_->Finish(at_end_, result.stats.damaged_records);
+  result.position = PositionText();
+  batch_.clear();
+  block_ = RecordBlock();
+  return result;
+}
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "ringfeed/reader.h"
+#include "ringfeed/stats.h"
+#include "ringfeed/status.h"
+#include "tools/feed/delivery_ledger.h"
+#include "tools/feed/feed_plan.h"
+#include "tools/feed/feed_trail.h"
+#include "tools/feed/trail_options.h"
+
+namespace ringfeed::tools {
+
+/// What a run of a chain came to.
+struct FeedResult {
+  HashSums delivered;
+  std::uint64_t batches = 0;  ///< or blocks
+  double wall_s = 0;
+  double cpu_s = 0;  ///< of the whole process, user and system
+  double first_batch_s = 0;
+  std::uint64_t peak_rss_bytes = 0;  ///< of the process so far
+  PipelineStats stats;
+  Status status;  ///< why it ended before the end of the data; OK too where it was told to stop
+  bool interrupted = false;
+  std::string position;  ///< behind what was delivered; "" where the chain has none
+};
+
+/// The clocks of a run, from here on.
+class FeedClock {
+ public:
+  FeedClock();
+  double Seconds() const;
+  /// What a run came to that ended with result->status.
+  void Finish(const FeedPlan& plan, const Reader& reader, const DeliveryLedger& ledger,
+              FeedResult* result) const;
+
+ private:
+  const std::chrono::steady_clock::time_point start_;
+  const double cpu_start_s_;
+};
+
+/// Reads a chain to its end as a training loop would, and does nothing with what comes.
+class FeedRun {
+ public:
+  /// Throws Error where the chain cannot be built. `plan` outlives this.
+  FeedRun(const FeedPlan& plan, bool keep_deliveries);
+  /// The same from a position, with what `trail` asks for. `plan` has batches where that follows
+  /// them.
+  FeedRun(const FeedPlan& plan, bool keep_deliveries, const TrailOptions& trail);
+
+  /// Once. `progress` is called for every delivery; returns false to end there. Throws Error for
+  /// failures of set-up.
+  FeedResult Run(const std::function<bool(const HashSums& so_far)>& progress);
+  /// Ends Run soon, from any thread.
+  void Stop();
+  DeliveryLedger& ledger() { return ledger_; }
+  PipelineStats StatsNow() const { return reader_.Stats(); }
+
+ private:
+  ReadResult Deliver();
+  /// kEnd where the next one is not to be delivered any more.
+  ReadResult DeliverFollowed();
+  std::string PositionText() const;
+
+  const FeedPlan& plan_;
+  Reader reader_;
+  std::optional<FeedTrail> trail_;
+  bool at_end_ = false;  ///< of the data, with a trail
+  DeliveryLedger ledger_;
+  Instance batch_;
+  RecordBlock block_;
+};
+
+}  // namespace ringfeed::tools

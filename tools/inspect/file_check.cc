@@ -1,0 +1,116 @@
+#include "tools/inspect/file_check.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "io/input_file.h"
+#include "ringfeed/io_options.h"
+#include "ringfeed/reader.h"
+#include "tools/file_format.h"
+#include "tools/file_records.h"
+#include "tools/record_walk.h"
+
+namespace ringfeed::tools {
+namespace {
+
+using Progress = std::function<void(std::uint64_t)>;
+
+// The threads and rings of a pipeline cost more than it takes to read so much.
+constexpr std::uint64_t kSmallFile = std::uint64_t{4} << 20;
+
+// What FileRecords and RecordWalk have in common.
+template <typename Records>
+void CountRecords(Records* records, const Progress& progress, FileCheck* check) {
+  ReadResult read;
+  std::span<const RecordSpan> some;
+  while ((read = records->Next(&some)) == ReadResult::kRecord) {
+    std::uint64_t bytes = 0;
+    for (const RecordSpan& record : some) {
+      bytes += record.size;
+      check->records += record.damaged() ? 0 : 1;
+    }
+    check->payload_bytes += bytes;
+    progress(bytes);
+  }
+  if (read == ReadResult::kFailed) check->status = records->status();
+}
+
+void CheckByWalk(RecordWalk* walk, const Progress& progress, FileCheck* check) {
+  CountRecords(walk, progress, check);
+  MetDamage damage{walk->damage(), walk->damage().size()};
+  AddFailure(check->status, check->file, &damage);
+  check->damaged_records = damage.records;
+  check->damage = std::move(damage.ranges);
+  check->damage.resize(std::min(check->damage.size(), kMostRanges));
+}
+
+// What stands in memory already is checked there, without a copy; of a cold file a mapping would
+// bring page after page.
+IoPath PathFor(const std::string& file) {
+  IoOptions options;
+  const OpenInputResult chosen = OpenInput(file, options, false);
+  if (!chosen.status.ok() || !chosen.file->choice().resident) return IoPath::kAuto;
+  options.path = IoPath::kMmap;
+  return OpenInput(file, options, true).status.ok() ? IoPath::kMmap : IoPath::kAuto;
+}
+
+void CheckByPipeline(const FileCheckOptions& options, IoPath path, const Progress& progress,
+                     const std::stop_token& stop, FileCheck* check) {
+  FileRecords records(check->file, options.format, options.on_damage, {options.arena_bytes, path});
+  const std::stop_callback close_at_stop(stop, [&records] { records.Close(); });
+  CountRecords(&records, progress, check);
+  if (options.on_damage == OnDamage::kFail && check->status.ok()) return;
+  MetDamage damage = records.Damage();
+  check->damaged_records = damage.records;
+  check->damage = std::move(damage.ranges);
+}
+
+// Most files are intact, and need no report of what was skipped, which costs as much as reading
+// many megabytes: the others are read once more.
+void CheckLargeFile(const FileCheckOptions& options, const Progress& progress,
+                    const std::stop_token& stop, FileCheck* check) {
+  const IoPath path = PathFor(check->file);
+  FileCheckOptions intact = options;
+  intact.on_damage = OnDamage::kFail;
+  FileCheck first = *check;
+  CheckByPipeline(intact, path, progress, stop, &first);
+  const bool final = first.status.ok() || first.status.code() == StatusCode::kCancelled ||
+                     options.on_damage == OnDamage::kFail;
+  if (final) {
+    *check = std::move(first);
+  } else {
+    CheckByPipeline(options, path, progress, stop, check);
+  }
+}
+
+}  // namespace
+
+FileCheck CheckFile(const std::string& file, const FileCheckOptions& options,
+                    const Progress& progress, const std::stop_token& stop) {
+  FileCheck check;
+  check.file = file;
+  if (stop.stop_requested()) {
+    check.status = Status(StatusCode::kCancelled, "interrupted");
+    return check;
+  }
+  try {
+    check.format = options.format;
+    if (!IsRegularFile(file)) {
+      CheckByPipeline(options, IoPath::kAuto, progress, stop, &check);
+      return check;
+    }
+    RecordWalk walk(file, options.format, options.on_damage);
+    check.format = walk.format().name();
+    if (walk.file_bytes() <= kSmallFile) {
+      CheckByWalk(&walk, progress, &check);
+    } else {
+      CheckLargeFile(options, progress, stop, &check);
+    }
+  } catch (const Error& error) {
+    check.status = error.status();
+  }
+  return check;
+}
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,163 @@
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "readers/formats/examined_file.h"
+#include "readers/index/open_index.h"
+#include "tools/command.h"
+#include "tools/exit_status.h"
+#include "tools/feed/delivery_check.h"
+#include "tools/file_format.h"
+#include "tools/inspect/file_jobs.h"
+#include "tools/option_values.h"
+#include "tools/report_json.h"
+#include "tools/report_text.h"
+#include "tools/standard_output.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr char kHelp[] =
+    "Makes or checks the indexes of files: where each record stands, by its number.\n\n"
+    "Orders by number (global, blocks, mixtures, several ranks, positions) make them when they "
+    "first\n"
+    "open a file, beside it as .FILE.rfx; this makes them beforehand. Exit status 1 where a file "
+    "has\n"
+    "none, or, with --check, not the one that it should have.\n\n"
+    "  ringfeed index train-*.tfrecord\n"
+    "  ringfeed index train-*.tfrecord --folder /var/cache/indexes --check";
+
+struct IndexRun {
+  std::string file;
+  std::string format;
+  std::uint64_t bytes = 0;
+  OpenedIndex opened;
+  bool checked = false;
+  double seconds = 0;
+};
+
+Json ToJson(const IndexRun& run) {
+  const OpenedIndex& opened = run.opened;
+  Json json = {{"file", run.file},
+               {"format", run.format},
+               {"bytes", run.bytes},
+               {"records", opened.index == nullptr ? 0 : opened.index->records()},
+               {"lost_ranges", opened.index == nullptr ? 0 : opened.index->loss().ranges},
+               {"index", opened.path},
+               {"index_bytes", opened.index_bytes},
+               {"origin", run.checked ? "checked" : IndexOriginName(opened.origin)},
+               {"why", opened.why},
+               {"seconds", run.seconds}};
+  if (!opened.status.ok()) json["error"] = opened.status.ToString();
+  return json;
+}
+
+void PrintText(const IndexRun& run) {
+  const OpenedIndex& opened = run.opened;
+  const bool fine = opened.status.ok();
+  const char* const verdict = !fine         ? "failed"
+                              : run.checked ? "checked"
+                                            : IndexOriginName(opened.origin);
+  std::printf("%-8s %s: ", verdict, run.file.c_str());
+  if (opened.index != nullptr) {
+    std::printf("%s, %s records, index of %s, ", run.format.c_str(),
+                CountText(opened.index->records()).c_str(), BytesText(opened.index_bytes).c_str());
+  }
+  std::printf("%s s\n", FixedText(run.seconds, 3).c_str());
+  if (opened.index != nullptr && opened.index->loss().ranges != 0) {
+    std::printf("         %s damaged ranges are in no record\n",
+                CountText(opened.index->loss().ranges).c_str());
+  }
+  if (!opened.why.empty()) std::printf("         %s\n", opened.why.c_str());
+  (void)FlushOutput();  // main() sees to its failure
+  if (!fine) std::fprintf(stderr, "ringfeed: %s\n", opened.status.ToString().c_str());
+}
+
+class IndexCommand : public Command {
+ public:
+  CLI::App* Declare(CLI::App* app) override {
+    CLI::App* sub = app->add_subcommand("index", kHelp);
+    sub->add_option("FILE", names_, "files, or globs in quotes")->required();
+    sub->add_option("--format", format_, kFormatText);
+    sub->add_option("--folder", options_.folder,
+                    "keeps them there; default: RINGFEED_INDEX_FOLDER, else beside each file");
+    CLI::Option* check = sub->add_flag(
+        "--check", check_, "changes nothing: is the kept index what a scan of the file gives?");
+    sub->add_flag("--rebuild", rebuild_, "makes them whatever is kept")->excludes(check);
+    sub->add_flag("--json", json_, "an object for one file, a list for several");
+    return sub;
+  }
+
+  int Run() override {
+    CheckFormat(format_);
+    const std::vector<std::string> files = ExpandNames(names_);
+    std::vector<IndexRun> runs(files.size());
+    bool fine = true;
+    FileJobs jobs;
+    jobs.tick = [] {};
+    jobs.job = [&](std::size_t i) { runs[i] = RunOne(files[i]); };
+    jobs.done = [&](std::size_t i) {
+      fine = fine && runs[i].opened.status.ok();
+      if (!json_) PrintText(runs[i]);
+    };
+    RunInOrder(files.size(), ShareOut(files.size()).threads, jobs);
+    if (json_) {
+      Json list = Json::array();
+      for (const IndexRun& run : runs) list.push_back(ToJson(run));
+      PrintJson(runs.size() == 1 ? list[0] : list);
+    }
+    return fine ? kExitFine : kExitData;
+  }
+
+ private:
+  IndexRun RunOne(const std::string& name) const {
+    const auto start = std::chrono::steady_clock::now();
+    IndexRun run;
+    run.file = name;
+    ExaminedFile examined = ExamineFile(name, nullptr, format_, 1);
+    run.opened.status = examined.status;
+    if (examined.status.ok()) {
+      run.format = examined.format->name();
+      run.bytes = examined.bytes;
+      IndexOf(IndexedFile{examined.name, nullptr, examined.bytes, examined.format,
+                          examined.compression},
+              &run);
+    }
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    run.seconds = time.count();
+    return run;
+  }
+
+  void IndexOf(const IndexedFile& file, IndexRun* run) const {
+    if (!check_) {
+      run->opened = rebuild_ ? BuildRecordIndex(file, options_) : OpenRecordIndex(file, options_);
+      // One that is gone with this process is none.
+      if (run->opened.status.ok()) run->opened.status = run->opened.kept;
+      return;
+    }
+    const Status status = CheckRecordIndex(file, options_);
+    run->opened.status = status;
+    run->checked = status.ok();
+    if (!status.ok()) return;
+    IndexOptions only_open = options_;
+    only_open.save = false;
+    run->opened = OpenRecordIndex(file, only_open);
+  }
+
+  std::vector<std::string> names_;
+  std::string format_;
+  IndexOptions options_;
+  bool check_ = false;
+  bool rebuild_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewIndexCommand() { return std::make_unique<IndexCommand>(); }
+
+}  // namespace ringfeed::tools

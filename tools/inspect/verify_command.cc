@@ -1,0 +1,155 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/command.h"
+#include "tools/damage_option.h"
+#include "tools/exit_status.h"
+#include "tools/feed/delivery_check.h"
+#include "tools/file_format.h"
+#include "tools/inspect/file_check.h"
+#include "tools/inspect/file_jobs.h"
+#include "tools/interrupt.h"
+#include "tools/option_values.h"
+#include "tools/progress_bar.h"
+#include "tools/report_json.h"
+#include "tools/report_text.h"
+#include "tools/standard_output.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr char kHelp[] =
+    "Reads every record of files and checks every checksum: what is damaged, and where.\n\n"
+    "A line per file and a total; exit status 1 where a file is damaged or cannot be read. Of a\n"
+    "file's damaged ranges the first 1,000 are listed.\n\n"
+    "  ringfeed verify train-*.tfrecord\n"
+    "  ringfeed verify train-*.tfrecord --on-damage=fail --json";
+
+Json ToJson(const FileCheck& check) {
+  Json json = {{"file", check.file},
+               {"format", check.format},
+               {"intact", check.intact()},
+               {"records", check.records},
+               {"payload_bytes", check.payload_bytes},
+               {"damaged_records", check.damaged_records},
+               {"damaged", DamageJson(check.damage)}};
+  if (!check.status.ok()) json["error"] = check.status.ToString();
+  return json;
+}
+
+void PrintText(const FileCheck& check) {
+  const char* verdict = check.intact() ? "ok" : check.damage.empty() ? "failed" : "damaged";
+  std::printf("%-8s %s: %s%s%s records, %s\n", verdict, check.file.c_str(), check.format.c_str(),
+              check.format.empty() ? "" : ", ", CountText(check.records).c_str(),
+              BytesText(check.payload_bytes).c_str());
+  for (const DamagedRange& range : check.damage) {
+    std::printf("         bytes %llu to %llu: %s\n", static_cast<unsigned long long>(range.begin),
+                static_cast<unsigned long long>(range.end), range.reason.c_str());
+  }
+  if (check.damage.size() == kMostRanges) {
+    std::printf("         and more: %s damaged in all\n", CountText(check.damaged_records).c_str());
+  }
+  (void)FlushOutput();  // main() sees to its failure
+}
+
+class VerifyCommand : public Command {
+ public:
+  CLI::App* Declare(CLI::App* app) override {
+    CLI::App* sub = app->add_subcommand("verify", kHelp);
+    sub->add_option("FILE", names_, "files, globs in quotes, or - for stdin")->required();
+    sub->add_option("--format", options_.format, kFormatText);
+    AddDamageOption(sub, &options_.on_damage);
+    sub->add_flag("--json", json_, "an object for one file, a list for several");
+    return sub;
+  }
+
+  int Run() override {
+    CheckFormat(options_.format);
+    const std::vector<std::string> files = ExpandNames(names_);
+    std::stop_source stop;
+    const Interrupt interrupt([&] { stop.request_stop(); });
+    const FileShare share = ShareOut(files.size());
+    std::vector<FileCheck> checks(files.size());
+    const auto start = std::chrono::steady_clock::now();
+    ProgressBar bar("verifying", BytesOfFiles(files));
+    FileJobs jobs;
+    jobs.tick = [&] { bar.Update(bytes(), bytes()); };
+    jobs.job = [&](std::size_t i) {
+      checks[i] = Check(files[i], share.arena_bytes, stop.get_token());
+    };
+    jobs.done = [&](std::size_t i) {
+      const bool lacks_memory = checks[i].status.code() == StatusCode::kResourceExhausted;
+      if (lacks_memory && share.arena_bytes > 0) {
+        checks[i] = Check(files[i], ArenaBesideShares(), stop.get_token());
+      }
+      bar.Clear();
+      Tell(checks[i]);
+    };
+    RunInOrder(files.size(), share.threads, jobs);
+    bar.Clear();
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+    return Report(checks, wall.count());
+  }
+
+ private:
+  FileCheck Check(const std::string& file, std::size_t arena_bytes, const std::stop_token& stop) {
+    FileCheckOptions options = options_;
+    options.arena_bytes = arena_bytes;
+    const auto progress = [this](std::uint64_t more) {
+      bytes_.fetch_add(more, std::memory_order_relaxed);
+    };
+    return CheckFile(file, options, progress, stop);
+  }
+
+  void Tell(const FileCheck& check) {
+    const bool cancelled = check.status.code() == StatusCode::kCancelled;
+    // Once interrupted, every file that is left would say so.
+    if (cancelled && std::exchange(cancelled_, true)) return;
+    if (!json_) PrintText(check);
+    if (!check.status.ok()) {
+      std::fprintf(stderr, "ringfeed: %s\n", check.status.ToString().c_str());
+    }
+  }
+
+  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+  int Report(const std::vector<FileCheck>& checks, double seconds) const {
+    FileCheck total;
+    std::size_t bad = 0;
+    Json list = Json::array();
+    for (const FileCheck& check : checks) {
+      total.records += check.records;
+      total.payload_bytes += check.payload_bytes;
+      bad += check.intact() ? 0 : 1;
+      if (json_) list.push_back(ToJson(check));
+    }
+    if (json_) {
+      PrintJson(checks.size() == 1 ? list[0] : list);
+    } else {
+      std::printf("total    %zu files, %zu not intact; %s records, %s, %s\n", checks.size(), bad,
+                  CountText(total.records).c_str(), BytesText(total.payload_bytes).c_str(),
+                  RateText(static_cast<double>(total.payload_bytes) / seconds).c_str());
+    }
+    return bad == 0 ? kExitFine : kExitData;
+  }
+
+  std::vector<std::string> names_;
+  FileCheckOptions options_;
+  bool json_ = false;
+  bool cancelled_ = false;
+  std::atomic<std::uint64_t> bytes_{0};  // payload so far; for the progress bar alone
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewVerifyCommand() { return std::make_unique<VerifyCommand>(); }
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include "ringfeed/status.h"
+#include "tools/make/record_maker.h"
+
+namespace ringfeed::tools {
+
+/// A data set to be made. What stands in it is a function of these alone, threads excepted.
+struct DataSetPlan {
+  std::string folder;
+  const DataKind* kind = nullptr;
+  std::size_t record_bytes = 0;
+  std::size_t files = 0;
+  std::uint64_t bytes = 0;    ///< about as many payload bytes in all; where `records` is 0
+  std::uint64_t records = 0;  ///< exactly as many
+  std::uint64_t seed = 0;
+  unsigned threads = 0;  ///< files written at a time, at least one
+};
+
+/// What was written.
+struct DataSetTotals {
+  std::uint64_t files = 0;
+  std::uint64_t records = 0;
+  std::uint64_t payload_bytes = 0;
+};
+
+/// "part-00003-of-00008.tfrecord".
+std::string DataSetFileName(const DataSetPlan& plan, std::size_t file);
+/// The format that its files have, as OpenOptions::format spells it.
+std::string DataSetFormat(const DataSetPlan& plan);
+
+/// Writes the files, several at a time. `progress` is called now and then on the caller's thread
+/// with the payload bytes so far. A file that is not complete when it ends leaves nothing behind.
+Status WriteDataSet(const DataSetPlan& plan, const std::function<void(std::uint64_t)>& progress,
+                    std::stop_token stop, DataSetTotals* totals);
+
+}  // namespace ringfeed::tools
