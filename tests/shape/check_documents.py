@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the project's documents: how long they and their lines are, that links lead somewhere, and
-that each term of the glossary stands in its header.
+"""Checks the project's documents: how long they, their lines and sentences are, that links lead
+somewhere, and that each term of the glossary stands in its header.
 
 check_documents.py ROOT: prints what is wrong; exit status 1 if anything is.
 """
@@ -11,11 +11,14 @@ import subprocess
 import sys
 
 LONGEST_LINE = 100
+MOST_WORDS = 40
 MOST_LINES = {"README.md": 130, "docs/ARCHITECTURE.md": 150}
 GLOSSARY = "docs/GLOSSARY.md"
 MOST_TERMS = 40
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`[^`]*`")
+ITEM = re.compile(r"\s*([-*]|\d+\.) ")
+END_OF_SENTENCE = re.compile(r"(?<=[.!?])\W*\s")
 
 
 def documents(root):
@@ -48,6 +51,32 @@ def dead_links(root, path, lines):
                 yield number, f"links to {name}, which does not exist"
 
 
+def paragraphs(lines):
+    """(number of its first line, text) of each paragraph and item; no code, table or heading."""
+    first, text, in_code = 0, "", False
+    for number, line in enumerate([*lines, ""], 1):
+        fence = line.lstrip().startswith("```")
+        in_code ^= fence
+        indented = line.startswith("    ") and not text
+        prose = line.strip() and not (in_code or fence or indented or line.startswith(("|", "#")))
+        if text and (not prose or ITEM.match(line)):
+            yield first, text
+            text = ""
+        if prose:
+            first = first if text else number
+            text += line.strip() + " "
+
+
+def long_sentences(lines):
+    """What stands quoted as code is one word, whatever it is."""
+    for number, text in paragraphs(lines):
+        for sentence in END_OF_SENTENCE.split(CODE.sub("code", text)):
+            words = [word for word in sentence.split() if re.search(r"\w", word)]
+            if len(words) > MOST_WORDS:
+                yield number, (f"has a sentence of {len(words)} words, more than {MOST_WORDS}: "
+                               f"{' '.join(words[:5])} …")
+
+
 def rows_of_terms(lines):
     """Number, term and header of each row of the glossary's table."""
     for number, line in enumerate(lines, 1):
@@ -78,7 +107,7 @@ def check_tree(root):
         if path.startswith("tests/data/"):
             continue
         lines = (root / path).read_text(encoding="utf-8").splitlines()
-        wrong = [*long_lines(lines), *dead_links(root, path, lines)]
+        wrong = [*long_lines(lines), *long_sentences(lines), *dead_links(root, path, lines)]
         if len(lines) > MOST_LINES.get(path, len(lines)):
             wrong.append((len(lines), f"has more than {MOST_LINES[path]} lines"))
         if path == GLOSSARY:

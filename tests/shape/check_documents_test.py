@@ -32,15 +32,27 @@ class DocumentsTest(unittest.TestCase):
     def test_characters_count_and_not_bytes(self):
         self.assertEqual(self.check(docs__A_md="─" * 100 + "\n"), [])
 
+    def test_a_long_sentence_is_found(self):
+        found = self.check(docs__A_md="Short.\n\n- Short. " + "word\n  " * 41 + "\n- item\n")
+        self.assertEqual(found, ["docs/A.md:3: has a sentence of 41 words, more than 40: "
+                                 "word word word word word …"])
+
+    def test_sentences_end_and_code_and_tables_are_none(self):
+        words, code = "word " * 39, "`code of several words.` " * 20
+        text = (f"# {words * 2}\n{words}end. {words}end?\n(One: {words[5:]}end.) {code}\n\n"
+                f"| {words * 2} |\n\n    {words * 2}\n```\n{words * 2}\n```\n"
+                f"- {words}\n- {words}\n")
+        self.assertEqual([each for each in self.check(docs__A_md=text) if "sentence" in each], [])
+
     def test_a_link_to_nothing_is_found_but_not_in_code(self):
         text = "`[a](b.md)`\n```\n[a](b.md)\n```\n[a](b.md)\n"
         found = self.check(docs__A_md=text)
         self.assertEqual(found, ["docs/A.md:5: links to b.md, which does not exist"])
 
     def test_long_pages_are_found(self):
-        found = self.check(README_md="x\n" * 131, docs__ARCHITECTURE_md="x\n" * 151)
+        found = self.check(README_md="x.\n" * 131, docs__ARCHITECTURE_md="x.\n" * 151)
         self.assertEqual(len(found), 2)
-        self.assertEqual(self.check(README_md="x\n" * 130, docs__ARCHITECTURE_md="x\n" * 150), [])
+        self.assertEqual(self.check(README_md="x.\n" * 130, docs__ARCHITECTURE_md="x.\n" * 150), [])
 
     def test_terms_stand_in_their_headers(self):
         table = TERMS + "| `Lane` | an input | `a.h` |\n| hole | nothing | `a.h` |\n"
