@@ -1,3 +1,10 @@
+// All of this runs within the plan, on the worker whose turn that is. The exceptions are
+// MakeInstance and MakeMask, which a consumer calls for a batch that it holds.
+//
+// What holds between two calls: planned_ has the batches in their order. Only the last one may be
+// open, and only the first one may have a slot. Each row that comes in is in the tally once, and
+// its hold on its block ends once: here, or with the task that writes it.
+
 #include "readers/engine/batches/batch_sink.h"
 
 #include <algorithm>

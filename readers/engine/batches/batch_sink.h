@@ -1,3 +1,11 @@
+// The end of the plan: it gives rows their places in batches, and hands a batch's tensors out.
+//
+// The run makes it before its threads start. The plan calls OnRows and the other On… functions,
+// Continue and Outstanding, on whichever worker runs the plan, one at a time. Workers do tasks
+// through writer(), several at once. Consumers call MakeInstance and Release on their own threads.
+// What holds: members marked as the planner's own are touched within the plan alone, and no call
+// waits. Without a free slot the rows stay in planned_ until Continue finds one.
+
 #pragma once
 
 #include <atomic>
