@@ -1,3 +1,13 @@
+// Where a chain stands, as a text, and where its next run is to start.
+//
+// A user's threads call this through Reader, several at once. OriginOf and NoteDelivered belong to
+// reads. mutex_ guards where the chain stands and where it is to start. It is never held while an
+// index is made or a text is written. planned_mutex_ guards the index, and is taken first.
+//
+// What holds: within a run the position only moves forward. It counts what was handed out, not what
+// was read ahead or looked at ahead. A new aim changes nothing in a run that goes on: Resume takes
+// it. Before the first run it is taken at once.
+
 #include <algorithm>
 #include <string>
 #include <utility>
