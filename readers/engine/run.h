@@ -1,3 +1,12 @@
+// One run: its threads, and what stands between them.
+//
+// A session makes, starts and stops it, on the thread that reads, restarts or closes the chain.
+// Consumers take deliveries (Next, TryNext, NextUntil) and hold them (Lease). The workers are the
+// run's own threads: each fills the blocks of its own lanes, writes rows, and runs the plan when it
+// has something for it. The plan and the writers call the functions of PlannerHost on workers; a
+// consumer calls Drop and NoteSkipped too. What holds: members marked as a worker's are touched on
+// its thread alone. Whoever holds a delivery keeps the run.
+
 #pragma once
 
 #include <atomic>

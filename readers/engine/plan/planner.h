@@ -1,3 +1,11 @@
+// The plan of a run: which block is next, and where the run ends.
+//
+// The run makes it before its threads start, and calls GoOn when there may be something to plan:
+// on the worker that finds that, never on two at once. Other threads may ask for passes_ended and
+// fails_in_order. What holds: GoOn does not wait. When it returns, there is nothing to plan, or
+// something must come back first, and whoever brings that asks for the plan again. The planner
+// touches no record's bytes and knows no thread.
+
 #pragma once
 
 #include <atomic>
