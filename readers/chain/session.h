@@ -1,3 +1,11 @@
+// One chain from its first read on: it starts runs, and hands out what they deliver.
+//
+// A user's threads call it through Reader, several at once. A lane's own thread calls it if another
+// chain reads this one (a decorator, Share). Locks are taken in this order: rows_mutex_ or
+// peek_mutex_, never both; planned_mutex_; mutex_. What holds: no thread waits for a delivery under
+// mutex_. A delivery stays with the run that made it, and its generation tells whether that is the
+// current run. After Pause and until Resume reads wait, and no run is at work.
+
 #pragma once
 
 #include <atomic>
