@@ -1,3 +1,11 @@
+// The order by number, cut into chunks for the lanes.
+//
+// The run makes it. Each lane asks Next on its worker's thread. The planner asks TakeRowsOf when a
+// pass has ended, on whichever worker runs the plan. One mutex guards all of it. Whoever asks makes
+// the chunks up to its own under that mutex; those of other lanes wait in their queues. What holds:
+// chunk k of a pass belongs to lane k mod lanes, and no chunk spans two passes. So what each lane
+// gets depends on the order alone, never on which lane asks first.
+
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,11 @@
+// A lane of an order by number: it looks up rows, reads their units and puts them into blocks.
+//
+// The run makes it before its threads start. From then on only the worker that owns the lane calls
+// it. It shares the ChunkPlan and the opened files with other lanes; both are thread safe. What
+// holds: rows leave in the order of their chunk, and the block with the last of them ends the turn.
+// parts_ stand in that order too, and only the first is handed out. What is read ahead of it is
+// bounded (Options::ahead_bytes), but for one part.
+
 #pragma once
 
 #include <algorithm>
