@@ -1,3 +1,8 @@
+// ReadLoop is the reading thread: it takes items and gives each to its lane, and waits while that
+// lane is full. FeedLoop is a lane's thread: it copies, and sees copies done. TryNext runs on a
+// consumer's thread, and PumpOnce is one round of both loops there if the feed has no threads.
+// StopThreads ends the waits of both kinds and joins them: what they own is free to take then.
+
 #include "gpu/feed/feed_core.h"
 
 #include <algorithm>
