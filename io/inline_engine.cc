@@ -1,3 +1,7 @@
+// The engine that reads while it is asked. Its thread calls all of it but Wake, which does nothing,
+// since Reap never waits. At most one read is finished and not reaped; until it is, Submit takes
+// none. Chains do not use it; the I/O benchmark and tests do.
+
 #include <optional>
 
 #include "io/read_engine.h"

@@ -1,3 +1,9 @@
+// The engine over the process's pool of reading threads. One thread, a run's worker, submits and
+// reaps; Wake comes from any thread. The pool's threads read into the buffers, and leave what they
+// finished in client_. What holds: threads share client_ under the pool's mutex. The counters of
+// what is in flight are the owner's. The destructor takes back what no thread has begun, and waits
+// for the rest, so no buffer is written to after it.
+
 #include <algorithm>
 #include <mutex>
 #include <utility>

@@ -1,3 +1,12 @@
+// The engine over an io_uring of its own. One thread, a run's worker, opens it, submits, reaps and
+// destroys it. Wake alone comes from any thread: it sets woken_ and writes to an eventfd, of which
+// the ring keeps a read under way.
+//
+// What holds: from Submit to Reap a request has one slot. It stands in the submission queue, in the
+// kernel, in delayed_ (to be submitted later) or in finished_. in_flight_ counts all four. After a
+// fatal error nothing more is submitted: what the kernel has still ends, the rest is refused. The
+// destructor waits until the kernel has ended every read, so no buffer is written to after it.
+
 #include <sys/eventfd.h>
 #include <unistd.h>
 
