@@ -199,6 +199,43 @@ TEST_F(ResourceTest, TinyRowsAreNotReadAgainAndAgainInAnyOrderByAnyPath) {
   }
 }
 
+// Each lane by itself reads too little of a small file to tell; together they would read it often.
+TEST_F(ResourceTest, SmallFilesAreNotReadAgainAndAgainByManyLanes) {
+  constexpr std::int64_t kFiles = 40;
+  constexpr std::int64_t kRows = 3000;
+  std::vector<std::string> paths;
+  for (std::int64_t file = 0; file < kFiles; ++file) {
+    paths.push_back(directory_.File(std::to_string(file) + ".rows"));
+  }
+  for (const IoPath io : {IoPath::kUring, IoPath::kPread}) {
+    if (io == IoPath::kUring && !ProbeUring().available) continue;
+    for (const int threads : {1, 2, 6}) {
+      for (const bool cold : {false, true}) {
+        SCOPED_TRACE(std::string(IoPathName(io)) + ", threads " + std::to_string(threads) +
+                     (cold ? ", cold" : ""));
+        bool is_cold = true;
+        for (const std::string& path : paths) is_cold = WriteColdRows(path, kRows) && is_cold;
+        if (cold && !is_cold) GTEST_SKIP() << "files cannot be dropped from the cache";
+        if (!cold) {
+          for (const std::string& path : paths) MakeWarm(path);
+        }
+        OpenOptions options = Options();
+        options.format = "rows:8";
+        options.io.path = io;
+        options.threads = threads;
+        const Reader records =
+            Shuffle(OpenFiles(paths, options), {.seed = 1, .mode = ShuffleMode::kGlobal});
+        Reader reader = Batch(Parse(records, ParserFromText("rows: i8").parser), {.size = 300});
+        std::int64_t rows = 0;
+        Instance batch;
+        while (reader.TryReadNext(&batch) == ReadResult::kRecord) rows += batch[0].shape[0];
+        EXPECT_EQ(rows, kFiles * kRows);
+        EXPECT_LT(reader.Stats().read_per_byte, 3);
+      }
+    }
+  }
+}
+
 TEST_F(ResourceTest, TrainingAndEvaluationShareAnArenaByQuotas) {
   const auto train = MakeFiles(6, 500, 8, 2000);
   const auto evaluation = MakeFiles(2, 500, 8, 2000);

@@ -74,13 +74,8 @@ void LaneFiles::Take(std::shared_ptr<InputFile> input, LaneFile* file) const {
 }
 
 bool LaneFiles::NoteReads(std::size_t number, std::uint64_t wanted, std::uint64_t planned) {
-  constexpr std::uint64_t kEnoughToJudge = 128 * 1024;
+  const bool too_much = files_->NoteReads(number, wanted, planned);
   LaneFile* const file = Use(number);
-  file->wanted_bytes += wanted;
-  file->planned_bytes += planned;
-  // All of the file at this rate: more than a quarter beyond its size.
-  const bool too_much =
-      file->planned_bytes > kEnoughToJudge && file->planned_bytes > file->wanted_bytes / 4 * 5;
   if (!too_much || file->stays || file->open == nullptr || file->open->cached()) return false;
   std::uint64_t loads = 0;
   std::shared_ptr<InputFile> cached = files_->Cache(number, *file->open, &loads);
@@ -88,7 +83,6 @@ bool LaneFiles::NoteReads(std::size_t number, std::uint64_t wanted, std::uint64_
   if (cached == nullptr) return false;
   context_->read_bytes->Add(loads);
   Take(std::move(cached), file);
-  file->wanted_bytes = file->planned_bytes = 0;
   return true;
 }
 

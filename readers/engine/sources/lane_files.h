@@ -31,9 +31,6 @@ struct LaneFile {
   Status failure;      ///< it cannot be read; a refusal of the system is tried again by each part
   bool fatal = false;  ///< that is not a matter of the data
   std::uint64_t part = 0;  ///< number of the part that noted it last
-  /// What reads were planned for, and what they take with them; so far.
-  std::uint64_t wanted_bytes = 0;
-  std::uint64_t planned_bytes = 0;
   bool stays = false;  ///< as it is: it does not fit into memory, or is a source of the user's
 };
 

@@ -28,10 +28,21 @@ OpenedFiles::OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions
     : table_(std::move(table)),
       options_(options),
       news_(std::move(news)),
-      most_(most != 0 ? most : MostOpen()) {
+      most_(most != 0 ? most : MostOpen()),
+      reads_(table_->files()) {
   for (std::size_t file = 0; file <= table_->files(); ++file) {
     first_rows_.push_back(table_->FirstRow(file));
   }
+}
+
+bool OpenedFiles::NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned) {
+  constexpr std::uint64_t kEnoughToJudge = 128 * 1024;
+  constexpr auto kSum = std::memory_order_relaxed;
+  Reads& reads = reads_[file];
+  wanted += reads.wanted_bytes.fetch_add(wanted, kSum);
+  planned += reads.planned_bytes.fetch_add(planned, kSum);
+  // All of the file at this rate: more than a quarter beyond its size.
+  return planned > std::min(kEnoughToJudge, table_->file(file).bytes) && planned > wanted / 4 * 5;
 }
 
 std::size_t OpenedFiles::FileOf(RowNumber row) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -34,12 +35,22 @@ class OpenedFiles {
   /// Null, with `status` set, where it cannot be opened; the next call tries again. Where the
   /// system has no descriptors left, others are let go of first.
   std::shared_ptr<InputFile> Get(std::size_t file, Status* status);
+  /// Of a file `wanted` bytes are needed and `planned` are read for them, by whichever lane. Whether
+  /// its reads, at this rate, come to more than it has: it is the lanes' sum that counts, as of many
+  /// small files each lane reads little.
+  bool NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned);
   /// Has a file that is read as `before` be read through the page cache in small pieces from now
   /// on, since its reads would come to more than it has; *loads is what was asked of the medium for
   /// that. Null where memory has no room for it, or it is a source of the user's.
   std::shared_ptr<InputFile> Cache(std::size_t file, const InputFile& before, std::uint64_t* loads);
 
  private:
+  /// What reads of a file were planned for, and what they take with them; so far. Sums alone: what
+  /// a lane sees of another's may be old.
+  struct Reads {
+    std::atomic<std::uint64_t> wanted_bytes{0};
+    std::atomic<std::uint64_t> planned_bytes{0};
+  };
   struct Kept {
     std::shared_ptr<InputFile> input;
     std::list<std::size_t>::iterator use;
@@ -56,6 +67,7 @@ class OpenedFiles {
   const FileNews news_;
   const std::size_t most_;
   std::vector<RowNumber> first_rows_;
+  std::vector<Reads> reads_;  ///< by file
 
   std::mutex mutex_;  ///< guards what follows
   std::unordered_map<std::size_t, Kept> kept_;
