@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/machine/cpu_list.h"
+#include "base/machine/numa.h"
 #include "base/memory/arena.h"
 #include "ringfeed/device_backend.h"
 

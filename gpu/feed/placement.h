@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "base/machine/cpu_list.h"
+#include "base/machine/numa.h"
 #include "ringfeed/device_backend.h"
 
 namespace ringfeed {

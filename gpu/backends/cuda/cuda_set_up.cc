@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "base/machine/pci_device.h"
+#include "base/machine/devices.h"
 #include "gpu/backends/cuda/cuda_backend.h"
 #include "gpu/backends/cuda/cuda_error.h"
 #include "gpu/backends/cuda/device_guard.h"
