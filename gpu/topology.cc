@@ -5,9 +5,8 @@
 #include <map>
 #include <optional>
 
-#include "base/machine/file_disks.h"
+#include "base/machine/devices.h"
 #include "base/machine/numa.h"
-#include "base/machine/pci_device.h"
 
 namespace ringfeed {
 namespace {

@@ -1,15 +1,150 @@
 #include "io/file_mapping.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <compare>
+#include <csignal>
 #include <cstdint>
 #include <map>
 #include <mutex>
 
 namespace ringfeed {
+
+/// One guarded range, found by the handler without a lock. A slot is free where `begin` is 0.
+struct SigbusGuard::Slot {
+  std::atomic<std::uintptr_t> begin{0};
+  std::atomic<std::uintptr_t> end{0};
+  std::atomic<bool> damaged{false};
+};
+
+namespace {
+
+/// Slots come in blocks that are chained and never given back, so that the handler may walk them
+/// at any time.
+struct SlotBlock {
+  std::array<SigbusGuard::Slot, 256> slots;
+  std::atomic<SlotBlock*> next{nullptr};
+};
+
+constinit SlotBlock first_block;
+constinit std::mutex slots_mutex;  // held to take and to give back slots, never by the handler
+struct sigaction previous_action;  // written once, before the handler is installed
+std::uintptr_t page_bytes = 4096;  // likewise
+
+SigbusGuard::Slot* SlotOf(std::uintptr_t address) {
+  // Acquire: pairs with the release in NewSlot, for the slots of a block just chained.
+  for (SlotBlock* block = &first_block; block != nullptr;
+       block = block->next.load(std::memory_order_acquire)) {
+    for (SigbusGuard::Slot& slot : block->slots) {
+      // Acquire: pairs with the release of `begin` in the constructor, which follows `end`.
+      const std::uintptr_t begin = slot.begin.load(std::memory_order_acquire);
+      if (begin == 0 || address < begin) continue;
+      // Acquire: keeps the second look at `begin` behind it. Where the slot changed hands between
+      // the two looks, `end` may not belong to `begin`.
+      if (address >= slot.end.load(std::memory_order_acquire)) continue;
+      if (slot.begin.load(std::memory_order_relaxed) == begin) return &slot;
+    }
+  }
+  return nullptr;
+}
+
+void CallPrevious(int signal, siginfo_t* info, void* context) {
+  if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
+    previous_action.sa_sigaction(signal, info, context);
+  } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
+    previous_action.sa_handler(signal);
+  } else {
+    // Die of it, as without us: the signal is blocked until this handler returns.
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(signal, &standard, nullptr);
+    raise(signal);
+  }
+}
+
+/// Puts a page of zeroes in the place of one that the file no longer has. The bare system call: it
+/// is safe in a handler of signals, and ThreadSanitizer, which takes mmap for a write to all of the
+/// page, would call it a race with every thread that reads the file there. Such a thread reads the
+/// file's bytes, the zeroes, or faults itself, and looks at damaged() afterwards in each case.
+bool MapZeroes(void* page) {
+  const std::int64_t mapped = syscall(SYS_mmap, page, page_bytes, PROT_READ,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  return mapped == reinterpret_cast<std::intptr_t>(page);
+}
+
+void OnSigbus(int signal, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  // A signal that somebody sent (si_code <= 0) carries no address.
+  SigbusGuard::Slot* const slot = info->si_code > 0 ? SlotOf(address) : nullptr;
+  if (slot != nullptr) {
+    auto* const page = reinterpret_cast<void*>(address & ~(page_bytes - 1));
+    if (MapZeroes(page)) {
+      // Release: pairs with the acquire in damaged().
+      slot->damaged.store(true, std::memory_order_release);
+      errno = saved_errno;
+      return;
+    }
+  }
+  CallPrevious(signal, info, context);
+  errno = saved_errno;
+}
+
+void InstallHandler() {
+  page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  sigaction(SIGBUS, nullptr, &previous_action);
+  struct sigaction ours {};
+  ours.sa_sigaction = OnSigbus;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  sigemptyset(&ours.sa_mask);
+  sigaction(SIGBUS, &ours, nullptr);
+}
+
+SigbusGuard::Slot* NewSlot() {
+  SlotBlock* block = &first_block;
+  while (true) {
+    for (SigbusGuard::Slot& slot : block->slots) {
+      if (slot.begin.load(std::memory_order_relaxed) == 0) return &slot;
+    }
+    SlotBlock* next = block->next.load(std::memory_order_relaxed);
+    if (next == nullptr) {
+      next = new SlotBlock;
+      // Release: pairs with the acquire in SlotOf.
+      block->next.store(next, std::memory_order_release);
+    }
+    block = next;
+  }
+}
+
+}  // namespace
+
+SigbusGuard::SigbusGuard(const void* data, std::size_t bytes) {
+  static std::once_flag installed;
+  std::call_once(installed, InstallHandler);
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);
+  const std::lock_guard lock(slots_mutex);
+  slot_ = NewSlot();
+  slot_->damaged.store(false, std::memory_order_relaxed);
+  // Release: pairs with the acquire of `end` in SlotOf, for the zero in `begin` before it.
+  slot_->end.store(begin + bytes, std::memory_order_release);
+  // Release: pairs with the acquire in SlotOf.
+  slot_->begin.store(begin, std::memory_order_release);
+}
+
+SigbusGuard::~SigbusGuard() {
+  const std::lock_guard lock(slots_mutex);
+  slot_->begin.store(0, std::memory_order_relaxed);
+}
+
+bool SigbusGuard::damaged() const {
+  // Acquire: pairs with the release in the handler, in whichever thread it ran.
+  return slot_->damaged.load(std::memory_order_acquire);
+}
 
 namespace {
 

@@ -7,16 +7,21 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "io/data_file.h"
-#include "io/direct_io.h"
 #include "io/file_mapping.h"
+#include "io/page_cache.h"
 #include "io/read_engine.h"
 #include "io/read_progress.h"
-#include "io/residency.h"
-#include "io/source_input.h"
+#include "ringfeed/io_options.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
 
 namespace ringfeed {
 
@@ -34,6 +39,38 @@ constexpr double kResidentFrom = 0.95;
 constexpr std::uint64_t kMostLoaded = std::uint64_t{1} << 30;
 /// Of one read() call; Linux transfers at most 2 GiB less a page.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
+/// What every file system with direct I/O accepts where it does not say what it needs.
+constexpr std::uint32_t kSafeAlignment = 4096;
+
+/// Turns O_DIRECT on for an open file. Returns the alignment that offsets, lengths and addresses
+/// need from now on, or 0, with `why_not` filled in, where the file system does not have it.
+std::uint32_t EnableDirect(int descriptor, std::string* why_not) {
+  std::uint32_t alignment = kSafeAlignment;
+#ifdef STATX_DIOALIGN
+  struct statx stat {};
+  if (statx(descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stat) == 0 &&
+      (stat.stx_mask & STATX_DIOALIGN) != 0) {
+    if (stat.stx_dio_offset_align == 0) {
+      *why_not = "the file system has no O_DIRECT for it";
+      return 0;
+    }
+    alignment = std::max({stat.stx_dio_mem_align, stat.stx_dio_offset_align, 512u});
+  }
+#endif
+  const int flags = fcntl(descriptor, F_GETFL);
+  if (flags < 0 || fcntl(descriptor, F_SETFL, flags | O_DIRECT) != 0) {
+    *why_not = StatusFromErrno(errno, "O_DIRECT").message();
+    return 0;
+  }
+  return alignment;
+}
+
+/// Turns O_DIRECT off again; reads that are under way are not affected. False where it was not on.
+bool DisableDirect(int descriptor) {
+  const int flags = fcntl(descriptor, F_GETFL);
+  if (flags < 0 || (flags & O_DIRECT) == 0) return false;
+  return fcntl(descriptor, F_SETFL, flags & ~O_DIRECT) == 0;
+}
 
 /// A file that is read through its descriptor.
 class DescriptorInput final : public InputFile {
@@ -109,6 +146,51 @@ class MappedInput final : public InputFile {
  private:
   const std::shared_ptr<const FileMapping> mapped_;  // null for an empty file
 };
+
+/// A Source of the user's as an input: read by ReadAt, in a thread that may block.
+class SourceInput final : public InputFile {
+ public:
+  explicit SourceInput(std::shared_ptr<Source> source);
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override;
+
+ private:
+  const std::shared_ptr<Source> source_;
+};
+
+SourceInput::SourceInput(std::shared_ptr<Source> source) : source_(std::move(source)) {
+  name_ = source_->name();
+  size_ = source_->Size();
+  choice_ = {name_, IoPath::kPread, false, false, "a source of the program's own"};
+}
+
+Status SourceInput::ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                           std::size_t* bytes_read) {
+  *bytes_read = 0;
+  const std::uint64_t left = size_ > offset ? size_ - offset : 0;
+  buffer = buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), left)));
+  while (*bytes_read < buffer.size()) {
+    const DataPlace place{name_, static_cast<std::int64_t>(offset + *bytes_read), -1};
+    std::size_t got = 0;
+    try {
+      const Status status =
+          source_->ReadAt(offset + *bytes_read, buffer.subspan(*bytes_read), &got);
+      if (!status.ok()) return status.WithPlace(place);
+    } catch (const std::exception& error) {
+      return Status(StatusCode::kUserError, std::string("ReadAt threw: ") + error.what(), place);
+    } catch (...) {
+      return Status(StatusCode::kUserError, "ReadAt threw", place);
+    }
+    if (got == 0 || got > buffer.size() - *bytes_read) {
+      return Status(StatusCode::kTruncated,
+                    "the source says that it has " + std::to_string(size_) +
+                        " bytes, but a read here gave " + std::to_string(got),
+                    place);
+    }
+    *bytes_read += got;
+  }
+  return {};
+}
 
 /// An opened regular file on its way to an input: closes the descriptor unless it is handed over.
 class Opening {
@@ -280,6 +362,20 @@ OpenInputResult OpenInput(std::shared_ptr<Source> source) {
     return {Status(StatusCode::kInvalidArgument, "the source is a null pointer"), nullptr};
   }
   return {{}, std::make_unique<SourceInput>(std::move(source))};
+}
+
+std::string_view IoPathName(IoPath path) {
+  switch (path) {
+    case IoPath::kAuto:
+      return "auto";
+    case IoPath::kUring:
+      return "uring";
+    case IoPath::kPread:
+      return "pread";
+    case IoPath::kMmap:
+      return "mmap";
+  }
+  return "unknown";
 }
 
 }  // namespace ringfeed

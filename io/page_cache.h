@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "ringfeed/status.h"
@@ -13,5 +14,10 @@ Status BringIntoPageCache(const std::string& file);
 
 /// The share of a file that stands in the page cache, 0 to 1; 0 where it cannot be opened.
 double CachedShare(const std::string& file);
+
+/// The share of an open regular file of `size` bytes that stands in the page cache, 0 to 1, judged
+/// by at most 16 windows spread over it (the first and the last among them). Asks in a way that
+/// reads nothing from the medium where the kernel has one.
+double ResidentShare(int descriptor, std::uint64_t size);
 
 }  // namespace ringfeed

@@ -9,8 +9,6 @@
 #include <string>
 #include <thread>
 
-#include "io/read_fault_hook.h"
-
 namespace ringfeed {
 
 namespace {
@@ -144,6 +142,31 @@ void ReadBlocking(ReadProgress* progress) {
                                  progress->bytes(), static_cast<off_t>(progress->offset()));
     next = progress->OnResult(result < 0 ? -errno : result);
   }
+}
+
+ReadCompletion FinishRead(std::uint64_t tag, const ReadProgress& progress, ReadEngineStats* stats) {
+  ++stats->reads;
+  stats->bytes += progress.done();
+  stats->short_reads += progress.short_reads();
+  stats->retries += progress.retries();
+  if (!progress.status().ok()) ++stats->failures;
+  return {tag, progress.done(), progress.status()};
+}
+
+ReadCompletion ReadRequestBlocking(const ReadRequest& request, int retries,
+                                   ReadEngineStats* stats) {
+  if (request.file->descriptor() >= 0) {
+    ReadProgress progress(request.file, request.offset, request.buffer, request.bytes, retries);
+    ReadBlocking(&progress);
+    stats->enters += 1 + progress.short_reads() + progress.retries();
+    return FinishRead(request.tag, progress, stats);
+  }
+  std::size_t bytes = 0;
+  Status status = request.file->ReadAt(request.offset, {request.buffer, request.bytes}, &bytes);
+  ++stats->reads;
+  stats->bytes += bytes;
+  if (!status.ok()) ++stats->failures;
+  return {request.tag, static_cast<std::uint32_t>(bytes), std::move(status)};
 }
 
 }  // namespace ringfeed

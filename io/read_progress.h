@@ -4,10 +4,25 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "io/input_file.h"
+#include "io/read_engine.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
+
+/// Stands, in tests, between the system and every engine: may turn the result of a read into
+/// another one (fewer bytes, or a negative errno). Called from any thread that reads.
+class ReadFaultHook {
+ public:
+  virtual ~ReadFaultHook() = default;
+  /// The result to go on with, instead of `result`: never more than it, where that is not negative.
+  virtual std::int64_t OnResult(const InputFile& file, std::uint64_t offset, std::uint32_t bytes,
+                                std::int64_t result) = 0;
+};
+
+/// Puts a hook in the place of the one before it; null for none. It must outlive every read that
+/// is under way.
+void SetReadFaultHook(ReadFaultHook* hook);
+ReadFaultHook* GetReadFaultHook();
 
 /// One read of a file on its way through short results and errors: what to ask the system for
 /// next, and what to make of its answer. The same for every engine.
@@ -70,5 +85,12 @@ class ReadProgress {
 
 /// Runs a read to its end in the caller's thread, by pread.
 void ReadBlocking(ReadProgress* progress);
+
+/// Serves one request in the caller's thread, files and user's sources alike, and adds what it
+/// took to `stats`.
+ReadCompletion ReadRequestBlocking(const ReadRequest& request, int retries, ReadEngineStats* stats);
+
+/// Adds a read that has ended to `stats`; returns its completion.
+ReadCompletion FinishRead(std::uint64_t tag, const ReadProgress& progress, ReadEngineStats* stats);
 
 }  // namespace ringfeed

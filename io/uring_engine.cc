@@ -19,8 +19,6 @@
 
 #include "io/read_engine.h"
 #include "io/read_progress.h"
-#include "io/request_reader.h"
-#include "io/uring_buffers.h"
 #include "io/uring_ring.h"
 
 namespace ringfeed {

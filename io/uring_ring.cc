@@ -1,13 +1,22 @@
 #include "io/uring_ring.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <fstream>
 #include <string_view>
 #include <utility>
+
+#include "io/read_engine.h"
+#include "ringfeed/status.h"
 
 namespace ringfeed {
 
@@ -47,13 +56,93 @@ bool KnowsReads(io_uring* ring) {
   return knows;
 }
 
-std::string SeccompLine() {
+/// What /proc/self/status says of `name`; empty where it does not.
+std::string ProcessStatus(std::string_view name) {
   std::ifstream status("/proc/self/status");
   std::string line;
   while (std::getline(status, line)) {
-    if (line.rfind("Seccomp:", 0) == 0) return "Seccomp: " + line.substr(line.find('\t') + 1);
+    if (line.starts_with(name)) return line.substr(line.find('\t') + 1);
   }
-  return "Seccomp: unknown";
+  return {};
+}
+
+constexpr std::size_t kTestBytes = 4096;
+
+/// Reads the head of a real file through the ring: a ring that can be made need not work.
+Status ReadThrough(UringRing* ring, int descriptor) {
+  alignas(64) std::array<std::byte, kTestBytes> by_ring{};
+  alignas(64) std::array<std::byte, kTestBytes> by_pread{};
+  io_uring_sqe* const sqe = io_uring_get_sqe(ring->get());
+  if (sqe == nullptr) return Status(StatusCode::kInternal, "a new ring has no free entry");
+  io_uring_prep_read(sqe, descriptor, by_ring.data(), kTestBytes, 0);
+  int result = 0;
+  do {
+    result = io_uring_submit(ring->get());
+  } while (result == -EINTR);
+  if (result < 0) return StatusFromErrno(-result, "io_uring_enter");
+  io_uring_cqe* cqe = nullptr;
+  do {
+    result = io_uring_wait_cqe(ring->get(), &cqe);
+  } while (result == -EINTR);
+  if (result < 0) return StatusFromErrno(-result, "io_uring_enter");
+  const int bytes = cqe->res;
+  io_uring_cqe_seen(ring->get(), cqe);
+  if (bytes < 0) return StatusFromErrno(-bytes, "a first read through io_uring");
+  if (pread(descriptor, by_pread.data(), kTestBytes, 0) < bytes || by_ring != by_pread) {
+    return Status(StatusCode::kUnsupported, "a first read through io_uring gave wrong bytes");
+  }
+  return {};
+}
+
+std::string KernelRelease() {
+  utsname name{};
+  uname(&name);
+  return name.release;
+}
+
+UringProbe Probe() {
+  UringProbe probe;
+  UringRing ring;
+  Status status = ring.Open(8);
+  if (status.ok()) {
+    const int descriptor = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (descriptor >= 0) {
+      status = ReadThrough(&ring, descriptor);
+      close(descriptor);
+    }
+  }
+  probe.available = status.ok();
+  if (!status.ok()) {
+    probe.reason = status.message();
+    return probe;
+  }
+  probe.flags = ring.FlagNames();
+  probe.reason = "Linux " + KernelRelease() + " has it";
+  return probe;
+}
+
+/// A huge page: what an arena populates at a time.
+constexpr std::size_t kLeastPieceBytes = std::size_t{2} << 20;
+/// Of one registered buffer, by the kernel's rule.
+constexpr std::size_t kMostPieceBytes = std::size_t{1} << 30;
+constexpr std::size_t kMostPieces = 16384;  // likewise, of one table
+
+bool MayLockAnything() {
+  constexpr int kCapIpcLock = 14;
+  const std::string effective = ProcessStatus("CapEff:");
+  return !effective.empty() && ((std::stoull(effective, nullptr, 16) >> kCapIpcLock) & 1) != 0;
+}
+
+/// Locked memory is counted per user, and the rings themselves take of it: a registration that
+/// nearly used the limit up would leave the next thread without a ring. Returns why not, or
+/// nothing.
+std::string WhyNotToRegister(std::size_t bytes) {
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY || MayLockAnything()) return {};
+  if (limit.rlim_cur / 2 >= bytes) return {};
+  return "the memlock limit of " + std::to_string(limit.rlim_cur / 1024) + " KiB has no room for " +
+         std::to_string(bytes >> 10) + " KiB";
 }
 
 }  // namespace
@@ -67,8 +156,9 @@ std::string UringRestrictions() {
   const std::string limit = memlock.rlim_cur == RLIM_INFINITY
                                 ? "unlimited"
                                 : std::to_string(memlock.rlim_cur / 1024) + " KiB";
-  return "kernel.io_uring_disabled = " + disabled + ", " + SeccompLine() + ", memlock limit " +
-         limit;
+  const std::string seccomp = ProcessStatus("Seccomp:");
+  return "kernel.io_uring_disabled = " + disabled +
+         ", Seccomp: " + (seccomp.empty() ? "unknown" : seccomp) + ", memlock limit " + limit;
 }
 
 UringRing::~UringRing() {
@@ -116,6 +206,70 @@ std::string UringRing::FlagNames() const {
     names += name;
   }
   return names.empty() ? "none" : names;
+}
+
+const UringProbe& ProbeUring() {
+  static const UringProbe probe = Probe();
+  return probe;
+}
+
+UringBuffers::UringBuffers(io_uring* ring, std::byte* data, std::size_t bytes)
+    : ring_(ring), data_(data), bytes_(bytes) {
+  piece_bytes_ = kLeastPieceBytes;
+  while (bytes_ > piece_bytes_ * kMostPieces) piece_bytes_ *= 2;
+  const std::string why_not = WhyNotToRegister(bytes_);
+  if (bytes_ == 0) {
+    Refuse("no arena");
+  } else if (!why_not.empty()) {
+    Refuse(why_not);
+  } else if (piece_bytes_ > kMostPieceBytes) {
+    Refuse("the arena is too large");
+  } else {
+    usable_ = MakeTable();
+  }
+}
+
+UringBuffers::~UringBuffers() {
+  if (has_table_) io_uring_unregister_buffers(ring_);
+}
+
+bool UringBuffers::MakeTable() {
+  const std::size_t pieces = (bytes_ + piece_bytes_ - 1) / piece_bytes_;
+  const int result = io_uring_register_buffers_sparse(ring_, static_cast<unsigned>(pieces));
+  if (result < 0) {
+    Refuse(StatusFromErrno(-result, "registering").message());
+    return false;
+  }
+  has_table_ = true;
+  registered_.assign(pieces, false);
+  description_ = "fixed buffers";
+  return true;
+}
+
+void UringBuffers::Refuse(const std::string& why) {
+  usable_ = false;
+  description_ = "plain buffers: " + why;
+}
+
+int UringBuffers::IndexFor(const std::byte* buffer, std::size_t bytes) {
+  if (!has_table_ || buffer < data_ || buffer + bytes > data_ + bytes_) return -1;
+  const auto offset = static_cast<std::size_t>(buffer - data_);
+  const std::size_t piece = offset / piece_bytes_;
+  if ((offset + bytes - 1) / piece_bytes_ != piece) return -1;
+  if (registered_[piece]) return static_cast<int>(piece);
+  if (!usable_) return -1;
+  const std::size_t begin = piece * piece_bytes_;
+  iovec range{data_ + begin, std::min(piece_bytes_, bytes_ - begin)};
+  // The kernel wants an array of tags, though 0 stands for none.
+  const __u64 no_tag = 0;
+  const int result =
+      io_uring_register_buffers_update_tag(ring_, static_cast<unsigned>(piece), &range, &no_tag, 1);
+  if (result < 0) {
+    Refuse(StatusFromErrno(-result, "registering").message());
+    return -1;
+  }
+  registered_[piece] = true;
+  return static_cast<int>(piece);
 }
 
 }  // namespace ringfeed

@@ -15,9 +15,9 @@
 
 #include "base/memory/huge_pages.h"
 #include "base/memory/memory_limit.h"
-#include "base/memory/page_populator.h"
 #include "base/memory/shadow_memory.h"
 #include "base/memory/slab_bitmap.h"
+#include "ringfeed/arena.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -295,5 +295,8 @@ std::size_t Arena::unreserved_bytes() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->options.bytes - impl_->reserved_bytes;
 }
+
+PinnedArena::PinnedArena(std::size_t bytes, bool huge_pages)
+    : arena_(Arena::Create({.bytes = bytes, .huge_pages = huge_pages})) {}
 
 }  // namespace ringfeed

@@ -1,6 +1,7 @@
 #include "ringfeed/device_feed.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -32,6 +33,8 @@ FeedOptions Complete(FeedOptions options) {
   CheckFeedOptions(options);
   return options;
 }
+
+Error Refuse(const std::string& why) { return Error(Status(StatusCode::kInvalidArgument, why)); }
 
 }  // namespace
 
@@ -90,5 +93,101 @@ const std::shared_ptr<DeviceBackend>& DeviceFeed::backend() const {
   return core_->options().backend;
 }
 FeedStats DeviceFeed::Stats() const { return core_->Stats(); }
+
+void CheckFeedOptions(const FeedOptions& options) {
+  if (options.slots < 2 || options.slots > 64) {
+    throw Refuse("FeedOptions::slots is " + std::to_string(options.slots) +
+                 "; from 2 (one computes while the other is filled) to 64 work");
+  }
+  const int count = options.backend->DeviceCount();
+  for (std::size_t i = 0; i < options.devices.size(); ++i) {
+    const int device = options.devices[i];
+    if (device < 0 || device >= count) {
+      throw Refuse("there is no device " + std::to_string(device) + ": " +
+                   std::string(options.backend->name()) + " has " + std::to_string(count) +
+                   ", from 0");
+    }
+    const auto before = options.devices.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::find(options.devices.begin(), before, device) != before) {
+      throw Refuse("device " + std::to_string(device) + " is listed twice");
+    }
+  }
+  if (options.devices.empty()) throw Refuse("there is no device");
+}
+
+DeviceLease::DeviceLease(DeviceLease&& other) noexcept
+    : core_(std::move(other.core_)),
+      lane_(other.lane_),
+      slot_(other.slot_),
+      generation_(other.generation_),
+      start_(other.start_) {}
+
+DeviceLease& DeviceLease::operator=(DeviceLease&& other) noexcept {
+  if (this == &other) return *this;
+  Release();
+  core_ = std::move(other.core_);
+  lane_ = other.lane_;
+  slot_ = other.slot_;
+  generation_ = other.generation_;
+  start_ = other.start_;
+  return *this;
+}
+
+namespace {
+
+DeviceLane::Slot& SlotOf(const DeviceLease& lease) {
+  if (!lease) {
+    throw Error(
+        Status(StatusCode::kInvalidArgument, "the lease is empty: it was released, or moved"));
+  }
+  return FeedCore::Of(lease)->SlotOf(lease);
+}
+
+DeviceLane& LaneOf(const DeviceLease& lease) { return FeedCore::Of(lease)->LaneOf(lease); }
+
+}  // namespace
+
+int DeviceLease::device() const {
+  (void)SlotOf(*this);
+  return LaneOf(*this).device();
+}
+std::uint64_t DeviceLease::number() const { return SlotOf(*this).item.number; }
+const BatchOrigin& DeviceLease::origin() const { return SlotOf(*this).item.origin; }
+std::uint64_t DeviceLease::rows() const { return SlotOf(*this).item.rows; }
+std::uint64_t DeviceLease::valid_rows() const { return SlotOf(*this).item.valid_rows; }
+
+std::span<const Tensor> DeviceLease::On(DeviceStream stream) {
+  DeviceLane::Slot& slot = SlotOf(*this);
+  const Status status = LaneOf(*this).UseOn(&slot, stream);
+  if (!status.ok()) throw Error(status);
+  return slot.tensors;
+}
+
+std::span<const Tensor> DeviceLease::WaitHost() {
+  DeviceLane::Slot& slot = SlotOf(*this);
+  const Status status = LaneOf(*this).WaitHost(&slot);
+  if (!status.ok()) throw Error(status);
+  return slot.tensors;
+}
+
+const std::int64_t* DeviceLease::DeviceOffsets(std::size_t field) const {
+  const DeviceLane::Slot& slot = SlotOf(*this);
+  return slot.plan.OffsetsIn(slot.memory, field);
+}
+
+const std::byte* DeviceLease::DeviceMask() const {
+  const DeviceLane::Slot& slot = SlotOf(*this);
+  return slot.plan.mask_at() == FieldPlace::kNowhere ? nullptr : slot.memory + slot.plan.mask_at();
+}
+
+void DeviceLease::Count() const {
+  const FeedItem& item = SlotOf(*this).item;
+  FeedCore::Of(*this)->Count(*this, item);
+}
+
+void DeviceLease::Release() noexcept {
+  const std::shared_ptr<FeedCore> core = std::move(core_);
+  if (core != nullptr) core->Release(*this);
+}
 
 }  // namespace ringfeed

@@ -22,8 +22,7 @@
 #include "gpu/feed/batch_supply.h"
 #include "gpu/feed/device_lane.h"
 #include "gpu/feed/distributor.h"
-#include "gpu/feed/handed_out.h"
-#include "gpu/feed/placement.h"
+#include "gpu/feed/host_pins.h"
 #include "ringfeed/device_feed.h"
 
 namespace ringfeed {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/machine/cpu_list.h"
+#include "base/machine/numa.h"
 #include "base/memory/arena.h"
 #include "ringfeed/device_backend.h"
 
@@ -70,5 +70,15 @@ class HostPins {
   std::map<const std::byte*, std::unique_ptr<PinnedChunks>> arenas_;  ///< by their start
   std::string failure_;
 };
+
+/// Where the memory and the threads of a feed should be: close to its devices. Empty on machines
+/// with one NUMA node, and for devices of which nothing is known.
+struct FeedPlacement {
+  CpuList nodes;              ///< of all its devices, each once
+  std::vector<CpuList> cpus;  ///< per device: of its feeding thread
+};
+
+/// Set-up: reads a few small files of the system's.
+FeedPlacement FindPlacement(DeviceBackend* backend, const std::vector<int>& devices);
 
 }  // namespace ringfeed

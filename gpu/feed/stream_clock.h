@@ -19,7 +19,6 @@ class StreamClock {
   Status At(DeviceEvent event, std::int64_t* at_ns) const;
   void Close() noexcept;
 
-  bool is_open() const { return static_cast<bool>(start_); }
   std::int64_t start_ns() const { return start_ns_; }
 
  private:

@@ -1,9 +1,9 @@
-#include "base/machine/cpu_list.h"
-
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <string>
+
+#include "base/machine/numa.h"
 
 namespace ringfeed {
 namespace {

@@ -1,5 +1,3 @@
-#include "base/machine/file_disks.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -8,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/machine/devices.h"
 #include "tests/support/fake_system.h"
 
 namespace ringfeed {

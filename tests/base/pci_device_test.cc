@@ -1,11 +1,10 @@
-#include "base/machine/pci_device.h"
-
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/machine/devices.h"
 #include "tests/support/fake_system.h"
 
 namespace ringfeed {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "io/read_engine.h"
-#include "io/read_fault_hook.h"
+#include "io/read_progress.h"
 
 namespace ringfeed {
 

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "io/page_cache.h"
 #include "io/read_engine.h"
-#include "io/residency.h"
 #include "readers/parsers/parser.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/pattern_file.h"

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <random>
 
-#include "io/read_fault_hook.h"
+#include "io/read_progress.h"
 
 namespace ringfeed {
 

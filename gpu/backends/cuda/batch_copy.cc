@@ -1,7 +1,5 @@
 #include "gpu/backends/cuda/batch_copy.h"
 
-#include "gpu/backends/cuda/memcpy_batch.h"
-
 namespace ringfeed {
 
 cudaError_t BatchCopy::Add(std::byte* to, const std::byte* from, std::size_t bytes) {

@@ -8,7 +8,6 @@
 #include "gpu/backends/cuda/batch_copy.h"
 #include "gpu/backends/cuda/cuda_error.h"
 #include "gpu/backends/cuda/cuda_kernels.h"
-#include "gpu/backends/cuda/device_guard.h"
 
 namespace ringfeed {
 namespace {

@@ -1,13 +1,15 @@
-// What CudaBackend does outside of the running loop: devices, memory, streams and events.
+// What CudaBackend does outside of the running loop: devices, memory, streams and events. And its
+// ranges, in the domain "ringfeed" of whichever profiler is attached by NVTX.
+
+#include <nvtx3/nvToolsExt.h>
 
 #include <array>
 #include <optional>
 #include <string>
 
-#include "base/machine/pci_device.h"
+#include "base/machine/devices.h"
 #include "gpu/backends/cuda/cuda_backend.h"
 #include "gpu/backends/cuda/cuda_error.h"
-#include "gpu/backends/cuda/device_guard.h"
 
 namespace ringfeed {
 namespace {
@@ -29,6 +31,12 @@ std::string PciAddressOf(int device) {
   }
   static_cast<void>(cudaGetLastError());
   return {};
+}
+
+// Never destroyed: threads may have ranges open while the program ends.
+nvtxDomainHandle_t Domain() {
+  static const nvtxDomainHandle_t domain = nvtxDomainCreateA("ringfeed");
+  return domain;
 }
 
 }  // namespace
@@ -193,5 +201,16 @@ Status CudaBackend::DestroyEvent(DeviceEvent event) {
   return Finish(cudaEventDestroy(static_cast<cudaEvent_t>(event.handle)), device,
                 "destroy an event");
 }
+
+void CudaBackend::BeginRange(const char* name) {
+  nvtxEventAttributes_t attributes{};
+  attributes.version = NVTX_VERSION;
+  attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  attributes.message.ascii = name;
+  nvtxDomainRangePushEx(Domain(), &attributes);
+}
+
+void CudaBackend::EndRange() { nvtxDomainRangePop(Domain()); }
 
 }  // namespace ringfeed

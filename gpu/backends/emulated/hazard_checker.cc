@@ -1,6 +1,116 @@
 #include "gpu/backends/emulated/hazard_checker.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 namespace ringfeed {
+
+namespace {
+
+std::uintptr_t AddressOf(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(data); }
+
+/// Tells of each earlier access once.
+class Reporter {
+ public:
+  Reporter(const VectorClock& clock, const AccessMap::OnConflict& on_conflict)
+      : clock_(clock), on_conflict_(on_conflict) {}
+
+  void Look(const TimedAccess& earlier, std::uintptr_t at) {
+    if (earlier.Before(clock_)) return;
+    const std::pair<std::size_t, std::uint64_t> time(earlier.line, earlier.tick);
+    if (std::find(told_.begin(), told_.end(), time) != told_.end()) return;
+    told_.push_back(time);
+    on_conflict_(earlier, reinterpret_cast<const std::byte*>(at));
+  }
+
+ private:
+  const VectorClock& clock_;
+  const AccessMap::OnConflict& on_conflict_;
+  std::vector<std::pair<std::size_t, std::uint64_t>> told_;
+};
+
+}  // namespace
+
+void AccessMap::SplitAt(std::uintptr_t at) {
+  const auto next = spans_.lower_bound(at);
+  if (next == spans_.begin()) return;
+  const auto before = std::prev(next);
+  if (before->second.end <= at) return;
+  Span rest = before->second;
+  before->second.end = at;
+  spans_.emplace_hint(next, at, std::move(rest));
+}
+
+bool AccessMap::SameHistory(const Span& one, const Span& other) {
+  if (one.writer.has_value() != other.writer.has_value()) return false;
+  if (one.writer && !one.writer->SameTime(*other.writer)) return false;
+  return std::equal(
+      one.readers.begin(), one.readers.end(), other.readers.begin(), other.readers.end(),
+      [](const TimedAccess& mine, const TimedAccess& yours) { return mine.SameTime(yours); });
+}
+
+void AccessMap::Merge(std::uintptr_t begin, std::uintptr_t end) {
+  auto span = spans_.lower_bound(begin);
+  if (span != spans_.begin()) --span;
+  while (span != spans_.end()) {
+    const auto next = std::next(span);
+    if (next == spans_.end() || next->first > end) return;
+    if (span->second.end == next->first && SameHistory(span->second, next->second)) {
+      span->second.end = next->second.end;
+      spans_.erase(next);
+    } else {
+      span = next;
+    }
+  }
+}
+
+void AccessMap::Write(const TimedAccess& access, const VectorClock& clock,
+                      const OnConflict& on_conflict) {
+  if (access.bytes == 0) return;
+  const std::uintptr_t begin = AddressOf(access.data);
+  const std::uintptr_t end = begin + access.bytes;
+  Reporter reporter(clock, on_conflict);
+  SplitAt(begin);
+  SplitAt(end);
+  const auto from = spans_.lower_bound(begin);
+  const auto last = spans_.lower_bound(end);
+  for (auto span = from; span != last; ++span) {
+    if (span->second.writer) reporter.Look(*span->second.writer, span->first);
+    for (const TimedAccess& reader : span->second.readers) reporter.Look(reader, span->first);
+  }
+  spans_.erase(from, last);
+  spans_[begin] = {end, access, {}};
+  Merge(begin, end);
+}
+
+void AccessMap::Read(const TimedAccess& access, const VectorClock& clock,
+                     const OnConflict& on_conflict) {
+  if (access.bytes == 0) return;
+  const std::uintptr_t begin = AddressOf(access.data);
+  const std::uintptr_t end = begin + access.bytes;
+  Reporter reporter(clock, on_conflict);
+  SplitAt(begin);
+  SplitAt(end);
+  std::uintptr_t at = begin;
+  for (auto span = spans_.lower_bound(begin); at < end; ++span) {
+    const std::uintptr_t next = span == spans_.end() ? end : std::min(span->first, end);
+    if (next > at) span = spans_.emplace_hint(span, at, Span{next, {}, {}});
+    if (span->second.writer) reporter.Look(*span->second.writer, span->first);
+    std::erase_if(span->second.readers,
+                  [&](const TimedAccess& reader) { return reader.Before(clock); });
+    span->second.readers.push_back(access);
+    at = span->second.end;
+  }
+  Merge(begin, end);
+}
+
+void AccessMap::Forget(const std::byte* data, std::size_t bytes) {
+  const std::uintptr_t begin = AddressOf(data);
+  SplitAt(begin);
+  SplitAt(begin + bytes);
+  spans_.erase(spans_.lower_bound(begin), spans_.lower_bound(begin + bytes));
+}
 
 VectorClock& HazardChecker::Pass(int stream) {
   VectorClock& clock = streams_[stream].clock;

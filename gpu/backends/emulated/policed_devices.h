@@ -12,14 +12,10 @@
 #include <vector>
 
 #include "gpu/backend_counts.h"
-#include "gpu/backends/emulated/caller_state.h"
-#include "gpu/backends/emulated/device_health.h"
-#include "gpu/backends/emulated/emulated_memory.h"
+#include "gpu/backends/emulated/call_checks.h"
+#include "gpu/backends/emulated/device_state.h"
 #include "gpu/backends/emulated/executor.h"
-#include "gpu/backends/emulated/fault_plan.h"
-#include "gpu/backends/emulated/handle_table.h"
 #include "gpu/backends/emulated/hazard_checker.h"
-#include "gpu/backends/emulated/offence_log.h"
 #include "ringfeed/emulated_devices.h"
 
 namespace ringfeed {

@@ -2,19 +2,100 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <random>
 #include <span>
 #include <vector>
 
-#include "gpu/backends/emulated/device_health.h"
+#include "gpu/backends/emulated/device_state.h"
 #include "gpu/backends/emulated/executor.h"
-#include "gpu/backends/emulated/offence_log.h"
-#include "gpu/backends/emulated/schedule.h"
-#include "gpu/backends/emulated/sim_stream.h"
+#include "ringfeed/emulated_devices.h"
 
 namespace ringfeed {
+
+struct SimStream;
+
+/// What an event stands for between two calls of Record. Shared by the event, by the record in its
+/// stream and by those that wait for it.
+struct SimPoint {
+  SimStream* stream = nullptr;
+  bool done = false;
+  std::int64_t at_ns = 0;
+  int late_queries = 0;  ///< so many still say false when it is done
+};
+
+struct SimEvent : ExecutorEvent {
+  std::shared_ptr<SimPoint> point;  ///< null: never recorded
+};
+
+/// An entry of a stream.
+struct SimStep {
+  enum class Kind : std::uint8_t { kWork, kRecord, kWait };
+  /// A piece of a copy, and when it is there after the start, in timed runs.
+  struct Chunk {
+    CopyPiece piece;
+    std::int64_t after_ns = 0;
+  };
+
+  Kind kind = Kind::kWork;
+  std::shared_ptr<SimPoint> point;  ///< of kRecord, kWait
+  Work work;                        ///< of kWork
+  std::optional<std::uint64_t> source_hash;
+
+  std::uint64_t ready_order = 0;  ///< 0: not first in its stream yet
+  bool started = false;
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::vector<Chunk> chunks;  ///< of a split copy
+  std::size_t next_chunk = 0;
+
+  std::int64_t NextNanos() const {
+    return next_chunk < chunks.size() ? start_ns + chunks[next_chunk].after_ns : end_ns;
+  }
+};
+
+struct SimStream : ExecutorStream {
+  std::deque<SimStep> steps;
+  std::uint64_t rank = 0;  ///< of SchedulePolicy::kPriorities; higher goes first
+};
+
+/// Chooses which stream goes on, by policy and seed: the same answers to the same questions. Not
+/// for kTimed, where the clock decides.
+class Schedule {
+ public:
+  Schedule(SchedulePolicy policy, std::uint64_t seed, int starved_stream);
+
+  void Admit(SimStream* stream);
+
+  /// Which of the streams that may go on does when work was just enqueued; null: none.
+  SimStream* ChooseAtEnqueue(std::span<SimStream* const> able);
+  /// The same while the host idles.
+  SimStream* ChooseInIdle(std::span<SimStream* const> able);
+  /// The same where the host waits for something: never null, but where there is none.
+  SimStream* ChooseInSync(std::span<SimStream* const> able);
+  /// Whether a sync runs only what it waits for.
+  bool lazy() const { return policy_ == SchedulePolicy::kLazy; }
+  bool starves(const SimStream& stream) const { return stream.number == starved_stream_; }
+  /// A number below `end`, which is not 0.
+  std::size_t Draw(std::size_t end);
+  /// Whether the pieces of a batch go in any order.
+  bool shuffles() const {
+    return policy_ == SchedulePolicy::kRandom || policy_ == SchedulePolicy::kPriorities;
+  }
+
+ private:
+  SimStream* Choose(std::span<SimStream* const> able);
+  SimStream* HighestRanked(std::span<SimStream* const> able);
+  SimStream* ChooseAgainstHost(std::span<SimStream* const> able);
+
+  SchedulePolicy policy_;
+  int starved_stream_;
+  std::mt19937_64 random_;
+  std::uint64_t host_rank_ = 0;  // the host is one of those that may go on
+};
 
 /// Runs streams in the calling thread, in an order that a policy and a seed choose, on a clock of
 /// its own. A step is an operation or, of a copy that is split, a piece of it.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/backends/emulated/emulated_memory.h"
+#include "gpu/backends/emulated/device_state.h"
 #include "ringfeed/device_backend.h"
 #include "ringfeed/emulated_devices.h"
 

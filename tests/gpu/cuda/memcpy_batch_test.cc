@@ -1,11 +1,11 @@
 // Of the call for many copies each declaration that CUDA has had is called with what it asks for.
 
-#include "gpu/backends/cuda/memcpy_batch.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstring>
+
+#include "gpu/backends/cuda/batch_copy.h"
 
 namespace ringfeed {
 namespace {

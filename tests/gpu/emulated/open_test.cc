@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/backends/emulated/emulated_memory.h"
+#include "gpu/backends/emulated/device_state.h"
 #include "tests/gpu/emulated/device_rig.h"
 
 namespace ringfeed {

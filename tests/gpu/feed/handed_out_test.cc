@@ -1,6 +1,6 @@
-#include "gpu/feed/handed_out.h"
-
 #include <gtest/gtest.h>
+
+#include "gpu/feed/distributor.h"
 
 namespace ringfeed {
 namespace {

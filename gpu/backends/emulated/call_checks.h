@@ -1,13 +1,51 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <unordered_map>
+#include <vector>
+
+#include "ringfeed/emulated_devices.h"
 
 namespace ringfeed {
+
+/// Counts calls and says which of them go wrong.
+///
+/// Thread safety: all calls from any thread; of calls at the same time any may be the nth.
+class FaultPlan {
+ public:
+  /// Throws Error for a fault that can never happen: an nth of 0, kLater of a call without work.
+  explicit FaultPlan(std::vector<DeviceFault> faults);
+
+  /// To be called once by every call, before it does anything.
+  std::optional<FaultEffect> Next(DeviceCall call);
+  std::uint64_t CallsOf(DeviceCall call) const {
+    return calls_[static_cast<std::size_t>(call)].load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::vector<DeviceFault> faults_;
+  std::array<std::atomic<std::uint64_t>, kDeviceCalls> calls_{};
+};
+
+/// What the calling thread said of itself to one set of devices, for each of the actors that it
+/// stands for.
+struct CallerState {
+  int bound_device = -1;  ///< -1: none
+  bool hot = false;       ///< must not block
+};
+
+/// A number for a set of devices that no other has or had.
+std::uint64_t NewOwner();
+/// Stays valid until the thread asks for another.
+CallerState& StateOfCaller(std::uint64_t owner, int actor);
+/// Forgets what the calling thread said to the owner, which ends.
+void ForgetOwner(std::uint64_t owner);
 
 /// A number that no other handle of the process has or had, so that handles of what was destroyed,
 /// and of other devices, are recognised.

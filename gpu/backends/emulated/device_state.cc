@@ -1,4 +1,4 @@
-#include "gpu/backends/emulated/emulated_memory.h"
+#include "gpu/backends/emulated/device_state.h"
 
 #include <bit>
 #include <cassert>
@@ -6,8 +6,10 @@
 #include <iterator>
 #include <mutex>
 #include <new>
+#include <utility>
 
 namespace ringfeed {
+
 namespace {
 
 constexpr std::size_t kMostFreedBytes = std::size_t{16} << 20;
@@ -168,6 +170,47 @@ std::string EmulatedMemory::Describe(const std::byte* data) const {
            std::to_string(address - found->first);
   }
   return data == nullptr ? "null" : "memory that nobody knows";
+}
+
+void DeviceHealth::Lose(int device, const Status& status) {
+  const std::lock_guard lock(mutex_);
+  Device& lost = devices_[static_cast<std::size_t>(device)];
+  if (lost.status.ok()) lost.status = status;
+  lost.lost.store(true, std::memory_order_seq_cst);
+}
+
+void DeviceHealth::LoseByWait(int device, int other) {
+  Lose(device, Status(StatusCode::kDeviceLost, "device " + std::to_string(device) +
+                                                   " waits for an event of device " +
+                                                   std::to_string(other) + ", which is lost"));
+}
+
+bool DeviceHealth::lost(int device) const {
+  return devices_[static_cast<std::size_t>(device)].lost.load(std::memory_order_seq_cst);
+}
+
+// The lock is for lost devices alone: it would order the threads of healthy ones.
+Status DeviceHealth::status(int device) const {
+  if (!lost(device)) return {};
+  const std::lock_guard lock(mutex_);
+  return devices_[static_cast<std::size_t>(device)].status;
+}
+
+std::string Offence::ToString() const {
+  std::string text = rule + ": " + first;
+  if (!second.empty()) text += "; and " + second;
+  return text;
+}
+
+void OffenceLog::Note(std::string_view rule, std::string first, std::string second) {
+  const std::lock_guard lock(mutex_);
+  if (offences_.size() == kMost) return;
+  offences_.push_back({std::string(rule), std::move(first), std::move(second)});
+}
+
+std::vector<Offence> OffenceLog::offences() const {
+  const std::lock_guard lock(mutex_);
+  return offences_;
 }
 
 }  // namespace ringfeed

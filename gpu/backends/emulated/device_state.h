@@ -1,15 +1,19 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <shared_mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ringfeed/emulated_devices.h"
+#include "ringfeed/status.h"
 
 namespace ringfeed {
 
@@ -82,6 +86,48 @@ class EmulatedMemory {
   std::size_t registrations_made_ = 0;
   std::deque<Freed> freed_;
   std::size_t freed_bytes_ = 0;
+};
+
+/// Which devices are lost, and by what.
+///
+/// Thread safety: all calls from any thread.
+class DeviceHealth {
+ public:
+  explicit DeviceHealth(std::size_t devices) : devices_(devices) {}
+
+  /// The first failure stays.
+  void Lose(int device, const Status& status);
+  /// By waiting for an event of `other`, which is lost.
+  void LoseByWait(int device, int other);
+  bool lost(int device) const;
+  /// OK while it is not lost.
+  Status status(int device) const;
+
+ private:
+  struct Device {
+    // seq_cst, against StreamThread's busy_: a worker that is at work when the device is lost is
+    // seen by whoever sees the loss, or sees the loss itself.
+    std::atomic<bool> lost = false;
+    Status status;  // by mutex_
+  };
+
+  mutable std::mutex mutex_;
+  std::deque<Device> devices_;  // in place: atomics do not move
+};
+
+/// Where offences are collected, up to a bound: a rule that a loop breaks is broken in each round.
+///
+/// Thread safety: all calls from any thread.
+class OffenceLog {
+ public:
+  static constexpr std::size_t kMost = 1'000;
+
+  void Note(std::string_view rule, std::string first, std::string second = {});
+  std::vector<Offence> offences() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Offence> offences_;
 };
 
 }  // namespace ringfeed

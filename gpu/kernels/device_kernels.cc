@@ -1,13 +1,47 @@
+#include "ringfeed/device_kernels.h"
+
 #include <cmath>
 #include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
 
-#include "ringfeed/device_kernels.h"
-
 namespace ringfeed {
 namespace {
+
+using Accesses = std::array<MemoryAccess, 3>;
+
+MemoryAccess Read(const void* data, std::uint64_t bytes) {
+  if (bytes == 0) return {};
+  return {static_cast<const std::byte*>(data), static_cast<std::size_t>(bytes), false};
+}
+
+MemoryAccess Write(const void* data, std::uint64_t bytes) {
+  if (bytes == 0) return {};
+  return {static_cast<const std::byte*>(data), static_cast<std::size_t>(bytes), true};
+}
+
+Accesses AccessesOf(const CastNormalize& kernel) {
+  const std::uint64_t elements = kernel.rows * kernel.height * kernel.width * kernel.channels;
+  return {Read(kernel.input, elements),
+          Write(kernel.output, elements * DTypeBytes(kernel.output_dtype))};
+}
+
+Accesses AccessesOf(const WidenTokens& kernel) {
+  return {Read(kernel.input, kernel.count * sizeof(std::uint16_t)),
+          Write(kernel.output, kernel.count * DTypeBytes(kernel.output_dtype))};
+}
+
+Accesses AccessesOf(const RaggedToPadded& kernel) {
+  if (kernel.rows == 0 || kernel.length == 0) return {};
+  return {Read(kernel.input, kernel.input_units * kernel.unit_bytes),
+          Read(kernel.offsets, (kernel.rows + 1) * sizeof(std::int64_t)),
+          Write(kernel.output, kernel.rows * kernel.length * kernel.unit_bytes)};
+}
+
+Accesses AccessesOf(const Checksum& kernel) {
+  return {Read(kernel.input, kernel.bytes), Write(kernel.output, sizeof(*kernel.output))};
+}
 
 Status Refused(std::string_view kernel, const std::string& why) {
   return Status(StatusCode::kInvalidArgument, std::string(kernel) + ": " + why);
@@ -40,7 +74,7 @@ bool Overlap(const MemoryAccess& one, const MemoryAccess& other) {
 }
 
 /// What all kernels promise of their pointers, once their sizes are known to make sense.
-Status CheckOperands(std::string_view kernel, const std::array<MemoryAccess, 3>& accesses,
+Status CheckOperands(std::string_view kernel, const Accesses& accesses,
                      std::initializer_list<Operand> operands) {
   std::size_t i = 0;
   for (const Operand& operand : operands) {
@@ -82,7 +116,7 @@ Status CheckOne(const CastNormalize& kernel) {
   if (!Fits({kernel.rows, kernel.height, kernel.width, kernel.channels, size})) {
     return Refused(kName, "rows * height * width * channels overflows");
   }
-  return CheckOperands(kName, KernelAccesses(kernel),
+  return CheckOperands(kName, AccessesOf(kernel),
                        {{"input", kernel.input, 1}, {"output", kernel.output, size}});
 }
 
@@ -96,7 +130,7 @@ Status CheckOne(const WidenTokens& kernel) {
   const std::size_t size = DTypeBytes(dtype);
   if (!Fits({kernel.count, size})) return Refused(kName, "count overflows");
   return CheckOperands(
-      kName, KernelAccesses(kernel),
+      kName, AccessesOf(kernel),
       {{"input", kernel.input, sizeof(std::uint16_t)}, {"output", kernel.output, size}});
 }
 
@@ -121,7 +155,7 @@ Status CheckOne(const RaggedToPadded& kernel) {
       !Fits({kernel.rows + 1, sizeof(std::int64_t)})) {
     return Refused(kName, "rows overflows");
   }
-  return CheckOperands(kName, KernelAccesses(kernel),
+  return CheckOperands(kName, AccessesOf(kernel),
                        {{"input", kernel.input, step},
                         {"offsets", kernel.offsets, alignof(std::int64_t)},
                         {"output", kernel.output, step}});
@@ -131,11 +165,15 @@ Status CheckOne(const Checksum& kernel) {
   constexpr std::string_view kName = "Checksum";
   if (!Fits({kernel.bytes})) return Refused(kName, "bytes overflows");
   return CheckOperands(
-      kName, KernelAccesses(kernel),
+      kName, AccessesOf(kernel),
       {{"input", kernel.input, 1}, {"output", kernel.output, alignof(std::uint64_t)}});
 }
 
 }  // namespace
+
+std::array<MemoryAccess, 3> KernelAccesses(const DeviceKernel& kernel) {
+  return std::visit([](const auto& one) { return AccessesOf(one); }, kernel);
+}
 
 Status CheckKernel(const DeviceKernel& kernel) {
   return std::visit([](const auto& one) { return CheckOne(one); }, kernel);

@@ -1,5 +1,7 @@
-#include "gpu/backends/emulated/fault_plan.h"
+#include "gpu/backends/emulated/call_checks.h"
 
+#include <atomic>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -43,6 +45,13 @@ void Check(const DeviceFault& fault) {
   }
 }
 
+using States = std::map<std::pair<std::uint64_t, int>, CallerState>;
+
+States& StatesOfThread() {
+  thread_local States states;
+  return states;
+}
+
 }  // namespace
 
 std::string_view DeviceCallName(DeviceCall call) {
@@ -61,6 +70,19 @@ std::optional<FaultEffect> FaultPlan::Next(DeviceCall call) {
     if (fault.call == call && fault.nth == number) return fault.effect;
   }
   return std::nullopt;
+}
+
+std::uint64_t NewOwner() {
+  static std::atomic<std::uint64_t> owners = 0;
+  return owners.fetch_add(1, std::memory_order_relaxed);
+}
+
+CallerState& StateOfCaller(std::uint64_t owner, int actor) {
+  return StatesOfThread()[{owner, actor}];
+}
+
+void ForgetOwner(std::uint64_t owner) {
+  std::erase_if(StatesOfThread(), [&](const auto& entry) { return entry.first.first == owner; });
 }
 
 }  // namespace ringfeed

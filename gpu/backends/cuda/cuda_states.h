@@ -3,12 +3,73 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <unordered_map>
+
+#include "ringfeed/status.h"
 
 namespace ringfeed {
+
+/// Which devices are in use, and which are lost and by what. Thread safe; asking takes no lock.
+class CudaDeviceStates {
+ public:
+  explicit CudaDeviceStates(int devices);
+
+  int devices() const { return devices_; }
+  /// `device` has work of ours from now on.
+  void NoteUsed(int device);
+  /// The first failure of a device is kept.
+  void NoteLost(int device, const Status& failure);
+  /// Whether it is worth asking for each device.
+  bool any_lost() const { return any_lost_.load(std::memory_order_relaxed); }
+  /// The failure that the device is lost by, else OK.
+  Status Lost(int device) const;
+  /// A device that is in use and not lost; -1 where there is none.
+  int FirstInUse() const;
+
+ private:
+  struct State {
+    std::atomic<bool> used = false;
+    std::atomic<bool> lost = false;
+    Status failure{};  ///< written once, before `lost`
+  };
+
+  const int devices_;
+  const std::unique_ptr<State[]> states_;
+  std::mutex mutex_;
+  std::atomic<bool> any_lost_ = false;
+};
+
+/// Which device the streams and events that the backend made are of: CUDA's runtime cannot be asked
+/// once a device is lost, when it matters. Thread safe.
+class HandleDevices {
+ public:
+  static constexpr int kUnknown = -1;
+
+  void Add(const void* handle, int device) {
+    const std::lock_guard lock(mutex_);
+    devices_[handle] = device;
+  }
+  void Remove(const void* handle) {
+    const std::lock_guard lock(mutex_);
+    devices_.erase(handle);
+  }
+  /// kUnknown for handles that were made elsewhere.
+  int Find(const void* handle) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = devices_.find(handle);
+    return found == devices_.end() ? kUnknown : found->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<const void*, int> devices_;
+};
 
 /// Host memory that CUDA has registered. A call of CUDA's takes 16 GiB at most: drivers since r580
 /// refuse 512 GiB at once, and one that took long would keep other threads out of CUDA. So larger

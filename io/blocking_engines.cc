@@ -1,0 +1,305 @@
+// The engines that read by pread: in the caller's thread, and in a pool of threads.
+//
+// Inline: its thread calls all of it but Wake, which does nothing, since Reap never waits. At most one
+// read is finished and not reaped; until it is, Submit takes none. Chains do not use it; the I/O
+// benchmark and tests do.
+//
+// Pool: one thread, a run's worker, submits and reaps; Wake comes from any thread. The pool's threads
+// read into the buffers, and leave what they finished in client_. What holds: threads share client_
+// under the pool's mutex. The counters of what is in flight are the owner's. The destructor takes back
+// what no thread has begun, and waits for the rest, so no buffer is written to after it.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/machine/cpu_count.h"
+#include "base/machine/signals_blocked.h"
+#include "io/read_engine.h"
+#include "io/read_progress.h"
+
+namespace ringfeed {
+
+namespace {
+
+constexpr std::size_t kFirstThreads = 2;
+constexpr std::size_t kMostThreads = 16;
+constexpr std::chrono::seconds kIdleBeforeEnd{5};
+/// A read that waited this long for a thread asks for one more of them, but not again before the
+/// last one has had time to show what it brings.
+constexpr std::chrono::milliseconds kLongWait{2};
+constexpr std::chrono::milliseconds kBetweenStarts{10};
+
+/// Reads one request at a time, so that its bytes are still in the caller's cache when they are
+/// reaped.
+class InlineEngine final : public ReadEngine {
+ public:
+  explicit InlineEngine(const IoOptions& options) : retries_(options.retries) {}
+
+  std::string name() const override { return "inline"; }
+
+  std::size_t Submit(std::span<const ReadRequest> requests) override {
+    if (finished_ || requests.empty()) return 0;
+    finished_ = ReadRequestBlocking(requests.front(), retries_, &stats_);
+    return 1;
+  }
+
+  std::size_t Reap(std::span<ReadCompletion> completions,
+                   std::chrono::steady_clock::time_point /*deadline*/) override {
+    if (!finished_ || completions.empty()) return 0;
+    completions.front() = *std::move(finished_);
+    finished_.reset();
+    return 1;
+  }
+
+  void Wake() override {}  // Reap never waits
+  std::size_t in_flight() const override { return finished_ ? 1 : 0; }
+  ReadEngineStats stats() const override { return stats_; }
+
+ private:
+  const int retries_;
+  std::optional<ReadCompletion> finished_;
+  ReadEngineStats stats_;
+};
+
+/// The threads that read for every pool engine of the process: two at first, more while reads wait
+/// for a thread, none after some idle seconds.
+class ReadPool {
+ public:
+  struct Finished {
+    ReadCompletion completion;
+    std::uint32_t asked = 0;  ///< bytes of the request
+  };
+
+  /// One engine's side of the pool. All of it is guarded by the pool's mutex.
+  struct Client {
+    int retries = 0;
+    std::size_t queued = 0;   ///< in the pool's queue
+    std::size_t running = 0;  ///< a thread writes to its buffer
+    bool woken = false;
+    std::vector<Finished> finished;
+    ReadEngineStats stats;
+    std::condition_variable wake;
+  };
+
+  /// The process's pool; a child of fork gets one of its own.
+  static ReadPool& Get();
+
+  void Enqueue(Client* client, std::span<const ReadRequest> requests);
+  /// Drops what no thread has begun and waits for the rest.
+  void Leave(Client* client);
+  std::mutex& mutex() { return mutex_; }
+  std::size_t threads() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Job {
+    Client* client = nullptr;
+    ReadRequest request;
+    Clock::time_point since;
+  };
+
+  ReadPool();
+  void StartThread();
+  void Run();
+  void Serve(Job job, std::unique_lock<std::mutex>* lock);
+  bool WantsMoreThreads(const Job& job) const;
+
+  const std::size_t most_threads_;
+  mutable std::mutex mutex_;  // guards all that follows
+  std::condition_variable work_;
+  std::deque<Job> queue_;
+  std::size_t threads_ = 0;
+  std::size_t idle_ = 0;
+  Clock::time_point last_start_;
+};
+
+ReadPool& ReadPool::Get() {
+  // Never destroyed: its threads are detached and may outlive the static objects.
+  static std::mutex mutex;
+  static ReadPool* pool = nullptr;
+  static pid_t owner = 0;
+  const std::lock_guard lock(mutex);
+  if (pool == nullptr || owner != getpid()) {
+    pool = new ReadPool;
+    owner = getpid();
+  }
+  return *pool;
+}
+
+ReadPool::ReadPool()
+    : most_threads_(std::clamp(2 * static_cast<std::size_t>(CountCpus().usable), kFirstThreads,
+                               kMostThreads)) {}
+
+std::size_t ReadPool::threads() const {
+  const std::lock_guard lock(mutex_);
+  return threads_;
+}
+
+void ReadPool::Enqueue(Client* client, std::span<const ReadRequest> requests) {
+  const std::lock_guard lock(mutex_);
+  const Clock::time_point now = Clock::now();
+  for (const ReadRequest& request : requests) queue_.push_back({client, request, now});
+  client->queued += requests.size();
+  while (threads_ < kFirstThreads && idle_ < queue_.size()) StartThread();
+  for (std::size_t wakes = std::min(idle_, requests.size()); wakes > 0; --wakes) {
+    work_.notify_one();
+  }
+}
+
+void ReadPool::Leave(Client* client) {
+  std::unique_lock lock(mutex_);
+  std::erase_if(queue_, [&](const Job& job) { return job.client == client; });
+  client->queued = 0;
+  client->wake.wait(lock, [&] { return client->running == 0; });
+}
+
+void ReadPool::StartThread() {
+  const SignalsBlocked blocked;
+  try {
+    std::thread([this] { Run(); }).detach();
+    ++threads_;
+  } catch (const std::system_error&) {
+    // With a thread there already, that one does the work.
+    if (threads_ == 0) {
+      throw Error(Status(StatusCode::kResourceExhausted,
+                         "no thread to be had for reading; raise the limit (ulimit -u)"));
+    }
+  }
+  last_start_ = Clock::now();
+}
+
+void ReadPool::Run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    ++idle_;
+    const bool work = work_.wait_for(lock, kIdleBeforeEnd, [this] { return !queue_.empty(); });
+    --idle_;
+    if (!work) break;
+    const Job job = queue_.front();
+    queue_.pop_front();
+    if (WantsMoreThreads(job)) StartThread();
+    Serve(job, &lock);
+  }
+  --threads_;
+}
+
+bool ReadPool::WantsMoreThreads(const Job& job) const {
+  if (threads_ >= most_threads_ || idle_ > 0 || queue_.empty()) return false;
+  const Clock::time_point now = Clock::now();
+  return now - job.since > kLongWait && now - last_start_ > kBetweenStarts;
+}
+
+void ReadPool::Serve(Job job, std::unique_lock<std::mutex>* lock) {
+  Client* const client = job.client;
+  --client->queued;
+  ++client->running;
+  const int retries = client->retries;
+  lock->unlock();
+  ReadEngineStats stats;
+  ReadCompletion completion = ReadRequestBlocking(job.request, retries, &stats);
+  lock->lock();
+  client->stats.reads += stats.reads;
+  client->stats.bytes += stats.bytes;
+  client->stats.enters += stats.enters;
+  client->stats.short_reads += stats.short_reads;
+  client->stats.retries += stats.retries;
+  client->stats.failures += stats.failures;
+  client->finished.push_back({std::move(completion), job.request.bytes});
+  --client->running;
+  // Under the lock: the client may be gone as soon as it is given back.
+  client->wake.notify_one();
+}
+
+class PoolEngine final : public ReadEngine {
+ public:
+  explicit PoolEngine(const IoOptions& options)
+      : pool_(ReadPool::Get()), most_in_flight_bytes_(options.in_flight_bytes) {
+    client_.retries = options.retries;
+  }
+  ~PoolEngine() override { pool_.Leave(&client_); }
+
+  std::string name() const override { return "pool"; }
+  std::string Describe() const override {
+    return std::to_string(pool_.threads()) + " reading threads";
+  }
+
+  std::size_t Submit(std::span<const ReadRequest> requests) override {
+    std::size_t taken = 0;
+    while (taken < requests.size() && HasRoomFor(requests[taken].bytes)) {
+      in_flight_bytes_ += requests[taken].bytes;
+      ++in_flight_;
+      ++taken;
+    }
+    if (taken > 0) pool_.Enqueue(&client_, requests.first(taken));
+    return taken;
+  }
+
+  std::size_t Reap(std::span<ReadCompletion> completions,
+                   std::chrono::steady_clock::time_point deadline) override;
+
+  void Wake() override {
+    const std::lock_guard lock(pool_.mutex());
+    client_.woken = true;
+    client_.wake.notify_one();
+  }
+
+  std::size_t in_flight() const override { return in_flight_; }
+  ReadEngineStats stats() const override {
+    const std::lock_guard lock(pool_.mutex());
+    return client_.stats;
+  }
+
+ private:
+  bool HasRoomFor(std::uint32_t bytes) const {
+    return in_flight_ == 0 || in_flight_bytes_ + bytes <= most_in_flight_bytes_;
+  }
+
+  ReadPool& pool_;
+  ReadPool::Client client_;
+  const std::size_t most_in_flight_bytes_;
+  std::size_t in_flight_ = 0;
+  std::size_t in_flight_bytes_ = 0;
+};
+
+std::size_t PoolEngine::Reap(std::span<ReadCompletion> completions,
+                             std::chrono::steady_clock::time_point deadline) {
+  if (in_flight_ == 0 || completions.empty()) return 0;
+  std::unique_lock lock(pool_.mutex());
+  const auto ready = [this] { return !client_.finished.empty() || client_.woken; };
+  if (!ready() && deadline > std::chrono::steady_clock::now()) {
+    client_.wake.wait_until(lock, deadline, ready);
+  }
+  client_.woken = false;
+  const std::size_t count = std::min(completions.size(), client_.finished.size());
+  for (std::size_t index = 0; index < count; ++index) {
+    in_flight_bytes_ -= client_.finished[index].asked;
+    completions[index] = std::move(client_.finished[index].completion);
+  }
+  client_.finished.erase(client_.finished.begin(),
+                         client_.finished.begin() + static_cast<std::ptrdiff_t>(count));
+  in_flight_ -= count;
+  return count;
+}
+
+}  // namespace
+
+std::unique_ptr<ReadEngine> MakeInlineEngine(const IoOptions& options) {
+  return std::make_unique<InlineEngine>(options);
+}
+
+std::unique_ptr<ReadEngine> MakePoolEngine(const IoOptions& options) {
+  return std::make_unique<PoolEngine>(options);
+}
+
+}  // namespace ringfeed
