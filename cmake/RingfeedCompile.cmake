@@ -45,9 +45,55 @@ elseif(RINGFEED_SANITIZER)
   message(FATAL_ERROR "RINGFEED_SANITIZER is '${RINGFEED_SANITIZER}': address or thread is known")
 endif()
 
+# What a compiler reads of a source is mostly headers. Sources that go well together, by
+# source_groups.py, are compiled as one: the library and its command in a third of the time. Not where
+# figures are taken, or compile commands are read.
+set(RINGFEED_UNITY OFF CACHE STRING
+  "Compile several sources as one: ON, OFF, or TESTS, for what includes GoogleTest's headers")
+set_property(CACHE RINGFEED_UNITY PROPERTY STRINGS OFF TESTS ON)
+mark_as_advanced(RINGFEED_UNITY)
+
+# ringfeed_unity(TARGET): at the end of the configuration its sources are compiled in groups.
+function(ringfeed_unity target)
+  if(NOT RINGFEED_UNITY OR (RINGFEED_UNITY STREQUAL "TESTS" AND NOT "${ARGN}" MATCHES gtest))
+    return()
+  endif()
+  set_property(GLOBAL APPEND PROPERTY RINGFEED_UNITY_TARGETS ${target})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
+function(ringfeed_group_sources)
+  get_property(targets GLOBAL PROPERTY RINGFEED_UNITY_TARGETS)
+  set(list "")
+  foreach(target IN LISTS targets)
+    get_target_property(sources ${target} SOURCES)
+    get_target_property(folder ${target} SOURCE_DIR)
+    foreach(source IN LISTS sources)
+      cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY "${folder}" NORMALIZE)
+      cmake_path(IS_PREFIX PROJECT_BINARY_DIR "${source}" is_made)
+      if(source MATCHES "\\.cc$" AND NOT is_made)
+        string(APPEND list "${target} ${source}\n")
+      endif()
+    endforeach()
+  endforeach()
+  if(list STREQUAL "")
+    return()
+  endif()
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  file(WRITE "${PROJECT_BINARY_DIR}/unity_sources.txt" "${list}")
+  execute_process(COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/cmake/source_groups.py"
+      "${PROJECT_SOURCE_DIR}" 8 "${PROJECT_BINARY_DIR}/unity_sources.txt"
+    OUTPUT_VARIABLE groups COMMAND_ERROR_IS_FATAL ANY)
+  cmake_language(EVAL CODE "${groups}")
+endfunction()
+if(RINGFEED_UNITY)
+  cmake_language(DEFER DIRECTORY "${PROJECT_SOURCE_DIR}" CALL ringfeed_group_sources)
+endif()
+
 # ringfeed_precompile(TARGET [HEADER…]): the standard library's headers and these. Targets with the same
 # headers and options share what is compiled of them, by a target that has no other use.
 function(ringfeed_precompile target)
+  ringfeed_unity(${target} ${ARGN})
   if(NOT RINGFEED_PRECOMPILE OR (RINGFEED_PRECOMPILE STREQUAL "TESTS" AND NOT "${ARGN}" MATCHES gtest))
     return()
   endif()
