@@ -9,11 +9,7 @@
 
 #include "io/input_file.h"
 #include "readers/engine/batches/batch_sink.h"
-#include "readers/engine/stages/filter.h"
-#include "readers/engine/stages/first_fit.h"
-#include "readers/engine/stages/group_batch.h"
-#include "readers/engine/stages/pack.h"
-#include "readers/engine/stages/token_batch.h"
+#include "readers/engine/stages/content_steps.h"
 #include "readers/order/record_ranges.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/wrappers/pack_parser.h"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "readers/engine/plan/record_provider.h"
-#include "readers/engine/stages/content_step.h"
 #include "readers/engine/stages/plan_stage.h"
 #include "readers/order/order_stage.h"
 #include "readers/parsers/parser.h"

@@ -5,7 +5,7 @@
 
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/plan/plan.h"
-#include "readers/engine/stages/failure_stage.h"
+#include "readers/engine/stages/order_stages.h"
 #include "readers/engine/stages/plan_stage.h"
 #include "readers/order/plan_clock.h"
 
