@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "readers/order/files_of_pass.h"
+#include "readers/order/file_schedule.h"
 
 namespace ringfeed {
 

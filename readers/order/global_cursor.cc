@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "readers/order/files_of_pass.h"
+#include "readers/order/file_schedule.h"
 
 namespace ringfeed {
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/keyed_permutation.h"
-#include "readers/order/order_options.h"
 #include "readers/order/row_cursor.h"
 #include "readers/order/row_layout.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/balanced_split.h"
-#include "readers/order/files_of_pass.h"
+#include "readers/order/file_schedule.h"
 
 namespace ringfeed {
 

@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "readers/order/order_options.h"
 #include "readers/order/row_cursor.h"
 #include "readers/order/row_layout.h"
 

@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "readers/order/mix_cursor.h"
-#include "readers/order/order_options.h"
-#include "readers/order/order_stage.h"
 #include "readers/order/row_cursor.h"
 #include "readers/order/row_layout.h"
 

@@ -3,8 +3,6 @@
 #include <memory>
 #include <span>
 
-#include "readers/order/order_options.h"
-#include "readers/order/order_stage.h"
 #include "readers/order/row_cursor.h"
 #include "readers/order/row_layout.h"
 

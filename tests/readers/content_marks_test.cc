@@ -10,7 +10,7 @@
 #include "io/input_file.h"
 #include "readers/engine/batches/batch_sink.h"
 #include "readers/engine/stages/content_steps.h"
-#include "readers/order/record_ranges.h"
+#include "readers/order/file_table.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/wrappers/pack_parser.h"
 #include "ringfeed/parsers.h"

@@ -13,7 +13,6 @@
 #include "readers/engine/blocks/refusals.h"
 #include "readers/formats/format.h"
 #include "readers/order/file_table.h"
-#include "readers/order/record_ranges.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/status.h"
@@ -113,7 +112,7 @@ struct Block {
   bool shrunk() const;
   bool ShrunkAt(std::uint32_t row) const;
   /// Which record a row is: its RowNumber where that is known, else its file and number in it,
-  /// packed (readers/order/record_ranges.h).
+  /// packed (readers/order/file_table.h).
   std::uint64_t NumberOf(std::uint32_t row) const {
     return row_numbers.empty() ? PackRecord({file_index, first_record + row}) : row_numbers[row];
   }

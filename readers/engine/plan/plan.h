@@ -9,7 +9,7 @@
 
 #include "readers/engine/plan/record_provider.h"
 #include "readers/engine/stages/plan_stage.h"
-#include "readers/order/order_stage.h"
+#include "readers/order/row_layout.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/file_reader.h"

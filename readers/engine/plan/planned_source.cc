@@ -7,10 +7,10 @@
 #include "base/refusal.h"
 #include "readers/formats/examined_file.h"
 #include "readers/index/indexed_file.h"
-#include "readers/order/files_of_pass.h"
+#include "readers/order/file_schedule.h"
+#include "readers/order/file_table.h"
 #include "readers/order/make_row_cursor.h"
 #include "readers/order/mix_text.h"
-#include "readers/order/record_ranges.h"
 
 namespace ringfeed {
 
