@@ -10,7 +10,7 @@
 
 #include "readers/engine/plan/plan.h"
 #include "readers/order/file_table.h"
-#include "readers/order/make_mix_cursor.h"
+#include "readers/order/mix_cursor.h"
 #include "readers/order/plan_clock.h"
 #include "readers/order/position.h"
 #include "readers/order/record_set.h"

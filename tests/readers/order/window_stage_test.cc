@@ -8,7 +8,7 @@
 
 #include "readers/engine/blocks/block.h"
 #include "readers/engine/stages/order_stages.h"
-#include "readers/order/make_row_cursor.h"
+#include "readers/order/row_cursor.h"
 #include "tests/readers/order/cursor_checks.h"
 #include "tests/readers/order/fake_layout.h"
 #include "tests/readers/order/slow_order.h"
