@@ -9,8 +9,8 @@
 #include "base/refusal.h"
 #include "base/stream_copy.h"
 #include "readers/engine/batches/record_sink.h"
+#include "readers/engine/blocks/failures.h"
 #include "readers/engine/blocks/locate.h"
-#include "readers/engine/blocks/thrown_status.h"
 #include "readers/engine/sources/planned_lane.h"
 #include "readers/parsers/worker_stop.h"
 

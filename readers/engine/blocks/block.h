@@ -6,11 +6,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/memory/arena.h"
 #include "io/input_file.h"
-#include "readers/engine/blocks/refusals.h"
+#include "readers/engine/blocks/failures.h"
 #include "readers/formats/format.h"
 #include "readers/order/file_table.h"
 #include "readers/order/row_layout.h"
@@ -131,6 +132,30 @@ struct RowRef {
   std::uint32_t row = 0;
 
   bool hole() const { return block->has_holes() && block->frame.records[row].damaged(); }
+};
+
+/// Memory of the arena for what a framer decompresses into a block: small pieces share a run.
+class BlockMemory final : public FrameMemory {
+ public:
+  explicit BlockMemory(std::shared_ptr<Arena> arena) : arena_(std::move(arena)) {}
+  ~BlockMemory() override;
+  BlockMemory(const BlockMemory&) = delete;
+  BlockMemory& operator=(const BlockMemory&) = delete;
+
+  std::byte* Allocate(std::size_t bytes) override;
+  /// Whether there was no more.
+  bool exhausted() const { return exhausted_; }
+  /// The block owns what was allocated since the last call; what is left of the last run goes back.
+  void GiveTo(Block* block);
+
+ private:
+  void CloseRun();
+
+  const std::shared_ptr<Arena> arena_;
+  SlabRun run_;           ///< pieces are cut off it
+  std::size_t used_ = 0;  ///< of run_
+  std::vector<SlabRun> full_;
+  bool exhausted_ = false;
 };
 
 }  // namespace ringfeed

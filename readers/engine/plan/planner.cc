@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "readers/engine/blocks/thrown_status.h"
+#include "readers/engine/blocks/failures.h"
 
 namespace ringfeed {
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "readers/engine/blocks/block.h"
-#include "readers/engine/blocks/block_memory.h"
 #include "readers/engine/sources/lane_files.h"
 #include "readers/engine/sources/needed_unit.h"
 #include "readers/engine/sources/stripe_reader.h"

@@ -7,7 +7,6 @@
 #include "base/memory/arena.h"
 #include "io/input_file.h"
 #include "readers/engine/blocks/block.h"
-#include "readers/engine/blocks/block_memory.h"
 #include "readers/engine/sources/stage_clock.h"
 #include "readers/engine/sources/worker_io.h"
 #include "readers/formats/format.h"
