@@ -23,7 +23,6 @@
 #include "readers/chain/read_limits.h"
 #include "readers/engine/plan/plan.h"
 #include "readers/engine/plan/planned_source.h"
-#include "readers/engine/plan/run_start.h"
 #include "readers/engine/run.h"
 #include "readers/engine/sources/stage_clock.h"
 #include "readers/order/position.h"

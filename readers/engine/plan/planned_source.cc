@@ -8,9 +8,6 @@
 #include "readers/formats/examined_file.h"
 #include "readers/index/indexed_file.h"
 #include "readers/order/file_schedule.h"
-#include "readers/order/file_table.h"
-#include "readers/order/mix_cursor.h"
-#include "readers/order/row_cursor.h"
 
 namespace ringfeed {
 
