@@ -32,7 +32,6 @@
 #include "readers/engine/plan/plan.h"
 #include "readers/engine/plan/planned_source.h"
 #include "readers/engine/plan/planner.h"
-#include "readers/engine/sources/kept_mappings.h"
 #include "readers/engine/sources/lane.h"
 #include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/stage_clock.h"

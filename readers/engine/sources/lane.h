@@ -11,7 +11,7 @@
 #include "readers/engine/blocks/block.h"
 #include "readers/engine/blocks/doubtful_records.h"
 #include "readers/engine/plan/plan.h"
-#include "readers/engine/sources/file_news.h"
+#include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/formats/compression/content_reader.h"
 #include "readers/order/file_schedule.h"

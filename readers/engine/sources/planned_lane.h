@@ -16,13 +16,10 @@
 #include <span>
 #include <vector>
 
-#include "readers/engine/sources/direct_rows.h"
 #include "readers/engine/sources/lane.h"
-#include "readers/engine/sources/lane_files.h"
 #include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/row_framer.h"
 #include "readers/engine/sources/unit_fetch.h"
-#include "readers/engine/sources/unit_finder.h"
 #include "readers/order/chunk_plan.h"
 
 namespace ringfeed {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/refusal.h"
-#include "readers/engine/sources/inline_stripes.h"
 
 namespace ringfeed {
 namespace {
@@ -244,7 +243,7 @@ std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context, StripeInput
     return std::make_unique<MappedStripes>(context, std::move(input));
   }
   if (choice.resident || input.file->descriptor() < 0) {
-    return std::make_unique<InlineStripes>(context, std::move(input));
+    return MakeInlineStripes(context, std::move(input));
   }
   ReadEngine* engine = context->io->EngineFor(*input.file, status);
   if (engine == nullptr) return nullptr;

@@ -109,6 +109,8 @@ class StripeReader {
 /// Of a file that is not in memory: an engine reads ahead.
 std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context, StripeInput input,
                                                ReadEngine* engine);
+/// Of a file in the page cache, or a store: read in the caller's thread.
+std::unique_ptr<StripeReader> MakeInlineStripes(LaneContext* context, StripeInput input);
 /// Of a compressed file's content, which is read and decompressed in the caller's thread.
 std::unique_ptr<StripeReader> MakeContentStripes(LaneContext* context, StripeInput input);
 /// The reader that suits the file's path.

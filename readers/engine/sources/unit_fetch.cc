@@ -1,12 +1,107 @@
 #include "readers/engine/sources/unit_fetch.h"
 
 #include <algorithm>
-#include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/refusal.h"
 
 namespace ringfeed {
+
+namespace {
+
+/// What different reads bring is apart by this much, so that a processor's line has one writer.
+constexpr std::uint64_t kLine = 64;
+
+std::uint64_t Down(std::uint64_t offset, std::uint64_t unit) { return offset / unit * unit; }
+std::uint64_t Up(std::uint64_t offset, std::uint64_t unit) { return Down(offset + unit - 1, unit); }
+
+}  // namespace
+
+std::size_t MergeRanges(const MergeRule& rule, std::vector<NeededRange>* ranges,
+                        std::vector<MergedRead>* reads) {
+  std::sort(ranges->begin(), ranges->end(), [](const NeededRange& a, const NeededRange& b) {
+    return std::tie(a.file, a.begin, a.owner) < std::tie(b.file, b.begin, b.owner);
+  });
+  const std::size_t already = reads->size();
+  std::uint64_t needed = 0;  // of the last read
+  for (std::size_t i = 0; i < ranges->size(); ++i) {
+    const NeededRange& range = (*ranges)[i];
+    const std::uint64_t begin = Down(range.begin, rule.alignment);
+    const std::uint64_t end = Up(range.end, rule.alignment);
+    if (reads->size() > already) {
+      MergedRead& last = reads->back();
+      const std::uint64_t spare = std::max(begin, last.end) - last.begin - needed;
+      if (last.file == range.file && begin <= last.end + rule.gap &&
+          (!rule.thrifty || begin <= last.end || spare <= needed / 4)) {
+        needed += end - std::min(end, std::max(begin, last.end));
+        last.end = std::max(last.end, end);
+        ++last.ranges;
+        continue;
+      }
+    }
+    reads->push_back({range.file, begin, end, 0, i, 1});
+    needed = end - begin;
+  }
+  std::uint64_t memory = 0;
+  for (std::size_t i = already; i < reads->size(); ++i) {
+    MergedRead& read = (*reads)[i];
+    read.at = static_cast<std::size_t>(memory);
+    memory += Up(read.end - read.begin, std::max<std::uint64_t>(kLine, rule.alignment));
+  }
+  return static_cast<std::size_t>(memory);
+}
+
+void UnitFinder::Find(std::span<const RowNumber> rows, NeededUnits* found) {
+  found->losses.clear();
+  found->units.assign(rows.size(), NeededUnit());
+  places_.clear();
+  bool sorted = true;
+  std::uint32_t file = kNoFile;
+  RowNumber begin = 0;
+  RowNumber end = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] == kNoRow) continue;
+    if (rows[i] < begin || rows[i] >= end) {
+      const auto next = static_cast<std::uint32_t>(files_->FileOf(rows[i]));
+      sorted = sorted && (file == kNoFile || file < next);
+      file = next;
+      begin = files_->FirstRow(file);
+      end = files_->FirstRow(file + 1);
+    }
+    found->units[i].file = file;
+    found->units[i].record = rows[i] - begin;
+    places_.push_back(static_cast<std::uint32_t>(i));
+  }
+  const auto file_at = [&](std::uint32_t place) { return found->units[place].file; };
+  if (!sorted) {
+    std::stable_sort(places_.begin(), places_.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return file_at(a) < file_at(b); });
+  }
+  for (std::size_t i = 0; i < places_.size();) {
+    std::size_t next = i + 1;
+    while (next < places_.size() && file_at(places_[next]) == file_at(places_[i])) ++next;
+    AskIndex(file_at(places_[i]), std::span(places_).subspan(i, next - i), found);
+    i = next;
+  }
+}
+
+void UnitFinder::AskIndex(std::size_t file, std::span<const std::uint32_t> places,
+                          NeededUnits* found) {
+  const DataFile& data = files_->table()->file(file);
+  records_.clear();
+  for (const std::uint32_t place : places) records_.push_back(found->units[place].record);
+  units_.resize(places.size());
+  const Status status = data.index->Find(records_, units_);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    NeededUnit* const needed = &found->units[places[i]];
+    if (!status.ok()) {
+      found->Lose(needed, status.WithPlace({data.name, -1, -1}), true);
+      continue;
+    }
+    needed->unit = units_[i];
+  }
+}
 
 namespace {
 

@@ -9,13 +9,93 @@
 
 #include "base/memory/arena.h"
 #include "io/input_file.h"
-#include "readers/engine/sources/lane_files.h"
-#include "readers/engine/sources/needed_unit.h"
+#include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/stripe_reader.h"
-#include "readers/engine/sources/unit_reads.h"
 #include "readers/engine/sources/worker_io.h"
+#include "readers/formats/record_index.h"
+#include "readers/order/row_layout.h"
+#include "ringfeed/status.h"
 
 namespace ringfeed {
+
+inline constexpr std::uint32_t kNoFile = ~std::uint32_t{0};
+
+/// The unit that a row is taken out of: where it stands in its file, then where it stands in
+/// memory.
+struct NeededUnit {
+  std::uint32_t file = kNoFile;  ///< kNoFile: the place holds no row
+  std::uint32_t loss = 0;        ///< 1 + index of why it cannot be had; 0: it can
+  std::uint64_t record = 0;      ///< number of the row in its file
+  RecordUnit unit;
+  std::size_t bytes = 0;  ///< of the unit that are looked at
+  const std::byte* data = nullptr;
+};
+
+/// Why a unit cannot be had.
+struct UnitLoss {
+  Status status;
+  bool fatal = false;  ///< not a matter of the data: it fails whatever is done with damage
+};
+
+/// The units of rows and what became of those that cannot be had.
+struct NeededUnits {
+  std::vector<NeededUnit> units;
+  std::vector<UnitLoss> losses;
+
+  void Lose(NeededUnit* unit, const Status& status, bool fatal = false) {
+    losses.push_back({status, fatal});
+    unit->loss = static_cast<std::uint32_t>(losses.size());
+  }
+};
+
+/// Bytes of a file that somebody needs.
+struct NeededRange {
+  std::uint32_t file = 0;
+  std::uint32_t owner = 0;  ///< whose they are: the caller's number
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+/// One read that serves needed ranges which stand close to each other.
+struct MergedRead {
+  std::uint32_t file = 0;
+  std::uint64_t begin = 0;  ///< aligned, and so is the end
+  std::uint64_t end = 0;
+  std::size_t at = 0;           ///< place of `begin` in the memory of all reads, aligned
+  std::size_t first_range = 0;  ///< that it serves, in the sorted ranges
+  std::size_t ranges = 0;
+};
+
+/// How ranges are merged.
+struct MergeRule {
+  std::uint32_t alignment = 1;  ///< of offsets, sizes and places in memory
+  std::uint64_t gap = 0;        ///< so many bytes that nobody needs are read along
+  /// And of these no more than a quarter of what is needed: for what is read again and again.
+  bool thrifty = false;
+};
+
+/// Sorts `ranges` by file and offset and merges those that overlap, or have no more than the gap
+/// between them. Appends the reads, by file and offset; returns the bytes of memory that they take.
+std::size_t MergeRanges(const MergeRule& rule, std::vector<NeededRange>* ranges,
+                        std::vector<MergedRead>* reads);
+
+/// Asks the indexes of many rows at once where they stand. One thread.
+class UnitFinder {
+ public:
+  explicit UnitFinder(const OpenedFiles* files) : files_(files) {}
+
+  /// Puts the rows' units in place of what `found` held. Units that an index cannot give are lost
+  /// for good.
+  void Find(std::span<const RowNumber> rows, NeededUnits* found);
+
+ private:
+  void AskIndex(std::size_t file, std::span<const std::uint32_t> places, NeededUnits* found);
+
+  const OpenedFiles* const files_;
+  std::vector<std::uint32_t> places_;   ///< of rows, those of a file behind each other
+  std::vector<std::uint64_t> records_;  ///< what one index is asked for
+  std::vector<RecordUnit> units_;       ///< what it says
+};
 
 /// The failure of a lane that gets no memory.
 Status NoMemory(const LaneContext& context, std::size_t bytes, const std::string& file);
