@@ -1,11 +1,9 @@
-#include "readers/chain/lowering.h"
-
 #include <algorithm>
 #include <cassert>
 #include <string>
 #include <utility>
 
-#include "readers/chain/shared_source.h"
+#include "readers/chain/graph.h"
 #include "readers/engine/stages/content_steps.h"
 #include "readers/engine/stages/order_stages.h"
 #include "readers/parsers/wrappers/instance_parser.h"
