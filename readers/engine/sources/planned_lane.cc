@@ -24,7 +24,6 @@ PlannedLane::PlannedLane(const Options& options, ChunkPlan* plan, OpenedFiles* f
       opened_(files),
       context_(context),
       files_(files, context),
-      finder_(files),
       framer_(&files_, context),
       direct_(files, &files_) {}
 
@@ -65,7 +64,7 @@ bool PlannedLane::FillDirectly(Block* block) {
 std::unique_ptr<PlannedLane::Part> PlannedLane::PlanPart() {
   auto part = std::make_unique<Part>(context_);
   if (HasRows()) {
-    if (!is_found_) finder_.Find(chunk_.rows, &found_);
+    if (!is_found_) found_.Find(*opened_, chunk_.rows);
     is_found_ = true;
     std::size_t count = RowsLeft().size();
     if (rows_at_once_ > 0) count = std::min(count, 2 * rows_at_once_);

@@ -77,7 +77,6 @@ class PlannedLane final : public Lane {
   OpenedFiles* const opened_;
   LaneContext* const context_;
   LaneFiles files_;
-  UnitFinder finder_;
   RowFramer framer_;
   DirectRows direct_;
   Chunk chunk_;

@@ -52,9 +52,9 @@ std::size_t MergeRanges(const MergeRule& rule, std::vector<NeededRange>* ranges,
   return static_cast<std::size_t>(memory);
 }
 
-void UnitFinder::Find(std::span<const RowNumber> rows, NeededUnits* found) {
-  found->losses.clear();
-  found->units.assign(rows.size(), NeededUnit());
+void NeededUnits::Find(const OpenedFiles& files, std::span<const RowNumber> rows) {
+  losses.clear();
+  units.assign(rows.size(), NeededUnit());
   places_.clear();
   bool sorted = true;
   std::uint32_t file = kNoFile;
@@ -63,17 +63,17 @@ void UnitFinder::Find(std::span<const RowNumber> rows, NeededUnits* found) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] == kNoRow) continue;
     if (rows[i] < begin || rows[i] >= end) {
-      const auto next = static_cast<std::uint32_t>(files_->FileOf(rows[i]));
+      const auto next = static_cast<std::uint32_t>(files.FileOf(rows[i]));
       sorted = sorted && (file == kNoFile || file < next);
       file = next;
-      begin = files_->FirstRow(file);
-      end = files_->FirstRow(file + 1);
+      begin = files.FirstRow(file);
+      end = files.FirstRow(file + 1);
     }
-    found->units[i].file = file;
-    found->units[i].record = rows[i] - begin;
+    units[i].file = file;
+    units[i].record = rows[i] - begin;
     places_.push_back(static_cast<std::uint32_t>(i));
   }
-  const auto file_at = [&](std::uint32_t place) { return found->units[place].file; };
+  const auto file_at = [&](std::uint32_t place) { return units[place].file; };
   if (!sorted) {
     std::stable_sort(places_.begin(), places_.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return file_at(a) < file_at(b); });
@@ -81,25 +81,22 @@ void UnitFinder::Find(std::span<const RowNumber> rows, NeededUnits* found) {
   for (std::size_t i = 0; i < places_.size();) {
     std::size_t next = i + 1;
     while (next < places_.size() && file_at(places_[next]) == file_at(places_[i])) ++next;
-    AskIndex(file_at(places_[i]), std::span(places_).subspan(i, next - i), found);
+    AskIndex(files.table()->file(file_at(places_[i])), std::span(places_).subspan(i, next - i));
     i = next;
   }
 }
 
-void UnitFinder::AskIndex(std::size_t file, std::span<const std::uint32_t> places,
-                          NeededUnits* found) {
-  const DataFile& data = files_->table()->file(file);
+void NeededUnits::AskIndex(const DataFile& file, std::span<const std::uint32_t> places) {
   records_.clear();
-  for (const std::uint32_t place : places) records_.push_back(found->units[place].record);
-  units_.resize(places.size());
-  const Status status = data.index->Find(records_, units_);
+  for (const std::uint32_t place : places) records_.push_back(units[place].record);
+  answers_.resize(places.size());
+  const Status status = file.index->Find(records_, answers_);
   for (std::size_t i = 0; i < places.size(); ++i) {
-    NeededUnit* const needed = &found->units[places[i]];
-    if (!status.ok()) {
-      found->Lose(needed, status.WithPlace({data.name, -1, -1}), true);
-      continue;
+    if (status.ok()) {
+      units[places[i]].unit = answers_[i];
+    } else {
+      Lose(&units[places[i]], status.WithPlace({file.name, -1, -1}), true);
     }
-    needed->unit = units_[i];
   }
 }
 

@@ -37,15 +37,26 @@ struct UnitLoss {
   bool fatal = false;  ///< not a matter of the data: it fails whatever is done with damage
 };
 
-/// The units of rows and what became of those that cannot be had.
-struct NeededUnits {
-  std::vector<NeededUnit> units;
-  std::vector<UnitLoss> losses;
-
+/// The units of rows and what became of those that cannot be had. One thread.
+class NeededUnits {
+ public:
+  /// Asks the indexes of all rows at once where they stand, and has their units in place of those
+  /// before. Units that an index cannot give are lost for good.
+  void Find(const OpenedFiles& files, std::span<const RowNumber> rows);
   void Lose(NeededUnit* unit, const Status& status, bool fatal = false) {
     losses.push_back({status, fatal});
     unit->loss = static_cast<std::uint32_t>(losses.size());
   }
+
+  std::vector<NeededUnit> units;
+  std::vector<UnitLoss> losses;
+
+ private:
+  void AskIndex(const DataFile& file, std::span<const std::uint32_t> places);
+
+  std::vector<std::uint32_t> places_;   ///< of rows, those of a file behind each other
+  std::vector<std::uint64_t> records_;  ///< what one index is asked for
+  std::vector<RecordUnit> answers_;     ///< what it says
 };
 
 /// Bytes of a file that somebody needs.
@@ -78,24 +89,6 @@ struct MergeRule {
 /// between them. Appends the reads, by file and offset; returns the bytes of memory that they take.
 std::size_t MergeRanges(const MergeRule& rule, std::vector<NeededRange>* ranges,
                         std::vector<MergedRead>* reads);
-
-/// Asks the indexes of many rows at once where they stand. One thread.
-class UnitFinder {
- public:
-  explicit UnitFinder(const OpenedFiles* files) : files_(files) {}
-
-  /// Puts the rows' units in place of what `found` held. Units that an index cannot give are lost
-  /// for good.
-  void Find(std::span<const RowNumber> rows, NeededUnits* found);
-
- private:
-  void AskIndex(std::size_t file, std::span<const std::uint32_t> places, NeededUnits* found);
-
-  const OpenedFiles* const files_;
-  std::vector<std::uint32_t> places_;   ///< of rows, those of a file behind each other
-  std::vector<std::uint64_t> records_;  ///< what one index is asked for
-  std::vector<RecordUnit> units_;       ///< what it says
-};
 
 /// The failure of a lane that gets no memory.
 Status NoMemory(const LaneContext& context, std::size_t bytes, const std::string& file);
