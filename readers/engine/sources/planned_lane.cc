@@ -155,7 +155,7 @@ void PlannedLane::FillFrom(Part* part, Block* block) {
     block->files.push_back(input);
     block->NoteFramed(input->mapping(), 0);
   }
-  for (const UnitFetch::Piece& piece : part->fetch.pieces()) {
+  for (const Block::Framed& piece : part->fetch.pieces()) {
     block->NoteFramed(piece.bytes, piece.offset);
   }
   framer_.Frame(part->rows, part->fetch.inputs(), &part->needed, block);

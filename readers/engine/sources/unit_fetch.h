@@ -67,16 +67,6 @@ struct NeededRange {
   std::uint64_t end = 0;
 };
 
-/// One read that serves needed ranges which stand close to each other.
-struct MergedRead {
-  std::uint32_t file = 0;
-  std::uint64_t begin = 0;  ///< aligned, and so is the end
-  std::uint64_t end = 0;
-  std::size_t at = 0;           ///< place of `begin` in the memory of all reads, aligned
-  std::size_t first_range = 0;  ///< that it serves, in the sorted ranges
-  std::size_t ranges = 0;
-};
-
 /// How ranges are merged.
 struct MergeRule {
   std::uint32_t alignment = 1;  ///< of offsets, sizes and places in memory
@@ -129,26 +119,11 @@ class UnitFetch {
 
   /// The files that were read, and what was read of them.
   const std::vector<std::shared_ptr<InputFile>>& inputs() const { return inputs_; }
-  struct Piece {
-    std::span<const std::byte> bytes;
-    std::uint64_t offset = 0;
-  };
-  const std::vector<Piece>& pieces() const { return pieces_; }
+  const std::vector<Block::Framed>& pieces() const { return pieces_; }
   /// The memory that units stand in, from now on the caller's to free.
   std::vector<SlabRun> TakeRuns();
 
  private:
-  struct Read {
-    MergedRead merged;
-    InputFile* file = nullptr;
-    ReadEngine* engine = nullptr;  ///< null: inline
-  };
-  /// How far a read came.
-  struct Outcome {
-    std::uint64_t valid_end = 0;
-    Status status;
-  };
-
   bool Check(const LaneFile& file, NeededUnit* unit, NeededUnits* needed) const;
   /// Checks units until a part is full; their number. Notes what is to be read.
   std::size_t Choose(LaneFiles* files, NeededUnits* needed);
@@ -159,9 +134,9 @@ class UnitFetch {
   /// Whether a file that these reads are of is read in another way from now on.
   bool MovesToCache(LaneFiles* files) const;
   std::uint64_t CostOf(const LaneFile& file, std::uint64_t bytes) const;
-  void TakeEngineOutcomes(std::vector<Outcome>* outcomes) const;
-  Outcome ReadInline(const Read& read);
-  void Settle(const Read& read, const Outcome& outcome, NeededUnits* needed);
+  void TakeEngineOutcomes();
+  void ReadInline(MergedRead* read);
+  void Settle(const MergedRead& read, NeededUnits* needed);
   /// Whether what failed along with others is being read again.
   bool StartAgain(NeededUnits* needed);
 
@@ -169,14 +144,14 @@ class UnitFetch {
   std::vector<std::shared_ptr<InputFile>> inputs_;
   std::vector<NeededRange> wanted_;  ///< owner: the number of the unit
   std::vector<NeededRange> ranges_;  ///< as the reads serve them
-  std::vector<Read> reads_;          ///< engines' first
+  std::vector<MergedRead> reads_;    ///< engines' first
   std::size_t engine_reads_ = 0;
   std::size_t memory_bytes_ = 0;
   SlabRun run_;
   std::unique_ptr<ReadBuffer> buffer_;
   std::vector<SlabRun> runs_;  ///< read and done with
-  std::vector<Piece> pieces_;
-  std::vector<Read> retry_;
+  std::vector<Block::Framed> pieces_;
+  std::vector<MergedRead> retry_;
   bool again_ = false;  ///< the reads are what was in retry_
   bool was_refused_ = false;
 };
