@@ -24,8 +24,7 @@ PlannedLane::PlannedLane(const Options& options, ChunkPlan* plan, OpenedFiles* f
       opened_(files),
       context_(context),
       files_(files, context),
-      framer_(&files_, context),
-      direct_(files, &files_) {}
+      framer_(files, &files_, context) {}
 
 bool PlannedLane::HasRows() {
   if (!chunk_taken_ && !ended_) {
@@ -47,7 +46,7 @@ void PlannedLane::UseRows(std::size_t count) {
 bool PlannedLane::FillDirectly(Block* block) {
   if (!HasRows()) return false;
   const StageTimer timer(*context_->frame_clock);
-  const std::size_t count = direct_.Append(RowsLeft(), context_->written, block);
+  const std::size_t count = framer_.PointAt(RowsLeft(), block);
   if (count == 0) return false;
   for (const RecordSpan& record : block->frame.records) context_->read_bytes->Add(record.size);
   block->of_dropped_rest = chunk_.of_dropped_rest;
@@ -172,7 +171,7 @@ void PlannedLane::LookAhead() {
   upcoming_ = {};
   if (!parts_.empty() || next_part_ != nullptr || !HasRows()) return;
   if (!is_found_) {
-    upcoming_ = direct_.Find(chunk_.rows[next_row_]);
+    upcoming_ = framer_.Find(chunk_.rows[next_row_]);
   } else if (const NeededUnit& unit = found_.units[next_row_]; unit.file != kNoFile) {
     const LaneFile& file = *files_.Peek(unit.file);
     if (file.input != nullptr && unit.unit.offset < file.mapping.size()) {

@@ -78,7 +78,6 @@ class PlannedLane final : public Lane {
   LaneContext* const context_;
   LaneFiles files_;
   RowFramer framer_;
-  DirectRows direct_;
   Chunk chunk_;
   bool chunk_taken_ = false;  ///< and not used up
   std::size_t next_row_ = 0;  ///< of the chunk

@@ -16,6 +16,13 @@ constexpr std::size_t kFetchUnits = 6;
 constexpr std::size_t kFetchBytes = 512;
 constexpr std::size_t kLine = 64;
 
+/// A part stands in a core's second cache from here until it is written.
+constexpr std::size_t kWrittenBytes = 128 * 1024;
+constexpr std::size_t kHandedOutBytes = 512 * 1024;
+/// Of longer rows the parser or the processor fetches the rest when they are written: a burst of
+/// more lines stands still for the memory.
+constexpr std::size_t kMostFetched = 512;
+
 void FetchUnit(const NeededUnit& unit) {
   if (unit.data == nullptr) return;  // no row, or lost
   for (std::size_t at = 0; at < std::min(unit.bytes, kFetchBytes); at += kLine) {
@@ -191,18 +198,7 @@ bool RowFramer::AppendOneOfMany(LaneFile* file, const NeededUnit& unit, Block* b
   return true;
 }
 
-namespace {
-
-/// A part stands in a core's second cache from here until it is written.
-constexpr std::size_t kWrittenBytes = 128 * 1024;
-constexpr std::size_t kHandedOutBytes = 512 * 1024;
-/// Of longer rows the parser or the processor fetches the rest when they are written: a burst of
-/// more lines stands still for the memory.
-constexpr std::size_t kMostFetched = 512;
-
-}  // namespace
-
-bool DirectRows::Move(RowNumber row, Place* place, Block* block) {
+bool RowFramer::Move(RowNumber row, Place* place, Block* block) {
   const std::size_t number = opened_->FileOf(row);
   const std::size_t noted = inputs_.size();
   const LaneFile& file = *files_->Use(number);
@@ -216,7 +212,8 @@ bool DirectRows::Move(RowNumber row, Place* place, Block* block) {
   return true;
 }
 
-std::size_t DirectRows::Append(std::span<const RowNumber> rows, bool written, Block* block) {
+std::size_t RowFramer::PointAt(std::span<const RowNumber> rows, Block* block) {
+  const bool written = context_->written;
   const std::size_t most = written ? kWrittenBytes : kHandedOutBytes;
   std::vector<RecordSpan>& records = block->frame.records;
   inputs_.clear();
@@ -250,7 +247,7 @@ std::size_t DirectRows::Append(std::span<const RowNumber> rows, bool written, Bl
   return i;
 }
 
-std::span<const std::byte> DirectRows::Find(RowNumber row) const {
+std::span<const std::byte> RowFramer::Find(RowNumber row) const {
   if (row == kNoRow) return {};
   const std::size_t number = opened_->FileOf(row);
   const LaneFile& file = *files_->Peek(number);
