@@ -23,7 +23,6 @@
 #include "readers/engine/plan/plan.h"
 #include "readers/engine/plan/planned_source.h"
 #include "readers/engine/run.h"
-#include "readers/engine/sources/stage_clock.h"
 #include "readers/order/position.h"
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/queue_policy.h"

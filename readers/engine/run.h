@@ -34,7 +34,7 @@
 #include "readers/engine/plan/planner.h"
 #include "readers/engine/sources/lane.h"
 #include "readers/engine/sources/opened_files.h"
-#include "readers/engine/sources/stage_clock.h"
+#include "readers/engine/sources/stripe_reader.h"
 #include "readers/engine/sources/worker_io.h"
 #include "readers/engine/waiting/late_wakes.h"
 #include "readers/engine/waiting/memory_budget.h"

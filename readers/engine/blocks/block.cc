@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "readers/formats/compression/untrusted_content.h"
+
 namespace ringfeed {
 
 namespace {
@@ -10,6 +12,10 @@ namespace {
 // Unlike <, these compare pointers into different arrays.
 bool StandsIn(std::span<const std::byte> bytes, const std::byte* at) {
   return !std::less<>()(at, bytes.data()) && std::less<>()(at, bytes.data() + bytes.size());
+}
+// The same with the end: there an empty record stands.
+bool PointsInto(std::span<const std::byte> bytes, const std::byte* at) {
+  return StandsIn(bytes, at) || at == bytes.data() + bytes.size();
 }
 
 }  // namespace
@@ -37,10 +43,8 @@ DataPlace Block::PlaceOf(std::uint32_t row) const {
   }
   const std::byte* const data = frame.records[row].data;
   for (const Framed& part : framed) {
-    const std::byte* const begin = part.bytes.data();
-    // Unlike <, these compare pointers into different arrays.
-    if (std::less<>()(data, begin) || std::greater<>()(data, begin + part.bytes.size())) continue;
-    place.offset = static_cast<std::int64_t>(part.offset) + (data - begin);
+    if (!PointsInto(part.bytes, data)) continue;
+    place.offset = static_cast<std::int64_t>(part.offset) + (data - part.bytes.data());
   }
   return place;
 }
@@ -122,6 +126,46 @@ void BlockMemory::GiveTo(Block* block) {
   CloseRun();
   block->runs.insert(block->runs.end(), full_.begin(), full_.end());
   full_.clear();
+}
+
+namespace {
+
+// Whether a record begins in front of that place of the content; one that does not stand there as
+// it is (a chunk's) is not known to.
+bool IsBefore(const Block& block, const RecordSpan& record, std::uint64_t place) {
+  for (const Block::Framed& part : block.framed) {
+    if (!PointsInto(part.bytes, record.data)) continue;
+    return part.offset + static_cast<std::uint64_t>(record.data - part.bytes.data()) < place;
+  }
+  return false;
+}
+
+// The block's records that begin at `place` of the content or behind it.
+std::uint64_t CountFrom(const Block& block, std::uint64_t place) {
+  const std::span<const RecordSpan> records = block.frame.records;
+  const bool all = block.framed.empty() || place <= block.framed.front().offset;
+  if (all && block.frame.damage.empty()) return records.size();
+  std::uint64_t count = 0;
+  for (auto record = records.rbegin(); record != records.rend(); ++record) {
+    if (record->damaged()) continue;
+    if (!all && IsBefore(block, *record, place)) break;
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+void DoubtfulRecords::Note(const Block& block, std::uint64_t member) {
+  if (member != member_) records_ = 0;
+  member_ = member;
+  records_ += CountFrom(block, member);
+}
+
+std::string DoubtfulRecords::Describe(const Block& block, std::uint64_t member,
+                                      std::uint64_t end) const {
+  const std::uint64_t before = member == member_ ? records_ : 0;
+  return UntrustedContent(member, end, before + CountFrom(block, member));
 }
 
 }  // namespace ringfeed

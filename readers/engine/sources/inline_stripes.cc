@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "readers/engine/blocks/doubtful_records.h"
+#include "readers/engine/blocks/block.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/formats/compression/content_reader.h"
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "readers/engine/blocks/block.h"
-#include "readers/engine/blocks/doubtful_records.h"
 #include "readers/engine/plan/plan.h"
 #include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/stripe_reader.h"

@@ -7,6 +7,7 @@
 #include "base/refusal.h"
 
 namespace ringfeed {
+
 namespace {
 
 // Whether all that is framed behind a damaged record is the same wherever parts end. A sample of a
