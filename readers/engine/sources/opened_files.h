@@ -66,9 +66,9 @@ class OpenedFiles {
   /// Null, with `status` set, where it cannot be opened; the next call tries again. Where the
   /// system has no descriptors left, others are let go of first.
   std::shared_ptr<InputFile> Get(std::size_t file, Status* status);
-  /// Of a file `wanted` bytes are needed and `planned` are read for them, by whichever lane. Whether
-  /// its reads, at this rate, come to more than it has: it is the lanes' sum that counts, as of many
-  /// small files each lane reads little.
+  /// Of a file `wanted` bytes are needed and `planned` are read for them, by whichever lane.
+  /// Whether its reads, at this rate, come to more than it has: it is the lanes' sum that counts,
+  /// as of many small files each lane reads little.
   bool NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned);
   /// Has a file that is read as `before` be read through the page cache in small pieces from now
   /// on, since its reads would come to more than it has; *loads is what was asked of the medium for
@@ -123,7 +123,7 @@ struct LaneFile {
   Status failure;      ///< it cannot be read; a refusal of the system is tried again by each part
   bool fatal = false;  ///< that is not a matter of the data
   std::uint64_t part = 0;  ///< number of the part that noted it last
-  bool stays = false;  ///< as it is: it does not fit into memory, or is a source of the user's
+  bool stays = false;      ///< as it is: it does not fit into memory, or is a source of the user's
 };
 
 /// The files that one lane reads rows of, each with a framer of its own. One thread.
