@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "readers/chain/graph.h"
-#include "readers/chain/lowering.h"
 #include "readers/formats/file_reader_registry.h"
 #include "readers/formats/format.h"
 #include "readers/parsers/field_row.h"

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "readers/chain/graph.h"
-#include "readers/chain/owned_instance.h"
 #include "readers/chain/session.h"
 
 namespace ringfeed {

@@ -4,7 +4,6 @@
 #include <exception>
 #include <utility>
 
-#include "readers/chain/lowering.h"
 #include "readers/chain/session.h"
 
 namespace ringfeed {

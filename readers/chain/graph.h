@@ -13,6 +13,7 @@
 #include "ringfeed/reader.h"
 #include "ringfeed/sequences.h"
 #include "ringfeed/slot.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 
@@ -105,5 +106,15 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   bool retired_ = false;
   std::shared_ptr<ReaderSession> session_;
 };
+
+/// The program of the chain that ends in `last`. Throws Error for chains that make no sense.
+Program LowerChain(const GraphNode& last);
+
+/// What a chain on a shared reader begins with: it takes from `input` whatever comes next, and
+/// other chains do so too. Records and instances are copied, so that nobody holds another's memory.
+SourceNode SharedSource(std::shared_ptr<ReaderSession> input);
+
+/// Copies every tensor, its LoD too, to memory of its own: what it was in may be used again.
+void OwnMemory(Instance* instance);
 
 }  // namespace ringfeed

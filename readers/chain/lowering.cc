@@ -1,15 +1,11 @@
-#include "readers/chain/lowering.h"
-
 #include <algorithm>
 #include <cassert>
 #include <string>
 #include <utility>
 
-#include "readers/chain/shared_source.h"
-#include "readers/engine/stages/block_shuffle.h"
+#include "readers/chain/graph.h"
 #include "readers/engine/stages/content_steps.h"
-#include "readers/engine/stages/multi_pass.h"
-#include "readers/engine/stages/window_shuffle.h"
+#include "readers/engine/stages/order_stages.h"
 #include "readers/parsers/wrappers/instance_parser.h"
 #include "readers/parsers/wrappers/map_parser.h"
 #include "readers/parsers/wrappers/pack_parser.h"

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "readers/chain/graph.h"
-#include "readers/chain/lowering.h"
 #include "readers/chain/session.h"
 
 namespace ringfeed {

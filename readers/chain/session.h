@@ -20,17 +20,24 @@
 #include <thread>
 #include <vector>
 
-#include "readers/chain/read_limits.h"
 #include "readers/engine/plan/plan.h"
 #include "readers/engine/plan/planned_source.h"
-#include "readers/engine/plan/run_start.h"
 #include "readers/engine/run.h"
-#include "readers/engine/sources/stage_clock.h"
 #include "readers/order/position.h"
 #include "ringfeed/batch_origin.h"
+#include "ringfeed/queue_policy.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed {
+
+/// What ends a read that waits.
+struct ReadLimits {
+  /// Where it can be requested it is another chain that reads, or whoever hands on what was read:
+  /// the read fails soon after the request, and waits also for what its thread holds itself.
+  std::stop_token stop{};
+  /// Without a `stop` alone. Looked at only while the read waits.
+  Deadline deadline = kNoDeadline;
+};
 
 /// The life of one chain from its first read on: holds the program, starts runs, hands their
 /// deliveries to consumers and keeps what must outlast a run (the failure, the clock of the first

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "readers/chain/session.h"
-#include "readers/order/record_ranges.h"
+#include "readers/order/file_table.h"
 
 namespace ringfeed {
 

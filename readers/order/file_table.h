@@ -2,12 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "readers/formats/format.h"
 #include "readers/formats/record_index.h"
 #include "readers/order/row_layout.h"
+#include "ringfeed/batch_origin.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
 
@@ -37,5 +41,27 @@ class FileTable {
 
 /// The file that holds a row, which is less than FirstRow(files()).
 std::size_t FileOfRow(const FileTable& table, RowNumber row);
+
+/// A record by its file and its number there.
+struct FileRecord {
+  std::uint32_t file = 0;
+  std::uint64_t record = 0;
+};
+
+/// A record of a file in one number: up to 2^24 files, 2^40 records of each.
+inline constexpr int kRecordBits = 40;
+constexpr std::uint64_t PackRecord(FileRecord at) {
+  return std::uint64_t{at.file} << kRecordBits | at.record;
+}
+constexpr FileRecord UnpackRecord(std::uint64_t number) {
+  return {static_cast<std::uint32_t>(number >> kRecordBits),
+          number & ((std::uint64_t{1} << kRecordBits) - 1)};
+}
+
+/// The ranges that rows of a batch come from, in the rows' order; those that follow each other are
+/// joined. `numbers` as BatchSlot::row_numbers, of which kNoRow is passed over; `place_of` tells
+/// what a number stands for.
+std::vector<RecordRange> RangesOf(std::span<const std::uint64_t> numbers,
+                                  const std::function<FileRecord(std::uint64_t)>& place_of);
 
 }  // namespace ringfeed

@@ -1,8 +1,9 @@
 #include "readers/order/mix_cursor.h"
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
-#include <string>
+#include <string_view>
 #include <utility>
 
 namespace ringfeed {
@@ -213,6 +214,102 @@ Status MixCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
     *count += chosen_.size();
     if (delivered_ - snapshots_.back().delivered >= kPiece) TakeSnapshot();
   }
+  return {};
+}
+
+MixChain MakeMixCursor(std::span<const MixInput> sets, std::uint32_t first_epoch,
+                       std::span<const OrderStage> stages, std::uint64_t kept) {
+  std::vector<MixCursor::Set> members;
+  RowNumber first_row = 0;
+  bool even = true;
+  for (const MixInput& set : sets) {
+    MixCursor::Set member;
+    member.rows = MakeRowCursor(*set.layout, set.options, set.stages);
+    member.even = HasEvenPasses(set.options);
+    member.weight = set.weight;
+    member.passes = set.passes;
+    member.most_records = set.most_records;
+    member.first_row = first_row;
+    first_row += set.layout->rows();
+    even = even && member.even;
+    members.push_back(std::move(member));
+  }
+  auto mix = std::make_unique<MixCursor>(std::move(members), kept);
+  MixCursor* const bottom = mix.get();
+  return {AddOrderStages(std::move(mix), first_epoch, even, stages), bottom};
+}
+
+namespace {
+
+constexpr int kBase = 16;
+constexpr std::size_t kMostSets = 1 << 16;
+
+std::string Number(std::uint64_t value) {
+  char text[17];
+  const auto end = std::to_chars(text, text + sizeof(text), value, kBase).ptr;
+  return {text, end};
+}
+
+std::uint32_t HashOf(std::span<const std::uint64_t> weights) {
+  std::uint64_t hash = weights.size();
+  for (const std::uint64_t weight : weights) {
+    hash = (hash ^ weight) * 0x9E3779B97F4A7C15;
+    hash ^= hash >> 32;
+  }
+  return static_cast<std::uint32_t>(hash);
+}
+
+/// Takes a number and the separator behind it; false where there is none.
+bool Take(std::string_view* text, std::uint64_t* value) {
+  const auto [end, error] =
+      std::from_chars(text->data(), text->data() + text->size(), *value, kBase);
+  if (error != std::errc()) return false;
+  text->remove_prefix(static_cast<std::size_t>(end - text->data()));
+  return true;
+}
+
+bool TakeSeparator(std::string_view* text, char separator) {
+  if (!text->starts_with(separator)) return false;
+  text->remove_prefix(1);
+  return true;
+}
+
+bool TakeCount(std::string_view* text, MixCount* count) {
+  if (!Take(text, &count->count) || !TakeSeparator(text, '.')) return false;
+  if (!Take(text, &count->phase)) return false;
+  return !TakeSeparator(text, '.') || Take(text, &count->before);
+}
+
+}  // namespace
+
+std::string MixText(const MixState& state, std::span<const std::uint64_t> weights) {
+  std::string text = Number(state.pass) + ":" + Number(HashOf(weights));
+  char separator = ':';
+  for (const MixCount& set : state.sets) {
+    text += separator + Number(set.count) + "." + Number(set.phase);
+    if (set.before != 0) text += "." + Number(set.before);
+    separator = ' ';
+  }
+  return text;
+}
+
+Status ParseMixText(const std::string& text, std::span<const std::uint64_t> weights,
+                    MixState* state, bool* other_weights) {
+  std::string_view rest = text;
+  MixState read;
+  std::uint64_t hash = 0;
+  bool good = Take(&rest, &read.pass) && TakeSeparator(&rest, ':') && Take(&rest, &hash);
+  char separator = ':';
+  while (good && !rest.empty() && read.sets.size() < kMostSets) {
+    good = TakeSeparator(&rest, separator) && TakeCount(&rest, &read.sets.emplace_back());
+    separator = ' ';
+  }
+  if (!good || !rest.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "\"" + text.substr(0, 100) + "\" is no state of a mixture");
+  }
+  *other_weights = hash != HashOf(weights);
+  *state = std::move(read);
   return {};
 }
 

@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "readers/order/join_cursor.h"
 #include "readers/order/mix_schedule.h"
 #include "readers/order/row_cursor.h"
+#include "readers/order/row_layout.h"
+#include "ringfeed/status.h"
 
 namespace ringfeed {
 
@@ -91,5 +93,35 @@ class MixCursor final : public RowCursor {
   std::deque<Snapshot> snapshots_;
   std::vector<std::uint32_t> chosen_;
 };
+
+/// One set of a mixture, as MixSource::Set has it.
+struct MixInput {
+  const RowLayout* layout = nullptr;  ///< must outlive the cursor
+  OrderOptions options{};
+  std::span<const OrderStage> stages;
+  double weight = 1;
+  std::uint64_t passes = 1;
+  std::uint64_t most_records = 0;
+};
+
+struct MixChain {
+  std::unique_ptr<RowCursor> rows;
+  MixCursor* mix = nullptr;  ///< at the bottom of `rows`
+};
+
+/// The sets, mixed, and the stages behind the mixture, whose epochs count from first_epoch. Rows
+/// are numbered set after set, all of a set's layout. States of the last `kept` places of the
+/// mixture are kept.
+MixChain MakeMixCursor(std::span<const MixInput> sets, std::uint32_t first_epoch,
+                       std::span<const OrderStage> stages, std::uint64_t kept);
+
+/// A mixture's state as text, in hexadecimal numbers: the pass, a hash of the weights, and for each
+/// set what it gave in this pass and in this phase; of sets without end also what they gave before.
+/// As a rule fewer than 24 bytes for each set.
+std::string MixText(const MixState& state, std::span<const std::uint64_t> weights);
+
+/// Reads it. *other_weights: it was reached by others than these. Fails with kInvalidArgument.
+Status ParseMixText(const std::string& text, std::span<const std::uint64_t> weights,
+                    MixState* state, bool* other_weights);
 
 }  // namespace ringfeed

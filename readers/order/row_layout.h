@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ringfeed/open_options.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -27,6 +28,23 @@ class RowLayout {
   /// Number of the first record that starts in that stripe or behind it: at stripe 0
   /// FirstRow(file), at stripes(file) FirstRow(file + 1).
   virtual Status FirstRowOfStripe(std::size_t file, std::uint64_t stripe, RowNumber* row) const = 0;
+};
+
+/// What of OpenOptions the order by index depends on, beside the stripes that a RowLayout has.
+struct OrderOptions {
+  FileOrder files{};
+  std::size_t cycle = 8;
+  std::uint32_t first_epoch = 0;
+};
+
+/// A step that orders records without looking into them, or joins passes. Behind all of these stand
+/// those that do look, kContent, of which the program has what they do.
+struct OrderStage {
+  enum class Kind : std::uint8_t { kWindow, kBlock, kMultiPass, kContent, kBlocks, kGlobal };
+  Kind kind = Kind::kWindow;
+  /// Window, block rows, passes, or rows that content holds back (its segment); else 0.
+  std::uint64_t amount = 0;
+  std::uint64_t seed = 0;
 };
 
 }  // namespace ringfeed

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "readers/chain/lowering.h"
+#include "readers/chain/graph.h"
 #include "ringfeed/blocking_queue.h"
 #include "ringfeed/py_reader.h"
 #include "tests/readers/pipeline_fixture.h"

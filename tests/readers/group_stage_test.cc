@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "readers/engine/stages/group_batch.h"
+#include "readers/engine/stages/content_steps.h"
 #include "ringfeed/parsers.h"
 #include "tests/readers/fake_plan_host.h"
 #include "tests/readers/plan_rows.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "readers/chain/lowering.h"
+#include "readers/chain/graph.h"
 #include "readers/chain/session.h"
 #include "tests/readers/pipeline_fixture.h"
 

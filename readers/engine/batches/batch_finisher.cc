@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "readers/engine/blocks/failures.h"
 #include "readers/engine/blocks/locate.h"
-#include "readers/engine/blocks/thrown_status.h"
 #include "readers/order/row_layout.h"
 
 namespace ringfeed {

@@ -8,7 +8,7 @@
 #include "readers/engine/batches/batch_pool.h"
 #include "readers/engine/batches/batch_slot.h"
 #include "readers/engine/batches/plan_sink.h"
-#include "readers/engine/blocks/refusals.h"
+#include "readers/engine/blocks/failures.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/io_options.h"
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "base/memory/shadow_memory.h"
+#include "readers/engine/blocks/failures.h"
 #include "readers/engine/blocks/locate.h"
-#include "readers/engine/blocks/thrown_status.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/lod/lod_levels.h"
 #include "readers/parsers/worker_stop.h"

@@ -10,7 +10,7 @@
 #include "readers/engine/batches/batch_pool.h"
 #include "readers/engine/batches/batch_slot.h"
 #include "readers/engine/batches/plan_sink.h"
-#include "readers/engine/blocks/row_pieces.h"
+#include "readers/engine/blocks/locate.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/record.h"
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <span>
+
+#include "readers/formats/compression/untrusted_content.h"
 
 namespace ringfeed {
 
@@ -11,6 +12,10 @@ namespace {
 // Unlike <, these compare pointers into different arrays.
 bool StandsIn(std::span<const std::byte> bytes, const std::byte* at) {
   return !std::less<>()(at, bytes.data()) && std::less<>()(at, bytes.data() + bytes.size());
+}
+// The same with the end: there an empty record stands.
+bool PointsInto(std::span<const std::byte> bytes, const std::byte* at) {
+  return StandsIn(bytes, at) || at == bytes.data() + bytes.size();
 }
 
 }  // namespace
@@ -38,10 +43,8 @@ DataPlace Block::PlaceOf(std::uint32_t row) const {
   }
   const std::byte* const data = frame.records[row].data;
   for (const Framed& part : framed) {
-    const std::byte* const begin = part.bytes.data();
-    // Unlike <, these compare pointers into different arrays.
-    if (std::less<>()(data, begin) || std::greater<>()(data, begin + part.bytes.size())) continue;
-    place.offset = static_cast<std::int64_t>(part.offset) + (data - begin);
+    if (!PointsInto(part.bytes, data)) continue;
+    place.offset = static_cast<std::int64_t>(part.offset) + (data - part.bytes.data());
   }
   return place;
 }
@@ -86,6 +89,83 @@ const Status* Block::FailureOf(std::uint32_t row) const {
     if (failure.row == row) return &failure.status;
   }
   return nullptr;
+}
+
+namespace {
+
+constexpr std::size_t kRunBytes = 512 * 1024;
+constexpr std::size_t kAlignment = 64;
+
+}  // namespace
+
+BlockMemory::~BlockMemory() {
+  CloseRun();
+  for (const SlabRun& run : full_) arena_->Free(run);
+}
+
+void BlockMemory::CloseRun() {
+  if (!run_) return;
+  full_.push_back(arena_->Trim(std::exchange(run_, {}), std::exchange(used_, 0)));
+}
+
+std::byte* BlockMemory::Allocate(std::size_t bytes) {
+  if (run_.bytes - used_ < bytes) {
+    CloseRun();
+    run_ = arena_->Allocate(std::max(bytes, kRunBytes));
+    if (!run_) run_ = arena_->Allocate(bytes);  // it may be just enough
+    exhausted_ = !run_;
+    if (exhausted_) return nullptr;
+  }
+  std::byte* const piece = run_.data + used_;
+  const std::size_t taken = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  used_ = std::min(run_.bytes, used_ + taken);
+  return piece;
+}
+
+void BlockMemory::GiveTo(Block* block) {
+  CloseRun();
+  block->runs.insert(block->runs.end(), full_.begin(), full_.end());
+  full_.clear();
+}
+
+namespace {
+
+// Whether a record begins in front of that place of the content; one that does not stand there as
+// it is (a chunk's) is not known to.
+bool IsBefore(const Block& block, const RecordSpan& record, std::uint64_t place) {
+  for (const Block::Framed& part : block.framed) {
+    if (!PointsInto(part.bytes, record.data)) continue;
+    return part.offset + static_cast<std::uint64_t>(record.data - part.bytes.data()) < place;
+  }
+  return false;
+}
+
+// The block's records that begin at `place` of the content or behind it.
+std::uint64_t CountFrom(const Block& block, std::uint64_t place) {
+  const std::span<const RecordSpan> records = block.frame.records;
+  const bool all = block.framed.empty() || place <= block.framed.front().offset;
+  if (all && block.frame.damage.empty()) return records.size();
+  std::uint64_t count = 0;
+  for (auto record = records.rbegin(); record != records.rend(); ++record) {
+    if (record->damaged()) continue;
+    if (!all && IsBefore(block, *record, place)) break;
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+void DoubtfulRecords::Note(const Block& block, std::uint64_t member) {
+  if (member != member_) records_ = 0;
+  member_ = member;
+  records_ += CountFrom(block, member);
+}
+
+std::string DoubtfulRecords::Describe(const Block& block, std::uint64_t member,
+                                      std::uint64_t end) const {
+  const std::uint64_t before = member == member_ ? records_ : 0;
+  return UntrustedContent(member, end, before + CountFrom(block, member));
 }
 
 }  // namespace ringfeed

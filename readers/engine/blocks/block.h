@@ -6,14 +6,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/memory/arena.h"
 #include "io/input_file.h"
-#include "readers/engine/blocks/refusals.h"
+#include "readers/engine/blocks/failures.h"
 #include "readers/formats/format.h"
 #include "readers/order/file_table.h"
-#include "readers/order/record_ranges.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/status.h"
@@ -113,7 +113,7 @@ struct Block {
   bool shrunk() const;
   bool ShrunkAt(std::uint32_t row) const;
   /// Which record a row is: its RowNumber where that is known, else its file and number in it,
-  /// packed (readers/order/record_ranges.h).
+  /// packed (readers/order/file_table.h).
   std::uint64_t NumberOf(std::uint32_t row) const {
     return row_numbers.empty() ? PackRecord({file_index, first_record + row}) : row_numbers[row];
   }
@@ -132,6 +132,45 @@ struct RowRef {
   std::uint32_t row = 0;
 
   bool hole() const { return block->has_holes() && block->frame.records[row].damaged(); }
+};
+
+/// Memory of the arena for what a framer decompresses into a block: small pieces share a run.
+class BlockMemory final : public FrameMemory {
+ public:
+  explicit BlockMemory(std::shared_ptr<Arena> arena) : arena_(std::move(arena)) {}
+  ~BlockMemory() override;
+  BlockMemory(const BlockMemory&) = delete;
+  BlockMemory& operator=(const BlockMemory&) = delete;
+
+  std::byte* Allocate(std::size_t bytes) override;
+  /// Whether there was no more.
+  bool exhausted() const { return exhausted_; }
+  /// The block owns what was allocated since the last call; what is left of the last run goes back.
+  void GiveTo(Block* block);
+
+ private:
+  void CloseRun();
+
+  const std::shared_ptr<Arena> arena_;
+  SlabRun run_;           ///< pieces are cut off it
+  std::size_t used_ = 0;  ///< of run_
+  std::vector<SlabRun> full_;
+  bool exhausted_ = false;
+};
+
+/// Counts the records that were framed from a member of compressed content while its checksum,
+/// which stands at its end, has not been seen. One thread at a time.
+class DoubtfulRecords {
+ public:
+  /// To be told of every block, framed; the member at hand begins at `member` of the content.
+  void Note(const Block& block, std::uint64_t member);
+  /// What is to be said where that member turns out damaged, and [member, end) of the content came
+  /// of it, the last of it into `block`, which was not noted yet. Empty where nothing came.
+  std::string Describe(const Block& block, std::uint64_t member, std::uint64_t end) const;
+
+ private:
+  std::uint64_t member_ = 0;
+  std::uint64_t records_ = 0;  ///< of the blocks that were noted
 };
 
 }  // namespace ringfeed

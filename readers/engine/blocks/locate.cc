@@ -1,10 +1,8 @@
 #include "readers/engine/blocks/locate.h"
 
-#include <span>
 #include <string>
 #include <vector>
 
-#include "readers/engine/blocks/row_pieces.h"
 #include "readers/parsers/worker_stop.h"
 
 namespace ringfeed {

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "readers/engine/batches/row_tally.h"
+#include "readers/engine/batches/plan_sink.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/record.h"
 #include "ringfeed/stats.h"

@@ -8,7 +8,7 @@
 
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/block.h"
-#include "readers/engine/blocks/refusals.h"
+#include "readers/engine/blocks/failures.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

@@ -7,10 +7,7 @@
 #include "base/refusal.h"
 #include "readers/formats/examined_file.h"
 #include "readers/index/indexed_file.h"
-#include "readers/order/files_of_pass.h"
-#include "readers/order/make_row_cursor.h"
-#include "readers/order/mix_text.h"
-#include "readers/order/record_ranges.h"
+#include "readers/order/file_schedule.h"
 
 namespace ringfeed {
 

@@ -8,26 +8,86 @@
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "readers/engine/batches/plan_sink.h"
-#include "readers/engine/batches/row_tally.h"
 #include "readers/engine/blocks/block.h"
-#include "readers/engine/plan/lane_turns.h"
 #include "readers/engine/plan/ledger.h"
 #include "readers/engine/plan/parser_judge.h"
 #include "readers/engine/plan/plan.h"
-#include "readers/engine/plan/plan_stages.h"
 #include "readers/engine/plan/planned_source.h"
-#include "readers/engine/plan/run_start.h"
+#include "readers/engine/stages/order_stages.h"
+#include "readers/engine/stages/plan_stage.h"
 #include "readers/order/chunk_plan.h"
 #include "readers/order/file_schedule.h"
+#include "readers/order/plan_clock.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
+
+/// Whose block is planned next: lanes in turn, in a pass those that still have some of it. The
+/// planner's alone.
+class LaneTurns {
+ public:
+  explicit LaneTurns(std::size_t lanes) : in_pass_(lanes, true) {}
+
+  std::size_t lanes() const { return in_pass_.size(); }
+  bool IsInPass(std::size_t lane) const { return in_pass_[lane]; }
+  /// The lane whose turn it is. There is one: see IsPassOver.
+  std::size_t Due() {
+    while (!in_pass_[due_]) due_ = Next(due_);
+    return due_;
+  }
+  /// Without turns: where a look at all lanes begins.
+  std::size_t first_look() const { return due_; }
+  /// The turn goes to the lane after this one.
+  void EndTurn(std::size_t lane) { due_ = Next(lane); }
+  /// The lane has no more of this pass.
+  void EndPassOf(std::size_t lane) { in_pass_[lane] = false; }
+  bool IsPassOver() const {
+    return std::none_of(in_pass_.begin(), in_pass_.end(), [](bool in) { return in; });
+  }
+  /// All lanes again, from the first one.
+  void StartPass() {
+    in_pass_.assign(in_pass_.size(), true);
+    due_ = 0;
+  }
+
+ private:
+  std::size_t Next(std::size_t lane) const { return (lane + 1) % in_pass_.size(); }
+
+  std::vector<bool> in_pass_;
+  std::size_t due_ = 0;
+};
+
+/// The stages of a run's plan, each linked to the next, and the clock that they share. The
+/// planner's alone once it runs.
+class PlanStages {
+ public:
+  /// Those that order rows; SetSink adds the last one. `start`: where the clock begins.
+  PlanStages(const Program& program, const PlanMark& start);
+
+  void SetSink(std::unique_ptr<PlanSink> sink);
+
+  PlanClock* clock() { return &clock_; }
+  PlanStage* first() const { return stages_.front().get(); }
+  PlanSink* sink() const { return sink_; }
+  /// After the stages that shuffle. Null where none does: the order is then the blocks'.
+  FailureStage* failure_stage() const { return failure_stage_; }
+
+ private:
+  void AddFailureStage(const Program& program);
+
+  PlanClock clock_;
+  std::vector<std::unique_ptr<PlanStage>> stages_;
+  FailureStage* failure_stage_ = nullptr;
+  PlanSink* sink_ = nullptr;
+};
 
 /// What the planner needs of the run around it, beside what its last stage needs. All calls come
 /// from the thread that runs the plan; none waits.

@@ -49,7 +49,7 @@ std::unique_ptr<ReadBuffer> AsyncStripes::RequestStripe(Block* block, std::uint6
                                                         std::uint64_t end) {
   const SlabRun run = Allocate(block, static_cast<std::size_t>(end - begin) + kRoomBytes);
   if (!run) return nullptr;
-  return context_->io->Request(*file_, run, begin, end);
+  return context_->io->Request(file_.get(), engine_, run, begin, end);
 }
 
 bool AsyncStripes::RequestBuffers(Block* block) {
@@ -58,13 +58,13 @@ bool AsyncStripes::RequestBuffers(Block* block) {
     current_ = RequestStripe(block, AlignedDown(position_), std::min(limit(), file_bytes_));
     if (current_ == nullptr) return false;
   }
-  context_->io->Pump(engine_, file_.get(), current_.get());
+  context_->io->Pump(current_.get());
   const std::uint64_t begin = current_->end;
   if (next_ == nullptr && begin < file_bytes_ && begin % stripe_bytes == 0) {
     next_ = RequestStripe(block, begin, std::min(begin + stripe_bytes, file_bytes_));
     if (next_ == nullptr) return false;
   }
-  if (next_ != nullptr) context_->io->Pump(engine_, file_.get(), next_.get());
+  if (next_ != nullptr) context_->io->Pump(next_.get());
   return true;
 }
 

@@ -1,19 +1,79 @@
-#include "readers/engine/sources/inline_stripes.h"
-
 #include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "readers/engine/blocks/block.h"
+#include "readers/engine/sources/stripe_reader.h"
+#include "readers/formats/compression/content_reader.h"
 
 namespace ringfeed {
 
 namespace {
+
+/// Reads in the caller's thread, block by block into one run: each block is framed while it is hot,
+/// and no record is ever moved, since the next block lands right behind it.
+class InlineStripes : public StripeReader {
+ public:
+  using StripeReader::StripeReader;
+
+  bool ReadPart(Block* block) override;
+
+ protected:
+  /// Fills `to` with what stands at `offset`, where the call before ended. *got is less where the
+  /// file ends, or with a failure.
+  virtual Status ReadMore(std::uint64_t offset, std::span<std::byte> to, std::size_t* got);
+  /// Whether ReadMore goes on behind its failure, with bytes that do not follow those before it;
+  /// *loss is what is to be said of that.
+  virtual bool Resume(std::string* /*loss*/) { return false; }
+  /// Behind a failure of ReadMore in front of `end`: from where on what it gave is not to be
+  /// trusted (`end`: all of it is), part of it framed into `block`; *why gets what is to be said of
+  /// that.
+  virtual std::uint64_t DoubtfulFrom(const Block& /*block*/, std::uint64_t end,
+                                     std::string* /*why*/) const {
+    return end;
+  }
+
+ private:
+  /// Behind a stripe's end this much more is read at once, for the record that straddles it.
+  static constexpr std::size_t kSlackBytes = 4096;
+  /// As much at most is left for that where lengths cannot be checked against the content's end.
+  static constexpr std::size_t kMostRoomBytes = std::size_t{4} << 20;
+
+  void ReadRecords(Block* block);
+  /// Starts a run with what the part before read and did not frame.
+  bool StartRun(Block* block, std::size_t planned);
+  /// One read and one framing. False where the part is at its end.
+  bool ReadOnce(Block* block, std::uint64_t part_end);
+  /// No more came behind `end`. True where it is damage to be skipped, and there is something
+  /// behind it.
+  bool PassFailure(Block* block, std::uint64_t end, const Status& failure);
+  /// Makes room behind the unfinished record, of which `need` bytes are wanted, or moves it to a
+  /// larger run.
+  bool Grow(Block* block, std::size_t need);
+  /// Whether the stripe that was just framed is the file's last is not known before its end is
+  /// seen.
+  void LookForEnd(Block* block);
+  std::size_t used() const {
+    assert(position_ >= base_);
+    return static_cast<std::size_t>(position_ - base_);
+  }
+
+  SlabRun run_;
+  std::uint64_t base_ = 0;         ///< file offset of run_.data[0]
+  std::size_t fill_ = 0;           ///< bytes in the run
+  std::size_t wanted_ = 0;         ///< bytes that the run should get
+  std::vector<std::byte> unused_;  ///< between parts: bytes from position_ on that were read
+  std::size_t largest_record_ = 0;
+};
 
 // What is not to be trusted begins in front of what was noted before.
 void SortDamage(Block* block) {
   std::stable_sort(block->frame.damage.begin(), block->frame.damage.end(),
                    [](const DamagedRange& a, const DamagedRange& b) { return a.begin < b.begin; });
 }
-
-}  // namespace
 
 bool InlineStripes::ReadPart(Block* block) {
   if (position_ < limit() || (file_bytes_ == 0 && stripe_ == 0)) ReadRecords(block);
@@ -144,6 +204,92 @@ void InlineStripes::LookForEnd(Block* block) {
   } else {
     PassFailure(block, position_, failure);
   }
+}
+
+/// Stripes of what a compressed file holds. Their offsets are those of the content.
+class ContentStripes final : public InlineStripes {
+ public:
+  /// The file had so many bytes when it was scheduled.
+  ContentStripes(LaneContext* context, StripeInput input, std::uint64_t scheduled_bytes)
+      : InlineStripes(context, input),
+        scheduled_bytes_(scheduled_bytes),
+        content_(input.compression, [this](std::span<std::byte> buffer, std::size_t* got) {
+          return ReadCompressed(buffer, got);
+        }) {}
+
+  bool ReadPart(Block* block) override {
+    const bool done = InlineStripes::ReadPart(block);
+    doubtful_.Note(*block, content_.member_begin());
+    return done;
+  }
+  /// Decompressing takes long enough to be begun early.
+  bool from_memory() const override { return false; }
+
+ protected:
+  Status ReadMore(std::uint64_t /*offset*/, std::span<std::byte> to, std::size_t* got) override {
+    const StageTimer timer(*context_->decompress_clock);
+    *got = 0;
+    std::size_t some = 1;
+    while (!to.empty() && some > 0) {
+      const Status status = content_.Read(to, &some);
+      if (!status.ok()) return status;
+      *got += some;
+      to = to.subspan(some);
+    }
+    return to.empty() ? Status() : WhyShort();
+  }
+
+  std::uint64_t DoubtfulFrom(const Block& block, std::uint64_t end,
+                             std::string* why) const override {
+    if (!content_.damaged()) return end;
+    *why = doubtful_.Describe(block, content_.member_begin(), end);
+    return content_.member_begin();
+  }
+
+  bool Resume(std::string* loss) override {
+    const StageTimer timer(*context_->decompress_clock);
+    return content_.FindNextMember(loss);
+  }
+
+ private:
+  /// Whole members may be gone, or all of them: their absence is no damage of what is left.
+  Status WhyShort() const {
+    if (file_->size() >= scheduled_bytes_) return {};
+    return Status(StatusCode::kTruncated, "the file ends at " + std::to_string(file_->size()) +
+                                              ", it had " + std::to_string(scheduled_bytes_) +
+                                              " bytes when it was first looked at");
+  }
+  Status ReadCompressed(std::span<std::byte> buffer, std::size_t* got) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::uint64_t left = file_->size() - compressed_offset_;
+    const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), left));
+    *got = 0;
+    if (bytes == 0) return {};
+    const Status status = file_->ReadAt(compressed_offset_, buffer.first(bytes), got);
+    compressed_offset_ += *got;
+    context_->read_bytes->Add(*got);
+    const auto time = std::chrono::steady_clock::now() - begin;
+    context_->read_clock->Add(time);
+    context_->decompress_clock->Add(-time);  // which runs meanwhile
+    return status;
+  }
+
+  const std::uint64_t scheduled_bytes_;
+  ContentReader content_;
+  DoubtfulRecords doubtful_;
+  std::uint64_t compressed_offset_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<StripeReader> MakeInlineStripes(LaneContext* context, StripeInput input) {
+  return std::make_unique<InlineStripes>(context, std::move(input));
+}
+
+std::unique_ptr<StripeReader> MakeContentStripes(LaneContext* context, StripeInput input) {
+  const std::uint64_t bytes = std::exchange(input.bytes, kUnknownSize);
+  input.stripes = kUnknownSize;
+  return std::make_unique<ContentStripes>(context, std::move(input), bytes);
 }
 
 }  // namespace ringfeed

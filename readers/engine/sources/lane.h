@@ -9,10 +9,8 @@
 #include <vector>
 
 #include "readers/engine/blocks/block.h"
-#include "readers/engine/blocks/doubtful_records.h"
 #include "readers/engine/plan/plan.h"
-#include "readers/engine/plan/record_provider.h"
-#include "readers/engine/sources/file_news.h"
+#include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/formats/compression/content_reader.h"
 #include "readers/order/file_schedule.h"

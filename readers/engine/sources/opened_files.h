@@ -3,28 +3,59 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "io/input_file.h"
-#include "readers/engine/sources/file_news.h"
+#include "readers/engine/sources/stripe_reader.h"
+#include "readers/formats/format.h"
 #include "readers/order/file_table.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
 
+/// Who is told what becomes of a run's files. Called by any thread; each may be empty.
+struct FileNews {
+  std::function<void(const InputFile&)> opened{};
+  /// Of a file that takes no opening: an empty one, or one that a reader of the user's own opened.
+  std::function<void(const std::string& name)> read{};
+  std::function<void(const std::string& name, const Status& why)> failed{};
+};
+
+/// The mappings of a chain's files, kept from pass to pass and from run to run: a file that is read
+/// again comes with its page tables filled in. They end with the chain, and so does what they hold
+/// of files that were deleted meanwhile. Thread safe.
+class KeptMappings {
+ public:
+  /// Of all chains of the process: the system limits mappings, too. What is opened beyond is mapped
+  /// as long as it is read.
+  static constexpr std::size_t kMost = 4096;
+
+  /// A file was opened: its mapping takes the place of the one that was kept under its name.
+  void Note(const InputFile& file);
+  /// The chain ends.
+  void Clear();
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const FileMapping>> by_name_;
+};
+
 /// The opened files of a table, shared by a run's lanes: each is opened when a row of it is first
 /// needed. Those that were not asked for longest are let go of where there are many; whoever still
 /// reads one keeps it open. Thread safe.
 class OpenedFiles {
  public:
-  /// `most`: 0 for half of the
-  /// descriptors that the process may have, 4096 at most.
+  /// `most`: 0 for half of the descriptors that the process may have, 4096 at most.
   OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options, FileNews news,
               std::size_t most = 0);
 
@@ -35,9 +66,9 @@ class OpenedFiles {
   /// Null, with `status` set, where it cannot be opened; the next call tries again. Where the
   /// system has no descriptors left, others are let go of first.
   std::shared_ptr<InputFile> Get(std::size_t file, Status* status);
-  /// Of a file `wanted` bytes are needed and `planned` are read for them, by whichever lane. Whether
-  /// its reads, at this rate, come to more than it has: it is the lanes' sum that counts, as of many
-  /// small files each lane reads little.
+  /// Of a file `wanted` bytes are needed and `planned` are read for them, by whichever lane.
+  /// Whether its reads, at this rate, come to more than it has: it is the lanes' sum that counts,
+  /// as of many small files each lane reads little.
   bool NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned);
   /// Has a file that is read as `before` be read through the page cache in small pieces from now
   /// on, since its reads would come to more than it has; *loads is what was asked of the medium for
@@ -74,6 +105,61 @@ class OpenedFiles {
   std::list<std::size_t> uses_;             ///< the last one used in front
   std::unordered_set<std::size_t> cached_;  ///< files that Cache was asked for and took
   std::uint64_t cached_bytes_ = 0;
+};
+
+/// What a lane knows of a file that it reads rows of.
+struct LaneFile {
+  const DataFile* data = nullptr;
+  InputFile* open = nullptr;  ///< for this part; null where there is a failure
+  /// Kept from part to part where the file is mapped; others hold a descriptor.
+  std::shared_ptr<InputFile> input;
+  std::span<const std::byte> mapping;
+  std::optional<FixedUnits> fixed;
+  /// The same where all of its rows stand in the mapping: then they need only be pointed at.
+  bool direct = false;
+  bool shrunk = false;           ///< its mapping was found longer than the file
+  ReadEngine* engine = nullptr;  ///< null: read inline
+  std::unique_ptr<UnitFramer> framer;
+  Status failure;      ///< it cannot be read; a refusal of the system is tried again by each part
+  bool fatal = false;  ///< that is not a matter of the data
+  std::uint64_t part = 0;  ///< number of the part that noted it last
+  bool stays = false;      ///< as it is: it does not fit into memory, or is a source of the user's
+};
+
+/// The files that one lane reads rows of, each with a framer of its own. One thread.
+class LaneFiles {
+ public:
+  LaneFiles(OpenedFiles* files, LaneContext* context) : files_(files), context_(context) {}
+
+  /// A part begins: from now on what Use gives is kept alive by `inputs`, to which it is appended
+  /// once for each part. What was given before is no longer valid.
+  void StartPart(std::vector<std::shared_ptr<InputFile>>* inputs);
+  /// The file, open unless its failure says why not.
+  LaneFile* Use(std::size_t file) {
+    const auto found = used_.find(file);
+    if (found != used_.end() && found->second.part == part_) return &found->second;
+    return UseFirst(file);
+  }
+  /// Of a file `wanted` bytes are needed, and `planned` are read for them. True where its reads
+  /// would come to more than it has, and from the next part on it is read through the page cache
+  /// in small pieces, where it fits into memory.
+  bool NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned);
+  /// What is known of the file, open or not.
+  LaneFile* Peek(std::size_t file);
+  /// The file's framer; null where its format has none.
+  UnitFramer* Framer(LaneFile* file) const;
+
+ private:
+  static constexpr std::size_t kMostKept = 4096;
+  LaneFile* UseFirst(std::size_t file);
+  void Open(std::size_t number, LaneFile* file) const;
+  void Take(std::shared_ptr<InputFile> input, LaneFile* file) const;
+
+  OpenedFiles* const files_;
+  LaneContext* const context_;
+  std::unordered_map<std::size_t, LaneFile> used_;
+  std::vector<std::shared_ptr<InputFile>>* inputs_ = nullptr;
+  std::uint64_t part_ = 0;
 };
 
 }  // namespace ringfeed

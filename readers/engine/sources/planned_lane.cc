@@ -24,9 +24,7 @@ PlannedLane::PlannedLane(const Options& options, ChunkPlan* plan, OpenedFiles* f
       opened_(files),
       context_(context),
       files_(files, context),
-      finder_(files),
-      framer_(&files_, context),
-      direct_(files, &files_) {}
+      framer_(files, &files_, context) {}
 
 bool PlannedLane::HasRows() {
   if (!chunk_taken_ && !ended_) {
@@ -48,7 +46,7 @@ void PlannedLane::UseRows(std::size_t count) {
 bool PlannedLane::FillDirectly(Block* block) {
   if (!HasRows()) return false;
   const StageTimer timer(*context_->frame_clock);
-  const std::size_t count = direct_.Append(RowsLeft(), context_->written, block);
+  const std::size_t count = framer_.PointAt(RowsLeft(), block);
   if (count == 0) return false;
   for (const RecordSpan& record : block->frame.records) context_->read_bytes->Add(record.size);
   block->of_dropped_rest = chunk_.of_dropped_rest;
@@ -65,7 +63,7 @@ bool PlannedLane::FillDirectly(Block* block) {
 std::unique_ptr<PlannedLane::Part> PlannedLane::PlanPart() {
   auto part = std::make_unique<Part>(context_);
   if (HasRows()) {
-    if (!is_found_) finder_.Find(chunk_.rows, &found_);
+    if (!is_found_) found_.Find(*opened_, chunk_.rows);
     is_found_ = true;
     std::size_t count = RowsLeft().size();
     if (rows_at_once_ > 0) count = std::min(count, 2 * rows_at_once_);
@@ -156,7 +154,7 @@ void PlannedLane::FillFrom(Part* part, Block* block) {
     block->files.push_back(input);
     block->NoteFramed(input->mapping(), 0);
   }
-  for (const UnitFetch::Piece& piece : part->fetch.pieces()) {
+  for (const Block::Framed& piece : part->fetch.pieces()) {
     block->NoteFramed(piece.bytes, piece.offset);
   }
   framer_.Frame(part->rows, part->fetch.inputs(), &part->needed, block);
@@ -173,7 +171,7 @@ void PlannedLane::LookAhead() {
   upcoming_ = {};
   if (!parts_.empty() || next_part_ != nullptr || !HasRows()) return;
   if (!is_found_) {
-    upcoming_ = direct_.Find(chunk_.rows[next_row_]);
+    upcoming_ = framer_.Find(chunk_.rows[next_row_]);
   } else if (const NeededUnit& unit = found_.units[next_row_]; unit.file != kNoFile) {
     const LaneFile& file = *files_.Peek(unit.file);
     if (file.input != nullptr && unit.unit.offset < file.mapping.size()) {

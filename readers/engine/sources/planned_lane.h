@@ -16,13 +16,10 @@
 #include <span>
 #include <vector>
 
-#include "readers/engine/sources/direct_rows.h"
 #include "readers/engine/sources/lane.h"
-#include "readers/engine/sources/lane_files.h"
 #include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/row_framer.h"
 #include "readers/engine/sources/unit_fetch.h"
-#include "readers/engine/sources/unit_finder.h"
 #include "readers/order/chunk_plan.h"
 
 namespace ringfeed {
@@ -80,9 +77,7 @@ class PlannedLane final : public Lane {
   OpenedFiles* const opened_;
   LaneContext* const context_;
   LaneFiles files_;
-  UnitFinder finder_;
   RowFramer framer_;
-  DirectRows direct_;
   Chunk chunk_;
   bool chunk_taken_ = false;  ///< and not used up
   std::size_t next_row_ = 0;  ///< of the chunk

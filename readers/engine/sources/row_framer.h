@@ -9,20 +9,27 @@
 #include <vector>
 
 #include "readers/engine/blocks/block.h"
-#include "readers/engine/blocks/block_memory.h"
-#include "readers/engine/sources/lane_files.h"
-#include "readers/engine/sources/needed_unit.h"
+#include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/stripe_reader.h"
+#include "readers/engine/sources/unit_fetch.h"
 #include "readers/order/row_layout.h"
 
 namespace ringfeed {
 
 /// Takes rows out of their units and puts them into a block, in the order in which they are asked
-/// for. One thread.
+/// for. Rows of one size in mapped files need no unit: nothing is read or framed, they are pointed
+/// at. One thread.
 class RowFramer {
  public:
-  RowFramer(LaneFiles* files, LaneContext* context)
-      : files_(files), context_(context), memory_(context->arena) {}
+  RowFramer(const OpenedFiles* opened, LaneFiles* files, LaneContext* context)
+      : opened_(opened), files_(files), context_(context), memory_(context->arena) {}
+
+  /// Points at as many of `rows`, from the first on, in the empty block as suit one part; their
+  /// number. 0, and the block is as it was, where one of them is not of such a file. Where the rows
+  /// will be written, soon and by this thread, it begins to fetch their bytes.
+  std::size_t PointAt(std::span<const RowNumber> rows, Block* block);
+  /// Where a row stands, if it is of such a file, which a row before was too; else empty.
+  std::span<const std::byte> Find(RowNumber row) const;
 
   /// One record for each row, a null span where there is none or it is damaged; under kFail those
   /// before the first that is lost, and block->status. Units in a mapping of `inputs` that turns
@@ -37,6 +44,16 @@ class RowFramer {
     Status status;           ///< behind the records
     std::size_t teller = 0;  ///< the record that is reported together with the unit's damage
   };
+
+  /// Where the rows of the file that was pointed at last stand.
+  struct Place {
+    RowNumber begin = 0;
+    RowNumber end = 0;
+    const std::byte* data = nullptr;
+    std::size_t stride = 0;
+    std::size_t bytes = 0;
+  };
+  bool Move(RowNumber row, Place* place, Block* block);
 
   /// False where the block ends with its failure.
   bool Append(const NeededUnit& unit, const NeededUnits& needed, Block* block);
@@ -53,9 +70,11 @@ class RowFramer {
   bool Fail(const NeededUnit& unit, const Status& status, Block* block);
   static bool LoseShrunk(std::span<const std::shared_ptr<InputFile>> inputs, NeededUnits* needed);
 
+  const OpenedFiles* const opened_;
   LaneFiles* const files_;
   LaneContext* const context_;
   BlockMemory memory_;
+  std::vector<std::shared_ptr<InputFile>> inputs_;  ///< of rows that are pointed at
   /// By file and first record: a unit that was lost has no bytes.
   std::map<std::pair<std::uint32_t, std::uint64_t>, FramedUnit> framed_;
 };

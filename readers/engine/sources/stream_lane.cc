@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "readers/engine/blocks/block_memory.h"
+#include "readers/engine/blocks/block.h"
 #include "readers/engine/sources/lane.h"
 
 namespace ringfeed {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/refusal.h"
-#include "readers/engine/sources/inline_stripes.h"
 
 namespace ringfeed {
+
 namespace {
 
 // Whether all that is framed behind a damaged record is the same wherever parts end. A sample of a
@@ -244,7 +244,7 @@ std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context, StripeInput
     return std::make_unique<MappedStripes>(context, std::move(input));
   }
   if (choice.resident || input.file->descriptor() < 0) {
-    return std::make_unique<InlineStripes>(context, std::move(input));
+    return MakeInlineStripes(context, std::move(input));
   }
   ReadEngine* engine = context->io->EngineFor(*input.file, status);
   if (engine == nullptr) return nullptr;

@@ -1,12 +1,104 @@
 #include "readers/engine/sources/unit_fetch.h"
 
 #include <algorithm>
-#include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/refusal.h"
 
 namespace ringfeed {
+
+namespace {
+
+/// What different reads bring is apart by this much, so that a processor's line has one writer.
+constexpr std::uint64_t kLine = 64;
+
+std::uint64_t Down(std::uint64_t offset, std::uint64_t unit) { return offset / unit * unit; }
+std::uint64_t Up(std::uint64_t offset, std::uint64_t unit) { return Down(offset + unit - 1, unit); }
+
+}  // namespace
+
+std::size_t MergeRanges(const MergeRule& rule, std::vector<NeededRange>* ranges,
+                        std::vector<MergedRead>* reads) {
+  std::sort(ranges->begin(), ranges->end(), [](const NeededRange& a, const NeededRange& b) {
+    return std::tie(a.file, a.begin, a.owner) < std::tie(b.file, b.begin, b.owner);
+  });
+  const std::size_t already = reads->size();
+  std::uint64_t needed = 0;  // of the last read
+  for (std::size_t i = 0; i < ranges->size(); ++i) {
+    const NeededRange& range = (*ranges)[i];
+    const std::uint64_t begin = Down(range.begin, rule.alignment);
+    const std::uint64_t end = Up(range.end, rule.alignment);
+    if (reads->size() > already) {
+      MergedRead& last = reads->back();
+      const std::uint64_t spare = std::max(begin, last.end) - last.begin - needed;
+      if (last.file == range.file && begin <= last.end + rule.gap &&
+          (!rule.thrifty || begin <= last.end || spare <= needed / 4)) {
+        needed += end - std::min(end, std::max(begin, last.end));
+        last.end = std::max(last.end, end);
+        ++last.ranges;
+        continue;
+      }
+    }
+    reads->push_back({range.file, begin, end, 0, i, 1});
+    needed = end - begin;
+  }
+  std::uint64_t memory = 0;
+  for (std::size_t i = already; i < reads->size(); ++i) {
+    MergedRead& read = (*reads)[i];
+    read.at = static_cast<std::size_t>(memory);
+    memory += Up(read.end - read.begin, std::max<std::uint64_t>(kLine, rule.alignment));
+  }
+  return static_cast<std::size_t>(memory);
+}
+
+void NeededUnits::Find(const OpenedFiles& files, std::span<const RowNumber> rows) {
+  losses.clear();
+  units.assign(rows.size(), NeededUnit());
+  places_.clear();
+  bool sorted = true;
+  std::uint32_t file = kNoFile;
+  RowNumber begin = 0;
+  RowNumber end = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] == kNoRow) continue;
+    if (rows[i] < begin || rows[i] >= end) {
+      const auto next = static_cast<std::uint32_t>(files.FileOf(rows[i]));
+      sorted = sorted && (file == kNoFile || file < next);
+      file = next;
+      begin = files.FirstRow(file);
+      end = files.FirstRow(file + 1);
+    }
+    units[i].file = file;
+    units[i].record = rows[i] - begin;
+    places_.push_back(static_cast<std::uint32_t>(i));
+  }
+  const auto file_at = [&](std::uint32_t place) { return units[place].file; };
+  if (!sorted) {
+    std::stable_sort(places_.begin(), places_.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return file_at(a) < file_at(b); });
+  }
+  for (std::size_t i = 0; i < places_.size();) {
+    std::size_t next = i + 1;
+    while (next < places_.size() && file_at(places_[next]) == file_at(places_[i])) ++next;
+    AskIndex(files.table()->file(file_at(places_[i])), std::span(places_).subspan(i, next - i));
+    i = next;
+  }
+}
+
+void NeededUnits::AskIndex(const DataFile& file, std::span<const std::uint32_t> places) {
+  records_.clear();
+  for (const std::uint32_t place : places) records_.push_back(units[place].record);
+  answers_.resize(places.size());
+  const Status status = file.index->Find(records_, answers_);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (status.ok()) {
+      units[places[i]].unit = answers_[i];
+    } else {
+      Lose(&units[places[i]], status.WithPlace({file.name, -1, -1}), true);
+    }
+  }
+}
 
 namespace {
 
@@ -130,14 +222,15 @@ std::size_t UnitFetch::MergeSome(LaneFiles* files, bool by_engine, bool cached, 
     const std::uint32_t least = file.open->choice().direct ? kEngineAlignment : 1;
     rule.alignment = std::max({rule.alignment, least, file.open->alignment()});
   }
-  std::vector<MergedRead> merged;
   at = (at + rule.alignment - 1) / rule.alignment * rule.alignment;
-  const std::size_t bytes = MergeRanges(rule, &ranges, &merged);
-  for (MergedRead& read : merged) {
+  const std::size_t already = reads_.size();
+  const std::size_t bytes = MergeRanges(rule, &ranges, &reads_);
+  for (MergedRead& read : std::span(reads_).subspan(already)) {
     read.first_range += ranges_.size();
     read.at += at;
     const LaneFile& file = *files->Use(read.file);
-    reads_.push_back({read, file.open, file.engine});
+    read.input = file.open;
+    read.engine = file.engine;
   }
   ranges_.insert(ranges_.end(), ranges.begin(), ranges.end());
   return at + bytes;
@@ -173,11 +266,11 @@ void UnitFetch::Plan(LaneFiles* files, NeededUnits* needed) {
 bool UnitFetch::MovesToCache(LaneFiles* files) const {
   bool any = false;
   for (std::size_t i = 0; i < reads_.size();) {
-    const std::uint32_t file = reads_[i].merged.file;
+    const std::uint32_t file = reads_[i].file;
     std::uint64_t wanted = 0;
     std::uint64_t planned = 0;
-    for (; i < reads_.size() && reads_[i].merged.file == file; ++i) {
-      const MergedRead& read = reads_[i].merged;
+    for (; i < reads_.size() && reads_[i].file == file; ++i) {
+      const MergedRead& read = reads_[i];
       planned += read.end - read.begin;
       std::uint64_t behind = read.begin;  // rows of one unit want its bytes once
       for (const NeededRange& range : std::span(ranges_).subspan(read.first_range, read.ranges)) {
@@ -197,11 +290,7 @@ bool UnitFetch::Start() {
   context_->last_run = run_.data;
   if (!run_) return false;
   if (engine_reads_ == 0) return true;
-  std::vector<ScatteredPiece> pieces;
-  for (const Read& read : std::span(reads_).first(engine_reads_)) {
-    pieces.push_back({read.file, read.engine, read.merged.begin, read.merged.end, read.merged.at});
-  }
-  buffer_ = context_->io->RequestScattered(run_, pieces);
+  buffer_ = context_->io->RequestScattered(run_, std::span(reads_).first(engine_reads_));
   Pump();
   return true;
 }
@@ -210,56 +299,48 @@ void UnitFetch::Pump() {
   if (buffer_ != nullptr) context_->io->Pump(buffer_.get());
 }
 
-void UnitFetch::TakeEngineOutcomes(std::vector<Outcome>* outcomes) const {
+void UnitFetch::TakeEngineOutcomes() {
   if (buffer_ == nullptr) return;
-  for (std::size_t i = 0; i < engine_reads_; ++i) {
-    (*outcomes)[i].valid_end = reads_[i].merged.begin;
-  }
+  for (MergedRead& read : std::span(reads_).first(engine_reads_)) read.valid_end = read.begin;
   for (const ReadBuffer::Part& part : buffer_->parts) {
-    Outcome& outcome = (*outcomes)[part.piece];
+    MergedRead& read = reads_[part.read];
     context_->read_bytes->Add(part.got);
-    if (outcome.valid_end == part.offset) outcome.valid_end += part.got;
-    if (outcome.status.ok()) outcome.status = part.status;
+    if (read.valid_end == part.request.offset) read.valid_end += part.got;
+    if (read.status.ok()) read.status = part.status;
   }
 }
 
-UnitFetch::Outcome UnitFetch::ReadInline(const Read& read) {
+void UnitFetch::ReadInline(MergedRead* read) {
   const StageTimer timer(*context_->read_clock);
-  Outcome outcome;
   std::size_t got = 0;
-  outcome.status = read.file->ReadAt(
-      read.merged.begin,
-      {run_.data + read.merged.at, static_cast<std::size_t>(read.merged.end - read.merged.begin)},
-      &got);
-  outcome.valid_end = read.merged.begin + got;
+  read->status = read->input->ReadAt(
+      read->begin, {run_.data + read->at, static_cast<std::size_t>(read->end - read->begin)}, &got);
+  read->valid_end = read->begin + got;
   context_->read_bytes->Add(got);
-  return outcome;
 }
 
-void UnitFetch::Settle(const Read& read, const Outcome& outcome, NeededUnits* needed) {
-  const MergedRead& merged = read.merged;
-  pieces_.push_back({{run_.data + merged.at, outcome.valid_end - merged.begin}, merged.begin});
+void UnitFetch::Settle(const MergedRead& read, NeededUnits* needed) {
+  pieces_.push_back({{run_.data + read.at, read.valid_end - read.begin}, read.begin});
   // Of a file that was cut nothing more comes by reading it again.
-  const bool may_come = !again_ && merged.ranges > 1 && !outcome.status.ok() &&
-                        outcome.status.code() != StatusCode::kTruncated;
-  for (std::size_t i = merged.first_range; i < merged.first_range + merged.ranges; ++i) {
+  const bool may_come = !again_ && read.ranges > 1 && !read.status.ok() &&
+                        read.status.code() != StatusCode::kTruncated;
+  for (std::size_t i = read.first_range; i < read.first_range + read.ranges; ++i) {
     const NeededRange range = ranges_[i];
     NeededUnit& unit = needed->units[range.owner];
-    if (range.end <= outcome.valid_end) {
-      unit.data = run_.data + merged.at + (range.begin - merged.begin);
+    if (range.end <= read.valid_end) {
+      unit.data = run_.data + read.at + (range.begin - read.begin);
       unit.loss = 0;
       continue;
     }
     if (may_come) {
-      Read& alone = retry_.emplace_back(read);
-      alone.merged = {range.file, range.begin, range.end, 0, i, 1};
+      retry_.push_back({range.file, range.begin, range.end, 0, i, 1, read.input, read.engine});
     }
-    const DataPlace place{read.file->name(), static_cast<std::int64_t>(outcome.valid_end), -1};
+    const DataPlace place{read.input->name(), static_cast<std::int64_t>(read.valid_end), -1};
     const Status ended(StatusCode::kTruncated,
-                       "the file ends at " + std::to_string(outcome.valid_end) + ", it had " +
-                           std::to_string(read.file->size()) + " bytes when it was opened");
-    needed->Lose(&unit, (outcome.status.ok() ? ended : outcome.status).WithPlace(place),
-                 IsRefusal(outcome.status));
+                       "the file ends at " + std::to_string(read.valid_end) + ", it had " +
+                           std::to_string(read.input->size()) + " bytes when it was opened");
+    needed->Lose(&unit, (read.status.ok() ? ended : read.status).WithPlace(place),
+                 IsRefusal(read.status));
   }
 }
 
@@ -267,25 +348,25 @@ bool UnitFetch::StartAgain(NeededUnits* needed) {
   if (retry_.empty()) return false;
   again_ = true;
   std::stable_partition(retry_.begin(), retry_.end(),
-                        [](const Read& read) { return read.engine != nullptr; });
+                        [](const MergedRead& read) { return read.engine != nullptr; });
   reads_ = std::exchange(retry_, {});
   memory_bytes_ = 0;
   engine_reads_ = 0;
-  for (Read& read : reads_) {
-    const std::uint64_t unit = read.file->alignment();
-    read.merged.begin = read.merged.begin / unit * unit;
-    read.merged.end = (read.merged.end + unit - 1) / unit * unit;
-    const std::size_t line = std::max<std::size_t>(64, unit);
-    memory_bytes_ = (memory_bytes_ + line - 1) / line * line;
-    read.merged.at = memory_bytes_;
-    memory_bytes_ += static_cast<std::size_t>(read.merged.end - read.merged.begin);
+  for (MergedRead& read : reads_) {
+    const std::uint64_t unit = read.input->alignment();
+    read.begin = Down(read.begin, unit);
+    read.end = Up(read.end, unit);
+    memory_bytes_ =
+        static_cast<std::size_t>(Up(memory_bytes_, std::max<std::uint64_t>(kLine, unit)));
+    read.at = memory_bytes_;
+    memory_bytes_ += static_cast<std::size_t>(read.end - read.begin);
     if (read.engine != nullptr) ++engine_reads_;
   }
   if (Start()) return true;
   // What the medium can give must not depend on the memory that there is.
-  for (const Read& read : reads_) {
-    needed->Lose(&needed->units[ranges_[read.merged.first_range].owner],
-                 NoMemory(*context_, memory_bytes_, read.file->name()), true);
+  for (const MergedRead& read : reads_) {
+    needed->Lose(&needed->units[ranges_[read.first_range].owner],
+                 NoMemory(*context_, memory_bytes_, read.input->name()), true);
   }
   return false;
 }
@@ -294,10 +375,9 @@ bool UnitFetch::Finish(NeededUnits* needed) {
   while (!reads_.empty()) {
     Pump();
     if (buffer_ != nullptr && !buffer_->complete()) return false;
-    std::vector<Outcome> outcomes(reads_.size());
-    TakeEngineOutcomes(&outcomes);
-    for (std::size_t i = engine_reads_; i < reads_.size(); ++i) outcomes[i] = ReadInline(reads_[i]);
-    for (std::size_t i = 0; i < reads_.size(); ++i) Settle(reads_[i], outcomes[i], needed);
+    TakeEngineOutcomes();
+    for (MergedRead& read : std::span(reads_).subspan(engine_reads_)) ReadInline(&read);
+    for (const MergedRead& read : reads_) Settle(read, needed);
     buffer_.reset();
     runs_.push_back(std::exchange(run_, {}));
     reads_.clear();

@@ -9,13 +9,76 @@
 
 #include "base/memory/arena.h"
 #include "io/input_file.h"
-#include "readers/engine/sources/lane_files.h"
-#include "readers/engine/sources/needed_unit.h"
+#include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/stripe_reader.h"
-#include "readers/engine/sources/unit_reads.h"
 #include "readers/engine/sources/worker_io.h"
+#include "readers/formats/record_index.h"
+#include "readers/order/row_layout.h"
+#include "ringfeed/status.h"
 
 namespace ringfeed {
+
+inline constexpr std::uint32_t kNoFile = ~std::uint32_t{0};
+
+/// The unit that a row is taken out of: where it stands in its file, then where it stands in
+/// memory.
+struct NeededUnit {
+  std::uint32_t file = kNoFile;  ///< kNoFile: the place holds no row
+  std::uint32_t loss = 0;        ///< 1 + index of why it cannot be had; 0: it can
+  std::uint64_t record = 0;      ///< number of the row in its file
+  RecordUnit unit;
+  std::size_t bytes = 0;  ///< of the unit that are looked at
+  const std::byte* data = nullptr;
+};
+
+/// Why a unit cannot be had.
+struct UnitLoss {
+  Status status;
+  bool fatal = false;  ///< not a matter of the data: it fails whatever is done with damage
+};
+
+/// The units of rows and what became of those that cannot be had. One thread.
+class NeededUnits {
+ public:
+  /// Asks the indexes of all rows at once where they stand, and has their units in place of those
+  /// before. Units that an index cannot give are lost for good.
+  void Find(const OpenedFiles& files, std::span<const RowNumber> rows);
+  void Lose(NeededUnit* unit, const Status& status, bool fatal = false) {
+    losses.push_back({status, fatal});
+    unit->loss = static_cast<std::uint32_t>(losses.size());
+  }
+
+  std::vector<NeededUnit> units;
+  std::vector<UnitLoss> losses;
+
+ private:
+  void AskIndex(const DataFile& file, std::span<const std::uint32_t> places);
+
+  std::vector<std::uint32_t> places_;   ///< of rows, those of a file behind each other
+  std::vector<std::uint64_t> records_;  ///< what one index is asked for
+  std::vector<RecordUnit> answers_;     ///< what it says
+};
+
+/// Bytes of a file that somebody needs.
+struct NeededRange {
+  std::uint32_t file = 0;
+  std::uint32_t owner = 0;  ///< whose they are: the caller's number
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+/// How ranges are merged.
+struct MergeRule {
+  std::uint32_t alignment = 1;  ///< of offsets, sizes and places in memory
+  std::uint64_t gap = 0;        ///< so many bytes that nobody needs are read along
+  /// And of these no more than a quarter of what is needed: for what is read again and again.
+  bool thrifty = false;
+};
+
+/// Sorts `ranges` by file and offset and merges those that overlap, or have no more than the gap
+/// between them. Appends the reads, by file and offset; returns the bytes of memory that they take.
+std::size_t MergeRanges(const MergeRule& rule, std::vector<NeededRange>* ranges,
+                        std::vector<MergedRead>* reads);
 
 /// The failure of a lane that gets no memory.
 Status NoMemory(const LaneContext& context, std::size_t bytes, const std::string& file);
@@ -56,26 +119,11 @@ class UnitFetch {
 
   /// The files that were read, and what was read of them.
   const std::vector<std::shared_ptr<InputFile>>& inputs() const { return inputs_; }
-  struct Piece {
-    std::span<const std::byte> bytes;
-    std::uint64_t offset = 0;
-  };
-  const std::vector<Piece>& pieces() const { return pieces_; }
+  const std::vector<Block::Framed>& pieces() const { return pieces_; }
   /// The memory that units stand in, from now on the caller's to free.
   std::vector<SlabRun> TakeRuns();
 
  private:
-  struct Read {
-    MergedRead merged;
-    InputFile* file = nullptr;
-    ReadEngine* engine = nullptr;  ///< null: inline
-  };
-  /// How far a read came.
-  struct Outcome {
-    std::uint64_t valid_end = 0;
-    Status status;
-  };
-
   bool Check(const LaneFile& file, NeededUnit* unit, NeededUnits* needed) const;
   /// Checks units until a part is full; their number. Notes what is to be read.
   std::size_t Choose(LaneFiles* files, NeededUnits* needed);
@@ -86,9 +134,9 @@ class UnitFetch {
   /// Whether a file that these reads are of is read in another way from now on.
   bool MovesToCache(LaneFiles* files) const;
   std::uint64_t CostOf(const LaneFile& file, std::uint64_t bytes) const;
-  void TakeEngineOutcomes(std::vector<Outcome>* outcomes) const;
-  Outcome ReadInline(const Read& read);
-  void Settle(const Read& read, const Outcome& outcome, NeededUnits* needed);
+  void TakeEngineOutcomes();
+  void ReadInline(MergedRead* read);
+  void Settle(const MergedRead& read, NeededUnits* needed);
   /// Whether what failed along with others is being read again.
   bool StartAgain(NeededUnits* needed);
 
@@ -96,14 +144,14 @@ class UnitFetch {
   std::vector<std::shared_ptr<InputFile>> inputs_;
   std::vector<NeededRange> wanted_;  ///< owner: the number of the unit
   std::vector<NeededRange> ranges_;  ///< as the reads serve them
-  std::vector<Read> reads_;          ///< engines' first
+  std::vector<MergedRead> reads_;    ///< engines' first
   std::size_t engine_reads_ = 0;
   std::size_t memory_bytes_ = 0;
   SlabRun run_;
   std::unique_ptr<ReadBuffer> buffer_;
   std::vector<SlabRun> runs_;  ///< read and done with
-  std::vector<Piece> pieces_;
-  std::vector<Read> retry_;
+  std::vector<Block::Framed> pieces_;
+  std::vector<MergedRead> retry_;
   bool again_ = false;  ///< the reads are what was in retry_
   bool was_refused_ = false;
 };

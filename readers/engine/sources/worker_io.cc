@@ -13,7 +13,6 @@ using Clock = std::chrono::steady_clock;
 void FinishPart(const ReadCompletion& completion) {
   auto* part = reinterpret_cast<ReadBuffer::Part*>(completion.tag);
   ReadBuffer* buffer = part->buffer;
-  part->done = true;
   part->got = completion.bytes;
   part->status = completion.status;
   ++buffer->parts_done;
@@ -21,8 +20,8 @@ void FinishPart(const ReadCompletion& completion) {
   if (!buffer->complete()) return;
   buffer->valid_end = buffer->begin;
   for (const ReadBuffer::Part& each : buffer->parts) {
-    buffer->valid_end = each.offset + each.got;
-    if (each.got < each.bytes) break;
+    buffer->valid_end = each.request.offset + each.got;
+    if (each.got < each.request.bytes) break;
   }
   // A last read may be rounded up past the region that was asked for.
   buffer->valid_end = std::min(buffer->valid_end, buffer->end);
@@ -63,61 +62,56 @@ ReadEngine* WorkerIo::EngineFor(const InputFile& file, Status* why_not) {
   return pool_.get();
 }
 
-std::unique_ptr<ReadBuffer> WorkerIo::Request(const InputFile& file, SlabRun run,
+std::unique_ptr<ReadBuffer> WorkerIo::Request(InputFile* file, ReadEngine* engine, SlabRun run,
                                               std::uint64_t begin, std::uint64_t end) const {
-  auto buffer = std::make_unique<ReadBuffer>();
-  buffer->run = run;
+  const std::uint64_t unit = file->alignment();
+  MergedRead read;
+  read.begin = begin;
+  read.end = (end + unit - 1) / unit * unit;
+  read.input = file;
+  read.engine = engine;
+  auto buffer = RequestScattered(run, {&read, 1});
   buffer->begin = begin;
   buffer->end = end;
   buffer->valid_end = begin;
-  const std::uint64_t unit = file.alignment();
-  const std::uint64_t rounded = (end + unit - 1) / unit * unit;
-  for (std::uint64_t at = begin; at < rounded; at += options_.block_bytes) {
-    ReadBuffer::Part part;
-    part.buffer = buffer.get();
-    part.offset = at;
-    part.to = run.data + (at - begin);
-    part.bytes =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.block_bytes, rounded - at));
-    buffer->parts.push_back(part);
-  }
   return buffer;
 }
 
-std::unique_ptr<ReadBuffer> WorkerIo::RequestScattered(
-    SlabRun run, std::span<const ScatteredPiece> pieces) const {
+std::unique_ptr<ReadBuffer> WorkerIo::RequestScattered(SlabRun run,
+                                                       std::span<const MergedRead> reads) const {
   auto buffer = std::make_unique<ReadBuffer>();
   buffer->run = run;
-  buffer->parts.reserve(pieces.size());
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const ScatteredPiece& piece = pieces[i];
-    for (std::uint64_t at = piece.begin; at < piece.end; at += options_.block_bytes) {
+  buffer->parts.reserve(reads.size());
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const MergedRead& read = reads[i];
+    for (std::uint64_t at = read.begin; at < read.end; at += options_.block_bytes) {
       ReadBuffer::Part& part = buffer->parts.emplace_back();
       part.buffer = buffer.get();
-      part.file = piece.file;
-      part.engine = piece.engine;
-      part.piece = static_cast<std::uint32_t>(i);
-      part.offset = at;
-      part.to = run.data + piece.at + (at - piece.begin);
-      part.bytes =
-          static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.block_bytes, piece.end - at));
+      part.engine = read.engine;
+      part.read = static_cast<std::uint32_t>(i);
+      part.request.file = read.input;
+      part.request.offset = at;
+      part.request.buffer = run.data + read.at + (at - read.begin);
+      part.request.bytes =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.block_bytes, read.end - at));
     }
   }
   return buffer;
 }
 
-bool WorkerIo::Submit(ReadEngine* engine, InputFile* file, ReadBuffer* buffer) {
+bool WorkerIo::Submit(ReadBuffer* buffer) {
   // Several by one call: of small pieces each would cost more than its bytes.
   std::array<ReadRequest, 64> requests;
   std::size_t count = 0;
   std::size_t bytes = bytes_in_flight_;
+  ReadEngine* const engine = buffer->parts[buffer->parts_submitted].engine;
   for (std::size_t next = buffer->parts_submitted; next < buffer->parts.size(); ++next) {
     ReadBuffer::Part& part = buffer->parts[next];
-    if (count == requests.size() || (file == nullptr && part.engine != engine)) break;
-    if (bytes > 0 && bytes + part.bytes > options_.in_flight_bytes) break;
-    bytes += part.bytes;
-    requests[count++] = {file != nullptr ? file : part.file, part.offset, part.to, part.bytes,
-                         reinterpret_cast<std::uint64_t>(&part)};
+    if (count == requests.size() || part.engine != engine) break;
+    if (bytes > 0 && bytes + part.request.bytes > options_.in_flight_bytes) break;
+    bytes += part.request.bytes;
+    requests[count] = part.request;
+    requests[count++].tag = reinterpret_cast<std::uint64_t>(&part);
   }
   if (count == 0) return false;
   const std::size_t taken = engine->Submit(std::span(requests).first(count));
@@ -128,14 +122,8 @@ bool WorkerIo::Submit(ReadEngine* engine, InputFile* file, ReadBuffer* buffer) {
   return taken == count;
 }
 
-void WorkerIo::Pump(ReadEngine* engine, InputFile* file, ReadBuffer* buffer) {
-  while (buffer->parts_submitted < buffer->parts.size() && Submit(engine, file, buffer)) {
-  }
-}
-
 void WorkerIo::Pump(ReadBuffer* buffer) {
-  while (buffer->parts_submitted < buffer->parts.size() &&
-         Submit(buffer->parts[buffer->parts_submitted].engine, nullptr, buffer)) {
+  while (buffer->parts_submitted < buffer->parts.size() && Submit(buffer)) {
   }
 }
 
@@ -144,7 +132,7 @@ void WorkerIo::ReapFrom(ReadEngine* engine, Clock::time_point deadline) {
   const std::size_t count = engine->Reap(completions, deadline);
   for (std::size_t i = 0; i < count; ++i) {
     const auto* part = reinterpret_cast<const ReadBuffer::Part*>(completions[i].tag);
-    bytes_in_flight_ -= part->bytes;
+    bytes_in_flight_ -= part->request.bytes;
     FinishPart(completions[i]);
     completions[i].status = Status();
   }

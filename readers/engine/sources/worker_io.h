@@ -16,19 +16,28 @@
 
 namespace ringfeed {
 
+/// One read that serves needed ranges which stand close to each other, and how far it came.
+struct MergedRead {
+  std::uint32_t file = 0;   ///< its number in the table
+  std::uint64_t begin = 0;  ///< aligned as the file asks, and so is the end
+  std::uint64_t end = 0;
+  std::size_t at = 0;           ///< place of `begin` in the memory of all reads, aligned too
+  std::size_t first_range = 0;  ///< that it serves, in the sorted ranges
+  std::size_t ranges = 0;
+  InputFile* input = nullptr;
+  ReadEngine* engine = nullptr;  ///< that the file's path asks for; null: inline
+  std::uint64_t valid_end = 0;   ///< once read: up to here the bytes are the file's
+  Status status{};
+};
+
 /// Pieces of files on their way into a slab run, in reads of one block each at most.
 struct ReadBuffer {
   struct Part {
     ReadBuffer* buffer = nullptr;
-    InputFile* file = nullptr;  ///< of a scattered buffer, as what follows
     ReadEngine* engine = nullptr;
-    std::uint32_t piece = 0;  ///< index of the piece that it is a part of
-    std::uint64_t offset = 0;
-    std::byte* to = nullptr;
-    std::uint32_t bytes = 0;
+    ReadRequest request{};
+    std::uint32_t read = 0;  ///< index of the read that it is a part of
     std::uint32_t got = 0;
-    bool submitted = false;
-    bool done = false;
     Status status{};
   };
 
@@ -44,15 +53,6 @@ struct ReadBuffer {
 
   bool complete() const { return parts_done == parts.size(); }
   bool in_flight() const { return parts_submitted > parts_done; }
-};
-
-/// One piece of what a scattered buffer gets.
-struct ScatteredPiece {
-  InputFile* file = nullptr;
-  ReadEngine* engine = nullptr;  ///< that the file's path asks for
-  std::uint64_t begin = 0;       ///< aligned as the file asks, and so is the end
-  std::uint64_t end = 0;
-  std::size_t at = 0;  ///< place in the run of the byte at `begin`, aligned too
 };
 
 /// Makes engines; tests put faulty ones in their place.
@@ -77,14 +77,12 @@ class WorkerIo {
   ReadEngine* EngineFor(const InputFile& file, Status* why_not);
 
   /// Requests [begin, end) of `file` (begin aligned) into `run`, in reads of block_bytes.
-  std::unique_ptr<ReadBuffer> Request(const InputFile& file, SlabRun run, std::uint64_t begin,
-                                      std::uint64_t end) const;
+  std::unique_ptr<ReadBuffer> Request(InputFile* file, ReadEngine* engine, SlabRun run,
+                                      std::uint64_t begin, std::uint64_t end) const;
   /// Requests pieces of one or several files into `run`.
   std::unique_ptr<ReadBuffer> RequestScattered(SlabRun run,
-                                               std::span<const ScatteredPiece> pieces) const;
+                                               std::span<const MergedRead> reads) const;
   /// Submits what fits below the limit of bytes in flight; the first read always does.
-  void Pump(ReadEngine* engine, InputFile* file, ReadBuffer* buffer);
-  /// The same for a scattered buffer.
   void Pump(ReadBuffer* buffer);
   /// Takes finished reads in, waiting for one until `deadline` where any is in flight.
   void Reap(std::chrono::steady_clock::time_point deadline);
@@ -100,9 +98,8 @@ class WorkerIo {
     std::unique_ptr<ReadBuffer> buffer;
     std::vector<std::shared_ptr<InputFile>> files;
   };
-  /// Submits parts that follow each other, of `file` or, where it is null, each of its own. False
-  /// where it has to wait.
-  bool Submit(ReadEngine* engine, InputFile* file, ReadBuffer* buffer);
+  /// Submits parts of one engine that follow each other. False where it has to wait.
+  bool Submit(ReadBuffer* buffer);
   void ReapFrom(ReadEngine* engine, std::chrono::steady_clock::time_point deadline);
   void FreeAbandoned();
 

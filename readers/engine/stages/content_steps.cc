@@ -1,16 +1,319 @@
 #include "readers/engine/stages/content_steps.h"
 
-#include <algorithm>
+#include <exception>
 #include <string>
 #include <utility>
 
-#include "readers/engine/stages/filter.h"
-#include "readers/engine/stages/group_batch.h"
-#include "readers/engine/stages/pack.h"
-#include "readers/engine/stages/token_batch.h"
 #include "readers/parsers/ragged_field.h"
+#include "readers/parsers/worker_stop.h"
 
 namespace ringfeed {
+
+namespace {
+
+Status Ask(const FilterFunction& keep, const RecordSpan& record, bool* kept) {
+  if (WorkerStop::Requested()) return WorkerStop::Why();
+  try {
+    *kept = keep(record);
+    return {};
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kUserError,
+                  std::string("the Filter function threw: ") + error.what());
+  } catch (...) {
+    return Status(StatusCode::kUserError, "the Filter function threw what is no std::exception");
+  }
+}
+
+bool IsDropped(const Block& block, std::uint32_t row) {
+  return !block.frame.records[row].damaged() && block.Filtered(row);
+}
+
+}  // namespace
+
+void FilterRows(const FilterFunction& keep, Block* block) {
+  std::vector<RecordSpan>& records = block->frame.records;
+  for (std::uint32_t row = 0; row < records.size(); ++row) {
+    if (records[row].damaged() || block->Filtered(row)) continue;
+    bool kept = true;
+    const Status status = Ask(keep, records[row], &kept);
+    if (!status.ok()) {
+      if (!block->FailAt(row, status.WithPlace(block->PlaceOf(row)))) return;
+      continue;
+    }
+    if (kept) continue;
+    if (block->filtered.empty()) block->filtered.resize(records.size());
+    block->filtered[row] = 1;
+  }
+}
+
+void FilterStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  places_.BeginCall(end - begin);
+  const std::uint32_t first = begin;
+  std::uint32_t dropped = 0;
+  while (begin < end) {
+    if (IsDropped(*block, begin)) {
+      ++dropped;
+      ++begin;
+      continue;
+    }
+    std::uint32_t run_end = block->filtered.empty() ? end : begin + 1;
+    while (run_end < end && !IsDropped(*block, run_end)) ++run_end;
+    places_.SetClock(begin - first);
+    next_->OnRows(block, begin, run_end);
+    begin = run_end;
+  }
+  if (dropped > 0) next_->OnLost(block, dropped);
+}
+
+void FilterStage::OnRefs(std::span<const RowRef> rows) {
+  // A row's block is its own until the row is handed on or dropped.
+  const auto dropped = [](const RowRef& ref) { return IsDropped(*ref.block, ref.row); };
+  places_.BeginCall(rows.size());
+  std::size_t begin = 0;
+  while (begin < rows.size()) {
+    if (dropped(rows[begin])) {
+      next_->OnLost(rows[begin].block, 1);
+      ++begin;
+      continue;
+    }
+    std::size_t end = begin + 1;
+    while (end < rows.size() && !dropped(rows[end])) ++end;
+    places_.SetClock(begin);
+    next_->OnRefs(rows.subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
+void FilterStage::OnPassEnd() {
+  places_.EndPass();
+  places_.SetClock(0);
+  next_->OnPassEnd();
+}
+
+void FilterStage::OnEnd(const Status& status) { next_->OnEnd(status); }
+
+namespace {
+
+Status AskForGroup(const GroupFunction& group_of, const RecordSpan& record, std::int64_t* group) {
+  if (WorkerStop::Requested()) return WorkerStop::Why();
+  try {
+    *group = group_of(record);
+    return {};
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kUserError, std::string("the group function threw: ") + error.what());
+  } catch (...) {
+    return Status(StatusCode::kUserError,
+                  "the group function threw something that is not a std::exception");
+  }
+}
+
+}  // namespace
+
+void GroupRows(const GroupFunction& group_of, Block* block) {
+  std::vector<RecordSpan>& records = block->frame.records;
+  block->groups.assign(records.size(), 0);
+  for (std::uint32_t row = 0; row < records.size(); ++row) {
+    if (records[row].damaged() || block->Filtered(row)) continue;
+    const Status status = AskForGroup(group_of, records[row], &block->groups[row]);
+    if (!status.ok()) (void)block->FailAt(row, status.WithPlace(block->PlaceOf(row)));
+  }
+}
+
+GroupBatchStage::GroupBatchStage(std::size_t batch_rows, std::uint64_t segment_rows,
+                                 PlanClock* clock)
+    : batch_rows_(batch_rows),
+      segment_rows_(segment_rows),
+      clock_(clock),
+      places_are_told_(clock->kept()),
+      pass_(clock->here().pass),
+      place_(clock->here().place) {
+  clock_->Keep();
+  clock_->AtSegment(pass_, place_);
+}
+
+void GroupBatchStage::BeginCall() {
+  if (!places_are_told_) return;
+  pass_ = clock_->here().pass;
+  place_ = clock_->here().place;
+}
+
+void GroupBatchStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  BeginCall();
+  for (std::uint32_t row = begin; row < end; ++row) {
+    Add({block, row});
+    NextOrdinal();
+  }
+}
+
+void GroupBatchStage::OnRefs(std::span<const RowRef> rows) {
+  BeginCall();
+  for (const RowRef& row : rows) {
+    Add(row);
+    NextOrdinal();
+  }
+}
+
+void GroupBatchStage::Add(RowRef row) {
+  if (row.hole()) {
+    next_->OnLost(row.block, 1);
+    return;
+  }
+  Group& group = groups_[row.block->groups[row.row]];
+  if (group.rows.empty()) group.started = ordinal_;
+  group.rows.push_back(row);
+  if (group.rows.size() < batch_rows_) return;
+  next_->OnRefs(group.rows);
+  group.rows.clear();
+}
+
+void GroupBatchStage::NextOrdinal() {
+  ++place_;
+  if (++ordinal_ == segment_rows_) EndSegment();
+}
+
+void GroupBatchStage::EndSegment() {
+  begun_.clear();
+  for (auto& [number, group] : groups_) {
+    if (!group.rows.empty()) begun_.push_back(&group);
+  }
+  std::sort(begun_.begin(), begun_.end(),
+            [](const Group* a, const Group* b) { return a->started < b->started; });
+  for (const Group* group : begun_) {
+    next_->OnRefs(group->rows);
+    next_->OnCut();
+  }
+  groups_.clear();  // their number is bounded by the segment only this way
+  ordinal_ = 0;
+  clock_->AtSegment(pass_, place_);
+}
+
+void GroupBatchStage::OnPassEnd() {
+  EndSegment();
+  ++pass_;
+  place_ = 0;
+  BeginCall();
+  clock_->AtSegment(pass_, place_);
+  next_->OnPassEnd();
+}
+
+void GroupBatchStage::OnEnd(const Status& status) {
+  if (!status.ok()) next_->OnFailing();
+  EndSegment();
+  next_->OnEnd(status);
+}
+
+TokenBatchStage::TokenBatchStage(PlanClock* clock, RowWeight weight, std::uint64_t limit,
+                                 std::uint64_t most_rows)
+    : weight_(std::move(weight)), limit_(limit), most_rows_(most_rows), places_(clock) {}
+
+bool TokenBatchStage::EndsBefore(const Block& block, std::uint32_t row) {
+  const std::uint64_t weight = block.frame.records[row].damaged() ? 0 : weight_(block, row);
+  const bool full = batch_rows_ == most_rows_;  // then the sink has ended it
+  const bool ends =
+      !full && batch_rows_ > 0 && (batch_weight_ > limit_ || weight > limit_ - batch_weight_);
+  if (full || ends) batch_weight_ = batch_rows_ = 0;
+  batch_weight_ += weight;
+  ++batch_rows_;
+  return ends;
+}
+
+void TokenBatchStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  places_.BeginCall(end - begin);
+  const std::uint32_t first = begin;
+  const auto pass_on = [&](std::uint32_t until) {
+    places_.SetClock(begin - first);
+    if (begin < until) next_->OnRows(block, begin, until);
+    begin = until;
+  };
+  for (std::uint32_t row = begin; row < end; ++row) {
+    if (!EndsBefore(*block, row)) continue;
+    pass_on(row);
+    next_->OnCut();
+  }
+  pass_on(end);
+}
+
+void TokenBatchStage::OnRefs(std::span<const RowRef> rows) {
+  places_.BeginCall(rows.size());
+  std::size_t begin = 0;
+  const auto pass_on = [&](std::size_t until) {
+    places_.SetClock(begin);
+    if (begin < until) next_->OnRefs(rows.subspan(begin, until - begin));
+    begin = until;
+  };
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    if (!EndsBefore(*rows[at].block, rows[at].row)) continue;
+    pass_on(at);
+    next_->OnCut();
+  }
+  pass_on(rows.size());
+}
+
+void TokenBatchStage::OnPassEnd() {
+  batch_weight_ = batch_rows_ = 0;
+  places_.EndPass();
+  places_.SetClock(0);
+  next_->OnPassEnd();
+}
+
+void TokenBatchStage::OnEnd(const Status& status) { next_->OnEnd(status); }
+
+PackStage::PackStage(PlanClock* clock, Units units, std::uint32_t length, std::uint64_t segment)
+    : clock_(clock), units_(std::move(units)), segment_(segment), places_(clock), fit_(length) {
+  clock_->AtSegment(places_.pass(), places_.next());
+}
+
+void PackStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  places_.BeginCall(end - begin);
+  for (std::uint32_t row = begin; row < end; ++row) Add({block, row}, row - begin);
+}
+
+void PackStage::OnRefs(std::span<const RowRef> rows) {
+  places_.BeginCall(rows.size());
+  for (std::size_t row = 0; row < rows.size(); ++row) Add(rows[row], row);
+}
+
+void PackStage::Add(RowRef ref, std::uint64_t row) {
+  const std::uint32_t units = ref.hole() ? 0 : units_(*ref.block, ref.row);
+  if (units == 0) {
+    next_->OnLost(ref.block, 1);
+  } else {
+    const std::size_t at = fit_.Place(units);
+    if (at >= packed_.size()) packed_.resize(at + 1);
+    packed_[at].push_back(ref);
+    while (emitted_ < fit_.rows() && fit_.room(emitted_) == 0) Emit();
+  }
+  if (++ordinal_ < segment_) return;
+  EndSegment();
+  clock_->AtSegment(places_.pass(), places_.At(row + 1));
+}
+
+void PackStage::Emit() {
+  std::vector<RowRef>& rows = packed_[emitted_++];
+  next_->OnPacked(rows);
+  rows.clear();
+}
+
+void PackStage::EndSegment() {
+  while (emitted_ < fit_.rows()) Emit();
+  fit_.Clear();
+  emitted_ = 0;
+  ordinal_ = 0;
+  next_->OnCut();
+}
+
+void PackStage::OnPassEnd() {
+  EndSegment();
+  places_.EndPass();
+  clock_->AtSegment(places_.pass(), 0);
+  next_->OnPassEnd();
+}
+
+void PackStage::OnEnd(const Status& status) {
+  if (!status.ok()) next_->OnFailing();
+  EndSegment();
+  next_->OnEnd(status);
+}
 
 namespace {
 

@@ -1,9 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
 
-#include "readers/engine/stages/content_step.h"
+#include "readers/engine/stages/plan_stage.h"
+#include "readers/order/plan_clock.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/sequences.h"
@@ -19,5 +26,219 @@ ContentStep BucketStep(const BucketBatchOptions& options, const Parser& parser);
 ContentStep TokenStep(const TokenBatchOptions& options, const Parser* parser);
 /// Of records that a PackParser located.
 ContentStep PackStep(const PackOptions& options);
+
+/// At which places the rows stand that a keeper of the clock is given. It counts them, or, behind
+/// another keeper, asks the clock before each call. The planner's alone.
+class PlaceCounter {
+ public:
+  /// Keeps the clock.
+  explicit PlaceCounter(PlanClock* clock)
+      : clock_(clock), told_(clock->kept()), pass_(clock->here().pass), next_(clock->here().place) {
+    clock_->Keep();
+  }
+
+  /// A call of so many rows begins.
+  void BeginCall(std::uint64_t rows) {
+    if (told_) {
+      pass_ = clock_->here().pass;
+      next_ = clock_->here().place;
+    }
+    first_ = next_;
+    next_ += rows;
+  }
+  void EndPass() {
+    ++pass_;
+    first_ = next_ = 0;
+  }
+
+  std::uint64_t pass() const { return pass_; }
+  /// Between calls: the place of what comes next.
+  std::uint64_t next() const { return next_; }
+  /// The place of row `row` of the call; of its number of rows: of what comes next.
+  std::uint64_t At(std::uint64_t row) const { return first_ + row; }
+  /// What is handed on next begins with that row.
+  void SetClock(std::uint64_t row) { clock_->AtPlace(pass_, At(row)); }
+
+ private:
+  PlanClock* const clock_;
+  const bool told_;
+  std::uint64_t pass_;
+  std::uint64_t first_ = 0;
+  std::uint64_t next_;
+};
+
+/// Rows of one length, in which items find room: each in the first row that has it, else in a new
+/// one. A tournament tree over the rooms that are left, so an item costs the logarithm of the rows.
+class FirstFit {
+ public:
+  explicit FirstFit(std::uint32_t length) : length_(length), most_(2, 0) {}
+
+  /// The row that takes an item of `units`, at most the length.
+  std::size_t Place(std::uint32_t units) {
+    if (most_[1] < units) Open();
+    std::size_t at = 1;
+    while (at < leaves()) at = 2 * at + (most_[2 * at] >= units ? 0 : 1);
+    SetRoom(at, most_[at] - units);
+    return at - leaves();
+  }
+  std::size_t rows() const { return rows_; }
+  std::uint32_t room(std::size_t row) const { return most_[leaves() + row]; }
+  void Clear() {
+    std::fill(most_.begin(), most_.end(), 0);
+    rows_ = 0;
+  }
+
+ private:
+  std::size_t leaves() const { return most_.size() / 2; }
+
+  void Open() {
+    if (rows_ == leaves()) Grow();
+    SetRoom(leaves() + rows_++, length_);
+  }
+  void Grow() {
+    const std::vector<std::uint32_t> rooms(most_.begin() + static_cast<std::ptrdiff_t>(leaves()),
+                                           most_.end());
+    most_.assign(2 * most_.size(), 0);
+    std::copy(rooms.begin(), rooms.end(), most_.begin() + static_cast<std::ptrdiff_t>(leaves()));
+    for (std::size_t at = leaves() - 1; at > 0; --at) {
+      most_[at] = std::max(most_[2 * at], most_[2 * at + 1]);
+    }
+  }
+  void SetRoom(std::size_t at, std::uint32_t room) {
+    most_[at] = room;
+    while (at > 1) {
+      at /= 2;
+      most_[at] = std::max(most_[2 * at], most_[2 * at + 1]);
+    }
+  }
+
+  const std::uint32_t length_;
+  /// Node i has the nodes 2i and 2i + 1 below it, and the most room of both; the second half are
+  /// the rows, 0 for those that are not open.
+  std::vector<std::uint32_t> most_;
+  std::size_t rows_ = 0;
+};
+
+/// Marks the records of a block that are not kept. A record for which `keep` throws is the block's
+/// failure, behind the records before it.
+void FilterRows(const FilterFunction& keep, Block* block);
+
+/// Takes the marked rows out. Holds nothing back: kept rows go on in runs of consecutive places,
+/// damaged ones among them.
+class FilterStage final : public PlanStage {
+ public:
+  explicit FilterStage(PlanClock* clock) : places_(clock) {}
+
+  void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
+  void OnRefs(std::span<const RowRef> rows) override;
+  void OnPassEnd() override;
+  void OnEnd(const Status& status) override;
+
+ private:
+  PlaceCounter places_;
+};
+
+/// Asks for the group of each record of a block that is not damaged. A record for which `group_of`
+/// throws is the block's failure, behind the records before it.
+void GroupRows(const GroupFunction& group_of, Block* block);
+
+/// Puts rows of one group into a batch. Holds the rows of groups that are not full back, by
+/// reference, up to the end of a segment of so many ordinals: there those that were started go on
+/// as short batches, the one whose first row came first before the others, and the next segment
+/// starts with nothing. Damaged rows count as ordinals, and are left out here. A keeper of the
+/// clock: marks are counted from the beginning of a segment.
+class GroupBatchStage final : public PlanStage {
+ public:
+  GroupBatchStage(std::size_t batch_rows, std::uint64_t segment_rows, PlanClock* clock);
+
+  void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
+  void OnRefs(std::span<const RowRef> rows) override;
+  void OnPassEnd() override;
+  void OnEnd(const Status& status) override;
+
+ private:
+  struct Group {
+    std::uint64_t started = 0;  ///< ordinal of rows.front()
+    std::vector<RowRef> rows;
+  };
+
+  /// Takes over where the rows of this call stand, from a keeper in front.
+  void BeginCall();
+  void Add(RowRef row);
+  void NextOrdinal();
+  void EndSegment();
+
+  const std::size_t batch_rows_;
+  const std::uint64_t segment_rows_;
+  PlanClock* const clock_;
+  const bool places_are_told_;  ///< by a keeper in front of this one
+  std::uint64_t pass_ = 0;
+  std::uint64_t place_ = 0;    ///< of the next row
+  std::uint64_t ordinal_ = 0;  ///< in the segment
+  std::unordered_map<std::int64_t, Group> groups_;
+  std::vector<Group*> begun_;
+};
+
+/// What TokenBatch counts: of a row that is not damaged.
+using RowWeight = std::function<std::uint64_t(const Block& block, std::uint32_t row)>;
+
+/// Cuts batches in front of the row with which they would weigh more than `limit`, or have more
+/// than `most_rows` rows. Holds nothing back, so that a batch begins where the one before ends.
+/// Damaged rows weigh nothing, and count as rows.
+class TokenBatchStage final : public PlanStage {
+ public:
+  /// `most_rows`: at which the sink ends a batch by itself.
+  TokenBatchStage(PlanClock* clock, RowWeight weight, std::uint64_t limit, std::uint64_t most_rows);
+
+  void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
+  void OnRefs(std::span<const RowRef> rows) override;
+  void OnPassEnd() override;
+  void OnEnd(const Status& status) override;
+
+ private:
+  /// Counts the next row. True where a batch ends in front of it.
+  bool EndsBefore(const Block& block, std::uint32_t row);
+
+  const RowWeight weight_;
+  const std::uint64_t limit_;
+  const std::uint64_t most_rows_;
+  PlaceCounter places_;
+  std::uint64_t batch_weight_ = 0;
+  std::uint64_t batch_rows_ = 0;
+};
+
+/// Packs the rows of a segment, so many places, into rows of `length` units, first fit. Packed rows
+/// leave in the order in which they were begun, at once where all before them are full, else at the
+/// end of the segment, behind which nothing is held back and the next batch begins. Damaged rows
+/// count as places; these and rows without units are in no packed row. A keeper of the clock: marks
+/// are counted from the beginning of a segment.
+class PackStage final : public PlanStage {
+ public:
+  /// At most `length`, of a row that is not damaged.
+  using Units = std::function<std::uint32_t(const Block& block, std::uint32_t row)>;
+
+  PackStage(PlanClock* clock, Units units, std::uint32_t length, std::uint64_t segment);
+
+  void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
+  void OnRefs(std::span<const RowRef> rows) override;
+  void OnPassEnd() override;
+  void OnEnd(const Status& status) override;
+
+ private:
+  /// `row`: of the current call.
+  void Add(RowRef ref, std::uint64_t row);
+  void Emit();
+  /// All that was begun leaves; the next segment begins at row `row` of the call.
+  void EndSegment();
+
+  PlanClock* const clock_;
+  const Units units_;
+  const std::uint64_t segment_;
+  PlaceCounter places_;
+  FirstFit fit_;
+  std::vector<std::vector<RowRef>> packed_;  ///< by their number in fit_; the others are kept empty
+  std::size_t emitted_ = 0;
+  std::uint64_t ordinal_ = 0;  ///< in the segment
+};
 
 }  // namespace ringfeed

@@ -1,11 +1,81 @@
 #include "readers/engine/waiting/memory_budget.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <utility>
-
-#include "readers/engine/waiting/quota_holders.h"
+#include <vector>
 
 namespace ringfeed {
+
+namespace {
+
+/// Which pipelines of the process hold how much of an arena by quota, for those who get none.
+/// Thread safe.
+class QuotaHolders {
+ public:
+  /// The process's.
+  static QuotaHolders& All() {
+    static auto* const holders = new QuotaHolders;  // never destroyed: pipelines may be later still
+    return *holders;
+  }
+
+  /// `holder` holds so much now; 0: nothing more. `name` says what it reads.
+  void Note(const Arena& arena, const void* holder, std::size_t bytes, const std::string& name);
+  /// "3 pipelines of a.tfrecord hold 125829120 bytes, …": those that hold most; "" where there are
+  /// none.
+  std::string Describe(const Arena& arena);
+
+ private:
+  static constexpr std::size_t kNamed = 3;
+  struct Holding {
+    std::size_t bytes = 0;
+    std::string name;
+  };
+  std::mutex mutex_;  ///< guards what follows
+  std::map<std::pair<const Arena*, const void*>, Holding> all_;
+};
+
+void QuotaHolders::Note(const Arena& arena, const void* holder, std::size_t bytes,
+                        const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  if (bytes == 0) {
+    all_.erase({&arena, holder});
+  } else {
+    all_[{&arena, holder}] = {bytes, name};
+  }
+}
+
+std::string QuotaHolders::Describe(const Arena& arena) {
+  struct Sum {
+    std::size_t bytes = 0;
+    std::size_t pipelines = 0;
+  };
+  std::map<std::string, Sum> sums;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, holding] : all_) {
+      if (key.first != &arena) continue;
+      sums[holding.name].bytes += holding.bytes;
+      ++sums[holding.name].pipelines;
+    }
+  }
+  std::vector<std::pair<std::string, Sum>> order(sums.begin(), sums.end());
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(order.size(), kNamed); ++i) {
+    const auto& [name, sum] = order[i];
+    const bool one = sum.pipelines == 1;
+    text += (i == 0 ? "" : ", ") +
+            (one ? "a pipeline" : std::to_string(sum.pipelines) + " pipelines") + " of " + name +
+            (one ? " holds " : " hold ") + std::to_string(sum.bytes) + " bytes";
+  }
+  if (order.size() > kNamed) text += ", and others more";
+  return text;
+}
+
+}  // namespace
 
 MemoryBudget::MemoryBudget(std::shared_ptr<Arena> arena, std::size_t asked, std::string name)
     : arena_(std::move(arena)),

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "readers/order/order_options.h"
 #include "readers/order/row_layout.h"
 
 namespace ringfeed {

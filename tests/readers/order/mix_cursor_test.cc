@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "readers/order/make_mix_cursor.h"
 #include "readers/order/mix_schedule.h"
 #include "tests/readers/order/cursor_checks.h"
 #include "tests/readers/order/fake_layout.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/memory/arena.h"
-#include "readers/engine/sources/stage_clock.h"
+#include "readers/engine/sources/stripe_reader.h"
 #include "readers/engine/sources/worker_io.h"
 #include "readers/formats/heap_frame_memory.h"
 #include "readers/order/record_set.h"

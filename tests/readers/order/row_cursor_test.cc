@@ -11,8 +11,6 @@
 
 #include "base/keyed_permutation.h"
 #include "readers/order/file_schedule.h"
-#include "readers/order/files_of_pass.h"
-#include "readers/order/make_row_cursor.h"
 #include "tests/readers/order/cursor_checks.h"
 #include "tests/readers/order/fake_layout.h"
 #include "tests/readers/order/slow_order.h"

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "readers/order/order_options.h"
-#include "readers/order/order_stage.h"
 #include "readers/order/row_layout.h"
 
 namespace ringfeed {

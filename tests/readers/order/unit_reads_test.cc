@@ -1,5 +1,3 @@
-#include "readers/engine/sources/unit_reads.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,8 @@
 #include <random>
 #include <span>
 #include <vector>
+
+#include "readers/engine/sources/unit_fetch.h"
 
 namespace ringfeed {
 namespace {

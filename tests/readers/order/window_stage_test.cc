@@ -7,10 +7,8 @@
 #include <vector>
 
 #include "readers/engine/blocks/block.h"
-#include "readers/engine/stages/block_shuffle.h"
-#include "readers/engine/stages/multi_pass.h"
-#include "readers/engine/stages/window_shuffle.h"
-#include "readers/order/make_row_cursor.h"
+#include "readers/engine/stages/order_stages.h"
+#include "readers/order/row_cursor.h"
 #include "tests/readers/order/cursor_checks.h"
 #include "tests/readers/order/fake_layout.h"
 #include "tests/readers/order/slow_order.h"

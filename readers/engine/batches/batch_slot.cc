@@ -1,4 +1,4 @@
-#include "readers/engine/batches/batch_layout.h"
+#include "readers/engine/batches/batch_slot.h"
 
 #include "base/little_endian.h"
 #include "readers/parsers/lod/lod_levels.h"

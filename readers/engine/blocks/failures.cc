@@ -1,6 +1,4 @@
-#include "readers/engine/blocks/refusals.h"
-
-#include <string>
+#include "readers/engine/blocks/failures.h"
 
 namespace ringfeed {
 

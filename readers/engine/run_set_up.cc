@@ -1,0 +1,345 @@
+// How a run is put together before its threads start: its lanes, their schedule or chunks, the
+// memory that it begins with, the plan and its sink.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/machine/cpu_count.h"
+#include "readers/engine/batches/record_sink.h"
+#include "readers/engine/run.h"
+#include "readers/engine/sources/planned_lane.h"
+
+namespace ringfeed {
+
+namespace {
+
+constexpr std::size_t kDeliveries = 2 * BatchSink::kMaxSlots;  // room for every slot at once
+constexpr std::size_t kRecordDeliveries = 16;
+constexpr int kMaxThreads = 16;
+/// Payload that a worker frames before its turn in file order comes: what is written later than
+/// that has left the cache of its core. Measured on parts of 128 to 512 KiB.
+constexpr std::size_t kAheadBytes = 512 * 1024;
+/// Of the order by index: enough that a worker has one whose reads are under way while it frames
+/// another's.
+constexpr std::size_t kLanesPerWriter = 4;
+/// Records per delivery where nobody asked for batches.
+constexpr std::size_t kInternalBatchRows = 32;
+
+// Which rows are a rank's is told by the order: several of them keep it.
+bool GivesOrderUp(const Program& program) {
+  const bool slices = program.batch.rank.world_size > 1 && !program.batch.split_by_files;
+  return (program.source.options.unordered && !slices) || program.source.streams.size() > 1;
+}
+
+/// What the consumer waits for is a batch: a sleep costs little beside that, and a poll as long as
+/// two threads at work on a queue are worth took 3 % of all the processor's time.
+std::int64_t DeliverySpinNanos() { return DefaultSpinNanos() == 0 ? 0 : 2000; }
+
+/// How many of the stages the order by index has already: all that look into no record. But a
+/// window behind kBlocks is left to the plan, where that can be: stripes are then read whole, not
+/// record by record. It takes the order's beginning, all of its rows, and memory to hold a window.
+std::size_t StagesByIndex(const Program& program, const RunStart& start,
+                          const PlannedSource& planned, std::size_t memory_bytes) {
+  const std::span<const OrderStage> stages = program.order_stages();
+  const bool from_blocks = stages.size() > 1 && stages[0].kind == OrderStage::Kind::kBlocks;
+  const bool all = start.mark.pass == 0 && start.mark.place == 0;
+  if (!from_blocks || !all || program.batch.rank.world_size > 1) return stages.size();
+  std::uint64_t held_rows = 0;
+  for (const OrderStage& stage : stages) {
+    if (stage.kind != OrderStage::Kind::kMultiPass) held_rows += stage.amount;
+  }
+  const bool fits = held_rows <= memory_bytes / 8 / planned.mean_record_bytes();
+  return fits ? 1 : stages.size();
+}
+
+/// What is left to be done in the plan.
+Program BehindOrder(Program program, std::size_t stages) {
+  program.stages.erase(program.stages.begin(),
+                       program.stages.begin() + static_cast<std::ptrdiff_t>(stages));
+  return program;
+}
+
+/// What a pipeline reads, to those who ask who holds the memory.
+std::string NameOf(const SourceNode& source) {
+  const std::size_t files = source.names.size() + source.sources.size();
+  std::string name = !source.names.empty()       ? source.names.front()
+                     : !source.sources.empty()   ? source.sources.front()->name()
+                     : !source.streams.empty()   ? "a stream"
+                     : source.mix != nullptr     ? "a mixture"
+                     : source.records != nullptr ? source.records->name()
+                                                 : "a reader of the program's own";
+  if (files > 1) name += " and " + std::to_string(files - 1) + " more";
+  return name;
+}
+
+ParserJudge::Options JudgeOptions(const Program& program, const PlanMark& start) {
+  const bool parses = program.parser != nullptr;
+  ParserJudge::Options options;
+  options.asked = parses && program.source.options.on_damage == OnDamage::kSkip;
+  options.by_batches = parses && !program.parser->two_phase();
+  options.from_beginning = start.pass == 0 && start.place == 0 && start.outputs == 0 &&
+                           program.batch.rank.world_size == 1;
+  return options;
+}
+
+int ThreadsFor(const OpenOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::min(kMaxThreads, CountCpus().usable);
+}
+
+}  // namespace
+
+Run::Run(const Program& program, RewindInput rewind_input, std::shared_ptr<Arena> arena,
+         const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned,
+         ChainKeeps chain)
+    : stages_by_index_(
+          planned == nullptr
+              ? 0
+              : StagesByIndex(program, start, *planned,
+                              MemoryBudget::LimitOf(program.source.options.arena_bytes, *arena))),
+      program_(BehindOrder(program, stages_by_index_)),
+      start_(start),
+      planned_(std::move(planned)),
+      rewind_input_(std::move(rewind_input)),
+      ledger_(std::move(chain.ledger)),
+      mappings_(std::move(chain.mappings)),
+      unordered_(GivesOrderUp(program)),
+      arena_(std::move(arena)),
+      hooks_(hooks),
+      late_wakes_(hooks.silence),
+      pool_(PoolHooks()),
+      out_(program.parser != nullptr ? kDeliveries : kRecordDeliveries, DeliverySpinNanos()),
+      judge_(
+          JudgeOptions(program_, start_.mark),
+          [this](std::uint64_t number, Delivery delivery) {
+            out_.Put(number, std::move(delivery));
+          },
+          [this](const auto& change) { out_.ChangeStatus(change); }),
+      blocks_(arena_, [this] { At(RunPoint::kNewBlock); }) {
+  const int threads = ThreadsFor(program_.source.options);
+  for (int i = 0; i < threads; ++i) AddWorker(true);
+  BuildLanes();
+  ReserveMemory();
+  CheckTables(program);
+  BuildPlanner();
+}
+
+std::size_t Run::AheadBytes() const {
+  return program_.source.options.io.in_flight_bytes / kLanesPerWriter;
+}
+
+void Run::ReserveMemory() {
+  const OpenOptions& options = program_.source.options;
+  budget_.emplace(arena_, options.arena_bytes, NameOf(program_.source));
+  const std::size_t slab = arena_->slab_bytes();
+  const std::size_t part = hold_credits_ ? PartBytes(options, slab) : options.stripe_bytes;
+  credit_bytes_ = (part + part / 4 + slab - 1) / slab * slab;
+  // By index a lane reads ahead of the block that it fills.
+  const std::size_t ahead = chunks_ == nullptr ? 0 : AheadBytes() + UnitFetch::kPartBytes;
+  budget_->Reserve(lanes_.size() * ((lane_credits_ + 2) * credit_bytes_ + ahead));
+}
+
+std::size_t Run::BuildSchedule() {
+  const SourceNode& source = program_.source;
+  FileSchedule::Options options;
+  options.cycle = source.options.cycle;
+  options.stripe_bytes = source.options.stripe_bytes;
+  options.passes = program_.passes;
+  options.format = source.options.format;
+  options.unordered = unordered_;
+  options.by_file = source.file_readers != nullptr;
+  options.order = source.options.files;
+  options.first_epoch = source.options.first_epoch;
+  options.moved = [this] { pool_.WakeAll(); };
+  options.passed_over = News().read;
+  schedule_ = std::make_unique<FileSchedule>(source.names, source.sources, options);
+  return schedule_->lanes();
+}
+
+// Lanes that may block for long have threads of their own, which write no batches.
+void Run::AddOwnThreads(std::size_t lanes) {
+  for (std::size_t i = 0; i < lanes; ++i) AddWorker(false);
+}
+
+void Run::AddWorker(bool writes) {
+  pool_.Add(writes);
+  workers_.push_back(std::make_unique<Worker>(workers_.size()));
+}
+
+std::size_t Run::BuildChunks() {
+  ChunkPlan::Options options;
+  options.lanes = kLanesPerWriter * pool_.writers();
+  options.rows_per_chunk = RowsPerChunk(planned_->mean_record_bytes());
+  options.passes = planned_->passes(stages_by_index_);
+  options.pass = start_.mark.pass;
+  options.place = start_.mark.place;
+  const Rank& rank = program_.batch.rank;
+  if (rank.world_size > 1 && !program_.looks_into_records()) {
+    options.slice = {program_.batch.size, static_cast<std::uint64_t>(rank.rank),
+                     static_cast<std::uint64_t>(rank.world_size), program_.batch.drop_remainder,
+                     program_.batch.pad};
+  }
+  chunks_ = std::make_unique<ChunkPlan>(planned_->NewCursor(start_.mix, stages_by_index_), options);
+  const FileTable& table = *planned_->table();
+  opened_files_ =
+      std::make_unique<OpenedFiles>(planned_->table(), program_.source.options.io, News());
+  for (std::size_t file = 0; file < table.files(); ++file) {
+    if (table.FirstRow(file) == table.FirstRow(file + 1)) {
+      ledger_->NoteFile(table.file(file).name, Ledger::FileFate::kRead);
+    }
+  }
+  return options.lanes;
+}
+
+void Run::ShareBatches(BatchSink::Options* options) const {
+  const auto ranks = static_cast<std::size_t>(program_.batch.rank.world_size);
+  const auto rank = static_cast<std::size_t>(program_.batch.rank.rank);
+  if (ranks == 1) return;
+  const std::size_t rows = program_.batch.size / ranks;
+  if (!program_.looks_into_records()) {
+    options->rows = rows;  // the chunks have no others
+    return;
+  }
+  options->slice_begin = rank * rows;
+  options->slice_end = (rank + 1) * rows;
+}
+
+std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
+  const SourceNode& source = program_.source;
+  if (chunks_ != nullptr) {
+    PlannedLane::Options options;
+    options.index = number;
+    options.ahead_bytes = AheadBytes();
+    return std::make_unique<PlannedLane>(options, chunks_.get(), opened_files_.get(), context);
+  }
+  if (schedule_ != nullptr) {
+    return std::make_unique<FileLane>(number, schedule_.get(), source, context, stop_.get_token(),
+                                      News());
+  }
+  if (!source.streams.empty()) {
+    const StreamInput& stream = source.streams[number];
+    const bool several = source.streams.size() > 1;
+    const bool skips = source.options.on_damage == OnDamage::kSkip;
+    StreamLane::Ends ends;
+    ends.outlived = (several && skips) || stream.reopen_limit > 0;
+    ends.may_be_empty = several || stream.reopen_limit > 0;
+    return std::make_unique<StreamLane>(stream, ends, context, stop_.get_token());
+  }
+  if (source.records != nullptr) {
+    return std::make_unique<RecordLane>(source.records.get(), program_.passes, context,
+                                        stop_.get_token());
+  }
+  const auto rewind = [this] {
+    return (!rewind_input_ || rewind_input_()) && program_.source.instances->ReInit();
+  };
+  return std::make_unique<InstanceLane>(source.instances.get(), source.slots, program_.passes,
+                                        rewind, stop_.get_token());
+}
+
+void Run::BuildLanes() {
+  hold_credits_ = !program_.shuffled();
+  constexpr std::size_t kCostlyRows = 64;  // a parser that asks for pieces this small costs much
+  share_tasks_ = program_.parser != nullptr && program_.parser->max_rows_per_write() <= kCostlyRows;
+  const SourceNode& source = program_.source;
+  const std::size_t writers = pool_.writers();
+  std::size_t count = std::max<std::size_t>(1, source.streams.size());
+  if (planned_ != nullptr) {
+    count = BuildChunks();
+  } else if (!source.names.empty() || !source.sources.empty()) {
+    count = BuildSchedule();
+  } else {
+    AddOwnThreads(count);
+  }
+  // Two stripes of every lane, in the parts that they come in, or more where lanes are fewer than
+  // threads.
+  const std::size_t stripe = source.options.stripe_bytes;
+  const std::size_t parts =
+      hold_credits_ ? stripe / PartBytes(source.options, arena_->slab_bytes()) + 1 : 1;
+  if (hold_credits_ && program_.parser != nullptr && !unordered_) {
+    read_ahead_.set_limit(kAheadBytes);
+  }
+  lane_credits_ = parts * std::max<std::size_t>(2, (2 * writers + count - 1) / count);
+  for (std::size_t i = 0; i < workers_.size(); ++i) read_ahead_.AddWorker();
+  for (std::size_t i = 0; i < count; ++i) {
+    auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), lane_credits_);
+    const bool own_thread = schedule_ == nullptr && chunks_ == nullptr;
+    Worker& worker = own_thread ? *workers_[writers + i] : *workers_[i % writers];
+    lane->worker = static_cast<std::uint32_t>(worker.index);
+    read_ahead_.AddLane(worker.index, static_cast<std::int64_t>(lane_credits_));
+    worker.lanes.push_back(lane.get());
+    worker.context.arena = arena_;  // lanes take it as they are made
+    lane->lane = MakeLane(i, &worker.context);
+    lanes_.push_back(std::move(lane));
+  }
+  share_tasks_ = share_tasks_ || count < writers;
+}
+
+// What a shuffle holds is bounded by the records there are; without their number by the arena, in
+// which their bytes stand.
+void Run::CheckTables(const Program& whole) const {
+  constexpr std::uint64_t kBytesPerRow = 32;
+  if (planned_ == nullptr) return;
+  std::uint64_t rows = planned_->fingerprint().records;
+  for (const Program::Stage& stage : whole.order_stages()) {
+    if (stage.kind == Program::Stage::Kind::kMultiPass) {
+      const bool endless = stage.amount == 0 || __builtin_mul_overflow(rows, stage.amount, &rows);
+      if (endless) rows = ~std::uint64_t{0};
+      continue;
+    }
+    const std::uint64_t held = std::min(stage.amount, rows);
+    if (held <= arena_->bytes() / kBytesPerRow) continue;
+    throw Error(Status(StatusCode::kResourceExhausted,
+                       "a shuffle of " + std::to_string(held) + " records needs " +
+                           std::to_string(held) + " times " + std::to_string(kBytesPerRow) +
+                           " bytes for its tables alone, the pinned arena has " +
+                           std::to_string(arena_->bytes()) +
+                           "; lower the window, or raise the arena (RINGFEED_ARENA_BYTES)"));
+  }
+}
+
+void Run::BuildPlanner() {
+  Planner::Input input;
+  input.program = &program_;
+  input.stages_by_index = stages_by_index_;
+  input.start = start_;
+  input.planned = planned_.get();
+  input.chunks = chunks_.get();
+  input.schedule = schedule_.get();
+  input.lanes = lanes_.size();
+  input.unordered = unordered_;
+  input.ledger = ledger_.get();
+  input.judge = &judge_;
+  input.stages = std::make_unique<PlanStages>(program_, start_.mark);
+  input.stages->SetSink(MakeSink(input.stages->clock()));
+  planner_.emplace(std::move(input), this);
+}
+
+std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock) {
+  const Program& program = program_;
+  if (program.parser == nullptr) {
+    return std::make_unique<RecordSink>(RecordSink::Options{start_.mark.outputs, clock}, this);
+  }
+  BatchSink::Options options;
+  options.rows = program.batched ? program.batch.size : kInternalBatchRows;
+  options.drop_remainder = program.batch.drop_remainder;
+  options.close_at_block_end = !program.batched;
+  options.whole_tensors = program.batched;
+  options.slots = program.batch.slots;
+  // One more to fill meanwhile, and one that is ready.
+  if (program.held_batches > 0) options.least_slots = program.held_batches + 2;
+  options.memory_bytes = budget_->limit() / 2;
+  options.on_damage = program.source.options.on_damage;
+  options.skip = start_.mark.outputs;
+  options.pad = program.batch.pad;
+  options.note_rows = program.source.options.note_records;
+  options.refusals = judge_.of_batches();
+  options.clock = clock;
+  ShareBatches(&options);
+  options.packer = program.packer.get();
+  auto sink = std::make_unique<BatchSink>(options, program.parser.get(), arena_, this);
+  batch_sink_ = sink.get();
+  return sink;
+}
+
+}  // namespace ringfeed

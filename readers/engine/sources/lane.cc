@@ -1,0 +1,327 @@
+#include "readers/engine/sources/lane.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "base/refusal.h"
+
+namespace ringfeed {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What is handed on together, where nothing is waited for in between.
+constexpr std::size_t kMostInstances = 64;
+constexpr std::size_t kMostRecords = 4096;
+constexpr std::size_t kMostBytes = 256 * 1024;
+constexpr std::chrono::milliseconds kLongest{1};
+// The clock is looked at so often.
+constexpr std::size_t kRecordsPerLook = 16;
+
+constexpr const char* kWhyInOrder = "compressed: read inline from start to end";
+
+Status StatusOfException(const std::string& name, const char* what) {
+  return Status(StatusCode::kUserError, name + " threw: " + what);
+}
+
+}  // namespace
+
+InstanceLane::InstanceLane(InstanceSource* source, std::span<const SlotSpec> slots,
+                           std::uint64_t passes, std::function<bool()> rewind, std::stop_token stop)
+    : source_(source),
+      slots_(slots),
+      passes_(passes),
+      rewind_(std::move(rewind)),
+      stop_(std::move(stop)) {}
+
+bool InstanceLane::StartPass(Block* block) {
+  pass_ended_ = false;
+  ++pass_;
+  if (passes_ != 0 && pass_ == passes_) {
+    block->stream_ends = true;
+    return false;
+  }
+  if (rewind_()) return true;
+  block->status = Status(StatusCode::kUnsupported,
+                         "the reader cannot start again for another pass: ReInit said no");
+  return false;
+}
+
+ReadResult InstanceLane::Next(Instance* instance, Status* status) {
+  ReadResult result = ReadResult::kFailed;
+  try {
+    result = source_->ReadNext(instance, stop_, status);
+  } catch (const std::exception& error) {
+    *status = StatusOfException("the reader", error.what());
+  } catch (...) {
+    *status = StatusOfException("the reader", "something that is not a std::exception");
+  }
+  if (result == ReadResult::kTimeout) {
+    *status = Status(StatusCode::kUserError, "the reader returned kTimeout: it has no deadline");
+    result = ReadResult::kFailed;
+  }
+  if (result == ReadResult::kFailed && status->ok()) {
+    *status = StatusOfException("the reader", "kFailed without a status");
+  }
+  if (result == ReadResult::kRecord && !slots_.empty()) {
+    *status = CheckInstance(slots_, *instance);
+    if (!status->ok()) result = ReadResult::kFailed;
+  }
+  return result;
+}
+
+bool InstanceLane::Fill(Block* block) {
+  if (pass_ended_ && !StartPass(block)) return true;
+  // They stand still: records point at them.
+  block->instances.reserve(kMostInstances);
+  const Clock::time_point started = Clock::now();
+  do {
+    Instance instance;
+    Status status;
+    const ReadResult result = Next(&instance, &status);
+    if (result == ReadResult::kFailed) {
+      block->status = status;
+    } else if (result == ReadResult::kEnd) {
+      block->pass_ends = pass_ended_ = true;
+    } else {
+      block->instances.push_back(std::move(instance));
+      const Instance& held = block->instances.back();
+      block->frame.records.push_back({reinterpret_cast<const std::byte*>(&held), sizeof(Instance)});
+    }
+  } while (block->status.ok() && !block->pass_ends && !stop_.stop_requested() &&
+           block->instances.size() < kMostInstances && source_->Ready() &&
+           Clock::now() - started < kLongest);
+  return true;
+}
+
+FileLane::FileLane(std::size_t index, FileSchedule* schedule, const SourceNode& source,
+                   LaneContext* context, std::stop_token stop, FileNews news)
+    : index_(index),
+      schedule_(schedule),
+      source_(source),
+      context_(context),
+      stop_(std::move(stop)),
+      news_(std::move(news)) {}
+
+bool FileLane::Fill(Block* block) {
+  if (reader_ == nullptr && user_lane_ == nullptr) {
+    if (turns_left_ > 0) {  // of a file that had less to give than was scheduled
+      --turns_left_;
+      return true;
+    }
+    const Assignment assignment = schedule_->Next(index_);
+    waiting_ = assignment.kind == Assignment::Kind::kWait;
+    waits_since_ = assignment.version;
+    if (waiting_) return false;
+    if (assignment.kind == Assignment::Kind::kPassEnd) {
+      block->pass_ends = true;
+      return true;
+    }
+    if (assignment.kind == Assignment::Kind::kEnd) {
+      block->stream_ends = true;
+      return true;
+    }
+    file_index_ = static_cast<std::uint32_t>(assignment.file);
+    tells_turns_ = assignment.stripes == kUnknownSize;
+    turns_left_ = tells_turns_ ? 0 : assignment.stripes;
+    if (source_.file_readers ? !OpenByUser(assignment, block) : !Open(assignment, block)) {
+      EndTurn(true, block);
+      return true;
+    }
+  }
+  block->file_index = file_index_;
+  if (user_lane_ != nullptr) return FillByUser(block);
+  if (!reader_->ReadPart(block)) return false;
+  const bool ends = reader_->stripes_left() == 0 || !block->status.ok();
+  if (block->turn_ends) EndTurn(ends, block);
+  if (ends) reader_.reset();
+  return true;
+}
+
+// A file whose turns are known takes as many, also where it has become another one since they were
+// counted: what other lanes read, and what they wait for, was decided by them.
+void FileLane::EndTurn(bool file_ends, Block* block) {
+  if (tells_turns_) {
+    schedule_->EndTurn(index_, file_ends);
+  } else if (turns_left_ == 1 && !file_ends) {
+    block->turn_ends = false;
+  } else {
+    --turns_left_;
+  }
+}
+
+bool FileLane::Open(const Assignment& assignment, Block* block) {
+  if (!assignment.status.ok()) {
+    Fail(assignment, assignment.status, block);
+    return false;
+  }
+  const std::shared_ptr<Source> source = schedule_->source(assignment.file);
+  // The first pass may be the only one; from the second on a resident file is worth mapping.
+  const bool may_map = assignment.pass > 0;
+  const std::string& name = assignment.name;
+  const IoOptions& io = context_->options->io;
+  const bool compressed = assignment.compression != Compression::kNone;
+  OpenInputResult opened = source       ? OpenInput(source)
+                           : compressed ? OpenSequentialInput(name, io, kWhyInOrder)
+                                        : OpenInput(name, io, may_map);
+  if (!opened.status.ok()) {
+    Fail(assignment, opened.status.WithPlace({name, -1, -1}), block);
+    return false;
+  }
+  const std::shared_ptr<InputFile> file = std::move(opened.file);
+  Status status;
+  reader_ = MakeStripeReader(
+      context_,
+      {file, assignment.format, assignment.compression, assignment.bytes, assignment.stripes},
+      &status);
+  if (reader_ == nullptr) {
+    block->Deny(status);  // no engine reads it
+    return false;
+  }
+  if (news_.opened) news_.opened(*file);
+  from_memory_ = reader_->from_memory();
+  return true;
+}
+
+bool FileLane::OpenByUser(const Assignment& assignment, Block* block) {
+  Status status = assignment.status;
+  try {
+    if (status.ok()) user_reader_ = (*source_.file_readers)(assignment.name, source_.slots);
+    if (status.ok() && user_reader_ == nullptr) {
+      status = Status(StatusCode::kUserError, "the format's constructor made no reader");
+    }
+  } catch (const std::exception& error) {
+    status = Status(StatusCode::kUserError, std::string("cannot be opened: ") + error.what());
+  }
+  if (!status.ok()) {
+    Fail(assignment, status.WithPlace({assignment.name, -1, -1}), block);
+    return false;
+  }
+  assignment_ = assignment;
+  if (news_.read) news_.read(assignment.name);
+  user_lane_ = std::make_unique<InstanceLane>(user_reader_.get(), source_.slots, 1,
+                                              std::function<bool()>(), stop_);
+  return true;
+}
+
+bool FileLane::FillByUser(Block* block) {
+  (void)user_lane_->Fill(block);
+  block->turn_ends = std::exchange(block->pass_ends, false);
+  if (block->status.ok() && !block->turn_ends) return true;
+  user_lane_.reset();
+  user_reader_.reset();
+  EndTurn(true, block);
+  if (block->status.ok()) return true;
+  const Status status = std::exchange(block->status, Status());
+  block->turn_ends = true;
+  Fail(assignment_, status.WithPlace({assignment_.name, -1, -1}), block);
+  return true;
+}
+
+void FileLane::Fail(const Assignment& assignment, const Status& status, Block* block) {
+  if (news_.failed) news_.failed(assignment.name, status);
+  if (IsRefusal(status)) {
+    block->Deny(status);
+    return;
+  }
+  if (context_->options->on_damage == OnDamage::kFail) {
+    block->status = status;
+    return;
+  }
+  // Skipped: its first turn reports it, the others are empty.
+  block->frame.damage.push_back({assignment.name, 0, assignment.bytes, status.ToString()});
+}
+
+RecordLane::RecordLane(RecordProvider* provider, std::uint64_t passes, LaneContext* context,
+                       std::stop_token stop)
+    : provider_(provider), passes_(passes), context_(context), stop_(std::move(stop)) {}
+
+ReadResult RecordLane::Next(std::span<const std::byte>* record, Status* status) {
+  ReadResult result = ReadResult::kFailed;
+  try {
+    result = provider_->Next(record, stop_, status);
+  } catch (const Error& error) {
+    *status = error.status();
+  } catch (const std::exception& error) {
+    *status = StatusOfException(provider_->name(), error.what());
+  } catch (...) {
+    *status = StatusOfException(provider_->name(), "something that is not a std::exception");
+  }
+  if (result == ReadResult::kFailed && status->ok()) {
+    *status = Status(StatusCode::kCancelled, provider_->name() + " was stopped");
+  }
+  if (result == ReadResult::kRecord && record->size() > context_->options->max_record_bytes) {
+    *status = Status(StatusCode::kResourceExhausted,
+                     "a record of " + std::to_string(record->size()) +
+                         " bytes is longer than max_record_bytes (" +
+                         std::to_string(context_->options->max_record_bytes) + ")");
+    result = ReadResult::kFailed;
+  }
+  return result;
+}
+
+bool RecordLane::Append(std::span<const std::byte> record, BlockMemory* memory, Block* block) {
+  // An empty record has a place too.
+  std::byte* const to = memory->Allocate(std::max<std::size_t>(1, record.size()));
+  if (to == nullptr) {
+    block->Deny(Status(StatusCode::kResourceExhausted,
+                       "no memory for a record of " + std::to_string(record.size()) +
+                           " bytes; raise the arena (RINGFEED_ARENA_BYTES)"));
+    return false;
+  }
+  std::copy(record.begin(), record.end(), to);
+  block->frame.records.push_back({to, record.size()});
+  return true;
+}
+
+bool RecordLane::StartPass(Block* block) {
+  pass_ended_ = false;
+  ++pass_;
+  if (passes_ != 0 && pass_ == passes_) {
+    block->stream_ends = true;
+    return false;
+  }
+  records_ = 0;
+  if (provider_->ReInit()) return true;
+  block->status = Status(StatusCode::kUnsupported, provider_->name() +
+                                                       " cannot start again for another pass: "
+                                                       "ReInit said no");
+  return false;
+}
+
+bool RecordLane::Fill(Block* block) {
+  if (pass_ended_ && !StartPass(block)) return true;
+  const Clock::time_point started = Clock::now();
+  BlockMemory memory(context_->arena);
+  std::vector<RecordSpan>& records = block->frame.records;
+  std::size_t bytes = 0;
+  block->file_name = provider_->name();
+  block->first_record = records_;
+  do {
+    if (records.size() % kRecordsPerLook == 1 && Clock::now() - started > kLongest) break;
+    std::span<const std::byte> record;
+    Status status;
+    const ReadResult result = Next(&record, &status);
+    if (result == ReadResult::kEnd) {
+      block->pass_ends = pass_ended_ = true;
+    } else if (result == ReadResult::kFailed) {
+      const std::uint64_t number = records_ + records.size();
+      // One that names a file counts from its start, not from the data set's.
+      block->status =
+          status.place().file.empty()
+              ? status.WithPlace({block->file_name, -1, static_cast<std::int64_t>(number)})
+              : status;
+    } else if (Append(record, &memory, block)) {
+      bytes += record.size();
+    }
+  } while (!block->pass_ends && block->status.ok() && records.size() < kMostRecords &&
+           bytes < kMostBytes && provider_->Ready() && !stop_.stop_requested());
+  records_ += records.size();
+  memory.GiveTo(block);
+  return true;
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,354 @@
+#include "readers/order/row_cursor.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <utility>
+#include <vector>
+
+#include "base/philox.h"
+#include "readers/order/window_buckets.h"
+
+namespace ringfeed {
+
+namespace {
+
+/// Passes without a row that may follow each other before no row is expected at all: with files
+/// split between ranks some passes of a rank may be empty, and others not.
+constexpr int kMostEmptyPasses = 10000;
+
+Status NoRecords() {
+  return Status(StatusCode::kInvalidArgument,
+                "passes without end over files that have no record: give files with records, or a "
+                "number of passes");
+}
+
+}  // namespace
+
+JoinCursor::JoinCursor(std::unique_ptr<RowCursor> input, std::uint64_t passes, bool even)
+    : input_(std::move(input)), passes_(passes), even_(even) {}
+
+std::uint64_t JoinCursor::Places(std::uint64_t pass) {
+  if (passes_ == 0) return kEndlessPlaces;
+  std::uint64_t places = 0;
+  if (even_) {
+    const bool too_many = __builtin_mul_overflow(input_->Places(0), passes_, &places);
+    return too_many ? kEndlessPlaces : std::min(places, kEndlessPlaces);
+  }
+  for (std::uint64_t i = 0; i < passes_ && places < kEndlessPlaces; ++i) {
+    places += input_->Places(pass * passes_ + i);
+  }
+  return std::min(places, kEndlessPlaces);
+}
+
+OrderPlace JoinCursor::Find(std::uint64_t pass, std::uint64_t place) {
+  std::uint64_t at = pass * passes_;
+  if (even_) {
+    const std::uint64_t each = input_->Places(0);
+    std::uint64_t whole = each == 0 ? 0 : place / each;
+    // The end of the last pass, not the start of one behind it.
+    if (passes_ != 0) whole = std::min(whole, passes_ - 1);
+    return {at + whole, place - whole * each};
+  }
+  int empty = 0;
+  for (std::uint64_t each = 0; !IsLast(at) && place >= (each = input_->Places(at)); ++at) {
+    place -= each;
+    empty = each == 0 ? empty + 1 : 0;
+    if (empty == kMostEmptyPasses) break;
+  }
+  return {at, place};
+}
+
+Status JoinCursor::Seek(std::uint64_t pass, std::uint64_t place) {
+  const OrderPlace at = Find(pass, place);
+  input_pass_ = at.pass;
+  if (passes_ == 0 && at.place > 0 && at.place >= input_->Places(at.pass)) return NoRecords();
+  return input_->Seek(at.pass, at.place);
+}
+
+OrderPlace JoinCursor::Origin(std::uint64_t pass, std::uint64_t place) {
+  const OrderPlace at = Find(pass, place);
+  return input_->Origin(at.pass, at.place);
+}
+
+Status JoinCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
+  *count = 0;
+  for (int empty = 0; *count < rows.size(); ++empty) {
+    std::size_t some = 0;
+    Status status = input_->Next(rows.subspan(*count), &some);
+    if (!status.ok()) return status;
+    if (some > 0) empty = 0;
+    *count += some;
+    if (*count == rows.size() || IsLast(input_pass_)) break;
+    if (empty == kMostEmptyPasses) return NoRecords();
+    status = input_->Seek(++input_pass_, 0);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+namespace {
+
+/// The block shuffle (BlockShuffleStage) by numbers. Starts at the start of the block that holds
+/// the place, at the next call of Next.
+class BlockCursor final : public RowCursor {
+ public:
+  BlockCursor(std::unique_ptr<RowCursor> input, std::uint64_t block_rows, std::uint64_t seed,
+              std::uint32_t first_epoch);
+
+  std::uint64_t Places(std::uint64_t pass) override { return input_->Places(pass); }
+  Status Seek(std::uint64_t pass, std::uint64_t place) override;
+  OrderPlace Origin(std::uint64_t pass, std::uint64_t place) override;
+  Status Next(std::span<RowNumber> rows, std::size_t* count) override;
+
+ private:
+  Status Fill();
+
+  const std::unique_ptr<RowCursor> input_;
+  const std::uint64_t block_rows_;
+  const std::uint64_t seed_;
+  const std::uint32_t first_epoch_;
+
+  std::uint64_t pass_ = 0;
+  std::uint64_t places_ = 0;  ///< of this pass
+  std::uint64_t next_block_ = 0;
+  std::uint64_t skipped_ = 0;  ///< rows of the next block that were delivered before
+  std::vector<RowNumber> block_;
+  std::size_t at_ = 0;  ///< in block_
+};
+
+BlockCursor::BlockCursor(std::unique_ptr<RowCursor> input, std::uint64_t block_rows,
+                         std::uint64_t seed, std::uint32_t first_epoch)
+    : input_(std::move(input)), block_rows_(block_rows), seed_(seed), first_epoch_(first_epoch) {}
+
+Status BlockCursor::Seek(std::uint64_t pass, std::uint64_t place) {
+  pass_ = pass;
+  places_ = input_->Places(pass);
+  next_block_ = place / block_rows_;
+  skipped_ = place % block_rows_;
+  block_.clear();
+  at_ = 0;
+  return input_->Seek(pass, place - skipped_);
+}
+
+OrderPlace BlockCursor::Origin(std::uint64_t pass, std::uint64_t place) {
+  return input_->Origin(pass, place - place % block_rows_);
+}
+
+Status BlockCursor::Fill() {
+  const std::uint64_t base = next_block_++ * block_rows_;
+  block_.resize(std::min(block_rows_, places_ - base));
+  std::size_t count = 0;
+  const Status status = input_->Next(block_, &count);
+  block_.resize(status.ok() ? count : 0);
+  DrawSequence draws(seed_, static_cast<std::uint32_t>(first_epoch_ + pass_),
+                     DrawPurpose::kBlockShuffle);
+  for (std::uint64_t j = block_.size(); j-- > 1;) {
+    std::swap(block_[j], block_[(std::uint64_t{draws.At(base + j)} * (j + 1)) >> 32]);
+  }
+  at_ = std::min<std::size_t>(std::exchange(skipped_, 0), block_.size());
+  return status;
+}
+
+Status BlockCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
+  *count = 0;
+  while (*count < rows.size()) {
+    if (at_ == block_.size()) {
+      if (next_block_ * block_rows_ >= places_) break;
+      const Status status = Fill();
+      if (!status.ok()) return status;
+      continue;
+    }
+    const std::size_t many = std::min(block_.size() - at_, rows.size() - *count);
+    std::copy_n(block_.begin() + static_cast<std::ptrdiff_t>(at_), many,
+                rows.begin() + static_cast<std::ptrdiff_t>(*count));
+    at_ += many;
+    *count += many;
+  }
+  return {};
+}
+
+/// The window shuffle (WindowShuffleStage) by numbers. To start at place p it takes the rows from p
+/// - W on, since all before left before p, and drops what leaves before p; that is done by the next
+/// call of Next. Row numbers are less than 2^58.
+class WindowCursor final : public RowCursor {
+ public:
+  WindowCursor(std::unique_ptr<RowCursor> input, std::uint64_t window, std::uint64_t seed,
+               std::uint32_t first_epoch);
+
+  std::uint64_t Places(std::uint64_t pass) override { return input_->Places(pass); }
+  Status Seek(std::uint64_t pass, std::uint64_t place) override;
+  OrderPlace Origin(std::uint64_t pass, std::uint64_t place) override;
+  Status Next(std::span<RowNumber> rows, std::size_t* count) override;
+
+ private:
+  struct Held {
+    std::uint32_t fraction;
+    std::uint32_t low;    ///< of the row number
+    std::uint32_t place;  ///< position in its bucket in the low 6 bits, the row number's rest above
+    std::uint32_t within() const { return place % kTogether; }
+    RowNumber row() const { return std::uint64_t{place / kTogether} << 32 | low; }
+  };
+  static constexpr std::uint32_t kTogether = 64;
+  static_assert(kTogether == WindowBuckets<Held>::kBucketPositions);
+
+  /// The input's place from which place `place` is known.
+  std::uint64_t FirstArrival(std::uint64_t place) const;
+  /// Takes up to 64 rows of the input.
+  Status TakeInput();
+  void TakeBucket();
+  /// Goes on until rows are ready, or until there are none.
+  Status Fill();
+
+  const std::unique_ptr<RowCursor> input_;
+  const std::uint64_t window_;
+  const std::uint64_t seed_;
+  const std::uint32_t first_epoch_;
+
+  DrawSequence draws_;
+  WindowBuckets<Held> buckets_;
+  bool ended_ = false;      ///< the input gave its last row
+  std::uint64_t skip_ = 0;  ///< rows that leave before the place that was sought
+  std::array<RowNumber, kTogether> arrivals_;
+  std::vector<RowNumber> out_;
+  std::size_t at_ = 0;  ///< in out_
+};
+
+WindowCursor::WindowCursor(std::unique_ptr<RowCursor> input, std::uint64_t window,
+                           std::uint64_t seed, std::uint32_t first_epoch)
+    : input_(std::move(input)),
+      window_(window),
+      seed_(seed),
+      first_epoch_(first_epoch),
+      draws_(seed, first_epoch, DrawPurpose::kWindowShuffle),
+      buckets_(window) {}
+
+std::uint64_t WindowCursor::FirstArrival(std::uint64_t place) const {
+  const std::uint64_t first = place > window_ ? place - window_ : 0;
+  return first - first % kTogether;
+}
+
+Status WindowCursor::Seek(std::uint64_t pass, std::uint64_t place) {
+  const std::uint64_t first = FirstArrival(place);
+  draws_ = DrawSequence(seed_, static_cast<std::uint32_t>(first_epoch_ + pass),
+                        DrawPurpose::kWindowShuffle);
+  buckets_.Restart(first);
+  ended_ = false;
+  skip_ = place - first;
+  out_.clear();
+  at_ = 0;
+  return input_->Seek(pass, first);
+}
+
+OrderPlace WindowCursor::Origin(std::uint64_t pass, std::uint64_t place) {
+  return input_->Origin(pass, FirstArrival(place));
+}
+
+Status WindowCursor::TakeInput() {
+  std::size_t count = 0;
+  const Status status = input_->Next(arrivals_, &count);
+  if (!status.ok()) return status;
+  for (std::size_t i = 0; i < count; ++i) {
+    const RowNumber row = arrivals_[i];
+    const auto target = buckets_.At(draws_.At(buckets_.arrived()));
+    const auto high = static_cast<std::uint32_t>(row >> 32);
+    buckets_.Put(target, {target.fraction, static_cast<std::uint32_t>(row),
+                          high * kTogether + target.within});
+    buckets_.Arrive();
+  }
+  if (count < kTogether) {
+    ended_ = true;
+    buckets_.Close();
+  }
+  return {};
+}
+
+void WindowCursor::TakeBucket() {
+  if (skip_ >= buckets_.oldest()) {
+    skip_ -= buckets_.oldest();
+    buckets_.Drop();
+    return;
+  }
+  const std::span<const Held> bucket = buckets_.Take().subspan(std::exchange(skip_, 0));
+  out_.resize(bucket.size());
+  std::transform(bucket.begin(), bucket.end(), out_.begin(),
+                 [](const Held& held) { return held.row(); });
+  at_ = 0;
+}
+
+Status WindowCursor::Fill() {
+  while (at_ == out_.size() && (buckets_.due() || !ended_ || buckets_.holds())) {
+    if (buckets_.due() || ended_) {
+      TakeBucket();
+      continue;
+    }
+    const Status status = TakeInput();
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+Status WindowCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
+  *count = 0;
+  while (*count < rows.size()) {
+    const Status status = Fill();
+    if (!status.ok()) return status;
+    const std::size_t many = std::min(out_.size() - at_, rows.size() - *count);
+    if (many == 0) break;
+    std::copy_n(out_.begin() + static_cast<std::ptrdiff_t>(at_), many,
+                rows.begin() + static_cast<std::ptrdiff_t>(*count));
+    at_ += many;
+    *count += many;
+  }
+  return {};
+}
+
+}  // namespace
+
+bool HasEvenPasses(const OrderOptions& options) {
+  return options.files.ranks == 1 || !options.files.shuffle;
+}
+
+std::unique_ptr<RowCursor> AddOrderStages(std::unique_ptr<RowCursor> cursor,
+                                          std::uint32_t first_epoch, bool even,
+                                          std::span<const OrderStage> stages) {
+  using Kind = OrderStage::Kind;
+  for (const OrderStage& stage : stages) {
+    switch (stage.kind) {
+      case Kind::kWindow:
+        cursor = std::make_unique<WindowCursor>(std::move(cursor), stage.amount, stage.seed,
+                                                first_epoch);
+        break;
+      case Kind::kBlock:
+        cursor =
+            std::make_unique<BlockCursor>(std::move(cursor), stage.amount, stage.seed, first_epoch);
+        break;
+      case Kind::kMultiPass:
+        cursor = std::make_unique<JoinCursor>(std::move(cursor), stage.amount, even);
+        break;
+      case Kind::kBlocks:
+      case Kind::kGlobal:
+        assert(false && "stands on files alone");
+        break;
+      case Kind::kContent:
+        return cursor;
+    }
+  }
+  return cursor;
+}
+
+std::unique_ptr<RowCursor> MakeRowCursor(const RowLayout& layout, const OrderOptions& options,
+                                         std::span<const OrderStage> stages) {
+  const OrderStage* const first = stages.empty() ? nullptr : &stages.front();
+  auto cursor = MakeFileCursor(layout, options, first);
+  if (first != nullptr && first->kind == OrderStage::Kind::kBlocks && first->amount != 0) {
+    cursor = std::make_unique<WindowCursor>(std::move(cursor), first->amount, first->seed,
+                                            options.first_epoch);
+  }
+  const bool on_files = first != nullptr && (first->kind == OrderStage::Kind::kGlobal ||
+                                             first->kind == OrderStage::Kind::kBlocks);
+  return AddOrderStages(std::move(cursor), options.first_epoch, HasEvenPasses(options),
+                        on_files ? stages.subspan(1) : stages);
+}
+
+}  // namespace ringfeed
