@@ -10,7 +10,6 @@
 
 #include "readers/chain/graph.h"
 #include "readers/chain/lowering.h"
-#include "readers/formats/file_reader_registry.h"
 #include "readers/formats/format.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/wrappers/instance_parser.h"

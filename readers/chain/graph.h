@@ -10,6 +10,7 @@
 
 #include "readers/engine/plan/plan.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/file_reader.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/sequences.h"
 #include "ringfeed/slot.h"
@@ -105,5 +106,10 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   bool retired_ = false;
   std::shared_ptr<ReaderSession> session_;
 };
+
+/// What makes the readers of a registered format: the one of that tag, or, where `tag` is empty,
+/// the one that the file's name or first bytes say. Null where there is none. Thread safe.
+std::shared_ptr<const FileReaderFactory> FindFileReader(const std::string& tag,
+                                                        const std::string& file);
 
 }  // namespace ringfeed

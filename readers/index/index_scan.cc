@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "io/input_file.h"
-#include "readers/formats/heap_frame_memory.h"
+#include "readers/formats/format.h"
 #include "readers/index/index_builder.h"
 #include "ringfeed/io_options.h"
 

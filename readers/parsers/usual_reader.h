@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/little_endian.h"
-#include "readers/formats/builders/wire_reader.h"
+#include "readers/formats/builders/wire_format.h"
 
 namespace ringfeed {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <span>
 
-#include "readers/formats/compression/untrusted_content.h"
+#include "readers/formats/compression/content_reader.h"
 
 namespace ringfeed {
 

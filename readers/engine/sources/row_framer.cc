@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "readers/engine/blocks/locate.h"
-#include "readers/formats/lost_units.h"
+#include "readers/formats/format.h"
 
 namespace ringfeed {
 

@@ -8,7 +8,7 @@
 #include "base/little_endian.h"
 #include "readers/formats/compression/gzip_decompressor.h"
 #include "readers/formats/compression/snappy_frames.h"
-#include "readers/formats/lost_units.h"
+#include "readers/formats/format.h"
 #include "readers/formats/recordio/recordio.h"
 
 namespace ringfeed {

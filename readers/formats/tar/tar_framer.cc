@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "readers/formats/lost_units.h"
+#include "readers/formats/format.h"
 #include "readers/formats/tar/tar.h"
 #include "readers/formats/tar/tar_loss.h"
 #include "readers/formats/tar/tar_unit.h"

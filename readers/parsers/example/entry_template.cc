@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "readers/formats/builders/wire_reader.h"
+#include "readers/formats/builders/wire_format.h"
 
 namespace ringfeed {
 

@@ -1,6 +1,6 @@
 #include "readers/parsers/example/feature_location.h"
 
-#include "readers/formats/builders/wire_reader.h"
+#include "readers/formats/builders/wire_format.h"
 #include "readers/parsers/usual_reader.h"
 
 namespace ringfeed {

@@ -1,12 +1,11 @@
 #include "readers/parsers/example/feature_scanner.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <string>
 
 #include "base/little_endian.h"
-#include "readers/formats/builders/wire_reader.h"
+#include "readers/formats/builders/wire_format.h"
 
 namespace ringfeed {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/little_endian.h"
-#include "readers/formats/builders/wire_reader.h"
+#include "readers/formats/builders/wire_format.h"
 #include "readers/parsers/example/varint_list.h"
 #include "readers/parsers/usual_reader.h"
 

@@ -1,7 +1,7 @@
 #include <string>
 #include <vector>
 
-#include "readers/formats/builders/lod_tensor_layout.h"
+#include "readers/formats/builders/tensor_layouts.h"
 #include "readers/parsers/lod/lod_columns.h"
 #include "readers/parsers/lod/lod_tensor_record.h"
 #include "readers/parsers/parser.h"

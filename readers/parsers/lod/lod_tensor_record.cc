@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "base/little_endian.h"
-#include "readers/formats/builders/lod_tensor_layout.h"
-#include "readers/formats/builders/wire_reader.h"
+#include "readers/formats/builders/tensor_layouts.h"
+#include "readers/formats/builders/wire_format.h"
 
 namespace ringfeed {
 namespace {

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <string>
 
-#include "readers/formats/builders/instance_layout.h"
-#include "readers/formats/builders/tensor_values.h"
-#include "readers/formats/builders/wire_writer.h"
+#include "readers/formats/builders/tensor_layouts.h"
+#include "readers/formats/builders/wire_format.h"
 #include "readers/parsers/tensors/instance_record.h"
 #include "ringfeed/formats.h"
 

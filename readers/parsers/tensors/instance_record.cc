@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "readers/formats/builders/instance_layout.h"
+#include "readers/formats/builders/tensor_layouts.h"
 
 namespace ringfeed {
 namespace {

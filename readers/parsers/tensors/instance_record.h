@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "readers/formats/builders/wire_reader.h"
+#include "readers/formats/builders/wire_format.h"
 #include "readers/parsers/example/feature_index.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/tensors/tensor_record.h"

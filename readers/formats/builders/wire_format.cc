@@ -1,4 +1,4 @@
-#include "readers/formats/builders/wire_reader.h"
+#include "readers/formats/builders/wire_format.h"
 
 #include <array>
 

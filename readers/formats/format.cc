@@ -1,26 +1,100 @@
-#include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "readers/formats/arrays/fixed_rows.h"
-#include "readers/formats/arrays/npy.h"
-#include "readers/formats/arrays/raw_file.h"
-#include "readers/formats/compression/compressed_name.h"
-#include "readers/formats/compression/content_reader.h"
 #include "readers/formats/format.h"
+
+#include <utility>
+
+#include "base/little_endian.h"
+#include "readers/formats/arrays/arrays.h"
+#include "readers/formats/compression/content_reader.h"
 #include "readers/formats/ofrecord/ofrecord.h"
 #include "readers/formats/recordio/recordio.h"
-#include "readers/formats/resemblance.h"
 #include "readers/formats/tar/tar.h"
-#include "readers/formats/text/csv.h"
-#include "readers/formats/text/lines.h"
+#include "readers/formats/text/text_formats.h"
 #include "readers/formats/tfrecord/tfrecord.h"
 #include "readers/formats/tokens/megatron.h"
 #include "readers/formats/tokens/tokens.h"
 
 namespace ringfeed {
 namespace {
+
+using namespace std::string_view_literals;
+
+/// First bytes of files that people have beside their records, from the formats' own documents.
+struct Stranger {
+  std::string_view magic;
+  std::string_view name;
+};
+constexpr Stranger kStrangers[] = {
+    {"PAR1"sv, "Parquet"},
+    {"ARROW1"sv, "Arrow IPC (Feather)"},
+    {"\xff\xff\xff\xff"sv, "an Arrow IPC stream"},
+    {"^ONEREC$"sv, "OneFlow's OneRec"},
+    {"\x0a\x23\xd7\xce"sv, "MXNet's RecordIO"},
+    {"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"sv, "Riegeli (ArrayRecord)"},
+    {"PK\x03\x04"sv, "zip (also .npz and PyTorch's .pt)"},
+    {"\x89HDF\r\n\x1a\n"sv, "HDF5"},
+    {"ORC"sv, "ORC"},
+    {"Obj\x01"sv, "Avro"},
+    {"SQLite format 3"sv, "SQLite"},
+    {"\xff\xd8\xff"sv, "a JPEG image (read as it is by the format raw)"},
+    {"\x89PNG"sv, "a PNG image (read as it is by the format raw)"},
+    {"\xfd\x37zXZ"sv, "xz"},
+    {"BZh"sv, "bzip2"},
+    {"\x04\x22\x4d\x18"sv, "lz4"},
+    {"\xff\x06\x00\x00sNaPpY"sv, "a snappy stream"},
+    {"snappy\0"sv, "a snappy stream"},
+    {"\x80\x04\x95"sv, "a pickle"},
+};
+
+bool IsText(std::string_view head) {
+  return std::all_of(head.begin(), head.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x20 || c == '\n' || c == '\r' || c == '\t';
+  });
+}
+
+// Records start with a length that is small beside its eight bytes, and most hold messages, which
+// start with a tag of field 1.
+std::string OfLengths(std::string_view head) {
+  constexpr std::size_t kTfRecordBegin = TfRecordLayout::kHeaderBytes;
+  constexpr std::size_t kOfRecordBegin = 8;
+  constexpr char kTag = 0x0a;
+  if (head.size() <= kTfRecordBegin) return {};
+  const auto length = LoadLe<std::uint64_t>(reinterpret_cast<const std::byte*>(head.data()));
+  if (length == 0 || length > (std::uint64_t{1} << 31)) return {};
+  const std::string what = "its first bytes could be a length of " + std::to_string(length);
+  if (head[kTfRecordBegin] == kTag) {
+    return "nearest is tfrecord: " + what + ", whose checksum does not match";
+  }
+  if (head[kOfRecordBegin] == kTag) {
+    return "nearest is ofrecord: " + what + ", behind which stands no OFRecord";
+  }
+  return {};
+}
+
+/// What a file that is of no known format is most like, by its first bytes, in a sentence for an
+/// error: a format that is not read here, a known one whose first record is damaged, text. Empty
+/// where it is like nothing. Thread safe.
+std::string Resemblance(std::span<const std::byte> bytes) {
+  constexpr std::size_t kTarMagicAt = 257;
+  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (head.empty()) return "the file is empty: any format that is named gives no records";
+  for (const Stranger& stranger : kStrangers) {
+    if (head.starts_with(stranger.magic)) {
+      return "it begins as " + std::string(stranger.name) + " does, which is not read here";
+    }
+  }
+  if (head.substr(std::min(kTarMagicAt, head.size())).starts_with("ustar")) {
+    return "nearest is tar: its magic word is in place, the first header's checksum is wrong";
+  }
+  const std::size_t magic = head.find("\x04\x03\x02\x01"sv);
+  if (magic != std::string_view::npos) {
+    return "nearest is recordio: its magic number stands at byte " + std::to_string(magic);
+  }
+  if (head.find_first_not_of('\0') == std::string_view::npos) return "its first bytes are zeros";
+  if (std::string lengths = OfLengths(head); !lengths.empty()) return lengths;
+  if (IsText(head)) return "nearest is lines: it is text";
+  return {};
+}
 
 // Formats of one name: some take parameters behind a colon.
 struct Family {
@@ -209,6 +283,55 @@ FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
     found.data_file = std::move(companion.data_file);
   }
   return found;
+}
+
+RecordWriterResult Format::NewWriter(std::unique_ptr<OutputFile>) const {
+  return {Status(StatusCode::kUnsupported,
+                 "format \"" + std::string(name()) + "\" can be read, not written"),
+          nullptr};
+}
+
+RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format) {
+  FormatResult found = FindFormat(format);
+  if (!found.status.ok()) return {std::move(found.status), nullptr};
+  if (found.compression != Compression::kNone && !found.format->writes_in_order()) {
+    return {Status(StatusCode::kUnsupported,
+                   "format \"" + format +
+                       "\": its header is written last, which a compressed file "
+                       "does not allow; compress the file afterwards"),
+            nullptr};
+  }
+  auto file = std::make_unique<OutputFile>(path, found.compression);
+  Status status = file->Open();
+  if (!status.ok()) return {std::move(status), nullptr};
+  return found.format->NewWriter(std::move(file));
+}
+
+RecordWriterResult OpenRecordStreamWriter(int descriptor, const std::string& name,
+                                          const std::string& format) {
+  FormatResult found = FindFormat(format);
+  if (!found.status.ok()) return {std::move(found.status), nullptr};
+  if (!found.format->writes_in_order()) {
+    return {Status(StatusCode::kUnsupported,
+                   "format \"" + format +
+                       "\": its header is written last, which a stream does not allow; write a "
+                       "file"),
+            nullptr};
+  }
+  return found.format->NewWriter(std::make_unique<OutputFile>(descriptor, name, found.compression));
+}
+
+Status LostUnits::Lose(const FrameInput& unit, std::uint32_t records, std::string_view problem,
+                       FrameOutput* output) const {
+  const std::string reason(problem.empty() ? "it has another number of records than the index says"
+                                           : problem);
+  if (on_damage_ == OnDamage::kFail) {
+    return Status(StatusCode::kDamaged, reason,
+                  {file_, static_cast<std::int64_t>(unit.offset), -1});
+  }
+  output->records.resize(output->records.size() + records);
+  output->damage.push_back({file_, unit.offset, unit.offset + unit.bytes.size(), reason});
+  return {};
 }
 
 }  // namespace ringfeed
