@@ -12,7 +12,7 @@
 #include "readers/chain/lowering.h"
 #include "readers/formats/format.h"
 #include "readers/parsers/field_row.h"
-#include "readers/parsers/wrappers/instance_parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
 

@@ -10,11 +10,7 @@
 #include "readers/engine/stages/content_steps.h"
 #include "readers/engine/stages/multi_pass.h"
 #include "readers/engine/stages/window_shuffle.h"
-#include "readers/parsers/wrappers/instance_parser.h"
-#include "readers/parsers/wrappers/map_parser.h"
-#include "readers/parsers/wrappers/pack_parser.h"
-#include "readers/parsers/wrappers/pad_parser.h"
-#include "readers/parsers/wrappers/truncate_parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {

@@ -4,7 +4,7 @@
 
 #include "readers/chain/owned_instance.h"
 #include "readers/chain/session.h"
-#include "readers/parsers/wrappers/instance_parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
 namespace {

@@ -16,7 +16,7 @@
 #include "readers/engine/stages/token_batch.h"
 #include "readers/order/record_ranges.h"
 #include "readers/order/row_layout.h"
-#include "readers/parsers/wrappers/pack_parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/parsers.h"
 #include "tests/readers/fake_plan_host.h"
 #include "tests/readers/plan_rows.h"

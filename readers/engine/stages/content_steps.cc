@@ -8,7 +8,6 @@
 #include "readers/engine/stages/group_batch.h"
 #include "readers/engine/stages/pack.h"
 #include "readers/engine/stages/token_batch.h"
-#include "readers/parsers/ragged_field.h"
 
 namespace ringfeed {
 

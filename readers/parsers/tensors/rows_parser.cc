@@ -2,7 +2,6 @@
 #include <string>
 #include <utility>
 
-#include "readers/parsers/example/short_copy.h"
 #include "readers/parsers/example/staged_columns.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/parser.h"

@@ -4,7 +4,7 @@
 
 #include "readers/parsers/example/feature_index.h"
 #include "readers/parsers/example/staged_columns.h"
-#include "readers/parsers/located_storage.h"
+#include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/tensors/row_fetch.h"
 #include "readers/parsers/text/json_scanner.h"

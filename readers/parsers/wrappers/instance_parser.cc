@@ -1,13 +1,11 @@
-#include "readers/parsers/wrappers/instance_parser.h"
-
 #include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "readers/parsers/located_rows.h"
-#include "readers/parsers/located_storage.h"
 #include "readers/parsers/lod/lod_columns.h"
+#include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
 namespace {

@@ -1,6 +1,4 @@
-#include "readers/parsers/ragged_field.h"
-
-#include "ringfeed/status.h"
+#include "readers/parsers/parser.h"
 
 namespace ringfeed {
 

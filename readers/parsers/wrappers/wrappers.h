@@ -8,9 +8,43 @@
 
 #include "readers/parsers/element_value.h"
 #include "readers/parsers/parser.h"
+#include "ringfeed/decorators.h"
 #include "ringfeed/sequences.h"
+#include "ringfeed/slot.h"
 
 namespace ringfeed {
+
+/// Rows that are instances of a user's reader (RecordSpan::data points at an Instance) as fields of
+/// a batch, stacked: checks rank, dimensions and dtype of every tensor; an error names field,
+/// expected and found.
+std::shared_ptr<const Parser> MakeInstanceParser(std::vector<FieldSpec> fields);
+
+/// The same for instances that were checked against `slots`: joined along their first dimensions,
+/// their LoD merged; scalars are stacked. Throws Error where another dimension than the first is
+/// open.
+std::shared_ptr<const Parser> MakeSlotParser(const std::vector<SlotSpec>& slots);
+
+/// The same for instances that are rows as `like` parsed them.
+std::shared_ptr<const Parser> MakeParsedRowParser(const Parser& like);
+
+/// A user's function as the last parser of a chain: `inner` (may be null) parses the record for it,
+/// the function writes `fields`. Where all of them are fixed it runs when the row is written,
+/// straight into the batch; where one is ragged, in the first phase, since its lengths give the
+/// places.
+std::shared_ptr<const Parser> MakeMapParser(std::shared_ptr<const Parser> inner,
+                                            std::vector<FieldSpec> fields, MapFunction function);
+
+/// `inner` with the rows of one ragged field cut to `length` units. Where its locations can be cut
+/// nothing else is done; else a row that is too long is written aside, and its beginning copied.
+/// Throws Error where there is no such field.
+std::shared_ptr<const Parser> MakeTruncateParser(std::shared_ptr<const Parser> inner,
+                                                 const std::string& field, std::uint32_t length);
+
+/// `inner` with the rows of one ragged field filled up, and a last field of their own lengths. The
+/// inner parser writes each row to its place in the batch, what is lacking is filled behind it.
+/// Throws Error where there is no such field, or its type does not hold the value.
+std::shared_ptr<const Parser> MakePadParser(std::shared_ptr<const Parser> inner,
+                                            const std::string& field, const PadOptions& options);
 
 /// Writes the rows of a parser with one ragged field into rows of a fixed length, several behind
 /// each other, with what tells them apart. Of rows that are longer the beginning is taken. Each
