@@ -8,8 +8,6 @@
 #include <array>
 #include <new>
 
-#include "readers/formats/compression/gzip_decompressor.h"
-
 namespace ringfeed {
 namespace {
 
@@ -278,7 +276,7 @@ Compression DetectCompression(std::span<const std::byte> head) {
 }
 
 std::unique_ptr<Decompressor> MakeDecompressor(Compression compression) {
-  if (compression == Compression::kGzip) return std::make_unique<GzipDecompressor>();
+  if (compression == Compression::kGzip) return MakeGzipDecompressor();
   if (compression == Compression::kZlib) return std::make_unique<ZlibDecompressor>();
   return std::make_unique<ZstdDecompressor>();
 }

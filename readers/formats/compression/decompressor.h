@@ -68,5 +68,7 @@ class Decompressor {
 
 /// Not for kNone.
 std::unique_ptr<Decompressor> MakeDecompressor(Compression compression);
+/// That of gzip, by ISA-L.
+std::unique_ptr<Decompressor> MakeGzipDecompressor();
 
 }  // namespace ringfeed

@@ -1,5 +1,3 @@
-#include "readers/formats/compression/gzip_decompressor.h"
-
 #include <isa-l/igzip_lib.h>
 #include <zlib.h>
 
@@ -9,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <new>
 #include <span>
 #include <string_view>
@@ -16,6 +15,7 @@
 
 #include "base/crc32.h"
 #include "base/little_endian.h"
+#include "readers/formats/compression/decompressor.h"
 
 namespace ringfeed {
 namespace {
@@ -164,29 +164,34 @@ std::size_t TrueContent(std::span<const std::byte> first, std::span<const std::b
   return stream.total_out;
 }
 
-}  // namespace
+/// gzip's members (RFC 1952) by ISA-L, with their CRC-32 and length.
+class GzipDecompressor final : public Decompressor {
+ public:
+  GzipDecompressor() { Restart(); }
 
-struct GzipDecompressor::State {
-  GzipHeader header;
-  inflate_state stream{};
-  std::uint64_t content = 0;     ///< of the member so far
-  std::vector<std::byte> start;  ///< what that came from, as long as it is short
+  Result Decompress(std::span<const std::byte>* input, std::span<std::byte>* output) override;
+  void Restart() override;
+
+ private:
+  /// How many of the bytes that a call wrote are true, where it found a distance too far.
+  std::size_t TrueOf(std::span<const std::byte> input, std::size_t written) const;
+  void NoteTaken(std::span<const std::byte> taken, std::size_t written);
+
+  GzipHeader header_;
+  inflate_state stream_{};
+  std::uint64_t content_ = 0;     ///< of the member so far
+  std::vector<std::byte> start_;  ///< what that came from, as long as it is short
 };
 
-GzipDecompressor::GzipDecompressor() : state_(std::make_unique<State>()) { Restart(); }
-
-GzipDecompressor::~GzipDecompressor() = default;
-
 void GzipDecompressor::Restart() {
-  state_->header.Restart();
-  inflate_state& stream = state_->stream;
+  header_.Restart();
   // A distance that is too far is not always noticed: let it find nothing that was once read, also
   // of what was decompressed and never given out.
-  if (inside_) std::memset(stream.tmp_out_buffer, 0, sizeof(stream.tmp_out_buffer));
-  state_->content = 0;
-  state_->start.clear();
-  isal_inflate_init(&stream);
-  stream.crc_flag = ISAL_GZIP_NO_HDR_VER;
+  if (inside_) std::memset(stream_.tmp_out_buffer, 0, sizeof(stream_.tmp_out_buffer));
+  content_ = 0;
+  start_.clear();
+  isal_inflate_init(&stream_);
+  stream_.crc_flag = ISAL_GZIP_NO_HDR_VER;
   inside_ = false;
   problem_ = {};
 }
@@ -195,26 +200,24 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
                                                   std::span<std::byte>* output) {
   if (!problem_.empty()) return Result::kDamaged;
   inside_ = inside_ || !input->empty();
-  GzipHeader& header = state_->header;
-  if (!header.Read(input)) {
-    problem_ = header.problem();
+  if (!header_.Read(input)) {
+    problem_ = header_.problem();
     return Result::kDamaged;
   }
-  if (!header.complete()) return Result::kNeedsInput;
-  inflate_state& stream = state_->stream;
+  if (!header_.complete()) return Result::kNeedsInput;
   while (true) {
     const auto in = static_cast<std::uint32_t>(std::min(input->size(), kMostAtOnce));
     const auto out = static_cast<std::uint32_t>(std::min(output->size(), kMostAtOnce));
-    stream.next_in = const_cast<std::uint8_t*>(
+    stream_.next_in = const_cast<std::uint8_t*>(
         reinterpret_cast<const std::uint8_t*>(input->data()));  // it is only read
-    stream.avail_in = in;
-    stream.next_out = reinterpret_cast<std::uint8_t*>(output->data());
-    stream.avail_out = out;
-    const int code = isal_inflate(&stream);
-    std::size_t written = out - stream.avail_out;
+    stream_.avail_in = in;
+    stream_.next_out = reinterpret_cast<std::uint8_t*>(output->data());
+    stream_.avail_out = out;
+    const int code = isal_inflate(&stream_);
+    std::size_t written = out - stream_.avail_out;
     if (code == ISAL_INVALID_LOOKBACK) written = TrueOf(*input, written);
     // Where a stream is damaged it may have counted bytes that it had hoped for.
-    const std::size_t taken = std::min(in, in - stream.avail_in);
+    const std::size_t taken = std::min(in, in - stream_.avail_in);
     NoteTaken(input->first(taken), written);
     *input = input->subspan(taken);
     *output = output->subspan(written);
@@ -223,7 +226,7 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
                                                  : "it does not decompress";
       return Result::kDamaged;
     }
-    if (stream.block_state == ISAL_BLOCK_FINISH) {
+    if (stream_.block_state == ISAL_BLOCK_FINISH) {
       Restart();
       return Result::kMemberEnds;
     }
@@ -235,17 +238,22 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
 // ISA-L counts the copy that it refuses, whose bytes nobody wrote.
 std::size_t GzipDecompressor::TrueOf(std::span<const std::byte> input, std::size_t written) const {
   constexpr std::size_t kLongestCopy = 258;
-  if (state_->start.size() >= kMostStart) return written - std::min(written, kLongestCopy);
-  const std::size_t content = TrueContent(state_->start, input);
-  return std::min<std::size_t>(written,
-                               content - std::min<std::uint64_t>(content, state_->content));
+  if (start_.size() >= kMostStart) return written - std::min(written, kLongestCopy);
+  const std::size_t content = TrueContent(start_, input);
+  return std::min<std::size_t>(written, content - std::min<std::uint64_t>(content, content_));
 }
 
 void GzipDecompressor::NoteTaken(std::span<const std::byte> taken, std::size_t written) {
-  state_->content += written;
-  if (state_->content >= kFarthest || state_->start.size() >= kMostStart) return;
-  const auto fits = taken.first(std::min(taken.size(), kMostStart - state_->start.size()));
-  state_->start.insert(state_->start.end(), fits.begin(), fits.end());
+  content_ += written;
+  if (content_ >= kFarthest || start_.size() >= kMostStart) return;
+  const auto fits = taken.first(std::min(taken.size(), kMostStart - start_.size()));
+  start_.insert(start_.end(), fits.begin(), fits.end());
+}
+
+}  // namespace
+
+std::unique_ptr<Decompressor> MakeGzipDecompressor() {
+  return std::make_unique<GzipDecompressor>();
 }
 
 }  // namespace ringfeed

@@ -11,7 +11,6 @@
 
 #include "base/little_endian.h"
 #include "readers/parsers/example/varint_list.h"
-#include "readers/parsers/usual_reader.h"
 #include "ringfeed/tensor.h"
 
 namespace ringfeed {

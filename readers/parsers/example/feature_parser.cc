@@ -12,8 +12,6 @@
 #include "readers/parsers/example/staged_columns.h"
 #include "readers/parsers/example/varint_list.h"
 #include "readers/parsers/parser.h"
-#include "readers/parsers/tensors/row_fetch.h"
-#include "readers/parsers/usual_reader.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {

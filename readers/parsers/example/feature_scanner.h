@@ -13,7 +13,6 @@
 #include "readers/parsers/example/feature_index.h"
 #include "readers/parsers/example/feature_values.h"
 #include "readers/parsers/parser.h"
-#include "readers/parsers/usual_reader.h"
 #include "ringfeed/record.h"
 
 namespace ringfeed {

@@ -5,7 +5,6 @@
 #include "readers/parsers/example/staged_columns.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/parser.h"
-#include "readers/parsers/tensors/row_fetch.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "readers/parsers/located_rows.h"
-#include "readers/parsers/lod/lod_levels.h"
+#include "readers/parsers/parser.h"
 #include "readers/parsers/worker_stop.h"
 #include "readers/parsers/wrappers/wrappers.h"
 
