@@ -18,6 +18,18 @@ constexpr unsigned kBytesKind = 1;
 constexpr unsigned kFloatKind = 2;
 constexpr unsigned kInt64Kind = 3;
 
+constexpr std::size_t kCountBytes = sizeof(std::uint32_t);
+
+[[noreturn]] void Refuse(const std::string& why) {
+  throw Error(Status(StatusCode::kInvalidArgument, "LoDTensorBuilder: " + why));
+}
+
+template <typename T>
+void AppendLe(T value, std::vector<std::byte>* out) {
+  out->resize(out->size() + sizeof(T));
+  StoreLe(out->data() + out->size() - sizeof(T), value);
+}
+
 }  // namespace
 
 void ExampleBuilder::AddFeature(std::string_view name, unsigned kind,
@@ -72,22 +84,6 @@ std::span<const std::byte> ExampleBuilder::Finish() {
   record_.insert(record_.end(), features_.begin(), features_.end());
   return record_;
 }
-
-namespace {
-
-constexpr std::size_t kCountBytes = sizeof(std::uint32_t);
-
-[[noreturn]] void Refuse(const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument, "LoDTensorBuilder: " + why));
-}
-
-template <typename T>
-void AppendLe(T value, std::vector<std::byte>* out) {
-  out->resize(out->size() + sizeof(T));
-  StoreLe(out->data() + out->size() - sizeof(T), value);
-}
-
-}  // namespace
 
 void LoDTensorBuilder::Append(DType dtype, const Shape& shape, std::span<const std::byte> values,
                               Levels lod) {

@@ -15,42 +15,9 @@ constexpr TypeNumber kTypes[] = {
     {DType::kUInt8, 20},  {DType::kInt8, 21},   {DType::kBFloat16, 22},
 };
 
-}  // namespace
-
-std::optional<std::uint32_t> LoDTensorTypeOf(DType dtype) {
-  for (const TypeNumber& type : kTypes) {
-    if (type.dtype == dtype) return type.number;
-  }
-  return std::nullopt;
-}
-
-std::optional<DType> DTypeOfLoDTensor(std::uint64_t number) {
-  for (const TypeNumber& type : kTypes) {
-    if (type.number == number) return type.dtype;
-  }
-  return std::nullopt;
-}
-
-namespace {
-
 // What Paddle has no number for.
 constexpr std::uint32_t kUInt16Type = 100;
 constexpr std::uint32_t kUInt32Type = 101;
-
-}  // namespace
-
-std::uint32_t InstanceTypeOf(DType dtype) {
-  const std::optional<std::uint32_t> type = LoDTensorTypeOf(dtype);
-  return type ? *type : dtype == DType::kUInt16 ? kUInt16Type : kUInt32Type;
-}
-
-std::optional<DType> DTypeOfInstance(std::uint32_t type) {
-  if (type == kUInt16Type) return DType::kUInt16;
-  if (type == kUInt32Type) return DType::kUInt32;
-  return DTypeOfLoDTensor(type);
-}
-
-namespace {
 
 std::string WrongBytes(DType dtype, const Shape& shape, std::size_t bytes) {
   std::size_t expected = DTypeBytes(dtype);
@@ -71,6 +38,31 @@ bool IsLevel(std::span<const std::int64_t> level, std::int64_t counted) {
 }
 
 }  // namespace
+
+std::optional<std::uint32_t> LoDTensorTypeOf(DType dtype) {
+  for (const TypeNumber& type : kTypes) {
+    if (type.dtype == dtype) return type.number;
+  }
+  return std::nullopt;
+}
+
+std::optional<DType> DTypeOfLoDTensor(std::uint64_t number) {
+  for (const TypeNumber& type : kTypes) {
+    if (type.number == number) return type.dtype;
+  }
+  return std::nullopt;
+}
+
+std::uint32_t InstanceTypeOf(DType dtype) {
+  const std::optional<std::uint32_t> type = LoDTensorTypeOf(dtype);
+  return type ? *type : dtype == DType::kUInt16 ? kUInt16Type : kUInt32Type;
+}
+
+std::optional<DType> DTypeOfInstance(std::uint32_t type) {
+  if (type == kUInt16Type) return DType::kUInt16;
+  if (type == kUInt32Type) return DType::kUInt32;
+  return DTypeOfLoDTensor(type);
+}
 
 std::string WrongTensorValues(DType dtype, const Shape& shape, std::size_t bytes,
                               std::span<const std::span<const std::int64_t>> lod) {

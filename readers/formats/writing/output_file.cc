@@ -20,6 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr int kMostLinks = 40;  // as many as Linux follows
 
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+
 }  // namespace
 
 Status FindOutputTarget(const std::string& path, std::string* target) {
@@ -41,12 +43,6 @@ Status FindOutputTarget(const std::string& path, std::string* target) {
   *target = place.string();
   return {};
 }
-
-namespace {
-
-constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
-
-}  // namespace
 
 OutputFile::OutputFile(std::string path, Compression compression)
     : path_(std::move(path)),
