@@ -1,13 +1,13 @@
 // The engines that read by pread: in the caller's thread, and in a pool of threads.
 //
-// Inline: its thread calls all of it but Wake, which does nothing, since Reap never waits. At most one
-// read is finished and not reaped; until it is, Submit takes none. Chains do not use it; the I/O
-// benchmark and tests do.
+// Inline: its thread calls all of it but Wake, which does nothing, since Reap never waits. At most
+// one read is finished and not reaped; until it is, Submit takes none. Chains do not use it; the
+// I/O benchmark and tests do.
 //
-// Pool: one thread, a run's worker, submits and reaps; Wake comes from any thread. The pool's threads
-// read into the buffers, and leave what they finished in client_. What holds: threads share client_
-// under the pool's mutex. The counters of what is in flight are the owner's. The destructor takes back
-// what no thread has begun, and waits for the rest, so no buffer is written to after it.
+// Pool: one thread, a run's worker, submits and reaps; Wake comes from any thread. The pool's
+// threads read into the buffers, and leave what they finished in client_. What holds: threads share
+// client_ under the pool's mutex. The counters of what is in flight are the owner's. The destructor
+// takes back what no thread has begun, and waits for the rest, so no buffer is written to after it.
 
 #include <unistd.h>
 

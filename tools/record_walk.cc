@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "io/data_file.h"
-#include "readers/formats/compression/untrusted_content.h"
+#include "readers/formats/compression/content_reader.h"
 
 namespace ringfeed::tools {
 namespace {

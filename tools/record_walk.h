@@ -9,7 +9,6 @@
 
 #include "readers/formats/compression/content_reader.h"
 #include "readers/formats/format.h"
-#include "readers/formats/heap_frame_memory.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "readers/chain/graph.h"
-#include "readers/formats/file_reader_registry.h"
 #include "readers/formats/format.h"
 #include "readers/parsers/field_row.h"
-#include "readers/parsers/wrappers/instance_parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
 

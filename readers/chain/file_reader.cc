@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "readers/formats/file_reader_registry.h"
+#include "readers/chain/graph.h"
 #include "readers/formats/format.h"
 
 namespace ringfeed {

@@ -10,6 +10,7 @@
 
 #include "readers/engine/plan/plan.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/file_reader.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/sequences.h"
 #include "ringfeed/slot.h"
@@ -116,5 +117,10 @@ SourceNode SharedSource(std::shared_ptr<ReaderSession> input);
 
 /// Copies every tensor, its LoD too, to memory of its own: what it was in may be used again.
 void OwnMemory(Instance* instance);
+
+/// What makes the readers of a registered format: the one of that tag, or, where `tag` is empty,
+/// the one that the file's name or first bytes say. Null where there is none. Thread safe.
+std::shared_ptr<const FileReaderFactory> FindFileReader(const std::string& tag,
+                                                        const std::string& file);
 
 }  // namespace ringfeed

@@ -6,11 +6,7 @@
 #include "readers/chain/graph.h"
 #include "readers/engine/stages/content_steps.h"
 #include "readers/engine/stages/order_stages.h"
-#include "readers/parsers/wrappers/instance_parser.h"
-#include "readers/parsers/wrappers/map_parser.h"
-#include "readers/parsers/wrappers/pack_parser.h"
-#include "readers/parsers/wrappers/pad_parser.h"
-#include "readers/parsers/wrappers/truncate_parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {

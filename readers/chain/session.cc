@@ -10,7 +10,7 @@
 #include "base/little_endian.h"
 #include "queue/lock_until.h"
 #include "readers/engine/blocks/locate.h"
-#include "readers/parsers/lod/lod_levels.h"
+#include "readers/parsers/parser.h"
 
 namespace ringfeed {
 

@@ -6,7 +6,7 @@
 
 #include "readers/chain/graph.h"
 #include "readers/chain/session.h"
-#include "readers/parsers/wrappers/instance_parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "io/input_file.h"
-#include "readers/formats/compression/compressed_name.h"
 #include "readers/formats/compression/content_reader.h"
 
 namespace ringfeed {

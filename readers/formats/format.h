@@ -73,6 +73,19 @@ class FrameMemory {
   virtual std::byte* Allocate(std::size_t bytes) = 0;
 };
 
+/// Pieces of the heap, for framing outside of a pipeline. They live until Clear.
+class HeapFrameMemory final : public FrameMemory {
+ public:
+  std::byte* Allocate(std::size_t bytes) override {
+    pieces_.push_back(std::make_unique<std::byte[]>(bytes));
+    return pieces_.back().get();
+  }
+  void Clear() { pieces_.clear(); }
+
+ private:
+  std::vector<std::unique_ptr<std::byte[]>> pieces_;
+};
+
 /// The bytes that stand in memory: contiguous, from `offset` in the file.
 struct FrameInput {
   std::span<const std::byte> bytes;
@@ -123,13 +136,31 @@ class Framer {
 class UnitFramer {
  public:
   virtual ~UnitFramer() = default;
-  /// A unit without bytes, in a format whose records have some, was lost when the index was made:
-  /// it gives null spans.
   /// Checks the unit that stands in unit.bytes, from unit.offset on, and appends as many records as
   /// the index counted in it: a damaged one as a null span, with its range in output->damage, or,
   /// under kFail, not, with the failure (records before it were appended). unit.limit and at_end
-  /// are not looked at.
+  /// are not looked at. A unit without bytes, in a format whose records have some, was lost when
+  /// the index was made: it gives null spans.
   virtual Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) = 0;
+};
+
+/// Why a unit that the index has without bytes is lost.
+inline constexpr std::string_view kLostBefore = "it was damaged when the file was indexed";
+
+/// What becomes of units whose records cannot be had: under kSkip null spans and a range, under
+/// kFail a failure.
+class LostUnits {
+ public:
+  explicit LostUnits(const FramerOptions& options)
+      : file_(options.file), on_damage_(options.on_damage) {}
+
+  /// The unit's records; `problem` may be empty where they are as many as nobody expected.
+  Status Lose(const FrameInput& unit, std::uint32_t records, std::string_view problem,
+              FrameOutput* output) const;
+
+ private:
+  const std::string file_;
+  const OnDamage on_damage_;
 };
 
 class Format;

@@ -1,5 +1,3 @@
-#include "readers/index/dali_index.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

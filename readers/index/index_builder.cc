@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <utility>
 
-#include "readers/index/index_page.h"
+#include "io/input_file.h"
+#include "ringfeed/io_options.h"
 
 namespace ringfeed {
 namespace {
@@ -97,6 +99,220 @@ IndexImage IndexBuilder::Finish(std::uint64_t file_bytes) {
   header.chunks = layout_.chunks ? 1 : 0;
   header.wide = layout_.wide ? 1 : 0;
   return std::move(image_);
+}
+
+namespace {
+
+constexpr std::size_t kReadBytes = std::size_t{1} << 20;
+// Of a mapped file units are made in pieces, so that they are not all in memory twice.
+constexpr std::uint64_t kLimitBytes = std::uint64_t{4} << 20;
+// Damage beyond that is counted as lost to all records, without a look for one that has it.
+constexpr std::size_t kMostRanges = 1 << 16;
+
+/// The file's bytes from any place on, ascending: mapped, or read into a buffer.
+class ScanWindow {
+ public:
+  explicit ScanWindow(std::unique_ptr<InputFile> input) : input_(std::move(input)) {}
+
+  /// At least `bytes` bytes from `offset` on, or all that there are: then *at_end.
+  Status Slide(std::uint64_t offset, std::size_t bytes, bool* at_end,
+               std::span<const std::byte>* window);
+  bool mapped() const { return !input_->mapping().empty(); }
+  bool damaged() const { return input_->damaged(); }
+
+ private:
+  const std::unique_ptr<InputFile> input_;
+  std::vector<std::byte> buffer_;
+  std::uint64_t begin_ = 0;
+  std::size_t have_ = 0;
+  bool all_read_ = false;
+};
+
+Status ScanWindow::Slide(std::uint64_t offset, std::size_t bytes, bool* at_end,
+                         std::span<const std::byte>* window) {
+  if (mapped()) {
+    const auto at = std::min<std::uint64_t>(offset, input_->mapping().size());
+    *window = input_->mapping().subspan(static_cast<std::size_t>(at));
+    *at_end = true;
+    return {};
+  }
+  const auto used = static_cast<std::size_t>(std::min<std::uint64_t>(offset - begin_, have_));
+  std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(used),
+            buffer_.begin() + static_cast<std::ptrdiff_t>(have_), buffer_.begin());
+  have_ -= used;
+  begin_ += used;
+  const std::uint64_t left = input_->size() - std::min(input_->size(), begin_);
+  const std::uint64_t most = std::max(bytes, kReadBytes);
+  const auto wanted = static_cast<std::size_t>(std::min(most, left));
+  if (buffer_.size() < wanted) buffer_.resize(wanted);
+  Status status;
+  while (have_ < wanted && !all_read_ && status.ok()) {
+    std::size_t got = 0;
+    status =
+        input_->ReadAt(begin_ + have_, std::span(buffer_).subspan(have_, wanted - have_), &got);
+    all_read_ = got == 0;
+    have_ += got;
+  }
+  *at_end = all_read_ || begin_ + have_ >= input_->size();
+  *window = std::span<const std::byte>(buffer_).first(have_);
+  return status;
+}
+
+/// Resident files are mapped, and those of which headers alone are looked at; others are read, as
+/// the medium is fastest so.
+Status OpenWindow(const IndexedFile& file, std::unique_ptr<InputFile>* input) {
+  OpenInputResult opened;
+  if (file.source != nullptr) {
+    opened = OpenInput(file.source);
+  } else {
+    IoOptions options;
+    const bool headers_alone = file.format->name() == "recordio" && file.bytes > 0;
+    options.path = headers_alone ? IoPath::kMmap : IoPath::kAuto;
+    opened = OpenInput(file.name, options, true);
+    const bool mapped = opened.status.ok() && !opened.file->mapping().empty();
+    if (!mapped) opened = OpenSequentialInput(file.name, IoOptions{}, "it is indexed");
+  }
+  *input = std::move(opened.file);
+  return opened.status;
+}
+
+class Scan {
+ public:
+  Scan(const IndexedFile& file, std::unique_ptr<InputFile> input, const std::stop_token& stop)
+      : file_(file), window_(std::move(input)), stop_(stop) {}
+
+  Status Run(IndexImage* image);
+
+ private:
+  Status Step(bool* done);
+  Status Take();
+  void NoteLoss(IndexHeader* header);
+
+  const IndexedFile& file_;
+  ScanWindow window_;
+  const std::stop_token& stop_;
+  std::unique_ptr<Framer> framer_;
+  IndexBuilder builder_;
+  FrameOutput output_;
+  std::vector<FramedUnit> units_;
+  HeapFrameMemory memory_;
+  std::uint64_t offset_ = 0;
+  std::uint64_t limit_ = kLimitBytes;
+  std::size_t need_ = 0;
+  std::vector<IndexDamage> ranges_;
+  std::uint64_t damaged_ = 0;
+};
+
+Status Scan::Run(IndexImage* image) {
+  framer_ = file_.format->NewFramer(
+      {file_.name, file_.bytes, OnDamage::kSkip, file_.max_record_bytes, true});
+  output_.units = &units_;
+  bool done = file_.bytes == 0;  // it has no stripe
+  while (!done) {
+    Status status = stop_.stop_requested()
+                        ? Status(StatusCode::kCancelled, "making the index was broken off")
+                        : Step(&done);
+    if (!status.ok()) return status.WithPlace({file_.name, -1, -1});
+  }
+  *image = builder_.Finish(file_.bytes);
+  IndexHeader& header = image->header;
+  header.max_record_bytes = file_.max_record_bytes;
+  NoteLoss(&header);
+  std::sort(ranges_.begin(), ranges_.end());
+  image->damage = std::move(ranges_);
+  return {};
+}
+
+Status Scan::Step(bool* done) {
+  std::span<const std::byte> window;
+  bool at_end = false;
+  Status status = window_.Slide(offset_, need_, &at_end, &window);
+  if (!status.ok()) return status;
+  const FrameInput input{window, offset_, std::min(limit_, file_.bytes), at_end, &memory_};
+  const FrameResult result = framer_->Frame(input, &output_);
+  if (!result.status.ok()) return result.status;
+  if (window_.damaged()) {
+    return Status(StatusCode::kTruncated, "the file shrank while it was indexed");
+  }
+  status = Take();
+  offset_ += result.consumed;
+  need_ = result.need_bytes;
+  const bool at_limit = offset_ >= input.limit;
+  if (need_ == 0 || at_limit || at_end) limit_ = std::max(limit_, offset_) + kLimitBytes;
+  *done = input.limit >= file_.bytes && (need_ == 0 || at_end) && (at_limit || at_end);
+  return status;
+}
+
+Status Scan::Take() {
+  for (const FramedUnit& unit : units_) {
+    if (unit.dependent) {
+      return Status(StatusCode::kUnsupported,
+                    "records depend on what stands in front of them (a global pax header), so they "
+                    "cannot be read by themselves",
+                    {file_.name, static_cast<std::int64_t>(unit.begin), -1});
+    }
+    builder_.Add(unit);
+  }
+  for (const DamagedRange& range : output_.damage) {
+    if (ranges_.size() == kMostRanges) break;
+    ranges_.push_back({range.begin, range.end, IndexDamage::kNoRecord, range.reason});
+  }
+  damaged_ += output_.damage.size();
+  units_.clear();
+  output_.records.clear();
+  output_.damage.clear();
+  memory_.Clear();
+  return {};
+}
+
+// A range is a record's where a lost unit begins in it.
+void Scan::NoteLoss(IndexHeader* header) {
+  using LostUnit = IndexBuilder::LostUnit;
+  header->damaged = damaged_ + builder_.lost().size();
+  header->lost_ranges = damaged_ - ranges_.size();
+  const std::vector<LostUnit>& lost = builder_.lost();
+  for (IndexDamage& range : ranges_) {
+    const auto first =
+        std::lower_bound(lost.begin(), lost.end(), range.begin,
+                         [](const LostUnit& unit, std::uint64_t at) { return unit.begin < at; });
+    if (first != lost.end() && first->begin <= range.end) {
+      range.record = first->first_record;
+    } else if (header->lost_ranges++ == 0) {
+      header->first_lost = range.begin;
+    }
+  }
+}
+
+}  // namespace
+
+Status CanBeIndexed(const IndexedFile& file) {
+  if (file.compression != Compression::kNone) {
+    return Status(StatusCode::kUnsupported,
+                  "a compressed file is read from its start: records have no place in it; "
+                  "decompress it, or use a format that compresses inside (recordio)",
+                  {file.name, -1, -1});
+  }
+  if (file.format->NewUnitFramer({file.name, file.bytes}) == nullptr) {
+    return Status(StatusCode::kUnsupported,
+                  "records of format \"" + std::string(file.format->name()) +
+                      "\" cannot be read by themselves",
+                  {file.name, -1, -1});
+  }
+  return {};
+}
+
+Status ScanForIndex(const IndexedFile& file, IndexImage* image, const std::stop_token& stop) {
+  std::unique_ptr<InputFile> input;
+  Status status = OpenWindow(file, &input);
+  if (!status.ok()) return status.WithPlace({file.name, -1, -1});
+  if (input->size() != file.bytes) {
+    return Status(StatusCode::kIoError,
+                  "the file had " + std::to_string(file.bytes) +
+                      " bytes when it was examined and " + std::to_string(input->size()) +
+                      " when it was to be indexed",
+                  {file.name, -1, -1});
+  }
+  return Scan(file, std::move(input), stop).Run(image);
 }
 
 }  // namespace ringfeed

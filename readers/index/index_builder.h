@@ -2,10 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stop_token>
+#include <string>
 #include <vector>
 
 #include "readers/formats/format.h"
 #include "readers/index/index_image.h"
+#include "readers/index/indexed_file.h"
+#include "ringfeed/status.h"
 
 namespace ringfeed {
 
@@ -47,5 +51,21 @@ class IndexBuilder {
   std::uint64_t longest_ = 0;
   std::vector<LostUnit> lost_;
 };
+
+/// Reads the file once with its format's own framer, damage skipped, so that a record's number is
+/// the one that reading the file in order gives it; checksums of payloads are not looked at.
+/// Memory: the index, and a window of the file of the size of a large record. Blocks. kUnsupported
+/// where records cannot be read by themselves, kCancelled soon after `stop` is requested. The image
+/// has all but the file's identity.
+Status ScanForIndex(const IndexedFile& file, IndexImage* image, const std::stop_token& stop = {});
+
+/// Whether records of this file can be read by themselves, as far as that is known beforehand.
+Status CanBeIndexed(const IndexedFile& file);
+
+/// Reads the index that NVIDIA DALI's tfrecord2idx makes of a TFRecord file: text, for each record
+/// a line of its offset and its bytes, frame included. kNotFound where there is none; kDamaged,
+/// with the reason, where it does not cover the file without a gap, or lengths in the file, of
+/// which some are looked at, are others. The image has all but the file's identity.
+Status ReadDaliIndex(const std::string& path, const IndexedFile& file, IndexImage* image);
 
 }  // namespace ringfeed

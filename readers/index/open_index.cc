@@ -2,18 +2,88 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "io/input_file.h"
-#include "readers/index/dali_index.h"
+#include "readers/index/index_builder.h"
 #include "readers/index/index_file.h"
-#include "readers/index/index_scan.h"
-#include "readers/index/mending_index.h"
+#include "readers/index/paged_index.h"
 #include "ringfeed/io_options.h"
 
 namespace ringfeed {
 namespace {
+
+/// A kept index of which a page may turn out damaged when it is used: then it is made again, once,
+/// and the call goes on with that. Thread safe; a call blocks while the file is read for it.
+class MendingIndex final : public RecordIndex {
+ public:
+  using Build = std::function<Status(std::shared_ptr<const PagedIndex>*)>;
+
+  MendingIndex(std::shared_ptr<const PagedIndex> kept, Build build)
+      : kept_(std::move(kept)), build_(std::move(build)) {}
+
+  std::uint64_t records() const override { return kept_->records(); }
+  Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override;
+  Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override;
+  std::span<const IndexDamage> damage() const override { return kept_->damage(); }
+  IndexLoss loss() const override { return kept_->loss(); }
+  std::string remark() const override;
+
+ private:
+  /// The index that was made in place of the kept one.
+  Status Mended(const Status& damage, std::shared_ptr<const PagedIndex>* index) const;
+
+  const std::shared_ptr<const PagedIndex> kept_;
+  const Build build_;
+  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::shared_ptr<const PagedIndex> mended_;
+  mutable Status failure_;
+  mutable std::string remark_;
+};
+
+Status MendingIndex::Mended(const Status& damage, std::shared_ptr<const PagedIndex>* index) const {
+  const std::lock_guard lock(mutex_);
+  if (mended_ == nullptr && failure_.ok()) {
+    std::shared_ptr<const PagedIndex> made;
+    failure_ = build_(&made);
+    if (failure_.ok() && made->records() != records()) {
+      failure_ =
+          Status(StatusCode::kDamaged,
+                 damage.message() + ", and the file has " + std::to_string(made->records()) +
+                     " records where it had " + std::to_string(records()) + ": it has changed");
+    }
+    if (failure_.ok()) mended_ = std::move(made);
+    remark_ = damage.message() + "; it was made again";
+  }
+  *index = mended_;
+  return failure_;
+}
+
+Status MendingIndex::Find(std::span<const std::uint64_t> records,
+                          std::span<RecordUnit> units) const {
+  Status status = kept_->Find(records, units);
+  if (status.code() != StatusCode::kDamaged) return status;
+  std::shared_ptr<const PagedIndex> mended;
+  status = Mended(status, &mended);
+  return status.ok() ? mended->Find(records, units) : status;
+}
+
+Status MendingIndex::FirstFrom(std::uint64_t offset, std::uint64_t* record) const {
+  Status status = kept_->FirstFrom(offset, record);
+  if (status.code() != StatusCode::kDamaged) return status;
+  std::shared_ptr<const PagedIndex> mended;
+  status = Mended(status, &mended);
+  return status.ok() ? mended->FirstFrom(offset, record) : status;
+}
+
+std::string MendingIndex::remark() const {
+  const std::lock_guard lock(mutex_);
+  return remark_;
+}
 
 std::string Folder(const IndexOptions& options) {
   if (!options.folder.empty()) return options.folder;

@@ -9,7 +9,6 @@
 
 #include "readers/formats/record_index.h"
 #include "readers/index/index_image.h"
-#include "readers/index/index_page.h"
 
 namespace ringfeed {
 

@@ -1,12 +1,10 @@
 #include "readers/parsers/field_row.h"
 
 #include <algorithm>
-#include <string>
 #include <type_traits>
 #include <utility>
 
 #include "base/little_endian.h"
-#include "readers/parsers/element_type.h"
 
 namespace ringfeed {
 namespace {

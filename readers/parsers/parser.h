@@ -141,23 +141,43 @@ inline ElementCheck ElementCheckOf(const std::shared_ptr<const Parser>& parser) 
 }
 
 /// The parser that a text describes, as the command takes it:
-///   "raw"                                     one ragged uint8 field "bytes"
-///   "rows: f4[13] i4[26] i4"                  packed little-endian columns, named c0, c1, …;
-///   "name:f4[13]" "example: image=u1[] label=i8[1] x=f4[13]?0"   tf.Example features; [] ragged,
-///   ?v a default
-///   "sequence: id=i8 | tokens=i8[] frames=f4[,128]"   tf.SequenceExample: context | feature lists
-///   "ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0"   OFRecord features; ~ cut, or filled up
-///   "csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8"   columns by name or number
-///   "jsonl: id=i8 text=u1[] v=f4[]?"          top-level keys of JSON objects
-///   "lod: image=f4[,784] words=i8[,1]/1"      all tensors of a LoDTensor record; /1 levels of LoD
-///   "instance: image=f4[,784] words=i8[,1]/1"  slots of an Instance (instance.proto) by their
-///   names "tokens: u2[1024] as i8"                  arrays of numbers, converted; without []
-///   ragged "tar: jpg;png=u1[] cls=i8?-1"             members of a WebDataset sample
+///   "raw"                                      one ragged uint8 field "bytes"
+///   "rows: f4[13] i4[26] i4"                   packed little-endian columns, named c0, c1, …;
+///                                              "name:f4[13]"
+///   "example: image=u1[] label=i8[1] x=f4[13]?0"  tf.Example features; [] ragged, ?v a default
+///   "sequence: id=i8 | tokens=i8[] frames=f4[,128]"  tf.SequenceExample: context | feature lists
+///   "ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0"  OFRecord features; ~ cut, or filled up
+///   "csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8"  columns by name or number
+///   "jsonl: id=i8 text=u1[] v=f4[]?"           top-level keys of JSON objects
+///   "lod: image=f4[,784] words=i8[,1]/1"       all tensors of a LoDTensor record; /1 levels of LoD
+///   "instance: image=f4[,784] words=i8[,1]/1"  slots of an Instance by their names
+///   "tokens: u2[1024] as i8"                   arrays of numbers, converted; without [] ragged
+///   "tar: jpg;png=u1[] cls=i8?-1"              members of a WebDataset sample
 /// A failure says what was expected where.
 struct ParserResult {
   Status status;
   std::shared_ptr<const Parser> parser;
 };
 ParserResult ParserFromText(const std::string& text);
+
+/// The number of the parser's ragged field of that name. Throws Error, which names `who` asks,
+/// where there is none, or its rows are joined by levels of LoD.
+std::size_t FindRaggedField(const Parser& parser, const std::string& name, const std::string& who);
+
+/// In memory in front of a level's values: the 0 that they lack.
+inline constexpr std::size_t kLevelLeadBytes = sizeof(std::int64_t);
+
+/// The bytes in front of a field's values: a level's 0, else none.
+inline std::size_t LeadBytes(const Parser& parser, std::size_t field) {
+  return parser.role(field) == FieldRole::kLodLevel ? kLevelLeadBytes : 0;
+}
+
+/// The fields that users see: all but the levels.
+std::vector<FieldSpec> TensorFields(const Parser& parser);
+
+/// One tensor for each field, as it stands in memory, to the tensors that users see: levels become
+/// the LoD of what they belong to, which keeps their memory alive as well as its own. A level's 0
+/// must be there.
+Instance JoinLevels(const Parser& parser, Instance columns);
 
 }  // namespace ringfeed

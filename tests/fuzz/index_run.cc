@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "readers/formats/heap_frame_memory.h"
+#include "readers/formats/format.h"
 #include "readers/index/open_index.h"
 #include "ringfeed/source.h"
 #include "tests/fuzz/fuzz_target.h"

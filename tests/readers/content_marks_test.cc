@@ -12,7 +12,7 @@
 #include "readers/engine/stages/content_steps.h"
 #include "readers/order/file_table.h"
 #include "readers/order/row_layout.h"
-#include "readers/parsers/wrappers/pack_parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/parsers.h"
 #include "tests/readers/fake_plan_host.h"
 #include "tests/readers/plan_rows.h"

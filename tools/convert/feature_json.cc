@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "readers/formats/builders/wire_reader.h"
+#include "readers/formats/builders/wire_format.h"
 #include "tools/json_value.h"
 
 namespace ringfeed::tools {

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "readers/formats/compression/compressed_name.h"
+#include "readers/formats/compression/decompressor.h"
 #include "readers/formats/format.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "readers/formats/writing/output_file.h"
-#include "readers/formats/writing/output_target.h"
 #include "ringfeed/status.h"
 #include "tools/report_json.h"
 

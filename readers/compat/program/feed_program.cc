@@ -1,22 +1,233 @@
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "readers/compat/program/grammar.h"
-#include "readers/compat/program/program_check.h"
-#include "readers/compat/program/program_run.h"
-#include "readers/compat/program/program_text.h"
 #include "readers/compat/program/program_tree.h"
+#include "ringfeed/paddle_readers.h"
 #include "ringfeed/program.h"
+#include "ringfeed/reader.h"
+#include "ringfeed/registry.h"
+#include "ringfeed/scope.h"
+#include "ringfeed/stats.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
-
 namespace {
+
+/// Does one thing of the step at `place`: failures name it.
+template <typename Function>
+auto At(const std::string& place, Function function) {
+  try {
+    return function();
+  } catch (const EndOfData& end) {
+    throw EndOfData(place + ": " + end.what());
+  } catch (const Error& error) {
+    const Status& status = error.status();
+    throw Error(Status(status.code(), place + ": " + status.message(), status.place()));
+  }
+}
+
+using ProgramFunctions = std::map<std::string, FeedProgram::Function>;
+
+/// Whether main can run on `scope`: its readers are there and have as many tensors as their
+/// outputs, its functions are known, and each variable is in the scope or set by a step before.
+/// (Steps of loops and branches count as done for those behind them; where they were not, the step
+/// that needs the variable fails.) Throws Error at the first step that cannot. Walks the steps in
+/// their order and gathers what is set.
+class MainCheck {
+ public:
+  MainCheck(const Scope& scope, const ProgramFunctions& functions)
+      : scope_(scope), functions_(functions) {}
+
+  void Check(const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
+      place_ = &step.place;
+      std::visit(*this, step.kind);
+    }
+  }
+
+  void operator()(const ReadStep& step) {
+    const std::size_t tensors = TensorsOf(step.reader);
+    if (tensors != step.outputs.size()) {
+      Refuse(StatusCode::kInvalidArgument, "output names " + std::to_string(step.outputs.size()) +
+                                               " tensors, \"" + step.reader + "\" delivers " +
+                                               std::to_string(tensors));
+    }
+    set_.insert(step.outputs.begin(), step.outputs.end());
+  }
+  void operator()(const HasNextStep& step) {
+    NeedReader(step.reader);
+    set_.insert(step.output);
+  }
+  void operator()(const ResetStep& step) { NeedReader(step.reader); }
+  void operator()(const ReadRecordIoStep& step) {
+    NeedReader(step.reader);
+    set_.insert(step.output);
+  }
+  void operator()(const CloseReaderStep& step) { NeedReader(step.reader); }
+  void operator()(const WhileStep& step) {
+    NeedVariable("condition", step.condition);
+    Check(step.body);
+  }
+  void operator()(const IfElseStep& step) {
+    NeedVariable("condition", step.condition);
+    Check(step.then_steps);
+    Check(step.else_steps);
+  }
+  void operator()(const FillConstantStep& step) { set_.insert(step.output); }
+  void operator()(const IncreaseStep& step) { NeedVariable("x", step.counter); }
+  void operator()(const LessThanStep& step) {
+    NeedVariable("x", step.x);
+    if (step.y) NeedVariable("y", *step.y);
+    set_.insert(step.output);
+  }
+  void operator()(const CallStep& step) {
+    if (!functions_.contains(step.function)) {
+      Refuse(StatusCode::kNotFound, "no function \"" + step.function +
+                                        "\" is registered: RegisterFunction gives the program one");
+    }
+    for (const std::string& input : step.inputs) NeedVariable("input", input);
+    set_.insert(step.outputs.begin(), step.outputs.end());
+  }
+
+ private:
+  [[noreturn]] void Refuse(StatusCode code, const std::string& what) const {
+    throw Error(Status(code, *place_ + ": " + what));
+  }
+  Reader NeedReader(const std::string& name) const {
+    const auto* holder = scope_.Find<ReaderHolder>(name);
+    if (holder == nullptr || holder->empty()) {
+      Refuse(StatusCode::kNotFound,
+             "reader: there is no reader \"" + name + "\": the startup creates them");
+    }
+    return holder->Get();
+  }
+  /// How many the reader delivers at a time. A chain that C++ put into the scope may not work.
+  std::size_t TensorsOf(const std::string& name) const {
+    const Reader reader = NeedReader(name);
+    return At(*place_, [&] { return reader.fields().size(); });
+  }
+  void NeedVariable(const std::string& field, const std::string& name) const {
+    if (set_.contains(name) || scope_.Has(name)) return;
+    Refuse(StatusCode::kNotFound,
+           field + ": the variable \"" + name + "\" is not set by any step before");
+  }
+
+  const Scope& scope_;
+  const ProgramFunctions& functions_;
+  const std::string* place_ = nullptr;
+  std::set<std::string> set_;
+};
+
+/// Creates the reader where `scope` does not hold it yet.
+void Create(const Creation& creation, Scope* scope) {
+  const auto* present = scope->Find<ReaderHolder>(creation.name);
+  if (present != nullptr && !present->empty()) return;
+  std::vector<Reader> inputs;
+  for (const std::string& input : creation.inputs) {
+    const auto* holder = scope->Find<ReaderHolder>(input);
+    if (holder == nullptr || holder->empty()) {
+      throw Error(Status(StatusCode::kNotFound,
+                         "input: there is no reader \"" + input + "\": it must be created before"));
+    }
+    inputs.push_back(holder->Get());
+  }
+  auto& holder = scope->Var<ReaderHolder>(creation.name);
+  holder.Reset(CreateReader(creation.reader, creation.attributes, inputs, scope));
+}
+
+/// Executes steps that were checked; one overload per kind. Adds to `closed` what each reader that
+/// it closed had met.
+class MainRun {
+ public:
+  MainRun(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope,
+          std::vector<PipelineStats>* closed)
+      : program_(program), functions_(functions), scope_(scope), closed_(closed) {}
+
+  void Run(const std::vector<Step>& steps) {
+    for (const Step& step : steps) Run(step);
+  }
+
+ private:
+  void Run(const Step& step) {
+    if (const auto* loop = std::get_if<WhileStep>(&step.kind)) {
+      while (Holds(step.place, loop->condition)) Run(loop->body);
+    } else if (const auto* branch = std::get_if<IfElseStep>(&step.kind)) {
+      Run(Holds(step.place, branch->condition) ? branch->then_steps : branch->else_steps);
+    } else {
+      At(step.place, [&] { std::visit([this](const auto& kind) { Do(kind); }, step.kind); });
+    }
+  }
+  bool Holds(const std::string& place, const std::string& condition) const {
+    return At(place, [&] { return scope_->Get<bool>(condition); });
+  }
+
+  void Do(const ReadStep& step) {
+    Instance instance = ReaderOf(step.reader).ReadNext();
+    if (instance.size() != step.outputs.size()) {
+      throw Error(Status(StatusCode::kInvalidArgument,
+                         "output names " + std::to_string(step.outputs.size()) + " tensors, \"" +
+                             step.reader + "\" delivered " + std::to_string(instance.size())));
+    }
+    for (std::size_t slot = 0; slot < instance.size(); ++slot) {
+      scope_->Var<Tensor>(step.outputs[slot]) = std::move(instance[slot]);
+    }
+  }
+  void Do(const HasNextStep& step) {
+    scope_->Var<bool>(step.output) = ReaderOf(step.reader).HasNext();
+  }
+  void Do(const ResetStep& step) { ReaderOf(step.reader).ResetAll(); }
+  void Do(const ReadRecordIoStep& step) {
+    scope_->Var<std::vector<Instance>>(step.output) =
+        ReadRecordIo(ReaderOf(step.reader).Get(), static_cast<std::size_t>(step.count));
+  }
+  void Do(const CloseReaderStep& step) {
+    Reader reader = ReaderOf(step.reader).Get();
+    reader.Close();
+    closed_->push_back(reader.Stats());
+    Forget(step.reader);
+  }
+  // With what it was made of, which nobody else can read: the next startup makes all of them again.
+  void Forget(const std::string& name) {
+    ReaderOf(name).Clear();
+    for (const Creation& creation : program_.startup) {
+      if (creation.name != name) continue;
+      for (const std::string& input : creation.inputs) Forget(input);
+    }
+  }
+  void Do(const FillConstantStep& step) { scope_->Var<std::int64_t>(step.output) = step.value; }
+  void Do(const IncreaseStep& step) {
+    auto& counter = scope_->Get<std::int64_t>(step.counter);
+    if (__builtin_add_overflow(counter, step.by, &counter)) {
+      throw Error(Status(StatusCode::kInvalidArgument,
+                         "\"" + step.counter + "\" leaves the range of 64-bit integers"));
+    }
+  }
+  void Do(const LessThanStep& step) {
+    const std::int64_t y = step.y ? scope_->Get<std::int64_t>(*step.y) : step.value;
+    scope_->Var<bool>(step.output) = scope_->Get<std::int64_t>(step.x) < y;
+  }
+  void Do(const CallStep& step) { functions_.at(step.function)(scope_, step.inputs, step.outputs); }
+  // Run does these itself: their steps have places of their own.
+  void Do(const WhileStep&) {}
+  void Do(const IfElseStep&) {}
+
+  ReaderHolder& ReaderOf(const std::string& name) const { return scope_->Get<ReaderHolder>(name); }
+
+  const ProgramTree& program_;
+  const ProgramFunctions& functions_;
+  Scope* const scope_;
+  std::vector<PipelineStats>* const closed_;
+};
 
 std::string TextOfFile(const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
@@ -66,12 +277,16 @@ void FeedProgram::RegisterFunction(const std::string& name, Function function) {
   }
 }
 
-void FeedProgram::RunStartup(Scope* scope) { ringfeed::RunStartup(parts_->tree, scope); }
+void FeedProgram::RunStartup(Scope* scope) {
+  for (const Creation& creation : parts_->tree.startup) {
+    At(creation.place, [&] { Create(creation, scope); });
+  }
+}
 
 void FeedProgram::RunMain(Scope* scope) {
-  CheckMain(parts_->tree, *scope,
-            [this](const std::string& name) { return parts_->functions.contains(name); });
-  ringfeed::RunMain(parts_->tree, parts_->functions, scope, &parts_->closed);
+  const std::vector<Step>& main = parts_->tree.main;
+  MainCheck(*scope, parts_->functions).Check(main);
+  MainRun(parts_->tree, parts_->functions, scope, &parts_->closed).Run(main);
 }
 
 const std::vector<PipelineStats>& FeedProgram::closed_readers() const { return parts_->closed; }

@@ -88,4 +88,8 @@ struct ProgramTree {
   std::vector<Step> main;
 };
 
+/// Takes the text of a program apart. Throws Error(kInvalidArgument) where it is none: the message
+/// begins with NAME:LINE:COLUMN and names the field, what was expected and what was found.
+ProgramTree ParseProgram(const std::string& text, const std::string& name);
+
 }  // namespace ringfeed

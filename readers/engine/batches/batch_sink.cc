@@ -15,7 +15,6 @@
 #include "readers/engine/blocks/failures.h"
 #include "readers/engine/blocks/locate.h"
 #include "readers/order/row_layout.h"
-#include "readers/parsers/lod/lod_levels.h"
 #include "readers/parsers/worker_stop.h"
 
 namespace ringfeed {

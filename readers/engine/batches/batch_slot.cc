@@ -1,7 +1,6 @@
 #include "readers/engine/batches/batch_slot.h"
 
 #include "base/little_endian.h"
-#include "readers/parsers/lod/lod_levels.h"
 
 namespace ringfeed {
 

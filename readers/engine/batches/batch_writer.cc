@@ -7,7 +7,7 @@
 #include "readers/engine/blocks/locate.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/worker_stop.h"
-#include "readers/parsers/wrappers/pack_parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "readers/formats/compression/untrusted_content.h"
+#include "readers/formats/compression/content_reader.h"
 
 namespace ringfeed {
 

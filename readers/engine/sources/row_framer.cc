@@ -5,7 +5,7 @@
 #include <string>
 
 #include "readers/engine/blocks/locate.h"
-#include "readers/formats/lost_units.h"
+#include "readers/formats/format.h"
 
 namespace ringfeed {
 

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "readers/parsers/ragged_field.h"
 #include "readers/parsers/worker_stop.h"
 
 namespace ringfeed {

@@ -1,12 +1,10 @@
-#include "readers/formats/arrays/fixed_rows.h"
-
 #include <algorithm>
 #include <charconv>
 #include <string>
 #include <utility>
 
-#include "readers/formats/arrays/fixed_index.h"
-#include "readers/formats/lost_units.h"
+#include "readers/formats/arrays/arrays.h"
+#include "readers/formats/format.h"
 #include "readers/formats/writing/file_record_writer.h"
 
 namespace ringfeed {

@@ -1,6 +1,5 @@
-#include "readers/formats/arrays/npy.h"
-
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -9,6 +8,8 @@
 #include <utility>
 
 #include "base/little_endian.h"
+#include "readers/formats/arrays/arrays.h"
+#include "readers/formats/writing/file_record_writer.h"
 
 namespace ringfeed {
 namespace {
@@ -19,37 +20,6 @@ constexpr std::size_t kVersionEnd = 8;
 constexpr std::uint64_t kMostHeaderBytes = 64 * 1024;
 constexpr std::size_t kMostDimensions = 64;  // NumPy's own limit
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
-
-class Npy final : public Format {
- public:
-  explicit Npy(const NpyRow& row) : row_(row) {}
-
-  std::string_view name() const override { return "npy"; }
-  bool MatchesName(std::string_view file_name) const override {
-    return file_name.ends_with(".npy");
-  }
-  bool MatchesBytes(std::span<const std::byte> head) const override {
-    return head.size() >= kMagic.size() &&
-           std::memcmp(head.data(), kMagic.data(), kMagic.size()) == 0;
-  }
-  std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
-    return NewArrayFramer(options, ReadNpyHeader);
-  }
-  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
-    return NewArrayUnitFramer(options);
-  }
-  OwnIndexResult OwnIndex(const FramerOptions& options,
-                          std::span<const std::byte> head) const override {
-    return ArrayIndex(options, head, ReadNpyHeader);
-  }
-  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return NewNpyWriter(std::move(file), row_);
-  }
-  bool writes_in_order() const override { return false; }
-
- private:
-  const NpyRow row_;
-};
 
 // What the dict says.
 struct Facts {
@@ -166,8 +136,6 @@ std::uint64_t ItemBytes(std::string_view type) {
   return kind == 'U' ? 4 * bytes : bytes;
 }
 
-Status Refused(StatusCode code, std::string reason) { return Status(code, std::move(reason)); }
-
 // Types that elements of the type stand for as they are; of texts and the like nothing is known.
 std::optional<FileElements> ElementsOf(const std::string& type) {
   struct Known {
@@ -204,24 +172,24 @@ Status LayOut(const Facts& facts, ArrayLayout* layout) {
   const std::vector<std::uint64_t>& shape = *facts.shape;
   const std::uint64_t item = ItemBytes(*facts.type);
   if (item == 0) {
-    return Refused(StatusCode::kUnsupported,
-                   "elements of type \"" + *facts.type +
-                       "\" are not supported: only numbers, texts and times of a fixed size are");
+    return Status(StatusCode::kUnsupported,
+                  "elements of type \"" + *facts.type +
+                      "\" are not supported: only numbers, texts and times of a fixed size are");
   }
   // Dimensions of zero first: whatever the others are, there is no row, or none with bytes.
   const std::uint64_t rows = shape.empty() ? 1 : shape[0];
   std::uint64_t row_bytes = item;
   for (std::size_t i = 1; i < shape.size() && row_bytes != 0; ++i) {
     if (shape[i] > kMostBytes / row_bytes) {
-      return Refused(StatusCode::kDamaged, "the shape is out of bounds");
+      return Status(StatusCode::kDamaged, "the shape is out of bounds");
     }
     row_bytes *= shape[i];
   }
   if (rows != 0 && row_bytes == 0) {
-    return Refused(StatusCode::kUnsupported, "rows without any bytes are not supported");
+    return Status(StatusCode::kUnsupported, "rows without any bytes are not supported");
   }
   if (row_bytes != 0 && rows > kMostBytes / row_bytes) {
-    return Refused(StatusCode::kDamaged, "the shape is out of bounds");
+    return Status(StatusCode::kDamaged, "the shape is out of bounds");
   }
   layout->item_bytes = item;
   layout->row_bytes = std::max<std::uint64_t>(row_bytes, 1);
@@ -232,20 +200,20 @@ Status LayOut(const Facts& facts, ArrayLayout* layout) {
   return {};
 }
 
-}  // namespace
-
+/// What the header at the start of a file says. Not supported: Python objects, structured types,
+/// rows without any bytes.
 ArrayHeader ReadNpyHeader(std::span<const std::byte> head) {
   ArrayHeader header;
   header.need_bytes = kVersionEnd + 4;
   if (head.size() < header.need_bytes) return header;
   if (std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0) {
-    header.status = Refused(StatusCode::kDamaged, "the magic number is not that of NumPy");
+    header.status = Status(StatusCode::kDamaged, "the magic number is not that of NumPy");
     return header;
   }
   const auto version = Settled(std::to_integer<unsigned>(head[kMagic.size()]));
   if (version < 1 || version > 3 || head[kMagic.size() + 1] != std::byte{0}) {
-    header.status = Refused(StatusCode::kUnsupported, "version " + std::to_string(version) +
-                                                          " of the format is none of 1, 2, 3");
+    header.status = Status(StatusCode::kUnsupported, "version " + std::to_string(version) +
+                                                         " of the format is none of 1, 2, 3");
     return header;
   }
   const std::byte* const length = head.data() + kVersionEnd;
@@ -253,8 +221,8 @@ ArrayHeader ReadNpyHeader(std::span<const std::byte> head) {
       version == 1 ? LoadOnceLe<std::uint16_t>(length) : LoadOnceLe<std::uint32_t>(length);
   const std::uint64_t begin = kVersionEnd + (version == 1 ? 2 : 4);
   if (bytes > kMostHeaderBytes) {
-    header.status = Refused(StatusCode::kDamaged,
-                            "a header of " + std::to_string(bytes) + " bytes is out of bounds");
+    header.status = Status(StatusCode::kDamaged,
+                           "a header of " + std::to_string(bytes) + " bytes is out of bounds");
     return header;
   }
   header.need_bytes = static_cast<std::size_t>(begin + bytes);
@@ -265,14 +233,154 @@ ArrayHeader ReadNpyHeader(std::span<const std::byte> head) {
                               static_cast<std::size_t>(bytes));
   if (!DictScanner(text).Read(&facts)) {
     header.status =
-        Refused(StatusCode::kDamaged, "the header is no dict of descr, fortran_order and shape");
+        Status(StatusCode::kDamaged, "the header is no dict of descr, fortran_order and shape");
   } else if (facts.structured) {
-    header.status = Refused(StatusCode::kUnsupported, "structured elements are not supported");
+    header.status = Status(StatusCode::kUnsupported, "structured elements are not supported");
   } else {
     header.status = LayOut(facts, &header.layout);
     if (header.status.ok()) header.elements = ElementsOf(*facts.type);
   }
   return header;
+}
+
+// Version 1: magic, version, u16 bytes of the dict. NumPy ends the header at a multiple of 64.
+constexpr std::string_view kStart("\x93NUMPY\x01\x00", 8);
+constexpr std::size_t kDictBegin = 10;
+constexpr std::size_t kHeaderMultiple = 64;
+constexpr std::size_t kMostRowDimensions = 16;
+constexpr std::size_t kMostRowBytes = std::size_t{1} << 40;
+
+struct ElementName {
+  std::string_view name;
+  std::string_view descr;
+  std::size_t bytes;
+};
+constexpr ElementName kElements[] = {{"b1", "|b1", 1}, {"u1", "|u1", 1}, {"i1", "|i1", 1},
+                                     {"u2", "<u2", 2}, {"i2", "<i2", 2}, {"u4", "<u4", 4},
+                                     {"i4", "<i4", 4}, {"u8", "<u8", 8}, {"i8", "<i8", 8},
+                                     {"f2", "<f2", 2}, {"f4", "<f4", 4}, {"f8", "<f8", 8}};
+
+class NpyWriter final : public FileRecordWriter {
+ public:
+  NpyWriter(std::unique_ptr<OutputFile> file, NpyRow row)
+      : FileRecordWriter(std::move(file)), row_(std::move(row)) {}
+
+ private:
+  // The header's size does not depend on the number: its place is filled up with blanks.
+  std::string Header(std::uint64_t rows) const {
+    constexpr std::size_t kDigits = 20;
+    std::string dict = "{'descr': '" + row_.descr + "', 'fortran_order': False, 'shape': (";
+    const std::string count = std::to_string(rows);
+    dict += count + ",";
+    for (const std::uint64_t dimension : row_.shape) dict += " " + std::to_string(dimension) + ",";
+    dict += "), }" + std::string(kDigits - count.size(), ' ');
+    const std::size_t bytes = kDictBegin + dict.size() + 1;
+    dict.append((kHeaderMultiple - bytes % kHeaderMultiple) % kHeaderMultiple, ' ');
+    dict += '\n';
+    std::array<std::byte, 2> size;
+    StoreLe(size.data(), static_cast<std::uint16_t>(dict.size()));
+    return std::string(kStart) + std::string(reinterpret_cast<const char*>(size.data()), 2) + dict;
+  }
+
+  Status Append(std::span<const std::byte> record) override {
+    if (record.size() != row_.bytes) {
+      return Status(StatusCode::kInvalidArgument,
+                    "a row of " + std::to_string(record.size()) +
+                        " bytes was written to an array whose rows have " +
+                        std::to_string(row_.bytes));
+    }
+    if (rows_ == 0) {
+      const std::string header = Header(0);
+      Status status = file().Append(std::as_bytes(std::span(header)));
+      if (!status.ok()) return status;
+    }
+    ++rows_;
+    return file().Append(record);
+  }
+
+  Status Finish() override {
+    const std::string header = Header(rows_);
+    const auto bytes = std::as_bytes(std::span(header));
+    return rows_ == 0 ? file().Append(bytes) : file().Rewrite(0, bytes);
+  }
+
+  const NpyRow row_;
+  std::uint64_t rows_ = 0;
+};
+
+bool ReadDimensions(std::string_view text, NpyRow* row) {
+  if (text.empty()) return true;
+  if (!text.starts_with('[') || !text.ends_with(']')) return false;
+  text = text.substr(1, text.size() - 2);
+  while (!text.empty()) {
+    std::uint64_t dimension = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, dimension);
+    if (error != std::errc() || dimension == 0 || dimension > kMostRowBytes / row->bytes ||
+        row->shape.size() == kMostRowDimensions) {
+      return false;
+    }
+    row->bytes *= static_cast<std::size_t>(dimension);
+    row->shape.push_back(dimension);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.empty()) return true;
+    if (!text.starts_with(',') || text.size() == 1) return false;
+    text.remove_prefix(1);
+  }
+  return true;
+}
+
+class Npy final : public Format {
+ public:
+  explicit Npy(const NpyRow& row) : row_(row) {}
+
+  std::string_view name() const override { return "npy"; }
+  bool MatchesName(std::string_view file_name) const override {
+    return file_name.ends_with(".npy");
+  }
+  bool MatchesBytes(std::span<const std::byte> head) const override {
+    return head.size() >= kMagic.size() &&
+           std::memcmp(head.data(), kMagic.data(), kMagic.size()) == 0;
+  }
+  std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
+    return NewArrayFramer(options, ReadNpyHeader);
+  }
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
+    return NewArrayUnitFramer(options);
+  }
+  OwnIndexResult OwnIndex(const FramerOptions& options,
+                          std::span<const std::byte> head) const override {
+    return ArrayIndex(options, head, ReadNpyHeader);
+  }
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    if (row_.bytes == 0) {
+      return {Status(StatusCode::kInvalidArgument,
+                     "to write an array the row's type must be named, like npy:f4[3,2]"),
+              nullptr};
+    }
+    return {Status(), std::make_unique<NpyWriter>(std::move(file), row_)};
+  }
+  bool writes_in_order() const override { return false; }
+
+ private:
+  const NpyRow row_;
+};
+
+}  // namespace
+
+Status ParseNpyRow(std::string_view text, NpyRow* row) {
+  *row = {};
+  if (text.empty()) return {};
+  for (const ElementName& element : kElements) {
+    if (!text.starts_with(element.name)) continue;
+    row->descr = element.descr;
+    row->bytes = element.bytes;
+    if (ReadDimensions(text.substr(element.name.size()), row)) return {};
+  }
+  return Status(StatusCode::kInvalidArgument,
+                "format \"npy:" + std::string(text) +
+                    "\": expected the type of an element, b1, u1 to u8, i1 to i8 or f2 to f8, and "
+                    "the dimensions of a row behind it if it has any, like npy:f4[3,2]");
 }
 
 std::shared_ptr<const Format> NpyFormat(const NpyRow& row) {

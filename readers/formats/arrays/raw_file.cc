@@ -1,11 +1,9 @@
-#include "readers/formats/arrays/raw_file.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "readers/formats/arrays/fixed_index.h"
-#include "readers/formats/lost_units.h"
+#include "readers/formats/arrays/arrays.h"
+#include "readers/formats/format.h"
 #include "readers/formats/writing/file_record_writer.h"
 
 namespace ringfeed {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <new>
+#include <string>
 
 namespace ringfeed {
 namespace {

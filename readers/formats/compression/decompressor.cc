@@ -1,13 +1,173 @@
 #include "readers/formats/compression/decompressor.h"
 
-#include <array>
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
 
-#include "readers/formats/compression/gzip_decompressor.h"
-#include "readers/formats/compression/zlib_decompressor.h"
-#include "readers/formats/compression/zstd_decompressor.h"
+#include <algorithm>
+#include <array>
+#include <new>
 
 namespace ringfeed {
 namespace {
+
+// zlib counts in 32 bits.
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
+
+/// zlib's streams (RFC 1950) with their Adler-32, by zlib itself: ISA-L 2.30 takes bytes from
+/// behind a stream and keeps them, so that another stream could not follow.
+class ZlibDecompressor final : public Decompressor {
+ public:
+  ZlibDecompressor() {
+    if (inflateInit(&stream_) != Z_OK) throw std::bad_alloc();
+  }
+  ~ZlibDecompressor() override { inflateEnd(&stream_); }
+
+  Result Decompress(std::span<const std::byte>* input, std::span<std::byte>* output) override;
+  void Restart() override;
+
+ private:
+  z_stream stream_{};
+};
+
+void ZlibDecompressor::Restart() {
+  inflateReset(&stream_);
+  inside_ = false;
+  problem_ = {};
+}
+
+Decompressor::Result ZlibDecompressor::Decompress(std::span<const std::byte>* input,
+                                                  std::span<std::byte>* output) {
+  if (!problem_.empty()) return Result::kDamaged;
+  while (true) {
+    const std::size_t in = std::min(input->size(), kMostAtOnce);
+    const std::size_t out = std::min(output->size(), kMostAtOnce);
+    inside_ = inside_ || in > 0;
+    stream_.next_in =
+        const_cast<Bytef*>(reinterpret_cast<const Bytef*>(input->data()));  // only read
+    stream_.avail_in = static_cast<uInt>(in);
+    stream_.next_out = reinterpret_cast<Bytef*>(output->data());
+    stream_.avail_out = static_cast<uInt>(out);
+    const int code = inflate(&stream_, Z_NO_FLUSH);
+    *input = input->subspan(in - stream_.avail_in);
+    *output = output->subspan(out - stream_.avail_out);
+    if (code == Z_STREAM_END) {
+      Restart();
+      return Result::kMemberEnds;
+    }
+    // Z_BUF_ERROR: there was nothing to read, or no room.
+    if (code != Z_OK && code != Z_BUF_ERROR) {
+      problem_ = stream_.msg != nullptr ? stream_.msg : "it does not decompress";
+      return Result::kDamaged;
+    }
+    if (output->empty()) return Result::kNeedsRoom;
+    if (input->empty()) return Result::kNeedsInput;
+  }
+}
+
+/// zstd's frames by libzstd, with their checksums where they have one. A window of more than
+/// 128 MiB, which needs as much memory, is refused, as the zstd command does by default.
+class ZstdDecompressor final : public Decompressor {
+ public:
+  ZstdDecompressor() {
+    if (stream_ == nullptr) throw std::bad_alloc();
+  }
+
+  Result Decompress(std::span<const std::byte>* input, std::span<std::byte>* output) override;
+  void Restart() override;
+
+ private:
+  /// Whether the member's bytes so far and these begin a frame, as far as they go.
+  bool MayBegin(std::span<const std::byte> input) const;
+  void NoteTaken(std::span<const std::byte> input);
+
+  struct Close {
+    void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
+  };
+
+  const std::unique_ptr<ZSTD_DStream, Close> stream_{ZSTD_createDStream()};
+  std::uint32_t magic_ = 0;      ///< the member's first bytes, as far as they were seen
+  std::size_t magic_bytes_ = 0;  ///< their number
+  std::size_t wanted_ = 1;       ///< what libzstd asks for next: a block, a header, the checksum
+  bool holds_output_ = false;    ///< there was no room for it
+};
+
+// RFC 8878: a frame, and one to be passed over, of which there are sixteen.
+constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
+constexpr std::uint32_t kSkippableMagic = 0x184D2A50;
+constexpr std::uint32_t kSkippableMask = 0xFFFFFFF0;
+constexpr std::size_t kMagicBytes = 4;
+constexpr unsigned kByteBits = 8;
+
+void ZstdDecompressor::Restart() {
+  ZSTD_DCtx_reset(stream_.get(), ZSTD_reset_session_only);
+  inside_ = false;
+  problem_ = {};
+  wanted_ = 1;
+  holds_output_ = false;
+  magic_ = 0;
+  magic_bytes_ = 0;
+}
+
+// libzstd takes frames of its versions before the format was fixed, where it meets their magic at
+// the start of a call: whether it does would depend on where the input is cut.
+bool ZstdDecompressor::MayBegin(std::span<const std::byte> input) const {
+  std::uint32_t magic = magic_;
+  for (std::size_t at = magic_bytes_; at < kMagicBytes && !input.empty(); ++at) {
+    const unsigned shift = kByteBits * static_cast<unsigned>(at);
+    magic |= std::to_integer<std::uint32_t>(input.front()) << shift;
+    input = input.subspan(1);
+    const auto seen = static_cast<std::uint32_t>((std::uint64_t{1} << (shift + kByteBits)) - 1);
+    const bool frame = magic == (kFrameMagic & seen);
+    const bool skippable = (magic & kSkippableMask) == (kSkippableMagic & seen);
+    if (!frame && !skippable) return false;
+  }
+  return true;
+}
+
+void ZstdDecompressor::NoteTaken(std::span<const std::byte> input) {
+  for (; magic_bytes_ < kMagicBytes && !input.empty(); input = input.subspan(1)) {
+    magic_ |= std::to_integer<std::uint32_t>(input.front()) << kByteBits * magic_bytes_++;
+  }
+}
+
+Decompressor::Result ZstdDecompressor::Decompress(std::span<const std::byte>* input,
+                                                  std::span<std::byte>* output) {
+  if (!problem_.empty()) return Result::kDamaged;
+  while (true) {
+    inside_ = inside_ || !input->empty();
+    // What it asks for, and nothing before it has written all: where a call fails, what that took
+    // and wrote is not told.
+    const std::size_t given = holds_output_ ? 0 : std::min(input->size(), wanted_);
+    if (!MayBegin(input->first(given))) {
+      problem_ = "no frame of zstd starts here";
+      return Result::kDamaged;
+    }
+    ZSTD_inBuffer in{input->data(), given, 0};
+    ZSTD_outBuffer out{output->data(), output->size(), 0};
+    const std::size_t code = ZSTD_decompressStream(stream_.get(), &out, &in);
+    NoteTaken(input->first(in.pos));
+    *input = input->subspan(in.pos);
+    *output = output->subspan(out.pos);
+    if (ZSTD_isError(code) != 0) {
+      // As the others take theirs; the call itself says that it took nothing.
+      const bool checksum = ZSTD_getErrorCode(code) == ZSTD_error_checksum_wrong;
+      if (checksum) *input = input->subspan(given - in.pos);
+      problem_ = ZSTD_getErrorName(code);
+      return Result::kDamaged;
+    }
+    wanted_ = std::max<std::size_t>(code, 1);
+    holds_output_ = output->empty();
+    if (code == 0 && inside_) {
+      inside_ = false;
+      magic_ = 0;
+      magic_bytes_ = 0;
+      return Result::kMemberEnds;
+    }
+    if (output->empty()) return Result::kNeedsRoom;
+    if (input->empty()) return Result::kNeedsInput;
+  }
+}
 
 unsigned At(std::span<const std::byte> head, std::size_t index) {
   return std::to_integer<unsigned>(head[index]);
@@ -43,6 +203,14 @@ bool Inflates(std::span<const std::byte> head) {
   }
 }
 
+struct Ending {
+  Compression compression;
+  std::string_view text;  // the first one of a compression is the one that is written
+};
+constexpr Ending kEndings[] = {{Compression::kGzip, ".gz"},   {Compression::kGzip, ".gzip"},
+                               {Compression::kZlib, ".zlib"}, {Compression::kZlib, ".zz"},
+                               {Compression::kZstd, ".zst"},  {Compression::kZstd, ".zstd"}};
+
 }  // namespace
 
 const char* CompressionName(Compression compression) {
@@ -57,6 +225,33 @@ const char* CompressionName(Compression compression) {
       break;
   }
   return "nothing";
+}
+
+Compression TakeCompressedEnding(std::string_view* file_name) {
+  for (const auto& [compression, text] : kEndings) {
+    if (!file_name->ends_with(text)) continue;
+    file_name->remove_suffix(text.size());
+    return compression;
+  }
+  return Compression::kNone;
+}
+
+std::string_view CompressedEnding(Compression compression) {
+  for (const Ending& ending : kEndings) {
+    if (ending.compression == compression) return ending.text;
+  }
+  return {};
+}
+
+Compression TakeCompression(std::string_view* format_name) {
+  for (const Compression compression :
+       {Compression::kGzip, Compression::kZlib, Compression::kZstd}) {
+    const std::string ending = std::string("+") + CompressionName(compression);
+    if (!format_name->ends_with(ending)) continue;
+    format_name->remove_suffix(ending.size());
+    return compression;
+  }
+  return Compression::kNone;
 }
 
 bool StartsMember(Compression compression, std::span<const std::byte> head) {
@@ -81,7 +276,7 @@ Compression DetectCompression(std::span<const std::byte> head) {
 }
 
 std::unique_ptr<Decompressor> MakeDecompressor(Compression compression) {
-  if (compression == Compression::kGzip) return std::make_unique<GzipDecompressor>();
+  if (compression == Compression::kGzip) return MakeGzipDecompressor();
   if (compression == Compression::kZlib) return std::make_unique<ZlibDecompressor>();
   return std::make_unique<ZstdDecompressor>();
 }

@@ -19,6 +19,15 @@ enum class Compression : std::uint8_t {
 /// "gzip", "zlib", "zstd", "nothing".
 const char* CompressionName(Compression compression);
 
+/// How a file of that name would be compressed, by its ending (".gz", ".gzip", ".zlib", ".zz",
+/// ".zst", ".zstd"), which is taken off the name.
+Compression TakeCompressedEnding(std::string_view* file_name);
+/// The ending that is written, ".gz"; empty for kNone.
+std::string_view CompressedEnding(Compression compression);
+
+/// How a format's name says that its files are compressed ("tfrecord+gzip"), which is taken off it.
+Compression TakeCompression(std::string_view* format_name);
+
 /// What a file's first bytes (4 KiB of them are enough) say. The magic numbers of gzip and zstd are
 /// taken for themselves; the two bytes of zlib only where what follows decompresses.
 Compression DetectCompression(std::span<const std::byte> head);
@@ -59,5 +68,7 @@ class Decompressor {
 
 /// Not for kNone.
 std::unique_ptr<Decompressor> MakeDecompressor(Compression compression);
+/// That of gzip, by ISA-L.
+std::unique_ptr<Decompressor> MakeGzipDecompressor();
 
 }  // namespace ringfeed

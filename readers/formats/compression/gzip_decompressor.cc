@@ -1,17 +1,145 @@
-#include "readers/formats/compression/gzip_decompressor.h"
-
 #include <isa-l/igzip_lib.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <new>
+#include <span>
+#include <string_view>
 #include <vector>
 
-#include "readers/formats/compression/gzip_header.h"
+#include "base/crc32.h"
+#include "base/little_endian.h"
+#include "readers/formats/compression/decompressor.h"
 
 namespace ringfeed {
 namespace {
+
+/// Reads the header of a gzip member (RFC 1952 section 2.3) piece by piece, and checks its checksum
+/// where it has one. ISA-L 2.30 takes reserved flags, and does not see that the checksum is wrong
+/// where the header comes in pieces.
+class GzipHeader {
+ public:
+  /// Takes from the front of *input as far as the header goes. False where it is wrong: problem()
+  /// says how, and nothing more can be read before Restart.
+  bool Read(std::span<const std::byte>* input);
+  void Restart() { *this = {}; }
+  bool complete() const { return part_ == Part::kEnd; }
+  std::string_view problem() const { return problem_; }
+
+ private:
+  enum class Part : std::uint8_t { kFixed, kExtraSize, kExtra, kName, kComment, kChecksum, kEnd };
+  static constexpr std::size_t kFixedBytes = 10;
+
+  /// How many bytes of the input belong to the part at hand; goes on to the next part behind its
+  /// last one.
+  std::size_t Take(std::span<const std::byte> input);
+  std::size_t TakeNumbers(std::span<const std::byte> input, std::size_t bytes);
+  std::size_t TakeText(std::span<const std::byte> input, Part next);
+  void EndNumbers();
+  /// The part, or the first one behind it that the flags announce.
+  void GoTo(Part part);
+
+  Part part_ = Part::kFixed;
+  unsigned flags_ = 0;
+  std::array<std::byte, kFixedBytes> numbers_{};  ///< of the part at hand
+  std::size_t filled_ = 0;                        ///< bytes of it that were taken
+  std::size_t extra_bytes_ = 0;
+  std::uint32_t crc_ = 0;  ///< of all in front of the checksum
+  std::string_view problem_;
+};
+
+constexpr unsigned kHasChecksum = 2;
+constexpr unsigned kHasExtra = 4;
+constexpr unsigned kHasName = 8;
+constexpr unsigned kHasComment = 16;
+constexpr unsigned kReserved = 0xe0;
+
+bool GzipHeader::Read(std::span<const std::byte>* input) {
+  while (problem_.empty() && !complete() && !input->empty()) {
+    const bool covered = part_ != Part::kChecksum;
+    const std::size_t taken = Take(*input);
+    if (covered) crc_ = Crc32(input->first(taken), crc_);
+    *input = input->subspan(taken);
+  }
+  return problem_.empty();
+}
+
+std::size_t GzipHeader::Take(std::span<const std::byte> input) {
+  switch (part_) {
+    case Part::kFixed:
+      return TakeNumbers(input, kFixedBytes);
+    case Part::kExtraSize:
+    case Part::kChecksum:
+      return TakeNumbers(input, 2);
+    case Part::kExtra: {
+      const std::size_t taken = std::min(input.size(), extra_bytes_);
+      extra_bytes_ -= taken;
+      if (extra_bytes_ == 0) GoTo(Part::kName);
+      return taken;
+    }
+    case Part::kName:
+      return TakeText(input, Part::kComment);
+    case Part::kComment:
+      return TakeText(input, Part::kChecksum);
+    case Part::kEnd:
+      break;
+  }
+  return 0;
+}
+
+std::size_t GzipHeader::TakeNumbers(std::span<const std::byte> input, std::size_t bytes) {
+  const std::size_t taken = std::min(input.size(), bytes - filled_);
+  std::copy_n(input.begin(), taken, numbers_.begin() + static_cast<std::ptrdiff_t>(filled_));
+  filled_ += taken;
+  if (filled_ == bytes) {
+    filled_ = 0;
+    EndNumbers();
+  }
+  return taken;
+}
+
+void GzipHeader::EndNumbers() {
+  const auto first = LoadLe<std::uint16_t>(numbers_.data());
+  switch (part_) {
+    case Part::kFixed:
+      flags_ = std::to_integer<unsigned>(numbers_[3]);
+      problem_ = first != 0x8b1f               ? "no header of gzip"
+                 : numbers_[2] != std::byte{8} ? "an unknown method"
+                 : (flags_ & kReserved) != 0   ? "reserved flags are set"
+                                               : "";
+      GoTo(Part::kExtraSize);
+      break;
+    case Part::kExtraSize:
+      extra_bytes_ = first;
+      GoTo(first == 0 ? Part::kName : Part::kExtra);
+      break;
+    default:  // the checksum
+      if (first != (crc_ & 0xffff)) problem_ = "the checksum of its header does not match";
+      part_ = Part::kEnd;
+  }
+}
+
+std::size_t GzipHeader::TakeText(std::span<const std::byte> input, Part next) {
+  const auto end = std::find(input.begin(), input.end(), std::byte{0});
+  if (end == input.end()) return input.size();
+  GoTo(next);
+  return static_cast<std::size_t>(end - input.begin()) + 1;
+}
+
+void GzipHeader::GoTo(Part part) {
+  // In the order of Part.
+  constexpr unsigned kAnnouncedBy[] = {0,        kHasExtra,   kHasExtra,
+                                       kHasName, kHasComment, kHasChecksum};
+  auto next = static_cast<std::size_t>(part);
+  while (next < std::size(kAnnouncedBy) && (flags_ & kAnnouncedBy[next]) == 0) ++next;
+  part_ = static_cast<Part>(next);
+}
 
 // ISA-L counts in 32 bits.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
@@ -36,29 +164,34 @@ std::size_t TrueContent(std::span<const std::byte> first, std::span<const std::b
   return stream.total_out;
 }
 
-}  // namespace
+/// gzip's members (RFC 1952) by ISA-L, with their CRC-32 and length.
+class GzipDecompressor final : public Decompressor {
+ public:
+  GzipDecompressor() { Restart(); }
 
-struct GzipDecompressor::State {
-  GzipHeader header;
-  inflate_state stream{};
-  std::uint64_t content = 0;     ///< of the member so far
-  std::vector<std::byte> start;  ///< what that came from, as long as it is short
+  Result Decompress(std::span<const std::byte>* input, std::span<std::byte>* output) override;
+  void Restart() override;
+
+ private:
+  /// How many of the bytes that a call wrote are true, where it found a distance too far.
+  std::size_t TrueOf(std::span<const std::byte> input, std::size_t written) const;
+  void NoteTaken(std::span<const std::byte> taken, std::size_t written);
+
+  GzipHeader header_;
+  inflate_state stream_{};
+  std::uint64_t content_ = 0;     ///< of the member so far
+  std::vector<std::byte> start_;  ///< what that came from, as long as it is short
 };
 
-GzipDecompressor::GzipDecompressor() : state_(std::make_unique<State>()) { Restart(); }
-
-GzipDecompressor::~GzipDecompressor() = default;
-
 void GzipDecompressor::Restart() {
-  state_->header.Restart();
-  inflate_state& stream = state_->stream;
+  header_.Restart();
   // A distance that is too far is not always noticed: let it find nothing that was once read, also
   // of what was decompressed and never given out.
-  if (inside_) std::memset(stream.tmp_out_buffer, 0, sizeof(stream.tmp_out_buffer));
-  state_->content = 0;
-  state_->start.clear();
-  isal_inflate_init(&stream);
-  stream.crc_flag = ISAL_GZIP_NO_HDR_VER;
+  if (inside_) std::memset(stream_.tmp_out_buffer, 0, sizeof(stream_.tmp_out_buffer));
+  content_ = 0;
+  start_.clear();
+  isal_inflate_init(&stream_);
+  stream_.crc_flag = ISAL_GZIP_NO_HDR_VER;
   inside_ = false;
   problem_ = {};
 }
@@ -67,26 +200,24 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
                                                   std::span<std::byte>* output) {
   if (!problem_.empty()) return Result::kDamaged;
   inside_ = inside_ || !input->empty();
-  GzipHeader& header = state_->header;
-  if (!header.Read(input)) {
-    problem_ = header.problem();
+  if (!header_.Read(input)) {
+    problem_ = header_.problem();
     return Result::kDamaged;
   }
-  if (!header.complete()) return Result::kNeedsInput;
-  inflate_state& stream = state_->stream;
+  if (!header_.complete()) return Result::kNeedsInput;
   while (true) {
     const auto in = static_cast<std::uint32_t>(std::min(input->size(), kMostAtOnce));
     const auto out = static_cast<std::uint32_t>(std::min(output->size(), kMostAtOnce));
-    stream.next_in = const_cast<std::uint8_t*>(
+    stream_.next_in = const_cast<std::uint8_t*>(
         reinterpret_cast<const std::uint8_t*>(input->data()));  // it is only read
-    stream.avail_in = in;
-    stream.next_out = reinterpret_cast<std::uint8_t*>(output->data());
-    stream.avail_out = out;
-    const int code = isal_inflate(&stream);
-    std::size_t written = out - stream.avail_out;
+    stream_.avail_in = in;
+    stream_.next_out = reinterpret_cast<std::uint8_t*>(output->data());
+    stream_.avail_out = out;
+    const int code = isal_inflate(&stream_);
+    std::size_t written = out - stream_.avail_out;
     if (code == ISAL_INVALID_LOOKBACK) written = TrueOf(*input, written);
     // Where a stream is damaged it may have counted bytes that it had hoped for.
-    const std::size_t taken = std::min(in, in - stream.avail_in);
+    const std::size_t taken = std::min(in, in - stream_.avail_in);
     NoteTaken(input->first(taken), written);
     *input = input->subspan(taken);
     *output = output->subspan(written);
@@ -95,7 +226,7 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
                                                  : "it does not decompress";
       return Result::kDamaged;
     }
-    if (stream.block_state == ISAL_BLOCK_FINISH) {
+    if (stream_.block_state == ISAL_BLOCK_FINISH) {
       Restart();
       return Result::kMemberEnds;
     }
@@ -107,17 +238,22 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
 // ISA-L counts the copy that it refuses, whose bytes nobody wrote.
 std::size_t GzipDecompressor::TrueOf(std::span<const std::byte> input, std::size_t written) const {
   constexpr std::size_t kLongestCopy = 258;
-  if (state_->start.size() >= kMostStart) return written - std::min(written, kLongestCopy);
-  const std::size_t content = TrueContent(state_->start, input);
-  return std::min<std::size_t>(written,
-                               content - std::min<std::uint64_t>(content, state_->content));
+  if (start_.size() >= kMostStart) return written - std::min(written, kLongestCopy);
+  const std::size_t content = TrueContent(start_, input);
+  return std::min<std::size_t>(written, content - std::min<std::uint64_t>(content, content_));
 }
 
 void GzipDecompressor::NoteTaken(std::span<const std::byte> taken, std::size_t written) {
-  state_->content += written;
-  if (state_->content >= kFarthest || state_->start.size() >= kMostStart) return;
-  const auto fits = taken.first(std::min(taken.size(), kMostStart - state_->start.size()));
-  state_->start.insert(state_->start.end(), fits.begin(), fits.end());
+  content_ += written;
+  if (content_ >= kFarthest || start_.size() >= kMostStart) return;
+  const auto fits = taken.first(std::min(taken.size(), kMostStart - start_.size()));
+  start_.insert(start_.end(), fits.begin(), fits.end());
+}
+
+}  // namespace
+
+std::unique_ptr<Decompressor> MakeGzipDecompressor() {
+  return std::make_unique<GzipDecompressor>();
 }
 
 }  // namespace ringfeed

@@ -20,13 +20,6 @@ struct OfRecordLayout {
   static constexpr std::byte kEntryTag{0x0a};
 };
 
-/// True where a message of `length` bytes that starts with `head` (at most all of it) is entries of
-/// the map from its start to its end, as far as `head` shows. Nothing inside an entry is looked at.
-bool OfRecordEntriesChain(std::span<const std::byte> head, std::uint64_t length);
-
 std::shared_ptr<const Format> OfRecordFormat();
-std::unique_ptr<Framer> NewOfRecordFramer(const FramerOptions& options);
-std::unique_ptr<UnitFramer> NewOfRecordUnitFramer(const FramerOptions& options);
-std::unique_ptr<RecordWriter> NewOfRecordWriter(std::unique_ptr<OutputFile> file);
 
 }  // namespace ringfeed

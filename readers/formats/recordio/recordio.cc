@@ -1,13 +1,101 @@
 #include "readers/formats/recordio/recordio.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/crc32.h"
 #include "base/little_endian.h"
+#include "readers/formats/compression/compressor.h"
+#include "readers/formats/compression/snappy_frames.h"
+#include "readers/formats/writing/file_record_writer.h"
+#include "ringfeed/formats.h"
+#include "ringfeed/source.h"
 
 namespace ringfeed {
 namespace {
+
+// Fluid's writer cuts by count, Go's by bytes. Both limits hold for both here: a chunk of a
+// thousand large records would outgrow its u32.
+constexpr std::uint32_t kFluidChunkRecords = 1000;
+constexpr std::size_t kChunkBytes = std::size_t{32} << 20;
+
+class RecordIoWriter final : public FileRecordWriter {
+ public:
+  RecordIoWriter(std::unique_ptr<OutputFile> file, const RecordIoOptions& options)
+      : FileRecordWriter(std::move(file)), options_(options) {}
+
+ private:
+  Status Append(std::span<const std::byte> record) override;
+  Status EndChunk() override { return records_ == 0 ? Status() : WriteChunk(); }
+  Status Finish() override { return EndChunk(); }
+  Status WriteChunk();
+  std::span<const std::byte> Compressed();
+
+  const RecordIoOptions options_;
+  std::vector<std::byte> payload_;
+  std::vector<std::byte> stored_;
+  std::uint32_t records_ = 0;
+};
+
+Status RecordIoWriter::Append(std::span<const std::byte> record) {
+  constexpr std::size_t kLength = RecordIoLayout::kLengthBytes;
+  // Snappy and gzip add a little to what does not compress.
+  constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max() / 8 * 7;
+  if (record.size() > kMost) {
+    return Status(StatusCode::kInvalidArgument,
+                  "a RecordIO chunk counts its bytes in 32 bits: a record of " +
+                      std::to_string(record.size()) + " bytes does not fit");
+  }
+  if (records_ > 0 && payload_.size() + kLength + record.size() > kChunkBytes) {
+    Status status = WriteChunk();
+    if (!status.ok()) return status;
+  }
+  std::array<std::byte, kLength> length;
+  StoreLe(length.data(), static_cast<std::uint32_t>(record.size()));
+  payload_.insert(payload_.end(), length.begin(), length.end());
+  payload_.insert(payload_.end(), record.begin(), record.end());
+  ++records_;
+  const bool full = options_.dialect == RecordIoDialect::kFluid && records_ == kFluidChunkRecords;
+  return full ? WriteChunk() : Status();
+}
+
+std::span<const std::byte> RecordIoWriter::Compressed() {
+  stored_.clear();
+  switch (options_.compressor) {
+    case RecordIoCompressor::kNone:
+      return payload_;
+    case RecordIoCompressor::kSnappy:
+      SnappyFramedCompress(options_.dialect == RecordIoDialect::kFluid ? SnappyFraming::kStream
+                                                                       : SnappyFraming::kOfficial,
+                           payload_, &stored_);
+      break;
+    case RecordIoCompressor::kGzip:
+      AppendGzipMember(payload_, &stored_);
+      break;
+  }
+  return stored_;
+}
+
+Status RecordIoWriter::WriteChunk() {
+  const std::span<const std::byte> stored = Compressed();
+  RecordIoChunk chunk;
+  chunk.dialect = options_.dialect;
+  chunk.records = records_;
+  chunk.checksum = Crc32(stored);
+  chunk.compressor = static_cast<std::uint32_t>(options_.compressor);
+  chunk.stored_bytes = static_cast<std::uint32_t>(stored.size());
+  std::array<std::byte, RecordIoLayout::kHeaderBytes> header;
+  WriteRecordIoHeader(chunk, header.data());
+  Status status = file().Append(header);
+  if (status.ok()) status = file().Append(stored);
+  payload_.clear();
+  records_ = 0;
+  return status;
+}
 
 constexpr std::uint32_t kMostCompressor = 3;  // of any dialect in the wild
 
@@ -37,7 +125,7 @@ class RecordIo final : public Format {
     return NewFramer(options);  // it looks for a record wherever none starts
   }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return {Status(), NewRecordIoWriter(std::move(file), options_)};
+    return {Status(), std::make_unique<RecordIoWriter>(std::move(file), options_)};
   }
 
  private:
@@ -59,6 +147,28 @@ bool ReadWord(std::string_view word, RecordIoOptions* options) {
     return false;
   }
   return true;
+}
+
+Status ReadChunkPlace(Source* source, std::uint64_t offset, std::uint64_t left,
+                      RecordIoChunkPlace* place) {
+  std::array<std::byte, RecordIoLayout::kHeaderBytes> header;
+  std::size_t got = 0;
+  if (left < header.size()) {
+    return Status(StatusCode::kTruncated, "the file ends inside a chunk's header");
+  }
+  Status status = source->ReadAt(offset, header, &got);
+  if (!status.ok()) return status;
+  if (got < header.size()) return Status(StatusCode::kTruncated, "the file shrank");
+  if (LoadLe<std::uint32_t>(header.data()) != RecordIoLayout::kMagic) {
+    return Status(StatusCode::kDamaged, "no chunk begins here: the magic number is another");
+  }
+  const RecordIoChunk chunk = ReadRecordIoHeader(header.data());
+  *place = {offset, header.size() + std::uint64_t{chunk.stored_bytes}, chunk.records};
+  if (place->bytes > left) {
+    return Status(StatusCode::kTruncated, "a chunk of " + std::to_string(chunk.stored_bytes) +
+                                              " bytes reaches past the end of the file");
+  }
+  return {};
 }
 
 }  // namespace
@@ -114,6 +224,35 @@ Status ParseRecordIoOptions(std::string_view text, RecordIoOptions* options) {
 
 std::shared_ptr<const Format> RecordIoFormat(const RecordIoOptions& options) {
   return std::make_shared<const RecordIo>(options);
+}
+
+RecordIoIndex LoadRecordIoIndex(const std::string& path) {
+  RecordIoIndex index;
+  const std::unique_ptr<Source> file = OpenFileRange(path, 0, kToEnd);
+  std::uint64_t offset = 0;
+  while (index.status.ok() && offset < file->Size()) {
+    RecordIoChunkPlace place;
+    index.status = ReadChunkPlace(file.get(), offset, file->Size() - offset, &place)
+                       .WithPlace({path, static_cast<std::int64_t>(offset), -1});
+    if (!index.status.ok()) break;
+    index.chunks.push_back(place);
+    offset += place.bytes;
+  }
+  return index;
+}
+
+std::unique_ptr<Source> OpenRecordIoChunks(const std::string& path, std::uint64_t first,
+                                           std::uint64_t count) {
+  const RecordIoIndex index = LoadRecordIoIndex(path);
+  const std::uint64_t known = index.chunks.size();
+  const bool reaches_damage = first > known || count > known - first;
+  if (!index.status.ok() && reaches_damage) throw Error(index.status);
+  const std::uint64_t begin = std::min(first, known);
+  const std::uint64_t end = begin + std::min(count, known - begin);
+  if (begin == end) return OpenFileRange(path, 0, 0);
+  const RecordIoChunkPlace& last = index.chunks[end - 1];
+  const std::uint64_t offset = index.chunks[begin].offset;
+  return OpenFileRange(path, offset, last.offset + last.bytes - offset);
 }
 
 }  // namespace ringfeed

@@ -51,7 +51,5 @@ Status ParseRecordIoOptions(std::string_view text, RecordIoOptions* options);
 std::shared_ptr<const Format> RecordIoFormat(const RecordIoOptions& options);
 std::unique_ptr<Framer> NewRecordIoFramer(const FramerOptions& options);
 std::unique_ptr<UnitFramer> NewRecordIoUnitFramer(const FramerOptions& options);
-std::unique_ptr<RecordWriter> NewRecordIoWriter(std::unique_ptr<OutputFile> file,
-                                                const RecordIoOptions& options);
 
 }  // namespace ringfeed

@@ -6,9 +6,9 @@
 #include "base/crc32.h"
 #include "base/crc32c.h"
 #include "base/little_endian.h"
-#include "readers/formats/compression/gzip_decompressor.h"
+#include "readers/formats/compression/decompressor.h"
 #include "readers/formats/compression/snappy_frames.h"
-#include "readers/formats/lost_units.h"
+#include "readers/formats/format.h"
 #include "readers/formats/recordio/recordio.h"
 
 namespace ringfeed {
@@ -93,7 +93,7 @@ class RecordIoFramer final : public Framer {
   std::string search_reason_;
   bool no_memory_ = false;  // the last chunk was refused for want of memory
   Status failed_;
-  std::unique_ptr<GzipDecompressor> gzip_;  // made for the first chunk that needs it
+  std::unique_ptr<Decompressor> gzip_;  // made for the first chunk that needs it
 };
 
 FrameResult RecordIoFramer::Frame(const FrameInput& input, FrameOutput* output) {
@@ -346,7 +346,7 @@ std::string RecordIoFramer::Gunzip(std::span<const std::byte> stored, FrameMemor
   std::string wrong;
   std::byte* const to = Room(bytes, memory, &wrong);
   if (to == nullptr) return wrong;
-  if (gzip_ == nullptr) gzip_ = std::make_unique<GzipDecompressor>();
+  if (gzip_ == nullptr) gzip_ = MakeDecompressor(Compression::kGzip);
   gzip_->Restart();
   std::byte beyond{};
   std::span<std::byte> room{to, bytes};

@@ -1,11 +1,78 @@
 #include "readers/formats/tar/tar.h"
 
+#include <array>
+#include <cstdint>
 #include <utility>
 
 #include "readers/formats/tar/tar_unit.h"
+#include "readers/formats/writing/file_record_writer.h"
+#include "ringfeed/formats.h"
 
 namespace ringfeed {
 namespace {
+
+constexpr std::size_t kKeyDigits = 9;
+
+// A record becomes a sample of one member, named by its number.
+class TarWriter final : public FileRecordWriter {
+ public:
+  TarWriter(std::unique_ptr<OutputFile> file, const TarOptions& options)
+      : FileRecordWriter(std::move(file)), options_(options) {}
+
+ private:
+  Status Append(std::span<const std::byte> record) override {
+    std::string key = std::to_string(next_++);
+    if (key.size() < kKeyDigits) key.insert(0, kKeyDigits - key.size(), '0');
+    std::array<std::byte, TarLayout::kBlockBytes> header;
+    WriteTarHeader(key + "." + options_.extension, '0', record.size(), header.data());
+    Status status = file().Append(header);
+    if (status.ok()) status = file().Append(record);
+    if (!status.ok()) return status;
+    return file().AppendZeros(static_cast<std::size_t>(TarPadded(record.size()) - record.size()));
+  }
+  Status Finish() override { return file().AppendZeros(2 * TarLayout::kBlockBytes); }
+
+  const TarOptions options_;
+  std::uint64_t next_ = 0;
+};
+
+class TarUnitFramer final : public UnitFramer {
+ public:
+  explicit TarUnitFramer(const FramerOptions& options) : lost_(options) {}
+
+  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
+    const std::string problem = Problem(unit.bytes);
+    if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
+    output->records.push_back({unit.bytes.data(), unit.bytes.size()});
+    return {};
+  }
+
+ private:
+  // Why the bytes are not the whole members of one sample.
+  static std::string Problem(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return std::string(kLostBefore);
+    TarGlobals globals;
+    std::string key;
+    while (!bytes.empty()) {
+      const TarUnit unit = ReadTarUnit(bytes, bytes.size(), &globals);
+      if (unit.kind == TarUnit::Kind::kDamage) return unit.reason;
+      const bool member = unit.kind == TarUnit::Kind::kMember;
+      if ((!member && unit.kind != TarUnit::Kind::kPassOver) || unit.end > bytes.size()) {
+        return "no member of the sample stands where the index says";
+      }
+      std::string_view its_key;
+      std::string_view extension;
+      if (member && SplitTarName(unit.name, &its_key, &extension)) {
+        if (key.empty()) key = its_key;
+        if (key != its_key) return "a member of another sample stands in this one";
+      }
+      bytes = bytes.subspan(static_cast<std::size_t>(unit.end));
+    }
+    return key.empty() ? "no sample stands where the index says" : "";
+  }
+
+  const LostUnits lost_;
+};
 
 constexpr std::size_t kMostExtensionName = 64;  // a key and it fit into a header
 
@@ -27,14 +94,14 @@ class Tar final : public Format {
     return NewTarFramer(options);
   }
   std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
-    return NewTarUnitFramer(options);
+    return std::make_unique<TarUnitFramer>(options);
   }
   std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
                                              std::uint64_t offset) const override {
     return NewTarFramerBehindGap(options, offset);
   }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return {Status(), NewTarWriter(std::move(file), options_)};
+    return {Status(), std::make_unique<TarWriter>(std::move(file), options_)};
   }
 
  private:
@@ -60,6 +127,39 @@ Status ParseTarOptions(std::string_view text, TarOptions* options) {
 
 std::shared_ptr<const Format> TarFormat(const TarOptions& options) {
   return std::make_shared<const Tar>(options);
+}
+
+const TarMember* TarSample::Find(std::string_view extension) const {
+  for (const TarMember& member : members) {
+    if (member.extension == extension) return &member;
+  }
+  return nullptr;
+}
+
+Status SplitTarSample(std::span<const std::byte> record, TarSample* sample) {
+  sample->key.clear();
+  sample->members.clear();
+  TarGlobals globals;
+  std::span<const std::byte> rest = record;
+  while (!rest.empty()) {
+    TarUnit unit = ReadTarUnit(rest, rest.size(), &globals);
+    const bool whole = unit.end <= rest.size();
+    if (unit.kind == TarUnit::Kind::kZeros) break;
+    if (unit.kind == TarUnit::Kind::kDamage || unit.kind == TarUnit::Kind::kMore || !whole) {
+      const std::string reason = unit.reason.empty() ? "a member is cut" : unit.reason;
+      return Status(StatusCode::kDamaged, "the record is no sample of a tar file: " + reason);
+    }
+    std::string_view key;
+    std::string_view extension;
+    if (unit.kind == TarUnit::Kind::kMember && SplitTarName(unit.name, &key, &extension)) {
+      sample->key = key;
+      sample->members.push_back(
+          {std::string(extension), rest.subspan(static_cast<std::size_t>(unit.data_at),
+                                                static_cast<std::size_t>(unit.size))});
+    }
+    rest = rest.subspan(static_cast<std::size_t>(unit.end));
+  }
+  return {};
 }
 
 }  // namespace ringfeed

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "readers/formats/lost_units.h"
+#include "readers/formats/format.h"
 #include "readers/formats/tar/tar.h"
 #include "readers/formats/tar/tar_loss.h"
 #include "readers/formats/tar/tar_unit.h"
@@ -591,49 +591,7 @@ void TarFramer::Note(std::uint64_t begin, std::uint64_t end, const std::string& 
   if (begin < end) call->output->damage.push_back({options_.file, begin, end, reason});
 }
 
-class TarUnitFramer final : public UnitFramer {
- public:
-  explicit TarUnitFramer(const FramerOptions& options) : lost_(options) {}
-
-  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
-    const std::string problem = Problem(unit.bytes);
-    if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
-    output->records.push_back({unit.bytes.data(), unit.bytes.size()});
-    return {};
-  }
-
- private:
-  // Why the bytes are not the whole members of one sample.
-  static std::string Problem(std::span<const std::byte> bytes) {
-    if (bytes.empty()) return std::string(kLostBefore);
-    TarGlobals globals;
-    std::string key;
-    while (!bytes.empty()) {
-      const TarUnit unit = ReadTarUnit(bytes, bytes.size(), &globals);
-      if (unit.kind == TarUnit::Kind::kDamage) return unit.reason;
-      const bool member = unit.kind == TarUnit::Kind::kMember;
-      if ((!member && unit.kind != TarUnit::Kind::kPassOver) || unit.end > bytes.size()) {
-        return "no member of the sample stands where the index says";
-      }
-      std::string_view its_key;
-      std::string_view extension;
-      if (member && SplitTarName(unit.name, &its_key, &extension)) {
-        if (key.empty()) key = its_key;
-        if (key != its_key) return "a member of another sample stands in this one";
-      }
-      bytes = bytes.subspan(static_cast<std::size_t>(unit.end));
-    }
-    return key.empty() ? "no sample stands where the index says" : "";
-  }
-
-  const LostUnits lost_;
-};
-
 }  // namespace
-
-std::unique_ptr<UnitFramer> NewTarUnitFramer(const FramerOptions& options) {
-  return std::make_unique<TarUnitFramer>(options);
-}
 
 std::unique_ptr<Framer> NewTarFramer(const FramerOptions& options) {
   return std::make_unique<TarFramer>(options);

@@ -1,10 +1,9 @@
-#include "readers/formats/text/csv.h"
-
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "readers/formats/text/text_formats.h"
 #include "readers/formats/text/text_framer.h"
 #include "readers/formats/writing/file_record_writer.h"
 

@@ -1,9 +1,8 @@
-#include "readers/formats/text/lines.h"
-
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "readers/formats/text/text_formats.h"
 #include "readers/formats/text/text_framer.h"
 #include "readers/formats/writing/file_record_writer.h"
 

@@ -9,7 +9,6 @@
 
 #include "base/fetch_ahead.h"
 #include "readers/formats/format.h"
-#include "readers/formats/lost_units.h"
 
 namespace ringfeed {
 

@@ -27,8 +27,5 @@ inline bool TfRecordHeaderMatches(std::span<const std::byte> header) {
 }
 
 std::shared_ptr<const Format> TfRecordFormat();
-std::unique_ptr<Framer> NewTfRecordFramer(const FramerOptions& options);
-std::unique_ptr<UnitFramer> NewTfRecordUnitFramer(const FramerOptions& options);
-std::unique_ptr<RecordWriter> NewTfRecordWriter(std::unique_ptr<OutputFile> file);
 
 }  // namespace ringfeed

@@ -1,8 +1,17 @@
 #include "readers/formats/tokens/megatron.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
-#include <string>
+#include <limits>
 #include <utility>
+
+#include "readers/formats/writing/file_record_writer.h"
 
 namespace ringfeed {
 namespace {
@@ -10,6 +19,241 @@ namespace {
 constexpr char kMagic[] = "MMIDIDX\0";  // and the zero that ends it: 9 bytes
 constexpr std::string_view kIndexEnding = ".idx";
 constexpr std::string_view kDataEnding = ".bin";
+
+/// The element types that Megatron-LM numbers, from 1.
+constexpr DType kElementTypes[] = {DType::kUInt8, DType::kInt8,    DType::kInt16,   DType::kInt32,
+                                   DType::kInt64, DType::kFloat64, DType::kFloat32, DType::kUInt16};
+
+Status Bad(const std::string& file, StatusCode code, const std::string& why) {
+  return Status(code, "the index of Megatron's two files " + why, {file, 0, -1});
+}
+
+bool StartsAsMegatronIndex(std::span<const std::byte> head) {
+  return head.size() >= sizeof(kMagic) && std::memcmp(head.data(), kMagic, sizeof(kMagic)) == 0;
+}
+
+}  // namespace
+
+Status MegatronIndex::ReadHeader(const std::string& file) {
+  const std::span<const std::byte> bytes = bytes_;
+  if (bytes.size() < kHeaderBytes) {
+    return Bad(file, StatusCode::kTruncated,
+               "has " + std::to_string(bytes.size()) + " bytes, its header alone takes 34");
+  }
+  if (!StartsAsMegatronIndex(bytes)) {
+    return Bad(file, StatusCode::kDamaged, "does not begin with its magic number MMIDIDX");
+  }
+  const auto version = LoadLe<std::uint64_t>(at(9));
+  if (version != 1) {
+    return Bad(file, StatusCode::kUnsupported,
+               "is of version " + std::to_string(version) + ", 1 is known");
+  }
+  const auto type = std::to_integer<std::size_t>(*at(17));
+  if (type < 1 || type > std::size(kElementTypes)) {
+    return Bad(file, StatusCode::kDamaged,
+               "has the element type " + std::to_string(type) + ", 1 to 8 are known");
+  }
+  element_type_ = kElementTypes[type - 1];
+  element_bytes_ = DTypeBytes(element_type_);
+  sequences_ = LoadLe<std::uint64_t>(at(18));
+  const auto documents = LoadLe<std::uint64_t>(at(26));
+  const std::uint64_t left = bytes.size() - kHeaderBytes;
+  if (sequences_ > left / 12 || documents > (left - 12 * sequences_) / 8) {
+    return Bad(file, StatusCode::kTruncated,
+               "counts " + std::to_string(sequences_) + " sequences and " +
+                   std::to_string(documents) + " documents, for which its " +
+                   std::to_string(bytes.size()) + " bytes do not suffice");
+  }
+  return {};
+}
+
+Status MegatronIndex::Load(const std::string& file, std::shared_ptr<const MegatronIndex>* index) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat facts {};
+  if (descriptor < 0 || fstat(descriptor, &facts) != 0) {
+    const int error = errno;
+    if (descriptor >= 0) close(descriptor);
+    return StatusFromErrno(error, "open").WithPlace({file, -1, -1});
+  }
+  std::shared_ptr<const FileMapping> mapping;
+  Status status;
+  if (S_ISREG(facts.st_mode) && facts.st_size > 0) {
+    mapping = FileMapping::Open(descriptor, facts, &status);
+  } else {
+    status = Bad(file, StatusCode::kTruncated, "is empty, or no file");
+  }
+  close(descriptor);
+  if (!status.ok()) return status;
+  auto loaded = std::make_shared<MegatronIndex>();
+  loaded->bytes_ = mapping->bytes();
+  loaded->mapping_ = std::move(mapping);
+  status = loaded->ReadHeader(file);
+  if (status.ok() && loaded->shrunk()) status = Bad(file, StatusCode::kTruncated, kShrunk);
+  if (status.ok()) *index = std::move(loaded);
+  return status;
+}
+
+Status MegatronIndex::Read(const std::string& file, std::span<const std::byte> bytes,
+                           std::shared_ptr<const void> owner,
+                           std::shared_ptr<const MegatronIndex>* index) {
+  auto loaded = std::make_shared<MegatronIndex>();
+  loaded->bytes_ = bytes;
+  loaded->owner_ = std::move(owner);
+  Status status = loaded->ReadHeader(file);
+  if (status.ok()) *index = std::move(loaded);
+  return status;
+}
+
+namespace {
+
+/// Where the sequences of a .bin file of so many bytes stand.
+class MegatronRecords final : public RecordIndex {
+ public:
+  MegatronRecords(std::shared_ptr<const MegatronIndex> index, const FramerOptions& options)
+      : index_(std::move(index)), file_bytes_(static_cast<std::int64_t>(options.file_bytes)) {
+    if (!IsWhole(options.max_record_bytes)) {
+      damage_ = FindMegatronDamage(options, index_);
+    }
+  }
+
+  std::uint64_t records() const override { return index_->sequences(); }
+
+  Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override {
+    const std::vector<std::uint64_t>& lost = damage_.lost;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      RecordUnit& unit = units[i];
+      unit = RecordUnit();
+      unit.lost = std::binary_search(lost.begin(), lost.end(), records[i]);
+      const std::int64_t at = std::clamp<std::int64_t>(index_->begin(records[i]), 0, file_bytes_);
+      unit.offset = static_cast<std::uint64_t>(at);
+      if (!unit.lost) unit.bytes = static_cast<std::uint64_t>(index_->bytes(records[i]));
+      unit.first_record = records[i];
+    }
+    return WhyNotBelieved();
+  }
+
+  std::span<const IndexDamage> damage() const override { return damage_.ranges; }
+
+  // Of a damaged index, of which begins do not ascend, some record around there.
+  Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override {
+    std::uint64_t low = 0;
+    std::uint64_t high = records();
+    while (low < high) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      if (index_->begin(middle) < static_cast<std::int64_t>(offset)) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    *record = low;
+    return WhyNotBelieved();
+  }
+
+ private:
+  /// Of all numbers that were read of the index before.
+  Status WhyNotBelieved() const {
+    return index_->shrunk() ? Status(StatusCode::kTruncated, MegatronIndex::kShrunk) : Status();
+  }
+  // Whether each sequence begins where the one before ends, from the file's start to its end. An
+  // index of all tokens that there are is gone over in less than a second.
+  bool IsWhole(std::uint64_t most_bytes) const {
+    std::int64_t end = 0;
+    bool whole = true;
+    for (std::uint64_t i = 0; i < records() && whole; ++i) {
+      const std::int64_t bytes = index_->bytes(i);
+      whole = index_->begin(i) == end && bytes >= 0 && bytes <= file_bytes_ - end &&
+              static_cast<std::uint64_t>(bytes) <= most_bytes;
+      end += whole ? bytes : 0;
+    }
+    return whole && end == file_bytes_;
+  }
+
+  const std::shared_ptr<const MegatronIndex> index_;
+  const std::int64_t file_bytes_;
+  MegatronDamage damage_;
+};
+
+/// Takes sequences by themselves.
+class MegatronUnitFramer final : public UnitFramer {
+ public:
+  explicit MegatronUnitFramer(const FramerOptions& options) : lost_(options) {}
+
+  Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
+    static constexpr std::byte kNothing{};
+    if (records != 1) return lost_.Lose(unit, records, {}, output);
+    const std::byte* const data = unit.bytes.empty() ? &kNothing : unit.bytes.data();
+    output->records.push_back({data, unit.bytes.size()});
+    return {};
+  }
+
+ private:
+  const LostUnits lost_;
+};
+
+/// Writes the .bin file as records come, and the .idx file once that is complete.
+class MegatronWriter final : public FileRecordWriter {
+ public:
+  MegatronWriter(std::unique_ptr<OutputFile> index, std::unique_ptr<OutputFile> data,
+                 const MegatronElement& element)
+      : FileRecordWriter(std::move(index)), data_(std::move(data)), element_(element) {}
+
+ private:
+  Status Append(std::span<const std::byte> record) override {
+    const std::size_t elements = record.size() / element_.bytes;
+    if (record.size() % element_.bytes != 0 ||
+        elements > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+      return Status(StatusCode::kInvalidArgument,
+                    "a record of " + std::to_string(record.size()) +
+                        " bytes is no sequence of up to 2^31 - 1 elements of " +
+                        std::to_string(element_.bytes) + " bytes");
+    }
+    lengths_.push_back(static_cast<std::uint32_t>(elements));
+    return data_->Append(record);
+  }
+
+  Status Finish() override {
+    Status status = data_->Commit();
+    if (status.ok()) status = WriteHeader();
+    for (std::size_t i = 0; status.ok() && i < lengths_.size(); ++i) {
+      status = Number(lengths_[i]);
+    }
+    std::uint64_t begin = 0;
+    for (std::size_t i = 0; status.ok() && i < lengths_.size(); ++i) {
+      status = Number(begin);
+      begin += std::uint64_t{lengths_[i]} * element_.bytes;
+    }
+    // Each sequence is a document.
+    for (std::uint64_t i = 0; status.ok() && i <= lengths_.size(); ++i) status = Number(i);
+    return status;
+  }
+
+  Status WriteHeader() {
+    const std::uint64_t sequences = lengths_.size();
+    std::array<std::byte, MegatronIndex::kHeaderBytes> header{};
+    std::memcpy(header.data(), kMagic, sizeof(kMagic));
+    StoreLe(header.data() + 9, std::uint64_t{1});
+    header[17] = std::byte{element_.code};
+    StoreLe(header.data() + 18, sequences);
+    StoreLe(header.data() + 26, sequences + 1);
+    return file().Append(header);
+  }
+
+  template <typename T>
+  Status Number(T number) {
+    std::array<std::byte, sizeof(T)> bytes;
+    StoreLe(bytes.data(), number);
+    return file().Append(bytes);
+  }
+
+  const std::unique_ptr<OutputFile> data_;
+  const MegatronElement element_;
+  std::vector<std::uint32_t> lengths_;
+};
+
+constexpr std::pair<std::string_view, MegatronElement> kElements[] = {
+    {"u1", {1, 1}}, {"i1", {2, 1}}, {"i2", {3, 2}}, {"i4", {4, 4}},
+    {"i8", {5, 8}}, {"f8", {6, 8}}, {"f4", {7, 4}}, {"u2", {8, 2}}};
 
 class Megatron final : public Format {
  public:
@@ -27,14 +271,14 @@ class Megatron final : public Format {
     return NewMegatronFramer(options, index_);
   }
   std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
-    return index_ == nullptr ? nullptr : NewMegatronUnitFramer(options);
+    return index_ == nullptr ? nullptr : std::make_unique<MegatronUnitFramer>(options);
   }
   OwnIndexResult OwnIndex(const FramerOptions& options,
                           std::span<const std::byte> /*head*/) const override {
     if (index_ != nullptr) {
       Status misread = CheckMegatronElements(*index_, options);
       if (!misread.ok()) return {std::move(misread), nullptr};
-      return {Status(), NewMegatronRecords(index_, options)};
+      return {Status(), std::make_shared<const MegatronRecords>(index_, options)};
     }
     return {Status(StatusCode::kUnsupported,
                    "Megatron's index is read with the .bin file beside it: neither can come from "
@@ -42,9 +286,7 @@ class Megatron final : public Format {
             nullptr};
   }
   CompanionResult FindCompanion(const std::string& file) const override;
-  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return NewMegatronWriter(std::move(file), element_);
-  }
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override;
   bool writes_in_order() const override { return false; }
 
  private:
@@ -70,6 +312,22 @@ CompanionResult Megatron::FindCompanion(const std::string& file) const {
   return found;
 }
 
+RecordWriterResult Megatron::NewWriter(std::unique_ptr<OutputFile> file) const {
+  const std::string& path = file->path();
+  if (element_.bytes == 0 || !path.ends_with(kIndexEnding)) {
+    return {Status(StatusCode::kInvalidArgument,
+                   "to write " + path +
+                       " as Megatron's two files the name must end in .idx, and the elements' type "
+                       "must be named, like megatron:u2"),
+            nullptr};
+  }
+  auto data = std::make_unique<OutputFile>(path.substr(0, path.size() - kIndexEnding.size()) +
+                                           std::string(kDataEnding));
+  Status status = data->Open();
+  if (!status.ok()) return {std::move(status), nullptr};
+  return {Status(), std::make_unique<MegatronWriter>(std::move(file), std::move(data), element_)};
+}
+
 }  // namespace
 
 Status CheckMegatronElements(const MegatronIndex& index, const FramerOptions& options) {
@@ -79,8 +337,18 @@ Status CheckMegatronElements(const MegatronIndex& index, const FramerOptions& op
       .WithPlace({options.file, -1, -1});
 }
 
-bool StartsAsMegatronIndex(std::span<const std::byte> head) {
-  return head.size() >= sizeof(kMagic) && std::memcmp(head.data(), kMagic, sizeof(kMagic)) == 0;
+Status ParseMegatronElement(std::string_view text, MegatronElement* element) {
+  *element = {};
+  if (text.empty()) return {};
+  for (const auto& [name, known] : kElements) {
+    if (name != text) continue;
+    *element = known;
+    return {};
+  }
+  return Status(StatusCode::kInvalidArgument,
+                "format \"megatron:" + std::string(text) +
+                    "\": expected the type of an element to write, one of u1, i1, i2, u2, i4, i8, "
+                    "f4, f8");
 }
 
 std::shared_ptr<const Format> MegatronFormat(const MegatronElement& element) {

@@ -4,14 +4,66 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/little_endian.h"
+#include "io/file_mapping.h"
 #include "readers/formats/format.h"
 #include "readers/formats/record_index.h"
-#include "readers/formats/tokens/megatron_index.h"
+#include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
+
+/// The .idx file of Megatron-LM's indexed dataset (megatron/core/datasets/indexed_dataset.py):
+/// where the sequences stand in the .bin file beside it. Little-endian: "MMIDIDX\0\0", u64 version
+/// 1, u8 element type, u64 sequences, u64 documents; then an i32 of each sequence's elements, an
+/// i64 of its first byte, an i64 for each document (not used here), and of a multimodal set an i8
+/// for each sequence (not used either). Immutable, thread safe.
+class MegatronIndex {
+ public:
+  static constexpr std::size_t kHeaderBytes = 34;
+
+  /// Fails where the file is no such index, or too short for what its header counts.
+  /// The file is mapped.
+  static Status Load(const std::string& file, std::shared_ptr<const MegatronIndex>* index);
+  /// The same of bytes that `owner` keeps; `file` is for messages.
+  static Status Read(const std::string& file, std::span<const std::byte> bytes,
+                     std::shared_ptr<const void> owner,
+                     std::shared_ptr<const MegatronIndex>* index);
+
+  /// Whether the file was found shorter than it was: what was read of it before the call may be
+  /// zeros in place of numbers.
+  bool shrunk() const { return mapping_ != nullptr && mapping_->damaged(); }
+  /// What is said of it then.
+  static constexpr const char* kShrunk = "Megatron's index shrank while it was read";
+
+  std::uint64_t sequences() const { return sequences_; }
+  std::size_t element_bytes() const { return element_bytes_; }
+  /// What the index says that they are.
+  DType element_type() const { return element_type_; }
+  /// Of sequence i, as the index has it: negative where it is damaged.
+  std::int64_t begin(std::uint64_t i) const {
+    return LoadOnceLe<std::int64_t>(at(kHeaderBytes + 4 * sequences_ + 8 * i));
+  }
+  std::int64_t bytes(std::uint64_t i) const {
+    return std::int64_t{LoadOnceLe<std::int32_t>(at(kHeaderBytes + 4 * i))} *
+           static_cast<std::int64_t>(element_bytes_);
+  }
+
+ private:
+  const std::byte* at(std::uint64_t offset) const { return bytes_.data() + offset; }
+  Status ReadHeader(const std::string& file);
+
+  std::shared_ptr<const void> owner_;
+  std::shared_ptr<const FileMapping> mapping_;  ///< null where the bytes are none
+  std::span<const std::byte> bytes_;
+  std::uint64_t sequences_ = 0;
+  std::size_t element_bytes_ = 0;
+  DType element_type_ = DType::kUInt8;
+};
 
 /// Megatron-LM's indexed dataset: an .idx file (see MegatronIndex) and the .bin file beside it. A
 /// record is a sequence: its elements, little-endian, as they stand in the .bin file, whose bytes
@@ -26,19 +78,9 @@ struct MegatronElement {
 Status ParseMegatronElement(std::string_view text, MegatronElement* element);
 
 std::shared_ptr<const Format> MegatronFormat(const MegatronElement& element);
-RecordWriterResult NewMegatronWriter(std::unique_ptr<OutputFile> file,
-                                     const MegatronElement& element);
 
 /// OK where whoever reads takes the elements for what the index says that they are.
 Status CheckMegatronElements(const MegatronIndex& index, const FramerOptions& options);
-
-bool StartsAsMegatronIndex(std::span<const std::byte> head);
-
-/// Takes sequences by themselves.
-std::unique_ptr<UnitFramer> NewMegatronUnitFramer(const FramerOptions& options);
-/// Where the sequences of a .bin file of so many bytes stand.
-std::shared_ptr<const RecordIndex> NewMegatronRecords(std::shared_ptr<const MegatronIndex> index,
-                                                      const FramerOptions& options);
 
 /// What a damaged index costs, or a .bin file of another size: its framer's damage.
 struct MegatronDamage {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "readers/formats/arrays/array_framer.h"
+#include "readers/formats/arrays/arrays.h"
 #include "readers/formats/format.h"
 
 namespace ringfeed {
@@ -20,21 +20,9 @@ struct TokensOptions {
   bool header = false;            ///< written with llm.c's header, though the type is named
 };
 
-/// One of llm.c's headers (dev/data/data_common.py there).
-struct TokensVariant {
-  static constexpr std::size_t kHeaderBytes = 1024;
-  static constexpr std::size_t kKnownBytes = 12;  ///< magic, version, count
-
-  std::int32_t magic;
-  std::int32_t version;
-  std::uint64_t token_bytes;
-};
-
 /// "", "u2", "u4,block=2048", "block=512,tail=drop", "u4,llmc": what follows "tokens:".
 Status ParseTokensOptions(std::string_view text, TokensOptions* options);
 
 std::shared_ptr<const Format> TokensFormat(const TokensOptions& options);
-std::unique_ptr<RecordWriter> NewTokensWriter(std::unique_ptr<OutputFile> file,
-                                              const TokensVariant& variant, bool header);
 
 }  // namespace ringfeed

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "readers/parsers/example/feature_location.h"
 #include "readers/parsers/example/feature_values.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/parser.h"

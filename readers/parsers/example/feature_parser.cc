@@ -1,18 +1,18 @@
-#include "readers/parsers/example/feature_parser.h"
-
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/little_endian.h"
+#include "readers/parsers/example/feature_field.h"
 #include "readers/parsers/example/feature_scanner.h"
-#include "readers/parsers/example/short_copy.h"
-#include "readers/parsers/example/single_int.h"
+#include "readers/parsers/example/feature_values.h"
 #include "readers/parsers/example/staged_columns.h"
 #include "readers/parsers/example/varint_list.h"
-#include "readers/parsers/tensors/row_fetch.h"
-#include "readers/parsers/usual_reader.h"
+#include "readers/parsers/parser.h"
+#include "ringfeed/parsers.h"
 
 namespace ringfeed {
 namespace {
@@ -403,11 +403,77 @@ void FeaturesParser::Write(std::span<const RecordSpan> rows, const FieldLocation
   own->columns.Finish();
 }
 
-}  // namespace
-
+/// Parses records of the dialect, which must live as long as the parser. Throws
+/// Error(kInvalidArgument) where there is no feature, one is named twice or one cannot be a field.
+/// Sequences stand behind all others.
 std::shared_ptr<const Parser> MakeFeatureParser(const FeatureDialect& dialect,
                                                 const std::vector<WantedFeature>& features) {
   return std::make_shared<const FeaturesParser>(dialect, features);
+}
+
+// TensorFlow's example.proto and feature.proto.
+constexpr FeatureDialect kExample = {
+    .parser = "example",
+    .record = "tf.Example",
+    .types_are = "a tf.Example holds uint8 (bytes), float32, int64 or int32",
+    .map_field = 1,
+    .kinds = {FeatureKind::kUnset, FeatureKind::kBytes, FeatureKind::kFloats, FeatureKind::kInt64s},
+    .types = {{{DType::kUInt8, FeatureKind::kBytes},
+               {DType::kFloat32, FeatureKind::kFloats},
+               {DType::kInt64, FeatureKind::kInt64s},
+               {DType::kInt32, FeatureKind::kInt64s}}}};
+
+constexpr FeatureDialect kSequenceExample = [] {
+  FeatureDialect dialect = kExample;
+  dialect.parser = "sequence";
+  dialect.record = "tf.SequenceExample";
+  dialect.types_are = "a tf.SequenceExample holds uint8 (bytes), float32, int64 or int32";
+  dialect.lists_field = 2;
+  return dialect;
+}();
+
+// OneFlow's oneflow.record_pb2.
+constexpr FeatureDialect kOFRecord = {
+    .parser = "ofrecord",
+    .record = "OFRecord",
+    .types_are = "an OFRecord gives float32, float64, int8, int32, int64 or uint8",
+    .map_field = 0,
+    .kinds = {FeatureKind::kUnset, FeatureKind::kBytes, FeatureKind::kFloats, FeatureKind::kDoubles,
+              FeatureKind::kInt32s, FeatureKind::kInt64s},
+    .types = {{{DType::kUInt8, FeatureKind::kBytes},
+               {DType::kInt8, FeatureKind::kBytes},
+               {DType::kFloat32, FeatureKind::kFloats},
+               {DType::kFloat64, FeatureKind::kDoubles},
+               {DType::kInt32, FeatureKind::kInt32s},
+               {DType::kInt64, FeatureKind::kInt64s}}},
+    .converts = true};
+
+}  // namespace
+
+std::shared_ptr<const Parser> ExampleParser(std::vector<FeatureSpec> features) {
+  std::vector<WantedFeature> wanted;
+  for (FeatureSpec& feature : features) wanted.push_back({std::move(feature)});
+  return MakeFeatureParser(kExample, wanted);
+}
+
+std::shared_ptr<const Parser> SequenceExampleParser(std::vector<FeatureSpec> context,
+                                                    std::vector<FeatureSpec> sequences) {
+  std::vector<WantedFeature> wanted;
+  for (FeatureSpec& feature : context) wanted.push_back({std::move(feature)});
+  for (FeatureSpec& feature : sequences) {
+    wanted.push_back({.spec = std::move(feature), .sequence = true});
+  }
+  return MakeFeatureParser(kSequenceExample, wanted);
+}
+
+std::shared_ptr<const Parser> OFRecordParser(std::vector<OFRecordFeatureSpec> features) {
+  std::vector<WantedFeature> wanted;
+  for (OFRecordFeatureSpec& feature : features) {
+    wanted.push_back({{std::move(feature.name), feature.dtype, std::move(feature.shape),
+                       std::move(feature.missing)},
+                      feature.truncate});
+  }
+  return MakeFeatureParser(kOFRecord, wanted);
 }
 
 }  // namespace ringfeed

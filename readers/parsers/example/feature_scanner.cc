@@ -1,14 +1,76 @@
 #include "readers/parsers/example/feature_scanner.h"
 
-#include <algorithm>
-#include <cstdint>
 #include <limits>
-#include <string>
 
-#include "base/little_endian.h"
-#include "readers/formats/builders/wire_reader.h"
+#include "readers/formats/builders/wire_format.h"
 
 namespace ringfeed {
+
+EntryTemplate::EntryTemplate(const std::string& key, std::uint32_t number, std::uint32_t form)
+    : form_(form) {
+  constexpr std::size_t kBesidesKey = 10;
+  constexpr std::size_t kMostByte = 127;
+  const std::size_t size = key.size();
+  if (size + kBesidesKey > kMostWords * sizeof(std::uint64_t)) {
+    head_bytes_ = ~std::size_t{0};  // too long a key: never matches
+    return;
+  }
+  constexpr auto kTag = [](std::uint32_t field) {
+    return static_cast<std::byte>(WireTag(field, WireType::kDelimited));
+  };
+  std::vector<std::byte> head{kTag(1), static_cast<std::byte>(size + 8), kTag(1),
+                              static_cast<std::byte>(size)};
+  for (const char c : key) head.push_back(static_cast<std::byte>(c));
+  for (const std::byte byte :
+       {kTag(2), std::byte{4}, kTag(number), std::byte{2}, kTag(1), std::byte{0}}) {
+    head.push_back(byte);
+  }
+  head_bytes_ = head.size();
+  most_run_bytes_ = kMostByte - (size + 8);
+  std::vector<std::byte> lengths(head.size());
+  for (const std::size_t at : {std::size_t{1}, size + 5, size + 7, size + 9}) {
+    lengths[at] = std::byte{1};
+  }
+  word_count_ = (head.size() + 7) / 8;
+  for (std::size_t i = 0; i < word_count_; ++i) {
+    Word& word = words_[i];
+    word.at = std::min(8 * i, head.size() - 8);  // the last one overlaps: nothing beyond is read
+    word.fixed = LoadLe<std::uint64_t>(head.data() + word.at);
+    word.lengths = LoadLe<std::uint64_t>(lengths.data() + word.at);
+  }
+}
+
+void RecordLayout::Learn(const RecordSpan& record, std::span<const FieldLocation> locations) {
+  constexpr std::size_t kWord = sizeof(Bits);
+  constexpr std::size_t kMostBytes = 4096;
+  misses_ = 0;
+  patience_ -= kLearningCost;
+  record_bytes_ = kNoRecord;
+  word_count_ = run_count_ = 0;
+  if (record.size < kWord || record.size > kMostBytes || locations.size() > kMostRuns) return;
+  std::vector<std::byte> mask(record.size, std::byte{0xff});
+  for (const FieldLocation& at : locations) {
+    const bool is_run = at.form >= kFormBytes && at.form <= kFormInt64s;
+    if (!is_run && at.form != kFormMissing) return;
+    const std::size_t begin = is_run ? static_cast<std::size_t>(at.data - record.data) : 0;
+    runs_[run_count_++] = {begin, at.bytes, at.form};
+    std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(begin), at.bytes, std::byte{});
+  }
+  for (std::size_t at = 0; at < record.size;) {
+    const std::size_t begin = std::min(at, record.size - kWord);
+    const auto bits = LoadLe<Bits>(mask.data() + begin);
+    // The next word starts where there is something to compare.
+    if (mask[at] == std::byte{}) {
+      ++at;
+      continue;
+    }
+    if (word_count_ == kMostWords) return;
+    words_[word_count_++] = {begin, bits, LoadLe<Bits>(record.data + begin) & bits};
+    at = begin + kWord;
+  }
+  record_bytes_ = record.size;
+}
+
 namespace {
 
 constexpr std::byte kFirst{WireTag(1, WireType::kDelimited)};

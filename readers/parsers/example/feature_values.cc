@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/little_endian.h"
-#include "readers/formats/builders/wire_reader.h"
 #include "readers/parsers/example/varint_list.h"
-#include "readers/parsers/usual_reader.h"
 
 namespace ringfeed {
+
+const std::byte* PassField(std::span<const std::byte> rest, std::uint32_t number, bool* found,
+                           std::span<const std::byte>* bytes) {
+  WireReader reader(rest);
+  std::uint32_t tag = 0;
+  if (!reader.ReadTag(&tag)) return nullptr;
+  *found = tag == WireTag(number, WireType::kDelimited);
+  return (*found ? reader.ReadDelimited(bytes) : reader.Skip(tag)) ? reader.at() : nullptr;
+}
+
 namespace {
 
 constexpr std::uint32_t kDelimited1 = WireTag(1, WireType::kDelimited);
@@ -164,6 +171,26 @@ bool ReadFeatureRun(FeatureKind kind, std::span<const std::byte> run, std::size_
   values->Clear();
   values->kind = kind;
   return AppendPiece(run, most_numbers, values);
+}
+
+bool LocateUsualFeature(const FeatureDialect& dialect, std::span<const std::byte> feature,
+                        FieldLocation* location) {
+  UsualReader reader(feature);
+  *location = {feature.data(), 0, 0, kFormMissing};
+  if (reader.done()) return true;
+  const auto tag = std::to_integer<std::uint32_t>(feature[0]);
+  const FeatureKind kind = dialect.KindOf(tag >> 3);
+  std::span<const std::byte> run;
+  if (kind == FeatureKind::kUnset || tag != WireTag(tag >> 3, WireType::kDelimited)) return false;
+  if (!reader.Enter(&run) || !reader.done()) return false;
+  location->form = kind == FeatureKind::kBytes && run.empty() ? kFormNoBytes : FormOf(kind);
+  if (run.empty()) return true;
+  UsualReader list(run);
+  constexpr std::byte kRun{WireTag(1, WireType::kDelimited)};
+  if (!list.Enter(kRun, &run) || !list.done()) return false;
+  location->data = run.data();
+  location->bytes = static_cast<std::uint32_t>(run.size());
+  return true;
 }
 
 }  // namespace ringfeed

@@ -2,15 +2,131 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "base/stream_copy.h"
-#include "readers/parsers/example/column_stager.h"
 #include "readers/parsers/parser.h"
+#include "ringfeed/record.h"
 
 namespace ringfeed {
+
+/// Asks for the cache lines of a row that will be parsed soon: behind a shuffle it stands anywhere.
+/// A long row asks for its start only, the processor follows it by itself. Inlined by force: g++
+/// takes a function that only prefetches for one without effect, and drops the call.
+[[gnu::always_inline]] inline void FetchRow(const RecordSpan& row) {
+  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kMost = 1024;
+  const std::size_t bytes = row.size < kMost ? row.size : kMost;
+  for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(row.data + at);
+  if (bytes != 0) __builtin_prefetch(row.data + bytes - 1);
+}
+
+/// The same of a row that follows another one: where it stands close behind that, the processor
+/// will have fetched it.
+[[gnu::always_inline]] inline void FetchRowBehind(const RecordSpan& before, const RecordSpan& row) {
+  constexpr std::uintptr_t kNear = 256;
+  const auto end = reinterpret_cast<std::uintptr_t>(before.data) + before.size;
+  if (reinterpret_cast<std::uintptr_t>(row.data) - end < kNear) return;
+  FetchRow(row);
+}
+
+/// N bytes as two pieces that may overlap: no loop, and nothing beyond is touched.
+template <std::size_t kPiece>
+inline void CopyEnds(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::memcpy(to, from, kPiece);
+  std::memcpy(to + bytes - kPiece, from + bytes - kPiece, kPiece);
+}
+
+/// Calls `use` with what copies so many bytes, (to, from), made for pieces of that size: for a loop
+/// over many of them.
+template <typename Use>
+void WithCopyOf(std::size_t bytes, Use use) {
+  using Bytes = std::byte;
+  if (bytes == 4) return use([](Bytes* to, const Bytes* from) { std::memcpy(to, from, 4); });
+  if (bytes == 8) return use([](Bytes* to, const Bytes* from) { std::memcpy(to, from, 8); });
+  if (bytes == 64) return use([](Bytes* to, const Bytes* from) { std::memcpy(to, from, 64); });
+  if (bytes >= 64 && bytes <= 128) {
+    return use([bytes](Bytes* to, const Bytes* from) { CopyEnds<64>(to, from, bytes); });
+  }
+  if (bytes >= 32 && bytes <= 64) {
+    return use([bytes](Bytes* to, const Bytes* from) { CopyEnds<32>(to, from, bytes); });
+  }
+  if (bytes >= 16 && bytes <= 32) {
+    return use([bytes](Bytes* to, const Bytes* from) { CopyEnds<16>(to, from, bytes); });
+  }
+  use([bytes](Bytes* to, const Bytes* from) { std::memcpy(to, from, bytes); });
+}
+
+/// Gathers the bytes of a column, row behind row, in a buffer that stays in L1, and sends them on
+/// in whole cache lines past the caches: a short row alone would fill a part of a line, which such
+/// a store cannot do well. The first and the last line are written byte by byte, since others may
+/// be writing what lies beside.
+class ColumnStager {
+ public:
+  static constexpr std::size_t kLine = 64;
+
+  /// `stage` is aligned to kLine, with room for `capacity` bytes and kLine before that.
+  ColumnStager(std::byte* stage, std::size_t capacity) : stage_(stage), capacity_(capacity) {}
+
+  /// Starts a column at `to`; nothing may be pending.
+  void Start(std::byte* to) {
+    first_ = reinterpret_cast<std::uintptr_t>(to) % kLine;
+    line_ = to - first_;
+    fill_ = first_;
+  }
+  /// How many bytes may be put at next() before the next Flush.
+  std::size_t room() const { return capacity_ + kLine - fill_; }
+  std::byte* next() const { return stage_ + fill_; }
+  void Advance(std::size_t bytes) { fill_ += bytes; }
+
+  /// Sends every full line; at most 63 bytes stay.
+  void Flush() {
+    std::size_t done = 0;
+    if (first_ != 0 && fill_ >= kLine) {
+      std::memcpy(line_ + first_, stage_ + first_, kLine - first_);
+      first_ = 0;
+      done = kLine;
+    }
+    const std::size_t lines = (fill_ - done) / kLine;
+    StreamLines(line_ + done, stage_ + done, lines);
+    done += lines * kLine;
+    line_ += done;
+    fill_ -= done;
+    if (done != 0 && fill_ != 0) std::memcpy(stage_, stage_ + done, kLine);
+  }
+
+  /// Sends everything.
+  void Finish() {
+    Flush();
+    if (fill_ > first_) std::memcpy(line_ + first_, stage_ + first_, fill_ - first_);
+    line_ += fill_;
+    fill_ = first_ = 0;
+  }
+
+  /// Appends bytes from anywhere; long ones pass by the stage.
+  void Append(const std::byte* from, std::size_t bytes) {
+    if (bytes >= capacity_ / 4) {
+      std::byte* to = line_ + fill_;
+      Finish();
+      StreamCopy(to, from, bytes);
+      Start(to + bytes);
+      return;
+    }
+    if (bytes > room()) Flush();
+    if (bytes != 0) std::memcpy(next(), from, bytes);
+    Advance(bytes);
+  }
+
+ private:
+  std::byte* stage_;
+  std::size_t capacity_;
+  std::byte* line_ = nullptr;  // where stage_[0] belongs, aligned to kLine
+  std::size_t first_ = 0;      // bytes of stage_ before this are not ours
+  std::size_t fill_ = 0;
+};
 
 /// A stager for each column of a batch.
 class StagedColumns {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "readers/parsers/example/column_stager.h"
+#include "readers/parsers/example/staged_columns.h"
 #include "readers/parsers/parser.h"
 
 namespace ringfeed {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "readers/parsers/example/staged_columns.h"
-#include "readers/parsers/located_storage.h"
+#include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/text/text_field.h"
 #include "ringfeed/formats.h"

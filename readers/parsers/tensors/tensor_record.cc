@@ -4,7 +4,7 @@
 
 #include "base/little_endian.h"
 #include "readers/parsers/field_row.h"
-#include "readers/parsers/located_storage.h"
+#include "readers/parsers/located_rows.h"
 
 namespace ringfeed {
 namespace {

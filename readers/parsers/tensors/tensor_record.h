@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "readers/formats/builders/wire_reader.h"
+#include "readers/formats/builders/wire_format.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/slot.h"
 #include "ringfeed/status.h"

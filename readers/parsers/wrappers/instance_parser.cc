@@ -1,13 +1,10 @@
-#include "readers/parsers/wrappers/instance_parser.h"
-
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "readers/parsers/located_rows.h"
-#include "readers/parsers/located_storage.h"
 #include "readers/parsers/lod/lod_columns.h"
+#include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
 namespace {
@@ -126,13 +123,10 @@ class SlotParser final : public LoDColumnsParser {
             0};
   }
   static Status LocateValues(const Tensor& tensor, bool ragged, FieldLocation* at) {
-    if (tensor.bytes > std::numeric_limits<std::uint32_t>::max()) {
-      return Status(StatusCode::kUnsupported, "a tensor of 4 GiB or more cannot be batched");
-    }
-    const std::int64_t units = ragged ? tensor.shape[0] : 1;
-    *at = {tensor.data, static_cast<std::uint32_t>(tensor.bytes), static_cast<std::uint32_t>(units),
-           0};
-    return {};
+    const auto units = static_cast<std::size_t>(ragged ? tensor.shape[0] : 1);
+    at->form = 0;
+    if (LocateAt(tensor.data, tensor.bytes, units, at)) return {};
+    return Status(StatusCode::kUnsupported, "a tensor of 4 GiB or more cannot be batched");
   }
 };
 

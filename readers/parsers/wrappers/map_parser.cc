@@ -1,14 +1,12 @@
-#include "readers/parsers/wrappers/map_parser.h"
-
 #include <algorithm>
 #include <exception>
 #include <string>
 #include <utility>
 
 #include "readers/parsers/located_rows.h"
-#include "readers/parsers/located_storage.h"
-#include "readers/parsers/lod/lod_levels.h"
+#include "readers/parsers/parser.h"
 #include "readers/parsers/worker_stop.h"
+#include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
 

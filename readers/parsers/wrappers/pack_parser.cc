@@ -1,12 +1,10 @@
-#include "readers/parsers/wrappers/pack_parser.h"
-
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
 
-#include "readers/parsers/ragged_field.h"
-#include "readers/parsers/wrappers/truncate_parser.h"
+#include "readers/parsers/parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
 

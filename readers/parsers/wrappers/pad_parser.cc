@@ -1,5 +1,3 @@
-#include "readers/parsers/wrappers/pad_parser.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -9,8 +7,9 @@
 
 #include "base/little_endian.h"
 #include "readers/parsers/element_value.h"
-#include "readers/parsers/ragged_field.h"
-#include "readers/parsers/row_targets.h"
+#include "readers/parsers/located_rows.h"
+#include "readers/parsers/parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
 

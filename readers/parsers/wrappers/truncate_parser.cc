@@ -1,13 +1,12 @@
-#include "readers/parsers/wrappers/truncate_parser.h"
-
 #include <algorithm>
 #include <array>
 #include <deque>
 #include <utility>
 #include <vector>
 
-#include "readers/parsers/ragged_field.h"
-#include "readers/parsers/row_targets.h"
+#include "readers/parsers/located_rows.h"
+#include "readers/parsers/parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
 

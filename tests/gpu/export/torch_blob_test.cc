@@ -1,5 +1,5 @@
 // LibTorch's names come first, as the header asks for.
-#include "tests/gpu/hand_over/fake_torch.h"
+#include "tests/gpu/export/fake_torch.h"
 // clang-format off
 #include "ringfeed/torch_blob.h"
 // clang-format on

@@ -1,9 +1,8 @@
-#include "readers/formats/text/csv.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "readers/formats/text/text_formats.h"
 #include "tests/readers/formats/frame_all.h"
 
 namespace ringfeed {

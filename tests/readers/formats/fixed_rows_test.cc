@@ -1,7 +1,6 @@
-#include "readers/formats/arrays/fixed_rows.h"
-
 #include <gtest/gtest.h>
 
+#include "readers/formats/arrays/arrays.h"
 #include "tests/readers/formats/frame_all.h"
 
 namespace ringfeed {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "readers/formats/heap_frame_memory.h"
+#include "readers/formats/format.h"
 
 namespace ringfeed {
 namespace {

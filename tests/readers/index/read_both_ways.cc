@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "readers/formats/heap_frame_memory.h"
+#include "readers/formats/format.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/ofrecord_file.h"
 #include "tests/readers/formats/recordio_file.h"

@@ -17,7 +17,7 @@
 #include "base/memory/arena.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/engine/sources/worker_io.h"
-#include "readers/formats/heap_frame_memory.h"
+#include "readers/formats/format.h"
 #include "readers/order/record_set.h"
 #include "ringfeed/formats.h"
 #include "tests/readers/order/planned_data.h"

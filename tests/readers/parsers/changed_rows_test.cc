@@ -6,11 +6,7 @@
 #include <functional>
 #include <random>
 
-#include "readers/parsers/wrappers/instance_parser.h"
-#include "readers/parsers/wrappers/map_parser.h"
-#include "readers/parsers/wrappers/pack_parser.h"
-#include "readers/parsers/wrappers/pad_parser.h"
-#include "readers/parsers/wrappers/truncate_parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/parsers.h"
 #include "tests/readers/parsers/lod_records.h"

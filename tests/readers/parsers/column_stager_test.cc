@@ -1,10 +1,10 @@
-#include "readers/parsers/example/column_stager.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <random>
 #include <vector>
+
+#include "readers/parsers/example/staged_columns.h"
 
 namespace ringfeed {
 namespace {

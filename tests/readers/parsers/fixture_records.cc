@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "readers/formats/format.h"
-#include "readers/formats/heap_frame_memory.h"
 #include "tests/readers/formats/fixture_file.h"
 
 namespace ringfeed {

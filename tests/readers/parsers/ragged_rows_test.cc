@@ -4,9 +4,7 @@
 #include <limits>
 
 #include "readers/parsers/element_value.h"
-#include "readers/parsers/wrappers/map_parser.h"
-#include "readers/parsers/wrappers/pad_parser.h"
-#include "readers/parsers/wrappers/truncate_parser.h"
+#include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/parsers.h"
 #include "tests/readers/parsers/odd_records.h"
 #include "tests/readers/parsers/parse_rows.h"

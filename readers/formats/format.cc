@@ -1,0 +1,337 @@
+#include "readers/formats/format.h"
+
+#include <utility>
+
+#include "base/little_endian.h"
+#include "readers/formats/arrays/arrays.h"
+#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/ofrecord/ofrecord.h"
+#include "readers/formats/recordio/recordio.h"
+#include "readers/formats/tar/tar.h"
+#include "readers/formats/text/text_formats.h"
+#include "readers/formats/tfrecord/tfrecord.h"
+#include "readers/formats/tokens/megatron.h"
+#include "readers/formats/tokens/tokens.h"
+
+namespace ringfeed {
+namespace {
+
+using namespace std::string_view_literals;
+
+/// First bytes of files that people have beside their records, from the formats' own documents.
+struct Stranger {
+  std::string_view magic;
+  std::string_view name;
+};
+constexpr Stranger kStrangers[] = {
+    {"PAR1"sv, "Parquet"},
+    {"ARROW1"sv, "Arrow IPC (Feather)"},
+    {"\xff\xff\xff\xff"sv, "an Arrow IPC stream"},
+    {"^ONEREC$"sv, "OneFlow's OneRec"},
+    {"\x0a\x23\xd7\xce"sv, "MXNet's RecordIO"},
+    {"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"sv, "Riegeli (ArrayRecord)"},
+    {"PK\x03\x04"sv, "zip (also .npz and PyTorch's .pt)"},
+    {"\x89HDF\r\n\x1a\n"sv, "HDF5"},
+    {"ORC"sv, "ORC"},
+    {"Obj\x01"sv, "Avro"},
+    {"SQLite format 3"sv, "SQLite"},
+    {"\xff\xd8\xff"sv, "a JPEG image (read as it is by the format raw)"},
+    {"\x89PNG"sv, "a PNG image (read as it is by the format raw)"},
+    {"\xfd\x37zXZ"sv, "xz"},
+    {"BZh"sv, "bzip2"},
+    {"\x04\x22\x4d\x18"sv, "lz4"},
+    {"\xff\x06\x00\x00sNaPpY"sv, "a snappy stream"},
+    {"snappy\0"sv, "a snappy stream"},
+    {"\x80\x04\x95"sv, "a pickle"},
+};
+
+bool IsText(std::string_view head) {
+  return std::all_of(head.begin(), head.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x20 || c == '\n' || c == '\r' || c == '\t';
+  });
+}
+
+// Records start with a length that is small beside its eight bytes, and most hold messages, which
+// start with a tag of field 1.
+std::string OfLengths(std::string_view head) {
+  constexpr std::size_t kTfRecordBegin = TfRecordLayout::kHeaderBytes;
+  constexpr std::size_t kOfRecordBegin = 8;
+  constexpr char kTag = 0x0a;
+  if (head.size() <= kTfRecordBegin) return {};
+  const auto length = LoadLe<std::uint64_t>(reinterpret_cast<const std::byte*>(head.data()));
+  if (length == 0 || length > (std::uint64_t{1} << 31)) return {};
+  const std::string what = "its first bytes could be a length of " + std::to_string(length);
+  if (head[kTfRecordBegin] == kTag) {
+    return "nearest is tfrecord: " + what + ", whose checksum does not match";
+  }
+  if (head[kOfRecordBegin] == kTag) {
+    return "nearest is ofrecord: " + what + ", behind which stands no OFRecord";
+  }
+  return {};
+}
+
+/// What a file that is of no known format is most like, by its first bytes, in a sentence for an
+/// error: a format that is not read here, a known one whose first record is damaged, text. Empty
+/// where it is like nothing. Thread safe.
+std::string Resemblance(std::span<const std::byte> bytes) {
+  constexpr std::size_t kTarMagicAt = 257;
+  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (head.empty()) return "the file is empty: any format that is named gives no records";
+  for (const Stranger& stranger : kStrangers) {
+    if (head.starts_with(stranger.magic)) {
+      return "it begins as " + std::string(stranger.name) + " does, which is not read here";
+    }
+  }
+  if (head.substr(std::min(kTarMagicAt, head.size())).starts_with("ustar")) {
+    return "nearest is tar: its magic word is in place, the first header's checksum is wrong";
+  }
+  const std::size_t magic = head.find("\x04\x03\x02\x01"sv);
+  if (magic != std::string_view::npos) {
+    return "nearest is recordio: its magic number stands at byte " + std::to_string(magic);
+  }
+  if (head.find_first_not_of('\0') == std::string_view::npos) return "its first bytes are zeros";
+  if (std::string lengths = OfLengths(head); !lengths.empty()) return lengths;
+  if (IsText(head)) return "nearest is lines: it is text";
+  return {};
+}
+
+// Formats of one name: some take parameters behind a colon.
+struct Family {
+  std::string_view name;
+  std::string_view usage;
+  FormatResult (*make)(std::string_view parameters);
+};
+
+template <std::shared_ptr<const Format> (*kMake)()>
+FormatResult Plain(std::string_view parameters) {
+  if (parameters.empty()) return {Status(), kMake()};
+  return {Status(StatusCode::kInvalidArgument, "format \"" + std::string(kMake()->name()) +
+                                                   "\" takes no parameters, not \"" +
+                                                   std::string(parameters) + "\""),
+          nullptr};
+}
+
+// Those whose parameters ParseX reads into what XFormat takes.
+template <typename Parameters, Status (*kParse)(std::string_view, Parameters*),
+          std::shared_ptr<const Format> (*kMake)(const Parameters&)>
+FormatResult With(std::string_view text) {
+  Parameters parameters;
+  Status status = kParse(text, &parameters);
+  if (!status.ok()) return {std::move(status), nullptr};
+  return {Status(), kMake(parameters)};
+}
+
+template <char kDelimiter>
+FormatResult Csv(std::string_view parameters) {
+  CsvLayout layout;
+  layout.delimiter = kDelimiter;
+  Status status = ParseCsvLayout(parameters, &layout);
+  if (!status.ok()) return {std::move(status), nullptr};
+  return {Status(), CsvFormat(layout)};
+}
+
+constexpr Family kFamilies[] = {
+    {"tfrecord", "tfrecord", Plain<TfRecordFormat>},
+    {"recordio",
+     "recordio[:fluid|go][,none|snappy|gzip] (PaddlePaddle's; what follows is for writing)",
+     With<RecordIoOptions, ParseRecordIoOptions, RecordIoFormat>},
+    {"ofrecord", "ofrecord (OneFlow's)", Plain<OfRecordFormat>},
+    {"rows", "rows:BYTES[,header=BYTES][,stride=BYTES] (rows of one size)",
+     With<FixedRowsLayout, ParseFixedRowsLayout, FixedRowsFormat>},
+    {"tar", "tar[:ext=NAME] (WebDataset samples; what follows is for writing)",
+     With<TarOptions, ParseTarOptions, TarFormat>},
+    {"npy", "npy[:f4[3,2]] (rows of a NumPy array; what follows is for writing)",
+     With<NpyRow, ParseNpyRow, NpyFormat>},
+    {"tokens", "tokens[:u2|u4][,llmc][,block=TOKENS][,tail=drop] (llm.c's, nanoGPT's)",
+     With<TokensOptions, ParseTokensOptions, TokensFormat>},
+    {"megatron", "megatron[:u2] (Megatron-LM's .idx and .bin; what follows is for writing)",
+     With<MegatronElement, ParseMegatronElement, MegatronFormat>},
+    {"lines", "lines (of text)", Plain<LinesFormat>},
+    {"jsonl", "jsonl (lines of JSON)", Plain<JsonLinesFormat>},
+    {"csv", "csv[:delimiter=C][,header]", Csv<','>},
+    {"tsv", "tsv[:header] (csv with tabs)", Csv<'\t'>},
+    {"raw", "raw (each file is one record)", Plain<RawFileFormat>},
+};
+
+std::string Known() {
+  std::string known;
+  for (const Family& family : kFamilies) {
+    known += (known.empty() ? "" : "; ") + std::string(family.usage);
+  }
+  return known + ". Behind all but rows, megatron and raw also +gzip, +zlib or +zstd";
+}
+
+// Formats that a name or first bytes can tell, in the order in which they are tried.
+const std::vector<std::shared_ptr<const Format>>& Detectable() {
+  static const std::vector<std::shared_ptr<const Format>> kFormats = {
+      TfRecordFormat(),
+      RecordIoFormat({}),
+      TarFormat({}),
+      NpyFormat({}),
+      TokensFormat({}),
+      MegatronFormat({}),
+      OfRecordFormat(),
+      JsonLinesFormat(),
+      LinesFormat(),
+      CsvFormat({}),
+      CsvFormat({.delimiter = '\t'})};
+  return kFormats;
+}
+
+FormatResult Failure(StatusCode code, std::string message) {
+  return {Status(code, std::move(message)), nullptr};
+}
+
+// The first bytes of a compressed file's content, as far as its own first bytes hold them.
+std::vector<std::byte> HeadOfContent(Compression compression, std::span<const std::byte> head) {
+  ContentReader content(compression, [&head](std::span<std::byte> buffer, std::size_t* got) {
+    *got = std::min(buffer.size(), head.size());
+    std::copy_n(head.begin(), *got, buffer.begin());
+    head = head.subspan(*got);
+    return Status();
+  });
+  std::vector<std::byte> found(kHeadBytes);
+  std::size_t filled = 0;
+  std::size_t got = 1;
+  while (got > 0 && filled < found.size()) {
+    // What ends it, the end of the head most of all, is met again when the file is read.
+    (void)content.Read(std::span(found).subspan(filled), &got);
+    filled += got;
+  }
+  found.resize(filled);
+  return found;
+}
+
+FormatResult DetectContent(std::string_view file_name, std::span<const std::byte> head) {
+  const auto& formats = Detectable();
+  const auto by_bytes = std::find_if(formats.begin(), formats.end(), [&](const auto& format) {
+    return format->MatchesBytes(head);
+  });
+  if (by_bytes != formats.end()) return {Status(), *by_bytes};
+  std::string_view name = file_name;
+  TakeCompressedEnding(&name);
+  const auto by_name = std::find_if(formats.begin(), formats.end(),
+                                    [&](const auto& format) { return format->MatchesName(name); });
+  if (by_name != formats.end()) return {Status(), *by_name};
+  const std::string like = Resemblance(head);
+  return Failure(
+      StatusCode::kInvalidArgument,
+      "the format of " + std::string(file_name) + " was not recognised" +
+          (like.empty() ? "" : " (" + like + ")") +
+          ": its name does not end in .tfrecord, .tfrecords, "
+          "tfrecord…-00000-of-00010, .recordio, .ofrecord, .tar, .npy, .txt, .jsonl, .ndjson, "
+          ".csv or .tsv (with .gz, .zlib or .zst behind it or without), nor is it part-00000, and "
+          "its first bytes are neither a TFRecord header nor RecordIO's magic number nor an "
+          "OFRecord nor a tar header nor NumPy's, llm.c's or Megatron's magic number nor a line of "
+          "JSON, nor "
+          "any of these compressed by gzip, zlib or zstd; name the format: " +
+          Known());
+}
+
+}  // namespace
+
+std::uint64_t Format::Stripes(std::uint64_t file_bytes, std::uint64_t stripe_bytes) const {
+  return file_bytes / stripe_bytes + (file_bytes % stripe_bytes != 0 ? 1 : 0);
+}
+
+std::size_t HeadBytesOf(std::span<const std::byte> head) {
+  constexpr std::size_t kMostZstdBlock = 128 * 1024;
+  return DetectCompression(head) == Compression::kZstd ? kMostZstdBlock + kHeadBytes : kHeadBytes;
+}
+
+FormatResult FindFormat(std::string_view name) {
+  const Compression compression = TakeCompression(&name);
+  const std::size_t colon = std::min(name.find(':'), name.size());
+  for (const Family& family : kFamilies) {
+    if (name.substr(0, colon) != family.name) continue;
+    FormatResult found = family.make(name.substr(std::min(colon + 1, name.size())));
+    if (found.status.ok() && compression != Compression::kNone && !found.format->decompresses()) {
+      return Failure(StatusCode::kInvalidArgument,
+                     "format \"" + std::string(family.name) + "\" does not go with compression");
+    }
+    found.compression = compression;
+    return found;
+  }
+  return Failure(StatusCode::kInvalidArgument,
+                 "format \"" + std::string(name) + "\" is unknown; there are: " + Known());
+}
+
+FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte> head) {
+  const auto& formats = Detectable();
+  const bool plain = std::any_of(formats.begin(), formats.end(),
+                                 [&](const auto& format) { return format->MatchesBytes(head); });
+  const Compression compression = plain ? Compression::kNone : DetectCompression(head);
+  if (compression == Compression::kNone) return DetectContent(file_name, head);
+  FormatResult found = DetectContent(file_name, HeadOfContent(compression, head));
+  found.compression = compression;
+  return found;
+}
+
+FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
+                          std::span<const std::byte> head) {
+  FormatResult found = asked.empty() ? DetectFormat(file_name, head) : FindFormat(asked);
+  if (!found.status.ok()) return found;
+  const bool open = !asked.empty() && found.compression == Compression::kNone;
+  if (open && found.format->decompresses() && !found.format->MatchesBytes(head)) {
+    found.compression = DetectCompression(head);
+  }
+  CompanionResult companion = found.format->FindCompanion(std::string(file_name));
+  if (!companion.status.ok()) return {std::move(companion.status), nullptr};
+  if (!companion.data_file.empty()) {
+    found.format = std::move(companion.format);
+    found.data_file = std::move(companion.data_file);
+  }
+  return found;
+}
+
+RecordWriterResult Format::NewWriter(std::unique_ptr<OutputFile>) const {
+  return {Status(StatusCode::kUnsupported,
+                 "format \"" + std::string(name()) + "\" can be read, not written"),
+          nullptr};
+}
+
+RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format) {
+  FormatResult found = FindFormat(format);
+  if (!found.status.ok()) return {std::move(found.status), nullptr};
+  if (found.compression != Compression::kNone && !found.format->writes_in_order()) {
+    return {Status(StatusCode::kUnsupported,
+                   "format \"" + format +
+                       "\": its header is written last, which a compressed file "
+                       "does not allow; compress the file afterwards"),
+            nullptr};
+  }
+  auto file = std::make_unique<OutputFile>(path, found.compression);
+  Status status = file->Open();
+  if (!status.ok()) return {std::move(status), nullptr};
+  return found.format->NewWriter(std::move(file));
+}
+
+RecordWriterResult OpenRecordStreamWriter(int descriptor, const std::string& name,
+                                          const std::string& format) {
+  FormatResult found = FindFormat(format);
+  if (!found.status.ok()) return {std::move(found.status), nullptr};
+  if (!found.format->writes_in_order()) {
+    return {Status(StatusCode::kUnsupported,
+                   "format \"" + format +
+                       "\": its header is written last, which a stream does not allow; write a "
+                       "file"),
+            nullptr};
+  }
+  return found.format->NewWriter(std::make_unique<OutputFile>(descriptor, name, found.compression));
+}
+
+Status LostUnits::Lose(const FrameInput& unit, std::uint32_t records, std::string_view problem,
+                       FrameOutput* output) const {
+  const std::string reason(problem.empty() ? "it has another number of records than the index says"
+                                           : problem);
+  if (on_damage_ == OnDamage::kFail) {
+    return Status(StatusCode::kDamaged, reason,
+                  {file_, static_cast<std::int64_t>(unit.offset), -1});
+  }
+  output->records.resize(output->records.size() + records);
+  output->damage.push_back({file_, unit.offset, unit.offset + unit.bytes.size(), reason});
+  return {};
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "readers/formats/format.h"
+
+namespace ringfeed {
+
+/// "lines": a record is a line without its end, which is LF or CRLF, each line its own. A last line
+/// without an end is a record as well, an empty line is an empty one; an empty file has none.
+std::shared_ptr<const Format> LinesFormat();
+
+/// "jsonl": lines, each of which should be a JSON value (JSON Lines, NDJSON). Nothing of that is
+/// checked here; found by its names and by a first line that is an object.
+std::shared_ptr<const Format> JsonLinesFormat();
+
+/// How rows of a CSV file are told apart.
+struct CsvLayout {
+  char delimiter = ',';
+  bool header = false;  ///< the first row names the columns: it is passed over
+};
+
+/// "", "header", "delimiter=;", "delimiter=tab,header", …: what follows "csv:" or "tsv:". The
+/// delimiter is one byte, or tab, space, comma. `layout` comes with what holds where the text says
+/// nothing.
+Status ParseCsvLayout(std::string_view text, CsvLayout* layout);
+
+/// Rows per RFC 4180: a record is the bytes of a row without its end (LF or CRLF), quotes and all.
+/// A field that starts with a quote may hold delimiters, line ends and doubled quotes; elsewhere a
+/// quote is a byte like any other. Empty lines are no rows, and a byte order mark at the file's
+/// start is passed over. A quote that is open at the end of the file is damage, from its row on.
+/// The first row is a record too unless the layout has a header: nothing in a file tells.
+std::shared_ptr<const Format> CsvFormat(const CsvLayout& layout);
+
+}  // namespace ringfeed

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "readers/parsers/element_value.h"
+#include "readers/parsers/parser.h"
+#include "ringfeed/decorators.h"
+#include "ringfeed/sequences.h"
+#include "ringfeed/slot.h"
+
+namespace ringfeed {
+
+/// Rows that are instances of a user's reader (RecordSpan::data points at an Instance) as fields of
+/// a batch, stacked: checks rank, dimensions and dtype of every tensor; an error names field,
+/// expected and found.
+std::shared_ptr<const Parser> MakeInstanceParser(std::vector<FieldSpec> fields);
+
+/// The same for instances that were checked against `slots`: joined along their first dimensions,
+/// their LoD merged; scalars are stacked. Throws Error where another dimension than the first is
+/// open.
+std::shared_ptr<const Parser> MakeSlotParser(const std::vector<SlotSpec>& slots);
+
+/// The same for instances that are rows as `like` parsed them.
+std::shared_ptr<const Parser> MakeParsedRowParser(const Parser& like);
+
+/// A user's function as the last parser of a chain: `inner` (may be null) parses the record for it,
+/// the function writes `fields`. Where all of them are fixed it runs when the row is written,
+/// straight into the batch; where one is ragged, in the first phase, since its lengths give the
+/// places.
+std::shared_ptr<const Parser> MakeMapParser(std::shared_ptr<const Parser> inner,
+                                            std::vector<FieldSpec> fields, MapFunction function);
+
+/// `inner` with the rows of one ragged field cut to `length` units. Where its locations can be cut
+/// nothing else is done; else a row that is too long is written aside, and its beginning copied.
+/// Throws Error where there is no such field.
+std::shared_ptr<const Parser> MakeTruncateParser(std::shared_ptr<const Parser> inner,
+                                                 const std::string& field, std::uint32_t length);
+
+/// `inner` with the rows of one ragged field filled up, and a last field of their own lengths. The
+/// inner parser writes each row to its place in the batch, what is lacking is filled behind it.
+/// Throws Error where there is no such field, or its type does not hold the value.
+std::shared_ptr<const Parser> MakePadParser(std::shared_ptr<const Parser> inner,
+                                            const std::string& field, const PadOptions& options);
+
+/// Writes the rows of a parser with one ragged field into rows of a fixed length, several behind
+/// each other, with what tells them apart. Of rows that are longer the beginning is taken. Each
+/// byte of a packed row is written once.
+class PackParser final : public Parser {
+ public:
+  /// `inner` has that field alone. Throws Error where it does not, or where its type does not hold
+  /// the pad value.
+  PackParser(std::shared_ptr<const Parser> inner, const PackOptions& options);
+
+  std::string name() const override { return inner_->name(); }
+  Status CheckElements(const FileElements& elements) const override {
+    return inner_->CheckElements(elements);
+  }
+  Refusal Explain(const RecordSpan& record, const Status& why) const override {
+    return inner_->Explain(record, why);
+  }
+  std::unique_ptr<Scratch> NewScratch() const override;
+  void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
+              std::vector<RowFailure>* failures) const override;
+  std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override;
+  std::uint32_t TakeTruncated(Scratch* scratch) const override;
+  /// Each record in a row of its own.
+  void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+             std::span<const ColumnTarget> targets, Scratch* scratch,
+             std::vector<RowFailure>* failures) const override;
+
+  /// Records [row_ends[r - 1], row_ends[r]) into row r of the targets; from `first` on, which is
+  /// what records[0] is counted as. A failure's row is its record's number in `records`.
+  void WritePacked(std::span<const RecordSpan> records, const FieldLocation* locations,
+                   std::span<const std::uint32_t> row_ends, std::uint32_t first,
+                   std::span<const ColumnTarget> targets, Scratch* scratch,
+                   std::vector<RowFailure>* failures) const;
+  /// Makes a part of a row that was written empty: `units` of them, `begin` behind the targets'
+  /// start.
+  void Blank(std::span<const ColumnTarget> targets, std::size_t begin, std::size_t units) const;
+
+  std::uint32_t length() const { return length_; }
+  /// Units that a located record takes.
+  std::uint32_t UnitsOf(const FieldLocation* locations) const { return locations->units; }
+
+ private:
+  struct PackScratch;
+
+  const std::shared_ptr<const Parser> inner_;
+  const std::uint32_t length_;
+  const std::size_t unit_bytes_;
+  ElementValue pad_;
+};
+
+}  // namespace ringfeed
