@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "tools/base64.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -11,8 +11,7 @@
 #include "ringfeed/cuda_devices.h"
 #endif
 #include "tools/command.h"
-#include "tools/exit_status.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -12,11 +12,9 @@
 #include "ringfeed/reader.h"
 #include "tools/audit/journal_audit.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
-#include "tools/feed/delivery_check.h"
+#include "tools/given_files.h"
 #include "tools/option_values.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

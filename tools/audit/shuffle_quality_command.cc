@@ -13,11 +13,10 @@
 #include "ringfeed/status.h"
 #include "tools/audit/shuffle_quality.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
 #include "tools/feed/feed_options.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/interrupt.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

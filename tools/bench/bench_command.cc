@@ -17,14 +17,12 @@
 #include "tools/bench/bench_runs.h"
 #include "tools/bench/gpu_bench.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
-#include "tools/feed/delivery_check.h"
 #include "tools/feed/feed_options.h"
 #include "tools/feed/feed_plan.h"
+#include "tools/given_files.h"
 #include "tools/option_values.h"
 #include "tools/progress_bar.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

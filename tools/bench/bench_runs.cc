@@ -16,7 +16,7 @@
 #include "ringfeed/stats.h"
 #include "tools/feed/feed_run.h"
 #include "tools/process_usage.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -22,7 +22,7 @@
 #include "tools/bench/gpu_steps.h"
 #include "tools/devices/step_load.h"
 #include "tools/progress_bar.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

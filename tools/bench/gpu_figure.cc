@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "tools/audit/sample_spread.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ringfeed/status.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 

@@ -11,12 +11,11 @@
 #include "tools/command.h"
 #include "tools/convert/record_json.h"
 #include "tools/convert/record_lines.h"
-#include "tools/damage_option.h"
-#include "tools/file_format.h"
+#include "tools/digests.h"
 #include "tools/file_records.h"
+#include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
-#include "tools/sha256.h"
 
 namespace ringfeed::tools {
 namespace {

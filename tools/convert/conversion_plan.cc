@@ -9,8 +9,7 @@
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
 #include "tools/convert/output_names.h"
-#include "tools/feed/delivery_check.h"
-#include "tools/file_format.h"
+#include "tools/given_files.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -5,9 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "tools/exit_status.h"
-#include "tools/report_text.h"
-#include "tools/standard_output.h"
+#include "tools/command.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

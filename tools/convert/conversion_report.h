@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tools/convert/conversion.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 

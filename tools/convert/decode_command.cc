@@ -14,13 +14,11 @@
 #include "tools/base64.h"
 #include "tools/command.h"
 #include "tools/convert/record_lines.h"
-#include "tools/damage_option.h"
-#include "tools/exit_status.h"
-#include "tools/feed/delivery_check.h"
 #include "tools/file_records.h"
+#include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

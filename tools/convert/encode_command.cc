@@ -21,10 +21,9 @@
 #include "tools/command.h"
 #include "tools/convert/line_stream.h"
 #include "tools/convert/output_names.h"
-#include "tools/damage_option.h"
-#include "tools/exit_status.h"
 #include "tools/file_records.h"
 #include "tools/interrupt.h"
+#include "tools/option_values.h"
 
 namespace ringfeed::tools {
 namespace {

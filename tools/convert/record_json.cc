@@ -3,7 +3,7 @@
 #include "ringfeed/formats.h"
 #include "tools/convert/feature_json.h"
 #include "tools/json_value.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -3,10 +3,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "tools/command.h"
 #include "tools/convert/record_json.h"
-#include "tools/exit_status.h"
-#include "tools/report_text.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

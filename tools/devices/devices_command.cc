@@ -8,8 +8,7 @@
 #include "ringfeed/device_kinds.h"
 #include "ringfeed/topology.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -1,14 +1,13 @@
 #include "tools/feed/delivery_check.h"
 
-#include <glob.h>
-
 #include <filesystem>
 #include <memory>
 #include <span>
 #include <system_error>
 
+#include "tools/given_files.h"
 #include "tools/record_walk.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -52,21 +51,6 @@ std::string Difference(std::uint64_t pass, const HashSums& delivered, const Hash
 }
 
 }  // namespace
-
-std::vector<std::string> ExpandNames(const std::vector<std::string>& names) {
-  std::vector<std::string> files;
-  for (const std::string& name : names) {
-    glob_t found{};
-    const int outcome = glob(name.c_str(), 0, nullptr, &found);
-    if (outcome == 0 && name.find_first_of("*?[") != std::string::npos) {
-      files.insert(files.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
-    } else {
-      files.push_back(name);
-    }
-    globfree(&found);
-  }
-  return files;
-}
 
 DeliveryCheck CheckDeliveries(const FeedPlan& plan, const DeliveryLedger& ledger, bool complete) {
   DeliveryCheck check;

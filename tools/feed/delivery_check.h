@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "tools/feed/delivery_ledger.h"
 #include "tools/feed/feed_plan.h"
@@ -22,8 +21,5 @@ struct DeliveryCheck {
 /// and hash sums with those of every pass that `ledger` kept; `complete`: the run came to the end
 /// of the data. Throws Error where a file cannot be read so.
 DeliveryCheck CheckDeliveries(const FeedPlan& plan, const DeliveryLedger& ledger, bool complete);
-
-/// What `names` stand for: globs replaced by the files that match, sorted, as OpenFiles does.
-std::vector<std::string> ExpandNames(const std::vector<std::string>& names);
 
 }  // namespace ringfeed::tools

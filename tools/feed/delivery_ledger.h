@@ -8,9 +8,8 @@
 
 #include "ringfeed/record.h"
 #include "ringfeed/tensor.h"
+#include "tools/digests.h"
 #include "tools/feed/hashing_parser.h"
-#include "tools/multiset_sum.h"
-#include "tools/sha256.h"
 
 namespace ringfeed::tools {
 

@@ -5,7 +5,7 @@
 
 #include "ringfeed/tensor.h"
 #include "tools/feed/hashing_parser.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

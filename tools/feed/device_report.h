@@ -8,7 +8,7 @@
 
 #include "ringfeed/device_feed.h"
 #include "tools/feed/device_loop.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 

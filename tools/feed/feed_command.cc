@@ -9,7 +9,6 @@
 
 #include "tools/command.h"
 #include "tools/devices/device_options.h"
-#include "tools/exit_status.h"
 #include "tools/feed/chrome_trace_file.h"
 #include "tools/feed/delivery_check.h"
 #include "tools/feed/device_feed_run.h"
@@ -20,10 +19,10 @@
 #include "tools/feed/position_file.h"
 #include "tools/feed/rank_options.h"
 #include "tools/feed/trail_options.h"
+#include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/progress_bar.h"
-#include "tools/report_json.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

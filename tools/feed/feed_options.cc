@@ -1,6 +1,5 @@
 #include "tools/feed/feed_options.h"
 
-#include "tools/damage_option.h"
 #include "tools/option_values.h"
 
 namespace ringfeed::tools {

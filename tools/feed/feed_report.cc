@@ -7,7 +7,7 @@
 
 #include "ringfeed/io_options.h"
 #include "ringfeed/stats.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -7,7 +7,7 @@
 #include "tools/feed/device_report.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/feed/feed_run.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 

@@ -8,7 +8,7 @@
 #include "readers/formats/writing/output_file.h"
 #include "readers/formats/writing/output_target.h"
 #include "ringfeed/status.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

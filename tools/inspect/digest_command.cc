@@ -9,16 +9,12 @@
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
 #include "tools/command.h"
-#include "tools/damage_option.h"
-#include "tools/exit_status.h"
+#include "tools/digests.h"
 #include "tools/file_records.h"
-#include "tools/inspect/record_digest.h"
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
 #include "tools/progress_bar.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
-#include "tools/sha256.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

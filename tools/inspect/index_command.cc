@@ -9,14 +9,9 @@
 #include "readers/formats/examined_file.h"
 #include "readers/index/open_index.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
-#include "tools/feed/delivery_check.h"
-#include "tools/file_format.h"
-#include "tools/inspect/file_jobs.h"
+#include "tools/given_files.h"
 #include "tools/option_values.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

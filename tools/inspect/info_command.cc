@@ -15,13 +15,11 @@
 #include "io/read_engine.h"
 #include "ringfeed/io_options.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
-#include "tools/feed/delivery_check.h"
+#include "tools/given_files.h"
 #include "tools/inspect/example_peek.h"
 #include "tools/option_values.h"
 #include "tools/record_walk.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

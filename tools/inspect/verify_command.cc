@@ -10,18 +10,12 @@
 #include <vector>
 
 #include "tools/command.h"
-#include "tools/damage_option.h"
-#include "tools/exit_status.h"
-#include "tools/feed/delivery_check.h"
-#include "tools/file_format.h"
+#include "tools/given_files.h"
 #include "tools/inspect/file_check.h"
-#include "tools/inspect/file_jobs.h"
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
 #include "tools/progress_bar.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -10,14 +10,12 @@
 
 #include "base/machine/cpu_count.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
 #include "tools/interrupt.h"
 #include "tools/make/data_set.h"
 #include "tools/make/record_maker.h"
 #include "tools/option_values.h"
 #include "tools/progress_bar.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

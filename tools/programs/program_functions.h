@@ -7,7 +7,7 @@
 
 #include "ringfeed/program.h"
 #include "ringfeed/scope.h"
-#include "tools/inspect/record_digest.h"
+#include "tools/digests.h"
 
 namespace ringfeed::tools {
 

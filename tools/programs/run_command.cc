@@ -9,13 +9,10 @@
 #include "ringfeed/scope.h"
 #include "ringfeed/status.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
+#include "tools/digests.h"
 #include "tools/interrupt.h"
 #include "tools/programs/program_functions.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
-#include "tools/sha256.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -1,9 +1,11 @@
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
+
+#include "tools/command.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -19,6 +21,23 @@ void AppendCell(const std::string& cell, std::size_t width, std::string* line) {
 }
 
 }  // namespace
+
+Json DamageJson(const std::vector<DamagedRange>& damage) {
+  Json list = Json::array();
+  for (const DamagedRange& range : damage) {
+    list.push_back({{"file", range.file},
+                    {"begin", range.begin},
+                    {"end", range.end},
+                    {"reason", range.reason}});
+  }
+  return list;
+}
+
+void PrintJson(const Json& json) {
+  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace);
+  std::puts(text.c_str());
+  (void)FlushOutput();  // main() sees to its failure
+}
 
 std::string FixedText(double value, int decimals) {
   std::array<char, 64> text;

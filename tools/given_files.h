@@ -8,6 +8,21 @@
 
 namespace ringfeed::tools {
 
+/// What `names` stand for: globs replaced by the files that match, sorted, as OpenFiles does.
+std::vector<std::string> ExpandNames(const std::vector<std::string>& names);
+
+/// Whether `file` is one that can be looked into before it is read: no stream, no device. Throws
+/// Error where there is none of that name, or a folder.
+bool IsRegularFile(const std::string& file);
+
+/// The format as which OpenFiles would read `file`: `asked`, or, where that is empty, what the
+/// file's first bytes or its name say. Empty for a stream that nothing was asked of: only reading
+/// tells. Throws Error where there is no such file or no format is found.
+std::string FormatNameOf(const std::string& file, const std::string& asked);
+
+/// Throws Error where `format` is neither empty nor the name of one.
+void CheckFormat(const std::string& format);
+
 /// For a progress bar: the sizes of the files together, of those that have one.
 std::uint64_t BytesOfFiles(const std::vector<std::string>& files);
 

@@ -1,12 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "ringfeed/record.h"
 
 namespace ringfeed::tools {
+
+/// Keys stay in the order in which they were written.
+using Json = nlohmann::ordered_json;
+
+/// A list of {file, begin, end, reason}.
+Json DamageJson(const std::vector<DamagedRange>& damage);
+
+/// To stdout, indented. Bytes of names that are no UTF-8 are replaced.
+void PrintJson(const Json& json);
 
 /// "1.50" for (1.5, 2).
 std::string FixedText(double value, int decimals);

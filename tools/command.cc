@@ -1,4 +1,4 @@
-#include "tools/standard_output.h"
+#include "tools/command.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
-
-#include "tools/exit_status.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -22,6 +20,20 @@ Status& OutputFailure() {
 bool told = false;
 
 }  // namespace
+
+ExitStatus ExitStatusOf(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+      return kExitFine;
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kNotFound:
+    case StatusCode::kPermissionDenied:
+    case StatusCode::kUnsupported:
+      return kExitUsage;
+    default:
+      return kExitData;
+  }
+}
 
 void PrepareStandardStreams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {

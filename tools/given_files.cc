@@ -1,17 +1,24 @@
-#include "tools/inspect/file_jobs.h"
+#include "tools/given_files.h"
+
+#include <glob.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "base/machine/cpu_count.h"
 #include "base/machine/signals_blocked.h"
 #include "base/memory/arena.h"
+#include "readers/formats/format.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
+#include "tools/record_walk.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -21,6 +28,39 @@ constexpr std::chrono::milliseconds kTick{100};
 constexpr std::size_t kLeastShare = std::size_t{64} << 20;
 
 }  // namespace
+
+std::vector<std::string> ExpandNames(const std::vector<std::string>& names) {
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    glob_t found{};
+    const int outcome = glob(name.c_str(), 0, nullptr, &found);
+    if (outcome == 0 && name.find_first_of("*?[") != std::string::npos) {
+      files.insert(files.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    } else {
+      files.push_back(name);
+    }
+    globfree(&found);
+  }
+  return files;
+}
+
+bool IsRegularFile(const std::string& file) {
+  if (IsStreamName(file)) return false;
+  struct stat facts {};
+  if (stat(file.c_str(), &facts) != 0) throw Error(StatusFromErrno(errno, "open " + file));
+  if (S_ISDIR(facts.st_mode)) throw Error(StatusFromErrno(EISDIR, "open " + file));
+  return S_ISREG(facts.st_mode);
+}
+
+std::string FormatNameOf(const std::string& file, const std::string& asked) {
+  if (!IsRegularFile(file)) return asked;
+  return std::string(RecordWalk(file, asked, OnDamage::kFail).format().name());
+}
+
+void CheckFormat(const std::string& format) {
+  if (format.empty()) return;
+  if (Status status = FindFormat(format).status; !status.ok()) throw Error(status);
+}
 
 std::uint64_t BytesOfFiles(const std::vector<std::string>& files) {
   std::uint64_t bytes = 0;

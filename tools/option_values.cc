@@ -1,9 +1,3 @@
-#include "tools/damage_option.h"
-
-#include <CLI/CLI.hpp>
-#include <map>
-#include <string>
-
 #include "tools/option_values.h"
 
 namespace ringfeed::tools {
