@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -40,7 +39,7 @@ class FeedClock {
               FeedResult* result) const;
 
  private:
-  const std::chrono::steady_clock::time_point start_;
+  const double start_s_;
   const double cpu_start_s_;
 };
 

@@ -8,6 +8,15 @@
 
 namespace ringfeed::tools {
 
+/// Where samples lie.
+struct SampleSpread {
+  double median = 0;
+  double min = 0;
+  double max = 0;
+};
+/// Zeros where there are none.
+SampleSpread SpreadOf(std::vector<double> samples);
+
 /// What a figure is to come to.
 struct GpuTarget {
   enum class Kind : unsigned char { kNone, kAtLeast, kAtMost };

@@ -1,9 +1,7 @@
-#include "tools/bench/gpu_figure.h"
+#include "tools/bench/figures.h"
 
+#include <algorithm>
 #include <cstdio>
-
-#include "tools/audit/sample_spread.h"
-#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -16,6 +14,15 @@ std::string TargetText(const GpuTarget& target) {
 }
 
 }  // namespace
+
+SampleSpread SpreadOf(std::vector<double> samples) {
+  if (samples.empty()) return {};
+  std::sort(samples.begin(), samples.end());
+  const std::size_t middle = samples.size() / 2;
+  const double median =
+      samples.size() % 2 == 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
+  return {median, samples.front(), samples.back()};
+}
 
 double GpuFigure::Median() const { return SpreadOf(samples).median; }
 
