@@ -13,7 +13,6 @@
 #include "ringfeed/status.h"
 #include "tools/audit/shuffle_quality.h"
 #include "tools/command.h"
-#include "tools/feed/feed_options.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/interrupt.h"
 #include "tools/report.h"

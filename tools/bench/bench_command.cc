@@ -17,7 +17,6 @@
 #include "tools/bench/bench_runs.h"
 #include "tools/bench/gpu_bench.h"
 #include "tools/command.h"
-#include "tools/feed/feed_options.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/given_files.h"
 #include "tools/option_values.h"

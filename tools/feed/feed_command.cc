@@ -1,24 +1,25 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 
+#include "ringfeed/status.h"
+#include "ringfeed/timeline.h"
 #include "tools/command.h"
 #include "tools/devices/device_options.h"
-#include "tools/feed/chrome_trace_file.h"
-#include "tools/feed/delivery_check.h"
+#include "tools/feed/delivery_ledger.h"
 #include "tools/feed/device_feed_run.h"
-#include "tools/feed/feed_options.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/feed/feed_report.h"
 #include "tools/feed/feed_run.h"
-#include "tools/feed/position_file.h"
-#include "tools/feed/rank_options.h"
-#include "tools/feed/trail_options.h"
+#include "tools/feed/feed_trail.h"
 #include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/progress_bar.h"
@@ -26,6 +27,31 @@
 
 namespace ringfeed::tools {
 namespace {
+
+/// A file for a timeline: opened before a run, so that a name that cannot be written ends the run
+/// before it began.
+class ChromeTraceFile {
+ public:
+  /// Throws Error.
+  explicit ChromeTraceFile(std::string path);
+  /// Throws Error where it could not be written whole.
+  void Write(const Timeline& timeline);
+
+ private:
+  const std::string path_;
+  std::ofstream file_;
+};
+
+ChromeTraceFile::ChromeTraceFile(std::string path) : path_(std::move(path)), file_(path_) {
+  if (!file_) throw Error(StatusFromErrno(errno, path_));
+}
+
+void ChromeTraceFile::Write(const Timeline& timeline) {
+  errno = 0;
+  file_ << timeline.ToChromeTrace();
+  file_.close();
+  if (!file_) throw Error(StatusFromErrno(errno != 0 ? errno : EIO, path_));
+}
 
 constexpr char kHelp[] =
     "Feeds files as a training loop would, and reports where the time went.\n\n"

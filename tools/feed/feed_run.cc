@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/feed/position_file.h"
-#include "tools/feed/rank_options.h"
+#include "tools/feed/feed_plan.h"
+#include "tools/feed/feed_trail.h"
 #include "tools/process_usage.h"
 
 namespace ringfeed::tools {

@@ -11,7 +11,6 @@
 #include "tools/feed/delivery_ledger.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/feed/feed_trail.h"
-#include "tools/feed/trail_options.h"
 
 namespace ringfeed::tools {
 
