@@ -12,7 +12,6 @@
 #include "tools/command.h"
 #include "tools/interrupt.h"
 #include "tools/make/data_set.h"
-#include "tools/make/record_maker.h"
 #include "tools/option_values.h"
 #include "tools/progress_bar.h"
 #include "tools/report.h"
