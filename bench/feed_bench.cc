@@ -138,7 +138,6 @@ void RunWork(const FeedWork& work, const std::vector<FeedRow>& rows, int repetit
   }
 }
 
-// From a fresh process, as a training starts: the baseline is what is promised.
 // Brings the files into the page cache: that they were written once does not keep them there.
 void WarmUp(const BenchFiles& files) {
   for (const std::string& path : files.paths) {
@@ -149,6 +148,7 @@ void WarmUp(const BenchFiles& files) {
   }
 }
 
+// From a fresh process, as a training starts: the baseline is what is promised.
 bool FirstBatch(RowFigure* figure) {
   const BenchFiles files = FirstBatchFiles();
   WarmUp(files);

@@ -2,7 +2,6 @@
 // to run it. Reading, framing and checksums are on both sides.
 #include "bench/bare_loop.h"
 #include "bench/bench_data.h"
-#include "bench/format_loops.h"
 #include "bench/paired_rows.h"
 #include "bench/protobuf_columns.h"
 #include "bench/stage_loop.h"

@@ -8,8 +8,10 @@
 #include <condition_variable>
 #include <cstdio>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <numbers>
+#include <span>
 #include <thread>
 #include <utility>
 
