@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/memory/arena.h"
+#include "bench/bench_data.h"
 #include "bench/io_loop.h"
 #include "io/input_file.h"
 #include "io/page_cache.h"
@@ -28,10 +29,7 @@ constexpr double kGiB = 1024.0 * 1024 * 1024;
 /// What a cold read may cost at most, in CPU seconds per GiB.
 constexpr double kColdCpuLimit = 0.02;
 
-std::uint64_t FileBytes() {
-  const bool smoke = std::getenv("RINGFEED_BENCH_SMOKE") != nullptr;
-  return std::uint64_t{smoke ? 16u : 1024u} << 20;
-}
+std::uint64_t FileBytes() { return std::uint64_t{SmokeRun() ? 16u : 1024u} << 20; }
 
 const std::shared_ptr<Arena>& BenchArena() {
   static const std::shared_ptr<Arena> arena = Arena::Create({.bytes = std::size_t{64} << 20});

@@ -8,9 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <random>
 #include <span>
 #include <vector>
 
@@ -21,8 +19,6 @@
 
 namespace ringfeed::bench {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// One block's part of a digest that is a sum over blocks.
 std::uint64_t BlockDigest(std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -184,29 +180,6 @@ std::string Quoted(const std::string& text) {
 }
 
 }  // namespace
-
-std::string IoFile(std::uint64_t bytes) {
-  const char* const named = std::getenv("RINGFEED_BENCH_DATA");
-  const fs::path folder =
-      named != nullptr ? fs::path(named)
-                       : fs::temp_directory_path() / ("ringfeed-bench-" + std::to_string(getuid()));
-  fs::create_directories(folder);
-  const fs::path path = folder / ("random-v1-" + std::to_string(bytes) + ".bin");
-  if (fs::exists(path)) return path.string();
-  const fs::path unfinished = path.string() + ".part";
-  std::ofstream out(unfinished, std::ios::binary);
-  std::mt19937_64 random(bytes);
-  std::vector<std::uint64_t> block(65536);
-  for (std::uint64_t written = 0; written < bytes;) {
-    for (std::uint64_t& word : block) word = random();
-    const std::uint64_t count = std::min<std::uint64_t>(bytes - written, block.size() * 8);
-    out.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(count));
-    written += count;
-  }
-  out.close();
-  fs::rename(unfinished, path);
-  return path.string();
-}
 
 IoFigures ReadFile(const std::string& path, const IoLoopOptions& options,
                    const std::shared_ptr<Arena>& arena) {

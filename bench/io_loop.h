@@ -34,9 +34,6 @@ struct IoFigures {
   std::string failure;       ///< empty where all went well
 };
 
-/// A file of `bytes` random bytes, made once and kept beside the other benchmark data.
-std::string IoFile(std::uint64_t bytes);
-
 /// Reads `path` once. Buffers come from `arena`; opening is not part of the time.
 IoFigures ReadFile(const std::string& path, const IoLoopOptions& options,
                    const std::shared_ptr<Arena>& arena);
