@@ -40,6 +40,14 @@ inline constexpr char kOnDamageText[] =
     "at the next intact record";
 
 /// Adds --on-damage=fail|skip, described by `what`; what `on_damage` is now is the default.
-void AddDamageOption(CLI::App* app, OnDamage* on_damage, const std::string& what = kOnDamageText);
+inline void AddDamageOption(CLI::App* app, OnDamage* on_damage,
+                            const std::string& what = kOnDamageText) {
+  static const std::map<std::string, OnDamage> kPolicies = {{"fail", OnDamage::kFail},
+                                                            {"skip", OnDamage::kSkip}};
+  app->add_option("--on-damage", *on_damage, what)
+      ->transform(NamedValue(kPolicies))
+      ->type_name("fail|skip")
+      ->default_str(*on_damage == OnDamage::kFail ? "fail" : "skip");
+}
 
 }  // namespace ringfeed::tools
