@@ -35,6 +35,12 @@ ExitStatus ExitStatusOf(const Status& status) {
   }
 }
 
+Error Refuse(const std::string& why) { return Error(Status(StatusCode::kInvalidArgument, why)); }
+
+void TellFailure(const Status& status) {
+  if (!status.ok()) std::fprintf(stderr, "ringfeed: %s\n", status.ToString().c_str());
+}
+
 void PrepareStandardStreams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -63,7 +69,7 @@ void OutputFailureIsTold() { told = true; }
 int ExitStatusWithOutput(int exit_status) {
   const Status status = FlushOutput();
   if (status.ok()) return exit_status;
-  if (!told) std::fprintf(stderr, "ringfeed: %s\n", status.ToString().c_str());
+  if (!told) TellFailure(status);
   return std::max<int>(exit_status, kExitData);
 }
 

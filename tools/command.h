@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memory>
-#include <vector>
+#include <string>
 
 #include "ringfeed/status.h"
 
@@ -20,6 +20,12 @@ enum ExitStatus : int {
 
 /// Of a run that ended with `status`: names, rights and options are usage, all else is data.
 ExitStatus ExitStatusOf(const Status& status);
+
+/// To be thrown where options, names and what stands under them do not go together.
+Error Refuse(const std::string& why);
+
+/// Tells a failure on stderr; nothing of OK.
+void TellFailure(const Status& status);
 
 /// At the start of the program. Sees to it that the descriptors 0, 1 and 2 are taken: a file that
 /// is opened must not get the number of a standard stream that the caller closed, and a report then

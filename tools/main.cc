@@ -58,7 +58,7 @@ int RunCommand(Command* command) {
   try {
     return command->Run();
   } catch (const Error& error) {
-    std::fprintf(stderr, "ringfeed: %s\n", error.status().ToString().c_str());
+    TellFailure(error.status());
     return error.status().code() == StatusCode::kDamaged ? kExitData : kExitUsage;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ringfeed: %s\n", error.what());

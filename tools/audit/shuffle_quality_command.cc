@@ -50,8 +50,6 @@ class DeliveredOrder {
   std::map<std::string, std::uint32_t> label_ids_;  // by the bytes of their value
 };
 
-Error Refuse(const std::string& why) { return Error(Status(StatusCode::kInvalidArgument, why)); }
-
 DeliveredOrder::DeliveredOrder(const FeedPlan& plan, const std::string& label)
     : reader_(BuildChain(plan)), labelled_(!label.empty()) {
   if (!labelled_) return;

@@ -66,9 +66,8 @@ OwnedDevice OpenOneDevice(const std::string& text) {
   OwnedDevice device{OpenDevices("cuda"), number};
   const bool parsed = failure == std::errc() && end == digits.end();
   if (!parsed || number < 0 || number >= device.backend->DeviceCount()) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "there is no device " + text + ": CUDA has " +
-                           std::to_string(device.backend->DeviceCount()) + ", from cuda:0"));
+    throw Refuse("there is no device " + text + ": CUDA has " +
+                 std::to_string(device.backend->DeviceCount()) + ", from cuda:0");
   }
   return device;
 }
@@ -98,9 +97,8 @@ class BenchCommand : public Command {
 
   int Run() override {
     if (gpu_ != plan_.files.empty()) {
-      throw Error(
-          Status(StatusCode::kInvalidArgument, gpu_ ? "bench --gpu makes its own files: name none"
-                                                    : "FILE is required, or --gpu"));
+      throw Refuse(gpu_ ? "bench --gpu makes its own files: name none"
+                        : "FILE is required, or --gpu");
     }
     if (seconds_ == 0) seconds_ = gpu_ ? kGpuSeconds : kSeconds;
     return gpu_ ? RunOnGpu() : RunOnFiles();
@@ -128,7 +126,7 @@ class BenchCommand : public Command {
     const bool any = std::any_of(rows.begin(), rows.end(),
                                  [](const Row& row) { return row.figure.status.ok(); });
     if (!any) {
-      std::fprintf(stderr, "ringfeed: %s\n", rows.front().figure.status.ToString().c_str());
+      TellFailure(rows.front().figure.status);
       return ExitStatusOf(rows.front().figure.status);
     }
     Print(rows, Recommend(runs, rows));

@@ -11,6 +11,7 @@
 #include "ringfeed/formats.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/source.h"
+#include "tools/command.h"
 #include "tools/convert/output_names.h"
 #include "tools/file_records.h"
 #include "tools/given_files.h"
@@ -166,18 +167,15 @@ class PartWriter {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void Refuse(const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument, why));
-}
-
 std::vector<std::string> OutputsInFolder(const ConversionPlan& plan) {
   std::vector<std::string> outputs;
   std::map<std::string, std::string> input_of;
   for (const std::string& input : plan.inputs) {
-    if (IsStreamName(input)) Refuse(input + " has no name for a file in a folder");
+    if (IsStreamName(input)) throw Refuse(input + " has no name for a file in a folder");
     outputs.push_back(NameInFolder(input, plan.output, plan.options.to));
     const auto [place, is_new] = input_of.emplace(outputs.back(), input);
-    if (!is_new) Refuse(place->second + " and " + input + " would both become " + place->first);
+    if (!is_new)
+      throw Refuse(place->second + " and " + input + " would both become " + place->first);
   }
   return outputs;
 }
@@ -185,7 +183,7 @@ std::vector<std::string> OutputsInFolder(const ConversionPlan& plan) {
 void RefuseInputAsOutput(const std::vector<std::string>& inputs, const std::string& output) {
   for (const std::string& input : inputs) {
     std::error_code missing;
-    if (fs::equivalent(input, output, missing)) Refuse(output + " is an input too");
+    if (fs::equivalent(input, output, missing)) throw Refuse(output + " is an input too");
   }
 }
 
@@ -196,7 +194,7 @@ void RefuseInputAsPart(const std::vector<std::string>& inputs, const std::string
     const fs::path sibling = path.parent_path() / fs::path(input).filename();
     if (IsPartName(path.filename().string(), fs::path(input).filename().string()) &&
         fs::equivalent(input, sibling, missing)) {
-      Refuse(input + " is an input and has the name of a part");
+      throw Refuse(input + " is an input and has the name of a part");
     }
   }
 }
@@ -260,9 +258,10 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
     if (records_per_file > 0) RefuseInputAsPart(plan.inputs, plan.output);
     return plan;
   }
-  if (plan.options.to.empty()) Refuse("the name of a folder does not tell the format: add --to");
+  if (plan.options.to.empty())
+    throw Refuse("the name of a folder does not tell the format: add --to");
   if (records_per_file > 0) {
-    Refuse("--records-per-file needs the name of a file, which its parts are named after");
+    throw Refuse("--records-per-file needs the name of a file, which its parts are named after");
   }
   CheckFormat(plan.options.to);
   plan.outputs = OutputsInFolder(plan);

@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -16,6 +15,7 @@
 #include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
+#include "tools/process_usage.h"
 #include "tools/progress_bar.h"
 #include "tools/report.h"
 
@@ -95,7 +95,7 @@ void ConversionReport::Note(const std::vector<DamagedRange>& damage, const Statu
     if (status.code() == StatusCode::kCancelled && std::exchange(cancelled_, true)) return;
     exit_status_ =
         std::max(exit_status_, damage.empty() ? ExitStatusOfConversion(status) : kExitData);
-    std::fprintf(stderr, "ringfeed: %s\n", status.ToString().c_str());
+    TellFailure(status);
     return;
   }
   for (const DamagedRange& range : damage) {
@@ -165,7 +165,7 @@ class ConvertCommand : public Command {
     };
     ProgressBar bar("converting", BytesOfFiles(plan.inputs));
     ConversionReport report(json_);
-    const auto start = std::chrono::steady_clock::now();
+    const double start_s = NowSeconds();
     FileJobs jobs;
     jobs.tick = [&] { bar.Update(bytes(), bytes()); };
     if (plan.into_folder()) {
@@ -173,8 +173,7 @@ class ConvertCommand : public Command {
     } else {
       RunFile(plan, watch, &bar, &report, &jobs);
     }
-    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-    report.PrintTotal(wall.count());
+    report.PrintTotal(NowSeconds() - start_s);
     return report.exit_status();
   }
 

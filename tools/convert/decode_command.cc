@@ -94,7 +94,7 @@ class DecodeCommand : public Command {
       const Interrupt interrupt([&] { stop.request_stop(); });
       const Status status = stream->Read(first, &got, stop.get_token());
       if (!status.ok()) {
-        std::fprintf(stderr, "ringfeed: %s\n", status.ToString().c_str());
+        TellFailure(status);
         *goes_on = false;
         return ExitStatusOf(status);
       }

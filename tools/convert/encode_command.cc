@@ -151,7 +151,7 @@ class EncodeCommand : public Command {
       if (status.ok()) status = writer->Close();
     }
     if (!status.ok()) {
-      std::fprintf(stderr, "ringfeed: %s\n", status.ToString().c_str());
+      TellFailure(status);
       return ExitStatusOf(status);
     }
     if (bad_lines_ == 0) return kExitFine;
@@ -171,8 +171,7 @@ class EncodeCommand : public Command {
   std::unique_ptr<RecordWriter> OpenOutput() const {
     if (to_stdout()) {
       if (isatty(STDOUT_FILENO) == 1) {
-        throw Error(Status(StatusCode::kInvalidArgument,
-                           "records are no text for a terminal: name an output file, or redirect"));
+        throw Refuse("records are no text for a terminal: name an output file, or redirect");
       }
       // A reader that ends early is an error to be told.
       std::signal(SIGPIPE, SIG_IGN);

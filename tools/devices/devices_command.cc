@@ -124,7 +124,7 @@ class DevicesCommand : public Command {
     }
     const Status failure = FirstFailure(topology);
     if (failure.ok()) return kExitFine;
-    std::fprintf(stderr, "ringfeed: %s\n", failure.ToString().c_str());
+    TellFailure(failure);
     return kExitUsage;
   }
 

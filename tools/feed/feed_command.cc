@@ -157,17 +157,16 @@ class FeedCommand : public Command {
     if (plan_.batching.drop_remainder) option = "--drop-remainder";
     if (devices_.last_step == LastStep::kDrop) option = "--last-step drop";
     if (option == nullptr) return;
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       std::string("--verify counts every record, ") + option +
-                           " leaves some out: choose one (`ringfeed audit` counts over ranks and "
-                           "runs, by their --journal)"));
+    throw Refuse(std::string("--verify counts every record, ") + option +
+                 " leaves some out: choose one (`ringfeed audit` counts over ranks and "
+                 "runs, by their --journal)");
   }
 
   void RefuseToFollowDevices() const {
     if (!devices_.wanted() || !trail_.any()) return;
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "--max-batches, --position-in, --position-out and --journal follow batches "
-                       "as they are read, --devices hands them on: choose one"));
+    throw Refuse(
+        "--max-batches, --position-in, --position-out and --journal follow batches "
+        "as they are read, --devices hands them on: choose one");
   }
 
   // A FeedRun or a DeviceFeedRun.
@@ -221,9 +220,7 @@ class FeedCommand : public Command {
       std::fputs(FeedReportText(plan_, report).c_str(), stdout);
     }
     (void)FlushOutput();  // main() sees to its failure
-    if (!report.result.status.ok()) {
-      std::fprintf(stderr, "ringfeed: %s\n", report.result.status.ToString().c_str());
-    }
+    TellFailure(report.result.status);
   }
 
   static int ExitStatusOfReport(const FeedReport& report) {

@@ -9,6 +9,7 @@
 
 #include "readers/parsers/parser.h"
 #include "ringfeed/status.h"
+#include "tools/command.h"
 #include "tools/option_values.h"
 
 namespace ringfeed::tools {
@@ -53,8 +54,6 @@ void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
 }
 
 constexpr int kMostRanks = 1 << 20;
-
-Error Refuse(const std::string& why) { return Error(Status(StatusCode::kInvalidArgument, why)); }
 
 // What tells one launch of a launcher from its others. torchrun's is its own choice and may come
 // again, which takes nothing away; its count of restarts is not the same on all machines.
@@ -142,9 +141,7 @@ void CompletePlan(const SpeedOptions& speed, FeedPlan* plan) {
   const bool sized =
       plan->shuffle_mode == ShuffleMode::kWindow || plan->shuffle_mode == ShuffleMode::kBlock;
   if (sized && plan->shuffle == 0) {
-    throw Error(
-        Status(StatusCode::kInvalidArgument,
-               "--shuffle-mode window and block do nothing without a size: --shuffle ROWS"));
+    throw Refuse("--shuffle-mode window and block do nothing without a size: --shuffle ROWS");
   }
   if (plan->batch == 0 && !plan->parse.empty()) plan->batch = kDefaultBatch;
   if (speed.arena_bytes == 0) return;

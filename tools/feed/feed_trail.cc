@@ -12,6 +12,7 @@
 #include "readers/formats/writing/output_target.h"
 #include "readers/order/position.h"
 #include "ringfeed/status.h"
+#include "tools/command.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
@@ -48,7 +49,7 @@ PositionSummary SummaryOf(const std::string& position) {
     const Json json = Json::parse(position);
     PositionSummary summary;
     if (!json.at("batch").is_number_unsigned()) {
-      throw Error(Status(StatusCode::kInvalidArgument, "this is no position: its batch is none"));
+      throw Refuse("this is no position: its batch is none");
     }
     summary.batch = json.at("batch").get<std::uint64_t>();
     Json data = json.value("data", Json::object());
@@ -58,8 +59,7 @@ PositionSummary SummaryOf(const std::string& position) {
     summary.data = data.dump();
     return summary;
   } catch (const Json::exception& failure) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       std::string("this is no position: ") + failure.what()));
+    throw Refuse(std::string("this is no position: ") + failure.what());
   }
 }
 
@@ -68,7 +68,7 @@ std::string ReadPositionFile(const std::string& path) {
   if (!file) throw Error(StatusFromErrno(errno, "open the position " + path));
   std::string text(std::istreambuf_iterator<char>(file), {});
   if (file.bad() || text.size() > kMostBytes) {
-    throw Error(Status(StatusCode::kInvalidArgument, path + " holds no position"));
+    throw Refuse(path + " holds no position");
   }
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text;

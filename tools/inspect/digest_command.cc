@@ -79,9 +79,7 @@ class DigestCommand : public Command {
     int exit_status = kExitFine;
     for (const std::string& file : files_) {
       const FileDigest result = Digest(file);
-      if (!result.status.ok()) {
-        std::fprintf(stderr, "ringfeed: %s\n", result.status.ToString().c_str());
-      }
+      TellFailure(result.status);
       const int of_file = result.damage.empty() ? ExitStatusOf(result.status) : kExitData;
       exit_status = std::max(exit_status, of_file);
       if (json_) {

@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/given_files.h"
 #include "tools/option_values.h"
+#include "tools/process_usage.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
@@ -69,7 +69,7 @@ void PrintText(const IndexRun& run) {
   }
   if (!opened.why.empty()) std::printf("         %s\n", opened.why.c_str());
   (void)FlushOutput();  // main() sees to its failure
-  if (!fine) std::fprintf(stderr, "ringfeed: %s\n", opened.status.ToString().c_str());
+  TellFailure(opened.status);
 }
 
 class IndexCommand : public Command {
@@ -110,7 +110,7 @@ class IndexCommand : public Command {
 
  private:
   IndexRun RunOne(const std::string& name) const {
-    const auto start = std::chrono::steady_clock::now();
+    const double start_s = NowSeconds();
     IndexRun run;
     run.file = name;
     ExaminedFile examined = ExamineFile(name, nullptr, format_, 1);
@@ -122,8 +122,7 @@ class IndexCommand : public Command {
                           examined.compression},
               &run);
     }
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    run.seconds = time.count();
+    run.seconds = NowSeconds() - start_s;
     return run;
   }
 

@@ -235,7 +235,7 @@ class InfoCommand : public Command {
         exit_status = std::max<int>(exit_status, ExitStatusOf(Describe(file, &json)));
       } catch (const Error& error) {
         json["error"] = error.status().ToString();
-        std::fprintf(stderr, "ringfeed: %s\n", error.status().ToString().c_str());
+        TellFailure(error.status());
         exit_status = std::max<int>(exit_status, kExitUsage);
       }
       list.push_back(json);
@@ -271,7 +271,7 @@ class InfoCommand : public Command {
     }
     if (walk.status().ok()) return {};
     (*json)["error"] = walk.status().ToString();
-    std::fprintf(stderr, "ringfeed: %s\n", walk.status().ToString().c_str());
+    TellFailure(walk.status());
     return walk.status();
   }
 

@@ -148,7 +148,7 @@ class RunProgramCommand : public Command {
       return kExitFine;
     }
     if (file_.empty()) {
-      throw Error(Status(StatusCode::kInvalidArgument, "name a PROGRAM, or ask for --grammar"));
+      throw Refuse("name a PROGRAM, or ask for --grammar");
     }
     FeedProgram program = FeedProgram::Load(file_);
     ProgramFunctions functions(json_ ? stderr : stdout);
@@ -186,9 +186,7 @@ class RunProgramCommand : public Command {
       PrintText(outcome, functions);
     }
     (void)FlushOutput();  // main() sees to its failure
-    if (!outcome.status.ok()) {
-      std::fprintf(stderr, "ringfeed: %s\n", outcome.status.ToString().c_str());
-    }
+    TellFailure(outcome.status);
   }
 
   Json ReportJson(const Outcome& outcome, ProgramFunctions* functions) const {
