@@ -8,10 +8,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <span>
 
+#include "io/page_cache.h"
 #include "ringfeed/formats.h"
 
 namespace ringfeed::bench {
@@ -144,6 +146,10 @@ std::string Field(char tag, const std::string& inside) {
 
 bool SmokeRun() { return std::getenv("RINGFEED_BENCH_SMOKE") != nullptr; }
 
+void BringIntoMemory(const BenchFiles& files) {
+  for (const std::string& path : files.paths) Require(BringIntoPageCache(path));
+}
+
 BenchFiles ImageExamples(std::uint64_t total_bytes, std::size_t files) {
   ExampleBuilder builder;
   const std::uint64_t records = std::max<std::uint64_t>(total_bytes / 110000, 8);
@@ -266,6 +272,26 @@ BenchFiles TokenWindows(std::uint64_t windows, std::size_t files) {
                    [](std::mt19937_64* random, std::vector<std::byte>* tokens) {
                      return DrawBytes(kBytes, random, tokens);
                    });
+}
+
+std::string IoFile(std::uint64_t bytes) {
+  const fs::path folder = DataFolder();
+  fs::create_directories(folder);
+  const fs::path path = folder / ("random-v1-" + std::to_string(bytes) + ".bin");
+  if (fs::exists(path)) return path.string();
+  const fs::path unfinished = path.string() + ".part";
+  std::ofstream out(unfinished, std::ios::binary);
+  std::mt19937_64 random(bytes);
+  std::vector<std::uint64_t> block(65536);
+  for (std::uint64_t written = 0; written < bytes;) {
+    for (std::uint64_t& word : block) word = random();
+    const std::uint64_t count = std::min<std::uint64_t>(bytes - written, block.size() * 8);
+    out.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(count));
+    written += count;
+  }
+  out.close();
+  fs::rename(unfinished, path);
+  return path.string();
 }
 
 }  // namespace ringfeed::bench

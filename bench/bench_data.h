@@ -19,6 +19,10 @@ struct BenchFiles {
 /// True where RINGFEED_BENCH_SMOKE asks for data that only shows that a benchmark runs.
 bool SmokeRun();
 
+/// Reads them once, so that they stand in the page cache where memory suffices: that they were
+/// written once does not keep them there. Throws Error.
+void BringIntoMemory(const BenchFiles& files);
+
 /// TFRecord of tf.Example: "image" (bytes, log-normal, about 110 KB) and "label" (one int64).
 BenchFiles ImageExamples(std::uint64_t total_bytes, std::size_t files);
 
@@ -51,5 +55,8 @@ BenchFiles Samples110k(std::uint64_t records, std::size_t files);
 
 /// Windows of 1,024 tokens of two bytes one behind the other, nothing around them: "tokens:u2".
 BenchFiles TokenWindows(std::uint64_t windows, std::size_t files);
+
+/// A file of `bytes` random bytes.
+std::string IoFile(std::uint64_t bytes);
 
 }  // namespace ringfeed::bench

@@ -18,12 +18,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "bench/bench_data.h"
 #include "bench/feed_chain.h"
 #include "bench/feed_rows.h"
 
@@ -139,19 +139,9 @@ void RunWork(const FeedWork& work, const std::vector<FeedRow>& rows, int repetit
 }
 
 // From a fresh process, as a training starts: the baseline is what is promised.
-// Brings the files into the page cache: that they were written once does not keep them there.
-void WarmUp(const BenchFiles& files) {
-  for (const std::string& path : files.paths) {
-    BlockReader reader(path);
-    std::span<const std::byte> block;
-    while (reader.Next(block.size(), &block)) {
-    }
-  }
-}
-
 bool FirstBatch(RowFigure* figure) {
   const BenchFiles files = FirstBatchFiles();
-  WarmUp(files);
+  BringIntoMemory(files);
   Reader reader = ImageBatches(files, 0);
   Instance batch;
   const double start = NowSeconds();

@@ -1,18 +1,12 @@
 #include "bench/feed_chain.h"
 
-#include <sys/resource.h>
 #include <xxhash.h>
 
-#include <chrono>
 #include <span>
 #include <utility>
 
 namespace ringfeed::bench {
 namespace {
-
-double Seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-}
 
 std::uint64_t RowsOf(const Instance& batch) {
   const Tensor& first = batch.front();
@@ -58,16 +52,6 @@ void AddColumns(const Instance& batch, BatchDigest* digest) {
 }
 
 }  // namespace
-
-double ProcessCpuSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
-}
-
-double NowSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 FeedChain::FeedChain(Reader batches, std::uint64_t records, bool blocks)
     : reader_(std::move(batches)), records_(records), blocks_(blocks) {}

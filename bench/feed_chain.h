@@ -37,9 +37,4 @@ class FeedChain {
   const bool blocks_;
 };
 
-/// CPU seconds of this process so far, all threads, user and system.
-double ProcessCpuSeconds();
-/// Seconds of a clock that only goes forward.
-double NowSeconds();
-
 }  // namespace ringfeed::bench

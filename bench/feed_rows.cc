@@ -1,12 +1,21 @@
 #include "bench/feed_rows.h"
 
+#include <charconv>
+#include <cstring>
+#include <fstream>
 #include <memory>
+#include <span>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "bench/bare_loop.h"
+#include "bench/bare_stores.h"
 #include "ringfeed/arena.h"
+#include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
+#include "ringfeed/persistent_in_stream.h"
 
 namespace ringfeed::bench {
 namespace {
@@ -76,41 +85,192 @@ FeedWork RowWork(std::string name, ChainOrder order) {
   return {std::move(name), RowFiles, 16384, false, order, chain, BareRowLoop};
 }
 
-template <typename T>
-std::vector<T> Join(std::vector<T> own, const std::vector<T>& user, const std::vector<T>& formats) {
-  own.insert(own.end(), user.begin(), user.end());
-  own.insert(own.end(), formats.begin(), formats.end());
-  return own;
+// --- functions of the user's own make samples ----------------------------------------------------
+
+constexpr std::size_t kMiniRows = 1024;
+
+struct Pair {
+  float x = 0;
+  float y = 0;
+};
+
+// As both sides parse a line.
+bool ParsePair(std::string_view line, Pair* pair) {
+  const char* const end = line.data() + line.size();
+  const auto x = std::from_chars(line.data(), end, pair->x);
+  if (x.ec != std::errc() || x.ptr == end || *x.ptr != ',') return false;
+  const auto y = std::from_chars(x.ptr + 1, end, pair->y);
+  return y.ec == std::errc() && y.ptr == end;
+}
+
+class MiniDataset final : public Dataset {
+ public:
+  explicit MiniDataset(std::vector<std::string> parts) : parts_(std::move(parts)) {}
+  bool Next(std::string* sample) override { return parts_.ReadLine(sample); }
+  bool ReInit() override {
+    parts_.Rewind();
+    return true;
+  }
+
+ private:
+  PersistentInStream parts_;
+};
+
+void MapPair(const MapInput& input, RowWriter& output) {
+  Pair pair;
+  const RecordSpan& line = input.record;
+  if (!ParsePair({reinterpret_cast<const char*>(line.data), line.size}, &pair)) Die("bad line");
+  std::memcpy(output.Fixed(0).data(), &pair.x, sizeof(pair.x));
+  std::memcpy(output.Fixed(1).data(), &pair.y, sizeof(pair.y));
+}
+
+Reader MiniBatches(const BenchFiles& files, const ChainOrder& order) {
+  OpenOptions options;
+  options.threads = order.threads;
+  Reader lines = FromDataset(std::make_unique<MiniDataset>(files.paths), options);
+  Reader pairs = Map(lines, {{"x", kFloat32, {}}, {"y", kFloat32, {}}}, MapPair);
+  return MultiPass(Batch(pairs, {.size = kMiniRows}), 0);
+}
+
+// What a user writes who has no loader.
+LoopResult BareMiniLoop(const std::vector<std::string>& files, const LoopOptions& options) {
+  const LoopTimer timer;
+  LoopResult result;
+  BatchDigest digest;
+  std::vector<float> x;
+  std::vector<float> y;
+  const auto end_batch = [&] {
+    if (options.digest && !x.empty()) {
+      digest.Add(std::as_bytes(std::span(x)));
+      digest.Add(std::as_bytes(std::span(y)));
+    }
+    x.clear();
+    y.clear();
+  };
+  std::string line;
+  for (const std::string& name : files) {
+    std::ifstream file(name);
+    while (std::getline(file, line)) {
+      Pair pair;
+      if (!ParsePair(line, &pair)) Die("bad line");
+      x.push_back(pair.x);
+      y.push_back(pair.y);
+      ++result.records;
+      if (x.size() == options.batch_rows) end_batch();
+    }
+  }
+  end_batch();
+  timer.Stop(&result);
+  result.bytes = result.records * sizeof(Pair);
+  result.digest = digest.value();
+  return result;
+}
+
+FeedWork MiniDatasetWork() {
+  const auto files = [] { return TwoNumberLines(SmokeRun() ? 4'000 : 4'000'000, 4); };
+  return {"mini_dataset", files, kMiniRows, false, {}, MiniBatches, BareMiniLoop};
+}
+
+// --- other file formats --------------------------------------------------------------------------
+
+constexpr std::size_t kFormatFiles = 4;
+
+using Chain = std::function<Reader(const BenchFiles&, const ChainOrder&)>;
+
+std::uint64_t Records(std::uint64_t records) { return SmokeRun() ? records / 1000 : records; }
+
+Reader Open(const BenchFiles& files, const ChainOrder& order) {
+  OpenOptions options;
+  options.cycle = order.cycle;
+  options.threads = order.threads;
+  return OpenFiles(files.paths, options);
+}
+
+// Records as they are, in blocks.
+Reader Blocks(const BenchFiles& files, const ChainOrder& order) {
+  return MultiPass(Open(files, order), 0);
+}
+
+Chain Batches(std::shared_ptr<const Parser> parser, std::size_t rows) {
+  return [=](const BenchFiles& files, const ChainOrder& order) {
+    return MultiPass(Batch(Parse(Open(files, order), parser), {.size = rows}), 0);
+  };
+}
+
+FeedWork TextWork(std::string name, const std::string& format, std::size_t bytes,
+                  std::uint64_t records, decltype(FeedWork::bare) bare) {
+  const bool exactly = format != "lines";
+  const auto files = [=] { return Texts(format, bytes, exactly, Records(records), kFormatFiles); };
+  return {std::move(name), files, 0, true, {}, Blocks, std::move(bare)};
+}
+
+FeedWork OfRecordWork() {
+  constexpr std::size_t kRows = 8192;
+  const auto files = [] { return OfRecords(Records(4'000'000), kFormatFiles); };
+  const auto parser = OFRecordParser({{"x", kFloat32, {16}}, {"label", kInt32, {}}});
+  return {"ofrecord", files, kRows, false, {}, Batches(parser, kRows), BareOfRecordLoop};
+}
+
+FeedWork CsvWork() {
+  constexpr std::size_t kRows = 8192;
+  const auto files = [] { return TwoNumberLines(Records(4'000'000), kFormatFiles); };
+  const auto parser = CsvParser({{"a", kFloat64, {}}, {"b", kFloat64, {}}});
+  return {"csv", files, kRows, false, {}, Batches(parser, kRows), BareCsvLoop};
+}
+
+FeedWork TarWork() {
+  constexpr std::size_t kRows = 64;
+  const auto files = [] {
+    return TarSamples(SmokeRun() ? std::uint64_t{4} << 20 : std::uint64_t{1} << 30, kFormatFiles);
+  };
+  return {"tar", files, kRows, false, {}, Batches(RawParser(), kRows), BareTarLoop};
 }
 
 }  // namespace
 
 const std::vector<FeedWork>& FeedWorks() {
-  static const std::vector<FeedWork> kWorks =
-      Join<FeedWork>({ImageWork("image_pread", IoPath::kPread, {}),
-                      ImageWork("image_pread_2_threads", IoPath::kPread, {.threads = 2}),
-                      ImageWork("image_mapped", IoPath::kMmap, {}),
-                      ImageWork("image_window", IoPath::kAuto, {.window = 2'000}), BlockWork(),
-                      SmallWork("small", {}), SmallWork("small_window", {.window = 10'000}),
-                      RowWork("rows", {}), RowWork("rows_window", {.window = 100'000})},
-                     UserWorks(), FormatWorks());
+  static const std::vector<FeedWork> kWorks = {
+      ImageWork("image_pread", IoPath::kPread, {}),
+      ImageWork("image_pread_2_threads", IoPath::kPread, {.threads = 2}),
+      ImageWork("image_mapped", IoPath::kMmap, {}),
+      ImageWork("image_window", IoPath::kAuto, {.window = 2'000}),
+      BlockWork(),
+      SmallWork("small", {}),
+      SmallWork("small_window", {.window = 10'000}),
+      RowWork("rows", {}),
+      RowWork("rows_window", {.window = 100'000}),
+      MiniDatasetWork(),
+      TextWork("recordio_none", "recordio:fluid,none", 4096, 200'000, BareChunkLoop),
+      TextWork("recordio_snappy", "recordio:fluid,snappy", 4096, 100'000, BareChunkLoop),
+      TextWork("tfrecord_gzip", "tfrecord+gzip", 1024, 200'000, BareZlibLoop),
+      OfRecordWork(),
+      CsvWork(),
+      TextWork("lines", "lines", 200, 3'000'000, BareLineLoop),
+      TarWork()};
   return kWorks;
 }
 
 const std::vector<FeedRow>& FeedRows() {
   using Measure = FeedRow::Measure;
-  static const std::vector<FeedRow> kRows = Join<FeedRow>(
-      {{"feed.image_pread", Measure::kBytesPerCpuSecond, "image_pread"},
-       {"feed.image_pread_2_threads", Measure::kBytesPerCpuSecond, "image_pread_2_threads"},
-       {"feed.image_pread_clock", Measure::kBytesPerSecond, "image_pread_2_threads"},
-       {"feed.image_mapped", Measure::kBytesPerCpuSecond, "image_mapped"},
-       {"feed.image_window_2000", Measure::kBytesPerCpuSecond, "image_window"},
-       {"feed.records_250b_blocks", Measure::kRowsPerCpuSecond, "records"},
-       {"feed.small_examples", Measure::kRowsPerCpuSecond, "small"},
-       {"feed.small_examples_window_10000", Measure::kRowsPerCpuSecond, "small_window"},
-       {"feed.rows_160b", Measure::kRowsPerCpuSecond, "rows"},
-       {"feed.rows_160b_window_100000", Measure::kRowsPerCpuSecond, "rows_window"}},
-      UserRows(), FormatRows());
+  static const std::vector<FeedRow> kRows = {
+      {"feed.image_pread", Measure::kBytesPerCpuSecond, "image_pread"},
+      {"feed.image_pread_2_threads", Measure::kBytesPerCpuSecond, "image_pread_2_threads"},
+      {"feed.image_pread_clock", Measure::kBytesPerSecond, "image_pread_2_threads"},
+      {"feed.image_mapped", Measure::kBytesPerCpuSecond, "image_mapped"},
+      {"feed.image_window_2000", Measure::kBytesPerCpuSecond, "image_window"},
+      {"feed.records_250b_blocks", Measure::kRowsPerCpuSecond, "records"},
+      {"feed.small_examples", Measure::kRowsPerCpuSecond, "small"},
+      {"feed.small_examples_window_10000", Measure::kRowsPerCpuSecond, "small_window"},
+      {"feed.rows_160b", Measure::kRowsPerCpuSecond, "rows"},
+      {"feed.rows_160b_window_100000", Measure::kRowsPerCpuSecond, "rows_window"},
+      {"feed.mini_dataset", Measure::kRowsPerCpuSecond, "mini_dataset"},
+      {"formats.recordio_none_4kb", Measure::kBytesPerCpuSecond, "recordio_none"},
+      {"formats.recordio_snappy_4kb", Measure::kBytesPerCpuSecond, "recordio_snappy"},
+      {"formats.tfrecord_gzip", Measure::kBytesPerCpuSecond, "tfrecord_gzip"},
+      {"formats.ofrecord_16_floats", Measure::kRowsPerCpuSecond, "ofrecord"},
+      {"formats.csv_two_doubles", Measure::kRowsPerCpuSecond, "csv"},
+      {"formats.lines_200b", Measure::kBytesPerCpuSecond, "lines"},
+      {"formats.tar_110kb", Measure::kBytesPerCpuSecond, "tar"}};
   return kRows;
 }
 

@@ -42,14 +42,6 @@ struct FeedWork {
 const std::vector<FeedWork>& FeedWorks();
 const std::vector<FeedRow>& FeedRows();
 
-/// Those of the other file formats.
-std::vector<FeedWork> FormatWorks();
-std::vector<FeedRow> FormatRows();
-
-/// Those where functions of the user's own make samples.
-std::vector<FeedWork> UserWorks();
-std::vector<FeedRow> UserRows();
-
 /// Files for the rows that have no bare loop beside them.
 BenchFiles FirstBatchFiles();
 

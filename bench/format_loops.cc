@@ -1,5 +1,3 @@
-#include "bench/format_loops.h"
-
 #include <fast_float/fast_float.h>
 #include <fcntl.h>
 #include <isa-l/crc.h>
@@ -13,6 +11,7 @@
 #include <span>
 #include <string_view>
 
+#include "bench/bare_loop.h"
 #include "bench/bare_stores.h"
 
 namespace ringfeed::bench {

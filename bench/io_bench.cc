@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "base/memory/arena.h"
-#include "bench/fio_run.h"
+#include "bench/bench_data.h"
 #include "bench/io_loop.h"
 #include "io/input_file.h"
 #include "io/page_cache.h"
@@ -29,10 +29,7 @@ constexpr double kGiB = 1024.0 * 1024 * 1024;
 /// What a cold read may cost at most, in CPU seconds per GiB.
 constexpr double kColdCpuLimit = 0.02;
 
-std::uint64_t FileBytes() {
-  const bool smoke = std::getenv("RINGFEED_BENCH_SMOKE") != nullptr;
-  return std::uint64_t{smoke ? 16u : 1024u} << 20;
-}
+std::uint64_t FileBytes() { return std::uint64_t{SmokeRun() ? 16u : 1024u} << 20; }
 
 const std::shared_ptr<Arena>& BenchArena() {
   static const std::shared_ptr<Arena> arena = Arena::Create({.bytes = std::size_t{64} << 20});
@@ -54,7 +51,7 @@ std::uint64_t TrueDigest(const std::string& path) {
 /// Empty where the method reads the file's bytes, else what went wrong.
 std::string Verify(const std::string& path, IoMethod method) {
   const std::uint64_t truth = TrueDigest(path);
-  DropFromCache(path);
+  (void)DropFromPageCache(path);
   const IoFigures figures = Read(path, method, true);
   if (!figures.failure.empty()) return figures.failure;
   return figures.digest == truth ? "" : "the digests differ";
@@ -89,7 +86,7 @@ bool Asked(const std::string& only, const std::string& name) {
 std::string WhyNoColdRows(const std::string& path) {
   constexpr double kMostCached = 0.02;
   if (!ProbeUring().available) return "no io_uring: " + ProbeUring().reason;
-  DropFromCache(path);
+  (void)DropFromPageCache(path);
   if (CachedShare(path) > kMostCached) return "pages of " + path + " stay in memory";
   return "";
 }
@@ -118,14 +115,14 @@ int RunRows(const std::string& only, int repetitions) {
   options.digest = false;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
     const auto read_ours = [&] {
-      DropFromCache(path);
+      (void)DropFromPageCache(path);
       return ReadFile(path, options, BenchArena());
     };
     IoFigures ours;
     if (repetition % 2 == 0) ours = read_ours();
     IoFigures fio;
     if (why_no_fio.empty()) {
-      DropFromCache(path);
+      (void)DropFromPageCache(path);
       fio = RunFio(path, options.block_bytes, options.blocks_in_flight);
     }
     if (repetition % 2 != 0) ours = read_ours();
@@ -166,13 +163,13 @@ void RunCase(benchmark::State& state, IoMethod method, bool cold) {
     state.SkipWithError(failure.c_str());
     return;
   }
-  ReadIntoCache(path);
+  (void)BringIntoPageCache(path);
   // As a chain does from pass to pass: whoever opens it gets this mapping.
   OpenInputResult kept;
   if (method == IoMethod::kMmap) kept = OpenInput(path, {.path = IoPath::kMmap}, true);
   IoFigures sum;
   for (auto iteration : state) {
-    if (cold) DropFromCache(path);
+    if (cold) (void)DropFromPageCache(path);
     const IoFigures figures = Read(path, method, !cold);
     Add(figures, &sum);
     state.SetIterationTime(figures.wall_s);
@@ -188,7 +185,7 @@ void RunFioCase(benchmark::State& state) {
   const std::string path = IoFile(FileBytes());
   IoFigures sum;
   for (auto iteration : state) {
-    DropFromCache(path);
+    (void)DropFromPageCache(path);
     const IoFigures figures = RunFio(path, IoLoopOptions().block_bytes, 8);
     if (!figures.failure.empty()) {
       state.SkipWithError(("skipped: " + figures.failure).c_str());

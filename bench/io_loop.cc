@@ -1,7 +1,6 @@
 #include "bench/io_loop.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,35 +8,17 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <random>
 #include <span>
 #include <vector>
 
 #include "base/crc32c.h"
+#include "bench/loop_result.h"
 #include "io/input_file.h"
 #include "io/read_engine.h"
 
 namespace ringfeed::bench {
-
 namespace {
-
-namespace fs = std::filesystem;
-
-double ProcessCpuSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-double WallSeconds() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
 
 /// One block's part of a digest that is a sum over blocks.
 std::uint64_t BlockDigest(std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -47,10 +28,10 @@ std::uint64_t BlockDigest(std::uint64_t offset, std::span<const std::byte> bytes
 /// Takes the process's time from construction to Stop.
 class IoTimer {
  public:
-  IoTimer() : cpu_(ProcessCpuSeconds()), wall_(WallSeconds()) {}
+  IoTimer() : cpu_(ProcessCpuSeconds()), wall_(NowSeconds()) {}
   void Stop(IoFigures* figures) const {
     figures->cpu_s = ProcessCpuSeconds() - cpu_;
-    figures->wall_s = WallSeconds() - wall_;
+    figures->wall_s = NowSeconds() - wall_;
   }
 
  private:
@@ -154,45 +135,51 @@ IoFigures Failed(const std::string& why) {
   return figures;
 }
 
+/// Explicit huge pages that nobody uses.
+std::size_t FreeHugePages() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string word;
+  std::size_t count = 0;
+  while (meminfo >> word) {
+    if (word == "HugePages_Free:" && meminfo >> count) return count;
+  }
+  return 0;
+}
+
+/// What a command prints; nothing where it fails.
+std::string OutputOf(const std::string& command) {
+  std::FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return {};
+  std::string output;
+  std::array<char, 4096> piece{};
+  std::size_t count = 0;
+  while ((count = std::fread(piece.data(), 1, piece.size(), pipe)) > 0) {
+    output.append(piece.data(), count);
+  }
+  return pclose(pipe) == 0 ? output : std::string();
+}
+
+/// The number behind the first `"key" :` of fio's report at or after `from`; below 0 where there
+/// is none.
+double NumberAt(const std::string& report, const std::string& key, std::size_t from) {
+  const std::size_t at = report.find("\"" + key + "\"", from);
+  if (at == std::string::npos) return -1;
+  return std::strtod(report.c_str() + report.find(':', at) + 1, nullptr);
+}
+
+std::string Quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char letter : text) {
+    if (letter == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += letter;
+    }
+  }
+  return quoted + "'";
+}
+
 }  // namespace
-
-std::string IoFile(std::uint64_t bytes) {
-  const char* const named = std::getenv("RINGFEED_BENCH_DATA");
-  const fs::path folder =
-      named != nullptr ? fs::path(named)
-                       : fs::temp_directory_path() / ("ringfeed-bench-" + std::to_string(getuid()));
-  fs::create_directories(folder);
-  const fs::path path = folder / ("random-v1-" + std::to_string(bytes) + ".bin");
-  if (fs::exists(path)) return path.string();
-  const fs::path unfinished = path.string() + ".part";
-  std::ofstream out(unfinished, std::ios::binary);
-  std::mt19937_64 random(bytes);
-  std::vector<std::uint64_t> block(65536);
-  for (std::uint64_t written = 0; written < bytes;) {
-    for (std::uint64_t& word : block) word = random();
-    const std::uint64_t count = std::min<std::uint64_t>(bytes - written, block.size() * 8);
-    out.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(count));
-    written += count;
-  }
-  out.close();
-  fs::rename(unfinished, path);
-  return path.string();
-}
-
-void DropFromCache(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  fsync(descriptor);  // only pages that stand on the medium can be dropped
-  posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-  close(descriptor);
-}
-
-void ReadIntoCache(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  std::vector<std::byte> block(std::size_t{1} << 20);
-  while (read(descriptor, block.data(), block.size()) > 0) {
-  }
-  close(descriptor);
-}
 
 IoFigures ReadFile(const std::string& path, const IoLoopOptions& options,
                    const std::shared_ptr<Arena>& arena) {
@@ -216,6 +203,35 @@ IoFigures ReadFile(const std::string& path, const IoLoopOptions& options,
                           : Failed(status.ToString());
   }
   arena->Free(buffers);
+  return figures;
+}
+
+bool HasFio() { return !OutputOf("fio --version 2>/dev/null").empty(); }
+
+IoFigures RunFio(const std::string& path, std::size_t block_bytes, std::size_t blocks_in_flight) {
+  const std::size_t huge_pages = (block_bytes * blocks_in_flight >> 21) + 2;
+  const bool set_aside = FreeHugePages() >= huge_pages;
+  const std::string command =
+      std::string(set_aside ? "" : "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 ") +
+      "fio --name=ringfeed --rw=read --ioengine=io_uring --direct=1 --fixedbufs=1 "
+      "--registerfiles=1 --output-format=json --iomem_align=2097152 --iomem=" +
+      (set_aside ? "mmaphuge" : "malloc") + " --bs=" + std::to_string(block_bytes) +
+      " --iodepth=" + std::to_string(blocks_in_flight) + " --filename=" + Quoted(path) +
+      " 2>/dev/null";
+  const std::string report = OutputOf(command);
+  IoFigures figures;
+  const std::size_t read = report.find("\"read\"");
+  const double bytes = read == std::string::npos ? -1 : NumberAt(report, "io_bytes", read);
+  const double runtime_ms = NumberAt(report, "job_runtime", 0);
+  const double user = NumberAt(report, "usr_cpu", 0);
+  const double system = NumberAt(report, "sys_cpu", 0);
+  if (bytes <= 0 || runtime_ms <= 0 || user < 0 || system < 0) {
+    figures.failure = "fio failed or reports in another way than known";
+    return figures;
+  }
+  figures.bytes = static_cast<std::uint64_t>(bytes);
+  figures.wall_s = runtime_ms / 1000;
+  figures.cpu_s = (user + system) / 100 * figures.wall_s;
   return figures;
 }
 

@@ -34,15 +34,16 @@ struct IoFigures {
   std::string failure;       ///< empty where all went well
 };
 
-/// A file of `bytes` random bytes, made once and kept beside the other benchmark data.
-std::string IoFile(std::uint64_t bytes);
-
-/// Drops a file's pages from the page cache, or reads it into the cache.
-void DropFromCache(const std::string& path);
-void ReadIntoCache(const std::string& path);
-
 /// Reads `path` once. Buffers come from `arena`; opening is not part of the time.
 IoFigures ReadFile(const std::string& path, const IoLoopOptions& options,
                    const std::shared_ptr<Arena>& arena);
+
+/// Whether the program `fio` can be run here.
+bool HasFio();
+
+/// fio reading `path` from start to end with O_DIRECT through io_uring: one job, fixed buffers in
+/// huge pages (explicit ones where the system has some set aside, else transparent ones by way of
+/// malloc, aligned so that they fit). The time is what fio reports for its job, without its start.
+IoFigures RunFio(const std::string& path, std::size_t block_bytes, std::size_t blocks_in_flight);
 
 }  // namespace ringfeed::bench

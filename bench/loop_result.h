@@ -35,6 +35,11 @@ class BatchDigest {
   std::uint64_t value_ = 0;
 };
 
+/// CPU seconds of this process so far, all threads, user and system.
+double ProcessCpuSeconds();
+/// Seconds of a clock that only goes forward.
+double NowSeconds();
+
 /// Takes the calling thread's time until it is asked.
 class LoopTimer {
  public:

@@ -35,8 +35,9 @@ void RunSide(benchmark::State& state, const std::function<LoopResult(bool)>& sid
   state.SetBytesProcessed(static_cast<std::int64_t>(total.bytes));
 }
 
-}  // namespace
-
+// Runs every row: once with digests, which must agree, once to warm up, then `times` times in
+// turn. Prints a line of JSON for each time and row: name, ours, baseline (rates), unit, verified.
+// Returns the exit status of the program.
 int PrintPairedRows(const std::vector<PairedRow>& rows, int times) {
   bool all_verified = true;
   for (const PairedRow& row : rows) {
@@ -57,6 +58,8 @@ int PrintPairedRows(const std::vector<PairedRow>& rows, int times) {
   return all_verified ? 0 : 1;
 }
 
+// Registers both sides of every row with Google Benchmark ("name/ours", "name/baseline"); a
+// digest that differs is an error of the benchmark.
 void RegisterPairedRows(const std::vector<PairedRow>& rows) {
   for (const PairedRow& row : rows) {
     benchmark::RegisterBenchmark((row.name + "/ours").c_str(), [row](benchmark::State& state) {
@@ -67,6 +70,8 @@ void RegisterPairedRows(const std::vector<PairedRow>& rows) {
     })->UseManualTime();
   }
 }
+
+}  // namespace
 
 int PairedMain(int argc, char** argv, const std::function<std::vector<PairedRow>()>& rows) try {
   constexpr std::string_view kRowsJson = "--rows-json";

@@ -61,10 +61,7 @@ class WarmShuffleRun final : public OrderRun {
       : files_(ImageFiles()),
         shuffled_(MultiPass(Images(files_, ShuffleMode::kBlocks, 1), 0), files_.records, false),
         plain_(MultiPass(Images(files_, ShuffleMode::kNone, 1), 0), files_.records, false) {
-    for (const std::string& path : files_.paths) {
-      const Status status = BringIntoPageCache(path);
-      if (!status.ok()) throw Error(status);
-    }
+    BringIntoMemory(files_);
     shuffled_.ReadPass();
     plain_.ReadPass();
   }

@@ -1,13 +1,48 @@
 #pragma once
 
 #include <memory>
-#include <vector>
+#include <string>
+
+#include "ringfeed/status.h"
 
 namespace CLI {
 class App;
 }
 
 namespace ringfeed::tools {
+
+/// What the command's exit status says. An interface: scripts depend on the numbers.
+enum ExitStatus : int {
+  kExitFine = 0,
+  kExitData = 1,   ///< damage was met, the data failed, or stdout could not be written
+  kExitUsage = 2,  ///< an option, a name or the system's set-up does not allow the run
+};
+
+/// Of a run that ended with `status`: names, rights and options are usage, all else is data.
+ExitStatus ExitStatusOf(const Status& status);
+
+/// To be thrown where options, names and what stands under them do not go together.
+Error Refuse(const std::string& why);
+
+/// Tells a failure on stderr; nothing of OK.
+void TellFailure(const Status& status);
+
+/// At the start of the program. Sees to it that the descriptors 0, 1 and 2 are taken: a file that
+/// is opened must not get the number of a standard stream that the caller closed, and a report then
+/// be written into it. What is closed stays unreadable and unwritable. Buffers what no terminal
+/// sees.
+void PrepareStandardStreams();
+
+/// Hands what was printed so far to the system. The first failure of all, again at each call: what
+/// was printed then or later is lost.
+Status FlushOutput();
+
+/// Whoever tells FlushOutput's failure on stderr says so: it is told once.
+void OutputFailureIsTold();
+
+/// The exit status of the whole command, which was `exit_status` so far: kExitData where its
+/// standard output could not be written. Tells why, on stderr.
+int ExitStatusWithOutput(int exit_status);
 
 /// One subcommand: declares its options, then runs with what was parsed into them.
 class Command {

@@ -11,8 +11,7 @@
 #include "ringfeed/cuda_devices.h"
 #endif
 #include "tools/command.h"
-#include "tools/exit_status.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -59,7 +58,7 @@ int RunCommand(Command* command) {
   try {
     return command->Run();
   } catch (const Error& error) {
-    std::fprintf(stderr, "ringfeed: %s\n", error.status().ToString().c_str());
+    TellFailure(error.status());
     return error.status().code() == StatusCode::kDamaged ? kExitData : kExitUsage;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ringfeed: %s\n", error.what());

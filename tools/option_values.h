@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "ringfeed/record.h"
+
 namespace ringfeed::tools {
 
 /// What an option --format takes.
@@ -31,6 +33,21 @@ inline CLI::Validator SizeValue() {
 template <typename Value>
 CLI::Validator NamedValue(const std::map<std::string, Value>& names) {
   return CLI::Validator(CLI::CheckedTransformer(names)).description("");
+}
+
+inline constexpr char kOnDamageText[] =
+    "fail: stop at the first damage, after all records before it; skip: note its bytes and go on "
+    "at the next intact record";
+
+/// Adds --on-damage=fail|skip, described by `what`; what `on_damage` is now is the default.
+inline void AddDamageOption(CLI::App* app, OnDamage* on_damage,
+                            const std::string& what = kOnDamageText) {
+  static const std::map<std::string, OnDamage> kPolicies = {{"fail", OnDamage::kFail},
+                                                            {"skip", OnDamage::kSkip}};
+  app->add_option("--on-damage", *on_damage, what)
+      ->transform(NamedValue(kPolicies))
+      ->type_name("fail|skip")
+      ->default_str(*on_damage == OnDamage::kFail ? "fail" : "skip");
 }
 
 }  // namespace ringfeed::tools

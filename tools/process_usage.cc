@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -21,6 +22,10 @@ rusage Usage() {
 }
 
 }  // namespace
+
+double NowSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 double ProcessCpuSeconds() {
   const rusage usage = Usage();

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -1,8 +1,8 @@
-#include "tools/feed/copy_overlap.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "tools/feed/device_loop.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "ringfeed/tensor.h"
 #include "tools/feed/hashing_parser.h"
-#include "tools/feed/row_digests.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -10,7 +10,6 @@
 #include "ringfeed/emulated_devices.h"
 #include "ringfeed/timeline.h"
 #include "tests/gpu/feed/numbered_batches.h"
-#include "tools/feed/copy_overlap.h"
 
 namespace ringfeed::tools {
 namespace {

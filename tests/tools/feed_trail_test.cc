@@ -12,7 +12,6 @@
 
 #include "ringfeed/status.h"
 #include "tools/audit/journal_audit.h"
-#include "tools/feed/position_file.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -4,10 +4,9 @@
 
 #include "gpu/feed/memory_batches.h"
 #include "ringfeed/emulated_devices.h"
-#include "tools/bench/gpu_copies.h"
-#include "tools/bench/gpu_figure.h"
-#include "tools/bench/gpu_steps.h"
-#include "tools/devices/step_load.h"
+#include "tools/bench/figures.h"
+#include "tools/bench/gpu_device.h"
+#include "tools/bench/gpu_runs.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ringfeed/ringfeed.h"
-#include "tools/inspect/record_digest.h"
+#include "tools/digests.h"
 
 int main(int argc, char** argv) {
   using namespace ringfeed;

@@ -1,11 +1,10 @@
-#include "tools/feed/rank_options.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
 
 #include "ringfeed/status.h"
+#include "tools/feed/feed_plan.h"
 
 namespace ringfeed::tools {
 namespace {

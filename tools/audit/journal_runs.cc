@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ringfeed/status.h"
+#include "tools/command.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -15,8 +16,6 @@ namespace {
 auto RunOf(const JournalSection& section) {
   return std::tie(section.start.batch, section.start.ranks, section.start.launch);
 }
-
-Error Refuse(const std::string& why) { return Error(Status(StatusCode::kInvalidArgument, why)); }
 
 // The smallest first batches of later runs, of two different ones: a section's own run does not
 // count.

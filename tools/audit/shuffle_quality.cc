@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 

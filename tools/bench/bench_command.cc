@@ -17,14 +17,11 @@
 #include "tools/bench/bench_runs.h"
 #include "tools/bench/gpu_bench.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
-#include "tools/feed/delivery_check.h"
-#include "tools/feed/feed_options.h"
 #include "tools/feed/feed_plan.h"
+#include "tools/given_files.h"
 #include "tools/option_values.h"
 #include "tools/progress_bar.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -69,9 +66,8 @@ OwnedDevice OpenOneDevice(const std::string& text) {
   OwnedDevice device{OpenDevices("cuda"), number};
   const bool parsed = failure == std::errc() && end == digits.end();
   if (!parsed || number < 0 || number >= device.backend->DeviceCount()) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "there is no device " + text + ": CUDA has " +
-                           std::to_string(device.backend->DeviceCount()) + ", from cuda:0"));
+    throw Refuse("there is no device " + text + ": CUDA has " +
+                 std::to_string(device.backend->DeviceCount()) + ", from cuda:0");
   }
   return device;
 }
@@ -101,9 +97,8 @@ class BenchCommand : public Command {
 
   int Run() override {
     if (gpu_ != plan_.files.empty()) {
-      throw Error(
-          Status(StatusCode::kInvalidArgument, gpu_ ? "bench --gpu makes its own files: name none"
-                                                    : "FILE is required, or --gpu"));
+      throw Refuse(gpu_ ? "bench --gpu makes its own files: name none"
+                        : "FILE is required, or --gpu");
     }
     if (seconds_ == 0) seconds_ = gpu_ ? kGpuSeconds : kSeconds;
     return gpu_ ? RunOnGpu() : RunOnFiles();
@@ -131,7 +126,7 @@ class BenchCommand : public Command {
     const bool any = std::any_of(rows.begin(), rows.end(),
                                  [](const Row& row) { return row.figure.status.ok(); });
     if (!any) {
-      std::fprintf(stderr, "ringfeed: %s\n", rows.front().figure.status.ToString().c_str());
+      TellFailure(rows.front().figure.status);
       return ExitStatusOf(rows.front().figure.status);
     }
     Print(rows, Recommend(runs, rows));

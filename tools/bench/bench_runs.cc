@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <map>
 #include <utility>
 
@@ -16,7 +15,7 @@
 #include "ringfeed/stats.h"
 #include "tools/feed/feed_run.h"
 #include "tools/process_usage.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -41,10 +40,6 @@ struct Mark {
   std::uint64_t records = 0;
   std::uint64_t payload_bytes = 0;
 };
-
-double NowSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Mark MarkOf(const FeedRun& run, const HashSums& so_far) {
   return {NowSeconds(), ProcessCpuSeconds(), so_far.records, run.StatsNow().payload_bytes};

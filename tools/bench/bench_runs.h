@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ringfeed/status.h"
-#include "tools/audit/sample_spread.h"
+#include "tools/bench/figures.h"
 #include "tools/feed/feed_plan.h"
 
 namespace ringfeed::tools {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -17,12 +16,12 @@
 #include "gpu/feed/host_pins.h"
 #include "gpu/feed/memory_batches.h"
 #include "ringfeed/topology.h"
-#include "tools/bench/gpu_copies.h"
+#include "tools/bench/gpu_device.h"
 #include "tools/bench/gpu_disk.h"
-#include "tools/bench/gpu_steps.h"
-#include "tools/devices/step_load.h"
+#include "tools/bench/gpu_runs.h"
+#include "tools/process_usage.h"
 #include "tools/progress_bar.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -32,10 +31,6 @@ constexpr int kTimes = 3;
 constexpr std::size_t kSections = 5;
 constexpr double kSupplyOverDemand = 1.25;
 constexpr double kDiskBytesPerSecond = 400e6;  // of files, for each of --seconds
-
-double NowSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // "NVRM version: …" of the driver that is loaded; empty where there is none.
 std::string DriverVersion() {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/bench/gpu_figure.h"
-#include "tools/devices/owned_device.h"
+#include "tools/bench/figures.h"
+#include "tools/bench/gpu_device.h"
 
 namespace ringfeed::tools {
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -21,8 +20,9 @@
 #include "io/page_cache.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/device_kernels.h"
+#include "tools/bench/gpu_device.h"
 #include "tools/feed/feed_plan.h"
-#include "tools/inspect/checked_sums.h"
+#include "tools/process_usage.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -53,10 +53,6 @@ void WriteAll(const OpenFile& file, std::span<const std::byte> bytes) {
     if (written < 0) throw Error(StatusFromErrno(errno, "write the files to measure"));
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
-}
-
-double NowSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 struct FreeAligned {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/devices/owned_device.h"
+#include "tools/bench/gpu_device.h"
 
 namespace ringfeed::tools {
 

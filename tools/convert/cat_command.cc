@@ -11,12 +11,11 @@
 #include "tools/command.h"
 #include "tools/convert/record_json.h"
 #include "tools/convert/record_lines.h"
-#include "tools/damage_option.h"
-#include "tools/file_format.h"
+#include "tools/digests.h"
 #include "tools/file_records.h"
+#include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
-#include "tools/sha256.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -72,7 +71,7 @@ class CatCommand : public Command {
 
   int Run() override {
     if (!parse_.empty() && spelling_ != Spelling::kJson) {
-      throw Error(Status(StatusCode::kInvalidArgument, "--parse goes with --as json"));
+      throw Refuse("--parse goes with --as json");
     }
     if (!parse_.empty()) return RunParsed();
     const SpellRecord spell = Speller();
@@ -100,10 +99,9 @@ class CatCommand : public Command {
     const std::string format = FormatNameOf(file_, format_);
     RecordToJson to_json = JsonOfFormat(format);
     if (to_json != nullptr) return to_json;
-    throw Error(Status(
-        StatusCode::kInvalidArgument,
-        format.empty() ? "of a stream --as json needs --format or --parse"
-                       : "nothing in " + format + " tells the fields of its records: add --parse"));
+    throw Refuse(format.empty()
+                     ? "of a stream --as json needs --format or --parse"
+                     : "nothing in " + format + " tells the fields of its records: add --parse");
   }
 
   void Spell(std::span<const std::byte> payload, std::string* text) {

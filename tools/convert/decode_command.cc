@@ -14,13 +14,11 @@
 #include "tools/base64.h"
 #include "tools/command.h"
 #include "tools/convert/record_lines.h"
-#include "tools/damage_option.h"
-#include "tools/exit_status.h"
-#include "tools/feed/delivery_check.h"
 #include "tools/file_records.h"
+#include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -96,7 +94,7 @@ class DecodeCommand : public Command {
       const Interrupt interrupt([&] { stop.request_stop(); });
       const Status status = stream->Read(first, &got, stop.get_token());
       if (!status.ok()) {
-        std::fprintf(stderr, "ringfeed: %s\n", status.ToString().c_str());
+        TellFailure(status);
         *goes_on = false;
         return ExitStatusOf(status);
       }

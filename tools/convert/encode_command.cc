@@ -1,11 +1,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -17,17 +20,87 @@
 #include "ringfeed/formats.h"
 #include "ringfeed/record.h"
 #include "ringfeed/source.h"
+#include "ringfeed/status.h"
 #include "tools/base64.h"
 #include "tools/command.h"
-#include "tools/convert/line_stream.h"
 #include "tools/convert/output_names.h"
-#include "tools/damage_option.h"
-#include "tools/exit_status.h"
 #include "tools/file_records.h"
 #include "tools/interrupt.h"
+#include "tools/option_values.h"
 
 namespace ringfeed::tools {
 namespace {
+
+/// A stream of lines that may be ended from outside: then it ends behind the last line of which the
+/// end came, so that nothing that came is lost and no part of a line is taken for one. Lines are
+/// handed on as soon as they are whole. One thread reads.
+class LineStream final : public StreamSource {
+ public:
+  /// `end` is requested, by any thread, to end it.
+  LineStream(std::unique_ptr<StreamSource> stream, std::stop_token end);
+
+  std::string name() const override { return stream_->name(); }
+  Status Read(std::span<std::byte> buffer, std::size_t* bytes_read, std::stop_token stop) override;
+  void Close() override { stream_->Close(); }
+  bool ComesOnce() const override { return true; }
+
+ private:
+  Status ReadMore(const std::stop_token& stop);
+
+  const std::unique_ptr<StreamSource> stream_;
+  const std::stop_token end_;
+  std::vector<std::byte> held_;  ///< what was read and not handed on
+  std::size_t whole_ = 0;        ///< of it, up to behind the last end of a line
+  bool done_ = false;
+};
+
+constexpr std::size_t kReadBytes = std::size_t{1} << 18;
+
+LineStream::LineStream(std::unique_ptr<StreamSource> stream, std::stop_token end)
+    : stream_(std::move(stream)), end_(std::move(end)) {}
+
+Status LineStream::Read(std::span<std::byte> buffer, std::size_t* bytes_read,
+                        std::stop_token stop) {
+  *bytes_read = 0;
+  while (whole_ == 0 && !done_) {
+    Status status = ReadMore(stop);
+    if (!status.ok()) return status;
+  }
+  *bytes_read = std::min(buffer.size(), whole_);
+  std::copy_n(held_.begin(), *bytes_read, buffer.begin());
+  held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(*bytes_read));
+  whole_ -= *bytes_read;
+  return {};
+}
+
+Status LineStream::ReadMore(const std::stop_token& stop) {
+  std::stop_source either;
+  const auto request = [&either] { either.request_stop(); };
+  const std::stop_callback by_reader(stop, request);
+  const std::stop_callback by_end(end_, request);
+  const std::size_t had = held_.size();
+  held_.resize(had + kReadBytes);
+  std::size_t got = 0;
+  Status status = stream_->Read(std::span(held_).subspan(had), &got, either.get_token());
+  held_.resize(had + got);
+  if (!status.ok()) {
+    if (stop.stop_requested() || !end_.stop_requested()) return status;
+    held_.resize(whole_);  // of the line at hand nobody knows how it goes on
+    done_ = true;
+    return {};
+  }
+  if (got == 0) {
+    whole_ = held_.size();  // the last line may have no end
+    done_ = true;
+    return {};
+  }
+  const auto last =
+      std::find(held_.rbegin(), held_.rbegin() + static_cast<std::ptrdiff_t>(got), std::byte{'\n'});
+  if (last != held_.rbegin() + static_cast<std::ptrdiff_t>(got)) {
+    whole_ = static_cast<std::size_t>(std::distance(last, held_.rend()));
+  }
+  return {};
+}
 
 constexpr char kHelp[] =
     "Lines of base64 to records: each line (RFC 4648, padded) becomes one, an empty line an empty "
@@ -78,7 +151,7 @@ class EncodeCommand : public Command {
       if (status.ok()) status = writer->Close();
     }
     if (!status.ok()) {
-      std::fprintf(stderr, "ringfeed: %s\n", status.ToString().c_str());
+      TellFailure(status);
       return ExitStatusOf(status);
     }
     if (bad_lines_ == 0) return kExitFine;
@@ -98,8 +171,7 @@ class EncodeCommand : public Command {
   std::unique_ptr<RecordWriter> OpenOutput() const {
     if (to_stdout()) {
       if (isatty(STDOUT_FILENO) == 1) {
-        throw Error(Status(StatusCode::kInvalidArgument,
-                           "records are no text for a terminal: name an output file, or redirect"));
+        throw Refuse("records are no text for a terminal: name an output file, or redirect");
       }
       // A reader that ends early is an error to be told.
       std::signal(SIGPIPE, SIG_IGN);

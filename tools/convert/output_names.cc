@@ -17,6 +17,7 @@
 #include "readers/formats/format.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
+#include "tools/command.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -107,11 +108,10 @@ std::string OutputFormat(const std::string& output, const std::string& asked) {
     return (asked.empty() ? std::string(found.format->name()) : asked) + compression;
   }
   if (!asked.empty()) throw Error(found.status);
-  throw Error(Status(StatusCode::kInvalidArgument,
-                     "the name " + output +
-                         " does not tell in which format to write; end it in .tfrecord, .recordio, "
-                         ".ofrecord, .tar, .txt, .jsonl, .csv or .tsv, with .gz, .zlib or .zst "
-                         "behind it or without, or name the format: --to"));
+  throw Refuse("the name " + output +
+               " does not tell in which format to write; end it in .tfrecord, .recordio, "
+               ".ofrecord, .tar, .txt, .jsonl, .csv or .tsv, with .gz, .zlib or .zst "
+               "behind it or without, or name the format: --to");
 }
 
 std::string NameInFolder(const std::string& input, const std::string& folder,

@@ -1,14 +1,362 @@
 #include "tools/convert/record_json.h"
 
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "readers/formats/builders/wire_format.h"
 #include "ringfeed/formats.h"
-#include "tools/convert/feature_json.h"
-#include "tools/json_value.h"
-#include "tools/report_json.h"
+#include "ringfeed/tensor.h"
+#include "tools/base64.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
 
+// Values as JSON, appended to a line. NaN and the infinities are NaN, Infinity and -Infinity, as
+// Python's json reads and writes them; numbers have as many digits as tell them apart in their
+// type.
+
+template <typename T>
+T Load(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <typename T>
+void AppendDigits(T value, std::string* json) {
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  json->append(text.data(), end);
+}
+
+template <typename T>
+void AppendFloating(T value, std::string* json) {
+  if (std::isnan(value)) {
+    *json += "NaN";
+  } else if (std::isinf(value)) {
+    *json += value > 0 ? "Infinity" : "-Infinity";
+  } else {
+    const std::size_t start = json->size();
+    AppendDigits(value, json);
+    // A reader that tells integers from other numbers shall take it for what it is.
+    if (json->find_first_of(".e", start) == std::string::npos) *json += ".0";
+  }
+}
+
+// IEEE 754 binary16.
+float FromHalf(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31;
+  const auto fraction = static_cast<float>(bits & 1023);
+  const float sign = (bits & 0x8000) != 0 ? -1.0F : 1.0F;
+  if (exponent == 0) return sign * std::ldexp(fraction, -24);
+  if (exponent < 31) return sign * std::ldexp(1024 + fraction, exponent - 25);
+  return fraction == 0 ? sign * INFINITY : NAN;
+}
+
+// The upper half of a float32.
+float FromBFloat(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+
+void AppendElement(DType dtype, const std::byte* from, std::string* json) {
+  switch (dtype) {
+    case DType::kBool:
+      *json += Load<std::uint8_t>(from) != 0 ? "true" : "false";
+      break;
+    case DType::kUInt8:
+      return AppendDigits(unsigned{Load<std::uint8_t>(from)}, json);
+    case DType::kInt8:
+      return AppendDigits(int{Load<std::int8_t>(from)}, json);
+    case DType::kUInt16:
+      return AppendDigits(Load<std::uint16_t>(from), json);
+    case DType::kInt16:
+      return AppendDigits(Load<std::int16_t>(from), json);
+    case DType::kUInt32:
+      return AppendDigits(Load<std::uint32_t>(from), json);
+    case DType::kInt32:
+      return AppendDigits(Load<std::int32_t>(from), json);
+    case DType::kUInt64:
+      return AppendDigits(Load<std::uint64_t>(from), json);
+    case DType::kInt64:
+      return AppendDigits(Load<std::int64_t>(from), json);
+    case DType::kFloat16:
+      return AppendFloating(FromHalf(Load<std::uint16_t>(from)), json);
+    case DType::kBFloat16:
+      return AppendFloating(FromBFloat(Load<std::uint16_t>(from)), json);
+    case DType::kFloat32:
+      return AppendFloating(Load<float>(from), json);
+    case DType::kFloat64:
+      return AppendFloating(Load<double>(from), json);
+  }
+}
+
+// An array of `shape` as nested arrays, a number for the shape of a scalar. Moves *from past what
+// was appended.
+void AppendNested(DType dtype, std::span<const std::int64_t> shape, const std::byte** from,
+                  std::string* json) {
+  if (shape.empty()) {
+    AppendElement(dtype, *from, json);
+    *from += DTypeBytes(dtype);
+    return;
+  }
+  *json += '[';
+  for (std::int64_t i = 0; i < shape[0]; ++i) {
+    if (i > 0) *json += ", ";
+    AppendNested(dtype, shape.subspan(1), from, json);
+  }
+  *json += ']';
+}
+
+// Of a tensor with LoD an array for each sequence of each level. Entries [begin, end) of what
+// stands below the levels: sequences of the next one, or rows.
+void AppendLevel(const Tensor& tensor, std::size_t level, std::int64_t begin, std::int64_t end,
+                 std::string* json) {
+  const bool rows = level == tensor.lod.size();
+  const std::span<const std::int64_t> row_shape = std::span(tensor.shape).subspan(1);
+  const std::byte* from = tensor.data;
+  if (rows && begin < end) {
+    from +=
+        tensor.bytes / static_cast<std::size_t>(tensor.shape[0]) * static_cast<std::size_t>(begin);
+  }
+  *json += '[';
+  for (std::int64_t i = begin; i < end; ++i) {
+    if (i > begin) *json += ", ";
+    if (rows) {
+      AppendNested(tensor.dtype, row_shape, &from, json);
+    } else {
+      const auto at = static_cast<std::size_t>(i);
+      AppendLevel(tensor, level + 1, tensor.lod[level][at], tensor.lod[level][at + 1], json);
+    }
+  }
+  *json += ']';
+}
+
+// A key; bytes that are no UTF-8 are replaced.
+void AppendJsonKey(std::string_view key, std::string* json) {
+  *json += Json(key).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// A string where the bytes are UTF-8, else {"base64": "…"}.
+void AppendJsonBytes(std::span<const std::byte> bytes, std::string* json) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  try {
+    *json += Json(text).dump();
+  } catch (const Json::type_error&) {  // it is no UTF-8
+    *json += "{\"base64\": \"";
+    AppendBase64(bytes, json);
+    *json += "\"}";
+  }
+}
+
 using Bytes = std::span<const std::byte>;
+
+enum class ListKind : std::uint8_t { kBytes, kFloat, kDouble, kInt };
+
+// The list that a field of the message Feature is, by its number from 1.
+constexpr std::array kExampleLists = {ListKind::kBytes, ListKind::kFloat, ListKind::kInt};
+constexpr std::array kOFRecordLists = {ListKind::kBytes, ListKind::kFloat, ListKind::kDouble,
+                                       ListKind::kInt, ListKind::kInt};
+
+constexpr std::uint32_t Delimited(std::uint32_t field) {
+  return WireTag(field, WireType::kDelimited);
+}
+
+// Before a value or an entry; none has a bracket for its last byte.
+void AppendSeparator(std::string* json) {
+  if (json->back() != '[' && json->back() != '{') *json += ", ";
+}
+
+template <typename T>
+void AppendFixed(const std::byte* from, std::string* json) {
+  AppendSeparator(json);
+  AppendFloating(Load<T>(from), json);
+}
+
+template <typename T>
+bool AppendPackedFixed(Bytes packed, std::string* json) {
+  for (std::size_t at = 0; at < packed.size() / sizeof(T) * sizeof(T); at += sizeof(T)) {
+    AppendFixed<T>(packed.data() + at, json);
+  }
+  return packed.size() % sizeof(T) == 0;
+}
+
+bool AppendVarint(WireReader* reader, std::string* json) {
+  std::uint64_t value = 0;
+  if (!reader->ReadVarint(&value)) return false;
+  AppendSeparator(json);
+  AppendDigits(static_cast<std::int64_t>(value), json);
+  return true;
+}
+
+bool AppendPacked(ListKind kind, Bytes packed, std::string* json) {
+  switch (kind) {
+    case ListKind::kBytes:
+      AppendSeparator(json);
+      AppendJsonBytes(packed, json);
+      return true;
+    case ListKind::kFloat:
+      return AppendPackedFixed<float>(packed, json);
+    case ListKind::kDouble:
+      return AppendPackedFixed<double>(packed, json);
+    case ListKind::kInt:
+      break;
+  }
+  WireReader reader(packed);
+  while (!reader.done()) {
+    if (!AppendVarint(&reader, json)) return false;
+  }
+  return true;
+}
+
+// A value that is not packed.
+bool AppendSingle(ListKind kind, std::uint32_t tag, WireReader* reader, std::string* json) {
+  if (kind == ListKind::kInt && tag == WireTag(1, WireType::kVarint)) {
+    return AppendVarint(reader, json);
+  }
+  const std::byte* const at = reader->at();
+  if (!reader->Skip(tag)) return false;
+  if (kind == ListKind::kFloat && tag == WireTag(1, WireType::kFixed32)) {
+    AppendFixed<float>(at, json);
+  } else if (kind == ListKind::kDouble && tag == WireTag(1, WireType::kFixed64)) {
+    AppendFixed<double>(at, json);
+  }
+  return true;
+}
+
+bool AppendList(ListKind kind, Bytes list, std::string* json) {
+  WireReader reader(list);
+  while (!reader.done()) {
+    std::uint32_t tag = 0;
+    Bytes bytes;
+    if (!reader.ReadTag(&tag)) return false;
+    const bool fine = tag == Delimited(1)
+                          ? reader.ReadDelimited(&bytes) && AppendPacked(kind, bytes, json)
+                          : AppendSingle(kind, tag, &reader, json);
+    if (!fine) return false;
+  }
+  return true;
+}
+
+bool AppendFeature(std::span<const ListKind> lists, Bytes feature, std::string* json) {
+  WireReader reader(feature);
+  *json += '[';
+  while (!reader.done()) {
+    std::uint32_t tag = 0;
+    Bytes list;
+    if (!reader.ReadTag(&tag)) return false;
+    const std::uint32_t field = tag >> 3;
+    const bool known = field >= 1 && field <= lists.size() && tag == Delimited(field);
+    const bool fine = known
+                          ? reader.ReadDelimited(&list) && AppendList(lists[field - 1], list, json)
+                          : reader.Skip(tag);
+    if (!fine) return false;
+  }
+  *json += ']';
+  return true;
+}
+
+// A list of features, each for one step of a sequence.
+bool AppendFeatureList(std::span<const ListKind> lists, Bytes message, std::string* json) {
+  WireReader reader(message);
+  *json += '[';
+  while (!reader.done()) {
+    std::uint32_t tag = 0;
+    Bytes feature;
+    if (!reader.ReadTag(&tag)) return false;
+    if (tag == Delimited(1)) AppendSeparator(json);
+    const bool fine = tag == Delimited(1)
+                          ? reader.ReadDelimited(&feature) && AppendFeature(lists, feature, json)
+                          : reader.Skip(tag);
+    if (!fine) return false;
+  }
+  *json += ']';
+  return true;
+}
+
+using AppendValue = bool(std::span<const ListKind> lists, Bytes value, std::string* json);
+
+// An entry of a map from names to features or lists of them.
+bool AppendEntry(std::span<const ListKind> lists, AppendValue* append, Bytes entry,
+                 std::string* json) {
+  WireReader reader(entry);
+  Bytes name;
+  Bytes value;
+  while (!reader.done()) {
+    std::uint32_t tag = 0;
+    if (!reader.ReadTag(&tag)) return false;
+    const bool fine = tag == Delimited(1)   ? reader.ReadDelimited(&name)
+                      : tag == Delimited(2) ? reader.ReadDelimited(&value)
+                                            : reader.Skip(tag);
+    if (!fine) return false;
+  }
+  AppendSeparator(json);
+  AppendJsonKey({reinterpret_cast<const char*>(name.data()), name.size()}, json);
+  *json += ": ";
+  return append(lists, value, json);
+}
+
+bool AppendEntries(std::span<const ListKind> lists, AppendValue* append, Bytes message,
+                   std::string* json) {
+  WireReader reader(message);
+  while (!reader.done()) {
+    std::uint32_t tag = 0;
+    Bytes entry;
+    if (!reader.ReadTag(&tag)) return false;
+    const bool fine = tag == Delimited(1)
+                          ? reader.ReadDelimited(&entry) && AppendEntry(lists, append, entry, json)
+                          : reader.Skip(tag);
+    if (!fine) return false;
+  }
+  return true;
+}
+
+bool AppendSequences(Bytes feature_lists, std::string* json) {
+  AppendSeparator(json);
+  *json += "\"feature_lists\": {";
+  if (!AppendEntries(kExampleLists, AppendFeatureList, feature_lists, json)) return false;
+  *json += '}';
+  return true;
+}
+
+// Appends all features of a serialised tf.Example as an object of lists; of a tf.SequenceExample
+// those of its context, and under "feature_lists" a list of lists for each sequence. False where
+// the bytes are neither; *json then holds a part of it.
+bool AppendExampleJson(Bytes record, std::string* json) {
+  WireReader reader(record);
+  *json += '{';
+  while (!reader.done()) {
+    std::uint32_t tag = 0;
+    Bytes bytes;
+    if (!reader.ReadTag(&tag)) return false;
+    bool fine = false;
+    if (tag == Delimited(1)) {
+      fine =
+          reader.ReadDelimited(&bytes) && AppendEntries(kExampleLists, AppendFeature, bytes, json);
+    } else if (tag == Delimited(2)) {
+      fine = reader.ReadDelimited(&bytes) && AppendSequences(bytes, json);
+    } else {
+      fine = reader.Skip(tag);
+    }
+    if (!fine) return false;
+  }
+  *json += '}';
+  return true;
+}
+
+// The same of OneFlow's OFRecord.
+bool AppendOFRecordJson(Bytes record, std::string* json) {
+  *json += '{';
+  if (!AppendEntries(kOFRecordLists, AppendFeature, record, json)) return false;
+  *json += '}';
+  return true;
+}
 
 Status NotOne(const char* what) {
   return Status(StatusCode::kDamaged, std::string("the record is no ") + what +
@@ -68,11 +416,13 @@ void AppendRowJson(const std::vector<FieldSpec>& fields, const Instance& row, st
     AppendJsonKey(fields[f].name, json);
     *json += ": ";
     if (!row[f].lod.empty()) {
-      AppendJsonSequences(row[f], json);
+      const auto sequences = static_cast<std::int64_t>(row[f].lod[0].size()) - 1;
+      AppendLevel(row[f], 0, 0, sequences, json);
     } else if (IsBytes(fields[f])) {
       AppendJsonBytes({row[f].data, row[f].bytes}, json);
     } else {
-      AppendJsonArray(row[f].dtype, row[f].shape, row[f].data, json);
+      const std::byte* from = row[f].data;
+      AppendNested(row[f].dtype, row[f].shape, &from, json);
     }
   }
   *json += '}';

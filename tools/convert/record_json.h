@@ -20,8 +20,9 @@ using RecordToJson = std::function<Status(std::span<const std::byte> record, std
 /// every one a list; jsonl: the line itself; tar: the members by their extensions, and "__key__".
 RecordToJson JsonOfFormat(std::string_view format);
 
-/// Appends a parsed row by the names of its fields: a ragged field of bytes as AppendJsonBytes has
-/// it, a tensor with LoD as AppendJsonSequences, all others as AppendJsonArray.
+/// Appends a parsed row by the names of its fields: a ragged field of bytes as a string where they
+/// are UTF-8, else as {"base64": "…"}; a tensor with LoD as an array for each sequence of each
+/// level; all others as nested arrays of their shape, a number for the shape of a scalar.
 void AppendRowJson(const std::vector<FieldSpec>& fields, const Instance& row, std::string* json);
 
 }  // namespace ringfeed::tools

@@ -2,21 +2,45 @@
 
 #include <cstdio>
 #include <utility>
+#include <vector>
 
+#include "tools/command.h"
 #include "tools/convert/record_json.h"
-#include "tools/exit_status.h"
-#include "tools/report_text.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
 
 constexpr std::size_t kManyBytes = 128 * 1024;
 
+/// Lines to stdout, many at a time.
+class LineOutput {
+ public:
+  /// To append to.
+  std::string* text() { return &text_; }
+  /// Writes it out where it has become long.
+  Status EndLine();
+  /// Writes it out in any case, for whoever waits at the other end of a pipe.
+  Status Flush();
+
+ private:
+  std::string text_;
+};
+
+Status LineOutput::EndLine() { return text_.size() < kManyBytes ? Status() : Flush(); }
+
+Status LineOutput::Flush() {
+  std::fwrite(text_.data(), 1, text_.size(), stdout);
+  text_.clear();
+  Status status = FlushOutput();
+  if (!status.ok()) OutputFailureIsTold();  // by whoever gets it
+  return status;
+}
+
 // What a run ended with, on stderr, and the exit status for it.
 int TellEnd(const Status& status, const std::vector<DamagedRange>& damage) {
   if (!status.ok()) {
-    std::fprintf(stderr, "ringfeed: %s\n", status.ToString().c_str());
+    TellFailure(status);
     return damage.empty() ? ExitStatusOf(status) : kExitData;
   }
   for (const DamagedRange& range : damage) {
@@ -48,16 +72,6 @@ Status PrintSome(std::span<const RecordSpan> some, const std::string& file, std:
 }
 
 }  // namespace
-
-Status LineOutput::EndLine() { return text_.size() < kManyBytes ? Status() : Flush(); }
-
-Status LineOutput::Flush() {
-  std::fwrite(text_.data(), 1, text_.size(), stdout);
-  text_.clear();
-  Status status = FlushOutput();
-  if (!status.ok()) OutputFailureIsTold();  // by whoever gets it
-  return status;
-}
 
 int PrintRecords(const std::string& file, OnDamage on_damage, FileRecords* records,
                  const SpellRecord& spell) {

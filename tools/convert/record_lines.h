@@ -4,7 +4,6 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
@@ -12,20 +11,6 @@
 #include "tools/file_records.h"
 
 namespace ringfeed::tools {
-
-/// Lines to stdout, many at a time.
-class LineOutput {
- public:
-  /// To append to.
-  std::string* text() { return &text_; }
-  /// Writes it out where it has become long.
-  Status EndLine();
-  /// Writes it out in any case, for whoever waits at the other end of a pipe.
-  Status Flush();
-
- private:
-  std::string text_;
-};
 
 /// Appends one record without a line end; a failure is damage of that record.
 using SpellRecord = std::function<Status(std::span<const std::byte> record, std::string* text)>;

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "ringfeed/device_kinds.h"
+#include "tools/command.h"
 #include "tools/option_values.h"
 
 namespace ringfeed::tools {
@@ -15,8 +16,6 @@ namespace {
 constexpr char kAuto[] = "auto";
 constexpr char kCuda[] = "cuda";
 constexpr char kEmulated[] = "emu:2";
-
-Error Refuse(const std::string& why) { return Error(Status(StatusCode::kInvalidArgument, why)); }
 
 std::vector<int> AllOf(const DeviceBackend& backend) {
   std::vector<int> numbers(static_cast<std::size_t>(backend.DeviceCount()));

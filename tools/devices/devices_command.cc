@@ -8,8 +8,7 @@
 #include "ringfeed/device_kinds.h"
 #include "ringfeed/topology.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -125,7 +124,7 @@ class DevicesCommand : public Command {
     }
     const Status failure = FirstFailure(topology);
     if (failure.ok()) return kExitFine;
-    std::fprintf(stderr, "ringfeed: %s\n", failure.ToString().c_str());
+    TellFailure(failure);
     return kExitUsage;
   }
 

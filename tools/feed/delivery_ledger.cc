@@ -2,18 +2,61 @@
 
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "tools/given_files.h"
+#include "tools/record_walk.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
 
-std::uint64_t RowsOf(const Instance& batch) {
-  if (batch.empty()) return 0;
-  const Tensor& last = batch.back();  // the field of hashes, where there is one
-  if (!last.lod.empty()) return last.lod[0].size() - 1;
-  return last.shape.empty() ? 0 : static_cast<std::uint64_t>(last.shape[0]);
+void AddRecords(const FeedPlan& plan, const std::string& file, PayloadHasher* hasher,
+                HashSums* sums) {
+  RecordWalk walk(file, plan.open.format, plan.open.on_damage);
+  ReadResult result;
+  std::span<const RecordSpan> records;
+  while ((result = walk.Next(&records)) == ReadResult::kRecord) {
+    for (const RecordSpan& record : records) {
+      if (!record.damaged()) sums->Add(hasher->Of(record.bytes()));
+    }
+  }
+  if (result == ReadResult::kFailed) throw Error(walk.status());
+}
+
+// Of the records that a feed finds there: none in an empty file of a format that begins with a
+// header, and none, where damage is skipped, in one that cannot be read, which the feed reports.
+HashSums SumsOfFiles(const FeedPlan& plan) {
+  HashSums sums;
+  PayloadHasher hasher(plan.hash);
+  for (const std::string& file : ExpandNames(plan.files)) {
+    try {
+      AddRecords(plan, file, &hasher, &sums);
+    } catch (const Error&) {
+      std::error_code no_size;
+      const bool empty = std::filesystem::file_size(file, no_size) == 0 && !no_size;
+      if (plan.open.on_damage != OnDamage::kSkip && !empty) throw;
+    }
+  }
+  return sums;
+}
+
+// The words for the first pass that differs, from its sums and the file's.
+std::string Difference(std::uint64_t pass, const HashSums& delivered, const HashSums& files) {
+  return "pass " + std::to_string(pass) + " delivered " + CountText(delivered.records) +
+         " records of " + CountText(delivered.payload_bytes) + " bytes, the files hold " +
+         CountText(files.records) + " of " + CountText(files.payload_bytes) +
+         (delivered.records == files.records ? ", and their contents differ" : "");
 }
 
 }  // namespace
+
+std::uint64_t RowsOfTensor(const Tensor& tensor) {
+  if (!tensor.lod.empty()) return tensor.lod[0].size() - 1;
+  return tensor.shape.empty() ? 0 : static_cast<std::uint64_t>(tensor.shape[0]);
+}
 
 void HashSums::Add(const HashedPayload& payload) {
   std::array<std::uint64_t, 4> hash_words;
@@ -47,7 +90,8 @@ void DeliveryLedger::Close(const HashSums& delivery) {
 }
 
 void DeliveryLedger::AddBatch(const Instance& batch) {
-  const std::uint64_t rows = RowsOf(batch);
+  // The last field is the one of hashes, where there is one.
+  const std::uint64_t rows = batch.empty() ? 0 : RowsOfTensor(batch.back());
   if (rows == 0) return;
   HashSums delivery;
   if (hash_ == PayloadHash::kNone) {
@@ -69,6 +113,35 @@ void DeliveryLedger::AddBlock(std::span<const RecordSpan> records) {
     if (!record.damaged()) Account(hasher_.Of(record.bytes()), &delivery);
   }
   Close(delivery);
+}
+
+DeliveryCheck CheckDeliveries(const FeedPlan& plan, const DeliveryLedger& ledger, bool complete) {
+  DeliveryCheck check;
+  check.files = SumsOfFiles(plan);
+  HashSums pass;
+  for (const HashSums& delivery : ledger.kept()) {
+    pass.Add(delivery);
+    if (pass.records < check.files.records) continue;
+    if (pass != check.files) break;
+    ++check.passes;
+    pass = HashSums();
+  }
+  const bool rest = pass.records > 0;
+  const bool differs = pass.records >= check.files.records && rest;
+  check.exact = !differs && !(complete && rest) &&
+                !(complete && check.passes < plan.passes && check.files.records > 0);
+  check.done = !check.exact || complete || check.passes > 0;
+  if (!check.exact) {
+    check.what = Difference(check.passes + 1, pass, check.files);
+  } else if (!check.done) {
+    check.what = "no pass was ended, so nothing was compared";
+  } else {
+    check.what = "every record exactly once in each of " + CountText(check.passes) +
+                 (check.passes == 1 ? " pass" : " passes") + " (number, bytes and sums of the " +
+                 (plan.hash == PayloadHash::kSha256 ? "SHA-256" : "XXH3-128") +
+                 " of all payloads, against the files read one by one)";
+  }
+  return check;
 }
 
 }  // namespace ringfeed::tools

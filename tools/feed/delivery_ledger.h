@@ -8,9 +8,9 @@
 
 #include "ringfeed/record.h"
 #include "ringfeed/tensor.h"
+#include "tools/digests.h"
+#include "tools/feed/feed_plan.h"
 #include "tools/feed/hashing_parser.h"
-#include "tools/multiset_sum.h"
-#include "tools/sha256.h"
 
 namespace ringfeed::tools {
 
@@ -24,6 +24,9 @@ struct HashSums {
   void Add(const HashSums& other);
   bool operator==(const HashSums&) const = default;
 };
+
+/// Its own rows: of its top level, where it has levels.
+std::uint64_t RowsOfTensor(const Tensor& tensor);
 
 /// Keeps account of what a chain delivered, from the deliveries themselves. One thread at a time.
 class DeliveryLedger {
@@ -56,5 +59,19 @@ class DeliveryLedger {
   Sha256 order_;
   MultisetSum multiset_;
 };
+
+/// Whether each pass delivered every record of the files exactly once.
+struct DeliveryCheck {
+  bool done = false;  ///< false where the run was too short to say
+  bool exact = false;
+  std::uint64_t passes = 0;  ///< that were compared
+  HashSums files;            ///< of one pass, as the files have them
+  std::string what;          ///< the outcome in words
+};
+
+/// Reads the files once more by a plain loop (RecordWalk) and compares the records' number, bytes
+/// and hash sums with those of every pass that `ledger` kept; `complete`: the run came to the end
+/// of the data. Throws Error where a file cannot be read so.
+DeliveryCheck CheckDeliveries(const FeedPlan& plan, const DeliveryLedger& ledger, bool complete);
 
 }  // namespace ringfeed::tools

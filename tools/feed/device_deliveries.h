@@ -10,9 +10,22 @@
 #include <string>
 #include <vector>
 
+#include "ringfeed/tensor.h"
 #include "tools/feed/delivery_ledger.h"
 
 namespace ringfeed::tools {
+
+/// A row's values in all fields as one number, so that a row that was copied can be compared with
+/// what it was: XXH3-64 of its bytes and their number, field by field. Of the first `rows` rows of
+/// a batch; `data[f]` is where the values of `tensors[f]` are, in host memory. One number for all
+/// of a batch whose tensors differ in their rows.
+std::vector<std::uint64_t> RowDigests(std::span<const Tensor> tensors,
+                                      std::span<const std::byte* const> data, std::uint64_t rows);
+/// Of a batch in host memory, all rows.
+std::vector<std::uint64_t> RowDigests(const Instance& batch);
+
+/// The steps of a tensor's first dimension that its first `rows` rows have.
+std::uint64_t StepsOf(const Tensor& tensor, std::uint64_t rows);
 
 /// A batch, or a part of one, as it arrived on a device.
 struct DeviceDelivery {

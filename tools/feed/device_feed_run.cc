@@ -10,9 +10,8 @@
 #include "gpu/feed/batch_supply.h"
 #include "gpu/feed/distributor.h"
 #include "ringfeed/emulated_devices.h"
-#include "tools/feed/copy_overlap.h"
 #include "tools/feed/device_deliveries.h"
-#include "tools/feed/row_digests.h"
+#include "tools/feed/device_loop.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -13,7 +13,7 @@
 #include "tools/devices/device_options.h"
 #include "tools/feed/device_deliveries.h"
 #include "tools/feed/device_loop.h"
-#include "tools/feed/device_report.h"
+#include "tools/feed/feed_report.h"
 #include "tools/feed/feed_run.h"
 
 namespace ringfeed::tools {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -92,5 +93,9 @@ class DeviceLoop {
   bool feed_ended_ = false;
   DeviceLoopTimes times_;
 };
+
+/// The part of the time that copies to a device ("copy" spans of its track) took during which the
+/// device computed ("step" spans). None where it computed nothing, or nothing was copied.
+std::optional<double> CopyOverlap(std::span<const TimeSpan> spans, int track);
 
 }  // namespace ringfeed::tools

@@ -1,32 +1,57 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 
+#include "ringfeed/status.h"
+#include "ringfeed/timeline.h"
 #include "tools/command.h"
 #include "tools/devices/device_options.h"
-#include "tools/exit_status.h"
-#include "tools/feed/chrome_trace_file.h"
-#include "tools/feed/delivery_check.h"
+#include "tools/feed/delivery_ledger.h"
 #include "tools/feed/device_feed_run.h"
-#include "tools/feed/feed_options.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/feed/feed_report.h"
 #include "tools/feed/feed_run.h"
-#include "tools/feed/position_file.h"
-#include "tools/feed/rank_options.h"
-#include "tools/feed/trail_options.h"
+#include "tools/feed/feed_trail.h"
+#include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/progress_bar.h"
-#include "tools/report_json.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
+
+/// A file for a timeline: opened before a run, so that a name that cannot be written ends the run
+/// before it began.
+class ChromeTraceFile {
+ public:
+  /// Throws Error.
+  explicit ChromeTraceFile(std::string path);
+  /// Throws Error where it could not be written whole.
+  void Write(const Timeline& timeline);
+
+ private:
+  const std::string path_;
+  std::ofstream file_;
+};
+
+ChromeTraceFile::ChromeTraceFile(std::string path) : path_(std::move(path)), file_(path_) {
+  if (!file_) throw Error(StatusFromErrno(errno, path_));
+}
+
+void ChromeTraceFile::Write(const Timeline& timeline) {
+  errno = 0;
+  file_ << timeline.ToChromeTrace();
+  file_.close();
+  if (!file_) throw Error(StatusFromErrno(errno != 0 ? errno : EIO, path_));
+}
 
 constexpr char kHelp[] =
     "Feeds files as a training loop would, and reports where the time went.\n\n"
@@ -132,17 +157,16 @@ class FeedCommand : public Command {
     if (plan_.batching.drop_remainder) option = "--drop-remainder";
     if (devices_.last_step == LastStep::kDrop) option = "--last-step drop";
     if (option == nullptr) return;
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       std::string("--verify counts every record, ") + option +
-                           " leaves some out: choose one (`ringfeed audit` counts over ranks and "
-                           "runs, by their --journal)"));
+    throw Refuse(std::string("--verify counts every record, ") + option +
+                 " leaves some out: choose one (`ringfeed audit` counts over ranks and "
+                 "runs, by their --journal)");
   }
 
   void RefuseToFollowDevices() const {
     if (!devices_.wanted() || !trail_.any()) return;
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "--max-batches, --position-in, --position-out and --journal follow batches "
-                       "as they are read, --devices hands them on: choose one"));
+    throw Refuse(
+        "--max-batches, --position-in, --position-out and --journal follow batches "
+        "as they are read, --devices hands them on: choose one");
   }
 
   // A FeedRun or a DeviceFeedRun.
@@ -196,9 +220,7 @@ class FeedCommand : public Command {
       std::fputs(FeedReportText(plan_, report).c_str(), stdout);
     }
     (void)FlushOutput();  // main() sees to its failure
-    if (!report.result.status.ok()) {
-      std::fprintf(stderr, "ringfeed: %s\n", report.result.status.ToString().c_str());
-    }
+    TellFailure(report.result.status);
   }
 
   static int ExitStatusOfReport(const FeedReport& report) {

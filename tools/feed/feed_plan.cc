@@ -1,9 +1,16 @@
 #include "tools/feed/feed_plan.h"
 
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdlib>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "readers/parsers/parser.h"
+#include "ringfeed/status.h"
+#include "tools/command.h"
+#include "tools/option_values.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -16,6 +23,49 @@ std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
   if (plan.hash == PayloadHash::kNone && countable) return std::move(found.parser);
   return std::make_shared<HashingParser>(std::move(found.parser), plan.hash);
 }
+
+void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
+  static const std::map<std::string, ShuffleMode> kModes = {{"none", ShuffleMode::kNone},
+                                                            {"window", ShuffleMode::kWindow},
+                                                            {"block", ShuffleMode::kBlock},
+                                                            {"blocks", ShuffleMode::kBlocks},
+                                                            {"global", ShuffleMode::kGlobal}};
+  app->add_option("--shuffle", plan->shuffle,
+                  "rows of the window or block to shuffle among; none and global have no size")
+      ->capture_default_str();
+  app->add_option("--shuffle-mode", plan->shuffle_mode,
+                  "window: no row moves further than half of it; block: fill, permute, drain; "
+                  "blocks: the files' stripes in any order, then a window, where --shuffle gives "
+                  "one; global: any row anywhere; default: window where --shuffle is given")
+      ->transform(NamedValue(kModes))
+      ->type_name("none|window|block|blocks|global");
+  app->add_option("--seed", plan->seed, "of the shuffle")->capture_default_str();
+  app->add_option("--epoch", plan->open.first_epoch,
+                  "number of the first pass: with another one the same seed shuffles otherwise")
+      ->capture_default_str();
+  app->add_option("--passes", plan->passes, "times over the data; 0: without end")
+      ->capture_default_str();
+  app->add_option("--cycle", plan->open.cycle, "files open at a time, a stripe of each in turn")
+      ->capture_default_str();
+  app->add_option("--stripe-bytes", plan->open.stripe_bytes, "size of a stripe")
+      ->transform(SizeValue())
+      ->type_name("SIZE")
+      ->capture_default_str();
+}
+
+constexpr int kMostRanks = 1 << 20;
+
+// What tells one launch of a launcher from its others. torchrun's is its own choice and may come
+// again, which takes nothing away; its count of restarts is not the same on all machines.
+struct LaunchVariables {
+  std::string_view source;
+  std::array<const char*, 3> names;
+};
+constexpr std::array<LaunchVariables, 3> kLaunchVariables = {{
+    {"torchrun", {"TORCHELASTIC_RUN_ID", nullptr, nullptr}},
+    {"Open MPI", {"PMIX_NAMESPACE", nullptr, nullptr}},
+    {"Slurm", {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}},
+}};
 
 }  // namespace
 
@@ -38,6 +88,111 @@ Reader BuildChain(const FeedPlan& plan) {
     chain = Batch(chain, batching);
   }
   return plan.passes == 1 ? chain : MultiPass(chain, plan.passes);
+}
+
+void AddFeedOptions(CLI::App* app, FeedPlan* plan) {
+  app->add_option("FILE", plan->files, "files, globs in quotes, or one stream (-, a FIFO)")
+      ->required();
+  app->add_option("--format", plan->open.format, kFormatText);
+  app->add_option("--parse", plan->parse, kParseText);
+  app->add_option("--batch", plan->batch,
+                  "rows of a batch; default: 64 with --parse, else 0: blocks of records");
+  app->add_flag("--drop-remainder", plan->batching.drop_remainder,
+                "drop the rest of a pass that does not fill a batch");
+  AddOrderOptions(app, plan);
+  AddDamageOption(app, &plan->open.on_damage);
+  app->add_option("--max-damaged", plan->open.max_damaged, "fail once more than this were skipped");
+  app->add_option("--max-record-bytes", plan->open.max_record_bytes, "a larger record is a failure")
+      ->transform(SizeValue())
+      ->type_name("SIZE")
+      ->capture_default_str();
+}
+
+void AddSpeedOptions(CLI::App* app, FeedPlan* plan, SpeedOptions* speed) {
+  static const std::map<std::string, IoPath> kPaths = {{"auto", IoPath::kAuto},
+                                                       {"uring", IoPath::kUring},
+                                                       {"pread", IoPath::kPread},
+                                                       {"mmap", IoPath::kMmap}};
+  app->add_option("--threads", plan->open.threads, "0: one per core that may be used, at most 16")
+      ->capture_default_str();
+  app->add_option("--io", plan->open.io.path,
+                  "how bytes are read; auto chooses by file and falls back, a forced path that "
+                  "cannot work is an error")
+      ->transform(NamedValue(kPaths))
+      ->type_name("auto|uring|pread|mmap")
+      ->default_str("auto");
+  app->add_option("--block-bytes", plan->open.io.block_bytes, "size of one read")
+      ->transform(SizeValue())
+      ->type_name("SIZE")
+      ->capture_default_str();
+  app->add_option("--in-flight-bytes", plan->open.io.in_flight_bytes, "reads at a time, per thread")
+      ->transform(SizeValue())
+      ->type_name("SIZE")
+      ->capture_default_str();
+  app->add_flag("--direct,!--no-direct", plan->open.io.direct, "O_DIRECT for cold files (default)");
+  app->add_option("--slots", plan->batching.slots, "batches in memory at a time; 0: chosen");
+  app->add_option("--arena", speed->arena_bytes,
+                  "pinned memory, e.g. 512MiB; default: a quarter of the memory limit")
+      ->transform(SizeValue())
+      ->type_name("SIZE");
+}
+
+void CompletePlan(const SpeedOptions& speed, FeedPlan* plan) {
+  const bool sized =
+      plan->shuffle_mode == ShuffleMode::kWindow || plan->shuffle_mode == ShuffleMode::kBlock;
+  if (sized && plan->shuffle == 0) {
+    throw Refuse("--shuffle-mode window and block do nothing without a size: --shuffle ROWS");
+  }
+  if (plan->batch == 0 && !plan->parse.empty()) plan->batch = kDefaultBatch;
+  if (speed.arena_bytes == 0) return;
+  plan->open.arena = std::make_shared<PinnedArena>(speed.arena_bytes);
+  plan->open.arena_bytes = speed.arena_bytes;  // there is nobody to share it with
+}
+
+void AddRankOptions(CLI::App* app, RankOptions* options) {
+  app->add_option("--rank", options->rank,
+                  "which of the processes this one is, from 0: it gets its part of each batch; "
+                  "default: as the launcher says (torchrun, Open MPI, Slurm, Ray, …)")
+      ->check(CLI::Range(0, kMostRanks - 1).description(""));
+  app->add_option("--ranks", options->ranks,
+                  "how many there are; 1: this one alone, whatever launched it")
+      ->check(CLI::Range(1, kMostRanks).description(""));
+}
+
+Rank ChooseRank(const RankOptions& options, const EnvironmentLookup& lookup) {
+  const bool rank_said = options.rank != RankOptions::kNotSaid;
+  const bool ranks_said = options.ranks != RankOptions::kNotSaid;
+  if (!rank_said && !ranks_said) return FindRank(lookup);
+  if (!ranks_said) throw Refuse("--rank says nothing without --ranks: say how many there are");
+  if (!rank_said && options.ranks > 1) throw Refuse("--ranks needs --rank: say which one this is");
+  Rank rank;
+  rank.rank = rank_said ? options.rank : 0;
+  rank.world_size = options.ranks;
+  rank.source = "options";
+  if (rank.rank < rank.world_size) return rank;
+  throw Refuse("there is no --rank " + std::to_string(rank.rank) + " of --ranks " +
+               std::to_string(rank.world_size) + ": they count from 0");
+}
+
+Rank ChooseRank(const RankOptions& options) {
+  return ChooseRank(options, [](const char* name) { return std::getenv(name); });
+}
+
+std::string LaunchName(const Rank& rank, const EnvironmentLookup& lookup) {
+  if (const char* id = lookup("RINGFEED_RUN_ID"); id != nullptr) return id;
+  std::string name;
+  for (const LaunchVariables& variables : kLaunchVariables) {
+    if (variables.source != rank.source) continue;
+    for (const char* variable : variables.names) {
+      const char* const value = variable == nullptr ? nullptr : lookup(variable);
+      if (value != nullptr) name += (name.empty() ? "" : ".") + std::string(value);
+    }
+  }
+  return name;
+}
+
+std::string LaunchName(const Rank& rank) {
+  return LaunchName(rank, [](const char* name) { return std::getenv(name); });
 }
 
 }  // namespace ringfeed::tools

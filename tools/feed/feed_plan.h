@@ -6,8 +6,13 @@
 #include <vector>
 
 #include "ringfeed/decorators.h"
+#include "ringfeed/ranks.h"
 #include "ringfeed/reader.h"
 #include "tools/feed/hashing_parser.h"
+
+namespace CLI {
+class App;
+}
 
 namespace ringfeed::tools {
 
@@ -36,5 +41,40 @@ struct FeedPlan {
 
 /// The chain of `plan`. Throws Error where it cannot work.
 Reader BuildChain(const FeedPlan& plan);
+
+/// Rows of a batch where batches are needed and no size was given.
+inline constexpr std::size_t kDefaultBatch = 64;
+
+/// Adds FILE… and the options that describe a chain, with `plan` as their target.
+void AddFeedOptions(CLI::App* app, FeedPlan* plan);
+
+/// Those that name how fast, not what: also `bench` and its recommendations have them.
+struct SpeedOptions {
+  std::size_t arena_bytes = 0;  ///< of an arena for this run; 0: the process's own
+};
+void AddSpeedOptions(CLI::App* app, FeedPlan* plan, SpeedOptions* speed);
+
+/// What cannot be expressed by targets alone, once all options are parsed. Throws Error.
+void CompletePlan(const SpeedOptions& speed, FeedPlan* plan);
+
+/// Which of several processes this one is, as far as it was said.
+struct RankOptions {
+  static constexpr int kNotSaid = -1;
+  int rank = kNotSaid;
+  int ranks = kNotSaid;
+};
+/// Adds --rank and --ranks.
+void AddRankOptions(CLI::App* app, RankOptions* options);
+
+/// As the options say, else the launcher that `lookup` shows. Throws Error where they contradict
+/// themselves, or one is missing.
+Rank ChooseRank(const RankOptions& options, const EnvironmentLookup& lookup);
+/// Of this process's environment.
+Rank ChooseRank(const RankOptions& options);
+
+/// A name that all ranks of this launch share and no other launch has, where there is one:
+/// RINGFEED_RUN_ID, else by the launcher that said the rank.
+std::string LaunchName(const Rank& rank, const EnvironmentLookup& lookup);
+std::string LaunchName(const Rank& rank);
 
 }  // namespace ringfeed::tools

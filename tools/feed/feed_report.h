@@ -1,15 +1,38 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "tools/feed/delivery_check.h"
-#include "tools/feed/device_report.h"
+#include "ringfeed/device_feed.h"
+#include "tools/feed/delivery_ledger.h"
+#include "tools/feed/device_loop.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/feed/feed_run.h"
-#include "tools/report_json.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
+
+/// What one device came to.
+struct DeviceResult {
+  DeviceFeedStats stats;
+  DeviceLoopTimes times;
+  std::optional<double> overlap;  ///< see CopyOverlap
+};
+
+/// What `ringfeed feed --devices` says beside what `feed` says.
+struct DeviceReport {
+  std::string kind;    ///< "cuda", "emu"
+  std::string reason;  ///< why these devices, of "auto"; else ""
+  std::vector<DeviceResult> devices;
+  std::uint64_t dropped_rows = 0;                   ///< of the last step
+  std::uint64_t repeated_rows = 0;                  ///< in the last step
+  std::string pinning;                              ///< "", or why some memory is not registered
+  std::optional<std::vector<std::string>> hazards;  ///< offences, of emulated devices
+  std::string difference;  ///< "", or what did not arrive on a device as it was read
+};
 
 /// Everything that `ringfeed feed` says at its end.
 struct FeedReport {

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/feed/position_file.h"
-#include "tools/feed/rank_options.h"
+#include "tools/feed/feed_plan.h"
+#include "tools/feed/feed_trail.h"
 #include "tools/process_usage.h"
 
 namespace ringfeed::tools {
@@ -35,12 +35,9 @@ JournalStart JournalStartOf(const FeedPlan& plan) {
 
 }  // namespace
 
-FeedClock::FeedClock()
-    : start_(std::chrono::steady_clock::now()), cpu_start_s_(ProcessCpuSeconds()) {}
+FeedClock::FeedClock() : start_s_(NowSeconds()), cpu_start_s_(ProcessCpuSeconds()) {}
 
-double FeedClock::Seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-}
+double FeedClock::Seconds() const { return NowSeconds() - start_s_; }
 
 void FeedClock::Finish(const FeedPlan& plan, const Reader& reader, const DeliveryLedger& ledger,
                        FeedResult* result) const {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -12,7 +11,6 @@
 #include "tools/feed/delivery_ledger.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/feed/feed_trail.h"
-#include "tools/feed/trail_options.h"
 
 namespace ringfeed::tools {
 
@@ -40,7 +38,7 @@ class FeedClock {
               FeedResult* result) const;
 
  private:
-  const std::chrono::steady_clock::time_point start_;
+  const double start_s_;
   const double cpu_start_s_;
 };
 

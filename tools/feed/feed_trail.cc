@@ -1,13 +1,95 @@
 #include "tools/feed/feed_trail.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <span>
 #include <utility>
 
+#include "readers/formats/writing/output_file.h"
 #include "readers/order/position.h"
 #include "ringfeed/status.h"
-#include "tools/feed/position_file.h"
+#include "tools/command.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
+namespace {
+
+constexpr std::size_t kMostBytes = 1 << 20;
+
+}  // namespace
+
+void AddTrailOptions(CLI::App* app, TrailOptions* options) {
+  app->add_option("--max-batches", options->max_batches,
+                  "end after so many batches (all ranks alike); 0: at the end of the data")
+      ->capture_default_str();
+  app->add_option("--position-in", options->position_in,
+                  "go on behind the position in this file, saved by any number of ranks")
+      ->type_name("FILE");
+  CLI::Option* const out =
+      app->add_option("--position-out", options->position_out,
+                      "save the position behind what was delivered at the end, at once or not at "
+                      "all, in a regular file; a link is followed")
+          ->type_name("FILE");
+  app->add_option("--position-every", options->position_every,
+                  "and behind every batch whose number from 1 is a multiple of this")
+      ->check(CLI::PositiveNumber.description(""))
+      ->needs(out);
+  app->add_option("--journal", options->journal,
+                  "append which records each batch had, for `ringfeed audit`; a file for each "
+                  "rank, for all of its runs")
+      ->type_name("FILE");
+}
+
+PositionSummary SummaryOf(const std::string& position) {
+  try {
+    const Json json = Json::parse(position);
+    PositionSummary summary;
+    if (!json.at("batch").is_number_unsigned()) {
+      throw Refuse("this is no position: its batch is none");
+    }
+    summary.batch = json.at("batch").get<std::uint64_t>();
+    Json data = json.value("data", Json::object());
+    if (!data.is_object()) data = Json{{"text", data}};
+    summary.records = data.value("records", std::uint64_t{0});
+    data.erase("records");
+    summary.data = data.dump();
+    return summary;
+  } catch (const Json::exception& failure) {
+    throw Refuse(std::string("this is no position: ") + failure.what());
+  }
+}
+
+std::string ReadPositionFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(StatusFromErrno(errno, "open the position " + path));
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (file.bad() || text.size() > kMostBytes) {
+    throw Refuse(path + " holds no position");
+  }
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text;
+}
+
+void CheckPositionFile(const std::string& path) {
+  std::string target;
+  const Status status = FindOutputTarget(path, &target);
+  if (!status.ok()) throw Error(status);
+}
+
+void WritePositionFile(const std::string& path, const std::string& position) {
+  OutputFile file(path);
+  file.Sync();
+  Status status = file.Open();
+  const std::string line = position + "\n";
+  if (status.ok()) status = file.Append(std::as_bytes(std::span(line)));
+  if (status.ok()) status = file.Commit();
+  if (!status.ok()) {
+    throw Error(Status(status.code(), "the position " + path + ": " + status.message()));
+  }
+}
 
 FeedTrail::FeedTrail(const TrailOptions& options, JournalStart start, Position position)
     : options_(options), position_(std::move(position)) {

@@ -6,9 +6,47 @@
 #include <string>
 
 #include "ringfeed/journal.h"
-#include "tools/feed/trail_options.h"
+
+namespace CLI {
+class App;
+}
 
 namespace ringfeed::tools {
+
+/// From where a run goes on, how far, and what it leaves behind for the next one.
+struct TrailOptions {
+  std::string position_in;
+  std::string position_out;
+  std::uint64_t position_every = 0;  ///< batches; 0: at the end alone
+  std::uint64_t max_batches = 0;     ///< of all ranks together, in this run; 0: to the end
+  std::string journal;
+
+  /// Whether the run has to know where each batch comes from.
+  bool follows_batches() const {
+    return !position_out.empty() || max_batches > 0 || !journal.empty();
+  }
+  bool any() const { return follows_batches() || !position_in.empty(); }
+};
+/// Adds their options.
+void AddTrailOptions(CLI::App* app, TrailOptions* options);
+
+/// What a chain's position (Reader::Position) says of itself.
+struct PositionSummary {
+  std::uint64_t batch = 0;
+  std::uint64_t records = 0;  ///< of the data set; 0: not known
+  std::string data;           ///< tells data sets apart; the same whether records are known or not
+};
+/// Throws Error where `position` is none.
+PositionSummary SummaryOf(const std::string& position);
+
+/// What a file holds, without the end of its line. Throws Error where it cannot be read.
+std::string ReadPositionFile(const std::string& path);
+/// Throws Error where a position cannot be kept under that name: a device, a FIFO or a folder
+/// stands there. To be asked before an hour's work, not behind it.
+void CheckPositionFile(const std::string& path);
+/// Replaces the file at once, or what a link of that name leads to: whoever reads it, also after a
+/// crash, finds the old or the new one whole. Throws Error where it cannot be written.
+void WritePositionFile(const std::string& path, const std::string& position);
 
 /// What a run leaves behind as it goes: entries of its journal, positions. A batch's entry is
 /// written before a position that counts it.

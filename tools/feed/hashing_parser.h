@@ -9,7 +9,7 @@
 
 #include "readers/parsers/parser.h"
 #include "ringfeed/record.h"
-#include "tools/sha256.h"
+#include "tools/digests.h"
 
 namespace ringfeed::tools {
 

@@ -9,16 +9,12 @@
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
 #include "tools/command.h"
-#include "tools/damage_option.h"
-#include "tools/exit_status.h"
+#include "tools/digests.h"
 #include "tools/file_records.h"
-#include "tools/inspect/record_digest.h"
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
 #include "tools/progress_bar.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
-#include "tools/sha256.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -83,9 +79,7 @@ class DigestCommand : public Command {
     int exit_status = kExitFine;
     for (const std::string& file : files_) {
       const FileDigest result = Digest(file);
-      if (!result.status.ok()) {
-        std::fprintf(stderr, "ringfeed: %s\n", result.status.ToString().c_str());
-      }
+      TellFailure(result.status);
       const int of_file = result.damage.empty() ? ExitStatusOf(result.status) : kExitData;
       exit_status = std::max(exit_status, of_file);
       if (json_) {

@@ -7,8 +7,8 @@
 #include "io/input_file.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/reader.h"
-#include "tools/file_format.h"
 #include "tools/file_records.h"
+#include "tools/given_files.h"
 #include "tools/record_walk.h"
 
 namespace ringfeed::tools {

@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -9,14 +8,10 @@
 #include "readers/formats/examined_file.h"
 #include "readers/index/open_index.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
-#include "tools/feed/delivery_check.h"
-#include "tools/file_format.h"
-#include "tools/inspect/file_jobs.h"
+#include "tools/given_files.h"
 #include "tools/option_values.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
-#include "tools/standard_output.h"
+#include "tools/process_usage.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -74,7 +69,7 @@ void PrintText(const IndexRun& run) {
   }
   if (!opened.why.empty()) std::printf("         %s\n", opened.why.c_str());
   (void)FlushOutput();  // main() sees to its failure
-  if (!fine) std::fprintf(stderr, "ringfeed: %s\n", opened.status.ToString().c_str());
+  TellFailure(opened.status);
 }
 
 class IndexCommand : public Command {
@@ -115,7 +110,7 @@ class IndexCommand : public Command {
 
  private:
   IndexRun RunOne(const std::string& name) const {
-    const auto start = std::chrono::steady_clock::now();
+    const double start_s = NowSeconds();
     IndexRun run;
     run.file = name;
     ExaminedFile examined = ExamineFile(name, nullptr, format_, 1);
@@ -127,8 +122,7 @@ class IndexCommand : public Command {
                           examined.compression},
               &run);
     }
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    run.seconds = time.count();
+    run.seconds = NowSeconds() - start_s;
     return run;
   }
 

@@ -2,29 +2,179 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/machine/cpu_count.h"
 #include "base/memory/memory_limit.h"
 #include "io/input_file.h"
 #include "io/read_engine.h"
+#include "readers/formats/builders/wire_format.h"
 #include "ringfeed/io_options.h"
+#include "ringfeed/record.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
-#include "tools/feed/delivery_check.h"
-#include "tools/inspect/example_peek.h"
+#include "tools/given_files.h"
 #include "tools/option_values.h"
 #include "tools/record_walk.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
+
+/// What some first records say about one feature of a tf.Example.
+struct PeekedFeature {
+  char kind = 'b';          ///< 'b' bytes, 'f' float, 'i' int64
+  std::size_t records = 0;  ///< that have it
+  std::size_t fewest_values = 0;
+  std::size_t most_values = 0;
+};
+
+using Bytes = std::span<const std::byte>;
+
+// One field of a serialised message.
+struct WireField {
+  std::uint32_t number = 0;
+  bool delimited = false;
+  Bytes bytes;  // of a length-delimited one
+};
+
+// Walks the fields of a message; ok() turns false at the first thing that is no field, or a group.
+class WireWalk {
+ public:
+  explicit WireWalk(Bytes message) : reader_(message) {}
+  bool ok() const { return ok_; }
+
+  bool Next(WireField* field) {
+    if (reader_.done() || !ok_) return false;
+    std::uint32_t tag = 0;
+    ok_ = reader_.ReadTag(&tag) && (tag & 7) != static_cast<std::uint32_t>(WireType::kStartGroup);
+    field->number = tag >> 3;
+    field->delimited = tag == WireTag(field->number, WireType::kDelimited);
+    ok_ = ok_ && (field->delimited ? reader_.ReadDelimited(&field->bytes) : reader_.Skip(tag));
+    return ok_;
+  }
+
+ private:
+  WireReader reader_;
+  bool ok_ = true;
+};
+
+std::optional<std::size_t> CountPacked(Bytes packed, char kind) {
+  if (kind == 'f') return packed.size() / 4;
+  WireReader reader(packed);
+  std::size_t values = 0;
+  for (std::uint64_t value = 0; !reader.done(); ++values) {
+    if (!reader.ReadVarint(&value)) return std::nullopt;
+  }
+  return values;
+}
+
+// The values of a BytesList, FloatList or Int64List.
+std::optional<std::size_t> CountValues(Bytes list, char kind) {
+  WireWalk walk(list);
+  WireField field;
+  std::size_t values = 0;
+  while (walk.Next(&field)) {
+    const bool packed = kind != 'b' && field.delimited;
+    const std::optional<std::size_t> more = packed ? CountPacked(field.bytes, kind) : 1;
+    if (!more) return std::nullopt;
+    values += *more;
+  }
+  return walk.ok() ? std::optional(values) : std::nullopt;
+}
+
+struct Entry {
+  std::string name;
+  char kind = 'b';
+  std::size_t values = 0;
+};
+
+// A Feature: at most one list of one kind.
+bool PeekFeature(Bytes feature, Entry* entry) {
+  static constexpr std::string_view kKinds = "?bfi";
+  WireWalk walk(feature);
+  WireField field;
+  while (walk.Next(&field)) {
+    if (field.number >= kKinds.size() || !field.delimited) return false;
+    entry->kind = kKinds[field.number];
+    const std::optional<std::size_t> values = CountValues(field.bytes, entry->kind);
+    if (!values) return false;
+    entry->values = *values;
+  }
+  return walk.ok();
+}
+
+bool PeekEntry(Bytes message, Entry* entry) {
+  WireWalk walk(message);
+  WireField field;
+  while (walk.Next(&field)) {
+    if (!field.delimited) return false;
+    if (field.number == 1) {
+      entry->name.assign(reinterpret_cast<const char*>(field.bytes.data()), field.bytes.size());
+    } else if (field.number != 2 || !PeekFeature(field.bytes, entry)) {
+      return false;
+    }
+  }
+  return walk.ok() && !entry->name.empty();
+}
+
+bool PeekRecord(Bytes record, std::map<std::string, PeekedFeature>* features) {
+  WireWalk example(record);
+  WireField outer;
+  while (example.Next(&outer)) {
+    if (outer.number != 1 || !outer.delimited) return false;
+    WireWalk walk(outer.bytes);
+    WireField field;
+    while (walk.Next(&field)) {
+      Entry entry;
+      if (field.number != 1 || !field.delimited || !PeekEntry(field.bytes, &entry)) return false;
+      const auto [place, is_new] =
+          features->try_emplace(entry.name, PeekedFeature{entry.kind, 0, entry.values, 0});
+      PeekedFeature& peeked = place->second;
+      peeked.records += 1;
+      peeked.fewest_values = std::min(peeked.fewest_values, entry.values);
+      peeked.most_values = std::max(peeked.most_values, entry.values);
+    }
+    if (!walk.ok()) return false;
+  }
+  return example.ok();
+}
+
+// A name that --parse takes without quotes.
+bool IsPlain(const std::string& name) { return name.find_first_of(" =?[]:") == std::string::npos; }
+
+// Features by name; empty where the records are not tf.Examples.
+std::map<std::string, PeekedFeature> PeekExamples(std::span<const RecordSpan> records) {
+  std::map<std::string, PeekedFeature> features;
+  for (const RecordSpan& record : records) {
+    if (!record.damaged() && !PeekRecord(record.bytes(), &features)) return {};
+  }
+  return features;
+}
+
+// A text for --parse that takes all of them; "" where there are none.
+std::string SuggestParse(const std::map<std::string, PeekedFeature>& features,
+                         std::size_t records) {
+  std::string text;
+  for (const auto& [name, feature] : features) {
+    if (!IsPlain(name)) continue;
+    const bool fixed = feature.fewest_values == feature.most_values && feature.records == records;
+    const std::string shape = fixed ? "[" + std::to_string(feature.most_values) + "]" : "[]";
+    if (feature.kind == 'b' && feature.most_values > 1) continue;
+    text += " " + name + "=";
+    text += feature.kind == 'b' ? "u1[]" : (feature.kind == 'f' ? "f4" : "i8") + shape;
+    if (feature.records < records) text += "?";
+  }
+  return text.empty() ? text : "example:" + text;
+}
 
 constexpr char kHelp[] =
     "What files are and how they would be read; without a file, what this machine can do.\n\n"
@@ -85,7 +235,7 @@ class InfoCommand : public Command {
         exit_status = std::max<int>(exit_status, ExitStatusOf(Describe(file, &json)));
       } catch (const Error& error) {
         json["error"] = error.status().ToString();
-        std::fprintf(stderr, "ringfeed: %s\n", error.status().ToString().c_str());
+        TellFailure(error.status());
         exit_status = std::max<int>(exit_status, kExitUsage);
       }
       list.push_back(json);
@@ -121,7 +271,7 @@ class InfoCommand : public Command {
     }
     if (walk.status().ok()) return {};
     (*json)["error"] = walk.status().ToString();
-    std::fprintf(stderr, "ringfeed: %s\n", walk.status().ToString().c_str());
+    TellFailure(walk.status());
     return walk.status();
   }
 

@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <stop_token>
@@ -10,18 +9,13 @@
 #include <vector>
 
 #include "tools/command.h"
-#include "tools/damage_option.h"
-#include "tools/exit_status.h"
-#include "tools/feed/delivery_check.h"
-#include "tools/file_format.h"
+#include "tools/given_files.h"
 #include "tools/inspect/file_check.h"
-#include "tools/inspect/file_jobs.h"
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
+#include "tools/process_usage.h"
 #include "tools/progress_bar.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -78,7 +72,7 @@ class VerifyCommand : public Command {
     const Interrupt interrupt([&] { stop.request_stop(); });
     const FileShare share = ShareOut(files.size());
     std::vector<FileCheck> checks(files.size());
-    const auto start = std::chrono::steady_clock::now();
+    const double start_s = NowSeconds();
     ProgressBar bar("verifying", BytesOfFiles(files));
     FileJobs jobs;
     jobs.tick = [&] { bar.Update(bytes(), bytes()); };
@@ -95,8 +89,7 @@ class VerifyCommand : public Command {
     };
     RunInOrder(files.size(), share.threads, jobs);
     bar.Clear();
-    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-    return Report(checks, wall.count());
+    return Report(checks, NowSeconds() - start_s);
   }
 
  private:
@@ -114,9 +107,7 @@ class VerifyCommand : public Command {
     // Once interrupted, every file that is left would say so.
     if (cancelled && std::exchange(cancelled_, true)) return;
     if (!json_) PrintText(check);
-    if (!check.status.ok()) {
-      std::fprintf(stderr, "ringfeed: %s\n", check.status.ToString().c_str());
-    }
+    TellFailure(check.status);
   }
 
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }

@@ -4,14 +4,16 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <cstdio>
 #include <limits>
+#include <memory>
 #include <mutex>
+#include <numbers>
 #include <span>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "base/machine/signals_blocked.h"
 #include "base/random_bits.h"
@@ -19,6 +21,136 @@
 
 namespace ringfeed::tools {
 namespace {
+
+/// Makes the records of one file of a data set, one after another.
+class RecordMaker {
+ public:
+  virtual ~RecordMaker() = default;
+  /// The next record, valid until the next call.
+  virtual std::span<const std::byte> Make() = 0;
+};
+
+constexpr std::size_t kFloats = 13;
+constexpr std::size_t kIntegers = 26;
+constexpr std::uint64_t kClasses = 1000;
+
+// Sizes of encoded photographs: log-normal about the mean.
+class LogNormalSize {
+ public:
+  explicit LogNormalSize(std::size_t mean)
+      : mean_(static_cast<double>(mean)), log_median_(std::log(mean_) - kSpread * kSpread / 2) {}
+  std::size_t Draw(RandomBits* random) const {
+    const double radius = std::sqrt(-2 * std::log(1 - random->Unit()));
+    const double normal = radius * std::cos(2 * std::numbers::pi * random->Unit());
+    const double size = std::exp(log_median_ + kSpread * normal);
+    return static_cast<std::size_t>(std::clamp(size, mean_ / 16 + 1, mean_ * 16));
+  }
+
+ private:
+  static constexpr double kSpread = 0.4;
+  double mean_;
+  double log_median_;
+};
+
+class ImageMaker : public RecordMaker {
+ public:
+  ImageMaker(std::size_t record_bytes, std::uint64_t seed) : random_(seed), size_(record_bytes) {}
+  std::span<const std::byte> Make() override {
+    image_.resize(size_.Draw(&random_));
+    random_.Fill(image_);
+    const auto label = static_cast<std::int64_t>(random_.Below(kClasses));
+    return example_.AddBytes("image", image_).AddInts("label", std::span(&label, 1)).Finish();
+  }
+
+ private:
+  RandomBits random_;
+  LogNormalSize size_;
+  std::vector<std::byte> image_;
+  ExampleBuilder example_;
+};
+
+// The numbers of one row of a click log: 13 counts, 26 hashed categories, a label.
+struct TableRow {
+  std::array<float, kFloats> floats;
+  std::array<std::int64_t, kIntegers> integers;
+  std::int64_t label;
+
+  void Draw(RandomBits* random) {
+    for (float& value : floats) value = static_cast<float>(-8 * std::log(1 - random->Unit()));
+    for (std::int64_t& value : integers) value = static_cast<std::int64_t>(random->Next() >> 32);
+    label = random->Unit() < 0.25 ? 1 : 0;
+  }
+};
+
+class TableMaker : public RecordMaker {
+ public:
+  explicit TableMaker(std::uint64_t seed) : random_(seed) {}
+  std::span<const std::byte> Make() override {
+    row_.Draw(&random_);
+    return example_.AddFloats("dense", row_.floats)
+        .AddInts("cat", row_.integers)
+        .AddInts("label", std::span(&row_.label, 1))
+        .Finish();
+  }
+
+ private:
+  RandomBits random_;
+  TableRow row_;
+  ExampleBuilder example_;
+};
+
+std::string FloatKey(std::size_t i) { return "i" + std::to_string(i + 1); }
+std::string IntegerKey(std::size_t i) { return "c" + std::to_string(i + 1); }
+
+// The same numbers, each a feature of its own.
+class FeaturesMaker : public RecordMaker {
+ public:
+  explicit FeaturesMaker(std::uint64_t seed) : random_(seed) {}
+  std::span<const std::byte> Make() override {
+    row_.Draw(&random_);
+    for (std::size_t i = 0; i < kFloats; ++i) {
+      example_.AddFloats(FloatKey(i), std::span(&row_.floats[i], 1));
+    }
+    for (std::size_t i = 0; i < kIntegers; ++i) {
+      example_.AddInts(IntegerKey(i), std::span(&row_.integers[i], 1));
+    }
+    return example_.AddInts("label", std::span(&row_.label, 1)).Finish();
+  }
+
+ private:
+  RandomBits random_;
+  TableRow row_;
+  ExampleBuilder example_;
+};
+
+std::string FeaturesSpec() {
+  std::string text = "example:";
+  for (std::size_t i = 0; i < kFloats; ++i) text += " " + FloatKey(i) + "=f4[1]";
+  for (std::size_t i = 0; i < kIntegers; ++i) text += " " + IntegerKey(i) + "=i8[1]";
+  return text + " label=i8[1]";
+}
+
+class BytesMaker : public RecordMaker {
+ public:
+  BytesMaker(std::size_t record_bytes, std::uint64_t seed) : random_(seed), record_(record_bytes) {}
+  std::span<const std::byte> Make() override {
+    random_.Fill(record_);
+    return record_;
+  }
+
+ private:
+  RandomBits random_;
+  std::vector<std::byte> record_;
+};
+
+// A maker of that kind for the file that `seed` stands for. `record_bytes` as in DataKind.
+std::unique_ptr<RecordMaker> NewRecordMaker(const DataKind& kind, std::size_t record_bytes,
+                                            std::uint64_t seed) {
+  if (kind.name == "image") return std::make_unique<ImageMaker>(record_bytes, seed);
+  if (kind.name == "table") return std::make_unique<TableMaker>(seed);
+  if (kind.name == "features") return std::make_unique<FeaturesMaker>(seed);
+  return std::make_unique<BytesMaker>(record_bytes, seed);
+}
 
 constexpr std::chrono::milliseconds kProgressInterval{100};
 
@@ -105,6 +237,23 @@ class DataSetWork {
 };
 
 }  // namespace
+
+const std::vector<DataKind>& DataKinds() {
+  static const std::string kFeaturesSpec = FeaturesSpec();
+  static const std::vector<DataKind> kKinds = {
+      {"image", ".tfrecord", 110'000, true, "example: image=u1[] label=i8[1]",
+       "tf.Example of an image of about 110 KB, log-normal, and a label"},
+      {"table", ".tfrecord", 230, false, "example: dense=f4[13] cat=i8[26] label=i8[1]",
+       "tf.Example of 13 floats, 26 integers and a label, in three features"},
+      {"features", ".tfrecord", 700, false, kFeaturesSpec,
+       "tf.Example of the same numbers in 40 features of their own"},
+      {"bytes", ".tfrecord", 234, true, "raw", "TFRecord of random payloads of --record-bytes"},
+      {"rows", ".rows", 160, true, "rows: f4[13] i4[26] i4",
+       "rows of --record-bytes (160) without any framing; read with --format rows:BYTES"},
+      {"raw", ".raw", 110'000, true, "raw", "a file for each record"},
+  };
+  return kKinds;
+}
 
 std::string DataSetFileName(const DataSetPlan& plan, std::size_t file) {
   std::array<char, 64> name;

@@ -5,11 +5,23 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "ringfeed/status.h"
-#include "tools/make/record_maker.h"
 
 namespace ringfeed::tools {
+
+/// One kind of data that `ringfeed make` knows.
+struct DataKind {
+  std::string_view name;
+  std::string_view file_ending;
+  std::size_t record_bytes;  ///< of a record, about, where no size is asked for
+  bool sizable;              ///< true where --record-bytes can be chosen
+  std::string_view parse;    ///< what to hand to `feed --parse`
+  std::string_view what;     ///< for the help
+};
+const std::vector<DataKind>& DataKinds();
 
 /// A data set to be made. What stands in it is a function of these alone, threads excepted.
 struct DataSetPlan {

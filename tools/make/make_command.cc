@@ -1,6 +1,5 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -10,14 +9,12 @@
 
 #include "base/machine/cpu_count.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
 #include "tools/interrupt.h"
 #include "tools/make/data_set.h"
-#include "tools/make/record_maker.h"
 #include "tools/option_values.h"
+#include "tools/process_usage.h"
 #include "tools/progress_bar.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -66,15 +63,14 @@ class MakeCommand : public Command {
     std::stop_source stop;
     const Interrupt interrupt([&] { stop.request_stop(); });
     DataSetTotals totals;
-    const auto start = std::chrono::steady_clock::now();
+    const double start_s = NowSeconds();
     ProgressBar bar("making " + plan_.folder, ExpectedBytes());
     const Status status = WriteDataSet(
         plan_, [&](std::uint64_t bytes) { bar.Update(bytes, bytes); }, stop.get_token(), &totals);
     bar.Clear();
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = NowSeconds() - start_s;
     Report(totals, seconds);
-    if (!status.ok()) std::fprintf(stderr, "ringfeed: %s\n", status.ToString().c_str());
+    TellFailure(status);
     return ExitStatusOf(status);
   }
 
@@ -83,15 +79,18 @@ class MakeCommand : public Command {
     const auto& kinds = DataKinds();
     const auto found = std::find_if(kinds.begin(), kinds.end(),
                                     [&](const DataKind& kind) { return kind.name == kind_; });
-    if (found == kinds.end()) Refuse("--kind " + kind_ + " is not known; see ringfeed make --help");
+    if (found == kinds.end())
+      throw Refuse("--kind " + kind_ + " is not known; see ringfeed make --help");
     plan_.kind = &*found;
     if (plan_.record_bytes > 0 && !found->sizable) {
-      Refuse("records of --kind " + kind_ + " have a size of their own: leave --record-bytes out");
+      throw Refuse("records of --kind " + kind_ +
+                   " have a size of their own: leave --record-bytes out");
     }
     if (plan_.record_bytes == 0) plan_.record_bytes = found->record_bytes;
     if (plan_.bytes == 0 && plan_.records == 0) plan_.bytes = kDefaultBytes;
     if (kind_ == "raw") {
-      if (plan_.files > 0) Refuse("--kind raw makes a file for each record: leave --files out");
+      if (plan_.files > 0)
+        throw Refuse("--kind raw makes a file for each record: leave --files out");
       if (plan_.records == 0)
         plan_.records = std::max<std::uint64_t>(1, plan_.bytes / plan_.record_bytes);
       plan_.files = plan_.records;
@@ -107,12 +106,9 @@ class MakeCommand : public Command {
     if (failure) throw Error(StatusFromErrno(failure.value(), "make the folder " + plan_.folder));
     for (std::size_t file = 0; !force_ && file < plan_.files; ++file) {
       const std::string path = plan_.folder + "/" + DataSetFileName(plan_, file);
-      if (std::filesystem::exists(path)) Refuse(path + " is there already; --force writes over it");
+      if (std::filesystem::exists(path))
+        throw Refuse(path + " is there already; --force writes over it");
     }
-  }
-
-  [[noreturn]] static void Refuse(const std::string& why) {
-    throw Error(Status(StatusCode::kInvalidArgument, why));
   }
 
   std::uint64_t ExpectedBytes() const {

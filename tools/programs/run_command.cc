@@ -2,23 +2,93 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ringfeed/program.h"
 #include "ringfeed/scope.h"
 #include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
 #include "tools/command.h"
-#include "tools/exit_status.h"
+#include "tools/digests.h"
 #include "tools/interrupt.h"
-#include "tools/programs/program_functions.h"
-#include "tools/report_json.h"
-#include "tools/report_text.h"
-#include "tools/sha256.h"
-#include "tools/standard_output.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
+
+/// The functions that programs of `ringfeed run` may call, and what they found.
+class ProgramFunctions {
+ public:
+  /// Print writes to `lines`.
+  explicit ProgramFunctions(std::FILE* lines) : lines_(lines) {}
+
+  /// Gives them all to `program`; this must outlive its runs.
+  void RegisterIn(FeedProgram* program);
+
+  std::uint64_t instances() const { return instances_; }  ///< calls of count
+  std::uint64_t rows() const { return rows_; }            ///< of their first tensors
+  RecordDigest& digest() { return digest_; }
+
+ private:
+  using Names = std::vector<std::string>;
+
+  void Count(const Scope& scope, const Names& inputs);
+  void Digest(const Scope& scope, const Names& inputs);
+  void Print(const Scope& scope, const Names& inputs) const;
+
+  std::FILE* const lines_;
+  std::uint64_t instances_ = 0;
+  std::uint64_t rows_ = 0;
+  RecordDigest digest_;
+};
+
+std::string TextOf(const Scope& scope, const std::string& name) {
+  if (const auto* tensor = scope.Find<Tensor>(name)) {
+    return std::string(DTypeName(tensor->dtype)) + ShapeToString(tensor->shape) + ", " +
+           std::to_string(tensor->bytes) + " bytes";
+  }
+  if (const auto* counter = scope.Find<std::int64_t>(name)) return std::to_string(*counter);
+  if (const auto* condition = scope.Find<bool>(name)) return *condition ? "true" : "false";
+  return "no tensor, counter or condition";
+}
+
+void ProgramFunctions::RegisterIn(FeedProgram* program) {
+  program->RegisterFunction(
+      "count", [this](Scope* scope, const Names& inputs, const Names&) { Count(*scope, inputs); });
+  program->RegisterFunction("digest", [this](Scope* scope, const Names& inputs, const Names&) {
+    Digest(*scope, inputs);
+  });
+  program->RegisterFunction(
+      "print", [this](Scope* scope, const Names& inputs, const Names&) { Print(*scope, inputs); });
+}
+
+void ProgramFunctions::Count(const Scope& scope, const Names& inputs) {
+  ++instances_;
+  if (inputs.empty()) return;
+  const Tensor& tensor = scope.Get<Tensor>(inputs.front());
+  // The first dimension of ragged rows is their joined steps: the rows are what the LoD counts.
+  if (!tensor.lod.empty()) {
+    rows_ += tensor.lod.front().size() - 1;
+  } else if (!tensor.shape.empty()) {
+    rows_ += static_cast<std::uint64_t>(tensor.shape.front());
+  }
+}
+
+void ProgramFunctions::Digest(const Scope& scope, const Names& inputs) {
+  for (const std::string& input : inputs) {
+    const Tensor& tensor = scope.Get<Tensor>(input);
+    digest_.Add({tensor.data, tensor.bytes});
+    for (const auto& level : tensor.lod) digest_.Add(std::as_bytes(level));
+  }
+}
+
+void ProgramFunctions::Print(const Scope& scope, const Names& inputs) const {
+  for (const std::string& input : inputs) {
+    std::fprintf(lines_, "%s: %s\n", input.c_str(), TextOf(scope, input).c_str());
+  }
+}
 
 constexpr char kHelp[] =
     "Runs a program: a text that creates readers (startup) and reads them (main). docs/PROGRAMS.md "
@@ -78,7 +148,7 @@ class RunProgramCommand : public Command {
       return kExitFine;
     }
     if (file_.empty()) {
-      throw Error(Status(StatusCode::kInvalidArgument, "name a PROGRAM, or ask for --grammar"));
+      throw Refuse("name a PROGRAM, or ask for --grammar");
     }
     FeedProgram program = FeedProgram::Load(file_);
     ProgramFunctions functions(json_ ? stderr : stdout);
@@ -116,9 +186,7 @@ class RunProgramCommand : public Command {
       PrintText(outcome, functions);
     }
     (void)FlushOutput();  // main() sees to its failure
-    if (!outcome.status.ok()) {
-      std::fprintf(stderr, "ringfeed: %s\n", outcome.status.ToString().c_str());
-    }
+    TellFailure(outcome.status);
   }
 
   Json ReportJson(const Outcome& outcome, ProgramFunctions* functions) const {

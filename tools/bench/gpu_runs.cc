@@ -1,0 +1,351 @@
+#include "tools/bench/gpu_runs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/machine/signals_blocked.h"
+#include "gpu/feed/feed_core.h"
+#include "tools/process_usage.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
+constexpr std::size_t kSumsAtATime = 4096;
+
+// What is copied: parts that lie within what was registered at once.
+std::vector<CopyPiece> PinnedPieces(HostPins* pins, const Tensor& from, std::byte* to) {
+  std::vector<CopyPiece> pieces;
+  for (std::size_t done = 0; done < from.bytes;) {
+    const HostPins::Part part = pins->Pin(from.data + done, from.bytes - done);
+    if (!part.pinned) {
+      throw Error(Status(StatusCode::kResourceExhausted,
+                         "the batches' memory cannot be registered: " + pins->failure()));
+    }
+    pieces.push_back({to + done, from.data + done, part.bytes});
+    done += part.bytes;
+  }
+  return pieces;
+}
+
+FeedOptions FeedOptionsFor(const OwnedDevice& device, const MemoryBatches& batches) {
+  FeedOptions options;
+  options.backend = device.backend;
+  options.devices = {device.number};
+  options.slots = SlotsFor(batches.batch_bytes());
+  return options;
+}
+
+/// A feed of memory batches, taken one after another.
+class MemoryFeedLoop {
+ public:
+  MemoryFeedLoop(const OwnedDevice& device, const MemoryBatches& batches, bool verify)
+      : batches_(batches), stream_(device) {
+    FeedDriveOptions drive;
+    drive.poison = verify;
+    if (verify) sums_ = std::make_unique<CheckedSums>(device, kSumsAtATime);
+    core_ = FeedCore::Start(batches.Supply(kEndless), FeedOptionsFor(device, batches), drive);
+  }
+  ~MemoryFeedLoop() { (void)core_->Close(); }
+  MemoryFeedLoop(const MemoryFeedLoop&) = delete;
+  MemoryFeedLoop& operator=(const MemoryFeedLoop&) = delete;
+
+  void Take() {
+    DeviceLease lease;
+    Status status;
+    if (core_->TryNext(&lease, &status) != ReadResult::kRecord) throw Error(status);
+    const Tensor& tensor = lease.On(stream_.get()).front();
+    if (sums_ != nullptr) sums_->Add(stream_, tensor);
+    lease.Release();
+    ++taken_;
+    if (sums_ != nullptr && sums_->full()) Check();
+  }
+  /// Blocks until all batches that were taken are on the device.
+  void AwaitTaken() const { stream_.Sync(); }
+  void Check() {
+    if (sums_ == nullptr) return;
+    for (const std::uint64_t sum : sums_->Collect(stream_)) {
+      wrong_ += sum == batches_.ChecksumOf(checked_++) ? 0 : 1;
+    }
+  }
+  std::uint64_t taken() const { return taken_; }
+  std::uint64_t wrong() const { return wrong_; }
+
+ private:
+  const MemoryBatches& batches_;
+  const OwnedStream stream_;
+  std::unique_ptr<CheckedSums> sums_;
+  std::shared_ptr<FeedCore> core_;
+  std::uint64_t taken_ = 0;
+  std::uint64_t checked_ = 0;
+  std::uint64_t wrong_ = 0;
+};
+
+constexpr std::size_t kLoadsAhead = 8;   // enqueued at a time: the host is never what is waited for
+constexpr std::size_t kStepsAhead = 64;  // whose events are kept
+constexpr std::uint64_t kWarmUpSteps = 16;
+constexpr std::size_t kMostSteps = std::size_t{1} << 17;
+
+double ThreadCpuSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double QuantileOf(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1));
+  const auto place = values.begin() + static_cast<std::ptrdiff_t>(at);
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
+}
+
+/// Points in one step: before its batch is there, behind that, at its end.
+struct StepEvents {
+  explicit StepEvents(const OwnedDevice& device) : begin(device), fed(device), end(device) {}
+  OwnedEvent begin;
+  OwnedEvent fed;
+  OwnedEvent end;
+};
+
+/// The training loop. Its thread never blocks on the device while it runs.
+class StepLoop {
+ public:
+  StepLoop(const OwnedDevice& device, StepLoad* load, const MemoryBatches& batches,
+           std::uint64_t loads_per_step)
+      : device_(device),
+        load_(load),
+        batches_(batches),
+        loads_per_step_(loads_per_step),
+        stream_(device),
+        sums_(device, kMostSteps) {
+    for (std::size_t i = 0; i < kStepsAhead; ++i) events_.emplace_back(device);
+    core_ = FeedCore::Start(batches.Supply(kEndless), FeedOptionsFor(device, batches));
+  }
+  ~StepLoop() { (void)core_->Close(); }
+  StepLoop(const StepLoop&) = delete;
+  StepLoop& operator=(const StepLoop&) = delete;
+
+  StepsResult Run(double seconds) {
+    for (std::uint64_t i = 0; i < kWarmUpSteps; ++i) Step();
+    while (measured_ < steps_) Measure();
+    steps_s_.clear();
+    stalls_s_.clear();
+    leases_s_.clear();
+    const BackendCounters before = device_.backend->Counters();
+    const std::int64_t begin_ns = device_.backend->NowNanos();
+    const auto length_ns = static_cast<std::int64_t>(seconds * 1e9);
+    do {
+      Step();
+    } while (device_.backend->NowNanos() - begin_ns < length_ns && !sums_.full());
+    while (measured_ < steps_) Measure();
+    const std::int64_t wall_ns = device_.backend->NowNanos() - begin_ns;
+    const BackendCounters after = device_.backend->Counters();
+    StepsResult result = Result();
+    result.wall_per_step_s = static_cast<double>(wall_ns) / 1e9 / static_cast<double>(result.steps);
+    result.host_syncs = after.syncs - before.syncs;
+    result.allocations = after.allocations - before.allocations;
+    return result;
+  }
+
+ private:
+  void Step() {
+    if (steps_ - measured_ == kStepsAhead) Measure();
+    StepEvents& events = events_[steps_ % kStepsAhead];
+    events.begin.Record(stream_);
+    DeviceLease lease;
+    Status status;
+    const double before_s = ThreadCpuSeconds();
+    if (core_->TryNext(&lease, &status) != ReadResult::kRecord) throw Error(status);
+    const Tensor& tensor = lease.On(stream_.get()).front();
+    const double taken_s = ThreadCpuSeconds();
+    events.fed.Record(stream_);
+    sums_.Add(stream_, tensor);
+    for (std::uint64_t i = 0; i < loads_per_step_; ++i) load_->Enqueue(stream_);
+    events.end.Record(stream_);
+    const double computed_s = ThreadCpuSeconds();
+    lease.Release();
+    leases_s_.push_back(ThreadCpuSeconds() - computed_s + taken_s - before_s);
+    ++steps_;
+  }
+
+  // The oldest step whose events are not read yet.
+  void Measure() {
+    const StepEvents& events = events_[measured_ % kStepsAhead];
+    events.end.Await();
+    stalls_s_.push_back(events.fed.SecondsSince(events.begin));
+    steps_s_.push_back(events.end.SecondsSince(events.fed));
+    ++measured_;
+  }
+
+  StepsResult Result() {
+    StepsResult result;
+    result.steps = steps_s_.size();
+    const double stalls_s = std::accumulate(stalls_s_.begin(), stalls_s_.end(), 0.0);
+    const double steps_s = std::accumulate(steps_s_.begin(), steps_s_.end(), 0.0);
+    result.step_s = QuantileOf(steps_s_, 0.5);
+    result.stall_share = stalls_s / (stalls_s + steps_s);
+    result.stall_p99_s = QuantileOf(stalls_s_, 0.99);
+    result.lease_median_s = QuantileOf(leases_s_, 0.5);
+    result.lease_p99_s = QuantileOf(leases_s_, 0.99);
+    std::uint64_t number = 0;
+    for (const std::uint64_t sum : sums_.Collect(stream_)) {
+      result.wrong += sum == batches_.ChecksumOf(number++) ? 0 : 1;
+    }
+    return result;
+  }
+
+  const OwnedDevice& device_;
+  StepLoad* const load_;
+  const MemoryBatches& batches_;
+  const std::uint64_t loads_per_step_;
+  const OwnedStream stream_;
+  CheckedSums sums_;
+  std::vector<StepEvents> events_;
+  std::shared_ptr<FeedCore> core_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t measured_ = 0;
+  std::vector<double> steps_s_;
+  std::vector<double> stalls_s_;
+  std::vector<double> leases_s_;
+};
+
+}  // namespace
+
+double CopyPeak(const OwnedDevice& device, HostPins* pins, const MemoryBatches& batches) {
+  constexpr std::int64_t kHoldBackNs = 2'000'000;
+  constexpr std::int64_t kHoldBackEachNs = 20'000;
+  const OwnedMemory to(device, batches.batch_bytes());
+  const OwnedStream stream(device);
+  OwnedEvent begin(device);
+  OwnedEvent end(device);
+  std::vector<CopyPiece> pieces;
+  for (std::size_t b = 0; b < batches.size(); ++b) {
+    for (const CopyPiece& piece : PinnedPieces(pins, batches.batch(b).front(), to.data())) {
+      pieces.push_back(piece);
+    }
+  }
+  const auto copies = static_cast<std::int64_t>(batches.size());
+  Require(device.backend->Busy(stream.get(), kHoldBackNs + copies * kHoldBackEachNs));
+  begin.Record(stream);
+  std::size_t bytes = 0;
+  for (const CopyPiece& piece : pieces) {
+    Require(device.backend->CopyToDevice(stream.get(), piece.to, piece.from, piece.bytes));
+    bytes += piece.bytes;
+  }
+  end.Record(stream);
+  stream.Sync();
+  return static_cast<double>(bytes) / end.SecondsSince(begin);
+}
+
+std::size_t SlotsFor(std::size_t batch_bytes) {
+  return std::clamp<std::size_t>((std::size_t{32} << 20) / batch_bytes, 4, 16);
+}
+
+MemoryFeedResult RunMemoryFeed(const OwnedDevice& device, const MemoryBatches& batches,
+                               const MemoryFeedPlan& plan) {
+  Require(device.backend->BindThread(device.number));
+  MemoryFeedLoop loop(device, batches, plan.verify);
+  for (std::size_t b = 0; b < 2 * SlotsFor(batches.batch_bytes()); ++b) loop.Take();
+  // What is on its way beyond the last batch is the same at both ends.
+  loop.AwaitTaken();
+  const std::uint64_t warm = loop.taken();
+  if (plan.running != nullptr) plan.running->store(true, std::memory_order_relaxed);
+  const std::int64_t begin_ns = device.backend->NowNanos();
+  const double begin_cpu_s = ProcessCpuSeconds();
+  const auto length_ns = static_cast<std::int64_t>(plan.seconds * 1e9);
+  std::int64_t passed_ns = 0;
+  const auto stopped = [&] {
+    return plan.stop != nullptr && plan.stop->load(std::memory_order_relaxed);
+  };
+  do {
+    loop.Take();
+    passed_ns = device.backend->NowNanos() - begin_ns;
+  } while (passed_ns < length_ns && !stopped());
+  loop.AwaitTaken();
+  passed_ns = device.backend->NowNanos() - begin_ns;
+  const double cpu_s = ProcessCpuSeconds() - begin_cpu_s;
+  loop.Check();
+  const auto bytes = static_cast<double>((loop.taken() - warm) * batches.batch_bytes());
+  MemoryFeedResult result;
+  result.batches = loop.taken();
+  result.wrong = loop.wrong();
+  result.bytes_per_s = bytes / (static_cast<double>(passed_ns) / 1e9);
+  result.cpu_s_per_gb = cpu_s / (bytes / 1e9);
+  return result;
+}
+
+double MeasureLoad(const OwnedDevice& device, StepLoad* load, double seconds) {
+  Require(device.backend->BindThread(device.number));
+  const OwnedStream stream(device);
+  OwnedEvent begin(device);
+  std::vector<OwnedEvent> ends;
+  for (std::size_t i = 0; i < kLoadsAhead; ++i) ends.emplace_back(device);
+  for (std::size_t i = 0; i < kLoadsAhead; ++i) load->Enqueue(stream);
+  begin.Record(stream);
+  const std::int64_t begin_ns = device.backend->NowNanos();
+  const auto length_ns = static_cast<std::int64_t>(seconds * 1e9);
+  std::size_t loads = 0;
+  do {
+    OwnedEvent& end = ends[loads % kLoadsAhead];
+    if (loads >= kLoadsAhead) end.Await();
+    load->Enqueue(stream);
+    end.Record(stream);
+    ++loads;
+  } while (device.backend->NowNanos() - begin_ns < length_ns);
+  stream.Sync();
+  return ends[(loads - 1) % kLoadsAhead].SecondsSince(begin) / static_cast<double>(loads);
+}
+
+OverlapResult MeasureOverlap(const OwnedDevice& device, StepLoad* load,
+                             const MemoryBatches& batches, double seconds) {
+  OverlapResult result;
+  result.alone_s = MeasureLoad(device, load, seconds);
+  std::atomic<bool> running = false;
+  std::atomic<bool> stop = false;
+  std::exception_ptr failure;
+  {
+    std::optional<SignalsBlocked> blocked(std::in_place);
+    const std::jthread feeding([&] {
+      try {
+        MemoryFeedPlan plan;
+        plan.seconds = std::numeric_limits<std::int32_t>::max();
+        plan.running = &running;
+        plan.stop = &stop;
+        result.bytes_per_s = RunMemoryFeed(device, batches, plan).bytes_per_s;
+      } catch (...) {
+        failure = std::current_exception();
+        running.store(true, std::memory_order_relaxed);
+      }
+    });
+    blocked.reset();
+    try {
+      while (!running.load(std::memory_order_relaxed)) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      result.beside_s = MeasureLoad(device, load, seconds);
+    } catch (...) {
+      stop.store(true, std::memory_order_relaxed);
+      throw;
+    }
+    stop.store(true, std::memory_order_relaxed);
+  }
+  if (failure) std::rethrow_exception(failure);
+  return result;
+}
+
+StepsResult RunSteps(const OwnedDevice& device, StepLoad* load, const MemoryBatches& batches,
+                     const StepsPlan& plan) {
+  Require(device.backend->BindThread(device.number));
+  return StepLoop(device, load, batches, plan.loads_per_step).Run(plan.seconds);
+}
+
+}  // namespace ringfeed::tools

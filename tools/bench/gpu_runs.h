@@ -1,0 +1,74 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "gpu/feed/host_pins.h"
+#include "gpu/feed/memory_batches.h"
+#include "tools/bench/gpu_device.h"
+
+namespace ringfeed::tools {
+
+/// How fast pinned memory comes to a device by copies alone: bytes per second, by events, the
+/// copies being enqueued before the first one may begin. `pins` is the feeds' own.
+double CopyPeak(const OwnedDevice& device, HostPins* pins, const MemoryBatches& batches);
+
+/// How a feed of batches in memory is run.
+struct MemoryFeedPlan {
+  double seconds = 1;
+  bool verify = false;  ///< every batch by its checksum, in slots that are overwritten before
+  // Flags alone: they order nothing.
+  std::atomic<bool>* running = nullptr;     ///< set once it is up to speed
+  const std::atomic<bool>* stop = nullptr;  ///< ends it sooner
+};
+
+/// What it came to.
+struct MemoryFeedResult {
+  double bytes_per_s = 0;  ///< by the clock, of what came to the device within the time
+  double cpu_s_per_gb = 0;
+  std::uint64_t batches = 0;
+  std::uint64_t wrong = 0;  ///< batches with other bytes than the host's
+};
+
+/// As many as keep the link busy while the feed looks away, and no more.
+std::size_t SlotsFor(std::size_t batch_bytes);
+
+/// Feeds the device at full speed; nothing but checksums is computed there.
+MemoryFeedResult RunMemoryFeed(const OwnedDevice& device, const MemoryBatches& batches,
+                               const MemoryFeedPlan& plan);
+
+/// Seconds of the device for one Enqueue of a load, over and over for `seconds`, by events.
+double MeasureLoad(const OwnedDevice& device, StepLoad* load, double seconds);
+
+/// A load beside a feed at full speed.
+struct OverlapResult {
+  double alone_s = 0;   ///< one Enqueue of the load
+  double beside_s = 0;  ///< the same while the feed copies
+  double bytes_per_s = 0;
+};
+OverlapResult MeasureOverlap(const OwnedDevice& device, StepLoad* load,
+                             const MemoryBatches& batches, double seconds);
+
+/// A training loop: each step takes a batch, looks at all of it (its checksum) and computes.
+struct StepsPlan {
+  std::uint64_t loads_per_step = 1;
+  double seconds = 1;
+};
+struct StepsResult {
+  std::uint64_t steps = 0;
+  double step_s = 0;       ///< median of a step without its stall, by events
+  double stall_share = 0;  ///< of the time of all steps: their streams waiting for their batches
+  double stall_p99_s = 0;
+  double wall_per_step_s = 0;  ///< by the clock
+  /// CPU time of the looping thread in Next + On + Release.
+  double lease_median_s = 0;
+  double lease_p99_s = 0;
+  std::uint64_t host_syncs = 0;   ///< calls that block on the device, of all threads
+  std::uint64_t allocations = 0;  ///< calls that make or free anything on the device
+  std::uint64_t wrong = 0;        ///< batches with other bytes than the host's
+};
+StepsResult RunSteps(const OwnedDevice& device, StepLoad* load, const MemoryBatches& batches,
+                     const StepsPlan& plan);
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,119 @@
+#include "tools/given_files.h"
+
+#include <glob.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "base/machine/cpu_count.h"
+#include "base/machine/signals_blocked.h"
+#include "base/memory/arena.h"
+#include "readers/formats/format.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
+#include "tools/record_walk.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{100};
+// Less memory than this would make readers of large records fail that work by themselves.
+constexpr std::size_t kLeastShare = std::size_t{64} << 20;
+
+}  // namespace
+
+std::vector<std::string> ExpandNames(const std::vector<std::string>& names) {
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    glob_t found{};
+    const int outcome = glob(name.c_str(), 0, nullptr, &found);
+    if (outcome == 0 && name.find_first_of("*?[") != std::string::npos) {
+      files.insert(files.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    } else {
+      files.push_back(name);
+    }
+    globfree(&found);
+  }
+  return files;
+}
+
+bool IsRegularFile(const std::string& file) {
+  if (IsStreamName(file)) return false;
+  struct stat facts {};
+  if (stat(file.c_str(), &facts) != 0) throw Error(StatusFromErrno(errno, "open " + file));
+  if (S_ISDIR(facts.st_mode)) throw Error(StatusFromErrno(EISDIR, "open " + file));
+  return S_ISREG(facts.st_mode);
+}
+
+std::string FormatNameOf(const std::string& file, const std::string& asked) {
+  if (!IsRegularFile(file)) return asked;
+  return std::string(RecordWalk(file, asked, OnDamage::kFail).format().name());
+}
+
+void CheckFormat(const std::string& format) {
+  if (format.empty()) return;
+  if (Status status = FindFormat(format).status; !status.ok()) throw Error(status);
+}
+
+std::uint64_t BytesOfFiles(const std::vector<std::string>& files) {
+  std::uint64_t bytes = 0;
+  for (const std::string& file : files) {
+    std::error_code failure;
+    const std::uintmax_t size = std::filesystem::file_size(file, failure);
+    bytes += failure ? 0 : size;
+  }
+  return bytes;
+}
+
+FileShare ShareOut(std::size_t files) {
+  const std::size_t memory = Arena::Default()->unreserved_bytes() / 2;
+  const auto cpus = static_cast<std::size_t>(std::max(1, CountCpus().usable));
+  FileShare share;
+  share.threads = std::max<std::size_t>(1, std::min({files, cpus, memory / kLeastShare}));
+  if (share.threads > 1) share.arena_bytes = memory / share.threads;
+  return share;
+}
+
+std::size_t ArenaBesideShares() { return Arena::Default()->unreserved_bytes(); }
+
+void RunInOrder(std::size_t count, std::size_t threads, const FileJobs& jobs) {
+  std::mutex mutex;  // guards the next two
+  std::size_t next = 0;
+  std::vector<bool> finished(count);
+  std::condition_variable finished_one;
+  const auto work = [&] {
+    std::unique_lock lock(mutex);
+    while (next < count) {
+      const std::size_t mine = next++;
+      lock.unlock();
+      jobs.job(mine);
+      lock.lock();
+      finished[mine] = true;
+      finished_one.notify_one();
+    }
+  };
+  std::vector<std::jthread> workers(std::min(count, threads));
+  {
+    const SignalsBlocked blocked;
+    for (std::jthread& worker : workers) worker = std::jthread(work);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    std::unique_lock lock(mutex);
+    while (!finished_one.wait_for(lock, kTick, [&] { return finished[i]; })) {
+      lock.unlock();
+      jobs.tick();
+      lock.lock();
+    }
+    lock.unlock();
+    jobs.done(i);
+  }
+}
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ringfeed::tools {
+
+/// What `names` stand for: globs replaced by the files that match, sorted, as OpenFiles does.
+std::vector<std::string> ExpandNames(const std::vector<std::string>& names);
+
+/// Whether `file` is one that can be looked into before it is read: no stream, no device. Throws
+/// Error where there is none of that name, or a folder.
+bool IsRegularFile(const std::string& file);
+
+/// The format as which OpenFiles would read `file`: `asked`, or, where that is empty, what the
+/// file's first bytes or its name say. Empty for a stream that nothing was asked of: only reading
+/// tells. Throws Error where there is no such file or no format is found.
+std::string FormatNameOf(const std::string& file, const std::string& asked);
+
+/// Throws Error where `format` is neither empty nor the name of one.
+void CheckFormat(const std::string& format);
+
+/// For a progress bar: the sizes of the files together, of those that have one.
+std::uint64_t BytesOfFiles(const std::vector<std::string>& files);
+
+/// How several files are looked at at a time: on how many threads, and with how much of the pinned
+/// memory each.
+struct FileShare {
+  std::size_t threads = 1;
+  std::size_t arena_bytes = 0;  ///< for OpenOptions::arena_bytes; 0: all that a lone reader takes
+};
+FileShare ShareOut(std::size_t files);
+
+/// What is left of the pinned memory while ShareOut's shares are taken: for a file whose records
+/// are larger than a share.
+std::size_t ArenaBesideShares();
+
+/// What RunInOrder calls. `job` runs on several threads at a time and does not throw; the others on
+/// the caller's.
+struct FileJobs {
+  std::function<void(std::size_t)> job;   ///< does the work for one file
+  std::function<void(std::size_t)> done;  ///< in the order of the files, each after its job
+  std::function<void()> tick;             ///< a few times a second meanwhile
+};
+/// Runs the job for each number below `count`, `threads` at a time. Returns after the last one.
+void RunInOrder(std::size_t count, std::size_t threads, const FileJobs& jobs);
+
+}  // namespace ringfeed::tools

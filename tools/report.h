@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "ringfeed/record.h"
+
+namespace ringfeed::tools {
+
+/// Keys stay in the order in which they were written.
+using Json = nlohmann::ordered_json;
+
+/// A list of {file, begin, end, reason}.
+Json DamageJson(const std::vector<DamagedRange>& damage);
+
+/// To stdout, indented. Bytes of names that are no UTF-8 are replaced.
+void PrintJson(const Json& json);
+
+/// "1.50" for (1.5, 2).
+std::string FixedText(double value, int decimals);
+/// "2.00 GiB", "512 B".
+std::string BytesText(std::uint64_t bytes);
+/// Bytes per second in decimal units: "7.25 GB/s".
+std::string RateText(double bytes_per_second);
+/// "12,345,678".
+std::string CountText(std::uint64_t count);
+
+/// "a.tfrecord: skipped bytes 100 to 125: …", or, of a record that only its parser refused,
+/// "a.tfrecord: skipped a record: …".
+std::string SkippedText(const DamagedRange& range);
+
+/// Rows of cells as lines with aligned columns; the first column to the left, all others to the
+/// right where they look like numbers. No line ends in blanks.
+std::string TableText(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace ringfeed::tools
