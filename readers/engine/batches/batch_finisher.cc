@@ -1,7 +1,6 @@
 #include "readers/engine/batches/batch_finisher.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "readers/engine/blocks/failures.h"

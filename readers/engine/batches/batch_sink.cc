@@ -8,7 +8,6 @@
 #include "readers/engine/batches/batch_sink.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "base/memory/shadow_memory.h"

@@ -1,6 +1,5 @@
 #include "readers/engine/stages/order_stages.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace ringfeed {
