@@ -11,6 +11,7 @@
 
 #include "ringfeed/event_count.h"
 #include "ringfeed/index_ring.h"
+#include "ringfeed/index_stack.h"
 #include "ringfeed/queue_policy.h"
 #include "ringfeed/queue_result.h"
 #include "ringfeed/ring_pop_side.h"
@@ -22,10 +23,10 @@ namespace ringfeed {
 /// sense. First in, first out; linearizable, closing included: all that was accepted is popped
 /// before kClosed.
 ///
-/// Items stand in an array. Two rings of numbers say which of its cells are free and which are
-/// filled, in which order. A push takes a free cell, moves the item there and puts the cell into
-/// the ring of filled ones; a pop goes the other way. A push is accepted when its cell is in the
-/// ring of filled ones, so a thread that is stopped before has no place in the order yet.
+/// Items stand in an array. A stack of numbers says which of its cells are free, a ring of numbers
+/// which are filled, in which order. A push takes a free cell, moves the item there and puts the
+/// cell into the ring; a pop goes the other way. A push is accepted when its cell is in the ring,
+/// so a thread that is stopped before has no place in the order yet.
 ///
 /// T is nothrow move-constructible, of any size, need not be copyable or default-constructible.
 /// A push that does not return kOk leaves its argument as it was: one that meets Close on its way
@@ -60,9 +61,7 @@ class LockFreeRing {
         not_full_watcher_(options.not_full_watcher),
         cells_(std::make_unique<Cell[]>(capacity)),
         free_(capacity),
-        filled_(capacity) {
-    for (std::size_t i = 0; i < capacity; ++i) (void)free_.Put(i);
-  }
+        filled_(capacity) {}
   ~LockFreeRing() {
     filled_.ForEachLeft([this](std::uint64_t index) { std::destroy_at(&ItemIn(index)); });
   }
@@ -103,7 +102,7 @@ class LockFreeRing {
     bulk.result = PushSome(items, bulk.count);
     if (bulk.result == QueueResult::kOk || bulk.result == QueueResult::kClosed) return bulk;
     bulk.result = not_full_.Await(spin_ns_, {deadline, &stop}, [&](LookMode mode) {
-      if (mode == LookMode::kSpin && free_.Look() != QueueResult::kOk) return QueueResult::kFull;
+      if (mode == LookMode::kSpin && free_.IsEmpty()) return QueueResult::kFull;
       return PushSome(items, bulk.count);
     });
     return bulk;
@@ -209,14 +208,14 @@ class LockFreeRing {
 
   QueueResult PushOne(T& item) noexcept {
     if (filled_.IsClosed()) return QueueResult::kClosed;
-    const auto cell = free_.Take();
-    if (cell.result != QueueResult::kOk) return QueueResult::kFull;
-    ::new (static_cast<void*>(cells_[cell.index].storage)) T(std::move(item));
-    if (filled_.Put(cell.index)) return QueueResult::kOk;
+    std::uint64_t cell = 0;
+    if (!free_.Take(cell)) return QueueResult::kFull;
+    ::new (static_cast<void*>(cells_[cell].storage)) T(std::move(item));
+    if (filled_.Put(cell)) return QueueResult::kOk;
     std::destroy_at(&item);
-    std::construct_at(&item, std::move(ItemIn(cell.index)));
-    std::destroy_at(&ItemIn(cell.index));
-    (void)free_.Put(cell.index);
+    std::construct_at(&item, std::move(ItemIn(cell)));
+    std::destroy_at(&ItemIn(cell));
+    free_.Give(cell);
     return QueueResult::kClosed;
   }
 
@@ -234,7 +233,7 @@ class LockFreeRing {
     if (cell.result != QueueResult::kOk) return cell.result;
     out = std::move(ItemIn(cell.index));
     std::destroy_at(&ItemIn(cell.index));
-    (void)free_.Put(cell.index);
+    free_.Give(cell.index);
     return QueueResult::kOk;
   }
 
@@ -277,7 +276,7 @@ class LockFreeRing {
   BasicEventCount<Policy>* const not_empty_watcher_;
   BasicEventCount<Policy>* const not_full_watcher_;
   const std::unique_ptr<Cell[]> cells_;
-  IndexRing<Policy> free_;
+  IndexStack<Policy> free_;
   IndexRing<Policy> filled_;
   BasicEventCount<Policy> not_empty_;
   BasicEventCount<Policy> not_full_;

@@ -48,6 +48,11 @@ RINGFEED_WEAKER(TicketDrawAcqRel, kTicketDraw, acq_rel);
 RINGFEED_WEAKER(ThresholdLookAcquire, kThresholdLook, acquire);
 RINGFEED_WEAKER(ThresholdChangeRelease, kThresholdChange, release);
 
+RINGFEED_WEAKER(FreeGiveRelaxed, kFreeGive, relaxed);
+RINGFEED_WEAKER(FreeGiveRelease, kFreeGive, release);
+RINGFEED_WEAKER(FreeLookRelaxed, kFreeLook, relaxed);
+RINGFEED_WEAKER(FreeLookAcquire, kFreeLook, acquire);
+
 RINGFEED_WITHOUT(NoNotifyConsumers, kNotifyConsumers, false);
 RINGFEED_WITHOUT(NoNotifyProducers, kNotifyProducers, false);
 RINGFEED_WITHOUT(NoPassOnConsumers, kPassOnConsumers, false);

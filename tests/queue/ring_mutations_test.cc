@@ -14,6 +14,7 @@ namespace {
 
 // The smallest programs that need each rule.
 constexpr MpmcScenario kOneToOne{.ending = Ending::kAnyTime};
+constexpr MpmcScenario kOneToOneMore{.items = 3, .ending = Ending::kAfterProducers, .capacity = 1};
 constexpr MpmcScenario kOneToOneBulk{.items = 2, .push_bulk = true, .pop_bulk = true};
 constexpr MpmcScenario kTwoConsumersClose{.consumers = 2, .ending = Ending::kAnyTime};
 constexpr MpmcScenario kTwoToTwo{.producers = 2, .consumers = 2, .ending = Ending::kNone};
@@ -157,6 +158,19 @@ TEST_F(LockFreeRingMutation, ThresholdLookAcquireHangs) {
 }
 TEST_F(LockFreeRingMutation, ThresholdChangeReleaseHangs) {
   ExpectHang<ThresholdChangeRelease>(kFreshOneToOne, 1);
+}
+
+TEST_F(LockFreeRingMutation, FreeGiveRelaxedRaces) {
+  ExpectCaught<FreeGiveRelaxed>(kOneToOneMore, 1);
+}
+TEST_F(LockFreeRingMutation, FreeGiveReleaseHangs) {
+  ExpectHang<FreeGiveRelease>(kTwoToTwoFull, 1);
+}
+TEST_F(LockFreeRingMutation, FreeLookRelaxedRaces) {
+  ExpectCaught<FreeLookRelaxed>(kOneToOneMore, 1);
+}
+TEST_F(LockFreeRingMutation, FreeLookAcquireHangs) {
+  ExpectHang<FreeLookAcquire>(kTwoToTwoFull, 1);
 }
 
 TEST_F(LockFreeRingMutation, LookupAcquireHangs) { ExpectHang<LookupAcquire>(kTwoToTwo, 1); }
