@@ -135,7 +135,7 @@ class DeviceLane {
 
   // Consumers.
 
-  /// kOk; kEmpty or kBusy: nothing yet; kClosed: the end; kFailed: failure().
+  /// kOk; kEmpty: nothing yet; kClosed: the end; kFailed: failure().
   QueueResult TryTake(std::size_t* slot);
   QueueResult TakeUntil(std::size_t* slot, Deadline deadline);
   Status failure() const { return ready_->status(); }

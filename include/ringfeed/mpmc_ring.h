@@ -3,294 +3,280 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <span>
+#include <type_traits>
 #include <utility>
 
-#include "ringfeed/ring_pop_side.h"
+#include "ringfeed/event_count.h"
+#include "ringfeed/index_ring.h"
+#include "ringfeed/index_stack.h"
+#include "ringfeed/queue_policy.h"
+#include "ringfeed/queue_result.h"
+#include "ringfeed/ring_options.h"
+#include "ringfeed/status.h"
 
 namespace ringfeed {
 
-/// A bounded queue between any number of producers and consumers, without a mutex. First in,
-/// first out. Linearizable, closing included: every call takes effect at one moment while it runs.
-/// A push is accepted if and only if that moment comes before Close, and all that was accepted is
-/// popped before kClosed. kFull and kEmpty were true at that moment. kBusy says less: only that
-/// another thread's push or pop is not done. A bulk call takes effect item by item, and Cancel in
-/// two steps: first no more pops, then no more pushes.
+/// A bounded queue between any number of producers and consumers, lock-free in the strict sense.
+/// First in, first out. Linearizable, closing included: every call takes effect at one moment while
+/// it runs. A push is accepted if and only if that moment comes before Close, and all that was
+/// accepted is popped before kClosed. kEmpty was true at that moment. kFull says less: each cell
+/// holds an item, or is in the hands of another thread's push or pop. A bulk call takes effect item
+/// by item, and Cancel in two steps: first no more pops, then no more pushes.
 ///
-/// Made for handles of 8 to 16 bytes. T is nothrow move-constructible, need not be copyable or
-/// default-constructible. A push that does not return kOk leaves its argument untouched.
+/// Items stand in an array. A stack of numbers says which of its cells are free, a ring of numbers
+/// which are filled, in which order. A push takes a free cell, moves the item there and puts the
+/// cell into the ring; a pop goes the other way. A push is accepted when its cell is in the ring,
+/// so a thread that is stopped before has no place in the order yet.
 ///
-/// Progress: try forms never block and never make a system call but a wake-up; one repeats only
-/// where another thread's operation succeeded. They are not lock-free in the strict sense: a
-/// thread that is stopped between claiming a slot and publishing it (a dozen instructions and one
-/// move of T) holds up that slot, so others see kFull, kEmpty or kBusy; one that is killed there
-/// wedges it for ever. Blocking forms poll for spin_ns, then sleep on a futex; they end by item,
-/// close, cancel, deadline or stop token.
-/// Thread safety: every method may be called by any thread at any time.
-/// Lifetime: must outlive every call; destroys the items that are left. One allocation, made by
-/// the constructor.
+/// T is nothrow move-constructible, of any size, need not be copyable or default-constructible. A
+/// push that does not return kOk leaves its argument as it was: one that meets Close on its way
+/// moves the item into the cell and back. Out may be T, or anything that a T&& can be assigned to
+/// without throwing, such as std::optional<T>.
+///
+/// Progress: try forms never block and make no system call but a wake-up. Wherever a thread is
+/// stopped or killed, the others go on; it keeps at most one cell from them, so in a ring of
+/// capacity 1 a thread that is stopped inside is felt. Blocking forms poll for spin_ns, then sleep
+/// on a futex; they end by item, close, cancel, deadline or stop token. A thread that is stopped
+/// between choosing a sleeper and waking it delays that sleeper, and nobody else.
+/// Thread safety: every method may be called by any thread at any time; fewer than
+/// Policy::kMostTakers at once.
+/// Lifetime: must outlive every call; destroys the items that are left. Allocates in the
+/// constructor only: 24 bytes per item beside the item.
 ///
 /// Names: TryX never blocks; X blocks, with an optional stop token; XUntil has a deadline too.
-/// The pop forms are inherited.
 template <typename T, typename Policy = NativeQueuePolicy>
-class MpmcRing : public RingPopSide<MpmcRing<T, Policy>, T, Policy> {
-  using Base = RingPopSide<MpmcRing<T, Policy>, T, Policy>;
-  friend Base;
-  using Base::kEndBit;
-  using Base::slots_;
-  using Base::spin_ns_;
-  using typename Base::Orders;
-  using typename Base::Rules;
-  using typename Base::Slots;
-  using typename Base::Word;
+class MpmcRing {
+  static_assert(std::is_nothrow_move_constructible_v<T>,
+                "an item is moved while its cell is in nobody's ring, where nothing may throw");
+  static_assert(std::is_nothrow_destructible_v<T>);
+  using Rules = typename Policy::Rules;
 
  public:
-  using typename Base::StopToken;
+  using StopToken = typename Policy::StopToken;
 
-  /// Capacity from 1; a power of two is faster. Throws Error(kInvalidArgument) for 0 and
-  /// std::bad_alloc.
+  /// Capacity from 1. Throws Error(kInvalidArgument) for 0 and std::bad_alloc.
   explicit MpmcRing(std::size_t capacity, const BasicRingOptions<Policy>& options = {})
-      : Base(capacity, options) {}
+      : capacity_(Checked(capacity)),
+        spin_ns_(options.spin_ns < 0 ? Policy::DefaultSpin() : options.spin_ns),
+        not_empty_watcher_(options.not_empty_watcher),
+        not_full_watcher_(options.not_full_watcher),
+        cells_(std::make_unique<Cell[]>(capacity)),
+        free_(capacity),
+        filled_(capacity) {}
+  ~MpmcRing() {
+    filled_.ForEachLeft([this](std::uint64_t index) { std::destroy_at(&ItemIn(index)); });
+  }
+  MpmcRing(const MpmcRing&) = delete;
+  MpmcRing& operator=(const MpmcRing&) = delete;
 
-  /// kOk, kFull, kBusy (the slot is being emptied), kClosed. Never blocks.
+  /// kOk, kFull, kClosed. Never blocks.
   QueueResult TryPush(T&& item) noexcept {
-    const QueueResult result = PushOne<LookMode::kFull>(item);
-    return result == QueueResult::kFull ? FullOrBusy() : result;
+    std::size_t count = 0;
+    return PushSome(std::span(&item, 1), count);
   }
 
-  /// Waits for a free slot. kOk, kClosed, kStopped.
+  /// Waits for a free cell. kOk, kClosed, kStopped.
   QueueResult Push(T&& item, const StopToken& stop = {}) {
     return PushUntil(std::move(item), kNoDeadline, stop);
   }
 
-  /// Waits for a free slot until the deadline. kOk, kClosed, kTimeout, kStopped.
+  /// Waits for a free cell until the deadline. kOk, kClosed, kTimeout, kStopped.
   QueueResult PushUntil(T&& item, Deadline deadline, const StopToken& stop = {}) {
-    const QueueResult result = PushOne<LookMode::kFull>(item);
-    if (result == QueueResult::kOk || result == QueueResult::kClosed) return result;
-    return not_full_.Await(spin_ns_, {deadline, &stop}, [&](LookMode mode) {
-      if (mode == LookMode::kSpin) return PushOne<LookMode::kSpin>(item);
-      if (mode == LookMode::kRegistered) return PushOne<LookMode::kRegistered>(item);
-      return PushOne<LookMode::kFull>(item);
-    });
+    return PushBulk(std::span(&item, 1), deadline, stop).result;
   }
 
-  /// Pushes a leading part of `items` into neighbouring slots at once. Count 0 comes with kFull,
-  /// kBusy or kClosed; the items beyond `count` are untouched. Never blocks.
+  /// Pushes a leading part of `items`, in order; items of other producers may come between them.
+  /// Count 0 comes with kFull or kClosed; the items beyond `count` are as they were. Never blocks.
   BulkResult TryPushBulk(std::span<T> items) noexcept {
     BulkResult bulk;
-    if (!items.empty()) bulk.result = PushRun<LookMode::kFull>(items, bulk.count);
-    if (bulk.result == QueueResult::kFull) bulk.result = FullOrBusy();
+    const QueueResult result = PushSome(items, bulk.count);
+    if (bulk.count == 0) bulk.result = result;
     return bulk;
   }
 
-  /// Pushes all of `items` in order, waiting for slots; items of other producers may come between
+  /// Pushes all of `items` in order, waiting for cells; items of other producers may come between
   /// them. Not kOk: the first `count` went in.
   BulkResult PushBulk(std::span<T> items, Deadline deadline = kNoDeadline,
                       const StopToken& stop = {}) {
     BulkResult bulk;
-    bulk.result = PushAll<LookMode::kFull>(items, bulk.count);
+    bulk.result = PushSome(items, bulk.count);
     if (bulk.result == QueueResult::kOk || bulk.result == QueueResult::kClosed) return bulk;
     bulk.result = not_full_.Await(spin_ns_, {deadline, &stop}, [&](LookMode mode) {
-      return mode == LookMode::kRegistered ? PushAll<LookMode::kRegistered>(items, bulk.count)
-                                           : PushAll<LookMode::kFull>(items, bulk.count);
+      if (mode == LookMode::kSpin && free_.IsEmpty()) return QueueResult::kFull;
+      return PushSome(items, bulk.count);
     });
+    return bulk;
+  }
+
+  /// Takes an item if one is there. kOk, kEmpty, kClosed. Never blocks.
+  template <typename Out>
+  QueueResult TryPop(Out& out) noexcept {
+    return PopOne(out);
+  }
+
+  /// Waits for an item. kOk, kClosed, kStopped.
+  template <typename Out>
+  QueueResult Pop(Out& out, const StopToken& stop = {}) {
+    return PopUntil(out, kNoDeadline, stop);
+  }
+
+  /// Waits for an item until the deadline. kOk, kClosed, kTimeout, kStopped. An item that is
+  /// there is taken also after the deadline.
+  template <typename Out>
+  QueueResult PopUntil(Out& out, Deadline deadline, const StopToken& stop = {}) {
+    const QueueResult result = PopOne(out);
+    if (result == QueueResult::kOk || result == QueueResult::kClosed) return result;
+    return not_empty_.Await(spin_ns_, {deadline, &stop}, [&](LookMode) { return PopOne(out); });
+  }
+
+  /// Takes up to out.size() items; order is kept, other consumers may take some between them.
+  /// Count 0 comes with kEmpty or kClosed. Never blocks.
+  BulkResult TryPopBulk(std::span<T> out) noexcept {
+    BulkResult bulk;
+    bulk.result = PopSome(out, out.empty() ? 0 : 1, bulk.count);
+    return bulk;
+  }
+
+  /// Takes what there is up to out.size() items, and waits while they are fewer than `min`.
+  /// kOk: at least `min`. kClosed, kTimeout, kStopped: fewer, `count` of them are in `out`.
+  BulkResult PopBulk(std::span<T> out, std::size_t min, Deadline deadline = kNoDeadline,
+                     const StopToken& stop = {}) {
+    BulkResult bulk;
+    min = std::min(min, out.size());
+    bulk.result = PopSome(out, min, bulk.count);
+    if (bulk.result == QueueResult::kOk || bulk.result == QueueResult::kClosed) return bulk;
+    bulk.result = not_empty_.Await(spin_ns_, {deadline, &stop},
+                                   [&](LookMode) { return PopSome(out, min, bulk.count); });
     return bulk;
   }
 
   /// No more pushes; what was accepted is still popped. Idempotent, never blocks. What the
   /// caller did before is visible to who then gets kClosed.
   void Close() noexcept {
-    // Order: partner of the loads of the tail that find the end.
-    tail_.fetch_or(kEndBit, Orders::kWriteEnd);
-    this->WakeConsumers();
-    WakeProducers();
+    filled_.Close();
+    if constexpr (Rules::kCloseWakesConsumers) not_empty_.NotifyAll();
+    if (not_empty_watcher_ != nullptr) not_empty_watcher_->NotifyAll();
+    if constexpr (Rules::kCloseWakesProducers) not_full_.NotifyAll();
+    if (not_full_watcher_ != nullptr) not_full_watcher_->NotifyAll();
   }
 
   /// Close, and no more pops either: what is left goes with the ring. Idempotent, never blocks.
   void Cancel() noexcept {
-    // Order: partner of RingPopSide::Ended.
-    this->head_.fetch_or(kEndBit, Orders::kWriteEnd);
+    filled_.Cancel();
     Close();
   }
 
   /// Whether Close or Cancel was called. True is final.
-  bool IsClosed() const noexcept { return (tail_.load(Orders::kReadEnd) & kEndBit) != 0; }
-  bool IsCancelled() const noexcept { return (this->head_.load(Orders::kReadEnd) & kEndBit) != 0; }
+  bool IsClosed() const noexcept { return filled_.IsClosed(); }
+  bool IsCancelled() const noexcept { return filled_.IsCancelled(); }
 
   /// Whether no pop can succeed any more. True is final.
-  bool IsDrained() const noexcept {
-    const std::uint64_t tail = tail_.load(Orders::kReadEnd);
-    if ((tail & kEndBit) == 0) return false;
-    const std::uint64_t head = this->head_.load(Orders::kReadEnd);
-    return (head & kEndBit) != 0 || head >> 1 == tail >> 1;
-  }
+  bool IsDrained() const noexcept { return filled_.IsDrained(); }
 
-  /// Items claimed and not yet taken: exact when nobody else is at work, else a snapshot that may
-  /// never have been true, between 0 and Capacity().
-  std::size_t SizeApprox() const noexcept {
-    const std::uint64_t head = this->head_.load(std::memory_order_relaxed) >> 1;
-    const std::uint64_t tail = tail_.load(std::memory_order_relaxed) >> 1;
-    return tail <= head ? 0 : std::min(static_cast<std::size_t>(tail - head), this->Capacity());
-  }
+  /// Items that are in and not taken: exact when nobody else is at work, nor is stopped at it;
+  /// else a snapshot that may never have been true, between 0 and Capacity().
+  std::size_t SizeApprox() const noexcept { return std::min(filled_.SizeApprox(), capacity_); }
 
-  RingStats Stats() const noexcept { return {not_full_.Stats(), this->not_empty_.Stats()}; }
+  std::size_t Capacity() const noexcept { return capacity_; }
+  RingStats Stats() const noexcept { return {not_full_.Stats(), not_empty_.Stats()}; }
 
  private:
-  template <LookMode kMode>
+  struct Cell {
+    alignas(T) std::byte storage[sizeof(T)];
+  };
+
+  static std::size_t Checked(std::size_t capacity) {
+    if (capacity == 0) throw Error(Status(StatusCode::kInvalidArgument, "ring: capacity is 0"));
+    return capacity;
+  }
+
+  T& ItemIn(std::uint64_t index) noexcept {
+    return *std::launder(reinterpret_cast<T*>(cells_[index].storage));
+  }
+
+  // kOk when all went in, else why the next one did not.
+  QueueResult PushSome(std::span<T> items, std::size_t& count) noexcept {
+    const std::size_t before = count;
+    QueueResult result = QueueResult::kOk;
+    while (count < items.size() && result == QueueResult::kOk) {
+      result = PushOne(items[count]);
+      if (result == QueueResult::kOk) ++count;
+    }
+    if (count != before) ItemsArrived(static_cast<std::uint32_t>(count - before));
+    return result;
+  }
+
   QueueResult PushOne(T& item) noexcept {
-    // Relaxed: a position is only a ticket, the slot's sequence carries the data.
-    std::uint64_t tail = tail_.load(std::memory_order_relaxed);
-    for (;;) {
-      if (Closed(tail)) return QueueResult::kClosed;
-      const std::uint64_t pos = tail >> 1;
-      auto& slot = slots_.At(pos);
-      const auto ahead = static_cast<std::int64_t>(Look<kMode>(slot) - Slots::FreeFor(pos));
-      if (ahead == 0) {
-        if (tail_.compare_exchange_weak(tail, tail + 2, std::memory_order_relaxed,
-                                        std::memory_order_relaxed)) {
-          slot.Construct(std::move(item));
-          // Order: partner of the consumers' look at this slot; before the look for waiters.
-          slot.sequence.store(Slots::ReadyAt(pos), Orders::kPublish);
-          this->ItemsArrived(1, false);
-          WakeOwnSide(pos + 1);
-          return QueueResult::kOk;
-        }
-      } else if (ahead < 0) {
-        return QueueResult::kFull;
-      } else {
-        tail = tail_.load(std::memory_order_relaxed);
-      }
-    }
+    if (filled_.IsClosed()) return QueueResult::kClosed;
+    std::uint64_t cell = 0;
+    if (!free_.Take(cell)) return QueueResult::kFull;
+    ::new (static_cast<void*>(cells_[cell].storage)) T(std::move(item));
+    if (filled_.Put(cell)) return QueueResult::kOk;
+    std::destroy_at(&item);
+    std::construct_at(&item, std::move(ItemIn(cell)));
+    std::destroy_at(&ItemIn(cell));
+    free_.Give(cell);
+    return QueueResult::kClosed;
   }
 
-  template <LookMode kMode>
-  QueueResult PushRun(std::span<T> items, std::size_t& count) noexcept {
-    std::uint64_t tail = tail_.load(std::memory_order_relaxed);
-    for (;;) {
-      if (Closed(tail)) return QueueResult::kClosed;
-      const std::uint64_t pos = tail >> 1;
-      std::int64_t ahead = 0;
-      const std::size_t limit = std::min(items.size(), this->Capacity());
-      std::size_t run = 0;
-      while (run < limit && ahead == 0) {
-        const std::uint64_t next = pos + run;
-        ahead = static_cast<std::int64_t>(Look<kMode>(slots_.At(next)) - Slots::FreeFor(next));
-        if (ahead == 0) ++run;
-      }
-      if (run != 0) {
-        if (tail_.compare_exchange_weak(tail, tail + 2 * run, std::memory_order_relaxed,
-                                        std::memory_order_relaxed)) {
-          FillRun(pos, items.first(run));
-          count += run;
-          return QueueResult::kOk;
-        }
-      } else if (ahead < 0) {
-        return QueueResult::kFull;
-      } else {
-        tail = tail_.load(std::memory_order_relaxed);
-      }
-    }
+  template <typename Out>
+  QueueResult PopOne(Out& out) noexcept {
+    const QueueResult result = TakeOne(out);
+    if (result == QueueResult::kOk) RoomMade(1);
+    return result;
   }
 
-  void FillRun(std::uint64_t pos, std::span<T> items) noexcept {
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      auto& slot = slots_.At(pos + i);
-      slot.Construct(std::move(items[i]));
-      // Order: partner of the consumers' look; a read-modify-write looks for waiters below.
-      slot.sequence.store(Slots::ReadyAt(pos + i), Orders::kPublishBulk);
-    }
-    this->ItemsArrived(static_cast<std::uint32_t>(items.size()), true);
-    WakeOwnSide(pos + items.size());
-  }
-
-  template <LookMode kMode>
-  QueueResult PushAll(std::span<T> items, std::size_t& count) noexcept {
-    while (count < items.size()) {
-      const QueueResult result = PushRun<kMode>(items.subspan(count), count);
-      if (result != QueueResult::kOk) return result;
-    }
+  template <typename Out>
+  QueueResult TakeOne(Out& out) noexcept {
+    static_assert(std::is_nothrow_assignable_v<Out&, T&&>);
+    const auto cell = filled_.Take();
+    if (cell.result != QueueResult::kOk) return cell.result;
+    out = std::move(ItemIn(cell.index));
+    std::destroy_at(&ItemIn(cell.index));
+    free_.Give(cell.index);
     return QueueResult::kOk;
   }
 
-  template <LookMode kMode>
-  std::uint64_t Look(const typename Slots::Slot& slot) const noexcept {
-    // Order: partner of the consumers' publish; after registering, the store-load pair with it.
-    return slot.sequence.load(kMode == LookMode::kRegistered ? Orders::kRecheck : Orders::kObserve);
-  }
-
-  bool Closed(std::uint64_t tail) const noexcept {
-    if ((tail & kEndBit) == 0) [[likely]] {
-      return false;
+  // kOk when `count` has reached `min`; else why not.
+  QueueResult PopSome(std::span<T> out, std::size_t min, std::size_t& count) noexcept {
+    const std::size_t before = count;
+    QueueResult result = QueueResult::kOk;
+    while (count < out.size() && result == QueueResult::kOk) {
+      result = TakeOne(out[count]);
+      if (result == QueueResult::kOk) ++count;
     }
-    // Order: partner of Close, so that what came before it is visible to who sees it.
-    (void)tail_.load(Orders::kReadEnd);
-    return true;
+    if (count != before) RoomMade(static_cast<std::uint32_t>(count - before));
+    if (count >= min && (count > 0 || result != QueueResult::kClosed)) return QueueResult::kOk;
+    return result;
   }
 
-  QueueResult FullOrBusy() const noexcept {
-    // Order: keeps the look at the head behind this one (partner: Close). Pops that come between
-    // the two only make the ring look emptier, so what is full here was full at the first look.
-    const std::uint64_t tail = tail_.load(Orders::kReadEnd) >> 1;
-    const std::uint64_t head = this->head_.load(std::memory_order_relaxed) >> 1;
-    return tail - head == this->Capacity() ? QueueResult::kFull : QueueResult::kBusy;
-  }
-
-  // After a push, where `next` follows what it filled; see RingPopSide::WakeOwnSide.
-  void WakeOwnSide(std::uint64_t next) noexcept {
-    if (!not_full_.HasWaiters()) [[likely]] {
-      return;
+  // Both follow a sequentially consistent write of what the waiter looks at. Nobody has to pass a
+  // wake on: whoever was woken for an item finds it or finds that another took it, because no
+  // unfinished push stands before it.
+  void ItemsArrived(std::uint32_t count) noexcept {
+    if constexpr (Rules::kNotifyConsumers) not_empty_.NotifyAfterSeqCst(count);
+    if (not_empty_watcher_ != nullptr) [[unlikely]] {
+      not_empty_watcher_->NotifyAll();
     }
-    // Order: partner of the consumers' publish.
-    if (Rules::kPassOnProducers &&
-        static_cast<std::int64_t>(slots_.At(next).sequence.load(Orders::kPassOnSlot) -
-                                  Slots::FreeFor(next)) >= 0) {
-      not_full_.Notify(1);
+  }
+  void RoomMade(std::uint32_t count) noexcept {
+    if constexpr (Rules::kNotifyProducers) not_full_.NotifyAfterSeqCst(count);
+    if (not_full_watcher_ != nullptr) [[unlikely]] {
+      not_full_watcher_->NotifyAll();
     }
   }
 
-  void WakeProducers() noexcept {
-    if constexpr (Rules::kCloseWakesProducers) not_full_.NotifyAll();
-    if (this->not_full_watcher_ != nullptr) this->not_full_watcher_->NotifyAll();
-  }
-
-  // What RingPopSide asks.
-
-  bool Cut(std::uint64_t) const noexcept { return false; }
-  std::size_t RunLimit(std::uint64_t) const noexcept { return this->Capacity(); }
-
-  QueueResult NothingAt(std::uint64_t pos) const noexcept {
-    // Order: partner of Close. A consumer that registered after Close's NotifyAll has read its
-    // value, so it finds the bit here; an earlier one finds the epoch changed.
-    const std::uint64_t tail = tail_.load(Orders::kReadEnd);
-    if (tail == (pos << 1 | kEndBit)) return QueueResult::kClosed;
-    return tail >> 1 > pos ? QueueResult::kBusy : QueueResult::kEmpty;
-  }
-
-  bool EndsAt(std::uint64_t pos) const noexcept {
-    // Relaxed: a waiter that must be woken here registered after Close and was just seen, which
-    // brings the bit along.
-    return tail_.load(std::memory_order_relaxed) == (pos << 1 | kEndBit);
-  }
-
-  void SlotFreed(std::uint64_t pos) noexcept {
-    if (Rules::kWatermarkWake &&
-        (tail_.load(std::memory_order_relaxed) >> 1) - (pos + 1) > this->Capacity() - 2) {
-      return;
-    }
-    if constexpr (Rules::kNotifyProducers) not_full_.NotifyAfterSeqCst(1);
-    WatchNotFull();
-  }
-  void SlotsFreed(std::uint64_t, std::size_t count) noexcept {
-    if constexpr (Rules::kNotifyProducers) not_full_.Notify(static_cast<std::uint32_t>(count));
-    WatchNotFull();
-  }
-  void WatchNotFull() noexcept {
-    if (this->not_full_watcher_ != nullptr) [[unlikely]] {
-      this->not_full_watcher_->NotifyAll();
-    }
-  }
-
-  alignas(kQueueLineBytes) Word tail_{0};  // position << 1 | closed
+  const std::size_t capacity_;
+  const std::int64_t spin_ns_;
+  BasicEventCount<Policy>* const not_empty_watcher_;
+  BasicEventCount<Policy>* const not_full_watcher_;
+  const std::unique_ptr<Cell[]> cells_;
+  IndexStack<Policy> free_;
+  IndexRing<Policy> filled_;
+  BasicEventCount<Policy> not_empty_;
   BasicEventCount<Policy> not_full_;
 };
 

@@ -79,15 +79,12 @@ struct QueueRules {
   static constexpr bool kNotifyConsumers = true;   ///< a push wakes a consumer
   static constexpr bool kNotifyProducers = true;   ///< a pop wakes a producer
   static constexpr bool kPassOnConsumers = true;   ///< a pop wakes one more consumer if it can
-  static constexpr bool kPassOnProducers = true;   ///< a push wakes one more producer if it can
   static constexpr bool kPassOnGivingUp = true;    ///< a woken thread that gives up wakes another
   static constexpr bool kLastOut = true;           ///< the pop that drains wakes all consumers
   static constexpr bool kCancelTestsEpoch = true;  ///< a claimed waiter stays off the count
   static constexpr bool kCloseWakesConsumers = true;
   static constexpr bool kCloseWakesProducers = true;
   static constexpr bool kStopWakes = true;
-  /// Known to be wrong: a pop wakes producers only where it believes the ring was full.
-  static constexpr bool kWatermarkWake = false;
 };
 
 /// Why a futex wait ended.
@@ -117,7 +114,7 @@ struct NativeQueuePolicy {
   static constexpr std::size_t kCellAlign = 1;
   /// Over how many eventcounts a SequencedRing spreads those who wait for room.
   static constexpr std::size_t kRooms = 4;
-  /// More threads than are ever inside one LockFreeRing at once.
+  /// More threads than are ever inside one MpmcRing at once.
   static constexpr std::int64_t kMostTakers = 1 << 16;
 
   static void Count(Counter& counter, std::uint64_t n) noexcept {

@@ -56,14 +56,12 @@ RINGFEED_WEAKER(FreeLookAcquire, kFreeLook, acquire);
 RINGFEED_WITHOUT(NoNotifyConsumers, kNotifyConsumers, false);
 RINGFEED_WITHOUT(NoNotifyProducers, kNotifyProducers, false);
 RINGFEED_WITHOUT(NoPassOnConsumers, kPassOnConsumers, false);
-RINGFEED_WITHOUT(NoPassOnProducers, kPassOnProducers, false);
 RINGFEED_WITHOUT(NoPassOnGivingUp, kPassOnGivingUp, false);
 RINGFEED_WITHOUT(NoLastOut, kLastOut, false);
 RINGFEED_WITHOUT(CancelIgnoresEpoch, kCancelTestsEpoch, false);
 RINGFEED_WITHOUT(CloseLeavesConsumers, kCloseWakesConsumers, false);
 RINGFEED_WITHOUT(CloseLeavesProducers, kCloseWakesProducers, false);
 RINGFEED_WITHOUT(StopLeavesSleepers, kStopWakes, false);
-RINGFEED_WITHOUT(WatermarkWake, kWatermarkWake, true);
 
 // A compare-and-swap in two steps: two threads may claim the same.
 template <typename U>
