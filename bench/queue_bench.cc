@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "bench/queue_loops.h"
-#include "ringfeed/blocking_queue.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/blocking_queue.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/mpmc_ring.h"
-#include "ringfeed/queue_policy.h"
-#include "ringfeed/queue_result.h"
+#include "ringfeed/detail/queue_policy.h"
+#include "ringfeed/queue/mpmc_ring.h"
+#include "ringfeed/queue/queue_result.h"
 
 namespace ringfeed {
 

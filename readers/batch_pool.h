@@ -11,7 +11,7 @@
 #include "readers/batch_slot.h"
 #include "readers/parsers/parser.h"
 #include "readers/plan_sink.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "readers/block.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 

@@ -2,7 +2,7 @@
 
 #include <stop_token>
 
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/queue/deadline.h"
 
 namespace ringfeed {
 

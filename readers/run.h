@@ -38,7 +38,7 @@
 #include "readers/run_start.h"
 #include "readers/stage_clock.h"
 #include "readers/worker_io.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 

@@ -18,11 +18,11 @@
 #include "gpu/feed/distributor.h"
 #include "gpu/feed/host_pins.h"
 #include "gpu/feed/stream_clock.h"
-#include "ringfeed/channel.h"
 #include "ringfeed/device_backend.h"
 #include "ringfeed/device_feed.h"
-#include "ringfeed/event_count.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/channel.h"
+#include "ringfeed/queue/event_count.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 

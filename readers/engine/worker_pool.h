@@ -13,7 +13,7 @@
 
 #include "base/signals_blocked.h"
 #include "readers/engine/sleeper.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 #include "tests/queue/history_checker.h"
 #include "tests/queue/mutations.h"
 #include "tests/support/stress_scale.h"

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <span>
 
-#include "ringfeed/blocking_queue.h"
-#include "ringfeed/channel.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/blocking_queue.h"
+#include "ringfeed/queue/channel.h"
+#include "ringfeed/queue/mpmc_ring.h"
 #include "tests/queue/history_checker.h"
 #include "tests/queue/numbered_instance.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/event_count.h"
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/detail/queue_policy.h"
+#include "ringfeed/queue/event_count.h"
 #include "tests/queue/schedule_explorer.h"
 
 namespace ringfeed::checker {

@@ -1,4 +1,4 @@
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <span>
 
-#include "ringfeed/channel.h"
-#include "ringfeed/mpmc_ring.h"
-#include "ringfeed/sequenced_ring.h"
+#include "ringfeed/queue/channel.h"
+#include "ringfeed/queue/mpmc_ring.h"
+#include "ringfeed/queue/sequenced_ring.h"
 #include "tests/queue/model_policy.h"
 
 namespace ringfeed::checker {

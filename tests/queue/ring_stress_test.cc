@@ -11,8 +11,8 @@
 #include <tuple>
 #include <vector>
 
-#include "ringfeed/mpmc_ring.h"
-#include "ringfeed/sequenced_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
+#include "ringfeed/queue/sequenced_ring.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed {

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "ringfeed/channel.h"
-#include "ringfeed/mpmc_ring.h"
-#include "ringfeed/sequenced_ring.h"
+#include "ringfeed/queue/channel.h"
+#include "ringfeed/queue/mpmc_ring.h"
+#include "ringfeed/queue/sequenced_ring.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <new>
 
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/detail/queue_policy.h"
 
 namespace ringfeed {
 

@@ -9,11 +9,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "ringfeed/event_count.h"
-#include "ringfeed/queue_policy.h"
-#include "ringfeed/queue_result.h"
-#include "ringfeed/ring_options.h"
-#include "ringfeed/ring_slots.h"
+#include "ringfeed/detail/queue_policy.h"
+#include "ringfeed/detail/ring_slots.h"
+#include "ringfeed/queue/event_count.h"
+#include "ringfeed/queue/queue_result.h"
+#include "ringfeed/queue/ring_options.h"
 
 namespace ringfeed {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "ringfeed/queue_policy.h"
-#include "ringfeed/queue_result.h"
+#include "ringfeed/detail/queue_policy.h"
+#include "ringfeed/queue/queue_result.h"
 
 namespace ringfeed {
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <new>
 
-#include "ringfeed/queue_policy.h"
-#include "ringfeed/queue_result.h"
+#include "ringfeed/detail/queue_policy.h"
+#include "ringfeed/queue/queue_result.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

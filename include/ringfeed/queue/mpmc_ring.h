@@ -9,12 +9,12 @@
 #include <type_traits>
 #include <utility>
 
-#include "ringfeed/event_count.h"
-#include "ringfeed/index_ring.h"
-#include "ringfeed/index_stack.h"
-#include "ringfeed/queue_policy.h"
-#include "ringfeed/queue_result.h"
-#include "ringfeed/ring_options.h"
+#include "ringfeed/detail/index_ring.h"
+#include "ringfeed/detail/index_stack.h"
+#include "ringfeed/detail/queue_policy.h"
+#include "ringfeed/queue/event_count.h"
+#include "ringfeed/queue/queue_result.h"
+#include "ringfeed/queue/ring_options.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

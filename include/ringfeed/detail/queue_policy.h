@@ -1,26 +1,14 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <stop_token>
 
+#include "ringfeed/queue/deadline.h"
+
 namespace ringfeed {
-
-/// The clock of every deadline in the queues: CLOCK_MONOTONIC.
-using QueueClock = std::chrono::steady_clock;
-using Deadline = QueueClock::time_point;
-
-/// A wait without a deadline.
-inline constexpr Deadline kNoDeadline = Deadline::max();
-
-/// The deadline that lies `duration` ahead.
-inline Deadline DeadlineAfter(QueueClock::duration duration) noexcept {
-  const Deadline now = QueueClock::now();
-  return duration >= kNoDeadline - now ? kNoDeadline : now + duration;
-}
 
 /// Words that different threads write stand this far apart: two lines of 64 bytes, because the
 /// adjacent-line prefetcher of x86 fetches them in pairs, and one line of 128 on some Arm cores.

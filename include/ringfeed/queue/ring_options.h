@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "ringfeed/event_count.h"
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/detail/queue_policy.h"
+#include "ringfeed/queue/event_count.h"
 
 namespace ringfeed {
 
