@@ -4,7 +4,7 @@
 
 namespace ringfeed::checker {
 
-// The shipped policy with one thing taken away. Each must make some scenario fail.
+// The shipped policy with one order weakened. Each must make some scenario fail.
 
 // NOLINTBEGIN(bugprone-macro-parentheses): they name types and members.
 #define RINGFEED_WEAKER(Name, member, order)                               \
@@ -12,12 +12,6 @@ namespace ringfeed::checker {
     static constexpr std::memory_order member = std::memory_order_##order; \
   };                                                                       \
   using Name = ModelPolicy<Name##Orders>
-
-#define RINGFEED_WITHOUT(Name, member, value) \
-  struct Name##Rules : QueueRules {           \
-    static constexpr bool member = value;     \
-  };                                          \
-  using Name = ModelPolicy<QueueOrders, Name##Rules>
 
 // NOLINTEND(bugprone-macro-parentheses)
 
@@ -53,16 +47,6 @@ RINGFEED_WEAKER(FreeGiveRelease, kFreeGive, release);
 RINGFEED_WEAKER(FreeLookRelaxed, kFreeLook, relaxed);
 RINGFEED_WEAKER(FreeLookAcquire, kFreeLook, acquire);
 
-RINGFEED_WITHOUT(NoNotifyConsumers, kNotifyConsumers, false);
-RINGFEED_WITHOUT(NoNotifyProducers, kNotifyProducers, false);
-RINGFEED_WITHOUT(NoPassOnConsumers, kPassOnConsumers, false);
-RINGFEED_WITHOUT(NoPassOnGivingUp, kPassOnGivingUp, false);
-RINGFEED_WITHOUT(NoLastOut, kLastOut, false);
-RINGFEED_WITHOUT(CancelIgnoresEpoch, kCancelTestsEpoch, false);
-RINGFEED_WITHOUT(CloseLeavesConsumers, kCloseWakesConsumers, false);
-RINGFEED_WITHOUT(CloseLeavesProducers, kCloseWakesProducers, false);
-RINGFEED_WITHOUT(StopLeavesSleepers, kStopWakes, false);
-
 // A compare-and-swap in two steps: two threads may claim the same.
 template <typename U>
 struct TornAtomic : ModelAtomic<U> {
@@ -83,6 +67,5 @@ struct TornClaims : ModelPolicy<> {
 };
 
 #undef RINGFEED_WEAKER
-#undef RINGFEED_WITHOUT
 
 }  // namespace ringfeed::checker

@@ -1,10 +1,11 @@
-// Takes each memory order and each rule away from the shipped rings, one at a time, and demands
-// that the explorer finds an execution that breaks. What survives here is either not needed, or
-// not tested.
+// Weakens each memory order of the shipped rings and takes each of their rules away
+// (make_mutants.py), one at a time, and demands that the explorer finds an execution that breaks.
+// What survives here is either not needed, or not tested.
 
 #include <gtest/gtest.h>
 
 #include "tests/queue/mutations.h"
+#include "tests/queue/ring_mutants.h"
 #include "tests/queue/ring_scenarios.h"
 
 namespace ringfeed::checker {
@@ -45,32 +46,32 @@ class RingMutation : public ::testing::Test {
 
   // Few preemptions first: an execution that breaks is usually a simple one. A waiter of MpmcRing
   // must be misled by two words at once.
-  template <typename Policy>
+  template <typename Policy, typename Rings>
   static ExploreResult Hunt(const MpmcScenario& scenario, int preemptions) {
     ExploreResult result;
     for (int bound = 0; bound <= preemptions && result.failure.empty(); ++bound) {
-      result = ExploreMpmc<Policy>(scenario, {.preemptions = bound, .stale_reads = 2});
+      result = ExploreMpmc<Policy, Rings>(scenario, {.preemptions = bound, .stale_reads = 2});
     }
     return result;
   }
-  template <typename Policy>
+  template <typename Policy, typename Rings>
   static ExploreResult Hunt(const SequencedScenario& scenario, int preemptions) {
     ExploreResult result;
     for (int bound = 0; bound <= preemptions && result.failure.empty(); ++bound) {
-      result = ExploreSequenced<Policy>(scenario, {.preemptions = bound, .stale_reads = 1});
+      result = ExploreSequenced<Policy, Rings>(scenario, {.preemptions = bound, .stale_reads = 1});
     }
     return result;
   }
 
   // The mutant breaks where what ships does not.
-  template <typename Policy, typename Scenario>
+  template <typename Policy, typename Rings = ShippedRings, typename Scenario>
   static void ExpectCaught(const Scenario& scenario, int preemptions) {
-    const ExploreResult mutant = Hunt<Policy>(scenario, preemptions);
+    const ExploreResult mutant = Hunt<Policy, Rings>(scenario, preemptions);
     EXPECT_FALSE(mutant.failure.empty()) << "survives " << mutant.states << " states";
   }
-  template <typename Policy, typename Scenario>
+  template <typename Policy, typename Rings = ShippedRings, typename Scenario>
   static void ExpectHang(const Scenario& scenario, int preemptions) {
-    const ExploreResult mutant = Hunt<Policy>(scenario, preemptions);
+    const ExploreResult mutant = Hunt<Policy, Rings>(scenario, preemptions);
     EXPECT_NE(mutant.failure.find("hang"), std::string::npos)
         << mutant.failure << ", " << mutant.states << " states";
   }
@@ -117,21 +118,23 @@ TEST_F(MpmcRingMutation, LookupRelaxedHangs) { ExpectHang<LookupRelaxed>(kTwoToT
 TEST_F(MpmcRingMutation, RegisterAcqRelHangs) { ExpectHang<RegisterAcqRel>(kTwoToTwo, 1); }
 TEST_F(MpmcRingMutation, RegisterRelaxedHangs) { ExpectHang<RegisterRelaxed>(kTwoToTwo, 1); }
 
-TEST_F(MpmcRingMutation, PushThatWakesNobodyHangs) { ExpectHang<NoNotifyConsumers>(kTwoToTwo, 1); }
+TEST_F(MpmcRingMutation, PushThatWakesNobodyHangs) {
+  ExpectHang<ModelPolicy<>, mutants::no_notify_consumers::Rings>(kTwoToTwo, 1);
+}
 TEST_F(MpmcRingMutation, PopThatWakesNobodyHangs) {
-  ExpectHang<NoNotifyProducers>(kTwoToTwoFull, 1);
+  ExpectHang<ModelPolicy<>, mutants::no_notify_producers::Rings>(kTwoToTwoFull, 1);
 }
 TEST_F(MpmcRingMutation, CancelWithoutEpochTestHangs) {
-  ExpectHang<CancelIgnoresEpoch>(kTwoToTwo, 2);
+  ExpectHang<ModelPolicy<>, mutants::cancel_ignores_the_epoch::Rings>(kTwoToTwo, 2);
 }
 TEST_F(MpmcRingMutation, CloseThatLeavesConsumersHangs) {
-  ExpectHang<CloseLeavesConsumers>(kOneToOne, 0);
+  ExpectHang<ModelPolicy<>, mutants::close_leaves_consumers::Rings>(kOneToOne, 0);
 }
 TEST_F(MpmcRingMutation, CloseThatLeavesProducersHangs) {
-  ExpectHang<CloseLeavesProducers>(kProducerAlone, 0);
+  ExpectHang<ModelPolicy<>, mutants::close_leaves_producers::Rings>(kProducerAlone, 0);
 }
 TEST_F(MpmcRingMutation, StopThatWakesNobodyHangs) {
-  ExpectHang<StopLeavesSleepers>(kStoppedConsumer, 0);
+  ExpectHang<ModelPolicy<>, mutants::stop_wakes_nobody::Rings>(kStoppedConsumer, 0);
 }
 
 class SequencedRingMutation : public RingMutation {};
@@ -193,26 +196,30 @@ TEST_F(SequencedRingMutation, ReadEndRelaxedRaces) {
 }
 
 TEST_F(SequencedRingMutation, PutThatWakesNobodyHangs) {
-  ExpectHang<NoNotifyConsumers>(kBeyondCapacity, 1);
+  ExpectHang<ModelPolicy<>, mutants::no_notify_consumers::Rings>(kBeyondCapacity, 1);
 }
 TEST_F(SequencedRingMutation, PopThatWakesNobodyHangs) {
-  ExpectHang<NoNotifyProducers>(kBeyondCapacity, 1);
+  ExpectHang<ModelPolicy<>, mutants::no_notify_producers::Rings>(kBeyondCapacity, 1);
 }
 TEST_F(SequencedRingMutation, BulkPopThatWakesNobodyHangs) {
-  ExpectHang<NoNotifyProducers>(kBeyondCapacityBulk, 1);
+  ExpectHang<ModelPolicy<>, mutants::no_notify_producers::Rings>(kBeyondCapacityBulk, 1);
 }
-TEST_F(SequencedRingMutation, PopWithoutPassOnHangs) { ExpectHang<NoPassOnConsumers>(kOneEach, 2); }
+TEST_F(SequencedRingMutation, PopWithoutPassOnHangs) {
+  ExpectHang<ModelPolicy<>, mutants::no_pass_on::Rings>(kOneEach, 2);
+}
 TEST_F(SequencedRingMutation, GivingUpWithoutPassOnHangs) {
   SequencedScenario scenario = kOneEach;
   scenario.deadlines = true;
-  ExpectHang<NoPassOnGivingUp>(scenario, 2);
+  ExpectHang<ModelPolicy<>, mutants::no_pass_on_when_giving_up::Rings>(scenario, 2);
 }
-TEST_F(SequencedRingMutation, NoLastOutHangs) { ExpectHang<NoLastOut>(kTwoConsumers, 1); }
+TEST_F(SequencedRingMutation, NoLastOutHangs) {
+  ExpectHang<ModelPolicy<>, mutants::no_last_out::Rings>(kTwoConsumers, 1);
+}
 TEST_F(SequencedRingMutation, CloseThatLeavesConsumersHangs) {
-  ExpectHang<CloseLeavesConsumers>(kBeyondCapacity, 1);
+  ExpectHang<ModelPolicy<>, mutants::close_leaves_consumers::Rings>(kBeyondCapacity, 1);
 }
 TEST_F(SequencedRingMutation, CloseThatLeavesProducersHangs) {
-  ExpectHang<CloseLeavesProducers>(kCutShort, 1);
+  ExpectHang<ModelPolicy<>, mutants::close_leaves_producers::Rings>(kCutShort, 1);
 }
 
 }  // namespace

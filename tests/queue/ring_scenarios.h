@@ -49,7 +49,15 @@ struct Account {
   }
 };
 
-template <typename Policy>
+// The rings that a program runs on; tests/queue/make_mutants.py makes others.
+struct ShippedRings {
+  template <typename T, typename Policy>
+  using Mpmc = MpmcRing<T, Policy>;
+  template <typename T, typename Policy>
+  using Sequenced = SequencedRing<T, Policy>;
+};
+
+template <typename Policy, typename Rings>
 class MpmcRun {
  public:
   explicit MpmcRun(const MpmcScenario& scenario)
@@ -182,7 +190,7 @@ class MpmcRun {
   }
 
   const MpmcScenario scenario_;
-  MpmcRing<TrackedItem, Policy> ring_;
+  typename Rings::template Mpmc<TrackedItem, Policy> ring_;
   ModelAtomic<std::uint64_t> producers_left_;
   ModelStopSource stop_;
   TrackedVariable before_end_;
@@ -190,13 +198,13 @@ class MpmcRun {
   std::array<Account, kMaxThreads> popped_{};
 };
 
-template <typename Policy>
+template <typename Policy, typename Rings = ShippedRings>
 ExploreResult ExploreMpmc(const MpmcScenario& scenario, ExploreOptions options = {}) {
   // A bulk push that waits remembers how much of it went in.
   options.forget = !(scenario.push_bulk && scenario.items > 1);
   return Explorer::Explore(
       [&] {
-        MpmcRun<Policy> run(scenario);
+        MpmcRun<Policy, Rings> run(scenario);
         run();
       },
       options);
@@ -214,7 +222,7 @@ struct SequencedScenario {
   bool deadlines = false;  // consumer 0 may run out of time
 };
 
-template <typename Policy>
+template <typename Policy, typename Rings>
 class SequencedRun {
  public:
   explicit SequencedRun(const SequencedScenario& scenario)
@@ -296,18 +304,18 @@ class SequencedRun {
   }
 
   const SequencedScenario scenario_;
-  SequencedRing<TrackedItem, Policy> ring_;
+  typename Rings::template Sequenced<TrackedItem, Policy> ring_;
   const std::uint64_t first_;
   TrackedVariable before_end_;
   std::array<Account, kMaxThreads> popped_{};
 };
 
-template <typename Policy>
+template <typename Policy, typename Rings = ShippedRings>
 ExploreResult ExploreSequenced(const SequencedScenario& scenario,
                                const ExploreOptions& options = {}) {
   return Explorer::Explore(
       [&] {
-        SequencedRun<Policy> run(scenario);
+        SequencedRun<Policy, Rings> run(scenario);
         run();
       },
       options);

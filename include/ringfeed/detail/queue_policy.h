@@ -61,20 +61,6 @@ struct QueueOrders {
   static constexpr std::memory_order kFreeLook = std::memory_order_seq_cst;
 };
 
-/// The rules that keep the queues from losing a wake-up. All are required; a test switches each
-/// one off and must see a thread sleep for ever.
-struct QueueRules {
-  static constexpr bool kNotifyConsumers = true;   ///< a push wakes a consumer
-  static constexpr bool kNotifyProducers = true;   ///< a pop wakes a producer
-  static constexpr bool kPassOnConsumers = true;   ///< a pop wakes one more consumer if it can
-  static constexpr bool kPassOnGivingUp = true;    ///< a woken thread that gives up wakes another
-  static constexpr bool kLastOut = true;           ///< the pop that drains wakes all consumers
-  static constexpr bool kCancelTestsEpoch = true;  ///< a claimed waiter stays off the count
-  static constexpr bool kCloseWakesConsumers = true;
-  static constexpr bool kCloseWakesProducers = true;
-  static constexpr bool kStopWakes = true;
-};
-
 /// Why a futex wait ended.
 enum class FutexResult : std::uint8_t { kWoken, kChanged, kTimedOut };
 
@@ -93,7 +79,6 @@ struct NativeQueuePolicy {
   using Atomic = std::atomic<U>;
   using Counter = std::atomic<std::uint64_t>;
   using Orders = QueueOrders;
-  using Rules = QueueRules;
   using StopToken = std::stop_token;
   template <typename Callback>
   using StopCallback = std::stop_callback<Callback>;

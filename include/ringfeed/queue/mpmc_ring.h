@@ -44,7 +44,7 @@ namespace ringfeed {
 /// Thread safety: every method may be called by any thread at any time; fewer than
 /// Policy::kMostTakers at once.
 /// Lifetime: must outlive every call; destroys the items that are left. Allocates in the
-/// constructor only: 24 bytes per item beside the item.
+/// constructor only: 24 bytes per item beside the item, up to 40 for no power of two.
 ///
 /// Names: TryX never blocks; X blocks, with an optional stop token; XUntil has a deadline too.
 template <typename T, typename Policy = NativeQueuePolicy>
@@ -52,7 +52,6 @@ class MpmcRing {
   static_assert(std::is_nothrow_move_constructible_v<T>,
                 "an item is moved while its cell is in nobody's ring, where nothing may throw");
   static_assert(std::is_nothrow_destructible_v<T>);
-  using Rules = typename Policy::Rules;
 
  public:
   using StopToken = typename Policy::StopToken;
@@ -157,9 +156,9 @@ class MpmcRing {
   /// caller did before is visible to who then gets kClosed.
   void Close() noexcept {
     filled_.Close();
-    if constexpr (Rules::kCloseWakesConsumers) not_empty_.NotifyAll();
+    not_empty_.NotifyAll();
     if (not_empty_watcher_ != nullptr) not_empty_watcher_->NotifyAll();
-    if constexpr (Rules::kCloseWakesProducers) not_full_.NotifyAll();
+    not_full_.NotifyAll();
     if (not_full_watcher_ != nullptr) not_full_watcher_->NotifyAll();
   }
 
@@ -257,13 +256,13 @@ class MpmcRing {
   // wake on: whoever was woken for an item finds it or finds that another took it, because no
   // unfinished push stands before it.
   void ItemsArrived(std::uint32_t count) noexcept {
-    if constexpr (Rules::kNotifyConsumers) not_empty_.NotifyAfterSeqCst(count);
+    not_empty_.NotifyAfterSeqCst(count);
     if (not_empty_watcher_ != nullptr) [[unlikely]] {
       not_empty_watcher_->NotifyAll();
     }
   }
   void RoomMade(std::uint32_t count) noexcept {
-    if constexpr (Rules::kNotifyProducers) not_full_.NotifyAfterSeqCst(count);
+    not_full_.NotifyAfterSeqCst(count);
     if (not_full_watcher_ != nullptr) [[unlikely]] {
       not_full_watcher_->NotifyAll();
     }

@@ -40,7 +40,6 @@ namespace ringfeed {
 template <typename T, typename Policy = NativeQueuePolicy>
 class SequencedRing {
   using Orders = typename Policy::Orders;
-  using Rules = typename Policy::Rules;
   using Slots = RingSlots<T, Policy>;
   using Word = typename Slots::Word;
 
@@ -158,11 +157,9 @@ class SequencedRing {
     while (end < current && !end_.compare_exchange_weak(current, end, Orders::kWriteEnd,
                                                         std::memory_order_relaxed)) {
     }
-    if constexpr (Rules::kCloseWakesConsumers) not_empty_.NotifyAll();
+    not_empty_.NotifyAll();
     if (not_empty_watcher_ != nullptr) not_empty_watcher_->NotifyAll();
-    if constexpr (Rules::kCloseWakesProducers) {
-      for (auto& room : rooms_) room.NotifyAll();
-    }
+    for (auto& room : rooms_) room.NotifyAll();
     if (not_full_watcher_ != nullptr) not_full_watcher_->NotifyAll();
   }
 
@@ -227,7 +224,7 @@ class SequencedRing {
     slot.Construct(std::move(item));
     // Order: partner of the consumers' look at this slot; before the look for waiters.
     slot.sequence.store(Slots::ReadyAt(number), Orders::kPublish);
-    if constexpr (Rules::kNotifyConsumers) not_empty_.NotifyAfterSeqCst(1);
+    not_empty_.NotifyAfterSeqCst(1);
     if (not_empty_watcher_ != nullptr) [[unlikely]] {
       not_empty_watcher_->NotifyAll();
     }
@@ -323,28 +320,25 @@ class SequencedRing {
     }
     // Pass-on: slots may be published out of order, and the wake of a later one may have met a
     // consumer who could not use it then. Order: partner of the producers' publish.
-    if (Rules::kPassOnConsumers &&
-        static_cast<std::int64_t>(slots_.At(next).sequence.load(Orders::kPassOnSlot) -
+    if (static_cast<std::int64_t>(slots_.At(next).sequence.load(Orders::kPassOnSlot) -
                                   Slots::ReadyAt(next)) >= 0) {
       not_empty_.Notify(1);
     }
     // Last-out: who parked for a number that is beyond the end would wait for ever. Relaxed: a
     // waiter that must be woken here registered after Close and was just seen.
-    if (Rules::kLastOut && next >= end_.load(std::memory_order_relaxed)) not_empty_.NotifyAll();
+    if (next >= end_.load(std::memory_order_relaxed)) not_empty_.NotifyAll();
   }
 
   void RoomMade(std::uint64_t pos) noexcept {
-    if constexpr (Rules::kNotifyProducers) Room(pos).NotifyAllAfterSeqCst();
+    Room(pos).NotifyAllAfterSeqCst();
     WatchNotFull();
   }
   void RoomMadeInBulk(std::uint64_t pos, std::size_t count) noexcept {
-    if constexpr (Rules::kNotifyProducers) {
-      constexpr auto kEveryone = std::numeric_limits<std::uint32_t>::max();
-      if (count >= kRooms) {
-        for (auto& room : rooms_) room.Notify(kEveryone);
-      } else {
-        for (std::size_t i = 0; i < count; ++i) Room(pos + i).Notify(kEveryone);
-      }
+    constexpr auto kEveryone = std::numeric_limits<std::uint32_t>::max();
+    if (count >= kRooms) {
+      for (auto& room : rooms_) room.Notify(kEveryone);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) Room(pos + i).Notify(kEveryone);
     }
     WatchNotFull();
   }
