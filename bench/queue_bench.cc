@@ -1,5 +1,5 @@
-// The rings beside a mutex, a deque and two condition variables doing the same work in the same
-// run. Every case sums what it pushed and what it popped and fails if they differ.
+// The ring beside a mutex, a deque and two condition variables doing the same work in the same run.
+// Every case sums what it pushed and what it popped and fails if they differ.
 //
 //   queue_bench                  the cases, as Google Benchmark runs them
 //   queue_bench --rows-json=N    the gated figures, a line of JSON for each of N repetitions, ours
@@ -8,6 +8,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -23,8 +24,8 @@
 #include <vector>
 
 #include "bench/queue_loops.h"
-#include "ringfeed/blocking_queue.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/blocking_queue.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 namespace {
@@ -37,11 +38,12 @@ class MutexQueue {
  public:
   explicit MutexQueue(std::size_t capacity) : capacity_(capacity) {}
 
-  bool Push(Item item) {
+  template <typename From>
+  bool Push(From&& item) {
     std::unique_lock lock(mutex_);
     not_full_.wait(lock, [this] { return items_.size() < capacity_ || closed_; });
     if (closed_) return false;
-    items_.push_back(std::move(item));
+    items_.push_back(std::forward<From>(item));
     lock.unlock();
     not_empty_.notify_one();
     return true;
@@ -72,7 +74,7 @@ class MutexQueue {
   bool closed_ = false;
 };
 
-using Ring = BlockingRing<MpmcRing<std::uint64_t>>;
+using Ring = BlockingRing;
 using MutexNumbers = MutexQueue<std::uint64_t>;
 
 std::vector<SlotSpec> InstanceSlots() {
@@ -163,6 +165,62 @@ Figure InstanceThroughput(std::size_t producers, std::size_t consumers, std::uin
   return {static_cast<double>(all) / wall / 1e6, wall, sum == all * (all - 1) / 2};
 }
 
+// When it was pushed, where that counts. A thread that says so is stopped while it moves one into a
+// queue, as a CPU quota stops it.
+struct Stamped {
+  static constexpr auto kStop = std::chrono::milliseconds(20);
+
+  Stamped() = default;
+  explicit Stamped(std::int64_t at) : pushed_ns(at) {}
+  Stamped(Stamped&& other) noexcept : pushed_ns(other.pushed_ns) {
+    if (stops) std::this_thread::sleep_for(kStop);
+  }
+  Stamped& operator=(Stamped&& other) noexcept = default;
+
+  static inline thread_local bool stops = false;
+  std::int64_t pushed_ns = 0;
+};
+
+bool Took(bool popped) { return popped; }
+bool Took(QueueResult result) { return result == QueueResult::kOk; }
+
+std::int64_t NowNanos() { return QueueClock::now().time_since_epoch().count(); }
+
+// How many microseconds the items of one producer, 10,000 a second, take to a consumer, in
+// ascending order, while another producer is stopped in a push half of the time.
+template <typename Queue>
+std::vector<double> WaitsBesideAStoppedThread(std::uint64_t items) {
+  Queue queue(kInstances);
+  std::vector<double> waits;
+  std::thread consumer([&] {
+    Stamped item;
+    while (Took(queue.Pop(item))) {
+      if (item.pushed_ns == 0) continue;
+      waits.push_back(static_cast<double>(NowNanos() - item.pushed_ns) / 1e3);
+    }
+  });
+  std::atomic<bool> over{false};
+  std::thread stopped([&] {
+    Stamped::stops = true;
+    while (!over.load(std::memory_order_relaxed)) {
+      (void)queue.Push(Stamped(0));
+      std::this_thread::sleep_for(Stamped::kStop);
+    }
+  });
+  auto due = QueueClock::now();
+  for (std::uint64_t i = 0; i < items; ++i) {
+    due += std::chrono::microseconds(100);
+    std::this_thread::sleep_until(due);
+    (void)queue.Push(Stamped(NowNanos()));
+  }
+  over.store(true, std::memory_order_relaxed);
+  stopped.join();
+  queue.Close();
+  consumer.join();
+  std::sort(waits.begin(), waits.end());
+  return waits;
+}
+
 bool Smoke() { return std::getenv("RINGFEED_BENCH_SMOKE") != nullptr; }
 
 std::uint64_t Items(std::uint64_t full) { return Smoke() ? full / 100 : full; }
@@ -213,11 +271,24 @@ void IdleConsumerCase(benchmark::State& state) {
   }
 }
 
+template <typename Queue>
+void StoppedProducerCase(benchmark::State& state) {
+  const std::uint64_t items = Items(10'000);
+  for (auto _ : state) {
+    const std::vector<double> waits = WaitsBesideAStoppedThread<Queue>(items);
+    if (waits.size() != items) return state.SkipWithError("items are missing");
+    state.counters["p50_us"] = waits[items / 2];
+    state.counters["p99_us"] = waits[items * 99 / 100];
+    state.counters["most_us"] = waits.back();
+  }
+}
+
 void Shapes(benchmark::internal::Benchmark* cases) {
   cases->ArgNames({"producers", "consumers"});
   for (const int producers : {1, 2}) {
     for (const int consumers : {1, 2}) cases->Args({producers, consumers});
   }
+  for (const int threads : {4, 8}) cases->Args({threads, threads});
   cases->UseManualTime();
 }
 
@@ -229,6 +300,8 @@ BENCHMARK(InstanceThroughputCase<InstanceQueue>)->Args({1, 1})->Args({4, 4})->Us
 BENCHMARK(InstanceThroughputCase<MutexInstances>)->Args({1, 1})->Args({4, 4})->UseManualTime();
 BENCHMARK(IdleConsumerCase<Ring>)->UseManualTime();
 BENCHMARK(IdleConsumerCase<MutexNumbers>)->UseManualTime();
+BENCHMARK(StoppedProducerCase<MpmcRing<Stamped>>)->Iterations(1);
+BENCHMARK(StoppedProducerCase<MutexQueue<Stamped>>)->Iterations(1);
 
 // The gated rows.
 

@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/queue_policy.h"
-#include "ringfeed/queue_result.h"
+#include "ringfeed/detail/queue_policy.h"
+#include "ringfeed/queue/mpmc_ring.h"
+#include "ringfeed/queue/queue_result.h"
 
 namespace ringfeed {
 
@@ -19,8 +20,7 @@ namespace ringfeed {
 
 inline constexpr std::size_t kCapacity = 1024;
 
-// A ring of the library's as such a queue.
-template <typename Of>
+// The library's ring as such a queue.
 class BlockingRing {
  public:
   explicit BlockingRing(std::size_t capacity) : ring_(capacity) {}
@@ -29,7 +29,7 @@ class BlockingRing {
   void Close() { ring_.Close(); }
 
  private:
-  Of ring_;
+  MpmcRing<std::uint64_t> ring_;
 };
 
 inline double Seconds(const timeval& value) {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <mutex>
 
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/queue/deadline.h"
 
 namespace ringfeed {
 

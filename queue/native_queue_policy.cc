@@ -7,7 +7,7 @@
 #include <bit>
 #include <cerrno>
 
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/detail/queue_policy.h"
 
 namespace ringfeed {
 namespace {

@@ -18,11 +18,11 @@
 #include "gpu/feed/distributor.h"
 #include "gpu/feed/host_pins.h"
 #include "gpu/feed/stream_clock.h"
-#include "ringfeed/channel.h"
 #include "ringfeed/device_backend.h"
 #include "ringfeed/device_feed.h"
-#include "ringfeed/event_count.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/channel.h"
+#include "ringfeed/queue/event_count.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 
@@ -135,7 +135,7 @@ class DeviceLane {
 
   // Consumers.
 
-  /// kOk; kEmpty or kBusy: nothing yet; kClosed: the end; kFailed: failure().
+  /// kOk; kEmpty: nothing yet; kClosed: the end; kFailed: failure().
   QueueResult TryTake(std::size_t* slot);
   QueueResult TakeUntil(std::size_t* slot, Deadline deadline);
   Status failure() const { return ready_->status(); }

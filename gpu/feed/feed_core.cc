@@ -154,7 +154,7 @@ void FeedCore::ReadLoop(const std::stop_token& stop) {
   while (!stop.stop_requested() && Take(&item, stop)) {
     const auto lane = static_cast<std::size_t>(item.number % lanes_.size());
     QueueResult result = lanes_[lane]->TryGive(std::move(item));
-    if (result == QueueResult::kFull || result == QueueResult::kBusy) {
+    if (result == QueueResult::kFull) {
       blocked_lane_.store(static_cast<int>(lane), std::memory_order_relaxed);
       result = lanes_[lane]->Give(std::move(item), stop);
       blocked_lane_.store(-1, std::memory_order_relaxed);
@@ -187,7 +187,7 @@ bool FeedCore::PumpSupply(const std::stop_token& stop) {
   }
   const auto lane = static_cast<std::size_t>(pending_->number % lanes_.size());
   const QueueResult result = lanes_[lane]->TryGive(std::move(*pending_));
-  const bool full = result == QueueResult::kFull || result == QueueResult::kBusy;
+  const bool full = result == QueueResult::kFull;
   blocked_lane_.store(full ? static_cast<int>(lane) : -1, std::memory_order_relaxed);
   if (full) return false;
   pending_.reset();
@@ -291,8 +291,7 @@ ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* statu
   const std::int64_t patience_ns = begin_ns - before_ns + options_.patience_ms * 1'000'000;
   lanes_[lane]->set_wait_in_vain(0);
   bool waited = false;
-  while (result == QueueResult::kEmpty || result == QueueResult::kBusy ||
-         result == QueueResult::kTimeout) {
+  while (result == QueueResult::kEmpty || result == QueueResult::kTimeout) {
     const std::int64_t waited_ns = Now() - begin_ns;
     *status = stop.stop_requested() ? Closed() : Stuck(lane, before_ns + waited_ns);
     if (!status->ok()) return ReadResult::kFailed;

@@ -11,7 +11,7 @@
 
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/device_backend.h"
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/queue/deadline.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"

@@ -4,8 +4,8 @@
 #include <stop_token>
 #include <vector>
 
-#include "ringfeed/blocking_queue.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/queue/blocking_queue.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed {

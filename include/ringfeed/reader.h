@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ringfeed/batch_origin.h"
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/queue/deadline.h"
 #include "ringfeed/record.h"
 #include "ringfeed/slot.h"
 #include "ringfeed/stats.h"

@@ -24,9 +24,9 @@
 #include "interrupt.h"
 #include "live_queues.h"
 #include "reader_handle.h"
-#include "ringfeed/blocking_queue.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/py_reader.h"
+#include "ringfeed/queue/blocking_queue.h"
 #include "user_call.h"
 
 namespace nb = nanobind;

@@ -3,7 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/queue/deadline.h"
 
 namespace ringfeed::python {
 

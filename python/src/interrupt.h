@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "gil.h"
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/detail/queue_policy.h"
 
 namespace ringfeed::python {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "ringfeed/blocking_queue.h"
+#include "ringfeed/queue/blocking_queue.h"
 
 namespace ringfeed::python {
 

@@ -25,7 +25,7 @@
 #include "readers/engine/run.h"
 #include "readers/order/position.h"
 #include "ringfeed/batch_origin.h"
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/queue/deadline.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed {

@@ -44,7 +44,7 @@
 #include "readers/engine/waiting/worker_pool.h"
 #include "readers/order/chunk_plan.h"
 #include "readers/order/file_schedule.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "ringfeed/blocking_queue.h"
 #include "ringfeed/py_reader.h"
+#include "ringfeed/queue/blocking_queue.h"
 #include "ringfeed/ringfeed.h"
 #include "tests/combinations/chain_data.h"
 #include "tests/combinations/chain_space.h"

@@ -1,4 +1,4 @@
-#include "ringfeed/blocking_queue.h"
+#include "ringfeed/queue/blocking_queue.h"
 
 #include <gtest/gtest.h>
 

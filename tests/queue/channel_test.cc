@@ -1,4 +1,4 @@
-#include "ringfeed/channel.h"
+#include "ringfeed/queue/channel.h"
 
 #include <gtest/gtest.h>
 

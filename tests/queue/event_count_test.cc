@@ -1,4 +1,4 @@
-#include "ringfeed/event_count.h"
+#include "ringfeed/queue/event_count.h"
 
 #include <gtest/gtest.h>
 

@@ -44,15 +44,15 @@ struct Ends {
 
 class HistoryCheck {
  public:
-  HistoryCheck(const QueueHistory& history, const QueuePromise& promise, bool drained)
-      : history_(history), promise_(promise), drained_(drained) {}
+  HistoryCheck(const QueueHistory& history, std::size_t capacity, bool drained)
+      : history_(history), capacity_(capacity), drained_(drained) {}
 
   HistoryVerdict Run(std::size_t max_steps) {
     FindEnds();
     if (why_.empty()) PairItems();
     if (why_.empty()) CollectAnswers();
     if (!why_.empty()) return Violation(std::move(why_));
-    PlacementSearch search(std::move(elements_), promise_.capacity);
+    PlacementSearch search(std::move(elements_), capacity_);
     return search.Run(max_steps);
   }
 
@@ -67,22 +67,21 @@ class HistoryCheck {
   void Narrow(Element& item) const;
   void CollectAnswers();
   void EnterAnswer(const Operation& operation);
-  bool Meets(const Operation& operation, const std::vector<std::pair<Stamp, Stamp>>& others) const;
-  void CollectMovers();
+  bool MeetsOneInTheWay(const Operation& operation) const;
+  void CollectThoseInTheWay();
   void Fail(std::string why) {
     if (why_.empty()) why_ = std::move(why);
   }
 
   const QueueHistory& history_;
-  const QueuePromise& promise_;
+  const std::size_t capacity_;
   const bool drained_;  // where a pop found the end: it was closed and drained, not cancelled
   Stamp ended_by_ = kNever;
   Ends ends_;
   std::string why_;
   std::vector<Element> elements_;
   std::unordered_map<std::uint64_t, std::size_t> element_of_;  // by value
-  // Calls that may excuse a pop, a push, by their invocation; the answer is the latest so far.
-  std::vector<std::pair<Stamp, Stamp>> pushes_;
+  // Calls that may hold a place, by their invocation; the answer is the latest so far.
   std::vector<std::pair<Stamp, Stamp>> in_the_way_;
 };
 
@@ -183,34 +182,28 @@ void HistoryCheck::Narrow(Element& item) const {
   item.out_first = std::max(item.out_first, item.in_first);
 }
 
-void HistoryCheck::CollectMovers() {
+void HistoryCheck::CollectThoseInTheWay() {
   for (const Operation& operation : history_) {
-    const bool push = operation.kind == OperationKind::kPush;
-    if (push && promise_.pushes_hold_up &&
-        (operation.result == QueueResult::kOk || SaysEnd(operation.result))) {
-      in_the_way_.emplace_back(operation.invoked, operation.answered);
+    const bool refused_push = operation.kind == OperationKind::kPush && SaysEnd(operation.result);
+    if (IsEnding(operation.kind) || (operation.result != QueueResult::kOk && !refused_push)) {
+      continue;
     }
-    if (operation.result != QueueResult::kOk || IsEnding(operation.kind)) continue;
-    if (!push) in_the_way_.emplace_back(operation.invoked, operation.answered);
-    if (push) pushes_.emplace_back(operation.invoked, operation.answered);
+    in_the_way_.emplace_back(operation.invoked, operation.answered);
   }
-  for (auto* list : {&pushes_, &in_the_way_}) {
-    std::sort(list->begin(), list->end());
-    Stamp latest = kAlways;
-    for (auto& [invoked, answered] : *list) answered = latest = std::max(latest, answered);
-  }
+  std::sort(in_the_way_.begin(), in_the_way_.end());
+  Stamp latest = kAlways;
+  for (auto& [invoked, answered] : in_the_way_) answered = latest = std::max(latest, answered);
 }
 
-bool HistoryCheck::Meets(const Operation& operation,
-                         const std::vector<std::pair<Stamp, Stamp>>& others) const {
+bool HistoryCheck::MeetsOneInTheWay(const Operation& operation) const {
   // Of those that began before this one was answered, the one that was answered last.
-  const auto after =
-      std::upper_bound(others.begin(), others.end(), std::make_pair(operation.answered, kNever));
-  return after != others.begin() && std::prev(after)->second >= operation.invoked;
+  const auto after = std::upper_bound(in_the_way_.begin(), in_the_way_.end(),
+                                      std::make_pair(operation.answered, kNever));
+  return after != in_the_way_.begin() && std::prev(after)->second >= operation.invoked;
 }
 
 void HistoryCheck::CollectAnswers() {
-  CollectMovers();
+  CollectThoseInTheWay();
   for (const Operation& operation : history_) {
     if (!IsEnding(operation.kind) && operation.result != QueueResult::kOk &&
         !SaysEnd(operation.result)) {
@@ -221,37 +214,29 @@ void HistoryCheck::CollectAnswers() {
 
 void HistoryCheck::EnterAnswer(const Operation& operation) {
   const bool push = operation.kind == OperationKind::kPush;
-  const Stamp open_by = push ? ends_.closed_by : ends_.cancelled_by;
-  const std::string name = (push ? "a push said " : "a pop said ") +
-                           std::string(QueueResultName(operation.result)) + Span(operation);
-  const bool exact = push ? operation.result == QueueResult::kFull && promise_.exact_full
-                          : operation.result == QueueResult::kEmpty && promise_.exact_empty;
-  if (!exact && Meets(operation, push ? in_the_way_ : pushes_)) {
-    if (operation.invoked > open_by) Fail(name + " after the end");
+  const Stamp open_by = push ? ends_.closed_by : std::min(ends_.cancelled_by, ends_.closed_by);
+  if (operation.invoked > open_by) {
+    Fail((push ? "a push said " : "a pop said ") + std::string(QueueResultName(operation.result)) +
+         Span(operation) + " after the end");
     return;
   }
-  if (operation.result == QueueResult::kBusy && !(push && promise_.pushes_hold_up)) {
-    Fail(name + ", and nobody else was in the middle");
-    return;
-  }
-  const Stamp last = std::min({operation.answered, open_by, ends_.closed_by});
-  if (last < operation.invoked) Fail(name + " after the end");
-  if (push) {
-    elements_.push_back({Element::Kind::kFull, 0, operation.invoked, last, kAlways, kNever});
-  } else {
+  const Stamp last = std::min(operation.answered, open_by);
+  if (!push) {
     elements_.push_back(
         {Element::Kind::kEmpty, 0, operation.invoked, last, operation.invoked, last});
+  } else if (!MeetsOneInTheWay(operation)) {
+    elements_.push_back({Element::Kind::kFull, 0, operation.invoked, last, kAlways, kNever});
   }
 }
 
 }  // namespace
 
-HistoryVerdict CheckQueueHistory(const QueueHistory& history, const QueuePromise& promise,
+HistoryVerdict CheckQueueHistory(const QueueHistory& history, std::size_t capacity,
                                  std::size_t max_steps) {
-  HistoryCheck check(history, promise, false);
+  HistoryCheck check(history, capacity, false);
   HistoryVerdict verdict = check.Run(max_steps);
   if (verdict.kind != HistoryVerdict::Kind::kViolation || !check.MayBeCancelled()) return verdict;
-  const HistoryVerdict drained = HistoryCheck(history, promise, true).Run(max_steps);
+  const HistoryVerdict drained = HistoryCheck(history, capacity, true).Run(max_steps);
   return drained.kind == HistoryVerdict::Kind::kViolation ? verdict : drained;
 }
 

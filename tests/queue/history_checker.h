@@ -17,40 +17,26 @@ namespace ringfeed::history {
 //
 //   push  kOk       open, and fewer than `capacity` items: appends the item
 //         kClosed   closed
-//         kFull     open, and `capacity` items
-//         kBusy     open; and a pop that takes an item is under way during this call
-//         kTimeout, kStopped   as kFull, or as kBusy
+//         kFull     open, and `capacity` items; or open, and during this call another one is under
+//                   way that may hold a place: a pop that takes an item, or a push that is accepted
+//                   or closed in the end
+//         kTimeout, kStopped   as kFull
 //   pop   kOk       not cancelled: takes the first item
 //         kClosed   cancelled, or closed and empty
 //         kEmpty    open, not cancelled, and empty
-//         kBusy     not cancelled; and a push that is accepted is under way during this call
-//         kTimeout, kStopped   as kEmpty, or as kBusy
+//         kTimeout, kStopped   as kEmpty
 //   Close           closes
 //   Cancel          cancels the pops at one moment and closes at a later one: it is not one step
 //
-// Who claims which part of it:
-//   LockFreeRing   all of it, but its kFull is not exact, and pushes hold up pushes: both below.
-//   MpmcRing     all of it; a bulk call is one push or pop per item, in order, during the call.
-//   Channel      all of it; Kill is its Cancel. Its answer for the end is kFailed in the place of
-//                kClosed if it ended by a failure: see CheckEndings.
+// Who claims it:
+//   MpmcRing     a bulk call is one push or pop per item, in order, during the call.
+//   Channel      Kill is its Cancel. Its answer for the end is kFailed in the place of kClosed if
+//   it
+//                ended by a failure: see CheckEndings.
 //   LoDTensorBlockingQueue   the same; it has no try forms. Not in speed test mode, where pops take
 //                nothing.
 // SequencedRing is no such queue: its callers number the items, an earlier put may be taken later,
 // and a put is refused by its number, not by how many items there are.
-//
-// kBusy is what is weaker than a queue's answers: it tells nothing about the items, only that
-// somebody else is in the middle. A queue that says kFull or kEmpty where another thread is in the
-// middle is described by `exact_full` or `exact_empty` false: then kFull, kEmpty are held to what
-// kTimeout says.
-struct QueuePromise {
-  std::size_t capacity = 1;
-  bool exact_full = true;
-  bool exact_empty = true;
-  // Whether a push that is under way, accepted or closed in the end, may hold up other pushes, as a
-  // pop may: where it takes a place before it has a turn. Then kBusy, too, is held to what kTimeout
-  // says: a push finds that no place is free, not why.
-  bool pushes_hold_up = false;
-};
 
 struct HistoryVerdict {
   enum class Kind : std::uint8_t { kLinearizable, kViolation, kUndecided };
@@ -73,7 +59,7 @@ struct HistoryVerdict {
 // answers one by one, each as early as it may stand, and remembers from where it failed (as Wing
 // and Gong's search does with Lowe's memory of configurations, "Testing for linearizability",
 // 2017). Few threads leave few candidates at each place.
-HistoryVerdict CheckQueueHistory(const QueueHistory& history, const QueuePromise& promise,
+HistoryVerdict CheckQueueHistory(const QueueHistory& history, std::size_t capacity,
                                  std::size_t max_steps = 20'000'000);
 
 // Of a channel, which call ended it: kFailed needs a Kill or a Close with a failure that had begun;

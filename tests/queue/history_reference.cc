@@ -14,8 +14,8 @@ struct QueueState {
 
 class EveryOrder {
  public:
-  EveryOrder(const QueueHistory& history, const QueuePromise& promise)
-      : promise_(promise), calls_(history) {
+  EveryOrder(const QueueHistory& history, std::size_t capacity)
+      : capacity_(capacity), calls_(history) {
     for (const Operation& operation : history) {
       if (operation.kind != OperationKind::kCancel) continue;
       // Its second step: the close, after the first.
@@ -68,12 +68,10 @@ class EveryOrder {
   }
 
   bool Push(const Operation& call, QueueState& state) const {
-    const bool full = state.items.size() == promise_.capacity;
+    const bool full = state.items.size() == capacity_;
     if (call.result == QueueResult::kClosed) return state.closed;
     if (state.closed) return false;
-    if (call.result != QueueResult::kOk) {
-      return Answers(call, full, QueueResult::kFull, promise_.exact_full, OperationKind::kPop);
-    }
+    if (call.result != QueueResult::kOk) return full || MeetsOneInTheWay(call);
     state.items.push_back(call.value);
     return !full;
   }
@@ -82,30 +80,22 @@ class EveryOrder {
     const bool empty = state.items.empty();
     if (call.result == QueueResult::kClosed) return state.cancelled || (state.closed && empty);
     if (state.cancelled) return false;
-    if (call.result != QueueResult::kOk) {
-      return Answers(call, empty && !state.closed, QueueResult::kEmpty, promise_.exact_empty,
-                     OperationKind::kPush);
-    }
+    if (call.result != QueueResult::kOk) return empty && !state.closed;
     if (empty || state.items.front() != call.value) return false;
     state.items.pop_front();
     return true;
   }
 
-  bool Answers(const Operation& call, bool holds, QueueResult says, bool exact,
-               OperationKind others) const {
-    if (call.result == says && exact) return holds;
-    const bool busy_may_hold = call.kind == OperationKind::kPush && promise_.pushes_hold_up;
-    if ((call.result != QueueResult::kBusy || busy_may_hold) && holds) return true;
+  bool MeetsOneInTheWay(const Operation& call) const {
     return std::any_of(calls_.begin(), calls_.end(), [&](const Operation& other) {
-      const bool push = call.kind == OperationKind::kPush && promise_.pushes_hold_up &&
-                        other.kind == OperationKind::kPush &&
+      const bool push = other.kind == OperationKind::kPush &&
                         (other.result == QueueResult::kOk || other.result == QueueResult::kClosed);
-      return ((other.kind == others && other.result == QueueResult::kOk) || push) &&
-             other.invoked <= call.answered && call.invoked <= other.answered;
+      const bool pop = other.kind == OperationKind::kPop && other.result == QueueResult::kOk;
+      return (push || pop) && other.invoked <= call.answered && call.invoked <= other.answered;
     });
   }
 
-  const QueuePromise promise_;
+  const std::size_t capacity_;
   QueueHistory calls_;
   std::vector<std::pair<std::ptrdiff_t, std::size_t>> second_step_of_;
   std::vector<bool> done_;
@@ -113,8 +103,8 @@ class EveryOrder {
 
 }  // namespace
 
-bool SomeOrderExplains(const QueueHistory& history, const QueuePromise& promise) {
-  return EveryOrder(history, promise).Try(QueueState{});
+bool SomeOrderExplains(const QueueHistory& history, std::size_t capacity) {
+  return EveryOrder(history, capacity).Try(QueueState{});
 }
 
 }  // namespace ringfeed::history

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "ringfeed/queue/mpmc_ring.h"
 #include "tests/queue/history_checker.h"
 #include "tests/queue/mutations.h"
-#include "tests/queue/ring_kinds.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed::checker {
@@ -38,8 +38,8 @@ struct Program {
 template <typename Ring>
 class ProgramRun {
  public:
-  ProgramRun(const Program& program, const history::QueuePromise& promise, std::string& why)
-      : program_(program), promise_(promise), why_(why), ring_(program.capacity) {
+  ProgramRun(const Program& program, std::string& why)
+      : program_(program), why_(why), ring_(program.capacity) {
     int items = static_cast<int>(program.items_before);
     for (const auto& thread : program.threads) items += static_cast<int>(thread.size());
     for (int i = 0; i < items; ++i) contents_.emplace_back(std::uint64_t{0});
@@ -58,7 +58,7 @@ class ProgramRun {
     for (const QueueHistory& log : logs_) {
       history_.insert(history_.end(), log.begin(), log.end());
     }
-    const history::HistoryVerdict verdict = CheckQueueHistory(history_, promise_);
+    const history::HistoryVerdict verdict = CheckQueueHistory(history_, program_.capacity);
     if (!verdict.ok()) why_ = verdict.why;
     explorer.Require(verdict.ok(), "not linearizable");
   }
@@ -118,7 +118,6 @@ class ProgramRun {
   }
 
   const Program& program_;
-  const history::QueuePromise promise_;
   std::string& why_;
   Ring ring_;
   ModelAtomic<std::uint64_t> clock_{0};
@@ -134,13 +133,11 @@ struct Outcome {
 };
 
 template <typename Ring>
-Outcome ExploreHistories(const Program& program, const ExploreOptions& options,
-                         history::QueuePromise promise = {}) {
-  promise.capacity = program.capacity;
+Outcome ExploreHistories(const Program& program, const ExploreOptions& options) {
   Outcome outcome;
   outcome.explored = Explorer::Explore(
       [&] {
-        ProgramRun<Ring> run(program, promise, outcome.why);
+        ProgramRun<Ring> run(program, outcome.why);
         run();
       },
       options);
@@ -158,18 +155,9 @@ const Program kBlocking{"blocking", {{kPush, kPush}, {kPush}, {kPop, kPop, kPop}
 const Program kClosed{"closed", {{kTryPush, kTryPush}, {kTryPop, kTryPop}, {kClose}}, 1};
 const Program kCancelled{"cancelled", {{kTryPush, kTryPush}, {kTryPop, kTryPop}, {kCancel}}, 1};
 
-// What each ring promises beyond the order of its items.
-template <typename Kind>
-constexpr history::QueuePromise kPromise{};
-template <>
-constexpr history::QueuePromise kPromise<LockFreeRings>{.exact_full = false,
-                                                        .pushes_hold_up = true};
-
-template <typename Ring>
-void ExpectLinearizable(const Program& program, ExploreOptions options,
-                        const history::QueuePromise& promise) {
+void ExpectLinearizable(const Program& program, ExploreOptions options) {
   options.max_states = kSanitized ? 20'000 : 0;
-  const Outcome outcome = ExploreHistories<Ring>(program, options, promise);
+  const Outcome outcome = ExploreHistories<MpmcRing<int, ModelPolicy<>>>(program, options);
   EXPECT_EQ(outcome.explored.failure, "") << program.name << ": " << outcome.why << "\n"
                                           << outcome.explored.trace;
   EXPECT_TRUE(outcome.explored.exhausted || kSanitized);
@@ -192,67 +180,54 @@ class RingHistories : public ::testing::Test {
   }
 };
 
-template <typename Kind>
-class HistoriesOfEachRing : public RingHistories {
- protected:
-  static void ExpectGood(const Program& program, const ExploreOptions& options) {
-    ExpectLinearizable<RingOf<Kind, int, ModelPolicy<>>>(program, options, kPromise<Kind>);
-  }
-};
-
-TYPED_TEST_SUITE(HistoriesOfEachRing, RingKinds, RingKindNames);
-
 constexpr ExploreOptions kNarrow{.preemptions = 2, .stale_reads = 0};
 constexpr ExploreOptions kStale{.preemptions = 1, .stale_reads = 1};
 
-TYPED_TEST(HistoriesOfEachRing, TryFormsAreLinearizable) {
+TEST_F(RingHistories, TryFormsAreLinearizable) {
   for (const Program& program : {kFillAndDrain, kPointer, kPointerInBulk, kFromFull}) {
-    this->ExpectGood(program, kNarrow);
-    this->ExpectGood(program, kStale);
+    ExpectLinearizable(program, kNarrow);
+    ExpectLinearizable(program, kStale);
   }
+  ExpectLinearizable(kAlmostFull, kNarrow);
 }
 
-TYPED_TEST(HistoriesOfEachRing, BlockingFormsAreLinearizable) {
-  this->ExpectGood(kBlocking, {.preemptions = 1, .stale_reads = 0});
+TEST_F(RingHistories, BlockingFormsAreLinearizable) {
+  ExpectLinearizable(kBlocking, {.preemptions = 1, .stale_reads = 0});
 }
 
-TYPED_TEST(HistoriesOfEachRing, EndsAreLinearizable) {
-  this->ExpectGood(kClosed, kNarrow);
-  this->ExpectGood(kCancelled, kNarrow);
-}
-
-TEST_F(RingHistories, FullIsSaidOnlyOfAFullRing) {
-  ExpectLinearizable<MpmcRing<int, ModelPolicy<>>>(kAlmostFull,
-                                                   {.preemptions = 3, .stale_reads = 0}, {});
+TEST_F(RingHistories, EndsAreLinearizable) {
+  ExpectLinearizable(kClosed, kNarrow);
+  ExpectLinearizable(kCancelled, kNarrow);
 }
 
 TEST_F(RingHistories, AnItemWithoutItsMemoryIsFound) {
-  ExpectRefused<MpmcRing<int, ObserveRelaxed>>(kPointer, kStale);
-  ExpectRefused<MpmcRing<int, PublishRelaxed>>(kPointer, kStale);
-  // The wake-up that follows would hand the memory over: the pop must come in between.
-  ExpectRefused<MpmcRing<int, PublishBulkRelaxed>>(kPointerInBulk,
-                                                   {.preemptions = 2, .stale_reads = 1});
+  ExpectRefused<MpmcRing<int, EntryChangeRelaxed>>(kPointer, kStale);
+  ExpectRefused<MpmcRing<int, EntryChangeRelaxed>>(kPointerInBulk, kStale);
 }
 
 TEST_F(RingHistories, AClaimThatIsNotOneStepIsFound) {
   ExpectRefused<MpmcRing<int, TornClaims>>(kFillAndDrain, kNarrow);
 }
 
-// Says that it is empty where an item is on its way.
+// Says that it is empty after every second pop that took something.
 template <typename Ring>
-class BusyIsEmpty : public Ring {
+class PassesOver : public Ring {
  public:
   using Ring::Ring;
   template <typename Out>
   QueueResult TryPop(Out& out) noexcept {
     const QueueResult result = Ring::TryPop(out);
-    return result == QueueResult::kBusy ? QueueResult::kEmpty : result;
+    if (result != QueueResult::kOk || ++taken_ != 2) return result;
+    (void)Ring::TryPush(Out{out});
+    return QueueResult::kEmpty;
   }
+
+ private:
+  int taken_ = 0;
 };
 
 TEST_F(RingHistories, AnItemThatIsPassedOverIsFound) {
-  using Ring = MpmcRing<int, ModelPolicy<>>;
-  ExpectRefused<BusyIsEmpty<Ring>>(kFillAndDrain, kNarrow);
+  ExpectRefused<PassesOver<MpmcRing<int, ModelPolicy<>>>>(kFillAndDrain, kNarrow);
 }
 
 }  // namespace

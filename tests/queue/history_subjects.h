@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <span>
 
-#include "ringfeed/blocking_queue.h"
-#include "ringfeed/channel.h"
+#include "ringfeed/queue/blocking_queue.h"
+#include "ringfeed/queue/channel.h"
+#include "ringfeed/queue/mpmc_ring.h"
 #include "tests/queue/history_checker.h"
 #include "tests/queue/numbered_instance.h"
 
@@ -13,8 +14,6 @@ namespace ringfeed::history {
 
 // The queues whose histories are recorded, each with the calls that a history knows.
 
-// A ring of numbers. The last two say what it promises of kFull and kEmpty: see QueuePromise.
-template <typename Ring, bool kExactFull = true, bool kPushesHoldUp = false>
 class RingSubject {
  public:
   static constexpr bool kHasTryForms = true;
@@ -23,7 +22,7 @@ class RingSubject {
 
   explicit RingSubject(std::size_t capacity) : capacity_(capacity), ring_(capacity) {}
 
-  QueuePromise Promise() const { return {capacity_, kExactFull, true, kPushesHoldUp}; }
+  std::size_t capacity() const { return capacity_; }
   QueueResult TryPush(std::uint64_t value) { return ring_.TryPush(std::uint64_t{value}); }
   QueueResult PushUntil(std::uint64_t value, Deadline deadline) {
     return ring_.PushUntil(std::uint64_t{value}, deadline);
@@ -42,7 +41,7 @@ class RingSubject {
 
  private:
   const std::size_t capacity_;
-  Ring ring_;
+  MpmcRing<std::uint64_t> ring_;
 };
 
 class ChannelSubject {
@@ -53,7 +52,7 @@ class ChannelSubject {
 
   explicit ChannelSubject(std::size_t capacity) : capacity_(capacity), channel_(capacity) {}
 
-  QueuePromise Promise() const { return {capacity_}; }
+  std::size_t capacity() const { return capacity_; }
   QueueResult TryPush(std::uint64_t value) { return channel_.TryPush(std::uint64_t{value}); }
   QueueResult PushUntil(std::uint64_t value, Deadline deadline) {
     return channel_.PushUntil(std::uint64_t{value}, deadline);
@@ -79,7 +78,7 @@ class BlockingQueueSubject {
   explicit BlockingQueueSubject(std::size_t capacity)
       : capacity_(capacity), queue_(capacity, NumberSlots()) {}
 
-  QueuePromise Promise() const { return {capacity_}; }
+  std::size_t capacity() const { return capacity_; }
   QueueResult PushUntil(std::uint64_t value, Deadline deadline) {
     return queue_.PushUntil(Numbered(static_cast<std::int64_t>(value)), deadline);
   }

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/event_count.h"
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/detail/queue_policy.h"
+#include "ringfeed/queue/event_count.h"
 #include "tests/queue/schedule_explorer.h"
 
 namespace ringfeed::checker {
@@ -69,14 +69,13 @@ class ModelStopCallback {
   Callback callback_;
 };
 
-// The policy that puts the shipped rings into the explorer, with orders and rules to take away.
-template <typename ModelOrders = QueueOrders, typename ModelRules = QueueRules>
+// The policy that puts the shipped rings into the explorer, with orders to weaken.
+template <typename ModelOrders = QueueOrders>
 struct ModelPolicy {
   template <typename U>
   using Atomic = ModelAtomic<U>;
   struct Counter {};
   using Orders = ModelOrders;
-  using Rules = ModelRules;
   using StopToken = ModelStopToken;
   template <typename Callback>
   using StopCallback = ModelStopCallback<Callback>;

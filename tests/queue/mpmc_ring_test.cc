@@ -1,4 +1,4 @@
-// What a ring between any threads promises, asked of each of them.
+#include "ringfeed/queue/mpmc_ring.h"
 
 #include <gtest/gtest.h>
 
@@ -9,20 +9,14 @@
 #include <thread>
 #include <vector>
 
-#include "tests/queue/ring_kinds.h"
-
 namespace ringfeed {
 namespace {
 
 using std::chrono::milliseconds;
 
-template <typename Kind>
-class RingsBetweenThreads : public ::testing::Test {};
-TYPED_TEST_SUITE(RingsBetweenThreads, RingKinds, RingKindNames);
-
-TYPED_TEST(RingsBetweenThreads, HoldExactlyTheirCapacityInOrder) {
+TEST(MpmcRingTest, HoldsExactlyItsCapacityInOrder) {
   for (const std::size_t capacity : {1U, 2U, 3U, 4U, 7U, 8U, 10U, 64U}) {
-    RingOf<TypeParam, std::size_t> ring(capacity);
+    MpmcRing<std::size_t> ring(capacity);
     ASSERT_EQ(ring.Capacity(), capacity);
     std::size_t pushed = 0;
     std::size_t popped = 0;
@@ -40,12 +34,10 @@ TYPED_TEST(RingsBetweenThreads, HoldExactlyTheirCapacityInOrder) {
   }
 }
 
-TYPED_TEST(RingsBetweenThreads, RefusesCapacityZero) {
-  EXPECT_THROW((RingOf<TypeParam, int>(0)), Error);
-}
+TEST(MpmcRingTest, RefusesCapacityZero) { EXPECT_THROW(MpmcRing<int>(0), Error); }
 
-TYPED_TEST(RingsBetweenThreads, EmptyAndClosedAreDifferent) {
-  RingOf<TypeParam, int> ring(2);
+TEST(MpmcRingTest, EmptyAndClosedAreDifferent) {
+  MpmcRing<int> ring(2);
   int item = 0;
   EXPECT_EQ(ring.TryPop(item), QueueResult::kEmpty);
   ring.Close();
@@ -53,8 +45,8 @@ TYPED_TEST(RingsBetweenThreads, EmptyAndClosedAreDifferent) {
   EXPECT_EQ(ring.Pop(item), QueueResult::kClosed);
 }
 
-TYPED_TEST(RingsBetweenThreads, CloseDrainsWhatWasAccepted) {
-  RingOf<TypeParam, int> ring(4);
+TEST(MpmcRingTest, CloseDrainsWhatWasAccepted) {
+  MpmcRing<int> ring(4);
   ring.TryPush(1);
   ring.TryPush(2);
   ring.Close();
@@ -71,10 +63,10 @@ TYPED_TEST(RingsBetweenThreads, CloseDrainsWhatWasAccepted) {
   EXPECT_TRUE(ring.IsDrained());
 }
 
-TYPED_TEST(RingsBetweenThreads, CancelDropsWhatIsLeftAndDestroysIt) {
+TEST(MpmcRingTest, CancelDropsWhatIsLeftAndDestroysIt) {
   auto shared = std::make_shared<int>(7);
   {
-    RingOf<TypeParam, std::shared_ptr<int>> ring(4);
+    MpmcRing<std::shared_ptr<int>> ring(4);
     ring.TryPush(std::shared_ptr<int>(shared));
     ring.TryPush(std::shared_ptr<int>(shared));
     ring.Cancel();
@@ -87,8 +79,8 @@ TYPED_TEST(RingsBetweenThreads, CancelDropsWhatIsLeftAndDestroysIt) {
   EXPECT_EQ(shared.use_count(), 1);
 }
 
-TYPED_TEST(RingsBetweenThreads, FailedPushLeavesTheItem) {
-  RingOf<TypeParam, std::unique_ptr<int>> ring(1);
+TEST(MpmcRingTest, FailedPushLeavesTheItem) {
+  MpmcRing<std::unique_ptr<int>> ring(1);
   ASSERT_EQ(ring.TryPush(std::make_unique<int>(1)), QueueResult::kOk);
   auto item = std::make_unique<int>(2);
   EXPECT_EQ(ring.TryPush(std::move(item)), QueueResult::kFull);
@@ -106,16 +98,16 @@ struct NoDefault {
   int value;
 };
 
-TYPED_TEST(RingsBetweenThreads, TakesItemsWithoutDefaultConstructor) {
-  RingOf<TypeParam, NoDefault> ring(2);
+TEST(MpmcRingTest, TakesItemsWithoutDefaultConstructor) {
+  MpmcRing<NoDefault> ring(2);
   ring.TryPush(NoDefault(5));
   std::optional<NoDefault> out;
   ASSERT_EQ(ring.Pop(out), QueueResult::kOk);
   EXPECT_EQ(out->value, 5);
 }
 
-TYPED_TEST(RingsBetweenThreads, BulkWrapsAroundAndKeepsOrder) {
-  RingOf<TypeParam, int> ring(4);
+TEST(MpmcRingTest, BulkWrapsAroundAndKeepsOrder) {
+  MpmcRing<int> ring(4);
   int next = 0;
   int expected = 0;
   for (int round = 0; round < 10; ++round) {
@@ -132,8 +124,8 @@ TYPED_TEST(RingsBetweenThreads, BulkWrapsAroundAndKeepsOrder) {
   }
 }
 
-TYPED_TEST(RingsBetweenThreads, BulkPushStopsAtFullAndReportsHowMany) {
-  RingOf<TypeParam, int> ring(4);
+TEST(MpmcRingTest, BulkPushStopsAtFullAndReportsHowMany) {
+  MpmcRing<int> ring(4);
   std::vector<int> in{1, 2, 3, 4, 5, 6};
   EXPECT_EQ(ring.TryPushBulk(in).count, 4U);
   EXPECT_EQ(ring.TryPushBulk(in).result, QueueResult::kFull);
@@ -142,8 +134,8 @@ TYPED_TEST(RingsBetweenThreads, BulkPushStopsAtFullAndReportsHowMany) {
   EXPECT_EQ(late.count, 0U);
 }
 
-TYPED_TEST(RingsBetweenThreads, PopBulkWaitsForTheMinimum) {
-  RingOf<TypeParam, int> ring(2);
+TEST(MpmcRingTest, PopBulkWaitsForTheMinimum) {
+  MpmcRing<int> ring(2);
   std::thread producer([&] {
     std::vector<int> in{1, 2, 3, 4, 5};
     EXPECT_EQ(ring.PushBulk(in).count, 5U);
@@ -161,8 +153,8 @@ TYPED_TEST(RingsBetweenThreads, PopBulkWaitsForTheMinimum) {
   producer.join();
 }
 
-TYPED_TEST(RingsBetweenThreads, PopBulkKeepsWhatItTookBeforeTheDeadline) {
-  RingOf<TypeParam, int> ring(4);
+TEST(MpmcRingTest, PopBulkKeepsWhatItTookBeforeTheDeadline) {
+  MpmcRing<int> ring(4);
   ring.TryPush(1);
   std::vector<int> out(4);
   const BulkResult bulk = ring.PopBulk(out, 2, DeadlineAfter(milliseconds(1)));
@@ -171,8 +163,8 @@ TYPED_TEST(RingsBetweenThreads, PopBulkKeepsWhatItTookBeforeTheDeadline) {
   EXPECT_EQ(out[0], 1);
 }
 
-TYPED_TEST(RingsBetweenThreads, DeadlineAndStopEndABlockedPop) {
-  RingOf<TypeParam, int> ring(2);
+TEST(MpmcRingTest, DeadlineAndStopEndABlockedPop) {
+  MpmcRing<int> ring(2);
   int item = 0;
   EXPECT_EQ(ring.PopUntil(item, DeadlineAfter(milliseconds(2))), QueueResult::kTimeout);
   EXPECT_EQ(ring.PopUntil(item, Deadline{}), QueueResult::kTimeout);
@@ -189,10 +181,10 @@ TYPED_TEST(RingsBetweenThreads, DeadlineAndStopEndABlockedPop) {
   EXPECT_EQ(item, 3);
 }
 
-TYPED_TEST(RingsBetweenThreads, CloseWakesBlockedProducersAndConsumers) {
-  RingOf<TypeParam, int> full(1);
+TEST(MpmcRingTest, CloseWakesBlockedProducersAndConsumers) {
+  MpmcRing<int> full(1);
   full.TryPush(1);
-  RingOf<TypeParam, int> empty(1);
+  MpmcRing<int> empty(1);
   std::thread producer([&] { EXPECT_EQ(full.Push(2), QueueResult::kClosed); });
   std::thread consumer([&] {
     int item = 0;
@@ -205,9 +197,9 @@ TYPED_TEST(RingsBetweenThreads, CloseWakesBlockedProducersAndConsumers) {
   consumer.join();
 }
 
-TYPED_TEST(RingsBetweenThreads, WatchersHearOfItemsRoomAndTheEnd) {
+TEST(MpmcRingTest, WatchersHearOfItemsRoomAndTheEnd) {
   EventCount events;
-  RingOf<TypeParam, int> ring(2, {.not_empty_watcher = &events, .not_full_watcher = &events});
+  MpmcRing<int> ring(2, {.not_empty_watcher = &events, .not_full_watcher = &events});
   int item = 0;
   auto key = events.PrepareWait();
   ring.TryPush(1);

@@ -4,7 +4,7 @@
 
 namespace ringfeed::checker {
 
-// The shipped policy with one thing taken away. Each must make some scenario fail.
+// The shipped policy with one order weakened. Each must make some scenario fail.
 
 // NOLINTBEGIN(bugprone-macro-parentheses): they name types and members.
 #define RINGFEED_WEAKER(Name, member, order)                               \
@@ -12,12 +12,6 @@ namespace ringfeed::checker {
     static constexpr std::memory_order member = std::memory_order_##order; \
   };                                                                       \
   using Name = ModelPolicy<Name##Orders>
-
-#define RINGFEED_WITHOUT(Name, member, value) \
-  struct Name##Rules : QueueRules {           \
-    static constexpr bool member = value;     \
-  };                                          \
-  using Name = ModelPolicy<QueueOrders, Name##Rules>
 
 // NOLINTEND(bugprone-macro-parentheses)
 
@@ -48,17 +42,10 @@ RINGFEED_WEAKER(TicketDrawAcqRel, kTicketDraw, acq_rel);
 RINGFEED_WEAKER(ThresholdLookAcquire, kThresholdLook, acquire);
 RINGFEED_WEAKER(ThresholdChangeRelease, kThresholdChange, release);
 
-RINGFEED_WITHOUT(NoNotifyConsumers, kNotifyConsumers, false);
-RINGFEED_WITHOUT(NoNotifyProducers, kNotifyProducers, false);
-RINGFEED_WITHOUT(NoPassOnConsumers, kPassOnConsumers, false);
-RINGFEED_WITHOUT(NoPassOnProducers, kPassOnProducers, false);
-RINGFEED_WITHOUT(NoPassOnGivingUp, kPassOnGivingUp, false);
-RINGFEED_WITHOUT(NoLastOut, kLastOut, false);
-RINGFEED_WITHOUT(CancelIgnoresEpoch, kCancelTestsEpoch, false);
-RINGFEED_WITHOUT(CloseLeavesConsumers, kCloseWakesConsumers, false);
-RINGFEED_WITHOUT(CloseLeavesProducers, kCloseWakesProducers, false);
-RINGFEED_WITHOUT(StopLeavesSleepers, kStopWakes, false);
-RINGFEED_WITHOUT(WatermarkWake, kWatermarkWake, true);
+RINGFEED_WEAKER(FreeGiveRelaxed, kFreeGive, relaxed);
+RINGFEED_WEAKER(FreeGiveRelease, kFreeGive, release);
+RINGFEED_WEAKER(FreeLookRelaxed, kFreeLook, relaxed);
+RINGFEED_WEAKER(FreeLookAcquire, kFreeLook, acquire);
 
 // A compare-and-swap in two steps: two threads may claim the same.
 template <typename U>
@@ -80,6 +67,5 @@ struct TornClaims : ModelPolicy<> {
 };
 
 #undef RINGFEED_WEAKER
-#undef RINGFEED_WITHOUT
 
 }  // namespace ringfeed::checker

@@ -11,7 +11,7 @@
 #include <atomic>
 #endif
 
-#include "ringfeed/queue_result.h"
+#include "ringfeed/queue/queue_result.h"
 
 namespace ringfeed::history {
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "ringfeed/blocking_queue.h"
+#include "ringfeed/queue/blocking_queue.h"
 #include "tests/queue/numbered_instance.h"
 
 namespace ringfeed {

@@ -6,10 +6,9 @@
 #include <memory>
 #include <span>
 
-#include "ringfeed/channel.h"
-#include "ringfeed/lock_free_ring.h"
-#include "ringfeed/mpmc_ring.h"
-#include "ringfeed/sequenced_ring.h"
+#include "ringfeed/queue/channel.h"
+#include "ringfeed/queue/mpmc_ring.h"
+#include "ringfeed/queue/sequenced_ring.h"
 #include "tests/queue/model_policy.h"
 
 namespace ringfeed::checker {
@@ -50,8 +49,15 @@ struct Account {
   }
 };
 
-// Ring: one of the rings between any threads, of TrackedItem.
-template <typename Ring>
+// The rings that a program runs on; tests/queue/make_mutants.py makes others.
+struct ShippedRings {
+  template <typename T, typename Policy>
+  using Mpmc = MpmcRing<T, Policy>;
+  template <typename T, typename Policy>
+  using Sequenced = SequencedRing<T, Policy>;
+};
+
+template <typename Policy, typename Rings>
 class MpmcRun {
  public:
   explicit MpmcRun(const MpmcScenario& scenario)
@@ -184,7 +190,7 @@ class MpmcRun {
   }
 
   const MpmcScenario scenario_;
-  Ring ring_;
+  typename Rings::template Mpmc<TrackedItem, Policy> ring_;
   ModelAtomic<std::uint64_t> producers_left_;
   ModelStopSource stop_;
   TrackedVariable before_end_;
@@ -192,13 +198,13 @@ class MpmcRun {
   std::array<Account, kMaxThreads> popped_{};
 };
 
-template <template <typename, typename> class Ring, typename Policy>
+template <typename Policy, typename Rings = ShippedRings>
 ExploreResult ExploreMpmc(const MpmcScenario& scenario, ExploreOptions options = {}) {
   // A bulk push that waits remembers how much of it went in.
   options.forget = !(scenario.push_bulk && scenario.items > 1);
   return Explorer::Explore(
       [&] {
-        MpmcRun<Ring<TrackedItem, Policy>> run(scenario);
+        MpmcRun<Policy, Rings> run(scenario);
         run();
       },
       options);
@@ -208,13 +214,15 @@ struct SequencedScenario {
   int producers = 1;
   int consumers = 1;
   int items = 2;  // in all; producer p puts the numbers p, p + producers, ...
-  int end = 2;    // where a thread of its own ends the stream
+  int end = 2;    // where a thread of its own ends the stream; negative: nobody does
   std::size_t capacity = 2;
   bool wait_for_room = false;
   bool pop_bulk = false;
+  bool one_each = false;   // each consumer takes one item and leaves
+  bool deadlines = false;  // consumer 0 may run out of time
 };
 
-template <typename Policy>
+template <typename Policy, typename Rings>
 class SequencedRun {
  public:
   explicit SequencedRun(const SequencedScenario& scenario)
@@ -230,24 +238,28 @@ class SequencedRun {
     auto& explorer = Explorer::Get();
     for (int p = 0; p < scenario_.producers; ++p) explorer.Spawn([this, p] { Produce(p); });
     for (int c = 0; c < scenario_.consumers; ++c) explorer.Spawn([this, c] { Consume(c); });
-    explorer.Spawn([this] {
-      before_end_.Touch();
-      ring_.Close(first_ + static_cast<std::uint64_t>(scenario_.end));
-    });
+    if (scenario_.end >= 0) {
+      explorer.Spawn([this] {
+        before_end_.Touch();
+        ring_.Close(first_ + static_cast<std::uint64_t>(scenario_.end));
+      });
+    }
     if (explorer.Run()) Check();
   }
 
  private:
+  bool IsBeyondEnd(int k) const { return scenario_.end >= 0 && k >= scenario_.end; }
+
   void Produce(int p) {
     auto& explorer = Explorer::Get();
     for (int k = p; k < scenario_.items; k += scenario_.producers) {
       const std::uint64_t number = first_ + static_cast<std::uint64_t>(k);
       if (scenario_.wait_for_room) {
         const QueueResult room = ring_.WaitForRoom(number);
-        explorer.Require(room == QueueResult::kOk || k >= scenario_.end, "no room before the end");
+        explorer.Require(room == QueueResult::kOk || IsBeyondEnd(k), "no room before the end");
       }
       const QueueResult result = ring_.Put(number, TrackedItem(k));
-      explorer.Require(result == QueueResult::kOk || k >= scenario_.end, "refused before the end");
+      explorer.Require(result == QueueResult::kOk || IsBeyondEnd(k), "refused before the end");
       explorer.Settle(static_cast<std::uint64_t>(k) + 1);
     }
   }
@@ -256,12 +268,14 @@ class SequencedRun {
     auto& explorer = Explorer::Get();
     std::array<TrackedItem, 2> items;
     Account& account = popped_[static_cast<std::size_t>(c)];
+    const Deadline deadline =
+        scenario_.deadlines && c == 0 ? Deadline{} + std::chrono::nanoseconds(1) : kNoDeadline;
     for (;;) {
       BulkResult bulk;
       if (scenario_.pop_bulk) {
-        bulk = ring_.PopBulk(items, 1);
+        bulk = ring_.PopBulk(std::span(items).first(scenario_.one_each ? 1 : 2), 1, deadline);
       } else {
-        bulk.result = ring_.Pop(items[0]);
+        bulk.result = ring_.PopUntil(items[0], deadline);
         bulk.count = bulk.result == QueueResult::kOk ? 1 : 0;
       }
       for (std::size_t i = 0; i < bulk.count; ++i) {
@@ -273,7 +287,7 @@ class SequencedRun {
       }
       if (bulk.result == QueueResult::kClosed && c == 0) before_end_.Touch();
       account.Settle();
-      if (bulk.result != QueueResult::kOk) return;
+      if (bulk.result != QueueResult::kOk || scenario_.one_each) return;
     }
   }
 
@@ -290,18 +304,18 @@ class SequencedRun {
   }
 
   const SequencedScenario scenario_;
-  SequencedRing<TrackedItem, Policy> ring_;
+  typename Rings::template Sequenced<TrackedItem, Policy> ring_;
   const std::uint64_t first_;
   TrackedVariable before_end_;
   std::array<Account, kMaxThreads> popped_{};
 };
 
-template <typename Policy>
+template <typename Policy, typename Rings = ShippedRings>
 ExploreResult ExploreSequenced(const SequencedScenario& scenario,
                                const ExploreOptions& options = {}) {
   return Explorer::Explore(
       [&] {
-        SequencedRun<Policy> run(scenario);
+        SequencedRun<Policy, Rings> run(scenario);
         run();
       },
       options);

@@ -1,7 +1,7 @@
-// Every schedule, and every value that the memory model lets a load return, of small programs on
-// the shipped rings. Programs of two threads and a closer run without bounds. Larger ones run with
-// at most two preemptions and one outdated read per execution, the largest with fewer; the same
-// file built as queue_long_tests goes one step wider in each.
+// Schedules, and values that the memory model lets a load return, of small programs on the shipped
+// rings. Programs of two threads and a closer run with at most three preemptions and two outdated
+// reads per execution, larger ones with two and one, the largest with fewer; the same file built as
+// queue_long_tests goes one step wider in each.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ constexpr bool kLong = true;
 constexpr bool kLong = false;
 #endif
 
-constexpr ExploreOptions kUnbounded{};
+constexpr ExploreOptions kThree{.preemptions = kLong ? 4 : 3, .stale_reads = 2};
 constexpr ExploreOptions kOne{.preemptions = kLong ? 2 : 1, .stale_reads = kLong ? 2 : 1};
 constexpr ExploreOptions kFew{.preemptions = 1, .stale_reads = kLong ? 1 : 0};
 constexpr ExploreOptions kNoPreemption{.preemptions = kLong ? 1 : 0, .stale_reads = kLong ? 1 : 0};
@@ -49,35 +49,15 @@ struct Case {
   friend std::ostream& operator<<(std::ostream& out, const Case& item) { return out << item.name; }
 };
 
-class RingSchedules : public ::testing::TestWithParam<Case<MpmcScenario>> {
+class MpmcRingSchedules : public ::testing::TestWithParam<Case<MpmcScenario>> {
  protected:
   void SetUp() override {
     if (!Fiber::kSupported) GTEST_SKIP() << "no fibers in this build";
   }
 };
 
-class MpmcRingSchedules : public RingSchedules {};
-
 TEST_P(MpmcRingSchedules, NothingHangsIsLostOrComesTwice) {
-  ExpectPasses(
-      ExploreMpmc<MpmcRing, ModelPolicy<>>(GetParam().scenario, Scaled(GetParam().options)));
-}
-
-class LockFreeRingSchedules : public RingSchedules {};
-
-// It takes three times as many steps, so the bounds are closer where the other ring's programs run
-// without any, and where bulk pushes remember how far they came.
-ExploreOptions Bounded(const Case<MpmcScenario>& program) {
-  ExploreOptions options = program.options;
-  const MpmcScenario& scenario = program.scenario;
-  if (options.preemptions < 0) return {.preemptions = kLong ? 4 : 3, .stale_reads = 2};
-  if (scenario.push_bulk && scenario.items > 1 && scenario.producers > 1) --options.preemptions;
-  return options;
-}
-
-TEST_P(LockFreeRingSchedules, NothingHangsIsLostOrComesTwice) {
-  ExpectPasses(
-      ExploreMpmc<LockFreeRing, ModelPolicy<>>(GetParam().scenario, Scaled(Bounded(GetParam()))));
+  ExpectPasses(ExploreMpmc<ModelPolicy<>>(GetParam().scenario, Scaled(GetParam().options)));
 }
 
 constexpr Ending kNone = Ending::kNone;
@@ -85,10 +65,10 @@ constexpr Ending kAfter = Ending::kAfterProducers;
 constexpr Ending kAny = Ending::kAnyTime;
 
 const Case<MpmcScenario> kMpmcCases[] = {
-    {"OneToOneClose", {1, 1, 1, kAny}, kUnbounded},
-    {"OneToOneCancel", {1, 1, 1, Ending::kCancel}, kUnbounded},
-    {"OneToOneTwoItems", {1, 1, 2, kAfter}, kUnbounded},
-    {"OneToOneDeadlines", {.ending = kAfter, .deadlines = true}, kUnbounded},
+    {"OneToOneClose", {1, 1, 1, kAny}, kThree},
+    {"OneToOneCancel", {1, 1, 1, Ending::kCancel}, kThree},
+    {"OneToOneTwoItems", {1, 1, 2, kAfter}, kThree},
+    {"OneToOneDeadlines", {.ending = kAfter, .deadlines = true}, kThree},
     {"OneToOneCapacityOne", {1, 1, 2, kAfter, 1}, kTwo},
     {"OneToOneBulk", {.items = 2, .ending = kAny, .push_bulk = true, .pop_bulk = true}, kTwo},
     {"OneToOneThreeItems", {1, 1, 3, kAfter}, kTwo},
@@ -126,9 +106,6 @@ const Case<MpmcScenario> kMpmcCases[] = {
 INSTANTIATE_TEST_SUITE_P(Programs, MpmcRingSchedules, ::testing::ValuesIn(kMpmcCases),
                          [](const auto& item) { return item.param.name; });
 
-INSTANTIATE_TEST_SUITE_P(Programs, LockFreeRingSchedules, ::testing::ValuesIn(kMpmcCases),
-                         [](const auto& item) { return item.param.name; });
-
 class SequencedRingSchedules : public ::testing::TestWithParam<Case<SequencedScenario>> {
  protected:
   void SetUp() override {
@@ -149,6 +126,10 @@ const Case<SequencedScenario> kSequencedCases[] = {
     {"TwoToOneBulk", {.producers = 2, .items = 3, .end = 3, .pop_bulk = true}, kOne},
     {"TwoToTwo", {2, 2, 2, 2}, kOne},
     {"TwoToTwoBeyondCapacity", {2, 2, 3, 3}, kFew},
+    {"TwoToTwoOneEach", {.producers = 2, .consumers = 2, .end = -1, .one_each = true}, kTwo},
+    {"TwoToTwoDeadlines",
+     {.producers = 2, .consumers = 2, .end = -1, .one_each = true, .deadlines = true},
+     kTwo},
     {"TwoToOneWaitForRoom", {.producers = 2, .items = 3, .end = 3, .wait_for_room = true}, kOne},
 };
 

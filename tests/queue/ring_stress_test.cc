@@ -11,8 +11,8 @@
 #include <tuple>
 #include <vector>
 
-#include "ringfeed/sequenced_ring.h"
-#include "tests/queue/ring_kinds.h"
+#include "ringfeed/queue/mpmc_ring.h"
+#include "ringfeed/queue/sequenced_ring.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed {
@@ -43,11 +43,8 @@ using Shape = std::tuple<int, int, std::size_t, bool>;  // producers, consumers,
 
 class RingShapes : public ::testing::TestWithParam<Shape> {
  protected:
-  template <typename Kind>
-  static void Run(const Shape& shape);
+  using Ring = MpmcRing<Tag>;
 
- private:
-  template <typename Ring>
   static void Push(Ring& ring, std::uint32_t producer, std::uint32_t items, bool bulk) {
     std::vector<Tag> batch;
     for (std::uint32_t i = 0; i < items; ++i) {
@@ -62,7 +59,6 @@ class RingShapes : public ::testing::TestWithParam<Shape> {
     }
   }
 
-  template <typename Ring>
   static void Pop(Ring& ring, std::size_t producers, bool bulk, Bitmap& bitmap) {
     std::vector<std::int64_t> last(producers, -1);
     std::vector<Tag> out(bulk ? 5 : 1);
@@ -78,12 +74,11 @@ class RingShapes : public ::testing::TestWithParam<Shape> {
   }
 };
 
-template <typename Kind>
-void RingShapes::Run(const Shape& shape) {
-  const auto [producers, consumers, capacity, bulk] = shape;
+TEST_P(RingShapes, EveryItemComesOutOnceAndInItsProducersOrder) {
+  const auto [producers, consumers, capacity, bulk] = GetParam();
   const auto items = static_cast<std::uint32_t>(StressRounds(8'000));
   const auto count = static_cast<std::size_t>(producers);
-  RingOf<Kind, Tag> ring(capacity);
+  Ring ring(capacity);
   Bitmap bitmap(count, items);
   std::vector<std::thread> pushers;
   std::vector<std::thread> poppers;
@@ -100,13 +95,6 @@ void RingShapes::Run(const Shape& shape) {
   EXPECT_EQ(bitmap.Marked(), count * items);
 }
 
-TEST_P(RingShapes, EveryItemComesOutOfTheSlotRingOnceAndInItsProducersOrder) {
-  Run<SlotRings>(GetParam());
-}
-TEST_P(RingShapes, EveryItemComesOutOfTheLockFreeRingOnceAndInItsProducersOrder) {
-  Run<LockFreeRings>(GetParam());
-}
-
 INSTANTIATE_TEST_SUITE_P(Stress, RingShapes,
                          ::testing::Combine(::testing::Values(1, 2, 4), ::testing::Values(1, 2, 4),
                                             ::testing::Values(1U, 2U, 5U, 64U), ::testing::Bool()),
@@ -117,14 +105,10 @@ INSTANTIATE_TEST_SUITE_P(Stress, RingShapes,
                                   (std::get<3>(shape.param) ? "Bulk" : "Single");
                          });
 
-template <typename Kind>
-class RingStress : public ::testing::Test {};
-TYPED_TEST_SUITE(RingStress, RingKinds, RingKindNames);
-
-TYPED_TEST(RingStress, WhatWasAcceptedIsWhatCameOutWhenClosedAtAnyTime) {
+TEST(RingStress, WhatWasAcceptedIsWhatCameOutWhenClosedAtAnyTime) {
   const int rounds = StressRounds(500);
   for (int round = 0; round < rounds; ++round) {
-    RingOf<TypeParam, std::uint64_t> ring(4);
+    MpmcRing<std::uint64_t> ring(4);
     std::atomic<std::uint64_t> accepted{0};
     std::atomic<std::uint64_t> popped{0};
     std::vector<std::thread> threads;

@@ -1,4 +1,4 @@
-#include "ringfeed/sequenced_ring.h"
+#include "ringfeed/queue/sequenced_ring.h"
 
 #include <gtest/gtest.h>
 

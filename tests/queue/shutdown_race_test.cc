@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "ringfeed/channel.h"
-#include "ringfeed/sequenced_ring.h"
-#include "tests/queue/ring_kinds.h"
+#include "ringfeed/queue/channel.h"
+#include "ringfeed/queue/mpmc_ring.h"
+#include "ringfeed/queue/sequenced_ring.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed {
@@ -128,7 +128,6 @@ bool Expected(End end, QueueResult result) {
   }
 }
 
-template <typename Kind>
 class RingShutdown {
  public:
   RingShutdown(Crew& crew, const Round& round) : round_(round), ring_(2, {.spin_ns = round.delay}) {
@@ -190,23 +189,19 @@ class RingShutdown {
   }
 
   const Round round_;
-  RingOf<Kind, std::uint64_t> ring_;
+  MpmcRing<std::uint64_t> ring_;
   Deadline deadline_ = kNoDeadline;
   std::stop_source stop_;
   std::atomic<std::uint64_t> pushed_{0};
   std::atomic<std::uint64_t> popped_{0};
 };
 
-template <typename Kind>
-class RingShutdownRace : public ::testing::Test {};
-TYPED_TEST_SUITE(RingShutdownRace, RingKinds, RingKindNames);
-
-TYPED_TEST(RingShutdownRace, ReleasesEveryBlockedThread) {
+TEST(RingShutdownRace, ReleasesEveryBlockedThread) {
   Watchdog watchdog;
   Crew crew(4);
   const int rounds = StressRounds(10'000);
   for (int n = 0; n < rounds; ++n) {
-    RingShutdown<TypeParam> shutdown(crew, Round(n));
+    RingShutdown shutdown(crew, Round(n));
     watchdog.Pat();
     ASSERT_FALSE(::testing::Test::HasFailure()) << "round " << n;
   }

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "readers/chain/graph.h"
-#include "ringfeed/blocking_queue.h"
 #include "ringfeed/py_reader.h"
+#include "ringfeed/queue/blocking_queue.h"
 #include "tests/readers/pipeline_fixture.h"
 
 // Reads until a deadline.

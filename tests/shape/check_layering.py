@@ -113,7 +113,7 @@ class Check:
     def check_headers(self):
         """A public header is installed only if the library lists it, and found only if docs/HEADERS.md does."""
         folder = self.root / "include" / PUBLIC
-        headers = {header.name for header in folder.glob("*.h")}
+        headers = {header.relative_to(folder).as_posix() for header in folder.rglob("*.h")}
         for list_file in [folder / "CMakeLists.txt", self.root / "docs/HEADERS.md"]:
             text = list_file.read_text(encoding="utf-8") if list_file.exists() else ""
             listed = set(re.findall(r"[\w/.]+\.h\b", text))

@@ -21,7 +21,7 @@ TABLE = """
 | `gpu/` | `base/` | |
 | `readers/` | `base/`, `readers/formats/` | `reader.h` |
 | `readers/formats/` | `base/` | |
-| `base/` | | `status.h`, `tensor.h` |
+| `base/` | | `status.h`, `tensor.h`, `queue/ring.h` |
 """
 EXCEPTIONS = """
 Exceptions:
@@ -29,7 +29,7 @@ Exceptions:
 | who | includes | because |
 |---|---|---|
 """
-HEADERS = ["status.h", "tensor.h", "reader.h", "device_feed.h"]
+HEADERS = ["status.h", "tensor.h", "queue/ring.h", "reader.h", "device_feed.h"]
 
 
 class LayeringTest(unittest.TestCase):
@@ -88,6 +88,15 @@ class LayeringTest(unittest.TestCase):
         self.assert_fails("readers/formats/a.cc", '#include "ringfeed/reader.h"')
         self.assert_fails("readers/a.cc", '#include "ringfeed/device_feed.h"', "at home in gpu/feed/")
         self.assert_fails("base/a.cc", "#include <ringfeed/reader.h>")
+
+    def test_a_public_header_in_a_folder_is_named_with_it(self):
+        self.assert_passes("gpu/a.cc", '#include "ringfeed/queue/ring.h"')
+        found = self.violations({"include/ringfeed/queue/ring.h": '#include "ringfeed/reader.h"\n'})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("at home in readers/", found[0])
+        found = self.violations({"include/ringfeed/queue/status.h": ""})
+        self.assertEqual(len(found), 3, found)
+        self.assertTrue(found[0].startswith("include/ringfeed/queue/status.h:1: not listed"), found)
 
     def test_public_headers_keep_to_the_rows_of_their_homes(self):
         line = '#include <span>\n#include "ringfeed/status.h"\n'

@@ -18,7 +18,7 @@ class Table:
     def __init__(self, text):
         self.faults = []  #: what is wrong with the table itself, as DOCUMENT:LINE: MESSAGE
         self.below = {}  #: folder: the folders that it may include
-        self.home = {}  #: public header: its folder
+        self.home = {}  #: public header, as `status.h` or `queue/channel.h`: its folder
         self.exceptions = {}  #: (file or folder, header or folder that it includes): line
         self._read(text)
 
@@ -89,8 +89,10 @@ class Table:
     def folder_of(self, path):
         """The row of a file of the project, or of an include of a public header; None without one."""
         parts = path.split("/")
-        if parts[0] == "ringfeed" or parts[:2] == ["include", "ringfeed"]:
-            return self.home.get(parts[-1])
+        if parts[0] == "ringfeed":
+            return self.home.get("/".join(parts[1:]))
+        if parts[:2] == ["include", "ringfeed"]:
+            return self.home.get("/".join(parts[2:]))
         folders = parts[:-1]
         for depth in range(len(folders), 1, -1):  # a row of a folder holds for what is beneath it
             if "/".join(folders[:depth]) in self.below:

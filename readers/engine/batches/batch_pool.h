@@ -11,7 +11,7 @@
 #include "readers/engine/batches/batch_slot.h"
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/parsers/parser.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 

@@ -8,7 +8,7 @@
 
 #include "base/memory/arena.h"
 #include "readers/engine/blocks/block.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/queue/deadline.h"
 
 namespace ringfeed {
 

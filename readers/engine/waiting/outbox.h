@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "ringfeed/queue_policy.h"
-#include "ringfeed/sequenced_ring.h"
+#include "ringfeed/queue/deadline.h"
+#include "ringfeed/queue/sequenced_ring.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

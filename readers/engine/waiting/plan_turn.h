@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/detail/queue_policy.h"
 
 namespace ringfeed {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <deque>
 
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/detail/queue_policy.h"
 
 namespace ringfeed {
 

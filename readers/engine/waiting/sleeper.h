@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "ringfeed/event_count.h"
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/detail/queue_policy.h"
+#include "ringfeed/queue/event_count.h"
 
 namespace ringfeed {
 

@@ -13,7 +13,7 @@
 
 #include "base/machine/signals_blocked.h"
 #include "readers/engine/waiting/sleeper.h"
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
 

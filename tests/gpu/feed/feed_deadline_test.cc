@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
-#include "ringfeed/blocking_queue.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/emulated_devices.h"
 #include "ringfeed/py_reader.h"
+#include "ringfeed/queue/blocking_queue.h"
 #include "tests/gpu/feed/counting_rows.h"
 
 // Next until a deadline.

@@ -4,13 +4,13 @@
 #include <memory>
 #include <utility>
 
-#include "ringfeed/mpmc_ring.h"
+#include "ringfeed/queue/mpmc_ring.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
 
 /// A bounded blocking queue between threads of the user's, on MpmcRing: first in, first out, any
-/// number of producers and consumers, no mutex.
+/// number of producers and consumers, lock-free.
 ///
 /// It ends in one of two ways. Close: no more pushes, what is in it is still popped, then pops
 /// report the end (kClosed), or, where Close was given a failure, that failure (kFailed): good
@@ -42,7 +42,7 @@ class Channel {
   QueueResult PushUntil(T&& item, Deadline deadline, const StopToken& stop = {}) {
     return ring_.PushUntil(std::move(item), deadline, stop);
   }
-  /// kOk, kFull, kBusy, kClosed. Never blocks.
+  /// kOk, kFull, kClosed. Never blocks.
   QueueResult TryPush(T&& item) noexcept { return ring_.TryPush(std::move(item)); }
 
   /// Waits for an item. kOk; kClosed: the end; kFailed: see status(); kStopped.
@@ -55,7 +55,7 @@ class Channel {
   QueueResult PopUntil(Out& out, Deadline deadline, const StopToken& stop = {}) {
     return Ending(ring_.PopUntil(out, deadline, stop));
   }
-  /// kOk, kEmpty, kBusy, kClosed, kFailed. Never blocks.
+  /// kOk, kEmpty, kClosed, kFailed. Never blocks.
   template <typename Out>
   QueueResult TryPop(Out& out) noexcept {
     return Ending(ring_.TryPop(out));

@@ -9,9 +9,8 @@ namespace ringfeed {
 /// The outcome of an operation on a ring or a channel. None of them is an error by itself.
 enum class QueueResult : std::uint8_t {
   kOk,       ///< done
-  kFull,     ///< try forms: no free slot
+  kFull,     ///< try forms: no room
   kEmpty,    ///< try forms: no item
-  kBusy,     ///< try forms: another thread stands in the middle of the slot in question
   kClosed,   ///< push: closed, the item is untouched; pop: closed and drained, or cancelled
   kTimeout,  ///< the deadline came first
   kStopped,  ///< the stop token came first
@@ -20,8 +19,8 @@ enum class QueueResult : std::uint8_t {
 
 /// The name in lower case, e.g. "closed".
 constexpr std::string_view QueueResultName(QueueResult result) noexcept {
-  constexpr std::string_view kNames[] = {"ok",     "full",    "empty",   "busy",
-                                         "closed", "timeout", "stopped", "failed"};
+  constexpr std::string_view kNames[] = {"ok",      "full",    "empty", "closed",
+                                         "timeout", "stopped", "failed"};
   return kNames[static_cast<std::size_t>(result)];
 }
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "ringfeed/channel.h"
+#include "ringfeed/queue/channel.h"
 #include "ringfeed/slot.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"

@@ -9,27 +9,32 @@
 #include <type_traits>
 #include <utility>
 
-#include "ringfeed/event_count.h"
-#include "ringfeed/index_ring.h"
-#include "ringfeed/queue_policy.h"
-#include "ringfeed/queue_result.h"
-#include "ringfeed/ring_pop_side.h"
+#include "ringfeed/detail/index_ring.h"
+#include "ringfeed/detail/index_stack.h"
+#include "ringfeed/detail/queue_policy.h"
+#include "ringfeed/queue/event_count.h"
+#include "ringfeed/queue/queue_result.h"
+#include "ringfeed/queue/ring_options.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
 
-/// A bounded queue between any number of producers and consumers that is lock-free in the strict
-/// sense. First in, first out; linearizable, closing included: all that was accepted is popped
-/// before kClosed.
+/// A bounded queue between any number of producers and consumers, lock-free in the strict sense.
+/// First in, first out. Linearizable, closing included: every call takes effect at one moment while
+/// it runs. A push is accepted if and only if that moment comes before Close, and all that was
+/// accepted is popped before kClosed. kEmpty was true at that moment. kFull says less: each cell
+/// holds an item, or is in the hands of another thread's push or pop. A bulk call takes effect item
+/// by item, and Cancel in two steps: first no more pops, then no more pushes.
 ///
-/// Items stand in an array. Two rings of numbers say which of its cells are free and which are
-/// filled, in which order. A push takes a free cell, moves the item there and puts the cell into
-/// the ring of filled ones; a pop goes the other way. A push is accepted when its cell is in the
-/// ring of filled ones, so a thread that is stopped before has no place in the order yet.
+/// Items stand in an array. A stack of numbers says which of its cells are free, a ring of numbers
+/// which are filled, in which order. A push takes a free cell, moves the item there and puts the
+/// cell into the ring; a pop goes the other way. A push is accepted when its cell is in the ring,
+/// so a thread that is stopped before has no place in the order yet.
 ///
-/// T is nothrow move-constructible, of any size, need not be copyable or default-constructible.
-/// A push that does not return kOk leaves its argument as it was: one that meets Close on its way
-/// moves the item into the cell and back.
+/// T is nothrow move-constructible, of any size, need not be copyable or default-constructible. A
+/// push that does not return kOk leaves its argument as it was: one that meets Close on its way
+/// moves the item into the cell and back. Out may be T, or anything that a T&& can be assigned to
+/// without throwing, such as std::optional<T>.
 ///
 /// Progress: try forms never block and make no system call but a wake-up. Wherever a thread is
 /// stopped or killed, the others go on; it keeps at most one cell from them, so in a ring of
@@ -39,40 +44,37 @@ namespace ringfeed {
 /// Thread safety: every method may be called by any thread at any time; fewer than
 /// Policy::kMostTakers at once.
 /// Lifetime: must outlive every call; destroys the items that are left. Allocates in the
-/// constructor only.
+/// constructor only: 24 bytes per item beside the item, up to 40 for no power of two.
 ///
 /// Names: TryX never blocks; X blocks, with an optional stop token; XUntil has a deadline too.
 template <typename T, typename Policy = NativeQueuePolicy>
-class LockFreeRing {
+class MpmcRing {
   static_assert(std::is_nothrow_move_constructible_v<T>,
                 "an item is moved while its cell is in nobody's ring, where nothing may throw");
   static_assert(std::is_nothrow_destructible_v<T>);
-  using Rules = typename Policy::Rules;
 
  public:
   using StopToken = typename Policy::StopToken;
 
   /// Capacity from 1. Throws Error(kInvalidArgument) for 0 and std::bad_alloc.
-  explicit LockFreeRing(std::size_t capacity, const BasicRingOptions<Policy>& options = {})
+  explicit MpmcRing(std::size_t capacity, const BasicRingOptions<Policy>& options = {})
       : capacity_(Checked(capacity)),
         spin_ns_(options.spin_ns < 0 ? Policy::DefaultSpin() : options.spin_ns),
         not_empty_watcher_(options.not_empty_watcher),
         not_full_watcher_(options.not_full_watcher),
         cells_(std::make_unique<Cell[]>(capacity)),
         free_(capacity),
-        filled_(capacity) {
-    for (std::size_t i = 0; i < capacity; ++i) (void)free_.Put(i);
-  }
-  ~LockFreeRing() {
+        filled_(capacity) {}
+  ~MpmcRing() {
     filled_.ForEachLeft([this](std::uint64_t index) { std::destroy_at(&ItemIn(index)); });
   }
-  LockFreeRing(const LockFreeRing&) = delete;
-  LockFreeRing& operator=(const LockFreeRing&) = delete;
+  MpmcRing(const MpmcRing&) = delete;
+  MpmcRing& operator=(const MpmcRing&) = delete;
 
-  /// kOk, kFull, kBusy (a cell is in the hands of another thread), kClosed. Never blocks.
+  /// kOk, kFull, kClosed. Never blocks.
   QueueResult TryPush(T&& item) noexcept {
     std::size_t count = 0;
-    return FullOrBusy(PushSome(std::span(&item, 1), count));
+    return PushSome(std::span(&item, 1), count);
   }
 
   /// Waits for a free cell. kOk, kClosed, kStopped.
@@ -86,11 +88,10 @@ class LockFreeRing {
   }
 
   /// Pushes a leading part of `items`, in order; items of other producers may come between them.
-  /// Count 0 comes with kFull, kBusy or kClosed; the items beyond `count` are as they were. Never
-  /// blocks.
+  /// Count 0 comes with kFull or kClosed; the items beyond `count` are as they were. Never blocks.
   BulkResult TryPushBulk(std::span<T> items) noexcept {
     BulkResult bulk;
-    const QueueResult result = FullOrBusy(PushSome(items, bulk.count));
+    const QueueResult result = PushSome(items, bulk.count);
     if (bulk.count == 0) bulk.result = result;
     return bulk;
   }
@@ -103,7 +104,7 @@ class LockFreeRing {
     bulk.result = PushSome(items, bulk.count);
     if (bulk.result == QueueResult::kOk || bulk.result == QueueResult::kClosed) return bulk;
     bulk.result = not_full_.Await(spin_ns_, {deadline, &stop}, [&](LookMode mode) {
-      if (mode == LookMode::kSpin && free_.Look() != QueueResult::kOk) return QueueResult::kFull;
+      if (mode == LookMode::kSpin && free_.IsEmpty()) return QueueResult::kFull;
       return PushSome(items, bulk.count);
     });
     return bulk;
@@ -155,9 +156,9 @@ class LockFreeRing {
   /// caller did before is visible to who then gets kClosed.
   void Close() noexcept {
     filled_.Close();
-    if constexpr (Rules::kCloseWakesConsumers) not_empty_.NotifyAll();
+    not_empty_.NotifyAll();
     if (not_empty_watcher_ != nullptr) not_empty_watcher_->NotifyAll();
-    if constexpr (Rules::kCloseWakesProducers) not_full_.NotifyAll();
+    not_full_.NotifyAll();
     if (not_full_watcher_ != nullptr) not_full_watcher_->NotifyAll();
   }
 
@@ -209,14 +210,14 @@ class LockFreeRing {
 
   QueueResult PushOne(T& item) noexcept {
     if (filled_.IsClosed()) return QueueResult::kClosed;
-    const auto cell = free_.Take();
-    if (cell.result != QueueResult::kOk) return QueueResult::kFull;
-    ::new (static_cast<void*>(cells_[cell.index].storage)) T(std::move(item));
-    if (filled_.Put(cell.index)) return QueueResult::kOk;
+    std::uint64_t cell = 0;
+    if (!free_.Take(cell)) return QueueResult::kFull;
+    ::new (static_cast<void*>(cells_[cell].storage)) T(std::move(item));
+    if (filled_.Put(cell)) return QueueResult::kOk;
     std::destroy_at(&item);
-    std::construct_at(&item, std::move(ItemIn(cell.index)));
-    std::destroy_at(&ItemIn(cell.index));
-    (void)free_.Put(cell.index);
+    std::construct_at(&item, std::move(ItemIn(cell)));
+    std::destroy_at(&ItemIn(cell));
+    free_.Give(cell);
     return QueueResult::kClosed;
   }
 
@@ -234,7 +235,7 @@ class LockFreeRing {
     if (cell.result != QueueResult::kOk) return cell.result;
     out = std::move(ItemIn(cell.index));
     std::destroy_at(&ItemIn(cell.index));
-    (void)free_.Put(cell.index);
+    free_.Give(cell.index);
     return QueueResult::kOk;
   }
 
@@ -251,25 +252,20 @@ class LockFreeRing {
     return result;
   }
 
-  // Both follow a sequentially consistent write of what the waiter looks at. Unlike in MpmcRing
-  // nobody passes a wake on: whoever was woken for an item finds it or finds that another took it,
-  // because no unfinished push stands before it.
+  // Both follow a sequentially consistent write of what the waiter looks at. Nobody has to pass a
+  // wake on: whoever was woken for an item finds it or finds that another took it, because no
+  // unfinished push stands before it.
   void ItemsArrived(std::uint32_t count) noexcept {
-    if constexpr (Rules::kNotifyConsumers) not_empty_.NotifyAfterSeqCst(count);
+    not_empty_.NotifyAfterSeqCst(count);
     if (not_empty_watcher_ != nullptr) [[unlikely]] {
       not_empty_watcher_->NotifyAll();
     }
   }
   void RoomMade(std::uint32_t count) noexcept {
-    if constexpr (Rules::kNotifyProducers) not_full_.NotifyAfterSeqCst(count);
+    not_full_.NotifyAfterSeqCst(count);
     if (not_full_watcher_ != nullptr) [[unlikely]] {
       not_full_watcher_->NotifyAll();
     }
-  }
-
-  QueueResult FullOrBusy(QueueResult result) const noexcept {
-    if (result != QueueResult::kFull) return result;
-    return SizeApprox() >= capacity_ ? QueueResult::kFull : QueueResult::kBusy;
   }
 
   const std::size_t capacity_;
@@ -277,7 +273,7 @@ class LockFreeRing {
   BasicEventCount<Policy>* const not_empty_watcher_;
   BasicEventCount<Policy>* const not_full_watcher_;
   const std::unique_ptr<Cell[]> cells_;
-  IndexRing<Policy> free_;
+  IndexStack<Policy> free_;
   IndexRing<Policy> filled_;
   BasicEventCount<Policy> not_empty_;
   BasicEventCount<Policy> not_full_;

@@ -1,26 +1,14 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <stop_token>
 
+#include "ringfeed/queue/deadline.h"
+
 namespace ringfeed {
-
-/// The clock of every deadline in the queues: CLOCK_MONOTONIC.
-using QueueClock = std::chrono::steady_clock;
-using Deadline = QueueClock::time_point;
-
-/// A wait without a deadline.
-inline constexpr Deadline kNoDeadline = Deadline::max();
-
-/// The deadline that lies `duration` ahead.
-inline Deadline DeadlineAfter(QueueClock::duration duration) noexcept {
-  const Deadline now = QueueClock::now();
-  return duration >= kNoDeadline - now ? kNoDeadline : now + duration;
-}
 
 /// Words that different threads write stand this far apart: two lines of 64 bytes, because the
 /// adjacent-line prefetcher of x86 fetches them in pairs, and one line of 128 on some Arm cores.
@@ -66,23 +54,11 @@ struct QueueOrders {
   static constexpr std::memory_order kThresholdChange = std::memory_order_seq_cst;
   /// IndexRing: whether takers may still fail. Partner: kThresholdChange.
   static constexpr std::memory_order kThresholdLook = std::memory_order_seq_cst;
-};
 
-/// The rules that keep the queues from losing a wake-up. All are required; a test switches each
-/// one off and must see a thread sleep for ever.
-struct QueueRules {
-  static constexpr bool kNotifyConsumers = true;   ///< a push wakes a consumer
-  static constexpr bool kNotifyProducers = true;   ///< a pop wakes a producer
-  static constexpr bool kPassOnConsumers = true;   ///< a pop wakes one more consumer if it can
-  static constexpr bool kPassOnProducers = true;   ///< a push wakes one more producer if it can
-  static constexpr bool kPassOnGivingUp = true;    ///< a woken thread that gives up wakes another
-  static constexpr bool kLastOut = true;           ///< the pop that drains wakes all consumers
-  static constexpr bool kCancelTestsEpoch = true;  ///< a claimed waiter stays off the count
-  static constexpr bool kCloseWakesConsumers = true;
-  static constexpr bool kCloseWakesProducers = true;
-  static constexpr bool kStopWakes = true;
-  /// Known to be wrong: a pop wakes producers only where it believes the ring was full.
-  static constexpr bool kWatermarkWake = false;
+  /// IndexStack: give a number back. Partner: kFreeLook.
+  static constexpr std::memory_order kFreeGive = std::memory_order_seq_cst;
+  /// IndexStack: which number is on top. Partner: kFreeGive.
+  static constexpr std::memory_order kFreeLook = std::memory_order_seq_cst;
 };
 
 /// Why a futex wait ended.
@@ -103,7 +79,6 @@ struct NativeQueuePolicy {
   using Atomic = std::atomic<U>;
   using Counter = std::atomic<std::uint64_t>;
   using Orders = QueueOrders;
-  using Rules = QueueRules;
   using StopToken = std::stop_token;
   template <typename Callback>
   using StopCallback = std::stop_callback<Callback>;
@@ -112,7 +87,7 @@ struct NativeQueuePolicy {
   static constexpr std::size_t kCellAlign = 1;
   /// Over how many eventcounts a SequencedRing spreads those who wait for room.
   static constexpr std::size_t kRooms = 4;
-  /// More threads than are ever inside one LockFreeRing at once.
+  /// More threads than are ever inside one MpmcRing at once.
   static constexpr std::int64_t kMostTakers = 1 << 16;
 
   static void Count(Counter& counter, std::uint64_t n) noexcept {

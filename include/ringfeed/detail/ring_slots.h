@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ringfeed/queue_policy.h"
+#include "ringfeed/detail/queue_policy.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

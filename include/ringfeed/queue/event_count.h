@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "ringfeed/queue_policy.h"
-#include "ringfeed/queue_result.h"
+#include "ringfeed/detail/queue_policy.h"
+#include "ringfeed/queue/queue_result.h"
 
 namespace ringfeed {
 
@@ -61,7 +61,6 @@ template <typename Policy>
 class BasicEventCount {
  public:
   using Orders = typename Policy::Orders;
-  using Rules = typename Policy::Rules;
 
   /// What PrepareWait saw.
   struct Key {
@@ -85,7 +84,7 @@ class BasicEventCount {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
     // Once the epoch has moved a notifier may have claimed this registration already, and the
     // count might go too low: then it stays.
-    while (WaitersOf(word) != 0 && (!Rules::kCancelTestsEpoch || EpochOf(word) == key.epoch)) {
+    while (WaitersOf(word) != 0 && EpochOf(word) == key.epoch) {
       if (word_.compare_exchange_weak(word, word - 1, std::memory_order_relaxed,
                                       std::memory_order_relaxed)) {
         return;
@@ -158,9 +157,7 @@ class BasicEventCount {
  private:
   struct WakeOnStop {
     BasicEventCount* events;
-    void operator()() const noexcept {
-      if constexpr (Rules::kStopWakes) events->NotifyAll();
-    }
+    void operator()() const noexcept { events->NotifyAll(); }
   };
 
   static constexpr std::uint32_t WaitersOf(std::uint64_t word) noexcept {
@@ -200,7 +197,7 @@ class BasicEventCount {
   QueueResult ParkUntilStopped(const WaitLimit<Policy>& limit, Attempt& attempt);
   QueueResult GiveUp(QueueResult result) noexcept {
     // This thread may have been chosen by a wake that it does not use.
-    if constexpr (Rules::kPassOnGivingUp) Notify(1);
+    Notify(1);
     return result;
   }
 
