@@ -224,7 +224,8 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
     StreamLane::Ends ends;
     ends.outlived = (several && skips) || stream.reopen_limit > 0;
     ends.may_be_empty = several || stream.reopen_limit > 0;
-    return std::make_unique<StreamLane>(stream, ends, context, stop_.get_token());
+    return std::make_unique<StreamLane>(stream, static_cast<std::uint32_t>(number), ends, context,
+                                        stop_.get_token());
   }
   if (source.records != nullptr) {
     return std::make_unique<RecordLane>(source.records.get(), program_.passes, context,

@@ -336,5 +336,30 @@ TEST_F(MultiplexTest, WhatIsNoStreamIsRefused) {
   EXPECT_THROW(MultiPass(all, 2).ReadNext(), Error);
 }
 
+TEST_F(MultiplexTest, BatchesSayFromWhichStreamTheirRecordsAre) {
+  OpenOptions options = Options();
+  options.note_records = true;
+  std::vector<Reader> streams;
+  std::vector<std::jthread> writers;
+  for (const std::uint64_t first : {0, 1000}) {
+    const std::string fifo = MakeFifo(std::to_string(first) + ".tfrecord");
+    streams.push_back(OpenFiles({fifo}, options));
+    writers.emplace_back([fifo, first] { WriteFifo(fifo, Records(first, 100).bytes); });
+  }
+  Reader reader = Multiplex(streams, options);
+  std::array<std::uint64_t, 2> next{};
+  Instance record;
+  BatchOrigin origin;
+  while (reader.TryReadNext(&record, &origin) == ReadResult::kRecord) {
+    ASSERT_EQ(origin.records.size(), 1U);
+    const RecordRange at = origin.records[0];
+    ASSERT_LT(at.file, next.size());
+    EXPECT_EQ(at.first, next[at.file]++);
+    EXPECT_EQ(IdOfPayload({record[0].data, record[0].bytes}), at.file * 1000 + at.first);
+  }
+  EXPECT_EQ(reader.status().ToString(), Status().ToString());
+  EXPECT_EQ(next, (std::array<std::uint64_t, 2>{100, 100}));
+}
+
 }  // namespace
 }  // namespace ringfeed

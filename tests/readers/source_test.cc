@@ -389,6 +389,24 @@ TEST_F(InstanceSourceTest, WhatItThrowsOrReportsFailsTheStreamBehindItsRows) {
   EXPECT_EQ(status.code(), StatusCode::kIoError);
 }
 
+TEST_F(InstanceSourceTest, BatchesSayWhichOfItsInstancesTheyHold) {
+  OpenOptions options = Options();
+  options.note_records = true;
+  Reader counted =
+      FromInstanceSource(std::make_unique<CountingReader>(CountingReader::Plan{.count = 100}),
+                         CountingReader::Fields(), options);
+  Reader reader = Batch(MultiPass(counted, 2), {.size = 40});
+  std::vector<RecordRange> found;
+  Instance batch;
+  BatchOrigin origin;
+  while (reader.TryReadNext(&batch, &origin) == ReadResult::kRecord) {
+    found.insert(found.end(), origin.records.begin(), origin.records.end());
+  }
+  const std::vector<RecordRange> wanted = {{0, 0, 40}, {0, 40, 40}, {0, 80, 20},
+                                           {0, 0, 20}, {0, 20, 40}, {0, 60, 40}};
+  EXPECT_EQ(found, wanted);
+}
+
 /// Reads another chain, over and over.
 class RepeatingReader final : public InstanceSource {
  public:

@@ -44,6 +44,7 @@ bool InstanceLane::StartPass(Block* block) {
     block->stream_ends = true;
     return false;
   }
+  records_ = 0;
   if (rewind_()) return true;
   block->status = Status(StatusCode::kUnsupported,
                          "the reader cannot start again for another pass: ReInit said no");
@@ -77,6 +78,7 @@ bool InstanceLane::Fill(Block* block) {
   if (pass_ended_ && !StartPass(block)) return true;
   // They stand still: records point at them.
   block->instances.reserve(kMostInstances);
+  block->first_record = records_;
   const Clock::time_point started = Clock::now();
   do {
     Instance instance;
@@ -94,6 +96,7 @@ bool InstanceLane::Fill(Block* block) {
   } while (block->status.ok() && !block->pass_ends && !stop_.stop_requested() &&
            block->instances.size() < kMostInstances && source_->Ready() &&
            Clock::now() - started < kLongest);
+  records_ += block->instances.size();
   return true;
 }
 

@@ -58,6 +58,7 @@ class InstanceLane final : public Lane {
   const std::function<bool()> rewind_;
   const std::stop_token stop_;
   std::uint64_t pass_ = 0;
+  std::uint64_t records_ = 0;  ///< of this pass so far
   bool pass_ended_ = false;
 };
 
@@ -108,7 +109,8 @@ class StreamLane final : public Lane {
     bool outlived = false;      ///< breaking off is damage, and not the failure of everything
     bool may_be_empty = false;  ///< it need not tell a format where nothing comes
   };
-  StreamLane(const StreamInput& input, const Ends& ends, LaneContext* context,
+  /// `number`: of the stream among the chain's.
+  StreamLane(const StreamInput& input, std::uint32_t number, const Ends& ends, LaneContext* context,
              std::stop_token stop);
   ~StreamLane() override;
   StreamLane(const StreamLane&) = delete;
@@ -140,6 +142,7 @@ class StreamLane final : public Lane {
   void FillSome(Block* block);
 
   StreamSource* const stream_;
+  const std::uint32_t number_;
   const std::string format_name_;
   const std::uint64_t reopen_limit_;
   const Ends ends_;

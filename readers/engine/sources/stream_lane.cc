@@ -14,9 +14,10 @@ constexpr std::size_t kMagicBytes = 4;
 
 }  // namespace
 
-StreamLane::StreamLane(const StreamInput& input, const Ends& ends, LaneContext* context,
-                       std::stop_token stop)
+StreamLane::StreamLane(const StreamInput& input, std::uint32_t number, const Ends& ends,
+                       LaneContext* context, std::stop_token stop)
     : stream_(input.stream.get()),
+      number_(number),
       format_name_(input.format),
       reopen_limit_(input.reopen_limit),
       ends_(ends),
@@ -171,6 +172,7 @@ void StreamLane::FrameSome(Block* block) {
   memory.GiveTo(block);
   block->NoteFramed(input.bytes.first(result.consumed), position_);
   block->file_name = stream_->name();
+  block->file_index = number_;
   block->first_record = records_;
   records_ += block->rows();
   position_ += result.consumed;
