@@ -9,9 +9,9 @@
 
 #include "bench/bare_stores.h"
 #include "bench/feed_rows.h"
+#include "ringfeed/compat/persistent_in_stream.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
-#include "ringfeed/persistent_in_stream.h"
 
 namespace ringfeed::bench {
 namespace {

@@ -16,8 +16,8 @@
 #include "readers/parsers/parser.h"
 #include "readers/record_ranges.h"
 #include "readers/refusals.h"
+#include "ringfeed/instance.h"
 #include "ringfeed/status.h"
-#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 

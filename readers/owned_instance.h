@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ringfeed/tensor.h"
+#include "ringfeed/instance.h"
 
 namespace ringfeed {
 

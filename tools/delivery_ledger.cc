@@ -4,16 +4,6 @@
 #include <cstring>
 
 namespace ringfeed::tools {
-namespace {
-
-std::uint64_t RowsOf(const Instance& batch) {
-  if (batch.empty()) return 0;
-  const Tensor& last = batch.back();  // the field of hashes, where there is one
-  if (!last.lod.empty()) return last.lod[0].size() - 1;
-  return last.shape.empty() ? 0 : static_cast<std::uint64_t>(last.shape[0]);
-}
-
-}  // namespace
 
 void HashSums::Add(const HashedPayload& payload) {
   std::array<std::uint64_t, 4> hash_words;
@@ -47,7 +37,7 @@ void DeliveryLedger::Close(const HashSums& delivery) {
 }
 
 void DeliveryLedger::AddBatch(const Instance& batch) {
-  const std::uint64_t rows = RowsOf(batch);
+  const auto rows = static_cast<std::uint64_t>(batch.Rows());
   if (rows == 0) return;
   HashSums delivery;
   if (hash_ == PayloadHash::kNone) {

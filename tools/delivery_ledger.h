@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "ringfeed/instance.h"
 #include "ringfeed/record.h"
-#include "ringfeed/tensor.h"
 #include "tools/hashing_parser.h"
 #include "tools/multiset_sum.h"
 #include "tools/sha256.h"

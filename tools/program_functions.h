@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/program.h"
-#include "ringfeed/scope.h"
+#include "ringfeed/compat/program.h"
+#include "ringfeed/compat/scope.h"
 #include "tools/record_digest.h"
 
 namespace ringfeed::tools {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "ringfeed/tensor.h"
+#include "ringfeed/instance.h"
 
 namespace ringfeed::tools {
 

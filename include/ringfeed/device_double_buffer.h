@@ -17,9 +17,9 @@ namespace ringfeed {
 ///
 /// `slots` batches are on the device at a time (2 or more), those handed out among them: while all
 /// are held, ReadNext waits until one is let go, or Close. The reader is the end of its chain; for
-/// the CPU it is DoubleBuffer. Throws Error where there is no such device, with the reason.
+/// the CPU it is DoubleBuffer. Throws Error if there is no such device, with the reason.
 Reader DoubleBufferOn(Reader input, Place place, std::size_t slots = 2);
-/// On a device of `backend`, whose streams work on the tensors.
+/// As above, on a device of a backend of yours, whose streams work on the tensors.
 Reader DoubleBufferOn(Reader input, std::shared_ptr<DeviceBackend> backend, int device,
                       std::size_t slots = 2);
 

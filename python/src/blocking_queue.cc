@@ -25,8 +25,8 @@
 #include "live_queues.h"
 #include "reader_handle.h"
 #include "ringfeed/blocking_queue.h"
+#include "ringfeed/compat/py_reader.h"
 #include "ringfeed/decorators.h"
-#include "ringfeed/py_reader.h"
 #include "user_call.h"
 
 namespace nb = nanobind;

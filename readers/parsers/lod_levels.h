@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "readers/parsers/parser.h"
-#include "ringfeed/tensor.h"
+#include "ringfeed/instance.h"
 
 namespace ringfeed {
 

@@ -2,7 +2,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ringfeed/registry.h"
+#include "ringfeed/compat/registry.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

@@ -8,11 +8,11 @@
 
 #include "readers/parsers/parser.h"
 #include "readers/parsers/tensor_record.h"
+#include "ringfeed/compat/py_reader.h"
+#include "ringfeed/compat/random_data.h"
+#include "ringfeed/compat/scope.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/device_double_buffer.h"
-#include "ringfeed/py_reader.h"
-#include "ringfeed/random_data.h"
-#include "ringfeed/scope.h"
 #include "ringfeed/slot.h"
 #include "ringfeed/status.h"
 

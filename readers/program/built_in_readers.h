@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ringfeed/registry.h"
+#include "ringfeed/compat/registry.h"
 
 namespace ringfeed {
 

@@ -11,7 +11,7 @@
 #include "readers/program/program_run.h"
 #include "readers/program/program_text.h"
 #include "readers/program/program_tree.h"
-#include "ringfeed/program.h"
+#include "ringfeed/compat/program.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

@@ -97,7 +97,7 @@ std::string FirstTextError::FieldOfValueAt(std::size_t offset) const {
 
 std::string FirstTextError::KnownFields(const std::string& message) const {
   const auto* type = grammar_.Find(std::string(QuotedBehind("Message type \"", message)));
-  return type == nullptr ? "" : " It has: " + FieldNames(*type);
+  return type == nullptr ? "" : " It has: " + NamesOfFields(*type);
 }
 
 }  // namespace ringfeed

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "readers/program/program_tree.h"
-#include "ringfeed/scope.h"
+#include "ringfeed/compat/scope.h"
 
 namespace ringfeed {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "readers/program/at_place.h"
-#include "ringfeed/paddle_readers.h"
-#include "ringfeed/registry.h"
+#include "ringfeed/compat/paddle_readers.h"
+#include "ringfeed/compat/registry.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "readers/program/program_tree.h"
-#include "ringfeed/program.h"
-#include "ringfeed/scope.h"
+#include "ringfeed/compat/program.h"
+#include "ringfeed/compat/scope.h"
 #include "ringfeed/stats.h"
 
 namespace ringfeed {

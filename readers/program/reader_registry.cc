@@ -8,8 +8,9 @@
 #include <variant>
 
 #include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
 #include "readers/program/built_in_readers.h"
-#include "ringfeed/registry.h"
+#include "ringfeed/compat/registry.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -92,7 +93,7 @@ Attributes Complete(const ReaderKind& kind, const Attributes& given) {
 
 /// Programs have no operation that lets two readers take from one: they are told what they can do.
 void RefuseTaken(const Reader& input) {
-  const GraphNode& node = *input.node();
+  const GraphNode& node = *ReaderAccess::NodeOf(input);
   if (std::holds_alternative<ShareNode>(node.kind()) || !node.HasConsumer()) return;
   Refuse(
       "the input has a consumer already, and a reader has one: create another reader of the same "

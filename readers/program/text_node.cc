@@ -41,7 +41,7 @@ AttributeValue ListOf(const Message& message, const FieldDescriptor& field) {
 
 }  // namespace
 
-std::string FieldNames(const google::protobuf::Descriptor& message) {
+std::string NamesOfFields(const google::protobuf::Descriptor& message) {
   std::string names;
   for (int i = 0; i < message.field_count(); ++i) {
     names += (i == 0 ? "" : ", ") + message.field(i)->name();
@@ -110,7 +110,7 @@ TextNode TextNode::Choice() const {
   const auto* descriptor = message_->GetDescriptor();
   const FieldDescriptor* chosen =
       message_->GetReflection()->GetOneofFieldDescriptor(*message_, descriptor->oneof_decl(0));
-  if (chosen == nullptr) Refuse("is empty, expected one of: " + FieldNames(*descriptor));
+  if (chosen == nullptr) Refuse("is empty, expected one of: " + NamesOfFields(*descriptor));
   return Child(chosen, -1);
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/registry.h"
+#include "ringfeed/compat/registry.h"
 
 namespace ringfeed {
 
@@ -52,6 +52,6 @@ class TextNode {
 };
 
 /// "read, has_next, reset": the fields of a message.
-std::string FieldNames(const google::protobuf::Descriptor& message);
+std::string NamesOfFields(const google::protobuf::Descriptor& message);
 
 }  // namespace ringfeed

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ringfeed/blocking_queue.h"
-#include "ringfeed/py_reader.h"
+#include "ringfeed/compat/py_reader.h"
 #include "ringfeed/ringfeed.h"
 #include "tests/combinations/chain_data.h"
 #include "tests/combinations/chain_space.h"

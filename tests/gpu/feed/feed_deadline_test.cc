@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "ringfeed/blocking_queue.h"
+#include "ringfeed/compat/py_reader.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/emulated_devices.h"
-#include "ringfeed/py_reader.h"
 #include "tests/gpu/feed/counting_rows.h"
 
 // Next until a deadline.
