@@ -56,6 +56,11 @@ std::string WrongTensor(const SlotSpec& slot, const Tensor& tensor) {
 
 }  // namespace
 
+Status CheckTensor(const SlotSpec& slot, const Tensor& tensor) {
+  const std::string wrong = WrongTensor(slot, tensor);
+  return wrong.empty() ? Status() : Status(StatusCode::kInvalidArgument, wrong);
+}
+
 Status CheckInstance(std::span<const SlotSpec> slots, const Instance& instance) {
   if (instance.size() != slots.size()) {
     return Status(StatusCode::kInvalidArgument, "an instance of " + std::to_string(slots.size()) +
@@ -63,10 +68,10 @@ Status CheckInstance(std::span<const SlotSpec> slots, const Instance& instance) 
                                                     std::to_string(instance.size()) + " tensors");
   }
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    const std::string wrong = WrongTensor(slots[i], instance[i]);
-    if (wrong.empty()) continue;
+    const Status status = CheckTensor(slots[i], instance[i]);
+    if (status.ok()) continue;
     return Status(StatusCode::kInvalidArgument,
-                  "slot " + std::to_string(i) + " \"" + slots[i].name + "\": " + wrong);
+                  "slot " + std::to_string(i) + " \"" + slots[i].name + "\": " + status.message());
   }
   return {};
 }

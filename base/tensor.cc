@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 
+#include "ringfeed/status.h"
+
 namespace ringfeed {
 namespace {
 
@@ -77,6 +79,12 @@ std::optional<DType> DTypeOfName(std::string_view name) noexcept {
     if (DTypeName(dtype) == name) return dtype;
   }
   return std::nullopt;
+}
+
+void RefuseDType(DType found, DType asked) {
+  throw Error(Status(StatusCode::kInvalidArgument,
+                     "the tensor's elements are " + std::string(DTypeName(found)) +
+                         ", they were asked for as " + std::string(DTypeName(asked))));
 }
 
 std::string ShapeToString(const Shape& shape) {

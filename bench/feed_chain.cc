@@ -8,12 +8,6 @@
 namespace ringfeed::bench {
 namespace {
 
-std::uint64_t RowsOf(const Instance& batch) {
-  const Tensor& first = batch.front();
-  return first.lod.empty() ? static_cast<std::uint64_t>(first.shape.at(0))
-                           : first.lod[0].size() - 1;
-}
-
 // The bytes of row `row` in a column.
 std::span<const std::byte> RowBytes(const Tensor& column, std::size_t row, std::size_t rows) {
   if (column.lod.empty()) {
@@ -27,7 +21,7 @@ std::span<const std::byte> RowBytes(const Tensor& column, std::size_t row, std::
 }
 
 std::uint64_t SumOfRows(const Instance& batch) {
-  const auto rows = static_cast<std::size_t>(RowsOf(batch));
+  const auto rows = static_cast<std::size_t>(batch.Rows());
   std::uint64_t sum = 0;
   for (std::size_t row = 0; row < rows; ++row) {
     std::uint64_t hash = 0;
@@ -67,7 +61,7 @@ LoopResult FeedChain::Read(const std::function<void(const Instance&)>& on_batch,
     const ReadResult read = blocks_ ? reader_.TryReadBlock(&block) : reader_.TryReadNext(&batch);
     if (read == ReadResult::kFailed) Fail(reader_.status().ToString());
     if (read == ReadResult::kEnd) Fail("the data ended in the middle of a pass");
-    result.records += blocks_ ? block.size() : RowsOf(batch);
+    result.records += blocks_ ? block.size() : static_cast<std::uint64_t>(batch.Rows());
     if (blocks_ && on_block) on_block(block);
     if (!blocks_ && on_batch) on_batch(batch);
   }

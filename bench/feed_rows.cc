@@ -12,10 +12,10 @@
 #include "bench/bare_loop.h"
 #include "bench/bare_stores.h"
 #include "ringfeed/arena.h"
+#include "ringfeed/compat/persistent_in_stream.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
-#include "ringfeed/persistent_in_stream.h"
 
 namespace ringfeed::bench {
 namespace {

@@ -10,7 +10,6 @@
 #include <span>
 #include <vector>
 
-#include "ringfeed/formats.h"
 #include "ringfeed/ringfeed.h"
 
 namespace {

@@ -4,7 +4,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "ringfeed/registry.h"
+#include "ringfeed/compat/data_reader.h"
+#include "ringfeed/compat/part_files.h"
+#include "ringfeed/compat/persistent_in_stream.h"
+#include "ringfeed/compat/registry.h"
 #include "ringfeed/ringfeed.h"
 
 namespace rf = ringfeed;
@@ -14,10 +17,7 @@ class MiniDataset final : public rf::Dataset {
  public:
   explicit MiniDataset(std::vector<std::string> parts) : parts_(std::move(parts)) {}
   bool Next(std::string* sample) override { return parts_.ReadLine(sample); }
-  bool ReInit() override {
-    parts_.Rewind();
-    return true;
-  }
+  bool ReInit() override { return parts_.Rewind(), true; }
 
  private:
   rf::PersistentInStream parts_;
@@ -38,7 +38,7 @@ class MiniParser final : public rf::SampleParser {
 
 // The two are columns.
 void MiniDecoder(const rf::MapInput& input, rf::RowWriter& row) {
-  const auto pair = input.fields->front().Values<float>();
+  const auto pair = (*input.fields)["pair"].Values<float>();
   for (std::size_t i = 0; i < 2; ++i) std::memcpy(row.Fixed(i).data(), &pair[i], sizeof(float));
 }
 
@@ -63,7 +63,7 @@ int main(int argc, char** argv) try {
   double weight = 0, bias = 0, loss = 0;
   rf::Instance batch;
   for (int i = 1; i <= 1000 && reader.Read(&batch); ++i) {
-    const auto x = batch[0].Values<float>(), y = batch[1].Values<float>();
+    const auto x = batch["x"].Values<float>(), y = batch["y"].Values<float>();
     for (std::size_t row = 0; row < x.size(); ++row) {
       const double off = weight * x[row] + bias - y[row];
       weight -= 0.001 * off * x[row];

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <iostream>
 
-#include "ringfeed/device_feed.h"
-#include "ringfeed/emulated_devices.h"
 #include "ringfeed/ringfeed.h"
 
 namespace rf = ringfeed;

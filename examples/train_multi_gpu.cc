@@ -17,9 +17,7 @@
 #include "examples/mlp.h"
 #include "examples/mlp_data.h"
 #include "examples/mlp_trainer.h"
-#include "ringfeed/device_feed.h"
-#include "ringfeed/device_kinds.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/ringfeed.h"
 #if RINGFEED_WITH_CUDA
 #include "ringfeed/cuda_devices.h"
 #endif

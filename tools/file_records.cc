@@ -59,8 +59,9 @@ ReadResult FileRecords::Next(std::span<const RecordSpan>* records) {
 }
 
 ReadResult FileRecords::Next(std::span<const RecordSpan>* records, Deadline deadline) {
-  const ReadResult result = deadline == kNoDeadline ? reader_.TryReadBlock(&block_)
-                                                    : reader_.TryReadBlock(&block_, deadline);
+  const ReadResult result = deadline == kNoDeadline
+                                ? reader_.TryReadBlock(&block_)
+                                : reader_.TryReadBlock(&block_, {.deadline = deadline});
   *records = result == ReadResult::kRecord ? block_.records() : std::span<const RecordSpan>();
   const auto damaged = [](const RecordSpan& record) { return record.damaged(); };
   if (std::none_of(records->begin(), records->end(), damaged)) return result;

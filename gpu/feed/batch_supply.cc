@@ -12,7 +12,8 @@ class ReaderSupply final : public BatchSupply {
   SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
     // What the chain throws when it starts is a failure of the data to those who wait for them.
     try {
-      const ReadResult result = reader_.TryReadNext(&batch->tensors, &batch->origin, stop);
+      const ReadResult result =
+          reader_.TryReadNext(&batch->tensors, {.origin = &batch->origin, .stop = stop});
       if (result != ReadResult::kFailed) return SupplyResultOf(result);
       *status = stop.stop_requested() ? Status(StatusCode::kCancelled, "the feed was closed")
                                       : reader_.status();

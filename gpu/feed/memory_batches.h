@@ -7,7 +7,7 @@
 
 #include "base/memory/arena.h"
 #include "gpu/feed/batch_supply.h"
-#include "ringfeed/tensor.h"
+#include "ringfeed/instance.h"
 
 namespace ringfeed {
 

@@ -16,7 +16,7 @@ std::shared_ptr<SharedLease> SharedLease::Of(DeviceLease lease, DeviceStream str
   const std::shared_ptr<SharedLease> shared(new SharedLease(std::move(lease)));
   const std::span<const Tensor> views =
       stream ? shared->lease_.On(stream) : shared->lease_.WaitHost();
-  shared->views_.assign(views.begin(), views.end());
+  shared->views_ = std::vector<Tensor>(views.begin(), views.end());
   shared->first_stream_ = stream;
   return shared;
 }

@@ -11,8 +11,8 @@
 namespace ringfeed {
 
 /// The fields of Python's `__cuda_array_interface__`, version 3, for bindings that hand tensors to
-/// Numba, CuPy and others. It keeps nothing alive: the Python object must hold the tensor. Where
-/// there is a choice take dlpack.h, which says when the memory is given back.
+/// Numba, CuPy and others. It keeps nothing alive: the Python object must hold the tensor. If there
+/// is a choice take dlpack.h, which says when the memory is given back.
 struct CudaArrayInterface {
   Shape shape;
   std::string typestr;                ///< "<f4": byte order, kind, bytes
@@ -20,7 +20,7 @@ struct CudaArrayInterface {
   bool read_only = true;              ///< the second half of that pair
   std::vector<std::int64_t> strides;  ///< in bytes
   int version = 3;
-  /// The stream that the consumer's work must come behind: kLegacyStream, kPerThreadStream or a
+  /// The stream that the consumer's work must come after: kLegacyStream, kPerThreadStream or a
   /// cudaStream_t as a number, never 0. None: the data are ready for any stream.
   std::optional<std::uintptr_t> stream;
 
@@ -28,7 +28,7 @@ struct CudaArrayInterface {
   static constexpr std::uintptr_t kPerThreadStream = 2;
 };
 
-/// Describes a tensor on a CUDA device. `*array` is set only where OK is returned.
+/// Describes a tensor on a CUDA device. `*array` is set only if OK is returned.
 /// Errors: kInvalidArgument for a tensor that lies elsewhere and for stream 0, which the interface
 /// forbids; kUnsupported for bfloat16, which it has no name for (cast it, or use DLPack).
 Status DescribeCudaArray(const Tensor& tensor, std::optional<std::uintptr_t> stream,

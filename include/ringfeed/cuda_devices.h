@@ -6,17 +6,17 @@
 #include "ringfeed/status.h"
 
 // The component ringfeed::cuda (find_package(ringfeed COMPONENTS cuda), pkg-config ringfeed-cuda).
-// It carries CUDA's runtime within it; at run time only the driver is needed, and where there is
+// It carries CUDA's runtime within it; at run time only the driver is needed, and if there is
 // none everything here still works and says so. Nothing of CUDA is needed to include this.
 
 namespace ringfeed {
 
 /// Why CUDA cannot be used here: no driver, one that is too old, no device, a CUDA_VISIBLE_DEVICES
-/// that hides all; OK where it can. Loads the driver, makes no context. Thread safe.
+/// that hides all; OK if it can. Loads the driver, makes no context. Thread safe.
 Status CudaStatus();
 
 /// NVIDIA's devices, numbered as CUDA numbers them (CUDA_VISIBLE_DEVICES chooses and orders them).
-/// Null where CUDA cannot be used; *why_not, which may be null, says why then, else it is OK.
+/// Null if CUDA cannot be used; *why_not, which may be null, says why then, else it is OK.
 ///
 /// Handles are CUDA's own: DeviceStream a cudaStream_t, DeviceEvent a cudaEvent_t, device memory
 /// that of cudaMalloc, in each device's primary context. So they mix with what the rest of the

@@ -9,30 +9,31 @@ namespace ringfeed {
 
 class KeyedPermutation;
 
-/// Samples of the user's own: bytes, one sample after another, made by one function. FromDataset
-/// makes them the records of a chain, which parses, shuffles and batches them like those of files.
-/// Called by one thread of ringfeed's.
+/// Samples of your own: bytes, one sample after another, made by one function. FromDataset makes
+/// them the records of a chain, which parses, shuffles and batches them like those of files. One
+/// thread of ringfeed's calls it at a time.
 class Dataset {
  public:
   virtual ~Dataset() = default;
-  /// Replaces *sample, which is empty, by the next one; false at the end of the pass. What it
-  /// throws becomes the stream's failure behind the samples before it.
+  /// Puts the next sample into *sample, which is empty; false at the end of the pass. May block.
+  /// What it throws becomes the stream's failure, after the samples before it.
   virtual bool Next(std::string* sample) = 0;
-  /// Starts the next pass; false where that cannot be done.
+  /// Starts the next pass; false if that cannot be done.
   virtual bool ReInit() { return false; }
   /// Whether Next makes its sample without waiting, as from files: then samples are handed on
-  /// together. Override it where Next may wait for something else than a disk: each sample is
-  /// delivered at once then.
+  /// together. Override it if Next may wait for something else than a disk: false hands on each
+  /// sample at once.
   virtual bool Ready() const { return true; }
   /// Shown in reports and errors.
   virtual std::string name() const { return "data set"; }
 };
 
-/// Samples that have numbers: each pass goes through all of them in order.
+/// Samples that have numbers. Each pass goes through all of them in order.
 class RandomAccessDataset : public Dataset {
  public:
+  /// How many samples there are; does not change.
   virtual std::uint64_t Size() const = 0;
-  /// Replaces *sample, which is empty, by sample `index`, less than Size().
+  /// Puts sample `index`, less than Size(), into *sample, which is empty. Throws as Next.
   virtual void At(std::uint64_t index, std::string* sample) = 0;
 
   bool Next(std::string* sample) override;
@@ -48,8 +49,8 @@ class RandomAccessDataset : public Dataset {
 struct DistributedOptions {
   std::size_t rank = 0;
   std::size_t ranks = 1;
-  /// Consecutive samples for each rank, of which the first ranks have one more where it does not
-  /// come out even; or every `ranks`-th.
+  /// Consecutive samples for each rank, of which the first ranks have one more if it does not
+  /// come out even. Else every `ranks`-th.
   bool contiguous = false;
   bool shuffle = false;
   std::uint64_t seed = 0;  ///< the same on all ranks

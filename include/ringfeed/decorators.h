@@ -26,30 +26,40 @@ class Parser;
 /// without a match or an option that cannot work; a file that turns out missing or unreadable later
 /// is a failure of the data.
 Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& options = {});
-/// The same over stores of the user's own.
+/// Records of stores of your own, in the order that OpenFiles has. Takes the sources over; several
+/// threads call ReadAt at once. Throws Error for an empty list, a null source or an option that
+/// cannot work.
 Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptions& options = {});
-/// Records of one stream; a single pass. Multiplex joins several.
+/// Records of one stream, in a single pass: it cannot start again. Multiplex joins several. Throws
+/// Error for a null stream or an option that cannot work.
 Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions& options = {});
-/// Instances of a reader that the user wrote, as rows of a batch; `fields` declares them.
+/// Instances of a reader of your own, each of them a row of a batch. `fields` declares them: one
+/// tensor per field, without a dimension for rows. An instance of another shape fails. Throws Error
+/// for a null source or no fields.
 Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, std::vector<FieldSpec> fields,
                           const OpenOptions& options = {});
 
-/// The same as instances of source->slots(): each is checked against them and delivered as it is;
-/// behind Batch the instances are joined along their first dimension, and their LoD is merged.
+/// Instances of a reader of your own, as source->slots() declares them: each is checked against
+/// that and delivered as it is. Batch joins them along their first dimension and merges their LoD.
+/// Throws Error for a null source or no slots.
 Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, const OpenOptions& options = {});
-/// Records of a data set that the user wrote.
+/// Records of a data set of your own: each sample is one. Throws Error for a null data set.
 Reader FromDataset(std::unique_ptr<Dataset> dataset, const OpenOptions& options = {});
 
-/// Records into fields. One-to-one, so the executor does it last, straight into the batch.
+/// Turns records into fields, one row for each record. That is done last, by several threads,
+/// straight into the batch. A record that does not fit the parser is damaged
+/// (OpenOptions::on_damage says what follows). Throws Error for a null parser. Like all functions
+/// here that take an input, it throws Error if that is empty, is read already or has a consumer.
 Reader Parse(Reader records, std::shared_ptr<const Parser> parser);
 
+/// How Shuffle orders records. docs/ORDER.md has the formulas.
 enum class ShuffleMode : std::uint8_t {
   kOfSize,  ///< kWindow or kBlock, whichever size is set
   kNone,    ///< as it comes
   kWindow,  ///< record i leaves in the order of i + W * u(seed, epoch, i)
   kBlock,   ///< fill N, permute, drain
   /// The files' stripes (OpenOptions::stripe_bytes) in the order of a keyed permutation of
-  /// (seed, epoch), then a window, where one is set: nearly global, and read in large pieces.
+  /// (seed, epoch), then a window, if one is set: nearly global, and read in large pieces.
   kBlocks,
   kGlobal,  ///< a keyed permutation of all records of (seed, epoch)
 };
@@ -59,8 +69,9 @@ struct ShuffleOptions {
   std::uint64_t seed = 0;
   ShuffleMode mode = ShuffleMode::kOfSize;
 };
-/// Throws Error where the sizes do not suit the mode. kBlocks and kGlobal stand on OpenFiles or
-/// OpenSources, Parse and Map at most in between, and need an index of the files.
+/// Records in a shuffled order, which depends on the options and the files alone. kBlocks and
+/// kGlobal take OpenFiles or OpenSources, Parse and Map at most in between, and need an index of
+/// the files. Throws Error if the sizes do not suit the mode.
 Reader Shuffle(Reader input, const ShuffleOptions& options);
 
 struct BatchOptions {
@@ -68,8 +79,10 @@ struct BatchOptions {
   /// Drop the rest of a pass instead of delivering a short batch. It is read and parsed all the
   /// same: what fails in it is a failure, and what is good before that is delivered.
   bool drop_remainder = false;
-  std::size_t slots = 0;  ///< batches in memory, handed-out ones too; 0: ≥ 4, ≥ 2 if that is short
-  /// Every batch has all its rows, also where records are damaged and at the end of a pass: zeros
+  /// Batches in memory, those that are handed out among them. 0: at least 4, or 2 if memory is
+  /// short.
+  std::size_t slots = 0;
+  /// Every batch has all its rows, even if records are damaged and at the end of a pass: zeros
   /// (of ragged fields nothing) stand for rows that are not there, and a last field "mask" (uint8,
   /// one per row) is 0 for these, 1 for all others.
   bool pad = false;
@@ -86,20 +99,22 @@ struct BatchOptions {
   /// the delivery that comes next, or with the end.
   bool empty_batches = false;
 };
-/// Rows of one batch in one piece of pinned memory: a fixed field becomes [rows, shape…], a ragged
-/// one the values of all rows with their offsets in lod[0] (LoDTensors: see their parser). A
-/// batch's memory is reused once every copy of its tensors is gone; who holds `slots` of them gets
-/// kResourceExhausted instead of a hang.
+/// Joins `size` rows to a batch in one piece of pinned memory. A fixed field becomes [rows,
+/// shape…]. A ragged one becomes the values of all rows with their offsets in lod[0] (LoDTensors:
+/// see their parser); so do the bytes of records on a chain without Parse. Instance::Rows says how
+/// many rows there are. A batch's memory is filled again after the last copy of its tensors is
+/// gone; whoever holds all `slots` gets kResourceExhausted instead of a hang. Throws Error for
+/// sizes that cannot be.
 Reader Batch(Reader input, const BatchOptions& options);
 
 /// Whether a record is kept; called by several threads at once. What it throws becomes the stream's
 /// failure at that record.
 using FilterFunction = std::function<bool(const RecordSpan& record)>;
 /// Only the records that `keep` keeps; a batch has its size in these. It is asked of the raw record
-/// before that is parsed, also where Filter stands behind Parse; several are asked in the order of
+/// before that is parsed, even if Filter stands after Parse; several are asked in the order of
 /// the chain. What is dropped is counted (PipelineStats::filtered_records). A damaged record that
-/// is skipped is asked of nobody and keeps its place. Stands behind Shuffle, so that the order does
-/// not depend on what is dropped, and in front of Batch.
+/// is skipped is asked of nobody and keeps its place. Put it after Shuffle, so that the order does
+/// not depend on what is dropped, and before Batch.
 Reader Filter(Reader input, FilterFunction keep);
 
 /// The group that a record belongs to; called by several threads at once. What it throws becomes
@@ -107,7 +122,7 @@ Reader Filter(Reader input, FilterFunction keep);
 using GroupFunction = std::function<std::int64_t(const RecordSpan& record)>;
 struct GroupBatchOptions {
   std::size_t size = 0;      ///< rows of a batch
-  GroupFunction group_of{};  ///< of the raw record, also behind Parse
+  GroupFunction group_of{};  ///< gets the raw record, even after Parse
   /// So many records, damaged ones counted, are grouped among themselves; 0: 64 batches' rows. At
   /// their end no row is held back.
   std::size_t segment = 0;
@@ -121,16 +136,17 @@ struct GroupBatchOptions {
 /// keep their order.
 Reader GroupBatch(Reader input, const GroupBatchOptions& options);
 
-/// What was opened as files or as a stream, and is not read yet, taken as files of `format` instead
-/// of what was asked for or would be found. `opened` is used up.
+/// Takes what was opened as files or as a stream, and is not read yet, as files of `format`,
+/// instead of the format that was asked for or would be found. `opened` is used up. Throws Error
+/// for other readers and for a format that is not known.
 Reader ReadAs(const Reader& opened, const std::string& format);
 
-/// Records of several streams, of whichever has some, all of them in turn where they all have. Each
-/// reader is one of OpenStreamSource, or of OpenFiles with a stream's name, as it is. One that is
-/// slow holds up none; one that ends leaves the others going. One that breaks off does so where
-/// damage is skipped, or where it is opened again (reopen_limit); else that is the failure of all,
-/// behind what came before it. `options` are for all of them; formats are each stream's own, and so
-/// is reopen_limit where it is the larger one.
+/// Records of several streams: of whichever has some, in turn if all have. Each reader is one of
+/// OpenStreamSource, or of OpenFiles with a stream's name, as it was opened; it is used up. A slow
+/// stream holds up none, and one that ends leaves the others going. So does one that breaks off, if
+/// damage is skipped or it is opened again (reopen_limit); else that is the failure of all, after
+/// what came before it. `options` are for all of them, but each stream keeps its format, and its
+/// reopen_limit if that is the larger one. Throws Error for other readers.
 Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options = {});
 
 /// One data set of a mixture.
@@ -150,14 +166,14 @@ Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options = {});
 /// everything once, in an order that depends on their speed.
 ///
 /// Each chain takes ahead of its consumer: what its shuffle holds, the batches that it has prepared
-/// (BatchOptions::slots), and for what comes behind them twice OpenOptions::threads blocks or more,
+/// (BatchOptions::slots), and for what comes after them twice OpenOptions::threads blocks or more,
 /// each of one instance or of up to 256 KiB of records. A chain that is closed or destroyed before
-/// the end takes these with it: no other chain gets them. Where every record counts, read every
+/// the end takes these with it: no other chain gets them. If every record counts, read every
 /// chain to its end; ReInit of one starts all of them again, with everything.
 Reader Share(Reader input);
 
-/// `passes` times over the data as one stream; 0: without end. The next pass is prefetched while
-/// one ends.
+/// Goes `passes` times over the data, as one stream; 0: without end. The next pass is prefetched
+/// while one ends.
 Reader MultiPass(Reader input, std::uint64_t passes);
 
 /// Where a Map function puts a row.
@@ -169,19 +185,21 @@ class RowWriter {
   /// Sets the values of a ragged field; copied. A multiple of its unit_bytes().
   virtual void Ragged(std::size_t field, std::span<const std::byte> values) = 0;
 };
-/// What a Map function sees of one row.
+/// What a Map function sees of one row. Valid during the call.
 struct MapInput {
   RecordSpan record;       ///< the raw record
-  const Instance* fields;  ///< its parsed fields, null on a chain without Parse
+  const Instance* fields;  ///< its parsed fields, also by name; null on a chain without Parse
 };
 using MapFunction = std::function<void(const MapInput& input, RowWriter& output)>;
-/// A user's function over every row, from several threads at once, its results in order. What it
-/// throws becomes the stream's failure at that row. `fields` declares what it writes.
+/// Calls a function of yours with every row, from several threads at once; the results are in
+/// order. `fields` declares what it writes: all of them, in each call. What it throws becomes the
+/// stream's failure at that row. Throws Error for an empty function or no fields.
 Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function);
 
-/// Keeps `slots` (at least 2) batches in memory so that the next is filled while one is used. Batch
-/// does so by itself; this names the number. Where it does not stand behind Batch it changes
-/// nothing: records and instances are read ahead anyway, as far as the memory of the chain goes.
+/// Keeps `slots` (at least 2) batches in memory, so that the next is filled while one is used.
+/// Batch does so by itself; this names the number. It changes nothing unless it stands after Batch:
+/// records and instances are read ahead anyway, as far as the memory of the chain goes. Throws
+/// Error for less than 2.
 Reader DoubleBuffer(Reader input, std::size_t slots = 2);
 
 /// Batches of `input` as tensors on a device, copied ahead of the consumer: what Paddle's

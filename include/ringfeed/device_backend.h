@@ -28,6 +28,7 @@ struct DeviceEvent {
   friend bool operator==(DeviceEvent, DeviceEvent) = default;
 };
 
+/// How urgent a stream's work is to the device.
 enum class StreamPriority : std::uint8_t { kNormal, kHigh };
 /// kTimed events can be asked for Elapsed, the others are cheaper.
 enum class EventKind : std::uint8_t { kPlain, kTimed };
@@ -35,7 +36,7 @@ enum class EventKind : std::uint8_t { kPlain, kTimed };
 /// What there is to know of one device.
 struct DeviceInfo {
   std::string name;
-  std::string pci_address;  ///< "0000:65:00.0"; empty where it has none
+  std::string pci_address;  ///< "0000:65:00.0"; empty if it has none
   int numa_node = -1;       ///< the closest; -1: unknown, or one for all
   std::size_t memory_bytes = 0;
   std::size_t free_bytes = 0;  ///< as of the call
@@ -70,7 +71,7 @@ struct BackendCounters {
 /// device: what fails while it runs is reported by later calls. A device that is lost
 /// (kDeviceLost) fails every later call on it, except that what was allocated can be given back.
 ///
-/// Thread safety: all calls from any thread, except where an implementation says that it is for one
+/// Thread safety: all calls from any thread, except if an implementation says that it is for one
 /// thread (EmulatedDevices' simulator). BindThread comes first in threads of ringfeed's own; calls
 /// that name no stream or event (AllocDevice, CreateStream, …) need no binding. Launch needs the
 /// stream's device bound to the calling thread.
@@ -83,6 +84,7 @@ class DeviceBackend {
   virtual std::string_view name() const = 0;
   /// Devices are numbered from 0.
   virtual int DeviceCount() const = 0;
+  /// Fills *info with what is known of the device.
   virtual Status Info(int device, DeviceInfo* info) = 0;
   /// The calling thread is going to work with this device. On CUDA also: what this thread calls
   /// does not disturb another thread's capture of a graph.
@@ -91,43 +93,48 @@ class DeviceBackend {
   // Set-up and tear-down. None of these belongs into a running loop: each may wait for the device.
 
   /// Makes copies from [data, data + bytes) to any device asynchronous. Ranges do not overlap. It
-  /// is an optimisation: where it fails the range can be copied from all the same, by blocking
+  /// is an optimisation: if it fails the range can be copied from all the same, by blocking
   /// copies.
   virtual Status RegisterHost(std::byte* data, std::size_t bytes) = 0;
-  /// By the start of a registered range. No copy from there may be in flight.
+  /// Ends the registration of the range that starts at `data`. No copy from there may be in flight.
   virtual Status UnregisterHost(std::byte* data) = 0;
-  /// At least on a boundary of 256 bytes.
+  /// Allocates `bytes` of the device's memory, on a boundary of at least 256 bytes, into *data.
   virtual Status AllocDevice(int device, std::size_t bytes, std::byte** data) = 0;
-  /// Waits for the device's work. On a lost device kDeviceLost, and the memory is gone.
+  /// Frees what AllocDevice gave. Waits for the device's work. On a lost device it gives
+  /// kDeviceLost, and the memory is gone.
   virtual Status FreeDevice(int device, std::byte* data) = 0;
-  /// Independent of the legacy stream.
+  /// Makes a stream that does not wait for the legacy stream. The caller destroys it.
   virtual Status CreateStream(int device, StreamPriority priority, DeviceStream* stream) = 0;
-  /// What is enqueued still runs.
+  /// Ends a stream; what is enqueued on it still runs.
   virtual Status DestroyStream(DeviceStream stream) = 0;
+  /// Makes an event, which was never recorded. The caller destroys it.
   virtual Status CreateEvent(int device, EventKind kind, DeviceEvent* event) = 0;
   virtual Status DestroyEvent(DeviceEvent event) = 0;
 
   // The running loop. None of these waits for the device (but a copy from unregistered memory).
 
-  /// Of the same device. Replaces what was recorded before.
+  /// Makes the event stand for all that is enqueued on `stream` so far, a stream of the same
+  /// device. Replaces what was recorded before.
   virtual Status Record(DeviceEvent event, DeviceStream stream) = 0;
   /// What is enqueued on `stream` from now on runs after what `event` stands for at this call, on
   /// whichever device. An event never recorded stands for nothing.
   virtual Status StreamWait(DeviceStream stream, DeviceEvent event) = 0;
-  /// Whether what the event stands for is done; true too where it was never recorded. What the
-  /// device wrote before is visible to the caller then.
+  /// Says in *done whether what the event stands for is done; true if it was never recorded. What
+  /// the device wrote before is visible to the caller then.
   virtual Status Query(DeviceEvent event, bool* done) = 0;
-  /// From host memory, within one registered range or outside of all, into one allocation. The
-  /// source must stay as it is until the copy is seen done.
+  /// Copies from host memory, within one registered range or outside of all, into one allocation.
+  /// The source must stay as it is until the copy is seen done.
   virtual Status CopyToDevice(DeviceStream stream, std::byte* to, const std::byte* from,
                               std::size_t bytes) = 0;
-  /// The same for several pieces, in any order among each other, as one piece of the stream's work.
+  /// Copies several pieces as CopyToDevice copies one, in any order among each other, as one piece
+  /// of the stream's work.
   virtual Status CopyBatchToDevice(DeviceStream stream, std::span<const CopyPiece> pieces) = 0;
-  /// Into host memory; for results and tests.
+  /// Copies from one allocation into host memory; for results and tests.
   virtual Status CopyToHost(DeviceStream stream, std::byte* to, const std::byte* from,
                             std::size_t bytes) = 0;
   /// Sets device memory to a byte.
   virtual Status Fill(DeviceStream stream, std::byte* data, std::byte value, std::size_t bytes) = 0;
+  /// Runs a kernel (device_kernels.h).
   virtual Status Launch(DeviceStream stream, const DeviceKernel& kernel) = 0;
   /// Keeps the device's compute part busy for that long: a stand-in for a training step.
   virtual Status Busy(DeviceStream stream, std::int64_t duration_ns) = 0;
@@ -138,16 +145,17 @@ class DeviceBackend {
   virtual Status SyncEvent(DeviceEvent event) = 0;
   /// Blocks until all of the stream's work is done. For tests and shut-down.
   virtual Status SyncStream(DeviceStream stream) = 0;
-  /// Between two kTimed events that are done.
+  /// The time between two kTimed events that are done.
   virtual Status Elapsed(DeviceEvent begin, DeviceEvent end, double* milliseconds) = 0;
   /// The failure that the device is lost by, else OK. Does not touch the device.
   virtual Status DeviceStatus(int device) = 0;
+  /// What was called so far.
   virtual BackendCounters Counters() const = 0;
 
   // Time as the devices have it. A loop that waits asks NowNanos, and Idle between two looks:
   // Query alone lets no time pass in a simulator.
 
-  /// Monotonic.
+  /// The time, which never goes back.
   virtual std::int64_t NowNanos() const = 0;
   /// Lets time pass until something may have changed, at most until NowNanos() == until_ns.
   virtual void Idle(std::int64_t until_ns) = 0;
@@ -160,11 +168,11 @@ class DeviceBackend {
   virtual void NoteHostWrite(const std::byte* /*data*/, std::size_t /*bytes*/,
                              const char* /*what*/) {}
   /// The calling thread hands on what it did, under a token; whoever takes that token over comes
-  /// behind it. A host thread's release and acquire.
+  /// after it. A host thread's release and acquire.
   virtual void NoteHandOver(const void* /*token*/) {}
   virtual void NoteTakeOver(const void* /*token*/) {}
 
-  /// A named range of the calling thread for a profiler, where one is attached. `name` is a
+  /// A named range of the calling thread for a profiler, if one is attached. `name` is a
   /// literal.
   virtual void BeginRange(const char* /*name*/) {}
   virtual void EndRange() {}

@@ -9,7 +9,8 @@
 
 namespace ringfeed {
 
-/// DoubleBufferOn of decorators.h, on a device of `backend`, whose streams work on the tensors.
+/// DoubleBufferOn of decorators.h, on a device of a backend of yours, whose streams work on the
+/// tensors.
 Reader DoubleBufferOn(Reader input, std::shared_ptr<DeviceBackend> backend, int device,
                       std::size_t slots = 2);
 

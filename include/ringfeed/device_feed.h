@@ -27,7 +27,7 @@ enum class Distribution : std::uint8_t {
   kSplit,       ///< every batch is cut into as many parts as there are devices, in order of rows
 };
 
-/// What becomes of the last step where there are not enough batches for every device.
+/// What happens in the last step if there are not enough batches for every device.
 enum class LastStep : std::uint8_t {
   kUneven,  ///< the first devices step once more than the others
   kDrop,    ///< left out, and counted; split batches: one with fewer rows than the largest
@@ -35,7 +35,7 @@ enum class LastStep : std::uint8_t {
   kShort,   ///< its rows are spread over all devices: each steps as often, the last time with fewer
 };
 
-// What a device makes of one field of a batch behind the copy. `field` counts from 0.
+// What a device makes of one field of a batch after the copy. `field` counts from 0.
 
 /// u8 to numbers: see CastNormalize. With channels_first the field's rows are [height, width,
 /// channels]; mean and scale are per channel, the last dimension (1 to 4), or one for all.
@@ -62,22 +62,23 @@ using FieldTransform = std::variant<NormalizeField, WidenField, PadField>;
 
 /// How a feed is made.
 struct FeedOptions {
-  /// Null: CUDA's devices where there are some and the program called UseCuda, else as many
+  /// Null: CUDA's devices if there are some and the program called UseCuda, else as many
   /// emulated ones as `devices` asks for: DeviceFeed::backend()->name() says which.
   std::shared_ptr<DeviceBackend> backend{};
-  /// By number; empty: all that there are, or, where a launcher started several processes on this
+  /// By number; empty: all that there are, or, if a launcher started several processes on this
   /// machine, the one of this process's local rank (ranks.h).
   std::vector<int> devices{};
   std::size_t slots = 3;  ///< batches on each device at a time, leased ones included; at least 2
   Distribution distribution = Distribution::kRoundRobin;
   LastStep last_step = LastStep::kUneven;
-  /// Of one slot; 0: learned from the batches that come, with a quarter more where rows are ragged.
+  /// Device memory of one slot, in bytes; 0: learned from the batches that come, with a quarter
+  /// more if rows are ragged.
   std::size_t slot_bytes = 0;
   /// A batch that does not fit its slot fails the feed; else the slot becomes bigger, which is
   /// counted.
   bool fixed_slots = false;
   std::vector<FieldTransform> transforms{};
-  /// How long Next waits where only the program itself can go on: another device's batches are not
+  /// How long Next waits while only the program itself can go on: another device's batches are not
   /// taken, or other threads hold all leases. Then it fails with kDeadlineExceeded, and may be
   /// called again.
   std::int64_t patience_ms = 30'000;
@@ -103,43 +104,47 @@ class DeviceLease {
   DeviceLease& operator=(DeviceLease&& other) noexcept;
 
   explicit operator bool() const { return core_ != nullptr; }
-  int device() const;  ///< its number in the backend
-  /// Place of the device in FeedOptions::devices.
+  int device() const;  ///< the device's number in the backend
+  /// The device's place in FeedOptions::devices.
   std::size_t device_index() const { return lane_; }
-  /// Of the batch, from 0 where the feed began, over all devices. origin() knows its number in the
-  /// chain.
+  /// The batch's number, from 0 where the feed began, over all devices. origin() knows its number
+  /// in the chain.
   std::uint64_t number() const;
-  /// Where its batch comes from: Reader::Position makes of it the position behind that batch,
-  /// however far the feed has read ahead. The same in all parts of one batch; where the rows of a
+  /// Where its batch comes from: Reader::Position makes of it the position after that batch,
+  /// however far the feed has read ahead. The same in all parts of one batch; if the rows of a
   /// last step are repeated or spread, that of the step's last batch: such a position is saved when
   /// all devices had their parts. Valid until Release.
   const BatchOrigin& origin() const;
+  /// Which slot of its device it takes, from 0.
   std::size_t slot() const { return slot_; }
   /// How often its slot was filled: another lease of that slot has another one.
   std::uint64_t generation() const { return generation_; }
-  std::uint64_t rows() const;
-  /// LastStep::kPad: the rows from here on are repeated ones.
+  std::uint64_t rows() const;  ///< of the tensors
+  /// How many of them count: with LastStep::kPad the rows from here on are repeated ones.
   std::uint64_t valid_rows() const;
 
   /// Makes `stream` wait for the copy (the host does not) and gives the tensors, for work that is
-  /// enqueued on it before Release: a tensor per field, `data` being device memory, `lod` host
-  /// memory, both of the lease (Tensor::owner is null). May be called for several streams. Throws
-  /// Error where the device failed, and for a lease that was released.
+  /// enqueued on it before Release: one per field, `data` being device memory, `lod` host memory.
+  /// The lease owns both (Tensor::owner is null), and the span is valid until Release. May be
+  /// called for several streams. Throws Error if the device failed, and for a lease that was
+  /// released.
   std::span<const Tensor> On(DeviceStream stream);
-  /// Blocks until the copy is done: for those who look from the host.
+  /// Blocks until the copy is done and gives the tensors, for those who look from the host. Else as
+  /// On.
   std::span<const Tensor> WaitHost();
-  /// The rows' offsets in device memory, level 0 of a ragged field that was not padded. Ordered as
-  /// the tensors are.
+  /// The offsets of the rows of a ragged field that was not padded (lod[0]), rows + 1 of them, in
+  /// device memory; null for other fields. Ready if the tensors are.
   const std::int64_t* DeviceOffsets(std::size_t field) const;
-  /// LastStep::kPad: [rows] of u8, 1 for rows that count. Ordered as the tensors are.
+  /// With LastStep::kPad: uint8 [rows] in device memory, 1 for rows that count; else null. Ready if
+  /// the tensors are.
   const std::byte* DeviceMask() const;
 
-  /// With FeedOptions::count_when_told: whoever it is for has it, so that DeviceFeed::Position may
-  /// stand behind it. Nothing without that option, and where the feed was started again since.
-  /// Throws Error for a lease that was released.
+  /// With FeedOptions::count_when_told: says that whoever it is for has it, so that
+  /// DeviceFeed::Position may stand after it. Does nothing without that option, and if the feed was
+  /// started again since. Throws Error for a lease that was released.
   void Count() const;
-  /// Gives the slot back, behind what was enqueued on the streams of On. Never blocks, but where
-  /// the feed is gone and this was its last lease. Idempotent.
+  /// Gives the slot back, after what was enqueued on the streams of On. Does not block, unless the
+  /// feed is gone and this was its last lease. A second call changes nothing.
   void Release() noexcept;
 
  private:
@@ -159,12 +164,13 @@ struct DeviceFeedStats {
   std::uint64_t batches = 0;          ///< leased
   std::uint64_t copied_bytes = 0;     ///< over the link
   std::uint64_t delivered_bytes = 0;  ///< of the tensors that leases show
-  std::uint64_t packed_bytes =
-      0;  ///< of these, copied by the CPU first: not one piece of pinned memory
+  /// Of delivered_bytes: copied by the CPU first, as they were not one piece of pinned memory.
+  std::uint64_t packed_bytes = 0;
   std::uint64_t unpinned_bytes = 0;  ///< from memory that could not be registered: copies block
   std::uint64_t grown_slots = 0;
   double wait_s = 0;  ///< in Next
 };
+/// What a feed did so far.
 struct FeedStats {
   std::vector<DeviceFeedStats> devices;
   std::uint64_t dropped_rows = 0;   ///< LastStep::kDrop
@@ -180,7 +186,7 @@ struct FeedStats {
 /// destructor while no other thread is in one.
 class DeviceFeed {
  public:
-  /// Starts at once. `reader` is a chain that is not read by anybody else. Throws Error where it
+  /// Starts at once. `reader` is a chain that is not read by anybody else. Throws Error if it
   /// cannot work, with the reason and the remedy.
   explicit DeviceFeed(Reader reader, const FeedOptions& options = {});
   /// Close.
@@ -189,43 +195,47 @@ class DeviceFeed {
   DeviceFeed& operator=(const DeviceFeed&) = delete;
 
   /// The next batch in order: of device k mod devices, each in its turn. Blocks. None at the end of
-  /// the data; throws Error on failure, behind everything good.
+  /// the data; throws Error on failure, after everything good.
   std::optional<DeviceLease> Next();
-  /// The next batch of one of the devices (its place in the list), for a loop per device.
+  /// The next batch of one of the devices (its place in FeedOptions::devices), for a loop per
+  /// device. Else as Next().
   std::optional<DeviceLease> Next(std::size_t device_index);
-  /// The same without exceptions for what data and devices can do. kFailed: the reason is in
-  /// *status; with kResourceExhausted (the calling thread itself holds every slot) and
-  /// kDeadlineExceeded (see patience_ms) a later call may succeed.
+  /// Next without exceptions for what data and devices can do: fills *lease, or says that the data
+  /// are at their end. kFailed puts the reason into *status; after kResourceExhausted (the calling
+  /// thread itself holds every slot) and kDeadlineExceeded (see patience_ms) a later call may
+  /// succeed.
   ReadResult TryNext(DeviceLease* lease, Status* status);
   ReadResult TryNext(std::size_t device_index, DeviceLease* lease, Status* status);
-  /// The same, but kTimeout where nothing came until the deadline: nothing is lost, the next call
-  /// goes on, and a patience runs out over all of them. What is there is delivered also behind the
-  /// deadline. With simulated devices, whose work is done here, a read that has begun is waited
-  /// for.
+  /// TryNext with a deadline: kTimeout if nothing came until then. Nothing is lost, the next call
+  /// goes on, and patience_ms counts over all of them. What is there is delivered also after the
+  /// deadline. With simulated devices, whose work is done in this call, a read that has begun is
+  /// waited for.
   ReadResult TryNext(DeviceLease* lease, Status* status, Deadline deadline);
   ReadResult TryNext(std::size_t device_index, DeviceLease* lease, Status* status,
                      Deadline deadline);
 
   /// Starts again at the first batch, with the reader. What was prefetched is dropped; leases that
-  /// are out stay as they are. Throws Error where the reader cannot start again; the feed then is
+  /// are out stay as they are. Throws Error if the reader cannot start again; the feed then is
   /// at its end.
   void ReInit();
-  /// The reader's position behind what was handed out, whatever was prefetched: behind the last
-  /// batch of which all parts were, and all of those before it, however far one device's loop is
-  /// ahead of another's. So what a device got beyond it comes again. Restore of a feed or of a
-  /// reader takes it, with any number of devices. Throws Error where the chain has no position.
+  /// The reader's position after what was handed out, whatever was prefetched. It stands after the
+  /// last batch that was handed out in all its parts, together with all batches before it, however
+  /// far one device's loop is ahead of another's. So what a device got beyond it comes again.
+  /// Restore of a feed or of a reader takes it, with any number of devices. Throws Error if the
+  /// chain has no position.
   std::string Position() const;
-  /// Goes on behind a position, as Reader::Restore does. What was prefetched is dropped; leases
+  /// Goes on after a position, as Reader::Restore does. What was prefetched is dropped; leases
   /// that are out stay as they are; numbers begin at 0 again, and with the first device. Throws
-  /// Error where the position is not this chain's, before anything is lost.
+  /// Error if the position is not this chain's, before anything is lost.
   void Restore(const std::string& position);
-  /// Goes on behind the first `batch` batches of the chain. As Restore.
+  /// Goes on after the first `batch` batches of the chain. As Restore.
   void SeekTo(std::uint64_t batch);
-  /// Ends the threads, waits until the copies are done, and frees what is not leased; what is,
-  /// with its lease. Next then fails with kCancelled. Reports what could not be ended in time (it
-  /// is given up, not freed). Idempotent.
+  /// Ends the threads, waits until the copies are done (close_timeout_ms at most), and frees what
+  /// is not leased; what is leased goes with its lease. Next then fails with kCancelled. Returns
+  /// what could not be ended in time: it is given up, not freed. A second call changes nothing.
   Status Close();
 
+  /// The devices' numbers in the backend, in the order of FeedOptions::devices.
   const std::vector<int>& devices() const;
   const std::shared_ptr<DeviceBackend>& backend() const;
   FeedStats Stats() const;

@@ -10,7 +10,7 @@
 
 namespace ringfeed {
 
-// What a device does to a batch behind the copy, so that fewer bytes cross the link. Pointers are
+// What a device does to a batch after the copy, so that fewer bytes cross the link. Pointers are
 // device memory, on boundaries of their element type; inputs and outputs do not overlap.
 
 /// Images as numbers: u8 → f32, f16 or bf16, output = (input - mean[c]) * scale[c], computed in f32

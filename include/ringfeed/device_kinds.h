@@ -17,8 +17,8 @@ struct DeviceKindStatus {
   int devices = 0;   ///< that there are; of emulated ones any number can be made, this is 0
 };
 
-/// Opens the devices of a kind. `argument` is what stood behind the name and a colon, else empty.
-/// Throws Error where it cannot.
+/// Opens the devices of a kind. `argument` is what stood after the name and a colon, or empty.
+/// Throws Error if it cannot.
 using DeviceOpener = std::function<std::shared_ptr<DeviceBackend>(const std::string& argument)>;
 /// Whether the kind can be used here, and how many devices there are. Does not throw.
 using DeviceProbe = std::function<Status(int* devices)>;
@@ -28,7 +28,7 @@ using DeviceProbe = std::function<Status(int* devices)>;
 /// there from the start. Thread safe, as all functions here.
 void RegisterDeviceKind(const std::string& name, DeviceOpener opener, DeviceProbe probe);
 
-/// All kinds by name, probed now. "cuda" is among them in any case: where it is not registered
+/// All kinds by name, probed now. "cuda" is among them in any case: if it is not registered
 /// (UseCuda in cuda_devices.h does that) its status says what is missing. Probing CUDA for the
 /// first time loads its driver.
 std::vector<DeviceKindStatus> DeviceKinds();

@@ -7,7 +7,7 @@
 #include "ringfeed/tensor.h"
 
 /// Tensors for other libraries without a copy, as DLPack describes them: NumPy, PyTorch, JAX, CuPy,
-/// TVM and others take them. The structures are those of DLPack's C header, byte by byte: where
+/// TVM and others take them. The structures are those of DLPack's C header, byte by byte: if
 /// that header is included too, cast the pointers.
 namespace ringfeed::dlpack {
 
@@ -96,16 +96,19 @@ static_assert(sizeof(void*) != 8 || (sizeof(DLManagedTensorVersioned) == 80 &&
                                      offsetof(DLManagedTensorVersioned, flags) == 24 &&
                                      offsetof(DLManagedTensorVersioned, dl_tensor) == 32));
 
-/// Never fails: DLPack knows all dtypes of ringfeed.
+/// DLPack's type of elements of `dtype`. Never fails: it knows all dtypes of ringfeed.
 DLDataType DataTypeOf(DType dtype) noexcept;
-/// None where ringfeed has no such dtype (vectors, complex numbers, fp8, …).
+/// The dtype of DLPack's type; none if ringfeed has no such dtype (vectors, complex numbers, fp8,
+/// …).
 std::optional<DType> DTypeOf(const DLDataType& type) noexcept;
 
-/// Of an emulated device the CPU: its memory is host memory.
+/// DLPack's device of a place. An emulated device is the CPU: its memory is host memory.
 DLDevice DeviceOf(Place place) noexcept;
-/// Pinned host memory is the CPU's. None for devices that ringfeed does not know.
+/// The place of DLPack's device; pinned host memory is the CPU's. None for devices that ringfeed
+/// does not know.
 std::optional<Place> PlaceOf(const DLDevice& device) noexcept;
 
+/// What an export says of its memory.
 struct ExportOptions {
   /// The consumer is told not to write. A consumer that takes no read-only tensors needs false, and
   /// memory that nobody else reads.
@@ -114,17 +117,18 @@ struct ExportOptions {
   bool pinned = false;
 };
 
-/// The tensor, its memory shared, not copied. The result owns a share of `tensor.owner`, and is
-/// itself owned by the caller until it calls result->deleter(result), or a consumer does: once,
+/// Exports a tensor, its memory shared, not copied. The result owns a share of `tensor.owner`, and
+/// is itself owned by the caller until it calls result->deleter(result), or a consumer does: once,
 /// from any thread. That drops the share and frees the result with all it points to.
 ///
 /// A tensor without elements has null data. Of a ragged tensor the values are exported, its `lod`
 /// is not. The dimensions must fit tensor.bytes (asserted).
 ///
-/// Of device memory: whoever exports it sees to it that the consumer's stream comes behind the copy
+/// Of device memory: whoever exports it sees to it that the consumer's stream comes after the copy
 /// that filled it. The deleter names no stream: the owner must know which streams read the memory.
 DLManagedTensorVersioned* ExportVersioned(const Tensor& tensor, const ExportOptions& options = {});
-/// The same for libraries from before DLPack 1.0. It cannot say that memory is read-only.
+/// As ExportVersioned, for libraries from before DLPack 1.0. It cannot say that memory is
+/// read-only.
 DLManagedTensor* ExportUnversioned(const Tensor& tensor, const ExportOptions& options = {});
 
 }  // namespace ringfeed::dlpack

@@ -48,9 +48,10 @@ enum class DeviceCall : std::uint8_t {
   kDeviceStatus,
 };
 inline constexpr std::size_t kDeviceCalls = 23;
-/// "CopyToDevice".
+/// The call's name, "CopyToDevice".
 std::string_view DeviceCallName(DeviceCall call);
 
+/// What a planned fault does.
 enum class FaultEffect : std::uint8_t {
   kFails,       ///< this call alone, without effect: kResourceExhausted or kIoError
   kDeviceLost,  ///< this call and everything on that device from then on
@@ -74,6 +75,7 @@ struct EmulatedDevice {
   double speed = 1;  ///< of its kernels; Busy of d takes d / speed
 };
 
+/// How emulated devices are made.
 struct EmulatedOptions {
   std::vector<EmulatedDevice> devices = std::vector<EmulatedDevice>(1);
   /// A simulator: one thread, a clock of its own that moves in Idle and syncs alone, the same run
@@ -95,10 +97,10 @@ struct EmulatedOptions {
 
 /// Two accesses to the same memory that nothing puts into an order, or a use that the rules forbid.
 struct Offence {
-  std::string
-      rule;  ///< "unordered", "unregistered source", "wrong device", "sync in the hot path", …
-  std::string
-      first;  ///< the operation it was noticed at: "copy to device 1, stream 3, 4096 bytes at …"
+  /// "unordered", "unregistered source", "wrong device", "sync in the hot path", …
+  std::string rule;
+  /// The operation it was noticed at: "copy to device 1, stream 3, 4096 bytes at …".
+  std::string first;
   std::string second;  ///< the other one, of "unordered"
   std::string ToString() const;
 };
@@ -115,27 +117,30 @@ struct DeviceLeaks {
 /// Devices in host memory, stricter than hardware: a dry run of a training loop on any machine, and
 /// what the device feed is tested with. "Device memory" is host memory that only the device's
 /// operations may touch. Wrong use is noted as an offence, and the call fails with
-/// kInvalidArgument where it cannot go on. A stream that waits for an event which a lost device
+/// kInvalidArgument if it cannot go on. A stream that waits for an event which a lost device
 /// owes loses its own device: its work can never run.
 class EmulatedDevices : public DeviceBackend {
  public:
-  /// A number of like devices in real time: `--devices emu:N`.
+  /// So many like devices in real time: `--devices emu:N`. Throws Error for a number that cannot
+  /// be.
   static std::shared_ptr<EmulatedDevices> Open(int devices);
-  /// Throws Error for options that cannot work.
+  /// Devices by their options. Throws Error for options that cannot work.
   static std::shared_ptr<EmulatedDevices> Open(const EmulatedOptions& options);
 
+  /// Whether it is a simulator (EmulatedOptions::simulated), which one thread uses.
   virtual bool simulated() const = 0;
 
-  /// A function of the caller's as one operation of the stream, on the device's compute part: what
-  /// the training step is here. `accesses` are checked as a kernel's are: device memory. The
+  /// Enqueues a function of yours as one operation of the stream, on the device's compute part: a
+  /// training step. `accesses` is the device memory that it touches, checked as a kernel's is. The
   /// function must not throw, and must not call the devices.
   virtual Status LaunchHost(DeviceStream stream, std::function<void()> function,
                             std::span<const MemoryAccess> accesses) = 0;
 
   /// All offences so far, at most 1,000.
   virtual std::vector<Offence> offences() const = 0;
+  /// What was made and not given back so far.
   virtual DeviceLeaks Leaks() const = 0;
-  /// How often that was called so far: which faults a run could meet.
+  /// How often that call was made so far: which faults a run could meet.
   virtual std::uint64_t CallsOf(DeviceCall call) const = 0;
 
   // What the policing is told.

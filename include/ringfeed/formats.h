@@ -20,7 +20,7 @@ namespace ringfeed {
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
-  /// Appends one record.
+  /// Appends one record; its bytes are copied or written before this returns.
   virtual Status Write(std::span<const std::byte> record) = 0;
   /// Hands over what is buffered, in a format of chunks the chunk at hand as it is: what a reader
   /// of a pipe waits for.
@@ -29,19 +29,21 @@ class RecordWriter {
   virtual Status Close() = 0;
 };
 
+/// A writer, or why there is none.
+struct RecordWriterResult {
+  Status status;                         ///< OK if there is one
+  std::unique_ptr<RecordWriter> writer;  ///< else null
+};
 /// Creates a writer of `format`: "tfrecord", "rows:160", "rows:160,header=128,stride=192" (a record
 /// is a row; header and padding are zeros), "raw" (exactly one record), "tar:ext=jpg" (a record
 /// becomes a sample of one member of that extension, its number is the key), "recordio",
 /// "recordio:go,gzip", "ofrecord", "lines", "jsonl", "csv". docs/FORMATS.md has them all. A format
-/// that can only be read is kUnsupported.
-struct RecordWriterResult {
-  Status status;
-  std::unique_ptr<RecordWriter> writer;
-};
+/// that can only be read is kUnsupported. Does not throw.
 RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format);
-/// The same to an open descriptor (a pipe, a socket, stdout), which stays the caller's: what is
+/// A writer to an open descriptor (a pipe, a socket, stdout), which stays the caller's: what is
 /// written cannot be taken back. `name` is for messages. kUnsupported for formats whose header is
-/// written last. Blocks where the other side does not take it; SIGPIPE is the caller's business.
+/// written last. Writes block while the other side takes nothing; SIGPIPE is the caller's business.
+/// Else as OpenRecordWriter.
 RecordWriterResult OpenRecordStreamWriter(int descriptor, const std::string& name,
                                           const std::string& format);
 
@@ -53,24 +55,26 @@ struct RecordIoChunkPlace {
 };
 
 /// The chunks of a RecordIO file, in their order, by their headers alone: no payload is read, no
-/// checksum looked at. Where a header is damaged it ends with the failure and its place.
+/// checksum looked at. If a header is damaged it ends with the failure and its place.
 struct RecordIoIndex {
   Status status;
   std::vector<RecordIoChunkPlace> chunks;
 };
-/// Blocks while it reads 20 bytes a chunk. Throws Error where the file cannot be opened.
+/// Blocks while it reads 20 bytes a chunk. Throws Error if the file cannot be opened.
 RecordIoIndex LoadRecordIoIndex(const std::string& path);
 
 /// `count` chunks of a RecordIO file (kToEnd: the rest) from number `first` on, to be read through
-/// OpenSources; fewer, or none, where the file has no more. Throws Error where the file cannot be
-/// opened, or where damage hides which bytes these are.
+/// OpenSources; fewer, or none, if the file has no more. Throws Error if the file cannot be
+/// opened, or if damage hides which bytes these are.
 std::unique_ptr<Source> OpenRecordIoChunks(const std::string& path, std::uint64_t first,
                                            std::uint64_t count);
 
-/// Builds the bytes of one tf.Example (TensorFlow's example.proto) in the order of the calls.
-/// A name that is added twice makes a record that readers take differently: don't.
+/// Builds the bytes of one tf.Example (TensorFlow's example.proto) in the order of the calls. A
+/// name that is added twice makes a record that readers take differently: don't. One thread at a
+/// time.
 class ExampleBuilder {
  public:
+  // Each adds a feature of that name; the values are copied.
   ExampleBuilder& AddBytes(std::string_view name, std::span<const std::byte> value);
   ExampleBuilder& AddBytes(std::string_view name, std::string_view value);
   ExampleBuilder& AddFloats(std::string_view name, std::span<const float> values);
@@ -91,13 +95,14 @@ class ExampleBuilder {
 /// files: the tensors in the order of the calls. One thread at a time.
 class LoDTensorBuilder {
  public:
-  /// `values` are the elements, row-major, as many as `shape` has; `lod` the levels in offset form,
-  /// the top one first. Both are copied. Throws Error(kInvalidArgument) where they do not fit
-  /// together, a dimension is negative, an offset form does not ascend from 0 to what it counts, or
-  /// Paddle has no tensors of the type (uint16, uint32).
+  /// Adds a tensor. `values` are the elements, row-major, as many as `shape` has; `lod` the levels
+  /// in offset form, the top one first. Both are copied. Throws Error(kInvalidArgument) if they do
+  /// not fit together, a dimension is negative, an offset form does not ascend from 0 to what it
+  /// counts, or Paddle has no tensors of the type (uint16, uint32).
   LoDTensorBuilder& Add(DType dtype, const Shape& shape, std::span<const std::byte> values,
                         const std::vector<std::vector<std::int64_t>>& lod = {});
-  /// A tensor as a reader delivers it, with its LoD.
+  /// Adds a tensor as a reader delivers it, with its LoD; it must lie in host memory. Throws as
+  /// above.
   LoDTensorBuilder& Add(const Tensor& tensor);
   /// The record; valid until the next call of anything. Starts over at the next Add.
   std::span<const std::byte> Finish();
@@ -117,17 +122,18 @@ class InstanceBuilder {
  public:
   /// Adds the tensor of that name, UTF-8 and not empty; one that was there is dropped. `values` are
   /// the elements, row-major, as many as `shape` has; `lod` the levels in offset form, the top one
-  /// first. All are copied. Throws Error(kInvalidArgument) where they do not fit together, a
+  /// first. All are copied. Throws Error(kInvalidArgument) if they do not fit together, a
   /// dimension is negative or an offset form does not ascend from 0 to what it counts; then nothing
   /// has changed.
   InstanceBuilder& Add(std::string_view name, DType dtype, const Shape& shape,
                        std::span<const std::byte> values,
                        const std::vector<std::vector<std::int64_t>>& lod = {});
-  /// A tensor as a reader delivers it, with its LoD.
+  /// Adds a tensor as a reader delivers it, with its LoD; it must lie in host memory. Throws as
+  /// above.
   InstanceBuilder& Add(std::string_view name, const Tensor& tensor);
   /// Drops what was added and goes on from a record: what no Add replaces stays in it byte for
   /// byte, unknown fields too. (Those inside of a field that is replaced go with it.) kDamaged
-  /// where it is no Instance; then nothing has changed.
+  /// if it is no Instance; then nothing has changed.
   Status StartFrom(std::span<const std::byte> record);
   /// The record; valid until the next call of anything. Starts over at the next Add.
   std::span<const std::byte> Finish();
@@ -142,7 +148,7 @@ class InstanceBuilder {
   bool finished_ = false;
 };
 
-/// One member of a sample: what stands behind the key's dot ("jpg", "seg.png"), and its bytes.
+/// One member of a sample: what stands after the key's dot ("jpg", "seg.png"), and its bytes.
 struct TarMember {
   std::string extension;
   std::span<const std::byte> bytes;  ///< a view into the record
@@ -154,13 +160,13 @@ struct TarSample {
   std::string key;
   std::vector<TarMember> members;
 
-  /// The first member of that extension; null where there is none. Valid as long as the sample.
+  /// The first member of that extension; null if there is none. Valid as long as the sample.
   const TarMember* Find(std::string_view extension) const;
 };
 
 /// Takes a record of format "tar" apart. What *sample held is replaced (its memory is used again);
 /// its bytes are views into the record and live as long as that. Members that belong to no sample
-/// (folders, links, hidden files) are left out. Fails with kDamaged where the record is no piece of
+/// (folders, links, hidden files) are left out. Fails with kDamaged if the record is no piece of
 /// a tar file. Does not block; thread safe for different samples.
 Status SplitTarSample(std::span<const std::byte> record, TarSample* sample);
 

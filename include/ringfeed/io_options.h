@@ -10,12 +10,12 @@ namespace ringfeed {
 /// The ways in which a file's bytes come into memory.
 enum class IoPath : std::uint8_t {
   kAuto,   ///< chosen by file, as residency, size and the system allow
-  kUring,  ///< io_uring, O_DIRECT where the file system has it
+  kUring,  ///< io_uring, O_DIRECT if the file system has it
   kPread,  ///< read calls: inline for files in the page cache, a pool of threads for cold ones
   kMmap,   ///< mapped, and kept mapped across passes
 };
 
-/// "auto", "uring", "pread", "mmap".
+/// The path's name: "auto", "uring", "pread", "mmap".
 std::string_view IoPathName(IoPath path);
 
 /// Speed, never order: how bytes are read. Every option has a default that suits most machines.
@@ -24,7 +24,7 @@ struct IoOptions {
   std::size_t block_bytes = 512 * 1024;           ///< size of one read; a multiple of 4096
   std::size_t in_flight_bytes = 4 * 1024 * 1024;  ///< per reader thread, io_uring and pool
   bool direct = true;                             ///< O_DIRECT for cold files
-  int retries = 3;                                ///< of transient errors, with back-off
+  int retries = 3;                                ///< after transient errors, with growing pauses
 };
 
 /// Which path serves one file, and why, in words for the report.

@@ -20,7 +20,7 @@ enum class DeliveryRule : std::uint8_t {
 
 /// What one rank's part of a run begins with.
 struct JournalStart {
-  std::uint64_t batch = 0;  ///< number of the first batch behind the position that it starts from
+  std::uint64_t batch = 0;  ///< number of the first batch after the position that it starts from
   std::uint64_t run = 0;    ///< a number of the program's own, e.g. of restarts; audits ignore it
   int rank = 0;
   int ranks = 1;
@@ -30,12 +30,12 @@ struct JournalStart {
   bool split_by_files = false;  ///< as of BatchOptions
   DeliveryRule rule = DeliveryRule::kOnce;
   std::string data{};  ///< what tells the data set from others: journals that differ are not merged
-  /// A name that all ranks of one launch share and no other launch has; "" where there is none.
+  /// A name that all ranks of one launch share and no other launch has; "" if there is none.
   std::string launch{};
   std::uint64_t started_ns = 0;  ///< since 1970; 0: the time at which it is written
-  /// Records of the data set, damaged ones counted; 0 where they are not known.
+  /// Records of the data set, damaged ones counted; 0 if they are not known.
   std::uint64_t total_records = 0;
-  /// Of each file; may be empty where they are not known, or of too many files to be listed.
+  /// Of each file; may be empty if they are not known, or of too many files to be listed.
   std::vector<std::uint64_t> records{};
   friend bool operator==(const JournalStart&, const JournalStart&) = default;
 };
@@ -45,9 +45,9 @@ struct JournalEntry {
   enum class Kind : std::uint8_t {
     kStart,   ///< `start`
     kBatch,   ///< `origin`: of one batch that was handed out
-    kCut,     ///< the same of one that a failure cut short: positions do not count it, and it is to
-              ///< come again
-    kEnd,     ///< the data came to their end; origin.batch is the number behind the last batch
+    kCut,     ///< `origin`: of a batch that a failure cut short: positions do not count it, and it
+              ///< is to come again
+    kEnd,     ///< the data came to their end; origin.batch is the number after the last batch
     kDamage,  ///< `damaged`: so many damaged records or ranges the run reported in all
   };
   Kind kind = Kind::kStart;
@@ -69,13 +69,14 @@ class JournalWriter {
   JournalWriter(const JournalWriter&) = delete;
   JournalWriter& operator=(const JournalWriter&) = delete;
 
-  /// A batch that was handed out. Before the position behind it is saved: then what a position
-  /// counts stands in the journal. What fails to be written whole is taken off again.
+  /// Notes a batch that was handed out. Call it before you save the position after that batch: then
+  /// what a position counts stands in the journal. What fails to be written whole is taken off
+  /// again.
   Status Append(const BatchOrigin& origin);
-  /// The data are at their end behind `batches` batches, counted from the beginning.
+  /// Notes that the data are at their end, after `batches` batches counted from the beginning.
   Status End(std::uint64_t batches);
-  /// The run is over, and reported so many damaged records or ranges (PipelineStats), those too
-  /// that no batch names: what was lost in them nobody could count.
+  /// Notes that the run is over and reported so many damaged records or ranges (PipelineStats),
+  /// also those that no batch names: nobody could count what was lost in them.
   Status Damage(std::uint64_t damaged);
 
  private:
@@ -89,13 +90,13 @@ class JournalWriter {
 /// Reads a journal from its beginning. One thread at a time.
 class JournalReader {
  public:
-  /// Throws Error where the file cannot be opened.
+  /// Throws Error if the file cannot be opened.
   explicit JournalReader(std::string path);
   ~JournalReader();
   JournalReader(const JournalReader&) = delete;
   JournalReader& operator=(const JournalReader&) = delete;
 
-  /// The next entry. An incomplete one at the end is the end. kFailed for a file that is no
+  /// Reads the next entry. An incomplete one at the end is the end. kFailed for a file that is no
   /// journal and for an entry that is damaged: status() names its line.
   ReadResult Next(JournalEntry* entry);
   const Status& status() const { return status_; }

@@ -20,7 +20,7 @@ struct FileOrder {
   std::uint64_t seed = 0;
   std::uint64_t from_pass = 0;  ///< earlier passes keep the list's order
   /// This reader takes part `rank` of the list, permuted or not, in `ranks` consecutive parts, of
-  /// which the first ones have one file more where it does not come out even. With the same list,
+  /// which the first ones have one file more if it does not come out even. With the same list,
   /// seed and pass the ranks together read each file once.
   std::size_t rank = 0;
   std::size_t ranks = 1;
@@ -29,7 +29,7 @@ struct FileOrder {
 /// Whether files are read by an index of their records. It is made at the first opening and kept
 /// beside the file, or in a folder; see `ringfeed index`.
 enum class IndexUse : std::uint8_t {
-  kAsNeeded,  ///< where the order asks for it: global, blocks, Mix, several ranks, Restore, SeekTo
+  kAsNeeded,  ///< if the order asks for it: global, blocks, Mix, several ranks, Restore, SeekTo
   kNever,     ///< what would need it is refused at set-up, or replayed
 };
 
@@ -39,23 +39,24 @@ struct OpenOptions {
   // Order.
   FileOrder files{};
   std::size_t cycle = 8;  ///< files open at a time, one stripe of each in turn
-  std::size_t stripe_bytes =
-      1024 * 1024;  ///< a stripe: the records that start within this many bytes
+  /// A stripe: the records that start within so many bytes. A multiple of 4096.
+  std::size_t stripe_bytes = 1024 * 1024;
   OnDamage on_damage = OnDamage::kFail;
   std::uint64_t max_damaged = ~std::uint64_t{0};  ///< under kSkip: fail once more than this are met
   std::string format{};  ///< "": by name or first bytes; else e.g. "rows:160"
   std::size_t max_record_bytes = std::size_t{1} << 30;
-  /// Gives the order up: of `cycle` open files whatever comes first, and whoever is free takes the
-  /// next file. Each record once per pass all the same. (Ranks that share batches keep the order,
-  /// which tells them what is whose.)
+  /// Gives the order up: whichever of `cycle` open files has something comes first, and whoever is
+  /// free takes the next file. Each record comes once per pass all the same. (Ranks that share
+  /// batches keep the order, which tells them what is whose.)
   bool unordered = false;
-  /// Streams: opened again so often where they end, as a writer that crashes and is started again
-  /// needs it. Damage in such a stream, a record that was cut off first of all, is always reported
-  /// and passed over: where the next writer comes before the end of the last was seen, its records
-  /// stand behind a piece of one (and both count as one end).
-  /// Throws Error for what is no stream and for a stream that comes once (StreamSource::ComesOnce).
+  /// How often a stream is opened again after its end, for a writer that crashes and is started
+  /// again. Damage in such a stream, such as a record that was cut off, is always reported and
+  /// passed over. If the next writer comes before the end of the last was seen, its records stand
+  /// after a piece of one, and both ends count as one. Not 0 throws Error for what is no stream and
+  /// for a stream that comes once (StreamSource::ComesOnce).
   std::uint64_t reopen_limit = 0;
-  /// What readers of a registered format deliver (RegisterFormat); of others it throws Error.
+  /// What readers of a registered format deliver (RegisterFormat); for other formats that throws
+  /// Error.
   std::vector<SlotSpec> slots{};
   /// Number of the first pass: draws of pass p are those of epoch first_epoch + p.
   std::uint32_t first_epoch = 0;

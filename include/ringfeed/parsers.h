@@ -60,7 +60,7 @@ struct CsvField {
   /// a failure, but of text an empty string. (An empty text in quotes is always an empty string.)
   std::optional<FeatureDefault> missing{};
   /// The (first) column, from 0. Below 0: the one that the header names so, or, without a header,
-  /// the one behind the field before.
+  /// the one after the field before.
   std::int64_t column = -1;
 };
 
@@ -89,7 +89,7 @@ struct TokensSpec {
 struct CsvOptions {
   static constexpr std::int64_t kAnyColumns = -1;
 
-  /// Blank (' '): columns stand behind any number of blanks and tabs, also at the row's ends.
+  /// Blank (' '): columns stand after any number of blanks and tabs, also at the row's ends.
   char delimiter = ',';
   bool quotes = true;  ///< false: a quote is a byte like any other
   std::string header;  ///< the line that names the columns; empty: they have no names
@@ -98,44 +98,44 @@ struct CsvOptions {
   std::int64_t columns = 0;
 };
 
-/// The record as it is: one ragged uint8 field "bytes".
+/// The record as it is: one ragged uint8 field "bytes". Batch takes it on a chain without Parse.
 std::shared_ptr<const Parser> RawParser();
 
 /// Arrays of numbers without anything around them: blocks of a token file, Megatron's documents,
 /// rows of a NumPy file. A record that is no whole number of elements, or not of the shape, is
-/// damaged: its failure names both, and the reader's policy decides (where a token file's last
+/// damaged: its failure names both, and the reader's policy decides (if a token file's last
 /// block is short, "tokens:tail=drop" leaves it out). The parser is immutable, keeps nothing of
 /// `spec`, never blocks and may be used by any number of threads. Throws Error(kInvalidArgument)
-/// where there is no such field or conversion.
+/// if there is no such field or conversion.
 std::shared_ptr<const Parser> TokensParser(const TokensSpec& spec = {});
 
 /// Samples of a tar file, as WebDataset has them, by the extensions of their members: what stands
-/// behind the key's dot, "jpg", "seg.png". "jpg;jpeg;png" is the first of these that there is,
+/// after the key's dot, "jpg", "seg.png". "jpg;jpeg;png" is the first of these that there is,
 /// "__key__" the key. uint8 of shape [-1] is a member's bytes. float32, float64, int32, int64 and
 /// uint8 of shape {} or [1] are the number that its text is, blanks and line ends around it passed
 /// over. Other members are passed over too, and of several of one extension the first counts. A
 /// sample that lacks a member without a default, or has no number of that type there, is damaged:
 /// its failure names the sample and the member, and the reader's policy decides. The parser is
 /// immutable, keeps nothing of `members`, never blocks and may be used by any number of threads.
-/// Throws Error(kInvalidArgument) where there is no member, one is named twice or one cannot be
+/// Throws Error(kInvalidArgument) if there is no member, one is named twice or one cannot be
 /// such a field.
 std::shared_ptr<const Parser> TarParser(const std::vector<FeatureSpec>& members);
 
-/// Packed little-endian rows: each field directly behind the one before, all of fixed shape.
-/// Throws Error(kInvalidArgument) where a field cannot be such a column.
+/// Packed little-endian rows: each field directly after the one before, all of fixed shape.
+/// Throws Error(kInvalidArgument) if a field cannot be such a column.
 std::shared_ptr<const Parser> RowsParser(std::vector<FieldSpec> fields);
 
 /// tf.Example by its features (TensorFlow's example.proto). Other features and unknown fields are
 /// passed over unread. As in Protobuf, the last of several entries of one name counts. Throws
-/// Error(kInvalidArgument) where a feature cannot be such a field.
+/// Error(kInvalidArgument) if a feature cannot be such a field.
 std::shared_ptr<const Parser> ExampleParser(std::vector<FeatureSpec> features);
 
 /// tf.SequenceExample (TensorFlow's example.proto): the context's features as ExampleParser reads
-/// them, behind them the feature lists. Of a list each feature is a step: a field's first dimension
+/// them, after them the feature lists. Of a list each feature is a step: a field's first dimension
 /// is -1, its steps, and each step holds exactly the elements of the other dimensions, {-1} one of
 /// them. Steps of many lengths have no field. A list without a step is an empty row; a record that
 /// lacks one is a failure, or, with the default "", has an empty row. Immutable, may be shared by
-/// threads. Throws Error(kInvalidArgument) where there is no feature, one is named twice or one
+/// threads. Throws Error(kInvalidArgument) if there is no feature, one is named twice or one
 /// cannot be such a field.
 std::shared_ptr<const Parser> SequenceExampleParser(std::vector<FeatureSpec> context,
                                                     std::vector<FeatureSpec> sequences);
@@ -144,30 +144,30 @@ std::shared_ptr<const Parser> SequenceExampleParser(std::vector<FeatureSpec> con
 /// or int64, packed or not) by its features. Other features and unknown fields are passed over
 /// unread. As in Protobuf, the last of several entries of one name counts. A record that is no
 /// OFRecord, lacks a feature without a default or holds another number of elements is damaged: its
-/// failure names the feature and what was expected, and the reader's policy decides. Where
+/// failure names the feature and what was expected, and the reader's policy decides. If
 /// OneFlow's decoders would read on (a bytes_list of another length than the shape, a number
 /// outside of its type), the record is a failure here too. The parser is immutable, shares nothing
 /// with `features`, never blocks and may be used by any number of threads. Throws
-/// Error(kInvalidArgument) where there is no feature, one is named twice or one cannot be such a
+/// Error(kInvalidArgument) if there is no feature, one is named twice or one cannot be such a
 /// field.
 std::shared_ptr<const Parser> OFRecordParser(std::vector<OFRecordFeatureSpec> features);
 
 /// PaddlePaddle's LoDTensor records (RecordIO files that Fluid wrote; docs/FORMATS.md has their
 /// bytes): `tensors` declares all tensors of a record in their order. Such a record is a mini-batch
 /// or an instance with a leading dimension of 1, so that Batch joins records as Paddle does: of a
-/// shape with -1 the rows of all records stand behind each other, [rows, dims…], and every level of
+/// shape with -1 the rows of all records stand one after another, [rows, dims…], and every level of
 /// LoD goes on where it ended, [[0,2,5]] and [[0,1,3]] giving [[0,2,5,6,8]]. BatchOptions::size
 /// counts records. Tensor::lod then has exactly lod_levels levels in offset form, the top one
 /// first; the records' own bounds are gone. A fixed shape is stacked, [records, shape…]. Without
 /// Batch each record keeps its own LoD.
 ///
-/// A record is damaged where anything that it says of itself is not so: the number of its tensors,
+/// A record is damaged if anything that it says of itself is not so: the number of its tensors,
 /// versions other than 0, another type, shape or number of levels, offsets that do not ascend from
 /// 0 to what they count, a bool that is neither 0 nor 1, bytes that are missing or left over.
 /// Complex numbers are kUnsupported. The failure names tensor, byte and what was expected, and the
 /// reader's policy decides. Nothing is believed before it is checked against the record's bytes.
 /// The parser is immutable, keeps nothing of `tensors`, never blocks and may be used by any number
-/// of threads. Throws Error(kInvalidArgument) where there is no tensor, one is named twice or one
+/// of threads. Throws Error(kInvalidArgument) if there is no tensor, one is named twice or one
 /// cannot be such a field.
 std::shared_ptr<const Parser> LoDTensorParser(const std::vector<LoDTensorSpec>& tensors);
 
@@ -177,13 +177,13 @@ std::shared_ptr<const Parser> LoDTensorParser(const std::vector<LoDTensorSpec>& 
 /// that is negative is any number of rows, no other may be, and lod_levels are of such a slot only.
 /// Batch joins records and merges their LoD as with LoDTensorParser, and stacks fixed shapes.
 ///
-/// A record is damaged where it is no such message, lacks a slot, has two fields of a slot's name
-/// (of other names it may), or where anything that it says of a slot is not so: another dtype,
+/// A record is damaged if it is no such message, lacks a slot, has two fields of a slot's name
+/// (of other names it may), or if anything that it says of a slot is not so: another dtype,
 /// dimension or number of levels, offsets that do not ascend from 0 to what they count, another
 /// number of bytes, a bool that is neither 0 nor 1. The failure names slot, byte and what was
 /// expected, and the reader's policy decides. Nothing is believed before it is checked against the
 /// record's bytes. The parser is immutable, keeps nothing of `slots`, never blocks and may be used
-/// by any number of threads. Throws Error(kInvalidArgument) where there is no slot, one has no
+/// by any number of threads. Throws Error(kInvalidArgument) if there is no slot, one has no
 /// name, one is named twice or one cannot be such a field.
 std::shared_ptr<const Parser> InstanceProtoParser(const std::vector<SlotSpec>& slots);
 
@@ -192,7 +192,7 @@ std::shared_ptr<const Parser> InstanceProtoParser(const std::vector<SlotSpec>& s
 /// another number of columns, with a malformed quote or with a cell that is no number of its type
 /// is damaged: its failure names the column, and the reader's policy decides. Bytes that are no
 /// UTF-8 pass as they are. The parser is immutable, keeps nothing of its arguments, never blocks
-/// and may be used by any number of threads. Throws Error(kInvalidArgument) where a field cannot
+/// and may be used by any number of threads. Throws Error(kInvalidArgument) if a field cannot
 /// be one, is named twice, or has no column in the header.
 std::shared_ptr<const Parser> CsvParser(std::vector<CsvField> fields, CsvOptions options = {});
 
@@ -206,7 +206,7 @@ std::shared_ptr<const Parser> CsvParser(std::vector<CsvField> fields, CsvOptions
 /// default. A line that is no such object, or nested deeper than 1,000, is damaged: its failure
 /// names the key or the byte, and the reader's policy decides. The parser is immutable, keeps
 /// nothing of `features`, never blocks and may be used by any number of threads. Throws
-/// Error(kInvalidArgument) where there is no key, one is named twice or cannot be such a field.
+/// Error(kInvalidArgument) if there is no key, one is named twice or cannot be such a field.
 std::shared_ptr<const Parser> JsonLinesParser(std::vector<FeatureSpec> features);
 
 }  // namespace ringfeed

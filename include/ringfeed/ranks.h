@@ -14,7 +14,7 @@ struct Rank {
   std::string source = "none";  ///< who said so: "torchrun", "Open MPI", …; "none": nobody did
 };
 
-/// An environment variable by its name; null where it is not set.
+/// An environment variable by its name; null if it is not set.
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 
 /// The rank that a launcher left in the environment: of torchrun (and Ray Train), Open MPI, a
@@ -22,15 +22,15 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 /// all there; the launcher that stands inside of the other is the earlier one. Without any it is
 /// the only process.
 ///
-/// Throws Error (kInvalidArgument) that names the variable: where one is no number, where they
-/// contradict each other, and where there are some that speak of several processes but none of the
-/// launchers' sets is whole: going on as the only process would read everything several times.
+/// Throws Error (kInvalidArgument) that names the variable if one is no number, if they
+/// contradict each other, and if some speak of several processes but no launcher's set is whole:
+/// going on as the only process would read everything several times.
 Rank FindRank(const EnvironmentLookup& lookup);
-/// Of this process's environment.
+/// FindRank of this process's environment.
 Rank FindRank();
 
 /// Which of the devices that this process sees is its own: the only one, else the one of its local
-/// rank. Throws Error (kInvalidArgument) where there are too few.
+/// rank. Throws Error (kInvalidArgument) if there are too few.
 int ChooseDevice(const Rank& rank, int visible_devices);
 
 }  // namespace ringfeed

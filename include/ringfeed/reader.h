@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ringfeed/batch_origin.h"
+#include "ringfeed/instance.h"
 #include "ringfeed/queue/deadline.h"
 #include "ringfeed/record.h"
 #include "ringfeed/slot.h"
@@ -21,6 +22,7 @@
 namespace ringfeed {
 
 class GraphNode;
+class ReaderAccess;
 class ReaderSession;
 
 /// What a read found.
@@ -28,7 +30,23 @@ enum class ReadResult : std::uint8_t {
   kRecord,   ///< the output was filled
   kEnd,      ///< the data are at their end; not an error
   kFailed,   ///< see status(); everything good before the failure was delivered
-  kTimeout,  ///< the deadline passed; of the calls that take one, which may be called again
+  kTimeout,  ///< the deadline passed and nothing was lost: call again
+};
+
+/// How a read waits, and what it tells besides.
+struct ReadOptions {
+  /// Filled with where the instance comes from. Of a block it has the number of the last record,
+  /// and which records there are. Not owned; may be null.
+  BatchOrigin* origin = nullptr;
+  /// The read gives kTimeout if nothing came until then. What is there is delivered also after the
+  /// deadline, so one that is past asks without waiting. The call that starts the chain, and one
+  /// while ReInit starts it again, may come back later: opening files and making an index are not
+  /// broken off. With a `stop` that can be requested the deadline does not count.
+  Deadline deadline = kNoDeadline;
+  /// For a thread that hands on what it reads: the read gives kFailed soon after the request, and
+  /// the next call goes on. Such a thread waits also for what it was handed itself, so
+  /// ReserveBatches must know how many batches it keeps.
+  std::stop_token stop{};
 };
 
 /// What an index of the files is made for: see Reader::MakeIndex.
@@ -46,8 +64,9 @@ class EndOfData : public std::runtime_error {
 };
 
 /// A run of records in the order of delivery, as views into memory that this object holds. A
-/// damaged one that was skipped is a null view at its place (RecordSpan::damaged). Move only;
-/// holding one holds its slabs, so release it (destroy or overwrite it) before reading many more.
+/// damaged one that was skipped is a null view at its place (RecordSpan::damaged). Move only. The
+/// block holds its memory until it is destroyed or overwritten: let go of it before you read many
+/// more.
 class RecordBlock {
  public:
   RecordBlock();
@@ -55,7 +74,9 @@ class RecordBlock {
   RecordBlock(RecordBlock&&) noexcept;
   RecordBlock& operator=(RecordBlock&&) noexcept;
 
+  /// Views of the records; valid until the block goes.
   std::span<const RecordSpan> records() const { return records_; }
+  /// How many there are, damaged ones counted.
   std::size_t size() const { return records_.size(); }
 
  private:
@@ -64,143 +85,147 @@ class RecordBlock {
   std::shared_ptr<const void> hold_;
 };
 
-/// A handle on a chain of readers and decorators. Copies are the same reader. Building a chain
-/// starts nothing; the first read starts its threads, on the node that is read: from then on
-/// attaching to or reading another node of the chain throws. All methods may be called from several
-/// threads.
+/// A handle on a chain of readers and decorators. OpenFiles and others (decorators.h) make one.
+/// Copies are the same reader. Building a chain starts nothing. The first read starts its threads,
+/// on the reader that is read: from then on, attaching to or reading another one of the chain
+/// throws. The threads end with the last handle, or at Close.
 ///
-/// Behind a failure nothing comes. What is good and stands before it in the chain's order is
-/// delivered first, in a short last batch, whatever BatchOptions::drop_remainder says, and wherever
-/// in the files it stands: a record or a row that fails ends the order at its own place. (After
-/// damage of a stream, or that hides where records begin, nothing is read: then what stands before
-/// it in both is delivered. Where memory runs out, groups' rows are, but none that a shuffle
-/// holds.)
+/// Thread safety: all methods may be called from several threads. On an empty handle all but
+/// fields, shapes, slots, EndPoints, ResetAll and id throw Error(kInvalidArgument).
+///
+/// Nothing comes after a failure. What is good and stands before it in the chain's order is
+/// delivered first, in a short last batch, whatever BatchOptions::drop_remainder says: a record or
+/// a row that fails ends the order at its own place, wherever in the files that is. (After damage
+/// that hides where records begin, and after damage of a stream, nothing more is read: then what
+/// stands before it both in the files and in the order is delivered. If memory runs out, rows of
+/// groups are delivered, but none that a shuffle holds.)
 ///
 /// A child of fork has none of what batches, instances and blocks show: the memory is not copied,
-/// as devices and the kernel write to it, and touching it there is SIGSEGV. What a child is to have
-/// is copied before the fork. It may open readers of its own.
+/// because devices and the kernel write to it, and touching it there is SIGSEGV. Copy before the
+/// fork what a child is to have. A child may open readers of its own.
 class Reader {
  public:
+  /// An empty handle.
   Reader() = default;
-  explicit Reader(std::shared_ptr<GraphNode> node);
 
-  /// Names, dtypes and shapes of what ReadNext delivers; -1 stands for a dimension that varies.
+  /// Names, dtypes and shapes of what a read delivers; -1 stands for a dimension that varies. Reads
+  /// nothing. Empty of an empty handle, as the next two.
   std::vector<FieldSpec> fields() const;
+  /// The shapes of fields().
   std::vector<Shape> shapes() const;
-  /// The same with levels of LoD.
+  /// fields() with their levels of LoD.
   std::vector<SlotSpec> slots() const;
 
-  /// The next instance (a batch behind Batch, else one record). Blocks until there is one. Throws
-  /// EndOfData at the end, Error on failure. What views show (Tensor::Values) is there as long as
-  /// the instance or a copy of its tensors is held.
+  /// The next batch of a chain with Batch, else the next record. Blocks until there is one. Throws
+  /// EndOfData at the end and Error on failure. Its memory is its own as long as the instance or a
+  /// copy of its tensors is held.
   Instance ReadNext();
-  /// The same without exceptions for what data can do, and for Close at any time; set-up errors
-  /// still throw at the first call.
-  ReadResult TryReadNext(Instance* instance);
-  /// For a thread that hands on what it reads: waits also for what it was handed itself (of what it
-  /// keeps ReserveBatches is to know), until `stop`: then kFailed, and the next call goes on.
-  ReadResult TryReadNext(Instance* instance, const std::stop_token& stop);
-  /// The same, and where it comes from.
-  ReadResult TryReadNext(Instance* instance, BatchOrigin* origin);
-  /// The two together.
-  ReadResult TryReadNext(Instance* instance, BatchOrigin* origin, const std::stop_token& stop);
-  /// The same as without a deadline, but kTimeout where nothing came until then: nothing is lost,
-  /// the next call goes on. What is there is delivered also behind the deadline, so a deadline that
-  /// is past asks without waiting. The call that starts the chain, and one while ReInit starts it
-  /// again, may come back later: opening files and making an index are not broken off.
-  ReadResult TryReadNext(Instance* instance, BatchOrigin* origin, Deadline deadline);
-  /// The next records in bulk: only on chains without Batch and Parse, where they are not copied.
-  /// Fails with kResourceExhausted, here and in TryReadNext, where all threads that hold what they
-  /// were handed wait for more, and nothing comes before one of them lets something go; after that
-  /// the next call goes on.
-  ReadResult TryReadBlock(RecordBlock* block);
-  /// The same until a deadline, as TryReadNext has one.
-  ReadResult TryReadBlock(RecordBlock* block, Deadline deadline);
-  /// Before the first read: whoever reads holds up to `batches` batches at a time, so there are
-  /// more than that (BatchOptions::slots is raised), or reading fails. Behind Batch alone;
-  /// elsewhere it changes nothing. Throws Error where reading has begun, or for more than there can
-  /// be.
+  /// Reads the next batch or record into *instance, whose old tensors it lets go first. Blocks as
+  /// `options` say. What data can do, and Close at any time, is a result; errors of the set-up
+  /// still throw Error at the first call. If the threads that read hold every batch themselves, so
+  /// that no next one can come, that fails with kResourceExhausted; after one of them lets
+  /// something go the next call goes on.
+  ReadResult TryReadNext(Instance* instance, const ReadOptions& options = {});
+  /// Reads the next records in bulk, without copying them. Only for chains without Parse, Map and
+  /// Batch; on others it throws Error(kInvalidArgument). Else as TryReadNext.
+  ReadResult TryReadBlock(RecordBlock* block, const ReadOptions& options = {});
+  /// Says before the first read that whoever reads holds up to `batches` batches at a time. There
+  /// are then more than that (BatchOptions::slots is raised), or reading fails. Only for a chain
+  /// that ends in Batch; on others it changes nothing. Throws Error if reading has begun, or for
+  /// more than there can be.
   void ReserveBatches(std::size_t batches);
-  /// True where ReadNext would deliver. Blocks until that is known. Exact for one consumer; with
-  /// several a snapshot: they use TryReadNext. A failure counts as true: ReadNext then throws it.
+  /// Whether ReadNext would deliver something. Blocks until that is known. Exact for one consumer;
+  /// several use TryReadNext, as another one may take it. A failure counts as true: ReadNext then
+  /// throws it.
   bool HasNext();
-  /// The pass over the data, from 0, that the next instance begins in: where it changes, a pass has
-  /// ended. Blocks until that is known. None at the end, where a failure comes next, and, with
-  /// several consumers, where another one took it. Behind a Shuffle that joins passes it is that of
-  /// the row that comes first.
+  /// The pass over the data, from 0, in which the next instance begins. A pass has ended when it
+  /// changes. Blocks until that is known. None at the end, if a failure comes next, and if another
+  /// consumer took it. After a Shuffle that joins passes it is that of the row that comes first.
   std::optional<std::uint64_t> NextPass();
   /// Starts again at the first pass, at any time, also while other threads read: what they get next
-  /// is of the new pass. What was prefetched is dropped; throws Error where the source cannot
-  /// rewind (a stream), before anything is lost. Chains on one shared reader start again together.
+  /// is of the new pass. Drops what was prefetched. Throws Error if the source cannot rewind (a
+  /// stream), before anything is lost. Chains on one shared reader start again together.
   void ReInit();
-  /// Where it stands after what was handed out: a line of JSON of at most 1 KiB (24 bytes more for
-  /// a mixture's sets), the same on all ranks. With Filter or groups it reads up to there after
-  /// SeekTo. Throws Error where no order comes again (unordered, several streams, Share).
+  /// Where the reader stands after what was handed out: a line of JSON of at most 1 KiB (24 bytes
+  /// more for each set of a mixture), the same on all ranks. Restore takes it. With Filter or
+  /// groups, and after SeekTo, it reads up to there first, and blocks. Throws Error if no order
+  /// comes again (unordered, several streams, Share).
   std::string Position() const;
-  /// The same behind that batch of this reader, for whoever takes batches ahead of their use.
+  /// Where it stands after the batch of that origin, for whoever reads batches ahead of their use.
+  /// Else as Position().
   std::string Position(const BatchOrigin& origin) const;
   /// Where it stood before anything was handed out: at the beginning, or where Restore, SeekTo or
-  /// SkipBatches went last. Throws Error as Position.
+  /// SkipBatches went last. Else as Position().
   std::string StartPosition() const;
-  /// Records of each file of the list, of a mixture's lists one behind the other, damaged ones that
-  /// can be counted too: by the index, which is made where it is missing. Throws Error where there
-  /// can be none.
+  /// How many records each file of the list has, damaged ones that can be counted too; of a mixture
+  /// one list after the other. Takes that from the files' indexes, and makes those that are
+  /// missing. Throws Error if there can be none.
   std::vector<std::uint64_t> FileRecords() const;
   /// Opens the files' indexes now, and makes those that are missing, which may read all of the
-  /// files once: what the first read does of a chain that is read by index alone (kReading; others
-  /// are left as they are), and what FileRecords, Restore and SeekTo do of every chain that can
-  /// have one (kCounting). Blocks. Soon after `stop` is requested, or Close called, it throws Error
-  /// with kCancelled and leaves nothing behind; the next call begins anew. Throws Error where these
-  /// do.
+  /// files once. kReading does what the first read does of a chain that is read by index alone, and
+  /// nothing for other chains. kCounting does what FileRecords, Restore and SeekTo do, for every
+  /// chain that can have an index. Blocks. Soon after `stop` is requested, or Close called, it
+  /// throws Error(kCancelled) and leaves nothing behind; the next call begins anew. Throws Error if
+  /// these would.
   void MakeIndex(IndexPurpose purpose, const std::stop_token& stop = {});
-  /// Goes on behind a position of a chain like this one, at any time, as ReInit does; also where it
-  /// was saved by another number of ranks. Returns before anything is read: by an index the next
-  /// read starts where it stands, else (PipelineStats::restored says so) it reads up to there
-  /// first. Throws Error, with what changed, where the data or the chain are not those of the
-  /// position, before anything is lost.
+  /// Goes on after a position of a chain like this one, at any time, as ReInit does; the position
+  /// may have been saved by another number of ranks. Returns before anything is read. With an index
+  /// the next read starts there, else it reads up to there first (PipelineStats::restored says
+  /// which). If the data or the chain are not those of the position it throws Error, with what
+  /// changed, before anything is lost.
   void Restore(const std::string& position);
-  /// Throws Error where Restore would, and changes nothing.
+  /// Throws Error if Restore would, and changes nothing.
   void CheckPosition(const std::string& position) const;
-  /// Goes on behind the first `batch` batches from the beginning, all ranks alike. As Restore.
+  /// Goes on after the first `batch` batches from the beginning, all ranks alike. As Restore.
   void SeekTo(std::uint64_t batch);
-  /// Leaves the next `batches` out.
+  /// Leaves the next `batches` batches out. As Restore.
   void SkipBatches(std::uint64_t batches);
   /// The readers that no other reader is built on, of all that are connected with this one.
   std::vector<Reader> EndPoints() const;
   /// ReInit of all end points at once, from any reader of the graph.
   void ResetAll();
-  /// Ends the threads; reads then return kFailed with kCancelled. Wakes whoever waits. Idempotent.
+  /// Ends the threads and wakes whoever waits. Reads then give kFailed with kCancelled. A second
+  /// call changes nothing.
   void Close();
 
   /// The failure after kFailed, else OK.
   Status status() const;
+  /// What the chain has done so far; at any time.
   PipelineStats Stats() const;
 
-  const std::shared_ptr<GraphNode>& node() const { return node_; }
+  /// Tells readers apart: equal for all handles on one reader, different for two readers that both
+  /// exist. Null of an empty handle. Not to be looked into.
+  const void* id() const { return node_.get(); }
+  /// Whether the handle is not empty.
   explicit operator bool() const { return node_ != nullptr; }
 
  private:
+  friend class ReaderAccess;
+  explicit Reader(std::shared_ptr<GraphNode> node);
+
   std::shared_ptr<GraphNode> node_;
 };
 
-/// A reader that the user wrote: a boundary of the chain, called by one thread of ringfeed's.
+/// A reader that you write: FromInstanceSource makes a Reader of it. One thread of ringfeed's calls
+/// it at a time.
 class InstanceSource {
  public:
   virtual ~InstanceSource() = default;
-  /// Fills `instance` with one tensor per declared field; it must own its memory (Tensor::owner).
-  /// May block, and returns soon after `stop` is requested. kFailed puts the reason into *status.
-  /// An exception becomes the stream's failure.
+  /// Fills `instance`, which is empty, with one tensor per declared field. They must own their
+  /// memory (Tensor::owner), as those of MakeTensor do. May block, and returns soon after `stop` is
+  /// requested. Returns kRecord; kEnd at the end of a pass; or kFailed, after it has put the reason
+  /// into *status. What it throws becomes the stream's failure.
   virtual ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) = 0;
-  /// Starts again at the beginning; false where that cannot be done.
+  /// Starts again at the beginning; false if that cannot be done.
   virtual bool ReInit() { return false; }
-  /// Whether the next ReadNext will not wait: then its instance may be handed on together with
-  /// those before it, which is cheaper. What is not ready keeps nothing waiting.
+  /// Whether the next ReadNext will not wait. Its instance may then be handed on together with
+  /// those before it, which is cheaper. If it is false, nothing that was read waits for the next.
   virtual bool Ready() const { return false; }
-  /// What it delivers, where it is opened without being told.
+  /// What it delivers, for a FromInstanceSource that is not told.
   virtual std::vector<SlotSpec> slots() const { return {}; }
-  /// What it reads from: see DecoratedReader.
+  /// The reader that it reads from, if any: see DecoratedReader.
   virtual Reader input() const { return {}; }
-  /// Whether its tensors lie on a device: then nothing but their consumer stands behind it.
+  /// Whether its tensors lie on a device. Then no decorator may follow it.
   virtual bool on_device() const { return false; }
 };
 

@@ -7,7 +7,7 @@
 
 namespace ringfeed {
 
-/// One record's payload: a view into memory owned by whoever hands it over.
+/// One record's payload: a view into memory that whoever hands it over owns.
 /// A damaged record that was skipped keeps its place in a list with data == nullptr.
 struct RecordSpan {
   const std::byte* data = nullptr;

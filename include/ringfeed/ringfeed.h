@@ -1,17 +1,23 @@
 #pragma once
 
-/// Everything that a training loop needs: open, parse, shuffle, batch, read, feed to devices; data
-/// sets of one's own.
+/// Everything that a training loop needs: write, open, parse, shuffle, batch, read, go on where one
+/// stopped, feed to devices; readers, samples and tensors of your own. docs/HEADERS.md lists what
+/// else there is, by task.
 
 #include "ringfeed/arena.h"
-#include "ringfeed/data_reader.h"
+#include "ringfeed/data_balance.h"
 #include "ringfeed/dataset.h"
+#include "ringfeed/decorated_reader.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/device_feed.h"
+#include "ringfeed/device_kinds.h"
+#include "ringfeed/emulated_devices.h"
+#include "ringfeed/formats.h"
+#include "ringfeed/instance.h"
 #include "ringfeed/journal.h"
+#include "ringfeed/make_tensor.h"
 #include "ringfeed/parsers.h"
-#include "ringfeed/part_files.h"
-#include "ringfeed/persistent_in_stream.h"
+#include "ringfeed/ranks.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/sequences.h"
 #include "ringfeed/shared_lease.h"

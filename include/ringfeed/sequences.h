@@ -11,16 +11,16 @@ namespace ringfeed {
 
 // Decorators for ragged fields: sequences of tokens, frames, points. A unit is one step of the
 // field's first dimension. All of them give the same for the same order, whatever the threads, and
-// go on from a position exactly. Functions throw Error where the field does not exist or is not
-// ragged, once the chain is read or asked for its fields. They stand behind Parse.
+// go on from a position exactly. Functions throw Error if the field does not exist or is not
+// ragged, once the chain is read or asked for its fields. They stand after Parse.
 
-/// The first `length` units of `field` (a name) where a row has more. The others pass as they are.
+/// Cuts rows of `field` (a name) off after `length` units. Shorter rows pass as they are.
 Reader Truncate(Reader input, const std::string& field, std::size_t length);
 
 struct PadOptions {
   std::size_t length = 0;    ///< rows of exactly so many units
   std::size_t multiple = 0;  ///< instead: of the next multiple of so many units
-  /// What stands behind a row's own units, in each element; a number that the field's type holds
+  /// What stands after a row's own units, in each element; a number that the field's type holds
   /// exactly.
   double value = 0;
 };
@@ -39,7 +39,7 @@ struct BucketBatchOptions {
   /// their end no row is held back.
   std::size_t segment = 0;
   bool drop_remainder = false;  ///< drop what is left in the buckets instead of short batches
-  std::size_t slots = 0;        ///< as of BatchOptions
+  std::size_t slots = 0;        ///< as BatchOptions::slots
 };
 /// Batches whose rows are alike in length. A batch leaves as soon as its bucket is full; at the end
 /// of a segment the others follow, short, in the order in which their first rows came. Rows of a
@@ -67,15 +67,15 @@ struct PackOptions {
   /// So many records, damaged ones counted, are packed among themselves; 0: 256 batches' rows.
   std::size_t segment = 0;
   double pad_value = 0;         ///< as PadOptions::value, in what stays empty
-  bool drop_remainder = false;  ///< drop a segment's last batch where it is short
+  bool drop_remainder = false;  ///< drop a segment's last batch if it is short
   std::size_t slots = 0;        ///< as of BatchOptions
 };
-/// Records packed into rows of `length` units, first fit: each goes behind what stands in the first
+/// Records packed into rows of `length` units, first fit: each goes after what stands in the first
 /// row of its segment that has room for it. Of a longer record the first `length` units are taken
 /// (PipelineStats::truncated_records); one without units is left out. At the end of a segment its
 /// rows leave in the order in which they were begun, and its last batch is short. Fields:
 ///   <field>            [rows, length, …]
-///   <field>_segments   int32 [rows, length]: 1, 2, … for the records of a row, 0 where it is empty
+///   <field>_segments   int32 [rows, length]: 1, 2, … for the records of a row, 0 if it is empty
 ///   <field>_positions  int32 [rows, length]: a unit's number in its record
 Reader Pack(Reader input, const PackOptions& options);
 

@@ -11,11 +11,10 @@
 
 namespace ringfeed {
 
-/// A lease that its tensors hold together: for batches that go on as tensors alone, and for who
-/// learns only later on which streams a batch is used, as bindings do, whose consumers name their
-/// stream when they take a tensor. It is released when
-/// the last copy of its tensors and the last pointer to it go, behind what was enqueued until then
-/// on the streams of UseOn.
+/// A lease that its tensors hold together: for batches that go on as tensors alone, and for
+/// programs that learn only later on which streams a batch is used. Bindings do: their consumers
+/// name their stream when they take a tensor. It is released when the last copy of its tensors and
+/// the last pointer to it go, after what was enqueued until then on the streams of UseOn.
 ///
 /// Thread safety: all methods from any thread.
 class SharedLease : public std::enable_shared_from_this<SharedLease> {
@@ -24,19 +23,21 @@ class SharedLease : public std::enable_shared_from_this<SharedLease> {
   /// any stream; else makes `stream` wait for it, as UseOn. Throws Error as DeviceLease::On.
   static std::shared_ptr<SharedLease> Of(DeviceLease lease, DeviceStream stream = {});
 
-  /// As of Of.
+  /// The stream that was given to Of.
   DeviceStream first_stream() const { return first_stream_; }
   /// The tensors, with this lease as their owner; so are those of Offsets and Mask, which lie in
   /// the device's memory beside them.
   Instance Tensors() const;
-  /// DeviceLease::DeviceOffsets, as int64 [rows + 1]; none for other fields.
+  /// The offsets of a ragged field's rows as a tensor: int64 [rows + 1],
+  /// DeviceLease::DeviceOffsets. None for other fields.
   std::optional<Tensor> Offsets(std::size_t field) const;
-  /// DeviceLease::DeviceMask, as uint8 [rows]; none where the feed makes none, and of no rows.
+  /// Which rows count as a tensor: uint8 [rows], DeviceLease::DeviceMask. None if the feed makes
+  /// none, and for a batch of no rows.
   std::optional<Tensor> Mask() const;
   /// As DeviceLease::Count.
   void Count();
   /// Makes `stream` wait for the copy (the host does not), and the slot be written again only
-  /// behind what is enqueued on it until the release. The stream must live until then. Throws Error
+  /// after what is enqueued on it until the release. The stream must live until then. Throws Error
   /// as DeviceLease::On.
   void UseOn(DeviceStream stream);
 
@@ -44,9 +45,10 @@ class SharedLease : public std::enable_shared_from_this<SharedLease> {
   static constexpr std::int64_t kNoWait = -1;
   static constexpr std::int64_t kLegacyStream = 1;
   static constexpr std::int64_t kPerThreadStream = 2;
-  /// UseOn by such a number; none: the legacy stream; kNoWait: nothing is done. The release is put
-  /// behind the per-thread stream of whichever thread by the legacy one, which waits for it. Throws
-  /// Error(kInvalidArgument) for 0, which is ambiguous, and for others below 0.
+  /// UseOn by such a number, or by a cudaStream_t as a number. None stands for the legacy stream;
+  /// kNoWait does nothing. For the per-thread stream the release waits on the legacy stream, which
+  /// waits for the per-thread streams of all threads. Throws Error(kInvalidArgument) for 0, which
+  /// is ambiguous, and for other numbers below 0.
   void UseOnNumbered(std::optional<std::int64_t> number);
 
  private:

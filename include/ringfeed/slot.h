@@ -4,15 +4,15 @@
 #include <span>
 #include <string>
 
+#include "ringfeed/instance.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
 
 namespace ringfeed {
 
 /// What one tensor of an instance looks like as a whole: what Paddle's readers declare by shapes,
-/// dtypes and lod_levels. Where Batch stands behind such a reader, instances are joined along their
-/// first dimension and their LoD is merged; a FieldSpec, in contrast, is a row, and rows are
-/// stacked.
+/// dtypes and lod_levels. Batch joins such instances along their first dimension and merges their
+/// LoD. A FieldSpec, in contrast, is a row, and rows are stacked.
 struct SlotSpec {
   std::string name;
   DType dtype = DType::kFloat32;
@@ -20,10 +20,12 @@ struct SlotSpec {
   std::size_t lod_levels = 0;
 };
 
-/// Whether an instance is as declared: number of tensors, dtype, rank, dimensions, bytes, levels of
-/// LoD in offset form (from 0, ascending, each ending at what the next one counts, the last at the
-/// first dimension). Else kInvalidArgument; its message names the slot, what was expected and what
-/// was found.
+/// Whether a tensor is as declared: dtype, rank, dimensions, bytes, and levels of LoD in offset
+/// form (from 0, ascending, each ending at what the next one counts, the last at the first
+/// dimension). Else kInvalidArgument; its message says what was expected and what was found.
+Status CheckTensor(const SlotSpec& slot, const Tensor& tensor);
+/// Whether an instance has a tensor for each slot, each as declared. Else kInvalidArgument; its
+/// message names the slot, too.
 Status CheckInstance(std::span<const SlotSpec> slots, const Instance& instance);
 
 }  // namespace ringfeed

@@ -11,8 +11,8 @@
 
 namespace ringfeed {
 
-/// Bytes that can be read at any place: a file in a store of the user's own. Implementations must
-/// allow ReadAt from several threads at once; a call may block.
+/// Bytes that can be read at any place: a file in a store of your own. Implementations must allow
+/// ReadAt from several threads at once; a call may block.
 class Source {
  public:
   virtual ~Source() = default;
@@ -30,26 +30,28 @@ class Source {
 inline constexpr std::uint64_t kToEnd = ~std::uint64_t{0};
 
 /// `bytes` of a file from `offset` on (kToEnd: to its end), read by pread. Offsets in reports count
-/// from there; the name says where that is. Thread safe. Throws Error where the file cannot be
+/// from there; the name says where that is. Thread safe. Throws Error if the file cannot be
 /// opened or does not have them.
 std::unique_ptr<Source> OpenFileRange(const std::string& path, std::uint64_t offset,
                                       std::uint64_t bytes);
 
-/// Bytes that come once, in order: a pipe, a socket, a decoder.
+/// Bytes that come once, in order: a pipe, a socket, a decoder. One thread at a time calls it.
 class StreamSource {
  public:
   virtual ~StreamSource() = default;
+  /// Shown in reports and errors.
   virtual std::string name() const = 0;
   /// Reads at least one byte, blocking until there is one; *bytes_read == 0 is the end. Returns
   /// kCancelled soon after `stop` is requested.
   virtual Status Read(std::span<std::byte> buffer, std::size_t* bytes_read,
                       std::stop_token stop) = 0;
-  /// Behind the end: opens it again, at what a next writer sends. Waits until that can be read, or
-  /// `stop` is requested (kCancelled). kUnsupported where it comes just once.
+  /// Opens it again after its end, at what a next writer sends. Waits until that can be read, or
+  /// `stop` is requested (kCancelled). kUnsupported if it comes just once.
   virtual Status Reopen(std::stop_token stop);
-  /// Gives back what it holds, a descriptor: the reader was closed, no Read or Reopen follows.
+  /// Gives back what it holds, such as a descriptor. The reader was closed: no Read or Reopen
+  /// follows.
   virtual void Close() {}
-  /// Whether it is known that Reopen cannot do it: then no reopen_limit is taken.
+  /// Whether it is known that Reopen cannot do it. Then a reopen_limit is refused.
   virtual bool ComesOnce() const { return false; }
 };
 
@@ -59,10 +61,10 @@ std::unique_ptr<StreamSource> OpenDescriptor(int descriptor, std::string name, b
 
 /// stdin ("-", "/dev/stdin"), a FIFO, "unix:PATH" or "tcp:HOST:PORT" as a stream; waits for a
 /// FIFO's writer when first read. All but stdin can be opened again, a socket by trying to connect
-/// until somebody listens. Throws Error where the name cannot be opened.
+/// until somebody listens. Throws Error if the name cannot be opened.
 std::unique_ptr<StreamSource> OpenStream(const std::string& name);
 
-/// True where OpenStream, not a file, is the way to read `name`.
+/// True if OpenStream, not a file, is the way to read `name`.
 bool IsStreamName(const std::string& name);
 
 }  // namespace ringfeed

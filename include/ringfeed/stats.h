@@ -28,8 +28,8 @@ struct PipelineStats {
   std::uint64_t batch_payload_bytes = 0;  ///< of the records in batches that were handed out
   std::uint64_t passes_ended = 0;
   std::uint64_t reopened_streams = 0;  ///< see OpenOptions::reopen_limit
-  std::uint64_t damaged_records =
-      0;  ///< skipped or failed: known records and damaged ranges without any
+  /// Skipped or failed: known records, and damaged ranges without any.
+  std::uint64_t damaged_records = 0;
   std::uint64_t lost_ranges = 0;      ///< of damaged_records: ranges of which no record is known
   std::vector<DamagedRange> damage;   ///< the first 1,000
   std::uint64_t dropped_records = 0;  ///< the rest of a pass that Batch was told to drop
@@ -40,24 +40,24 @@ struct PipelineStats {
   std::uint64_t files_refused = 0;
   std::uint64_t files_missing = 0;
   std::uint64_t read_bytes = 0;  ///< asked of the medium or the page cache
-  /// read_bytes for each of payload_bytes; 0 where there are none. More than about 1 is read along
+  /// read_bytes for each of payload_bytes; 0 if there are none. More than about 1 is read along
   /// with what is wanted, or read again.
   double read_per_byte = 0;
   double first_batch_s = 0;  ///< from the first read call to the first batch
   double wall_s = 0;         ///< from the first read call to the end, or now
   std::vector<StageStats> stages;
   std::string bottleneck;  ///< the stage that the others waited for, and why in words
-  std::vector<IoChoice>
-      io;  ///< one per file in order of opening, the latest choice; at most 10,000
+  /// One per file in order of opening, the latest choice; at most 10,000.
+  std::vector<IoChoice> io;
   std::size_t arena_bytes = 0;
   std::size_t arena_peak_bytes = 0;
   std::string pages;  ///< "huge", or why not
-  /// Of the order of files, where they are shuffled, then of each shuffle: with the same seeds a
+  /// Of the order of files, if they are shuffled, then of each shuffle: with the same seeds a
   /// run comes in the same order again.
   std::vector<std::uint64_t> seeds;
   std::string order;     ///< "as files are read", or "by index: " and how those were come by
   std::string restored;  ///< how Restore or SeekTo came there; "" without one
-  std::string ranks;     ///< "rank 3 of 8 by torchrun"; "" where there is one
+  std::string ranks;     ///< "rank 3 of 8 by torchrun"; "" if there is one
   std::uint64_t filtered_records = 0;  ///< dropped by Filter
   /// Rows of which Truncate or Pack took the beginning; of Truncate in front of Map not counted.
   std::uint64_t truncated_records = 0;

@@ -37,8 +37,8 @@ struct DataPlace {
 };
 
 /// The outcome of an operation that can fail: OK, or a code with a message and, for data, its
-/// place. One pointer in size, OK is null. Copies share; a const Status may be read from any
-/// thread.
+/// place. It is two pointers in size, and OK costs nothing. Copies share; any thread may read a
+/// const Status.
 class [[nodiscard]] Status {
  public:
   Status() noexcept = default;
@@ -53,7 +53,7 @@ class [[nodiscard]] Status {
   /// "damaged: a.tfrecord: offset 12: record 3: ...", or "ok".
   std::string ToString() const;
 
-  /// The same failure with its place filled in where it was unknown. OK stays OK.
+  /// This failure with the place filled in if that was unknown. OK stays OK.
   Status WithPlace(const DataPlace& place) const;
 
  private:

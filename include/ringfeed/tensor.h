@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace ringfeed {
@@ -44,15 +45,44 @@ inline constexpr DType kFloat64 = DType::kFloat64;
 
 /// Bytes of one element.
 std::size_t DTypeBytes(DType dtype) noexcept;
-/// "float32", "uint8", …
+/// The dtype's name: "float32", "uint8", …
 std::string_view DTypeName(DType dtype) noexcept;
-/// The type of that name; none where there is no such type.
+/// The type of that name; none if there is no such type.
 std::optional<DType> DTypeOfName(std::string_view name) noexcept;
+
+/// The dtype that T's values have by themselves: bool is kBool; std::byte, char and unsigned char
+/// are kUInt8; other integers go by their size and sign, float and double by their size. Other
+/// types do not compile.
+template <typename T>
+constexpr DType DTypeOf() {
+  using Value = std::remove_cv_t<T>;
+  constexpr bool is_bytes = std::is_same_v<Value, std::byte> || std::is_same_v<Value, char>;
+  constexpr bool is_real = std::is_same_v<Value, float> || std::is_same_v<Value, double>;
+  static_assert(is_bytes || is_real || (std::is_integral_v<Value> && sizeof(Value) <= 8),
+                "tensors have no elements of this type");
+  if constexpr (std::is_same_v<Value, bool>) return kBool;
+  if constexpr (is_bytes) return kUInt8;
+  if constexpr (is_real) return sizeof(Value) == 4 ? kFloat32 : kFloat64;
+  constexpr bool is_signed = std::is_signed_v<Value>;
+  if constexpr (sizeof(Value) == 1) return is_signed ? kInt8 : kUInt8;
+  if constexpr (sizeof(Value) == 2) return is_signed ? kInt16 : kUInt16;
+  if constexpr (sizeof(Value) == 4) return is_signed ? kInt32 : kUInt32;
+  return is_signed ? kInt64 : kUInt64;
+}
+/// Whether elements of `dtype` may be taken as T: if it is DTypeOf<T>(). std::uint8_t may stand for
+/// kBool besides, and std::uint16_t for kFloat16 and kBFloat16, which C++20 has no types for.
+template <typename T>
+constexpr bool IsElementOf(DType dtype) {
+  using Value = std::remove_cv_t<T>;
+  if (std::is_same_v<Value, std::uint8_t> && dtype == kBool) return true;
+  const bool is_half = dtype == kFloat16 || dtype == kBFloat16;
+  return dtype == DTypeOf<T>() || (std::is_same_v<Value, std::uint16_t> && is_half);
+}
 
 /// Row-major dimensions. In a declaration a negative dimension is a wildcard.
 using Shape = std::vector<std::int64_t>;
 
-/// "[64, 13]".
+/// The shape as a text: "[64, 13]".
 std::string ShapeToString(const Shape& shape);
 /// Product of the dimensions; 1 for a scalar. Dimensions must not be negative.
 std::int64_t ShapeElements(const Shape& shape);
@@ -71,17 +101,25 @@ struct Place {
   friend bool operator==(Place, Place) = default;
 };
 
-/// "CPU", "CUDA:0", "EMU:1".
+/// The place's name: "CPU", "CUDA:0", "EMU:1".
 std::string PlaceName(Place place);
-/// The place of that name, exactly as PlaceName writes it; none where there is no such place.
+/// The place of that name, exactly as PlaceName writes it; none if there is no such place.
 std::optional<Place> PlaceOfName(std::string_view name) noexcept;
 
-/// A view of an array that keeps its memory alive: copies share `owner`. It lies in host memory
-/// unless `place` says otherwise; `data` is then an address of that device's.
+/// Throws Error(kInvalidArgument), which names both: elements of `found` are no elements of
+/// `asked`.
+[[noreturn]] void RefuseDType(DType found, DType asked);
+
+/// A view of an array that keeps its memory alive. Copies share `owner`, and the memory goes with
+/// the last of them. It lies in host memory unless `place` says otherwise; `data` is then an
+/// address of that device. MakeTensor (make_tensor.h) makes one of values of your own.
+///
 /// Ragged data: `data` holds the values of all rows without gaps, and lod[0] the offsets of the
-/// rows in elements (rows + 1 of them, starting at 0): Paddle's LoD in offset form. Sequences that
-/// records themselves have (LoDTensorParser) may be nested: the top level first, each one's offsets
-/// in sequences of the next, the last one's in steps of the first dimension.
+/// rows in steps of the first dimension (rows + 1 of them, from 0): Paddle's LoD in offset form.
+/// Levels may be nested (LoDTensorParser): the top level comes first, the offsets of each one count
+/// sequences of the next, those of the last one count steps of the first dimension.
+///
+/// Thread safety: that of a struct. What `data` and `lod` show does not change while it is held.
 struct Tensor {
   DType dtype = DType::kUInt8;
   Shape shape;
@@ -91,17 +129,17 @@ struct Tensor {
   std::shared_ptr<const void> owner;
   Place place{};
 
-  /// The values as T. T must be of the size of dtype. They lie where `owner` keeps them: give what
-  /// ReadNext returned a name, as `for (auto x : reader.ReadNext()[0].Values<float>())` lets go of
-  /// the batch before its first value (in C++20), and its slot is filled again.
+  /// The values as T, all of them in one piece. They are there as long as this tensor or a copy of
+  /// it is held, so a tensor that is about to go does not compile: give it a name. Throws
+  /// Error(kInvalidArgument) with both names if T is no element of `dtype` (IsElementOf).
   template <typename T>
-  std::span<const T> Values() const {
+  std::span<const T> Values() const& {
+    if (!IsElementOf<T>(dtype)) RefuseDType(dtype, DTypeOf<T>());
     return {reinterpret_cast<const T*>(data), bytes / sizeof(T)};
   }
+  template <typename T>
+  std::span<const T> Values() const&& = delete;
 };
-
-/// What one ReadNext delivers: one tensor per declared field, in their order.
-using Instance = std::vector<Tensor>;
 
 /// Declares one field of a record: its name, element type and per-record shape.
 /// A first dimension of -1 makes the field ragged; other dimensions must be positive.

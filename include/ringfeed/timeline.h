@@ -21,6 +21,7 @@ class Timeline {
  public:
   explicit Timeline(std::size_t limit = 1'000'000) : limit_(limit) {}
 
+  /// Keeps the span, unless there are `limit` already.
   void Add(const TimeSpan& span);
   /// In order of arrival.
   std::vector<TimeSpan> spans() const;

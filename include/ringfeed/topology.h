@@ -16,7 +16,7 @@ struct DevicePlacement {
   Status status;  ///< why nothing is known of it, else OK
   std::string name;
   std::size_t memory_bytes = 0;
-  std::string pci_address;  ///< empty where it has none
+  std::string pci_address;  ///< empty if it has none
   int numa_node = -1;       ///< the closest; -1: unknown, or one for all
   std::string cpus;         ///< the closest, "0-15,32-47"; empty: unknown
   std::string link;         ///< "32.0 GT/s x16", as it runs now; empty: unknown
@@ -31,7 +31,7 @@ struct SharedUplink {
 /// A disk that holds some of a file.
 struct DiskPlacement {
   std::string name;         ///< "nvme0n1"
-  std::string pci_address;  ///< of its controller; empty where it has none
+  std::string pci_address;  ///< of its controller; empty if it has none
   int numa_node = -1;       ///< of its controller; -1: unknown, or one for all
   std::string link;         ///< of its controller; empty: unknown
   // Devices on the same node, and on another. Those of which that is not known are in neither.
@@ -39,6 +39,7 @@ struct DiskPlacement {
   std::vector<int> far_devices;
 };
 
+/// Which disks hold a file.
 struct FilePlacement {
   std::string file;
   Status status;  ///< why nothing is known of it, else OK
@@ -54,7 +55,7 @@ struct Topology {
   std::vector<SharedUplink> shared_uplinks;
   std::vector<FilePlacement> files;
 
-  /// A few lines for a person, with a line feed behind each.
+  /// A few lines for a person, with a line feed after each.
   std::string ToString() const;
 };
 
@@ -63,7 +64,7 @@ struct Topology {
 Topology FindTopology(DeviceBackend* devices, std::span<const std::string> files = {},
                       const std::string& root = "");
 
-/// The same as a text.
+/// FindTopology as a text for a person.
 std::string DescribeTopology(DeviceBackend& devices, std::span<const std::string> files = {});
 
 }  // namespace ringfeed

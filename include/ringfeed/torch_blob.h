@@ -89,11 +89,12 @@ struct TorchNames {
   }
 };
 
-/// The tensor on its device; memory of an emulated device is host memory here. The result and all
-/// its views share `tensor.owner`; the last of them drops that, in whichever thread. Nothing keeps
-/// a consumer from writing to it: do so only where nobody else reads the memory.
+/// A LibTorch tensor over this tensor's memory, on its device; memory of an emulated device is host
+/// memory here. The result and all its views share `tensor.owner`; the last of them drops that, in
+/// whichever thread. Nothing keeps a consumer from writing to it: do so only if nobody else reads
+/// the memory.
 ///
-/// Of device memory: the stream that works on the result must come behind the copy that filled it,
+/// Of device memory: the stream that works on the result must come after the copy that filled it,
 /// and the owner must know that stream, as LibTorch's allocator has no part in this.
 inline at::Tensor TorchBlob(const Tensor& tensor) { return TorchBlobBy<TorchNames>(tensor); }
 

@@ -24,8 +24,8 @@
 #include "interrupt.h"
 #include "live_queues.h"
 #include "reader_handle.h"
+#include "ringfeed/compat/py_reader.h"
 #include "ringfeed/decorators.h"
-#include "ringfeed/py_reader.h"
 #include "ringfeed/queue/blocking_queue.h"
 #include "user_call.h"
 

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "ringfeed/batch_origin.h"
+#include "ringfeed/instance.h"
 #include "ringfeed/shared_lease.h"
-#include "ringfeed/tensor.h"
 
 namespace ringfeed::python {
 

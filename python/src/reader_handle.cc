@@ -69,7 +69,7 @@ ReaderHandle::ReaderHandle(Reader reader, Keepers keepers)
     : reader_(std::shared_ptr<Reader>(new Reader(std::move(reader)), &DeleteUnlocked)),
       keepers_(std::move(keepers)),
       last_(std::make_shared<LastRead>()) {
-  last_->node = reader_.Get().node().get();
+  last_->reader = reader_.Get().id();
   AllRead().Note(last_);
   NoteReader(reader_.Shared());
 }
@@ -116,7 +116,7 @@ bool ReaderHandle::Next(Instance* instance, BatchOrigin* origin) const {
   MakeIndex(IndexPurpose::kReading);
   ReadResult result = ReadResult::kTimeout;
   WaitUnlocked([&](Deadline deadline) {
-    result = reader.TryReadNext(instance, origin, deadline);
+    result = reader.TryReadNext(instance, {.origin = origin, .deadline = deadline});
     return result != ReadResult::kTimeout;
   });
   if (result == ReadResult::kFailed) RaiseFailure();
@@ -180,10 +180,10 @@ void ReaderHandle::NoteHandedOut(BatchOrigin origin) const {
 }
 
 void ReaderHandle::ForgetRead() const {
-  std::vector<const GraphNode*> nodes = {last_->node};
-  for (const Reader& end : reader_.Get().EndPoints()) nodes.push_back(end.node().get());
+  std::vector<const void*> ids = {last_->reader};
+  for (const Reader& end : reader_.Get().EndPoints()) ids.push_back(end.id());
   AllRead().ForEach([&](LastRead& read) {
-    if (std::find(nodes.begin(), nodes.end(), read.node) == nodes.end()) return;
+    if (std::find(ids.begin(), ids.end(), read.reader) == ids.end()) return;
     read.kept.Drop();
     const std::scoped_lock lock(read.mutex);
     read.origin.reset();

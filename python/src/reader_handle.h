@@ -68,9 +68,9 @@ class ReaderHandle {
   }
 
  private:
-  /// What of a node of a graph was read. Of one handle and its copies.
+  /// What of a reader was read. Of one handle and its copies.
   struct LastRead {
-    const GraphNode* node = nullptr;
+    const void* reader = nullptr;  ///< Reader::id
     KeptBatches<BatchOrigin> kept;
     std::mutex mutex;  ///< guards the following
     std::optional<BatchOrigin> origin;

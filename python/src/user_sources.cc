@@ -16,7 +16,7 @@
 #include "held_object.h"
 #include "instance_input.h"
 #include "reader_handle.h"
-#include "ringfeed/data_reader.h"
+#include "ringfeed/compat/data_reader.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
 #include "user_call.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
 #include "readers/formats/format.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/wrappers/wrappers.h"
@@ -202,7 +203,7 @@ void CheckRank(const BatchOptions& options) {
 }
 
 Reader FromSource(SourceNode node) {
-  return Reader(std::make_shared<GraphNode>(std::move(node), nullptr));
+  return ReaderAccess::Of(std::make_shared<GraphNode>(std::move(node), nullptr));
 }
 
 }  // namespace
@@ -252,7 +253,8 @@ Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions&
 }
 
 Reader ReadAs(const Reader& opened, const std::string& format) {
-  const auto* source = opened ? std::get_if<SourceNode>(&opened.node()->kind()) : nullptr;
+  const auto* source =
+      opened ? std::get_if<SourceNode>(&ReaderAccess::NodeOf(opened)->kind()) : nullptr;
   if (source == nullptr ||
       (source->streams.size() != 1 && source->names.empty() && source->sources.empty())) {
     Refuse("ReadAs takes files or a stream as they are opened");
@@ -262,7 +264,7 @@ Reader ReadAs(const Reader& opened, const std::string& format) {
   CheckOptions(node.options, KindOf(node));
   for (StreamInput& stream : node.streams) stream.format = format;
   UseFileReaders(&node);
-  opened.node()->Retire();
+  ReaderAccess::NodeOf(opened)->Retire();
   return FromSource(std::move(node));
 }
 
@@ -272,7 +274,8 @@ Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options)
   SourceNode node;
   node.options = options;
   for (const Reader& reader : streams) {
-    const auto* source = reader ? std::get_if<SourceNode>(&reader.node()->kind()) : nullptr;
+    const auto* source =
+        reader ? std::get_if<SourceNode>(&ReaderAccess::NodeOf(reader)->kind()) : nullptr;
     if (source == nullptr || source->streams.size() != 1) {
       Refuse(
           "Multiplex joins streams as they are opened: OpenStreamSource, or OpenFiles with the "
@@ -282,7 +285,7 @@ Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options)
     stream.reopen_limit = std::max(stream.reopen_limit, options.reopen_limit);
     CheckReopens(stream);
     node.streams.push_back(std::move(stream));
-    reader.node()->Retire();
+    ReaderAccess::NodeOf(reader)->Retire();
   }
   return FromSource(std::move(node));
 }
@@ -308,7 +311,8 @@ Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, const OpenOpti
   if (node.slots.empty()) Refuse("the reader declares no slots: override slots()");
   const Reader input = source->input();
   node.instances = std::move(source);
-  return input ? Reader(GraphNode::On(input, std::move(node))) : FromSource(std::move(node));
+  return input ? ReaderAccess::Of(GraphNode::On(input, std::move(node)))
+               : FromSource(std::move(node));
 }
 
 Reader FromDataset(std::unique_ptr<Dataset> dataset, const OpenOptions& options) {
@@ -322,7 +326,7 @@ Reader FromDataset(std::unique_ptr<Dataset> dataset, const OpenOptions& options)
 
 Reader Parse(Reader records, std::shared_ptr<const Parser> parser) {
   if (parser == nullptr) Refuse("the parser is null");
-  return Reader(GraphNode::On(records, ParseNode{std::move(parser)}));
+  return ReaderAccess::Of(GraphNode::On(records, ParseNode{std::move(parser)}));
 }
 
 Reader Shuffle(Reader input, const ShuffleOptions& options) {
@@ -331,13 +335,13 @@ Reader Shuffle(Reader input, const ShuffleOptions& options) {
   if (options.window > kMost || options.block > kMost) {
     Refuse("a shuffle spans fewer than 2^32 records");
   }
-  return Reader(GraphNode::On(input, options));
+  return ReaderAccess::Of(GraphNode::On(input, options));
 }
 
 Reader Batch(Reader input, const BatchOptions& options) {
   CheckBatch(options.size, options.slots);
   CheckRank(options);
-  return Reader(GraphNode::On(input, options));
+  return ReaderAccess::Of(GraphNode::On(input, options));
 }
 
 Reader GroupBatch(Reader input, const GroupBatchOptions& options) {
@@ -348,10 +352,10 @@ Reader GroupBatch(Reader input, const GroupBatchOptions& options) {
   if (options.segment > kMostRows) Refuse("a segment has fewer than 2^32 records");
   GroupBatchOptions chosen = options;
   if (chosen.segment == 0) chosen.segment = std::min(kMostRows, kUsualBatches * options.size);
-  return Reader(GraphNode::On(input, std::move(chosen)));
+  return ReaderAccess::Of(GraphNode::On(input, std::move(chosen)));
 }
 
-Reader Share(Reader input) { return Reader(GraphNode::On(input, ShareNode{})); }
+Reader Share(Reader input) { return ReaderAccess::Of(GraphNode::On(input, ShareNode{})); }
 
 Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options) {
   CheckOptions(options, SourceKind::kOther);
@@ -363,21 +367,21 @@ Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options) {
     const bool usable = std::isfinite(set.weight) && set.weight > 0;
     if (!usable) Refuse("a set's weight is a number above 0");
     if (!set.records) Refuse("a set's reader is empty");
-    const Program program = LowerChain(*set.records.node());
+    const Program program = LowerChain(*ReaderAccess::NodeOf(set.records));
     const bool files = program.source.mix == nullptr && program.may_have_index();
     if (!files || program.parser != nullptr || program.batched || program.looks_into_records() ||
         program.passes != 1) {
       Refuse("Mix takes OpenFiles or OpenSources, perhaps with Shuffle; Parse and Batch behind it");
     }
     mix->sets.push_back({program.source, program.stages, set.weight, set.passes, set.most_records});
-    set.records.node()->Retire();
+    ReaderAccess::NodeOf(set.records)->Retire();
   }
   node.mix = std::move(mix);
   return FromSource(std::move(node));
 }
 
 Reader MultiPass(Reader input, std::uint64_t passes) {
-  return Reader(GraphNode::On(input, MultiPassNode{passes}));
+  return ReaderAccess::Of(GraphNode::On(input, MultiPassNode{passes}));
 }
 
 Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function) {
@@ -389,12 +393,12 @@ Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function) {
     const char* why = SetFieldRow(field, kMostElements, &row);
     if (why != nullptr) Refuse("Map's field \"" + field.name + "\": " + why);
   }
-  return Reader(GraphNode::On(input, MapNode{std::move(fields), std::move(function)}));
+  return ReaderAccess::Of(GraphNode::On(input, MapNode{std::move(fields), std::move(function)}));
 }
 
 Reader DoubleBuffer(Reader batches, std::size_t slots) {
   if (slots < 2) Refuse("a double buffer has at least 2 slots");
-  return Reader(GraphNode::On(batches, DoubleBufferNode{slots}));
+  return ReaderAccess::Of(GraphNode::On(batches, DoubleBufferNode{slots}));
 }
 
 }  // namespace ringfeed

@@ -108,6 +108,7 @@ class RowCursor {
       row_ = 0;
     }
     Instance instance;
+    instance.set_names(instances_.front().names());
     for (Joined& tensor : joined) instance.push_back(std::move(tensor).Finish());
     return instance;
   }
@@ -139,6 +140,7 @@ std::int64_t RowsOf(const Instance& instance) {
 
 Instance SliceRows(const Instance& instance, std::int64_t begin, std::int64_t end) {
   Instance slice;
+  slice.set_names(instance.names());
   for (const Tensor& tensor : instance) slice.push_back(SliceTensor(tensor, begin, end));
   return slice;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
 
 namespace ringfeed {
@@ -20,7 +21,9 @@ class Preprocessor final : public DecoratedReader {
   ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
     Instance input;
     const ReadResult result = ReadInput(&input, stop, status);
-    if (result == ReadResult::kRecord) function_(input, instance);
+    if (result != ReadResult::kRecord) return result;
+    function_(input, instance);
+    if (input.is_record()) instance->set_is_record(true);
     return result;
   }
 
@@ -33,7 +36,7 @@ class Preprocessor final : public DecoratedReader {
 
 ReadResult DecoratedReader::ReadInputHeld(Instance* instance, const std::stop_token& stop,
                                           Status* status) {
-  const std::shared_ptr<ReaderSession> session = input_.node()->InnerSession();
+  const std::shared_ptr<ReaderSession> session = ReaderAccess::NodeOf(input_)->InnerSession();
   const ReadResult result = session->ReadNext(instance, {.stop = stop});
   if (result == ReadResult::kFailed) {
     *status = stop.stop_requested() ? Status(StatusCode::kCancelled, "stopped") : session->status();
@@ -45,13 +48,13 @@ ReadResult DecoratedReader::ReadInput(Instance* instance, const std::stop_token&
                                       Status* status) {
   const ReadResult result = ReadInputHeld(instance, stop, status);
   // A batch would keep its slot, and who holds all of them back waits for ever.
-  const bool batched = input_.node()->InnerSession()->program().batched;
+  const bool batched = ReaderAccess::NodeOf(input_)->InnerSession()->program().batched;
   if (result == ReadResult::kRecord && batched) OwnMemory(instance);
   return result;
 }
 
 void DecoratedReader::HoldBatches(std::size_t batches) {
-  input_.node()->InnerSession()->ReserveBatches(batches);
+  ReaderAccess::NodeOf(input_)->InnerSession()->ReserveBatches(batches);
 }
 
 Reader Preprocess(Reader input, std::vector<SlotSpec> slots, PreprocessFunction function) {

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
 
 namespace ringfeed {
@@ -21,12 +22,12 @@ GraphNode::GraphNode(Kind&& kind, std::shared_ptr<GraphNode> input)
 
 std::shared_ptr<GraphNode> GraphNode::On(const Reader& input, Kind kind) {
   if (!input) Refuse("the reader to decorate is empty");
-  GraphNode& node = *input.node();
+  GraphNode& node = *ReaderAccess::NodeOf(input);
   const auto* const source = std::get_if<SourceNode>(&node.kind_);
   if (source != nullptr && source->instances != nullptr && source->instances->on_device()) {
     Refuse("batches on a device are for their consumer: put the double buffer at the chain's end");
   }
-  auto consumer = std::make_shared<GraphNode>(std::move(kind), input.node());
+  auto consumer = std::make_shared<GraphNode>(std::move(kind), ReaderAccess::NodeOf(input));
   const bool many = std::holds_alternative<ShareNode>(node.kind_);
   const std::lock_guard lock(node.mutex_);
   if (node.session_ != nullptr) {

@@ -11,10 +11,10 @@
 #include "readers/engine/plan/plan.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/file_reader.h"
+#include "ringfeed/instance.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/sequences.h"
 #include "ringfeed/slot.h"
-#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 

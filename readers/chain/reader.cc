@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
 
 namespace ringfeed {
@@ -26,17 +27,6 @@ std::shared_ptr<ReaderSession> SessionOf(const std::shared_ptr<GraphNode>& node)
     throw Error(Status(StatusCode::kInvalidArgument, "the reader is empty: OpenFiles makes one"));
   }
   return node->Session();
-}
-
-ReadResult ReadBlockOf(const std::shared_ptr<GraphNode>& node, RecordBlock* block,
-                       const ReadLimits& limits) {
-  const std::shared_ptr<ReaderSession> session = SessionOf(node);
-  if (session->program().parser != nullptr || session->program().passes_instances()) {
-    throw Error(
-        Status(StatusCode::kInvalidArgument,
-               "TryReadBlock delivers records as they are: not behind Parse, Map or Batch"));
-  }
-  return session->ReadBlock(block, limits);
 }
 
 }  // namespace
@@ -77,23 +67,19 @@ Instance Reader::ReadNext() {
   throw Error(status());
 }
 
-ReadResult Reader::TryReadNext(Instance* instance) { return SessionOf(node_)->ReadNext(instance); }
-
-ReadResult Reader::TryReadNext(Instance* instance, const std::stop_token& stop) {
-  return SessionOf(node_)->ReadNext(instance, {.stop = stop});
+ReadResult Reader::TryReadNext(Instance* instance, const ReadOptions& options) {
+  BatchOrigin unused;
+  BatchOrigin* const origin = options.origin != nullptr ? options.origin : &unused;
+  return SessionOf(node_)->ReadNext(instance, origin, {options.stop, options.deadline});
 }
 
-ReadResult Reader::TryReadNext(Instance* instance, BatchOrigin* origin) {
-  return SessionOf(node_)->ReadNext(instance, origin);
-}
-
-ReadResult Reader::TryReadNext(Instance* instance, BatchOrigin* origin,
-                               const std::stop_token& stop) {
-  return SessionOf(node_)->ReadNext(instance, origin, {.stop = stop});
-}
-
-ReadResult Reader::TryReadNext(Instance* instance, BatchOrigin* origin, Deadline deadline) {
-  return SessionOf(node_)->ReadNext(instance, origin, {.deadline = deadline});
+ReadResult Reader::TryReadBlock(RecordBlock* block, const ReadOptions& options) {
+  const std::shared_ptr<ReaderSession> session = SessionOf(node_);
+  if (session->program().parser != nullptr || session->program().passes_instances()) {
+    throw Error(Status(StatusCode::kInvalidArgument,
+                       "TryReadBlock delivers records as they are: not after Parse, Map or Batch"));
+  }
+  return session->ReadBlock(block, options.origin, {options.stop, options.deadline});
 }
 
 std::string Reader::Position() const { return SessionOf(node_)->Position(); }
@@ -131,12 +117,6 @@ void Reader::SkipBatches(std::uint64_t batches) {
 
 void Reader::ReserveBatches(std::size_t batches) { SessionOf(node_)->ReserveBatches(batches); }
 
-ReadResult Reader::TryReadBlock(RecordBlock* block) { return ReadBlockOf(node_, block, {}); }
-
-ReadResult Reader::TryReadBlock(RecordBlock* block, Deadline deadline) {
-  return ReadBlockOf(node_, block, {.deadline = deadline});
-}
-
 bool Reader::HasNext() { return SessionOf(node_)->HasNext(); }
 
 std::optional<std::uint64_t> Reader::NextPass() { return SessionOf(node_)->NextPass(); }
@@ -149,7 +129,7 @@ void Reader::ReInit() {
 std::vector<Reader> Reader::EndPoints() const {
   std::vector<Reader> readers;
   if (node_ == nullptr) return readers;
-  for (auto& node : node_->EndPoints()) readers.emplace_back(std::move(node));
+  for (auto& node : node_->EndPoints()) readers.push_back(ReaderAccess::Of(std::move(node)));
   return readers;
 }
 

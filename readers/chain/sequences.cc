@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/status.h"
 
@@ -42,12 +43,12 @@ void CheckUnits(const char* who, const char* what, std::size_t units) {
 
 Reader Filter(Reader input, FilterFunction keep) {
   if (!keep) Refuse("Filter needs a function, which tells whether a record is kept");
-  return Reader(GraphNode::On(input, FilterNode{std::move(keep)}));
+  return ReaderAccess::Of(GraphNode::On(input, FilterNode{std::move(keep)}));
 }
 
 Reader Truncate(Reader input, const std::string& field, std::size_t length) {
   CheckUnits("Truncate", "length", length);
-  return Reader(GraphNode::On(input, TruncateNode{field, length}));
+  return ReaderAccess::Of(GraphNode::On(input, TruncateNode{field, length}));
 }
 
 Reader Pad(Reader input, const std::string& field, const PadOptions& options) {
@@ -55,7 +56,7 @@ Reader Pad(Reader input, const std::string& field, const PadOptions& options) {
     Refuse("Pad needs one of length and multiple");
   }
   CheckUnits("Pad", "length or multiple", std::max(options.length, options.multiple));
-  return Reader(GraphNode::On(input, PadNode{field, options}));
+  return ReaderAccess::Of(GraphNode::On(input, PadNode{field, options}));
 }
 
 Reader BucketBatch(Reader input, const BucketBatchOptions& options) {
@@ -68,7 +69,7 @@ Reader BucketBatch(Reader input, const BucketBatchOptions& options) {
   }
   BucketBatchOptions chosen = options;
   chosen.segment = SegmentOf(options.segment, kUsualBatches, options.size);
-  return Reader(GraphNode::On(input, std::move(chosen)));
+  return ReaderAccess::Of(GraphNode::On(input, std::move(chosen)));
 }
 
 Reader TokenBatch(Reader input, const TokenBatchOptions& options) {
@@ -79,7 +80,7 @@ Reader TokenBatch(Reader input, const TokenBatchOptions& options) {
   if (options.field.empty() != (options.tokens == 0)) {
     Refuse("TokenBatch counts the tokens of a field, or the bytes of records");
   }
-  return Reader(GraphNode::On(input, options));
+  return ReaderAccess::Of(GraphNode::On(input, options));
 }
 
 Reader Pack(Reader input, const PackOptions& options) {
@@ -88,7 +89,7 @@ Reader Pack(Reader input, const PackOptions& options) {
   CheckUnits("Pack", "length", options.length);
   PackOptions chosen = options;
   chosen.segment = SegmentOf(options.segment, kUsualBatches, options.rows);
-  return Reader(GraphNode::On(input, std::move(chosen)));
+  return ReaderAccess::Of(GraphNode::On(input, std::move(chosen)));
 }
 
 }  // namespace ringfeed

@@ -11,6 +11,7 @@
 #include "queue/lock_until.h"
 #include "readers/engine/blocks/locate.h"
 #include "readers/parsers/parser.h"
+#include "ringfeed/make_tensor.h"
 
 namespace ringfeed {
 
@@ -34,10 +35,23 @@ void CountFrom(std::int64_t start, std::span<std::byte> ends) {
   }
 }
 
+std::shared_ptr<const FieldNames> NamesOf(const Program& program) {
+  std::vector<std::string> names;
+  for (SlotSpec& slot : program.Slots()) names.push_back(std::move(slot.name));
+  return std::make_shared<const FieldNames>(std::move(names));
+}
+
+Tensor CopyOf(const RecordSpan& record) {
+  const std::span<const std::byte> bytes = record.bytes();
+  return MakeTensor(std::vector<std::byte>(bytes.begin(), bytes.end()));
+}
+
 }  // namespace
 
 ReaderSession::ReaderSession(Program program, RewindInput rewind_input)
-    : program_(std::move(program)), rewind_input_(std::move(rewind_input)) {}
+    : program_(std::move(program)),
+      names_(NamesOf(program_)),
+      rewind_input_(std::move(rewind_input)) {}
 
 ReaderSession::~ReaderSession() { Close(); }
 
@@ -404,6 +418,7 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const Re
       if (empty) return ReadResult::kFailed;
     }
     *instance = taken.run->batch_sink()->MakeInstance(*slot, owner);
+    instance->set_names(names_);
     *origin = {
         taken.generation,      taken.base, slot->pass,          slot->span, slot->row_numbers,
         slot->damaged_numbers, {},         taken.run->planned()};
@@ -415,11 +430,16 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const Re
   }
 }
 
-ReadResult ReaderSession::ReadBlock(RecordBlock* block, const ReadLimits& limits) {
-  Origin origin;
-  const ReadResult result = TakeBlock(block, &origin, limits);
+ReadResult ReaderSession::ReadBlock(RecordBlock* block, BatchOrigin* origin,
+                                    const ReadLimits& limits) {
+  Origin read;
+  const ReadResult result = TakeBlock(block, &read, limits);
   if (result != ReadResult::kRecord) return result;
-  NoteDelivered(origin, OriginOf(origin, block->size() - 1));
+  BatchOrigin last = OriginOf(read, block->size() - 1);
+  NoteDelivered(read, last);
+  if (origin == nullptr) return result;
+  *origin = std::move(last);
+  origin->records = RangesOf(read, read.numbers);
   return result;
 }
 
@@ -491,6 +511,7 @@ void ReaderSession::DropRows() {
 
 ReadResult ReaderSession::ReadRow(Instance* instance, BatchOrigin* origin,
                                   const ReadLimits& limits) {
+  instance->clear();
   const auto lock = LockUntil(rows_mutex_, limits.deadline);
   if (!lock.owns_lock()) return ReadResult::kTimeout;
   {
@@ -502,6 +523,7 @@ ReadResult ReaderSession::ReadRow(Instance* instance, BatchOrigin* origin,
     const ReadResult result = FetchRows(limits);
     if (result != ReadResult::kRecord) return result;
   }
+  instance->set_names(names_);
   *origin = OriginOf(rows_origin_, row_ - 1);
   NoteDelivered(rows_origin_, *origin);
   return ReadResult::kRecord;
@@ -512,8 +534,7 @@ ReadResult ReaderSession::FetchRows(const ReadLimits& limits) {
   if (program_.parser != nullptr) {
     const ReadResult result = ReadBatch(&rows_instance_, &rows_origin_, limits);
     if (result != ReadResult::kRecord) return result;
-    const Tensor& first = rows_instance_.front();
-    rows_ = first.lod.empty() ? static_cast<std::size_t>(first.shape[0]) : first.lod[0].size() - 1;
+    rows_ = static_cast<std::size_t>(rows_instance_.Rows());
     return ReadResult::kRecord;
   }
   RecordBlock block;
@@ -537,7 +558,8 @@ bool ReaderSession::TakeRow(Instance* instance) {
     *instance =
         std::move(*reinterpret_cast<Instance*>(const_cast<std::byte*>(rows_records_[row_].data)));
   } else {
-    *instance = CopyRecord(rows_records_[row_]);
+    instance->push_back(CopyOf(rows_records_[row_]));
+    instance->set_is_record(true);
     // Looked at behind the copy: what was read before came from the file as it was.
     const auto row = static_cast<std::uint32_t>(row_);
     if (rows_source_.delivery->ShrunkAt(row)) {
@@ -556,17 +578,6 @@ bool ReaderSession::TakeRow(Instance* instance) {
     rows_source_ = {};
   }
   return true;
-}
-
-Instance ReaderSession::CopyRecord(const RecordSpan& record) const {
-  Tensor tensor;
-  auto bytes =
-      std::make_shared<std::vector<std::byte>>(record.bytes().begin(), record.bytes().end());
-  tensor.shape = {static_cast<std::int64_t>(record.size)};
-  tensor.data = bytes->data();
-  tensor.bytes = record.size;
-  tensor.owner = std::move(bytes);
-  return {std::move(tensor)};
 }
 
 void ReaderSession::CopyParsedRow(Instance* instance) {
@@ -597,6 +608,7 @@ void ReaderSession::CopyParsedRow(Instance* instance) {
     tensor.owner = std::move(copy);
   }
   *instance = JoinLevels(parser, std::move(columns));
+  instance->set_is_record(!parser.has_lod());
 }
 
 void ReaderSession::RewindSource() {

@@ -55,7 +55,8 @@ class ReaderSession {
     return ReadNext(instance, &origin, limits);
   }
   ReadResult ReadNext(Instance* instance, BatchOrigin* origin, const ReadLimits& limits = {});
-  ReadResult ReadBlock(RecordBlock* block, const ReadLimits& limits = {});
+  /// `origin` may be null.
+  ReadResult ReadBlock(RecordBlock* block, BatchOrigin* origin, const ReadLimits& limits);
   void ReserveBatches(std::size_t batches);
   bool HasNext();
   std::optional<std::uint64_t> NextPass();
@@ -210,10 +211,10 @@ class ReaderSession {
   /// False where there is no row, or this one was lost.
   bool TakeRow(Instance* instance);
   void CopyParsedRow(Instance* instance);
-  Instance CopyRecord(const RecordSpan& record) const;
   void NameBottleneck(PipelineStats* stats) const;
 
-  Program program_;           ///< fixed once a run is made
+  Program program_;  ///< fixed once a run is made
+  const std::shared_ptr<const FieldNames> names_;
   std::mutex planned_mutex_;  ///< guards what follows; taken before mutex_
   std::shared_ptr<PlannedSource> planned_;
   std::string not_planned_;  ///< why there is none, once that was found out

@@ -46,7 +46,7 @@ class SharedRecords final : public RecordProvider {
                   Status* status) override {
     while (next_ == end_) {
       next_ = end_ = 0;
-      const ReadResult result = input_->ReadBlock(&block_, {.stop = stop});
+      const ReadResult result = input_->ReadBlock(&block_, nullptr, {.stop = stop});
       if (result == ReadResult::kFailed) *status = input_->status();
       if (result != ReadResult::kRecord) return result;
       end_ = block_.size();

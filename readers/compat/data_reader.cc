@@ -1,4 +1,4 @@
-#include "ringfeed/data_reader.h"
+#include "ringfeed/compat/data_reader.h"
 
 #include <algorithm>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "ringfeed/part_files.h"
+#include "ringfeed/compat/part_files.h"
 
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-#include "ringfeed/random_data.h"
+#include "ringfeed/compat/random_data.h"
 
 #include <algorithm>
 #include <bit>

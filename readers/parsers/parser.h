@@ -10,9 +10,9 @@
 
 #include "readers/formats/format.h"
 #include "readers/parsers/refusal.h"
+#include "ringfeed/instance.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"
-#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 

@@ -4,31 +4,14 @@
 #include <cstddef>
 #include <limits>
 #include <utility>
-#include <vector>
+
+#include "base/edit_distance.h"
 
 namespace ringfeed {
 namespace {
 
-constexpr std::size_t kMostCompared = 100;  // bytes of a name
-constexpr std::size_t kMostNamed = 10;      // names in a message
-
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-// How many bytes are to be put in, left out or changed; half as much for one of another case.
-std::size_t Distance(std::string_view one, std::string_view other) {
-  std::vector<std::size_t> row(other.size() + 1);
-  for (std::size_t i = 0; i < row.size(); ++i) row[i] = 2 * i;
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    std::size_t before = row[0];  // of the row before, one to the left
-    row[0] = 2 * (i + 1);
-    for (std::size_t j = 0; j < other.size(); ++j) {
-      const std::size_t changed = one[i] == other[j] ? 0 : Lower(one[i]) == Lower(other[j]) ? 1 : 2;
-      const std::size_t best = std::min({before + changed, row[j] + 2, row[j + 1] + 2});
-      before = std::exchange(row[j + 1], best);
-    }
-  }
-  return row.back();
-}
+constexpr std::size_t kMostShown = 100;  // bytes of a name
+constexpr std::size_t kMostNamed = 10;   // names in a message
 
 bool IsName(std::string_view text, std::span<const FieldSpec> fields) {
   return std::any_of(fields.begin(), fields.end(),
@@ -60,8 +43,7 @@ const std::string* NearestName(std::string_view name, std::span<const std::strin
   const std::string* nearest = nullptr;
   std::size_t least = std::numeric_limits<std::size_t>::max();
   for (const std::string& each : names) {
-    const std::size_t distance =
-        Distance(name.substr(0, kMostCompared), std::string_view(each).substr(0, kMostCompared));
+    const std::size_t distance = EditDistance(name, each);
     if (distance >= least) continue;
     least = distance;
     nearest = &each;
@@ -79,7 +61,7 @@ Refusal MissingName(const std::string& what, std::string_view name,
   }
   refusal.message += "; the nearest name there is: \"" + *nearest + "\" (of";
   for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) {
-    refusal.message += " \"" + names[i].substr(0, kMostCompared) + "\"";
+    refusal.message += " \"" + names[i].substr(0, kMostShown) + "\"";
   }
   refusal.message += names.size() > kMostNamed ? " …)" : ")";
   return refusal;

@@ -2,14 +2,47 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "ringfeed/status.h"
 
 namespace ringfeed {
 namespace {
 
 TEST(TensorTest, LiesInHostMemoryUnlessItSaysOtherwise) {
   EXPECT_EQ(Tensor().place, (Place{DeviceType::kCpu, 0}));
+}
+
+TEST(TensorTest, ValuesAreOfTheTensorsOwnType) {
+  const std::array<std::int32_t, 2> numbers = {3, 4};
+  Tensor tensor;
+  tensor.dtype = kInt32;
+  tensor.data = reinterpret_cast<const std::byte*>(numbers.data());
+  tensor.bytes = sizeof(numbers);
+  EXPECT_EQ(tensor.Values<std::int32_t>()[1], 4);
+  try {
+    (void)tensor.Values<float>();
+    FAIL() << "int32 was taken as float32";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(error.status().message(),
+              "the tensor's elements are int32, they were asked for as float32");
+  }
+  EXPECT_THROW((void)tensor.Values<std::uint32_t>(), Error);
+  EXPECT_THROW((void)tensor.Values<std::int64_t>(), Error);
+}
+
+TEST(TensorTest, AFewTypesStandForOthers) {
+  EXPECT_TRUE(IsElementOf<std::byte>(kUInt8) && IsElementOf<char>(kUInt8));
+  EXPECT_TRUE(IsElementOf<std::uint8_t>(kUInt8) && IsElementOf<std::uint8_t>(kBool));
+  EXPECT_TRUE(IsElementOf<bool>(kBool) && IsElementOf<const float>(kFloat32));
+  EXPECT_TRUE(IsElementOf<std::uint16_t>(kFloat16) && IsElementOf<std::uint16_t>(kBFloat16));
+  EXPECT_FALSE(IsElementOf<bool>(kUInt8) || IsElementOf<std::byte>(kBool));
+  EXPECT_FALSE(IsElementOf<std::int8_t>(kUInt8) || IsElementOf<std::int16_t>(kFloat16));
 }
 
 TEST(PlaceTest, NamesArePlacesAgain) {

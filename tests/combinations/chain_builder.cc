@@ -13,7 +13,9 @@
 #include <utility>
 
 #include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
+#include "ringfeed/make_tensor.h"
 #include "tests/combinations/expected_delivery.h"
 #include "tests/combinations/progress_watch.h"
 #include "tests/combinations/submit_fault.h"
@@ -72,21 +74,9 @@ class RecordsDataset final : public Dataset {
 };
 
 Instance OwnedInstance(std::span<const std::byte> payload, bool with_lod) {
-  struct Memory {
-    std::vector<std::byte> bytes;
-    std::vector<std::int64_t> offsets;
-  };
-  auto memory = std::make_shared<Memory>();
-  memory->bytes.assign(payload.begin(), payload.end());
-  memory->offsets = {0, static_cast<std::int64_t>(payload.size())};
-  Tensor tensor;
-  tensor.dtype = kUInt8;
-  tensor.shape = {static_cast<std::int64_t>(payload.size())};
-  tensor.data = memory->bytes.data();
-  tensor.bytes = payload.size();
-  if (with_lod) tensor.lod.emplace_back(memory->offsets);
-  tensor.owner = memory;
-  return {tensor};
+  std::vector<std::byte> bytes(payload.begin(), payload.end());
+  if (!with_lod) return {MakeTensor(std::move(bytes))};
+  return {MakeRagged(std::move(bytes), {static_cast<std::int64_t>(payload.size())})};
 }
 
 class RecordsInstances final : public InstanceSource {
@@ -399,7 +389,7 @@ class ChainBuilder {
       if (status.ok()) *engine = MakeSubmitFaultEngine(std::move(*engine), calls);
       return status;
     };
-    chain_.reader().node()->Session()->set_hooks(hooks);
+    ReaderAccess::NodeOf(chain_.reader())->Session()->set_hooks(hooks);
   }
 
   void ComeLate() {
@@ -415,7 +405,8 @@ class ChainBuilder {
     hooks.engines.pool = [plan](const IoOptions& options) {
       return MakeFaultEngine(MakePoolEngine(options), 1, plan);
     };
-    if (chain_.readers.size() == 1) chain_.reader().node()->Session()->set_hooks(hooks);
+    if (chain_.readers.size() == 1)
+      ReaderAccess::NodeOf(chain_.reader())->Session()->set_hooks(hooks);
   }
 
   const Configuration& c_;

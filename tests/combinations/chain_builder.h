@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "ringfeed/py_reader.h"
+#include "ringfeed/compat/py_reader.h"
 #include "ringfeed/queue/blocking_queue.h"
 #include "ringfeed/ringfeed.h"
 #include "tests/combinations/chain_data.h"

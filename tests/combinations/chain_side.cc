@@ -75,11 +75,12 @@ class ReaderSide final : public ChainSide {
 
   ReadResult Read(Instance* instance, BatchOrigin* origin) {
     if (c_.Is(Option::kRead, "stop")) {
-      return reader_.TryReadNext(instance, origin, stop_.get_token());
+      return reader_.TryReadNext(instance, {.origin = origin, .stop = stop_.get_token()});
     }
-    if (!c_.Is(Option::kRead, "poll")) return reader_.TryReadNext(instance, origin);
+    if (!c_.Is(Option::kRead, "poll")) return reader_.TryReadNext(instance, {.origin = origin});
     while (true) {
-      const ReadResult result = reader_.TryReadNext(instance, origin, Deadline{});
+      const ReadResult result =
+          reader_.TryReadNext(instance, {.origin = origin, .deadline = Deadline{}});
       if (result != ReadResult::kTimeout) return result;
       std::this_thread::yield();
     }

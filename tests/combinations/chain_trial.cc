@@ -752,7 +752,7 @@ class Trial {
     std::vector<std::unique_ptr<ChainSide>> sides;
     std::vector<std::unique_ptr<Consumer>> consumers;
     // Where nothing stands on the shared reader they are all the same one.
-    const bool apart = chain_.readers[0].node() != chain_.readers[1].node();
+    const bool apart = chain_.readers[0].id() != chain_.readers[1].id();
     for (const Reader& reader : chain_.readers) {
       sides.push_back(MakeReaderSide(c_, *data_, reader, apart));
       consumers.push_back(std::make_unique<Consumer>(c_, sides.back().get()));

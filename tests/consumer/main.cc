@@ -1,8 +1,7 @@
 // What a user's first program does with an installed ringfeed: writes records, feeds them shuffled
 // and in batches, and finds each of them once; then once more by a program of its own language.
 
-#include <ringfeed/formats.h>
-#include <ringfeed/program.h>
+#include <ringfeed/compat/program.h>
 #include <ringfeed/ringfeed.h>
 
 #include <cstdint>
@@ -30,9 +29,8 @@ std::vector<int> CountLabels(const std::string& path) {
   auto batches = Batch(Shuffle(labels, {.window = 100, .seed = 7}), {.size = 64});
   std::vector<int> seen(kRecords);
   while (batches.HasNext()) {
-    // Named: a loop over ReadNext()[0].Values() would let go of the batch before its first label.
     const Instance batch = batches.ReadNext();
-    for (std::int64_t label : batch[0].Values<std::int64_t>()) {
+    for (std::int64_t label : batch["label"].Values<std::int64_t>()) {
       ++seen.at(static_cast<std::size_t>(label));
     }
   }

@@ -11,11 +11,11 @@
 
 #include "examples/mlp_math.h"
 #include "examples/mlp_replica.h"
+#include "ringfeed/compat/random_data.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/emulated_devices.h"
-#include "ringfeed/random_data.h"
 
 namespace mlp {
 namespace {

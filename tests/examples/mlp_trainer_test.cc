@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "examples/mlp.h"
+#include "ringfeed/compat/random_data.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/emulated_devices.h"
-#include "ringfeed/random_data.h"
 
 namespace mlp {
 namespace {

@@ -329,7 +329,7 @@ std::string Deliver(const Words& words, Reader* reader) {
   BatchOrigin origin;
   for (std::uint64_t deliveries = 0; deliveries < stop; ++deliveries) {
     Step(words, deliveries, reader);
-    const ReadResult result = reader->TryReadNext(&instance, &origin);
+    const ReadResult result = reader->TryReadNext(&instance, {.origin = &origin});
     if (result == ReadResult::kEnd) return "ok";
     if (result == ReadResult::kFailed) return reader->status().ToString();
     if (packed) {

@@ -177,7 +177,8 @@ TEST(BlockingQueue, ACopiedPushSharesItsTensors) {
   EXPECT_TRUE(queue.Push(kept));
   EXPECT_EQ(kept[0].owner.use_count(), 2 * owners);
   bool ok = false;
-  EXPECT_EQ(queue.Pop(&ok)[0].data, kept[0].data);
+  const Instance popped = queue.Pop(&ok);
+  EXPECT_EQ(popped[0].data, kept[0].data);
 }
 
 TEST(BlockingQueue, KillDropsWhatIsInItAndFailsEveryCall) {
@@ -310,7 +311,8 @@ TEST(BlockingQueue, SpeedTestModeRepeatsTheFirstInstanceAndKeepsItsSize) {
     EXPECT_TRUE(queue.Push(Numbered(i)));
   }
   bool ok = false;
-  const std::byte* data = queue.Pop(&ok)[0].data;
+  const Instance shown = queue.Pop(&ok);
+  const std::byte* const data = shown[0].data;
   for (int i = 0; i < 30; ++i) {
     if (i < 10) {
       EXPECT_EQ(NumberOf(plain.Pop(&ok)), i);

@@ -45,6 +45,73 @@ TEST_F(BatchTest, BatchesThatOutgrowTheirSlotsHoldEveryByte) {
   }
 }
 
+TEST_F(BatchTest, RowsAreCountedWhateverABatchIsMadeOf) {
+  const std::vector<std::string> files = MakeFiles(1, 25, 8, 40);
+  // Bytes of the records, whose first dimension counts bytes.
+  Reader raw = Batch(OpenFiles(files, InFileOrder()), {.size = 10});
+  EXPECT_EQ(raw.fields()[0].name, "bytes");
+  for (const std::int64_t rows : {10, 10, 5}) {
+    const Instance batch = raw.ReadNext();
+    EXPECT_EQ(batch.Rows(), rows);
+    EXPECT_GT(batch["bytes"].shape[0], 8 * rows - 1);
+  }
+  Reader records = OpenFiles(files, InFileOrder());
+  const Instance record = records.ReadNext();
+  EXPECT_EQ(record.Rows(), 1);
+  EXPECT_GE(record["record"].shape[0], 8);
+  Reader parsed = Parse(OpenFiles(files, InFileOrder()), RawParser());
+  const Instance row = parsed.ReadNext();
+  EXPECT_EQ(row.Rows(), 1);
+  EXPECT_EQ(row["bytes"].bytes, record["record"].bytes);
+}
+
+TEST_F(BatchTest, RowsOfEmptyAndOfPaddedBatchesAreCounted) {
+  const std::vector<std::string> files = MakeFiles(1, 11, 8, 40);
+  // Of the last batch, of one record, the second rank has nothing.
+  Reader rank =
+      Batch(OpenFiles(files, InFileOrder()), {.size = 10, .rank = {1, 2}, .empty_batches = true});
+  EXPECT_EQ(rank.ReadNext().Rows(), 5);
+  const Instance none = rank.ReadNext();
+  EXPECT_EQ(none.size(), 1U);
+  EXPECT_EQ(none.Rows(), 0);
+  Reader padded = Batch(OpenFiles(files, InFileOrder()), {.size = 10, .pad = true});
+  (void)padded.ReadNext();
+  const Instance last = padded.ReadNext();
+  EXPECT_EQ(last.Rows(), 10);
+  EXPECT_EQ(last["mask"].Values<std::uint8_t>()[1], 0);
+}
+
+TEST_F(BatchTest, NamesAreSharedByAllBatchesAndAreTheChainsFields) {
+  Reader reader = Batches(OpenFiles(MakeFiles(1, 30, 8, 40), InFileOrder()), 10);
+  Instance batch;
+  ASSERT_EQ(reader.TryReadNext(&batch), ReadResult::kRecord);
+  const std::shared_ptr<const FieldNames> names = batch.names();
+  EXPECT_EQ(names->names(), (std::vector<std::string>{"bytes"}));
+  ASSERT_EQ(reader.TryReadNext(&batch), ReadResult::kRecord);
+  EXPECT_EQ(batch.names(), names);
+  try {
+    (void)batch["byte"];
+    FAIL() << "there is no such field";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status().message(), "there is no field \"byte\", there are \"bytes\"");
+  }
+}
+
+TEST_F(BatchTest, ABlockSaysWhereItComesFrom) {
+  OpenOptions options = InFileOrder();
+  options.note_records = true;
+  Reader reader = OpenFiles(MakeFiles(1, 2000, 8, 400), options);
+  RecordBlock block;
+  BatchOrigin origin;
+  std::uint64_t records = 0;
+  while (reader.TryReadBlock(&block, {.origin = &origin}) == ReadResult::kRecord) {
+    ASSERT_EQ(origin.records, (std::vector<RecordRange>{{0, records, block.size()}}));
+    records += block.size();
+    EXPECT_EQ(origin.batch, records - 1);
+  }
+  EXPECT_EQ(records, 2000U);
+}
+
 TEST_F(BatchTest, DroppedRestsThatOutgrewTheirSlotsLeaveNothingBehind) {
   // The rest of every pass is dropped while it is being written, in slots that are used again.
   std::vector<std::size_t> sizes(150, 9);

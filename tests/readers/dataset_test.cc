@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/keyed_permutation.h"
-#include "ringfeed/persistent_in_stream.h"
+#include "ringfeed/compat/persistent_in_stream.h"
 #include "tests/readers/pipeline_fixture.h"
 
 namespace ringfeed {

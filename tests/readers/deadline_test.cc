@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "readers/chain/graph.h"
-#include "ringfeed/py_reader.h"
+#include "readers/chain/reader_access.h"
+#include "ringfeed/compat/py_reader.h"
+#include "ringfeed/make_tensor.h"
 #include "ringfeed/queue/blocking_queue.h"
 #include "tests/readers/pipeline_fixture.h"
 
@@ -26,15 +28,7 @@ constexpr Deadline kPast{};
 
 Deadline In(int ms) { return DeadlineAfter(milliseconds(ms)); }
 
-Instance Number(std::int64_t value) {
-  auto memory = std::make_shared<std::int64_t>(value);
-  Tensor tensor;
-  tensor.dtype = DType::kInt64;
-  tensor.data = reinterpret_cast<const std::byte*>(memory.get());
-  tensor.bytes = sizeof(value);
-  tensor.owner = std::move(memory);
-  return {std::move(tensor)};
-}
+Instance Number(std::int64_t value) { return {MakeScalar(value)}; }
 
 void AddNumbers(const Instance& instance, std::vector<std::int64_t>* numbers) {
   const std::size_t before = numbers->size();
@@ -64,16 +58,19 @@ TEST_F(DeadlineTest, AReadComesBackAtItsDeadlineWhereNothingCame) {
   BatchOrigin origin;
   for (int times = 0; times < 3; ++times) {
     const auto before = QueueClock::now();
-    ASSERT_EQ(reader.TryReadNext(&instance, &origin, In(30)), ReadResult::kTimeout);
+    ASSERT_EQ(reader.TryReadNext(&instance, {.origin = &origin, .deadline = In(30)}),
+              ReadResult::kTimeout);
     EXPECT_GE(QueueClock::now() - before, milliseconds(30));
     EXPECT_TRUE(reader.status().ok());
   }
   Push(0, 1);
-  ASSERT_EQ(reader.TryReadNext(&instance, &origin, kNoDeadline), ReadResult::kRecord);
+  ASSERT_EQ(reader.TryReadNext(&instance, {.origin = &origin}), ReadResult::kRecord);
   EXPECT_EQ(origin.batch, 0u);
-  EXPECT_EQ(reader.TryReadNext(&instance, &origin, kPast), ReadResult::kTimeout);
+  EXPECT_EQ(reader.TryReadNext(&instance, {.origin = &origin, .deadline = kPast}),
+            ReadResult::kTimeout);
   queue_->Close();
-  EXPECT_EQ(reader.TryReadNext(&instance, &origin, In(60'000)), ReadResult::kEnd);
+  EXPECT_EQ(reader.TryReadNext(&instance, {.origin = &origin, .deadline = In(60'000)}),
+            ReadResult::kEnd);
 }
 
 TEST_F(DeadlineTest, NothingIsLostByDeadlinesThatPass) {
@@ -94,7 +91,7 @@ TEST_F(DeadlineTest, NothingIsLostByDeadlinesThatPass) {
     BatchOrigin origin;
     ReadResult result = ReadResult::kRecord;
     while (result == ReadResult::kRecord || result == ReadResult::kTimeout) {
-      result = reader.TryReadNext(&instance, &origin, In(1));
+      result = reader.TryReadNext(&instance, {.origin = &origin, .deadline = In(1)});
       timeouts += result == ReadResult::kTimeout ? 1 : 0;
       if (result == ReadResult::kRecord) AddNumbers(instance, &numbers);
     }
@@ -116,12 +113,12 @@ TEST_F(DeadlineTest, WhatIsThereIsDeliveredBehindTheDeadlineToo) {
   // Never waits, and still comes to the end.
   ReadResult result = ReadResult::kRecord;
   while (result == ReadResult::kRecord || result == ReadResult::kTimeout) {
-    result = reader.TryReadNext(&instance, &origin, kPast);
+    result = reader.TryReadNext(&instance, {.origin = &origin, .deadline = kPast});
     if (result == ReadResult::kRecord) AddInstance(instance, &drained);
   }
   EXPECT_EQ(result, ReadResult::kEnd) << reader.status().ToString();
   EXPECT_EQ(drained.ids, Drain(OpenFiles(files, Options())).ids);
-  EXPECT_EQ(reader.TryReadBlock(&block, kPast), ReadResult::kEnd);
+  EXPECT_EQ(reader.TryReadBlock(&block, {.deadline = kPast}), ReadResult::kEnd);
 }
 
 TEST_F(DeadlineTest, BlocksOfRecordsComeByDeadlinesAsWithoutThem) {
@@ -131,7 +128,7 @@ TEST_F(DeadlineTest, BlocksOfRecordsComeByDeadlinesAsWithoutThem) {
   RecordBlock block;
   ReadResult result = ReadResult::kRecord;
   while (result == ReadResult::kRecord || result == ReadResult::kTimeout) {
-    result = reader.TryReadBlock(&block, In(1));
+    result = reader.TryReadBlock(&block, {.deadline = In(1)});
     if (result != ReadResult::kRecord) continue;
     for (const RecordSpan& record : block.records()) AddPayload(record.bytes(), &drained);
   }
@@ -145,14 +142,17 @@ TEST_F(DeadlineTest, WhoHoldsAllSlotsIsToldSoBeforeTheDeadline) {
   std::vector<Instance> held(3);
   BatchOrigin origin;
   for (Instance& each : held) {
-    ASSERT_EQ(reader.TryReadNext(&each, &origin, In(60'000)), ReadResult::kRecord);
+    ASSERT_EQ(reader.TryReadNext(&each, {.origin = &origin, .deadline = In(60'000)}),
+              ReadResult::kRecord);
   }
   Instance more;
-  ASSERT_EQ(reader.TryReadNext(&more, &origin, kNoDeadline), ReadResult::kFailed);
+  ASSERT_EQ(reader.TryReadNext(&more, {.origin = &origin}), ReadResult::kFailed);
   EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
-  ASSERT_EQ(reader.TryReadNext(&more, &origin, In(60'000)), ReadResult::kFailed);
+  ASSERT_EQ(reader.TryReadNext(&more, {.origin = &origin, .deadline = In(60'000)}),
+            ReadResult::kFailed);
   held.clear();
-  EXPECT_EQ(reader.TryReadNext(&more, &origin, In(60'000)), ReadResult::kRecord);
+  EXPECT_EQ(reader.TryReadNext(&more, {.origin = &origin, .deadline = In(60'000)}),
+            ReadResult::kRecord);
   EXPECT_EQ(origin.batch, 3u);
 }
 
@@ -167,7 +167,7 @@ TEST_F(DeadlineTest, WhoHoldsAllRecordsIsToldSoByShortDeadlinesToo) {
   const Deadline patience = In(60'000);
   while (result == ReadResult::kRecord || result == ReadResult::kTimeout) {
     RecordBlock block;
-    result = reader.TryReadBlock(&block, In(3));
+    result = reader.TryReadBlock(&block, {.deadline = In(3)});
     timeouts += result == ReadResult::kTimeout ? 1 : 0;
     if (result == ReadResult::kRecord) held.push_back(std::move(block));
     ASSERT_LT(QueueClock::now(), patience);
@@ -177,7 +177,7 @@ TEST_F(DeadlineTest, WhoHoldsAllRecordsIsToldSoByShortDeadlinesToo) {
   EXPECT_GT(timeouts, 0u);
   held.clear();
   RecordBlock block;
-  EXPECT_EQ(reader.TryReadBlock(&block, In(60'000)), ReadResult::kRecord);
+  EXPECT_EQ(reader.TryReadBlock(&block, {.deadline = In(60'000)}), ReadResult::kRecord);
 }
 
 TEST_F(DeadlineTest, AReadDoesNotWaitLongerForAnotherThreadsRead) {
@@ -189,16 +189,19 @@ TEST_F(DeadlineTest, AReadDoesNotWaitLongerForAnotherThreadsRead) {
   std::this_thread::sleep_for(milliseconds(20));
   Instance instance;
   BatchOrigin origin;
-  EXPECT_EQ(reader.TryReadNext(&instance, &origin, In(20)), ReadResult::kTimeout);
-  EXPECT_EQ(reader.TryReadNext(&instance, &origin, kPast), ReadResult::kTimeout);
+  EXPECT_EQ(reader.TryReadNext(&instance, {.origin = &origin, .deadline = In(20)}),
+            ReadResult::kTimeout);
+  EXPECT_EQ(reader.TryReadNext(&instance, {.origin = &origin, .deadline = kPast}),
+            ReadResult::kTimeout);
   Push(0, 2);
   EXPECT_EQ(other.get(), ReadResult::kRecord);
-  EXPECT_EQ(reader.TryReadNext(&instance, &origin, In(60'000)), ReadResult::kRecord);
+  EXPECT_EQ(reader.TryReadNext(&instance, {.origin = &origin, .deadline = In(60'000)}),
+            ReadResult::kRecord);
 }
 
 TEST_F(DeadlineTest, AReadDoesNotWaitLongerForAChainThatIsHalted) {
   const auto session = std::make_shared<ReaderSession>(
-      LowerChain(*Batches(OpenFiles(MakeFiles(1, 20, 8, 8), Options()), 5).node()));
+      LowerChain(*ReaderAccess::NodeOf(Batches(OpenFiles(MakeFiles(1, 20, 8, 8), Options()), 5))));
   Instance batch;
   BatchOrigin origin;
   ASSERT_EQ(session->ReadNext(&batch, &origin, {.deadline = In(60'000)}), ReadResult::kRecord);
@@ -223,7 +226,7 @@ TEST_F(DeadlineTest, ReInitUnderReadsWithDeadlinesDeliversTheFreshPassOnce) {
     Instance batch;
     BatchOrigin origin;
     while (!done.load()) {
-      const ReadResult result = reader.TryReadNext(&batch, &origin, In(1));
+      const ReadResult result = reader.TryReadNext(&batch, {.origin = &origin, .deadline = In(1)});
       ASSERT_NE(result, ReadResult::kFailed) << reader.status().ToString();
     }
   });

@@ -70,8 +70,13 @@ class FakeHost : public PlanHost {
     }
     Got one{slot->span, {}, CopyOf(batch_sink->MakeInstance(*slot, nullptr)), {}, {}, 0};
     one.numbers = slot->row_numbers;
-    for (const std::int64_t number : one.batch[0].Values<std::int64_t>()) {
-      one.rows.push_back(static_cast<std::uint64_t>(number));
+    const Tensor& first = one.batch[0];
+    if (first.dtype == kInt64) {
+      for (const std::int64_t number : first.Values<std::int64_t>()) {
+        one.rows.push_back(static_cast<std::uint64_t>(number));
+      }
+    } else {  // packed bytes
+      for (const std::uint8_t byte : first.Values<std::uint8_t>()) one.rows.push_back(byte);
     }
     for (std::uint32_t row = 0; row < slot->rows; ++row) {
       one.places.push_back(slot->span.first_place + slot->PlaceOf(row));

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/data_reader.h"
+#include "ringfeed/compat/data_reader.h"
 #include "tests/readers/pipeline_fixture.h"
 
 namespace ringfeed {

@@ -155,7 +155,7 @@ TEST_F(HoldersTest, WhoHoldsABlockWaitsForAThreadThatHoldsTheOthersAndWorks) {
     // Until nothing comes any more, but without asking for longer.
     for (Deadline end = DeadlineAfter(milliseconds(300)); QueueClock::now() < end;) {
       RecordBlock block;
-      if (mine.TryReadBlock(&block, Deadline{}) != ReadResult::kRecord) continue;
+      if (mine.TryReadBlock(&block, {.deadline = Deadline{}}) != ReadResult::kRecord) continue;
       most.blocks.push_back(std::move(block));
       end = DeadlineAfter(milliseconds(100));
     }

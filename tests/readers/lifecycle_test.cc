@@ -32,7 +32,7 @@ StatusCode CodeThrownBy(const std::function<void()>& call) {
 TEST_F(LifecycleTest, TheEndIsEndOfDataAndStaysSo) {
   Reader reader = Batches(OpenFiles(MakeFiles(3, 10, 8, 40), Options()), 30);
   EXPECT_TRUE(reader.HasNext());
-  EXPECT_EQ(reader.ReadNext().front().lod[0].size(), 31u);
+  EXPECT_EQ(reader.ReadNext().Rows(), 30);
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(reader.HasNext());
     EXPECT_THROW(reader.ReadNext(), EndOfData);
@@ -48,7 +48,7 @@ TEST_F(LifecycleTest, AFailureIsAnErrorNeverAnEndAndStaysSo) {
   Reader reader = Batches(OpenFiles(files, Options()), 5);
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(reader.HasNext());
-    EXPECT_EQ(reader.ReadNext().front().lod[0].size(), 6u);
+    EXPECT_EQ(reader.ReadNext().Rows(), 5);
   }
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(reader.HasNext()) << "a failure counts as true";

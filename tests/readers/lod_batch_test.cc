@@ -217,7 +217,8 @@ TEST_F(LoDBatchTest, APaddedBatchHoldsTheSequencesOfTheRecordsThatAreThere) {
       EXPECT_EQ(labels[row], is_there ? number : 0);
       if (is_there) there.push_back(static_cast<std::uint16_t>(number));
     }
-    Instance tensors(batch.begin(), batch.begin() + kLabel);
+    Instance tensors = batch;
+    tensors.resize(kLabel);
     LoDRecord wanted = there.empty() ? RecordOf(tensors) : Expected(there);
     wanted.resize(kLabel);
     EXPECT_EQ(RecordOf(tensors), wanted) << first;

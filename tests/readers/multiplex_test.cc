@@ -350,7 +350,7 @@ TEST_F(MultiplexTest, BatchesSayFromWhichStreamTheirRecordsAre) {
   std::array<std::uint64_t, 2> next{};
   Instance record;
   BatchOrigin origin;
-  while (reader.TryReadNext(&record, &origin) == ReadResult::kRecord) {
+  while (reader.TryReadNext(&record, {.origin = &origin}) == ReadResult::kRecord) {
     ASSERT_EQ(origin.records.size(), 1U);
     const RecordRange at = origin.records[0];
     ASSERT_LT(at.file, next.size());

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/py_reader.h"
+#include "ringfeed/compat/py_reader.h"
 #include "tests/queue/numbered_instance.h"
 #include "tests/readers/pipeline_fixture.h"
 
@@ -39,7 +39,8 @@ TEST_F(OpenPyReaderTest, DeliversWholeInstancesInOrderWithTheirTensorsUncopied) 
                                  queue.Push(kept);
                                  NumbersFrom(0, 50)(queue, stop);
                                });
-  EXPECT_EQ(reader.ReadNext()[0].data, kept[0].data);
+  const Instance first = reader.ReadNext();
+  EXPECT_EQ(first[0].data, kept[0].data);
   for (std::int64_t i = 0; i < 50; ++i) EXPECT_EQ(NumberOf(reader.ReadNext()), i);
   EXPECT_FALSE(reader.HasNext());
 }
@@ -54,7 +55,7 @@ TEST_F(OpenPyReaderTest, ADoubleBufferNestsOnItWithAndWithoutABatchBetween) {
   holder_->ReOpen();
   const QueueProducer again(holder_->GetQueue(), NumbersFrom(0, 30));
   std::int64_t rows = 0;
-  while (batches.HasNext()) rows += batches.ReadNext()[0].shape[0];
+  while (batches.HasNext()) rows += batches.ReadNext().Rows();
   EXPECT_EQ(rows, 30);
 }
 

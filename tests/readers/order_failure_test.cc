@@ -91,7 +91,7 @@ class OrderFailureTest : public PipelineTest {
     Seen seen;
     Instance batch;
     BatchOrigin origin;
-    while ((seen.end = reader.TryReadNext(&batch, &origin)) == ReadResult::kRecord) {
+    while ((seen.end = reader.TryReadNext(&batch, {.origin = &origin})) == ReadResult::kRecord) {
       EXPECT_EQ(reader.Position(origin), reader.Position());
       const auto ids = batch[0].Values<std::uint64_t>();
       const bool padded = batch.back().dtype == kUInt8 && batch.back().lod.empty();

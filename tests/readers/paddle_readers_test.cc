@@ -1,11 +1,11 @@
-#include "ringfeed/paddle_readers.h"
+#include "ringfeed/compat/paddle_readers.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "ringfeed/random_data.h"
+#include "ringfeed/compat/random_data.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/record_data.h"
 
@@ -33,8 +33,9 @@ TEST_F(PaddleReadersTest, EachNameIsTheChainThatItStandsFor) {
   Reader preprocessed = Preprocessor(random(), slots, second);
   Reader same = Preprocess(random(), slots, second);
   for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(preprocessed.ReadNext().at(0).Values<std::int64_t>()[0],
-              same.ReadNext().at(0).Values<std::int64_t>()[0]);
+    const Instance one = preprocessed.ReadNext();
+    const Instance other = same.ReadNext();
+    EXPECT_EQ(one[0].Values<std::int64_t>()[0], other["y"].Values<std::int64_t>()[0]);
   }
 }
 

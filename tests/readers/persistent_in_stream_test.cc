@@ -1,4 +1,4 @@
-#include "ringfeed/persistent_in_stream.h"
+#include "ringfeed/compat/persistent_in_stream.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
 
 namespace ringfeed {
 
@@ -46,7 +46,7 @@ void PipelineTest::Inject(const Reader& reader, std::uint64_t seed, const FaultP
   hooks.engines.pool = [=](const IoOptions& options) {
     return MakeFaultEngine(MakePoolEngine(options), seed, plan);
   };
-  reader.node()->Session()->set_hooks(hooks);
+  ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
 }
 
 std::vector<std::byte> MakeChunksOfTen(const std::string& path, std::uint64_t first_id,

@@ -1,4 +1,4 @@
-#include "ringfeed/py_reader.h"
+#include "ringfeed/compat/py_reader.h"
 
 #include <gtest/gtest.h>
 

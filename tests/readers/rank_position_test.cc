@@ -45,7 +45,7 @@ class RankPositionTest : public PipelineTest {
     steps.positions.push_back(reader.Position());
     while (!looks_ahead || reader.HasNext()) {
       EXPECT_EQ(reader.Position(), steps.positions.back());
-      steps.end = reader.TryReadNext(&batch, &origin);
+      steps.end = reader.TryReadNext(&batch, {.origin = &origin});
       if (steps.end != ReadResult::kRecord) break;
       steps.numbers.push_back(origin.batch);
       steps.rows.push_back(batch[0].lod[0].size() - 1);
@@ -111,12 +111,12 @@ TEST_F(RankPositionTest, ABatchOfDamagedRecordsAloneIsHandedOutEmptyWithTheirNum
   Reader reader = Batch(Parse(OpenFiles(files_, options), RawParser()), batching);
   Instance batch;
   BatchOrigin origin;
-  ASSERT_EQ(reader.TryReadNext(&batch, &origin), ReadResult::kRecord);
+  ASSERT_EQ(reader.TryReadNext(&batch, {.origin = &origin}), ReadResult::kRecord);
   EXPECT_EQ(batch[0].lod[0].size(), 1u);
   EXPECT_EQ(origin.batch, 0u);
   EXPECT_TRUE(origin.records.empty());
   EXPECT_EQ(origin.damaged, (std::vector<RecordRange>{{0, 2, 2}}));
-  ASSERT_EQ(reader.TryReadNext(&batch, &origin), ReadResult::kRecord);
+  ASSERT_EQ(reader.TryReadNext(&batch, {.origin = &origin}), ReadResult::kRecord);
   EXPECT_EQ(origin.batch, 1u);
   EXPECT_EQ(origin.records, (std::vector<RecordRange>{{0, 6, 2}}));
 }
@@ -130,13 +130,13 @@ TEST_F(RankPositionTest, PassesWithoutEndThatBringARankNoRowFailOrGoOnWithoutRow
   Instance batch;
   BatchOrigin origin;
   for (std::uint64_t number = 0; number < 50; ++number) {
-    ASSERT_EQ(stepping.TryReadNext(&batch, &origin), ReadResult::kRecord);
+    ASSERT_EQ(stepping.TryReadNext(&batch, {.origin = &origin}), ReadResult::kRecord);
     EXPECT_EQ(origin.batch, number);
   }
   // A pass that was begun behind the rank's rows says nothing.
   Reader later = Chain(1, 40, false, 0);
   later.SeekTo(1);
-  ASSERT_EQ(later.TryReadNext(&batch, &origin), ReadResult::kRecord);
+  ASSERT_EQ(later.TryReadNext(&batch, {.origin = &origin}), ReadResult::kRecord);
   EXPECT_EQ(origin.batch, 2u);
 }
 
@@ -147,7 +147,7 @@ TEST_F(RankPositionTest, PassesWithoutEndThatBringARankPaddingAloneGoOn) {
   Instance batch;
   BatchOrigin origin;
   for (std::uint64_t number = 0; number < 50; ++number) {
-    ASSERT_EQ(padded.TryReadNext(&batch, &origin), ReadResult::kRecord)
+    ASSERT_EQ(padded.TryReadNext(&batch, {.origin = &origin}), ReadResult::kRecord)
         << padded.status().ToString();
     EXPECT_EQ(origin.batch, number);
     EXPECT_EQ(batch.back().shape[0], 100);  // the mask

@@ -9,11 +9,12 @@
 #include <thread>
 #include <utility>
 
+#include "ringfeed/compat/paddle_readers.h"
+#include "ringfeed/compat/random_data.h"
 #include "ringfeed/data_balance.h"
 #include "ringfeed/decorated_reader.h"
 #include "ringfeed/file_reader.h"
-#include "ringfeed/paddle_readers.h"
-#include "ringfeed/random_data.h"
+#include "ringfeed/make_tensor.h"
 #include "tests/readers/pipeline_fixture.h"
 
 namespace ringfeed {
@@ -21,16 +22,7 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-Tensor Numbers64(const Ids& values, Shape shape) {
-  auto memory = std::make_shared<const Ids>(values);
-  Tensor tensor;
-  tensor.dtype = kInt64;
-  tensor.shape = std::move(shape);
-  tensor.data = reinterpret_cast<const std::byte*>(memory->data());
-  tensor.bytes = memory->size() * sizeof(std::int64_t);
-  tensor.owner = std::move(memory);
-  return tensor;
-}
+Tensor Numbers64(const Ids& values, Shape shape) { return MakeTensor(std::move(shape), values); }
 
 const std::vector<SlotSpec> kOneId = {{"id", kInt64, {-1, 1}, 0}};
 
@@ -149,7 +141,10 @@ TEST_F(ReaderFamilyTest, AFileReaderIsReadCheckedAndStartedAgain) {
   Reader reader = FromInstanceSource(std::make_unique<NumbersReader>(file, kOneId), Options());
   for (int pass = 0; pass < 3; ++pass) {
     Ids ids;
-    while (reader.HasNext()) ids.push_back(reader.ReadNext()[0].Values<std::int64_t>()[0]);
+    while (reader.HasNext()) {
+      const Instance instance = reader.ReadNext();
+      ids.push_back(instance[0].Values<std::int64_t>()[0]);
+    }
     EXPECT_EQ(ids, Range(20));
     EXPECT_THROW(reader.ReadNext(), EndOfData);
     reader.ReInit();
@@ -427,8 +422,8 @@ TEST_F(ReaderFamilyTest, ChainsThatFailedOrWereClosedKeepNothingFromTheOther) {
         output.Ragged(0, {});
       };
       others.push_back(Batch(Map(shared, {{"number", kInt64, {-1}}}, refuse), {.size = 5}));
-      const ReadResult result =
-          others.back().TryReadNext(&batch, &origin, DeadlineAfter(std::chrono::seconds(20)));
+      const ReadResult result = others.back().TryReadNext(
+          &batch, {.origin = &origin, .deadline = DeadlineAfter(std::chrono::seconds(20))});
       // Each takes as far ahead as it comes before it ends: together they may take all.
       if (result == ReadResult::kEnd) break;
       ASSERT_EQ(result, closes ? ReadResult::kRecord : ReadResult::kFailed)
@@ -438,7 +433,8 @@ TEST_F(ReaderFamilyTest, ChainsThatFailedOrWereClosedKeepNothingFromTheOther) {
     }
     ReadResult result = ReadResult::kRecord;
     while (result == ReadResult::kRecord) {
-      result = stays.TryReadNext(&batch, &origin, DeadlineAfter(std::chrono::seconds(20)));
+      result = stays.TryReadNext(
+          &batch, {.origin = &origin, .deadline = DeadlineAfter(std::chrono::seconds(20))});
     }
     EXPECT_EQ(result, ReadResult::kEnd) << stays.status().ToString();
   }
@@ -450,7 +446,8 @@ TEST_F(ReaderFamilyTest, SharedRowsAndBatchesAreWhole) {
   EXPECT_EQ(Sorted(All(Batch(instances, {.size = 9}))), Range(120));
   Reader batches = Share(Batch(open(), {.size = 9}));
   Reader again = Batch(batches, {.size = 2});
-  EXPECT_EQ(again.ReadNext()[0].shape, (Shape{18, 1}));
+  const Instance joined = again.ReadNext();
+  EXPECT_EQ(joined[0].shape, (Shape{18, 1}));
   EXPECT_EQ(All(again).size(), 102U);
   Reader rows = Share(Parse(OpenFiles(MakeFiles(1, 40, 8, 40), Options()), RawParser()));
   EXPECT_EQ(Drain(Batch(rows, {.size = 6})).ids.size(), 40U);
@@ -552,7 +549,8 @@ TEST_F(ReaderFamilyTest, RandomDataOfOneNumberAreThatNumber) {
     for (const float value : instance[2].Values<float>()) EXPECT_EQ(value, 2.0F);
   }
   Reader tenth = RandomData({{"x", kFloat32, {2}, 0}}, {.low = 0.1, .high = 0.1}, Options());
-  EXPECT_EQ(tenth.ReadNext()[0].Values<float>()[1], 0.1F);
+  const Instance tenths = tenth.ReadNext();
+  EXPECT_EQ(tenths[0].Values<float>()[1], 0.1F);
 }
 
 /// Rows of each device in the step that `left` rows are left for: whole batches, or, where these do

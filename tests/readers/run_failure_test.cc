@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
 #include "tests/readers/pipeline_fixture.h"
 
 // What befalls a run's own threads: memory that is not there, wherever it is asked for, is the
@@ -31,7 +31,7 @@ class RunFailureTest : public PipelineTest {
   static Drained DrainWith(const Reader& reader, std::function<void(RunPoint)> at) {
     RunHooks hooks;
     hooks.at = std::move(at);
-    reader.node()->Session()->set_hooks(hooks);
+    ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
     return Drain(reader);
   }
   static void ExpectPrefixAndNoMemory(const Drained& got, std::uint64_t most) {
@@ -87,7 +87,7 @@ TEST_F(RunFailureTest, NoMemoryForABlockOrThePlanFailsBehindWhatIsPlanned) {
         Reader blocks = OpenFiles(files, options);
         RunHooks hooks;
         hooks.at = take_again;
-        blocks.node()->Session()->set_hooks(hooks);
+        ReaderAccess::NodeOf(blocks)->Session()->set_hooks(hooks);
         ExpectPrefixAndNoMemory(DrainBlocks(blocks), 2000);
       }
     }
@@ -157,7 +157,7 @@ TEST_F(RunFailureTest, BlocksAreUsedAgainHoweverManyAreFreeAtATime) {
   std::atomic<std::size_t> made = 0;
   RunHooks hooks;
   hooks.at = [&](RunPoint point) { made += point == RunPoint::kNewBlock ? 1 : 0; };
-  reader.node()->Session()->set_hooks(hooks);
+  ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
   Instance instance;
   std::size_t batches = 0;
   while (reader.TryReadNext(&instance) == ReadResult::kRecord) ++batches;

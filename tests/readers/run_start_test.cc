@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
 #include "tests/readers/pipeline_fixture.h"
 
@@ -20,7 +21,7 @@ class RunStartTest : public PipelineTest {
 
   /// What a run of the chain delivers that leaves its first `outputs` out.
   static Drained DrainWithout(const Reader& reader, std::uint64_t outputs) {
-    Program program = LowerChain(*reader.node());
+    Program program = LowerChain(*ReaderAccess::NodeOf(reader));
     program.source.options.index = IndexUse::kNever;
     const auto session = std::make_shared<ReaderSession>(std::move(program));
     session->AimAt(outputs);

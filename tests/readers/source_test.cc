@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ringfeed/formats.h"
+#include "ringfeed/make_tensor.h"
 #include "tests/readers/pipeline_fixture.h"
 
 namespace ringfeed {
@@ -322,14 +323,8 @@ class CountingReader final : public InstanceSource {
 
  private:
   Tensor Repeat(std::int64_t count, Shape shape) const {
-    auto values = std::make_shared<std::vector<std::int64_t>>(count, next_);
-    Tensor tensor;
-    tensor.dtype = kInt64;
-    tensor.shape = std::move(shape);
-    tensor.data = reinterpret_cast<const std::byte*>(values->data());
-    tensor.bytes = values->size() * sizeof(std::int64_t);
-    tensor.owner = std::move(values);
-    return tensor;
+    return MakeTensor(std::move(shape),
+                      std::vector<std::int64_t>(static_cast<std::size_t>(count), next_));
   }
   const Plan plan_;
   std::int64_t next_ = 0;
@@ -399,7 +394,7 @@ TEST_F(InstanceSourceTest, BatchesSayWhichOfItsInstancesTheyHold) {
   std::vector<RecordRange> found;
   Instance batch;
   BatchOrigin origin;
-  while (reader.TryReadNext(&batch, &origin) == ReadResult::kRecord) {
+  while (reader.TryReadNext(&batch, {.origin = &origin}) == ReadResult::kRecord) {
     found.insert(found.end(), origin.records.begin(), origin.records.end());
   }
   const std::vector<RecordRange> wanted = {{0, 0, 40}, {0, 40, 40}, {0, 80, 20},
@@ -463,13 +458,7 @@ class PatientReader final : public InstanceSource {
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
     ++given_;
-    auto value = std::make_shared<std::int64_t>(given_);
-    Tensor tensor;
-    tensor.dtype = kInt64;
-    tensor.data = reinterpret_cast<const std::byte*>(value.get());
-    tensor.bytes = sizeof(std::int64_t);
-    tensor.owner = std::move(value);
-    instance->push_back(std::move(tensor));
+    instance->push_back(MakeScalar<std::int64_t>(given_));
     return ReadResult::kRecord;
   }
 
@@ -484,7 +473,8 @@ TEST_F(InstanceSourceTest, AnInstanceIsDeliveredWithoutWaitingForTheNext) {
                                      {{"value", kInt64, {}}}, Options());
   for (int i = 1; i <= 20; ++i) {
     granted.store(i);
-    EXPECT_EQ(reader.ReadNext()[0].Values<std::int64_t>()[0], i);
+    const Instance instance = reader.ReadNext();
+    EXPECT_EQ(instance[0].Values<std::int64_t>()[0], i);
   }
 }
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
 #include "readers/parsers/parser.h"
 #include "tests/readers/pipeline_fixture.h"
 
@@ -100,13 +100,13 @@ TEST_F(WakeTest, AWakeThatIsLeftOutIsFoundAndCounted) {
     hooks.silence = std::chrono::milliseconds(20);
     hooks.leaves_out_wake = [&] { return leave_out.exchange(false); };
     Reader reader = Batch(Parse(OpenFiles(files, Rows(1)), RawParser()), {.size = 64, .slots = 2});
-    reader.node()->Session()->set_hooks(hooks);
+    ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
     const std::stop_source stop;
     std::size_t batches = 0;
     std::vector<Instance> held(2);
-    while (waits_with_token
-               ? reader.TryReadNext(&held[batches % 2], stop.get_token()) == ReadResult::kRecord
-               : reader.TryReadNext(&held[batches % 2]) == ReadResult::kRecord) {
+    while (waits_with_token ? reader.TryReadNext(&held[batches % 2], {.stop = stop.get_token()}) ==
+                                  ReadResult::kRecord
+                            : reader.TryReadNext(&held[batches % 2]) == ReadResult::kRecord) {
       if (++batches % 2 != 0) continue;
       std::this_thread::sleep_for(
           std::chrono::milliseconds(10));  // until the worker sleeps, mostly
@@ -126,7 +126,7 @@ TEST_F(WakeTest, WhoWaitsForWhatOthersHoldIsNoLateWake) {
   RunHooks hooks;
   hooks.silence = std::chrono::milliseconds(300);
   Reader reader = Batch(Parse(OpenFiles(files, Rows(2)), RawParser()), {.size = 64, .slots = 2});
-  reader.node()->Session()->set_hooks(hooks);
+  ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
   std::vector<Instance> held(2);
   for (Instance& instance : held) ASSERT_EQ(reader.TryReadNext(&instance), ReadResult::kRecord);
   std::thread other([&] {
@@ -134,7 +134,8 @@ TEST_F(WakeTest, WhoWaitsForWhatOthersHoldIsNoLateWake) {
     BatchOrigin origin;
     // Half way between two looks, so that none is under way when the batches are let go of.
     const Deadline soon = DeadlineAfter(std::chrono::milliseconds(525));
-    EXPECT_EQ(reader.TryReadNext(&instance, &origin, soon), ReadResult::kTimeout);
+    EXPECT_EQ(reader.TryReadNext(&instance, {.origin = &origin, .deadline = soon}),
+              ReadResult::kTimeout);
   });
   other.join();
   held.clear();

@@ -138,7 +138,7 @@ FileCount CountRecords(const std::string& file, const std::string& format) {
   ReadResult result;
   Instance batch;
   BatchOrigin origin;
-  while ((result = reader.TryReadNext(&batch, &origin)) == ReadResult::kRecord) {
+  while ((result = reader.TryReadNext(&batch, {.origin = &origin})) == ReadResult::kRecord) {
     for (const RecordRange& range : origin.records) count.records += range.count;
     for (const RecordRange& range : origin.damaged) count.records += range.count;
   }

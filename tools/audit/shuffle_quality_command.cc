@@ -64,7 +64,7 @@ void DeliveredOrder::Read() {
   Instance batch;
   BatchOrigin origin;
   ReadResult result;
-  while ((result = reader_.TryReadNext(&batch, &origin)) == ReadResult::kRecord) {
+  while ((result = reader_.TryReadNext(&batch, {.origin = &origin})) == ReadResult::kRecord) {
     Add(batch, origin);
   }
   batch.clear();

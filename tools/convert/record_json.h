@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ringfeed/instance.h"
 #include "ringfeed/status.h"
-#include "ringfeed/tensor.h"
 
 namespace ringfeed::tools {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "ringfeed/instance.h"
 #include "ringfeed/record.h"
-#include "ringfeed/tensor.h"
 #include "tools/digests.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/feed/hashing_parser.h"

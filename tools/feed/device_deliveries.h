@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/tensor.h"
+#include "ringfeed/instance.h"
 #include "tools/feed/delivery_ledger.h"
 
 namespace ringfeed::tools {

@@ -74,7 +74,7 @@ void FeedRun::Stop() { reader_.Close(); }
 ReadResult FeedRun::DeliverFollowed() {
   if (trail_->done()) return ReadResult::kEnd;
   BatchOrigin origin;
-  const ReadResult result = reader_.TryReadNext(&batch_, &origin);
+  const ReadResult result = reader_.TryReadNext(&batch_, {.origin = &origin});
   if (result != ReadResult::kRecord) {
     at_end_ = result == ReadResult::kEnd;
     return result;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/program.h"
-#include "ringfeed/scope.h"
+#include "ringfeed/compat/program.h"
+#include "ringfeed/compat/scope.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
 #include "tools/command.h"

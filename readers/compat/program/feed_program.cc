@@ -12,11 +12,11 @@
 
 #include "readers/compat/program/grammar.h"
 #include "readers/compat/program/program_tree.h"
-#include "ringfeed/paddle_readers.h"
-#include "ringfeed/program.h"
+#include "ringfeed/compat/paddle_readers.h"
+#include "ringfeed/compat/program.h"
+#include "ringfeed/compat/registry.h"
+#include "ringfeed/compat/scope.h"
 #include "ringfeed/reader.h"
-#include "ringfeed/registry.h"
-#include "ringfeed/scope.h"
 #include "ringfeed/stats.h"
 #include "ringfeed/status.h"
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "ringfeed/registry.h"
+#include "ringfeed/compat/registry.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "readers/compat/program/grammar.h"
-#include "ringfeed/registry.h"
+#include "ringfeed/compat/registry.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -93,7 +93,7 @@ AttributeValue ListOf(const Message& message, const FieldDescriptor& field) {
 }
 
 /// "read, has_next, reset": the fields of a message.
-std::string FieldNames(const google::protobuf::Descriptor& message) {
+std::string NamesOfFields(const google::protobuf::Descriptor& message) {
   std::string names;
   for (int i = 0; i < message.field_count(); ++i) {
     names += (i == 0 ? "" : ", ") + message.field(i)->name();
@@ -162,7 +162,7 @@ TextNode TextNode::Choice() const {
   const auto* descriptor = message_->GetDescriptor();
   const FieldDescriptor* chosen =
       message_->GetReflection()->GetOneofFieldDescriptor(*message_, descriptor->oneof_decl(0));
-  if (chosen == nullptr) Refuse("is empty, expected one of: " + FieldNames(*descriptor));
+  if (chosen == nullptr) Refuse("is empty, expected one of: " + NamesOfFields(*descriptor));
   return Child(chosen, -1);
 }
 
@@ -296,7 +296,7 @@ std::string FirstTextError::FieldOfValueAt(std::size_t offset) const {
 
 std::string FirstTextError::KnownFields(const std::string& message) const {
   const auto* type = grammar_.Find(std::string(QuotedBehind("Message type \"", message)));
-  return type == nullptr ? "" : " It has: " + FieldNames(*type);
+  return type == nullptr ? "" : " It has: " + NamesOfFields(*type);
 }
 
 /// Deep enough for any program; a level of nesting is up to three messages.

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "ringfeed/registry.h"
+#include "ringfeed/compat/registry.h"
 
 namespace ringfeed {
 

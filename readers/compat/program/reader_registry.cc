@@ -13,13 +13,14 @@
 #include <vector>
 
 #include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/tensors/tensor_record.h"
+#include "ringfeed/compat/py_reader.h"
+#include "ringfeed/compat/random_data.h"
+#include "ringfeed/compat/registry.h"
+#include "ringfeed/compat/scope.h"
 #include "ringfeed/decorators.h"
-#include "ringfeed/py_reader.h"
-#include "ringfeed/random_data.h"
-#include "ringfeed/registry.h"
-#include "ringfeed/scope.h"
 #include "ringfeed/slot.h"
 #include "ringfeed/status.h"
 
@@ -395,7 +396,7 @@ Attributes Complete(const ReaderKind& kind, const Attributes& given) {
 
 /// Programs have no operation that lets two readers take from one: they are told what they can do.
 void RefuseTaken(const Reader& input) {
-  const GraphNode& node = *input.node();
+  const GraphNode& node = *ReaderAccess::NodeOf(input);
   if (std::holds_alternative<ShareNode>(node.kind()) || !node.HasConsumer()) return;
   Refuse(
       "the input has a consumer already, and a reader has one: create another reader of the same "

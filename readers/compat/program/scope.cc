@@ -1,4 +1,4 @@
-#include "ringfeed/scope.h"
+#include "ringfeed/compat/scope.h"
 
 #include <cxxabi.h>
 

@@ -16,8 +16,8 @@
 #include "readers/order/file_table.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/parser.h"
+#include "ringfeed/instance.h"
 #include "ringfeed/status.h"
-#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 

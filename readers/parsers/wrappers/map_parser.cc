@@ -25,6 +25,11 @@ class RowView {
     targets_.resize(parser_->fields().size());
     offsets_.resize(parser_->fields().size());
     columns_.resize(parser_->fields().size());
+    std::vector<std::string> names;
+    for (FieldSpec& field : TensorFields(*parser_)) names.push_back(std::move(field.name));
+    names_ = std::make_shared<const FieldNames>(std::move(names));
+    columns_.set_names(names_);
+    columns_.set_is_record(!parser_->has_lod());
   }
 
   /// The record's fields, valid until the next call; null without a parser.
@@ -64,7 +69,9 @@ class RowView {
       tensor.data = targets_[f].data;
       tensor.bytes = units * fields[f].unit_bytes();
     }
-    if (parser_->has_lod()) instance_ = JoinLevels(*parser_, columns_);
+    if (!parser_->has_lod()) return;
+    instance_ = JoinLevels(*parser_, columns_);
+    instance_.set_names(names_);
   }
 
   const Parser* const parser_;
@@ -75,6 +82,7 @@ class RowView {
   std::vector<std::vector<std::int64_t>> offsets_;
   std::vector<ColumnTarget> targets_;
   std::vector<RowFailure> failures_;
+  std::shared_ptr<const FieldNames> names_;
   Instance columns_;
   Instance instance_;  // they without levels of LoD, where there are any
 };

@@ -81,7 +81,8 @@ TEST(CopyPlanTest, WhatIsInNoArenaIsStaged) {
 TEST(CopyPlanTest, TensorsOfDifferentOwnersAreAPieceEach) {
   const auto arena = SmallArena();
   Instance batch = NumberedBatch{3, 40, false}.Make(arena);
-  batch.push_back(NumberedBatch{4, 40, false}.Make(arena)[0]);
+  const Instance other = NumberedBatch{4, 40, false}.Make(arena);
+  batch.push_back(other[0]);
   CopyPlan plan;
   ASSERT_TRUE(plan.Make(batch, {}, 0).ok());
   ASSERT_EQ(plan.pieces().size(), 2U);

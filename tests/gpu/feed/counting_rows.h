@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ringfeed/decorators.h"
+#include "ringfeed/make_tensor.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed {
@@ -17,13 +18,7 @@ class CountingRows final : public InstanceSource {
 
   ReadResult ReadNext(Instance* instance, std::stop_token, Status*) override {
     if (next_ == rows_) return ReadResult::kEnd;
-    auto value = std::make_shared<std::int64_t>(next_++);
-    Tensor tensor;
-    tensor.dtype = DType::kInt64;
-    tensor.data = reinterpret_cast<const std::byte*>(value.get());
-    tensor.bytes = sizeof(std::int64_t);
-    tensor.owner = std::move(value);
-    *instance = {std::move(tensor)};
+    *instance = {MakeScalar(next_++)};
     return ReadResult::kRecord;
   }
   bool ReInit() override {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "ringfeed/compat/paddle_readers.h"
+#include "ringfeed/compat/registry.h"
 #include "ringfeed/emulated_devices.h"
-#include "ringfeed/paddle_readers.h"
-#include "ringfeed/registry.h"
 #include "tests/gpu/feed/counting_rows.h"
 
 namespace ringfeed {
@@ -74,7 +74,8 @@ TEST(DeviceDoubleBufferTest, ReInitGivesEverythingAgain) {
   Reader reader = DoubleBufferOn(CountingBatches(64, 8), backend, 0);
   for (int times = 0; times < 20; ++times) {
     for (std::int64_t b = 0; b < times % 9; ++b) {
-      EXPECT_EQ(RowsOf(*backend, reader.ReadNext()[0]), Numbers(8 * b, 8 * b + 8)) << times;
+      const Instance batch = reader.ReadNext();
+      EXPECT_EQ(RowsOf(*backend, batch[0]), Numbers(8 * b, 8 * b + 8)) << times;
     }
     reader.ReInit();
   }
@@ -106,15 +107,20 @@ TEST(DeviceDoubleBufferTest, ItIsTheEndOfItsChain) {
   EXPECT_THROW(Share(reader), Error);
 }
 
+std::string PlaceOfNext(Reader& reader) {
+  const Instance batch = reader.ReadNext();
+  return PlaceName(batch[0].place);
+}
+
 TEST(DeviceDoubleBufferTest, PlacesGoByPaddlesNames) {
   DoubleBufferReader by_class(CountingBatches(16, 8), Place{DeviceType::kEmulated, 1});
-  EXPECT_EQ(PlaceName(by_class.ReadNext()[0].place), "EMU:1");
+  EXPECT_EQ(PlaceOfNext(by_class), "EMU:1");
   Reader by_name = CreateReader("create_double_buffer_reader", {{"place", std::string("EMU:0")}},
                                 {CountingBatches(16, 8)});
-  EXPECT_EQ(PlaceName(by_name.ReadNext()[0].place), "EMU:0");
+  EXPECT_EQ(PlaceOfNext(by_name), "EMU:0");
   Reader on_host = CreateReader("create_double_buffer_reader", {{"place", std::string("CPU")}},
                                 {CountingBatches(16, 8)});
-  EXPECT_EQ(PlaceName(on_host.ReadNext()[0].place), "CPU");
+  EXPECT_EQ(PlaceOfNext(on_host), "CPU");
   EXPECT_THROW(CreateReader("create_double_buffer_reader", {{"place", std::string("TPU:0")}},
                             {CountingBatches(16, 8)}),
                Error);

@@ -145,7 +145,9 @@ class UnevenSupply final : public BatchSupply {
   SupplyResult Take(SuppliedBatch* batch, Status*, const std::stop_token&) override {
     if (taken_) return SupplyResult::kEnd;
     taken_ = true;
-    batch->tensors = {NumberedBatch{0, 2}.Make(nullptr)[0], NumberedBatch{1, 3}.Make(nullptr)[0]};
+    const Instance two = NumberedBatch{0, 2}.Make(nullptr);
+    const Instance three = NumberedBatch{1, 3}.Make(nullptr);
+    batch->tensors = {two[0], three[0]};
     return SupplyResult::kBatch;
   }
   void ReInit() override { taken_ = false; }

@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include "ringfeed/compat/py_reader.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/emulated_devices.h"
-#include "ringfeed/py_reader.h"
 #include "ringfeed/queue/blocking_queue.h"
 #include "tests/gpu/feed/counting_rows.h"
 

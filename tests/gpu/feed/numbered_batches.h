@@ -11,7 +11,7 @@
 #include "base/memory/arena.h"
 #include "gpu/feed/batch_supply.h"
 #include "ringfeed/device_backend.h"
-#include "ringfeed/tensor.h"
+#include "ringfeed/instance.h"
 
 namespace ringfeed {
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ringfeed/emulated_devices.h"
+#include "ringfeed/make_tensor.h"
 #include "tests/gpu/feed/counting_rows.h"
 #include "tests/gpu/feed/training_loop.h"
 
@@ -26,14 +27,7 @@ Reader RaggedBatches(std::int64_t rows, std::size_t size) {
     explicit Rows(std::int64_t rows) : rows_(rows) {}
     ReadResult ReadNext(Instance* instance, std::stop_token, Status*) override {
       if (next_ == rows_) return ReadResult::kEnd;
-      auto values = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(next_));
-      Tensor tensor;
-      tensor.dtype = DType::kUInt8;
-      tensor.shape = {next_++};
-      tensor.data = values->data();
-      tensor.bytes = values->size();
-      tensor.owner = std::move(values);
-      *instance = {std::move(tensor)};
+      *instance = {MakeTensor(std::vector<std::byte>(static_cast<std::size_t>(next_++)))};
       return ReadResult::kRecord;
     }
     bool ReInit() override {
@@ -110,7 +104,8 @@ TEST_P(SharedLeaseTest, TheSlotIsWrittenAgainBehindEveryStreamItWasUsedOn) {
 TEST_P(SharedLeaseTest, AStreamThatIsNotNamedIsNotWaitedFor) {
   while (auto lease = feed_->Next()) {
     const auto shared = SharedLease::Of(std::move(*lease));  // the copy is done: read as one may
-    Read(streams_[1], shared->Tensors()[0]);
+    const Instance tensors = shared->Tensors();
+    Read(streams_[1], tensors[0]);
   }
   EXPECT_NE(FirstOffence(), "");
 }
@@ -120,7 +115,8 @@ TEST_P(SharedLeaseTest, WithoutAFirstStreamTheHostWaitsAndLaterStreamsAreStillWa
     const auto shared = SharedLease::Of(std::move(*lease));
     EXPECT_FALSE(shared->first_stream());
     shared->UseOn(streams_[1]);
-    Read(streams_[1], shared->Tensors()[0]);
+    const Instance tensors = shared->Tensors();
+    Read(streams_[1], tensors[0]);
   }
   EXPECT_EQ(FirstOffence(), "");
 }
@@ -143,7 +139,8 @@ TEST_P(SharedLeaseTest, AStreamMayBeNamedByItsNumber) {
     const auto shared = SharedLease::Of(std::move(*lease), streams_[0]);
     const auto number = reinterpret_cast<std::intptr_t>(streams_[1].handle);
     shared->UseOnNumbered(number);
-    Read(streams_[1], shared->Tensors()[0]);
+    const Instance tensors = shared->Tensors();
+    Read(streams_[1], tensors[0]);
   }
   EXPECT_EQ(FirstOffence(), "");
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/tensor.h"
+#include "ringfeed/instance.h"
 
 namespace ringfeed {
 

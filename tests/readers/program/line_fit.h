@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/program.h"
+#include "ringfeed/compat/program.h"
 #include "ringfeed/tensor.h"
 #include "tests/support/pattern_file.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "ringfeed/compat/program.h"
 #include "ringfeed/decorators.h"
-#include "ringfeed/program.h"
 #include "ringfeed/status.h"
 #include "tests/readers/program/line_fit.h"
 

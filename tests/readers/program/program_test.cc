@@ -1,4 +1,4 @@
-#include "ringfeed/program.h"
+#include "ringfeed/compat/program.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,9 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "ringfeed/compat/py_reader.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/make_tensor.h"
 #include "ringfeed/parsers.h"
-#include "ringfeed/py_reader.h"
 #include "tests/readers/program/line_fit.h"
 
 namespace ringfeed {
@@ -90,11 +91,11 @@ TEST_F(ProgramTest, StartupMakesEachReaderOnce) {
   FeedProgram program = FeedProgram::FromText(ProgramText("passes_counted.program"), "a");
   program.RunStartup(&scope_);
   auto& holder = scope_.Get<ReaderHolder>("buffered");
-  const auto node = holder.Get().node();
+  const void* const id = holder.Get().id();
   holder.ReadNext();
   program.RunStartup(&scope_);
   EXPECT_EQ(&scope_.Get<ReaderHolder>("buffered"), &holder);
-  EXPECT_EQ(holder.Get().node(), node);
+  EXPECT_EQ(holder.Get().id(), id);
   std::size_t rest = 0;
   for (; holder.HasNext(); ++rest) holder.ReadNext();
   EXPECT_EQ(rest, kRecords / kBatch - 1);
@@ -154,14 +155,7 @@ TEST_F(ProgramTest, WhatProducersPushIsReadByName) {
   holder.InitOnce(4, {{"x", kInt64, {-1, 1}, 0}});
   const QueueProducer producer(holder.GetQueue(), [](LoDTensorBlockingQueue& queue, auto) {
     for (std::int64_t i = 0; i < 25; ++i) {
-      auto value = std::make_shared<std::int64_t>(i);
-      Tensor tensor;
-      tensor.dtype = kInt64;
-      tensor.shape = {1, 1};
-      tensor.data = reinterpret_cast<const std::byte*>(value.get());
-      tensor.bytes = sizeof(std::int64_t);
-      tensor.owner = std::move(value);
-      if (!queue.Push(Instance{tensor})) return;
+      if (!queue.Push({MakeTensor({1, 1}, std::vector{i})})) return;
     }
   });
   std::int64_t sum = 0;

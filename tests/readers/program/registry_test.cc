@@ -1,4 +1,4 @@
-#include "ringfeed/registry.h"
+#include "ringfeed/compat/registry.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "ringfeed/compat/scope.h"
 #include "ringfeed/decorators.h"
-#include "ringfeed/scope.h"
 #include "ringfeed/status.h"
 #include "tests/readers/pipeline_fixture.h"
 

@@ -31,7 +31,7 @@ struct PartFileOptions {
   std::size_t shuffle_buffer_size = 1024;
   /// Of random_shuffle; -1: a fresh one, which the reader's Stats().seeds tells.
   std::int64_t seed = -1;
-  /// The list of all parts is permuted anew behind each pass, the same on all ranks, before it is
+  /// The list of all parts is permuted anew after each pass, the same on all ranks, before it is
   /// split; the first pass has it as it is. By file_seed, which is the same on all ranks, while
   /// `seed` need not be.
   bool shuffle_after_epoch = false;
@@ -42,19 +42,19 @@ struct PartFileOptions {
   std::uint64_t passes = 1;  ///< 0: without end
 };
 
-/// The paths of all parts: data_dir/part_name_prefix and the number. Throws Error where the options
+/// The paths of all parts: data_dir/part_name_prefix and the number. Throws Error if the options
 /// have no part.
 std::vector<std::string> PartFileNames(const PartFileOptions& options);
-/// Those that the rank reads in the first pass: consecutive, the first ranks have one more where it
-/// does not come out even. Throws Error for more ranks than parts, where that is one.
+/// Those that the rank reads in the first pass: consecutive, the first ranks have one more if it
+/// does not come out even. Throws Error for more ranks than parts, if that is one.
 std::vector<std::string> PartFilesOfRank(const PartFileOptions& options);
-/// Rows of a batch on one rank. Throws Error where batch_size is no multiple of the ranks.
+/// Rows of a batch on one rank. Throws Error if batch_size is no multiple of the ranks.
 std::size_t LocalBatchSize(const PartFileOptions& options);
 
 /// A chain over this rank's parts: in each pass all ranks together deliver each record once. Passes
 /// follow one another without a seam: a batch may hold the end of one and the start of the next,
-/// and only the very last is short. Parse may stand behind it; for Map leave batch_size 0, and put
-/// Batch behind Map. `open` is for the rest; its order of files is set by the options above.
+/// and only the very last is short. Parse may stand after it; for Map leave batch_size 0, and put
+/// Batch after Map. `open` is for the rest; its order of files is set by the options above.
 ///
 /// Throws Error for options that cannot work and for a part that is missing (of those that this
 /// rank may come to), by its name. Damaged parts are as open.on_damage says.

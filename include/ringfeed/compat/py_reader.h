@@ -10,8 +10,9 @@
 
 namespace ringfeed {
 
-/// Reads what a user's producers push: the reader behind Paddle's py_reader. One pass is what goes
-/// into one queue until its Close; a Kill, or a Close with a failure, is the reader's failure.
+/// Reads what your own threads push into a queue: the reader behind Paddle's py_reader. One pass is
+/// what goes into one queue until its Close. A Kill, or a Close with a failure, is the reader's
+/// failure.
 ///
 /// Thread safety: none, as of every InstanceSource; the queue may be used by any thread meanwhile.
 /// It owns the reading end: its destructor closes the queue that it reads, so that producers wake.
@@ -24,18 +25,18 @@ class PyReader final : public InstanceSource {
   ~PyReader() override;
 
   /// Waits for an instance, the end or a failure. The first call of all takes the queue that the
-  /// holder has then; it throws Error where there is none.
+  /// holder has then; it throws Error if there is none.
   ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override;
 
   /// Goes on with a new queue: the old one is closed, what is left in it is discarded, and
-  /// producers start again on the holder's GetQueue(). Where somebody has re-opened the holder
+  /// producers start again on the holder's GetQueue(). If somebody has re-opened the holder
   /// since the last call it takes that queue, and before the first ReadNext it does nothing: what
   /// was pushed for the pass that starts is never lost. False without a holder. Throws Error with
-  /// the reason where the queue was killed.
+  /// the reason if the queue was killed.
   bool ReInit() override;
 
   bool Ready() const override;
-  /// Those of the queue. Throws Error where there is none yet.
+  /// Those of the queue. Throws Error if there is none yet.
   std::vector<SlotSpec> slots() const override;
 
  private:

@@ -24,7 +24,7 @@ using AttributeValue = std::variant<std::int64_t, double, bool, std::string,
 /// Types of attributes, in the order of AttributeValue's alternatives.
 enum class AttributeType : std::uint8_t { kInteger, kNumber, kBoolean, kText, kIntegers, kTexts };
 
-/// "integer", "list of texts", …
+/// The type's name: "integer", "list of texts", …
 std::string AttributeTypeName(AttributeType type);
 
 /// Declares one attribute of a reader. Without a default the attribute must be given.
@@ -46,14 +46,14 @@ class Attributes {
   Attributes& Set(const std::string& name, AttributeValue value);
   const std::map<std::string, AttributeValue>& values() const { return values_; }
 
-  // Each throws Error(kInvalidArgument) where there is no such attribute of that type.
+  // Each throws Error(kInvalidArgument) if there is no such attribute of that type.
   std::int64_t Integer(const std::string& name) const;
   double Number(const std::string& name) const;
   bool Boolean(const std::string& name) const;
   const std::string& Text(const std::string& name) const;
   const std::vector<std::int64_t>& Integers(const std::string& name) const;
   const std::vector<std::string>& Texts(const std::string& name) const;
-  /// An integer that is a size; throws Error also where it is less than `least`.
+  /// An integer that is a size; throws Error also if it is less than `least`.
   std::size_t Size(const std::string& name, std::size_t least = 0) const;
 
  private:
@@ -61,8 +61,8 @@ class Attributes {
 };
 
 /// Makes a reader of complete attributes and the readers named as its inputs, in their order.
-/// `scope` has what attributes name (queues, stores); it is null where the caller has none. Throws
-/// Error where it cannot; called by one thread at a time or several.
+/// `scope` has what attributes name (queues, stores); it is null if the caller has none. Throws
+/// Error if it cannot; called by one thread at a time or several.
 using ReaderFactory = std::function<Reader(const Attributes& attributes,
                                            const std::vector<Reader>& inputs, Scope* scope)>;
 
@@ -83,9 +83,9 @@ void RegisterReader(const std::string& name, std::vector<AttributeSpec> attribut
 std::vector<ReaderKind> RegisteredReaders();
 
 /// Makes a reader of a registered kind. Attributes that are not given get their defaults. Throws
-/// Error: kNotFound where the name is not registered; kInvalidArgument where an attribute is
+/// Error: kNotFound if the name is not registered; kInvalidArgument if an attribute is
 /// unknown, missing or of another type (a whole number will do for a number): it names the reader,
-/// the attribute and those there are, where an input has a consumer already, and where the chain
+/// the attribute and those there are, if an input has a consumer already, and if the chain
 /// that ends here cannot work (a batch of batches); and what the factory throws.
 Reader CreateReader(const std::string& name, const Attributes& attributes,
                     const std::vector<Reader>& inputs = {}, Scope* scope = nullptr);

@@ -21,12 +21,14 @@ class ReaderHolder {
   /// Holds none.
   void Clear() { Reset(Reader()); }
   bool empty() const;
-  /// The reader: a handle, copies are the same. Throws Error where there is none.
+  /// The reader: a handle, copies are the same. Throws Error if there is none.
   Reader Get() const;
 
-  // The reader's own calls; each throws Error where there is none.
+  // The reader's own calls; each throws Error if there is none.
   Instance ReadNext() { return Get().ReadNext(); }
-  ReadResult TryReadNext(Instance* instance) { return Get().TryReadNext(instance); }
+  ReadResult TryReadNext(Instance* instance, const ReadOptions& options = {}) {
+    return Get().TryReadNext(instance, options);
+  }
   bool HasNext() { return Get().HasNext(); }
   void ReInit() { Get().ReInit(); }
   /// Starts all chains that the reader belongs to again, at all their end points.
@@ -47,24 +49,24 @@ class Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  /// The variable of that name; where there is none, a new T. Throws Error(kInvalidArgument) where
+  /// The variable of that name; if there is none, a new T. Throws Error(kInvalidArgument) if
   /// it is of another type.
   template <typename T>
   T& Var(const std::string& name) {
     return *static_cast<T*>(FindOrMake(name, typeid(T), [] { return std::make_shared<T>(); }));
   }
-  /// The variable of that name. Throws Error: kNotFound where there is none, kInvalidArgument where
+  /// The variable of that name. Throws Error: kNotFound if there is none, kInvalidArgument if
   /// it is of another type.
   template <typename T>
   T& Get(const std::string& name) const {
     return *Shared<T>(name);
   }
-  /// The same; keeps the variable alive beyond the scope's end.
+  /// As Get, but the pointer keeps the variable alive beyond the scope's end.
   template <typename T>
   std::shared_ptr<T> Shared(const std::string& name) const {
     return std::static_pointer_cast<T>(FindOrThrow(name, typeid(T)));
   }
-  /// Null where there is no variable of that name and type.
+  /// The variable of that name; null if there is none of that name and type.
   template <typename T>
   T* Find(const std::string& name) const {
     return static_cast<T*>(FindOrNull(name, typeid(T)));

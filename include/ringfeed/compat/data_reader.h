@@ -14,7 +14,8 @@
 
 namespace ringfeed {
 
-/// Samples into fields, by one function of the user's: as Map, for those who override.
+/// Turns samples into fields, by one function that you override; Map does that by a function
+/// object.
 class SampleParser {
  public:
   virtual ~SampleParser() = default;
@@ -24,9 +25,11 @@ class SampleParser {
   /// once. What it throws becomes the stream's failure at that sample.
   virtual void Parse(std::string_view sample, RowWriter& row) const = 0;
 };
-/// Records of `samples` into the parser's fields, in parallel and in order.
+/// Parses the records of `samples` into the parser's fields, in parallel and in order. Throws Error
+/// for a null parser.
 Reader ParseSamples(Reader samples, std::shared_ptr<const SampleParser> parser);
 
+/// How a DataReader makes batches.
 struct DataReaderOptions {
   std::size_t batch_size = 1;
   bool drop_remainder = false;
@@ -39,11 +42,11 @@ class DataReader {
  public:
   DataReader(Reader loader, std::shared_ptr<const SampleParser> parser,
              const DataReaderOptions& options);
-  /// Of samples that need no parser, or have been through one.
+  /// Reads samples that need no parser, or have been through one.
   DataReader(Reader samples, const DataReaderOptions& options);
 
-  /// The next batch; false at the end of the data. Throws Error on failure. A batch's memory is
-  /// free again once every copy of its tensors is gone.
+  /// Reads the next batch into *batch; false at the end of the data. Blocks. Throws Error on
+  /// failure. A batch's memory is filled again once every copy of its tensors is gone.
   bool Read(Instance* batch);
   /// Ends the threads and wakes who waits in Read, which throws then.
   void Close() { batches_.Close(); }
@@ -61,11 +64,11 @@ inline Reader RandomShuffleDataset(Reader samples, std::size_t shuffle_buffer_si
                                    std::uint64_t seed = 0) {
   return Shuffle(std::move(samples), {.window = shuffle_buffer_size, .block = 0, .seed = seed});
 }
-/// Batch; the last one may be short.
+/// Batches of so many samples; the last one may be short.
 inline Reader BatchDataset(Reader samples, std::size_t batch_size) {
   return Batch(std::move(samples), {.size = batch_size, .drop_remainder = false, .slots = 0});
 }
-/// GroupBatch.
+/// Batches of samples of one group each: GroupBatch.
 inline Reader GroupBatchDataset(Reader samples, std::size_t batch_size, GroupFunction group_of) {
   GroupBatchOptions options;
   options.size = batch_size;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/registry.h"
-#include "ringfeed/scope.h"
+#include "ringfeed/compat/registry.h"
+#include "ringfeed/compat/scope.h"
 #include "ringfeed/stats.h"
 
 namespace ringfeed {
@@ -22,9 +22,9 @@ class FeedProgram {
                                       const std::vector<std::string>& outputs)>;
 
   /// The program of a file. It may create what is registered by now (RegisterReader). Throws Error:
-  /// kInvalidArgument where the text is no program, and what opening the file gives.
+  /// kInvalidArgument if the text is no program, and what opening the file gives.
   static FeedProgram Load(const std::string& path);
-  /// The same of a text; errors call it `name`.
+  /// The program of a text, as Load; errors call it `name`.
   static FeedProgram FromText(const std::string& text, const std::string& name);
   /// The language as a .proto file, with the readers that are registered by now.
   static std::string Grammar();
@@ -33,7 +33,7 @@ class FeedProgram {
   FeedProgram& operator=(FeedProgram&&) noexcept;
   ~FeedProgram();
 
-  /// Gives this program the function `name`. Throws Error where it has one of that name.
+  /// Gives this program the function `name`. Throws Error if it has one of that name.
   void RegisterFunction(const std::string& name, Function function);
 
   /// Creates the startup's readers that `scope` does not hold yet, as ReaderHolders; the others
@@ -41,7 +41,7 @@ class FeedProgram {
   void RunStartup(Scope* scope);
   /// Runs main on the variables of `scope`, on this thread. Before anything runs it checks that the
   /// readers and functions are there and that each variable is set before it is used. Throws
-  /// EndOfData where `read` finds no more, Error on failures; what a function throws otherwise
+  /// EndOfData if `read` finds no more, Error on failures; what a function throws otherwise
   /// passes as it is.
   void RunMain(Scope* scope);
 

@@ -16,7 +16,7 @@ namespace ringfeed {
 /// at a time.
 ///
 /// The end of the last part is a result. All else throws Error, whose status has the part and the
-/// offset in it (in its content, where it is compressed): kNotFound for a missing part, kDamaged,
+/// offset in it (in its content, if it is compressed): kNotFound for a missing part, kDamaged,
 /// kTruncated, kIoError, kResourceExhausted. It throws the same again until Rewind; in
 /// Dataset::Next, simply let it through.
 class PersistentInStream {
@@ -32,7 +32,7 @@ class PersistentInStream {
   /// Replaces *line by the next line, without its LF or CRLF; false at the end. A part's last line
   /// needs no end, and is never joined with the first of the next part.
   bool ReadLine(std::string* line);
-  /// Fills `bytes` bytes at `data`, all from one part; false where all parts are at their end. A
+  /// Fills `bytes` bytes at `data`, all from one part; false if all parts are at their end. A
   /// part that ends with fewer, but some, is kTruncated.
   bool ReadFully(void* data, std::size_t bytes);
   /// Starts again with the first part.
