@@ -56,18 +56,18 @@ std::optional<DType> DTypeOfName(std::string_view name) noexcept;
 template <typename T>
 constexpr DType DTypeOf() {
   using Value = std::remove_cv_t<T>;
-  constexpr bool is_bytes = std::is_same_v<Value, std::byte> || std::is_same_v<Value, char>;
-  constexpr bool is_real = std::is_same_v<Value, float> || std::is_same_v<Value, double>;
-  static_assert(is_bytes || is_real || (std::is_integral_v<Value> && sizeof(Value) <= 8),
+  constexpr bool kIsBytes = std::is_same_v<Value, std::byte> || std::is_same_v<Value, char>;
+  constexpr bool kIsReal = std::is_same_v<Value, float> || std::is_same_v<Value, double>;
+  static_assert(kIsBytes || kIsReal || (std::is_integral_v<Value> && sizeof(Value) <= 8),
                 "tensors have no elements of this type");
   if constexpr (std::is_same_v<Value, bool>) return kBool;
-  if constexpr (is_bytes) return kUInt8;
-  if constexpr (is_real) return sizeof(Value) == 4 ? kFloat32 : kFloat64;
-  constexpr bool is_signed = std::is_signed_v<Value>;
-  if constexpr (sizeof(Value) == 1) return is_signed ? kInt8 : kUInt8;
-  if constexpr (sizeof(Value) == 2) return is_signed ? kInt16 : kUInt16;
-  if constexpr (sizeof(Value) == 4) return is_signed ? kInt32 : kUInt32;
-  return is_signed ? kInt64 : kUInt64;
+  if constexpr (kIsBytes) return kUInt8;
+  if constexpr (kIsReal) return sizeof(Value) == 4 ? kFloat32 : kFloat64;
+  constexpr bool kIsSigned = std::is_signed_v<Value>;
+  if constexpr (sizeof(Value) == 1) return kIsSigned ? kInt8 : kUInt8;
+  if constexpr (sizeof(Value) == 2) return kIsSigned ? kInt16 : kUInt16;
+  if constexpr (sizeof(Value) == 4) return kIsSigned ? kInt32 : kUInt32;
+  return kIsSigned ? kInt64 : kUInt64;
 }
 /// Whether elements of `dtype` may be taken as T: if it is DTypeOf<T>(). std::uint8_t may stand for
 /// kBool besides, and std::uint16_t for kFloat16 and kBFloat16, which C++20 has no types for.
