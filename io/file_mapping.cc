@@ -146,31 +146,28 @@ bool SigbusGuard::damaged() const {
   return slot_->damaged.load(std::memory_order_acquire);
 }
 
-namespace {
-
-/// What a file is known by: another one, or other contents, differ in at least one of these.
-struct FileKey {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::int64_t size = 0;
-  std::int64_t seconds = 0;
-  std::int64_t nanoseconds = 0;
-  auto operator<=>(const FileKey&) const = default;
-};
-
-FileKey KeyOf(const struct stat& stat) {
-  return {static_cast<std::uint64_t>(stat.st_dev), static_cast<std::uint64_t>(stat.st_ino),
-          static_cast<std::int64_t>(stat.st_size), static_cast<std::int64_t>(stat.st_mtim.tv_sec),
-          static_cast<std::int64_t>(stat.st_mtim.tv_nsec)};
-}
-
-using MappingPtr = std::shared_ptr<const FileMapping>;
-
-}  // namespace
-
 /// The mappings that somebody has. It owns none of them.
 class OpenMappings {
  public:
+  using MappingPtr = std::shared_ptr<const FileMapping>;
+
+  /// What a file is known by: another one, or other contents, differ in at least one of these.
+  struct Key {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::int64_t size = 0;
+    std::int64_t seconds = 0;
+    std::int64_t nanoseconds = 0;
+    auto operator<=>(const Key&) const = default;
+
+    static Key Of(const struct stat& stat) {
+      return {static_cast<std::uint64_t>(stat.st_dev), static_cast<std::uint64_t>(stat.st_ino),
+              static_cast<std::int64_t>(stat.st_size),
+              static_cast<std::int64_t>(stat.st_mtim.tv_sec),
+              static_cast<std::int64_t>(stat.st_mtim.tv_nsec)};
+    }
+  };
+
   static OpenMappings& All() {
     // Never destroyed: files in static objects may outlive it.
     static auto* const all = new OpenMappings;
@@ -178,7 +175,7 @@ class OpenMappings {
   }
 
   /// Null where nobody has it, or the file was found shorter than it.
-  MappingPtr Find(const FileKey& key) {
+  MappingPtr Find(const Key& key) {
     MappingPtr found;  // the last owner may be this one, and lets go after the lock
     {
       const std::lock_guard lock(mutex_);
@@ -190,7 +187,7 @@ class OpenMappings {
   }
 
   /// Notes a new mapping, unless another thread was first: returns the one that is noted.
-  MappingPtr Note(const FileKey& key, std::span<const std::byte> bytes) {
+  MappingPtr Note(const Key& key, std::span<const std::byte> bytes) {
     // Both may be let go of here, which takes the lock: so they outlast it.
     MappingPtr first;
     MappingPtr mapping(new FileMapping(bytes), [key](const FileMapping* last) {
@@ -212,14 +209,14 @@ class OpenMappings {
 
  private:
   /// A mapping of that file has no owners any more. Another one may have taken its place.
-  void Forget(const FileKey& key) {
+  void Forget(const Key& key) {
     const std::lock_guard lock(mutex_);
     const auto place = by_key_.find(key);
     if (place != by_key_.end() && place->second.expired()) by_key_.erase(place);
   }
 
   std::mutex mutex_;
-  std::map<FileKey, std::weak_ptr<const FileMapping>> by_key_;
+  std::map<Key, std::weak_ptr<const FileMapping>> by_key_;
 };
 
 FileMapping::FileMapping(std::span<const std::byte> bytes) : bytes_(bytes) {
@@ -247,8 +244,8 @@ FileMapping::~FileMapping() {
 
 std::shared_ptr<const FileMapping> FileMapping::Open(int descriptor, const struct stat& stat,
                                                      Status* status) {
-  const FileKey key = KeyOf(stat);
-  if (MappingPtr open = OpenMappings::All().Find(key)) return open;
+  const OpenMappings::Key key = OpenMappings::Key::Of(stat);
+  if (OpenMappings::MappingPtr open = OpenMappings::All().Find(key)) return open;
   const auto bytes = static_cast<std::size_t>(stat.st_size);
   void* const data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
   if (data == MAP_FAILED) {
@@ -259,7 +256,7 @@ std::shared_ptr<const FileMapping> FileMapping::Open(int descriptor, const struc
 }
 
 bool FileMapping::IsMapped(const struct stat& stat) {
-  return OpenMappings::All().Find(KeyOf(stat)) != nullptr;
+  return OpenMappings::All().Find(OpenMappings::Key::Of(stat)) != nullptr;
 }
 
 std::size_t FileMapping::Count() { return OpenMappings::All().Count(); }

@@ -341,7 +341,7 @@ TEST_F(MultiplexTest, BatchesSayFromWhichStreamTheirRecordsAre) {
   options.note_records = true;
   std::vector<Reader> streams;
   std::vector<std::jthread> writers;
-  for (const std::uint64_t first : {0, 1000}) {
+  for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{1000}}) {
     const std::string fifo = MakeFifo(std::to_string(first) + ".tfrecord");
     streams.push_back(OpenFiles({fifo}, options));
     writers.emplace_back([fifo, first] { WriteFifo(fifo, Records(first, 100).bytes); });
