@@ -46,16 +46,16 @@ elseif(RINGFEED_SANITIZER)
 endif()
 
 # What a compiler reads of a source is mostly headers. Sources that go well together, by
-# source_groups.py, are compiled as one: the library and its command in a third of the time. Not where
-# figures are taken, or compile commands are read.
+# source_groups.py, are compiled as one: the library and its command in a third of the time. Not the
+# library's where figures are taken, or a missing include is to be an error.
 set(RINGFEED_UNITY OFF CACHE STRING
-  "Compile several sources as one: ON, OFF, or TESTS, for what includes GoogleTest's headers")
-set_property(CACHE RINGFEED_UNITY PROPERTY STRINGS OFF TESTS ON)
+  "Compile several sources as one: ON, OFF, or MOST, for the command and the tests")
+set_property(CACHE RINGFEED_UNITY PROPERTY STRINGS OFF MOST ON)
 mark_as_advanced(RINGFEED_UNITY)
 
 # ringfeed_unity(TARGET): at the end of the configuration its sources are compiled in groups.
 function(ringfeed_unity target)
-  if(NOT RINGFEED_UNITY OR (RINGFEED_UNITY STREQUAL "TESTS" AND NOT "${ARGN}" MATCHES gtest))
+  if(NOT RINGFEED_UNITY OR (RINGFEED_UNITY STREQUAL "MOST" AND target STREQUAL "ringfeed"))
     return()
   endif()
   set_property(GLOBAL APPEND PROPERTY RINGFEED_UNITY_TARGETS ${target})
@@ -82,7 +82,7 @@ function(ringfeed_group_sources)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   file(WRITE "${PROJECT_BINARY_DIR}/unity_sources.txt" "${list}")
   execute_process(COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/cmake/source_groups.py"
-      "${PROJECT_SOURCE_DIR}" 8 "${PROJECT_BINARY_DIR}/unity_sources.txt"
+      "${PROJECT_SOURCE_DIR}" 16 "${PROJECT_BINARY_DIR}/unity_sources.txt"
     OUTPUT_VARIABLE groups COMMAND_ERROR_IS_FATAL ANY)
   cmake_language(EVAL CODE "${groups}")
 endfunction()
@@ -93,7 +93,7 @@ endif()
 # ringfeed_precompile(TARGET [HEADER…]): the standard library's headers and these. Targets with the same
 # headers and options share what is compiled of them, by a target that has no other use.
 function(ringfeed_precompile target)
-  ringfeed_unity(${target} ${ARGN})
+  ringfeed_unity(${target})
   if(NOT RINGFEED_PRECOMPILE OR (RINGFEED_PRECOMPILE STREQUAL "TESTS" AND NOT "${ARGN}" MATCHES gtest))
     return()
   endif()

@@ -15,8 +15,10 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 HIDDEN = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.MULTILINE | re.DOTALL)
 #: Types, functions, variables.
-DECLARED = re.compile(r"^(?:class|struct|union|enum|enum class|using) (\w+)\b|^[^\s#/].*?\b(\w+)\("
+DECLARED = re.compile(r"^(?:enum class|class|struct|union|enum|using) (\w+)\b"
+                      r"|^[^\s#/].*?(?<!::)\b(\w+)\("
                       r"|^[^\s#/].*?\b(\w+)(?: = |\{|;|\[)", re.MULTILINE)
+COMMENT = re.compile(r"//.*")
 MACRO = re.compile(r"^#\s*define|^using namespace", re.MULTILINE)
 
 
@@ -30,7 +32,7 @@ class Sources:
     def words(self, path):
         """All words of a source and of those of the project's headers that it includes."""
         text = path.read_text(errors="replace")
-        own = frozenset(WORD.findall(text))
+        own = frozenset(WORD.findall(COMMENT.sub("", text)))
         return own.union(*(self.words(self._root / name) for name in INCLUDE.findall(text)
                            if (self._root / name).exists() and self._root / name != path))
 

@@ -51,7 +51,7 @@ constexpr GroupValues MakeGroupValues() {
 }
 constexpr GroupValues kGroupValues = MakeGroupValues();
 
-std::uint32_t At(std::span<const std::byte> bytes, std::size_t place) {
+std::uint32_t ByteAt(std::span<const std::byte> bytes, std::size_t place) {
   return std::to_integer<std::uint32_t>(bytes[place]);
 }
 
@@ -111,13 +111,14 @@ void AppendBase64(std::span<const std::byte> bytes, std::string* text) {
   char* to = text->data() + start;
   std::size_t i = 0;
   for (; i + 3 <= bytes.size(); i += 3) {
-    const std::uint32_t bits = At(bytes, i) << 16 | At(bytes, i + 1) << 8 | At(bytes, i + 2);
+    const std::uint32_t bits =
+        ByteAt(bytes, i) << 16 | ByteAt(bytes, i + 1) << 8 | ByteAt(bytes, i + 2);
     to = PutPair(bits >> 12, to);
     to = PutPair(bits & 4095, to);
   }
   const std::size_t left = bytes.size() - i;
   if (left == 0) return;
-  const std::uint32_t bits = At(bytes, i) << 16 | (left == 2 ? At(bytes, i + 1) << 8 : 0);
+  const std::uint32_t bits = ByteAt(bytes, i) << 16 | (left == 2 ? ByteAt(bytes, i + 1) << 8 : 0);
   to = PutPair(bits >> 12, to);
   *to++ = left == 2 ? kAlphabet[bits >> 6 & 63] : kPadding;
   *to = kPadding;

@@ -17,7 +17,7 @@ Status& OutputFailure() {
   return failure;
 }
 
-bool told = false;
+bool output_failure_is_told = false;
 
 }  // namespace
 
@@ -64,12 +64,12 @@ Status FlushOutput() {
   return failure;
 }
 
-void OutputFailureIsTold() { told = true; }
+void OutputFailureIsTold() { output_failure_is_told = true; }
 
 int ExitStatusWithOutput(int exit_status) {
   const Status status = FlushOutput();
   if (status.ok()) return exit_status;
-  if (!told) TellFailure(status);
+  if (!output_failure_is_told) TellFailure(status);
   return std::max<int>(exit_status, kExitData);
 }
 

@@ -16,7 +16,7 @@
 namespace ringfeed::tools {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kMainHelp[] =
     "Record files in, shuffled batches in pinned memory out.\n\n"
     "  ringfeed make data --kind image --bytes 1GiB    something to try things out on\n"
     "  ringfeed info data/*                            what files are, and what this machine can "
@@ -81,7 +81,7 @@ int RunMain(int argc, char** argv) {
 #if RINGFEED_WITH_CUDA
   UseCuda();
 #endif
-  CLI::App app(kHelp, "ringfeed");
+  CLI::App app(kMainHelp, "ringfeed");
   app.require_subcommand(1);
   app.set_version_flag("--version", RINGFEED_VERSION);
   app.get_formatter()->column_width(34);

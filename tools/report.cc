@@ -73,7 +73,7 @@ std::string SkippedText(const DamagedRange& range) {
   return range.file + ": skipped " + (range.end > 0 ? bytes : "a record") + ": " + range.reason;
 }
 
-std::string TableText(const std::vector<std::vector<std::string>>& rows) {
+std::string TableText(const TableRows& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));

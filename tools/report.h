@@ -31,8 +31,10 @@ std::string CountText(std::uint64_t count);
 /// "a.tfrecord: skipped a record: …".
 std::string SkippedText(const DamagedRange& range);
 
+using TableRows = std::vector<std::vector<std::string>>;
+
 /// Rows of cells as lines with aligned columns; the first column to the left, all others to the
 /// right where they look like numbers. No line ends in blanks.
-std::string TableText(const std::vector<std::vector<std::string>>& rows);
+std::string TableText(const TableRows& rows);
 
 }  // namespace ringfeed::tools

@@ -19,13 +19,11 @@
 namespace ringfeed::tools {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
-
 // A table of more passes tells nobody anything: those that are not as they should be are named.
 constexpr std::size_t kPassesShown = 20;
 
 std::string PassTable(const AuditReport& report) {
-  Rows rows = {{"pass", "", "records", "missing", "repeated", "damaged", "dropped"}};
+  TableRows rows = {{"pass", "", "records", "missing", "repeated", "damaged", "dropped"}};
   for (const PassAudit& pass : report.passes) {
     const bool shown = rows.size() <= kPassesShown || pass.missing > 0 || pass.repeated > 0;
     if (!shown || rows.size() > 2 * kPassesShown) continue;
@@ -95,7 +93,7 @@ std::string AuditReportText(const AuditReport& report) {
   return text + Conclusion(report);
 }
 
-constexpr char kHelp[] =
+constexpr char kAuditHelp[] =
     "Merges the journals of all ranks and runs of a chain (`ringfeed feed --journal`), and says "
     "whether each\nrecord was delivered exactly once in each pass.\n\n"
     "A run that starts from a batch rolls back what earlier runs delivered from there on: these "
@@ -150,7 +148,7 @@ FileCount CountRecords(const std::string& file, const std::string& format) {
 class AuditCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("audit", kHelp);
+    CLI::App* sub = app->add_subcommand("audit", kAuditHelp);
     sub->add_option("JOURNAL", journals_, "journals of all ranks and runs")->required();
     auto* files =
         sub->add_option("--files", files_,

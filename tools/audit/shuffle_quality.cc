@@ -151,7 +151,7 @@ Json ShuffleQualityJson(const ShuffleQuality& quality) {
 }
 
 std::string ShuffleQualityText(const ShuffleQuality& quality) {
-  std::vector<std::vector<std::string>> rows = {{"", "measured", "perfect"}};
+  TableRows rows = {{"", "measured", "perfect"}};
   const auto add = [&](const std::string& what, const Against& against) {
     rows.push_back({what, NumberText(against.measured), NumberText(against.perfect)});
   };

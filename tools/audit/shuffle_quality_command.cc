@@ -139,7 +139,7 @@ std::vector<std::uint32_t> DeliveredOrder::Labels(std::uint64_t classes) const {
   return labels;
 }
 
-constexpr char kHelp[] =
+constexpr char kShuffleQualityHelp[] =
     "Reads a pass in an order, and measures how well that is shuffled, against what a perfect "
     "shuffle has on\naverage.\n\n"
     "Rows have their numbers from the list of files: the records of the first, then those of the "
@@ -152,7 +152,7 @@ constexpr char kHelp[] =
 class ShuffleQualityCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("shuffle-quality", kHelp);
+    CLI::App* sub = app->add_subcommand("shuffle-quality", kShuffleQualityHelp);
     AddFeedOptions(sub, &plan_);
     for (const char* option : {"--passes", "--drop-remainder"}) {
       sub->remove_option(sub->get_option(option));

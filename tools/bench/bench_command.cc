@@ -26,7 +26,7 @@
 namespace ringfeed::tools {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kBenchHelp[] =
     "Measures your own files on this machine: each I/O path, warm and cold, and numbers of "
     "threads;\n"
     "ends with options for `feed` that it has measured, in runs in turn with the defaults, to be "
@@ -75,7 +75,7 @@ OwnedDevice OpenOneDevice(const std::string& text) {
 class BenchCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("bench", kHelp);
+    CLI::App* sub = app->add_subcommand("bench", kBenchHelp);
     AddFeedOptions(sub, &plan_);
     sub->remove_option(sub->get_option("--passes"));  // as many as a run has time for
     sub->add_option("--bytes", sample_bytes_,
@@ -207,8 +207,7 @@ class BenchCommand : public Command {
     }
     std::printf("%s of %s, %zu files\n\n", BytesText(sample_bytes_).c_str(),
                 BytesText(total_bytes_).c_str(), files_.size());
-    std::vector<std::vector<std::string>> table = {
-        {"options", "files are", "GB/s", "CPU s/GB", "records/s", "path"}};
+    TableRows table = {{"options", "files are", "GB/s", "CPU s/GB", "records/s", "path"}};
     for (const auto& [bench_case, figure] : rows) {
       const std::string options = bench_case.Options();
       table.push_back({options.empty() ? "(defaults)" : options, CacheText(bench_case.cold)});

@@ -54,7 +54,7 @@ Json SectionJson(const GpuSection& section, bool emulated) {
 
 void PrintSection(const GpuSection& section, bool emulated) {
   std::printf("\n%s%s\n", section.name.c_str(), emulated ? " (emulated)" : "");
-  std::vector<std::vector<std::string>> table;
+  TableRows table;
   for (const GpuFigure& figure : section.figures) {
     const SampleSpread spread = SpreadOf(figure.samples);
     table.push_back({"  " + figure.name, FixedText(spread.median, 4), figure.unit,

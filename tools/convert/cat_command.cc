@@ -20,7 +20,7 @@
 namespace ringfeed::tools {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kCatHelp[] =
     "Prints the records of a file, a line for each, in file order.\n\n"
     "--as json prints the fields that --parse names: numbers, nested arrays, and bytes as strings, "
     "or as\n{\"base64\": …} where they are no UTF-8; NaN and Infinity as Python's json has them. "
@@ -57,7 +57,7 @@ class CatCommand : public Command {
     static const std::map<std::string, Spelling> kSpellings = {
         {"sha256", Spelling::kSha256}, {"hex", Spelling::kHex},       {"base64", Spelling::kBase64},
         {"text", Spelling::kText},     {"length", Spelling::kLength}, {"json", Spelling::kJson}};
-    CLI::App* sub = app->add_subcommand("cat", kHelp);
+    CLI::App* sub = app->add_subcommand("cat", kCatHelp);
     sub->add_option("FILE", file_, "a record file, or - for stdin")->required();
     sub->add_option("--as", spelling_, "how a payload is printed; text escapes control characters")
         ->transform(NamedValue(kSpellings))

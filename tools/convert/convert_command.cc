@@ -120,7 +120,7 @@ void ConversionReport::PrintTotal(double seconds) const {
               RateText(static_cast<double>(payload_bytes_) / seconds).c_str());
 }
 
-constexpr char kHelp[] =
+constexpr char kConvertHelp[] =
     "Writes the records of files in another format, byte for byte. Into a folder: a file for each\n"
     "input, under its name with the format's ending, several at a time; else all into one file, or "
     "into\nparts of so many records (out-00000.tfrecord, …).\n\n"
@@ -133,7 +133,7 @@ constexpr char kHelp[] =
 class ConvertCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("convert", kHelp);
+    CLI::App* sub = app->add_subcommand("convert", kConvertHelp);
     sub->add_option(
            "FILE", paths_,
            "inputs (files, globs in quotes, - for stdin) and, last, the output: a file, or "

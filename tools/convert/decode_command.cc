@@ -23,7 +23,7 @@
 namespace ringfeed::tools {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kDecodeHelp[] =
     "Records to lines of base64 (RFC 4648, padded), one each, in file order.\n"
     "The other way round is `ringfeed encode`; both are installed as recordio_encode and "
     "recordio_decode too. A stream\nwithout a byte is RecordIO without records.\n\n"
@@ -58,7 +58,7 @@ class BegunStream final : public StreamSource {
 class DecodeCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("decode", kHelp);
+    CLI::App* sub = app->add_subcommand("decode", kDecodeHelp);
     sub->add_option("FILE", names_, "record files, one after the other; default: -, stdin");
     sub->add_option("--format", format_, kFormatText);
     AddDamageOption(sub, &on_damage_);

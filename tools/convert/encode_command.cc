@@ -102,7 +102,7 @@ Status LineStream::ReadMore(const std::stop_token& stop) {
   return {};
 }
 
-constexpr char kHelp[] =
+constexpr char kEncodeHelp[] =
     "Lines of base64 to records: each line (RFC 4648, padded) becomes one, an empty line an empty "
     "one.\nThe other way round is `ringfeed decode`; both are installed as recordio_encode and "
     "recordio_decode too.\n\n"
@@ -116,7 +116,7 @@ constexpr char kHelp[] =
 class EncodeCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("encode", kHelp);
+    CLI::App* sub = app->add_subcommand("encode", kEncodeHelp);
     sub->add_option("OUTPUT", output_,
                     "the file, which appears when it is complete; default: stdout, in pieces");
     sub->add_option("--input", input_, "file of lines")->default_str("-, stdin");

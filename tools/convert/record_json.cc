@@ -155,7 +155,7 @@ void AppendJsonBytes(std::span<const std::byte> bytes, std::string* json) {
   }
 }
 
-using Bytes = std::span<const std::byte>;
+using RecordBytes = std::span<const std::byte>;
 
 enum class ListKind : std::uint8_t { kBytes, kFloat, kDouble, kInt };
 
@@ -180,7 +180,7 @@ void AppendFixed(const std::byte* from, std::string* json) {
 }
 
 template <typename T>
-bool AppendPackedFixed(Bytes packed, std::string* json) {
+bool AppendPackedFixed(RecordBytes packed, std::string* json) {
   for (std::size_t at = 0; at < packed.size() / sizeof(T) * sizeof(T); at += sizeof(T)) {
     AppendFixed<T>(packed.data() + at, json);
   }
@@ -195,7 +195,7 @@ bool AppendVarint(WireReader* reader, std::string* json) {
   return true;
 }
 
-bool AppendPacked(ListKind kind, Bytes packed, std::string* json) {
+bool AppendPacked(ListKind kind, RecordBytes packed, std::string* json) {
   switch (kind) {
     case ListKind::kBytes:
       AppendSeparator(json);
@@ -230,11 +230,11 @@ bool AppendSingle(ListKind kind, std::uint32_t tag, WireReader* reader, std::str
   return true;
 }
 
-bool AppendList(ListKind kind, Bytes list, std::string* json) {
+bool AppendList(ListKind kind, RecordBytes list, std::string* json) {
   WireReader reader(list);
   while (!reader.done()) {
     std::uint32_t tag = 0;
-    Bytes bytes;
+    RecordBytes bytes;
     if (!reader.ReadTag(&tag)) return false;
     const bool fine = tag == Delimited(1)
                           ? reader.ReadDelimited(&bytes) && AppendPacked(kind, bytes, json)
@@ -244,12 +244,12 @@ bool AppendList(ListKind kind, Bytes list, std::string* json) {
   return true;
 }
 
-bool AppendFeature(std::span<const ListKind> lists, Bytes feature, std::string* json) {
+bool AppendFeature(std::span<const ListKind> lists, RecordBytes feature, std::string* json) {
   WireReader reader(feature);
   *json += '[';
   while (!reader.done()) {
     std::uint32_t tag = 0;
-    Bytes list;
+    RecordBytes list;
     if (!reader.ReadTag(&tag)) return false;
     const std::uint32_t field = tag >> 3;
     const bool known = field >= 1 && field <= lists.size() && tag == Delimited(field);
@@ -263,12 +263,12 @@ bool AppendFeature(std::span<const ListKind> lists, Bytes feature, std::string* 
 }
 
 // A list of features, each for one step of a sequence.
-bool AppendFeatureList(std::span<const ListKind> lists, Bytes message, std::string* json) {
+bool AppendFeatureList(std::span<const ListKind> lists, RecordBytes message, std::string* json) {
   WireReader reader(message);
   *json += '[';
   while (!reader.done()) {
     std::uint32_t tag = 0;
-    Bytes feature;
+    RecordBytes feature;
     if (!reader.ReadTag(&tag)) return false;
     if (tag == Delimited(1)) AppendSeparator(json);
     const bool fine = tag == Delimited(1)
@@ -280,14 +280,14 @@ bool AppendFeatureList(std::span<const ListKind> lists, Bytes message, std::stri
   return true;
 }
 
-using AppendValue = bool(std::span<const ListKind> lists, Bytes value, std::string* json);
+using AppendValue = bool(std::span<const ListKind> lists, RecordBytes value, std::string* json);
 
 // An entry of a map from names to features or lists of them.
-bool AppendEntry(std::span<const ListKind> lists, AppendValue* append, Bytes entry,
+bool AppendEntry(std::span<const ListKind> lists, AppendValue* append, RecordBytes entry,
                  std::string* json) {
   WireReader reader(entry);
-  Bytes name;
-  Bytes value;
+  RecordBytes name;
+  RecordBytes value;
   while (!reader.done()) {
     std::uint32_t tag = 0;
     if (!reader.ReadTag(&tag)) return false;
@@ -302,12 +302,12 @@ bool AppendEntry(std::span<const ListKind> lists, AppendValue* append, Bytes ent
   return append(lists, value, json);
 }
 
-bool AppendEntries(std::span<const ListKind> lists, AppendValue* append, Bytes message,
+bool AppendEntries(std::span<const ListKind> lists, AppendValue* append, RecordBytes message,
                    std::string* json) {
   WireReader reader(message);
   while (!reader.done()) {
     std::uint32_t tag = 0;
-    Bytes entry;
+    RecordBytes entry;
     if (!reader.ReadTag(&tag)) return false;
     const bool fine = tag == Delimited(1)
                           ? reader.ReadDelimited(&entry) && AppendEntry(lists, append, entry, json)
@@ -317,7 +317,7 @@ bool AppendEntries(std::span<const ListKind> lists, AppendValue* append, Bytes m
   return true;
 }
 
-bool AppendSequences(Bytes feature_lists, std::string* json) {
+bool AppendSequences(RecordBytes feature_lists, std::string* json) {
   AppendSeparator(json);
   *json += "\"feature_lists\": {";
   if (!AppendEntries(kExampleLists, AppendFeatureList, feature_lists, json)) return false;
@@ -328,12 +328,12 @@ bool AppendSequences(Bytes feature_lists, std::string* json) {
 // Appends all features of a serialised tf.Example as an object of lists; of a tf.SequenceExample
 // those of its context, and under "feature_lists" a list of lists for each sequence. False where
 // the bytes are neither; *json then holds a part of it.
-bool AppendExampleJson(Bytes record, std::string* json) {
+bool AppendExampleJson(RecordBytes record, std::string* json) {
   WireReader reader(record);
   *json += '{';
   while (!reader.done()) {
     std::uint32_t tag = 0;
-    Bytes bytes;
+    RecordBytes bytes;
     if (!reader.ReadTag(&tag)) return false;
     bool fine = false;
     if (tag == Delimited(1)) {
@@ -351,7 +351,7 @@ bool AppendExampleJson(Bytes record, std::string* json) {
 }
 
 // The same of OneFlow's OFRecord.
-bool AppendOFRecordJson(Bytes record, std::string* json) {
+bool AppendOFRecordJson(RecordBytes record, std::string* json) {
   *json += '{';
   if (!AppendEntries(kOFRecordLists, AppendFeature, record, json)) return false;
   *json += '}';
@@ -363,22 +363,22 @@ Status NotOne(const char* what) {
                                           "; name its fields by --parse, or print it --as text");
 }
 
-Status ExampleToJson(Bytes record, std::string* json) {
+Status ExampleToJson(RecordBytes record, std::string* json) {
   return AppendExampleJson(record, json) ? Status() : NotOne("tf.Example");
 }
 
-Status OFRecordToJson(Bytes record, std::string* json) {
+Status OFRecordToJson(RecordBytes record, std::string* json) {
   return AppendOFRecordJson(record, json) ? Status() : NotOne("OFRecord");
 }
 
-Status LineToJson(Bytes record, std::string* json) {
+Status LineToJson(RecordBytes record, std::string* json) {
   const std::string_view line(reinterpret_cast<const char*>(record.data()), record.size());
   if (!Json::accept(line)) return NotOne("JSON");
   *json += line;
   return {};
 }
 
-Status SampleToJson(Bytes record, std::string* json) {
+Status SampleToJson(RecordBytes record, std::string* json) {
   TarSample sample;
   Status status = SplitTarSample(record, &sample);
   if (!status.ok()) return status;

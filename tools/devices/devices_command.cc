@@ -13,7 +13,7 @@
 namespace ringfeed::tools {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kDevicesHelp[] =
     "Which devices there are, why others cannot be used, and what is close to them: memory, CPUs, "
     "and\nthe disks that hold files.\n\n"
     "  ringfeed devices\n"
@@ -100,7 +100,7 @@ Status FirstFailure(const Topology& topology) {
 class DevicesCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("devices", kHelp);
+    CLI::App* sub = app->add_subcommand("devices", kDevicesHelp);
     sub->add_option("FILE", files_, "files whose disks are looked for");
     sub->add_option("--devices", devices_,
                     "cuda, emu or emu:NUMBER; default: cuda where it can be used, else none");

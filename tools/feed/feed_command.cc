@@ -53,7 +53,7 @@ void ChromeTraceFile::Write(const Timeline& timeline) {
   if (!file_) throw Error(StatusFromErrno(errno != 0 ? errno : EIO, path_));
 }
 
-constexpr char kHelp[] =
+constexpr char kFeedHelp[] =
     "Feeds files as a training loop would, and reports where the time went.\n\n"
     "order_digest is SHA-256 over the SHA-256 of each payload in the order delivered; multiset is "
     "that of\n`ringfeed digest`, summed over all passes. Both are taken from what was delivered. "
@@ -100,7 +100,7 @@ std::uint64_t ExpectedBytes(const FeedPlan& plan) {
 class FeedCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("feed", kHelp);
+    CLI::App* sub = app->add_subcommand("feed", kFeedHelp);
     AddFeedOptions(sub, &plan_);
     AddSpeedOptions(sub, &plan_, &speed_);
     AddRankOptions(sub, &ranks_);

@@ -25,8 +25,6 @@ std::string PercentText(const std::optional<double>& part) {
   return part ? FixedText(100 * *part, 1) + " %" : "-";
 }
 
-using Rows = std::vector<std::vector<std::string>>;
-
 constexpr std::size_t kDamageShown = 10;
 
 double PerSecond(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
@@ -73,14 +71,14 @@ std::string SpeedText(const FeedResult& result) {
 }
 
 // Files by path and reason, so that ten thousand files are a line.
-Rows IoRows(const std::vector<IoChoice>& choices) {
+TableRows IoRows(const std::vector<IoChoice>& choices) {
   std::map<std::pair<std::string, std::string>, std::size_t> groups;
   for (const IoChoice& choice : choices) {
     std::string path(IoPathName(choice.path));
     if (choice.direct) path += ", O_DIRECT";
     ++groups[{path, choice.reason}];
   }
-  Rows rows;
+  TableRows rows;
   for (const auto& [way, files] : groups) {
     rows.push_back(
         {rows.empty() ? "I/O path" : "",
@@ -96,8 +94,8 @@ std::string FilesText(const PipelineStats& stats) {
   return text;
 }
 
-Rows DamageRows(const PipelineStats& stats) {
-  Rows rows;
+TableRows DamageRows(const PipelineStats& stats) {
+  TableRows rows;
   if (stats.damaged_records == 0) return {{"damaged", "nothing"}};
   const std::uint64_t ranges = std::min(stats.lost_ranges, stats.damaged_records);
   const std::uint64_t records = stats.damaged_records - ranges;
@@ -124,7 +122,7 @@ std::string LateWakesText(std::uint64_t late_wakes) {
 }
 
 std::string StageTable(const PipelineStats& stats) {
-  Rows rows = {{"stage", "busy s", "waited s", "for"}};
+  TableRows rows = {{"stage", "busy s", "waited s", "for"}};
   for (const StageStats& stage : stats.stages) {
     rows.push_back(
         {stage.name, FixedText(stage.busy_s, 3), FixedText(stage.wait_s, 3), stage.waits_for});
@@ -149,8 +147,8 @@ void AddOrderReport(const FeedPlan& plan, const FeedResult& result, Json* json) 
   if (!result.position.empty()) (*json)["position"] = result.position;
 }
 
-Rows OrderRows(const PipelineStats& stats) {
-  Rows rows;
+TableRows OrderRows(const PipelineStats& stats) {
+  TableRows rows;
   if (!stats.order.empty()) rows.push_back({"order", stats.order});
   if (!stats.ranks.empty()) rows.push_back({"rank", stats.ranks});
   if (!stats.restored.empty()) rows.push_back({"restored", stats.restored});
@@ -162,9 +160,9 @@ std::string PassesText(const FeedPlan& plan) {
   return plan.passes == 1 ? "" : " in " + CountText(plan.passes) + " passes";
 }
 
-Rows SummaryRows(const FeedPlan& plan, const FeedReport& report) {
+TableRows SummaryRows(const FeedPlan& plan, const FeedReport& report) {
   const FeedResult& result = report.result;
-  Rows rows = {
+  TableRows rows = {
       {"records", CountText(result.delivered.records) + PassesText(plan) + ", " +
                       BytesText(result.delivered.payload_bytes)},
       {plan.batched() ? "batches" : "blocks", CountText(result.batches)},
@@ -218,8 +216,7 @@ void AddDeviceReport(const DeviceReport& report, Json* json) {
 
 // A table of the devices, and a line for each thing that is out of the ordinary.
 std::string DeviceReportText(const DeviceReport& report) {
-  std::vector<std::vector<std::string>> rows = {
-      {"device", "batches", "stall", "overlap", "copied", "slots", "grown"}};
+  TableRows rows = {{"device", "batches", "stall", "overlap", "copied", "slots", "grown"}};
   std::string text;
   for (const DeviceResult& device : report.devices) {
     const DeviceFeedStats& stats = device.stats;

@@ -19,7 +19,7 @@
 namespace ringfeed::tools {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kDigestHelp[] =
     "What is in record files: how many records, and digests of them.\n\n"
     "sha256 is over, for each record in file order, its length as u64 little endian and its "
     "payload;\n"
@@ -37,7 +37,7 @@ struct FileDigest {
   Status status;
 };
 
-Json ToJson(const FileDigest& result) {
+Json FileDigestJson(const FileDigest& result) {
   Json json = {{"file", result.file},
                {"records", result.digest.records()},
                {"payload_bytes", result.digest.payload_bytes()},
@@ -49,13 +49,12 @@ Json ToJson(const FileDigest& result) {
   return json;
 }
 
-void PrintText(const FileDigest& result) {
-  const std::vector<std::vector<std::string>> rows = {
-      {"file", result.file},
-      {"records", CountText(result.digest.records())},
-      {"payload", BytesText(result.digest.payload_bytes())},
-      {"sha256", result.sha256},
-      {"multiset", result.digest.multiset().Hex()}};
+void PrintFileDigest(const FileDigest& result) {
+  const TableRows rows = {{"file", result.file},
+                          {"records", CountText(result.digest.records())},
+                          {"payload", BytesText(result.digest.payload_bytes())},
+                          {"sha256", result.sha256},
+                          {"multiset", result.digest.multiset().Hex()}};
   for (const auto& row : rows) std::printf("%-9s %s\n", row[0].c_str(), row[1].c_str());
   for (const DamagedRange& range : result.damage) {
     std::printf("damaged   bytes %llu to %llu: %s\n", static_cast<unsigned long long>(range.begin),
@@ -66,7 +65,7 @@ void PrintText(const FileDigest& result) {
 class DigestCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("digest", kHelp);
+    CLI::App* sub = app->add_subcommand("digest", kDigestHelp);
     sub->add_option("FILE", files_, "record files, or - for stdin")->required();
     sub->add_option("--format", format_, kFormatText);
     AddDamageOption(sub, &on_damage_);
@@ -83,9 +82,9 @@ class DigestCommand : public Command {
       const int of_file = result.damage.empty() ? ExitStatusOf(result.status) : kExitData;
       exit_status = std::max(exit_status, of_file);
       if (json_) {
-        list.push_back(ToJson(result));
+        list.push_back(FileDigestJson(result));
       } else {
-        PrintText(result);
+        PrintFileDigest(result);
       }
       if (result.status.code() == StatusCode::kCancelled) break;
     }

@@ -16,7 +16,7 @@
 namespace ringfeed::tools {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kIndexHelp[] =
     "Makes or checks the indexes of files: where each record stands, by its number.\n\n"
     "Orders by number (global, blocks, mixtures, several ranks, positions) make them when they "
     "first\n"
@@ -35,7 +35,7 @@ struct IndexRun {
   double seconds = 0;
 };
 
-Json ToJson(const IndexRun& run) {
+Json IndexRunJson(const IndexRun& run) {
   const OpenedIndex& opened = run.opened;
   Json json = {{"file", run.file},
                {"format", run.format},
@@ -51,7 +51,7 @@ Json ToJson(const IndexRun& run) {
   return json;
 }
 
-void PrintText(const IndexRun& run) {
+void PrintIndexRun(const IndexRun& run) {
   const OpenedIndex& opened = run.opened;
   const bool fine = opened.status.ok();
   const char* const verdict = !fine         ? "failed"
@@ -75,7 +75,7 @@ void PrintText(const IndexRun& run) {
 class IndexCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("index", kHelp);
+    CLI::App* sub = app->add_subcommand("index", kIndexHelp);
     sub->add_option("FILE", names_, "files, or globs in quotes")->required();
     sub->add_option("--format", format_, kFormatText);
     sub->add_option("--folder", options_.folder,
@@ -97,12 +97,12 @@ class IndexCommand : public Command {
     jobs.job = [&](std::size_t i) { runs[i] = RunOne(files[i]); };
     jobs.done = [&](std::size_t i) {
       fine = fine && runs[i].opened.status.ok();
-      if (!json_) PrintText(runs[i]);
+      if (!json_) PrintIndexRun(runs[i]);
     };
     RunInOrder(files.size(), ShareOut(files.size()).threads, jobs);
     if (json_) {
       Json list = Json::array();
-      for (const IndexRun& run : runs) list.push_back(ToJson(run));
+      for (const IndexRun& run : runs) list.push_back(IndexRunJson(run));
       PrintJson(runs.size() == 1 ? list[0] : list);
     }
     return fine ? kExitFine : kExitData;

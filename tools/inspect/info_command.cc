@@ -37,19 +37,19 @@ struct PeekedFeature {
   std::size_t most_values = 0;
 };
 
-using Bytes = std::span<const std::byte>;
+using WireBytes = std::span<const std::byte>;
 
 // One field of a serialised message.
 struct WireField {
   std::uint32_t number = 0;
   bool delimited = false;
-  Bytes bytes;  // of a length-delimited one
+  WireBytes bytes;  // of a length-delimited one
 };
 
 // Walks the fields of a message; ok() turns false at the first thing that is no field, or a group.
 class WireWalk {
  public:
-  explicit WireWalk(Bytes message) : reader_(message) {}
+  explicit WireWalk(WireBytes message) : reader_(message) {}
   bool ok() const { return ok_; }
 
   bool Next(WireField* field) {
@@ -67,7 +67,7 @@ class WireWalk {
   bool ok_ = true;
 };
 
-std::optional<std::size_t> CountPacked(Bytes packed, char kind) {
+std::optional<std::size_t> CountPacked(WireBytes packed, char kind) {
   if (kind == 'f') return packed.size() / 4;
   WireReader reader(packed);
   std::size_t values = 0;
@@ -78,7 +78,7 @@ std::optional<std::size_t> CountPacked(Bytes packed, char kind) {
 }
 
 // The values of a BytesList, FloatList or Int64List.
-std::optional<std::size_t> CountValues(Bytes list, char kind) {
+std::optional<std::size_t> CountValues(WireBytes list, char kind) {
   WireWalk walk(list);
   WireField field;
   std::size_t values = 0;
@@ -98,7 +98,7 @@ struct Entry {
 };
 
 // A Feature: at most one list of one kind.
-bool PeekFeature(Bytes feature, Entry* entry) {
+bool PeekFeature(WireBytes feature, Entry* entry) {
   static constexpr std::string_view kKinds = "?bfi";
   WireWalk walk(feature);
   WireField field;
@@ -112,7 +112,7 @@ bool PeekFeature(Bytes feature, Entry* entry) {
   return walk.ok();
 }
 
-bool PeekEntry(Bytes message, Entry* entry) {
+bool PeekEntry(WireBytes message, Entry* entry) {
   WireWalk walk(message);
   WireField field;
   while (walk.Next(&field)) {
@@ -126,7 +126,7 @@ bool PeekEntry(Bytes message, Entry* entry) {
   return walk.ok() && !entry->name.empty();
 }
 
-bool PeekRecord(Bytes record, std::map<std::string, PeekedFeature>* features) {
+bool PeekRecord(WireBytes record, std::map<std::string, PeekedFeature>* features) {
   WireWalk example(record);
   WireField outer;
   while (example.Next(&outer)) {
@@ -176,7 +176,7 @@ std::string SuggestParse(const std::map<std::string, PeekedFeature>& features,
   return text.empty() ? text : "example:" + text;
 }
 
-constexpr char kHelp[] =
+constexpr char kInfoHelp[] =
     "What files are and how they would be read; without a file, what this machine can do.\n\n"
     "  ringfeed info\n"
     "  ringfeed info train-00000.tfrecord       suggests an option --parse for tf.Examples";
@@ -215,7 +215,7 @@ Json MachineJson() {
 class InfoCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("info", kHelp);
+    CLI::App* sub = app->add_subcommand("info", kInfoHelp);
     sub->add_option("FILE", names_, "files or globs");
     sub->add_option("--format", format_, kFormatText);
     sub->add_flag("--json", json_, "an object for one file or the machine, a list for several");

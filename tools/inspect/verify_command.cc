@@ -20,14 +20,14 @@
 namespace ringfeed::tools {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kVerifyHelp[] =
     "Reads every record of files and checks every checksum: what is damaged, and where.\n\n"
     "A line per file and a total; exit status 1 where a file is damaged or cannot be read. Of a\n"
     "file's damaged ranges the first 1,000 are listed.\n\n"
     "  ringfeed verify train-*.tfrecord\n"
     "  ringfeed verify train-*.tfrecord --on-damage=fail --json";
 
-Json ToJson(const FileCheck& check) {
+Json FileCheckJson(const FileCheck& check) {
   Json json = {{"file", check.file},
                {"format", check.format},
                {"intact", check.intact()},
@@ -39,7 +39,7 @@ Json ToJson(const FileCheck& check) {
   return json;
 }
 
-void PrintText(const FileCheck& check) {
+void PrintFileCheck(const FileCheck& check) {
   const char* verdict = check.intact() ? "ok" : check.damage.empty() ? "failed" : "damaged";
   std::printf("%-8s %s: %s%s%s records, %s\n", verdict, check.file.c_str(), check.format.c_str(),
               check.format.empty() ? "" : ", ", CountText(check.records).c_str(),
@@ -57,7 +57,7 @@ void PrintText(const FileCheck& check) {
 class VerifyCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("verify", kHelp);
+    CLI::App* sub = app->add_subcommand("verify", kVerifyHelp);
     sub->add_option("FILE", names_, "files, globs in quotes, or - for stdin")->required();
     sub->add_option("--format", options_.format, kFormatText);
     AddDamageOption(sub, &options_.on_damage);
@@ -106,7 +106,7 @@ class VerifyCommand : public Command {
     const bool cancelled = check.status.code() == StatusCode::kCancelled;
     // Once interrupted, every file that is left would say so.
     if (cancelled && std::exchange(cancelled_, true)) return;
-    if (!json_) PrintText(check);
+    if (!json_) PrintFileCheck(check);
     TellFailure(check.status);
   }
 
@@ -120,7 +120,7 @@ class VerifyCommand : public Command {
       total.records += check.records;
       total.payload_bytes += check.payload_bytes;
       bad += check.intact() ? 0 : 1;
-      if (json_) list.push_back(ToJson(check));
+      if (json_) list.push_back(FileCheckJson(check));
     }
     if (json_) {
       PrintJson(checks.size() == 1 ? list[0] : list);

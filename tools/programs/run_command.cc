@@ -90,7 +90,7 @@ void ProgramFunctions::Print(const Scope& scope, const Names& inputs) const {
   }
 }
 
-constexpr char kHelp[] =
+constexpr char kRunHelp[] =
     "Runs a program: a text that creates readers (startup) and reads them (main). docs/PROGRAMS.md "
     "has\nthe language.\n\n"
     "Its `call`s may name these functions:\n"
@@ -135,7 +135,7 @@ struct Outcome {
 class RunProgramCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    CLI::App* sub = app->add_subcommand("run", kHelp);
+    CLI::App* sub = app->add_subcommand("run", kRunHelp);
     auto* grammar = sub->add_flag("--grammar", grammar_, "print the language as a .proto file");
     sub->add_option("PROGRAM", file_, "a program")->excludes(grammar);
     sub->add_flag("--json", json_, "the report for machines");
