@@ -367,13 +367,13 @@ Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options) {
     const bool usable = std::isfinite(set.weight) && set.weight > 0;
     if (!usable) Refuse("a set's weight is a number above 0");
     if (!set.records) Refuse("a set's reader is empty");
-    const Program program = LowerChain(*ReaderAccess::NodeOf(set.records));
-    const bool files = program.source.mix == nullptr && program.may_have_index();
-    if (!files || program.parser != nullptr || program.batched || program.looks_into_records() ||
-        program.passes != 1) {
+    const ExecutionPlan plan = LowerChain(*ReaderAccess::NodeOf(set.records));
+    const bool files = plan.source.mix == nullptr && plan.may_have_index();
+    if (!files || plan.parser != nullptr || plan.batched || plan.looks_into_records() ||
+        plan.passes != 1) {
       Refuse("Mix takes OpenFiles or OpenSources, perhaps with Shuffle; Parse and Batch behind it");
     }
-    mix->sets.push_back({program.source, program.stages, set.weight, set.passes, set.most_records});
+    mix->sets.push_back({plan.source, plan.stages, set.weight, set.passes, set.most_records});
     ReaderAccess::NodeOf(set.records)->Retire();
   }
   node.mix = std::move(mix);

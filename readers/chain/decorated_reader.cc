@@ -48,7 +48,7 @@ ReadResult DecoratedReader::ReadInput(Instance* instance, const std::stop_token&
                                       Status* status) {
   const ReadResult result = ReadInputHeld(instance, stop, status);
   // A batch would keep its slot, and who holds all of them back waits for ever.
-  const bool batched = ReaderAccess::NodeOf(input_)->InnerSession()->program().batched;
+  const bool batched = ReaderAccess::NodeOf(input_)->InnerSession()->plan().batched;
   if (result == ReadResult::kRecord && batched) OwnMemory(instance);
   return result;
 }

@@ -108,7 +108,7 @@ namespace {
 // Ends first, so that nobody reads from one that stands; then from the sources on.
 void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
   for (const auto& session : sessions) {
-    if (!session->program().rewindable()) {
+    if (!session->plan().rewindable()) {
       throw Error(Status(StatusCode::kUnsupported,
                          "a stream cannot start again: ReInit needs files, or a reader that can"));
     }

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "readers/engine/plan/plan.h"
+#include "readers/engine/plan/execution_plan.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/file_reader.h"
 #include "ringfeed/instance.h"
@@ -108,8 +108,8 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   std::shared_ptr<ReaderSession> session_;
 };
 
-/// The program of the chain that ends in `last`. Throws Error for chains that make no sense.
-Program LowerChain(const GraphNode& last);
+/// The plan of the chain that ends in `last`. Throws Error for chains that make no sense.
+ExecutionPlan LowerChain(const GraphNode& last);
 
 /// What a chain on a shared reader begins with: it takes from `input` whatever comes next, and
 /// other chains do so too. Records and instances are copied, so that nobody holds another's memory.

@@ -25,36 +25,36 @@ std::vector<const GraphNode*> ChainOf(const GraphNode& last) {
   return chain;
 }
 
-/// Lowers one node into the program: one function per kind, in the chain's order.
+/// Lowers one node into the plan: one function per kind, in the chain's order.
 class Lowering {
  public:
-  Lowering(Program* program, const GraphNode* first) : program_(program), first_(first) {}
+  Lowering(ExecutionPlan* plan, const GraphNode* first) : plan_(plan), first_(first) {}
 
   void operator()(const SourceNode& node) {
-    program_->source = node;
-    program_->parser = node.parser;
+    plan_->source = node;
+    plan_->parser = node.parser;
   }
   void operator()(const ShareNode& /*node*/) {
-    program_->source = SharedSource(first_->input()->InnerSession());
+    plan_->source = SharedSource(first_->input()->InnerSession());
   }
   void operator()(const ParseNode& node) {
-    if (program_->parser != nullptr || !program_->source.slots.empty()) {
+    if (plan_->parser != nullptr || !plan_->source.slots.empty()) {
       Refuse("Parse on fields: the chain is parsed already; parse once, or use Map");
     }
-    program_->parser = program_->record_parser = node.parser;
+    plan_->parser = plan_->record_parser = node.parser;
   }
   void operator()(const MapNode& node) {
-    if (program_->batched) {
+    if (plan_->batched) {
       Refuse("Map behind Batch: put Map before Batch; it sees one row at a time");
     }
     ParseInstances();
-    program_->parser = MakeMapParser(program_->parser, node.fields, node.function);
+    plan_->parser = MakeMapParser(plan_->parser, node.fields, node.function);
   }
   void operator()(const ShuffleOptions& options) {
-    if (program_->batched) {
+    if (plan_->batched) {
       Refuse("Shuffle behind Batch would shuffle whole batches: put Shuffle before Batch");
     }
-    if (!program_->content.empty()) {
+    if (!plan_->content.empty()) {
       Refuse("Shuffle behind Filter: put Filter behind Shuffle, whose order is known unread");
     }
     using Kind = OrderStage::Kind;
@@ -66,29 +66,29 @@ class Lowering {
       case ShuffleMode::kGlobal: {
         CheckStandsOnFiles();
         const bool global = options.mode == ShuffleMode::kGlobal;
-        program_->stages.push_back({global ? Kind::kGlobal : Kind::kBlocks, 0, options.seed});
-        if (window) program_->stages.push_back({Kind::kWindow, options.window, options.seed});
+        plan_->stages.push_back({global ? Kind::kGlobal : Kind::kBlocks, 0, options.seed});
+        if (window) plan_->stages.push_back({Kind::kWindow, options.window, options.seed});
         return;
       }
       default:
-        program_->stages.push_back({window ? Kind::kWindow : Kind::kBlock,
-                                    std::max(options.window, options.block), options.seed});
+        plan_->stages.push_back({window ? Kind::kWindow : Kind::kBlock,
+                                 std::max(options.window, options.block), options.seed});
     }
   }
   void operator()(const BatchOptions& options) {
-    if (program_->batched) Refuse("Batch of batches: give the product of the sizes to one Batch");
-    program_->batched = true;
-    program_->batch = options;
+    if (plan_->batched) Refuse("Batch of batches: give the product of the sizes to one Batch");
+    plan_->batched = true;
+    plan_->batch = options;
     if (options.split_by_files) SplitByFiles();
     ParseInstances();
   }
   void operator()(const FilterNode& node) {
-    if (program_->batched) Refuse("Filter behind Batch: put Filter before Batch");
+    if (plan_->batched) Refuse("Filter behind Batch: put Filter before Batch");
     CheckHasBytes("Filter");
     ContentStep step = FilterStep(node.keep);
-    if (program_->content.empty()) return AddContent(std::move(step), 0);
+    if (plan_->content.empty()) return AddContent(std::move(step), 0);
     // Of several the rows that any of them drops are dropped by the first one's stage.
-    auto& ask = program_->content.front().before_locate;
+    auto& ask = plan_->content.front().before_locate;
     ask = [first = std::move(ask), second = std::move(step.before_locate)](Block* block) {
       first(block);
       second(block);
@@ -96,12 +96,12 @@ class Lowering {
   }
   void operator()(const TruncateNode& node) {
     CheckParsed("Truncate");
-    program_->parser =
-        MakeTruncateParser(program_->parser, node.field, static_cast<std::uint32_t>(node.length));
+    plan_->parser =
+        MakeTruncateParser(plan_->parser, node.field, static_cast<std::uint32_t>(node.length));
   }
   void operator()(const PadNode& node) {
     CheckParsed("Pad");
-    program_->parser = MakePadParser(program_->parser, node.field, node.options);
+    plan_->parser = MakePadParser(plan_->parser, node.field, node.options);
   }
   void operator()(const GroupBatchOptions& options) {
     (*this)(BatchOptions{options.size, options.drop_remainder, options.slots});
@@ -111,7 +111,7 @@ class Lowering {
   void operator()(const BucketBatchOptions& options) {
     CheckParsed("BucketBatch");
     (*this)(BatchOptions{options.size, options.drop_remainder, options.slots});
-    AddContent(BucketStep(options, *program_->parser), options.segment);
+    AddContent(BucketStep(options, *plan_->parser), options.segment);
   }
   void operator()(const TokenBatchOptions& options) {
     if (options.tokens != 0) {
@@ -120,46 +120,47 @@ class Lowering {
       CheckHasBytes("TokenBatch by bytes");
     }
     (*this)(BatchOptions{options.most_rows, false, options.slots});
-    AddContent(TokenStep(options, program_->parser.get()), 0);
+    AddContent(TokenStep(options, plan_->parser.get()), 0);
   }
   void operator()(const PackOptions& options) {
     CheckParsed("Pack");
-    program_->packer = std::make_shared<const PackParser>(program_->parser, options);
-    program_->parser = program_->packer;
+    plan_->packer = std::make_shared<const PackParser>(plan_->parser, options);
+    plan_->parser = plan_->packer;
     (*this)(BatchOptions{options.rows, options.drop_remainder, options.slots});
     AddContent(PackStep(options), options.segment);
   }
   void operator()(const MultiPassNode& node) {
-    if (__builtin_mul_overflow(program_->passes, node.passes, &program_->passes)) {
+    if (__builtin_mul_overflow(plan_->passes, node.passes, &plan_->passes)) {
       Refuse("more than 2^64 passes: 0 are without end");
     }
-    if (!program_->batched) {
+    if (!plan_->batched) {
       // In front of Filter, which does not mind: the order's stages stand together.
-      auto& stages = program_->stages;
-      const auto content = static_cast<std::ptrdiff_t>(program_->content.size());
-      stages.insert(stages.end() - content, {Program::Stage::Kind::kMultiPass, node.passes, 0});
+      auto& stages = plan_->stages;
+      const auto content = static_cast<std::ptrdiff_t>(plan_->content.size());
+      stages.insert(stages.end() - content,
+                    {ExecutionPlan::Stage::Kind::kMultiPass, node.passes, 0});
     }
     // Behind Batch the rest of every pass stays a batch of its own: nothing joins the passes.
   }
   void operator()(const DoubleBufferNode& node) {
     // In front of Batch, too: what a chain delivers is ready before it is asked for, anyway.
-    if (program_->batched) program_->batch.slots = node.slots;
+    if (plan_->batched) plan_->batch.slots = node.slots;
   }
 
  private:
   void CheckStandsOnFiles() const {
-    if (!program_->stages.empty() || program_->passes != 1) {
+    if (!plan_->stages.empty() || plan_->passes != 1) {
       Refuse("a global shuffle, or one of blocks, is of the files: put it right behind OpenFiles");
     }
-    if (program_->source.mix != nullptr) {
+    if (plan_->source.mix != nullptr) {
       Refuse("a mixture is shuffled in front of Mix, each set by itself, or behind it by a window");
     }
   }
   // Each rank takes files of its own, and its part of the batch's rows of these.
   void SplitByFiles() {
-    BatchOptions& batch = program_->batch;
-    FileOrder& files = program_->source.options.files;
-    if (program_->source.names.empty() && program_->source.sources.empty()) {
+    BatchOptions& batch = plan_->batch;
+    FileOrder& files = plan_->source.options.files;
+    if (plan_->source.names.empty() && plan_->source.sources.empty()) {
       Refuse("split_by_files splits a list of files: here is none");
     }
     if (files.ranks != 1) Refuse("FileOrder splits the files already: choose one of the two");
@@ -169,33 +170,33 @@ class Lowering {
     batch.rank = {};
   }
   void AddContent(ContentStep step, std::uint64_t held_rows) {
-    program_->stages.push_back({Program::Stage::Kind::kContent, held_rows, 0});
-    program_->content.push_back(std::move(step));
+    plan_->stages.push_back({ExecutionPlan::Stage::Kind::kContent, held_rows, 0});
+    plan_->content.push_back(std::move(step));
   }
   void CheckHasBytes(const std::string& who) const {
-    if (program_->source.instances == nullptr) return;
+    if (plan_->source.instances == nullptr) return;
     Refuse(who + " looks at the bytes of records: a reader of instances has none");
   }
   // For what looks at fields of rows.
   void CheckParsed(const std::string& who) {
-    if (program_->batched) Refuse(who + " behind Batch: put it before Batch; it sees one row");
+    if (plan_->batched) Refuse(who + " behind Batch: put it before Batch; it sees one row");
     ParseInstances();
-    if (program_->parser == nullptr) Refuse(who + " names a field: put Parse in front");
+    if (plan_->parser == nullptr) Refuse(who + " names a field: put Parse in front");
   }
   void ParseInstances() {
-    if (!program_->passes_instances()) return;
-    const SourceNode& source = program_->source;
-    program_->parser =
+    if (!plan_->passes_instances()) return;
+    const SourceNode& source = plan_->source;
+    plan_->parser =
         source.batch_parser != nullptr ? source.batch_parser : MakeSlotParser(source.slots);
   }
 
-  Program* const program_;
+  ExecutionPlan* const plan_;
   const GraphNode* const first_;
 };
 
-void CheckMask(const Program& program) {
-  if (!program.batched || !program.batch.pad) return;
-  const auto slots = program.Slots();
+void CheckMask(const ExecutionPlan& plan) {
+  if (!plan.batched || !plan.batch.pad) return;
+  const auto slots = plan.Slots();
   const auto masks = std::count_if(slots.begin(), slots.end(),
                                    [](const SlotSpec& slot) { return slot.name == kMaskName; });
   if (masks > 1) Refuse("padded batches have a field \"mask\" of their own: name yours otherwise");
@@ -220,24 +221,24 @@ std::unique_ptr<PlanStage> MakeStage(const OrderStage& stage, std::uint32_t firs
 
 }  // namespace
 
-Program LowerChain(const GraphNode& last) {
-  Program program;
-  program.make_stage = MakeStage;
+ExecutionPlan LowerChain(const GraphNode& last) {
+  ExecutionPlan plan;
+  plan.make_stage = MakeStage;
   const std::vector<const GraphNode*> chain = ChainOf(last);
-  Lowering lowering(&program, chain.front());
+  Lowering lowering(&plan, chain.front());
   for (const GraphNode* node : chain) std::visit(lowering, node->kind());
-  if (program.batched && program.parser == nullptr) program.parser = RawParser();
-  if (program.passes != 1 && !program.rewindable()) {
+  if (plan.batched && plan.parser == nullptr) plan.parser = RawParser();
+  if (plan.passes != 1 && !plan.rewindable()) {
     Refuse("a stream comes once: MultiPass needs a source that can start again");
   }
-  if (program.needs_index() && !program.may_have_index()) {
+  if (plan.needs_index() && !plan.may_have_index()) {
     Refuse("this order needs an index of the records: a list of files, and not IndexUse::kNever");
   }
-  if (program.passes != 1 && program.source.shared) {
+  if (plan.passes != 1 && plan.source.shared) {
     Refuse("MultiPass behind Share would take the other chains' records: put it before Share");
   }
-  CheckMask(program);
-  return program;
+  CheckMask(plan);
+  return plan;
 }
 
 }  // namespace ringfeed

@@ -75,7 +75,7 @@ ReadResult Reader::TryReadNext(Instance* instance, const ReadOptions& options) {
 
 ReadResult Reader::TryReadBlock(RecordBlock* block, const ReadOptions& options) {
   const std::shared_ptr<ReaderSession> session = SessionOf(node_);
-  if (session->program().parser != nullptr || session->program().passes_instances()) {
+  if (session->plan().parser != nullptr || session->plan().passes_instances()) {
     throw Error(Status(StatusCode::kInvalidArgument,
                        "TryReadBlock delivers records as they are: not after Parse, Map or Batch"));
   }

@@ -35,9 +35,9 @@ void CountFrom(std::int64_t start, std::span<std::byte> ends) {
   }
 }
 
-std::shared_ptr<const FieldNames> NamesOf(const Program& program) {
+std::shared_ptr<const FieldNames> NamesOf(const ExecutionPlan& plan) {
   std::vector<std::string> names;
-  for (SlotSpec& slot : program.Slots()) names.push_back(std::move(slot.name));
+  for (SlotSpec& slot : plan.Slots()) names.push_back(std::move(slot.name));
   return std::make_shared<const FieldNames>(std::move(names));
 }
 
@@ -48,19 +48,17 @@ Tensor CopyOf(const RecordSpan& record) {
 
 }  // namespace
 
-ReaderSession::ReaderSession(Program program, RewindInput rewind_input)
-    : program_(std::move(program)),
-      names_(NamesOf(program_)),
-      rewind_input_(std::move(rewind_input)) {}
+ReaderSession::ReaderSession(ExecutionPlan plan, RewindInput rewind_input)
+    : plan_(std::move(plan)), names_(NamesOf(plan_)), rewind_input_(std::move(rewind_input)) {}
 
 ReaderSession::~ReaderSession() { Close(); }
 
 std::shared_ptr<Run> ReaderSession::MakeRun() {
-  const OpenOptions& options = program_.source.options;
+  const OpenOptions& options = plan_.source.options;
   auto arena = options.arena ? options.arena->arena() : Arena::Default();
-  if (program_.needs_index()) start_.by_index = true;
+  if (plan_.needs_index()) start_.by_index = true;
   try {
-    auto run = std::make_shared<Run>(program_, rewind_input_, std::move(arena), hooks_, start_,
+    auto run = std::make_shared<Run>(plan_, rewind_input_, std::move(arena), hooks_, start_,
                                      start_.by_index ? planned_ : nullptr, kept_);
     run->Start();
     return run;
@@ -75,7 +73,7 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
 }
 
 std::shared_ptr<Run> ReaderSession::CurrentRun(const ReadLimits& limits) {
-  if (program_.needs_index() && !PlanToRead()) return nullptr;
+  if (plan_.needs_index() && !PlanToRead()) return nullptr;
   std::unique_lock lock(mutex_);
   const auto resumed = [this] { return !paused_; };
   if (limits.deadline == kNoDeadline) {
@@ -114,11 +112,11 @@ ReadResult ReaderSession::ResultWithoutRun(const ReadLimits& limits) {
 }
 
 bool ReaderSession::MayBeMistake(const Run& run, const Status& status) {
-  const SourceNode& source = program_.source;
+  const SourceNode& source = plan_.source;
   const bool comes_again =
       source.streams.empty() && (!source.names.empty() || source.mix != nullptr);
   if (status.code() != StatusCode::kDamaged || source.options.on_damage != OnDamage::kFail ||
-      program_.record_parser == nullptr || !program_.content.empty() || !comes_again) {
+      plan_.record_parser == nullptr || !plan_.content.empty() || !comes_again) {
     return false;
   }
   const std::lock_guard lock(mutex_);
@@ -130,15 +128,15 @@ bool ReaderSession::MayBeMistake(const Run& run, const Status& status) {
 Status ReaderSession::MistakeOr(const Status& damage) {
   constexpr std::chrono::seconds kLongest{3};
   try {
-    Program program = program_;
-    program.parser = program.record_parser;
-    program.batch.empty_batches = false;
-    OpenOptions& options = program.source.options;
+    ExecutionPlan plan = plan_;
+    plan.parser = plan.record_parser;
+    plan.batch.empty_batches = false;
+    OpenOptions& options = plan.source.options;
     options.on_damage = OnDamage::kSkip;
     // The chain's own may be full, and what is not used of another one costs nothing.
     const auto arena = options.arena ? options.arena->arena() : Arena::Default();
     options.arena = std::make_shared<PinnedArena>(arena->bytes());
-    ReaderSession skipping(std::move(program));
+    ReaderSession skipping(std::move(plan));
     {
       const std::lock_guard lock(planned_mutex_);
       skipping.planned_ = planned_;
@@ -220,7 +218,7 @@ bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, Deadline deadline,
 
 bool ReaderSession::IsHidden(const Delivery& delivery) const {
   const BatchSlot* const slot = delivery.batch;
-  const bool shows_all = program_.batched && program_.batch.empty_batches;
+  const bool shows_all = plan_.batched && plan_.batch.empty_batches;
   return slot != nullptr && slot->rows == 0 && slot->status.ok() && !shows_all;
 }
 
@@ -231,7 +229,7 @@ void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery)
   const std::vector<std::uint64_t> damaged = delivery.batch->damaged_numbers;
   run->Lease(std::move(delivery));
   const std::lock_guard lock(mutex_);
-  if (run_ != run || !program_.batched || span.uncounted > 0) return;
+  if (run_ != run || !plan_.batched || span.uncounted > 0) return;
   passed_over_.insert(passed_over_.end(), damaged.begin(), damaged.end());
   passed_.emplace();
   passed_->batch = start_.batch + span.number + 1;
@@ -319,7 +317,7 @@ ReadResult ReaderSession::TakeNext(Taken* taken, const ReadLimits& limits) {
 
 void ReaderSession::ReserveBatches(std::size_t batches) {
   const std::lock_guard lock(mutex_);
-  if (!program_.batched) return;
+  if (!plan_.batched) return;
   if (run_ != nullptr || batches > BatchSink::kMaxSlots - 2) {
     throw Error(
         Status(StatusCode::kInvalidArgument,
@@ -328,7 +326,7 @@ void ReaderSession::ReserveBatches(std::size_t batches) {
                    : std::to_string(batches) + " batches are to be held at a time; there can be " +
                          std::to_string(BatchSink::kMaxSlots - 2)));
   }
-  program_.held_batches = batches;
+  plan_.held_batches = batches;
 }
 
 bool ReaderSession::HasNext() {
@@ -387,7 +385,7 @@ void ReaderSession::NoteFirst() {
 
 ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,
                                    const ReadLimits& limits) {
-  if (!program_.batched) return ReadRow(instance, origin, limits);
+  if (!plan_.batched) return ReadRow(instance, origin, limits);
   Origin read;
   const ReadResult result = ReadBatch(instance, &read, limits);
   if (result != ReadResult::kRecord) return result;
@@ -447,7 +445,7 @@ bool ReaderSession::LoseShrunk(const Rows& rows, std::uint32_t row) {
   const RecordSpan& record = rows.delivery->records[row];
   const RowRef ref = rows.delivery->RefOf(row);
   const Status why = ShrunkWhileRead().WithPlace(ref.block->PlaceOf(ref.row));
-  if (!IsSkippable(why, program_.source.options.on_damage)) {
+  if (!IsSkippable(why, plan_.source.options.on_damage)) {
     (void)Fail(*rows.run, why);
     return false;
   }
@@ -492,7 +490,7 @@ ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin, const Re
   block->records_ = records.records;
   *origin = {taken.generation,    taken.base, records.pass, records.span, {}, {}, {},
              taken.run->planned()};
-  if (program_.source.options.note_records) {
+  if (plan_.source.options.note_records) {
     for (std::uint32_t row = 0; row < block->size(); ++row) {
       origin->numbers.push_back(records.NumberOf(row));
     }
@@ -531,7 +529,7 @@ ReadResult ReaderSession::ReadRow(Instance* instance, BatchOrigin* origin,
 
 ReadResult ReaderSession::FetchRows(const ReadLimits& limits) {
   DropRows();
-  if (program_.parser != nullptr) {
+  if (plan_.parser != nullptr) {
     const ReadResult result = ReadBatch(&rows_instance_, &rows_origin_, limits);
     if (result != ReadResult::kRecord) return result;
     rows_ = static_cast<std::size_t>(rows_instance_.Rows());
@@ -549,11 +547,11 @@ ReadResult ReaderSession::FetchRows(const ReadLimits& limits) {
 
 bool ReaderSession::TakeRow(Instance* instance) {
   // The last one is no damaged record.
-  while (row_ < rows_ && program_.parser == nullptr && rows_records_[row_].damaged()) ++row_;
+  while (row_ < rows_ && plan_.parser == nullptr && rows_records_[row_].damaged()) ++row_;
   if (row_ == rows_) return false;
-  if (program_.parser != nullptr) {
+  if (plan_.parser != nullptr) {
     CopyParsedRow(instance);
-  } else if (program_.passes_instances()) {
+  } else if (plan_.passes_instances()) {
     // Nobody else sees this row: it was handed to this session.
     *instance =
         std::move(*reinterpret_cast<Instance*>(const_cast<std::byte*>(rows_records_[row_].data)));
@@ -581,7 +579,7 @@ bool ReaderSession::TakeRow(Instance* instance) {
 }
 
 void ReaderSession::CopyParsedRow(Instance* instance) {
-  const Parser& parser = *program_.parser;
+  const Parser& parser = *plan_.parser;
   const std::vector<FieldSpec>& fields = parser.fields();
   Instance columns(fields.size());
   for (std::size_t f = 0; f < fields.size(); ++f) {
@@ -612,7 +610,7 @@ void ReaderSession::CopyParsedRow(Instance* instance) {
 }
 
 void ReaderSession::RewindSource() {
-  const SourceNode& source = program_.source;
+  const SourceNode& source = plan_.source;
   Status refused(StatusCode::kUnsupported, "the reader cannot start again: ReInit said no");
   try {
     if (source.instances ? source.instances->ReInit() : source.records->ReInit()) return;
@@ -675,7 +673,7 @@ void ReaderSession::Close() {
   if (run != nullptr) run->Stop();
   kept_.mappings->Clear();
   // Nobody reads them any more: a writer on the other side is to know.
-  for (const StreamInput& input : program_.source.streams) input.stream->Close();
+  for (const StreamInput& input : plan_.source.streams) input.stream->Close();
 }
 
 void ReaderSession::CheckOpen() const {
@@ -690,8 +688,8 @@ Status ReaderSession::status() const {
 
 PipelineStats ReaderSession::Stats() const {
   PipelineStats stats;
-  stats.seeds = program_.Seeds();
-  const Rank& rank = program_.batch.rank;
+  stats.seeds = plan_.Seeds();
+  const Rank& rank = plan_.batch.rank;
   if (rank.world_size > 1) {
     stats.ranks = "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
                   (rank.source == "none" ? "" : " by " + rank.source);

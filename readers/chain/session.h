@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "readers/engine/plan/plan.h"
+#include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/planned_source.h"
 #include "readers/engine/run.h"
 #include "readers/order/position.h"
@@ -39,16 +39,16 @@ struct ReadLimits {
   Deadline deadline = kNoDeadline;
 };
 
-/// The life of one chain from its first read on: holds the program, starts runs, hands their
+/// The life of one chain from its first read on: holds the plan, starts runs, hands their
 /// deliveries to consumers and keeps what must outlast a run (the failure, the clock of the first
 /// read). Thread safe.
 class ReaderSession {
  public:
   /// `rewind_input`: of what a user's decorator reads.
-  explicit ReaderSession(Program program, RewindInput rewind_input = {});
+  explicit ReaderSession(ExecutionPlan plan, RewindInput rewind_input = {});
   ~ReaderSession();
 
-  const Program& program() const { return program_; }
+  const ExecutionPlan& plan() const { return plan_; }
 
   ReadResult ReadNext(Instance* instance, const ReadLimits& limits = {}) {
     BatchOrigin origin;
@@ -182,10 +182,10 @@ class ReaderSession {
   /// What positions are compared by.
   DataFingerprint Fingerprint();
   const char* PolicyName() const {
-    return program_.source.options.on_damage == OnDamage::kSkip ? "skip" : "fail";
+    return plan_.source.options.on_damage == OnDamage::kSkip ? "skip" : "fail";
   }
   /// Rows at a time that positions count.
-  std::uint64_t PositionRows() const { return program_.batched ? program_.batch.size : 1; }
+  std::uint64_t PositionRows() const { return plan_.batched ? plan_.batch.size : 1; }
   /// Of a batch, or, on chains without Batch, of row `row` of what was read.
   BatchOrigin OriginOf(const Origin& origin, std::size_t row = 0) const;
   static std::vector<RecordRange> RangesOf(const Origin& origin,
@@ -193,7 +193,7 @@ class ReaderSession {
   /// What is handed out now.
   void NoteDelivered(const Origin& origin, const BatchOrigin& last);
   bool HasUserSource() const {
-    return program_.source.instances != nullptr || program_.source.records != nullptr;
+    return plan_.source.instances != nullptr || plan_.source.records != nullptr;
   }
   ReadResult ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits);
   /// `rows`, where it is not null: what the block is views of.
@@ -213,7 +213,7 @@ class ReaderSession {
   void CopyParsedRow(Instance* instance);
   void NameBottleneck(PipelineStats* stats) const;
 
-  Program program_;  ///< fixed once a run is made
+  ExecutionPlan plan_;  ///< fixed once a run is made
   const std::shared_ptr<const FieldNames> names_;
   std::mutex planned_mutex_;  ///< guards what follows; taken before mutex_
   std::shared_ptr<PlannedSource> planned_;

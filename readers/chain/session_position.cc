@@ -24,12 +24,12 @@ namespace {
 }
 
 // Whether records are counted for the order itself, and not only since there are several ranks.
-bool OrdersByNumber(const Program& program) {
+bool OrdersByNumber(const ExecutionPlan& plan) {
   const auto by_number = [](const OrderStage& stage) {
     return stage.kind == OrderStage::Kind::kBlocks || stage.kind == OrderStage::Kind::kGlobal;
   };
-  return program.source.mix != nullptr ||
-         std::any_of(program.stages.begin(), program.stages.end(), by_number);
+  return plan.source.mix != nullptr ||
+         std::any_of(plan.stages.begin(), plan.stages.end(), by_number);
 }
 
 }  // namespace
@@ -42,14 +42,14 @@ std::shared_ptr<PlannedSource> ReaderSession::Plan(const std::stop_token& stop) 
     planning_ = planning;
   }
   const std::stop_callback forward(stop, [&planning] { planning.request_stop(); });
-  return std::make_shared<PlannedSource>(program_, planning.get_token());
+  return std::make_shared<PlannedSource>(plan_, planning.get_token());
 }
 
 std::shared_ptr<PlannedSource> ReaderSession::Planned(std::string* why,
                                                       const std::stop_token& stop) {
   const std::lock_guard lock(planned_mutex_);
   if (planned_ != nullptr) return planned_;
-  if (!not_planned_.empty() || !program_.may_have_index()) {
+  if (!not_planned_.empty() || !plan_.may_have_index()) {
     *why = not_planned_.empty() ? "this source has no index" : not_planned_;
     return nullptr;
   }
@@ -57,7 +57,7 @@ std::shared_ptr<PlannedSource> ReaderSession::Planned(std::string* why,
     planned_ = Plan(stop);
   } catch (const Error& error) {
     kept_.ledger->NoteFile(error.status().place().file, error.status());
-    if (program_.needs_index() || error.status().code() == StatusCode::kCancelled) throw;
+    if (plan_.needs_index() || error.status().code() == StatusCode::kCancelled) throw;
     *why = not_planned_ = error.status().ToString();
   }
   return planned_;
@@ -66,12 +66,12 @@ std::shared_ptr<PlannedSource> ReaderSession::Planned(std::string* why,
 DataFingerprint ReaderSession::Fingerprint() {
   const std::lock_guard lock(planned_mutex_);
   if (planned_ != nullptr) return planned_->fingerprint();
-  if (!fingerprint_) fingerprint_ = FingerprintOf(program_.source);
+  if (!fingerprint_) fingerprint_ = FingerprintOf(plan_.source);
   return *fingerprint_;
 }
 
 void ReaderSession::RefuseWithoutPosition() const {
-  const std::string why = program_.WhyNoPosition();
+  const std::string why = plan_.WhyNoPosition();
   if (!why.empty()) Refuse(StatusCode::kUnsupported, "this chain has no position: " + why);
 }
 
@@ -127,22 +127,21 @@ void ReaderSession::Settle() {
 
 std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start) {
   std::string unused;
-  const std::shared_ptr<PlannedSource> planned =
-      program_.needs_index() ? Planned(&unused) : nullptr;
-  if (!program_.looks_into_records()) position.mark.reset();
-  if (program_.looks_into_records() && !position.mark) position.mark = PlanMark{};
-  if (program_.source.mix != nullptr) {
+  const std::shared_ptr<PlannedSource> planned = plan_.needs_index() ? Planned(&unused) : nullptr;
+  if (!plan_.looks_into_records()) position.mark.reset();
+  if (plan_.looks_into_records() && !position.mark) position.mark = PlanMark{};
+  if (plan_.source.mix != nullptr) {
     if (!position.mark) position.mark = MarkOfMixture(*planned, start, position.batch);
     position.mix = planned->MixBehind(start.mix, *position.mark);
   }
-  position.order = program_.OrderText();
+  position.order = plan_.OrderText();
   // Damage without a record's number has a place where it fails, and none where it is skipped.
-  const bool shuffles_files = program_.shuffled() && !OrdersByNumber(program_);
+  const bool shuffles_files = plan_.shuffled() && !OrdersByNumber(plan_);
   position.on_damage = shuffles_files ? PolicyName() : "";
   position.data = Fingerprint();
   // Where they need not be known, on any number of ranks, they would be in some texts of a place
   // and not in others.
-  if (!OrdersByNumber(program_)) position.data.records = 0;
+  if (!OrdersByNumber(plan_)) position.data.records = 0;
   return position.ToJson();
 }
 
@@ -150,12 +149,12 @@ std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start)
 PlanMark ReaderSession::MarkOfMixture(PlannedSource& planned, const RunStart& start,
                                       std::uint64_t batch) const {
   return planned.PlaceBehind(start.mark, start.mix, batch - std::min(batch, start.batch),
-                             PositionRows(), program_.batch.drop_remainder);
+                             PositionRows(), plan_.batch.drop_remainder);
 }
 
 void ReaderSession::MakeIndex(IndexPurpose purpose, const std::stop_token& stop) {
   std::string unused;
-  if (purpose == IndexPurpose::kCounting || program_.needs_index()) (void)Planned(&unused, stop);
+  if (purpose == IndexPurpose::kCounting || plan_.needs_index()) (void)Planned(&unused, stop);
 }
 
 std::vector<std::uint64_t> ReaderSession::FileRecords() {
@@ -172,7 +171,7 @@ std::vector<std::uint64_t> ReaderSession::FileRecords() {
 }
 
 void ReaderSession::RefuseToGoBack() const {
-  if (!started() || program_.rewindable()) return;
+  if (!started() || plan_.rewindable()) return;
   Refuse(StatusCode::kUnsupported, "a stream that is being read cannot be read from elsewhere");
 }
 
@@ -185,12 +184,12 @@ void ReaderSession::Aim(const ChainPosition& position, bool counted) {
   start.by_index = planned != nullptr;
   if (planned == nullptr) {
     start.mark.outputs = position.batch;
-  } else if (program_.looks_into_records()) {
+  } else if (plan_.looks_into_records()) {
     start.mark = position.mark.value_or(PlanMark{0, 0, position.batch});
-  } else if (program_.source.mix != nullptr && position.mark) {
+  } else if (plan_.source.mix != nullptr && position.mark) {
     start.mark = *position.mark;
   } else {
-    start.mark = planned->PlaceOf(position.batch, PositionRows(), program_.batch.drop_remainder);
+    start.mark = planned->PlaceOf(position.batch, PositionRows(), plan_.batch.drop_remainder);
   }
   start.mix = position.mix;
   start.other_policy =
@@ -200,9 +199,9 @@ void ReaderSession::Aim(const ChainPosition& position, bool counted) {
               std::to_string(start.mark.pass) + ", place " + std::to_string(start.mark.place);
   if (start.mark.outputs > 0) {
     aimed.how += ", leaving " + std::to_string(start.mark.outputs) +
-                 (program_.batched ? " batches" : " rows") + " out";
+                 (plan_.batched ? " batches" : " rows") + " out";
   }
-  aimed.settled = !counted || !program_.looks_into_records() || start.mark.outputs == 0;
+  aimed.settled = !counted || !plan_.looks_into_records() || start.mark.outputs == 0;
   aimed.delivered = position;
   if (!aimed.delivered.mark) aimed.delivered.mark = start.mark;
   const std::lock_guard lock(mutex_);
@@ -226,7 +225,7 @@ ChainPosition ReaderSession::Understood(const std::string& text) {
   const Status parsed = ParsePosition(text, &position);
   if (!parsed.ok()) throw Error(parsed);
   RefuseWithoutPosition();
-  const std::string order = program_.OrderText();
+  const std::string order = plan_.OrderText();
   if (position.order != order) {
     Refuse(StatusCode::kInvalidArgument,
            "the position is of a chain with another order: it was \"" + position.order +
@@ -267,9 +266,9 @@ void ReaderSession::AimBehind(std::uint64_t batches) {
   }
   position.batch += batches;
   position.mix = start.mix;
-  if (program_.looks_into_records()) {
+  if (plan_.looks_into_records()) {
     if (position.mark) position.mark->outputs += batches;
-  } else if (program_.source.mix != nullptr) {
+  } else if (plan_.source.mix != nullptr) {
     std::string unused;
     position.mark = MarkOfMixture(*Planned(&unused), start, position.batch);
   }
@@ -292,7 +291,7 @@ BatchOrigin ReaderSession::OriginOf(const Origin& origin, std::size_t row) const
   const OrderSpan& span = origin.span;
   BatchOrigin result;
   result.pass = origin.pass;
-  if (program_.batched) {
+  if (plan_.batched) {
     result.batch = origin.base + span.number;
     result.mark = OriginMarkOf(span);
     result.records = RangesOf(origin, origin.numbers);

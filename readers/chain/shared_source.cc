@@ -84,7 +84,7 @@ class SharedInstances final : public InstanceSource {
     const ReadResult result = input_->ReadNext(instance, {.stop = stop});
     if (result == ReadResult::kFailed) *status = input_->status();
     // Rows own their memory; a batch would keep its slot.
-    if (result == ReadResult::kRecord && input_->program().batched) OwnMemory(instance);
+    if (result == ReadResult::kRecord && input_->plan().batched) OwnMemory(instance);
     return result;
   }
   bool ReInit() override { return true; }
@@ -98,16 +98,16 @@ class SharedInstances final : public InstanceSource {
 SourceNode SharedSource(std::shared_ptr<ReaderSession> input) {
   SourceNode node;
   node.shared = true;
-  const Program& program = input->program();
-  node.options = program.source.options;
+  const ExecutionPlan& plan = input->plan();
+  node.options = plan.source.options;
   node.options.arena_bytes = 0;
-  if (program.parser == nullptr && !program.passes_instances()) {
+  if (plan.parser == nullptr && !plan.passes_instances()) {
     node.records = std::make_shared<SharedRecords>(std::move(input));
     return node;
   }
-  node.slots = program.Slots();
-  if (!program.batched && program.parser != nullptr) {
-    node.batch_parser = MakeParsedRowParser(*program.parser);
+  node.slots = plan.Slots();
+  if (!plan.batched && plan.parser != nullptr) {
+    node.batch_parser = MakeParsedRowParser(*plan.parser);
   }
   node.instances = std::make_shared<SharedInstances>(std::move(input));
   return node;

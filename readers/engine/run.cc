@@ -41,21 +41,21 @@ void Run::SetUp(Worker& worker) {
   At(RunPoint::kSetUp);
   {
     const std::lock_guard lock(worker.io_mutex);
-    worker.io = std::make_unique<WorkerIo>(program_.source.options.io, arena_, hooks_.engines);
+    worker.io = std::make_unique<WorkerIo>(plan_.source.options.io, arena_, hooks_.engines);
   }
   LaneContext& context = worker.context;
-  context.options = &program_.source.options;
-  context.check_elements = ElementCheckOf(program_.parser);
+  context.options = &plan_.source.options;
+  context.check_elements = ElementCheckOf(plan_.parser);
   context.io = worker.io.get();
-  context.trim = program_.shuffled();
-  context.written = program_.parser != nullptr;
+  context.trim = plan_.shuffled();
+  context.written = plan_.parser != nullptr;
   context.read_clock = &worker.read;
   context.decompress_clock = &worker.decompress;
   context.frame_clock = &worker.frame;
   context.read_bytes = &worker.read_bytes;
-  if (program_.parser != nullptr) {
-    worker.scratch.parser = program_.parser->NewScratch();
-    worker.locate_scratch = program_.parser->NewScratch();
+  if (plan_.parser != nullptr) {
+    worker.scratch.parser = plan_.parser->NewScratch();
+    worker.locate_scratch = plan_.parser->NewScratch();
   }
 }
 
@@ -165,18 +165,18 @@ void Run::FailBlock(Block* block) {
 }
 
 void Run::LookInto(Worker& worker, Block* block) {
-  for (const ContentStep& step : program_.content) {
+  for (const ContentStep& step : plan_.content) {
     if (step.before_locate) step.before_locate(block);
   }
-  if (program_.parser != nullptr && program_.parser->two_phase()) {
+  if (plan_.parser != nullptr && plan_.parser->two_phase()) {
     const StageTimer timer(worker.frame);
-    LocateRows(*program_.parser, worker.locate_scratch.get(), program_.source.options.on_damage,
+    LocateRows(*plan_.parser, worker.locate_scratch.get(), plan_.source.options.on_damage,
                judge_.open(), block);
   }
-  for (const ContentStep& step : program_.content) {
+  for (const ContentStep& step : plan_.content) {
     if (step.after_locate) step.after_locate(block);
   }
-  LoseShrunkRows(program_.source.options.on_damage, block);
+  LoseShrunkRows(plan_.source.options.on_damage, block);
   for (std::uint32_t row = 0; !block->filtered.empty() && row < block->rows(); ++row) {
     const RecordSpan& record = block->frame.records[row];
     if (record.damaged() || !block->Filtered(row)) continue;

@@ -27,9 +27,9 @@
 #include "readers/engine/batches/batch_sink.h"
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/block_pool.h"
+#include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/ledger.h"
 #include "readers/engine/plan/parser_judge.h"
-#include "readers/engine/plan/plan.h"
 #include "readers/engine/plan/planned_source.h"
 #include "readers/engine/plan/planner.h"
 #include "readers/engine/sources/lane.h"
@@ -73,7 +73,7 @@ struct ChainKeeps {
   std::shared_ptr<KeptMappings> mappings = std::make_shared<KeptMappings>();
 };
 
-/// One execution of a program, from its first record to its end or its stop: the threads, the rings
+/// One execution of a plan, from its first record to its end or its stop: the threads, the rings
 /// between them and the memory in flight. A new one is made for every ReInit; what was handed out
 /// by this one keeps it alive.
 ///
@@ -84,7 +84,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
  public:
   /// `rewind_input`: see RewindInput. `planned`: where not null, records are
   /// read by its index.
-  Run(const Program& program, RewindInput rewind_input, std::shared_ptr<Arena> arena,
+  Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Arena> arena,
       const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned,
       ChainKeeps chain);
   ~Run() override;
@@ -181,7 +181,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   };
 
   /// Throws Error where a shuffle's tables would be larger than the arena.
-  void CheckTables(const Program& whole) const;
+  void CheckTables(const ExecutionPlan& whole) const;
   /// Locates the rows of a block that was read, and asks of them what the chain's content needs.
   void LookInto(Worker& worker, Block* block);
   void BuildPlanner();
@@ -238,7 +238,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   FileNews News() const;
 
   const std::size_t stages_by_index_;  ///< that the order by index has already
-  const Program program_;              ///< without these
+  const ExecutionPlan plan_;           ///< without these
   const RunStart start_;
   const std::shared_ptr<PlannedSource> planned_;  ///< null: as files are read
   const RewindInput rewind_input_;

@@ -27,9 +27,9 @@ constexpr std::size_t kLanesPerWriter = 4;
 constexpr std::size_t kInternalBatchRows = 32;
 
 // Which rows are a rank's is told by the order: several of them keep it.
-bool GivesOrderUp(const Program& program) {
-  const bool slices = program.batch.rank.world_size > 1 && !program.batch.split_by_files;
-  return (program.source.options.unordered && !slices) || program.source.streams.size() > 1;
+bool GivesOrderUp(const ExecutionPlan& plan) {
+  const bool slices = plan.batch.rank.world_size > 1 && !plan.batch.split_by_files;
+  return (plan.source.options.unordered && !slices) || plan.source.streams.size() > 1;
 }
 
 /// What the consumer waits for is a batch: a sleep costs little beside that, and a poll as long as
@@ -39,12 +39,12 @@ std::int64_t DeliverySpinNanos() { return DefaultSpinNanos() == 0 ? 0 : 2000; }
 /// How many of the stages the order by index has already: all that look into no record. But a
 /// window behind kBlocks is left to the plan, where that can be: stripes are then read whole, not
 /// record by record. It takes the order's beginning, all of its rows, and memory to hold a window.
-std::size_t StagesByIndex(const Program& program, const RunStart& start,
+std::size_t StagesByIndex(const ExecutionPlan& plan, const RunStart& start,
                           const PlannedSource& planned, std::size_t memory_bytes) {
-  const std::span<const OrderStage> stages = program.order_stages();
+  const std::span<const OrderStage> stages = plan.order_stages();
   const bool from_blocks = stages.size() > 1 && stages[0].kind == OrderStage::Kind::kBlocks;
   const bool all = start.mark.pass == 0 && start.mark.place == 0;
-  if (!from_blocks || !all || program.batch.rank.world_size > 1) return stages.size();
+  if (!from_blocks || !all || plan.batch.rank.world_size > 1) return stages.size();
   std::uint64_t held_rows = 0;
   for (const OrderStage& stage : stages) {
     if (stage.kind != OrderStage::Kind::kMultiPass) held_rows += stage.amount;
@@ -54,10 +54,9 @@ std::size_t StagesByIndex(const Program& program, const RunStart& start,
 }
 
 /// What is left to be done in the plan.
-Program BehindOrder(Program program, std::size_t stages) {
-  program.stages.erase(program.stages.begin(),
-                       program.stages.begin() + static_cast<std::ptrdiff_t>(stages));
-  return program;
+ExecutionPlan BehindOrder(ExecutionPlan plan, std::size_t stages) {
+  plan.stages.erase(plan.stages.begin(), plan.stages.begin() + static_cast<std::ptrdiff_t>(stages));
+  return plan;
 }
 
 /// What a pipeline reads, to those who ask who holds the memory.
@@ -73,13 +72,13 @@ std::string NameOf(const SourceNode& source) {
   return name;
 }
 
-ParserJudge::Options JudgeOptions(const Program& program, const PlanMark& start) {
-  const bool parses = program.parser != nullptr;
+ParserJudge::Options JudgeOptions(const ExecutionPlan& plan, const PlanMark& start) {
+  const bool parses = plan.parser != nullptr;
   ParserJudge::Options options;
-  options.asked = parses && program.source.options.on_damage == OnDamage::kSkip;
-  options.by_batches = parses && !program.parser->two_phase();
-  options.from_beginning = start.pass == 0 && start.place == 0 && start.outputs == 0 &&
-                           program.batch.rank.world_size == 1;
+  options.asked = parses && plan.source.options.on_damage == OnDamage::kSkip;
+  options.by_batches = parses && !plan.parser->two_phase();
+  options.from_beginning =
+      start.pass == 0 && start.place == 0 && start.outputs == 0 && plan.batch.rank.world_size == 1;
   return options;
 }
 
@@ -90,48 +89,48 @@ int ThreadsFor(const OpenOptions& options) {
 
 }  // namespace
 
-Run::Run(const Program& program, RewindInput rewind_input, std::shared_ptr<Arena> arena,
+Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Arena> arena,
          const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned,
          ChainKeeps chain)
     : stages_by_index_(
           planned == nullptr
               ? 0
-              : StagesByIndex(program, start, *planned,
-                              MemoryBudget::LimitOf(program.source.options.arena_bytes, *arena))),
-      program_(BehindOrder(program, stages_by_index_)),
+              : StagesByIndex(plan, start, *planned,
+                              MemoryBudget::LimitOf(plan.source.options.arena_bytes, *arena))),
+      plan_(BehindOrder(plan, stages_by_index_)),
       start_(start),
       planned_(std::move(planned)),
       rewind_input_(std::move(rewind_input)),
       ledger_(std::move(chain.ledger)),
       mappings_(std::move(chain.mappings)),
-      unordered_(GivesOrderUp(program)),
+      unordered_(GivesOrderUp(plan)),
       arena_(std::move(arena)),
       hooks_(hooks),
       late_wakes_(hooks.silence),
       pool_(PoolHooks()),
-      out_(program.parser != nullptr ? kDeliveries : kRecordDeliveries, DeliverySpinNanos()),
+      out_(plan.parser != nullptr ? kDeliveries : kRecordDeliveries, DeliverySpinNanos()),
       judge_(
-          JudgeOptions(program_, start_.mark),
+          JudgeOptions(plan_, start_.mark),
           [this](std::uint64_t number, Delivery delivery) {
             out_.Put(number, std::move(delivery));
           },
           [this](const auto& change) { out_.ChangeStatus(change); }),
       blocks_(arena_, [this] { At(RunPoint::kNewBlock); }) {
-  const int threads = ThreadsFor(program_.source.options);
+  const int threads = ThreadsFor(plan_.source.options);
   for (int i = 0; i < threads; ++i) AddWorker(true);
   BuildLanes();
   ReserveMemory();
-  CheckTables(program);
+  CheckTables(plan);
   BuildPlanner();
 }
 
 std::size_t Run::AheadBytes() const {
-  return program_.source.options.io.in_flight_bytes / kLanesPerWriter;
+  return plan_.source.options.io.in_flight_bytes / kLanesPerWriter;
 }
 
 void Run::ReserveMemory() {
-  const OpenOptions& options = program_.source.options;
-  budget_.emplace(arena_, options.arena_bytes, NameOf(program_.source));
+  const OpenOptions& options = plan_.source.options;
+  budget_.emplace(arena_, options.arena_bytes, NameOf(plan_.source));
   const std::size_t slab = arena_->slab_bytes();
   const std::size_t part = hold_credits_ ? PartBytes(options, slab) : options.stripe_bytes;
   credit_bytes_ = (part + part / 4 + slab - 1) / slab * slab;
@@ -141,11 +140,11 @@ void Run::ReserveMemory() {
 }
 
 std::size_t Run::BuildSchedule() {
-  const SourceNode& source = program_.source;
+  const SourceNode& source = plan_.source;
   FileSchedule::Options options;
   options.cycle = source.options.cycle;
   options.stripe_bytes = source.options.stripe_bytes;
-  options.passes = program_.passes;
+  options.passes = plan_.passes;
   options.format = source.options.format;
   options.unordered = unordered_;
   options.by_file = source.file_readers != nullptr;
@@ -174,16 +173,15 @@ std::size_t Run::BuildChunks() {
   options.passes = planned_->passes(stages_by_index_);
   options.pass = start_.mark.pass;
   options.place = start_.mark.place;
-  const Rank& rank = program_.batch.rank;
-  if (rank.world_size > 1 && !program_.looks_into_records()) {
-    options.slice = {program_.batch.size, static_cast<std::uint64_t>(rank.rank),
-                     static_cast<std::uint64_t>(rank.world_size), program_.batch.drop_remainder,
-                     program_.batch.pad};
+  const Rank& rank = plan_.batch.rank;
+  if (rank.world_size > 1 && !plan_.looks_into_records()) {
+    options.slice = {plan_.batch.size, static_cast<std::uint64_t>(rank.rank),
+                     static_cast<std::uint64_t>(rank.world_size), plan_.batch.drop_remainder,
+                     plan_.batch.pad};
   }
   chunks_ = std::make_unique<ChunkPlan>(planned_->NewCursor(start_.mix, stages_by_index_), options);
   const FileTable& table = *planned_->table();
-  opened_files_ =
-      std::make_unique<OpenedFiles>(planned_->table(), program_.source.options.io, News());
+  opened_files_ = std::make_unique<OpenedFiles>(planned_->table(), plan_.source.options.io, News());
   for (std::size_t file = 0; file < table.files(); ++file) {
     if (table.FirstRow(file) == table.FirstRow(file + 1)) {
       ledger_->NoteFile(table.file(file).name, Ledger::FileFate::kRead);
@@ -193,11 +191,11 @@ std::size_t Run::BuildChunks() {
 }
 
 void Run::ShareBatches(BatchSink::Options* options) const {
-  const auto ranks = static_cast<std::size_t>(program_.batch.rank.world_size);
-  const auto rank = static_cast<std::size_t>(program_.batch.rank.rank);
+  const auto ranks = static_cast<std::size_t>(plan_.batch.rank.world_size);
+  const auto rank = static_cast<std::size_t>(plan_.batch.rank.rank);
   if (ranks == 1) return;
-  const std::size_t rows = program_.batch.size / ranks;
-  if (!program_.looks_into_records()) {
+  const std::size_t rows = plan_.batch.size / ranks;
+  if (!plan_.looks_into_records()) {
     options->rows = rows;  // the chunks have no others
     return;
   }
@@ -206,7 +204,7 @@ void Run::ShareBatches(BatchSink::Options* options) const {
 }
 
 std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
-  const SourceNode& source = program_.source;
+  const SourceNode& source = plan_.source;
   if (chunks_ != nullptr) {
     PlannedLane::Options options;
     options.index = number;
@@ -228,21 +226,21 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
                                         stop_.get_token());
   }
   if (source.records != nullptr) {
-    return std::make_unique<RecordLane>(source.records.get(), program_.passes, context,
+    return std::make_unique<RecordLane>(source.records.get(), plan_.passes, context,
                                         stop_.get_token());
   }
   const auto rewind = [this] {
-    return (!rewind_input_ || rewind_input_()) && program_.source.instances->ReInit();
+    return (!rewind_input_ || rewind_input_()) && plan_.source.instances->ReInit();
   };
-  return std::make_unique<InstanceLane>(source.instances.get(), source.slots, program_.passes,
-                                        rewind, stop_.get_token());
+  return std::make_unique<InstanceLane>(source.instances.get(), source.slots, plan_.passes, rewind,
+                                        stop_.get_token());
 }
 
 void Run::BuildLanes() {
-  hold_credits_ = !program_.shuffled();
+  hold_credits_ = !plan_.shuffled();
   constexpr std::size_t kCostlyRows = 64;  // a parser that asks for pieces this small costs much
-  share_tasks_ = program_.parser != nullptr && program_.parser->max_rows_per_write() <= kCostlyRows;
-  const SourceNode& source = program_.source;
+  share_tasks_ = plan_.parser != nullptr && plan_.parser->max_rows_per_write() <= kCostlyRows;
+  const SourceNode& source = plan_.source;
   const std::size_t writers = pool_.writers();
   std::size_t count = std::max<std::size_t>(1, source.streams.size());
   if (planned_ != nullptr) {
@@ -257,7 +255,7 @@ void Run::BuildLanes() {
   const std::size_t stripe = source.options.stripe_bytes;
   const std::size_t parts =
       hold_credits_ ? stripe / PartBytes(source.options, arena_->slab_bytes()) + 1 : 1;
-  if (hold_credits_ && program_.parser != nullptr && !unordered_) {
+  if (hold_credits_ && plan_.parser != nullptr && !unordered_) {
     read_ahead_.set_limit(kAheadBytes);
   }
   lane_credits_ = parts * std::max<std::size_t>(2, (2 * writers + count - 1) / count);
@@ -278,12 +276,12 @@ void Run::BuildLanes() {
 
 // What a shuffle holds is bounded by the records there are; without their number by the arena, in
 // which their bytes stand.
-void Run::CheckTables(const Program& whole) const {
+void Run::CheckTables(const ExecutionPlan& whole) const {
   constexpr std::uint64_t kBytesPerRow = 32;
   if (planned_ == nullptr) return;
   std::uint64_t rows = planned_->fingerprint().records;
-  for (const Program::Stage& stage : whole.order_stages()) {
-    if (stage.kind == Program::Stage::Kind::kMultiPass) {
+  for (const ExecutionPlan::Stage& stage : whole.order_stages()) {
+    if (stage.kind == ExecutionPlan::Stage::Kind::kMultiPass) {
       const bool endless = stage.amount == 0 || __builtin_mul_overflow(rows, stage.amount, &rows);
       if (endless) rows = ~std::uint64_t{0};
       continue;
@@ -301,7 +299,7 @@ void Run::CheckTables(const Program& whole) const {
 
 void Run::BuildPlanner() {
   Planner::Input input;
-  input.program = &program_;
+  input.plan = &plan_;
   input.stages_by_index = stages_by_index_;
   input.start = start_;
   input.planned = planned_.get();
@@ -311,34 +309,34 @@ void Run::BuildPlanner() {
   input.unordered = unordered_;
   input.ledger = ledger_.get();
   input.judge = &judge_;
-  input.stages = std::make_unique<PlanStages>(program_, start_.mark);
+  input.stages = std::make_unique<PlanStages>(plan_, start_.mark);
   input.stages->SetSink(MakeSink(input.stages->clock()));
   planner_.emplace(std::move(input), this);
 }
 
 std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock) {
-  const Program& program = program_;
-  if (program.parser == nullptr) {
+  const ExecutionPlan& plan = plan_;
+  if (plan.parser == nullptr) {
     return std::make_unique<RecordSink>(RecordSink::Options{start_.mark.outputs, clock}, this);
   }
   BatchSink::Options options;
-  options.rows = program.batched ? program.batch.size : kInternalBatchRows;
-  options.drop_remainder = program.batch.drop_remainder;
-  options.close_at_block_end = !program.batched;
-  options.whole_tensors = program.batched;
-  options.slots = program.batch.slots;
+  options.rows = plan.batched ? plan.batch.size : kInternalBatchRows;
+  options.drop_remainder = plan.batch.drop_remainder;
+  options.close_at_block_end = !plan.batched;
+  options.whole_tensors = plan.batched;
+  options.slots = plan.batch.slots;
   // One more to fill meanwhile, and one that is ready.
-  if (program.held_batches > 0) options.least_slots = program.held_batches + 2;
+  if (plan.held_batches > 0) options.least_slots = plan.held_batches + 2;
   options.memory_bytes = budget_->limit() / 2;
-  options.on_damage = program.source.options.on_damage;
+  options.on_damage = plan.source.options.on_damage;
   options.skip = start_.mark.outputs;
-  options.pad = program.batch.pad;
-  options.note_rows = program.source.options.note_records;
+  options.pad = plan.batch.pad;
+  options.note_rows = plan.source.options.note_records;
   options.refusals = judge_.of_batches();
   options.clock = clock;
   ShareBatches(&options);
-  options.packer = program.packer.get();
-  auto sink = std::make_unique<BatchSink>(options, program.parser.get(), arena_, this);
+  options.packer = plan.packer.get();
+  auto sink = std::make_unique<BatchSink>(options, plan.parser.get(), arena_, this);
   batch_sink_ = sink.get();
   return sink;
 }

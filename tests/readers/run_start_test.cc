@@ -21,9 +21,9 @@ class RunStartTest : public PipelineTest {
 
   /// What a run of the chain delivers that leaves its first `outputs` out.
   static Drained DrainWithout(const Reader& reader, std::uint64_t outputs) {
-    Program program = LowerChain(*ReaderAccess::NodeOf(reader));
-    program.source.options.index = IndexUse::kNever;
-    const auto session = std::make_shared<ReaderSession>(std::move(program));
+    ExecutionPlan plan = LowerChain(*ReaderAccess::NodeOf(reader));
+    plan.source.options.index = IndexUse::kNever;
+    const auto session = std::make_shared<ReaderSession>(std::move(plan));
     session->AimAt(outputs);
     Drained drained;
     Instance instance;

@@ -18,19 +18,19 @@ OrderOptions OrderOptionsOf(const OpenOptions& options) {
 }
 
 /// Passes over the files that the first `stages` join into one; 0: all of them, without end.
-std::uint64_t JoinedPasses(const Program& program, std::size_t stages) {
+std::uint64_t JoinedPasses(const ExecutionPlan& plan, std::size_t stages) {
   std::uint64_t joined = 1;
-  for (const OrderStage& stage : program.order_stages().first(stages)) {
+  for (const OrderStage& stage : plan.order_stages().first(stages)) {
     if (stage.kind == OrderStage::Kind::kMultiPass) joined *= stage.amount;
   }
   return joined;
 }
 
 /// Passes of a cursor in which the first `stages` join some into one.
-std::uint64_t PassesOf(const Program& program, std::size_t stages) {
-  const std::uint64_t joined = JoinedPasses(program, stages);
+std::uint64_t PassesOf(const ExecutionPlan& plan, std::size_t stages) {
+  const std::uint64_t joined = JoinedPasses(plan, stages);
   if (joined == 0) return 1;  // one pass that has no end
-  return program.passes / joined;
+  return plan.passes / joined;
 }
 
 /// The batches of what is left of a pass.
@@ -141,15 +141,15 @@ std::uint64_t LookBack(std::span<const OrderStage> stages) {
 
 }  // namespace
 
-PlannedSource::PlannedSource(const Program& program, const std::stop_token& stop)
-    : program_(program), passes_(PassesOf(program, program.order_stages().size())) {
-  const SourceNode& source = program_.source;
+PlannedSource::PlannedSource(const ExecutionPlan& plan, const std::stop_token& stop)
+    : plan_(plan), passes_(PassesOf(plan, plan.order_stages().size())) {
+  const SourceNode& source = plan_.source;
   if (source.mix == nullptr) {
-    sets_.push_back(OpenSet(source, source.options, program_.parser, stop));
+    sets_.push_back(OpenSet(source, source.options, plan_.parser, stop));
     even_ = HasEvenPasses(OrderOptionsOf(source.options));
   } else {
     for (const MixSource::Set& set : source.mix->sets) {
-      sets_.push_back(OpenSet(set.source, source.options, program_.parser, stop));
+      sets_.push_back(OpenSet(set.source, source.options, plan_.parser, stop));
       even_ = even_ && HasEvenPasses(OrderOptionsOf(set.source.options));
     }
   }
@@ -177,7 +177,7 @@ std::string PlannedSource::Describe() const {
 }
 
 const SourceNode& PlannedSource::SourceOf(std::size_t set) const {
-  return program_.source.mix == nullptr ? program_.source : program_.source.mix->sets[set].source;
+  return plan_.source.mix == nullptr ? plan_.source : plan_.source.mix->sets[set].source;
 }
 
 void PlannedSource::AddLosses(const RecordSet::File& file, Losses* losses) {
@@ -190,7 +190,7 @@ void PlannedSource::AddLosses(const RecordSet::File& file, Losses* losses) {
 PlannedSource::Losses PlannedSource::LossesOf(std::uint64_t pass, std::size_t stages) const {
   Losses losses;
   // Of passes without end that are joined into one the first one tells.
-  const std::uint64_t joined = std::max<std::uint64_t>(1, JoinedPasses(program_, stages));
+  const std::uint64_t joined = std::max<std::uint64_t>(1, JoinedPasses(plan_, stages));
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     const OpenOptions& options = SourceOf(i).options;
     const RecordSet& set = *sets_[i];
@@ -206,9 +206,9 @@ PlannedSource::Losses PlannedSource::LossesOf(std::uint64_t pass, std::size_t st
 }
 
 std::optional<std::uint64_t> PlannedSource::RowsOf(std::uint64_t pass, std::size_t stages) const {
-  const std::uint64_t joined = JoinedPasses(program_, stages);
-  if (program_.source.mix != nullptr || joined == 0) return std::nullopt;
-  const OpenOptions& options = program_.source.options;
+  const std::uint64_t joined = JoinedPasses(plan_, stages);
+  if (plan_.source.mix != nullptr || joined == 0) return std::nullopt;
+  const OpenOptions& options = plan_.source.options;
   const RecordSet& set = *sets_.front();
   if (options.files.ranks == 1) return joined * set.rows();
   std::uint64_t rows = 0;
@@ -226,7 +226,7 @@ std::uint64_t PlannedSource::mean_record_bytes() const {
 }
 
 MixChain PlannedSource::NewMix(const std::string& mix) const {
-  const MixSource& source = *program_.source.mix;
+  const MixSource& source = *plan_.source.mix;
   std::vector<MixInput> inputs;
   for (std::size_t i = 0; i < source.sets.size(); ++i) {
     const MixSource::Set& set = source.sets[i];
@@ -234,9 +234,9 @@ MixChain PlannedSource::NewMix(const std::string& mix) const {
     inputs.push_back(
         {sets_[i].get(), options, set.stages, set.weight, set.passes, set.most_records});
   }
-  const std::span<const OrderStage> stages = program_.order_stages();
+  const std::span<const OrderStage> stages = plan_.order_stages();
   MixChain chain =
-      MakeMixCursor(inputs, program_.source.options.first_epoch, stages, LookBack(stages));
+      MakeMixCursor(inputs, plan_.source.options.first_epoch, stages, LookBack(stages));
   if (mix.empty()) return chain;
   MixState state;
   bool other_weights = false;
@@ -253,17 +253,17 @@ MixChain PlannedSource::NewMix(const std::string& mix) const {
 
 std::unique_ptr<RowCursor> PlannedSource::NewCursor(const std::string& mix,
                                                     std::size_t stages) const {
-  if (program_.source.mix != nullptr) return NewMix(mix).rows;
-  return MakeRowCursor(*sets_.front(), OrderOptionsOf(program_.source.options),
-                       program_.order_stages().first(stages));
+  if (plan_.source.mix != nullptr) return NewMix(mix).rows;
+  return MakeRowCursor(*sets_.front(), OrderOptionsOf(plan_.source.options),
+                       plan_.order_stages().first(stages));
 }
 
-std::uint64_t PlannedSource::passes(std::size_t stages) const { return PassesOf(program_, stages); }
+std::uint64_t PlannedSource::passes(std::size_t stages) const { return PassesOf(plan_, stages); }
 
 PlanMark PlannedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder) {
   if (batch == 0) return {};  // also of data without a batch, whose losses are told all the same
   const std::lock_guard lock(mutex_);
-  if (counting_ == nullptr) counting_ = NewCursor({}, program_.order_stages().size());
+  if (counting_ == nullptr) counting_ = NewCursor({}, plan_.order_stages().size());
   std::uint64_t pass = 0;
   BatchCut cut(counting_->Places(0), rows, drop_remainder);
   if (even_ && cut.batches > 0) {
@@ -317,7 +317,7 @@ std::string PlannedSource::MixBehind(const std::string& begin, const PlanMark& m
   MixState state;
   const Status status = chain.mix->StateAt(origin.pass, origin.place, &state);
   if (!status.ok()) throw Error(status);
-  return MixText(state, WeightsOf(*program_.source.mix));
+  return MixText(state, WeightsOf(*plan_.source.mix));
 }
 
 std::vector<RecordRange> PlannedSource::RangesOf(std::span<const std::uint64_t> rows) const {

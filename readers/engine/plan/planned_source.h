@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "readers/engine/plan/plan.h"
+#include "readers/engine/plan/execution_plan.h"
 #include "readers/order/file_table.h"
 #include "readers/order/mix_cursor.h"
 #include "readers/order/plan_clock.h"
@@ -40,13 +40,13 @@ struct RunStart {
 /// with, and what positions are computed from. Thread safe.
 class PlannedSource {
  public:
-  /// Opens the indexes of the program's files, and builds those that are missing. Blocks. Throws
+  /// Opens the indexes of the plan's files, and builds those that are missing. Blocks. Throws
   /// Error where a file cannot be had or has no index, and with kCancelled where `stop` is
-  /// requested meanwhile. `program` outlives it.
-  PlannedSource(const Program& program, const std::stop_token& stop);
+  /// requested meanwhile. `plan` outlives it.
+  PlannedSource(const ExecutionPlan& plan, const std::stop_token& stop);
 
   /// A cursor over the order, to be put to its place by Seek, with the first `stages` of the
-  /// program's. `mix`: what MixBehind gave, for a mixture that begins there; throws Error where it
+  /// plan's. `mix`: what MixBehind gave, for a mixture that begins there; throws Error where it
   /// is of another mixture.
   std::unique_ptr<RowCursor> NewCursor(const std::string& mix, std::size_t stages) const;
   /// Passes of that cursor; 0: without end.
@@ -90,7 +90,7 @@ class PlannedSource {
   /// The chain that began there; under mutex_.
   const MixChain& MixFrom(const std::string& begin);
 
-  const Program& program_;
+  const ExecutionPlan& plan_;
   std::vector<std::shared_ptr<const RecordSet>> sets_;
   std::shared_ptr<const FileTable> table_;
   std::uint64_t passes_ = 1;  ///< behind all stages

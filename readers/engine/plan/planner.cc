@@ -15,7 +15,7 @@ namespace ringfeed {
 
 Planner::Planner(Input input, PlannerHost* host)
     : input_(std::move(input)),
-      program_(*input_.program),
+      plan_(*input_.plan),
       host_(host),
       sink_(input_.stages->sink()),
       failure_stage_(input_.stages->failure_stage()),
@@ -105,7 +105,7 @@ void Planner::HandOn(Block* block) {
 
 void Planner::Follow(const BlockEnds& ends) {
   if (ends.pass) turns_.EndPassOf(ends.lane);
-  const std::uint64_t most_damaged = program_.source.options.max_damaged;
+  const std::uint64_t most_damaged = plan_.source.options.max_damaged;
   if (!ends.status.ok()) {
     ends.denied ? FinishWithoutPlace(ends.status) : Finish(ends.status);
   } else if (input_.ledger->damaged() - damaged_before_ > most_damaged) {
@@ -151,7 +151,7 @@ void Planner::EnterBlock(const Block& block) {
 }
 
 void Planner::NoteOtherOrder(const std::string& file) {
-  const bool skips = program_.source.options.on_damage == OnDamage::kSkip;
+  const bool skips = plan_.source.options.on_damage == OnDamage::kSkip;
   other_order_ = Status(
       StatusCode::kInvalidArgument,
       std::string("the position is of a chain that ") +
@@ -171,7 +171,7 @@ void Planner::NoteLosses() {
   if (input_.start.other_policy && first && losses.count > 0) {
     NoteOtherOrder(losses.ranges.empty() ? "" : losses.ranges.front().file);
   }
-  if (program_.batch.rank.rank == 0 || program_.batch.split_by_files) {
+  if (plan_.batch.rank.rank == 0 || plan_.batch.split_by_files) {
     input_.ledger->NoteDamage(losses.ranges, losses.count);
     input_.ledger->Add(Ledger::Read{.lost_ranges = static_cast<std::int64_t>(losses.count)});
   }
@@ -184,7 +184,7 @@ Status Planner::CheckSums(std::uint64_t passes_seen) const {
     RowTally read;
     read.delivered = rows_taken_ - pass_.taken_before;
     if (planned != read.delivered) return Ledger::Check(pass, planned, read);
-    const bool all = pass_.is_whole && program_.batch.rank.world_size == 1;
+    const bool all = pass_.is_whole && plan_.batch.rank.world_size == 1;
     const std::optional<std::uint64_t> indexed =
         all ? input_.planned->RowsOf(pass, input_.stages_by_index) : std::nullopt;
     if (indexed && *indexed != read.delivered) return Ledger::Check(pass, *indexed, read);
@@ -204,37 +204,37 @@ void Planner::EndPass() {
   if (const Status vain = WhyPassesAreVain(); !vain.ok()) {
     Finish(input_.judge->EndOr(vain));
   } else if (IsLikeAllPasses()) {
-    passes_ended_.store(program_.passes, std::memory_order_relaxed);
+    passes_ended_.store(plan_.passes, std::memory_order_relaxed);
     Finish(Status());
   }
   pass_ = {.dropped_before = sink_->tally().dropped, .taken_before = rows_taken_};
 }
 
 Status Planner::WhyPassesAreVain() const {
-  if (program_.passes != 0 || !pass_.is_whole) return {};
-  const Rank& rank = program_.batch.rank;
+  if (plan_.passes != 0 || !pass_.is_whole) return {};
+  const Rank& rank = plan_.batch.rank;
   if (std::optional<std::uint64_t> rows = sink_->rows_of_dropped_pass()) {
     // A rank knows its own rows alone.
     if (input_.planned != nullptr && rank.world_size > 1) {
       rows = input_.planned->RowsOf(passes_ended() - 1, input_.stages_by_index);
     }
-    if (!rows || *rows > 0) return NoBatchInAPass(rows, program_.batch.size);
+    if (!rows || *rows > 0) return NoBatchInAPass(rows, plan_.batch.size);
   }
   // What is dropped brings nothing.
   const std::uint64_t dropped = sink_->tally().dropped - pass_.dropped_before;
   if (pass_.rows > dropped || GetsOtherFiles()) return {};
-  if (pass_.rows > 0 && (rank.world_size == 1 || program_.looks_into_records())) {
+  if (pass_.rows > 0 && (rank.world_size == 1 || plan_.looks_into_records())) {
     return Status(StatusCode::kInvalidArgument,
                   "passes without end without a good record but in a rest, which is dropped: lower "
                   "the batch size, keep the rest, or put MultiPass in front of Batch");
   }
-  if (rank.world_size == 1 || program_.looks_into_records()) {
+  if (rank.world_size == 1 || plan_.looks_into_records()) {
     return Status(StatusCode::kInvalidArgument,
                   "passes without end over data without a single record");
   }
   // The others' rows are not known here, but that the order has places: see ChunkPlan. Each of its
   // batches is delivered, by itself or of padding alone.
-  if (program_.batch.empty_batches || program_.batch.pad) return {};
+  if (plan_.batch.empty_batches || plan_.batch.pad) return {};
   return Status(StatusCode::kInvalidArgument,
                 "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
                     " has no good row of any batch, and the passes are without end: lower the "
@@ -242,7 +242,7 @@ Status Planner::WhyPassesAreVain() const {
 }
 
 bool Planner::GetsOtherFiles() const {
-  const FileOrder& files = program_.source.options.files;
+  const FileOrder& files = plan_.source.options.files;
   return input_.schedule != nullptr && files.ranks > 1 && files.shuffle &&
          input_.schedule->HasStripes();
 }
@@ -250,8 +250,8 @@ bool Planner::GetsOtherFiles() const {
 // There may be very many passes over nothing.
 bool Planner::IsLikeAllPasses() const {
   const bool of_files = input_.schedule != nullptr || input_.chunks != nullptr;
-  return program_.passes > 1 && of_files && program_.source.file_readers == nullptr &&
-         pass_.is_empty && pass_.is_whole && !GetsOtherFiles();
+  return plan_.passes > 1 && of_files && plan_.source.file_readers == nullptr && pass_.is_empty &&
+         pass_.is_whole && !GetsOtherFiles();
 }
 
 void Planner::Finish(const Status& status) {
@@ -268,28 +268,28 @@ void Planner::FinishWithoutPlace(const Status& why) {
   Finish(why);
 }
 
-PlanStages::PlanStages(const Program& program, const PlanMark& start)
+PlanStages::PlanStages(const ExecutionPlan& plan, const PlanMark& start)
     : clock_(start.pass, start.place) {
   using Kind = OrderStage::Kind;
   std::size_t content = 0;
-  for (const OrderStage& stage : program.stages) {
+  for (const OrderStage& stage : plan.stages) {
     if (stage.kind == Kind::kBlocks || stage.kind == Kind::kGlobal) continue;  // by index
     if (stage.kind != Kind::kContent) {
-      stages_.push_back(program.make_stage(stage, program.source.options.first_epoch));
+      stages_.push_back(plan.make_stage(stage, plan.source.options.first_epoch));
       continue;
     }
-    if (content == 0) AddFailureStage(program);
-    stages_.push_back(program.content[content++].make(&clock_));
+    if (content == 0) AddFailureStage(plan);
+    stages_.push_back(plan.content[content++].make(&clock_));
   }
-  if (content == 0) AddFailureStage(program);
+  if (content == 0) AddFailureStage(plan);
 }
 
-void PlanStages::AddFailureStage(const Program& program) {
+void PlanStages::AddFailureStage(const ExecutionPlan& plan) {
   const auto shuffles = [](const OrderStage& stage) {
     using Kind = OrderStage::Kind;
     return stage.kind == Kind::kWindow || stage.kind == Kind::kBlock;
   };
-  if (std::none_of(program.stages.begin(), program.stages.end(), shuffles)) return;
+  if (std::none_of(plan.stages.begin(), plan.stages.end(), shuffles)) return;
   auto stage = std::make_unique<FailureStage>();
   failure_stage_ = stage.get();
   stages_.push_back(std::move(stage));

@@ -17,9 +17,9 @@
 
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/block.h"
+#include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/ledger.h"
 #include "readers/engine/plan/parser_judge.h"
-#include "readers/engine/plan/plan.h"
 #include "readers/engine/plan/planned_source.h"
 #include "readers/engine/stages/order_stages.h"
 #include "readers/engine/stages/plan_stage.h"
@@ -70,7 +70,7 @@ class LaneTurns {
 class PlanStages {
  public:
   /// Those that order rows; SetSink adds the last one. `start`: where the clock begins.
-  PlanStages(const Program& program, const PlanMark& start);
+  PlanStages(const ExecutionPlan& plan, const PlanMark& start);
 
   void SetSink(std::unique_ptr<PlanSink> sink);
 
@@ -81,7 +81,7 @@ class PlanStages {
   FailureStage* failure_stage() const { return failure_stage_; }
 
  private:
-  void AddFailureStage(const Program& program);
+  void AddFailureStage(const ExecutionPlan& plan);
 
   PlanClock clock_;
   std::vector<std::unique_ptr<PlanStage>> stages_;
@@ -123,7 +123,7 @@ class Planner {
  public:
   /// What it plans, for the time of the run. Nothing is owned but the stages.
   struct Input {
-    const Program* program = nullptr;        ///< without the stages that the index has done
+    const ExecutionPlan* plan = nullptr;     ///< without the stages that the index has done
     std::size_t stages_by_index = 0;         ///< so many of these
     RunStart start{};                        ///< where the run begins
     const PlannedSource* planned = nullptr;  ///< null where records are read as files come
@@ -201,7 +201,7 @@ class Planner {
   void FinishWithoutPlace(const Status& why);
 
   const Input input_;
-  const Program& program_;
+  const ExecutionPlan& plan_;
   PlannerHost* const host_;
   PlanSink* const sink_;
   FailureStage* const failure_stage_;

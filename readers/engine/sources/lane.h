@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "readers/engine/blocks/block.h"
-#include "readers/engine/plan/plan.h"
+#include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/formats/compression/content_reader.h"

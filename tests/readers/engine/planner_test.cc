@@ -99,12 +99,12 @@ class PlannerTest : public ::testing::Test {
   void Start(std::size_t lanes, bool unordered = false) {
     run_.lanes.resize(lanes);
     Planner::Input input;
-    input.program = &program_;
+    input.plan = &plan_;
     input.lanes = lanes;
     input.unordered = unordered;
     input.ledger = &ledger_;
     input.judge = &judge_;
-    input.stages = std::make_unique<PlanStages>(program_, PlanMark());
+    input.stages = std::make_unique<PlanStages>(plan_, PlanMark());
     auto sink = std::make_unique<NotingSink>(&run_);
     sink_ = sink.get();
     input.stages->SetSink(std::move(sink));
@@ -129,7 +129,7 @@ class PlannerTest : public ::testing::Test {
   using Rows = std::vector<std::uint64_t>;
 
   const std::byte payload_[1] = {};
-  Program program_;
+  ExecutionPlan plan_;
   Ledger ledger_;
   ParserJudge judge_{{}, [](std::uint64_t, const Delivery&) {}, [](const auto&) {}};
   FakeRun run_;
@@ -172,7 +172,7 @@ TEST_F(PlannerTest, WithoutTurnsWhatComesFirstIsPlannedFirst) {
 }
 
 TEST_F(PlannerTest, APassEndsWithTheLastOfItsLanes) {
-  program_.passes = 2;
+  plan_.passes = 2;
   Start(2);
   Publish(0, 0)->pass_ends = true;
   Publish(1, 1);
@@ -269,7 +269,7 @@ TEST_F(PlannerTest, AStopLeavesEverythingAsItIs) {
 }
 
 TEST_F(PlannerTest, MoreDamageThanIsAllowedEndsTheRun) {
-  program_.source.options.max_damaged = 1;
+  plan_.source.options.max_damaged = 1;
   Start(1);
   for (int i = 0; i < 2; ++i) PublishEmpty(0)->frame.damage.resize(1);
   Publish(0, 0);
@@ -280,7 +280,7 @@ TEST_F(PlannerTest, MoreDamageThanIsAllowedEndsTheRun) {
 
 TEST_F(PlannerTest, DamageOfEarlierRunsDoesNotCount) {
   ledger_.NoteDamage({}, 5);
-  program_.source.options.max_damaged = 1;
+  plan_.source.options.max_damaged = 1;
   Start(1);
   Publish(0, 0);
   planner_->GoOn();
@@ -297,7 +297,7 @@ TEST_F(PlannerTest, RowsThatAStageLosesAreFoundAtTheEnd) {
 }
 
 TEST_F(PlannerTest, RowsThatAStageLosesAreFoundAtTheEndOfTheirPass) {
-  program_.passes = 2;
+  plan_.passes = 2;
   Start(1);
   sink_->loses = 1;
   Publish(0, 0)->pass_ends = true;
@@ -307,7 +307,7 @@ TEST_F(PlannerTest, RowsThatAStageLosesAreFoundAtTheEndOfTheirPass) {
 }
 
 TEST_F(PlannerTest, EndlessPassesOverNothingAreRefused) {
-  program_.passes = 0;
+  plan_.passes = 0;
   Start(1);
   PublishEmpty(0)->pass_ends = true;
   planner_->GoOn();

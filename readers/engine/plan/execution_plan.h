@@ -77,7 +77,7 @@ inline constexpr const char* kMaskName = "mask";
 /// A chain put in the form that a run executes: where records come from, which plan stages order
 /// them, how they end up. What LowerChain
 /// makes of the nodes that a user builds.
-struct Program {
+struct ExecutionPlan {
   using Stage = OrderStage;
 
   SourceNode source;

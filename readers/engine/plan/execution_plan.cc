@@ -1,4 +1,4 @@
-#include "readers/engine/plan/plan.h"
+#include "readers/engine/plan/execution_plan.h"
 
 #include <algorithm>
 #include <map>
@@ -7,20 +7,20 @@
 
 namespace ringfeed {
 
-bool Program::shuffled() const {
+bool ExecutionPlan::shuffled() const {
   return std::any_of(stages.begin(), stages.end(), [](const Stage& stage) {
     if (stage.kind == Stage::Kind::kContent) return stage.amount > 0;
     return stage.kind != Stage::Kind::kMultiPass;
   });
 }
 
-std::span<const OrderStage> Program::order_stages() const {
+std::span<const OrderStage> ExecutionPlan::order_stages() const {
   const auto looks = [](const Stage& stage) { return stage.kind == Stage::Kind::kContent; };
   const auto end = std::find_if(stages.begin(), stages.end(), looks);
   return {stages.begin(), end};
 }
 
-bool Program::needs_index() const {
+bool ExecutionPlan::needs_index() const {
   const auto by_index = [](const Stage& stage) {
     return stage.kind == Stage::Kind::kBlocks || stage.kind == Stage::Kind::kGlobal;
   };
@@ -28,13 +28,13 @@ bool Program::needs_index() const {
          std::any_of(stages.begin(), stages.end(), by_index);
 }
 
-bool Program::may_have_index() const {
+bool ExecutionPlan::may_have_index() const {
   const bool files = (!source.names.empty() && source.file_readers == nullptr) ||
                      !source.sources.empty() || source.mix != nullptr;
   return files && source.options.index != IndexUse::kNever;
 }
 
-std::string Program::WhyNoPosition() const {
+std::string ExecutionPlan::WhyNoPosition() const {
   if (source.options.unordered) return "OpenOptions::unordered gives the order up";
   if (source.streams.size() > 1) return "several streams come in no order";
   if (source.shared) return "what a chain gets of a shared reader depends on the others";
@@ -87,7 +87,7 @@ std::string Text(const SourceNode& source) {
 
 }  // namespace
 
-std::string Program::OrderText() const {
+std::string ExecutionPlan::OrderText() const {
   std::string text = Text(source);
   for (const Stage& stage : order_stages()) text += "; " + Text(stage);
   for (const ContentStep& step : content) text += "; " + step.text;
@@ -103,7 +103,7 @@ std::string Program::OrderText() const {
   return text.substr(0, kMostText - 40) + "… " + std::to_string(hash);
 }
 
-std::vector<std::uint64_t> Program::Seeds() const {
+std::vector<std::uint64_t> ExecutionPlan::Seeds() const {
   std::vector<std::uint64_t> seeds;
   if (source.options.files.shuffle) seeds.push_back(source.options.files.seed);
   for (const Stage& stage : stages) {
@@ -113,7 +113,7 @@ std::vector<std::uint64_t> Program::Seeds() const {
   return seeds;
 }
 
-std::vector<SlotSpec> Program::Slots() const {
+std::vector<SlotSpec> ExecutionPlan::Slots() const {
   if (passes_instances()) return source.slots;
   if (parser == nullptr) return {{"record", kUInt8, {-1}, 0}};
   std::vector<SlotSpec> slots;
