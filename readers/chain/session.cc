@@ -59,7 +59,7 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
   if (plan_.needs_index()) start_.by_index = true;
   try {
     auto run = std::make_shared<Run>(plan_, rewind_input_, std::move(arena), hooks_, start_,
-                                     start_.by_index ? planned_ : nullptr, kept_);
+                                     start_.by_index ? indexed_ : nullptr, kept_);
     run->Start();
     return run;
   } catch (const std::bad_alloc&) {
@@ -139,7 +139,7 @@ Status ReaderSession::MistakeOr(const Status& damage) {
     ReaderSession skipping(std::move(plan));
     {
       const std::lock_guard lock(planned_mutex_);
-      skipping.planned_ = planned_;
+      skipping.indexed_ = indexed_;
     }
     Instance instance;
     (void)skipping.ReadNext(&instance, {.deadline = DeadlineAfter(kLongest)});
@@ -419,7 +419,7 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const Re
     instance->set_names(names_);
     *origin = {
         taken.generation,      taken.base, slot->pass,          slot->span, slot->row_numbers,
-        slot->damaged_numbers, {},         taken.run->planned()};
+        slot->damaged_numbers, {},         taken.run->indexed()};
     for (const RowFailure& failure : slot->failures) origin->failed.push_back(failure.row);
     NoteFirst();
     batch_bytes_.fetch_add(slot->payload_bytes.load(std::memory_order_relaxed),
@@ -489,7 +489,7 @@ ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin, const Re
   if (rows != nullptr) *rows = {taken.run, &records};
   block->records_ = records.records;
   *origin = {taken.generation,    taken.base, records.pass, records.span, {}, {}, {},
-             taken.run->planned()};
+             taken.run->indexed()};
   if (plan_.source.options.note_records) {
     for (std::uint32_t row = 0; row < block->size(); ++row) {
       origin->numbers.push_back(records.NumberOf(row));
@@ -704,8 +704,8 @@ PipelineStats ReaderSession::Stats() const {
     stats.restored = restored_;
     stats.order = "as files are read";
   }
-  if (run != nullptr && run->planned() != nullptr) {
-    stats.order = "by index: " + run->planned()->Describe();
+  if (run != nullptr && run->indexed() != nullptr) {
+    stats.order = "by index: " + run->indexed()->Describe();
   }
   if (run == nullptr) return stats;
   if (stats.payload_bytes > 0) {

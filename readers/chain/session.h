@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "readers/engine/plan/execution_plan.h"
-#include "readers/engine/plan/planned_source.h"
+#include "readers/engine/plan/indexed_source.h"
 #include "readers/engine/run.h"
 #include "readers/order/position.h"
 #include "ringfeed/batch_origin.h"
@@ -118,7 +118,7 @@ class ReaderSession {
     std::vector<std::uint64_t> numbers{};  ///< of its rows' records, where that was asked for
     std::vector<std::uint64_t> damaged{};  ///< of records that are left out
     std::vector<std::size_t> failed{};     ///< rows that were taken out, as BatchSlot::failures
-    std::shared_ptr<const PlannedSource> planned{};  ///< that they are numbers in; null: packed
+    std::shared_ptr<const IndexedSource> indexed{};  ///< that they are numbers in; null: packed
   };
   /// Where the next run starts, and what was handed out before that.
   struct Aimed {
@@ -163,8 +163,8 @@ class ReaderSession {
   void RewindSource();
   /// The chain by its index; null, with the reason in *why, where it has none. Builds it, once.
   /// Throws Error with kCancelled where `stop` or Close ends that: the next call builds it then.
-  std::shared_ptr<PlannedSource> Planned(std::string* why, const std::stop_token& stop = {});
-  std::shared_ptr<PlannedSource> Plan(const std::stop_token& stop);
+  std::shared_ptr<IndexedSource> Planned(std::string* why, const std::stop_token& stop = {});
+  std::shared_ptr<IndexedSource> Plan(const std::stop_token& stop);
   /// `counted`: the position is a number of batches alone.
   void Aim(const ChainPosition& position, bool counted);
   /// Waits until it is known where what is left out ends, where that is not known yet.
@@ -175,7 +175,7 @@ class ReaderSession {
   void RefuseToGoBack() const;
   /// With what stands in the text besides. `start`: where the run began.
   std::string TextOf(ChainPosition position, const RunStart& start);
-  PlanMark MarkOfMixture(PlannedSource& planned, const RunStart& start, std::uint64_t batch) const;
+  PlanMark MarkOfMixture(IndexedSource& indexed, const RunStart& start, std::uint64_t batch) const;
   void RefuseWithoutPosition() const;
   /// Under mutex_: from here on a run starts there.
   void TakeAim(Aimed aimed);
@@ -216,7 +216,7 @@ class ReaderSession {
   ExecutionPlan plan_;  ///< fixed once a run is made
   const std::shared_ptr<const FieldNames> names_;
   std::mutex planned_mutex_;  ///< guards what follows; taken before mutex_
-  std::shared_ptr<PlannedSource> planned_;
+  std::shared_ptr<IndexedSource> indexed_;
   std::string not_planned_;  ///< why there is none, once that was found out
   std::optional<DataFingerprint> fingerprint_;
   const RewindInput rewind_input_;

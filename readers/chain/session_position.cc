@@ -34,7 +34,7 @@ bool OrdersByNumber(const ExecutionPlan& plan) {
 
 }  // namespace
 
-std::shared_ptr<PlannedSource> ReaderSession::Plan(const std::stop_token& stop) {
+std::shared_ptr<IndexedSource> ReaderSession::Plan(const std::stop_token& stop) {
   std::stop_source planning;
   {
     const std::lock_guard lock(mutex_);
@@ -42,30 +42,30 @@ std::shared_ptr<PlannedSource> ReaderSession::Plan(const std::stop_token& stop) 
     planning_ = planning;
   }
   const std::stop_callback forward(stop, [&planning] { planning.request_stop(); });
-  return std::make_shared<PlannedSource>(plan_, planning.get_token());
+  return std::make_shared<IndexedSource>(plan_, planning.get_token());
 }
 
-std::shared_ptr<PlannedSource> ReaderSession::Planned(std::string* why,
+std::shared_ptr<IndexedSource> ReaderSession::Planned(std::string* why,
                                                       const std::stop_token& stop) {
   const std::lock_guard lock(planned_mutex_);
-  if (planned_ != nullptr) return planned_;
+  if (indexed_ != nullptr) return indexed_;
   if (!not_planned_.empty() || !plan_.may_have_index()) {
     *why = not_planned_.empty() ? "this source has no index" : not_planned_;
     return nullptr;
   }
   try {
-    planned_ = Plan(stop);
+    indexed_ = Plan(stop);
   } catch (const Error& error) {
     kept_.ledger->NoteFile(error.status().place().file, error.status());
     if (plan_.needs_index() || error.status().code() == StatusCode::kCancelled) throw;
     *why = not_planned_ = error.status().ToString();
   }
-  return planned_;
+  return indexed_;
 }
 
 DataFingerprint ReaderSession::Fingerprint() {
   const std::lock_guard lock(planned_mutex_);
-  if (planned_ != nullptr) return planned_->fingerprint();
+  if (indexed_ != nullptr) return indexed_->fingerprint();
   if (!fingerprint_) fingerprint_ = FingerprintOf(plan_.source);
   return *fingerprint_;
 }
@@ -127,12 +127,12 @@ void ReaderSession::Settle() {
 
 std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start) {
   std::string unused;
-  const std::shared_ptr<PlannedSource> planned = plan_.needs_index() ? Planned(&unused) : nullptr;
+  const std::shared_ptr<IndexedSource> indexed = plan_.needs_index() ? Planned(&unused) : nullptr;
   if (!plan_.looks_into_records()) position.mark.reset();
   if (plan_.looks_into_records() && !position.mark) position.mark = PlanMark{};
   if (plan_.source.mix != nullptr) {
-    if (!position.mark) position.mark = MarkOfMixture(*planned, start, position.batch);
-    position.mix = planned->MixBehind(start.mix, *position.mark);
+    if (!position.mark) position.mark = MarkOfMixture(*indexed, start, position.batch);
+    position.mix = indexed->MixBehind(start.mix, *position.mark);
   }
   position.order = plan_.OrderText();
   // Damage without a record's number has a place where it fails, and none where it is skipped.
@@ -146,7 +146,7 @@ std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start)
 }
 
 // A mixture's weights may have changed since its beginning: it is counted from the run's.
-PlanMark ReaderSession::MarkOfMixture(PlannedSource& planned, const RunStart& start,
+PlanMark ReaderSession::MarkOfMixture(IndexedSource& indexed, const RunStart& start,
                                       std::uint64_t batch) const {
   return planned.PlaceBehind(start.mark, start.mix, batch - std::min(batch, start.batch),
                              PositionRows(), plan_.batch.drop_remainder);
@@ -159,10 +159,10 @@ void ReaderSession::MakeIndex(IndexPurpose purpose, const std::stop_token& stop)
 
 std::vector<std::uint64_t> ReaderSession::FileRecords() {
   std::string why;
-  const std::shared_ptr<PlannedSource> planned = Planned(&why);
-  if (planned == nullptr) Refuse(StatusCode::kUnsupported, "records cannot be counted: " + why);
+  const std::shared_ptr<IndexedSource> indexed = Planned(&why);
+  if (indexed == nullptr) Refuse(StatusCode::kUnsupported, "records cannot be counted: " + why);
   std::vector<std::uint64_t> records;
-  for (const auto& set : planned->sets()) {
+  for (const auto& set : indexed->sets()) {
     for (std::size_t file = 0; file < set->files(); ++file) {
       records.push_back(set->FirstRow(file + 1) - set->FirstRow(file));
     }
@@ -178,18 +178,18 @@ void ReaderSession::RefuseToGoBack() const {
 void ReaderSession::Aim(const ChainPosition& position, bool counted) {
   RefuseToGoBack();
   std::string why;
-  const std::shared_ptr<PlannedSource> planned = Planned(&why);
+  const std::shared_ptr<IndexedSource> indexed = Planned(&why);
   Aimed aimed;
   RunStart& start = aimed.start;
-  start.by_index = planned != nullptr;
-  if (planned == nullptr) {
+  start.by_index = indexed != nullptr;
+  if (indexed == nullptr) {
     start.mark.outputs = position.batch;
   } else if (plan_.looks_into_records()) {
     start.mark = position.mark.value_or(PlanMark{0, 0, position.batch});
   } else if (plan_.source.mix != nullptr && position.mark) {
     start.mark = *position.mark;
   } else {
-    start.mark = planned->PlaceOf(position.batch, PositionRows(), plan_.batch.drop_remainder);
+    start.mark = indexed->PlaceOf(position.batch, PositionRows(), plan_.batch.drop_remainder);
   }
   start.mix = position.mix;
   start.other_policy =
@@ -283,7 +283,7 @@ bool ReaderSession::started() const {
 std::vector<RecordRange> ReaderSession::RangesOf(const Origin& origin,
                                                  std::span<const std::uint64_t> numbers) {
   if (numbers.empty()) return {};
-  if (origin.planned != nullptr) return origin.planned->RangesOf(numbers);
+  if (origin.indexed != nullptr) return origin.indexed->RangesOf(numbers);
   return ringfeed::RangesOf(numbers, UnpackRecord);
 }
 

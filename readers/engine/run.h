@@ -28,9 +28,9 @@
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/block_pool.h"
 #include "readers/engine/plan/execution_plan.h"
+#include "readers/engine/plan/indexed_source.h"
 #include "readers/engine/plan/ledger.h"
 #include "readers/engine/plan/parser_judge.h"
-#include "readers/engine/plan/planned_source.h"
 #include "readers/engine/plan/planner.h"
 #include "readers/engine/sources/lane.h"
 #include "readers/engine/sources/opened_files.h"
@@ -82,10 +82,10 @@ struct ChainKeeps {
 /// a ring or an atomic counter stands between them.
 class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
  public:
-  /// `rewind_input`: see RewindInput. `planned`: where not null, records are
+  /// `rewind_input`: see RewindInput. `indexed`: where not null, records are
   /// read by its index.
   Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Arena> arena,
-      const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned,
+      const RunHooks& hooks, const RunStart& start, std::shared_ptr<IndexedSource> indexed,
       ChainKeeps chain);
   ~Run() override;
 
@@ -117,7 +117,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   /// planned.
   std::optional<PlanMark> left_out() const;
   /// Null where records are read as files come.
-  const std::shared_ptr<PlannedSource>& planned() const { return planned_; }
+  const std::shared_ptr<IndexedSource>& indexed() const { return indexed_; }
 
   /// Wakes that were left out and found by a consumer: defects, of this run and of all runs of the
   /// process so far.
@@ -240,7 +240,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   const std::size_t stages_by_index_;  ///< that the order by index has already
   const ExecutionPlan plan_;           ///< without these
   const RunStart start_;
-  const std::shared_ptr<PlannedSource> planned_;  ///< null: as files are read
+  const std::shared_ptr<IndexedSource> indexed_;  ///< null: as files are read
   const RewindInput rewind_input_;
   const std::shared_ptr<Ledger> ledger_;
   const std::shared_ptr<KeptMappings> mappings_;

@@ -8,7 +8,7 @@
 #include "base/machine/cpu_count.h"
 #include "readers/engine/batches/record_sink.h"
 #include "readers/engine/run.h"
-#include "readers/engine/sources/planned_lane.h"
+#include "readers/engine/sources/indexed_lane.h"
 
 namespace ringfeed {
 
@@ -40,7 +40,7 @@ std::int64_t DeliverySpinNanos() { return DefaultSpinNanos() == 0 ? 0 : 2000; }
 /// window behind kBlocks is left to the plan, where that can be: stripes are then read whole, not
 /// record by record. It takes the order's beginning, all of its rows, and memory to hold a window.
 std::size_t StagesByIndex(const ExecutionPlan& plan, const RunStart& start,
-                          const PlannedSource& planned, std::size_t memory_bytes) {
+                          const IndexedSource& indexed, std::size_t memory_bytes) {
   const std::span<const OrderStage> stages = plan.order_stages();
   const bool from_blocks = stages.size() > 1 && stages[0].kind == OrderStage::Kind::kBlocks;
   const bool all = start.mark.pass == 0 && start.mark.place == 0;
@@ -49,7 +49,7 @@ std::size_t StagesByIndex(const ExecutionPlan& plan, const RunStart& start,
   for (const OrderStage& stage : stages) {
     if (stage.kind != OrderStage::Kind::kMultiPass) held_rows += stage.amount;
   }
-  const bool fits = held_rows <= memory_bytes / 8 / planned.mean_record_bytes();
+  const bool fits = held_rows <= memory_bytes / 8 / indexed.mean_record_bytes();
   return fits ? 1 : stages.size();
 }
 
@@ -90,16 +90,16 @@ int ThreadsFor(const OpenOptions& options) {
 }  // namespace
 
 Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Arena> arena,
-         const RunHooks& hooks, const RunStart& start, std::shared_ptr<PlannedSource> planned,
+         const RunHooks& hooks, const RunStart& start, std::shared_ptr<IndexedSource> indexed,
          ChainKeeps chain)
     : stages_by_index_(
-          planned == nullptr
+          indexed == nullptr
               ? 0
-              : StagesByIndex(plan, start, *planned,
+              : StagesByIndex(plan, start, *indexed,
                               MemoryBudget::LimitOf(plan.source.options.arena_bytes, *arena))),
       plan_(BehindOrder(plan, stages_by_index_)),
       start_(start),
-      planned_(std::move(planned)),
+      indexed_(std::move(indexed)),
       rewind_input_(std::move(rewind_input)),
       ledger_(std::move(chain.ledger)),
       mappings_(std::move(chain.mappings)),
@@ -169,8 +169,8 @@ void Run::AddWorker(bool writes) {
 std::size_t Run::BuildChunks() {
   ChunkPlan::Options options;
   options.lanes = kLanesPerWriter * pool_.writers();
-  options.rows_per_chunk = RowsPerChunk(planned_->mean_record_bytes());
-  options.passes = planned_->passes(stages_by_index_);
+  options.rows_per_chunk = RowsPerChunk(indexed_->mean_record_bytes());
+  options.passes = indexed_->passes(stages_by_index_);
   options.pass = start_.mark.pass;
   options.place = start_.mark.place;
   const Rank& rank = plan_.batch.rank;
@@ -179,9 +179,9 @@ std::size_t Run::BuildChunks() {
                      static_cast<std::uint64_t>(rank.world_size), plan_.batch.drop_remainder,
                      plan_.batch.pad};
   }
-  chunks_ = std::make_unique<ChunkPlan>(planned_->NewCursor(start_.mix, stages_by_index_), options);
-  const FileTable& table = *planned_->table();
-  opened_files_ = std::make_unique<OpenedFiles>(planned_->table(), plan_.source.options.io, News());
+  chunks_ = std::make_unique<ChunkPlan>(indexed_->NewCursor(start_.mix, stages_by_index_), options);
+  const FileTable& table = *indexed_->table();
+  opened_files_ = std::make_unique<OpenedFiles>(indexed_->table(), plan_.source.options.io, News());
   for (std::size_t file = 0; file < table.files(); ++file) {
     if (table.FirstRow(file) == table.FirstRow(file + 1)) {
       ledger_->NoteFile(table.file(file).name, Ledger::FileFate::kRead);
@@ -206,10 +206,10 @@ void Run::ShareBatches(BatchSink::Options* options) const {
 std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
   const SourceNode& source = plan_.source;
   if (chunks_ != nullptr) {
-    PlannedLane::Options options;
+    IndexedLane::Options options;
     options.index = number;
     options.ahead_bytes = AheadBytes();
-    return std::make_unique<PlannedLane>(options, chunks_.get(), opened_files_.get(), context);
+    return std::make_unique<IndexedLane>(options, chunks_.get(), opened_files_.get(), context);
   }
   if (schedule_ != nullptr) {
     return std::make_unique<FileLane>(number, schedule_.get(), source, context, stop_.get_token(),
@@ -243,7 +243,7 @@ void Run::BuildLanes() {
   const SourceNode& source = plan_.source;
   const std::size_t writers = pool_.writers();
   std::size_t count = std::max<std::size_t>(1, source.streams.size());
-  if (planned_ != nullptr) {
+  if (indexed_ != nullptr) {
     count = BuildChunks();
   } else if (!source.names.empty() || !source.sources.empty()) {
     count = BuildSchedule();
@@ -278,8 +278,8 @@ void Run::BuildLanes() {
 // which their bytes stand.
 void Run::CheckTables(const ExecutionPlan& whole) const {
   constexpr std::uint64_t kBytesPerRow = 32;
-  if (planned_ == nullptr) return;
-  std::uint64_t rows = planned_->fingerprint().records;
+  if (indexed_ == nullptr) return;
+  std::uint64_t rows = indexed_->fingerprint().records;
   for (const ExecutionPlan::Stage& stage : whole.order_stages()) {
     if (stage.kind == ExecutionPlan::Stage::Kind::kMultiPass) {
       const bool endless = stage.amount == 0 || __builtin_mul_overflow(rows, stage.amount, &rows);
@@ -302,7 +302,7 @@ void Run::BuildPlanner() {
   input.plan = &plan_;
   input.stages_by_index = stages_by_index_;
   input.start = start_;
-  input.planned = planned_.get();
+  input.indexed = indexed_.get();
   input.chunks = chunks_.get();
   input.schedule = schedule_.get();
   input.lanes = lanes_.size();

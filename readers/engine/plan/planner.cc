@@ -163,9 +163,9 @@ void Planner::NoteOtherOrder(const std::string& file) {
 
 // No rank reads them: of several ranks over the same files the first one tells.
 void Planner::NoteLosses() {
-  if (input_.planned == nullptr) return;
-  const PlannedSource::Losses losses =
-      input_.planned->LossesOf(passes_ended(), input_.stages_by_index);
+  if (input_.indexed == nullptr) return;
+  const IndexedSource::Losses losses =
+      input_.indexed->LossesOf(passes_ended(), input_.stages_by_index);
   if (losses.count > 0) pass_.is_empty = false;
   const bool first = passes_ended() == input_.start.mark.pass;
   if (input_.start.other_policy && first && losses.count > 0) {
@@ -186,7 +186,7 @@ Status Planner::CheckSums(std::uint64_t passes_seen) const {
     if (planned != read.delivered) return Ledger::Check(pass, planned, read);
     const bool all = pass_.is_whole && plan_.batch.rank.world_size == 1;
     const std::optional<std::uint64_t> indexed =
-        all ? input_.planned->RowsOf(pass, input_.stages_by_index) : std::nullopt;
+        all ? input_.indexed->RowsOf(pass, input_.stages_by_index) : std::nullopt;
     if (indexed && *indexed != read.delivered) return Ledger::Check(pass, *indexed, read);
   }
   // Stages may hold rows back where the end of a pass is none to those behind them: then the end of
@@ -215,8 +215,8 @@ Status Planner::WhyPassesAreVain() const {
   const Rank& rank = plan_.batch.rank;
   if (std::optional<std::uint64_t> rows = sink_->rows_of_dropped_pass()) {
     // A rank knows its own rows alone.
-    if (input_.planned != nullptr && rank.world_size > 1) {
-      rows = input_.planned->RowsOf(passes_ended() - 1, input_.stages_by_index);
+    if (input_.indexed != nullptr && rank.world_size > 1) {
+      rows = input_.indexed->RowsOf(passes_ended() - 1, input_.stages_by_index);
     }
     if (!rows || *rows > 0) return NoBatchInAPass(rows, plan_.batch.size);
   }

@@ -18,9 +18,9 @@
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/block.h"
 #include "readers/engine/plan/execution_plan.h"
+#include "readers/engine/plan/indexed_source.h"
 #include "readers/engine/plan/ledger.h"
 #include "readers/engine/plan/parser_judge.h"
-#include "readers/engine/plan/planned_source.h"
 #include "readers/engine/stages/order_stages.h"
 #include "readers/engine/stages/plan_stage.h"
 #include "readers/order/chunk_plan.h"
@@ -126,8 +126,8 @@ class Planner {
     const ExecutionPlan* plan = nullptr;     ///< without the stages that the index has done
     std::size_t stages_by_index = 0;         ///< so many of these
     RunStart start{};                        ///< where the run begins
-    const PlannedSource* planned = nullptr;  ///< null where records are read as files come
-    ChunkPlan* chunks = nullptr;             ///< of `planned`
+    const IndexedSource* indexed = nullptr;  ///< null where records are read as files come
+    ChunkPlan* chunks = nullptr;             ///< of `indexed`
     FileSchedule* schedule = nullptr;        ///< of files in their order
     std::size_t lanes = 1;
     bool unordered = false;  ///< blocks are planned as they come

@@ -78,9 +78,9 @@ class WaitingRun {
     if (scenario_.leaving == Leaving::kAnyTime) explorer.Spawn([this] { Stop(); });
     if (scenario_.in_engine && scenario_.read_ends) explorer.Spawn([this] { FinishRead(); });
     if (!explorer.Run()) return;
-    explorer.Require(planned_ == consumed_ + dropped_ || scenario_.leaving != Leaving::kAtEnd,
+    explorer.Require(indexed_ == consumed_ + dropped_ || scenario_.leaving != Leaving::kAtEnd,
                      "a row was lost");
-    explorer.Require(planned_ == Total() || scenario_.leaving != Leaving::kAtEnd,
+    explorer.Require(indexed_ == Total() || scenario_.leaving != Leaving::kAtEnd,
                      "the plan did not come to the end");
   }
 
@@ -176,13 +176,13 @@ class WaitingRun {
 
   void Request(std::size_t worker) {
     (void)turn_.Request([&] {
-      plan_state_.Touch(planned_ * 4 + waiting_);
-      while (!Stopped() && TakeBlock(worker)) plan_state_.Touch(planned_ * 4 + waiting_);
+      plan_state_.Touch(indexed_ * 4 + waiting_);
+      while (!Stopped() && TakeBlock(worker)) plan_state_.Touch(indexed_ * 4 + waiting_);
     });
   }
   bool TakeBlock(std::size_t planner) {
-    if (planned_ == Total()) return false;
-    const std::size_t lane = LaneOf(planned_);
+    if (indexed_ == Total()) return false;
+    const std::size_t lane = LaneOf(indexed_);
     ahead_.SetDue(lane);
     const auto wake = [&](std::size_t worker) {
       if (worker != planner) Wake(worker, Missing::kMissDue);
@@ -196,7 +196,7 @@ class WaitingRun {
       waiting_ = 1;
       if (missing_ == Missing::kAfterFirstPop) ahead_.MissDue([](std::size_t) {});
     }
-    if (!IsDelivered(planned_)) {
+    if (!IsDelivered(indexed_)) {
       ++dropped_;
       GiveBack(lane);
     } else {
@@ -206,7 +206,7 @@ class WaitingRun {
       if (missing_ != Missing::kDelivery) deliveries_.Notify(1);
     }
     waiting_ = 0;
-    if (++planned_ < Total()) return true;
+    if (++indexed_ < Total()) return true;
     delivered_.fetch_or(kEnd, std::memory_order_release);
     if (missing_ != Missing::kDelivery) deliveries_.NotifyAll();
     return false;
@@ -267,7 +267,7 @@ class WaitingRun {
   // The plan's, which no two threads may touch at a time.
   TrackedVariable plan_state_;
   std::vector<std::size_t> taken_;
-  std::uint64_t planned_ = 0;
+  std::uint64_t indexed_ = 0;
   std::uint64_t waiting_ = 0;  // a block was taken and has no slot
   std::uint64_t dropped_ = 0;
   std::uint64_t consumed_ = 0;  // the consumer's

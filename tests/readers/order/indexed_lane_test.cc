@@ -1,4 +1,4 @@
-#include "readers/engine/sources/planned_lane.h"
+#include "readers/engine/sources/indexed_lane.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ struct Brought {
   std::vector<IoChoice> choices;
 };
 
-class PlannedLaneTest : public testing::Test {
+class IndexedLaneTest : public testing::Test {
  protected:
   /// How the lanes of one test read.
   struct Setup {
@@ -58,7 +58,7 @@ class PlannedLaneTest : public testing::Test {
     std::size_t in_flight_bytes = 4 << 20;
   };
 
-  PlannedLaneTest() : arena_(Arena::Create({.bytes = 64 << 20, .huge_pages = false})) {}
+  IndexedLaneTest() : arena_(Arena::Create({.bytes = 64 << 20, .huge_pages = false})) {}
 
   std::string File(const std::string& name) const { return directory_.File(name); }
 
@@ -105,17 +105,17 @@ class PlannedLaneTest : public testing::Test {
     OpenedFiles files(data, options_.io, {.opened = [&](const InputFile& file) {
                         brought.choices.push_back(file.choice());
                       }});
-    std::vector<std::unique_ptr<PlannedLane>> lanes;
+    std::vector<std::unique_ptr<IndexedLane>> lanes;
     for (std::size_t i = 0; i < setup.lanes; ++i) {
       lanes.push_back(
-          std::make_unique<PlannedLane>(PlannedLane::Options{i, 0}, &plan, &files, &context));
+          std::make_unique<IndexedLane>(IndexedLane::Options{i, 0}, &plan, &files, &context));
     }
     TakeTurns(lanes, &io, data.get(), &brought);
     lanes.clear();
     return brought;
   }
 
-  void TakeTurns(const std::vector<std::unique_ptr<PlannedLane>>& lanes, WorkerIo* io,
+  void TakeTurns(const std::vector<std::unique_ptr<IndexedLane>>& lanes, WorkerIo* io,
                  const FileTable* data, Brought* brought) {
     while (true) {
       std::vector<bool> in_pass(lanes.size(), true);
@@ -138,7 +138,7 @@ class PlannedLaneTest : public testing::Test {
     }
   }
 
-  static void FillOne(PlannedLane* lane, WorkerIo* io, Block* block) {
+  static void FillOne(IndexedLane* lane, WorkerIo* io, Block* block) {
     while (!lane->Fill(block)) {
       ASSERT_TRUE(io->in_flight()) << "waits for nothing";
       io->Reap(std::chrono::steady_clock::now() + std::chrono::seconds(20));
@@ -203,7 +203,7 @@ class PlannedLaneTest : public testing::Test {
   std::function<void(std::size_t)> after_block_;
 };
 
-TEST_F(PlannedLaneTest, EveryPathAndFormatBringsTheRowsInTheirOrder) {
+TEST_F(IndexedLaneTest, EveryPathAndFormatBringsTheRowsInTheirOrder) {
   for (const PlannedFormat format :
        {PlannedFormat::kRows, PlannedFormat::kRecords, PlannedFormat::kChunks}) {
     for (const bool large : {false, true}) {
@@ -235,7 +235,7 @@ TEST_F(PlannedLaneTest, EveryPathAndFormatBringsTheRowsInTheirOrder) {
   }
 }
 
-TEST_F(PlannedLaneTest, RowsInFileOrderAreReadInLargePieces) {
+TEST_F(IndexedLaneTest, RowsInFileOrderAreReadInLargePieces) {
   const auto data = MakeData(PlannedFormat::kRecords, 1, 20000, 100);
   std::vector<RowNumber> rows(data->rows());
   std::iota(rows.begin(), rows.end(), RowNumber{0});
@@ -257,7 +257,7 @@ TEST_F(PlannedLaneTest, RowsInFileOrderAreReadInLargePieces) {
   EXPECT_LE(hook.reads, 20u);
 }
 
-TEST_F(PlannedLaneTest, SourcesOfTheProgramsOwnAreRead) {
+TEST_F(IndexedLaneTest, SourcesOfTheProgramsOwnAreRead) {
   for (const PlannedFormat format :
        {PlannedFormat::kRows, PlannedFormat::kRecords, PlannedFormat::kChunks}) {
     const auto data = MakeData(format, 3, 500, 1000, true);
@@ -266,7 +266,7 @@ TEST_F(PlannedLaneTest, SourcesOfTheProgramsOwnAreRead) {
   }
 }
 
-TEST_F(PlannedLaneTest, PassesFollowEachOther) {
+TEST_F(IndexedLaneTest, PassesFollowEachOther) {
   const auto data = MakeData(PlannedFormat::kRecords, 2, 50, 100);
   const std::vector<RowNumber> rows = Shuffled(*data, 7);
   Setup setup;
@@ -279,7 +279,7 @@ TEST_F(PlannedLaneTest, PassesFollowEachOther) {
   EXPECT_EQ(brought.passes, 3u);
 }
 
-TEST_F(PlannedLaneTest, ShortReadsAndTransientFailuresAreGotOver) {
+TEST_F(IndexedLaneTest, ShortReadsAndTransientFailuresAreGotOver) {
   const auto data = MakeData(PlannedFormat::kRecords, 3, 400, 5000);
   const std::vector<RowNumber> rows = Shuffled(*data, 8);
   for (const IoPath path : Paths()) {
@@ -299,7 +299,7 @@ TEST_F(PlannedLaneTest, ShortReadsAndTransientFailuresAreGotOver) {
   }
 }
 
-TEST_F(PlannedLaneTest, DamageIsAHoleInItsPlaceOrAFailureBehindWhatCameBefore) {
+TEST_F(IndexedLaneTest, DamageIsAHoleInItsPlaceOrAFailureBehindWhatCameBefore) {
   for (const PlannedFormat format : {PlannedFormat::kRecords, PlannedFormat::kChunks}) {
     const auto data = MakeData(format, 3, 300, 200);
     const std::vector<RowNumber> rows = Shuffled(*data, 10);
@@ -344,7 +344,7 @@ TEST_F(PlannedLaneTest, DamageIsAHoleInItsPlaceOrAFailureBehindWhatCameBefore) {
   }
 }
 
-TEST_F(PlannedLaneTest, AChunksDamageIsReportedOnceWhoeverReadsItsRecords) {
+TEST_F(IndexedLaneTest, AChunksDamageIsReportedOnceWhoeverReadsItsRecords) {
   const auto data = MakeData(PlannedFormat::kChunks, 1, 70, 100);
   std::ofstream(data->file(0).name, std::ios::in | std::ios::binary)
       .seekp(static_cast<std::streamoff>(data->OffsetOf(16)))
@@ -375,7 +375,7 @@ class BadSector final : public ReadFaultHook {
   const std::uint64_t at_;
 };
 
-TEST_F(PlannedLaneTest, ABadSectorCostsOnlyTheRecordsThatStandInIt) {
+TEST_F(IndexedLaneTest, ABadSectorCostsOnlyTheRecordsThatStandInIt) {
   const auto data = MakeData(PlannedFormat::kRecords, 1, 500, 9000);
   std::vector<RowNumber> rows(data->rows());
   std::iota(rows.begin(), rows.end(), RowNumber{0});
@@ -410,7 +410,7 @@ TEST_F(PlannedLaneTest, ABadSectorCostsOnlyTheRecordsThatStandInIt) {
   }
 }
 
-TEST_F(PlannedLaneTest, AFileThatVanishedLosesItsRowsAlone) {
+TEST_F(IndexedLaneTest, AFileThatVanishedLosesItsRowsAlone) {
   for (const PlannedFormat format : {PlannedFormat::kRows, PlannedFormat::kRecords}) {
     const auto data = MakeData(format, 2, 40, 100);
     const std::vector<RowNumber> rows = Shuffled(*data, 11);
@@ -435,7 +435,7 @@ TEST_F(PlannedLaneTest, AFileThatVanishedLosesItsRowsAlone) {
   }
 }
 
-TEST_F(PlannedLaneTest, AFileThatWasCutSinceItsIndexWasMadeLosesWhatIsGone) {
+TEST_F(IndexedLaneTest, AFileThatWasCutSinceItsIndexWasMadeLosesWhatIsGone) {
   for (const PlannedFormat format :
        {PlannedFormat::kRows, PlannedFormat::kRecords, PlannedFormat::kChunks}) {
     const auto data = MakeData(format, 2, 70, 3000);
@@ -458,7 +458,7 @@ TEST_F(PlannedLaneTest, AFileThatWasCutSinceItsIndexWasMadeLosesWhatIsGone) {
   }
 }
 
-TEST_F(PlannedLaneTest, AFileThatIsCutWhileItIsReadGivesNoZeros) {
+TEST_F(IndexedLaneTest, AFileThatIsCutWhileItIsReadGivesNoZeros) {
   for (const PlannedFormat format : {PlannedFormat::kRecords, PlannedFormat::kChunks}) {
     for (const IoPath path : Paths()) {
       const auto data = MakeData(format, 1, 300, 8000);
@@ -507,7 +507,7 @@ class LyingIndex final : public RecordIndex {
   const Status status_;
 };
 
-TEST_F(PlannedLaneTest, AnIndexThatLiesIsNotBelieved) {
+TEST_F(IndexedLaneTest, AnIndexThatLiesIsNotBelieved) {
   const std::vector<std::size_t> sizes(100, 50);
   const std::uint64_t huge = ~std::uint64_t{0};
   for (const RecordUnit unit :
@@ -531,7 +531,7 @@ TEST_F(PlannedLaneTest, AnIndexThatLiesIsNotBelieved) {
   }
 }
 
-TEST_F(PlannedLaneTest, AnIndexThatCannotBeReadFailsAlsoWhereDamageIsSkipped) {
+TEST_F(IndexedLaneTest, AnIndexThatCannotBeReadFailsAlsoWhereDamageIsSkipped) {
   auto data = std::make_shared<PlannedData>(PlannedFormat::kRecords);
   data->AddFile(File("data"), std::vector<std::size_t>(100, 50));
   data->edit(0)->index =
@@ -541,7 +541,7 @@ TEST_F(PlannedLaneTest, AnIndexThatCannotBeReadFailsAlsoWhereDamageIsSkipped) {
   EXPECT_EQ(Bring(data, {1, 2}, setup).status.code(), StatusCode::kIoError);
 }
 
-TEST_F(PlannedLaneTest, AUnitFarLongerThanARecordMayBeIsReadInPart) {
+TEST_F(IndexedLaneTest, AUnitFarLongerThanARecordMayBeIsReadInPart) {
   auto data = std::make_shared<PlannedData>(PlannedFormat::kRecords);
   data->AddFile(File("data"), std::vector<std::size_t>{50, 3000000, 60});
   // What the first record's unit has behind it was lost; the index gives it all of that.
@@ -555,7 +555,7 @@ TEST_F(PlannedLaneTest, AUnitFarLongerThanARecordMayBeIsReadInPart) {
   EXPECT_LE(read_bytes_.count() - before, 100000u);
 }
 
-TEST_F(PlannedLaneTest, WithoutMemoryTheFailureSaysWhatToDo) {
+TEST_F(IndexedLaneTest, WithoutMemoryTheFailureSaysWhatToDo) {
   arena_ = Arena::Create({.bytes = 4 << 20, .huge_pages = false});
   auto data = std::make_shared<PlannedData>(PlannedFormat::kRecords);
   data->AddFile(File("data"), std::vector<std::size_t>{100, 5000000, 100});
@@ -570,7 +570,7 @@ TEST_F(PlannedLaneTest, WithoutMemoryTheFailureSaysWhatToDo) {
   }
 }
 
-TEST_F(PlannedLaneTest, SmallRecordsOfAColdFileAreReadManyAtATime) {
+TEST_F(IndexedLaneTest, SmallRecordsOfAColdFileAreReadManyAtATime) {
   if (!ProbeUring().available) GTEST_SKIP() << "no io_uring: " << ProbeUring().reason;
   const auto data = MakeData(PlannedFormat::kRows, 1, 20000, 160);
   const std::vector<RowNumber> rows = Shuffled(*data, 14);
@@ -605,7 +605,7 @@ std::vector<std::vector<std::byte>> FrameAll(const DataFile& file, OnDamage on_d
   return records;
 }
 
-class PlannedFormatsTest : public PlannedLaneTest {
+class PlannedFormatsTest : public IndexedLaneTest {
  protected:
   std::string Write(const std::string& format, int number) {
     const std::string path = File("part" + std::to_string(number));
@@ -686,7 +686,7 @@ TEST_F(PlannedFormatsTest, DamagedRecordsAreHolesWithTheSameNumbers) {
   }
 }
 
-TEST_F(PlannedLaneTest, ReadsThatAnEngineFailsForGoodAreFailuresInTheirPlace) {
+TEST_F(IndexedLaneTest, ReadsThatAnEngineFailsForGoodAreFailuresInTheirPlace) {
   if (!ProbeUring().available) GTEST_SKIP() << "no io_uring: " << ProbeUring().reason;
   const auto data = MakeData(PlannedFormat::kRecords, 3, 300, 4000);
   const std::vector<RowNumber> rows = Shuffled(*data, 21);
@@ -718,7 +718,7 @@ TEST_F(PlannedLaneTest, ReadsThatAnEngineFailsForGoodAreFailuresInTheirPlace) {
             IdsOf({rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(failed.ids.size())}));
 }
 
-TEST_F(PlannedLaneTest, ABlockTellsWhichOfItsRowsStandInAFileThatShrank) {
+TEST_F(IndexedLaneTest, ABlockTellsWhichOfItsRowsStandInAFileThatShrank) {
   const auto data = MakeData(PlannedFormat::kRows, 2, 500, 100);
   Block block;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -743,7 +743,7 @@ TEST_F(PlannedLaneTest, ABlockTellsWhichOfItsRowsStandInAFileThatShrank) {
   EXPECT_FALSE(block.ShrunkAt(3));
 }
 
-TEST_F(PlannedLaneTest, ManyFilesMayBeReadWithFewOpen) {
+TEST_F(IndexedLaneTest, ManyFilesMayBeReadWithFewOpen) {
   auto data = std::make_shared<PlannedData>(PlannedFormat::kRecords);
   for (int i = 0; i < 60; ++i) {
     data->AddFile(File("many" + std::to_string(i)), std::vector<std::size_t>(20, 64));

@@ -28,7 +28,7 @@ namespace ringfeed {
 /// several. Rows that cannot be had are failures or, where damage is skipped, null spans with a
 /// range each; places without a row (kNoRow) are null spans alone. Blocks know the numbers of their
 /// rows.
-class PlannedLane final : public Lane {
+class IndexedLane final : public Lane {
  public:
   struct Options {
     std::size_t index = 0;  ///< of the plan's lanes
@@ -36,7 +36,7 @@ class PlannedLane final : public Lane {
     /// 0: as much as IoOptions::in_flight_bytes. Several lanes of a thread share the latter.
     std::size_t ahead_bytes = 0;
   };
-  PlannedLane(const Options& options, ChunkPlan* plan, OpenedFiles* files, LaneContext* context);
+  IndexedLane(const Options& options, ChunkPlan* plan, OpenedFiles* files, LaneContext* context);
   bool Fill(Block* block) override;
   std::span<const std::byte> Upcoming() const override { return upcoming_; }
   bool from_memory() const override { return from_memory_; }

@@ -1,4 +1,4 @@
-#include "readers/engine/plan/planned_source.h"
+#include "readers/engine/plan/indexed_source.h"
 
 #include <algorithm>
 #include <map>
@@ -141,7 +141,7 @@ std::uint64_t LookBack(std::span<const OrderStage> stages) {
 
 }  // namespace
 
-PlannedSource::PlannedSource(const ExecutionPlan& plan, const std::stop_token& stop)
+IndexedSource::IndexedSource(const ExecutionPlan& plan, const std::stop_token& stop)
     : plan_(plan), passes_(PassesOf(plan, plan.order_stages().size())) {
   const SourceNode& source = plan_.source;
   if (source.mix == nullptr) {
@@ -158,7 +158,7 @@ PlannedSource::PlannedSource(const ExecutionPlan& plan, const std::stop_token& s
   for (const auto& set : sets_) fingerprint_.Add(set->fingerprint());
 }
 
-std::string PlannedSource::Describe() const {
+std::string IndexedSource::Describe() const {
   std::map<std::string, std::size_t> origins;
   std::string remark;
   for (const auto& set : sets_) {
@@ -176,18 +176,18 @@ std::string PlannedSource::Describe() const {
   return text + remark;
 }
 
-const SourceNode& PlannedSource::SourceOf(std::size_t set) const {
+const SourceNode& IndexedSource::SourceOf(std::size_t set) const {
   return plan_.source.mix == nullptr ? plan_.source : plan_.source.mix->sets[set].source;
 }
 
-void PlannedSource::AddLosses(const RecordSet::File& file, Losses* losses) {
+void IndexedSource::AddLosses(const RecordSet::File& file, Losses* losses) {
   losses->count += file.index->loss().ranges;
   for (const IndexDamage& range : file.index->DamageOf(IndexDamage::kNoRecord)) {
     losses->ranges.push_back({file.name, range.begin, range.end, range.reason});
   }
 }
 
-PlannedSource::Losses PlannedSource::LossesOf(std::uint64_t pass, std::size_t stages) const {
+IndexedSource::Losses IndexedSource::LossesOf(std::uint64_t pass, std::size_t stages) const {
   Losses losses;
   // Of passes without end that are joined into one the first one tells.
   const std::uint64_t joined = std::max<std::uint64_t>(1, JoinedPasses(plan_, stages));
@@ -205,7 +205,7 @@ PlannedSource::Losses PlannedSource::LossesOf(std::uint64_t pass, std::size_t st
   return losses;
 }
 
-std::optional<std::uint64_t> PlannedSource::RowsOf(std::uint64_t pass, std::size_t stages) const {
+std::optional<std::uint64_t> IndexedSource::RowsOf(std::uint64_t pass, std::size_t stages) const {
   const std::uint64_t joined = JoinedPasses(plan_, stages);
   if (plan_.source.mix != nullptr || joined == 0) return std::nullopt;
   const OpenOptions& options = plan_.source.options;
@@ -221,11 +221,11 @@ std::optional<std::uint64_t> PlannedSource::RowsOf(std::uint64_t pass, std::size
   return rows;
 }
 
-std::uint64_t PlannedSource::mean_record_bytes() const {
+std::uint64_t IndexedSource::mean_record_bytes() const {
   return fingerprint_.bytes / std::max<std::uint64_t>(1, fingerprint_.records) + 1;
 }
 
-MixChain PlannedSource::NewMix(const std::string& mix) const {
+MixChain IndexedSource::NewMix(const std::string& mix) const {
   const MixSource& source = *plan_.source.mix;
   std::vector<MixInput> inputs;
   for (std::size_t i = 0; i < source.sets.size(); ++i) {
@@ -251,16 +251,16 @@ MixChain PlannedSource::NewMix(const std::string& mix) const {
   return chain;
 }
 
-std::unique_ptr<RowCursor> PlannedSource::NewCursor(const std::string& mix,
+std::unique_ptr<RowCursor> IndexedSource::NewCursor(const std::string& mix,
                                                     std::size_t stages) const {
   if (plan_.source.mix != nullptr) return NewMix(mix).rows;
   return MakeRowCursor(*sets_.front(), OrderOptionsOf(plan_.source.options),
                        plan_.order_stages().first(stages));
 }
 
-std::uint64_t PlannedSource::passes(std::size_t stages) const { return PassesOf(plan_, stages); }
+std::uint64_t IndexedSource::passes(std::size_t stages) const { return PassesOf(plan_, stages); }
 
-PlanMark PlannedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder) {
+PlanMark IndexedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder) {
   if (batch == 0) return {};  // also of data without a batch, whose losses are told all the same
   const std::lock_guard lock(mutex_);
   if (counting_ == nullptr) counting_ = NewCursor({}, plan_.order_stages().size());
@@ -285,7 +285,7 @@ PlanMark PlannedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool dr
   return {pass, batch * rows, 0};
 }
 
-const MixChain& PlannedSource::MixFrom(const std::string& begin) {
+const MixChain& IndexedSource::MixFrom(const std::string& begin) {
   if (mix_.rows == nullptr || mix_begin_ != begin) {
     mix_ = NewMix(begin);
     mix_begin_ = begin;
@@ -293,7 +293,7 @@ const MixChain& PlannedSource::MixFrom(const std::string& begin) {
   return mix_;
 }
 
-PlanMark PlannedSource::PlaceBehind(const PlanMark& begin, const std::string& mix,
+PlanMark IndexedSource::PlaceBehind(const PlanMark& begin, const std::string& mix,
                                     std::uint64_t batches, std::uint64_t rows,
                                     bool drop_remainder) {
   const std::lock_guard lock(mutex_);
@@ -310,7 +310,7 @@ PlanMark PlannedSource::PlaceBehind(const PlanMark& begin, const std::string& mi
   return {mark.pass, 0, 0};
 }
 
-std::string PlannedSource::MixBehind(const std::string& begin, const PlanMark& mark) {
+std::string IndexedSource::MixBehind(const std::string& begin, const PlanMark& mark) {
   const std::lock_guard lock(mutex_);
   const MixChain& chain = MixFrom(begin);
   const OrderPlace origin = chain.rows->Origin(mark.pass, mark.place);
@@ -320,7 +320,7 @@ std::string PlannedSource::MixBehind(const std::string& begin, const PlanMark& m
   return MixText(state, WeightsOf(*plan_.source.mix));
 }
 
-std::vector<RecordRange> PlannedSource::RangesOf(std::span<const std::uint64_t> rows) const {
+std::vector<RecordRange> IndexedSource::RangesOf(std::span<const std::uint64_t> rows) const {
   return ringfeed::RangesOf(rows, [this](std::uint64_t row) {
     const std::size_t file = FileOfRow(*table_, row);
     return FileRecord{static_cast<std::uint32_t>(file), row - table_->FirstRow(file)};

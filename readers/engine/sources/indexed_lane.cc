@@ -1,4 +1,4 @@
-#include "readers/engine/sources/planned_lane.h"
+#include "readers/engine/sources/indexed_lane.h"
 
 #include <algorithm>
 #include <cassert>
@@ -17,7 +17,7 @@ constexpr std::size_t kMostFetched = 256 * 1024;
 
 }  // namespace
 
-PlannedLane::PlannedLane(const Options& options, ChunkPlan* plan, OpenedFiles* files,
+IndexedLane::IndexedLane(const Options& options, ChunkPlan* plan, OpenedFiles* files,
                          LaneContext* context)
     : options_(options),
       plan_(plan),
@@ -26,7 +26,7 @@ PlannedLane::PlannedLane(const Options& options, ChunkPlan* plan, OpenedFiles* f
       files_(files, context),
       framer_(files, &files_, context) {}
 
-bool PlannedLane::HasRows() {
+bool IndexedLane::HasRows() {
   if (!chunk_taken_ && !ended_) {
     plan_->Next(options_.index, &chunk_);
     chunk_taken_ = true;
@@ -36,14 +36,14 @@ bool PlannedLane::HasRows() {
   return chunk_taken_ && next_row_ < chunk_.rows.size();
 }
 
-void PlannedLane::UseRows(std::size_t count) {
+void IndexedLane::UseRows(std::size_t count) {
   next_row_ += count;
   if (next_row_ < chunk_.rows.size()) return;
   chunk_taken_ = false;
   ended_ = chunk_.kind == Chunk::Kind::kEnd || !chunk_.status.ok();
 }
 
-bool PlannedLane::FillDirectly(Block* block) {
+bool IndexedLane::FillDirectly(Block* block) {
   if (!HasRows()) return false;
   const StageTimer timer(*context_->frame_clock);
   const std::size_t count = framer_.PointAt(RowsLeft(), block);
@@ -60,7 +60,7 @@ bool PlannedLane::FillDirectly(Block* block) {
   return true;
 }
 
-std::unique_ptr<PlannedLane::Part> PlannedLane::PlanPart() {
+std::unique_ptr<IndexedLane::Part> IndexedLane::PlanPart() {
   auto part = std::make_unique<Part>(context_);
   if (HasRows()) {
     if (!is_found_) found_.Find(*opened_, chunk_.rows);
@@ -94,7 +94,7 @@ std::unique_ptr<PlannedLane::Part> PlannedLane::PlanPart() {
   return part;
 }
 
-bool PlannedLane::MakePart() {
+bool IndexedLane::MakePart() {
   if (next_part_ == nullptr) next_part_ = PlanPart();
   if (next_part_ == nullptr) return false;
   if (!next_part_->fetch.Start()) {
@@ -107,7 +107,7 @@ bool PlannedLane::MakePart() {
   return true;
 }
 
-void PlannedLane::ReadAhead() {
+void IndexedLane::ReadAhead() {
   const std::size_t most =
       options_.ahead_bytes != 0 ? options_.ahead_bytes : context_->options->io.in_flight_bytes;
   std::size_t ahead = 0;
@@ -125,7 +125,7 @@ void PlannedLane::ReadAhead() {
   for (const auto& part : parts_) part->fetch.Pump();
 }
 
-bool PlannedLane::Fill(Block* block) {
+bool IndexedLane::Fill(Block* block) {
   block->table = opened_->table();
   if (parts_.empty() && next_part_ == nullptr && FillDirectly(block)) {
     LookAhead();
@@ -142,7 +142,7 @@ bool PlannedLane::Fill(Block* block) {
   return true;
 }
 
-void PlannedLane::FillFrom(Part* part, Block* block) {
+void IndexedLane::FillFrom(Part* part, Block* block) {
   from_memory_ = !part->fetch.reads_ahead();
   block->pass_ends = part->kind == Chunk::Kind::kPassEnd;
   block->stream_ends = part->kind == Chunk::Kind::kEnd;
@@ -167,7 +167,7 @@ void PlannedLane::FillFrom(Part* part, Block* block) {
   if (!block->status.ok()) block->turn_ends = true;
 }
 
-void PlannedLane::LookAhead() {
+void IndexedLane::LookAhead() {
   upcoming_ = {};
   if (!parts_.empty() || next_part_ != nullptr || !HasRows()) return;
   if (!is_found_) {

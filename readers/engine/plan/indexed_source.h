@@ -38,12 +38,12 @@ struct RunStart {
 
 /// A chain's files with their indexes, and the order of their records: what a run by index begins
 /// with, and what positions are computed from. Thread safe.
-class PlannedSource {
+class IndexedSource {
  public:
   /// Opens the indexes of the plan's files, and builds those that are missing. Blocks. Throws
   /// Error where a file cannot be had or has no index, and with kCancelled where `stop` is
   /// requested meanwhile. `plan` outlives it.
-  PlannedSource(const ExecutionPlan& plan, const std::stop_token& stop);
+  IndexedSource(const ExecutionPlan& plan, const std::stop_token& stop);
 
   /// A cursor over the order, to be put to its place by Seek, with the first `stages` of the
   /// plan's. `mix`: what MixBehind gave, for a mixture that begins there; throws Error where it
