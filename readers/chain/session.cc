@@ -217,7 +217,7 @@ bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, Deadline deadline,
 }
 
 bool ReaderSession::IsHidden(const Delivery& delivery) const {
-  const BatchSlot* const slot = delivery.batch;
+  const BatchBuffer* const slot = delivery.batch;
   const bool shows_all = plan_.batched && plan_.batch.empty_batches;
   return slot != nullptr && slot->rows == 0 && slot->status.ok() && !shows_all;
 }
@@ -405,7 +405,7 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const Re
     Taken taken;
     const ReadResult result = TakeNext(&taken, limits);
     if (result != ReadResult::kRecord) return result;
-    BatchSlot* const slot = taken.delivery.batch;
+    BatchBuffer* const slot = taken.delivery.batch;
     const Status after = slot->status;
     const bool empty = slot->rows == 0;
     const auto owner = taken.run->Lease(std::move(taken.delivery));

@@ -117,7 +117,7 @@ class ReaderSession {
     OrderSpan span;
     std::vector<std::uint64_t> numbers{};  ///< of its rows' records, where that was asked for
     std::vector<std::uint64_t> damaged{};  ///< of records that are left out
-    std::vector<std::size_t> failed{};     ///< rows that were taken out, as BatchSlot::failures
+    std::vector<std::size_t> failed{};     ///< rows that were taken out, as BatchBuffer::failures
     std::shared_ptr<const IndexedSource> indexed{};  ///< that they are numbers in; null: packed
   };
   /// Where the next run starts, and what was handed out before that.

@@ -59,7 +59,7 @@ constexpr FileRecord UnpackRecord(std::uint64_t number) {
 }
 
 /// The ranges that rows of a batch come from, in the rows' order; those that follow each other are
-/// joined. `numbers` as BatchSlot::row_numbers, of which kNoRow is passed over; `place_of` tells
+/// joined. `numbers` as BatchBuffer::row_numbers, of which kNoRow is passed over; `place_of` tells
 /// what a number stands for.
 std::vector<RecordRange> RangesOf(std::span<const std::uint64_t> numbers,
                                   const std::function<FileRecord(std::uint64_t)>& place_of);

@@ -20,7 +20,7 @@ struct Got {
   OrderSpan span;
   std::vector<std::uint64_t> rows;
   Instance batch;                      ///< copies, of batches
-  std::vector<std::uint64_t> numbers;  ///< BatchSlot::row_numbers
+  std::vector<std::uint64_t> numbers;  ///< BatchBuffer::row_numbers
   std::vector<std::uint64_t> places;   ///< of a chain without Batch: of the rows, since the start
   std::uint64_t next_place = 0;        ///< then: behind them and the damaged records among them
 };
@@ -63,7 +63,7 @@ class FakeHost : public PlanHost {
   bool ended = false;
 
  private:
-  void TakeBatch(BatchSlot* slot) {
+  void TakeBatch(BatchBuffer* slot) {
     if (slot->dropped) {
       ++dropped;
       return batch_sink->Release(slot);

@@ -9,7 +9,7 @@
 
 namespace ringfeed {
 
-void BatchFinisher::FinishOne(BatchSlot* slot) const {
+void BatchFinisher::FinishOne(BatchBuffer* slot) const {
   // acq_rel: releases this thread's rows to, and acquires the others' for, whoever comes last.
   if (slot->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   try {
@@ -19,11 +19,11 @@ void BatchFinisher::FinishOne(BatchSlot* slot) const {
   }
 }
 
-void BatchFinisher::EndBefore(const BatchSlot& slot) const {
+void BatchFinisher::EndBefore(const BatchBuffer& slot) const {
   host_->End(slot.sequence, StatusOfThrown("a batch could not be written"));
 }
 
-void BatchFinisher::Finish(BatchSlot* slot) const {
+void BatchFinisher::Finish(BatchBuffer* slot) const {
   if (!slot->status.ok()) slot->rows = 0;
   JoinExtents(slot);
   if (rules_.pad && slot->status.ok()) FillMissing(*slot);
@@ -40,7 +40,7 @@ void BatchFinisher::Finish(BatchSlot* slot) const {
 }
 
 // What tells whether the parser fits no record: those that it refused before it took one.
-void BatchFinisher::CutRefused(BatchSlot* slot) const {
+void BatchFinisher::CutRefused(BatchBuffer* slot) const {
   std::vector<RefusedRow>& refused = slot->refused;
   std::sort(refused.begin(), refused.end(),
             [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
@@ -61,7 +61,7 @@ void BatchFinisher::CutRefused(BatchSlot* slot) const {
   refused.erase(first_other, refused.end());
 }
 
-void BatchFinisher::JoinExtents(BatchSlot* slot) const {
+void BatchFinisher::JoinExtents(BatchBuffer* slot) const {
   if (slot->extents.size() < 2) return;
   BatchExtent& last = *slot->extents.back();
   for (std::size_t i = 0; i + 1 < slot->extents.size(); ++i) {
@@ -85,7 +85,7 @@ void BatchFinisher::JoinExtents(BatchSlot* slot) const {
   slot->extents.erase(slot->extents.begin(), slot->extents.end() - 1);
 }
 
-void BatchFinisher::SettleFailures(BatchSlot* slot) const {
+void BatchFinisher::SettleFailures(BatchBuffer* slot) const {
   if (slot->failures.empty() || !slot->status.ok()) return;
   std::sort(slot->failures.begin(), slot->failures.end(),
             [](const RowFailure& a, const RowFailure& b) { return a.row < b.row; });
@@ -110,7 +110,7 @@ void BatchFinisher::SettleFailures(BatchSlot* slot) const {
   }
 }
 
-void BatchFinisher::EndAt(BatchSlot* slot, std::size_t row) const {
+void BatchFinisher::EndAt(BatchBuffer* slot, std::size_t row) const {
   std::erase_if(slot->failures, [&](const RowFailure& failure) { return failure.row >= row; });
   if (!rules_.pad) {
     slot->rows = static_cast<std::uint32_t>(row);
@@ -152,7 +152,7 @@ void BatchFinisher::RemoveRaggedRow(const BatchExtent& extent, const BatchLayout
   for (std::size_t i = row + 1; i < rows; ++i) offsets[i] = offsets[i + 1] - units;
 }
 
-void BatchFinisher::RemoveRow(BatchSlot* slot, std::size_t row) const {
+void BatchFinisher::RemoveRow(BatchBuffer* slot, std::size_t row) const {
   BatchExtent& extent = *slot->extents.back();
   for (std::size_t f = 0; f < fields_; ++f) {
     const BatchLayout::Column& column = extent.layout.columns()[f];
@@ -173,7 +173,7 @@ void BatchFinisher::RemoveRow(BatchSlot* slot, std::size_t row) const {
   --slot->rows;
 }
 
-void BatchFinisher::FillMissing(const BatchSlot& slot) {
+void BatchFinisher::FillMissing(const BatchBuffer& slot) {
   const BatchExtent& extent = *slot.extents.back();
   std::byte* const base = extent.run.data;
   std::byte* const mask = base + extent.layout.mask();
@@ -192,7 +192,7 @@ void BatchFinisher::FillMissing(const BatchSlot& slot) {
   }
 }
 
-void BatchFinisher::BlankRow(BatchSlot* slot, std::size_t row) const {
+void BatchFinisher::BlankRow(BatchBuffer* slot, std::size_t row) const {
   const BatchExtent& extent = *slot->extents.back();
   std::byte* const base = extent.run.data;
   for (std::size_t f = 0; f < fields_; ++f) {

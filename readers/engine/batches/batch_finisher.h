@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "base/memory/arena.h"
+#include "readers/engine/batches/batch_buffer.h"
 #include "readers/engine/batches/batch_pool.h"
-#include "readers/engine/batches/batch_slot.h"
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/failures.h"
 #include "readers/parsers/parser.h"
@@ -22,7 +22,7 @@ struct BatchRules {
   /// Every batch has a row for each place of its slice: zeros where none is there. A last tensor
   /// "mask" tells.
   bool pad = false;
-  bool note_rows = false;  ///< BatchSlot::row_numbers is wanted
+  bool note_rows = false;  ///< BatchBuffer::row_numbers is wanted
   /// Not null: which rows were refused is noted, as long as it is open.
   const Refusals* refusals = nullptr;
   /// The parser, where its rows come packed: of OnPacked alone.
@@ -43,27 +43,27 @@ class BatchFinisher {
         host_(host) {}
 
   /// Drops one of the slot's `pending`, and finishes the batch with the last.
-  void FinishOne(BatchSlot* slot) const;
+  void FinishOne(BatchBuffer* slot) const;
   /// The batch will never be finished: in a handler of what was thrown. Everything ends before it.
-  void EndBefore(const BatchSlot& slot) const;
+  void EndBefore(const BatchBuffer& slot) const;
 
  private:
-  void Finish(BatchSlot* slot) const;
-  void JoinExtents(BatchSlot* slot) const;
-  void SettleFailures(BatchSlot* slot) const;
+  void Finish(BatchBuffer* slot) const;
+  void JoinExtents(BatchBuffer* slot) const;
+  void SettleFailures(BatchBuffer* slot) const;
   /// The rows from this one on are not to be delivered.
-  void EndAt(BatchSlot* slot, std::size_t row) const;
-  void CutRefused(BatchSlot* slot) const;
+  void EndAt(BatchBuffer* slot, std::size_t row) const;
+  void CutRefused(BatchBuffer* slot) const;
   /// Takes the values of a row out; returns how many units they were.
   static std::int64_t CutUnits(const BatchExtent& extent, const BatchLayout::Column& column,
                                std::size_t rows, std::size_t row);
   static void RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Column& column,
                               std::size_t rows, std::size_t row);
-  void RemoveRow(BatchSlot* slot, std::size_t row) const;
+  void RemoveRow(BatchBuffer* slot, std::size_t row) const;
   /// Of a padded batch: sets the mask, and zeros for the rows that are missing.
-  static void FillMissing(const BatchSlot& slot);
+  static void FillMissing(const BatchBuffer& slot);
   /// Of a padded batch: a row that failed becomes one that is missing.
-  void BlankRow(BatchSlot* slot, std::size_t row) const;
+  void BlankRow(BatchBuffer* slot, std::size_t row) const;
 
   const BatchRules rules_;
   const std::size_t fields_;

@@ -35,14 +35,14 @@ BatchPool::~BatchPool() {
   }
 }
 
-BatchSlot* BatchPool::TakeSlot(const BatchNeed& need) {
+BatchBuffer* BatchPool::TakeSlot(const BatchNeed& need) {
   if (slot_limit() == 0) {
     ChooseSlotLimit(LayoutFor(CapacityFor(need)).bytes());
   }
-  BatchSlot* slot = nullptr;
+  BatchBuffer* slot = nullptr;
   if (free_slots_.TryPop(slot) != QueueResult::kOk) {
     if (slots_.size() >= slot_limit()) return nullptr;
-    slots_.push_back(std::make_unique<BatchSlot>());
+    slots_.push_back(std::make_unique<BatchBuffer>());
     slot = slots_.back().get();
   }
   Prepare(slot, need);
@@ -81,7 +81,7 @@ void BatchPool::ChooseSlotLimit(std::size_t batch_bytes) {
   slot_limit_.store(std::min(slots, kMaxSlots), std::memory_order_relaxed);
 }
 
-void BatchPool::Prepare(BatchSlot* slot, const BatchNeed& need) {
+void BatchPool::Prepare(BatchBuffer* slot, const BatchNeed& need) {
   for (const auto& extent : slot->extents) AllowUse(extent->run.data, extent->run.bytes);
   slot->sequence = need.sequence;
   slot->pass = need.pass;
@@ -137,14 +137,14 @@ std::unique_ptr<BatchExtent> BatchPool::MakeExtent(std::span<const std::uint64_t
   return extent;
 }
 
-bool BatchPool::DropSpareSlot(const BatchSlot* slot) {
+bool BatchPool::DropSpareSlot(const BatchBuffer* slot) {
   if (slots_.size() <= options_.least_slots || slots_.back().get() != slot) return false;
   slots_.pop_back();
   slot_limit_.store(slots_.size(), std::memory_order_relaxed);
   return true;
 }
 
-BatchExtent* BatchPool::PieceFor(BatchSlot* slot, const WriteTask& task) {
+BatchExtent* BatchPool::PieceFor(BatchBuffer* slot, const WriteTask& task) {
   if (slot->extents.empty() || !slot->status.ok()) return nullptr;
   BatchExtent& last = *slot->extents.back();
   std::vector<std::uint64_t> capacity(fields_);
@@ -196,7 +196,7 @@ void BatchPool::RecycleTask(WriteTask* task) {
   (void)free_tasks_.TryPush(std::move(task));  // all tasks ever made fit, or this one rests unused
 }
 
-void BatchPool::Release(BatchSlot* slot) {
+void BatchPool::Release(BatchBuffer* slot) {
   for (const auto& extent : slot->extents) ForbidUse(extent->run.data, extent->run.bytes);
   (void)free_slots_.TryPush(std::move(slot));  // has room for every slot that can exist
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/memory/arena.h"
-#include "readers/engine/batches/batch_slot.h"
+#include "readers/engine/batches/batch_buffer.h"
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/queue/mpmc_ring.h"
@@ -17,10 +17,10 @@ namespace ringfeed {
 
 /// What a batch wants of its memory, as far as it is planned.
 struct BatchNeed {
-  std::uint64_t sequence = 0;  ///< as of BatchSlot
+  std::uint64_t sequence = 0;  ///< as of BatchBuffer
   std::uint64_t pass = 0;
   std::span<const std::uint64_t> units{};     ///< per field
-  std::span<const std::uint32_t> row_ends{};  ///< as of BatchSlot
+  std::span<const std::uint32_t> row_ends{};  ///< as of BatchBuffer
   std::uint32_t rows = 0;
   bool is_closed = false;  ///< no more will come
 };
@@ -37,7 +37,7 @@ class BatchPool {
     std::size_t least_slots = kLeastSlots;  ///< without these nothing works
     std::size_t memory_bytes = 0;           ///< all slots together
     bool pad = false;                       ///< batches have a mask
-    bool note_rows = false;                 ///< BatchSlot::row_numbers is wanted
+    bool note_rows = false;                 ///< BatchBuffer::row_numbers is wanted
   };
   /// `host` outlives it, and grants the slots' memory.
   BatchPool(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
@@ -48,10 +48,10 @@ class BatchPool {
 
   /// A slot with room for what the batch has so far; its status says so where the arena has none.
   /// Null where all are in use.
-  BatchSlot* TakeSlot(const BatchNeed& need);
+  BatchBuffer* TakeSlot(const BatchNeed& need);
   /// The piece of the slot's memory that the task's rows go to: the last one, or a larger one
   /// where that is full. Null where the arena has none: see the slot's status.
-  BatchExtent* PieceFor(BatchSlot* slot, const WriteTask& task);
+  BatchExtent* PieceFor(BatchBuffer* slot, const WriteTask& task);
   /// A batch had so many units of each field.
   void Learn(std::span<const std::uint64_t> units);
   WriteTask* NewTask();
@@ -60,7 +60,7 @@ class BatchPool {
 
   void RecycleTask(WriteTask* task);
   /// The consumer has let go of the batch.
-  void Release(BatchSlot* slot);
+  void Release(BatchBuffer* slot);
   /// A batch is off the writers' hands. Release: what was done for it is seen by who finds that
   /// none HasIncomplete.
   void NoteComplete() { incomplete_.fetch_sub(1, std::memory_order_release); }
@@ -79,11 +79,11 @@ class BatchPool {
   }
   std::vector<std::uint64_t> CapacityFor(const BatchNeed& need) const;
   void ChooseSlotLimit(std::size_t batch_bytes);
-  void Prepare(BatchSlot* slot, const BatchNeed& need);
+  void Prepare(BatchBuffer* slot, const BatchNeed& need);
   std::unique_ptr<BatchExtent> MakeExtent(std::span<const std::uint64_t> capacity, Status* status);
   /// The arena has no piece for one more slot: goes on with those that there are, where these are
   /// enough. False where `slot` is one of those.
-  bool DropSpareSlot(const BatchSlot* slot);
+  bool DropSpareSlot(const BatchBuffer* slot);
 
   const Options options_;
   const Parser* const parser_;
@@ -93,11 +93,11 @@ class BatchPool {
 
   // The planner's own.
   std::vector<std::uint64_t> learned_units_;
-  std::vector<std::unique_ptr<BatchSlot>> slots_;
+  std::vector<std::unique_ptr<BatchBuffer>> slots_;
   std::vector<std::unique_ptr<WriteTask>> tasks_;
 
   // Shared with writers and consumers.
-  MpmcRing<BatchSlot*> free_slots_;
+  MpmcRing<BatchBuffer*> free_slots_;
   MpmcRing<WriteTask*> free_tasks_;
   std::atomic<std::size_t> slot_limit_{0};
   std::atomic<std::uint64_t> incomplete_{0};  ///< batches with a slot that writers still fill

@@ -389,7 +389,7 @@ bool BatchSink::Continue() {
     for (WriteTask* task : batch.tasks) Dispatch(batch, task);
     batch.tasks.clear();
     if (!batch.closed) return false;
-    BatchSlot* slot = batch.slot;
+    BatchBuffer* slot = batch.slot;
     slot->rows = options_.pad ? static_cast<std::uint32_t>(slice_rows_) : batch.rows;
     slot->span = batch.span;
     slot->damaged_numbers = std::move(batch.damaged_numbers);
@@ -410,7 +410,7 @@ bool BatchSink::GiveSlot(Planned& batch) {
 }
 
 void BatchSink::Dispatch(Planned& batch, WriteTask* task) {
-  BatchSlot* slot = batch.slot;
+  BatchBuffer* slot = batch.slot;
   task->slot = slot;
   task->extent = pool_.PieceFor(slot, *task);
   slot->pending.fetch_add(1, std::memory_order_relaxed);
@@ -419,7 +419,7 @@ void BatchSink::Dispatch(Planned& batch, WriteTask* task) {
 
 // ---- Handing out ----
 
-Instance BatchSink::MakeInstance(const BatchSlot& slot,
+Instance BatchSink::MakeInstance(const BatchBuffer& slot,
                                  const std::shared_ptr<const void>& owner) const {
   const BatchExtent& extent = *slot.extents.back();
   Instance instance(fields_);
@@ -448,7 +448,8 @@ Instance BatchSink::MakeInstance(const BatchSlot& slot,
   return instance;
 }
 
-Tensor BatchSink::MakeMask(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const {
+Tensor BatchSink::MakeMask(const BatchBuffer& slot,
+                           const std::shared_ptr<const void>& owner) const {
   const BatchExtent& extent = *slot.extents.back();
   Tensor mask;
   mask.dtype = kUInt8;

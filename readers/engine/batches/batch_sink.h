@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "base/memory/arena.h"
+#include "readers/engine/batches/batch_buffer.h"
 #include "readers/engine/batches/batch_finisher.h"
 #include "readers/engine/batches/batch_pool.h"
-#include "readers/engine/batches/batch_slot.h"
 #include "readers/engine/batches/batch_writer.h"
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/order/plan_clock.h"
@@ -90,8 +90,8 @@ class BatchSink final : public PlanSink {
   /// Writes what was submitted; any thread.
   const BatchWriter& writer() const { return writer_; }
   // The consumer's calls.
-  Instance MakeInstance(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const;
-  void Release(BatchSlot* slot) { pool_.Release(slot); }
+  Instance MakeInstance(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
+  void Release(BatchBuffer* slot) { pool_.Release(slot); }
   /// Slots that exist at most; fixed once the first batch was planned.
   std::size_t slot_limit() const { return pool_.slot_limit(); }
 
@@ -101,7 +101,7 @@ class BatchSink final : public PlanSink {
   /// A batch in the plan.
   struct Planned {
     OrderSpan span;
-    std::uint64_t sequence = 0;  ///< as of BatchSlot
+    std::uint64_t sequence = 0;  ///< as of BatchBuffer
     std::uint64_t pass = 0;      ///< of its first row
     std::uint32_t places = 0;    ///< so far
     std::uint32_t rows = 0;      ///< that are to be written
@@ -115,7 +115,7 @@ class BatchSink final : public PlanSink {
     std::vector<RowRef> refs;             ///< of a batch that is written once it is closed
     std::vector<std::uint32_t> row_ends;  ///< of packed rows: where they end in refs
     std::vector<MissingRows> missing;
-    BatchSlot* slot = nullptr;
+    BatchBuffer* slot = nullptr;
   };
 
   /// Places of a batch that are treated alike.
@@ -151,7 +151,7 @@ class BatchSink final : public PlanSink {
   void CountUnits(const WriteTask& task, std::vector<std::uint64_t>* units) const;
   bool GiveSlot(Planned& batch);
   void Dispatch(Planned& batch, WriteTask* task);
-  Tensor MakeMask(const BatchSlot& slot, const std::shared_ptr<const void>& owner) const;
+  Tensor MakeMask(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
   /// Of rows that nobody batched: so many are not delivered.
   void LeaveOut(std::size_t rows);
 

@@ -29,7 +29,7 @@ std::uint32_t FirstRecord(const WriteTask& task) {
 }  // namespace
 
 void BatchWriter::Write(WriteTask* task, WriterScratch* scratch) const {
-  BatchSlot* const slot = task->slot;
+  BatchBuffer* const slot = task->slot;
   try {
     WriteAll(task, scratch);
   } catch (...) {

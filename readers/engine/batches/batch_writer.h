@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "readers/engine/batches/batch_buffer.h"
 #include "readers/engine/batches/batch_finisher.h"
 #include "readers/engine/batches/batch_pool.h"
-#include "readers/engine/batches/batch_slot.h"
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/locate.h"
 #include "readers/parsers/parser.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "readers/engine/batches/batch_slot.h"
+#include "readers/engine/batches/batch_buffer.h"
 #include "readers/engine/stages/plan_stage.h"
 #include "ringfeed/record.h"
 
@@ -56,7 +56,7 @@ struct RecordDelivery {
 
 /// What goes out to the consumer: one of the two.
 struct Delivery {
-  BatchSlot* batch = nullptr;
+  BatchBuffer* batch = nullptr;
   std::unique_ptr<RecordDelivery> records;
 };
 

@@ -57,7 +57,7 @@ bool ParserJudge::Take(std::uint64_t number, Delivery* delivery) {
   return true;
 }
 
-void ParserJudge::Judge(BatchSlot* slot) {
+void ParserJudge::Judge(BatchBuffer* slot) {
   if (!refusals_.open()) return;
   if (!slot->status.ok()) return refusals_.Close();
   const Status mistake = refusals_.Refuse(slot->refused);

@@ -49,7 +49,7 @@ class ParserJudge {
   void NoteEnd(std::uint64_t batches);
 
  private:
-  void Judge(BatchSlot* slot);
+  void Judge(BatchBuffer* slot);
   void JudgeEnd();
 
   const Options options_;

@@ -37,7 +37,7 @@ class NotingHost final : public PlanHost {
     end = status;
   }
 
-  std::vector<std::pair<std::uint64_t, BatchSlot*>> delivered;
+  std::vector<std::pair<std::uint64_t, BatchBuffer*>> delivered;
   std::uint64_t dropped_rows = 0;
   int skipped = 0;
   int done = 0;
@@ -54,7 +54,7 @@ class BatchPartsTest : public ::testing::Test {
     options.memory_bytes = 4 * kMiB;
     return options;
   }
-  BatchSlot* Take(BatchPool* pool, std::uint64_t units = 0) {
+  BatchBuffer* Take(BatchPool* pool, std::uint64_t units = 0) {
     units_.assign(1, units);
     return pool->TakeSlot({.units = units_, .is_closed = true});
   }
@@ -70,8 +70,8 @@ using BatchPoolTest = BatchPartsTest;
 
 TEST_F(BatchPoolTest, NoMoreSlotsAreOutThanThereAre) {
   BatchPool pool(PoolOptions(), numbers_.get(), arena_, &host_);
-  std::set<BatchSlot*> out;
-  while (BatchSlot* const slot = Take(&pool)) {
+  std::set<BatchBuffer*> out;
+  while (BatchBuffer* const slot = Take(&pool)) {
     EXPECT_TRUE(slot->status.ok());
     EXPECT_TRUE(out.insert(slot).second) << "a slot that is out";
   }
@@ -107,7 +107,7 @@ TEST_F(BatchPoolTest, ABatchIsUnfinishedFromItsSlotOn) {
 
 TEST_F(BatchPoolTest, RowsThatDoNotFitGetALargerPiece) {
   BatchPool pool(PoolOptions(), raw_.get(), arena_, &host_);
-  BatchSlot* const slot = Take(&pool, 100);
+  BatchBuffer* const slot = Take(&pool, 100);
   WriteTask task;
   task.rows = 1;
   task.unit_begin = {0};
@@ -128,13 +128,13 @@ TEST_F(BatchPoolTest, RowsThatDoNotFitGetALargerPiece) {
 TEST_F(BatchPoolTest, WhatABatchHadTheNextOneHasRoomFor) {
   BatchPool pool(PoolOptions(), raw_.get(), arena_, &host_);
   pool.Learn(std::vector<std::uint64_t>{500'000});
-  BatchSlot* const slot = Take(&pool, 1);
+  BatchBuffer* const slot = Take(&pool, 1);
   EXPECT_GE(slot->extents.back()->layout.columns()[0].capacity, 500'000u);
 }
 
 TEST_F(BatchPoolTest, AnArenaWithoutRoomIsTheFirstBatchesStatus) {
   BatchPool pool(PoolOptions(), raw_.get(), arena_, &host_);
-  BatchSlot* const slot = Take(&pool, std::uint64_t{1} << 30);
+  BatchBuffer* const slot = Take(&pool, std::uint64_t{1} << 30);
   ASSERT_NE(slot, nullptr);
   EXPECT_EQ(slot->status.code(), StatusCode::kResourceExhausted);
   WriteTask task;
@@ -148,7 +148,7 @@ TEST_F(BatchPoolTest, AnArenaWithoutRoomForAnotherSlotGoesOnWithThoseThereAre) {
   BatchPool pool(options, raw_.get(), arena_, &host_);
   const std::uint64_t units = 12 * kMiB;  // and a quarter: four of them fit
   std::size_t slots = 0;
-  while (const BatchSlot* const slot = Take(&pool, units)) {
+  while (const BatchBuffer* const slot = Take(&pool, units)) {
     EXPECT_TRUE(slot->status.ok());
     ++slots;
   }
@@ -169,7 +169,7 @@ class BatchWriterTest : public BatchPartsTest {
   }
   /// A record that is too short for its row.
   void Spoil(std::uint32_t row) { block_.frame.records[row].size = 3; }
-  WriteTask* Task(BatchSlot* slot, std::uint32_t begin, std::uint32_t end) {
+  WriteTask* Task(BatchBuffer* slot, std::uint32_t begin, std::uint32_t end) {
     WriteTask* const task = pool_.NewTask();
     task->block = &block_;
     task->slot = slot;
@@ -181,12 +181,12 @@ class BatchWriterTest : public BatchPartsTest {
     slot->pending.fetch_add(1);
     return task;
   }
-  BatchSlot* Slot() {
-    BatchSlot* const slot = Take(&pool_, 8);
+  BatchBuffer* Slot() {
+    BatchBuffer* const slot = Take(&pool_, 8);
     slot->rows = 8;
     return slot;
   }
-  void Write(const BatchRules& rules, BatchSlot* slot) {
+  void Write(const BatchRules& rules, BatchBuffer* slot) {
     const BatchFinisher finisher(rules, numbers_.get(), arena_, &pool_, &host_);
     const BatchWriter writer(rules, numbers_.get(), &pool_, &finisher, &host_);
     WriteTask* const second = Task(slot, 4, 8);
@@ -195,7 +195,7 @@ class BatchWriterTest : public BatchPartsTest {
     EXPECT_TRUE(host_.delivered.empty()) << "the planner has not closed it yet";
     finisher.FinishOne(slot);
   }
-  static std::vector<std::int64_t> RowsOf(const BatchSlot& slot) {
+  static std::vector<std::int64_t> RowsOf(const BatchBuffer& slot) {
     const BatchExtent& extent = *slot.extents.back();
     const auto* const rows =
         reinterpret_cast<const std::int64_t*>(extent.run.data + extent.layout.columns()[0].data);
@@ -210,7 +210,7 @@ class BatchWriterTest : public BatchPartsTest {
 };
 
 TEST_F(BatchWriterTest, ABatchIsDeliveredOnceByWhoFinishesIt) {
-  BatchSlot* const slot = Slot();
+  BatchBuffer* const slot = Slot();
   Write({}, slot);
   ASSERT_EQ(host_.delivered.size(), 1u);
   EXPECT_EQ(host_.delivered[0].second, slot);
@@ -223,7 +223,7 @@ TEST_F(BatchWriterTest, ABatchIsDeliveredOnceByWhoFinishesIt) {
 
 TEST_F(BatchWriterTest, AFailedRowEndsTheBatchBeforeIt) {
   Spoil(5);
-  BatchSlot* const slot = Slot();
+  BatchBuffer* const slot = Slot();
   Write({}, slot);
   EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4}));
   EXPECT_FALSE(slot->status.ok());
@@ -233,7 +233,7 @@ TEST_F(BatchWriterTest, AFailedRowEndsTheBatchBeforeIt) {
 TEST_F(BatchWriterTest, ASkippedRowMakesTheBatchShorter) {
   Spoil(0);
   Spoil(5);
-  BatchSlot* const slot = Slot();
+  BatchBuffer* const slot = Slot();
   Write({.on_damage = OnDamage::kSkip}, slot);
   EXPECT_EQ(RowsOf(*slot), (Rows{1, 2, 3, 4, 6, 7}));
   EXPECT_TRUE(slot->status.ok());
@@ -246,7 +246,7 @@ TEST_F(BatchWriterTest, RowsThatTheParserRefusedAreToldUpToTheFirstThatItTook) {
   Spoil(0);
   Spoil(1);
   Spoil(7);
-  BatchSlot* const slot = Slot();
+  BatchBuffer* const slot = Slot();
   Write({.on_damage = OnDamage::kSkip, .refusals = &refusals}, slot);
   ASSERT_EQ(slot->refused.size(), 2u);
   EXPECT_EQ(slot->refused[1].row, 1u);
@@ -254,7 +254,7 @@ TEST_F(BatchWriterTest, RowsThatTheParserRefusedAreToldUpToTheFirstThatItTook) {
 }
 
 TEST_F(BatchWriterTest, ABatchWithoutMemoryLetsGoOfItsRecords) {
-  BatchSlot* const slot = Slot();
+  BatchBuffer* const slot = Slot();
   slot->status = Status(StatusCode::kResourceExhausted, "no room");
   Write({}, slot);
   EXPECT_EQ(slot->rows, 0u);

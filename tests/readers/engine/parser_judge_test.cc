@@ -16,19 +16,19 @@ class ParserJudgeTest : public ::testing::Test {
   static constexpr ParserJudge::Options kBatches{true, true, true};
 
   /// A batch of rows that the parser refused.
-  BatchSlot* Batch(std::uint32_t rows, const char* reason = "no field") {
-    slots_.push_back(std::make_unique<BatchSlot>());
-    BatchSlot* const slot = slots_.back().get();
+  BatchBuffer* Batch(std::uint32_t rows, const char* reason = "no field") {
+    slots_.push_back(std::make_unique<BatchBuffer>());
+    BatchBuffer* const slot = slots_.back().get();
     slot->rows = rows;
     for (std::uint32_t row = 0; row < rows; ++row) slot->refused.push_back(Refused(row, reason));
     return slot;
   }
-  BatchSlot* TakenBatch() {
-    BatchSlot* const slot = Batch(0);
+  BatchBuffer* TakenBatch() {
+    BatchBuffer* const slot = Batch(0);
     slot->all_refused = false;
     return slot;
   }
-  static bool Give(ParserJudge* judge, std::uint64_t number, BatchSlot* slot) {
+  static bool Give(ParserJudge* judge, std::uint64_t number, BatchBuffer* slot) {
     Delivery delivery;
     delivery.batch = slot;
     return judge->Take(number, &delivery);
@@ -39,7 +39,7 @@ class ParserJudgeTest : public ::testing::Test {
         [this](const auto& change) { change(&end_); });
   }
 
-  std::vector<std::unique_ptr<BatchSlot>> slots_;
+  std::vector<std::unique_ptr<BatchBuffer>> slots_;
   std::vector<std::uint64_t> out_;
   Status end_;
 };
@@ -66,7 +66,7 @@ TEST_F(ParserJudgeTest, OneRecordThatIsTakenLetsAllGo) {
 
 TEST_F(ParserJudgeTest, ABatchWithWhichItIsCertainHasTheMistakeInThePlaceOfItsRows) {
   ParserJudge judge = Make(kBatches);
-  BatchSlot* const second = Batch(Refusals::kEnough);
+  BatchBuffer* const second = Batch(Refusals::kEnough);
   EXPECT_TRUE(Give(&judge, 1, second));
   EXPECT_TRUE(second->status.ok());
   EXPECT_TRUE(Give(&judge, 0, Batch(1)));

@@ -70,7 +70,7 @@ struct MissingRows {
 
 /// A batch on its way: planned by the planner, filled by writers, handed out, reused. The last
 /// extent becomes its memory; earlier ones are moved there by whoever finishes it.
-struct BatchSlot {
+struct BatchBuffer {
   OrderSpan span;
   /// Of its delivery: dropped ones have one, too. For writers, as soon as it has a task.
   std::uint64_t sequence = 0;
@@ -117,7 +117,7 @@ struct BatchSlot {
 
 /// A piece of work for a writer: rows into a batch.
 struct WriteTask {
-  BatchSlot* slot = nullptr;
+  BatchBuffer* slot = nullptr;
   BatchExtent* extent = nullptr;  ///< null: the memory could not be had, only the holds are dropped
   std::uint32_t dst_row = 0;
   std::uint32_t rows = 0;

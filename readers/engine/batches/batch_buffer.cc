@@ -1,4 +1,4 @@
-#include "readers/engine/batches/batch_slot.h"
+#include "readers/engine/batches/batch_buffer.h"
 
 #include "base/little_endian.h"
 
