@@ -120,7 +120,8 @@ bool ReaderSession::MayBeMistake(const Run& run, const Status& status) {
     return false;
   }
   const std::lock_guard lock(mutex_);
-  const bool from_beginning = start_.batch == 0 && start_.mark == PlanMark{} && start_.mix.empty();
+  const bool from_beginning =
+      start_.batch == 0 && start_.mark == PlanPosition{} && start_.mix.empty();
   return run_.get() == &run && from_beginning && !failed_ && !closed_ &&
          first_ns_.load(std::memory_order_relaxed) == 0;
 }

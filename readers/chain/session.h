@@ -175,7 +175,8 @@ class ReaderSession {
   void RefuseToGoBack() const;
   /// With what stands in the text besides. `start`: where the run began.
   std::string TextOf(ChainPosition position, const RunStart& start);
-  PlanMark MarkOfMixture(IndexedSource& indexed, const RunStart& start, std::uint64_t batch) const;
+  PlanPosition MarkOfMixture(IndexedSource& indexed, const RunStart& start,
+                             std::uint64_t batch) const;
   void RefuseWithoutPosition() const;
   /// Under mutex_: from here on a run starts there.
   void TakeAim(Aimed aimed);

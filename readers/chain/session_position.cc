@@ -107,7 +107,7 @@ std::string ReaderSession::StartPosition() {
 bool ReaderSession::SettleNow() {
   const std::lock_guard lock(mutex_);
   if (settled_ || closed_) return true;
-  const std::optional<PlanMark> mark = run_ != nullptr ? run_->left_out() : std::nullopt;
+  const std::optional<PlanPosition> mark = run_ != nullptr ? run_->left_out() : std::nullopt;
   if (!mark) return false;
   if (delivered_.batch == began_.batch) delivered_.mark = mark;
   began_.mark = mark;
@@ -129,7 +129,7 @@ std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start)
   std::string unused;
   const std::shared_ptr<IndexedSource> indexed = plan_.needs_index() ? Planned(&unused) : nullptr;
   if (!plan_.looks_into_records()) position.mark.reset();
-  if (plan_.looks_into_records() && !position.mark) position.mark = PlanMark{};
+  if (plan_.looks_into_records() && !position.mark) position.mark = PlanPosition{};
   if (plan_.source.mix != nullptr) {
     if (!position.mark) position.mark = MarkOfMixture(*indexed, start, position.batch);
     position.mix = indexed->MixBehind(start.mix, *position.mark);
@@ -146,8 +146,8 @@ std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start)
 }
 
 // A mixture's weights may have changed since its beginning: it is counted from the run's.
-PlanMark ReaderSession::MarkOfMixture(IndexedSource& indexed, const RunStart& start,
-                                      std::uint64_t batch) const {
+PlanPosition ReaderSession::MarkOfMixture(IndexedSource& indexed, const RunStart& start,
+                                          std::uint64_t batch) const {
   return planned.PlaceBehind(start.mark, start.mix, batch - std::min(batch, start.batch),
                              PositionRows(), plan_.batch.drop_remainder);
 }
@@ -185,7 +185,7 @@ void ReaderSession::Aim(const ChainPosition& position, bool counted) {
   if (indexed == nullptr) {
     start.mark.outputs = position.batch;
   } else if (plan_.looks_into_records()) {
-    start.mark = position.mark.value_or(PlanMark{0, 0, position.batch});
+    start.mark = position.mark.value_or(PlanPosition{0, 0, position.batch});
   } else if (plan_.source.mix != nullptr && position.mark) {
     start.mark = *position.mark;
   } else {

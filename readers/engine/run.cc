@@ -389,12 +389,12 @@ void Run::NoteSkipped(const RecordSpan& record, const Status& why) {
   ledger_->NoteSkipped(DamagedRecord(why, record), record.size);
 }
 
-void Run::NoteLeftOut(const PlanMark& behind) {
+void Run::NoteLeftOut(const PlanPosition& behind) {
   const std::lock_guard lock(status_mutex_);
   left_out_ = behind;
 }
 
-std::optional<PlanMark> Run::left_out() const {
+std::optional<PlanPosition> Run::left_out() const {
   const std::lock_guard lock(status_mutex_);
   return left_out_;
 }

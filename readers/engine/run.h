@@ -115,7 +115,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   BatchSink* batch_sink() const { return batch_sink_; }
   /// What a position says behind all that the run leaves out at its start; none before that is
   /// planned.
-  std::optional<PlanMark> left_out() const;
+  std::optional<PlanPosition> left_out() const;
   /// Null where records are read as files come.
   const std::shared_ptr<IndexedSource>& indexed() const { return indexed_; }
 
@@ -135,7 +135,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void Drop(Block* block, std::uint32_t rows) override;
   void Deliver(std::uint64_t number, Delivery delivery) override;
   void NoteSkipped(const RecordSpan& record, const Status& why) override;
-  void NoteLeftOut(const PlanMark& behind) override;
+  void NoteLeftOut(const PlanPosition& behind) override;
   void BatchDone() override;
   bool HasRoom(std::uint64_t number) override;
   std::size_t GrantBatches(std::size_t bytes) override;
@@ -282,7 +282,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   ParserJudge judge_;
 
   mutable std::mutex status_mutex_;  ///< guards what follows; taken on rare events only
-  std::optional<PlanMark> left_out_;
+  std::optional<PlanPosition> left_out_;
   Status failure_;  ///< of a worker, on its way to the plan
 
   BlockPool blocks_;

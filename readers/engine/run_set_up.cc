@@ -72,7 +72,7 @@ std::string NameOf(const SourceNode& source) {
   return name;
 }
 
-ParserJudge::Options JudgeOptions(const ExecutionPlan& plan, const PlanMark& start) {
+ParserJudge::Options JudgeOptions(const ExecutionPlan& plan, const PlanPosition& start) {
   const bool parses = plan.parser != nullptr;
   ParserJudge::Options options;
   options.asked = parses && plan.source.options.on_damage == OnDamage::kSkip;

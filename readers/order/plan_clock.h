@@ -6,11 +6,11 @@ namespace ringfeed {
 
 /// From where a chain goes on as if it had never stopped: it starts at place `place` of pass `pass`
 /// of its order, with nothing held back, and leaves out its first `outputs` batches.
-struct PlanMark {
+struct PlanPosition {
   std::uint64_t pass = 0;
   std::uint64_t place = 0;
   std::uint64_t outputs = 0;
-  friend bool operator==(const PlanMark&, const PlanMark&) = default;
+  friend bool operator==(const PlanPosition&, const PlanPosition&) = default;
 };
 
 /// Where a delivery stands in the order.
@@ -20,10 +20,11 @@ struct OrderSpan {
   std::uint64_t number = 0;
   /// How many places reached the sink before its first row since the run's start.
   std::uint64_t first_place = 0;
-  PlanMark begin;  ///< before its first row; of outputs that are marked by segments: the segment
+  PlanPosition
+      begin;  ///< before its first row; of outputs that are marked by segments: the segment
   /// Behind it; of a batch that a failure cut short, behind the batch before the first such one.
-  PlanMark end;
-  PlanMark before;  ///< of a batch: behind the one before it, where that was not cut short
+  PlanPosition end;
+  PlanPosition before;  ///< of a batch: behind the one before it, where that was not cut short
   /// Of a batch that a failure cut short: how many batches, this one among them, positions behind
   /// it do not count, so that they come again; else 0.
   std::uint64_t uncounted = 0;
@@ -49,7 +50,7 @@ class PlanClock {
   }
   /// The place of the next row: at the beginning of a call, of its first row. A keeper of segments
   /// behind another keeper learns its rows' places so.
-  PlanMark here() const { return here_; }
+  PlanPosition here() const { return here_; }
 
   /// The sink's: so many places are planned. Behind a keeper of segments rows stand anywhere.
   void Advance(std::uint64_t places) {
@@ -58,21 +59,21 @@ class PlanClock {
   /// The sink's, where nobody keeps the clock: a pass is over.
   void EndPass() { here_ = {here_.pass + 1, 0, 0}; }
   /// The sink's: the mark behind a batch that is `rows` places further than it said by Advance.
-  PlanMark AfterBatch(std::uint64_t rows = 0) {
+  PlanPosition AfterBatch(std::uint64_t rows = 0) {
     if (!segmented_) return {here_.pass, here_.place + rows, 0};
     ++segment_.outputs;
     return segment_;
   }
   /// The sink's: the mark before a batch.
-  PlanMark BeforeBatch() const { return segmented_ ? segment_ : here_; }
+  PlanPosition BeforeBatch() const { return segmented_ ? segment_ : here_; }
 
   bool kept() const { return kept_; }
   /// A stage says that it keeps the clock; at set-up.
   void Keep() { kept_ = true; }
 
  private:
-  PlanMark here_;
-  PlanMark segment_;
+  PlanPosition here_;
+  PlanPosition segment_;
   bool segmented_ = false;
   bool kept_ = false;
 };

@@ -165,8 +165,8 @@ Status ParsePosition(const std::string& text, ChainPosition* position) {
     read.batch = json.at("batch").get<std::uint64_t>();
     if (json.contains("mark")) {
       const Json& mark = json["mark"];
-      read.mark = PlanMark{mark.at(0).get<std::uint64_t>(), mark.at(1).get<std::uint64_t>(),
-                           mark.at(2).get<std::uint64_t>()};
+      read.mark = PlanPosition{mark.at(0).get<std::uint64_t>(), mark.at(1).get<std::uint64_t>(),
+                               mark.at(2).get<std::uint64_t>()};
     }
     read.mix = json.value("mix", std::string());
     read.order = json.at("order").get<std::string>();
@@ -191,7 +191,7 @@ ChainPosition PlaceBehind(const BatchOrigin& origin) {
   const std::uint64_t pass = origin.mark[0] & ((std::uint64_t{1} << kPassBits) - 1);
   ChainPosition position;
   position.batch = origin.batch + 1 - std::min(origin.batch + 1, origin.mark[0] >> kPassBits);
-  position.mark = PlanMark{pass, origin.mark[1], origin.mark[2]};
+  position.mark = PlanPosition{pass, origin.mark[1], origin.mark[2]};
   return position;
 }
 

@@ -48,10 +48,10 @@ std::string DifferenceOf(const DataFingerprint& was, const DataFingerprint& is);
 /// Where a chain stands: the same text however it came there. As text a line of JSON of at most 1
 /// KiB, without a mixture's part.
 struct ChainPosition {
-  std::uint64_t batch = 0;         ///< delivered since the beginning; rows on chains without Batch
-  std::optional<PlanMark> mark{};  ///< where batches depend on what is in the records
-  std::string mix{};               ///< counts of the sets of a mixture (MixState)
-  std::string order{};             ///< the chain's order, in words
+  std::uint64_t batch = 0;  ///< delivered since the beginning; rows on chains without Batch
+  std::optional<PlanPosition> mark{};  ///< where batches depend on what is in the records
+  std::string mix{};                   ///< counts of the sets of a mixture (MixState)
+  std::string order{};                 ///< the chain's order, in words
   /// What is done with damage ("fail", "skip"), where the order behind some of it goes by that;
   /// else empty, as in texts of before.
   std::string on_damage{};

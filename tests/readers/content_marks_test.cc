@@ -124,7 +124,7 @@ class ContentMarksTest : public testing::Test {
  protected:
   /// The batches from a mark on.
   std::vector<Got> Run(const PlanUnderTest& plan, const std::vector<Pass>& passes,
-                       const PlanMark& mark) {
+                       const PlanPosition& mark) {
     PlanClock clock(mark.pass, mark.place);
     FakeHost host;
     std::vector<std::unique_ptr<PlanStage>> stages;
@@ -193,7 +193,7 @@ TEST_F(ContentMarksTest, FromAnyMarkTheRestOfTheBatchesComesExactly) {
     const std::vector<Got> whole = Run(plan, passes, {});
     for (int cut = 0; cut < 10 && !whole.empty(); ++cut) {
       const std::size_t at = random_() % whole.size();
-      const PlanMark mark = whole[at].span.end;
+      const PlanPosition mark = whole[at].span.end;
       const std::vector<Got> rest = Run(plan, passes, mark);
       ASSERT_EQ(rest.size(), whole.size() - at - 1) << "round " << round << " cut " << at;
       for (std::size_t i = 0; i < rest.size(); ++i) {

@@ -64,7 +64,8 @@ class GroupStageTest : public testing::Test {
   };
 
   /// What the stage makes of the passes from `start` on.
-  std::vector<Got> Run(const std::vector<Pass>& passes, const Shape& shape, const PlanMark& start) {
+  std::vector<Got> Run(const std::vector<Pass>& passes, const Shape& shape,
+                       const PlanPosition& start) {
     PlanClock clock(start.pass, start.place);
     std::unique_ptr<ThirdsLeftOut> in_front;
     if (shape.filtered) in_front = std::make_unique<ThirdsLeftOut>(&clock);
@@ -105,7 +106,7 @@ TEST_F(GroupStageTest, FromTheMarkBehindAnyBatchTheOthersFollow) {
     const Shape shape{1 + random_() % 9, 1 + random_() % 90, random_() % 2 == 0, round % 2 == 0};
     const std::vector<Got> all = Run(passes, shape, {});
     for (std::size_t i = 0; i < all.size(); i += 1 + random_() % 5) {
-      const PlanMark mark = all[i].span.end;
+      const PlanPosition mark = all[i].span.end;
       const std::vector<Got> rest = Run(passes, shape, mark);
       ASSERT_EQ(rest.size(), all.size() - i - 1) << round << " " << i;
       for (std::size_t j = 0; j < rest.size(); ++j) {

@@ -365,7 +365,7 @@ TEST_F(PositionTest, AnotherOrderIsRefusedAndWhatCannotComeAgainHasNoPosition) {
 TEST(ChainPositionTest, TextThatIsDamagedAnywhereIsRefusedOrAnotherPosition) {
   ChainPosition position;
   position.batch = 123456;
-  position.mark = PlanMark{1, 2, 3};
+  position.mark = PlanPosition{1, 2, 3};
   position.order = "files by 8";
   position.data = {3, 1000, 77, 5, 6, {1, 2, 3}};
   const std::string text = position.ToJson();

@@ -20,11 +20,11 @@ namespace {
 struct Wanted {
   std::uint64_t number = 0;
   std::vector<std::uint64_t> rows;
-  PlanMark end;
+  PlanPosition end;
 };
 
 std::vector<Wanted> WantedBatches(const std::vector<Pass>& passes,
-                                  const BatchSink::Options& options, const PlanMark& start) {
+                                  const BatchSink::Options& options, const PlanPosition& start) {
   std::vector<Wanted> batches;
   const std::size_t slice_end = options.slice_end == 0 ? options.rows : options.slice_end;
   std::uint64_t number = 0;
@@ -36,7 +36,7 @@ std::vector<Wanted> WantedBatches(const std::vector<Pass>& passes,
       const bool whole = end <= passes[p].size();
       if (!whole && options.drop_remainder) continue;
       Wanted batch{
-          number++, {}, whole ? PlanMark{pass, before + end, 0} : PlanMark{pass + 1, 0, 0}};
+          number++, {}, whole ? PlanPosition{pass, before + end, 0} : PlanPosition{pass + 1, 0, 0}};
       for (std::size_t at = begin + options.slice_begin;
            at < std::min(begin + slice_end, passes[p].size()); ++at) {
         if (passes[p][at]) batch.rows.push_back(*passes[p][at]);
@@ -92,7 +92,7 @@ TEST_F(SinkTest, BatchesOfAnySliceHaveTheirRowsNumbersAndMarks) {
       options.slice_end =
           options.slice_begin + 1 + random_() % (options.rows - options.slice_begin);
     }
-    const PlanMark start{random_() % 3, random_() % 1000, 0};
+    const PlanPosition start{random_() % 3, random_() % 1000, 0};
     PlanClock clock(start.pass, start.place);
     options.clock = &clock;
     const auto wanted = WantedBatches(passes, options, start);
@@ -108,9 +108,9 @@ TEST_F(SinkTest, BatchesOfAnySliceHaveTheirRowsNumbersAndMarks) {
 
 /// Rows without Batch: what each place holds, and the mark behind each row.
 void ExpectRows(const std::vector<Got>& got, const std::vector<Pass>& passes, std::uint64_t skip,
-                const PlanMark& start) {
+                const PlanPosition& start) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> wanted;  // place, number
-  std::map<std::uint64_t, PlanMark> behind;                     // by place
+  std::map<std::uint64_t, PlanPosition> behind;                 // by place
   std::uint64_t place = 0;
   for (std::size_t p = 0; p < passes.size(); ++p) {
     for (std::size_t at = 0; at < passes[p].size(); ++at, ++place) {
@@ -123,12 +123,12 @@ void ExpectRows(const std::vector<Got>& got, const std::vector<Pass>& passes, st
     ASSERT_EQ(one.rows.size(), one.places.size());
     for (std::size_t row = 0; row < one.rows.size(); ++row) {
       found.emplace_back(one.places[row], one.rows[row]);
-      PlanMark mark = one.span.begin;
+      PlanPosition mark = one.span.begin;
       mark.place += one.places[row] - one.span.first_place + 1;
       ASSERT_EQ(mark, behind[one.places[row]]);
     }
-    const PlanMark last = behind[one.next_place - 1];
-    ASSERT_TRUE(one.span.end == last || one.span.end == (PlanMark{last.pass + 1, 0, 0}));
+    const PlanPosition last = behind[one.next_place - 1];
+    ASSERT_TRUE(one.span.end == last || one.span.end == (PlanPosition{last.pass + 1, 0, 0}));
   }
   ASSERT_EQ(found, wanted);
 }
@@ -162,7 +162,7 @@ TEST_F(SinkTest, RowsWithoutBatchTellTheirPlaces) {
     const std::vector<Pass> passes = RandomPasses(random_, 3000);
     const bool as_refs = random_() % 2 == 0;
     const std::uint64_t skip = random_() % 2 == 0 ? 0 : random_() % 2000;
-    const PlanMark start{random_() % 3, random_() % 1000, 0};
+    const PlanPosition start{random_() % 3, random_() % 1000, 0};
     PlanClock clock(start.pass, start.place);
     if (round % 2 == 0) {
       BatchSink::Options options;
@@ -208,9 +208,9 @@ TEST_F(SinkTest, AKeeperOfTheClockSaysWhereRowsStand) {
   rows.Feed(Pass{100}, 1, true, &sink);
   sink.OnEnd(Status());
   ASSERT_EQ(host.got.size(), 3u);
-  EXPECT_EQ(host.got[0].span.end, (PlanMark{0, 6, 0}));
-  EXPECT_EQ(host.got[1].span.end, (PlanMark{1, 0, 0}));
-  EXPECT_EQ(host.got[2].span.end, (PlanMark{1, 1, 0}));
+  EXPECT_EQ(host.got[0].span.end, (PlanPosition{0, 6, 0}));
+  EXPECT_EQ(host.got[1].span.end, (PlanPosition{1, 0, 0}));
+  EXPECT_EQ(host.got[2].span.end, (PlanPosition{1, 1, 0}));
 }
 
 /// A number and the bytes behind it; numbers that are a multiple of 11 fail once they are written.

@@ -168,7 +168,7 @@ class BatchSink final : public PlanSink {
   std::uint64_t next_number_ = 0;
   std::uint64_t next_sequence_ = 0;
   bool fails_ = false;      ///< a failure comes: whatever is begun is delivered, and cut short
-  PlanMark counted_;        ///< behind the last batch that no failure cut short
+  PlanPosition counted_;    ///< behind the last batch that no failure cut short
   std::uint64_t cuts_ = 0;  ///< batches that one cut short
   std::uint64_t first_unfinished_ = 0;  ///< as delivered
   // Of the end of a pass that was met last.

@@ -73,7 +73,7 @@ class PlanHost {
   /// A record that was planned could not be parsed, and is left out.
   virtual void NoteSkipped(const RecordSpan& record, const Status& why) = 0;
   /// All that the run leaves out at its start is planned: what a position behind it says.
-  virtual void NoteLeftOut(const PlanMark& /*behind*/) {}
+  virtual void NoteLeftOut(const PlanPosition& /*behind*/) {}
   /// A batch is off the writers' hands.
   virtual void BatchDone() = 0;
   /// Whether number `number` has room yet.

@@ -260,7 +260,7 @@ std::unique_ptr<RowCursor> IndexedSource::NewCursor(const std::string& mix,
 
 std::uint64_t IndexedSource::passes(std::size_t stages) const { return PassesOf(plan_, stages); }
 
-PlanMark IndexedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder) {
+PlanPosition IndexedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder) {
   if (batch == 0) return {};  // also of data without a batch, whose losses are told all the same
   const std::lock_guard lock(mutex_);
   if (counting_ == nullptr) counting_ = NewCursor({}, plan_.order_stages().size());
@@ -293,12 +293,12 @@ const MixChain& IndexedSource::MixFrom(const std::string& begin) {
   return mix_;
 }
 
-PlanMark IndexedSource::PlaceBehind(const PlanMark& begin, const std::string& mix,
-                                    std::uint64_t batches, std::uint64_t rows,
-                                    bool drop_remainder) {
+PlanPosition IndexedSource::PlaceBehind(const PlanPosition& begin, const std::string& mix,
+                                        std::uint64_t batches, std::uint64_t rows,
+                                        bool drop_remainder) {
   const std::lock_guard lock(mutex_);
   RowCursor& order = *MixFrom(mix).rows;
-  PlanMark mark = begin;
+  PlanPosition mark = begin;
   while (passes_ == 0 || mark.pass < passes_) {
     const std::uint64_t places = order.Places(mark.pass);
     const BatchCut left(places - std::min(places, mark.place), rows, drop_remainder);
@@ -310,7 +310,7 @@ PlanMark IndexedSource::PlaceBehind(const PlanMark& begin, const std::string& mi
   return {mark.pass, 0, 0};
 }
 
-std::string IndexedSource::MixBehind(const std::string& begin, const PlanMark& mark) {
+std::string IndexedSource::MixBehind(const std::string& begin, const PlanPosition& mark) {
   const std::lock_guard lock(mutex_);
   const MixChain& chain = MixFrom(begin);
   const OrderPlace origin = chain.rows->Origin(mark.pass, mark.place);

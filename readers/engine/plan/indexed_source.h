@@ -28,7 +28,7 @@ using RewindInput = std::function<bool()>;
 /// Where a run of a chain begins.
 struct RunStart {
   std::uint64_t batch = 0;  ///< over all runs, of this one's batch number 0
-  PlanMark mark{};          ///< only by index anything but the beginning, but for its outputs
+  PlanPosition mark{};      ///< only by index anything but the beginning, but for its outputs
   std::string mix{};        ///< counts of a mixture's sets there (MixState); empty: by their number
   bool by_index = false;    ///< as it is read from there
   /// The position is of a chain that does something else with damage: what is left out may not meet
@@ -53,13 +53,13 @@ class IndexedSource {
   std::uint64_t passes(std::size_t stages) const;
   /// Where batch number `batch` (of `rows` places each) begins, over all passes. Only where batches
   /// do not depend on what is in the records.
-  PlanMark PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
+  PlanPosition PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
   /// Where a run of a mixture that began at `begin`, in the state `mix`, stands `batches` later.
-  PlanMark PlaceBehind(const PlanMark& begin, const std::string& mix, std::uint64_t batches,
-                       std::uint64_t rows, bool drop_remainder);
+  PlanPosition PlaceBehind(const PlanPosition& begin, const std::string& mix, std::uint64_t batches,
+                           std::uint64_t rows, bool drop_remainder);
   /// The state (MixState) that a mixture which began at `begin` goes on from at that place, as text
   /// for a position: up to 24 bytes for each set. Throws Error where it cannot be found out.
-  std::string MixBehind(const std::string& begin, const PlanMark& mark);
+  std::string MixBehind(const std::string& begin, const PlanPosition& mark);
 
   const DataFingerprint& fingerprint() const { return fingerprint_; }
   /// The sets of a mixture, else one.

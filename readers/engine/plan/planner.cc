@@ -268,7 +268,7 @@ void Planner::FinishWithoutPlace(const Status& why) {
   Finish(why);
 }
 
-PlanStages::PlanStages(const ExecutionPlan& plan, const PlanMark& start)
+PlanStages::PlanStages(const ExecutionPlan& plan, const PlanPosition& start)
     : clock_(start.pass, start.place) {
   using Kind = OrderStage::Kind;
   std::size_t content = 0;

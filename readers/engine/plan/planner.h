@@ -70,7 +70,7 @@ class LaneTurns {
 class PlanStages {
  public:
   /// Those that order rows; SetSink adds the last one. `start`: where the clock begins.
-  PlanStages(const ExecutionPlan& plan, const PlanMark& start);
+  PlanStages(const ExecutionPlan& plan, const PlanPosition& start);
 
   void SetSink(std::unique_ptr<PlanSink> sink);
 

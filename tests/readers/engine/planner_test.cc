@@ -104,7 +104,7 @@ class PlannerTest : public ::testing::Test {
     input.unordered = unordered;
     input.ledger = &ledger_;
     input.judge = &judge_;
-    input.stages = std::make_unique<PlanStages>(plan_, PlanMark());
+    input.stages = std::make_unique<PlanStages>(plan_, PlanPosition());
     auto sink = std::make_unique<NotingSink>(&run_);
     sink_ = sink.get();
     input.stages->SetSink(std::move(sink));
