@@ -71,8 +71,8 @@ void Run::WorkOnce(Worker& worker) {
   // Order: pairs with the release in End.
   if (!worker.has_let_go && ended_.load(std::memory_order_acquire)) LetGoOfLanes(worker);
   if (pool_.TakesTasks(worker.index) && plan_turn_.TakeAsk()) RequestPlan(&worker);
-  if (DoTask(worker) || DoLane(worker)) return;
-  Rest(worker);
+  if (WriteRows(worker) || ReadLane(worker)) return;
+  SleepUntilWork(worker);
 }
 
 void Run::WorkerMain(Worker& worker) {
@@ -110,7 +110,7 @@ void Run::FailBehindPlan(Worker& worker, const Status& status) {
   RequestPlan(&worker);
 }
 
-bool Run::DoTask(Worker& worker) {
+bool Run::WriteRows(Worker& worker) {
   WriteTask* task = nullptr;
   if (!pool_.TakeTask(worker.index, &task)) return false;
   const StageTimer timer(worker.write);
@@ -146,7 +146,7 @@ Run::LaneState* Run::NextLane(Worker& worker, const std::vector<LaneState*>& tri
   return next;
 }
 
-bool Run::DoLane(Worker& worker) {
+bool Run::ReadLane(Worker& worker) {
   std::vector<LaneState*> tried;
   while (LaneState* lane = NextLane(worker, tried)) {
     if (FillBlock(worker, *lane)) return true;
@@ -164,7 +164,7 @@ void Run::FailBlock(Block* block) {
   block->denied = IsRefusal(block->status);
 }
 
-void Run::LookInto(Worker& worker, Block* block) {
+void Run::LocateFields(Worker& worker, Block* block) {
   for (const ContentStep& step : plan_.content) {
     if (step.before_locate) step.before_locate(block);
   }
@@ -195,7 +195,7 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
   Block* const block = lane.filling;
   try {
     if (!lane.lane->Fill(block)) return false;
-    LookInto(worker, block);
+    LocateFields(worker, block);
   } catch (...) {
     FailBlock(block);
   }
@@ -276,7 +276,7 @@ bool Run::MayGoOn(const Worker& worker, const LaneState& lane) {
   return lane.lane->was_held_up() ? !lane.lane->waits() : !worker.io->in_flight();
 }
 
-void Run::Rest(Worker& worker) {
+void Run::SleepUntilWork(Worker& worker) {
   const auto has_work = [&] { return HasWork(worker); };
   Sleeper& sleeper = pool_.sleeper(worker.index);
   if (worker.io->in_flight()) {

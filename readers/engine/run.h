@@ -183,7 +183,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   /// Throws Error where a shuffle's tables would be larger than the arena.
   void CheckTables(const ExecutionPlan& whole) const;
   /// Locates the rows of a block that was read, and asks of them what the chain's content needs.
-  void LookInto(Worker& worker, Block* block);
+  void LocateFields(Worker& worker, Block* block);
   void BuildPlanner();
   std::unique_ptr<PlanSink> MakeSink(PlanClock* clock);
   void BuildLanes();
@@ -205,15 +205,15 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void FailBehindPlan(Worker& worker, const Status& status);
   /// Nothing more is read: see Lane::LetGo.
   static void LetGoOfLanes(Worker& worker);
-  bool DoTask(Worker& worker);
+  bool WriteRows(Worker& worker);
   /// While rows are written, what this worker will frame next comes into its cache.
   void FetchUpcoming(Worker& worker);
-  bool DoLane(Worker& worker);
+  bool ReadLane(Worker& worker);
   LaneState* NextLane(Worker& worker, const std::vector<LaneState*>& tried) const;
   static void FailBlock(Block* block);  ///< in a handler of what was thrown
   bool FillBlock(Worker& worker, LaneState& lane);
   void Publish(Worker& worker, LaneState& lane);
-  void Rest(Worker& worker);
+  void SleepUntilWork(Worker& worker);
   /// Whether the worker may not sleep. Who makes it true says so by Wake: see the definition.
   bool HasWork(const Worker& worker) const;
   /// Whether an empty lane may begin a block.

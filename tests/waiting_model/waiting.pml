@@ -655,7 +655,7 @@ inline Publish(l) {
   rows = 0
 }
 
-inline DoTask() {
+inline WriteRows() {
 #if SINK == SHUFFLE
   Drop(first_ref[batch], 1);
   if
@@ -725,13 +725,13 @@ again:
   :: stop -> goto done
   :: atomic { !stop && Writes && plan_wanted -> plan_wanted = 0 }; goto plan
   :: atomic { !stop && Writes && !plan_wanted && nempty(tasks[me]) -> tasks[me]?batch, task, task_rows };
-     DoTask();
+     WriteRows();
      goto again
   :: atomic {
        !stop && Writes && !plan_wanted && empty(tasks[me]) && nempty(tasks[1 - me]) ->
        tasks[1 - me]?batch, task, task_rows
      };
-     DoTask();
+     WriteRows();
      goto again
   :: atomic { !stop && (!Writes || (!plan_wanted && empty(tasks[me]) && empty(tasks[1 - me]))) -> NextLane() }
   fi;
