@@ -148,7 +148,7 @@ std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start)
 // A mixture's weights may have changed since its beginning: it is counted from the run's.
 PlanPosition ReaderSession::MarkOfMixture(IndexedSource& indexed, const RunStart& start,
                                           std::uint64_t batch) const {
-  return planned.PlaceBehind(start.mark, start.mix, batch - std::min(batch, start.batch),
+  return indexed.PlaceBehind(start.mark, start.mix, batch - std::min(batch, start.batch),
                              PositionRows(), plan_.batch.drop_remainder);
 }
 
