@@ -29,7 +29,7 @@ BenchFiles ImageFiles() {
 }
 
 ShuffleOptions ShuffleOf(ShuffleMode mode) {
-  return {.window = mode == ShuffleMode::kBlocks ? kWindow : 0, .seed = kSeed, .mode = mode};
+  return {.window = mode == ShuffleMode::kStripes ? kWindow : 0, .seed = kSeed, .mode = mode};
 }
 
 // Images in batches, shuffled or, by kNone, as files are read.
@@ -59,7 +59,7 @@ class WarmShuffleRun final : public OrderRun {
  public:
   WarmShuffleRun()
       : files_(ImageFiles()),
-        shuffled_(MultiPass(Images(files_, ShuffleMode::kBlocks, 1), 0), files_.records, false),
+        shuffled_(MultiPass(Images(files_, ShuffleMode::kStripes, 1), 0), files_.records, false),
         plain_(MultiPass(Images(files_, ShuffleMode::kNone, 1), 0), files_.records, false) {
     BringIntoMemory(files_);
     shuffled_.ReadPass();
@@ -166,7 +166,7 @@ OrderWork ColdWork(const std::string& name, ShuffleMode mode) {
 }  // namespace
 
 std::vector<OrderWork> ColdWorks() {
-  return {ColdWork("order.blocks_cold", ShuffleMode::kBlocks),
+  return {ColdWork("order.blocks_cold", ShuffleMode::kStripes),
           ColdWork("order.global_cold", ShuffleMode::kGlobal)};
 }
 

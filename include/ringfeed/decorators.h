@@ -60,16 +60,17 @@ enum class ShuffleMode : std::uint8_t {
   kBlock,   ///< fill N, permute, drain
   /// The files' stripes (OpenOptions::stripe_bytes) in the order of a keyed permutation of
   /// (seed, epoch), then a window, if one is set: nearly global, and read in large pieces.
-  kBlocks,
+  kStripes,
+  kBlocks [[deprecated("its name is kStripes")]] = kStripes,
   kGlobal,  ///< a keyed permutation of all records of (seed, epoch)
 };
 struct ShuffleOptions {
-  std::size_t window = 0;  ///< W, of kWindow and kBlocks
+  std::size_t window = 0;  ///< W, of kWindow and kStripes
   std::size_t block = 0;   ///< N, of kBlock
   std::uint64_t seed = 0;
   ShuffleMode mode = ShuffleMode::kOfSize;
 };
-/// Records in a shuffled order, which depends on the options and the files alone. kBlocks and
+/// Records in a shuffled order, which depends on the options and the files alone. kStripes and
 /// kGlobal take OpenFiles or OpenSources, Parse and Map at most in between, and need an index of
 /// the files. Throws Error if the sizes do not suit the mode.
 Reader Shuffle(Reader input, const ShuffleOptions& options);

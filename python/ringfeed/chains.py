@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
 
 from . import _core
@@ -122,8 +123,15 @@ def parse(records: _core.Reader, parser: Union[_core.RecordParser, Parser]) -> _
 
 
 def shuffle(reader: _core.Reader, mode: str, size: int = 0, seed: int = 0) -> _core.Reader:
-    """Shuffles by "window" or "block" of `size` records, "blocks" (a window of `size` behind
-    shuffled stripes) or "global"."""
+    """Shuffles by "window" or "block" of `size` records, "stripes" (in any order, then a
+    window of `size`) or "global"."""
+    if mode == "blocks":
+        warnings.warn(
+            'the shuffle "blocks" is called "stripes" now: Shuffle("stripes", size)',
+            FutureWarning,
+            stacklevel=2,
+        )
+        mode = "stripes"
     size, seed = counted(size, "size"), counted(seed, "seed")
     return _core.shuffle(reader_of(reader), mode, size, seed)
 

@@ -16,8 +16,8 @@ class Shuffle(NamedTuple):
     """How records are shuffled.
 
     Attributes:
-        mode: "window" or "block" of `size` records, "blocks", "global" or "none".
-        size: records; of "blocks" a window behind it, or 0.
+        mode: "window" or "block" of `size` records, "stripes", "global" or "none".
+        size: records; of "stripes" a window after it, or 0.
         seed: None takes the Loader's.
     """
 

@@ -90,13 +90,13 @@ OpenOptions OpenOptionsOf(const nb::dict& from) {
 ShuffleMode ModeNamed(const std::string& name) {
   static constexpr std::pair<const char*, ShuffleMode> kModes[] = {
       {"none", ShuffleMode::kNone},     {"window", ShuffleMode::kWindow},
-      {"block", ShuffleMode::kBlock},   {"blocks", ShuffleMode::kBlocks},
+      {"block", ShuffleMode::kBlock},   {"stripes", ShuffleMode::kStripes},
       {"global", ShuffleMode::kGlobal},
   };
   for (const auto& [known, mode] : kModes) {
     if (known == name) return mode;
   }
-  throw nb::value_error("a shuffle is \"none\", \"window\", \"block\", \"blocks\" or \"global\"");
+  throw nb::value_error("a shuffle is \"none\", \"window\", \"block\", \"stripes\" or \"global\"");
 }
 
 ReaderHandle ShuffleBy(const ReaderHandle& input, const std::string& mode, std::size_t size,

@@ -178,7 +178,7 @@ void CheckSizes(const ShuffleOptions& options) {
     case ShuffleMode::kBlock:
       if (!block || window) Refuse("a block shuffle needs a block, and no window");
       break;
-    case ShuffleMode::kBlocks:
+    case ShuffleMode::kStripes:
       if (block) Refuse("a shuffle of blocks takes the files' stripes: it has a window, no block");
       break;
     case ShuffleMode::kGlobal:

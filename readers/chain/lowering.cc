@@ -62,11 +62,11 @@ class Lowering {
     switch (options.mode) {
       case ShuffleMode::kNone:
         return;
-      case ShuffleMode::kBlocks:
+      case ShuffleMode::kStripes:
       case ShuffleMode::kGlobal: {
         CheckStandsOnFiles();
         const bool global = options.mode == ShuffleMode::kGlobal;
-        plan_->stages.push_back({global ? Kind::kGlobal : Kind::kBlocks, 0, options.seed});
+        plan_->stages.push_back({global ? Kind::kGlobal : Kind::kStripes, 0, options.seed});
         if (window) plan_->stages.push_back({Kind::kWindow, options.window, options.seed});
         return;
       }
@@ -211,7 +211,7 @@ std::unique_ptr<PlanStage> MakeStage(const OrderStage& stage, std::uint32_t firs
     case OrderStage::Kind::kMultiPass:
       return std::make_unique<MultiPassStage>(stage.amount);
     case OrderStage::Kind::kContent:
-    case OrderStage::Kind::kBlocks:
+    case OrderStage::Kind::kStripes:
     case OrderStage::Kind::kGlobal:
       break;
   }

@@ -26,7 +26,7 @@ namespace {
 // Whether records are counted for the order itself, and not only since there are several ranks.
 bool OrdersByNumber(const ExecutionPlan& plan) {
   const auto by_number = [](const OrderStage& stage) {
-    return stage.kind == OrderStage::Kind::kBlocks || stage.kind == OrderStage::Kind::kGlobal;
+    return stage.kind == OrderStage::Kind::kStripes || stage.kind == OrderStage::Kind::kGlobal;
   };
   return plan.source.mix != nullptr ||
          std::any_of(plan.stages.begin(), plan.stages.end(), by_number);

@@ -37,12 +37,12 @@ bool GivesOrderUp(const ExecutionPlan& plan) {
 std::int64_t DeliverySpinNanos() { return DefaultSpinNanos() == 0 ? 0 : 2000; }
 
 /// How many of the stages the order by index has already: all that look into no record. But a
-/// window behind kBlocks is left to the plan, where that can be: stripes are then read whole, not
+/// window behind kStripes is left to the plan, where that can be: stripes are then read whole, not
 /// record by record. It takes the order's beginning, all of its rows, and memory to hold a window.
 std::size_t StagesByIndex(const ExecutionPlan& plan, const RunStart& start,
                           const IndexedSource& indexed, std::size_t memory_bytes) {
   const std::span<const OrderStage> stages = plan.order_stages();
-  const bool from_blocks = stages.size() > 1 && stages[0].kind == OrderStage::Kind::kBlocks;
+  const bool from_blocks = stages.size() > 1 && stages[0].kind == OrderStage::Kind::kStripes;
   const bool all = start.mark.pass == 0 && start.mark.place == 0;
   if (!from_blocks || !all || plan.batch.rank.world_size > 1) return stages.size();
   std::uint64_t held_rows = 0;

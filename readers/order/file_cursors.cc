@@ -477,7 +477,7 @@ std::unique_ptr<RowCursor> MakeFileCursor(const RowLayout& layout, const OrderOp
   switch (first->kind) {
     case OrderStage::Kind::kGlobal:
       return std::make_unique<GlobalCursor>(layout, options, first->seed);
-    case OrderStage::Kind::kBlocks:
+    case OrderStage::Kind::kStripes:
       return std::make_unique<BlocksCursor>(layout, options, first->seed);
     default:
       return std::make_unique<InterleaveCursor>(layout, options);

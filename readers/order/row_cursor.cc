@@ -326,7 +326,7 @@ std::unique_ptr<RowCursor> AddOrderStages(std::unique_ptr<RowCursor> cursor,
       case Kind::kMultiPass:
         cursor = std::make_unique<JoinCursor>(std::move(cursor), stage.amount, even);
         break;
-      case Kind::kBlocks:
+      case Kind::kStripes:
       case Kind::kGlobal:
         assert(false && "stands on files alone");
         break;
@@ -341,12 +341,12 @@ std::unique_ptr<RowCursor> MakeRowCursor(const RowLayout& layout, const OrderOpt
                                          std::span<const OrderStage> stages) {
   const OrderStage* const first = stages.empty() ? nullptr : &stages.front();
   auto cursor = MakeFileCursor(layout, options, first);
-  if (first != nullptr && first->kind == OrderStage::Kind::kBlocks && first->amount != 0) {
+  if (first != nullptr && first->kind == OrderStage::Kind::kStripes && first->amount != 0) {
     cursor = std::make_unique<WindowCursor>(std::move(cursor), first->amount, first->seed,
                                             options.first_epoch);
   }
   const bool on_files = first != nullptr && (first->kind == OrderStage::Kind::kGlobal ||
-                                             first->kind == OrderStage::Kind::kBlocks);
+                                             first->kind == OrderStage::Kind::kStripes);
   return AddOrderStages(std::move(cursor), options.first_epoch, HasEvenPasses(options),
                         on_files ? stages.subspan(1) : stages);
 }

@@ -41,15 +41,15 @@ class RowCursor {
   virtual bool SeeksAtOnce() const { return false; }
 };
 
-/// The order of a chain over files: the source's own, or that of a first stage kBlocks or kGlobal,
+/// The order of a chain over files: the source's own, or that of a first stage kStripes or kGlobal,
 /// then the stages behind it up to the first that looks into records (kContent). Draws of pass p of
 /// a stage are those of epoch first_epoch + p, p counted behind the stages before it; the
-/// permutation of the files too. kBlocks with an amount is followed by a window of that amount.
+/// permutation of the files too. kStripes with an amount is followed by a window of that amount.
 /// `layout` must outlive the cursor, which has to be sought before it is read.
 std::unique_ptr<RowCursor> MakeRowCursor(const RowLayout& layout, const OrderOptions& options,
                                          std::span<const OrderStage> stages);
 
-/// The order of the files alone: the source's own, or that of `first` where it is kBlocks or
+/// The order of the files alone: the source's own, or that of `first` where it is kStripes or
 /// kGlobal.
 std::unique_ptr<RowCursor> MakeFileCursor(const RowLayout& layout, const OrderOptions& options,
                                           const OrderStage* first);

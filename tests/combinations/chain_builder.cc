@@ -270,7 +270,7 @@ class ChainBuilder {
       return Shuffle(reader, {.seed = seed, .mode = ShuffleMode::kGlobal});
     }
     if (c_.Is(Option::kOrder, "blocks")) {
-      return Shuffle(reader, {.window = size, .seed = seed, .mode = ShuffleMode::kBlocks});
+      return Shuffle(reader, {.window = size, .seed = seed, .mode = ShuffleMode::kStripes});
     }
     return reader;
   }

@@ -13,7 +13,7 @@ from files import GAP, HOLE
 ENDED, STOPPED, DAMAGED, REFUSED = "ended", "stopped", "damaged", "refused"
 
 #: Of these a place in the order is a record's number, so that every record must have one.
-BY_NUMBER = ("global", "blocks")
+BY_NUMBER = ("global", "stripes")
 
 
 def failing_gap(file):
@@ -89,7 +89,7 @@ class Expected:
         epoch = configuration["epoch"]
         if mode == "global":
             return data.globally(seed)
-        if mode == "blocks":
+        if mode == "stripes":
             return data.blocks(amount, seed)
         stage = data.as_read()
         if self.cut and not self.skip:

@@ -28,7 +28,7 @@ DIMENSIONS = {
     "change": ["none", "none", "none", "none", "cut", "grown", "replaced", "removed", "emptied"],
     # The order.
     "damage": ["fail", "skip"],
-    "order": ["none", "window", "block", "blocks", "global"],
+    "order": ["none", "window", "block", "stripes", "global"],
     "amount": [0, 1, 2, 7, 64, 64, 1000, 1000, 1_000_000, 20_000_000],
     "seed": [0, 7, 2 ** 40 + 3],
     "epoch": [0, 3],
@@ -156,12 +156,12 @@ def _of_orders():
     yield "resumed_ranks", _other(1), "stop", _one("none")
     yield "split", _one("yes"), "ranks", _one(1)
     yield "split", _one("yes"), "stop", _other("none")
-    yield "split", _one("yes"), "order", _one("global", "blocks")
+    yield "split", _one("yes"), "order", _one("global", "stripes")
     yield "split", _one("yes"), "passes", _one(0)
     for ranks in (2, 3, 6):
         for name in ("ranks", "resumed_ranks"):
             yield name, _one(ranks), "batch", lambda batch, ranks=ranks: batch % ranks != 0
-    yield "cycle", _other(8), "order", _one("global", "blocks")
+    yield "cycle", _other(8), "order", _one("global", "stripes")
     yield "cycle", _other(8), "count", _one(1)
     yield "passes", _one(0), "change", _other("none")
     yield "passes", _one(0), "stop", _one("none", "killed", "interrupted", "late")

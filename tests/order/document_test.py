@@ -76,7 +76,7 @@ class Example:
             return reference.window_shuffle(stage, int(words[1]), seed, self.epoch)
         if words[0] == "block":
             return reference.block_shuffle(stage, int(words[1]), seed, self.epoch)
-        if words[0] == "blocks":
+        if words[0] == "stripes":
             return data.blocks(number(words, "window"), seed)
         if words[0] == "global":
             return data.globally(seed)
@@ -183,7 +183,7 @@ def step_of_driver(words):
     if words[0] == "batch":
         return f"parse;batch:{words[1]}:{words[2] if len(words) > 2 else 'keep'}"
     return {"window": f"window:{words[1]}:{seed}", "block": f"block:{words[1]}:{seed}",
-            "blocks": f"blocks:{number(words, 'window')}:{seed}", "global": f"global:0:{seed}",
+            "stripes": f"blocks:{number(words, 'window')}:{seed}", "global": f"global:0:{seed}",
             "passes": f"multipass:{words[1]}"}[words[0]]
 
 

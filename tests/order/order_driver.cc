@@ -154,7 +154,7 @@ Reader AddSequences(Reader reader, const std::vector<std::string>& words) {
 Reader AddShuffle(Reader reader, const std::vector<std::string>& words) {
   static const std::map<std::string, ShuffleMode> kModes = {{"window", ShuffleMode::kWindow},
                                                             {"block", ShuffleMode::kBlock},
-                                                            {"blocks", ShuffleMode::kBlocks},
+                                                            {"blocks", ShuffleMode::kStripes},
                                                             {"global", ShuffleMode::kGlobal}};
   ShuffleOptions options;
   options.mode = kModes.at(words[0]);

@@ -22,7 +22,7 @@ ORDERS = {
     "none": ("--shuffle-mode", "none"),
     "window": ("--shuffle-mode", "window", "--shuffle", 100, "--seed", 9),
     "block": ("--shuffle-mode", "block", "--shuffle", 50, "--seed", 9),
-    "blocks": ("--shuffle-mode", "blocks", "--shuffle", 40, "--seed", 9, "--stripe-bytes", 4096),
+    "stripes": ("--shuffle-mode", "stripes", "--shuffle", 40, "--seed", 9, "--stripe-bytes", 4096),
     "global": ("--shuffle-mode", "global", "--seed", 9),
 }
 

@@ -27,11 +27,11 @@ MOST_ATTEMPTS_WITH_KILLS = 6
 def random_words(rng):
     """A job's options, and its batch."""
     batch = rng.choice([6, 12, 24, 36, 60])
-    mode = rng.choice(["none", "window", "block", "blocks", "global"])
+    mode = rng.choice(["none", "window", "block", "stripes", "global"])
     words = ["--batch", batch, "--shuffle-mode", mode, "--cycle", rng.choice([1, 3, 8]),
              "--stripe-bytes", rng.choice([4096, 16384]), "--passes", rng.choice([1, 1, 2]),
              "--threads", rng.choice([1, 2])]
-    if mode in ("window", "block", "blocks"):
+    if mode in ("window", "block", "stripes"):
         words += ["--shuffle", rng.choice([10, 200, 3000])]
     if mode != "none":
         words += ["--seed", rng.choice([0, 5, 2 ** 40 + 1]), "--epoch", rng.choice([0, 3])]

@@ -24,7 +24,7 @@ ORDERS = {
     "none": ("--shuffle-mode", "none"),
     "window": ("--shuffle-mode", "window", "--shuffle", 300, "--seed", 3),
     "block": ("--shuffle-mode", "block", "--shuffle", 200, "--seed", 3),
-    "blocks": ("--shuffle-mode", "blocks", "--shuffle", 100, "--seed", 3, "--stripe-bytes", 4096),
+    "stripes": ("--shuffle-mode", "stripes", "--shuffle", 100, "--seed", 3, "--stripe-bytes", 4096),
     "global": ("--shuffle-mode", "global", "--seed", 3, "--epoch", 2),
 }
 

@@ -60,7 +60,7 @@ SPACE: dict[str, list[Any]] = {
 ORDERS: dict[str, Any] = {
     "files": None,
     "window": ringfeed.Shuffle("window", 64),
-    "blocks": ringfeed.Shuffle("blocks", 16),
+    "blocks": ringfeed.Shuffle("stripes", 16),
     "global": "global",
 }
 INTERRUPTS = ("interrupt", "signal")

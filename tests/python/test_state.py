@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loader_data import number_loader, numbers, open_sequences, write_rows, write_sequences
+from loader_data import all_numbers, number_loader, numbers, open_sequences, write_rows, write_sequences
 
 import ringfeed
 
@@ -19,7 +19,7 @@ SHUFFLES: list[Any] = [
     "global",
     ringfeed.Shuffle("window", 32),
     ringfeed.Shuffle("block", 32),
-    ringfeed.Shuffle("blocks", 16),
+    ringfeed.Shuffle("stripes", 16),
 ]
 
 _GO_ON = """
@@ -35,6 +35,13 @@ loader.load_state_dict(state)
 for batch in loader:
     sys.stdout.buffer.write(batch["x"].tobytes())
 """
+
+
+def test_the_old_name_of_the_shuffle_of_stripes_is_taken_with_a_warning(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    with pytest.warns(FutureWarning, match="stripes"):
+        old = all_numbers(number_loader(files, shuffle=ringfeed.Shuffle("blocks", 16)))
+    assert old == all_numbers(number_loader(files, shuffle=ringfeed.Shuffle("stripes", 16)))
 
 
 def _elsewhere(files: str, state: dict[str, Any], arguments: dict[str, Any]) -> bytes:

@@ -319,7 +319,7 @@ TEST_F(FailurePolicyTest, FilesWithoutNumbersAreRefusedByNameUnderBothPoliciesIn
       BatchOptions of_rank{.size = 10};
       of_rank.rank = {0, 2};
       const Reader chains[] = {Shuffle(open(), {.mode = ShuffleMode::kGlobal}),
-                               Shuffle(open(), {.mode = ShuffleMode::kBlocks}),
+                               Shuffle(open(), {.mode = ShuffleMode::kStripes}),
                                Batch(Parse(open(), RawParser()), of_rank)};
       for (Reader reader : chains) {
         Status refused;
@@ -370,7 +370,7 @@ TEST_F(FailurePolicyTest, WhatNoRecordHasIsReportedOncePerPassInOrdersByNumberTo
   };
   const auto open = [&] { return OpenFiles(files, Skipping()); };
   const ShuffleOptions global{.seed = 3, .mode = ShuffleMode::kGlobal};
-  const ShuffleOptions blocks{.window = 20, .mode = ShuffleMode::kBlocks};
+  const ShuffleOptions blocks{.window = 20, .mode = ShuffleMode::kStripes};
   const auto one_pass = seen(Batches(open(), 9));
   ASSERT_EQ(one_pass.first.size(), 598U);
   ASSERT_EQ(one_pass.second.size(), 2U);

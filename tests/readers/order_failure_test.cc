@@ -225,7 +225,7 @@ TEST_F(OrderFailureTest, BehindBlocksOfRows) {
 
 TEST_F(OrderFailureTest, ByTheRowsNumbers) {
   ExpectAlike({.seed = 6, .mode = ShuffleMode::kGlobal}, {.drop_remainder = true});
-  ExpectAlike({.window = 50, .seed = 6, .mode = ShuffleMode::kBlocks}, {.drop_remainder = true});
+  ExpectAlike({.window = 50, .seed = 6, .mode = ShuffleMode::kStripes}, {.drop_remainder = true});
 }
 
 TEST_F(OrderFailureTest, RanksThatDropARestFailAtTheirRowsOfIt) {

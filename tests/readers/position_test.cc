@@ -107,7 +107,7 @@ std::vector<Case> OtherCases() {
       {"blocks",
        [=](auto& f, auto& o) {
          return MultiPass(
-             Batch(Shuffle(open(f, o), {.window = 20, .seed = 5, .mode = ShuffleMode::kBlocks}),
+             Batch(Shuffle(open(f, o), {.window = 20, .seed = 5, .mode = ShuffleMode::kStripes}),
                    {.size = 7}),
              2);
        }},

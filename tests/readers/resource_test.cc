@@ -143,7 +143,7 @@ std::vector<TinyRowOrder> TinyRowOrders() {
       {"as it comes", {.mode = ShuffleMode::kNone}},
       {"window", {.window = 5000, .seed = 1}},
       {"block", {.block = 5000, .seed = 1}},
-      {"blocks", {.window = 2000, .seed = 1, .mode = ShuffleMode::kBlocks}},
+      {"blocks", {.window = 2000, .seed = 1, .mode = ShuffleMode::kStripes}},
       {"global", {.seed = 1, .mode = ShuffleMode::kGlobal}},
       {"as it comes, ranks", {.mode = ShuffleMode::kNone}, 3},
       {"global, ranks", {.seed = 1, .mode = ShuffleMode::kGlobal}, 3},
@@ -425,7 +425,7 @@ TEST_F(ResourceTest, AShuffleFarLargerThanTheDataTakesWhatTheDataTake) {
   constexpr std::size_t kMost = (std::size_t{1} << 32) - 1;
   for (const ShuffleOptions shuffle :
        {ShuffleOptions{.window = kMost}, ShuffleOptions{.block = kMost},
-        ShuffleOptions{.window = kMost, .mode = ShuffleMode::kBlocks},
+        ShuffleOptions{.window = kMost, .mode = ShuffleMode::kStripes},
         ShuffleOptions{.window = 1'000'000}}) {
     const ChildResult child = RunInChild([&](std::string* text) {
       const OpenOptions options = InArena(64 * kMiB);

@@ -44,6 +44,13 @@ class FeedTest(CommandTest):
             self.assertEqual(report["multiset"], multiset(self.payloads))
             self.assertNotEqual(report["order_digest"], order_digest(self.payloads))
 
+    def test_the_old_name_of_the_shuffle_of_stripes_is_told_once(self):
+        words = ["feed", *self.paths, "--seed", 3, "--json", "--shuffle-mode"]
+        old, new = run(*words, "blocks"), run(*words, "stripes")
+        self.assertEqual((old.returncode, new.returncode, new.stderr), (0, 0, ""))
+        self.assertEqual(old.stderr, "ringfeed: --shuffle-mode blocks is called stripes now\n")
+        self.assertEqual(*(json.loads(done.stdout)["order_digest"] for done in (old, new)))
+
     def test_batches_are_counted_by_pass(self):
         report = run_json("feed", *self.paths, "--batch", 64, "--passes", 3)
         self.assertEqual((report["records"], report["batches"]), (1500, 24))
@@ -126,7 +133,7 @@ class FeedTest(CommandTest):
         header = b"{'descr': '<i8', 'fortran_order': True, 'shape': (4, 3), }".ljust(117) + b"\n"
         fortran.write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + bytes(96))
         for file in (packed, missing, odd, fortran):
-            for order in (["--shuffle-mode", "global"], ["--shuffle-mode", "blocks"],
+            for order in (["--shuffle-mode", "global"], ["--shuffle-mode", "stripes"],
                           ["--rank", 0, "--ranks", 2]):
                 for policy in ("fail", "skip"):
                     with self.subTest(file=file.name, order=order, policy=policy):

@@ -146,7 +146,7 @@ constexpr char kShuffleQualityHelp[] =
     "second, ….\nWithout a shuffle several files are read in turn all the same (--cycle 1: one "
     "after the other).\n\n"
     "  ringfeed shuffle-quality train-*.tfrecord --shuffle-mode window --shuffle 10000 --seed 7\n"
-    "  ringfeed shuffle-quality train-*.tfrecord --shuffle-mode blocks --shuffle 10000 \\\n"
+    "  ringfeed shuffle-quality train-*.tfrecord --shuffle-mode stripes --shuffle 10000 \\\n"
     "      --parse 'example: label=i8' --label label --json";
 
 class ShuffleQualityCommand : public Command {

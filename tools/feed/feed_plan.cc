@@ -2,8 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -24,21 +26,30 @@ std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
   return std::make_shared<HashingParser>(std::move(found.parser), plan.hash);
 }
 
+// The shuffle of stripes was called so before 0.1.
+std::string RenameBlocks(std::string& mode) {
+  if (mode != "blocks") return {};
+  std::fprintf(stderr, "ringfeed: --shuffle-mode blocks is called stripes now\n");
+  mode = "stripes";
+  return {};
+}
+
 void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
   static const std::map<std::string, ShuffleMode> kModes = {{"none", ShuffleMode::kNone},
                                                             {"window", ShuffleMode::kWindow},
                                                             {"block", ShuffleMode::kBlock},
-                                                            {"blocks", ShuffleMode::kBlocks},
+                                                            {"stripes", ShuffleMode::kStripes},
                                                             {"global", ShuffleMode::kGlobal}};
   app->add_option("--shuffle", plan->shuffle,
                   "rows of the window or block to shuffle among; none and global have no size")
       ->capture_default_str();
   app->add_option("--shuffle-mode", plan->shuffle_mode,
                   "window: no row moves further than half of it; block: fill, permute, drain; "
-                  "blocks: the files' stripes in any order, then a window, where --shuffle gives "
+                  "stripes: those of the files in any order, then a window, where --shuffle gives "
                   "one; global: any row anywhere; default: window where --shuffle is given")
       ->transform(NamedValue(kModes))
-      ->type_name("none|window|block|blocks|global");
+      ->transform(CLI::Validator(RenameBlocks, ""))
+      ->type_name("none|window|block|stripes|global");
   app->add_option("--seed", plan->seed, "of the shuffle")->capture_default_str();
   app->add_option("--epoch", plan->open.first_epoch,
                   "number of the first pass: with another one the same seed shuffles otherwise")
@@ -77,7 +88,7 @@ Reader BuildChain(const FeedPlan& plan) {
     shuffle.mode = mode;
     shuffle.seed = plan.seed;
     if (mode == ShuffleMode::kBlock) shuffle.block = plan.shuffle;
-    if (mode == ShuffleMode::kWindow || mode == ShuffleMode::kBlocks) {
+    if (mode == ShuffleMode::kWindow || mode == ShuffleMode::kStripes) {
       shuffle.window = plan.shuffle;
     }
     chain = Shuffle(chain, shuffle);

@@ -22,7 +22,7 @@ std::span<const OrderStage> ExecutionPlan::order_stages() const {
 
 bool ExecutionPlan::needs_index() const {
   const auto by_index = [](const Stage& stage) {
-    return stage.kind == Stage::Kind::kBlocks || stage.kind == Stage::Kind::kGlobal;
+    return stage.kind == Stage::Kind::kStripes || stage.kind == Stage::Kind::kGlobal;
   };
   return source.mix != nullptr || batch.rank.world_size > 1 ||
          std::any_of(stages.begin(), stages.end(), by_index);
@@ -46,8 +46,8 @@ namespace {
 std::string Text(const OrderStage& stage) {
   using Kind = OrderStage::Kind;
   static const std::map<Kind, const char*> kNames = {
-      {Kind::kWindow, "window"}, {Kind::kBlock, "block"},   {Kind::kMultiPass, "passes"},
-      {Kind::kContent, ""},      {Kind::kBlocks, "blocks"}, {Kind::kGlobal, "global"}};
+      {Kind::kWindow, "window"}, {Kind::kBlock, "block"},    {Kind::kMultiPass, "passes"},
+      {Kind::kContent, ""},      {Kind::kStripes, "blocks"}, {Kind::kGlobal, "global"}};
   std::string text = kNames.at(stage.kind);
   if (stage.amount != 0 || stage.kind == Kind::kMultiPass) {
     text += " " + std::to_string(stage.amount);

@@ -273,7 +273,7 @@ PlanStages::PlanStages(const ExecutionPlan& plan, const PlanPosition& start)
   using Kind = OrderStage::Kind;
   std::size_t content = 0;
   for (const OrderStage& stage : plan.stages) {
-    if (stage.kind == Kind::kBlocks || stage.kind == Kind::kGlobal) continue;  // by index
+    if (stage.kind == Kind::kStripes || stage.kind == Kind::kGlobal) continue;  // by index
     if (stage.kind != Kind::kContent) {
       stages_.push_back(plan.make_stage(stage, plan.source.options.first_epoch));
       continue;

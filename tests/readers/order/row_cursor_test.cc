@@ -133,7 +133,7 @@ TEST(BlocksCursorTest, GivesStripesInTheOrderOfAPermutation) {
     SCOPED_TRACE(i);
     const FakeLayout layout = RandomLayout(random);
     const OrderOptions options = RandomOptions(random);
-    const OrderStage stage{Kind::kBlocks, 0, random()};
+    const OrderStage stage{Kind::kStripes, 0, random()};
     const auto cursor = MakeRowCursor(layout, options, {{stage}});
     ASSERT_NO_FATAL_FAILURE(ExpectPasses(
         *cursor,
@@ -146,7 +146,7 @@ TEST(BlocksCursorTest, AWindowFollowsWithTheSameSeed) {
   Random random(5);
   const FakeLayout layout = RandomLayout(random, 200);
   const OrderOptions options;
-  const auto cursor = MakeRowCursor(layout, options, {{{Kind::kBlocks, 70, 9}}});
+  const auto cursor = MakeRowCursor(layout, options, {{{Kind::kStripes, 70, 9}}});
   const auto passes = Passes(3, [&](auto pass) { return SlowBlocks(layout, options, 9, pass); });
   ExpectPasses(*cursor, SlowStages(passes, 0, {{Kind::kWindow, 70, 9}}), random);
 }
@@ -289,7 +289,7 @@ TEST(JoinCursorTest, APlaceInAnEndlessPassOverNothingFails) {
   const std::vector<std::vector<OrderStage>> chains = {
       {{Kind::kMultiPass, 0, 0}},
       {{Kind::kGlobal, 0, 1}, {Kind::kMultiPass, 0, 0}},
-      {{Kind::kBlocks, 0, 1}, {Kind::kMultiPass, 0, 0}}};
+      {{Kind::kStripes, 0, 1}, {Kind::kMultiPass, 0, 0}}};
   for (const auto& stages : chains) {
     const auto cursor = MakeRowCursor(layout, {}, stages);
     EXPECT_EQ(cursor->Seek(0, 4).code(), StatusCode::kInvalidArgument);
@@ -311,7 +311,7 @@ TEST(JoinCursorTest, OriginIsWhereTheBottomIsReadFrom) {
 TEST(RowCursorTest, AnIndexThatCannotBeReadIsAFailureAndNoOrder) {
   Random random(12);
   FakeLayout layout({{10, 20}, {30, 5}});
-  for (const Kind kind : {Kind::kBlocks, Kind::kWindow, Kind::kBlock}) {
+  for (const Kind kind : {Kind::kStripes, Kind::kWindow, Kind::kBlock}) {
     const auto cursor = MakeRowCursor(layout, {}, {{{kind, 16, 1}}});
     layout.set_broken(true);
     Status status = cursor->Seek(0, 20);
