@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "io/data_file.h"
-#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/compression/decompressed_reader.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -40,7 +40,7 @@ RecordWalk::RecordWalk(const std::string& file, const std::string& format, OnDam
   if (found.compression == Compression::kNone) {
     options.file_bytes = file_bytes_;
   } else {
-    content_ = std::make_unique<ContentReader>(
+    content_ = std::make_unique<DecompressedReader>(
         found.compression,
         [this](std::span<std::byte> buffer, std::size_t* some) { return ReadFile(buffer, some); });
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/compression/decompressed_reader.h"
 #include "readers/formats/format.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
@@ -50,9 +50,9 @@ class RecordWalk {
   int descriptor_ = -1;
   std::uint64_t file_bytes_ = 0;
   std::uint64_t read_offset_ = 0;
-  std::unique_ptr<ContentReader> content_;  // of a compressed file: what offsets below count
-  std::uint64_t member_ = 0;                // where in the content that member begins
-  std::uint64_t untrusted_ = 0;             // its records so far
+  std::unique_ptr<DecompressedReader> content_;  // of a compressed file: what offsets below count
+  std::uint64_t member_ = 0;                     // where in the content that member begins
+  std::uint64_t untrusted_ = 0;                  // its records so far
   bool all_read_ = false;
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "io/input_file.h"
-#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/compression/decompressed_reader.h"
 
 namespace ringfeed {
 
@@ -69,7 +69,7 @@ class PersistentInStream::Part {
   std::unique_ptr<InputFile> file_;
   std::uint64_t file_offset_ = 0;
   Status late_failure_;  ///< follows what was read together with it
-  std::optional<ContentReader> content_;
+  std::optional<DecompressedReader> content_;
 };
 
 PersistentInStream::PersistentInStream(std::vector<std::string> parts, std::size_t max_line_bytes)

@@ -4,7 +4,7 @@
 
 #include "base/little_endian.h"
 #include "readers/formats/arrays/arrays.h"
-#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/compression/decompressed_reader.h"
 #include "readers/formats/ofrecord/ofrecord.h"
 #include "readers/formats/recordio/recordio.h"
 #include "readers/formats/tar/tar.h"
@@ -185,7 +185,7 @@ FormatResult Failure(StatusCode code, std::string message) {
 
 // The first bytes of a compressed file's content, as far as its own first bytes hold them.
 std::vector<std::byte> HeadOfContent(Compression compression, std::span<const std::byte> head) {
-  ContentReader content(compression, [&head](std::span<std::byte> buffer, std::size_t* got) {
+  DecompressedReader content(compression, [&head](std::span<std::byte> buffer, std::size_t* got) {
     *got = std::min(buffer.size(), head.size());
     std::copy_n(head.begin(), *got, buffer.begin());
     head = head.subspan(*got);

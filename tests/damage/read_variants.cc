@@ -19,7 +19,7 @@
 
 #include "base/crc32.h"
 #include "base/little_endian.h"
-#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/compression/decompressed_reader.h"
 #include "readers/formats/tokens/megatron.h"
 #include "tests/readers/formats/frame_all.h"
 
@@ -31,7 +31,7 @@ std::span<const std::byte> BytesOf(std::string_view text) {
 }
 
 // All that decompresses up to the end or damage, which is *status.
-std::string ContentOf(ContentReader* reader, Status* status) {
+std::string ContentOf(DecompressedReader* reader, Status* status) {
   std::string content;
   std::vector<std::byte> room(4096);
   for (std::size_t got = 1; got > 0;) {
@@ -91,7 +91,7 @@ void Append(const Framed& part, Framed* all) {
 Framed ReadContent(const Format& format, Compression compression, std::string_view file,
                    OnDamage on_damage) {
   std::span<const std::byte> rest = BytesOf(file);
-  ContentReader reader(compression, [&rest](std::span<std::byte> buffer, std::size_t* got) {
+  DecompressedReader reader(compression, [&rest](std::span<std::byte> buffer, std::size_t* got) {
     *got = std::min(buffer.size(), rest.size());
     std::copy_n(rest.begin(), *got, buffer.begin());
     rest = rest.subspan(*got);

@@ -1,7 +1,7 @@
 #include <array>
 #include <vector>
 
-#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/compression/decompressed_reader.h"
 #include "readers/formats/compression/decompressor.h"
 #include "readers/formats/compression/snappy_frames.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -110,12 +110,13 @@ struct FileRead {
 FileRead ReadFile(Compression compression, std::span<const std::byte> stream, std::size_t piece,
                   std::size_t room_bytes = 1000) {
   std::span<const std::byte> rest = stream;
-  ContentReader reader(compression, [&rest, piece](std::span<std::byte> buffer, std::size_t* got) {
-    *got = std::min({buffer.size(), rest.size(), piece});
-    std::copy_n(rest.begin(), *got, buffer.begin());
-    rest = rest.subspan(*got);
-    return Status();
-  });
+  DecompressedReader reader(compression,
+                            [&rest, piece](std::span<std::byte> buffer, std::size_t* got) {
+                              *got = std::min({buffer.size(), rest.size(), piece});
+                              std::copy_n(rest.begin(), *got, buffer.begin());
+                              rest = rest.subspan(*got);
+                              return Status();
+                            });
   FileRead file;
   std::vector<std::byte> room(room_bytes);
   while (file.content.bytes.size() < kMostContent) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/compression/decompressed_reader.h"
 
 namespace ringfeed {
 

@@ -7,7 +7,7 @@
 
 #include "readers/engine/blocks/block.h"
 #include "readers/engine/sources/stripe_reader.h"
-#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/compression/decompressed_reader.h"
 
 namespace ringfeed {
 
@@ -207,10 +207,10 @@ void InlineStripes::LookForEnd(Block* block) {
 }
 
 /// Stripes of what a compressed file holds. Their offsets are those of the content.
-class ContentStripes final : public InlineStripes {
+class DecompressedStripes final : public InlineStripes {
  public:
   /// The file had so many bytes when it was scheduled.
-  ContentStripes(LaneContext* context, StripeInput input, std::uint64_t scheduled_bytes)
+  DecompressedStripes(LaneContext* context, StripeInput input, std::uint64_t scheduled_bytes)
       : InlineStripes(context, input),
         scheduled_bytes_(scheduled_bytes),
         content_(input.compression, [this](std::span<std::byte> buffer, std::size_t* got) {
@@ -275,7 +275,7 @@ class ContentStripes final : public InlineStripes {
   }
 
   const std::uint64_t scheduled_bytes_;
-  ContentReader content_;
+  DecompressedReader content_;
   DoubtfulRecords doubtful_;
   std::uint64_t compressed_offset_ = 0;
 };
@@ -286,10 +286,10 @@ std::unique_ptr<StripeReader> MakeInlineStripes(LaneContext* context, StripeInpu
   return std::make_unique<InlineStripes>(context, std::move(input));
 }
 
-std::unique_ptr<StripeReader> MakeContentStripes(LaneContext* context, StripeInput input) {
+std::unique_ptr<StripeReader> MakeDecompressedStripes(LaneContext* context, StripeInput input) {
   const std::uint64_t bytes = std::exchange(input.bytes, kUnknownSize);
   input.stripes = kUnknownSize;
-  return std::make_unique<ContentStripes>(context, std::move(input), bytes);
+  return std::make_unique<DecompressedStripes>(context, std::move(input), bytes);
 }
 
 }  // namespace ringfeed

@@ -12,7 +12,7 @@
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/stripe_reader.h"
-#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/compression/decompressed_reader.h"
 #include "readers/order/file_schedule.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/slot.h"
@@ -150,8 +150,8 @@ class StreamLane final : public Lane {
   const std::stop_token stop_;
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;
-  std::unique_ptr<ContentReader> content_;  ///< of a compressed stream
-  DoubtfulRecords doubtful_;                ///< likewise
+  std::unique_ptr<DecompressedReader> content_;  ///< of a compressed stream
+  DoubtfulRecords doubtful_;                     ///< likewise
   std::span<const std::byte> carry() const { return {run_.data, carried_}; }
   SlabRun run_;                 ///< what is read comes here
   std::size_t carried_ = 0;     ///< bytes of it that no framed record has taken yet

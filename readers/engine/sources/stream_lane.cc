@@ -121,7 +121,7 @@ void StreamLane::StartDecompressing(Compression compression) {
     context_->read_bytes->Add(*got);
     return status;
   };
-  content_ = std::make_unique<ContentReader>(compression, std::move(source));
+  content_ = std::make_unique<DecompressedReader>(compression, std::move(source));
   carried_ = 0;
   stream_done_ = false;
 }

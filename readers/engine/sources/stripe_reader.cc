@@ -238,7 +238,7 @@ std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context, StripeInput
                                                Status* status) {
   const IoChoice& choice = input.file->choice();
   if (input.compression != Compression::kNone) {
-    return MakeContentStripes(context, std::move(input));
+    return MakeDecompressedStripes(context, std::move(input));
   }
   if (choice.path == IoPath::kMmap) {
     return std::make_unique<MappedStripes>(context, std::move(input));

@@ -153,7 +153,7 @@ std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context, StripeInput
 /// Of a file in the page cache, or a store: read in the caller's thread.
 std::unique_ptr<StripeReader> MakeInlineStripes(LaneContext* context, StripeInput input);
 /// Of a compressed file's content, which is read and decompressed in the caller's thread.
-std::unique_ptr<StripeReader> MakeContentStripes(LaneContext* context, StripeInput input);
+std::unique_ptr<StripeReader> MakeDecompressedStripes(LaneContext* context, StripeInput input);
 /// The reader that suits the file's path.
 std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context, StripeInput input,
                                                Status* status);

@@ -14,12 +14,12 @@ namespace ringfeed {
 
 /// The decompressed content of a compressed file or stream, from its start to its end. Zeros behind
 /// a member are padding. One thread at a time.
-class ContentReader {
+class DecompressedReader {
  public:
   /// Fills `buffer` with the next compressed bytes: at least one of them, none at the end.
   using Source = std::function<Status(std::span<std::byte> buffer, std::size_t* got)>;
 
-  ContentReader(Compression compression, Source source);
+  DecompressedReader(Compression compression, Source source);
 
   /// Fills the front of `to` (not empty): at least one byte, none at the end of the content. After
   /// all that precedes it: kDamaged or kTruncated with the place in the compressed bytes and what

@@ -1,4 +1,4 @@
-#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/compression/decompressed_reader.h"
 
 #include <algorithm>
 #include <array>
@@ -23,20 +23,20 @@ constexpr std::size_t kSearchedContent = 16 * 1024 * 1024;
 
 }  // namespace
 
-ContentReader::ContentReader(Compression compression, Source source)
+DecompressedReader::DecompressedReader(Compression compression, Source source)
     : compression_(compression),
       source_(std::move(source)),
       decompressor_(MakeDecompressor(compression)),
       buffer_(std::make_unique_for_overwrite<std::byte[]>(kBufferBytes)),
       chunk_left_(kChunkBytes) {}
 
-Status ContentReader::Bad(StatusCode code, const char* what, std::string_view problem) const {
+Status DecompressedReader::Bad(StatusCode code, const char* what, std::string_view problem) const {
   return Status(code, std::string("the ") + CompressionName(compression_) + " stream " + what +
                           " at byte " + std::to_string(OffsetOf(begin_)) +
                           std::string(problem.empty() ? "" : ": ") + std::string(problem));
 }
 
-bool ContentReader::ReadMore(std::size_t* keep) {
+bool DecompressedReader::ReadMore(std::size_t* keep) {
   if (source_ended_) return false;
   if (end_ == kBufferBytes) {
     const std::size_t dropped = *keep;
@@ -58,7 +58,7 @@ bool ContentReader::ReadMore(std::size_t* keep) {
   return got > 0;
 }
 
-bool ContentReader::Refill() {
+bool DecompressedReader::Refill() {
   std::size_t keep = begin_ - std::min(begin_, kLookBackBytes);
   if (ReadMore(&keep)) return true;
   if (!failure_.ok()) return false;
@@ -68,7 +68,7 @@ bool ContentReader::Refill() {
   return false;
 }
 
-void ContentReader::Step(std::span<std::byte>* room) {
+void DecompressedReader::Step(std::span<std::byte>* room) {
   if (begin_ == end_ && !has_more_ && !Refill()) return;
   if (!decompressor_->inside_member()) {
     const std::span<const std::byte> rest = From(begin_);
@@ -91,14 +91,14 @@ void ContentReader::Step(std::span<std::byte>* room) {
   }
 }
 
-std::size_t ContentReader::TakeStaged(std::span<std::byte> to) {
+std::size_t DecompressedReader::TakeStaged(std::span<std::byte> to) {
   const std::size_t bytes = std::min(to.size(), staged_.size());
   std::copy_n(staged_.begin(), bytes, to.begin());
   staged_ = staged_.subspan(bytes);
   return bytes;
 }
 
-Status ContentReader::Read(std::span<std::byte> to, std::size_t* got) {
+Status DecompressedReader::Read(std::span<std::byte> to, std::size_t* got) {
   *got = TakeStaged(to);
   while (*got == 0 && !ended_ && failure_.ok()) {
     const bool direct = to.size() >= chunk_left_;
@@ -122,7 +122,7 @@ Status ContentReader::Read(std::span<std::byte> to, std::size_t* got) {
   return *got > 0 ? Status() : failure_;
 }
 
-bool ContentReader::FindNextMember(std::string* loss) {
+bool DecompressedReader::FindNextMember(std::string* loss) {
   *loss = failure_.message();
   if (!damaged_) return false;
   const std::uint64_t noticed = OffsetOf(begin_);
@@ -145,7 +145,7 @@ bool ContentReader::FindNextMember(std::string* loss) {
   return found || !damaged_;  // the source failed
 }
 
-std::size_t ContentReader::SwallowedMember(std::size_t begin, std::size_t bytes) {
+std::size_t DecompressedReader::SwallowedMember(std::size_t begin, std::size_t bytes) {
   // libzstd fails at the start of a block, where also what is inside may end.
   if (compression_ == Compression::kZstd) return 0;
   const std::span<const std::byte> region = From(begin).first(bytes);
@@ -160,8 +160,8 @@ std::size_t ContentReader::SwallowedMember(std::size_t begin, std::size_t bytes)
   return 0;
 }
 
-Decompressor::Result ContentReader::Discard(std::span<const std::byte>* input,
-                                            std::size_t* content) {
+Decompressor::Result DecompressedReader::Discard(std::span<const std::byte>* input,
+                                                 std::size_t* content) {
   std::array<std::byte, 4096> discarded;
   std::span<std::byte> room = discarded;
   const Decompressor::Result result = decompressor_->Decompress(input, &room);
@@ -169,7 +169,8 @@ Decompressor::Result ContentReader::Discard(std::span<const std::byte>* input,
   return result;
 }
 
-std::size_t ContentReader::MemberBytes(std::span<const std::byte> bytes, std::size_t* content) {
+std::size_t DecompressedReader::MemberBytes(std::span<const std::byte> bytes,
+                                            std::size_t* content) {
   if (bytes.size() < kMagicBytes || !StartsMember(compression_, bytes)) return 0;
   std::span<const std::byte> input = bytes;
   auto result = Decompressor::Result::kNeedsRoom;
@@ -180,14 +181,14 @@ std::size_t ContentReader::MemberBytes(std::span<const std::byte> bytes, std::si
   return result == Decompressor::Result::kMemberEnds ? bytes.size() - input.size() : 0;
 }
 
-bool ContentReader::Reaches(std::size_t* keep, std::size_t ahead) {
+bool DecompressedReader::Reaches(std::size_t* keep, std::size_t ahead) {
   while (end_ - *keep < ahead + kMagicBytes) {
     if (!ReadMore(keep)) return false;
   }
   return true;
 }
 
-void ContentReader::Resume(std::size_t at, std::string* loss) {
+void DecompressedReader::Resume(std::size_t at, std::string* loss) {
   decompressor_->Restart();
   begin_ = at;
   chunk_left_ = kChunkBytes;
@@ -196,7 +197,7 @@ void ContentReader::Resume(std::size_t at, std::string* loss) {
   failure_ = Status();
 }
 
-bool ContentReader::Decompresses(std::size_t* keep, std::size_t ahead) {
+bool DecompressedReader::Decompresses(std::size_t* keep, std::size_t ahead) {
   if (!StartsMember(compression_, From(*keep + ahead))) return false;
   std::size_t content = 0;
   std::size_t taken = ahead;

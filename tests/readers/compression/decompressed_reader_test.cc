@@ -1,4 +1,4 @@
-#include "readers/formats/compression/content_reader.h"
+#include "readers/formats/compression/decompressed_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ struct Read {
 };
 
 /// So many bytes of the file at most with each call.
-ContentReader::Source InPieces(std::span<const std::byte> file, std::size_t in) {
+DecompressedReader::Source InPieces(std::span<const std::byte> file, std::size_t in) {
   return [=](std::span<std::byte> buffer, std::size_t* got) mutable {
     *got = std::min({in, buffer.size(), file.size()});
     std::copy_n(file.begin(), *got, buffer.begin());
@@ -50,7 +50,7 @@ ContentReader::Source InPieces(std::span<const std::byte> file, std::size_t in) 
 /// All of it, `in` compressed bytes and `out` decompressed ones at a time.
 Read ReadAll(Compression compression, std::span<const std::byte> file, std::size_t in,
              std::size_t out) {
-  ContentReader reader(compression, InPieces(file, in));
+  DecompressedReader reader(compression, InPieces(file, in));
   Read read;
   Bytes room(out);
   std::size_t got = 1;
@@ -62,7 +62,7 @@ Read ReadAll(Compression compression, std::span<const std::byte> file, std::size
   return read;
 }
 
-TEST(ContentReaderTest, EveryFormOfAStreamIsReadInPiecesOfAnySize) {
+TEST(DecompressedReaderTest, EveryFormOfAStreamIsReadInPiecesOfAnySize) {
   const Bytes content = Content(40'000);
   for (const auto& [kind, compression] : kKinds) {
     for (const std::size_t members : {1U, 2U, 7U}) {
@@ -80,7 +80,7 @@ TEST(ContentReaderTest, EveryFormOfAStreamIsReadInPiecesOfAnySize) {
   }
 }
 
-TEST(ContentReaderTest, NothingAndPaddingAreNoMembers) {
+TEST(DecompressedReaderTest, NothingAndPaddingAreNoMembers) {
   const Bytes content = Content(100);
   for (const auto& [kind, compression] : kKinds) {
     EXPECT_TRUE(ReadAll(compression, {}, 10, 10).status.ok());
@@ -94,7 +94,7 @@ TEST(ContentReaderTest, NothingAndPaddingAreNoMembers) {
   }
 }
 
-TEST(ContentReaderTest, ACutAtAnyByteGivesATruePrefixAndSaysWhere) {
+TEST(DecompressedReaderTest, ACutAtAnyByteGivesATruePrefixAndSaysWhere) {
   const Bytes content = Content(2000);
   for (const auto& [kind, compression] : kKinds) {
     const Bytes file = Compress(content, {kind, 3});
@@ -114,7 +114,7 @@ TEST(ContentReaderTest, ACutAtAnyByteGivesATruePrefixAndSaysWhere) {
   }
 }
 
-TEST(ContentReaderTest, NoFlippedBitOfAStreamPassesUnnoticed) {
+TEST(DecompressedReaderTest, NoFlippedBitOfAStreamPassesUnnoticed) {
   const Bytes content = Content(1500);
   for (const auto& [kind, compression] : kKinds) {
     const Bytes file = Compress(content, {kind});
@@ -132,11 +132,11 @@ TEST(ContentReaderTest, NoFlippedBitOfAStreamPassesUnnoticed) {
   }
 }
 
-TEST(ContentReaderTest, AFailureOfTheMediumComesBehindWhatWasRead) {
+TEST(DecompressedReaderTest, AFailureOfTheMediumComesBehindWhatWasRead) {
   const Bytes content = Content(100'000);
   const Bytes file = Compress(content, {Kind::kGzip});
   bool first = true;
-  ContentReader reader(Compression::kGzip, [&](std::span<std::byte> buffer, std::size_t* got) {
+  DecompressedReader reader(Compression::kGzip, [&](std::span<std::byte> buffer, std::size_t* got) {
     *got = 0;
     if (!std::exchange(first, false)) return Status(StatusCode::kIoError, "the disk burns");
     *got = file.size() / 2;
@@ -161,7 +161,7 @@ TEST(ContentReaderTest, AFailureOfTheMediumComesBehindWhatWasRead) {
 /// All of it where damage is skipped: the content between two losses each.
 std::vector<Bytes> ReadSkipping(Compression compression, std::span<const std::byte> file,
                                 std::size_t in, std::size_t out) {
-  ContentReader reader(compression, InPieces(file, in));
+  DecompressedReader reader(compression, InPieces(file, in));
   std::vector<Bytes> parts(1);
   Bytes room(out);
   while (true) {
@@ -182,7 +182,7 @@ Bytes Joined(const std::vector<Bytes>& parts) {
   return all;
 }
 
-TEST(ContentReaderTest, BehindAnyDamagedByteReadingGoesOnWithTheNextMember) {
+TEST(DecompressedReaderTest, BehindAnyDamagedByteReadingGoesOnWithTheNextMember) {
   const Bytes content = Content(1200);
   for (const auto& [kind, compression] : kKinds) {
     std::vector<Bytes> members;
@@ -209,7 +209,7 @@ TEST(ContentReaderTest, BehindAnyDamagedByteReadingGoesOnWithTheNextMember) {
   }
 }
 
-TEST(ContentReaderTest, WhatIsFoundBehindDamageDependsOnNoPieces) {
+TEST(DecompressedReaderTest, WhatIsFoundBehindDamageDependsOnNoPieces) {
   Bytes content(600'000);
   std::uint64_t state = 1;
   for (std::byte& byte : content) {  // hardly compressed: members longer than the buffer
@@ -231,7 +231,7 @@ TEST(ContentReaderTest, WhatIsFoundBehindDamageDependsOnNoPieces) {
   }
 }
 
-TEST(ContentReaderTest, GarbageBetweenMembersIsPassedOver) {
+TEST(DecompressedReaderTest, GarbageBetweenMembersIsPassedOver) {
   const Bytes content = Content(900);
   for (const auto& [kind, compression] : kKinds) {
     for (const std::size_t garbage : {1U, 3U, 50U, 400'000U}) {
@@ -246,7 +246,7 @@ TEST(ContentReaderTest, GarbageBetweenMembersIsPassedOver) {
   }
 }
 
-TEST(ContentReaderTest, AMemberInsideOfADamagedMemberIsNotTakenForTheNextOne) {
+TEST(DecompressedReaderTest, AMemberInsideOfADamagedMemberIsNotTakenForTheNextOne) {
   const Bytes content = Content(300);
   for (const auto& [kind, compression] : kKinds) {
     // Without compression it stands as it is in the outer one, whose checksum is then wrong.
@@ -263,7 +263,7 @@ TEST(ContentReaderTest, AMemberInsideOfADamagedMemberIsNotTakenForTheNextOne) {
   }
 }
 
-TEST(ContentReaderTest, ACutMemberIsTheEnd) {
+TEST(DecompressedReaderTest, ACutMemberIsTheEnd) {
   for (const auto& [kind, compression] : kKinds) {
     const Bytes file = Compress(Content(9000), {kind, 2});
     const auto parts =
@@ -272,11 +272,11 @@ TEST(ContentReaderTest, ACutMemberIsTheEnd) {
   }
 }
 
-TEST(ContentReaderTest, AFailureOfTheMediumEndsTheSearch) {
+TEST(DecompressedReaderTest, AFailureOfTheMediumEndsTheSearch) {
   Bytes file = Compress(Content(1000), {Kind::kGzip});
   file[file.size() - 1] ^= std::byte{1};
   bool first = true;
-  ContentReader reader(Compression::kGzip, [&](std::span<std::byte> buffer, std::size_t* got) {
+  DecompressedReader reader(Compression::kGzip, [&](std::span<std::byte> buffer, std::size_t* got) {
     *got = 0;
     if (!std::exchange(first, false)) return Status(StatusCode::kIoError, "the disk burns");
     *got = file.size();
