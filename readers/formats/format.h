@@ -123,6 +123,9 @@ struct FrameResult {
   Status status;               ///< under kFail, the damage; what precedes it was appended
 };
 
+/// For framers: whether a call of Frame goes on after one of its steps.
+enum class FrameStep : std::uint8_t { kGoOn, kStop };
+
 /// Cuts one file's bytes into records and checks them, from its start to its end, in order. Keeps
 /// what it must remember between calls (ordinals, a resynchronisation in progress). One thread at a
 /// time.

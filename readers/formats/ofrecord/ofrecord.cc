@@ -57,23 +57,22 @@ class OfRecordFramer final : public Framer {
   FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
 
  private:
-  enum class Step { kGoOn, kStop };
-
   std::size_t UsualRecords(const FrameInput& input, std::size_t pos, FrameOutput* output);
   // Each returns kStop with *result filled in where the call ends there.
-  Step NextRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                  FrameResult* result);
-  Step BadMessage(const FrameInput& input, std::uint64_t length, std::size_t* pos,
-                  FrameOutput* output, FrameResult* result);
+  FrameStep NextRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                       FrameResult* result);
+  FrameStep BadMessage(const FrameInput& input, std::uint64_t length, std::size_t* pos,
+                       FrameOutput* output, FrameResult* result);
   enum class Belief { kYes, kNo, kMore };
   Belief BelieveEnd(const FrameInput& input, std::size_t pos, std::uint64_t frame,
                     FrameResult* result) const;
-  Step BadLength(std::uint64_t length, std::uint64_t at, FrameOutput* output, FrameResult* result);
-  Step Ends(std::uint64_t at, FrameOutput* output, FrameResult* result);
-  Step PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                FrameResult* result);
-  Step Damaged(StatusCode code, std::string reason, std::uint64_t at, FrameOutput* output,
-               FrameResult* result);
+  FrameStep BadLength(std::uint64_t length, std::uint64_t at, FrameOutput* output,
+                      FrameResult* result);
+  FrameStep Ends(std::uint64_t at, FrameOutput* output, FrameResult* result);
+  FrameStep PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                     FrameResult* result);
+  FrameStep Damaged(StatusCode code, std::string reason, std::uint64_t at, FrameOutput* output,
+                    FrameResult* result);
   void Note(std::uint64_t begin, std::uint64_t end, FrameOutput* output);
 
   bool known_size() const { return options_.file_bytes != kUnknownSize; }
@@ -102,7 +101,7 @@ FrameResult OfRecordFramer::Frame(const FrameInput& input, FrameOutput* output) 
       break;
     }
     pos = UsualRecords(input, pos, output);
-    if (NextRecord(input, &pos, output, &result) == Step::kStop) break;
+    if (NextRecord(input, &pos, output, &result) == FrameStep::kStop) break;
   }
   result.consumed = pos;
   return result;
@@ -146,20 +145,20 @@ std::size_t OfRecordFramer::UsualRecords(const FrameInput& input, std::size_t po
   return pos;
 }
 
-OfRecordFramer::Step OfRecordFramer::NextRecord(const FrameInput& input, std::size_t* pos,
-                                                FrameOutput* output, FrameResult* result) {
+FrameStep OfRecordFramer::NextRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                                     FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
   const std::size_t left = input.bytes.size() - *pos;
-  if (known_size() && at >= options_.file_bytes) return Step::kStop;
+  if (known_size() && at >= options_.file_bytes) return FrameStep::kStop;
   if (left == 0 && input.at_end) return Ends(at, output, result);
-  if (at >= input.limit) return Step::kStop;
+  if (at >= input.limit) return FrameStep::kStop;
   if (left < kLength) {
     if (input.at_end || (known_size() && FileLeft(at) < kLength)) {
       return Damaged(StatusCode::kTruncated, "the file ends inside a record's length of 8 bytes",
                      at, output, result);
     }
     result->need_bytes = kLength;
-    return Step::kStop;
+    return FrameStep::kStop;
   }
   const std::byte* const record = input.bytes.data() + *pos + kLength;
   const auto length = LoadOnceLe<std::uint64_t>(record - kLength);
@@ -178,20 +177,19 @@ OfRecordFramer::Step OfRecordFramer::NextRecord(const FrameInput& input, std::si
                      output, result);
     }
     result->need_bytes = kLength + static_cast<std::size_t>(length);
-    return Step::kStop;
+    return FrameStep::kStop;
   }
   output->records.push_back({record, here});
   if (output->units != nullptr) output->units->push_back({at, at + kLength + here});
   ++next_record_;
   *pos += kLength + here;
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 // A length within bounds, and no message of it. What follows is believed where the length leads
 // there: then it was right, and one record is lost.
-OfRecordFramer::Step OfRecordFramer::BadMessage(const FrameInput& input, std::uint64_t length,
-                                                std::size_t* pos, FrameOutput* output,
-                                                FrameResult* result) {
+FrameStep OfRecordFramer::BadMessage(const FrameInput& input, std::uint64_t length,
+                                     std::size_t* pos, FrameOutput* output, FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
   const std::uint64_t frame = kLength + length;
   std::string reason = "no OFRecord of " + std::to_string(length) +
@@ -199,7 +197,7 @@ OfRecordFramer::Step OfRecordFramer::BadMessage(const FrameInput& input, std::ui
                        "expected to fill it";
   Belief belief = Belief::kNo;
   if (options_.on_damage == OnDamage::kSkip) belief = BelieveEnd(input, *pos, frame, result);
-  if (belief == Belief::kMore) return Step::kStop;
+  if (belief == Belief::kMore) return FrameStep::kStop;
   if (belief == Belief::kNo) {
     return Damaged(StatusCode::kDamaged, std::move(reason), at, output, result);
   }
@@ -208,7 +206,7 @@ OfRecordFramer::Step OfRecordFramer::BadMessage(const FrameInput& input, std::ui
   if (output->units != nullptr) output->units->push_back({at, at, 1, true});
   ++next_record_;
   *pos += static_cast<std::size_t>(frame);
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 // Whether a frame of so many bytes at `pos` ends in front of a whole record or with the file. Where
@@ -238,8 +236,8 @@ OfRecordFramer::Belief OfRecordFramer::BelieveEnd(const FrameInput& input, std::
   return here(frame + kLength + length);
 }
 
-OfRecordFramer::Step OfRecordFramer::BadLength(std::uint64_t length, std::uint64_t at,
-                                               FrameOutput* output, FrameResult* result) {
+FrameStep OfRecordFramer::BadLength(std::uint64_t length, std::uint64_t at, FrameOutput* output,
+                                    FrameResult* result) {
   const auto promised = static_cast<std::int64_t>(length);
   const std::string size = "a record of " + std::to_string(promised) + " bytes";
   if (promised <= 0) {
@@ -259,9 +257,8 @@ OfRecordFramer::Step OfRecordFramer::BadLength(std::uint64_t length, std::uint64
 }
 
 // The bytes end between two records: the file's end, or before the end that it had when opened.
-OfRecordFramer::Step OfRecordFramer::Ends(std::uint64_t at, FrameOutput* output,
-                                          FrameResult* result) {
-  if (!known_size()) return Step::kStop;
+FrameStep OfRecordFramer::Ends(std::uint64_t at, FrameOutput* output, FrameResult* result) {
+  if (!known_size()) return FrameStep::kStop;
   return Damaged(StatusCode::kTruncated,
                  "the file shrank from " + std::to_string(options_.file_bytes) + " to " +
                      std::to_string(at) + " bytes",
@@ -270,8 +267,8 @@ OfRecordFramer::Step OfRecordFramer::Ends(std::uint64_t at, FrameOutput* output,
 
 // Nothing marks where a record starts, so the rest of the file is one range of damage. Where the
 // file's size is not known, its end is waited for.
-OfRecordFramer::Step OfRecordFramer::PassOver(const FrameInput& input, std::size_t* pos,
-                                              FrameOutput* output, FrameResult* result) {
+FrameStep OfRecordFramer::PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                                   FrameResult* result) {
   // Until the end is known a byte is kept: without one nobody would call again to tell it.
   const std::size_t kept = noted_ || input.at_end ? 0 : 1;
   *pos = input.bytes.size() - std::min(kept, input.bytes.size() - *pos);
@@ -279,22 +276,22 @@ OfRecordFramer::Step OfRecordFramer::PassOver(const FrameInput& input, std::size
   if (!noted_ && input.at_end) Note(lost_at_, at, output);
   const bool done = input.at_end || at >= input.limit || (known_size() && FileLeft(at) == 0);
   result->need_bytes = done ? 0 : kept + 1;
-  return Step::kStop;
+  return FrameStep::kStop;
 }
 
-OfRecordFramer::Step OfRecordFramer::Damaged(StatusCode code, std::string reason, std::uint64_t at,
-                                             FrameOutput* output, FrameResult* result) {
+FrameStep OfRecordFramer::Damaged(StatusCode code, std::string reason, std::uint64_t at,
+                                  FrameOutput* output, FrameResult* result) {
   if (options_.on_damage == OnDamage::kFail) {
     const DataPlace place{options_.file, static_cast<std::int64_t>(at), next_record_};
     failed_ = Status(code, std::move(reason), place);
     result->status = failed_;
-    return Step::kStop;
+    return FrameStep::kStop;
   }
   lost_ = true;
   lost_at_ = at;
   lost_reason_ = std::move(reason);
   if (known_size()) Note(at, options_.file_bytes, output);
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 void OfRecordFramer::Note(std::uint64_t begin, std::uint64_t end, FrameOutput* output) {

@@ -34,7 +34,6 @@ class RecordIoFramer final : public Framer {
   Status TakeChunk(const FrameInput& input, FrameOutput* output);
 
  private:
-  enum class Step { kGoOn, kStop };
   /// What was found where a chunk should start.
   struct Finding {
     enum class Kind { kChunk, kDamage, kMore } kind = Kind::kDamage;
@@ -48,13 +47,14 @@ class RecordIoFramer final : public Framer {
     std::uint64_t summed_bytes = 0;  ///< that the checksum was made of
   };
 
-  Step NextChunk(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                 FrameResult* result);
-  Step Search(const FrameInput& input, std::size_t* pos, FrameOutput* output, FrameResult* result);
-  Step TryBoundary(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+  FrameStep NextChunk(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                      FrameResult* result);
+  FrameStep Search(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                    FrameResult* result);
-  Step SearchEnds(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                  FrameResult* result);
+  FrameStep TryBoundary(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                        FrameResult* result);
+  FrameStep SearchEnds(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                       FrameResult* result);
   void Found(std::uint64_t at, FrameOutput* output);
   void LoseRecords(FrameOutput* output);
   Finding Examine(const FrameInput& input, std::size_t pos) const;
@@ -71,8 +71,8 @@ class RecordIoFramer final : public Framer {
   bool Boundary(const FrameInput& input, std::uint64_t boundary, bool* believed) const;
   bool CountByHeader(const FrameInput& input, std::size_t* pos, FrameOutput* output, bool* done,
                      FrameResult* result) const;
-  Step Damaged(const Finding& finding, std::uint64_t at, FrameResult* result);
-  Step Failed(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
+  FrameStep Damaged(const Finding& finding, std::uint64_t at, FrameResult* result);
+  FrameStep Failed(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
   void Note(std::uint64_t begin, std::uint64_t end, std::string reason, FrameOutput* output) const;
 
   /// As far as it is known; the bytes at hand reach it where at_end is set.
@@ -103,8 +103,8 @@ FrameResult RecordIoFramer::Frame(const FrameInput& input, FrameOutput* output) 
   std::size_t pos = 0;
   while (true) {
     if (searching_) {
-      if (Search(input, &pos, output, &result) == Step::kStop) break;
-    } else if (NextChunk(input, &pos, output, &result) == Step::kStop) {
+      if (Search(input, &pos, output, &result) == FrameStep::kStop) break;
+    } else if (NextChunk(input, &pos, output, &result) == FrameStep::kStop) {
       break;
     }
   }
@@ -248,17 +248,18 @@ Status RecordIoFramer::TakeChunk(const FrameInput& input, FrameOutput* output) {
                 {options_.file, static_cast<std::int64_t>(input.offset), -1});
 }
 
-RecordIoFramer::Step RecordIoFramer::NextChunk(const FrameInput& input, std::size_t* pos,
-                                               FrameOutput* output, FrameResult* result) {
+FrameStep RecordIoFramer::NextChunk(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                                    FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
-  if (at >= input.limit || at >= FileEnd(input)) return Step::kStop;
+  if (at >= input.limit || at >= FileEnd(input)) return FrameStep::kStop;
   bool done = false;
-  if (options_.units_only && !CountByHeader(input, pos, output, &done, result)) return Step::kStop;
-  if (done) return Step::kGoOn;
+  if (options_.units_only && !CountByHeader(input, pos, output, &done, result))
+    return FrameStep::kStop;
+  if (done) return FrameStep::kGoOn;
   Finding finding = Examine(input, *pos);
   if (finding.kind == Finding::Kind::kMore) {
     result->need_bytes = finding.need_bytes;
-    return Step::kStop;
+    return FrameStep::kStop;
   }
   if (finding.kind == Finding::Kind::kChunk) {
     const std::size_t extent = kHeader + finding.header.stored_bytes;
@@ -269,7 +270,7 @@ RecordIoFramer::Step RecordIoFramer::NextChunk(const FrameInput& input, std::siz
         output->units->push_back({at, at + extent, finding.header.records});
       }
       *pos += extent;
-      return Step::kGoOn;
+      return FrameStep::kGoOn;
     }
     if (no_memory_) {
       return Failed(StatusCode::kResourceExhausted, std::move(finding.reason), at, result);
@@ -383,8 +384,7 @@ std::byte* RecordIoFramer::Room(std::uint64_t bytes, FrameMemory* memory, std::s
   return to;
 }
 
-RecordIoFramer::Step RecordIoFramer::Damaged(const Finding& finding, std::uint64_t at,
-                                             FrameResult* result) {
+FrameStep RecordIoFramer::Damaged(const Finding& finding, std::uint64_t at, FrameResult* result) {
   if (options_.on_damage == OnDamage::kFail || finding.code == StatusCode::kUnsupported) {
     return Failed(finding.code, finding.reason, at, result);
   }
@@ -393,15 +393,15 @@ RecordIoFramer::Step RecordIoFramer::Damaged(const Finding& finding, std::uint64
   search_extent_ = finding.extent <= kMostHeld ? finding.extent : 0;
   search_records_ = Countable(finding.header) ? finding.header.records : 0;
   search_reason_ = finding.reason;
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
-RecordIoFramer::Step RecordIoFramer::Failed(StatusCode code, std::string reason, std::uint64_t at,
-                                            FrameResult* result) {
+FrameStep RecordIoFramer::Failed(StatusCode code, std::string reason, std::uint64_t at,
+                                 FrameResult* result) {
   const DataPlace place{options_.file, static_cast<std::int64_t>(at), next_record_};
   failed_ = Status(code, std::move(reason), place);
   result->status = failed_;
-  return Step::kStop;
+  return FrameStep::kStop;
 }
 
 // A chunk of a size that is read, if all of it is there.
@@ -413,8 +413,8 @@ bool RecordIoFramer::MayStart(const std::byte* header) const {
 // The next chunk is looked for where the damaged one should end, before anywhere else: its payload
 // may hold chunks too. A magic number there, or the end of the file, is believed, and then so is
 // how many records the damaged chunk has.
-RecordIoFramer::Step RecordIoFramer::TryBoundary(const FrameInput& input, std::size_t* pos,
-                                                 FrameOutput* output, FrameResult* result) {
+FrameStep RecordIoFramer::TryBoundary(const FrameInput& input, std::size_t* pos,
+                                      FrameOutput* output, FrameResult* result) {
   const std::uint64_t boundary = search_begin_ + search_extent_;
   const auto into = static_cast<std::size_t>(boundary - input.offset);
   bool believed = false;
@@ -422,7 +422,7 @@ RecordIoFramer::Step RecordIoFramer::TryBoundary(const FrameInput& input, std::s
     const std::uint64_t left = FileEnd(input) - input.offset - *pos;
     result->need_bytes =
         static_cast<std::size_t>(std::min<std::uint64_t>(left, into + kHeader - *pos));
-    return Step::kStop;
+    return FrameStep::kStop;
   }
   search_extent_ = 0;
   if (believed) {
@@ -432,11 +432,11 @@ RecordIoFramer::Step RecordIoFramer::TryBoundary(const FrameInput& input, std::s
   } else {
     ++*pos;
   }
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
-RecordIoFramer::Step RecordIoFramer::Search(const FrameInput& input, std::size_t* pos,
-                                            FrameOutput* output, FrameResult* result) {
+FrameStep RecordIoFramer::Search(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                                 FrameResult* result) {
   // Failed candidates cost a checksum of what they promise: a file that is made to cost much is
   // given up for lost.
   constexpr std::uint64_t kMostCost = std::uint64_t{16} << 30;
@@ -449,15 +449,15 @@ RecordIoFramer::Step RecordIoFramer::Search(const FrameInput& input, std::size_t
     const std::size_t found = bytes.find(kMagicBytes, *pos);
     if (found == std::string_view::npos) break;
     *pos = found;
-    if (input.offset + *pos >= input.limit) return Step::kStop;
+    if (input.offset + *pos >= input.limit) return FrameStep::kStop;
     const Finding finding = Examine(input, *pos);
     if (finding.kind == Finding::Kind::kChunk) {
       Found(input.offset + *pos, output);
-      return Step::kGoOn;
+      return FrameStep::kGoOn;
     }
     if (finding.kind == Finding::Kind::kMore) {
       result->need_bytes = finding.need_bytes;
-      return Step::kStop;
+      return FrameStep::kStop;
     }
     search_cost_ += finding.summed_bytes;
     ++*pos;
@@ -466,18 +466,18 @@ RecordIoFramer::Step RecordIoFramer::Search(const FrameInput& input, std::size_t
 }
 
 // There is no further candidate in the bytes at hand.
-RecordIoFramer::Step RecordIoFramer::SearchEnds(const FrameInput& input, std::size_t* pos,
-                                                FrameOutput* output, FrameResult* result) {
+FrameStep RecordIoFramer::SearchEnds(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                                     FrameResult* result) {
   const std::size_t size = input.bytes.size();
   if (!MoreComes(input)) {
     *pos = size;
     Found(input.offset + size, output);
-    return Step::kStop;
+    return FrameStep::kStop;
   }
   // The magic number's first three bytes may stand at the end.
   *pos = std::max(*pos, size - std::min<std::size_t>(size, 3));
   if (input.offset + *pos < input.limit) result->need_bytes = kHeader;
-  return Step::kStop;
+  return FrameStep::kStop;
 }
 
 void RecordIoFramer::LoseRecords(FrameOutput* output) {

@@ -31,41 +31,40 @@ class TarFramer final : public Framer {
   void StartBehindGap(std::uint64_t offset);
 
  private:
-  enum class Step { kGoOn, kStop };
   struct Call {
     const FrameInput& input;
     FrameOutput* output;
     FrameResult result;
   };
 
-  Step NextStep(Call* call);
-  Step NextUnit(Call* call);
-  Step Member(TarUnit unit, Call* call);
-  Step PassOver(TarUnit unit, Call* call);
+  FrameStep NextStep(Call* call);
+  FrameStep NextUnit(Call* call);
+  FrameStep Member(TarUnit unit, Call* call);
+  FrameStep PassOver(TarUnit unit, Call* call);
   void Advance(TarUnit unit);
-  Step EndMark(Call* call);
-  Step Tail(Call* call);
-  Step AtEnd(Call* call);
-  Step CutShort(Call* call);
-  Step Lose(const TarUnit& unit, Call* call);
-  Step LoseMember(const TarUnit& unit, Call* call);
-  Step StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call);
-  Step Search(Call* call);
-  bool TryBoundary(Call* call, Step* step);
+  FrameStep EndMark(Call* call);
+  FrameStep Tail(Call* call);
+  FrameStep AtEnd(Call* call);
+  FrameStep CutShort(Call* call);
+  FrameStep Lose(const TarUnit& unit, Call* call);
+  FrameStep LoseMember(const TarUnit& unit, Call* call);
+  FrameStep StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call);
+  FrameStep Search(Call* call);
+  bool TryBoundary(Call* call, FrameStep* step);
   bool Tiles(const FrameInput& input, std::uint64_t at, std::uint64_t end) const;
-  Step Resolve(std::string_view after, std::string_view after_member, Call* call);
-  bool LearnFromNext(Call* call, Step* step);
+  FrameStep Resolve(std::string_view after, std::string_view after_member, Call* call);
+  bool LearnFromNext(Call* call, FrameStep* step);
   TarLoss::Verdict Verdict(std::string_view after, std::string_view after_member) const;
-  Step TooLong(TarUnit unit, Call* call);
-  Step Failed(StatusCode code, const std::string& reason, std::uint64_t at, Call* call);
-  Step More(std::uint64_t target, Call* call);
+  FrameStep TooLong(TarUnit unit, Call* call);
+  FrameStep Failed(StatusCode code, const std::string& reason, std::uint64_t at, Call* call);
+  FrameStep More(std::uint64_t target, Call* call);
   void BeginSample(std::string_view key);
-  Step Close(Call* call);
+  FrameStep Close(Call* call);
   void Drop(std::uint64_t begin, std::string_view key);
   void AddLost(std::uint64_t at, Call* call);
   bool LostIsDue(Call* call);
   void Note(std::uint64_t begin, std::uint64_t end, const std::string& reason, Call* call) const;
-  Step Emit(Call* call);
+  FrameStep Emit(Call* call);
 
   /// As far as it is known; the bytes at hand reach it where at_end is set.
   std::uint64_t FileEnd(const FrameInput& input) const {
@@ -120,7 +119,7 @@ FrameResult TarFramer::Frame(const FrameInput& input, FrameOutput* output) {
   Call call{input, output, {}};
   call.result.status = failed_;
   if (!failed_.ok()) return call.result;
-  while (NextStep(&call) == Step::kGoOn) {
+  while (NextStep(&call) == FrameStep::kGoOn) {
   }
   // What waits for a later stripe at the end of the file keeps a byte: else nobody calls again.
   const std::uint64_t wanted = lost_is_due_ ? std::min(Base(), LostPlace(input)) : Base();
@@ -139,33 +138,33 @@ void TarFramer::StartBehindGap(std::uint64_t offset) {
   search_at_ = offset;
 }
 
-TarFramer::Step TarFramer::NextStep(Call* call) {
+FrameStep TarFramer::NextStep(Call* call) {
   if (searching_) return Search(call);
   if (tail_) return Tail(call);
   return NextUnit(call);
 }
 
 // Stops with a need of the bytes up to `target` of the file.
-TarFramer::Step TarFramer::More(std::uint64_t target, Call* call) {
+FrameStep TarFramer::More(std::uint64_t target, Call* call) {
   const std::uint64_t base = Base();
   const std::uint64_t have = End(call->input) - std::min(base, End(call->input));
   if (++questions_ > kFewQuestions) target = std::max(target, base + have + have / 2);
   target = std::min(target, FileEnd(call->input));
   call->result.need_bytes = static_cast<std::size_t>(std::max<std::uint64_t>(target - base, 1));
-  return Step::kStop;
+  return FrameStep::kStop;
 }
 
-TarFramer::Step TarFramer::NextUnit(Call* call) {
+FrameStep TarFramer::NextUnit(Call* call) {
   const FrameInput& input = call->input;
   const std::uint64_t end = End(input);
   if (at_ > end) {
     if (input.at_end) return CutShort(call);
     if (pending_) return More(at_ + kAhead, call);
     call->result.need_bytes = end < input.limit ? kBlock : 0;
-    return Step::kStop;
+    return FrameStep::kStop;
   }
   if (at_ >= FileEnd(input)) return AtEnd(call);
-  if (!pending_ && at_ >= input.limit) return Step::kStop;
+  if (!pending_ && at_ >= input.limit) return FrameStep::kStop;
   TarUnit unit = ReadTarUnit(From(input, at_), FileEnd(input) - at_, &globals_);
   switch (unit.kind) {
     case TarUnit::Kind::kMember:
@@ -187,13 +186,13 @@ void TarFramer::Advance(TarUnit unit) {
   at_ += last_.unit.end;
 }
 
-TarFramer::Step TarFramer::PassOver(TarUnit unit, Call* call) {
+FrameStep TarFramer::PassOver(TarUnit unit, Call* call) {
   if (unit.end > FileEnd(call->input) - at_) return LoseMember(unit, call);
   Advance(std::move(unit));
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
-TarFramer::Step TarFramer::Member(TarUnit unit, Call* call) {
+FrameStep TarFramer::Member(TarUnit unit, Call* call) {
   if (lost_ && loss_.takes_next()) {
     loss_.TakeNext(unit.name);
     return PassOver(std::move(unit), call);
@@ -201,13 +200,14 @@ TarFramer::Step TarFramer::Member(TarUnit unit, Call* call) {
   std::string_view key;
   std::string_view extension;
   if (!SplitTarName(unit.name, &key, &extension)) return PassOver(std::move(unit), call);
-  Step step = Step::kGoOn;
+  FrameStep step = FrameStep::kGoOn;
   if (lost_ && usual_.empty() && pending_ && LearnFromNext(call, &step)) return step;
-  if (lost_ && Resolve(key, extension, call) == Step::kStop) return Step::kStop;
-  if (LostIsDue(call)) return Step::kStop;
-  if ((pending_ || dropping_) && key != key_ && Close(call) == Step::kStop) return Step::kStop;
+  if (lost_ && Resolve(key, extension, call) == FrameStep::kStop) return FrameStep::kStop;
+  if (LostIsDue(call)) return FrameStep::kStop;
+  if ((pending_ || dropping_) && key != key_ && Close(call) == FrameStep::kStop)
+    return FrameStep::kStop;
   if (!pending_ && !dropping_) {
-    if (at_ >= call->input.limit) return Step::kStop;
+    if (at_ >= call->input.limit) return FrameStep::kStop;
     BeginSample(key);
   }
   if (unit.end > FileEnd(call->input) - at_) return LoseMember(unit, call);
@@ -218,7 +218,7 @@ TarFramer::Step TarFramer::Member(TarUnit unit, Call* call) {
   Advance(std::move(unit));
   end_ = at_;
   if (members_.size() < kMostMembers) members_.push_back(std::move(member));
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 void TarFramer::BeginSample(std::string_view key) {
@@ -232,7 +232,7 @@ void TarFramer::BeginSample(std::string_view key) {
 }
 
 // The sample is known to its end, but nobody may hold it.
-TarFramer::Step TarFramer::TooLong(TarUnit unit, Call* call) {
+FrameStep TarFramer::TooLong(TarUnit unit, Call* call) {
   const std::string reason = "sample " + key_ + " is longer than max_record_bytes (" +
                              std::to_string(options_.max_record_bytes) + ")";
   if (options_.on_damage == OnDamage::kFail) {
@@ -242,7 +242,7 @@ TarFramer::Step TarFramer::TooLong(TarUnit unit, Call* call) {
   AddLost(begin_, call);
   Drop(begin_, key_);
   Advance(std::move(unit));
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 void TarFramer::Drop(std::uint64_t begin, std::string_view key) {
@@ -270,16 +270,16 @@ bool TarFramer::LostIsDue(Call* call) {
 }
 
 // Ends the sample at hand in front of at_.
-TarFramer::Step TarFramer::Close(Call* call) {
+FrameStep TarFramer::Close(Call* call) {
   if (std::exchange(pending_, false)) return Emit(call);
   if (std::exchange(dropping_, false)) {
     Note(begin_, std::min(at_, End(call->input)), drop_reason_, call);
   }
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 // Where global headers name or size the sample's members, it is copied behind one that does.
-TarFramer::Step TarFramer::Emit(Call* call) {
+FrameStep TarFramer::Emit(Call* call) {
   const auto bytes = From(call->input, begin_).first(static_cast<std::size_t>(end_ - begin_));
   RecordSpan record{bytes.data(), bytes.size()};
   if (sample_globals_.any()) {
@@ -307,17 +307,17 @@ TarFramer::Step TarFramer::Emit(Call* call) {
   }
   ++next_record_;
   usual_.swap(members_);
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
-TarFramer::Step TarFramer::AtEnd(Call* call) {
-  if (lost_ && Resolve({}, {}, call) == Step::kStop) return Step::kStop;
-  if (Close(call) == Step::kGoOn) LostIsDue(call);
-  return Step::kStop;
+FrameStep TarFramer::AtEnd(Call* call) {
+  if (lost_ && Resolve({}, {}, call) == FrameStep::kStop) return FrameStep::kStop;
+  if (Close(call) == FrameStep::kGoOn) LostIsDue(call);
+  return FrameStep::kStop;
 }
 
 // A block of zeros stands at at_: the end of the archive, if another one follows.
-TarFramer::Step TarFramer::EndMark(Call* call) {
+FrameStep TarFramer::EndMark(Call* call) {
   const FrameInput& input = call->input;
   const std::uint64_t left = FileEnd(input) - at_;
   const std::uint64_t mark = std::min<std::uint64_t>(2 * kBlock, left);
@@ -330,17 +330,17 @@ TarFramer::Step TarFramer::EndMark(Call* call) {
     lost_ = true;
     return StartSearch(at_ + kBlock, 0, call);
   }
-  if (lost_ && Resolve({}, {}, call) == Step::kStop) return Step::kStop;
-  if (Close(call) == Step::kStop || LostIsDue(call)) return Step::kStop;
+  if (lost_ && Resolve({}, {}, call) == FrameStep::kStop) return FrameStep::kStop;
+  if (Close(call) == FrameStep::kStop || LostIsDue(call)) return FrameStep::kStop;
   tail_ = true;
   begin_ = at_;
   at_ += mark;
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 // Behind the end of an archive stand zeros up to the end of the file. Another archive there, or
 // members behind a hole, must not be lost in silence.
-TarFramer::Step TarFramer::Tail(Call* call) {
+FrameStep TarFramer::Tail(Call* call) {
   const FrameInput& input = call->input;
   while (at_ < FileEnd(input) && at_ < input.limit) {
     const std::uint64_t bytes = std::min<std::uint64_t>(kBlock, FileEnd(input) - at_);
@@ -354,12 +354,12 @@ TarFramer::Step TarFramer::Tail(Call* call) {
     }
     at_ += bytes;
   }
-  return Step::kStop;
+  return FrameStep::kStop;
 }
 
 // The last unit turned out to reach past the end of a file whose size was not known, or that
 // shrank.
-TarFramer::Step TarFramer::CutShort(Call* call) {
+FrameStep TarFramer::CutShort(Call* call) {
   at_ = last_.at;
   end_ = last_.end;
   members_.resize(last_.members);
@@ -367,7 +367,7 @@ TarFramer::Step TarFramer::CutShort(Call* call) {
 }
 
 // A header that is wrong or cut.
-TarFramer::Step TarFramer::Lose(const TarUnit& unit, Call* call) {
+FrameStep TarFramer::Lose(const TarUnit& unit, Call* call) {
   const FrameInput& input = call->input;
   const std::uint64_t header = at_ + unit.header_at;
   // All that there is of it may say whose it was, also where the file's size says that it is cut.
@@ -394,7 +394,7 @@ TarFramer::Step TarFramer::Lose(const TarUnit& unit, Call* call) {
 // A member whose header is right, and which reaches past the end of the file. Headers are looked
 // for in what there is of it, unless it was passed over before that end was known: then nothing of
 // it may be at hand, and whether something is must make no difference.
-TarFramer::Step TarFramer::LoseMember(const TarUnit& unit, Call* call) {
+FrameStep TarFramer::LoseMember(const TarUnit& unit, Call* call) {
   if (!lost_) {
     loss_.Begin(at_, at_ + unit.header_at, StatusCode::kTruncated,
                 "member " + unit.name + " of " + std::to_string(unit.size) +
@@ -409,13 +409,13 @@ TarFramer::Step TarFramer::LoseMember(const TarUnit& unit, Call* call) {
   return AtEnd(call);
 }
 
-TarFramer::Step TarFramer::StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call) {
+FrameStep TarFramer::StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call) {
   // A failure that nothing is kept back for needs no search.
   if (options_.on_damage == OnDamage::kFail && !pending_) return Resolve({}, {}, call);
   searching_ = true;
   search_at_ = from;
   boundary_ = boundary;
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 // Whether whole units stand back to back from `at` to `end`, all of it at hand.
@@ -433,7 +433,7 @@ bool TarFramer::Tiles(const FrameInput& input, std::uint64_t at, std::uint64_t e
 // Where the damaged header says that the next one is, one may stand: then those in between are
 // either of an archive within the member, which ends in zeros, and to be passed over; or the size
 // is what is damaged, and they stand back to back. True where that decides the step.
-bool TarFramer::TryBoundary(Call* call, Step* step) {
+bool TarFramer::TryBoundary(Call* call, FrameStep* step) {
   const FrameInput& input = call->input;
   const std::uint64_t boundary = boundary_;
   const bool near = boundary > search_at_ && boundary - search_at_ <= kWindow &&
@@ -451,17 +451,17 @@ bool TarFramer::TryBoundary(Call* call, Step* step) {
 }
 
 // Looks at every block once.
-TarFramer::Step TarFramer::Search(Call* call) {
+FrameStep TarFramer::Search(Call* call) {
   const FrameInput& input = call->input;
-  Step step = Step::kGoOn;
+  FrameStep step = FrameStep::kGoOn;
   if (boundary_ != 0 && TryBoundary(call, &step)) return step;
   while (search_at_ <= End(input) && End(input) - search_at_ >= kBlock) {
-    if (!pending_ && search_at_ >= input.limit) return Step::kStop;
+    if (!pending_ && search_at_ >= input.limit) return FrameStep::kStop;
     const auto block = From(input, search_at_).first(kBlock);
     if ((!anywhere_ || TarHasMagic(block)) && TarHeaderMatches(block)) {
       searching_ = anywhere_ = false;
       at_ = search_at_;
-      return Step::kGoOn;
+      return FrameStep::kGoOn;
     }
     if (anywhere_) {
       ++search_at_;
@@ -478,13 +478,13 @@ TarFramer::Step TarFramer::Search(Call* call) {
         AddLost(begin_, call);
         Drop(begin_, key_);
       } else {
-        if (Close(call) == Step::kStop) return Step::kStop;
+        if (Close(call) == FrameStep::kStop) return FrameStep::kStop;
         if (options_.on_damage == OnDamage::kFail) return Resolve({}, {}, call);
       }
     }
   }
   if (FileEnd(input) - search_at_ >= kBlock) {
-    if (!pending_ && search_at_ >= input.limit) return Step::kStop;
+    if (!pending_ && search_at_ >= input.limit) return FrameStep::kStop;
     return More(search_at_ + (pending_ ? kAhead : kBlock), call);
   }
   searching_ = false;
@@ -507,7 +507,7 @@ TarLoss::Verdict TarFramer::Verdict(std::string_view after, std::string_view aft
 // The first sample has none before it that says what a whole one holds; the one behind the loss, at
 // at_, says it if it holds the same. True where more of that must be at hand, which decides the
 // step.
-bool TarFramer::LearnFromNext(Call* call, Step* step) {
+bool TarFramer::LearnFromNext(Call* call, FrameStep* step) {
   const FrameInput& input = call->input;
   TarGlobals globals = globals_;
   TarExtensions next;
@@ -539,15 +539,14 @@ bool TarFramer::LearnFromNext(Call* call, Step* step) {
 
 // Says which samples the loss made incomplete: the one at hand, and the one that starts at at_ with
 // the key `after` (empty: none does, or nobody knows).
-TarFramer::Step TarFramer::Resolve(std::string_view after, std::string_view after_member,
-                                   Call* call) {
+FrameStep TarFramer::Resolve(std::string_view after, std::string_view after_member, Call* call) {
   lost_ = false;
   const bool at_hand = pending_ || dropping_;
   const bool goes_on = at_hand && key_ == after;
   const TarLoss::Verdict verdict = Verdict(after, after_member);
   const bool drops = pending_ && (goes_on || verdict.before);
   if (options_.on_damage == OnDamage::kFail) {
-    if (pending_ && !drops && Close(call) == Step::kStop) return Step::kStop;
+    if (pending_ && !drops && Close(call) == FrameStep::kStop) return FrameStep::kStop;
     return Failed(loss_.code(), loss_.reason(), loss_.at(), call);
   }
   if (goes_on) {
@@ -556,7 +555,7 @@ TarFramer::Step TarFramer::Resolve(std::string_view after, std::string_view afte
       AddLost(begin_, call);
       Drop(begin_, key_);
     }
-    return Step::kGoOn;
+    return FrameStep::kGoOn;
   }
   std::uint64_t begin = loss_.begin();
   if (drops || dropping_) {
@@ -564,26 +563,26 @@ TarFramer::Step TarFramer::Resolve(std::string_view after, std::string_view afte
     if (drops) AddLost(begin_, call);
     pending_ = false;
     dropping_ = false;
-  } else if (Close(call) == Step::kStop) {
-    return Step::kStop;
+  } else if (Close(call) == FrameStep::kStop) {
+    return FrameStep::kStop;
   }
   if (verdict.after && !after.empty()) {
     drop_reason_ = loss_.reason();
     Drop(begin, after);
     lost_is_due_ = true;
-    return Step::kGoOn;
+    return FrameStep::kGoOn;
   }
   lost_is_due_ = begin == loss_.begin() && loss_.stands_alone(verdict);
   Note(begin, at_, loss_.reason(), call);
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
-TarFramer::Step TarFramer::Failed(StatusCode code, const std::string& reason, std::uint64_t at,
-                                  Call* call) {
+FrameStep TarFramer::Failed(StatusCode code, const std::string& reason, std::uint64_t at,
+                            Call* call) {
   failed_ = Status(code, reason, {options_.file, static_cast<std::int64_t>(at), next_record_});
   call->result.status = failed_;
   searching_ = false;
-  return Step::kStop;
+  return FrameStep::kStop;
 }
 
 void TarFramer::Note(std::uint64_t begin, std::uint64_t end, const std::string& reason,

@@ -51,8 +51,8 @@ class TextFramer final : public Framer {
     std::size_t pos = 0;
     if (ended_) {
       pos = input.bytes.size();
-    } else if (PassByteOrderMark(input, &pos, &result) == Step::kGoOn) {
-      while (Next(input, &pos, output, &result) == Step::kGoOn) {
+    } else if (PassByteOrderMark(input, &pos, &result) == FrameStep::kGoOn) {
+      while (Next(input, &pos, output, &result) == FrameStep::kGoOn) {
       }
     }
     result.consumed = pos;
@@ -60,31 +60,31 @@ class TextFramer final : public Framer {
   }
 
  private:
-  enum class Step { kGoOn, kStop };
-
   bool known_size() const { return options_.file_bytes != kUnknownSize; }
   bool AtEnd(const FrameInput& input) const {
     return input.at_end || input.offset + input.bytes.size() >= options_.file_bytes;
   }
 
-  Step PassByteOrderMark(const FrameInput& input, std::size_t* pos, FrameResult* result) const {
-    if (!Scanner::kPassesByteOrderMark || input.offset != 0) return Step::kGoOn;
+  FrameStep PassByteOrderMark(const FrameInput& input, std::size_t* pos,
+                              FrameResult* result) const {
+    if (!Scanner::kPassesByteOrderMark || input.offset != 0) return FrameStep::kGoOn;
     constexpr std::string_view kMark = "\xef\xbb\xbf";
     const std::string_view head(reinterpret_cast<const char*>(input.bytes.data()),
                                 std::min(input.bytes.size(), kMark.size()));
-    if (head.empty() || !kMark.starts_with(head)) return Step::kGoOn;
+    if (head.empty() || !kMark.starts_with(head)) return FrameStep::kGoOn;
     if (head.size() == kMark.size()) {
       *pos = kMark.size();
     } else if (!AtEnd(input)) {
       result->need_bytes = kMark.size();
-      return Step::kStop;
+      return FrameStep::kStop;
     }
-    return Step::kGoOn;
+    return FrameStep::kGoOn;
   }
 
-  Step Next(const FrameInput& input, std::size_t* pos, FrameOutput* output, FrameResult* result) {
+  FrameStep Next(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                 FrameResult* result) {
     const std::uint64_t at = input.offset + *pos;
-    if (at >= input.limit) return Step::kStop;
+    if (at >= input.limit) return FrameStep::kStop;
     if (passing_) return PassOver(input, pos, output, result);
     const std::size_t left = input.bytes.size() - *pos;
     const std::byte* row = input.bytes.data() + *pos;
@@ -100,7 +100,7 @@ class TextFramer final : public Framer {
     *pos += end + 1;
     scanner_.Start();
     Append({row, size}, at, output);
-    return Step::kGoOn;
+    return FrameStep::kGoOn;
   }
 
   void Append(RecordSpan row, std::uint64_t at, FrameOutput* output) {
@@ -115,14 +115,14 @@ class TextFramer final : public Framer {
   }
 
   // No end of the row in what is here of it.
-  Step Unended(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-               FrameResult* result) {
+  FrameStep Unended(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                    FrameResult* result) {
     const std::uint64_t at = input.offset + *pos;
     const std::size_t left = input.bytes.size() - *pos;
     if (left > options_.max_record_bytes + 1) return TooLong(at, output, result);
     if (!AtEnd(input)) {
       result->need_bytes = NeedBytes(at, left);
-      return Step::kStop;
+      return FrameStep::kStop;
     }
     return LastRow(input, pos, output, result);
   }
@@ -138,14 +138,14 @@ class TextFramer final : public Framer {
     return static_cast<std::size_t>(std::min<std::uint64_t>(more, options_.file_bytes - at));
   }
 
-  Step LastRow(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-               FrameResult* result) {
+  FrameStep LastRow(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                    FrameResult* result) {
     const std::uint64_t at = input.offset + *pos;
     const std::size_t left = input.bytes.size() - *pos;
     const std::uint64_t end = input.offset + input.bytes.size();
     const std::string_view open = scanner_.OpenReason();
     ended_ = true;
-    Step step = Step::kStop;
+    FrameStep step = FrameStep::kStop;
     if (known_size() && end < options_.file_bytes) {
       step = Damaged(StatusCode::kTruncated,
                      "the file shrank from " + std::to_string(options_.file_bytes) + " to " +
@@ -163,11 +163,11 @@ class TextFramer final : public Framer {
     } else if (left != 0) {
       Append({input.bytes.data() + *pos, left}, at, output);
     }
-    if (step == Step::kStop && result->status.ok()) *pos = input.bytes.size();
-    return Step::kStop;
+    if (step == FrameStep::kStop && result->status.ok()) *pos = input.bytes.size();
+    return FrameStep::kStop;
   }
 
-  Step TooLong(std::uint64_t at, FrameOutput* output, FrameResult* result) {
+  FrameStep TooLong(std::uint64_t at, FrameOutput* output, FrameResult* result) {
     const std::string reason =
         "a row is longer than max_record_bytes (" + std::to_string(options_.max_record_bytes) + ")";
     if (options_.on_damage == OnDamage::kFail) {
@@ -182,12 +182,12 @@ class TextFramer final : public Framer {
       if (output->units != nullptr) output->units->push_back({at, at, 1, true});
       ++next_record_;
     }
-    return Step::kGoOn;
+    return FrameStep::kGoOn;
   }
 
   // On to the end of a row that is too long.
-  Step PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                FrameResult* result) {
+  FrameStep PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                     FrameResult* result) {
     const std::uint64_t at = input.offset + *pos;
     const auto wanted = static_cast<std::size_t>(
         std::min<std::uint64_t>(input.bytes.size() - *pos, input.limit - at));
@@ -198,21 +198,21 @@ class TextFramer final : public Framer {
     } else {
       *pos += wanted;
       scanner_.DropScanned();
-      if (*pos < input.bytes.size()) return Step::kStop;  // at the limit
+      if (*pos < input.bytes.size()) return FrameStep::kStop;  // at the limit
       if (!AtEnd(input)) {
         result->need_bytes = input.offset + *pos < input.limit ? 1 : 0;
-        return Step::kStop;
+        return FrameStep::kStop;
       }
       ended_ = true;
     }
     passing_ = false;
     output->damage.push_back(
         {options_.file, passing_begin_, input.offset + *pos, std::move(passing_reason_)});
-    return ended_ ? Step::kStop : Step::kGoOn;
+    return ended_ ? FrameStep::kStop : FrameStep::kGoOn;
   }
 
-  Step Damaged(StatusCode code, std::string reason, std::uint64_t begin, std::uint64_t end,
-               FrameOutput* output, FrameResult* result) {
+  FrameStep Damaged(StatusCode code, std::string reason, std::uint64_t begin, std::uint64_t end,
+                    FrameOutput* output, FrameResult* result) {
     if (options_.on_damage == OnDamage::kFail) {
       const DataPlace place{options_.file, static_cast<std::int64_t>(begin), next_record_};
       failed_ = Status(code, std::move(reason), place);
@@ -220,7 +220,7 @@ class TextFramer final : public Framer {
     } else {
       output->damage.push_back({options_.file, begin, end, std::move(reason)});
     }
-    return Step::kStop;
+    return FrameStep::kStop;
   }
 
   const FramerOptions options_;

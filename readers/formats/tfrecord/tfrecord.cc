@@ -37,27 +37,25 @@ class TfRecordFramer final : public Framer {
   FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
 
  private:
-  enum class Step { kGoOn, kStop };
-
   // Each returns kStop with *result filled in where the call ends there.
-  Step PassOver(const FrameInput& input, std::size_t* pos, FrameResult* result) const;
-  Step FindNext(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                FrameResult* result);
-  Step FrameBatch(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                  FrameResult* result);
-  Step AfterBatch(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                  FrameResult* result);
-  Step PartialRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+  FrameStep PassOver(const FrameInput& input, std::size_t* pos, FrameResult* result) const;
+  FrameStep FindNext(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                      FrameResult* result);
-  Step ShrunkFile(std::uint64_t at, FrameOutput* output, FrameResult* result);
-  Step Append(const FrameInput& input, std::size_t good, std::size_t* pos, FrameOutput* output,
-              FrameResult* result);
-  Step LastIsDamaged(const FrameInput& input, std::size_t good, std::size_t* pos,
-                     FrameOutput* output, FrameResult* result);
+  FrameStep FrameBatch(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                       FrameResult* result);
+  FrameStep AfterBatch(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                       FrameResult* result);
+  FrameStep PartialRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                          FrameResult* result);
+  FrameStep ShrunkFile(std::uint64_t at, FrameOutput* output, FrameResult* result);
+  FrameStep Append(const FrameInput& input, std::size_t good, std::size_t* pos, FrameOutput* output,
+                   FrameResult* result);
+  FrameStep LastIsDamaged(const FrameInput& input, std::size_t good, std::size_t* pos,
+                          FrameOutput* output, FrameResult* result);
   enum class Belief { kYes, kNo, kMore };
   Belief BelieveEnd(const FrameInput& input, std::size_t pos, std::size_t bytes,
                     FrameResult* result) const;
-  Step Damaged(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
+  FrameStep Damaged(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
   bool Plausible(std::uint64_t at, std::uint64_t length, const FrameInput& input) const;
   void Note(std::uint64_t begin, std::uint64_t end, std::string reason, FrameOutput* output) const;
 
@@ -79,27 +77,27 @@ FrameResult TfRecordFramer::Frame(const FrameInput& input, FrameOutput* output) 
   if (!failed_.ok()) return result;
   std::size_t pos = 0;
   while (true) {
-    if (PassOver(input, &pos, &result) == Step::kStop) break;
-    if (searching_ && FindNext(input, &pos, output, &result) == Step::kStop) break;
-    if (FrameBatch(input, &pos, output, &result) == Step::kStop) break;
+    if (PassOver(input, &pos, &result) == FrameStep::kStop) break;
+    if (searching_ && FindNext(input, &pos, output, &result) == FrameStep::kStop) break;
+    if (FrameBatch(input, &pos, output, &result) == FrameStep::kStop) break;
   }
   result.consumed = pos;
   return result;
 }
 
-TfRecordFramer::Step TfRecordFramer::PassOver(const FrameInput& input, std::size_t* pos,
-                                              FrameResult* result) const {
+FrameStep TfRecordFramer::PassOver(const FrameInput& input, std::size_t* pos,
+                                   FrameResult* result) const {
   const std::uint64_t at = input.offset + *pos;
-  if (pass_to_ <= at) return Step::kGoOn;
+  if (pass_to_ <= at) return FrameStep::kGoOn;
   const std::uint64_t left = pass_to_ - at;
   if (left <= input.bytes.size() - *pos) {
     *pos += static_cast<std::size_t>(left);
-    return Step::kGoOn;
+    return FrameStep::kGoOn;
   }
   *pos = input.bytes.size();
   const bool done = input.at_end || input.offset + *pos >= input.limit;
   result->need_bytes = done ? 0 : kHeader;
-  return Step::kStop;
+  return FrameStep::kStop;
 }
 
 // Whether a record of this length can start here, checksums aside.
@@ -114,18 +112,18 @@ bool TfRecordFramer::Plausible(std::uint64_t at, std::uint64_t length,
 
 // Looks at every offset once, over all calls: a header is 12 bytes of which four are a checksum of
 // the other eight, so one that matches by chance and fits into the file does not happen.
-TfRecordFramer::Step TfRecordFramer::FindNext(const FrameInput& input, std::size_t* pos,
-                                              FrameOutput* output, FrameResult* result) {
+FrameStep TfRecordFramer::FindNext(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                                   FrameResult* result) {
   const std::size_t size = input.bytes.size();
   for (; size - *pos >= kHeader; ++*pos) {
     const std::uint64_t at = input.offset + *pos;
-    if (at >= input.limit) return Step::kStop;
+    if (at >= input.limit) return FrameStep::kStop;
     const auto header = input.bytes.subspan(*pos, kHeader);
     if (!Plausible(at, LoadLe<std::uint64_t>(header.data()), input)) continue;
     if (!TfRecordHeaderMatches(header)) continue;
     Note(search_begin_, at, std::move(search_reason_), output);
     searching_ = false;
-    return Step::kGoOn;
+    return FrameStep::kGoOn;
   }
   const std::uint64_t end = known_size() ? options_.file_bytes : input.offset + size;
   if (input.at_end || (known_size() && end - input.offset - *pos < kHeader)) {
@@ -136,7 +134,7 @@ TfRecordFramer::Step TfRecordFramer::FindNext(const FrameInput& input, std::size
   } else if (input.offset + *pos < input.limit) {
     result->need_bytes = kHeader;
   }
-  return Step::kStop;
+  return FrameStep::kStop;
 }
 
 // Where the next header stands is known only from this one's length, which leaves the memory idle
@@ -180,13 +178,14 @@ std::size_t CheckHeaders(Batch* batch, std::size_t max_record_bytes) {
   return batch->count;
 }
 
-TfRecordFramer::Step TfRecordFramer::FrameBatch(const FrameInput& input, std::size_t* pos,
-                                                FrameOutput* output, FrameResult* result) {
+FrameStep TfRecordFramer::FrameBatch(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                                     FrameResult* result) {
   Batch& batch = batch_;
   Walk(input, *pos, &batch);
   const std::size_t good = CheckHeaders(&batch, options_.max_record_bytes);
-  if (good != 0 && Append(input, good, pos, output, result) == Step::kStop) return Step::kStop;
-  if (good == kBatch || searching_) return Step::kGoOn;
+  if (good != 0 && Append(input, good, pos, output, result) == FrameStep::kStop)
+    return FrameStep::kStop;
+  if (good == kBatch || searching_) return FrameStep::kGoOn;
   return AfterBatch(input, pos, output, result);
 }
 
@@ -210,9 +209,8 @@ bool HeaderStandsAt(const FrameInput& input, std::size_t pos) {
 }
 
 // Checks the payloads of the batch's first `good` records and appends them.
-TfRecordFramer::Step TfRecordFramer::Append(const FrameInput& input, std::size_t good,
-                                            std::size_t* pos, FrameOutput* output,
-                                            FrameResult* result) {
+FrameStep TfRecordFramer::Append(const FrameInput& input, std::size_t good, std::size_t* pos,
+                                 FrameOutput* output, FrameResult* result) {
   const std::span<const RecordSpan> spans{batch_.spans.data(), good};
   const RecordSpan& last = spans.back();
   const std::uint64_t at = input.offset + *pos;
@@ -220,7 +218,7 @@ TfRecordFramer::Step TfRecordFramer::Append(const FrameInput& input, std::size_t
   next_record_ += static_cast<std::int64_t>(good);
   *pos += static_cast<std::size_t>(last.data - spans[0].data) + last.size + kFrame;
   if (options_.units_only) {
-    if (HeaderStandsAt(input, *pos) || PayloadMatches(last)) return Step::kGoOn;
+    if (HeaderStandsAt(input, *pos) || PayloadMatches(last)) return FrameStep::kGoOn;
     return LastIsDamaged(input, good, pos, output, result);
   }
   std::array<std::uint32_t, kBatch> crcs;
@@ -243,28 +241,27 @@ TfRecordFramer::Step TfRecordFramer::Append(const FrameInput& input, std::size_t
     // A header stands behind it, so its length was right.
     Note(begin, begin + span.size + kFrame, std::string(kBadPayload), output);
   }
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 // The last of `good` records, which were appended up to *pos, does not match its checksum. Where
 // its length leads to a header, or to the end of the file, it is lost alone; else that length is as
 // little believed as its payload, and the next record is looked for from behind its header on.
-TfRecordFramer::Step TfRecordFramer::LastIsDamaged(const FrameInput& input, std::size_t good,
-                                                   std::size_t* pos, FrameOutput* output,
-                                                   FrameResult* result) {
+FrameStep TfRecordFramer::LastIsDamaged(const FrameInput& input, std::size_t good, std::size_t* pos,
+                                        FrameOutput* output, FrameResult* result) {
   const std::size_t bytes = batch_.spans[good - 1].size + kFrame;
   const std::uint64_t begin = input.offset + *pos - bytes;
   switch (BelieveEnd(input, *pos - bytes, bytes, result)) {
     case Belief::kYes:
       // Whoever wants units alone reads it again, and sees to it then.
       if (!options_.units_only) Note(begin, begin + bytes, std::string(kBadPayload), output);
-      return Step::kGoOn;
+      return FrameStep::kGoOn;
     case Belief::kMore:
       if (!options_.units_only) output->records.pop_back();
       if (output->units != nullptr) output->units->pop_back();
       --next_record_;
       *pos -= bytes;
-      return Step::kStop;
+      return FrameStep::kStop;
     case Belief::kNo:
       break;
   }
@@ -273,7 +270,7 @@ TfRecordFramer::Step TfRecordFramer::LastIsDamaged(const FrameInput& input, std:
   searching_ = true;
   search_begin_ = begin;
   search_reason_ = std::string(kBadPayload) + ", and no record stands where it should end";
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 // Whether a record of so many bytes at `pos`, all of them at hand, ends in front of a header or
@@ -296,26 +293,26 @@ TfRecordFramer::Belief TfRecordFramer::BelieveEnd(const FrameInput& input, std::
 }
 
 // At the limit, the end, a record that is not all here, or damage.
-TfRecordFramer::Step TfRecordFramer::AfterBatch(const FrameInput& input, std::size_t* pos,
-                                                FrameOutput* output, FrameResult* result) {
+FrameStep TfRecordFramer::AfterBatch(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                                     FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
   const std::size_t left = input.bytes.size() - *pos;
-  if (known_size() && at >= options_.file_bytes) return Step::kStop;
+  if (known_size() && at >= options_.file_bytes) return FrameStep::kStop;
   if (left == 0 && input.at_end) {
-    return known_size() ? ShrunkFile(at, output, result) : Step::kStop;
+    return known_size() ? ShrunkFile(at, output, result) : FrameStep::kStop;
   }
-  if (at >= input.limit) return Step::kStop;
+  if (at >= input.limit) return FrameStep::kStop;
   if (left >= kHeader) return PartialRecord(input, pos, output, result);
   if (input.at_end || (known_size() && options_.file_bytes - at < kHeader)) {
     return Damaged(StatusCode::kTruncated, "the file ends inside a record's header", at, result);
   }
   result->need_bytes = kHeader;
-  return Step::kStop;
+  return FrameStep::kStop;
 }
 
 // A header is here that no whole, checked record belongs to.
-TfRecordFramer::Step TfRecordFramer::PartialRecord(const FrameInput& input, std::size_t* pos,
-                                                   FrameOutput* output, FrameResult* result) {
+FrameStep TfRecordFramer::PartialRecord(const FrameInput& input, std::size_t* pos,
+                                        FrameOutput* output, FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
   const auto header = input.bytes.subspan(*pos, kHeader);
   std::uint64_t length = 0;
@@ -338,18 +335,17 @@ TfRecordFramer::Step TfRecordFramer::PartialRecord(const FrameInput& input, std:
     if (output->units != nullptr) output->units->push_back({at, at, 1, true});
     ++next_record_;
     pass_to_ = at + length + kFrame;
-    return Step::kGoOn;
+    return FrameStep::kGoOn;
   }
   if (input.at_end) {
     return Damaged(StatusCode::kTruncated, "the file ends inside " + size, at, result);
   }
   result->need_bytes = static_cast<std::size_t>(length) + kFrame;
-  return Step::kStop;
+  return FrameStep::kStop;
 }
 
 // The file ends between two records, but before the end that it had when it was opened.
-TfRecordFramer::Step TfRecordFramer::ShrunkFile(std::uint64_t at, FrameOutput* output,
-                                                FrameResult* result) {
+FrameStep TfRecordFramer::ShrunkFile(std::uint64_t at, FrameOutput* output, FrameResult* result) {
   const std::string reason = "the file shrank from " + std::to_string(options_.file_bytes) +
                              " to " + std::to_string(at) + " bytes";
   if (options_.on_damage == OnDamage::kFail) {
@@ -357,23 +353,23 @@ TfRecordFramer::Step TfRecordFramer::ShrunkFile(std::uint64_t at, FrameOutput* o
   }
   Note(at, options_.file_bytes, reason, output);
   pass_to_ = options_.file_bytes;
-  return Step::kStop;
+  return FrameStep::kStop;
 }
 
 // Damage without a length to trust: the end under kFail, else a search from the next byte on.
-TfRecordFramer::Step TfRecordFramer::Damaged(StatusCode code, std::string reason, std::uint64_t at,
-                                             FrameResult* result) {
+FrameStep TfRecordFramer::Damaged(StatusCode code, std::string reason, std::uint64_t at,
+                                  FrameResult* result) {
   if (options_.on_damage == OnDamage::kFail) {
     const DataPlace place{options_.file, static_cast<std::int64_t>(at), next_record_};
     failed_ = Status(code, std::move(reason), place);
     result->status = failed_;
-    return Step::kStop;
+    return FrameStep::kStop;
   }
   searching_ = true;
   search_begin_ = at;
   search_reason_ = std::move(reason);
   pass_to_ = at + 1;
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 void TfRecordFramer::Note(std::uint64_t begin, std::uint64_t end, std::string reason,

@@ -18,20 +18,18 @@ class MegatronFramer final : public Framer {
   MegatronDamage Survey();
 
  private:
-  enum class Step : std::uint8_t { kGoOn, kStop };
-
-  Step NextSequence(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                    FrameResult* result);
-  Step AtLastEnd(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                 FrameResult* result);
+  FrameStep NextSequence(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                         FrameResult* result);
+  FrameStep AtLastEnd(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                      FrameResult* result);
   /// What is wrong with the next sequence's place in the index; empty where nothing is.
   std::string PlaceProblem(std::uint64_t at, std::int64_t begin, std::int64_t bytes) const;
-  Step SkipSequence(std::string problem, std::uint64_t at, FrameOutput* output,
-                    FrameResult* result);
+  FrameStep SkipSequence(std::string problem, std::uint64_t at, FrameOutput* output,
+                         FrameResult* result);
   void NoteLost(std::uint64_t end, FrameOutput* output);
   void LoseRest(const FrameInput& input, FrameOutput* output, FrameResult* result);
-  Step Damaged(StatusCode code, std::string reason, std::uint64_t begin, std::uint64_t end,
-               FrameOutput* output, FrameResult* result);
+  FrameStep Damaged(StatusCode code, std::string reason, std::uint64_t begin, std::uint64_t end,
+                    FrameOutput* output, FrameResult* result);
 
   const FramerOptions options_;
   const std::shared_ptr<const MegatronIndex> index_;
@@ -61,7 +59,7 @@ FrameResult MegatronFramer::Frame(const FrameInput& input, FrameOutput* output) 
   const std::size_t records = output->records.size();
   const std::size_t ranges = output->damage.size();
   std::size_t pos = 0;
-  while (NextSequence(input, &pos, output, &result) == Step::kGoOn) {
+  while (NextSequence(input, &pos, output, &result) == FrameStep::kGoOn) {
   }
   result.consumed = pos;
   if (index_ != nullptr && index_->shrunk()) {
@@ -90,11 +88,11 @@ void MegatronFramer::LoseRest(const FrameInput& input, FrameOutput* output, Fram
   }
 }
 
-MegatronFramer::Step MegatronFramer::NextSequence(const FrameInput& input, std::size_t* pos,
-                                                  FrameOutput* output, FrameResult* result) {
+FrameStep MegatronFramer::NextSequence(const FrameInput& input, std::size_t* pos,
+                                       FrameOutput* output, FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
   // Empty sequences at the end of the file start nowhere before a limit.
-  if (at >= input.limit && at < options_.file_bytes) return Step::kStop;
+  if (at >= input.limit && at < options_.file_bytes) return FrameStep::kStop;
   if (next_ == index_->sequences()) return AtLastEnd(input, pos, output, result);
   // The index is mapped, and may be written to: each number of it is read once.
   const std::int64_t its_begin = index_->begin(next_);
@@ -115,9 +113,9 @@ MegatronFramer::Step MegatronFramer::NextSequence(const FrameInput& input, std::
     }
     const auto passed = static_cast<std::size_t>(std::min<std::uint64_t>(here, begin - at));
     *pos += passed;
-    if (passed > 0) return Step::kGoOn;
+    if (passed > 0) return FrameStep::kGoOn;
     result->need_bytes = input.at_end ? 0 : 1;
-    return Step::kStop;
+    return FrameStep::kStop;
   }
   if (bytes > here) {
     if (input.at_end) {
@@ -125,13 +123,13 @@ MegatronFramer::Step MegatronFramer::NextSequence(const FrameInput& input, std::
                           at, output, result);
     }
     result->need_bytes = bytes;
-    return Step::kStop;
+    return FrameStep::kStop;
   }
   if (!options_.units_only) output->records.push_back({input.bytes.data() + *pos, bytes});
   *pos += bytes;
   ++next_;
   gap_is_noted_ = false;
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 std::string MegatronFramer::PlaceProblem(std::uint64_t at, std::int64_t begin,
@@ -160,8 +158,8 @@ std::string MegatronFramer::PlaceProblem(std::uint64_t at, std::int64_t begin,
   return "";
 }
 
-MegatronFramer::Step MegatronFramer::SkipSequence(std::string problem, std::uint64_t at,
-                                                  FrameOutput* output, FrameResult* result) {
+FrameStep MegatronFramer::SkipSequence(std::string problem, std::uint64_t at, FrameOutput* output,
+                                       FrameResult* result) {
   const std::int64_t bytes = index_->bytes(next_);
   const std::int64_t begin = index_->begin(next_);
   const auto size = static_cast<std::int64_t>(options_.file_bytes);
@@ -178,7 +176,7 @@ MegatronFramer::Step MegatronFramer::SkipSequence(std::string problem, std::uint
   if (!options_.units_only) output->records.emplace_back();
   ++next_;
   gap_is_noted_ = true;
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 // What the sequences that were lost leave up to `end`: nothing, where only the index is wrong.
@@ -187,33 +185,32 @@ void MegatronFramer::NoteLost(std::uint64_t end, FrameOutput* output) {
   output->damage.push_back({options_.file, lost_begin_, end, std::move(lost_reason_)});
 }
 
-MegatronFramer::Step MegatronFramer::AtLastEnd(const FrameInput& input, std::size_t* pos,
-                                               FrameOutput* output, FrameResult* result) {
+FrameStep MegatronFramer::AtLastEnd(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                                    FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
   NoteLost(options_.file_bytes, output);
   if (at < options_.file_bytes && !gap_is_noted_ && !std::exchange(tail_is_noted_, true)) {
-    const Step step = Damaged(StatusCode::kDamaged, "no sequence of the index has these bytes", at,
-                              options_.file_bytes, output, result);
-    if (step == Step::kStop) return step;
+    const FrameStep step = Damaged(StatusCode::kDamaged, "no sequence of the index has these bytes",
+                                   at, options_.file_bytes, output, result);
+    if (step == FrameStep::kStop) return step;
   }
   *pos = input.bytes.size();
   const bool done = input.at_end || input.offset + *pos >= input.limit;
   result->need_bytes = done ? 0 : 1;
-  return Step::kStop;
+  return FrameStep::kStop;
 }
 
-MegatronFramer::Step MegatronFramer::Damaged(StatusCode code, std::string reason,
-                                             std::uint64_t begin, std::uint64_t end,
-                                             FrameOutput* output, FrameResult* result) {
+FrameStep MegatronFramer::Damaged(StatusCode code, std::string reason, std::uint64_t begin,
+                                  std::uint64_t end, FrameOutput* output, FrameResult* result) {
   if (options_.on_damage == OnDamage::kFail) {
     failed_ =
         Status(code, std::move(reason),
                {options_.file, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(next_)});
     result->status = failed_;
-    return Step::kStop;
+    return FrameStep::kStop;
   }
   output->damage.push_back({options_.file, begin, end, std::move(reason)});
-  return Step::kGoOn;
+  return FrameStep::kGoOn;
 }
 
 // What is lost and reported, as reading in order does it.
@@ -226,7 +223,7 @@ MegatronDamage MegatronFramer::Survey() {
   FrameResult result;
   std::size_t pos = 0;
   std::uint64_t first_lost = 0;
-  for (Step step = Step::kGoOn; step == Step::kGoOn;) {
+  for (FrameStep step = FrameStep::kGoOn; step == FrameStep::kGoOn;) {
     const bool was_lost = lost_;
     const std::uint64_t before = next_;
     step = NextSequence(input, &pos, &output, &result);
