@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loader_data import all_numbers, number_loader, numbers, open_sequences, write_rows, write_sequences
+from loader_data import (
+    all_numbers,
+    number_loader,
+    numbers,
+    open_sequences,
+    write_rows,
+    write_sequences,
+)
 
 import ringfeed
 
