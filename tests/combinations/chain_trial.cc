@@ -192,7 +192,7 @@ class Consumer {
  private:
   void Keep(Taken&& taken) {
     for (DeliveredRows& each : taken.rows) {
-      if (!taken.position.empty()) NotePosition(each.number, taken.position);
+      if (!taken.position.empty()) NotePosition(each, taken.position);
       rows.push_back(std::move(each));
     }
     ++taken_;
@@ -207,10 +207,15 @@ class Consumer {
   }
 
   // However it came there. Of other ranks it may say how many records there are, and before not.
-  void NotePosition(std::uint64_t number, const std::string& position) {
-    const auto [found, added] = positions.emplace(number, position);
-    // A batch that was cut short, wherever the reads ended, stands behind its position.
+  void NotePosition(const DeliveredRows& batch, const std::string& position) {
+    const auto [found, added] = positions.emplace(batch.number, position);
+    const std::size_t before = std::exchange(sizes_[batch.number], batch.rows.size());
     if (added || found->second == position || c_.Is(Option::kPath, "gives_up")) return;
+    // A batch that a failure cut short stands behind its position. With more memory it is whole.
+    if (before != batch.rows.size()) {
+      found->second = position;
+      return;
+    }
     if (!c_.Is(Option::kAct, "restore_ranks")) {
       throw Difference{"equal places, other positions: " + position + " and " + found->second};
     }
@@ -226,6 +231,7 @@ class Consumer {
   Status status_;
   std::uint64_t taken_ = 0;
   std::uint64_t refusals_ = 0;
+  std::map<std::uint64_t, std::size_t> sizes_;  ///< of the last delivery of each number
   std::deque<std::pair<Taken, std::uint64_t>> held_;
 };
 
@@ -489,6 +495,10 @@ class Trial {
     // What a failure cut short stands in front of its position, which may come of the machine.
     if (expected_.fails || c_.Is(Option::kPath, "gives_up")) {
       return std::min(last.number + 1, BatchOf(side_->Position()));
+    }
+    const auto noted = consumer.positions.find(last.number);
+    if (MayFailBy(StatusCode::kResourceExhausted) && noted != consumer.positions.end()) {
+      return std::min(last.number + 1, BatchOf(noted->second));
     }
     if (!c_.Is(Option::kFeed, "split")) return last.number + 1;
     for (const auto& order : expected_.orders) {
