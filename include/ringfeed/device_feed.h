@@ -226,7 +226,9 @@ class DeviceFeed {
   std::string Position() const;
   /// Goes on after a position, as Reader::Restore does. What was prefetched is dropped; leases
   /// that are out stay as they are; numbers begin at 0 again, and with the first device. Throws
-  /// Error if the position is not this chain's, before anything is lost.
+  /// Error if the position is not this chain's, before anything is lost. Restore a reader of
+  /// streams before it has a feed: a feed reads at once, and what is read of a stream does not come
+  /// again.
   void Restore(const std::string& position);
   /// Goes on after the first `batch` batches of the chain. As Restore.
   void SeekTo(std::uint64_t batch);

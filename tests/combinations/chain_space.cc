@@ -254,7 +254,7 @@ std::vector<Rule> RulesOfSources() {
       // A feed reads as soon as it is there.
       {{O::kAct, O::kSource, O::kFeed},
        [](const Configuration& c) {
-         return c.Is(O::kAct, "seek_new") && c.Is(O::kSource, "stream") && HasFeed(c);
+         return c.IsAnyOf(O::kAct, "seek_new restore") && c.Is(O::kSource, "stream") && HasFeed(c);
        }},
       {{O::kAct, O::kSource, O::kOrder, O::kShare},
        [](const Configuration& c) { return Positions(c) && HasNoPosition(c); }},
