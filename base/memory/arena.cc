@@ -130,6 +130,16 @@ struct Arena::Impl {
     std::abort();
   }
 
+  /// How much of `populated` bytes is in huge pages. To say it, the kernel looks at every page of
+  /// the process: 10 ms for each GB of small ones, and nobody maps memory meanwhile. So it is asked
+  /// again only after more has been populated.
+  std::size_t HugeBytes(std::size_t populated) {
+    const std::lock_guard lock(huge_mutex);
+    if (populated != huge_of) huge_bytes = HugeBytesIn(data, options.bytes);
+    huge_of = populated;
+    return huge_bytes;
+  }
+
   const ArenaOptions options;
   std::byte* const data;
   const pid_t owner;
@@ -139,6 +149,10 @@ struct Arena::Impl {
   SlabBitmap bitmap;
   std::size_t peak_slabs = 0;
   std::size_t reserved_bytes = 0;
+
+  std::mutex huge_mutex;  // guards what follows
+  std::size_t huge_of = 0;
+  std::size_t huge_bytes = 0;
 };
 
 Arena::Arena(const ArenaOptions& options) {
@@ -256,7 +270,7 @@ ArenaReport Arena::Report() const {
   ArenaReport report;
   report.bytes = impl_->options.bytes;
   report.populated_bytes = impl_->populator.populated_bytes();
-  report.huge_bytes = HugeBytesIn(impl_->data, impl_->options.bytes);
+  report.huge_bytes = impl_->HugeBytes(report.populated_bytes);
   {
     const std::lock_guard lock(impl_->mutex);
     report.in_use_bytes = impl_->bitmap.taken() * impl_->options.slab_bytes;

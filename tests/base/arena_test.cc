@@ -84,6 +84,21 @@ TEST(Arena, ReportsTheHugePagesThatItGot) {
   }
 }
 
+TEST(Arena, AsksForHugePagesAgainOnlyAfterMoreWasPopulated) {
+  const std::shared_ptr<Arena> arena = NewArena(16 * kMiB);
+  const SlabRun run = arena->Allocate(16 * kMiB);
+  const std::size_t huge_bytes = arena->Report().huge_bytes;
+  if (huge_bytes == 0) GTEST_SKIP() << arena->Report().pages;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);  // /proc/self/smaps cannot be opened
+  const std::size_t again = arena->Report().huge_bytes;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(again, huge_bytes);
+  arena->Free(run);
+}
+
 TEST(Arena, HandsOutTheLowestMemoryAndTakesItBack) {
   const std::shared_ptr<Arena> arena = NewArena(8 * kMiB);
   const SlabRun first = arena->Allocate(kMiB);
