@@ -5,8 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <latch>
 #include <random>
 #include <string>
@@ -17,6 +15,7 @@
 #include "ringfeed/formats.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/compressed.h"
+#include "tests/support/record_data.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed {
@@ -28,8 +27,7 @@ using Kind = CompressedForm::Kind;
 class CompressedFilesTest : public PipelineTest {
  protected:
   static std::vector<std::byte> Contents(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::string text = ReadBytes(path);
     const auto bytes = std::as_bytes(std::span(text));
     return {bytes.begin(), bytes.end()};
   }

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <numeric>
 #include <utility>
 
 #include "readers/chain/reader_access.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 
@@ -58,8 +57,7 @@ std::vector<std::byte> MakeChunksOfTen(const std::string& path, std::uint64_t fi
     EXPECT_TRUE(out.writer->Flush().ok());
   }
   EXPECT_TRUE(out.writer->Close().ok());
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = ReadBytes(path);
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <span>
 #include <string>
 #include <thread>
@@ -15,6 +14,7 @@
 
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/compressed.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
@@ -322,8 +322,7 @@ TEST_F(PositionTest, ADataSetThatChangedIsRefusedWithWhatChanged) {
 // They are in no index: what was read is read again.
 TEST_F(PositionTest, CompressedAndMissingFilesAreRestoredUnderBothPolicies) {
   std::vector<std::string> files = MakeFiles(3, 60, 8, 900);
-  std::ifstream file(files[1], std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = ReadBytes(files[1]);
   WriteBytes(files[1] + ".gz", Compress(std::as_bytes(std::span(text)), {}));
   files[1] += ".gz";
   for (const bool some_are_missing : {false, true}) {

@@ -88,6 +88,14 @@ void WriteBytes(const std::string& path, std::span<const std::byte> bytes) {
   if (!file) throw std::runtime_error("cannot write " + path);
 }
 
+std::string ReadBytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return {};
+  std::string bytes(static_cast<std::size_t>(file.tellg()), '\0');
+  file.seekg(0).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
+}
+
 std::vector<std::uint64_t> WriteTfRecords(const std::string& path, std::uint64_t first_id,
                                           std::span<const std::size_t> sizes) {
   TfRecordImage image = MakeTfRecords(first_id, sizes);

@@ -3,17 +3,17 @@
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
 
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 
 #include "tests/readers/formats/tfrecord_file.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 
 std::string ReadFixture(const std::string& name) {
-  std::ifstream file(std::string(RINGFEED_TEST_DATA) + "/" + name, std::ios::binary);
-  EXPECT_TRUE(file.good()) << name;
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::string path = std::string(RINGFEED_TEST_DATA) + "/" + name;
+  EXPECT_TRUE(std::filesystem::exists(path)) << name;
+  return ReadBytes(path);
 }
 
 std::string Sha256(const std::string& bytes) {

@@ -4,11 +4,10 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/ofrecord_file.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
@@ -149,9 +148,7 @@ TEST_F(OfRecordWriterTest, WritesTheFileAsItIsDefined) {
     ASSERT_TRUE(out.writer->Write(std::as_bytes(std::span(record))).ok());
   }
   ASSERT_TRUE(out.writer->Close().ok());
-  std::ifstream file(path_, std::ios::binary);
-  const std::string written{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(written, PlainOfRecordFile(SomeOfRecords()));
+  EXPECT_EQ(ReadBytes(path_), PlainOfRecordFile(SomeOfRecords()));
 }
 
 TEST_F(OfRecordWriterTest, RefusesWhatNoReaderTakes) {

@@ -2,13 +2,13 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include "ringfeed/formats.h"
 #include "ringfeed/ringfeed.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/tfrecord_file.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
@@ -27,10 +27,7 @@ class RecordWriterTest : public testing::Test {
   std::size_t FilesInFolder() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
   }
-  std::string Contents(const std::string& name) const {
-    std::ifstream file(Path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string Contents(const std::string& name) const { return ReadBytes(Path(name)); }
   Status WriteAll(const std::string& name, const std::string& format,
                   const std::vector<std::string>& records) const {
     RecordWriterResult out = OpenRecordWriter(Path(name), format);

@@ -4,12 +4,11 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "tests/readers/formats/fixture_file.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/recordio_file.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
@@ -31,8 +30,7 @@ std::string Written(const std::string& format, const Strings& records) {
     EXPECT_TRUE(out.writer->Write(std::as_bytes(std::span(record))).ok());
   }
   EXPECT_TRUE(out.writer->Close().ok());
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::string bytes = ReadBytes(path);
   std::filesystem::remove(path);
   return bytes;
 }

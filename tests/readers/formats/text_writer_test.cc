@@ -2,11 +2,10 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "readers/formats/format.h"
 #include "tests/readers/formats/frame_all.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
@@ -24,8 +23,7 @@ class TextWriterTest : public testing::Test {
       EXPECT_TRUE(out.writer->Write(std::as_bytes(std::span(record))).ok()) << record;
     }
     EXPECT_TRUE(out.writer->Close().ok());
-    std::ifstream file(path_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return ReadBytes(path_);
   }
   Status Refusal(const std::string& format, const std::string& record) const {
     RecordWriterResult out = OpenRecordWriter(path_, format);

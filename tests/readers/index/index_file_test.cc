@@ -15,6 +15,7 @@
 #include "readers/index/open_index.h"
 #include "tests/readers/formats/tfrecord_file.h"
 #include "tests/readers/index/read_both_ways.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
@@ -162,7 +163,7 @@ TEST_F(IndexFileTest, ADamagedHeaderOrGapIsFoundAtOpening) {
   ExpectGood(built, IndexOrigin::kBuilt);
   ASSERT_EQ(built.index->damage().size(), 1U);
   const std::size_t listed = 28 + built.index->damage()[0].reason.size();
-  const std::string good = ReadText(path_);
+  const std::string good = ReadBytes(path_);
   for (std::size_t at = 0; at < sizeof(IndexHeader); at += 3) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 0x10);
@@ -188,7 +189,7 @@ TEST_F(IndexFileTest, ADamagedHeaderOrGapIsFoundAtOpening) {
 
 TEST_F(IndexFileTest, APageThatIsDamagedIsMendedWhenItIsUsed) {
   ExpectGood(Open(), IndexOrigin::kBuilt);
-  const std::string good = ReadText(path_);
+  const std::string good = ReadBytes(path_);
   std::string bad = good;
   bad[3 * 4096 + 500] ^= 1;
   WriteText(path_, bad);
@@ -196,12 +197,12 @@ TEST_F(IndexFileTest, APageThatIsDamagedIsMendedWhenItIsUsed) {
   EXPECT_EQ(opened.index->remark(), "");
   ExpectGood(opened, IndexOrigin::kOpened);
   EXPECT_NE(opened.index->remark().find("made again"), std::string::npos);
-  EXPECT_EQ(ReadText(path_), good);
+  EXPECT_EQ(ReadBytes(path_), good);
 }
 
 TEST_F(IndexFileTest, ADamagedPageOfAFileThatChangedIsAFailure) {
   ExpectGood(Open(), IndexOrigin::kBuilt);
-  std::string bad = ReadText(path_);
+  std::string bad = ReadBytes(path_);
   bad[3 * 4096 + 500] ^= 1;
   WriteText(path_, bad);
   const OpenedIndex opened = Open();
@@ -302,7 +303,7 @@ TEST_F(IndexFileTest, ProcessesThatMakeItAtOnceAllEndWell) {
 
 TEST_F(IndexFileTest, ThreadsMayLookUpAtOnceAlsoWhereAPageIsDamaged) {
   ExpectGood(Open(), IndexOrigin::kBuilt);
-  std::string bad = ReadText(path_);
+  std::string bad = ReadBytes(path_);
   bad[2 * 4096 + 50] ^= 1;
   WriteText(path_, bad);
   const OpenedIndex opened = Open();

@@ -7,6 +7,7 @@
 #include "readers/index/open_index.h"
 #include "tests/readers/formats/tar_file.h"
 #include "tests/readers/index/read_both_ways.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
@@ -47,7 +48,7 @@ TEST(IndexedFormatsTest, FilesOfOtherProgramsAreReadTheSame) {
     const OpenedIndex opened = OpenInMemory(file);
     ASSERT_EQ(opened.status.ok(), !fortran) << opened.status.ToString();
     if (fortran) continue;
-    const std::string bytes = ReadText(file.name);
+    const std::string bytes = ReadBytes(file.name);
     if (file.format->Stripes(bytes.size(), 1 << 20) == 0) continue;
     ExpectSameBothWays(file, bytes, *opened.index);
     ++indexed;

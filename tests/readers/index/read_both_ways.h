@@ -60,6 +60,5 @@ class TestFolder {
 };
 
 void WriteText(const std::string& path, const std::string& bytes);
-std::string ReadText(const std::string& path);
 
 }  // namespace ringfeed

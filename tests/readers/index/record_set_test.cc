@@ -61,7 +61,7 @@ TEST_F(RecordSetTest, StripesBeginWhereReadingInOrderBeginsThem) {
   options_.stripe_bytes = 33;
   const RecordSet set(names, {}, options_);
   for (std::size_t file = 0; file < set.files(); ++file) {
-    const InOrder read = ReadInOrder(*set.file(file).format, ReadText(names[file]), 33);
+    const InOrder read = ReadInOrder(*set.file(file).format, ReadBytes(names[file]), 33);
     ASSERT_EQ(read.first_of_stripe.size(), set.stripes(file));
     for (std::uint64_t stripe = 0; stripe <= set.stripes(file); ++stripe) {
       RowNumber row = 0;
@@ -77,7 +77,7 @@ TEST_F(RecordSetTest, SourcesAreIndexedInMemory) {
   const std::vector<std::string> names = Files(5);
   std::vector<std::shared_ptr<Source>> sources;
   for (const std::string& name : names) {
-    const std::string text = ReadText(name);
+    const std::string text = ReadBytes(name);
     const auto bytes = std::as_bytes(std::span(text));
     sources.push_back(
         std::make_shared<MemorySource>(name, std::vector<std::byte>(bytes.begin(), bytes.end())));
@@ -120,7 +120,7 @@ TEST_F(RecordSetTest, TheFingerprintTellsWhatChanged) {
   const DataFingerprint before = RecordSet(names, {}, options_).fingerprint();
   EXPECT_EQ(DifferenceOf(before, RecordSet(names, {}, options_).fingerprint()), "");
 
-  const std::string text = ReadText(names[7]);
+  const std::string text = ReadBytes(names[7]);
   WriteText(names[7], "other" + text.substr(5));
   const std::string contents = DifferenceOf(before, RecordSet(names, {}, options_).fingerprint());
   EXPECT_NE(contents.find("contents"), std::string::npos) << contents;
@@ -144,7 +144,7 @@ TEST_F(RecordSetTest, ManyFilesShareThePartsOfAFingerprint) {
   const std::vector<std::string> names = Files(150);
   const DataFingerprint before = RecordSet(names, {}, options_).fingerprint();
   EXPECT_EQ(before.parts.size(), DataFingerprint::kMostParts);
-  const std::string text = ReadText(names[100]);
+  const std::string text = ReadBytes(names[100]);
   WriteText(names[100], "X" + text.substr(1));
   const RecordSet now(names, {}, options_);
   std::size_t changed = 0;

@@ -587,8 +587,7 @@ TEST_F(IndexedLaneTest, SmallRecordsOfAColdFileAreReadManyAtATime) {
 
 /// What the format's own framer finds in a file, from its start to its end.
 std::vector<std::vector<std::byte>> FrameAll(const DataFile& file, OnDamage on_damage) {
-  std::ifstream in(file.name, std::ios::binary);
-  const std::vector<char> image{std::istreambuf_iterator<char>(in), {}};
+  const std::string image = ReadBytes(file.name);
   HeapFrameMemory memory;
   FrameOutput output;
   FrameInput input;

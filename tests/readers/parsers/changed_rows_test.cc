@@ -118,9 +118,9 @@ class Column {
     return {bytes_.data() + kGuard, offsets_.empty() ? nullptr : offsets_.data()};
   }
   bool guarded() const {
-    const auto marked = [](std::byte byte) { return byte == kMark; };
-    return std::all_of(bytes_.begin(), bytes_.begin() + kGuard, marked) &&
-           std::all_of(bytes_.end() - kGuard, bytes_.end(), marked);
+    static const std::vector<std::byte> marked(kGuard, kMark);
+    return std::memcmp(bytes_.data(), marked.data(), kGuard) == 0 &&
+           std::memcmp(bytes_.data() + bytes_.size() - kGuard, marked.data(), kGuard) == 0;
   }
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
   const std::byte* data() const { return bytes_.data() + kGuard; }
