@@ -42,11 +42,6 @@ RINGFEED_WEAKER(TicketDrawAcqRel, kTicketDraw, acq_rel);
 RINGFEED_WEAKER(ThresholdLookAcquire, kThresholdLook, acquire);
 RINGFEED_WEAKER(ThresholdChangeRelease, kThresholdChange, release);
 
-RINGFEED_WEAKER(FreeGiveRelaxed, kFreeGive, relaxed);
-RINGFEED_WEAKER(FreeGiveRelease, kFreeGive, release);
-RINGFEED_WEAKER(FreeLookRelaxed, kFreeLook, relaxed);
-RINGFEED_WEAKER(FreeLookAcquire, kFreeLook, acquire);
-
 // A compare-and-swap in two steps: two threads may claim the same.
 template <typename U>
 struct TornAtomic : ModelAtomic<U> {

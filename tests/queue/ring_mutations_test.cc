@@ -108,10 +108,6 @@ TEST_F(MpmcRingMutation, ThresholdLookAcquireHangs) {
 TEST_F(MpmcRingMutation, ThresholdChangeReleaseHangs) {
   ExpectHang<ThresholdChangeRelease>(kFreshOneToOne, 1);
 }
-TEST_F(MpmcRingMutation, FreeGiveRelaxedRaces) { ExpectCaught<FreeGiveRelaxed>(kOneToOneMore, 1); }
-TEST_F(MpmcRingMutation, FreeGiveReleaseHangs) { ExpectHang<FreeGiveRelease>(kTwoToTwoFull, 1); }
-TEST_F(MpmcRingMutation, FreeLookRelaxedRaces) { ExpectCaught<FreeLookRelaxed>(kOneToOneMore, 1); }
-TEST_F(MpmcRingMutation, FreeLookAcquireHangs) { ExpectHang<FreeLookAcquire>(kTwoToTwoFull, 1); }
 
 TEST_F(MpmcRingMutation, LookupAcquireHangs) { ExpectHang<LookupAcquire>(kTwoToTwo, 1); }
 TEST_F(MpmcRingMutation, LookupRelaxedHangs) { ExpectHang<LookupRelaxed>(kTwoToTwo, 1); }

@@ -54,11 +54,6 @@ struct QueueOrders {
   static constexpr std::memory_order kThresholdChange = std::memory_order_seq_cst;
   /// IndexRing: whether takers may still fail. Partner: kThresholdChange.
   static constexpr std::memory_order kThresholdLook = std::memory_order_seq_cst;
-
-  /// IndexStack: give a number back. Partner: kFreeLook.
-  static constexpr std::memory_order kFreeGive = std::memory_order_seq_cst;
-  /// IndexStack: which number is on top. Partner: kFreeGive.
-  static constexpr std::memory_order kFreeLook = std::memory_order_seq_cst;
 };
 
 /// Why a futex wait ended.

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "ringfeed/detail/index_ring.h"
-#include "ringfeed/detail/index_stack.h"
 #include "ringfeed/detail/queue_policy.h"
 #include "ringfeed/queue/event_count.h"
 #include "ringfeed/queue/queue_result.h"
@@ -26,10 +25,10 @@ namespace ringfeed {
 /// holds an item, or is in the hands of another thread's push or pop. A bulk call takes effect item
 /// by item, and Cancel in two steps: first no more pops, then no more pushes.
 ///
-/// Items stand in an array. A stack of numbers says which of its cells are free, a ring of numbers
-/// which are filled, in which order. A push takes a free cell, moves the item there and puts the
-/// cell into the ring; a pop goes the other way. A push is accepted when its cell is in the ring,
-/// so a thread that is stopped before has no place in the order yet.
+/// Items stand in an array. Two rings of numbers say which of its cells are free and which are
+/// filled, in which order. A push takes a free cell, moves the item there and puts the cell into
+/// the ring of filled ones; a pop goes the other way. A push is accepted when its cell is in the
+/// ring of filled ones, so a thread that is stopped before has no place in the order yet.
 ///
 /// T is nothrow move-constructible, of any size, need not be copyable or default-constructible. A
 /// push that does not return kOk leaves its argument as it was: one that meets Close on its way
@@ -44,7 +43,7 @@ namespace ringfeed {
 /// Thread safety: every method may be called by any thread at any time; fewer than
 /// Policy::kMostTakers at once.
 /// Lifetime: must outlive every call; destroys the items that are left. Allocates in the
-/// constructor only: 24 bytes per item beside the item, up to 40 for no power of two.
+/// constructor only: 32 bytes per item beside the item, up to 64 for no power of two.
 ///
 /// Names: TryX never blocks; X blocks, with an optional stop token; XUntil has a deadline too.
 template <typename T, typename Policy = NativeQueuePolicy>
@@ -64,7 +63,9 @@ class MpmcRing {
         not_full_watcher_(options.not_full_watcher),
         cells_(std::make_unique<Cell[]>(capacity)),
         free_(capacity),
-        filled_(capacity) {}
+        filled_(capacity) {
+    for (std::size_t i = 0; i < capacity; ++i) (void)free_.Put(i);
+  }
   ~MpmcRing() {
     filled_.ForEachLeft([this](std::uint64_t index) { std::destroy_at(&ItemIn(index)); });
   }
@@ -104,7 +105,7 @@ class MpmcRing {
     bulk.result = PushSome(items, bulk.count);
     if (bulk.result == QueueResult::kOk || bulk.result == QueueResult::kClosed) return bulk;
     bulk.result = not_full_.Await(spin_ns_, {deadline, &stop}, [&](LookMode mode) {
-      if (mode == LookMode::kSpin && free_.IsEmpty()) return QueueResult::kFull;
+      if (mode == LookMode::kSpin && free_.Look() != QueueResult::kOk) return QueueResult::kFull;
       return PushSome(items, bulk.count);
     });
     return bulk;
@@ -210,14 +211,14 @@ class MpmcRing {
 
   QueueResult PushOne(T& item) noexcept {
     if (filled_.IsClosed()) return QueueResult::kClosed;
-    std::uint64_t cell = 0;
-    if (!free_.Take(cell)) return QueueResult::kFull;
-    ::new (static_cast<void*>(cells_[cell].storage)) T(std::move(item));
-    if (filled_.Put(cell)) return QueueResult::kOk;
+    const auto cell = free_.Take();
+    if (cell.result != QueueResult::kOk) return QueueResult::kFull;
+    ::new (static_cast<void*>(cells_[cell.index].storage)) T(std::move(item));
+    if (filled_.Put(cell.index)) return QueueResult::kOk;
     std::destroy_at(&item);
-    std::construct_at(&item, std::move(ItemIn(cell)));
-    std::destroy_at(&ItemIn(cell));
-    free_.Give(cell);
+    std::construct_at(&item, std::move(ItemIn(cell.index)));
+    std::destroy_at(&ItemIn(cell.index));
+    (void)free_.Put(cell.index);
     return QueueResult::kClosed;
   }
 
@@ -235,7 +236,7 @@ class MpmcRing {
     if (cell.result != QueueResult::kOk) return cell.result;
     out = std::move(ItemIn(cell.index));
     std::destroy_at(&ItemIn(cell.index));
-    free_.Give(cell.index);
+    (void)free_.Put(cell.index);
     return QueueResult::kOk;
   }
 
@@ -273,7 +274,7 @@ class MpmcRing {
   BasicEventCount<Policy>* const not_empty_watcher_;
   BasicEventCount<Policy>* const not_full_watcher_;
   const std::unique_ptr<Cell[]> cells_;
-  IndexStack<Policy> free_;
+  IndexRing<Policy> free_;
   IndexRing<Policy> filled_;
   BasicEventCount<Policy> not_empty_;
   BasicEventCount<Policy> not_full_;
