@@ -141,7 +141,7 @@ class DatasetRecords final : public RecordProvider {
  public:
   explicit DatasetRecords(std::unique_ptr<Dataset> dataset) : dataset_(std::move(dataset)) {}
 
-  ReadResult Next(std::span<const std::byte>* record, std::stop_token /*stop*/,
+  ReadResult Next(std::span<const std::byte>* record, const std::stop_token& /*stop*/,
                   Status* /*status*/) override {
     sample_.clear();
     if (!dataset_->Next(&sample_)) return ReadResult::kEnd;

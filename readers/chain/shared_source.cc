@@ -42,7 +42,7 @@ class SharedRecords final : public RecordProvider {
  public:
   explicit SharedRecords(std::shared_ptr<ReaderSession> input) : input_(std::move(input)) {}
 
-  ReadResult Next(std::span<const std::byte>* record, std::stop_token stop,
+  ReadResult Next(std::span<const std::byte>* record, const std::stop_token& stop,
                   Status* status) override {
     while (next_ == end_) {
       next_ = end_ = 0;

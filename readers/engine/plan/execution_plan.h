@@ -24,8 +24,9 @@ class RecordProvider {
  public:
   virtual ~RecordProvider() = default;
   /// The next record, valid until the next call. kFailed puts the reason into *status. What it
-  /// throws is a failure too.
-  virtual ReadResult Next(std::span<const std::byte>* record, std::stop_token stop,
+  /// throws is a failure too. (The token is not copied for each record: that would write to what
+  /// the workers look at for each row.)
+  virtual ReadResult Next(std::span<const std::byte>* record, const std::stop_token& stop,
                           Status* status) = 0;
   /// Whether the next call will not wait.
   virtual bool Ready() const = 0;
