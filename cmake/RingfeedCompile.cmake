@@ -5,8 +5,7 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 # A third of the compile time is the standard library's headers and GoogleTest's. The presets of the
 # sanitizers precompile them, that of the release for the tests alone: the Python package's build has the
-# library's objects by ccache, which knows precompiled headers of one folder only. Where they are not, and
-# for clang-tidy, a missing include is an error.
+# library's objects by ccache, which knows precompiled headers of one folder only.
 set(RINGFEED_PRECOMPILE OFF CACHE STRING
   "Precompile the standard library's headers: ON, OFF, or TESTS, for what includes GoogleTest's")
 set_property(CACHE RINGFEED_PRECOMPILE PROPERTY STRINGS OFF TESTS ON)

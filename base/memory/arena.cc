@@ -131,8 +131,8 @@ struct Arena::Impl {
   }
 
   /// How much of `populated` bytes is in huge pages. To say it, the kernel looks at every page of
-  /// the process: 10 ms for each GB of small ones, and nobody maps memory meanwhile. So it is asked
-  /// again only after more has been populated.
+  /// the process: 30 ms for each GiB of small ones were measured, and nobody maps memory meanwhile.
+  /// So it is asked again only after more has been populated.
   std::size_t HugeBytes(std::size_t populated) {
     const std::lock_guard lock(huge_mutex);
     if (populated != huge_of) huge_bytes = HugeBytesIn(data, options.bytes);

@@ -18,7 +18,7 @@ struct ArenaOptions {
 struct ArenaReport {
   std::size_t bytes = 0;            ///< address range
   std::size_t populated_bytes = 0;  ///< faulted in so far
-  std::size_t huge_bytes = 0;       ///< of these in huge pages, as /proc/self/smaps said
+  std::size_t huge_bytes = 0;       ///< of these in huge pages, when memory was last populated
   std::size_t in_use_bytes = 0;     ///< handed out now
   std::size_t peak_in_use_bytes = 0;
   std::string pages;  ///< "huge", or "4 KiB: <reason>"

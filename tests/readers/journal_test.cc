@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "readers/chain/journal/journal_line.h"
 #include "readers/order/position.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
@@ -24,10 +24,7 @@ class JournalTest : public testing::Test {
                testing::UnitTest::GetInstance()->current_test_info()->name())) {}
   ~JournalTest() override { std::filesystem::remove(path_); }
 
-  std::string Text() const {
-    std::ifstream file(path_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  }
+  std::string Text() const { return ReadBytes(path_); }
   void Put(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
 
   const std::string path_;

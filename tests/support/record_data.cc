@@ -90,9 +90,10 @@ void WriteBytes(const std::string& path, std::span<const std::byte> bytes) {
 
 std::string ReadBytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return {};
+  if (!file) throw std::runtime_error("cannot open " + path);
   std::string bytes(static_cast<std::size_t>(file.tellg()), '\0');
   file.seekg(0).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!file) throw std::runtime_error("cannot read " + path);
   return bytes;
 }
 

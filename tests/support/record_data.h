@@ -35,7 +35,7 @@ void AppendTfRecord(std::span<const std::byte> payload, std::vector<std::byte>* 
 void AppendTfRecordHeader(std::uint64_t length, std::vector<std::byte>* bytes);
 
 void WriteBytes(const std::string& path, std::span<const std::byte> bytes);
-/// All of a file; nothing where it cannot be read.
+/// All of a file. Throws, as WriteBytes, where that cannot be done.
 std::string ReadBytes(const std::string& path);
 /// Writes MakeTfRecords to `path`; returns the offsets.
 std::vector<std::uint64_t> WriteTfRecords(const std::string& path, std::uint64_t first_id,

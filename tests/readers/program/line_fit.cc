@@ -1,11 +1,10 @@
 #include "tests/readers/program/line_fit.h"
 
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <span>
 
 #include "ringfeed/formats.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 
@@ -64,9 +63,7 @@ LineFitTest::LineFitTest() : folder_before_(std::filesystem::current_path()) {
 LineFitTest::~LineFitTest() { std::filesystem::current_path(folder_before_); }
 
 std::string LineFitTest::ProgramText(const std::string& name) {
-  std::ifstream file(RINGFEED_TEST_DATA "/programs/" + name);
-  EXPECT_TRUE(file.good()) << name;
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return ReadBytes(RINGFEED_TEST_DATA "/programs/" + name);
 }
 
 void LineFitTest::ExpectFitted(const LineFit& fit) {

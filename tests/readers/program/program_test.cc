@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "ringfeed/make_tensor.h"
 #include "ringfeed/parsers.h"
 #include "tests/readers/program/line_fit.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
@@ -137,8 +136,7 @@ TEST_F(ProgramTest, ReadAtTheEndIsEndOfDataWithItsPlace) {
 }
 
 TEST_F(ProgramTest, TheDocumentationHasEveryReaderAndItsFirstProgramLoads) {
-  std::ifstream file(RINGFEED_TEST_DATA "/../../docs/PROGRAMS.md");
-  const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string page = ReadBytes(RINGFEED_TEST_DATA "/../../docs/PROGRAMS.md");
   for (const ReaderKind& kind : RegisteredReaders()) {
     if (kind.name.find("_test_") != std::string::npos) continue;  // another test's
     EXPECT_NE(page.find("`" + kind.name + "`"), std::string::npos) << kind.name;
@@ -226,8 +224,7 @@ TEST_F(ProgramTest, CloseReaderClosesTheStreamUnderneath) {
     program.RunStartup(&scope);
     const int writer = open(fifo.c_str(), O_WRONLY);
     ASSERT_GE(writer, 0);
-    std::ifstream file("line.recordio");
-    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    const std::string bytes = ReadBytes("line.recordio");
     ASSERT_EQ(write(writer, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
     program.RunMain(&scope);
     pollfd closed{writer, 0, 0};
