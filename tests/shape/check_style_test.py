@@ -1,13 +1,29 @@
 #!/usr/bin/env python3
 """clang-tidy, as .clang-tidy configures it, reports what breaks the rules and nothing else."""
 
+import importlib.machinery
+import importlib.util
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
-CONFIG = pathlib.Path(__file__).resolve().parents[2] / ".clang-tidy"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONFIG = ROOT / ".clang-tidy"
+
+
+def style_script():
+    """scripts/style, a program without an ending, as a module."""
+    sys.dont_write_bytecode = True
+    loader = importlib.machinery.SourceFileLoader("style", str(ROOT / "scripts" / "style"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("style", loader))
+    loader.exec_module(module)
+    return module
+
+
+TIDY = style_script().clang_tidy()
 
 
 def findings(source):
@@ -16,7 +32,7 @@ def findings(source):
         path = pathlib.Path(folder, "source.cc")
         path.write_text(source)
         done = subprocess.run(
-            ["clang-tidy", "-quiet", f"--config-file={CONFIG}", path, "--", "-std=c++20"],
+            [TIDY, "-quiet", f"--config-file={CONFIG}", path, "--", "-std=c++20"],
             capture_output=True, text=True)
     return re.findall(r"\[([a-z-]+),-warnings-as-errors\]", done.stdout)
 
