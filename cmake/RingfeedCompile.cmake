@@ -23,6 +23,7 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, Release, RelWithDebInfo" FORCE)
 endif()
 
+set(RINGFEED_FUZZED_OPTIONS)
 set(RINGFEED_SANITIZER "" CACHE STRING "address (with undefined), thread, or empty")
 set_property(CACHE RINGFEED_SANITIZER PROPERTY STRINGS "" address thread)
 if(RINGFEED_SANITIZER STREQUAL "address")
@@ -34,8 +35,8 @@ if(RINGFEED_SANITIZER STREQUAL "address")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     # g++ defines it; clang says __has_feature(address_sanitizer), which g++ 12 does not know.
     add_compile_definitions(__SANITIZE_ADDRESS__=1)
-    # The counters that tests/fuzz needs, in everything: one build serves the tests and the fuzzers.
-    add_compile_options(-fsanitize=fuzzer-no-link)
+    # The counters that tests/fuzz needs, in what it runs: one build serves the tests and the fuzzers.
+    set(RINGFEED_FUZZED_OPTIONS -fsanitize=fuzzer-no-link)
   endif()
 elseif(RINGFEED_SANITIZER STREQUAL "thread")
   add_compile_options(-O1 -fno-omit-frame-pointer -fsanitize=thread)
@@ -52,16 +53,14 @@ if(RINGFEED_SANITIZER)
 endif()
 
 # What a compiler reads of a source is mostly headers. Sources that go well together, by
-# source_groups.py, are compiled as one: the library and its command in a third of the time. Not the
-# library's in the release preset, where figures are taken and a missing include is an error.
-set(RINGFEED_UNITY OFF CACHE STRING
-  "Compile several sources as one: ON, OFF, or MOST, for the command and the tests")
-set_property(CACHE RINGFEED_UNITY PROPERTY STRINGS OFF MOST ON)
+# source_groups.py, are compiled as one: the library and its command in a third of the time. A missing
+# include is an error where they are compiled for aarch64, each by itself.
+option(RINGFEED_UNITY "Compile several sources as one" OFF)
 mark_as_advanced(RINGFEED_UNITY)
 
 # ringfeed_unity(TARGET): at the end of the configuration its sources are compiled in groups.
 function(ringfeed_unity target)
-  if(NOT RINGFEED_UNITY OR (RINGFEED_UNITY STREQUAL "MOST" AND target STREQUAL "ringfeed"))
+  if(NOT RINGFEED_UNITY)
     return()
   endif()
   set_property(GLOBAL APPEND PROPERTY RINGFEED_UNITY_TARGETS ${target})

@@ -383,7 +383,7 @@ TEST_F(DamagedMemberTest, WhatIsDeliveredInFrontOfDamageDependsOnNoSizeAndIsRepo
   for (int i = 0; i < 40'000; ++i) text += std::to_string(random() % 100'000'000) + '\n';
   const std::vector<std::byte> whole = Member(text);
   const std::string intact = "intact one\nintact two\n";
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < StressRounds(12); ++round) {
     std::vector<std::byte> file = Member(intact);
     const std::size_t before = file.size();
     file.insert(file.end(), whole.begin(), whole.end());
