@@ -11,16 +11,26 @@ namespace {
 constexpr std::size_t kFloats = 13;
 constexpr std::size_t kInts = 26;
 
+// Calls take(payload, bytes) for every whole record at the front of `block`; how many bytes these
+// were.
+template <typename Take>
+std::size_t TakeCounted(std::span<const std::byte> block, LoopResult* result, Take take) {
+  return TakeTfRecords(block, [&](const std::byte* payload, std::size_t bytes) {
+    take(payload, bytes);
+    ++result->records;
+    result->bytes += bytes;
+  });
+}
+
 // Calls take(payload, bytes) for every record of the files.
 template <typename Take>
 void ForEachRecord(const std::vector<std::string>& files, LoopResult* result, Take take) {
-  ForEachBlock(files, [&](std::span<const std::byte> block) {
-    return TakeTfRecords(block, [&](const std::byte* payload, std::size_t bytes) {
-      take(payload, bytes);
-      ++result->records;
-      result->bytes += bytes;
-    });
-  });
+  ForEachBlock(files,
+               [&](std::span<const std::byte> block) { return TakeCounted(block, result, take); });
+}
+template <typename Take>
+void ForEachRecord(const MappedFiles& mapped, LoopResult* result, Take take) {
+  for (const std::span<const std::byte> file : mapped.files()) TakeCounted(file, result, take);
 }
 
 // --- tf.Example --------------------------------------------------------------------------------
@@ -101,16 +111,9 @@ class ImageBatches {
   BatchDigest digest_;
 };
 
-// Key `expected` as a number: "c7" is 7.
-std::size_t NumberOf(std::string_view key) {
-  std::size_t number = 0;
-  for (const char c : key.substr(1)) number = number * 10 + static_cast<std::size_t>(c - '0');
-  return number;
-}
-
-}  // namespace
-
-LoopResult BareImageLoop(const std::vector<std::string>& files, const LoopOptions& options) {
+// Of files by their names, or mapped.
+template <typename Files>
+LoopResult ImageLoop(const Files& files, const LoopOptions& options) {
   ImageBatches batches(options);
   LoopResult result;
   const LoopTimer timer;
@@ -131,6 +134,23 @@ LoopResult BareImageLoop(const std::vector<std::string>& files, const LoopOption
   timer.Stop(&result);
   result.digest = batches.digest();
   return result;
+}
+
+// Key `expected` as a number: "c7" is 7.
+std::size_t NumberOf(std::string_view key) {
+  std::size_t number = 0;
+  for (const char c : key.substr(1)) number = number * 10 + static_cast<std::size_t>(c - '0');
+  return number;
+}
+
+}  // namespace
+
+LoopResult BareImageLoop(const std::vector<std::string>& files, const LoopOptions& options) {
+  return ImageLoop(files, options);
+}
+
+LoopResult BareMappedImageLoop(const MappedFiles& files, const LoopOptions& options) {
+  return ImageLoop(files, options);
 }
 
 LoopResult BareFrameLoop(const std::vector<std::string>& files, const LoopOptions& options) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bench/loop_result.h"
+#include "bench/mapped_files.h"
 
 namespace ringfeed::bench {
 
@@ -15,6 +16,10 @@ namespace ringfeed::bench {
 
 /// "image" (ragged bytes) and "label" (one int64).
 LoopResult BareImageLoop(const std::vector<std::string>& files, const LoopOptions& options);
+
+/// The same over mapped files, record by record: the checksum while the bytes come, then the copy
+/// while they are in the cache of second level.
+LoopResult BareMappedImageLoop(const MappedFiles& files, const LoopOptions& options);
 
 /// Framing and both CRCs alone; nothing is copied.
 LoopResult BareFrameLoop(const std::vector<std::string>& files, const LoopOptions& options);

@@ -4,6 +4,9 @@
 //   {"name", "ours", "baseline", "unit", "verified"}
 // for `scripts/bench`. --only NAME,… chooses rows, --repetitions N how often. feed.first_batch and
 // feed.memory are measured only where they are named: each repetition wants a process of its own.
+// With --threads N each kind of work runs N threads beside N bare loops, and each repetition prints
+//   {"name", "threads", "ours", "baseline", "ours_cpu", "baseline_cpu", "unit", "verified"}
+// : rates by the clock, then per CPU second.
 //
 // What is timed are whole passes, warm: the CPU seconds of ours are of the whole process. What is
 // verified is done beside them: the digest of all batches in file order equals the bare loop's, and
@@ -53,7 +56,8 @@ class WorkRun {
   explicit WorkRun(const FeedWork& work)
       : work_(work),
         files_(work.files()),
-        chain_(work.chain(files_, work.order), files_.records, work.blocks) {
+        chain_(work.chain(files_, work.order), files_.records, work.blocks),
+        bare_(work.bare, files_.paths, work.order.threads) {
     chain_.ReadPass();
     Bare();
   }
@@ -67,13 +71,13 @@ class WorkRun {
     return result;
   }
   LoopResult Bare() {
-    const LoopResult result = work_.bare(files_.paths, {.batch_rows = work_.batch_rows});
+    const LoopResult result = bare_.Run({.batch_rows = work_.batch_rows});
     bare_bytes_ = result.bytes;
     return result;
   }
   bool Verify() {
     LoopOptions options{.batch_rows = work_.batch_rows, .digest = true};
-    const LoopResult bare = work_.bare(files_.paths, options);
+    const LoopResult bare = work_.bare(files_.paths)(options);
     FeedChain in_file_order(work_.chain(files_, {.cycle = 1}), files_.records, work_.blocks);
     std::uint64_t sum_in_file_order = 0;
     std::uint64_t sum = 0;
@@ -84,9 +88,10 @@ class WorkRun {
   }
 
  private:
-  const FeedWork& work_;
+  const FeedWork work_;
   const BenchFiles files_;
   FeedChain chain_;
+  const SideBySide bare_;
   std::uint64_t bare_bytes_ = 0;
 };
 
@@ -96,28 +101,47 @@ const FeedWork& WorkOf(const std::string& name) {
                        [&](const FeedWork& work) { return work.name == name; });
 }
 
-double Amount(const LoopResult& result, FeedRow::Measure measure) {
+using Measure = FeedRow::Measure;
+
+double Amount(const LoopResult& result, Measure measure) {
   switch (measure) {
-    case FeedRow::Measure::kBytesPerCpuSecond:
+    case Measure::kBytesPerCpuSecond:
       return static_cast<double>(result.bytes) / 1e9 / result.cpu_s;
-    case FeedRow::Measure::kRowsPerCpuSecond:
+    case Measure::kRowsPerCpuSecond:
       return static_cast<double>(result.records) / 1e6 / result.cpu_s;
-    case FeedRow::Measure::kBytesPerSecond:
+    case Measure::kBytesPerSecond:
       return static_cast<double>(result.bytes) / 1e9 / result.wall_s;
+    case Measure::kRowsPerSecond:
+      return static_cast<double>(result.records) / 1e6 / result.wall_s;
   }
   return 0;
 }
 
-const char* UnitOf(FeedRow::Measure measure) {
+const char* UnitOf(Measure measure) {
   switch (measure) {
-    case FeedRow::Measure::kBytesPerCpuSecond:
+    case Measure::kBytesPerCpuSecond:
       return "GB per CPU s";
-    case FeedRow::Measure::kRowsPerCpuSecond:
+    case Measure::kRowsPerCpuSecond:
       return "M records per CPU s";
-    case FeedRow::Measure::kBytesPerSecond:
+    case Measure::kBytesPerSecond:
       return "GB/s";
+    case Measure::kRowsPerSecond:
+      return "M records/s";
   }
   return "";
+}
+
+// One repetition of both sides, in turn.
+struct Pass {
+  LoopResult ours;
+  LoopResult bare;
+};
+Pass RunBoth(WorkRun* run, bool ours_first) {
+  Pass pass;
+  if (ours_first) pass.ours = run->Ours();
+  pass.bare = run->Bare();
+  if (!ours_first) pass.ours = run->Ours();
+  return pass;
 }
 
 // Runs one work and prints those of its rows that are asked for.
@@ -125,16 +149,30 @@ void RunWork(const FeedWork& work, const std::vector<FeedRow>& rows, int repetit
   WorkRun run(work);
   const bool verified = run.Verify();
   for (int repetition = 0; repetition < repetitions; ++repetition) {
-    const bool ours_first = repetition % 2 == 0;
-    LoopResult ours;
-    if (ours_first) ours = run.Ours();
-    const LoopResult bare = run.Bare();
-    if (!ours_first) ours = run.Ours();
+    const Pass pass = RunBoth(&run, repetition % 2 == 0);
     for (const FeedRow& row : rows) {
       if (row.work != work.name) continue;
-      PrintRow(row.name, {Amount(ours, row.measure), Amount(bare, row.measure)},
+      PrintRow(row.name, {Amount(pass.ours, row.measure), Amount(pass.bare, row.measure)},
                UnitOf(row.measure), verified);
     }
+  }
+}
+
+// Runs one work with so many threads, whatever its rows say.
+void RunThreads(FeedWork work, bool in_bytes, int threads, int repetitions) {
+  work.order.threads = threads;
+  WorkRun run(work);
+  const bool verified = run.Verify();
+  const Measure clock = in_bytes ? Measure::kBytesPerSecond : Measure::kRowsPerSecond;
+  const Measure cpu = in_bytes ? Measure::kBytesPerCpuSecond : Measure::kRowsPerCpuSecond;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const Pass pass = RunBoth(&run, repetition % 2 == 0);
+    std::printf(
+        "{\"name\": \"%s\", \"threads\": %d, \"ours\": %.6g, \"baseline\": %.6g, "
+        "\"ours_cpu\": %.6g, \"baseline_cpu\": %.6g, \"unit\": \"%s\", \"verified\": %s}\n",
+        work.name.c_str(), threads, Amount(pass.ours, clock), Amount(pass.bare, clock),
+        Amount(pass.ours, cpu), Amount(pass.bare, cpu), UnitOf(clock), verified ? "true" : "false");
+    std::fflush(stdout);
   }
 }
 
@@ -189,6 +227,17 @@ bool Named(const std::string& only, const std::string& name) {
 }
 bool Asked(const std::string& only, const std::string& name) {
   return only.empty() || Named(only, name);
+}
+
+// Works whose threads are what tells them from another one are that one, here.
+int RunThreads(const std::string& only, int threads, int repetitions) {
+  for (const FeedWork& work : FeedWorks()) {
+    if (!Asked(only, work.name) || work.name.ends_with("_2_threads")) continue;
+    const FeedRow& row = *std::find_if(FeedRows().begin(), FeedRows().end(),
+                                       [&](const FeedRow& any) { return any.work == work.name; });
+    RunThreads(work, row.measure == Measure::kBytesPerCpuSecond, threads, repetitions);
+  }
+  return 0;
 }
 
 int RunRows(const std::string& only, int repetitions) {
@@ -266,13 +315,16 @@ int RunMain(int argc, char** argv) {
   bool rows_json = false;
   std::string only;
   int repetitions = 5;
+  int threads = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     const bool has_value = i + 1 < argc;
     if (argument == "--rows-json") rows_json = true;
     if (argument == "--only" && has_value) only = argv[i + 1];
     if (argument == "--repetitions" && has_value) repetitions = std::atoi(argv[i + 1]);
+    if (argument == "--threads" && has_value) threads = std::atoi(argv[i + 1]);
   }
+  if (threads > 0) return RunThreads(only, threads, repetitions);
   return rows_json ? RunRows(only, repetitions) : RunBenchmarks(argc, argv);
 }
 

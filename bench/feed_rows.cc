@@ -54,19 +54,33 @@ Reader Endless(Reader chain, const ChainOrder& order, std::size_t batch_rows) {
   return MultiPass(Batch(chain, {.size = batch_rows}), 0);
 }
 
+// A loop that opens its files itself.
+BareLoopMaker Opening(LoopResult (*loop)(const std::vector<std::string>& files,
+                                         const LoopOptions& options)) {
+  return [loop](const std::vector<std::string>& files) {
+    return [=](const LoopOptions& options) { return loop(files, options); };
+  };
+}
+
+BareLoop MappedImages(const std::vector<std::string>& files) {
+  const auto mapped = std::make_shared<const MappedFiles>(files);
+  return [mapped](const LoopOptions& options) { return BareMappedImageLoop(*mapped, options); };
+}
+
 FeedWork ImageWork(std::string name, IoPath path, ChainOrder order) {
   const auto chain = [path](const BenchFiles& files, const ChainOrder& chain_order) {
     Reader records = OpenFiles(files.paths, Opened(chain_order, path, ""));
     return Endless(Parse(records, ImageParser()), chain_order, 64);
   };
-  return {std::move(name), ImageFiles, 64, false, order, chain, BareImageLoop};
+  const BareLoopMaker bare = path == IoPath::kPread ? Opening(BareImageLoop) : MappedImages;
+  return {std::move(name), ImageFiles, 64, false, order, chain, bare};
 }
 
 FeedWork BlockWork() {
   const auto chain = [](const BenchFiles& files, const ChainOrder& order) {
     return MultiPass(OpenFiles(files.paths, Opened(order, IoPath::kAuto, "")), 0);
   };
-  return {"records", SmallFiles, 0, true, {.threads = 2}, chain, BareFrameLoop};
+  return {"records", SmallFiles, 0, true, {.threads = 2}, chain, Opening(BareFrameLoop)};
 }
 
 FeedWork SmallWork(std::string name, ChainOrder order) {
@@ -74,7 +88,7 @@ FeedWork SmallWork(std::string name, ChainOrder order) {
     Reader records = OpenFiles(files.paths, Opened(chain_order, IoPath::kAuto, ""));
     return Endless(Parse(records, SmallParser()), chain_order, 8192);
   };
-  return {std::move(name), SmallFiles, 8192, false, order, chain, BareSmallExampleLoop};
+  return {std::move(name), SmallFiles, 8192, false, order, chain, Opening(BareSmallExampleLoop)};
 }
 
 FeedWork RowWork(std::string name, ChainOrder order) {
@@ -82,7 +96,7 @@ FeedWork RowWork(std::string name, ChainOrder order) {
     Reader records = OpenFiles(files.paths, Opened(chain_order, IoPath::kAuto, "rows:160"));
     return Endless(Parse(records, RowParser()), chain_order, 16384);
   };
-  return {std::move(name), RowFiles, 16384, false, order, chain, BareRowLoop};
+  return {std::move(name), RowFiles, 16384, false, order, chain, Opening(BareRowLoop)};
 }
 
 // --- functions of the user's own make samples ----------------------------------------------------
@@ -168,7 +182,7 @@ LoopResult BareMiniLoop(const std::vector<std::string>& files, const LoopOptions
 
 FeedWork MiniDatasetWork() {
   const auto files = [] { return TwoNumberLines(SmokeRun() ? 4'000 : 4'000'000, 4); };
-  return {"mini_dataset", files, kMiniRows, false, {}, MiniBatches, BareMiniLoop};
+  return {"mini_dataset", files, kMiniRows, false, {}, MiniBatches, Opening(BareMiniLoop)};
 }
 
 // --- other file formats --------------------------------------------------------------------------
@@ -198,7 +212,7 @@ Chain Batches(std::shared_ptr<const Parser> parser, std::size_t rows) {
 }
 
 FeedWork TextWork(std::string name, const std::string& format, std::size_t bytes,
-                  std::uint64_t records, decltype(FeedWork::bare) bare) {
+                  std::uint64_t records, BareLoopMaker bare) {
   const bool exactly = format != "lines";
   const auto files = [=] { return Texts(format, bytes, exactly, Records(records), kFormatFiles); };
   return {std::move(name), files, 0, true, {}, Blocks, std::move(bare)};
@@ -208,14 +222,14 @@ FeedWork OfRecordWork() {
   constexpr std::size_t kRows = 8192;
   const auto files = [] { return OfRecords(Records(4'000'000), kFormatFiles); };
   const auto parser = OFRecordParser({{"x", kFloat32, {16}}, {"label", kInt32, {}}});
-  return {"ofrecord", files, kRows, false, {}, Batches(parser, kRows), BareOfRecordLoop};
+  return {"ofrecord", files, kRows, false, {}, Batches(parser, kRows), Opening(BareOfRecordLoop)};
 }
 
 FeedWork CsvWork() {
   constexpr std::size_t kRows = 8192;
   const auto files = [] { return TwoNumberLines(Records(4'000'000), kFormatFiles); };
   const auto parser = CsvParser({{"a", kFloat64, {}}, {"b", kFloat64, {}}});
-  return {"csv", files, kRows, false, {}, Batches(parser, kRows), BareCsvLoop};
+  return {"csv", files, kRows, false, {}, Batches(parser, kRows), Opening(BareCsvLoop)};
 }
 
 FeedWork TarWork() {
@@ -223,7 +237,7 @@ FeedWork TarWork() {
   const auto files = [] {
     return TarSamples(SmokeRun() ? std::uint64_t{4} << 20 : std::uint64_t{1} << 30, kFormatFiles);
   };
-  return {"tar", files, kRows, false, {}, Batches(RawParser(), kRows), BareTarLoop};
+  return {"tar", files, kRows, false, {}, Batches(RawParser(), kRows), Opening(BareTarLoop)};
 }
 
 }  // namespace
@@ -233,19 +247,21 @@ const std::vector<FeedWork>& FeedWorks() {
       ImageWork("image_pread", IoPath::kPread, {}),
       ImageWork("image_pread_2_threads", IoPath::kPread, {.threads = 2}),
       ImageWork("image_mapped", IoPath::kMmap, {}),
+      ImageWork("image_mapped_2_threads", IoPath::kMmap, {.threads = 2}),
       ImageWork("image_window", IoPath::kAuto, {.window = 2'000}),
       BlockWork(),
       SmallWork("small", {}),
+      SmallWork("small_2_threads", {.threads = 2}),
       SmallWork("small_window", {.window = 10'000}),
       RowWork("rows", {}),
       RowWork("rows_window", {.window = 100'000}),
       MiniDatasetWork(),
-      TextWork("recordio_none", "recordio:fluid,none", 4096, 200'000, BareChunkLoop),
-      TextWork("recordio_snappy", "recordio:fluid,snappy", 4096, 100'000, BareChunkLoop),
-      TextWork("tfrecord_gzip", "tfrecord+gzip", 1024, 200'000, BareZlibLoop),
+      TextWork("recordio_none", "recordio:fluid,none", 4096, 200'000, Opening(BareChunkLoop)),
+      TextWork("recordio_snappy", "recordio:fluid,snappy", 4096, 100'000, Opening(BareChunkLoop)),
+      TextWork("tfrecord_gzip", "tfrecord+gzip", 1024, 200'000, Opening(BareZlibLoop)),
       OfRecordWork(),
       CsvWork(),
-      TextWork("lines", "lines", 200, 3'000'000, BareLineLoop),
+      TextWork("lines", "lines", 200, 3'000'000, Opening(BareLineLoop)),
       TarWork()};
   return kWorks;
 }
@@ -257,9 +273,12 @@ const std::vector<FeedRow>& FeedRows() {
       {"feed.image_pread_2_threads", Measure::kBytesPerCpuSecond, "image_pread_2_threads"},
       {"feed.image_pread_clock", Measure::kBytesPerSecond, "image_pread_2_threads"},
       {"feed.image_mapped", Measure::kBytesPerCpuSecond, "image_mapped"},
+      {"feed.image_mapped_2_threads", Measure::kBytesPerCpuSecond, "image_mapped_2_threads"},
+      {"feed.image_mapped_clock", Measure::kBytesPerSecond, "image_mapped_2_threads"},
       {"feed.image_window_2000", Measure::kBytesPerCpuSecond, "image_window"},
       {"feed.records_250b_blocks", Measure::kRowsPerCpuSecond, "records"},
       {"feed.small_examples", Measure::kRowsPerCpuSecond, "small"},
+      {"feed.small_examples_2_threads", Measure::kRowsPerCpuSecond, "small_2_threads"},
       {"feed.small_examples_window_10000", Measure::kRowsPerCpuSecond, "small_window"},
       {"feed.rows_160b", Measure::kRowsPerCpuSecond, "rows"},
       {"feed.rows_160b_window_100000", Measure::kRowsPerCpuSecond, "rows_window"},

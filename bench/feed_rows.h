@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/bench_data.h"
-#include "bench/loop_result.h"
+#include "bench/side_by_side.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed::bench {
@@ -15,14 +15,19 @@ namespace ringfeed::bench {
 struct ChainOrder {
   std::size_t cycle = 8;
   std::size_t window = 0;  ///< of the shuffle; 0: none
-  int threads = 1;         ///< that read, frame and write: the bare loops have one
+  int threads = 1;         ///< that read, frame and write, and bare loops side by side
 };
 
 /// A figure of the table: a chain of ringfeed's beside a bare loop that does the same work.
 struct FeedRow {
   std::string name;
   /// Told apart from the others of `name` by what of a run is compared.
-  enum class Measure { kBytesPerCpuSecond, kRowsPerCpuSecond, kBytesPerSecond } measure;
+  enum class Measure {
+    kBytesPerCpuSecond,
+    kRowsPerCpuSecond,
+    kBytesPerSecond,
+    kRowsPerSecond
+  } measure;
   std::string work;  ///< rows of the same work share a run of it
 };
 
@@ -35,7 +40,7 @@ struct FeedWork {
   ChainOrder order;     ///< of the timed chain
   /// The chain over these files, endless.
   std::function<Reader(const BenchFiles& files, const ChainOrder& order)> chain;
-  std::function<LoopResult(const std::vector<std::string>& files, const LoopOptions& options)> bare;
+  BareLoopMaker bare;
 };
 
 /// All of them.

@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "bench/bench_data.h"
 #include "bench/feed_chain.h"
 #include "bench/loop_result.h"
+#include "bench/mapped_files.h"
 #include "bench/order_run.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
@@ -34,26 +34,14 @@ struct RowPlace {
   std::uint64_t offset = 0;
 };
 
-/// Files that stay mapped, every page of them touched.
-class MappedFiles {
- public:
-  explicit MappedFiles(const std::vector<std::string>& paths);
-  ~MappedFiles();
-  MappedFiles(const MappedFiles&) = delete;
-  MappedFiles& operator=(const MappedFiles&) = delete;
-
-  const std::byte* at(RowPlace place) const { return files_[place.file].data() + place.offset; }
-
- private:
-  std::vector<std::span<const std::byte>> files_;
-};
-
 constexpr std::size_t kFloatBytes = 13 * 4;
 constexpr std::size_t kIntBytes = 26 * 4;
 constexpr std::size_t kRow160Bytes = kFloatBytes + kIntBytes + 4;
 constexpr std::size_t kLineBytes = 64;
 /// A row comes from memory in about the time that so many others take.
 constexpr std::size_t kFetchRows = 16;
+/// What the processor fetches by itself takes so long to begin.
+constexpr std::size_t kFetchBytes = 512;
 
 class OpenFile {
  public:
@@ -80,9 +68,9 @@ void ReadRow(const OpenFile& file, std::uint64_t offset, std::byte* to, std::siz
   }
 }
 
-void Fetch(const std::byte* row) {
-  for (std::size_t at = 0; at < kRow160Bytes; at += kLineBytes) __builtin_prefetch(row + at);
-  __builtin_prefetch(row + kRow160Bytes - 1);
+void Fetch(const std::byte* row, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(row + at);
+  __builtin_prefetch(row + bytes - 1);
 }
 
 // Calls take(number) for each place in turn, and goes to the next row of `batches` behind it.
@@ -119,21 +107,8 @@ std::vector<RowPlace> GlobalPlaces(const std::vector<std::string>& files, std::s
   return places;
 }
 
-MappedFiles::MappedFiles(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    const OpenFile file(path);
-    const auto bytes = static_cast<std::size_t>(std::filesystem::file_size(path));
-    void* const mapping =
-        mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, file.descriptor(), 0);
-    if (mapping == MAP_FAILED) throw Error(StatusFromErrno(errno, "map " + path));
-    files_.emplace_back(static_cast<const std::byte*>(mapping), bytes);
-  }
-}
-
-MappedFiles::~MappedFiles() {
-  for (const std::span<const std::byte> file : files_) {
-    munmap(const_cast<std::byte*>(file.data()), file.size());
-  }
+const std::byte* RowAt(const MappedFiles& files, RowPlace place) {
+  return files.files()[place.file].data() + place.offset;
 }
 
 // Bare loops over rows at places that are known beforehand: one thread, kRotatingBatches batches
@@ -156,20 +131,24 @@ LoopResult BareRowGather(const MappedFiles& files, std::span<const RowPlace> pla
                          const LoopOptions& options) {
   FixedBatches batches({kFloatBytes, kIntBytes, 4}, options);
   return EachPlace(places.size(), kRow160Bytes, &batches, [&](std::size_t number) {
-    if (number + kFetchRows < places.size()) Fetch(files.at(places[number + kFetchRows]));
-    const std::byte* const row = files.at(places[number]);
+    if (number + kFetchRows < places.size()) {
+      Fetch(RowAt(files, places[number + kFetchRows]), kRow160Bytes);
+    }
+    const std::byte* const row = RowAt(files, places[number]);
     StreamWords(batches.at(0), row, kFloatBytes);
     StreamWords(batches.at(1), row + kFloatBytes, kIntBytes);
     StreamWords(batches.at(2), row + kFloatBytes + kIntBytes, 4);
   });
 }
 
-/// Rows of `row_bytes` of mapped files, each by a memcpy to its place in the batch.
+/// Rows of `row_bytes` of mapped files, each copied past the caches to its place in the batch; the
+/// beginning of the next row is fetched ahead.
 LoopResult BareCopyGather(const MappedFiles& files, std::size_t row_bytes,
                           std::span<const RowPlace> places, const LoopOptions& options) {
   FixedBatches batches({row_bytes}, options);
   return EachPlace(places.size(), row_bytes, &batches, [&](std::size_t number) {
-    std::memcpy(batches.at(0), files.at(places[number]), row_bytes);
+    if (number + 1 < places.size()) Fetch(RowAt(files, places[number + 1]), kFetchBytes);
+    StreamLarge(batches.at(0), RowAt(files, places[number]), row_bytes);
   });
 }
 
@@ -264,6 +243,13 @@ class GatherRun final : public OrderRun {
   FeedChain chain_;
 };
 
+decltype(Gather::bare) Copies(const std::vector<std::string>& paths, std::size_t row_bytes) {
+  const auto mapped = std::make_shared<const MappedFiles>(paths);
+  return [=](std::span<const RowPlace> places, const LoopOptions& options) {
+    return BareCopyGather(*mapped, row_bytes, places, options);
+  };
+}
+
 std::unique_ptr<OrderRun> StartSamples(IoPath path) {
   constexpr std::size_t kRowBytes = 110'000;
   Gather work;
@@ -273,10 +259,14 @@ std::unique_ptr<OrderRun> StartSamples(IoPath path) {
   work.format = "rows:110000";
   work.parser = RowsParser({{"sample", kUInt8, {kRowBytes}}});
   work.path = path;
-  work.bare = [paths = work.files.paths](std::span<const RowPlace> places,
-                                         const LoopOptions& options) {
-    return BareReadGather(paths, kRowBytes, places, options);
-  };
+  if (path == IoPath::kPread) {
+    work.bare = [paths = work.files.paths](std::span<const RowPlace> places,
+                                           const LoopOptions& options) {
+      return BareReadGather(paths, kRowBytes, places, options);
+    };
+  } else {
+    work.bare = Copies(work.files.paths, kRowBytes);
+  }
   work.amount = Gigabytes;
   return std::make_unique<GatherRun>(std::move(work));
 }
@@ -305,10 +295,7 @@ std::unique_ptr<OrderRun> StartWindows() {
   work.batch_rows = 64;
   work.format = "tokens:u2,block=1024";
   work.parser = TokensParser({.dtype = kUInt16, .shape = {kWindowTokens}});
-  const auto mapped = std::make_shared<const MappedFiles>(work.files.paths);
-  work.bare = [mapped](std::span<const RowPlace> places, const LoopOptions& options) {
-    return BareCopyGather(*mapped, kRowBytes, places, options);
-  };
+  work.bare = Copies(work.files.paths, kRowBytes);
   work.amount = BillionTokens;
   return std::make_unique<GatherRun>(std::move(work));
 }

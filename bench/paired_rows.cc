@@ -17,10 +17,6 @@ bool Agree(const PairedRow& row) {
          ours.bytes == baseline.bytes;
 }
 
-double Rate(const LoopResult& result) {
-  return result.cpu_s > 0 ? static_cast<double>(result.records) / result.cpu_s : 0;
-}
-
 void RunSide(benchmark::State& state, const std::function<LoopResult(bool)>& side,
              const PairedRow& row) {
   if (!Agree(row)) return state.SkipWithError("the digests of both sides differ");
@@ -46,10 +42,10 @@ int PrintPairedRows(const std::vector<PairedRow>& rows, int times) {
     static_cast<void>(row.ours(false));
     static_cast<void>(row.baseline(false));
     for (int i = 0; i < times; ++i) {
-      const double baseline = Rate(row.baseline(false));
-      const double ours = Rate(row.ours(false));
+      const double baseline = row.rate(row.baseline(false));
+      const double ours = row.rate(row.ours(false));
       std::printf(
-          "{\"name\": \"%s\", \"ours\": %.0f, \"baseline\": %.0f, \"unit\": \"%s\", "
+          "{\"name\": \"%s\", \"ours\": %.6g, \"baseline\": %.6g, \"unit\": \"%s\", "
           "\"verified\": %s}\n",
           row.name.c_str(), ours, baseline, row.unit.c_str(), verified ? "true" : "false");
       std::fflush(stdout);
@@ -72,6 +68,14 @@ void RegisterPairedRows(const std::vector<PairedRow>& rows) {
 }
 
 }  // namespace
+
+double RecordsPerCpuSecond(const LoopResult& result) {
+  return result.cpu_s > 0 ? static_cast<double>(result.records) / result.cpu_s : 0;
+}
+
+double GigabytesPerSecond(const LoopResult& result) {
+  return result.wall_s > 0 ? static_cast<double>(result.bytes) / 1e9 / result.wall_s : 0;
+}
 
 int PairedMain(int argc, char** argv, const std::function<std::vector<PairedRow>()>& rows) try {
   constexpr std::string_view kRowsJson = "--rows-json";
