@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """scripts/bench where fio is missing, or pages cannot be dropped: rows are skipped and say why; that is no failure.
+And the curves by numbers of threads.
 
 bench_rows_test.py SCRIPT PROGRAMS: the folder that the benchmark programs were built into."""
 
@@ -48,19 +49,23 @@ class BenchRowsTest(unittest.TestCase):
             os.environ.clear()
             os.environ.update(before)
 
-    def measure(self, rows, data, path=None):
-        """{name: row} of a run of the script, whose exit status is 0."""
-        words = [str(SCRIPT), "--json", "--repetitions", "1", "--only", ",".join(sorted(rows))]
+    def run_script(self, *words, data, path=None):
+        """(exit status, what it prints) of one repetition."""
         out = io.StringIO()
         with self.environment(RINGFEED_BENCH_DATA=str(data), PATH=path or os.environ["PATH"]):
-            before, sys.argv = sys.argv, words
+            before, sys.argv = sys.argv, [str(SCRIPT), "--json", "--repetitions", "1", *words]
             try:
                 with contextlib.redirect_stdout(out):
                     status = script().main()
             finally:
                 sys.argv = before
-        self.assertEqual(status, 0, out.getvalue())
-        found = {row["name"]: row for row in json.loads(out.getvalue())}
+        return status, out.getvalue()
+
+    def measure(self, rows, data, path=None):
+        """{name: row} of a run of the script, whose exit status is 0."""
+        status, output = self.run_script("--only", ",".join(sorted(rows)), data=data, path=path)
+        self.assertEqual(status, 0, output)
+        found = {row["name"]: row for row in json.loads(output)}
         self.assertEqual(set(found), set(rows))
         return found
 
@@ -87,6 +92,26 @@ class BenchRowsTest(unittest.TestCase):
             found = self.measure(COLD_ROWS, data)
         for name, row in found.items():
             self.assertTrue(row.get("skipped"), (name, row))
+
+    def test_a_curve_has_a_point_for_each_number_of_threads(self):
+        results = pathlib.Path(self.folder) / "curves.json"
+        status, output = self.run_script("--threads", "2,1", "--only", "rows,lines", "--results", str(results),
+                                         data=self.folder)
+        self.assertEqual(status, 0, output)
+        points = json.loads(output)
+        self.assertEqual([(point["work"], point["threads"]) for point in points],
+                         [("rows", 1), ("rows", 2), ("lines", 1), ("lines", 2)])
+        for point in points:
+            self.assertTrue(point["verified"], point)
+            self.assertGreater(point["ours"], 0)
+            self.assertGreater(point["baseline_cpu"], 0)
+        written = json.loads(results.read_text())
+        self.assertEqual((written["curves"], written["command"]), (points, "scripts/bench --threads 2,1"))
+
+    def test_a_work_that_is_not_there_or_no_number_is_refused(self):
+        self.assertEqual(self.run_script("--threads", "1", "--only", "nothing", data=self.folder)[0], 1)
+        for wrong in ("0", "1,", "two"):
+            self.assertEqual(self.run_script("--threads", wrong, data=self.folder)[0], 2)
 
     def test_a_package_that_cannot_be_had_is_done_without(self):
         # Neither dpkg nor apt know it, or they are not there.
