@@ -12,6 +12,7 @@
 #include "tests/readers/order/cursor_checks.h"
 #include "tests/readers/order/fake_layout.h"
 #include "tests/readers/order/slow_order.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 namespace {
@@ -101,7 +102,7 @@ TEST(MixScheduleTest, ChoosesByTheRuleWhateverTheWeightsAndEnds) {
 
 TEST(MixScheduleTest, NoSetIsARecordAwayFromItsShare) {
   Random random(2);
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < StressRounds(100); ++i) {
     auto sets = RandomSets(random, true);
     std::uint64_t sum = 0;
     for (auto& set : sets) {
@@ -272,7 +273,7 @@ std::vector<Rows> SlowPasses(const MixCase& mix, std::uint64_t passes, std::size
 
 TEST(MixCursorTest, SetsWithAndWithoutEndsGiveTheirRowsByTheRule) {
   Random random(10);
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < StressRounds(150); ++i) {
     SCOPED_TRACE(i);
     const auto mix = RandomMix(random, true);
     const MixChain chain = mix->Make();
@@ -309,7 +310,7 @@ TEST(MixCursorTest, StagesBehindTheMixtureCountItsPasses) {
 
 TEST(MixCursorTest, AKeptStateGoesOnInAnotherCursor) {
   Random random(13);
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < StressRounds(100); ++i) {
     SCOPED_TRACE(i);
     const auto mix = RandomMix(random, true);
     const auto passes = SlowPasses(*mix, 3, 20000);

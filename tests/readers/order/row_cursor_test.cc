@@ -14,6 +14,7 @@
 #include "tests/readers/order/cursor_checks.h"
 #include "tests/readers/order/fake_layout.h"
 #include "tests/readers/order/slow_order.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 namespace {
@@ -215,7 +216,7 @@ std::vector<Rows> WholePasses(std::vector<Rows> passes, std::uint64_t source_pas
 TEST(RowCursorTest, RandomChainsOfStagesAgreeWithSortedPasses) {
   constexpr std::uint64_t kSourcePasses = 36;
   Random random(8);
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < StressRounds(400); ++i) {
     SCOPED_TRACE(i);
     const FakeLayout layout = RandomLayout(random, i % 4 == 0 ? 200 : 10);
     const OrderOptions options = RandomOptions(random);

@@ -8,6 +8,7 @@
 
 #include "tests/readers/parsers/odd_records.h"
 #include "tests/readers/parsers/parse_rows.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 
@@ -30,14 +31,14 @@ class ProtobufComparison {
     // Protobuf refuses some overlong forms that the wire format allows.
     EXPECT_GT(accepted_ + failed_by_spec_, rejected_);
     if (oddness < 0.1) {
-      EXPECT_GT(accepted_, 100);
+      EXPECT_GT(accepted_, StressRounds(100));
     }
   }
   /// Over many records that are damaged.
   void ExpectAgreementOnDamaged(double oddness) {
     CompareMany(oddness, true);
-    EXPECT_GT(rejected_, 500);
-    EXPECT_GT(accepted_ + failed_by_spec_, 500);
+    EXPECT_GT(rejected_, StressRounds(500));
+    EXPECT_GT(accepted_ + failed_by_spec_, StressRounds(500));
   }
   /// Over every cut of a record.
   void ExpectAgreementOnCuts() {
@@ -76,7 +77,8 @@ class ProtobufComparison {
   void CompareMany(double oddness, bool damaged) {
     OddRecords random(Dialect::Odd(),
                       static_cast<std::uint64_t>(oddness * 100) + (damaged ? 7 : 0));
-    for (int round = 0; round < 400 && !testing::Test::HasFatalFailure(); ++round) {
+    constexpr int kRounds = StressRounds(400);
+    for (int round = 0; round < kRounds && !testing::Test::HasFatalFailure(); ++round) {
       std::vector<std::string> records;
       for (int i = 0; i <= round % 40; ++i) {
         records.push_back(random.Make(oddness));
