@@ -1,6 +1,6 @@
 # Toolchain to compile the library for aarch64 on another architecture's Debian, which has no
 # libraries for it: their headers are taken from /usr/include, behind the cross compiler's own.
-# What comes out can be checked, not linked.
+# Sources are checked, nothing is made of them (headers.cmake).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

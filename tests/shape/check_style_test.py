@@ -1,29 +1,16 @@
 #!/usr/bin/env python3
 """clang-tidy, as .clang-tidy configures it, reports what breaks the rules and nothing else."""
 
-import importlib.machinery
-import importlib.util
 import pathlib
 import re
+import runpy
 import subprocess
-import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = ROOT / ".clang-tidy"
-
-
-def style_script():
-    """scripts/style, a program without an ending, as a module."""
-    sys.dont_write_bytecode = True
-    loader = importlib.machinery.SourceFileLoader("style", str(ROOT / "scripts" / "style"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("style", loader))
-    loader.exec_module(module)
-    return module
-
-
-TIDY = style_script().clang_tidy()
+TIDY = runpy.run_path(str(ROOT / "scripts" / "style"))["clang_tidy"]()
 
 
 def findings(source):
