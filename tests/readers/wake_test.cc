@@ -19,6 +19,7 @@
 #include "readers/chain/reader_access.h"
 #include "readers/parsers/parser.h"
 #include "tests/readers/pipeline_fixture.h"
+#include "tests/readers/thread_stopper.h"
 
 // Nobody sleeps while there is something to do: chains that plan much and deliver little, whose
 // workers are woken by nothing but the plan's turn.
@@ -140,6 +141,32 @@ TEST_F(WakeTest, WhoWaitsForWhatOthersHoldIsNoLateWake) {
   other.join();
   held.clear();
   ExpectBatches(reader, 6);
+  EXPECT_EQ(reader.Stats().late_wakes, 0u);
+}
+
+// As a thread does that the system lets no processor have, between what it changed and its wake.
+TEST_F(WakeTest, AWakerThatIsStoppedIsNoLateWake) {
+  ThreadStopper stopper;
+  const auto files = MakeRows(1, 512);
+  std::atomic<bool> stop_next = false;
+  bool was_stopped = true;
+  RunHooks hooks;
+  hooks.silence = std::chrono::milliseconds(200);
+  hooks.leaves_out_wake = [&] {
+    if (stop_next.exchange(false)) was_stopped = stopper.StopMe(std::chrono::milliseconds(1000));
+    return false;
+  };
+  Reader reader = Batch(Parse(OpenFiles(files, Rows(2)), RawParser()), {.size = 64, .slots = 2});
+  ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+  std::vector<Instance> held(2);
+  for (Instance& instance : held) ASSERT_EQ(reader.TryReadNext(&instance), ReadResult::kRecord);
+  std::thread other([&] { ExpectBatches(reader, 6); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  stop_next = true;
+  held.clear();
+  other.join();
+  if (!was_stopped) GTEST_SKIP() << "no process may stop another one's thread here (ptrace)";
+  EXPECT_FALSE(stop_next);
   EXPECT_EQ(reader.Stats().late_wakes, 0u);
 }
 

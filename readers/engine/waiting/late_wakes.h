@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
+#include "base/machine/processor_turns.h"
 #include "ringfeed/queue/deadline.h"
 
 namespace ringfeed {
@@ -12,13 +14,17 @@ namespace ringfeed {
 /// Finds out that everybody sleeps although somebody has something to do: a gap in the protocol of
 /// waiting (docs/internals/WAITING.md), which is to cost a job a second and not its life. A
 /// consumer that waits in vain notes it. Where that is so twice, and all workers slept throughout,
-/// they all look once more; what is found then is counted: a defect, in a build of any kind.
+/// they all look once more; what is found then is counted: a defect, in a build of any kind. It is
+/// not counted where a thread of the process got no processor meanwhile: that one may be about to
+/// wake somebody, or be the one who was woken.
 ///
 /// `Pool` is a WorkerPool. Any thread.
 class LateWakes {
  public:
-  /// After `silence` without anything a consumer has all look.
-  explicit LateWakes(std::chrono::milliseconds silence) : silence_(silence) {}
+  /// After `silence` without anything a consumer has all look. `turns`: as ProcessorTurns::Now.
+  explicit LateWakes(std::chrono::milliseconds silence,
+                     ProcessorTurns::Look turns = ProcessorTurns::Now)
+      : silence_(silence), turns_(std::move(turns)) {}
 
   /// When a consumer that begins to wait now notes the silence.
   Deadline NextLook() const { return DeadlineAfter(silence_ / 2); }
@@ -33,9 +39,13 @@ class LateWakes {
     const bool all_sleep = pool->AllAreAsleep();
     const std::uint64_t wakes = all_sleep ? pool->wakes() : kNever;
     const bool is_silent = all_sleep && wakes == silent_wakes_ && taken == silent_taken_;
+    ProcessorTurns turns = all_sleep ? turns_() : ProcessorTurns();
+    const bool passed_over = silent_turns_.SomeonePassedOverUntil(turns);
     silent_wakes_ = wakes;
     silent_taken_ = taken;
+    silent_turns_ = std::move(turns);
     if (!is_silent) return;
+    counts_.store(!passed_over, std::memory_order_relaxed);
     asked_wakes_.store(wakes, std::memory_order_relaxed);
     pool->AskAllToLook();
   }
@@ -50,9 +60,12 @@ class LateWakes {
     if (!has_some && worker != 0) return;
     // Who changes something wakes after that, and may be between the two: then this is not late.
     const auto is_on_time = [&] { return stopping() || pool->wakes() != wakes; };
+    const ProcessorTurns before = turns_();
     pool->sleeper(worker).NapUnless(is_on_time, DeadlineAfter(silence_ / 10));
     if (is_on_time()) return;
-    if (has_some || plan()) Count();
+    const bool counts =
+        counts_.load(std::memory_order_relaxed) && !before.SomeonePassedOverUntil(turns_());
+    if ((has_some || plan()) && counts) Count();
   }
 
   /// So many were found here, and by all of the process.
@@ -68,11 +81,14 @@ class LateWakes {
   }
 
   const std::chrono::milliseconds silence_;
+  const ProcessorTurns::Look turns_;
   std::mutex mutex_;  ///< guards what follows, of the consumers that wait
   Deadline looked_at_{};
   std::uint64_t silent_wakes_ = kNever;
   std::uint64_t silent_taken_ = kNever;
-  // Statistics, and a number that is compared with one as old: nothing is read because of them.
+  ProcessorTurns silent_turns_;
+  // Statistics, and what is compared with something as old: nothing is read because of them.
+  std::atomic<bool> counts_{true};
   std::atomic<std::uint64_t> asked_wakes_{0};
   std::atomic<std::uint64_t> count_{0};
   inline static std::atomic<std::uint64_t> of_process{0};

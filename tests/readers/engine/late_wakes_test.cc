@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <string>
 
 namespace ringfeed {
 namespace {
@@ -38,7 +39,14 @@ class LateWakesTest : public ::testing::Test {
         [&] { return stopping; });
   }
 
-  LateWakes late_{std::chrono::milliseconds(0)};
+  /// A thread that is ready to run, or runs, has run for so many ticks.
+  void OtherThreadRan(int ticks) {
+    turns_ = ProcessorTurns();
+    turns_.Add(7, "7 (a) b) R 1 1 1 0 -1 64 0 0 0 0 " + std::to_string(ticks) + " 0 0 0 20 0 1");
+  }
+
+  ProcessorTurns turns_;
+  LateWakes late_{std::chrono::milliseconds(0), [this] { return turns_; }};
   FakePool pool_;
 };
 
@@ -87,6 +95,24 @@ TEST_F(LateWakesTest, AnEndIsNotLate) {
   Silence();
   Look(0, true, true, true);
   EXPECT_EQ(late_.count(), 0u);
+}
+
+TEST_F(LateWakesTest, WhereAThreadGetsNoProcessorAllLookAndNothingIsCounted) {
+  OtherThreadRan(5);
+  Silence();
+  Silence();
+  EXPECT_EQ(pool_.asked, 1);
+  Look(1, true, false);
+  EXPECT_EQ(late_.count(), 0u);
+  // It ran, but waits again while the worker naps.
+  OtherThreadRan(6);
+  Silence();
+  EXPECT_EQ(pool_.asked, 2);
+  Look(1, true, false);
+  EXPECT_EQ(late_.count(), 0u);
+  pool_.the_sleeper.nap = [&] { OtherThreadRan(7); };
+  Look(1, true, false);
+  EXPECT_EQ(late_.count(), 1u);
 }
 
 }  // namespace
