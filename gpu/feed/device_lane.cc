@@ -171,15 +171,18 @@ bool DeviceLane::FillNext() {
 
 QueueResult DeviceLane::TryGive(FeedItem&& item) {
   backend_->NoteHandOver(&inbox_);
-  const QueueResult result = inbox_->TryPush(std::move(item));
-  if (result == QueueResult::kOk) work_.Notify();
-  return result;
+  return Given(inbox_->TryPush(std::move(item)));
 }
 
 QueueResult DeviceLane::Give(FeedItem&& item, const std::stop_token& stop) {
   backend_->NoteHandOver(&inbox_);
-  const QueueResult result = inbox_->PushUntil(std::move(item), kNoDeadline, stop);
-  if (result == QueueResult::kOk) work_.Notify();
+  return Given(inbox_->PushUntil(std::move(item), kNoDeadline, stop));
+}
+
+QueueResult DeviceLane::Given(QueueResult result) {
+  if (result != QueueResult::kOk) return result;
+  given_.fetch_add(1, std::memory_order_relaxed);
+  work_.Notify();
   return result;
 }
 
@@ -423,6 +426,7 @@ void DeviceLane::Reset() {
   inbox_ = std::make_unique<Channel<FeedItem>>(1);
   ready_ = std::make_unique<Channel<std::size_t>>(options_.slots);
   ended_ = false;
+  given_.store(batches_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   set_wait_in_vain(0);
 }
 

@@ -147,6 +147,10 @@ class DeviceLane {
   std::size_t LeasesOf(std::thread::id thread) const;
   std::size_t leases() const;
   bool HasRoom() const { return inbox_->Size() < inbox_->Cap(); }
+  /// Whether it was given something that nobody could take yet, or nobody took: it is only slow.
+  bool HasOnItsWay() const {
+    return given_.load(std::memory_order_relaxed) != batches_.load(std::memory_order_relaxed);
+  }
 
   /// Ends it for its consumers, at once or behind what is ready.
   void Fail(const Status& status);
@@ -195,6 +199,7 @@ class DeviceLane {
   /// Behind Kill: returns once every slot that was taken says so.
   void AwaitTakers();
   QueueResult Taken(QueueResult result, std::size_t number);
+  QueueResult Given(QueueResult result);
   bool SeeCopies();
   void SeeCopied(Slot* slot);
   bool TakeBack();
@@ -247,6 +252,8 @@ class DeviceLane {
   std::atomic<int> takers_{0};
   EventCount work_;
 
+  // Statistics: nothing is read because of them.
+  std::atomic<std::uint64_t> given_{0};
   std::atomic<std::uint64_t> batches_{0};
   std::atomic<std::uint64_t> copied_bytes_{0};
   std::atomic<std::uint64_t> delivered_bytes_{0};

@@ -264,6 +264,7 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
   }
   const int blocked = blocked_lane_.load(std::memory_order_relaxed);
   if (blocked < 0 || static_cast<std::size_t>(blocked) == lane) return {};
+  if (waiting.HasOnItsWay()) return {};
   const auto other = static_cast<std::size_t>(blocked);
   return Status(StatusCode::kDeadlineExceeded,
                 "device " + name(lane) + " gets nothing because the batches of device " +
