@@ -22,6 +22,16 @@ const std::uint32_t* EpochHalf(const std::atomic<std::uint64_t>& word) noexcept 
   return reinterpret_cast<const std::uint32_t*>(&word) + kIndex;
 }
 
+// Of CLOCK_MONOTONIC; the kernel refuses negative times, and zero is as far past.
+timespec AbsoluteTime(Deadline deadline) noexcept {
+  const auto nanos =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count();
+  timespec time{};
+  time.tv_sec = nanos > 0 ? static_cast<time_t>(nanos / 1'000'000'000) : 0;
+  time.tv_nsec = nanos > 0 ? static_cast<long>(nanos % 1'000'000'000) : 0;
+  return time;
+}
+
 }  // namespace
 
 std::int64_t DefaultSpinNanos() noexcept {
@@ -40,11 +50,7 @@ FutexResult NativeQueuePolicy::FutexWait(const Atomic<std::uint64_t>& word, std:
   timespec until{};
   const timespec* timeout = nullptr;
   if (deadline != kNoDeadline) {
-    // Absolute CLOCK_MONOTONIC; the kernel refuses negative times, and zero is as far past.
-    const auto nanos =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count();
-    until.tv_sec = nanos > 0 ? static_cast<time_t>(nanos / 1'000'000'000) : 0;
-    until.tv_nsec = nanos > 0 ? static_cast<long>(nanos % 1'000'000'000) : 0;
+    until = AbsoluteTime(deadline);
     timeout = &until;
   }
   for (;;) {
@@ -54,6 +60,12 @@ FutexResult NativeQueuePolicy::FutexWait(const Atomic<std::uint64_t>& word, std:
     if (errno == EAGAIN) return FutexResult::kChanged;
     if (errno == ETIMEDOUT) return FutexResult::kTimedOut;
     if (errno != EINTR) return FutexResult::kWoken;  // the caller looks again in any case
+  }
+}
+
+void NativeQueuePolicy::SleepUntil(Deadline deadline) noexcept {
+  const timespec until = AbsoluteTime(deadline);
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
   }
 }
 

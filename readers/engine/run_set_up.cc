@@ -32,9 +32,16 @@ bool GivesOrderUp(const ExecutionPlan& plan) {
   return (plan.source.options.unordered && !slices) || plan.source.streams.size() > 1;
 }
 
-/// What the consumer waits for is a batch: a sleep costs little beside that, and a poll as long as
-/// two threads at work on a queue are worth took 3 % of all the processor's time.
-std::int64_t DeliverySpinNanos() { return DefaultSpinNanos() == 0 ? 0 : 2000; }
+RingOptions DeliveryOptions(const ExecutionPlan& plan) {
+  RingOptions options;
+  // What the consumer waits for is a batch: a sleep costs little beside that, and a poll as long as
+  // two threads at work on a queue are worth took 3 % of all the processor's time.
+  options.spin_ns = DefaultSpinNanos() == 0 ? 0 : 2000;
+  // Small batches are collected in a nap, where there are slots for more than these.
+  constexpr std::size_t kNapBatches = 8;
+  options.nap_items = plan.batch.slots == 0 ? kNapBatches : plan.batch.slots / 4;
+  return options;
+}
 
 /// How many of the stages the order by index has already: all that look into no record. But a
 /// window behind kStripes is left to the plan, where that can be: stripes are then read whole, not
@@ -108,7 +115,7 @@ Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Ar
       hooks_(hooks),
       late_wakes_(hooks.silence),
       pool_(PoolHooks()),
-      out_(plan.parser != nullptr ? kDeliveries : kRecordDeliveries, DeliverySpinNanos()),
+      out_(plan.parser != nullptr ? kDeliveries : kRecordDeliveries, DeliveryOptions(plan)),
       judge_(
           JudgeOptions(plan_, start_.mark),
           [this](std::uint64_t number, Delivery delivery) {

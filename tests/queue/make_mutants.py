@@ -11,10 +11,11 @@ import re
 import sys
 
 EVENTS = "queue/event_count.h"
+PACED = "detail/paced_wait.h"
 OPTIONS = "queue/ring_options.h"
 RING = "queue/mpmc_ring.h"
 SEQUENCED = "queue/sequenced_ring.h"
-HEADERS = [EVENTS, OPTIONS, RING, SEQUENCED]
+HEADERS = [EVENTS, PACED, OPTIONS, RING, SEQUENCED]
 
 #: name: (header, what is there, what stands in its place), …
 MUTANTS = {

@@ -97,6 +97,7 @@ struct ModelPolicy {
     const bool woken = Explorer::Get().FutexWait(word.location(), epoch, deadline != kNoDeadline);
     return woken ? FutexResult::kWoken : FutexResult::kTimedOut;
   }
+  static void SleepUntil(Deadline) {}  // time does not pass
   static void FutexWake(const Atomic<std::uint64_t>& word, int count) {
     Explorer::Get().FutexWake(word.location(), count);
   }

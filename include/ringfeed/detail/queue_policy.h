@@ -110,6 +110,8 @@ struct NativeQueuePolicy {
   /// Sleeps while the upper half of `word` is `epoch`, until woken or past `deadline`.
   static FutexResult FutexWait(const Atomic<std::uint64_t>& word, std::uint32_t epoch,
                                Deadline deadline) noexcept;
+  /// Sleeps until then; nothing wakes it before.
+  static void SleepUntil(Deadline deadline) noexcept;
   /// Wakes up to `count` threads that sleep on `word`.
   static void FutexWake(const Atomic<std::uint64_t>& word, int count) noexcept;
 };

@@ -52,7 +52,7 @@ enum class LookMode : std::uint8_t {
 /// not act on what it was woken for must pass the wake on: Notify(1).
 ///
 /// Progress: Notify, NotifyAll, PrepareWait and CancelWait never block (their CAS repeats only
-/// where another thread's succeeded). CommitWait blocks.
+/// where another thread's succeeded). CommitWait, Nap and Await block.
 /// Thread safety: every method may be called by any thread at any time.
 /// Lifetime: outlives every call; a notifier must not be inside Notify when it is destroyed.
 /// Limits: fewer than 2^32 waiters; a sleeper misses its wake if exactly 2^32 notifications come
@@ -99,6 +99,14 @@ class BasicEventCount {
     if (Policy::FutexWait(word_, key.epoch, deadline) != FutexResult::kTimedOut) return true;
     CancelWait(key);
     return false;
+  }
+
+  /// Sleeps until then without being a waiter: no notifier wakes this thread, nor pays for it. Not
+  /// on the futex, where it could be given the wake of a thread that is a waiter.
+  void Nap(Deadline until) noexcept {
+    const Deadline start = Policy::Now();
+    Policy::SleepUntil(until);
+    Policy::Count(wait_ns_, static_cast<std::uint64_t>((Policy::Now() - start).count()));
   }
 
   /// Wakes up to `count` waiters. The condition may have been written in any order.

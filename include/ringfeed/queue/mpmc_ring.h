@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ringfeed/detail/index_ring.h"
+#include "ringfeed/detail/paced_wait.h"
 #include "ringfeed/detail/queue_policy.h"
 #include "ringfeed/queue/event_count.h"
 #include "ringfeed/queue/queue_result.h"
@@ -63,7 +64,8 @@ class MpmcRing {
         not_full_watcher_(options.not_full_watcher),
         cells_(std::make_unique<Cell[]>(capacity)),
         free_(capacity),
-        filled_(capacity) {
+        filled_(capacity),
+        paced_(options.NapItems(capacity)) {
     for (std::size_t i = 0; i < capacity; ++i) (void)free_.Put(i);
   }
   ~MpmcRing() {
@@ -129,7 +131,7 @@ class MpmcRing {
   QueueResult PopUntil(Out& out, Deadline deadline, const StopToken& stop = {}) {
     const QueueResult result = PopOne(out);
     if (result == QueueResult::kOk || result == QueueResult::kClosed) return result;
-    return not_empty_.Await(spin_ns_, {deadline, &stop}, [&](LookMode) { return PopOne(out); });
+    return AwaitItems({deadline, &stop}, [&] { return PopOne(out); });
   }
 
   /// Takes up to out.size() items; order is kept, other consumers may take some between them.
@@ -148,8 +150,7 @@ class MpmcRing {
     min = std::min(min, out.size());
     bulk.result = PopSome(out, min, bulk.count);
     if (bulk.result == QueueResult::kOk || bulk.result == QueueResult::kClosed) return bulk;
-    bulk.result = not_empty_.Await(spin_ns_, {deadline, &stop},
-                                   [&](LookMode) { return PopSome(out, min, bulk.count); });
+    bulk.result = AwaitItems({deadline, &stop}, [&] { return PopSome(out, min, bulk.count); });
     return bulk;
   }
 
@@ -222,6 +223,13 @@ class MpmcRing {
     return QueueResult::kClosed;
   }
 
+  template <typename PopItems>
+  QueueResult AwaitItems(const WaitLimit<Policy>& limit, PopItems&& pop) {
+    return paced_.Await(
+        &not_empty_, spin_ns_, limit, [&](LookMode) { return pop(); },
+        [this] { return SizeApprox(); });
+  }
+
   template <typename Out>
   QueueResult PopOne(Out& out) noexcept {
     const QueueResult result = TakeOne(out);
@@ -278,6 +286,7 @@ class MpmcRing {
   IndexRing<Policy> filled_;
   BasicEventCount<Policy> not_empty_;
   BasicEventCount<Policy> not_full_;
+  PacedWait<Policy> paced_;
 };
 
 }  // namespace ringfeed

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "ringfeed/detail/queue_policy.h"
@@ -7,17 +9,32 @@
 
 namespace ringfeed {
 
+/// As BasicRingOptions::nap_items: what suits most rings.
+inline constexpr std::size_t kAdaptiveNap = ~std::size_t{0};
+
 /// What goes with a ring besides its capacity.
 template <typename Policy>
 struct BasicRingOptions {
   /// How long a wait polls before it sleeps; kAdaptiveSpin: DefaultSpinNanos(). Give 0 where more
   /// threads than CPUs share the work.
   std::int64_t spin_ns = kAdaptiveSpin;
+  /// Where items come 5 to 100 us apart, a consumer that waits may sleep by the clock, 400 us at
+  /// most, until about so many are there: the wake-ups are saved, and the first of them waits that
+  /// long. At most half of the capacity counts, fewer than 2 are none. kAdaptiveNap: 8, unless
+  /// spin_ns is given.
+  std::size_t nap_items = kAdaptiveNap;
   /// Also notified whenever an item arrives or the ring ends: for a thread that waits on several
   /// things at once. Must outlive the ring. Costs one atomic operation per push.
   BasicEventCount<Policy>* not_empty_watcher = nullptr;
   /// The same whenever there is room again or the ring ends.
   BasicEventCount<Policy>* not_full_watcher = nullptr;
+
+  /// How many items a nap may collect in a ring of that capacity.
+  std::size_t NapItems(std::size_t capacity) const {
+    constexpr std::size_t kNapItems = 8;
+    const std::size_t asked = nap_items != kAdaptiveNap ? nap_items : spin_ns < 0 ? kNapItems : 0;
+    return std::min(asked, capacity / 2);
+  }
 };
 
 using RingOptions = BasicRingOptions<NativeQueuePolicy>;

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "ringfeed/detail/paced_wait.h"
 #include "ringfeed/detail/queue_policy.h"
 #include "ringfeed/detail/ring_slots.h"
 #include "ringfeed/queue/event_count.h"
@@ -52,7 +53,8 @@ class SequencedRing {
       : slots_(capacity),
         spin_ns_(options.spin_ns < 0 ? Policy::DefaultSpin() : options.spin_ns),
         not_empty_watcher_(options.not_empty_watcher),
-        not_full_watcher_(options.not_full_watcher) {}
+        not_full_watcher_(options.not_full_watcher),
+        paced_(options.NapItems(capacity)) {}
   ~SequencedRing() {
     // No other thread is left. Items may stand behind a gap.
     for (std::uint64_t pos = Head(); pos < Head() + Capacity(); ++pos) {
@@ -117,7 +119,7 @@ class SequencedRing {
   QueueResult PopUntil(Out& out, Deadline deadline, const StopToken& stop = {}) {
     const QueueResult result = PopOne<LookMode::kFull>(out);
     if (result != QueueResult::kEmpty) return result;
-    return not_empty_.Await(spin_ns_, {deadline, &stop}, [&](LookMode mode) {
+    return AwaitItems({deadline, &stop}, [&](LookMode mode) {
       if (mode == LookMode::kSpin) return PopOne<LookMode::kSpin>(out);
       if (mode == LookMode::kRegistered) return PopOne<LookMode::kRegistered>(out);
       return PopOne<LookMode::kFull>(out);
@@ -140,7 +142,7 @@ class SequencedRing {
     min = std::min(min, out.size());
     bulk.result = Gather<LookMode::kFull>(out, min, bulk.count);
     if (bulk.result != QueueResult::kEmpty) return bulk;
-    bulk.result = not_empty_.Await(spin_ns_, {deadline, &stop}, [&](LookMode mode) {
+    bulk.result = AwaitItems({deadline, &stop}, [&](LookMode mode) {
       return mode == LookMode::kRegistered ? Gather<LookMode::kRegistered>(out, min, bulk.count)
                                            : Gather<LookMode::kFull>(out, min, bulk.count);
     });
@@ -198,6 +200,7 @@ class SequencedRing {
   // A free slot concerns one number, so all who wait for rooms must look. Spread over a few
   // eventcounts, only a part of them is woken.
   static constexpr std::size_t kRooms = Policy::kRooms;
+  static constexpr std::size_t kMostCounted = 16;
 
   BasicEventCount<Policy>& Room(std::uint64_t number) noexcept {
     return rooms_[number % Capacity() % kRooms];
@@ -229,6 +232,21 @@ class SequencedRing {
       not_empty_watcher_->NotifyAll();
     }
     return QueueResult::kOk;
+  }
+
+  template <typename PopItems>
+  QueueResult AwaitItems(const WaitLimit<Policy>& limit, PopItems&& pop) {
+    return paced_.Await(&not_empty_, spin_ns_, limit, pop, [this] { return ReadyFrom(Head()); });
+  }
+
+  /// How many numbers from there on are there, as far as a nap cares.
+  std::size_t ReadyFrom(std::uint64_t pos) const noexcept {
+    std::size_t ready = 0;
+    while (ready < kMostCounted &&
+           Look<LookMode::kFull>(slots_.At(pos + ready)) == Slots::ReadyAt(pos + ready)) {
+      ++ready;
+    }
+    return ready;
   }
 
   template <LookMode kMode, typename Out>
@@ -354,6 +372,7 @@ class SequencedRing {
   BasicEventCount<Policy>* const not_full_watcher_;
   alignas(kQueueLineBytes) Word head_{0};  // the number that is taken next
   BasicEventCount<Policy> not_empty_;
+  PacedWait<Policy> paced_;
   alignas(kQueueLineBytes) Word end_{kNoEnd};
   std::array<BasicEventCount<Policy>, kRooms> rooms_;
 };

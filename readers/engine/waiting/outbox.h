@@ -25,7 +25,8 @@ class BasicOutbox {
  public:
   using StopToken = typename Policy::StopToken;
 
-  BasicOutbox(std::size_t capacity, std::int64_t spin_ns) : ring_(capacity, {.spin_ns = spin_ns}) {}
+  explicit BasicOutbox(std::size_t capacity, const BasicRingOptions<Policy>& options = {})
+      : ring_(capacity, options) {}
 
   /// Whether delivery `number` has room. Where it has not, the next take says that there is some.
   bool HasRoom(std::uint64_t number) {

@@ -17,7 +17,7 @@ class OutboxTest : public ::testing::Test {
     return outbox_.Take(&item_, [this] { ++asks_; });
   }
 
-  BasicOutbox<NativeQueuePolicy, Item> outbox_{2, 0};
+  BasicOutbox<NativeQueuePolicy, Item> outbox_{2, {.spin_ns = 0}};
   Item item_;
   int asks_ = 0;  // for the plan
 };

@@ -334,7 +334,7 @@ class RoomRun {
   const Missing missing_;
   BasicSleeper<ModelPolicy<>> sleeper_;
   BasicPlanTurn<ModelPolicy<>> turn_;
-  BasicOutbox<ModelPolicy<>, TrackedItem> outbox_{kBefore, 0};
+  BasicOutbox<ModelPolicy<>, TrackedItem> outbox_{kBefore, {.spin_ns = 0}};
   ModelAtomic<std::uint64_t> stop_{0};
   std::uint64_t next_ = kBefore;   // the plan's
   std::uint64_t taken_ = kBefore;  // the consumer's
