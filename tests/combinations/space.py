@@ -126,6 +126,9 @@ def _of_files():
     yield "state", _one("flip", "head"), "format", _one("tar", "csv", "megatron")
     yield "state", _one("fortran"), "compression", _other("none")
     yield "state", _one("fortran"), "max_record", _one("fits")  # such an array is gathered as a whole
+    # What stands behind broken content is looked at once, with the limit that is the default: a length
+    # that is none of a record's is found out earlier by a smaller one.
+    yield "state", _one("broken"), "max_record", _one("fits")
     yield "mixed", _one("yes"), "compression", _one("none")
     yield "mixed", _one("yes"), "count", _one(1)
     yield "where", _other("last"), "state", _one("intact")
