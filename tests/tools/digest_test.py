@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`ringfeed digest` against digests taken by Python."""
 
+import json
 import os
 import unittest
 
@@ -48,6 +49,21 @@ class DigestTest(CommandTest):
         reports = run_json("digest", *paths)
         self.assertEqual([report["file"] for report in reports], [str(path) for path in paths])
         self.assertEqual([report["sha256"] for report in reports], [sequence_sha256(s) for s in sets])
+
+    def test_a_glob_stands_for_its_files_and_many_come_in_their_order(self):
+        sets = [[bytes([i]) * (1 + 50_000 * (i % 3))] * (i % 5) for i in range(40)]
+        paths = [self.write(f"{i:02}.tfrecord", payloads) for i, payloads in enumerate(sets)]
+        reports = run_json("digest", self.folder / "*.tfrecord")
+        self.assertEqual([report["file"] for report in reports], [str(path) for path in paths])
+        self.assertEqual([report["sha256"] for report in reports], [sequence_sha256(s) for s in sets])
+
+    def test_a_file_that_cannot_be_read_leaves_the_others(self):
+        paths = [self.write("a.tfrecord", [b"a"]), self.folder / "missing", self.write("b.tfrecord", [b"b"])]
+        process = run("digest", *paths, "--json")
+        self.assertEqual(process.returncode, 2)
+        reports = json.loads(process.stdout)
+        self.assertEqual([report.get("error", "")[:9] for report in reports], ["", "not_found", ""])
+        self.assertEqual(reports[2]["sha256"], sequence_sha256([b"b"]))
 
     def test_rows_and_raw_files(self):
         data = os.urandom(160 * 7)

@@ -1,9 +1,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ringfeed/reader.h"
@@ -11,6 +14,7 @@
 #include "tools/command.h"
 #include "tools/digests.h"
 #include "tools/file_records.h"
+#include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
 #include "tools/progress_bar.h"
@@ -66,7 +70,7 @@ class DigestCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("digest", kDigestHelp);
-    sub->add_option("FILE", files_, "record files, or - for stdin")->required();
+    sub->add_option("FILE", names_, "record files, globs in quotes, or - for stdin")->required();
     sub->add_option("--format", format_, kFormatText);
     AddDamageOption(sub, &on_damage_);
     sub->add_flag("--json", json_, "an object for one file, a list for several");
@@ -74,39 +78,63 @@ class DigestCommand : public Command {
   }
 
   int Run() override {
-    Json list = Json::array();
-    int exit_status = kExitFine;
-    for (const std::string& file : files_) {
-      const FileDigest result = Digest(file);
-      TellFailure(result.status);
-      const int of_file = result.damage.empty() ? ExitStatusOf(result.status) : kExitData;
-      exit_status = std::max(exit_status, of_file);
-      if (json_) {
-        list.push_back(FileDigestJson(result));
-      } else {
-        PrintFileDigest(result);
+    CheckFormat(format_);
+    const std::vector<std::string> files = ExpandNames(names_);
+    std::stop_source stop;
+    const Interrupt interrupt([&] { stop.request_stop(); });
+    const FileShare share = ShareOut(files.size());
+    std::vector<FileDigest> digests(files.size());
+    ProgressBar bar("digesting", BytesOfFiles(files));
+    FileJobs jobs;
+    jobs.tick = [&] { bar.Update(bytes(), bytes()); };
+    jobs.job = [&](std::size_t i) {
+      digests[i] = Digest(files[i], share.arena_bytes, stop.get_token());
+    };
+    jobs.done = [&](std::size_t i) {
+      const bool lacks_memory = digests[i].status.code() == StatusCode::kResourceExhausted;
+      if (lacks_memory && share.arena_bytes > 0) {
+        digests[i] = Digest(files[i], ArenaBesideShares(), stop.get_token());
       }
-      if (result.status.code() == StatusCode::kCancelled) break;
-    }
-    if (json_) PrintJson(files_.size() == 1 ? list[0] : list);
-    return exit_status;
+      bar.Clear();
+      Tell(digests[i]);
+      digests[i] = {};
+    };
+    RunInOrder(files.size(), share.threads, jobs);
+    if (json_) PrintJson(files.size() == 1 ? list_[0] : list_);
+    return exit_status_;
   }
 
  private:
-  FileDigest Digest(const std::string& file) const {
+  void Tell(const FileDigest& result) {
+    const bool cancelled = result.status.code() == StatusCode::kCancelled;
+    // Once interrupted, every file that is left would say so.
+    if (cancelled && std::exchange(cancelled_, true)) return;
+    TellFailure(result.status);
+    const int of_file = result.damage.empty() ? ExitStatusOf(result.status) : kExitData;
+    exit_status_ = std::max(exit_status_, of_file);
+    if (json_) {
+      list_.push_back(FileDigestJson(result));
+    } else {
+      PrintFileDigest(result);
+      (void)FlushOutput();  // main() sees to its failure
+    }
+  }
+
+  FileDigest Digest(const std::string& file, std::size_t arena_bytes, const std::stop_token& stop) {
     FileDigest result;
     result.file = file;
     try {
-      FileRecords records(file, format_, on_damage_);
-      const Interrupt interrupt([&] { records.Close(); });
-      ProgressBar progress(file, 0);
+      FileRecords records(file, format_, on_damage_, {arena_bytes, IoPath::kAuto});
+      const std::stop_callback close_at_stop(stop, [&records] { records.Close(); });
       ReadResult read;
       std::span<const RecordSpan> some;
       while ((read = records.Next(&some)) == ReadResult::kRecord) {
+        std::uint64_t more = 0;
         for (const RecordSpan& record : some) {
+          more += record.size;
           if (!record.damaged()) result.digest.Add(record.bytes());
         }
-        progress.Update(result.digest.records(), result.digest.payload_bytes());
+        bytes_.fetch_add(more, std::memory_order_relaxed);
       }
       if (read == ReadResult::kFailed) result.status = records.status();
       const MetDamage damage = records.Damage();
@@ -119,10 +147,17 @@ class DigestCommand : public Command {
     return result;
   }
 
-  std::vector<std::string> files_;
+  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+  std::vector<std::string> names_;
   std::string format_;
   OnDamage on_damage_ = OnDamage::kFail;
   bool json_ = false;
+  // Of the files so far, in their order.
+  Json list_ = Json::array();
+  int exit_status_ = kExitFine;
+  bool cancelled_ = false;
+  std::atomic<std::uint64_t> bytes_{0};  // payload so far; for the progress bar alone
 };
 
 }  // namespace
