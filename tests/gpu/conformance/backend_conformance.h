@@ -60,6 +60,7 @@ class BackendConformance : public testing::TestWithParam<BackendUnderTest> {
   void TearDown() override;
 
   DeviceBackend& backend() { return *backend_; }
+  const std::shared_ptr<DeviceBackend>& shared_backend() { return backend_; }
   /// Whether there are that many; a test that needs more skips.
   bool HasDevices(int devices) { return backend_->DeviceCount() >= devices; }
   /// What the backend notes as wrong use from here on is what the test is about.

@@ -6,6 +6,7 @@
 
 #include "ringfeed/cuda_devices.h"
 #include "tests/gpu/conformance/backend_conformance.h"
+#include "tests/gpu/conformance/feed_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"
 
 namespace ringfeed {
@@ -26,6 +27,8 @@ BackendUnderTest Cuda() {
 
 INSTANTIATE_TEST_SUITE_P(Machine, BackendConformance, testing::Values(Cuda()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Machine, KernelsConformance, testing::Values(Cuda()), BackendName);
+INSTANTIATE_TEST_SUITE_P(Machine, FeedConformance, testing::Values(Cuda()), BackendName);
+INSTANTIATE_TEST_SUITE_P(Machine, ThreadedFeedConformance, testing::Values(Cuda()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Machine, ThreadsConformance, testing::Values(Cuda()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Machine, UnregisteredConformance, testing::Values(Cuda()), BackendName);
 

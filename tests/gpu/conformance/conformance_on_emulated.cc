@@ -8,6 +8,7 @@
 
 #include "ringfeed/emulated_devices.h"
 #include "tests/gpu/conformance/backend_conformance.h"
+#include "tests/gpu/conformance/feed_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"
 #include "tests/support/stress_scale.h"
 
@@ -99,6 +100,11 @@ std::vector<BackendUnderTest> Lenient() {
 INSTANTIATE_TEST_SUITE_P(Simulated, BackendConformance, testing::ValuesIn(AllSimulated()),
                          BackendName);
 INSTANTIATE_TEST_SUITE_P(Simulated, KernelsConformance, testing::ValuesIn(AllSimulated()),
+                         BackendName);
+INSTANTIATE_TEST_SUITE_P(Simulated, FeedConformance, testing::ValuesIn(AllSimulated()),
+                         BackendName);
+INSTANTIATE_TEST_SUITE_P(Emulated, FeedConformance, testing::Values(InRealTime()), BackendName);
+INSTANTIATE_TEST_SUITE_P(Emulated, ThreadedFeedConformance, testing::Values(InRealTime()),
                          BackendName);
 INSTANTIATE_TEST_SUITE_P(Emulated, BackendConformance, testing::Values(InRealTime()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Emulated, KernelsConformance, testing::Values(InRealTime()), BackendName);
