@@ -147,9 +147,12 @@ bool CopyPlan::PlanWhole(const Instance& batch) {
     // A tensor of no bytes may point anywhere.
     fields_[f].offset =
         batch[f].bytes == 0 ? 0 : static_cast<std::size_t>(batch[f].data - range.begin);
+    // A device's part of a batch begins at any row: its fields lie as they must only one by one.
+    if (fields_[f].offset % kAlignment != 0) return false;
     if (batch[f].lod.empty()) continue;
     fields_[f].offsets_at = static_cast<std::size_t>(
         reinterpret_cast<const std::byte*>(batch[f].lod[0].data()) - range.begin);
+    if (fields_[f].offsets_at % alignof(std::int64_t) != 0) return false;
   }
   pieces_.push_back({range.begin, 0, bytes});
   slot_bytes_ = bytes;
