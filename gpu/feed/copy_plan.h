@@ -32,9 +32,9 @@ struct PlannedPiece {
 };
 
 /// How a batch comes into a slot: one copy where its tensors stand in one piece of pinned memory,
-/// as those of Batch do, and each begins on 256 bytes in the slot then; else a piece each, what is elsewhere by way of staging memory. Behind what
-/// is copied stands what the transforms make of it. Kept with its slot and made anew for each
-/// batch.
+/// as those of Batch do, and each begins on 256 bytes in the slot then; else a piece each, what is
+/// elsewhere by way of staging memory. Behind what is copied stands what the transforms make of it.
+/// Kept with its slot and made anew for each batch.
 class CopyPlan {
  public:
   /// kInvalidArgument where a transform does not fit the field; the message names both.

@@ -65,10 +65,10 @@ class PatternRows final : public InstanceSource {
 Reader Batches(std::int64_t rows, std::size_t size, std::int64_t fail_at = -1) {
   auto source = std::make_unique<PatternRows>(rows, false);
   source->FailAt(fail_at);
-  return Batch(FromInstanceSource(
-                   std::move(source),
-                   {{"bytes", DType::kUInt8, {static_cast<std::int64_t>(kBytesOfRow)}}}),
-               {.size = size});
+  return Batch(
+      FromInstanceSource(std::move(source),
+                         {{"bytes", DType::kUInt8, {static_cast<std::int64_t>(kBytesOfRow)}}}),
+      {.size = size});
 }
 
 Reader OddBatches(std::int64_t rows, std::size_t size) {
@@ -126,8 +126,9 @@ std::vector<std::uint64_t> FeedConformance::Train(DeviceFeed* feed, std::size_t 
     if (busy_ns > 0) {
       EXPECT_TRUE(Ok(devices.Busy(stream, busy_ns)));
     }
-    EXPECT_TRUE(Ok(devices.Launch(
-        stream, Checksum{tensor.data, tensor.bytes, reinterpret_cast<std::uint64_t*>(sums) + taken})));
+    EXPECT_TRUE(
+        Ok(devices.Launch(stream, Checksum{tensor.data, tensor.bytes,
+                                           reinterpret_cast<std::uint64_t*>(sums) + taken})));
   }
   std::vector<std::uint64_t> seen(taken);
   const auto bytes = std::as_writable_bytes(std::span(seen));
