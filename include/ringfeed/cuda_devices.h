@@ -16,7 +16,9 @@ namespace ringfeed {
 Status CudaStatus();
 
 /// NVIDIA's devices, numbered as CUDA numbers them (CUDA_VISIBLE_DEVICES chooses and orders them).
-/// Null if CUDA cannot be used; *why_not, which may be null, says why then, else it is OK.
+/// As long as somebody holds them, all calls return the same backend: what is registered and what
+/// is lost are the process's. Null if CUDA cannot be used; *why_not, which may be null, says why
+/// then, else it is OK.
 ///
 /// Handles are CUDA's own: DeviceStream a cudaStream_t, DeviceEvent a cudaEvent_t, device memory
 /// that of cudaMalloc, in each device's primary context. So they mix with what the rest of the

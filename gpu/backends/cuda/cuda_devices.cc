@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
+#include <mutex>
 #include <string>
 
 #include "gpu/backends/cuda/cuda_backend.h"
@@ -104,7 +105,14 @@ std::shared_ptr<DeviceBackend> OpenCudaDevices(Status* why_not) {
   const Status status = ProbeCuda(&devices);
   if (why_not != nullptr) *why_not = status;
   if (!status.ok()) return nullptr;
-  return std::make_shared<CudaBackend>(devices);
+  // One for the process, as its registrations of host memory are: a second backend's would be
+  // refused, and end together with those of the first.
+  static std::mutex mutex;
+  static std::weak_ptr<DeviceBackend> opened;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<DeviceBackend> backend = opened.lock();
+  if (backend == nullptr) opened = backend = std::make_shared<CudaBackend>(devices);
+  return backend;
 }
 
 void UseCuda() { [[maybe_unused]] static const bool registered = Register(); }

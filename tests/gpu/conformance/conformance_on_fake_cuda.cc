@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "gpu/backends/cuda/cuda_backend.h"
+#include "ringfeed/cuda_devices.h"
 #include "tests/gpu/conformance/backend_conformance.h"
+#include "tests/gpu/conformance/feed_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"
 #include "tests/gpu/cuda/fake_cudart.h"
 
@@ -45,6 +47,21 @@ BackendUnderTest OverFakeRuntime() {
   return backend;
 }
 
+/// As programs open it: whoever else does has the same devices.
+BackendUnderTest AsOpened() {
+  BackendUnderTest backend = OverFakeRuntime();
+  backend.open = [](std::string*) {
+    static std::weak_ptr<DeviceBackend> opened;
+    if (opened.expired()) fake_cudart::Restart({.devices = kDevices});
+    std::shared_ptr<DeviceBackend> devices = OpenCudaDevices(nullptr);
+    opened = devices;
+    return devices;
+  };
+  return backend;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, FeedConformance, testing::Values(AsOpened()), BackendName);
+INSTANTIATE_TEST_SUITE_P(Cuda, ThreadedFeedConformance, testing::Values(AsOpened()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendConformance, testing::Values(OverFakeRuntime()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Cuda, KernelsConformance, testing::Values(OverFakeRuntime()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Cuda, ThreadsConformance, testing::Values(OverFakeRuntime()), BackendName);

@@ -51,6 +51,20 @@ TEST_F(CudaDevicesTest, AreThoseOfTheMachine) {
   for (const int device : {0, 1, 2}) EXPECT_FALSE(fake_cudart::HasContext(device));
 }
 
+TEST_F(CudaDevicesTest, AreOneBackendForAllWhoOpenThem) {
+  fake_cudart::Restart({.devices = 2});
+  auto first = OpenCudaDevices(nullptr);
+  EXPECT_EQ(OpenCudaDevices(nullptr), first);
+  // What one of them registers the other one finds registered, and undoes no more than once.
+  std::vector<std::byte> host(4096);
+  ASSERT_TRUE(first->RegisterHost(host.data(), host.size()).ok());
+  EXPECT_TRUE(OpenCudaDevices(nullptr)->UnregisterHost(host.data()).ok());
+  const std::weak_ptr<DeviceBackend> before = first;
+  first.reset();
+  EXPECT_TRUE(before.expired());
+  EXPECT_NE(OpenCudaDevices(nullptr), nullptr);
+}
+
 TEST_F(CudaDevicesTest, NobodyNeedsToKnowWhyNot) {
   fake_cudart::Restart({.devices = 0});
   EXPECT_EQ(OpenCudaDevices(nullptr), nullptr);
