@@ -56,6 +56,7 @@ Status DeviceLane::Open() {
   for (std::size_t s = 0; s < slots_.size() && status.ok(); ++s) {
     status = MakeSlot(slots_[s].get());
   }
+  if (status.ok() && has_transforms()) status = backend_->LoadKernels(device_);
   return status;
 }
 
@@ -83,7 +84,7 @@ bool DeviceLane::HasWork() const {
 }
 
 void DeviceLane::Rest(std::int64_t poll_ns) {
-  if (copying()) return backend_->Idle(backend_->NowNanos() + poll_ns);
+  if (copying() || !captured_.empty()) return backend_->Idle(backend_->NowNanos() + poll_ns);
   const auto key = work_.PrepareWait();
   if (HasWork()) return work_.CancelWait(key);
   work_.CommitWait(key, DeadlineAfter(std::chrono::milliseconds(100)));
@@ -122,13 +123,40 @@ void DeviceLane::SeeCopied(Slot* slot) {
 
 bool DeviceLane::TakeBack() {
   bool progress = false;
+  for (const std::size_t number : std::exchange(captured_, {})) {
+    progress = TakeBack(number) || progress;
+  }
   std::size_t number = 0;
   while (returned_.TryPop(number) == QueueResult::kOk) {
     backend_->NoteTakeOver(slots_[number].get());
-    if (!slots_[number]->lost) free_.push_back(number);
-    progress = true;
+    progress = TakeBack(number) || progress;
   }
   return progress;
+}
+
+bool DeviceLane::TakeBack(std::size_t number) {
+  Slot* const slot = slots_[number].get();
+  if (!RecordReleases(slot)) {
+    captured_.push_back(number);
+    return false;
+  }
+  if (!slot->lost) free_.push_back(number);
+  return true;
+}
+
+bool DeviceLane::RecordReleases(Slot* slot) noexcept {
+  for (std::size_t s = 0; s < slot->streams_used && Does(FeedStep::kRecordRelease); ++s) {
+    if (slot->recorded[s]) continue;
+    if (backend_->IsCapturing(slot->streams[s])) return false;
+    slot->recorded[s] = true;
+    const Status status = backend_->Record(slot->released[s], slot->streams[s]);
+    if (status.ok()) continue;
+    // Nobody could know when its consumers are done: it is never written again.
+    slot->lost = true;
+    ready_->Close(status);
+    inbox_->Kill(status);
+  }
+  return true;
 }
 
 std::vector<std::size_t>::iterator DeviceLane::FirstFree() {
@@ -421,7 +449,8 @@ void DeviceLane::Reset() {
     const Slot& slot = *slots_[number];
     const bool leased = slot.holder.load(std::memory_order_relaxed) != std::thread::id();
     // What was ready and not taken: nobody used it, so nothing but its own copy is waited for.
-    if (!leased && !is_free[number] && !slot.lost) free_.push_back(number);
+    const bool captured = std::find(captured_.begin(), captured_.end(), number) != captured_.end();
+    if (!leased && !is_free[number] && !slot.lost && !captured) free_.push_back(number);
   }
   inbox_ = std::make_unique<Channel<FeedItem>>(1);
   ready_ = std::make_unique<Channel<std::size_t>>(options_.slots);
@@ -433,8 +462,9 @@ void DeviceLane::Reset() {
 DeviceLane::Seen DeviceLane::WaitFor(DeviceEvent event, std::int64_t until_ns) const {
   while (event) {
     bool done = false;
-    if (!backend_->Query(event, &done).ok()) return Seen::kGone;
-    if (done) break;
+    const Status status = backend_->Query(event, &done);
+    if (status.code() == StatusCode::kDeviceLost) return Seen::kGone;
+    if (status.ok() && done) break;
     const std::int64_t now = backend_->NowNanos();
     if (now >= until_ns) return Seen::kNotYet;
     backend_->Idle(std::min(until_ns, now + kPollNs));
@@ -462,6 +492,11 @@ Status DeviceLane::Drain(std::int64_t until_ns) {
 }
 
 Status DeviceLane::FreeSlotMemory(Slot* slot, std::int64_t until_ns) {
+  while (!RecordReleases(slot)) {
+    const std::int64_t now = backend_->NowNanos();
+    if (now >= until_ns) return TooLate(device_, "a graph that is captured since a release");
+    backend_->Idle(std::min(until_ns, now + kPollNs));
+  }
   for (DeviceEvent& event : slot->released) {
     if (!event) break;
     if (Does(FeedStep::kDrainBeforeFree) && WaitFor(event, until_ns) == Seen::kNotYet) {

@@ -99,6 +99,7 @@ class DeviceLane {
 
     // The lease holder's, given back with the slot.
     std::array<DeviceStream, kMostStreams> streams;
+    std::array<bool, kMostStreams> recorded;  ///< `released`, of each since it was used
     std::size_t streams_used = 0;
     std::int64_t leased_ns = 0;
     bool lost = false;  ///< its release could not be recorded: never used again
@@ -203,6 +204,10 @@ class DeviceLane {
   bool SeeCopies();
   void SeeCopied(Slot* slot);
   bool TakeBack();
+  bool TakeBack(std::size_t number);
+  /// Says on the slot's streams that its consumers were there. False while a graph is captured from
+  /// one: an event would become a part of it, so that is done later.
+  bool RecordReleases(Slot* slot) noexcept;
   bool FillNext();
   std::vector<std::size_t>::iterator FirstFree();
   Status Fill(Slot* slot, FeedItem&& item);
@@ -237,9 +242,10 @@ class DeviceLane {
   StreamClock copy_clock_;  ///< open where there is a timeline
   DeviceStream transform_stream_;
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::vector<std::size_t> free_;   ///< the feeding thread's; the longest free first
-  std::deque<std::size_t> copies_;  ///< in the order of the copy stream
-  std::vector<CopyPiece> pieces_;   ///< of one fill
+  std::vector<std::size_t> free_;      ///< the feeding thread's; the longest free first
+  std::vector<std::size_t> captured_;  ///< came back, but are not recorded on a stream yet
+  std::deque<std::size_t> copies_;     ///< in the order of the copy stream
+  std::vector<CopyPiece> pieces_;      ///< of one fill
   std::vector<DeviceKernel> kernels_;
   std::vector<std::byte*> outgrown_;  ///< memory of slots that became bigger
   std::size_t learned_bytes_ = 0;

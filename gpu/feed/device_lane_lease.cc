@@ -45,6 +45,12 @@ Status DeviceLane::UseOn(Slot* slot, DeviceStream stream) {
   const auto used = std::span(slot->streams).first(slot->streams_used);
   if (std::find(used.begin(), used.end(), stream) != used.end()) return {};
   if (slot->streams_used == kMostStreams) return TooManyStreams();
+  const int device = backend_->DeviceOfStream(stream);
+  if (device >= 0 && device != device_) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the batch is on device " + std::to_string(device_) + ", the stream on device " +
+                      std::to_string(device) + ": use a stream of the batch's device");
+  }
   if (Does(FeedStep::kOnWaitsForReady)) {
     const Status status = backend_->StreamWait(stream, slot->ready);
     if (!status.ok()) return status;
@@ -54,6 +60,7 @@ Status DeviceLane::UseOn(Slot* slot, DeviceStream stream) {
     const Status status = backend_->CreateEvent(device_, EventKind::kPlain, &released);
     if (!status.ok()) return status;
   }
+  slot->recorded[slot->streams_used] = false;
   slot->streams[slot->streams_used++] = stream;
   return {};
 }
@@ -70,14 +77,8 @@ Status DeviceLane::WaitHost(Slot* slot) {
 
 void DeviceLane::Release(std::size_t number) noexcept {
   Slot& slot = *slots_[number];
-  for (std::size_t s = 0; s < slot.streams_used && Does(FeedStep::kRecordRelease); ++s) {
-    const Status status = backend_->Record(slot.released[s], slot.streams[s]);
-    if (status.ok()) continue;
-    // Nobody could know when its consumers are done: it is never written again.
-    slot.lost = true;
-    ready_->Close(status);
-    inbox_->Kill(status);
-  }
+  // Where a graph is captured from one of the streams, the feeding thread does it after that.
+  (void)RecordReleases(&slot);
   Note("lease", slot.item.number, slot.leased_ns);
   // Order: partner of the load in Free, which may then do away with the slot.
   slot.holder.store(std::thread::id(), std::memory_order_release);

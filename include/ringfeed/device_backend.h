@@ -105,6 +105,8 @@ class DeviceBackend {
   virtual Status FreeDevice(int device, std::byte* data) = 0;
   /// Makes a stream that does not wait for the legacy stream. The caller destroys it.
   virtual Status CreateStream(int device, StreamPriority priority, DeviceStream* stream) = 0;
+  /// Brings the kernels onto the device, which else the first launch of each does.
+  virtual Status LoadKernels(int /*device*/) { return {}; }
   /// Ends a stream; what is enqueued on it still runs.
   virtual Status DestroyStream(DeviceStream stream) = 0;
   /// Makes an event, which was never recorded. The caller destroys it.
@@ -119,6 +121,11 @@ class DeviceBackend {
   /// What is enqueued on `stream` from now on runs after what `event` stands for at this call, on
   /// whichever device. An event never recorded stands for nothing.
   virtual Status StreamWait(DeviceStream stream, DeviceEvent event) = 0;
+  /// Whether a graph is being made of what is enqueued on `stream` (CUDA's stream capture): then
+  /// Record and StreamWait refuse it, since nothing of what they say would happen now.
+  virtual bool IsCapturing(DeviceStream /*stream*/) { return false; }
+  /// The device that a stream is of; -1 where that cannot be told.
+  virtual int DeviceOfStream(DeviceStream /*stream*/) { return -1; }
   /// Says in *done whether what the event stands for is done; true if it was never recorded. What
   /// the device wrote before is visible to the caller then.
   virtual Status Query(DeviceEvent event, bool* done) = 0;

@@ -149,9 +149,9 @@ class EmulatedDevices : public DeviceBackend {
   virtual void SetHotPath(bool hot) = 0;
   /// From here on allocations, registrations, streams and events made or given back are offences.
   virtual void SetSteadyState(bool steady) = 0;
-  /// As if a thread captured a graph in global mode: calls that CUDA does not allow then, by
-  /// threads that were not bound, are offences and fail.
-  virtual void SetCapture(bool capturing) = 0;
+  /// As if a graph were captured from the stream: an event of it, and a wait there, are offences
+  /// and fail. A stream of these devices.
+  virtual void SetCapture(DeviceStream stream, bool capturing) = 0;
 
   // Of the simulator.
 

@@ -31,8 +31,8 @@ bool IsOnEachDevice(DeviceStream stream) {
 Status CudaBackend::Check(DeviceStream stream) const {
   if (!stream) [[unlikely]] {
     return Status(StatusCode::kInvalidArgument,
-                  "CUDA's legacy stream (null) takes no work of ringfeed's: it would wait for all "
-                  "other streams; create one");
+                  "a null stream: say which one is meant, 1 for CUDA's legacy stream, 2 for the "
+                  "calling thread's own (as DLPack numbers them), or create one");
   }
   return states_.any_lost() ? states_.Lost(DeviceOf(stream.handle)) : Status();
 }
@@ -74,10 +74,46 @@ Status CudaBackend::FinishOn(cudaError_t error, const void* handle, std::string_
   return Finish(error, DeviceOf(handle), what, bytes);
 }
 
+bool CudaBackend::IsCapturing(DeviceStream stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t error = cudaStreamIsCapturing(Cuda(stream), &status);
+  if (error == cudaSuccess) [[likely]] {
+    return status != cudaStreamCaptureStatusNone;
+  }
+  static_cast<void>(cudaGetLastError());
+  // The legacy stream takes no work while another one that waits for it is captured.
+  return error == cudaErrorStreamCaptureImplicit;
+}
+
+Status CudaBackend::CheckNotCaptured(DeviceStream stream) {
+  if (!IsCapturing(stream)) [[likely]] {
+    return {};
+  }
+  return Status(StatusCode::kInvalidArgument,
+                "a graph is being captured from the stream: use a batch on it (On) before the "
+                "capture begins, and replay the graph on the same memory");
+}
+
+int CudaBackend::DeviceOfStream(DeviceStream stream) {
+  if (IsOnEachDevice(stream)) return -1;
+  if (const int device = handles_.Find(stream.handle); device != HandleDevices::kUnknown) {
+    return device;
+  }
+  int device = -1;
+#if CUDART_VERSION >= 12080
+  if (cudaStreamGetDevice(Cuda(stream), &device) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());  // the driver is older than that
+    return -1;
+  }
+#endif
+  return device;
+}
+
 Status CudaBackend::Record(DeviceEvent event, DeviceStream stream) {
   counts_.Record();
   if (Status bad = Check(stream); !bad.ok()) return bad;
   if (Status bad = Check(event); !bad.ok()) return bad;
+  if (Status bad = CheckNotCaptured(stream); !bad.ok()) return bad;
   std::optional<DeviceGuard> guard;
   if (IsOnEachDevice(stream)) guard.emplace(DeviceOf(event.handle));
   return FinishOn(cudaEventRecord(Cuda(event), Cuda(stream)), event.handle, "record an event");
@@ -87,6 +123,7 @@ Status CudaBackend::StreamWait(DeviceStream stream, DeviceEvent event) {
   counts_.StreamWait();
   if (Status bad = Check(stream); !bad.ok()) return bad;
   if (Status bad = Check(event); !bad.ok()) return bad;
+  if (Status bad = CheckNotCaptured(stream); !bad.ok()) return bad;
   std::optional<DeviceGuard> guard;
   if (IsOnEachDevice(stream)) guard.emplace(DeviceOf(event.handle));
   const cudaError_t error = cudaStreamWaitEvent(Cuda(stream), Cuda(event), cudaEventWaitDefault);
@@ -101,6 +138,7 @@ Status CudaBackend::StreamWait(DeviceStream stream, DeviceEvent event) {
 Status CudaBackend::Query(DeviceEvent event, bool* done) {
   counts_.Query();
   if (Status bad = Check(event); !bad.ok()) return bad;
+  const RelaxedCapture relaxed;
   const cudaError_t error = cudaEventQuery(Cuda(event));
   if (error == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError());
@@ -183,12 +221,14 @@ Status CudaBackend::Busy(DeviceStream stream, std::int64_t duration_ns) {
 Status CudaBackend::SyncEvent(DeviceEvent event) {
   counts_.Sync();
   if (Status bad = Check(event); !bad.ok()) return bad;
+  const RelaxedCapture relaxed;
   return FinishOn(cudaEventSynchronize(Cuda(event)), event.handle, "wait for an event");
 }
 
 Status CudaBackend::SyncStream(DeviceStream stream) {
   counts_.Sync();
   if (Status bad = Check(stream); !bad.ok()) return bad;
+  const RelaxedCapture relaxed;
   return FinishOn(cudaStreamSynchronize(Cuda(stream)), stream.handle, "wait for a stream");
 }
 

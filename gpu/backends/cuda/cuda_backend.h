@@ -40,6 +40,25 @@ class DeviceGuard {
   cudaError_t error_ = cudaSuccess;
 };
 
+/// While it lives, what the calling thread does breaks no capture of a graph, neither its own nor
+/// another thread's. Threads start in a mode in which a look at an event would.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { Exchange(); }
+  ~RelaxedCapture() { Exchange(); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  void Exchange() {
+    if (cudaThreadExchangeStreamCaptureMode(&mode_) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+    }
+  }
+
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 /// CUDA's devices (the contract stands in cuda_devices.h). Keeps no handles: what it remembers is
 /// which device a handle is of, which host ranges are registered and which devices are lost.
 class CudaBackend final : public DeviceBackend {
@@ -61,6 +80,9 @@ class CudaBackend final : public DeviceBackend {
   Status CreateEvent(int device, EventKind kind, DeviceEvent* event) override;
   Status DestroyEvent(DeviceEvent event) override;
 
+  Status LoadKernels(int device) override;
+  bool IsCapturing(DeviceStream stream) override;
+  int DeviceOfStream(DeviceStream stream) override;
   Status Record(DeviceEvent event, DeviceStream stream) override;
   Status StreamWait(DeviceStream stream, DeviceEvent event) override;
   Status Query(DeviceEvent event, bool* done) override;
@@ -93,6 +115,8 @@ class CudaBackend final : public DeviceBackend {
   Status Check(DeviceEvent event) const;
   /// The device of a handle; of one made elsewhere the calling thread's current one.
   int DeviceOf(const void* handle) const;
+  /// Whether the stream takes records and waits: kInvalidArgument while it is captured.
+  Status CheckNotCaptured(DeviceStream stream);
   /// What becomes of a call on `device` that returned `error`: remembers that the device is lost.
   Status Finish(cudaError_t error, int device, std::string_view what, std::size_t bytes = 0);
   Status FinishOn(cudaError_t error, const void* handle, std::string_view what,

@@ -378,7 +378,55 @@ __global__ void Spin(std::int64_t duration_ns) {
   }
 }
 
+template <typename Kernel>
+cudaError_t Load(Kernel* kernel) {
+  cudaFuncAttributes attributes{};
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  return error;
+}
+
+/// The first failure of loads of several kernels.
+template <typename... Kernels>
+cudaError_t LoadAll(Kernels*... kernels) {
+  cudaError_t error = cudaSuccess;
+  (void)((error = Load(kernels), error == cudaSuccess) && ...);
+  return error;
+}
+
+template <typename To, int kChannels>
+cudaError_t LoadCast() {
+  constexpr int kPack = kStoreBytes / static_cast<int>(sizeof(typename To::Stored));
+  return LoadAll(CastInOrder<To, kChannels, kPack>, CastInOrder<To, kChannels, 1>,
+                 CastChannelsFirst<To, kChannels, kPack>, CastChannelsFirst<To, kChannels, 1>);
+}
+
+template <typename To>
+cudaError_t LoadCasts() {
+  cudaError_t error = LoadCast<To, 1>();
+  if (error == cudaSuccess) error = LoadCast<To, 2>();
+  if (error == cudaSuccess) error = LoadCast<To, 3>();
+  if (error == cudaSuccess) error = LoadCast<To, 4>();
+  return error;
+}
+
+template <typename Wide>
+cudaError_t LoadWiden() {
+  return LoadAll(Widen<Wide, kStoreBytes / static_cast<int>(sizeof(Wide))>, Widen<Wide, 1>);
+}
+
 }  // namespace
+
+int LoadKernelsOnCuda() {
+  cudaError_t error = LoadCasts<ToFloat32>();
+  if (error == cudaSuccess) error = LoadCasts<ToFloat16>();
+  if (error == cudaSuccess) error = LoadCasts<ToBFloat16>();
+  if (error == cudaSuccess) error = LoadWiden<std::int32_t>();
+  if (error == cudaSuccess) error = LoadWiden<std::int64_t>();
+  if (error != cudaSuccess) return error;
+  return LoadAll(Pad<ulonglong2>, Pad<std::uint64_t>, Pad<std::uint32_t>, Pad<std::uint16_t>,
+                 Pad<std::uint8_t>, AddUp<true>, AddUp<false>, Spin);
+}
 
 int LaunchOnCuda(const DeviceKernel& kernel, void* stream) {
   return std::visit(

@@ -14,6 +14,10 @@ namespace ringfeed {
 /// is enqueued.
 int LaunchOnCuda(const DeviceKernel& kernel, void* stream);
 
+/// Loads every kernel onto the calling thread's device: CUDA else loads each at its first launch,
+/// which takes milliseconds, and may wait for what the device has to do. Returns cudaError_t.
+int LoadKernelsOnCuda();
+
 /// Keeps one multiprocessor busy for that long. No copy waits for it but those behind it in the
 /// stream.
 int LaunchSpin(std::int64_t duration_ns, void* stream);

@@ -10,6 +10,7 @@
 #include "base/machine/devices.h"
 #include "gpu/backends/cuda/cuda_backend.h"
 #include "gpu/backends/cuda/cuda_error.h"
+#include "gpu/backends/cuda/cuda_kernels.h"
 
 namespace ringfeed {
 namespace {
@@ -52,6 +53,7 @@ Status CudaBackend::Check(int device) const {
 
 Status CudaBackend::Info(int device, DeviceInfo* info) {
   if (Status bad = Check(device); !bad.ok()) return bad;
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(device);
   cudaError_t error = guard.error();
   cudaDeviceProp properties{};
@@ -89,6 +91,7 @@ Status CudaBackend::RegisterHost(std::byte* data, std::size_t bytes) {
   int device = states_.FirstInUse();
   if (device < 0) device = DeviceOf(nullptr);
   if (Status bad = Check(device); !bad.ok()) return bad;
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(device);
   cudaError_t error = guard.error();
   if (error == cudaSuccess) error = registrations_.Register(data, bytes);
@@ -103,6 +106,7 @@ Status CudaBackend::UnregisterHost(std::byte* data) {
     if (registrations_.Forget(data)) return {};
     return StatusFromCuda(cudaErrorHostMemoryNotRegistered, "CUDA: unregister host memory");
   }
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(device);
   cudaError_t error = guard.error();
   if (error == cudaSuccess) {
@@ -119,6 +123,7 @@ Status CudaBackend::AllocDevice(int device, std::size_t bytes, std::byte** data)
   if (bytes == 0) {
     return Status(StatusCode::kInvalidArgument, "there are no 0 bytes of device memory");
   }
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(device);
   cudaError_t error = guard.error();
   void* memory = nullptr;
@@ -132,6 +137,7 @@ Status CudaBackend::AllocDevice(int device, std::size_t bytes, std::byte** data)
 Status CudaBackend::FreeDevice(int device, std::byte* data) {
   counts_.Allocation();
   if (Status bad = Check(device); !bad.ok()) return bad;
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(device);
   cudaError_t error = guard.error();
   if (error == cudaSuccess) error = cudaFree(data);
@@ -141,6 +147,7 @@ Status CudaBackend::FreeDevice(int device, std::byte* data) {
 Status CudaBackend::CreateStream(int device, StreamPriority priority, DeviceStream* stream) {
   counts_.Allocation();
   if (Status bad = Check(device); !bad.ok()) return bad;
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(device);
   cudaError_t error = guard.error();
   int least = 0;
@@ -172,9 +179,19 @@ Status CudaBackend::DestroyStream(DeviceStream stream) {
                 "destroy a stream");
 }
 
+Status CudaBackend::LoadKernels(int device) {
+  if (Status bad = Check(device); !bad.ok()) return bad;
+  const RelaxedCapture relaxed;
+  const DeviceGuard guard(device);
+  cudaError_t error = guard.error();
+  if (error == cudaSuccess) error = static_cast<cudaError_t>(LoadKernelsOnCuda());
+  return Finish(error, device, "load the kernels");
+}
+
 Status CudaBackend::CreateEvent(int device, EventKind kind, DeviceEvent* event) {
   counts_.Allocation();
   if (Status bad = Check(device); !bad.ok()) return bad;
+  const RelaxedCapture relaxed;
   const DeviceGuard guard(device);
   cudaError_t error = guard.error();
   cudaEvent_t made = nullptr;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,6 +15,7 @@ struct ExecutorStream {
   int number = 0;  ///< in order of creation, from 0
   int device = 0;
   StreamPriority priority = StreamPriority::kNormal;
+  std::atomic<bool> captured = false;  ///< a graph is made of what is enqueued
 
   ExecutorStream() = default;
   ExecutorStream(const ExecutorStream&) = delete;

@@ -107,9 +107,10 @@ Status PolicedDevices::Admit(DeviceCall call, int device) {
   return Strike(call, effect, device, nullptr);
 }
 
-Status PolicedDevices::CheckCapture(DeviceCall call) {
-  if (!capturing_.load(std::memory_order_relaxed) || Caller().bound_device >= 0) return {};
-  return Refuse("unsafe call during capture", Name(call) + " by a thread that was not bound");
+Status PolicedDevices::CheckNotCaptured(DeviceCall call, const ExecutorStream& stream) {
+  if (!stream.captured.load(std::memory_order_relaxed)) return {};
+  return Refuse("captured stream", Name(call) + " on stream " + std::to_string(stream.number) +
+                                       " of device " + std::to_string(stream.device));
 }
 
 void PolicedDevices::CheckSteady(DeviceCall call) {
@@ -164,7 +165,7 @@ Status PolicedDevices::BindThread(int device) {
 Status PolicedDevices::AdmitHostMemory(DeviceCall call) {
   CheckSteady(call);
   const std::optional<FaultEffect> effect = faults_.Next(call);
-  if (Status status = CheckCapture(call); !status.ok() || !effect) return status;
+  if (!effect) return {};
   return Strike(call, effect, std::max(Caller().bound_device, 0), nullptr);
 }
 
@@ -208,7 +209,6 @@ void PolicedDevices::GiveBack(const char* what, const std::byte* data, std::size
 Status PolicedDevices::AllocDevice(int device, std::size_t bytes, std::byte** data) {
   CheckSteady(DeviceCall::kAllocDevice);
   if (Status status = Admit(DeviceCall::kAllocDevice, device); !status.ok()) return status;
-  if (Status status = CheckCapture(DeviceCall::kAllocDevice); !status.ok()) return status;
   if (bytes == 0) return Invalid("AllocDevice of no bytes");
   return memory_.Allocate(device, bytes, data);
 }
@@ -217,7 +217,6 @@ Status PolicedDevices::FreeDevice(int device, std::byte* data) {
   CheckSteady(DeviceCall::kFreeDevice);
   Status status = Admit(DeviceCall::kFreeDevice, device);
   if (!status.ok() && status.code() != StatusCode::kDeviceLost) return status;
-  if (Status capture = CheckCapture(DeviceCall::kFreeDevice); !capture.ok()) return capture;
   const std::size_t bytes = memory_.AllocationBytes(device, data);
   if (bytes == 0) {
     return Refuse("unknown allocation", "FreeDevice on device " + std::to_string(device) + " of " +
@@ -280,6 +279,7 @@ Status PolicedDevices::Record(DeviceEvent event, DeviceStream stream) {
   Status status;
   ExecutorStream* on = AdmitWork(DeviceCall::kRecord, stream, &doom, &status);
   if (on == nullptr) return status;
+  if (status = CheckNotCaptured(DeviceCall::kRecord, *on); !status.ok()) return status;
   ExecutorEvent* found = EventOf(event, DeviceCall::kRecord, &status);
   if (found == nullptr) return status;
   if (found->device != on->device) {
@@ -299,6 +299,7 @@ Status PolicedDevices::StreamWait(DeviceStream stream, DeviceEvent event) {
   Status status;
   ExecutorStream* on = AdmitWork(DeviceCall::kStreamWait, stream, &doom, &status);
   if (on == nullptr) return status;
+  if (status = CheckNotCaptured(DeviceCall::kStreamWait, *on); !status.ok()) return status;
   ExecutorEvent* found = EventOf(event, DeviceCall::kStreamWait, &status);
   if (found == nullptr) return status;
   if (hazards_ != nullptr) hazards_->Wait(on->number, found->number);
@@ -312,8 +313,7 @@ Status PolicedDevices::AdmitLook(DeviceCall call, DeviceEvent event, ExecutorEve
   Status status;
   *found = EventOf(event, call, &status);
   if (*found == nullptr) return status;
-  if (status = Strike(call, effect, (*found)->device, nullptr); !status.ok()) return status;
-  return CheckCapture(call);
+  return Strike(call, effect, (*found)->device, nullptr);
 }
 
 Status PolicedDevices::Query(DeviceEvent event, bool* done) {
@@ -341,7 +341,6 @@ Status PolicedDevices::SyncStream(DeviceStream stream) {
   Status status;
   ExecutorStream* on = AdmitWork(DeviceCall::kSyncStream, stream, nullptr, &status);
   if (on == nullptr) return status;
-  if (status = CheckCapture(DeviceCall::kSyncStream); !status.ok()) return status;
   return AwaitStream(on);
 }
 
@@ -388,8 +387,19 @@ void PolicedDevices::SetSteadyState(bool steady) {
   steady_.store(steady, std::memory_order_relaxed);
 }
 
-void PolicedDevices::SetCapture(bool capturing) {
-  capturing_.store(capturing, std::memory_order_relaxed);
+void PolicedDevices::SetCapture(DeviceStream stream, bool capturing) {
+  ExecutorStream* const found = streams_.Find(stream.handle);
+  if (found != nullptr) found->captured.store(capturing, std::memory_order_relaxed);
+}
+
+bool PolicedDevices::IsCapturing(DeviceStream stream) {
+  const ExecutorStream* const found = streams_.Find(stream.handle);
+  return found != nullptr && found->captured.load(std::memory_order_relaxed);
+}
+
+int PolicedDevices::DeviceOfStream(DeviceStream stream) {
+  const ExecutorStream* const found = streams_.Find(stream.handle);
+  return found == nullptr ? -1 : found->device;
 }
 
 // In real time threads are who they are.

@@ -42,6 +42,8 @@ class PolicedDevices final : public EmulatedDevices {
   Status CreateEvent(int device, EventKind kind, DeviceEvent* event) override;
   Status DestroyEvent(DeviceEvent event) override;
 
+  bool IsCapturing(DeviceStream stream) override;
+  int DeviceOfStream(DeviceStream stream) override;
   Status Record(DeviceEvent event, DeviceStream stream) override;
   Status StreamWait(DeviceStream stream, DeviceEvent event) override;
   Status Query(DeviceEvent event, bool* done) override;
@@ -75,7 +77,7 @@ class PolicedDevices final : public EmulatedDevices {
   std::uint64_t CallsOf(DeviceCall call) const override { return faults_.CallsOf(call); }
   void SetHotPath(bool hot) override;
   void SetSteadyState(bool steady) override;
-  void SetCapture(bool capturing) override;
+  void SetCapture(DeviceStream stream, bool capturing) override;
   void SetActor(int actor) override;
   void Drain() override { executor_->Drain(); }
 
@@ -94,7 +96,7 @@ class PolicedDevices final : public EmulatedDevices {
   Status Admit(DeviceCall call, int device);
   Status AdmitHostMemory(DeviceCall call);
   Status AdmitLook(DeviceCall call, DeviceEvent event, ExecutorEvent** found);
-  Status CheckCapture(DeviceCall call);
+  Status CheckNotCaptured(DeviceCall call, const ExecutorStream& stream);
   void CheckSteady(DeviceCall call);
   void CheckHot(DeviceCall call);
   // Null: refused, and *status says so.
@@ -129,7 +131,6 @@ class PolicedDevices final : public EmulatedDevices {
   HandleTable<ExecutorStream> streams_;
   HandleTable<ExecutorEvent> events_;
   std::atomic<bool> steady_ = false;
-  std::atomic<bool> capturing_ = false;
   int actor_ = 0;                           // of the simulator's one thread
   std::unique_ptr<HazardChecker> hazards_;  // null: not checked
   std::unique_ptr<Executor> executor_;      // last: its threads use the rest

@@ -116,9 +116,6 @@ Status PolicedDevices::CopyPieces(DeviceCall call, DeviceStream stream,
     work.accesses.push_back({piece.from, piece.bytes, false});
     work.accesses.push_back({piece.to, piece.bytes, true});
   }
-  if (blocks) {
-    if (status = CheckCapture(call); !status.ok()) return status;
-  }
   CheckApart(work);
   Enqueue(on, std::move(work), doom);
   return blocks ? AwaitStream(on) : Status();

@@ -44,6 +44,28 @@ TEST_F(CudaRunning, WhatIsCopiedThereAndBackIsTheSame) {
   EXPECT_EQ(back, host_);
 }
 
+TEST_F(CudaRunning, NoEventBecomesPartOfAGraph) {
+  const DeviceEvent event = NewEvent();
+  fake_cudart::CaptureStream(stream_.handle, true);
+  EXPECT_TRUE(cuda_.IsCapturing(stream_));
+  for (const Status& status : {cuda_.Record(event, stream_), cuda_.StreamWait(stream_, event)}) {
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("captured"), std::string::npos) << status.message();
+  }
+  EXPECT_EQ(fake_cudart::Calls("cudaEventRecord"), 0);
+  EXPECT_EQ(fake_cudart::Calls("cudaStreamWaitEvent"), 0);
+  fake_cudart::CaptureStream(stream_.handle, false);
+  EXPECT_FALSE(cuda_.IsCapturing(stream_));
+  EXPECT_TRUE(cuda_.Record(event, stream_).ok());
+  EXPECT_EQ(fake_cudart::LastError(), cudaSuccess);
+}
+
+TEST_F(CudaRunning, AStreamKnowsItsDevice) {
+  EXPECT_EQ(cuda_.DeviceOfStream(stream_), 0);
+  EXPECT_EQ(cuda_.DeviceOfStream(NewStream(1)), 1);
+  EXPECT_EQ(cuda_.DeviceOfStream({reinterpret_cast<void*>(1)}), -1) << "on each device";
+}
+
 TEST_F(CudaRunning, NothingCanBeCopied) {
   EXPECT_TRUE(cuda_.CopyToDevice(stream_, device_, host_.data(), 0).ok());
   EXPECT_TRUE(cuda_.CopyBatchToDevice(stream_, {}).ok());

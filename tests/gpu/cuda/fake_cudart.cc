@@ -31,6 +31,7 @@ struct Work {
 struct Stream {
   int device = 0;
   bool held = false;
+  bool captured = false;
   std::deque<Work> queue{};
 };
 
@@ -248,6 +249,11 @@ void Hold(void* stream, bool hold) {
   const std::lock_guard lock(mutex);
   Find(static_cast<cudaStream_t>(stream))->held = hold;
   RunAll();
+}
+
+void CaptureStream(void* stream, bool capturing) {
+  const std::lock_guard lock(mutex);
+  Find(static_cast<cudaStream_t>(stream))->captured = capturing;
 }
 
 void CaptureGlobally(bool capturing) {
@@ -505,6 +511,26 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const cudaError_t broken = DeviceAt(found->device).broken_by;
   if (broken != cudaSuccess) return Return(broken);
   return Return(Enqueue("cudaStreamWaitEvent", stream, {nullptr, found->recorded}));
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = Enter("cudaStreamIsCapturing");
+  const Stream* const on = Find(stream);
+  if (error != cudaSuccess) return Return(error);
+  if (on == nullptr) return Return(cudaErrorInvalidResourceHandle);
+  *status = on->captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
+  const std::lock_guard lock(mutex);
+  const cudaError_t error = Enter("cudaStreamGetDevice");
+  const Stream* const on = Find(stream);
+  if (error != cudaSuccess) return Return(error);
+  if (on == nullptr) return Return(cudaErrorInvalidResourceHandle);
+  *device = on->device;
+  return cudaSuccess;
 }
 
 // Events.

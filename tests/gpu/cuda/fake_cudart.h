@@ -36,6 +36,8 @@ void BreakContext(int device, cudaError_t error);
 /// Whether what is enqueued on the stream is kept back. cudaStreamLegacy and cudaStreamPerThread
 /// are one stream of the calling thread's device, here and in all calls.
 void Hold(void* stream, bool hold);
+/// As if a graph were captured from the stream.
+void CaptureStream(void* stream, bool capturing);
 /// As if some thread captured a graph in global mode.
 void CaptureGlobally(bool capturing);
 

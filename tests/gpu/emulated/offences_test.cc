@@ -186,35 +186,17 @@ TEST_P(Offences, MakingAndGivingBackInSteadyStateIs) {
   EXPECT_EQ(rig_.Rules().size(), 8U);
 }
 
-TEST_P(Offences, UnsafeCallsDuringACaptureAre) {
+TEST_P(Offences, EventsOfACapturedStreamAre) {
   const DeviceEvent event = rig_.Event();
-  rig_->SetCapture(true);
-  std::thread([&] {
-    bool done = false;
-    std::byte* memory = nullptr;
-    ExpectRefused(rig_->Query(event, &done));
-    ExpectRefused(rig_->SyncEvent(event));
-    ExpectRefused(rig_->SyncStream(stream_));
-    ExpectRefused(rig_->AllocDevice(0, 8, &memory));
-    ExpectRefused(rig_->FreeDevice(0, slot_));
-    ExpectRefused(rig_->RegisterHost(rig_.Pageable(8), 8));
-    ExpectRefused(rig_->UnregisterHost(slab_));
-    // Not these.
-    rig_.Expect(rig_->Record(event, stream_));
-    rig_.Expect(rig_->CopyToDevice(stream_, slot_, slab_, kBytes));
-    rig_.Expect(rig_->BindThread(1));
-    rig_.Expect(rig_->Query(event, &done));
-  }).join();
-  EXPECT_EQ(rig_.Rules(), Rules(7, "unsafe call during capture"));
-  EXPECT_EQ(rig_->Leaks().allocations, 1U);
-  EXPECT_EQ(rig_->Leaks().registrations, 1U);
-}
-
-TEST_P(Offences, ABoundThreadDisturbsNoCapture) {
-  rig_->SetCapture(true);
-  rig_.Done(rig_.Event());
-  rig_.Expect(rig_->SyncStream(stream_));
-  rig_.ExpectNoOffence();
+  EXPECT_FALSE(rig_->IsCapturing(stream_));
+  rig_->SetCapture(stream_, true);
+  EXPECT_TRUE(rig_->IsCapturing(stream_));
+  ExpectRefused(rig_->Record(event, stream_));
+  ExpectRefused(rig_->StreamWait(stream_, event));
+  rig_.Expect(rig_->Record(event, rig_.Stream()));
+  rig_->SetCapture(stream_, false);
+  rig_.Expect(rig_->StreamWait(stream_, event));
+  EXPECT_EQ(rig_.Rules(), Rules(2, "captured stream"));
 }
 
 TEST_P(Offences, RegistrationsMustNotOverlap) {

@@ -119,6 +119,62 @@ TEST(ThreadedFeedTest, ReInitStartsAgainFromAnywhere) {
   ExpectEveryBatchOnce(TrainAll(&feed, backend.get()));
 }
 
+TEST(ThreadedFeedTest, ALeaseThatIsReleasedInACaptureComesBackAfterIt) {
+  const auto backend = EmulatedDevices::Open(1);
+  DeviceStream stream;
+  ASSERT_TRUE(backend->CreateStream(0, StreamPriority::kNormal, &stream).ok());
+  {
+    DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
+    auto captured = feed.Next();
+    (void)captured->On(stream);
+    backend->SetCapture(stream, true);
+    captured->Release();
+    // The other slots go on; that one must not: its consumers may still be at work.
+    for (int batch = 1; batch < 20; ++batch) {
+      auto lease = feed.Next();
+      EXPECT_NE(lease->slot(), 0U);
+      (void)lease->WaitHost();
+    }
+    auto lease = feed.Next();
+    try {
+      (void)lease->On(stream);
+      ADD_FAILURE() << "it would wait within the graph";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument);
+    }
+    lease->Release();
+    backend->SetCapture(stream, false);
+    bool came_back = false;
+    while (auto next = feed.Next()) {
+      came_back = came_back || next->slot() == 0;
+      (void)next->WaitHost();
+    }
+    EXPECT_TRUE(came_back);
+    EXPECT_TRUE(feed.Close().ok());
+  }
+  ASSERT_TRUE(backend->DestroyStream(stream).ok());
+  EXPECT_TRUE(backend->Leaks().none());
+}
+
+TEST(ThreadedFeedTest, AStreamOfAnotherDeviceIsRefusedAtOnce) {
+  const auto backend = EmulatedDevices::Open(2);
+  DeviceStream stream;
+  ASSERT_TRUE(backend->CreateStream(1, StreamPriority::kNormal, &stream).ok());
+  DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
+  auto lease = feed.Next(0);
+  try {
+    (void)lease->On(stream);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(error.status().message().find("on device 1"), std::string::npos);
+  }
+  lease->Release();
+  EXPECT_TRUE(feed.Next(0));  // nothing is lost by it
+  lease.reset();
+  EXPECT_TRUE(backend->DestroyStream(stream).ok());
+}
+
 TEST(ThreadedFeedTest, LeasesOutliveTheFeed) {
   const auto backend = EmulatedDevices::Open(1);
   std::vector<DeviceLease> leases;
