@@ -33,7 +33,7 @@ DeviceLane::DeviceLane(std::shared_ptr<DeviceBackend> backend, int device, std::
       index_(index),
       options_(std::move(options)),
       pins_(std::move(pins)),
-      inbox_(std::make_unique<Channel<FeedItem>>(1)),
+      inbox_(std::make_unique<Channel<FeedItem>>(Distributor::kWaitingBatches)),
       ready_(std::make_unique<Channel<std::size_t>>(options_.slots)),
       returned_(options_.slots) {
   for (std::size_t s = 0; s < options_.slots; ++s) {
@@ -118,6 +118,7 @@ void DeviceLane::SeeCopied(Slot* slot) {
   // Another device may have a part of the same memory: whoever lets go last gives it back.
   if (!slot->item.batch.empty()) backend_->NoteHandOver(slot->item.batch.front().owner.get());
   slot->item.batch.clear();
+  in_flight_bytes_ -= slot->copying ? slot->plan.copied_bytes() : 0;
   slot->copying = false;
 }
 
@@ -166,35 +167,63 @@ std::vector<std::size_t>::iterator DeviceLane::FirstFree() {
   });
 }
 
+bool DeviceLane::MayWaitForMore() const {
+  // The times of a batch's own copy are wanted where there is a timeline.
+  if (has_timeline() || in_flight_bytes_ < kGroupBytes || inbox_->IsClosed()) return false;
+  const std::size_t ready = std::min(inbox_->Size(), free_.size());
+  return ready < Distributor::kWaitingBatches && ready * last_copy_bytes_ < kGroupBytes;
+}
+
 bool DeviceLane::FillNext() {
-  if (ended_) return false;
-  const auto free = FirstFree();
-  if (free == free_.end()) return false;
-  FeedItem item;
-  const QueueResult result = inbox_->TryPop(item);
-  if (result != QueueResult::kOk) {
-    if (result != QueueResult::kClosed && result != QueueResult::kFailed) return false;
-    ended_ = true;
-    ready_->Close(inbox_->status());
-    return true;
+  if (ended_ || MayWaitForMore()) return false;
+  group_.clear();
+  pieces_.clear();
+  std::size_t bytes = 0;
+  bool progress = false;
+  Status status;
+  while (status.ok() && bytes < (has_timeline() ? 1 : kGroupBytes)) {
+    const auto free = FirstFree();
+    if (free == free_.end()) break;
+    FeedItem item;
+    const QueueResult result = inbox_->TryPop(item);
+    if (result != QueueResult::kOk) {
+      ended_ = result == QueueResult::kClosed || result == QueueResult::kFailed;
+      break;
+    }
+    progress = true;
+    const std::size_t number = *free;
+    free_.erase(free);
+    backend_->NoteTakeOver(&inbox_);
+    status = Prepare(slots_[number].get(), std::move(item));
+    if (!status.ok()) break;
+    group_.push_back(number);
+    last_copy_bytes_ = slots_[number]->plan.copied_bytes();
+    bytes += std::max<std::size_t>(last_copy_bytes_, 1);
   }
-  const std::size_t number = *free;
-  free_.erase(free);
-  Slot* const slot = slots_[number].get();
-  backend_->NoteTakeOver(&inbox_);
+  if (!group_.empty()) {
+    const Status copied = FillGroup();
+    if (!copied.ok()) status = copied;
+  }
+  // What was enqueued may still read the batches: they stay until the lane is drained.
+  if (!status.ok()) Fail(status);
+  if (ended_ && status.ok()) ready_->Close(inbox_->status());
+  return progress || ended_;
+}
+
+Status DeviceLane::FillGroup() {
   backend_->BeginRange("ringfeed copy");
-  const Status status = Fill(slot, std::move(item));
-  backend_->EndRange();
-  if (!status.ok()) {
-    // What was enqueued may still read the batch: it stays until the lane is drained.
-    Fail(status);
-    return true;
+  Status status = Copy();
+  for (const std::size_t number : group_) {
+    Slot* const slot = slots_[number].get();
+    if (status.ok()) status = Finish(slot);
+    if (!status.ok()) break;
+    copies_.push_back(number);
+    backend_->NoteHandOver(slot);
+    std::size_t pushed = number;
+    (void)ready_->TryPush(std::move(pushed));  // has room for every slot; closed: nobody asks
   }
-  copies_.push_back(number);
-  backend_->NoteHandOver(slot);
-  std::size_t pushed = number;
-  (void)ready_->TryPush(std::move(pushed));  // has room for every slot; closed: nobody asks
-  return true;
+  backend_->EndRange();
+  return status;
 }
 
 QueueResult DeviceLane::TryGive(FeedItem&& item) {
@@ -263,16 +292,21 @@ DeviceFeedStats DeviceLane::Stats() const {
 
 // What brings a batch into a slot.
 
-Status DeviceLane::Fill(Slot* slot, FeedItem&& item) {
+Status DeviceLane::Prepare(Slot* slot, FeedItem&& item) {
   slot->item = std::move(item);
   Status status = slot->plan.Make(slot->item.batch, options_.transforms,
                                   options_.with_mask ? slot->item.rows : 0);
   if (status.ok()) status = Fit(slot);
   if (status.ok()) status = Stage(slot);
   if (status.ok()) status = WaitForConsumers(slot);
-  if (status.ok()) status = Copy(slot);
-  if (status.ok() && has_transforms()) status = Transform(slot);
-  if (!status.ok()) return status;
+  if (status.ok()) AddCopies(*slot);
+  return status;
+}
+
+Status DeviceLane::Finish(Slot* slot) {
+  if (has_transforms()) {
+    if (Status status = Transform(slot); !status.ok()) return status;
+  }
   slot->used = true;
   slot->plan.MakeTensors(slot->memory, place_, &slot->tensors);
   // Order: who takes the slot learns of this by the ready channel.
@@ -372,7 +406,6 @@ void DeviceLane::AddCopy(std::byte* to, const std::byte* from, std::size_t bytes
 }
 
 void DeviceLane::AddCopies(const Slot& slot) {
-  pieces_.clear();
   const auto planned = slot.plan.pieces();
   for (std::size_t p = 0; p < planned.size();) {
     const PlannedPiece& first = planned[p++];
@@ -391,12 +424,15 @@ void DeviceLane::AddCopies(const Slot& slot) {
   }
 }
 
-Status DeviceLane::Copy(Slot* slot) {
-  AddCopies(*slot);
-  slot->copy_begin_ns = backend_->NowNanos();
-  slot->copying = true;
+Status DeviceLane::Copy() {
   Status status;
-  if (has_timeline()) status = backend_->Record(slot->copy_begins, copy_stream_);
+  for (const std::size_t number : group_) {
+    Slot* const slot = slots_[number].get();
+    slot->copy_begin_ns = backend_->NowNanos();
+    slot->copying = true;
+    in_flight_bytes_ += slot->plan.copied_bytes();
+    if (has_timeline() && status.ok()) status = backend_->Record(slot->copy_begins, copy_stream_);
+  }
   if (!status.ok()) return status;
   if (pieces_.size() == 1) {
     const CopyPiece& piece = pieces_.front();
@@ -404,8 +440,11 @@ Status DeviceLane::Copy(Slot* slot) {
   } else if (!pieces_.empty()) {
     status = backend_->CopyBatchToDevice(copy_stream_, pieces_);
   }
-  if (!status.ok() || !Does(FeedStep::kRecordCopied)) return status;
-  return backend_->Record(slot->copied, copy_stream_);
+  for (const std::size_t number : group_) {
+    if (!status.ok() || !Does(FeedStep::kRecordCopied)) return status;
+    status = backend_->Record(slots_[number]->copied, copy_stream_);
+  }
+  return status;
 }
 
 Status DeviceLane::Transform(Slot* slot) {
@@ -452,7 +491,7 @@ void DeviceLane::Reset() {
     const bool captured = std::find(captured_.begin(), captured_.end(), number) != captured_.end();
     if (!leased && !is_free[number] && !slot.lost && !captured) free_.push_back(number);
   }
-  inbox_ = std::make_unique<Channel<FeedItem>>(1);
+  inbox_ = std::make_unique<Channel<FeedItem>>(Distributor::kWaitingBatches);
   ready_ = std::make_unique<Channel<std::size_t>>(options_.slots);
   ended_ = false;
   given_.store(batches_.load(std::memory_order_relaxed), std::memory_order_relaxed);

@@ -14,9 +14,9 @@ Distributor::Distributor(BatchSupply* supply, std::size_t devices, Distribution 
     : supply_(supply), devices_(devices), distribution_(distribution), last_step_(last_step) {}
 
 std::size_t Distributor::HeldBatches(std::size_t devices, LastStep last_step) {
-  // One that is copied and one that waits at each device, the step that is being collected, and the
-  // last one for repeats.
-  return 2 * devices + (last_step == LastStep::kUneven ? 1 : devices + 1);
+  // One that is copied and those that wait at each device, the step that is being collected, and
+  // the last one for repeats.
+  return (1 + kWaitingBatches) * devices + (last_step == LastStep::kUneven ? 1 : devices + 1);
 }
 
 void Distributor::Reset() {

@@ -41,9 +41,11 @@ class Distributor {
                     bool batches_come_back = false);
   void Reset();
 
-  /// Batches that a feed should be able to hold at a time: those here, and one that is copied for
-  /// each device, which is held until the host has seen the copy done. Further copies wait for
-  /// these where the supply has no more batches.
+  /// How many wait at each device for a slot: as many can be copied together.
+  static constexpr std::size_t kWaitingBatches = 2;
+  /// Batches that a feed should be able to hold at a time: those here, those that wait, and one
+  /// that is copied for each device, which is held until the host has seen the copy done. Further
+  /// copies wait for these where the supply has no more batches.
   static std::size_t HeldBatches(std::size_t devices, LastStep last_step);
   std::uint64_t dropped_rows() const { return dropped_rows_; }
   std::uint64_t repeated_rows() const { return repeated_rows_; }

@@ -5,6 +5,8 @@
 
 #include "gpu/feed/feed_core.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -21,6 +23,9 @@ namespace {
 
 constexpr std::int64_t kPollNs = 20'000;
 constexpr std::int64_t kLookNs = 20'000'000;  // how often a wait looks whether it is stuck
+// Arrays that a thread has dropped may be held for a moment by a library that computes with them.
+constexpr std::int64_t kOwnLeasesNs = 500'000'000;
+constexpr unsigned long kTimerSlackNs = 1000;  // the system's own, 50 µs, is a copy of 3 MB
 
 bool IsSimulated(const DeviceBackend& backend) {
   const auto* const emulated = dynamic_cast<const EmulatedDevices*>(&backend);
@@ -170,6 +175,7 @@ void FeedCore::FeedLoop(std::size_t index, const std::stop_token& stop) {
   DeviceLane* const lane = lanes_[index].get();
   // Elsewhere it works too, through more of the machine.
   if (!placement_.cpus[index].empty()) (void)BindThreadToCpus(placement_.cpus[index]);
+  (void)prctl(PR_SET_TIMERSLACK, kTimerSlackNs);  // else it looks at its copies less often
   if (const Status status = options_.backend->BindThread(lane->device()); !status.ok()) {
     lane->Fail(status);
   }
@@ -249,7 +255,8 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
   const auto name = [this](std::size_t l) { return std::to_string(options_.devices[l]); };
   if (hands_on_) return {};
   if (Does(FeedStep::kCheckOwnLeases) &&
-      waiting.LeasesOf(std::this_thread::get_id()) == options_.slots) {
+      waiting.LeasesOf(std::this_thread::get_id()) == options_.slots &&
+      (!threaded_ || waited_ns >= std::min(kOwnLeasesNs, options_.patience_ms * 1'000'000))) {
     return Status(StatusCode::kResourceExhausted, "this thread holds all " +
                                                       std::to_string(options_.slots) +
                                                       " batches of device " + name(lane) +

@@ -204,6 +204,9 @@ class GpuBench {
     GpuFigure supply{"supply over demand", "", {}, {}};
     GpuFigure lease{"Next + On + Release", "us of CPU, median", {}, AtMost(10)};
     GpuFigure lease_p99{"Next + On + Release, p99", "us of CPU", {}, {}};
+    GpuFigure next{"of it Next", "us of CPU, median", {}, {}};
+    GpuFigure on{"of it On", "us of CPU, median", {}, {}};
+    GpuFigure release{"of it Release", "us of CPU, median", {}, {}};
     GpuFigure blocked{"calls that block or allocate", "", {}, AtMost(0)};
     for (int i = 0; i < kTimes; ++i) {
       const StepsResult result = RunSteps(device_, Load(), Batches(bytes), plan);
@@ -215,13 +218,17 @@ class GpuBench {
       supply.samples.push_back(result.step_s / copy_s);
       lease.samples.push_back(result.lease_median_s * 1e6);
       lease_p99.samples.push_back(result.lease_p99_s * 1e6);
+      next.samples.push_back(result.next_s * 1e6);
+      on.samples.push_back(result.on_s * 1e6);
+      release.samples.push_back(result.release_s * 1e6);
       blocked.samples.push_back(static_cast<double>(result.host_syncs + result.allocations));
     }
     section->details = {{"load", Load()->name()},
                         {"loads_per_step", plan.loads_per_step},
                         {"batch_bytes", bytes},
                         {"slots", SlotsFor(bytes)}};
-    section->figures = {stall, p99, step, wall, supply, lease, lease_p99, blocked};
+    section->figures = {stall,     p99,  step, wall,    supply, lease,
+                        lease_p99, next, on,   release, blocked};
   }
 
   void Disk(GpuSection* section) {

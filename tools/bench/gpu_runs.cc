@@ -116,6 +116,14 @@ struct StepEvents {
   OwnedEvent end;
 };
 
+/// CPU time of the looping thread in the calls of each step.
+struct LeaseTimes {
+  std::vector<double> next_s;
+  std::vector<double> on_s;
+  std::vector<double> release_s;
+  std::vector<double> all_s;
+};
+
 /// The training loop. Its thread never blocks on the device while it runs.
 class StepLoop {
  public:
@@ -139,7 +147,7 @@ class StepLoop {
     while (measured_ < steps_) Measure();
     steps_s_.clear();
     stalls_s_.clear();
-    leases_s_.clear();
+    leases_ = {};
     const BackendCounters before = device_.backend->Counters();
     const std::int64_t begin_ns = device_.backend->NowNanos();
     const auto length_ns = static_cast<std::int64_t>(seconds * 1e9);
@@ -165,6 +173,7 @@ class StepLoop {
     Status status;
     const double before_s = ThreadCpuSeconds();
     if (core_->TryNext(&lease, &status) != ReadResult::kRecord) throw Error(status);
+    const double next_s = ThreadCpuSeconds();
     const Tensor& tensor = lease.On(stream_.get()).front();
     const double taken_s = ThreadCpuSeconds();
     events.fed.Record(stream_);
@@ -173,7 +182,11 @@ class StepLoop {
     events.end.Record(stream_);
     const double computed_s = ThreadCpuSeconds();
     lease.Release();
-    leases_s_.push_back(ThreadCpuSeconds() - computed_s + taken_s - before_s);
+    const double released_s = ThreadCpuSeconds();
+    leases_.next_s.push_back(next_s - before_s);
+    leases_.on_s.push_back(taken_s - next_s);
+    leases_.release_s.push_back(released_s - computed_s);
+    leases_.all_s.push_back(released_s - computed_s + taken_s - before_s);
     ++steps_;
   }
 
@@ -194,8 +207,11 @@ class StepLoop {
     result.step_s = QuantileOf(steps_s_, 0.5);
     result.stall_share = stalls_s / (stalls_s + steps_s);
     result.stall_p99_s = QuantileOf(stalls_s_, 0.99);
-    result.lease_median_s = QuantileOf(leases_s_, 0.5);
-    result.lease_p99_s = QuantileOf(leases_s_, 0.99);
+    result.lease_median_s = QuantileOf(leases_.all_s, 0.5);
+    result.lease_p99_s = QuantileOf(leases_.all_s, 0.99);
+    result.next_s = QuantileOf(leases_.next_s, 0.5);
+    result.on_s = QuantileOf(leases_.on_s, 0.5);
+    result.release_s = QuantileOf(leases_.release_s, 0.5);
     std::uint64_t number = 0;
     for (const std::uint64_t sum : sums_.Collect(stream_)) {
       result.wrong += sum == batches_.ChecksumOf(number++) ? 0 : 1;
@@ -215,7 +231,7 @@ class StepLoop {
   std::uint64_t measured_ = 0;
   std::vector<double> steps_s_;
   std::vector<double> stalls_s_;
-  std::vector<double> leases_s_;
+  LeaseTimes leases_;
 };
 
 }  // namespace

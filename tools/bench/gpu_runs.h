@@ -64,6 +64,10 @@ struct StepsResult {
   /// CPU time of the looping thread in Next + On + Release.
   double lease_median_s = 0;
   double lease_p99_s = 0;
+  // Of these, medians.
+  double next_s = 0;
+  double on_s = 0;
+  double release_s = 0;
   std::uint64_t host_syncs = 0;   ///< calls that block on the device, of all threads
   std::uint64_t allocations = 0;  ///< calls that make or free anything on the device
   std::uint64_t wrong = 0;        ///< batches with other bytes than the host's

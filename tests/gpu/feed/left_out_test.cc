@@ -189,7 +189,7 @@ TEST(LeftOutCheckTest, AWaitForADeviceBehindOneThatNobodyServesEnds) {
     ReadResult result{};
     int batches = 0;
     if (left_out) {
-      for (; batches < 4; ++batches) {
+      for (; batches < 5; ++batches) {
         ASSERT_EQ(feed.core->TryNext(0, &lease, &status), ReadResult::kRecord);
       }
       lease.Release();
