@@ -47,7 +47,7 @@ set(RINGFEED_CUDA_ARCHITECTURES "${architectures}" CACHE STRING
   "Devices' architectures that ringfeed::cuda has code for: 80 is 8.0")
 message(STATUS "ringfeed: with CUDA ${CUDAToolkit_VERSION} for ${RINGFEED_CUDA_ARCHITECTURES}")
 
-set(nvcc_flags -std=c++20 -O3 -lineinfo --compiler-options=-fPIC,-fvisibility=hidden,-Wall,-Wextra
+set(nvcc_flags -std=c++20 -O3 -lineinfo -Xfatbin=-compress-all --compiler-options=-fPIC,-fvisibility=hidden,-Wall,-Wextra
   "$<$<NOT:$<CONFIG:Debug>>:-DNDEBUG>")
 foreach(architecture IN LISTS RINGFEED_CUDA_ARCHITECTURES)
   list(APPEND nvcc_flags "-gencode=arch=compute_${architecture},code=sm_${architecture}")
