@@ -1,0 +1,276 @@
+// The device kernels beside what the device's memory can do: Fill, which does nothing but write.
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random_bits.h"
+#include "bench/device_limits_parts.h"
+#include "ringfeed/device_kernels.h"
+
+namespace ringfeed::bench {
+namespace {
+
+constexpr std::byte kStale{0xA5};
+constexpr std::size_t kSlackBytes = 4096;
+
+/// Where a kernel's operands are: on the host or on the device, at the same places from the start
+/// of each.
+struct Places {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
+/// A kernel of about so many bytes, read and written together. Those of ragged rows write their
+/// offsets into the input of the host.
+struct KernelCase {
+  std::string name;
+  std::function<DeviceKernel(const Places& places, std::size_t bytes)> make;
+  std::function<void(std::byte* input, std::size_t bytes)> prepare;
+};
+
+KernelCase ChecksumCase(const char* name, std::size_t misplaced) {
+  return {name,
+          [misplaced](const Places& places, std::size_t bytes) -> DeviceKernel {
+            return Checksum{places.input + misplaced, bytes,
+                            reinterpret_cast<std::uint64_t*>(places.output)};
+          },
+          nullptr};
+}
+
+/// How images are cast.
+struct CastKind {
+  const char* name = nullptr;
+  DType dtype = DType::kFloat32;
+  bool channels_first = false;
+  std::uint64_t side = 224;
+  std::size_t misplaced = 0;  ///< bytes of the input off its boundary
+};
+
+KernelCase CastCase(const CastKind& kind) {
+  return {kind.name,
+          [kind](const Places& places, std::size_t bytes) -> DeviceKernel {
+            CastNormalize cast;
+            cast.input = places.input + kind.misplaced;
+            cast.output = places.output;
+            cast.height = kind.side;
+            cast.width = kind.side;
+            cast.channels = 3;
+            const std::size_t image = kind.side * kind.side * cast.channels;
+            cast.rows = std::max<std::size_t>(bytes / (image * (1 + DTypeBytes(kind.dtype))), 1);
+            cast.output_dtype = kind.dtype;
+            cast.channels_first = kind.channels_first;
+            cast.mean = {123.675F, 116.28F, 103.53F, 0};
+            cast.scale = {1 / 58.395F, 1 / 57.12F, 1 / 57.375F, 1};
+            return cast;
+          },
+          nullptr};
+}
+
+KernelCase WidenCase(const char* name, DType dtype, std::size_t misplaced) {
+  return {name,
+          [dtype, misplaced](const Places& places, std::size_t bytes) -> DeviceKernel {
+            const std::size_t each = sizeof(std::uint16_t) + DTypeBytes(dtype);
+            return WidenTokens{places.input + misplaced, places.output, bytes / each, dtype};
+          },
+          nullptr};
+}
+
+/// Rows of 0 to `length` steps, half of them on average.
+struct RaggedKind {
+  const char* name = nullptr;
+  std::uint32_t unit_bytes = 1;
+  std::uint32_t padding_bytes = 1;
+  std::uint64_t length = 512;
+
+  // A row's output, its input and its offset.
+  std::size_t Rows(std::size_t bytes) const {
+    const std::size_t row = length * unit_bytes;
+    return std::max<std::size_t>(bytes / (row + row / 2 + sizeof(std::int64_t)), 1);
+  }
+  // The input is a third of all: behind it there is room.
+  static std::byte* OffsetsAt(std::byte* input, std::size_t bytes) { return input + bytes / 2; }
+  std::vector<std::int64_t> Offsets(std::size_t bytes) const {
+    RandomBits random(length + unit_bytes);
+    std::vector<std::int64_t> offsets(Rows(bytes) + 1);
+    for (std::size_t row = 1; row < offsets.size(); ++row) {
+      offsets[row] = offsets[row - 1] + static_cast<std::int64_t>(random.Below(length + 1));
+    }
+    return offsets;
+  }
+};
+
+KernelCase RaggedCase(const RaggedKind& kind) {
+  return {kind.name,
+          [kind](const Places& places, std::size_t bytes) -> DeviceKernel {
+            RaggedToPadded pad;
+            pad.input = places.input;
+            pad.offsets =
+                reinterpret_cast<const std::int64_t*>(RaggedKind::OffsetsAt(places.input, bytes));
+            pad.output = places.output;
+            pad.rows = kind.Rows(bytes);
+            pad.length = kind.length;
+            pad.input_units = static_cast<std::uint64_t>(kind.Offsets(bytes).back());
+            pad.unit_bytes = kind.unit_bytes;
+            pad.padding_bytes = kind.padding_bytes;
+            pad.padding.fill(std::byte{7});
+            return pad;
+          },
+          [kind](std::byte* input, std::size_t bytes) {
+            const std::vector<std::int64_t> offsets = kind.Offsets(bytes);
+            std::memcpy(RaggedKind::OffsetsAt(input, bytes), offsets.data(),
+                        offsets.size() * sizeof(std::int64_t));
+          }};
+}
+
+std::vector<KernelCase> AllCases() {
+  return {
+      ChecksumCase("checksum", 0),
+      ChecksumCase("checksum_unaligned", 1),
+      CastCase({"cast_f32", DType::kFloat32, false}),
+      CastCase({"cast_f16", DType::kFloat16, false}),
+      CastCase({"cast_bf16", DType::kBFloat16, false}),
+      CastCase({"cast_f32_chw", DType::kFloat32, true}),
+      CastCase({"cast_f16_chw", DType::kFloat16, true}),
+      CastCase({"cast_f16_unaligned", DType::kFloat16, false, 224, 1}),
+      CastCase({"cast_f16_chw_odd", DType::kFloat16, true, 225}),
+      WidenCase("widen_i64", DType::kInt64, 0),
+      WidenCase("widen_i32", DType::kInt32, 0),
+      WidenCase("widen_i64_unaligned", DType::kInt64, 2),
+      RaggedCase({"ragged_1_byte", 1, 1}),
+      RaggedCase({"ragged_2_bytes", 2, 2, 2048}),
+      RaggedCase({"ragged_4_bytes", 4, 4}),
+      RaggedCase({"ragged_64_bytes", 64, 4, 100}),
+  };
+}
+
+/// All kernels at one size.
+class KernelLimits {
+ public:
+  KernelLimits(const LimitsRun& run, std::size_t bytes)
+      : run_(run),
+        bytes_(bytes),
+        input_(bytes + kSlackBytes, Pages::kHuge),
+        twin_(bytes + kSlackBytes, Pages::kHuge),
+        arrived_(bytes + kSlackBytes, Pages::kHuge),
+        device_input_(run.device(), input_.bytes()),
+        device_output_(run.device(), arrived_.bytes()),
+        stream_(run.device()) {
+    input_.FillRandom(bytes);
+    arrived_.Populate();
+    registered_.emplace_back(run, input_);
+    registered_.emplace_back(run, arrived_);
+  }
+
+  void MeasureFill(Json* row) {
+    const WorkTime time = Time([this] {
+      Require(run_.backend().Fill(stream_.get(), device_output_.data(), kStale, bytes_));
+    });
+    fill_gb_per_s_ = GbPerS(bytes_, time.device_s);
+    CopyBack(bytes_);
+    for (std::size_t i = 0; i < bytes_; ++i) {
+      if (arrived_.data()[i] != kStale) FailVerification("a byte is not filled");
+    }
+    Tell(bytes_, time, row);
+    (*row)["verified"] = true;
+  }
+
+  void Measure(const KernelCase& test, Json* row) {
+    Upload(test);
+    const Places on_device{device_input_.data(), device_output_.data()};
+    const DeviceKernel kernel = test.make(on_device, bytes_);
+    Require(CheckKernel(kernel));
+    Require(run_.backend().Fill(stream_.get(), device_output_.data(), kStale, arrived_.bytes()));
+    const WorkTime time = Time([&] { Require(run_.backend().Launch(stream_.get(), kernel)); });
+    std::size_t all_bytes = 0;
+    std::size_t output_bytes = 0;
+    for (const MemoryAccess& access : KernelAccesses(kernel)) {
+      all_bytes += access.bytes;
+      if (access.writes) output_bytes = access.bytes;
+    }
+    Tell(all_bytes, time, row);
+    (*row)["verified"] = false;
+    CompareWithTwin(test, output_bytes, row);
+    (*row)["verified"] = true;
+  }
+
+ private:
+  // The offsets of ragged rows stand where other cases have random bytes.
+  void Upload(const KernelCase& test) const {
+    if (test.prepare) test.prepare(input_.data(), bytes_);
+    Require(run_.backend().CopyToDevice(stream_.get(), device_input_.data(), input_.data(),
+                                        input_.bytes()));
+    stream_.Sync();
+  }
+
+  template <typename Enqueue>
+  WorkTime Time(const Enqueue& enqueue) const {
+    const WorkPlan plan{.in_row = 64, .seconds = run_.seconds() / 3};
+    return MeasureWork(run_, stream_, plan, [&enqueue](std::size_t) { enqueue(); });
+  }
+
+  void CopyBack(std::size_t bytes) const {
+    Require(
+        run_.backend().CopyToHost(stream_.get(), arrived_.data(), device_output_.data(), bytes));
+    stream_.Sync();
+  }
+
+  void CompareWithTwin(const KernelCase& test, std::size_t output_bytes, Json* row) const {
+    CopyBack(output_bytes + kGuardBytes);
+    const std::int64_t begin_ns = run_.backend().NowNanos();
+    RunKernelOnHost(test.make({input_.data(), twin_.data()}, bytes_));
+    (*row)["host_twin_ms"] = static_cast<double>(run_.backend().NowNanos() - begin_ns) / 1e6;
+    if (std::memcmp(arrived_.data(), twin_.data(), output_bytes) != 0) {
+      FailVerification("the device computes other bytes than the host");
+    }
+    for (std::size_t i = 0; i < kGuardBytes; ++i) {
+      if (arrived_.data()[output_bytes + i] != kStale) {
+        FailVerification("the device writes behind the output");
+      }
+    }
+  }
+
+  void Tell(std::size_t bytes, const WorkTime& time, Json* row) const {
+    (*row)["size"] = bytes_;
+    (*row)["bytes"] = bytes;
+    (*row)["gb_per_s"] = GbPerS(bytes, time.device_s);
+    if (fill_gb_per_s_ > 0) {
+      (*row)["share_of_fill"] = GbPerS(bytes, time.device_s) / fill_gb_per_s_;
+    }
+    (*row)["us_each"] = time.device_s * 1e6;
+    (*row)["cpu_us_per_call"] = time.cpu_s * 1e6;
+    (*row)["launches_in_row"] = time.in_row;
+  }
+
+  static constexpr std::size_t kGuardBytes = 64;
+
+  const LimitsRun& run_;
+  const std::size_t bytes_;
+  const HostMemory input_;
+  const HostMemory twin_;
+  const HostMemory arrived_;
+  const OwnedMemory device_input_;
+  const OwnedMemory device_output_;
+  const OwnedStream stream_;
+  std::vector<Registered> registered_;
+  double fill_gb_per_s_ = 0;
+};
+
+}  // namespace
+
+void MeasureKernels(LimitsRun* run) {
+  const std::vector<std::size_t> sizes =
+      run->emulated() ? std::vector{kMiB, 2 * kMiB} : std::vector{kMiB, 16 * kMiB, 256 * kMiB};
+  for (const std::size_t bytes : sizes) {
+    KernelLimits limits(*run, bytes);
+    run->Row("fill", [&](Json* row) { limits.MeasureFill(row); });
+    for (const KernelCase& test : AllCases()) {
+      run->Row(test.name, [&](Json* row) { limits.Measure(test, row); });
+    }
+  }
+}
+
+}  // namespace ringfeed::bench
