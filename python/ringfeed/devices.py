@@ -70,8 +70,9 @@ class DevicePlan:
             step once more; "drop": the step is left out; "pad": rows are repeated, and a last field
             "mask" (uint8 [rows]) is 1 for rows that count; "short": its rows are spread over all.
         transforms: of fields, behind the copy.
-        stream: the handle of the stream that the loop's work is enqueued on; 0: batches come when
-            their copy is done.
+        stream: the handle of the stream that the loop's work is enqueued on, as DLPack numbers
+            them: 1 is CUDA's default stream (which Torch and CuPy call 0), 2 the thread's own one;
+            None: batches come when their copy is done.
         patience: seconds that a batch is waited for where only the program itself can go on, since
             another device's batches are not taken; then DeadlineExceeded, and a later call may
             succeed.
@@ -83,7 +84,7 @@ class DevicePlan:
     last_step: str = "uneven"
     slot_bytes: int = 0
     transforms: Sequence[Transform] = ()
-    stream: int = 0
+    stream: Optional[int] = None
     patience: float = 30.0
 
     def feed(self, reader: _core.Reader) -> _core.DeviceFeed:
@@ -119,7 +120,7 @@ class DevicePlan:
                 for t in self.transforms
                 if isinstance(t, Pad)
             ],
-            stream=self.stream,
+            stream=self.stream or 0,
             patience_ms=round(self.patience * 1000),
         )
 
@@ -143,6 +144,11 @@ class DevicePlan:
                 raise ValueError(f"rows are padded to a length of at least 1: {transform!r}")
         if not 2 <= self.slots <= 64:
             raise ValueError(f"slots={self.slots}: 2 (one is filled while another is used) to 64")
+        if self.stream is not None and self.stream < 1:
+            raise ValueError(
+                f"stream={self.stream} names none: 1 is CUDA's default stream (Torch and CuPy call "
+                "it 0), 2 the thread's own one"
+            )
         if self.slot_bytes < 0 or self.patience < 0:
             raise ValueError("slot_bytes and patience are not negative")
 

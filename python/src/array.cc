@@ -57,10 +57,19 @@ void MakeReadyOn(nb::handle stream, const Array& array) {
   }
 }
 
-// That the data come behind, as __cuda_array_interface__ names it; none: they are ready.
-std::optional<std::uintptr_t> FirstStream(const Array& array) {
-  if (array.lease() == nullptr || !array.lease()->first_stream()) return std::nullopt;
-  return reinterpret_cast<std::uintptr_t>(array.lease()->first_stream().handle);
+// That the data come after and that the memory is written again after, as __cuda_array_interface__
+// names it: where the loop named none, the legacy stream, which waits for all streams but those that
+// were made not to. None: they are ready, and stay.
+std::optional<std::uintptr_t> InterfaceStream(const Array& array) {
+  if (array.lease() == nullptr || array.tensor().place.type != DeviceType::kCuda) {
+    return std::nullopt;
+  }
+  if (const DeviceStream first = array.lease()->first_stream()) {
+    return reinterpret_cast<std::uintptr_t>(first.handle);
+  }
+  const GilReleased unlocked;
+  array.lease()->UseOnNumbered(SharedLease::kLegacyStream);
+  return CudaArrayInterface::kLegacyStream;
 }
 
 nb::dict ArrayInterface(const Array& array) {
@@ -76,7 +85,7 @@ nb::dict ArrayInterface(const Array& array) {
 
 nb::dict CudaInterface(const Array& array) {
   CudaArrayInterface described;
-  const Status status = DescribeCudaArray(array.tensor(), FirstStream(array), &described);
+  const Status status = DescribeCudaArray(array.tensor(), InterfaceStream(array), &described);
   if (!status.ok()) throw nb::attribute_error(status.message().c_str());
   nb::dict interface;
   interface["version"] = described.version;

@@ -117,6 +117,8 @@ def test_devices_that_are_none_are_refused(tmp_path: Path) -> None:
         number_loader(files, devices="toaster")
     with pytest.raises(ValueError, match="round_robin"):
         number_loader(files, devices=DevicePlan("emu:1", distribution="fair"))
+    with pytest.raises(ValueError, match="1 is CUDA's default stream"):
+        number_loader(files, devices=DevicePlan("emu:1", stream=0))
     with pytest.raises(KeyError, match="there are x"):
         number_loader(files, devices="emu:1", transforms=[Widen("y")])
     with pytest.raises(TypeError, match="devices="):
