@@ -39,7 +39,7 @@ struct DeviceInfo {
   std::string pci_address;  ///< "0000:65:00.0"; empty if it has none
   int numa_node = -1;       ///< the closest; -1: unknown, or one for all
   std::size_t memory_bytes = 0;
-  std::size_t free_bytes = 0;  ///< as of the call
+  std::size_t free_bytes = 0;  ///< as of the call; 0 where nothing uses the device yet
   int copy_engines = 1;
   bool registers_host_memory = true;  ///< RegisterHost makes copies from there asynchronous
 };

@@ -101,6 +101,7 @@ int CudaBackend::DeviceOfStream(DeviceStream stream) {
   }
   int device = -1;
 #if CUDART_VERSION >= 12080
+  if (IsCapturing(stream)) return -1;  // the question alone would break the capture
   if (cudaStreamGetDevice(Cuda(stream), &device) != cudaSuccess) {
     static_cast<void>(cudaGetLastError());  // the driver is older than that
     return -1;

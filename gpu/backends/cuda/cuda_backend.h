@@ -11,34 +11,10 @@
 
 #include "gpu/backend_counts.h"
 #include "gpu/backends/cuda/cuda_states.h"
+#include "gpu/backends/cuda/device_guard.h"
 #include "ringfeed/device_backend.h"
 
 namespace ringfeed {
-
-/// Makes a device the calling thread's current one for as long as the guard lives, then the former
-/// one again. Ask error() before working with the device.
-class DeviceGuard {
- public:
-  explicit DeviceGuard(int device) {
-    error_ = cudaGetDevice(&former_);
-    if (error_ != cudaSuccess || former_ == device) return;
-    error_ = cudaSetDevice(device);
-    // cudaSetDevice changes the thread's device even where it fails to make the context.
-    moved_ = true;
-  }
-  ~DeviceGuard() {
-    if (moved_ && cudaSetDevice(former_) != cudaSuccess) static_cast<void>(cudaGetLastError());
-  }
-  DeviceGuard(const DeviceGuard&) = delete;
-  DeviceGuard& operator=(const DeviceGuard&) = delete;
-
-  cudaError_t error() const { return error_; }
-
- private:
-  int former_ = 0;
-  bool moved_ = false;
-  cudaError_t error_ = cudaSuccess;
-};
 
 /// While it lives, what the calling thread does breaks no capture of a graph, neither its own nor
 /// another thread's. Threads start in a mode in which a look at an event would.

@@ -8,6 +8,7 @@
 
 #include "gpu/backends/cuda/cuda_backend.h"
 #include "gpu/backends/cuda/cuda_error.h"
+#include "gpu/backends/cuda/cuda_states.h"
 #include "ringfeed/device_kinds.h"
 
 namespace ringfeed {
@@ -56,6 +57,7 @@ Status NoDevice() {
 /// driver, makes no context.
 Status ProbeCuda(int* devices) {
   *devices = 0;
+  if (Status bad = StatusAfterFork(); !bad.ok()) return bad;
   const int driver = DriverVersion();
   if (driver == 0) return NoDriver();
   int count = 0;

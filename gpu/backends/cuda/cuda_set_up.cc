@@ -48,20 +48,24 @@ Status CudaBackend::Check(int device) const {
                                                     std::to_string(device) + "; there are " +
                                                     std::to_string(states_.devices()));
   }
+  if (Status bad = StatusAfterFork(); !bad.ok()) return bad;
   return states_.Lost(device);
 }
 
 Status CudaBackend::Info(int device, DeviceInfo* info) {
   if (Status bad = Check(device); !bad.ok()) return bad;
-  const RelaxedCapture relaxed;
-  const DeviceGuard guard(device);
-  cudaError_t error = guard.error();
+  // What makes no context: who only looks around must not take memory of every device.
   cudaDeviceProp properties{};
-  if (error == cudaSuccess) error = cudaGetDeviceProperties(&properties, device);
+  cudaError_t error = cudaGetDeviceProperties(&properties, device);
   DeviceInfo found;
-  if (error == cudaSuccess) error = cudaMemGetInfo(&found.free_bytes, &found.memory_bytes);
+  found.memory_bytes = properties.totalGlobalMem;
+  if (error == cudaSuccess && states_.IsUsed(device)) {
+    const RelaxedCapture relaxed;
+    const DeviceGuard guard(device);
+    error = guard.error();
+    if (error == cudaSuccess) error = cudaMemGetInfo(&found.free_bytes, &found.memory_bytes);
+  }
   if (error != cudaSuccess) return Finish(error, device, "look at the device");
-  states_.NoteUsed(device);
   found.name = properties.name;
   found.pci_address = PciAddressOf(device);
   found.numa_node = NumaNodeOf(device, found.pci_address);

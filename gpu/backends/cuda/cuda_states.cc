@@ -1,9 +1,34 @@
 #include "gpu/backends/cuda/cuda_states.h"
 
+#include <pthread.h>
+
 #include <cstddef>
 #include <iterator>
 
 namespace ringfeed {
+
+namespace {
+
+std::atomic<bool> forked = false;  // set by the child's only thread
+
+bool WatchForks() {
+  return pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); }) ==
+         0;
+}
+
+}  // namespace
+
+Status StatusAfterFork() {
+  [[maybe_unused]] static const bool watched = WatchForks();
+  if (!forked.load(std::memory_order_relaxed)) [[likely]] {
+    return {};
+  }
+  return Status(
+      StatusCode::kUnsupported,
+      "CUDA: this process was forked from one that had CUDA open, and CUDA does not work in "
+      "such a process: start it afresh (multiprocessing's \"spawn\"), or fork before "
+      "devices are opened");
+}
 
 CudaDeviceStates::CudaDeviceStates(int devices)
     : devices_(devices), states_(std::make_unique<State[]>(static_cast<std::size_t>(devices))) {}

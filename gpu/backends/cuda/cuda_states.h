@@ -15,6 +15,10 @@
 
 namespace ringfeed {
 
+/// From the first call on: that CUDA cannot be used, in processes that are forked from this one;
+/// else OK. Thread safe.
+Status StatusAfterFork();
+
 /// Which devices are in use, and which are lost and by what. Thread safe; asking takes no lock.
 class CudaDeviceStates {
  public:
@@ -23,6 +27,9 @@ class CudaDeviceStates {
   int devices() const { return devices_; }
   /// `device` has work of ours from now on.
   void NoteUsed(int device);
+  bool IsUsed(int device) const {
+    return states_[static_cast<std::size_t>(device)].used.load(std::memory_order_relaxed);
+  }
   /// The first failure of a device is kept.
   void NoteLost(int device, const Status& failure);
   /// Whether it is worth asking for each device.

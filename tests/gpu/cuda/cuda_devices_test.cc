@@ -1,6 +1,8 @@
 #include "ringfeed/cuda_devices.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -63,6 +65,26 @@ TEST_F(CudaDevicesTest, AreOneBackendForAllWhoOpenThem) {
   first.reset();
   EXPECT_TRUE(before.expired());
   EXPECT_NE(OpenCudaDevices(nullptr), nullptr);
+}
+
+// CUDA itself speaks of an initialisation error there.
+TEST_F(CudaDevicesTest, AreNotThoseOfAProcessThatIsForkedFromTheirs) {
+  fake_cudart::Restart({.devices = 1});
+  const auto devices = OpenCudaDevices(nullptr);
+  ASSERT_NE(devices, nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::byte* data = nullptr;
+    const bool said =
+        devices->AllocDevice(0, 8, &data).message().find("fork") != std::string::npos &&
+        CudaStatus().message().find("spawn") != std::string::npos;
+    _exit(said ? 0 : 1);
+  }
+  ASSERT_GT(child, 0);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(CudaStatus().ok());
 }
 
 TEST_F(CudaDevicesTest, NobodyNeedsToKnowWhyNot) {

@@ -66,6 +66,27 @@ TEST_F(CudaSetUp, CallsThatNameADeviceLeaveTheThreadsDeviceAsItWas) {
   EXPECT_EQ(fake_cudart::CurrentDevice(), 0);
 }
 
+TEST_F(CudaSetUp, LookingAroundMakesNoContext) {
+  DeviceInfo info;
+  for (const int device : {0, 1}) {
+    ASSERT_TRUE(cuda_.Info(device, &info).ok());
+    EXPECT_EQ(info.memory_bytes, std::size_t{1} << 30);
+    EXPECT_EQ(info.free_bytes, 0U) << "not known";
+    EXPECT_FALSE(fake_cudart::HasContext(device));
+  }
+}
+
+TEST_F(CudaSetUp, AThreadThatChoseNoDeviceGetsNoContextOnTheFirst) {
+  std::jthread([this] {
+    std::byte* const data = NewMemory(64, 1);
+    NewEvent(1);
+    EXPECT_TRUE(cuda_.FreeDevice(1, data).ok());
+    EXPECT_EQ(fake_cudart::CurrentDevice(), 0);
+  }).join();
+  EXPECT_TRUE(fake_cudart::HasContext(1));
+  EXPECT_FALSE(fake_cudart::HasContext(0));
+}
+
 TEST_F(CudaSetUp, TheThreadsDeviceComesBackWhereTheCallFails) {
   ASSERT_TRUE(cuda_.BindThread(0).ok());
   fake_cudart::FailNth("cudaMalloc", 1, cudaErrorMemoryAllocation);
@@ -81,7 +102,7 @@ TEST_F(CudaSetUp, TheThreadsDeviceComesBackWhereTheCallFails) {
 }
 
 TEST_F(CudaSetUp, ADeviceThatCannotBeMadeCurrentIsAnErrorAndTheFormerOneComesBack) {
-  fake_cudart::FailNth("cudaSetDevice", 1, cudaErrorDevicesUnavailable);
+  fake_cudart::FailNth("cuCtxPushCurrent", 1, cudaErrorDevicesUnavailable);
   std::byte* data = nullptr;
   EXPECT_EQ(cuda_.AllocDevice(1, 64, &data).code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(fake_cudart::Calls("cudaMalloc"), 0);

@@ -1,5 +1,6 @@
 #include "tests/gpu/cuda/fake_cudart.h"
 
+#include <cuda.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -61,8 +62,13 @@ struct ThreadState {
   int device = 0;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   cudaError_t last_error = cudaSuccess;
+  std::vector<int> pushed{};  ///< devices whose contexts were pushed
 };
 thread_local ThreadState thread_state;
+
+int Current() {
+  return thread_state.pushed.empty() ? thread_state.device : thread_state.pushed.back();
+}
 
 struct State {
   Machine machine{};
@@ -163,7 +169,7 @@ void RunAll() {
 
 Stream* Find(cudaStream_t handle) {
   if (handle == cudaStreamLegacy || handle == cudaStreamPerThread) {
-    return &DeviceAt(thread_state.device).default_stream;
+    return &DeviceAt(Current()).default_stream;
   }
   const auto found = Now().streams.find(handle);
   return found == Now().streams.end() ? nullptr : found->second.get();
@@ -220,6 +226,29 @@ Handle Keep(std::map<void*, std::unique_ptr<Object>>* objects, std::unique_ptr<O
   void* const handle = object.get();
   objects->emplace(handle, std::move(object));
   return static_cast<Handle>(handle);
+}
+
+// The driver's contexts: a context is its device's number, from 1.
+
+CUresult RetainContext(CUcontext* context, CUdevice device) {
+  const std::lock_guard lock(mutex);
+  if (device < 0 || device >= Now().machine.devices) return CUDA_ERROR_INVALID_DEVICE;
+  *context = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(device) + 1);
+  return static_cast<CUresult>(EnterOn("cuDevicePrimaryCtxRetain", device));
+}
+
+CUresult PushContext(CUcontext context) {
+  const std::lock_guard lock(mutex);
+  const auto device = static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1;
+  const cudaError_t error = EnterOn("cuCtxPushCurrent", device);
+  if (error == cudaSuccess) thread_state.pushed.push_back(device);
+  return static_cast<CUresult>(error);
+}
+
+CUresult PopContext(CUcontext*) {
+  const std::lock_guard lock(mutex);
+  thread_state.pushed.pop_back();
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -300,14 +329,14 @@ bool HasContext(int device) {
   return DeviceAt(device).has_context;
 }
 
-int CurrentDevice() { return thread_state.device; }
+int CurrentDevice() { return Current(); }
 cudaStreamCaptureMode CaptureMode() { return thread_state.mode; }
 cudaError_t LastError() { return thread_state.last_error; }
 
 cudaError_t LaunchHost(void* stream, const std::function<void()>& work) {
   const std::lock_guard lock(mutex);
   const Stream* const found = Find(static_cast<cudaStream_t>(stream));
-  if (found != nullptr && found->device != thread_state.device) {
+  if (found != nullptr && found->device != Current()) {
     return Return(cudaErrorInvalidResourceHandle);
   }
   return Return(Enqueue("launch", static_cast<cudaStream_t>(stream), {work, nullptr}));
@@ -325,7 +354,7 @@ extern "C" {
 cudaError_t cudaGetLastError() {
   const std::lock_guard lock(mutex);
   const cudaError_t error = thread_state.last_error;
-  thread_state.last_error = DeviceAt(thread_state.device).broken_by;
+  thread_state.last_error = DeviceAt(Current()).broken_by;
   return error;
 }
 
@@ -359,6 +388,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (error != cudaSuccess) return Return(error);
   *properties = {};
   std::strcpy(properties->name, device == 0 ? "Fake GPU 0" : "Fake GPU n");
+  properties->totalGlobalMem = Now().machine.memory_bytes;
   properties->asyncEngineCount = 3;
   properties->hostRegisterSupported = 1;
   return cudaSuccess;
@@ -383,9 +413,9 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int, int) {
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   const std::lock_guard lock(mutex);
-  const cudaError_t error = EnterOn("cudaMemGetInfo", thread_state.device);
+  const cudaError_t error = EnterOn("cudaMemGetInfo", Current());
   *total = Now().machine.memory_bytes;
-  *free = FreeBytes(thread_state.device);
+  *free = FreeBytes(Current());
   return Return(error);
 }
 
@@ -394,15 +424,27 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 cudaError_t cudaGetDevice(int* device) {
   const std::lock_guard lock(mutex);
   const cudaError_t error = Enter("cudaGetDevice");
-  if (error == cudaSuccess) *device = thread_state.device;
+  if (error == cudaSuccess) *device = Current();
   return Return(error);
 }
 
 cudaError_t cudaSetDevice(int device) {
   const std::lock_guard lock(mutex);
   if (device < 0 || device >= Now().machine.devices) return Return(cudaErrorInvalidDevice);
+  thread_state.pushed.clear();
   thread_state.device = device;
   return Return(EnterOn("cudaSetDevice", device));
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int,
+                                             unsigned long long, cudaDriverEntryPointQueryResult*) {
+  const std::lock_guard lock(mutex);
+  const std::string name = symbol;
+  *function = name == "cuDevicePrimaryCtxRetain" ? reinterpret_cast<void*>(&RetainContext)
+              : name == "cuCtxPushCurrent"       ? reinterpret_cast<void*>(&PushContext)
+              : name == "cuCtxPopCurrent"        ? reinterpret_cast<void*>(&PopContext)
+                                                 : nullptr;
+  return Return(Enter("cudaGetDriverEntryPointByVersion"));
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
@@ -416,7 +458,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 
 cudaError_t cudaHostRegister(void* data, std::size_t bytes, unsigned int flags) {
   const std::lock_guard lock(mutex);
-  const cudaError_t error = EnterOn("cudaHostRegister", thread_state.device);
+  const cudaError_t error = EnterOn("cudaHostRegister", Current());
   if (error != cudaSuccess) return Return(error);
   if (OverlapsRegistrations(data, bytes)) return Return(cudaErrorHostMemoryAlreadyRegistered);
   Now().registrations[static_cast<const std::byte*>(data)] = bytes;
@@ -426,7 +468,7 @@ cudaError_t cudaHostRegister(void* data, std::size_t bytes, unsigned int flags) 
 
 cudaError_t cudaHostUnregister(void* data) {
   const std::lock_guard lock(mutex);
-  const cudaError_t error = EnterOn("cudaHostUnregister", thread_state.device);
+  const cudaError_t error = EnterOn("cudaHostUnregister", Current());
   if (error != cudaSuccess) return Return(error);
   const bool known = Now().registrations.erase(static_cast<const std::byte*>(data)) == 1;
   return Return(known ? cudaSuccess : cudaErrorHostMemoryNotRegistered);
@@ -434,21 +476,21 @@ cudaError_t cudaHostUnregister(void* data) {
 
 cudaError_t cudaMalloc(void** data, std::size_t bytes) {
   const std::lock_guard lock(mutex);
-  const cudaError_t error = EnterOn("cudaMalloc", thread_state.device);
+  const cudaError_t error = EnterOn("cudaMalloc", Current());
   if (error != cudaSuccess) return Return(error);
-  if (bytes > FreeBytes(thread_state.device)) return Return(cudaErrorMemoryAllocation);
+  if (bytes > FreeBytes(Current())) return Return(cudaErrorMemoryAllocation);
   *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (*data == MAP_FAILED) return Return(cudaErrorMemoryAllocation);
-  Now().allocations[*data] = {thread_state.device, bytes};
+  Now().allocations[*data] = {Current(), bytes};
   return cudaSuccess;
 }
 
 cudaError_t cudaFree(void* data) {
   const std::lock_guard lock(mutex);
-  const cudaError_t error = EnterOn("cudaFree", thread_state.device);
+  const cudaError_t error = EnterOn("cudaFree", Current());
   if (error != cudaSuccess) return Return(error);
   const auto found = Now().allocations.find(data);
-  if (found == Now().allocations.end() || found->second.device != thread_state.device) {
+  if (found == Now().allocations.end() || found->second.device != Current()) {
     return Return(cudaErrorInvalidValue);
   }
   munmap(data, found->second.bytes);
@@ -462,17 +504,17 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   const std::lock_guard lock(mutex);
   *least = 0;
   *greatest = -5;
-  return Return(EnterOn("cudaDeviceGetStreamPriorityRange", thread_state.device));
+  return Return(EnterOn("cudaDeviceGetStreamPriorityRange", Current()));
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority) {
   const std::lock_guard lock(mutex);
-  const cudaError_t error = EnterOn("cudaStreamCreateWithPriority", thread_state.device);
+  const cudaError_t error = EnterOn("cudaStreamCreateWithPriority", Current());
   if (error != cudaSuccess) return Return(error);
   Now().flags["cudaStreamCreateWithPriority"] = flags;
   Now().priority = priority;
-  *stream = Keep<cudaStream_t>(&Now().streams,
-                               std::make_unique<Stream>(Stream{.device = thread_state.device}));
+  *stream =
+      Keep<cudaStream_t>(&Now().streams, std::make_unique<Stream>(Stream{.device = Current()}));
   return cudaSuccess;
 }
 
@@ -537,11 +579,11 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   const std::lock_guard lock(mutex);
-  const cudaError_t error = EnterOn("cudaEventCreateWithFlags", thread_state.device);
+  const cudaError_t error = EnterOn("cudaEventCreateWithFlags", Current());
   if (error != cudaSuccess) return Return(error);
   Now().flags["cudaEventCreateWithFlags"] = flags;
   auto made = std::make_unique<Event>(
-      Event{.device = thread_state.device, .timed = (flags & cudaEventDisableTiming) == 0});
+      Event{.device = Current(), .timed = (flags & cudaEventDisableTiming) == 0});
   *event = Keep<cudaEvent_t>(&Now().events, std::move(made));
   return cudaSuccess;
 }
