@@ -265,7 +265,7 @@ void DeviceLane::Note(const char* what, std::uint64_t number, std::int64_t begin
   options_.timeline->Add({what, static_cast<int>(index_), number, begin_ns, backend_->NowNanos()});
 }
 
-void DeviceLane::NoteCopy(const Slot& slot) const {
+void DeviceLane::NoteCopy(const Slot& slot) {
   if (!has_timeline()) return;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;

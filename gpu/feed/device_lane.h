@@ -237,7 +237,7 @@ class DeviceLane {
   bool Does(FeedStep step) const { return options_.Does(step); }
   void Note(const char* what, std::uint64_t number, std::int64_t begin_ns) const;
   /// The time it took on the device, not the time it waited there for the slot.
-  void NoteCopy(const Slot& slot) const;
+  void NoteCopy(const Slot& slot);
   bool has_timeline() const { return options_.timeline != nullptr; }
 
   const std::shared_ptr<DeviceBackend> backend_;

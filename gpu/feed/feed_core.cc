@@ -154,9 +154,15 @@ bool FeedCore::Take(FeedItem* item, const std::stop_token& stop) {
   return false;
 }
 
+void FeedCore::PinAhead(const FeedItem& item) const {
+  if (!Does(FeedStep::kRegisterSource)) return;
+  for (const Tensor& tensor : item.batch) pins_->PinAll(tensor.data, tensor.bytes);
+}
+
 void FeedCore::ReadLoop(const std::stop_token& stop) {
   FeedItem item;
   while (!stop.stop_requested() && Take(&item, stop)) {
+    PinAhead(item);
     const auto lane = static_cast<std::size_t>(item.number % lanes_.size());
     QueueResult result = lanes_[lane]->TryGive(std::move(item));
     if (result == QueueResult::kFull) {

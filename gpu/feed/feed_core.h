@@ -92,6 +92,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   void OpenLanes();
   void StartThreads();
   void StopThreads(const Status& why);
+  /// Registers a batch's memory, which takes milliseconds, before its device waits for it.
+  void PinAhead(const FeedItem& item) const;
   void ReadLoop(const std::stop_token& stop);
   void FeedLoop(std::size_t index, const std::stop_token& stop);
   /// The end, or a failure, behind what the lanes have.

@@ -53,18 +53,27 @@ void HostPins::MoveClose(std::span<std::byte> range) const {
 }
 
 HostPins::ChunkState HostPins::PinChunk(PinnedChunks* chunks, std::size_t chunk) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(registering_);
   std::atomic<ChunkState>& state = chunks->states[chunk];
   const ChunkState found = state.load(std::memory_order_relaxed);
   if (found != ChunkState::kUnknown) return found;
   const std::span<std::byte> range = chunks->Range(chunk);
   MoveClose(range);
   const Status status = backend_->RegisterHost(range.data(), range.size());
-  if (!status.ok() && failure_.empty()) failure_ = status.ToString();
+  if (!status.ok()) NoteFailure(status);
   const ChunkState made = status.ok() ? ChunkState::kPinned : ChunkState::kFailed;
   // Order: partner of the load in Pin; who reads it finds the chunk registered.
   state.store(made, std::memory_order_release);
   return made;
+}
+
+void HostPins::NoteFailure(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = status.ToString();
+}
+
+void HostPins::PinAll(const std::byte* data, std::size_t bytes) {
+  for (std::size_t done = 0; done < bytes;) done += Pin(data + done, bytes - done).bytes;
 }
 
 HostPins::Part HostPins::Pin(const std::byte* data, std::size_t bytes) {

@@ -42,6 +42,8 @@ class HostPins {
   /// The first part of [data, data + bytes), registered where that can be done. What lies in no
   /// arena is one part, not registered.
   Part Pin(const std::byte* data, std::size_t bytes);
+  /// Pin of all parts, ahead of need: by whoever may wait.
+  void PinAll(const std::byte* data, std::size_t bytes);
   /// Why some memory is not registered; "" where all is.
   std::string failure() const;
 
@@ -62,11 +64,13 @@ class HostPins {
 
   PinnedChunks* ChunksOf(const std::byte* data);
   void MoveClose(std::span<std::byte> range) const;
+  void NoteFailure(const Status& status);
   ChunkState PinChunk(PinnedChunks* chunks, std::size_t chunk);
 
   const std::shared_ptr<DeviceBackend> backend_;
   const CpuList nodes_;
-  mutable std::mutex mutex_;                                          ///< guards what follows
+  std::mutex registering_;    ///< held for the milliseconds that it takes; others go on meanwhile
+  mutable std::mutex mutex_;  ///< guards what follows
   std::map<const std::byte*, std::unique_ptr<PinnedChunks>> arenas_;  ///< by their start
   std::string failure_;
 };
