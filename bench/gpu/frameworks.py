@@ -660,7 +660,8 @@ class Groups:
         run("overwrite.cupy_dlpack", self._overwrite_cupy, "dlpack")
         run("overwrite.cupy_cai_kept_until_done", self._overwrite_cupy, "cai kept")
         run("overwrite.cupy_cai_on_the_plans_stream", self._overwrite_cupy, "cai plan")
-        run("overwrite.cupy_cai_released_at_once", self._overwrite_cupy, "cai")
+        run("overwrite.cupy_cai_released_at_once", self._overwrite_cupy, "cai default")
+        run("overwrite.cupy_cai_on_a_stream_that_waits_for_none", self._overwrite_cupy, "cai")
 
     def overwrite_jax(self) -> None:
         """The same in JAX."""
@@ -754,7 +755,7 @@ class Groups:
         torch = need_torch_cuda(self.devices)
         cupy = need("cupy")
         cycles = sleep_cycles(torch)
-        side = torch.cuda.Stream()
+        side = torch.cuda.default_stream() if variant == "cai default" else torch.cuda.Stream()
         stream = cupy.cuda.ExternalStream(side.cuda_stream)
         out = cupy.empty((OVERWRITES, LARGE_BATCH, 65528), dtype=cupy.uint8)
         torch.cuda.synchronize()
@@ -785,11 +786,11 @@ class Groups:
             return cupy.asnumpy(out)
 
         detail = self._overwritten(plan, step, values)
-        note = ""
         if variant == "cai":
-            note = (" (docs/PYTHON.md says to keep the array until the work is done: nothing "
-                    "orders the refill behind the consumer's work)")
-        return self._judge(detail, note)
+            detail["observation"] = ("CUDA's default stream does not wait for such a stream: "
+                                     "docs/PYTHON.md says to keep the array, or to take it by DLPack")
+            return detail
+        return self._judge(detail)
 
     def _overwrite_jax(self) -> Any:
         need_cuda(self.devices)

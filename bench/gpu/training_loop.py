@@ -192,7 +192,7 @@ class Feeds:
         self.batch = batch
         self.devices = devices
 
-    def ringfeed_loader(self, passes: int, stream: int = 0) -> ringfeed.Loader:
+    def ringfeed_loader(self, passes: int, stream: Optional[int] = None) -> ringfeed.Loader:
         """A Loader onto the device."""
         plan = ringfeed.devices.DevicePlan(self.devices, slots=SLOTS, stream=stream)
         return ringfeed.Loader(
@@ -211,7 +211,7 @@ class Feeds:
     def ringfeed(self, in_order: bool) -> Tuple[Batches, Callable[[], Any]]:
         """Of ringfeed's device feed."""
         tensors = importlib.import_module("ringfeed.torch").tensors
-        stream = 0
+        stream = None
         if in_order and self.device.type == "cuda":
             stream = self.torch.cuda.current_stream().cuda_stream or 1  # 1: the legacy stream
         loader = self.ringfeed_loader(0, stream)
