@@ -58,8 +58,8 @@ void MakeReadyOn(nb::handle stream, const Array& array) {
 }
 
 // That the data come after and that the memory is written again after, as __cuda_array_interface__
-// names it: where the loop named none, the legacy stream, which waits for all streams but those that
-// were made not to. None: they are ready, and stay.
+// names it: where the loop named none, the legacy stream, which waits for all streams but those
+// that were made not to. None: they are ready, and stay.
 std::optional<std::uintptr_t> InterfaceStream(const Array& array) {
   if (array.lease() == nullptr || array.tensor().place.type != DeviceType::kCuda) {
     return std::nullopt;
