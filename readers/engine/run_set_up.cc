@@ -17,8 +17,9 @@ namespace {
 constexpr std::size_t kDeliveries = 2 * BatchSink::kMaxSlots;  // room for every slot at once
 constexpr std::size_t kRecordDeliveries = 16;
 constexpr int kMaxThreads = 16;
-/// Payload that a worker frames before its turn in file order comes: what is written later than
-/// that has left the cache of its core. Measured on parts of 128 to 512 KiB.
+/// Payload that a worker frames at least before its turn in file order comes. One that works alone
+/// frames no more: what is written later than that has left the cache of its core. Measured on
+/// parts of 128 to 512 KiB.
 constexpr std::size_t kAheadBytes = 512 * 1024;
 /// Of the order by index: enough that a worker has one whose reads are under way while it frames
 /// another's.
@@ -133,6 +134,15 @@ Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Ar
 
 std::size_t Run::AheadBytes() const {
   return plan_.source.options.io.in_flight_bytes / kLanesPerWriter;
+}
+
+std::size_t Run::FramedAheadBytes() const {
+  if (pool_.writers() == 1) return kAheadBytes;
+  // A whole turn each. With less, the rest of a turn was framed in that turn, while all others
+  // waited: on 16 cores 8 threads did the work of two.
+  if (chunks_ == nullptr) return std::max(kAheadBytes, plan_.source.options.stripe_bytes);
+  const std::size_t record_bytes = indexed_->mean_record_bytes();
+  return std::max(kAheadBytes, RowsPerChunk(record_bytes) * record_bytes);
 }
 
 void Run::ReserveMemory() {
@@ -263,7 +273,7 @@ void Run::BuildLanes() {
   const std::size_t parts =
       hold_credits_ ? stripe / PartBytes(source.options, arena_->slab_bytes()) + 1 : 1;
   if (hold_credits_ && plan_.parser != nullptr && !unordered_) {
-    read_ahead_.set_limit(kAheadBytes);
+    read_ahead_.set_limit(FramedAheadBytes());
   }
   lane_credits_ = parts * std::max<std::size_t>(2, (2 * writers + count - 1) / count);
   for (std::size_t i = 0; i < workers_.size(); ++i) read_ahead_.AddWorker();

@@ -1,0 +1,104 @@
+// How many threads of a chain are at work at a time: a matter of how work is handed out, not of
+// speed. A parser's work is a sleep here, which takes as long on any number of cores.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "readers/parsers/parser.h"
+#include "ringfeed/decorators.h"
+#include "tests/readers/pipeline_fixture.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr int kThreads = 8;
+
+/// How many are at work whenever one begins, on average.
+class AtWork {
+ public:
+  void Begin() {
+    all_.fetch_add(static_cast<std::uint64_t>(++now_));
+    ++times_;
+  }
+  void End() { --now_; }
+  double mean() const { return static_cast<double>(all_) / static_cast<double>(times_); }
+
+ private:
+  std::atomic<int> now_{0};
+  std::atomic<std::uint64_t> all_{0};
+  std::atomic<std::uint64_t> times_{0};
+};
+
+/// Sleeps for each row in both of its phases.
+class SleepingParser final : public Parser {
+ public:
+  explicit SleepingParser(AtWork* at_work) : at_work_(at_work) {
+    AddField({"bytes", DType::kUInt64, {}});
+    two_phase_ = true;
+  }
+
+  std::string name() const override { return "sleeping"; }
+  std::unique_ptr<Scratch> NewScratch() const override { return std::make_unique<Scratch>(); }
+  void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch*,
+              std::vector<RowFailure>*) const override {
+    Work(rows.size());
+    for (std::size_t row = 0; row < rows.size(); ++row) locations[row].data = rows[row].data;
+  }
+  void Write(std::span<const RecordSpan> rows, const FieldLocation*,
+             std::span<const ColumnTarget> targets, Scratch*,
+             std::vector<RowFailure>*) const override {
+    Work(rows.size());
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      const std::uint64_t bytes = rows[row].size;
+      std::memcpy(targets[0].data + row * sizeof(bytes), &bytes, sizeof(bytes));
+    }
+  }
+
+ private:
+  void Work(std::size_t rows) const {
+    at_work_->Begin();
+    std::this_thread::sleep_for(std::chrono::microseconds(200 * rows));
+    at_work_->End();
+  }
+
+  AtWork* const at_work_;
+};
+
+class ParallelWorkTest : public PipelineTest {
+ protected:
+  /// The mean number of threads at work while a chain over files of a lane for each thread is read.
+  double MeanAtWork(bool shuffled) {
+    constexpr std::uint64_t kRecords = 600;
+    OpenOptions options = Options();
+    options.threads = kThreads;
+    options.cycle = kThreads;
+    options.stripe_bytes = std::size_t{1} << 20;
+    AtWork at_work;
+    Reader reader = OpenFiles(MakeFiles(kThreads, kRecords, 12'000, 12'000), options);
+    if (shuffled) reader = Shuffle(reader, {.window = 100});
+    reader = Batch(Parse(reader, std::make_shared<SleepingParser>(&at_work)), {.size = 32});
+    Instance batch;
+    std::uint64_t rows = 0;
+    while (reader.TryReadNext(&batch) == ReadResult::kRecord) rows += batch.Rows();
+    EXPECT_EQ(rows, kThreads * kRecords);
+    return at_work.mean();
+  }
+};
+
+TEST_F(ParallelWorkTest, EachThreadHasALaneToWorkOnInFileOrder) {
+  EXPECT_GT(MeanAtWork(false), 0.7 * kThreads);
+}
+
+TEST_F(ParallelWorkTest, EachThreadHasALaneToWorkOnBeforeAWindow) {
+  EXPECT_GT(MeanAtWork(true), 0.7 * kThreads);
+}
+
+}  // namespace
+}  // namespace ringfeed
