@@ -42,6 +42,8 @@ void BlockShuffleStage::OnPassEnd() {
 }
 
 void BlockShuffleStage::OnEnd(const Status& status) {
+  // Of a block that is not whole the order is another one.
+  if (!status.ok() && !held_.empty()) next_->OnFailing();
   Drain();
   next_->OnEnd(status);
 }
@@ -105,6 +107,8 @@ void WindowShuffleStage::OnPassEnd() {
 }
 
 void WindowShuffleStage::OnEnd(const Status& status) {
+  // More rows would have come among those that are held.
+  if (!status.ok() && buckets_.arrived() > 0) next_->OnFailing();
   Flush();
   next_->OnEnd(status);
 }

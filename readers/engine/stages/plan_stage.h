@@ -32,9 +32,12 @@ class PlanStage {
   virtual void OnPassEnd() = 0;
   /// Rows that follow are in no batch with those before. From the stage in front of the last alone.
   virtual void OnCut() {}
-  /// A failure comes: what is begun is delivered before it, also where rests are dropped. Calls of
-  /// OnCut and OnEnd follow. From the stage in front of the last alone.
-  virtual void OnFailing() {}
+  /// A failure comes: what is begun is delivered before it, also where rests are dropped, and
+  /// counts in no position. Rows may follow that would have come elsewhere in the order, had there
+  /// been more.
+  virtual void OnFailing() {
+    if (next_ != nullptr) next_->OnFailing();
+  }
   /// Nothing follows; a status that is not OK is a failure after everything so far.
   virtual void OnEnd(const Status& status) = 0;
 
