@@ -8,17 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "gpu/owned_handles.h"
 #include "ringfeed/device_backend.h"
-#include "tools/bench/gpu_device.h"
 
 namespace ringfeed::bench {
 
 using Json = nlohmann::ordered_json;
-using tools::OwnedDevice;
-using tools::OwnedEvent;
-using tools::OwnedMemory;
-using tools::OwnedStream;
-using tools::Require;
 
 inline constexpr std::size_t kKiB = std::size_t{1} << 10;
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;

@@ -22,6 +22,8 @@ namespace ringfeed {
 namespace {
 
 constexpr std::int64_t kPollNs = 20'000;
+// Of copies that wait for the device's own work, as they do in a loop that is slower than its feed.
+constexpr std::int64_t kLongestPollNs = 100'000;
 constexpr std::int64_t kLookNs = 20'000'000;  // how often a wait looks whether it is stuck
 // Arrays that a thread has dropped may be held for a moment by a library that computes with them.
 constexpr std::int64_t kOwnLeasesNs = 500'000'000;
@@ -185,8 +187,14 @@ void FeedCore::FeedLoop(std::size_t index, const std::stop_token& stop) {
   if (const Status status = options_.backend->BindThread(lane->device()); !status.ok()) {
     lane->Fail(status);
   }
+  std::int64_t poll_ns = kPollNs;
   while (!stop.stop_requested()) {
-    if (!lane->Feed()) lane->Rest(kPollNs);
+    if (lane->Feed()) {
+      poll_ns = kPollNs;
+      continue;
+    }
+    lane->Rest(poll_ns);
+    poll_ns = std::min(2 * poll_ns, kLongestPollNs);
   }
 }
 

@@ -14,6 +14,7 @@ ENDED, STOPPED, DAMAGED, REFUSED = "ended", "stopped", "damaged", "refused"
 
 #: Of these a place in the order is a record's number, so that every record must have one.
 BY_NUMBER = ("global", "stripes")
+BUCKET = 64  # places that a window shuffle lets go of at once
 
 
 def failing_gap(file):
@@ -76,15 +77,19 @@ class Expected:
 
     # ---- The order ----
 
-    def stage(self, rank, ranks):
-        """Of the rows, with GAP where a run under `fail` ends before its place."""
+    def data_set(self, rank, ranks):
         configuration = self.configuration
         split = configuration["split"] == "yes" and ranks > 1
         order = reference.FileOrder(rank=rank if split else 0, ranks=ranks if split else 1)
         numbered = [Numbered(file, i, not self.skip and not self.by_number(ranks))
                     for i, file in enumerate(self.files)]
-        data = reference.DataSet(numbered, order, configuration["cycle"], configuration["stripe"],
+        return reference.DataSet(numbered, order, configuration["cycle"], configuration["stripe"],
                                  configuration["epoch"])
+
+    def stage(self, rank, ranks):
+        """Of the rows, with GAP where a run under `fail` ends before its place."""
+        configuration = self.configuration
+        data = self.data_set(rank, ranks)
         mode, amount, seed = configuration["order"], configuration["amount"], configuration["seed"]
         epoch = configuration["epoch"]
         if mode == "global":
@@ -109,21 +114,39 @@ class Expected:
             return rows[:first + 1]
         return cut
 
+    def in_order(self, number, rank, ranks):
+        """How many places of a pass stand where they would without damage: the others are those that a
+        shuffle held when it had to end."""
+        mode, amount = self.configuration["order"], self.configuration["amount"]
+        if not self.cut or mode not in ("window", "block"):
+            return 1 << 60
+        rows = self.data_set(rank, ranks).as_read()(number)
+        arrived = next((i for i, row in enumerate(rows) if row is HOLE or row is GAP), len(rows)) + 1
+        if arrived > len(rows):
+            return 1 << 60
+        if mode == "block":
+            return arrived // amount * amount
+        epoch = self.configuration["epoch"] + number
+        keys = ((i << 32) + amount * reference.draw(self.configuration["seed"], epoch,
+                                                    reference.WINDOW_SHUFFLE, i) for i in range(arrived))
+        return sum(key < arrived // BUCKET * BUCKET << 32 for key in keys)
+
     def of_pass(self, number, rank, ranks):
-        """[(rows of the rank, whether a failure cuts them short)] of the batches of a pass: under `fail`
-        a rank ends at the first of its own rows that is damaged."""
+        """[(rows of the rank, whether a failure cuts them short, whether it counts)] of the batches of a
+        pass: under `fail` a rank ends at the first of its own rows that is damaged."""
         split = self.configuration["split"] == "yes" and ranks > 1
         size = self.batch // ranks if split else self.batch
         key = (number, rank, ranks, self.cut)
         if key not in self.cuts:
-            result = []
+            result, places, in_order = [], 0, self.in_order(number, rank, ranks)
             for batch in reference.batches(self.stage(rank, ranks), size)(number):
                 own = batch.places if split else batch.of_rank(rank, ranks)
                 bad = None if self.skip else next(
                     (i for i, row in enumerate(own) if row is HOLE or row is GAP), None)
+                places += len(batch.places)
                 whole = len(batch.places) == size or self.configuration["drop"] == "keep"
                 if whole or bad is not None:
-                    result.append((own[:bad], bad is not None))
+                    result.append((own[:bad], bad is not None, places <= in_order))
                 if bad is not None:
                     break
             self.cuts[key] = result
@@ -139,23 +162,24 @@ class Expected:
         if self.refused(ranks):
             return [], REFUSED, start
         deliveries, number, passes = [], 0, self.configuration["passes"]
-        done = 0
+        done = behind = 0
         while passes == 0 or done < passes:
-            for own, fails in self.of_pass(done, rank, ranks):
+            for own, fails, counts in self.of_pass(done, rank, ranks):
                 if most and number >= start + most:
-                    return deliveries, STOPPED, number
+                    return deliveries, STOPPED, behind
                 rows = [(done, *row) for row in own if row is not HOLE]
                 if rows and number >= start:
                     deliveries.append((number, rows))
                 if fails:  # what it cuts short comes again
-                    return deliveries, DAMAGED, number
+                    return deliveries, DAMAGED, behind
+                behind += counts and behind == number
                 number += 1
             if most and number >= start + most:
-                return deliveries, STOPPED, start + most
+                return deliveries, STOPPED, behind
             done += 1
             if passes == 0 and number == 0:  # it would go on for ever without delivering anything
                 return [], DAMAGED, 0
-        return deliveries, ENDED, number
+        return deliveries, ENDED, behind
 
     def runs(self, *given):
         """The runs that the damage allows: what stands behind it in the files may stand before it in the
@@ -171,6 +195,13 @@ class Expected:
         start = given[2] if len(given) > 2 else 0
         fitting = [run for run in runs if fits(run[0])]
         return next((run for run in fitting if run[2] >= start), (fitting or runs)[0])
+
+    def behind(self, deliveries, ended, *given):
+        """The batches that the position may stand at behind such a run: two of those that the damage
+        allows may deliver the same, of which one ends its shuffle and the other does not."""
+        behind = {run[2] for run in self.runs(*given) if run[:2] == (deliveries, ended)}
+        self.cut = False
+        return behind
 
     # ---- What is reported ----
 
