@@ -165,7 +165,7 @@ class Expected:
         done = behind = 0
         while passes == 0 or done < passes:
             for own, fails, counts in self.of_pass(done, rank, ranks):
-                if most and number >= start + most:
+                if most and behind >= start + most:  # what does not count is no batch of these
                     return deliveries, STOPPED, behind
                 rows = [(done, *row) for row in own if row is not HOLE]
                 if rows and number >= start:
@@ -174,7 +174,7 @@ class Expected:
                     return deliveries, DAMAGED, behind
                 behind += counts and behind == number
                 number += 1
-            if most and number >= start + most:
+            if most and behind >= start + most:
                 return deliveries, STOPPED, behind
             done += 1
             if passes == 0 and number == 0:  # it would go on for ever without delivering anything
