@@ -71,7 +71,6 @@ void Run::WorkOnce(Worker& worker) {
   // Order: pairs with the release in End.
   if (!worker.has_let_go && ended_.load(std::memory_order_acquire)) LetGoOfLanes(worker);
   if (pool_.TakesTasks(worker.index) && plan_turn_.TakeAsk()) RequestPlan(&worker);
-  if (IsWaitedFor(worker) && ReadLane(worker)) return;
   if (WriteRows(worker) || ReadLane(worker)) return;
   SleepUntilWork(worker);
 }
@@ -109,12 +108,6 @@ void Run::FailBehindPlan(Worker& worker, const Status& status) {
   // Order: pairs with the acquire in WorkerFailure, for failure_.
   failed_.store(true, std::memory_order_release);
   RequestPlan(&worker);
-}
-
-bool Run::IsWaitedFor(const Worker& worker) const {
-  if (unordered_ || pool_.writers() == 1) return false;
-  const LaneState& due = *lanes_[read_ahead_.due()];
-  return due.worker == worker.index && due.out.SizeApprox() == 0;
 }
 
 bool Run::WriteRows(Worker& worker) {

@@ -205,9 +205,6 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void FailBehindPlan(Worker& worker, const Status& status);
   /// Nothing more is read: see Lane::LetGo.
   static void LetGoOfLanes(Worker& worker);
-  /// Whether everybody else may soon have nothing to do but for a block of this worker's. It reads
-  /// then before it writes.
-  bool IsWaitedFor(const Worker& worker) const;
   bool WriteRows(Worker& worker);
   /// While rows are written, what this worker will frame next comes into its cache.
   void FetchUpcoming(Worker& worker);
