@@ -1,6 +1,7 @@
 #include "tests/gpu/conformance/feed_conformance.h"
 
-#include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -165,10 +166,10 @@ TEST_P(FeedConformance, NoSlotIsWrittenBeforeItsConsumersAreDone) {
 TEST_P(FeedConformance, AFeedStartsAgainFromAnywhere) {
   DeviceFeed feed(Batches(320, 32), OnOneDevice());
   const std::vector<std::uint64_t> all = SumsOf(320, 32);
-  for (const std::size_t taken : {0U, 1U, 4U, 10U}) {
+  for (const std::size_t taken : {1U, 4U, 10U}) {
     const std::vector<std::uint64_t> first(all.begin(),
                                            all.begin() + static_cast<std::ptrdiff_t>(taken));
-    EXPECT_EQ(Train(&feed, taken + (taken == 0 ? 1 : 0)).size(), std::max<std::size_t>(taken, 1));
+    EXPECT_EQ(Train(&feed, taken), first);
     feed.ReInit();
   }
   EXPECT_EQ(Train(&feed, 100), all);
