@@ -86,7 +86,9 @@ class ParallelWorkTest : public PipelineTest {
     reader = Batch(Parse(reader, std::make_shared<SleepingParser>(&at_work)), {.size = 32});
     Instance batch;
     std::uint64_t rows = 0;
-    while (reader.TryReadNext(&batch) == ReadResult::kRecord) rows += batch.Rows();
+    while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+      rows += static_cast<std::uint64_t>(batch.Rows());
+    }
     EXPECT_EQ(rows, kThreads * kRecords);
     return at_work.mean();
   }
