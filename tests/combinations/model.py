@@ -196,10 +196,10 @@ class Expected:
         fitting = [run for run in runs if fits(run[0])]
         return next((run for run in fitting if run[2] >= start), (fitting or runs)[0])
 
-    def behind(self, deliveries, ended, *given):
-        """The batches that the position may stand at behind such a run: two of those that the damage
-        allows may deliver the same, of which one ends its shuffle and the other does not."""
-        behind = {run[2] for run in self.runs(*given) if run[:2] == (deliveries, ended)}
+    def behind(self, fits, *given):
+        """The batches that the position may stand at behind a run that `fits` takes: two of those that
+        the damage allows may deliver the same, of which one ends its shuffle and the other does not."""
+        behind = {run[2] for run in self.runs(*given) if fits(run)}
         self.cut = False
         return behind
 

@@ -426,7 +426,7 @@ class Run:
         if not self.finish([process], step) or process.returncode < 0:
             return None
         report, found = report_of(process), self.deliveries(process)
-        wanted, ended, behind = self.expected.run_like(lambda run: run[:len(found)] == found)
+        wanted, ended, _ = self.expected.run_like(lambda run: run[:len(found)] == found)
         if ended == REFUSED:
             self.check_refused(process)
             return None
@@ -444,12 +444,17 @@ class Run:
             self.fault("interrupted: leaves no position", process)
             return None
         batch = json.loads(process.position.read_text())["batch"]
-        last = min(found[-1][0] + 1, behind) if found else 0
-        following = next((number for number, _ in wanted if number >= last), behind)
-        if not last <= batch <= following:
-            self.fault(f"interrupted behind batch {last - 1}: the position is at {batch}", process)
+        if not any(last <= batch <= following for last, following in self._stopped_at(found, wanted)):
+            self.fault(f"interrupted behind {len(found)} batches: the position is at {batch}", process)
             return None
         return process.position, batch
+
+    def _stopped_at(self, found, wanted):
+        """[(first, last)] of the batches that the position may stand at where `found` was delivered:
+        behind the last of them that counts, or at the next one with rows."""
+        for behind in self.expected.behind(lambda run: run[0][:len(found)] == found):
+            last = min(found[-1][0] + 1, behind) if found else 0
+            yield last, next((number for number, _ in wanted if number >= last), behind)
 
     def _pulse(self, processes):
         """A slow machine: processes are stopped now and then."""
@@ -517,7 +522,8 @@ class Run:
             self.fault(f"rank {rank} of {ranks}: the records of these numbers have other contents", process)
         self.check_sums(process, report, wanted, ended)
         batch = json.loads(process.position.read_text())["batch"] if process.position.exists() else None
-        if batch != behind and batch not in self.expected.behind(wanted, ended, rank, ranks, start, most):
+        if batch != behind and batch not in self.expected.behind(
+                lambda run: run[:2] == (wanted, ended), rank, ranks, start, most):
             self.fault(f"rank {rank} of {ranks}: its position is at batch {batch}, not {behind}", process)
 
     def run_of(self, report):
