@@ -16,6 +16,7 @@
 #include "tests/support/fault_engine.h"
 #include "tests/support/random_fault_hook.h"
 #include "tests/support/restrictions.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 namespace {
@@ -237,7 +238,7 @@ TEST_P(EngineTest, WritesToNoBufferOnceItIsGone) {
   const AlignedBuffer buffer(32u << 20);
   IoOptions options = Options();
   options.in_flight_bytes = buffer.size();
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < (kSanitized ? 2 : 5); ++round) {
     MakeCold(file->name());
     std::unique_ptr<ReadEngine> engine = NewEngine(options);
     std::vector<ReadRequest> requests;
@@ -316,7 +317,7 @@ TEST_P(EngineTest, ReadsOnInAStormOfSignals) {
   ASSERT_EQ(sigaction(SIGALRM, &counting, &before), 0);
   const itimerval often{{0, 200}, {0, 200}};
   ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
-  const std::unique_ptr<InputFile> file = NewFile(16u << 20);
+  const std::unique_ptr<InputFile> file = NewFile((kSanitized ? 4u : 16u) << 20);
   const std::unique_ptr<ReadEngine> engine = NewEngine();
   EXPECT_TRUE(ReadAll(engine.get(), file.get()).empty());
   const itimerval off{};

@@ -59,7 +59,7 @@ TEST_F(HostileInputTest, AnEmptyFileIsNoRecordsUnderEveryPath) {
 TEST_F(HostileInputTest, AFileCutAnywhereDeliversItsWholeRecords) {
   const TfRecordImage image = MakeTfRecords(0, std::vector<std::size_t>{30, 8, 100, 12});
   const std::string path = directory_.File("cut.tfrecord");
-  for (std::size_t bytes = 1; bytes < image.bytes.size(); ++bytes) {
+  for (std::size_t bytes = 1; bytes < image.bytes.size(); bytes += kSanitized ? 3 : 1) {
     WriteBytes(path, std::span(image.bytes).first(bytes));
     const auto whole = static_cast<std::uint64_t>(
         std::upper_bound(image.offsets.begin(), image.offsets.end(), bytes) -

@@ -176,7 +176,7 @@ void CheckReadsOfTinyRows(const std::string& path, const OpenOptions& options, s
 }
 
 TEST_F(ResourceTest, TinyRowsAreNotReadAgainAndAgainInAnyOrderByAnyPath) {
-  constexpr std::int64_t kRows = 100'000;
+  constexpr std::int64_t kRows = kSanitized ? 30'000 : 100'000;
   const std::string path = directory_.File("tiny.rows");
   for (const TinyRowOrder& order : TinyRowOrders()) {
     for (const IoPath io : {IoPath::kAuto, IoPath::kUring, IoPath::kPread, IoPath::kMmap}) {
@@ -203,7 +203,7 @@ TEST_F(ResourceTest, TinyRowsAreNotReadAgainAndAgainInAnyOrderByAnyPath) {
 // Each lane by itself reads too little of a small file to tell; together they would read it often.
 TEST_F(ResourceTest, SmallFilesAreNotReadAgainAndAgainByManyLanes) {
   constexpr std::int64_t kFiles = 40;
-  constexpr std::int64_t kRows = 3000;
+  constexpr std::int64_t kRows = kSanitized ? 1000 : 3000;
   std::vector<std::string> paths;
   for (std::int64_t file = 0; file < kFiles; ++file) {
     paths.push_back(directory_.File(std::to_string(file) + ".rows"));

@@ -7,12 +7,14 @@
 #include <set>
 #include <vector>
 
+#include "tests/support/stress_scale.h"
+
 namespace ringfeed::tools {
 namespace {
 
 TEST(RecordMarksTest, AgreesWithASet) {
   std::mt19937_64 random(7);
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < StressRounds(50); ++round) {
     RecordMarks marks;
     std::set<std::uint64_t> reference;
     for (int i = 0; i < 40; ++i) {
