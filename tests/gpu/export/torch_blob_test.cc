@@ -15,7 +15,7 @@
 namespace ringfeed {
 namespace {
 
-Tensor MakeTensor(DType dtype, const Shape& shape) {
+Tensor TensorOf(DType dtype, const Shape& shape) {
   Tensor tensor;
   tensor.dtype = dtype;
   tensor.shape = shape;
@@ -27,7 +27,7 @@ Tensor MakeTensor(DType dtype, const Shape& shape) {
 }
 
 TEST(TorchBlobTest, TheTensorIsSharedNotCopied) {
-  const Tensor tensor = MakeTensor(kFloat32, {2, 3});
+  const Tensor tensor = TensorOf(kFloat32, {2, 3});
   const at::Tensor blob = TorchBlob(tensor);
   EXPECT_EQ(blob.storage.get(), tensor.data);
   EXPECT_EQ(blob.sizes, (std::vector<std::int64_t>{2, 3}));
@@ -38,7 +38,7 @@ TEST(TorchBlobTest, TheTensorIsSharedNotCopied) {
 }
 
 TEST(TorchBlobTest, TheOwnerIsDroppedWithTheLastShare) {
-  std::optional<Tensor> tensor = MakeTensor(kUInt8, {4});
+  std::optional<Tensor> tensor = TensorOf(kUInt8, {4});
   const std::weak_ptr<const void> memory = tensor->owner;
   std::optional<at::Tensor> blob = TorchBlob(*tensor);
   std::optional<at::Tensor> view = blob;
@@ -51,7 +51,7 @@ TEST(TorchBlobTest, TheOwnerIsDroppedWithTheLastShare) {
 }
 
 TEST(TorchBlobTest, TheDeviceIsTheTensors) {
-  Tensor tensor = MakeTensor(kUInt8, {4});
+  Tensor tensor = TensorOf(kUInt8, {4});
   tensor.place = {DeviceType::kCuda, 2};
   EXPECT_EQ(TorchBlob(tensor).options.where.type, at::kCUDA);
   EXPECT_EQ(TorchBlob(tensor).options.where.index, 2);
@@ -71,12 +71,12 @@ TEST(TorchBlobTest, EveryDTypeHasItsScalarType) {
       {kFloat64, ScalarType::Double}};
   EXPECT_EQ(types.size(), 13U);
   for (const auto& [dtype, type] : types) {
-    EXPECT_EQ(TorchBlob(MakeTensor(dtype, {1})).options.scalar_type, type) << DTypeName(dtype);
+    EXPECT_EQ(TorchBlob(TensorOf(dtype, {1})).options.scalar_type, type) << DTypeName(dtype);
   }
 }
 
 TEST(TorchBlobTest, WithoutElementsNoAddressIsLookedUp) {
-  Tensor tensor = MakeTensor(kInt64, {0, 8});
+  Tensor tensor = TensorOf(kInt64, {0, 8});
   tensor.data = nullptr;
   tensor.place = {DeviceType::kCuda, 1};
   const at::Tensor blob = TorchBlob(tensor);
