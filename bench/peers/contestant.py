@@ -12,11 +12,12 @@ It prints one line of JSON. Exit status: 0 done, 3 what it needs is not installe
 
 import argparse
 import json
+import os
 import pathlib
 import sys
 import time
 from itertools import islice
-from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from cpu_clock import cpu_seconds
 from works import SAMPLES, WORKS, Work
@@ -61,6 +62,19 @@ def run(streams: Dict[str, Stream], resume: Optional[Resume] = None) -> int:
         result = _measured(streams[options.work], options)
     print(json.dumps({"work": options.work, **result}))
     return 0
+
+
+def workers() -> int:
+    """How many workers the loader is to have, as the environment variable LOADER_WORKERS says."""
+    return int(os.environ.get("LOADER_WORKERS", "0"))
+
+
+def passes(loader: Iterable[Any], once: bool) -> Iterator[Any]:
+    """The batches of a loader that ends after a pass: of one, or of one after the other."""
+    while True:
+        yield from loader
+        if once:
+            return
 
 
 def not_installed(what: ImportError) -> int:

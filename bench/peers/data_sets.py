@@ -5,9 +5,9 @@ import pathlib
 import shutil
 import subprocess
 from dataclasses import dataclass
-from typing import Dict, List
+from typing import Callable, Dict, Iterator, List, Union
 
-from works import PUSHED_ARRAYS, SAMPLE_BYTES
+from works import PUSHED_ARRAYS, SAMPLE_BYTES, SAMPLES, Work
 
 FILES = 8
 LABELS = 100
@@ -54,11 +54,32 @@ def make(command: str, data: pathlib.Path, sizes: Sizes) -> None:
         "tiny": lambda folder: _make(command, folder, "rows", sizes.tiny, 160),
     }
     for name, maker in makers.items():
-        done, partial = data / name, data / f"{name}.partial"
-        if not done.exists():
-            shutil.rmtree(partial, ignore_errors=True)
-            maker(partial)
-            partial.rename(done)
+        made(data / name, maker)
+
+
+def made(folder: pathlib.Path, maker: Callable[[pathlib.Path], None]) -> pathlib.Path:
+    """The folder, which `maker` makes where it is missing. One that was not finished has another
+    name, and is made again."""
+    if not folder.exists():
+        partial = folder.with_name(f"{folder.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        maker(partial)
+        partial.rename(folder)
+    return folder
+
+
+def records(work: Work, data: pathlib.Path) -> Iterator[Dict[str, Union[bytes, int]]]:
+    """The rows of `images` or `samples` in their order, for the peers that have a format of their
+    own: the columns as the work has them."""
+    number = 0
+    for name in SAMPLES.files(data):
+        with open(name, "rb") as source:
+            while sample := source.read(SAMPLE_BYTES):
+                if work.name == "images":
+                    yield {"image": sample, "label": number % LABELS}
+                else:
+                    yield {"value": sample}
+                number += 1
 
 
 def into_page_cache(data: pathlib.Path) -> None:

@@ -10,6 +10,8 @@ from typing import Any, Dict, Optional
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 REQUIREMENTS = pathlib.Path(__file__).with_name("requirements.txt")
+# Of these pip is not to look at what they ask for: the file says why.
+ALONE = pathlib.Path(__file__).with_name("requirements_without_dependencies.txt")
 
 
 class Environment:
@@ -37,7 +39,7 @@ class Environment:
         return self._command or (str(own) if own.exists() else "ringfeed")
 
     def install(self) -> None:
-        """Makes the environment: the peers as requirements.txt names them, and the package built
+        """Makes the environment: the peers as requirements*.txt name them, and the package built
         from this tree. It is a download of several GB.
 
         Raises:
@@ -48,6 +50,8 @@ class Environment:
         pip = [self.python, "-m", "pip", "install"]
         subprocess.run([*pip, "-r", str(REQUIREMENTS)], check=True, stdout=sys.stderr)
         subprocess.run([*pip, str(ROOT / "python")], check=True, stdout=sys.stderr)
+        # At the end: pip complains of them whenever it installs something else.
+        subprocess.run([*pip, "--no-deps", "-r", str(ALONE)], check=True, stdout=sys.stderr)
 
     def variables(self) -> Dict[str, str]:
         """Environment variables of the contestants."""
@@ -61,9 +65,9 @@ class Environment:
                                   "print(p.python_version())"], check=True,
                                  stdout=subprocess.PIPE, text=True)
         packages = {package["name"]: package["version"] for package in json.loads(listed.stdout)}
-        named = {line.split("==")[0] for line in REQUIREMENTS.read_text("utf-8").splitlines()
-                 if "==" in line}
-        asked = {name.replace("_", "-") for name in named | {"ringfeed"}}
+        named = {line.split("==")[0] for path in (REQUIREMENTS, ALONE)
+                 for line in path.read_text("utf-8").splitlines() if "==" in line}
+        asked = {name.lower().replace("_", "-") for name in named | {"ringfeed"}}
         chosen = {name: value for name, value in packages.items()
                   if name.lower().replace("_", "-") in asked}
         return {"python": version.stdout.strip(), **chosen}

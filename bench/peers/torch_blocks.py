@@ -1,13 +1,12 @@
 """Torch's DataLoader over a map-style data set that fetches whole batches from mapped files.
 
-The environment variable TORCH_WORKERS says how many worker processes there are (0)."""
+The environment variable LOADER_WORKERS says how many worker processes there are (0)."""
 
-import os
 import pathlib
 import sys
 from typing import Dict, Iterator, List
 
-from contestant import not_installed, run
+from contestant import not_installed, passes, run, workers
 from works import SAMPLE_BYTES, Work
 
 try:
@@ -47,16 +46,12 @@ def _as_it_is(block: torch.Tensor) -> torch.Tensor:
 
 def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, torch.Tensor]]:
     """Batches in an order of the whole data set, another one in each pass."""
-    workers = int(os.environ.get("TORCH_WORKERS", "0"))
     samples = Samples(work.files(data))
     order = RandomSampler(samples, generator=torch.Generator().manual_seed(7))
     loader = DataLoader(samples, batch_sampler=BatchSampler(order, work.batch, drop_last=False),
-                        collate_fn=_as_it_is, num_workers=workers, persistent_workers=workers > 0)
-    while True:
-        for block in loader:
-            yield {"value": block}
-        if once:
-            return
+                        collate_fn=_as_it_is, num_workers=workers(),
+                        persistent_workers=workers() > 0)
+    return ({"value": block} for block in passes(loader, once))
 
 
 if __name__ == "__main__":
