@@ -22,25 +22,33 @@ COMMENT = re.compile(r"//.*")
 MACRO = re.compile(r"^#\s*define|^using namespace", re.MULTILINE)
 
 
+def declared(text):
+    """The names that a text declares at the beginning of a line."""
+    return frozenset(name for names in DECLARED.findall(text) for name in names if name)
+
+
 class Sources:
     """Sources below `root`, by what they declare."""
 
     def __init__(self, root):
         self._root = root
 
+    def own_words(self, text):
+        """The words of a file that may be a name of another one's."""
+        return frozenset(WORD.findall(COMMENT.sub("", text)))
+
     @functools.cache
     def words(self, path):
-        """All words of a source and of those of the project's headers that it includes."""
+        """Those of a source and of those of the project's headers that it includes."""
         text = path.read_text(errors="replace")
-        own = frozenset(WORD.findall(COMMENT.sub("", text)))
-        return own.union(*(self.words(self._root / name) for name in INCLUDE.findall(text)
+        return self.own_words(text).union(*(self.words(self._root / name) for name in INCLUDE.findall(text)
                            if (self._root / name).exists() and self._root / name != path))
 
     @functools.cache
     def hidden_names(self, path):
         """What the source declares in namespaces without a name."""
         return frozenset(name for text in HIDDEN.findall(path.read_text(errors="replace"))
-                         for names in DECLARED.findall(text) for name in names if name)
+                         for name in declared(text))
 
     def go_together(self, path, others):
         """Whether no name that one of them hides is anything to another one."""
