@@ -57,16 +57,8 @@ std::optional<std::uint64_t> IdOfPayload(std::span<const std::byte> payload) {
   if (payload.size() < kIdBytes) return std::nullopt;
   std::uint64_t id = 0;
   std::memcpy(&id, payload.data(), kIdBytes);
-  const std::byte* from = payload.data() + kIdBytes;
-  const std::byte* const end = payload.data() + payload.size();
-  std::size_t place = kIdBytes;
-  for (; end - from >= 8; from += 8, place += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, from, 8);
-    if (word != PayloadWord(id, place)) return std::nullopt;
-  }
-  const std::uint64_t last = PayloadWord(id, place);
-  if (std::memcmp(from, &last, static_cast<std::size_t>(end - from)) != 0) return std::nullopt;
+  const std::vector<std::byte> whole = RecordPayload(id, payload.size());
+  if (std::memcmp(payload.data(), whole.data(), whole.size()) != 0) return std::nullopt;
   return id;
 }
 
