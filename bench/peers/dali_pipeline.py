@@ -1,12 +1,13 @@
 """DALI: the TFRecord reader on the CPU, dense batches handed to Torch by DLPack."""
 
-import os
 import pathlib
 import struct
 import sys
+from functools import partial
 from typing import Any, Dict, Iterator, List
 
 from contestant import Resume, not_installed, run
+from data_sets import made
 from works import IMAGES, Work
 
 try:
@@ -31,14 +32,8 @@ FEATURES = {
 def index_files(files: List[str]) -> List[str]:
     """The text index that the reader asks for beside each file: a line `offset size` a record,
     framing included. Made where it is missing."""
-    indexes = []
-    for name in files:
-        path = pathlib.Path(name)
-        index = path.parent / f"dali-{path.name}.idx"
-        if not index.exists():
-            _write_index(path, index)
-        indexes.append(str(index))
-    return indexes
+    return [str(made(path.parent / f"dali-{path.name}.idx", partial(_write_index, path)))
+            for path in map(pathlib.Path, files)]
 
 
 def _write_index(path: pathlib.Path, index: pathlib.Path) -> None:
@@ -49,9 +44,7 @@ def _write_index(path: pathlib.Path, index: pathlib.Path) -> None:
             (payload,) = struct.unpack("<Q", file.read(8))
             lines.append(f"{offset} {payload + 16}\n")
             offset += payload + 16
-    partial = index.with_suffix(f".{os.getpid()}")
-    partial.write_text("".join(lines), encoding="ascii")
-    partial.rename(index)
+    index.write_text("".join(lines), encoding="ascii")
 
 
 @pipeline_def

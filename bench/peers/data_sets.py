@@ -57,15 +57,15 @@ def make(command: str, data: pathlib.Path, sizes: Sizes) -> None:
         made(data / name, maker)
 
 
-def made(folder: pathlib.Path, maker: Callable[[pathlib.Path], None]) -> pathlib.Path:
-    """The folder, which `maker` makes where it is missing. One that was not finished has another
-    name, and is made again."""
-    if not folder.exists():
-        partial = folder.with_name(f"{folder.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
+def made(path: pathlib.Path, maker: Callable[[pathlib.Path], None]) -> pathlib.Path:
+    """The folder or the file, which `maker` makes where it is missing. One that was not finished
+    has another name, and is made again."""
+    if not path.exists():
+        partial = path.with_name(f"{path.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)  # a file is written over
         maker(partial)
-        partial.rename(folder)
-    return folder
+        partial.rename(path)
+    return path
 
 
 def records(work: Work, data: pathlib.Path) -> Iterator[Dict[str, Union[bytes, int]]]:

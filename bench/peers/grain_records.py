@@ -1,12 +1,13 @@
 """Grain over ArrayRecord, globally shuffled by index: the same samples in Grain's own format."""
 
 import json
-import os
 import pathlib
 import sys
+from functools import partial
 from typing import Any, Dict, Iterator, List
 
 from contestant import Resume, not_installed, run
+from data_sets import made
 from works import SAMPLE_BYTES, SAMPLES, Work
 
 try:
@@ -20,19 +21,14 @@ except ImportError as error:
 def array_records(files: List[str]) -> List[str]:
     """The same samples as ArrayRecord, one to a chunk, for access by number. Made where they are
     missing."""
-    made = []
-    for name in files:
-        path = pathlib.Path(name)
-        own = path.parent / f"grain-{path.stem}.array_record"
-        if not own.exists():
-            partial = own.with_suffix(f".{os.getpid()}")
-            writer = ArrayRecordWriter(str(partial), "group_size:1,uncompressed")
-            for row in np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, SAMPLE_BYTES):
-                writer.write(row.tobytes())
-            writer.close()
-            partial.rename(own)
-        made.append(str(own))
-    return made
+    def write(path: pathlib.Path, own: pathlib.Path) -> None:
+        writer = ArrayRecordWriter(str(own), "group_size:1,uncompressed")
+        for row in np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, SAMPLE_BYTES):
+            writer.write(row.tobytes())
+        writer.close()
+
+    return [str(made(path.parent / f"grain-{path.stem}.array_record", partial(write, path)))
+            for path in map(pathlib.Path, files)]
 
 
 def _as_row(record: bytes) -> Dict[str, np.ndarray]:

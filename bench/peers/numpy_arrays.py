@@ -20,18 +20,24 @@ except ImportError as error:
 PLACES = 8
 
 
+def batches_of(rows: int, batch: int, shuffled: bool, once: bool) -> Iterator[np.ndarray]:
+    """The numbers of the rows of each batch: in order, or in another order in each pass."""
+    random = np.random.default_rng(7)
+    while True:
+        order = random.permutation(rows) if shuffled else np.arange(rows)
+        for first in range(0, rows, batch):
+            yield order[first:first + batch]
+        if once:
+            return
+
+
 def samples(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, np.ndarray]]:
     """Batches in an order of the whole data set, another one in each pass."""
     files = [np.memmap(name, dtype=np.uint8, mode="r").reshape(-1, SAMPLE_BYTES)
              for name in work.files(data)]
     places = [row for file in files for row in file]
-    random = np.random.default_rng(7)
-    while True:
-        order = random.permutation(len(places))
-        for first in range(0, len(order), work.batch):
-            yield {"value": np.stack([places[i] for i in order[first:first + work.batch]])}
-        if once:
-            return
+    for numbers in batches_of(len(places), work.batch, True, once):
+        yield {"value": np.stack([places[i] for i in numbers])}
 
 
 def copies(work: Work, _: pathlib.Path, once: bool) -> Iterator[Dict[str, np.ndarray]]:
