@@ -181,12 +181,14 @@ class Expected:
                 return [], DAMAGED, 0
         return deliveries, ENDED, behind
 
-    def runs(self, *given):
+    def runs(self, rank=0, ranks=1, *given):
         """The runs that the damage allows: what stands behind it in the files may stand before it in the
-        order, and may be lost with it."""
-        both = not self.skip and self.damaged() and self.configuration["order"] in ("window", "block")
+        order, and may be lost with it. (Not where records are asked for by number, as ranks do.)"""
+        by_number = ranks > 1 and self.configuration["split"] == "no"
+        both = (not self.skip and self.damaged() and not by_number and
+                self.configuration["order"] in ("window", "block"))
         for self.cut in (False, True) if both else (False,):
-            yield self.run(*given)
+            yield self.run(rank, ranks, *given)
 
     def run_like(self, fits, *given):
         """The first of them that `fits` takes and that does not end before it starts, or the first."""
