@@ -36,6 +36,10 @@ enum class IndexUse : std::uint8_t {
 /// How files are opened and read. Order: files, cycle, stripe_bytes, on_damage and the list of
 /// files. Speed: all else; it never changes what is delivered or in which order.
 struct OpenOptions {
+  /// The defaults, with the speed that `ringfeed tune` found and wrote to `path` (tuning.h). Throws
+  /// Error as ReadTuning does.
+  static OpenOptions Tuned(const std::string& path);
+
   // Order.
   FileOrder files{};
   std::size_t cycle = 8;  ///< files open at a time, one stripe of each in turn
@@ -67,6 +71,9 @@ struct OpenOptions {
   static constexpr int kMostThreads = 1024;
   int threads = 0;  ///< 0: one per core that this process may use, at most 16; else to kMostThreads
   IoOptions io{};
+  /// The format that these were tuned for: OpenFiles throws Error if its first file is of another
+  /// one. "": any.
+  std::string tuned_format{};
   std::shared_ptr<PinnedArena> arena{};  ///< null: the process's own
   /// This pipeline's quota, taken as it is opened; 0: as it is needed, about half of what was left.
   std::size_t arena_bytes = 0;

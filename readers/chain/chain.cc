@@ -10,6 +10,7 @@
 
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
+#include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/wrappers/wrappers.h"
@@ -136,6 +137,22 @@ void UseFileReaders(SourceNode* node) {
   }
 }
 
+/// Options that were tuned for files of one format say little of another's.
+void CheckTunedFormat(const SourceNode& node) {
+  const OpenOptions& options = node.options;
+  if (options.tuned_format.empty()) return;
+  const std::string& name = node.names.front();
+  std::string is = "registered";
+  if (node.file_readers == nullptr) {
+    const ExaminedFile file = ExamineFile(name, nullptr, options.format, options.stripe_bytes);
+    if (!file.status.ok()) return;  // told where the file is read, as ever
+    is = KindName(file);
+  }
+  if (is == options.tuned_format) return;
+  Refuse("these options were tuned for " + options.tuned_format + " files, \"" + name + "\" is " +
+         is + ": run `ringfeed tune` with it, or leave the tuning out");
+}
+
 /// What a user's data set makes.
 class DatasetRecords final : public RecordProvider {
  public:
@@ -227,6 +244,7 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
   }
   CheckOptions(options, SourceKind::kFiles);
   UseFileReaders(&node);
+  CheckTunedFormat(node);
   return FromSource(std::move(node));
 }
 

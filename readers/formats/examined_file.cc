@@ -110,4 +110,12 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
   return result;
 }
 
+std::string KindName(const ExaminedFile& file) {
+  std::string kind(file.format->name());
+  if (file.compression != Compression::kNone) {
+    kind += std::string("+") + CompressionName(file.compression);
+  }
+  return kind;
+}
+
 }  // namespace ringfeed

@@ -26,6 +26,8 @@ struct ExaminedFile {
 /// Blocks.
 ExaminedFile ExamineFile(const std::string& name, Source* source, const std::string& format,
                          std::uint64_t stripe_bytes);
+/// What kind of file it is, in a word: "tfrecord", "lines+gzip". It was examined without a failure.
+std::string KindName(const ExaminedFile& file);
 /// Its size alone.
 Status SizeOfFile(const std::string& name, std::uint64_t* bytes);
 

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+
+namespace ringfeed {
+
+/// What the processor calls itself, "AMD EPYC 7B13", or, if it has no name, its kind: "aarch64".
+/// `root` stands before /proc: for tests.
+std::string ProcessorName(const std::string& root = "");
+
+}  // namespace ringfeed

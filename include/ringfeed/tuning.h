@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "ringfeed/io_options.h"
+
+namespace ringfeed {
+
+/// What `ringfeed tune` found to be fast for some files on some machine. Speed alone: none of it
+/// changes what is delivered, or in which order.
+struct Tuning {
+  std::string machine;           ///< it was found on: its processor and how many CPUs could be used
+  std::string format;            ///< of the files that it was found with: "tfrecord"
+  int threads = 0;               ///< OpenOptions::threads
+  IoOptions io{};                ///< OpenOptions::io, but for `retries`
+  std::size_t slots = 0;         ///< BatchOptions::slots; 0: as without it
+  std::size_t device_slots = 0;  ///< FeedOptions::slots; 0: no devices were tuned for
+};
+
+/// This machine as Tuning::machine says it: "AMD EPYC 7B13, 2 CPUs". Reads files of the system's.
+std::string ThisMachine();
+
+/// The tuning as `ringfeed tune` writes it: JSON of a few lines.
+std::string TuningText(const Tuning& tuning);
+
+/// Reads what `ringfeed tune` wrote. Blocks for the file.
+/// Throws Error: kNotFound and its like for a file that cannot be read; kInvalidArgument for one
+/// that is no tuning, and for a tuning of another machine, naming both.
+Tuning ReadTuning(const std::string& path);
+
+}  // namespace ringfeed

@@ -1,0 +1,128 @@
+#include "ringfeed/tuning.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/machine/cpu_count.h"
+#include "base/machine/machine_name.h"
+#include "ringfeed/open_options.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+constexpr std::size_t kMostText = 1 << 16;
+
+constexpr std::array kPaths = {IoPath::kAuto, IoPath::kUring, IoPath::kPread, IoPath::kMmap};
+
+IoPath PathNamed(const std::string& name) {
+  const auto* const found = std::find_if(kPaths.begin(), kPaths.end(),
+                                         [&](IoPath path) { return IoPathName(path) == name; });
+  if (found == kPaths.end()) throw std::invalid_argument("there is no I/O path \"" + name + "\"");
+  return *found;
+}
+
+// A size as it is written: no sign, no fraction.
+std::size_t SizeAt(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  if (!value.is_number_unsigned()) {
+    throw std::invalid_argument(std::string(key) + " is no size: " + value.dump());
+  }
+  return value.get<std::size_t>();
+}
+
+Tuning TuningFrom(const Json& json) {
+  if (!json.is_object() || !json.contains("ringfeed_tuning")) {
+    throw std::invalid_argument("there is no \"ringfeed_tuning\" in it");
+  }
+  if (json["ringfeed_tuning"] != kVersion) {
+    throw std::invalid_argument("it is of version " + json["ringfeed_tuning"].dump() +
+                                ", this is version " + std::to_string(kVersion));
+  }
+  Tuning tuning;
+  tuning.machine = json.at("machine").get<std::string>();
+  tuning.format = json.at("format").get<std::string>();
+  const std::size_t threads = SizeAt(json, "threads");
+  if (threads > OpenOptions::kMostThreads) throw std::invalid_argument("too many threads");
+  tuning.threads = static_cast<int>(threads);
+  tuning.io.path = PathNamed(json.at("io").get<std::string>());
+  tuning.io.direct = json.at("direct").get<bool>();
+  tuning.io.block_bytes = SizeAt(json, "block_bytes");
+  tuning.io.in_flight_bytes = SizeAt(json, "in_flight_bytes");
+  tuning.slots = SizeAt(json, "slots");
+  tuning.device_slots = SizeAt(json, "device_slots");
+  return tuning;
+}
+
+std::string TextOf(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMostText + 1, '\0');
+  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file && !file.eof()) {
+    throw Error(StatusFromErrno(errno != 0 ? errno : EIO, "read the tuning " + path));
+  }
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+}  // namespace
+
+std::string ThisMachine() {
+  const int cpus = CountCpus().usable;
+  return ProcessorName() + ", " + std::to_string(cpus) + (cpus == 1 ? " CPU" : " CPUs");
+}
+
+std::string TuningText(const Tuning& tuning) {
+  const Json json = {{"ringfeed_tuning", kVersion},
+                     {"machine", tuning.machine},
+                     {"format", tuning.format},
+                     {"threads", tuning.threads},
+                     {"io", IoPathName(tuning.io.path)},
+                     {"direct", tuning.io.direct},
+                     {"block_bytes", tuning.io.block_bytes},
+                     {"in_flight_bytes", tuning.io.in_flight_bytes},
+                     {"slots", tuning.slots},
+                     {"device_slots", tuning.device_slots}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Tuning ReadTuning(const std::string& path) {
+  const auto refuse = [&](const std::string& why) {
+    return Error(Status(StatusCode::kInvalidArgument, path + " " + why));
+  };
+  const std::string text = TextOf(path);
+  if (text.size() > kMostText) throw refuse("is no tuning of ringfeed's: it is too long");
+  Tuning tuning;
+  try {
+    tuning = TuningFrom(Json::parse(text));
+  } catch (const std::exception& error) {
+    throw refuse(std::string("is no tuning of ringfeed's: ") + error.what());
+  }
+  if (const std::string here = ThisMachine(); tuning.machine != here) {
+    throw refuse("was tuned on another machine (" + tuning.machine + "; this is " + here +
+                 "): run `ringfeed tune` here, or leave it out");
+  }
+  return tuning;
+}
+
+OpenOptions OpenOptions::Tuned(const std::string& path) {
+  Tuning tuning = ReadTuning(path);
+  OpenOptions options;
+  options.threads = tuning.threads;
+  tuning.io.retries = options.io.retries;
+  options.io = tuning.io;
+  options.tuned_format = std::move(tuning.format);
+  return options;
+}
+
+}  // namespace ringfeed

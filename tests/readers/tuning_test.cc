@@ -1,0 +1,124 @@
+#include "ringfeed/tuning.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <fstream>
+#include <string>
+
+#include "ringfeed/decorators.h"
+#include "ringfeed/open_options.h"
+#include "ringfeed/status.h"
+#include "tests/support/pattern_file.h"
+
+namespace ringfeed {
+namespace {
+
+Tuning SomeTuning() {
+  Tuning tuning;
+  tuning.machine = ThisMachine();
+  tuning.format = "lines";
+  tuning.threads = 3;
+  tuning.io.path = IoPath::kPread;
+  tuning.io.block_bytes = 131072;
+  tuning.io.in_flight_bytes = 1 << 20;
+  tuning.io.direct = false;
+  tuning.slots = 6;
+  tuning.device_slots = 4;
+  return tuning;
+}
+
+class TuningTest : public testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& text) const {
+    const std::string path = folder_.path() + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+  // The message of the Error that reading `text` throws; "" without one.
+  std::string Refused(const std::string& text) const {
+    try {
+      (void)ReadTuning(Write("refused", text));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument);
+      return error.status().message();
+    }
+    return {};
+  }
+
+  const TempDir folder_;
+};
+
+TEST_F(TuningTest, IsReadAsItWasWritten) {
+  const Tuning tuning = SomeTuning();
+  const Tuning read = ReadTuning(Write("tuned", TuningText(tuning)));
+  EXPECT_EQ(read.machine, tuning.machine);
+  EXPECT_EQ(read.format, "lines");
+  EXPECT_EQ(read.threads, 3);
+  EXPECT_EQ(read.io.path, IoPath::kPread);
+  EXPECT_EQ(read.io.block_bytes, 131072U);
+  EXPECT_EQ(read.io.in_flight_bytes, 1U << 20);
+  EXPECT_FALSE(read.io.direct);
+  EXPECT_EQ(read.slots, 6U);
+  EXPECT_EQ(read.device_slots, 4U);
+}
+
+TEST_F(TuningTest, OfAnotherMachineIsRefusedWithBothNames) {
+  Tuning tuning = SomeTuning();
+  tuning.machine = "Z80, 1 CPU";
+  const std::string why = Refused(TuningText(tuning));
+  EXPECT_NE(why.find("Z80, 1 CPU"), std::string::npos) << why;
+  EXPECT_NE(why.find(ThisMachine()), std::string::npos) << why;
+  EXPECT_NE(why.find("ringfeed tune"), std::string::npos) << why;
+}
+
+TEST_F(TuningTest, WhatIsNoneIsRefused) {
+  EXPECT_THROW(ReadTuning(folder_.path() + "/not_there"), Error);
+  EXPECT_THROW(ReadTuning(folder_.path()), Error);
+  const std::string good = TuningText(SomeTuning());
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[]"), std::string("{\"machine\": \"x\"}"),
+        good.substr(0, good.size() / 2), good + std::string(1 << 17, ' ')}) {
+    EXPECT_NE(Refused(text), "") << text.substr(0, 60);
+  }
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return at == std::string::npos ? text : text.replace(at, from.size(), to);
+  };
+  EXPECT_NE(Refused(with("\"threads\": 3", "\"threads\": -1")), "");
+  EXPECT_NE(Refused(with("\"threads\": 3", "\"threads\": 99999")), "");
+  EXPECT_NE(Refused(with("\"threads\": 3", "\"threads\": 1.5")), "");
+  EXPECT_NE(Refused(with("131072", "\"many\"")), "");
+  EXPECT_NE(Refused(with("\"pread\"", "\"telepathy\"")), "");
+  EXPECT_NE(Refused(with("\"ringfeed_tuning\": 1", "\"ringfeed_tuning\": 2")), "");
+}
+
+TEST_F(TuningTest, OpensFilesOfItsFormatAlone) {
+  const std::string tuned = Write("tuned", TuningText(SomeTuning()));
+  OpenOptions options = OpenOptions::Tuned(tuned);
+  EXPECT_EQ(options.threads, 3);
+  EXPECT_EQ(options.io.block_bytes, 131072U);
+  EXPECT_EQ(options.io.retries, IoOptions().retries);
+  const std::string lines = Write("a.txt", "one\ntwo\n");
+  options.format = "lines";
+  RecordBlock block;
+  Reader reader = OpenFiles({lines}, options);
+  EXPECT_EQ(reader.TryReadBlock(&block), ReadResult::kRecord);
+  options.format = "rows:4";
+  EXPECT_THROW(OpenFiles({lines}, options), Error);
+  options.tuned_format = "rows:4";
+  EXPECT_NO_THROW(OpenFiles({lines}, options));
+}
+
+TEST_F(TuningTest, OfAFormatThatIsNotToldFailsWhereTheFileIsRead) {
+  OpenOptions options = OpenOptions::Tuned(Write("tuned", TuningText(SomeTuning())));
+  Reader reader = OpenFiles({folder_.path() + "/not_there"}, options);
+  RecordBlock block;
+  EXPECT_EQ(reader.TryReadBlock(&block), ReadResult::kFailed);
+  EXPECT_EQ(reader.status().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace ringfeed
