@@ -26,7 +26,8 @@ constexpr char kMainHelp[] =
     "  ringfeed feed data/* --batch 64 --shuffle 2000  feed them; where did the time go?\n"
     "  ringfeed audit journal-*                        was every record delivered exactly once?\n"
     "  ringfeed run train.program                      readers and loops as a text says\n"
-    "  ringfeed bench data/*                           which options suit this machine\n"
+    "  ringfeed tune data/*                            which options suit them, and this machine\n"
+    "  ringfeed bench data/*                           each way to read them, and how fast it is\n"
     "  ringfeed verify data/*                          is every record intact?\n"
     "  ringfeed index data/*                           number their records, for orders by number\n"
     "  ringfeed convert data/* copy/ --to recordio     the same records in another format\n\n"
@@ -49,6 +50,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewFeedCommand());
   commands.push_back(NewAuditCommand());
   commands.push_back(NewRunCommand());
+  commands.push_back(NewTuneCommand());
   commands.push_back(NewBenchCommand());
   commands.push_back(NewShuffleQualityCommand());
   return commands;

@@ -6,22 +6,30 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <filesystem>
 #include <map>
+#include <system_error>
+#include <thread>
 #include <utility>
 
+#include "base/memory/memory_limit.h"
 #include "io/page_cache.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/stats.h"
+#include "tools/feed/device_feed_run.h"
 #include "tools/feed/feed_run.h"
+#include "tools/given_files.h"
 #include "tools/process_usage.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
 
-constexpr double kWarmUpShare = 0.5;
 constexpr double kColdShare = 0.1;
+constexpr double kLongestWarmUp = 1;
 
 std::string MostUsedPath(const PipelineStats& stats) {
   std::map<std::string, std::size_t> files;
@@ -41,8 +49,13 @@ struct Mark {
   std::uint64_t payload_bytes = 0;
 };
 
-Mark MarkOf(const FeedRun& run, const HashSums& so_far) {
-  return {NowSeconds(), ProcessCpuSeconds(), so_far.records, run.StatsNow().payload_bytes};
+template <typename Run>
+Mark MarkOf(const Run& run, const HashSums& so_far) {
+  const PipelineStats stats = run.StatsNow();
+  // What was handed out, where that is known: more is planned ahead.
+  const std::uint64_t bytes =
+      stats.batch_payload_bytes > 0 ? stats.batch_payload_bytes : stats.payload_bytes;
+  return {NowSeconds(), ProcessCpuSeconds(), so_far.records, bytes};
 }
 
 BenchFigure FigureOf(const Mark& begin, const Mark& end) {
@@ -59,12 +72,31 @@ BenchFigure FigureOf(const Mark& begin, const Mark& end) {
   return figure;
 }
 
+Json StagesJson(const std::vector<StageStats>& stages) {
+  Json list = Json::array();
+  for (const StageStats& stage : stages) {
+    list.push_back({stage.name, stage.busy_s, stage.wait_s, stage.waits_for});
+  }
+  return list;
+}
+
+std::vector<StageStats> StagesFrom(const Json& list) {
+  std::vector<StageStats> stages;
+  for (const Json& stage : list) {
+    stages.push_back({stage[0].get<std::string>(), stage[1].get<double>(), stage[2].get<double>(),
+                      stage[3].get<std::string>()});
+  }
+  return stages;
+}
+
 // A figure as a line between processes; a failure keeps its code and its words.
 std::string ToLine(const BenchFigure& figure) {
   return Json{{"gb_per_s", figure.gb_per_s},
               {"cpu_s_per_gb", figure.cpu_s_per_gb},
               {"records_per_s", figure.records_per_s},
               {"path", figure.path},
+              {"stages", StagesJson(figure.stages)},
+              {"bottleneck", figure.bottleneck},
               {"code", static_cast<int>(figure.status.code())},
               {"message", figure.status.message()}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -81,6 +113,8 @@ BenchFigure FromLine(const std::string& line) {
   figure.cpu_s_per_gb = json["cpu_s_per_gb"];
   figure.records_per_s = json["records_per_s"];
   figure.path = json["path"];
+  figure.stages = StagesFrom(json["stages"]);
+  figure.bottleneck = json["bottleneck"];
   const auto code = static_cast<StatusCode>(json["code"].get<int>());
   if (code != StatusCode::kOk) figure.status = Status(code, json["message"]);
   return figure;
@@ -97,21 +131,112 @@ std::string ReadToEnd(int descriptor) {
   }
 }
 
-}  // namespace
+// Measures a run from the moment on when everything is up to speed: where data come around again
+// and again, the first part only brings it there.
+class RunMeter {
+ public:
+  RunMeter(bool cold, double seconds)
+      : begin_{.wall_s = NowSeconds(), .cpu_s = ProcessCpuSeconds()},
+        start_at_(begin_.wall_s + (cold ? 0 : BenchRuns::kWarmUpShare * seconds)),
+        end_at_(start_at_ + seconds),
+        started_(cold) {}
 
-std::string BenchCase::Options() const {
-  std::string options;
-  if (path != IoPath::kAuto) options += "--io " + std::string(IoPathName(path));
-  if (threads != 0)
-    options += (options.empty() ? "" : " ") + ("--threads " + std::to_string(threads));
-  return options;
+  /// At each delivery; false once the time is over.
+  template <typename Run>
+  bool Note(const Run& run, const HashSums& so_far) {
+    const double now = NowSeconds();
+    if (!started_ && now >= start_at_ && IsUpToSpeed(run, now)) {
+      begin_ = MarkOf(run, so_far);
+      end_at_ += begin_.wall_s - start_at_;
+      started_ = true;
+    }
+    if (now < end_at_ || !started_) return true;
+    if (end_.payload_bytes == 0) end_ = MarkOf(run, so_far);
+    if (end_.payload_bytes > begin_.payload_bytes) return false;
+    end_ = {};  // not even one delivery took so little time
+    return true;
+  }
+  template <typename Run>
+  BenchFigure Figure(const Run& run, const FeedResult& result) const {
+    const bool ran_out = end_.payload_bytes == 0;
+    BenchFigure figure = FigureOf(begin_, ran_out ? MarkOf(run, result.delivered) : end_);
+    figure.path = MostUsedPath(result.stats);
+    figure.stages = result.stats.stages;
+    figure.bottleneck = result.stats.bottleneck;
+    if (!result.status.ok()) figure.status = result.status;
+    return figure;
+  }
+
+ private:
+  // The system gives a process its memory page by page, when it is first written to.
+  template <typename Run>
+  bool IsUpToSpeed(const Run& run, double now) const {
+    const PipelineStats stats = run.StatsNow();
+    return stats.payload_bytes >= 2 * stats.arena_peak_bytes || now >= start_at_ + kLongestWarmUp;
+  }
+
+  Mark begin_;
+  Mark end_{};
+  const double start_at_;
+  double end_at_;
+  bool started_;
+};
+
+BenchFigure MeasureFeed(const FeedPlan& plan, bool cold, double seconds) {
+  FeedRun run(plan, false);
+  RunMeter meter(cold, seconds);
+  const FeedResult result =
+      run.Run([&](const HashSums& so_far) { return meter.Note(run, so_far); });
+  return meter.Figure(run, result);
 }
 
-BenchRuns::BenchRuns(const FeedPlan& plan, std::vector<std::string> files, double seconds)
-    : plan_(plan), files_(std::move(files)), seconds_(seconds) {}
+BenchFigure MeasureDeviceFeed(const FeedPlan& plan, const DeviceOptions& devices, bool cold,
+                              double seconds) {
+  DeviceFeedRun run(plan, devices, false);
+  RunMeter meter(cold, seconds);
+  std::atomic<bool> over{false};
+  // Stop closes the feed, which waits for the loops: not from within one of them.
+  std::jthread stopper([&](const std::stop_token& stop) {
+    while (!over.load(std::memory_order_relaxed) && !stop.stop_requested()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (!stop.stop_requested()) run.Stop();
+  });
+  const FeedResult result = run.Run([&](const HashSums& so_far) {
+    if (!meter.Note(run, so_far)) over.store(true, std::memory_order_relaxed);
+  });
+  stopper.request_stop();
+  stopper.join();
+  return meter.Figure(run, result);
+}
+
+}  // namespace
+
+FileSample SampleOf(const std::vector<std::string>& names, std::uint64_t most_bytes) {
+  const std::uint64_t memory = FindMemoryLimit().bytes;
+  if (most_bytes == 0) most_bytes = std::min(memory / 4, std::uint64_t{4} << 30);
+  FileSample sample;
+  for (const std::string& file : ExpandNames(names)) {
+    std::error_code failure;
+    const std::uintmax_t size = std::filesystem::file_size(file, failure);
+    if (failure) throw Error(StatusFromErrno(failure.value(), "measure " + file));
+    sample.total_bytes += size;
+    if (sample.files.empty() || sample.bytes + size <= most_bytes) {
+      sample.files.push_back(file);
+      sample.bytes += size;
+    }
+  }
+  sample.larger_than_memory = sample.total_bytes > memory / 5 * 4;
+  return sample;
+}
+
+BenchRuns::BenchRuns(const FeedPlan& plan, const DeviceOptions& devices,
+                     std::vector<std::string> files)
+    : plan_(plan), devices_(devices), files_(std::move(files)) {}
 
 Status BenchRuns::SetCacheState(bool cold) const {
   for (const std::string& file : files_) {
+    if (!cold && CachedShare(file) == 1) continue;
     Status status = cold ? DropFromPageCache(file) : BringIntoPageCache(file);
     if (!status.ok()) return status;
     if (cold && CachedShare(file) > kColdShare) {
@@ -122,46 +247,32 @@ Status BenchRuns::SetCacheState(bool cold) const {
   return {};
 }
 
-BenchFigure BenchRuns::MeasureHere(const BenchCase& bench_case) const {
+BenchFigure BenchRuns::MeasureHere(const SpeedSettings& settings, bool cold, double seconds) const {
   FeedPlan plan = plan_;
+  DeviceOptions devices = devices_;
   plan.files = files_;
-  plan.passes = bench_case.cold ? 1 : 0;
-  plan.open.io.path = bench_case.path;
-  plan.open.threads = bench_case.threads;
+  plan.passes = cold ? 1 : 0;
+  settings.ApplyTo(&plan, &devices);
   BenchFigure figure;
   try {
-    FeedRun run(plan, false);
-    Mark begin{.wall_s = NowSeconds(), .cpu_s = ProcessCpuSeconds()};
-    // Where data come around again and again, the first part only brings everything to speed.
-    const double start_at = begin.wall_s + (bench_case.cold ? 0 : kWarmUpShare * seconds_);
-    const double end_at = start_at + seconds_;
-    bool started = bench_case.cold;
-    const FeedResult result = run.Run([&](const HashSums& so_far) {
-      if (!started && NowSeconds() >= start_at) {
-        begin = MarkOf(run, so_far);
-        started = true;
-      }
-      return NowSeconds() < end_at;
-    });
-    figure = FigureOf(begin, MarkOf(run, result.delivered));
-    figure.path = MostUsedPath(result.stats);
-    if (!result.status.ok()) figure.status = result.status;
+    figure = devices.wanted() ? MeasureDeviceFeed(plan, devices, cold, seconds)
+                              : MeasureFeed(plan, cold, seconds);
   } catch (const Error& error) {
     figure.status = error.status();
   }
   return figure;
 }
 
-BenchFigure BenchRuns::Measure(const BenchCase& bench_case) const {
+BenchFigure BenchRuns::Measure(const SpeedSettings& settings, bool cold, double seconds) const {
   BenchFigure failed;
-  failed.status = SetCacheState(bench_case.cold);
+  failed.status = SetCacheState(cold);
   if (!failed.status.ok()) return failed;
   std::array<int, 2> pipe_ends;
   if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw Error(StatusFromErrno(errno, "pipe"));
   const pid_t child = fork();
   if (child < 0) throw Error(StatusFromErrno(errno, "fork"));
   if (child == 0) {
-    const std::string line = ToLine(MeasureHere(bench_case));
+    const std::string line = ToLine(MeasureHere(settings, cold, seconds));
     const bool whole = write(pipe_ends[1], line.data(), line.size()) ==
                        static_cast<ssize_t>(line.size());  // far less than a pipe holds
     _exit(whole ? 0 : 1);
@@ -172,20 +283,6 @@ BenchFigure BenchRuns::Measure(const BenchCase& bench_case) const {
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   return FromLine(line);
-}
-
-SampleSpread BenchRuns::Compare(const BenchCase& ours, const BenchCase& baseline,
-                                std::size_t pairs) const {
-  std::vector<double> ratios;
-  for (std::size_t pair = 0; pair < pairs; ++pair) {
-    // Who goes first changes, so that a drift of the machine favours neither.
-    const bool first = pair % 2 == 0;
-    const BenchFigure one = Measure(first ? ours : baseline);
-    const BenchFigure two = Measure(first ? baseline : ours);
-    if (!one.status.ok() || !two.status.ok()) return {};
-    ratios.push_back(first ? one.gb_per_s / two.gb_per_s : two.gb_per_s / one.gb_per_s);
-  }
-  return SpreadOf(std::move(ratios));
 }
 
 }  // namespace ringfeed::tools

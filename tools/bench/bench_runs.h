@@ -4,52 +4,60 @@
 #include <string>
 #include <vector>
 
+#include "ringfeed/stats.h"
 #include "ringfeed/status.h"
 #include "tools/bench/figures.h"
+#include "tools/devices/device_options.h"
 #include "tools/feed/feed_plan.h"
+#include "tools/feed/speed_settings.h"
 
 namespace ringfeed::tools {
 
-/// One way to feed the files, and in which state they are found.
-struct BenchCase {
-  IoPath path = IoPath::kAuto;
-  int threads = 0;
-  bool cold = false;
-
-  /// As options of `feed`; "" for the defaults.
-  std::string Options() const;
-  bool operator==(const BenchCase&) const = default;
-};
-
-/// What a run of a case came to.
+/// What a run came to.
 struct BenchFigure {
   double gb_per_s = 0;  ///< payload, by the clock
   double cpu_s_per_gb = 0;
   double records_per_s = 0;
-  std::string path;  ///< that ran for most files
-  Status status;     ///< why there are no figures
+  std::string path;                ///< that ran for most files
+  std::vector<StageStats> stages;  ///< of the whole run
+  std::string bottleneck;
+  Status status;  ///< why there are no figures
 };
 
-/// Runs cases over a user's files, each in a child process of its own: a process that has had files
-/// mapped keeps them from being made cold, and has an arena that is warm. The process that calls
-/// must have no other threads.
+/// The part of a user's files that runs read, so that none takes too long.
+struct FileSample {
+  std::vector<std::string> files;
+  std::uint64_t bytes = 0;
+  std::uint64_t total_bytes = 0;    ///< of all files
+  bool larger_than_memory = false;  ///< the total is
+};
+/// Files of `names`, in their order, of `most_bytes` at most together, and one in any case. 0: a
+/// quarter of the memory limit, at most 4 GiB. Throws Error where one cannot be looked at.
+FileSample SampleOf(const std::vector<std::string>& names, std::uint64_t most_bytes);
+
+/// Feeds a user's files with one setting after another, each in a child process of its own: a
+/// process that has had files mapped keeps them from being made cold, and has an arena that is
+/// warm. The process that calls has no other threads that hold locks, and has used no device.
 class BenchRuns {
  public:
-  /// Reads `files` as `plan` says otherwise; a run ends after about `seconds`, or after a pass
-  /// where the files are cold.
-  BenchRuns(const FeedPlan& plan, std::vector<std::string> files, double seconds);
+  /// Reads `files` as `plan` says otherwise, onto devices where `devices` wants some. These two
+  /// outlive this.
+  BenchRuns(const FeedPlan& plan, const DeviceOptions& devices, std::vector<std::string> files);
 
-  BenchFigure Measure(const BenchCase& bench_case) const;
-  /// Speeds of `ours` over those of `baseline`, runs in turn, `pairs` of each.
-  SampleSpread Compare(const BenchCase& ours, const BenchCase& baseline, std::size_t pairs) const;
+  /// Files in the page cache come around again and again: for so much of a run's time before it
+  /// they only bring everything to speed.
+  static constexpr double kWarmUpShare = 0.5;
+
+  /// A run of about `seconds`, or of a pass where the files are `cold`.
+  BenchFigure Measure(const SpeedSettings& settings, bool cold, double seconds) const;
 
  private:
   Status SetCacheState(bool cold) const;
-  BenchFigure MeasureHere(const BenchCase& bench_case) const;
+  BenchFigure MeasureHere(const SpeedSettings& settings, bool cold, double seconds) const;
 
   const FeedPlan& plan_;
+  const DeviceOptions& devices_;
   const std::vector<std::string> files_;
-  const double seconds_;
 };
 
 }  // namespace ringfeed::tools

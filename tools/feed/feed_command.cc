@@ -20,6 +20,7 @@
 #include "tools/feed/feed_report.h"
 #include "tools/feed/feed_run.h"
 #include "tools/feed/feed_trail.h"
+#include "tools/feed/speed_settings.h"
 #include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/progress_bar.h"
@@ -102,6 +103,7 @@ class FeedCommand : public Command {
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("feed", kFeedHelp);
     AddFeedOptions(sub, &plan_);
+    AddTunedOption(sub, &plan_, &devices_);
     AddSpeedOptions(sub, &plan_, &speed_);
     AddRankOptions(sub, &ranks_);
     sub->add_flag("--split-by-files", plan_.batching.split_by_files,

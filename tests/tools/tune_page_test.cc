@@ -1,0 +1,75 @@
+// What the report of `ringfeed tune` says, and how its page writes it.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tools/tune/tune_report.h"
+
+namespace ringfeed::tools {
+namespace {
+
+TuneReport SomeReport() {
+  TuneReport report;
+  report.machine = "Z80, 1 CPU";
+  report.format = "tfrecord";
+  report.command = "ringfeed feed 'a<b>&\"c\".tfrecord'";
+  report.result.before.gb_per_s = 1;
+  report.result.after.gb_per_s = 2;
+  report.result.after.bottleneck = "frame: most of the reader threads' work";
+  report.result.after.stages = {{"frame", 2, 1, "the medium"}};
+  report.result.best.threads = 2;
+  report.result.gain = {2, 1.9, 2.1};
+  report.result.pairs = 5;
+  report.result.verdict = "it was faster";
+  TriedSettings tried{{"threads", "2", {.threads = 2}}, {1.9, 2.1}, {}};
+  report.result.values = {tried};
+  report.limits = {{"read", "the files", 4, {}}, {"copy", "memory", 12, {}}};
+  return report;
+}
+
+std::string AllOf(const TuneReport& report) {
+  std::string all;
+  for (const std::string& sentence : Findings(report)) all += sentence + "\n";
+  return all;
+}
+
+TEST(TuneReportTest, SaysTheGainTheDistanceToTheMachineAndWhatWouldMoveIt) {
+  const std::string all = AllOf(SomeReport());
+  EXPECT_NE(all.find("--threads 2 the feed is 2.00 (1.90 to 2.10) times"), std::string::npos);
+  EXPECT_NE(all.find("67 % of the 3.00 GB/s"), std::string::npos) << all;
+  EXPECT_NE(all.find("framing and checksums"), std::string::npos) << all;
+}
+
+TEST(TuneReportTest, ADiskWorksBesideTheLoops) {
+  TuneReport report = SomeReport();
+  EXPECT_DOUBLE_EQ(MachineRate(report), 3);  // 1 / (1/4 + 1/12)
+  report.cold = true;
+  EXPECT_DOUBLE_EQ(MachineRate(report), 4);
+  report.limits[1].gb_per_s = 3;
+  EXPECT_DOUBLE_EQ(MachineRate(report), 3);
+  report.limits[0].status = Status(StatusCode::kUnsupported, "no");
+  EXPECT_DOUBLE_EQ(MachineRate(report), 3);
+  report.limits.clear();
+  EXPECT_DOUBLE_EQ(MachineRate(report), 0);
+}
+
+TEST(TuneReportTest, TheDefaultsStayInWords) {
+  TuneReport report = SomeReport();
+  report.result.best = {};
+  EXPECT_NE(AllOf(report).find("The defaults stay: it was faster."), std::string::npos);
+}
+
+TEST(TunePageTest, NamesAreEscaped) {
+  const std::string page = TunePage(SomeReport());
+  EXPECT_EQ(page.find("a<b>"), std::string::npos);
+  EXPECT_NE(page.find("a&lt;b&gt;&amp;&quot;c&quot;.tfrecord"), std::string::npos);
+}
+
+TEST(TunePageTest, HasNothingOfWhatWasNotMeasured) {
+  const std::string page = TunePage(TuneReport());
+  EXPECT_EQ(page.find("nan"), std::string::npos);
+  EXPECT_EQ(page.find("inf"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ringfeed::tools

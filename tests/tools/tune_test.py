@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""`ringfeed tune`: what it writes, who takes it, and who refuses it."""
+
+import html.parser
+import json
+import pathlib
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+
+from command_line import BINARY, CommandTest, main, run, run_json
+
+CHAIN = ["--parse", "example: image=u1[] label=i8[1]", "--batch", "16", "--shuffle", "100"]
+
+
+class Page(html.parser.HTMLParser):
+    """What a page links to, whether its tags are closed in order, and its text."""
+
+    VOID = {"meta", "line", "circle", "rect"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.outside, self.text, self.drawings = [], [], "", 0
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.outside += [value for name, value in attrs if name in ("src", "href", "xlink:href")]
+        self.drawings += tag == "svg"
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.outside += [value for name, value in attrs if name in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag):
+        if self.open.pop() != tag:
+            raise AssertionError(f"</{tag}> closes another one")
+
+    def handle_data(self, data):
+        self.text += data
+
+
+class TuneTest(CommandTest):
+    """One run serves most tests: a search takes seconds."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.shared = tempfile.TemporaryDirectory(prefix="ringfeed-tune-")
+        cls.addClassCleanup(cls.shared.cleanup)
+        folder = pathlib.Path(cls.shared.name)
+        run_json("make", folder / "d", "--bytes", "4MiB", "--files", 2)
+        cls.files = sorted((folder / "d").iterdir())
+        cls.page = folder / "tune.html"
+        cls.tuned = folder / "tuned.json"
+        cls.report = cls.tune(*CHAIN, "--cache", "warm", "--report", cls.page, "--out", cls.tuned)
+
+    def setUp(self):
+        super().setUp()
+        self.out = self.folder / "tuned.json"
+
+    @classmethod
+    def tune(cls, *words):
+        return run_json("tune", *cls.files, "--seconds", 1, "--pairs", 3, *words)
+
+    def changed(self, **changes):
+        """The tuning with some of it changed, in a file of its own."""
+        self.out.write_text(json.dumps({**json.loads(self.tuned.read_text()), **changes}))
+        return self.out
+
+    def test_what_it_writes_is_what_feed_takes(self):
+        report = self.report
+        self.assertEqual(report["format"], "tfrecord")
+        self.assertEqual(report["cache"], "warm")
+        self.assertGreater(report["before"]["gb_per_s"], 0)
+        tried = {value["option"] for value in report["values"]}
+        self.assertLessEqual({"io", "threads", "block-bytes", "slots"}, tried)
+        for value in report["values"]:
+            self.assertTrue("error" in value or value["ratio"]["median"] > 0, value)
+        self.assertEqual({limit["name"] for limit in report["limits"]} - {"read"},
+                         {"checksum", "copy"})
+        self.assertEqual(json.loads(self.tuned.read_text())["machine"], report["machine"])
+        plain = run_json("feed", *self.files, *CHAIN)
+        tuned = run_json("feed", *self.files, *CHAIN, "--tuned", self.tuned)
+        by_hand = run_json("feed", *self.files, *CHAIN, *shlex.split(report["options"]))
+        for fed in (tuned, by_hand):
+            self.assertEqual(fed["order_digest"], plain["order_digest"])
+
+    def test_what_is_given_beside_a_tuning_wins(self):
+        tuned = self.changed(io="mmap", threads=2)
+        for words in (["--tuned", tuned, "--io", "pread"], ["--io", "pread", "--tuned", tuned]):
+            fed = run_json("feed", *self.files, *CHAIN, *words)
+            self.assertEqual({file["path"] for file in fed["io"]}, {"pread"})
+        fed = run_json("feed", *self.files, *CHAIN, "--tuned", tuned)
+        self.assertEqual({file["path"] for file in fed["io"]}, {"mmap"})
+
+    def test_another_machine_and_another_format_are_refused(self):
+        lines = self.folder / "a.txt"
+        lines.write_text("one\ntwo\n")
+        self.assertIn("tfrecord", self.assert_refused(2, "feed", lines, "--tuned", self.tuned))
+        other = self.changed(machine="Z80, 1 CPU")
+        self.assertIn("Z80", self.assert_refused(2, "feed", *self.files, "--tuned", other))
+        other.write_text("{}")
+        self.assert_refused(2, "feed", *self.files, "--tuned", other)
+        self.assert_refused(2, "feed", *self.files, "--tuned", self.folder / "not_there")
+
+    def test_devices_are_tuned_for(self):
+        report = self.tune(*CHAIN, "--devices", "emu:1", "--out", self.out)
+        self.assertTrue(report["emulated"])
+        self.assertIn("device-slots", {value["option"] for value in report["values"]})
+        self.assertGreaterEqual(json.loads(self.out.read_text())["device_slots"], 2)
+        fed = run_json("feed", *self.files, *CHAIN, "--devices", "emu:1", "--tuned", self.out)
+        self.assertGreater(fed["records"], 0)
+
+    def test_cold_files_and_the_report_as_text(self):
+        result = run("tune", *self.files, *CHAIN, "--seconds", 1, "--pairs", 3, "--out", self.out,
+                     "--cache", "cold")
+        if "stays in memory" in result.stderr:
+            self.skipTest("files cannot be dropped from the page cache here")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for words in (", cold, on ", "of the defaults", "direct", f"--tuned {self.out}"):
+            self.assertIn(words, result.stdout)
+
+    def test_page(self):
+        text = self.page.read_text()
+        page = Page(text)
+        self.assertEqual(page.open, [])
+        self.assertEqual(page.outside, [])
+        self.assertNotIn("http", text)
+        self.assertNotIn("@import", text)
+        self.assertGreaterEqual(page.drawings, 5)
+        for words in ("--threads", "GB/s", "of the defaults", "--tuned", "--shuffle 100"):
+            self.assertIn(words, page.text)
+
+    def test_interrupt_gives_the_best_so_far(self):
+        with subprocess.Popen([BINARY, "tune", *self.files, *CHAIN, "--seconds", "600", "--json",
+                               "--out", self.out], stdout=subprocess.PIPE, text=True) as process:
+            time.sleep(2)
+            process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        report = json.loads(output)
+        self.assertTrue(report["interrupted"])
+        self.assertIn("stopped", report["verdict"])
+        json.loads(self.out.read_text())
+
+    def test_what_cannot_be_tuned_is_refused(self):
+        data = bytearray(self.files[0].read_bytes())
+        data[20] ^= 1
+        damaged = self.folder / "damaged.tfrecord"
+        damaged.write_bytes(data)
+        self.assert_refused(1, "tune", damaged, "--seconds", 1, "--out", self.out)
+        self.assert_refused(2, "tune", "-", "--out", self.out)
+        self.assert_refused(2, "tune", self.folder / "not_there", "--out", self.out)
+        self.assert_refused(2, "tune", *self.files, "--out", self.folder / "no" / "folder")
+        self.assertFalse(self.out.exists())
+
+
+if __name__ == "__main__":
+    main()

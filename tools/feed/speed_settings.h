@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "ringfeed/io_options.h"
+#include "ringfeed/tuning.h"
+#include "tools/devices/device_options.h"
+#include "tools/feed/feed_plan.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ringfeed::tools {
+
+/// The options of a feed that say how fast, never what or in which order. As they are here they
+/// are the defaults.
+struct SpeedSettings {
+  IoPath path = IoOptions().path;
+  bool direct = IoOptions().direct;
+  int threads = 0;
+  std::size_t block_bytes = IoOptions().block_bytes;
+  std::size_t in_flight_bytes = IoOptions().in_flight_bytes;
+  std::size_t slots = 0;
+  std::size_t device_slots = DeviceOptions().slots;
+
+  /// As options of `feed`, those that are not the defaults; "" for none.
+  std::string Options() const;
+  void ApplyTo(FeedPlan* plan, DeviceOptions* devices) const;
+  /// What a tuning says of them, and the other way around; machine and format are the caller's.
+  static SpeedSettings Of(const Tuning& tuning);
+  Tuning ToTuning() const;
+  bool operator==(const SpeedSettings&) const = default;
+};
+
+/// Adds --tuned, before the options that win over what a tuning says.
+void AddTunedOption(CLI::App* app, FeedPlan* plan, DeviceOptions* devices);
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ringfeed/status.h"
+
+namespace ringfeed::tools {
+
+/// The most that this machine does of one thing that a feed cannot do without.
+struct MachineLimit {
+  std::string name;     ///< "read", "checksum", "copy"
+  std::string what;     ///< what was measured, in words
+  double gb_per_s = 0;  ///< all threads together, by the clock
+  Status status{};      ///< why it was not measured
+};
+
+/// What is read, and how long each measurement takes.
+struct LimitsPlan {
+  std::vector<std::string> files;
+  bool cold = false;   ///< they are dropped from the page cache before
+  bool reads = true;   ///< false: they are mapped
+  bool checks = true;  ///< their format has checksums
+  bool copies = true;  ///< into batches
+  int threads = 1;     ///< side by side; cold files have more reads under way
+  double seconds = 0.3;
+};
+
+/// Reads the files by plain calls; takes CRC-32C of memory; copies memory past the caches: what the
+/// plan says of these. Each by a plain loop for each thread, with nothing of the engine in it.
+std::vector<MachineLimit> MeasureLimits(const LimitsPlan& plan);
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,261 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/machine/cpu_count.h"
+#include "io/page_cache.h"
+#include "readers/formats/examined_file.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
+#include "ringfeed/tuning.h"
+#include "tools/bench/bench_runs.h"
+#include "tools/command.h"
+#include "tools/devices/device_options.h"
+#include "tools/feed/feed_plan.h"
+#include "tools/interrupt.h"
+#include "tools/option_values.h"
+#include "tools/process_usage.h"
+#include "tools/progress_bar.h"
+#include "tools/report.h"
+#include "tools/tune/machine_limits.h"
+#include "tools/tune/tune_report.h"
+#include "tools/tune/tune_search.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr char kTuneHelp[] =
+    "Finds the options that feed these files fastest on this machine: the I/O path, threads, "
+    "sizes of reads,\nbatches in memory. Options that change the order are never touched.\n\n"
+    "  ringfeed tune train-*.tfrecord --parse 'example: image=u1[] label=i8[1]' --batch 64 \\\n"
+    "      --shuffle 2000 --report tune.html\n"
+    "  ringfeed feed train-*.tfrecord --parse 'example: image=u1[] label=i8[1]' --batch 64 \\\n"
+    "      --shuffle 2000 --tuned ringfeed.tuned.json\n\n"
+    "Give it the options of the feed that you want to be fast. Runs alternate with the defaults; a "
+    "setting\ncounts only if it is faster in each of the last pairs. The result goes to --out, "
+    "which `feed --tuned`,\nOpenOptions::Tuned in C++ and tuned= in Python take. It is for this "
+    "machine and this format, and is\nrefused elsewhere. --report writes what was tried, where the "
+    "time goes and how far the machine's limits\nare, as a page for a browser.\n\n"
+    "Files are measured as they are found, in the page cache or not; --cache says otherwise. To "
+    "measure cold\nfiles they are dropped from the page cache before each run.\n\n"
+    "Ctrl-C ends it with the best so far and exit status 0; a second one kills it.";
+
+constexpr char kDefaultOut[] = "ringfeed.tuned.json";
+constexpr double kColdShare = 0.5;      // files of which less is in the page cache are cold
+constexpr std::uint64_t kSteps = 1000;  // of the progress bar
+
+/// A file that is written at the end; its name is tried at the start, so that a run is not in vain.
+class ResultFile {
+ public:
+  /// Throws Error where it cannot be written. An empty path: none.
+  explicit ResultFile(std::string path) : path_(std::move(path)) {
+    if (path_.empty()) return;
+    is_new_ = !std::filesystem::exists(path_);
+    file_.open(path_, std::ios::app);
+    if (!file_) throw Error(StatusFromErrno(errno, "write " + path_));
+    file_.close();
+  }
+  /// Leaves no empty file if nothing came of it.
+  ~ResultFile() {
+    if (is_new_) (void)unlink(path_.c_str());
+  }
+  ResultFile(const ResultFile&) = delete;
+  ResultFile& operator=(const ResultFile&) = delete;
+  /// Throws Error where it could not be written whole.
+  void Write(const std::string& text) {
+    if (path_.empty()) return;
+    errno = 0;
+    file_.open(path_, std::ios::trunc);
+    file_ << text;
+    file_.close();
+    if (!file_) throw Error(StatusFromErrno(errno != 0 ? errno : EIO, "write " + path_));
+    is_new_ = false;
+  }
+
+ private:
+  const std::string path_;
+  bool is_new_ = false;  ///< and nothing is in it yet
+  std::ofstream file_;
+};
+
+void RefuseStreams(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (IsStreamName(name)) {
+      throw Refuse(name + " is a stream, which can be read once: tune measures files");
+    }
+  }
+}
+
+// What the format is called. Throws Error if none is found.
+std::string FormatOf(const std::string& file, const FeedPlan& plan) {
+  const ExaminedFile examined =
+      ExamineFile(file, nullptr, plan.open.format, plan.open.stripe_bytes);
+  if (!examined.status.ok()) throw Error(examined.status);
+  return KindName(examined);
+}
+
+bool AreCold(const FileSample& sample) {
+  double cached = 0;
+  for (const std::string& file : sample.files) cached += CachedShare(file);
+  return cached < kColdShare * static_cast<double>(sample.files.size());
+}
+
+// As a shell takes it.
+std::string Quoted(const std::string& word) {
+  if (!word.empty() && word.find_first_of(" \t\n'\"*?$|&;<>()[]{}\\`#~") == std::string::npos) {
+    return word;
+  }
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+class TuneCommand : public Command {
+ public:
+  CLI::App* Declare(CLI::App* app) override {
+    CLI::App* sub = app->add_subcommand("tune", kTuneHelp);
+    AddFeedOptions(sub, &plan_);
+    sub->remove_option(sub->get_option("--passes"));  // as many as a run has time for
+    AddDeviceOptions(sub, &devices_);
+    for (const char* option : {"--device-slots", "--trace"}) {
+      sub->remove_option(sub->get_option(option));
+    }
+    sub->add_option("--seconds", seconds_, "about as long as it may take")
+        ->check(CLI::Range(1.0, 86400.0).description(""))
+        ->capture_default_str();
+    sub->add_option("--pairs", pairs_, "runs of each side in the last comparison")
+        ->check(CLI::Range(3, 1000).description(""))
+        ->capture_default_str();
+    sub->add_option("--cache", cache_, "in which state the files are measured")
+        ->check(CLI::IsMember({"found", "warm", "cold"}).description(""))
+        ->type_name("found|warm|cold")
+        ->capture_default_str();
+    sub->add_option("--bytes", sample_bytes_,
+                    "how much of the files to use; default: a quarter of the memory limit, at most "
+                    "4GiB")
+        ->transform(SizeValue())
+        ->type_name("SIZE");
+    sub->add_option("--out", out_, "file for the result")->capture_default_str();
+    sub->add_option("--report", report_, "file for a page of HTML");
+    sub->add_flag("--json", json_, "the report for machines");
+    app_ = sub;
+    return sub;
+  }
+
+  int Run() override {
+    CompletePlan(SpeedOptions(), &plan_);
+    RefuseStreams(plan_.files);
+    if (devices_.wanted() && !plan_.batched()) plan_.batch = kDefaultBatch;
+    ResultFile out(out_);
+    ResultFile page(report_);
+    const double begin_s = NowSeconds();
+    const FileSample sample = SampleOf(plan_.files, sample_bytes_);
+    TuneReport report;
+    report.format = FormatOf(sample.files.front(), plan_);
+    report.cold = cache_ == "found" ? AreCold(sample) : cache_ == "cold";
+    report.machine = ThisMachine();
+    report.command = "ringfeed feed" + Words();
+    report.files = sample.files.size();
+    report.bytes = sample.total_bytes;
+    report.sample_bytes = sample.bytes;
+    report.result = Search(sample, report.cold);
+    report.limits = MeasureLimits(LimitsFor(report, sample));
+    report.emulated = devices_.wanted() && ChooseDevices(devices_.devices).backend->name() == "emu";
+    Tuning tuning = report.result.best.ToTuning();
+    tuning.machine = report.machine;
+    tuning.format = report.format;
+    if (!devices_.wanted()) tuning.device_slots = 0;
+    out.Write(TuningText(tuning));
+    report.written = out_;
+    report.seconds = NowSeconds() - begin_s;
+    page.Write(TunePage(report));
+    Print(report);
+    return kExitFine;
+  }
+
+ private:
+  TuneResult Search(const FileSample& sample, bool cold) const {
+    const BenchRuns runs(plan_, devices_, sample.files);
+    const Interrupt interrupt([] {});
+    ProgressBar bar("tuning", kSteps);
+    TuneSearch::Options options;
+    options.seconds = seconds_;
+    options.run_cost = cold ? 1 : 1 + BenchRuns::kWarmUpShare;
+    options.pairs = static_cast<std::size_t>(pairs_);
+    TuneSearch search(
+        options,
+        [&](const SpeedSettings& settings, double seconds) {
+          return runs.Measure(settings, cold, seconds);
+        },
+        [&](double share) {
+          bar.Update(static_cast<std::uint64_t>(share * kSteps), 0);
+          return !interrupt.requested();
+        });
+    return search.Run({.cold = cold,
+                       .devices = devices_.wanted(),
+                       .batches = plan_.batched(),
+                       .cpus = CountCpus().usable});
+  }
+
+  LimitsPlan LimitsFor(const TuneReport& report, const FileSample& sample) const {
+    LimitsPlan limits;
+    limits.files = sample.files;
+    limits.cold = report.cold;
+    limits.reads = report.cold || !report.result.after.path.starts_with("mmap");
+    limits.checks = report.format.starts_with("tfrecord") || report.format.starts_with("recordio");
+    limits.copies = plan_.batched();
+    limits.threads = CountCpus().usable;
+    return limits;
+  }
+
+  // The options of the feed as they were given.
+  std::string Words() const {
+    static const std::set<std::string> kOwn = {"--seconds", "--pairs",  "--cache", "--bytes",
+                                               "--out",     "--report", "--json",  "FILE"};
+    std::string words = plan_.files.size() > 3 ? " FILE…" : "";
+    if (words.empty()) {
+      for (const std::string& file : plan_.files) words += " " + Quoted(file);
+    }
+    for (const CLI::Option* option : app_->parse_order()) {
+      if (kOwn.contains(option->get_name())) continue;
+      words += " " + option->get_name();
+      if (option->get_expected_min() == 0) continue;  // a flag
+      for (const std::string& value : option->results()) words += " " + Quoted(value);
+    }
+    return words;
+  }
+
+  void Print(const TuneReport& report) const {
+    if (json_) {
+      PrintJson(TuneJson(report));
+    } else {
+      std::fputs(TuneText(report).c_str(), stdout);
+    }
+  }
+
+  FeedPlan plan_;
+  DeviceOptions devices_;
+  const CLI::App* app_ = nullptr;
+  double seconds_ = 60;
+  int pairs_ = 5;
+  std::string cache_ = "found";
+  std::uint64_t sample_bytes_ = 0;
+  std::string out_ = kDefaultOut;
+  std::string report_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> NewTuneCommand() { return std::make_unique<TuneCommand>(); }
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,189 @@
+#include "tools/tune/tune_report.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "tools/bench/figures.h"
+
+namespace ringfeed::tools {
+namespace {
+
+struct Remedy {
+  std::string_view stage;
+  std::string_view text;
+};
+// What moves a stage that takes most of the reader threads' time.
+constexpr Remedy kRemedies[] = {
+    {"read", "a faster disk, files that fit in memory, or a compressed format would move it"},
+    {"frame",
+     "framing and checksums: more CPUs, or a format without them (flat rows, arrays, tokens)"},
+    {"plan", "larger records or batches, or a shuffle of fewer rows, would move it"},
+    {"write", "copies into batches: memory bandwidth; fewer or smaller fields would move it"},
+};
+
+std::string Percent(double share) { return FixedText(100 * share, 0) + " %"; }
+
+std::string SpreadText(const SampleSpread& spread) {
+  return FixedText(spread.median, 2) + " (" + FixedText(spread.min, 2) + " to " +
+         FixedText(spread.max, 2) + ")";
+}
+
+std::string GainSentence(const TuneReport& report) {
+  const TuneResult& result = report.result;
+  const std::string options = result.best.Options();
+  if (options.empty()) return "The defaults stay: " + result.verdict + ".";
+  return "With " + options + " the feed is " + SpreadText(result.gain) +
+         " times as fast as with the defaults, in " + std::to_string(result.pairs) +
+         " pairs of runs: " + result.verdict + ".";
+}
+
+// "read 5.10 GB/s, copy 20.00 GB/s".
+std::string LimitNames(const TuneReport& report) {
+  std::string names;
+  for (const MachineLimit& limit : report.limits) {
+    if (!limit.status.ok()) continue;
+    names +=
+        (names.empty() ? "" : ", ") + limit.name + " " + FixedText(limit.gb_per_s, 2) + " GB/s";
+  }
+  return names;
+}
+
+std::string BottleneckSentence(const BenchFigure& figure) {
+  const std::string& bottleneck = figure.bottleneck;
+  if (bottleneck.empty()) return {};
+  std::string sentence = "What holds it up now is " + bottleneck;
+  for (const Remedy& remedy : kRemedies) {
+    if (!bottleneck.starts_with(std::string(remedy.stage) + ":")) continue;
+    return sentence + "; " + std::string(remedy.text) + ".";
+  }
+  return sentence + ": the loop that takes the batches, not the feed.";
+}
+
+Json SpreadJson(const SampleSpread& spread) {
+  return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
+}
+
+Json TriedJson(const TriedSettings& tried) {
+  Json json = {{"option", tried.what.option},
+               {"value", tried.what.value},
+               {"options", tried.what.settings.Options()},
+               {"ratio", SpreadJson(tried.spread())},
+               {"ratios", tried.ratios}};
+  if (!tried.status.ok()) json["error"] = tried.status.ToString();
+  return json;
+}
+
+Json FigureJson(const BenchFigure& figure) {
+  Json stages = Json::array();
+  for (const StageStats& stage : figure.stages) {
+    stages.push_back({{"name", stage.name},
+                      {"busy_s", stage.busy_s},
+                      {"wait_s", stage.wait_s},
+                      {"waits_for", stage.waits_for}});
+  }
+  return {{"gb_per_s", figure.gb_per_s},           {"cpu_s_per_gb", figure.cpu_s_per_gb},
+          {"records_per_s", figure.records_per_s}, {"path", figure.path},
+          {"bottleneck", figure.bottleneck},       {"stages", std::move(stages)}};
+}
+
+}  // namespace
+
+double MachineRate(const TuneReport& report) {
+  double seconds_per_gb = 0;
+  double disk = 0;
+  for (const MachineLimit& limit : report.limits) {
+    if (!limit.status.ok() || limit.gb_per_s <= 0) continue;
+    if (report.cold && limit.name == "read") {
+      disk = limit.gb_per_s;
+    } else {
+      seconds_per_gb += 1 / limit.gb_per_s;
+    }
+  }
+  const double loops = seconds_per_gb > 0 ? 1 / seconds_per_gb : 0;
+  return disk > 0 && loops > 0 ? std::min(disk, loops) : std::max(disk, loops);
+}
+
+std::vector<std::string> Findings(const TuneReport& report) {
+  const BenchFigure& after = report.result.after;
+  std::vector<std::string> findings = {GainSentence(report)};
+  findings.push_back("The feed comes to " + FixedText(after.gb_per_s, 2) + " GB/s and takes " +
+                     FixedText(after.cpu_s_per_gb, 3) + " CPU seconds per GB.");
+  if (const double rate = MachineRate(report); rate > 0) {
+    findings.push_back(
+        "That is " + Percent(after.gb_per_s / rate) + " of the " + FixedText(rate, 2) +
+        " GB/s that this machine comes to by plain loops: " + LimitNames(report) + ".");
+  }
+  if (std::string sentence = BottleneckSentence(after); !sentence.empty()) {
+    findings.push_back(std::move(sentence));
+  }
+  if (report.emulated) {
+    findings.push_back("The devices were emulated: their speed is a model's and this CPU's.");
+  }
+  return findings;
+}
+
+std::string TuneText(const TuneReport& report) {
+  std::string text = BytesText(report.sample_bytes) + " of " + BytesText(report.bytes) + " of " +
+                     report.format + ", " + (report.cold ? "cold" : "warm") + ", on " +
+                     report.machine + "\n\n";
+  TableRows table = {{"option", "value", "of the defaults", "min", "max", ""}};
+  for (const std::vector<TriedSettings>* list : {&report.result.values, &report.result.together}) {
+    for (const TriedSettings& tried : *list) {
+      const bool is_value = !tried.what.value.empty();
+      const SampleSpread spread = tried.spread();
+      table.push_back(
+          {is_value ? tried.what.option : tried.what.settings.Options(), tried.what.value});
+      auto& row = table.back();
+      if (tried.ratios.empty()) {
+        row.insert(row.end(), {"-", "-", "-", tried.status.ToString()});
+      } else {
+        row.insert(row.end(), {FixedText(spread.median, 2), FixedText(spread.min, 2),
+                               FixedText(spread.max, 2), ""});
+      }
+    }
+  }
+  text += TableText(table) + "\n";
+  for (const std::string& sentence : Findings(report)) text += sentence + "\n";
+  if (!report.written.empty()) {
+    text += "\nwritten to " + report.written + ": " + report.command + " --tuned " +
+            report.written + "\n";
+  }
+  return text;
+}
+
+Json TuneJson(const TuneReport& report) {
+  const auto list = [](const std::vector<TriedSettings>& all) {
+    Json json = Json::array();
+    for (const TriedSettings& tried : all) json.push_back(TriedJson(tried));
+    return json;
+  };
+  Json limits = Json::array();
+  for (const MachineLimit& limit : report.limits) {
+    Json json = {{"name", limit.name}, {"what", limit.what}, {"gb_per_s", limit.gb_per_s}};
+    if (!limit.status.ok()) json["error"] = limit.status.ToString();
+    limits.push_back(std::move(json));
+  }
+  const TuneResult& result = report.result;
+  return {{"machine", report.machine},
+          {"format", report.format},
+          {"cache", report.cold ? "cold" : "warm"},
+          {"emulated", report.emulated},
+          {"files", report.files},
+          {"bytes", report.bytes},
+          {"sample_bytes", report.sample_bytes},
+          {"seconds", report.seconds},
+          {"interrupted", result.interrupted},
+          {"options", result.best.Options()},
+          {"gain", SpreadJson(result.gain)},
+          {"pairs", result.pairs},
+          {"verdict", result.verdict},
+          {"before", FigureJson(result.before)},
+          {"after", FigureJson(result.after)},
+          {"values", list(result.values)},
+          {"together", list(result.together)},
+          {"limits", std::move(limits)},
+          {"findings", Findings(report)},
+          {"written", report.written}};
+}
+
+}  // namespace ringfeed::tools

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/report.h"
+#include "tools/tune/machine_limits.h"
+#include "tools/tune/tune_search.h"
+
+namespace ringfeed::tools {
+
+/// All that `ringfeed tune` found.
+struct TuneReport {
+  std::string machine;
+  std::string format;
+  std::string command;  ///< of the feed, without speed: "ringfeed feed a.tfrecord --batch 64"
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;         ///< of all files
+  std::uint64_t sample_bytes = 0;  ///< of those that were read
+  bool cold = false;
+  bool emulated = false;  ///< devices, whose speed is a model's
+  double seconds = 0;     ///< that it took
+  TuneResult result;
+  std::vector<MachineLimit> limits;
+  std::string written;  ///< the tuning's file; "" if none was written
+};
+
+/// What the figures mean, a sentence each: the gain, how far it is from the machine's limits, what
+/// holds it up now and what would move that.
+std::vector<std::string> Findings(const TuneReport& report);
+
+/// GB/s of this machine by the limits that were measured, 0 without one: of plain loops that do one
+/// after the other; a disk works beside them.
+double MachineRate(const TuneReport& report);
+
+std::string TuneText(const TuneReport& report);
+Json TuneJson(const TuneReport& report);
+
+/// A page of HTML for a browser or a printer, with all that it needs in it.
+std::string TunePage(const TuneReport& report);
+
+}  // namespace ringfeed::tools

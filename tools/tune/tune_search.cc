@@ -1,0 +1,262 @@
+#include "tools/tune/tune_search.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "tools/process_usage.h"
+#include "tools/report.h"
+
+namespace ringfeed::tools {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kMiB = 1024 * kKiB;
+constexpr int kMostThreads = 16;
+constexpr std::size_t kMostTogether = 8;
+constexpr std::size_t kValuePairs = 2;
+constexpr double kLastRuns = 4;  // so much longer than the shortest ones
+constexpr double kShortestRun = 0.02;
+constexpr double kLongestRun = 2;
+
+/// Adds a value of an option that is set by a member.
+class ValueList {
+ public:
+  template <typename Value>
+  void Add(const char* option, Value SpeedSettings::*member, const Value& value,
+           const std::string& text) {
+    SpeedSettings settings;
+    if (settings.*member == value) return;
+    settings.*member = value;
+    values_.push_back({option, text, settings});
+  }
+  std::vector<OptionValue> Take() { return std::move(values_); }
+
+ private:
+  std::vector<OptionValue> values_;
+};
+
+// What `one` changes of the defaults, on top of `settings`.
+SpeedSettings With(SpeedSettings settings, const SpeedSettings& one) {
+  const SpeedSettings defaults;
+  const auto take = [&](auto SpeedSettings::*member) {
+    if (one.*member != defaults.*member) settings.*member = one.*member;
+  };
+  take(&SpeedSettings::path);
+  take(&SpeedSettings::direct);
+  take(&SpeedSettings::threads);
+  take(&SpeedSettings::block_bytes);
+  take(&SpeedSettings::in_flight_bytes);
+  take(&SpeedSettings::slots);
+  take(&SpeedSettings::device_slots);
+  return settings;
+}
+
+double MedianOf(const TriedSettings& tried) { return tried.spread().median; }
+
+bool IsFaster(const TriedSettings& a, const TriedSettings& b) { return MedianOf(a) > MedianOf(b); }
+
+// Of each option the value that was fastest, if it was faster than the defaults; the best first.
+std::vector<TriedSettings> BestOfEach(const std::vector<TriedSettings>& values) {
+  std::map<std::string, TriedSettings> best;
+  for (const TriedSettings& tried : values) {
+    if (!tried.status.ok() || MedianOf(tried) <= 1) continue;
+    auto [found, is_new] = best.try_emplace(tried.what.option, tried);
+    if (!is_new && IsFaster(tried, found->second)) found->second = tried;
+  }
+  std::vector<TriedSettings> list;
+  for (auto& [option, tried] : best) list.push_back(std::move(tried));
+  std::sort(list.begin(), list.end(), IsFaster);
+  return list;
+}
+
+// The best value by itself, the two best, …, all of them; then the others by themselves.
+std::vector<TriedSettings> Combinations(const std::vector<TriedSettings>& best) {
+  std::vector<TriedSettings> list;
+  SpeedSettings together;
+  for (const TriedSettings& one : best) {
+    together = With(together, one.what.settings);
+    list.push_back({{"together", "", together}, {}, {}});
+  }
+  for (std::size_t i = 1; i < best.size(); ++i) {
+    list.push_back({{"together", "", best[i].what.settings}, {}, {}});
+  }
+  if (list.size() > kMostTogether) list.resize(kMostTogether);
+  return list;
+}
+
+// Runs of a search, in lengths of the shortest one: of `values` values, then of the combinations,
+// then of the last pairs.
+double RunsOf(std::size_t values, std::size_t pairs) {
+  const double by_value = 2.0 * kValuePairs * static_cast<double>(values);
+  const double together = 2.0 * kMostTogether * 3;  // halves in twice the time, three rounds
+  return by_value + together + 2.0 * kLastRuns * static_cast<double>(pairs);
+}
+
+}  // namespace
+
+std::vector<OptionValue> ValuesOf(const TuneSpace& space) {
+  ValueList list;
+  for (const IoPath path : {IoPath::kUring, IoPath::kPread, IoPath::kMmap}) {
+    list.Add("io", &SpeedSettings::path, path, std::string(IoPathName(path)));
+  }
+  if (space.cold) list.Add("direct", &SpeedSettings::direct, false, "no");
+  for (int threads = 1; threads <= std::min(space.cpus, kMostThreads); threads *= 2) {
+    list.Add("threads", &SpeedSettings::threads, threads, std::to_string(threads));
+  }
+  for (const std::size_t bytes : {128 * kKiB, 256 * kKiB, 1 * kMiB, 2 * kMiB}) {
+    list.Add("block-bytes", &SpeedSettings::block_bytes, bytes, BytesText(bytes));
+  }
+  for (const std::size_t bytes : {2 * kMiB, 8 * kMiB, 16 * kMiB, 32 * kMiB}) {
+    if (space.cold) {
+      list.Add("in-flight-bytes", &SpeedSettings::in_flight_bytes, bytes, BytesText(bytes));
+    }
+  }
+  for (const std::size_t slots : {std::size_t{4}, std::size_t{8}, std::size_t{16}}) {
+    if (space.batches) list.Add("slots", &SpeedSettings::slots, slots, std::to_string(slots));
+  }
+  for (const std::size_t slots : {std::size_t{2}, std::size_t{4}, std::size_t{8}}) {
+    if (space.devices) {
+      list.Add("device-slots", &SpeedSettings::device_slots, slots, std::to_string(slots));
+    }
+  }
+  return list.Take();
+}
+
+TuneSearch::TuneSearch(Options options, Measure measure, Progress progress)
+    : options_(options), measure_(std::move(measure)), progress_(std::move(progress)) {}
+
+BenchFigure TuneSearch::MeasureDefaults(double seconds) {
+  BenchFigure figure = measure_(SpeedSettings(), seconds);
+  if (figure.status.ok()) result_.before = figure;
+  return figure;
+}
+
+bool TuneSearch::Pair(TriedSettings* tried, double seconds) {
+  if (stopped_ || !tried->status.ok()) return false;
+  const bool first = pairs_done_++ % 2 == 0;
+  BenchFigure ours;
+  if (first) ours = measure_(tried->what.settings, seconds);
+  const BenchFigure defaults = MeasureDefaults(seconds);
+  if (!first) ours = measure_(tried->what.settings, seconds);
+  done_s_ += 2 * seconds;
+  stopped_ = !progress_(std::min(1.0, done_s_ / expected_s_));
+  tried->status = ours.status.ok() ? defaults.status : ours.status;
+  if (!tried->status.ok()) return false;
+  tried->ratios.push_back(ours.gb_per_s / defaults.gb_per_s);
+  result_.after = ours;
+  return true;
+}
+
+bool TuneSearch::Pairs(TriedSettings* tried, std::size_t pairs, double seconds) {
+  for (std::size_t pair = 0; pair < pairs; ++pair) {
+    if (!Pair(tried, seconds)) return false;
+  }
+  return true;
+}
+
+void TuneSearch::TryValues(const TuneSpace& space) {
+  for (OptionValue& value : ValuesOf(space)) {
+    TriedSettings tried{std::move(value), {}, {}};
+    (void)Pairs(&tried, kValuePairs, run_s_);
+    if (!tried.ratios.empty() || !tried.status.ok()) result_.values.push_back(std::move(tried));
+    if (stopped_) return;
+  }
+}
+
+// Leaves the faster half. False if they differ by less than what each of them varies by.
+bool TuneSearch::Halve(std::vector<TriedSettings>* left) {
+  std::stable_sort(left->begin(), left->end(), IsFaster);
+  const SampleSpread best = left->front().spread();
+  const double range = MedianOf(left->front()) - MedianOf(left->back());
+  const bool differ = best.max - best.min < range;
+  const std::size_t stay = (left->size() + 1) / 2;
+  for (std::size_t i = left->size(); i > stay; --i) {
+    result_.together.insert(result_.together.begin(), std::move(left->back()));
+    left->pop_back();
+  }
+  return differ;
+}
+
+void TuneSearch::TryTogether() {
+  std::vector<TriedSettings> left = Combinations(BestOfEach(result_.values));
+  double seconds = run_s_;
+  while (!left.empty() && !stopped_) {
+    for (TriedSettings& tried : left) (void)Pair(&tried, seconds);
+    std::erase_if(left, [](const TriedSettings& tried) {
+      return !tried.status.ok() || tried.ratios.empty();
+    });
+    if (left.size() <= 1) break;
+    const bool differ = Halve(&left);
+    // Nobody can tell these apart: the one that changes the least comes first.
+    if (!differ && seconds >= kLastRuns * run_s_) break;
+    seconds = std::min(2 * seconds, kLastRuns * run_s_);
+  }
+  result_.together.insert(result_.together.begin(), std::make_move_iterator(left.begin()),
+                          std::make_move_iterator(left.end()));
+}
+
+void TuneSearch::Accept(const TriedSettings& winner, const char* verdict) {
+  result_.best = winner.what.settings;
+  result_.gain = winner.spread();
+  result_.pairs = winner.ratios.size();
+  result_.verdict = verdict;
+}
+
+// Of all that was faster in each of two pairs or more.
+const TriedSettings* TuneSearch::BestSoFar() const {
+  const TriedSettings* best = nullptr;
+  for (const std::vector<TriedSettings>* list : {&result_.values, &result_.together}) {
+    for (const TriedSettings& tried : *list) {
+      const bool counts =
+          tried.status.ok() && tried.ratios.size() >= kValuePairs && tried.spread().min > 1;
+      if (counts && (best == nullptr || IsFaster(tried, *best))) best = &tried;
+    }
+  }
+  return best;
+}
+
+void TuneSearch::Decide() {
+  if (stopped_) {
+    const TriedSettings* const best = BestSoFar();
+    if (best != nullptr) return Accept(*best, "it was stopped: this was the fastest so far");
+    result_.verdict = "it was stopped before anything was faster than the defaults";
+    return;
+  }
+  if (result_.together.empty()) {
+    result_.verdict = "no value of any option was faster than the defaults";
+    return;
+  }
+  TriedSettings last{result_.together.front().what, {}, {}};
+  if (Pairs(&last, options_.pairs, kLastRuns * run_s_) && last.spread().min > 1) {
+    return Accept(last, "it was faster than the defaults in each of the last pairs of runs");
+  }
+  if (stopped_) return Decide();
+  result_.verdict = "what is gained is less than the runs vary by";
+}
+
+// Finds how long runs may be by the first one, which also brings the machine to speed.
+void TuneSearch::Begin(const TuneSpace& space) {
+  const double runs = RunsOf(ValuesOf(space).size(), options_.pairs);
+  const double share_s = options_.seconds / runs;
+  run_s_ = std::clamp(share_s / options_.run_cost, kShortestRun, kLongestRun);
+  const double begin_s = NowSeconds();
+  const BenchFigure defaults = MeasureDefaults(run_s_);
+  if (!defaults.status.ok()) throw Error(defaults.status);
+  const double start_s = std::max(0.0, NowSeconds() - begin_s - options_.run_cost * run_s_);
+  run_s_ = std::clamp((share_s - start_s) / options_.run_cost, kShortestRun, kLongestRun);
+  expected_s_ = runs * run_s_;
+}
+
+TuneResult TuneSearch::Run(const TuneSpace& space) {
+  Begin(space);
+  TryValues(space);
+  if (!stopped_) TryTogether();
+  Decide();
+  result_.interrupted = stopped_;
+  if (result_.best == SpeedSettings()) result_.after = result_.before;
+  return std::move(result_);
+}
+
+}  // namespace ringfeed::tools
