@@ -37,7 +37,8 @@ class Loader(_core.LoaderNext):
         parse: a parser (ringfeed.example, rows, tokens, …), or a ringfeed.Parser of your own; None:
             the records' bytes, as one field "bytes".
         batch: rows of a batch, over all ranks.
-        shuffle: a Shuffle, a mode's name, True ("global"), or None.
+        shuffle: the records of a window (10_000), a mode's name, True ("global"), a Shuffle, or
+            None.
         seed: of the shuffle.
         passes: over the data in an epoch, joined without a seam; 0: without end.
         rank: "auto": which process this is of those that a launcher started (find_rank), alone
@@ -65,7 +66,7 @@ class Loader(_core.LoaderNext):
         *,
         parse: Union[_core.RecordParser, Parser, None] = None,
         batch: int,
-        shuffle: Union[Shuffle, str, bool, None] = None,
+        shuffle: Union[Shuffle, str, int, None] = None,
         seed: int = 0,
         passes: int = 1,
         rank: Union[chains.Rank, str, None] = "auto",

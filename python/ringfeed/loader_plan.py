@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from . import _core, chains
+from .arguments import counted
 from .compiled import Compiled
 from .dataset import Parser
 from .devices import DevicePlan
@@ -26,19 +27,34 @@ class Shuffle(NamedTuple):
     seed: Optional[int] = None
 
 
-def shuffle_of(shuffle: Union[Shuffle, str, bool, None]) -> Optional[Shuffle]:
+def shuffle_of(shuffle: Union[Shuffle, str, int, None]) -> Optional[Shuffle]:
     """The Shuffle that a Loader's argument stands for, None for no shuffle."""
     if shuffle is None or shuffle is False:
         return None
     if shuffle is True:
         return Shuffle()
-    if not isinstance(shuffle, (str, Shuffle)):
+    if isinstance(shuffle, (str, Shuffle)):
+        chosen = Shuffle(shuffle) if isinstance(shuffle, str) else shuffle
+        return None if chosen.mode == "none" else chosen
+    return Shuffle("window", _window_of(shuffle))
+
+
+def _window_of(shuffle: Any) -> int:
+    """A number of records, for instance NumPy's. 1 and 0 may be meant as True and False, or as
+    windows that shuffle nothing: they are refused."""
+    try:
+        size = counted(shuffle, "shuffle")
+    except TypeError:
         raise TypeError(
-            'shuffle is "global", True, None or Shuffle(mode, size), for instance '
-            f'Shuffle("window", 8192), not {shuffle!r}'
+            'shuffle is "global", True, None, the records of a window (shuffle=8192), or '
+            f"Shuffle(mode, size), not {shuffle!r}"
+        ) from None
+    if size < 2:
+        raise ValueError(
+            f"shuffle={size} is a window that shuffles nothing: say a larger one, True for a "
+            "global shuffle, or None for none"
         )
-    chosen = Shuffle(shuffle) if isinstance(shuffle, str) else shuffle
-    return None if chosen.mode == "none" else chosen
+    return size
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,38 @@ def test_the_old_name_of_the_shuffle_of_stripes_is_taken_with_a_warning(tmp_path
     assert old == all_numbers(number_loader(files, shuffle=ringfeed.Shuffle("stripes", 16)))
 
 
+@pytest.mark.parametrize("size", [2, 40, 10_000])
+def test_a_number_is_a_window_shuffle_of_so_many_records(tmp_path: Path, size: int) -> None:
+    files = write_rows(tmp_path)
+    loader = number_loader(files, shuffle=size, seed=3)
+    window = number_loader(files, shuffle=ringfeed.Shuffle("window", size), seed=3)
+    order = all_numbers(window)
+    assert order != sorted(order)
+    assert all_numbers(loader) == order
+    assert all_numbers(loader) == all_numbers(window) != order  # the second epoch's
+
+
+def test_a_state_of_a_window_is_one_of_its_number_and_of_no_other(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    window = number_loader(files, shuffle=ringfeed.Shuffle("window", 40))
+    for _ in range(20):
+        next(window)
+    state = window.state_dict()
+    loader = number_loader(files, shuffle=40)
+    loader.load_state_dict(state)
+    assert all_numbers(loader) == all_numbers(window)
+    for other in (41, True, None):
+        with pytest.raises(ringfeed.errors.InvalidArgument):
+            number_loader(files, shuffle=other).load_state_dict(state)
+
+
+def test_a_number_of_numpys_is_a_window_too(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    files = write_rows(tmp_path)
+    taken = all_numbers(number_loader(files, shuffle=numpy.int64(40)))
+    assert taken == all_numbers(number_loader(files, shuffle=40))
+
+
 def _elsewhere(files: str, state: dict[str, Any], arguments: dict[str, Any]) -> bytes:
     """What a new process reads from `state` on."""
     here = str(Path(__file__).parent)
