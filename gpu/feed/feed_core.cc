@@ -274,7 +274,8 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
     return Status(StatusCode::kResourceExhausted, "this thread holds all " +
                                                       std::to_string(options_.slots) +
                                                       " batches of device " + name(lane) +
-                                                      "; release one, or raise FeedOptions::slots");
+                                                      "; release one, copy what is to be kept, or "
+                                                      "raise FeedOptions::slots");
   }
   if (waited_ns < options_.patience_ms * 1'000'000 || !Does(FeedStep::kCheckPatience)) return {};
   const std::string seconds = std::to_string(options_.patience_ms / 1000) + " s";

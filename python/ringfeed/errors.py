@@ -89,10 +89,15 @@ _CLASSES: dict[str, type[Error]] = {
 _CPP_OPTION = re.compile(r"\b(?:[A-Z]\w*)?Options::(\w+)")
 
 
+#: A remedy of the library's, and how Python takes it.
+_COPY = "copy what is to be kept"
+_COPY_IN_PYTHON = f"{_COPY} (array.copy() in host memory, clone() of Torch's tensor on a GPU)"
+
+
 def _in_python(message: str) -> str:
-    """The library's text with its options as Python's arguments: "slots=" for
-    "BatchOptions::slots"."""
-    return _CPP_OPTION.sub(r"\1=", message)
+    """The library's text with its options as Python's arguments, "slots=" for
+    "BatchOptions::slots", and with Python's way to copy."""
+    return _CPP_OPTION.sub(r"\1=", message.replace(_COPY, _COPY_IN_PYTHON))
 
 
 def from_status(code: str, message: str, file: str, offset: int, record: int) -> Error:

@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "array_elements.h"
 #include "gil.h"
 #include "ringfeed/cuda_array_interface.h"
 #include "ringfeed/dlpack.h"
@@ -96,7 +98,8 @@ nb::dict CudaInterface(const Array& array) {
   return interface;
 }
 
-Array LodLevel(const Tensor& tensor, std::size_t number) {
+Array LodLevel(const Array& array, std::size_t number) {
+  const Tensor& tensor = array.tensor();
   const std::span<const std::int64_t> offsets = tensor.lod[number];
   Tensor level;
   level.dtype = DType::kInt64;
@@ -104,21 +107,13 @@ Array LodLevel(const Tensor& tensor, std::size_t number) {
   level.data = reinterpret_cast<const std::byte*>(offsets.data());
   level.bytes = offsets.size_bytes();
   level.owner = tensor.owner;
-  return Array(std::move(level));
+  return array.HostViewOf(std::move(level));
 }
 
-nb::list Lod(const Tensor& tensor) {
+nb::list Lod(const Array& array) {
   nb::list levels;
-  for (std::size_t i = 0; i < tensor.lod.size(); ++i) levels.append(LodLevel(tensor, i));
+  for (std::size_t i = 0; i < array.tensor().lod.size(); ++i) levels.append(LodLevel(array, i));
   return levels;
-}
-
-std::string Describe(const Array& array) {
-  const Tensor& tensor = array.tensor();
-  std::string text =
-      "<ringfeed.Array " + std::string(DTypeName(tensor.dtype)) + " " + ShapeToString(tensor.shape);
-  if (!tensor.lod.empty()) text += ", lod of " + std::to_string(tensor.lod.size());
-  return text + ", " + PlaceName(tensor.place) + ">";
 }
 
 const char* BufferFormat(DType dtype) {
@@ -126,6 +121,10 @@ const char* BufferFormat(DType dtype) {
                                              "Q", "q", "e", nullptr, "f", "d"};
   return kFormats[static_cast<std::size_t>(dtype)];
 }
+
+constexpr const char* kForked =
+    "this process was forked, and the memory of the batch is its parent's: hand over a copy "
+    "(array.copy())";
 
 // What a Py_buffer points to.
 struct BufferShape {
@@ -138,6 +137,10 @@ int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
   if (!nb::try_cast(nb::handle(self), array)) return -1;
   const Tensor& tensor = array->tensor();
   const char* format = BufferFormat(tensor.dtype);
+  if (!array->IsHere()) {
+    PyErr_SetString(PyExc_RuntimeError, kForked);
+    return -1;
+  }
   if (tensor.place.type == DeviceType::kCuda || format == nullptr) {
     PyErr_SetString(PyExc_BufferError, "this array's memory or type has no buffer: use DLPack");
     return -1;
@@ -274,6 +277,7 @@ void BindExchange(nb::class_<Array>* array) {
 nb::object Array::Dlpack(std::optional<std::pair<int, int>> max_version,
                          std::optional<std::pair<int, int>> device,
                          std::optional<bool> copy) const {
+  NeedHere();
   const dlpack::DLDevice here = dlpack::DeviceOf(tensor_.place);
   if (device && *device != std::pair<int, int>(here.device_type, here.device_id)) {
     throw nb::buffer_error("the array does not lie on that device, and is copied to no other");
@@ -297,10 +301,10 @@ nb::object Array::Dlpack(std::optional<std::pair<int, int>> max_version,
 
 std::optional<Array> Array::Offsets() const {
   if (tensor_.lod.empty()) return std::nullopt;
-  if (lease_ == nullptr) return LodLevel(tensor_, 0);
+  if (lease_ == nullptr) return LodLevel(*this, 0);
   std::optional<Tensor> offsets = lease_->Offsets(field_);
   if (!offsets) return std::nullopt;
-  return Array(std::move(*offsets), lease_);
+  return ViewOf(std::move(*offsets));
 }
 
 const char* Array::TypeString() const {
@@ -312,8 +316,34 @@ const char* Array::TypeString() const {
 }
 
 void Array::NeedHost() const {
-  if (tensor_.place.type != DeviceType::kCuda) return;
-  throw nb::type_error(("the array lies on " + PlaceName(tensor_.place)).c_str());
+  if (tensor_.place.type == DeviceType::kCuda) {
+    throw nb::type_error(("the array lies on " + PlaceName(tensor_.place)).c_str());
+  }
+  NeedHere();
+}
+
+bool Array::IsHere() const { return forks_ == kEveryProcess || forks_ == ForkCount(); }
+
+void Array::NeedHere() const {
+  if (!IsHere()) throw std::runtime_error(kForked);
+}
+
+Array Array::ViewOf(Tensor part) const {
+  Array view(std::move(part), lease_);
+  view.forks_ = forks_;
+  return view;
+}
+
+Array Array::HostViewOf(Tensor part) const {
+  Array view = ViewOf(std::move(part));
+  view.lease_ = nullptr;
+  return view;
+}
+
+Array Array::OfOwnMemory(Tensor tensor) {
+  Array array(std::move(tensor));
+  array.forks_ = kEveryProcess;
+  return array;
 }
 
 std::shared_ptr<std::byte> NewBytes(std::size_t bytes) {
@@ -386,21 +416,15 @@ void BindArray(nb::module_& module) {
           "device", [](const Array& a) { return PlaceName(a.tensor().place); },
           "Where the memory lies: \"CPU\", \"CUDA:0\", \"EMU:1\" (emulated, in host memory).")
       .def_prop_ro(
-          "lod", [](const Array& a) { return Lod(a.tensor()); },
-          nb::sig("def lod(self) -> list[Array]"),
+          "lod", &Lod, nb::sig("def lod(self) -> list[Array]"),
           "Of a ragged field the offsets of its rows, int64 [rows + 1], a list of one; of "
           "nested sequences a level each, the top one first. Empty for others. In host memory, "
           "also where the values lie on a device: see offsets.")
       .def_prop_ro(
           "offsets", &Array::Offsets,
           "lod[0] in the memory that the values lie in: int64 [rows + 1] on the device of a batch "
-          "that lies there. None for fields that are not ragged, or were padded.")
-      .def("__len__",
-           [](const Array& a) {
-             if (a.tensor().shape.empty()) throw nb::type_error("len() of a scalar");
-             return a.tensor().shape[0];
-           })
-      .def("__repr__", &Describe);
+          "that lies there. None for fields that are not ragged, or were padded.");
+  BindElements(&array);
   BindExchange(&array);
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "fork_guard.h"
 #include "ringfeed/shared_lease.h"
 #include "ringfeed/tensor.h"
 
@@ -22,7 +23,13 @@ class Array {
   /// `lease` is that of a device's memory, null for others; `field` the place in its batch.
   explicit Array(Tensor tensor, std::shared_ptr<SharedLease> lease = nullptr,
                  std::size_t field = kNoField)
-      : tensor_(std::move(tensor)), lease_(std::move(lease)), field_(field) {}
+      : tensor_(std::move(tensor)), lease_(std::move(lease)), field_(field), forks_(ForkCount()) {}
+  /// Of memory that forked children have, too: not of a reader's.
+  static Array OfOwnMemory(Tensor tensor);
+  /// What lies in the same memory, a part or the offsets.
+  Array ViewOf(Tensor part) const;
+  /// The same of what lies in host memory, whatever the values lie in.
+  Array HostViewOf(Tensor part) const;
   const Tensor& tensor() const { return tensor_; }
   SharedLease* lease() const { return lease_.get(); }
 
@@ -34,13 +41,20 @@ class Array {
   std::optional<Array> Offsets() const;
   /// "<f4" and so on; throws TypeError for bfloat16, which that language has no word for.
   const char* TypeString() const;
-  /// Throws TypeError where it does not lie in host memory.
+  /// Throws TypeError if it does not lie in host memory, and as NeedHere does.
   void NeedHost() const;
+  /// Whether this process has the memory: a forked child does not have its parent's batches.
+  bool IsHere() const;
+  /// Throws std::runtime_error if this process does not have the memory.
+  void NeedHere() const;
 
  private:
+  static constexpr int kEveryProcess = -1;
+
   Tensor tensor_;
   std::shared_ptr<SharedLease> lease_;
   std::size_t field_;
+  int forks_;  // of the process that has the memory
 };
 
 /// Whether an array that goes in is copied.

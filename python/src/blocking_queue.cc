@@ -55,7 +55,7 @@ nb::python_error ErrorOf(nb::handle exception) {
 
 nb::tuple ArraysOf(Instance instance) {
   nb::list arrays;
-  for (Tensor& tensor : instance) arrays.append(Array(std::move(tensor)));
+  for (Tensor& tensor : instance) arrays.append(Array::OfOwnMemory(std::move(tensor)));
   return nb::tuple(arrays);
 }
 

@@ -26,6 +26,9 @@ std::int64_t NowNs() {
 /// After so long a silence a wait looks whether its own thread is the reason.
 constexpr std::chrono::milliseconds kAWhile{20};
 
+constexpr const char* kMakeRoom =
+    "let one go, copy what is to be kept, or raise BatchOptions::slots";
+
 Status Closed() { return Status(StatusCode::kCancelled, "the reader was closed"); }
 
 // A level of LoD as the row has it alone: its ends, counted from the row's start.
@@ -169,9 +172,9 @@ bool ReaderSession::HoldsAllSlots(const Run& run) {
   }
   // Not final: releasing a batch and reading again goes on where this left off.
   const std::lock_guard lock(mutex_);
-  failure_ = Status(StatusCode::kResourceExhausted,
-                    "this thread holds all " + std::to_string(sink->slot_limit()) +
-                        " batches of the reader; let one go, or raise BatchOptions::slots");
+  failure_ = Status(StatusCode::kResourceExhausted, "this thread holds all " +
+                                                        std::to_string(sink->slot_limit()) +
+                                                        " batches of the reader; " + kMakeRoom);
   return true;
 }
 
@@ -191,7 +194,9 @@ std::string ReaderSession::WhatIsHeld(const Run& run) {
   const std::string who =
       run.holders().IsOne() ? "this thread holds" : "the threads that wait for more hold";
   if (run.batch_sink() != nullptr) {
-    return who + " all batches of the reader; let one go, or raise BatchOptions::slots";
+    return who +
+           " all batches of the reader; let one go, copy what is to be kept, or raise "
+           "BatchOptions::slots";
   }
   return who +
          " all the memory that the reader may use for records; let some RecordBlocks go, or raise "

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from loader_data import all_numbers, number_loader, numbers, write_rows
+
+import ringfeed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -33,6 +36,36 @@ def test_a_forked_child_gets_an_error_and_its_parent_goes_on(tmp_path: Path) -> 
     _, status = os.waitpid(child, 0)
     assert os.WEXITSTATUS(status) == 0
     assert numbers(next(loader)) == list(range(7, 14))
+
+
+def _finds_no_memory(array: ringfeed.Array, copied: ringfeed.Array) -> int:
+    """How a child finds its parent's array: 0 as it should be."""
+    uses: list[Callable[[], Any]] = [
+        array.tolist, array.tobytes, array.copy, lambda: list(array), lambda: array[0],
+        lambda: pickle.dumps(array), lambda: memoryview(array), array.__dlpack__,
+        lambda: array[2:].tolist(),
+    ]
+    for number, use in enumerate(uses, 1):
+        try:
+            use()
+        except RuntimeError as error:
+            if "copy()" in str(error):
+                continue
+        return number
+    shows = repr(array) == "<ringfeed.Array int64 [7], CPU>"
+    return 0 if shows and copied.tolist() == list(range(7)) else 99
+
+
+def test_a_forked_child_is_told_that_an_array_is_its_parents_and_has_copies(
+    tmp_path: Path,
+) -> None:
+    array = next(number_loader(write_rows(tmp_path, 1)))["x"]
+    copied = array.copy()
+    child = os.fork()
+    if child == 0:
+        os._exit(_finds_no_memory(array, copied))
+    _, status = os.waitpid(child, 0)
+    assert (os.WIFEXITED(status), os.WEXITSTATUS(status)) == (True, 0)
 
 
 def _child_reads(loader: Any, results: Any) -> None:
