@@ -6,7 +6,7 @@ import os
 import warnings
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
 
-from . import _core
+from . import _core, counterparts
 from .arguments import counted, flag, integers
 from .compiled import Compiled
 from .dataset import Parser, parse_samples
@@ -45,7 +45,10 @@ def file_names(files: Union[PathLike, Iterable[PathLike]]) -> list[str]:
     if isinstance(files, (str, bytes, os.PathLike)):
         return [_file_name(files)]
     if not hasattr(files, "__iter__"):
-        raise TypeError(f"files are a path, a glob or a list of them, not {files!r}")
+        raise TypeError(
+            f"files are a path, a glob or a list of them, not {files!r}; samples that Python makes "
+            "are read by from_dataset and from_iterable, and Loader.from_reader"
+        )
     return [_file_name(name) for name in files]
 
 
@@ -66,8 +69,11 @@ def check_open_options(options: dict[str, Any]) -> dict[str, Any]:
     """Raises TypeError for a name that is no option of open_files."""
     unknown = sorted(set(options) - _OPEN_OPTIONS)
     if unknown:
+        hints = counterparts.hints(unknown, counterparts.OPENING)
         raise TypeError(
-            f"no such option: {', '.join(unknown)}; there are {', '.join(sorted(_OPEN_OPTIONS))}"
+            f"no such option: {', '.join(unknown)}; "
+            + "".join(f"{hint}; " for hint in hints)
+            + f"there are {', '.join(sorted(_OPEN_OPTIONS))}"
         )
     given = {name: value for name, value in options.items() if value is not None}
     if "index_folder" in given:
@@ -122,6 +128,7 @@ def parse(records: _core.Reader, parser: Union[_core.RecordParser, Parser]) -> _
     return _core.parse(reader_of(records), parser)
 
 
+@counterparts.hinting(counterparts.SHUFFLING)
 def shuffle(reader: _core.Reader, mode: str, size: int = 0, seed: int = 0) -> _core.Reader:
     """Shuffles by "window" or "block" of `size` records, "stripes" (in any order, then a
     window of `size`) or "global"."""
@@ -136,6 +143,7 @@ def shuffle(reader: _core.Reader, mode: str, size: int = 0, seed: int = 0) -> _c
     return _core.shuffle(reader_of(reader), mode, size, seed)
 
 
+@counterparts.hinting(counterparts.BATCHING)
 def batch(
     reader: _core.Reader,
     size: int,
@@ -158,6 +166,7 @@ def batch(
     )
 
 
+@counterparts.hinting(counterparts.REPEATING)
 def multi_pass(reader: _core.Reader, passes: int) -> _core.Reader:
     """`passes` times over the data as one stream; 0: without end."""
     return _core.multi_pass(reader_of(reader), counted(passes, "passes"))
@@ -235,6 +244,7 @@ def filter(
     return _core.filter_python(reader_of(reader), keep)
 
 
+@counterparts.hinting(counterparts.BATCHING)
 def group_batch(
     reader: _core.Reader,
     size: int,
@@ -278,6 +288,7 @@ def pad(
     return _core.pad(reader_of(reader), field, length, multiple, value)
 
 
+@counterparts.hinting(counterparts.BATCHING)
 def bucket_batch(
     reader: _core.Reader,
     size: int,

@@ -7,7 +7,7 @@ import sys
 from types import TracebackType
 from typing import Any, Callable, Iterable, Iterator, NoReturn, Optional, Sequence, Type, Union
 
-from . import _core, chains
+from . import _core, chains, counterparts
 from . import devices as device_plans
 from .arguments import counted
 from .compiled import Compiled
@@ -60,6 +60,7 @@ class Loader(_core.LoaderNext):
         TypeError, ValueError, ringfeed.Error: arguments that cannot work.
     """
 
+    @counterparts.hinting(counterparts.LOADER)
     def __init__(
         self,
         files: Union[chains.PathLike, Iterable[chains.PathLike]],
