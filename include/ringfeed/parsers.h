@@ -111,14 +111,14 @@ std::shared_ptr<const Parser> TokensParser(const TokensSpec& spec = {});
 
 /// Samples of a tar file, as WebDataset has them, by the extensions of their members: what stands
 /// after the key's dot, "jpg", "seg.png". "jpg;jpeg;png" is the first of these that there is,
-/// "__key__" the key. uint8 of shape [-1] is a member's bytes. float32, float64, int32, int64 and
-/// uint8 of shape {} or [1] are the number that its text is, blanks and line ends around it passed
-/// over. Other members are passed over too, and of several of one extension the first counts. A
-/// sample that lacks a member without a default, or has no number of that type there, is damaged:
-/// its failure names the sample and the member, and the reader's policy decides. The parser is
-/// immutable, keeps nothing of `members`, never blocks and may be used by any number of threads.
-/// Throws Error(kInvalidArgument) if there is no member, one is named twice or one cannot be
-/// such a field.
+/// "__key__" the key. ".jpg" is taken for "jpg". uint8 of shape [-1] is a member's bytes. float32,
+/// float64, int32, int64 and uint8 of shape {} or [1] are the number that its text is, blanks and
+/// line ends around it passed over. Other members are passed over too, and of several of one
+/// extension the first counts. A sample that lacks a member without a default, or has no number of
+/// that type there, is damaged: its failure names the sample and the member, and the reader's
+/// policy decides. The parser is immutable, keeps nothing of `members`, never blocks and may be
+/// used by any number of threads. Throws Error(kInvalidArgument) if there is no member, one is
+/// named twice or one cannot be such a field.
 std::shared_ptr<const Parser> TarParser(const std::vector<FeatureSpec>& members);
 
 /// Packed little-endian rows: each field directly after the one before, all of fixed shape.

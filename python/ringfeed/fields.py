@@ -17,14 +17,14 @@ class Field(NamedTuple):
         shape: of one record, without the batch's dimension. () is a scalar; a first dimension of -1
             makes the field ragged.
         default: what a record without it gets: a number for each element, or text or bytes of a
-            ragged uint8 field. None: such a record is damaged.
+            ragged uint8 field, or [], an empty row of a ragged one. None: such a record is damaged.
         column: of CSV, the (first) column from 0; -1: by its name, or behind the field before.
     """
 
     name: str
     dtype: Any = "uint8"
     shape: Sequence[int] = ()
-    default: Optional[Union[int, float, str, bytes]] = None
+    default: Optional[Union[int, float, str, bytes, Sequence[Any]]] = None
     column: int = -1
 
 
@@ -84,9 +84,24 @@ def dimensions(shape: Any, name: str) -> list[int]:
     return integers(shape, f"the shape of {name!r}")
 
 
-def _default(value: Any) -> Any:
-    """NumPy's scalars as Python's."""
-    return value.item() if getattr(value, "shape", None) == () else value
+def _default(value: Any, field: Field) -> Any:
+    """NumPy's scalars as Python's; "", which the kernel takes for an empty row, for []."""
+    shape = getattr(value, "shape", None)
+    if shape == ():
+        return value.item()
+    if not isinstance(value, (list, tuple)) and shape is None:
+        return value
+    if len(value) > 0:
+        raise TypeError(
+            f"the default of {field.name!r} is a number, text, bytes or [], an empty row, "
+            f"not {value!r}"
+        )
+    if not any(dimension < 0 for dimension in list(field.shape)[:1]):
+        raise ValueError(
+            f"the default [] of {field.name!r} is an empty row, and its rows are not ragged: a "
+            "number stands for each element"
+        )
+    return ""
 
 
 def field_tuples(fields: Fields) -> list[tuple[str, str, list[int], Any]]:
@@ -96,7 +111,7 @@ def field_tuples(fields: Fields) -> list[tuple[str, str, list[int], Any]]:
             field.name,
             dtype_name(field.dtype),
             dimensions(field.shape, field.name),
-            _default(field.default),
+            _default(field.default, field),
         )
         for field in field_list(fields)
     ]

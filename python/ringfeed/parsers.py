@@ -34,7 +34,8 @@ def sequence_example(context: Fields, sequences: Fields) -> _core.RecordParser:
 
 
 def tar(members: Fields) -> _core.RecordParser:
-    """Samples of a tar file by their members' extensions ("jpg;jpeg", "cls", "__key__")."""
+    """Samples of a tar file by their members' extensions ("jpg;jpeg", "cls", "__key__"), which
+    may be written with their dot (".jpg")."""
     return _core.tar_parser(field_tuples(members))
 
 

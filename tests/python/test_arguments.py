@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loader_data import NUMBER, all_numbers, number_loader, write_rows
+from loader_data import NUMBER, all_numbers, number_loader, tfrecord, write_rows
 
 import ringfeed
 
@@ -169,6 +171,52 @@ def test_defaults_are_text_bytes_numbers_and_numpys(tmp_path: Path) -> None:
     for wrong in (2**70, "\udc80", [1]):
         with pytest.raises((TypeError, ValueError), match="default"):
             ringfeed.jsonl({"x": ("int64", [], wrong)})
+
+
+def _only_row(path: Path, parser: ringfeed.RecordParser) -> dict[str, ringfeed.Array]:
+    with ringfeed.Loader(path, parse=parser, batch=1) as loader:
+        return dict(next(loader))
+
+
+def test_a_default_of_an_empty_list_is_an_empty_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("{}\n")
+    fields = {"n": ("int64", [-1], []), "m": ("float32", [-1, 2], ()), "t": ("uint8", [-1], [])}
+    row = _only_row(path, ringfeed.jsonl(fields))
+    assert {name: (row[name].shape, row[name].lod[0].tolist()) for name in row} == {
+        "n": ((0,), [0, 0]),
+        "m": ((0, 2), [0, 0]),
+        "t": ((0,), [0, 0]),
+    }
+    for parser in (ringfeed.example, ringfeed.ofrecord, ringfeed.csv, ringfeed.tar):
+        parser({"t": ("uint8", [-1], [])})
+    ringfeed.sequence_example({}, {"s": ("int64", [-1, 3], [])})
+    for wrong in ([0], (1.5, 2)):
+        with pytest.raises(TypeError, match=r"default of 'n'.*\[\]"):
+            ringfeed.jsonl({"n": ("int64", [-1], wrong)})
+    for shape in ([], [3]):
+        with pytest.raises(ValueError, match="'n'.*not ragged"):
+            ringfeed.example({"n": ("int64", shape, [])})
+
+
+def test_a_feature_that_a_record_lacks_gets_the_empty_list(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(tfrecord(b""))  # an Example without features
+    fields = {"n": ("int64", [-1], []), "m": ("float32", [-1, 2], numpy.zeros((0, 2)))}
+    row = _only_row(path, ringfeed.example(fields))
+    assert (row["n"].shape, row["m"].shape) == ((0,), (0, 2))
+
+
+def test_a_members_extension_may_have_its_dot(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for name, content in (("1.bin", b"one"), ("1.seg.png", b"two")):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    fields = {".bin": ("uint8", [-1]), ".jpg;.seg.png": ("uint8", [-1])}
+    row = _only_row(tmp_path / "a.tar", ringfeed.tar(fields))
+    assert {name: row[name].tobytes() for name in row} == {".bin": b"one", ".jpg;.seg.png": b"two"}
 
 
 @pytest.mark.parametrize(

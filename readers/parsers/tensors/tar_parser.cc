@@ -29,12 +29,19 @@ struct TarScratch final : Parser::Scratch {
   throw Error(Status(StatusCode::kInvalidArgument, "tar parser: " + why));
 }
 
+// ".bin" is the extension "bin", unless a member's begins with that dot.
+const TarMember* FindExtension(const TarSample& sample, std::string_view name) {
+  const TarMember* const found = sample.Find(name);
+  if (found != nullptr || !name.starts_with('.')) return found;
+  return sample.Find(name.substr(1));
+}
+
 // "jpg;png" is the first of them that there is.
 const TarMember* FindMember(const TarSample& sample, std::string_view names) {
   const TarMember* found = nullptr;
   while (found == nullptr && !names.empty()) {
     const std::size_t end = std::min(names.find(';'), names.size());
-    found = sample.Find(names.substr(0, end));
+    found = FindExtension(sample, names.substr(0, end));
     names.remove_prefix(std::min(end + 1, names.size()));
   }
   return found;

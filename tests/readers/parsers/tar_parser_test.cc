@@ -70,6 +70,29 @@ TEST(TarParserTest, AMissingMemberFailsOrGetsItsDefault) {
   EXPECT_EQ(parsed.values[2][0], "");
 }
 
+TEST(TarParserTest, AnExtensionMayBeWrittenWithItsDot) {
+  const FeatureSpec image{".jpg;.jpeg", kUInt8, {-1}};
+  const FeatureSpec mask{".seg.png", kUInt8, {-1}};
+  const ParsedRows parsed =
+      Parsed({image, mask}, {Member("1.jpeg", "j") + Member("1.seg.png", "m"),
+                             Member("2.jpg", "i") + Member("2.seg.png", "n"),
+                             Member("3.gif", "g") + Member("3.seg.png", "o")});
+  EXPECT_EQ(parsed.values[0], (Strings{"j", "i", ""}));
+  EXPECT_EQ(parsed.values[1], (Strings{"m", "n", ""}));
+  ASSERT_EQ(parsed.failures.size(), 1U);
+  EXPECT_NE(parsed.failures.at(2).message().find("no member \".jpg;.jpeg\""), std::string::npos);
+}
+
+TEST(TarParserTest, AnExtensionThatBeginsWithADotIsFoundFirst) {
+  const FeatureSpec exact{".bin", kUInt8, {-1}};
+  const FeatureSpec plain{"bin", kUInt8, {-1}};
+  const ParsedRows parsed =
+      Parsed({exact, plain}, {Member("1.bin", "b") + Member("1..bin", "d"), Member("2.bin", "c")});
+  ASSERT_TRUE(parsed.failures.empty());
+  EXPECT_EQ(parsed.values[0], (Strings{"d", "c"}));
+  EXPECT_EQ(parsed.values[1], (Strings{"b", "c"}));
+}
+
 TEST(TarParserTest, TheFirstOfSeveralNamesIsTaken) {
   const FeatureSpec image{"jpg;jpeg;png", kUInt8, {-1}};
   const ParsedRows parsed =
