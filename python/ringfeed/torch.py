@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Iterator, NoReturn
 
 import torch
@@ -12,6 +13,7 @@ import torch.utils.dlpack
 from ._core import Array, LoopNext
 from .chains import Rank
 from .chains import find_rank as _launcher_rank
+from .collation import refuse_collation
 from .loader import Loader
 
 _HOST = 1  # kDLCPU
@@ -95,7 +97,8 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
         ragged: what becomes of ragged fields, see `tensors`.
 
     Raises:
-        ValueError: `ragged` is nothing that there is.
+        ValueError: `ragged` is nothing that there is; from the loop: batch_size is not None, and
+            there is no collate_fn that takes a list of batches.
         RuntimeError: from the loop or by pickling: num_workers is not 0.
     """
 
@@ -107,6 +110,9 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
     def __iter__(self) -> Iterator[Any]:
         if torch.utils.data.get_worker_info() is not None:
             raise RuntimeError(_ONE_PROCESS)
+        # The DataLoader tells a data set nothing of itself: its fetcher is who calls this.
+        caller = sys._getframe(1).f_locals.get("self")
+        refuse_collation(caller, getattr(torch.utils.data, "default_collate", None))
         return _Tensors(iter(self.loader), self.ragged)
 
     def __len__(self) -> int:

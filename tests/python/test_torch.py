@@ -92,6 +92,20 @@ def test_worker_processes_are_refused_with_the_remedy(tmp_path: Path, start: str
     assert next(iter(dataset))["x"].tolist() == list(range(7))
 
 
+@pytest.mark.parametrize("options", [{}, {"batch_size": 4}, {"batch_size": 1, "drop_last": True}])
+def test_batches_of_batches_are_refused_with_the_remedy(tmp_path: Path, options: Any) -> None:
+    dataset = feed.IterableDataset(number_loader(write_rows(tmp_path, 1)))
+    with pytest.raises(ValueError, match="batch_size=None"):
+        next(iter(DataLoader(dataset, **options)))
+    assert next(iter(DataLoader(dataset, batch_size=None)))["x"].tolist() == list(range(7))
+
+
+def test_a_function_of_the_users_may_take_a_list_of_batches(tmp_path: Path) -> None:
+    dataset = feed.IterableDataset(number_loader(write_rows(tmp_path, 1)))
+    pairs = DataLoader(dataset, batch_size=2, collate_fn=lambda batches: batches)
+    assert [batch["x"][0].item() for batch in next(iter(pairs))] == [0, 7]
+
+
 def _stateful(files: str) -> Any:
     module = pytest.importorskip(
         "torchdata.stateful_dataloader", reason="torchdata is not installed"
