@@ -51,9 +51,16 @@ def csv(
     header: str = "",
     columns: int = 0,
 ) -> _core.RecordParser:
-    """CSV rows by their columns. `header` is the line that names them; `columns` how many a row
-    must have (0: as the header or the fields say, -1: at least those)."""
+    """CSV rows by their columns. `header` is the line that names them, if it is known; whether the
+    files have one is said by format="csv:header". `columns`: how many a row must have (0: as the
+    header or the fields say, -1: at least those)."""
     declared = field_list(fields)
+    if not isinstance(header, str):
+        raise TypeError(
+            'header is the line that names the columns ("id,x,note"), which is not read from the '
+            'files: Loader(…, format="csv:header") passes over each file\'s own, '
+            f"not {header!r}"
+        )
     if len(delimiter) != 1:
         raise ValueError(f"a delimiter is one character, not {delimiter!r}")
     return _core.csv_parser(

@@ -208,6 +208,17 @@ def test_a_feature_that_a_record_lacks_gets_the_empty_list(tmp_path: Path) -> No
     assert (row["n"].shape, row["m"].shape) == ((0,), (0, 2))
 
 
+def test_the_header_of_csv_is_a_line_that_names_the_columns(tmp_path: Path) -> None:
+    fields = {"x": ("int64", []), "y": ("int64", [])}
+    with pytest.raises(TypeError, match=r"header is the line.*format=\"csv:header\""):
+        ringfeed.csv(fields, header=True)  # type: ignore[arg-type]
+    (tmp_path / "a.csv").write_text("y,x\n1,2\n")
+    parser = ringfeed.csv(fields, header="y,x")
+    with ringfeed.Loader(tmp_path / "a.csv", format="csv:header", parse=parser, batch=1) as loader:
+        row = next(loader)
+        assert (row["x"].tolist(), row["y"].tolist()) == ([2], [1])
+
+
 def test_a_members_extension_may_have_its_dot(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         for name, content in (("1.bin", b"one"), ("1.seg.png", b"two")):
