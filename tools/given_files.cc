@@ -1,6 +1,5 @@
 #include "tools/given_files.h"
 
-#include <glob.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "base/machine/cpu_count.h"
 #include "base/machine/signals_blocked.h"
 #include "base/memory/arena.h"
+#include "readers/chain/file_pattern.h"
 #include "readers/formats/format.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
@@ -32,14 +32,12 @@ constexpr std::size_t kLeastShare = std::size_t{64} << 20;
 std::vector<std::string> ExpandNames(const std::vector<std::string>& names) {
   std::vector<std::string> files;
   for (const std::string& name : names) {
-    glob_t found{};
-    const int outcome = glob(name.c_str(), 0, nullptr, &found);
-    if (outcome == 0 && name.find_first_of("*?[") != std::string::npos) {
-      files.insert(files.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
-    } else {
-      files.push_back(name);
+    const Status status = ExpandPattern(name, &files);
+    if (status.code() == StatusCode::kNotFound) {
+      files.push_back(name);  // whoever opens it says so
+    } else if (!status.ok()) {
+      throw Error(status);
     }
-    globfree(&found);
   }
   return files;
 }

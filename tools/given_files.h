@@ -8,7 +8,8 @@
 
 namespace ringfeed::tools {
 
-/// What `names` stand for: globs replaced by the files that match, sorted, as OpenFiles does.
+/// What `names` stand for, patterns replaced by the files that match, as OpenFiles does. One that
+/// nothing matches stays. Throws Error where a folder cannot be read, or for too many names.
 std::vector<std::string> ExpandNames(const std::vector<std::string>& names);
 
 /// Whether `file` is one that can be looked into before it is read: no stream, no device. Throws

@@ -22,8 +22,10 @@ class Dataset;
 class Parser;
 
 /// Records of files in the order that docs/ORDER.md defines. Names may be globs ("train-*",
-/// sorted) or streams ("-", FIFOs, "unix:…", "tcp:…"). Throws Error for an empty list, a glob
-/// without a match or an option that cannot work; a file that turns out missing or unreadable later
+/// sorted), have braces as in a shell ("train-{000..003}", "{a,b}-*", in that order) or be streams
+/// ("-", FIFOs, "unix:…", "tcp:…"). A file of that very name comes before what a name with such
+/// characters stands for. Throws Error for an empty list, a glob without a match, more than a
+/// million names or an option that cannot work; a file that turns out missing or unreadable later
 /// is a failure of the data.
 Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& options = {});
 /// Records of stores of your own, in the order that OpenFiles has. Takes the sources over; several

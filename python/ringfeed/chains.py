@@ -95,7 +95,8 @@ def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _c
     """Records of files, in an order that depends on these options alone, never on threads.
 
     Args:
-        files: a path, a glob, a stream ("-", FIFO, "unix:PATH", "tcp:HOST:PORT"), or many.
+        files: a path, a glob, braces as in a shell ("train-{000..003}.tar"), a stream ("-", FIFO,
+            "unix:PATH", "tcp:HOST:PORT"), or many.
         format: "" (by name or first bytes), "tfrecord", "recordio", "lines", "rows:160", …
         cycle, stripe_bytes: files open at a time, and how much of each in turn.
         skip_damaged, max_damaged: pass over damaged records, and up to how many.

@@ -1,6 +1,3 @@
-#include <glob.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -8,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "readers/chain/file_pattern.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "readers/formats/examined_file.h"
@@ -79,29 +77,6 @@ void CheckOptions(const OpenOptions& options, SourceKind kind) {
   if (!options.format.empty() && FindFileReader(options.format, {}) == nullptr) {
     const FormatResult found = FindFormat(options.format);
     if (!found.status.ok()) throw Error(found.status);
-  }
-}
-
-bool HasWildcard(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
-
-/// The names that a pattern stands for, sorted. A name that exists as it is written is no pattern.
-void ExpandInto(const std::string& pattern, std::vector<std::string>* names) {
-  struct stat info {};
-  if (!HasWildcard(pattern) || stat(pattern.c_str(), &info) == 0) {
-    names->push_back(pattern);
-    return;
-  }
-  glob_t found{};
-  const int result = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
-  for (std::size_t i = 0; result == 0 && i < found.gl_pathc; ++i) {
-    names->push_back(found.gl_pathv[i]);
-  }
-  globfree(&found);
-  if (result == GLOB_NOMATCH) {
-    throw Error(Status(StatusCode::kNotFound, "no file matches \"" + pattern + "\""));
-  }
-  if (result != 0) {
-    throw Error(Status(StatusCode::kIoError, "the folder of \"" + pattern + "\" cannot be read"));
   }
 }
 
@@ -240,7 +215,8 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
     if (options.reopen_limit != 0) {
       Refuse("reopen_limit is for streams (FIFOs, sockets): \"" + name + "\" is none");
     }
-    ExpandInto(name, &node.names);
+    const Status status = ExpandPattern(name, &node.names);
+    if (!status.ok()) throw Error(status);
   }
   CheckOptions(options, SourceKind::kFiles);
   UseFileReaders(&node);

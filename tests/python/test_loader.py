@@ -287,3 +287,19 @@ def test_many_loaders_stand_open_beside_each_other(tmp_path: Path) -> None:
     held = [next(loader) for loader in loaders]
     for loader, batch in zip(loaders, held):
         assert sorted(numbers(batch) + all_numbers(loader)) == list(range(300))
+
+
+def test_braces_stand_for_files_as_a_shell_has_them(tmp_path: Path) -> None:
+    write_rows(tmp_path, files=3, rows=10)
+    assert all_numbers(number_loader(tmp_path / "part-{0..2}.rows", cycle=1)) == list(range(30))
+    backwards = number_loader(str(tmp_path / "part-{2,0}.ro?s"), cycle=1)
+    assert all_numbers(backwards) == [*range(20, 30), *range(10)]
+    with number_loader(tmp_path / "part-{0..3}.rows") as loader:
+        with pytest.raises(FileNotFoundError, match=r"part-3\.rows"):
+            all_numbers(loader)
+    with pytest.raises(FileNotFoundError, match=r"part-3\*"):
+        number_loader(tmp_path / "part-{0..3}*")
+    with pytest.raises(ValueError, match="1000000 names"):
+        number_loader(tmp_path / "part-{0..1000000}.rows")
+    (tmp_path / "part-{0..2}.rows").write_bytes(bytes(8))
+    assert all_numbers(number_loader(tmp_path / "part-{0..2}.rows")) == [0]

@@ -57,6 +57,17 @@ class DigestTest(CommandTest):
         self.assertEqual([report["file"] for report in reports], [str(path) for path in paths])
         self.assertEqual([report["sha256"] for report in reports], [sequence_sha256(s) for s in sets])
 
+    def test_braces_stand_for_their_files_as_a_shell_has_them(self):
+        paths = [self.write(f"{i:03}.tfrecord", [bytes([i])]) for i in range(4)]
+        reports = run_json("digest", self.folder / "{002..000}.tfrecord", self.folder / "{003,001}.*")
+        self.assertEqual([report["file"] for report in reports],
+                         [str(paths[i]) for i in (2, 1, 0, 3, 1)])
+        named = self.write("{000..001}.tfrecord", [b"itself"])
+        self.assertEqual(run_json("digest", named)["file"], str(named))
+
+    def test_too_many_names_are_refused(self):
+        self.assert_refused(2, "digest", self.folder / "{1..2000000}.tfrecord")
+
     def test_a_file_that_cannot_be_read_leaves_the_others(self):
         paths = [self.write("a.tfrecord", [b"a"]), self.folder / "missing", self.write("b.tfrecord", [b"b"])]
         process = run("digest", *paths, "--json")

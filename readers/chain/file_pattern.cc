@@ -1,0 +1,187 @@
+#include "readers/chain/file_pattern.h"
+
+#include <glob.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+namespace ringfeed {
+namespace {
+
+bool HasWildcard(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
+
+bool IsThere(const std::string& name) {
+  struct stat info {};
+  return stat(name.c_str(), &info) == 0;
+}
+
+// "-08" is -8, of which a text of three characters is made.
+struct End {
+  std::int64_t value = 0;
+  std::size_t width = 0;  // 0: no zeros are put in front
+};
+
+std::optional<End> EndOf(std::string_view text) {
+  constexpr std::size_t kMostDigits = 18;
+  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
+  if (digits.empty() || digits.size() > kMostDigits ||
+      digits.find_first_not_of("0123456789") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  End end;
+  std::from_chars(text.data(), text.data() + text.size(), end.value);
+  if (digits.size() > 1 && digits.front() == '0') end.width = text.size();
+  return end;
+}
+
+std::string NumberText(std::int64_t number, std::size_t width) {
+  std::string digits = std::to_string(std::abs(number));
+  const std::size_t sign = number < 0 ? 1 : 0;
+  if (digits.size() + sign < width) digits.insert(0, width - sign - digits.size(), '0');
+  return (number < 0 ? "-" : "") + digits;
+}
+
+// The numbers of "000..003" or "0..10..5"; none for what is no such range. Stops beyond the most.
+std::vector<std::string> RangeOf(std::string_view text) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string_view::npos) return {};
+  std::string_view second = text.substr(dots + 2);
+  std::int64_t step = 1;
+  if (const std::size_t more = second.find(".."); more != std::string_view::npos) {
+    const std::optional<End> given = EndOf(second.substr(more + 2));
+    if (!given) return {};
+    step = std::max<std::int64_t>(std::abs(given->value), 1);
+    second = second.substr(0, more);
+  }
+  const std::string_view first = text.substr(0, dots);
+  const std::optional<End> from = EndOf(first);
+  const std::optional<End> to = EndOf(second);
+  if (!from || !to) return {};
+  const bool padded = from->width > 0 || to->width > 0;
+  const std::size_t width = padded ? std::max(first.size(), second.size()) : 0;
+  const bool down = from->value > to->value;
+  std::vector<std::string> numbers;
+  std::int64_t number = from->value;
+  while ((down ? number >= to->value : number <= to->value) &&
+         numbers.size() <= kMostPatternNames) {
+    numbers.push_back(NumberText(number, width));
+    number += down ? -step : step;
+  }
+  return numbers;
+}
+
+// The texts between the outer commas of what stands in a pair of braces.
+std::vector<std::string> PartsOf(std::string_view inside) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : inside) {
+    depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+// Where the brace that begins at `open` ends; npos if it does not.
+std::size_t CloseOf(const std::string& text, std::size_t open) {
+  int depth = 0;
+  for (std::size_t at = open; at < text.size(); ++at) {
+    depth += text[at] == '{' ? 1 : text[at] == '}' ? -1 : 0;
+    if (depth == 0) return at;
+  }
+  return std::string::npos;
+}
+
+// The first pair of braces from `begin` on that a shell writes out, and what it stands for.
+struct Braces {
+  std::size_t open = 0;
+  std::size_t close = 0;
+  std::vector<std::string> parts;  // empty: there is none
+};
+
+Braces FindBraces(const std::string& text, std::size_t begin) {
+  for (Braces found{text.find('{', begin), 0, {}}; found.open != std::string::npos;
+       found.open = text.find('{', found.open + 1)) {
+    found.close = CloseOf(text, found.open);
+    if (found.close == std::string::npos) continue;
+    const std::string_view inside =
+        std::string_view(text).substr(found.open + 1, found.close - found.open - 1);
+    found.parts = RangeOf(inside);
+    if (!found.parts.empty()) return found;
+    found.parts = PartsOf(inside);
+    if (found.parts.size() > 1) return found;
+  }
+  return {};
+}
+
+// False beyond the most.
+bool WriteOut(const std::string& text, std::size_t begin, std::vector<std::string>* texts) {
+  const Braces braces = FindBraces(text, begin);
+  if (braces.parts.empty()) {
+    texts->push_back(text);
+    return texts->size() <= kMostPatternNames;
+  }
+  for (const std::string& part : braces.parts) {
+    const std::string written = text.substr(0, braces.open) + part + text.substr(braces.close + 1);
+    if (!WriteOut(written, braces.open, texts)) return false;
+  }
+  return true;
+}
+
+// kNotFound where nothing matches.
+Status Match(const std::string& pattern, std::vector<std::string>* names) {
+  glob_t found{};
+  const int result = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  if (result == 0) names->insert(names->end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  if (result == GLOB_NOMATCH) {
+    return Status(StatusCode::kNotFound, "no file matches \"" + pattern + "\"");
+  }
+  if (result != 0) {
+    return Status(StatusCode::kIoError, "the folder of \"" + pattern + "\" cannot be read");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names) {
+  const bool is_name = !HasWildcard(pattern) && pattern.find('{') == std::string::npos;
+  if (is_name || IsThere(pattern)) {
+    names->push_back(pattern);
+    return {};
+  }
+  std::vector<std::string> texts;
+  if (!WriteOut(pattern, 0, &texts)) {
+    return Status(StatusCode::kInvalidArgument, "\"" + pattern + "\" stands for more than " +
+                                                    std::to_string(kMostPatternNames) + " names");
+  }
+  const bool is_plain = texts.size() == 1 && texts.front() == pattern;
+  std::vector<std::string> files;
+  if (!is_plain && HasWildcard(pattern)) {
+    const Status status = Match(pattern, &files);
+    if (!status.ok() && status.code() != StatusCode::kNotFound) return status;
+    if (!files.empty()) texts.clear();
+  }
+  for (const std::string& text : texts) {
+    if (!HasWildcard(text) || (!is_plain && IsThere(text))) {
+      files.push_back(text);
+    } else if (Status status = Match(text, &files); !status.ok()) {
+      return status;
+    }
+  }
+  names->insert(names->end(), std::make_move_iterator(files.begin()),
+                std::make_move_iterator(files.end()));
+  return {};
+}
+
+}  // namespace ringfeed
