@@ -133,6 +133,11 @@ def parse(records: _core.Reader, parser: Union[_core.RecordParser, Parser]) -> _
 def shuffle(reader: _core.Reader, mode: str, size: int = 0, seed: int = 0) -> _core.Reader:
     """Shuffles by "window" or "block" of `size` records, "stripes" (in any order, then a
     window of `size`) or "global"."""
+    if not isinstance(mode, str):
+        raise TypeError(
+            'the mode of a shuffle is "window", "block", "stripes" or "global", and the records of '
+            f'a window are its size, ("window", 8192): {mode!r} is no mode'
+        )
     if mode == "blocks":
         warnings.warn(
             'the shuffle "blocks" is called "stripes" now: Shuffle("stripes", size)',

@@ -56,6 +56,14 @@ def test_an_argument_that_cannot_work_is_named(
         number_loader(files, **arguments)
 
 
+def test_a_number_is_no_mode_of_a_shuffle(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    with pytest.raises(TypeError, match=r'"window", 8192.*100 is no mode'):
+        number_loader(files, shuffle=ringfeed.Shuffle(100))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r'"window", 8192.*100 is no mode'):
+        ringfeed.shuffle(ringfeed.open_files(files, format="rows:8"), 100)  # type: ignore[arg-type]
+
+
 def test_integers_and_flags_may_be_numpys(tmp_path: Path) -> None:
     numpy = pytest.importorskip("numpy")
     files = write_rows(tmp_path)
