@@ -17,7 +17,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 _OPEN_OPTIONS = frozenset(
     "format cycle stripe_bytes skip_damaged max_damaged max_record_bytes unordered reopen_limit "
     "first_epoch index index_folder note_records threads arena_bytes shuffle_files seed io "
-    "block_bytes in_flight_bytes direct retries".split()
+    "block_bytes in_flight_bytes direct retries tuned".split()
 )
 
 
@@ -76,8 +76,9 @@ def check_open_options(options: dict[str, Any]) -> dict[str, Any]:
             + f"there are {', '.join(sorted(_OPEN_OPTIONS))}"
         )
     given = {name: value for name, value in options.items() if value is not None}
-    if "index_folder" in given:
-        given["index_folder"] = _file_name(given["index_folder"])
+    for name in ("index_folder", "tuned"):
+        if name in given:
+            given[name] = _file_name(given[name])
     return given
 
 
@@ -109,10 +110,12 @@ def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _c
         threads: 0: one a core, at most 16.
         io: "auto", "uring", "pread", "mmap"; block_bytes, in_flight_bytes, direct, retries.
         arena_bytes: this chain's share of the pinned memory.
+        tuned: a file that `ringfeed tune` wrote; options that are given beside it win.
 
     Raises:
         TypeError: an option that there is not.
-        InvalidArgument, NotFound: options that cannot work, a glob without a match.
+        InvalidArgument, NotFound: options that cannot work, a glob without a match, a tuning of
+            another machine or of another format.
     """
     return _core.open_files(file_names(files), check_open_options(options))
 

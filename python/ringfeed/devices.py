@@ -156,15 +156,18 @@ class DevicePlan:
 def plan_of(
     devices: Union[str, Sequence[int], DevicePlan, None],
     transforms: Sequence[Transform] = (),
+    tuned_slots: int = 0,
 ) -> Optional[DevicePlan]:
-    """The DevicePlan that a Loader's argument stands for, None for batches on the host."""
+    """The DevicePlan that a Loader's argument stands for, None for batches on the host. Without a
+    DevicePlan of the caller's its slots are the tuned ones, if there are any."""
     if devices is None:
         if transforms:
             raise TypeError("transforms are made on devices: say which by devices=")
         return None
     if isinstance(devices, DevicePlan):
         return replace(devices, transforms=[*devices.transforms, *transforms])
-    return DevicePlan(devices, transforms=transforms)
+    plan = DevicePlan(devices, transforms=transforms)
+    return replace(plan, slots=tuned_slots) if tuned_slots else plan
 
 
 def _place(reader: _core.Reader, field: Union[str, int]) -> int:

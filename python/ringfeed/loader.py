@@ -12,7 +12,7 @@ from . import devices as device_plans
 from .arguments import counted
 from .compiled import Compiled
 from .dataset import Parser
-from .loader_plan import LoaderPlan, Shuffle, shuffle_of
+from .loader_plan import LoaderPlan, Shuffle, shuffle_of, tuned_slots_of
 
 _STATE_VERSION = 1
 
@@ -54,7 +54,8 @@ class Loader(_core.LoaderNext):
         devices: where the batches lie: a kind of devices ("cuda"; "emu:2" is two in host memory,
             for trials), their numbers, or a DevicePlan of ringfeed.devices; None: host memory.
         transforms: what is made of fields on the devices (Normalize, Widen, Pad).
-        options: see open_files.
+        options: see open_files. With `tuned` also slots, and those of devices, are as tuned,
+            where they are not given.
 
     Raises:
         TypeError, ValueError, ringfeed.Error: arguments that cannot work.
@@ -85,6 +86,8 @@ class Loader(_core.LoaderNext):
         per_record, per_batch = (map, None) if isinstance(map, Compiled) else (None, map)
         if per_batch is not None and not callable(per_batch):
             raise TypeError(f"map takes a function of a batch, or a compiled one, not {map!r}")
+        opening = chains.check_open_options(options)
+        tuned_slots, tuned_device_slots = tuned_slots_of(opening)
         plan = LoaderPlan(
             files=chains.file_names(files),
             parse=parse,
@@ -96,11 +99,11 @@ class Loader(_core.LoaderNext):
             drop_remainder=drop_remainder,
             pad=pad,
             split_by_files=split_by_files,
-            slots=slots,
+            slots=slots or tuned_slots,
             filter=filter,
             map=per_record,
-            options=chains.check_open_options(options),
-            devices=device_plans.plan_of(devices, transforms),
+            options=opening,
+            devices=device_plans.plan_of(devices, transforms, tuned_device_slots),
         )
         self._set_up(plan.build(0), plan, as_tuple, per_batch)
 

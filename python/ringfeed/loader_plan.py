@@ -57,6 +57,11 @@ def _window_of(shuffle: Any) -> int:
     return size
 
 
+def tuned_slots_of(options: dict[str, Any]) -> tuple[int, int]:
+    """Batches in memory, and on each device, as the options' tuning has them; 0: not said."""
+    return _core.tuned_slots(options["tuned"]) if "tuned" in options else (0, 0)
+
+
 @dataclass(frozen=True)
 class LoaderPlan:
     """A Loader's arguments; builds its chain for any epoch."""

@@ -1,6 +1,7 @@
 #include "readers.h"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -19,6 +20,7 @@
 #include "ringfeed/decorators.h"
 #include "ringfeed/ranks.h"
 #include "ringfeed/source.h"
+#include "ringfeed/tuning.h"
 #include "stats_dict.h"
 
 namespace nb = nanobind;
@@ -57,6 +59,10 @@ IoPath PathNamed(const std::string& name) {
 // ringfeed/chains.py names the options and refuses others.
 OpenOptions OpenOptionsOf(const nb::dict& from) {
   OpenOptions options;
+  std::string tuned;
+  Take(from, "tuned", &tuned);
+  // First, so that what is given beside it wins.
+  if (!tuned.empty()) options = Unlocked([&] { return OpenOptions::Tuned(tuned); });
   Take(from, "format", &options.format);
   Take(from, "cycle", &options.cycle);
   Take(from, "stripe_bytes", &options.stripe_bytes);
@@ -85,6 +91,11 @@ OpenOptions OpenOptionsOf(const nb::dict& from) {
   Take(from, "index", &flag);
   if (!flag) options.index = IndexUse::kNever;
   return options;
+}
+
+std::pair<std::size_t, std::size_t> TunedSlots(const std::string& path) {
+  const Tuning tuning = Unlocked([&] { return ReadTuning(path); });
+  return {tuning.slots, tuning.device_slots};
 }
 
 ShuffleMode ModeNamed(const std::string& name) {
@@ -307,6 +318,8 @@ void BindReaders(nb::module_& module) {
                      "-> Reader"));
   module.def("find_rank", &FindRankTuple,
              "(rank, world_size, local_rank, local_world_size, source)");
+  module.def("tuned_slots", &TunedSlots, nb::arg("path"),
+             "What a tuning says of batches in memory and on each device; 0: nothing.");
   module.def("is_stream_name", &IsStreamName, nb::arg("name"),
              "Whether it names what can be read once: \"-\", a FIFO, a socket.");
 }
