@@ -8,23 +8,26 @@
 
 namespace ringfeed {
 
-/// What the writers of all formats have in common: one file, and nothing after Close.
+/// What the writers of all formats have in common: one file, and nothing after a failure or Close.
 class FileRecordWriter : public RecordWriter {
  public:
   explicit FileRecordWriter(std::unique_ptr<OutputFile> file) : file_(std::move(file)) {}
 
   Status Write(std::span<const std::byte> record) final {
-    return closed_ ? Closed() : Append(record);
+    if (status_.ok()) status_ = Append(record);
+    return status_;
   }
   Status Flush() final {
-    if (closed_) return Closed();
-    Status status = EndChunk();
-    return status.ok() ? file_->Flush() : status;
+    if (status_.ok()) status_ = EndChunk();
+    if (status_.ok()) status_ = file_->Flush();
+    return status_;
   }
   Status Close() final {
-    if (std::exchange(closed_, true)) return Closed();
-    Status status = Finish();
-    return status.ok() ? file_->Commit() : status;
+    if (status_.ok()) status_ = Finish();
+    if (status_.ok()) status_ = file_->Commit();
+    if (!status_.ok()) return status_;
+    status_ = Status(StatusCode::kInvalidArgument, "the writer was closed; open another one");
+    return {};
   }
 
  protected:
@@ -36,12 +39,8 @@ class FileRecordWriter : public RecordWriter {
   OutputFile& file() { return *file_; }
 
  private:
-  static Status Closed() {
-    return Status(StatusCode::kInvalidArgument, "the writer was closed; open another one");
-  }
-
   const std::unique_ptr<OutputFile> file_;
-  bool closed_ = false;
+  Status status_;  // what every call from now on returns, unless it is OK
 };
 
 }  // namespace ringfeed

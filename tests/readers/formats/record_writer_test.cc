@@ -153,6 +153,21 @@ TEST_F(RecordWriterTest, FileAppearsOnlyWhenItIsComplete) {
   EXPECT_EQ(FilesInFolder(), 0U);
 }
 
+TEST_F(RecordWriterTest, AfterAFailureEveryCallReturnsItAndNoFileIsMade) {
+  const std::string row = "abcd";
+  {
+    RecordWriterResult out = OpenRecordWriter(Path("a"), "rows:4");
+    ASSERT_TRUE(out.status.ok());
+    ASSERT_TRUE(out.writer->Write(std::as_bytes(std::span(row))).ok());
+    const Status refused = out.writer->Write(std::as_bytes(std::span(row)).first(3));
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(out.writer->Write(std::as_bytes(std::span(row))).message(), refused.message());
+    EXPECT_EQ(out.writer->Flush().message(), refused.message());
+    EXPECT_EQ(out.writer->Close().message(), refused.message());
+  }
+  EXPECT_EQ(FilesInFolder(), 0U);
+}
+
 TEST_F(RecordWriterTest, MisuseIsRefused) {
   EXPECT_EQ(WriteAll("a", "rows:4", {"abc"}).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(WriteAll("a", "raw", {"abc", "d"}).code(), StatusCode::kInvalidArgument);
