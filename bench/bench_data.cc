@@ -137,11 +137,6 @@ void AppendWords(std::size_t bytes, std::mt19937_64* random, std::vector<std::by
   }
 }
 
-// A Protobuf field of bytes shorter than 128.
-std::string Field(char tag, const std::string& inside) {
-  return std::string{tag, static_cast<char>(inside.size())} + inside;
-}
-
 }  // namespace
 
 bool SmokeRun() { return std::getenv("RINGFEED_BENCH_SMOKE") != nullptr; }
@@ -216,20 +211,15 @@ BenchFiles TwoNumberLines(std::uint64_t records, std::size_t files) {
 }
 
 BenchFiles OfRecords(std::uint64_t records, std::size_t files) {
-  std::string record;
-  return MakeFiles(
-      "sixteen", "ofrecord", records, files, [&](std::mt19937_64* random, std::vector<std::byte>*) {
-        std::array<float, 16> floats;
-        for (float& value : floats) value = static_cast<float>(Uniform(random));
-        const std::string values(reinterpret_cast<const char*>(floats.data()), sizeof(floats));
-        const std::string label(1, static_cast<char>((*random)() % 100));
-        const std::string x =
-            Field('\x0a', "x") + Field('\x12', Field('\x12', Field('\x0a', values)));
-        const std::string y =
-            Field('\x0a', "label") + Field('\x12', Field('\x22', Field('\x0a', label)));
-        record = Field('\x0a', x) + Field('\x0a', y);
-        return std::as_bytes(std::span(record));
-      });
+  OFRecordBuilder builder;
+  return MakeFiles("sixteen", "ofrecord", records, files,
+                   [&](std::mt19937_64* random, std::vector<std::byte>*) {
+                     std::array<float, 16> floats;
+                     for (float& value : floats) value = static_cast<float>(Uniform(random));
+                     const auto label = static_cast<std::int32_t>((*random)() % 100);
+                     builder.AddFloats("x", floats).AddInt32s("label", {&label, 1});
+                     return builder.Finish();
+                   });
 }
 
 BenchFiles TarSamples(std::uint64_t total_bytes, std::size_t files) {

@@ -69,6 +69,9 @@ RecordIoIndex LoadRecordIoIndex(const std::string& path);
 std::unique_ptr<Source> OpenRecordIoChunks(const std::string& path, std::uint64_t first,
                                            std::uint64_t count);
 
+/// The values of a list of bytes; each is any bytes.
+using BytesValues = std::span<const std::span<const std::byte>>;
+
 /// Builds the bytes of one tf.Example (TensorFlow's example.proto) in the order of the calls. A
 /// name that is added twice makes a record that readers take differently: don't. One thread at a
 /// time.
@@ -77,17 +80,43 @@ class ExampleBuilder {
   // Each adds a feature of that name; the values are copied.
   ExampleBuilder& AddBytes(std::string_view name, std::span<const std::byte> value);
   ExampleBuilder& AddBytes(std::string_view name, std::string_view value);
+  ExampleBuilder& AddBytesList(std::string_view name, BytesValues values);
   ExampleBuilder& AddFloats(std::string_view name, std::span<const float> values);
   ExampleBuilder& AddInts(std::string_view name, std::span<const std::int64_t> values);
   /// The record; valid until the next call of anything. Starts over at the next Add.
   std::span<const std::byte> Finish();
 
  private:
-  void AddFeature(std::string_view name, unsigned kind, std::span<const std::byte> values);
+  std::vector<std::byte>* Features();
 
   std::vector<std::byte> features_;
   std::vector<std::byte> values_;
   std::vector<std::byte> record_;
+  bool finished_ = false;
+};
+
+/// Builds the bytes of one OFRecord (OneFlow's record.proto) in the order of the calls; numbers are
+/// packed, as OneFlow writes them. A name that is added twice makes a record in which the last one
+/// counts. A record without a feature has no bytes, and no OFRecord file can hold it. One thread at
+/// a time.
+class OFRecordBuilder {
+ public:
+  // Each adds a feature of that name; the values are copied.
+  OFRecordBuilder& AddBytes(std::string_view name, std::span<const std::byte> value);
+  OFRecordBuilder& AddBytes(std::string_view name, std::string_view value);
+  OFRecordBuilder& AddBytesList(std::string_view name, BytesValues values);
+  OFRecordBuilder& AddFloats(std::string_view name, std::span<const float> values);
+  OFRecordBuilder& AddDoubles(std::string_view name, std::span<const double> values);
+  OFRecordBuilder& AddInt32s(std::string_view name, std::span<const std::int32_t> values);
+  OFRecordBuilder& AddInts(std::string_view name, std::span<const std::int64_t> values);
+  /// The record; valid until the next call of anything. Starts over at the next Add.
+  std::span<const std::byte> Finish();
+
+ private:
+  std::vector<std::byte>* Features();
+
+  std::vector<std::byte> record_;
+  std::vector<std::byte> values_;
   bool finished_ = false;
 };
 
