@@ -1,5 +1,6 @@
 #include "ringfeed/queue/blocking_queue.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -44,12 +45,59 @@ Status StatusOfThrown(const std::exception_ptr& thrown) {
 
 LoDTensorBlockingQueue::LoDTensorBlockingQueue(std::size_t capacity, std::vector<SlotSpec> slots,
                                                const BlockingQueueOptions& options)
-    : slots_(std::move(slots)),
-      options_(options),
+    : options_(options),
+      slots_known_(!options.learn_dtypes),
+      slots_(std::move(slots)),
       channel_(capacity,
                {.spin_ns = options.spin_ns,
-                .not_empty_watcher = options.speed_test_mode ? &first_changed_ : nullptr}) {
+                .not_empty_watcher =
+                    options.speed_test_mode || options.learn_dtypes ? &first_changed_ : nullptr}) {
   if (slots_.empty()) Refuse("a queue must declare at least one slot");
+}
+
+std::shared_ptr<LoDTensorBlockingQueue> LoDTensorBlockingQueue::OpenAnew() const {
+  BlockingQueueOptions options = options_;
+  const std::lock_guard lock(first_mutex_);
+  if (slots_known_) options.learn_dtypes = false;
+  return std::make_shared<LoDTensorBlockingQueue>(Cap(), slots_, options);
+}
+
+std::vector<SlotSpec> LoDTensorBlockingQueue::slots() const {
+  if (!options_.learn_dtypes) return slots_;
+  const std::lock_guard lock(first_mutex_);
+  if (!slots_known_) {
+    Refuse(
+        "the dtypes are those of the first instance, and none was pushed yet: push one, or declare "
+        "the dtypes");
+  }
+  return slots_;
+}
+
+QueueResult LoDTensorBlockingQueue::AwaitSlots(Deadline deadline, const std::stop_token& stop) {
+  if (!options_.learn_dtypes) return QueueResult::kOk;
+  return AwaitFirst(deadline, stop, [&] {
+    const bool closed = IsClosed();  // first: what came before that counts
+    const std::lock_guard lock(first_mutex_);
+    if (slots_known_) return QueueResult::kOk;
+    return closed ? QueueResult::kClosed : QueueResult::kEmpty;
+  });
+}
+
+void LoDTensorBlockingQueue::Check(const Instance& instance) {
+  if (!options_.learn_dtypes) return CheckSlots(slots_, instance);
+  {
+    const std::lock_guard lock(first_mutex_);
+    if (slots_known_) return CheckSlots(slots_, instance);
+    std::vector<SlotSpec> learnt = slots_;
+    for (std::size_t i = 0; i < std::min(learnt.size(), instance.size()); ++i) {
+      learnt[i].dtype = instance[i].dtype;
+    }
+    CheckSlots(learnt, instance);
+    if (IsClosed()) return;  // what it takes no more teaches it nothing
+    slots_ = std::move(learnt);
+    slots_known_ = true;
+  }
+  first_changed_.NotifyAll();
 }
 
 bool LoDTensorBlockingQueue::Push(Instance&& instance, const std::stop_token& stop) {
@@ -62,7 +110,7 @@ bool LoDTensorBlockingQueue::Push(const Instance& instance, const std::stop_toke
 
 QueueResult LoDTensorBlockingQueue::PushUntil(Instance&& instance, Deadline deadline,
                                               const std::stop_token& stop) {
-  CheckSlots(slots_, instance);
+  Check(instance);
   if (options_.speed_test_mode) [[unlikely]] {
     return PushAndKeepFirst(std::move(instance), deadline, stop);
   }
@@ -113,19 +161,22 @@ QueueResult LoDTensorBlockingQueue::PopUntil(Instance* instance, Deadline deadli
 QueueResult LoDTensorBlockingQueue::CopyFirst(Instance* instance, Deadline deadline,
                                               const std::stop_token& stop) {
   std::shared_ptr<const Instance> first;
-  const auto attempt = [&](LookMode) {
+  const QueueResult result = AwaitFirst(deadline, stop, [&] {
     if (IsClosed()) return QueueResult::kClosed;
     const std::lock_guard lock(first_mutex_);
     first = first_;
     return first != nullptr ? QueueResult::kOk : QueueResult::kEmpty;
-  };
-  QueueResult result = attempt(LookMode::kFull);
-  if (result == QueueResult::kEmpty) {
-    const std::int64_t spin_ns = options_.spin_ns < 0 ? DefaultSpinNanos() : options_.spin_ns;
-    result = first_changed_.Await(spin_ns, {deadline, &stop}, attempt);
-  }
+  });
   if (result == QueueResult::kOk) *instance = *first;
   return result == QueueResult::kClosed && !status().ok() ? QueueResult::kFailed : result;
+}
+
+QueueResult LoDTensorBlockingQueue::AwaitFirst(Deadline deadline, const std::stop_token& stop,
+                                               const std::function<QueueResult()>& look) {
+  const QueueResult result = look();
+  if (result != QueueResult::kEmpty) return result;
+  const std::int64_t spin_ns = options_.spin_ns < 0 ? DefaultSpinNanos() : options_.spin_ns;
+  return first_changed_.Await(spin_ns, {deadline, &stop}, [&](LookMode) { return look(); });
 }
 
 void LoDTensorBlockingQueue::Close(Status status) { channel_.Close(std::move(status)); }
@@ -141,7 +192,6 @@ void LoDTensorBlockingQueueHolder::InitOnce(std::size_t capacity, std::vector<Sl
   const std::lock_guard lock(mutex_);
   if (queue_ != nullptr) Refuse("the queue exists already: InitOnce is called once");
   queue_ = std::make_shared<Queue>(capacity, std::move(slots), options);
-  options_ = options;
 }
 
 std::shared_ptr<LoDTensorBlockingQueue> LoDTensorBlockingQueueHolder::QueueLocked() const {
@@ -167,7 +217,7 @@ std::shared_ptr<LoDTensorBlockingQueue> LoDTensorBlockingQueueHolder::ReOpenAfte
     replaced = QueueLocked();
     if (old != nullptr && old != replaced) return replaced;
     if (replaced->IsKilled()) throw Error(replaced->status());
-    opened = std::make_shared<Queue>(replaced->Cap(), replaced->slots(), options_);
+    opened = replaced->OpenAnew();
     queue_ = opened;
   }
   replaced->Close();

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "ringfeed/make_tensor.h"
 #include "tests/queue/numbered_instance.h"
 #include "tests/support/stress_scale.h"
 
@@ -371,6 +372,89 @@ TEST(BlockingQueue, SpeedTestModeEndsForThoseWhoWaitForTheFirst) {
   });
   std::this_thread::sleep_for(milliseconds(10));
   queue.Close(Disk());
+}
+
+constexpr BlockingQueueOptions kLearns = {.learn_dtypes = true};
+
+std::vector<SlotSpec> OneSlot() { return {{"x", kFloat32, {-1}}}; }
+
+template <typename T>
+Instance OneTensor(T value) {
+  Instance instance;
+  instance.push_back(MakeTensor(std::vector<T>{value}));
+  return instance;
+}
+
+TEST(BlockingQueue, DTypesAreLearntFromTheFirstInstanceAndLaterOnesAreHeldAgainstThem) {
+  LoDTensorBlockingQueue queue(4, OneSlot(), kLearns);
+  EXPECT_NE(MessageOf([&] { queue.slots(); }).find("none was pushed yet"), std::string::npos);
+  EXPECT_EQ(queue.AwaitSlots(DeadlineAfter(milliseconds(1))), QueueResult::kTimeout);
+  // What does not fit otherwise teaches it nothing.
+  Instance two = OneTensor<std::int32_t>(1);
+  two.push_back(two[0]);
+  EXPECT_NE(MessageOf([&] { queue.Push(two); }).find("1 slots"), std::string::npos);
+  EXPECT_TRUE(queue.Push(OneTensor<std::int64_t>(7)));
+  EXPECT_EQ(queue.AwaitSlots(kNoDeadline), QueueResult::kOk);
+  EXPECT_EQ(queue.slots().at(0).dtype, kInt64);
+  const std::string refused = MessageOf([&] { queue.Push(OneTensor(1.5F)); });
+  EXPECT_NE(refused.find("slot 0 \"x\": expected int64"), std::string::npos) << refused;
+  EXPECT_EQ(queue.Size(), 1U);
+  queue.Close();
+  EXPECT_EQ(queue.AwaitSlots(kNoDeadline), QueueResult::kOk);
+}
+
+TEST(BlockingQueue, WhoWaitsForDTypesIsWokenByTheFirstInstanceOrTheEnd) {
+  for (const bool ends : {false, true}) {
+    LoDTensorBlockingQueue queue(4, OneSlot(), kLearns);
+    std::jthread waiting([&] {
+      EXPECT_EQ(queue.AwaitSlots(kNoDeadline), ends ? QueueResult::kClosed : QueueResult::kOk);
+    });
+    std::this_thread::sleep_for(milliseconds(10));
+    if (ends) {
+      queue.Close();
+      EXPECT_FALSE(queue.Push(OneTensor<std::int64_t>(1))) << "as where the dtypes are declared";
+      EXPECT_THROW(queue.slots(), Error);
+    } else {
+      EXPECT_TRUE(queue.Push(OneTensor<std::int64_t>(1)));
+    }
+  }
+}
+
+TEST(BlockingQueue, OfProducersThatDifferOneTeachesAndTheOthersAreRefused) {
+  for (int round = 0; round < StressRounds(50); ++round) {
+    LoDTensorBlockingQueue queue(8, OneSlot(), kLearns);
+    std::atomic<int> taken{0};
+    {
+      std::vector<std::jthread> producers;
+      for (int i = 0; i < 4; ++i) {
+        producers.emplace_back([&, i] {
+          try {
+            taken +=
+                (i % 2 == 0 ? queue.Push(OneTensor(1.5F)) : queue.Push(OneTensor(1.5))) ? 1 : 0;
+          } catch (const Error&) {
+          }
+        });
+      }
+    }
+    EXPECT_EQ(taken, 2);
+    const DType learnt = queue.slots().at(0).dtype;
+    Instance instance;
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_EQ(queue.Pop(&instance), QueueResult::kOk);
+      EXPECT_EQ(instance[0].dtype, learnt);
+    }
+  }
+}
+
+TEST(QueueHolder, AQueueThatIsOpenedAgainKnowsTheDTypesThatWereLearnt) {
+  LoDTensorBlockingQueueHolder holder;
+  holder.InitOnce(2, OneSlot(), kLearns);
+  EXPECT_THROW(holder.ReOpen()->slots(), Error) << "nothing was learnt";
+  EXPECT_TRUE(holder.GetQueue()->Push(OneTensor<std::int32_t>(1)));
+  const auto opened = holder.ReOpen();
+  EXPECT_EQ(opened->slots().at(0).dtype, kInt32);
+  EXPECT_THROW(opened->Push(OneTensor(1.5F)), Error);
+  EXPECT_TRUE(holder.ReOpen()->Push(OneTensor<std::int32_t>(2)));
 }
 
 TEST(QueueHolder, IsInitedOnceAndNotUsedBefore) {

@@ -21,6 +21,9 @@ struct BlockingQueueOptions {
   /// Every pop delivers the first instance again (its tensors are shared) and takes nothing: what
   /// a training loop does where it never waits for data. Close and Kill end that at once.
   bool speed_test_mode = false;
+  /// The slots' dtypes are those of the first instance that is pushed, whatever the slots declare.
+  /// Every later one is held against these, also in the queues that a holder opens after this one.
+  bool learn_dtypes = false;
   /// How long a wait polls before it sleeps; see RingOptions.
   std::int64_t spin_ns = kAdaptiveSpin;
 };
@@ -75,18 +78,32 @@ class LoDTensorBlockingQueue {
   /// How many instances are in it; a snapshot while others are at work.
   std::size_t Size() const noexcept { return channel_.Size(); }
   std::size_t Cap() const noexcept { return channel_.Cap(); }
-  const std::vector<SlotSpec>& slots() const noexcept { return slots_; }
+  /// What instances are held against. Throws Error(kInvalidArgument) while dtypes are to be learnt
+  /// and nothing was pushed yet.
+  std::vector<SlotSpec> slots() const;
+  /// Waits until slots() are known. kOk; kClosed: it ended before an instance came; kTimeout;
+  /// kStopped. What does not learn knows them.
+  QueueResult AwaitSlots(Deadline deadline, const std::stop_token& stop = {});
 
  private:
+  friend class LoDTensorBlockingQueueHolder;
+
+  /// A new, empty queue like this one, which knows the dtypes that this one has learnt.
+  std::shared_ptr<LoDTensorBlockingQueue> OpenAnew() const;
+  /// Throws what Push throws; learns.
+  void Check(const Instance& instance);
   QueueResult PushAndKeepFirst(Instance&& instance, Deadline deadline, const std::stop_token& stop);
+  /// Waits until look() gives another result than kEmpty.
+  QueueResult AwaitFirst(Deadline deadline, const std::stop_token& stop,
+                         const std::function<QueueResult()>& look);
   QueueResult CopyFirst(Instance* instance, Deadline deadline, const std::stop_token& stop);
 
-  const std::vector<SlotSpec> slots_;
   const BlockingQueueOptions options_;
-  // Of speed test mode: the first instance that was accepted; written once.
-  std::mutex first_mutex_;
-  std::shared_ptr<const Instance> first_;
-  EventCount first_changed_;  // the channel notifies it too
+  mutable std::mutex first_mutex_;         // guards what the first instance decides, written once
+  std::shared_ptr<const Instance> first_;  // of speed test mode: that was accepted
+  bool slots_known_;                       // false: its dtypes are to be learnt
+  std::vector<SlotSpec> slots_;            // where nothing is to be learnt constant, and no mutex
+  EventCount first_changed_;               // the channel notifies it too
   Channel<Instance> channel_;
 };
 
@@ -115,7 +132,6 @@ class LoDTensorBlockingQueueHolder {
   std::shared_ptr<Queue> QueueLocked() const;
 
   mutable std::mutex mutex_;
-  BlockingQueueOptions options_;
   std::shared_ptr<Queue> queue_;
 };
 
