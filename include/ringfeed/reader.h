@@ -138,6 +138,10 @@ class Reader {
   /// several use TryReadNext, as another one may take it. A failure counts as true: ReadNext then
   /// throws it.
   bool HasNext();
+  /// The same until a deadline: kRecord, kEnd, or kTimeout if it is not known until then. A
+  /// deadline that is past asks without waiting; of the start of the chain ReadOptions::deadline
+  /// says more.
+  ReadResult TryHasNext(Deadline deadline);
   /// The pass over the data, from 0, in which the next instance begins. A pass has ended when it
   /// changes. Blocks until that is known. None at the end, if a failure comes next, and if another
   /// consumer took it. After a Shuffle that joins passes it is that of the row that comes first.

@@ -117,7 +117,9 @@ void Reader::SkipBatches(std::uint64_t batches) {
 
 void Reader::ReserveBatches(std::size_t batches) { SessionOf(node_)->ReserveBatches(batches); }
 
-bool Reader::HasNext() { return SessionOf(node_)->HasNext(); }
+bool Reader::HasNext() { return TryHasNext(kNoDeadline) == ReadResult::kRecord; }
+
+ReadResult Reader::TryHasNext(Deadline deadline) { return SessionOf(node_)->HasNext(deadline); }
 
 std::optional<std::uint64_t> Reader::NextPass() { return SessionOf(node_)->NextPass(); }
 

@@ -335,24 +335,26 @@ void ReaderSession::ReserveBatches(std::size_t batches) {
   plan_.held_batches = batches;
 }
 
-bool ReaderSession::HasNext() {
+ReadResult ReaderSession::HasNext(Deadline deadline) {
   {
     const std::lock_guard lock(rows_mutex_);
     const std::lock_guard state_lock(mutex_);
-    if (row_ < rows_ && rows_origin_.generation == generation_) return true;
+    if (row_ < rows_ && rows_origin_.generation == generation_) return ReadResult::kRecord;
   }
   const std::lock_guard looking(peek_mutex_);
   while (true) {
     const std::shared_ptr<Run> run = CurrentRun();
-    if (run == nullptr) return true;
+    if (run == nullptr) return ReadResult::kRecord;
     {
       const std::lock_guard lock(mutex_);
-      if (failed_ || NextShown() != nullptr) return true;
+      if (failed_ || NextShown() != nullptr) return ReadResult::kRecord;
     }
     Taken taken;
-    const Wait result = WaitFor(run, &taken, {});
+    const Wait result = WaitFor(run, &taken, {.deadline = deadline});
     if (result == Wait::kStale) continue;
-    if (result != Wait::kTaken) return result == Wait::kFailed;
+    if (result == Wait::kTimeout) return ReadResult::kTimeout;
+    if (result == Wait::kEnd) return ReadResult::kEnd;
+    if (result == Wait::kFailed) return ReadResult::kRecord;
     const std::lock_guard lock(mutex_);
     if (run_ == run) peeked_.push_back(std::move(taken));
   }

@@ -58,7 +58,8 @@ class ReaderSession {
   /// `origin` may be null.
   ReadResult ReadBlock(RecordBlock* block, BatchOrigin* origin, const ReadLimits& limits);
   void ReserveBatches(std::size_t batches);
-  bool HasNext();
+  /// kRecord, also where a failure comes next; kEnd; kTimeout.
+  ReadResult HasNext(Deadline deadline = kNoDeadline);
   std::optional<std::uint64_t> NextPass();
   /// The two halves of ReInit. In between readers wait, and nothing of the input is taken. Resume
   /// throws Error where the source cannot start again.

@@ -73,6 +73,39 @@ TEST_F(DeadlineTest, AReadComesBackAtItsDeadlineWhereNothingCame) {
             ReadResult::kEnd);
 }
 
+TEST_F(DeadlineTest, WhetherThereIsANextOneIsAskedUntilADeadlineAndTakesNothingAway) {
+  for (const std::size_t batch : {0U, 2U}) {
+    holder_->ReOpen();
+    queue_ = holder_->GetQueue();
+    Reader reader = OpenPyReader(holder_, Options());
+    if (batch > 0) reader = Batch(std::move(reader), {.size = batch});
+    const auto before = QueueClock::now();
+    EXPECT_EQ(reader.TryHasNext(In(30)), ReadResult::kTimeout);
+    EXPECT_GE(QueueClock::now() - before, milliseconds(30));
+    EXPECT_EQ(reader.TryHasNext(kPast), ReadResult::kTimeout);
+    Push(0, 2);
+    EXPECT_EQ(reader.TryHasNext(kNoDeadline), ReadResult::kRecord);
+    EXPECT_EQ(reader.TryHasNext(kPast), ReadResult::kRecord);
+    queue_->Close();
+    std::vector<std::int64_t> numbers;
+    Instance instance;
+    while (reader.TryHasNext(kNoDeadline) == ReadResult::kRecord) {
+      ASSERT_EQ(reader.TryReadNext(&instance), ReadResult::kRecord);
+      AddNumbers(instance, &numbers);
+    }
+    EXPECT_EQ(reader.TryHasNext(kPast), ReadResult::kEnd);
+    EXPECT_EQ(numbers, (std::vector<std::int64_t>{0, 1}));
+  }
+}
+
+TEST_F(DeadlineTest, AFailureIsWhatComesNextAlsoBeforeADeadline) {
+  Reader reader = OpenPyReader(holder_, Options());
+  queue_->Kill(Status(StatusCode::kIoError, "disk"));
+  EXPECT_EQ(reader.TryHasNext(In(60'000)), ReadResult::kRecord);
+  EXPECT_EQ(reader.TryHasNext(kPast), ReadResult::kRecord);
+  EXPECT_THROW(reader.ReadNext(), Error);
+}
+
 TEST_F(DeadlineTest, NothingIsLostByDeadlinesThatPass) {
   constexpr std::int64_t kCount = 400;
   for (const std::size_t batch : {0U, 7U}) {

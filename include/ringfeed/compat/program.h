@@ -42,8 +42,9 @@ class FeedProgram {
   /// Runs main on the variables of `scope`, on this thread. Before anything runs it checks that the
   /// readers and functions are there and that each variable is set before it is used. Throws
   /// EndOfData if `read` finds no more, Error on failures; what a function throws otherwise
-  /// passes as it is.
-  void RunMain(Scope* scope);
+  /// passes as it is. `tick`, if there is one, is called on this thread about every 50 ms, between
+  /// steps and while one waits for a reader's data; what it throws ends the run in the same way.
+  void RunMain(Scope* scope, const std::function<void()>& tick = {});
 
   /// What the readers that `close_reader` closed had met, in the order in which that was done.
   const std::vector<PipelineStats>& closed_readers() const;

@@ -7,6 +7,7 @@
 #include <string>
 #include <typeindex>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "ringfeed/reader.h"
@@ -61,6 +62,12 @@ class Scope {
   T& Get(const std::string& name) const {
     return *Shared<T>(name);
   }
+  /// Makes the variable of that name of `value`, which the scope shares with its other owners.
+  /// Throws Error(kInvalidArgument) for null and if there is a variable of that name.
+  template <typename T>
+  void Put(const std::string& name, std::shared_ptr<T> value) {
+    Add(name, typeid(T), std::move(value));
+  }
   /// As Get, but the pointer keeps the variable alive beyond the scope's end.
   template <typename T>
   std::shared_ptr<T> Shared(const std::string& name) const {
@@ -83,6 +90,7 @@ class Scope {
   };
   using Maker = std::function<std::shared_ptr<void>()>;
 
+  void Add(const std::string& name, const std::type_info& type, std::shared_ptr<void> value);
   void* FindOrMake(const std::string& name, const std::type_info& type, const Maker& make);
   std::shared_ptr<void> FindOrThrow(const std::string& name, const std::type_info& type) const;
   void* FindOrNull(const std::string& name, const std::type_info& type) const;

@@ -1,5 +1,6 @@
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -12,7 +13,6 @@
 
 #include "readers/compat/program/grammar.h"
 #include "readers/compat/program/program_tree.h"
-#include "ringfeed/compat/paddle_readers.h"
 #include "ringfeed/compat/program.h"
 #include "ringfeed/compat/registry.h"
 #include "ringfeed/compat/scope.h"
@@ -35,6 +35,8 @@ auto At(const std::string& place, Function function) {
     throw Error(Status(status.code(), place + ": " + status.message(), status.place()));
   }
 }
+
+constexpr std::chrono::milliseconds kTick{50};
 
 using ProgramFunctions = std::map<std::string, FeedProgram::Function>;
 
@@ -150,8 +152,8 @@ void Create(const Creation& creation, Scope* scope) {
 class MainRun {
  public:
   MainRun(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope,
-          std::vector<PipelineStats>* closed)
-      : program_(program), functions_(functions), scope_(scope), closed_(closed) {}
+          const std::function<void()>& tick, std::vector<PipelineStats>* closed)
+      : program_(program), functions_(functions), scope_(scope), tick_(tick), closed_(closed) {}
 
   void Run(const std::vector<Step>& steps) {
     for (const Step& step : steps) Run(step);
@@ -159,8 +161,9 @@ class MainRun {
 
  private:
   void Run(const Step& step) {
+    Tick();
     if (const auto* loop = std::get_if<WhileStep>(&step.kind)) {
-      while (Holds(step.place, loop->condition)) Run(loop->body);
+      for (; Holds(step.place, loop->condition); Tick()) Run(loop->body);
     } else if (const auto* branch = std::get_if<IfElseStep>(&step.kind)) {
       Run(Holds(step.place, branch->condition) ? branch->then_steps : branch->else_steps);
     } else {
@@ -172,7 +175,8 @@ class MainRun {
   }
 
   void Do(const ReadStep& step) {
-    Instance instance = ReaderOf(step.reader).ReadNext();
+    Instance instance;
+    if (!ReadOf(step.reader, &instance)) throw EndOfData();
     if (instance.size() != step.outputs.size()) {
       throw Error(Status(StatusCode::kInvalidArgument,
                          "output names " + std::to_string(step.outputs.size()) + " tensors, \"" +
@@ -183,12 +187,18 @@ class MainRun {
     }
   }
   void Do(const HasNextStep& step) {
-    scope_->Var<bool>(step.output) = ReaderOf(step.reader).HasNext();
+    Reader reader = ReaderOf(step.reader).Get();
+    const ReadResult found = Await([&](Deadline until) { return reader.TryHasNext(until); });
+    scope_->Var<bool>(step.output) = found == ReadResult::kRecord;
   }
   void Do(const ResetStep& step) { ReaderOf(step.reader).ResetAll(); }
   void Do(const ReadRecordIoStep& step) {
-    scope_->Var<std::vector<Instance>>(step.output) =
-        ReadRecordIo(ReaderOf(step.reader).Get(), static_cast<std::size_t>(step.count));
+    std::vector<Instance> read;
+    Instance instance;
+    while (std::cmp_less(read.size(), step.count) && ReadOf(step.reader, &instance)) {
+      read.push_back(std::move(instance));
+    }
+    scope_->Var<std::vector<Instance>>(step.output) = std::move(read);
   }
   void Do(const CloseReaderStep& step) {
     Reader reader = ReaderOf(step.reader).Get();
@@ -221,11 +231,35 @@ class MainRun {
   void Do(const WhileStep&) {}
   void Do(const IfElseStep&) {}
 
+  // Whether there was one.
+  bool ReadOf(const std::string& name, Instance* instance) {
+    Reader reader = ReaderOf(name).Get();
+    const ReadResult result =
+        Await([&](Deadline until) { return reader.TryReadNext(instance, {.deadline = until}); });
+    if (result == ReadResult::kFailed) throw Error(reader.status());
+    return result == ReadResult::kRecord;
+  }
+  // What attempt(deadline) gives that is no kTimeout.
+  template <typename Attempt>
+  ReadResult Await(Attempt&& attempt) {
+    if (!tick_) return attempt(kNoDeadline);
+    ReadResult result;
+    while ((result = attempt(next_tick_)) == ReadResult::kTimeout) Tick();
+    return result;
+  }
+  void Tick() {
+    if (!tick_ || QueueClock::now() < next_tick_) return;
+    tick_();
+    next_tick_ = DeadlineAfter(kTick);
+  }
+
   ReaderHolder& ReaderOf(const std::string& name) const { return scope_->Get<ReaderHolder>(name); }
 
   const ProgramTree& program_;
   const ProgramFunctions& functions_;
   Scope* const scope_;
+  const std::function<void()>& tick_;
+  Deadline next_tick_ = DeadlineAfter(kTick);
   std::vector<PipelineStats>* const closed_;
 };
 
@@ -283,10 +317,10 @@ void FeedProgram::RunStartup(Scope* scope) {
   }
 }
 
-void FeedProgram::RunMain(Scope* scope) {
+void FeedProgram::RunMain(Scope* scope, const std::function<void()>& tick) {
   const std::vector<Step>& main = parts_->tree.main;
   MainCheck(*scope, parts_->functions).Check(main);
-  MainRun(parts_->tree, parts_->functions, scope, &parts_->closed).Run(main);
+  MainRun(parts_->tree, parts_->functions, scope, tick, &parts_->closed).Run(main);
 }
 
 const std::vector<PipelineStats>& FeedProgram::closed_readers() const { return parts_->closed; }

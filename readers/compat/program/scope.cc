@@ -60,6 +60,16 @@ std::vector<std::string> Scope::Names() const {
   return names;
 }
 
+void Scope::Add(const std::string& name, const std::type_info& type, std::shared_ptr<void> value) {
+  if (value == nullptr) {
+    throw Error(Status(StatusCode::kInvalidArgument, "the variable \"" + name + "\" is null"));
+  }
+  const std::lock_guard lock(mutex_);
+  if (variables_.emplace(name, Variable{type, std::move(value)}).second) return;
+  throw Error(Status(StatusCode::kInvalidArgument,
+                     "there is a variable \"" + name + "\" already: take another name"));
+}
+
 void* Scope::FindOrMake(const std::string& name, const std::type_info& type, const Maker& make) {
   const std::lock_guard lock(mutex_);
   auto found = variables_.find(name);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -175,6 +176,44 @@ TEST_F(ProgramTest, WhatProducersPushIsReadByName) {
   program.RunStartup(&scope_);
   program.RunMain(&scope_);
   EXPECT_EQ(sum, 300);
+}
+
+// A step that waits for data that do not come is ended by what the user's function throws.
+TEST_F(ProgramTest, AWaitIsEndedByWhatThrowsMeanwhileAndTheRunCanBeDoneAgain) {
+  for (const std::string step :
+       {"read { reader: 'pushed' output: 'x' }", "has_next { reader: 'pushed' output: 'x' }",
+        "read_recordio { reader: 'pushed' count: 2 output: 'x' }"}) {
+    Scope scope;
+    auto& holder = scope.Var<LoDTensorBlockingQueueHolder>("feed_queue");
+    holder.InitOnce(4, {{"x", kInt64, {-1, 1}, 0}});
+    FeedProgram program = FeedProgram::FromText(
+        "startup { op { create_py_reader { name: 'pushed' blocking_queue: 'feed_queue' } } }\n"
+        "main { op { " +
+            step + " } }",
+        "waiting.program");
+    program.RunStartup(&scope);
+    int calls = 0;
+    const auto third = [&] {
+      if (++calls == 3) throw std::runtime_error("interrupted");
+    };
+    EXPECT_THROW(program.RunMain(&scope, third), std::runtime_error) << step;
+    EXPECT_EQ(calls, 3);
+    EXPECT_FALSE(scope.Has("x"));
+    ASSERT_TRUE(holder.GetQueue()->Push({MakeTensor({1, 1}, std::vector<std::int64_t>{7})}));
+    holder.GetQueue()->Close();
+    program.RunMain(&scope, [] {});
+    EXPECT_TRUE(scope.Has("x"));
+  }
+}
+
+TEST_F(ProgramTest, StepsThatWaitForNothingAreEndedToo) {
+  FeedProgram program = FeedProgram::FromText(
+      "main { op { fill_constant { output: 'i' } } op { less_than { x: 'i' value: 1 output: 'b' } "
+      "}\n"
+      "op { while { condition: 'b' body { op { fill_constant { output: 'i' } } } } } }",
+      "endless.program");
+  const auto end = [] { throw std::runtime_error("interrupted"); };
+  EXPECT_THROW(program.RunMain(&scope_, end), std::runtime_error);
 }
 
 TEST_F(ProgramTest, RecordsOfAnOpenFileAreReadSoManyAtATimeAndTheReaderIsClosed) {

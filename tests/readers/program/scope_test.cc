@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -66,6 +67,19 @@ TEST_F(ScopeTest, ThreadsThatMakeTheSameVariableGetTheSame) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(found, std::vector<int*>(8, &scope_.Get<int>("v199")));
+}
+
+TEST_F(ScopeTest, AVariableMayBeSharedWithItsOtherOwners) {
+  const auto number = std::make_shared<int>(7);
+  Scope scope;
+  scope.Put("number", number);
+  *number = 8;
+  EXPECT_EQ(scope.Get<int>("number"), 8);
+  EXPECT_EQ(&scope.Var<int>("number"), number.get());
+  EXPECT_THROW(scope.Put("number", number), Error);
+  EXPECT_THROW(scope.Put("none", std::shared_ptr<int>()), Error);
+  EXPECT_THROW(scope.Get<double>("number"), Error);
+  EXPECT_FALSE(scope.Has("none"));
 }
 
 TEST_F(ScopeTest, AHolderReadsItsReader) {
