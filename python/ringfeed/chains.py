@@ -43,16 +43,17 @@ def find_rank() -> Rank:
 def file_names(files: Union[PathLike, Iterable[PathLike]]) -> list[str]:
     """One path or many, globs and "~" among them, as open_files takes them."""
     if isinstance(files, (str, bytes, os.PathLike)):
-        return [_file_name(files)]
+        return [file_name(files)]
     if not hasattr(files, "__iter__"):
         raise TypeError(
             f"files are a path, a glob or a list of them, not {files!r}; samples that Python makes "
             "are read by from_dataset and from_iterable, and Loader.from_reader"
         )
-    return [_file_name(name) for name in files]
+    return [file_name(name) for name in files]
 
 
-def _file_name(path: Any) -> str:
+def file_name(path: Any) -> str:
+    """A path with its "~", as the kernel takes it. ValueError for what it cannot open."""
     name = os.path.expanduser(os.fsdecode(path))
     if "\0" in name:
         raise ValueError(f"a null character in a file's name: {name!r}")
@@ -78,7 +79,7 @@ def check_open_options(options: dict[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in options.items() if value is not None}
     for name in ("index_folder", "tuned"):
         if name in given:
-            given[name] = _file_name(given[name])
+            given[name] = file_name(given[name])
     return given
 
 
@@ -87,7 +88,7 @@ def reader_of(value: Any) -> _core.Reader:
     if isinstance(value, _core.Reader):
         return value
     remedy = "open_files and the functions that take one make them"
-    if isinstance(getattr(value, "reader", None), _core.Reader):
+    if isinstance(value, _core.PyReaderNext):
         remedy = "take its .reader"
     raise TypeError(f"a chain stands on a Reader, not on a {type(value).__name__}: {remedy}")
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import opcode
+import sys
 import threading
 import weakref
+from types import FrameType
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence
 
 from . import _core
@@ -28,23 +31,30 @@ def end_all() -> None:
 
 
 def data(name: str, shape: Sequence[int], dtype: Any = "float32", lod_level: int = 0) -> Slot:
-    """Declares a slot; `shape` has the batch's dimension, -1, first."""
+    """Declares a slot; `shape` has the batch's dimension, -1, first. A dtype of None, of all slots,
+    is that of the first instance."""
     return Slot(name, shape, dtype, lod_level)
 
 
 def py_reader(
     capacity: int,
     shapes: Sequence[Sequence[int]],
-    dtypes: Sequence[Any],
+    dtypes: Optional[Sequence[Any]] = None,
     lod_levels: Optional[Sequence[int]] = None,
     name: Optional[str] = None,
     use_double_buffer: bool = True,
 ) -> PyReader:
     """A reader of what Python pushes, with a queue of `capacity` mini-batches.
 
+    Who pushes into the queue himself unpacks it: ``reader, queue = py_reader(…)`` gives the chain's
+    Reader, on which shuffle, batch and others may stand, and the LoDTensorBlockingQueue. That is so
+    while no generator decorates it.
+
     Args:
         shapes: of each slot, all dimensions; -1 stands for any number.
-        dtypes: of each slot.
+        dtypes: of each slot. Left out, they are those of the first instance that is pushed, and
+            there is a Reader only behind that: iterate the PyReader, or take `reader` behind
+            start() or the first push.
         lod_levels: of each slot; 0 where left out.
         name: in front of the slots' names, which errors say.
         use_double_buffer: the chain keeps two mini-batches ahead.
@@ -53,12 +63,13 @@ def py_reader(
         ValueError: shapes, dtypes and lod_levels differ in number, or cannot be slots.
     """
     levels = [0] * len(shapes) if lod_levels is None else list(lod_levels)
-    if not len(shapes) == len(dtypes) == len(levels):
+    types = [None] * len(shapes) if dtypes is None else list(dtypes)
+    if not len(shapes) == len(types) == len(levels):
         raise ValueError("as many dtypes and lod_levels as shapes are needed")
     prefix = _prefix(name) or "py_reader"
     slots = [
         Slot(f"{prefix}_{i}", shape, dtype, level)
-        for i, (shape, dtype, level) in enumerate(zip(shapes, dtypes, levels))
+        for i, (shape, dtype, level) in enumerate(zip(shapes, types, levels))
     ]
     return PyReader(capacity, slots, use_double_buffer)
 
@@ -97,7 +108,6 @@ class PyReader(_core.PyReaderNext):
 
     Attributes:
         queue: the LoDTensorBlockingQueue between the two sides.
-        reader: the Reader that takes from it.
     """
 
     def __init__(self, capacity: int, slots: Sequence[Slot], use_double_buffer: bool) -> None:
@@ -107,18 +117,53 @@ class PyReader(_core.PyReaderNext):
         )
         self._producer = _Producer(self.queue)
         self._reading = threading.RLock()  # a consumer is between its look at `started` and its end
-        self.reader: _core.Reader = self.queue.reader(self._producer)
-        if use_double_buffer:
-            self.reader = _core.double_buffer(self.reader, 2)
         self._slots = list(slots)
+        self._use_double_buffer = use_double_buffer
+        self._opening = threading.Lock()
+        self._reader: Optional[_core.Reader] = None  # while the dtypes are not known
+        if self._dtypes_are_declared():
+            self._open_reader()
         self._instances: Optional[Instances] = None
         self._copy: Optional[bool] = True
         weakref.finalize(self, self._producer.abandon).atexit = False  # see end_all
 
+    @property
+    def reader(self) -> _core.Reader:
+        """The Reader that takes from the queue. Where no dtypes were declared it waits, behind
+        start(), for the first instance.
+
+        Raises:
+            InvalidArgument: the dtypes are not known, since nothing was pushed.
+        """
+        if self._reader is None and self._producer.started:
+            self.queue.await_dtypes()
+        return self._open_reader()
+
+    def _dtypes_are_declared(self) -> bool:
+        return all(slot.dtype is not None for slot in self._slots)
+
+    def _open_reader(self) -> _core.Reader:
+        with self._opening:
+            if self._reader is None:
+                reader = self.queue.reader(self._producer)
+                self._reader = _core.double_buffer(reader, 2) if self._use_double_buffer else reader
+            return self._reader
+
+    def _await_reader(self) -> Optional[_core.Reader]:
+        """The Reader, when the first instance is there; None where the pass ends without one.
+        Raises what it failed of."""
+        if not self.queue.await_dtypes():
+            self.queue.pop()
+            return None
+        return self._open_reader()
+
     def decorate_paddle_reader(self, reader: Instances) -> None:
         """Takes a reader creator of mini-batches: lists of samples, tuples with an entry per slot,
-        which DataFeeder makes arrays of. NumPy is needed."""
+        which DataFeeder makes arrays of. NumPy is needed. ValueError where no dtypes were declared:
+        samples do not tell them."""
         some_callables([reader], "reader creator")
+        if not self._dtypes_are_declared():
+            raise ValueError("samples become arrays of declared dtypes: name dtypes=")
         feeder = DataFeeder(self._slots)
         self._instances = lambda: map(feeder.feed, reader())
         self._copy = None  # nobody else has what the feeder made
@@ -157,20 +202,24 @@ class PyReader(_core.PyReaderNext):
         self._producer.stop()
         with self._reading:  # the queue is closed: who waits there gets the end
             self.queue.reopen()
-            self.reader.reset_all()
+            if self._reader is not None:
+                self._reader.reset_all()
 
     def close(self) -> None:
         """Ends the generator, which is given a second for that, the queue and the chain's threads.
         More calls do nothing."""
         self._producer.stop(_SECONDS_AT_EXIT)
         self.queue.close()
-        self.reader.close_ends()
+        if self._reader is not None:
+            self._reader.close_ends()
 
     def read_next(self) -> tuple[_core.Array, ...]:
         """The next mini-batch; StopIteration at the end."""
         return next(self)
 
-    def __iter__(self) -> Iterator[tuple[_core.Array, ...]]:
+    def __iter__(self) -> Iterator[Any]:
+        if self._instances is None and _unpacks(sys._getframe(1)):
+            return iter((self.reader, self.queue))
         return self
 
     def __enter__(self) -> PyReader:
@@ -178,6 +227,12 @@ class PyReader(_core.PyReaderNext):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _unpacks(caller: FrameType) -> bool:
+    """Whether what the caller is about is an assignment to several names. A `for` begins alike, and
+    must not get the two where someone forgot start(): it would wait for ever."""
+    return opcode.opname[caller.f_code.co_code[caller.f_lasti]].startswith("UNPACK_")
 
 
 class _Producer:

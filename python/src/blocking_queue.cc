@@ -110,17 +110,18 @@ class PassedReader final : public InstanceSource {
 
 class QueueHandle {
  public:
-  QueueHandle(std::size_t capacity, const std::vector<SlotTuple>& slots)
-      : holder_(std::make_shared<LoDTensorBlockingQueueHolder>()),
+  QueueHandle(std::size_t capacity, const std::vector<SlotTuple>& slots, bool learn_dtypes)
+      : slots_(SlotSpecs(slots)),
+        holder_(std::make_shared<LoDTensorBlockingQueueHolder>()),
         pool_(std::make_shared<BufferPool>((capacity + 2) * slots.size())) {
-    holder_.Get().InitOnce(capacity, SlotSpecs(slots));
+    holder_.Get().InitOnce(capacity, slots_, {.learn_dtypes = learn_dtypes});
     NoteQueue(holder_.Shared());
   }
 
   bool Push(nb::handle arrays, std::optional<bool> copy, std::optional<double> timeout) const {
     const QueueCall call;
     const std::shared_ptr<Queue> queue = Get();
-    Instance instance = InstanceOf(queue->slots(), arrays, CopyOption(copy),
+    Instance instance = InstanceOf(slots_, arrays, CopyOption(copy),
                                    [&](std::size_t bytes) { return pool_->Take(bytes); });
     QueueResult result = QueueResult::kTimeout;
     const bool done = WaitUnlocked(
@@ -148,6 +149,17 @@ class QueueHandle {
     if (result == QueueResult::kFailed) RaiseFailure(*queue);
     if (result != QueueResult::kOk) return nb::none();
     return ArraysOf(std::move(instance));
+  }
+
+  bool AwaitDTypes() const {
+    const QueueCall call;
+    const std::shared_ptr<Queue> queue = Get();
+    QueueResult result = QueueResult::kTimeout;
+    (void)WaitUnlocked([&](Deadline deadline) {
+      result = queue->AwaitSlots(deadline);
+      return result != QueueResult::kTimeout;
+    });
+    return result == QueueResult::kOk;
   }
 
   void Close() const {
@@ -189,6 +201,8 @@ class QueueHandle {
     return ReaderHandle(Unlocked([&] { return FromInstanceSource(std::move(source)); }), {keeper_});
   }
 
+  QueueParts Parts() const { return {holder_.Shared(), keeper_}; }
+
   // Whoever re-opens it lets go of what was in it, which may need the Python lock.
   std::shared_ptr<Queue> Get() const {
     LoDTensorBlockingQueueHolder& holder = holder_.Get();
@@ -210,6 +224,7 @@ class QueueHandle {
     Raise(status);
   }
 
+  std::vector<SlotSpec> slots_;  // as declared
   OwnedHere<LoDTensorBlockingQueueHolder> holder_;
   std::shared_ptr<BufferPool> pool_;
   std::shared_ptr<ThrownKeeper> keeper_ = std::make_shared<ThrownKeeper>();
@@ -217,12 +232,18 @@ class QueueHandle {
 
 }  // namespace
 
+std::optional<QueueParts> QueuePartsOf(nb::handle object) {
+  const QueueHandle* queue = nullptr;
+  if (!nb::try_cast(object, queue) || queue == nullptr) return std::nullopt;
+  return queue->Parts();
+}
+
 void BindBlockingQueue(nb::module_& module) {
   nb::class_<QueueHandle>(module, "LoDTensorBlockingQueue",
                           "A bounded queue of instances, shared by Python and C++. Any number of "
                           "threads push and pop; nobody waits with Python's lock.")
-      .def(nb::init<std::size_t, const std::vector<SlotTuple>&>(), nb::arg("capacity"),
-           nb::arg("slots"))
+      .def(nb::init<std::size_t, const std::vector<SlotTuple>&, bool>(), nb::arg("capacity"),
+           nb::arg("slots"), nb::arg("learn_dtypes") = false)
       .def("push", &QueueHandle::Push, nb::arg("arrays"), nb::arg("copy").none() = true,
            nb::arg("timeout") = nb::none(),
            "Waits for room, `timeout` seconds at most. `arrays`: for each slot an array of host "
@@ -237,6 +258,10 @@ void BindBlockingQueue(nb::module_& module) {
            "Waits for an instance, `timeout` seconds at most: a tuple of Arrays; None at the end. "
            "Raises what kill or fail "
            "was given, and DeadlineExceeded.")
+      .def(
+          "await_dtypes", &QueueHandle::AwaitDTypes,
+          "Waits until the dtypes are known, which are those of the first instance where none were "
+          "declared. False where the queue ended before one came.")
       .def("close", &QueueHandle::Close, "No more pushes; what is in it is still popped.")
       .def("kill", &QueueHandle::Kill, nb::arg("reason"),
            "Ends it at once, for good. The first consumer gets the exception `reason`, others a "
@@ -248,7 +273,8 @@ void BindBlockingQueue(nb::module_& module) {
            "Closes it and goes on with an empty one, which its reader's reset takes. Raises what "
            "it was killed with.")
       .def("reader", &QueueHandle::OpenReader, nb::arg("passes") = nb::none(),
-           "A chain's Reader that takes from it; once. Its reset puts an empty queue in place: "
+           "A chain's Reader that takes from it; once. Raises InvalidArgument while the dtypes are "
+           "not known. Its reset puts an empty queue in place: "
            "`passes.end()` is called before, `passes.begin()` behind that, by the thread that "
            "resets, where something was read.")
       .def(

@@ -2,7 +2,21 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
+#include <optional>
+
+#include "exceptions.h"
+#include "ringfeed/queue/blocking_queue.h"
+
 namespace ringfeed::python {
+
+/// What a LoDTensorBlockingQueue of Python's is made of.
+struct QueueParts {
+  std::shared_ptr<LoDTensorBlockingQueueHolder> holder;
+  std::shared_ptr<ThrownKeeper> keeper;
+};
+/// None where `object` is none. Throws in a forked child.
+std::optional<QueueParts> QueuePartsOf(nanobind::handle object);
 
 /// LoDTensorBlockingQueue: what Python pushes and chains of C++ readers take, or the other way.
 void BindBlockingQueue(nanobind::module_& module);

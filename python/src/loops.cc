@@ -101,7 +101,10 @@ nb::object PyReaderNext(nb::handle self) {
     if (!nb::cast<bool>(self.attr("_producer").attr("started"))) {
       throw std::runtime_error("not started: call start() first");
     }
-    batch = nb::cast<const ReaderHandle&>(self.attr("reader")).NextAs(BatchForm());
+    nb::object reader = self.attr("_reader");
+    if (reader.is_none()) reader = self.attr("_await_reader")();
+    if (reader.is_none()) throw nb::stop_iteration();
+    batch = nb::cast<const ReaderHandle&>(reader).NextAs(BatchForm());
   }
   if (!batch.is_valid()) throw nb::stop_iteration();
   return batch;

@@ -578,3 +578,156 @@ except RuntimeError as error:
     )
     assert ended.stdout.startswith("the PyReader that fed this chain is gone"), ended.stderr
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_it_unpacks_for_those_who_push_by_themselves():
+    reader, queue = ringfeed.py_reader(4, [[-1, 1]], ["float32"])
+    assert isinstance(reader, ringfeed.Reader)
+    assert isinstance(queue, ringfeed.LoDTensorBlockingQueue)
+    gc.collect()  # nobody needs the PyReader itself
+    chain = ringfeed.batch(reader, 3)
+    for _ in range(2):
+        for instance in counting(4)():
+            queue.push(instance)
+        queue.close()
+        assert [numpy.from_dlpack(b[0]).ravel().tolist() for b in chain] == [[0, 1, 2], [3]]
+        chain.reset()
+    first, *rest = ringfeed.create_py_reader_by_data(2, [ringfeed.data("x", [-1, 1])])
+    assert isinstance(first, ringfeed.Reader) and len(rest) == 1
+
+
+def test_loops_over_it_are_what_they_were():
+    feed = ringfeed.py_reader(4, [[-1, 1]], ["float32"])
+    with pytest.raises(RuntimeError, match="not started"):
+        for _ in feed:
+            pass
+    with pytest.raises(RuntimeError, match="not started"):
+        tuple(feed)
+    feed.decorate_tensor_provider(counting(2))
+    with pytest.raises(RuntimeError, match="not started"):
+        one, two = feed
+    feed.start()
+    one, two = feed  # its mini-batches
+    assert first_values([one, two]) == [0, 1]
+
+
+@pytest.mark.parametrize("use_double_buffer", [False, True])
+def test_dtypes_are_learnt_from_the_first_instance(use_double_buffer):
+    feed = ringfeed.py_reader(2, [[-1, 1]], use_double_buffer=use_double_buffer)
+    feed.decorate_tensor_provider(lambda: [[numpy.full((1, 1), i, "int16")] for i in range(3)])
+    for _ in range(2):
+        feed.start()
+        batches = list(feed)
+        assert [b[0].dtype for b in batches] == ["int16"] * 3 and first_values(batches) == [0, 1, 2]
+        feed.reset()
+    feed.decorate_tensor_provider(lambda: [[numpy.zeros((1, 1), "float32")]])
+    feed.start()
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="expected int16.*found float32"):
+        next(feed)
+
+
+def test_a_later_instance_of_another_dtype_is_refused_behind_those_before_it():
+    feed = ringfeed.py_reader(2, [[-1, 1]])
+    dtypes = ["int64", "int64", "int32"]
+    feed.decorate_tensor_provider(lambda: [[numpy.zeros((1, 1), dtype)] for dtype in dtypes])
+    feed.start()
+    assert [next(feed)[0].dtype for _ in range(2)] == ["int64"] * 2
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="py_reader_0.*int64.*found int32"):
+        next(feed)
+
+
+def test_a_chain_stands_on_it_as_soon_as_the_dtypes_are_known():
+    feed = ringfeed.py_reader(4, [[-1, 1]])
+    feed.decorate_tensor_provider(counting(4))
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="declare the dtypes"):
+        assert feed.reader is None
+    feed.start()
+    chain = ringfeed.batch(feed.reader, 4)
+    assert numpy.from_dlpack(next(chain)[0]).ravel().tolist() == [0, 1, 2, 3]
+    feed.close()
+
+
+def test_who_pushes_by_himself_has_a_reader_behind_the_first_push():
+    feed = ringfeed.py_reader(4, [[-1, 1]])
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="declare the dtypes"):
+        reader, queue = feed
+    feed.queue.push([numpy.ones((1, 1), "uint8")])
+    reader, queue = feed
+    queue.close()
+    assert [batch[0].dtype for batch in reader] == ["uint8"]
+
+
+def test_a_pass_without_an_instance_ends_and_one_that_fails_raises():
+    failing = [False]
+
+    def provider():
+        if failing[0]:
+            raise KeyError("no such sample")
+        return iter(())
+
+    feed = ringfeed.py_reader(2, [[-1, 1]])
+    feed.decorate_tensor_provider(provider)
+    feed.start()
+    assert list(feed) == []
+    feed.reset()
+    failing[0] = True
+    feed.start()
+    with pytest.raises(KeyError, match="no such sample"):
+        next(feed)
+    feed.close()
+
+
+@pytest.mark.parametrize("end", ["reset", "close"])
+def test_who_waits_for_the_first_instance_is_let_go(end):
+    release = threading.Event()
+
+    def provider():
+        release.wait(30)
+        yield from ()
+
+    feed = ringfeed.py_reader(2, [[-1, 1]])
+    feed.decorate_tensor_provider(provider)
+    feed.start()
+    got = []
+    consumer = threading.Thread(target=lambda: got.extend(feed))
+    consumer.start()
+    time.sleep(0.05)
+    ender = threading.Thread(target=getattr(feed, end))
+    ender.start()
+    consumer.join(10)
+    assert not consumer.is_alive() and got == []
+    release.set()
+    ender.join(10)
+    assert not ender.is_alive()
+
+
+def test_what_cannot_be_learnt_is_refused():
+    with pytest.raises(ValueError, match="samples become arrays of declared dtypes"):
+        ringfeed.py_reader(2, [[-1, 1]]).decorate_paddle_reader(lambda: [])
+    with pytest.raises(ValueError, match="some slots have a dtype"):
+        ringfeed.py_reader(2, [[-1, 1], [-1]], ["float32", None])
+    with pytest.raises(ValueError, match="as many dtypes"):
+        ringfeed.py_reader(2, [[-1, 1]], [])
+
+
+WAITS_FOR_DTYPES = """
+import signal, threading, time, ringfeed
+signal.signal(signal.SIGINT, signal.default_int_handler)
+feed = ringfeed.py_reader(2, [[-1, 1]])
+feed.decorate_tensor_provider(lambda: iter(lambda: time.sleep(60), None))
+feed.start()
+threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()
+try:
+    next(feed)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_ends_the_wait_for_the_first_instance():
+    begun = time.monotonic()
+    run = subprocess.run(
+        [sys.executable, "-c", WAITS_FOR_DTYPES], capture_output=True, text=True, timeout=60
+    )
+    assert run.stdout == "interrupted\n", run.stderr
+    assert time.monotonic() - begun < 30

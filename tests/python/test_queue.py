@@ -340,3 +340,29 @@ def test_an_array_that_was_popped_keeps_its_levels_where_it_is_pushed_on():
         (taken,) = queue.pop()
         assert [memoryview(level).tolist() for level in taken.lod] == [[0, 2, 3]]
         queue.push([taken], copy=copy)
+
+
+def test_dtypes_that_are_not_declared_are_those_of_the_first_instance():
+    queue = ringfeed.LoDTensorBlockingQueue(4, [("x", None, [-1]), ("y", None, [-1, 1], 1)])
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="declare the dtypes"):
+        queue.reader()
+    ids = numpy.zeros((2, 1), "int32")
+    queue.push([numbers(1), (ids, [[0, 2]])])
+    assert queue.await_dtypes()
+    with pytest.raises(ringfeed.errors.InvalidArgument, match='slot 1 "y": expected int32'):
+        queue.push([numbers(1), (ids.astype("int64"), [[0, 2]])])
+    reader = queue.reader()
+    assert [slot[1] for slot in reader.slots] == ["float32", "int32"]
+    queue.close()
+    assert len(list(reader)) == 1 and queue.await_dtypes()
+
+
+def test_who_waits_for_dtypes_is_told_of_the_end():
+    queue = ringfeed.LoDTensorBlockingQueue(4, [("x", None, [-1])])
+    told = []
+    waiting = threading.Thread(target=lambda: told.append(queue.await_dtypes()))
+    waiting.start()
+    queue.close()
+    waiting.join(10)
+    assert told == [False]
+    assert queue_of().await_dtypes()
