@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit as _atexit
 
 from . import _core, devices, errors, reader
-from ._core import Array, Reader, RecordParser
+from ._core import Array, Reader, RecordParser, RecordWriter
 from .blocking_queue import LoDTensorBlockingQueue
 from .chains import (
     Rank,
@@ -55,6 +55,13 @@ from .parsers import (
 )
 from .py_reader import PyReader, create_py_reader_by_data, data, py_reader
 from .py_reader import end_all as _end_all
+from .record_writer import (
+    build_example,
+    build_instance,
+    build_lod_tensors,
+    build_ofrecord,
+    open_record_writer,
+)
 
 __all__ = [
     "Array",
@@ -69,10 +76,15 @@ __all__ = [
     "Rank",
     "Reader",
     "RecordParser",
+    "RecordWriter",
     "Shuffle",
     "__version__",
     "batch",
     "bucket_batch",
+    "build_example",
+    "build_instance",
+    "build_lod_tensors",
+    "build_ofrecord",
     "compiled",
     "create_py_reader_by_data",
     "csv",
@@ -96,6 +108,7 @@ __all__ = [
     "next_pass",
     "ofrecord",
     "open_files",
+    "open_record_writer",
     "pack",
     "pad",
     "parse",

@@ -13,6 +13,8 @@
 #include "loops.h"
 #include "parsers.h"
 #include "readers.h"
+#include "record_builders.h"
+#include "record_writer.h"
 #include "user_sources.h"
 #if defined(RINGFEED_WITH_CUDA)
 #include "ringfeed/cuda_devices.h"
@@ -45,6 +47,8 @@ NB_MODULE(_core, module) {
   BindDeviceFeed(module);
   BindBlockingQueue(module);
   BindUserSources(module);
+  BindRecordBuilders(module);
+  BindRecordWriter(module);
   BindLoops(module);
   BindLiveReaders(module);
 }

@@ -7,6 +7,7 @@
 #include "gil.h"
 #include "held_object.h"
 #include "live_queues.h"
+#include "record_writer.h"
 #include "weak_list.h"
 
 namespace nb = nanobind;
@@ -30,16 +31,18 @@ void CloseAll() {
   std::exception_ptr failure;  // of one, which keeps none of the others open
   Unlocked([&] {
     CloseQueues();  // first: threads of readers may wait at one
-    TheLive().TakeEach([&](const Reader& reader) {
+    const auto close = [&](const Reader& reader) {
       try {
         CloseEnds(reader);
       } catch (...) {
         if (failure == nullptr) failure = std::current_exception();
       }
-    });
+    };
+    TheLive().TakeEach(close);
     AwaitQueueCalls();
   });
   DropHeldObjects();
+  DropWriters();
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
@@ -49,8 +52,8 @@ void NoteReader(const std::shared_ptr<Reader>& reader) { TheLive().Note(reader);
 
 void BindLiveReaders(nb::module_& module) {
   module.def("close_all", &CloseAll,
-             "Closes every queue and reader of this process, and lets go of the functions that "
-             "they call: at exit.");
+             "Closes every queue and reader of this process, lets go of the functions that they "
+             "call, and discards what writers did not close: at exit.");
 }
 
 }  // namespace ringfeed::python

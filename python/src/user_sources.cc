@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "bytes_of.h"
 #include "field_specs.h"
 #include "gil.h"
 #include "held_object.h"
@@ -27,24 +28,6 @@ namespace ringfeed::python {
 namespace {
 
 using SharedKeeper = std::shared_ptr<ThrownKeeper>;
-
-// The bytes of whatever exports a buffer in C order.
-class BytesOf {
- public:
-  explicit BytesOf(nb::handle source) {
-    if (PyObject_GetBuffer(source.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-  }
-  ~BytesOf() { PyBuffer_Release(&view_); }
-  BytesOf(const BytesOf&) = delete;
-  BytesOf& operator=(const BytesOf&) = delete;
-
-  std::span<const std::byte> bytes() const {
-    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
-  }
-
- private:
-  Py_buffer view_{};
-};
 
 class PythonDataset final : public Dataset {
  public:
