@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit as _atexit
 
 from . import _core, devices, errors, reader
-from ._core import Array, Reader, RecordParser, RecordWriter
+from ._core import Array, Reader, RecordParser, RecordWriter, Scope
 from .blocking_queue import LoDTensorBlockingQueue
 from .chains import (
     Rank,
@@ -55,6 +55,13 @@ from .parsers import (
 )
 from .py_reader import PyReader, create_py_reader_by_data, data, py_reader
 from .py_reader import end_all as _end_all
+from .program import FeedProgram
+from .program_readers import (
+    create_multiplex_reader,
+    create_recordio_reader,
+    open_file,
+    read_recordio,
+)
 from .record_writer import (
     build_example,
     build_instance,
@@ -67,6 +74,7 @@ __all__ = [
     "Array",
     "Dataset",
     "Error",
+    "FeedProgram",
     "Field",
     "LoDTensorBlockingQueue",
     "Loader",
@@ -77,6 +85,7 @@ __all__ = [
     "Reader",
     "RecordParser",
     "RecordWriter",
+    "Scope",
     "Shuffle",
     "__version__",
     "batch",
@@ -86,7 +95,9 @@ __all__ = [
     "build_lod_tensors",
     "build_ofrecord",
     "compiled",
+    "create_multiplex_reader",
     "create_py_reader_by_data",
+    "create_recordio_reader",
     "csv",
     "data",
     "devices",
@@ -107,6 +118,7 @@ __all__ = [
     "multiplex",
     "next_pass",
     "ofrecord",
+    "open_file",
     "open_files",
     "open_record_writer",
     "pack",
@@ -115,6 +127,7 @@ __all__ = [
     "py_reader",
     "raw",
     "read_as",
+    "read_recordio",
     "reader",
     "rows",
     "sequence_example",

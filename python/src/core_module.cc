@@ -12,9 +12,12 @@
 #include "live_readers.h"
 #include "loops.h"
 #include "parsers.h"
+#include "program_scope.h"
+#include "programs.h"
 #include "readers.h"
 #include "record_builders.h"
 #include "record_writer.h"
+#include "registered_readers.h"
 #include "user_sources.h"
 #if defined(RINGFEED_WITH_CUDA)
 #include "ringfeed/cuda_devices.h"
@@ -47,6 +50,9 @@ NB_MODULE(_core, module) {
   BindDeviceFeed(module);
   BindBlockingQueue(module);
   BindUserSources(module);
+  BindRegisteredReaders(module);
+  BindProgramScope(module);
+  BindPrograms(module);
   BindRecordBuilders(module);
   BindRecordWriter(module);
   BindLoops(module);

@@ -7,6 +7,7 @@
 #include "gil.h"
 #include "held_object.h"
 #include "live_queues.h"
+#include "program_scope.h"
 #include "record_writer.h"
 #include "weak_list.h"
 
@@ -38,6 +39,7 @@ void CloseAll() {
         if (failure == nullptr) failure = std::current_exception();
       }
     };
+    for (const Reader& reader : ReadersInScopes()) close(reader);
     TheLive().TakeEach(close);
     AwaitQueueCalls();
   });
