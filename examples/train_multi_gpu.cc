@@ -3,8 +3,9 @@
 //   train_multi_gpu --make clouds && train_multi_gpu clouds/*.tfrecord
 //   train_multi_gpu --devices cuda:0,1 clouds/*.tfrecord
 //
-// Without --devices it takes CUDA's where there are some, else two emulated ones. Each step prints
-// its loss and how long each device's loop waited for its batch: the stall that a feed is to avoid.
+// Without --devices it takes CUDA's if they can be used, else two emulated ones, and says which.
+// Each step prints its loss and how long each device's loop waited for its batch: the stall that a
+// feed is to avoid.
 #include <charconv>
 #include <cstdio>
 #include <exception>
@@ -60,16 +61,15 @@ std::vector<int> ParseNumbers(std::string_view text, const char* option) {
   return numbers;
 }
 
-std::string DefaultDevices() {
-  for (const rf::DeviceKindStatus& kind : rf::DeviceKinds()) {
-    if (kind.name == "cuda" && kind.status.ok()) return "cuda";
-  }
-  return "emu:2";
+Devices OpenAnyDevices() {
+  rf::AutoDevices taken = rf::OpenAutoDevices();
+  std::fprintf(stderr, "devices: %s\n", taken.reason.c_str());
+  return {std::move(taken.backend), {}};
 }
 
 Devices OpenDevices(const std::string& text) {
   constexpr std::string_view kNumbered = "cuda:";
-  if (text.empty()) return {rf::OpenDevices(DefaultDevices()), {}};
+  if (text.empty()) return OpenAnyDevices();
   if (!text.starts_with(kNumbered)) return {rf::OpenDevices(text), {}};
   std::vector<int> numbers = ParseNumbers(text.substr(kNumbered.size()), "--devices");
   return {rf::OpenDevices("cuda"), std::move(numbers)};

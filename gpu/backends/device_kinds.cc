@@ -16,6 +16,7 @@ constexpr std::string_view kWordCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
 constexpr char kCuda[] = "cuda";
+constexpr char kAuto[] = "auto";
 
 // More are a mistyped number: each has threads of its own.
 constexpr int kMostEmulated = 1024;
@@ -79,9 +80,21 @@ DeviceKindRegistry& Registry() {
   return *registry;
 }
 
+// The library, Python and the command take the same text for devices.
+Error NoGpu(const Status& why) {
+  return Error(Status(why.code(), why.message() +
+                                      "; for a trial without a GPU ask for emulated devices: "
+                                      "\"emu:2\" are two"));
+}
+
 [[noreturn]] void RefuseUnknown(const std::string& name,
                                 const std::map<std::string, DeviceKind>& kinds) {
-  if (name == kCuda) throw Error(CudaIsNotRegistered());
+  if (name == kCuda) throw NoGpu(CudaIsNotRegistered());
+  if (name == kAuto) {
+    throw Error(
+        Status(StatusCode::kInvalidArgument,
+               "\"auto\" is no kind of devices: OpenAutoDevices chooses one, and says which"));
+  }
   std::string known;
   for (const auto& [other, kind] : kinds) known += (known.empty() ? "" : ", ") + other;
   throw Error(Status(StatusCode::kNotFound,
@@ -99,9 +112,9 @@ void RegisterDeviceKind(const std::string& name, DeviceOpener opener, DeviceProb
     throw Error(Status(StatusCode::kInvalidArgument,
                        "devices of kind '" + name + "' need an opener and a probe"));
   }
-  if (!Registry().Add(name, {std::move(opener), std::move(probe)})) {
+  if (name == kAuto || !Registry().Add(name, {std::move(opener), std::move(probe)})) {
     throw Error(Status(StatusCode::kInvalidArgument,
-                       "devices of kind '" + name + "' are registered already"));
+                       "the name '" + name + "' for a kind of devices is taken"));
   }
 }
 
@@ -129,7 +142,24 @@ std::shared_ptr<DeviceBackend> OpenDevices(const std::string& kind) {
     throw Error(
         Status(StatusCode::kInvalidArgument, "'" + kind + "': there is nothing behind the colon"));
   }
-  return found->second.opener(argument);
+  if (name != kCuda) return found->second.opener(argument);
+  try {
+    return found->second.opener(argument);
+  } catch (const Error& error) {
+    const StatusCode code = error.status().code();
+    if (code != StatusCode::kNotFound && code != StatusCode::kUnsupported) throw;
+    throw NoGpu(error.status());
+  }
+}
+
+AutoDevices OpenAutoDevices(int emulated) {
+  for (const DeviceKindStatus& kind : DeviceKinds()) {
+    if (kind.name != kCuda) continue;
+    if (kind.status.ok()) return {OpenDevices(kCuda), "CUDA's, which can be used here", false};
+    return {OpenDevices("emu:" + std::to_string(emulated)),
+            "emulated, as CUDA cannot be used here: " + kind.status.message(), true};
+  }
+  throw NoGpu(CudaIsNotRegistered());  // DeviceKinds lists CUDA in any case
 }
 
 }  // namespace ringfeed

@@ -7,23 +7,13 @@
 
 #include "gpu/feed/feed_core.h"
 #include "ringfeed/device_kinds.h"
-#include "ringfeed/emulated_devices.h"
 #include "ringfeed/ranks.h"
 
 namespace ringfeed {
 namespace {
 
-// CUDA's where there are some, else emulated ones: as many as are asked for.
-std::shared_ptr<DeviceBackend> DefaultDevices(const std::vector<int>& devices) {
-  for (const DeviceKindStatus& kind : DeviceKinds()) {
-    if (kind.name == "cuda" && kind.status.ok()) return OpenDevices("cuda");
-  }
-  const int last = devices.empty() ? 0 : *std::max_element(devices.begin(), devices.end());
-  return EmulatedDevices::Open(std::max(last, 0) + 1);
-}
-
 FeedOptions Complete(FeedOptions options) {
-  if (options.backend == nullptr) options.backend = DefaultDevices(options.devices);
+  if (options.backend == nullptr) options.backend = OpenDevices("cuda");
   const Rank rank = options.devices.empty() ? FindRank() : Rank();
   if (rank.local_world_size > 1) {
     options.devices = {ChooseDevice(rank, options.backend->DeviceCount())};

@@ -62,8 +62,9 @@ using FieldTransform = std::variant<NormalizeField, WidenField, PadField>;
 
 /// How a feed is made.
 struct FeedOptions {
-  /// Null: CUDA's devices if there are some and the program called UseCuda, else as many
-  /// emulated ones as `devices` asks for: DeviceFeed::backend()->name() says which.
+  /// Null: CUDA's devices, as by OpenDevices("cuda") (device_kinds.h): an error if there are none,
+  /// or the program did not call UseCuda. OpenDevices("emu:2") are emulated ones, and
+  /// OpenAutoDevices takes what there is.
   std::shared_ptr<DeviceBackend> backend{};
   /// By number; empty: all that there are, or, if a launcher started several processes on this
   /// machine, the one of this process's local rank (ranks.h).

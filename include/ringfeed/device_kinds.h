@@ -25,7 +25,7 @@ using DeviceProbe = std::function<Status(int* devices)>;
 
 /// Makes a kind of devices known under a name (letters, digits, "_"), for OpenDevices and
 /// DeviceKinds. Throws Error(kInvalidArgument) for other names and for one that is taken; "emu" is
-/// there from the start. Thread safe, as all functions here.
+/// there from the start, and "auto" is none. Thread safe, as all functions here.
 void RegisterDeviceKind(const std::string& name, DeviceOpener opener, DeviceProbe probe);
 
 /// All kinds by name, probed now. "cuda" is among them in any case: if it is not registered
@@ -35,7 +35,19 @@ std::vector<DeviceKindStatus> DeviceKinds();
 
 /// Opens devices by a text, as an option of a command has it: "cuda", "emu" (one emulated device),
 /// "emu:N". Throws Error: kNotFound for a kind that is not known, naming those that are,
-/// kInvalidArgument for an argument that makes no sense, else with what the kind says.
+/// kInvalidArgument for an argument that makes no sense, else with what the kind says. Nothing is
+/// opened in place of what was asked for: where CUDA cannot be used, "cuda" is an error.
 std::shared_ptr<DeviceBackend> OpenDevices(const std::string& kind);
+
+/// What OpenAutoDevices took.
+struct AutoDevices {
+  std::shared_ptr<DeviceBackend> backend;
+  std::string reason;  ///< for the user's eyes: which devices, and why not CUDA's
+  bool emulated = false;
+};
+/// CUDA's devices if they can be used here, else `emulated` emulated ones: for programs that are to
+/// run anywhere. A run on emulated devices is a trial, so show `reason`. Throws Error as
+/// OpenDevices does.
+AutoDevices OpenAutoDevices(int emulated = 2);
 
 }  // namespace ringfeed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Optional, Sequence, Union
 
@@ -63,7 +64,8 @@ class DevicePlan:
     """Arguments of a Loader about devices; puts its chains' batches on them.
 
     Attributes:
-        devices: a kind ("cuda", "emu:2"), or the devices' numbers.
+        devices: a kind ("cuda", "emu:2"), the numbers of GPUs, or "auto": GPUs where there are
+            some, else emulated devices. A Loader then warns, and its stats() say why.
         slots: batches on each device at a time, at least 2, those that are held included.
         distribution: "round_robin", or "split": every batch is cut into a part per device.
         last_step: where there are not enough batches for every device. "uneven": the first devices
@@ -91,12 +93,14 @@ class DevicePlan:
         """The chain's batches on the devices.
 
         Raises:
-            Error: there are no such devices.
+            Error: there are no such devices, or numbers stand for GPUs and none can be used.
             TypeError: what is no device's number, or no transform.
             ValueError, KeyError: a name that is none, a number that cannot work.
         """
         self._check()
-        kind, numbers = (self.devices, ()) if isinstance(self.devices, str) else ("", self.devices)
+        kind, numbers = (
+            (self.devices, ()) if isinstance(self.devices, str) else ("cuda", self.devices)
+        )
         return _core.DeviceFeed(
             reader,
             kind=kind,
@@ -151,6 +155,12 @@ class DevicePlan:
             )
         if self.slot_bytes < 0 or self.patience < 0:
             raise ValueError("slot_bytes and patience are not negative")
+
+
+def warn_of_choice(reader: Union[_core.Reader, _core.DeviceFeed]) -> None:
+    """Warns the caller's caller's caller where "auto" came to emulated devices."""
+    if isinstance(reader, _core.DeviceFeed) and reader.kind == "emu" and reader.devices_reason:
+        warnings.warn(f"devices: {reader.devices_reason}", RuntimeWarning, stacklevel=4)
 
 
 def plan_of(

@@ -52,7 +52,8 @@ class Loader(_core.LoaderNext):
             calls it with that batch again. Or a function by `compiled`, with outputs, called for
             each record in parallel.
         devices: where the batches lie: a kind of devices ("cuda"; "emu:2" is two in host memory,
-            for trials), their numbers, or a DevicePlan of ringfeed.devices; None: host memory.
+            for trials; "auto": GPUs where there are some, else emulated ones, with a warning), the
+            numbers of GPUs, or a DevicePlan of ringfeed.devices; None: host memory.
         transforms: what is made of fields on the devices (Normalize, Widen, Pad).
         options: see open_files. With `tuned` also slots, and those of devices, are as tuned,
             where they are not given.
@@ -136,6 +137,7 @@ class Loader(_core.LoaderNext):
         map: Optional[Callable[[Any], Any]],
     ) -> None:
         super().__init__()
+        device_plans.warn_of_choice(reader)
         self._plan = plan
         self._reader = reader
         self._as_tuple = as_tuple

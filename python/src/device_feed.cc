@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "handover.h"
 #include "instance_arrays.h"
 #include "ringfeed/device_kinds.h"
+#include "ringfeed/ranks.h"
 #include "stats_dict.h"
 
 namespace nb = nanobind;
@@ -74,6 +76,18 @@ LastStep LastStepNamed(const std::string& name) {
   return Named(kNames, name, "a last step is \"uneven\", \"drop\", \"pad\" or \"short\"");
 }
 
+// Returns why, of "auto".
+std::string OpenBackend(const std::string& kind, FeedOptions* options) {
+  const GilReleased unlocked;  // a driver may be loaded
+  if (kind != "auto") {
+    options->backend = OpenDevices(kind);
+    return "";
+  }
+  AutoDevices taken = OpenAutoDevices(std::max(2, FindRank().local_world_size));
+  options->backend = std::move(taken.backend);
+  return std::move(taken.reason);
+}
+
 void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::string& kind,
               const std::vector<int>& devices, std::size_t slots, const std::string& distribution,
               const std::string& last_step, std::size_t slot_bytes,
@@ -87,11 +101,9 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
   options.slot_bytes = slot_bytes;
   options.patience_ms = patience_ms;
   options.transforms = TransformsOf(normalize, widen, pad);
-  if (!kind.empty()) {
-    const GilReleased unlocked;  // a driver may be loaded
-    options.backend = OpenDevices(kind);
-  }
-  new (self) DeviceFeedHandle(input, std::move(options), {reinterpret_cast<void*>(stream)});
+  std::string reason = OpenBackend(kind, &options);
+  new (self) DeviceFeedHandle(input, std::move(options), std::move(reason),
+                              {reinterpret_cast<void*>(stream)});
 }
 
 nb::object NextIn(DeviceFeedHandle& handle, std::optional<std::size_t> device,
@@ -121,6 +133,7 @@ nb::dict StatsOf(const DeviceFeedHandle& handle) {
   for (const DeviceFeedStats& device : stats->devices) {
     nb::dict entry;
     entry["device"] = device.device;
+    entry["kind"] = handle.kind();
     entry["slots"] = device.slots;
     entry["batches"] = device.batches;
     entry["copied_bytes"] = device.copied_bytes;
@@ -132,6 +145,7 @@ nb::dict StatsOf(const DeviceFeedHandle& handle) {
     devices.append(entry);
   }
   dict["devices"] = devices;
+  dict["devices_reason"] = handle.devices_reason();
   dict["dropped_rows"] = stats->dropped_rows;
   dict["repeated_rows"] = stats->repeated_rows;
   dict["pinning"] = stats->pinning;
@@ -209,6 +223,12 @@ void BindDeviceFeed(nb::module_& module) {
       .def_prop_ro(
           "devices", [](DeviceFeedHandle& h) { return h.feed().devices(); },
           "The devices' numbers. Starts the feed.")
+      .def_prop_ro(
+          "kind", [](const DeviceFeedHandle& h) { return h.kind(); },
+          "The devices' kind: \"cuda\", \"emu\"")
+      .def_prop_ro(
+          "devices_reason", [](const DeviceFeedHandle& h) { return h.devices_reason(); },
+          "Which devices \"auto\" took, and why; else empty")
       .def(
           "file_records",
           [](const DeviceFeedHandle& h) {

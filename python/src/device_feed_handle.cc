@@ -63,8 +63,12 @@ bool AskInside(FeedGate* gate, Deadline deadline, Ask&& ask) {
 
 }  // namespace
 
-DeviceFeedHandle::DeviceFeedHandle(ReaderHandle input, FeedOptions options, DeviceStream stream)
-    : input_(std::move(input)), options_(CountedWhenTold(std::move(options))), stream_(stream) {}
+DeviceFeedHandle::DeviceFeedHandle(ReaderHandle input, FeedOptions options,
+                                   std::string devices_reason, DeviceStream stream)
+    : input_(std::move(input)),
+      options_(CountedWhenTold(std::move(options))),
+      devices_reason_(std::move(devices_reason)),
+      stream_(stream) {}
 
 DeviceFeedHandle::~DeviceFeedHandle() = default;
 

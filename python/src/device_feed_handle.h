@@ -30,8 +30,10 @@ class DeviceFeedHandle {
     std::uint64_t valid_rows = 0;
   };
 
+  /// `devices_reason`: which devices these are, where the user left it open.
   /// `stream`: what work on the batches is enqueued on; null: batches come when their copy is done.
-  DeviceFeedHandle(ReaderHandle input, FeedOptions options, DeviceStream stream);
+  DeviceFeedHandle(ReaderHandle input, FeedOptions options, std::string devices_reason,
+                   DeviceStream stream);
   ~DeviceFeedHandle();
 
   /// The next batch, of all devices in their turn or of one, in `form`. Null at the end. Raises
@@ -45,6 +47,8 @@ class DeviceFeedHandle {
   /// Of the furthest batch that was handed out: a loop per device may be ahead of another's.
   std::optional<BatchOrigin> Furthest() const;
   const ReaderHandle& input() const { return input_; }
+  std::string kind() const { return std::string(options_.backend->name()); }
+  const std::string& devices_reason() const { return devices_reason_; }
   /// Starts it where it was not started.
   DeviceFeed& feed();
 
@@ -83,6 +87,7 @@ class DeviceFeedHandle {
 
   ReaderHandle input_;
   const FeedOptions options_;
+  const std::string devices_reason_;
   const DeviceStream stream_;
   mutable FeedGate gate_;
   mutable std::mutex mutex_;  // guards the following; taken only where Python's lock is not held

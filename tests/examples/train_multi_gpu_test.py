@@ -53,6 +53,13 @@ class TrainMultiGpu(unittest.TestCase):
         self.assertLess(found.losses[0], 0.8)
         self.assertEqual(found.last_line, "hazards: 0")
 
+    def test_without_devices_it_says_which_it_took(self):
+        result = run(*self.files)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"^devices: (CUDA's|emulated, as CUDA cannot be used here: \S)")
+        if "emulated" in result.stderr:
+            self.assertIn("\ndevice 1: ", result.stdout)
+
     def test_every_step_says_how_long_each_device_waited(self):
         found = Training(self, "--devices", "emu:2", *self.files)
         steps = PASSES * RECORDS // BATCH // 2

@@ -80,7 +80,28 @@ TEST(DeviceKindsTest, CudaIsListedWithWhatIsMissing) {
   EXPECT_EQ(cuda->status.code(), StatusCode::kUnsupported);
   EXPECT_NE(cuda->status.message().find(RINGFEED_CUDA_REMEDY), std::string::npos)
       << cuda->status.message();
-  EXPECT_EQ(StatusOfOpening("cuda").ToString(), cuda->status.ToString());
+  const Status opening = StatusOfOpening("cuda");
+  EXPECT_EQ(opening.code(), cuda->status.code());
+  EXPECT_EQ(opening.message(), cuda->status.message() +
+                                   "; for a trial without a GPU ask for emulated devices: "
+                                   "\"emu:2\" are two");
+}
+
+TEST(DeviceKindsTest, AutoTakesEmulatedDevicesAndSaysWhy) {
+  const AutoDevices taken = OpenAutoDevices();
+  EXPECT_TRUE(taken.emulated);
+  EXPECT_EQ(taken.backend->name(), "emu");
+  EXPECT_EQ(taken.backend->DeviceCount(), 2);
+  EXPECT_EQ(taken.reason, "emulated, as CUDA cannot be used here: " +
+                              Find(DeviceKinds(), "cuda")->status.message());
+  EXPECT_EQ(OpenAutoDevices(3).backend->DeviceCount(), 3);
+}
+
+// Whoever opens by a text gets what the text says, and "auto" has something to say.
+TEST(DeviceKindsTest, AutoIsNoKind) {
+  EXPECT_EQ(StatusOfOpening("auto").code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(StatusOfOpening("auto").message().find("OpenAutoDevices"), std::string::npos);
+  EXPECT_EQ(CodeOfRegistering("auto", OpenTwo, ProbeTwo), StatusCode::kInvalidArgument);
 }
 
 TEST(DeviceKindsTest, AKindOfTheUsersIsOpenedWithWhatStandsBehindItsName) {

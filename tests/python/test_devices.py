@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+import loader_data
 import pytest
 from loader_data import NUMBER, all_numbers, number_loader, numbers, open_sequences
 from loader_data import write_damaged_tfrecords, write_rows, write_sequences
@@ -109,6 +110,42 @@ def test_numbers_are_normalized_and_widened_on_the_device(tmp_path: Path) -> Non
     (batch,) = loader
     assert struct.unpack("<4f", batch["pixel"].tobytes()) == (-5.0, 0.0, 5.0, 10.0)
     assert numbers(batch["token"]) == [1, 256]
+
+
+def _cuda_is_usable(files: str) -> bool:
+    try:
+        number_loader(files, devices="cuda").close()
+    except ringfeed.Error:
+        return False
+    return True
+
+
+def test_numbers_of_gpus_that_are_not_there_are_an_error_and_not_emulated(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    if _cuda_is_usable(files):
+        pytest.skip("there is a GPU here")
+    for devices in ([0], [0, 1], [], DevicePlan([0])):
+        with pytest.raises(ringfeed.Error, match='(?i)cuda.*; for a trial .*"emu:2"'):
+            number_loader(files, devices=devices)
+
+
+def test_auto_says_which_devices_it_took(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    if _cuda_is_usable(files):
+        loader = number_loader(files, devices="auto")
+    else:
+        with pytest.warns(RuntimeWarning, match="^devices: emulated, as CUDA .*: ") as caught:
+            loader = number_loader(files, devices="auto")
+        assert [warning.filename for warning in caught] == [loader_data.__file__]
+    assert all_numbers(loader) == list(range(300))
+    stats = loader.stats()
+    assert "CUDA" in stats["devices_reason"]
+    kinds = {device["kind"] for device in stats["devices"]}
+    assert kinds == ({"cuda"} if _cuda_is_usable(files) else {"emu"})
+    assert len(stats["devices"]) >= (1 if _cuda_is_usable(files) else 2)
+    named = number_loader(files, devices="emu:1")
+    assert all_numbers(named) == list(range(300))
+    assert named.stats()["devices_reason"] == ""
 
 
 def test_devices_that_are_none_are_refused(tmp_path: Path) -> None:
@@ -449,10 +486,21 @@ def test_a_plan_that_cannot_work_is_refused_as_it_is_made(
 
 
 @pytest.mark.parametrize(
+    ("numbers_given", "said"), [([-1], "no device -1"), ([0, 0], "listed twice")]
+)
+def test_numbers_that_are_of_no_gpu_are_refused(
+    tmp_path: Path, numbers_given: list[int], said: str
+) -> None:
+    files = write_rows(tmp_path, 1)
+    if not _cuda_is_usable(files):
+        pytest.skip("there is no GPU here")
+    with pytest.raises(ringfeed.Error, match=said):
+        next(number_loader(files, devices=numbers_given))
+
+
+@pytest.mark.parametrize(
     ("plan", "said"),
     [
-        (DevicePlan([-1]), "no device -1"),
-        (DevicePlan([0, 0]), "listed twice"),
         (DevicePlan("emu:1", transforms=[Widen(7)]), "field 7"),
         (DevicePlan("emu:1", transforms=[Widen("x")]), "uint16"),
         (DevicePlan("emu:1", transforms=[Normalize("x")]), "uint8"),

@@ -263,6 +263,10 @@ class FeedDevicesTest(CommandTest):
         self.assertIn(cuda["reason"], self.assert_refused(2, "feed", path, "--devices", "cuda:0"))
         self.assertEqual([device["kind"] for device in report["devices"]], ["emu", "emu"])
         self.assertIn(cuda["reason"], report["devices_reason"])
+        result = run("feed", *self.paths, "--devices", "auto")
+        told = f"devices: emulated, as CUDA cannot be used here: {cuda['reason']}"
+        self.assertEqual(result.stderr.splitlines().count(f"ringfeed: {told}"), 1)
+        self.assertIn(f"\n{told}\n", result.stdout)
 
     def test_usage_errors(self):
         path = self.paths[0]

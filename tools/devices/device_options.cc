@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <map>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "ringfeed/device_kinds.h"
 #include "tools/command.h"
@@ -15,7 +17,6 @@ namespace {
 
 constexpr char kAuto[] = "auto";
 constexpr char kCuda[] = "cuda";
-constexpr char kEmulated[] = "emu:2";
 
 std::vector<int> AllOf(const DeviceBackend& backend) {
   std::vector<int> numbers(static_cast<std::size_t>(backend.DeviceCount()));
@@ -48,19 +49,10 @@ std::vector<int> NumbersOf(std::string_view list, const DeviceBackend& backend) 
 }
 
 ChosenDevices ChooseByThemselves() {
-  ChosenDevices chosen;
-  for (const DeviceKindStatus& kind : DeviceKinds()) {
-    if (kind.name != kCuda) continue;
-    if (kind.status.ok()) {
-      chosen.backend = OpenDevices(kCuda);
-      chosen.reason = "CUDA can be used here";
-    } else {
-      chosen.reason = "emulated (" + kind.status.message() + ")";
-    }
-  }
-  if (chosen.backend == nullptr) chosen.backend = OpenDevices(kEmulated);
-  chosen.numbers = AllOf(*chosen.backend);
-  return chosen;
+  AutoDevices taken = OpenAutoDevices();
+  if (taken.emulated) std::fprintf(stderr, "ringfeed: devices: %s\n", taken.reason.c_str());
+  std::vector<int> numbers = AllOf(*taken.backend);
+  return {std::move(taken.backend), std::move(numbers), std::move(taken.reason)};
 }
 
 }  // namespace

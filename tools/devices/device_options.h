@@ -37,7 +37,8 @@ struct ChosenDevices {
 };
 
 /// Throws Error for a kind that is not known or cannot be used, with what it says, and for devices
-/// that there are not. Starts what the backend starts: threads, a driver.
+/// that there are not. "auto" that comes to emulated devices is told on stderr. Starts what the
+/// backend starts: threads, a driver.
 ChosenDevices ChooseDevices(const std::string& text);
 
 }  // namespace ringfeed::tools

@@ -332,13 +332,20 @@ TEST(ThreadedFeedTest, SetUpErrorsSayWhatToDo) {
   EXPECT_NE(refusal(options).find("twice"), std::string::npos);
 }
 
-TEST(ThreadedFeedTest, WithoutABackendThereAreAsManyEmulatedDevicesAsAreAskedFor) {
-  FeedOptions options;
-  options.devices = {0, 1};
-  DeviceFeed feed(CountingBatches(kRows, kBatch), options);
-  EXPECT_EQ(feed.backend()->name(), "emu");  // this program never calls UseCuda
-  EXPECT_EQ(feed.Next()->device(), 0);
-  EXPECT_EQ(feed.Next()->device(), 1);
+// This program never calls UseCuda.
+TEST(ThreadedFeedTest, WithoutABackendAndWithoutAGpuThereIsNoFeed) {
+  for (const std::vector<int>& devices : {std::vector<int>{}, {0}, {0, 1}}) {
+    FeedOptions options;
+    options.devices = devices;
+    try {
+      const DeviceFeed feed(CountingBatches(kRows, kBatch), options);
+      ADD_FAILURE() << "it took " << feed.backend()->name();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status().code(), StatusCode::kUnsupported);
+      EXPECT_NE(error.status().message().find("CUDA"), std::string::npos);
+      EXPECT_NE(error.status().message().find("\"emu:2\""), std::string::npos);
+    }
+  }
 }
 
 }  // namespace
