@@ -196,7 +196,8 @@ struct MapInput {
 using MapFunction = std::function<void(const MapInput& input, RowWriter& output)>;
 /// Calls a function of yours with every row, from several threads at once; the results are in
 /// order. `fields` declares what it writes: all of them, in each call. What it throws becomes the
-/// stream's failure at that row. Throws Error for an empty function or no fields.
+/// stream's failure at that row, and so does a field that it did not write. Throws Error for an
+/// empty function or no fields.
 Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function);
 
 /// Keeps `slots` (at least 2) batches in memory, so that the next is filled while one is used.

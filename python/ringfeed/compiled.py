@@ -33,7 +33,8 @@ def compiled(function: Any, outputs: Optional[Fields] = None) -> Compiled:
 
     `inputs` are the parsed fields in their order, or where nothing is parsed the record alone, with
     their lengths in bytes; `outputs` are the places of the declared fields of this row in the
-    batch, uninitialised. A result other than 0 is this record's failure, with that number.
+    batch, uninitialised. A result other than 0 is this record's failure, with that number, and so
+    is an output that was left as it was. (To be sure of that, the function is called once more.)
     Without `outputs`, for a record's bytes as they are in the file:
 
         int32_t keep(const void* record, int64_t bytes)     /* filter */

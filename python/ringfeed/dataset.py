@@ -53,8 +53,9 @@ class Parser:
     fields: Fields = ()
 
     def parse(self, sample: bytes) -> Union[Mapping[str, Any], Sequence[Any]]:
-        """The fields' values by name, or in their order: bytes as they are to be stored, or what
-        ``numpy.asarray`` takes. What it raises comes out at the loop."""
+        """The values of all fields by name, or in their order: bytes as they are to be stored, or
+        what ``numpy.asarray`` takes. What it raises comes out at the loop, and a field without a
+        value, or with None, is a ValueError there."""
         raise NotImplementedError("a Parser has parse()")
 
 
@@ -77,16 +78,33 @@ def from_iterable(
 
 def parse_samples(records: _core.Reader, parser: Parser) -> _core.Reader:
     """Records into the fields of a Parser of the user's."""
-    fields = [(field.name, dtype_name(field.dtype)) for field in field_list(parser.fields)]
+    fields = field_list(parser.fields)
+    names = [field.name for field in fields]
+    dtypes = [dtype_name(field.dtype) for field in fields]
+    who = f"{type(parser).__name__}.parse"
 
     def row_of(sample: bytes) -> tuple[Any, ...]:
-        row = parser.parse(sample)
-        values = [row[name] for name, _ in fields] if isinstance(row, Mapping) else list(row)
-        if len(values) != len(fields):
-            raise ValueError(f"{len(fields)} fields are declared, parse gave {len(values)}")
-        return tuple(_buffer(value, dtype) for value, (_, dtype) in zip(values, fields))
+        values = _values(parser.parse(sample), names, who)
+        return tuple(_buffer(value, dtype) for value, dtype in zip(values, dtypes))
 
     return _core.parse_samples(records, row_of, field_tuples(parser.fields))
+
+
+def _values(row: Any, names: list[str], who: str) -> list[Any]:
+    """A row's values in the order of the fields; ValueError where one of them is missing."""
+    if isinstance(row, Mapping):
+        values = [row.get(name) for name in names]
+    else:
+        values = [] if row is None else list(row)
+        if len(values) > len(names):
+            raise ValueError(f"{who} gave {len(values)} values, declared are {', '.join(names)}")
+        values += [None] * (len(names) - len(values))
+    for name, value in zip(names, values):
+        if value is None:
+            raise ValueError(
+                f'field "{name}" was not written by {who}: it must give every declared field'
+            )
+    return values
 
 
 def _buffer(value: Any, dtype: str) -> Any:

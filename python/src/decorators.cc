@@ -30,7 +30,9 @@ ReaderHandle MapCompiled(const ReaderHandle& input, std::uintptr_t address, nb::
                                 .c_str());
     }
   }
-  MapFunction function = MapBy(address, keep, fields.size());
+  std::vector<std::string> names;
+  for (const FieldSpec& field : fields) names.push_back(field.name);
+  MapFunction function = MapBy(address, keep, std::move(names));
   return input.On(
       Unlocked([&] { return Map(input.reader(), std::move(fields), std::move(function)); }));
 }

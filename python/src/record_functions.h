@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "exceptions.h"
 #include "ringfeed/decorators.h"
@@ -22,7 +24,9 @@ using CompiledFilter = std::int32_t (*)(const void* record, std::int64_t bytes);
 /// The record's group.
 using CompiledGroup = std::int64_t (*)(const void* record, std::int64_t bytes);
 
-MapFunction MapBy(std::uintptr_t address, nanobind::handle keep, std::size_t outputs);
+/// `outputs` are the declared fields' names. A function that leaves one of their places as it was
+/// is called once more, to be sure, and then fails the row.
+MapFunction MapBy(std::uintptr_t address, nanobind::handle keep, std::vector<std::string> outputs);
 FilterFunction FilterBy(std::uintptr_t address, nanobind::handle keep);
 GroupFunction GroupBy(std::uintptr_t address, nanobind::handle keep);
 

@@ -379,6 +379,11 @@ Reader MultiPass(Reader input, std::uint64_t passes) {
 }
 
 Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function) {
+  return MapNamed(input, std::move(fields), std::move(function), "the Map function");
+}
+
+Reader MapNamed(const Reader& input, std::vector<FieldSpec> fields, MapFunction function,
+                std::string function_name) {
   if (!function) Refuse("the Map function is empty");
   if (fields.empty()) Refuse("Map must declare at least one field");
   constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
@@ -387,7 +392,8 @@ Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function) {
     const char* why = SetFieldRow(field, kMostElements, &row);
     if (why != nullptr) Refuse("Map's field \"" + field.name + "\": " + why);
   }
-  return ReaderAccess::Of(GraphNode::On(input, MapNode{std::move(fields), std::move(function)}));
+  return ReaderAccess::Of(GraphNode::On(
+      input, MapNode{std::move(fields), std::move(function), std::move(function_name)}));
 }
 
 Reader DoubleBuffer(Reader batches, std::size_t slots) {

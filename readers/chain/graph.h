@@ -26,6 +26,7 @@ struct ParseNode {
 struct MapNode {
   std::vector<FieldSpec> fields;
   MapFunction function;
+  std::string function_name;  ///< as messages call it
 };
 struct FilterNode {
   FilterFunction keep;

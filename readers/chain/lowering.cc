@@ -48,7 +48,7 @@ class Lowering {
       Refuse("Map behind Batch: put Map before Batch; it sees one row at a time");
     }
     ParseInstances();
-    plan_->parser = MakeMapParser(plan_->parser, node.fields, node.function);
+    plan_->parser = MakeMapParser(plan_->parser, node.fields, node.function, node.function_name);
   }
   void operator()(const ShuffleOptions& options) {
     if (plan_->batched) {

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "readers/chain/graph.h"
+#include "ringfeed/decorators.h"
 #include "ringfeed/reader.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 
@@ -16,5 +20,9 @@ class ReaderAccess {
   /// Null of an empty handle.
   static const std::shared_ptr<GraphNode>& NodeOf(const Reader& reader) { return reader.node_; }
 };
+
+/// Map, for a function that messages call `function_name`.
+Reader MapNamed(const Reader& input, std::vector<FieldSpec> fields, MapFunction function,
+                std::string function_name);
 
 }  // namespace ringfeed

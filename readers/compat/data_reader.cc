@@ -4,10 +4,14 @@
 #include <exception>
 #include <system_error>
 #include <thread>
+#include <typeinfo>
+#include <utility>
 
 #include "base/balanced_split.h"
 #include "base/machine/cpu_count.h"
 #include "base/machine/signals_blocked.h"
+#include "base/type_name.h"
+#include "readers/chain/reader_access.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -32,11 +36,12 @@ Reader Batches(Reader samples, const DataReaderOptions& options) {
 Reader ParseSamples(Reader samples, std::shared_ptr<const SampleParser> parser) {
   if (parser == nullptr) Refuse("the parser is null");
   std::vector<FieldSpec> fields = parser->fields();
-  return Map(std::move(samples), std::move(fields),
-             [parser = std::move(parser)](const MapInput& input, RowWriter& row) {
-               const RecordSpan& record = input.record;
-               parser->Parse({reinterpret_cast<const char*>(record.data), record.size}, row);
-             });
+  std::string name = TypeName(typeid(*parser)) + "::Parse";
+  MapFunction parse = [parser = std::move(parser)](const MapInput& input, RowWriter& row) {
+    const RecordSpan& record = input.record;
+    parser->Parse({reinterpret_cast<const char*>(record.data), record.size}, row);
+  };
+  return MapNamed(samples, std::move(fields), std::move(parse), std::move(name));
 }
 
 DataReader::DataReader(Reader loader, std::shared_ptr<const SampleParser> parser,

@@ -43,6 +43,27 @@ int32_t sum(const void* const* inputs, const int64_t* bytes, void* const* output
   return 0;
 }
 
+/* Writes the second of two only. */
+int32_t only_pair(const void* const* inputs, const int64_t* bytes, void* const* outputs) {
+  const int32_t pair[2] = {1, 2};
+  memcpy(outputs[1], pair, sizeof pair);
+  return 0;
+}
+
+/* Bytes of every value, also those that a place may be filled with beforehand. */
+int32_t low_byte(const void* const* inputs, const int64_t* bytes, void* const* outputs) {
+  memcpy(outputs[0], inputs[0], 1);
+  return 0;
+}
+
+/* From 150 on the place stays as it is. */
+int32_t below_150(const void* const* inputs, const int64_t* bytes, void* const* outputs) {
+  int64_t x;
+  memcpy(&x, inputs[0], sizeof x);
+  if (x < 150) memcpy(outputs[0], &x, sizeof x);
+  return 0;
+}
+
 int32_t even(const void* record, int64_t bytes) {
   return bytes == 8 && (*(const unsigned char*)record & 1) == 0;
 }
@@ -109,6 +130,33 @@ def test_a_ragged_field_comes_with_its_length(tmp_path: Path, library: Library) 
     reader = ringfeed.map(reader, ringfeed.compiled(library.sum, {"total": ("int64", ())}))
     (batch,) = ringfeed.Loader.from_reader(ringfeed.batch(reader, 3))
     assert numbers(batch["total"]) == [6, 0, 42]
+
+
+def test_an_output_that_is_not_written_is_an_error_by_its_name(
+    tmp_path: Path, library: Library
+) -> None:
+    loader = number_loader(
+        write_rows(tmp_path), map=ringfeed.compiled(library.only_pair, HALVES), skip_damaged=True
+    )
+    wanted = 'field "half" was not written by the compiled function only_pair'
+    with pytest.raises(ringfeed.errors.UserError, match=wanted):
+        next(loader)
+
+
+def test_the_rows_before_one_that_is_not_written_come(tmp_path: Path, library: Library) -> None:
+    function = ringfeed.compiled(library.below_150, {"x": ("int64", ())})
+    loader = number_loader(write_rows(tmp_path), map=function, threads=4)
+    got: list[int] = []
+    with pytest.raises(ringfeed.errors.UserError, match='field "x" was not written'):
+        for batch in loader:
+            got += numbers(batch)
+    assert got == list(range(150))
+
+
+def test_an_output_may_have_every_value(tmp_path: Path, library: Library) -> None:
+    function = ringfeed.compiled(library.low_byte, {"low": ("uint8", ())})
+    batches = number_loader(write_rows(tmp_path), map=function, batch=300)
+    assert next(batches)["low"].tobytes() == bytes(x % 256 for x in range(300))
 
 
 def test_a_result_other_than_0_fails_that_record_with_its_number(

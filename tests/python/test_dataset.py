@@ -82,6 +82,29 @@ def test_a_value_of_another_size_names_its_field():
         next(chain)
 
 
+@pytest.mark.parametrize("row", [{"x": 1}, {"x": 1, "row": None}, (1,), [1, None]])
+def test_a_field_that_is_not_written_is_an_error_by_its_name(row):
+    class Half(Squares):
+        def parse(self, sample):
+            return row if sample == b"2" else super().parse(sample)
+
+    chain = ringfeed.parse(ringfeed.from_dataset(Numbers(5)), Half())
+    chain = ringfeed.batch(chain, 1)
+    assert [values(next(chain)[0]) for _ in range(2)] == [[0], [1]]
+    with pytest.raises(ValueError, match='field "row" was not written by Half.parse'):
+        next(chain)
+
+
+def test_a_parser_that_returns_nothing_wrote_no_field():
+    class Forgot(Squares):
+        def parse(self, sample):
+            super().parse(sample)
+
+    chain = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Numbers(3)), Forgot()), 1)
+    with pytest.raises(ValueError, match='field "x" was not written by Forgot.parse'):
+        next(chain)
+
+
 def test_a_data_set_without_reset_cannot_start_again():
     class Once(ringfeed.Dataset):
         given = 0

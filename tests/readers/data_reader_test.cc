@@ -75,6 +75,33 @@ TEST_F(DataReaderTest, WhatParseThrowsIsThrownBehindTheGoodSamples) {
   EXPECT_THROW(reader.Read(&batch), Error);
 }
 
+class ForgetfulParser final : public SampleParser {
+ public:
+  std::vector<FieldSpec> fields() const override { return {{"x", kInt64, {}}, {"y", kInt64, {}}}; }
+  void Parse(std::string_view sample, RowWriter& row) const override {
+    const auto size = static_cast<std::int64_t>(sample.size());
+    std::memcpy(row.Fixed(0).data(), &size, sizeof(size));
+    if (sample != "33") std::memcpy(row.Fixed(1).data(), &size, sizeof(size));
+  }
+};
+
+TEST_F(DataReaderTest, AFieldThatParseDidNotWriteIsAnErrorByTheNameOfItsClass) {
+  DataReader reader(Loader(100), std::make_shared<ForgetfulParser>(), {.batch_size = 30});
+  Instance batch;
+  ASSERT_TRUE(reader.Read(&batch));
+  ASSERT_TRUE(reader.Read(&batch));
+  EXPECT_EQ(batch.Rows(), 3);
+  try {
+    reader.Read(&batch);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status().code(), StatusCode::kUserError);
+    const std::string& message = error.status().message();
+    EXPECT_NE(message.find("field \"y\" was not written by "), std::string::npos) << message;
+    EXPECT_NE(message.find("ForgetfulParser::Parse"), std::string::npos) << message;
+  }
+}
+
 TEST_F(DataReaderTest, AsManyBatchesArePreparedAsPrefetchSays) {
   for (const std::size_t prefetch : {1u, 4u}) {
     DataReader reader(Loader(70), std::make_shared<NumberParser>(),

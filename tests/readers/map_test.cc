@@ -120,18 +120,99 @@ TEST_F(MapTest, WhatItThrowsFailsTheStreamAtThatRowUnderEveryPolicy) {
       options.on_damage = policy;
       std::vector<FieldSpec> fields = kId;
       if (ragged) fields.push_back({"rest", kUInt8, {-1}});
-      Reader mapped =
-          Map(OpenFiles(files, options), fields, [](const MapInput& input, RowWriter& output) {
-            if (IdOf(input) == 261) throw std::runtime_error("no such cat");
-            if (IdOf(input) == 300) throw 42;
-            WriteId(input, output);
-          });
+      Reader mapped = Map(OpenFiles(files, options), fields,
+                          [ragged](const MapInput& input, RowWriter& output) {
+                            if (IdOf(input) == 261) throw std::runtime_error("no such cat");
+                            if (IdOf(input) == 300) throw 42;
+                            WriteId(input, output);
+                            if (ragged) output.Ragged(1, {});
+                          });
       Status status;
       EXPECT_EQ(ReadIds(Batch(mapped, {.size = 50}), &status), Numbers(261));
       EXPECT_EQ(status.code(), StatusCode::kUserError);
       EXPECT_NE(status.message().find("no such cat"), std::string::npos) << status.ToString();
     }
   }
+}
+
+// One of two fields is not written of row 261: fixed or ragged, beside a fixed or a ragged one,
+// with batches or without, under every policy.
+TEST_F(MapTest, AFieldThatWasNotWrittenFailsTheStreamAtThatRowUnderEveryPolicy) {
+  const auto files = MakeFiles(2, 200, 8, 60);
+  for (const int ragged : {0, 1, 2}) {
+    const bool other_is_ragged = ragged == 1;
+    const FieldSpec second{"y", kUInt64, ragged > 0 ? Shape{-1} : Shape{}};
+    for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
+      for (const bool batched : {false, true}) {
+        OpenOptions options = InFileOrder();
+        options.on_damage = policy;
+        // With ragged 1 the fixed field is left out, else the second one.
+        Reader reader = Map(OpenFiles(files, options), {kId[0], second},
+                            [&](const MapInput& input, RowWriter& output) {
+                              const bool left_out = IdOf(input) == 261;
+                              if (!left_out || !other_is_ragged) WriteId(input, output);
+                              if (left_out && !other_is_ragged) return;
+                              if (ragged == 0) WriteId(input, output, 1);
+                              if (ragged > 0) output.Ragged(1, {});
+                            });
+        if (batched) reader = Batch(reader, {.size = 50});
+        Status status;
+        EXPECT_EQ(ReadIds(reader, &status), Numbers(261));
+        EXPECT_EQ(status.code(), StatusCode::kUserError);
+        const std::string wanted = std::string("field \"") + (other_is_ragged ? "id" : "y") +
+                                   "\" was not written by the Map function";
+        EXPECT_NE(status.message().find(wanted), std::string::npos) << status.ToString();
+      }
+    }
+  }
+}
+
+TEST_F(MapTest, TheLastOfManyFieldsIsMissedToo) {
+  std::vector<FieldSpec> fields;
+  for (int field = 0; field < 130; ++field) {
+    fields.push_back({"f" + std::to_string(field), kUInt64, {}});
+  }
+  const auto files = MakeFiles(1, 5, 8, 60);
+  for (const std::size_t left_out : {0u, 63u, 64u, 128u, 129u}) {
+    Reader reader = Batch(Map(OpenFiles(files, InFileOrder()), fields,
+                              [=](const MapInput& input, RowWriter& output) {
+                                for (std::size_t field = 0; field < 130; ++field) {
+                                  if (field != left_out) WriteId(input, output, field);
+                                }
+                              }),
+                          {.size = 5});
+    Instance batch;
+    ASSERT_EQ(reader.TryReadNext(&batch), ReadResult::kFailed);
+    const std::string wanted = "field \"f" + std::to_string(left_out) + "\" was not written";
+    EXPECT_NE(reader.status().message().find(wanted), std::string::npos)
+        << reader.status().ToString();
+  }
+}
+
+// A row that wrote all fields says nothing of the next one, and neither does a Map before this.
+TEST_F(MapTest, AMapOnAnotherAndWhatPadsItMissAFieldToo) {
+  const auto files = MakeFiles(1, 50, 8, 60);
+  const auto chain = [&](std::uint64_t first_leaves, std::uint64_t second_leaves) {
+    Reader first = Map(OpenFiles(files, InFileOrder()), {{"id", kUInt64, {}}, {"v", kUInt8, {-1}}},
+                       [=](const MapInput& input, RowWriter& output) {
+                         WriteId(input, output);
+                         if (IdOf(input) != first_leaves) output.Ragged(1, {});
+                       });
+    Reader second = Map(first, {{"id", kUInt64, {}}, {"w", kUInt8, {-1}}},
+                        [=](const MapInput& input, RowWriter& output) {
+                          const auto id = (*input.fields)["id"].Values<std::uint64_t>()[0];
+                          if (id != second_leaves) {
+                            std::memcpy(output.Fixed(0).data(), &id, sizeof(id));
+                          }
+                          output.Ragged(1, {});
+                        });
+    return Batch(Pad(second, "w", {.length = 3}), {.size = 10});
+  };
+  Status status;
+  EXPECT_EQ(ReadIds(chain(20, 99), &status), Numbers(20));
+  EXPECT_NE(status.message().find("field \"v\" was not written"), std::string::npos);
+  EXPECT_EQ(ReadIds(chain(99, 30), &status), Numbers(30));
+  EXPECT_NE(status.message().find("field \"id\" was not written"), std::string::npos);
 }
 
 TEST_F(MapTest, WritingAFieldOfTheOtherKindIsAnError) {

@@ -21,8 +21,9 @@ class SampleParser {
   virtual ~SampleParser() = default;
   /// What Parse writes; the same at every call.
   virtual std::vector<FieldSpec> fields() const = 0;
-  /// Writes the fields of one sample to their places in the batch. Called by several threads at
-  /// once. What it throws becomes the stream's failure at that sample.
+  /// Writes the fields of one sample to their places in the batch, all of them. Called by several
+  /// threads at once. What it throws becomes the stream's failure at that sample, and so does a
+  /// field that it did not write.
   virtual void Parse(std::string_view sample, RowWriter& row) const = 0;
 };
 /// Parses the records of `samples` into the parser's fields, in parallel and in order. Throws Error

@@ -1,23 +1,13 @@
 #include "ringfeed/compat/scope.h"
 
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <utility>
 
+#include "base/type_name.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
 
 namespace {
-
-/// "ringfeed::Tensor": a type's name as it is written.
-std::string TypeName(std::type_index type) {
-  int failure = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(
-      abi::__cxa_demangle(type.name(), nullptr, nullptr, &failure), &std::free);
-  return failure == 0 ? name.get() : type.name();
-}
 
 [[noreturn]] void RefuseType(const std::string& name, std::type_index held,
                              std::type_index wanted) {

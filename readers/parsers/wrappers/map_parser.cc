@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <utility>
@@ -87,17 +89,21 @@ class RowView {
   Instance instance_;  // they without levels of LoD, where there are any
 };
 
-/// Where the function's output of one row goes.
+/// Where the function's output of one row goes, and which of its fields it wrote.
 class RowPlace final : public RowWriter {
  public:
   explicit RowPlace(const std::vector<FieldSpec>& fields)
-      : fields_(fields), fixed_(fields.size()), ragged_(fields.size()) {}
+      : fields_(fields),
+        fixed_(fields.size()),
+        ragged_(fields.size()),
+        unwritten_((fields.size() + kWordBits - 1) / kWordBits) {}
 
   std::span<std::byte> Fixed(std::size_t field) override {
     if (field >= fields_.size() || fields_[field].ragged()) {
       throw Error(Status(StatusCode::kInvalidArgument,
                          "Map: field " + std::to_string(field) + " is no fixed field"));
     }
+    NoteWritten(field);
     return {fixed_[field], fields_[field].unit_bytes()};
   }
   void Ragged(std::size_t field, std::span<const std::byte> values) override {
@@ -107,26 +113,49 @@ class RowPlace final : public RowWriter {
                          "Map: field " + std::to_string(field) +
                              " is no ragged field, or the values are no whole units of it"));
     }
+    NoteWritten(field);
     ragged_[field].assign(values.begin(), values.end());
   }
 
   void SetFixed(std::size_t field, std::byte* at) { fixed_[field] = at; }
   const Chunk& ragged(std::size_t field) const { return ragged_[field]; }
-  void Clear() {
+  /// Nothing of the next row is written yet.
+  void BeginRow() {
     for (Chunk& chunk : ragged_) chunk.clear();
+    std::fill(unwritten_.begin(), unwritten_.end(), ~std::uint64_t{0});
+    const std::size_t rest = fields_.size() % kWordBits;
+    if (rest != 0) unwritten_.back() = (std::uint64_t{1} << rest) - 1;
+  }
+  /// The first field that was not written since; null where all were.
+  const FieldSpec* Unwritten() const {
+    for (std::size_t word = 0; word < unwritten_.size(); ++word) {
+      if (unwritten_[word] == 0) continue;
+      return &fields_[word * kWordBits +
+                      static_cast<std::size_t>(std::countr_zero(unwritten_[word]))];
+    }
+    return nullptr;
   }
 
  private:
+  static constexpr std::size_t kWordBits = 64;
+
+  void NoteWritten(std::size_t field) {
+    unwritten_[field / kWordBits] &= ~(std::uint64_t{1} << (field % kWordBits));
+  }
+
   const std::vector<FieldSpec>& fields_;
   std::vector<std::byte*> fixed_;
   std::vector<Chunk> ragged_;
+  std::vector<std::uint64_t> unwritten_;  ///< a bit for each field
 };
 
 class MapParser final : public Parser {
  public:
   MapParser(std::shared_ptr<const Parser> inner, std::vector<FieldSpec> fields,
-            MapFunction function)
-      : inner_(std::move(inner)), function_(std::move(function)) {
+            MapFunction function, std::string function_name)
+      : inner_(std::move(inner)),
+        function_(std::move(function)),
+        function_name_(std::move(function_name)) {
     fields_ = std::move(fields);
     two_phase_ = std::any_of(fields_.begin(), fields_.end(),
                              [](const FieldSpec& field) { return field.ragged(); });
@@ -172,6 +201,7 @@ class MapParser final : public Parser {
 
   const std::shared_ptr<const Parser> inner_;
   const MapFunction function_;
+  const std::string function_name_;
 };
 
 Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
@@ -180,6 +210,7 @@ Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
   Status status;
   const Instance* fields = scratch->view.Parse(record, &status);
   if (!status.ok()) return status;
+  scratch->place.BeginRow();
   try {
     function_({record, fields}, scratch->place);
   } catch (const std::exception& error) {
@@ -187,7 +218,13 @@ Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
   } catch (...) {
     return Status(StatusCode::kUserError, "the Map function threw what is no std::exception");
   }
-  return Status();
+  // Else the batch would show what its memory held before.
+  const FieldSpec* const unwritten = scratch->place.Unwritten();
+  if (unwritten == nullptr) return Status();
+  return Status(StatusCode::kUserError, "field \"" + unwritten->name + "\" was not written by " +
+                                            function_name_ +
+                                            ": it must write every declared field of every row" +
+                                            (unwritten->ragged() ? " (an empty one, too)" : ""));
 }
 
 void MapParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
@@ -200,7 +237,6 @@ void MapParser::Locate(std::span<const RecordSpan> rows, FieldLocation* location
   const std::size_t before = results.size();
   results.resize(before + rows.size() * fields_.size());
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    own->place.Clear();
     Chunk* const chunks = results.data() + before + row * fields_.size();
     for (std::size_t f = 0; f < fields_.size(); ++f) {
       if (fields_[f].ragged()) continue;
@@ -244,8 +280,10 @@ void MapParser::WriteDirect(std::span<const RecordSpan> rows, std::span<const Co
 }  // namespace
 
 std::shared_ptr<const Parser> MakeMapParser(std::shared_ptr<const Parser> inner,
-                                            std::vector<FieldSpec> fields, MapFunction function) {
-  return std::make_shared<MapParser>(std::move(inner), std::move(fields), std::move(function));
+                                            std::vector<FieldSpec> fields, MapFunction function,
+                                            std::string function_name) {
+  return std::make_shared<MapParser>(std::move(inner), std::move(fields), std::move(function),
+                                     std::move(function_name));
 }
 
 }  // namespace ringfeed

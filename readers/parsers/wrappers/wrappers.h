@@ -30,9 +30,11 @@ std::shared_ptr<const Parser> MakeParsedRowParser(const Parser& like);
 /// A user's function as the last parser of a chain: `inner` (may be null) parses the record for it,
 /// the function writes `fields`. Where all of them are fixed it runs when the row is written,
 /// straight into the batch; where one is ragged, in the first phase, since its lengths give the
-/// places.
+/// places. A row of which it leaves a field unwritten fails (kUserError), with the field's name and
+/// `function_name`.
 std::shared_ptr<const Parser> MakeMapParser(std::shared_ptr<const Parser> inner,
-                                            std::vector<FieldSpec> fields, MapFunction function);
+                                            std::vector<FieldSpec> fields, MapFunction function,
+                                            std::string function_name = "the Map function");
 
 /// `inner` with the rows of one ragged field cut to `length` units. Where its locations can be cut
 /// nothing else is done; else a row that is too long is written aside, and its beginning copied.
