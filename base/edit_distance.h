@@ -1,12 +1,21 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace ringfeed {
 
-/// How far two names are from each other: 2 for each byte to be put in, left out or changed, 1 for
-/// one of another case. Compares the first 100 bytes.
+/// How far two names are from each other: 2 for each byte to be put in, left out or changed and for
+/// two neighbours to be exchanged, 1 for a byte of another case. Compares the first 100 bytes.
 std::size_t EditDistance(std::string_view one, std::string_view other);
+
+/// The one of `names` that is most like `name`; null where there is none.
+const std::string* NearestName(std::string_view name, std::span<const std::string> names);
+
+/// "; did you mean NAME?" for the nearest of `names`, where `name` may well be a slip of it: a
+/// third of its bytes at most are other ones. Else empty.
+std::string DidYouMean(std::string_view name, std::span<const std::string> names);
 
 }  // namespace ringfeed

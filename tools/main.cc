@@ -1,11 +1,14 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/edit_distance.h"
 #include "ringfeed/status.h"
 #if RINGFEED_WITH_CUDA
 #include "ringfeed/cuda_devices.h"
@@ -79,6 +82,40 @@ std::vector<const char*> Words(int argc, char** argv) {
   return words;
 }
 
+std::vector<std::string> CommandNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(sub->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> OptionNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// What was wrong with the words, with what they may have been meant for.
+std::string UsageText(const CLI::App* app, const CLI::Error& error) {
+  constexpr char kMore[] = "\nRun with --help for more information.\n";
+  const std::vector<std::string> rest = app->remaining(true);
+  const std::vector<CLI::App*> chosen = app->get_subcommands();
+  if (chosen.empty() && !rest.empty() && !rest.front().starts_with("-")) {
+    return "there is no command " + rest.front() + DidYouMean(rest.front(), CommandNames(*app)) +
+           kMore;
+  }
+  const bool unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  const auto option =
+      std::ranges::find_if(rest, [](const std::string& word) { return word.starts_with("-"); });
+  if (!unexpected || option == rest.end()) return std::string(error.what()) + kMore;
+  const CLI::App& command = chosen.empty() ? *app : *chosen.front();
+  const std::string name = option->substr(0, option->find('='));
+  return "there is no option " + name + DidYouMean(name, OptionNames(command)) + kMore;
+}
+
 int RunMain(int argc, char** argv) {
 #if RINGFEED_WITH_CUDA
   UseCuda();
@@ -87,6 +124,7 @@ int RunMain(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", RINGFEED_VERSION);
   app.get_formatter()->column_width(34);
+  app.failure_message(UsageText);
   std::vector<std::pair<CLI::App*, std::unique_ptr<Command>>> commands;
   for (auto& command : AllCommands()) {
     CLI::App* sub = command->Declare(&app);

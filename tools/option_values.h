@@ -3,7 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <map>
 #include <string>
+#include <type_traits>
+#include <vector>
 
+#include "base/edit_distance.h"
 #include "ringfeed/record.h"
 
 namespace ringfeed::tools {
@@ -29,10 +32,29 @@ inline CLI::Validator SizeValue() {
   return CLI::Validator(CLI::AsSizeValue(false)).description("");
 }
 
-/// Takes one of the names, for an option of what they stand for.
+/// "skp" is none of fail, skip; did you mean skip?
+template <typename Value>
+std::string NoneOf(const std::string& word, const std::map<std::string, Value>& names) {
+  std::vector<std::string> words;
+  std::string known;
+  for (const auto& [name, value] : names) {
+    words.push_back(name);
+    known += (known.empty() ? "" : ", ") + name;
+  }
+  return "\"" + word + "\" is none of " + known + DidYouMean(word, words);
+}
+
+/// Takes one of the names, for an option of what they stand for. What is none of them is refused
+/// with the nearest.
 template <typename Value>
 CLI::Validator NamedValue(const std::map<std::string, Value>& names) {
-  return CLI::Validator(CLI::CheckedTransformer(names)).description("");
+  const auto take = [names](std::string& word) -> std::string {
+    const auto found = names.find(word);
+    if (found == names.end()) return NoneOf(word, names);
+    word = std::to_string(static_cast<std::underlying_type_t<Value>>(found->second));
+    return {};
+  };
+  return CLI::Validator(take, "");
 }
 
 inline constexpr char kOnDamageText[] =

@@ -1,7 +1,14 @@
 #include "readers/formats/format.h"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/edit_distance.h"
 #include "base/little_endian.h"
 #include "readers/formats/arrays/arrays.h"
 #include "readers/formats/compression/decompressed_reader.h"
@@ -96,10 +103,11 @@ std::string Resemblance(std::span<const std::byte> bytes) {
   return {};
 }
 
+constexpr std::string_view kFormatsPage = "docs/FORMATS.md";
+
 // Formats of one name: some take parameters behind a colon.
 struct Family {
   std::string_view name;
-  std::string_view usage;
   FormatResult (*make)(std::string_view parameters);
 };
 
@@ -132,34 +140,46 @@ FormatResult Csv(std::string_view parameters) {
 }
 
 constexpr Family kFamilies[] = {
-    {"tfrecord", "tfrecord", Plain<TfRecordFormat>},
-    {"recordio",
-     "recordio[:fluid|go][,none|snappy|gzip] (PaddlePaddle's; what follows is for writing)",
-     With<RecordIoOptions, ParseRecordIoOptions, RecordIoFormat>},
-    {"ofrecord", "ofrecord (OneFlow's)", Plain<OfRecordFormat>},
-    {"rows", "rows:BYTES[,header=BYTES][,stride=BYTES] (rows of one size)",
-     With<FixedRowsLayout, ParseFixedRowsLayout, FixedRowsFormat>},
-    {"tar", "tar[:ext=NAME] (WebDataset samples; what follows is for writing)",
-     With<TarOptions, ParseTarOptions, TarFormat>},
-    {"npy", "npy[:f4[3,2]] (rows of a NumPy array; what follows is for writing)",
-     With<NpyRow, ParseNpyRow, NpyFormat>},
-    {"tokens", "tokens[:u2|u4][,llmc][,block=TOKENS][,tail=drop] (llm.c's, nanoGPT's)",
-     With<TokensOptions, ParseTokensOptions, TokensFormat>},
-    {"megatron", "megatron[:u2] (Megatron-LM's .idx and .bin; what follows is for writing)",
-     With<MegatronElement, ParseMegatronElement, MegatronFormat>},
-    {"lines", "lines (of text)", Plain<LinesFormat>},
-    {"jsonl", "jsonl (lines of JSON)", Plain<JsonLinesFormat>},
-    {"csv", "csv[:delimiter=C][,header]", Csv<','>},
-    {"tsv", "tsv[:header] (csv with tabs)", Csv<'\t'>},
-    {"raw", "raw (each file is one record)", Plain<RawFileFormat>},
+    {"tfrecord", Plain<TfRecordFormat>},
+    {"recordio", With<RecordIoOptions, ParseRecordIoOptions, RecordIoFormat>},
+    {"ofrecord", Plain<OfRecordFormat>},
+    {"rows", With<FixedRowsLayout, ParseFixedRowsLayout, FixedRowsFormat>},
+    {"tar", With<TarOptions, ParseTarOptions, TarFormat>},
+    {"npy", With<NpyRow, ParseNpyRow, NpyFormat>},
+    {"tokens", With<TokensOptions, ParseTokensOptions, TokensFormat>},
+    {"megatron", With<MegatronElement, ParseMegatronElement, MegatronFormat>},
+    {"lines", Plain<LinesFormat>},
+    {"jsonl", Plain<JsonLinesFormat>},
+    {"csv", Csv<','>},
+    {"tsv", Csv<'\t'>},
+    {"raw", Plain<RawFileFormat>},
 };
 
-std::string Known() {
+std::string UnknownFormat(std::string_view name) {
+  std::vector<std::string> names;
   std::string known;
   for (const Family& family : kFamilies) {
-    known += (known.empty() ? "" : "; ") + std::string(family.usage);
+    names.emplace_back(family.name);
+    known += (known.empty() ? "" : ", ") + names.back();
   }
-  return known + ". Behind all but rows, megatron and raw also +gzip, +zlib or +zstd";
+  return "format \"" + std::string(name) + "\" is unknown" + DidYouMean(name, names) +
+         "\nthere are: " + known +
+         "; some take more (rows:BYTES), most +gzip, +zlib or +zstd: " + std::string(kFormatsPage);
+}
+
+// The three formats that a file most likely has, the one that `like` names first.
+std::string LikelyFormats(std::string_view head, std::string_view like) {
+  constexpr std::string_view kNearest = "nearest is ";
+  std::vector<std::string> likely;
+  if (like.starts_with(kNearest)) {
+    like.remove_prefix(kNearest.size());
+    likely.emplace_back(like.substr(0, like.find(':')));
+  }
+  const auto others = IsText(head) ? std::array{"lines", "csv:header", "jsonl"}
+                                   : std::array{"rows:BYTES", "tokens:u2", "raw"};
+  std::copy_if(others.begin(), others.end(), std::back_inserter(likely),
+               [&](std::string_view other) { return likely.empty() || other != likely.front(); });
+  return "\"" + likely[0] + "\", \"" + likely[1] + "\" or \"" + likely[2] + "\"";
 }
 
 // Formats that a name or first bytes can tell, in the order in which they are tried.
@@ -215,18 +235,14 @@ FormatResult DetectContent(std::string_view file_name, std::span<const std::byte
                                     [&](const auto& format) { return format->MatchesName(name); });
   if (by_name != formats.end()) return {Status(), *by_name};
   const std::string like = Resemblance(head);
-  return Failure(
-      StatusCode::kInvalidArgument,
-      "the format of " + std::string(file_name) + " was not recognised" +
-          (like.empty() ? "" : " (" + like + ")") +
-          ": its name does not end in .tfrecord, .tfrecords, "
-          "tfrecord…-00000-of-00010, .recordio, .ofrecord, .tar, .npy, .txt, .jsonl, .ndjson, "
-          ".csv or .tsv (with .gz, .zlib or .zst behind it or without), nor is it part-00000, and "
-          "its first bytes are neither a TFRecord header nor RecordIO's magic number nor an "
-          "OFRecord nor a tar header nor NumPy's, llm.c's or Megatron's magic number nor a line of "
-          "JSON, nor "
-          "any of these compressed by gzip, zlib or zstd; name the format: " +
-          Known());
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  return Failure(StatusCode::kInvalidArgument,
+                 "the format of " + std::string(file_name) +
+                     " was not recognised by its name or its first bytes" +
+                     (like.empty() ? "" : " (" + like + ")") +
+                     "\nname it (format=, in C++ OpenOptions::format, for the command --format): " +
+                     "most likely " + LikelyFormats(text, like) +
+                     "; all: " + std::string(kFormatsPage));
 }
 
 }  // namespace
@@ -253,8 +269,7 @@ FormatResult FindFormat(std::string_view name) {
     found.compression = compression;
     return found;
   }
-  return Failure(StatusCode::kInvalidArgument,
-                 "format \"" + std::string(name) + "\" is unknown; there are: " + Known());
+  return Failure(StatusCode::kInvalidArgument, UnknownFormat(name));
 }
 
 FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte> head) {

@@ -4,24 +4,65 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/edit_distance.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {
 namespace {
 
-constexpr std::string_view kGrammar =
-    "expected \"raw\", \"rows: f4[13] i4[26] label=i4\", \"example: image=u1[] label=i8[1] "
-    "x=f4[13]?0\", \"sequence: id=i8 | tokens=i8[] frames=f4[,128]\", \"ofrecord: encoded=u1[] "
-    "class/label=i4 x=f4[13]~?0\", \"csv: -delimiter=; "
-    "-header=id,x,note x=f8 note=u1[] id@0=i8\", \"jsonl: id=i8 text=u1[] v=f4[]?\", "
-    "\"lod: image=f4[,784] words=i8[,1]/1\", \"instance: image=f4[,784] words=i8[,1]/1\", "
-    "\"tokens: u2[1024] as i8\" or "
-    "\"tar: jpg;png=u1[] cls=i8?-1\" (NAME=TYPE, "
-    "NAME@0 a column, -columns=N|any and -noquotes are csv's too, TYPE one of "
-    "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 f8, [] ragged, [3,4] a shape, /1 levels of LoD, ~ cut or "
-    "filled up to it, ?V a default)";
+// A parser of one name, and a text for it that shows what it takes.
+struct ParserFamily {
+  std::string_view name;
+  std::string_view example;
+};
+constexpr std::array<ParserFamily, 11> kParserFamilies = {{
+    {"raw", "raw"},
+    {"rows", "rows: f4[13] i4[26] label=i4"},
+    {"example", "example: image=u1[] label=i8[1] x=f4[13]?0"},
+    {"sequence", "sequence: id=i8 | tokens=i8[] frames=f4[,128]"},
+    {"ofrecord", "ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0"},
+    {"csv", "csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8"},
+    {"jsonl", "jsonl: id=i8 text=u1[] v=f4[]?"},
+    {"lod", "lod: image=f4[,784] words=i8[,1]/1"},
+    {"instance", "instance: image=f4[,784] words=i8[,1]/1"},
+    {"tokens", "tokens: u2[1024] as i8"},
+    {"tar", "tar: jpg;png=u1[] cls=i8?-1"},
+}};
+constexpr std::string_view kTypes =
+    "TYPE is b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 or f8; [] ragged, [3,4] a shape, ?V a default, "
+    "/1 "
+    "LoD";
+
+std::string_view FamilyName(std::string_view text) { return text.substr(0, text.find(':')); }
+
+// `why`, with an example of that parser behind it.
+Status WithExample(std::string_view text, const Status& why) {
+  for (const ParserFamily& family : kParserFamilies) {
+    if (family.name != FamilyName(text)) continue;
+    return Status(why.code(), why.message() + "\nexpected as in \"" + std::string(family.example) +
+                                  "\"\n" + std::string(kTypes));
+  }
+  return why;
+}
+
+std::string UnknownParser(std::string_view text) {
+  std::vector<std::string> names;
+  std::string known;
+  for (const ParserFamily& family : kParserFamilies) {
+    if (text == family.name) {
+      return "parser \"" + std::string(text) +
+             "\" is unknown without its fields\nexpected as in \"" + std::string(family.example) +
+             "\"";
+    }
+    names.emplace_back(family.name);
+    known += (known.empty() ? "\"" : " \"") + names.back() + "\"";
+  }
+  return "parser \"" + std::string(text) + "\" is unknown" + DidYouMean(FamilyName(text), names) +
+         "\nexpected " + known + ", as in \"" + std::string(kParserFamilies[2].example) + "\"";
+}
 
 struct ShortName {
   std::string_view name;
@@ -51,8 +92,7 @@ struct Word {
 };
 
 [[noreturn]] void Refuse(std::string_view word, const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument,
-                     "in \"" + std::string(word) + "\": " + why + "; " + std::string(kGrammar)));
+  throw Error(Status(StatusCode::kInvalidArgument, "in \"" + std::string(word) + "\": " + why));
 }
 
 DType DTypeOf(std::string_view word, std::string_view name) {
@@ -336,11 +376,9 @@ ParserResult ParserFromText(const std::string& text) {
     if (view.starts_with("tokens:")) return {Status(), TokensFromText(view.substr(7))};
     if (view.starts_with("tar:")) return {Status(), TarFromText(view.substr(4))};
   } catch (const Error& error) {
-    return {error.status(), nullptr};
+    return {WithExample(view, error.status()), nullptr};
   }
-  return {Status(StatusCode::kInvalidArgument,
-                 "parser \"" + text + "\" is unknown; " + std::string(kGrammar)),
-          nullptr};
+  return {Status(StatusCode::kInvalidArgument, UnknownParser(view)), nullptr};
 }
 
 }  // namespace ringfeed

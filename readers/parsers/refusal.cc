@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <utility>
 
 #include "base/edit_distance.h"
@@ -37,18 +36,6 @@ Refusal RefusalOf(const Status& why, std::span<const FieldSpec> fields) {
     }
   }
   return refusal;
-}
-
-const std::string* NearestName(std::string_view name, std::span<const std::string> names) {
-  const std::string* nearest = nullptr;
-  std::size_t least = std::numeric_limits<std::size_t>::max();
-  for (const std::string& each : names) {
-    const std::size_t distance = EditDistance(name, each);
-    if (distance >= least) continue;
-    least = distance;
-    nearest = &each;
-  }
-  return nearest;
 }
 
 Refusal MissingName(const std::string& what, std::string_view name,

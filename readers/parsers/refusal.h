@@ -19,9 +19,6 @@ struct Refusal {
 /// Of a failure's message: digits, and texts in quotes that are no field's name, are the record's.
 Refusal RefusalOf(const Status& why, std::span<const FieldSpec> fields);
 
-/// The one of `names` that is most like `name`; null where there is none.
-const std::string* NearestName(std::string_view name, std::span<const std::string> names);
-
 /// `what` (feature "labl") is in no record so, and these are the names that there are.
 Refusal MissingName(const std::string& what, std::string_view name,
                     std::span<const std::string> names);

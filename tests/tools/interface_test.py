@@ -58,16 +58,72 @@ class InterfaceTest(CommandTest):
     def test_help_names_every_format_and_parser(self):
         path = self.write("a.tfrecord", [b"one"])
         unknown = run("digest", path, "--format", "nonsense").stderr.split("there are: ")[1]
-        formats = re.findall(r"(?:^|; )([a-z]+)", re.sub(r" \(.*?\)", "", unknown))
+        formats = unknown.split(";")[0].split(", ")
         self.assertGreater(len(formats), 11)
         for command in ("feed", "info", "digest", "verify", "cat", "decode", "convert"):
             help_text = " ".join(run(command, "--help").stdout.split())
             for name in formats:
                 self.assertRegex(help_text, rf"\b{name}\b", (command, name))
         grammar = run("feed", path, "--parse", "nonsense: x").stderr.split("expected ")[1]
+        grammar = grammar.split(", as in")[0]
+        self.assertGreater(grammar.count('"'), 20)
         for command in ("feed", "cat"):
             for parser in re.findall(r'"(\w+)', grammar):
                 self.assertRegex(run(command, "--help").stdout, rf"\b{parser}\b", (command, parser))
+
+    def test_a_slip_is_answered_with_what_was_meant(self):
+        path = self.write("a.tfrecord", [b"one"])
+        for words, wanted in (
+            (["fead", path], "there is no command fead; did you mean feed?"),
+            (["feed", path, "--shufle-mode", "global"], "there is no option --shufle-mode; did you mean --shuffle-mode?"),
+            (["feed", path, "--shufle-mode=global"], "there is no option --shufle-mode; did you mean --shuffle-mode?"),
+            (["feed", path, "--on-damge", "skip", "--jsn"], "there is no option --on-damge; did you mean --on-damage?"),
+            (["--jsn", "feed", path], "there is no option --jsn; did you mean --json?"),
+            (["feed", path, "--on-damage", "skp"], '--on-damage: "skp" is none of fail, skip; did you mean skip?'),
+            (["verify", path, "--on-damage=Skip"], '--on-damage: "Skip" is none of fail, skip; did you mean skip?'),
+            (["feed", path, "--shuffle-mode", "gobal"],
+             '--shuffle-mode: "gobal" is none of block, global, none, stripes, window; did you mean global?'),
+            (["feed", path, "--io", "0"], '--io: "0" is none of auto, mmap, pread, uring'),
+            (["cat", path, "--as", "jsno"], '--as: "jsno" is none of base64, hex, json, length, sha256, text; did you mean json?'),
+            (["train", path], "there is no command train"),
+            (["feed", path, "--prefetch-factor", "2"], "there is no option --prefetch-factor"),
+        ):
+            with self.subTest(words):
+                result = run(*words)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertEqual(result.stderr, f"{wanted}\nRun with --help for more information.\n")
+
+    def test_what_is_set_up_wrongly_is_told_in_three_lines(self):
+        path = self.write("a.tfrecord", [b"one"])
+        unknown = self.folder / "a.bin"
+        unknown.write_bytes(b"\x01\x80\xff\xfe")
+        for words in (
+            [],
+            ["feed"],
+            ["fead", path],
+            ["feed", path, "--batch"],
+            ["feed", path, "--batch", "many"],
+            ["feed", path, "--device-slots", "3"],
+            ["feed", path, "--on-damage", "skp"],
+            ["feed", path, "--format", "nonsense"],
+            ["feed", path, "--parse", "nonsense: x"],
+            ["feed", path, "--parse", "example: x=q4"],
+            ["feed", path, "--parse", "csv: -columns=0 a=f4"],
+            ["feed", path, "--devices", "cuda:x"],
+            ["feed", path, "--devices", "tpu"],
+            ["feed", path, "--rank", "7", "--ranks", "2"],
+            ["digest", unknown],
+            ["feed", self.folder / "none-*"],
+            ["convert", path, self.folder / "b.parquet"],
+            ["make", self.folder / "made", "--kind", "imgae"],
+            ["run", self.folder / "no.program"],
+        ):
+            with self.subTest(words):
+                result = run(*words)
+                self.assertEqual(result.returncode, 2)
+                self.assertTrue(result.stderr)
+                self.assertLessEqual(len(result.stderr.splitlines()), 3, result.stderr)
+                self.assertLess(len(result.stderr), 500, result.stderr)
 
     def test_a_version_can_be_asked_for(self):
         self.assertRegex(run("--version").stdout, r"^\d+\.\d+\.\d+\n$")

@@ -6,7 +6,9 @@
 #include <stop_token>
 #include <string>
 #include <system_error>
+#include <vector>
 
+#include "base/edit_distance.h"
 #include "base/machine/cpu_count.h"
 #include "tools/command.h"
 #include "tools/interrupt.h"
@@ -79,8 +81,12 @@ class MakeCommand : public Command {
     const auto& kinds = DataKinds();
     const auto found = std::find_if(kinds.begin(), kinds.end(),
                                     [&](const DataKind& kind) { return kind.name == kind_; });
-    if (found == kinds.end())
-      throw Refuse("--kind " + kind_ + " is not known; see ringfeed make --help");
+    if (found == kinds.end()) {
+      std::vector<std::string> names;
+      for (const DataKind& kind : kinds) names.emplace_back(kind.name);
+      throw Refuse("--kind " + kind_ + " is not known" + DidYouMean(kind_, names) +
+                   "\nRun with --help for more information.");
+    }
     plan_.kind = &*found;
     if (plan_.record_bytes > 0 && !found->sizable) {
       throw Refuse("records of --kind " + kind_ +

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/edit_distance.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "readers/parsers/parser.h"
@@ -426,9 +427,12 @@ class ReaderRegistry {
     const std::lock_guard lock(mutex_);
     const auto found = readers_.find(name);
     if (found == readers_.end()) {
-      throw Error(Status(StatusCode::kNotFound,
-                         "no reader " + name + " is registered; there are: " +
-                             Listed(readers_, [](const auto& reader) { return reader.first; })));
+      std::vector<std::string> names;
+      for (const auto& [each, reader] : readers_) names.push_back(each);
+      throw Error(Status(
+          StatusCode::kNotFound,
+          "no reader " + name + " is registered" + DidYouMean(name, names) +
+              "\nthere are: " + Listed(readers_, [](const auto& reader) { return reader.first; })));
     }
     return found->second;
   }

@@ -28,12 +28,33 @@ TEST(RegistryTest, TfRecordIsKnownByItsNames) {
 }
 
 TEST(RegistryTest, FailureSaysWhatWasLookedFor) {
-  const std::string text = "hello, this is a text file";
-  const FormatResult found = DetectFormat("a.bin", std::as_bytes(std::span(text)));
-  EXPECT_EQ(found.status.code(), StatusCode::kInvalidArgument);
-  for (const std::string word : {"a.bin", ".tfrecord", "first bytes", "rows:BYTES"}) {
-    EXPECT_NE(found.status.message().find(word), std::string::npos) << word;
-  }
+  const auto said = [](const std::string& head) {
+    const FormatResult found = DetectFormat("a.bin", std::as_bytes(std::span(head)));
+    EXPECT_EQ(found.status.code(), StatusCode::kInvalidArgument);
+    return found.status.message();
+  };
+  EXPECT_EQ(said("hello, this is a text file"),
+            "the format of a.bin was not recognised by its name or its first bytes (nearest is "
+            "lines: it is text)\n"
+            "name it (format=, in C++ OpenOptions::format, for the command --format): most likely "
+            "\"lines\", \"csv:header\" or \"jsonl\"; all: docs/FORMATS.md");
+  EXPECT_EQ(said("\x01\x80\xff\xfe"),
+            "the format of a.bin was not recognised by its name or its first bytes\n"
+            "name it (format=, in C++ OpenOptions::format, for the command --format): most likely "
+            "\"rows:BYTES\", \"tokens:u2\" or \"raw\"; all: docs/FORMATS.md");
+  EXPECT_NE(
+      said("\x01\xff\xfe\x04\x03\x02\x01").find("\"recordio\", \"rows:BYTES\" or \"tokens:u2\""),
+      std::string::npos);
+}
+
+TEST(RegistryTest, AnUnknownFormatIsRefusedWithTheNearest) {
+  EXPECT_EQ(
+      FindFormat("tfrecrod").status.message(),
+      "format \"tfrecrod\" is unknown; did you mean tfrecord?\n"
+      "there are: tfrecord, recordio, ofrecord, rows, tar, npy, tokens, megatron, lines, jsonl, "
+      "csv, tsv, raw; some take more (rows:BYTES), most +gzip, +zlib or +zstd: "
+      "docs/FORMATS.md");
+  EXPECT_EQ(FindFormat("parquet").status.message().find("mean"), std::string::npos);
 }
 
 TEST(RegistryTest, FailureNamesWhatTheFileIsNearestTo) {

@@ -206,5 +206,22 @@ TEST(ParserTextTest, MistakesAreNamedWithTheirPlace) {
   }
 }
 
+// Of every mistake: what it is, how it is written, and the types.
+TEST(ParserTextTest, AMistakeTakesThreeLinesAtMost) {
+  const auto said = [](const std::string& text) { return ParserFromText(text).status.message(); };
+  EXPECT_EQ(
+      said("exmaple: image=u1[]"),
+      "parser \"exmaple: image=u1[]\" is unknown; did you mean example?\n"
+      "expected \"raw\" \"rows\" \"example\" \"sequence\" \"ofrecord\" \"csv\" \"jsonl\" \"lod\" "
+      "\"instance\" \"tokens\" \"tar\", as in \"example: image=u1[] label=i8[1] x=f4[13]?0\"");
+  EXPECT_EQ(said("csv"),
+            "parser \"csv\" is unknown without its fields\n"
+            "expected as in \"csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8\"");
+  EXPECT_EQ(said("rows: q4"),
+            "in \"q4\": \"q4\" is no type\nexpected as in \"rows: f4[13] i4[26] label=i4\"\n"
+            "TYPE is b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 or f8; [] ragged, [3,4] a shape, ?V a "
+            "default, /1 LoD");
+}
+
 }  // namespace
 }  // namespace ringfeed

@@ -24,15 +24,6 @@ std::string Message(const Parser& parser, const std::string& record, const std::
   return parser.Explain(span, Status(StatusCode::kDamaged, why)).message;
 }
 
-TEST(RefusalTest, TheNearestNameIsTheOneWithTheFewestChanges) {
-  const Strings names = {"image", "label", "Image/encoded", "labels/all"};
-  EXPECT_EQ(*NearestName("labl", names), "label");
-  EXPECT_EQ(*NearestName("LABEL", names), "label");
-  EXPECT_EQ(*NearestName("image/encoded", names), "Image/encoded");
-  EXPECT_EQ(*NearestName("", Strings{"a"}), "a");
-  EXPECT_EQ(NearestName("a", Strings{}), nullptr);
-}
-
 TEST(RefusalTest, WhatIsARecordsOwnIsNotPartOfTheReason) {
   const std::vector<FieldSpec> fields = {{"a", kInt64, {}}, {"b", kInt64, {}}};
   const auto reason = [&](const std::string& message) {

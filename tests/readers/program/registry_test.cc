@@ -139,7 +139,10 @@ TEST_F(RegistryTest, AttributesThatAreUnknownMissingOrOfAnotherTypeAreNamed) {
             }),
             "expected one reader as input, found 0");
   const std::string unknown = Refusal([] { CreateReader("create_bach_reader", {}); });
-  EXPECT_EQ(unknown.find("no reader create_bach_reader is registered; there are: "), 0U) << unknown;
+  EXPECT_EQ(unknown.find("no reader create_bach_reader is registered; did you mean "
+                         "create_batch_reader?\nthere are: "),
+            0U)
+      << unknown;
   EXPECT_NE(unknown.find("create_batch_reader, "), std::string::npos) << unknown;
 }
 
