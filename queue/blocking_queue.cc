@@ -137,13 +137,19 @@ QueueResult LoDTensorBlockingQueue::PushAndKeepFirst(Instance&& instance, Deadli
   return result;
 }
 
+std::optional<Instance> LoDTensorBlockingQueue::Pop() {
+  std::optional<Instance> instance(std::in_place);
+  const QueueResult result = Pop(&*instance);
+  if (result == QueueResult::kFailed) throw Error(status());
+  if (result != QueueResult::kOk) instance.reset();
+  return instance;
+}
+
 Instance LoDTensorBlockingQueue::Pop(bool* ok) {
   *ok = false;
-  Instance instance;
-  const QueueResult result = Pop(&instance);
-  if (result == QueueResult::kFailed) throw Error(status());
-  *ok = result == QueueResult::kOk;
-  return instance;
+  std::optional<Instance> instance = Pop();
+  *ok = instance.has_value();
+  return std::move(instance).value_or(Instance());
 }
 
 QueueResult LoDTensorBlockingQueue::Pop(Instance* instance, const std::stop_token& stop) {

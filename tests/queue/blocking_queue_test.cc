@@ -119,6 +119,31 @@ TEST(BlockingQueue, AReceiverDrainsAfterCloseAndIsFreedByIt) {
   EXPECT_TRUE(queue.IsClosed());
 }
 
+TEST(BlockingQueue, ALoopPopsUntilTheEndWithoutAnOutParameter) {
+  LoDTensorBlockingQueue queue(10, NumberSlots());
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(queue.Push(Numbered(i)));
+  queue.Close();
+  std::int64_t next = 0;
+  while (auto instance = queue.Pop()) EXPECT_EQ(NumberOf(*instance), next++);
+  EXPECT_EQ(next, 5);
+  EXPECT_FALSE(queue.Pop()) << "the end stays";
+  LoDTensorBlockingQueue killed(10, NumberSlots());
+  EXPECT_TRUE(killed.Push(Numbered(0)));
+  killed.Kill(Status(StatusCode::kIoError, "disk"));
+  EXPECT_THROW((void)killed.Pop(), Error);
+}
+
+TEST(BlockingQueue, InSpeedTestModeALoopGetsTheFirstInstanceUntilItIsClosed) {
+  LoDTensorBlockingQueue queue(10, NumberSlots(), {.speed_test_mode = true});
+  EXPECT_TRUE(queue.Push(Numbered(7)));
+  int popped = 0;
+  while (auto instance = queue.Pop()) {
+    EXPECT_EQ(NumberOf(*instance), 7);
+    if (++popped == 20) queue.Close();
+  }
+  EXPECT_EQ(popped, 20);
+}
+
 TEST(BlockingQueue, ManySendersAndReceiversMoveEqualSets) {
   for (const std::size_t capacity : {2u, 10u, 20u}) {
     for (const int receivers : {2, 3, 20, 30}) {

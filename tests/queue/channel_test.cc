@@ -31,6 +31,38 @@ TEST(Channel, SenderBlocksAtCapAndIsFreedByClose) {
   EXPECT_TRUE(channel.status().ok());
 }
 
+// No default constructor, and no copy.
+struct OnlyMoved {
+  explicit OnlyMoved(int value) : number(std::make_unique<int>(value)) {}
+  std::unique_ptr<int> number;
+};
+
+TEST(Channel, ALoopPopsUntilTheEndWithoutAnOutParameter) {
+  Channel<OnlyMoved> channel(4);
+  for (int i = 0; i < 3; ++i) channel.Push(OnlyMoved(i));
+  channel.Close();
+  int next = 0;
+  while (auto item = channel.Pop()) EXPECT_EQ(*item->number, next++);
+  EXPECT_EQ(next, 3);
+  EXPECT_FALSE(channel.Pop()) << "the end stays";
+}
+
+TEST(Channel, APopWithoutAnOutParameterThrowsTheFailureBehindTheGoodItems) {
+  Channel<int> channel(4);
+  channel.Push(7);
+  channel.Close(Status(StatusCode::kIoError, "disk"));
+  EXPECT_EQ(channel.Pop(), 7);
+  try {
+    (void)channel.Pop();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status().code(), StatusCode::kIoError);
+  }
+  Channel<int> killed(1);
+  killed.Kill(Status());
+  EXPECT_THROW((void)killed.Pop(), Error);
+}
+
 TEST(Channel, KillFailsPopsAtOnceWithItsStatus) {
   Channel<int> channel(4);
   channel.Push(1);

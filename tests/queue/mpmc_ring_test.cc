@@ -45,6 +45,22 @@ TEST(MpmcRingTest, EmptyAndClosedAreDifferent) {
   EXPECT_EQ(ring.Pop(item), QueueResult::kClosed);
 }
 
+TEST(MpmcRingTest, ALoopPopsUntilTheEndWithoutAnOutParameter) {
+  MpmcRing<std::unique_ptr<int>> ring(2);
+  std::thread producer([&] {
+    for (int i = 0; i < 50; ++i) ring.Push(std::make_unique<int>(i));
+    ring.Close();
+  });
+  int next = 0;
+  while (auto item = ring.Pop()) EXPECT_EQ(**item, next++);
+  producer.join();
+  EXPECT_EQ(next, 50);
+  MpmcRing<int> cancelled(2);
+  cancelled.TryPush(1);
+  cancelled.Cancel();
+  EXPECT_FALSE(cancelled.Pop());
+}
+
 TEST(MpmcRingTest, CloseDrainsWhatWasAccepted) {
   MpmcRing<int> ring(4);
   ring.TryPush(1);

@@ -26,6 +26,19 @@ TEST(SequencedRing, DeliversInOrderWhatIsPutInAnyOrder) {
   EXPECT_EQ(ring.Head(), 3U);
 }
 
+TEST(SequencedRing, ALoopPopsUntilTheEndWithoutAnOutParameter) {
+  SequencedRing<int> ring(4);
+  for (const int number : {2, 0, 1}) ring.TryPut(static_cast<std::uint64_t>(number), 10 + number);
+  ring.Close(3);
+  int next = 10;
+  while (auto item = ring.Pop()) EXPECT_EQ(*item, next++);
+  EXPECT_EQ(next, 13);
+  SequencedRing<int> cancelled(4);
+  cancelled.TryPut(0, 1);
+  cancelled.Cancel();
+  EXPECT_FALSE(cancelled.Pop());
+}
+
 TEST(SequencedRing, NumberHasRoomOnlyWithinCapacityOfTheHead) {
   SequencedRing<int> ring(3);
   EXPECT_EQ(ring.HasRoom(2), QueueResult::kOk);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <vector>
@@ -53,8 +54,11 @@ class LoDTensorBlockingQueue {
   /// kOk, kClosed, kTimeout, kStopped. Throws as Push does.
   QueueResult PushUntil(Instance&& instance, Deadline deadline, const std::stop_token& stop = {});
 
-  /// Waits for an instance. *ok is false at the end. Throws Error on failure: after Kill, or after
-  /// a Close with a failure once what came before it was popped.
+  /// Waits for an instance; none at the end: for a loop `while (auto instance = queue.Pop())`.
+  /// Throws Error on failure: after Kill, or after a Close with a failure once what came before it
+  /// was popped.
+  std::optional<Instance> Pop();
+  /// The same in Paddle's form: *ok is false at the end, and the instance empty.
   Instance Pop(bool* ok);
   /// Waits for an instance. kOk; kClosed: the end; kFailed: see status(); kStopped.
   QueueResult Pop(Instance* instance, const std::stop_token& stop = {});

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "ringfeed/queue/mpmc_ring.h"
@@ -45,6 +46,14 @@ class Channel {
   /// kOk, kFull, kClosed. Never blocks.
   QueueResult TryPush(T&& item) noexcept { return ring_.TryPush(std::move(item)); }
 
+  /// Waits for an item; none at the end: for a loop `while (auto item = channel.Pop())`. Throws
+  /// Error on failure: after Kill, or after a Close with a failure once what came before it was
+  /// popped.
+  std::optional<T> Pop() {
+    std::optional<T> item;
+    if (Pop(item) == QueueResult::kFailed) throw Error(status());
+    return item;
+  }
   /// Waits for an item. kOk; kClosed: the end; kFailed: see status(); kStopped.
   template <typename Out>
   QueueResult Pop(Out& out, const StopToken& stop = {}) {

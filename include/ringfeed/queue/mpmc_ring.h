@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -119,6 +120,13 @@ class MpmcRing {
     return PopOne(out);
   }
 
+  /// Waits for an item; none after Cancel, and after Close once all were taken: for a
+  /// loop `while (auto item = ring.Pop())`.
+  std::optional<T> Pop() {
+    std::optional<T> item;
+    (void)Pop(item);
+    return item;
+  }
   /// Waits for an item. kOk, kClosed, kStopped.
   template <typename Out>
   QueueResult Pop(Out& out, const StopToken& stop = {}) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -107,6 +108,13 @@ class SequencedRing {
     return PopOne<LookMode::kFull>(out);
   }
 
+  /// Waits for the next item; none after Cancel, and after Close once all were taken: for a
+  /// loop `while (auto item = ring.Pop())`.
+  std::optional<T> Pop() {
+    std::optional<T> item;
+    (void)Pop(item);
+    return item;
+  }
   /// Waits for the next item. kOk, kClosed, kStopped.
   template <typename Out>
   QueueResult Pop(Out& out, const StopToken& stop = {}) {
