@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ringfeed/batch_origin.h"
+#include "ringfeed/detail/paddle_overrides.h"
 #include "ringfeed/instance.h"
 #include "ringfeed/queue/deadline.h"
 #include "ringfeed/record.h"
@@ -211,8 +212,9 @@ class Reader {
 };
 
 /// A reader that you write: FromInstanceSource makes a Reader of it. One thread of ringfeed's calls
-/// it at a time.
-class InstanceSource {
+/// it at a time. A class with methods of Paddle's readers (HasNext, Start, Shutdown) does not
+/// compile: docs/PORTING.md.
+class InstanceSource : private detail::PaddleOverrides {
  public:
   virtual ~InstanceSource() = default;
   /// Fills `instance`, which is empty, with one tensor per declared field. They must own their

@@ -8,6 +8,7 @@
 
 #include "ringfeed/decorated_reader.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/detail/paddle_overrides.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed {
@@ -15,7 +16,15 @@ namespace ringfeed {
 // The readers of Paddle's C++ Data Feeding under the names that they had there: each is a handle on
 // the chain that the function named beside it builds. docs/ANCESTORS.md says where they differ.
 
-using ReaderBase = Reader;
+/// Any reader. Not the base of one that you write, which is InstanceSource (docs/PORTING.md).
+class ReaderBase : public Reader,
+                   private detail::PaddleOverrides,
+                   private detail::PaddleReadNextImpl {
+ public:
+  ReaderBase() = default;
+  ReaderBase(Reader reader) : Reader(std::move(reader)) {}  // NOLINT(google-explicit-constructor)
+  using Reader::HasNext;
+};
 
 /// Fills a buffer of so many instances, permutes it, drains it: Shuffle by blocks.
 class ShuffleReader : public Reader {
