@@ -2,6 +2,7 @@
 #
 # A static library's private dependencies are its user's to link. They are read off the target, so
 # the two files cannot fall behind it; a kind of dependency not known here stops the configuration.
+# All of it is the component `library`.
 include(CMakePackageConfigHelpers)
 
 set(RINGFEED_FIND_DEPENDENCIES "")
@@ -51,25 +52,27 @@ configure_package_config_file(cmake/ringfeedConfig.cmake.in ringfeedConfig.cmake
 write_basic_package_version_file(ringfeedConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 
 install(TARGETS ringfeed EXPORT ringfeedTargets
-  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-  FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(EXPORT ringfeedTargets NAMESPACE ringfeed:: DESTINATION "${RINGFEED_CMAKE_DIR}")
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
+  FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library)
+install(EXPORT ringfeedTargets NAMESPACE ringfeed:: DESTINATION "${RINGFEED_CMAKE_DIR}"
+  COMPONENT library)
 install(FILES
   "${CMAKE_CURRENT_BINARY_DIR}/ringfeedConfig.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/ringfeedConfigVersion.cmake"
-  DESTINATION "${RINGFEED_CMAKE_DIR}")
+  DESTINATION "${RINGFEED_CMAKE_DIR}" COMPONENT library)
 install(FILES proto/ringfeed/instance.proto
-  DESTINATION "${CMAKE_INSTALL_DATADIR}/ringfeed/proto/ringfeed")
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/ringfeed/proto/ringfeed" COMPONENT library)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed.pc"
-  DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+  DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
 
 # ringfeed::cuda, for those who ask for the component: nobody else needs a toolkit.
 if(RINGFEED_WITH_CUDA)
   configure_file(cmake/ringfeed-cuda.pc.in ringfeed-cuda.pc @ONLY)
   install(TARGETS ringfeed_cuda EXPORT ringfeedCudaTargets
-    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-  install(EXPORT ringfeedCudaTargets NAMESPACE ringfeed:: DESTINATION "${RINGFEED_CMAKE_DIR}")
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
+    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library)
+  install(EXPORT ringfeedCudaTargets NAMESPACE ringfeed:: DESTINATION "${RINGFEED_CMAKE_DIR}"
+    COMPONENT library)
   install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed-cuda.pc"
-    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
 endif()

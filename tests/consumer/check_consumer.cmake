@@ -1,21 +1,37 @@
-# Configures, builds and runs the consumer against the tree installed in PREFIX.
-# cmake -D WITH=cmake|pkg-config -D CUDA=ON|OFF -D PREFIX=… -D SOURCE=… -D BINARY=… -D COMPILER=… -P this
+# Configures, builds and runs the consumer against the tree installed in PREFIX, or with the sources in
+# RINGFEED_SOURCE as a part of it.
+# cmake -D WITH=cmake|pkg-config -D VERSION=… -D CUDA=ON|OFF -D PREFIX=… -D SOURCE=… -D BINARY=…
+#   -D COMPILER=… -P this
+# cmake -D WITH=subdirectory|fetch_content -D RINGFEED_SOURCE=… -D SOURCE=… -D BINARY=… -D COMPILER=… -P this
 file(REMOVE_RECURSE "${BINARY}")
 file(MAKE_DIRECTORY "${BINARY}")
-if(NOT EXISTS "${PREFIX}/share/ringfeed/proto/ringfeed/instance.proto")
-  message(FATAL_ERROR "instance.proto is not installed")
-endif()
-file(GLOB pc_file "${PREFIX}/lib*/pkgconfig/ringfeed.pc" "${PREFIX}/lib/*/pkgconfig/ringfeed.pc")
-get_filename_component(pc_dir "${pc_file}" DIRECTORY)
-set(ENV{PKG_CONFIG_PATH} "${pc_dir}")
 set(cuda_consumer "")
-if(CUDA)
-  set(cuda_consumer "${BINARY}/cuda_consumer")
-elseif(EXISTS "${PREFIX}/include/ringfeed/cuda_devices.h")
-  message(FATAL_ERROR "cuda_devices.h is installed without its component")
+if(RINGFEED_SOURCE)
+  # What is built and whether it runs is the matter here, not how fast.
+  set(options -DRINGFEED_SOURCE=${RINGFEED_SOURCE} -DFETCHCONTENT_SOURCE_DIR_RINGFEED=${RINGFEED_SOURCE}
+    -DRINGFEED_UNITY=ON -DRINGFEED_CUDA=OFF -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0)
+  find_program(ccache ccache)
+  if(ccache)
+    list(APPEND options -DCMAKE_CXX_COMPILER_LAUNCHER=${ccache})
+    set(ENV{CCACHE_BASEDIR} "${RINGFEED_SOURCE}")
+    set(ENV{CCACHE_NOHASHDIR} 1)
+  endif()
+else()
+  set(options -DVERSION=${VERSION} -DCUDA=${CUDA} -DCMAKE_PREFIX_PATH=${PREFIX})
+  if(NOT EXISTS "${PREFIX}/share/ringfeed/proto/ringfeed/instance.proto")
+    message(FATAL_ERROR "instance.proto is not installed")
+  endif()
+  file(GLOB pc_file "${PREFIX}/lib*/pkgconfig/ringfeed.pc" "${PREFIX}/lib/*/pkgconfig/ringfeed.pc")
+  get_filename_component(pc_dir "${pc_file}" DIRECTORY)
+  set(ENV{PKG_CONFIG_PATH} "${pc_dir}")
+  if(CUDA)
+    set(cuda_consumer "${BINARY}/cuda_consumer")
+  elseif(EXISTS "${PREFIX}/include/ringfeed/cuda_devices.h")
+    message(FATAL_ERROR "cuda_devices.h is installed without its component")
+  endif()
 endif()
 foreach(step IN ITEMS
-    "${CMAKE_COMMAND};-S;${SOURCE};-B;${BINARY};-G;Ninja;-DWITH=${WITH};-DCUDA=${CUDA};-DCMAKE_PREFIX_PATH=${PREFIX};-DCMAKE_CXX_COMPILER=${COMPILER}"
+    "${CMAKE_COMMAND};-S;${SOURCE};-B;${BINARY};-G;Ninja;-DWITH=${WITH};-DCMAKE_CXX_COMPILER=${COMPILER};${options}"
     "${CMAKE_COMMAND};--build;${BINARY}"
     "${BINARY}/consumer"
     ${cuda_consumer})
