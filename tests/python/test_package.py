@@ -69,6 +69,12 @@ def test_importing_it_imports_no_array_package() -> None:
     assert (done.stdout.strip(), done.returncode) == ("", 0), done.stderr
 
 
+def test_importing_it_changes_no_malloc() -> None:
+    done = run("-c", "import ringfeed; print(open('/proc/self/maps').read())")
+    assert "_core" in done.stdout, done.stderr
+    assert "mimalloc" not in done.stdout
+
+
 def test_its_version_is_the_librarys() -> None:
     listed = (PROJECT / "CMakeLists.txt").read_text(encoding="utf-8")
     found = re.search(r"project\(ringfeed VERSION ([\d.]+)", listed)
