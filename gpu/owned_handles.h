@@ -20,12 +20,16 @@ inline void Require(const Status& status) {
   if (!status.ok()) throw Error(status);
 }
 
+/// A stream. Its end waits for its work: memory that is declared before it outlives what uses it.
 class OwnedStream {
  public:
   explicit OwnedStream(const OwnedDevice& device) : backend_(device.backend) {
     Require(backend_->CreateStream(device.number, StreamPriority::kNormal, &stream_));
   }
-  ~OwnedStream() { (void)backend_->DestroyStream(stream_); }
+  ~OwnedStream() {
+    (void)backend_->SyncStream(stream_);
+    (void)backend_->DestroyStream(stream_);
+  }
   OwnedStream(const OwnedStream&) = delete;
   OwnedStream& operator=(const OwnedStream&) = delete;
 
@@ -71,6 +75,7 @@ class OwnedEvent {
   DeviceEvent event_;
 };
 
+/// Device memory. Whoever lets it go has seen the work done that uses it.
 class OwnedMemory {
  public:
   OwnedMemory(const OwnedDevice& device, std::size_t bytes)

@@ -147,15 +147,19 @@ bool DeviceLane::TakeBack(std::size_t number) {
 
 bool DeviceLane::RecordReleases(Slot* slot) noexcept {
   for (std::size_t s = 0; s < slot->streams_used && Does(FeedStep::kRecordRelease); ++s) {
-    if (slot->recorded[s]) continue;
+    if (slot->releases[s] != Release::kToRecord) continue;
     if (backend_->IsCapturing(slot->streams[s])) return false;
-    slot->recorded[s] = true;
+    slot->releases[s] = Release::kRecorded;
     const Status status = backend_->Record(slot->released[s], slot->streams[s]);
     if (status.ok()) continue;
-    // Nobody could know when its consumers are done: it is never written again.
+    // Nobody knows when its consumers are done: it is never written again. Who frees it needs to
+    // know, and the stream may be gone then: it is tried once more.
     slot->lost = true;
     ready_->Close(status);
     inbox_->Kill(status);
+    if (!backend_->Record(slot->released[s], slot->streams[s]).ok()) {
+      slot->releases[s] = Release::kMissed;
+    }
   }
   return true;
 }
@@ -520,14 +524,37 @@ Status DeviceLane::Drain(std::int64_t until_ns) {
   }
   for (const auto& slot : slots_) {
     if (slot->copying) {
-      // A fill that failed halfway: no event stands behind what was enqueued of it.
-      (void)backend_->SyncStream(copy_stream_);
-      if (transform_stream_) (void)backend_->SyncStream(transform_stream_);
+      if (Status status = SeeHalfFilled(slot.get(), until_ns); !status.ok()) return status;
       SeeCopied(slot.get());
     }
     if (WaitFor(slot->ready, until_ns) == Seen::kNotYet) return TooLate(device_, "a transform");
   }
   return {};
+}
+
+Status DeviceLane::SeeHalfFilled(Slot* slot, std::int64_t until_ns) {
+  if (SeeAll(copy_stream_, slot->copied, until_ns) == Seen::kNotYet) {
+    return TooLate(device_, "a copy");
+  }
+  if (transform_stream_ && SeeAll(transform_stream_, slot->ready, until_ns) == Seen::kNotYet) {
+    return TooLate(device_, "a transform");
+  }
+  return {};
+}
+
+DeviceLane::Seen DeviceLane::SeeAll(DeviceStream stream, DeviceEvent event, std::int64_t until_ns) {
+  Status status = backend_->Record(event, stream);
+  if (status.ok()) return WaitFor(event, until_ns);
+  // Where no event can be had there is a call that blocks.
+  if (status.code() != StatusCode::kDeviceLost) status = backend_->SyncStream(stream);
+  if (status.code() == StatusCode::kDeviceLost) return Seen::kGone;
+  return status.ok() ? Seen::kDone : Seen::kNotYet;
+}
+
+bool DeviceLane::MissesReleases(const Slot& slot) const {
+  const auto releases = std::span(slot.releases).first(slot.streams_used);
+  if (std::find(releases.begin(), releases.end(), Release::kMissed) == releases.end()) return false;
+  return backend_->DeviceStatus(device_).code() != StatusCode::kDeviceLost;
 }
 
 Status DeviceLane::FreeSlotMemory(Slot* slot, std::int64_t until_ns) {
@@ -536,9 +563,12 @@ Status DeviceLane::FreeSlotMemory(Slot* slot, std::int64_t until_ns) {
     if (now >= until_ns) return TooLate(device_, "a graph that is captured since a release");
     backend_->Idle(std::min(until_ns, now + kPollNs));
   }
+  if (Does(FeedStep::kSeeReleasesBeforeFree) && MissesReleases(*slot)) {
+    return TooLate(device_, "what was enqueued before a lease was released");
+  }
   for (DeviceEvent& event : slot->released) {
     if (!event) break;
-    if (Does(FeedStep::kDrainBeforeFree) && WaitFor(event, until_ns) == Seen::kNotYet) {
+    if (Does(FeedStep::kSeeReleasesBeforeFree) && WaitFor(event, until_ns) == Seen::kNotYet) {
       return TooLate(device_, "what was enqueued before a lease was released");
     }
     (void)backend_->DestroyEvent(std::exchange(event, {}));

@@ -47,7 +47,8 @@ enum class FeedStep : std::uint8_t {
   kCheckGeneration,        ///< a lease that is not the slot's any more
   kCheckOwnLeases,         ///< a thread that waits for itself
   kCheckPatience,          ///< a wait that only the program itself can end
-  kDrainBeforeFree,        ///< memory is freed and unregistered once nothing uses it
+  kDrainBeforeFree,        ///< memory is freed and unregistered once no copy uses it
+  kSeeReleasesBeforeFree,  ///< … and once what its consumers enqueued was seen done
 };
 
 /// What all lanes of a feed share.
@@ -85,6 +86,9 @@ class DeviceLane {
   /// Streams that one lease may be used on.
   static constexpr std::size_t kMostStreams = 16;
 
+  /// Of `released`, which stands behind what a consumer enqueued: kMissed could not be recorded.
+  enum class Release : std::uint8_t { kToRecord, kRecorded, kMissed };
+
   struct Slot {
     std::byte* memory = nullptr;
     std::size_t capacity = 0;
@@ -102,10 +106,10 @@ class DeviceLane {
 
     // The lease holder's, given back with the slot.
     std::array<DeviceStream, kMostStreams> streams;
-    std::array<bool, kMostStreams> recorded;  ///< `released`, of each since it was used
+    std::array<Release, kMostStreams> releases;  ///< of each since it was used
     std::size_t streams_used = 0;
     std::int64_t leased_ns = 0;
-    bool lost = false;  ///< its release could not be recorded: never used again
+    bool lost = false;  ///< its release could not be recorded at once: never filled again
 
     std::atomic<std::uint64_t> generation{0};  ///< of what is in it
     std::atomic<std::thread::id> holder{};     ///< who took it; none: not leased
@@ -232,6 +236,12 @@ class DeviceLane {
   bool HasWork() const;
   /// Looks at an event until it is done or the time is over. A lost device is done with everything.
   Seen WaitFor(DeviceEvent event, std::int64_t until_ns) const;
+  /// The same of all that is on a stream, by that event.
+  Seen SeeAll(DeviceStream stream, DeviceEvent event, std::int64_t until_ns);
+  /// Of a fill that failed halfway: no event stands behind what was enqueued of it.
+  Status SeeHalfFilled(Slot* slot, std::int64_t until_ns);
+  /// Whether no event stands behind what its consumers enqueued, on a device that still runs it.
+  bool MissesReleases(const Slot& slot) const;
   Status FreeSlotMemory(Slot* slot, std::int64_t until_ns);
   bool has_transforms() const { return !options_.transforms.empty() || options_.with_mask; }
   bool Does(FeedStep step) const { return options_.Does(step); }

@@ -96,12 +96,14 @@ class DeviceBackend {
   /// is an optimisation: if it fails the range can be copied from all the same, by blocking
   /// copies.
   virtual Status RegisterHost(std::byte* data, std::size_t bytes) = 0;
-  /// Ends the registration of the range that starts at `data`. No copy from there may be in flight.
+  /// Ends the registration of the range that starts at `data`. The caller has seen all copies from
+  /// there done.
   virtual Status UnregisterHost(std::byte* data) = 0;
   /// Allocates `bytes` of the device's memory, on a boundary of at least 256 bytes, into *data.
   virtual Status AllocDevice(int device, std::size_t bytes, std::byte** data) = 0;
-  /// Frees what AllocDevice gave. Waits for the device's work. On a lost device it gives
-  /// kDeviceLost, and the memory is gone.
+  /// Frees what AllocDevice gave. The caller has seen all work done that uses it: some devices
+  /// wait for their work here, others do not. On a lost device it gives kDeviceLost, and the memory
+  /// is gone.
   virtual Status FreeDevice(int device, std::byte* data) = 0;
   /// Makes a stream that does not wait for the legacy stream. The caller destroys it.
   virtual Status CreateStream(int device, StreamPriority priority, DeviceStream* stream) = 0;

@@ -101,7 +101,7 @@ struct Offence {
   std::string rule;
   /// The operation it was noticed at: "copy to device 1, stream 3, 4096 bytes at …".
   std::string first;
-  std::string second;  ///< the other one, of "unordered"
+  std::string second;  ///< the other one, of "unordered" and "given back in flight"
   std::string ToString() const;
 };
 

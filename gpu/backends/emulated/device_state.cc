@@ -33,6 +33,7 @@ EmulatedMemory::EmulatedMemory(std::span<const EmulatedDevice> devices) {
 
 EmulatedMemory::~EmulatedMemory() {
   DropFreed(0);
+  for (std::byte* const data : freed_in_flight_) ::operator delete(data, kAlign);
   for (const auto& [begin, range] : allocations_) {
     ::operator delete(reinterpret_cast<std::byte*>(begin), kAlign);
   }
@@ -87,13 +88,24 @@ std::size_t EmulatedMemory::AllocationBytes(int device, const std::byte* data) c
   return found->second.end - found->first;
 }
 
-void EmulatedMemory::Free(std::byte* data) {
-  const std::unique_lock lock(mutex_);
+std::size_t EmulatedMemory::TakeOut(std::byte* data) {
   const auto found = allocations_.find(AddressOf(data));
   assert(found != allocations_.end());
   const std::size_t bytes = found->second.end - found->first;
   free_bytes_[static_cast<std::size_t>(found->second.device)] += bytes;
   allocations_.erase(found);
+  return bytes;
+}
+
+void EmulatedMemory::FreeInFlight(std::byte* data) {
+  const std::unique_lock lock(mutex_);
+  (void)TakeOut(data);
+  freed_in_flight_.push_back(data);
+}
+
+void EmulatedMemory::Free(std::byte* data) {
+  const std::unique_lock lock(mutex_);
+  const std::size_t bytes = TakeOut(data);
   std::memset(data, static_cast<int>(kFreed), bytes);
   freed_.push_back({data, bytes});
   freed_bytes_ += bytes;

@@ -21,6 +21,7 @@ namespace ringfeed {
 ///
 /// Device memory is host memory. Fresh memory holds 0xEE, memory that was freed 0xFD; it goes back
 /// to the system late, so that who reads it all the same finds that and not somebody else's data.
+/// What was freed while work used it goes back at the very end: that work still runs.
 ///
 /// Thread safety: all calls from any thread. Devices' own threads call Describe alone, and only to
 /// report an offence: the lock would order what they did before what the host does next.
@@ -43,6 +44,8 @@ class EmulatedMemory {
   std::size_t AllocationBytes(int device, const std::byte* data) const;
   /// An allocation that there is.
   void Free(std::byte* data);
+  /// The same of one that work in flight uses. Its bytes are that work's.
+  void FreeInFlight(std::byte* data);
   /// Whether all of [data, data + bytes) is in one allocation of the device.
   bool InAllocation(int device, const std::byte* data, std::size_t bytes) const;
   /// Whether any of it is in an allocation of any device.
@@ -77,6 +80,8 @@ class EmulatedMemory {
   static Ranges::const_iterator Find(const Ranges& ranges, std::uintptr_t address);
   static bool Overlaps(const Ranges& ranges, std::uintptr_t begin, std::uintptr_t end);
   void DropFreed(std::size_t most_bytes);
+  // Takes an allocation out; its size. Under mutex_.
+  std::size_t TakeOut(std::byte* data);
 
   mutable std::shared_mutex mutex_;
   std::vector<std::size_t> free_bytes_;  // by device
@@ -86,6 +91,7 @@ class EmulatedMemory {
   std::size_t registrations_made_ = 0;
   std::deque<Freed> freed_;
   std::size_t freed_bytes_ = 0;
+  std::vector<std::byte*> freed_in_flight_;
 };
 
 /// Which devices are lost, and by what.

@@ -64,8 +64,9 @@ class Executor {
   virtual void SyncDevice(int device) = 0;
   /// When a kTimed event was done; nothing where it was not.
   virtual std::optional<std::int64_t> DoneAt(ExecutorEvent* event) = 0;
-  /// Whether work that is not done yet touches the memory. Says nothing about what may be read.
-  virtual bool InFlight(const std::byte* data, std::size_t bytes) = 0;
+  /// Some work that is not done yet and touches the memory; nothing where there is none. Says
+  /// nothing about what may be read.
+  virtual std::optional<Operation> InFlight(const std::byte* data, std::size_t bytes) = 0;
   /// Returns when a lost device touches no more memory.
   virtual void AwaitQuiet(int device) = 0;
 

@@ -189,21 +189,25 @@ Status PolicedDevices::UnregisterHost(std::byte* data) {
   if (bytes == 0) {
     return Refuse("unknown registration", "UnregisterHost of " + memory_.Describe(data));
   }
-  GiveBack("UnregisterHost", data, bytes);
+  if (!GiveBack("UnregisterHost", data, bytes)) {
+    // The caller may unmap it next, so the work runs first.
+    for (int device = 0; device < DeviceCount(); ++device) executor_->SyncDevice(device);
+  }
   memory_.Unregister(data);
   return {};
 }
 
-// Work in flight there still runs, as the memory goes away.
-void PolicedDevices::GiveBack(const char* what, const std::byte* data, std::size_t bytes) {
-  if (executor_->InFlight(data, bytes)) {
+bool PolicedDevices::GiveBack(const char* what, const std::byte* data, std::size_t bytes) {
+  const std::optional<Operation> in_flight = executor_->InFlight(data, bytes);
+  if (in_flight) {
     const Operation operation{.what = what, .actor = actor_};
-    offences_.Note("given back in flight", operation.ToString(memory_, data, bytes));
-    for (int device = 0; device < DeviceCount(); ++device) executor_->SyncDevice(device);
+    offences_.Note("given back in flight", operation.ToString(memory_, data, bytes),
+                   in_flight->ToString(memory_, data, bytes));
   } else if (hazards_ != nullptr) {
     hazards_->HostAccess(what, data, bytes, true);
   }
   if (hazards_ != nullptr) hazards_->Forget(data, bytes);
+  return !in_flight;
 }
 
 Status PolicedDevices::AllocDevice(int device, std::size_t bytes, std::byte** data) {
@@ -222,13 +226,17 @@ Status PolicedDevices::FreeDevice(int device, std::byte* data) {
     return Refuse("unknown allocation", "FreeDevice on device " + std::to_string(device) + " of " +
                                             memory_.Describe(data));
   }
+  bool in_flight = false;
   if (status.ok()) {
-    GiveBack("FreeDevice", data, bytes);
-    executor_->SyncDevice(device);
+    in_flight = !GiveBack("FreeDevice", data, bytes);
   } else if (hazards_ != nullptr) {
     hazards_->Forget(data, bytes);
   }
-  memory_.Free(data);
+  if (in_flight) {
+    memory_.FreeInFlight(data);
+  } else {
+    memory_.Free(data);
+  }
   return status;
 }
 

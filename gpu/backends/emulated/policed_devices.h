@@ -104,7 +104,8 @@ class PolicedDevices final : public EmulatedDevices {
   ExecutorEvent* EventOf(DeviceEvent event, DeviceCall call, Status* status);
   ExecutorStream* AdmitWork(DeviceCall call, DeviceStream stream, Doom* doom, Status* status);
 
-  void GiveBack(const char* what, const std::byte* data, std::size_t bytes);
+  // False, and an offence, where work in flight still uses the memory.
+  bool GiveBack(const char* what, const std::byte* data, std::size_t bytes);
   void NoteHostAccess(const std::byte* data, std::size_t bytes, const char* what, bool writes);
   Status AwaitStream(ExecutorStream* stream);
 

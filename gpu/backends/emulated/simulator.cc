@@ -173,13 +173,13 @@ std::optional<std::int64_t> Simulator::DoneAt(ExecutorEvent* event) {
   return point->at_ns;
 }
 
-bool Simulator::InFlight(const std::byte* data, std::size_t bytes) {
+std::optional<Operation> Simulator::InFlight(const std::byte* data, std::size_t bytes) {
   for (const auto& stream : streams_) {
     for (const SimStep& step : stream->steps) {
-      if (Touches(step.work.accesses, data, bytes)) return true;
+      if (Touches(step.work.accesses, data, bytes)) return step.work.operation;
     }
   }
-  return false;
+  return std::nullopt;
 }
 
 // Nothing runs outside of calls.

@@ -123,7 +123,7 @@ class Simulator : public Executor {
   void SyncStream(ExecutorStream* stream) override;
   void SyncDevice(int device) override;
   std::optional<std::int64_t> DoneAt(ExecutorEvent* event) override;
-  bool InFlight(const std::byte* data, std::size_t bytes) override;
+  std::optional<Operation> InFlight(const std::byte* data, std::size_t bytes) override;
   void AwaitQuiet(int device) override;
   std::int64_t NowNanos() const override { return now_ns_; }
   void Idle(std::int64_t until_ns) override;

@@ -88,7 +88,7 @@ void StreamThread::PrunePending() {
 void StreamThread::PushWork(Work work) {
   const std::lock_guard lock(push_mutex_);
   PrunePending();
-  pending_.push_back({pushed_ + 1, work.accesses});
+  pending_.push_back({pushed_ + 1, work.operation, work.accesses});
   Entry entry;
   entry.kind = EntryKind::kWork;
   entry.work = std::move(work);
@@ -146,17 +146,17 @@ void StreamThread::AwaitDone(std::uint32_t record) const {
 
 void StreamThread::Sync() { AwaitDone(PushRecord(nullptr, 0)); }
 
-bool StreamThread::InFlight(const std::byte* data, std::size_t bytes) {
+std::optional<Operation> StreamThread::InFlight(const std::byte* data, std::size_t bytes) {
   if (lost()) {
     AwaitQuiet();
-    return false;
+    return std::nullopt;
   }
   const std::lock_guard lock(push_mutex_);
   PrunePending();
   for (const Pending& pending : pending_) {
-    if (Touches(pending.accesses, data, bytes)) return true;
+    if (Touches(pending.accesses, data, bytes)) return pending.operation;
   }
-  return false;
+  return std::nullopt;
 }
 
 void StreamThread::AwaitQuiet() const {
@@ -378,11 +378,11 @@ std::optional<std::int64_t> ThreadExecutor::DoneAt(ExecutorEvent* event) {
   return timed->at_ns;
 }
 
-bool ThreadExecutor::InFlight(const std::byte* data, std::size_t bytes) {
+std::optional<Operation> ThreadExecutor::InFlight(const std::byte* data, std::size_t bytes) {
   for (StreamThread* stream : Streams()) {
-    if (stream->InFlight(data, bytes)) return true;
+    if (const auto operation = stream->InFlight(data, bytes)) return operation;
   }
-  return false;
+  return std::nullopt;
 }
 
 void ThreadExecutor::AwaitQuiet(int device) {

@@ -103,7 +103,7 @@ class StreamThread : public ExecutorStream {
   void AwaitDone(std::uint32_t record) const;
   /// The same for all that was pushed.
   void Sync();
-  bool InFlight(const std::byte* data, std::size_t bytes);
+  std::optional<Operation> InFlight(const std::byte* data, std::size_t bytes);
   /// Returns when the thread, whose device is lost, touches no more memory.
   void AwaitQuiet() const;
   /// Waits for the thread, after End. More than once is once.
@@ -128,6 +128,7 @@ class StreamThread : public ExecutorStream {
   };
   struct Pending {
     std::uint64_t number = 0;
+    Operation operation;
     std::vector<MemoryAccess> accesses;
   };
   // Records of one place follow each other at this distance: more can be under way.
@@ -195,7 +196,7 @@ class ThreadExecutor : public Executor {
   void SyncStream(ExecutorStream* stream) override;
   void SyncDevice(int device) override;
   std::optional<std::int64_t> DoneAt(ExecutorEvent* event) override;
-  bool InFlight(const std::byte* data, std::size_t bytes) override;
+  std::optional<Operation> InFlight(const std::byte* data, std::size_t bytes) override;
   void AwaitQuiet(int device) override;
   std::int64_t NowNanos() const override { return RealNowNanos(); }
   void Idle(std::int64_t until_ns) override;

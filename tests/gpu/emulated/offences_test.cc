@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <thread>
@@ -232,19 +233,81 @@ TEST_P(Offences, GivingBackMemoryInFlightIsOne) {
   EXPECT_EQ(rig_.Rules(), Rules{"given back in flight"});
 }
 
-TEST_P(Offences, FreeingMemoryInFlightIsOne) {
-  rig_.Hold(stream_);
-  rig_.Expect(rig_->Fill(stream_, slot_, {}, kBytes));
-  std::thread opener;
-  if (!rig_->simulated()) {
-    opener = std::thread([&] {
-      while (rig_.Rules().empty()) std::this_thread::yield();
-      rig_.LetGo();
-    });
+/// Lets a stream go on after a while, so that whoever waits for it fails and does not hang.
+class LateOpener {
+ public:
+  explicit LateOpener(DeviceRig* rig)
+      : thread_([rig](const std::stop_token& stop) {
+          for (int i = 0; i < 5'000 && !stop.stop_requested(); ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+          rig->LetGo();
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+TEST_P(Offences, FreeingMemoryInFlightIsOneAndDoesNotWait) {
+  const DeviceEvent event = rig_.Event();
+  std::byte* other = rig_.Device(kBytes);
+  {
+    const LateOpener opener(&rig_);
+    rig_.Hold(stream_);
+    rig_.Expect(rig_->Fill(stream_, slot_, std::byte{1}, kBytes));
+    rig_.Expect(rig_->Fill(stream_, other, std::byte{2}, kBytes));
+    rig_.Expect(rig_->Record(event, stream_));
+    rig_.Expect(rig_->FreeDevice(0, slot_));
+    EXPECT_FALSE(rig_.Done(event));
+    const std::vector<Offence> offences = rig_->offences();
+    ASSERT_EQ(offences.size(), 1U);
+    EXPECT_EQ(offences[0].rule, "given back in flight");
+    EXPECT_EQ(offences[0].first, "FreeDevice, actor 0, 1024 bytes at allocation 0 of device 0 + 0");
+    EXPECT_EQ(offences[0].second,
+              "fill on device 0, stream 0, 1024 bytes at allocation 0 of device 0 + 0");
+    // It is nobody's any more, whatever still writes there.
+    ExpectRefused(rig_->Fill(stream_, slot_, {}, kBytes));
+    EXPECT_EQ(rig_.Rules(), (Rules{"given back in flight", "outside of an allocation"}));
   }
-  rig_.Expect(rig_->FreeDevice(0, slot_));
-  if (opener.joinable()) opener.join();
-  EXPECT_EQ(rig_.Rules(), Rules{"given back in flight"});
+  rig_.Await(event);
+  EXPECT_EQ(rig_.ReadBack(stream_, other, kBytes), std::vector(kBytes, std::byte{2}));
+  EXPECT_EQ(rig_->Leaks().allocations, 1U);
+}
+
+TEST_P(Offences, FreeingWaitsForNothing) {
+  const DeviceEvent event = rig_.Event();
+  std::byte* other = rig_.Device(kBytes);
+  {
+    const LateOpener opener(&rig_);
+    rig_.Hold(stream_);
+    rig_.Expect(rig_->Fill(stream_, other, {}, kBytes));
+    rig_.Expect(rig_->Record(event, stream_));
+    rig_.Expect(rig_->FreeDevice(0, slot_));
+    EXPECT_FALSE(rig_.Done(event));
+  }
+  rig_.Await(event);
+  rig_.ExpectNoOffence();
+}
+
+// Much more than what is kept of memory that was freed in order.
+TEST_P(Offences, WorkInFlightNeverWritesToMemoryOfOthers) {
+  constexpr std::size_t kLarge = std::size_t{4} << 20;
+  const DeviceEvent event = rig_.Event();
+  {
+    const LateOpener opener(&rig_);
+    rig_.Hold(stream_);
+    std::vector<std::byte*> freed;
+    for (int i = 0; i < 8; ++i) {
+      freed.push_back(rig_.Device(kLarge));
+      rig_.Expect(rig_->Fill(stream_, freed.back(), std::byte{1}, kLarge));
+    }
+    rig_.Expect(rig_->Record(event, stream_));
+    for (std::byte* memory : freed) rig_.Expect(rig_->FreeDevice(0, memory));
+    EXPECT_FALSE(rig_.Done(event));
+  }
+  rig_.Await(event);
+  EXPECT_EQ(rig_.Rules(), Rules(8, "given back in flight"));
+  EXPECT_EQ(rig_->Leaks().allocations, 1U);
 }
 
 TEST_P(Offences, GivingBackMemoryBehindItsCopyIsNone) {

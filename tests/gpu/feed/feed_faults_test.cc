@@ -13,8 +13,9 @@ namespace {
 
 /// A loop over everything that a feed does with a device: ragged batches, some of them staged, a
 /// transform, a mask, two devices, a slot that grows.
-FeedScenario Everything() {
+FeedScenario Everything(bool closed_first) {
   FeedScenario scenario;
+  scenario.closed_first = closed_first;
   scenario.devices.devices.resize(2);
   scenario.devices.strict = false;  // memory that cannot be registered is copied from all the same
   scenario.supply.batches = 9;
@@ -60,18 +61,53 @@ void ExpectInOrder(const FeedOutcome& outcome, std::size_t leaks, const std::str
   EXPECT_TRUE(outcome.end != ReadResult::kFailed || !outcome.status.ok()) << where;
 }
 
-TEST_P(FeedFaultsTest, OfEveryCallEndInDataOrAStatusInTimeAndNothingLeaks) {
-  const FeedOutcome unharmed = RunScenario(Everything());
+void ExpectInOrderWhateverFails(FaultEffect effect, bool closed_first) {
+  const FeedOutcome unharmed = RunScenario(Everything(closed_first));
   ASSERT_EQ(unharmed.end, ReadResult::kEnd) << unharmed.status.ToString();
   ExpectInOrder(unharmed, 0, "unharmed");
   for (std::size_t c = 0; c < kDeviceCalls; ++c) {
     const auto call = static_cast<DeviceCall>(c);
-    if (GetParam() == FaultEffect::kLater && !LeavesWork(call)) continue;
+    if (effect == FaultEffect::kLater && !LeavesWork(call)) continue;
     for (std::uint64_t nth = 1; nth <= unharmed.calls[c]; nth += kSanitized ? 3 : 1) {
-      FeedScenario scenario = Everything();
-      scenario.devices.faults = {{call, nth, GetParam()}};
-      ExpectInOrder(RunScenario(scenario), Expected(call, GetParam()),
+      FeedScenario scenario = Everything(closed_first);
+      scenario.devices.faults = {{call, nth, effect}};
+      ExpectInOrder(RunScenario(scenario), Expected(call, effect),
                     std::string(DeviceCallName(call)) + " " + std::to_string(nth));
+    }
+  }
+}
+
+TEST_P(FeedFaultsTest, OfEveryCallEndInDataOrAStatusInTimeAndNothingLeaks) {
+  ExpectInOrderWhateverFails(GetParam(), false);
+}
+
+// The consumers' last steps run when the feed is closed: it frees nothing of what they use.
+TEST_P(FeedFaultsTest, OfEveryCallFreeNothingUnderTheConsumers) {
+  ExpectInOrderWhateverFails(GetParam(), true);
+}
+
+// Where it cannot be seen what still runs, memory is given up.
+TEST(FeedFaultsTwiceTest, NothingIsFreedThatMayStillBeUsed) {
+  const FeedOutcome unharmed = RunScenario(Everything(true));
+  const auto calls_of = [&](DeviceCall call) {
+    return unharmed.calls[static_cast<std::size_t>(call)];
+  };
+  for (const DeviceCall call : {DeviceCall::kRecord, DeviceCall::kStreamWait, DeviceCall::kLaunch,
+                                DeviceCall::kCopyBatchToDevice, DeviceCall::kFill}) {
+    for (std::uint64_t nth = 1; nth <= calls_of(call); nth += kSanitized ? 5 : 1) {
+      FeedScenario scenario = Everything(true);
+      scenario.feed.close_timeout_ms = 100;
+      scenario.devices.faults = {{call, nth, FaultEffect::kFails}};
+      for (std::uint64_t sync = 1; sync <= 4; ++sync) {
+        scenario.devices.faults.push_back({DeviceCall::kSyncStream, sync, FaultEffect::kFails});
+      }
+      for (std::uint64_t record = nth + 1; call == DeviceCall::kRecord && record < nth + 9;) {
+        scenario.devices.faults.push_back({call, record++, FaultEffect::kFails});
+      }
+      const FeedOutcome outcome = RunScenario(scenario);
+      const std::string where = std::string(DeviceCallName(call)) + " " + std::to_string(nth);
+      EXPECT_TRUE(outcome.offences.empty()) << where << ": " << outcome.offences.front();
+      EXPECT_TRUE(!outcome.closed.ok() || outcome.batches_out == 0) << where;
     }
   }
 }

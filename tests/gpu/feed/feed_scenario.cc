@@ -39,8 +39,9 @@ class Runner {
     for (const int device : devices) {
       loops_.push_back(std::make_unique<TrainingLoop>(
           devices_, device,
-          TrainingLoop::Options{.step_ns = scenario_.step_ns,
-                                .while_waiting = [this] { core_->Pump(); }}));
+          TrainingLoop::Options{.step_ns = scenario_.step_ns, .while_waiting = [this] {
+                                  if (core_ != nullptr) core_->Pump();
+                                }}));
     }
     devices_->SetHotPath(true);
     DeviceLease lease;
@@ -80,7 +81,14 @@ class Runner {
     return now;
   }
 
+  void Close() {
+    outcome_.closed = core_->Close();
+    outcome_.stats = core_->Stats();
+    core_.reset();
+  }
+
   void Finish() {
+    if (core_ != nullptr && scenario_.closed_first) Close();
     for (const auto& loop : loops_) {
       if (!loop->Finish() && outcome_.status.ok()) outcome_.status = loop->status();
       outcome_.seen.insert(outcome_.seen.end(), loop->seen().begin(), loop->seen().end());
@@ -88,11 +96,7 @@ class Runner {
     std::sort(outcome_.seen.begin(), outcome_.seen.end(),
               [](const auto& a, const auto& b) { return a.number < b.number; });
     loops_.clear();
-    if (core_ != nullptr) {
-      outcome_.closed = core_->Close();
-      outcome_.stats = core_->Stats();
-      core_.reset();
-    }
+    if (core_ != nullptr) Close();
     for (const Offence& offence : devices_->offences()) {
       outcome_.offences.push_back(offence.ToString());
     }

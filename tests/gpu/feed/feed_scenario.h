@@ -27,6 +27,7 @@ struct FeedScenario {
   /// WaitHost, and a copy to the host that nothing else orders, before On.
   bool looks_from_host = false;
   std::uint64_t stop_after = ~std::uint64_t{0};  ///< batches; then the feed is closed
+  bool closed_first = false;                     ///< while the loops' last steps may still run
   std::uint64_t steady_from = 0;  ///< from this batch on, nothing may be allocated or waited for
 };
 

@@ -56,6 +56,21 @@ FeedScenario ClosedEarly() {
   scenario.devices.late_queries = 50;  // the host learns late that a copy is done
   return scenario;
 }
+FeedScenario ClosedUnderWork() {
+  FeedScenario scenario = Plain();
+  scenario.stop_after = 3;
+  scenario.closed_first = true;
+  scenario.step_ns = [] { return std::int64_t{5'000'000}; };
+  return scenario;
+}
+// The slots grew: what they were before is freed at the end too.
+FeedScenario GrownAndClosedUnderWork() {
+  FeedScenario scenario = ClosedUnderWork();
+  scenario.supply.batches = 4;
+  scenario.supply.last_rows = 500;
+  scenario.stop_after = 4;
+  return scenario;
+}
 
 struct LeftOut {
   const char* name;
@@ -108,7 +123,11 @@ INSTANTIATE_TEST_SUITE_P(
                     LeftOut{"SeeCopyBeforeSlab", FeedStep::kSeeCopyBeforeSlab, Plain},
                     LeftOut{"SeeCopyBeforeStaging", FeedStep::kSeeCopyBeforeStaging, StagedUnused},
                     LeftOut{"CheckFit", FeedStep::kCheckFit, LargerAtTheEnd},
-                    LeftOut{"DrainBeforeFree", FeedStep::kDrainBeforeFree, ClosedEarly}),
+                    LeftOut{"DrainBeforeFree", FeedStep::kDrainBeforeFree, ClosedEarly},
+                    LeftOut{"SeeReleasesBeforeFree", FeedStep::kSeeReleasesBeforeFree,
+                            ClosedUnderWork},
+                    LeftOut{"SeeReleasesBeforeFreeingGrown", FeedStep::kSeeReleasesBeforeFree,
+                            GrownAndClosedUnderWork}),
     [](const auto& test) { return test.param.name; });
 
 /// A feed that is driven by hand.

@@ -24,9 +24,9 @@ TrainingLoop::TrainingLoop(std::shared_ptr<DeviceBackend> backend, int device, O
 
 TrainingLoop::~TrainingLoop() {
   if (!Finish()) {
-    // What was enqueued last has no event behind it.
+    // What was enqueued last has no event behind it. A planned fault strikes but once.
     for (const DeviceStream stream : {stream_, look_stream_}) {
-      if (stream) (void)backend_->SyncStream(stream);
+      for (int tries = 0; stream && tries < 10 && !backend_->SyncStream(stream).ok();) ++tries;
     }
   }
   for (const auto& step : all_) {
