@@ -12,6 +12,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "base/memory/huge_pages.h"
 #include "base/memory/memory_limit.h"
@@ -149,6 +150,8 @@ struct Arena::Impl {
   SlabBitmap bitmap;
   std::size_t peak_slabs = 0;
   std::size_t reserved_bytes = 0;
+  std::map<std::uint64_t, std::function<void()>> at_end;
+  std::uint64_t at_end_numbers = 0;
 
   std::mutex huge_mutex;  // guards what follows
   std::size_t huge_of = 0;
@@ -166,6 +169,7 @@ Arena::~Arena() {
     static_cast<void>(impl_.release());
     return;
   }
+  for (const auto& [number, function] : impl_->at_end) function();
   std::byte* const data = impl_->data;
   const std::size_t bytes = impl_->options.bytes;
   impl_.reset();
@@ -265,6 +269,22 @@ SlabRun Arena::Trim(SlabRun run, std::size_t keep_bytes) {
 std::byte* Arena::data() const { return impl_->data; }
 std::size_t Arena::bytes() const { return impl_->options.bytes; }
 std::size_t Arena::slab_bytes() const { return impl_->options.slab_bytes; }
+
+std::uint64_t Arena::CallAtEnd(std::function<void()> function) {
+  const std::lock_guard lock(impl_->mutex);
+  const std::uint64_t number = impl_->at_end_numbers++;
+  impl_->at_end.emplace(number, std::move(function));
+  return number;
+}
+
+void Arena::CancelAtEnd(std::uint64_t number) {
+  std::function<void()> dropped;  // behind the lock: it may hold anything
+  const std::lock_guard lock(impl_->mutex);
+  const auto found = impl_->at_end.find(number);
+  if (found == impl_->at_end.end()) return;
+  dropped = std::move(found->second);
+  impl_->at_end.erase(found);
+}
 
 ArenaReport Arena::Report() const {
   ArenaReport report;

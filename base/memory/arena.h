@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -64,6 +65,13 @@ class Arena {
   std::size_t bytes() const;
   std::size_t slab_bytes() const;
   ArenaReport Report() const;
+
+  /// Calls `function` once when the arena ends, on the thread that lets go of it last, before the
+  /// range is unmapped: whoever made something of the range undoes it there. The function must not
+  /// throw. Returns a number for CancelAtEnd. Not called in a child of fork, which has no range.
+  std::uint64_t CallAtEnd(std::function<void()> function);
+  /// Calls that one no more.
+  void CancelAtEnd(std::uint64_t number);
 
   /// Sets `bytes` of the range aside for one pipeline: the sum over pipelines never exceeds the
   /// range. False where that much is not left. Accounting only; ReleaseQuota gives it back.

@@ -116,7 +116,10 @@ bool DeviceLane::SeeCopies() {
 void DeviceLane::SeeCopied(Slot* slot) {
   NoteCopy(*slot);
   // Another device may have a part of the same memory: whoever lets go last gives it back.
-  if (!slot->item.batch.empty()) backend_->NoteHandOver(slot->item.batch.front().owner.get());
+  if (!slot->item.batch.empty()) {
+    backend_->NoteHandOver(slot->item.batch.front().owner.get());
+    backend_->NoteHandOver(pins_->token());
+  }
   slot->item.batch.clear();
   in_flight_bytes_ -= slot->copying ? slot->plan.copied_bytes() : 0;
   slot->copying = false;
@@ -147,10 +150,12 @@ bool DeviceLane::TakeBack(std::size_t number) {
 
 bool DeviceLane::RecordReleases(Slot* slot) noexcept {
   for (std::size_t s = 0; s < slot->streams_used && Does(FeedStep::kRecordRelease); ++s) {
-    if (slot->releases[s] != Release::kToRecord) continue;
-    if (backend_->IsCapturing(slot->streams[s])) return false;
-    slot->releases[s] = Release::kRecorded;
-    const Status status = backend_->Record(slot->released[s], slot->streams[s]);
+    if (slot->releases[s] != ReleaseMark::kToRecord) continue;
+    bool captured = false;
+    const Status status =
+        backend_->RecordUnlessCaptured(slot->released[s], slot->streams[s], &captured);
+    if (captured) return false;
+    slot->releases[s] = ReleaseMark::kRecorded;
     if (status.ok()) continue;
     // Nobody knows when its consumers are done: it is never written again. Who frees it needs to
     // know, and the stream may be gone then: it is tried once more.
@@ -158,7 +163,7 @@ bool DeviceLane::RecordReleases(Slot* slot) noexcept {
     ready_->Close(status);
     inbox_->Kill(status);
     if (!backend_->Record(slot->released[s], slot->streams[s]).ok()) {
-      slot->releases[s] = Release::kMissed;
+      slot->releases[s] = ReleaseMark::kMissed;
     }
   }
   return true;
@@ -553,7 +558,8 @@ DeviceLane::Seen DeviceLane::SeeAll(DeviceStream stream, DeviceEvent event, std:
 
 bool DeviceLane::MissesReleases(const Slot& slot) const {
   const auto releases = std::span(slot.releases).first(slot.streams_used);
-  if (std::find(releases.begin(), releases.end(), Release::kMissed) == releases.end()) return false;
+  if (std::find(releases.begin(), releases.end(), ReleaseMark::kMissed) == releases.end())
+    return false;
   return backend_->DeviceStatus(device_).code() != StatusCode::kDeviceLost;
 }
 

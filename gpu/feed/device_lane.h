@@ -87,7 +87,7 @@ class DeviceLane {
   static constexpr std::size_t kMostStreams = 16;
 
   /// Of `released`, which stands behind what a consumer enqueued: kMissed could not be recorded.
-  enum class Release : std::uint8_t { kToRecord, kRecorded, kMissed };
+  enum class ReleaseMark : std::uint8_t { kToRecord, kRecorded, kMissed };
 
   struct Slot {
     std::byte* memory = nullptr;
@@ -106,7 +106,7 @@ class DeviceLane {
 
     // The lease holder's, given back with the slot.
     std::array<DeviceStream, kMostStreams> streams;
-    std::array<Release, kMostStreams> releases;  ///< of each since it was used
+    std::array<ReleaseMark, kMostStreams> releases;  ///< of each since it was used
     std::size_t streams_used = 0;
     std::int64_t leased_ns = 0;
     bool lost = false;  ///< its release could not be recorded at once: never filled again

@@ -60,7 +60,7 @@ Status DeviceLane::UseOn(Slot* slot, DeviceStream stream) {
     const Status status = backend_->CreateEvent(device_, EventKind::kPlain, &released);
     if (!status.ok()) return status;
   }
-  slot->releases[slot->streams_used] = Release::kToRecord;
+  slot->releases[slot->streams_used] = ReleaseMark::kToRecord;
   slot->streams[slot->streams_used++] = stream;
   return {};
 }

@@ -1,58 +1,136 @@
 #include "gpu/feed/host_pins.h"
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
 #include <utility>
 
-#include "base/machine/numa.h"
+#include "base/memory/arena.h"
 #include "ringfeed/topology.h"
 
 namespace ringfeed {
 
-std::shared_ptr<HostPins> HostPins::Of(const std::shared_ptr<DeviceBackend>& backend,
-                                       CpuList nodes) {
-  static std::mutex mutex;
-  static std::map<const DeviceBackend*, std::weak_ptr<HostPins>> all;
-  const std::lock_guard lock(mutex);
-  std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
-  std::shared_ptr<HostPins> pins = all[backend.get()].lock();
-  if (pins == nullptr) {
-    pins = std::make_shared<HostPins>(backend, std::move(nodes));
-    all[backend.get()] = pins;
-  }
-  return pins;
-}
+/// What is registered of which arena. An arena that ends finds this until it is closed, so an end
+/// and a close may come at the same time: both hold `registering_` until what they undo is undone,
+/// and memory is unmapped behind that.
+class HostPins::PinnedArenas : public std::enable_shared_from_this<PinnedArenas> {
+ public:
+  PinnedArenas(std::shared_ptr<DeviceBackend> backend, CpuList nodes)
+      : nodes_(std::move(nodes)), backend_(std::move(backend)) {}
 
-HostPins::~HostPins() {
-  for (const auto& [start, chunks] : arenas_) {
-    for (std::size_t chunk = 0; chunk < chunks->states.size(); ++chunk) {
-      if (chunks->states[chunk].load(std::memory_order_relaxed) != ChunkState::kPinned) continue;
-      // A device that is gone has no registrations either.
-      (void)backend_->UnregisterHost(chunks->Range(chunk).data());
+  Part Pin(const std::byte* data, std::size_t bytes);
+  std::string failure() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+  /// Undoes all of it and lets go of the backend. No call of Pin comes any more.
+  void Close();
+
+ private:
+  enum class ChunkState : std::uint8_t { kUnknown, kPinned, kFailed };
+  struct Chunks {
+    std::weak_ptr<Arena> arena;
+    std::span<std::byte> range;  ///< the arena's
+    std::vector<std::atomic<ChunkState>> states;
+    std::uint64_t at_end = 0;  ///< the number of the arena's call
+
+    explicit Chunks(const std::shared_ptr<Arena>& of)
+        : arena(of),
+          range(of->data(), of->bytes()),
+          states((of->bytes() + kChunkBytes - 1) / kChunkBytes) {}
+    /// What of the chunk is the arena's.
+    std::span<std::byte> Range(std::size_t chunk) const {
+      const std::size_t begin = chunk * kChunkBytes;
+      return range.subspan(begin, std::min(kChunkBytes, range.size() - begin));
     }
+  };
+  using Arenas = std::map<const std::byte*, std::unique_ptr<Chunks>>;  // by their start
+
+  // Stays as it is until the arena ends, or this is closed.
+  Chunks* ChunksOf(const std::byte* data);
+  void MoveClose(std::span<std::byte> range) const;
+  void NoteFailure(const Status& status);
+  ChunkState PinChunk(Chunks* chunks, std::size_t chunk);
+  // Under registering_.
+  void Unregister(const Chunks& chunks);
+  void ArenaEnds(const std::byte* start);
+
+  const CpuList nodes_;
+  std::mutex registering_;  // held for the milliseconds that it takes; others go on meanwhile
+  std::shared_ptr<DeviceBackend> backend_;  // by registering_; null: closed
+  mutable std::mutex mutex_;                // taken within registering_; guards what follows
+  Arenas arenas_;
+  std::string failure_;
+};
+
+void HostPins::PinnedArenas::Unregister(const Chunks& chunks) {
+  for (std::size_t chunk = 0; chunk < chunks.states.size(); ++chunk) {
+    if (chunks.states[chunk].load(std::memory_order_relaxed) != ChunkState::kPinned) continue;
+    // A device that is gone has no registrations either.
+    (void)backend_->UnregisterHost(chunks.Range(chunk).data());
   }
 }
 
-HostPins::PinnedChunks* HostPins::ChunksOf(const std::byte* data) {
-  const std::lock_guard lock(mutex_);
-  auto behind = arenas_.upper_bound(data);
-  if (behind != arenas_.begin()) {
-    PinnedChunks* const chunks = std::prev(behind)->second.get();
-    if (data < chunks->arena->data() + chunks->arena->bytes()) return chunks;
+void HostPins::PinnedArenas::ArenaEnds(const std::byte* start) {
+  const std::lock_guard registering(registering_);
+  if (backend_ == nullptr) return;
+  Arenas::node_type ended;
+  {
+    const std::lock_guard lock(mutex_);
+    ended = arenas_.extract(start);
   }
-  std::shared_ptr<Arena> arena = Arena::Containing(data);
+  if (ended.empty()) return;
+  // Whoever let go of a batch there comes before this.
+  backend_->NoteTakeOver(this);
+  Unregister(*ended.mapped());
+}
+
+void HostPins::PinnedArenas::Close() {
+  Arenas closed;
+  std::shared_ptr<DeviceBackend> backend;  // ends behind the locks, as arenas do
+  {
+    const std::lock_guard registering(registering_);
+    {
+      const std::lock_guard lock(mutex_);
+      closed.swap(arenas_);
+    }
+    for (const auto& [start, chunks] : closed) Unregister(*chunks);
+    backend.swap(backend_);
+  }
+  for (const auto& [start, chunks] : closed) {
+    if (const auto arena = chunks->arena.lock()) arena->CancelAtEnd(chunks->at_end);
+  }
+}
+
+HostPins::PinnedArenas::Chunks* HostPins::PinnedArenas::ChunksOf(const std::byte* data) {
+  std::shared_ptr<Arena> arena;  // let go behind the lock
+  const std::lock_guard lock(mutex_);
+  const auto behind = arenas_.upper_bound(data);
+  if (behind != arenas_.begin()) {
+    Chunks* const chunks = std::prev(behind)->second.get();
+    if (data < chunks->range.data() + chunks->range.size()) return chunks;
+  }
+  arena = Arena::Containing(data);
   if (arena == nullptr) return nullptr;
   const std::byte* const start = arena->data();
-  return (arenas_[start] = std::make_unique<PinnedChunks>(std::move(arena))).get();
+  auto made = std::make_unique<Chunks>(arena);
+  made->at_end = arena->CallAtEnd([self = shared_from_this(), start] { self->ArenaEnds(start); });
+  return (arenas_[start] = std::move(made)).get();
 }
 
-void HostPins::MoveClose(std::span<std::byte> range) const {
+void HostPins::PinnedArenas::MoveClose(std::span<std::byte> range) const {
   if (nodes_.empty()) return;
   // Where it may not be moved it stays where it is: slower, and as right.
   (void)(nodes_.size() == 1 ? PreferNode(range.data(), range.size(), nodes_.front())
                             : InterleaveNodes(range.data(), range.size(), nodes_));
 }
 
-HostPins::ChunkState HostPins::PinChunk(PinnedChunks* chunks, std::size_t chunk) {
+HostPins::PinnedArenas::ChunkState HostPins::PinnedArenas::PinChunk(Chunks* chunks,
+                                                                    std::size_t chunk) {
   const std::lock_guard lock(registering_);
   std::atomic<ChunkState>& state = chunks->states[chunk];
   const ChunkState found = state.load(std::memory_order_relaxed);
@@ -67,19 +145,15 @@ HostPins::ChunkState HostPins::PinChunk(PinnedChunks* chunks, std::size_t chunk)
   return made;
 }
 
-void HostPins::NoteFailure(const Status& status) {
+void HostPins::PinnedArenas::NoteFailure(const Status& status) {
   const std::lock_guard lock(mutex_);
   if (failure_.empty()) failure_ = status.ToString();
 }
 
-void HostPins::PinAll(const std::byte* data, std::size_t bytes) {
-  for (std::size_t done = 0; done < bytes;) done += Pin(data + done, bytes - done).bytes;
-}
-
-HostPins::Part HostPins::Pin(const std::byte* data, std::size_t bytes) {
-  PinnedChunks* const chunks = ChunksOf(data);
+HostPins::Part HostPins::PinnedArenas::Pin(const std::byte* data, std::size_t bytes) {
+  Chunks* const chunks = ChunksOf(data);
   if (chunks == nullptr) return {bytes, false};
-  const auto offset = static_cast<std::size_t>(data - chunks->arena->data());
+  const auto offset = static_cast<std::size_t>(data - chunks->range.data());
   const std::size_t chunk = offset / kChunkBytes;
   // Order: partner of the store in PinChunk.
   ChunkState state = chunks->states[chunk].load(std::memory_order_acquire);
@@ -87,10 +161,60 @@ HostPins::Part HostPins::Pin(const std::byte* data, std::size_t bytes) {
   return {std::min(bytes, kChunkBytes - offset % kChunkBytes), state == ChunkState::kPinned};
 }
 
-std::string HostPins::failure() const {
-  const std::lock_guard lock(mutex_);
-  return failure_;
+namespace {
+
+/// The one HostPins of all who share registrations. Another one is made when the last has ended, up
+/// to the last registration: both would register the same memory.
+class PinsByBackend {
+ public:
+  std::shared_ptr<HostPins> Of(const std::shared_ptr<DeviceBackend>& backend, CpuList nodes) {
+    const void* const key = backend->Registrations();
+    std::unique_lock lock(mutex_);
+    for (auto found = all_.find(key); found != all_.end(); found = all_.find(key)) {
+      if (auto pins = found->second.lock()) return pins;
+      ended_.wait(lock);
+    }
+    const std::shared_ptr<HostPins> pins(new HostPins(backend, std::move(nodes)),
+                                         [this, key](HostPins* last) { End(key, last); });
+    all_[key] = pins;
+    return pins;
+  }
+
+ private:
+  void End(const void* key, HostPins* pins) {
+    delete pins;
+    const std::lock_guard lock(mutex_);
+    all_.erase(key);
+    ended_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::map<const void*, std::weak_ptr<HostPins>> all_;
+};
+
+}  // namespace
+
+std::shared_ptr<HostPins> HostPins::Of(const std::shared_ptr<DeviceBackend>& backend,
+                                       CpuList nodes) {
+  static auto* const all = new PinsByBackend;  // never destroyed: feeds may end later still
+  return all->Of(backend, std::move(nodes));
 }
+
+HostPins::HostPins(std::shared_ptr<DeviceBackend> backend, CpuList nodes)
+    : arenas_(std::make_shared<PinnedArenas>(std::move(backend), std::move(nodes))) {}
+
+HostPins::~HostPins() { arenas_->Close(); }
+
+HostPins::Part HostPins::Pin(const std::byte* data, std::size_t bytes) {
+  return arenas_->Pin(data, bytes);
+}
+
+void HostPins::PinAll(const std::byte* data, std::size_t bytes) {
+  for (std::size_t done = 0; done < bytes;) done += Pin(data + done, bytes - done).bytes;
+}
+
+std::string HostPins::failure() const { return arenas_->failure(); }
 
 FeedPlacement FindPlacement(DeviceBackend* backend, const std::vector<int>& devices) {
   FeedPlacement placement;

@@ -96,6 +96,9 @@ class DeviceBackend {
   /// is an optimisation: if it fails the range can be copied from all the same, by blocking
   /// copies.
   virtual Status RegisterHost(std::byte* data, std::size_t bytes) = 0;
+  /// Backends that answer the same share their registrations, as all of CUDA's in a process would:
+  /// what one registers the other cannot register, and need not.
+  virtual const void* Registrations() const { return this; }
   /// Ends the registration of the range that starts at `data`. The caller has seen all copies from
   /// there done.
   virtual Status UnregisterHost(std::byte* data) = 0;
@@ -120,6 +123,12 @@ class DeviceBackend {
   /// Makes the event stand for all that is enqueued on `stream` so far, a stream of the same
   /// device. Replaces what was recorded before.
   virtual Status Record(DeviceEvent event, DeviceStream stream) = 0;
+  /// Record, but where a graph is being made of the stream (IsCapturing) nothing is recorded, and
+  /// *captured says so. One look at the stream less than asking first.
+  virtual Status RecordUnlessCaptured(DeviceEvent event, DeviceStream stream, bool* captured) {
+    *captured = IsCapturing(stream);
+    return *captured ? Status() : Record(event, stream);
+  }
   /// What is enqueued on `stream` from now on runs after what `event` stands for at this call, on
   /// whichever device. An event never recorded stands for nothing.
   virtual Status StreamWait(DeviceStream stream, DeviceEvent event) = 0;

@@ -93,6 +93,9 @@ struct EmulatedOptions {
   std::vector<DeviceFault> faults{};
   bool strict = true;         ///< copies from unregistered memory are offences; they block anyway
   bool check_hazards = true;  ///< by vector clocks; of the simulator alone
+  /// Host memory that is registered is so for all devices of the process that say this, as CUDA's
+  /// is: only one of them can register it. Else each set of devices has registrations of its own.
+  bool shared_registrations = false;
 };
 
 /// Two accesses to the same memory that nothing puts into an order, or a use that the rules forbid.
@@ -142,6 +145,9 @@ class EmulatedDevices : public DeviceBackend {
   virtual DeviceLeaks Leaks() const = 0;
   /// How often that call was made so far: which faults a run could meet.
   virtual std::uint64_t CallsOf(DeviceCall call) const = 0;
+  /// The devices that a driver would have set up by now, in order: threads were bound to them, or
+  /// memory, streams, events or kernels are theirs. Of CUDA each has taken half a gigabyte then.
+  virtual std::vector<int> SetUpDevices() const = 0;
 
   // What the policing is told.
 

@@ -52,6 +52,26 @@ TEST(Arena, CostsNothingUntilItIsUsed) {
   EXPECT_GE(arena->Report().populated_bytes, 2 * kMiB);
 }
 
+TEST(Arena, CallsAtItsEndWhileTheRangeIsStillThere) {
+  auto arena = NewArena(4 * kMiB);
+  const SlabRun run = arena->Allocate(1);
+  run.data[0] = std::byte{7};
+  std::vector<int> called;
+  std::byte seen{};
+  arena->CallAtEnd([&] {
+    called.push_back(0);
+    seen = run.data[0];
+  });
+  const std::uint64_t second = arena->CallAtEnd([&] { called.push_back(1); });
+  arena->CallAtEnd([&] { called.push_back(2); });
+  arena->CancelAtEnd(second);
+  arena->CancelAtEnd(second);  // once is enough
+  EXPECT_TRUE(called.empty());
+  arena.reset();
+  EXPECT_EQ(called, (std::vector<int>{0, 2}));
+  EXPECT_EQ(seen, std::byte{7});
+}
+
 TEST(Arena, PopulatesAheadOfUse) {
   const std::shared_ptr<Arena> arena = NewArena(64 * kMiB);
   EXPECT_EQ(arena->Report().populated_bytes, 0u);

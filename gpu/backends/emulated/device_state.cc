@@ -27,11 +27,79 @@ std::byte* NewAligned(std::size_t bytes) {
 
 }  // namespace
 
-EmulatedMemory::EmulatedMemory(std::span<const EmulatedDevice> devices) {
+std::shared_ptr<HostRanges> HostRanges::OfProcess() {
+  static const auto ranges = std::make_shared<HostRanges>();
+  return ranges;
+}
+
+HostRanges::Ranges::const_iterator HostRanges::Find(std::uintptr_t address) const {
+  const auto next = ranges_.upper_bound(address);
+  if (next == ranges_.begin()) return ranges_.end();
+  const auto found = std::prev(next);
+  return address < found->second.end ? found : ranges_.end();
+}
+
+bool HostRanges::Overlaps(std::uintptr_t begin, std::uintptr_t end) const {
+  const auto next = ranges_.lower_bound(end);
+  return next != ranges_.begin() && std::prev(next)->second.end > begin;
+}
+
+bool HostRanges::Register(const void* owner, const std::byte* data, std::size_t bytes) {
+  const std::unique_lock lock(mutex_);
+  const std::uintptr_t begin = AddressOf(data);
+  if (Overlaps(begin, begin + bytes)) return false;
+  ranges_[begin] = {begin + bytes, owner, made_++};
+  return true;
+}
+
+std::size_t HostRanges::RegisteredBytes(const void* owner, const std::byte* data) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = ranges_.find(AddressOf(data));
+  if (found == ranges_.end() || found->second.owner != owner) return 0;
+  return found->second.end - found->first;
+}
+
+void HostRanges::Unregister(const std::byte* data) {
+  const std::unique_lock lock(mutex_);
+  ranges_.erase(AddressOf(data));
+}
+
+void HostRanges::UnregisterAll(const void* owner) {
+  const std::unique_lock lock(mutex_);
+  std::erase_if(ranges_, [owner](const auto& range) { return range.second.owner == owner; });
+}
+
+HostRanges::Registered HostRanges::WhereRegistered(const std::byte* data, std::size_t bytes) const {
+  const std::shared_lock lock(mutex_);
+  const std::uintptr_t begin = AddressOf(data);
+  const auto found = Find(begin);
+  if (found != ranges_.end() && bytes <= found->second.end - begin) return Registered::kInside;
+  return Overlaps(begin, begin + bytes) ? Registered::kAcross : Registered::kOutside;
+}
+
+std::size_t HostRanges::CountOf(const void* owner) const {
+  const std::shared_lock lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& [begin, range] : ranges_) count += range.owner == owner ? 1 : 0;
+  return count;
+}
+
+std::string HostRanges::Describe(const std::byte* data) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = Find(AddressOf(data));
+  if (found == ranges_.end()) return "";
+  return "registration " + std::to_string(found->second.number) + " + " +
+         std::to_string(AddressOf(data) - found->first);
+}
+
+EmulatedMemory::EmulatedMemory(std::span<const EmulatedDevice> devices,
+                               std::shared_ptr<HostRanges> host)
+    : host_(std::move(host)) {
   for (const EmulatedDevice& device : devices) free_bytes_.push_back(device.memory_bytes);
 }
 
 EmulatedMemory::~EmulatedMemory() {
+  host_->UnregisterAll(this);
   DropFreed(0);
   for (std::byte* const data : freed_in_flight_) ::operator delete(data, kAlign);
   for (const auto& [begin, range] : allocations_) {
@@ -129,45 +197,9 @@ std::size_t EmulatedMemory::FreeBytes(int device) const {
   return free_bytes_[static_cast<std::size_t>(device)];
 }
 
-bool EmulatedMemory::Register(const std::byte* data, std::size_t bytes) {
-  const std::unique_lock lock(mutex_);
-  const std::uintptr_t begin = AddressOf(data);
-  if (Overlaps(registrations_, begin, begin + bytes)) return false;
-  registrations_[begin] = {begin + bytes, -1, registrations_made_++};
-  return true;
-}
-
-std::size_t EmulatedMemory::RegisteredBytes(const std::byte* data) const {
-  const std::shared_lock lock(mutex_);
-  const auto found = registrations_.find(AddressOf(data));
-  return found == registrations_.end() ? 0 : found->second.end - found->first;
-}
-
-void EmulatedMemory::Unregister(const std::byte* data) {
-  const std::unique_lock lock(mutex_);
-  registrations_.erase(AddressOf(data));
-}
-
-EmulatedMemory::Registered EmulatedMemory::WhereRegistered(const std::byte* data,
-                                                           std::size_t bytes) const {
-  const std::shared_lock lock(mutex_);
-  const std::uintptr_t begin = AddressOf(data);
-  const auto found = Find(registrations_, begin);
-  if (found != registrations_.end() && bytes <= found->second.end - begin) {
-    return Registered::kInside;
-  }
-  return Overlaps(registrations_, begin, begin + bytes) ? Registered::kAcross
-                                                        : Registered::kOutside;
-}
-
 std::size_t EmulatedMemory::allocations() const {
   const std::shared_lock lock(mutex_);
   return allocations_.size();
-}
-
-std::size_t EmulatedMemory::registrations() const {
-  const std::shared_lock lock(mutex_);
-  return registrations_.size();
 }
 
 std::string EmulatedMemory::Describe(const std::byte* data) const {
@@ -177,10 +209,8 @@ std::string EmulatedMemory::Describe(const std::byte* data) const {
     return "allocation " + std::to_string(found->second.number) + " of device " +
            std::to_string(found->second.device) + " + " + std::to_string(address - found->first);
   }
-  if (const auto found = Find(registrations_, address); found != registrations_.end()) {
-    return "registration " + std::to_string(found->second.number) + " + " +
-           std::to_string(address - found->first);
-  }
+  std::string registered = host_->Describe(data);
+  if (!registered.empty()) return registered;
   return data == nullptr ? "null" : "memory that nobody knows";
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <span>
@@ -16,6 +17,45 @@
 #include "ringfeed/status.h"
 
 namespace ringfeed {
+
+/// Which host memory is registered, and by whom: by one set of devices, or by those of a process.
+/// Owners are told apart by address.
+///
+/// Thread safety: all calls from any thread.
+class HostRanges {
+ public:
+  enum class Registered : std::uint8_t { kInside, kOutside, kAcross };
+
+  /// The one of all who share.
+  static std::shared_ptr<HostRanges> OfProcess();
+
+  /// False where it would overlap a registered range.
+  bool Register(const void* owner, const std::byte* data, std::size_t bytes);
+  /// The size of the owner's range that starts at `data`; 0: there is none.
+  std::size_t RegisteredBytes(const void* owner, const std::byte* data) const;
+  void Unregister(const std::byte* data);
+  /// All of the owner's.
+  void UnregisterAll(const void* owner);
+  Registered WhereRegistered(const std::byte* data, std::size_t bytes) const;
+  std::size_t CountOf(const void* owner) const;
+  /// "registration 3 + 512"; empty for memory that is not registered.
+  std::string Describe(const std::byte* data) const;
+
+ private:
+  struct Range {
+    std::uintptr_t end = 0;
+    const void* owner = nullptr;
+    std::size_t number = 0;
+  };
+  using Ranges = std::map<std::uintptr_t, Range>;
+
+  Ranges::const_iterator Find(std::uintptr_t address) const;
+  bool Overlaps(std::uintptr_t begin, std::uintptr_t end) const;
+
+  mutable std::shared_mutex mutex_;
+  Ranges ranges_;
+  std::size_t made_ = 0;
+};
 
 /// Which memory there is: what was allocated on devices and which host memory is registered.
 ///
@@ -31,9 +71,10 @@ class EmulatedMemory {
   static constexpr std::byte kFreed{0xFD};
   static constexpr std::size_t kAlignment = 256;
 
-  enum class Registered : std::uint8_t { kInside, kOutside, kAcross };
+  using Registered = HostRanges::Registered;
 
-  explicit EmulatedMemory(std::span<const EmulatedDevice> devices);
+  explicit EmulatedMemory(std::span<const EmulatedDevice> devices,
+                          std::shared_ptr<HostRanges> host = std::make_shared<HostRanges>());
   EmulatedMemory(const EmulatedMemory&) = delete;
   EmulatedMemory& operator=(const EmulatedMemory&) = delete;
   ~EmulatedMemory();
@@ -52,15 +93,21 @@ class EmulatedMemory {
   bool TouchesDeviceMemory(const std::byte* data, std::size_t bytes) const;
   std::size_t FreeBytes(int device) const;
 
-  /// False where it would overlap a registered range.
-  bool Register(const std::byte* data, std::size_t bytes);
-  /// The size of the registered range that starts at `data`; 0: there is none.
-  std::size_t RegisteredBytes(const std::byte* data) const;
-  void Unregister(const std::byte* data);
-  Registered WhereRegistered(const std::byte* data, std::size_t bytes) const;
+  // As HostRanges has them, of these devices.
+  bool Register(const std::byte* data, std::size_t bytes) {
+    return host_->Register(this, data, bytes);
+  }
+  std::size_t RegisteredBytes(const std::byte* data) const {
+    return host_->RegisteredBytes(this, data);
+  }
+  void Unregister(const std::byte* data) { host_->Unregister(data); }
+  Registered WhereRegistered(const std::byte* data, std::size_t bytes) const {
+    return host_->WhereRegistered(data, bytes);
+  }
+  std::size_t registrations() const { return host_->CountOf(this); }
+  const HostRanges* host() const { return host_.get(); }
 
   std::size_t allocations() const;
-  std::size_t registrations() const;
   /// "allocation 2 of device 1 + 512". Numbers count from 0 in order of creation, so that the same
   /// run has the same text wherever its memory lies.
   std::string Describe(const std::byte* data) const;
@@ -83,12 +130,11 @@ class EmulatedMemory {
   // Takes an allocation out; its size. Under mutex_.
   std::size_t TakeOut(std::byte* data);
 
+  const std::shared_ptr<HostRanges> host_;
   mutable std::shared_mutex mutex_;
   std::vector<std::size_t> free_bytes_;  // by device
   Ranges allocations_;
-  Ranges registrations_;
   std::size_t allocations_made_ = 0;
-  std::size_t registrations_made_ = 0;
   std::deque<Freed> freed_;
   std::size_t freed_bytes_ = 0;
   std::vector<std::byte*> freed_in_flight_;

@@ -44,9 +44,11 @@ void Check(const EmulatedDevice& device, std::size_t number) {
 PolicedDevices::PolicedDevices(const EmulatedOptions& options)
     : options_(options),
       owner_(NewOwner()),
-      memory_(options.devices),
+      memory_(options.devices, options.shared_registrations ? HostRanges::OfProcess()
+                                                            : std::make_shared<HostRanges>()),
       faults_(options.faults),
-      health_(options.devices.size()) {
+      health_(options.devices.size()),
+      set_up_(options.devices.size()) {
   if (options.simulated) {
     executor_ = std::make_unique<Simulator>(options_, &memory_, &health_, &offences_);
     if (options.check_hazards) hazards_ = std::make_unique<HazardChecker>(&memory_, &offences_);
@@ -156,6 +158,7 @@ Status PolicedDevices::Info(int device, DeviceInfo* info) {
 
 Status PolicedDevices::BindThread(int device) {
   if (Status status = Admit(DeviceCall::kBindThread, device); !status.ok()) return status;
+  NoteSetUp(device);
   Caller().bound_device = device;
   return {};
 }
@@ -180,7 +183,22 @@ Status PolicedDevices::RegisterHost(std::byte* data, std::size_t bytes) {
                   std::to_string(bytes) + " bytes at " + memory_.Describe(data));
   }
   if (hazards_ != nullptr) hazards_->Forget(data, bytes);
+  // By a device that is set up, where there is one; else by the thread's own.
+  if (SetUpDevices().empty()) NoteSetUp(std::max(Caller().bound_device, 0));
   return {};
+}
+
+void PolicedDevices::NoteSetUp(int device) {
+  set_up_[static_cast<std::size_t>(device)].store(true, std::memory_order_relaxed);
+}
+
+std::vector<int> PolicedDevices::SetUpDevices() const {
+  std::vector<int> devices;
+  for (int device = 0; device < DeviceCount(); ++device) {
+    const std::atomic<bool>& set_up = set_up_[static_cast<std::size_t>(device)];
+    if (set_up.load(std::memory_order_relaxed)) devices.push_back(device);
+  }
+  return devices;
 }
 
 Status PolicedDevices::UnregisterHost(std::byte* data) {
@@ -214,6 +232,7 @@ Status PolicedDevices::AllocDevice(int device, std::size_t bytes, std::byte** da
   CheckSteady(DeviceCall::kAllocDevice);
   if (Status status = Admit(DeviceCall::kAllocDevice, device); !status.ok()) return status;
   if (bytes == 0) return Invalid("AllocDevice of no bytes");
+  NoteSetUp(device);
   return memory_.Allocate(device, bytes, data);
 }
 
@@ -240,9 +259,17 @@ Status PolicedDevices::FreeDevice(int device, std::byte* data) {
   return status;
 }
 
+Status PolicedDevices::LoadKernels(int device) {
+  if (device < 0 || device >= DeviceCount()) return Invalid("LoadKernels: there is no such device");
+  if (Status status = LostStatus(device); !status.ok()) return status;
+  NoteSetUp(device);
+  return {};
+}
+
 Status PolicedDevices::CreateStream(int device, StreamPriority priority, DeviceStream* stream) {
   CheckSteady(DeviceCall::kCreateStream);
   if (Status status = Admit(DeviceCall::kCreateStream, device); !status.ok()) return status;
+  NoteSetUp(device);
   ExecutorStream* made = executor_->AddStream(device, priority);
   if (hazards_ != nullptr) hazards_->AddStream(made->number, device);
   stream->handle = streams_.Add(made);
@@ -265,6 +292,7 @@ Status PolicedDevices::DestroyStream(DeviceStream stream) {
 Status PolicedDevices::CreateEvent(int device, EventKind kind, DeviceEvent* event) {
   CheckSteady(DeviceCall::kCreateEvent);
   if (Status status = Admit(DeviceCall::kCreateEvent, device); !status.ok()) return status;
+  NoteSetUp(device);
   event->handle = events_.Add(executor_->AddEvent(device, kind));
   return {};
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -34,9 +35,11 @@ class PolicedDevices final : public EmulatedDevices {
   Status Info(int device, DeviceInfo* info) override;
   Status BindThread(int device) override;
   Status RegisterHost(std::byte* data, std::size_t bytes) override;
+  const void* Registrations() const override { return memory_.host(); }
   Status UnregisterHost(std::byte* data) override;
   Status AllocDevice(int device, std::size_t bytes, std::byte** data) override;
   Status FreeDevice(int device, std::byte* data) override;
+  Status LoadKernels(int device) override;
   Status CreateStream(int device, StreamPriority priority, DeviceStream* stream) override;
   Status DestroyStream(DeviceStream stream) override;
   Status CreateEvent(int device, EventKind kind, DeviceEvent* event) override;
@@ -75,6 +78,7 @@ class PolicedDevices final : public EmulatedDevices {
   std::vector<Offence> offences() const override { return offences_.offences(); }
   DeviceLeaks Leaks() const override;
   std::uint64_t CallsOf(DeviceCall call) const override { return faults_.CallsOf(call); }
+  std::vector<int> SetUpDevices() const override;
   void SetHotPath(bool hot) override;
   void SetSteadyState(bool steady) override;
   void SetCapture(DeviceStream stream, bool capturing) override;
@@ -104,6 +108,7 @@ class PolicedDevices final : public EmulatedDevices {
   ExecutorEvent* EventOf(DeviceEvent event, DeviceCall call, Status* status);
   ExecutorStream* AdmitWork(DeviceCall call, DeviceStream stream, Doom* doom, Status* status);
 
+  void NoteSetUp(int device);
   // False, and an offence, where work in flight still uses the memory.
   bool GiveBack(const char* what, const std::byte* data, std::size_t bytes);
   void NoteHostAccess(const std::byte* data, std::size_t bytes, const char* what, bool writes);
@@ -131,6 +136,7 @@ class PolicedDevices final : public EmulatedDevices {
   BackendCounts counts_;
   HandleTable<ExecutorStream> streams_;
   HandleTable<ExecutorEvent> events_;
+  std::deque<std::atomic<bool>> set_up_;  // by device
   std::atomic<bool> steady_ = false;
   int actor_ = 0;                           // of the simulator's one thread
   std::unique_ptr<HazardChecker> hazards_;  // null: not checked

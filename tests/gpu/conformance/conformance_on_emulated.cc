@@ -10,6 +10,7 @@
 #include "tests/gpu/conformance/backend_conformance.h"
 #include "tests/gpu/conformance/feed_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"
+#include "tests/gpu/conformance/set_up_conformance.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed {
@@ -97,6 +98,32 @@ std::vector<BackendUnderTest> Lenient() {
   return {Emulated("RealTime", options), Emulated("Timed", simulated)};
 }
 
+/// The registrations are the process's, as CUDA's are.
+std::vector<BackendUnderTest> OfOneProcess() {
+  EmulatedOptions options;
+  options.shared_registrations = true;
+  EmulatedOptions simulated = options;
+  simulated.simulated = true;
+  return {Emulated("RealTime", options), Emulated("Timed", simulated)};
+}
+
+FreshDevices Fresh(const std::string& name, bool simulated) {
+  return {name,
+          [simulated](int devices) {
+            EmulatedOptions options{.simulated = simulated};
+            options.devices.resize(static_cast<std::size_t>(devices));
+            return EmulatedDevices::Open(options);
+          },
+          [](DeviceBackend& backend) {
+            return dynamic_cast<const EmulatedDevices&>(backend).SetUpDevices();
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(Emulated, SetUpConformance,
+                         testing::Values(Fresh("RealTime", false), Fresh("Timed", true)),
+                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(OfOneProcess, FeedConformance, testing::ValuesIn(OfOneProcess()),
+                         BackendName);
 INSTANTIATE_TEST_SUITE_P(Simulated, BackendConformance, testing::ValuesIn(AllSimulated()),
                          BackendName);
 INSTANTIATE_TEST_SUITE_P(Simulated, KernelsConformance, testing::ValuesIn(AllSimulated()),

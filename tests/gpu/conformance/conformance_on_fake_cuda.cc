@@ -12,6 +12,7 @@
 #include "tests/gpu/conformance/backend_conformance.h"
 #include "tests/gpu/conformance/feed_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"
+#include "tests/gpu/conformance/set_up_conformance.h"
 #include "tests/gpu/cuda/fake_cudart.h"
 
 namespace ringfeed {
@@ -60,6 +61,23 @@ BackendUnderTest AsOpened() {
   return backend;
 }
 
+FreshDevices Fresh() {
+  return {"FakeRuntime",
+          [](int devices) {
+            fake_cudart::Restart({.devices = devices});
+            return std::make_shared<CudaBackend>(devices);
+          },
+          [](DeviceBackend& backend) {
+            std::vector<int> devices;
+            for (int device = 0; device < backend.DeviceCount(); ++device) {
+              if (fake_cudart::HasContext(device)) devices.push_back(device);
+            }
+            return devices;
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, SetUpConformance, testing::Values(Fresh()),
+                         [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(Cuda, FeedConformance, testing::Values(AsOpened()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Cuda, ThreadedFeedConformance, testing::Values(AsOpened()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendConformance, testing::Values(OverFakeRuntime()), BackendName);

@@ -244,6 +244,30 @@ TEST_P(FeedConformance, TwoFeedsOfTwoBackendsPinOneMemory) {
   EXPECT_EQ(Train(&stays, 100), all);
 }
 
+// Each opens the devices for itself, as two libraries of a program do.
+TEST_P(FeedConformance, AFeedGoesOnWhenTheOneThatPinnedItsMemoryFirstCloses) {
+  const std::shared_ptr<DeviceBackend> another = OpenAnother();
+  ASSERT_NE(another, nullptr);
+  const std::vector<std::uint64_t> all = SumsOf(640, 32);
+  auto first = std::make_unique<DeviceFeed>(Batches(640, 32), OnOneDevice());
+  EXPECT_EQ(Train(first.get(), 5).size(), 5U);
+  FeedOptions options = OnOneDevice();
+  options.backend = another;
+  DeviceFeed second(Batches(640, 32), options);
+  EXPECT_EQ(Train(&second, 5).size(), 5U);
+  EXPECT_TRUE(Ok(first->Close()));
+  first.reset();
+  second.ReInit();
+  EXPECT_EQ(Train(&second, 100), all);
+  EXPECT_EQ(second.Stats().pinning, "");
+  EXPECT_EQ(second.Stats().devices[0].unpinned_bytes, 0U);
+  EXPECT_TRUE(Ok(second.Close()));
+  if (!GetParam().complaints || another == shared_backend()) return;
+  for (const std::string& complaint : GetParam().complaints(*another, false)) {
+    ADD_FAILURE() << complaint;
+  }
+}
+
 TEST_P(ThreadedFeedConformance, FeedsOfSeveralThreadsShareADevice) {
   const std::vector<std::uint64_t> all = SumsOf(640, 32);
   std::vector<std::thread> threads;

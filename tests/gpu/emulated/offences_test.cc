@@ -331,6 +331,33 @@ TEST_P(Offences, AKernelThatCannotWorkIsRefused) {
   ExpectRefused(rig_->AllocDevice(0, 0, &memory));
 }
 
+TEST_P(Offences, RegistrationsOfOneProcessAreForAllButEndByWhoMadeThem) {
+  EmulatedOptions options = Options();
+  options.shared_registrations = true;
+  DeviceRig one(options);
+  DeviceRig other(options);
+  EXPECT_EQ(one->Registrations(), other->Registrations());
+  EXPECT_NE(one->Registrations(), rig_->Registrations());
+  std::byte* slab = one.Host(kBytes);
+  ExpectRefused(other->RegisterHost(slab, kBytes));
+  ExpectRefused(other->UnregisterHost(slab));
+  EXPECT_EQ(other.Rules(), (Rules{"overlapping registration", "unknown registration"}));
+  const DeviceStream stream = other.Stream();
+  std::byte* slot = other.Device(kBytes);
+  other.Expect(other->CopyToDevice(stream, slot, slab, kBytes));
+  other.Expect(other->SyncStream(stream));
+  EXPECT_EQ(other->offences().size(), 2U);
+  EXPECT_EQ(one->Leaks().registrations, 1U);
+  EXPECT_EQ(other->Leaks().registrations, 0U);
+  rig_.Expect(rig_->RegisterHost(slab, kBytes));  // what is not of that process is apart
+  rig_.Expect(rig_->UnregisterHost(slab));
+  one.Expect(one->UnregisterHost(slab));
+  other.Expect(other->CopyToDevice(stream, slot, slab, kBytes));
+  other.Expect(other->SyncStream(stream));
+  EXPECT_EQ(other->offences().back().rule, "unregistered source");
+  one.ExpectNoOffence();
+}
+
 INSTANTIATE_TEST_SUITE_P(Executors, Offences, testing::Bool(), [](const auto& instance) {
   return instance.param ? "Simulated" : "Threaded";
 });
