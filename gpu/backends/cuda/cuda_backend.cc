@@ -115,6 +115,19 @@ Status CudaBackend::Record(DeviceEvent event, DeviceStream stream) {
   if (Status bad = Check(stream); !bad.ok()) return bad;
   if (Status bad = Check(event); !bad.ok()) return bad;
   if (Status bad = CheckNotCaptured(stream); !bad.ok()) return bad;
+  return RecordChecked(event, stream);
+}
+
+Status CudaBackend::RecordUnlessCaptured(DeviceEvent event, DeviceStream stream, bool* captured) {
+  *captured = false;
+  counts_.Record();
+  if (Status bad = Check(stream); !bad.ok()) return bad;
+  if (Status bad = Check(event); !bad.ok()) return bad;
+  *captured = IsCapturing(stream);
+  return *captured ? Status() : RecordChecked(event, stream);
+}
+
+Status CudaBackend::RecordChecked(DeviceEvent event, DeviceStream stream) {
   std::optional<DeviceGuard> guard;
   if (IsOnEachDevice(stream)) guard.emplace(DeviceOf(event.handle));
   return FinishOn(cudaEventRecord(Cuda(event), Cuda(stream)), event.handle, "record an event");

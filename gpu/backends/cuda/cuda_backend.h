@@ -60,6 +60,7 @@ class CudaBackend final : public DeviceBackend {
   bool IsCapturing(DeviceStream stream) override;
   int DeviceOfStream(DeviceStream stream) override;
   Status Record(DeviceEvent event, DeviceStream stream) override;
+  Status RecordUnlessCaptured(DeviceEvent event, DeviceStream stream, bool* captured) override;
   Status StreamWait(DeviceStream stream, DeviceEvent event) override;
   Status Query(DeviceEvent event, bool* done) override;
   Status CopyToDevice(DeviceStream stream, std::byte* to, const std::byte* from,
@@ -93,6 +94,8 @@ class CudaBackend final : public DeviceBackend {
   int DeviceOf(const void* handle) const;
   /// Whether the stream takes records and waits: kInvalidArgument while it is captured.
   Status CheckNotCaptured(DeviceStream stream);
+  /// Record, of what was checked.
+  Status RecordChecked(DeviceEvent event, DeviceStream stream);
   /// What becomes of a call on `device` that returned `error`: remembers that the device is lost.
   Status Finish(cudaError_t error, int device, std::string_view what, std::size_t bytes = 0);
   Status FinishOn(cudaError_t error, const void* handle, std::string_view what,

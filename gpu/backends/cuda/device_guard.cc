@@ -2,8 +2,9 @@
 
 #include <cuda.h>
 
-#include <map>
-#include <mutex>
+#include <array>
+#include <atomic>
+#include <cstddef>
 
 namespace ringfeed {
 namespace {
@@ -13,6 +14,7 @@ struct ContextCalls {
   decltype(&cuDevicePrimaryCtxRetain) retain = nullptr;
   decltype(&cuCtxPushCurrent) push = nullptr;
   decltype(&cuCtxPopCurrent) pop = nullptr;
+  decltype(&cuCtxGetCurrent) current = nullptr;
   cudaError_t error = cudaSuccess;
 };
 
@@ -35,6 +37,7 @@ ContextCalls FindCalls() {
   calls.error = Find("cuDevicePrimaryCtxRetain", &calls.retain);
   if (calls.error == cudaSuccess) calls.error = Find("cuCtxPushCurrent", &calls.push);
   if (calls.error == cudaSuccess) calls.error = Find("cuCtxPopCurrent", &calls.pop);
+  if (calls.error == cudaSuccess) calls.error = Find("cuCtxGetCurrent", &calls.current);
   return calls;
 }
 
@@ -46,16 +49,17 @@ const ContextCalls& Calls() {
 // Errors of the driver have the runtime's numbers.
 cudaError_t ErrorOf(CUresult result) { return static_cast<cudaError_t>(result); }
 
+// The context stays the same for as long as it is kept, so threads may find it at the same time:
+// one that is retained twice is kept all the same.
 cudaError_t PrimaryContext(int device, CUcontext* context) {
-  static std::mutex mutex;
-  static std::map<int, CUcontext> contexts;
-  const std::lock_guard lock(mutex);
-  CUcontext& kept = contexts[device];
-  if (kept == nullptr) {
-    const cudaError_t error = ErrorOf(Calls().retain(&kept, device));
-    if (error != cudaSuccess) return error;
-  }
-  *context = kept;
+  constexpr std::size_t kRemembered = 64;
+  static std::array<std::atomic<CUcontext>, kRemembered> contexts{};
+  const auto index = static_cast<std::size_t>(device);
+  if (index < kRemembered) *context = contexts[index].load(std::memory_order_relaxed);
+  if (*context != nullptr) return cudaSuccess;
+  const cudaError_t error = ErrorOf(Calls().retain(context, device));
+  if (error != cudaSuccess) return error;
+  if (index < kRemembered) contexts[index].store(*context, std::memory_order_relaxed);
   return cudaSuccess;
 }
 
@@ -65,7 +69,10 @@ DeviceGuard::DeviceGuard(int device) {
   error_ = Calls().error;
   CUcontext context = nullptr;
   if (error_ == cudaSuccess) error_ = PrimaryContext(device, &context);
-  if (error_ == cudaSuccess) error_ = ErrorOf(Calls().push(context));
+  CUcontext current = nullptr;
+  if (error_ == cudaSuccess) error_ = ErrorOf(Calls().current(&current));
+  if (error_ != cudaSuccess || current == context) return;
+  error_ = ErrorOf(Calls().push(context));
   pushed_ = error_ == cudaSuccess;
 }
 

@@ -2,8 +2,13 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "gpu/feed/device_lane.h"
+#include "gpu/feed/host_pins.h"
+#include "ringfeed/make_tensor.h"
 #include "tests/gpu/cuda/cuda_fixture.h"
 
 namespace ringfeed {
@@ -299,6 +304,45 @@ TEST_F(CudaRunning, RangesNeedNoProfiler) {
   cuda_.BeginRange("its copy");
   cuda_.EndRange();
   cuda_.EndRange();
+}
+
+TEST_F(CudaRunning, OneLookSaysWhetherAStreamIsCapturedAndRecords) {
+  const DeviceStream stream = NewStream();
+  const DeviceEvent event = NewEvent();
+  bool captured = true;
+  EXPECT_TRUE(cuda_.RecordUnlessCaptured(event, stream, &captured).ok());
+  EXPECT_FALSE(captured);
+  EXPECT_EQ(fake_cudart::Calls("cudaStreamIsCapturing"), 1);
+  EXPECT_EQ(fake_cudart::Calls("cudaEventRecord"), 1);
+  fake_cudart::CaptureStream(stream.handle, true);
+  EXPECT_TRUE(cuda_.RecordUnlessCaptured(event, stream, &captured).ok());
+  EXPECT_TRUE(captured);
+  EXPECT_EQ(fake_cudart::Calls("cudaEventRecord"), 1);
+  fake_cudart::CaptureStream(stream.handle, false);
+  EXPECT_EQ(cuda_.RecordUnlessCaptured(event, {}, &captured).code(), StatusCode::kInvalidArgument);
+  EXPECT_FALSE(captured);
+}
+
+TEST_F(CudaRunning, AReleaseLooksOnceAtItsStream) {
+  LaneOptions options;
+  DeviceLane lane(std::shared_ptr<DeviceBackend>(&cuda_, [](DeviceBackend*) {}), 0, 0, options,
+                  std::make_shared<HostPins>(
+                      std::shared_ptr<DeviceBackend>(&cuda_, [](DeviceBackend*) {}), CpuList{}));
+  ASSERT_TRUE(lane.Open().ok());
+  FeedItem item;
+  item.rows = item.valid_rows = 1;
+  item.batch = {MakeScalar(std::int64_t{7})};
+  ASSERT_EQ(lane.TryGive(std::move(item)), QueueResult::kOk);
+  lane.Feed();
+  std::size_t slot = 0;
+  ASSERT_EQ(lane.TryTake(&slot), QueueResult::kOk);
+  ASSERT_TRUE(lane.UseOn(&lane.slot(slot), NewStream()).ok());
+  const int before = fake_cudart::Calls("cudaStreamIsCapturing");
+  lane.Release(slot);
+  EXPECT_EQ(fake_cudart::Calls("cudaStreamIsCapturing"), before + 1);
+  const std::int64_t until_ns = cuda_.NowNanos() + 1'000'000'000;
+  EXPECT_TRUE(lane.Drain(until_ns).ok());
+  EXPECT_TRUE(lane.Free(until_ns).ok());
 }
 
 }  // namespace

@@ -50,6 +50,19 @@ TEST_F(CudaSetUp, DevicesThatThereAreNotAreRefused) {
   EXPECT_EQ(fake_cudart::AllCalls(), 0);
 }
 
+TEST_F(CudaSetUp, AThreadThatIsOnTheDeviceAlreadyPushesNoContext) {
+  ASSERT_TRUE(cuda_.BindThread(1).ok());
+  const int before = fake_cudart::Calls("cuCtxPushCurrent");
+  std::byte* const data = NewMemory(64, 1);
+  EXPECT_EQ(fake_cudart::Calls("cuCtxPushCurrent"), before);
+  NewEvent(0);
+  EXPECT_EQ(fake_cudart::Calls("cuCtxPushCurrent"), before + 1);
+  EXPECT_EQ(fake_cudart::CurrentDevice(), 1);
+  EXPECT_TRUE(cuda_.FreeDevice(1, data).ok());
+  std::thread([&] { NewEvent(0); }).join();  // one that never chose a device
+  EXPECT_EQ(fake_cudart::Calls("cuCtxPushCurrent"), before + 2);
+}
+
 TEST_F(CudaSetUp, CallsThatNameADeviceLeaveTheThreadsDeviceAsItWas) {
   ASSERT_TRUE(cuda_.BindThread(0).ok());
   DeviceInfo info;

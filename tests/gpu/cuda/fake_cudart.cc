@@ -60,6 +60,7 @@ struct PlannedFailure {
 
 struct ThreadState {
   int device = 0;
+  bool chosen = false;  ///< the device: its context is the thread's current one
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   cudaError_t last_error = cudaSuccess;
   std::vector<int> pushed{};  ///< devices whose contexts were pushed
@@ -243,6 +244,14 @@ CUresult PushContext(CUcontext context) {
   const cudaError_t error = EnterOn("cuCtxPushCurrent", device);
   if (error == cudaSuccess) thread_state.pushed.push_back(device);
   return static_cast<CUresult>(error);
+}
+
+CUresult GetContext(CUcontext* context) {
+  const std::lock_guard lock(mutex);
+  const bool has_one = thread_state.chosen || !thread_state.pushed.empty();
+  *context =
+      !has_one ? nullptr : reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(Current()) + 1);
+  return CUDA_SUCCESS;
 }
 
 CUresult PopContext(CUcontext*) {
@@ -433,6 +442,7 @@ cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= Now().machine.devices) return Return(cudaErrorInvalidDevice);
   thread_state.pushed.clear();
   thread_state.device = device;
+  thread_state.chosen = true;
   return Return(EnterOn("cudaSetDevice", device));
 }
 
@@ -443,6 +453,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
   *function = name == "cuDevicePrimaryCtxRetain" ? reinterpret_cast<void*>(&RetainContext)
               : name == "cuCtxPushCurrent"       ? reinterpret_cast<void*>(&PushContext)
               : name == "cuCtxPopCurrent"        ? reinterpret_cast<void*>(&PopContext)
+              : name == "cuCtxGetCurrent"        ? reinterpret_cast<void*>(&GetContext)
                                                  : nullptr;
   return Return(Enter("cudaGetDriverEntryPointByVersion"));
 }
