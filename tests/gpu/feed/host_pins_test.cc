@@ -202,5 +202,40 @@ TEST(HostPinsTest, ArenasMayEndWhileTheLastFeedCloses) {
   ExpectNoOffence(*devices);
 }
 
+// The next one registers what the last one still unregisters, unless it waits.
+TEST(HostPinsTest, AFeedMayOpenWhileTheLastOneCloses) {
+  constexpr int kRounds = 2'000;
+  const auto devices = EmulatedDevices::Open(1);
+  const std::shared_ptr<Arena> arena = SmallArena();
+  const auto run = [&] {
+    for (int round = 0; round < kRounds && devices->offences().empty(); ++round) {
+      ExpectPinned(HostPins::Of(devices, {}).get(), *arena);
+    }
+  };
+  {
+    const std::jthread second(run);
+    const std::jthread third(run);
+    run();
+  }
+  EXPECT_TRUE(devices->Leaks().none());
+  ExpectNoOffence(*devices);
+}
+
+TEST(HostPinsTest, IsOneForAllWhoShareRegistrations) {
+  EmulatedOptions options;
+  options.shared_registrations = true;
+  const auto one = EmulatedDevices::Open(options);
+  const auto other = EmulatedDevices::Open(options);
+  const std::shared_ptr<Arena> arena = SmallArena();
+  auto first = HostPins::Of(one, {});
+  const auto second = HostPins::Of(other, {});
+  ExpectPinned(first.get(), *arena);
+  ExpectPinned(second.get(), *arena);
+  first.reset();
+  ExpectPinned(second.get(), *arena);
+  ExpectNoOffence(*one);
+  ExpectNoOffence(*other);
+}
+
 }  // namespace
 }  // namespace ringfeed
