@@ -15,7 +15,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -25,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/machine/cpu_time.h"
 #include "gpu/feed/feed_core.h"
 #include "gpu/feed/memory_batches.h"
 #include "ringfeed/emulated_devices.h"
@@ -38,14 +38,6 @@ constexpr std::size_t kSlots = 8;
 
 bool Smoke() { return std::getenv("RINGFEED_BENCH_SMOKE") != nullptr; }
 std::uint64_t Leases() { return Smoke() ? 200 : 20'000; }
-
-std::int64_t ClockNanos(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-std::int64_t ThreadCpuNanos() { return ClockNanos(CLOCK_THREAD_CPUTIME_ID); }
-std::int64_t ProcessCpuNanos() { return ClockNanos(CLOCK_PROCESS_CPUTIME_ID); }
 
 /// What one batch cost.
 struct Figure {

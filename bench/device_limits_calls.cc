@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/machine/cpu_time.h"
+#include "base/quantile.h"
 #include "bench/device_limits_parts.h"
 #include "ringfeed/device_kernels.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/quantile.h"
 #include "bench/device_limits_parts.h"
 
 namespace ringfeed::bench {

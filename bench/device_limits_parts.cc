@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <ctime>
 #include <fstream>
 #include <span>
 #include <utility>
 
+#include "base/machine/cpu_time.h"
+#include "base/quantile.h"
 #include "base/random_bits.h"
 #include "ringfeed/device_kernels.h"
 
@@ -47,19 +48,6 @@ RowTime MeasureRow(const LimitsRun& run, const OwnedStream& stream, std::size_t 
 }
 
 }  // namespace
-
-std::int64_t ThreadCpuNanos() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-double QuantileOf(std::vector<double> values, double share) {
-  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1));
-  const auto place = values.begin() + static_cast<std::ptrdiff_t>(at);
-  std::nth_element(values.begin(), place, values.end());
-  return *place;
-}
 
 LimitsRun::LimitsRun(OwnedDevice device, double seconds, std::FILE* shown)
     : device_(std::move(device)),

@@ -18,10 +18,6 @@ using Json = nlohmann::ordered_json;
 inline constexpr std::size_t kKiB = std::size_t{1} << 10;
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-std::int64_t ThreadCpuNanos();
-/// The value that `share` of all lie below. There is one at least.
-double QuantileOf(std::vector<double> values, double share);
-
 /// One run over one device, and the rows that it gave so far.
 class LimitsRun {
  public:

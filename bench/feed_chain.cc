@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "base/machine/cpu_time.h"
+
 namespace ringfeed::bench {
 namespace {
 

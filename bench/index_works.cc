@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/machine/cpu_time.h"
 #include "bench/bare_stores.h"
 #include "bench/bench_data.h"
 #include "bench/feed_chain.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "base/machine/cpu_time.h"
 #include "bench/loop_result.h"
 #include "io/input_file.h"
 #include "io/read_engine.h"

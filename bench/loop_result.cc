@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/machine/cpu_time.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed::bench {
@@ -26,17 +26,7 @@ double Seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-double Seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-}
-
 }  // namespace
-
-double ProcessCpuSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
-}
 
 double NowSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -46,11 +36,10 @@ void BatchDigest::Add(std::span<const std::byte> column) {
   value_ = XXH3_64bits_withSeed(column.data(), column.size(), value_);
 }
 
-LoopTimer::LoopTimer()
-    : cpu_begin_(Seconds(CLOCK_THREAD_CPUTIME_ID)), wall_begin_(Seconds(CLOCK_MONOTONIC)) {}
+LoopTimer::LoopTimer() : cpu_begin_(ThreadCpuSeconds()), wall_begin_(Seconds(CLOCK_MONOTONIC)) {}
 
 void LoopTimer::Stop(LoopResult* result) const {
-  result->cpu_s = Seconds(CLOCK_THREAD_CPUTIME_ID) - cpu_begin_;
+  result->cpu_s = ThreadCpuSeconds() - cpu_begin_;
   result->wall_s = Seconds(CLOCK_MONOTONIC) - wall_begin_;
 }
 

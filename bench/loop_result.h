@@ -35,8 +35,6 @@ class BatchDigest {
   std::uint64_t value_ = 0;
 };
 
-/// CPU seconds of this process so far, all threads, user and system.
-double ProcessCpuSeconds();
 /// Seconds of a clock that only goes forward.
 double NowSeconds();
 

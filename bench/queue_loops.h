@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/resource.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/machine/cpu_time.h"
 #include "ringfeed/detail/queue_policy.h"
 #include "ringfeed/queue/mpmc_ring.h"
 #include "ringfeed/queue/queue_result.h"
@@ -31,22 +30,6 @@ class BlockingRing {
  private:
   MpmcRing<std::uint64_t> ring_;
 };
-
-inline double Seconds(const timeval& value) {
-  return static_cast<double>(value.tv_sec) + 1e-6 * static_cast<double>(value.tv_usec);
-}
-
-inline double ProcessCpuSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
-}
-
-inline double ThreadCpuSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_THREAD, &usage);
-  return Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
-}
 
 inline double Now() {
   return std::chrono::duration<double>(QueueClock::now().time_since_epoch()).count();

@@ -11,25 +11,16 @@
 namespace ringfeed::tools {
 namespace {
 
-double Seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-}
-
-rusage Usage() {
+std::uint64_t PeakRssOfUsage() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return usage;
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
 }  // namespace
 
 double NowSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double ProcessCpuSeconds() {
-  const rusage usage = Usage();
-  return Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
 }
 
 // Not ru_maxrss: that also has the peak of the process which called exec.
@@ -40,7 +31,7 @@ std::uint64_t ProcessPeakRssBytes() {
     if (!line.starts_with(kName)) continue;
     return std::strtoull(line.c_str() + kName.size(), nullptr, 10) * 1024;
   }
-  return static_cast<std::uint64_t>(Usage().ru_maxrss) * 1024;
+  return PeakRssOfUsage();
 }
 
 }  // namespace ringfeed::tools

@@ -6,8 +6,6 @@ namespace ringfeed::tools {
 
 /// Seconds of a clock that only goes forward.
 double NowSeconds();
-/// CPU seconds of this process so far, all threads, user and system.
-double ProcessCpuSeconds();
 /// The most memory that this process had resident at a time, mapped files included.
 std::uint64_t ProcessPeakRssBytes();
 

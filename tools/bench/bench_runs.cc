@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/machine/cpu_time.h"
 #include "base/memory/memory_limit.h"
 #include "io/page_cache.h"
 #include "ringfeed/io_options.h"

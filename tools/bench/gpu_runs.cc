@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -11,9 +10,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/machine/cpu_time.h"
 #include "base/machine/signals_blocked.h"
+#include "base/quantile.h"
 #include "gpu/feed/feed_core.h"
-#include "tools/process_usage.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -93,20 +93,6 @@ constexpr std::size_t kLoadsAhead = 8;   // enqueued at a time: the host is neve
 constexpr std::size_t kStepsAhead = 64;  // whose events are kept
 constexpr std::uint64_t kWarmUpSteps = 16;
 constexpr std::size_t kMostSteps = std::size_t{1} << 17;
-
-double ThreadCpuSeconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double QuantileOf(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1));
-  const auto place = values.begin() + static_cast<std::ptrdiff_t>(at);
-  std::nth_element(values.begin(), place, values.end());
-  return *place;
-}
 
 /// Points in one step: before its batch is there, behind that, at its end.
 struct StepEvents {

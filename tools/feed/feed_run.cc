@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/machine/cpu_time.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/feed/feed_trail.h"
 #include "tools/process_usage.h"
