@@ -42,7 +42,7 @@ class GpuScriptTest(CommandTest):
         super().setUp()
         self.pack = self.folder / "pack"
         (self.pack / "bin").mkdir(parents=True)
-        (self.pack / "bin" / "ringfeed").symlink_to(BINARY)
+        (self.pack / "bin" / "ringfeed").symlink_to(pathlib.Path(BINARY).resolve())
         (self.pack / "commit").write_text("abcdef\n")
         self.out = self.folder / "out"
 
