@@ -36,7 +36,8 @@ Reader Batches(Reader samples, const DataReaderOptions& options) {
 Reader ParseSamples(Reader samples, std::shared_ptr<const SampleParser> parser) {
   if (parser == nullptr) Refuse("the parser is null");
   std::vector<FieldSpec> fields = parser->fields();
-  std::string name = TypeName(typeid(*parser)) + "::Parse";
+  const SampleParser& its_class = *parser;
+  std::string name = TypeName(typeid(its_class)) + "::Parse";
   MapFunction parse = [parser = std::move(parser)](const MapInput& input, RowWriter& row) {
     const RecordSpan& record = input.record;
     parser->Parse({reinterpret_cast<const char*>(record.data), record.size}, row);
