@@ -20,14 +20,17 @@ OPTIONS = {
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
     "--verify --json --devices --step-ms --device-slots --distribution --last-step --trace "
     "--epoch --rank --ranks --split-by-files --max-batches --position-in --position-out "
-    "--position-every --journal",
+    "--position-every --journal --tuned",
     "audit": "--files --format --json",
     "shuffle-quality": "--format --parse --batch --shuffle --shuffle-mode --seed --epoch --cycle "
     "--stripe-bytes --on-damage --max-damaged --max-record-bytes --label --classes --json",
     "run": "--grammar --json",
     "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds "
-    "--pairs --gpu --devices --json",
+    "--gpu --devices --json",
+    "tune": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
+    "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds --pairs "
+    "--devices --step-ms --distribution --last-step --cache --out --report --json",
 }
 VERIFY_FIELDS = "file format intact records payload_bytes damaged_records damaged"
 DIGEST_FIELDS = "file records payload_bytes damaged_records damaged sha256 multiset"

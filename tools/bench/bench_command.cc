@@ -15,7 +15,6 @@
 #include "tools/bench/gpu_bench.h"
 #include "tools/command.h"
 #include "tools/feed/feed_plan.h"
-#include "tools/option_values.h"
 #include "tools/progress_bar.h"
 #include "tools/report.h"
 
@@ -66,13 +65,16 @@ class BenchCommand : public Command {
     CLI::App* sub = app->add_subcommand("bench", kBenchHelp);
     AddFeedOptions(sub, &plan_);
     sub->remove_option(sub->get_option("--passes"));  // as many as a run has time for
-    sub->add_option("--bytes", sample_bytes_,
-                    "how much of the files to use; default: a quarter of "
-                    "the memory limit, at most 4GiB")
-        ->transform(SizeValue())
-        ->type_name("SIZE");
+    AddSampleOption(sub, &sample_bytes_);
     sub->add_option("--seconds", seconds_, "length of one run; default: 1, with --gpu 10")
         ->check(CLI::PositiveNumber);
+    // Taken for one version: 0.1 ended with a recommendation.
+    sub->add_option_function<std::string>(
+           "--pairs",
+           [](const std::string&) {
+             std::fputs("ringfeed: bench recommends nothing any more: ringfeed tune\n", stderr);
+           })
+        ->group("");
     sub->add_flag("--gpu", gpu_, "measure a device and the feed onto it instead");
     sub->add_option("--devices", devices_, "with --gpu: cuda, cuda:NUMBER or emu")
         ->capture_default_str();

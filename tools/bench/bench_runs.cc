@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -23,6 +24,7 @@
 #include "tools/feed/device_feed_run.h"
 #include "tools/feed/feed_run.h"
 #include "tools/given_files.h"
+#include "tools/option_values.h"
 #include "tools/process_usage.h"
 #include "tools/report.h"
 
@@ -213,9 +215,18 @@ BenchFigure MeasureDeviceFeed(const FeedPlan& plan, const DeviceOptions& devices
 
 }  // namespace
 
+void AddSampleOption(CLI::App* app, std::uint64_t* most_bytes) {
+  app->add_option("--bytes", *most_bytes,
+                  "how much of the files to use; default: a quarter of the memory limit, at most "
+                  "4GiB")
+      ->transform(SizeValue())
+      ->type_name("SIZE");
+}
+
 FileSample SampleOf(const std::vector<std::string>& names, std::uint64_t most_bytes) {
-  const std::uint64_t memory = FindMemoryLimit().bytes;
-  if (most_bytes == 0) most_bytes = std::min(memory / 4, std::uint64_t{4} << 30);
+  if (most_bytes == 0) {
+    most_bytes = std::min(FindMemoryLimit().bytes / 4, std::uint64_t{4} << 30);
+  }
   FileSample sample;
   for (const std::string& file : ExpandNames(names)) {
     std::error_code failure;
@@ -227,7 +238,6 @@ FileSample SampleOf(const std::vector<std::string>& names, std::uint64_t most_by
       sample.bytes += size;
     }
   }
-  sample.larger_than_memory = sample.total_bytes > memory / 5 * 4;
   return sample;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,10 @@
 #include "tools/devices/device_options.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/feed/speed_settings.h"
+
+namespace CLI {
+class App;
+}
 
 namespace ringfeed::tools {
 
@@ -24,12 +29,14 @@ struct BenchFigure {
   Status status;  ///< why there are no figures
 };
 
+/// Adds --bytes, of SampleOf's `most_bytes`.
+void AddSampleOption(CLI::App* app, std::uint64_t* most_bytes);
+
 /// The part of a user's files that runs read, so that none takes too long.
 struct FileSample {
   std::vector<std::string> files;
   std::uint64_t bytes = 0;
-  std::uint64_t total_bytes = 0;    ///< of all files
-  bool larger_than_memory = false;  ///< the total is
+  std::uint64_t total_bytes = 0;  ///< of all files
 };
 /// Files of `names`, in their order, of `most_bytes` at most together, and one in any case. 0: a
 /// quarter of the memory limit, at most 4 GiB. Throws Error where one cannot be looked at.

@@ -22,7 +22,6 @@
 #include "tools/devices/device_options.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/interrupt.h"
-#include "tools/option_values.h"
 #include "tools/process_usage.h"
 #include "tools/progress_bar.h"
 #include "tools/report.h"
@@ -139,11 +138,7 @@ class TuneCommand : public Command {
         ->check(CLI::IsMember({"found", "warm", "cold"}).description(""))
         ->type_name("found|warm|cold")
         ->capture_default_str();
-    sub->add_option("--bytes", sample_bytes_,
-                    "how much of the files to use; default: a quarter of the memory limit, at most "
-                    "4GiB")
-        ->transform(SizeValue())
-        ->type_name("SIZE");
+    AddSampleOption(sub, &sample_bytes_);
     sub->add_option("--out", out_, "file for the result")->capture_default_str();
     sub->add_option("--report", report_, "file for a page of HTML");
     sub->add_flag("--json", json_, "the report for machines");
