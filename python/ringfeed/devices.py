@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Optional, Sequence, Union
@@ -158,9 +160,21 @@ class DevicePlan:
 
 
 def warn_of_choice(reader: Union[_core.Reader, _core.DeviceFeed]) -> None:
-    """Warns the caller's caller's caller where "auto" came to emulated devices."""
+    """Warns whoever called the package where "auto" came to emulated devices."""
     if isinstance(reader, _core.DeviceFeed) and reader.kind == "emu" and reader.devices_reason:
-        warnings.warn(f"devices: {reader.devices_reason}", RuntimeWarning, stacklevel=4)
+        text = f"devices: {reader.devices_reason}"
+        warnings.warn(text, RuntimeWarning, stacklevel=_frames_of_package())
+
+
+def _frames_of_package() -> int:
+    """How many calls of this package stand between the caller and who called the package."""
+    package = os.path.dirname(__file__)
+    frames = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == package:
+        frames += 1
+        frame = frame.f_back
+    return frames
 
 
 def plan_of(

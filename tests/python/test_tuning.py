@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from loader_data import all_numbers, number_loader, write_rows
 
-import ringfeed
-from ringfeed import _core, devices
+from ringfeed import _core, devices, errors
 
 
 def write_tuning(folder: Path, **changes: Any) -> Path:
@@ -30,7 +29,7 @@ def write_tuning(folder: Path, **changes: Any) -> Path:
     }
     path = folder / "tuned.json"
     path.write_text(json.dumps(tuning))
-    with pytest.raises(ringfeed.InvalidArgument, match="Z80, 1 CPU") as refused:
+    with pytest.raises(errors.InvalidArgument, match="Z80, 1 CPU") as refused:
         _core.tuned_slots(str(path))
     machine = re.search(r"this is (.*)\): ", str(refused.value))
     assert machine
@@ -60,7 +59,7 @@ def test_slots_are_the_tuned_ones(tmp_path: Path) -> None:
     assert own is not None and own.slots == 2
     held = []
     with number_loader(write_rows(tmp_path), tuned=write_tuning(tmp_path, slots=3)) as loader:
-        with pytest.raises(ringfeed.ResourceExhausted):
+        with pytest.raises(errors.ResourceExhausted):
             for batch in loader:
                 held.append(batch)
     assert len(held) == 3
@@ -69,10 +68,10 @@ def test_slots_are_the_tuned_ones(tmp_path: Path) -> None:
 def test_another_format_and_what_is_no_tuning_are_refused(tmp_path: Path) -> None:
     files = write_rows(tmp_path)
     tuned = write_tuning(tmp_path, format="tfrecord")
-    with pytest.raises(ringfeed.InvalidArgument, match="tuned for tfrecord files"):
+    with pytest.raises(errors.InvalidArgument, match="tuned for tfrecord files"):
         number_loader(files, tuned=tuned)
     tuned.write_text("{}")
-    with pytest.raises(ringfeed.InvalidArgument, match="no tuning"):
+    with pytest.raises(errors.InvalidArgument, match="no tuning"):
         number_loader(files, tuned=tuned)
-    with pytest.raises(ringfeed.NotFound):
+    with pytest.raises(errors.NotFound):
         number_loader(files, tuned=tmp_path / "not_there")
