@@ -47,7 +47,8 @@ class InterfaceTest(CommandTest):
         for command, options in OPTIONS.items():
             with self.subTest(command):
                 help_text = run(command, "--help").stdout
-                found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", help_text.split("Options:")[1]))
+                listed = help_text.split("\nOptions:\n")[1]
+                found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", listed))
                 self.assertEqual(found - {"--help"}, set(options.split()))
 
     def test_help_teaches_by_examples(self):
