@@ -40,6 +40,14 @@ TEST(TuneReportTest, SaysTheGainTheDistanceToTheMachineAndWhatWouldMoveIt) {
   EXPECT_NE(all.find("framing and checksums"), std::string::npos) << all;
 }
 
+TEST(TuneReportTest, ADiskIsBlamedForColdFilesAlone) {
+  TuneReport report = SomeReport();
+  report.result.after.bottleneck = "read: most of the reader threads' work";
+  EXPECT_NE(AllOf(report).find("page cache"), std::string::npos);
+  report.cold = true;
+  EXPECT_NE(AllOf(report).find("a faster disk"), std::string::npos);
+}
+
 TEST(TuneReportTest, ADiskWorksBesideTheLoops) {
   TuneReport report = SomeReport();
   EXPECT_DOUBLE_EQ(MachineRate(report), 3);  // 1 / (1/4 + 1/12)

@@ -12,9 +12,13 @@ struct Remedy {
   std::string_view stage;
   std::string_view text;
 };
+constexpr std::string_view kReadRemedy =
+    "a faster disk, files that fit in memory, or a compressed format would move it";
+constexpr std::string_view kCachedReadRemedy =
+    "it copies from the page cache: more CPUs would move it, or files that are mapped";
 // What moves a stage that takes most of the reader threads' time.
 constexpr Remedy kRemedies[] = {
-    {"read", "a faster disk, files that fit in memory, or a compressed format would move it"},
+    {"read", kReadRemedy},
     {"frame",
      "framing and checksums: more CPUs, or a format without them (flat rows, arrays, tokens)"},
     {"plan", "larger records or batches, or a shuffle of fewer rows, would move it"},
@@ -48,13 +52,14 @@ std::string LimitNames(const TuneReport& report) {
   return names;
 }
 
-std::string BottleneckSentence(const BenchFigure& figure) {
-  const std::string& bottleneck = figure.bottleneck;
+std::string BottleneckSentence(const TuneReport& report) {
+  const std::string& bottleneck = report.result.after.bottleneck;
   if (bottleneck.empty()) return {};
   std::string sentence = "What holds it up now is " + bottleneck;
   for (const Remedy& remedy : kRemedies) {
     if (!bottleneck.starts_with(std::string(remedy.stage) + ":")) continue;
-    return sentence + "; " + std::string(remedy.text) + ".";
+    const bool is_cached = remedy.stage == "read" && !report.cold;
+    return sentence + "; " + std::string(is_cached ? kCachedReadRemedy : remedy.text) + ".";
   }
   return sentence + ": the loop that takes the batches, not the feed.";
 }
@@ -113,7 +118,7 @@ std::vector<std::string> Findings(const TuneReport& report) {
         "That is " + Percent(after.gb_per_s / rate) + " of the " + FixedText(rate, 2) +
         " GB/s that this machine comes to by plain loops: " + LimitNames(report) + ".");
   }
-  if (std::string sentence = BottleneckSentence(after); !sentence.empty()) {
+  if (std::string sentence = BottleneckSentence(report); !sentence.empty()) {
     findings.push_back(std::move(sentence));
   }
   if (report.emulated) {
