@@ -15,16 +15,6 @@ namespace nb = nanobind;
 namespace ringfeed::python {
 namespace {
 
-// It joins threads that may wait for the lock.
-void DeleteUnlocked(DeviceFeed* feed) {
-  if (!Py_IsInitialized() || PyGILState_Check() == 0) {
-    delete feed;
-    return;
-  }
-  const GilReleased unlocked;
-  delete feed;
-}
-
 // A call that may run beside others of its kind.
 class Inside {
  public:
@@ -79,7 +69,8 @@ DeviceFeed& DeviceFeedHandle::feed() {
   const GilReleased unlocked;
   const std::scoped_lock lock(mutex_);
   if (!feed_) {
-    feed_.emplace(std::shared_ptr<DeviceFeed>(new DeviceFeed(reader, options_), &DeleteUnlocked));
+    feed_.emplace(
+        std::shared_ptr<DeviceFeed>(new DeviceFeed(reader, options_), &DeleteUnlocked<DeviceFeed>));
   }
   return feed_->Get();
 }

@@ -41,4 +41,15 @@ auto Unlocked(Function&& function) {
   return function();
 }
 
+/// A shared_ptr's deleter, for what joins threads that may wait for the lock.
+template <typename Owner>
+void DeleteUnlocked(Owner* owner) {
+  if (!Py_IsInitialized() || PyGILState_Check() == 0) {
+    delete owner;
+    return;
+  }
+  const GilReleased unlocked;
+  delete owner;
+}
+
 }  // namespace ringfeed::python

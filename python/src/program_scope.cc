@@ -28,16 +28,6 @@ WeakList<Scope>& TheLive() {
   return *live;
 }
 
-// Its readers' threads may wait for the lock.
-void DeleteUnlocked(Scope* scope) {
-  if (!Py_IsInitialized() || PyGILState_Check() == 0) {
-    delete scope;
-    return;
-  }
-  const GilReleased unlocked;
-  delete scope;
-}
-
 nb::list InstancesOf(const std::vector<Instance>& instances) {
   nb::list arrays;
   for (const Instance& instance : instances) arrays.append(ArraysOf(instance));
@@ -59,7 +49,7 @@ void SetObject(Scope* scope, const std::string& name, nb::handle value) {
 
 }  // namespace
 
-ScopeHandle::ScopeHandle() : scope_(std::shared_ptr<Scope>(new Scope, &DeleteUnlocked)) {
+ScopeHandle::ScopeHandle() : scope_(std::shared_ptr<Scope>(new Scope, &DeleteUnlocked<Scope>)) {
   TheLive().Note(scope_.Shared());
 }
 

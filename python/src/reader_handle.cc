@@ -24,16 +24,6 @@ namespace ringfeed::python {
 
 namespace {
 
-// The last handle on a chain joins its threads, which may wait for the lock.
-void DeleteUnlocked(Reader* reader) {
-  if (!Py_IsInitialized() || PyGILState_Check() == 0) {
-    delete reader;
-    return;
-  }
-  const GilReleased unlocked;
-  delete reader;
-}
-
 // A thread that takes none of the process's signals but the faults that are its own: signals are a
 // matter of the program's threads.
 template <typename Function>
@@ -66,7 +56,7 @@ void NotePlace(const nb::python_error& thrown, const DataPlace& place) {
 }  // namespace
 
 ReaderHandle::ReaderHandle(Reader reader, Keepers keepers)
-    : reader_(std::shared_ptr<Reader>(new Reader(std::move(reader)), &DeleteUnlocked)),
+    : reader_(std::shared_ptr<Reader>(new Reader(std::move(reader)), &DeleteUnlocked<Reader>)),
       keepers_(std::move(keepers)),
       last_(std::make_shared<LastRead>()) {
   last_->reader = reader_.Get().id();
