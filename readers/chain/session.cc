@@ -194,9 +194,7 @@ std::string ReaderSession::WhatIsHeld(const Run& run) {
   const std::string who =
       run.holders().IsOne() ? "this thread holds" : "the threads that wait for more hold";
   if (run.batch_sink() != nullptr) {
-    return who +
-           " all batches of the reader; let one go, copy what is to be kept, or raise "
-           "BatchOptions::slots";
+    return who + " all batches of the reader; " + kMakeRoom;
   }
   return who +
          " all the memory that the reader may use for records; let some RecordBlocks go, or raise "
