@@ -6,8 +6,8 @@
 
 namespace ringfeed {
 
-std::string ProcessorName(const std::string& root) {
-  std::ifstream facts(root + "/proc/cpuinfo");
+std::string ProcessorName() {
+  std::ifstream facts("/proc/cpuinfo");
   std::string line;
   while (std::getline(facts, line)) {
     if (!line.starts_with("model name")) continue;

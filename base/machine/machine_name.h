@@ -5,7 +5,6 @@
 namespace ringfeed {
 
 /// What the processor calls itself, "AMD EPYC 7B13", or, if it has no name, its kind: "aarch64".
-/// `root` stands before /proc: for tests.
-std::string ProcessorName(const std::string& root = "");
+std::string ProcessorName();
 
 }  // namespace ringfeed
