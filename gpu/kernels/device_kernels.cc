@@ -39,6 +39,13 @@ Accesses AccessesOf(const RaggedToPadded& kernel) {
           Write(kernel.output, kernel.rows * kernel.length * kernel.unit_bytes)};
 }
 
+Accesses AccessesOf(const GatherPieces& kernel) {
+  if (kernel.count == 0) return {};
+  return {Read(kernel.input, kernel.input_bytes),
+          Read(kernel.pieces, kernel.count * sizeof(GatheredPiece)),
+          Write(kernel.output, kernel.output_bytes)};
+}
+
 Accesses AccessesOf(const Checksum& kernel) {
   return {Read(kernel.input, kernel.bytes), Write(kernel.output, sizeof(*kernel.output))};
 }
@@ -159,6 +166,18 @@ Status CheckOne(const RaggedToPadded& kernel) {
                        {{"input", kernel.input, step},
                         {"offsets", kernel.offsets, alignof(std::int64_t)},
                         {"output", kernel.output, step}});
+}
+
+Status CheckOne(const GatherPieces& kernel) {
+  constexpr std::string_view kName = "GatherPieces";
+  if (!Fits({kernel.input_bytes}) || !Fits({kernel.output_bytes})) {
+    return Refused(kName, "input_bytes or output_bytes overflows");
+  }
+  if (!Fits({kernel.count, sizeof(GatheredPiece)})) return Refused(kName, "count overflows");
+  return CheckOperands(kName, AccessesOf(kernel),
+                       {{"input", kernel.input, 1},
+                        {"pieces", kernel.pieces, alignof(GatheredPiece)},
+                        {"output", kernel.output, 1}});
 }
 
 Status CheckOne(const Checksum& kernel) {

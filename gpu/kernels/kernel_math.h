@@ -91,6 +91,17 @@ RINGFEED_HOST_DEVICE inline PaddedRow PaddedRowOf(std::int64_t begin_offset,
   return row;
 }
 
+/// How many bytes of a piece are copied: those that stand in the input and in the output.
+RINGFEED_HOST_DEVICE inline std::uint64_t GatheredBytes(std::uint64_t from, std::uint64_t to,
+                                                        std::uint64_t bytes,
+                                                        std::uint64_t input_bytes,
+                                                        std::uint64_t output_bytes) {
+  const std::uint64_t in_input = from < input_bytes ? input_bytes - from : 0;
+  const std::uint64_t in_output = to < output_bytes ? output_bytes - to : 0;
+  if (bytes > in_input) bytes = in_input;
+  return bytes > in_output ? in_output : bytes;
+}
+
 /// What the 8-byte word of that number adds to a Checksum.
 RINGFEED_HOST_DEVICE inline std::uint64_t ChecksumTerm(std::uint64_t word, std::uint64_t number) {
   return (word + 1) * (2 * number + 0x9E3779B97F4A7C15U);

@@ -130,6 +130,15 @@ void Run(const RaggedToPadded& kernel) {
   }
 }
 
+void Run(const GatherPieces& kernel) {
+  for (std::uint64_t i = 0; i < kernel.count; ++i) {
+    const GatheredPiece& piece = kernel.pieces[i];
+    const std::uint64_t bytes =
+        GatheredBytes(piece.from, piece.to, piece.bytes, kernel.input_bytes, kernel.output_bytes);
+    if (bytes > 0) std::memcpy(kernel.output + piece.to, kernel.input + piece.from, bytes);
+  }
+}
+
 void Run(const Checksum& kernel) {
   const std::uint64_t words = kernel.bytes / 8;
   const std::uint64_t rest = kernel.bytes % 8;

@@ -55,6 +55,24 @@ struct RaggedToPadded {
   std::array<std::byte, 8> padding{};  ///< the first padding_bytes of it, over and over
 };
 
+/// A piece of memory, and where it goes.
+struct GatheredPiece {
+  std::uint64_t from = 0;  ///< offset in the input
+  std::uint64_t to = 0;    ///< offset in the output
+  std::uint64_t bytes = 0;
+};
+
+/// Pieces of the input to their places in the output, which do not overlap each other. What of a
+/// piece would stand beyond the input or the output is not copied.
+struct GatherPieces {
+  const std::byte* input = nullptr;
+  std::uint64_t input_bytes = 0;
+  const GatheredPiece* pieces = nullptr;  ///< device memory too
+  std::uint64_t count = 0;
+  std::byte* output = nullptr;
+  std::uint64_t output_bytes = 0;
+};
+
 /// A checksum that does not depend on how the work is split: over the 8-byte little-endian words
 /// w_i of the input (the last one filled up with zeros) the sum, modulo 2^64, of (w_i + 1) * (2 i +
 /// 0x9E3779B97F4A7C15), plus the number of bytes. Stores it to *output.
@@ -64,7 +82,8 @@ struct Checksum {
   std::uint64_t* output = nullptr;
 };
 
-using DeviceKernel = std::variant<CastNormalize, WidenTokens, RaggedToPadded, Checksum>;
+using DeviceKernel =
+    std::variant<CastNormalize, WidenTokens, RaggedToPadded, GatherPieces, Checksum>;
 
 /// Whether the kernel's numbers make sense, without a look at memory: kInvalidArgument names what
 /// does not (a pointer that is null with work to do, off its boundary or into what another one is

@@ -315,6 +315,57 @@ cudaError_t Launch(const RaggedToPadded& kernel, cudaStream_t stream) {
   return LaunchPad<std::uint8_t>(kernel, stream);
 }
 
+/// A piece in words of one size, by the threads along x: bytes until `to` is on a word's boundary,
+/// and behind the last word.
+template <typename Word>
+__device__ void CopyPiece(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  const std::uint64_t misaligned = reinterpret_cast<std::uintptr_t>(to) % sizeof(Word);
+  std::uint64_t head = misaligned == 0 ? 0 : sizeof(Word) - misaligned;
+  if (head > bytes) head = bytes;
+  const std::uint64_t words = (bytes - head) / sizeof(Word);
+  const std::uint64_t tail = head + words * sizeof(Word);
+  for (std::uint64_t i = ThreadNumber(); i < head; i += ThreadCount()) to[i] = from[i];
+  const auto* words_from = reinterpret_cast<const Word*>(from + head);
+  auto* words_to = reinterpret_cast<Word*>(to + head);
+  for (std::uint64_t i = ThreadNumber(); i < words; i += ThreadCount()) words_to[i] = words_from[i];
+  for (std::uint64_t i = tail + ThreadNumber(); i < bytes; i += ThreadCount()) to[i] = from[i];
+}
+
+/// Pieces are taken along y. Both ends of one are seldom on the same boundary: the widest word that
+/// they share is used.
+__global__ void Gather(const std::byte* input, std::uint64_t input_bytes,
+                       const GatheredPiece* pieces, std::uint64_t count, std::byte* output,
+                       std::uint64_t output_bytes) {
+  for (std::uint64_t i = std::uint64_t{blockIdx.y} * blockDim.y + threadIdx.y; i < count;
+       i += std::uint64_t{gridDim.y} * blockDim.y) {
+    const GatheredPiece piece = pieces[i];
+    const std::uint64_t bytes =
+        GatheredBytes(piece.from, piece.to, piece.bytes, input_bytes, output_bytes);
+    if (bytes == 0) continue;
+    std::byte* to = output + piece.to;
+    const std::byte* from = input + piece.from;
+    const std::uint64_t apart =
+        reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
+    if (apart % 16 == 0) {
+      CopyPiece<ulonglong2>(to, from, bytes);
+    } else if (apart % 8 == 0) {
+      CopyPiece<std::uint64_t>(to, from, bytes);
+    } else if (apart % 4 == 0) {
+      CopyPiece<std::uint32_t>(to, from, bytes);
+    } else {
+      CopyPiece<std::uint8_t>(to, from, bytes);
+    }
+  }
+}
+
+cudaError_t Launch(const GatherPieces& kernel, cudaStream_t stream) {
+  if (kernel.count == 0) return cudaSuccess;
+  constexpr std::uint64_t kWordsOfAPiece = 256;
+  const RowShape shape = ShapeOf(kernel.count, kWordsOfAPiece);
+  return Enqueue(Gather, shape.grid, shape.block, stream, kernel.input, kernel.input_bytes,
+                 kernel.pieces, kernel.count, kernel.output, kernel.output_bytes);
+}
+
 /// Adds up over the block and then to *output: addition modulo 2^64 gives the same in any order.
 __device__ void AddToOutput(unsigned long long sum, unsigned long long* output) {
   __shared__ unsigned long long warp_sums[kThreads / 32];
@@ -425,7 +476,7 @@ int LoadKernelsOnCuda() {
   if (error == cudaSuccess) error = LoadWiden<std::int64_t>();
   if (error != cudaSuccess) return error;
   return LoadAll(Pad<ulonglong2>, Pad<std::uint64_t>, Pad<std::uint32_t>, Pad<std::uint16_t>,
-                 Pad<std::uint8_t>, AddUp<true>, AddUp<false>, Spin);
+                 Pad<std::uint8_t>, Gather, AddUp<true>, AddUp<false>, Spin);
 }
 
 int LaunchOnCuda(const DeviceKernel& kernel, void* stream) {

@@ -29,6 +29,12 @@ void Point(RaggedToPadded& kernel, const std::vector<std::byte*>& inputs, std::b
   kernel.output = output;
 }
 
+void Point(GatherPieces& kernel, const std::vector<std::byte*>& inputs, std::byte* output) {
+  kernel.input = inputs[0];
+  kernel.pieces = reinterpret_cast<const GatheredPiece*>(inputs[1]);
+  kernel.output = output;
+}
+
 void Point(Checksum& kernel, const std::vector<std::byte*>& inputs, std::byte* output) {
   kernel.input = inputs[0];
   kernel.output = reinterpret_cast<std::uint64_t*>(output);
@@ -68,6 +74,10 @@ std::vector<Case> Cases() {
       {"WidenTo64", WidenTokens{.count = 77}, {Pattern(154)}, 616},
       {"Padded", ragged, {Pattern(66), BytesOf({0, 3, 3, 8, 11})}, 120},
       {"PaddedAtRandom", ragged, {Pattern(66), BytesOf({12, -5, 40, 9, 1})}, 120},
+      {"Gathered",
+       GatherPieces{.input_bytes = 100, .count = 3, .output_bytes = 100},
+       {Pattern(100), BytesOf({0, 40, 60, 60, 0, 33, 93, 33, 7})},
+       100},
       {"Checksum", Checksum{.bytes = 101}, {Pattern(101)}, 8},
       {"ChecksumOfWords", Checksum{.bytes = 96}, {Pattern(96)}, 8},
       {"ChecksumOfNothing", Checksum{}, {{}}, 8},
@@ -153,9 +163,12 @@ TEST(KernelAccesses, NameNoInputThatDoesNotMatter) {
 }
 
 TEST(KernelAccesses, AreEmptyWithoutWork) {
-  const std::vector<DeviceKernel> kernels = {CastNormalize{}, WidenTokens{}, RaggedToPadded{},
+  const std::vector<DeviceKernel> kernels = {CastNormalize{},
+                                             WidenTokens{},
+                                             RaggedToPadded{},
                                              RaggedToPadded{.rows = 3, .input_units = 5},
-                                             RaggedToPadded{.length = 3, .input_units = 5}};
+                                             RaggedToPadded{.length = 3, .input_units = 5},
+                                             GatherPieces{.input_bytes = 5, .output_bytes = 5}};
   for (const DeviceKernel& kernel : kernels) {
     for (const MemoryAccess& access : KernelAccesses(kernel)) {
       EXPECT_EQ(access.bytes, 0U) << "kernel " << kernel.index();
