@@ -265,7 +265,8 @@ OpenInputResult Opening::Cached(std::uint64_t* loads) {
     file->Choose({name_, IoPath::kUring, false, false, reason}, 1, true);
     return {{}, std::move(file)};
   }
-  if (options_.path == IoPath::kPread) return Inline(reason, true);
+  const bool is_read = options_.path == IoPath::kAuto && !options_.may_map;
+  if (is_read || options_.path == IoPath::kPread) return Inline(reason, true);
   OpenInputResult mapped = Mapped(reason);
   if (mapped.status.ok()) return mapped;
   return Inline(reason + "; " + mapped.status.message(), true);
@@ -273,6 +274,7 @@ OpenInputResult Opening::Cached(std::uint64_t* loads) {
 
 OpenInputResult Opening::ChooseAuto(bool may_map) {
   if (IsResident()) {
+    if (!options_.may_map) return Inline("in the page cache: read inline, not to be mapped");
     const bool is_mapped = FileMapping::IsMapped(stat_);
     if (!may_map && !is_mapped) return Inline("in the page cache: read inline");
     OpenInputResult mapped =

@@ -21,6 +21,7 @@ std::string_view IoPathName(IoPath path);
 /// Speed, never order: how bytes are read. Every option has a default that suits most machines.
 struct IoOptions {
   IoPath path = IoPath::kAuto;
+  bool may_map = true;  ///< kAuto may map a file that is in the page cache; else it is read
   std::size_t block_bytes = 512 * 1024;           ///< size of one read; a multiple of 4096
   std::size_t in_flight_bytes = 4 * 1024 * 1024;  ///< per reader thread, io_uring and pool
   bool direct = true;                             ///< O_DIRECT for cold files

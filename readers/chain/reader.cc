@@ -67,10 +67,29 @@ Instance Reader::ReadNext() {
   throw Error(status());
 }
 
-ReadResult Reader::TryReadNext(Instance* instance, const ReadOptions& options) {
+namespace {
+
+ReadResult ReadFrom(const std::shared_ptr<GraphNode>& node, Instance* instance,
+                    const ReadOptions& options, std::span<const PendingCopy>* pending) {
   BatchOrigin unused;
   BatchOrigin* const origin = options.origin != nullptr ? options.origin : &unused;
-  return SessionOf(node_)->ReadNext(instance, origin, {options.stop, options.deadline});
+  return SessionOf(node)->ReadNext(instance, origin, {options.stop, options.deadline}, pending);
+}
+
+}  // namespace
+
+ReadResult Reader::TryReadNext(Instance* instance, const ReadOptions& options) {
+  return ReadFrom(node_, instance, options, nullptr);
+}
+
+void ReaderAccess::LeaveFields(const Reader& reader, const LeftFieldRules& rules) {
+  SessionOf(reader.node_)->LeaveFields(rules);
+}
+
+ReadResult ReaderAccess::TryReadNext(const Reader& reader, Instance* instance,
+                                     const ReadOptions& options,
+                                     std::span<const PendingCopy>* pending) {
+  return ReadFrom(reader.node_, instance, options, pending);
 }
 
 ReadResult Reader::TryReadBlock(RecordBlock* block, const ReadOptions& options) {

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/pending_copy.h"
 #include "readers/chain/graph.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/reader.h"
@@ -19,6 +22,13 @@ class ReaderAccess {
   static Reader Of(std::shared_ptr<GraphNode> node) { return Reader(std::move(node)); }
   /// Null of an empty handle.
   static const std::shared_ptr<GraphNode>& NodeOf(const Reader& reader) { return reader.node_; }
+  /// Says before the first read which fields of rows may stay where they were read, for who reads
+  /// by TryReadNext of this class. Nothing for a chain without Batch.
+  static void LeaveFields(const Reader& reader, const LeftFieldRules& rules);
+  /// Reader::TryReadNext, which also says what is to be copied into the batch: valid as long as the
+  /// batch is held, in the order of its places. Other reads copy it themselves.
+  static ReadResult TryReadNext(const Reader& reader, Instance* instance,
+                                const ReadOptions& options, std::span<const PendingCopy>* pending);
 };
 
 /// Map, for a function that messages call `function_name`.

@@ -333,6 +333,17 @@ void ReaderSession::ReserveBatches(std::size_t batches) {
   plan_.held_batches = batches;
 }
 
+void ReaderSession::LeaveFields(const LeftFieldRules& rules) {
+  const std::lock_guard lock(mutex_);
+  if (!plan_.batched) return;
+  if (run_ != nullptr) {
+    throw Error(Status(StatusCode::kInvalidArgument,
+                       "who copies fields itself must say so before the first read"));
+  }
+  plan_.left_fields = rules;
+  plan_.source.options.io.may_map = plan_.source.options.io.may_map && rules.may_map;
+}
+
 ReadResult ReaderSession::HasNext(Deadline deadline) {
   {
     const std::lock_guard lock(rows_mutex_);
@@ -390,10 +401,11 @@ void ReaderSession::NoteFirst() {
 }
 
 ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,
-                                   const ReadLimits& limits) {
+                                   const ReadLimits& limits,
+                                   std::span<const PendingCopy>* pending) {
   if (!plan_.batched) return ReadRow(instance, origin, limits);
   Origin read;
-  const ReadResult result = ReadBatch(instance, &read, limits);
+  const ReadResult result = ReadBatch(instance, &read, limits, pending);
   if (result != ReadResult::kRecord) return result;
   {
     const std::lock_guard lock(mutex_);
@@ -405,7 +417,8 @@ ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,
   return result;
 }
 
-ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits) {
+ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits,
+                                    std::span<const PendingCopy>* pending) {
   instance->clear();
   while (true) {
     Taken taken;
@@ -421,6 +434,8 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const Re
       if (empty && failed == Wait::kStale) continue;
       if (empty) return ReadResult::kFailed;
     }
+    if (pending == nullptr) taken.run->batch_sink()->CopyPending(slot);
+    if (pending != nullptr) *pending = slot->pending_copies;
     *instance = taken.run->batch_sink()->MakeInstance(*slot, owner);
     instance->set_names(names_);
     *origin = {

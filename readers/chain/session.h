@@ -16,10 +16,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
+#include "base/pending_copy.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
 #include "readers/engine/run.h"
@@ -54,10 +56,16 @@ class ReaderSession {
     BatchOrigin origin;
     return ReadNext(instance, &origin, limits);
   }
-  ReadResult ReadNext(Instance* instance, BatchOrigin* origin, const ReadLimits& limits = {});
+  /// `pending`: what is to be copied into the batch, valid as long as that is held, in the order of
+  /// its places; null: it is copied here.
+  ReadResult ReadNext(Instance* instance, BatchOrigin* origin, const ReadLimits& limits = {},
+                      std::span<const PendingCopy>* pending = nullptr);
   /// `origin` may be null.
   ReadResult ReadBlock(RecordBlock* block, BatchOrigin* origin, const ReadLimits& limits);
   void ReserveBatches(std::size_t batches);
+  /// Before the first read: long fields of rows stay where they were read, if whoever reads takes
+  /// `pending`. Of a chain with Batch alone.
+  void LeaveFields(const LeftFieldRules& rules);
   /// kRecord, also where a failure comes next; kEnd; kTimeout.
   ReadResult HasNext(Deadline deadline = kNoDeadline);
   std::optional<std::uint64_t> NextPass();
@@ -197,7 +205,8 @@ class ReaderSession {
   bool HasUserSource() const {
     return plan_.source.instances != nullptr || plan_.source.records != nullptr;
   }
-  ReadResult ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits);
+  ReadResult ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits,
+                       std::span<const PendingCopy>* pending = nullptr);
   /// `rows`, where it is not null: what the block is views of.
   ReadResult TakeBlock(RecordBlock* block, Origin* origin, const ReadLimits& limits,
                        Rows* rows = nullptr);

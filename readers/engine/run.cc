@@ -406,7 +406,12 @@ void Run::BatchDone() {
 
 bool Run::HasRoom(std::uint64_t number) { return out_.HasRoom(number); }
 
-std::size_t Run::GrantBatches(std::size_t bytes) { return budget_->GrantBatches(bytes); }
+std::size_t Run::GrantBatches(std::size_t bytes) {
+  const std::size_t granted = budget_->GrantBatches(bytes);
+  // Their rows may stand in blocks that have others, too.
+  if (plan_.left_fields.any()) budget_->GrantKept(2 * granted);
+  return granted;
+}
 
 void Run::End(std::uint64_t number, const Status& given) {
   const Status status = planner_->CheckedEnd(given);
@@ -427,12 +432,37 @@ Status Run::end_status() const { return out_.status(); }
 
 // ---- Memory and deliveries ----
 
+// The first batch that keeps a block pays for its memory, the last one gives that back.
+bool Run::Keep(Block* block) {
+  const std::size_t bytes = block->slab_bytes();
+  std::uint32_t keeps = block->keeps.load(std::memory_order_relaxed);
+  while (keeps != Block::kHeld) {
+    if (block->keeps.compare_exchange_weak(keeps, keeps + 1, std::memory_order_relaxed))
+      return true;
+  }
+  if (!budget_->Keep(bytes)) return false;
+  // Another one may pay meanwhile: then both have, and the last of both gives back one part.
+  const std::uint32_t before = block->keeps.fetch_add(1, std::memory_order_relaxed);
+  if (before != Block::kHeld) budget_->LetGo(bytes);
+  return true;
+}
+
+void Run::LetGo(Block* block) { DropKeep(block, 1); }
+
+void Run::DropKeep(Block* block, std::uint32_t keep) {
+  const std::size_t bytes = block->slab_bytes();
+  // Order: as of holds. Who drops the last reason sees all that read the block done.
+  const std::uint32_t left = block->keeps.fetch_sub(keep, std::memory_order_acq_rel) - keep;
+  if (keep != Block::kHeld && (left & ~Block::kHeld) == 0) budget_->LetGo(bytes);
+  if (left == 0) blocks_.GiveBack(block);
+}
+
 void Run::RecycleBlock(Block* block) {
   LaneState& lane = *lanes_[block->lane];
   const std::int32_t credits = block->credits;
   const std::size_t bytes = block->payload_bytes;
   budget_->NoteFreed(block->slab_bytes());
-  blocks_.GiveBack(block);
+  DropKeep(block, Block::kHeld);
   if (hold_credits_) {
     GiveCredits(lane, credits, bytes);
   } else {

@@ -133,6 +133,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   // PlannerHost.
   void Submit(WriteTask* task, std::uint32_t near_lane) override;
   void Drop(Block* block, std::uint32_t rows) override;
+  bool Keep(Block* block) override;
+  void LetGo(Block* block) override;
   void Deliver(std::uint64_t number, Delivery delivery) override;
   void NoteSkipped(const RecordSpan& record, const Status& why) override;
   void NoteLeftOut(const PlanPosition& behind) override;
@@ -226,6 +228,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   /// Runs the plan, unless another thread does; whether it got further.
   bool RequestPlan(Worker* worker);
   void RecycleBlock(Block* block);
+  /// One reason less to keep the block's memory, kHeld or 1; with the last it goes.
+  void DropKeep(Block* block, std::uint32_t keep);
   void GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes);
   void ReleaseDelivery(const Delivery& delivery);
   void AskForPlan();

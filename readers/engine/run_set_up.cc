@@ -353,6 +353,7 @@ std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock) {
   options.clock = clock;
   ShareBatches(&options);
   options.packer = plan.packer.get();
+  options.left_fields = plan.left_fields;
   auto sink = std::make_unique<BatchSink>(options, plan.parser.get(), arena_, this);
   batch_sink_ = sink.get();
   return sink;

@@ -98,7 +98,7 @@ class RowTargets {
     from->resize(row_bytes_.size());
     for (std::size_t f = 0; f < row_bytes_.size(); ++f) {
       const ColumnTarget& target = targets[f];
-      (*from)[f] = {target.data + row * row_bytes_[f],
+      (*from)[f] = {target.data != nullptr ? target.data + row * row_bytes_[f] : nullptr,
                     target.offsets != nullptr ? target.offsets + row : nullptr};
     }
   }

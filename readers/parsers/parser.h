@@ -39,7 +39,8 @@ enum class FieldRole : std::uint8_t {
 
 /// Where a run of rows of one field is to be written. Fixed fields: row r goes to data + r *
 /// unit_bytes. Ragged ones: `data` is the first value of the batch, row r starts at unit
-/// offsets[r], and the writer sets offsets[r + 1] (offsets[0] is set).
+/// offsets[r], and the writer sets offsets[r + 1] (offsets[0] is set). Without `data` the values
+/// are not written, only the offsets (see CopiesBytesOf).
 struct ColumnTarget {
   std::byte* data = nullptr;
   std::int64_t* offsets = nullptr;
@@ -98,6 +99,14 @@ class Parser {
     location->bytes = location->bytes / location->units * units;
     location->units = units;
     return true;
+  }
+  /// Whether Write may copy a field's bytes to their place just as the record has them. Then Locate
+  /// finds fields also where two_phase() is false, and Write knows targets without data.
+  virtual bool CopiesBytesOf(std::size_t /*field*/) const { return false; }
+  /// The bytes of the record that Write would so copy; none where it would write others.
+  virtual std::span<const std::byte> BytesOf(std::size_t /*field*/, const RecordSpan& /*record*/,
+                                             const FieldLocation& /*location*/) const {
+    return {};
   }
   /// What locations point at besides the records, to be kept as long as they: taken after each
   /// Locate.

@@ -56,6 +56,13 @@ class HashingParser : public Parser {
   bool Cut(std::size_t field, std::uint32_t units, FieldLocation* location) const override {
     return field < inner_->fields().size() && inner_->Cut(field, units, location);
   }
+  bool CopiesBytesOf(std::size_t field) const override {
+    return field < inner_->fields().size() && inner_->CopiesBytesOf(field);
+  }
+  std::span<const std::byte> BytesOf(std::size_t field, const RecordSpan& record,
+                                     const FieldLocation& at) const override {
+    return inner_->BytesOf(field, record, at);
+  }
   std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override;
   std::uint32_t TakeTruncated(Scratch* scratch) const override;
   std::size_t max_rows_per_write() const override { return inner_->max_rows_per_write(); }

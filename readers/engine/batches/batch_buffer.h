@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/memory/arena.h"
+#include "base/pending_copy.h"
 #include "readers/engine/blocks/block.h"
 #include "readers/order/plan_clock.h"
 #include "readers/parsers/parser.h"
@@ -90,7 +91,12 @@ struct BatchBuffer {
   /// Of the records of rows that were written, failed ones aside. Relaxed: `pending` orders it.
   std::atomic<std::uint64_t> payload_bytes{0};
 
-  std::mutex failures_mutex;  ///< rows that fail are rare
+  /// Bytes that its writers left where they stand, and the blocks whose memory is kept for them,
+  /// one entry for each LetGo that is owed. Sorted by place once it is finished.
+  std::vector<PendingCopy> pending_copies;
+  std::vector<Block*> kept;
+
+  std::mutex failures_mutex;  ///< rows that fail are rare; guards also what is left where it stands
   std::vector<RowFailure> failures;
   /// Rows that the parser refused, up to the first that it did not, where there is one: only where
   /// they are asked for.

@@ -25,6 +25,7 @@ void BatchFinisher::EndBefore(const BatchBuffer& slot) const {
 
 void BatchFinisher::Finish(BatchBuffer* slot) const {
   if (!slot->status.ok()) slot->rows = 0;
+  SettlePending(slot);
   JoinExtents(slot);
   if (rules_.pad && slot->status.ok()) FillMissing(*slot);
   if (rules_.refusals != nullptr && rules_.refusals->open()) CutRefused(slot);
@@ -37,6 +38,19 @@ void BatchFinisher::Finish(BatchBuffer* slot) const {
   pool_->NoteComplete();
   host_->Deliver(slot->sequence, {slot, nullptr});
   host_->BatchDone();
+}
+
+void BatchFinisher::SettlePending(BatchBuffer* slot) const {
+  if (slot->pending_copies.empty()) return;
+  if (!slot->status.ok()) return pool_->LetGoOfBlocks(slot);
+  if (slot->extents.size() > 1 || !slot->failures.empty()) return CopyPending(slot);
+  std::sort(slot->pending_copies.begin(), slot->pending_copies.end(),
+            [](const PendingCopy& a, const PendingCopy& b) { return a.to < b.to; });
+}
+
+void BatchFinisher::CopyPending(BatchBuffer* slot) const {
+  MakeCopies(slot->pending_copies);
+  pool_->LetGoOfBlocks(slot);
 }
 
 // What tells whether the parser fits no record: those that it refused before it took one.

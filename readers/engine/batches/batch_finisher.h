@@ -27,6 +27,8 @@ struct BatchRules {
   const Refusals* refusals = nullptr;
   /// The parser, where its rows come packed: of OnPacked alone.
   const PackParser* packer = nullptr;
+  /// Fields that whoever takes the batch copies.
+  LeftFieldRules left_fields{};
 };
 
 /// Makes one batch of what several writers wrote, and delivers it: joins its pieces, takes rows
@@ -46,9 +48,13 @@ class BatchFinisher {
   void FinishOne(BatchBuffer* slot) const;
   /// The batch will never be finished: in a handler of what was thrown. Everything ends before it.
   void EndBefore(const BatchBuffer& slot) const;
+  /// Copies what was left where it stands, and lets those blocks go. By who holds the batch.
+  void CopyPending(BatchBuffer* slot) const;
 
  private:
   void Finish(BatchBuffer* slot) const;
+  /// Before anything in the batch is moved: what is pending has its place in it.
+  void SettlePending(BatchBuffer* slot) const;
   void JoinExtents(BatchBuffer* slot) const;
   void SettleFailures(BatchBuffer* slot) const;
   /// The rows from this one on are not to be delivered.

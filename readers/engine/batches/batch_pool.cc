@@ -196,7 +196,14 @@ void BatchPool::RecycleTask(WriteTask* task) {
   (void)free_tasks_.TryPush(std::move(task));  // all tasks ever made fit, or this one rests unused
 }
 
+void BatchPool::LetGoOfBlocks(BatchBuffer* slot) {
+  slot->pending_copies.clear();
+  for (Block* block : slot->kept) host_->LetGo(block);
+  slot->kept.clear();
+}
+
 void BatchPool::Release(BatchBuffer* slot) {
+  LetGoOfBlocks(slot);
   for (const auto& extent : slot->extents) ForbidUse(extent->run.data, extent->run.bytes);
   (void)free_slots_.TryPush(std::move(slot));  // has room for every slot that can exist
 }

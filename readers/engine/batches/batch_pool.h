@@ -61,6 +61,8 @@ class BatchPool {
   void RecycleTask(WriteTask* task);
   /// The consumer has let go of the batch.
   void Release(BatchBuffer* slot);
+  /// Nothing of the batch stands in blocks any more. By who holds the batch.
+  void LetGoOfBlocks(BatchBuffer* slot);
   /// A batch is off the writers' hands. Release: what was done for it is seen by who finds that
   /// none HasIncomplete.
   void NoteComplete() { incomplete_.fetch_sub(1, std::memory_order_release); }

@@ -91,6 +91,7 @@ class BatchSink final : public PlanSink {
   const BatchWriter& writer() const { return writer_; }
   // The consumer's calls.
   Instance MakeInstance(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
+  void CopyPending(BatchBuffer* slot) const { finisher_.CopyPending(slot); }
   void Release(BatchBuffer* slot) { pool_.Release(slot); }
   /// Slots that exist at most; fixed once the first batch was planned.
   std::size_t slot_limit() const { return pool_.slot_limit(); }

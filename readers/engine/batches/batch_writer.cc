@@ -101,12 +101,34 @@ void BatchWriter::PrepareTargets(const WriteTask& task, WriterScratch* scratch) 
   }
 }
 
-void BatchWriter::WriteRows(const WriteTask& task, WriterScratch* scratch) const {
-  const FieldLocation* locations = nullptr;
-  if (parser_->two_phase()) {
-    locations = task.block != nullptr ? task.block->locations.data() + task.src_row * fields_
-                                      : scratch->locations.data();
+const FieldLocation* BatchWriter::LocationsOf(const WriteTask& task,
+                                              const WriterScratch& scratch) const {
+  if (!parser_->two_phase()) return nullptr;
+  return task.block != nullptr ? task.block->locations.data() + task.src_row * fields_
+                               : scratch.locations.data();
+}
+
+const FieldLocation* BatchWriter::LeaveFields(const WriteTask& task, WriterScratch* scratch) const {
+  const std::span<const RecordSpan> records = RecordsOf(task, *scratch);
+  const FieldLocation* locations = LocationsOf(task, *scratch);
+  if (locations == nullptr) {
+    scratch->locations.resize(records.size() * fields_);
+    parser_->Locate(records, scratch->locations.data(), scratch->parser.get(), &scratch->failures);
+    if (!scratch->failures.empty()) {
+      scratch->failures.clear();  // Write finds them, and fills their places
+      return nullptr;
+    }
+    locations = scratch->locations.data();
   }
+  LeavableRows rows{&task, records, scratch->touched};
+  if (task.block != nullptr) rows.blocks = {&task.block, 1};
+  (void)left_fields_.Leave(rows, locations, &scratch->targets, &scratch->copies);
+  return locations;
+}
+
+void BatchWriter::WriteRows(const WriteTask& task, WriterScratch* scratch) const {
+  const FieldLocation* const locations =
+      left_fields_.any() ? LeaveFields(task, scratch) : LocationsOf(task, *scratch);
   WritePieces(RecordsOf(task, *scratch), locations, scratch);
   PublishOffsets(task, *scratch);
   if (rules_.note_rows) NoteRows(task);
@@ -124,7 +146,7 @@ void BatchWriter::WritePieces(std::span<const RecordSpan> records, const FieldLo
       ColumnTarget& target = scratch->piece_targets[f];
       if (target.offsets != nullptr) {
         target.offsets += begin;
-      } else {
+      } else if (target.data != nullptr) {
         target.data += begin * parser_->fields()[f].unit_bytes();
       }
     }

@@ -9,6 +9,7 @@
 #include "readers/engine/batches/batch_buffer.h"
 #include "readers/engine/batches/batch_finisher.h"
 #include "readers/engine/batches/batch_pool.h"
+#include "readers/engine/batches/left_fields.h"
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/locate.h"
 #include "readers/parsers/parser.h"
@@ -28,6 +29,7 @@ struct WriterScratch {
   std::vector<RowFailure> failures;
   std::vector<std::uint32_t> rows_of_block;  ///< by Block::index
   std::vector<Block*> touched;
+  std::vector<PendingCopy> copies;  ///< of fields that are left where they stand
 };
 
 /// Has the parser write the rows of a task into their places in a batch, and lets go of the blocks
@@ -41,7 +43,9 @@ class BatchWriter {
         fields_(parser->fields().size()),
         pool_(pool),
         finisher_(finisher),
-        host_(host) {}
+        host_(host),
+        left_fields_(parser, rules.packer != nullptr ? LeftFieldRules() : rules.left_fields, host) {
+  }
 
   /// Does the task and recycles it. What is thrown ends everything before the batch.
   void Write(WriteTask* task, WriterScratch* scratch) const;
@@ -53,6 +57,10 @@ class BatchWriter {
   void PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const;
   static std::span<const RecordSpan> RecordsOf(const WriteTask& task, const WriterScratch& scratch);
   static void CountBytes(const WriteTask& task, const WriterScratch& scratch);
+  /// Where the fields of the task's rows were found; null where the parser finds them as it writes.
+  const FieldLocation* LocationsOf(const WriteTask& task, const WriterScratch& scratch) const;
+  /// Leaves long fields where they stand; gives where all fields were found, as LocationsOf.
+  const FieldLocation* LeaveFields(const WriteTask& task, WriterScratch* scratch) const;
   void WriteRows(const WriteTask& task, WriterScratch* scratch) const;
   void WritePieces(std::span<const RecordSpan> records, const FieldLocation* locations,
                    WriterScratch* scratch) const;
@@ -74,6 +82,7 @@ class BatchWriter {
   BatchPool* const pool_;
   const BatchFinisher* const finisher_;
   PlanHost* const host_;
+  const LeftFields left_fields_;
 };
 
 }  // namespace ringfeed

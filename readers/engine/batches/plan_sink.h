@@ -68,6 +68,10 @@ class PlanHost {
   virtual void Submit(WriteTask* task, std::uint32_t near_lane) = 0;
   /// Drops `rows` holds on a block.
   virtual void Drop(Block* block, std::uint32_t rows) = 0;
+  /// Has a block's memory stay after its last hold, until LetGo: where there is memory for that.
+  /// The caller has a hold on it. Several threads at once.
+  virtual bool Keep(Block* /*block*/) { return false; }
+  virtual void LetGo(Block* /*block*/) {}
   /// Delivery number `number` is complete.
   virtual void Deliver(std::uint64_t number, Delivery delivery) = 0;
   /// A record that was planned could not be parsed, and is left out.

@@ -88,6 +88,14 @@ struct Block {
   /// Dropped with acq_rel: whoever drops the last sees all uses of the block done.
   std::atomic<std::uint32_t> holds{0};
 
+  /// How many batches keep its memory, whose rows were left where they stand (PendingCopy), and
+  /// kHeld as long as there are holds. Dropped with acq_rel, as holds are.
+  std::atomic<std::uint32_t> keeps{0};
+  static constexpr std::uint32_t kHeld = std::uint32_t{1} << 31;
+
+  /// Whether its records stand in its own slabs, and nowhere else.
+  bool stands_in_slabs() const { return !runs.empty() && files.empty() && instances.empty(); }
+
   std::size_t rows() const { return frame.records.size(); }
   /// Ends the block with what the system, or the arena, refused.
   void Deny(const Status& why) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/pending_copy.h"
 #include "readers/engine/stages/plan_stage.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/parser.h"
@@ -92,6 +93,7 @@ struct ExecutionPlan {
   bool batched = false;  ///< by the user's Batch
   BatchOptions batch;
   std::size_t held_batches = 0;              ///< that the reading thread may hold at a time
+  LeftFieldRules left_fields;                ///< as BatchRules
   std::vector<ContentStep> content;          ///< of the kContent stages
   std::shared_ptr<const PackParser> packer;  ///< the parser, where batches are of packed rows
 

@@ -134,6 +134,29 @@ bool MemoryBudget::Cover(std::size_t held_limit, std::size_t batches) {
   if (wanted > reserved_ && !Hold(wanted)) return false;
   held_limit_ = held_limit;
   batches_ = batches;
+  most_kept_.store(std::min(wanted_kept_, RestForKept()), std::memory_order_relaxed);
+  return true;
+}
+
+std::size_t MemoryBudget::RestForKept() const {
+  const std::size_t others = reading_ + held_limit_ + batches_;
+  return reserved_ - std::min(reserved_, others);
+}
+
+void MemoryBudget::GrantKept(std::size_t bytes) {
+  const std::size_t others = reading_ + held_limit_ + batches_;
+  for (; bytes > RestForKept(); bytes /= 2) {
+    if (others + bytes <= limit_ && Hold(others + bytes)) break;
+  }
+  wanted_kept_ = bytes;
+  most_kept_.store(bytes, std::memory_order_relaxed);
+}
+
+bool MemoryBudget::Keep(std::size_t bytes) {
+  std::size_t kept = kept_.load(std::memory_order_relaxed);
+  do {
+    if (kept + bytes > most_kept_.load(std::memory_order_relaxed)) return false;
+  } while (!kept_.compare_exchange_weak(kept, kept + bytes, std::memory_order_relaxed));
   return true;
 }
 

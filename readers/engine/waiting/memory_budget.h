@@ -10,12 +10,14 @@
 
 namespace ringfeed {
 
-/// A chain's part of the arena, in three: for reading, for what the plan holds back, for batches.
+/// A chain's part of the arena: for reading, for what the plan holds back, for batches, and for
+/// blocks that batches keep, of which there may be none.
 /// It begins with what reading needs and half as much, and grows as batches and shuffles need it,
 /// so that many chains may stand open beside each other. It hands out no memory itself.
 ///
-/// Thread safety: NoteHeld, NoteFreed and held_bytes may be called by any thread; MayHold, WhyNot
-/// and GrantBatches by who runs the plan; the others while no thread of the run exists. None waits.
+/// Thread safety: NoteHeld, NoteFreed, held_bytes, Keep and LetGo may be called by any thread;
+/// MayHold, WhyNot, GrantBatches and GrantKept by who runs the plan; the others while no thread of
+/// the run exists. None waits.
 class MemoryBudget {
  public:
   /// `asked`: so many bytes are the chain's, from the beginning; 0: as many as it needs, of half of
@@ -48,6 +50,13 @@ class MemoryBudget {
   /// Grows so that batches have that much, or a half, a quarter and so on of it; returns how much.
   std::size_t GrantBatches(std::size_t bytes);
 
+  /// Lets batches keep so many bytes of blocks, or what is left for that: nobody waits for it, and
+  /// it gives way where the plan must hold back more.
+  void GrantKept(std::size_t bytes);
+  /// Whether batches may keep so many bytes more; then they do, until LetGo.
+  bool Keep(std::size_t bytes);
+  void LetGo(std::size_t bytes) { kept_.fetch_sub(bytes, std::memory_order_relaxed); }
+
  private:
   std::size_t MostHeld() const { return (limit_ - reading_) * 3 / 4; }
   [[noreturn]] void Refuse(std::size_t needed) const;
@@ -58,6 +67,8 @@ class MemoryBudget {
   bool Cover(std::size_t held_limit, std::size_t batches);
   /// Has the plan hold back `needed` bytes, and some more, so that it grows seldom.
   bool GrowHeld(std::size_t needed);
+  /// What is left for blocks that are kept.
+  std::size_t RestForKept() const;
 
   const std::shared_ptr<Arena> arena_;
   const std::size_t asked_;
@@ -67,7 +78,11 @@ class MemoryBudget {
   std::size_t reading_ = 0;
   std::size_t held_limit_ = 0;
   std::size_t batches_ = 0;
+  std::size_t wanted_kept_ = 0;
   std::atomic<std::size_t> held_{0};  ///< by blocks that were taken and are not free again
+  // Relaxed: they are counts. What is in the memory is ordered by the blocks' own.
+  std::atomic<std::size_t> kept_{0};
+  std::atomic<std::size_t> most_kept_{0};
 };
 
 }  // namespace ringfeed

@@ -73,6 +73,14 @@ class FeaturesParser final : public Parser {
               std::vector<RowFailure>* failures) const override;
   Refusal Explain(const RecordSpan& record, const Status& why) const override;
   bool Cut(std::size_t field, std::uint32_t units, FieldLocation* location) const override;
+  bool CopiesBytesOf(std::size_t field) const override {
+    return feature_fields_[field].as_it_is != kFormNone && feature_fields_[field].step == nullptr;
+  }
+  std::span<const std::byte> BytesOf(std::size_t field, const RecordSpan&,
+                                     const FieldLocation& at) const override {
+    if (!StandsAsItIs(feature_fields_[field], at)) return {};
+    return {at.data, at.bytes};
+  }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;
@@ -396,6 +404,7 @@ void FeaturesParser::Write(std::span<const RecordSpan> rows, const FieldLocation
                           .stager = &own->columns[f],
                           .failures = failures};
       if (feature_fields_[f].ragged) SetOffsets(run, targets[f].offsets + first);
+      if (targets[f].data == nullptr) continue;
       WriteRows(run, own);
       own->columns[f].Flush();
     }

@@ -145,10 +145,12 @@ class StagedColumns {
 
   ColumnStager& operator[](std::size_t column) { return stagers_[column]; }
 
-  /// Starts every column where its target says; `fields` have their unit_bytes.
+  /// Starts every column where its target says, but those without data; `fields` have their
+  /// unit_bytes.
   template <typename Fields>
   void Start(const Fields& fields, std::span<const ColumnTarget> targets) {
     for (std::size_t f = 0; f < stagers_.size(); ++f) {
+      if (targets[f].data == nullptr) continue;
       const bool ragged = targets[f].offsets != nullptr;
       const auto unit = static_cast<std::size_t>(ragged ? targets[f].offsets[0] : 0);
       stagers_[f].Start(targets[f].data + unit * fields[f].unit_bytes);
@@ -164,7 +166,7 @@ class StagedColumns {
       if (offsets != nullptr) offsets += first_row;
       for (std::size_t row = 0; row < rows; ++row, at += stagers_.size()) {
         if (offsets != nullptr) offsets[row + 1] = offsets[row] + at->units;
-        stagers_[f].Append(at->data, at->bytes);
+        if (targets[f].data != nullptr) stagers_[f].Append(at->data, at->bytes);
       }
       stagers_[f].Flush();
     }

@@ -55,6 +55,12 @@ class TypedRowsParser final : public Parser {
   }
   void Locate(std::span<const RecordSpan>, FieldLocation*, Scratch*,
               std::vector<RowFailure>*) const override {}
+  bool CopiesBytesOf(std::size_t) const override { return true; }
+  std::span<const std::byte> BytesOf(std::size_t field, const RecordSpan& record,
+                                     const FieldLocation&) const override {
+    if (record.size != row_bytes_) return {};
+    return record.bytes().subspan(columns_[field].offset, columns_[field].unit_bytes);
+  }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;
@@ -101,7 +107,9 @@ void TypedRowsParser::Write(std::span<const RecordSpan> rows, const FieldLocatio
     const auto after = rows.subspan(first + chunk.size());
     FetchRows(after.first(std::min(chunk_rows_, after.size())));
     const auto checked = Checked(chunk, first, own, failures);
-    for (std::size_t c = 0; c < columns_.size(); ++c) WriteColumn(checked, c, &own->columns[c]);
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      if (targets[c].data != nullptr) WriteColumn(checked, c, &own->columns[c]);
+    }
   }
   own->columns.Finish();
 }

@@ -89,6 +89,11 @@ class TarSampleParser final : public Parser {
     }
   }
   Refusal Explain(const RecordSpan& record, const Status& why) const override;
+  bool CopiesBytesOf(std::size_t field) const override { return members_[field].text; }
+  std::span<const std::byte> BytesOf(std::size_t, const RecordSpan&,
+                                     const FieldLocation& at) const override {
+    return {at.data, at.bytes};
+  }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>*) const override {

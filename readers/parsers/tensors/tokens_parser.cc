@@ -128,6 +128,11 @@ class ArrayParser final : public Parser {
       if (!status.ok()) failures->push_back({row, std::move(status)});
     }
   }
+  bool CopiesBytesOf(std::size_t) const override { return conversion_.convert == nullptr; }
+  std::span<const std::byte> BytesOf(std::size_t, const RecordSpan&,
+                                     const FieldLocation& at) const override {
+    return {at.data, at.bytes};
+  }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;
@@ -192,6 +197,7 @@ void ArrayParser::Write(std::span<const RecordSpan> rows, const FieldLocation* l
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const FieldLocation& at = locations[row];
     if (offsets != nullptr) offsets[row + 1] = offsets[row] + at.units;
+    if (targets[0].data == nullptr) continue;
     // Behind a shuffle the next row stands anywhere: it is fetched beside this one's stores.
     if (row + 1 < rows.size())
       SetStreamCompanion(locations[row + 1].data, locations[row + 1].bytes);

@@ -64,6 +64,12 @@ class TruncateParser final : public Parser {
     location->units = units;
     return true;
   }
+  bool CopiesBytesOf(std::size_t field) const override { return inner_->CopiesBytesOf(field); }
+  std::span<const std::byte> BytesOf(std::size_t field, const RecordSpan& record,
+                                     const FieldLocation& at) const override {
+    if (field == field_ && at.form == kFormAside) return {};
+    return inner_->BytesOf(field, record, at);
+  }
   std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override;
   std::uint32_t TakeTruncated(Scratch* scratch) const override {
     auto* own = static_cast<TruncateScratch*>(scratch);

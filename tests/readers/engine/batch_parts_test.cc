@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,6 +29,21 @@ class NotingHost final : public PlanHost {
   void Deliver(std::uint64_t number, Delivery delivery) override {
     delivered.emplace_back(number, delivery.batch);
   }
+  bool Keep(Block* block) override {
+    if (most_kept == 0) return false;
+    --most_kept;
+    kept.push_back(block);
+    return true;
+  }
+  void LetGo(Block* block) override {
+    const auto found = std::find(kept.begin(), kept.end(), block);
+    if (found == kept.end()) {
+      ADD_FAILURE() << "nobody keeps the block";
+      return;
+    }
+    kept.erase(found);
+    ++most_kept;
+  }
   void NoteSkipped(const RecordSpan&, const Status&) override { ++skipped; }
   void BatchDone() override { ++done; }
   bool HasRoom(std::uint64_t) override { return true; }
@@ -39,6 +55,8 @@ class NotingHost final : public PlanHost {
 
   std::vector<std::pair<std::uint64_t, BatchBuffer*>> delivered;
   std::uint64_t dropped_rows = 0;
+  std::vector<Block*> kept;
+  std::size_t most_kept = 2;
   int skipped = 0;
   int done = 0;
   std::size_t granted = ~std::size_t{0};
@@ -259,6 +277,82 @@ TEST_F(BatchWriterTest, ABatchWithoutMemoryLetsGoOfItsRecords) {
   Write({}, slot);
   EXPECT_EQ(slot->rows, 0u);
   EXPECT_EQ(host_.dropped_rows, 8u);
+}
+
+/// The same rows, of which those are left that stand in slabs.
+class LeftFieldsTest : public BatchWriterTest {
+ protected:
+  static constexpr BatchRules kLeaving{
+      .left_fields = {.least_bytes = 8, .least_neighbour_bytes = 8}};
+
+  // What the block has stands for memory of the arena; nobody frees it.
+  void SetUp() override {
+    BatchWriterTest::SetUp();
+    block_.runs.push_back({});
+  }
+  static std::size_t PendingOf(const BatchBuffer& slot) { return slot.pending_copies.size(); }
+};
+
+TEST_F(LeftFieldsTest, LongFieldsStayWhereTheyStandUntilSomebodyCopiesThem) {
+  BatchBuffer* const slot = Slot();
+  Write(kLeaving, slot);
+  ASSERT_EQ(PendingOf(*slot), 8u);
+  EXPECT_EQ(host_.kept, (std::vector<Block*>{&block_, &block_})) << "once for each task";
+  EXPECT_EQ(host_.dropped_rows, 8u) << "its rows are planned and done with";
+  EXPECT_TRUE(std::is_sorted(slot->pending_copies.begin(), slot->pending_copies.end(),
+                             [](const auto& a, const auto& b) { return a.to < b.to; }));
+  MakeCopies(slot->pending_copies);
+  EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
+  pool_.Release(slot);
+  EXPECT_TRUE(host_.kept.empty());
+}
+
+TEST_F(LeftFieldsTest, ShortFieldsAreWritten) {
+  BatchBuffer* const slot = Slot();
+  Write({.left_fields = {.least_bytes = 8, .least_neighbour_bytes = 9}}, slot);
+  EXPECT_EQ(PendingOf(*slot), 0u);
+  EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+TEST_F(LeftFieldsTest, WithoutMemoryToKeepBlocksRowsAreWritten) {
+  host_.most_kept = 1;
+  BatchBuffer* const slot = Slot();
+  Write(kLeaving, slot);
+  EXPECT_EQ(PendingOf(*slot), 4u) << "of one task";
+  MakeCopies(slot->pending_copies);
+  EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
+  pool_.Release(slot);
+}
+
+TEST_F(LeftFieldsTest, RecordsThatStandElsewhereAreWritten) {
+  block_.instances.resize(1);
+  BatchBuffer* const slot = Slot();
+  Write(kLeaving, slot);
+  EXPECT_EQ(PendingOf(*slot), 0u);
+  EXPECT_TRUE(host_.kept.empty());
+}
+
+TEST_F(LeftFieldsTest, ABatchThatLosesARowIsCopiedFirst) {
+  Spoil(5);
+  BatchBuffer* const slot = Slot();
+  BatchRules rules = kLeaving;
+  rules.on_damage = OnDamage::kSkip;
+  Write(rules, slot);
+  EXPECT_EQ(PendingOf(*slot), 0u);
+  EXPECT_TRUE(host_.kept.empty());
+  EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 6, 7}));
+}
+
+TEST_F(LeftFieldsTest, ABatchWithoutMemoryKeepsNoBlock) {
+  BatchBuffer* const slot = Slot();
+  WriteTask* const task = Task(slot, 0, 8);
+  const BatchFinisher finisher(kLeaving, numbers_.get(), arena_, &pool_, &host_);
+  const BatchWriter writer(kLeaving, numbers_.get(), &pool_, &finisher, &host_);
+  writer.Write(task, &scratch_);
+  slot->status = Status(StatusCode::kResourceExhausted, "no room");
+  finisher.FinishOne(slot);
+  EXPECT_EQ(PendingOf(*slot), 0u);
+  EXPECT_TRUE(host_.kept.empty());
 }
 
 }  // namespace

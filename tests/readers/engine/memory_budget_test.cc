@@ -116,5 +116,42 @@ TEST_F(MemoryBudgetTest, BatchesGetWhatThereIsByHalves) {
   EXPECT_EQ(Taken(), 63 * kMiB);
 }
 
+TEST_F(MemoryBudgetTest, BatchesKeepNoMoreThanIsGranted) {
+  const auto budget = Make(0);
+  budget->Reserve(8 * kMiB);
+  EXPECT_FALSE(budget->Keep(1)) << "nothing was granted";
+  EXPECT_EQ(budget->GrantBatches(4 * kMiB), 4 * kMiB);
+  budget->GrantKept(8 * kMiB);
+  EXPECT_TRUE(budget->Keep(5 * kMiB));
+  EXPECT_FALSE(budget->Keep(4 * kMiB));
+  EXPECT_TRUE(budget->Keep(3 * kMiB));
+  budget->LetGo(5 * kMiB);
+  EXPECT_TRUE(budget->Keep(4 * kMiB));
+  EXPECT_LE(Taken(), budget->limit());
+}
+
+TEST_F(MemoryBudgetTest, WhatIsGrantedToKeepIsHalvedUntilItFits) {
+  const auto budget = Make(20 * kMiB);
+  budget->Reserve(8 * kMiB);
+  budget->GrantKept(64 * kMiB);
+  std::size_t kept = 0;
+  while (budget->Keep(kMiB)) kept += kMiB;
+  EXPECT_GT(kept, 0u);
+  EXPECT_LE(kept, 12 * kMiB);
+  EXPECT_EQ(Taken(), 20 * kMiB);
+}
+
+TEST_F(MemoryBudgetTest, WhatIsKeptGivesWayToAShuffle) {
+  const auto budget = Make(20 * kMiB);
+  budget->Reserve(8 * kMiB);
+  budget->GrantKept(2 * kMiB);
+  ASSERT_TRUE(budget->Keep(kMiB));
+  EXPECT_TRUE(budget->MayHold(9 * kMiB)) << "what reading leaves, but a quarter";
+  budget->NoteHeld(9 * kMiB);
+  std::size_t kept = kMiB;
+  while (budget->Keep(kMiB)) kept += kMiB;
+  EXPECT_LE(kept + 9 * kMiB + 8 * kMiB, 20 * kMiB);
+}
+
 }  // namespace
 }  // namespace ringfeed

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+namespace ringfeed {
+
+/// Bytes of a batch that still stand where they were read: whoever takes the batch copies them to
+/// their place in it, or has a device copy them to the same place in its own memory.
+struct PendingCopy {
+  std::byte* to = nullptr;  ///< in the batch
+  const std::byte* from = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// Which fields of rows are left where they were read, by the bytes of a row's field on average;
+/// 0: none are.
+struct LeftFieldRules {
+  std::size_t least_bytes = 0;            ///< of rows that stand anywhere, behind a shuffle
+  std::size_t least_neighbour_bytes = 0;  ///< of rows that stand one after the other
+  bool may_map = true;  ///< files may be mapped all the same; what is mapped is not left
+
+  bool any() const { return least_bytes > 0; }
+};
+
+/// Does it with the CPU: the batch is then as if nothing had been left out.
+inline void MakeCopies(std::span<const PendingCopy> copies) {
+  for (const PendingCopy& copy : copies) std::memcpy(copy.to, copy.from, copy.bytes);
+}
+
+/// Those that begin in [data, data + bytes), of copies in the order of their places.
+inline std::span<const PendingCopy> CopiesWithin(std::span<const PendingCopy> copies,
+                                                 const std::byte* data, std::size_t bytes) {
+  const auto before = [](const PendingCopy& copy, const std::byte* at) { return copy.to < at; };
+  const auto first = std::lower_bound(copies.begin(), copies.end(), data, before);
+  const auto last = std::lower_bound(first, copies.end(), data + bytes, before);
+  return {first, last};
+}
+
+}  // namespace ringfeed
