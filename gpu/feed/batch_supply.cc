@@ -2,6 +2,10 @@
 
 #include <utility>
 
+#include "gpu/feed/copy_plan.h"
+#include "gpu/feed/distributor.h"
+#include "readers/chain/reader_access.h"
+
 namespace ringfeed {
 namespace {
 
@@ -12,8 +16,8 @@ class ReaderSupply final : public BatchSupply {
   SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
     // What the chain throws when it starts is a failure of the data to those who wait for them.
     try {
-      const ReadResult result =
-          reader_.TryReadNext(&batch->tensors, {.origin = &batch->origin, .stop = stop});
+      const ReadResult result = ReaderAccess::TryReadNext(
+          reader_, &batch->tensors, {.origin = &batch->origin, .stop = stop}, &batch->pending);
       if (result != ReadResult::kFailed) return SupplyResultOf(result);
       *status = stop.stop_requested() ? Status(StatusCode::kCancelled, "the feed was closed")
                                       : reader_.status();
@@ -45,8 +49,35 @@ SupplyResult SupplyResultOf(ReadResult result) {
   return SupplyResult::kFailed;
 }
 
-std::unique_ptr<BatchSupply> SupplyOf(Reader reader, std::size_t batches) {
-  reader.ReserveBatches(batches);
+namespace {
+
+LeftFieldRules RulesFor(const FeedOptions& options) {
+  // Neighbours that are shorter are as dear to a table of them as to a copy.
+  constexpr std::size_t kLeastNeighbourBytes = 1024;
+  const std::size_t asked = options.least_left_bytes;
+  switch (options.transfer) {
+    case TransferPlan::kBatch:
+      break;
+    case TransferPlan::kAuto:
+      if (asked > 0) return {asked, asked, true};
+      return {CopyPlan::kLongRowBytes, kLeastNeighbourBytes, true};
+    case TransferPlan::kMembers: {
+      const std::size_t least = asked > 0 ? asked : CopyPlan::kLongRowBytes / 4;
+      return {least, least, false};
+    }
+    case TransferPlan::kSlabs: {
+      const std::size_t least = asked > 0 ? asked : kLeastNeighbourBytes;
+      return {least, least, false};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options) {
+  reader.ReserveBatches(Distributor::HeldBatches(options.devices.size(), options.last_step));
+  ReaderAccess::LeaveFields(reader, RulesFor(options));
   return std::make_unique<ReaderSupply>(std::move(reader));
 }
 

@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <stop_token>
 
+#include "base/pending_copy.h"
 #include "ringfeed/batch_origin.h"
+#include "ringfeed/device_feed.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
@@ -19,6 +22,8 @@ SupplyResult SupplyResultOf(ReadResult result);
 
 struct SuppliedBatch {
   Instance tensors;
+  /// Rows of its fields that were left where they were read, in the order of their places in it.
+  std::span<const PendingCopy> pending{};
   BatchOrigin origin{};  ///< of a reader's batches
 };
 
@@ -37,7 +42,8 @@ class BatchSupply {
   virtual Reader reader() const { return {}; }
 };
 
-/// Batches of a reader, which must be able to hold `batches` of them at a time.
-std::unique_ptr<BatchSupply> SupplyOf(Reader reader, std::size_t batches);
+/// Batches of a reader, which must be able to hold as many at a time as the feed does. Rows are
+/// left where they are read as FeedOptions::transfer says.
+std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options);
 
 }  // namespace ringfeed

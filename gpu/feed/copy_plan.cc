@@ -98,34 +98,40 @@ RaggedToPadded KernelOf(const PadField& pad, const FieldPlace& from, const Field
 
 }  // namespace
 
-Status CopyPlan::Make(const Instance& batch, std::span<const FieldTransform> transforms,
-                      std::size_t mask_bytes) {
+void CopyPlan::Clear(std::size_t fields) {
   pieces_.clear();
   transformed_.clear();
-  staging_bytes_ = slot_bytes_ = copied_bytes_ = 0;
+  left_rows_.clear();
+  gathered_.clear();
+  staging_bytes_ = slot_bytes_ = copied_bytes_ = each_bytes_ = together_bytes_ = 0;
   mask_at_ = FieldPlace::kNowhere;
   ragged_ = false;
-  fields_.resize(batch.size());
-  for (std::size_t f = 0; f < batch.size(); ++f) {
-    const Tensor& tensor = batch[f];
-    FieldPlace& place = fields_[f];
-    place.dtype = tensor.dtype;
-    place.shape = tensor.shape;
-    place.bytes = tensor.bytes;
-    place.offsets_at = FieldPlace::kNowhere;
-    place.lod.resize(tensor.lod.size());
-    for (std::size_t level = 0; level < tensor.lod.size(); ++level) {
-      place.lod[level].assign(tensor.lod[level].begin(), tensor.lod[level].end());
-    }
-    ragged_ = ragged_ || !tensor.lod.empty();
+  fields_.resize(fields);
+}
+
+void CopyPlan::TakeField(const Tensor& tensor, FieldPlace* place) {
+  place->dtype = tensor.dtype;
+  place->shape = tensor.shape;
+  place->bytes = tensor.bytes;
+  place->offsets_at = FieldPlace::kNowhere;
+  place->lod.resize(tensor.lod.size());
+  for (std::size_t level = 0; level < tensor.lod.size(); ++level) {
+    place->lod[level].assign(tensor.lod[level].begin(), tensor.lod[level].end());
   }
-  if (!PlanWhole(batch)) PlanPieces(batch);
+  ragged_ = ragged_ || !tensor.lod.empty();
+}
+
+Status CopyPlan::Make(const Instance& batch, const Input& input) {
+  Clear(batch.size());
+  for (std::size_t f = 0; f < batch.size(); ++f) TakeField(batch[f], &fields_[f]);
+  if (!input.pending.empty() || !PlanWhole(batch)) PlanPieces(batch, input.pending);
+  PlanLeftRows(input.left_rows);
   for (const PlannedPiece& piece : pieces_) copied_bytes_ += piece.bytes;
-  if (mask_bytes > 0) {
+  if (input.mask_bytes > 0) {
     mask_at_ = AlignUp(slot_bytes_);
-    slot_bytes_ = mask_at_ + mask_bytes;
+    slot_bytes_ = mask_at_ + input.mask_bytes;
   }
-  for (const FieldTransform& transform : transforms) {
+  for (const FieldTransform& transform : input.transforms) {
     if (Status status = Transform(transform); !status.ok()) return status;
   }
   return {};
@@ -163,20 +169,100 @@ std::size_t CopyPlan::AddPiece(const void* from, std::size_t bytes) {
   const std::size_t to = AlignUp(slot_bytes_);
   slot_bytes_ = to + bytes;
   if (bytes == 0) return to;
-  PlannedPiece piece{static_cast<const std::byte*>(from), to, bytes};
-  const std::shared_ptr<Arena> arena = Arena::Containing(piece.from);
-  piece.staged = arena == nullptr || piece.from + bytes > arena->data() + arena->bytes();
-  if (piece.staged) {
+  const auto* const data = static_cast<const std::byte*>(from);
+  const std::shared_ptr<Arena> arena = Arena::Containing(data);
+  AddPieceAt(data, to, bytes, arena == nullptr || data + bytes > arena->data() + arena->bytes());
+  return to;
+}
+
+void CopyPlan::AddPieceAt(const std::byte* from, std::size_t to, std::size_t bytes, bool staged) {
+  PlannedPiece piece{from, to, bytes, staged};
+  if (staged) {
     piece.staging_at = AlignUp(staging_bytes_);
     staging_bytes_ = piece.staging_at + bytes;
   }
   pieces_.push_back(piece);
+}
+
+// What is left stands in an arena, as its batch does.
+std::size_t CopyPlan::AddParts(const Tensor& tensor, std::span<const PendingCopy> pending) {
+  const std::size_t to = AlignUp(slot_bytes_);
+  slot_bytes_ = to + tensor.bytes;
+  std::size_t done = 0;
+  const auto add_written = [&](std::size_t end) {
+    if (end > done) AddPieceAt(tensor.data + done, to + done, end - done, false);
+  };
+  for (const PendingCopy& copy : pending) {
+    const auto at = static_cast<std::size_t>(copy.to - tensor.data);
+    add_written(at);
+    left_rows_.push_back({copy.from, to + at, copy.bytes});
+    done = at + copy.bytes;
+  }
+  add_written(tensor.bytes);
   return to;
 }
 
-void CopyPlan::PlanPieces(const Instance& batch) {
+// Where neighbours are copied together at least so much of what is copied is wanted.
+bool IsWorthIt(std::size_t wanted, std::size_t copied) { return 3 * wanted >= 2 * copied; }
+
+std::size_t CopyPlan::EndOfRun(std::size_t first, LeftRows how) const {
+  const auto joins = [&](const LeftRow& row) {
+    return how == LeftRows::kTogether || (how == LeftRows::kByLength && row.bytes < kLongRowBytes);
+  };
+  std::size_t end = first + 1;
+  if (!joins(left_rows_[first])) return end;
+  std::size_t wanted = left_rows_[first].bytes;
+  for (; end < left_rows_.size() && joins(left_rows_[end]); ++end) {
+    const LeftRow& row = left_rows_[end];
+    wanted += row.bytes;
+    const auto copied = static_cast<std::size_t>(row.from + row.bytes - left_rows_[first].from);
+    if (!IsWorthIt(wanted, copied)) break;
+  }
+  return end;
+}
+
+void CopyPlan::AddRun(std::span<const LeftRow> rows) {
+  const std::byte* const begin = rows.front().from;
+  const auto bytes = static_cast<std::size_t>(rows.back().from + rows.back().bytes - begin);
+  const std::size_t to = AlignUp(slot_bytes_);
+  slot_bytes_ = to + bytes;
+  AddPieceAt(begin, to, bytes, false);
+  for (const LeftRow& row : rows) {
+    gathered_.push_back(
+        {to - fields_end_ + static_cast<std::size_t>(row.from - begin), row.to, row.bytes});
+    together_bytes_ += row.bytes;
+  }
+}
+
+void CopyPlan::PlanLeftRows(LeftRows how) {
+  if (left_rows_.empty()) return;
+  std::sort(left_rows_.begin(), left_rows_.end(),
+            [](const LeftRow& a, const LeftRow& b) { return a.from < b.from; });
+  slot_bytes_ = fields_end_ = AlignUp(slot_bytes_);
+  const std::span<const LeftRow> all = left_rows_;
+  for (std::size_t first = 0; first < all.size();) {
+    const std::size_t end = EndOfRun(first, how);
+    const LeftRow& row = all[first];
+    if (end - first > 1) {
+      AddRun(all.subspan(first, end - first));
+    } else {
+      // A short one that has no neighbours goes with what is staged.
+      const bool staged = how == LeftRows::kByLength && row.bytes < kLongRowBytes;
+      AddPieceAt(row.from, row.to, row.bytes, staged);
+      if (!staged) each_bytes_ += row.bytes;
+    }
+    first = end;
+  }
+  runs_end_ = slot_bytes_;
+  if (gathered_.empty()) return;
+  gathered_at_ = AddPiece(gathered_.data(), gathered_.size() * sizeof(GatheredPiece));
+}
+
+void CopyPlan::PlanPieces(const Instance& batch, std::span<const PendingCopy> pending) {
   for (std::size_t f = 0; f < batch.size(); ++f) {
-    fields_[f].offset = AddPiece(batch[f].data, batch[f].bytes);
+    const auto left = CopiesWithin(pending, batch[f].data, batch[f].bytes);
+    fields_[f].offset =
+        left.empty() ? AddPiece(batch[f].data, batch[f].bytes) : AddParts(batch[f], left);
     if (batch[f].lod.empty()) continue;
     // The plan's own copy of the offsets: it stays until the slot is filled again.
     const std::vector<std::int64_t>& level = fields_[f].lod[0];
@@ -258,6 +344,8 @@ Status CopyPlan::Pad(const PadField& pad, FieldPlace* place) {
   shape[0] = static_cast<std::int64_t>(pad.length);
   shape.insert(shape.begin(), static_cast<std::int64_t>(place->lod[0].size()) - 1);
   const DType dtype = place->dtype;
+  // Its offsets are still to be copied from there.
+  transformed_.back().from.lod.swap(place->lod);
   place->lod.clear();
   return PlaceOutput(place, dtype, std::move(shape));
 }
@@ -284,6 +372,16 @@ Status CopyPlan::Transform(const FieldTransform& transform) {
 }
 
 void CopyPlan::AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const {
+  if (!gathered_.empty()) {
+    GatherPieces gather;
+    gather.input = slot + fields_end_;
+    gather.input_bytes = runs_end_ - fields_end_;
+    gather.output = slot;
+    gather.output_bytes = fields_end_;
+    gather.pieces = reinterpret_cast<const GatheredPiece*>(slot + gathered_at_);
+    gather.count = gathered_.size();
+    kernels->emplace_back(gather);
+  }
   for (const Transformed& step : transformed_) {
     const FieldPlace& to = fields_[FieldOf(*step.transform)];
     if (to.bytes == 0) continue;

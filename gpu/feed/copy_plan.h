@@ -5,7 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "base/pending_copy.h"
 #include "ringfeed/device_feed.h"
+#include "ringfeed/device_kernels.h"
 #include "ringfeed/tensor.h"
 
 namespace ringfeed {
@@ -31,20 +33,41 @@ struct PlannedPiece {
   std::size_t staging_at = 0;
 };
 
+/// How rows come to the device that were left where they were read.
+enum class LeftRows : std::uint8_t {
+  kByLength,  ///< long ones each by itself, short ones with their neighbours
+  kEach,      ///< each by itself
+  kTogether,  ///< with their neighbours, whatever their length
+};
+
 /// How a batch comes into a slot: one copy where its tensors stand in one piece of pinned memory,
 /// as those of Batch do, and each begins on 256 bytes in the slot then; else a piece each, what is
-/// elsewhere by way of staging memory. Behind what is copied stands what the transforms make of it.
-/// Kept with its slot and made anew for each batch.
+/// elsewhere by way of staging memory. Rows that were left where they were read are copied from
+/// there: to their places, or, where neighbours are short, together to memory behind the tensors,
+/// from which a kernel takes them to their places. Behind what is copied stands what the transforms
+/// make of it. Kept with its slot and made anew for each batch.
 class CopyPlan {
  public:
+  /// What is shorter costs the link more by itself than the copy by a kernel, or by the CPU.
+  static constexpr std::size_t kLongRowBytes = std::size_t{16} << 10;
+
+  struct Input {
+    std::span<const PendingCopy> pending{};  ///< of the batch, in the order of their places
+    LeftRows left_rows = LeftRows::kByLength;
+    std::span<const FieldTransform> transforms{};
+    std::size_t mask_bytes = 0;
+  };
   /// kInvalidArgument where a transform does not fit the field; the message names both.
-  Status Make(const Instance& batch, std::span<const FieldTransform> transforms,
-              std::size_t mask_bytes);
+  Status Make(const Instance& batch, const Input& input);
 
   std::span<const PlannedPiece> pieces() const { return pieces_; }
   std::size_t staging_bytes() const { return staging_bytes_; }
   std::size_t slot_bytes() const { return slot_bytes_; }
   std::size_t copied_bytes() const { return copied_bytes_; }
+  /// Of the tensors' bytes, those that no CPU moved since they were read: copied by themselves, or
+  /// with neighbours.
+  std::size_t each_bytes() const { return each_bytes_; }
+  std::size_t together_bytes() const { return together_bytes_; }
   bool ragged() const { return ragged_; }
   std::size_t mask_at() const { return mask_at_; }
 
@@ -61,9 +84,25 @@ class CopyPlan {
     FieldPlace from;
   };
 
+  /// A row of a field that was left where it was read.
+  struct LeftRow {
+    const std::byte* from = nullptr;
+    std::size_t to = 0;  ///< offset in the slot
+    std::size_t bytes = 0;
+  };
+
+  void Clear(std::size_t fields);
+  void TakeField(const Tensor& tensor, FieldPlace* place);
   bool PlanWhole(const Instance& batch);
-  void PlanPieces(const Instance& batch);
+  void PlanPieces(const Instance& batch, std::span<const PendingCopy> pending);
   std::size_t AddPiece(const void* from, std::size_t bytes);
+  void AddPieceAt(const std::byte* from, std::size_t to, std::size_t bytes, bool staged);
+  /// A field of which rows were left where they were read.
+  std::size_t AddParts(const Tensor& tensor, std::span<const PendingCopy> pending);
+  void PlanLeftRows(LeftRows how);
+  /// The end of the neighbours that begin with row `first` and are copied together.
+  std::size_t EndOfRun(std::size_t first, LeftRows how) const;
+  void AddRun(std::span<const LeftRow> rows);
   Status Transform(const FieldTransform& transform);
   Status PlaceOutput(FieldPlace* place, DType dtype, Shape shape);
   Status Normalize(const NormalizeField& normalize, FieldPlace* place);
@@ -73,6 +112,13 @@ class CopyPlan {
   std::vector<PlannedPiece> pieces_;
   std::vector<FieldPlace> fields_;
   std::vector<Transformed> transformed_;
+  std::vector<LeftRow> left_rows_;
+  std::vector<GatheredPiece> gathered_;  ///< of rows that are copied together
+  std::size_t gathered_at_ = 0;          ///< that table in the slot
+  std::size_t fields_end_ = 0;           ///< where runs of rows begin in the slot
+  std::size_t runs_end_ = 0;
+  std::size_t each_bytes_ = 0;
+  std::size_t together_bytes_ = 0;
   std::size_t staging_bytes_ = 0;
   std::size_t slot_bytes_ = 0;
   std::size_t copied_bytes_ = 0;

@@ -30,10 +30,7 @@ Error Refuse(const std::string& why) { return Error(Status(StatusCode::kInvalidA
 
 DeviceFeed::DeviceFeed(Reader reader, const FeedOptions& options) {
   const FeedOptions complete = Complete(options);
-  core_ = FeedCore::Start(
-      SupplyOf(std::move(reader),
-               Distributor::HeldBatches(complete.devices.size(), complete.last_step)),
-      complete);
+  core_ = FeedCore::Start(SupplyOf(std::move(reader), complete), complete);
 }
 
 DeviceFeed::~DeviceFeed() { core_->Abandon(); }
@@ -83,6 +80,20 @@ const std::shared_ptr<DeviceBackend>& DeviceFeed::backend() const {
   return core_->options().backend;
 }
 FeedStats DeviceFeed::Stats() const { return core_->Stats(); }
+
+std::string_view TransferPlanName(TransferPlan plan) {
+  switch (plan) {
+    case TransferPlan::kAuto:
+      return "auto";
+    case TransferPlan::kBatch:
+      return "batch";
+    case TransferPlan::kMembers:
+      return "members";
+    case TransferPlan::kSlabs:
+      return "slabs";
+  }
+  return "unknown";
+}
 
 void CheckFeedOptions(const FeedOptions& options) {
   if (options.slots < 2 || options.slots > 64) {

@@ -17,6 +17,28 @@ namespace {
 constexpr std::byte kPoison{0xEE};
 constexpr std::int64_t kPollNs = 50'000;
 
+LeftRows LeftRowsOf(TransferPlan transfer) {
+  if (transfer == TransferPlan::kAuto) return LeftRows::kByLength;
+  return transfer == TransferPlan::kSlabs ? LeftRows::kTogether : LeftRows::kEach;
+}
+
+// How most of the bytes came that leases showed.
+void SetTransfer(TransferPlan asked, DeviceFeedStats* stats) {
+  const std::uint64_t left = stats->member_bytes + stats->slab_bytes;
+  if (asked == TransferPlan::kBatch) {
+    stats->transfer_reason = "asked for";
+  } else if (left == 0) {
+    stats->transfer_reason =
+        "no field was left where it was read: they are short, converted or of mapped files, or "
+        "there was no memory to keep them";
+  } else {
+    stats->transfer =
+        stats->member_bytes >= stats->slab_bytes ? TransferPlan::kMembers : TransferPlan::kSlabs;
+    stats->transfer_reason = std::to_string(100 * left / std::max(left, stats->delivered_bytes)) +
+                             " % of the bytes came from where they were read";
+  }
+}
+
 Status TooLate(int device, const char* what) {
   return Status(StatusCode::kDeadlineExceeded, "device " + std::to_string(device) +
                                                    " is still at work on " + what +
@@ -49,14 +71,14 @@ DeviceLane::~DeviceLane() {
 
 Status DeviceLane::Open() {
   Status status = backend_->CreateStream(device_, StreamPriority::kHigh, &copy_stream_);
-  if (status.ok() && has_transforms()) {
+  if (status.ok() && may_have_kernels()) {
     status = backend_->CreateStream(device_, StreamPriority::kHigh, &transform_stream_);
   }
   if (status.ok() && has_timeline()) status = copy_clock_.Open(backend_, device_, copy_stream_);
   for (std::size_t s = 0; s < slots_.size() && status.ok(); ++s) {
     status = MakeSlot(slots_[s].get());
   }
-  if (status.ok() && has_transforms()) status = backend_->LoadKernels(device_);
+  if (status.ok() && may_have_kernels()) status = backend_->LoadKernels(device_);
   return status;
 }
 
@@ -69,9 +91,8 @@ Status DeviceLane::MakeSlot(Slot* slot) {
     if (!status.ok()) return status;
   }
   slot->ready = slot->copied;
-  if (has_transforms()) {
-    slot->ready = {};
-    status = backend_->CreateEvent(device_, EventKind::kPlain, &slot->ready);
+  if (may_have_kernels()) {
+    status = backend_->CreateEvent(device_, EventKind::kPlain, &slot->transformed);
     if (!status.ok()) return status;
   }
   // Most leases are used on one stream: its event is there before the loop begins.
@@ -120,6 +141,7 @@ void DeviceLane::SeeCopied(Slot* slot) {
     backend_->NoteHandOver(slot->item.batch.front().owner.get());
     backend_->NoteHandOver(pins_->token());
   }
+  slot->item.pending = {};
   slot->item.batch.clear();
   in_flight_bytes_ -= slot->copying ? slot->plan.copied_bytes() : 0;
   slot->copying = false;
@@ -293,6 +315,9 @@ DeviceFeedStats DeviceLane::Stats() const {
   stats.copied_bytes = copied_bytes_.load(std::memory_order_relaxed);
   stats.delivered_bytes = delivered_bytes_.load(std::memory_order_relaxed);
   stats.packed_bytes = packed_bytes_.load(std::memory_order_relaxed);
+  stats.member_bytes = member_bytes_.load(std::memory_order_relaxed);
+  stats.slab_bytes = slab_bytes_.load(std::memory_order_relaxed);
+  SetTransfer(options_.transfer, &stats);
   stats.unpinned_bytes = unpinned_bytes_.load(std::memory_order_relaxed);
   stats.grown_slots = grown_slots_.load(std::memory_order_relaxed);
   stats.wait_s = static_cast<double>(wait_ns_.load(std::memory_order_relaxed)) / 1e9;
@@ -303,8 +328,11 @@ DeviceFeedStats DeviceLane::Stats() const {
 
 Status DeviceLane::Prepare(Slot* slot, FeedItem&& item) {
   slot->item = std::move(item);
-  Status status = slot->plan.Make(slot->item.batch, options_.transforms,
-                                  options_.with_mask ? slot->item.rows : 0);
+  Status status =
+      slot->plan.Make(slot->item.batch, {.pending = slot->item.pending,
+                                         .left_rows = LeftRowsOf(options_.transfer),
+                                         .transforms = options_.transforms,
+                                         .mask_bytes = options_.with_mask ? slot->item.rows : 0});
   if (status.ok()) status = Fit(slot);
   if (status.ok()) status = Stage(slot);
   if (status.ok()) status = WaitForConsumers(slot);
@@ -313,9 +341,7 @@ Status DeviceLane::Prepare(Slot* slot, FeedItem&& item) {
 }
 
 Status DeviceLane::Finish(Slot* slot) {
-  if (has_transforms()) {
-    if (Status status = Transform(slot); !status.ok()) return status;
-  }
+  if (Status status = Transform(slot); !status.ok()) return status;
   slot->used = true;
   slot->plan.MakeTensors(slot->memory, place_, &slot->tensors);
   // Order: who takes the slot learns of this by the ready channel.
@@ -393,7 +419,7 @@ Status DeviceLane::WaitForConsumers(Slot* slot) {
     if (!status.ok()) return status;
   }
   slot->streams_used = 0;
-  if (has_transforms() && slot->used && Does(FeedStep::kWaitForTransforms)) {
+  if (slot->used && slot->ready != slot->copied && Does(FeedStep::kWaitForTransforms)) {
     const Status status = backend_->StreamWait(copy_stream_, slot->ready);
     if (!status.ok()) return status;
   }
@@ -415,6 +441,8 @@ void DeviceLane::AddCopy(std::byte* to, const std::byte* from, std::size_t bytes
 }
 
 void DeviceLane::AddCopies(const Slot& slot) {
+  member_bytes_.fetch_add(slot.plan.each_bytes(), std::memory_order_relaxed);
+  slab_bytes_.fetch_add(slot.plan.together_bytes(), std::memory_order_relaxed);
   const auto planned = slot.plan.pieces();
   for (std::size_t p = 0; p < planned.size();) {
     const PlannedPiece& first = planned[p++];
@@ -457,12 +485,14 @@ Status DeviceLane::Copy() {
 }
 
 Status DeviceLane::Transform(Slot* slot) {
+  kernels_.clear();
+  slot->plan.AddKernels(slot->memory, &kernels_);
+  slot->ready = kernels_.empty() && !options_.with_mask ? slot->copied : slot->transformed;
+  if (slot->ready == slot->copied) return {};
   Status status;
   if (Does(FeedStep::kTransformsWaitForCopy)) {
     status = backend_->StreamWait(transform_stream_, slot->copied);
   }
-  kernels_.clear();
-  slot->plan.AddKernels(slot->memory, &kernels_);
   for (const DeviceKernel& kernel : kernels_) {
     if (status.ok()) status = backend_->Launch(transform_stream_, kernel);
   }
@@ -541,7 +571,8 @@ Status DeviceLane::SeeHalfFilled(Slot* slot, std::int64_t until_ns) {
   if (SeeAll(copy_stream_, slot->copied, until_ns) == Seen::kNotYet) {
     return TooLate(device_, "a copy");
   }
-  if (transform_stream_ && SeeAll(transform_stream_, slot->ready, until_ns) == Seen::kNotYet) {
+  if (transform_stream_ &&
+      SeeAll(transform_stream_, slot->transformed, until_ns) == Seen::kNotYet) {
     return TooLate(device_, "a transform");
   }
   return {};
@@ -582,10 +613,10 @@ Status DeviceLane::FreeSlotMemory(Slot* slot, std::int64_t until_ns) {
   // Of a device that is lost, it is gone: there is nobody left to tell.
   if (slot->memory != nullptr) (void)backend_->FreeDevice(device_, slot->memory);
   slot->memory = nullptr;
-  if (slot->ready && slot->ready != slot->copied) (void)backend_->DestroyEvent(slot->ready);
+  if (slot->transformed) (void)backend_->DestroyEvent(slot->transformed);
   if (slot->copied) (void)backend_->DestroyEvent(slot->copied);
   if (slot->copy_begins) (void)backend_->DestroyEvent(slot->copy_begins);
-  slot->ready = slot->copied = slot->copy_begins = {};
+  slot->ready = slot->transformed = slot->copied = slot->copy_begins = {};
   return {};
 }
 

@@ -58,6 +58,7 @@ struct LaneOptions {
   bool fixed_slots = false;
   bool with_mask = false;
   std::vector<FieldTransform> transforms;
+  TransferPlan transfer = TransferPlan::kAuto;
   std::shared_ptr<Timeline> timeline;
   std::vector<FeedStep> left_out;  ///< by tests
   bool poison = false;             ///< fill slots before they are copied to, in tests
@@ -94,7 +95,8 @@ class DeviceLane {
     std::size_t capacity = 0;
     DeviceEvent copied;       ///< behind the copy
     DeviceEvent copy_begins;  ///< before it, where there is a timeline
-    DeviceEvent ready;        ///< behind the transforms; `copied` itself where there are none
+    DeviceEvent transformed;  ///< behind the kernels; none where there can be none
+    DeviceEvent ready;        ///< one of both: `copied` of a batch without kernels
     std::array<DeviceEvent, kMostStreams> released;  ///< made when first needed
     bool copying = false;                            ///< not yet seen done; the feeding thread's
     bool used = false;                               ///< it was filled before
@@ -243,7 +245,10 @@ class DeviceLane {
   /// Whether no event stands behind what its consumers enqueued, on a device that still runs it.
   bool MissesReleases(const Slot& slot) const;
   Status FreeSlotMemory(Slot* slot, std::int64_t until_ns);
-  bool has_transforms() const { return !options_.transforms.empty() || options_.with_mask; }
+  bool may_have_kernels() const {
+    return !options_.transforms.empty() || options_.with_mask ||
+           options_.transfer == TransferPlan::kAuto || options_.transfer == TransferPlan::kSlabs;
+  }
   bool Does(FeedStep step) const { return options_.Does(step); }
   void Note(const char* what, std::uint64_t number, std::int64_t begin_ns) const;
   /// The time it took on the device, not the time it waited there for the slot.
@@ -287,6 +292,8 @@ class DeviceLane {
   std::atomic<std::uint64_t> copied_bytes_{0};
   std::atomic<std::uint64_t> delivered_bytes_{0};
   std::atomic<std::uint64_t> packed_bytes_{0};
+  std::atomic<std::uint64_t> member_bytes_{0};
+  std::atomic<std::uint64_t> slab_bytes_{0};
   std::atomic<std::uint64_t> unpinned_bytes_{0};
   std::atomic<std::uint64_t> grown_slots_{0};
   std::atomic<std::int64_t> wait_ns_{0};

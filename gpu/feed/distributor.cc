@@ -34,16 +34,20 @@ std::int64_t Distributor::Rows(const Instance& batch) const {
   return batch.empty() ? 0 : RowsOf(batch.front());
 }
 
-void Distributor::Put(Instance&& batch, std::uint64_t valid_rows, const BatchOrigin& origin,
-                      bool completes) {
+void Distributor::Put(SuppliedBatch&& batch, std::uint64_t valid_rows, bool completes) {
   FeedItem item;
-  item.rows = static_cast<std::uint64_t>(Rows(batch));
+  item.rows = static_cast<std::uint64_t>(Rows(batch.tensors));
   item.valid_rows = valid_rows;
   item.number = next_number_++;
-  item.origin = origin;
+  item.origin = std::move(batch.origin);
   item.completes = completes;
-  item.batch = std::move(batch);
+  item.pending = batch.pending;
+  item.batch = std::move(batch.tensors);
   ready_.push_back(std::move(item));
+}
+
+void Distributor::CopyPending(SuppliedBatch* batch) {
+  MakeCopies(std::exchange(batch->pending, {}));
 }
 
 Instance Distributor::Repeated(const Instance& batch, std::int64_t rows) const {
@@ -54,21 +58,21 @@ Instance Distributor::Repeated(const Instance& batch, std::int64_t rows) const {
 }
 
 void Distributor::AddStep() {
-  for (auto& [batch, origin] : step_) {
-    const std::int64_t rows = Rows(batch);
+  for (SuppliedBatch& batch : step_) {
+    const std::int64_t rows = Rows(batch.tensors);
     if (last_step_ == LastStep::kPad && rows < most_rows_) {
       repeated_rows_.fetch_add(static_cast<std::uint64_t>(most_rows_ - rows),
                                std::memory_order_relaxed);
-      batch = Repeated(batch, most_rows_);
+      CopyPending(&batch);
+      batch.tensors = Repeated(batch.tensors, most_rows_);
     }
-    Put(std::move(batch), static_cast<std::uint64_t>(rows), origin);
+    Put(std::move(batch), static_cast<std::uint64_t>(rows));
   }
   step_.clear();
 }
 
 void Distributor::AddParts(SuppliedBatch&& supplied) {
-  Instance batch = std::move(supplied.tensors);
-  const std::int64_t rows = Rows(batch);
+  const std::int64_t rows = Rows(supplied.tensors);
   const bool whole = rows >= most_rows_;
   if (!whole && last_step_ == LastStep::kDrop) {
     dropped_rows_.fetch_add(static_cast<std::uint64_t>(rows), std::memory_order_relaxed);
@@ -77,15 +81,17 @@ void Distributor::AddParts(SuppliedBatch&& supplied) {
   if (!whole && last_step_ == LastStep::kPad) {
     repeated_rows_.fetch_add(static_cast<std::uint64_t>(most_rows_ - rows),
                              std::memory_order_relaxed);
-    batch = Repeated(batch, most_rows_);
+    CopyPending(&supplied);
+    supplied.tensors = Repeated(supplied.tensors, most_rows_);
   }
-  const auto all = static_cast<std::uint64_t>(Rows(batch));
+  const auto all = static_cast<std::uint64_t>(Rows(supplied.tensors));
   for (std::size_t device = 0; device < devices_; ++device) {
     const NumberRange part = BalancedRange(all, devices_, device);
     const auto valid = static_cast<std::uint64_t>(rows);
-    Put(SliceRows(batch, static_cast<std::int64_t>(part.begin),
-                  static_cast<std::int64_t>(part.end)),
-        std::clamp(valid, part.begin, part.end) - part.begin, supplied.origin,
+    SuppliedBatch sliced{SliceRows(supplied.tensors, static_cast<std::int64_t>(part.begin),
+                                   static_cast<std::int64_t>(part.end)),
+                         supplied.pending, supplied.origin};
+    Put(std::move(sliced), std::clamp(valid, part.begin, part.end) - part.begin,
         device + 1 == devices_);
   }
 }
@@ -95,31 +101,36 @@ void Distributor::Add(SuppliedBatch&& batch) {
   if (distribution_ == Distribution::kSplit) return AddParts(std::move(batch));
   if (!collects_steps()) {
     const auto rows = static_cast<std::uint64_t>(Rows(batch.tensors));
-    return Put(std::move(batch.tensors), rows, batch.origin);
+    return Put(std::move(batch), rows);
   }
   step_.push_back(std::move(batch));
   if (step_.size() == devices_) AddStep();
 }
 
 void Distributor::PadStep() {
+  CopyPending(&step_.back());
   const SuppliedBatch last = step_.back();
   const std::size_t missing = devices_ - step_.size();
   AddStep();
   for (std::size_t i = 0; i < missing; ++i) {
-    Instance repeated = Repeated(last.tensors, most_rows_);
-    repeated_rows_.fetch_add(static_cast<std::uint64_t>(Rows(repeated)), std::memory_order_relaxed);
-    Put(std::move(repeated), 0, last.origin);
+    SuppliedBatch repeated{Repeated(last.tensors, most_rows_), {}, last.origin};
+    repeated_rows_.fetch_add(static_cast<std::uint64_t>(Rows(repeated.tensors)),
+                             std::memory_order_relaxed);
+    Put(std::move(repeated), 0);
   }
 }
 
 void Distributor::SpreadStep() {
   const BatchOrigin last = step_.back().origin;
   std::vector<Instance> batches;
-  for (SuppliedBatch& batch : step_) batches.push_back(std::move(batch.tensors));
+  for (SuppliedBatch& batch : step_) {
+    CopyPending(&batch);
+    batches.push_back(std::move(batch.tensors));
+  }
   std::vector<Instance> parts = SpreadRows(batches, devices_);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto rows = static_cast<std::uint64_t>(Rows(parts[i]));
-    Put(std::move(parts[i]), rows, last, i + 1 == parts.size());
+    Put({std::move(parts[i]), {}, last}, rows, i + 1 == parts.size());
   }
 }
 

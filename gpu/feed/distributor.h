@@ -6,6 +6,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <vector>
 
@@ -19,7 +20,8 @@ namespace ringfeed {
 /// A batch, or a part of one, for a device.
 struct FeedItem {
   Instance batch;
-  std::uint64_t number = 0;  ///< it goes to device number mod devices
+  std::span<const PendingCopy> pending{};  ///< as SuppliedBatch; of a part all of its batch
+  std::uint64_t number = 0;                ///< it goes to device number mod devices
   std::uint64_t rows = 0;
   std::uint64_t valid_rows = 0;  ///< the others repeat some
   /// Of the batch; of the last one of the step where rows of several were spread.
@@ -62,8 +64,9 @@ class Distributor {
   void EndSteps();
   void PadStep();
   void SpreadStep();
-  void Put(Instance&& batch, std::uint64_t valid_rows, const BatchOrigin& origin,
-           bool completes = true);
+  void Put(SuppliedBatch&& batch, std::uint64_t valid_rows, bool completes = true);
+  /// Copies what is pending: before rows of the batch are moved.
+  static void CopyPending(SuppliedBatch* batch);
   /// With its rows over and over until there are `rows`.
   Instance Repeated(const Instance& batch, std::int64_t rows) const;
 

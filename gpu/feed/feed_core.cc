@@ -41,6 +41,7 @@ LaneOptions LaneOptionsOf(const FeedOptions& options, const FeedDriveOptions& dr
   lane.fixed_slots = options.fixed_slots;
   lane.with_mask = options.last_step == LastStep::kPad;
   lane.transforms = options.transforms;
+  lane.transfer = options.transfer;
   lane.timeline = options.timeline;
   lane.left_out = drive.left_out;
   lane.poison = drive.poison;
@@ -159,6 +160,7 @@ bool FeedCore::Take(FeedItem* item, const std::stop_token& stop) {
 void FeedCore::PinAhead(const FeedItem& item) const {
   if (!Does(FeedStep::kRegisterSource)) return;
   for (const Tensor& tensor : item.batch) pins_->PinAll(tensor.data, tensor.bytes);
+  for (const PendingCopy& copy : item.pending) pins_->PinAll(copy.from, copy.bytes);
 }
 
 void FeedCore::ReadLoop(const std::stop_token& stop) {

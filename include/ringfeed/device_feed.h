@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -34,6 +35,21 @@ enum class LastStep : std::uint8_t {
   kPad,     ///< every device gets rows of the usual number: those missing are repeated, and masked
   kShort,   ///< its rows are spread over all devices: each steps as often, the last time with fewer
 };
+
+/// How the bytes of a batch come onto its device. Never what comes, or in which order.
+enum class TransferPlan : std::uint8_t {
+  /// The CPU makes the batch, but leaves long fields of rows where they were read if that is pinned
+  /// memory. From there the device takes them: from 16 KiB on as kMembers, shorter ones that stand
+  /// together as kSlabs.
+  kAuto,
+  kBatch,    ///< the CPU makes the batch in pinned memory, and one copy takes it
+  kMembers,  ///< fields of rows, from 4 KiB on, are copied from where they were read, one by one
+  /// Of fields from 1 KiB on what was read is copied together, if two thirds of it are wanted; the
+  /// device takes them to their places.
+  kSlabs,
+};
+/// "auto", "batch", "members", "slabs".
+std::string_view TransferPlanName(TransferPlan plan);
 
 // What a device makes of one field of a batch after the copy. `field` counts from 0.
 
@@ -79,6 +95,11 @@ struct FeedOptions {
   /// counted.
   bool fixed_slots = false;
   std::vector<FieldTransform> transforms{};
+  /// All but kBatch and kAuto read files that kAuto of IoOptions would map.
+  TransferPlan transfer = TransferPlan::kAuto;
+  /// Fields of rows are left where they were read from so many bytes on, on average; 0: as
+  /// `transfer` says.
+  std::size_t least_left_bytes = 0;
   /// How long Next waits while only the program itself can go on: another device's batches are not
   /// taken, or other threads hold all leases. Then it fails with kDeadlineExceeded, and may be
   /// called again.
@@ -167,6 +188,12 @@ struct DeviceFeedStats {
   std::uint64_t delivered_bytes = 0;  ///< of the tensors that leases show
   /// Of delivered_bytes: copied by the CPU first, as they were not one piece of pinned memory.
   std::uint64_t packed_bytes = 0;
+  /// How most of them came, and why: never kAuto. Of the batches so far.
+  TransferPlan transfer = TransferPlan::kBatch;
+  std::string transfer_reason;
+  /// Of delivered_bytes: no CPU moved them since they were read. Copied one by one, or together.
+  std::uint64_t member_bytes = 0;
+  std::uint64_t slab_bytes = 0;
   std::uint64_t unpinned_bytes = 0;  ///< from memory that could not be registered: copies block
   std::uint64_t grown_slots = 0;
   double wait_s = 0;  ///< in Next

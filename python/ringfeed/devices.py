@@ -80,6 +80,10 @@ class DevicePlan:
         patience: seconds that a batch is waited for where only the program itself can go on, since
             another device's batches are not taken; then DeadlineExceeded, and a later call may
             succeed.
+        transfer: how bytes come onto a device. "batch": the CPU makes batches in pinned memory;
+            "members": long fields are copied from where they were read, one by one; "slabs": what
+            was read is copied together, and the device makes batches of it; "auto": by what the
+            fields are. stats() say which it was, and why.
     """
 
     devices: Union[str, Sequence[int]]
@@ -90,6 +94,7 @@ class DevicePlan:
     transforms: Sequence[Transform] = ()
     stream: Optional[int] = None
     patience: float = 30.0
+    transfer: str = "auto"
 
     def feed(self, reader: _core.Reader) -> _core.DeviceFeed:
         """The chain's batches on the devices.
@@ -128,6 +133,7 @@ class DevicePlan:
             ],
             stream=self.stream or 0,
             patience_ms=round(self.patience * 1000),
+            transfer=self.transfer,
         )
 
     def handed_out(self, batches: int, last_is_short: bool, devices: int) -> int:

@@ -76,6 +76,15 @@ LastStep LastStepNamed(const std::string& name) {
   return Named(kNames, name, "a last step is \"uneven\", \"drop\", \"pad\" or \"short\"");
 }
 
+TransferPlan TransferNamed(const std::string& name) {
+  static constexpr std::pair<const char*, TransferPlan> kNames[] = {
+      {"auto", TransferPlan::kAuto},
+      {"batch", TransferPlan::kBatch},
+      {"members", TransferPlan::kMembers},
+      {"slabs", TransferPlan::kSlabs}};
+  return Named(kNames, name, "a transfer is \"auto\", \"batch\", \"members\" or \"slabs\"");
+}
+
 // Returns why, of "auto".
 std::string OpenBackend(const std::string& kind, FeedOptions* options) {
   const GilReleased unlocked;  // a driver may be loaded
@@ -92,7 +101,8 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
               const std::vector<int>& devices, std::size_t slots, const std::string& distribution,
               const std::string& last_step, std::size_t slot_bytes,
               const std::vector<NormalizeTuple>& normalize, const std::vector<WidenTuple>& widen,
-              const std::vector<PadTuple>& pad, std::uintptr_t stream, std::int64_t patience_ms) {
+              const std::vector<PadTuple>& pad, std::uintptr_t stream, std::int64_t patience_ms,
+              const std::string& transfer) {
   FeedOptions options;
   options.devices = devices;
   options.slots = slots;
@@ -101,6 +111,7 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
   options.slot_bytes = slot_bytes;
   options.patience_ms = patience_ms;
   options.transforms = TransformsOf(normalize, widen, pad);
+  options.transfer = TransferNamed(transfer);
   std::string reason = OpenBackend(kind, &options);
   new (self) DeviceFeedHandle(input, std::move(options), std::move(reason),
                               {reinterpret_cast<void*>(stream)});
@@ -139,6 +150,10 @@ nb::dict StatsOf(const DeviceFeedHandle& handle) {
     entry["copied_bytes"] = device.copied_bytes;
     entry["delivered_bytes"] = device.delivered_bytes;
     entry["packed_bytes"] = device.packed_bytes;
+    entry["transfer"] = std::string(TransferPlanName(device.transfer));
+    entry["transfer_reason"] = device.transfer_reason;
+    entry["member_bytes"] = device.member_bytes;
+    entry["slab_bytes"] = device.slab_bytes;
     entry["unpinned_bytes"] = device.unpinned_bytes;
     entry["grown_slots"] = device.grown_slots;
     entry["wait_s"] = device.wait_s;
@@ -189,7 +204,7 @@ void BindDeviceFeed(nb::module_& module) {
   type.def("__init__", &MakeFeed, nb::arg("input"), nb::kw_only(), nb::arg("kind"),
            nb::arg("devices"), nb::arg("slots"), nb::arg("distribution"), nb::arg("last_step"),
            nb::arg("slot_bytes"), nb::arg("normalize"), nb::arg("widen"), nb::arg("pad"),
-           nb::arg("stream"), nb::arg("patience_ms"))
+           nb::arg("stream"), nb::arg("patience_ms"), nb::arg("transfer"))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> DeviceFeed"))

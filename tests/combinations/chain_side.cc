@@ -117,6 +117,12 @@ EmulatedOptions DevicesOf(const Configuration& c) {
   return options;
 }
 
+TransferPlan TransferOf(const Configuration& c) {
+  if (c.Is(Option::kTransfer, "members")) return TransferPlan::kMembers;
+  if (c.Is(Option::kTransfer, "slabs")) return TransferPlan::kSlabs;
+  return c.Is(Option::kTransfer, "auto") ? TransferPlan::kAuto : TransferPlan::kBatch;
+}
+
 class FeedSide final : public ChainSide {
  public:
   FeedSide(const Configuration& c, const ChainData& data, Reader reader)
@@ -126,6 +132,8 @@ class FeedSide final : public ChainSide {
     options.backend = backend_;
     options.slots = c.Is(Option::kSlots, "2") ? 2 : 3;
     if (c.Is(Option::kFeed, "split")) options.distribution = Distribution::kSplit;
+    options.transfer = TransferOf(c);
+    options.least_left_bytes = 1;
     feed_ = std::make_unique<DeviceFeed>(std::move(reader), options);
   }
 

@@ -75,6 +75,7 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kIndex, "index", {"as_needed", "never"}},
       // Devices behind the chain; emu: in real time, else simulated.
       {Option::kFeed, "feed", {"none", "timed", "lazy", "random", "split", "emu"}},
+      {Option::kTransfer, "transfer", {"batch", "auto", "members", "slabs"}},
       // Of a file, behind the delivery number `at`.
       {Option::kChange, "change", {"none", "cut", "grown", "replaced", "removed"}},
       // Chains on one shared reader.
@@ -470,6 +471,8 @@ std::vector<Rule> RulesOfConsumers() {
        [](const Configuration& c) { return c.Is(O::kHold, "1") && c.Is(O::kSlots, "2"); }},
       {{O::kFeed, O::kGather},
        [](const Configuration& c) { return HasFeed(c) && c.Is(O::kGather, "none"); }},
+      {{O::kTransfer, O::kFeed},
+       [](const Configuration& c) { return !HasFeed(c) && !c.Is(O::kTransfer, "batch"); }},
       {{O::kFeed, O::kRanks},
        [](const Configuration& c) { return HasFeed(c) && c.Number(O::kRanks) > 1; }},
       {{O::kFeed, O::kShare},

@@ -46,13 +46,14 @@ enum class Option : std::uint8_t {
   kPath,
   kIndex,
   kFeed,
+  kTransfer,
   kChange,
   kShare,
   kBeside,
   kNote,
   kSeed,
 };
-inline constexpr std::size_t kOptions = 37;
+inline constexpr std::size_t kOptions = 38;
 
 struct OptionSpec {
   Option option;

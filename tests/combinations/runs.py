@@ -903,7 +903,7 @@ class Run:
         configuration = self.configuration
         words = ["feed", *self.paths, *self.order_words(), *self.speed_words(), *self.batch_words(),
                  "--devices", f"emu:{configuration['devices']}", "--json"]
-        for name in ("distribution", "last_step", "device_slots"):
+        for name in ("distribution", "last_step", "device_slots", "transfer"):
             if configuration[name] != space.DIMENSIONS[name][0]:
                 words += ["--" + name.replace("_", "-"), configuration[name]]
         words += ["--verify"] if configuration["verify"] == "yes" else []

@@ -54,6 +54,7 @@ DIMENSIONS = {
     "distribution": ["round-robin", "split"],
     "last_step": ["uneven", "drop", "pad", "short"],
     "device_slots": [3, 2, 64],
+    "transfer": ["auto", "batch", "members", "slabs"],
     # What `feed` reads is counted once more; what a program reads comes through one thing more.
     "verify": ["no", "yes"],
     "operator": ["none", "double buffer", "unordered"],
@@ -222,7 +223,7 @@ def _of_kinds():
     yield "kind", _one("tools"), "descriptors", _one("few")
     for name in ("threads", "cycle", "stripe", "batch", "medium"):
         yield "kind", _one("tools"), name, _other(DIMENSIONS[name][0])
-    for name in ("devices", "distribution", "last_step", "device_slots"):
+    for name in ("devices", "distribution", "last_step", "device_slots", "transfer"):
         yield "kind", _other("devices"), name, _other(DIMENSIONS[name][0])
     yield "kind", _other("plain", "devices"), "verify", _one("yes")
     yield "verify", _one("yes"), "drop", _one("drop")

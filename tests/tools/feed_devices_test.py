@@ -17,7 +17,7 @@ from command_line import BINARY, DATA, CommandTest, main, multiset, order_digest
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 DEVICE_FIELDS = (
     "device kind batches stall_fraction overlap_fraction copied_bytes delivered_bytes "
-    "packed_bytes unpinned_bytes slots grown_slots"
+    "transfer transfer_reason member_bytes slab_bytes packed_bytes unpinned_bytes slots grown_slots"
 )
 REPORT_FIELDS = "devices devices_reason rows_left_out rows_repeated pinning hazards"
 

@@ -18,7 +18,7 @@ OPTIONS = {
     "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
-    "--verify --json --devices --step-ms --device-slots --distribution --last-step --trace "
+    "--verify --json --devices --step-ms --device-slots --distribution --last-step --transfer --trace "
     "--epoch --rank --ranks --split-by-files --max-batches --position-in --position-out "
     "--position-every --journal --tuned",
     "audit": "--files --format --json",

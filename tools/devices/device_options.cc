@@ -64,6 +64,11 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
                                                              {"drop", LastStep::kDrop},
                                                              {"pad", LastStep::kPad},
                                                              {"short", LastStep::kShort}};
+  static const std::map<std::string, TransferPlan> kTransfers = {
+      {"auto", TransferPlan::kAuto},
+      {"batch", TransferPlan::kBatch},
+      {"members", TransferPlan::kMembers},
+      {"slabs", TransferPlan::kSlabs}};
   CLI::Option* const devices =
       app->add_option("--devices", options->devices,
                       "feed devices, in batches (of 64 where no size is given): emu:NUMBER "
@@ -94,6 +99,16 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
       ->transform(NamedValue(kLastSteps))
       ->type_name("uneven|drop|pad|short")
       ->default_str("uneven")
+      ->take_last()
+      ->needs(devices);
+  app->add_option(
+         "--transfer", options->transfer,
+         "how bytes come onto a device: batch: the CPU makes batches; members: long fields "
+         "are copied from where they were read; slabs: what was read is, and the device "
+         "makes batches of it; auto: by what the fields are")
+      ->transform(NamedValue(kTransfers))
+      ->type_name("auto|batch|members|slabs")
+      ->default_str("auto")
       ->take_last()
       ->needs(devices);
   app->add_option("--trace", options->trace,

@@ -21,6 +21,7 @@ struct DeviceOptions {
   std::size_t slots = 3;
   Distribution distribution = Distribution::kRoundRobin;
   LastStep last_step = LastStep::kUneven;
+  TransferPlan transfer = TransferPlan::kAuto;
   std::string trace;  ///< a file; "": none
 
   bool wanted() const { return !devices.empty(); }

@@ -8,7 +8,6 @@
 
 #include "base/machine/signals_blocked.h"
 #include "gpu/feed/batch_supply.h"
-#include "gpu/feed/distributor.h"
 #include "ringfeed/emulated_devices.h"
 #include "tools/feed/device_deliveries.h"
 #include "tools/feed/device_loop.h"
@@ -25,7 +24,10 @@ class WatchedSupply final : public BatchSupply {
 
   SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
     const SupplyResult result = inner_->Take(batch, status, stop);
-    if (result == SupplyResult::kBatch) deliveries_->Expect(RowDigests(batch->tensors));
+    if (result != SupplyResult::kBatch) return result;
+    // The device takes what is pending from where it was read all the same.
+    MakeCopies(batch->pending);
+    deliveries_->Expect(RowDigests(batch->tensors));
     return result;
   }
   void ReInit() override { inner_->ReInit(); }
@@ -73,6 +75,7 @@ FeedOptions DeviceFeedRun::FeedOptionsOf(const ChosenDevices& chosen) const {
   feed.slots = options_.slots;
   feed.distribution = options_.distribution;
   feed.last_step = options_.last_step;
+  feed.transfer = options_.transfer;
   feed.patience_ms = kPatienceMs + steps_ms;
   feed.close_timeout_ms += steps_ms;
   feed.timeline = timeline_;
@@ -81,8 +84,7 @@ FeedOptions DeviceFeedRun::FeedOptionsOf(const ChosenDevices& chosen) const {
 
 bool DeviceFeedRun::StartFeed(const ChosenDevices& chosen) {
   const FeedOptions feed = FeedOptionsOf(chosen);
-  std::unique_ptr<BatchSupply> supply =
-      SupplyOf(reader_, Distributor::HeldBatches(feed.devices.size(), feed.last_step));
+  std::unique_ptr<BatchSupply> supply = SupplyOf(reader_, feed);
   if (verify_) supply = std::make_unique<WatchedSupply>(std::move(supply), &deliveries_);
   const std::lock_guard lock(mutex_);
   if (!stopped_) feed_ = FeedCore::Start(std::move(supply), feed);

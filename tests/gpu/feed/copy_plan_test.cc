@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/gpu/feed/numbered_batches.h"
@@ -50,7 +51,7 @@ void ExpectSame(const Instance& batch, const Instance& copied) {
 TEST(CopyPlanTest, ABatchInOnePieceOfAnArenaIsOneCopy) {
   const Instance batch = NumberedBatch{3, 40, true}.Make(SmallArena());
   CopyPlan plan;
-  ASSERT_TRUE(plan.Make(batch, {}, 0).ok());
+  ASSERT_TRUE(plan.Make(batch, {}).ok());
   ASSERT_EQ(plan.pieces().size(), 1U);
   EXPECT_FALSE(plan.pieces()[0].staged);
   EXPECT_EQ(plan.staging_bytes(), 0U);
@@ -65,7 +66,7 @@ TEST(CopyPlanTest, ABatchInOnePieceOfAnArenaIsOneCopy) {
 TEST(CopyPlanTest, WhatIsInNoArenaIsStaged) {
   const Instance batch = NumberedBatch{3, 40, true}.Make(nullptr);
   CopyPlan plan;
-  ASSERT_TRUE(plan.Make(batch, {}, 0).ok());
+  ASSERT_TRUE(plan.Make(batch, {}).ok());
   EXPECT_EQ(plan.pieces().size(), 3U);
   for (const PlannedPiece& piece : plan.pieces()) {
     EXPECT_TRUE(piece.staged);
@@ -84,7 +85,7 @@ TEST(CopyPlanTest, TensorsOfDifferentOwnersAreAPieceEach) {
   const Instance other = NumberedBatch{4, 40, false}.Make(arena);
   batch.push_back(other[0]);
   CopyPlan plan;
-  ASSERT_TRUE(plan.Make(batch, {}, 0).ok());
+  ASSERT_TRUE(plan.Make(batch, {}).ok());
   ASSERT_EQ(plan.pieces().size(), 2U);
   EXPECT_FALSE(plan.pieces()[0].staged);
   Slot slot = CarryOut(plan);
@@ -96,7 +97,7 @@ TEST(CopyPlanTest, TensorsOfDifferentOwnersAreAPieceEach) {
 TEST(CopyPlanTest, ABatchOfNoRowsHasTensorsOfNoBytes) {
   const Instance batch = NumberedBatch{3, 0, true}.Make(nullptr);
   CopyPlan plan;
-  ASSERT_TRUE(plan.Make(batch, {}, 0).ok());
+  ASSERT_TRUE(plan.Make(batch, {}).ok());
   Slot slot = CarryOut(plan);
   Instance tensors;
   plan.MakeTensors(slot.data(), {}, &tensors);
@@ -104,8 +105,11 @@ TEST(CopyPlanTest, ABatchOfNoRowsHasTensorsOfNoBytes) {
 }
 
 TEST(CopyPlanTest, ARaggedFieldCanBeWidenedOrPadded) {
-  const Instance batch = NumberedBatch{0, 3, true}.Make(SmallArena());  // lengths 0, 1, 2
-  for (const bool pads : {false, true}) {
+  const std::shared_ptr<Arena> arena = SmallArena();
+  for (const auto& [pads, staged] : {std::pair(false, false), std::pair(true, false),
+                                     std::pair(false, true), std::pair(true, true)}) {
+    // In one piece, or staged; lengths 0, 1, 2.
+    const Instance batch = NumberedBatch{0, 3, true}.Make(staged ? nullptr : arena);
     std::vector<FieldTransform> transforms;
     if (pads) {
       transforms.push_back(PadField{1, 2, {std::byte{9}}});
@@ -113,7 +117,7 @@ TEST(CopyPlanTest, ARaggedFieldCanBeWidenedOrPadded) {
       transforms.push_back(WidenField{1, DType::kInt64});
     }
     CopyPlan plan;
-    ASSERT_TRUE(plan.Make(batch, transforms, 0).ok());
+    ASSERT_TRUE(plan.Make(batch, {.transforms = transforms}).ok());
     Slot slot = CarryOut(plan);
     Instance tensors;
     plan.MakeTensors(slot.data(), {}, &tensors);
@@ -146,7 +150,7 @@ TEST(CopyPlanTest, ImagesAreNormalisedByChannelAndTurned) {
   const std::vector<FieldTransform> transforms = {
       NormalizeField{0, DType::kFloat32, {0, 1, 2}, {1, 1, 10}, true}};
   CopyPlan plan;
-  ASSERT_TRUE(plan.Make(Images(), transforms, 0).ok());
+  ASSERT_TRUE(plan.Make(Images(), {.transforms = transforms}).ok());
   Slot slot = CarryOut(plan);
   Instance tensors;
   plan.MakeTensors(slot.data(), {}, &tensors);
@@ -161,7 +165,7 @@ TEST(CopyPlanTest, TransformsThatDoNotFitSaySo) {
   const auto refusal = [](const Instance& batch, const FieldTransform& transform) {
     CopyPlan plan;
     const std::vector<FieldTransform> transforms = {transform};
-    return plan.Make(batch, transforms, 0).message();
+    return plan.Make(batch, {.transforms = transforms}).message();
   };
   const Instance batch = NumberedBatch{0, 3, true}.Make(nullptr);
   EXPECT_NE(refusal(batch, NormalizeField{0}).find("only uint8"), std::string::npos);
@@ -179,8 +183,106 @@ TEST(CopyPlanTest, TransformsThatDoNotFitSaySo) {
 TEST(CopyPlanTest, AFieldHasOneTransform) {
   const std::vector<FieldTransform> transforms = {WidenField{1}, PadField{1, 4}};
   CopyPlan plan;
-  EXPECT_EQ(plan.Make(NumberedBatch{0, 3, true}.Make(nullptr), transforms, 0).code(),
+  EXPECT_EQ(plan.Make(NumberedBatch{0, 3, true}.Make(nullptr), {.transforms = transforms}).code(),
             StatusCode::kInvalidArgument);
+}
+
+/// A batch of rows of different lengths in an arena, some of which stand elsewhere in it: what the
+/// batch has in their places is wrong.
+class LeftRowsTest : public ::testing::Test {
+ protected:
+  /// Row r has `lengths[r]` bytes. They stand `apart` bytes from each other, every `written`-th one
+  /// in the batch itself.
+  void Make(const std::vector<std::size_t>& lengths, std::size_t apart,
+            std::size_t written = 1000) {
+    std::vector<std::int64_t> offsets = {0};
+    for (const std::size_t length : lengths) {
+      offsets.push_back(offsets.back() + static_cast<std::int64_t>(length));
+    }
+    const auto bytes = static_cast<std::size_t>(offsets.back());
+    std::byte* const values = run_.data + 4096;
+    std::byte* from = run_.data + (std::size_t{2} << 20);
+    expected_.resize(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) expected_[i] = static_cast<std::byte>(i * 37 + i / 251);
+    std::memset(values, 0x55, bytes);
+    for (std::size_t row = 0; row < lengths.size(); ++row) {
+      const auto at = static_cast<std::size_t>(offsets[row]);
+      const bool left = row % written != written - 1;
+      std::memcpy(left ? from : values + at, expected_.data() + at, lengths[row]);
+      if (left && lengths[row] > 0) pending_.push_back({values + at, from, lengths[row]});
+      from += lengths[row] + apart;
+    }
+    std::memcpy(run_.data, offsets.data(), offsets.size() * sizeof(std::int64_t));
+    Tensor ragged;
+    ragged.dtype = DType::kUInt8;
+    ragged.shape = {static_cast<std::int64_t>(bytes)};
+    ragged.data = values;
+    ragged.bytes = bytes;
+    ragged.owner = arena_;
+    ragged.lod.push_back({reinterpret_cast<const std::int64_t*>(run_.data), offsets.size()});
+    batch_.push_back(std::move(ragged));
+  }
+  /// Carries the plan out, compares what comes of it, and gives the plan.
+  CopyPlan Check(LeftRows how) {
+    CopyPlan plan;
+    EXPECT_TRUE(plan.Make(batch_, {.pending = pending_, .left_rows = how}).ok());
+    Slot slot = CarryOut(plan);
+    Instance tensors;
+    plan.MakeTensors(slot.data(), {}, &tensors);
+    EXPECT_EQ(tensors[0].bytes, expected_.size());
+    EXPECT_EQ(std::memcmp(tensors[0].data, expected_.data(), expected_.size()), 0);
+    EXPECT_EQ(std::memcmp(plan.OffsetsIn(slot.data(), 0), batch_[0].lod[0].data(),
+                          batch_[0].lod[0].size_bytes()),
+              0);
+    return plan;
+  }
+
+  const std::shared_ptr<Arena> arena_ = SmallArena();
+  const SlabRun run_ = arena_->Allocate(std::size_t{3} << 20);
+  Instance batch_;
+  std::vector<PendingCopy> pending_;
+  std::vector<std::byte> expected_;
+};
+
+TEST_F(LeftRowsTest, LongRowsAreCopiedOneByOne) {
+  Make({40'000, 0, 17'001, 50'003}, 12);
+  const CopyPlan plan = Check(LeftRows::kByLength);
+  EXPECT_EQ(plan.each_bytes(), expected_.size());
+  EXPECT_EQ(plan.together_bytes(), 0u);
+  std::vector<DeviceKernel> kernels;
+  plan.AddKernels(nullptr, &kernels);
+  EXPECT_TRUE(kernels.empty());
+}
+
+TEST_F(LeftRowsTest, ShortNeighboursAreCopiedTogether) {
+  Make({2000, 3001, 1024, 5003, 0, 2000}, 16);
+  const CopyPlan plan = Check(LeftRows::kByLength);
+  EXPECT_EQ(plan.together_bytes(), expected_.size());
+  EXPECT_EQ(plan.pieces().size(), 3u) << "the offsets, the rows, the table";
+}
+
+TEST_F(LeftRowsTest, ShortRowsFarFromEachOtherAreStaged) {
+  Make({2000, 3001, 1024}, 100'000);
+  const CopyPlan plan = Check(LeftRows::kByLength);
+  EXPECT_EQ(plan.each_bytes() + plan.together_bytes(), 0u);
+  EXPECT_GE(plan.staging_bytes(), expected_.size());
+}
+
+TEST_F(LeftRowsTest, RowsInTheBatchItselfComeWithThoseThatAreNot) {
+  Make({20'000, 2000, 2000, 30'000, 2000, 1500, 1600}, 16, 3);
+  for (const LeftRows how : {LeftRows::kByLength, LeftRows::kEach, LeftRows::kTogether}) Check(how);
+}
+
+TEST_F(LeftRowsTest, TogetherGoesWhatIsWantedByTwoThirds) {
+  Make({30'000, 30'000, 30'000, 30'000}, 14'000);
+  const CopyPlan near = Check(LeftRows::kTogether);
+  EXPECT_EQ(near.together_bytes(), expected_.size());
+  batch_.clear();
+  pending_.clear();
+  Make({30'000, 30'000, 30'000, 30'000}, 31'000);
+  const CopyPlan far = Check(LeftRows::kTogether);
+  EXPECT_EQ(far.together_bytes(), 0u);
+  EXPECT_EQ(far.each_bytes(), expected_.size());
 }
 
 }  // namespace

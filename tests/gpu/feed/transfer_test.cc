@@ -1,0 +1,293 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "readers/chain/reader_access.h"
+#include "ringfeed/device_feed.h"
+#include "ringfeed/emulated_devices.h"
+#include "tests/gpu/feed/numbered_batches.h"
+#include "tests/readers/pipeline_fixture.h"
+#include "tests/support/stress_scale.h"
+
+// However bytes come onto devices, the same come, in the same order.
+
+namespace ringfeed {
+namespace {
+
+/// What came, and how.
+struct Outcome {
+  std::vector<std::string> batches;  ///< device, rows and all bytes of each
+  std::string end;                   ///< "", or the failure
+  std::uint64_t member_bytes = 0;
+  std::uint64_t slab_bytes = 0;
+  std::uint64_t delivered_bytes = 0;
+  std::uint64_t damaged = 0;
+
+  friend bool operator==(const Outcome& a, const Outcome& b) {
+    return a.batches == b.batches && a.end == b.end && a.damaged == b.damaged;
+  }
+};
+
+std::string ContentsOf(DeviceLease* lease) {
+  std::string text = std::to_string(lease->device()) + ":" + std::to_string(lease->valid_rows());
+  for (const Tensor& tensor : lease->WaitHost()) {
+    text += ShapeToString(tensor.shape);
+    text.append(reinterpret_cast<const char*>(tensor.data), tensor.bytes);
+    for (const auto& level : tensor.lod) {
+      text.append(reinterpret_cast<const char*>(level.data()), level.size_bytes());
+    }
+  }
+  return text;
+}
+
+Outcome FeedAll(const Reader& reader, FeedOptions options, std::size_t devices) {
+  const auto backend = EmulatedDevices::Open(static_cast<int>(devices));
+  options.backend = backend;
+  Outcome outcome;
+  {
+    DeviceFeed feed(reader, options);
+    while (true) {
+      DeviceLease lease;
+      Status status;
+      const ReadResult result = feed.TryNext(&lease, &status);
+      if (result == ReadResult::kFailed) outcome.end = status.ToString();
+      if (result != ReadResult::kRecord) break;
+      outcome.batches.push_back(ContentsOf(&lease));
+    }
+    for (const DeviceFeedStats& device : feed.Stats().devices) {
+      outcome.member_bytes += device.member_bytes;
+      outcome.slab_bytes += device.slab_bytes;
+      outcome.delivered_bytes += device.delivered_bytes;
+    }
+  }
+  outcome.damaged = reader.Stats().damaged_records;
+  EXPECT_TRUE(backend->offences().empty()) << backend->offences().front().ToString();
+  return outcome;
+}
+
+class TransferTest : public PipelineTest {
+ protected:
+  using Order = std::function<Reader(Reader)>;
+  static constexpr TransferPlan kPlans[] = {TransferPlan::kAuto, TransferPlan::kMembers,
+                                            TransferPlan::kSlabs};
+
+  OpenOptions Fresh() const {
+    OpenOptions options = Options();
+    options.stripe_bytes = std::size_t{256} << 10;
+    options.arena = std::make_shared<PinnedArena>(kArenaBytes);
+    options.note_records = true;
+    return options;
+  }
+  /// tf.Examples: an image of fixed size, text of any length, a label.
+  std::string Examples(std::size_t records, std::size_t image_bytes) {
+    const std::string path = directory_.File("examples" + std::to_string(image_bytes));
+    RecordWriterResult made = OpenRecordWriter(path, "tfrecord");
+    EXPECT_TRUE(made.status.ok());
+    ExampleBuilder builder;
+    for (std::size_t i = 0; i < records; ++i) {
+      std::string image(image_bytes, '\0');
+      for (std::size_t at = 0; at < image_bytes; ++at) {
+        image[at] = static_cast<char>(i * 7 + at * 31 + at / 256);
+      }
+      const std::string text(i % 5 * 3000, static_cast<char>('a' + i % 26));
+      const std::int64_t label[] = {static_cast<std::int64_t>(i)};
+      builder.AddBytes("image", image).AddInts("label", label).AddBytes("text", text);
+      EXPECT_TRUE(made.writer->Write(builder.Finish()).ok());
+    }
+    EXPECT_TRUE(made.writer->Close().ok());
+    return path;
+  }
+  static std::shared_ptr<const Parser> FixedExample(std::size_t image_bytes) {
+    return ExampleParser(
+        {{"image", kUInt8, {static_cast<std::int64_t>(image_bytes)}}, {"label", kInt64, {}}});
+  }
+  static std::shared_ptr<const Parser> RaggedExample(std::size_t image_bytes) {
+    return ExampleParser({{"image", kUInt8, {static_cast<std::int64_t>(image_bytes)}},
+                          {"text", kUInt8, {-1}},
+                          {"label", kInt64, {}}});
+  }
+  static std::vector<std::pair<std::string, Order>> Orders() {
+    return {{"as files", [](Reader reader) { return reader; }},
+            {"window",
+             [](Reader reader) { return Shuffle(std::move(reader), {.window = 30, .seed = 5}); }},
+            {"global", [](Reader reader) {
+               return Shuffle(std::move(reader), {.seed = 5, .mode = ShuffleMode::kGlobal});
+             }}};
+  }
+  /// Every plan, in every order, against what the CPU copies.
+  void ExpectTheSame(const std::function<Reader(const Order&)>& chain, const FeedOptions& options,
+                     std::size_t devices, bool leaves = true) {
+    for (const auto& [name, order] : Orders()) {
+      FeedOptions plain = options;
+      plain.transfer = TransferPlan::kBatch;
+      const Outcome expected = FeedAll(chain(order), plain, devices);
+      EXPECT_EQ(expected.member_bytes + expected.slab_bytes, 0u);
+      for (const TransferPlan plan : kPlans) {
+        SCOPED_TRACE(testing::Message() << name << ", " << TransferPlanName(plan));
+        FeedOptions with = options;
+        with.transfer = plan;
+        const Outcome outcome = FeedAll(chain(order), with, devices);
+        EXPECT_TRUE(outcome == expected)
+            << outcome.batches.size() << " batches of " << expected.batches.size() << ", "
+            << outcome.end << " for " << expected.end;
+        if (!leaves || plan == TransferPlan::kAuto) continue;
+        EXPECT_GT(outcome.member_bytes + outcome.slab_bytes, outcome.delivered_bytes / 2);
+      }
+    }
+  }
+};
+
+TEST_F(TransferTest, LongFieldsOfOnePhaseComeFromWhereTheyWereRead) {
+  const std::string path = Examples(120, 20'000);
+  ExpectTheSame(
+      [&](const Order& order) {
+        return Batch(order(Parse(OpenFiles({path}, Fresh()), FixedExample(20'000))), {.size = 8});
+      },
+      {}, 2);
+}
+
+TEST_F(TransferTest, SoDoRaggedFieldsAndShortOnesBesideThem) {
+  const std::string path = Examples(120, 5'000);
+  ExpectTheSame(
+      [&](const Order& order) {
+        return Batch(order(Parse(OpenFiles({path}, Fresh()), RaggedExample(5'000))), {.size = 7});
+      },
+      {}, 1);
+}
+
+TEST_F(TransferTest, RowsAndWholeRecordsAlike) {
+  const std::vector<std::string> files = MakeFiles(2, 80, 3000, 40'000);
+  ExpectTheSame(
+      [&](const Order& order) {
+        return Batch(order(Parse(OpenFiles(files, Fresh()), RawParser())), {.size = 9});
+      },
+      {}, 2);
+  const std::string rows = directory_.File("rows.bin");
+  WritePatternFile(rows, 150 * 24'008);
+  OpenOptions options = Fresh();
+  options.format = "rows:24008";
+  ExpectTheSame(
+      [&](const Order& order) {
+        options.arena = Fresh().arena;
+        const auto parser = RowsParser({{"label", kInt64, {}}, {"pixels", kUInt8, {24'000}}});
+        return Batch(order(Parse(OpenFiles({rows}, options), parser)), {.size = 6});
+      },
+      {}, 1);
+}
+
+TEST_F(TransferTest, EveryDistributionAndLastStep) {
+  const std::string path = Examples(75, 18'000);
+  for (const Distribution distribution : {Distribution::kRoundRobin, Distribution::kSplit}) {
+    for (const LastStep last_step :
+         {LastStep::kUneven, LastStep::kDrop, LastStep::kPad, LastStep::kShort}) {
+      if (distribution == Distribution::kSplit && last_step == LastStep::kShort) continue;
+      SCOPED_TRACE(testing::Message() << static_cast<int>(distribution) << ", last step "
+                                      << static_cast<int>(last_step));
+      ExpectTheSame(
+          [&](const Order& order) {
+            return Batch(order(Parse(OpenFiles({path}, Fresh()), FixedExample(18'000))),
+                         {.size = 8});
+          },
+          {.distribution = distribution, .last_step = last_step}, 3);
+    }
+  }
+}
+
+TEST_F(TransferTest, TransformsWorkOnWhatCameFromWhereItWasRead) {
+  const std::string path = Examples(60, 4 * 4 * 3 * 100);
+  const auto parser = ExampleParser(
+      {{"image", kUInt8, {40, 40, 3}}, {"text", kUInt8, {-1}}, {"label", kInt64, {}}});
+  FeedOptions options;
+  options.transforms = {NormalizeField{.field = 0, .mean = {10}, .scale = {0.5f}},
+                        PadField{.field = 1, .length = 5000}};
+  ExpectTheSame(
+      [&](const Order& order) {
+        return Batch(order(Parse(OpenFiles({path}, Fresh()), parser)), {.size = 5});
+      },
+      options, 2, false);
+}
+
+TEST_F(TransferTest, DamageMeansWhatItMeansOnTheCpu) {
+  const std::string path = Examples(90, 16'000);
+  std::string bytes = ReadBytes(path);
+  for (const std::size_t at : {bytes.size() / 3, bytes.size() / 2}) bytes[at] ^= 4;
+  WriteBytes(path, std::as_bytes(std::span(bytes)));
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    for (const bool pad : {false, true}) {
+      SCOPED_TRACE(testing::Message() << (pad ? "padded, " : "") << static_cast<int>(on_damage));
+      ExpectTheSame(
+          [&](const Order& order) {
+            OpenOptions options = Fresh();
+            options.on_damage = on_damage;
+            return Batch(order(Parse(OpenFiles({path}, options), FixedExample(16'000))),
+                         {.size = 8, .pad = pad});
+          },
+          {}, 2, false);
+    }
+  }
+}
+
+// Fewer blocks can be kept than the feed has batches under way: then the CPU copies.
+TEST_F(TransferTest, LittleMemoryMeansCopiesAndNeverAHang) {
+  const std::string path = Examples(200, 30'000);
+  for (const std::size_t mib : {12u, 16u, 24u}) {
+    SCOPED_TRACE(testing::Message() << mib << " MiB");
+    ExpectTheSame(
+        [&](const Order& order) {
+          OpenOptions options = Fresh();
+          options.arena = std::make_shared<PinnedArena>(mib << 20);
+          options.cycle = 2;
+          return Batch(order(Parse(OpenFiles({path}, options), FixedExample(30'000))), {.size = 4});
+        },
+        {.last_step = LastStep::kDrop}, 2, false);
+  }
+}
+
+TEST_F(TransferTest, ReInitAndALateLeaseFindTheirMemory) {
+  const std::string path = Examples(80, 20'000);
+  const Reader reader = Batch(Parse(OpenFiles({path}, Fresh()), FixedExample(20'000)), {.size = 8});
+  const auto backend = EmulatedDevices::Open(1);
+  FeedOptions options;
+  options.backend = backend;
+  options.transfer = TransferPlan::kMembers;
+  DeviceFeed feed(reader, options);
+  std::string first;
+  for (int round = 0; round < 10; ++round) {
+    auto lease = feed.Next();
+    ASSERT_TRUE(lease.has_value());
+    const std::string contents = ContentsOf(&*lease);
+    if (round == 0) first = contents;
+    EXPECT_EQ(contents, first);
+    for (int more = 0; more < round % 4; ++more) ASSERT_TRUE(feed.Next().has_value());
+    feed.ReInit();
+    EXPECT_EQ(ContentsOf(&*lease), first);
+  }
+  EXPECT_TRUE(feed.Close().ok());
+}
+
+// Whoever reads without taking what is pending has it copied.
+TEST_F(TransferTest, APlainReadOfSuchAReaderGetsWholeBatches) {
+  const std::string path = Examples(40, 20'000);
+  const auto chain = [&] {
+    return Batch(Parse(OpenFiles({path}, Fresh()), FixedExample(20'000)), {.size = 8});
+  };
+  Reader plain = chain();
+  Reader leaving = chain();
+  ReaderAccess::LeaveFields(leaving, {1024, 1024, false});
+  for (int batch = 0; batch < 5; ++batch) {
+    const Instance expected = plain.ReadNext();
+    const Instance got = leaving.ReadNext();
+    ASSERT_EQ(got[0].bytes, expected[0].bytes);
+    EXPECT_EQ(std::memcmp(got[0].data, expected[0].data, got[0].bytes), 0);
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
