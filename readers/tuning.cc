@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "base/machine/cpu_count.h"
@@ -40,6 +41,16 @@ std::size_t SizeAt(const Json& json, const char* key) {
   return value.get<std::size_t>();
 }
 
+// Files of older versions say nothing of it.
+std::string TransferIn(const Json& json) {
+  constexpr std::array<std::string_view, 5> kNames = {"", "auto", "batch", "members", "slabs"};
+  std::string name = json.value("transfer", std::string());
+  if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
+    throw std::invalid_argument("there is no transfer \"" + name + "\"");
+  }
+  return name;
+}
+
 Tuning TuningFrom(const Json& json) {
   if (!json.is_object() || !json.contains("ringfeed_tuning")) {
     throw std::invalid_argument("there is no \"ringfeed_tuning\" in it");
@@ -60,6 +71,7 @@ Tuning TuningFrom(const Json& json) {
   tuning.io.in_flight_bytes = SizeAt(json, "in_flight_bytes");
   tuning.slots = SizeAt(json, "slots");
   tuning.device_slots = SizeAt(json, "device_slots");
+  tuning.transfer = TransferIn(json);
   return tuning;
 }
 
@@ -92,7 +104,8 @@ std::string TuningText(const Tuning& tuning) {
                      {"block_bytes", tuning.io.block_bytes},
                      {"in_flight_bytes", tuning.io.in_flight_bytes},
                      {"slots", tuning.slots},
-                     {"device_slots", tuning.device_slots}};
+                     {"device_slots", tuning.device_slots},
+                     {"transfer", tuning.transfer}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -95,6 +95,15 @@ std::string_view TransferPlanName(TransferPlan plan) {
   return "unknown";
 }
 
+TransferPlan TransferPlanNamed(std::string_view name) {
+  for (const TransferPlan plan : {TransferPlan::kAuto, TransferPlan::kBatch, TransferPlan::kMembers,
+                                  TransferPlan::kSlabs}) {
+    if (TransferPlanName(plan) == name) return plan;
+  }
+  throw Refuse("a transfer is \"auto\", \"batch\", \"members\" or \"slabs\", not \"" +
+               std::string(name) + "\"");
+}
+
 void CheckFeedOptions(const FeedOptions& options) {
   if (options.slots < 2 || options.slots > 64) {
     throw Refuse("FeedOptions::slots is " + std::to_string(options.slots) +

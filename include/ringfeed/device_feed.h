@@ -50,6 +50,8 @@ enum class TransferPlan : std::uint8_t {
 };
 /// "auto", "batch", "members", "slabs".
 std::string_view TransferPlanName(TransferPlan plan);
+/// The plan of that name. Throws Error(kInvalidArgument) for one that is none.
+TransferPlan TransferPlanNamed(std::string_view name);
 
 // What a device makes of one field of a batch after the copy. `field` counts from 0.
 

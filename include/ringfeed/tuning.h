@@ -16,6 +16,8 @@ struct Tuning {
   IoOptions io{};                ///< OpenOptions::io, but for `retries`
   std::size_t slots = 0;         ///< BatchOptions::slots; 0: as without it
   std::size_t device_slots = 0;  ///< FeedOptions::slots; 0: no devices were tuned for
+  /// FeedOptions::transfer by its name (TransferPlanNamed); "": no devices were tuned for.
+  std::string transfer{};
 };
 
 /// This machine as Tuning::machine says it: "AMD EPYC 7B13, 2 CPUs". Reads files of the system's.

@@ -187,9 +187,10 @@ def plan_of(
     devices: Union[str, Sequence[int], DevicePlan, None],
     transforms: Sequence[Transform] = (),
     tuned_slots: int = 0,
+    tuned_transfer: str = "",
 ) -> Optional[DevicePlan]:
     """The DevicePlan that a Loader's argument stands for, None for batches on the host. Without a
-    DevicePlan of the caller's its slots are the tuned ones, if there are any."""
+    DevicePlan of the caller's its slots and its transfer are the tuned ones, if there are any."""
     if devices is None:
         if transforms:
             raise TypeError("transforms are made on devices: say which by devices=")
@@ -197,7 +198,9 @@ def plan_of(
     if isinstance(devices, DevicePlan):
         return replace(devices, transforms=[*devices.transforms, *transforms])
     plan = DevicePlan(devices, transforms=transforms)
-    return replace(plan, slots=tuned_slots) if tuned_slots else plan
+    return replace(
+        plan, slots=tuned_slots or plan.slots, transfer=tuned_transfer or plan.transfer
+    )
 
 
 def _place(reader: _core.Reader, field: Union[str, int]) -> int:

@@ -12,7 +12,7 @@ from . import devices as device_plans
 from .arguments import counted
 from .compiled import Compiled
 from .dataset import Parser
-from .loader_plan import LoaderPlan, Shuffle, shuffle_of, tuned_slots_of
+from .loader_plan import LoaderPlan, Shuffle, shuffle_of, tuned_feed_of
 
 _STATE_VERSION = 1
 
@@ -88,7 +88,7 @@ class Loader(_core.LoaderNext):
         if per_batch is not None and not callable(per_batch):
             raise TypeError(f"map takes a function of a batch, or a compiled one, not {map!r}")
         opening = chains.check_open_options(options)
-        tuned_slots, tuned_device_slots = tuned_slots_of(opening)
+        tuned_slots, device_slots, transfer = tuned_feed_of(opening)
         plan = LoaderPlan(
             files=chains.file_names(files),
             parse=parse,
@@ -104,7 +104,7 @@ class Loader(_core.LoaderNext):
             filter=filter,
             map=per_record,
             options=opening,
-            devices=device_plans.plan_of(devices, transforms, tuned_device_slots),
+            devices=device_plans.plan_of(devices, transforms, device_slots, transfer),
         )
         self._set_up(plan.build(0), plan, as_tuple, per_batch)
 

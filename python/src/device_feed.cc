@@ -76,15 +76,6 @@ LastStep LastStepNamed(const std::string& name) {
   return Named(kNames, name, "a last step is \"uneven\", \"drop\", \"pad\" or \"short\"");
 }
 
-TransferPlan TransferNamed(const std::string& name) {
-  static constexpr std::pair<const char*, TransferPlan> kNames[] = {
-      {"auto", TransferPlan::kAuto},
-      {"batch", TransferPlan::kBatch},
-      {"members", TransferPlan::kMembers},
-      {"slabs", TransferPlan::kSlabs}};
-  return Named(kNames, name, "a transfer is \"auto\", \"batch\", \"members\" or \"slabs\"");
-}
-
 // Returns why, of "auto".
 std::string OpenBackend(const std::string& kind, FeedOptions* options) {
   const GilReleased unlocked;  // a driver may be loaded
@@ -111,7 +102,7 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
   options.slot_bytes = slot_bytes;
   options.patience_ms = patience_ms;
   options.transforms = TransformsOf(normalize, widen, pad);
-  options.transfer = TransferNamed(transfer);
+  options.transfer = TransferPlanNamed(transfer);
   std::string reason = OpenBackend(kind, &options);
   new (self) DeviceFeedHandle(input, std::move(options), std::move(reason),
                               {reinterpret_cast<void*>(stream)});

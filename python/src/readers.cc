@@ -93,9 +93,9 @@ OpenOptions OpenOptionsOf(const nb::dict& from) {
   return options;
 }
 
-std::pair<std::size_t, std::size_t> TunedSlots(const std::string& path) {
+std::tuple<std::size_t, std::size_t, std::string> TunedFeed(const std::string& path) {
   const Tuning tuning = Unlocked([&] { return ReadTuning(path); });
-  return {tuning.slots, tuning.device_slots};
+  return {tuning.slots, tuning.device_slots, tuning.transfer};
 }
 
 ShuffleMode ModeNamed(const std::string& name) {
@@ -318,8 +318,9 @@ void BindReaders(nb::module_& module) {
                      "-> Reader"));
   module.def("find_rank", &FindRankTuple,
              "(rank, world_size, local_rank, local_world_size, source)");
-  module.def("tuned_slots", &TunedSlots, nb::arg("path"),
-             "What a tuning says of batches in memory and on each device; 0: nothing.");
+  module.def("tuned_feed", &TunedFeed, nb::arg("path"),
+             "What a tuning says of batches in memory and on each device (0: nothing), and of how "
+             "they come there (\"\": nothing).");
   module.def("is_stream_name", &IsStreamName, nb::arg("name"),
              "Whether it names what can be read once: \"-\", a FIFO, a socket.");
 }

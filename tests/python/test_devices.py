@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import loader_data
 import pytest
@@ -168,6 +169,27 @@ def test_stats_say_what_each_device_got(tmp_path: Path) -> None:
     stats = loader.stats()
     assert [device["batches"] for device in stats["devices"]] == [22, 21]
     assert stats["records"] == 300
+
+
+@pytest.mark.parametrize("transfer", ["auto", "batch", "members", "slabs"])
+def test_every_transfer_brings_the_same(tmp_path: Path, transfer: str) -> None:
+    path = tmp_path / "long.bin"
+    path.write_bytes(bytes(i % 251 for i in range(60 * 8000)))
+    rows = ringfeed.rows({"x": ("uint8", (8000,))})
+    arguments: dict[str, Any] = dict(format="rows:8000", parse=rows, batch=7, shuffle=20)
+    plain = [batch["x"].tobytes() for batch in ringfeed.Loader(path, **arguments)]
+    plan = DevicePlan("emu:2", transfer=transfer)
+    on_device = ringfeed.Loader(path, devices=plan, **arguments)
+    assert [batch["x"].tobytes() for batch in on_device] == plain
+    for device in on_device.stats()["devices"]:
+        assert transfer in ("auto", device["transfer"]) and device["transfer_reason"]
+        left = device["member_bytes"] + device["slab_bytes"]
+        assert transfer == "auto" or (left > 0) == (transfer != "batch")
+
+
+def test_a_transfer_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ringfeed.Error, match="telepathy"):
+        number_loader(write_rows(tmp_path), devices=DevicePlan("emu:1", transfer="telepathy"))
 
 
 def test_what_a_function_raises_comes_out_of_the_feed(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def write_tuning(folder: Path, **changes: Any) -> Path:
     path = folder / "tuned.json"
     path.write_text(json.dumps(tuning))
     with pytest.raises(errors.InvalidArgument, match="Z80, 1 CPU") as refused:
-        _core.tuned_slots(str(path))
+        _core.tuned_feed(str(path))
     machine = re.search(r"this is (.*)\): ", str(refused.value))
     assert machine
     path.write_text(json.dumps({**tuning, "machine": machine[1], **changes}))
@@ -52,11 +52,13 @@ def test_what_is_given_beside_it_wins(tmp_path: Path) -> None:
 
 
 def test_slots_are_the_tuned_ones(tmp_path: Path) -> None:
-    assert _core.tuned_slots(str(write_tuning(tmp_path))) == (5, 4)
-    plan = devices.plan_of("emu:1", (), 4)
-    assert plan is not None and plan.slots == 4
-    own = devices.plan_of(devices.DevicePlan("emu:1", slots=2), (), 4)
-    assert own is not None and own.slots == 2
+    assert _core.tuned_feed(str(write_tuning(tmp_path))) == (5, 4, "")
+    tuning = write_tuning(tmp_path, transfer="members")
+    assert _core.tuned_feed(str(tuning)) == (5, 4, "members")
+    plan = devices.plan_of("emu:1", (), 4, "members")
+    assert plan is not None and (plan.slots, plan.transfer) == (4, "members")
+    own = devices.plan_of(devices.DevicePlan("emu:1", slots=2), (), 4, "members")
+    assert own is not None and (own.slots, own.transfer) == (2, "auto")
     held = []
     with number_loader(write_rows(tmp_path), tuned=write_tuning(tmp_path, slots=3)) as loader:
         with pytest.raises(errors.ResourceExhausted):

@@ -25,6 +25,7 @@ Tuning SomeTuning() {
   tuning.io.direct = false;
   tuning.slots = 6;
   tuning.device_slots = 4;
+  tuning.transfer = "members";
   return tuning;
 }
 
@@ -61,6 +62,7 @@ TEST_F(TuningTest, IsReadAsItWasWritten) {
   EXPECT_FALSE(read.io.direct);
   EXPECT_EQ(read.slots, 6U);
   EXPECT_EQ(read.device_slots, 4U);
+  EXPECT_EQ(read.transfer, "members");
 }
 
 TEST_F(TuningTest, OfAnotherMachineIsRefusedWithBothNames) {
@@ -92,6 +94,8 @@ TEST_F(TuningTest, WhatIsNoneIsRefused) {
   EXPECT_NE(Refused(with("\"threads\": 3", "\"threads\": 1.5")), "");
   EXPECT_NE(Refused(with("131072", "\"many\"")), "");
   EXPECT_NE(Refused(with("\"pread\"", "\"telepathy\"")), "");
+  EXPECT_NE(Refused(with("\"members\"", "\"telepathy\"")), "");
+  EXPECT_EQ(Refused(with(",\n  \"transfer\": \"members\"", "")), "") << "of an older version";
   EXPECT_NE(Refused(with("\"ringfeed_tuning\": 1", "\"ringfeed_tuning\": 2")), "");
 }
 

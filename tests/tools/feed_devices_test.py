@@ -99,6 +99,34 @@ class FeedDevicesTest(CommandTest):
         report = run_json("feed", *rows, "--batch", "64", "--devices", "emu:2", "--verify")
         self.assertEqual(report["order_digest"], order_digest(payloads))
 
+    def test_every_transfer_delivers_the_same_and_says_how(self):
+        source = random.Random(6)
+        payloads = [source.randbytes(source.randrange(60_000)) for _ in range(120)]
+        path = self.write("long.tfrecord", payloads)
+        for words in ([], ["--shuffle", "40", "--seed", "2"], ["--distribution", "split"]):
+            host = run_json("feed", path, "--batch", "9", *[w for w in words if w not in (
+                "--distribution", "split")])
+            for transfer in ("auto", "batch", "members", "slabs"):
+                with self.subTest((words, transfer)):
+                    report = run_json("feed", path, "--batch", "9", *words, "--devices", "emu:2",
+                                      "--transfer", transfer, "--verify")
+                    self.assertIs(report["verified"], True)
+                    self.assertEqual(report["order_digest"], host["order_digest"])
+                    self.assertEqual(report["hazards"], 0)
+                    for device in report["devices"]:
+                        self.check_transfer(transfer, device)
+
+    def check_transfer(self, asked, device):
+        self.assertNotEqual(device["transfer_reason"], "")
+        if asked == "auto":  # as the file is read
+            return
+        self.assertEqual(device["transfer"], asked)
+        left = device["member_bytes"] + device["slab_bytes"]
+        if asked == "batch":
+            self.assertEqual(left, 0)
+        else:
+            self.assertGreater(left, device["delivered_bytes"] / 2)
+
     def test_a_dropped_last_step_is_counted(self):
         # 500 records are 8 batches, the last one of 52.
         report = self.feed("--devices", "emu:3", "--batch", "64", "--last-step", "drop", "--cycle", 1)

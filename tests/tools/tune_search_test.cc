@@ -144,7 +144,7 @@ TEST(TuneSearchTest, LooksOnlyAtWhatMatters) {
   EXPECT_EQ(options({}), (std::set<std::string>{"io", "threads", "block-bytes"}));
   EXPECT_EQ(options({.cold = true, .devices = true, .batches = true, .cpus = 200}),
             (std::set<std::string>{"io", "direct", "threads", "block-bytes", "in-flight-bytes",
-                                   "slots", "device-slots"}));
+                                   "slots", "device-slots", "transfer"}));
 }
 
 TEST(SpeedSettingsTest, AreTheSameAfterATuning) {
@@ -156,10 +156,11 @@ TEST(SpeedSettingsTest, AreTheSameAfterATuning) {
   settings.in_flight_bytes = 12345;
   settings.slots = 7;
   settings.device_slots = 5;
+  settings.transfer = TransferPlan::kMembers;
   EXPECT_EQ(SpeedSettings::Of(settings.ToTuning()), settings);
   EXPECT_EQ(settings.Options(),
             "--io mmap --no-direct --threads 3 --block-bytes 4KiB --in-flight-bytes 12345 "
-            "--slots 7 --device-slots 5");
+            "--slots 7 --device-slots 5 --transfer members");
 }
 
 }  // namespace

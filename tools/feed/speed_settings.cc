@@ -31,6 +31,7 @@ std::string SpeedSettings::Options() const {
       "--in-flight-bytes " + SizeText(in_flight_bytes));
   add(slots != defaults.slots, "--slots " + std::to_string(slots));
   add(device_slots != defaults.device_slots, "--device-slots " + std::to_string(device_slots));
+  add(transfer != defaults.transfer, "--transfer " + std::string(TransferPlanName(transfer)));
   return options;
 }
 
@@ -42,6 +43,7 @@ void SpeedSettings::ApplyTo(FeedPlan* plan, DeviceOptions* devices) const {
   plan->open.threads = threads;
   plan->batching.slots = slots;
   devices->slots = device_slots;
+  devices->transfer = transfer;
 }
 
 SpeedSettings SpeedSettings::Of(const Tuning& tuning) {
@@ -53,6 +55,7 @@ SpeedSettings SpeedSettings::Of(const Tuning& tuning) {
   settings.in_flight_bytes = tuning.io.in_flight_bytes;
   settings.slots = tuning.slots;
   if (tuning.device_slots != 0) settings.device_slots = tuning.device_slots;
+  if (!tuning.transfer.empty()) settings.transfer = TransferPlanNamed(tuning.transfer);
   return settings;
 }
 
@@ -65,6 +68,7 @@ Tuning SpeedSettings::ToTuning() const {
   tuning.io.in_flight_bytes = in_flight_bytes;
   tuning.slots = slots;
   tuning.device_slots = device_slots;
+  tuning.transfer = TransferPlanName(transfer);
   return tuning;
 }
 

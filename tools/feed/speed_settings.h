@@ -24,6 +24,7 @@ struct SpeedSettings {
   std::size_t in_flight_bytes = IoOptions().in_flight_bytes;
   std::size_t slots = 0;
   std::size_t device_slots = DeviceOptions().slots;
+  TransferPlan transfer = DeviceOptions().transfer;
 
   /// As options of `feed`, those that are not the defaults; "" for none.
   std::string Options() const;

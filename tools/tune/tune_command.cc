@@ -125,7 +125,7 @@ class TuneCommand : public Command {
     AddFeedOptions(sub, &plan_);
     sub->remove_option(sub->get_option("--passes"));  // as many as a run has time for
     AddDeviceOptions(sub, &devices_);
-    for (const char* option : {"--device-slots", "--trace"}) {
+    for (const char* option : {"--device-slots", "--transfer", "--trace"}) {
       sub->remove_option(sub->get_option(option));
     }
     sub->add_option("--seconds", seconds_, "about as long as it may take")
@@ -169,6 +169,7 @@ class TuneCommand : public Command {
     tuning.machine = report.machine;
     tuning.format = report.format;
     if (!devices_.wanted()) tuning.device_slots = 0;
+    if (!devices_.wanted()) tuning.transfer.clear();
     out.Write(TuningText(tuning));
     report.written = out_;
     report.seconds = NowSeconds() - begin_s;

@@ -50,6 +50,7 @@ SpeedSettings With(SpeedSettings settings, const SpeedSettings& one) {
   take(&SpeedSettings::in_flight_bytes);
   take(&SpeedSettings::slots);
   take(&SpeedSettings::device_slots);
+  take(&SpeedSettings::transfer);
   return settings;
 }
 
@@ -119,6 +120,12 @@ std::vector<OptionValue> ValuesOf(const TuneSpace& space) {
   for (const std::size_t slots : {std::size_t{2}, std::size_t{4}, std::size_t{8}}) {
     if (space.devices) {
       list.Add("device-slots", &SpeedSettings::device_slots, slots, std::to_string(slots));
+    }
+  }
+  for (const TransferPlan plan :
+       {TransferPlan::kBatch, TransferPlan::kMembers, TransferPlan::kSlabs}) {
+    if (space.devices) {
+      list.Add("transfer", &SpeedSettings::transfer, plan, std::string(TransferPlanName(plan)));
     }
   }
   return list.Take();
