@@ -96,8 +96,8 @@ std::string_view TransferPlanName(TransferPlan plan) {
 }
 
 TransferPlan TransferPlanNamed(std::string_view name) {
-  for (const TransferPlan plan : {TransferPlan::kAuto, TransferPlan::kBatch, TransferPlan::kMembers,
-                                  TransferPlan::kSlabs}) {
+  for (const TransferPlan plan :
+       {TransferPlan::kAuto, TransferPlan::kBatch, TransferPlan::kMembers, TransferPlan::kSlabs}) {
     if (TransferPlanName(plan) == name) return plan;
   }
   throw Refuse("a transfer is \"auto\", \"batch\", \"members\" or \"slabs\", not \"" +

@@ -47,6 +47,7 @@ struct PipelineStats {
   double wall_s = 0;         ///< from the first read call to the end, or now
   std::vector<StageStats> stages;
   std::string bottleneck;  ///< the stage that the others waited for, and why in words
+  std::string advice;      ///< what that means, and what would move it: a sentence
   /// One per file in order of opening, the latest choice; at most 10,000.
   std::vector<IoChoice> io;
   std::size_t arena_bytes = 0;

@@ -79,6 +79,7 @@ nb::dict StatsDict(const PipelineStats& stats) {
   dict["wall_s"] = stats.wall_s;
   dict["stages"] = Stages(stats);
   dict["bottleneck"] = ReadableText(stats.bottleneck);
+  dict["advice"] = ReadableText(stats.advice);
   dict["io"] = Io(stats);
   dict["arena_bytes"] = stats.arena_bytes;
   dict["arena_peak_bytes"] = stats.arena_peak_bytes;

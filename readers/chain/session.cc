@@ -9,6 +9,7 @@
 
 #include "base/little_endian.h"
 #include "queue/lock_until.h"
+#include "readers/chain/advice.h"
 #include "readers/engine/blocks/locate.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/make_tensor.h"
@@ -747,29 +748,20 @@ PipelineStats ReaderSession::Stats() const {
   stats.arena_bytes = arena.bytes;
   stats.arena_peak_bytes = arena.peak_in_use_bytes;
   stats.pages = arena.pages;
-  NameBottleneck(&stats);
+  ExplainSpeed(FactsOf(*run), &stats);
   return stats;
 }
 
-void ReaderSession::NameBottleneck(PipelineStats* stats) const {
-  // The consumer waited for little: it is the slow end. Else the threads' largest share names the
-  // stage.
-  const double consumer_wait = stats->stages.back().wait_s;
-  if (consumer_wait < 0.05 * stats->wall_s) {
-    stats->bottleneck = "consumer: it waited for batches less than 5 % of the time";
-    return;
-  }
-  double largest = 0;
-  for (const StageStats& stage : stats->stages) {
-    if (stage.name == "idle" || stage.name == "deliver") continue;
-    if (stage.busy_s > largest) {
-      largest = stage.busy_s;
-      stats->bottleneck = stage.name + ": most of the reader threads' work";
-    }
-  }
-  if (stats->stages.front().wait_s > largest) {
-    stats->bottleneck = "read: the threads wait for the medium most of the time";
-  }
+ChainFacts ReaderSession::FactsOf(const Run& run) const {
+  ChainFacts facts;
+  facts.threads = run.threads();
+  facts.cpus = run.cpus();
+  if (plan_.record_parser != nullptr) facts.parser = plan_.record_parser->name();
+  const SourceNode& source = plan_.source;
+  if (!source.streams.empty()) facts.input = "whoever writes the stream";
+  if (source.instances != nullptr || source.records != nullptr) facts.input = "your own reader";
+  facts.makes_more = plan_.record_parser != nullptr && plan_.parser != plan_.record_parser;
+  return facts;
 }
 
 }  // namespace ringfeed

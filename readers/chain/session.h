@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/pending_copy.h"
+#include "readers/chain/advice.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
 #include "readers/engine/run.h"
@@ -222,7 +223,7 @@ class ReaderSession {
   /// False where there is no row, or this one was lost.
   bool TakeRow(Instance* instance);
   void CopyParsedRow(Instance* instance);
-  void NameBottleneck(PipelineStats* stats) const;
+  ChainFacts FactsOf(const Run& run) const;
 
   ExecutionPlan plan_;  ///< fixed once a run is made
   const std::shared_ptr<const FieldNames> names_;

@@ -113,6 +113,9 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   /// An owner for a delivery's memory: gives it back when its last copy goes.
   std::shared_ptr<const void> Lease(Delivery delivery);
   BatchSink* batch_sink() const { return batch_sink_; }
+  /// Threads that read and write, and CPUs that this process may use.
+  int threads() const { return static_cast<int>(pool_.writers()); }
+  int cpus() const { return cpus_; }
   /// What a position says behind all that the run leaves out at its start; none before that is
   /// planned.
   std::optional<PlanPosition> left_out() const;
@@ -251,6 +254,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   const std::shared_ptr<Ledger> ledger_;
   const std::shared_ptr<KeptMappings> mappings_;
   const bool unordered_;  ///< blocks are planned as they come
+  const int cpus_;
   const std::shared_ptr<Arena> arena_;
   const RunHooks hooks_;
   LateWakes late_wakes_;

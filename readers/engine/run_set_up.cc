@@ -90,9 +90,8 @@ ParserJudge::Options JudgeOptions(const ExecutionPlan& plan, const PlanPosition&
   return options;
 }
 
-int ThreadsFor(const OpenOptions& options) {
-  if (options.threads > 0) return options.threads;
-  return std::min(kMaxThreads, CountCpus().usable);
+int ThreadsFor(const OpenOptions& options, int cpus) {
+  return options.threads > 0 ? options.threads : std::min(kMaxThreads, cpus);
 }
 
 }  // namespace
@@ -112,6 +111,7 @@ Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Ar
       ledger_(std::move(chain.ledger)),
       mappings_(std::move(chain.mappings)),
       unordered_(GivesOrderUp(plan)),
+      cpus_(CountCpus().usable),
       arena_(std::move(arena)),
       hooks_(hooks),
       late_wakes_(hooks.silence),
@@ -124,7 +124,7 @@ Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Ar
           },
           [this](const auto& change) { out_.ChangeStatus(change); }),
       blocks_(arena_, [this] { At(RunPoint::kNewBlock); }) {
-  const int threads = ThreadsFor(plan_.source.options);
+  const int threads = ThreadsFor(plan_.source.options, cpus_);
   for (int i = 0; i < threads; ++i) AddWorker(true);
   BuildLanes();
   ReserveMemory();

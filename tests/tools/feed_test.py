@@ -89,6 +89,7 @@ class FeedTest(CommandTest):
     def test_the_report_says_where_time_went(self):
         report = run_json("feed", *self.paths, "--batch", 10)
         self.assertTrue(report["bottleneck"])
+        self.assertTrue(report["advice"].endswith("."), report["advice"])
         self.assertEqual(len(report["io"]), 5)
         self.assertTrue(all(choice["reason"] for choice in report["io"]))
         self.assertGreater(report["wall_s"], 0)

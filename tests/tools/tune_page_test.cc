@@ -15,7 +15,7 @@ TuneReport SomeReport() {
   report.command = "ringfeed feed 'a<b>&\"c\".tfrecord'";
   report.result.before.gb_per_s = 1;
   report.result.after.gb_per_s = 2;
-  report.result.after.bottleneck = "frame: most of the reader threads' work";
+  report.result.after.advice = "Framing takes most of the threads' time: more CPUs would move it.";
   report.result.after.stages = {{"frame", 2, 1, "the medium"}};
   report.result.best.threads = 2;
   report.result.gain = {2, 1.9, 2.1};
@@ -37,15 +37,7 @@ TEST(TuneReportTest, SaysTheGainTheDistanceToTheMachineAndWhatWouldMoveIt) {
   const std::string all = AllOf(SomeReport());
   EXPECT_NE(all.find("--threads 2 the feed is 2.00 (1.90 to 2.10) times"), std::string::npos);
   EXPECT_NE(all.find("67 % of the 3.00 GB/s"), std::string::npos) << all;
-  EXPECT_NE(all.find("framing and checksums"), std::string::npos) << all;
-}
-
-TEST(TuneReportTest, ADiskIsBlamedForColdFilesAlone) {
-  TuneReport report = SomeReport();
-  report.result.after.bottleneck = "read: most of the reader threads' work";
-  EXPECT_NE(AllOf(report).find("page cache"), std::string::npos);
-  report.cold = true;
-  EXPECT_NE(AllOf(report).find("a faster disk"), std::string::npos);
+  EXPECT_NE(all.find("more CPUs would move it"), std::string::npos) << all;
 }
 
 TEST(TuneReportTest, ADiskWorksBesideTheLoops) {

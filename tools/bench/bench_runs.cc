@@ -100,6 +100,7 @@ std::string ToLine(const BenchFigure& figure) {
               {"path", figure.path},
               {"stages", StagesJson(figure.stages)},
               {"bottleneck", figure.bottleneck},
+              {"advice", figure.advice},
               {"code", static_cast<int>(figure.status.code())},
               {"message", figure.status.message()}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -118,6 +119,7 @@ BenchFigure FromLine(const std::string& line) {
   figure.path = json["path"];
   figure.stages = StagesFrom(json["stages"]);
   figure.bottleneck = json["bottleneck"];
+  figure.advice = json["advice"];
   const auto code = static_cast<StatusCode>(json["code"].get<int>());
   if (code != StatusCode::kOk) figure.status = Status(code, json["message"]);
   return figure;
@@ -166,6 +168,7 @@ class RunMeter {
     figure.path = MostUsedPath(result.stats);
     figure.stages = result.stats.stages;
     figure.bottleneck = result.stats.bottleneck;
+    figure.advice = result.stats.advice;
     if (!result.status.ok()) figure.status = result.status;
     return figure;
   }

@@ -26,6 +26,7 @@ struct BenchFigure {
   std::string path;                ///< that ran for most files
   std::vector<StageStats> stages;  ///< of the whole run
   std::string bottleneck;
+  std::string advice;
   Status status;  ///< why there are no figures
 };
 

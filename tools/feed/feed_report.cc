@@ -283,6 +283,7 @@ Json FeedReportJson(const FeedPlan& plan, const FeedReport& report) {
                {"io", IoJson(stats.io)},
                {"stages", StagesJson(stats.stages)},
                {"bottleneck", stats.bottleneck},
+               {"advice", stats.advice},
                {"digests", report.digests},
                {"order_digest", nullptr},
                {"multiset", nullptr},
@@ -305,9 +306,9 @@ std::string FeedReportText(const FeedPlan& plan, const FeedReport& report) {
     text += row[0] + std::string(14 - row[0].size(), ' ') + row[1] + "\n";
   }
   if (!stages.empty()) text += "\n" + stages;
-  const std::string& bottleneck = report.result.stats.bottleneck;
-  if (!bottleneck.empty()) text += "bottleneck: " + bottleneck + "\n";
   if (report.devices) text += "\n" + DeviceReportText(*report.devices);
+  const std::string& advice = report.result.stats.advice;
+  if (!advice.empty()) text += "\n" + advice + "\n";
   return text;
 }
 

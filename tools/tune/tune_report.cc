@@ -1,29 +1,11 @@
 #include "tools/tune/tune_report.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "tools/bench/figures.h"
 
 namespace ringfeed::tools {
 namespace {
-
-struct Remedy {
-  std::string_view stage;
-  std::string_view text;
-};
-constexpr std::string_view kReadRemedy =
-    "a faster disk, files that fit in memory, or a compressed format would move it";
-constexpr std::string_view kCachedReadRemedy =
-    "it copies from the page cache: more CPUs would move it, or files that are mapped";
-// What moves a stage that takes most of the reader threads' time.
-constexpr Remedy kRemedies[] = {
-    {"read", kReadRemedy},
-    {"frame",
-     "framing and checksums: more CPUs, or a format without them (flat rows, arrays, tokens)"},
-    {"plan", "larger records or batches, or a shuffle of fewer rows, would move it"},
-    {"write", "copies into batches: memory bandwidth; fewer or smaller fields would move it"},
-};
 
 std::string Percent(double share) { return FixedText(100 * share, 0) + " %"; }
 
@@ -52,18 +34,6 @@ std::string LimitNames(const TuneReport& report) {
   return names;
 }
 
-std::string BottleneckSentence(const TuneReport& report) {
-  const std::string& bottleneck = report.result.after.bottleneck;
-  if (bottleneck.empty()) return {};
-  std::string sentence = "What holds it up now is " + bottleneck;
-  for (const Remedy& remedy : kRemedies) {
-    if (!bottleneck.starts_with(std::string(remedy.stage) + ":")) continue;
-    const bool is_cached = remedy.stage == "read" && !report.cold;
-    return sentence + "; " + std::string(is_cached ? kCachedReadRemedy : remedy.text) + ".";
-  }
-  return sentence + ": the loop that takes the batches, not the feed.";
-}
-
 Json SpreadJson(const SampleSpread& spread) {
   return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
 }
@@ -86,9 +56,13 @@ Json FigureJson(const BenchFigure& figure) {
                       {"wait_s", stage.wait_s},
                       {"waits_for", stage.waits_for}});
   }
-  return {{"gb_per_s", figure.gb_per_s},           {"cpu_s_per_gb", figure.cpu_s_per_gb},
-          {"records_per_s", figure.records_per_s}, {"path", figure.path},
-          {"bottleneck", figure.bottleneck},       {"stages", std::move(stages)}};
+  return {{"gb_per_s", figure.gb_per_s},
+          {"cpu_s_per_gb", figure.cpu_s_per_gb},
+          {"records_per_s", figure.records_per_s},
+          {"path", figure.path},
+          {"bottleneck", figure.bottleneck},
+          {"advice", figure.advice},
+          {"stages", std::move(stages)}};
 }
 
 }  // namespace
@@ -118,9 +92,7 @@ std::vector<std::string> Findings(const TuneReport& report) {
         "That is " + Percent(after.gb_per_s / rate) + " of the " + FixedText(rate, 2) +
         " GB/s that this machine comes to by plain loops: " + LimitNames(report) + ".");
   }
-  if (std::string sentence = BottleneckSentence(report); !sentence.empty()) {
-    findings.push_back(std::move(sentence));
-  }
+  if (!after.advice.empty()) findings.push_back(after.advice);
   if (report.emulated) {
     findings.push_back("The devices were emulated: their speed is a model's and this CPU's.");
   }
