@@ -69,6 +69,17 @@ class BenchGpuTest(CommandTest):
         self.assertEqual(steps["calls that block or allocate"]["max"], 0)
         self.assertGreater(steps["Next + On + Release"]["median"], 0)
 
+    def test_several_devices_are_measured_together(self):
+        report = run_json("bench", "--gpu", "--devices", "emu:2", "--seconds", "0.1",
+                          status=0 if has_direct_io() else 1)
+        self.assertEqual(list(report["sections"]), [*SECTIONS.split(), "together"])
+        together = report["sections"]["together"]
+        self.check_figures(together)
+        self.assertEqual([figure["name"] for figure in together["figures"]][-2:],
+                         ["device 0 beside the others", "device 1 beside the others"])
+        self.assertEqual(together["details"]["shared_uplinks"], {})
+        self.assertEqual(report["wrong_batches"], 0)
+
     def test_a_folder_that_is_not_there_fails_its_section_alone(self):
         def before():
             os.environ["TMPDIR"] = "/nonexistent"

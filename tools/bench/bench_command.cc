@@ -1,19 +1,17 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/machine/cpu_count.h"
-#include "ringfeed/device_kinds.h"
 #include "ringfeed/io_options.h"
 #include "tools/bench/bench_runs.h"
 #include "tools/bench/gpu_bench.h"
 #include "tools/command.h"
+#include "tools/devices/device_options.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/progress_bar.h"
 #include "tools/report.h"
@@ -43,20 +41,11 @@ struct Row {
 
 std::string CacheText(bool cold) { return cold ? "cold" : "warm"; }
 
-// "cuda:1" is one of CUDA's devices; of other kinds the first is meant.
-OwnedDevice OpenOneDevice(const std::string& text) {
-  constexpr std::string_view kCuda = "cuda:";
-  if (!text.starts_with(kCuda)) return {OpenDevices(text), 0};
-  const std::string_view digits = std::string_view(text).substr(kCuda.size());
-  int number = -1;
-  const auto [end, failure] = std::from_chars(digits.begin(), digits.end(), number);
-  OwnedDevice device{OpenDevices("cuda"), number};
-  const bool parsed = failure == std::errc() && end == digits.end();
-  if (!parsed || number < 0 || number >= device.backend->DeviceCount()) {
-    throw Refuse("there is no device " + text + ": CUDA has " +
-                 std::to_string(device.backend->DeviceCount()) + ", from cuda:0");
-  }
-  return device;
+std::vector<OwnedDevice> DevicesNamed(const std::string& text) {
+  const ChosenDevices chosen = ChooseDevices(text);
+  std::vector<OwnedDevice> devices;
+  for (const int number : chosen.numbers) devices.push_back({chosen.backend, number});
+  return devices;
 }
 
 class BenchCommand : public Command {
@@ -76,7 +65,10 @@ class BenchCommand : public Command {
            })
         ->group("");
     sub->add_flag("--gpu", gpu_, "measure a device and the feed onto it instead");
-    sub->add_option("--devices", devices_, "with --gpu: cuda, cuda:NUMBER or emu")
+    sub->add_option(
+           "--devices", devices_,
+           "with --gpu: cuda, cuda:0,1 or emu:NUMBER; all is measured of the first one, and how "
+           "fast they are together")
         ->capture_default_str();
     sub->add_flag("--json", json_, "the report for machines");
     sub->get_option("FILE")->required(false);
@@ -97,7 +89,7 @@ class BenchCommand : public Command {
   static constexpr double kGpuSeconds = 10;
 
   int RunOnGpu() const {
-    const GpuBenchReport report = RunGpuBench({OpenOneDevice(devices_), seconds_});
+    const GpuBenchReport report = RunGpuBench({DevicesNamed(devices_), seconds_});
     if (json_) {
       PrintJson(GpuReportJson(report));
     } else {

@@ -10,7 +10,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/machine/cpu_count.h"
 #include "gpu/feed/host_pins.h"
@@ -28,7 +31,6 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr int kTimes = 3;
-constexpr std::size_t kSections = 5;
 constexpr double kSupplyOverDemand = 1.25;
 constexpr double kDiskBytesPerSecond = 400e6;  // of files, for each of --seconds
 
@@ -49,10 +51,12 @@ std::string KernelRelease() {
 class GpuBench {
  public:
   explicit GpuBench(const GpuBenchPlan& plan)
-      : device_(plan.device),
+      : devices_(plan.devices),
+        device_(plan.devices.front()),
         seconds_(plan.seconds),
         quick_(plan.seconds < 1),
-        pins_(HostPins::Of(plan.device.backend, {})) {
+        pins_(HostPins::Of(device_.backend, {})),
+        bar_("measuring", plan.devices.size() > 1 ? 6 : 5) {
     report_.emulated = device_.backend->name() == "emu";
   }
 
@@ -66,6 +70,9 @@ class GpuBench {
     Section("overlap", [this](GpuSection* section) { Overlap(section); });
     Section("steps", [this](GpuSection* section) { Steps(section); });
     Section("disk", [this](GpuSection* section) { Disk(section); });
+    if (devices_.size() > 1) {
+      Section("together", [this](GpuSection* section) { Together(section); });
+    }
     report_.wall_s = NowSeconds() - begin_s;
     return std::move(report_);
   }
@@ -251,10 +258,64 @@ class GpuBench {
     Count(files.checksums().size() * (kTimes + 1), verified ? 0 : 1);
   }
 
+  // Each device alone, then all at once: what links, and memory, they share.
+  void Together(GpuSection* section) {
+    const MemoryBatches& batches = Batches(kLargeBatch);
+    std::vector<GpuFigure> rates;
+    for (const OwnedDevice& device : devices_) {
+      rates.push_back({"device " + std::to_string(device.number) + " beside the others",
+                       "of its rate alone",
+                       {},
+                       {}});
+    }
+    GpuFigure alone{"one after the other", "GB/s, all rates", {}, {}};
+    GpuFigure all{"at once", "GB/s, all rates", {}, {}};
+    GpuFigure share{"at once over one after the other", "", {}, {}};
+    (void)RunMemoryFeeds(devices_, batches, seconds_ / 8);  // registers memory, wakes the links
+    for (int i = 0; i < kTimes; ++i) {
+      double alone_sum = 0;
+      double all_sum = 0;
+      std::vector<double> by_itself;
+      for (std::size_t d = 0; d < devices_.size(); ++d) {
+        const auto fed = RunMemoryFeeds(std::span(devices_).subspan(d, 1), batches, seconds_ / 2);
+        by_itself.push_back(fed.front().bytes_per_s);
+        alone_sum += by_itself.back();
+        Count(fed.front().batches, fed.front().wrong);
+      }
+      const std::vector<MemoryFeedResult> fed = RunMemoryFeeds(devices_, batches, seconds_ / 2);
+      for (std::size_t d = 0; d < devices_.size(); ++d) {
+        rates[d].samples.push_back(fed[d].bytes_per_s / by_itself[d]);
+        all_sum += fed[d].bytes_per_s;
+        Count(fed[d].batches, fed[d].wrong);
+      }
+      alone.samples.push_back(alone_sum / 1e9);
+      all.samples.push_back(all_sum / 1e9);
+      share.samples.push_back(all_sum / alone_sum);
+    }
+    section->details["shared_uplinks"] = SharedUplinks();
+    section->figures = {share, all, alone};
+    section->figures.insert(section->figures.end(), rates.begin(), rates.end());
+  }
+
+  // Of the devices that are measured: {"0000:61:00.0": [0, 1]}.
+  Json SharedUplinks() const {
+    Json shared = Json::object();
+    for (const SharedUplink& uplink : FindTopology(device_.backend.get()).shared_uplinks) {
+      Json numbers = Json::array();
+      for (const int number : uplink.devices) {
+        const auto is_it = [&](const OwnedDevice& device) { return device.number == number; };
+        if (std::any_of(devices_.begin(), devices_.end(), is_it)) numbers.push_back(number);
+      }
+      if (numbers.size() > 1) shared[uplink.bridge] = std::move(numbers);
+    }
+    return shared;
+  }
+
   static constexpr std::array<std::size_t, 3> kSizes{kMiB, 4 * kMiB, 16 * kMiB};
   static constexpr std::size_t kLargeBatch = 16 * kMiB;
 
-  const OwnedDevice device_;
+  const std::vector<OwnedDevice> devices_;
+  const OwnedDevice device_;  ///< the first one
   const double seconds_;
   const bool quick_;                      ///< a look whether it works, with less memory
   const std::shared_ptr<HostPins> pins_;  ///< held, so that memory is registered once
@@ -263,7 +324,7 @@ class GpuBench {
   double peak_bytes_per_s_ = 0;
   double load_s_ = 0;
   GpuBenchReport report_;
-  ProgressBar bar_{"measuring", kSections};
+  ProgressBar bar_;
 };
 
 }  // namespace

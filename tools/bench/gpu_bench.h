@@ -10,7 +10,7 @@ namespace ringfeed::tools {
 
 /// `ringfeed bench --gpu`: what of a device's link, and of its time, a feed leaves unused.
 struct GpuBenchPlan {
-  OwnedDevice device;
+  std::vector<OwnedDevice> devices;  ///< of one backend; all is measured of the first one
   double seconds = 10;  ///< of one run at full speed; all of them take about 25 times that
 };
 

@@ -285,6 +285,29 @@ MemoryFeedResult RunMemoryFeed(const OwnedDevice& device, const MemoryBatches& b
   return result;
 }
 
+std::vector<MemoryFeedResult> RunMemoryFeeds(std::span<const OwnedDevice> devices,
+                                             const MemoryBatches& batches, double seconds) {
+  std::vector<MemoryFeedResult> results(devices.size());
+  std::vector<std::exception_ptr> failures(devices.size());
+  {
+    const SignalsBlocked blocked;
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      threads.emplace_back([&, i] {
+        try {
+          results[i] = RunMemoryFeed(devices[i], batches, {.seconds = seconds, .verify = true});
+        } catch (...) {
+          failures[i] = std::current_exception();
+        }
+      });
+    }
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return results;
+}
+
 double MeasureLoad(const OwnedDevice& device, StepLoad* load, double seconds) {
   Require(device.backend->BindThread(device.number));
   const OwnedStream stream(device);

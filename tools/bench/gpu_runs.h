@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "gpu/feed/host_pins.h"
@@ -37,6 +38,11 @@ std::size_t SlotsFor(std::size_t batch_bytes);
 /// Feeds the device at full speed; nothing but checksums is computed there.
 MemoryFeedResult RunMemoryFeed(const OwnedDevice& device, const MemoryBatches& batches,
                                const MemoryFeedPlan& plan);
+
+/// Feeds all of them at once, each by a feed and a loop of its own, as a process per device would.
+/// The results are in their order.
+std::vector<MemoryFeedResult> RunMemoryFeeds(std::span<const OwnedDevice> devices,
+                                             const MemoryBatches& batches, double seconds);
 
 /// Seconds of the device for one Enqueue of a load, over and over for `seconds`, by events.
 double MeasureLoad(const OwnedDevice& device, StepLoad* load, double seconds);
