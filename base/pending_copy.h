@@ -13,6 +13,9 @@ struct PendingCopy {
   std::byte* to = nullptr;  ///< in the batch
   const std::byte* from = nullptr;
   std::size_t bytes = 0;
+  /// Where the memory begins that is kept for it: of several copies from there, what stands between
+  /// them may be read along.
+  const std::byte* slab = nullptr;
 };
 
 /// Which fields of rows are left where they were read, by the bytes of a row's field on average;
@@ -28,6 +31,11 @@ struct LeftFieldRules {
 /// Does it with the CPU: the batch is then as if nothing had been left out.
 inline void MakeCopies(std::span<const PendingCopy> copies) {
   for (const PendingCopy& copy : copies) std::memcpy(copy.to, copy.from, copy.bytes);
+}
+
+/// Whether so many bytes that are wanted are best copied with all that stands between them.
+inline bool IsWorthCopyingTogether(std::size_t wanted, std::size_t copied) {
+  return 3 * wanted >= 2 * copied;
 }
 
 /// Those that begin in [data, data + bytes), of copies in the order of their places.

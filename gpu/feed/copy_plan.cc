@@ -1,6 +1,7 @@
 #include "gpu/feed/copy_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -160,7 +161,7 @@ bool CopyPlan::PlanWhole(const Instance& batch) {
         reinterpret_cast<const std::byte*>(batch[f].lod[0].data()) - range.begin);
     if (fields_[f].offsets_at % alignof(std::int64_t) != 0) return false;
   }
-  pieces_.push_back({range.begin, 0, bytes});
+  pieces_.push_back({.from = range.begin, .to = 0, .bytes = bytes});
   slot_bytes_ = bytes;
   return true;
 }
@@ -171,15 +172,15 @@ std::size_t CopyPlan::AddPiece(const void* from, std::size_t bytes) {
   if (bytes == 0) return to;
   const auto* const data = static_cast<const std::byte*>(from);
   const std::shared_ptr<Arena> arena = Arena::Containing(data);
-  AddPieceAt(data, to, bytes, arena == nullptr || data + bytes > arena->data() + arena->bytes());
+  const bool staged = arena == nullptr || data + bytes > arena->data() + arena->bytes();
+  AddPieceAt({.from = data, .to = to, .bytes = bytes, .staged = staged});
   return to;
 }
 
-void CopyPlan::AddPieceAt(const std::byte* from, std::size_t to, std::size_t bytes, bool staged) {
-  PlannedPiece piece{from, to, bytes, staged};
-  if (staged) {
+void CopyPlan::AddPieceAt(PlannedPiece piece) {
+  if (piece.staged) {
     piece.staging_at = AlignUp(staging_bytes_);
-    staging_bytes_ = piece.staging_at + bytes;
+    staging_bytes_ = piece.staging_at + piece.bytes;
   }
   pieces_.push_back(piece);
 }
@@ -190,43 +191,44 @@ std::size_t CopyPlan::AddParts(const Tensor& tensor, std::span<const PendingCopy
   slot_bytes_ = to + tensor.bytes;
   std::size_t done = 0;
   const auto add_written = [&](std::size_t end) {
-    if (end > done) AddPieceAt(tensor.data + done, to + done, end - done, false);
+    if (end == done) return;
+    AddPieceAt({.from = tensor.data + done, .to = to + done, .bytes = end - done, .field = false});
   };
   for (const PendingCopy& copy : pending) {
     const auto at = static_cast<std::size_t>(copy.to - tensor.data);
     add_written(at);
-    left_rows_.push_back({copy.from, to + at, copy.bytes});
+    left_rows_.push_back({copy.from, to + at, copy.bytes, copy.slab});
     done = at + copy.bytes;
   }
   add_written(tensor.bytes);
   return to;
 }
 
-// Where neighbours are copied together at least so much of what is copied is wanted.
-bool IsWorthIt(std::size_t wanted, std::size_t copied) { return 3 * wanted >= 2 * copied; }
-
-std::size_t CopyPlan::EndOfRun(std::size_t first, LeftRows how) const {
-  const auto joins = [&](const LeftRow& row) {
+CopyPlan::Run CopyPlan::RunOf(std::span<const LeftRow> rows, LeftRows how) {
+  const auto joins = [how](const LeftRow& row) {
     return how == LeftRows::kTogether || (how == LeftRows::kByLength && row.bytes < kLongRowBytes);
   };
-  std::size_t end = first + 1;
-  if (!joins(left_rows_[first])) return end;
-  std::size_t wanted = left_rows_[first].bytes;
-  for (; end < left_rows_.size() && joins(left_rows_[end]); ++end) {
-    const LeftRow& row = left_rows_[end];
-    wanted += row.bytes;
-    const auto copied = static_cast<std::size_t>(row.from + row.bytes - left_rows_[first].from);
-    if (!IsWorthIt(wanted, copied)) break;
+  const LeftRow& first = rows.front();
+  Run run{1, first.bytes};
+  if (!joins(first)) return run;
+  std::size_t wanted = first.bytes;
+  for (const LeftRow& row : rows.subspan(1)) {
+    if (!joins(row) || row.slab != first.slab) break;
+    // Rows may stand within others: two fields may want the same bytes.
+    const auto begin = static_cast<std::size_t>(row.from - first.from);
+    const std::size_t end = std::max(run.bytes, begin + row.bytes);
+    wanted += end - std::max(run.bytes, std::min(begin, end));
+    if (!IsWorthCopyingTogether(wanted, end)) break;
+    run = {run.rows + 1, end};
   }
-  return end;
+  return run;
 }
 
-void CopyPlan::AddRun(std::span<const LeftRow> rows) {
+void CopyPlan::AddRun(std::span<const LeftRow> rows, std::size_t bytes) {
   const std::byte* const begin = rows.front().from;
-  const auto bytes = static_cast<std::size_t>(rows.back().from + rows.back().bytes - begin);
   const std::size_t to = AlignUp(slot_bytes_);
   slot_bytes_ = to + bytes;
-  AddPieceAt(begin, to, bytes, false);
+  AddPieceAt({.from = begin, .to = to, .bytes = bytes, .field = false});
   for (const LeftRow& row : rows) {
     gathered_.push_back(
         {to - fields_end_ + static_cast<std::size_t>(row.from - begin), row.to, row.bytes});
@@ -236,22 +238,23 @@ void CopyPlan::AddRun(std::span<const LeftRow> rows) {
 
 void CopyPlan::PlanLeftRows(LeftRows how) {
   if (left_rows_.empty()) return;
-  std::sort(left_rows_.begin(), left_rows_.end(),
-            [](const LeftRow& a, const LeftRow& b) { return a.from < b.from; });
+  std::sort(left_rows_.begin(), left_rows_.end(), [](const LeftRow& a, const LeftRow& b) {
+    return std::less<>()(a.from, b.from) || (a.from == b.from && a.bytes > b.bytes);
+  });
   slot_bytes_ = fields_end_ = AlignUp(slot_bytes_);
-  const std::span<const LeftRow> all = left_rows_;
-  for (std::size_t first = 0; first < all.size();) {
-    const std::size_t end = EndOfRun(first, how);
-    const LeftRow& row = all[first];
-    if (end - first > 1) {
-      AddRun(all.subspan(first, end - first));
+  for (std::span<const LeftRow> rest = left_rows_; !rest.empty();) {
+    const Run run = RunOf(rest, how);
+    const LeftRow& row = rest.front();
+    if (run.rows > 1) {
+      AddRun(rest.first(run.rows), run.bytes);
     } else {
       // A short one that has no neighbours goes with what is staged.
       const bool staged = how == LeftRows::kByLength && row.bytes < kLongRowBytes;
-      AddPieceAt(row.from, row.to, row.bytes, staged);
+      AddPieceAt(
+          {.from = row.from, .to = row.to, .bytes = row.bytes, .staged = staged, .field = false});
       if (!staged) each_bytes_ += row.bytes;
     }
-    first = end;
+    rest = rest.subspan(run.rows);
   }
   runs_end_ = slot_bytes_;
   if (gathered_.empty()) return;

@@ -30,6 +30,7 @@ struct PlannedPiece {
   std::size_t to = 0;               ///< offset in the slot
   std::size_t bytes = 0;
   bool staged = false;  ///< the CPU copies it into staging memory first, at `staging_at`
+  bool field = true;  ///< the whole of a field or its offsets: behind it there is room to the next
   std::size_t staging_at = 0;
 };
 
@@ -69,6 +70,8 @@ class CopyPlan {
   std::size_t each_bytes() const { return each_bytes_; }
   std::size_t together_bytes() const { return together_bytes_; }
   bool ragged() const { return ragged_; }
+  /// Whether rows are copied together: what stands between them differs from batch to batch.
+  bool has_runs() const { return !gathered_.empty(); }
   std::size_t mask_at() const { return mask_at_; }
 
   /// The kernels that turn what was copied to `slot` into what is shown.
@@ -89,6 +92,12 @@ class CopyPlan {
     const std::byte* from = nullptr;
     std::size_t to = 0;  ///< offset in the slot
     std::size_t bytes = 0;
+    const std::byte* slab = nullptr;  ///< as PendingCopy
+  };
+  /// Rows that are copied together: from the first one's beginning to the furthest end.
+  struct Run {
+    std::size_t rows = 0;
+    std::size_t bytes = 0;
   };
 
   void Clear(std::size_t fields);
@@ -96,13 +105,13 @@ class CopyPlan {
   bool PlanWhole(const Instance& batch);
   void PlanPieces(const Instance& batch, std::span<const PendingCopy> pending);
   std::size_t AddPiece(const void* from, std::size_t bytes);
-  void AddPieceAt(const std::byte* from, std::size_t to, std::size_t bytes, bool staged);
+  void AddPieceAt(PlannedPiece piece);
   /// A field of which rows were left where they were read.
   std::size_t AddParts(const Tensor& tensor, std::span<const PendingCopy> pending);
   void PlanLeftRows(LeftRows how);
-  /// The end of the neighbours that begin with row `first` and are copied together.
-  std::size_t EndOfRun(std::size_t first, LeftRows how) const;
-  void AddRun(std::span<const LeftRow> rows);
+  /// Of the neighbours that begin with the first of these rows.
+  static Run RunOf(std::span<const LeftRow> rows, LeftRows how);
+  void AddRun(std::span<const LeftRow> rows, std::size_t bytes);
   Status Transform(const FieldTransform& transform);
   Status PlaceOutput(FieldPlace* place, DType dtype, Shape shape);
   Status Normalize(const NormalizeField& normalize, FieldPlace* place);

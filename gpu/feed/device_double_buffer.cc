@@ -83,6 +83,7 @@ Reader DoubleBufferOn(Reader input, std::shared_ptr<DeviceBackend> backend, int 
   options.backend = std::move(backend);
   options.devices = {device};
   options.slots = slots;
+  options.transfer = TransferPlan::kBatch;
   CheckFeedOptions(options);
   return FromInstanceSource(
       std::make_unique<DeviceDoubleBuffer>(std::move(input), std::move(options)));

@@ -17,9 +17,11 @@ namespace {
 constexpr std::byte kPoison{0xEE};
 constexpr std::int64_t kPollNs = 50'000;
 
-LeftRows LeftRowsOf(TransferPlan transfer) {
-  if (transfer == TransferPlan::kAuto) return LeftRows::kByLength;
-  return transfer == TransferPlan::kSlabs ? LeftRows::kTogether : LeftRows::kEach;
+// In fixed slots there is no room for what stands between rows.
+LeftRows LeftRowsOf(const LaneOptions& options) {
+  if (options.fixed_slots) return LeftRows::kEach;
+  if (options.transfer == TransferPlan::kAuto) return LeftRows::kByLength;
+  return options.transfer == TransferPlan::kSlabs ? LeftRows::kTogether : LeftRows::kEach;
 }
 
 // How most of the bytes came that leases showed.
@@ -54,6 +56,7 @@ DeviceLane::DeviceLane(std::shared_ptr<DeviceBackend> backend, int device, std::
       place_{backend_->name() == "cuda" ? DeviceType::kCuda : DeviceType::kEmulated, device},
       index_(index),
       options_(std::move(options)),
+      left_rows_(LeftRowsOf(options_)),
       pins_(std::move(pins)),
       inbox_(std::make_unique<Channel<FeedItem>>(Distributor::kWaitingBatches)),
       ready_(std::make_unique<Channel<std::size_t>>(options_.slots)),
@@ -78,8 +81,11 @@ Status DeviceLane::Open() {
   for (std::size_t s = 0; s < slots_.size() && status.ok(); ++s) {
     status = MakeSlot(slots_[s].get());
   }
-  if (status.ok() && may_have_kernels()) status = backend_->LoadKernels(device_);
-  return status;
+  if (!status.ok() || !may_have_kernels()) return status;
+  status = backend_->LoadKernels(device_);
+  if (status.ok() || makes_something()) return status;
+  left_rows_ = LeftRows::kEach;  // it goes without
+  return {};
 }
 
 Status DeviceLane::MakeSlot(Slot* slot) {
@@ -328,16 +334,39 @@ DeviceFeedStats DeviceLane::Stats() const {
 
 Status DeviceLane::Prepare(Slot* slot, FeedItem&& item) {
   slot->item = std::move(item);
-  Status status =
-      slot->plan.Make(slot->item.batch, {.pending = slot->item.pending,
-                                         .left_rows = LeftRowsOf(options_.transfer),
-                                         .transforms = options_.transforms,
-                                         .mask_bytes = options_.with_mask ? slot->item.rows : 0});
+  if (!IsPinned(slot->item.pending)) MakeCopies(std::exchange(slot->item.pending, {}));
+  Status status = Plan(slot, left_rows_);
   if (status.ok()) status = Fit(slot);
+  if (!status.ok() && slot->plan.has_runs()) {
+    // Without what stands between rows it may fit.
+    status = Plan(slot, LeftRows::kEach);
+    if (status.ok()) status = Fit(slot);
+  }
   if (status.ok()) status = Stage(slot);
   if (status.ok()) status = WaitForConsumers(slot);
   if (status.ok()) AddCopies(*slot);
   return status;
+}
+
+Status DeviceLane::Plan(Slot* slot, LeftRows left_rows) const {
+  return slot->plan.Make(slot->item.batch,
+                         {.pending = slot->item.pending,
+                          .left_rows = left_rows,
+                          .transforms = options_.transforms,
+                          .mask_bytes = options_.with_mask ? slot->item.rows : 0});
+}
+
+bool DeviceLane::IsPinned(std::span<const PendingCopy> pending) const {
+  if (!Does(FeedStep::kRegisterSource)) return true;
+  return std::all_of(pending.begin(), pending.end(), [this](const PendingCopy& copy) {
+    std::size_t done = 0;
+    while (done < copy.bytes) {
+      const HostPins::Part part = pins_->Pin(copy.from + done, copy.bytes - done);
+      if (!part.pinned) return false;
+      done += part.bytes;
+    }
+    return true;
+  });
 }
 
 Status DeviceLane::Finish(Slot* slot) {
@@ -352,9 +381,10 @@ Status DeviceLane::Finish(Slot* slot) {
 
 std::size_t DeviceLane::CapacityFor(const CopyPlan& plan) {
   if (options_.slot_bytes > 0) return std::max(options_.slot_bytes, plan.slot_bytes());
-  // Ragged batches differ: a quarter more than the largest so far.
+  // Ragged batches differ, and what stands between rows: a quarter more than the largest so far.
+  const bool differs = plan.ragged() || plan.has_runs();
   const std::size_t wanted =
-      plan.ragged() ? plan.slot_bytes() + plan.slot_bytes() / 4 : plan.slot_bytes();
+      differs ? plan.slot_bytes() + plan.slot_bytes() / 4 : plan.slot_bytes();
   learned_bytes_ = std::max(learned_bytes_, wanted);
   return std::max<std::size_t>(learned_bytes_, 256);
 }
@@ -451,8 +481,9 @@ void DeviceLane::AddCopies(const Slot& slot) {
       AddCopy(slot.memory + first.to, first.from, first.bytes);
       continue;
     }
-    // Neighbours in staging memory that are neighbours in the slot: one copy, gaps included.
-    while (p < planned.size() && planned[p].staged &&
+    // Neighbours in staging memory that are neighbours in the slot: one copy, with the room between
+    // them, which is nobody's.
+    while (p < planned.size() && planned[p].staged && planned[p].field && planned[p - 1].field &&
            planned[p].to - first.to == planned[p].staging_at - first.staging_at) {
       end = planned[p].to + planned[p].bytes;
       ++p;

@@ -221,6 +221,9 @@ class DeviceLane {
   /// Whether the link has enough to do until more batches and slots for one call are there.
   bool MayWaitForMore() const;
   std::vector<std::size_t>::iterator FirstFree();
+  Status Plan(Slot* slot, LeftRows left_rows) const;
+  /// Whether all of it stands in registered memory: else copies from there block.
+  bool IsPinned(std::span<const PendingCopy> pending) const;
   /// What a batch needs before its copy.
   Status Prepare(Slot* slot, FeedItem&& item);
   /// The copies of a group, and what comes after them.
@@ -245,10 +248,9 @@ class DeviceLane {
   /// Whether no event stands behind what its consumers enqueued, on a device that still runs it.
   bool MissesReleases(const Slot& slot) const;
   Status FreeSlotMemory(Slot* slot, std::int64_t until_ns);
-  bool may_have_kernels() const {
-    return !options_.transforms.empty() || options_.with_mask ||
-           options_.transfer == TransferPlan::kAuto || options_.transfer == TransferPlan::kSlabs;
-  }
+  /// Whether the device makes something of batches, whatever comes.
+  bool makes_something() const { return !options_.transforms.empty() || options_.with_mask; }
+  bool may_have_kernels() const { return makes_something() || left_rows_ != LeftRows::kEach; }
   bool Does(FeedStep step) const { return options_.Does(step); }
   void Note(const char* what, std::uint64_t number, std::int64_t begin_ns) const;
   /// The time it took on the device, not the time it waited there for the slot.
@@ -260,6 +262,7 @@ class DeviceLane {
   const Place place_;
   const std::size_t index_;
   const LaneOptions options_;
+  LeftRows left_rows_;  ///< what can be done; fixed by Open
   std::shared_ptr<HostPins> pins_;
   std::shared_ptr<Arena> staging_arena_;
 

@@ -97,7 +97,8 @@ struct FeedOptions {
   /// counted.
   bool fixed_slots = false;
   std::vector<FieldTransform> transforms{};
-  /// All but kBatch and kAuto read files that kAuto of IoOptions would map.
+  /// All but kBatch and kAuto read files that kAuto of IoOptions would map. With fixed_slots
+  /// nothing is copied together.
   TransferPlan transfer = TransferPlan::kAuto;
   /// Fields of rows are left where they were read from so many bytes on, on average; 0: as
   /// `transfer` says.

@@ -367,6 +367,7 @@ void Run::NotePlanned(const Block& block) {
   At(RunPoint::kPlan);
   if (!hold_credits_) GiveCredits(*lanes_[block.lane], block.credits, block.payload_bytes);
   budget_->NoteHeld(block.slab_bytes());
+  if (plan_.left_fields.any()) budget_->GrowKept();
 }
 
 void Run::Submit(WriteTask* task, std::uint32_t near_lane) {
@@ -409,7 +410,7 @@ bool Run::HasRoom(std::uint64_t number) { return out_.HasRoom(number); }
 std::size_t Run::GrantBatches(std::size_t bytes) {
   const std::size_t granted = budget_->GrantBatches(bytes);
   // Their rows may stand in blocks that have others, too.
-  if (plan_.left_fields.any()) budget_->GrantKept(2 * granted);
+  if (plan_.left_fields.any()) budget_->AllowKept(2 * granted);
   return granted;
 }
 

@@ -41,6 +41,7 @@ FeedOptions FeedOptionsFor(const OwnedDevice& device, const MemoryBatches& batch
   options.backend = device.backend;
   options.devices = {device.number};
   options.slots = SlotsFor(batches.batch_bytes());
+  options.transfer = TransferPlan::kBatch;
   return options;
 }
 

@@ -110,20 +110,24 @@ const FieldLocation* BatchWriter::LocationsOf(const WriteTask& task,
 
 const FieldLocation* BatchWriter::LeaveFields(const WriteTask& task, WriterScratch* scratch) const {
   const std::span<const RecordSpan> records = RecordsOf(task, *scratch);
-  const FieldLocation* locations = LocationsOf(task, *scratch);
+  const FieldLocation* const located = LocationsOf(task, *scratch);
+  LeavableRows rows{&task, records, scratch->touched};
+  if (task.block != nullptr) rows.blocks = {&task.block, 1};
+  if (located != nullptr && !left_fields_.AnyLong(rows, located)) return located;
+  if (!left_fields_.Keep(rows)) return located;
+  const FieldLocation* locations = located;
   if (locations == nullptr) {
     scratch->locations.resize(records.size() * fields_);
     parser_->Locate(records, scratch->locations.data(), scratch->parser.get(), &scratch->failures);
     if (!scratch->failures.empty()) {
       scratch->failures.clear();  // Write finds them, and fills their places
+      left_fields_.LetGo(rows);
       return nullptr;
     }
     locations = scratch->locations.data();
   }
-  LeavableRows rows{&task, records, scratch->touched};
-  if (task.block != nullptr) rows.blocks = {&task.block, 1};
-  (void)left_fields_.Leave(rows, locations, &scratch->targets, &scratch->copies);
-  return locations;
+  const bool left = left_fields_.Leave(rows, locations, &scratch->targets, &scratch->copies);
+  return left ? locations : located;
 }
 
 void BatchWriter::WriteRows(const WriteTask& task, WriterScratch* scratch) const {

@@ -17,6 +17,10 @@ struct LeavableRows {
   const WriteTask* task = nullptr;
   std::span<const RecordSpan> records;
   std::span<Block* const> blocks;  ///< that the records stand in, each once
+
+  const Block& block_of(std::size_t row) const {
+    return task->block != nullptr ? *task->block : *task->refs[row].block;
+  }
 };
 
 /// Has long fields of rows stay in their blocks: the batch gets a PendingCopy for each, and keeps
@@ -28,16 +32,29 @@ class LeftFields {
 
   /// Whether there is a field that may be left at all.
   bool any() const { return !candidates_.empty(); }
-  /// Leaves what can be left of the rows, which are located. The targets of those fields then have
-  /// no data. `copies` is working memory. Whether there was any.
+  /// Whether a field is long enough, of rows that are located.
+  bool AnyLong(const LeavableRows& rows, const FieldLocation* locations) const;
+  /// Has the blocks of the rows kept; false where they cannot be, or there is no memory for that.
+  bool Keep(const LeavableRows& rows) const;
+  /// Leaves what can be left of the rows, which are located and kept. The targets of those fields
+  /// then have no data. `copies` is working memory. Where there is none the blocks are let go.
   bool Leave(const LeavableRows& rows, const FieldLocation* locations,
              std::vector<ColumnTarget>* targets, std::vector<PendingCopy>* copies) const;
+  void LetGo(const LeavableRows& rows) const { LetGo(rows.blocks); }
 
  private:
-  bool IsLong(const LeavableRows& rows, const FieldLocation* locations, std::size_t field) const;
+  bool IsLong(std::size_t bytes) const { return bytes >= rules_.least_bytes; }
+  bool MayBeLeft(const LeavableRows& rows, std::size_t bytes) const {
+    return IsLong(bytes) || (rows.task->block != nullptr && bytes >= rules_.least_neighbour_bytes);
+  }
+  /// The bytes of a row's field, on average.
+  std::size_t MeanBytes(const LeavableRows& rows, const FieldLocation* locations,
+                        std::size_t field) const;
   bool AddCopies(const LeavableRows& rows, const FieldLocation* locations, std::size_t field,
                  const ColumnTarget& target, std::vector<PendingCopy>* copies) const;
-  bool KeepBlocks(std::span<Block* const> blocks) const;
+  /// Whether the copies are most of what the rows' records are.
+  static bool IsMostOf(const LeavableRows& rows, const std::vector<PendingCopy>& copies);
+  void LetGo(std::span<Block* const> blocks) const;
 
   const Parser* const parser_;
   const LeftFieldRules rules_;

@@ -131,7 +131,10 @@ bool MemoryBudget::Hold(std::size_t bytes) {
 bool MemoryBudget::Cover(std::size_t held_limit, std::size_t batches) {
   if (held_limit > MostHeld()) return false;
   const std::size_t wanted = std::min(reading_ + held_limit + batches, limit_);
-  if (wanted > reserved_ && !Hold(wanted)) return false;
+  // What is kept comes back by itself: where the arena has no more, it is used until then.
+  const std::size_t with_kept = wanted + kept_.load(std::memory_order_relaxed);
+  const bool covered = with_kept <= reserved_ || (with_kept <= limit_ && Hold(with_kept));
+  if (!covered && wanted > reserved_ && !Hold(wanted)) return false;
   held_limit_ = held_limit;
   batches_ = batches;
   most_kept_.store(std::min(wanted_kept_, RestForKept()), std::memory_order_relaxed);
@@ -143,19 +146,29 @@ std::size_t MemoryBudget::RestForKept() const {
   return reserved_ - std::min(reserved_, others);
 }
 
-void MemoryBudget::GrantKept(std::size_t bytes) {
-  const std::size_t others = reading_ + held_limit_ + batches_;
-  for (; bytes > RestForKept(); bytes /= 2) {
-    if (others + bytes <= limit_ && Hold(others + bytes)) break;
-  }
-  wanted_kept_ = bytes;
-  most_kept_.store(bytes, std::memory_order_relaxed);
+void MemoryBudget::AllowKept(std::size_t bytes) {
+  wanted_kept_ = std::min(bytes, (limit_ - reading_) / 4);
+  most_kept_.store(std::min(wanted_kept_, RestForKept()), std::memory_order_relaxed);
+}
+
+void MemoryBudget::GrowKept() {
+  if (!kept_refused_.exchange(false, std::memory_order_relaxed)) return;
+  const std::size_t most = most_kept_.load(std::memory_order_relaxed);
+  if (most >= wanted_kept_) return;
+  // Other pipelines may need what is unreserved: a part of it at a time.
+  const std::size_t more = std::min(wanted_kept_ - most, arena_->unreserved_bytes() / 4);
+  const std::size_t needed = reading_ + held_limit_ + batches_ + most + more;
+  if (needed > limit_ || (needed > reserved_ && !Hold(needed))) return;
+  most_kept_.store(most + more, std::memory_order_relaxed);
 }
 
 bool MemoryBudget::Keep(std::size_t bytes) {
   std::size_t kept = kept_.load(std::memory_order_relaxed);
   do {
-    if (kept + bytes > most_kept_.load(std::memory_order_relaxed)) return false;
+    if (kept + bytes > most_kept_.load(std::memory_order_relaxed)) {
+      kept_refused_.store(true, std::memory_order_relaxed);
+      return false;
+    }
   } while (!kept_.compare_exchange_weak(kept, kept + bytes, std::memory_order_relaxed));
   return true;
 }

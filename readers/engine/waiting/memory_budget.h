@@ -16,8 +16,8 @@ namespace ringfeed {
 /// so that many chains may stand open beside each other. It hands out no memory itself.
 ///
 /// Thread safety: NoteHeld, NoteFreed, held_bytes, Keep and LetGo may be called by any thread;
-/// MayHold, WhyNot, GrantBatches and GrantKept by who runs the plan; the others while no thread of
-/// the run exists. None waits.
+/// MayHold, WhyNot, GrantBatches, AllowKept and GrowKept by who runs the plan; the others while no
+/// thread of the run exists. None waits.
 class MemoryBudget {
  public:
   /// `asked`: so many bytes are the chain's, from the beginning; 0: as many as it needs, of half of
@@ -50,9 +50,11 @@ class MemoryBudget {
   /// Grows so that batches have that much, or a half, a quarter and so on of it; returns how much.
   std::size_t GrantBatches(std::size_t bytes);
 
-  /// Lets batches keep so many bytes of blocks, or what is left for that: nobody waits for it, and
-  /// it gives way where the plan must hold back more.
-  void GrantKept(std::size_t bytes);
+  /// Lets batches keep so many bytes of blocks, but a quarter of what the chain has besides
+  /// reading at most: nobody waits for that memory, and it gives way where the plan must hold back
+  /// more. Nothing is reserved for it before somebody was refused it, and GrowKept is called.
+  void AllowKept(std::size_t bytes);
+  void GrowKept();
   /// Whether batches may keep so many bytes more; then they do, until LetGo.
   bool Keep(std::size_t bytes);
   void LetGo(std::size_t bytes) { kept_.fetch_sub(bytes, std::memory_order_relaxed); }
@@ -83,6 +85,7 @@ class MemoryBudget {
   // Relaxed: they are counts. What is in the memory is ordered by the blocks' own.
   std::atomic<std::size_t> kept_{0};
   std::atomic<std::size_t> most_kept_{0};
+  std::atomic<bool> kept_refused_{false};  ///< since GrowKept
 };
 
 }  // namespace ringfeed

@@ -150,7 +150,10 @@ class StagedColumns {
   template <typename Fields>
   void Start(const Fields& fields, std::span<const ColumnTarget> targets) {
     for (std::size_t f = 0; f < stagers_.size(); ++f) {
-      if (targets[f].data == nullptr) continue;
+      if (targets[f].data == nullptr) {
+        stagers_[f].Start(nullptr);  // what a call that threw left there is nobody's
+        continue;
+      }
       const bool ragged = targets[f].offsets != nullptr;
       const auto unit = static_cast<std::size_t>(ragged ? targets[f].offsets[0] : 0);
       stagers_[f].Start(targets[f].data + unit * fields[f].unit_bytes);

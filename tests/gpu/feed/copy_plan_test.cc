@@ -209,7 +209,8 @@ class LeftRowsTest : public ::testing::Test {
       const auto at = static_cast<std::size_t>(offsets[row]);
       const bool left = row % written != written - 1;
       std::memcpy(left ? from : values + at, expected_.data() + at, lengths[row]);
-      if (left && lengths[row] > 0) pending_.push_back({values + at, from, lengths[row]});
+      if (left && lengths[row] > 0)
+        pending_.push_back({values + at, from, lengths[row], run_.data});
       from += lengths[row] + apart;
     }
     std::memcpy(run_.data, offsets.data(), offsets.size() * sizeof(std::int64_t));

@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory/arena.h"
+#include "gpu/feed/batch_supply.h"
+#include "gpu/feed/feed_core.h"
 #include "readers/chain/reader_access.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/emulated_devices.h"
@@ -70,6 +73,148 @@ Outcome FeedAll(const Reader& reader, FeedOptions options, std::size_t devices) 
   outcome.damaged = reader.Stats().damaged_records;
   EXPECT_TRUE(backend->offences().empty()) << backend->offences().front().ToString();
   return outcome;
+}
+
+/// A row of a batch of one field: its bytes, and where in a piece of an arena they stand.
+struct PlacedRow {
+  std::size_t bytes = 0;
+  std::size_t from = 0;
+  std::size_t slab = 0;  ///< number of the memory that is kept with it
+};
+
+/// Batches of bytes whose rows all stand elsewhere. What the batch itself has is wrong.
+class PlacedRows final : public BatchSupply {
+ public:
+  explicit PlacedRows(std::vector<std::vector<PlacedRow>> batches, bool ragged = true)
+      : batches_(std::move(batches)), ragged_(ragged), pending_(batches_.size()) {
+    std::byte* const from = from_.data;
+    for (std::size_t i = 0; i < from_.bytes; ++i) {
+      from[i] = static_cast<std::byte>(i * 131 + i / 4096 + 1);
+    }
+  }
+  ~PlacedRows() override { arena_->Free(from_); }
+  PlacedRows(const PlacedRows&) = delete;
+  PlacedRows& operator=(const PlacedRows&) = delete;
+
+  SupplyResult Take(SuppliedBatch* batch, Status*, const std::stop_token&) override {
+    if (next_ == batches_.size()) return SupplyResult::kEnd;
+    const SlabRun run = arena_->Allocate(std::size_t{1} << 20);
+    std::memset(run.data, 0xAB, run.bytes);
+    auto offsets = std::make_shared<std::vector<std::int64_t>>(1);
+    for (const PlacedRow& row : batches_[next_]) {
+      const auto at = static_cast<std::size_t>(offsets->back());
+      pending_[next_].push_back(
+          {run.data + at, from_.data + row.from, row.bytes, from_.data + row.slab});
+      offsets->push_back(offsets->back() + static_cast<std::int64_t>(row.bytes));
+    }
+    Tensor tensor;
+    tensor.dtype = kUInt8;
+    tensor.data = run.data;
+    tensor.bytes = static_cast<std::size_t>(offsets->back());
+    tensor.shape = {offsets->back()};
+    if (ragged_) {
+      tensor.lod.push_back({offsets->data(), offsets->size()});
+    } else {
+      const auto rows = static_cast<std::int64_t>(batches_[next_].size());
+      tensor.shape = {rows, offsets->back() / rows};
+    }
+    tensor.owner = std::shared_ptr<const void>(
+        offsets.get(), [offsets, run, arena = arena_](const void*) { arena->Free(run); });
+    batch->tensors.clear();
+    batch->tensors.push_back(std::move(tensor));
+    batch->pending = pending_[next_++];
+    return SupplyResult::kBatch;
+  }
+  void ReInit() override { next_ = 0; }
+
+  std::string BytesOf(std::size_t batch) const {
+    std::string bytes;
+    for (const PlacedRow& row : batches_[batch]) {
+      bytes.append(reinterpret_cast<const char*>(from_.data + row.from), row.bytes);
+    }
+    return bytes;
+  }
+
+ private:
+  const std::vector<std::vector<PlacedRow>> batches_;
+  const bool ragged_;
+  const std::shared_ptr<Arena> arena_ = Arena::Create({.bytes = std::size_t{32} << 20});
+  const SlabRun from_ = arena_->Allocate(std::size_t{4} << 20);
+  std::vector<std::vector<PendingCopy>> pending_;
+  std::size_t next_ = 0;
+};
+
+/// Feeds the batches, compares all of them, and gives what the device says of it.
+DeviceFeedStats FeedPlaced(std::vector<std::vector<PlacedRow>> batches, FeedOptions options,
+                           bool ragged = true) {
+  const std::size_t count = batches.size();
+  auto supply = std::make_unique<PlacedRows>(std::move(batches), ragged);
+  const PlacedRows* const rows = supply.get();
+  const auto backend = EmulatedDevices::Open(1);
+  options.backend = backend;
+  options.devices = {0};
+  options.slots = 2;
+  const auto core = FeedCore::Start(std::move(supply), options, {.poison = true});
+  for (std::size_t b = 0; b < count; ++b) {
+    DeviceLease lease;
+    Status status;
+    if (core->TryNext(&lease, &status) != ReadResult::kRecord) {
+      ADD_FAILURE() << "batch " << b << ": " << status.ToString();
+      break;
+    }
+    const Tensor& tensor = lease.WaitHost()[0];
+    const std::string got(reinterpret_cast<const char*>(tensor.data), tensor.bytes);
+    EXPECT_EQ(got, rows->BytesOf(b)) << "batch " << b;
+  }
+  const DeviceFeedStats stats = core->Stats().devices[0];
+  EXPECT_TRUE(core->Close().ok());
+  EXPECT_TRUE(backend->offences().empty()) << backend->offences().front().ToString();
+  return stats;
+}
+
+// The middle row is no padding between the others, though it looks so.
+TEST(PlacedRowsTest, WhatIsStagedOverwritesNothingBetween) {
+  FeedPlaced({{{2000, 500'000}, {48, 1000}, {2000, 900'000}}}, {});
+}
+
+TEST(PlacedRowsTest, RowsWithinOthersAreCopiedWhole) {
+  for (const TransferPlan plan :
+       {TransferPlan::kAuto, TransferPlan::kMembers, TransferPlan::kSlabs}) {
+    FeedOptions options;
+    options.transfer = plan;
+    FeedPlaced({{{3000, 4096}, {2000, 4096}}, {{3000, 4096}, {100, 5000}, {900, 7000}}}, options);
+  }
+}
+
+// What stands between may be another block's: freed, or written meanwhile.
+TEST(PlacedRowsTest, RowsOfDifferentSlabsAreNotCopiedTogether) {
+  FeedOptions options;
+  options.transfer = TransferPlan::kSlabs;
+  const DeviceFeedStats stats = FeedPlaced(
+      {{{3000, 0, 0}, {3000, 3100, 0}, {3000, 6200, 6144}, {3000, 9300, 6144}}}, options);
+  EXPECT_EQ(stats.slab_bytes, 12'000u);
+  EXPECT_EQ(stats.copied_bytes, 6100u + 6100u + 4 * sizeof(GatheredPiece) + 5 * 8);
+}
+
+std::vector<std::vector<PlacedRow>> FurtherAndFurtherApart() {
+  std::vector<std::vector<PlacedRow>> batches;
+  for (std::size_t i = 0; i < 12; ++i) {
+    batches.push_back(
+        {{3072, 0}, {3072, 3100 + 100 * i}, {3072, 6300 + 200 * i}, {3072, 9500 + 300 * i}});
+  }
+  return batches;
+}
+
+TEST(PlacedRowsTest, SlotsGrowSeldomWhateverStandsBetweenRows) {
+  EXPECT_LE(FeedPlaced(FurtherAndFurtherApart(), {}, false).grown_slots, 2u);
+}
+
+TEST(PlacedRowsTest, FixedSlotsHoldWhatTheTensorsTake) {
+  FeedOptions options;
+  options.fixed_slots = true;
+  EXPECT_EQ(FeedPlaced(FurtherAndFurtherApart(), options, false).grown_slots, 0u);
+  options.slot_bytes = 4 * 3072;
+  EXPECT_EQ(FeedPlaced(FurtherAndFurtherApart(), options, false).grown_slots, 0u);
 }
 
 class TransferTest : public PipelineTest {
@@ -138,7 +283,9 @@ class TransferTest : public PipelineTest {
             << outcome.batches.size() << " batches of " << expected.batches.size() << ", "
             << outcome.end << " for " << expected.end;
         if (!leaves || plan == TransferPlan::kAuto) continue;
-        EXPECT_GT(outcome.member_bytes + outcome.slab_bytes, outcome.delivered_bytes / 2);
+        // A window's rows keep a block each: there is memory for few of them.
+        const std::uint64_t least = name == "window" ? 0 : outcome.delivered_bytes / 2;
+        EXPECT_GT(outcome.member_bytes + outcome.slab_bytes, least);
       }
     }
   }
@@ -270,6 +417,30 @@ TEST_F(TransferTest, ReInitAndALateLeaseFindTheirMemory) {
     EXPECT_EQ(ContentsOf(&*lease), first);
   }
   EXPECT_TRUE(feed.Close().ok());
+}
+
+// Each would be a copy of its own, or the CPU's after all.
+TEST_F(TransferTest, ShortFieldsOfLongRecordsAreWritten) {
+  const std::string path = directory_.File("long_records");
+  RecordWriterResult made = OpenRecordWriter(path, "tfrecord");
+  ExampleBuilder builder;
+  for (std::size_t i = 0; i < 100; ++i) {
+    builder.AddBytes("image", std::string(8000, 'i')).AddBytes("text", std::string(3000, 't'));
+    ASSERT_TRUE(made.writer->Write(builder.Finish()).ok());
+  }
+  ASSERT_TRUE(made.writer->Close().ok());
+  OpenOptions options = Fresh();
+  options.io.path = IoPath::kPread;
+  const Reader reader = Batch(
+      Parse(OpenFiles({path}, options), ExampleParser({{"text", kUInt8, {3000}}})), {.size = 10});
+  FeedOptions feed_options;
+  feed_options.backend = EmulatedDevices::Open(1);
+  DeviceFeed feed(reader, feed_options);
+  while (auto lease = feed.Next()) (void)lease->WaitHost();
+  const DeviceFeedStats stats = feed.Stats().devices[0];
+  EXPECT_EQ(stats.member_bytes + stats.slab_bytes, 0u);
+  EXPECT_EQ(stats.packed_bytes, 0u);
+  EXPECT_EQ(stats.transfer, TransferPlan::kBatch);
 }
 
 // Whoever reads without taking what is pending has it copied.

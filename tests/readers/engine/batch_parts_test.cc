@@ -285,10 +285,12 @@ class LeftFieldsTest : public BatchWriterTest {
   static constexpr BatchRules kLeaving{
       .left_fields = {.least_bytes = 8, .least_neighbour_bytes = 8}};
 
-  // What the block has stands for memory of the arena; nobody frees it.
+  // What the records stand in stands for memory of the arena; nobody frees it.
   void SetUp() override {
     BatchWriterTest::SetUp();
-    block_.runs.push_back({});
+    block_.runs.emplace_back();
+    block_.runs.back().data = reinterpret_cast<std::byte*>(numbers_in_block_.data());
+    block_.runs.back().bytes = numbers_in_block_.size() * sizeof(std::int64_t);
   }
   static std::size_t PendingOf(const BatchBuffer& slot) { return slot.pending_copies.size(); }
 };
@@ -309,9 +311,16 @@ TEST_F(LeftFieldsTest, LongFieldsStayWhereTheyStandUntilSomebodyCopiesThem) {
 
 TEST_F(LeftFieldsTest, ShortFieldsAreWritten) {
   BatchBuffer* const slot = Slot();
-  Write({.left_fields = {.least_bytes = 8, .least_neighbour_bytes = 9}}, slot);
+  Write({.left_fields = {.least_bytes = 9, .least_neighbour_bytes = 9}}, slot);
   EXPECT_EQ(PendingOf(*slot), 0u);
   EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+TEST_F(LeftFieldsTest, ShortFieldsOfNeighboursStayIfTheyAreMostOfTheirRecords) {
+  BatchBuffer* const slot = Slot();
+  Write({.left_fields = {.least_bytes = 100, .least_neighbour_bytes = 8}}, slot);
+  EXPECT_EQ(PendingOf(*slot), 8u);
+  pool_.Release(slot);
 }
 
 TEST_F(LeftFieldsTest, WithoutMemoryToKeepBlocksRowsAreWritten) {

@@ -116,41 +116,50 @@ TEST_F(MemoryBudgetTest, BatchesGetWhatThereIsByHalves) {
   EXPECT_EQ(Taken(), 63 * kMiB);
 }
 
-TEST_F(MemoryBudgetTest, BatchesKeepNoMoreThanIsGranted) {
+/// How much batches may keep: as much is kept then.
+std::size_t KeepAll(MemoryBudget* budget) {
+  constexpr std::size_t kStep = 64 * 1024;
+  std::size_t kept = 0;
+  while (budget->Keep(kStep)) kept += kStep;
+  return kept;
+}
+
+TEST_F(MemoryBudgetTest, BatchesKeepWhatIsAllowedOnceTheyAskedForIt) {
   const auto budget = Make(0);
   budget->Reserve(8 * kMiB);
-  EXPECT_FALSE(budget->Keep(1)) << "nothing was granted";
+  EXPECT_FALSE(budget->Keep(1)) << "nothing was allowed";
   EXPECT_EQ(budget->GrantBatches(4 * kMiB), 4 * kMiB);
-  budget->GrantKept(8 * kMiB);
-  EXPECT_TRUE(budget->Keep(5 * kMiB));
-  EXPECT_FALSE(budget->Keep(4 * kMiB));
-  EXPECT_TRUE(budget->Keep(3 * kMiB));
-  budget->LetGo(5 * kMiB);
-  EXPECT_TRUE(budget->Keep(4 * kMiB));
+  budget->AllowKept(64 * kMiB);
+  std::size_t kept = KeepAll(budget.get());
+  budget->GrowKept();
+  kept += KeepAll(budget.get());
+  EXPECT_EQ(kept, 6 * kMiB) << "a quarter of what reading leaves of 32 MiB";
+  budget->GrowKept();
+  EXPECT_FALSE(budget->Keep(1));
+  budget->LetGo(kMiB);
+  EXPECT_EQ(KeepAll(budget.get()), kMiB);
   EXPECT_LE(Taken(), budget->limit());
 }
 
-TEST_F(MemoryBudgetTest, WhatIsGrantedToKeepIsHalvedUntilItFits) {
-  const auto budget = Make(20 * kMiB);
+TEST_F(MemoryBudgetTest, NothingIsReservedForBlocksThatNobodyKeeps) {
+  const auto budget = Make(0);
   budget->Reserve(8 * kMiB);
-  budget->GrantKept(64 * kMiB);
-  std::size_t kept = 0;
-  while (budget->Keep(kMiB)) kept += kMiB;
-  EXPECT_GT(kept, 0u);
-  EXPECT_LE(kept, 12 * kMiB);
-  EXPECT_EQ(Taken(), 20 * kMiB);
+  EXPECT_EQ(budget->GrantBatches(8 * kMiB), 8 * kMiB);
+  const std::size_t taken = Taken();
+  budget->AllowKept(16 * kMiB);
+  for (int block = 0; block < 100; ++block) budget->GrowKept();
+  EXPECT_EQ(Taken(), taken);
 }
 
 TEST_F(MemoryBudgetTest, WhatIsKeptGivesWayToAShuffle) {
-  const auto budget = Make(20 * kMiB);
+  const auto budget = Make(24 * kMiB);
   budget->Reserve(8 * kMiB);
-  budget->GrantKept(2 * kMiB);
-  ASSERT_TRUE(budget->Keep(kMiB));
-  EXPECT_TRUE(budget->MayHold(9 * kMiB)) << "what reading leaves, but a quarter";
-  budget->NoteHeld(9 * kMiB);
-  std::size_t kept = kMiB;
-  while (budget->Keep(kMiB)) kept += kMiB;
-  EXPECT_LE(kept + 9 * kMiB + 8 * kMiB, 20 * kMiB);
+  budget->AllowKept(8 * kMiB);
+  ASSERT_GT(KeepAll(budget.get()), 0u);
+  EXPECT_TRUE(budget->MayHold(12 * kMiB)) << "three quarters of what reading leaves, as ever";
+  budget->NoteHeld(12 * kMiB);
+  EXPECT_FALSE(budget->Keep(4 * kMiB));
+  EXPECT_EQ(Taken(), 24 * kMiB);
 }
 
 }  // namespace
