@@ -253,6 +253,11 @@ ReadResult RecordLane::Next(std::span<const std::byte>* record, Status* status) 
   } catch (...) {
     *status = StatusOfException(provider_->name(), "something that is not a std::exception");
   }
+  if (result == ReadResult::kTimeout) {
+    *status = Status(StatusCode::kUserError,
+                     provider_->name() + " returned kTimeout: it has no deadline");
+    result = ReadResult::kFailed;
+  }
   if (result == ReadResult::kFailed && status->ok()) {
     *status = Status(StatusCode::kCancelled, provider_->name() + " was stopped");
   }
