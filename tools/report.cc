@@ -73,6 +73,15 @@ std::string SkippedText(const DamagedRange& range) {
   return range.file + ": skipped " + (range.end > 0 ? bytes : "a record") + ": " + range.reason;
 }
 
+void TellSkipped(const std::vector<DamagedRange>& damage, const Status& failure) {
+  for (const DamagedRange& range : damage) {
+    const bool is_failure = !failure.ok() && range.file == failure.place().file &&
+                            static_cast<std::int64_t>(range.begin) == failure.place().offset &&
+                            range.reason == failure.message();
+    if (!is_failure) std::fprintf(stderr, "ringfeed: %s\n", SkippedText(range).c_str());
+  }
+}
+
 std::string TableText(const TableRows& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {

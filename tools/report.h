@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ringfeed/record.h"
+#include "ringfeed/status.h"
 
 namespace ringfeed::tools {
 
@@ -30,6 +31,10 @@ std::string CountText(std::uint64_t count);
 /// "a.tfrecord: skipped bytes 100 to 125: …", or, of a record that only its parser refused,
 /// "a.tfrecord: skipped a record: …".
 std::string SkippedText(const DamagedRange& range);
+
+/// Tells on stderr what was skipped, a line for each range. `failure`: what the run ended with, if
+/// with one; the range that it is of was not skipped.
+void TellSkipped(const std::vector<DamagedRange>& damage, const Status& failure);
 
 using TableRows = std::vector<std::vector<std::string>>;
 

@@ -3,8 +3,10 @@
 
 import base64
 import hashlib
+import signal
+import subprocess
 
-from command_line import CommandTest, main, run
+from command_line import BINARY, CommandTest, main, run
 
 PAYLOADS = [b"", b"a", b"two\nlines\\", bytes(range(256)), b"x" * 1000, "grüße".encode()]
 
@@ -49,6 +51,33 @@ class CatTest(CommandTest):
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stdout.split(), [str(i) * 9 for i in range(10) if i != 4])
         self.assertIn("100 to 125", result.stderr)
+
+    def test_what_was_skipped_is_told_where_it_is_interrupted_too(self):
+        for command, words in (("cat", ("--as", "text")), ("decode", ())):
+            with self.subTest(command):
+                data = self.damaged_file().read_bytes()
+                child = subprocess.Popen(
+                    [BINARY, command, "-", "--format", "tfrecord", "--on-damage=skip", *words],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                child.stdin.write(data)
+                child.stdin.flush()
+                for _ in range(9):  # the records behind the damage, too
+                    self.assertTrue(child.stdout.readline())
+                child.send_signal(signal.SIGINT)
+                child.wait(timeout=60)
+                err = child.stderr.read().decode()
+                child.communicate()
+                self.assertEqual(child.returncode, 1)
+                self.assertIn("skipped bytes 100 to 125", err)
+                self.assertIn("cancelled", err)
+
+    def test_what_was_skipped_is_told_where_it_fails_behind_that(self):
+        result = subprocess.run(
+            [BINARY, "cat", self.damaged_file(), "--as", "text", "--on-damage=skip"],
+            stdout=open("/dev/full", "w"), stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("skipped bytes 100 to 125", result.stderr)
+        self.assertIn("stdout", result.stderr)
 
     def test_a_length_that_nobody_can_hold_is_damage(self):
         good = self.write("good.tfrecord", [b"good"]).read_bytes()

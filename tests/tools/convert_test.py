@@ -245,6 +245,39 @@ class ConvertTest(CommandTest):
         self.assertEqual(payloads_of(self.folder / "b.tfrecord"),
                          [str(i).encode() * 9 for i in range(10) if i != 4])
 
+    def test_what_was_skipped_is_told_where_it_fails_behind_that(self):
+        # A row of another size is refused by the format of the output.
+        path = self.write("odd.tfrecord", [str(i).encode() * 9 for i in range(10)] + [b"odd"])
+        data = bytearray(path.read_bytes())
+        data[25 * 4 + 15] ^= 4
+        path.write_bytes(data)
+        for words in ([self.folder / "b.rows"], [f"{self.folder}/out/"],
+                      [self.folder / "c.rows", "--records-per-file", 4]):
+            with self.subTest(words):
+                words = [path, *words, "--to", "rows:9", "--on-damage=skip"]
+                report = run("convert", *words, "--json")
+                self.assertEqual(report.returncode, 1)
+                self.assertEqual([each["begin"] for each in json.loads(report.stdout)["damaged"]], [100])
+                self.assertIn("skipped bytes 100 to 125", report.stderr)
+
+    def test_what_was_skipped_is_told_where_it_is_interrupted_too(self):
+        data = self.damaged().read_bytes()
+        child = subprocess.Popen(
+            [BINARY, "convert", "-", str(self.folder / "b.tfrecord"), "--from", "tfrecord",
+             "--on-damage=skip", "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE)
+        child.stdin.write(data)
+        child.stdin.flush()
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)
+        child.wait(timeout=60)
+        out, err = child.stdout.read(), child.stderr.read().decode()
+        child.communicate()
+        self.assertEqual(child.returncode, 1)
+        self.assertEqual([each["begin"] for each in json.loads(out)["damaged"]], [100])
+        self.assertIn("skipped bytes 100 to 125", err)
+        self.assertEqual(self.names(), ["a.tfrecord"])
+
     def start(self, *words):
         return subprocess.Popen([BINARY, "convert", *map(str, words)], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)

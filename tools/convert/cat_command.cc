@@ -86,7 +86,7 @@ class CatCommand : public Command {
     if (!found.status.ok()) throw Error(found.status);
     FileRows rows(file_, format_, on_damage_, std::move(found.parser));
     const Interrupt interrupt([&] { rows.Close(); });
-    return PrintRows(&rows);
+    return PrintRows(on_damage_, &rows);
   }
 
   SpellRecord Speller() {

@@ -41,21 +41,23 @@ Status CopyFile(const std::string& input, const ConversionOptions& options,
   FileRecords records(input, options.from, options.on_damage, {options.arena_bytes});
   const std::stop_callback close_at_stop(watch.stop, [&records] { records.Close(); });
   Origin origin{input, 0};
-  ReadResult read;
+  ReadResult read = ReadResult::kEnd;
   std::span<const RecordSpan> some;
-  while ((read = records.Next(&some)) == ReadResult::kRecord) {
+  Status status;
+  while (status.ok() && (read = records.Next(&some)) == ReadResult::kRecord) {
     std::uint64_t bytes = 0;
     for (const RecordSpan& record : some) {
-      Status status = sink(record.bytes(), origin);
-      if (!status.ok()) return status;
+      status = sink(record.bytes(), origin);
+      if (!status.ok()) break;
       bytes += record.size;
       ++origin.number;
     }
     watch.progress(bytes);
   }
+  // What was skipped is told whatever ended it.
   const std::vector<DamagedRange> met = records.Damage().ranges;
   damage->insert(damage->end(), met.begin(), met.end());
-  return read == ReadResult::kFailed ? records.status() : Status();
+  return read == ReadResult::kFailed ? records.status() : status;
 }
 
 Status CopyFiles(const std::vector<std::string>& inputs, const ConversionOptions& options,

@@ -25,7 +25,7 @@ namespace {
 /// Says what became of each output, as it is known, and of all in the end.
 class ConversionReport {
  public:
-  explicit ConversionReport(bool json) : json_(json) {}
+  ConversionReport(OnDamage on_damage, bool json) : on_damage_(on_damage), json_(json) {}
 
   void Note(const Conversion& conversion);
   /// What no single output had its part in.
@@ -34,6 +34,7 @@ class ConversionReport {
   int exit_status() const { return exit_status_; }
 
  private:
+  const OnDamage on_damage_;
   const bool json_;
   int exit_status_ = 0;
   bool cancelled_ = false;
@@ -90,17 +91,13 @@ void ConversionReport::Note(const Conversion& conversion) {
 void ConversionReport::Note(const std::vector<DamagedRange>& damage, const Status& status) {
   damage_.insert(damage_.end(), damage.begin(), damage.end());
   if (!damage.empty()) exit_status_ = std::max<int>(exit_status_, kExitData);
-  if (!status.ok()) {
-    // Once interrupted, every output that is left says so.
-    if (status.code() == StatusCode::kCancelled && std::exchange(cancelled_, true)) return;
-    exit_status_ =
-        std::max(exit_status_, damage.empty() ? ExitStatusOfConversion(status) : kExitData);
-    TellFailure(status);
-    return;
-  }
-  for (const DamagedRange& range : damage) {
-    std::fprintf(stderr, "ringfeed: %s\n", SkippedText(range).c_str());
-  }
+  if (on_damage_ == OnDamage::kSkip) TellSkipped(damage, status);
+  if (status.ok()) return;
+  // Once interrupted, every output that is left says so.
+  if (status.code() == StatusCode::kCancelled && std::exchange(cancelled_, true)) return;
+  exit_status_ =
+      std::max(exit_status_, damage.empty() ? ExitStatusOfConversion(status) : kExitData);
+  TellFailure(status);
 }
 
 void ConversionReport::PrintTotal(double seconds) const {
@@ -164,7 +161,7 @@ class ConvertCommand : public Command {
       bytes_.fetch_add(more, std::memory_order_relaxed);
     };
     ProgressBar bar("converting", BytesOfFiles(plan.inputs));
-    ConversionReport report(json_);
+    ConversionReport report(options_.on_damage, json_);
     const double start_s = NowSeconds();
     FileJobs jobs;
     jobs.tick = [&] { bar.Update(bytes(), bytes()); };

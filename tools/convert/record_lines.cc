@@ -37,16 +37,11 @@ Status LineOutput::Flush() {
   return status;
 }
 
-// What a run ended with, on stderr, and the exit status for it.
-int TellEnd(const Status& status, const std::vector<DamagedRange>& damage) {
-  if (!status.ok()) {
-    TellFailure(status);
-    return damage.empty() ? ExitStatusOf(status) : kExitData;
-  }
-  for (const DamagedRange& range : damage) {
-    std::fprintf(stderr, "ringfeed: %s\n", SkippedText(range).c_str());
-  }
-  return damage.empty() ? kExitFine : kExitData;
+// What a run skipped and what it ended with, on stderr, and the exit status for it.
+int TellEnd(OnDamage on_damage, const Status& status, const std::vector<DamagedRange>& damage) {
+  if (on_damage == OnDamage::kSkip) TellSkipped(damage, status);
+  TellFailure(status);
+  return damage.empty() ? ExitStatusOf(status) : kExitData;
 }
 
 // The lines of some records, from the one of that number on.
@@ -90,10 +85,10 @@ int PrintRecords(const std::string& file, OnDamage on_damage, FileRecords* recor
   if (status.ok()) status = read == ReadResult::kFailed ? records->status() : flushed;
   std::vector<DamagedRange> damage = records->Damage().ranges;
   damage.insert(damage.end(), unspelled.begin(), unspelled.end());
-  return TellEnd(status, damage);
+  return TellEnd(on_damage, status, damage);
 }
 
-int PrintRows(FileRows* rows) {
+int PrintRows(OnDamage on_damage, FileRows* rows) {
   LineOutput output;
   const std::vector<FieldSpec> fields = rows->fields();
   Status status;
@@ -107,7 +102,7 @@ int PrintRows(FileRows* rows) {
   }
   const Status flushed = output.Flush();
   if (status.ok()) status = read == ReadResult::kFailed ? rows->status() : flushed;
-  return TellEnd(status, rows->Damage().ranges);
+  return TellEnd(on_damage, status, rows->Damage().ranges);
 }
 
 }  // namespace ringfeed::tools

@@ -108,7 +108,7 @@ class DigestCommand : public Command {
   void Tell(const FileDigest& result) {
     const bool cancelled = result.status.code() == StatusCode::kCancelled;
     // Once interrupted, every file that is left would say so.
-    if (cancelled && std::exchange(cancelled_, true)) return;
+    if (cancelled && std::exchange(cancelled_, true) && result.damage.empty()) return;
     TellFailure(result.status);
     const int of_file = result.damage.empty() ? ExitStatusOf(result.status) : kExitData;
     exit_status_ = std::max(exit_status_, of_file);

@@ -105,7 +105,7 @@ class VerifyCommand : public Command {
   void Tell(const FileCheck& check) {
     const bool cancelled = check.status.code() == StatusCode::kCancelled;
     // Once interrupted, every file that is left would say so.
-    if (cancelled && std::exchange(cancelled_, true)) return;
+    if (cancelled && std::exchange(cancelled_, true) && check.damage.empty()) return;
     if (!json_) PrintFileCheck(check);
     TellFailure(check.status);
   }
