@@ -6,7 +6,7 @@ import hashlib
 import signal
 import subprocess
 
-from command_line import BINARY, CommandTest, main, run
+from command_line import BINARY, CommandTest, frame, main, run
 
 PAYLOADS = [b"", b"a", b"two\nlines\\", bytes(range(256)), b"x" * 1000, "grüße".encode()]
 
@@ -78,6 +78,25 @@ class CatTest(CommandTest):
         self.assertEqual(result.returncode, 1)
         self.assertIn("skipped bytes 100 to 125", result.stderr)
         self.assertIn("stdout", result.stderr)
+
+    def test_a_stream_that_ends_early_gives_what_a_file_gives(self):
+        whole = {
+            "rows:8,header=16": bytes(40),
+            "rows:8,header=16,stride=11": bytes(48),
+            "tfrecord": b"".join(map(frame, PAYLOADS[:3])),
+            "lines": b"one\ntwo\nthree",
+        }
+        for format, data in whole.items():
+            for cut in (0, 1, 2, 7, 15, 16, 17, 23, 24, 27, 30, len(data)):
+                with self.subTest(format=format, cut=cut):
+                    path = self.folder / "cut"
+                    path.write_bytes(data[:cut])
+                    words = ("--format", format, "--as", "hex")
+                    file = run("cat", path, *words)
+                    stream = run("cat", "-", *words, stdin=data[:cut])
+                    self.assertEqual(stream.returncode, file.returncode)
+                    self.assertEqual(stream.stdout.decode(), file.stdout)
+                    self.assertEqual(bool(stream.stderr), bool(file.stderr))
 
     def test_a_length_that_nobody_can_hold_is_damage(self):
         good = self.write("good.tfrecord", [b"good"]).read_bytes()
