@@ -20,12 +20,10 @@ Status NotOpened(int error_number) {
 
 /// Whether there is a byte in a file that says it has none.
 Status CheckEmpty(int descriptor, struct stat* facts) {
-  char byte = 0;
-  ssize_t got = 0;
-  do {
-    got = pread(descriptor, &byte, 1, 0);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return StatusFromErrno(errno, "read");
+  std::byte byte{};
+  std::size_t got = 0;
+  Status status = ReadWhole(descriptor, 0, {&byte, 1}, &got);
+  if (!status.ok()) return status;
   // One that is being written may have grown meanwhile.
   if (got == 0 || fstat(descriptor, facts) != 0 || facts->st_size != 0) return {};
   return Status(StatusCode::kUnsupported,
@@ -67,6 +65,19 @@ Status OpenDataFile(const std::string& name, int* descriptor, struct stat* facts
   }
   if (opened >= 0) close(opened);
   return status.WithPlace({name, -1, -1});
+}
+
+Status ReadWhole(int descriptor, std::uint64_t offset, std::span<std::byte> to, std::size_t* got) {
+  *got = 0;
+  while (*got < to.size()) {
+    const ssize_t some =
+        pread(descriptor, to.data() + *got, to.size() - *got, static_cast<off_t>(offset + *got));
+    if (some < 0 && errno == EINTR) continue;
+    if (some < 0) return StatusFromErrno(errno, "read");
+    if (some == 0) return {};
+    *got += static_cast<std::size_t>(some);
+  }
+  return {};
 }
 
 }  // namespace ringfeed

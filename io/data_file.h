@@ -2,6 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "ringfeed/status.h"
@@ -13,5 +16,9 @@ namespace ringfeed {
 /// such data are read as streams. kResourceExhausted, with what to do, where the process or the
 /// system has no descriptor left. Never waits for a FIFO's writer.
 Status OpenDataFile(const std::string& name, int* descriptor, struct stat* facts);
+
+/// Reads all of `to`, from `offset` of the file on, or up to its end: goes on where a read was
+/// interrupted or came short. *got becomes how many bytes are there, also after a failure. Blocks.
+Status ReadWhole(int descriptor, std::uint64_t offset, std::span<std::byte> to, std::size_t* got);
 
 }  // namespace ringfeed

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -22,16 +21,6 @@ using ReadFront = std::function<Status(std::span<std::byte> head, std::size_t* g
 Status ReadSource(Source* source, std::span<std::byte> head, std::size_t* got) {
   head = head.first(std::min<std::uint64_t>(head.size(), source->Size()));
   return source->ReadAt(0, head, got);
-}
-
-Status ReadDescriptor(int descriptor, std::span<std::byte> head, std::size_t* got) {
-  ssize_t some = 0;
-  do {
-    some = pread(descriptor, head.data(), head.size(), 0);
-  } while (some < 0 && errno == EINTR);
-  if (some < 0) return StatusFromErrno(errno, "read its first bytes");
-  *got = static_cast<std::size_t>(some);
-  return {};
 }
 
 /// For detection only: what cannot be read tells nothing, and fails when it is read.
@@ -57,7 +46,7 @@ Status ReadHeadOfFile(const std::string& name, std::uint64_t* bytes, std::vector
   if (!status.ok()) return status;
   *bytes = static_cast<std::uint64_t>(facts.st_size);
   *head = ReadHead([descriptor](std::span<std::byte> to, std::size_t* got) {
-    return ReadDescriptor(descriptor, to, got);
+    return ReadWhole(descriptor, 0, to, got);
   });
   close(descriptor);
   return {};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/little_endian.h"
+#include "io/data_file.h"
 #include "io/file_mapping.h"
 #include "readers/formats/tfrecord/tfrecord.h"
 #include "readers/index/index_builder.h"
@@ -52,15 +53,16 @@ Status CheckHeaders(const IndexedFile& file, std::span<const Line> some) {
   Status status;
   for (const Line& place : some) {
     std::array<std::byte, TfRecordLayout::kHeaderBytes> header{};
-    const ssize_t got =
-        pread(descriptor, header.data(), header.size(), static_cast<off_t>(place.offset));
+    std::size_t got = 0;
+    status = ReadWhole(descriptor, place.offset, header, &got);
+    if (!status.ok()) break;
     const bool same =
-        got == static_cast<ssize_t>(header.size()) && TfRecordHeaderMatches(header) &&
+        got == header.size() && TfRecordHeaderMatches(header) &&
         LoadLe<std::uint64_t>(header.data()) == place.bytes - TfRecordLayout::kFrameBytes;
-    if (!same) {
-      status = Refused("no record of " + std::to_string(place.bytes) + " bytes stands at " +
-                       std::to_string(place.offset));
-    }
+    if (same) continue;
+    status = Refused("no record of " + std::to_string(place.bytes) + " bytes stands at " +
+                     std::to_string(place.offset));
+    break;
   }
   close(descriptor);
   return status;

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/mixed_hash.h"
+#include "io/data_file.h"
 
 namespace ringfeed {
 namespace {
@@ -91,13 +92,7 @@ Status SampleFile(const std::string& name, FileIdentity* identity) {
     if (reliance != Reliance::kNone) identity->changed_ns = NsOf(facts.st_ctim);
     if (reliance == Reliance::kAll) identity->inode = facts.st_ino;
     const auto read = [descriptor](std::uint64_t at, std::span<std::byte> to, std::size_t* got) {
-      ssize_t some = 0;
-      do {
-        some = pread(descriptor, to.data(), to.size(), static_cast<off_t>(at));
-      } while (some < 0 && errno == EINTR);
-      if (some < 0) return StatusFromErrno(errno, "read");
-      *got = static_cast<std::size_t>(some);
-      return Status();
+      return ReadWhole(descriptor, at, to, got);
     };
     status = Sample(identity->bytes, read, &identity->sample);
   }
