@@ -25,6 +25,7 @@
 
 #include "base/machine/cpu_count.h"
 #include "base/machine/signals_blocked.h"
+#include "base/per_process.h"
 #include "io/read_engine.h"
 #include "io/read_progress.h"
 
@@ -92,7 +93,8 @@ class ReadPool {
     std::condition_variable wake;
   };
 
-  /// The process's pool; a child of fork gets one of its own.
+  ReadPool();
+  /// The process's pool; a child of fork gets one of its own. Its threads are detached.
   static ReadPool& Get();
 
   void Enqueue(Client* client, std::span<const ReadRequest> requests);
@@ -109,7 +111,6 @@ class ReadPool {
     Clock::time_point since;
   };
 
-  ReadPool();
   void StartThread();
   void Run();
   void Serve(Job job, std::unique_lock<std::mutex>* lock);
@@ -125,16 +126,8 @@ class ReadPool {
 };
 
 ReadPool& ReadPool::Get() {
-  // Never destroyed: its threads are detached and may outlive the static objects.
-  static std::mutex mutex;
-  static ReadPool* pool = nullptr;
-  static pid_t owner = 0;
-  const std::lock_guard lock(mutex);
-  if (pool == nullptr || owner != getpid()) {
-    pool = new ReadPool;
-    owner = getpid();
-  }
-  return *pool;
+  static constinit PerProcess<ReadPool> pool;
+  return pool.Get();
 }
 
 ReadPool::ReadPool()

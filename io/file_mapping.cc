@@ -13,10 +13,13 @@
 #include <map>
 #include <mutex>
 
+#include "base/per_process.h"
+
 namespace ringfeed {
 
-/// One guarded range, found by the handler without a lock. A slot is free where `begin` is 0.
+/// One guarded range, found by the handler without a lock. Nothing is guarded where `begin` is 0.
 struct SigbusGuard::Slot {
+  std::atomic<bool> taken{false};
   std::atomic<std::uintptr_t> begin{0};
   std::atomic<std::uintptr_t> end{0};
   std::atomic<bool> damaged{false};
@@ -32,7 +35,6 @@ struct SlotBlock {
 };
 
 constinit SlotBlock first_block;
-constinit std::mutex slots_mutex;  // held to take and to give back slots, never by the handler
 struct sigaction previous_action;  // written once, before the handler is installed
 std::uintptr_t page_bytes = 4096;  // likewise
 
@@ -105,17 +107,24 @@ void InstallHandler() {
   sigaction(SIGBUS, &ours, nullptr);
 }
 
+// Without a lock: a child of fork would wait for ever for one that a thread of its parent held.
 SigbusGuard::Slot* NewSlot() {
   SlotBlock* block = &first_block;
   while (true) {
     for (SigbusGuard::Slot& slot : block->slots) {
-      if (slot.begin.load(std::memory_order_relaxed) == 0) return &slot;
+      // Acquire: pairs with the release in the destructor, for what the slot's last user wrote.
+      if (!slot.taken.exchange(true, std::memory_order_acquire)) return &slot;
     }
-    SlotBlock* next = block->next.load(std::memory_order_relaxed);
+    // Acquire: pairs with the release below, for the slots of a block just chained.
+    SlotBlock* next = block->next.load(std::memory_order_acquire);
     if (next == nullptr) {
-      next = new SlotBlock;
-      // Release: pairs with the acquire in SlotOf.
-      block->next.store(next, std::memory_order_release);
+      auto* const made = new SlotBlock;
+      // Release: pairs with the acquire here and in SlotOf.
+      if (block->next.compare_exchange_strong(next, made, std::memory_order_acq_rel)) {
+        next = made;
+      } else {
+        delete made;
+      }
     }
     block = next;
   }
@@ -127,7 +136,6 @@ SigbusGuard::SigbusGuard(const void* data, std::size_t bytes) {
   static std::once_flag installed;
   std::call_once(installed, InstallHandler);
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  const std::lock_guard lock(slots_mutex);
   slot_ = NewSlot();
   slot_->damaged.store(false, std::memory_order_relaxed);
   // Release: pairs with the acquire of `end` in SlotOf, for the zero in `begin` before it.
@@ -137,8 +145,9 @@ SigbusGuard::SigbusGuard(const void* data, std::size_t bytes) {
 }
 
 SigbusGuard::~SigbusGuard() {
-  const std::lock_guard lock(slots_mutex);
   slot_->begin.store(0, std::memory_order_relaxed);
+  // Release: pairs with the acquire in NewSlot.
+  slot_->taken.store(false, std::memory_order_release);
 }
 
 bool SigbusGuard::damaged() const {
@@ -170,8 +179,8 @@ class OpenMappings {
 
   static OpenMappings& All() {
     // Never destroyed: files in static objects may outlive it.
-    static auto* const all = new OpenMappings;
-    return *all;
+    static constinit PerProcess<OpenMappings> all;
+    return all.Get();
   }
 
   /// Null where nobody has it, or the file was found shorter than it.

@@ -18,6 +18,7 @@
 #include "base/memory/memory_limit.h"
 #include "base/memory/shadow_memory.h"
 #include "base/memory/slab_bitmap.h"
+#include "base/per_process.h"
 #include "ringfeed/arena.h"
 #include "ringfeed/status.h"
 
@@ -101,8 +102,8 @@ struct Registry {
   std::map<const std::byte*, std::weak_ptr<Arena>> arenas;
 };
 Registry& AllArenas() {
-  static auto* const registry = new Registry;  // never destroyed: arenas may be later still
-  return *registry;
+  static constinit PerProcess<Registry> registry;  // never destroyed: arenas may be later still
+  return registry.Get();
 }
 
 }  // namespace
@@ -197,18 +198,22 @@ std::shared_ptr<Arena> Arena::Containing(const std::byte* address) {
 }
 
 std::shared_ptr<Arena> Arena::Default() {
-  static std::mutex mutex;
+  struct DefaultArena {
+    std::mutex mutex;  // guards what follows
+    std::shared_ptr<Arena> arena;
+  };
   // Never destroyed: other static objects may still hold memory of it.
-  static auto* const arena = new std::shared_ptr<Arena>;
-  const std::lock_guard lock(mutex);
-  if (*arena == nullptr || (*arena)->impl_->owner != getpid()) {
+  static constinit PerProcess<DefaultArena> of_process;
+  DefaultArena& own = of_process.Get();
+  const std::lock_guard lock(own.mutex);
+  if (own.arena == nullptr) {
     ArenaOptions options;
     if (const char* bytes = std::getenv("RINGFEED_ARENA_BYTES"); bytes != nullptr && *bytes != 0) {
       options.bytes = ParseBytes(bytes);
     }
-    *arena = Create(options);
+    own.arena = Create(options);
   }
-  return *arena;
+  return own.arena;
 }
 
 SlabRun Arena::Allocate(std::size_t bytes, const std::byte* hint) {

@@ -1,8 +1,9 @@
 #include "ringfeed/file_reader.h"
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
-#include <mutex>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -13,18 +14,24 @@ namespace ringfeed {
 namespace {
 
 struct Registration {
-  std::string tag;
-  std::string magic;
-  std::shared_ptr<const FileReaderFactory> factory;
+  const std::string tag;
+  const std::string magic;
+  const std::shared_ptr<const FileReaderFactory> factory;
+  const Registration* before = nullptr;
 };
 
-struct Registry {
-  std::mutex mutex;
-  std::vector<Registration> all;  ///< guarded by mutex
-};
-Registry& TheRegistry() {
-  static Registry registry;
-  return registry;
+/// All formats that were registered, the last one first. None ever goes, and nobody takes a lock: a
+/// child of fork would wait for ever for one that a thread of its parent held.
+constinit std::atomic<const Registration*> last_registration{nullptr};
+
+// The first one registered of those that `says` is true of; null where there is none.
+template <typename Says>
+const Registration* FindRegistration(const Registration* last, Says&& says) {
+  const Registration* found = nullptr;
+  for (const Registration* each = last; each != nullptr; each = each->before) {
+    if (says(*each)) found = each;
+  }
+  return found;
 }
 
 bool IsTag(std::string_view tag) {
@@ -69,21 +76,26 @@ void RegisterFormat(const std::string& tag, FileReaderFactory factory, const std
   if (!IsTag(tag)) refuse("a tag has lower-case letters, digits and _");
   if (!factory) refuse("the constructor is empty");
   if (FindFormat(tag).status.ok()) refuse("ringfeed has a format of that name");
-  Registry& registry = TheRegistry();
-  const std::lock_guard lock(registry.mutex);
+  std::unique_ptr<Registration> made(
+      new Registration{tag, magic, std::make_shared<const FileReaderFactory>(std::move(factory))});
+  // Acquire, here and on failure: as in FindFileReader.
+  made->before = last_registration.load(std::memory_order_acquire);
   const auto same = [&](const Registration& each) { return each.tag == tag; };
-  if (std::any_of(registry.all.begin(), registry.all.end(), same)) refuse("it is registered");
-  registry.all.push_back(
-      {tag, magic, std::make_shared<const FileReaderFactory>(std::move(factory))});
+  do {
+    if (FindRegistration(made->before, same) != nullptr) refuse("it is registered");
+    // Release: pairs with the acquire in FindFileReader, for what was made.
+  } while (!last_registration.compare_exchange_weak(
+      made->before, made.get(), std::memory_order_release, std::memory_order_acquire));
+  (void)made.release();
 }
 
 std::shared_ptr<const FileReaderFactory> FindFileReader(const std::string& tag,
                                                         const std::string& file) {
-  Registry& registry = TheRegistry();
-  const std::lock_guard lock(registry.mutex);
+  // Acquire: pairs with the release in RegisterFormat.
+  const Registration* const last = last_registration.load(std::memory_order_acquire);
   const auto find = [&](auto says) -> std::shared_ptr<const FileReaderFactory> {
-    const auto found = std::find_if(registry.all.begin(), registry.all.end(), says);
-    return found == registry.all.end() ? nullptr : found->factory;
+    const Registration* const found = FindRegistration(last, says);
+    return found == nullptr ? nullptr : found->factory;
   };
   if (!tag.empty()) return find([&](const auto& each) { return each.tag == tag; });
   auto by_name = find([&](const auto& each) { return NameSays(file, each.tag); });

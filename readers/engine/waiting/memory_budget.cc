@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/per_process.h"
+
 namespace ringfeed {
 
 namespace {
@@ -16,8 +18,9 @@ class QuotaHolders {
  public:
   /// The process's.
   static QuotaHolders& All() {
-    static auto* const holders = new QuotaHolders;  // never destroyed: pipelines may be later still
-    return *holders;
+    // Never destroyed: pipelines may be later still.
+    static constinit PerProcess<QuotaHolders> holders;
+    return holders.Get();
   }
 
   /// `holder` holds so much now; 0: nothing more. `name` says what it reads.

@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+#include "tests/readers/pipeline_fixture.h"
+#include "tests/support/restrictions.h"
+
+namespace ringfeed {
+namespace {
+
+class ForkTest : public PipelineTest {
+ protected:
+  static bool ReadsAll(const std::vector<std::string>& files, const OpenOptions& options) {
+    return Drain(Batches(OpenFiles(files, options), 10)).ids.size() == 100;
+  }
+};
+
+// Its parent's threads hold this and that lock at the moment of the fork.
+TEST_F(ForkTest, AChildOpensReadersOfItsOwnWhateverThreadsOfItsParentDo) {
+  if (!kThreadsAfterFork || !kForkBesideThreads) {
+    GTEST_SKIP() << "the sanitizer's locks do not survive a fork beside threads";
+  }
+  const auto files = MakeFiles(2, 50, 8, 200);
+  for (const IoPath path : {IoPath::kPread, IoPath::kMmap}) {
+    OpenOptions options;
+    options.threads = 1;
+    options.io.path = path;
+    // In a child, since the default arena of this process is not to be small.
+    const ChildResult parent = RunInChild([&](std::string* text) {
+      setenv("RINGFEED_ARENA_BYTES", "16M", 1);
+      std::atomic<bool> ends{false};
+      std::atomic<bool> reads{true};
+      std::thread busy([&] {
+        while (!ends.load()) reads = reads.load() && ReadsAll(files, options);
+      });
+      int bad = 0;
+      for (int round = 0; round < 100 && bad == 0; ++round) {
+        const pid_t child = fork();
+        if (child == 0) {
+          alarm(20);  // one that waits for a lock that nobody opens would hang
+          _exit(ReadsAll(files, options) ? 0 : 1);
+        }
+        if (child < 0 || waitpid(child, &bad, 0) != child) bad = -1;
+      }
+      ends = true;
+      busy.join();
+      if (bad != 0) *text = "a child ended with " + std::to_string(bad);
+      return bad == 0 && reads.load() ? 0 : 1;
+    });
+    EXPECT_EQ(parent.status, 0) << parent.text;
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
