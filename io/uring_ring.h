@@ -2,6 +2,7 @@
 
 #include <liburing.h>
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -35,6 +36,12 @@ class UringRing {
   io_uring ring_{};
   unsigned entries_ = 0;  // 0: not open
 };
+
+/// Reads the head of a file through a ring that nothing else uses, and by pread: a ring that can be
+/// made need not work. Where the read does not end within `patience` it says so; the ring is good
+/// for nothing then but to be ended, and whatever the kernel still writes goes to memory that is
+/// kept for that.
+Status TryRead(UringRing* ring, int descriptor, std::chrono::nanoseconds patience);
 
 /// What the system says about who may use io_uring, for reports: "kernel.io_uring_disabled = 0,
 /// Seccomp: 2, …".

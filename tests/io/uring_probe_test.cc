@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 
@@ -81,6 +83,26 @@ TEST(UringRing, TakesTheBestFlagsOfTheKernel) {
   EXPECT_GE(ring.entries(), 8u);
   EXPECT_FALSE(ring.FlagNames().empty());
   EXPECT_EQ(ring.defers_task_work(), Mentions(ring.FlagNames(), "DEFER_TASKRUN"));
+}
+
+// What the kernel wrote to afterwards was the stack of whoever asked.
+TEST(UringRing, AFirstReadThatDoesNotEndIsGivenUpWithMemoryThatStays) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  Status status;
+  {
+    UringRing ring;
+    const Status opened = ring.Open(8);
+    if (!opened.ok()) GTEST_SKIP() << "no io_uring here: " << opened.ToString();
+    status = TryRead(&ring, ends[0], std::chrono::milliseconds(20));
+    // It is under way still: this ends it.
+    const std::array<char, 4096> late{};
+    EXPECT_EQ(write(ends[1], late.data(), late.size()), 4096);
+  }
+  close(ends[0]);
+  close(ends[1]);
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_TRUE(Mentions(status.message(), "did not end")) << status.ToString();
 }
 
 }  // namespace
