@@ -25,6 +25,7 @@ import time
 import traceback
 import zlib
 
+import leftovers
 import runs
 import space
 
@@ -38,9 +39,10 @@ MOST_BYTES = 400 << 20
 _place = None
 
 
-def begin_worker(binary, folder):
+def begin_worker(binary, folder, disk):
     global _place
-    _place = runs.Place(binary, pathlib.Path(folder) / str(os.getpid()))
+    own = str(os.getpid())
+    _place = runs.Place(binary, pathlib.Path(folder) / own, pathlib.Path(disk) / own)
 
 
 def faults_of(configuration):
@@ -158,10 +160,10 @@ def keep(configuration, faults):
     (REGRESSIONS / name).write_text(text + "\n")
 
 
-def search(options, folder):
+def search(options, folder, disk):
     count, differences, slowest = 0, 0, (0.0, "")
     kinds = {}
-    with multiprocessing.Pool(options.jobs, begin_worker, (options.binary, folder)) as pool:
+    with multiprocessing.Pool(options.jobs, begin_worker, (options.binary, folder, disk)) as pool:
         for name, faults, smallest, seconds in pool.imap_unordered(check, slowly(tasks_of(options), options)):
             options.done += 1
             count += 1
@@ -216,10 +218,10 @@ def main():
     options.fixed = dict(value_of(word) for word in options.set)
     options.done = 0
     print(f"--seed {options.seed}", flush=True)
-    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="ringfeed-combinations-", dir=base) as folder:
-        count, differences = search(options, folder)
+    with leftovers.folder_in(base) as folder, leftovers.folder_in(runs.COLD_FOLDER) as disk:
+        count, differences = search(options, folder, disk)
     print(f"{time.monotonic() - begin:.0f} s, --seed {options.seed}")
     print(f"{count} configurations, {differences} differences")
     return 1 if differences or (count == 0 and not options.regressions) else 0

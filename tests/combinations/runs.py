@@ -1,6 +1,5 @@
 """Runs one configuration through the command, and says what differs from what the model expects of it."""
 
-import atexit
 import hashlib
 import json
 import os
@@ -10,7 +9,6 @@ import resource
 import shutil
 import signal
 import sys
-import tempfile
 import threading
 
 import files
@@ -56,15 +54,16 @@ def names_of(configuration):
 
 
 class Place:
-    """A folder of one worker: files are made in it once, each run has a folder of its own."""
+    """A folder of one worker: files are made in it once, each run has a folder of its own. `disk` is
+    another one, of a file system with a page cache."""
 
-    def __init__(self, binary, folder):
+    def __init__(self, binary, folder, disk):
         self.binary = str(binary)
         self.folder = pathlib.Path(folder)
         (self.folder / "files").mkdir(parents=True, exist_ok=True)
         self.library = files.Library(self.folder / "files")
-        self.disk = pathlib.Path(tempfile.mkdtemp(prefix="ringfeed-combinations-", dir=COLD_FOLDER))
-        atexit.register(shutil.rmtree, self.disk, True)
+        self.disk = pathlib.Path(disk)
+        self.disk.mkdir(parents=True, exist_ok=True)
         self.observed = {}
         self.environment = clean_environment()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -8,12 +8,14 @@ import json
 import os
 import pathlib
 import random
+import subprocess
 import sys
 import tempfile
 import unittest
 
 import combinations
 import files
+import leftovers
 import model
 import reference
 import runs
@@ -111,7 +113,9 @@ class NoticeTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.addCleanup(setattr, watchdog, "SLEEPING_S", watchdog.SLEEPING_S)
         self.addCleanup(setattr, watchdog, "SPINNING_S", watchdog.SPINNING_S)
+        self.addCleanup(setattr, watchdog, "scale", watchdog.scale)
         watchdog.SLEEPING_S = watchdog.SPINNING_S = 0.7
+        watchdog.scale = lambda: 1.0
 
     def faults(self, script):
         command = self.folder / "command"
@@ -143,6 +147,60 @@ class NoticeTest(unittest.TestCase):
     def test_a_report_that_is_false(self):
         report = json.dumps({"records": 0, "batches": 0, "order_digest": ""})
         self.assertTrue(self.faults(f"echo '{report}'\n"))
+
+
+class SlowMachineTest(unittest.TestCase):
+    def test_a_slower_processor_is_given_more_time(self):
+        usual = watchdog.slowness(watchdog.USUAL_WORK_S)
+        self.assertEqual(usual, 1)
+        self.assertEqual(watchdog.slowness(watchdog.USUAL_WORK_S / 5), 1, "never less than usual")
+        self.assertEqual(watchdog.slowness(watchdog.USUAL_WORK_S * 3), 3)
+        self.assertEqual(watchdog.slowness(watchdog.USUAL_WORK_S * 1000), watchdog.MOST_SLOWNESS)
+
+    def test_processors_that_many_share_are_given_more_time(self):
+        self.assertEqual(watchdog.crowding(load=0.1, cpus=4), 1)
+        self.assertEqual(watchdog.crowding(load=12, cpus=4), 3)
+        self.assertEqual(watchdog.crowding(load=9000, cpus=2), watchdog.MOST_CROWDING)
+
+
+class LeftoversTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_what_a_killed_search_left_goes_when_the_next_one_starts(self):
+        dead = subprocess.Popen(["true"])
+        dead.wait()
+        alive = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(alive.wait)
+        self.addCleanup(alive.kill)
+        for pid in (dead.pid, alive.pid):
+            for name in (f"ringfeed-combinations-{pid}-x7", f"ringfeed_combinations.{pid}"):
+                (self.folder / name / "files").mkdir(parents=True)
+        for name in ("ringfeed-combinations-other", f"other-{dead.pid}", "ringfeed"):
+            (self.folder / name).mkdir()
+        with leftovers.folder_in(self.folder) as made:
+            names = {path.name for path in self.folder.iterdir()} - {pathlib.Path(made).name}
+            self.assertEqual(names, {
+                f"ringfeed-combinations-{alive.pid}-x7", f"ringfeed_combinations.{alive.pid}",
+                "ringfeed-combinations-other", f"other-{dead.pid}", "ringfeed"})
+            self.assertIn(f"-{os.getpid()}-", made)
+        self.assertFalse(os.path.exists(made))
+
+    def test_one_that_is_killed_is_cleaned_up_behind(self):
+        program = ("import sys, time, leftovers\n"
+                   "with leftovers.folder_in(sys.argv[1]) as made:\n"
+                   "    print(made, flush=True)\n"
+                   "    time.sleep(1000)\n")
+        killed = subprocess.Popen([sys.executable, "-c", program, self.folder], stdout=subprocess.PIPE,
+                                  text=True, cwd=pathlib.Path(__file__).parent)
+        made = killed.stdout.readline().strip()
+        killed.kill()
+        killed.communicate()
+        self.assertTrue(os.path.isdir(made))
+        with leftovers.folder_in(self.folder):
+            self.assertFalse(os.path.exists(made))
 
 
 class ShrinkTest(unittest.TestCase):

@@ -4,8 +4,12 @@ is ended.
 
 A process that is stopped, or that gets no processor, is not stuck. One that sleeps is where nothing has
 moved for SLEEPING_S; one that computes where it used SPINNING_S of CPU time without anything to show.
+What is read from a mapped file shows nothing, so both are of a usual machine: a slower processor takes
+longer for the same work, and on one that many share even a second of CPU time does less.
 """
 
+import functools
+import hashlib
 import os
 import pathlib
 import select
@@ -20,9 +24,38 @@ LOOK_EVERY_S = 0.5
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
+#: What work() takes of CPU time on a usual machine.
+USUAL_WORK_S = 0.12
+MOST_SLOWNESS = 10.0
+MOST_CROWDING = 10.0
+
+
+def work():
+    """The CPU seconds of a piece of work that is always the same."""
+    begin = time.thread_time()
+    hashlib.pbkdf2_hmac("sha256", b"ringfeed", b"combinations", 100_000)
+    return time.thread_time() - begin
+
+
+def slowness(taken):
+    """How many times as long as a usual one a machine takes that needs so long for work()."""
+    return min(max(taken / USUAL_WORK_S, 1.0), MOST_SLOWNESS)
+
+
+@functools.lru_cache(maxsize=None)
+def slowness_here():
+    return slowness(work())
+
+
+def crowding(load, cpus):
+    """How many there are for each processor."""
+    return min(max(load / cpus, 1.0), MOST_CROWDING)
+
+
 def scale():
-    """Under a sanitizer everything is slower."""
-    return 5.0 if os.environ.get("RINGFEED_SANITIZER") else 1.0
+    """Under a sanitizer everything is slower, as it is on a machine that is slow or crowded."""
+    of_machine = slowness_here() * crowding(os.getloadavg()[0], len(os.sched_getaffinity(0)))
+    return (5.0 if os.environ.get("RINGFEED_SANITIZER") else 1.0) * of_machine
 
 
 class Process:
