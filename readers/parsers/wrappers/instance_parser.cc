@@ -95,10 +95,18 @@ class SlotParser final : public LoDColumnsParser {
       FieldLocation* const at = locations + row * fields_.size();
       std::size_t field = 0;
       for (const Tensor& tensor : instance) {
-        for (const auto& level : tensor.lod) at[field++] = LocateLevel(level);
-        const Status status = LocateValues(tensor, fields_[field].ragged(), at + field);
-        if (!status.ok()) failures->push_back({row, status});
+        Status status;
+        for (const auto& level : tensor.lod) {
+          if (!LocateLevel(level, at + field)) status = TooLarge("a level of a tensor's LoD");
+          ++field;
+        }
+        if (!LocateValues(tensor, fields_[field].ragged(), at + field)) {
+          status = TooLarge("a tensor");
+        }
         ++field;
+        if (status.ok()) continue;
+        failures->push_back({row, std::move(status)});
+        break;
       }
     }
   }
@@ -116,17 +124,19 @@ class SlotParser final : public LoDColumnsParser {
     }
     AddTensorColumns(std::move(field), slot.lod_levels);
   }
-  static FieldLocation LocateLevel(std::span<const std::int64_t> level) {
+  static bool LocateLevel(std::span<const std::int64_t> level, FieldLocation* at) {
     const std::span<const std::int64_t> ends = level.subspan(1);
-    return {reinterpret_cast<const std::byte*>(ends.data()),
-            static_cast<std::uint32_t>(ends.size_bytes()), static_cast<std::uint32_t>(ends.size()),
-            0};
+    at->form = 0;
+    return LocateAt(reinterpret_cast<const std::byte*>(ends.data()), ends.size_bytes(), ends.size(),
+                    at);
   }
-  static Status LocateValues(const Tensor& tensor, bool ragged, FieldLocation* at) {
+  static bool LocateValues(const Tensor& tensor, bool ragged, FieldLocation* at) {
     const auto units = static_cast<std::size_t>(ragged ? tensor.shape[0] : 1);
     at->form = 0;
-    if (LocateAt(tensor.data, tensor.bytes, units, at)) return {};
-    return Status(StatusCode::kUnsupported, "a tensor of 4 GiB or more cannot be batched");
+    return LocateAt(tensor.data, tensor.bytes, units, at);
+  }
+  static Status TooLarge(const std::string& what) {
+    return Status(StatusCode::kUnsupported, what + " of 4 GiB or more cannot be batched");
   }
 };
 
