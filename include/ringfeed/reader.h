@@ -147,6 +147,9 @@ class Reader {
   /// changes. Blocks until that is known. None at the end, if a failure comes next, and if another
   /// consumer took it. After a Shuffle that joins passes it is that of the row that comes first.
   std::optional<std::uint64_t> NextPass();
+  /// The same until a deadline, as TryHasNext: *pass becomes what NextPass gives, none where this
+  /// is no kRecord.
+  ReadResult TryNextPass(std::optional<std::uint64_t>* pass, Deadline deadline);
   /// Starts again at the first pass, at any time, also while other threads read: what they get next
   /// is of the new pass. Drops what was prefetched. Throws Error if the source cannot rewind (a
   /// stream), before anything is lost. Chains on one shared reader start again together.

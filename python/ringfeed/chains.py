@@ -215,8 +215,8 @@ def read_as(opened: _core.Reader, format: str) -> _core.Reader:
 
 def next_pass(reader: _core.Reader) -> Optional[int]:
     """The pass over the data, from 0, that the next batch begins in: where it changes, a pass has
-    ended. None at the end. Waits until that is known, and Ctrl-C for this wait; `origin` of a
-    reader says in which pass the last batch began, without one."""
+    ended. None at the end. Waits until that is known; Ctrl-C ends the wait. `origin` of a reader
+    says in which pass the last batch began, without a wait."""
     return reader_of(reader).next_pass()
 
 

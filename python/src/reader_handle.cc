@@ -150,7 +150,13 @@ void ReaderHandle::SkipBatches(std::uint64_t batches) const {
 
 std::optional<std::uint64_t> ReaderHandle::NextPass() const {
   if (const std::optional<BatchOrigin> kept = last_->kept.first()) return kept->pass;
-  return Unlocked([&] { return reader().NextPass(); });
+  Reader& reader = reader_.Get();
+  MakeIndex(IndexPurpose::kReading);
+  std::optional<std::uint64_t> pass;
+  WaitUnlocked([&](Deadline deadline) {
+    return reader.TryNextPass(&pass, deadline) != ReadResult::kTimeout;
+  });
+  return pass;
 }
 
 bool ReaderHandle::Began() const {

@@ -234,7 +234,8 @@ void BindReaderClass(nb::module_& module) {
            "Where the last instance came from: its number and its pass from 0, and with "
            "note_records the ranges (file, first, count) of its records. None before the first.")
       .def("next_pass", &ReaderHandle::NextPass,
-           "The pass that the next instance begins in, from 0; None at the end. Waits for it.")
+           "The pass that the next instance begins in, from 0; None at the end. Waits for it; "
+           "Ctrl-C ends the wait.")
       .def_prop_ro("slots", &SlotsOf, "(name, dtype, dims, levels of LoD) of each field")
       .def(
           "file_records",

@@ -140,7 +140,15 @@ bool Reader::HasNext() { return TryHasNext(kNoDeadline) == ReadResult::kRecord; 
 
 ReadResult Reader::TryHasNext(Deadline deadline) { return SessionOf(node_)->HasNext(deadline); }
 
-std::optional<std::uint64_t> Reader::NextPass() { return SessionOf(node_)->NextPass(); }
+std::optional<std::uint64_t> Reader::NextPass() {
+  std::optional<std::uint64_t> pass;
+  (void)TryNextPass(&pass, kNoDeadline);
+  return pass;
+}
+
+ReadResult Reader::TryNextPass(std::optional<std::uint64_t>* pass, Deadline deadline) {
+  return SessionOf(node_)->NextPass(pass, deadline);
+}
 
 void Reader::ReInit() {
   SessionOf(node_)->CheckOpen();

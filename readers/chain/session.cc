@@ -347,14 +347,19 @@ void ReaderSession::LeaveFields(const LeftFieldRules& rules) {
 
 ReadResult ReaderSession::HasNext(Deadline deadline) {
   {
-    const std::lock_guard lock(rows_mutex_);
+    const auto rows = LockUntil(rows_mutex_, deadline);
+    if (!rows.owns_lock()) return ReadResult::kTimeout;
     const std::lock_guard state_lock(mutex_);
     if (row_ < rows_ && rows_origin_.generation == generation_) return ReadResult::kRecord;
   }
-  const std::lock_guard looking(peek_mutex_);
+  const auto looking = LockUntil(peek_mutex_, deadline);
+  if (!looking.owns_lock()) return ReadResult::kTimeout;
   while (true) {
-    const std::shared_ptr<Run> run = CurrentRun();
-    if (run == nullptr) return ReadResult::kRecord;
+    const std::shared_ptr<Run> run = CurrentRun({.deadline = deadline});
+    if (run == nullptr) {
+      const std::lock_guard lock(mutex_);
+      return closed_ ? ReadResult::kRecord : ReadResult::kTimeout;
+    }
     {
       const std::lock_guard lock(mutex_);
       if (failed_ || NextShown() != nullptr) return ReadResult::kRecord;
@@ -380,19 +385,22 @@ const Delivery* ReaderSession::NextShown() const {
   return shown ? &last : nullptr;
 }
 
-std::optional<std::uint64_t> ReaderSession::NextPass() {
-  const auto in_hand = [this]() -> std::optional<std::uint64_t> {
-    const std::lock_guard lock(rows_mutex_);
+ReadResult ReaderSession::NextPass(std::optional<std::uint64_t>* pass, Deadline deadline) {
+  pass->reset();
+  const ReadResult result = HasNext(deadline);
+  if (result != ReadResult::kRecord) return result;
+  {
+    const auto rows = LockUntil(rows_mutex_, deadline);
+    if (!rows.owns_lock()) return ReadResult::kTimeout;
     const std::lock_guard state_lock(mutex_);
-    if (row_ == rows_ || rows_origin_.generation != generation_) return std::nullopt;
-    return rows_origin_.pass;
-  };
-  if (const auto pass = in_hand()) return pass;
-  (void)HasNext();
+    if (row_ < rows_ && rows_origin_.generation == generation_) *pass = rows_origin_.pass;
+  }
+  if (*pass) return result;
   const std::lock_guard lock(mutex_);
   const Delivery* const next = NextShown();
-  if (next == nullptr) return std::nullopt;  // the end, a failure, or another thread took it
-  return next->batch != nullptr ? next->batch->pass : next->records->pass;
+  if (next == nullptr) return result;  // a failure, or another thread took it
+  *pass = next->batch != nullptr ? next->batch->pass : next->records->pass;
+  return result;
 }
 
 void ReaderSession::NoteFirst() {

@@ -69,7 +69,8 @@ class ReaderSession {
   void LeaveFields(const LeftFieldRules& rules);
   /// kRecord, also where a failure comes next; kEnd; kTimeout.
   ReadResult HasNext(Deadline deadline = kNoDeadline);
-  std::optional<std::uint64_t> NextPass();
+  /// kTimeout, or the same and *pass, which is none where no instance comes next.
+  ReadResult NextPass(std::optional<std::uint64_t>* pass, Deadline deadline = kNoDeadline);
   /// The two halves of ReInit. In between readers wait, and nothing of the input is taken. Resume
   /// throws Error where the source cannot start again.
   void Pause();
@@ -237,8 +238,8 @@ class ReaderSession {
 
   std::condition_variable_any resumed_;  ///< with mutex_
   bool paused_ = false;
-  std::mutex peek_mutex_;     ///< one thread at a time looks ahead; taken before mutex_
-  mutable std::mutex mutex_;  ///< guards run_, the failure and what was looked at ahead
+  std::timed_mutex peek_mutex_;  ///< one thread at a time looks ahead; taken before mutex_
+  mutable std::mutex mutex_;     ///< guards run_, the failure and what was looked at ahead
   std::shared_ptr<Run> run_;
   RunStart start_;                          ///< of run_, or of the first one to come
   std::optional<Aimed> aim_;                ///< where Resume is to start

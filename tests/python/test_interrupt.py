@@ -58,6 +58,48 @@ def test_ctrl_c_ends_a_wait_and_the_loader_is_read_on(
         reader.stdout.close()
 
 
+_BLOCKED_PASS = """
+import sys, threading
+import ringfeed
+chain = ringfeed.open_files(sys.argv[1], format="lines")
+def look():
+    try:
+        ringfeed.next_pass(chain)
+    except ringfeed.Error:
+        pass
+if sys.argv[2] == "another":
+    threading.Thread(target=look, daemon=True).start()
+print("reading", flush=True)
+try:
+    ringfeed.next_pass(chain)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+print(ringfeed.next_pass(chain), len(list(chain)), ringfeed.next_pass(chain), flush=True)
+"""
+
+
+@pytest.mark.parametrize("others", ["nobody", "another"])
+def test_ctrl_c_ends_the_wait_for_the_next_pass(tmp_path: Path, others: str) -> None:
+    fifo = tmp_path / "records"
+    os.mkfifo(fifo)
+    reader = subprocess.Popen(
+        [sys.executable, "-c", _BLOCKED_PASS, str(fifo), others], stdout=subprocess.PIPE, text=True
+    )
+    assert reader.stdout is not None
+    try:
+        assert reader.stdout.readline() == "reading\n"
+        time.sleep(0.3)  # it waits by then
+        reader.send_signal(signal.SIGINT)
+        assert reader.stdout.readline() == "interrupted\n"
+        fifo.write_text("one\ntwo\n")
+        assert reader.stdout.readline() == "0 2 None\n"
+        assert reader.wait(timeout=30) == 0
+    finally:
+        reader.kill()
+        reader.wait()
+        reader.stdout.close()
+
+
 def test_a_wait_lets_other_threads_run(tmp_path: Path) -> None:
     fifo = tmp_path / "records"
     os.mkfifo(fifo)

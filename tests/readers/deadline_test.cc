@@ -98,6 +98,54 @@ TEST_F(DeadlineTest, WhetherThereIsANextOneIsAskedUntilADeadlineAndTakesNothingA
   }
 }
 
+TEST_F(DeadlineTest, ThePassOfWhatComesNextIsAskedUntilADeadlineAndTakesNothingAway) {
+  for (const std::size_t batch : {0U, 2U}) {
+    holder_->ReOpen();
+    queue_ = holder_->GetQueue();
+    Reader reader = OpenPyReader(holder_, Options());
+    if (batch > 0) reader = Batch(std::move(reader), {.size = batch});
+    std::optional<std::uint64_t> pass = 7;
+    EXPECT_EQ(reader.TryNextPass(&pass, In(30)), ReadResult::kTimeout);
+    EXPECT_EQ(pass, std::nullopt);
+    Push(0, 2);
+    EXPECT_EQ(reader.TryNextPass(&pass, kNoDeadline), ReadResult::kRecord);
+    EXPECT_EQ(pass, 0U);
+    EXPECT_EQ(reader.TryNextPass(&pass, kPast), ReadResult::kRecord);
+    EXPECT_EQ(pass, 0U);
+    queue_->Close();
+    std::vector<std::int64_t> numbers;
+    Instance instance;
+    while (reader.TryNextPass(&pass, kNoDeadline) == ReadResult::kRecord) {
+      ASSERT_EQ(reader.TryReadNext(&instance), ReadResult::kRecord);
+      AddNumbers(instance, &numbers);
+    }
+    EXPECT_EQ(pass, std::nullopt);
+    EXPECT_EQ(numbers, (std::vector<std::int64_t>{0, 1}));
+  }
+}
+
+TEST_F(DeadlineTest, AnotherThreadThatLooksAheadOrReadsHoldsNobodyUp) {
+  for (const bool looks : {true, false}) {
+    holder_->ReOpen();
+    queue_ = holder_->GetQueue();
+    Reader reader = OpenPyReader(holder_, Options());
+    std::jthread other([&] {
+      Instance instance;
+      if (looks) {
+        (void)reader.HasNext();
+      } else {
+        (void)reader.TryReadNext(&instance);
+      }
+    });
+    std::this_thread::sleep_for(milliseconds(50));  // it waits by then
+    std::optional<std::uint64_t> pass;
+    EXPECT_EQ(reader.TryHasNext(In(30)), ReadResult::kTimeout);
+    EXPECT_EQ(reader.TryHasNext(kPast), ReadResult::kTimeout);
+    EXPECT_EQ(reader.TryNextPass(&pass, In(30)), ReadResult::kTimeout);
+    queue_->Close();
+  }
+}
+
 TEST_F(DeadlineTest, AFailureIsWhatComesNextAlsoBeforeADeadline) {
   Reader reader = OpenPyReader(holder_, Options());
   queue_->Kill(Status(StatusCode::kIoError, "disk"));
