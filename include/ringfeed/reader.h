@@ -192,8 +192,10 @@ class Reader {
   std::vector<Reader> EndPoints() const;
   /// ReInit of all end points at once, from any reader of the graph.
   void ResetAll();
-  /// Ends the threads and wakes whoever waits. Reads then give kFailed with kCancelled. A second
-  /// call changes nothing.
+  /// Ends the threads and wakes whoever waits. Reads then give kFailed with kCancelled. The pinned
+  /// memory goes back to the arena, for other chains: all but the batches that are held, which
+  /// follow as they are let go of; of records, as soon as no block of them is held. A second call
+  /// changes nothing.
   void Close();
 
   /// The failure after kFailed, else OK.

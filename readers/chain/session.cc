@@ -274,14 +274,19 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
         PassOver(run, std::move(taken->delivery));
         continue;
       }
-      const std::lock_guard lock(mutex_);
-      if (run_ != run) return Wait::kStale;
-      if (!failed_) failure_ = Status();  // of a thread that held everything, and let go
-      starved_since_.reset();
-      taken->run = run;
-      taken->generation = generation_;
-      taken->base = start_.batch;
-      return Wait::kTaken;
+      {
+        const std::lock_guard lock(mutex_);
+        if (run_ == run) {
+          if (!failed_) failure_ = Status();  // of a thread that held everything, and let go
+          starved_since_.reset();
+          taken->run = run;
+          taken->generation = generation_;
+          taken->base = start_.batch;
+          return Wait::kTaken;
+        }
+      }
+      run->Lease(std::move(taken->delivery));  // nobody reads it
+      return Wait::kStale;
     }
     if (run->stopping()) return Wait::kStale;
     std::int64_t unset = 0;
@@ -370,9 +375,17 @@ ReadResult ReaderSession::HasNext(Deadline deadline) {
     if (result == Wait::kTimeout) return ReadResult::kTimeout;
     if (result == Wait::kEnd) return ReadResult::kEnd;
     if (result == Wait::kFailed) return ReadResult::kRecord;
-    const std::lock_guard lock(mutex_);
-    if (run_ == run) peeked_.push_back(std::move(taken));
+    std::deque<Taken> unread;
+    {
+      const std::lock_guard lock(mutex_);
+      (run_ == run && !closed_ ? peeked_ : unread).push_back(std::move(taken));
+    }
+    LetGo(std::move(unread));
   }
+}
+
+void ReaderSession::LetGo(std::deque<Taken> taken) {
+  for (Taken& each : taken) each.run->Lease(std::move(each.delivery));
 }
 
 const Delivery* ReaderSession::NextShown() const {
@@ -674,7 +687,7 @@ void ReaderSession::Resume() {
   if (closed_) return;
   if (run_ != nullptr && HasUserSource()) RewindSource();
   TakeAim(std::exchange(aim_, std::nullopt).value_or(Aimed()));
-  peeked_.clear();
+  LetGo(std::exchange(peeked_, {}));
   starved_since_.reset();
   passed_over_.clear();
   passed_.reset();
@@ -701,6 +714,16 @@ void ReaderSession::Close() {
     run = run_;
   }
   if (run != nullptr) run->Stop();
+  {
+    const std::lock_guard rows_lock(rows_mutex_);  // whoever waited with it was woken
+    DropRows();
+  }
+  std::deque<Taken> unread;
+  {
+    const std::lock_guard lock(mutex_);
+    unread.swap(peeked_);
+  }
+  LetGo(std::move(unread));
   kept_.mappings->Clear();
   // Nobody reads them any more: a writer on the other side is to know.
   for (const StreamInput& input : plan_.source.streams) input.stream->Close();

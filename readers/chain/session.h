@@ -147,6 +147,8 @@ class ReaderSession {
   std::shared_ptr<Run> CurrentRun(const ReadLimits& limits = {});
   std::shared_ptr<Run> MakeRun();
   ReadResult TakeNext(Taken* taken, const ReadLimits& limits);
+  /// Gives the memory of what nobody will read back to its runs.
+  static void LetGo(std::deque<Taken> taken);
   Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken, const ReadLimits& limits);
   /// Whether a delivery holds nothing that the user is to see.
   bool IsHidden(const Delivery& delivery) const;

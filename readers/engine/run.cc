@@ -33,6 +33,26 @@ void Run::Stop() {
   opened_files_.reset();
   // What is handed out lives on in the arena, but the next run may plan with the rest.
   budget_->Release();
+  if (!std::exchange(let_go_, true)) LetGoOfMemory();
+}
+
+// Rows of batches are copies: no consumer sees a block of theirs, but those that its batch keeps.
+void Run::LetGoOfMemory() {
+  // Order: acq_rel, here, in Claim and in NoteRecordsBack: the last one to come sees all uses.
+  const bool all = held_records_.fetch_or(kLetGo, std::memory_order_acq_rel) == 0;
+  if (all) blocks_.LetGo();
+  if (batch_sink_ != nullptr) batch_sink_->LetGo();
+}
+
+bool Run::Claim(const Delivery& delivery) {
+  if (delivery.batch != nullptr) return BatchSink::Claim(delivery.batch);
+  if ((held_records_.fetch_add(1, std::memory_order_acq_rel) & kLetGo) == 0) return true;
+  NoteRecordsBack();
+  return false;
+}
+
+void Run::NoteRecordsBack() {
+  if (held_records_.fetch_sub(1, std::memory_order_acq_rel) == kLetGo + 1) blocks_.LetGo();
 }
 
 // ---- Workers ----
@@ -490,14 +510,14 @@ QueueResult Run::NextUntil(Delivery* delivery, Deadline deadline) {
 }
 
 QueueResult Run::TryNext(Delivery* delivery) {
-  return out_.Take(delivery, [this] { AskForPlan(); });
+  return Claimed(out_.Take(delivery, [this] { AskForPlan(); }), *delivery);
 }
 
 QueueResult Run::Await(Delivery* delivery, Deadline deadline, const std::stop_token& stop) {
   while (true) {
     const Deadline look = std::min(deadline, late_wakes_.NextLook());
     const QueueResult result = out_.TakeUntil(delivery, look, stop, [this] { AskForPlan(); });
-    if (result != QueueResult::kTimeout) return result;
+    if (result != QueueResult::kTimeout) return Claimed(result, *delivery);
     late_wakes_.NoteSilence(out_.taken(), &pool_);
     if (NativeQueuePolicy::Expired(deadline)) return result;
   }
@@ -545,6 +565,7 @@ void Run::ReleaseDelivery(const Delivery& delivery) {
     const RecordDelivery& records = *delivery.records;
     if (records.block != nullptr) Drop(records.block, records.rows);
     for (const RowRef& ref : records.refs) Drop(ref.block, 1);
+    NoteRecordsBack();
   }
   out_.NoteBack();
   if (!stopping()) AskForPlan();

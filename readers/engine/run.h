@@ -90,7 +90,9 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   ~Run() override;
 
   void Start();
-  /// Stops all threads and waits for them. Idempotent; not from a worker.
+  /// Stops all threads and waits for them. Nothing is delivered any more; memory that no consumer
+  /// holds goes back to the arena, of records once no consumer holds any. Idempotent; not from a
+  /// worker.
   void Stop();
 
   /// Waits for the next delivery. kOk, kClosed (the end: see end_status), kStopped: the run was
@@ -235,6 +237,15 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void DropKeep(Block* block, std::uint32_t keep);
   void GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes);
   void ReleaseDelivery(const Delivery& delivery);
+  /// A consumer took it out of the outbox: his from now on, until ReleaseDelivery. False where Stop
+  /// came first.
+  bool Claim(const Delivery& delivery);
+  QueueResult Claimed(QueueResult taken, const Delivery& delivery) {
+    return taken == QueueResult::kOk && !Claim(delivery) ? QueueResult::kClosed : taken;
+  }
+  /// A consumer has one RecordDelivery less.
+  void NoteRecordsBack();
+  void LetGoOfMemory();
   void AskForPlan();
   /// The worker whose cache the lane's rows are in.
   std::size_t WriterFor(std::uint32_t lane);
@@ -296,8 +307,13 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   Status failure_;  ///< of a worker, on its way to the plan
 
   BlockPool blocks_;
+  /// RecordDeliveries that consumers have, and kLetGo once the rest was let go of. Whoever leaves
+  /// that alone lets go of the blocks. Changed by read-modify-writes.
+  std::atomic<std::uint64_t> held_records_{0};
+  static constexpr std::uint64_t kLetGo = std::uint64_t{1} << 63;
 
   std::mutex stop_mutex_;
+  bool let_go_ = false;  ///< with stop_mutex_
 };
 
 }  // namespace ringfeed

@@ -13,6 +13,7 @@
 
 #include "io/file_mapping.h"
 #include "tests/readers/pipeline_fixture.h"
+#include "tests/support/stress_scale.h"
 
 namespace ringfeed {
 namespace {
@@ -249,6 +250,108 @@ TEST_F(LifecycleTest, NothingIsDeliveredBehindClose) {
     reader.Close();
     EXPECT_EQ(reader.TryReadNext(&row), ReadResult::kFailed) << "rows that were read ahead";
     EXPECT_EQ(reader.status().code(), StatusCode::kCancelled);
+  }
+}
+
+/// Chains of every kind over the same files.
+std::vector<Reader> ChainsOver(const std::vector<std::string>& files, const OpenOptions& options) {
+  const auto open = [&] { return OpenFiles(files, options); };
+  const auto batches = [](Reader records) {
+    return Batch(Parse(std::move(records), RawParser()), {.size = 16});
+  };
+  std::vector<Reader> chains;
+  chains.push_back(batches(open()));
+  chains.push_back(batches(Shuffle(open(), {.window = 500})));
+  chains.push_back(batches(Shuffle(open(), {.mode = ShuffleMode::kGlobal})));
+  chains.push_back(Parse(Shuffle(open(), {.window = 500}), RawParser()));
+  chains.push_back(open());
+  chains.push_back(Shuffle(open(), {.window = 500}));
+  return chains;
+}
+
+TEST_F(LifecycleTest, CloseGivesBackTheMemoryThatNobodyHolds) {
+  const auto files = MakeFiles(4, 1000, 2000, 4000);
+  for (Reader& reader : ChainsOver(files, Options())) {
+    SCOPED_TRACE(reader.Stats().order);
+    (void)Drain(reader, 5);
+    (void)reader.HasNext();
+    EXPECT_GT(arena_->arena()->Report().in_use_bytes, 0u);
+    const PipelineStats before = reader.Stats();
+    reader.Close();
+    EXPECT_EQ(arena_->arena()->Report().in_use_bytes, 0u);
+    EXPECT_EQ(arena_->arena()->unreserved_bytes(), kArenaBytes);
+    const PipelineStats stats = reader.Stats();
+    EXPECT_EQ(stats.batches, before.batches);
+    EXPECT_GE(stats.read_bytes, before.read_bytes);
+    EXPECT_FALSE(stats.stages.empty());
+    EXPECT_GT(stats.arena_peak_bytes, 0u);
+  }
+}
+
+TEST_F(LifecycleTest, ABatchThatIsHeldKeepsItsOwnMemoryAloneBehindClose) {
+  const auto files = MakeFiles(4, 1000, 2000, 4000);
+  for (const std::size_t window : {0U, 500U}) {
+    Reader records = OpenFiles(files, Options());
+    if (window > 0) records = Shuffle(records, {.window = window});
+    Reader reader = Batches(records, 16);
+    Instance held;
+    ASSERT_EQ(reader.TryReadNext(&held), ReadResult::kRecord);
+    Instance copy = held;
+    (void)Drain(reader, 3);
+    reader.Close();
+    const std::size_t slab = arena_->arena()->slab_bytes();
+    // The first batch is guessed: not many times its bytes.
+    const std::size_t most = 8 * held[0].bytes + slab;
+    EXPECT_GT(arena_->arena()->Report().in_use_bytes, 0u);
+    EXPECT_LE(arena_->arena()->Report().in_use_bytes, most);
+    Drained drained;
+    AddInstance(copy, &drained);
+    EXPECT_EQ(drained.ids.size(), 16U);
+    EXPECT_EQ(drained.strange, 0U);
+    std::thread([&] { held.clear(); }).join();
+    EXPECT_GT(arena_->arena()->Report().in_use_bytes, 0u) << "a copy holds it";
+    copy.clear();
+    EXPECT_EQ(arena_->arena()->Report().in_use_bytes, 0u);
+  }
+}
+
+TEST_F(LifecycleTest, AnotherChainHasTheWholeArenaBehindClose) {
+  const auto files = MakeFiles(4, 1500, 2000, 4000);
+  OpenOptions options = Options();
+  options.arena = std::make_shared<PinnedArena>(std::size_t{16} << 20);
+  std::vector<Reader> closed;
+  std::vector<Instance> held(1);
+  for (int round = 0; round < 6; ++round) {
+    Reader reader = Batches(Shuffle(OpenFiles(files, options), {.window = 600}), 256);
+    Instance batch;
+    ASSERT_EQ(reader.TryReadNext(&batch), ReadResult::kRecord)
+        << round << ": " << reader.status().ToString();
+    held[0] = batch;
+    ASSERT_EQ(reader.TryReadNext(&batch), ReadResult::kRecord)
+        << round << ": " << reader.status().ToString();
+    batch.clear();
+    reader.Close();
+    closed.push_back(reader);
+  }
+}
+
+TEST_F(LifecycleTest, BatchesMayComeBackWhileAnotherThreadCloses) {
+  const auto files = MakeFiles(4, 400, 8, 2000);
+  for (int round = 0; round < StressRounds(40); ++round) {
+    Reader reader = Batches(Shuffle(OpenFiles(files, Options()), {.window = 100}), 8);
+    std::vector<std::thread> consumers;
+    for (int i = 0; i < 2; ++i) {
+      consumers.emplace_back([&reader] {
+        Instance batch;
+        Drained drained;
+        while (reader.TryReadNext(&batch) == ReadResult::kRecord) AddInstance(batch, &drained);
+        EXPECT_EQ(drained.strange, 0U);
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(100 * round));
+    reader.Close();
+    for (std::thread& consumer : consumers) consumer.join();
+    EXPECT_EQ(arena_->arena()->Report().in_use_bytes, 0u);
   }
 }
 

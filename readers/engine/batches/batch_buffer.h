@@ -84,6 +84,11 @@ struct BatchBuffer {
   bool dropped = false;
   Status status;  ///< follows the rows; set by the planner or the finisher
 
+  /// Whose it is: the run's, or the consumer's that it was handed to, or nobody's, with no memory.
+  enum class Hands : std::uint8_t { kRun, kConsumer, kNobody };
+  /// See BatchPool::LetGo.
+  std::atomic<Hands> hands{Hands::kRun};
+
   /// Writes to come, and one for the planner until the batch is closed. Dropped with acq_rel: who
   /// drops the last sees every row written.
   std::atomic<std::uint32_t> pending{0};

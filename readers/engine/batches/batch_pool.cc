@@ -202,10 +202,40 @@ void BatchPool::LetGoOfBlocks(BatchBuffer* slot) {
   slot->kept.clear();
 }
 
+bool BatchPool::Claim(BatchBuffer* slot) {
+  BatchBuffer::Hands hands = BatchBuffer::Hands::kRun;
+  // Order: one of this and FreeUnlessHeld comes first, and the other one leaves the batch alone.
+  return slot->hands.compare_exchange_strong(hands, BatchBuffer::Hands::kConsumer,
+                                             std::memory_order_acq_rel);
+}
+
 void BatchPool::Release(BatchBuffer* slot) {
   LetGoOfBlocks(slot);
   for (const auto& extent : slot->extents) ForbidUse(extent->run.data, extent->run.bytes);
+  // Release: pairs with the acquire in FreeUnlessHeld, for all uses of the memory.
+  slot->hands.store(BatchBuffer::Hands::kRun, std::memory_order_release);
+  BatchBuffer* const released = slot;
   (void)free_slots_.TryPush(std::move(slot));  // has room for every slot that can exist
+  // Order: acq_rel, here and in LetGo: who releases comes first, and LetGo finds the slot, or
+  // second, and frees it himself.
+  if (let_go_.fetch_add(0, std::memory_order_acq_rel) != 0) FreeUnlessHeld(released);
+}
+
+void BatchPool::FreeUnlessHeld(BatchBuffer* slot) {
+  BatchBuffer::Hands hands = BatchBuffer::Hands::kRun;
+  // Order: see Claim and Release.
+  if (!slot->hands.compare_exchange_strong(hands, BatchBuffer::Hands::kNobody,
+                                           std::memory_order_acq_rel)) {
+    return;
+  }
+  LetGoOfBlocks(slot);
+  for (const auto& extent : slot->extents) arena_->Free(extent->run);
+  slot->extents.clear();
+}
+
+void BatchPool::LetGo() {
+  let_go_.fetch_add(1, std::memory_order_acq_rel);
+  for (const auto& slot : slots_) FreeUnlessHeld(slot.get());
 }
 
 }  // namespace ringfeed

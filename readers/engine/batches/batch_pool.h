@@ -59,10 +59,15 @@ class BatchPool {
   // Anybody's calls.
 
   void RecycleTask(WriteTask* task);
+  /// A consumer takes the batch, which is the run's until then. False where it was let go of.
+  static bool Claim(BatchBuffer* slot);
   /// The consumer has let go of the batch.
   void Release(BatchBuffer* slot);
   /// Nothing of the batch stands in blocks any more. By who holds the batch.
   void LetGoOfBlocks(BatchBuffer* slot);
+  /// Nobody but consumers is at work any more: gives back the memory of all slots that no consumer
+  /// has, and from now on of each one that is released.
+  void LetGo();
   /// A batch is off the writers' hands. Release: what was done for it is seen by who finds that
   /// none HasIncomplete.
   void NoteComplete() { incomplete_.fetch_sub(1, std::memory_order_release); }
@@ -81,6 +86,7 @@ class BatchPool {
   }
   std::vector<std::uint64_t> CapacityFor(const BatchNeed& need) const;
   void ChooseSlotLimit(std::size_t batch_bytes);
+  void FreeUnlessHeld(BatchBuffer* slot);
   void Prepare(BatchBuffer* slot, const BatchNeed& need);
   std::unique_ptr<BatchExtent> MakeExtent(std::span<const std::uint64_t> capacity, Status* status);
   /// The arena has no piece for one more slot: goes on with those that there are, where these are
@@ -104,6 +110,7 @@ class BatchPool {
   std::atomic<std::size_t> slot_limit_{0};
   std::atomic<std::uint64_t> incomplete_{0};  ///< batches with a slot that writers still fill
   std::atomic<std::uint64_t> grown_{0};
+  std::atomic<std::uint32_t> let_go_{0};  ///< not 0 behind LetGo; changed by read-modify-writes
 };
 
 }  // namespace ringfeed

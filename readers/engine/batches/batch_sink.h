@@ -92,7 +92,10 @@ class BatchSink final : public PlanSink {
   // The consumer's calls.
   Instance MakeInstance(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
   void CopyPending(BatchBuffer* slot) const { finisher_.CopyPending(slot); }
+  static bool Claim(BatchBuffer* slot) { return BatchPool::Claim(slot); }
   void Release(BatchBuffer* slot) { pool_.Release(slot); }
+  /// Only consumers are at work any more: as BatchPool::LetGo.
+  void LetGo() { pool_.LetGo(); }
   /// Slots that exist at most; fixed once the first batch was planned.
   std::size_t slot_limit() const { return pool_.slot_limit(); }
 

@@ -89,9 +89,9 @@ struct Block {
   std::atomic<std::uint32_t> holds{0};
 
   /// How many batches keep its memory, whose rows were left where they stand (PendingCopy), and
-  /// kHeld as long as there are holds. Dropped with acq_rel, as holds are.
-  std::atomic<std::uint32_t> keeps{0};
+  /// kHeld until its last hold is dropped. Dropped with acq_rel, as holds are.
   static constexpr std::uint32_t kHeld = std::uint32_t{1} << 31;
+  std::atomic<std::uint32_t> keeps{kHeld};
 
   /// Whether its records stand in its own slabs, and nowhere else.
   bool stands_in_slabs() const { return !runs.empty() && files.empty() && instances.empty(); }

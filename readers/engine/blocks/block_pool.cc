@@ -42,9 +42,24 @@ Block* BlockPool::Take() {
 void BlockPool::GiveBack(Block* block) {
   for (const SlabRun& run : block->runs) arena_->Free(run);
   Empty(block);
+  // Release: pairs with the acquire in LetGo, which finds nothing in it to free.
+  block->keeps.store(Block::kHeld, std::memory_order_release);
   if (free_.TryPush(std::move(block)) == QueueResult::kOk) return;
   const std::lock_guard lock(mutex_);
   spare_.push_back(block);
+}
+
+void BlockPool::LetGo() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& block : blocks_) {
+    // Order: as of keeps. A batch that keeps the block comes first, and this frees it, or later, and
+    // frees it then.
+    const std::uint32_t keeps =
+        block->keeps.fetch_and(~Block::kHeld, std::memory_order_acq_rel);
+    if (keeps != Block::kHeld) continue;
+    for (const SlabRun& run : block->runs) arena_->Free(run);
+    Empty(block.get());
+  }
 }
 
 void BlockPool::Empty(Block* block) {

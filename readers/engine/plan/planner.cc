@@ -78,7 +78,6 @@ void Planner::PlanBlock(Block* block) {
   if (!block->knows_pass) block->pass = passes_ended();
   if (!ends.stream && !std::exchange(pass_.losses_noted, true)) NoteLosses();
   block->holds.store(rows + 1, std::memory_order_relaxed);
-  block->keeps.store(Block::kHeld, std::memory_order_relaxed);
   if (const Status mistake = input_.judge->JudgeBlock(*block); !mistake.ok()) {
     host_->Drop(block, rows + 1);
     Finish(mistake);
