@@ -191,7 +191,9 @@ class MegatronUnitFramer final : public UnitFramer {
   const LostUnits lost_;
 };
 
-/// Writes the .bin file as records come, and the .idx file once that is complete.
+/// Writes the .bin file as records come, and the .idx file once that is complete. Both appear only
+/// when all of both is written, the .bin file first: with another one's index it would be read as
+/// other sequences.
 class MegatronWriter final : public FileRecordWriter {
  public:
   MegatronWriter(std::unique_ptr<OutputFile> index, std::unique_ptr<OutputFile> data,
@@ -212,9 +214,17 @@ class MegatronWriter final : public FileRecordWriter {
     return data_->Append(record);
   }
 
+  Status EndChunk() override { return data_->Flush(); }
+
   Status Finish() override {
-    Status status = data_->Commit();
-    if (status.ok()) status = WriteHeader();
+    Status status = data_->Flush();
+    if (status.ok()) status = WriteIndex();
+    if (status.ok()) status = file().Flush();
+    return status.ok() ? data_->Commit() : status;
+  }
+
+  Status WriteIndex() {
+    Status status = WriteHeader();
     for (std::size_t i = 0; status.ok() && i < lengths_.size(); ++i) {
       status = Number(lengths_[i]);
     }

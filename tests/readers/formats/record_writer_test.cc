@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <iterator>
 
@@ -9,6 +11,7 @@
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/tfrecord_file.h"
 #include "tests/support/record_data.h"
+#include "tests/support/restrictions.h"
 
 namespace ringfeed {
 namespace {
@@ -28,6 +31,14 @@ class RecordWriterTest : public testing::Test {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
   }
   std::string Contents(const std::string& name) const { return ReadBytes(Path(name)); }
+  /// What stands so far in the file that is to become `name`.
+  std::string PartialContents(const std::string& name) const {
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      const std::string file = entry.path().filename().string();
+      if (file.starts_with(name + ".partial-")) return Contents(file);
+    }
+    return "no such file";
+  }
   Status WriteAll(const std::string& name, const std::string& format,
                   const std::vector<std::string>& records) const {
     RecordWriterResult out = OpenRecordWriter(Path(name), format);
@@ -106,6 +117,42 @@ TEST_F(RecordWriterTest, MegatronsTwoFilesAreWrittenAndReadAgain) {
        {std::pair("b.bin", "megatron:i4"), {"b.idx", "megatron"}, {"b.idx", "megatron:i3"}}) {
     EXPECT_EQ(OpenRecordWriter(Path(name), format).status.code(), StatusCode::kInvalidArgument);
   }
+  EXPECT_EQ(FilesInFolder(), 2U);
+}
+
+TEST_F(RecordWriterTest, FlushHandsOverTheSequencesOfMegatronsDataFile) {
+  RecordWriterResult out = OpenRecordWriter(Path("a.idx"), "megatron:u2");
+  ASSERT_TRUE(out.status.ok());
+  EXPECT_TRUE(out.writer->Write(std::as_bytes(std::span("aabb", 4))).ok());
+  EXPECT_TRUE(out.writer->Flush().ok());
+  EXPECT_EQ(PartialContents("a.bin"), "aabb");
+  EXPECT_TRUE(out.writer->Write(std::as_bytes(std::span("cc", 2))).ok());
+  EXPECT_TRUE(out.writer->Flush().ok());
+  EXPECT_EQ(PartialContents("a.bin"), "aabbcc");
+  EXPECT_TRUE(out.writer->Close().ok());
+  const CompanionResult found = FindFormat("megatron").format->FindCompanion(Path("a.idx"));
+  ASSERT_TRUE(found.status.ok()) << found.status.ToString();
+  EXPECT_EQ(FrameAll(*found.format, Contents("a.bin"), OnDamage::kFail).records,
+            (std::vector<std::string>{"aabb", "cc"}));
+}
+
+// A data file without its index, or with the index of another one, is read as other sequences.
+TEST_F(RecordWriterTest, MegatronsDataFileAppearsOnlyIfItsIndexCouldBeWritten) {
+  ASSERT_TRUE(WriteAll("a.idx", "megatron:u1", {"old", "data"}).ok());
+  const std::string index = Contents("a.idx");
+  const ChildResult child = RunInChild([&](std::string* text) {
+    const rlimit small{20'000, 20'000};
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &small) != 0) return 2;
+    // The data fit, 20 bytes and more of the index for each sequence do not.
+    const Status status =
+        WriteAll("a.idx", "megatron:u1", std::vector<std::string>(5000, std::string("x")));
+    *text = status.ToString();
+    return status.code() == StatusCode::kIoError ? 0 : 1;
+  });
+  EXPECT_EQ(child.status, 0) << child.text;
+  EXPECT_EQ(Contents("a.bin"), "olddata");
+  EXPECT_EQ(Contents("a.idx"), index);
   EXPECT_EQ(FilesInFolder(), 2U);
 }
 
