@@ -4,8 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/philox.h"
@@ -17,23 +19,77 @@ namespace {
   throw Error(Status(StatusCode::kInvalidArgument, "random data: " + why));
 }
 
-// The 16-bit forms of IEEE 754 and of brain floats, cut off: never above what they stand for.
-std::uint16_t BFloat16Below(float value) {
-  return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+/// A form of numbers in 16 bits: a sign, an exponent and a mantissa of so many bits, as IEEE 754
+/// has them.
+template <int kMantissaBits>
+struct ShortFloat {
+  static constexpr int kBias = (1 << (14 - kMantissaBits)) - 1;
+  static constexpr std::uint16_t kSign = 0x8000;
+
+  /// Of what is finite.
+  static double ValueOf(std::uint16_t bits) {
+    constexpr int kImplied = 1 << kMantissaBits;
+    const int exponent = (bits & ~kSign) >> kMantissaBits;
+    const int mantissa = bits & (kImplied - 1);
+    const double size = exponent == 0
+                            ? std::ldexp(mantissa, 1 - kBias - kMantissaBits)
+                            : std::ldexp(kImplied + mantissa, exponent - kBias - kMantissaBits);
+    return (bits & kSign) != 0 ? -size : size;
+  }
+  /// Ascends as the values do.
+  static int RankOf(std::uint16_t bits) {
+    const int size = bits & ~kSign;
+    return (bits & kSign) != 0 ? -size : size;
+  }
+  /// The largest one that is not above `value`, which is in the form's range.
+  static std::uint16_t Below(float value);
+  /// The smallest one that is not below `value`, which is in the form's range.
+  static std::uint16_t AtLeast(double value) {
+    std::uint16_t bits = Below(static_cast<float>(value));
+    while (ValueOf(bits) < value) {
+      if (bits == kSign) bits = 0;  // -0 is 0
+      bits = static_cast<std::uint16_t>((bits & kSign) != 0 ? bits - 1 : bits + 1);
+    }
+    return bits;
+  }
+};
+using Float16 = ShortFloat<10>;
+using BFloat16 = ShortFloat<7>;
+
+// `size` is cut off, which raises a negative number that loses bits.
+std::uint16_t Signed(bool negative, std::uint32_t size, bool lost) {
+  return static_cast<std::uint16_t>(negative ? 0x8000U | (size + (lost ? 1U : 0U)) : size);
 }
-std::uint16_t Float16Below(float value) {
+
+template <>
+std::uint16_t BFloat16::Below(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = (bits >> 16) & 0x8000;
-  const auto exponent = static_cast<int>((bits >> 23) & 0xff) - 127 + 15;
+  return Signed(std::signbit(value), (bits & 0x7fffffff) >> 16, (bits & 0xffff) != 0);
+}
+
+template <>
+std::uint16_t Float16::Below(float value) {
+  const bool negative = std::signbit(value);
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto exponent = static_cast<int>((bits >> 23) & 0xff) - 127 + kBias;
   const std::uint32_t mantissa = bits & 0x7fffff;
   constexpr int kTopExponent = 31;
-  if (exponent >= kTopExponent) return static_cast<std::uint16_t>(sign | 0x7bff);
+  if (exponent >= kTopExponent) return Signed(negative, 0x7bff, false);
   if (exponent > 0) {
-    return static_cast<std::uint16_t>(sign | static_cast<std::uint32_t>(exponent) << 10 |
-                                      mantissa >> 13);
+    return Signed(negative, static_cast<std::uint32_t>(exponent) << 10 | mantissa >> 13,
+                  (mantissa & 0x1fff) != 0);
   }
-  if (exponent < -10) return static_cast<std::uint16_t>(sign);
-  return static_cast<std::uint16_t>(sign | (mantissa | 0x800000) >> (14 - exponent));
+  if (exponent < -10) return Signed(negative, 0, value != 0);
+  const std::uint32_t whole = mantissa | 0x800000;
+  const int shift = 14 - exponent;
+  return Signed(negative, whole >> shift, (whole & ((1U << shift) - 1)) != 0);
+}
+
+float FloatAtLeast(double value) {
+  const auto near = static_cast<float>(value);
+  return static_cast<double>(near) < value
+             ? std::nextafter(near, std::numeric_limits<float>::infinity())
+             : near;
 }
 
 // What values there are between the ends: the lowest, and how many.
@@ -71,6 +127,8 @@ class RandomReader final : public InstanceSource {
   double Fraction(std::uint32_t slot, std::uint64_t value) const;
   template <typename T>
   T Number(std::uint32_t slot, std::uint64_t value) const;
+  template <typename Form>
+  void FillShort(std::uint32_t slot, std::span<std::byte> to) const;
   template <typename T, typename Make>
   static void Fill(std::span<std::byte> to, Make make);
   void FillAs(DType dtype, std::uint32_t slot, std::span<std::byte> to) const;
@@ -99,9 +157,12 @@ T RandomReader::Number(std::uint32_t slot, std::uint64_t value) const {
   const double fraction = Fraction(slot, value);
   if constexpr (std::is_floating_point_v<T>) {
     const double spread = options_.low + fraction * (options_.high - options_.low);
-    // Rounding may reach the upper end.
+    if (options_.low == options_.high) return static_cast<T>(spread);
+    // Rounding may reach the upper end, or fall below the lower one.
     const T below = std::nextafter(static_cast<T>(options_.high), static_cast<T>(options_.low));
-    return std::min(static_cast<T>(spread), below);
+    const T rounded = std::min(static_cast<T>(spread), below);
+    if constexpr (std::is_same_v<T, float>) return std::max(rounded, FloatAtLeast(options_.low));
+    return rounded;
   } else {
     return static_cast<T>(whole_.first + std::floor(fraction * whole_.count));
   }
@@ -113,6 +174,17 @@ void RandomReader::Fill(std::span<std::byte> to, Make make) {
     const T value = make(i);
     std::memcpy(to.data() + i * sizeof(T), &value, sizeof(T));
   }
+}
+
+// Numbers are cut off, so that they stay below the upper end.
+template <typename Form>
+void RandomReader::FillShort(std::uint32_t slot, std::span<std::byte> to) const {
+  const bool open_end = options_.low < options_.high;
+  const std::uint16_t least = Form::AtLeast(options_.low);
+  Fill<std::uint16_t>(to, [&](std::uint64_t i) {
+    const std::uint16_t cut = Form::Below(Number<float>(slot, i));
+    return open_end && Form::RankOf(cut) < Form::RankOf(least) ? least : cut;
+  });
 }
 
 void RandomReader::FillAs(DType dtype, std::uint32_t slot, std::span<std::byte> to) const {
@@ -142,11 +214,9 @@ void RandomReader::FillAs(DType dtype, std::uint32_t slot, std::span<std::byte> 
     case DType::kFloat64:
       return fill(double{});
     case DType::kFloat16:
-      return Fill<std::uint16_t>(
-          to, [&](std::uint64_t i) { return Float16Below(Number<float>(slot, i)); });
+      return FillShort<Float16>(slot, to);
     case DType::kBFloat16:
-      return Fill<std::uint16_t>(
-          to, [&](std::uint64_t i) { return BFloat16Below(Number<float>(slot, i)); });
+      return FillShort<BFloat16>(slot, to);
   }
 }
 
@@ -199,6 +269,13 @@ bool IsWhole(DType dtype) {
          dtype != DType::kFloat64;
 }
 
+// The smallest number of a floating type that is not below `value`, of those in its range.
+double AtLeastIn(DType dtype, double value) {
+  if (dtype == DType::kFloat16) return Float16::ValueOf(Float16::AtLeast(value));
+  if (dtype == DType::kBFloat16) return BFloat16::ValueOf(BFloat16::AtLeast(value));
+  return dtype == DType::kFloat32 ? static_cast<double>(FloatAtLeast(value)) : value;
+}
+
 void CheckSlot(const SlotSpec& slot, const RandomDataOptions& options) {
   const std::string name = "slot \"" + slot.name + "\" ";
   if (slot.lod_levels > 0) Refuse(name + "has levels of LoD");
@@ -216,7 +293,11 @@ void CheckSlot(const SlotSpec& slot, const RandomDataOptions& options) {
   const bool whole = IsWhole(slot.dtype);
   const bool open_end = options.low < options.high;
   const double most = whole && open_end ? std::ceil(options.high) - 1 : options.high;
-  if (options.low < range.least || most > range.most || (whole && std::ceil(options.low) > most)) {
+  const bool beyond = options.low < range.least || most > range.most;
+  const bool none = whole
+                        ? std::ceil(options.low) > most
+                        : !beyond && open_end && AtLeastIn(slot.dtype, options.low) >= options.high;
+  if (beyond || none) {
     Refuse(name + "of " + std::string(DTypeName(slot.dtype)) + " does not hold numbers from " +
            std::to_string(options.low) + " to " + (open_end ? "below " : "") +
            std::to_string(options.high));

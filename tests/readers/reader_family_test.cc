@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <fstream>
 #include <numeric>
 #include <set>
@@ -256,7 +257,9 @@ TEST_F(ReaderFamilyTest, DecoratorsNestOverFilesAndOverEachOther) {
     if (i == 2) reader = Shuffle(reader, {.block = 10});
     if (i == 3) reader = Batch(reader, {.size = 7});
   }
-  Ids ids = Sorted(All(reader));
+  Status status;
+  Ids ids = Sorted(All(reader, &status));
+  EXPECT_TRUE(status.ok()) << status.ToString();
   for (std::int64_t& id : ids) id -= 6;
   EXPECT_EQ(ids, Range(90));
   reader.ReInit();
@@ -551,6 +554,54 @@ TEST_F(ReaderFamilyTest, RandomDataOfOneNumberAreThatNumber) {
   Reader tenth = RandomData({{"x", kFloat32, {2}, 0}}, {.low = 0.1, .high = 0.1}, Options());
   const Instance tenths = tenth.ReadNext();
   EXPECT_EQ(tenths[0].Values<float>()[1], 0.1F);
+}
+
+// The number that bits of a 16-bit form stand for, with so many bits of mantissa.
+double Decoded(std::uint16_t bits, int mantissa_bits) {
+  const int exponent_bits = 15 - mantissa_bits;
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const int exponent = bits >> mantissa_bits & ((1 << exponent_bits) - 1);
+  const int mantissa = bits & ((1 << mantissa_bits) - 1);
+  const double size =
+      exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
+                    : std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
+  return (bits & 0x8000) != 0 ? -size : size;
+}
+
+TEST_F(ReaderFamilyTest, RandomDataOfShortFloatsStayAtOrAboveLowAndBelowHigh) {
+  constexpr std::int64_t kValues = 20'000;
+  const std::vector<SlotSpec> slots = {{"half", kFloat16, {kValues}, 0},
+                                       {"brain", kBFloat16, {kValues}, 0},
+                                       {"single", kFloat32, {kValues}, 0}};
+  const std::vector<std::pair<double, double>> ranges = {
+      {-2, -1},     {-1, 0},      {-1e-6, 1e-6},  {-0.3, 0.3}, {-65504, -65000}, {0.7, 0.9},
+      {-0.9, -0.7}, {100.3, 117}, {-117, -100.3}, {-1e-7, 0},  {0.1, 0.1005}};
+  for (const auto& [low, high] : ranges) {
+    SCOPED_TRACE(std::to_string(low) + " to " + std::to_string(high));
+    Reader reader = RandomData(slots, {.low = low, .high = high, .count = 1}, Options());
+    const Instance instance = reader.ReadNext();
+    std::set<double> outside;
+    for (const std::size_t slot : {0U, 1U}) {
+      for (const std::uint16_t bits : instance[slot].Values<std::uint16_t>()) {
+        const double value = Decoded(bits, slot == 0 ? 10 : 7);
+        if (value < low || value >= high) outside.insert(value);
+      }
+    }
+    for (const float value : instance[2].Values<float>()) {
+      if (value < low || value >= high) outside.insert(value);
+    }
+    EXPECT_EQ(outside, std::set<double>());
+  }
+}
+
+TEST_F(ReaderFamilyTest, RandomDataBetweenTwoNeighboursOfATypeAreRefused) {
+  // Next to 1 come 1 + 2^-10 and 1 + 2^-7.
+  const RandomDataOptions between{.low = 1.0001, .high = 1.0005};
+  EXPECT_THROW(RandomData({{"x", kFloat16, {1}, 0}}, between), Error);
+  EXPECT_THROW(RandomData({{"x", kBFloat16, {1}, 0}}, between), Error);
+  EXPECT_NO_THROW(RandomData({{"x", kFloat32, {1}, 0}}, between));
+  EXPECT_NO_THROW(RandomData({{"x", kFloat16, {1}, 0}}, {.low = 1, .high = 1.0005}));
+  EXPECT_THROW(RandomData({{"x", kFloat32, {1}, 0}}, {.low = 1 + 1e-10, .high = 1 + 2e-10}), Error);
 }
 
 /// Rows of each device in the step that `left` rows are left for: whole batches, or, where these do
