@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -22,6 +24,8 @@
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "tests/combinations/chain_space.h"
@@ -50,6 +54,24 @@ struct Options {
   std::string regressions;
 };
 
+constexpr const char* kFolderName = "ringfeed_combinations.";
+
+/// What searches that were killed left in `parent`: their folders have their numbers.
+void RemoveLeftovers(const std::string& parent) {
+  const std::string_view prefix = kFolderName;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(parent, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    pid_t process = 0;
+    const char* const end = name.data() + name.size();
+    const auto [behind, error] = std::from_chars(name.data() + prefix.size(), end, process);
+    if (error != std::errc() || behind != end || process <= 0) continue;
+    if (kill(process, 0) == 0 || errno != ESRCH) continue;
+    std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
 /// What a child says; it outlives the child.
 struct Shared {
   std::atomic<std::uint64_t> next;  // relaxed: read when the child is gone
@@ -69,7 +91,8 @@ class Search {
  public:
   explicit Search(const Options& options) : options_(options) {
     const char* parent = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : "/tmp";
-    folder_ = std::string(parent) + "/ringfeed_combinations." + std::to_string(getpid());
+    RemoveLeftovers(parent);
+    folder_ = std::string(parent) + "/" + kFolderName + std::to_string(getpid());
     std::filesystem::create_directories(folder_);
     void* memory =
         mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -4,9 +4,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <string_view>
@@ -32,6 +35,15 @@ double CpuSeconds() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// How many there are for each processor: what takes a moment alone takes so many there. From 1 to
+/// 10.
+double Crowding() {
+  std::array<double, 1> load{};
+  const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  if (cpus < 1 || getloadavg(load.data(), 1) != 1) return 1;
+  return std::clamp(load[0] / static_cast<double>(cpus), 1.0, 10.0);
 }
 
 struct ThreadState {
@@ -111,12 +123,13 @@ void Watch(const std::stop_token& stop, const std::function<void(const std::stri
   while (!stop.stop_requested()) {
     std::this_thread::sleep_for(kLook);
     (void)unread.Ends();
-    const bool vain = unread.BusySeconds() > kVainSeconds;
+    const double crowding = Crowding();
+    const bool vain = unread.BusySeconds() > kVainSeconds * crowding;
     if (silence.Ends()) asleep = 0;
     const auto threads = OtherThreads();
     asleep = AllSleep(threads) ? asleep + 1 : 0;
-    const bool sleeps = asleep >= kAsleepLooks;
-    if (!vain && !sleeps && silence.BusySeconds() < kBusySeconds) continue;
+    const bool sleeps = asleep >= kAsleepLooks * crowding;
+    if (!vain && !sleeps && silence.BusySeconds() < kBusySeconds * crowding) continue;
     on_hang((sleeps ? "all threads sleep:\n"
                     : (vain ? "called in vain:\n" : "busy without an end:\n")) +
             Describe(threads));
