@@ -149,7 +149,7 @@ Reader ReadAs(const Reader& opened, const std::string& format);
 /// stream holds up none, and one that ends leaves the others going. So does one that breaks off, if
 /// damage is skipped or it is opened again (reopen_limit); else that is the failure of all, after
 /// what came before it. `options` are for all of them, but each stream keeps its format, and its
-/// reopen_limit if that is the larger one. Throws Error for other readers.
+/// reopen_limit and reopen_until if that is the larger one. Throws Error for other readers.
 Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options = {});
 
 /// One data set of a mixture.

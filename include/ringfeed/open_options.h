@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,6 +60,12 @@ struct OpenOptions {
   /// after a piece of one, and both ends count as one. Not 0 throws Error for what is no stream and
   /// for a stream that comes once (StreamSource::ComesOnce).
   std::uint64_t reopen_limit = 0;
+  /// The same without a number: once a writer has ended, the stream is opened again and again until
+  /// no byte came for so many seconds, which is its end like any other, or until Close. A writer
+  /// that pauses between its records is waited for. Not together with reopen_limit, else as that.
+  /// 0: not.
+  double reopen_until = 0;
+  static constexpr double kUntilClose = std::numeric_limits<double>::infinity();
   /// What readers of a registered format deliver (RegisterFormat); for other formats that throws
   /// Error.
   std::vector<SlotSpec> slots{};

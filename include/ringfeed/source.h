@@ -51,7 +51,7 @@ class StreamSource {
   /// Gives back what it holds, such as a descriptor. The reader was closed: no Read or Reopen
   /// follows.
   virtual void Close() {}
-  /// Whether it is known that Reopen cannot do it. Then a reopen_limit is refused.
+  /// Whether it is known that Reopen cannot do it. Then reopen_limit and reopen_until are refused.
   virtual bool ComesOnce() const { return false; }
 };
 

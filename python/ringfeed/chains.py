@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
@@ -16,6 +17,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 _OPEN_OPTIONS = frozenset(
     "format cycle stripe_bytes skip_damaged max_damaged max_record_bytes unordered reopen_limit "
+    "reopen_until "
     "first_epoch index index_folder note_records threads arena_bytes shuffle_files seed io "
     "block_bytes in_flight_bytes direct retries tuned".split()
 )
@@ -80,6 +82,8 @@ def check_open_options(options: dict[str, Any]) -> dict[str, Any]:
     for name in ("index_folder", "tuned"):
         if name in given:
             given[name] = file_name(given[name])
+    if given.get("reopen_until") == "close":
+        given["reopen_until"] = math.inf
     return given
 
 
@@ -104,6 +108,8 @@ def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _c
         skip_damaged, max_damaged: pass over damaged records, and up to how many.
         max_record_bytes: a larger one is an error.
         unordered: gives the order up for speed on uneven files.
+        reopen_limit: how often a stream is opened again at its end, for a writer that is started
+            again; or reopen_until: until nothing came for so many seconds, or "close".
         shuffle_files, seed: the list is permuted anew in each pass.
         first_epoch: number of the first pass.
         index, index_folder: whether, and where, an index of the records is kept.

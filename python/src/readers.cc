@@ -32,6 +32,7 @@ template <typename T>
 constexpr const char* WhatIs() {
   if constexpr (std::is_same_v<T, bool>) return "True or False";
   if constexpr (std::is_same_v<T, std::string>) return "a str";
+  if constexpr (std::is_floating_point_v<T>) return "a number";
   if constexpr (std::is_unsigned_v<T>) return "an integer from 0";
   return "an integer";
 }
@@ -70,6 +71,7 @@ OpenOptions OpenOptionsOf(const nb::dict& from) {
   Take(from, "max_record_bytes", &options.max_record_bytes);
   Take(from, "unordered", &options.unordered);
   Take(from, "reopen_limit", &options.reopen_limit);
+  Take(from, "reopen_until", &options.reopen_until);
   Take(from, "first_epoch", &options.first_epoch);
   Take(from, "index_folder", &options.index_folder);
   Take(from, "note_records", &options.note_records);

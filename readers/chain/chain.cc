@@ -33,6 +33,12 @@ SourceKind KindOf(const SourceNode& node) {
   return node.sources.empty() ? SourceKind::kFiles : SourceKind::kSources;
 }
 
+/// The option by which streams are opened again; null where they are not.
+const char* ReopenOption(const OpenOptions& options) {
+  if (options.reopen_limit != 0) return "reopen_limit";
+  return options.reopen_until != 0 ? "reopen_until" : nullptr;
+}
+
 /// What would be passed over in silence.
 void RefuseUnused(const OpenOptions& options, SourceKind kind) {
   const FileOrder& files = options.files;
@@ -40,8 +46,8 @@ void RefuseUnused(const OpenOptions& options, SourceKind kind) {
   if (!is_list && (files.shuffle || files.ranks != 1)) {
     Refuse("OpenOptions::files orders a list of files and splits it over ranks: here is none");
   }
-  if (kind != SourceKind::kStreams && options.reopen_limit != 0) {
-    Refuse("reopen_limit is for streams (FIFOs, sockets): here is none");
+  if (kind != SourceKind::kStreams && ReopenOption(options) != nullptr) {
+    Refuse(ReopenOption(options) + std::string(" is for streams (FIFOs, sockets): here is none"));
   }
   if (kind != SourceKind::kFiles && !options.slots.empty()) {
     Refuse(
@@ -74,6 +80,9 @@ void CheckOptions(const OpenOptions& options, SourceKind kind) {
            std::to_string(options.threads) + ": 0 takes one per core");
   }
   if (options.max_record_bytes == 0) Refuse("max_record_bytes must be at least 1");
+  if (!(options.reopen_until >= 0)) {
+    Refuse("reopen_until is a number of seconds, or kUntilClose");
+  }
   if (!options.format.empty() && FindFileReader(options.format, {}) == nullptr) {
     const FormatResult found = FindFormat(options.format);
     if (!found.status.ok()) throw Error(found.status);
@@ -81,8 +90,12 @@ void CheckOptions(const OpenOptions& options, SourceKind kind) {
 }
 
 void CheckReopens(const StreamInput& input) {
-  if (input.reopen_limit == 0 || !input.stream->ComesOnce()) return;
-  Refuse("reopen_limit: \"" + input.stream->name() +
+  if (input.reopen_limit != 0 && input.reopen_until != 0) {
+    Refuse("reopen_limit and reopen_until: a stream is opened so often or for so long");
+  }
+  if (!input.reopens() || !input.stream->ComesOnce()) return;
+  Refuse((input.reopen_limit != 0 ? "reopen_limit: \"" : "reopen_until: \"") +
+         input.stream->name() +
          "\" comes just once; a FIFO or a socket, opened by its name, can be opened again");
 }
 
@@ -212,8 +225,8 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
     if (IsStreamName(name)) {
       Refuse("\"" + name + "\" is a stream: read it by itself, not in a list of files");
     }
-    if (options.reopen_limit != 0) {
-      Refuse("reopen_limit is for streams (FIFOs, sockets): \"" + name + "\" is none");
+    if (const char* const reopen = ReopenOption(options)) {
+      Refuse(reopen + std::string(" is for streams (FIFOs, sockets): \"") + name + "\" is none");
     }
     const Status status = ExpandPattern(name, &node.names);
     if (!status.ok()) throw Error(status);
@@ -241,7 +254,8 @@ Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions&
   if (stream == nullptr) Refuse("the stream is null");
   SourceNode node;
   node.options = options;
-  node.streams.push_back({std::move(stream), options.format, options.reopen_limit});
+  node.streams.push_back(
+      {std::move(stream), options.format, options.reopen_limit, options.reopen_until});
   CheckReopens(node.streams.back());
   return FromSource(std::move(node));
 }
@@ -277,6 +291,7 @@ Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options)
     }
     StreamInput stream = source->streams.front();
     stream.reopen_limit = std::max(stream.reopen_limit, options.reopen_limit);
+    stream.reopen_until = std::max(stream.reopen_until, options.reopen_until);
     CheckReopens(stream);
     node.streams.push_back(std::move(stream));
     ReaderAccess::NodeOf(reader)->Retire();

@@ -237,8 +237,8 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
     const bool several = source.streams.size() > 1;
     const bool skips = source.options.on_damage == OnDamage::kSkip;
     StreamLane::Ends ends;
-    ends.outlived = (several && skips) || stream.reopen_limit > 0;
-    ends.may_be_empty = several || stream.reopen_limit > 0;
+    ends.outlived = (several && skips) || stream.reopens();
+    ends.may_be_empty = several || stream.reopens();
     return std::make_unique<StreamLane>(stream, static_cast<std::uint32_t>(number), ends, context,
                                         stop_.get_token());
   }

@@ -7,7 +7,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
+#include <limits>
+#include <mutex>
 #include <thread>
 
 #include "tests/readers/pipeline_fixture.h"
@@ -321,6 +324,93 @@ TEST_F(MultiplexTest, ClosingWakesWhoWaitsForAStreamToBeOpenedAgain) {
   Instance instance;
   EXPECT_EQ(reader.TryReadNext(&instance), ReadResult::kFailed);
   EXPECT_EQ(reader.status().code(), StatusCode::kCancelled);
+}
+
+/// Sends one record of each of its generations; after them it waits for the next one until it is
+/// stopped.
+class Generations final : public StreamSource {
+ public:
+  explicit Generations(std::vector<std::vector<std::byte>> sent) : sent_(std::move(sent)) {}
+  std::string name() const override { return "generations.tfrecord"; }
+  Status Read(std::span<std::byte> buffer, std::size_t* bytes_read, std::stop_token) override {
+    const std::span<const std::byte> left = std::span(sent_[at_]).subspan(read_);
+    *bytes_read = std::min(buffer.size(), left.size());
+    std::copy_n(left.data(), *bytes_read, buffer.data());
+    read_ += *bytes_read;
+    return {};
+  }
+  Status Reopen(std::stop_token stop) override {
+    if (at_ + 1 < sent_.size()) {
+      ++at_;
+      read_ = 0;
+      return {};
+    }
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    stopped.wait(lock, stop, [] { return false; });
+    return Status(StatusCode::kCancelled, "stopped");
+  }
+
+ private:
+  const std::vector<std::vector<std::byte>> sent_;
+  std::size_t at_ = 0;
+  std::size_t read_ = 0;
+};
+
+TEST_F(MultiplexTest, AStreamIsOpenedAgainUntilNothingComesForAWhile) {
+  OpenOptions options = Options();
+  options.reopen_until = 0.02;
+  // One of the writers sends nothing, and two leave their last record torn.
+  std::vector<std::vector<std::byte>> sent;
+  for (const std::uint64_t first : {0U, 3U, 6U}) sent.push_back(Records(first, 3).bytes);
+  sent.insert(sent.begin() + 1, std::vector<std::byte>());
+  sent[0] = WithoutItsEnd(sent[0]);
+  Reader reader = OpenStreamSource(std::make_unique<Generations>(sent), options);
+  EXPECT_EQ(Drain(reader).ids, (std::vector<std::uint64_t>{0, 1, 3, 4, 5, 6, 7, 8}));
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  EXPECT_EQ(reader.Stats().reopened_streams, 3U);
+  EXPECT_EQ(reader.Stats().damage.size(), 1U);
+}
+
+TEST_F(MultiplexTest, AFifoThatNobodyWritesToAgainEnds) {
+  const std::string fifo = MakeFifo("once.tfrecord");
+  OpenOptions options = Options();
+  options.reopen_until = 0.02;
+  Reader reader = OpenFiles({fifo}, options);
+  std::jthread writer([&] { WriteFifo(fifo, Records(0, 3).bytes); });
+  EXPECT_EQ(Drain(reader).ids, Numbers(3));
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+}
+
+TEST_F(MultiplexTest, UntilCloseWritersMayComeAtAnyTime) {
+  const std::string fifo = MakeFifo("online.tfrecord");
+  OpenOptions options = Options();
+  options.reopen_until = OpenOptions::kUntilClose;
+  Reader reader = OpenFiles({fifo}, options);
+  for (std::uint64_t start = 0; start < 4; ++start) {
+    std::jthread writer([&] { WriteFifo(fifo, Records(start * 5, 5).bytes); });
+    EXPECT_EQ(Drain(reader, 5).ids.size(), 5U);
+  }
+  std::jthread closer([&] { reader.Close(); });
+  Instance instance;
+  EXPECT_EQ(reader.TryReadNext(&instance), ReadResult::kFailed);
+  EXPECT_EQ(reader.status().code(), StatusCode::kCancelled);
+}
+
+TEST_F(MultiplexTest, HowLongAStreamIsOpenedAgainIsRefusedWhereItCannotBe) {
+  OpenOptions options = Options();
+  options.reopen_until = 1;
+  EXPECT_THROW(OpenFiles(MakeFiles(1, 2, 8, 8), options), Error);
+  EXPECT_THROW(OpenFiles({"-"}, options), Error);
+  options.reopen_limit = 1;
+  EXPECT_THROW(OpenFiles({MakeFifo("both.tfrecord")}, options), Error);
+  options.reopen_limit = 0;
+  for (const double seconds : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    options.reopen_until = seconds;
+    EXPECT_THROW(OpenFiles({MakeFifo("odd.tfrecord")}, options), Error);
+    unlink(directory_.File("odd.tfrecord").c_str());
+  }
 }
 
 TEST_F(MultiplexTest, WhatIsNoStreamIsRefused) {

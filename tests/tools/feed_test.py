@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import threading
 
 from command_line import DATA, CommandTest, forbid_io_uring, main, multiset, order_digest, run, run_json
 
@@ -169,6 +170,23 @@ class FeedTest(CommandTest):
                           "--batch", 128)
         rows = [data[i : i + 160] for i in range(0, len(data), 160)]
         self.assertEqual((report["batches"], report["order_digest"]), (8, order_digest(rows)))
+
+    def test_a_stream_is_read_until_nothing_comes(self):
+        fifo = self.folder / "online.fifo"
+        os.mkfifo(fifo)
+
+        def write():
+            with open(fifo, "wb") as stream:
+                stream.write(b"one\ntwo\n")
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        report = run_json("feed", fifo, "--format", "lines", "--reopen-until", 0.05)
+        writer.join()
+        self.assertEqual(report["records"], 2)
+        refused = run("feed", self.paths[0], "--reopen-until", "close")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("reopen_until", refused.stderr)
 
     def test_records_that_are_no_examples_are_a_mistake_of_the_command(self):
         self.assert_refused(2, "feed", *self.paths, "--parse", "example: image=u1[] label=i8[1]")

@@ -20,7 +20,7 @@ OPTIONS = {
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
     "--verify --json --devices --step-ms --device-slots --distribution --last-step --transfer --trace "
     "--epoch --rank --ranks --split-by-files --max-batches --position-in --position-out "
-    "--position-every --journal --tuned",
+    "--position-every --journal --tuned --reopen-until",
     "audit": "--files --format --json",
     "shuffle-quality": "--format --parse --batch --shuffle --shuffle-mode --seed --epoch --cycle "
     "--stripe-bytes --on-damage --max-damaged --max-record-bytes --label --classes --json",

@@ -65,6 +65,7 @@ constexpr char kFeedHelp[] =
     "  ringfeed feed table.rows --format rows:160 --parse 'rows: f4[13] i4[26] i4' --batch 16384\n"
     "  zcat data.tfrecord.gz | ringfeed feed - --format tfrecord --json\n"
     "  ringfeed feed train-*.tfrecord --devices auto --step-ms 5 --trace trace.json\n"
+    "  ringfeed feed online.fifo --format recordio --reopen-until 60\n"
     "  mpirun -n 4 ringfeed feed train-*.tfrecord --batch 256 --shuffle-mode global --seed 7 "
     "--json\n"
     "  ringfeed feed train-*.tfrecord --batch 64 --position-out pos.json --position-every 100 \\\n"
@@ -105,6 +106,7 @@ class FeedCommand : public Command {
     AddFeedOptions(sub, &plan_);
     AddTunedOption(sub, &plan_, &devices_);
     AddSpeedOptions(sub, &plan_, &speed_);
+    AddStreamOptions(sub, &plan_);
     AddRankOptions(sub, &ranks_);
     sub->add_flag("--split-by-files", plan_.batching.split_by_files,
                   "each rank reads files of its own: needs no index, but the order is another one "

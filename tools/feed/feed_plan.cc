@@ -119,6 +119,18 @@ void AddFeedOptions(CLI::App* app, FeedPlan* plan) {
       ->capture_default_str();
 }
 
+void AddStreamOptions(CLI::App* app, FeedPlan* plan) {
+  const auto until_close = [](std::string& word) -> std::string {
+    if (word == "close") word = "inf";
+    return {};
+  };
+  app->add_option("--reopen-until", plan->open.reopen_until,
+                  "open a stream again after its end, until nothing came for so many seconds; "
+                  "close: until it is interrupted")
+      ->transform(CLI::Validator(until_close, ""))
+      ->type_name("SECONDS|close");
+}
+
 void AddSpeedOptions(CLI::App* app, FeedPlan* plan, SpeedOptions* speed) {
   static const std::map<std::string, IoPath> kPaths = {{"auto", IoPath::kAuto},
                                                        {"uring", IoPath::kUring},

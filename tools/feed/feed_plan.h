@@ -48,6 +48,9 @@ inline constexpr std::size_t kDefaultBatch = 64;
 /// Adds FILE… and the options that describe a chain, with `plan` as their target.
 void AddFeedOptions(CLI::App* app, FeedPlan* plan);
 
+/// Those of streams, which `feed` alone reads.
+void AddStreamOptions(CLI::App* app, FeedPlan* plan);
+
 /// Those that name how fast, not what: also `bench` and its recommendations have them.
 struct SpeedOptions {
   std::size_t arena_bytes = 0;  ///< of an arena for this run; 0: the process's own

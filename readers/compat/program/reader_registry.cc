@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -192,6 +194,19 @@ std::vector<SlotSpec> SlotsOf(const Attributes& attributes) {
   return slots;
 }
 
+// Seconds, "close", or "" for neither.
+double ReopenUntilOf(const Attributes& attributes) {
+  const std::string& text = attributes.Text("reopen_until");
+  if (text.empty()) return 0;
+  if (text == "close") return OpenOptions::kUntilClose;
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || !(seconds > 0)) {
+    Refuse("reopen_until is a number of seconds, as \"30\", or \"close\", not \"" + text + "\"");
+  }
+  return seconds;
+}
+
 Reader OpenFilesReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
   RefuseInputs(inputs);
   OpenOptions options;
@@ -203,6 +218,7 @@ Reader OpenFilesReader(const Attributes& attributes, const std::vector<Reader>& 
   options.threads = ThreadsOf(attributes);
   options.unordered = attributes.Boolean("unordered") && !attributes.Boolean("is_test");
   options.reopen_limit = attributes.Size("reopen_limit");
+  options.reopen_until = ReopenUntilOf(attributes);
   options.slots = SlotsOf(attributes);
   attributes.Size("buffer_size");  // the arena bounds what is read ahead; only checked
   const std::size_t passes = attributes.Size("pass_num", 1);
@@ -215,6 +231,7 @@ Reader OpenFileReader(const Attributes& attributes, const std::vector<Reader>& i
   RefuseInputs(inputs);
   OpenOptions options;
   options.reopen_limit = attributes.Size("reopen_limit");
+  options.reopen_until = ReopenUntilOf(attributes);
   return OpenFiles({attributes.Text("filename")}, options);
 }
 
@@ -301,11 +318,14 @@ std::vector<ReaderEntry> BuiltInReaders() {
                                  {"on_damage", kText, "fail"},
                                  {"pass_num", kInteger, 1},
                                  {"reopen_limit", kInteger, 0},
+                                 {"reopen_until", kText, ""},
                                  {"thread_num", kInteger, 0},
                                  {"buffer_size", kInteger, 0}},
                                 false)},
        OpenFilesReader},
-      {{"open_file", {{"filename", kText}, {"reopen_limit", kInteger, 0}}}, OpenFileReader},
+      {{"open_file",
+        {{"filename", kText}, {"reopen_limit", kInteger, 0}, {"reopen_until", kText, ""}}},
+       OpenFileReader},
       {{"create_recordio_reader", {{"filename", kText, ""}, {"parse", kText, ""}}}, RecordIoReader},
       {{"create_batch_reader", {{"batch_size", kInteger}, {"discard_leftover", kBoolean, true}}},
        BatchReader},

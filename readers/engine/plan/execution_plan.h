@@ -46,6 +46,8 @@ struct StreamInput {
   std::shared_ptr<StreamSource> stream;
   std::string format;
   std::uint64_t reopen_limit = 0;
+  double reopen_until = 0;  ///< seconds without a byte; in place of the limit, if not 0
+  bool reopens() const { return reopen_limit > 0 || reopen_until > 0; }
 };
 /// Where a chain's records come from: one of names, sources, streams, instances and records.
 struct SourceNode {

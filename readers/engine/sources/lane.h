@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "io/timed_stop.h"
 #include "readers/engine/blocks/block.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/sources/opened_files.h"
@@ -127,14 +128,14 @@ class StreamLane final : public Lane {
   FramerOptions Framing() const;
   /// Of a stream that is opened again damage is skipped whatever is asked for: where the next
   /// writer comes before the end of the last one was seen, a record that was cut looks like that.
-  OnDamage on_damage() const {
-    return reopen_limit_ > 0 ? OnDamage::kSkip : context_->options->on_damage;
-  }
+  OnDamage on_damage() const { return reopens_ ? OnDamage::kSkip : context_->options->on_damage; }
   void FrameSome(Block* block);
   /// The block gets what was framed; the rest is kept.
   void TakeFramed(std::size_t bytes, Block* block);
   /// Makes run_ so large, at least. False where there is no memory: then the block has a failure.
   bool MakeRoom(std::size_t bytes, Block* block);
+  /// Reads from the stream itself. Where nobody sends again, that is its end.
+  Status ReadStream(std::span<std::byte> buffer, std::size_t* got);
   /// At the end: whether the stream was opened once more. What was left of a record is damage.
   bool Reopen(Block* block);
   /// Makes a failure that ends this stream alone damage.
@@ -145,6 +146,8 @@ class StreamLane final : public Lane {
   const std::uint32_t number_;
   const std::string format_name_;
   const std::uint64_t reopen_limit_;
+  const double reopen_until_;
+  const bool reopens_;
   const Ends ends_;
   LaneContext* const context_;
   const std::stop_token stop_;
@@ -161,6 +164,8 @@ class StreamLane final : public Lane {
   bool stream_done_ = false;
   bool pass_ended_ = false;
   std::uint64_t reopened_ = 0;
+  bool is_silent_ = false;              ///< it was opened again, and no byte came since
+  std::unique_ptr<TimedStop> silence_;  ///< since a writer ended, until the next one sends
 };
 
 /// Records that are made in memory, one after another.

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 
 #include "readers/engine/blocks/block.h"
@@ -12,6 +15,15 @@ constexpr std::size_t kReadBytes = 512 * 1024;
 // So many bytes tell a compressed stream from others.
 constexpr std::size_t kMagicBytes = 4;
 
+// Of a peer that takes connections and closes them.
+void Pause(const std::stop_token& stop) {
+  constexpr std::chrono::milliseconds kBetweenTries{20};
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  (void)stopped.wait_for(lock, stop, kBetweenTries, [] { return false; });
+}
+
 }  // namespace
 
 StreamLane::StreamLane(const StreamInput& input, std::uint32_t number, const Ends& ends,
@@ -20,6 +32,8 @@ StreamLane::StreamLane(const StreamInput& input, std::uint32_t number, const End
       number_(number),
       format_name_(input.format),
       reopen_limit_(input.reopen_limit),
+      reopen_until_(input.reopen_until),
+      reopens_(input.reopens()),
       ends_(ends),
       context_(context),
       stop_(std::move(stop)) {}
@@ -55,12 +69,20 @@ bool StreamLane::ReadSome(Block* block) {
   if (!MakeRoom(had + ask, block)) return false;
   std::size_t got = 0;
   const std::span<std::byte> room{run_.data + had, ask};
-  const Status status =
-      content_ != nullptr ? content_->Read(room, &got) : stream_->Read(room, &got, stop_);
+  const Status status = content_ != nullptr ? content_->Read(room, &got) : ReadStream(room, &got);
   carried_ = had + got;
   if (content_ == nullptr) context_->read_bytes->Add(got);
   stream_done_ = got == 0;
   return status.ok() || NoteFailure(status, block);
+}
+
+Status StreamLane::ReadStream(std::span<std::byte> buffer, std::size_t* got) {
+  const Status status = stream_->Read(buffer, got, silence_ != nullptr ? silence_->token() : stop_);
+  if (*got > 0) {
+    silence_.reset();
+    is_silent_ = false;
+  }
+  return !status.ok() && silence_ != nullptr && silence_->expired() ? Status() : status;
 }
 
 // False where it ends everything; true where it is damage to be skipped.
@@ -117,7 +139,7 @@ void StreamLane::StartDecompressing(Compression compression) {
       at += *got;
       return Status();
     }
-    const Status status = stream_->Read(buffer, got, stop_);
+    const Status status = ReadStream(buffer, got);
     context_->read_bytes->Add(*got);
     return status;
   };
@@ -205,9 +227,22 @@ void StreamLane::TakeFramed(std::size_t bytes, Block* block) {
 }
 
 bool StreamLane::Reopen(Block* block) {
-  if (reopened_ == reopen_limit_) return false;
-  block->status = stream_->Reopen(stop_).WithPlace({stream_->name(), -1, -1});
-  if (!block->status.ok()) return false;
+  const bool timed = reopen_until_ > 0 && reopen_until_ < OpenOptions::kUntilClose;
+  if (reopen_until_ == 0 && reopened_ == reopen_limit_) return false;
+  const bool again = std::exchange(is_silent_, true);  // the last one sent nothing
+  if (timed && silence_ == nullptr) {
+    silence_ = std::make_unique<TimedStop>(stop_, std::chrono::duration<double>(reopen_until_));
+  }
+  const std::stop_token stop = timed ? silence_->token() : stop_;
+  if (again) Pause(stop);
+  const Status status = again && stop.stop_requested()
+                            ? Status(StatusCode::kCancelled, "stopped while nobody sent")
+                            : stream_->Reopen(stop);
+  if (!status.ok()) {
+    const bool is_over = timed && silence_->expired();
+    if (!is_over) block->status = status.WithPlace({stream_->name(), -1, -1});
+    return false;
+  }
   ++reopened_;
   ++block->reopened;
   format_ = nullptr;
