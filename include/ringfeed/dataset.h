@@ -11,7 +11,8 @@ class KeyedPermutation;
 
 /// Samples of your own: bytes, one sample after another, made by one function. FromDataset makes
 /// them the records of a chain, which parses, shuffles and batches them like those of files. One
-/// thread of ringfeed's calls it at a time.
+/// thread of ringfeed's calls it at a time, and no further ahead of the loop than
+/// OpenOptions::ahead_records says.
 class Dataset {
  public:
   virtual ~Dataset() = default;

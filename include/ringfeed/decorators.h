@@ -36,16 +36,19 @@ Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptio
 /// Error for a null stream or an option that cannot work.
 Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions& options = {});
 /// Instances of a reader of your own, each of them a row of a batch. `fields` declares them: one
-/// tensor per field, without a dimension for rows. An instance of another shape fails. Throws Error
-/// for a null source or no fields.
+/// tensor per field, without a dimension for rows. An instance of another shape fails.
+/// OpenOptions::ahead_records says how many are made ahead of the loop. Throws Error for a null
+/// source or no fields.
 Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, std::vector<FieldSpec> fields,
                           const OpenOptions& options = {});
 
 /// Instances of a reader of your own, as source->slots() declares them: each is checked against
 /// that and delivered as it is. Batch joins them along their first dimension and merges their LoD.
-/// Throws Error for a null source or no slots.
+/// How many are made ahead OpenOptions::ahead_records says. Throws Error for a null source or no
+/// slots.
 Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, const OpenOptions& options = {});
-/// Records of a data set of your own: each sample is one. Throws Error for a null data set.
+/// Records of a data set of your own: each sample is one. How many are made ahead of the loop
+/// OpenOptions::ahead_records says. Throws Error for a null data set.
 Reader FromDataset(std::unique_ptr<Dataset> dataset, const OpenOptions& options = {});
 
 /// Turns records into fields, one row for each record. That is done last, by several threads,
@@ -170,8 +173,9 @@ Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options = {});
 ///
 /// Each chain takes ahead of its consumer: what its shuffle holds, the batches that it has prepared
 /// (BatchOptions::slots), and for what comes after them twice OpenOptions::threads blocks or more,
-/// each of one instance or of up to 256 KiB of records. A chain that is closed or destroyed before
-/// the end takes these with it: no other chain gets them. If every record counts, read every
+/// each of one instance or of up to 256 KiB of records. If a generator or a queue makes the
+/// records, each takes what OpenOptions::ahead_records says. A chain that is closed or destroyed
+/// before the end takes these with it: no other chain gets them. If every record counts, read every
 /// chain to its end; ReInit of one starts all of them again, with everything.
 Reader Share(Reader input);
 
@@ -201,9 +205,10 @@ using MapFunction = std::function<void(const MapInput& input, RowWriter& output)
 Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function);
 
 /// Keeps `slots` (at least 2) batches in memory, so that the next is filled while one is used.
-/// Batch does so by itself; this names the number. It changes nothing unless it stands after Batch:
-/// records and instances are read ahead anyway, as far as the memory of the chain goes. Throws
-/// Error for less than 2.
+/// Batch does so by itself; this names the number. Behind instances of a reader of your own that
+/// are delivered as they are it says how many of them are taken ahead (OpenOptions::ahead_records
+/// wins). Elsewhere it changes nothing: records are read ahead anyway. Throws Error for less
+/// than 2.
 Reader DoubleBuffer(Reader input, std::size_t slots = 2);
 
 /// Batches of `input` as tensors on a device, copied ahead of the consumer: what Paddle's

@@ -77,6 +77,17 @@ struct OpenOptions {
   // Speed.
   static constexpr int kMostThreads = 1024;
   int threads = 0;  ///< 0: one per core that this process may use, at most 16; else to kMostThreads
+  /// How many records, and how many of their bytes, are taken from a generator, a queue or a stream
+  /// beyond what was handed out. What a shuffle or groups hold does not count, since the order
+  /// needs it, and a delivery that needs more gets more. What waits in a DeviceFeed was handed out.
+  /// For files one that is not 0 throws Error: arena_bytes bounds what is read ahead there.
+  ///
+  /// 0 in both: from a FromInstanceSource, a FromDataset and a queue the rows of as many batches as
+  /// there are beside the one in use, BatchOptions::slots less one (3 if `slots` is 0). Without
+  /// Batch 64 records, or 4 where instances are delivered as they are. From a stream as much as
+  /// memory allows. Streams are read in pieces of up to 512 KiB, whose records may be more.
+  std::uint64_t ahead_records = 0;
+  std::uint64_t ahead_bytes = 0;
   IoOptions io{};
   /// The format that these were tuned for: OpenFiles throws Error if its first file is of another
   /// one. "": any.

@@ -18,6 +18,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 _OPEN_OPTIONS = frozenset(
     "format cycle stripe_bytes skip_damaged max_damaged max_record_bytes unordered reopen_limit "
     "reopen_until "
+    "ahead ahead_bytes "
     "first_epoch index index_folder note_records threads arena_bytes shuffle_files seed io "
     "block_bytes in_flight_bytes direct retries tuned".split()
 )
@@ -110,6 +111,8 @@ def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _c
         unordered: gives the order up for speed on uneven files.
         reopen_limit: how often a stream is opened again at its end, for a writer that is started
             again; or reopen_until: until nothing came for so many seconds, or "close".
+        ahead, ahead_bytes: records, and their bytes, that are read from a stream beyond what the
+            loop got; 0, the default, reads as far as memory goes.
         shuffle_files, seed: the list is permuted anew in each pass.
         first_epoch: number of the first pass.
         index, index_folder: whether, and where, an index of the records is kept.

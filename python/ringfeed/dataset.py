@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from . import _core
-from .arguments import some_callables
+from .arguments import counted, some_callables
 from .fields import Fields, dtype_name, field_list, field_tuples, slot_tuples
 
 __all__ = ["Dataset", "Parser", "RandomAccessDataset", "from_dataset", "from_iterable"]
@@ -59,21 +59,36 @@ class Parser:
         raise NotImplementedError("a Parser has parse()")
 
 
-def from_dataset(dataset: Dataset) -> _core.Reader:
-    """The samples as records of a chain."""
+def from_dataset(dataset: Dataset, ahead: int = 0, ahead_bytes: int = 0) -> _core.Reader:
+    """The samples as records of a chain.
+
+    Args:
+        dataset: its next() is called on a thread of the chain's.
+        ahead, ahead_bytes: so many samples, and so many of their bytes, are made beyond what the
+            loop got; a shuffle and a batch get what they need all the same. 0 for both: the rows
+            of `slots` - 1 batches (3 where `batch` is not told `slots`), without `batch` 64.
+    """
     if not callable(getattr(dataset, "next", None)):
         raise TypeError(f"a Dataset has next() and reset(), a {type(dataset).__name__} has not")
-    return _core.from_dataset(dataset)
+    return _core.from_dataset(
+        dataset, counted(ahead, "ahead"), counted(ahead_bytes, "ahead_bytes")
+    )
 
 
 def from_iterable(
-    creator: Callable[[], Iterable[Any]], slots: Iterable[Sequence[Any]]
+    creator: Callable[[], Iterable[Any]],
+    slots: Iterable[Sequence[Any]],
+    ahead: int = 0,
+    ahead_bytes: int = 0,
 ) -> _core.Reader:
     """A chain's reader of what creator()'s iterator gives: an array for each slot, as
     LoDTensorBlockingQueue.push takes and copies them. A thread of the chain's runs it; each pass
-    calls `creator` again. What it raises comes out at the loop."""
+    calls `creator` again. What it raises comes out at the loop. `ahead` and `ahead_bytes` as of
+    from_dataset; 0 for both and no `batch` behind it: 4 items."""
     some_callables([creator], "creator of an iterator")
-    return _core.from_iterable(creator, slot_tuples(slots))
+    return _core.from_iterable(
+        creator, slot_tuples(slots), counted(ahead, "ahead"), counted(ahead_bytes, "ahead_bytes")
+    )
 
 
 def parse_samples(records: _core.Reader, parser: Parser) -> _core.Reader:

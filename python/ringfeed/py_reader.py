@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence
 
 from . import _core
-from .arguments import some_callables
+from .arguments import counted, some_callables
 from .blocking_queue import LoDTensorBlockingQueue
 from .data_feeder import DataFeeder, Slot
 
@@ -43,6 +43,7 @@ def py_reader(
     lod_levels: Optional[Sequence[int]] = None,
     name: Optional[str] = None,
     use_double_buffer: bool = True,
+    ahead: int = 0,
 ) -> PyReader:
     """A reader of what Python pushes, with a queue of `capacity` mini-batches.
 
@@ -57,7 +58,9 @@ def py_reader(
             start() or the first push.
         lod_levels: of each slot; 0 where left out.
         name: in front of the slots' names, which errors say.
-        use_double_buffer: the chain keeps two mini-batches ahead.
+        use_double_buffer: the chain keeps two mini-batches ahead, beside those in the queue.
+        ahead: it keeps so many. 0: two, or four without use_double_buffer; where `batch` stands on
+            `reader`, the rows of the batches that wait.
 
     Raises:
         ValueError: shapes, dtypes and lod_levels differ in number, or cannot be slots.
@@ -71,7 +74,7 @@ def py_reader(
         Slot(f"{prefix}_{i}", shape, dtype, level)
         for i, (shape, dtype, level) in enumerate(zip(shapes, types, levels))
     ]
-    return PyReader(capacity, slots, use_double_buffer)
+    return PyReader(capacity, slots, use_double_buffer, ahead)
 
 
 def create_py_reader_by_data(
@@ -79,12 +82,13 @@ def create_py_reader_by_data(
     feed_list: Iterable[Slot],
     name: Optional[str] = None,
     use_double_buffer: bool = True,
+    ahead: int = 0,
 ) -> PyReader:
     """The same with slots that `data` declared; `name`, if any, is in front of their names."""
     slots = list(feed_list)
     if _prefix(name):
         slots = [slot._replace(name=f"{name}_{slot.name}") for slot in slots]
-    return PyReader(capacity, slots, use_double_buffer)
+    return PyReader(capacity, slots, use_double_buffer, ahead)
 
 
 def _prefix(name: Optional[str]) -> Optional[str]:
@@ -110,7 +114,9 @@ class PyReader(_core.PyReaderNext):
         queue: the LoDTensorBlockingQueue between the two sides.
     """
 
-    def __init__(self, capacity: int, slots: Sequence[Slot], use_double_buffer: bool) -> None:
+    def __init__(
+        self, capacity: int, slots: Sequence[Slot], use_double_buffer: bool, ahead: int = 0
+    ) -> None:
         super().__init__()
         self.queue = LoDTensorBlockingQueue(
             capacity, [(slot.name, slot.dtype, slot.shape, slot.lod_level) for slot in slots]
@@ -119,6 +125,7 @@ class PyReader(_core.PyReaderNext):
         self._reading = threading.RLock()  # a consumer is between its look at `started` and its end
         self._slots = list(slots)
         self._use_double_buffer = use_double_buffer
+        self._ahead = counted(ahead, "ahead")
         self._opening = threading.Lock()
         self._reader: Optional[_core.Reader] = None  # while the dtypes are not known
         if self._dtypes_are_declared():
@@ -145,7 +152,7 @@ class PyReader(_core.PyReaderNext):
     def _open_reader(self) -> _core.Reader:
         with self._opening:
             if self._reader is None:
-                reader = self.queue.reader(self._producer)
+                reader = self.queue.reader(self._producer, self._ahead)
                 self._reader = _core.double_buffer(reader, 2) if self._use_double_buffer else reader
             return self._reader
 

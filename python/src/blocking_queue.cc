@@ -190,7 +190,7 @@ class QueueHandle {
     holder.ReOpen();
   }
 
-  ReaderHandle OpenReader(nb::handle passes) const {
+  ReaderHandle OpenReader(nb::handle passes, std::uint64_t ahead, std::uint64_t ahead_bytes) const {
     const std::shared_ptr<LoDTensorBlockingQueueHolder> holder = holder_.Shared();
     std::unique_ptr<InstanceSource> source;
     if (passes.is_none()) {
@@ -198,7 +198,11 @@ class QueueHandle {
     } else {
       source = std::make_unique<PassedReader>(holder, passes, keeper_);
     }
-    return ReaderHandle(Unlocked([&] { return FromInstanceSource(std::move(source)); }), {keeper_});
+    OpenOptions options;
+    options.ahead_records = ahead;
+    options.ahead_bytes = ahead_bytes;
+    const auto open = [&] { return FromInstanceSource(std::move(source), options); };
+    return ReaderHandle(Unlocked(open), {keeper_});
   }
 
   QueueParts Parts() const { return {holder_.Shared(), keeper_}; }
@@ -272,11 +276,14 @@ void BindBlockingQueue(nb::module_& module) {
       .def("reopen", &QueueHandle::ReOpen,
            "Closes it and goes on with an empty one, which its reader's reset takes. Raises what "
            "it was killed with.")
-      .def("reader", &QueueHandle::OpenReader, nb::arg("passes") = nb::none(),
+      .def("reader", &QueueHandle::OpenReader, nb::arg("passes") = nb::none(), nb::arg("ahead") = 0,
+           nb::arg("ahead_bytes") = 0,
            "A chain's Reader that takes from it; once. Raises InvalidArgument while the dtypes are "
            "not known. Its reset puts an empty queue in place: "
            "`passes.end()` is called before, `passes.begin()` behind that, by the thread that "
-           "resets, where something was read.")
+           "resets, where something was read. Of what is in it `ahead` instances are taken beyond "
+           "what the loop got, and `ahead_bytes` of their bytes. 0 for both: 4, or the rows of the "
+           "batches that wait.")
       .def(
           "size", [](const QueueHandle& h) { return h.Get()->Size(); },
           "How many instances are in it; others may push and pop meanwhile.")

@@ -72,6 +72,8 @@ OpenOptions OpenOptionsOf(const nb::dict& from) {
   Take(from, "unordered", &options.unordered);
   Take(from, "reopen_limit", &options.reopen_limit);
   Take(from, "reopen_until", &options.reopen_until);
+  Take(from, "ahead", &options.ahead_records);
+  Take(from, "ahead_bytes", &options.ahead_bytes);
   Take(from, "first_epoch", &options.first_epoch);
   Take(from, "index_folder", &options.index_folder);
   Take(from, "note_records", &options.note_records);

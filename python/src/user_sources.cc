@@ -121,22 +121,30 @@ class PythonInstances final : public InstanceSource {
   std::shared_ptr<HeldObject> iterator_;  // of this pass; null before its first read
 };
 
-ReaderHandle FromPythonIterable(nb::handle creator, const std::vector<SlotTuple>& slots) {
+OpenOptions Ahead(std::uint64_t records, std::uint64_t bytes) {
+  OpenOptions options;
+  options.ahead_records = records;
+  options.ahead_bytes = bytes;
+  return options;
+}
+
+ReaderHandle FromPythonIterable(nb::handle creator, const std::vector<SlotTuple>& slots,
+                                std::uint64_t ahead, std::uint64_t ahead_bytes) {
   auto keeper = std::make_shared<ThrownKeeper>();
   auto source = std::make_unique<PythonInstances>(creator, SlotSpecs(slots), keeper);
   const auto build = [&] {
     const GilReleased unlocked;
-    return FromInstanceSource(std::move(source));
+    return FromInstanceSource(std::move(source), Ahead(ahead, ahead_bytes));
   };
   return ReaderHandle(build(), {keeper});
 }
 
-ReaderHandle FromPythonDataset(nb::handle object) {
+ReaderHandle FromPythonDataset(nb::handle object, std::uint64_t ahead, std::uint64_t ahead_bytes) {
   auto keeper = std::make_shared<ThrownKeeper>();
   auto dataset = std::make_unique<PythonDataset>(object, keeper);
   const auto build = [&] {
     const GilReleased unlocked;
-    return FromDataset(std::move(dataset));
+    return FromDataset(std::move(dataset), Ahead(ahead, ahead_bytes));
   };
   return ReaderHandle(build(), {keeper});
 }
@@ -156,9 +164,10 @@ ReaderHandle ParseByPython(const ReaderHandle& input, nb::handle row_of,
 
 void BindUserSources(nb::module_& module) {
   module.def("from_iterable", &FromPythonIterable, nb::arg("creator"), nb::arg("slots"),
+             nb::arg("ahead") = 0, nb::arg("ahead_bytes") = 0,
              "creator() gives an iterator of instances, anew for each pass.");
-  module.def("from_dataset", &FromPythonDataset, nb::arg("dataset"),
-             "A Dataset's samples as records.");
+  module.def("from_dataset", &FromPythonDataset, nb::arg("dataset"), nb::arg("ahead") = 0,
+             nb::arg("ahead_bytes") = 0, "A Dataset's samples as records.");
   module.def("parse_samples", &ParseByPython, nb::arg("input"), nb::arg("row_of"),
              nb::arg("fields"), "row_of(sample) gives a tuple of buffers, one for each field.");
 }

@@ -49,6 +49,11 @@ void RefuseUnused(const OpenOptions& options, SourceKind kind) {
   if (kind != SourceKind::kStreams && ReopenOption(options) != nullptr) {
     Refuse(ReopenOption(options) + std::string(" is for streams (FIFOs, sockets): here is none"));
   }
+  if (is_list && (options.ahead_records != 0 || options.ahead_bytes != 0)) {
+    Refuse(
+        "ahead_records and ahead_bytes bound what is taken from a generator, a queue or a stream: "
+        "here are files, of which arena_bytes bounds what is read ahead");
+  }
   if (kind != SourceKind::kFiles && !options.slots.empty()) {
     Refuse(
         "OpenOptions::slots (in a program shape_concat, ranks, dtypes and lod_levels) are for "
@@ -307,6 +312,7 @@ Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, std::vector<Fi
   SourceNode node;
   node.options = options;
   node.instances = std::move(source);
+  node.generated = true;
   node.parser = MakeInstanceParser(std::move(fields));
   return FromSource(std::move(node));
 }
@@ -320,6 +326,7 @@ Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, const OpenOpti
   if (node.slots.empty()) Refuse("the reader declares no slots: override slots()");
   const Reader input = source->input();
   node.instances = std::move(source);
+  node.generated = true;
   return input ? ReaderAccess::Of(GraphNode::On(input, std::move(node)))
                : FromSource(std::move(node));
 }
@@ -330,6 +337,7 @@ Reader FromDataset(std::unique_ptr<Dataset> dataset, const OpenOptions& options)
   SourceNode node;
   node.options = options;
   node.records = std::make_shared<DatasetRecords>(std::move(dataset));
+  node.generated = true;
   return FromSource(std::move(node));
 }
 

@@ -144,7 +144,7 @@ class Lowering {
   }
   void operator()(const DoubleBufferNode& node) {
     // In front of Batch, too: what a chain delivers is ready before it is asked for, anyway.
-    if (plan_->batched) plan_->batch.slots = node.slots;
+    (plan_->batched ? plan_->batch.slots : plan_->buffered) = node.slots;
   }
 
  private:

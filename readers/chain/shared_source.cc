@@ -101,6 +101,7 @@ SourceNode SharedSource(std::shared_ptr<ReaderSession> input) {
   const ExecutionPlan& plan = input->plan();
   node.options = plan.source.options;
   node.options.arena_bytes = 0;
+  node.generated = plan.source.generated;
   if (plan.parser == nullptr && !plan.passes_instances()) {
     node.records = std::make_shared<SharedRecords>(std::move(input));
     return node;

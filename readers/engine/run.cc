@@ -15,6 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+TakenAhead::Amount AmountOf(const Block& block) { return {block.rows(), block.taken_bytes}; }
+
 }  // namespace
 
 Run::~Run() { Stop(); }
@@ -153,7 +155,9 @@ void Run::FetchUpcoming(Worker& worker) {
 }
 
 bool Run::MayFill(const LaneState& lane) const {
-  return read_ahead_.MayBegin(lane.index, lane.lane->from_memory());
+  // A parser that may fit no record is told by as many as that takes.
+  return read_ahead_.MayBegin(lane.index, lane.lane->from_memory()) &&
+         (taken_ahead_.MayTake() || judge_.open());
 }
 
 Run::LaneState* Run::NextLane(Worker& worker, const std::vector<LaneState*>& tried) const {
@@ -228,6 +232,9 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
   }
   block->good_rows += good_rows;
   block->payload_bytes += payload_bytes;
+  for (std::uint32_t row = 0; taken_ahead_.counts_bytes() && row < block->rows(); ++row) {
+    block->taken_bytes += block->BytesOf(row);
+  }
   const std::size_t taken = (block->slab_bytes() + credit_bytes_ - 1) / credit_bytes_;
   block->credits = std::max(1, static_cast<std::int32_t>(taken));
   read_ahead_.Take(lane.index, block->credits - 1);
@@ -245,6 +252,7 @@ void Run::Publish(Worker& worker, LaneState& lane) {
   lane.done = block->stream_ends || !block->status.ok();
   Block* item = block;
   read_ahead_.NotePublished(lane.index, block->payload_bytes);
+  if (taken_ahead_.limited()) taken_ahead_.NotePublished(AmountOf(*block));
   (void)lane.out.TryPush(std::move(item));  // credits leave room for every block
   RequestPlan(&worker);
 }
@@ -263,6 +271,8 @@ void Run::Publish(Worker& worker, LaneState& lane) {
 //   tasks, overflow_        Submit                             the writer that has the task, or
 //                                                              WakeAny
 //   ReadAhead::MayBegin     ReadAhead::GiveBack, MissDue       its worker, as they say
+//   TakenAhead::MayTake     its NotePlanned, NoteTaken and     the workers of all lanes that it
+//                           NoteAsking                         holds back (WakeLanes)
 //   of a lane that fills a block:
 //     nothing in flight     its own thread                     nobody
 //     Lane::waits           FileSchedule::EndTurn              all workers (Options::moved), where
@@ -343,6 +353,7 @@ bool Run::RequestPlan(Worker* worker) {
     const std::uint64_t steps = plan_steps_;
     planner_->GoOn();
     got_further = got_further || plan_steps_ != steps;
+    if (taken_ahead_.limited()) NotePlannedAhead(*worker);
   });
   return got_further;
 }
@@ -385,6 +396,9 @@ bool Run::MayHold(const Block& block, Status* never) {
 void Run::NotePlanned(const Block& block) {
   ++plan_steps_;
   At(RunPoint::kPlan);
+  const TakenAhead::Amount amount = AmountOf(block);
+  planned_.records += amount.records;
+  planned_.bytes += amount.bytes;
   if (!hold_credits_) GiveCredits(*lanes_[block.lane], block.credits, block.payload_bytes);
   budget_->NoteHeld(block.slab_bytes());
   if (plan_.left_fields.any()) budget_->GrowKept();
@@ -491,6 +505,35 @@ void Run::RecycleBlock(Block* block) {
   }
 }
 
+// ---- What is taken ahead ----
+
+void Run::NotePlannedAhead(const Worker& planner) {
+  const PlanSink::Planned planned = planner_->planned();
+  taken_ahead_.NotePlanned(std::exchange(planned_, {}),
+                           {{planned.rows, planned.bytes}, planned.deliveries});
+  for (const auto& lane : lanes_) {
+    // A planner that has a lane looks again before it rests.
+    if (lane->worker != planner.index) pool_.Wake(lane->worker);
+  }
+}
+
+void Run::NoteTaken(const Delivery& delivery) {
+  if (delivery.batch != nullptr) {
+    taken_ahead_.NoteTaken({delivery.batch->records, delivery.batch->record_bytes});
+  } else if (delivery.records != nullptr) {
+    taken_ahead_.NoteTaken({delivery.records->rows, delivery.records->bytes});
+  }
+  WakeLanes();
+}
+
+void Run::NoteAsking() {
+  if (taken_ahead_.NoteAsking()) WakeLanes();
+}
+
+void Run::WakeLanes() {
+  for (const auto& lane : lanes_) pool_.Wake(lane->worker);
+}
+
 void Run::GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes) {
   read_ahead_.GiveBack(lane.index, count, bytes,
                        [this](std::size_t worker) { pool_.Wake(worker); });
@@ -510,13 +553,18 @@ QueueResult Run::NextUntil(Delivery* delivery, Deadline deadline) {
 }
 
 QueueResult Run::TryNext(Delivery* delivery) {
-  return Claimed(out_.Take(delivery, [this] { AskForPlan(); }), *delivery);
+  if (taken_ahead_.limited()) NoteAsking();
+  const QueueResult result = out_.Take(delivery, [this] { AskForPlan(); });
+  if (result == QueueResult::kOk && taken_ahead_.limited()) NoteTaken(*delivery);
+  return Claimed(result, *delivery);
 }
 
 QueueResult Run::Await(Delivery* delivery, Deadline deadline, const std::stop_token& stop) {
+  if (taken_ahead_.limited()) NoteAsking();
   while (true) {
     const Deadline look = std::min(deadline, late_wakes_.NextLook());
     const QueueResult result = out_.TakeUntil(delivery, look, stop, [this] { AskForPlan(); });
+    if (result == QueueResult::kOk && taken_ahead_.limited()) NoteTaken(*delivery);
     if (result != QueueResult::kTimeout) return Claimed(result, *delivery);
     late_wakes_.NoteSilence(out_.taken(), &pool_);
     if (NativeQueuePolicy::Expired(deadline)) return result;

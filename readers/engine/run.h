@@ -41,6 +41,7 @@
 #include "readers/engine/waiting/outbox.h"
 #include "readers/engine/waiting/plan_turn.h"
 #include "readers/engine/waiting/read_ahead.h"
+#include "readers/engine/waiting/taken_ahead.h"
 #include "readers/engine/waiting/worker_pool.h"
 #include "readers/order/chunk_plan.h"
 #include "readers/order/file_schedule.h"
@@ -193,12 +194,16 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void LocateFields(Worker& worker, Block* block);
   void BuildPlanner();
   std::unique_ptr<PlanSink> MakeSink(PlanClock* clock);
+  /// Rows of a delivery that is no batch of the user's and no piece of a block, at most.
+  std::size_t SmallDelivery() const;
   void BuildLanes();
   std::size_t BuildSchedule();
   std::size_t BuildChunks();
   /// Which rows of each batch are written here, where several ranks share them.
   void ShareBatches(BatchSink::Options* options) const;
   void AddOwnThreads(std::size_t lanes);
+  /// How much they may take ahead.
+  TakenAhead::Limits AheadLimits() const;
   void AddWorker(bool writes);
   WorkerPool<WriteTask*>::Hooks PoolHooks();
   std::unique_ptr<Lane> MakeLane(std::size_t number, LaneContext* context);
@@ -247,6 +252,11 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void NoteRecordsBack();
   void LetGoOfMemory();
   void AskForPlan();
+  /// What was planned, or handed out, is told taken_ahead_, and lanes that it held back go on.
+  void NotePlannedAhead(const Worker& planner);
+  void NoteTaken(const Delivery& delivery);
+  void NoteAsking();
+  void WakeLanes();
   /// The worker whose cache the lane's rows are in.
   std::size_t WriterFor(std::uint32_t lane);
   void ReserveMemory();
@@ -282,6 +292,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   bool share_tasks_ = false;                      ///< idle workers are woken for every task
   WorkerPool<WriteTask*> pool_;
   ReadAhead read_ahead_;
+  TakenAhead taken_ahead_;  ///< by lanes with threads of their own
   PlanTurn plan_turn_;
 
   std::optional<Planner> planner_;   ///< from the construction on
@@ -289,7 +300,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   // Of the thread that runs the plan.
   std::uint64_t plan_steps_ = 0;  ///< blocks taken, tasks submitted, records delivered
   std::uint32_t next_writer_ = 0;
-  bool hold_credits_ = true;  ///< a block's credit comes back when its memory does
+  TakenAhead::Amount planned_;  ///< of blocks, not told taken_ahead_ yet
+  bool hold_credits_ = true;    ///< a block's credit comes back when its memory does
 
   /// failure_ is set. Partner: WorkerFailure.
   std::atomic<bool> failed_{false};

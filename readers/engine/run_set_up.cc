@@ -26,6 +26,12 @@ constexpr std::size_t kAheadBytes = 512 * 1024;
 constexpr std::size_t kLanesPerWriter = 4;
 /// Records per delivery where nobody asked for batches.
 constexpr std::size_t kInternalBatchRows = 32;
+constexpr std::size_t kRowsPerDelivery = 1024;  ///< the same of records that are not parsed
+/// What is taken ahead of a user's code, if he does not say: without batches so many records, or
+/// instances that are delivered as they are, each perhaps a batch.
+constexpr std::uint64_t kRecordsAhead = 64;
+constexpr std::uint64_t kInstancesAhead = 4;
+constexpr std::uint64_t kSlotsAhead = 4;  ///< of a Batch that does not say how many it has
 
 // Which rows are a rank's is told by the order: several of them keep it.
 bool GivesOrderUp(const ExecutionPlan& plan) {
@@ -173,6 +179,26 @@ std::size_t Run::BuildSchedule() {
   return schedule_->lanes();
 }
 
+TakenAhead::Limits Run::AheadLimits() const {
+  const OpenOptions& options = plan_.source.options;
+  TakenAhead::Limits limits;
+  limits.handed_out_later = !plan_.batched;
+  if (options.ahead_records != 0) limits.records = options.ahead_records;
+  if (options.ahead_bytes != 0) limits.bytes = options.ahead_bytes;
+  if (limits.records != TakenAhead::kNoLimit || limits.bytes != TakenAhead::kNoLimit) return limits;
+  if (!plan_.source.generated) return limits;
+  if (!plan_.batched) {
+    const std::uint64_t instances = plan_.buffered == 0 ? kInstancesAhead : plan_.buffered;
+    limits.records = plan_.passes_instances() ? instances : kRecordsAhead;
+    return limits;
+  }
+  const std::uint64_t slots = plan_.batch.slots == 0 ? kSlotsAhead : plan_.batch.slots;
+  limits.records = (slots - 1) * plan_.batch.size;
+  // How many rows a batch has is not known there: at least one batch is complete at that.
+  if (plan_.looks_into_records()) limits.records = std::min(limits.records, kRecordsAhead);
+  return limits;
+}
+
 // Lanes that may block for long have threads of their own, which write no batches.
 void Run::AddOwnThreads(std::size_t lanes) {
   for (std::size_t i = 0; i < lanes; ++i) AddWorker(false);
@@ -242,15 +268,22 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
     return std::make_unique<StreamLane>(stream, static_cast<std::uint32_t>(number), ends, context,
                                         stop_.get_token());
   }
+  AskForRoom room;
+  if (taken_ahead_.limited()) {
+    room = [this] {
+      const TakenAhead::Amount amount = taken_ahead_.Room();
+      return LaneRoom{amount.records, amount.bytes};
+    };
+  }
   if (source.records != nullptr) {
     return std::make_unique<RecordLane>(source.records.get(), plan_.passes, context,
-                                        stop_.get_token());
+                                        stop_.get_token(), std::move(room));
   }
   const auto rewind = [this] {
     return (!rewind_input_ || rewind_input_()) && plan_.source.instances->ReInit();
   };
   return std::make_unique<InstanceLane>(source.instances.get(), source.slots, plan_.passes, rewind,
-                                        stop_.get_token());
+                                        stop_.get_token(), std::move(room));
 }
 
 void Run::BuildLanes() {
@@ -265,6 +298,7 @@ void Run::BuildLanes() {
   } else if (!source.names.empty() || !source.sources.empty()) {
     count = BuildSchedule();
   } else {
+    taken_ahead_.set_limits(AheadLimits());
     AddOwnThreads(count);
   }
   // Two stripes of every lane, in the parts that they come in, or more where lanes are fewer than
@@ -331,13 +365,26 @@ void Run::BuildPlanner() {
   planner_.emplace(std::move(input), this);
 }
 
+// So that some are complete, and others made, within what may be taken ahead.
+std::size_t Run::SmallDelivery() const {
+  const std::uint64_t records = taken_ahead_.Room().records;
+  return static_cast<std::size_t>(std::max<std::uint64_t>(1, records / 2));
+}
+
 std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock) {
   const ExecutionPlan& plan = plan_;
+  const std::size_t small = SmallDelivery();
   if (plan.parser == nullptr) {
-    return std::make_unique<RecordSink>(RecordSink::Options{start_.mark.outputs, clock}, this);
+    RecordSink::Options options;
+    options.skip_rows = start_.mark.outputs;
+    options.clock = clock;
+    options.rows_per_delivery = std::min(kRowsPerDelivery, small);
+    options.count_bytes = taken_ahead_.counts_bytes();
+    return std::make_unique<RecordSink>(options, this);
   }
   BatchSink::Options options;
-  options.rows = plan.batched ? plan.batch.size : kInternalBatchRows;
+  options.count_bytes = taken_ahead_.counts_bytes();
+  options.rows = plan.batched ? plan.batch.size : std::min(kInternalBatchRows, small);
   options.drop_remainder = plan.batch.drop_remainder;
   options.close_at_block_end = !plan.batched;
   options.whole_tensors = plan.batched;

@@ -153,6 +153,7 @@ class ChainBuilder {
     options_.io.path = PathOf(c);
     options_.on_damage = c.Is(Option::kPolicy, "skip") ? OnDamage::kSkip : OnDamage::kFail;
     options_.note_records = c.Is(Option::kNote, "yes");
+    options_.ahead_records = c.Number(Option::kAhead);
     options_.index = c.Is(Option::kIndex, "never") ? IndexUse::kNever : IndexUse::kAsNeeded;
   }
 

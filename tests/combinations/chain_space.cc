@@ -84,6 +84,8 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kBeside, "beside", {"0", "5"}},
       // Whether batches say which records they hold.
       {Option::kNote, "note", {"no", "yes"}},
+      // Records that are taken from what is no list of files beyond what was handed out.
+      {Option::kAhead, "ahead", {"0", "1", "7", "1000"}},
       {Option::kSeed, "seed", {"7", "0", "1099511627779"}},
   };
   return kSpace;
@@ -230,6 +232,11 @@ std::vector<Rule> RulesOfSources() {
       {{O::kDamage, O::kRecords},
        [](const Configuration& c) {
          return c.IsAnyOf(O::kDamage, "payload length torn") && c.Is(O::kRecords, "none");
+       }},
+      {{O::kAhead, O::kSource},
+       [](const Configuration& c) {
+         return !c.Is(O::kAhead, "0") &&
+                !c.IsAnyOf(O::kSource, "dataset instances queue stream multiplex");
        }},
       // What the library refuses of sources that are no list of files.
       {{O::kOrder, O::kSource},

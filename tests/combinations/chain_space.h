@@ -51,6 +51,7 @@ enum class Option : std::uint8_t {
   kShare,
   kBeside,
   kNote,
+  kAhead,
   kSeed,
 };
 inline constexpr std::size_t kOptions = 38;

@@ -147,3 +147,64 @@ def test_a_row_that_is_no_array_names_its_slot():
     reader = ringfeed.from_iterable(lambda: [[7]], [("x", "float32", (-1,))])
     with pytest.raises(ringfeed.Error, match='slot 0 "x"'):
         next(reader)
+
+
+class Counted(ringfeed.Dataset):
+    """Counts what it made, and the most beyond what the loop asked for."""
+
+    def __init__(self, count):
+        self.count = count
+        self.made = self.asked = self.most_ahead = 0
+
+    def next(self):
+        if self.made == self.count:
+            return None
+        self.made += 1
+        self.most_ahead = max(self.most_ahead, self.made - self.asked)
+        return b"%d" % self.made
+
+
+@pytest.mark.parametrize("slots, ahead, most", [(0, 0, 15), (3, 0, 10), (0, 7, 7), (0, 100, 100)])
+def test_samples_are_made_as_far_ahead_as_is_said(slots, ahead, most):
+    counted = Counted(400)
+    samples = ringfeed.parse(ringfeed.from_dataset(counted, ahead=ahead), Squares())
+    rows = 0
+    counted.asked += 5
+    for x, _ in ringfeed.batch(samples, 5, slots=slots):
+        rows += len(x)
+        counted.asked += 5
+    assert rows == 400 and counted.most_ahead <= most
+
+
+def test_bytes_bound_what_is_made_ahead_too():
+    counted = Counted(400)
+    samples = ringfeed.parse(ringfeed.from_dataset(counted, ahead_bytes=12), Squares())
+    counted.asked += 1
+    for _ in ringfeed.batch(samples, 1):
+        counted.asked += 1
+    assert counted.made == 400 and counted.most_ahead <= 12
+
+
+def test_an_iterators_items_are_counted_likewise():
+    most = made = asked = 0
+
+    def rows():
+        nonlocal most, made
+        for i in range(100):
+            made += 1
+            most = max(most, made - asked)
+            yield [numpy.array([i])]
+
+    reader = ringfeed.from_iterable(rows, [("x", "int64", [-1])])
+    asked += 1
+    for _ in reader:
+        asked += 1
+    assert made == 100 and most <= 4
+
+
+def test_a_number_ahead_that_cannot_be_is_refused():
+    for wrong in (-1, 1.5, "all"):
+        with pytest.raises((TypeError, ValueError), match="ahead"):
+            ringfeed.from_dataset(Numbers(3), ahead=wrong)
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="ahead_records"):
+        ringfeed.open_files(__file__, ahead=3)

@@ -72,6 +72,11 @@ def test_an_example_has_fewer_than_fifty_lines(name: str) -> None:
     assert text.count("\n") < 50
 
 
+def test_a_loop_goes_on_with_the_generator_that_is_started_next(tmp_path: Path) -> None:
+    said = _output(_start(tmp_path, str(EXAMPLES / "online_generator.py")))
+    assert said == "600 rows, and 0 damaged ones\n"
+
+
 def _loop(ranks: int, data: Path, state: str) -> list[str]:
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     program = [str(EXAMPLES / "torch_loop.py"), str(data), str(EPOCHS), state]

@@ -34,7 +34,9 @@ Reader ParseSamples(Reader samples, std::shared_ptr<const SampleParser> parser);
 struct DataReaderOptions {
   std::size_t batch_size = 1;
   bool drop_remainder = false;
-  std::size_t prefetch = 4;  ///< batches that are ready or made while one is used; at least 1
+  /// Batches that are ready or made while one is used; at least 1. Of a data set of your own no
+  /// more samples are made ahead than they have.
+  std::size_t prefetch = 4;
 };
 
 /// A loader and a parser, read batch by batch: OneFlow's DataReader, whose load thread and buffer

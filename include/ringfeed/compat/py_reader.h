@@ -45,7 +45,9 @@ class PyReader final : public InstanceSource {
 };
 
 /// A reader of the holder's queues, whose slots it declares. Throws Error before InitOnce. A pass
-/// starts again by Reader::ReInit, then a producer on the holder's GetQueue().
+/// starts again by Reader::ReInit, then a producer on the holder's GetQueue(). Beside what the loop
+/// got and what is in the queue it takes so many instances as OpenOptions::ahead_records says, by
+/// default 4, or of Batch those of the batches that wait.
 Reader OpenPyReader(std::shared_ptr<LoDTensorBlockingQueueHolder> holder,
                     const OpenOptions& options = {});
 

@@ -77,6 +77,9 @@ struct BatchBuffer {
   std::uint64_t sequence = 0;
   std::uint64_t pass = 0;  ///< that its first row is of
   std::uint32_t rows = 0;
+  /// Records of the source that it stands for, with those that are damaged or packed.
+  std::uint64_t records = 0;
+  std::uint64_t record_bytes = 0;    ///< of them; only where asked for
   std::vector<std::uint64_t> units;  ///< per field, planned
   std::vector<std::unique_ptr<BatchExtent>> extents;
   /// A rest that nobody is to see. It is written all the same: what fails in it is a failure, and

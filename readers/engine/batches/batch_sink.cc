@@ -49,13 +49,43 @@ BatchSink::BatchSink(const Options& options, const Parser* parser,
 
 // ---- Planning ----
 
-BatchSink::Planned& BatchSink::Current(const Block& block) {
+PlanSink::Planned BatchSink::planned() const {
+  const bool open = !planned_.empty() && !planned_.back().closed && !planned_.back().skipped;
+  return {records_, record_bytes_, next_sequence_ - (open ? 1 : 0)};
+}
+
+void BatchSink::NoteRecords(PlannedBatch& batch, std::uint64_t records, std::uint64_t bytes) {
+  if (batch.skipped) return;
+  batch.records += records;
+  batch.record_bytes += bytes;
+  records_ += records;
+  record_bytes_ += bytes;
+}
+
+std::uint64_t BatchSink::BytesOf(const Block& block, std::uint32_t begin,
+                                 std::uint32_t rows) const {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; options_.count_bytes && i < rows; ++i) {
+    bytes += block.BytesOf(begin + i);
+  }
+  return bytes;
+}
+
+std::uint64_t BatchSink::BytesOf(std::span<const RowRef> rows) const {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; options_.count_bytes && i < rows.size(); ++i) {
+    bytes += rows[i].block->BytesOf(rows[i].row);
+  }
+  return bytes;
+}
+
+BatchSink::PlannedBatch& BatchSink::Current(const Block& block) {
   // Rows that nobody batched are told by pass.
   if (options_.close_at_block_end && !planned_.empty() && planned_.back().pass != block.pass) {
     CloseRest(false);
   }
   if (planned_.empty() || planned_.back().closed) {
-    Planned batch;
+    PlannedBatch batch;
     batch.span.number = next_number_++;
     batch.span.first_place = places_;
     batch.span.begin = clock_->BeforeBatch();
@@ -136,7 +166,7 @@ void BatchSink::DropAll(std::span<const RowRef> rows) {
   for (const RowRef& ref : rows) host_->Drop(ref.block, 1);
 }
 
-BatchSink::Part BatchSink::NextPart(const Planned& batch, std::size_t places) const {
+BatchSink::Part BatchSink::NextPart(const PlannedBatch& batch, std::size_t places) const {
   const std::size_t at = batch.places;
   const bool before = at < options_.slice_begin;
   const bool behind = at >= slice_end_;
@@ -145,18 +175,18 @@ BatchSink::Part BatchSink::NextPart(const Planned& batch, std::size_t places) co
           !before && !behind && !batch.skipped};
 }
 
-std::uint32_t BatchSink::RowOf(const Planned& batch, std::size_t place) const {
+std::uint32_t BatchSink::RowOf(const PlannedBatch& batch, std::size_t place) const {
   return options_.pad ? static_cast<std::uint32_t>(place - options_.slice_begin) : batch.rows;
 }
 
-void BatchSink::AddMissing(Planned& batch, std::size_t begin, std::size_t end) const {
+void BatchSink::AddMissing(PlannedBatch& batch, std::size_t begin, std::size_t end) const {
   begin = std::max(begin, options_.slice_begin);
   end = std::min(end, slice_end_);
   if (!options_.pad || begin >= end) return;
   batch.missing.push_back({RowOf(batch, begin), static_cast<std::uint32_t>(end - begin)});
 }
 
-void BatchSink::Tally(const Planned& batch, bool written, std::uint64_t rows) {
+void BatchSink::Tally(const PlannedBatch& batch, bool written, std::uint64_t rows) {
   (written ? tally_.delivered : batch.skipped ? tally_.left_out : tally_.of_others) += rows;
 }
 
@@ -165,7 +195,7 @@ void BatchSink::CountPlaces(std::uint32_t places) {
   clock_->Advance(places);
 }
 
-void BatchSink::CountPlaces(Planned& batch, std::uint32_t places) {
+void BatchSink::CountPlaces(PlannedBatch& batch, std::uint32_t places) {
   CountPlaces(places);
   batch.places += places;
   if (batch.places == options_.rows) CloseRest(batch.of_dropped_rest && !fails_);
@@ -181,7 +211,7 @@ void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) 
   }
   const std::uint32_t end = row + places;
   while (row < end) {
-    Planned& batch = Current(*block);
+    PlannedBatch& batch = Current(*block);
     const Part part = NextPart(batch, end - row);
     if (part.written) {
       AddMissing(batch, batch.places, batch.places + part.places);
@@ -190,6 +220,7 @@ void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) 
       }
     }
     row += part.places;
+    NoteRecords(batch, part.places, 0);
     CountPlaces(batch, part.places);
   }
   host_->Drop(block, places);
@@ -198,9 +229,10 @@ void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) 
 void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
   const std::size_t most = parser_->max_rows_per_write();
   while (begin < end) {
-    Planned& batch = Current(*block);
+    PlannedBatch& batch = Current(*block);
     const Part part = NextPart(batch, std::min<std::size_t>(end - begin, most));
     Tally(batch, part.written, part.places);
+    NoteRecords(batch, part.places, BytesOf(*block, begin, part.places));
     if (part.written) {
       AddTask(batch, block, begin, part.places);
     } else {
@@ -211,7 +243,8 @@ void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
   }
 }
 
-void BatchSink::AddTask(Planned& batch, Block* block, std::uint32_t begin, std::uint32_t rows) {
+void BatchSink::AddTask(PlannedBatch& batch, Block* block, std::uint32_t begin,
+                        std::uint32_t rows) {
   WriteTask* task = pool_.NewTask();
   task->block = block;
   task->src_row = begin;
@@ -231,10 +264,11 @@ void BatchSink::AddTask(Planned& batch, Block* block, std::uint32_t begin, std::
 
 void BatchSink::AddRefs(std::span<const RowRef> rows) {
   while (!rows.empty()) {
-    Planned& batch = Current(*rows.front().block);
+    PlannedBatch& batch = Current(*rows.front().block);
     const Part part = NextPart(batch, rows.size());
     const std::span<const RowRef> taken = rows.first(part.places);
     Tally(batch, part.written, part.places);
+    NoteRecords(batch, part.places, BytesOf(taken));
     rows = rows.subspan(part.places);
     if (part.written) {
       batch.refs.insert(batch.refs.end(), taken.begin(), taken.end());
@@ -264,7 +298,7 @@ void BatchSink::CountUnits(const WriteTask& task, std::vector<std::uint64_t>* un
   }
 }
 
-void BatchSink::CutIntoTasks(Planned& batch) {
+void BatchSink::CutIntoTasks(PlannedBatch& batch) {
   const std::size_t share = (batch.refs.size() + kTasksPerBatch - 1) / kTasksPerBatch;
   const std::size_t most = std::min(std::max(share, kMinTaskRows), parser_->max_rows_per_write());
   std::fill(batch.units.begin(), batch.units.end(), 0);
@@ -293,9 +327,10 @@ void BatchSink::CutIntoTasks(Planned& batch) {
 }
 
 void BatchSink::OnPacked(std::span<const RowRef> rows) {
-  Planned& batch = Current(*rows.front().block);
+  PlannedBatch& batch = Current(*rows.front().block);
   const bool written = NextPart(batch, 1).written;
   Tally(batch, written, rows.size());
+  NoteRecords(batch, rows.size(), BytesOf(rows));
   if (written) {
     batch.refs.insert(batch.refs.end(), rows.begin(), rows.end());
     batch.row_ends.push_back(static_cast<std::uint32_t>(batch.refs.size()));
@@ -306,7 +341,7 @@ void BatchSink::OnPacked(std::span<const RowRef> rows) {
   CountPlaces(batch, 1);
 }
 
-void BatchSink::CutPacked(Planned& batch) {
+void BatchSink::CutPacked(PlannedBatch& batch) {
   const std::size_t share = (batch.rows + kTasksPerBatch - 1) / kTasksPerBatch;
   std::fill(batch.units.begin(), batch.units.end(), 0);
   std::uint32_t first = 0;
@@ -327,7 +362,7 @@ void BatchSink::CutPacked(Planned& batch) {
   batch.refs.clear();
 }
 
-void BatchSink::Close(Planned& batch) {
+void BatchSink::Close(PlannedBatch& batch) {
   batch.span.before = counted_;
   batch.span.end = batch.dropped ? clock_->BeforeBatch() : clock_->AfterBatch();
   if (fails_) {
@@ -350,7 +385,7 @@ void BatchSink::Close(Planned& batch) {
 
 void BatchSink::CloseRest(bool drop) {
   if (planned_.empty() || planned_.back().closed) return;
-  Planned& batch = planned_.back();
+  PlannedBatch& batch = planned_.back();
   if (drop) {
     const std::uint64_t rows = batch.row_ends.empty() ? batch.rows : batch.refs.size();
     tally_.delivered -= rows;
@@ -381,7 +416,7 @@ void BatchSink::OnEnd(const Status& status) {
 
 bool BatchSink::Continue() {
   while (!planned_.empty()) {
-    Planned& batch = planned_.front();
+    PlannedBatch& batch = planned_.front();
     if (batch.slot == nullptr) {
       if (!batch.closed && batch.tasks.empty()) return false;
       if (!GiveSlot(batch)) return true;
@@ -394,6 +429,8 @@ bool BatchSink::Continue() {
     slot->span = batch.span;
     slot->damaged_numbers = std::move(batch.damaged_numbers);
     slot->missing.swap(batch.missing);
+    slot->records = batch.records;
+    slot->record_bytes = batch.record_bytes;
     slot->units = batch.units;
     slot->dropped = batch.dropped;
     planned_.pop_front();
@@ -403,13 +440,13 @@ bool BatchSink::Continue() {
   return false;
 }
 
-bool BatchSink::GiveSlot(Planned& batch) {
+bool BatchSink::GiveSlot(PlannedBatch& batch) {
   batch.slot = pool_.TakeSlot(
       {batch.sequence, batch.pass, batch.units, batch.row_ends, batch.rows, batch.closed});
   return batch.slot != nullptr;
 }
 
-void BatchSink::Dispatch(Planned& batch, WriteTask* task) {
+void BatchSink::Dispatch(PlannedBatch& batch, WriteTask* task) {
   BatchBuffer* slot = batch.slot;
   task->slot = slot;
   task->extent = pool_.PieceFor(slot, *task);

@@ -60,6 +60,7 @@ class BatchSink final : public PlanSink {
     std::size_t slice_begin = 0;
     std::size_t slice_end = 0;
     PlanClock* clock = nullptr;  ///< null: one of its own
+    bool count_bytes = false;    ///< of records, see planned()
   };
 
   BatchSink(const Options& options, const Parser* parser, const std::shared_ptr<Arena>& arena,
@@ -86,6 +87,7 @@ class BatchSink final : public PlanSink {
     return rows_of_dropped_pass_;
   }
   std::uint64_t first_unfinished() const override { return first_unfinished_; }
+  Planned planned() const override;
 
   /// Writes what was submitted; any thread.
   const BatchWriter& writer() const { return writer_; }
@@ -103,13 +105,15 @@ class BatchSink final : public PlanSink {
 
  private:
   /// A batch in the plan.
-  struct Planned {
+  struct PlannedBatch {
     OrderSpan span;
     std::uint64_t sequence = 0;  ///< as of BatchBuffer
     std::uint64_t pass = 0;      ///< of its first row
     std::uint32_t places = 0;    ///< so far
     std::uint32_t rows = 0;      ///< that are to be written
-    bool skipped = false;        ///< left out
+    std::uint64_t records = 0;   ///< as of BatchBuffer
+    std::uint64_t record_bytes = 0;
+    bool skipped = false;  ///< left out
     bool closed = false;
     bool dropped = false;
     bool of_dropped_rest = false;  ///< as of its block: it is dropped also where it has all rows
@@ -129,32 +133,37 @@ class BatchSink final : public PlanSink {
   };
 
   /// The batch that the block's next row goes to.
-  Planned& Current(const Block& block);
+  PlannedBatch& Current(const Block& block);
   /// The first of the next `places` places.
-  Part NextPart(const Planned& batch, std::size_t places) const;
+  Part NextPart(const PlannedBatch& batch, std::size_t places) const;
   /// The row of a place of the batch's slice.
-  std::uint32_t RowOf(const Planned& batch, std::size_t place) const;
+  std::uint32_t RowOf(const PlannedBatch& batch, std::size_t place) const;
   /// Places [begin, end) of the batch's slice get no row.
-  void AddMissing(Planned& batch, std::size_t begin, std::size_t end) const;
+  void AddMissing(PlannedBatch& batch, std::size_t begin, std::size_t end) const;
   /// Counts rows that come to the batch.
-  void Tally(const Planned& batch, bool written, std::uint64_t rows);
+  void Tally(const PlannedBatch& batch, bool written, std::uint64_t rows);
   void CountPlaces(std::uint32_t places);
-  void CountPlaces(Planned& batch, std::uint32_t places);
+  void CountPlaces(PlannedBatch& batch, std::uint32_t places);
+  /// The batch stands for these too. Before their places are counted, which may close it.
+  void NoteRecords(PlannedBatch& batch, std::uint64_t records, std::uint64_t bytes);
+  /// Of these rows, where they are counted; else 0.
+  std::uint64_t BytesOf(const Block& block, std::uint32_t begin, std::uint32_t rows) const;
+  std::uint64_t BytesOf(std::span<const RowRef> rows) const;
   void AddPiece(Block* block, std::uint32_t begin, std::uint32_t end);
-  void AddTask(Planned& batch, Block* block, std::uint32_t begin, std::uint32_t rows);
+  void AddTask(PlannedBatch& batch, Block* block, std::uint32_t begin, std::uint32_t rows);
   void AddRefs(std::span<const RowRef> rows);
   /// So many places, from a row of the block on, whose records are damaged.
   void AddHoles(Block* block, std::uint32_t row, std::uint32_t places);
   /// How many of the rows from the first on are good, and may be in one batch.
   std::size_t GoodRun(std::span<const RowRef> rows) const;
   void DropAll(std::span<const RowRef> rows);
-  void Close(Planned& batch);
-  void CutIntoTasks(Planned& batch);
-  void CutPacked(Planned& batch);
+  void Close(PlannedBatch& batch);
+  void CutIntoTasks(PlannedBatch& batch);
+  void CutPacked(PlannedBatch& batch);
   void CloseRest(bool drop);
   void CountUnits(const WriteTask& task, std::vector<std::uint64_t>* units) const;
-  bool GiveSlot(Planned& batch);
-  void Dispatch(Planned& batch, WriteTask* task);
+  bool GiveSlot(PlannedBatch& batch);
+  void Dispatch(PlannedBatch& batch, WriteTask* task);
   Tensor MakeMask(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
   /// Of rows that nobody batched: so many are not delivered.
   void LeaveOut(std::size_t rows);
@@ -168,9 +177,11 @@ class BatchSink final : public PlanSink {
   PlanHost* const host_;
 
   // The planner's own.
-  std::deque<Planned> planned_;
+  std::deque<PlannedBatch> planned_;
   std::uint64_t next_number_ = 0;
   std::uint64_t next_sequence_ = 0;
+  std::uint64_t records_ = 0;  ///< of all batches that are not left out
+  std::uint64_t record_bytes_ = 0;
   bool fails_ = false;      ///< a failure comes: whatever is begun is delivered, and cut short
   PlanPosition counted_;    ///< behind the last batch that no failure cut short
   std::uint64_t cuts_ = 0;  ///< batches that one cut short

@@ -34,6 +34,7 @@ struct RecordDelivery {
   OrderSpan span;          ///< row j is place first_place + j
   std::uint64_t pass = 0;  ///< that the first of them is of
   std::uint32_t rows = 0;
+  std::uint64_t bytes = 0;           ///< of the records; only where asked for
   std::vector<RecordSpan> gathered;  ///< the views, where they are no contiguous piece of a block
   std::span<const RecordSpan> records;
 
@@ -101,6 +102,13 @@ class PlanSink : public PlanStage {
   virtual std::optional<std::uint64_t> rows_of_dropped_pass() const { return std::nullopt; }
   /// Number of the first delivery that is not wholly with the writers, or out.
   virtual std::uint64_t first_unfinished() const = 0;
+  /// What came so far that is in deliveries, or will be. The planner's call.
+  struct Planned {
+    std::uint64_t rows = 0;
+    std::uint64_t bytes = 0;       ///< of their records; only where asked for
+    std::uint64_t deliveries = 0;  ///< that are complete
+  };
+  virtual Planned planned() const = 0;
   /// What became of the rows so far. The planner's call.
   const RowTally& tally() const { return tally_; }
 

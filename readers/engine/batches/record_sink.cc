@@ -21,6 +21,16 @@ std::unique_ptr<RecordDelivery> RecordSink::NewDelivery(std::uint64_t pass) cons
   return delivery;
 }
 
+void RecordSink::NoteRecords(const Block* block, std::uint32_t begin, std::uint32_t rows,
+                             RecordDelivery* delivery) {
+  records_ += rows;
+  for (std::uint32_t i = 0; count_bytes_ && i < rows; ++i) {
+    const std::uint64_t bytes = block->BytesOf(begin + i);
+    bytes_ += bytes;
+    delivery->bytes += bytes;
+  }
+}
+
 void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
   const auto skipped = static_cast<std::uint32_t>(std::min<std::uint64_t>(skip_rows_, end - begin));
   if (skipped > 0) PassOver(block, skipped);
@@ -37,6 +47,7 @@ void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
   tally_.delivered += rows - holes;
   places_ += rows;
   clock_->Advance(rows);
+  NoteRecords(block, begin, rows, delivery.get());
   if (holes == rows) {
     HoldNothing(delivery.get());
     host_->Drop(block, rows);
@@ -66,11 +77,12 @@ void RecordSink::OnRefs(std::span<const RowRef> rows) {
     if (open_ != nullptr && open_->pass != ref.block->pass) FlushRefs();
     if (open_ == nullptr) open_ = NewDelivery(ref.block->pass);
     ++(ref.hole() ? tally_.damaged : tally_.delivered);
+    NoteRecords(ref.block, ref.row, 1, open_.get());
     open_->refs.push_back(ref);
     open_->gathered.push_back(ref.block->frame.records[ref.row]);
     ++places_;
     clock_->Advance(1);
-    if (open_->refs.size() == kRowsPerDelivery) FlushRefs();
+    if (open_->refs.size() >= rows_per_delivery_) FlushRefs();
   }
   // The next call's rows may stand elsewhere.
   if (clock_->kept()) FlushRefs();

@@ -18,11 +18,16 @@ class RecordSink final : public PlanSink {
   struct Options {
     std::uint64_t skip_rows = 0;  ///< so many places are left out first
     PlanClock* clock = nullptr;   ///< null: one of its own
+    /// Most rows of a delivery that is no piece of a block.
+    std::size_t rows_per_delivery = 1024;
+    bool count_bytes = false;  ///< of records, see planned()
   };
 
   RecordSink(const Options& options, PlanHost* host)
       : host_(host),
         clock_(options.clock != nullptr ? options.clock : &own_clock_),
+        rows_per_delivery_(options.rows_per_delivery),
+        count_bytes_(options.count_bytes),
         skip_rows_(options.skip_rows) {}
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
@@ -35,19 +40,21 @@ class RecordSink final : public PlanSink {
   void OnEnd(const Status& status) override;
   bool Continue() override;
   std::uint64_t first_unfinished() const override { return waiting_first_; }
+  Planned planned() const override { return {records_, bytes_, next_number_}; }
   bool Outstanding() override {
     FlushRefs();  // what is held back for a fuller delivery would hold memory for ever
     return !waiting_.empty();
   }
 
  private:
-  static constexpr std::size_t kRowsPerDelivery = 1024;
-
   /// Places that are left out.
   void PassOver(Block* block, std::uint32_t rows);
   std::unique_ptr<RecordDelivery> NewDelivery(std::uint64_t pass) const;
   void Add(std::unique_ptr<RecordDelivery> delivery);
   void FlushRefs();
+  /// Counts rows of a block that come to the delivery.
+  void NoteRecords(const Block* block, std::uint32_t begin, std::uint32_t rows,
+                   RecordDelivery* delivery);
   static bool IsHole(const RecordSpan& record);
   /// Of a delivery of damaged records alone: its views are its own.
   static void HoldNothing(RecordDelivery* delivery);
@@ -55,7 +62,11 @@ class RecordSink final : public PlanSink {
   PlanHost* const host_;
   PlanClock own_clock_;
   PlanClock* const clock_;
+  const std::size_t rows_per_delivery_;
+  const bool count_bytes_;
   std::uint64_t skip_rows_;
+  std::uint64_t records_ = 0;  ///< of all deliveries
+  std::uint64_t bytes_ = 0;
   std::uint64_t places_ = 0;
   std::uint64_t next_number_ = 0;    ///< of the next delivery made
   std::uint64_t waiting_first_ = 0;  ///< of waiting_.front(), or of what comes next

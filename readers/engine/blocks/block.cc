@@ -31,6 +31,14 @@ bool Block::ShrunkAt(std::uint32_t row) const {
   });
 }
 
+std::uint64_t Block::BytesOf(std::uint32_t row) const {
+  if (instances.empty()) return frame.records[row].size;
+  const Instance& instance = instances[row];
+  std::uint64_t bytes = 0;
+  for (const Tensor& tensor : instance) bytes += tensor.bytes;
+  return bytes;
+}
+
 DataPlace Block::PlaceOf(std::uint32_t row) const {
   DataPlace place{file_name, -1, static_cast<std::int64_t>(first_record + row)};
   if (table != nullptr) {

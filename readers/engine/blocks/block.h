@@ -54,6 +54,7 @@ struct Block {
   /// The first records that the parser refused, in their order; only where they are asked for.
   std::vector<RefusedRow> refused;
   std::uint64_t payload_bytes = 0;   ///< of the records that are not damaged
+  std::uint64_t taken_bytes = 0;     ///< BytesOf all rows; only where what is taken ahead counts
   std::uint32_t good_rows = 0;       ///< their number
   std::uint64_t filtered_bytes = 0;  ///< of payload_bytes, those of filtered records
   std::uint32_t filtered_rows = 0;   ///< of good_rows
@@ -111,6 +112,8 @@ struct Block {
   const Status* FailureOf(std::uint32_t row) const;
   /// Of a record that is not damaged.
   bool Filtered(std::uint32_t row) const { return !filtered.empty() && filtered[row] != 0; }
+  /// What a row's record takes in memory: of a user's instance that of its tensors.
+  std::uint64_t BytesOf(std::uint32_t row) const;
   /// Whether records are damaged. Cheaper than a look at the records, which are not in the cache.
   bool has_holes() const { return good_rows < rows(); }
   /// Where a record stands; without the offset where it is not in the file as it is (decompressed,

@@ -61,6 +61,8 @@ struct SourceNode {
   std::shared_ptr<const Parser> batch_parser;  ///< joins these; null: as their slots say
   std::shared_ptr<const Parser> parser;        ///< of instances that are rows
   OpenOptions options;
+  /// Its records are made by the user's code as it is asked: what is taken ahead has a default.
+  bool generated = false;
   bool shared = false;                   ///< other chains take from the same input
   std::shared_ptr<const MixSource> mix;  ///< sets of files, mixed
 };
@@ -94,6 +96,7 @@ struct ExecutionPlan {
   std::shared_ptr<const Parser> record_parser;
   bool batched = false;  ///< by the user's Batch
   BatchOptions batch;
+  std::size_t buffered = 0;                  ///< instances, by DoubleBuffer; 0: it is not said
   std::size_t held_batches = 0;              ///< that the reading thread may hold at a time
   LeftFieldRules left_fields;                ///< as BatchRules
   std::vector<ContentStep> content;          ///< of the kContent stages

@@ -152,6 +152,8 @@ class Planner {
   bool fails_in_order() const { return failure_stage_ != nullptr; }
   /// Whether rows are planned that are not out yet. Within GoOn.
   bool HasOutstanding() { return sink_->Outstanding(); }
+  /// What came to the end of the plan. Within GoOn, and behind it before another begins.
+  PlanSink::Planned planned() const { return sink_->planned(); }
 
  private:
   /// What one pass over the source brought.

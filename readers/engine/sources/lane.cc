@@ -30,12 +30,14 @@ Status StatusOfException(const std::string& name, const char* what) {
 }  // namespace
 
 InstanceLane::InstanceLane(InstanceSource* source, std::span<const SlotSpec> slots,
-                           std::uint64_t passes, std::function<bool()> rewind, std::stop_token stop)
+                           std::uint64_t passes, std::function<bool()> rewind, std::stop_token stop,
+                           AskForRoom room)
     : source_(source),
       slots_(slots),
       passes_(passes),
       rewind_(std::move(rewind)),
-      stop_(std::move(stop)) {}
+      stop_(std::move(stop)),
+      room_(std::move(room)) {}
 
 bool InstanceLane::StartPass(Block* block) {
   pass_ended_ = false;
@@ -79,6 +81,8 @@ bool InstanceLane::Fill(Block* block) {
   // They stand still: records point at them.
   block->instances.reserve(kMostInstances);
   block->first_record = records_;
+  const LaneRoom room = room_ ? room_() : LaneRoom();
+  std::uint64_t bytes = 0;
   const Clock::time_point started = Clock::now();
   do {
     Instance instance;
@@ -92,10 +96,11 @@ bool InstanceLane::Fill(Block* block) {
       block->instances.push_back(std::move(instance));
       const Instance& held = block->instances.back();
       block->frame.records.push_back({reinterpret_cast<const std::byte*>(&held), sizeof(Instance)});
+      bytes += block->BytesOf(static_cast<std::uint32_t>(block->instances.size() - 1));
     }
   } while (block->status.ok() && !block->pass_ends && !stop_.stop_requested() &&
-           block->instances.size() < kMostInstances && source_->Ready() &&
-           Clock::now() - started < kLongest);
+           block->instances.size() < std::min<std::uint64_t>(kMostInstances, room.records) &&
+           bytes < room.bytes && source_->Ready() && Clock::now() - started < kLongest);
   records_ += block->instances.size();
   return true;
 }
@@ -239,8 +244,12 @@ void FileLane::Fail(const Assignment& assignment, const Status& status, Block* b
 }
 
 RecordLane::RecordLane(RecordProvider* provider, std::uint64_t passes, LaneContext* context,
-                       std::stop_token stop)
-    : provider_(provider), passes_(passes), context_(context), stop_(std::move(stop)) {}
+                       std::stop_token stop, AskForRoom room)
+    : provider_(provider),
+      passes_(passes),
+      context_(context),
+      stop_(std::move(stop)),
+      room_(std::move(room)) {}
 
 ReadResult RecordLane::Next(std::span<const std::byte>* record, Status* status) {
   ReadResult result = ReadResult::kFailed;
@@ -305,6 +314,9 @@ bool RecordLane::Fill(Block* block) {
   const Clock::time_point started = Clock::now();
   BlockMemory memory(context_->arena);
   std::vector<RecordSpan>& records = block->frame.records;
+  const LaneRoom room = room_ ? room_() : LaneRoom();
+  const std::uint64_t most_records = std::min<std::uint64_t>(kMostRecords, room.records);
+  const std::uint64_t most_bytes = std::min<std::uint64_t>(kMostBytes, room.bytes);
   std::size_t bytes = 0;
   block->file_name = provider_->name();
   block->first_record = records_;
@@ -325,8 +337,8 @@ bool RecordLane::Fill(Block* block) {
     } else if (Append(record, &memory, block)) {
       bytes += record.size();
     }
-  } while (!block->pass_ends && block->status.ok() && records.size() < kMostRecords &&
-           bytes < kMostBytes && provider_->Ready() && !stop_.stop_requested());
+  } while (!block->pass_ends && block->status.ok() && records.size() < most_records &&
+           bytes < most_bytes && provider_->Ready() && !stop_.stop_requested());
   records_ += records.size();
   memory.GiveTo(block);
   return true;

@@ -41,12 +41,20 @@ class Lane {
   virtual void LetGo() {}
 };
 
+/// How much a lane may take from a user's code for one block; at least one record always.
+struct LaneRoom {
+  std::uint64_t records = ~std::uint64_t{0};
+  std::uint64_t bytes = ~std::uint64_t{0};
+};
+/// Asked once for a block; empty: any amount.
+using AskForRoom = std::function<LaneRoom()>;
+
 /// Instances of a user's reader, as rows.
 class InstanceLane final : public Lane {
  public:
   /// Checks them against `slots`, where there are any. `rewind` starts the next pass.
   InstanceLane(InstanceSource* source, std::span<const SlotSpec> slots, std::uint64_t passes,
-               std::function<bool()> rewind, std::stop_token stop);
+               std::function<bool()> rewind, std::stop_token stop, AskForRoom room = {});
   bool Fill(Block* block) override;
 
  private:
@@ -58,6 +66,7 @@ class InstanceLane final : public Lane {
   const std::uint64_t passes_;
   const std::function<bool()> rewind_;
   const std::stop_token stop_;
+  const AskForRoom room_;
   std::uint64_t pass_ = 0;
   std::uint64_t records_ = 0;  ///< of this pass so far
   bool pass_ended_ = false;
@@ -172,7 +181,7 @@ class StreamLane final : public Lane {
 class RecordLane final : public Lane {
  public:
   RecordLane(RecordProvider* provider, std::uint64_t passes, LaneContext* context,
-             std::stop_token stop);
+             std::stop_token stop, AskForRoom room = {});
   bool Fill(Block* block) override;
   void LetGo() override { provider_->LetGo(); }
 
@@ -185,6 +194,7 @@ class RecordLane final : public Lane {
   const std::uint64_t passes_;
   LaneContext* const context_;
   const std::stop_token stop_;
+  const AskForRoom room_;
   std::uint64_t pass_ = 0;
   std::uint64_t records_ = 0;  ///< of this pass
   bool pass_ended_ = false;

@@ -12,6 +12,7 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kReadBytes = 512 * 1024;
+constexpr std::size_t kLeastReadBytes = 4096;
 // So many bytes tell a compressed stream from others.
 constexpr std::size_t kMagicBytes = 4;
 
@@ -22,6 +23,12 @@ void Pause(const std::stop_token& stop) {
   std::condition_variable_any stopped;
   std::unique_lock lock(mutex);
   (void)stopped.wait_for(lock, stop, kBetweenTries, [] { return false; });
+}
+
+std::size_t ReadBytesOf(const OpenOptions& options) {
+  if (options.ahead_bytes == 0) return kReadBytes;
+  const std::uint64_t most = std::min<std::uint64_t>(kReadBytes, options.ahead_bytes);
+  return std::max(kLeastReadBytes, static_cast<std::size_t>(most));
 }
 
 }  // namespace
@@ -65,7 +72,7 @@ bool StreamLane::ReadSome(Block* block) {
   // A block's worth, or as much again as there is where the record at hand needs more: a length
   // that nothing stands behind takes no memory.
   const std::size_t missing = need_ > had ? need_ - had : 0;
-  const std::size_t ask = std::max(kReadBytes, std::min(missing, had));
+  const std::size_t ask = std::max(ReadBytesOf(*context_->options), std::min(missing, had));
   if (!MakeRoom(had + ask, block)) return false;
   std::size_t got = 0;
   const std::span<std::byte> room{run_.data + had, ask};
@@ -218,7 +225,7 @@ void StreamLane::TakeFramed(std::size_t bytes, Block* block) {
   if (!rest.empty() && block->status.ok()) {
     // Room for what comes next too, so that it is not moved again.
     const std::size_t carried = std::exchange(carried_, 0);
-    if (MakeRoom(carried + kReadBytes, block)) {
+    if (MakeRoom(carried + ReadBytesOf(*context_->options), block)) {
       std::copy(rest.begin(), rest.end(), run_.data);
       carried_ = carried;
     }

@@ -33,6 +33,7 @@ class NotingSink final : public PlanSink {
   bool Continue() override { return backlogged; }
   bool Outstanding() override { return false; }
   std::uint64_t first_unfinished() const override { return rows.size(); }
+  Planned planned() const override { return {rows.size(), 0, rows.size()}; }
 
   std::vector<std::uint64_t> rows;  ///< Block::first_record and more
   std::vector<std::size_t> passes;  ///< rows up to the end of each
