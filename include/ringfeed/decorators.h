@@ -28,6 +28,17 @@ class Parser;
 /// million names or an option that cannot work; a file that turns out missing or unreadable later
 /// is a failure of the data.
 Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& options = {});
+/// What the first row of CSV files says.
+struct CsvColumns {
+  std::string header;  ///< the row, for CsvOptions::header
+  /// For OpenOptions::format: the first row of each file is no record and has to be this one. A
+  /// file with another one has other columns: it is damaged as a whole.
+  std::string format;
+};
+/// Reads the first row of the first of these files that has one; blocks for that. `options` are
+/// those that the files are to be opened with: `format` is "", "csv" or "tsv", perhaps with a
+/// delimiter. Throws Error if it cannot be read, for streams, and if no file has a row.
+CsvColumns ReadCsvColumns(const std::vector<std::string>& names, const OpenOptions& options = {});
 /// Records of stores of your own, in the order that OpenFiles has. Takes the sources over; several
 /// threads call ReadAt at once. Throws Error for an empty list, a null source or an option that
 /// cannot work.

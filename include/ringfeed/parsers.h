@@ -92,7 +92,8 @@ struct CsvOptions {
   /// Blank (' '): columns stand after any number of blanks and tabs, also at the row's ends.
   char delimiter = ',';
   bool quotes = true;  ///< false: a quote is a byte like any other
-  std::string header;  ///< the line that names the columns; empty: they have no names
+  /// The line that names the columns (ReadCsvColumns reads it); empty: they have no names.
+  std::string header;
   /// How many columns a row must have. 0: as many as the header has, or, without one, as the fields
   /// reach. kAnyColumns: at least those that the fields reach.
   std::int64_t columns = 0;

@@ -130,11 +130,29 @@ def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _c
     return _core.open_files(file_names(files), check_open_options(options))
 
 
+def csv_columns(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> tuple[str, str]:
+    """What the first row of CSV files says, that of the first file which has one: the row, for
+    ``csv(header=…)``, and a format to open the files with. By that each file's first row is no
+    record, and has to be the same: a file with another one is damaged as a whole.
+
+    Args:
+        options: as of open_files; format: "csv", "tsv", "csv:delimiter=;", … or left out.
+    """
+    header, format = _core.read_csv_columns(file_names(files), check_open_options(options))
+    return header.decode(), format
+
+
 def parse(records: _core.Reader, parser: Union[_core.RecordParser, Parser]) -> _core.Reader:
     """Records into fields; done last, straight into the batch. `parser` may be a Python class's."""
     if isinstance(parser, Parser):
         return parse_samples(records, parser)
     if not isinstance(parser, _core.RecordParser):
+        if hasattr(parser, "of_files"):
+            raise TypeError(
+                "csv(header=True) is a Loader's, which has the files: for a chain take header, "
+                "format = ringfeed.csv_columns(files), csv(…, header=header) and open_files(files, "
+                "format=format)"
+            )
         raise TypeError(
             "a parser is what ringfeed.example, rows, tokens and the others make, or a "
             f"ringfeed.Parser of your own, not {parser!r}"

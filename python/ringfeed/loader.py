@@ -13,6 +13,7 @@ from .arguments import counted
 from .compiled import Compiled
 from .dataset import Parser
 from .loader_plan import LoaderPlan, Shuffle, shuffle_of, tuned_feed_of
+from .parsers import CsvByHeader
 
 _STATE_VERSION = 1
 
@@ -67,7 +68,7 @@ class Loader(_core.LoaderNext):
         self,
         files: Union[chains.PathLike, Iterable[chains.PathLike]],
         *,
-        parse: Union[_core.RecordParser, Parser, None] = None,
+        parse: Union[_core.RecordParser, Parser, CsvByHeader, None] = None,
         batch: int,
         shuffle: Union[Shuffle, str, int, None] = None,
         seed: int = 0,
@@ -89,8 +90,11 @@ class Loader(_core.LoaderNext):
             raise TypeError(f"map takes a function of a batch, or a compiled one, not {map!r}")
         opening = chains.check_open_options(options)
         tuned_slots, device_slots, transfer = tuned_feed_of(opening)
+        names = chains.file_names(files)
+        if isinstance(parse, CsvByHeader):
+            parse, opening = parse.of_files(names, opening)
         plan = LoaderPlan(
-            files=chains.file_names(files),
+            files=names,
             parse=parse,
             batch=counted(batch, "batch"),
             shuffle=shuffle_of(shuffle),

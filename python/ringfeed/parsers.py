@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Optional, Sequence
+from typing import Any, Iterable, Literal, Optional, Sequence, Union, overload
 
 from . import _core
+from .chains import csv_columns
 from .fields import Fields, dimensions, dtype_name, field_list, field_tuples, slot_tuples
 
 #: (name, dtype, dims, levels of LoD)
@@ -44,25 +45,76 @@ def jsonl(keys: Fields) -> _core.RecordParser:
     return _core.json_lines_parser(field_tuples(keys))
 
 
+class CsvByHeader:
+    """What csv(header=True) gives: a Loader reads the columns' names from its files."""
+
+    def __init__(self, fields: Fields, delimiter: str, quotes: bool, columns: int) -> None:
+        self._fields = field_list(fields)
+        self._delimiter = delimiter
+        self._quotes = quotes
+        self._columns = columns
+        _one_character(delimiter)
+
+    def of_files(
+        self, files: list[str], options: dict[str, Any]
+    ) -> tuple[_core.RecordParser, dict[str, Any]]:
+        """The parser of these files, and the options to open them with."""
+        format = options.get("format")
+        if not format and self._delimiter != ",":
+            named = {"\t": "tab", " ": "space"}.get(self._delimiter, self._delimiter)
+            format = f"csv:delimiter={named}"
+        header, format = csv_columns(files, **{**options, "format": format})
+        parser = csv(self._fields, self._delimiter, self._quotes, header, self._columns)
+        return parser, {**options, "format": format}
+
+
+@overload
 def csv(
     fields: Fields,
     delimiter: str = ",",
     quotes: bool = True,
     header: str = "",
     columns: int = 0,
-) -> _core.RecordParser:
-    """CSV rows by their columns. `header` is the line that names them, if it is known; whether the
-    files have one is said by format="csv:header". `columns`: how many a row must have (0: as the
-    header or the fields say, -1: at least those)."""
+) -> _core.RecordParser: ...
+
+
+@overload
+def csv(
+    fields: Fields,
+    delimiter: str = ",",
+    quotes: bool = True,
+    *,
+    header: Literal[True],
+    columns: int = 0,
+) -> CsvByHeader: ...
+
+
+def csv(
+    fields: Fields,
+    delimiter: str = ",",
+    quotes: bool = True,
+    header: Union[str, bool] = "",
+    columns: int = 0,
+) -> Union[_core.RecordParser, CsvByHeader]:
+    """CSV rows by their columns.
+
+    Args:
+        fields: by name, number (Field.column), or one after the other.
+        delimiter, quotes: how a row is told apart.
+        header: True: the first row of each file names the columns. A Loader reads that of its first
+            file as it is made, and a file with another one is damaged. Or the line that names them,
+            where it is known; whether the files have one is then said by format="csv:header".
+        columns: how many a row must have (0: as the header or the fields say, -1: at least those).
+    """
+    if header is True:
+        return CsvByHeader(fields, delimiter, quotes, columns)
     declared = field_list(fields)
     if not isinstance(header, str):
         raise TypeError(
-            'header is the line that names the columns ("id,x,note"), which is not read from the '
-            'files: Loader(…, format="csv:header") passes over each file\'s own, '
-            f"not {header!r}"
+            "header is True, where the first row of each file names the columns, or the line that "
+            f'does ("id,x,note"), not {header!r}'
         )
-    if len(delimiter) != 1:
-        raise ValueError(f"a delimiter is one character, not {delimiter!r}")
+    _one_character(delimiter)
     return _core.csv_parser(
         [(t, f.column) for t, f in zip(field_tuples(declared), declared)],
         delimiter,
@@ -70,6 +122,11 @@ def csv(
         header,
         columns,
     )
+
+
+def _one_character(delimiter: str) -> None:
+    if len(delimiter) != 1:
+        raise ValueError(f"a delimiter is one character, not {delimiter!r}")
 
 
 def ofrecord(features: Fields, truncate: bool = False) -> _core.RecordParser:

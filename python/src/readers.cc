@@ -307,6 +307,17 @@ void BindReaders(nb::module_& module) {
   BindReaderClass(module);
   BindDecoratorsOfReaders(module);
   module.def(
+      "read_csv_columns",
+      [](const std::vector<std::string>& names, const nb::dict& options) {
+        const OpenOptions open = OpenOptionsOf(options);
+        const CsvColumns columns = Unlocked([&] { return ReadCsvColumns(names, open); });
+        return std::make_pair(nb::bytes(columns.header.data(), columns.header.size()),
+                              columns.format);
+      },
+      nb::arg("names"), nb::arg("options"),
+      nb::sig("def read_csv_columns(names: Sequence[str], options: dict[str, typing.Any]) -> "
+              "tuple[bytes, str]"));
+  module.def(
       "open_files",
       [](const std::vector<std::string>& names, const nb::dict& options) {
         const OpenOptions open = OpenOptionsOf(options);

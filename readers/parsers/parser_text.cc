@@ -242,6 +242,21 @@ std::optional<FeatureDefault> TextDefaultOf(std::string_view word, const Word& p
   return text ? FeatureDefault(*parts.missing) : DefaultOf(word, *parts.missing, parts.dtype);
 }
 
+// Names with blanks in them, for which a word has no place otherwise.
+std::string FromHex(std::string_view word, std::string_view hex) {
+  std::string text;
+  for (std::size_t at = 0; at < hex.size(); at += 2) {
+    unsigned byte = 0;
+    const char* const begin = hex.data() + at;
+    const char* const end = hex.data() + std::min(at + 2, hex.size());
+    if (end - begin != 2 || std::from_chars(begin, end, byte, 16).ptr != end) {
+      Refuse(word, "two hexadecimal digits stand for each byte");
+    }
+    text += static_cast<char>(byte);
+  }
+  return text;
+}
+
 void CsvOptionFromWord(std::string_view word, CsvOptions* options) {
   const std::size_t equals = std::min(word.find('='), word.size());
   const std::string_view name = word.substr(0, equals);
@@ -252,14 +267,17 @@ void CsvOptionFromWord(std::string_view word, CsvOptions* options) {
     options->delimiter = value == "tab" ? '\t' : ' ';
   } else if (name == "-header" && !value.empty()) {
     options->header = value;
+  } else if (name == "-header-hex" && !value.empty()) {
+    options->header = FromHex(word, value);
   } else if (word == "-columns=any") {
     options->columns = CsvOptions::kAnyColumns;
   } else if (word == "-noquotes") {
     options->quotes = false;
   } else if (name != "-columns" || !ReadNumber(value, &options->columns) || options->columns < 1) {
     Refuse(word,
-           "this is no option of csv: -delimiter=C, tab or space, -header=NAMES, -columns=N "
-           "or any, -noquotes");
+           "this is no option of csv: -delimiter=C, tab or space, -header=NAMES (or "
+           "-header-hex=HEX; the command's feed takes -header alone, and reads it), -columns=N or "
+           "any, -noquotes");
   }
 }
 

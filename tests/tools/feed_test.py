@@ -171,6 +171,20 @@ class FeedTest(CommandTest):
         rows = [data[i : i + 160] for i in range(0, len(data), 160)]
         self.assertEqual((report["batches"], report["order_digest"]), (8, order_digest(rows)))
 
+    def test_the_first_row_of_csv_files_names_their_columns(self):
+        for name, header in (("1.csv", "y,x z"), ("2.csv", "y,x z"), ("3.csv", "x z,y")):
+            (self.folder / name).write_text(header + "\n1,2\n3,4\n")
+        words = ["--parse", "csv: -header y=i8", "--cycle", 1]
+        report = run_json("feed", self.folder / "1.csv", self.folder / "2.csv", *words)
+        self.assertEqual(report["records"], 4)
+        self.assertEqual(report["multiset"], multiset([b"1,2", b"3,4"] * 2))
+        failed = run("feed", self.folder / "1.csv", self.folder / "3.csv", *words)
+        self.assertEqual(failed.returncode, 1)
+        self.assertIn("3.csv", failed.stderr)
+        self.assertIn('"x z,y" where the columns "y,x z" are expected', failed.stderr)
+        unknown = run("feed", self.folder / "1.csv", "--parse", "csv: -header w=i8")
+        self.assertEqual(unknown.returncode, 2)
+
     def test_a_stream_is_read_until_nothing_comes(self):
         fifo = self.folder / "online.fifo"
         os.mkfifo(fifo)

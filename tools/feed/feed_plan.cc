@@ -160,6 +160,27 @@ void AddSpeedOptions(CLI::App* app, FeedPlan* plan, SpeedOptions* speed) {
       ->type_name("SIZE");
 }
 
+namespace {
+
+// "-header" without names: those of the files.
+void ReadHeader(FeedPlan* plan) {
+  constexpr std::string_view kWord = " -header ";
+  const std::size_t at = (plan->parse + ' ').find(kWord);
+  if (!plan->parse.starts_with("csv:") || at == std::string::npos) return;
+  const CsvColumns columns = ReadCsvColumns(plan->files, plan->open);
+  std::string hex;
+  for (const char c : columns.header) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(c);
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  plan->parse.replace(at, kWord.size() - 1, " -header-hex=" + hex);
+  plan->open.format = columns.format;
+}
+
+}  // namespace
+
 void CompletePlan(const SpeedOptions& speed, FeedPlan* plan) {
   const bool sized =
       plan->shuffle_mode == ShuffleMode::kWindow || plan->shuffle_mode == ShuffleMode::kBlock;
@@ -167,6 +188,7 @@ void CompletePlan(const SpeedOptions& speed, FeedPlan* plan) {
     throw Refuse("--shuffle-mode window and block do nothing without a size: --shuffle ROWS");
   }
   if (plan->batch == 0 && !plan->parse.empty()) plan->batch = kDefaultBatch;
+  ReadHeader(plan);
   if (speed.arena_bytes == 0) return;
   plan->open.arena = std::make_shared<PinnedArena>(speed.arena_bytes);
   plan->open.arena_bytes = speed.arena_bytes;  // there is nobody to share it with

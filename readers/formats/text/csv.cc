@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -121,6 +122,35 @@ class CsvWriter final : public FileRecordWriter {
   bool first_ = true;
 };
 
+// A row of names is longer only by mistake.
+constexpr std::size_t kMostColumnsBytes = 64 * 1024;
+
+std::string HexOf(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
+// Takes hex digits, up to a comma or the end, from the front of `text`. False where they are none,
+// or stand for what is no row.
+bool TakeColumns(std::string_view* text, std::string* columns) {
+  const std::string_view hex = text->substr(0, text->find(','));
+  if (hex.empty() || hex.size() % 2 != 0 || hex.size() / 2 > kMostColumnsBytes) return false;
+  for (std::size_t at = 0; at < hex.size(); at += 2) {
+    unsigned byte = 0;
+    const char* const end = hex.data() + at + 2;
+    if (std::from_chars(hex.data() + at, end, byte, 16).ptr != end) return false;
+    *columns += static_cast<char>(byte);
+  }
+  text->remove_prefix(hex.size());
+  return true;
+}
+
 class Csv final : public Format {
  public:
   explicit Csv(const CsvLayout& layout) : layout_(layout) {
@@ -131,7 +161,9 @@ class Csv final : public Format {
                (layout.delimiter == ' ' ? std::string("space") : std::string(1, layout.delimiter));
       before = ",";
     }
-    if (layout.header) name_ += std::string(before) + "header";
+    if (!layout.header) return;
+    name_ += std::string(before) + "header";
+    if (!layout.columns.empty()) name_ += "=" + HexOf(layout.columns);
   }
 
   std::string_view name() const override { return name_; }
@@ -140,8 +172,8 @@ class Csv final : public Format {
   }
   bool MatchesBytes(std::span<const std::byte>) const override { return false; }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
-    return std::make_unique<TextFramer<CsvScanner>>(options, layout_.header,
-                                                    CsvScanner(layout_.delimiter));
+    return std::make_unique<TextFramer<CsvScanner>>(
+        options, HeaderRow{layout_.header, layout_.columns}, CsvScanner(layout_.delimiter));
   }
   std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
     return std::make_unique<TextUnitFramer<CsvScanner>>(options, CsvScanner(layout_.delimiter));
@@ -192,12 +224,17 @@ Status ParseCsvLayout(std::string_view text, CsvLayout* layout) {
     } else if (rest.starts_with(kHeader)) {
       rest.remove_prefix(kHeader.size());
       good = layout->header = true;
+      if (rest.starts_with('=')) {
+        rest.remove_prefix(1);
+        layout->columns.clear();
+        good = TakeColumns(&rest, &layout->columns);
+      }
     }
     if (!good || (!rest.empty() && rest.front() != ',')) {
       return Status(StatusCode::kInvalidArgument,
                     "format parameters \"" + std::string(text) +
-                        "\": expected [delimiter=C][,header], C one byte that is no quote and no "
-                        "line end, or tab, space, comma");
+                        "\": expected [delimiter=C][,header[=HEX]], C one byte that is no quote "
+                        "and no line end, or tab, space, comma, HEX the bytes of the first row");
     }
     rest.remove_prefix(std::min<std::size_t>(1, rest.size()));
   }

@@ -81,14 +81,14 @@ class Lines final : public Format {
     return json_ && StartsWithObject(head);
   }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
-    return std::make_unique<TextFramer<LineScanner>>(options, false, LineScanner());
+    return std::make_unique<TextFramer<LineScanner>>(options, HeaderRow(), LineScanner());
   }
   std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
     return std::make_unique<TextUnitFramer<LineScanner>>(options, LineScanner());
   }
   std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
                                              std::uint64_t offset) const override {
-    auto framer = std::make_unique<TextFramer<LineScanner>>(options, false, LineScanner());
+    auto framer = std::make_unique<TextFramer<LineScanner>>(options, HeaderRow(), LineScanner());
     framer->PassRestOfRow(offset, "where its line begins is lost");
     return framer;
   }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "readers/formats/format.h"
@@ -20,11 +21,14 @@ std::shared_ptr<const Format> JsonLinesFormat();
 struct CsvLayout {
   char delimiter = ',';
   bool header = false;  ///< the first row names the columns: it is passed over
+  /// What that row has to be, byte for byte, without its end: a file with another one has other
+  /// columns and is damaged from there on. Empty: anything.
+  std::string columns{};
 };
 
-/// "", "header", "delimiter=;", "delimiter=tab,header", …: what follows "csv:" or "tsv:". The
-/// delimiter is one byte, or tab, space, comma. `layout` comes with what holds where the text says
-/// nothing.
+/// "", "header", "header=HEX", "delimiter=;", "delimiter=tab,header", …: what follows "csv:" or
+/// "tsv:". HEX is CsvLayout::columns. The delimiter is one byte, or tab, space, comma. `layout`
+/// comes with what holds where the text says nothing.
 Status ParseCsvLayout(std::string_view text, CsvLayout* layout);
 
 /// Rows per RFC 4180: a record is the bytes of a row without its end (LF or CRLF), quotes and all.

@@ -17,6 +17,12 @@ inline constexpr std::size_t kMostEndBytes = 2;
 /// Where a search for the end of a row found none.
 inline constexpr std::size_t kNoRowEnd = ~std::size_t{0};
 
+/// A first row that is no record.
+struct HeaderRow {
+  bool is_due = false;
+  std::string expected{};  ///< what it has to be; empty: anything
+};
+
 /// Frames text: rows that end in LF or CRLF, the last one perhaps in neither. What is inside a row
 /// is the Scanner's business:
 ///   kEmptyRowsCount          whether an empty row is a record, or passed over
@@ -30,9 +36,8 @@ inline constexpr std::size_t kNoRowEnd = ~std::size_t{0};
 template <typename Scanner>
 class TextFramer final : public Framer {
  public:
-  /// `header`: the first row is passed over.
-  TextFramer(const FramerOptions& options, bool header, Scanner scanner)
-      : options_(options), header_due_(header), scanner_(std::move(scanner)) {
+  TextFramer(const FramerOptions& options, HeaderRow header, Scanner scanner)
+      : options_(options), header_(std::move(header)), scanner_(std::move(scanner)) {
     scanner_.Start();
   }
 
@@ -94,19 +99,53 @@ class TextFramer final : public Framer {
     if (end == kNoRowEnd) return Unended(input, pos, output, result);
     const std::size_t size = end - (end != 0 && row[end - 1] == std::byte{'\r'} ? 1 : 0);
     if (size > options_.max_record_bytes) [[unlikely]] {
-      return TooLong(at, output, result);
+      return TooLong(input, pos, output, result);
     }
     FetchAhead(row, end + 1);
+    if (header_.is_due && !HasColumns({row, size})) [[unlikely]] {
+      return OtherColumns({row, size}, input, pos, output, result);
+    }
     *pos += end + 1;
     scanner_.Start();
     Append({row, size}, at, output);
     return FrameStep::kGoOn;
   }
 
+  bool HasColumns(const RecordSpan& row) const {
+    if (header_.expected.empty() || (!Scanner::kEmptyRowsCount && row.size == 0)) return true;
+    return TextOf(row) == header_.expected;
+  }
+  static std::string_view TextOf(const RecordSpan& row) {
+    return {reinterpret_cast<const char*>(row.data), row.size};
+  }
+
+  // All of a file with other columns is lost: what its rows hold would go to the wrong fields.
+  FrameStep OtherColumns(const RecordSpan& row, const FrameInput& input, std::size_t* pos,
+                         FrameOutput* output, FrameResult* result) {
+    const auto shown = [](std::string_view text) {
+      constexpr std::size_t kMost = 80;
+      const std::string whole(text.substr(0, kMost));
+      return "\"" + whole + (text.size() > kMost ? "\"…" : "\"");
+    };
+    return LoseFile("the first row is " + shown(TextOf(row)) + " where the columns " +
+                        shown(header_.expected) + " are expected",
+                    input, pos, output, result);
+  }
+
+  FrameStep LoseFile(std::string reason, const FrameInput& input, std::size_t* pos,
+                     FrameOutput* output, FrameResult* result) {
+    const std::uint64_t here = input.offset + input.bytes.size();
+    ended_ = true;
+    const FrameStep step = Damaged(StatusCode::kDamaged, std::move(reason), input.offset + *pos,
+                                   known_size() ? options_.file_bytes : here, output, result);
+    if (result->status.ok()) *pos = input.bytes.size();
+    return step;
+  }
+
   void Append(RecordSpan row, std::uint64_t at, FrameOutput* output) {
     if (!Scanner::kEmptyRowsCount && row.size == 0) return;
-    if (header_due_) [[unlikely]] {
-      header_due_ = false;
+    if (header_.is_due) [[unlikely]] {
+      header_.is_due = false;
       return;
     }
     output->records.push_back(row);
@@ -119,7 +158,7 @@ class TextFramer final : public Framer {
                     FrameResult* result) {
     const std::uint64_t at = input.offset + *pos;
     const std::size_t left = input.bytes.size() - *pos;
-    if (left > options_.max_record_bytes + 1) return TooLong(at, output, result);
+    if (left > options_.max_record_bytes + 1) return TooLong(input, pos, output, result);
     if (!AtEnd(input)) {
       result->need_bytes = NeedBytes(at, left);
       return FrameStep::kStop;
@@ -159,7 +198,9 @@ class TextFramer final : public Framer {
     } else if (left != 0 && !open.empty()) {
       step = Damaged(StatusCode::kTruncated, std::string(open), at, end, output, result);
     } else if (left > options_.max_record_bytes) {
-      return TooLong(at, output, result);
+      return TooLong(input, pos, output, result);
+    } else if (left != 0 && header_.is_due && !HasColumns({input.bytes.data() + *pos, left})) {
+      return OtherColumns({input.bytes.data() + *pos, left}, input, pos, output, result);
     } else if (left != 0) {
       Append({input.bytes.data() + *pos, left}, at, output);
     }
@@ -167,16 +208,21 @@ class TextFramer final : public Framer {
     return FrameStep::kStop;
   }
 
-  FrameStep TooLong(std::uint64_t at, FrameOutput* output, FrameResult* result) {
+  FrameStep TooLong(const FrameInput& input, std::size_t* pos, FrameOutput* output,
+                    FrameResult* result) {
+    const std::uint64_t at = input.offset + *pos;
     const std::string reason =
         "a row is longer than max_record_bytes (" + std::to_string(options_.max_record_bytes) + ")";
     if (options_.on_damage == OnDamage::kFail) {
       return Damaged(StatusCode::kResourceExhausted, reason, at, at, output, result);
     }
+    if (header_.is_due && !header_.expected.empty()) {
+      return LoseFile(reason + ", of the columns' names", input, pos, output, result);
+    }
     ended_ = false;
     PassRestOfRow(at, reason);
-    if (header_due_) {
-      header_due_ = false;
+    if (header_.is_due) {
+      header_.is_due = false;
     } else {
       output->records.push_back({});
       if (output->units != nullptr) output->units->push_back({at, at, 1, true});
@@ -224,7 +270,7 @@ class TextFramer final : public Framer {
   }
 
   const FramerOptions options_;
-  bool header_due_;
+  HeaderRow header_;
   Scanner scanner_;
   std::int64_t next_record_ = 0;
   bool passing_ = false;  // what stands at passing_begin_ is too long, or no row

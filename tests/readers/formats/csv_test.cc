@@ -155,6 +155,63 @@ TEST(CsvTest, HeaderAndByteOrderMarkAreNoRecords) {
   EXPECT_EQ(FrameAll(*with_header, "\n\nid,v\n", OnDamage::kFail).records, Strings{});
 }
 
+// "id,v" in hexadecimal.
+constexpr const char* kExpectsIdAndV = "csv:header=69642c76";
+
+TEST(CsvTest, TheHeaderThatIsExpectedIsNoRecordHoweverTheFileIsCut) {
+  const auto format = FindFormat(kExpectsIdAndV).format;
+  for (const std::string& file :
+       {std::string("id,v\n1,2\n3,4"), std::string("\n\r\nid,v\r\n1,2\n3,4"),
+        std::string("\xef\xbb\xbfid,v\n1,2\n3,4")}) {
+    for (const bool known : {true, false}) {
+      for (std::size_t split = 0; split < file.size(); ++split) {
+        const Feeding feeding{.ends = {split}, .known_size = known};
+        const Framed framed = FrameAll(*format, file, OnDamage::kFail, feeding);
+        ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
+        ASSERT_EQ(framed.records, (Strings{"1,2", "3,4"})) << split;
+      }
+    }
+    for (std::uint64_t stripe = 1; stripe < file.size(); ++stripe) {
+      ASSERT_EQ(FrameAll(*format, file, OnDamage::kFail, {.limit_step = stripe}).records,
+                (Strings{"1,2", "3,4"}));
+    }
+  }
+  for (const std::string& file : {std::string(), std::string("\n"), std::string("id,v")}) {
+    const Framed framed = FrameAll(*format, file, OnDamage::kFail);
+    EXPECT_TRUE(framed.status.ok());
+    EXPECT_TRUE(framed.records.empty());
+  }
+}
+
+TEST(CsvTest, AFileOfOtherColumnsIsLostAsAWhole) {
+  const auto format = FindFormat(kExpectsIdAndV).format;
+  for (const std::string& first : {std::string("v,id"), std::string("id,v,w"), std::string("id"),
+                                   std::string("\"id\",v"), std::string(200, 'x')}) {
+    const std::string file = "\n" + first + "\n1,2\n3,4\n";
+    for (const bool known : {true, false}) {
+      for (std::size_t split = 0; split < file.size(); ++split) {
+        const Feeding feeding{.ends = {split}, .known_size = known};
+        const Framed failed = FrameAll(*format, file, OnDamage::kFail, feeding);
+        ASSERT_EQ(failed.status.code(), StatusCode::kDamaged) << failed.status.ToString();
+        ASSERT_EQ(failed.status.place().offset, 1);
+        ASSERT_NE(failed.status.message().find("\"id,v\" are expected"), std::string::npos);
+        ASSERT_TRUE(failed.records.empty());
+        const Framed skipped = FrameAll(*format, file, OnDamage::kSkip, feeding);
+        ASSERT_TRUE(skipped.status.ok());
+        ASSERT_FALSE(skipped.stuck);
+        ASSERT_TRUE(skipped.records.empty());
+        ASSERT_EQ(skipped.damage.size(), 1U);
+        ASSERT_EQ(skipped.damage[0].begin, 1U);
+      }
+    }
+  }
+  const Framed last = FrameAll(*format, "v,id", OnDamage::kSkip);
+  EXPECT_EQ(last.damage.size(), 1U) << "a row without an end";
+  const Framed longer = FrameAll(*format, "id,v plus\n1,2\n", OnDamage::kSkip, {}, 6);
+  EXPECT_TRUE(longer.records.empty());
+  EXPECT_EQ(longer.damage.size(), 1U);
+}
+
 TEST(CsvTest, ParametersNameTheDelimiterAndTheHeader) {
   const auto rows = [](const std::string& format, const std::string& file) {
     const FormatResult found = FindFormat(format);
@@ -172,6 +229,10 @@ TEST(CsvTest, ParametersNameTheDelimiterAndTheHeader) {
     EXPECT_EQ(FindFormat(bad).status.code(), StatusCode::kInvalidArgument) << bad;
   }
   EXPECT_EQ(FindFormat("csv:delimiter=;,header").format->name(), "csv:delimiter=;,header");
+  EXPECT_EQ(FindFormat("tsv:header=6100ff").format->name(), "tsv:header=6100ff");
+  for (const std::string bad : {"csv:header=", "csv:header=6g", "csv:header=616"}) {
+    EXPECT_EQ(FindFormat(bad).status.code(), StatusCode::kInvalidArgument) << bad;
+  }
   EXPECT_EQ(DetectFormat("a.csv", {}).format->name(), "csv");
   EXPECT_EQ(DetectFormat("a.tsv", {}).format->name(), "tsv");
 }
