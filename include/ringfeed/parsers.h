@@ -23,7 +23,10 @@ using FeatureDefault = std::variant<std::int64_t, double, std::string>;
 
 /// One feature of a tf.Example and the field that it becomes. bytes_list gives uint8 (one value per
 /// record), float_list float32, int64_list int64 or, checked for its range, int32. A first
-/// dimension of -1 makes the field ragged; a fixed one must hold exactly as many elements.
+/// dimension of -1 makes the field ragged; a fixed one must hold exactly as many elements. The
+/// shape
+/// {-1, -1} takes a bytes_list of several values: a row of sequences. In a batch lod[0] has the
+/// rows' offsets in these, lod[1] theirs in the values; a single row has the latter alone.
 struct FeatureSpec {
   std::string name;
   DType dtype = DType::kUInt8;
@@ -134,9 +137,10 @@ std::shared_ptr<const Parser> ExampleParser(std::vector<FeatureSpec> features);
 /// tf.SequenceExample (TensorFlow's example.proto): the context's features as ExampleParser reads
 /// them, after them the feature lists. Of a list each feature is a step: a field's first dimension
 /// is -1, its steps, and each step holds exactly the elements of the other dimensions, {-1} one of
-/// them. Steps of many lengths have no field. A list without a step is an empty row; a record that
-/// lacks one is a failure, or, with the default "", has an empty row. Immutable, may be shared by
-/// threads. Throws Error(kInvalidArgument) if there is no feature, one is named twice or one
+/// them. Steps of any length are a row of sequences, {-1, -1, …}, as the values of a bytes_list
+/// are; a step that holds nothing is an empty one. A list without a step is an empty row; a record
+/// that lacks one is a failure, or, with the default "", has an empty row. Immutable, may be shared
+/// by threads. Throws Error(kInvalidArgument) if there is no feature, one is named twice or one
 /// cannot be such a field.
 std::shared_ptr<const Parser> SequenceExampleParser(std::vector<FeatureSpec> context,
                                                     std::vector<FeatureSpec> sequences);

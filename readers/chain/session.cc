@@ -649,7 +649,7 @@ void ReaderSession::CopyParsedRow(Instance* instance) {
     tensor.owner = std::move(copy);
   }
   *instance = JoinLevels(parser, std::move(columns));
-  instance->set_is_record(!parser.has_lod());
+  instance->set_is_record(parser.gives_records());
 }
 
 void ReaderSession::RewindSource() {

@@ -23,6 +23,10 @@ std::size_t FindRaggedField(const Parser& parser, const std::string& name, const
     if (parser.role(f) == FieldRole::kLodLevel) continue;
     names += (names.empty() ? "" : ", ") + field.name;
     if (field.name != name) continue;
+    if (parser.role(f) == FieldRole::kNestedRows) {
+      refuse("field \"" + name +
+             "\" has two levels of LoD: a length of its rows would be of which?");
+    }
     if (parser.role(f) == FieldRole::kLodValues) {
       refuse("field \"" + name + "\" has levels of LoD: its sequences are not rows");
     }
@@ -54,7 +58,12 @@ Instance JoinLevels(const Parser& parser, Instance columns) {
       continue;
     }
     Tensor tensor = std::move(columns[f]);
-    if (parser.role(f) == FieldRole::kLodValues) tensor.lod.clear();
+    if (parser.role(f) != FieldRole::kTensor) tensor.lod.clear();
+    if (parser.role(f) == FieldRole::kNestedRows) {
+      const Tensor& top = columns[f - levels];
+      tensor.lod = top.lod;  // none of a single row
+      KeepAlive(top.owner, &tensor);
+    }
     for (; levels > 0; --levels) {
       const Tensor& level = columns[f - levels];
       tensor.lod.push_back({reinterpret_cast<const std::int64_t*>(level.data - kLevelLeadBytes),

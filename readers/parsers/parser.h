@@ -28,9 +28,11 @@ struct FieldLocation {
 
 /// What a field is to the tensors that users get.
 enum class FieldRole : std::uint8_t {
-  kTensor,     ///< a tensor; the LoD of a ragged one is the offsets of its rows
-  kLodLevel,   ///< a level of the LoD of the next field that is none: see below
-  kLodValues,  ///< a ragged field's rows joined to one tensor; its LoD is the levels before it
+  kTensor,      ///< a tensor; the LoD of a ragged one is the offsets of its rows
+  kLodLevel,    ///< a level of the LoD of the next field that is none: see below
+  kLodValues,   ///< a ragged field's rows joined to one tensor; its LoD is the levels before it
+  kNestedRows,  ///< a ragged field whose rows are sequences of sequences: its LoD is the rows of
+                ///< the first level before it, and these levels
 };
 // A level is a ragged int64 field of shape [-1]. Its units are the sequences of that level, their
 // values the ends of these, in units of the field behind it: the next lower level, or the values.
@@ -76,6 +78,8 @@ class Parser {
     return field < roles_.size() ? roles_[field] : FieldRole::kTensor;
   }
   bool has_lod() const { return !roles_.empty(); }
+  /// Whether each row is one record for the user, whatever levels its fields have.
+  bool gives_records() const { return roles_.empty() || gives_records_; }
   /// True where Locate must precede Write.
   bool two_phase() const { return two_phase_; }
   virtual std::unique_ptr<Scratch> NewScratch() const = 0;
@@ -139,6 +143,7 @@ class Parser {
 
   std::vector<FieldSpec> fields_;
   std::vector<FieldRole> roles_;  ///< of each field; those without are tensors
+  bool gives_records_ = false;    ///< levels are within a row
   bool two_phase_ = false;
   bool units_alike_ = false;  ///< every unit of a location takes as many of its bytes
 };
@@ -153,8 +158,10 @@ inline ElementCheck ElementCheckOf(const std::shared_ptr<const Parser>& parser) 
 ///   "raw"                                      one ragged uint8 field "bytes"
 ///   "rows: f4[13] i4[26] i4"                   packed little-endian columns, named c0, c1, …;
 ///                                              "name:f4[13]"
-///   "example: image=u1[] label=i8[1] x=f4[13]?0"  tf.Example features; [] ragged, ?v a default
-///   "sequence: id=i8 | tokens=i8[] frames=f4[,128]"  tf.SequenceExample: context | feature lists
+///   "example: image=u1[] label=i8[1] x=f4[13]?0"  tf.Example features; [] ragged, ?v a default,
+///                                              u1[,] a list of bytes of any length each
+///   "sequence: id=i8 | tokens=i8[] frames=f4[,128]"  tf.SequenceExample: context | feature lists;
+///                                              i8[,] steps of any length each
 ///   "ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0"  OFRecord features; ~ cut, or filled up
 ///   "csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8"  columns by name or number
 ///   "jsonl: id=i8 text=u1[] v=f4[]?"           top-level keys of JSON objects

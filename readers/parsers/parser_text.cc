@@ -116,8 +116,8 @@ Shape ShapeOf(std::string_view word, std::string_view text) {
     more = comma != std::string_view::npos;
     const std::string_view number = text.substr(0, comma);
     std::int64_t dimension = -1;
-    // "[,4]" is ragged in its first dimension, as "[]" is.
-    const bool open = number.empty() && shape.empty();
+    // "[,4]" is ragged in its first dimension, as "[]" is, and "[,]" in its second one, too.
+    const bool open = number.empty() && (shape.empty() || shape == Shape{-1});
     if (!open && !ReadNumber(number, &dimension)) {
       Refuse(word, "\"" + std::string(number) + "\" is no dimension");
     }

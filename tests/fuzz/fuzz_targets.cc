@@ -28,6 +28,8 @@ constexpr NamedFuzzTarget kTargets[] = {
     {"parse_rows", ParseTarget, "rows: f4[3] i8 u1"},
     {"parse_example", ParseTarget, "example: image=u1[] label=i8 small=i4[]? x=f4[3]?0 v=f4[,2]?"},
     {"parse_sequence", ParseTarget, "sequence: id=i8 w=f4[]? | tokens=i8[] x=f4[,2]? s=u1[,3]?"},
+    {"parse_nested", ParseTarget,
+     "sequence: id=i8 w=f4[]? tags=u1[,]? | tokens=i8[,] x=f4[,,2]? s=u1[,]?"},
     {"parse_ofrecord", ParseTarget,
      "ofrecord: encoded=u1[] class/label=i4 x=f4[3]~?0 d=f8[]? n=i8[]?"},
     {"parse_csv", ParseTarget, "csv: -columns=any id=i8 x=f8[2]?-1 note=u1[] f=f4?2.5 n=i4?0"},

@@ -240,6 +240,7 @@ def texts():
         "parse_rows": [struct.pack("<3fqB", 1, 2, 3, -4, 5), struct.pack("<3fqB", 0, 0, 0, 0, 0)],
         "parse_example": [example(), field(1, feature(b"label", 3, varint(2**64 - 5)) + feature(b"image", 1, b""))],
         "parse_sequence": [sequence(), field(1, feature(b"id", 3, varint(1)))],
+        "parse_nested": [sequence(), field(1, feature(b"id", 3, varint(1)))],
         "parse_ofrecord": [ofrecord_message(), feature(b"class/label", 5, varint(1)) + feature(b"encoded", 1, b"")],
         "parse_csv": [b'7,1.5,-2e3,"a ""b"" ,",0.25,9', b"8,,,plain,,", b"+9, 1 ,inf,x,nan,-1"],
         "parse_lod": [lod_record(), lod_record()[:-1] + b"M"],

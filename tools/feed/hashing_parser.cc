@@ -40,6 +40,7 @@ HashingParser::HashingParser(std::shared_ptr<const Parser> inner, PayloadHash ki
     roles_.push_back(inner_->role(f));
   }
   fields_.push_back({"payload_hash", kUInt8, {sizeof(HashedPayload)}});
+  gives_records_ = inner_->gives_records();
   two_phase_ = inner_->two_phase();
 }
 

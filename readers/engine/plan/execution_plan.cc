@@ -127,7 +127,7 @@ std::vector<SlotSpec> ExecutionPlan::Slots() const {
     SlotSpec slot{field.name, field.dtype, field.shape, std::exchange(levels, 0)};
     // Rows vary (the last batch), and so do the joined steps of ragged rows.
     if (batched && !field.ragged()) slot.dims.insert(slot.dims.begin(), -1);
-    if (batched && field.ragged() && parser->role(f) == FieldRole::kTensor) slot.lod_levels = 1;
+    if (batched && field.ragged() && parser->role(f) != FieldRole::kLodValues) ++slot.lod_levels;
     slots.push_back(std::move(slot));
   }
   if (batched && batch.pad) slots.push_back({kMaskName, kUInt8, {-1}, 0});

@@ -116,7 +116,9 @@ std::size_t MostKept(const FeatureField& field) {
 void CheckSteps(const FeatureField& field, const FieldSpec& spec) {
   if (!spec.ragged()) Refuse(field, "a sequence's first dimension is -1, its steps");
   for (const std::int64_t dimension : std::span(spec.shape).subspan(1)) {
-    if (dimension < 0) Refuse(field, "steps of many lengths would be ragged in a ragged field");
+    if (dimension < 0) {
+      Refuse(field, "only steps as a whole have many lengths: a shape is [-1, -1, …] at most");
+    }
   }
 }
 

@@ -7,8 +7,10 @@
 
 #include "base/little_endian.h"
 #include "readers/parsers/example/feature_field.h"
+#include "readers/parsers/example/feature_names.h"
 #include "readers/parsers/example/feature_scanner.h"
 #include "readers/parsers/example/feature_values.h"
+#include "readers/parsers/example/nested_features.h"
 #include "readers/parsers/example/staged_columns.h"
 #include "readers/parsers/example/varint_list.h"
 #include "readers/parsers/parser.h"
@@ -161,34 +163,11 @@ void FeaturesParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loc
   }
 }
 
-// The names in a map of the record; false where it has no such map.
-bool ReadNames(const RecordSpan& record, std::uint32_t map_field, std::vector<std::string>* names) {
-  const auto read_entry = [&](std::span<const std::byte> entry) {
-    std::span<const std::byte> key;
-    if (!ReadFeatureKey(entry, &key)) return false;
-    names->emplace_back(reinterpret_cast<const char*>(key.data()), key.size());
-    return true;
-  };
-  const auto read_map = [&](std::span<const std::byte> map) {
-    return ForEachDelimited(map, 1, read_entry);
-  };
-  return map_field == 0 ? read_map(record.bytes())
-                        : ForEachDelimited(record.bytes(), map_field, read_map);
-}
-
 Refusal FeaturesParser::Explain(const RecordSpan& record, const Status& why) const {
-  for (const bool lists : {false, true}) {
-    std::vector<std::string> names;
-    if (lists && dialect_.lists_field == 0) break;
-    if (!ReadNames(record, lists ? dialect_.lists_field : dialect_.map_field, &names)) break;
-    for (const FeatureField& field : feature_fields_) {
-      if ((field.step != nullptr) != lists || field.has_default) continue;
-      if (std::find(names.begin(), names.end(), field.name) != names.end()) continue;
-      return MissingName((lists ? "feature list \"" : "feature \"") + field.name + "\"", field.name,
-                         names);
-    }
-  }
-  return RefusalOf(why, fields_);
+  const std::span<const FeatureField> fields(feature_fields_);
+  const std::size_t lists = scanners_.front().fields();
+  return ExplainMissingFeature(dialect_, fields.first(lists), fields.subspan(lists), record, why,
+                               fields_);
 }
 
 // A run that stands as it is, or one of varints: those behind the last that counts are left out.
@@ -417,6 +396,9 @@ void FeaturesParser::Write(std::span<const RecordSpan> rows, const FieldLocation
 /// Sequences stand behind all others.
 std::shared_ptr<const Parser> MakeFeatureParser(const FeatureDialect& dialect,
                                                 const std::vector<WantedFeature>& features) {
+  if (std::any_of(features.begin(), features.end(), IsNested)) {
+    return MakeNestedFeatureParser(dialect, features);
+  }
   return std::make_shared<const FeaturesParser>(dialect, features);
 }
 

@@ -63,6 +63,7 @@ bool AppendPiece(std::span<const std::byte> piece, std::size_t most, FeatureValu
   switch (values->kind) {
     case FeatureKind::kBytes:
       if (values->count++ == 0) values->bytes = piece;
+      if (values->keeps_all_bytes) values->all_bytes.push_back(piece);
       return true;
     case FeatureKind::kFloats:
       return AppendFixed(piece, most, &values->floats, &values->count);
@@ -139,6 +140,7 @@ void FeatureValues::Clear() {
   kind = FeatureKind::kUnset;
   count = 0;
   bytes = {};
+  all_bytes.clear();
   floats.clear();
   doubles.clear();
   ints.clear();

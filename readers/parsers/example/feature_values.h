@@ -111,11 +111,14 @@ struct FeatureDialect {
 };
 
 /// A feature, whatever way it was written: packed or not, in pieces, merged as Protobuf merges.
-/// Only the vector of its kind is filled; of a list of bytes only the first value is kept.
+/// Only the vector of its kind is filled; of a list of bytes only the first value is kept, unless
+/// all are asked for.
 struct FeatureValues {
   FeatureKind kind = FeatureKind::kUnset;
   std::size_t count = 0;  ///< of the list, also of numbers that were not kept
   std::span<const std::byte> bytes;
+  bool keeps_all_bytes = false;  ///< all values of a list of bytes go here:
+  std::vector<std::span<const std::byte>> all_bytes;
   std::vector<float> floats;
   std::vector<double> doubles;
   std::vector<std::int64_t> ints;

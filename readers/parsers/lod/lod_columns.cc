@@ -15,12 +15,6 @@ constexpr std::size_t kStageBytes = 16 * 1024;
 // Rows that are taken to their columns together: their locations stay in L1, and small records too.
 constexpr std::size_t kChunkRows = 64;
 
-struct LoDScratch final : Parser::Scratch {
-  explicit LoDScratch(std::size_t fields) : columns(fields, kStageBytes) {}
-
-  StagedColumns columns;
-};
-
 // The ends of a record's sequences, counted from the batch's start. False where they do not ascend
 // to `last`, as they did when they were located.
 bool AppendEnds(const FieldLocation& at, std::int64_t base, std::uint64_t last,
@@ -45,6 +39,8 @@ bool AppendEnds(const FieldLocation& at, std::int64_t base, std::uint64_t last,
 }
 
 }  // namespace
+
+LoDScratch::LoDScratch(std::size_t fields) : columns(fields, kStageBytes) {}
 
 std::unique_ptr<Parser::Scratch> LoDColumnsParser::NewScratch() const {
   return std::make_unique<LoDScratch>(columns_.size());

@@ -10,6 +10,13 @@
 
 namespace ringfeed {
 
+/// What a thread needs to write columns.
+struct LoDScratch : Parser::Scratch {
+  explicit LoDScratch(std::size_t fields);
+
+  StagedColumns columns;
+};
+
 /// A parser whose fields are tensors with LoD: Locate, left to the kind of record, finds for each
 /// tensor its levels, the top one first, and behind them its values, as one location each. A
 /// level's location is its offsets without the first, which is 0: little-endian 64-bit numbers, of

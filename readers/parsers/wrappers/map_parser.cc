@@ -74,6 +74,7 @@ class RowView {
     if (!parser_->has_lod()) return;
     instance_ = JoinLevels(*parser_, columns_);
     instance_.set_names(names_);
+    instance_.set_is_record(parser_->gives_records());
   }
 
   const Parser* const parser_;

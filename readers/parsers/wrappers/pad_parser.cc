@@ -38,6 +38,7 @@ class PadParser final : public Parser {
     if (length_ != 0) fields_[field].shape[0] = static_cast<std::int64_t>(length_);
     for (std::size_t f = 0; f < inner_fields_; ++f) roles_.push_back(inner_->role(f));
     if (!inner_->has_lod()) roles_.clear();
+    gives_records_ = inner_->gives_records();
     const std::string lengths = fields_[field].name + "_length";
     if (!AddField({lengths, DType::kInt64, {}})) {
       throw Error(Status(StatusCode::kInvalidArgument,

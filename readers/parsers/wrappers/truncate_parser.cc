@@ -39,6 +39,7 @@ class TruncateParser final : public Parser {
     fields_ = inner_->fields();
     for (std::size_t f = 0; f < fields_.size(); ++f) roles_.push_back(inner_->role(f));
     if (!inner_->has_lod()) roles_.clear();
+    gives_records_ = inner_->gives_records();
     two_phase_ = true;
   }
 

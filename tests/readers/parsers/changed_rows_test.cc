@@ -74,6 +74,10 @@ std::vector<Case> Cases() {
     cases.push_back({"fixed example" + odd, fixed, OddExamples(oddness, 40)});
     cases.push_back({"narrow example" + odd, narrow, OddExamples(oddness, 40)});
     cases.push_back({"sequence" + odd, sequence, OddExamples(oddness, 40)});
+    cases.push_back({"nested example" + odd, OfText("example: s=u1[,]? x=f4[]? id=i8?0 ids=i8[]?"),
+                     OddExamples(oddness, 40)});
+    cases.push_back({"nested sequence" + odd, OfText("sequence: id=i8?0 | steps=i8[,]?"),
+                     OddExamples(oddness, 40)});
     cases.push_back(
         {"truncated" + odd, MakeTruncateParser(example, "ids", 3), OddExamples(oddness, 40)});
     cases.push_back({"truncated sequence" + odd, MakeTruncateParser(sequence, "steps", 1),
