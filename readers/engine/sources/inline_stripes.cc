@@ -117,7 +117,8 @@ bool InlineStripes::Grow(Block* block, std::size_t need) {
   if (!larger) return false;
   std::copy_n(run_.data + before, have, larger.data);
   if (before > 0) {
-    block->runs.push_back(context_->trim ? context_->arena->Trim(run_, before) : run_);
+    // Records that overlap reach behind what was consumed.
+    block->runs.push_back(context_->trim ? context_->arena->Trim(run_, fill_) : run_);
   } else {
     context_->arena->Free(run_);  // nothing of it was framed
   }

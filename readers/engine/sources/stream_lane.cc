@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -230,7 +231,14 @@ void StreamLane::TakeFramed(std::size_t bytes, Block* block) {
       carried_ = carried;
     }
   }
-  block->runs.push_back(context_->arena->Trim(framed, std::max<std::size_t>(bytes, 1)));
+  // Records that overlap reach behind what was consumed.
+  std::size_t used = std::max<std::size_t>(bytes, 1);
+  const RecordSpan& last = block->frame.records.back();
+  const std::span<const std::byte> in_run(framed.data, bytes + rest.size());
+  const bool in_it = !std::less<>()(last.data, in_run.data()) &&
+                     std::less<>()(last.data, in_run.data() + in_run.size());
+  if (in_it) used = std::max(used, static_cast<std::size_t>(last.data - framed.data) + last.size);
+  block->runs.push_back(context_->arena->Trim(framed, used));
 }
 
 bool StreamLane::Reopen(Block* block) {

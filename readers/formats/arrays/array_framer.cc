@@ -14,7 +14,8 @@ Status FixedIndex::Find(std::span<const std::uint64_t> records, std::span<Record
   for (std::size_t i = 0; i < records.size(); ++i) {
     const std::uint64_t offset = fixed.offset + records[i] * fixed.stride_bytes;
     const std::uint64_t left = layout_.file_bytes - std::min(layout_.file_bytes, offset);
-    units[i] = {offset, std::min(fixed.stride_bytes, left), records[i], 1};
+    const std::uint64_t bytes = std::max(fixed.stride_bytes, fixed.record_bytes);
+    units[i] = {offset, std::min(bytes, left), records[i], 1};
   }
   return {};
 }
@@ -149,16 +150,18 @@ std::uint64_t ArrayFramer::AppendRows(const FrameInput& input, std::uint64_t at,
   const std::uint64_t end = std::min(input.offset + input.bytes.size(), DataEnd(FileEnd(input)));
   if (at >= input.limit || at >= end) return at;
   const std::uint64_t bytes = layout_.row_bytes;
-  const std::uint64_t wanted = (input.limit - at - 1) / bytes + 1;
-  const auto rows = static_cast<std::size_t>(std::min((end - at) / bytes, wanted));
+  const std::uint64_t stride = layout_.stride();
+  const std::uint64_t wanted = (input.limit - at - 1) / stride + 1;
+  const std::uint64_t whole = end - at < bytes ? 0 : (end - at - bytes) / stride + 1;
+  const auto rows = static_cast<std::size_t>(std::min(whole, wanted));
   const std::byte* data = input.bytes.data() + (at - input.offset);
   const std::size_t base = output->records.size();
   output->records.resize(base + rows);
-  for (std::size_t row = 0; row < rows; ++row, data += bytes) {
+  for (std::size_t row = 0; row < rows; ++row, data += stride) {
     output->records[base + row] = {data, static_cast<std::size_t>(bytes)};
   }
   next_record_ += static_cast<std::int64_t>(rows);
-  return at + rows * bytes;
+  return at + rows * stride;
 }
 
 // Fewer bytes than a row are left of the data.
@@ -168,6 +171,7 @@ void ArrayFramer::EndOfData(const FrameInput& input, std::uint64_t at, FrameOutp
   const std::uint64_t file_end = FileEnd(input);
   const std::uint64_t data_end = DataEnd(file_end);
   const std::uint64_t left = data_end - at;
+  const std::uint64_t tail = layout_.TailOf(left, at > layout_.header_bytes);
   const bool complete = open_ended() ? left % layout_.item_bytes == 0
                                      : data_end == layout_.header_bytes + layout_.data_bytes;
   if (data_end > end || (end == data_end && file_end > end && !input.at_end)) {
@@ -179,10 +183,11 @@ void ArrayFramer::EndOfData(const FrameInput& input, std::uint64_t at, FrameOutp
   done_ = true;
   result->consumed = input.bytes.size();
   if (!complete) {
-    Damaged(StatusCode::kTruncated, CutArray(left, layout_.row_bytes), at, input, output, result);
+    Damaged(StatusCode::kTruncated, CutArray(left, layout_.row_bytes), data_end - tail, input,
+            output, result);
     return;
   }
-  if (left != 0 && layout_.short_tail && !layout_.drop_tail) {
+  if (tail != 0 && layout_.short_tail && !layout_.drop_tail) {
     output->records.push_back(
         {input.bytes.data() + (at - input.offset), static_cast<std::size_t>(left)});
     ++next_record_;
@@ -302,16 +307,17 @@ FixedIndex::Layout LayOutIndex(const ArrayLayout& layout, std::uint64_t file_byt
   const std::uint64_t room = file_bytes - std::min(file_bytes, layout.header_bytes);
   const bool open_ended = layout.data_bytes == kUnknownSize;
   const std::uint64_t data = open_ended ? room : std::min(room, layout.data_bytes);
-  const std::uint64_t tail = data % layout.row_bytes;
-  const bool complete = open_ended ? tail % layout.item_bytes == 0 : data == layout.data_bytes;
-  fixed.units = {layout.header_bytes, layout.row_bytes, layout.row_bytes};
+  fixed.records = data < layout.row_bytes ? 0 : (data - layout.row_bytes) / layout.stride() + 1;
+  const std::uint64_t left = data - fixed.records * layout.stride();
+  const std::uint64_t tail = layout.TailOf(left, fixed.records > 0);
+  const bool complete = open_ended ? left % layout.item_bytes == 0 : data == layout.data_bytes;
+  fixed.units = {layout.header_bytes, layout.row_bytes, layout.stride()};
   fixed.file_bytes = layout.header_bytes + data;
-  fixed.records = data / layout.row_bytes;
   const auto lose_from = [&](std::uint64_t at, const std::string& reason) {
     fixed.damage.push_back({at, file_bytes, IndexDamage::kNoRecord, reason});
   };
   if (!complete) {
-    lose_from(fixed.file_bytes - tail, CutArray(tail, layout.row_bytes));
+    lose_from(fixed.file_bytes - tail, CutArray(left, layout.row_bytes));
   } else if (tail != 0 && layout.short_tail && !layout.drop_tail) {
     ++fixed.records;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,10 +17,21 @@
 
 namespace ringfeed {
 
-/// One array in a file: rows of one size, back to back, behind a header that says how many.
+/// One array in a file: rows of one size, back to back or overlapping, behind a header that says
+/// how many.
 struct ArrayLayout {
   std::uint64_t header_bytes = 0;
   std::uint64_t row_bytes = 1;
+  /// From one row's start to the next one's, at most row_bytes; 0: as much. Overlapping rows go on
+  /// as long as each has data that none before it has.
+  std::uint64_t stride_bytes = 0;
+  std::uint64_t stride() const { return stride_bytes == 0 ? row_bytes : stride_bytes; }
+  /// What is left of the data where `left` bytes, less than a row, stand behind the last row's
+  /// stride: without what that row has already. `any`: there is a row.
+  std::uint64_t TailOf(std::uint64_t left, bool any) const {
+    const std::uint64_t had = any ? row_bytes - stride() : 0;
+    return left - std::min(left, had);
+  }
   std::uint64_t data_bytes = kUnknownSize;  ///< kUnknownSize: up to the end of the file
   /// Where the data are no multiple of a row, the last record is shorter, in whole items; or, with
   /// drop_tail, left out.

@@ -119,6 +119,7 @@ ArrayHeader ReadTokensHeader(const TokensOptions& options, std::span<const std::
     layout.data_bytes = static_cast<std::uint64_t>(count) * variant->token_bytes;
   }
   layout.row_bytes = options.block * layout.item_bytes;
+  layout.stride_bytes = options.stride * layout.item_bytes;
   if (layout.item_bytes == 2) header.elements = {"u2", {DType::kUInt16}};
   // Ids are far below what the sign takes.
   if (layout.item_bytes == 4) header.elements = {"u4", {DType::kUInt32, DType::kInt32}};
@@ -145,8 +146,12 @@ class Tokens final : public Format {
                           std::span<const std::byte> head) const override {
     return ArrayIndex(options, head, HeaderReader());
   }
-  // Of two bytes with a header, unless it is said otherwise.
+  // Of two bytes with a header, unless it is said otherwise. Not of records that overlap: each has
+  // tokens of the next one.
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    if (options_.stride != 0 && options_.stride != options_.block) {
+      return Format::NewWriter(nullptr);
+    }
     const TokensVariant& variant = kVariants[options_.token_bytes == 4 ? 1 : 0];
     return {Status(), std::make_unique<TokensWriter>(std::move(file), variant, has_header())};
   }
@@ -176,11 +181,13 @@ bool ReadWord(std::string_view word, TokensOptions* options) {
     options->drop_tail = word == "tail=drop";
     return true;
   }
-  if (!word.starts_with("block=")) return false;
-  word.remove_prefix(6);
+  const bool is_block = word.starts_with("block=");
+  if (!is_block && !word.starts_with("stride=")) return false;
+  word.remove_prefix(word.find('=') + 1);
+  std::uint64_t* const count = is_block ? &options->block : &options->stride;
   const char* const last = word.data() + word.size();
-  const auto [end, error] = std::from_chars(word.data(), last, options->block);
-  return error == std::errc() && end == last && options->block >= 1 && options->block <= kMostBlock;
+  const auto [end, error] = std::from_chars(word.data(), last, *count);
+  return error == std::errc() && end == last && *count >= 1 && *count <= kMostBlock;
 }
 
 }  // namespace
@@ -191,12 +198,18 @@ Status ParseTokensOptions(std::string_view text, TokensOptions* options) {
   while (!rest.empty()) {
     const std::string_view word = rest.substr(0, rest.find(','));
     if (!ReadWord(word, options)) {
-      return Status(
-          StatusCode::kInvalidArgument,
-          "format \"tokens:" + std::string(text) + "\": \"" + std::string(word) +
-              "\" is none of u2, u4, llmc, block=TOKENS (1 to 2^28), tail=keep, tail=drop");
+      return Status(StatusCode::kInvalidArgument,
+                    "format \"tokens:" + std::string(text) + "\": \"" + std::string(word) +
+                        "\" is none of u2, u4, llmc, block=TOKENS (1 to 2^28), stride=TOKENS, "
+                        "tail=keep, tail=drop");
     }
     rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+  }
+  if (options->stride > options->block) {
+    return Status(StatusCode::kInvalidArgument,
+                  "format \"tokens:" + std::string(text) + "\": a stride of " +
+                      std::to_string(options->stride) + " tokens leaves some between blocks of " +
+                      std::to_string(options->block) + " out");
   }
   if (options->token_bytes == 0) options->header = false;  // whichever there is
   return {};

@@ -16,11 +16,12 @@ namespace ringfeed {
 struct TokensOptions {
   std::uint64_t token_bytes = 0;  ///< 2 or 4: there is no header; 0: as llm.c's header says
   std::uint64_t block = 1024;     ///< tokens in a record; the last one may hold fewer
+  std::uint64_t stride = 0;       ///< from one record's first to the next one's; 0: `block`
   bool drop_tail = false;         ///< and is left out then
   bool header = false;            ///< written with llm.c's header, though the type is named
 };
 
-/// "", "u2", "u4,block=2048", "block=512,tail=drop", "u4,llmc": what follows "tokens:".
+/// "", "u2", "u4,block=2048", "block=513,stride=512,tail=drop", "u4,llmc": what follows "tokens:".
 Status ParseTokensOptions(std::string_view text, TokensOptions* options);
 
 std::shared_ptr<const Format> TokensFormat(const TokensOptions& options);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/readers/formats/fixture_file.h"
 #include "tests/readers/formats/frame_all.h"
 
@@ -121,8 +123,99 @@ TEST(TokensTest, ACutBetweenTwoBlocksIsReported) {
   }
 }
 
+// Blocks of `block` tokens of two bytes, each `stride` behind the one before, as long as one has
+// tokens that none before has.
+Strings SlowWindows(const std::string& tokens, std::size_t block, std::size_t stride, bool keep) {
+  Strings windows;
+  std::size_t covered = 0;
+  for (std::size_t at = 0; covered < tokens.size(); at += 2 * stride) {
+    const std::string window = tokens.substr(at, 2 * block);
+    if (window.size() == 2 * block || keep) windows.push_back(window);
+    covered = at + window.size();
+  }
+  return windows;
+}
+
+std::string RisingTokens(std::size_t count) {
+  std::string tokens;
+  for (std::size_t i = 0; i < count; ++i) {
+    tokens += static_cast<char>(i % 251);
+    tokens += static_cast<char>(i / 251 + 1);
+  }
+  return tokens;
+}
+
+TEST(TokensTest, OverlappingBlocksAreThoseOfASlowWalkHoweverTheFileIsCut) {
+  for (const std::size_t count : {0U, 1U, 3U, 4U, 5U, 6U, 9U, 10U, 23U}) {
+    const std::string tokens = RisingTokens(count);
+    for (const auto& [block, stride] : std::vector<std::pair<std::size_t, std::size_t>>{
+             {4, 1}, {4, 2}, {4, 3}, {4, 4}, {5, 4}, {1, 1}, {9, 8}}) {
+      for (const bool keep : {true, false}) {
+        const Strings expected = SlowWindows(tokens, block, stride, keep);
+        const std::string options = "block=" + std::to_string(block) +
+                                    ",stride=" + std::to_string(stride) +
+                                    (keep ? "" : ",tail=drop");
+        const std::string headed = LlmC(20240520, 1, static_cast<std::int32_t>(count), tokens);
+        for (const bool known : {true, false}) {
+          for (std::size_t split = 0; split <= tokens.size(); ++split) {
+            const Feeding feeding{.ends = {split, split + 1}, .known_size = known};
+            const Framed framed = Frame("tokens:u2," + options, tokens, OnDamage::kFail, feeding);
+            ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
+            ASSERT_FALSE(framed.stuck);
+            ASSERT_EQ(framed.records, expected) << count << " " << options << " " << split;
+          }
+        }
+        for (std::uint64_t stripe = 1; stripe < 2 * count + 2; ++stripe) {
+          const Feeding feeding{.ends = {}, .limit_step = stripe};
+          ASSERT_EQ(Frame("tokens:u2," + options, tokens, OnDamage::kFail, feeding).records,
+                    expected)
+              << count << " " << options << " " << stripe;
+        }
+        ASSERT_EQ(Frame("tokens:" + options, headed).records, expected);
+      }
+    }
+  }
+}
+
+TEST(TokensTest, ByNumberOverlappingBlocksAreTheSame) {
+  for (const std::size_t count : {0U, 1U, 4U, 5U, 22U, 23U}) {
+    const std::string tokens = RisingTokens(count);
+    for (const std::string options : {"block=4,stride=1", "block=4,stride=3", "block=5,stride=4",
+                                      "block=5,stride=4,tail=drop"}) {
+      const FormatResult found = FindFormat("tokens:u2," + options);
+      const OwnIndexResult own =
+          found.format->OwnIndex({"file", tokens.size()}, std::as_bytes(std::span(tokens)));
+      ASSERT_NE(own.index, nullptr);
+      Strings records;
+      for (std::uint64_t record = 0; record < own.index->records(); ++record) {
+        RecordUnit unit;
+        ASSERT_TRUE(own.index->Find({&record, 1}, {&unit, 1}).ok());
+        records.push_back(tokens.substr(unit.offset, unit.bytes));
+      }
+      EXPECT_EQ(records, Frame("tokens:u2," + options, tokens).records) << count << options;
+    }
+  }
+}
+
+TEST(TokensTest, ACutFileOfOverlappingBlocksLosesWhatNoBlockHas) {
+  const std::string file = LlmC(20240520, 1, 12, RisingTokens(12));
+  for (std::size_t bytes = 1024; bytes < file.size(); ++bytes) {
+    const std::string cut = file.substr(0, bytes);
+    const Framed framed = Frame("tokens:block=4,stride=3", cut, OnDamage::kSkip);
+    const std::size_t there = bytes - 1024;
+    const std::size_t whole = there < 8 ? 0 : (there - 8) / 6 + 1;
+    ASSERT_EQ(framed.records.size(), whole) << bytes;
+    ASSERT_EQ(framed.damage.size(), 1U);
+    EXPECT_EQ(framed.damage[0].begin, 1024 + (whole == 0 ? 0 : 6 * whole + 2));
+    EXPECT_EQ(Frame("tokens:block=4,stride=3", cut).status.code(), StatusCode::kTruncated);
+  }
+}
+
 TEST(TokensTest, WrongParametersAreRefusedWithTheRightOnes) {
-  for (const std::string name : {"tokens:u3", "tokens:block=0", "tokens:block=x",
+  const FormatResult gaps = FindFormat("tokens:u2,block=4,stride=5");
+  EXPECT_EQ(gaps.status.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(gaps.status.message().find("leaves some"), std::string::npos);
+  for (const std::string name : {"tokens:u3", "tokens:block=0", "tokens:block=x", "tokens:stride=0",
                                  "tokens:block=99999999999", "tokens:tail"}) {
     const FormatResult found = FindFormat(name);
     EXPECT_EQ(found.status.code(), StatusCode::kInvalidArgument) << name;

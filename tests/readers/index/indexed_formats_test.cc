@@ -65,7 +65,8 @@ TEST(IndexedFormatsTest, FixedRecordsNeedNoFileForTheirIndex) {
   for (const std::string format :
        {"rows:7", "rows:8", "rows:13,header=100", "rows:5,header=3,stride=8", "rows:1000",
         "rows:1001", "tokens:u2,block=32", "tokens:u4,block=250", "tokens:u4,block=251",
-        "tokens:u2,block=300,tail=drop", "raw"}) {
+        "tokens:u2,block=300,tail=drop", "tokens:u2,block=65,stride=64",
+        "tokens:u4,block=100,stride=7", "raw"}) {
     SCOPED_TRACE(format);
     const IndexedFile file = FileInMemory(format, bytes);
     const OpenedIndex opened = OpenInMemory(file);
