@@ -4,7 +4,7 @@
     python online_generator.py generate FIFO FIRST # one generator alone
 
 The loop reads a FIFO whoever writes to it; here until it has all rows, in real life until Ctrl-C.
-With reopen_until=60 it would end by itself, once nothing came for a minute behind a generator's end.
+With reopen_until=60 it would end by itself, a minute after a generator that no other followed.
 What a generator that was killed left of its last record is passed over and reported.
 """
 

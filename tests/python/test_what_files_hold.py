@@ -22,7 +22,8 @@ def _words(number: int) -> list[bytes]:
 def _write_words(path: Path, count: int) -> str:
     with ringfeed.open_record_writer(path, "tfrecord") as writer:
         for number in range(count):
-            writer.write(ringfeed.build_example({"id": number, "words": _words(number)}))
+            words = {"words": _words(number)} if _words(number) else {}
+            writer.write(ringfeed.build_example({"id": number, **words}))
     return str(path)
 
 
