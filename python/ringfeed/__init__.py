@@ -39,6 +39,7 @@ from .compiled import compiled
 from .dataset import Dataset, Parser, RandomAccessDataset, from_dataset, from_iterable
 from .errors import Error
 from .fields import Field
+from .journal import Journal
 from .loader import Loader
 from .loader_plan import Shuffle
 from .parsers import (
@@ -77,6 +78,7 @@ __all__ = [
     "Error",
     "FeedProgram",
     "Field",
+    "Journal",
     "LoDTensorBlockingQueue",
     "Loader",
     "Parser",

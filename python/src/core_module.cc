@@ -9,6 +9,7 @@
 #include "device_feed.h"
 #include "exceptions.h"
 #include "fork_guard.h"
+#include "journal.h"
 #include "live_readers.h"
 #include "loops.h"
 #include "parsers.h"
@@ -55,6 +56,7 @@ NB_MODULE(_core, module) {
   BindPrograms(module);
   BindRecordBuilders(module);
   BindRecordWriter(module);
+  BindJournal(module);
   BindLoops(module);
   BindLiveReaders(module);
 }
