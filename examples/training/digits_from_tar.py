@@ -1,0 +1,162 @@
+"""A small convolutional net on digits: JPEG images in tar shards, decoded, cropped, flipped.
+
+    python digits_from_tar.py [FOLDER [EPOCHS]]
+
+scikit-learn brings the images, 8 by 8 pixels of 1,797 handwritten digits. They are written as
+WebDataset has them. ringfeed reads the shards and shuffles them globally; Torch's DataLoader reads
+the same shards and gets the same order. Both must end with the same loss.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any, Iterator
+
+import numpy
+import torch
+from fit import Batch, compare, fit
+from PIL import Image
+from sklearn.datasets import load_digits
+from torch.utils.data import DataLoader, Dataset
+
+import ringfeed
+
+SHARDS = 4
+SIDE = 16
+CROP = 14
+BATCH = 64
+SEED = 7
+
+
+def make_shards(folder: Path) -> None:
+    """Each sample is NUMBER.jpg and NUMBER.cls, as WebDataset's ShardWriter writes them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    digits = load_digits()
+    for shard in range(SHARDS):
+        with tarfile.open(folder / f"digits-{shard:03}.tar", "w") as tar:
+            for number in range(shard, len(digits.target), SHARDS):
+                pixels = (digits.images[number] * 15).astype("uint8")
+                image = Image.fromarray(pixels).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+                jpeg = io.BytesIO()
+                image.save(jpeg, "JPEG", quality=90)
+                label = str(digits.target[number]).encode()
+                for ending, content in (("jpg", jpeg.getvalue()), ("cls", label)):
+                    member = tarfile.TarInfo(f"{number:06}.{ending}")
+                    member.size = len(content)
+                    tar.addfile(member, io.BytesIO(content))
+
+
+def decode(jpeg: Any, number: int, epoch: int) -> torch.Tensor:
+    """Cropped, flipped and normalised as the sample's number and the epoch say: what a sample
+    becomes must not depend on who reads it, and when."""
+    pixels = numpy.asarray(Image.open(io.BytesIO(jpeg)), dtype=numpy.float32)
+    draw = numpy.random.default_rng((SEED, epoch, number))
+    top, left = draw.integers(0, SIDE - CROP + 1, 2)
+    pixels = pixels[top : top + CROP, left : left + CROP]
+    if draw.random() < 0.5:
+        pixels = pixels[:, ::-1]
+    return torch.from_numpy((pixels - 75.0) / 85.0).unsqueeze(0)
+
+
+def pieces(ragged: ringfeed.Array) -> Iterator[memoryview]:
+    """The rows of a ragged field of bytes, which stand one after the other."""
+    values, ends = memoryview(ragged), ragged.lod[0].tolist()
+    return (values[begin:end] for begin, end in zip(ends, ends[1:]))
+
+
+def numbers(keys: ringfeed.Array) -> list[int]:
+    """The samples' numbers: the keys are their text."""
+    return [int(key.tobytes()) for key in pieces(keys)]
+
+
+class DecodeBatch:
+    """The Loader's `map`: the JPEGs of a batch to images."""
+
+    epoch = 0
+
+    def __call__(self, batch: dict[str, ringfeed.Array]) -> Batch:
+        samples = zip(pieces(batch["jpg"]), numbers(batch["__key__"]))
+        images = [decode(jpeg, number, self.epoch) for jpeg, number in samples]
+        return (torch.stack(images),), torch.from_dlpack(batch["cls"])
+
+
+def open_loader(folder: Path, members: dict[str, Any], **options: Any) -> ringfeed.Loader:
+    return ringfeed.Loader(
+        folder / "digits-*.tar",
+        parse=ringfeed.tar(members),
+        batch=BATCH,
+        shuffle="global",
+        seed=SEED,
+        **options,
+    )
+
+
+class TarImages(Dataset[tuple[torch.Tensor, int]]):
+    """The shards as a map-style data set: where each sample lies, and a read for each."""
+
+    epoch = 0
+
+    def __init__(self, folder: Path) -> None:
+        self._places: dict[int, tuple[Path, int, int, int]] = {}
+        for path in sorted(folder.glob("digits-*.tar")):
+            with tarfile.open(path) as tar:
+                members = tar.getmembers()
+                for jpg, cls in zip(members[::2], members[1::2]):
+                    label = int(tar.extractfile(cls).read())  # type: ignore[union-attr]
+                    place = (path, jpg.offset_data, jpg.size, label)
+                    self._places[int(jpg.name.split(".")[0])] = place
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, number: int) -> tuple[torch.Tensor, int]:
+        path, offset, size, label = self._places[number]
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return decode(file.read(size), number, self.epoch), label
+
+
+def net() -> torch.nn.Module:
+    torch.manual_seed(SEED)
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(1, 8, 3), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+        torch.nn.Conv2d(8, 16, 3), torch.nn.ReLU(), torch.nn.Flatten(),
+        torch.nn.Linear(16 * 4 * 4, 10),
+    )  # fmt: skip
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "data/digits")
+    epochs = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    torch.set_num_threads(1)
+    if not folder.exists():
+        make_shards(folder)
+
+    members = {"jpg": ("uint8", [-1]), "cls": ("int64", []), "__key__": ("uint8", [-1])}
+    decoder = DecodeBatch()
+    with open_loader(folder, members, map=decoder) as loader:
+
+        def ours(epoch: int) -> Iterator[Batch]:
+            decoder.epoch = epoch
+            return iter(loader)
+
+        by_ringfeed = fit(net(), torch.nn.functional.cross_entropy, epochs, ours)
+
+    # The same order for Torch: the keys alone, of the same Loader.
+    with open_loader(folder, {"__key__": ("uint8", [-1])}) as keys:
+        order = [[numbers(batch["__key__"]) for batch in keys] for _ in range(epochs)]
+    images = TarImages(folder)
+
+    def theirs(epoch: int) -> Iterator[Batch]:
+        images.epoch = epoch
+        for pixels, labels in DataLoader(images, batch_sampler=order[epoch]):
+            yield (pixels,), labels
+
+    compare(by_ringfeed, fit(net(), torch.nn.functional.cross_entropy, epochs, theirs))
+
+
+if __name__ == "__main__":
+    main()
