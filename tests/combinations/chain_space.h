@@ -54,7 +54,7 @@ enum class Option : std::uint8_t {
   kAhead,
   kSeed,
 };
-inline constexpr std::size_t kOptions = 38;
+inline constexpr std::size_t kOptions = static_cast<std::size_t>(Option::kSeed) + 1;
 
 struct OptionSpec {
   Option option;
