@@ -171,7 +171,7 @@ void ReadHeader(FeedPlan* plan) {
   std::string hex;
   for (const char c : columns.header) {
     constexpr std::string_view kDigits = "0123456789abcdef";
-    const auto byte = static_cast<unsigned char>(c);
+    const std::size_t byte = static_cast<unsigned char>(c);
     hex += kDigits[byte >> 4];
     hex += kDigits[byte & 15];
   }

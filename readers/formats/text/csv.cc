@@ -129,7 +129,7 @@ std::string HexOf(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string hex;
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+    const std::size_t byte = static_cast<unsigned char>(c);
     hex += kDigits[byte >> 4];
     hex += kDigits[byte & 15];
   }
