@@ -45,7 +45,15 @@ class Program(NamedTuple):
     @property
     def missing(self) -> Optional[str]:
         """A package that it needs and that is not installed."""
-        return next((name for name in self.needs if importlib.util.find_spec(name) is None), None)
+        return next((name for name in self.needs if not _installed(name)), None)
+
+
+def _installed(name: str) -> bool:
+    """Whether a package can be imported, one inside another, as "nvidia.dali", too."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # the outer one is missing
+        return False
 
 
 def programs_of(page: Path) -> list[Program]:

@@ -83,6 +83,12 @@ def test_the_index_leads_to_the_page(page: Path) -> None:
     assert f"]({page.name})" in (FOLDER / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("package", ["no_such_package", "no_such_package.of_it"])
+def test_a_program_names_the_package_that_it_lacks(package: str) -> None:
+    assert Program(1, "", ("json", package), True).missing == package
+    assert Program(1, "", ("json", "os.path"), True).missing is None
+
+
 def test_a_fence_that_says_what_nobody_knows_is_refused(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python need=torch\nimport torch\n```\n")
