@@ -367,8 +367,7 @@ void Run::BuildPlanner() {
 
 // So that some are complete, and others made, within what may be taken ahead.
 std::size_t Run::SmallDelivery() const {
-  const std::uint64_t records = taken_ahead_.Room().records;
-  return static_cast<std::size_t>(std::max<std::uint64_t>(1, records / 2));
+  return static_cast<std::size_t>(taken_ahead_.MostRoom().records);
 }
 
 std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock) {

@@ -92,6 +92,12 @@ class TakenAheadTest : public PipelineTest {
     return Parse(Records(account, size, options, ready), RowsParser({{"number", kInt64, {}}}));
   }
 
+  static void ReadRaw(Reader reader, Account* account) {
+    Instance record;
+    while (++account->asked, reader.TryReadNext(&record) == ReadResult::kRecord) {
+    }
+  }
+
   /// Reads all, `rows` at a time as far as the account knows; the numbers as they came.
   static std::vector<std::int64_t> Read(Reader reader, Account* account, std::int64_t rows) {
     std::vector<std::int64_t> numbers;
@@ -149,10 +155,7 @@ TEST_F(TakenAheadTest, WithoutBatchesSixtyFourRecordsAreMadeAndOfInstancesFour) 
   EXPECT_EQ(Read(Rows(&records, 1000, {}), &records, 1), UpTo(1000));
   EXPECT_LE(records.most_ahead, 64);
   Account raw;
-  Reader unparsed = Records(&raw, 1000, {});
-  Instance record;
-  while (++raw.asked, unparsed.TryReadNext(&record) == ReadResult::kRecord) {
-  }
+  ReadRaw(Records(&raw, 1000, {}), &raw);
   EXPECT_EQ(raw.made, 1000);
   EXPECT_LE(raw.most_ahead, 64);
   const auto instances = [&](Account* account, const OpenOptions& options) {
@@ -173,6 +176,9 @@ TEST_F(TakenAheadTest, ANumberOfRecordsOrOfBytesIsKeptToExactly) {
     options.ahead_records = ahead;
     EXPECT_EQ(Read(Rows(&records, 1000, options), &records, 1), UpTo(1000));
     EXPECT_LE(records.most_ahead, static_cast<std::int64_t>(ahead));
+    Account raw;
+    ReadRaw(Records(&raw, 1000, options), &raw);
+    EXPECT_LE(raw.most_ahead, static_cast<std::int64_t>(ahead));
     Account bytes;
     options = {};
     options.ahead_bytes = 8 * ahead;

@@ -55,9 +55,17 @@ class BasicTakenAhead {
   /// How much one that may take can take before it asks again; always one record.
   Amount Room() const {
     if (!limited()) return {kNoLimit, kNoLimit};
-    const Amount ahead = Ahead();
-    return {RoomOf(limits_.records, ahead.records), RoomOf(limits_.bytes, ahead.bytes)};
+    Amount ahead = Ahead();
+    // The parts of an amount are read one after the other, so it may be too large, and no reason to
+    // go beyond the limit.
+    const bool beyond = !IsBelow(ahead) && NothingComes();
+    if (beyond) ahead = Ahead();
+    return {RoomOf(limits_.records, ahead.records, beyond),
+            RoomOf(limits_.bytes, ahead.bytes, beyond)};
   }
+  /// The most that it can take before it asks again while it is not beyond the limit. Where a
+  /// delivery is in hand until the next is asked for, that is a half: so there are two.
+  Amount MostRoom() const { return {MostOf(limits_.records), MostOf(limits_.bytes)}; }
 
   void NotePublished(const Amount& amount) { Add(&waiting_, amount); }
   /// Of what was published so much was planned, and what the end of the plan has seen.
@@ -73,7 +81,9 @@ class BasicTakenAhead {
   /// A consumer took a delivery.
   void NoteTaken(const Amount& amount) {
     Add(limits_.handed_out_later ? &in_hand_ : &handed_out_, amount);
-    taken_.fetch_add(1, std::memory_order_relaxed);
+    // Order: release pairs with the acquire in NothingComes: who sees it taken sees its records
+    // handed out.
+    taken_.fetch_add(1, std::memory_order_release);
   }
   /// A consumer asks for one; whether that changes anything.
   bool NoteAsking() {
@@ -120,13 +130,19 @@ class BasicTakenAhead {
   }
   /// Whether nothing that was taken will be handed out by itself.
   bool NothingComes() const {
+    // Order: acquire pairs with the release in NoteTaken.
     return Waiting() == 0 &&
-           deliveries_.load(std::memory_order_relaxed) == taken_.load(std::memory_order_relaxed);
+           deliveries_.load(std::memory_order_relaxed) == taken_.load(std::memory_order_acquire);
+  }
+  std::uint64_t MostOf(std::uint64_t limit) const {
+    if (limit == kNoLimit || !limits_.handed_out_later) return limit;
+    return std::max<std::uint64_t>(1, limit / 2);
   }
   /// Beyond the limit it goes on in small steps, until something is complete.
-  static std::uint64_t RoomOf(std::uint64_t limit, std::uint64_t ahead) {
+  std::uint64_t RoomOf(std::uint64_t limit, std::uint64_t ahead, bool beyond) const {
     if (limit == kNoLimit) return kNoLimit;
-    return ahead < limit ? limit - ahead : std::max<std::uint64_t>(1, limit / 8);
+    if (ahead < limit) return std::min(limit - ahead, MostOf(limit));
+    return beyond ? std::max<std::uint64_t>(1, limit / 8) : 1;
   }
 
   Limits limits_;
