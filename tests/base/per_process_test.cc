@@ -22,8 +22,8 @@ struct Counted {
 TEST(PerProcess, AllThreadsGetOneObject) {
   for (int round = 0; round < 50; ++round) {
     // As a static one would be, which never goes.
-    static std::vector<PerProcess<Counted>*> kept;
-    auto* const own = kept.emplace_back(new PerProcess<Counted>);
+    static auto* const kept = new std::vector<PerProcess<Counted>*>;
+    auto* const own = kept->emplace_back(new PerProcess<Counted>);
     std::vector<Counted*> found(4);
     {
       std::vector<std::jthread> threads;

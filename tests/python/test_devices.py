@@ -174,9 +174,10 @@ def test_stats_say_what_each_device_got(tmp_path: Path) -> None:
 @pytest.mark.parametrize("transfer", ["auto", "batch", "members", "slabs"])
 def test_every_transfer_brings_the_same(tmp_path: Path, transfer: str) -> None:
     path = tmp_path / "long.bin"
-    path.write_bytes(bytes(i % 251 for i in range(60 * 8000)))
-    rows = ringfeed.rows({"x": ("uint8", (8000,))})
-    arguments: dict[str, Any] = dict(format="rows:8000", parse=rows, batch=7, shuffle=20)
+    # Several blocks: what a batch needs beside its own memory is taken once it was missing.
+    path.write_bytes(b"".join(i.to_bytes(4, "little") * 20000 for i in range(200)))
+    rows = ringfeed.rows({"x": ("uint8", (80000,))})
+    arguments: dict[str, Any] = dict(format="rows:80000", parse=rows, batch=7, shuffle=20)
     plain = [batch["x"].tobytes() for batch in ringfeed.Loader(path, **arguments)]
     plan = DevicePlan("emu:2", transfer=transfer)
     on_device = ringfeed.Loader(path, devices=plan, **arguments)

@@ -44,14 +44,20 @@ TEST(RecordLaneTest, ATimeoutIsNoRecordButAFailureBehindThoseThatCame) {
   context.arena = arena;
   ScriptedRecords records({ReadResult::kRecord, ReadResult::kRecord, ReadResult::kTimeout});
   RecordLane lane(&records, 1, &context, {});
-  Block block;
-  EXPECT_TRUE(lane.Fill(&block));
-  EXPECT_EQ(block.rows(), 2U);
-  EXPECT_EQ(block.status.code(), StatusCode::kUserError);
-  EXPECT_NE(block.status.message().find("the script returned kTimeout"), std::string::npos)
-      << block.status.ToString();
-  EXPECT_EQ(block.status.place().record, 2);
-  for (const SlabRun& run : block.runs) arena->Free(run);
+  Status status;
+  std::size_t rows = 0;
+  while (status.ok() && rows <= 2) {  // a block may end early, after a while
+    Block block;
+    EXPECT_TRUE(lane.Fill(&block));
+    rows += block.rows();
+    status = block.status;
+    for (const SlabRun& run : block.runs) arena->Free(run);
+  }
+  EXPECT_EQ(rows, 2U);
+  EXPECT_EQ(status.code(), StatusCode::kUserError);
+  EXPECT_NE(status.message().find("the script returned kTimeout"), std::string::npos)
+      << status.ToString();
+  EXPECT_EQ(status.place().record, 2);
 }
 
 }  // namespace
