@@ -52,10 +52,9 @@ void BlockPool::GiveBack(Block* block) {
 void BlockPool::LetGo() {
   const std::lock_guard lock(mutex_);
   for (const auto& block : blocks_) {
-    // Order: as of keeps. A batch that keeps the block comes first, and this frees it, or later, and
-    // frees it then.
-    const std::uint32_t keeps =
-        block->keeps.fetch_and(~Block::kHeld, std::memory_order_acq_rel);
+    // Order: as of keeps. A batch that keeps the block comes first, and this frees it, or later,
+    // and frees it then.
+    const std::uint32_t keeps = block->keeps.fetch_and(~Block::kHeld, std::memory_order_acq_rel);
     if (keeps != Block::kHeld) continue;
     for (const SlabRun& run : block->runs) arena_->Free(run);
     Empty(block.get());
