@@ -47,11 +47,12 @@ TEST(AdviceTest, ALoopThatSeldomWaitsIsTheSlowEndWhateverTheThreadsDo) {
 }
 
 TEST(AdviceTest, EachStageHasWordsOfItsOwn) {
-  const std::pair<const char*, const char*> kWords[] = {{"read", "page cache"},
-                                                        {"frame", "checksums"},
-                                                        {"plan", "The order"},
-                                                        {"write", "The parser \"example\""}};
-  for (const auto& [name, words] : kWords) {
+  constexpr std::pair<const char*, const char*> kSentences[] = {
+      {"read", "page cache"},
+      {"frame", "checksums"},
+      {"plan", "The order"},
+      {"write", "The parser \"example\""}};
+  for (const auto& [name, words] : kSentences) {
     PipelineStats stats = TenSeconds();
     Stage(stats, name).busy_s = 8;
     const std::string advice = AdviceOf(stats);
