@@ -165,6 +165,10 @@ class Reader {
   /// Where it stood before anything was handed out: at the beginning, or where Restore, SeekTo or
   /// SkipBatches went last. Else as Position().
   std::string StartPosition() const;
+  /// Waits until it is known where SeekTo, Restore or SkipBatches led: what Position and
+  /// StartPosition wait for. False: that is not known by the deadline. For a chain that can say so
+  /// at once, true. As TryHasNext.
+  bool AwaitPosition(Deadline deadline) const;
   /// How many records each file of the list has, damaged ones that can be counted too; of a mixture
   /// one list after the other. Takes that from the files' indexes, and makes those that are
   /// missing. Throws Error if there can be none.

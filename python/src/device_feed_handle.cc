@@ -226,6 +226,10 @@ std::string DeviceFeedHandle::Position() const {
   DeviceFeed* started = Started();
   Reader& reader = input_.reader();
   input_.MakeIndex(IndexPurpose::kReading);
+  WaitUnlocked([&](Deadline deadline) {
+    const Inside inside(&gate_);
+    return reader.AwaitPosition(deadline);
+  });
   const GilReleased unlocked;
   const Inside inside(&gate_);
   return started != nullptr ? started->Position() : reader.Position();

@@ -130,6 +130,10 @@ std::string ReaderHandle::Position() const {
   MakeIndex(IndexPurpose::kReading);
   const bool some_are_kept = last_->kept.size() > 0;
   const std::optional<BatchOrigin> last = LastOrigin();
+  // Of the origin of a batch all is known.
+  if (!some_are_kept || !last) {
+    WaitUnlocked([&](Deadline deadline) { return reader.AwaitPosition(deadline); });
+  }
   return Unlocked([&] {
     if (!some_are_kept) return reader.Position();
     return last ? reader.Position(*last) : reader.StartPosition();

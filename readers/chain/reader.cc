@@ -109,6 +109,10 @@ std::string Reader::Position(const BatchOrigin& origin) const {
 
 std::string Reader::StartPosition() const { return SessionOf(node_)->StartPosition(); }
 
+bool Reader::AwaitPosition(Deadline deadline) const {
+  return SessionOf(node_)->AwaitPosition(deadline);
+}
+
 void Reader::CheckPosition(const std::string& position) const {
   SessionOf(node_)->CheckPosition(position);
 }

@@ -69,6 +69,8 @@ class ReaderSession {
   void LeaveFields(const LeftFieldRules& rules);
   /// kRecord, also where a failure comes next; kEnd; kTimeout.
   ReadResult HasNext(Deadline deadline = kNoDeadline);
+  /// Waits until it is known where what is left out ends; false: not by the deadline.
+  bool AwaitPosition(Deadline deadline);
   /// kTimeout, or the same and *pass, which is none where no instance comes next.
   ReadResult NextPass(std::optional<std::uint64_t>* pass, Deadline deadline = kNoDeadline);
   /// The two halves of ReInit. In between readers wait, and nothing of the input is taken. Resume
@@ -180,8 +182,7 @@ class ReaderSession {
   std::shared_ptr<IndexedSource> Plan(const std::stop_token& stop);
   /// `counted`: the position is a number of batches alone.
   void Aim(const ChainPosition& position, bool counted);
-  /// Waits until it is known where what is left out ends, where that is not known yet.
-  void Settle();
+  /// Whether it is known where what is left out ends.
   bool SettleNow();
   /// Throws Error where it is of other data or of another order.
   ChainPosition Understood(const std::string& position);

@@ -77,7 +77,7 @@ void ReaderSession::RefuseWithoutPosition() const {
 
 std::string ReaderSession::Position(const BatchOrigin* behind) {
   RefuseWithoutPosition();
-  if (behind == nullptr) Settle();
+  if (behind == nullptr) (void)AwaitPosition(kNoDeadline);
   ChainPosition position;
   RunStart start;
   {
@@ -93,7 +93,7 @@ std::string ReaderSession::Position(const BatchOrigin* behind) {
 
 std::string ReaderSession::StartPosition() {
   RefuseWithoutPosition();
-  Settle();
+  (void)AwaitPosition(kNoDeadline);
   ChainPosition position;
   RunStart start;
   {
@@ -115,14 +115,15 @@ bool ReaderSession::SettleNow() {
   return true;
 }
 
-void ReaderSession::Settle() {
-  if (SettleNow()) return;
+bool ReaderSession::AwaitPosition(Deadline deadline) {
+  if (SettleNow()) return true;
   try {
-    (void)HasNext();
+    if (HasNext(deadline) == ReadResult::kTimeout) return SettleNow();
   } catch (const Error&) {
-    return;  // the next read says so
+    return true;  // the next read says so
   }
   (void)SettleNow();
+  return true;
 }
 
 std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start) {

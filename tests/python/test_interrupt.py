@@ -100,6 +100,55 @@ def test_ctrl_c_ends_the_wait_for_the_next_pass(tmp_path: Path, others: str) -> 
         reader.stdout.close()
 
 
+_BLOCKED_POSITION = """
+import sys, threading
+import ringfeed
+goes_on = threading.Event()
+loader = ringfeed.Loader(
+    sys.argv[1],
+    format="lines",
+    batch=1,
+    filter=lambda record: goes_on.wait() or True,
+    devices=sys.argv[2] or None,
+)
+loader.seek_to(2)
+print("reading", flush=True)
+try:
+    loader.state_dict()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+goes_on.set()
+state = loader.state_dict()
+print(next(loader)["bytes"].tobytes().decode(), flush=True)
+loader.load_state_dict(state)
+print(next(loader)["bytes"].tobytes().decode(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("devices", ["", "emu:1"])
+def test_ctrl_c_ends_the_wait_for_where_a_loader_stands(tmp_path: Path, devices: str) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("one\ntwo\nthree\n")
+    reader = subprocess.Popen(
+        [sys.executable, "-c", _BLOCKED_POSITION, str(lines), devices],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert reader.stdout is not None
+    try:
+        assert reader.stdout.readline() == "reading\n"
+        time.sleep(0.3)  # it waits by then
+        reader.send_signal(signal.SIGINT)
+        assert reader.stdout.readline() == "interrupted\n"
+        assert reader.stdout.readline() == "three\n"
+        assert reader.stdout.readline() == "three\n"
+        assert reader.wait(timeout=30) == 0
+    finally:
+        reader.kill()
+        reader.wait()
+        reader.stdout.close()
+
+
 def test_a_wait_lets_other_threads_run(tmp_path: Path) -> None:
     fifo = tmp_path / "records"
     os.mkfifo(fifo)

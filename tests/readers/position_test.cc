@@ -294,6 +294,27 @@ TEST_F(PositionTest, WhoAsksWhereItWasSoughtToReadsUpToThereAndMayCloseMeanwhile
   EXPECT_EQ(read.batch, 20u);
 }
 
+TEST_F(PositionTest, WhereItWasSoughtToIsWaitedForUntilADeadline) {
+  const std::vector<std::string> files = MakeFiles(4, 60, 8, 900);
+  std::atomic<bool> goes_on = false;
+  Reader reader = Batch(Parse(Filter(OpenFiles(files, SmallStripes()),
+                                     [&](const RecordSpan&) {
+                                       while (!goes_on) std::this_thread::yield();
+                                       return true;
+                                     }),
+                              RawParser()),
+                        {.size = 5});
+  reader.SeekTo(20);
+  EXPECT_FALSE(reader.AwaitPosition(Deadline{}));
+  EXPECT_FALSE(reader.AwaitPosition(DeadlineAfter(std::chrono::milliseconds(20))));
+  goes_on = true;
+  EXPECT_TRUE(reader.AwaitPosition(kNoDeadline));
+  EXPECT_TRUE(reader.AwaitPosition(Deadline{}));
+  ChainPosition read;
+  ASSERT_TRUE(ParsePosition(reader.Position(), &read).ok());
+  EXPECT_EQ(read.batch, 20u);
+}
+
 TEST_F(PositionTest, ADataSetThatChangedIsRefusedWithWhatChanged) {
   const std::vector<std::string> files = MakeFiles(3, 60, 8, 900);
   const Chain chain = Cases().front().chain;
