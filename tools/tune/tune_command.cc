@@ -147,6 +147,7 @@ class TuneCommand : public Command {
   }
 
   int Run() override {
+    const Interrupt interrupt([] {});  // what is found by then is told
     CompletePlan(SpeedOptions(), &plan_);
     RefuseStreams(plan_.files);
     if (devices_.wanted() && !plan_.batched()) plan_.batch = kDefaultBatch;
@@ -162,7 +163,7 @@ class TuneCommand : public Command {
     report.files = sample.files.size();
     report.bytes = sample.total_bytes;
     report.sample_bytes = sample.bytes;
-    report.result = Search(sample, report.cold);
+    report.result = Search(sample, report.cold, interrupt);
     report.limits = MeasureLimits(LimitsFor(report, sample));
     report.emulated = devices_.wanted() && ChooseDevices(devices_.devices).backend->name() == "emu";
     Tuning tuning = report.result.best.ToTuning();
@@ -179,9 +180,8 @@ class TuneCommand : public Command {
   }
 
  private:
-  TuneResult Search(const FileSample& sample, bool cold) const {
+  TuneResult Search(const FileSample& sample, bool cold, const Interrupt& interrupt) const {
     const BenchRuns runs(plan_, devices_, sample.files);
-    const Interrupt interrupt([] {});
     ProgressBar bar("tuning", kSteps);
     TuneSearch::Options options;
     options.seconds = seconds_;
