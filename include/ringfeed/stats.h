@@ -28,7 +28,8 @@ struct PipelineStats {
   std::uint64_t batch_payload_bytes = 0;  ///< of the records in batches that were handed out
   std::uint64_t passes_ended = 0;
   std::uint64_t reopened_streams = 0;  ///< see OpenOptions::reopen_limit
-  /// Skipped or failed: known records, and damaged ranges without any.
+  /// Skipped or failed: known records, and damaged ranges without any. A chunk of RecordIO counts
+  /// once, however many records it holds.
   std::uint64_t damaged_records = 0;
   std::uint64_t lost_ranges = 0;      ///< of damaged_records: ranges of which no record is known
   std::vector<DamagedRange> damage;   ///< the first 1,000
