@@ -169,6 +169,8 @@ class Reader {
   /// StartPosition wait for. False: that is not known by the deadline. For a chain that can say so
   /// at once, true. As TryHasNext.
   bool AwaitPosition(Deadline deadline) const;
+  /// Whether that is known: Position says it at once. Begins no read, and does not block.
+  bool KnowsPosition() const;
   /// How many records each file of the list has, damaged ones that can be counted too; of a mixture
   /// one list after the other. Takes that from the files' indexes, and makes those that are
   /// missing. Throws Error if there can be none.

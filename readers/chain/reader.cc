@@ -113,6 +113,8 @@ bool Reader::AwaitPosition(Deadline deadline) const {
   return SessionOf(node_)->AwaitPosition(deadline);
 }
 
+bool Reader::KnowsPosition() const { return SessionOf(node_)->KnowsPosition(); }
+
 void Reader::CheckPosition(const std::string& position) const {
   SessionOf(node_)->CheckPosition(position);
 }

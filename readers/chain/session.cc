@@ -18,18 +18,6 @@ namespace ringfeed {
 
 namespace {
 
-std::int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-/// After so long a silence a wait looks whether its own thread is the reason.
-constexpr std::chrono::milliseconds kAWhile{20};
-
-constexpr const char* kMakeRoom =
-    "let one go, copy what is to be kept, or raise BatchOptions::slots";
-
 Status Closed() { return Status(StatusCode::kCancelled, "the reader was closed"); }
 
 // A level of LoD as the row has it alone: its ends, counted from the row's start.
@@ -56,6 +44,12 @@ ReaderSession::ReaderSession(ExecutionPlan plan, RewindInput rewind_input)
     : plan_(std::move(plan)), names_(NamesOf(plan_)), rewind_input_(std::move(rewind_input)) {}
 
 ReaderSession::~ReaderSession() { Close(); }
+
+std::int64_t ReaderSession::NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 std::shared_ptr<Run> ReaderSession::MakeRun() {
   const OpenOptions& options = plan_.source.options;
@@ -165,166 +159,6 @@ ReaderSession::Wait ReaderSession::Fail(const Run& run, Status status) {
   return Wait::kFailed;
 }
 
-bool ReaderSession::HoldsAllSlots(const Run& run) {
-  const BatchSink* sink = run.batch_sink();
-  if (sink == nullptr || sink->slot_limit() == 0 ||
-      run.holders().HeldBy(std::this_thread::get_id()) < sink->slot_limit()) {
-    return false;
-  }
-  // Not final: releasing a batch and reading again goes on where this left off.
-  const std::lock_guard lock(mutex_);
-  failure_ = Status(StatusCode::kResourceExhausted, "this thread holds all " +
-                                                        std::to_string(sink->slot_limit()) +
-                                                        " batches of the reader; " + kMakeRoom);
-  return true;
-}
-
-bool ReaderSession::SeesItselfStarve(const Run& run) {
-  const std::optional<std::uint64_t> wakes = run.StarvedBy(std::this_thread::get_id());
-  const Deadline now = QueueClock::now();
-  const std::lock_guard lock(mutex_);
-  if (!wakes) {
-    starved_since_.reset();
-    return false;
-  }
-  if (!starved_since_ || starved_since_->second != *wakes) starved_since_ = {now, *wakes};
-  return now - starved_since_->first >= kAWhile;
-}
-
-std::string ReaderSession::WhatIsHeld(const Run& run) {
-  const std::string who =
-      run.holders().IsOne() ? "this thread holds" : "the threads that wait for more hold";
-  if (run.batch_sink() != nullptr) {
-    return who + " all batches of the reader; " + kMakeRoom;
-  }
-  return who +
-         " all the memory that the reader may use for records; let some RecordBlocks go, or raise "
-         "the arena (RINGFEED_ARENA_BYTES)";
-}
-
-bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, Deadline deadline,
-                                QueueResult* result) {
-  // What it holds may be what everything waits for: seen so again after a while, it is so. By calls
-  // whose deadlines are shorter than that, too.
-  while (run.holders().NoteAsking(std::this_thread::get_id())) {
-    *result = run.NextUntil(delivery, std::min(deadline, DeadlineAfter(kAWhile)));
-    if (*result != QueueResult::kTimeout) return true;
-    if (SeesItselfStarve(run)) {
-      Status held(StatusCode::kResourceExhausted, WhatIsHeld(run));
-      const std::lock_guard lock(mutex_);
-      failure_ = std::move(held);
-      return false;
-    }
-    if (NativeQueuePolicy::Expired(deadline)) return true;
-  }
-  *result = run.NextUntil(delivery, deadline);
-  return true;
-}
-
-bool ReaderSession::IsHidden(const Delivery& delivery) const {
-  const BatchBuffer* const slot = delivery.batch;
-  const bool shows_all = plan_.batched && plan_.batch.empty_batches;
-  return slot != nullptr && slot->rows == 0 && slot->status.ok() && !shows_all;
-}
-
-// All rows of the batch were skipped, or are other ranks': it is given back at once. It counts once
-// something behind it is seen, so that looking ahead moves no position on.
-void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery) {
-  const OrderSpan span = delivery.batch->span;
-  const std::vector<std::uint64_t> damaged = delivery.batch->damaged_numbers;
-  run->Lease(std::move(delivery));
-  const std::lock_guard lock(mutex_);
-  if (run_ != run || !plan_.batched || span.uncounted > 0) return;
-  passed_over_.insert(passed_over_.end(), damaged.begin(), damaged.end());
-  passed_.emplace();
-  passed_->batch = start_.batch + span.number + 1;
-  passed_->mark = span.end;
-}
-
-void ReaderSession::CountPassedOver(const Run& run) {
-  const std::lock_guard lock(mutex_);
-  if (run_.get() != &run || !passed_ || passed_->batch <= delivered_.batch) return;
-  delivered_.batch = passed_->batch;
-  delivered_.mark = passed_->mark;
-}
-
-ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Taken* taken,
-                                           const ReadLimits& limits) {
-  while (true) {
-    QueueResult result = run->TryNext(&taken->delivery);
-    if (result != QueueResult::kOk && result != QueueResult::kClosed) {
-      const std::int64_t before = NowNs();
-      if (limits.stop.stop_possible()) {
-        run->holders().NoteAsking(std::this_thread::get_id());
-        result = run->Next(&taken->delivery, limits.stop);
-        if (result == QueueResult::kStopped && limits.stop.stop_requested()) return Wait::kFailed;
-      } else if (HoldsAllSlots(*run) ||
-                 !WaitHolding(*run, &taken->delivery, limits.deadline, &result)) {
-        return Wait::kFailed;
-      }
-      wait_ns_.fetch_add(NowNs() - before, std::memory_order_relaxed);
-      if (result == QueueResult::kTimeout) return Wait::kTimeout;
-    }
-    if (result == QueueResult::kOk) {
-      if (taken->delivery.batch != nullptr && taken->delivery.batch->dropped) {
-        run->Lease(std::move(taken->delivery));  // a rest, which was looked at for failures alone
-        continue;
-      }
-      if (IsHidden(taken->delivery)) {
-        PassOver(run, std::move(taken->delivery));
-        continue;
-      }
-      {
-        const std::lock_guard lock(mutex_);
-        if (run_ == run) {
-          if (!failed_) failure_ = Status();  // of a thread that held everything, and let go
-          starved_since_.reset();
-          taken->run = run;
-          taken->generation = generation_;
-          taken->base = start_.batch;
-          return Wait::kTaken;
-        }
-      }
-      run->Lease(std::move(taken->delivery));  // nobody reads it
-      return Wait::kStale;
-    }
-    if (run->stopping()) return Wait::kStale;
-    std::int64_t unset = 0;
-    end_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
-    CountPassedOver(*run);
-    const Status status = run->end_status();
-    return status.ok() ? Wait::kEnd : Fail(*run, status);
-  }
-}
-
-ReadResult ReaderSession::TakeNext(Taken* taken, const ReadLimits& limits) {
-  while (true) {
-    const std::shared_ptr<Run> run = CurrentRun(limits);
-    if (run == nullptr) return ResultWithoutRun(limits);
-    {
-      const std::lock_guard lock(mutex_);
-      if (failed_) return ReadResult::kFailed;
-      if (!peeked_.empty()) {
-        *taken = std::move(peeked_.front());
-        peeked_.pop_front();
-        return ReadResult::kRecord;
-      }
-    }
-    switch (WaitFor(run, taken, limits)) {
-      case Wait::kTaken:
-        return ReadResult::kRecord;
-      case Wait::kEnd:
-        return ReadResult::kEnd;
-      case Wait::kFailed:
-        return ReadResult::kFailed;
-      case Wait::kTimeout:
-        return ReadResult::kTimeout;
-      case Wait::kStale:
-        break;
-    }
-  }
-}
-
 void ReaderSession::ReserveBatches(std::size_t batches) {
   const std::lock_guard lock(mutex_);
   if (!plan_.batched) return;
@@ -348,72 +182,6 @@ void ReaderSession::LeaveFields(const LeftFieldRules& rules) {
   }
   plan_.left_fields = rules;
   plan_.source.options.io.may_map = plan_.source.options.io.may_map && rules.may_map;
-}
-
-ReadResult ReaderSession::HasNext(Deadline deadline) {
-  {
-    const auto rows = LockUntil(rows_mutex_, deadline);
-    if (!rows.owns_lock()) return ReadResult::kTimeout;
-    const std::lock_guard state_lock(mutex_);
-    if (row_ < rows_ && rows_origin_.generation == generation_) return ReadResult::kRecord;
-  }
-  const auto looking = LockUntil(peek_mutex_, deadline);
-  if (!looking.owns_lock()) return ReadResult::kTimeout;
-  while (true) {
-    const std::shared_ptr<Run> run = CurrentRun({.deadline = deadline});
-    if (run == nullptr) {
-      const std::lock_guard lock(mutex_);
-      return closed_ ? ReadResult::kRecord : ReadResult::kTimeout;
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      if (failed_ || NextShown() != nullptr) return ReadResult::kRecord;
-    }
-    Taken taken;
-    const Wait result = WaitFor(run, &taken, {.deadline = deadline});
-    if (result == Wait::kStale) continue;
-    if (result == Wait::kTimeout) return ReadResult::kTimeout;
-    if (result == Wait::kEnd) return ReadResult::kEnd;
-    if (result == Wait::kFailed) return ReadResult::kRecord;
-    std::deque<Taken> unread;
-    {
-      const std::lock_guard lock(mutex_);
-      (run_ == run && !closed_ ? peeked_ : unread).push_back(std::move(taken));
-    }
-    LetGo(std::move(unread));
-  }
-}
-
-void ReaderSession::LetGo(std::deque<Taken> taken) {
-  for (Taken& each : taken) each.run->Lease(std::move(each.delivery));
-}
-
-const Delivery* ReaderSession::NextShown() const {
-  if (peeked_.empty()) return nullptr;
-  const Delivery& last = peeked_.back().delivery;  // those before it are of damaged records alone
-  if (last.batch != nullptr) return &last;
-  const std::span<const RecordSpan> records = last.records->records;
-  const bool shown = std::any_of(records.begin(), records.end(),
-                                 [](const RecordSpan& record) { return !record.damaged(); });
-  return shown ? &last : nullptr;
-}
-
-ReadResult ReaderSession::NextPass(std::optional<std::uint64_t>* pass, Deadline deadline) {
-  pass->reset();
-  const ReadResult result = HasNext(deadline);
-  if (result != ReadResult::kRecord) return result;
-  {
-    const auto rows = LockUntil(rows_mutex_, deadline);
-    if (!rows.owns_lock()) return ReadResult::kTimeout;
-    const std::lock_guard state_lock(mutex_);
-    if (row_ < rows_ && rows_origin_.generation == generation_) *pass = rows_origin_.pass;
-  }
-  if (*pass) return result;
-  const std::lock_guard lock(mutex_);
-  const Delivery* const next = NextShown();
-  if (next == nullptr) return result;  // a failure, or another thread took it
-  *pass = next->batch != nullptr ? next->batch->pass : next->records->pass;
-  return result;
 }
 
 void ReaderSession::NoteFirst() {

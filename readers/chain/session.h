@@ -3,8 +3,10 @@
 // A user's threads call it through Reader, several at once. A lane's own thread calls it if another
 // chain reads this one (a decorator, Share). Locks are taken in this order: rows_mutex_ or
 // peek_mutex_, never both; planned_mutex_; mutex_. What holds: no thread waits for a delivery under
-// mutex_. A delivery stays with the run that made it, and its generation tells whether that is the
-// current run. After Pause and until Resume reads wait, and no run is at work.
+// mutex_. Several threads may take deliveries at once, or one looks ahead: who looks waits until
+// those are done, and who comes to take meanwhile waits for what is found. A delivery stays with
+// the run that made it, and its generation tells whether that is the current run. After Pause and
+// until Resume reads wait, and no run is at work.
 
 #pragma once
 
@@ -13,6 +15,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -71,6 +74,8 @@ class ReaderSession {
   ReadResult HasNext(Deadline deadline = kNoDeadline);
   /// Waits until it is known where what is left out ends; false: not by the deadline.
   bool AwaitPosition(Deadline deadline);
+  /// Whether it is known now.
+  bool KnowsPosition();
   /// kTimeout, or the same and *pass, which is none where no instance comes next.
   ReadResult NextPass(std::optional<std::uint64_t>* pass, Deadline deadline = kNoDeadline);
   /// The two halves of ReInit. In between readers wait, and nothing of the input is taken. Resume
@@ -148,7 +153,18 @@ class ReaderSession {
   /// The run to read from; null once closed, and where the limits came first. Makes the first one.
   std::shared_ptr<Run> CurrentRun(const ReadLimits& limits = {});
   std::shared_ptr<Run> MakeRun();
+  static std::int64_t NowNs();
+  class Turn;
+  /// Several threads may take at once, or one looks ahead, for what that finds comes before what is
+  /// taken later. Waits under mutex_, which `lock` has, until this thread's turn has come: kTaken;
+  /// kTimeout, or kFailed, as WaitFor.
+  Wait AwaitTurn(std::unique_lock<std::mutex>& lock, Run& run, const ReadLimits& limits,
+                 const std::function<bool()>& has_come);
   ReadResult TakeNext(Taken* taken, const ReadLimits& limits);
+  /// HasNext; `for_position`: kRecord also once it is known where what is left out ends.
+  ReadResult LookAhead(Deadline deadline, bool for_position);
+  /// kTaken: that is known now; kStale: look once more.
+  Wait LookOnce(const std::shared_ptr<Run>& run, Deadline deadline, bool for_position);
   /// Gives the memory of what nobody will read back to its runs.
   static void LetGo(std::deque<Taken> taken);
   Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken, const ReadLimits& limits);
@@ -182,8 +198,8 @@ class ReaderSession {
   std::shared_ptr<IndexedSource> Plan(const std::stop_token& stop);
   /// `counted`: the position is a number of batches alone.
   void Aim(const ChainPosition& position, bool counted);
-  /// Whether it is known where what is left out ends.
-  bool SettleNow();
+  /// KnowsPosition, under mutex_.
+  bool Settle();
   /// Throws Error where it is of other data or of another order.
   ChainPosition Understood(const std::string& position);
   void RefuseToGoBack() const;
@@ -241,8 +257,11 @@ class ReaderSession {
 
   std::condition_variable_any resumed_;  ///< with mutex_
   bool paused_ = false;
-  std::timed_mutex peek_mutex_;  ///< one thread at a time looks ahead; taken before mutex_
-  mutable std::mutex mutex_;     ///< guards run_, the failure and what was looked at ahead
+  std::timed_mutex peek_mutex_;       ///< one thread at a time looks ahead; taken before mutex_
+  std::condition_variable_any turn_;  ///< with mutex_: one takes or looks no more
+  std::size_t taking_ = 0;            ///< threads that wait for a delivery to take
+  bool looking_ = false;              ///< one looks ahead, or waits until these are done
+  mutable std::mutex mutex_;          ///< guards run_, the failure and what was looked at ahead
   std::shared_ptr<Run> run_;
   RunStart start_;                          ///< of run_, or of the first one to come
   std::optional<Aimed> aim_;                ///< where Resume is to start

@@ -104,8 +104,12 @@ std::string ReaderSession::StartPosition() {
   return TextOf(std::move(position), start);
 }
 
-bool ReaderSession::SettleNow() {
+bool ReaderSession::KnowsPosition() {
   const std::lock_guard lock(mutex_);
+  return Settle();
+}
+
+bool ReaderSession::Settle() {
   if (settled_ || closed_) return true;
   const std::optional<PlanPosition> mark = run_ != nullptr ? run_->left_out() : std::nullopt;
   if (!mark) return false;
@@ -116,13 +120,13 @@ bool ReaderSession::SettleNow() {
 }
 
 bool ReaderSession::AwaitPosition(Deadline deadline) {
-  if (SettleNow()) return true;
+  if (KnowsPosition()) return true;
   try {
-    if (HasNext(deadline) == ReadResult::kTimeout) return SettleNow();
+    if (LookAhead(deadline, true) == ReadResult::kTimeout) return KnowsPosition();
   } catch (const Error&) {
     return true;  // the next read says so
   }
-  (void)SettleNow();
+  (void)KnowsPosition();
   return true;
 }
 

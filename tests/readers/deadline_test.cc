@@ -146,6 +146,48 @@ TEST_F(DeadlineTest, AnotherThreadThatLooksAheadOrReadsHoldsNobodyUp) {
   }
 }
 
+TEST_F(DeadlineTest, WhatAnotherThreadSawAheadIsReadAtOnce) {
+  Reader reader = OpenPyReader(holder_, Options());
+  const auto next = [&] {
+    Instance instance;
+    std::vector<std::int64_t> numbers = {-1};
+    if (reader.TryReadNext(&instance, {.deadline = In(30'000)}) == ReadResult::kRecord) {
+      numbers.clear();
+      AddNumbers(instance, &numbers);
+    }
+    return numbers.front();
+  };
+  for (std::int64_t number = 0; number < 20; ++number) {
+    std::jthread looks([&] { (void)reader.TryHasNext(In(100)); });
+    std::jthread pushes([&] {
+      std::this_thread::sleep_for(milliseconds(5));  // both wait by then
+      Push(number, number + 1);
+    });
+    ASSERT_EQ(next(), number);
+  }
+}
+
+TEST_F(DeadlineTest, WhoHoldsAllSlotsIsToldSoWhileAnotherThreadLooksAhead) {
+  for (const bool looks_first : {true, false}) {
+    Reader reader = Batch(Parse(OpenFiles(MakeFiles(2, 200, 8, 100), Options()), RawParser()),
+                          {.size = 10, .slots = 3});
+    std::vector<Instance> held(3);
+    for (Instance& each : held) {
+      ASSERT_EQ(reader.TryReadNext(&each, {.deadline = In(60'000)}), ReadResult::kRecord);
+    }
+    std::jthread looks([&] {
+      if (!looks_first) std::this_thread::sleep_for(milliseconds(20));
+      (void)reader.HasNext();
+    });
+    if (looks_first) std::this_thread::sleep_for(milliseconds(20));
+    Instance more;
+    EXPECT_EQ(reader.TryReadNext(&more, {.deadline = In(60'000)}), ReadResult::kFailed);
+    EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
+    held.clear();
+    EXPECT_EQ(reader.TryReadNext(&more, {.deadline = In(60'000)}), ReadResult::kRecord);
+  }
+}
+
 TEST_F(DeadlineTest, AFailureIsWhatComesNextAlsoBeforeADeadline) {
   Reader reader = OpenPyReader(holder_, Options());
   queue_->Kill(Status(StatusCode::kIoError, "disk"));

@@ -72,6 +72,23 @@ TEST_F(LifecycleTest, HasNextTellsExactlyAndTakesNothingAway) {
   }
 }
 
+TEST_F(LifecycleTest, WhatIsReadComesInOrderWhileAnotherThreadLooksAhead) {
+  const auto files = MakeFiles(1, 400, 8, 200);
+  for (int times = 0; times < StressRounds(20); ++times) {
+    for (const bool batched : {true, false}) {
+      Reader reader = OpenFiles(files, Options());
+      if (batched) reader = Batches(reader, 1);
+      std::atomic<bool> ends = false;
+      std::thread looks([&] {
+        while (!ends) (void)reader.TryHasNext(DeadlineAfter(std::chrono::milliseconds(1)));
+      });
+      EXPECT_EQ(Drain(reader).ids, Numbers(400));
+      ends = true;
+      looks.join();
+    }
+  }
+}
+
 TEST_F(LifecycleTest, ReInitStartsAfreshAtAnyTime) {
   const auto files = MakeFiles(6, 300, 8, 400);
   const auto chain = [&] {

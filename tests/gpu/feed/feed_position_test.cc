@@ -185,6 +185,26 @@ TEST_F(FeedPositionTest, BeforeTheFirstLeaseAFeedStandsWhereItBegan) {
   EXPECT_EQ(Rest(&feed).size(), kBatches);
 }
 
+TEST_F(FeedPositionTest, WhereItWasSoughtToIsFoundWhileDevicesReadAhead) {
+  const auto chain = [this] {
+    const auto odd = [](const RecordSpan& record) { return record.size % 2 == 1; };
+    return Batches(Filter(OpenFiles(files_, InOwnArena()), odd), 3);
+  };
+  DeviceFeed whole(chain(), On(1));
+  const std::vector<std::string> all = Rest(&whole);
+  ASSERT_GT(all.size(), 12u);
+  for (const std::uint64_t batch : {1U, 5U, 12U}) {
+    for (const std::size_t devices : {1U, 2U}) {
+      Reader sought = chain();
+      sought.SeekTo(batch);
+      DeviceFeed feed(sought, On(devices));
+      DeviceFeed other(At(chain(), feed.Position()), On(1));
+      EXPECT_EQ(Rest(&other), Tail(all, batch));
+      EXPECT_EQ(Rest(&feed), Tail(all, batch));
+    }
+  }
+}
+
 TEST_F(FeedPositionTest, WhereLoopsRunApartNothingThatIsMissingIsLeftOut) {
   DeviceFeed whole(Chain(), On(1));
   const std::vector<std::string> all = Rest(&whole);
