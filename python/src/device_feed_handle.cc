@@ -222,10 +222,12 @@ void DeviceFeedHandle::SeekTo(std::uint64_t batch) {
   Restart([&](auto& feed) { feed.SeekTo(batch); });
 }
 
-std::string DeviceFeedHandle::Position() const {
+std::string DeviceFeedHandle::Position() {
   DeviceFeed* started = Started();
   Reader& reader = input_.reader();
   input_.MakeIndex(IndexPurpose::kReading);
+  // A read begins, and it is for the feed to say how.
+  if (started == nullptr && !reader.KnowsPosition()) started = &feed();
   WaitUnlocked([&](Deadline deadline) {
     const Inside inside(&gate_);
     return reader.AwaitPosition(deadline);

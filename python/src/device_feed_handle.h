@@ -55,7 +55,7 @@ class DeviceFeedHandle {
   void Reset();
   void Restore(const std::string& position);
   void SeekTo(std::uint64_t batch);
-  std::string Position() const;
+  std::string Position();
   std::optional<FeedStats> Stats() const;
   /// Ends all threads; batches that are held stay valid. Nothing in a forked child.
   void Close();
