@@ -34,8 +34,7 @@ class FolderLock {
   explicit FolderLock(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    folder_ = OwnDescriptor::Open(
-        [&] { return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    folder_ = OwnDescriptor::Keep(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     constexpr int kTries = 100;
     for (int i = 0; folder_ && i < kTries; ++i) {
       if (flock(folder_.get(), LOCK_EX | LOCK_NB) == 0) return;

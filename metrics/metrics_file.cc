@@ -51,8 +51,8 @@ Status MetricsFile::Failed(const std::string& why) const {
 Status MetricsFile::TakeOver() {
   for (int i = 0; i < kTries; ++i) {
     // (Not to hang at the name of a pipe.)
-    OwnDescriptor found = OwnDescriptor::Open(
-        [this] { return open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW); });
+    OwnDescriptor found =
+        OwnDescriptor::Keep(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
     if (!found && errno == ENOENT) return {};
     if (!found) return Failed(std::strerror(errno));
     struct stat what {};
@@ -73,9 +73,8 @@ Status MetricsFile::TakeOver() {
 Status MetricsFile::MakeBeside(const std::string& name, const std::string& text,
                                OwnDescriptor* file) const {
   (void)unlink(name.c_str());  // of a killed process of this number
-  *file = OwnDescriptor::Open([&] {
-    return open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode);
-  });
+  *file = OwnDescriptor::Keep(
+      open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode));
   if (!*file) return Failed(std::strerror(errno));
   if (flock(file->get(), LOCK_EX | LOCK_NB) != 0) return Failed(std::strerror(errno));
   const Status status = WriteAll(file->get(), text);

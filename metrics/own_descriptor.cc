@@ -47,6 +47,13 @@ OwnDescriptor OwnDescriptor::Open(const std::function<int()>& make) {
   return OwnDescriptor(*free);
 }
 
+OwnDescriptor OwnDescriptor::Keep(int number) {
+  if (number < 0) return {};
+  OwnDescriptor kept = Open([number] { return number; });
+  if (!kept) (void)close(number);
+  return kept;
+}
+
 void OwnDescriptor::Close() noexcept {
   if (number_ < 0) return;
   const std::lock_guard lock(fork_mutex);

@@ -13,7 +13,11 @@ class OwnDescriptor {
   OwnDescriptor() = default;
   /// make() opens one, with CLOEXEC, and returns it, or -1 with errno. No fork comes between that
   /// and the note of it. Empty too, with EMFILE, where the process has as many as can be noted.
+  /// make() must not wait: every fork of the process would.
   static OwnDescriptor Open(const std::function<int()>& make);
+  /// The same of one that is open, for what may wait, as the names of a store that hangs. Empty for
+  /// -1, with errno as it was.
+  static OwnDescriptor Keep(int number);
   ~OwnDescriptor() { Close(); }
   OwnDescriptor(OwnDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   OwnDescriptor& operator=(OwnDescriptor&& other) noexcept {

@@ -105,7 +105,12 @@ Status Watcher::Start(MetricsAddress address, std::unique_ptr<Watcher>* watcher)
   } catch (const std::system_error& error) {
     return Status(StatusCode::kResourceExhausted, error.what());
   }
-  made->noted_ = LeaveJobNote(made->address_.ToString()).ok();
+  status = LeaveJobNote(made->address_.ToString());
+  made->noted_ = status.ok();
+  if (!status.ok()) {
+    std::fprintf(stderr, "ringfeed: `ringfeed top` will not find this job by itself: %s\n",
+                 status.message().c_str());
+  }
   *watcher = std::move(made);
   return {};
 }

@@ -43,6 +43,17 @@ TEST(OwnDescriptorTest, AChildOfForkHasNoneOfItAndClosesNothingOfItsOwn) {
   EXPECT_TRUE(IsOpen(own.get())) << "the parent's is as it was";
 }
 
+TEST(OwnDescriptorTest, OneThatWasOpenedBeforeIsKeptFromChildrenToo) {
+  const OwnDescriptor kept = OwnDescriptor::Keep(eventfd(0, EFD_CLOEXEC));
+  ASSERT_TRUE(kept);
+  const ChildResult child =
+      RunInChild([&kept](std::string*) { return IsOpen(kept.get()) ? 1 : 0; });
+  EXPECT_EQ(child.status, 0);
+  EXPECT_TRUE(IsOpen(kept.get()));
+  EXPECT_FALSE(OwnDescriptor::Keep(open("/no/such/file", O_RDONLY)));
+  EXPECT_EQ(errno, ENOENT);
+}
+
 TEST(OwnDescriptorTest, MoreThanCanBeNotedAreRefused) {
   std::vector<OwnDescriptor> all;
   while (all.size() < 1000) {
@@ -52,6 +63,9 @@ TEST(OwnDescriptorTest, MoreThanCanBeNotedAreRefused) {
   EXPECT_FALSE(all.back());
   EXPECT_EQ(errno, EMFILE);
   EXPECT_GE(all.size(), 32U);
+  const int open_number = eventfd(0, EFD_CLOEXEC);
+  EXPECT_FALSE(OwnDescriptor::Keep(open_number));
+  EXPECT_FALSE(IsOpen(open_number)) << "what cannot be kept is closed";
   const OwnDescriptor failed = [&all] {
     all.clear();
     return OwnDescriptor::Open([] { return open("/no/such/file", O_RDONLY); });
