@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -117,7 +118,11 @@ class LiveList {
     Place(std::size_t its_number, std::string its_name, Count its_count)
         : number(its_number), name(std::move(its_name)), count(std::move(its_count)) {}
     bool Look() {
-      if (!count || !count(&last)) return false;
+      try {
+        if (!count || !count(&last)) return false;
+      } catch (const std::bad_alloc&) {
+        return false;  // neither who looks nor who leaves ends the process for that
+      }
       counted = true;
       return true;
     }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -66,6 +67,18 @@ TEST(LiveListTest, WhatCannotBeCountedNowStandsAsItWasSeenLast) {
   can = true;
   member.Leave();
   EXPECT_EQ(All(list).front().count, 2) << "leaving counts a last time";
+}
+
+TEST(LiveListTest, WithoutMemoryToCountWhatWasSeenLastStands) {
+  IntList list;
+  auto member = list.Enter("a", [](int* count) -> bool {
+    if (++*count > 1) throw std::bad_alloc();
+    return true;
+  });
+  EXPECT_EQ(All(list).size(), 1U);
+  EXPECT_EQ(All(list).size(), 1U);
+  member.Leave();  // called by destructors
+  EXPECT_TRUE(All(list).front().ended);
 }
 
 TEST(LiveListTest, OnlySoManyAreLookedAtAndAllAreTold) {
