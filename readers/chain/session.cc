@@ -693,7 +693,6 @@ void ReaderSession::Resume() {
   resumed_.notify_all();  // they wait for mutex_
   if (closed_) return;
   if (run_ != nullptr && HasUserSource()) RewindSource();
-  NoteEndedRun();
   TakeAim(std::exchange(aim_, std::nullopt).value_or(Aimed()));
   LetGo(std::exchange(peeked_, {}));
   starved_since_.reset();
@@ -702,6 +701,7 @@ void ReaderSession::Resume() {
   ++generation_;
   failed_ = false;
   failure_ = Status();
+  NoteEndedRun();  // nothing fails between this and the run's end: it counts once
   wait_ns_.store(0, std::memory_order_relaxed);
   first_ns_.store(0, std::memory_order_relaxed);
   end_ns_.store(0, std::memory_order_relaxed);
