@@ -84,6 +84,8 @@ Status MetricsFile::MakeBeside(const std::string& name, const std::string& text,
 }
 
 Status MetricsFile::Write(const std::string& text) {
+  // Another process, or its user, may have put something in its place since.
+  if (locked_ && !IsStillThere(locked_.get(), path_)) locked_.Close();
   if (!locked_) {
     const Status status = TakeOver();
     if (!status.ok()) return status;

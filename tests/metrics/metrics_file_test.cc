@@ -73,6 +73,29 @@ TEST_F(MetricsFileTest, WhatIsNoFileOfMetricsIsLeftAlone) {
   EXPECT_FALSE(file.Write(kOne).ok());
 }
 
+TEST_F(MetricsFileTest, WhatTookItsPlaceSinceIsLeftAlone) {
+  MetricsFile file(path_);
+  ASSERT_TRUE(file.Write(kOne).ok());
+  std::filesystem::remove(path_);
+  std::ofstream(path_) << "a thesis";
+  EXPECT_NE(file.Write(kTwo).message().find("something else"), std::string::npos);
+  EXPECT_EQ(Read(), "a thesis");
+  std::filesystem::remove(path_);
+  MetricsFile other(path_);
+  ASSERT_TRUE(other.Write(kOne).ok());
+  EXPECT_NE(file.Write(kTwo).message().find("another process writes it"), std::string::npos);
+  EXPECT_EQ(Read(), kOne);
+  EXPECT_EQ(Files(), 1U);
+}
+
+TEST_F(MetricsFileTest, OneThatWasRemovedIsWrittenAgain) {
+  MetricsFile file(path_);
+  ASSERT_TRUE(file.Write(kOne).ok());
+  std::filesystem::remove(path_);
+  ASSERT_TRUE(file.Write(kTwo).ok());
+  EXPECT_EQ(Read(), kTwo);
+}
+
 TEST_F(MetricsFileTest, WithoutItsFolderItCanBeWrittenOnceThatIsThere) {
   std::filesystem::remove_all(folder_);
   MetricsFile file(path_);
