@@ -28,7 +28,8 @@ Status Failed(const MetricsAddress& address, const std::string& what) {
 }
 
 /// Keeps others that would listen in that folder waiting, a second at most: between finding a
-/// socket that nobody serves and taking its place nobody else may.
+/// socket that nobody serves and taking its place nobody else may. Not where the store has no
+/// locks.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& path) {
@@ -37,10 +38,16 @@ class FolderLock {
     folder_ = OwnDescriptor::Keep(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     constexpr int kTries = 100;
     for (int i = 0; folder_ && i < kTries; ++i) {
-      if (flock(folder_.get(), LOCK_EX | LOCK_NB) == 0) return;
+      if (flock(folder_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
+  ~FolderLock() {
+    // A child that was forked as the folder was opened may have it still.
+    if (folder_) (void)flock(folder_.get(), LOCK_UN);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
 
  private:
   OwnDescriptor folder_;
@@ -63,15 +70,21 @@ const sockaddr* Generic(const Name& name) {
   return reinterpret_cast<const sockaddr*>(&name);
 }
 
-// Whether a socket is there that nobody serves.
+// Whether a socket of this user's is there that nobody serves.
 bool IsLeftOver(const sockaddr_un& name) {
   struct stat found {};
   if (lstat(name.sun_path, &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
+  if (found.st_uid != geteuid()) return false;
   const OwnDescriptor probe = NewSocket(AF_UNIX);
   return probe && connect(probe.get(), Generic(name), sizeof(name)) != 0 && errno == ECONNREFUSED;
 }
 
 Status ListenAtPath(const MetricsAddress& address, OwnDescriptor* listener) {
+  if (address.path.size() >= sizeof(sockaddr_un::sun_path)) {
+    return Failed(address, "a socket's path has at most " +
+                               std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
+                               " characters, with the folder that a short one stands in");
+  }
   const sockaddr_un name = UnixName(address.path);
   const FolderLock lock(address.path);
   *listener = NewSocket(AF_UNIX);
@@ -85,12 +98,14 @@ Status ListenAtPath(const MetricsAddress& address, OwnDescriptor* listener) {
   }
   if (failed != 0) {
     const bool taken = errno == EADDRINUSE;
-    return Failed(address, taken ? "another process listens there, or it is no socket; %p in the "
-                                   "path stands for the process's number"
+    return Failed(address, taken ? "another process listens there, or it is no socket of this "
+                                   "user's; %p in the path stands for the process's number"
                                  : std::strerror(errno));
   }
-  if (listen(listener->get(), kBacklog) != 0) return Failed(address, std::strerror(errno));
-  return {};
+  if (listen(listener->get(), kBacklog) == 0) return {};
+  const int why = errno;
+  (void)unlink(name.sun_path);
+  return Failed(address, std::strerror(why));
 }
 
 template <typename Name>

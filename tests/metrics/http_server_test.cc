@@ -182,5 +182,33 @@ TEST(ListenTest, WhatAProcessLeftBehindIsReplacedAndNothingElseIs) {
   EXPECT_FALSE(ListenAt(&address, &listener).ok());
 }
 
+TEST(ListenTest, WhatAnotherUserLeftBehindStays) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a socket away";
+  const std::string path = testing::TempDir() + "/others.sock";
+  { const RunningServer ended(AtPath(path)); }
+  constexpr uid_t kNobody = 65534;
+  ASSERT_EQ(lchown(path.c_str(), kNobody, kNobody), 0);
+  MetricsAddress address = AtPath(path);
+  OwnDescriptor listener;
+  EXPECT_FALSE(ListenAt(&address, &listener).ok());
+  EXPECT_TRUE(std::filesystem::exists(path));
+  std::filesystem::remove(path);
+}
+
+// As a short name in a deep folder is, once it is made absolute.
+TEST(ListenTest, APathThatIsTooLongForASocketIsRefusedAndNotCutShort) {
+  const std::string folder = testing::TempDir() + "/" + std::string(120, 'd');
+  std::filesystem::create_directory(folder);
+  MetricsAddress address = AtPath(folder + "/sock");
+  OwnDescriptor listener;
+  EXPECT_NE(ListenAt(&address, &listener).message().find("characters"), std::string::npos);
+  EXPECT_FALSE(listener);
+  constexpr std::size_t kMostOfAName = 107;
+  const std::string cut = address.path.substr(0, kMostOfAName);
+  EXPECT_FALSE(std::filesystem::exists(cut));
+  std::filesystem::remove(cut);
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace ringfeed
