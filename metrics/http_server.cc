@@ -11,12 +11,14 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace ringfeed {
 namespace {
 
 constexpr std::chrono::seconds kPauseWithoutDescriptors{1};
+constexpr std::chrono::milliseconds kPauseWithoutMemory{100};
 
 // Bytes that were received; -1: none now; 0: the end, or a broken connection.
 std::ptrdiff_t ReceiveSome(int socket, std::span<char> into) {
@@ -57,7 +59,9 @@ std::vector<pollfd> HttpServer::WhatToPoll(int waker) const {
 void HttpServer::Run(const std::stop_token& stop, int waker) {
   while (!stop.stop_requested()) {
     std::vector<pollfd> polled = WhatToPoll(waker);
-    if (poll(polled.data(), polled.size(), MillisecondsToWait()) < 0 && errno != EINTR) return;
+    if (poll(polled.data(), polled.size(), MillisecondsToWait()) < 0 && errno != EINTR) {
+      std::this_thread::sleep_for(kPauseWithoutMemory);  // and a stop is seen all the same
+    }
     const Clock::time_point now = Clock::now();
     std::size_t at = 2;
     for (auto each = connections_.begin(); each != connections_.end(); ++at) {

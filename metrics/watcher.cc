@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -147,10 +148,15 @@ HttpAnswer Watcher::AnswerTo(const HttpRequest& request) {
 
 void Watcher::Run(const std::stop_token& stop) {
   text_.ChargeThisThread();
-  if (server_) {
-    server_->Run(stop, waker_.get());
-  } else {
-    WriteUntil(stop);
+  try {
+    if (server_) {
+      server_->Run(stop, waker_.get());
+    } else {
+      WriteUntil(stop);
+    }
+  } catch (const std::exception& error) {
+    // Without memory for a text the job may still get on.
+    Tell(Status(StatusCode::kResourceExhausted, error.what()));
   }
 }
 
@@ -168,17 +174,19 @@ void Watcher::WriteFile() {
 }
 
 void Watcher::Stop() {
-  if (!thread_.joinable()) return;
-  thread_.request_stop();
-  const std::uint64_t one = 1;
-  (void)!write(waker_.get(), &one, sizeof(one));
-  thread_.join();
-  text_.Expire();
-  if (file_) WriteFile();
-  if (socket_inode_ != 0 && InodeOf(address_.path) == socket_inode_) {
-    (void)unlink(address_.path.c_str());
+  if (thread_.joinable()) {
+    thread_.request_stop();
+    const std::uint64_t one = 1;
+    (void)!write(waker_.get(), &one, sizeof(one));
+    thread_.join();
+    text_.Expire();
+    if (file_) WriteFile();
   }
-  if (noted_) TakeJobNote();
+  if (std::exchange(noted_, false)) TakeJobNote();
+  // The name goes first: nobody finds it dead and takes it, to lose it here.
+  const std::uint64_t inode = std::exchange(socket_inode_, 0);
+  if (inode != 0 && InodeOf(address_.path) == inode) (void)unlink(address_.path.c_str());
+  server_.reset();
 }
 
 namespace {

@@ -106,7 +106,7 @@ TEST_F(WatcherTest, AFileHasTheLastFiguresOfAProcessThatEnded) {
   const std::string text = TextOfFile(path);
   EXPECT_NE(text.find(kSample), std::string::npos) << text;
   EXPECT_NE(text.find("ringfeed_chain_ended{chain=\"0:data.tfrecord\"} 1"), std::string::npos);
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/ringfeed/" + std::to_string(child)));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/ringfeed")) << "its note is gone";
 }
 
 TEST_F(WatcherTest, ASocketGoesWithItsProcess) {
@@ -191,6 +191,18 @@ TEST_F(WatcherTest, AClientLearnsOfTheParentsEndThoughAChildLivesOn) {
   EXPECT_FALSE(is_open) << "a child keeps the socket open";
   (void)close(gone[1]);
   (void)close(gone[0]);
+}
+
+TEST_F(WatcherTest, BehindItsEndAClientIsRefusedAndDoesNotWait) {
+  std::unique_ptr<Watcher> watcher;
+  ASSERT_TRUE(
+      Watcher::Start({.kind = MetricsAddress::Kind::kTcp, .host = "127.0.0.1"}, &watcher).ok());
+  const MetricsAddress address = watcher->address();
+  const TestClient silent(address);
+  EXPECT_TRUE(TestClient(address).Ask("/metrics").starts_with("HTTP/1.1 200"));
+  watcher->Stop();
+  EXPECT_EQ(silent.Receive(), "");
+  EXPECT_FALSE(TestClient(address).connected()) << "nobody would answer";
 }
 
 TEST_F(WatcherTest, WithoutTheVariableThereIsNoThread) {
