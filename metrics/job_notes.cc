@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -38,8 +39,28 @@ bool IsOwnFolder(const std::string& folder) {
          found.st_uid == geteuid() && (found.st_mode & (S_IRWXG | S_IRWXO)) == 0;
 }
 
+// "-4026531836": what a note's name has behind the process's number.
+std::string NamespaceSuffix() {
+  std::array<char, 64> link{};  // "pid:[4026531836]"
+  const ssize_t got = readlink("/proc/self/ns/pid", link.data(), link.size());
+  std::string suffix = "-";
+  for (ssize_t i = 0; i < got; ++i) {
+    const char c = link[static_cast<std::size_t>(i)];
+    if (c >= '0' && c <= '9') suffix += c;
+  }
+  return suffix == "-" ? "-0" : suffix;
+}
+
 std::string NoteOf(const std::string& folder, int pid) {
-  return folder + "/" + std::to_string(pid);
+  return folder + "/" + std::to_string(pid) + NamespaceSuffix();
+}
+
+// 0 where it is no note's name, or another namespace's.
+int PidOf(std::string_view name, std::string_view suffix) {
+  int pid = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+  const auto digits = static_cast<std::size_t>(end - name.data());
+  return error == std::errc() && name.substr(digits) == suffix ? pid : 0;
 }
 
 // At most `most` bytes of a file; empty where it cannot be read.
@@ -81,11 +102,12 @@ Status WriteNote(const std::string& path, const std::string& text) {
   const int file = open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0) return Status(StatusCode::kIoError, made + ": " + std::strerror(errno));
   const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int why = errno;
+  int why = errno;
   (void)close(file);
   if (written && rename(made.c_str(), path.c_str()) == 0) return {};
+  if (written) why = errno;
   (void)unlink(made.c_str());
-  return Status(StatusCode::kIoError, path + ": " + std::strerror(written ? errno : why));
+  return Status(StatusCode::kIoError, path + ": " + std::strerror(why));
 }
 
 }  // namespace
@@ -125,14 +147,13 @@ void TakeJobNote() {
 
 std::vector<JobNote> FindJobs() {
   std::vector<JobNote> jobs;
+  const std::string suffix = NamespaceSuffix();
   for (const std::string& folder : Folders()) {
     if (!IsOwnFolder(folder)) continue;
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(folder.c_str()), &closedir);
     while (const dirent* entry = entries == nullptr ? nullptr : readdir(entries.get())) {
-      const std::string_view name = entry->d_name;
-      int pid = 0;
-      const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-      if (error != std::errc() || end != name.data() + name.size() || pid <= 0) continue;
+      const int pid = PidOf(entry->d_name, suffix);
+      if (pid <= 0) continue;
       JobNote note;
       if (ReadNote(NoteOf(folder, pid), pid, &note)) {
         jobs.push_back(std::move(note));

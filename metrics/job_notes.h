@@ -13,7 +13,9 @@ namespace ringfeed {
 // through /proc: the environment there is that of the start, which a program may have changed, and
 // port 0 and names with %p stand in no environment. The folder is its user's alone (0700, looked
 // at before it is used), so nobody can send `top` to a socket of theirs. What a job that was killed
-// left behind is known by its process's number and start, and passed over.
+// left behind is known by its process's number and start, and passed over. A note's name has the
+// number of the PID namespace, too, since containers may share the folder: what runs in another one
+// is not seen, and its notes are left alone.
 
 /// A process that shows its metrics.
 struct JobNote {
@@ -31,7 +33,8 @@ Status LeaveJobNote(const std::string& address);
 /// Takes it away, where there is one.
 void TakeJobNote();
 
-/// The notes of the user's processes that still run, by number. Notes of others are taken away.
+/// The notes of the user's processes that still run, by number. What processes of this namespace
+/// left at their end is taken away.
 std::vector<JobNote> FindJobs();
 
 }  // namespace ringfeed

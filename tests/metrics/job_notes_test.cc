@@ -28,7 +28,15 @@ class JobNotesTest : public testing::Test {
     unsetenv("XDG_RUNTIME_DIR");
     std::filesystem::remove_all(folder_);
   }
-  std::string OwnNote() const { return folder_ + "/ringfeed/" + std::to_string(getpid()); }
+  // Containers may share the folder, and their processes have the same numbers.
+  static std::string PidNamespace() {
+    const std::string link = std::filesystem::read_symlink("/proc/self/ns/pid").string();
+    return link.substr(5, link.size() - 6);  // of "pid:[4026531836]"
+  }
+  std::string NoteOf(const std::string& pid) const {
+    return folder_ + "/ringfeed/" + pid + "-" + PidNamespace();
+  }
+  std::string OwnNote() const { return NoteOf(std::to_string(getpid())); }
   static std::vector<JobNote> OwnJobs() {
     std::vector<JobNote> jobs = FindJobs();
     std::erase_if(jobs, [](const JobNote& job) { return job.pid != getpid(); });
@@ -56,10 +64,23 @@ TEST_F(JobNotesTest, NotesOfProcessesThatAreGoneArePassedOverAndTakenAway) {
     return LeaveJobNote("unix:/run/gone").ok() ? 0 : 1;
   });
   ASSERT_EQ(child.status, 0);
-  const std::string note = folder_ + "/ringfeed/" + child.text;
+  const std::string note = NoteOf(child.text);
   ASSERT_TRUE(std::filesystem::exists(note));
   for (const JobNote& job : FindJobs()) EXPECT_NE(std::to_string(job.pid), child.text);
   EXPECT_FALSE(std::filesystem::exists(note));
+}
+
+TEST_F(JobNotesTest, NotesOfOtherContainersAreLeftAlone) {
+  ASSERT_TRUE(LeaveJobNote("unix:/run/job").ok());
+  const std::string gone = std::to_string(1 << 30);
+  for (const std::string& name : {gone + "-17", std::to_string(getpid()) + "-17", gone}) {
+    const std::string note = folder_ + "/ringfeed/" + name;
+    std::filesystem::copy(OwnNote(), note);
+    EXPECT_EQ(OwnJobs().size(), 1U) << name;
+    EXPECT_TRUE(std::filesystem::exists(note)) << name;
+  }
+  TakeJobNote();
+  EXPECT_TRUE(OwnJobs().empty());
 }
 
 TEST_F(JobNotesTest, ANoteOfAnotherProcessOfThatNumberIsPassedOver) {

@@ -57,8 +57,9 @@ class Job:
 
     def note(self):
         """Where it shows itself, by its note."""
-        path = self.folder / "ringfeed" / str(self.pid)
-        return await_that(lambda: path.exists() and path.read_text(), "its note").splitlines()[2]
+        notes = self.folder / "ringfeed"
+        note = await_that(lambda: next(notes.glob(f"{self.pid}-*[0-9]"), None), "its note")
+        return note.read_text().splitlines()[2]
 
 
 def ask(address, path="/metrics", accept=OPEN_METRICS):
