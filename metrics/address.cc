@@ -5,11 +5,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
 
+#include "metrics/label_text.h"
 #include "ringfeed/ranks.h"
 #include "ringfeed/status.h"
 
@@ -17,10 +20,14 @@ namespace ringfeed {
 namespace {
 
 constexpr std::string_view kUnixPrefix = "unix:";
+constexpr std::size_t kMostTold = 4096;
 
 [[noreturn]] void RefuseAddress(const std::string& text, const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument, "RINGFEED_METRICS=" + text + ": " + why));
+  throw Error(Status(StatusCode::kInvalidArgument,
+                     "RINGFEED_METRICS=" + LabelText(text, kMostTold) + ": " + why));
 }
+
+bool IsControl(char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }
 
 // With what %p, %r and %% stand for.
 std::string FilledIn(const std::string& text, const AddressContext& context) {
@@ -109,6 +116,9 @@ AddressContext OwnAddressContext() {
 }
 
 MetricsAddress ParseMetricsAddress(const std::string& text, const AddressContext& context) {
+  if (std::ranges::any_of(text, IsControl)) {
+    RefuseAddress(text, "a control character stands in it");
+  }
   const std::string filled = FilledIn(text, context);
   MetricsAddress address;
   if (filled.starts_with(kUnixPrefix)) {

@@ -127,7 +127,7 @@ void AddChains(Families* to) {
     const Labels chain = {{"chain", ChainName(seen.number, seen.name)}};
     to->Add("ringfeed_chain_info",
             With(chain, {{"source", LabelText(seen.name, kMostSource)},
-                         {"rank", seen.counts.stats.ranks}}),
+                         {"rank", LabelText(seen.counts.stats.ranks, kMostName)}}),
             1);
     to->Add("ringfeed_chain_ended", chain, seen.ended ? 1 : 0);
     AddChainCounters(seen.counts.stats, chain, to);
@@ -173,7 +173,8 @@ void AddDevice(const FeedCounts::Device& device, const Labels& labels, Families*
 void AddFeeds(Families* to) {
   const std::size_t all = LiveFeeds().ForEach(kMostShown, [to](const auto& seen) {
     const Labels feed = {{"feed", std::to_string(seen.number)}};
-    to->Add("ringfeed_feed_info", With(feed, {{"backend", seen.counts.backend}}), 1);
+    to->Add("ringfeed_feed_info",
+            With(feed, {{"backend", LabelText(seen.counts.backend, kMostName)}}), 1);
     to->Add("ringfeed_feed_ended", feed, seen.ended ? 1 : 0);
     to->Count("ringfeed_feed_dropped_rows_total", feed, seen.counts.dropped_rows);
     to->Count("ringfeed_feed_repeated_rows_total", feed, seen.counts.repeated_rows);

@@ -72,6 +72,8 @@ TEST(MetricsAddressTest, WhatMakesNoSenseIsRefusedWithTheRemedy) {
   EXPECT_NE(Refusal("example.com:80").find("is a number"), std::string::npos);
   EXPECT_NE(Refusal(":9400").find("is a number"), std::string::npos);
   EXPECT_NE(Refusal("unix:").find("path"), std::string::npos);
+  EXPECT_NE(Refusal("./a\nb").find("control character"), std::string::npos) << "a note has lines";
+  EXPECT_EQ(Refusal("./a\x1b[31m").find('\x1b'), std::string::npos) << "a terminal shows it";
   EXPECT_NE(Refusal("unix:/" + std::string(200, 'a')).find("shorter"), std::string::npos);
 }
 
