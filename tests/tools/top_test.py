@@ -5,10 +5,37 @@ import json
 import os
 import pty
 import signal
+import socketserver
 import subprocess
+import threading
 
 from command_line import BINARY, CommandTest, main
 from shown_job import Job, await_that, make_files
+
+
+class Peer:
+    """Whoever listens at a port where a job was: it sends what it wants."""
+
+    def __init__(self, test, answer):
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                self.request.recv(65536)
+                try:
+                    for piece in answer():
+                        self.request.sendall(piece)
+                except OSError:
+                    pass  # the other end had enough
+
+        server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        test.addCleanup(server.server_close)
+        test.addCleanup(server.shutdown)
+        self.address = f"127.0.0.1:{server.server_address[1]}"
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n\r\n"
+COUNTED = b"ringfeed_counted_time_seconds 1\n"
 
 
 class TopTest(CommandTest):
@@ -103,6 +130,42 @@ class TopTest(CommandTest):
                 result = self.top("--at", where, "--once")
                 self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
                 self.assertNotEqual(result.stderr, "")
+
+    def test_what_a_peer_sends_cannot_change_the_terminal(self):
+        evil = b"\x1b[31m\x9b\x07" + 5000 * b"x"
+        label = HEAD + COUNTED + b'ringfeed_chain_info{chain="\x1b[31m"} 1\n'
+        for answer in (b"HTTP/1.1 500 " + evil + b"\r\n\r\n", evil, HEAD + evil, HEAD + COUNTED + evil, label):
+            with self.subTest(answer[:40]):
+                peer = Peer(self, lambda answer=answer: [answer])
+                top = subprocess.run([BINARY, "top", "--at", peer.address, "--interval", "0.2"], timeout=120,
+                                     capture_output=True, check=False, env=self.environment)
+                self.assertEqual(top.returncode, 0 if answer is label else 2, top.stderr)
+                self.assertRegex(top.stdout + top.stderr, rb"\A[\n -~]+\Z")
+                self.assertLess(len(top.stderr), 500)
+
+    def test_of_what_a_peer_sends_so_much_is_taken_and_no_more(self):
+        def endless():
+            yield HEAD
+            while True:
+                yield 65536 * b"#\n"
+
+        def chains(count):
+            lines = [b'ringfeed_chain_info{chain="%d"} 1\n' % number for number in range(count)]
+            return lambda: [HEAD + COUNTED + b"".join(lines)]
+
+        for answer, why in ((endless, "too long"), (chains(300_000), "more figures"), (chains(40_000), "more figures")):
+            with self.subTest(why):
+                result = self.top("--at", Peer(self, answer).address, "--interval", "0.2")
+                self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+                self.assertIn(why, result.stderr)
+
+    def test_a_file_of_any_size_is_looked_at_before_it_is_taken(self):
+        huge = self.folder / "huge.prom"
+        with open(huge, "wb") as file:
+            file.truncate(1 << 42)
+        result = self.top("--at", huge)
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+        self.assertIn("too long", result.stderr)
 
 
 main()

@@ -10,9 +10,12 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 
+#include "metrics/label_text.h"
 #include "tools/top/job_metrics.h"
 
 namespace ringfeed::tools {
@@ -113,8 +116,9 @@ std::string FileText(const MetricsAddress& address) {
     throw NoAnswer(address, std::strerror(errno));
   }
   if (!S_ISREG(found.st_mode)) throw NoAnswer(address, "it is no file");
-  std::string text(static_cast<std::size_t>(found.st_size), '\0');
-  if (text.size() > JobMetrics::kMostBytes) throw NoAnswer(address, "the file is too long");
+  const auto bytes = static_cast<std::uint64_t>(found.st_size);
+  if (bytes > JobMetrics::kMostBytes) throw NoAnswer(address, "the file is too long");
+  std::string text(static_cast<std::size_t>(bytes), '\0');
   const ssize_t got = pread(file.get(), text.data(), text.size(), 0);
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
   return text;
@@ -127,7 +131,10 @@ JobMetrics AskJob(const MetricsAddress& address) {
   const std::string answer = Exchange(address);
   const std::size_t head = answer.find("\r\n\r\n");
   if (!answer.starts_with("HTTP/1.1 200 ") || head == std::string::npos) {
-    throw NoAnswer(address, "this is no job of ringfeed's: " + answer.substr(0, answer.find('\r')));
+    const std::string_view line = std::string_view(answer).substr(0, answer.find('\r'));
+    constexpr std::size_t kTold = JobMetrics::kMostTold;
+    throw NoAnswer(address,
+                   "this is no job of ringfeed's: " + LabelText(line.substr(0, kTold), kTold));
   }
   return JobMetrics::Parse(std::string_view(answer).substr(head + 4));
 }

@@ -5,12 +5,16 @@
 #include <system_error>
 #include <utility>
 
+#include "metrics/label_text.h"
 #include "tools/command.h"
 
 namespace ringfeed::tools {
 namespace {
 
-constexpr std::size_t kMostSamples = 1'000'000;
+// A job shows some ten thousand at most; a peer that is no job is not to keep `top` busy.
+constexpr std::size_t kMostSamples = 50'000;
+constexpr std::size_t kMostNames = 256;  // of chains, devices, stages: a job shows 64
+constexpr char kTooMany[] = "these are more figures than a job shows";
 
 bool HasAll(const MetricSample::Labels& labels, const MetricSample::Labels& wanted) {
   return std::ranges::all_of(wanted, [&](const auto& each) {
@@ -64,9 +68,11 @@ JobMetrics JobMetrics::Parse(std::string_view text) {
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     if (line.empty() || line.starts_with('#')) continue;
     MetricSample sample;
-    if (!ParseLine(line, &sample) || metrics.samples_.size() == kMostSamples) {
-      throw Refuse("this is no text of metrics: " + std::string(line.substr(0, 80)));
+    if (!ParseLine(line, &sample)) {
+      throw Refuse("this is no text of metrics: " +
+                   LabelText(line.substr(0, kMostTold), kMostTold));
     }
+    if (metrics.samples_.size() == kMostSamples) throw Refuse(kTooMany);
     metrics.samples_.push_back(std::move(sample));
   }
   if (!metrics.Value("ringfeed_counted_time_seconds")) {
@@ -103,7 +109,9 @@ std::vector<std::string> JobMetrics::LabelsOf(std::string_view name, const std::
     if (sample.name != name || !HasAll(sample.labels, labels)) continue;
     const auto value = sample.labels.find(label);
     if (value == sample.labels.end()) continue;
-    if (std::ranges::find(found, value->second) == found.end()) found.push_back(value->second);
+    if (std::ranges::find(found, value->second) != found.end()) continue;
+    if (found.size() == kMostNames) throw Refuse(kTooMany);
+    found.push_back(value->second);
   }
   return found;
 }

@@ -26,6 +26,9 @@ class JobMetrics {
   /// Longer texts are refused.
   static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
+  /// So many bytes of what a peer sent stand in a message.
+  static constexpr std::size_t kMostTold = 80;
+
   /// Of an OpenMetrics text, or the older one. Throws Error for a text that is neither.
   static JobMetrics Parse(std::string_view text);
 
@@ -34,7 +37,8 @@ class JobMetrics {
   /// The text of a label of such a figure; "" without one.
   std::string Label(std::string_view name, const std::string& label,
                     const MetricSample::Labels& labels = {}) const;
-  /// The different texts of a label, in the order of the figures of that name.
+  /// The different texts of a label, in the order of the figures of that name. Throws Error for
+  /// more than any job shows.
   std::vector<std::string> LabelsOf(std::string_view name, const std::string& label,
                                     const MetricSample::Labels& labels = {}) const;
   /// When it was counted, in seconds.
