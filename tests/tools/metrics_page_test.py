@@ -50,18 +50,28 @@ class MetricsPageTest(CommandTest):
         self.assertEqual(Page(text).outside, ["data:,", "metrics"])
         self.assertNotRegex(text, r"https?://(?!www\.w3\.org/2000/svg)|@import|url\(")
 
+    def browse(self, seconds):
+        """The page as it stands behind so many seconds of the browser's own time."""
+        result = subprocess.run(
+            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser",
+             f"--virtual-time-budget={1000 * seconds}", "--dump-dom", f"http://{self.address}/?every=500"],
+            capture_output=True, text=True, timeout=240, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr[-2000:])
+        return result
+
     def test_a_browser_draws_it_live_and_it_is_readable_without_colours(self):
         if BROWSER is None:
             self.skipTest("no chromium is installed")
-        result = subprocess.run(
-            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser",
-             "--virtual-time-budget=8000", "--dump-dom", f"http://{self.address}/?every=500"],
-            capture_output=True, text=True, timeout=240, check=False)
-        self.assertEqual(result.returncode, 0, result.stderr[-2000:])
-        page = Page(result.stdout)
-        looked = re.search(r"looked at (\d+) times", page.text)
-        self.assertIsNotNone(looked, page.text[:500])
-        self.assertGreater(int(looked[1]), 2)
+        # The browser's time passes as fast as it can, and the job counts anew only every 200 ms of ours: a fast
+        # machine is given more of it.
+        looks, seconds = 0, 8
+        while looks <= 2 and seconds < 5000:
+            result = self.browse(seconds)
+            page = Page(result.stdout)
+            looked = re.search(r"looked at (\d+) times", page.text)
+            self.assertIsNotNone(looked, page.text[:500])
+            looks, seconds = int(looked[1]), 4 * seconds
+        self.assertGreater(looks, 2)
         for device in "01":
             self.assertIn(f"batches ahead of device {device}", page.titles)
             self.assertIn(f"stall of device {device}", page.titles)
