@@ -193,18 +193,6 @@ TEST_F(WatcherTest, AClientLearnsOfTheParentsEndThoughAChildLivesOn) {
   (void)close(gone[0]);
 }
 
-TEST_F(WatcherTest, BehindItsEndAClientIsRefusedAndDoesNotWait) {
-  std::unique_ptr<Watcher> watcher;
-  ASSERT_TRUE(
-      Watcher::Start({.kind = MetricsAddress::Kind::kTcp, .host = "127.0.0.1"}, &watcher).ok());
-  const MetricsAddress address = watcher->address();
-  const TestClient silent(address);
-  EXPECT_TRUE(TestClient(address).Ask("/metrics").starts_with("HTTP/1.1 200"));
-  watcher->Stop();
-  EXPECT_EQ(silent.Receive(), "");
-  EXPECT_FALSE(TestClient(address).connected()) << "nobody would answer";
-}
-
 TEST_F(WatcherTest, WithoutTheVariableThereIsNoThread) {
   const ChildResult child = RunInChild([this](std::string*) {
     unsetenv("RINGFEED_METRICS");
@@ -218,6 +206,26 @@ TEST_F(WatcherTest, WithoutTheVariableThereIsNoThread) {
     return shown;
   });
   EXPECT_EQ(child.status, 0);
+}
+
+// Without a child, so that ThreadSanitizer sees it.
+TEST(WatcherStopTest, BehindItsEndAClientIsRefusedAndDoesNotWait) {
+  std::string folder = testing::TempDir() + "/stop-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  setenv("XDG_RUNTIME_DIR", folder.c_str(), 1);
+  std::unique_ptr<Watcher> watcher;
+  const MetricsAddress any = {.kind = MetricsAddress::Kind::kTcp, .host = "127.0.0.1"};
+  ASSERT_TRUE(Watcher::Start(any, &watcher).ok());
+  const MetricsAddress address = watcher->address();
+  const TestClient silent(address);
+  EXPECT_TRUE(TestClient(address).Ask("/metrics").starts_with("HTTP/1.1 200"));
+  watcher->Stop();
+  EXPECT_EQ(silent.Receive(), "");
+  EXPECT_FALSE(TestClient(address).connected()) << "nobody would answer";
+  EXPECT_TRUE(std::filesystem::is_empty(folder + "/ringfeed")) << "its note is gone";
+  watcher->Stop();
+  unsetenv("XDG_RUNTIME_DIR");
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
