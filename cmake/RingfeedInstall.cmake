@@ -76,3 +76,15 @@ if(RINGFEED_WITH_CUDA)
   install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed-cuda.pc"
     DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
 endif()
+
+# ringfeed::metrics, the same.
+if(RINGFEED_WITH_METRICS)
+  configure_file(cmake/ringfeed-metrics.pc.in ringfeed-metrics.pc @ONLY)
+  install(TARGETS ringfeed_metrics EXPORT ringfeedMetricsTargets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
+    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library)
+  install(EXPORT ringfeedMetricsTargets NAMESPACE ringfeed:: DESTINATION "${RINGFEED_CMAKE_DIR}"
+    COMPONENT library)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed-metrics.pc"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
+endif()

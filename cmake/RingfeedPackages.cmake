@@ -20,6 +20,9 @@ set(CPACK_COMPONENTS_ALL library library_documents)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libringfeed-dev)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "pkg-config")
+if(RINGFEED_WITH_METRICS)  # of the component metrics alone
+  set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "prometheus-cpp-dev")
+endif()
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION
 "ringfeed reads record files and hands a training loop shuffled batches in
 pinned memory. Every record comes exactly once per pass or is reported, in an

@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "base/live/watching.h"
 #include "base/machine/signals_blocked.h"
+#include "queue/live_queues.h"
 
 namespace ringfeed {
 namespace {
@@ -53,6 +55,12 @@ LoDTensorBlockingQueue::LoDTensorBlockingQueue(std::size_t capacity, std::vector
                 .not_empty_watcher =
                     options.speed_test_mode || options.learn_dtypes ? &first_changed_ : nullptr}) {
   if (slots_.empty()) Refuse("a queue must declare at least one slot");
+  if (!IsWatched()) return;
+  live_ = std::make_shared<LiveList<QueueCounts>::Membership>(
+      LiveQueues().Enter(slots_.front().name, [this](QueueCounts* counts) {
+        *counts = {Size(), Cap(), IsClosed(), channel_.Stats()};
+        return true;
+      }));
 }
 
 std::shared_ptr<LoDTensorBlockingQueue> LoDTensorBlockingQueue::OpenAnew() const {

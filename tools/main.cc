@@ -13,6 +13,9 @@
 #if RINGFEED_WITH_CUDA
 #include "ringfeed/cuda_devices.h"
 #endif
+#if RINGFEED_WITH_METRICS
+#include "ringfeed/metrics.h"
+#endif
 #include "tools/command.h"
 #include "tools/report.h"
 
@@ -29,6 +32,7 @@ constexpr char kMainHelp[] =
     "  ringfeed feed data/* --batch 64 --shuffle 2000  feed them; where did the time go?\n"
     "  ringfeed audit journal-*                        was every record delivered exactly once?\n"
     "  ringfeed run train.program                      readers and loops as a text says\n"
+    "  ringfeed top                                    what do running jobs do?\n"
     "  ringfeed tune data/*                            which options suit them, and this machine\n"
     "  ringfeed bench data/*                           each way to read them, and how fast it is\n"
     "  ringfeed verify data/*                          is every record intact?\n"
@@ -53,6 +57,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewFeedCommand());
   commands.push_back(NewAuditCommand());
   commands.push_back(NewRunCommand());
+  commands.push_back(NewTopCommand());
   commands.push_back(NewTuneCommand());
   commands.push_back(NewBenchCommand());
   commands.push_back(NewShuffleQualityCommand());
@@ -119,6 +124,9 @@ std::string UsageText(const CLI::App* app, const CLI::Error& error) {
 int RunMain(int argc, char** argv) {
 #if RINGFEED_WITH_CUDA
   UseCuda();
+#endif
+#if RINGFEED_WITH_METRICS
+  UseMetrics();
 #endif
   CLI::App app(kMainHelp, "ringfeed");
   app.require_subcommand(1);

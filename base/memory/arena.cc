@@ -315,6 +315,12 @@ ArenaReport Arena::Report() const {
   return report;
 }
 
+ArenaUse Arena::Use() const {
+  const std::lock_guard lock(impl_->mutex);
+  return {impl_->options.bytes, impl_->bitmap.taken() * impl_->options.slab_bytes,
+          impl_->peak_slabs * impl_->options.slab_bytes};
+}
+
 bool Arena::ReserveQuota(std::size_t bytes) {
   {
     const std::lock_guard lock(impl_->mutex);

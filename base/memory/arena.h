@@ -25,6 +25,13 @@ struct ArenaReport {
   std::string pages;  ///< "huge", or "4 KiB: <reason>"
 };
 
+/// What of an arena is handed out; takes less than a report.
+struct ArenaUse {
+  std::size_t bytes = 0;
+  std::size_t in_use_bytes = 0;
+  std::size_t peak_in_use_bytes = 0;
+};
+
 /// A contiguous piece of an arena: one or more whole slabs. A plain value; whoever holds it frees
 /// it.
 struct SlabRun {
@@ -65,6 +72,7 @@ class Arena {
   std::size_t bytes() const;
   std::size_t slab_bytes() const;
   ArenaReport Report() const;
+  ArenaUse Use() const;
 
   /// Calls `function` once when the arena ends, on the thread that lets go of it last, before the
   /// range is unmapped: whoever made something of the range undoes it there. The function must not

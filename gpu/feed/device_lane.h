@@ -177,6 +177,13 @@ class DeviceLane {
   /// Nothing of it is ever freed: the device may still use it.
   void GiveUp() { given_up_ = true; }
 
+  /// Batches that it was given and nobody leased, as of now: for statistics only.
+  std::size_t ahead() const {
+    const std::uint64_t leased = batches_.load(std::memory_order_relaxed);
+    const std::uint64_t given = given_.load(std::memory_order_relaxed);
+    return given > leased ? static_cast<std::size_t>(given - leased) : 0;
+  }
+
   int device() const { return device_; }
   DeviceFeedStats Stats() const;
   void NoteWait(std::int64_t wait_ns) { wait_ns_.fetch_add(wait_ns, std::memory_order_relaxed); }

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/live/watching.h"
 #include "base/machine/numa.h"
 #include "base/machine/signals_blocked.h"
 #include "queue/lock_until.h"
@@ -67,8 +68,16 @@ std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
                                           const FeedOptions& options,
                                           const FeedDriveOptions& drive) {
   std::shared_ptr<FeedCore> core(new FeedCore(std::move(supply), options, drive));
+  const bool watched = IsWatched();
   core->OpenLanes();
   core->StartThreads();
+  if (watched) {
+    core->live_ = LiveFeeds().Enter(std::string(options.backend->name()),
+                                    [feed = core.get()](FeedCounts* counts) {
+                                      *counts = feed->Counts();
+                                      return true;
+                                    });
+  }
   return core;
 }
 
@@ -84,6 +93,7 @@ void FeedCore::OpenLanes() {
 }
 
 FeedCore::~FeedCore() {
+  live_.Leave();
   StopThreads(Closed());
   const std::int64_t until_ns = Now() + options_.close_timeout_ms * 1'000'000;
   for (const auto& lane : lanes_) {
@@ -466,12 +476,24 @@ Status FeedCore::Close() {
   }
   pinning_ = pins_->failure();
   pins_.reset();
+  live_.Leave();
   return first;
 }
 
 void FeedCore::Abandon() {
   (void)Close();
   supply_.reset();
+}
+
+FeedCounts FeedCore::Counts() const {
+  FeedCounts counts;
+  for (const auto& lane : lanes_) {
+    counts.devices.push_back({lane->Stats(), lane->ahead(), lane->leases()});
+  }
+  counts.dropped_rows = distributor_.dropped_rows();
+  counts.repeated_rows = distributor_.repeated_rows();
+  counts.backend = options_.backend->name();
+  return counts;
 }
 
 FeedStats FeedCore::Stats() const {

@@ -23,6 +23,7 @@
 #include "gpu/feed/device_lane.h"
 #include "gpu/feed/distributor.h"
 #include "gpu/feed/host_pins.h"
+#include "gpu/feed/live_feeds.h"
 #include "ringfeed/device_feed.h"
 
 namespace ringfeed {
@@ -90,6 +91,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
            const FeedDriveOptions& drive);
 
   void OpenLanes();
+  /// For whoever looks from outside. Waits for nothing.
+  FeedCounts Counts() const;
   void StartThreads();
   void StopThreads(const Status& why);
   /// Registers a batch's memory, which takes milliseconds, before its device waits for it.
@@ -149,6 +152,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   std::uint64_t turn_ = 0;
   mutable std::mutex close_mutex_;  ///< guards closed_, pins_ and pinning_ behind the start
   bool closed_ = false;
+  LiveList<FeedCounts>::Membership live_;  ///< goes before all else
 };
 
 }  // namespace ringfeed

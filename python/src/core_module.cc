@@ -23,6 +23,9 @@
 #if defined(RINGFEED_WITH_CUDA)
 #include "ringfeed/cuda_devices.h"
 #endif
+#if defined(RINGFEED_WITH_METRICS)
+#include "ringfeed/metrics.h"
+#endif
 
 namespace {
 
@@ -42,6 +45,9 @@ NB_MODULE(_core, module) {
   WatchForks();
 #if defined(RINGFEED_WITH_CUDA)
   ringfeed::UseCuda();
+#endif
+#if defined(RINGFEED_WITH_METRICS)
+  ringfeed::UseMetrics();
 #endif
   BindExceptions(module);
   BindArray(module);

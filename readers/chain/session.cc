@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
+#include "base/live/watching.h"
 #include "queue/lock_until.h"
 #include "readers/chain/advice.h"
 #include "readers/engine/blocks/locate.h"
@@ -81,8 +82,13 @@ std::shared_ptr<Run> ReaderSession::CurrentRun(const ReadLimits& limits) {
   }
   if (closed_ || limits.stop.stop_requested()) return nullptr;
   if (run_ == nullptr) {
+    const bool watched = shown_ && IsWatched();
     start_ns_.store(NowNs(), std::memory_order_relaxed);
     run_ = MakeRun();
+    if (watched && !live_) {
+      live_ = LiveChains().Enter(FirstSource(plan_.source),
+                                 [this](ChainCounts* counts) { return Count(counts); });
+    }
   }
   return run_;
 }
@@ -136,6 +142,7 @@ Status ReaderSession::MistakeOr(const Status& damage) {
     const auto arena = options.arena ? options.arena->arena() : Arena::Default();
     options.arena = std::make_shared<PinnedArena>(arena->bytes());
     ReaderSession skipping(std::move(plan));
+    skipping.shown_ = false;
     {
       const std::lock_guard lock(planned_mutex_);
       skipping.indexed_ = indexed_;
@@ -462,6 +469,7 @@ void ReaderSession::Resume() {
   ++generation_;
   failed_ = false;
   failure_ = Status();
+  NoteEndedRun();  // nothing fails between this and the run's end: it counts once
   wait_ns_.store(0, std::memory_order_relaxed);
   first_ns_.store(0, std::memory_order_relaxed);
   end_ns_.store(0, std::memory_order_relaxed);
@@ -493,6 +501,12 @@ void ReaderSession::Close() {
   }
   LetGo(std::move(unread));
   kept_.mappings->Clear();
+  LiveList<ChainCounts>::Membership live;
+  {
+    const std::lock_guard lock(mutex_);
+    live = std::move(live_);
+  }
+  live.Leave();
   // Nobody reads them any more: a writer on the other side is to know.
   for (const StreamInput& input : plan_.source.streams) input.stream->Close();
 }
@@ -507,14 +521,20 @@ Status ReaderSession::status() const {
   return failure_;
 }
 
+namespace {
+
+std::string RankText(const Rank& rank) {
+  if (rank.world_size <= 1) return {};
+  return "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
+         (rank.source == "none" ? "" : " by " + rank.source);
+}
+
+}  // namespace
+
 PipelineStats ReaderSession::Stats() const {
   PipelineStats stats;
   stats.seeds = plan_.Seeds();
-  const Rank& rank = plan_.batch.rank;
-  if (rank.world_size > 1) {
-    stats.ranks = "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
-                  (rank.source == "none" ? "" : " by " + rank.source);
-  }
+  stats.ranks = RankText(plan_.batch.rank);
   std::shared_ptr<Run> run;
   {
     // Its totals are the run's or the ledger's, but for a moment of Resume.
@@ -549,6 +569,67 @@ PipelineStats ReaderSession::Stats() const {
   stats.pages = arena.pages;
   ExplainSpeed(FactsOf(*run), &stats);
   return stats;
+}
+
+namespace {
+
+void AddStages(const std::vector<StageStats>& more, std::vector<StageStats>* stages) {
+  for (const StageStats& stage : more) {
+    const auto same = std::ranges::find(*stages, stage.name, &StageStats::name);
+    if (same == stages->end()) {
+      stages->push_back(stage);
+      continue;
+    }
+    same->busy_s += stage.busy_s;
+    same->wait_s += stage.wait_s;
+  }
+}
+
+// What is taken back where a record turns out damaged is not seen to fall.
+void KeepGrowing(const PipelineStats& before, PipelineStats* now) {
+  now->records = std::max(now->records, before.records);
+  now->payload_bytes = std::max(now->payload_bytes, before.payload_bytes);
+  now->lost_ranges = std::max(now->lost_ranges, before.lost_ranges);
+}
+
+}  // namespace
+
+std::vector<StageStats> ReaderSession::StagesOfAllRuns() const {
+  PipelineStats stats;
+  run_->FillStats(&stats);
+  StageStats deliver{"deliver", 0, 0, "a batch"};
+  deliver.wait_s = 1e-9 * static_cast<double>(wait_ns_.load(std::memory_order_relaxed));
+  stats.stages.push_back(std::move(deliver));
+  AddStages(ended_stages_, &stats.stages);
+  return std::move(stats.stages);
+}
+
+void ReaderSession::NoteEndedRun() {
+  if (run_ != nullptr && live_) ended_stages_ = StagesOfAllRuns();
+}
+
+bool ReaderSession::Count(ChainCounts* counts) const {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || run_ == nullptr) return false;
+  PipelineStats stats;
+  kept_.ledger->FillCounts(&stats, &counts->paths);
+  run_->FillStats(&stats);
+  stats.stages = StagesOfAllRuns();
+  stats.ranks = RankText(plan_.batch.rank);
+  stats.batches = batches_.load(std::memory_order_relaxed);
+  stats.batch_payload_bytes = batch_bytes_.load(std::memory_order_relaxed);
+  const std::int64_t start = start_ns_.load(std::memory_order_relaxed);
+  const std::int64_t first = first_ns_.load(std::memory_order_relaxed);
+  if (first > start) stats.first_batch_s = 1e-9 * static_cast<double>(first - start);
+  const ArenaUse arena = run_->arena().Use();
+  stats.arena_bytes = arena.bytes;
+  stats.arena_peak_bytes = arena.peak_in_use_bytes;
+  counts->arena_used_bytes = arena.in_use_bytes;
+  if (counts->source.empty()) counts->source = FirstSource(plan_.source);
+  KeepGrowing(counts->stats, &stats);
+  counts->stats = std::move(stats);
+  counts->run = run_->Counts();
+  return true;
 }
 
 ChainFacts ReaderSession::FactsOf(const Run& run) const {

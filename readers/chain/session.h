@@ -26,6 +26,7 @@
 
 #include "base/pending_copy.h"
 #include "readers/chain/advice.h"
+#include "readers/chain/live_chains.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
 #include "readers/engine/run.h"
@@ -87,6 +88,8 @@ class ReaderSession {
   void CheckOpen() const;
   Status status() const;
   PipelineStats Stats() const;
+  /// For whoever looks from outside: see LiveList::Count. Waits for nothing, and keeps nothing.
+  bool Count(ChainCounts* counts) const;
 
   /// Where it stands behind what was handed out, or behind that batch. Throws Error where its order
   /// does not come again.
@@ -150,6 +153,10 @@ class ReaderSession {
   /// What became of a wait: kStale where a ReInit ended the run under it.
   enum class Wait : std::uint8_t { kTaken, kEnd, kFailed, kTimeout, kStale };
 
+  /// Under mutex_: what the run took goes into ended_stages_, for a new one comes.
+  void NoteEndedRun();
+  /// Under mutex_: those of all runs.
+  std::vector<StageStats> StagesOfAllRuns() const;
   /// The run to read from; null once closed, and where the limits came first. Makes the first one.
   std::shared_ptr<Run> CurrentRun(const ReadLimits& limits = {});
   std::shared_ptr<Run> MakeRun();
@@ -299,6 +306,10 @@ class ReaderSession {
   std::atomic<std::int64_t> start_ns_{0};  ///< clock at the first read, 0 before
   std::atomic<std::int64_t> first_ns_{0};  ///< clock at the first delivery
   std::atomic<std::int64_t> end_ns_{0};
+
+  bool shown_ = true;                       ///< to who looks from outside
+  std::vector<StageStats> ended_stages_;    ///< of the runs before run_; with mutex_
+  LiveList<ChainCounts>::Membership live_;  ///< with mutex_, but for Leave; goes before all else
 };
 
 }  // namespace ringfeed

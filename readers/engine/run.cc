@@ -643,6 +643,21 @@ Ledger::RunTotals Run::Totals() const {
   return totals;
 }
 
+RunCounts Run::Counts() const {
+  RunCounts counts;
+  counts.lane_count = lanes_.size();
+  for (std::size_t i = 0; i < std::min(lanes_.size(), RunCounts::kMostLanes); ++i) {
+    counts.lanes.push_back({lanes_[i]->out.SizeApprox(), read_ahead_.Credits(i)});
+  }
+  counts.threads = threads();
+  counts.held = holders_.held();
+  const std::size_t out = out_.out();
+  counts.ready = out - std::min(out, counts.held);
+  counts.held_bytes = budget_->held_bytes();
+  counts.memory_limit_bytes = budget_->limit();
+  return counts;
+}
+
 void Run::FillStats(PipelineStats* stats) const {
   const Ledger::RunTotals totals = Totals();
   stats->passes_ended += totals.passes;

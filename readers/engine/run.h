@@ -32,6 +32,7 @@
 #include "readers/engine/plan/ledger.h"
 #include "readers/engine/plan/parser_judge.h"
 #include "readers/engine/plan/planner.h"
+#include "readers/engine/run_counts.h"
 #include "readers/engine/sources/lane.h"
 #include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/stripe_reader.h"
@@ -132,9 +133,12 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
 
   /// Adds what is this run's to what the ledger has of all.
   void FillStats(PipelineStats* stats) const;
+  /// What it has in its hands now.
+  RunCounts Counts() const;
   /// What the ledger is to have of the run once it was stopped.
   Ledger::RunTotals Totals() const;
   ArenaReport arena_report() const { return arena_->Report(); }
+  const Arena& arena() const { return *arena_; }
 
   // PlannerHost.
   void Submit(WriteTask* task, std::uint32_t near_lane) override;

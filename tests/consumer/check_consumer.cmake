@@ -1,15 +1,16 @@
 # Configures, builds and runs the consumer against the tree installed in PREFIX, or with the sources in
 # RINGFEED_SOURCE as a part of it.
-# cmake -D WITH=cmake|pkg-config -D VERSION=… -D CUDA=ON|OFF -D PREFIX=… -D SOURCE=… -D BINARY=…
+# cmake -D WITH=cmake|pkg-config -D VERSION=… -D CUDA=ON|OFF -D METRICS=ON|OFF -D PREFIX=… -D SOURCE=… -D BINARY=…
 #   -D COMPILER=… -P this
 # cmake -D WITH=subdirectory|fetch_content -D RINGFEED_SOURCE=… -D SOURCE=… -D BINARY=… -D COMPILER=… -P this
 file(REMOVE_RECURSE "${BINARY}")
 file(MAKE_DIRECTORY "${BINARY}")
 set(cuda_consumer "")
+set(metrics_consumer "")
 if(RINGFEED_SOURCE)
   # What is built and whether it runs is the matter here, not how fast.
   set(options -DRINGFEED_SOURCE=${RINGFEED_SOURCE} -DFETCHCONTENT_SOURCE_DIR_RINGFEED=${RINGFEED_SOURCE}
-    -DRINGFEED_UNITY=ON -DRINGFEED_CUDA=OFF -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0)
+    -DRINGFEED_UNITY=ON -DRINGFEED_CUDA=OFF -DRINGFEED_METRICS=OFF -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0)
   find_program(ccache ccache)
   if(ccache)
     list(APPEND options -DCMAKE_CXX_COMPILER_LAUNCHER=${ccache})
@@ -17,7 +18,7 @@ if(RINGFEED_SOURCE)
     set(ENV{CCACHE_NOHASHDIR} 1)
   endif()
 else()
-  set(options -DVERSION=${VERSION} -DCUDA=${CUDA} -DCMAKE_PREFIX_PATH=${PREFIX})
+  set(options -DVERSION=${VERSION} -DCUDA=${CUDA} -DMETRICS=${METRICS} -DCMAKE_PREFIX_PATH=${PREFIX})
   if(NOT EXISTS "${PREFIX}/share/ringfeed/proto/ringfeed/instance.proto")
     message(FATAL_ERROR "instance.proto is not installed")
   endif()
@@ -29,12 +30,17 @@ else()
   elseif(EXISTS "${PREFIX}/include/ringfeed/cuda_devices.h")
     message(FATAL_ERROR "cuda_devices.h is installed without its component")
   endif()
+  if(METRICS)
+    set(metrics_consumer "${BINARY}/metrics_consumer")
+  elseif(EXISTS "${PREFIX}/include/ringfeed/metrics.h")
+    message(FATAL_ERROR "metrics.h is installed without its component")
+  endif()
 endif()
 foreach(step IN ITEMS
     "${CMAKE_COMMAND};-S;${SOURCE};-B;${BINARY};-G;Ninja;-DWITH=${WITH};-DCMAKE_CXX_COMPILER=${COMPILER};${options}"
     "${CMAKE_COMMAND};--build;${BINARY}"
     "${BINARY}/consumer"
-    ${cuda_consumer})
+    ${cuda_consumer} ${metrics_consumer})
   # In BINARY: the consumer writes a file, and the two consumers run at the same time.
   execute_process(COMMAND ${step} WORKING_DIRECTORY "${BINARY}" COMMAND_ERROR_IS_FATAL ANY)
 endforeach()

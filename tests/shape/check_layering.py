@@ -12,7 +12,7 @@ import sys
 
 from layering_table import DOCUMENT, PROGRAMS, Table
 
-FOLDERS = {"base", "queue", "io", "readers", "gpu", "include"} | PROGRAMS
+FOLDERS = {"base", "queue", "io", "readers", "gpu", "metrics", "include"} | PROGRAMS
 #: These include public headers and their own alone, whatever the headers' homes.
 OUTSIDE = {"examples", "python"}
 

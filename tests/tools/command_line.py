@@ -24,12 +24,17 @@ def run(*words, stdin=None, timeout=120, before=None):
 
 
 def forbid_io_uring(error=errno.EPERM):
-    """From here on io_uring_setup fails with `error`, by a seccomp filter."""
-    io_uring_setup, pr_set_no_new_privs, pr_set_seccomp, filter_mode = 425, 38, 22, 2
+    """From here on io_uring_setup fails with `error`."""
+    forbid_call(425, error)
+
+
+def forbid_call(number, error=errno.EPERM):
+    """From here on the system call of that number fails with `error`, by a seccomp filter."""
+    pr_set_no_new_privs, pr_set_seccomp, filter_mode = 38, 22, 2
     load, jump_if_equal, answer = 0x20, 0x15, 0x06
     instructions = [
         (load, 0, 0, 0),  # the number of the system call
-        (jump_if_equal, 0, 1, io_uring_setup),
+        (jump_if_equal, 0, 1, number),
         (answer, 0, 0, 0x00050000 | error),
         (answer, 0, 0, 0x7FFF0000),
     ]

@@ -109,6 +109,7 @@ class LoDTensorBlockingQueue {
   std::vector<SlotSpec> slots_;            // where nothing is to be learnt constant, and no mutex
   EventCount first_changed_;               // the channel notifies it too
   Channel<Instance> channel_;
+  std::shared_ptr<void> live_;  // by which it is seen from outside; goes before all else
 };
 
 /// A place for a queue whose capacity and slots are known later, and that can be started again.

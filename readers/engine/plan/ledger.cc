@@ -45,9 +45,12 @@ void Ledger::NoteOpened(const IoChoice& choice) {
   const std::lock_guard lock(mutex_);
   const auto [at, is_new] = choice_of_file_.try_emplace(choice.file, choices_.size());
   if (!is_new) {
+    --PathOf(choices_[at->second]);
     choices_[at->second] = choice;
+    ++PathOf(choice);
   } else if (choices_.size() < kMostChoicesListed) {
     choices_.push_back(choice);
+    ++PathOf(choice);
   } else {
     choice_of_file_.erase(at);
   }
@@ -76,7 +79,7 @@ void Ledger::NoteSkipped(const DamagedRange& range, std::size_t payload_bytes) {
   NoteDamage({&range, 1}, 1);
 }
 
-void Ledger::Fill(PipelineStats* stats) const {
+void Ledger::FillAtomics(PipelineStats* stats) const {
   // What was parsed in vain may be taken off before it is counted.
   const auto records = static_cast<std::int64_t>(records_.load(std::memory_order_relaxed));
   stats->records = static_cast<std::uint64_t>(std::max<std::int64_t>(0, records));
@@ -88,8 +91,9 @@ void Ledger::Fill(PipelineStats* stats) const {
   stats->truncated_records = truncated_.load(std::memory_order_relaxed);
   const std::int64_t lost = lost_ranges_.load(std::memory_order_relaxed);
   stats->lost_ranges = static_cast<std::uint64_t>(std::max<std::int64_t>(0, lost));
-  const std::lock_guard lock(mutex_);
-  stats->damage = damage_;
+}
+
+void Ledger::FillNumbersLocked(PipelineStats* stats) const {
   stats->passes_ended = ended_.passes;
   stats->read_bytes = ended_.read_bytes;
   stats->grown_batches = ended_.grown_batches;
@@ -97,7 +101,21 @@ void Ledger::Fill(PipelineStats* stats) const {
   stats->files_read = files_read_;
   stats->files_refused = files_refused_;
   stats->files_missing = files_missing_;
+}
+
+void Ledger::Fill(PipelineStats* stats) const {
+  FillAtomics(stats);
+  const std::lock_guard lock(mutex_);
+  FillNumbersLocked(stats);
+  stats->damage = damage_;
   stats->io = choices_;
+}
+
+void Ledger::FillCounts(PipelineStats* stats, PathCounts* paths) const {
+  FillAtomics(stats);
+  const std::lock_guard lock(mutex_);
+  FillNumbersLocked(stats);
+  *paths = paths_;
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,10 @@ class Ledger {
   /// What became of a file.
   enum class FileFate : std::uint8_t { kRead = 1, kRefused = 2, kMissing = 4 };
 
+  /// Files by the way in which each was opened last, an IoPath: not in the page cache, and in it.
+  /// As many as PipelineStats::io lists.
+  using PathCounts = std::array<std::array<std::uint64_t, 2>, 4>;
+
   void Add(const Read& read);
   /// What became of rows since the tally was `before`.
   void Add(const RowTally& before, const RowTally& now);
@@ -61,6 +66,8 @@ class Ledger {
   /// Damaged records and ranges so far.
   std::uint64_t damaged() const { return damaged_.load(std::memory_order_relaxed); }
   void Fill(PipelineStats* stats) const;
+  /// The same without lists, which grow with the files.
+  void FillCounts(PipelineStats* stats, PathCounts* paths) const;
 
   /// At the end of pass `pass`: all of the `counted` rows, which the framers cut or the index has,
   /// must have come to the end of the plan. kInternal with both numbers where they have not.
@@ -69,6 +76,12 @@ class Ledger {
   static Status CheckEnd(std::uint64_t counted, const RowTally& tally);
 
  private:
+  void FillAtomics(PipelineStats* stats) const;
+  void FillNumbersLocked(PipelineStats* stats) const;
+  std::uint64_t& PathOf(const IoChoice& choice) {
+    return paths_[static_cast<std::size_t>(choice.path)][choice.resident ? 1 : 0];
+  }
+
   // Counts: nothing is published with them.
   std::atomic<std::uint64_t> records_{0};
   std::atomic<std::uint64_t> payload_bytes_{0};
@@ -86,6 +99,7 @@ class Ledger {
   std::uint64_t files_refused_ = 0;
   std::uint64_t files_missing_ = 0;
   std::vector<IoChoice> choices_;
+  PathCounts paths_{};  ///< of these
   std::unordered_map<std::string, std::size_t> choice_of_file_;
 };
 

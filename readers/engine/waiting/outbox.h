@@ -61,6 +61,8 @@ class BasicOutbox {
     // Order: release pairs with the acquire in IsAnyOut: what came back with it is free.
     out_.fetch_sub(1, std::memory_order_release);
   }
+  /// So many are out, as of now: for statistics only.
+  std::size_t out() const { return out_.load(std::memory_order_relaxed); }
   /// Whether something is out, and may come back.
   bool IsAnyOut() const { return out_.load(std::memory_order_acquire) > 0; }
 
@@ -145,6 +147,13 @@ class Holders {
     const std::lock_guard lock(mutex_);
     const auto asks = [](const auto& each) { return each.second.asks; };
     return holders_.contains(thread) && std::all_of(holders_.begin(), holders_.end(), asks);
+  }
+  /// So many deliveries all threads hold together.
+  std::size_t held() const {
+    const std::lock_guard lock(mutex_);
+    std::size_t held = 0;
+    for (const auto& [thread, holder] : holders_) held += holder.deliveries;
+    return held;
   }
   bool IsOne() const {
     const std::lock_guard lock(mutex_);

@@ -28,6 +28,11 @@ class BasicReadAhead {
   void AddLane(std::size_t worker, std::int64_t credits) { lanes_.emplace_back(worker, credits); }
   std::size_t WorkerOf(std::size_t lane) const { return lanes_[lane].worker; }
 
+  /// Blocks that the lane may still begin, as of now: for statistics only.
+  std::int64_t Credits(std::size_t lane) const {
+    return lanes_[lane].credits.load(std::memory_order_relaxed);
+  }
+
   /// Whether an empty lane may begin a block. `limited`: its bytes count, see set_limit.
   bool MayBegin(std::size_t lane, bool limited) const {
     // Order: acquire pairs with the release in GiveBack: the memory that came back is free.
