@@ -17,7 +17,8 @@ from command_line import BINARY, DATA, CommandTest, main, multiset, order_digest
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 DEVICE_FIELDS = (
     "device kind batches stall_fraction overlap_fraction copied_bytes delivered_bytes "
-    "transfer transfer_reason member_bytes slab_bytes packed_bytes unpinned_bytes slots grown_slots"
+    "transfer transfer_reason member_bytes slab_bytes packed_bytes unpinned_bytes copied_back_bytes "
+    "copied_back_unpinned_bytes copied_back_unpinned_reason copied_back_memory_bytes slots grown_slots"
 )
 REPORT_FIELDS = "devices devices_reason rows_left_out rows_repeated pinning hazards"
 
@@ -96,6 +97,10 @@ class FeedDevicesTest(CommandTest):
                     report = run_json("feed", *words, "--devices", devices, "--verify", "--no-digest")
                     self.assertIs(report["verified"], True)
                     self.assertIn("on its device as it was read", report["verified_by"])
+                    for device in report["devices"]:
+                        self.assertEqual(device["copied_back_bytes"], device["delivered_bytes"])
+                        self.assertEqual(device["copied_back_unpinned_bytes"], 0)
+                        self.assertGreater(device["copied_back_memory_bytes"], 0)
         report = run_json("feed", *rows, "--batch", "64", "--devices", "emu:2", "--verify")
         self.assertEqual(report["order_digest"], order_digest(payloads))
 

@@ -143,8 +143,9 @@ void DeviceFeedRun::MakeReport() {
   const FeedStats stats = feed_->Stats();
   const std::vector<TimeSpan> spans = timeline_->spans();
   for (std::size_t lane = 0; lane < loops_.size(); ++lane) {
-    report_.devices.push_back(
-        {stats.devices[lane], loops_[lane]->times(), CopyOverlap(spans, static_cast<int>(lane))});
+    report_.devices.push_back({stats.devices[lane], loops_[lane]->times(),
+                               CopyOverlap(spans, static_cast<int>(lane)),
+                               loops_[lane]->copied_back()});
   }
   report_.dropped_rows = stats.dropped_rows;
   report_.repeated_rows = stats.repeated_rows;
