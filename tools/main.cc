@@ -56,6 +56,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewTuneCommand());
   commands.push_back(NewBenchCommand());
   commands.push_back(NewShuffleQualityCommand());
+  commands.push_back(NewTraceCommand());
   return commands;
 }
 

@@ -25,6 +25,7 @@ OPTIONS = {
     "shuffle-quality": "--format --parse --batch --shuffle --shuffle-mode --seed --epoch --cycle "
     "--stripe-bytes --on-damage --max-damaged --max-record-bytes --label --classes --json",
     "run": "--grammar --json",
+    "trace": "--out --json",
     "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds "
     "--gpu --devices --json",
