@@ -574,8 +574,27 @@ void DeviceLane::AwaitTakers() {
   while (takers_.fetch_add(0, std::memory_order_acq_rel) != 0) std::this_thread::yield();
 }
 
+void DeviceLane::RecordHalfFilled() {
+  for (std::size_t number = 0; number < slots_.size(); ++number) {
+    const Slot& slot = *slots_[number];
+    if (!slot.copying || std::find(copies_.begin(), copies_.end(), number) != copies_.end()) {
+      continue;
+    }
+    Status status;
+    if (transform_stream_) {
+      status = backend_->Record(slot.transformed, transform_stream_);
+      if (status.ok()) status = backend_->StreamWait(copy_stream_, slot.transformed);
+    }
+    if (status.ok()) status = backend_->Record(slot.copied, copy_stream_);
+    if (!status.ok()) continue;  // nobody knows when it is done: it is not filled again
+    copies_.push_back(number);
+    pace_.NoteEnqueued(backend_->NowNanos(), 0, 1);
+  }
+}
+
 void DeviceLane::Reset() {
   AwaitTakers();
+  RecordHalfFilled();
   TakeBack();
   std::vector<bool> is_free(slots_.size());
   for (const std::size_t number : free_) is_free[number] = true;

@@ -257,6 +257,8 @@ class DeviceLane {
   Seen SeeAll(DeviceStream stream, DeviceEvent event, std::int64_t until_ns);
   /// Of a fill that failed halfway: no event stands behind what was enqueued of it.
   Status SeeHalfFilled(Slot* slot, std::int64_t until_ns);
+  /// Of all such: an event does from now on, so that they are filled again.
+  void RecordHalfFilled();
   /// Whether no event stands behind what its consumers enqueued, on a device that still runs it.
   bool MissesReleases(const Slot& slot) const;
   Status FreeSlotMemory(Slot* slot, std::int64_t until_ns);

@@ -126,6 +126,39 @@ TEST_F(DeviceLaneGroupTest, TheEndComesAfterTheBatchesBeforeIt) {
   EXPECT_EQ(lane_.TryTake(&slot), QueueResult::kClosed);
 }
 
+TEST(DeviceLaneTest, ASlotWhoseCopyFailedIsFilledAgainAfterAReset) {
+  constexpr std::uint64_t kSlots = 3;
+  EmulatedOptions emulated{.simulated = true};
+  for (std::uint64_t nth = 1; nth <= kSlots; ++nth) {
+    emulated.faults.push_back({.call = DeviceCall::kCopyToDevice, .nth = nth});
+  }
+  const auto devices = EmulatedDevices::Open(emulated);
+  LaneOptions options;
+  options.slots = kSlots;
+  DeviceLane lane(devices, 0, 0, options, std::make_shared<HostPins>(devices, CpuList{}));
+  ASSERT_TRUE(lane.Open().ok());
+  std::size_t slot = 0;
+  for (std::uint64_t number = 0; number <= kSlots; ++number) {
+    ASSERT_EQ(lane.TryGive(Item(number)), QueueResult::kOk);
+    QueueResult result = QueueResult::kEmpty;
+    for (int look = 0; look < 1000 && result == QueueResult::kEmpty; ++look) {
+      lane.Feed();
+      result = lane.TryTake(&slot);
+      if (result == QueueResult::kEmpty) devices->Idle(devices->NowNanos() + kLongNs / 1000);
+    }
+    ASSERT_EQ(result, number < kSlots ? QueueResult::kFailed : QueueResult::kOk) << number;
+    if (number == kSlots) break;
+    lane.Kill({});
+    lane.Reset();
+  }
+  lane.Release(slot);
+  lane.Kill({});
+  ASSERT_TRUE(lane.Drain(devices->NowNanos() + kLongNs).ok());
+  EXPECT_TRUE(lane.Free(devices->NowNanos() + kLongNs).ok());
+  EXPECT_TRUE(devices->Leaks().none());
+  EXPECT_TRUE(devices->offences().empty());
+}
+
 // What a lane rests for. A rest until a time that is over says whether it would sleep.
 
 /// On a device whose copies are done when time passes alone: in Idle.
