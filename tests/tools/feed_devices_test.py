@@ -210,13 +210,14 @@ class FeedDevicesTest(CommandTest):
         self.feed("--devices", "emu:2", "--step-ms", "2", "--batch", "16",
                   "--trace", self.folder / "trace.json")
         words = [sys.executable, SCRIPTS / "timeline_picture", self.folder / "trace.json"]
-        drawn = subprocess.run([*words, "--first", "12", "--batches", "8"], capture_output=True,
+        drawn = subprocess.run([*words, "--first", "14", "--batches", "4"], capture_output=True,
                                check=True, text=True, timeout=60).stdout
         root = xml.etree.ElementTree.fromstring(drawn)
         titles = [title.text.split(":")[0] for title in root.iter("{http://www.w3.org/2000/svg}title")]
-        for number in range(12, 20):
+        for number in range(14, 18):
             self.assertEqual([titles.count(f"{what} {number}") for what in ("copy", "step")], [1, 1])
-        # Slots bound how far a copy is ahead of the steps: batch 12 is in a slot that step 6 let go.
+        # However far one device is ahead of the other: three slots and two batches that wait bound how
+        # far it is. So batch 14 is given, and with it 15, when step 0 is done, and 30 when step 16 is.
         self.assertNotIn("step 0", titles)
         self.assertNotIn("step 31", titles)
         for bar in root.iter("{http://www.w3.org/2000/svg}rect"):
