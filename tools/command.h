@@ -69,6 +69,7 @@ std::unique_ptr<Command> NewMakeCommand();
 std::unique_ptr<Command> NewRunCommand();
 std::unique_ptr<Command> NewShuffleQualityCommand();
 std::unique_ptr<Command> NewTopCommand();
+std::unique_ptr<Command> NewTraceCommand();
 std::unique_ptr<Command> NewTuneCommand();
 std::unique_ptr<Command> NewVerifyCommand();
 

@@ -61,6 +61,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewTuneCommand());
   commands.push_back(NewBenchCommand());
   commands.push_back(NewShuffleQualityCommand());
+  commands.push_back(NewTraceCommand());
   return commands;
 }
 

@@ -105,16 +105,33 @@ Status DeviceLane::MakeSlot(Slot* slot) {
   return backend_->CreateEvent(device_, EventKind::kPlain, &slot->released[0]);
 }
 
-bool DeviceLane::HasWork() const {
-  return returned_.SizeApprox() > 0 || (!free_.empty() && inbox_->Size() > 0) ||
-         (!ended_ && inbox_->IsClosed() && inbox_->Size() == 0);
+bool DeviceLane::CanFill() const {
+  return !ended_ && !MayWaitForMore() && FirstFree() != free_.end() &&
+         (inbox_->Size() > 0 || inbox_->IsClosed());
 }
 
-void DeviceLane::Rest(std::int64_t poll_ns) {
-  if (copying() || !captured_.empty()) return backend_->Idle(backend_->NowNanos() + poll_ns);
+bool DeviceLane::HasWork() const { return returned_.SizeApprox() > 0 || CanFill(); }
+
+std::int64_t DeviceLane::NextLook() const {
+  const std::int64_t now = backend_->NowNanos();
+  const std::int64_t copies_ns = pace_.NextLook(now);
+  if (captured_.empty()) return copies_ns;
+  // Nobody says when a capture is over.
+  return std::min(copies_ns, now + CopyPace::NapAfter(now - captured_since_ns_));
+}
+
+DeviceLane::RestEnd DeviceLane::Rest(const std::stop_token& stop, std::int64_t until_ns) {
   const auto key = work_.PrepareWait();
-  if (HasWork()) return work_.CancelWait(key);
-  work_.CommitWait(key, DeadlineAfter(std::chrono::milliseconds(100)));
+  if (stop.stop_requested() || HasWork()) {
+    work_.CancelWait(key);
+    return RestEnd::kHadWork;
+  }
+  until_ns = std::min(until_ns, NextLook());
+  const Deadline deadline =
+      until_ns == CopyPace::kNever
+          ? kNoDeadline
+          : DeadlineAfter(std::chrono::nanoseconds(until_ns - backend_->NowNanos()));
+  return work_.CommitWait(key, deadline) ? RestEnd::kWoken : RestEnd::kTime;
 }
 
 bool DeviceLane::Feed() {
@@ -125,7 +142,7 @@ bool DeviceLane::Feed() {
 }
 
 bool DeviceLane::SeeCopies() {
-  bool progress = false;
+  std::size_t seen = 0;
   while (!copies_.empty()) {
     Slot& slot = *slots_[copies_.front()];
     bool done = false;
@@ -135,9 +152,10 @@ bool DeviceLane::SeeCopies() {
     if (!done && status.code() != StatusCode::kDeviceLost) break;
     SeeCopied(&slot);
     copies_.pop_front();
-    progress = true;
+    ++seen;
   }
-  return progress;
+  if (seen > 0) pace_.NoteDone(backend_->NowNanos(), seen);
+  return seen > 0;
 }
 
 void DeviceLane::SeeCopied(Slot* slot) {
@@ -155,6 +173,7 @@ void DeviceLane::SeeCopied(Slot* slot) {
 
 bool DeviceLane::TakeBack() {
   bool progress = false;
+  if (captured_.empty()) captured_since_ns_ = backend_->NowNanos();
   for (const std::size_t number : std::exchange(captured_, {})) {
     progress = TakeBack(number) || progress;
   }
@@ -197,7 +216,7 @@ bool DeviceLane::RecordReleases(Slot* slot) noexcept {
   return true;
 }
 
-std::vector<std::size_t>::iterator DeviceLane::FirstFree() {
+std::vector<std::size_t>::const_iterator DeviceLane::FirstFree() const {
   return std::find_if(free_.begin(), free_.end(), [this](std::size_t number) {
     // Its staging memory, and the batch in it, are the copy's until that was seen done.
     return !slots_[number]->copying || !Does(FeedStep::kSeeCopyBeforeStaging);
@@ -250,15 +269,21 @@ bool DeviceLane::FillNext() {
 Status DeviceLane::FillGroup() {
   backend_->BeginRange("ringfeed copy");
   Status status = Copy();
+  const std::int64_t enqueued_ns = backend_->NowNanos();
+  std::size_t bytes = 0;
+  std::size_t filled = 0;
   for (const std::size_t number : group_) {
     Slot* const slot = slots_[number].get();
     if (status.ok()) status = Finish(slot);
     if (!status.ok()) break;
     copies_.push_back(number);
+    bytes += slot->plan.copied_bytes();
+    ++filled;
     backend_->NoteHandOver(slot);
     std::size_t pushed = number;
     (void)ready_->TryPush(std::move(pushed));  // has room for every slot; closed: nobody asks
   }
+  if (filled > 0) pace_.NoteEnqueued(enqueued_ns, bytes, filled);
   backend_->EndRange();
   return status;
 }
@@ -549,8 +574,27 @@ void DeviceLane::AwaitTakers() {
   while (takers_.fetch_add(0, std::memory_order_acq_rel) != 0) std::this_thread::yield();
 }
 
+void DeviceLane::RecordHalfFilled() {
+  for (std::size_t number = 0; number < slots_.size(); ++number) {
+    const Slot& slot = *slots_[number];
+    if (!slot.copying || std::find(copies_.begin(), copies_.end(), number) != copies_.end()) {
+      continue;
+    }
+    Status status;
+    if (transform_stream_) {
+      status = backend_->Record(slot.transformed, transform_stream_);
+      if (status.ok()) status = backend_->StreamWait(copy_stream_, slot.transformed);
+    }
+    if (status.ok()) status = backend_->Record(slot.copied, copy_stream_);
+    if (!status.ok()) continue;  // nobody knows when it is done: it is not filled again
+    copies_.push_back(number);
+    pace_.NoteEnqueued(backend_->NowNanos(), 0, 1);
+  }
+}
+
 void DeviceLane::Reset() {
   AwaitTakers();
+  RecordHalfFilled();
   TakeBack();
   std::vector<bool> is_free(slots_.size());
   for (const std::size_t number : free_) is_free[number] = true;
@@ -583,6 +627,7 @@ DeviceLane::Seen DeviceLane::WaitFor(DeviceEvent event, std::int64_t until_ns) c
 
 Status DeviceLane::Drain(std::int64_t until_ns) {
   if (!Does(FeedStep::kDrainBeforeFree)) return {};
+  pace_ = {};
   for (const std::size_t number : std::exchange(copies_, {})) {
     Slot& slot = *slots_[number];
     if (WaitFor(slot.copied, until_ns) == Seen::kNotYet) return TooLate(device_, "a copy");

@@ -10,10 +10,12 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
 #include "base/memory/arena.h"
+#include "gpu/feed/copy_pace.h"
 #include "gpu/feed/copy_plan.h"
 #include "gpu/feed/distributor.h"
 #include "gpu/feed/host_pins.h"
@@ -131,8 +133,16 @@ class DeviceLane {
   /// Does what can be done without waiting; false where that was nothing.
   bool Feed();
   bool copying() const { return !copies_.empty(); }
-  /// Waits until there may be something to do.
-  void Rest(std::int64_t poll_ns);
+  /// Why Rest returned: there was something to do; somebody wrote something and woke it; the time
+  /// to look at the device has come.
+  enum class RestEnd : std::uint8_t { kHadWork, kWoken, kTime };
+  /// Sleeps until there may be something to do, at most until then. A batch that is given, a slot
+  /// that comes back, the end and a stop wake it: who writes one of these wakes behind it, and this
+  /// looks at them behind its registration (WAITING.md). For the device alone it goes by the clock.
+  RestEnd Rest(const std::stop_token& stop, std::int64_t until_ns = CopyPace::kNever);
+  /// When to look at the device again, by what is known of its copies; kNever where nothing is to
+  /// be seen there.
+  std::int64_t NextLook() const;
   /// Ends Rest, from any thread.
   void Wake() { work_.NotifyAll(); }
 
@@ -227,7 +237,7 @@ class DeviceLane {
   bool FillNext();
   /// Whether the link has enough to do until more batches and slots for one call are there.
   bool MayWaitForMore() const;
-  std::vector<std::size_t>::iterator FirstFree();
+  std::vector<std::size_t>::const_iterator FirstFree() const;
   Status Plan(Slot* slot, LeftRows left_rows) const;
   /// Whether all of it stands in registered memory: else copies from there block.
   bool IsPinned(std::span<const PendingCopy> pending) const;
@@ -246,12 +256,16 @@ class DeviceLane {
   void AddCopy(std::byte* to, const std::byte* from, std::size_t bytes);
   Status Transform(Slot* slot);
   bool HasWork() const;
+  /// Whether FillNext would find something to fill and a slot for it, or the end.
+  bool CanFill() const;
   /// Looks at an event until it is done or the time is over. A lost device is done with everything.
   Seen WaitFor(DeviceEvent event, std::int64_t until_ns) const;
   /// The same of all that is on a stream, by that event.
   Seen SeeAll(DeviceStream stream, DeviceEvent event, std::int64_t until_ns);
   /// Of a fill that failed halfway: no event stands behind what was enqueued of it.
   Status SeeHalfFilled(Slot* slot, std::int64_t until_ns);
+  /// Of all such: an event does from now on, so that they are filled again.
+  void RecordHalfFilled();
   /// Whether no event stands behind what its consumers enqueued, on a device that still runs it.
   bool MissesReleases(const Slot& slot) const;
   Status FreeSlotMemory(Slot* slot, std::int64_t until_ns);
@@ -279,9 +293,11 @@ class DeviceLane {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::size_t> free_;      ///< the feeding thread's; the longest free first
   std::vector<std::size_t> captured_;  ///< came back, but are not recorded on a stream yet
-  std::deque<std::size_t> copies_;     ///< in the order of the copy stream
-  std::vector<std::size_t> group_;     ///< slots that are copied to by one call
-  std::vector<CopyPiece> pieces_;      ///< of a group
+  std::int64_t captured_since_ns_ = 0;
+  std::deque<std::size_t> copies_;  ///< in the order of the copy stream
+  CopyPace pace_;
+  std::vector<std::size_t> group_;  ///< slots that are copied to by one call
+  std::vector<CopyPiece> pieces_;   ///< of a group
   std::size_t in_flight_bytes_ = 0;
   std::size_t last_copy_bytes_ = 0;
   std::vector<DeviceKernel> kernels_;

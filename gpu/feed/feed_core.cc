@@ -22,9 +22,6 @@
 namespace ringfeed {
 namespace {
 
-constexpr std::int64_t kPollNs = 20'000;
-// Of copies that wait for the device's own work, as they do in a loop that is slower than its feed.
-constexpr std::int64_t kLongestPollNs = 100'000;
 constexpr std::int64_t kLookNs = 20'000'000;  // how often a wait looks whether it is stuck
 // Arrays that a thread has dropped may be held for a moment by a library that computes with them.
 constexpr std::int64_t kOwnLeasesNs = 500'000'000;
@@ -199,14 +196,8 @@ void FeedCore::FeedLoop(std::size_t index, const std::stop_token& stop) {
   if (const Status status = options_.backend->BindThread(lane->device()); !status.ok()) {
     lane->Fail(status);
   }
-  std::int64_t poll_ns = kPollNs;
   while (!stop.stop_requested()) {
-    if (lane->Feed()) {
-      poll_ns = kPollNs;
-      continue;
-    }
-    lane->Rest(poll_ns);
-    poll_ns = std::min(2 * poll_ns, kLongestPollNs);
+    if (!lane->Feed()) (void)lane->Rest(stop);
   }
 }
 
@@ -270,10 +261,21 @@ QueueResult FeedCore::WaitForSlot(std::size_t lane, std::size_t* slot, std::int6
     if (simulated_) {
       options_.backend->Idle(std::min(until_ns, ready_ns));
     } else {
-      lanes_[lane]->Rest(kPollNs);
+      RestUnthreaded(lane, until_ns, deadline, stop);
     }
   }
   return lanes_[lane]->TryTake(slot);
+}
+
+void FeedCore::RestUnthreaded(std::size_t lane, std::int64_t until_ns, Deadline deadline,
+                              const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [&] { lanes_[lane]->Wake(); });
+  // What happens at other lanes wakes nobody here.
+  std::int64_t most_ns = lanes_.size() > 1 ? CopyPace::kLongestNapNs : kLookNs;
+  if (deadline != kNoDeadline) {
+    most_ns = std::min<std::int64_t>(most_ns, (deadline - NativeQueuePolicy::Now()).count());
+  }
+  (void)lanes_[lane]->Rest(stop, std::min(until_ns, Now() + most_ns));
 }
 
 Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {

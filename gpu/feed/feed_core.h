@@ -110,6 +110,9 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   bool PumpSupply(const std::stop_token& stop);
   QueueResult WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns,
                           Deadline deadline, const std::stop_token& stop);
+  /// Without threads, in real time: until that lane may have something to do.
+  void RestUnthreaded(std::size_t lane, std::int64_t until_ns, Deadline deadline,
+                      const std::stop_token& stop);
   /// Of a slot that was taken.
   DeviceLease Lease(std::size_t lane, std::size_t slot);
   /// The chain that is fed. Throws Error where that is none.

@@ -16,6 +16,7 @@ std::shared_ptr<SharedLease> SharedLease::Of(DeviceLease lease, DeviceStream str
   const std::shared_ptr<SharedLease> shared(new SharedLease(std::move(lease)));
   const std::span<const Tensor> views =
       stream ? shared->lease_.On(stream) : shared->lease_.WaitHost();
+  if (stream == Numbered(kPerThreadStream)) (void)shared->lease_.On(Numbered(kLegacyStream));
   shared->views_ = std::vector<Tensor>(views.begin(), views.end());
   shared->first_stream_ = stream;
   return shared;
@@ -70,6 +71,13 @@ void SharedLease::UseOnNumbered(std::optional<std::int64_t> number) {
   UseOn(Numbered(number.value_or(kLegacyStream)));
   // The thread that releases may be another one, with a per-thread stream of its own.
   if (number == kPerThreadStream) UseOn(Numbered(kLegacyStream));
+}
+
+std::int64_t SharedLease::InterfaceStream(std::optional<std::int64_t> told) {
+  if (told) return *told;
+  UseOnNumbered(kLegacyStream);
+  if (!first_stream_) return kLegacyStream;
+  return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(first_stream_.handle));
 }
 
 }  // namespace ringfeed

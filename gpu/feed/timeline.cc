@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <set>
 #include <string_view>
@@ -22,6 +23,25 @@ std::string NameEvent(const char* kind, int track, int row, const std::string& n
   return std::string("{\"ph\": \"M\", \"name\": \"") + kind +
          "\", \"pid\": " + std::to_string(track + 1) + ", \"tid\": " + std::to_string(row) +
          ", \"args\": {\"name\": \"" + name + "\"}}";
+}
+
+// A host's name has letters, digits, dots and hyphens; what else stands in one needs no quoting
+// here.
+std::string HostText(const std::string& host) {
+  std::string text;
+  for (const char c : host.substr(0, 64)) {
+    const bool plain =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_';
+    text += plain ? c : '?';
+  }
+  return text;
+}
+
+std::string OriginText(const TimelineOrigin& origin, std::int64_t start_ns) {
+  return "\"otherData\": {\"host\": \"" + HostText(origin.host) +
+         "\", \"rank\": " + std::to_string(origin.rank) +
+         ", \"ranks\": " + std::to_string(origin.ranks) +
+         ", \"start_realtime_ns\": " + std::to_string(start_ns + origin.realtime_offset_ns) + "}, ";
 }
 
 std::string SpanEvent(const TimeSpan& span, std::int64_t start_ns) {
@@ -47,13 +67,21 @@ std::vector<TimeSpan> Timeline::spans() const {
   return spans_;
 }
 
-std::string Timeline::ToChromeTrace() const {
-  const std::vector<TimeSpan> all = spans();
-  std::int64_t start_ns = all.empty() ? 0 : all.front().begin_ns;
+std::string Timeline::ToChromeTrace() const { return ChromeTrace(nullptr); }
+
+std::string Timeline::ToChromeTrace(const TimelineOrigin& origin) const {
+  return ChromeTrace(&origin);
+}
+
+std::string Timeline::ChromeTrace(const TimelineOrigin* origin) const {
+  std::vector<TimeSpan> all = spans();
+  std::stable_sort(all.begin(), all.end(), [](const TimeSpan& one, const TimeSpan& other) {
+    return one.begin_ns < other.begin_ns;
+  });
+  const std::int64_t start_ns = all.empty() ? 0 : all.front().begin_ns;
   std::set<int> tracks;
   std::set<std::pair<int, std::string>> rows;
   for (const TimeSpan& span : all) {
-    start_ns = std::min(start_ns, span.begin_ns);
     tracks.insert(span.track);
     rows.emplace(span.track, span.what);
   }
@@ -68,7 +96,8 @@ std::string Timeline::ToChromeTrace() const {
   }
   for (const auto& [track, what] : rows) add(NameEvent("thread_name", track, RowOf(what), what));
   for (const TimeSpan& span : all) add(SpanEvent(span, start_ns));
-  return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [" + events + "\n]}\n";
+  const std::string other = origin == nullptr ? "" : OriginText(*origin, start_ns);
+  return "{\"displayTimeUnit\": \"ms\", " + other + "\"traceEvents\": [" + events + "\n]}\n";
 }
 
 }  // namespace ringfeed

@@ -16,6 +16,16 @@ struct TimeSpan {
   std::int64_t end_ns = 0;
 };
 
+/// Who made a timeline, and when by the clock that hosts have in common: so that those of several
+/// ranks can be laid beside each other.
+struct TimelineOrigin {
+  std::string host;  ///< "": unknown
+  std::uint64_t rank = 0;
+  std::uint64_t ranks = 1;
+  /// What CLOCK_REALTIME is ahead of the clock that the spans are told by.
+  std::int64_t realtime_offset_ns = 0;
+};
+
 /// What a feed did when, for a picture of it. Keeps the first `limit` spans. Thread safe.
 class Timeline {
  public:
@@ -26,10 +36,14 @@ class Timeline {
   /// In order of arrival.
   std::vector<TimeSpan> spans() const;
   /// In the trace event format that chrome://tracing and Perfetto read: complete events ("ph":
-  /// "X"), microseconds from the first one on, a row for each track and kind.
+  /// "X") in the order of time, microseconds from the first one on, a row for each track and kind.
   std::string ToChromeTrace() const;
+  /// The same, with its origin in "otherData": `ringfeed trace` merges those.
+  std::string ToChromeTrace(const TimelineOrigin& origin) const;
 
  private:
+  std::string ChromeTrace(const TimelineOrigin* origin) const;
+
   const std::size_t limit_;
   mutable std::mutex mutex_;
   std::vector<TimeSpan> spans_;

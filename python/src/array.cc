@@ -59,19 +59,14 @@ void MakeReadyOn(nb::handle stream, const Array& array) {
   }
 }
 
-// That the data come after and that the memory is written again after, as __cuda_array_interface__
-// names it: where the loop named none, the legacy stream, which waits for all streams but those
-// that were made not to. None: they are ready, and stay.
+// What the consumer's work must come after; see SharedLease::InterfaceStream. None: the data are
+// ready, and stay.
 std::optional<std::uintptr_t> InterfaceStream(const Array& array) {
   if (array.lease() == nullptr || array.tensor().place.type != DeviceType::kCuda) {
     return std::nullopt;
   }
-  if (const DeviceStream first = array.lease()->first_stream()) {
-    return reinterpret_cast<std::uintptr_t>(first.handle);
-  }
   const GilReleased unlocked;
-  array.lease()->UseOnNumbered(SharedLease::kLegacyStream);
-  return CudaArrayInterface::kLegacyStream;
+  return static_cast<std::uintptr_t>(array.lease()->InterfaceStream(array.told_stream()));
 }
 
 nb::dict ArrayInterface(const Array& array) {
@@ -257,6 +252,12 @@ void BindExchange(nb::class_<Array>* array) {
                    nb::sig("def __array_interface__(self) -> dict[str, typing.Any]"))
       .def_prop_ro("__cuda_array_interface__", &CudaInterface,
                    nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"))
+      .def("on", &Array::OnStream, nb::arg("stream"), nb::sig("def on(self, stream: int) -> Array"),
+           "The same array for work on that stream, as DLPack numbers streams: it waits for the "
+           "data, the memory is written again after what is enqueued there until the batch's last "
+           "array goes, and __cuda_array_interface__ names it. For those who take arrays by that "
+           "interface and compute on a stream that does not wait for the default one. Raises "
+           "ValueError for a number below 1, BufferError where the memory is the host's.")
       .def(
           "numpy",
           [](nb::handle self) { return nb::module_::import_("numpy").attr("asarray")(self); },
@@ -328,8 +329,19 @@ void Array::NeedHere() const {
   if (!IsHere()) throw std::runtime_error(kForked);
 }
 
+Array Array::OnStream(std::int64_t stream) const {
+  if (stream < 1) {
+    throw nb::value_error("a stream is 1 (CUDA's default), 2 (the thread's own) or its handle");
+  }
+  MakeReadyOn(nb::int_(stream), *this);
+  Array told = *this;
+  told.told_stream_ = stream;
+  return told;
+}
+
 Array Array::ViewOf(Tensor part) const {
   Array view(std::move(part), lease_);
+  view.told_stream_ = told_stream_;
   view.forks_ = forks_;
   return view;
 }

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -32,6 +33,13 @@ class Array {
   Array HostViewOf(Tensor part) const;
   const Tensor& tensor() const { return tensor_; }
   SharedLease* lease() const { return lease_.get(); }
+  /// The same array, for a consumer that computes on that stream, as DLPack numbers them, and is
+  /// told so by __cuda_array_interface__. The stream waits for a device's data, and the memory for
+  /// what is enqueued there. Throws ValueError for what numbers no stream, BufferError for host
+  /// memory.
+  Array OnStream(std::int64_t stream) const;
+  /// By OnStream.
+  std::optional<std::int64_t> told_stream() const { return told_stream_; }
 
   /// A capsule as DLPack's Python protocol has it.
   nanobind::object Dlpack(std::optional<std::pair<int, int>> max_version,
@@ -54,6 +62,7 @@ class Array {
   Tensor tensor_;
   std::shared_ptr<SharedLease> lease_;
   std::size_t field_;
+  std::optional<std::int64_t> told_stream_;
   int forks_;  // of the process that has the memory
 };
 

@@ -277,3 +277,8 @@ def test_host_memory_is_given_to_no_stream(tmp_path: Path) -> None:
     for stream in (0, 2, "main"):
         with pytest.raises(BufferError, match="stream"):
             array.__dlpack__(stream=stream)
+    with pytest.raises(BufferError, match="stream"):
+        array.on(1)
+    for number in (0, -1):
+        with pytest.raises(ValueError, match="a stream is 1"):
+            array.on(number)

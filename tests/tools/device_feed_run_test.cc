@@ -84,6 +84,11 @@ TEST_F(DeviceFeedRunTest, EveryRowArrivesAsItWasRead) {
   EXPECT_EQ(report_.difference, "");
   EXPECT_TRUE(report_.hazards && report_.hazards->empty());
   EXPECT_TRUE(last_opened->Leaks().none());
+  for (const DeviceResult& device : report_.devices) {
+    EXPECT_EQ(device.back.bytes, device.stats.delivered_bytes);
+    EXPECT_EQ(device.back.unpinned_bytes, 0U) << report_.pinning;
+    EXPECT_GT(device.back.memory_bytes, 0U);
+  }
 }
 
 TEST_F(DeviceFeedRunTest, ALoopThatFailsEndsTheOthersAndKeepsWhatPrecedesIt) {

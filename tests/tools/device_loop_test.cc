@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/memory/arena.h"
 #include "gpu/feed/feed_core.h"
 #include "ringfeed/emulated_devices.h"
 #include "ringfeed/timeline.h"
@@ -16,12 +18,16 @@ namespace {
 
 constexpr std::int64_t kStepNs = 1'000'000;
 constexpr std::uint64_t kBatches = 40;
+constexpr std::int64_t kLoopRows = 4096;
+constexpr std::uint64_t kLoopBatchBytes = kLoopRows * 16;
 
 /// A loop on a simulated device, in virtual time.
 struct SimulatedRun {
   std::int64_t supply_ns = 0;  ///< between batches
   std::vector<DeviceFault> faults{};
   std::uint64_t fail_at = ~std::uint64_t{0};  ///< the data do
+  CopyBack copy_back = CopyBack::kNothing;
+  std::shared_ptr<Arena> arena{};  ///< that it is copied back to
 
   Status status{};
   bool feed_ended = false;
@@ -29,6 +35,8 @@ struct SimulatedRun {
   std::vector<std::uint64_t> delivered{};
   std::vector<TimeSpan> spans{};
   std::size_t offences = 0;
+  CopiedBack copied_back{};
+  bool leaked = false;
 
   void Run() {
     EmulatedOptions emulated{.simulated = true};
@@ -37,7 +45,7 @@ struct SimulatedRun {
     const auto devices = EmulatedDevices::Open(emulated);
     NumberedSupply::Options supply;
     supply.batches = kBatches;
-    supply.rows = 4096;  // 64 KiB
+    supply.rows = kLoopRows;
     supply.poison = false;
     supply.fail_at = fail_at;
     if (supply_ns > 0) supply.interval_ns = [this] { return supply_ns; };
@@ -48,13 +56,16 @@ struct SimulatedRun {
     options.timeline = timeline;
     const auto core = FeedCore::Start(std::make_unique<NumberedSupply>(supply, devices), options);
     {
-      DeviceLoop loop(core.get(), timeline.get(), {.step_ns = kStepNs},
+      DeviceLoop loop(core.get(), timeline.get(),
+                      {.step_ns = kStepNs, .copy_back = copy_back, .arena = arena},
                       [this](const DeviceDelivery& one) { delivered.push_back(one.number); });
       status = loop.Run();
       times = loop.times();
       feed_ended = loop.feed_ended();
+      copied_back = loop.copied_back();
     }
     (void)core->Close();
+    leaked = !devices->Leaks().none();
     spans = timeline->spans();
     offences = devices->offences().size();
   }
@@ -105,6 +116,52 @@ TEST(DeviceLoopTest, AFailureOfTheLoopsOwnIsNotOneOfTheFeed) {
   EXPECT_FALSE(run.status.ok());
   EXPECT_FALSE(run.feed_ended);
   EXPECT_EQ(run.delivered, (std::vector<std::uint64_t>{0, 1, 2, 3}));
+}
+
+TEST(DeviceLoopTest, WhatIsCopiedBackLandsInPinnedMemoryThatIsSetAside) {
+  const auto arena = Arena::Create({.bytes = std::size_t{8} << 20});
+  const std::size_t free_bytes = arena->unreserved_bytes();
+  SimulatedRun run{.copy_back = CopyBack::kEverything, .arena = arena};
+  run.Run();
+  ASSERT_TRUE(run.status.ok()) << run.status.ToString();
+  EXPECT_EQ(run.delivered.size(), kBatches);
+  EXPECT_EQ(run.copied_back.bytes, kBatches * kLoopBatchBytes);
+  EXPECT_EQ(run.copied_back.unpinned_bytes, 0U);
+  // Of two steps, each in whole slabs.
+  EXPECT_EQ(run.copied_back.memory_bytes, 2 * arena->slab_bytes());
+  EXPECT_EQ(arena->Report().peak_in_use_bytes, run.copied_back.memory_bytes);
+  EXPECT_EQ(arena->Report().in_use_bytes, 0U);
+  EXPECT_EQ(arena->unreserved_bytes(), free_bytes);
+  EXPECT_EQ(run.offences, 0U);
+  EXPECT_FALSE(run.leaked);
+}
+
+TEST(DeviceLoopTest, WithoutPinnedMemoryForCopiesItUsesOtherMemoryAndSaysSo) {
+  const auto arena = Arena::Create({.bytes = std::size_t{2} << 20});
+  ASSERT_TRUE(arena->ReserveQuota(arena->bytes() - arena->slab_bytes()));  // another one's
+  SimulatedRun run{.copy_back = CopyBack::kEverything, .arena = arena};
+  run.Run();
+  ASSERT_TRUE(run.status.ok()) << run.status.ToString();
+  EXPECT_EQ(run.delivered.size(), kBatches);
+  EXPECT_EQ(run.copied_back.unpinned_bytes, kBatches * kLoopBatchBytes);
+  EXPECT_EQ(run.copied_back.memory_bytes, 2 * kLoopBatchBytes);
+  EXPECT_NE(run.copied_back.unpinned_reason.find("RINGFEED_ARENA_BYTES"), std::string::npos);
+  EXPECT_EQ(arena->Report().peak_in_use_bytes, 0U);
+  EXPECT_EQ(arena->unreserved_bytes(), arena->slab_bytes());
+  EXPECT_FALSE(run.leaked);
+}
+
+TEST(DeviceLoopTest, MemoryThatCannotBeRegisteredIsToldAndWorks) {
+  const auto arena = Arena::Create({.bytes = std::size_t{8} << 20});
+  // The first registration is that of the batches' memory.
+  SimulatedRun run{.faults = {{.call = DeviceCall::kRegisterHost, .nth = 2}},
+                   .copy_back = CopyBack::kEverything,
+                   .arena = arena};
+  run.Run();
+  ASSERT_TRUE(run.status.ok()) << run.status.ToString();
+  EXPECT_EQ(run.delivered.size(), kBatches);
+  EXPECT_EQ(run.copied_back.unpinned_bytes, kBatches * kLoopBatchBytes);
+  EXPECT_NE(run.copied_back.unpinned_reason, "");
 }
 
 TEST(DeviceLoopTest, ADeviceThatIsLostEndsTheLoop) {

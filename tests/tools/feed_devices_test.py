@@ -17,7 +17,8 @@ from command_line import BINARY, DATA, CommandTest, main, multiset, order_digest
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 DEVICE_FIELDS = (
     "device kind batches stall_fraction overlap_fraction copied_bytes delivered_bytes "
-    "transfer transfer_reason member_bytes slab_bytes packed_bytes unpinned_bytes slots grown_slots"
+    "transfer transfer_reason member_bytes slab_bytes packed_bytes unpinned_bytes copied_back_bytes "
+    "copied_back_unpinned_bytes copied_back_unpinned_reason copied_back_memory_bytes slots grown_slots"
 )
 REPORT_FIELDS = "devices devices_reason rows_left_out rows_repeated pinning hazards"
 
@@ -96,6 +97,10 @@ class FeedDevicesTest(CommandTest):
                     report = run_json("feed", *words, "--devices", devices, "--verify", "--no-digest")
                     self.assertIs(report["verified"], True)
                     self.assertIn("on its device as it was read", report["verified_by"])
+                    for device in report["devices"]:
+                        self.assertEqual(device["copied_back_bytes"], device["delivered_bytes"])
+                        self.assertEqual(device["copied_back_unpinned_bytes"], 0)
+                        self.assertGreater(device["copied_back_memory_bytes"], 0)
         report = run_json("feed", *rows, "--batch", "64", "--devices", "emu:2", "--verify")
         self.assertEqual(report["order_digest"], order_digest(payloads))
 
@@ -205,13 +210,14 @@ class FeedDevicesTest(CommandTest):
         self.feed("--devices", "emu:2", "--step-ms", "2", "--batch", "16",
                   "--trace", self.folder / "trace.json")
         words = [sys.executable, SCRIPTS / "timeline_picture", self.folder / "trace.json"]
-        drawn = subprocess.run([*words, "--first", "12", "--batches", "8"], capture_output=True,
+        drawn = subprocess.run([*words, "--first", "14", "--batches", "4"], capture_output=True,
                                check=True, text=True, timeout=60).stdout
         root = xml.etree.ElementTree.fromstring(drawn)
         titles = [title.text.split(":")[0] for title in root.iter("{http://www.w3.org/2000/svg}title")]
-        for number in range(12, 20):
+        for number in range(14, 18):
             self.assertEqual([titles.count(f"{what} {number}") for what in ("copy", "step")], [1, 1])
-        # Slots bound how far a copy is ahead of the steps: batch 12 is in a slot that step 6 let go.
+        # However far one device is ahead of the other: three slots and two batches that wait bound how
+        # far it is. So batch 14 is given, and with it 15, when step 0 is done, and 30 when step 16 is.
         self.assertNotIn("step 0", titles)
         self.assertNotIn("step 31", titles)
         for bar in root.iter("{http://www.w3.org/2000/svg}rect"):

@@ -1,7 +1,13 @@
 #include "tools/feed/device_feed_run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
+#include <limits>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -48,6 +54,27 @@ DeviceDeliveries::Options DeliveriesOptions(const FeedPlan& plan, const DeviceOp
   return {.hashes = plan.hash != PayloadHash::kNone,
           .compare = verify,
           .row_by_row = verify && options.last_step == LastStep::kShort};
+}
+
+// What CLOCK_REALTIME is ahead of the devices' clock: the try that took the shortest.
+std::int64_t RealtimeOffsetNanos(const DeviceBackend& backend) {
+  constexpr int kTries = 8;
+  std::int64_t shortest_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t offset_ns = 0;
+  for (int i = 0; i < kTries; ++i) {
+    const std::int64_t before_ns = backend.NowNanos();
+    const auto realtime = std::chrono::system_clock::now().time_since_epoch();
+    const std::int64_t took_ns = backend.NowNanos() - before_ns;
+    if (took_ns >= shortest_ns) continue;
+    shortest_ns = took_ns;
+    offset_ns = std::chrono::nanoseconds(realtime).count() - before_ns - took_ns / 2;
+  }
+  return offset_ns;
+}
+
+std::string HostName() {
+  std::array<char, 65> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 bool IsCancelled(const Status& status) { return status.code() == StatusCode::kCancelled; }
@@ -143,8 +170,9 @@ void DeviceFeedRun::MakeReport() {
   const FeedStats stats = feed_->Stats();
   const std::vector<TimeSpan> spans = timeline_->spans();
   for (std::size_t lane = 0; lane < loops_.size(); ++lane) {
-    report_.devices.push_back(
-        {stats.devices[lane], loops_[lane]->times(), CopyOverlap(spans, static_cast<int>(lane))});
+    report_.devices.push_back({stats.devices[lane], loops_[lane]->times(),
+                               CopyOverlap(spans, static_cast<int>(lane)),
+                               loops_[lane]->copied_back()});
   }
   report_.dropped_rows = stats.dropped_rows;
   report_.repeated_rows = stats.repeated_rows;
@@ -158,6 +186,14 @@ void DeviceFeedRun::ReportHazards(const DeviceBackend& backend) {
   for (const Offence& offence : emulated->offences()) {
     report_.hazards->push_back(offence.ToString());
   }
+}
+
+TimelineOrigin DeviceFeedRun::timeline_origin() const {
+  const Rank& rank = plan_.batching.rank;
+  return {.host = HostName(),
+          .rank = static_cast<std::uint64_t>(std::max(rank.rank, 0)),
+          .ranks = static_cast<std::uint64_t>(std::max(rank.world_size, 1)),
+          .realtime_offset_ns = realtime_offset_ns_};
 }
 
 double DeviceFeedRun::FirstBatchSeconds(std::int64_t start_ns) const {
@@ -175,6 +211,7 @@ FeedResult DeviceFeedRun::Run(const std::function<void(const HashSums& so_far)>&
   report_.reason = chosen.reason;
   const FeedClock clock;
   const std::int64_t start_ns = chosen.backend->NowNanos();
+  realtime_offset_ns_ = RealtimeOffsetNanos(*chosen.backend);
   FeedResult result;
   if (!StartFeed(chosen)) {
     result.interrupted = true;

@@ -39,6 +39,7 @@ class DeviceFeedRun {
   /// After Run.
   const DeviceReport& device_report() const { return report_; }
   const Timeline& timeline() const { return *timeline_; }
+  TimelineOrigin timeline_origin() const;
 
  private:
   /// False where it was stopped before.
@@ -63,6 +64,7 @@ class DeviceFeedRun {
   std::shared_ptr<FeedCore> feed_;
   std::vector<std::unique_ptr<DeviceLoop>> loops_;
   DeviceReport report_;
+  std::int64_t realtime_offset_ns_ = 0;
 };
 
 }  // namespace ringfeed::tools

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kStepsAhead = 2;
 constexpr std::int64_t kPollNs = 50'000;
+constexpr std::size_t kCopyAlign = 256;
 
 // The feed failed this wait, not the device: see DeviceFeed::TryNext.
 bool MayGoOn(const Status& status) {
@@ -57,7 +58,10 @@ void DeviceLoop::Close() {
     for (const DeviceEvent event : {step->ready, step->end, step->looked}) {
       if (event) (void)backend_->DestroyEvent(event);
     }
+    step->landing.reset();
   }
+  if (pins_ != nullptr) backend_->NoteHandOver(pins_->token());
+  pins_.reset();
   clock_.Close();
   for (const DeviceStream stream : {compute_stream_, look_stream_}) {
     if (stream) (void)backend_->DestroyStream(stream);
@@ -67,6 +71,7 @@ void DeviceLoop::Close() {
 Status DeviceLoop::Open() {
   const int device = options_.device;
   Status status = backend_->BindThread(device);
+  if (options_.copy_back != CopyBack::kNothing) pins_ = HostPins::Of(backend_, {});  // the feed's
   for (DeviceStream* const stream : {&compute_stream_, &look_stream_}) {
     if (status.ok()) status = backend_->CreateStream(device, StreamPriority::kNormal, stream);
   }
@@ -76,6 +81,10 @@ Status DeviceLoop::Open() {
       if (status.ok()) status = backend_->CreateEvent(device, EventKind::kTimed, event);
     }
     if (status.ok()) status = backend_->CreateEvent(device, EventKind::kPlain, &step->looked);
+    if (options_.copy_back != CopyBack::kNothing) {
+      step->landing = std::make_unique<LandingMemory>(
+          options_.arena != nullptr ? options_.arena : Arena::Default(), pins_);
+    }
     idle_.push_back(step);
   }
   if (status.ok()) status = clock_.Open(backend_, device, compute_stream_);
@@ -156,19 +165,41 @@ Status DeviceLoop::EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t 
   step->delivery.records = StepsOf(tensors.back(), step->delivery.records);
   step->tensors.assign(tensors.begin(), tensors.end());
   step->offsets.clear();
-  step->copies.resize(tensors.size());
+  if (Status status = PlaceCopies(tensors, step); !status.ok()) return status;
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     // The lease's offsets go with it.
     for (auto& level : step->tensors[t].lod) {
       const auto& own = step->offsets.emplace_back(level.begin(), level.end());
       level = own;
     }
-    step->copies[t].resize(tensors[t].bytes);
     if (tensors[t].bytes == 0) continue;
-    Status status = backend_->CopyToHost(look_stream_, step->copies[t].data(), tensors[t].data,
-                                         tensors[t].bytes);
+    Status status =
+        backend_->CopyToHost(look_stream_, step->copies[t], tensors[t].data, tensors[t].bytes);
     if (!status.ok()) return status;
+    copied_back_.bytes += tensors[t].bytes;
+    if (step->landing->unpinned_reason().empty()) continue;
+    copied_back_.unpinned_bytes += tensors[t].bytes;
+    copied_back_.unpinned_reason = step->landing->unpinned_reason();
   }
+  return {};
+}
+
+Status DeviceLoop::PlaceCopies(std::span<const Tensor> tensors, Step* step) {
+  std::size_t bytes = 0;
+  const auto place = [&bytes](const Tensor& tensor) {
+    const std::size_t at = bytes;
+    bytes += (tensor.bytes + kCopyAlign - 1) / kCopyAlign * kCopyAlign;
+    return at;
+  };
+  for (const Tensor& tensor : tensors) (void)place(tensor);
+  if (Status status = step->landing->Grow(bytes); !status.ok()) return status;
+  std::size_t memory_bytes = 0;
+  for (const auto& each : all_) memory_bytes += each->landing->bytes();
+  copied_back_.memory_bytes = std::max(copied_back_.memory_bytes, memory_bytes);
+  bytes = 0;
+  step->copies.clear();
+  for (const Tensor& tensor : tensors)
+    step->copies.push_back(step->landing->data() + place(tensor));
   return {};
 }
 
@@ -202,14 +233,16 @@ Status DeviceLoop::AccountFor(const Step& step) {
 }
 
 void DeviceLoop::DeliverCopies(Step* step) {
-  const std::vector<std::byte>& hashes = step->copies.back();
+  for (std::size_t t = 0; t < step->tensors.size(); ++t) {
+    backend_->NoteHostRead(step->copies[t], step->tensors[t].bytes, "what was copied back");
+  }
+  const std::byte* const hashes = step->copies.back();
   const std::uint64_t bytes =
-      step->delivery.records * sizeof(HashedPayload);  // not of repeated rows
-  step->delivery.hashes.assign(hashes.data(), hashes.data() + bytes);
+      std::min<std::uint64_t>(step->delivery.records * sizeof(HashedPayload),  // not of repeated
+                              step->tensors.back().bytes);
+  step->delivery.hashes.assign(hashes, hashes + bytes);
   if (options_.copy_back != CopyBack::kEverything) return;
-  std::vector<const std::byte*> data;
-  for (const auto& copy : step->copies) data.push_back(copy.data());
-  step->delivery.row_digests = RowDigests(step->tensors, data, step->rows);
+  step->delivery.row_digests = RowDigests(step->tensors, step->copies, step->rows);
 }
 
 Status DeviceLoop::WaitFor(DeviceEvent event) {

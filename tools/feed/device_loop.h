@@ -7,14 +7,18 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "base/memory/arena.h"
 #include "gpu/feed/feed_core.h"
+#include "gpu/feed/host_pins.h"
 #include "gpu/feed/stream_clock.h"
 #include "ringfeed/device_backend.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/timeline.h"
 #include "tools/feed/device_deliveries.h"
+#include "tools/feed/landing_memory.h"
 
 namespace ringfeed::tools {
 
@@ -24,6 +28,14 @@ struct DeviceLoopTimes {
   std::int64_t end_ns = 0;          ///< of the last step
   std::int64_t first_ready_ns = 0;  ///< when the first batch was on the device; 0: there was none
   std::int64_t stall_ns = 0;        ///< that the device had nothing to do but to wait for a batch
+};
+
+/// What came back from a device, and through which memory.
+struct CopiedBack {
+  std::uint64_t bytes = 0;
+  std::uint64_t unpinned_bytes = 0;  ///< to memory that is not registered: such copies block
+  std::string unpinned_reason;       ///< why; "" where there are none
+  std::size_t memory_bytes = 0;      ///< that it came to, at most at a time
 };
 
 /// What of a batch is copied back.
@@ -39,6 +51,8 @@ class DeviceLoop {
     std::size_t lane = 0;      ///< its place in the feed's list
     std::int64_t step_ns = 0;  ///< 0: no step
     CopyBack copy_back = CopyBack::kNothing;
+    /// That copies come back to; null: the process's own.
+    std::shared_ptr<Arena> arena{};
   };
   using Deliver = std::function<void(DeviceDelivery)>;
 
@@ -51,6 +65,7 @@ class DeviceLoop {
   /// by the thread that drives the device.
   Status Run();
   const DeviceLoopTimes& times() const { return times_; }
+  const CopiedBack& copied_back() const { return copied_back_; }
   /// After Run: the feed has no more batches for any device.
   bool feed_ended() const { return feed_ended_; }
 
@@ -62,7 +77,8 @@ class DeviceLoop {
     DeviceDelivery delivery;
     std::vector<Tensor> tensors;  ///< what is copied back, without their data
     std::vector<std::vector<std::int64_t>> offsets;
-    std::vector<std::vector<std::byte>> copies;
+    std::vector<std::byte*> copies;  ///< of each tensor, in `landing`
+    std::unique_ptr<LandingMemory> landing;
     std::uint64_t rows = 0;
   };
 
@@ -73,6 +89,8 @@ class DeviceLoop {
   void Close();
   Status Enqueue(DeviceLease* lease, Step* step);
   Status EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t valid_rows, Step* step);
+  /// Gives each tensor its place.
+  Status PlaceCopies(std::span<const Tensor> tensors, Step* step);
   Status FinishOldest();
   Status AccountFor(const Step& step);
   void DeliverCopies(Step* step);
@@ -86,12 +104,14 @@ class DeviceLoop {
   DeviceStream compute_stream_;
   DeviceStream look_stream_;
   StreamClock clock_;
+  std::shared_ptr<HostPins> pins_;  ///< where something is copied back
   std::vector<std::unique_ptr<Step>> all_;
   std::deque<Step*> running_;
   std::deque<Step*> idle_;
   bool half_enqueued_ = false;  ///< no event stands behind what was enqueued last
   bool feed_ended_ = false;
   DeviceLoopTimes times_;
+  CopiedBack copied_back_;
 };
 
 /// The part of the time that copies to a device ("copy" spans of its track) took during which the

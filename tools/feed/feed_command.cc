@@ -36,7 +36,7 @@ class ChromeTraceFile {
   /// Throws Error.
   explicit ChromeTraceFile(std::string path);
   /// Throws Error where it could not be written whole.
-  void Write(const Timeline& timeline);
+  void Write(const Timeline& timeline, const TimelineOrigin& origin);
 
  private:
   const std::string path_;
@@ -47,9 +47,9 @@ ChromeTraceFile::ChromeTraceFile(std::string path) : path_(std::move(path)), fil
   if (!file_) throw Error(StatusFromErrno(errno, path_));
 }
 
-void ChromeTraceFile::Write(const Timeline& timeline) {
+void ChromeTraceFile::Write(const Timeline& timeline, const TimelineOrigin& origin) {
   errno = 0;
-  file_ << timeline.ToChromeTrace();
+  file_ << timeline.ToChromeTrace(origin);
   file_.close();
   if (!file_) throw Error(StatusFromErrno(errno != 0 ? errno : EIO, path_));
 }
@@ -199,7 +199,7 @@ class FeedCommand : public Command {
       report->check->what =
           difference.empty() ? report->check->what + "; on its device as it was read" : difference;
     }
-    if (trace) trace->Write(run.timeline());
+    if (trace) trace->Write(run.timeline(), run.timeline_origin());
   }
 
   template <typename Run>

@@ -207,6 +207,10 @@ void AddDeviceReport(const DeviceReport& report, Json* json) {
                     {"slab_bytes", stats.slab_bytes},
                     {"packed_bytes", stats.packed_bytes},
                     {"unpinned_bytes", stats.unpinned_bytes},
+                    {"copied_back_bytes", device.back.bytes},
+                    {"copied_back_unpinned_bytes", device.back.unpinned_bytes},
+                    {"copied_back_unpinned_reason", device.back.unpinned_reason},
+                    {"copied_back_memory_bytes", device.back.memory_bytes},
                     {"slots", stats.slots},
                     {"grown_slots", stats.grown_slots}});
   }
@@ -216,6 +220,16 @@ void AddDeviceReport(const DeviceReport& report, Json* json) {
   (*json)["rows_repeated"] = report.repeated_rows;
   (*json)["pinning"] = report.pinning;
   (*json)["hazards"] = report.hazards ? Json(report.hazards->size()) : Json(nullptr);
+}
+
+std::string CopiedBackText(const CopiedBack& back) {
+  std::string text =
+      BytesText(back.bytes) + " copied back through " + BytesText(back.memory_bytes) + " of memory";
+  if (back.unpinned_bytes > 0) {
+    text += ", " + BytesText(back.unpinned_bytes) +
+            " of it to such that is not pinned: " + back.unpinned_reason;
+  }
+  return text + "\n";
 }
 
 // A table of the devices, and a line for each thing that is out of the ordinary.
@@ -232,6 +246,7 @@ std::string DeviceReportText(const DeviceReport& report) {
       text += rows.back()[0] + ": " + BytesText(stats.unpinned_bytes) +
               " came from memory that is not pinned: " + report.pinning + "\n";
     }
+    if (device.back.bytes > 0) text += rows.back()[0] + ": " + CopiedBackText(device.back);
   }
   if (!report.reason.empty()) text += "devices: " + report.reason + "\n";
   if (report.dropped_rows > 0) {

@@ -20,6 +20,7 @@ struct DeviceResult {
   DeviceFeedStats stats;
   DeviceLoopTimes times;
   std::optional<double> overlap;  ///< see CopyOverlap
+  CopiedBack back;                ///< with --verify or digests
 };
 
 /// What `ringfeed feed --devices` says beside what `feed` says.

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -27,10 +28,12 @@ struct Point {
 struct Work {
   std::function<void()> run;
   std::shared_ptr<Point> waits_for;  // null: for nothing
+  std::uint64_t number = 0;          // in the order that work was enqueued, of all streams
 };
 
 struct Stream {
   int device = 0;
+  bool blocking = false;  // waits for the device's default stream, and that one for it
   bool held = false;
   bool captured = false;
   std::deque<Work> queue{};
@@ -80,6 +83,7 @@ struct State {
   int priority = 0;
   bool capturing = false;
   double clock_ms = 0;
+  std::uint64_t enqueued = 0;
   std::map<void*, Allocation> allocations{};
   std::map<const std::byte*, std::size_t> registrations{};
   std::map<void*, std::unique_ptr<Stream>> streams{};
@@ -146,10 +150,24 @@ cudaError_t EnterOn(const std::string& function, int device) {
   return cudaSuccess;
 }
 
+// The default stream and blocking ones go in the order that work was enqueued.
+bool DefaultStreamAllows(const Stream& stream, std::uint64_t number) {
+  const auto is_before = [number](const Stream& other) {
+    return !other.queue.empty() && other.queue.front().number < number;
+  };
+  const Stream& by_default = DeviceAt(stream.device).default_stream;
+  if (&stream != &by_default) return !stream.blocking || !is_before(by_default);
+  return std::none_of(Now().streams.begin(), Now().streams.end(), [&](const auto& entry) {
+    const Stream& other = *entry.second;
+    return other.blocking && other.device == stream.device && is_before(other);
+  });
+}
+
 bool RunFront(Stream* stream) {
   if (stream->held || stream->queue.empty()) return false;
   const Work& front = stream->queue.front();
   if (front.waits_for != nullptr && !front.waits_for->done) return false;
+  if (!DefaultStreamAllows(*stream, front.number)) return false;
   if (front.run != nullptr) front.run();
   stream->queue.pop_front();
   return true;
@@ -186,6 +204,7 @@ cudaError_t Enqueue(const std::string& function, cudaStream_t handle, Work work)
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
   const cudaError_t error = EnterOn(function, stream->device);
   if (error != cudaSuccess) return error;
+  work.number = Now().enqueued++;
   stream->queue.push_back(std::move(work));
   RunAll();
   return cudaSuccess;
@@ -524,8 +543,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flag
   if (error != cudaSuccess) return Return(error);
   Now().flags["cudaStreamCreateWithPriority"] = flags;
   Now().priority = priority;
-  *stream =
-      Keep<cudaStream_t>(&Now().streams, std::make_unique<Stream>(Stream{.device = Current()}));
+  Stream made{.device = Current(), .blocking = (flags & cudaStreamNonBlocking) == 0};
+  *stream = Keep<cudaStream_t>(&Now().streams, std::make_unique<Stream>(std::move(made)));
   return cudaSuccess;
 }
 

@@ -34,7 +34,8 @@ void FailNth(const std::string& function, int nth, cudaError_t error);
 void BreakContext(int device, cudaError_t error);
 
 /// Whether what is enqueued on the stream is kept back. cudaStreamLegacy and cudaStreamPerThread
-/// are one stream of the calling thread's device, here and in all calls.
+/// are one stream of the calling thread's device, here and in all calls. Streams that are not
+/// made cudaStreamNonBlocking and that one wait for each other, as in CUDA.
 void Hold(void* stream, bool hold);
 /// As if a graph were captured from the stream.
 void CaptureStream(void* stream, bool capturing);

@@ -5,7 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "gpu/feed/host_pins.h"
 #include "ringfeed/emulated_devices.h"
@@ -121,6 +124,236 @@ TEST_F(DeviceLaneGroupTest, TheEndComesAfterTheBatchesBeforeIt) {
   ExpectTaken(7);
   std::size_t slot = 0;
   EXPECT_EQ(lane_.TryTake(&slot), QueueResult::kClosed);
+}
+
+TEST(DeviceLaneTest, ASlotWhoseCopyFailedIsFilledAgainAfterAReset) {
+  constexpr std::uint64_t kSlots = 3;
+  EmulatedOptions emulated{.simulated = true};
+  for (std::uint64_t nth = 1; nth <= kSlots; ++nth) {
+    emulated.faults.push_back({.call = DeviceCall::kCopyToDevice, .nth = nth});
+  }
+  const auto devices = EmulatedDevices::Open(emulated);
+  LaneOptions options;
+  options.slots = kSlots;
+  DeviceLane lane(devices, 0, 0, options, std::make_shared<HostPins>(devices, CpuList{}));
+  ASSERT_TRUE(lane.Open().ok());
+  std::size_t slot = 0;
+  for (std::uint64_t number = 0; number <= kSlots; ++number) {
+    ASSERT_EQ(lane.TryGive(Item(number)), QueueResult::kOk);
+    QueueResult result = QueueResult::kEmpty;
+    for (int look = 0; look < 1000 && result == QueueResult::kEmpty; ++look) {
+      lane.Feed();
+      result = lane.TryTake(&slot);
+      if (result == QueueResult::kEmpty) devices->Idle(devices->NowNanos() + kLongNs / 1000);
+    }
+    ASSERT_EQ(result, number < kSlots ? QueueResult::kFailed : QueueResult::kOk) << number;
+    if (number == kSlots) break;
+    lane.Kill({});
+    lane.Reset();
+  }
+  lane.Release(slot);
+  lane.Kill({});
+  ASSERT_TRUE(lane.Drain(devices->NowNanos() + kLongNs).ok());
+  EXPECT_TRUE(lane.Free(devices->NowNanos() + kLongNs).ok());
+  EXPECT_TRUE(devices->Leaks().none());
+  EXPECT_TRUE(devices->offences().empty());
+}
+
+// What a lane rests for. A rest until a time that is over says whether it would sleep.
+
+/// On a device whose copies are done when time passes alone: in Idle.
+class DeviceLaneRestTest : public testing::Test {
+ protected:
+  using RestEnd = DeviceLane::RestEnd;
+  static constexpr std::size_t kSlots = 3;
+  static constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
+
+  void SetUp() override { ASSERT_TRUE(lane_.Open().ok()); }
+  void TearDown() override {
+    lane_.Kill({});
+    ASSERT_TRUE(lane_.Drain(devices_->NowNanos() + kLongNs).ok());
+    EXPECT_TRUE(lane_.Free(devices_->NowNanos() + kLongNs).ok());
+  }
+
+  static EmulatedOptions Simulated() {
+    EmulatedOptions options{.simulated = true};
+    options.devices[0].link_bytes_per_s = 1e9;
+    options.devices[0].copy_latency_ns = 0;
+    return options;
+  }
+  static LaneOptions WithSlots() {
+    LaneOptions options;
+    options.slots = kSlots;
+    return options;
+  }
+  static FeedItem Large(std::uint64_t number) {
+    FeedItem item = Item(number);
+    item.batch = {MakeTensor(std::vector<std::byte>(kBatchBytes))};
+    return item;
+  }
+
+  RestEnd WouldRest() { return lane_.Rest(stop_.get_token(), 0); }
+  void FeedAll() {
+    while (lane_.Feed()) {
+    }
+  }
+  /// Looks when the lane says, until nothing is under way. How often that was.
+  int LookUntilCopied() {
+    int looks = 0;
+    for (; lane_.copying(); ++looks) {
+      const std::int64_t look_ns = lane_.NextLook();
+      while (devices_->NowNanos() < look_ns) devices_->Idle(look_ns);
+      lane_.Feed();
+    }
+    return looks;
+  }
+  std::size_t Take() {
+    std::size_t slot = 0;
+    EXPECT_EQ(lane_.TryTake(&slot), QueueResult::kOk);
+    return slot;
+  }
+
+  const std::shared_ptr<EmulatedDevices> devices_ = EmulatedDevices::Open(Simulated());
+  DeviceLane lane_{devices_, 0, 0, WithSlots(), std::make_shared<HostPins>(devices_, CpuList{})};
+  std::stop_source stop_;
+};
+
+TEST_F(DeviceLaneRestTest, WithNothingToDoItSleeps) {
+  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  EXPECT_EQ(lane_.NextLook(), CopyPace::kNever);
+}
+
+TEST_F(DeviceLaneRestTest, ABatchThatComesDuringACopyIsNotSleptOver) {
+  ASSERT_EQ(lane_.TryGive(Large(0)), QueueResult::kOk);
+  FeedAll();
+  ASSERT_TRUE(lane_.copying());
+  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  ASSERT_EQ(lane_.TryGive(Large(1)), QueueResult::kOk);
+  EXPECT_EQ(WouldRest(), RestEnd::kHadWork);
+}
+
+TEST_F(DeviceLaneRestTest, ASlotThatComesBackDuringACopyIsNotSleptOver) {
+  ASSERT_EQ(lane_.TryGive(Large(0)), QueueResult::kOk);
+  FeedAll();
+  LookUntilCopied();
+  ASSERT_EQ(lane_.TryGive(Large(1)), QueueResult::kOk);
+  FeedAll();
+  ASSERT_TRUE(lane_.copying());
+  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  lane_.Release(Take());
+  EXPECT_EQ(WouldRest(), RestEnd::kHadWork);
+}
+
+TEST_F(DeviceLaneRestTest, AStopIsNotSleptOverWhateverTheLaneIsAt) {
+  lane_.End({});
+  FeedAll();  // it has come to its end before
+  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  stop_.request_stop();
+  EXPECT_EQ(WouldRest(), RestEnd::kHadWork);
+}
+
+// A lane whose batches all wait for their loop has nothing to do, and no core to burn.
+TEST_F(DeviceLaneRestTest, WithoutAFreeSlotNeitherBatchesNorTheEndAreWork) {
+  for (std::uint64_t number = 0; number < kSlots; ++number) {
+    ASSERT_EQ(lane_.TryGive(Large(number)), QueueResult::kOk);
+    FeedAll();
+  }
+  LookUntilCopied();
+  ASSERT_EQ(lane_.TryGive(Large(kSlots)), QueueResult::kOk);
+  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  lane_.Release(Take());
+  FeedAll();
+  LookUntilCopied();
+  lane_.End({});
+  FeedAll();
+  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  lane_.Release(Take());
+  EXPECT_EQ(WouldRest(), RestEnd::kHadWork);
+}
+
+TEST_F(DeviceLaneRestTest, ABatchThatWaitsForAnotherOneIsSleptOver) {
+  FeedItem huge = Item(0);
+  huge.batch = {MakeTensor(std::vector<std::byte>(DeviceLane::kGroupBytes))};
+  ASSERT_EQ(lane_.TryGive(std::move(huge)), QueueResult::kOk);
+  ASSERT_EQ(lane_.TryGive(Item(1)), QueueResult::kOk);
+  FeedAll();
+  ASSERT_EQ(lane_.TryGive(Item(2)), QueueResult::kOk);
+  EXPECT_FALSE(lane_.Feed());  // the link has enough to do, and one more may come
+  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  LookUntilCopied();
+  EXPECT_EQ(WouldRest(), RestEnd::kTime);  // it was copied when there was room
+  EXPECT_EQ(devices_->CallsOf(DeviceCall::kCopyToDevice) +
+                devices_->CallsOf(DeviceCall::kCopyBatchToDevice),
+            3U);
+}
+
+TEST_F(DeviceLaneRestTest, ACopyOfAKnownRateIsLookedAtAFewTimes) {
+  const auto copy = [&](std::uint64_t number) {
+    EXPECT_EQ(lane_.TryGive(Large(number)), QueueResult::kOk);
+    FeedAll();
+    const std::uint64_t queries = devices_->CallsOf(DeviceCall::kQuery);
+    EXPECT_GT(LookUntilCopied(), 0);
+    const std::uint64_t looked = devices_->CallsOf(DeviceCall::kQuery) - queries;
+    lane_.Release(Take());
+    return looked;
+  };
+  (void)copy(0);
+  EXPECT_LE(copy(1), 4U);  // of a millisecond
+}
+
+// By threads: each of these wakes is all that ends the sleep.
+class DeviceLaneWakeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(lane_.Open().ok());
+    feeding_ = std::jthread([this](const std::stop_token& stop) {
+      ASSERT_TRUE(devices_->BindThread(0).ok());
+      while (!stop.stop_requested()) {
+        if (!lane_.Feed()) (void)lane_.Rest(stop);
+      }
+    });
+  }
+  void TearDown() override {
+    feeding_.request_stop();
+    lane_.Kill({});
+    feeding_.join();
+    ASSERT_TRUE(lane_.Drain(devices_->NowNanos() + kLongNs).ok());
+    EXPECT_TRUE(lane_.Free(devices_->NowNanos() + kLongNs).ok());
+  }
+  /// kOk, kClosed or kFailed, however long it takes.
+  QueueResult Take(std::size_t* slot) { return lane_.TakeUntil(slot, kNoDeadline); }
+
+  const std::shared_ptr<EmulatedDevices> devices_ = EmulatedDevices::Open(1);
+  DeviceLane lane_{devices_, 0, 0, {}, std::make_shared<HostPins>(devices_, CpuList{})};
+  std::jthread feeding_;
+};
+
+TEST_F(DeviceLaneWakeTest, BatchesReleasesAndTheEndWakeIt) {
+  std::size_t slot = 0;
+  for (std::uint64_t number = 0; number < 200; ++number) {
+    ASSERT_EQ(lane_.Give(Item(number), {}), QueueResult::kOk);
+    ASSERT_EQ(Take(&slot), QueueResult::kOk);
+    ASSERT_TRUE(lane_.WaitHost(&lane_.slot(slot)).ok());
+    lane_.Release(slot);
+  }
+  lane_.End({});
+  EXPECT_EQ(Take(&slot), QueueResult::kClosed);
+}
+
+TEST_F(DeviceLaneWakeTest, AReleaseAloneWakesIt) {
+  std::vector<std::size_t> held(3);
+  for (std::uint64_t number = 0; number < 3; ++number) {
+    ASSERT_EQ(lane_.Give(Item(number), {}), QueueResult::kOk);
+    ASSERT_EQ(Take(&held[number]), QueueResult::kOk);
+    ASSERT_TRUE(lane_.WaitHost(&lane_.slot(held[number])).ok());
+  }
+  for (std::uint64_t number = 3; number < 200; ++number) {
+    ASSERT_EQ(lane_.Give(Item(number), {}), QueueResult::kOk);
+    lane_.Release(held[number % 3]);
+    ASSERT_EQ(Take(&held[number % 3]), QueueResult::kOk);
+    ASSERT_TRUE(lane_.WaitHost(&lane_.slot(held[number % 3])).ok());
+  }
+  for (const std::size_t slot : held) lane_.Release(slot);
 }
 
 }  // namespace

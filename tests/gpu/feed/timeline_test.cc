@@ -20,11 +20,25 @@ TEST(TimelineTest, TheTraceHasATrackPerDeviceAndStartsAtZero) {
   }
   EXPECT_EQ(names, (std::vector<std::string>{"reader", "device 1", "read", "copy"}));
   ASSERT_EQ(spans.size(), 2U);
-  EXPECT_EQ(spans[0]["name"], "copy 7");
-  EXPECT_EQ(spans[0]["pid"], 2);
-  EXPECT_EQ(spans[0]["ts"], 1.0);
-  EXPECT_EQ(spans[0]["dur"], 2.5);
-  EXPECT_EQ(spans[1]["ts"], 0.0);
+  EXPECT_EQ(spans[0]["ts"], 0.0);
+  EXPECT_EQ(spans[1]["name"], "copy 7");
+  EXPECT_EQ(spans[1]["pid"], 2);
+  EXPECT_EQ(spans[1]["ts"], 1.0);
+  EXPECT_EQ(spans[1]["dur"], 2.5);
+  EXPECT_FALSE(trace.contains("otherData"));
+}
+
+TEST(TimelineTest, TheTraceSaysWhoseItIsAndWhenItBegan) {
+  Timeline timeline;
+  timeline.Add({"copy", 0, 0, 5'002'000, 5'004'500});
+  timeline.Add({"read", -1, 0, 5'001'000, 5'002'000});
+  const auto trace = nlohmann::json::parse(timeline.ToChromeTrace(
+      {.host = "a\"b.c", .rank = 2, .ranks = 4, .realtime_offset_ns = 1'000'000'000}));
+  EXPECT_EQ(trace["otherData"]["host"], "a?b.c");
+  EXPECT_EQ(trace["otherData"]["rank"], 2);
+  EXPECT_EQ(trace["otherData"]["ranks"], 4);
+  EXPECT_EQ(trace["otherData"]["start_realtime_ns"], 1'005'001'000);
+  EXPECT_EQ(trace["traceEvents"].size(), 6U);
 }
 
 TEST(TimelineTest, WhatIsBeyondItsLimitIsLeftOut) {

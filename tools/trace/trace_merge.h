@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ringfeed/status.h"
+#include "tools/trace/trace_file.h"
+
+namespace ringfeed::tools {
+
+/// What one file gave to a merged trace.
+struct MergedTrace {
+  std::string file;
+  TraceHeader header;
+  std::uint64_t events = 0;
+  /// How much later than the first one it began; none without events.
+  std::optional<std::int64_t> offset_ns{};
+};
+
+/// Merges traces of several ranks into `out`: a process for each file, named by rank and host, in
+/// the order of ranks; its rows are the threads. Events are in the order of time, by the clocks of
+/// the hosts. A line of each file is in memory, whatever their lengths. `out` appears under its
+/// name once it is whole. Fills *merged, in the order of ranks, only if OK is returned. Errors:
+/// kDamaged with file and line; what the system says of a file; kInvalidArgument where `out` is one
+/// of the files.
+Status MergeTraces(const std::vector<std::string>& files, const std::string& out,
+                   std::vector<MergedTrace>* merged);
+
+}  // namespace ringfeed::tools
