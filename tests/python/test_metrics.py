@@ -22,7 +22,8 @@ with number_loader(files) as loader:
     if where.startswith("unix:"):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(where[len("unix:"):])
-            connection.sendall(b"GET /metrics HTTP/1.1\\r\\nAccept: application/openmetrics-text\\r\\n\\r\\n")
+            accept = b"Accept: application/openmetrics-text\\r\\n"
+            connection.sendall(b"GET /metrics HTTP/1.1\\r\\n" + accept + b"\\r\\n")
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
         sys.stdout.write(answer.partition(b"\\r\\n\\r\\n")[2].decode())
 """
@@ -55,7 +56,8 @@ def test_what_it_shows_is_openmetrics_by_the_official_parser(tmp_path: Path) -> 
     parser = pytest.importorskip("prometheus_client.openmetrics.parser")
     result = run_program(tmp_path, f"unix:{tmp_path}/sock")
     skip_without_metrics(result.stderr)
-    families = {family.name: family for family in parser.text_string_to_metric_families(result.stdout)}
+    found = parser.text_string_to_metric_families(result.stdout)
+    families = {family.name: family for family in found}
     assert families["ringfeed_chain_records"].type == "counter"
     assert families["ringfeed_stage_wait_seconds"].unit == "seconds"
     assert len(families) > 30
