@@ -1,6 +1,7 @@
 #include "tests/combinations/chain_side.h"
 
 #include <chrono>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -13,10 +14,35 @@ namespace ringfeed {
 
 namespace {
 
+/// Another thread, which looks ahead as long as this lives. That takes nothing away.
+class OtherThread {
+ public:
+  OtherThread(const Configuration& c, Reader reader) {
+    if (c.Is(Option::kOther, "looks")) {
+      thread_ = std::jthread(&OtherThread::Look, std::move(reader));
+    }
+  }
+
+ private:
+  static void Look(const std::stop_token& stop, Reader reader) {
+    constexpr std::chrono::microseconds kLook{300};
+    try {
+      while (!stop.stop_requested()) {
+        (void)reader.TryHasNext(DeadlineAfter(kLook));
+        (void)reader.KnowsPosition();
+      }
+    } catch (const Error&) {
+      // The consumer meets it, too.
+    }
+  }
+
+  std::jthread thread_;
+};
+
 class ReaderSide final : public ChainSide {
  public:
   ReaderSide(const Configuration& c, const ChainData& data, Reader reader, bool only)
-      : c_(c), data_(data), reader_(std::move(reader)), only_(only) {}
+      : c_(c), data_(data), reader_(std::move(reader)), only_(only), other_(c, reader_) {}
 
   ReadResult Next(Taken* taken, std::string* wrong) override {
     if (c_.Is(Option::kRead, "blocks")) return NextBlock(taken, wrong);
@@ -103,6 +129,7 @@ class ReaderSide final : public ChainSide {
   Reader reader_;
   const bool only_;
   std::stop_source stop_;
+  const OtherThread other_;
 };
 
 EmulatedOptions DevicesOf(const Configuration& c) {
@@ -135,6 +162,7 @@ class FeedSide final : public ChainSide {
     options.transfer = TransferOf(c);
     options.least_left_bytes = 1;
     feed_ = std::make_unique<DeviceFeed>(std::move(reader), options);
+    other_.emplace(c, reader_);
   }
 
   ReadResult Next(Taken* taken, std::string* wrong) override {
@@ -170,6 +198,7 @@ class FeedSide final : public ChainSide {
   std::shared_ptr<EmulatedDevices> backend_;
   std::unique_ptr<DeviceFeed> feed_;
   Status status_;
+  std::optional<OtherThread> other_;
 };
 
 }  // namespace

@@ -52,6 +52,7 @@ enum class Option : std::uint8_t {
   kBeside,
   kNote,
   kAhead,
+  kOther,
   kSeed,
 };
 inline constexpr std::size_t kOptions = static_cast<std::size_t>(Option::kSeed) + 1;
