@@ -14,25 +14,35 @@ namespace ringfeed {
 
 namespace {
 
-/// Another thread, which looks ahead as long as this lives. That takes nothing away.
+/// Another thread, which looks ahead, or asks where the reader stands, as long as this lives. That
+/// takes nothing away.
 class OtherThread {
  public:
-  OtherThread(const Configuration& c, Reader reader) {
-    if (c.Is(Option::kOther, "looks")) {
-      thread_ = std::jthread(&OtherThread::Look, std::move(reader));
-    }
+  OtherThread(const Configuration& c, const Reader& reader) {
+    if (c.Is(Option::kOther, "looks")) thread_ = std::jthread(&OtherThread::Look, reader);
+    if (c.Is(Option::kOther, "asks")) thread_ = std::jthread(&OtherThread::Ask, reader);
   }
 
  private:
+  static constexpr std::chrono::microseconds kLook{300};
+
   static void Look(const std::stop_token& stop, Reader reader) {
-    constexpr std::chrono::microseconds kLook{300};
     try {
-      while (!stop.stop_requested()) {
-        (void)reader.TryHasNext(DeadlineAfter(kLook));
-        (void)reader.KnowsPosition();
-      }
+      while (!stop.stop_requested()) (void)reader.TryHasNext(DeadlineAfter(kLook));
     } catch (const Error&) {
       // The consumer meets it, too.
+    }
+  }
+  static void Ask(const std::stop_token& stop, const Reader& reader) {
+    try {
+      while (!stop.stop_requested()) {
+        if (reader.AwaitPosition(DeadlineAfter(kLook))) (void)reader.Position();
+        (void)reader.Stats();
+        (void)reader.status();
+        std::this_thread::sleep_for(kLook / 10);
+      }
+    } catch (const Error&) {
+      // It has no position.
     }
   }
 
