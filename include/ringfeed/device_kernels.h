@@ -82,6 +82,7 @@ struct Checksum {
   std::uint64_t* output = nullptr;
 };
 
+/// Any kernel, for DeviceBackend::Launch.
 using DeviceKernel =
     std::variant<CastNormalize, WidenTokens, RaggedToPadded, GatherPieces, Checksum>;
 

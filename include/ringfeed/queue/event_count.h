@@ -308,6 +308,7 @@ QueueResult BasicEventCount<Policy>::Park(const WaitLimit<Policy>& limit, Attemp
   }
 }
 
+/// The event count of a program; the template is for checks of its memory orders.
 using EventCount = BasicEventCount<NativeQueuePolicy>;
 
 }  // namespace ringfeed
