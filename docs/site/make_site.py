@@ -229,7 +229,7 @@ class Page:
 
     def _keep(self, as_it_stands, text):
         """A word for Doxygen in place of what stands there, and of as many lines."""
-        self._kept.append(text)
+        self._kept.append(text.replace("\n", " "))
         return "\n" * as_it_stands.count("\n") + f"{KEPT}{len(self._kept) - 1}x"
 
     def _target(self, target, picture):
