@@ -90,10 +90,13 @@ TOKEN = re.compile(
     |(?P<special>[@\\]|::)
     |(?P<word>\b[A-Z]\w+\b)""", re.MULTILINE | re.DOTALL | re.VERBOSE)
 FEWEST_FOR_CONTENTS = 5  #: headings of a page that begins with a list of them
+NAMESPACE = "/** @namespace ringfeed\n@brief The library: all that is public, but DLPack's types. */\n"
 KEPT = "KeptFromDoxygen"  #: how a word begins that stands for what Doxygen does not see
 #: Languages that Doxygen colours; it shows any other as it is.
 COLOURED = {"cpp": "{.cpp}", "c++": "{.cpp}", "python": "{.py}"}
 PROGRAM_SUFFIXES = {".cc", ".h", ".cu", ".py"}
+NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+MOST_USERS = 6  #: programs that are listed at a class
 REFERENCE_PAGE = re.compile(r"class|struct|namespace|.*_8h\.html")
 HEADER_ROW = re.compile(r"^\| (`[\w/]+\.h`(?:, `[\w/]+\.h`)*) \| (.*) \|$", re.MULTILINE)
 
@@ -132,7 +135,7 @@ class Names:
     """The public names of the reference and where they stand, from Doxygen's XML of it."""
 
     def __init__(self, folder):
-        self.classes = set()
+        self.classes = {}  #: by their last names: the word for Doxygen and all of the name
         self._places = {}  #: without the namespace
         self._headers = {
             path.removeprefix("include/ringfeed/"): f"{pathlib.Path(path).stem.replace('_', '__')}_8h.html"
@@ -144,7 +147,7 @@ class Names:
     def _add_compound(self, compound):
         name = compound.findtext("compoundname")
         if compound.get("kind") != "namespace":
-            self.classes.add(name.rpartition("::")[2])
+            self.classes[name.rpartition("::")[2]] = (compound.get("kind"), name)
             self._add(name, f"{compound.get('id')}.html")
         for member in compound.iter("memberdef"):
             if member.get("prot") == "public":
@@ -261,6 +264,9 @@ def fill_in(folder, kept):
         text = re.sub(rf"{KEPT}(\d+)x", lambda found: kept[int(found[1])], text)
         if REFERENCE_PAGE.match(path.name):
             text = re.sub(r"(?<![\w/\">])docs/[\w/]+\.md", link_to_guide, text)
+            # What Doxygen found of the programs that are listed already.
+            text = re.sub(r'(<dt>Programs</dt>[^\n]*</dl>)\s*<dl class="section examples">.*?</dl>', r"\1",
+                          text, flags=re.DOTALL)
             if 'name="nested-classes"' not in text:  # Doxygen links to its list of private ones, too
                 text = re.sub(r'<a href="#nested-classes">Classes</a> &#124;\s*', "", text)
         if text != before:
@@ -298,6 +304,20 @@ def described_headers(page):
     return {name.strip("`"): page.of(row[2]) for row in rows for name in row[1].split(", ")}
 
 
+def uses_of_classes(names):
+    """For each class a list of the programs that use it. (Doxygen finds few of them by itself.)"""
+    programs = {path: NO_CODE.sub(" ", (ROOT / path).read_text(encoding="utf-8"))
+                for path in kept_files("examples/*.cc", "examples/*.cu")}
+    # Programs about one part of the headers come first.
+    programs = {path: set(re.findall(r"\w+", programs[path]))
+                for path in sorted(programs, key=lambda path: ("/topics/" not in path, path))}
+    for short, (kind, name) in sorted(names.classes.items()):
+        users = [path for path, words in programs.items() if short in words][:MOST_USERS]
+        if users:
+            links = ", ".join(f"[{path}]({shown_name(path)})" for path in users)
+            yield f"/** @{kind} {name}\n@par Programs\n{links} */\n"
+
+
 def shown_page(path):
     """A page with the text of a file, or with what stands in a folder."""
     name = pathlib.PurePosixPath(shown_name(path)).stem
@@ -307,12 +327,13 @@ def shown_page(path):
     return f"/** @page {name} {path}\n@verbinclude {path}\n*/\n"
 
 
-def reference_texts(shown, headers):
+def reference_texts(names, shown, headers):
     """What the reference has besides the headers' comments: headers, programs, files in a word each."""
-    texts = ["/** @namespace ringfeed\n@brief All of the library. */\n"]
+    texts = []
     for header, words in headers.items():
         texts.append(f"/** @file ringfeed/{header}\n@brief {words[0].upper()}{words[1:]}. */\n")
     texts += [f"/** @example {path} */\n" for path in kept_files("examples") if is_example(path)]
+    texts += uses_of_classes(names)
     texts += [shown_page(path) for path in sorted(shown) if not is_example(path)]
     return "".join(texts)
 
@@ -357,7 +378,7 @@ def write_pages(names, kept):
         shown |= page.shown
         faults += page.faults
     headers = described_headers(Page(HEADERS, names, kept))
-    (ROOT / PAGES / "reference.dox").write_text(reference_texts(shown, headers), encoding="utf-8")
+    (ROOT / PAGES / "reference.dox").write_text(reference_texts(names, shown, headers), encoding="utf-8")
     header = (ROOT / HERE / "header.html").read_text(encoding="utf-8")
     (ROOT / BUILD / "header.html").write_text(header.replace("<!-- lists -->", navigation()), encoding="utf-8")
     return faults
@@ -367,15 +388,16 @@ def make():
     """Makes the site; what is wrong with it."""
     shutil.rmtree(ROOT / BUILD, ignore_errors=True)
     (ROOT / PAGES).mkdir(parents=True)
-    faults = doxygen(OUTPUT_DIRECTORY=BUILD, INPUT="include/ringfeed", FILE_PATTERNS="*.h",
-                     GENERATE_HTML="NO")
+    headers = f"include/ringfeed {PAGES}/namespace.dox"
+    (ROOT / PAGES / "namespace.dox").write_text(NAMESPACE, encoding="utf-8")
+    faults = doxygen(OUTPUT_DIRECTORY=BUILD, INPUT=headers, FILE_PATTERNS="*.h *.dox", GENERATE_HTML="NO")
     if faults:
         return faults
     kept = []
     faults = write_pages(Names(ROOT / BUILD / "xml"), kept)
     guides = " ".join(str(PAGES / path) for path in GUIDES)
     faults = faults or doxygen(
-        OUTPUT_DIRECTORY=BUILD, INPUT=f"include/ringfeed {PAGES}/reference.dox {guides}",
+        OUTPUT_DIRECTORY=BUILD, INPUT=f"{headers} {PAGES}/reference.dox {guides}",
         FILE_PATTERNS="*.h *.md *.dox", PROJECT_NUMBER=version(), GENERATE_XML="NO",
         USE_MDFILE_AS_MAINPAGE=PAGES / "README.md", HTML_HEADER=BUILD / "header.html",
         HTML_FOOTER=HERE / "footer.html")
