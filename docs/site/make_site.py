@@ -96,7 +96,7 @@ KEPT = "KeptFromDoxygen"  #: how a word begins that stands for what Doxygen does
 COLOURED = {"cpp": "{.cpp}", "c++": "{.cpp}", "python": "{.py}"}
 PROGRAM_SUFFIXES = {".cc", ".h", ".cu", ".py"}
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
-MOST_USERS = 6  #: programs that are listed at a class
+MOST_USERS = 6  #: programs that are listed at a name
 REFERENCE_PAGE = re.compile(r"class|struct|namespace|.*_8h\.html")
 HEADER_ROW = re.compile(r"^\| (`[\w/]+\.h`(?:, `[\w/]+\.h`)*) \| (.*) \|$", re.MULTILINE)
 
@@ -135,7 +135,8 @@ class Names:
     """The public names of the reference and where they stand, from Doxygen's XML of it."""
 
     def __init__(self, folder):
-        self.classes = {}  #: by their last names: the word for Doxygen and all of the name
+        self.classes = set()  #: their last names
+        self.declared = {}  #: by their last names: how Doxygen is told which are meant
         self._places = {}  #: without the namespace
         self._headers = {
             path.removeprefix("include/ringfeed/"): f"{pathlib.Path(path).stem.replace('_', '__')}_8h.html"
@@ -147,12 +148,27 @@ class Names:
     def _add_compound(self, compound):
         name = compound.findtext("compoundname")
         if compound.get("kind") != "namespace":
-            self.classes[name.rpartition("::")[2]] = (compound.get("kind"), name)
+            self.classes.add(name.rpartition("::")[2])
+            self._declare(name, f"@{compound.get('kind')} {name}")
             self._add(name, f"{compound.get('id')}.html")
         for member in compound.iter("memberdef"):
             if member.get("prot") == "public":
                 page, _, place = member.get("id").rpartition("_1")
                 self._add(f"{name}::{member.findtext('name')}", f"{page}.html#{place}")
+                if compound.get("kind") == "namespace":
+                    self._declare_member(name, member)
+
+    def _declare_member(self, namespace, member):
+        if member.get("kind") == "enum":
+            self._declare(member.findtext("name"), f"@enum {namespace}::{member.findtext('name')}")
+        # A template would need its parameters told, and a function without a word has no entry.
+        is_told = "".join(member.find("briefdescription").itertext()).strip()
+        if member.get("kind") == "function" and is_told and member.find("templateparamlist") is None:
+            declaration = member.findtext("definition") + member.findtext("argsstring")
+            self._declare(member.findtext("name"), f"@fn {declaration}")
+
+    def _declare(self, name, words):
+        self.declared.setdefault(name.rpartition("::")[2], []).append(words)
 
     def _add(self, name, place):
         self._places.setdefault(name.removeprefix("ringfeed::"), place)
@@ -304,18 +320,18 @@ def described_headers(page):
     return {name.strip("`"): page.of(row[2]) for row in rows for name in row[1].split(", ")}
 
 
-def uses_of_classes(names):
-    """For each class a list of the programs that use it. (Doxygen finds few of them by itself.)"""
+def uses_of_names(names):
+    """For each name a list of the programs that use it. (Doxygen finds few of them by itself.)"""
     programs = {path: NO_CODE.sub(" ", (ROOT / path).read_text(encoding="utf-8"))
                 for path in kept_files("examples/*.cc", "examples/*.cu")}
     # Programs about one part of the headers come first.
     programs = {path: set(re.findall(r"\w+", programs[path]))
                 for path in sorted(programs, key=lambda path: ("/topics/" not in path, path))}
-    for short, (kind, name) in sorted(names.classes.items()):
-        users = [path for path, words in programs.items() if short in words][:MOST_USERS]
-        if users:
-            links = ", ".join(f"[{path}]({shown_name(path)})" for path in users)
-            yield f"/** @{kind} {name}\n@par Programs\n{links} */\n"
+    for name, declarations in sorted(names.declared.items()):
+        users = [path for path, words in programs.items() if name in words][:MOST_USERS]
+        links = ", ".join(f"[{path}]({shown_name(path)})" for path in users)
+        for declaration in declarations if users else ():
+            yield f"/** {declaration}\n@par Programs\n{links} */\n"
 
 
 def shown_page(path):
@@ -333,7 +349,7 @@ def reference_texts(names, shown, headers):
     for header, words in headers.items():
         texts.append(f"/** @file ringfeed/{header}\n@brief {words[0].upper()}{words[1:]}. */\n")
     texts += [f"/** @example {path} */\n" for path in kept_files("examples") if is_example(path)]
-    texts += uses_of_classes(names)
+    texts += uses_of_names(names)
     texts += [shown_page(path) for path in sorted(shown) if not is_example(path)]
     return "".join(texts)
 
