@@ -9,10 +9,11 @@
 
 namespace ringfeed {
 
-// Decorators for ragged fields: sequences of tokens, frames, points. A unit is one step of the
-// field's first dimension. All of them give the same for the same order, whatever the threads, and
-// go on from a position exactly. Functions throw Error if the field does not exist or is not
-// ragged, once the chain is read or asked for its fields. They stand after Parse.
+/// @file
+/// @details Decorators for ragged fields: sequences of tokens, frames, points. A unit is one step
+/// of the field's first dimension. All of them give the same for the same order, whatever the
+/// threads, and go on from a position exactly. Functions throw Error if the field does not exist or
+/// is not ragged, once the chain is read or asked for its fields. They stand after Parse.
 
 /// Cuts rows of `field` (a name) off after `length` units. Shorter rows pass as they are.
 Reader Truncate(Reader input, const std::string& field, std::size_t length);
