@@ -5,6 +5,7 @@ make_site.py: first the reference alone, to know the names, then all of it. A wa
 a guide that no group names and a link to what is not there end it with status 1.
 """
 
+import fnmatch
 import html
 import os
 import pathlib
@@ -309,8 +310,9 @@ def kept_files(*patterns):
     if listed.returncode == 0:
         names = listed.stdout.splitlines()
     else:
-        names = {path.relative_to(ROOT).as_posix() for each in patterns for path in ROOT.rglob(each)}
-        names = [name for name in names if not name.startswith(("build/", "dist/"))]
+        files = (path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*"))
+        names = [name for name in files if not name.startswith(("build/", "dist/")) and any(
+            fnmatch.fnmatch(name, each) or name.startswith(f"{each}/") for each in patterns)]
     return sorted(name for name in names if (ROOT / name).is_file())
 
 
