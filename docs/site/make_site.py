@@ -426,6 +426,9 @@ def make():
 
 
 def main():
+    if shutil.which("doxygen") is None:
+        print("doxygen is missing")
+        return 2
     faults = make()
     print("\n".join(faults) or f"{BUILD}/site/index.html")
     return 1 if faults else 0
