@@ -5,9 +5,11 @@
 #include "ringfeed/device_backend.h"
 #include "ringfeed/status.h"
 
-// The component ringfeed::cuda (find_package(ringfeed COMPONENTS cuda), pkg-config ringfeed-cuda).
-// It carries CUDA's runtime within it; at run time only the driver is needed, and if there is
-// none everything here still works and says so. Nothing of CUDA is needed to include this.
+/// @file
+/// @details The component ringfeed::cuda (find_package(ringfeed COMPONENTS cuda), pkg-config
+/// ringfeed-cuda). It carries CUDA's runtime within it; at run time only the driver is needed, and
+/// if there is none everything here still works and says so. Nothing of CUDA is needed to include
+/// this.
 
 namespace ringfeed {
 

@@ -80,6 +80,7 @@ enum class ShuffleMode : std::uint8_t {
   kBlocks [[deprecated("its name is kStripes")]] = kStripes,
   kGlobal,  ///< a keyed permutation of all records of (seed, epoch)
 };
+/// Of Shuffle: how far records move, and the seed of their order.
 struct ShuffleOptions {
   std::size_t window = 0;  ///< W, of kWindow and kStripes
   std::size_t block = 0;   ///< N, of kBlock
@@ -91,6 +92,7 @@ struct ShuffleOptions {
 /// the files. Throws Error if the sizes do not suit the mode.
 Reader Shuffle(Reader input, const ShuffleOptions& options);
 
+/// Of Batch: how many rows, whose rows, and how many batches are kept in memory.
 struct BatchOptions {
   std::size_t size = 0;  ///< rows of a batch
   /// Drop the rest of a pass instead of delivering a short batch. It is read and parsed all the
@@ -137,6 +139,7 @@ Reader Filter(Reader input, FilterFunction keep);
 /// The group that a record belongs to; called by several threads at once. What it throws becomes
 /// the stream's failure at that record.
 using GroupFunction = std::function<std::int64_t(const RecordSpan& record)>;
+/// Of GroupBatch: the group of a record, and how long its rows are held back.
 struct GroupBatchOptions {
   std::size_t size = 0;      ///< rows of a batch
   GroupFunction group_of{};  ///< gets the raw record, even after Parse
@@ -208,6 +211,7 @@ struct MapInput {
   RecordSpan record;       ///< the raw record
   const Instance* fields;  ///< its parsed fields, also by name; null on a chain without Parse
 };
+/// What Map calls with each row: writes the row's new fields. By several threads at once.
 using MapFunction = std::function<void(const MapInput& input, RowWriter& output)>;
 /// Calls a function of yours with every row, from several threads at once; the results are in
 /// order. `fields` declares what it writes: all of them, in each call. What it throws becomes the

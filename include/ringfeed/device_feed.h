@@ -76,6 +76,7 @@ struct PadField {
   std::size_t length = 0;
   std::vector<std::byte> padding{};
 };
+/// What the device does to one field of each batch after its copy.
 using FieldTransform = std::variant<NormalizeField, WidenField, PadField>;
 
 /// How a feed is made.

@@ -10,8 +10,10 @@
 
 namespace ringfeed {
 
-// What a device does to a batch after the copy, so that fewer bytes cross the link. Pointers are
-// device memory, on boundaries of their element type; inputs and outputs do not overlap.
+/// @file
+/// @details What a device does to a batch after the copy, so that fewer bytes cross the link.
+/// Pointers are device memory, on boundaries of their element type; inputs and outputs do not
+/// overlap.
 
 /// Images as numbers: u8 → f32, f16 or bf16, output = (input - mean[c]) * scale[c], computed in f32
 /// and rounded once, to nearest even. mean and scale are finite. Input [rows, height, width,
@@ -82,6 +84,7 @@ struct Checksum {
   std::uint64_t* output = nullptr;
 };
 
+/// Any kernel, for DeviceBackend::Launch.
 using DeviceKernel =
     std::variant<CastNormalize, WidenTokens, RaggedToPadded, GatherPieces, Checksum>;
 

@@ -21,18 +21,21 @@ inline constexpr const char* kUsedCapsuleName = "used_dltensor";
 inline constexpr const char* kVersionedCapsuleName = "dltensor_versioned";
 inline constexpr const char* kUsedVersionedCapsuleName = "used_dltensor_versioned";
 
+/// Kinds of devices that ringfeed has tensors on.
 enum DLDeviceType : std::int32_t {
   kDLCPU = 1,
   kDLCUDA = 2,
   kDLCUDAHost = 3,  ///< host memory that is pinned for CUDA
 };
 
+/// A device by its kind and number.
 struct DLDevice {
   DLDeviceType device_type;
   std::int32_t device_id;
   friend bool operator==(const DLDevice&, const DLDevice&) = default;
 };
 
+/// Kinds of elements; DLDataType::bits says how large they are.
 enum DLDataTypeCode : std::uint8_t {
   kDLInt = 0,
   kDLUInt = 1,
@@ -41,6 +44,7 @@ enum DLDataTypeCode : std::uint8_t {
   kDLBool = 6,
 };
 
+/// The type of an element.
 struct DLDataType {
   std::uint8_t code;  ///< a DLDataTypeCode
   std::uint8_t bits;  ///< of one lane
@@ -48,6 +52,7 @@ struct DLDataType {
   friend bool operator==(const DLDataType&, const DLDataType&) = default;
 };
 
+/// Memory with a type and a shape. It owns nothing.
 struct DLTensor {
   void* data;
   DLDevice device;
@@ -65,6 +70,7 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor* self);
 };
 
+/// The version of DLPack that a structure follows.
 struct DLPackVersion {
   std::uint32_t major;
   std::uint32_t minor;
@@ -73,6 +79,7 @@ struct DLPackVersion {
 inline constexpr std::uint64_t kReadOnlyFlag = 1;
 inline constexpr std::uint64_t kIsCopiedFlag = 2;
 
+/// With a version and flags: what DLPack 1.0 and later take.
 struct DLManagedTensorVersioned {
   DLPackVersion version;
   void* manager_ctx;

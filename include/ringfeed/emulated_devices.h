@@ -47,6 +47,7 @@ enum class DeviceCall : std::uint8_t {
   kElapsed,
   kDeviceStatus,
 };
+/// How many DeviceCalls there are.
 inline constexpr std::size_t kDeviceCalls = 23;
 /// The call's name, "CopyToDevice".
 std::string_view DeviceCallName(DeviceCall call);

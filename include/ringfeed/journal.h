@@ -42,6 +42,7 @@ struct JournalStart {
 
 /// One line of a journal.
 struct JournalEntry {
+  /// What the line says, and so which of the members below count.
   enum class Kind : std::uint8_t {
     kStart,   ///< `start`
     kBatch,   ///< `origin`: of one batch that was handed out

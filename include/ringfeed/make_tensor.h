@@ -13,10 +13,11 @@
 
 namespace ringfeed {
 
-// Tensors of values of your own, for a reader of your own (InstanceSource) or for a queue. They own
-// their values, which are moved here, not copied, and lie in host memory. T is a number type, bool,
-// char or std::byte; the dtype is DTypeOf<T>(). What does not fit together throws
-// Error(kInvalidArgument) with both numbers. Thread safe.
+/// @file
+/// @details Tensors of values of your own, for a reader of your own (InstanceSource) or for a
+/// queue. They own their values, which are moved here, not copied, and lie in host memory. T is a
+/// number type, bool, char or std::byte; the dtype is DTypeOf<T>(). What does not fit together
+/// throws Error(kInvalidArgument) with both numbers. Thread safe.
 
 /// A tensor over memory that `owner` keeps: `elements` of `dtype`, in `shape`. Throws if the shape
 /// has another number of elements or a negative dimension.

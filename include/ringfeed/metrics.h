@@ -7,9 +7,10 @@ namespace prometheus {
 class Collectable;
 }
 
-// The component ringfeed::metrics (find_package(ringfeed COMPONENTS metrics), pkg-config
-// ringfeed-metrics): what a running program does, for Prometheus, a browser and `ringfeed top`.
-// docs/METRICS.md lists the metrics. Nothing of prometheus-cpp is needed to include this.
+/// @file
+/// @details The component ringfeed::metrics (find_package(ringfeed COMPONENTS metrics), pkg-config
+/// ringfeed-metrics): what a running program does, for Prometheus, a browser and `ringfeed top`.
+/// docs/METRICS.md lists the metrics. Nothing of prometheus-cpp is needed to include this.
 
 namespace ringfeed {
 

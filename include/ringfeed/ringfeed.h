@@ -1,8 +1,9 @@
 #pragma once
 
-/// Everything that a training loop needs: write, open, parse, shuffle, batch, read, go on where one
-/// stopped, feed to devices; readers, samples and tensors of your own. docs/HEADERS.md lists what
-/// else there is, by task.
+/// @file
+/// @details Everything that a training loop needs: write, open, parse, shuffle, batch, read, go on
+/// where one stopped, feed to devices; readers, samples and tensors of your own. docs/HEADERS.md
+/// lists what else there is, by task.
 
 #include "ringfeed/arena.h"
 #include "ringfeed/data_balance.h"

@@ -9,14 +9,17 @@
 
 namespace ringfeed {
 
-// Decorators for ragged fields: sequences of tokens, frames, points. A unit is one step of the
-// field's first dimension. All of them give the same for the same order, whatever the threads, and
-// go on from a position exactly. Functions throw Error if the field does not exist or is not
-// ragged, once the chain is read or asked for its fields. They stand after Parse.
+/// @file
+/// @details Decorators for ragged fields: sequences of tokens, frames, points. A unit is one step
+/// of the field's first dimension. All of them give the same for the same order, whatever the
+/// threads, and go on from a position exactly. Functions throw Error if the field does not exist or
+/// is not ragged, once the chain is read or asked for its fields. They stand after Parse.
 
 /// Cuts rows of `field` (a name) off after `length` units. Shorter rows pass as they are.
 Reader Truncate(Reader input, const std::string& field, std::size_t length);
 
+/// Of Pad: the length of the rows, one of `length` and `multiple`, and the value that fills them
+/// up.
 struct PadOptions {
   std::size_t length = 0;    ///< rows of exactly so many units
   std::size_t multiple = 0;  ///< instead: of the next multiple of so many units
@@ -25,10 +28,11 @@ struct PadOptions {
   double value = 0;
 };
 /// Fills rows of `field` up. With `length` it becomes a fixed field [length, …], and a longer row
-/// is damaged (put Truncate in front); with `multiple` it stays ragged. A field "<field>_length"
-/// (int64, one per row, the last one) has the number of a row's own units.
+/// is damaged (put Truncate in front); with `multiple` it stays ragged. For a field x
+/// there is "x_length" then, the last field: int64, one per row, the number of its own units.
 Reader Pad(Reader input, const std::string& field, const PadOptions& options);
 
+/// Of BucketBatch: the lengths that are alike, and how long rows are held back.
 struct BucketBatchOptions {
   std::size_t size = 0;  ///< rows of a batch
   std::string field{};   ///< a ragged field
@@ -46,6 +50,7 @@ struct BucketBatchOptions {
 /// bucket keep their order.
 Reader BucketBatch(Reader input, const BucketBatchOptions& options);
 
+/// Of TokenBatch: what a batch may hold, by one of `tokens` and `bytes`.
 struct TokenBatchOptions {
   std::string field{};     ///< a ragged field, of `tokens`
   std::size_t tokens = 0;  ///< units of the field in a batch at most
@@ -60,6 +65,7 @@ struct TokenBatchOptions {
 /// a batch, too.
 Reader TokenBatch(Reader input, const TokenBatchOptions& options);
 
+/// Of Pack: the packed rows, and how many records are packed among themselves.
 struct PackOptions {
   std::string field{};     ///< the chain's only field, ragged
   std::size_t length = 0;  ///< units of a packed row
@@ -73,10 +79,11 @@ struct PackOptions {
 /// Records packed into rows of `length` units, first fit: each goes after what stands in the first
 /// row of its segment that has room for it. Of a longer record the first `length` units are taken
 /// (PipelineStats::truncated_records); one without units is left out. At the end of a segment its
-/// rows leave in the order in which they were begun, and its last batch is short. Fields:
-///   <field>            [rows, length, …]
-///   <field>_segments   int32 [rows, length]: 1, 2, … for the records of a row, 0 if it is empty
-///   <field>_positions  int32 [rows, length]: a unit's number in its record
+/// rows leave in the order in which they were begun, and its last batch is short. Of a field x the
+/// batch has these:
+/// - `x`: [rows, length, …]
+/// - `x_segments`: int32 [rows, length]: 1, 2, … for the records of a row, 0 if it is empty
+/// - `x_positions`: int32 [rows, length]: a unit's number in its record
 Reader Pack(Reader input, const PackOptions& options);
 
 }  // namespace ringfeed

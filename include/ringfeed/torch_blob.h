@@ -7,7 +7,8 @@
 
 #include "ringfeed/tensor.h"
 
-/// A tensor as LibTorch's, its memory shared, not copied. ringfeed itself is built without
+/// @file
+/// @details A tensor as LibTorch's, its memory shared, not copied. ringfeed itself is built without
 /// LibTorch: include <torch/torch.h> (2.3 or later) first, then this header, and call
 /// TorchBlob(tensor).
 

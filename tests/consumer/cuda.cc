@@ -14,6 +14,7 @@ int main() {
     std::puts(why_not.ToString().c_str());
     devices = ringfeed::OpenDevices("emu:2");
   }
+  if (why_not.ok() != ringfeed::CudaStatus().ok()) return 1;
   if (why_not.ok() != (devices->name() == "cuda")) return 1;
   std::printf("ringfeed::cuda is installed: %d devices\n", devices->DeviceCount());
   return devices->DeviceCount() > 0 ? 0 : 1;

@@ -1,15 +1,21 @@
-"""Every program of docs/PYTHON.md and of the README runs, as it stands there, in order."""
+"""Every program of the guide, of the page on tuning and of the README runs, in order."""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
 import pytest
+from test_tuning import write_tuning
+
+import ringfeed
 
 PROJECT = Path(__file__).resolve().parents[2]
-PAGES = ["docs/PYTHON.md", "README.md"]
+PAGES = ["docs/PYTHON.md", "README.md", "docs/TUNING.md"]
+#: What a page takes for granted.
+GIVEN: dict[str, dict[str, Any]] = {"docs/TUNING.md": {"ringfeed": ringfeed, "files": "data/*"}}
 #: What a program may need that need not be installed; it imports that first.
 OPTIONAL = {"jax", "numba", "torch"}
 
@@ -18,8 +24,8 @@ def programs(page: str) -> list[tuple[int, str]]:
     """(line, text) of each block of Python of the page."""
     text = (PROJECT / page).read_text(encoding="utf-8")
     return [
-        (text.count("\n", 0, block.start(1)) + 1, block[1])
-        for block in re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+        (text.count("\n", 0, block.start(1)) + 1, textwrap.dedent(block[1]))
+        for block in re.finditer(r"^ *```python\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
     ]
 
 
@@ -34,7 +40,7 @@ class Page:
         self.thrown: dict[int, Optional[BaseException]] = {}
         self._path = str(PROJECT / page)
         self._programs = programs(page)
-        self._names: dict[str, Any] = {"__name__": "page"}
+        self._names: dict[str, Any] = {"__name__": "page", **GIVEN.get(page, {})}
 
     def run_to(self, line: int) -> None:
         """Runs the program at `line`, and first those in front of it."""
@@ -58,6 +64,7 @@ def pages(
     pytest.importorskip("numpy", reason="NumPy is not installed")
     folder = tmp_path_factory.mktemp("pages")
     (folder / "data").symlink_to(image_folder)
+    write_tuning(folder, format="tfrecord").rename(folder / "ringfeed.tuned.json")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         yield {page: Page(page) for page in PAGES}

@@ -13,8 +13,10 @@
 
 namespace ringfeed {
 
-// The readers of Paddle's C++ Data Feeding under the names that they had there: each is a handle on
-// the chain that the function named beside it builds. docs/ANCESTORS.md says where they differ.
+/// @file
+/// @details The readers of Paddle's C++ Data Feeding under the names that they had there: each is a
+/// handle on the chain that the function named beside it builds. docs/ANCESTORS.md says where they
+/// differ.
 
 /// Any reader. Not the base of one that you write, which is InstanceSource (docs/PORTING.md).
 class ReaderBase : public Reader,

@@ -8,6 +8,7 @@
 
 namespace ringfeed {
 
+/// Of RandomData: the range of the numbers, their seed and how many instances.
 struct RandomDataOptions {
   double low = 0;   ///< values are at least this
   double high = 1;  ///< and below this, if that is not low itself; whole numbers likewise

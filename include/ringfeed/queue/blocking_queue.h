@@ -18,6 +18,7 @@
 
 namespace ringfeed {
 
+/// How a LoDTensorBlockingQueue is made, besides its capacity and slots.
 struct BlockingQueueOptions {
   /// Every pop delivers the first instance again (its tensors are shared) and takes nothing: what
   /// a training loop does where it never waits for data. Close and Kill end that at once.

@@ -6,6 +6,7 @@ namespace ringfeed {
 
 /// The clock of every deadline: CLOCK_MONOTONIC.
 using QueueClock = std::chrono::steady_clock;
+/// A point in time until which a call may wait.
 using Deadline = QueueClock::time_point;
 
 /// A wait without a deadline.

@@ -36,11 +36,13 @@ enum class LookMode : std::uint8_t {
 
 /// A condition variable without a mutex: a thread sleeps until a condition that others make true.
 ///
+/// ```
 ///   waiter:                                     notifier:
 ///     auto key = events.PrepareWait();            make the condition true
 ///     if (condition) events.CancelWait(key);      events.Notify(1);
 ///     else events.CommitWait(key, deadline);
 ///     ... and look again
+/// ```
 ///
 /// Every return from CommitWait is only a reason to look again. A notifier that finds nobody
 /// waiting pays one atomic operation and no system call.
@@ -308,6 +310,7 @@ QueueResult BasicEventCount<Policy>::Park(const WaitLimit<Policy>& limit, Attemp
   }
 }
 
+/// The event count of a program; the template is for checks of its memory orders.
 using EventCount = BasicEventCount<NativeQueuePolicy>;
 
 }  // namespace ringfeed

@@ -37,6 +37,7 @@ struct BasicRingOptions {
   }
 };
 
+/// The options of a program's rings; the template is for checks of their memory orders.
 using RingOptions = BasicRingOptions<NativeQueuePolicy>;
 
 /// What the waits on a ring came to so far; a snapshot.

@@ -1,0 +1,86 @@
+// Chains of more than one branch or set: groups, mixtures, shared readers, functions over batches.
+//
+// Prints:
+//   groups: even odd
+//   mixture: 8 records
+//   two chains on one reader: 8 records
+//   a function over whole batches: 6
+#include <fstream>
+#include <iostream>
+
+#include "ringfeed/ringfeed.h"
+
+namespace rf = ringfeed;
+
+void WriteLines(const std::string& path, int first, int count) {
+  std::ofstream file(path);
+  for (int line = first; line < first + count; ++line) file << line << "\n";
+}
+
+std::int64_t LastDigit(const rf::RecordSpan& line) {
+  return static_cast<std::int64_t>(line.bytes().back());
+}
+
+std::size_t Count(rf::Reader records) {
+  std::size_t count = 0;
+  while (records.HasNext()) records.ReadNext(), ++count;
+  return count;
+}
+
+void Groups() {
+  rf::GroupBatchOptions options;
+  options.size = 2;
+  options.group_of = [](const rf::RecordSpan& line) { return LastDigit(line) % 2; };
+  rf::Reader batches = rf::GroupBatch(rf::OpenFiles({"one.txt"}), options);
+  std::cout << "groups:";
+  while (batches.HasNext()) {
+    const rf::Instance batch = batches.ReadNext();
+    std::cout << ((batch["bytes"].data[0] == std::byte{'0'}) ? " even" : " odd");
+  }
+  std::cout << "\n";
+}
+
+void Mixture() {
+  const rf::MixSet often = {.records = rf::OpenFiles({"one.txt"}), .weight = 3};
+  const rf::MixSet seldom = {.records = rf::OpenFiles({"two.txt"}), .weight = 1};
+  std::cout << "mixture: " << Count(rf::Mix({often, seldom})) << " records\n";
+}
+
+void Shared() {
+  const rf::Reader shared = rf::Share(rf::OpenFiles({"one.txt", "two.txt"}));
+  rf::Reader large = rf::Batch(shared, {.size = 3}), small = rf::Batch(shared, {.size = 1});
+  std::int64_t rows = 0;
+  for (rf::Reader* chain : {&large, &small}) {
+    while (chain->HasNext()) {
+      const rf::Instance batch = chain->ReadNext();
+      rows += static_cast<std::int64_t>(batch["bytes"].lod[0].size()) - 1;
+    }
+  }
+  std::cout << "two chains on one reader: " << rows << " records\n";
+}
+
+/// What is made of a whole batch needs one thread; Map makes rows by several.
+void Functions() {
+  auto rows = rf::Parse(rf::OpenFiles({"one.txt"}), rf::CsvParser({{"x", rf::kInt64, {}}}));
+  auto sums = rf::Preprocess(rf::Batch(rows, {.size = 4}), {{"sum", rf::kInt64, {1}}},
+                             [](const rf::Instance& batch, rf::Instance* sum) {
+                               std::int64_t total = 0;
+                               for (const auto x : batch["x"].Values<std::int64_t>()) total += x;
+                               *sum = {rf::MakeTensor(std::vector{total})};
+                             });
+  rf::Reader two_ahead = rf::DoubleBuffer(sums, 2);
+  const rf::Instance sum = two_ahead.ReadNext();
+  std::cout << "a function over whole batches: " << sum["sum"].Values<std::int64_t>()[0] << "\n";
+}
+
+int main() try {
+  WriteLines("one.txt", 0, 4);
+  WriteLines("two.txt", 4, 4);
+  Groups();
+  Mixture();
+  Shared();
+  Functions();
+} catch (const std::exception& error) {
+  std::cerr << "chains: " << error.what() << "\n";
+  return 1;
+}

@@ -1,0 +1,54 @@
+// A data set of one's own on several ranks, and its batches on several devices.
+//
+// Prints:
+//   rank 0 of 2 has 5 of 10 samples, rank 1 has 5
+//   step of 2 devices: 2 and 2 rows
+//   step of 2 devices: 1 and 0 rows
+//   rows 1 and 2 of 4: 2
+#include <iostream>
+
+#include "ringfeed/ringfeed.h"
+
+namespace rf = ringfeed;
+
+/// Ten samples of one byte, by number.
+class Digits final : public rf::RandomAccessDataset {
+ public:
+  std::uint64_t Size() const override { return 10; }
+  void At(std::uint64_t index, std::string* sample) override { *sample = std::to_string(index); }
+};
+
+rf::Reader Share(std::size_t rank) {
+  const rf::DistributedOptions options = {.rank = rank, .ranks = 2, .shuffle = true, .seed = 7};
+  auto share =
+      std::make_unique<rf::DistributedTrainingDataset>(std::make_unique<Digits>(), options);
+  return rf::FromDataset(std::move(share));
+}
+
+std::size_t Count(rf::Reader records) {
+  std::size_t count = 0;
+  while (records.HasNext()) records.ReadNext(), ++count;
+  return count;
+}
+
+int main() try {
+  std::cout << "rank 0 of 2 has " << Count(Share(0)) << " of 10 samples, rank 1 has "
+            << Count(Share(1)) << "\n";
+
+  // At the end of the data the rows are spread, so that all devices step equally often.
+  auto numbers = rf::Parse(Share(0), rf::CsvParser({{"x", rf::kInt64, {}}}));
+  rf::DeviceBatches steps(rf::Batch(numbers, {.size = 2, .slots = 4}), 2);
+  std::vector<rf::Instance> per_device;
+  while (steps.ReadNext(&per_device) == rf::ReadResult::kRecord) {
+    std::cout << "step of 2 devices: " << rf::RowsOf(per_device[0]) << " and "
+              << rf::RowsOf(per_device[1]) << " rows\n";
+  }
+
+  // The same by hand.
+  const rf::Instance batch = {rf::MakeTensor({4, 2}, std::vector<float>(8))};
+  std::cout << "rows 1 and 2 of 4: " << rf::RowsOf(rf::SliceRows(batch, 1, 3)) << "\n";
+  if (rf::SpreadRows({batch}, 3).size() != 3) return 1;
+} catch (const std::exception& error) {
+  std::cerr << "data_sets: " << error.what() << "\n";
+  return 1;
+}

@@ -1,0 +1,67 @@
+// Tensors for other libraries without a copy, for whoever writes a binding.
+//
+// Prints:
+//   DLPack 1.2: 2 dimensions, float of 32 bits on device type 1
+//   before 1.0: the same memory: 1
+//   of LibTorch's kind: 3 floats
+//   __cuda_array_interface__ of host memory: invalid_argument
+#include <iostream>
+
+#include "ringfeed/cuda_array_interface.h"
+#include "ringfeed/dlpack.h"
+#include "ringfeed/ringfeed.h"
+#include "ringfeed/torch_blob.h"
+
+namespace rf = ringfeed;
+namespace dlpack = ringfeed::dlpack;
+
+void ForDLPack(const rf::Tensor& tensor) {
+  const dlpack::ExportOptions options = {.read_only = true};
+  dlpack::DLManagedTensorVersioned* exported = dlpack::ExportVersioned(tensor, options);
+  const dlpack::DLPackVersion version = exported->version;
+  const dlpack::DLTensor& shown = exported->dl_tensor;
+  const dlpack::DLDataType type = shown.dtype;
+  std::cout << "DLPack " << version.major << "." << version.minor << ": " << shown.ndim
+            << " dimensions, "
+            << (type.code == dlpack::DLDataTypeCode::kDLFloat ? "float" : "other") << " of "
+            << int{type.bits} << " bits on device type " << shown.device.device_type << "\n";
+  const dlpack::DLDevice cpu = {dlpack::DLDeviceType::kDLCPU, 0};
+  if (dlpack::DTypeOf(type) != tensor.dtype || dlpack::DataTypeOf(tensor.dtype) != type ||
+      dlpack::DeviceOf(tensor.place) != cpu || dlpack::PlaceOf(cpu) != tensor.place) {
+    throw std::runtime_error("types or devices are not those of the tensor");
+  }
+  dlpack::DLManagedTensor* old = dlpack::ExportUnversioned(tensor);
+  std::cout << "before 1.0: the same memory: " << (old->dl_tensor.data == shown.data) << "\n";
+  old->deleter(old);  // the consumer does it, once
+  exported->deleter(exported);
+}
+
+/// What TorchBlob needs of LibTorch, by names of one's own: for a library like it.
+struct FloatArrays {
+  struct Tensor {
+    const void* data = nullptr;
+    rf::Shape shape;
+    std::shared_ptr<void> owner;
+  };
+  static rf::DType ScalarTypeOf(rf::DType dtype) { return dtype; }
+  static int Options(rf::DType, bool, int device) { return device; }
+  static Tensor Empty(const rf::Shape& shape, int) { return {nullptr, shape, nullptr}; }
+  template <typename Deleter>
+  static Tensor FromBlob(void* data, const rf::Shape& shape, Deleter deleter, int) {
+    return {data, shape, std::shared_ptr<void>(data, std::move(deleter))};
+  }
+};
+
+int main() try {
+  const rf::Tensor tensor = rf::MakeTensor({1, 3}, std::vector<float>{1, 2, 3});
+  ForDLPack(tensor);
+  const auto blob = rf::TorchBlobBy<FloatArrays>(tensor);
+  std::cout << "of LibTorch's kind: " << rf::ShapeElements(blob.shape) << " floats\n";
+  rf::CudaArrayInterface described;  // for a tensor on a CUDA device
+  const rf::Status status = rf::DescribeCudaArray(tensor, std::nullopt, &described);
+  std::cout << "__cuda_array_interface__ of host memory: " << rf::StatusCodeName(status.code())
+            << "\n";
+} catch (const std::exception& error) {
+  std::cerr << "exports: " << error.what() << "\n";
+  return 1;
+}

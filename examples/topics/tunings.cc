@@ -1,0 +1,33 @@
+// A tuning as `ringfeed tune` writes it, made, saved and taken by a chain and a feed.
+//
+// Prints:
+//   read by pread, 2 threads, 4 batches
+#include <fstream>
+#include <iostream>
+
+#include "ringfeed/ringfeed.h"
+#include "ringfeed/tuning.h"
+
+namespace rf = ringfeed;
+
+int main() try {
+  rf::Tuning tuning;
+  tuning.machine = rf::ThisMachine();  // on another one it is refused
+  tuning.format = "lines";
+  tuning.threads = 2;
+  tuning.io.path = rf::IoPath::kPread;
+  tuning.slots = 4;
+  std::ofstream("ringfeed.tuned.json") << rf::TuningText(tuning);
+
+  const rf::Tuning found = rf::ReadTuning("ringfeed.tuned.json");
+  const auto options = rf::OpenOptions::Tuned("ringfeed.tuned.json");
+  std::ofstream("lines.txt") << "one\n";
+  rf::Reader batches =
+      rf::Batch(rf::OpenFiles({"lines.txt"}, options), {.size = 1, .slots = found.slots});
+  batches.ReadNext();
+  std::cout << "read by " << rf::IoPathName(batches.Stats().io.at(0).path) << ", "
+            << options.threads << " threads, " << found.slots << " batches\n";
+} catch (const std::exception& error) {
+  std::cerr << "tunings: " << error.what() << "\n";
+  return 1;
+}
