@@ -227,7 +227,8 @@ std::string DeviceFeedHandle::Position() {
   Reader& reader = input_.reader();
   input_.MakeIndex(IndexPurpose::kReading);
   // A read begins, and it is for the feed to say how.
-  if (started == nullptr && !reader.KnowsPosition()) started = &feed();
+  const bool known = Unlocked([&] { return reader.KnowsPosition(); });
+  if (started == nullptr && !known) started = &feed();
   WaitUnlocked([&](Deadline deadline) {
     const Inside inside(&gate_);
     return reader.AwaitPosition(deadline);

@@ -69,11 +69,15 @@ Instance Reader::ReadNext() {
 
 namespace {
 
+ReadLimits LimitsOf(const ReadOptions& options) {
+  return {options.stop, options.stop.stop_possible() ? kNoDeadline : options.deadline};
+}
+
 ReadResult ReadFrom(const std::shared_ptr<GraphNode>& node, Instance* instance,
                     const ReadOptions& options, std::span<const PendingCopy>* pending) {
   BatchOrigin unused;
   BatchOrigin* const origin = options.origin != nullptr ? options.origin : &unused;
-  return SessionOf(node)->ReadNext(instance, origin, {options.stop, options.deadline}, pending);
+  return SessionOf(node)->ReadNext(instance, origin, LimitsOf(options), pending);
 }
 
 }  // namespace
@@ -98,7 +102,7 @@ ReadResult Reader::TryReadBlock(RecordBlock* block, const ReadOptions& options) 
     throw Error(Status(StatusCode::kInvalidArgument,
                        "TryReadBlock delivers records as they are: not after Parse, Map or Batch"));
   }
-  return session->ReadBlock(block, options.origin, {options.stop, options.deadline});
+  return session->ReadBlock(block, options.origin, LimitsOf(options));
 }
 
 std::string Reader::Position() const { return SessionOf(node_)->Position(); }

@@ -163,6 +163,7 @@ ReaderSession::Wait ReaderSession::Fail(const Run& run, Status status) {
   if (run_.get() != &run) return Wait::kStale;
   if (!failed_) failure_ = std::move(status);
   failed_ = true;
+  turn_.notify_all();
   return Wait::kFailed;
 }
 

@@ -170,6 +170,8 @@ class ReaderSession {
   ReadResult TakeNext(Taken* taken, const ReadLimits& limits);
   /// HasNext; `for_position`: kRecord also once it is known where what is left out ends.
   ReadResult LookAhead(Deadline deadline, bool for_position);
+  /// The same of what is not handed out row by row yet.
+  ReadResult LookBehindRows(Deadline deadline, bool for_position);
   /// kTaken: that is known now; kStale: look once more.
   Wait LookOnce(const std::shared_ptr<Run>& run, Deadline deadline, bool for_position);
   /// Gives the memory of what nobody will read back to its runs.

@@ -114,8 +114,17 @@ ReaderSession::Wait ReaderSession::AwaitTurn(std::unique_lock<std::mutex>& lock,
                                              const ReadLimits& limits,
                                              const std::function<bool()>& has_come) {
   while (!has_come()) {
-    // What it holds may be what those wait for that it waits for: see WaitHolding.
-    const bool holds = run.holders().NoteAsking(std::this_thread::get_id());
+    // What it holds may be what those wait for that it waits for: see WaitHolding. Who can be told
+    // to stop waits for that, too.
+    const bool holds =
+        run.holders().NoteAsking(std::this_thread::get_id()) && !limits.stop.stop_possible();
+    if (holds) {
+      lock.unlock();
+      const bool all = HoldsAllSlots(run);
+      lock.lock();
+      if (has_come()) break;
+      if (all) return Wait::kFailed;
+    }
     const Deadline until =
         holds ? std::min(limits.deadline, DeadlineAfter(kAWhile)) : limits.deadline;
     if (until == kNoDeadline) {
@@ -130,7 +139,7 @@ ReaderSession::Wait ReaderSession::AwaitTurn(std::unique_lock<std::mutex>& lock,
     lock.unlock();
     const bool starves = SeesItselfStarve(run);
     lock.lock();
-    if (!starves) continue;
+    if (!starves || has_come()) continue;
     failure_ = Status(StatusCode::kResourceExhausted, WhatIsHeld(run));
     return Wait::kFailed;
   }
@@ -222,7 +231,7 @@ ReadResult ReaderSession::TakeNext(Taken* taken, const ReadLimits& limits) {
     {
       std::unique_lock lock(mutex_);
       // What the one who looks ahead finds comes first.
-      result = AwaitTurn(lock, *run, limits, [this] { return !looking_; });
+      result = AwaitTurn(lock, *run, limits, [this] { return !looking_ || failed_; });
       if (result == Wait::kTaken) {
         if (failed_) return ReadResult::kFailed;
         if (!peeked_.empty()) {
@@ -253,6 +262,16 @@ ReadResult ReaderSession::TakeNext(Taken* taken, const ReadLimits& limits) {
 ReadResult ReaderSession::HasNext(Deadline deadline) { return LookAhead(deadline, false); }
 
 ReadResult ReaderSession::LookAhead(Deadline deadline, bool for_position) {
+  const ReadResult result = LookBehindRows(deadline, for_position);
+  if (result != ReadResult::kEnd || plan_.batched) return result;
+  // What another thread took meanwhile it hands out row by row.
+  const auto rows = LockUntil(rows_mutex_, deadline);
+  if (!rows.owns_lock()) return ReadResult::kTimeout;
+  const std::lock_guard state_lock(mutex_);
+  return row_ < rows_ && rows_origin_.generation == generation_ ? ReadResult::kRecord : result;
+}
+
+ReadResult ReaderSession::LookBehindRows(Deadline deadline, bool for_position) {
   {
     const auto rows = LockUntil(rows_mutex_, deadline);
     if (!rows.owns_lock()) return ReadResult::kTimeout;
