@@ -3,35 +3,14 @@
 #
 # nvcc is run by a command of ours, not as CMake's language CUDA: a library of that language has its
 # users' programs linked by it as well, and asks that of a project that merely finds the installed one.
-set(RINGFEED_WITH_CUDA OFF)
-set(RINGFEED_CUDA AUTO CACHE STRING "Build ringfeed::cuda: ON, OFF, or AUTO, where its toolkit is found")
-set_property(CACHE RINGFEED_CUDA PROPERTY STRINGS AUTO ON OFF)
-if(NOT RINGFEED_CUDA MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "RINGFEED_CUDA is '${RINGFEED_CUDA}': AUTO, ON or OFF is known")
-endif()
-
-# ringfeed_no_cuda(WHY): CUDA is left out, or, where it was asked for, the configuration ends.
-macro(ringfeed_no_cuda why)
-  if(RINGFEED_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "RINGFEED_CUDA is ON, but ${why}")
-  endif()
-  message(STATUS "ringfeed: without CUDA: ${why}")
-  return()
-endmacro()
-
-if(RINGFEED_CUDA STREQUAL "OFF")
-  ringfeed_no_cuda("RINGFEED_CUDA is OFF")
-endif()
-if(CMAKE_CROSSCOMPILING AND RINGFEED_CUDA STREQUAL "AUTO")
-  ringfeed_no_cuda("it is compiled for another machine")
-endif()
+ringfeed_component(CUDA CUDA "its toolkit")
 # By nvcc on PATH, by CUDAToolkit_ROOT or CUDA_PATH, or in /usr/local/cuda.
 find_package(CUDAToolkit 12.0 QUIET)
 if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
-  ringfeed_no_cuda("its toolkit (12.0 or newer, with nvcc) is not found; CUDAToolkit_ROOT names its folder")
+  ringfeed_leave_out(CUDA CUDA "its toolkit (12.0 or newer, with nvcc) is not found; CUDAToolkit_ROOT names its folder")
 endif()
 if(NOT TARGET CUDA::cudart_static)
-  ringfeed_no_cuda("${CUDAToolkit_LIBRARY_DIR} has no libcudart_static.a")
+  ringfeed_leave_out(CUDA CUDA "${CUDAToolkit_LIBRARY_DIR} has no libcudart_static.a")
 endif()
 
 # Device code for these; of the last one also what drivers compile for newer devices. Builds that look

@@ -65,26 +65,22 @@ install(FILES proto/ringfeed/instance.proto
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
 
-# ringfeed::cuda, for those who ask for the component: nobody else needs a toolkit.
-if(RINGFEED_WITH_CUDA)
-  configure_file(cmake/ringfeed-cuda.pc.in ringfeed-cuda.pc @ONLY)
-  install(TARGETS ringfeed_cuda EXPORT ringfeedCudaTargets
+# ringfeed_install_component(NAME EXPORT): ringfeed::NAME with its pkg-config file and the targets that
+# ringfeedConfig includes where somebody asks for the component.
+function(ringfeed_install_component name export)
+  configure_file(cmake/ringfeed-${name}.pc.in ringfeed-${name}.pc @ONLY)
+  install(TARGETS ringfeed_${name} EXPORT ${export}
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library)
-  install(EXPORT ringfeedCudaTargets NAMESPACE ringfeed:: DESTINATION "${RINGFEED_CMAKE_DIR}"
-    COMPONENT library)
-  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed-cuda.pc"
+  install(EXPORT ${export} NAMESPACE ringfeed:: DESTINATION "${RINGFEED_CMAKE_DIR}" COMPONENT library)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed-${name}.pc"
     DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
-endif()
+endfunction()
 
-# ringfeed::metrics, the same.
+# Nobody needs a toolkit, or prometheus-cpp, who does not ask for them.
+if(RINGFEED_WITH_CUDA)
+  ringfeed_install_component(cuda ringfeedCudaTargets)
+endif()
 if(RINGFEED_WITH_METRICS)
-  configure_file(cmake/ringfeed-metrics.pc.in ringfeed-metrics.pc @ONLY)
-  install(TARGETS ringfeed_metrics EXPORT ringfeedMetricsTargets
-    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
-    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library)
-  install(EXPORT ringfeedMetricsTargets NAMESPACE ringfeed:: DESTINATION "${RINGFEED_CMAKE_DIR}"
-    COMPONENT library)
-  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed-metrics.pc"
-    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
+  ringfeed_install_component(metrics ringfeedMetricsTargets)
 endif()
