@@ -170,7 +170,9 @@ class ReaderSession {
   ReadResult TakeNext(Taken* taken, const ReadLimits& limits);
   /// HasNext; `for_position`: kRecord also once it is known where what is left out ends.
   ReadResult LookAhead(Deadline deadline, bool for_position);
-  /// The same of what is not handed out row by row yet.
+  /// Whether rows are left of what is handed out one by one, and of which pass: else kEnd.
+  ReadResult LookAtRows(Deadline deadline, std::optional<std::uint64_t>* pass);
+  /// LookAhead at what comes behind these.
   ReadResult LookBehindRows(Deadline deadline, bool for_position);
   /// kTaken: that is known now; kStale: look once more.
   Wait LookOnce(const std::shared_ptr<Run>& run, Deadline deadline, bool for_position);

@@ -262,22 +262,25 @@ ReadResult ReaderSession::TakeNext(Taken* taken, const ReadLimits& limits) {
 ReadResult ReaderSession::HasNext(Deadline deadline) { return LookAhead(deadline, false); }
 
 ReadResult ReaderSession::LookAhead(Deadline deadline, bool for_position) {
+  std::optional<std::uint64_t> unused;
+  const ReadResult rows = LookAtRows(deadline, &unused);
+  if (rows != ReadResult::kEnd) return rows;
   const ReadResult result = LookBehindRows(deadline, for_position);
-  if (result != ReadResult::kEnd || plan_.batched) return result;
   // What another thread took meanwhile it hands out row by row.
+  const bool may_be_rows = result == ReadResult::kEnd && !plan_.batched;
+  return may_be_rows ? LookAtRows(deadline, &unused) : result;
+}
+
+ReadResult ReaderSession::LookAtRows(Deadline deadline, std::optional<std::uint64_t>* pass) {
   const auto rows = LockUntil(rows_mutex_, deadline);
   if (!rows.owns_lock()) return ReadResult::kTimeout;
   const std::lock_guard state_lock(mutex_);
-  return row_ < rows_ && rows_origin_.generation == generation_ ? ReadResult::kRecord : result;
+  if (row_ >= rows_ || rows_origin_.generation != generation_) return ReadResult::kEnd;
+  *pass = rows_origin_.pass;
+  return ReadResult::kRecord;
 }
 
 ReadResult ReaderSession::LookBehindRows(Deadline deadline, bool for_position) {
-  {
-    const auto rows = LockUntil(rows_mutex_, deadline);
-    if (!rows.owns_lock()) return ReadResult::kTimeout;
-    const std::lock_guard state_lock(mutex_);
-    if (row_ < rows_ && rows_origin_.generation == generation_) return ReadResult::kRecord;
-  }
   const auto looking = LockUntil(peek_mutex_, deadline);
   if (!looking.owns_lock()) return ReadResult::kTimeout;
   while (true) {
@@ -345,13 +348,8 @@ ReadResult ReaderSession::NextPass(std::optional<std::uint64_t>* pass, Deadline 
   pass->reset();
   const ReadResult result = HasNext(deadline);
   if (result != ReadResult::kRecord) return result;
-  {
-    const auto rows = LockUntil(rows_mutex_, deadline);
-    if (!rows.owns_lock()) return ReadResult::kTimeout;
-    const std::lock_guard state_lock(mutex_);
-    if (row_ < rows_ && rows_origin_.generation == generation_) *pass = rows_origin_.pass;
-  }
-  if (*pass) return result;
+  const ReadResult rows = LookAtRows(deadline, pass);
+  if (rows != ReadResult::kEnd) return rows;
   const std::lock_guard lock(mutex_);
   const Delivery* const next = NextShown();
   if (next == nullptr) return result;  // a failure, or another thread took it
