@@ -8,12 +8,33 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 from loader_data import number_loader, tfrecord, write_rows
 
 import ringfeed
+
+
+@contextmanager
+def started(
+    program: str, *arguments: str | Path
+) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    """A program at work, and what it prints. It is gone at the end."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield process, process.stdout
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
 
 _BLOCKED = """
 import sys, time
@@ -34,28 +55,20 @@ def test_ctrl_c_ends_a_wait_and_the_loader_is_read_on(
 ) -> None:
     fifo = tmp_path / "records"
     os.mkfifo(fifo)
-    reader = subprocess.Popen(
-        [sys.executable, "-c", _BLOCKED, str(fifo)], stdout=subprocess.PIPE, text=True
-    )
-    assert reader.stdout is not None
-    try:
-        assert reader.stdout.readline() == "reading\n"
+    with started(_BLOCKED, fifo) as (reader, output):
+        assert output.readline() == "reading\n"
         writer = open(fifo, "w") if writer_is_there else None
         time.sleep(0.3)  # it waits by then
         began = time.monotonic()
         reader.send_signal(signal.SIGINT)
-        assert reader.stdout.readline() == "interrupted\n"
+        assert output.readline() == "interrupted\n"
         took = time.monotonic() - began
         print(f"KeyboardInterrupt came {took * 1000:.1f} ms behind the signal")
         assert took < 1
         with writer or open(fifo, "w") as stream:
             stream.write("one\ntwo\n")
-        assert reader.stdout.readline() == "onetwo\n"
+        assert output.readline() == "onetwo\n"
         assert reader.wait(timeout=30) == 0
-    finally:
-        reader.kill()
-        reader.wait()
-        reader.stdout.close()
 
 
 _BLOCKED_PASS = """
@@ -82,22 +95,14 @@ print(ringfeed.next_pass(chain), len(list(chain)), ringfeed.next_pass(chain), fl
 def test_ctrl_c_ends_the_wait_for_the_next_pass(tmp_path: Path, others: str) -> None:
     fifo = tmp_path / "records"
     os.mkfifo(fifo)
-    reader = subprocess.Popen(
-        [sys.executable, "-c", _BLOCKED_PASS, str(fifo), others], stdout=subprocess.PIPE, text=True
-    )
-    assert reader.stdout is not None
-    try:
-        assert reader.stdout.readline() == "reading\n"
+    with started(_BLOCKED_PASS, fifo, others) as (reader, output):
+        assert output.readline() == "reading\n"
         time.sleep(0.3)  # it waits by then
         reader.send_signal(signal.SIGINT)
-        assert reader.stdout.readline() == "interrupted\n"
+        assert output.readline() == "interrupted\n"
         fifo.write_text("one\ntwo\n")
-        assert reader.stdout.readline() == "0 2 None\n"
+        assert output.readline() == "0 2 None\n"
         assert reader.wait(timeout=30) == 0
-    finally:
-        reader.kill()
-        reader.wait()
-        reader.stdout.close()
 
 
 _BLOCKED_POSITION = """
@@ -129,24 +134,14 @@ print(next(loader)["bytes"].tobytes().decode(), flush=True)
 def test_ctrl_c_ends_the_wait_for_where_a_loader_stands(tmp_path: Path, devices: str) -> None:
     lines = tmp_path / "lines"
     lines.write_text("one\ntwo\nthree\n")
-    reader = subprocess.Popen(
-        [sys.executable, "-c", _BLOCKED_POSITION, str(lines), devices],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert reader.stdout is not None
-    try:
-        assert reader.stdout.readline() == "reading\n"
+    with started(_BLOCKED_POSITION, lines, devices) as (reader, output):
+        assert output.readline() == "reading\n"
         time.sleep(0.3)  # it waits by then
         reader.send_signal(signal.SIGINT)
-        assert reader.stdout.readline() == "interrupted\n"
-        assert reader.stdout.readline() == "three\n"
-        assert reader.stdout.readline() == "three\n"
+        assert output.readline() == "interrupted\n"
+        assert output.readline() == "three\n"
+        assert output.readline() == "three\n"
         assert reader.wait(timeout=30) == 0
-    finally:
-        reader.kill()
-        reader.wait()
-        reader.stdout.close()
 
 
 def test_a_wait_lets_other_threads_run(tmp_path: Path) -> None:
@@ -253,24 +248,14 @@ def test_ctrl_c_ends_the_making_of_an_index_and_the_next_call_makes_it(
     with open(data, "wb") as file:
         file.truncate(1 << 36)
     small.write_bytes(b"".join(tfrecord(b"%d" % i) for i in range(10)))
-    program = subprocess.Popen(
-        [sys.executable, "-c", _INDEXING, str(data), str(small), what],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert program.stdout is not None
-    try:
-        assert program.stdout.readline() == "indexing\n"
+    with started(_INDEXING, data, small, what) as (program, output):
+        assert output.readline() == "indexing\n"
         time.sleep(0.3)  # it is in the middle of it
         began = time.monotonic()
         program.send_signal(signal.SIGINT)
-        assert program.stdout.readline() == "interrupted\n"
+        assert output.readline() == "interrupted\n"
         took = time.monotonic() - began
         print(f"KeyboardInterrupt came {took * 1000:.1f} ms behind the signal")
         assert took < 2
-        assert program.stdout.readline() == "5 10\n"
+        assert output.readline() == "5 10\n"
         assert program.wait(timeout=30) == 0
-    finally:
-        program.kill()
-        program.wait()
-        program.stdout.close()
