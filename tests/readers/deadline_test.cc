@@ -12,10 +12,7 @@
 
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
-#include "ringfeed/compat/py_reader.h"
-#include "ringfeed/make_tensor.h"
-#include "ringfeed/queue/blocking_queue.h"
-#include "tests/readers/pipeline_fixture.h"
+#include "tests/readers/pushed_chain.h"
 
 // Reads until a deadline.
 
@@ -26,31 +23,13 @@ using std::chrono::milliseconds;
 
 constexpr Deadline kPast{};
 
-Deadline In(int ms) { return DeadlineAfter(milliseconds(ms)); }
-
-Instance Number(std::int64_t value) { return {MakeScalar(value)}; }
-
 void AddNumbers(const Instance& instance, std::vector<std::int64_t>* numbers) {
   const std::size_t before = numbers->size();
   numbers->resize(before + instance[0].bytes / sizeof(std::int64_t));
   std::memcpy(numbers->data() + before, instance[0].data, instance[0].bytes);
 }
 
-/// A chain over a queue: what it delivers is what the test pushes.
-class DeadlineTest : public PipelineTest {
- protected:
-  DeadlineTest() {
-    holder_->InitOnce(64, {{"number", DType::kInt64, {}}});
-    queue_ = holder_->GetQueue();
-  }
-  void Push(std::int64_t from, std::int64_t to) {
-    for (std::int64_t i = from; i < to; ++i) ASSERT_TRUE(queue_->Push(Number(i)));
-  }
-
-  const std::shared_ptr<LoDTensorBlockingQueueHolder> holder_ =
-      std::make_shared<LoDTensorBlockingQueueHolder>();
-  std::shared_ptr<LoDTensorBlockingQueue> queue_;
-};
+class DeadlineTest : public PushedChainTest {};
 
 TEST_F(DeadlineTest, AReadComesBackAtItsDeadlineWhereNothingCame) {
   Reader reader = OpenPyReader(holder_, Options());
@@ -75,8 +54,7 @@ TEST_F(DeadlineTest, AReadComesBackAtItsDeadlineWhereNothingCame) {
 
 TEST_F(DeadlineTest, WhetherThereIsANextOneIsAskedUntilADeadlineAndTakesNothingAway) {
   for (const std::size_t batch : {0U, 2U}) {
-    holder_->ReOpen();
-    queue_ = holder_->GetQueue();
+    ReOpen();
     Reader reader = OpenPyReader(holder_, Options());
     if (batch > 0) reader = Batch(std::move(reader), {.size = batch});
     const auto before = QueueClock::now();
@@ -100,8 +78,7 @@ TEST_F(DeadlineTest, WhetherThereIsANextOneIsAskedUntilADeadlineAndTakesNothingA
 
 TEST_F(DeadlineTest, ThePassOfWhatComesNextIsAskedUntilADeadlineAndTakesNothingAway) {
   for (const std::size_t batch : {0U, 2U}) {
-    holder_->ReOpen();
-    queue_ = holder_->GetQueue();
+    ReOpen();
     Reader reader = OpenPyReader(holder_, Options());
     if (batch > 0) reader = Batch(std::move(reader), {.size = batch});
     std::optional<std::uint64_t> pass = 7;
@@ -126,8 +103,7 @@ TEST_F(DeadlineTest, ThePassOfWhatComesNextIsAskedUntilADeadlineAndTakesNothingA
 
 TEST_F(DeadlineTest, AnotherThreadThatLooksAheadOrReadsHoldsNobodyUp) {
   for (const bool looks : {true, false}) {
-    holder_->ReOpen();
-    queue_ = holder_->GetQueue();
+    ReOpen();
     Reader reader = OpenPyReader(holder_, Options());
     std::jthread other([&] {
       Instance instance;
@@ -171,10 +147,7 @@ TEST_F(DeadlineTest, WhoHoldsAllSlotsIsToldSoWhileAnotherThreadLooksAhead) {
   for (const bool looks_first : {true, false}) {
     Reader reader = Batch(Parse(OpenFiles(MakeFiles(2, 200, 8, 100), Options()), RawParser()),
                           {.size = 10, .slots = 3});
-    std::vector<Instance> held(3);
-    for (Instance& each : held) {
-      ASSERT_EQ(reader.TryReadNext(&each, {.deadline = In(60'000)}), ReadResult::kRecord);
-    }
+    std::vector<Instance> held = Hold(&reader, 3);
     std::jthread looks([&] {
       if (!looks_first) std::this_thread::sleep_for(milliseconds(20));
       (void)reader.HasNext();
@@ -222,7 +195,7 @@ TEST_F(DeadlineTest, NothingIsLostByDeadlinesThatPass) {
     EXPECT_GT(timeouts, 0u);
     ASSERT_EQ(numbers.size(), static_cast<std::size_t>(kCount));
     for (std::int64_t i = 0; i < kCount; ++i) EXPECT_EQ(numbers[static_cast<std::size_t>(i)], i);
-    queue_ = holder_->ReOpen();
+    ReOpen();
   }
 }
 

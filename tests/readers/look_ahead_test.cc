@@ -10,11 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/compat/py_reader.h"
 #include "ringfeed/dataset.h"
-#include "ringfeed/make_tensor.h"
-#include "ringfeed/queue/blocking_queue.h"
-#include "tests/readers/pipeline_fixture.h"
+#include "tests/readers/pushed_chain.h"
 #include "tests/support/stress_scale.h"
 
 // A thread that looks ahead beside one that reads.
@@ -24,34 +21,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-Deadline In(int ms) { return DeadlineAfter(milliseconds(ms)); }
-
 void Sleep(int ms) { std::this_thread::sleep_for(milliseconds(ms)); }
 
-class LookAheadTest : public PipelineTest {
- protected:
-  LookAheadTest() {
-    holder_->InitOnce(64, {{"number", DType::kInt64, {}}});
-    queue_ = holder_->GetQueue();
-  }
-  void Push(std::int64_t from, std::int64_t to) {
-    for (std::int64_t i = from; i < to; ++i) ASSERT_TRUE(queue_->Push({MakeScalar(i)}));
-  }
-  const std::shared_ptr<LoDTensorBlockingQueueHolder> holder_ =
-      std::make_shared<LoDTensorBlockingQueueHolder>();
-  std::shared_ptr<LoDTensorBlockingQueue> queue_;
-};
+class LookAheadTest : public PushedChainTest {};
 
 TEST_F(LookAheadTest, WhoHoldsAllSlotsOfASilentSourceIsToldSoWhileAnotherLooks) {
   for (const bool another_looks : {false, true}) {
-    holder_->ReOpen();
-    queue_ = holder_->GetQueue();
+    ReOpen();
     Reader reader = Batch(OpenPyReader(holder_, Options()), {.size = 1, .slots = 3});
     Push(0, 3);
-    std::vector<Instance> held(3);
-    for (Instance& each : held) {
-      ASSERT_EQ(reader.TryReadNext(&each, {.deadline = In(60'000)}), ReadResult::kRecord);
-    }
+    std::vector<Instance> held = Hold(&reader, 3);
     std::jthread looks([&] {
       if (another_looks) (void)reader.HasNext();
     });
@@ -66,14 +45,10 @@ TEST_F(LookAheadTest, WhoHoldsAllSlotsOfASilentSourceIsToldSoWhileAnotherLooks) 
 
 TEST_F(LookAheadTest, WhoLooksAndHoldsAllSlotsOfASilentSourceIsToldSo) {
   for (const bool another_takes : {false, true}) {
-    holder_->ReOpen();
-    queue_ = holder_->GetQueue();
+    ReOpen();
     Reader reader = Batch(OpenPyReader(holder_, Options()), {.size = 1, .slots = 3});
     Push(0, 3);
-    std::vector<Instance> held(3);
-    for (Instance& each : held) {
-      ASSERT_EQ(reader.TryReadNext(&each, {.deadline = In(60'000)}), ReadResult::kRecord);
-    }
+    std::vector<Instance> held = Hold(&reader, 3);
     std::jthread takes([&] {
       Instance instance;
       if (another_takes) (void)reader.TryReadNext(&instance);
@@ -146,10 +121,7 @@ TEST_F(LookAheadTest, AReadWithAStopWaitsForWhatItHoldsWhileAnotherLooks) {
   for (const bool another_looks : {false, true}) {
     Reader reader = Batch(Parse(OpenFiles(MakeFiles(2, 200, 8, 100), Options()), RawParser()),
                           {.size = 10, .slots = 3});
-    std::vector<Instance> held(3);
-    for (Instance& each : held) {
-      ASSERT_EQ(reader.TryReadNext(&each, {.deadline = In(60'000)}), ReadResult::kRecord);
-    }
+    std::vector<Instance> held = Hold(&reader, 3);
     std::jthread looks([&] {
       if (another_looks) (void)reader.HasNext();
     });
@@ -167,8 +139,7 @@ TEST_F(LookAheadTest, AReadWithAStopWaitsForWhatItHoldsWhileAnotherLooks) {
 
 TEST_F(LookAheadTest, WithAStopTheDeadlineDoesNotCountWhileAnotherLooks) {
   for (const bool another_looks : {false, true}) {
-    holder_->ReOpen();
-    queue_ = holder_->GetQueue();
+    ReOpen();
     Reader reader = Batch(OpenPyReader(holder_, Options()), {.size = 1});
     std::jthread looks([&] {
       if (another_looks) (void)reader.HasNext();
