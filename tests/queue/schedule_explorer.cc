@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -29,6 +30,20 @@ bool Releases(std::memory_order order) {
 
 void Join(View& into, const View& other) {
   for (std::size_t i = 0; i < kMaxLocations; ++i) into[i] = std::max(into[i], other[i]);
+}
+
+void Lower(View& into, const View& other) {
+  for (std::size_t i = 0; i < kMaxLocations; ++i) into[i] = std::min(into[i], other[i]);
+}
+
+// The first `count` of a view whose others are the same in each state, eight at a time.
+std::uint64_t MixView(std::uint64_t hash, const View& view, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += sizeof(std::uint64_t)) {
+    std::uint64_t word;
+    std::memcpy(&word, &view[i], sizeof word);
+    hash = Mix(hash, word);
+  }
+  return hash;
 }
 
 }  // namespace
@@ -243,32 +258,39 @@ bool Explorer::SeenBefore() {
   if (options_.preemptions >= 0) hash = Mix(hash, static_cast<std::uint64_t>(current_) + 1);
   if (options_.stale_reads >= 0) hash = Mix(hash, static_cast<std::uint64_t>(stale_reads_));
   const auto used = static_cast<std::uint8_t>(options_.preemptions >= 0 ? preemptions_ : 0);
-  const auto [entry, fresh] = seen_.try_emplace(hash, used);
-  if (fresh) return false;
-  if (entry->second <= used) return true;
-  entry->second = used;
-  return false;
+  return seen_.Covers(hash, used);
+}
+
+Explorer::Readable Explorer::FindReadable() const {
+  const auto count = static_cast<std::size_t>(location_count_);
+  Readable readable;
+  std::fill_n(readable.oldest.begin(), count, std::numeric_limits<std::uint8_t>::max());
+  for (int i = 0; i < thread_count_; ++i) {
+    const Thread& thread = threads_[static_cast<std::size_t>(i)];
+    if (thread.state != ThreadState::kDone) Lower(readable.oldest, thread.view);
+  }
+  for (std::size_t l = 0; l < count; ++l) {
+    readable.newest[l] = static_cast<std::uint8_t>(locations_[l].stores.size() - 1);
+    if (locations_[l].plain) readable.plain[l] = std::numeric_limits<std::uint8_t>::max();
+  }
+  Lower(readable.oldest, readable.newest);
+  return readable;
 }
 
 std::uint64_t Explorer::HashState() const {
   const auto count = static_cast<std::size_t>(location_count_);
   // Stores that no thread can read any more are left out, and so is how many there were.
-  View oldest{};
-  oldest.fill(std::numeric_limits<std::uint8_t>::max());
-  for (int i = 0; i < thread_count_; ++i) {
-    const Thread& thread = threads_[static_cast<std::size_t>(i)];
-    if (thread.state == ThreadState::kDone) continue;
-    for (std::size_t l = 0; l < count; ++l) oldest[l] = std::min(oldest[l], thread.view[l]);
-  }
-  View newest{};
-  for (std::size_t l = 0; l < count; ++l) {
-    newest[l] = static_cast<std::uint8_t>(locations_[l].stores.size() - 1);
-    oldest[l] = std::min(oldest[l], newest[l]);
-  }
-  const auto age = [&](const View& view, std::size_t l) {
-    // A plain variable is either seen in its last state, or may not be touched.
-    if (locations_[l].plain) return std::uint64_t{view[l] == newest[l] ? 0U : 1U};
-    return static_cast<std::uint64_t>(newest[l] - std::max(view[l], oldest[l]));
+  const Readable readable = FindReadable();
+  const auto& [oldest, newest, plain] = readable;
+  const auto mix_ages = [&](std::uint64_t hash, const View& view) {
+    View ages;
+    for (std::size_t l = 0; l < kMaxLocations; ++l) {
+      const auto age = static_cast<std::uint8_t>(newest[l] - std::max(view[l], oldest[l]));
+      // A plain variable is either seen in its last state, or may not be touched.
+      const auto differs = static_cast<std::uint8_t>(view[l] == newest[l] ? 0 : 1);
+      ages[l] = static_cast<std::uint8_t>((differs & plain[l]) | (age & ~plain[l]));
+    }
+    return MixView(hash, ages, count);
   };
   std::uint64_t hash = 1;
   for (int i = 0; i < thread_count_; ++i) {
@@ -276,9 +298,7 @@ std::uint64_t Explorer::HashState() const {
     hash = Mix(hash, thread.history);
     hash = Mix(hash, static_cast<std::uint64_t>(thread.state) << 1 | (thread.timed_out ? 1 : 0));
     if (thread.state == ThreadState::kDone) continue;
-    for (std::size_t l = 0; l < count; ++l) {
-      hash = Mix(hash, age(thread.view, l) << 8 | thread.stale[l]);
-    }
+    hash = MixView(mix_ages(hash, thread.view), thread.stale, count);
   }
   for (std::size_t l = 0; l < count; ++l) {
     if (locations_[l].plain) {
@@ -289,8 +309,7 @@ std::uint64_t Explorer::HashState() const {
     hash = Mix(hash, static_cast<std::uint64_t>(newest[l] - floor));
     for (std::size_t s = oldest[l]; s <= newest[l]; ++s) {
       const StoreRecord& store = locations_[l].stores[s];
-      hash = Mix(hash, store.value);
-      for (std::size_t v = 0; v < count; ++v) hash = Mix(hash, age(store.released, v));
+      hash = mix_ages(Mix(hash, store.value), store.released);
     }
   }
   return hash;

@@ -9,11 +9,11 @@
 #include <random>
 #include <string>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "tests/queue/fiber.h"
+#include "tests/queue/seen_states.h"
 
 namespace ringfeed::checker {
 
@@ -37,10 +37,10 @@ namespace ringfeed::checker {
 // are in loops), spurious futex wake-ups, and reading one outdated store more than kStaleReads
 // times in a row by one thread (memory becomes visible in the end).
 
-inline constexpr std::size_t kMaxLocations = 40;
+inline constexpr std::size_t kMaxLocations = 48;  // whole vectors, which compilers make loops over
 inline constexpr int kMaxThreads = 6;
 
-using View = std::array<std::uint8_t, kMaxLocations>;
+using View = std::array<std::uint8_t, kMaxLocations>;  // beyond the program's locations: zeros
 
 struct ExploreOptions {
   int preemptions = -1;        // at most so many per execution; negative: no bound
@@ -128,11 +128,17 @@ class Explorer {
     std::uint64_t history = 0;  // of all that it observed since it settled
     std::uint64_t settled = 0;
     View view{};
-    std::array<std::uint8_t, kMaxLocations> stale{};  // outdated reads in a row, per location
+    View stale{};  // outdated reads in a row, per location
   };
   struct Decision {
     int taken;
     int options;
+  };
+  // What the stores that somebody can still read are counted from.
+  struct Readable {
+    View oldest{};
+    View newest{};
+    View plain{};  // all ones: a plain variable
   };
 
   void Reset();
@@ -147,6 +153,7 @@ class Explorer {
   void Fail(const char* what);
   int Decide(int options);
   bool SeenBefore();
+  Readable FindReadable() const;
   std::uint64_t HashState() const;
   std::uint8_t OldestReadable(const Thread& thread, int location, bool seq_cst) const;
   StoreRecord& Newest(int location) {
@@ -162,7 +169,7 @@ class Explorer {
   std::mt19937_64 random_;
   std::vector<Decision> trail_;
   std::size_t position_ = 0;
-  std::unordered_map<std::uint64_t, std::uint8_t> seen_;
+  SeenStates seen_;
   std::array<Thread, kMaxThreads> threads_;
   int thread_count_ = 0;
   int current_ = -1;
