@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -46,21 +47,27 @@ def test_a_fifo_is_read_from_each_of_its_generators(tmp_path: Path) -> None:
     record_file = write_recordio(tmp_path / "numbers", 3).read_bytes()
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    opened_again = threading.Event()
+    first_is_read, all_is_read = threading.Event(), threading.Event()
 
     def generate() -> None:
         fifo.write_bytes(record_file)
-        opened_again.wait(30)
+        first_is_read.wait(60)
         fifo.write_bytes(record_file)
+        # If the reader had not noticed the first one's end, both were one generator to it, and it
+        # waits for another one: that has nothing to say.
+        while not all_is_read.wait(0.01):
+            with contextlib.suppress(OSError):  # no reader any more
+                os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
 
     generator = threading.Thread(target=generate, daemon=True)
     generator.start()
     with_limit = ringfeed.open_file(fifo, reopen_limit=1)
     reader = ringfeed.create_recordio_reader(with_limit)
     assert numbers(ringfeed.read_recordio(reader, 3)) == [0, 1, 2]
-    opened_again.set()
+    first_is_read.set()
     assert numbers(ringfeed.read_recordio(reader, 100)) == [0, 1, 2]
-    generator.join(30)
+    all_is_read.set()
+    generator.join(60)
 
 
 def test_records_are_parsed_as_the_commands_texts_say(tmp_path: Path) -> None:
