@@ -7,8 +7,8 @@
 namespace ringfeed::checker {
 
 // The hashes of the states that an exploration met, each with the least preemptions that led to it.
-// Every operation of every schedule is looked up here, in tables of many millions: the entries stand
-// side by side, where a map of nodes takes a miss of the cache more for each.
+// Every operation of every schedule is looked up here, in tables of many millions: the entries
+// stand side by side, where a map of nodes takes a miss of the cache more for each.
 class SeenStates {
  public:
   // Whether `state` was met with as few preemptions or fewer. If not, it is from now on.
