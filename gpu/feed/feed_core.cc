@@ -440,7 +440,7 @@ void FeedCore::SeekTo(std::uint64_t batch) {
   const std::lock_guard lock(close_mutex_);
   if (closed_) throw Error(Closed());
   Reader chain = Chain();
-  chain.CheckPosition(chain.StartPosition());  // what cannot go there can go nowhere
+  chain.CheckSeek();  // not by its position: to know that it may have to read
   StartAgain([&] { chain.SeekTo(batch); });
 }
 

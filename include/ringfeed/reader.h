@@ -192,6 +192,8 @@ class Reader {
   void CheckPosition(const std::string& position) const;
   /// Goes on after the first `batch` batches from the beginning, all ranks alike. As Restore.
   void SeekTo(std::uint64_t batch);
+  /// Throws Error if SeekTo would, and changes nothing. As Restore, reads nothing but indexes.
+  void CheckSeek() const;
   /// Leaves the next `batches` batches out. As Restore.
   void SkipBatches(std::uint64_t batches);
   /// The readers that no other reader is built on, of all that are connected with this one.

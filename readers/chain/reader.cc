@@ -139,6 +139,8 @@ void Reader::SeekTo(std::uint64_t batch) {
   node_->GoToAim();
 }
 
+void Reader::CheckSeek() const { SessionOf(node_)->CheckSeek(); }
+
 void Reader::SkipBatches(std::uint64_t batches) {
   SessionOf(node_)->AimBehind(batches);
   node_->GoToAim();

@@ -105,6 +105,8 @@ class ReaderSession {
   /// Throws as that does, and aims nowhere.
   void CheckPosition(const std::string& position);
   void AimAt(std::uint64_t batch);
+  /// Throws as that does, and aims nowhere.
+  void CheckSeek();
   /// The same behind `batches` more than were handed out.
   void AimBehind(std::uint64_t batches);
   /// Whether a read has begun: then going elsewhere takes Pause and Resume.

@@ -260,6 +260,13 @@ void ReaderSession::AimAt(std::uint64_t batch) {
   Aim(position, true);
 }
 
+void ReaderSession::CheckSeek() {
+  RefuseWithoutPosition();
+  RefuseToGoBack();
+  std::string unused;
+  (void)Planned(&unused);
+}
+
 void ReaderSession::AimBehind(std::uint64_t batches) {
   RefuseWithoutPosition();
   ChainPosition position;

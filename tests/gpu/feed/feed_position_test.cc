@@ -280,6 +280,26 @@ TEST_F(FeedPositionTest, AFeedGoesElsewhereAtAnyTimeAndLeasesThatAreOutStay) {
   EXPECT_TRUE(emulated->offences().empty()) << emulated->offences().front().ToString();
 }
 
+TEST_F(FeedPositionTest, AFeedThatWasSoughtIsSoughtAgainBeforeItKnowsWhereItStands) {
+  const auto odd = [](const RecordSpan& record) { return record.size % 2 == 1; };
+  const auto endless = [&] {
+    return MultiPass(Batches(Filter(OpenFiles(files_, InOwnArena()), odd), 5), 0);
+  };
+  DeviceFeed whole(endless(), On(1));
+  std::vector<std::string> all;
+  while (all.size() < 10) {
+    DeviceLease lease = *whole.Next();
+    all.push_back(Contents(&lease));
+  }
+  DeviceFeed feed(endless(), On(2));
+  feed.SeekTo(std::uint64_t{1} << 50);  // it would read up to there for years
+  feed.SeekTo(4);
+  for (std::size_t k = 4; k < all.size(); ++k) {
+    DeviceLease lease = *feed.Next();
+    EXPECT_EQ(Contents(&lease), all[k]);
+  }
+}
+
 TEST_F(FeedPositionTest, APositionOfOtherDataIsRefusedBeforeAnythingIsLost) {
   DeviceFeed even(EvenChain(), On(1));
   const std::string other = even.Position();
