@@ -316,6 +316,12 @@ def kept_files(*patterns):
     return sorted(name for name in names if (ROOT / name).is_file())
 
 
+def program_folders():
+    """Where the programs are that are shown by their paths from the root. Not the root itself: builds
+    may lie there, and whole systems that `scripts/package --try` unpacked."""
+    return sorted({path.split("/")[0] for path in kept_files("*")})
+
+
 def described_headers(page):
     """What docs/HEADERS.md, which is `page`, says of each header, by its path under include/ringfeed."""
     rows = HEADER_ROW.finditer((ROOT / HEADERS).read_text(encoding="utf-8"))
@@ -416,7 +422,8 @@ def make():
     guides = " ".join(str(PAGES / path) for path in GUIDES)
     faults = faults or doxygen(
         OUTPUT_DIRECTORY=BUILD, INPUT=f"{headers} {PAGES}/reference.dox {guides}",
-        FILE_PATTERNS="*.h *.md *.dox", PROJECT_NUMBER=version(), GENERATE_XML="NO",
+        EXAMPLE_PATH=" ".join(program_folders()), FILE_PATTERNS="*.h *.md *.dox",
+        PROJECT_NUMBER=version(), GENERATE_XML="NO",
         USE_MDFILE_AS_MAINPAGE=PAGES / "README.md", HTML_HEADER=BUILD / "header.html",
         HTML_FOOTER=HERE / "footer.html")
     if not faults:

@@ -102,20 +102,25 @@ class Training:
         return float(self.total) / self.steps
 
 
-def train_by_ringfeed(folder: Path, kill_at: int) -> tuple[Training, float]:
-    """Goes on from what is saved in `folder`; saves there. With it the rate of windows."""
-    training, saved = Training(), folder / "saved.pt"
-    rank = ringfeed.find_rank()
-    loader = ringfeed.Loader(
+def open_loader(folder: Path, batch: int) -> ringfeed.Loader:
+    """This rank's part of batches of `batch` windows; the launcher says which rank this is."""
+    return ringfeed.Loader(
         folder / "text.bin",
         format=FORMAT,
         parse=ringfeed.tokens("uint16", [WINDOW], convert="int64"),
-        batch=BATCH,
+        batch=batch,
         shuffle="global",
         seed=SEED,
         drop_remainder=True,
         note_records=True,
     )
+
+
+def train_by_ringfeed(folder: Path, kill_at: int) -> tuple[Training, float]:
+    """Goes on from what is saved in `folder`; saves there. With it the rate of windows."""
+    training, saved = Training(), folder / "saved.pt"
+    rank = ringfeed.find_rank()
+    loader = open_loader(folder, BATCH)
     if saved.exists():
         state = torch.load(saved)
         training.load_state_dict(state["training"])
@@ -152,11 +157,11 @@ class Windows(Dataset[torch.Tensor]):
         return torch.from_numpy(self._windows[number].astype("int64"))
 
 
-def rows_in_order(path: Path, epoch: int) -> Iterator[list[int]]:
+def rows_in_order(path: Path, epoch: int, batch: int = BATCH) -> Iterator[list[int]]:
     """The numbers of each whole batch's windows: what the chain says of where it comes from."""
     windows = ringfeed.open_files(path, format=FORMAT, note_records=True, first_epoch=epoch)
     shuffled = ringfeed.shuffle(windows, "global", seed=SEED)
-    batches = ringfeed.batch(shuffled, BATCH, drop_remainder=True)
+    batches = ringfeed.batch(shuffled, batch, drop_remainder=True)
     for _ in batches:
         origin = batches.origin()
         assert origin is not None

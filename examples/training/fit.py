@@ -23,7 +23,7 @@ class Fit(NamedTuple):
     rows_per_s: float
 
     def __str__(self) -> str:
-        return f"loss {self.loss:.6f}, {self.rows_per_s:,.0f} rows a second"
+        return f"loss {self.loss:.12f}, {self.rows_per_s:,.0f} rows a second"
 
 
 def fit(

@@ -1,5 +1,5 @@
-"""The programs of examples/training learn the same by ringfeed and by Torch's DataLoader, and the
-one on ranks the same behind a SIGKILL, each record exactly once by the audit."""
+"""The programs of examples/training learn the same by ringfeed and by Torch's DataLoader, and those
+on ranks and under Ray Train the same behind a SIGKILL, each record exactly once by the audit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _need(*packages: str) -> None:
             pytest.skip(f"{package} is not installed: scripts/python --moving installs it")
 
 
-def _started(folder: Path, *command: str) -> tuple[int, str]:
+def _started(folder: Path, *command: str, seconds: float = 300) -> tuple[int, str]:
     """Status and words of a program of Python's; one thread a process. One that does not end is
     ended in its own way: torchrun ends its ranks."""
     environment = {name: value for name, value in os.environ.items() if name not in LAUNCHERS}
@@ -37,7 +37,7 @@ def _started(folder: Path, *command: str) -> tuple[int, str]:
         text=True,
     )
     try:
-        said, _ = program.communicate(timeout=300)
+        said, _ = program.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         program.terminate()
         said, _ = program.communicate(timeout=60)
@@ -45,9 +45,9 @@ def _started(folder: Path, *command: str) -> tuple[int, str]:
     return program.returncode, said
 
 
-def _run(folder: Path, *command: str) -> str:
+def _run(folder: Path, *command: str, seconds: float = 300) -> str:
     """What a program says, which is to end well."""
-    status, said = _started(folder, *command)
+    status, said = _started(folder, *command, seconds=seconds)
     assert status == 0, said
     return said
 
@@ -115,3 +115,27 @@ def test_a_killed_job_learns_what_an_undisturbed_one_does(
     undisturbed = _run(tmp_path, *_on_ranks())
     assert "goes on" not in undisturbed
     assert _losses(undisturbed) == _losses(killed[1])
+
+
+def test_a_job_of_ray_train_goes_on_with_one_worker_fewer(tmp_path: Path) -> None:
+    _need("torch", "numpy", "ray")
+    # Ray starts a dozen processes, and notices late on a busy machine that a node is gone.
+    said = _run(tmp_path, str(EXAMPLES / "bytes_on_ray.py"), "ray", "100", seconds=900)
+    begun = re.findall(r"worker (\d) of (\d) begins behind step (\d+)", said)
+    assert [start for start in begun if start[1] == "3"] == [(str(n), "3", "0") for n in range(3)]
+    again = [start for start in begun if start[1] == "2"]
+    assert [worker for worker, _, _ in again] == ["0", "1"] and len(begun) == 5
+    step = int(again[0][2])
+    assert 0 < step < 100 and step % 10 == 0
+    assert len(re.findall(r"epoch \d: every record exactly once", said)) == 2
+    delivered, rolled_back = 0, 0
+    for epoch in range(2):
+        journals = map(str, (tmp_path / "ray").glob(f"epoch-{epoch}.rank-*"))
+        report = json.loads(_run(tmp_path, "-m", "ringfeed", "audit", "--json", *journals))
+        assert (report["missing"], report["repeated"], report["exact"]) == (0, 0, True)
+        delivered += report["records"]
+        rolled_back += report["rolled_back"]
+    assert delivered == 2 * (120_000 // 65 // 24) * 24
+    assert rolled_back >= (99 - step) * 24  # what came behind the checkpoint
+    ours, theirs = map(float, re.findall(r"loss ([\d.]+)", said))
+    assert abs(ours - theirs) < 1e-5 * theirs

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the project's documents: how long they, their lines and sentences are, that links lead
-somewhere, and that each term of the glossary stands in its header.
+somewhere, that a script makes each picture, and that each term of the glossary stands in its header.
 
 check_documents.py ROOT: prints what is wrong; exit status 1 if anything is.
 """
@@ -15,6 +15,8 @@ MOST_WORDS = 40
 MOST_LINES = {"README.md": 130, "docs/ARCHITECTURE.md": 150}
 GLOSSARY = "docs/GLOSSARY.md"
 MOST_TERMS = 40
+PICTURES = "scripts/pictures"
+PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s:]+)\)")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`[^`]*`")
 ITEM = re.compile(r"\s*([-*]|\d+\.) ")
@@ -49,6 +51,16 @@ def dead_links(root, path, lines):
             name = target.split("#")[0]
             if name and "://" not in name and not (root / path).parent.joinpath(name).exists():
                 yield number, f"links to {name}, which does not exist"
+
+
+def pictures_by_hand(root, lines):
+    """A picture that no script makes shows what once was."""
+    script = root / PICTURES
+    made = re.findall(r"^make_(\w+)\(\)", script.read_text() if script.exists() else "", re.M)
+    for number, line in enumerate(lines, 1):
+        for target in PICTURE.findall(CODE.sub("", line)):
+            if pathlib.Path(target).stem not in made:
+                yield number, f"shows {target}, which {PICTURES} does not make"
 
 
 def paragraphs(lines):
@@ -107,7 +119,8 @@ def check_tree(root):
         if path.startswith("tests/data/"):
             continue
         lines = (root / path).read_text(encoding="utf-8").splitlines()
-        wrong = [*long_lines(lines), *long_sentences(lines), *dead_links(root, path, lines)]
+        wrong = [*long_lines(lines), *long_sentences(lines), *dead_links(root, path, lines),
+                 *pictures_by_hand(root, lines)]
         if len(lines) > MOST_LINES.get(path, len(lines)):
             wrong.append((len(lines), f"has more than {MOST_LINES[path]} lines"))
         if path == GLOSSARY:

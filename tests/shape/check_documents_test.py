@@ -49,6 +49,11 @@ class DocumentsTest(unittest.TestCase):
         found = self.check(docs__A_md=text)
         self.assertEqual(found, ["docs/A.md:5: links to b.md, which does not exist"])
 
+    def test_a_picture_that_no_script_makes_is_found(self):
+        files = {"docs__A_md": "![a](one.png)\n![b](two.png), `![c](three.png)`\n", "docs__one.png": "",
+                 "docs__two.png": "", "scripts__pictures": "make_one() {\n}\n"}
+        self.assertEqual(self.check(**files), ["docs/A.md:2: shows two.png, which scripts/pictures does not make"])
+
     def test_long_pages_are_found(self):
         found = self.check(README_md="x.\n" * 131, docs__ARCHITECTURE_md="x.\n" * 151)
         self.assertEqual(len(found), 2)

@@ -79,6 +79,11 @@ class SiteTest(unittest.TestCase):
         self.assertEqual(shown, "# A {#guide-order}\n## In x: b {#guide-order-in-x-b}\n"
                                 "## In x b {#guide-order-in-x-b-1}\n")
 
+    def test_programs_that_are_shown_are_looked_for_where_nothing_is_built(self):
+        folders = make_site.program_folders()
+        self.assertLessEqual({"CMakeLists.txt", "examples", "tests"}, set(folders))
+        self.assertEqual({"", ".", "build", "dist"} & set(folders), set())
+
     def test_each_guide_is_in_a_group_and_there(self):
         self.assertEqual([path for path in make_site.GUIDES if not (make_site.ROOT / path).is_file()], [])
 

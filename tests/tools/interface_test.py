@@ -26,7 +26,7 @@ OPTIONS = {
     "--stripe-bytes --on-damage --max-damaged --max-record-bytes --label --classes --json",
     "run": "--grammar --json",
     "top": "--at --interval --once --json",
-    "trace": "--out --json",
+    "trace": "--out --page --json",
     "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds "
     "--gpu --devices --json",

@@ -1,39 +1,11 @@
 #!/usr/bin/env python3
 """The page of a running job, as a browser draws it. Skips where there is none (Debian: chromium)."""
 
-import html.parser
 import re
-import shutil
-import subprocess
 
+from browser import Page, browse
 from command_line import CommandTest, main
 from shown_job import Job, ask, await_that, make_files
-
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-class Page(html.parser.HTMLParser):
-    """What a page takes from outside, and the texts and titles of its drawings."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.outside, self.titles, self.text, self.inside = [], [], "", []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.inside.append(tag)
-        self.outside += [value for name, value in attrs if name in ("src", "href", "xlink:href", "srcset", "action")]
-
-    def handle_endtag(self, tag):
-        while self.inside and self.inside.pop() != tag:
-            pass
-
-    def handle_data(self, data):
-        if "script" in self.inside or "style" in self.inside:
-            return
-        self.text += data
-        if self.inside[-1:] == ["title"]:
-            self.titles.append(data)
 
 
 class MetricsPageTest(CommandTest):
@@ -50,24 +22,13 @@ class MetricsPageTest(CommandTest):
         self.assertEqual(Page(text).outside, ["data:,", "metrics"])
         self.assertNotRegex(text, r"https?://(?!www\.w3\.org/2000/svg)|@import|url\(")
 
-    def browse(self, seconds):
-        """The page as it stands behind so many seconds of the browser's own time."""
-        result = subprocess.run(
-            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser",
-             f"--virtual-time-budget={1000 * seconds}", "--dump-dom", f"http://{self.address}/?every=500"],
-            capture_output=True, text=True, timeout=240, check=False)
-        self.assertEqual(result.returncode, 0, result.stderr[-2000:])
-        return result
-
     def test_a_browser_draws_it_live_and_it_is_readable_without_colours(self):
-        if BROWSER is None:
-            self.skipTest("no chromium is installed")
         # The browser's time passes as fast as it can, and the job counts anew only every 200 ms of ours: a fast
         # machine is given more of it.
         looks, seconds = 0, 8
         while looks <= 2 and seconds < 5000:
-            result = self.browse(seconds)
-            page = Page(result.stdout)
+            shown = browse(self, f"http://{self.address}/?every=500", seconds)
+            page = Page(shown)
             looked = re.search(r"looked at (\d+) times", page.text)
             self.assertIsNotNone(looked, page.text[:500])
             looks, seconds = int(looked[1]), 4 * seconds
@@ -82,7 +43,7 @@ class MetricsPageTest(CommandTest):
             self.assertRegex(page.text, rf"{stage} (\d+\.\d\d|–)")
         self.assertRegex(page.text, r"\d+ ahead, \d+ with the loop, \d+ slots")
         self.assertRegex(page.text, r"last \d+\.\d\d ms")
-        dashes = set(re.findall(r'stroke-dasharray="([^"]*)"', result.stdout))
+        dashes = set(re.findall(r'stroke-dasharray="([^"]*)"', shown))
         self.assertGreaterEqual(len(dashes), 5)
 
 

@@ -1,28 +1,15 @@
 #include "tools/trace/trace_merge.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <queue>
-#include <span>
-#include <string_view>
-#include <system_error>
 #include <utility>
-
-#include "readers/formats/writing/output_file.h"
-#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
-
-// Rows of a file are numbered anew: of two processes that have threads of the same number, each is
-// one.
-constexpr std::int64_t kThreadsOfProcess = 1'000'000;
 
 /// A file and the event of it that is next.
 struct Input {
@@ -33,64 +20,18 @@ struct Input {
 };
 using Inputs = std::vector<std::unique_ptr<Input>>;
 
-std::string MicrosText(std::int64_t nanos) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%lld.%03lld", static_cast<long long>(nanos / 1000),
-                static_cast<long long>(nanos % 1000));
-  return text.data();
+// Each writer gets what the others get.
+using Writers = std::vector<std::unique_ptr<TraceWriter>>;
+template <typename Call>
+Status ToAll(const Writers& writers, const Call& call) {
+  for (const auto& writer : writers) {
+    if (Status status = call(*writer); !status.ok()) return status;
+  }
+  return {};
 }
 
-/// The list of a trace, an entry a line.
-class TraceWriter {
- public:
-  explicit TraceWriter(std::string path) : file_(std::move(path)) {}
-
-  Status Begin() {
-    if (Status status = file_.Open(); !status.ok()) return status;
-    return Put("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [");
-  }
-  Status AddName(const char* kind, std::int64_t process, std::int64_t thread, const Json& args) {
-    const Json entry = {
-        {"ph", "M"}, {"name", kind}, {"pid", process}, {"tid", thread}, {"args", args}};
-    return AddEntry(entry.dump(-1, ' ', false, Json::error_handler_t::replace));
-  }
-  Status AddSpan(const TraceEvent& event, std::int64_t process, std::int64_t since_ns) {
-    const Json texts = {event.name, event.category};
-    const auto quoted = [&texts](std::size_t i) {
-      return texts[i].dump(-1, ' ', false, Json::error_handler_t::replace);
-    };
-    return AddEntry("{\"ph\": \"X\", \"name\": " + quoted(0) + ", \"cat\": " + quoted(1) +
-                    ", \"pid\": " + std::to_string(process) +
-                    ", \"tid\": " + std::to_string(ThreadOf(event.process, event.thread)) +
-                    ", \"ts\": " + MicrosText(event.begin_ns - since_ns) +
-                    ", \"dur\": " + MicrosText(event.duration_ns) + "}");
-  }
-  Status End() {
-    if (Status status = Put("\n]}\n"); !status.ok()) return status;
-    return file_.Commit();
-  }
-  static std::int64_t ThreadOf(std::int64_t process, std::int64_t thread) {
-    return process * kThreadsOfProcess + thread;
-  }
-
- private:
-  Status AddEntry(const std::string& entry) {
-    const char* const before = std::exchange(empty_, false) ? "\n" : ",\n";
-    if (Status status = Put(before); !status.ok()) return status;
-    return Put(entry);
-  }
-  Status Put(std::string_view text) { return file_.Append(std::as_bytes(std::span(text))); }
-
-  OutputFile file_;
-  bool empty_ = true;
-};
-
-Status OpenAll(const std::vector<std::string>& files, const std::string& out, Inputs* inputs) {
+Status OpenAll(const std::vector<std::string>& files, Inputs* inputs) {
   for (const std::string& file : files) {
-    std::error_code unknown;  // what is not there is no file of these
-    if (std::filesystem::equivalent(file, out, unknown)) {
-      return Status(StatusCode::kInvalidArgument, out + " is one of the traces: name another one");
-    }
     Input& input = *inputs->emplace_back(std::make_unique<Input>(file));
     Status status = input.file.Open();
     if (status.ok()) status = input.file.Next(&input.next);
@@ -115,27 +56,22 @@ std::string ProcessName(const Inputs& inputs, const Input& input) {
   return same > 1 ? name + " (" + input.told.file + ")" : name;
 }
 
-Status WriteNames(const Inputs& inputs, TraceWriter* writer) {
+Status WriteNames(const Inputs& inputs, const Writers& writers) {
   Status status;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto process = static_cast<std::int64_t>(i) + 1;
-    status =
-        writer->AddName("process_name", process, 0, {{"name", ProcessName(inputs, *inputs[i])}});
-    if (status.ok()) {
-      status = writer->AddName("process_sort_index", process, 0, {{"sort_index", process}});
-    }
+    const std::string name = ProcessName(inputs, *inputs[i]);
+    status = ToAll(writers, [&](auto& writer) { return writer.AddProcess(process, name); });
     for (const TraceRow& row : inputs[i]->file.rows()) {
       if (!status.ok()) return status;
-      status =
-          writer->AddName("thread_name", process, TraceWriter::ThreadOf(row.process, row.thread),
-                          {{"name", row.name}});
+      status = ToAll(writers, [&](auto& writer) { return writer.AddRow(process, row); });
     }
     if (!status.ok()) return status;
   }
   return {};
 }
 
-Status WriteSpans(const Inputs& inputs, std::int64_t since_ns, TraceWriter* writer) {
+Status WriteSpans(const Inputs& inputs, const Writers& writers) {
   using Turn = std::pair<std::int64_t, std::size_t>;  // the earliest, of those the lowest rank
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -145,7 +81,9 @@ Status WriteSpans(const Inputs& inputs, std::int64_t since_ns, TraceWriter* writ
     const std::size_t i = turns.top().second;
     turns.pop();
     Input& input = *inputs[i];
-    Status status = writer->AddSpan(*input.next, static_cast<std::int64_t>(i) + 1, since_ns);
+    const auto process = static_cast<std::int64_t>(i) + 1;
+    Status status =
+        ToAll(writers, [&](auto& writer) { return writer.AddSpan(process, *input.next); });
     ++input.told.events;
     if (status.ok()) status = input.file.Next(&input.next);
     if (!status.ok()) return status;
@@ -156,21 +94,21 @@ Status WriteSpans(const Inputs& inputs, std::int64_t since_ns, TraceWriter* writ
 
 }  // namespace
 
-Status MergeTraces(const std::vector<std::string>& files, const std::string& out,
+Status MergeTraces(const std::vector<std::string>& files, const Writers& writers,
                    std::vector<MergedTrace>* merged) {
   Inputs inputs;
-  if (Status status = OpenAll(files, out, &inputs); !status.ok()) return status;
+  if (Status status = OpenAll(files, &inputs); !status.ok()) return status;
   if (inputs.empty()) return Status(StatusCode::kInvalidArgument, "there is no trace to merge");
   // A trace without a span began at no time.
   std::int64_t since_ns = std::numeric_limits<std::int64_t>::max();
   for (const auto& input : inputs) {
     if (input->next) since_ns = std::min(since_ns, input->told.header.start_realtime_ns);
   }
-  TraceWriter writer(out);
-  Status status = writer.Begin();
-  if (status.ok()) status = WriteNames(inputs, &writer);
-  if (status.ok()) status = WriteSpans(inputs, since_ns, &writer);
-  if (status.ok()) status = writer.End();
+  if (since_ns == std::numeric_limits<std::int64_t>::max()) since_ns = 0;
+  Status status = ToAll(writers, [&](auto& writer) { return writer.Begin(since_ns); });
+  if (status.ok()) status = WriteNames(inputs, writers);
+  if (status.ok()) status = WriteSpans(inputs, writers);
+  if (status.ok()) status = ToAll(writers, [](auto& writer) { return writer.End(); });
   if (!status.ok()) return status;
   merged->clear();
   for (const auto& input : inputs) {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "ringfeed/status.h"
 #include "tools/trace/trace_file.h"
+#include "tools/trace/trace_writer.h"
 
 namespace ringfeed::tools {
 
@@ -19,13 +21,13 @@ struct MergedTrace {
   std::optional<std::int64_t> offset_ns{};
 };
 
-/// Merges traces of several ranks into `out`: a process for each file, named by rank and host, in
-/// the order of ranks; its rows are the threads. Events are in the order of time, by the clocks of
-/// the hosts. A line of each file is in memory, whatever their lengths. `out` appears under its
-/// name once it is whole. Fills *merged, in the order of ranks, only if OK is returned. Errors:
-/// kDamaged with file and line; what the system says of a file; kInvalidArgument where `out` is one
-/// of the files.
-Status MergeTraces(const std::vector<std::string>& files, const std::string& out,
+/// Merges traces of several ranks into what each of `writers` writes: a process for each file,
+/// named by rank and host, in the order of ranks; its rows are those of the file. Events are in the
+/// order of time, by the clocks of the hosts. A line of each file is in memory, whatever their
+/// lengths. Fills *merged, in the order of ranks, only if OK is returned. Errors: kDamaged with
+/// file and line; what the system says of a file; what a writer returns.
+Status MergeTraces(const std::vector<std::string>& files,
+                   const std::vector<std::unique_ptr<TraceWriter>>& writers,
                    std::vector<MergedTrace>* merged);
 
 }  // namespace ringfeed::tools

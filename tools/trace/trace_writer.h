@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ringfeed/status.h"
+#include "tools/trace/trace_file.h"
+
+namespace ringfeed::tools {
+
+/// Where a merged trace is written to. A span comes behind all processes and rows, in the order of
+/// time. What is written appears under its name at End, and never where that is not reached. After
+/// an error only destruction is allowed. For one thread.
+class TraceWriter {
+ public:
+  virtual ~TraceWriter() = default;
+
+  /// `since_ns`: what is time 0, since 1970.
+  virtual Status Begin(std::int64_t since_ns) = 0;
+  /// Processes are numbered from 1 on.
+  virtual Status AddProcess(std::int64_t process, const std::string& name) = 0;
+  /// `row` has the numbers of its file, which belongs to `process`.
+  virtual Status AddRow(std::int64_t process, const TraceRow& row) = 0;
+  virtual Status AddSpan(std::int64_t process, const TraceEvent& span) = 0;
+  virtual Status End() = 0;
+};
+
+}  // namespace ringfeed::tools
