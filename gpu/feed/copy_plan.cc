@@ -241,7 +241,7 @@ void CopyPlan::PlanLeftRows(LeftRows how) {
   std::sort(left_rows_.begin(), left_rows_.end(), [](const LeftRow& a, const LeftRow& b) {
     return std::less<>()(a.from, b.from) || (a.from == b.from && a.bytes > b.bytes);
   });
-  slot_bytes_ = fields_end_ = AlignUp(slot_bytes_);
+  fields_end_ = AlignUp(slot_bytes_);  // what follows, if anything does, begins there
   for (std::span<const LeftRow> rest = left_rows_; !rest.empty();) {
     const Run run = RunOf(rest, how);
     const LeftRow& row = rest.front();
