@@ -359,8 +359,9 @@ DeviceFeedStats DeviceLane::Stats() const {
 
 Status DeviceLane::Prepare(Slot* slot, FeedItem&& item) {
   slot->item = std::move(item);
-  if (!IsPinned(slot->item.pending)) MakeCopies(std::exchange(slot->item.pending, {}));
-  Status status = Plan(slot, left_rows_);
+  Status status;
+  if (!IsPinned(slot->item.pending)) status = MakeCopies(std::exchange(slot->item.pending, {}));
+  if (status.ok()) status = Plan(slot, left_rows_);
   if (status.ok()) status = Fit(slot);
   if (!status.ok() && slot->plan.has_runs()) {
     // Without what stands between rows it may fit.

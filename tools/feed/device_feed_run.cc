@@ -32,7 +32,8 @@ class WatchedSupply final : public BatchSupply {
     const SupplyResult result = inner_->Take(batch, status, stop);
     if (result != SupplyResult::kBatch) return result;
     // The device takes what is pending from where it was read all the same.
-    MakeCopies(batch->pending);
+    *status = MakeCopies(batch->pending);
+    if (!status->ok()) return SupplyResult::kFailed;
     deliveries_->Expect(RowDigests(batch->tensors));
     return result;
   }
