@@ -11,10 +11,10 @@
 
 namespace ringfeed::cufile {
 
-/// What most calls return, by value.
+/// What most calls return, by value: a struct of C's.
 struct Status {
-  int error = 0;       ///< 0, or from kFirstError on
-  int cuda_error = 0;  ///< where `error` is kCudaError
+  int error;       ///< 0, or from kFirstError on
+  int cuda_error;  ///< where `error` is kCudaError
 };
 inline constexpr int kFirstError = 5000;
 inline constexpr int kCudaError = 5011;
@@ -46,6 +46,8 @@ struct Properties {
   std::array<unsigned, 5> limits{};
   std::array<unsigned char, 512> later{};
 };
+
+static_assert(sizeof(Status) == 8 && sizeof(Descriptor) == 24);
 
 /// Parameters of cuFileSetParameterBool.
 inline constexpr int kAllowCompatMode = 1;
