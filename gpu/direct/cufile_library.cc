@@ -37,6 +37,11 @@ void Find(void* library, const char* name, Function* function) {
   *function = reinterpret_cast<Function>(dlsym(library, name));
 }
 
+std::string NamedPath() {
+  const char* const named = std::getenv("RINGFEED_CUFILE");
+  return named == nullptr ? "" : named;
+}
+
 struct Libraries {
   std::mutex mutex;  // guards what follows
   std::map<std::string, std::shared_ptr<CuFileLibrary>> by_path;
@@ -74,15 +79,14 @@ Status CuFileReadFailure(ssize_t result, int error_number) {
 std::shared_ptr<CuFileLibrary> CuFileLibrary::Of(const std::string& path) {
   static constinit PerProcess<Libraries> of_process;
   Libraries& libraries = of_process.Get();
-  std::string which = path;
-  if (const char* named = std::getenv("RINGFEED_CUFILE"); which.empty() && named != nullptr) {
-    which = named;
-  }
+  const std::string which = path.empty() ? NamedPath() : path;
   const std::lock_guard lock(libraries.mutex);
   std::shared_ptr<CuFileLibrary>& library = libraries.by_path[which];
   if (library == nullptr) library = std::make_shared<CuFileLibrary>(which);
   return library;
 }
+
+bool CuFileLibrary::IsNamed() { return !NamedPath().empty(); }
 
 CuFileLibrary::CuFileLibrary(std::string path) : named_(!path.empty()) {
   if (path.empty()) path = kLibrary;

@@ -28,6 +28,8 @@ class CuFileLibrary {
  public:
   /// The one of that path; "": as RINGFEED_CUFILE says, else libcufile.so.0 as the system finds it.
   static std::shared_ptr<CuFileLibrary> Of(const std::string& path = {});
+  /// Whether RINGFEED_CUFILE names one. Loads nothing.
+  static bool IsNamed();
   explicit CuFileLibrary(std::string path);
 
   /// Why there is none; empty where it is loaded.

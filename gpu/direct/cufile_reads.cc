@@ -130,7 +130,7 @@ CuFileReads::CuFileReads(const Options& options)
     : backend_(options.backend),
       device_(options.device),
       only_where_it_pays_(options.only_where_it_pays),
-      library_(options.library != nullptr ? options.library : CuFileLibrary::Of()) {}
+      library_(options.library) {}
 
 CuFileReads::~CuFileReads() {
   if (stream_) {
@@ -144,20 +144,22 @@ void CuFileReads::NoteUnfit(const std::string& why) {
   why_not_ = why;
 }
 
-std::string CuFileReads::WhyNotHere(const DirectNeed& need) const {
+std::string CuFileReads::WhyNotHere(const DirectNeed& need) {
+  const bool named = library_ != nullptr ? library_->named() : CuFileLibrary::IsNamed();
   const auto* const emulated = dynamic_cast<const EmulatedDevices*>(backend_.get());
   if (emulated != nullptr && emulated->simulated()) return "a simulator has one thread";
   if (only_where_it_pays_ && need.record_bytes < kShortRecordBytes) {
     return "records of " + std::to_string(need.record_bytes) + " bytes are too short to gain by it";
   }
-  if (emulated != nullptr && !library_->named()) {
+  if (emulated != nullptr && !named) {
     return "cuFile does not know emulated devices (RINGFEED_CUFILE names a library that does)";
   }
-  if (!library_->why_not().empty()) return library_->why_not();
-  if (only_where_it_pays_ && !library_->named() && !MayBeDirect()) {
+  if (only_where_it_pays_ && !named && !MayBeDirect()) {
     return "no GPUDirect here: neither nvidia-fs is loaded nor does cufile.json say use_pci_p2pdma";
   }
-  return {};
+  const std::lock_guard lock(mutex_);
+  if (library_ == nullptr) library_ = CuFileLibrary::Of();
+  return library_->why_not();
 }
 
 Status CuFileReads::TakeMemory(std::size_t bytes, std::shared_ptr<Memory>* memory) {
@@ -219,14 +221,18 @@ Status CuFileReads::RegisterFile(int descriptor, std::shared_ptr<const File>* fi
   return status;
 }
 
-Status CuFileReads::TryRead(int descriptor, const Arena& arena) const {
+Status CuFileReads::TryRead(int descriptor, Arena* arena) const {
   std::shared_ptr<const File> file;
   Status status = RegisterFile(descriptor, &file);
   if (!status.ok()) return status;
   const std::uint64_t size = SizeNow(descriptor);
   if (size <= kPage) return {};  // it has a last page alone
-  const ssize_t got = library_->api().read(file->handle, arena.data(), kPage, 0, 0);
-  if (got < 0) return CuFileReadFailure(got, errno);
+  const SlabRun run = arena->Allocate(kPage);
+  const ssize_t got =
+      library_->api().read(file->handle, arena->data(), kPage, 0, run.data - arena->data());
+  const int error = errno;
+  arena->Free(run);
+  if (got < 0) return CuFileReadFailure(got, error);
   if (got == kPage) return {};
   return Status(StatusCode::kUnsupported, "cuFileRead gave " + std::to_string(got) + " of 4096");
 }
@@ -239,7 +245,7 @@ Status CuFileReads::TryBegin(const DirectNeed& need, std::shared_ptr<Arena>* are
   if (status.ok()) status = TakeMemory(need.memory_bytes, &memory);
   if (!status.ok()) return status;
   status = library_->OpenDriver(only_where_it_pays_,
-                                [&] { return TryRead(first.number(), *memory->arena); });
+                                [&] { return TryRead(first.number(), memory->arena.get()); });
   if (!status.ok()) {
     const std::lock_guard lock(mutex_);
     std::erase(memories_, memory);

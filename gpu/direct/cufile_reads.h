@@ -31,7 +31,8 @@ class CuFileReads final : public DirectReads {
     int device = 0;
     /// Takes it only where it is GPUDirect, and records are long enough to gain by it.
     bool only_where_it_pays = false;
-    std::shared_ptr<CuFileLibrary> library;  ///< null: CuFileLibrary::Of()
+    std::shared_ptr<CuFileLibrary>
+        library;  ///< null: CuFileLibrary::Of(), loaded when it is needed
   };
   /// Of records that are shorter cuFile's own time for each read is more than a copy's.
   static constexpr std::uint64_t kShortRecordBytes = std::uint64_t{16} << 10;
@@ -57,12 +58,13 @@ class CuFileReads final : public DirectReads {
   struct File;
 
   Status TryBegin(const DirectNeed& need, std::shared_ptr<Arena>* arena);
-  std::string WhyNotHere(const DirectNeed& need) const;
+  /// Loads the library last of all.
+  std::string WhyNotHere(const DirectNeed& need);
   Status TakeMemory(std::size_t bytes, std::shared_ptr<Memory>* memory);
   Status MakeBounce();
   Status RegisterFile(int descriptor, std::shared_ptr<const File>* file) const;
   /// A read of the file's first bytes, as all of them will be.
-  Status TryRead(int descriptor, const Arena& arena) const;
+  Status TryRead(int descriptor, Arena* arena) const;
   /// Bytes that came, or a negative errno, as of pread. *failure where the device takes no more.
   std::int64_t ReadSome(const ReadRequest& request, std::uint64_t offset, std::byte* to,
                         std::size_t bytes, Status* failure);
@@ -76,7 +78,7 @@ class CuFileReads final : public DirectReads {
   const std::shared_ptr<DeviceBackend> backend_;
   const int device_;
   const bool only_where_it_pays_;
-  const std::shared_ptr<CuFileLibrary> library_;
+  std::shared_ptr<CuFileLibrary> library_;  ///< from the first Begin on that needs it
 
   mutable std::mutex mutex_;  ///< guards what follows
   bool closed_ = false;

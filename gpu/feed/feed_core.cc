@@ -479,6 +479,7 @@ Status FeedCore::Close() {
     const std::lock_guard given_up_lock(given_up_mutex);
     given_up->push_back(shared_from_this());
   }
+  if (direct_ != nullptr) direct_->Close();
   pinning_ = pins_->failure();
   pins_.reset();
   live_.Leave();
