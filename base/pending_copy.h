@@ -5,7 +5,17 @@
 #include <cstring>
 #include <span>
 
+#include "ringfeed/status.h"
+
 namespace ringfeed {
+
+/// Memory that the CPU does not read: a device's. Thread safe.
+class FarMemory {
+ public:
+  virtual ~FarMemory() = default;
+  /// Copies from there into host memory. Blocks until that is done.
+  virtual Status CopyToHost(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
+};
 
 /// Bytes of a batch that still stand where they were read: whoever takes the batch copies them to
 /// their place in it, or has a device copy them to the same place in its own memory.
@@ -16,6 +26,7 @@ struct PendingCopy {
   /// Where the memory begins that is kept for it: of several copies from there, what stands between
   /// them may be read along.
   const std::byte* slab = nullptr;
+  FarMemory* far = nullptr;  ///< what `from` is in; null: in host memory
 };
 
 /// Which fields of rows are left where they were read, by the bytes of a row's field on average;
@@ -28,9 +39,26 @@ struct LeftFieldRules {
   bool any() const { return least_bytes > 0; }
 };
 
-/// Does it with the CPU: the batch is then as if nothing had been left out.
-inline void MakeCopies(std::span<const PendingCopy> copies) {
-  for (const PendingCopy& copy : copies) std::memcpy(copy.to, copy.from, copy.bytes);
+/// Does it with the CPU: the batch is then as if nothing had been left out. Fails where a device's
+/// memory cannot be read any more.
+inline Status MakeCopies(std::span<const PendingCopy> copies) {
+  for (std::size_t i = 0; i < copies.size();) {
+    const PendingCopy& first = copies[i++];
+    if (first.far == nullptr) {
+      std::memcpy(first.to, first.from, first.bytes);
+      continue;
+    }
+    // Each call waits for the device: neighbours that stay neighbours go together.
+    std::size_t bytes = first.bytes;
+    for (; i < copies.size() && copies[i].far == first.far && copies[i].slab == first.slab &&
+           copies[i].from == first.from + bytes && copies[i].to == first.to + bytes;
+         ++i) {
+      bytes += copies[i].bytes;
+    }
+    const Status status = first.far->CopyToHost(first.to, first.from, bytes);
+    if (!status.ok()) return status;
+  }
+  return {};
 }
 
 /// Whether so many bytes that are wanted are best copied with all that stands between them.

@@ -82,9 +82,11 @@ class ReadPool {
     std::uint32_t asked = 0;  ///< bytes of the request
   };
 
-  /// One engine's side of the pool. All of it is guarded by the pool's mutex.
+  /// One engine's side of the pool. All of it is guarded by the pool's mutex, but what does not
+  /// change: `retries` and `serve`.
   struct Client {
     int retries = 0;
+    ServeRead serve;
     std::size_t queued = 0;   ///< in the pool's queue
     std::size_t running = 0;  ///< a thread writes to its buffer
     bool woken = false;
@@ -197,10 +199,10 @@ void ReadPool::Serve(Job job, std::unique_lock<std::mutex>* lock) {
   Client* const client = job.client;
   --client->queued;
   ++client->running;
-  const int retries = client->retries;
   lock->unlock();
   ReadEngineStats stats;
-  ReadCompletion completion = ReadRequestBlocking(job.request, retries, &stats);
+  // Both are the client's from its construction on.
+  ReadCompletion completion = client->serve(job.request, client->retries, &stats);
   lock->lock();
   client->stats.reads += stats.reads;
   client->stats.bytes += stats.bytes;
@@ -216,9 +218,10 @@ void ReadPool::Serve(Job job, std::unique_lock<std::mutex>* lock) {
 
 class PoolEngine final : public ReadEngine {
  public:
-  explicit PoolEngine(const IoOptions& options)
+  PoolEngine(const IoOptions& options, ServeRead serve)
       : pool_(ReadPool::Get()), most_in_flight_bytes_(options.in_flight_bytes) {
     client_.retries = options.retries;
+    client_.serve = std::move(serve);
   }
   ~PoolEngine() override { pool_.Leave(&client_); }
 
@@ -292,7 +295,11 @@ std::unique_ptr<ReadEngine> MakeInlineEngine(const IoOptions& options) {
 }
 
 std::unique_ptr<ReadEngine> MakePoolEngine(const IoOptions& options) {
-  return std::make_unique<PoolEngine>(options);
+  return MakePoolEngine(options, ReadRequestBlocking);
+}
+
+std::unique_ptr<ReadEngine> MakePoolEngine(const IoOptions& options, ServeRead serve) {
+  return std::make_unique<PoolEngine>(options, std::move(serve));
 }
 
 }  // namespace ringfeed

@@ -81,7 +81,10 @@ class DescriptorInput final : public InputFile {
     size_ = size;
     descriptor_ = descriptor;
   }
-  ~DescriptorInput() override { close(descriptor_); }
+  ~DescriptorInput() override {
+    attached_.reset();
+    close(descriptor_);
+  }
 
   void Choose(IoChoice choice, std::uint32_t alignment, bool cached = false) {
     choice_ = std::move(choice);
@@ -205,6 +208,7 @@ class Opening {
   Status Open() { return OpenDataFile(name_, &descriptor_, &stat_); }
   OpenInputResult Choose(bool may_map);
   OpenInputResult Sequential(const std::string& reason);
+  OpenInputResult Direct(const std::string& reason) { return Cold(IoPath::kPread, reason); }
   OpenInputResult Cached(std::uint64_t* loads);
 
  private:
@@ -349,6 +353,14 @@ OpenInputResult OpenSequentialInput(const std::string& name, const IoOptions& op
   const Status status = opening.Open();
   if (!status.ok()) return {status, nullptr};
   return opening.Sequential(reason);
+}
+
+OpenInputResult OpenDirectInput(const std::string& name, const IoOptions& options,
+                                const std::string& reason) {
+  Opening opening(name, options);
+  const Status status = opening.Open();
+  if (!status.ok()) return {status, nullptr};
+  return opening.Direct(reason);
 }
 
 OpenInputResult OpenCachedInput(const std::string& name, const IoOptions& options,

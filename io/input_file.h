@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "ringfeed/io_options.h"
 #include "ringfeed/source.h"
@@ -44,6 +45,11 @@ class InputFile {
   virtual bool LeaveDirect() { return false; }
   /// True once LeaveDirect took effect: then choice().direct tells what was begun with.
   virtual bool left_direct() const { return false; }
+  /// Keeps something that was made of the descriptor: it goes before that is closed. Before others
+  /// have the file.
+  void Attach(std::shared_ptr<const void> what) { attached_ = std::move(what); }
+  /// What was attached; null without that.
+  const void* attached() const { return attached_.get(); }
   /// Opened by OpenCachedInput: pieces are asked for as they are needed, with little between them.
   bool cached() const { return cached_; }
 
@@ -60,6 +66,7 @@ class InputFile {
   bool cached_ = false;
   int descriptor_ = -1;
   std::uint32_t alignment_ = 1;
+  std::shared_ptr<const void> attached_;
   std::span<const std::byte> mapping_;
 };
 
@@ -81,6 +88,10 @@ OpenInputResult OpenInput(std::shared_ptr<Source> source);
 /// done before. The caller has seen that it fits into memory.
 OpenInputResult OpenCachedInput(const std::string& name, const IoOptions& options,
                                 std::uint64_t* loads);
+/// Opens `name` to be read into a device's memory, by O_DIRECT where the options and the file
+/// system allow it; never mapped. `reason` is the choice's. Errors as above.
+OpenInputResult OpenDirectInput(const std::string& name, const IoOptions& options,
+                                const std::string& reason);
 /// Opens `name` to be read by ReadAt from its start to its end, whatever path is asked for;
 /// `reason` is the choice's. Errors as above.
 OpenInputResult OpenSequentialInput(const std::string& name, const IoOptions& options,

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -82,6 +83,11 @@ Status MakeUringEngine(const IoOptions& options, std::byte* arena_data, std::siz
 /// A pool of blocking readers shared by all its users in the process; each engine is a client of
 /// it.
 std::unique_ptr<ReadEngine> MakePoolEngine(const IoOptions& options);
+/// Serves one request in a thread of the pool, which blocks meanwhile, with so many retries, and
+/// adds what it took to the counters.
+using ServeRead = std::function<ReadCompletion(const ReadRequest&, int, ReadEngineStats*)>;
+/// The same with another way of reading, which must outlive the engine's reads.
+std::unique_ptr<ReadEngine> MakePoolEngine(const IoOptions& options, ServeRead serve);
 /// Reads in Submit, in the caller's thread.
 std::unique_ptr<ReadEngine> MakeInlineEngine(const IoOptions& options);
 

@@ -94,6 +94,8 @@ constexpr MetricInfo kMetrics[] = {
      "Of these: copied one by one from where they were read"},
     {"ringfeed_device_slab_bytes_total", kCounter, "feed device",
      "Of these: copied together from where they were read"},
+    {"ringfeed_device_direct_bytes_total", kCounter, "feed device",
+     "Of these: read into the device's memory"},
     {"ringfeed_device_unpinned_bytes_total", kCounter, "feed device",
      "Of these: from memory that is not registered"},
     {"ringfeed_device_grown_slots_total", kCounter, "feed device", "Slots that became bigger"},

@@ -166,6 +166,7 @@ void AddDevice(const FeedCounts::Device& device, const Labels& labels, Families*
   to->Count("ringfeed_device_packed_bytes_total", labels, stats.packed_bytes);
   to->Count("ringfeed_device_member_bytes_total", labels, stats.member_bytes);
   to->Count("ringfeed_device_slab_bytes_total", labels, stats.slab_bytes);
+  to->Count("ringfeed_device_direct_bytes_total", labels, stats.direct_bytes);
   to->Count("ringfeed_device_unpinned_bytes_total", labels, stats.unpinned_bytes);
   to->Count("ringfeed_device_grown_slots_total", labels, stats.grown_slots);
 }

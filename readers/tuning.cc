@@ -43,7 +43,8 @@ std::size_t SizeAt(const Json& json, const char* key) {
 
 // Files of older versions say nothing of it.
 std::string TransferIn(const Json& json) {
-  constexpr std::array<std::string_view, 5> kNames = {"", "auto", "batch", "members", "slabs"};
+  constexpr std::array<std::string_view, 6> kNames = {"",        "auto",  "batch",
+                                                      "members", "slabs", "direct"};
   std::string name = json.value("transfer", std::string());
   if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
     throw std::invalid_argument("there is no transfer \"" + name + "\"");

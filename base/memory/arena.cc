@@ -12,6 +12,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/memory/huge_pages.h"
@@ -109,11 +110,11 @@ Registry& AllArenas() {
 }  // namespace
 
 struct Arena::Impl {
-  Impl(const ArenaOptions& arena_options, std::byte* range)
+  Impl(const ArenaOptions& arena_options, std::byte* range, std::function<void()> returns = {})
       : options(arena_options),
         data(range),
+        give_back(std::move(returns)),
         owner(getpid()),
-        populator(range, arena_options.bytes),
         bitmap(arena_options.bytes / arena_options.slab_bytes) {}
 
   /// Pieces of a power of two up to a huge page begin at a multiple of their size, so that none
@@ -144,8 +145,9 @@ struct Arena::Impl {
 
   const ArenaOptions options;
   std::byte* const data;
+  const std::function<void()> give_back;  ///< of a range that is not this arena's own; else empty
   const pid_t owner;
-  PagePopulator populator;
+  std::optional<PagePopulator> populator;  ///< of its own range
 
   std::mutex mutex;  // guards what follows
   SlabBitmap bitmap;
@@ -162,7 +164,10 @@ struct Arena::Impl {
 Arena::Arena(const ArenaOptions& options) {
   const ArenaOptions checked = Checked(options);
   impl_ = std::make_unique<Impl>(checked, ReserveRange(checked.bytes, checked.huge_pages));
+  impl_->populator.emplace(impl_->data, checked.bytes);
 }
+
+Arena::Arena(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Arena::~Arena() {
   if (impl_->owner != getpid()) {
@@ -173,8 +178,13 @@ Arena::~Arena() {
   for (const auto& [number, function] : impl_->at_end) function();
   std::byte* const data = impl_->data;
   const std::size_t bytes = impl_->options.bytes;
+  const std::function<void()> give_back = impl_->give_back;
   impl_.reset();
   AllowUse(data, bytes);  // others may be mapped there
+  if (give_back) {
+    give_back();
+    return;
+  }
   munmap(data - kGuardBytes, bytes + 2 * kGuardBytes);
 }
 
@@ -185,6 +195,20 @@ std::shared_ptr<Arena> Arena::Create(const ArenaOptions& options) {
   std::erase_if(registry.arenas, [](const auto& entry) { return entry.second.expired(); });
   registry.arenas[arena->data()] = arena;
   return arena;
+}
+
+std::shared_ptr<Arena> Arena::Over(std::byte* data, std::size_t bytes,
+                                   std::function<void()> give_back) {
+  ArenaOptions options;
+  options.slab_bytes = kLeastSlabBytes;
+  options.bytes = bytes / options.slab_bytes * options.slab_bytes;
+  options.huge_pages = false;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(data) % options.slab_bytes == 0;
+  if (options.bytes == 0 || !aligned) {
+    throw Error(Status(StatusCode::kInvalidArgument, "an arena over no slab"));
+  }
+  return std::shared_ptr<Arena>(
+      new Arena(std::make_unique<Impl>(options, data, std::move(give_back))));
 }
 
 std::shared_ptr<Arena> Arena::Containing(const std::byte* address) {
@@ -232,7 +256,7 @@ SlabRun Arena::Allocate(std::size_t bytes, const std::byte* hint) {
     impl_->peak_slabs = std::max(impl_->peak_slabs, impl_->bitmap.taken());
   }
   if (first == SlabBitmap::kNone) return {};
-  impl_->populator.Require(first * slab_bytes, slabs * slab_bytes);
+  if (impl_->populator) impl_->populator->Require(first * slab_bytes, slabs * slab_bytes);
   const SlabRun run{impl_->data + first * slab_bytes, slabs * slab_bytes};
   AllowUse(run.data, run.bytes);
   return run;
@@ -250,7 +274,7 @@ bool Arena::Extend(SlabRun* run, std::size_t bytes) {
     if (!impl_->bitmap.TakeAt(offset / slab_bytes, more / slab_bytes)) return false;
     impl_->peak_slabs = std::max(impl_->peak_slabs, impl_->bitmap.taken());
   }
-  impl_->populator.Require(offset, more);
+  if (impl_->populator) impl_->populator->Require(offset, more);
   AllowUse(behind, more);
   run->bytes += more;
   return true;
@@ -294,15 +318,20 @@ void Arena::CancelAtEnd(std::uint64_t number) {
 ArenaReport Arena::Report() const {
   ArenaReport report;
   report.bytes = impl_->options.bytes;
-  report.populated_bytes = impl_->populator.populated_bytes();
-  report.huge_bytes = impl_->HugeBytes(report.populated_bytes);
+  if (impl_->populator) {
+    report.populated_bytes = impl_->populator->populated_bytes();
+    report.huge_bytes = impl_->HugeBytes(report.populated_bytes);
+  }
   {
     const std::lock_guard lock(impl_->mutex);
     report.in_use_bytes = impl_->bitmap.taken() * impl_->options.slab_bytes;
     report.peak_in_use_bytes = impl_->peak_slabs * impl_->options.slab_bytes;
   }
   // A piece being faulted in at this moment may be counted in one of the two only.
-  if (report.huge_bytes > 0 && report.huge_bytes + kHugePageBytes >= report.populated_bytes) {
+  if (!impl_->populator) {
+    report.pages = "not host memory";
+  } else if (report.huge_bytes > 0 &&
+             report.huge_bytes + kHugePageBytes >= report.populated_bytes) {
     report.pages = "huge";
   } else if (report.populated_bytes == 0) {
     report.pages = "4 KiB: nothing is populated yet";
@@ -327,7 +356,7 @@ bool Arena::ReserveQuota(std::size_t bytes) {
     if (bytes > impl_->options.bytes - impl_->reserved_bytes) return false;
     impl_->reserved_bytes += bytes;
   }
-  impl_->populator.WarmUp();
+  if (impl_->populator) impl_->populator->WarmUp();
   return true;
 }
 

@@ -48,6 +48,11 @@ class Arena {
  public:
   /// Reserves the range. Throws Error(kResourceExhausted) with the remedy if the system refuses it.
   static std::shared_ptr<Arena> Create(const ArenaOptions& options);
+  /// Hands out slabs of a range that is not host memory, a device's, which begins at a multiple of
+  /// 64 KiB: it is never touched here, and Containing does not know it. `give_back` is called when
+  /// the arena ends. Throws Error where the range does not hold a slab.
+  static std::shared_ptr<Arena> Over(std::byte* data, std::size_t bytes,
+                                     std::function<void()> give_back);
   /// The process's arena, made at the first call with default options (or `RINGFEED_ARENA_BYTES`).
   static std::shared_ptr<Arena> Default();
   /// The arena that an address lies in; null for other memory.
@@ -90,6 +95,7 @@ class Arena {
  private:
   explicit Arena(const ArenaOptions& options);
   struct Impl;
+  explicit Arena(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -35,6 +35,7 @@ GROUPS = {
         "docs/COMMAND.md": "The command",
         "docs/TUNING.md": "Tuning",
         "docs/METRICS.md": "Seeing a job",
+        "docs/GPUDIRECT.md": "GPUDirect",
         "docs/PROGRAMS.md": "Programs as text",
         "docs/GUARANTEES.md": "Guarantees",
         "docs/PERFORMANCE.md": "Performance",

@@ -11,7 +11,13 @@ namespace {
 
 class ReaderSupply final : public BatchSupply {
  public:
-  explicit ReaderSupply(Reader reader) : reader_(std::move(reader)) {}
+  ReaderSupply(Reader reader, std::shared_ptr<CuFileReads> direct)
+      : reader_(std::move(reader)), direct_(std::move(direct)) {}
+  ~ReaderSupply() override {
+    if (direct_ != nullptr) direct_->Close();
+  }
+  ReaderSupply(const ReaderSupply&) = delete;
+  ReaderSupply& operator=(const ReaderSupply&) = delete;
 
   SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
     // What the chain throws when it starts is a failure of the data to those who wait for them.
@@ -29,9 +35,11 @@ class ReaderSupply final : public BatchSupply {
 
   void ReInit() override { reader_.ReInit(); }
   Reader reader() const override { return reader_; }
+  std::shared_ptr<CuFileReads> direct() const override { return direct_; }
 
  private:
   Reader reader_;
+  const std::shared_ptr<CuFileReads> direct_;
 };
 
 }  // namespace
@@ -65,7 +73,8 @@ LeftFieldRules RulesFor(const FeedOptions& options) {
       const std::size_t least = asked > 0 ? asked : CopyPlan::kLongRowBytes / 4;
       return {least, least, false};
     }
-    case TransferPlan::kSlabs: {
+    case TransferPlan::kSlabs:
+    case TransferPlan::kDirect: {  // where that cannot be
       const std::size_t least = asked > 0 ? asked : kLeastNeighbourBytes;
       return {least, least, false};
     }
@@ -75,10 +84,38 @@ LeftFieldRules RulesFor(const FeedOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options) {
+namespace {
+
+/// Null where the options leave no room for it: the lane says why (DeviceLane::Stats).
+std::shared_ptr<CuFileReads> DirectReadsFor(const FeedOptions& options,
+                                            std::shared_ptr<CuFileLibrary> library) {
+  const bool wanted =
+      options.transfer == TransferPlan::kDirect || options.transfer == TransferPlan::kAuto;
+  if (!wanted || !WhyNotDirect(options).empty()) return nullptr;
+  CuFileReads::Options reads;
+  reads.backend = options.backend;
+  reads.device = options.devices.front();
+  reads.only_where_it_pays = options.transfer == TransferPlan::kAuto;
+  reads.library = std::move(library);
+  return std::make_shared<CuFileReads>(reads);
+}
+
+}  // namespace
+
+std::string WhyNotDirect(const FeedOptions& options) {
+  if (options.devices.size() != 1) return "what is read is one device's, the feed has several";
+  if (options.fixed_slots) return "fixed slots have no room for a table of rows";
+  if (options.last_step != LastStep::kUneven) return "rows of the last step are repeated or spread";
+  return {};
+}
+
+std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
+                                      std::shared_ptr<CuFileLibrary> library) {
   reader.ReserveBatches(Distributor::HeldBatches(options.devices.size(), options.last_step));
   ReaderAccess::LeaveFields(reader, RulesFor(options));
-  return std::make_unique<ReaderSupply>(std::move(reader));
+  std::shared_ptr<CuFileReads> direct = DirectReadsFor(options, std::move(library));
+  if (direct != nullptr) ReaderAccess::ReadDirectly(reader, direct);
+  return std::make_unique<ReaderSupply>(std::move(reader), std::move(direct));
 }
 
 }  // namespace ringfeed

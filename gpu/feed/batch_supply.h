@@ -5,8 +5,10 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
 
 #include "base/pending_copy.h"
+#include "gpu/direct/cufile_reads.h"
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/reader.h"
@@ -40,10 +42,17 @@ class BatchSupply {
   virtual void ReInit() = 0;
   /// The chain that the batches' origins are of; empty where they have none.
   virtual Reader reader() const { return {}; }
+  /// What reads the batches' rows into a device's memory; null where nothing does.
+  virtual std::shared_ptr<CuFileReads> direct() const { return nullptr; }
 };
+
+/// Why TransferPlan::kDirect cannot be with the feed's options; empty where it can.
+std::string WhyNotDirect(const FeedOptions& options);
 
 /// Batches of a reader, which must be able to hold as many at a time as the feed does. Rows are
 /// left where they are read as FeedOptions::transfer says.
-std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options);
+/// `library`: cuFile's, for tests; null: the process's own.
+std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
+                                      std::shared_ptr<CuFileLibrary> library = nullptr);
 
 }  // namespace ringfeed

@@ -104,7 +104,9 @@ void CopyPlan::Clear(std::size_t fields) {
   transformed_.clear();
   left_rows_.clear();
   gathered_.clear();
-  staging_bytes_ = slot_bytes_ = copied_bytes_ = each_bytes_ = together_bytes_ = 0;
+  direct_.clear();
+  far_rows_.clear();
+  staging_bytes_ = slot_bytes_ = copied_bytes_ = each_bytes_ = together_bytes_ = direct_bytes_ = 0;
   mask_at_ = FieldPlace::kNowhere;
   ragged_ = false;
   fields_.resize(fields);
@@ -197,7 +199,7 @@ std::size_t CopyPlan::AddParts(const Tensor& tensor, std::span<const PendingCopy
   for (const PendingCopy& copy : pending) {
     const auto at = static_cast<std::size_t>(copy.to - tensor.data);
     add_written(at);
-    left_rows_.push_back({copy.from, to + at, copy.bytes, copy.slab});
+    left_rows_.push_back({copy.from, to + at, copy.bytes, copy.slab, copy.far != nullptr});
     done = at + copy.bytes;
   }
   add_written(tensor.bytes);
@@ -241,8 +243,12 @@ void CopyPlan::PlanLeftRows(LeftRows how) {
   std::sort(left_rows_.begin(), left_rows_.end(), [](const LeftRow& a, const LeftRow& b) {
     return std::less<>()(a.from, b.from) || (a.from == b.from && a.bytes > b.bytes);
   });
-  slot_bytes_ = fields_end_ = AlignUp(slot_bytes_);
+  fields_end_ = AlignUp(slot_bytes_);  // what follows, if anything does, begins there
   for (std::span<const LeftRow> rest = left_rows_; !rest.empty();) {
+    if (rest.front().far) {
+      rest = rest.subspan(AddFarRows(rest));
+      continue;
+    }
     const Run run = RunOf(rest, how);
     const LeftRow& row = rest.front();
     if (run.rows > 1) {
@@ -257,8 +263,40 @@ void CopyPlan::PlanLeftRows(LeftRows how) {
     rest = rest.subspan(run.rows);
   }
   runs_end_ = slot_bytes_;
-  if (gathered_.empty()) return;
-  gathered_at_ = AddPiece(gathered_.data(), gathered_.size() * sizeof(GatheredPiece));
+  if (!gathered_.empty()) AddTable(gathered_, &gathered_at_);
+  if (!direct_.empty()) AddTable(direct_, &direct_at_);
+}
+
+void CopyPlan::AddTable(std::span<const GatheredPiece> table, std::size_t* at) {
+  *at = AddPiece(table.data(), table.size_bytes());
+}
+
+std::size_t CopyPlan::AddFarRows(std::span<const LeftRow> rows) {
+  FarRows of_slab{rows.front().from, 0, direct_.size(), 0};
+  for (const LeftRow& row : rows) {
+    if (!row.far || row.slab != rows.front().slab) break;
+    const auto from = static_cast<std::size_t>(row.from - of_slab.from);
+    of_slab.bytes = std::max(of_slab.bytes, from + row.bytes);
+    direct_.push_back({from, row.to, row.bytes});
+    direct_bytes_ += row.bytes;
+    ++of_slab.count;
+  }
+  far_rows_.push_back(of_slab);
+  return of_slab.count;
+}
+
+void CopyPlan::AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const {
+  const auto* const table = reinterpret_cast<const GatheredPiece*>(slot + direct_at_);
+  for (const FarRows& rows : far_rows_) {
+    GatherPieces gather;
+    gather.input = rows.from;
+    gather.input_bytes = rows.bytes;
+    gather.pieces = table + rows.first;
+    gather.count = rows.count;
+    gather.output = slot;
+    gather.output_bytes = fields_end_;
+    kernels->emplace_back(gather);
+  }
 }
 
 void CopyPlan::PlanPieces(const Instance& batch, std::span<const PendingCopy> pending) {

@@ -69,11 +69,16 @@ class CopyPlan {
   /// with neighbours.
   std::size_t each_bytes() const { return each_bytes_; }
   std::size_t together_bytes() const { return together_bytes_; }
+  /// The same, of rows that stand in the device's memory already.
+  std::size_t direct_bytes() const { return direct_bytes_; }
   bool ragged() const { return ragged_; }
   /// Whether rows are copied together: what stands between them differs from batch to batch.
   bool has_runs() const { return !gathered_.empty(); }
   std::size_t mask_at() const { return mask_at_; }
 
+  /// The kernels that take rows from the device's memory to `slot`: with the copies, behind which
+  /// their table is there.
+  void AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
   /// The kernels that turn what was copied to `slot` into what is shown.
   void AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
   /// The tensors as a lease shows them: views without an owner, `lod` in this plan.
@@ -93,6 +98,14 @@ class CopyPlan {
     std::size_t to = 0;  ///< offset in the slot
     std::size_t bytes = 0;
     const std::byte* slab = nullptr;  ///< as PendingCopy
+    bool far = false;                 ///< in the device's memory
+  };
+  /// Rows of one slab in the device's memory: entries of the table.
+  struct FarRows {
+    const std::byte* from = nullptr;  ///< where the first of them begins
+    std::size_t bytes = 0;            ///< to the furthest end
+    std::size_t first = 0;
+    std::size_t count = 0;
   };
   /// Rows that are copied together: from the first one's beginning to the furthest end.
   struct Run {
@@ -112,6 +125,9 @@ class CopyPlan {
   /// Of the neighbours that begin with the first of these rows.
   static Run RunOf(std::span<const LeftRow> rows, LeftRows how);
   void AddRun(std::span<const LeftRow> rows, std::size_t bytes);
+  /// How many of the rows, which begin with one in the device's memory, are of its slab.
+  std::size_t AddFarRows(std::span<const LeftRow> rows);
+  void AddTable(std::span<const GatheredPiece> table, std::size_t* at);
   Status Transform(const FieldTransform& transform);
   Status PlaceOutput(FieldPlace* place, DType dtype, Shape shape);
   Status Normalize(const NormalizeField& normalize, FieldPlace* place);
@@ -124,10 +140,14 @@ class CopyPlan {
   std::vector<LeftRow> left_rows_;
   std::vector<GatheredPiece> gathered_;  ///< of rows that are copied together
   std::size_t gathered_at_ = 0;          ///< that table in the slot
-  std::size_t fields_end_ = 0;           ///< where runs of rows begin in the slot
+  std::vector<GatheredPiece> direct_;    ///< of rows in the device's memory
+  std::vector<FarRows> far_rows_;
+  std::size_t direct_at_ = 0;   ///< that table in the slot
+  std::size_t fields_end_ = 0;  ///< where runs of rows begin in the slot
   std::size_t runs_end_ = 0;
   std::size_t each_bytes_ = 0;
   std::size_t together_bytes_ = 0;
+  std::size_t direct_bytes_ = 0;
   std::size_t staging_bytes_ = 0;
   std::size_t slot_bytes_ = 0;
   std::size_t copied_bytes_ = 0;

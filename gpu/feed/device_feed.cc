@@ -87,6 +87,8 @@ std::string_view TransferPlanName(TransferPlan plan) {
       return "auto";
     case TransferPlan::kBatch:
       return "batch";
+    case TransferPlan::kDirect:
+      return "direct";
     case TransferPlan::kMembers:
       return "members";
     case TransferPlan::kSlabs:
@@ -96,11 +98,11 @@ std::string_view TransferPlanName(TransferPlan plan) {
 }
 
 TransferPlan TransferPlanNamed(std::string_view name) {
-  for (const TransferPlan plan :
-       {TransferPlan::kAuto, TransferPlan::kBatch, TransferPlan::kMembers, TransferPlan::kSlabs}) {
+  for (const TransferPlan plan : {TransferPlan::kAuto, TransferPlan::kBatch, TransferPlan::kMembers,
+                                  TransferPlan::kSlabs, TransferPlan::kDirect}) {
     if (TransferPlanName(plan) == name) return plan;
   }
-  throw Refuse("a transfer is \"auto\", \"batch\", \"members\" or \"slabs\", not \"" +
+  throw Refuse("a transfer is \"auto\", \"batch\", \"members\", \"slabs\" or \"direct\", not \"" +
                std::string(name) + "\"");
 }
 

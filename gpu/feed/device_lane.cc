@@ -21,18 +21,25 @@ constexpr std::int64_t kPollNs = 50'000;
 LeftRows LeftRowsOf(const LaneOptions& options) {
   if (options.fixed_slots) return LeftRows::kEach;
   if (options.transfer == TransferPlan::kAuto) return LeftRows::kByLength;
-  return options.transfer == TransferPlan::kSlabs ? LeftRows::kTogether : LeftRows::kEach;
+  const bool together =
+      options.transfer == TransferPlan::kSlabs || options.transfer == TransferPlan::kDirect;
+  return together ? LeftRows::kTogether : LeftRows::kEach;
 }
 
 // How most of the bytes came that leases showed.
 void SetTransfer(TransferPlan asked, DeviceFeedStats* stats) {
-  const std::uint64_t left = stats->member_bytes + stats->slab_bytes;
+  const std::uint64_t left = stats->member_bytes + stats->slab_bytes + stats->direct_bytes;
   if (asked == TransferPlan::kBatch) {
     stats->transfer_reason = "asked for";
   } else if (left == 0) {
     stats->transfer_reason =
         "no field was left where it was read: they are short, converted or of mapped files, or "
         "there was no memory to keep them";
+  } else if (stats->direct_bytes > stats->member_bytes + stats->slab_bytes) {
+    stats->transfer = TransferPlan::kDirect;
+    stats->transfer_reason =
+        std::to_string(100 * stats->direct_bytes / std::max(left, stats->delivered_bytes)) +
+        " % of the bytes were read into the device's memory";
   } else {
     stats->transfer =
         stats->member_bytes >= stats->slab_bytes ? TransferPlan::kMembers : TransferPlan::kSlabs;
@@ -348,6 +355,7 @@ DeviceFeedStats DeviceLane::Stats() const {
   stats.packed_bytes = packed_bytes_.load(std::memory_order_relaxed);
   stats.member_bytes = member_bytes_.load(std::memory_order_relaxed);
   stats.slab_bytes = slab_bytes_.load(std::memory_order_relaxed);
+  stats.direct_bytes = direct_bytes_.load(std::memory_order_relaxed);
   SetTransfer(options_.transfer, &stats);
   stats.unpinned_bytes = unpinned_bytes_.load(std::memory_order_relaxed);
   stats.grown_slots = grown_slots_.load(std::memory_order_relaxed);
@@ -359,8 +367,9 @@ DeviceFeedStats DeviceLane::Stats() const {
 
 Status DeviceLane::Prepare(Slot* slot, FeedItem&& item) {
   slot->item = std::move(item);
-  if (!IsPinned(slot->item.pending)) MakeCopies(std::exchange(slot->item.pending, {}));
-  Status status = Plan(slot, left_rows_);
+  Status status;
+  if (!IsPinned(slot->item.pending)) status = MakeCopies(std::exchange(slot->item.pending, {}));
+  if (status.ok()) status = Plan(slot, left_rows_);
   if (status.ok()) status = Fit(slot);
   if (!status.ok() && slot->plan.has_runs()) {
     // Without what stands between rows it may fit.
@@ -384,7 +393,7 @@ Status DeviceLane::Plan(Slot* slot, LeftRows left_rows) const {
 bool DeviceLane::IsPinned(std::span<const PendingCopy> pending) const {
   if (!Does(FeedStep::kRegisterSource)) return true;
   return std::all_of(pending.begin(), pending.end(), [this](const PendingCopy& copy) {
-    std::size_t done = 0;
+    std::size_t done = copy.far != nullptr ? copy.bytes : 0;
     while (done < copy.bytes) {
       const HostPins::Part part = pins_->Pin(copy.from + done, copy.bytes - done);
       if (!part.pinned) return false;
@@ -498,6 +507,7 @@ void DeviceLane::AddCopy(std::byte* to, const std::byte* from, std::size_t bytes
 void DeviceLane::AddCopies(const Slot& slot) {
   member_bytes_.fetch_add(slot.plan.each_bytes(), std::memory_order_relaxed);
   slab_bytes_.fetch_add(slot.plan.together_bytes(), std::memory_order_relaxed);
+  direct_bytes_.fetch_add(slot.plan.direct_bytes(), std::memory_order_relaxed);
   const auto planned = slot.plan.pieces();
   for (std::size_t p = 0; p < planned.size();) {
     const PlannedPiece& first = planned[p++];
@@ -533,9 +543,24 @@ Status DeviceLane::Copy() {
   } else if (!pieces_.empty()) {
     status = backend_->CopyBatchToDevice(copy_stream_, pieces_);
   }
+  if (status.ok() && Does(FeedStep::kRecordBehindDirect)) status = TakeDirect();
   for (const std::size_t number : group_) {
     if (!status.ok() || !Does(FeedStep::kRecordCopied)) return status;
     status = backend_->Record(slots_[number]->copied, copy_stream_);
+  }
+  if (status.ok() && !Does(FeedStep::kRecordBehindDirect)) status = TakeDirect();
+  return status;
+}
+
+// On the copy stream: what they read is given back when `copied` was seen, as a batch's memory is.
+Status DeviceLane::TakeDirect() {
+  kernels_.clear();
+  for (const std::size_t number : group_) {
+    slots_[number]->plan.AddDirectKernels(slots_[number]->memory, &kernels_);
+  }
+  Status status;
+  for (const DeviceKernel& kernel : kernels_) {
+    if (status.ok()) status = backend_->Launch(copy_stream_, kernel);
   }
   return status;
 }

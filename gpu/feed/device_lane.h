@@ -51,6 +51,7 @@ enum class FeedStep : std::uint8_t {
   kCheckPatience,          ///< a wait that only the program itself can end
   kDrainBeforeFree,        ///< memory is freed and unregistered once no copy uses it
   kSeeReleasesBeforeFree,  ///< … and once what its consumers enqueued was seen done
+  kRecordBehindDirect,     ///< what the device takes from its own memory comes before `copied`
 };
 
 /// What all lanes of a feed share.
@@ -251,6 +252,8 @@ class DeviceLane {
   std::size_t CapacityFor(const CopyPlan& plan);
   Status WaitForConsumers(Slot* slot);
   Status Copy();
+  /// Takes rows of a group from the device's memory to their slots.
+  Status TakeDirect();
   Status Stage(Slot* slot);
   void AddCopies(const Slot& slot);
   void AddCopy(std::byte* to, const std::byte* from, std::size_t bytes);
@@ -320,6 +323,7 @@ class DeviceLane {
   std::atomic<std::uint64_t> packed_bytes_{0};
   std::atomic<std::uint64_t> member_bytes_{0};
   std::atomic<std::uint64_t> slab_bytes_{0};
+  std::atomic<std::uint64_t> direct_bytes_{0};
   std::atomic<std::uint64_t> unpinned_bytes_{0};
   std::atomic<std::uint64_t> grown_slots_{0};
   std::atomic<std::int64_t> wait_ns_{0};

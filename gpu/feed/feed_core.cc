@@ -58,6 +58,7 @@ FeedCore::FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& optio
       hands_on_(drive.hands_on),
       act_as_(drive.act_as),
       supply_(std::move(supply)),
+      direct_(supply_->direct()),
       distributor_(supply_.get(), options.devices.size(), options.distribution, options.last_step),
       lane_options_(LaneOptionsOf(options, drive)) {}
 
@@ -167,7 +168,9 @@ bool FeedCore::Take(FeedItem* item, const std::stop_token& stop) {
 void FeedCore::PinAhead(const FeedItem& item) const {
   if (!Does(FeedStep::kRegisterSource)) return;
   for (const Tensor& tensor : item.batch) pins_->PinAll(tensor.data, tensor.bytes);
-  for (const PendingCopy& copy : item.pending) pins_->PinAll(copy.from, copy.bytes);
+  for (const PendingCopy& copy : item.pending) {
+    if (copy.far == nullptr) pins_->PinAll(copy.from, copy.bytes);
+  }
 }
 
 void FeedCore::ReadLoop(const std::stop_token& stop) {
@@ -476,6 +479,7 @@ Status FeedCore::Close() {
     const std::lock_guard given_up_lock(given_up_mutex);
     given_up->push_back(shared_from_this());
   }
+  if (direct_ != nullptr) direct_->Close();
   pinning_ = pins_->failure();
   pins_.reset();
   live_.Leave();
@@ -487,10 +491,22 @@ void FeedCore::Abandon() {
   supply_.reset();
 }
 
+DeviceFeedStats FeedCore::StatsOf(const DeviceLane& lane) const {
+  DeviceFeedStats stats = lane.Stats();
+  if (options_.transfer != TransferPlan::kDirect && stats.transfer != TransferPlan::kDirect) {
+    return stats;
+  }
+  std::string how = "not read directly: " + WhyNotDirect(options_);
+  if (direct_ != nullptr) how = direct_->Describe();
+  if (direct_ == nullptr && WhyNotDirect(options_).empty()) how = "not read directly: no files";
+  stats.transfer_reason = how + "; " + stats.transfer_reason;
+  return stats;
+}
+
 FeedCounts FeedCore::Counts() const {
   FeedCounts counts;
   for (const auto& lane : lanes_) {
-    counts.devices.push_back({lane->Stats(), lane->ahead(), lane->leases()});
+    counts.devices.push_back({StatsOf(*lane), lane->ahead(), lane->leases()});
   }
   counts.dropped_rows = distributor_.dropped_rows();
   counts.repeated_rows = distributor_.repeated_rows();
@@ -500,7 +516,7 @@ FeedCounts FeedCore::Counts() const {
 
 FeedStats FeedCore::Stats() const {
   FeedStats stats;
-  for (const auto& lane : lanes_) stats.devices.push_back(lane->Stats());
+  for (const auto& lane : lanes_) stats.devices.push_back(StatsOf(*lane));
   stats.dropped_rows = distributor_.dropped_rows();
   stats.repeated_rows = distributor_.repeated_rows();
   const std::lock_guard lock(close_mutex_);

@@ -91,6 +91,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
            const FeedDriveOptions& drive);
 
   void OpenLanes();
+  /// With what is known of reads into the device's memory.
+  DeviceFeedStats StatsOf(const DeviceLane& lane) const;
   /// For whoever looks from outside. Waits for nothing.
   FeedCounts Counts() const;
   void StartThreads();
@@ -136,6 +138,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   const bool hands_on_;
   const std::function<void(int)> act_as_;
   std::unique_ptr<BatchSupply> supply_;
+  const std::shared_ptr<CuFileReads> direct_;  ///< the supply's; null where it has none
   Distributor distributor_;
   LaneOptions lane_options_;
   std::vector<std::unique_ptr<DeviceLane>> lanes_;

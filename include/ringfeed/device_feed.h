@@ -47,8 +47,14 @@ enum class TransferPlan : std::uint8_t {
   /// Of fields from 1 KiB on what was read is copied together, if two thirds of it are wanted; the
   /// device takes them to their places.
   kSlabs,
+  /// Files are read straight into the device's memory by NVIDIA's cuFile, and the device takes the
+  /// fields to their places: no CPU touches them. Of rows, arrays and tokens that are not
+  /// converted,
+  /// asked for by number (a global shuffle, say), for one device. Else as kSlabs. DeviceFeedStats
+  /// says which, and why. kAuto takes it where it is GPUDirect and records are long.
+  kDirect,
 };
-/// "auto", "batch", "members", "slabs".
+/// "auto", "batch", "members", "slabs", "direct".
 std::string_view TransferPlanName(TransferPlan plan);
 /// The plan of that name. Throws Error(kInvalidArgument) for one that is none.
 TransferPlan TransferPlanNamed(std::string_view name);
@@ -198,6 +204,7 @@ struct DeviceFeedStats {
   /// Of delivered_bytes: no CPU moved them since they were read. Copied one by one, or together.
   std::uint64_t member_bytes = 0;
   std::uint64_t slab_bytes = 0;
+  std::uint64_t direct_bytes = 0;    ///< the same, read into the device's memory
   std::uint64_t unpinned_bytes = 0;  ///< from memory that could not be registered: copies block
   std::uint64_t grown_slots = 0;
   double wait_s = 0;  ///< in Next

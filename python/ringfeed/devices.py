@@ -82,7 +82,8 @@ class DevicePlan:
             succeed.
         transfer: how bytes come onto a device. "batch": the CPU makes batches in pinned memory;
             "members": long fields are copied from where they were read, one by one; "slabs": what
-            was read is copied together, and the device makes batches of it; "auto": by what the
+            was read is copied together, and the device makes batches of it; "direct": cuFile reads
+            files into the device's memory, where it can, else as "slabs"; "auto": by what the
             fields are. stats() say which it was, and why.
     """
 

@@ -145,6 +145,7 @@ nb::dict StatsOf(const DeviceFeedHandle& handle) {
     entry["transfer_reason"] = device.transfer_reason;
     entry["member_bytes"] = device.member_bytes;
     entry["slab_bytes"] = device.slab_bytes;
+    entry["direct_bytes"] = device.direct_bytes;
     entry["unpinned_bytes"] = device.unpinned_bytes;
     entry["grown_slots"] = device.grown_slots;
     entry["wait_s"] = device.wait_s;

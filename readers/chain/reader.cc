@@ -90,6 +90,10 @@ void ReaderAccess::LeaveFields(const Reader& reader, const LeftFieldRules& rules
   SessionOf(reader.node_)->LeaveFields(rules);
 }
 
+void ReaderAccess::ReadDirectly(const Reader& reader, std::shared_ptr<DirectReads> reads) {
+  SessionOf(reader.node_)->ReadDirectly(std::move(reads));
+}
+
 ReadResult ReaderAccess::TryReadNext(const Reader& reader, Instance* instance,
                                      const ReadOptions& options,
                                      std::span<const PendingCopy>* pending) {

@@ -15,6 +15,8 @@
 
 namespace ringfeed {
 
+class DirectReads;
+
 /// What a Reader is a handle on, for the library alone.
 class ReaderAccess {
  public:
@@ -25,6 +27,9 @@ class ReaderAccess {
   /// Says before the first read which fields of rows may stay where they were read, for who reads
   /// by TryReadNext of this class. Nothing for a chain without Batch.
   static void LeaveFields(const Reader& reader, const LeftFieldRules& rules);
+  /// Offers the chain reads into a device's memory, before the first read, beside LeaveFields:
+  /// where its records suit that, all of their fields are left there.
+  static void ReadDirectly(const Reader& reader, std::shared_ptr<DirectReads> reads);
   /// Reader::TryReadNext, which also says what is to be copied into the batch: valid as long as the
   /// batch is held, in the order of its places. Other reads copy it themselves.
   static ReadResult TryReadNext(const Reader& reader, Instance* instance,

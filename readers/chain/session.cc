@@ -135,6 +135,7 @@ Status ReaderSession::MistakeOr(const Status& damage) {
   try {
     ExecutionPlan plan = plan_;
     plan.parser = plan.record_parser;
+    plan.direct = nullptr;
     plan.batch.empty_batches = false;
     OpenOptions& options = plan.source.options;
     options.on_damage = OnDamage::kSkip;
@@ -192,6 +193,11 @@ void ReaderSession::LeaveFields(const LeftFieldRules& rules) {
   plan_.source.options.io.may_map = plan_.source.options.io.may_map && rules.may_map;
 }
 
+void ReaderSession::ReadDirectly(std::shared_ptr<DirectReads> reads) {
+  const std::lock_guard lock(mutex_);
+  if (plan_.batched && run_ == nullptr) plan_.direct = std::move(reads);
+}
+
 void ReaderSession::NoteFirst() {
   std::int64_t unset = 0;
   first_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
@@ -232,7 +238,13 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const Re
       if (empty && failed == Wait::kStale) continue;
       if (empty) return ReadResult::kFailed;
     }
-    if (pending == nullptr) taken.run->batch_sink()->CopyPending(slot);
+    if (pending == nullptr) {
+      const Status copied = taken.run->batch_sink()->CopyPending(slot);
+      if (!copied.ok()) {
+        if (Fail(*taken.run, copied) == Wait::kStale) continue;
+        return ReadResult::kFailed;
+      }
+    }
     if (pending != nullptr) *pending = slot->pending_copies;
     *instance = taken.run->batch_sink()->MakeInstance(*slot, owner);
     instance->set_names(names_);

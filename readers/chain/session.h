@@ -71,6 +71,8 @@ class ReaderSession {
   /// Before the first read: long fields of rows stay where they were read, if whoever reads takes
   /// `pending`. Of a chain with Batch alone.
   void LeaveFields(const LeftFieldRules& rules);
+  /// Offers runs from the first on what reads into a device's memory: as ReaderAccess says.
+  void ReadDirectly(std::shared_ptr<DirectReads> reads);
   /// kRecord, also where a failure comes next; kEnd; kTimeout.
   ReadResult HasNext(Deadline deadline = kNoDeadline);
   /// Waits until it is known where what is left out ends; false: not by the deadline.

@@ -63,7 +63,8 @@ void Run::SetUp(Worker& worker) {
   At(RunPoint::kSetUp);
   {
     const std::lock_guard lock(worker.io_mutex);
-    worker.io = std::make_unique<WorkerIo>(plan_.source.options.io, arena_, hooks_.engines);
+    worker.io = std::make_unique<WorkerIo>(plan_.source.options.io, read_arena_, hooks_.engines,
+                                           direct_.reads());
   }
   LaneContext& context = worker.context;
   context.options = &plan_.source.options;
@@ -401,7 +402,7 @@ void Run::NotePlanned(const Block& block) {
   planned_.bytes += amount.bytes;
   if (!hold_credits_) GiveCredits(*lanes_[block.lane], block.credits, block.payload_bytes);
   budget_->NoteHeld(block.slab_bytes());
-  if (plan_.left_fields.any()) budget_->GrowKept();
+  if (plan_.left_fields.any() && !direct_) budget_->GrowKept();
 }
 
 void Run::Submit(WriteTask* task, std::uint32_t near_lane) {
@@ -444,7 +445,7 @@ bool Run::HasRoom(std::uint64_t number) { return out_.HasRoom(number); }
 std::size_t Run::GrantBatches(std::size_t bytes) {
   const std::size_t granted = budget_->GrantBatches(bytes);
   // Their rows may stand in blocks that have others, too.
-  if (plan_.left_fields.any()) budget_->AllowKept(2 * granted);
+  if (plan_.left_fields.any() && !direct_) budget_->AllowKept(2 * granted);
   return granted;
 }
 
@@ -475,10 +476,10 @@ bool Run::Keep(Block* block) {
     if (block->keeps.compare_exchange_weak(keeps, keeps + 1, std::memory_order_relaxed))
       return true;
   }
-  if (!budget_->Keep(bytes)) return false;
+  if (!KeepBytes(bytes)) return false;
   // Another one may pay meanwhile: then both have, and the last of both gives back one part.
   const std::uint32_t before = block->keeps.fetch_add(1, std::memory_order_relaxed);
-  if (before != Block::kHeld) budget_->LetGo(bytes);
+  if (before != Block::kHeld) LetGoOfBytes(bytes);
   return true;
 }
 
@@ -488,7 +489,7 @@ void Run::DropKeep(Block* block, std::uint32_t keep) {
   const std::size_t bytes = block->slab_bytes();
   // Order: as of holds. Who drops the last reason sees all that read the block done.
   const std::uint32_t left = block->keeps.fetch_sub(keep, std::memory_order_acq_rel) - keep;
-  if (keep != Block::kHeld && (left & ~Block::kHeld) == 0) budget_->LetGo(bytes);
+  if (keep != Block::kHeld && (left & ~Block::kHeld) == 0) LetGoOfBytes(bytes);
   if (left == 0) blocks_.GiveBack(block);
 }
 

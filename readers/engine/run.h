@@ -27,6 +27,7 @@
 #include "readers/engine/batches/batch_sink.h"
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/block_pool.h"
+#include "readers/engine/direct_run.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
 #include "readers/engine/plan/ledger.h"
@@ -264,6 +265,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   /// The worker whose cache the lane's rows are in.
   std::size_t WriterFor(std::uint32_t lane);
   void ReserveMemory();
+  bool KeepBytes(std::size_t bytes) { return direct_ ? direct_.Keep(bytes) : budget_->Keep(bytes); }
+  void LetGoOfBytes(std::size_t bytes) { direct_ ? direct_.LetGo(bytes) : budget_->LetGo(bytes); }
   /// What each lane may read ahead by index.
   std::size_t AheadBytes() const;
   /// What a worker may frame before its turn in file order comes.
@@ -271,6 +274,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   /// Tells the ledger and the mappings that the chain keeps. Does not need the run.
   FileNews News() const;
 
+  const int cpus_;
+  DirectRun direct_;                   ///< empty, where blocks stand in host memory
   const std::size_t stages_by_index_;  ///< that the order by index has already
   const ExecutionPlan plan_;           ///< without these
   const RunStart start_;
@@ -279,8 +284,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   const std::shared_ptr<Ledger> ledger_;
   const std::shared_ptr<KeptMappings> mappings_;
   const bool unordered_;  ///< blocks are planned as they come
-  const int cpus_;
   const std::shared_ptr<Arena> arena_;
+  const std::shared_ptr<Arena> read_arena_;  ///< that blocks are of: arena_, or a device's
   const RunHooks hooks_;
   LateWakes late_wakes_;
   std::optional<MemoryBudget> budget_;  ///< from the construction on

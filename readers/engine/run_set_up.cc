@@ -24,6 +24,8 @@ constexpr std::size_t kAheadBytes = 512 * 1024;
 /// Of the order by index: enough that a worker has one whose reads are under way while it frames
 /// another's.
 constexpr std::size_t kLanesPerWriter = 4;
+/// Of what is read into a device's memory: these have enough in flight, and each takes some of it.
+constexpr std::size_t kMostDirectLanes = 16;
 /// Records per delivery where nobody asked for batches.
 constexpr std::size_t kInternalBatchRows = 32;
 constexpr std::size_t kRowsPerDelivery = 1024;  ///< the same of records that are not parsed
@@ -67,6 +69,15 @@ std::size_t StagesByIndex(const ExecutionPlan& plan, const RunStart& start,
   return fits ? 1 : stages.size();
 }
 
+/// What a lane may have at a time: two stripes, in the parts that they come in, or more where lanes
+/// are fewer than threads.
+std::size_t LaneCredits(const OpenOptions& options, const Arena& arena, bool in_parts,
+                        std::size_t lanes, std::size_t writers) {
+  const std::size_t parts =
+      in_parts ? options.stripe_bytes / PartBytes(options, arena.slab_bytes()) + 1 : 1;
+  return parts * std::max<std::size_t>(2, (2 * writers + lanes - 1) / lanes);
+}
+
 /// What is left to be done in the plan.
 ExecutionPlan BehindOrder(ExecutionPlan plan, std::size_t stages) {
   plan.stages.erase(plan.stages.begin(), plan.stages.begin() + static_cast<std::ptrdiff_t>(stages));
@@ -100,16 +111,31 @@ int ThreadsFor(const OpenOptions& options, int cpus) {
   return options.threads > 0 ? options.threads : std::min(kMaxThreads, cpus);
 }
 
+/// What a run needs of a device's memory that it reads into: its lanes hold nothing for a shuffle.
+DirectRun::Reading DirectReading(const ExecutionPlan& plan, const Arena& arena, int cpus) {
+  const OpenOptions& options = plan.source.options;
+  const auto writers = static_cast<std::size_t>(ThreadsFor(options, cpus));
+  DirectRun::Reading reading;
+  reading.lanes = std::min(kLanesPerWriter * writers, kMostDirectLanes);
+  const std::size_t part = PartBytes(options, arena.slab_bytes());
+  const std::size_t credits = LaneCredits(options, arena, true, reading.lanes, writers);
+  reading.lane_bytes = (credits + 2) * (part + part / 4) +
+                       options.io.in_flight_bytes / kLanesPerWriter + UnitFetch::kPartBytes;
+  return reading;
+}
+
 }  // namespace
 
 Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Arena> arena,
          const RunHooks& hooks, const RunStart& start, std::shared_ptr<IndexedSource> indexed,
          ChainKeeps chain)
-    : stages_by_index_(
-          indexed == nullptr
-              ? 0
-              : StagesByIndex(plan, start, *indexed,
-                              MemoryBudget::LimitOf(plan.source.options.arena_bytes, *arena))),
+    : cpus_(CountCpus().usable),
+      direct_(plan, indexed.get(), DirectReading(plan, *arena, cpus_)),
+      stages_by_index_(indexed == nullptr ? 0
+                       : direct_          ? plan.order_stages().size()
+                                          : StagesByIndex(plan, start, *indexed,
+                                                          MemoryBudget::LimitOf(
+                                                              plan.source.options.arena_bytes, *arena))),
       plan_(BehindOrder(plan, stages_by_index_)),
       start_(start),
       indexed_(std::move(indexed)),
@@ -117,8 +143,8 @@ Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Ar
       ledger_(std::move(chain.ledger)),
       mappings_(std::move(chain.mappings)),
       unordered_(GivesOrderUp(plan)),
-      cpus_(CountCpus().usable),
       arena_(std::move(arena)),
+      read_arena_(direct_ ? direct_.memory() : arena_),
       hooks_(hooks),
       late_wakes_(hooks.silence),
       pool_(PoolHooks()),
@@ -129,7 +155,7 @@ Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Ar
             out_.Put(number, std::move(delivery));
           },
           [this](const auto& change) { out_.ChangeStatus(change); }),
-      blocks_(arena_, [this] { At(RunPoint::kNewBlock); }) {
+      blocks_(read_arena_, [this] { At(RunPoint::kNewBlock); }) {
   const int threads = ThreadsFor(plan_.source.options, cpus_);
   for (int i = 0; i < threads; ++i) AddWorker(true);
   BuildLanes();
@@ -159,7 +185,7 @@ void Run::ReserveMemory() {
   credit_bytes_ = (part + part / 4 + slab - 1) / slab * slab;
   // By index a lane reads ahead of the block that it fills.
   const std::size_t ahead = chunks_ == nullptr ? 0 : AheadBytes() + UnitFetch::kPartBytes;
-  budget_->Reserve(lanes_.size() * ((lane_credits_ + 2) * credit_bytes_ + ahead));
+  budget_->Reserve(direct_ ? 0 : lanes_.size() * ((lane_credits_ + 2) * credit_bytes_ + ahead));
 }
 
 std::size_t Run::BuildSchedule() {
@@ -212,6 +238,7 @@ void Run::AddWorker(bool writes) {
 std::size_t Run::BuildChunks() {
   ChunkPlan::Options options;
   options.lanes = kLanesPerWriter * pool_.writers();
+  if (direct_) options.lanes = std::min(options.lanes, kMostDirectLanes);
   options.rows_per_chunk = RowsPerChunk(indexed_->mean_record_bytes());
   options.passes = indexed_->passes(stages_by_index_);
   options.pass = start_.mark.pass;
@@ -224,7 +251,8 @@ std::size_t Run::BuildChunks() {
   }
   chunks_ = std::make_unique<ChunkPlan>(indexed_->NewCursor(start_.mix, stages_by_index_), options);
   const FileTable& table = *indexed_->table();
-  opened_files_ = std::make_unique<OpenedFiles>(indexed_->table(), plan_.source.options.io, News());
+  opened_files_ = std::make_unique<OpenedFiles>(indexed_->table(), plan_.source.options.io, News(),
+                                                0, direct_.reads());
   for (std::size_t file = 0; file < table.files(); ++file) {
     if (table.FirstRow(file) == table.FirstRow(file + 1)) {
       ledger_->NoteFile(table.file(file).name, Ledger::FileFate::kRead);
@@ -301,15 +329,10 @@ void Run::BuildLanes() {
     taken_ahead_.set_limits(AheadLimits());
     AddOwnThreads(count);
   }
-  // Two stripes of every lane, in the parts that they come in, or more where lanes are fewer than
-  // threads.
-  const std::size_t stripe = source.options.stripe_bytes;
-  const std::size_t parts =
-      hold_credits_ ? stripe / PartBytes(source.options, arena_->slab_bytes()) + 1 : 1;
   if (hold_credits_ && plan_.parser != nullptr && !unordered_) {
     read_ahead_.set_limit(FramedAheadBytes());
   }
-  lane_credits_ = parts * std::max<std::size_t>(2, (2 * writers + count - 1) / count);
+  lane_credits_ = LaneCredits(source.options, *arena_, hold_credits_, count, writers);
   for (std::size_t i = 0; i < workers_.size(); ++i) read_ahead_.AddWorker();
   for (std::size_t i = 0; i < count; ++i) {
     auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), lane_credits_);
@@ -318,7 +341,8 @@ void Run::BuildLanes() {
     lane->worker = static_cast<std::uint32_t>(worker.index);
     read_ahead_.AddLane(worker.index, static_cast<std::int64_t>(lane_credits_));
     worker.lanes.push_back(lane.get());
-    worker.context.arena = arena_;  // lanes take it as they are made
+    worker.context.arena = read_arena_;  // lanes take it as they are made
+    worker.context.direct = direct_.reads().get();
     lane->lane = MakeLane(i, &worker.context);
     lanes_.push_back(std::move(lane));
   }
@@ -399,7 +423,7 @@ std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock) {
   options.clock = clock;
   ShareBatches(&options);
   options.packer = plan.packer.get();
-  options.left_fields = plan.left_fields;
+  options.left_fields = direct_ ? LeftFieldRules{1, 1, false} : plan.left_fields;
   auto sink = std::make_unique<BatchSink>(options, plan.parser.get(), arena_, this);
   batch_sink_ = sink.get();
   return sink;

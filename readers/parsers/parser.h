@@ -112,6 +112,9 @@ class Parser {
                                              const FieldLocation& /*location*/) const {
     return {};
   }
+  /// Whether Locate, or Write of targets without data, looks at the bytes of records; else it goes
+  /// by where they stand and how long they are.
+  virtual bool ReadsBytes() const { return true; }
   /// What locations point at besides the records, to be kept as long as they: taken after each
   /// Locate.
   virtual std::shared_ptr<const void> TakeStorage(Scratch* /*scratch*/) const { return nullptr; }

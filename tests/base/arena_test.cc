@@ -1,6 +1,7 @@
 #include "base/memory/arena.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -329,6 +330,37 @@ TEST(Arena, AChildOfForkGetsADefaultOfItsOwn) {
   });
   EXPECT_EQ(child.status, 0) << child.text;
   EXPECT_EQ(run.data[5], std::byte{1});
+}
+
+// A device's: nobody here can look at it, and no device copies from it as from host memory.
+TEST(Arena, HandsOutARangeThatIsNotItsOwnWithoutTouchingIt) {
+  constexpr std::size_t kBytes = 4 * kMiB;
+  void* const range = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(range, MAP_FAILED);
+  const auto address = (reinterpret_cast<std::uintptr_t>(range) + 65535) / 65536 * 65536;
+  auto* const data = reinterpret_cast<std::byte*>(address);
+  int given_back = 0;
+  {
+    const std::shared_ptr<Arena> arena =
+        Arena::Over(data, kBytes - 65536 - 100, [&] { ++given_back; });
+    EXPECT_EQ(arena->bytes(), kBytes - 2 * 65536);
+    EXPECT_EQ(Arena::Containing(data), nullptr);
+    const SlabRun first = arena->Allocate(100'000);
+    EXPECT_EQ(first.data, data);
+    EXPECT_EQ(first.bytes, 131'072u);
+    SlabRun second = arena->Allocate(kMiB);
+    EXPECT_TRUE(arena->Extend(&second, kMiB + 1));
+    arena->Free(first);
+    EXPECT_EQ(arena->Allocate(65'536).data, data);
+    EXPECT_FALSE(arena->Allocate(kBytes));
+    EXPECT_EQ(arena->Report().populated_bytes, 0u);
+    EXPECT_EQ(arena->Report().pages, "not host memory");
+    EXPECT_TRUE(arena->ReserveQuota(kMiB));
+  }
+  EXPECT_EQ(given_back, 1);
+  EXPECT_THROW(Arena::Over(data, 100, [] {}), Error);
+  EXPECT_THROW(Arena::Over(data + 1, kBytes / 2, [] {}), Error);
+  munmap(range, kBytes);
 }
 
 }  // namespace

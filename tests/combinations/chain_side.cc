@@ -157,6 +157,7 @@ EmulatedOptions DevicesOf(const Configuration& c) {
 TransferPlan TransferOf(const Configuration& c) {
   if (c.Is(Option::kTransfer, "members")) return TransferPlan::kMembers;
   if (c.Is(Option::kTransfer, "slabs")) return TransferPlan::kSlabs;
+  if (c.Is(Option::kTransfer, "direct")) return TransferPlan::kDirect;
   return c.Is(Option::kTransfer, "auto") ? TransferPlan::kAuto : TransferPlan::kBatch;
 }
 

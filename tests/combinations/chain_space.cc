@@ -75,7 +75,7 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kIndex, "index", {"as_needed", "never"}},
       // Devices behind the chain; emu: in real time, else simulated.
       {Option::kFeed, "feed", {"none", "timed", "lazy", "random", "split", "emu"}},
-      {Option::kTransfer, "transfer", {"batch", "auto", "members", "slabs"}},
+      {Option::kTransfer, "transfer", {"batch", "auto", "members", "slabs", "direct"}},
       // Of a file, behind the delivery number `at`.
       {Option::kChange, "change", {"none", "cut", "grown", "replaced", "removed"}},
       // Chains on one shared reader.

@@ -54,7 +54,7 @@ DIMENSIONS = {
     "distribution": ["round-robin", "split"],
     "last_step": ["uneven", "drop", "pad", "short"],
     "device_slots": [3, 2, 64],
-    "transfer": ["auto", "batch", "members", "slabs"],
+    "transfer": ["auto", "batch", "members", "slabs", "direct"],
     # What `feed` reads is counted once more; what a program reads comes through one thing more.
     "verify": ["no", "yes"],
     "operator": ["none", "double buffer", "unordered"],

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import unittest.mock
 import xml.etree.ElementTree
 
 from command_line import BINARY, DATA, CommandTest, main, multiset, order_digest, run, run_json
@@ -17,7 +18,7 @@ from command_line import BINARY, DATA, CommandTest, main, multiset, order_digest
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 DEVICE_FIELDS = (
     "device kind batches stall_fraction overlap_fraction copied_bytes delivered_bytes "
-    "transfer transfer_reason member_bytes slab_bytes packed_bytes unpinned_bytes copied_back_bytes "
+    "transfer transfer_reason direct_bytes member_bytes slab_bytes packed_bytes unpinned_bytes copied_back_bytes "
     "copied_back_unpinned_bytes copied_back_unpinned_reason copied_back_memory_bytes slots grown_slots"
 )
 REPORT_FIELDS = "devices devices_reason rows_left_out rows_repeated pinning hazards"
@@ -120,6 +121,33 @@ class FeedDevicesTest(CommandTest):
                     self.assertEqual(report["hazards"], 0)
                     for device in report["devices"]:
                         self.check_transfer(transfer, device)
+
+    def test_rows_are_read_into_the_devices_memory_where_cufile_is_there(self):
+        source = random.Random(8)
+        rows = [source.randbytes(20_000) for _ in range(90)]
+        path = self.folder / "rows.bin"
+        path.write_bytes(b"".join(rows))
+        words = [path, "--format", "rows:20000", "--parse", "rows: i8 u1[19992]", "--batch", "7",
+                 "--shuffle-mode", "global", "--seed", "3"]
+        host = run_json("feed", *words)
+        for library, transfer in ((os.environ.get("RINGFEED_STAND_IN_CUFILE", ""), "direct"),
+                                  ("/nowhere/libcufile.so.0", "slabs")):
+            if not library:
+                continue
+            with self.subTest(library), unittest.mock.patch.dict(os.environ, RINGFEED_CUFILE=library):
+                report = run_json("feed", *words, "--devices", "emu:1", "--transfer", "direct",
+                                  "--verify")
+                self.assertIs(report["verified"], True)
+                self.assertEqual(report["order_digest"], host["order_digest"])
+                self.assertEqual(report["multiset"], host["multiset"])
+                self.assertEqual(report["hazards"], 0)
+                device, = report["devices"]
+                self.assertEqual(device["transfer"], transfer)
+                if transfer == "direct":
+                    self.assertEqual(device["direct_bytes"], device["delivered_bytes"])
+                    self.assertIn("cuFile's compatibility mode", device["transfer_reason"])
+                else:
+                    self.assertIn("no cuFile: /nowhere", device["transfer_reason"])
 
     def check_transfer(self, asked, device):
         self.assertNotEqual(device["transfer_reason"], "")

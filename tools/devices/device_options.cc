@@ -68,7 +68,8 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
       {"auto", TransferPlan::kAuto},
       {"batch", TransferPlan::kBatch},
       {"members", TransferPlan::kMembers},
-      {"slabs", TransferPlan::kSlabs}};
+      {"slabs", TransferPlan::kSlabs},
+      {"direct", TransferPlan::kDirect}};
   CLI::Option* const devices =
       app->add_option("--devices", options->devices,
                       "feed devices, in batches (of 64 where no size is given): emu:NUMBER "
@@ -105,9 +106,10 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
          "--transfer", options->transfer,
          "how bytes come onto a device: batch: the CPU makes batches; members: long fields "
          "are copied from where they were read; slabs: what was read is, and the device "
-         "makes batches of it; auto: by what the fields are")
+         "makes batches of it; direct: cuFile reads files into the device's memory, where it can; "
+         "auto: by what the fields are")
       ->transform(NamedValue(kTransfers))
-      ->type_name("auto|batch|members|slabs")
+      ->type_name("auto|batch|members|slabs|direct")
       ->default_str("auto")
       ->take_last()
       ->needs(devices);

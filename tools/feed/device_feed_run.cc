@@ -32,12 +32,14 @@ class WatchedSupply final : public BatchSupply {
     const SupplyResult result = inner_->Take(batch, status, stop);
     if (result != SupplyResult::kBatch) return result;
     // The device takes what is pending from where it was read all the same.
-    MakeCopies(batch->pending);
+    *status = MakeCopies(batch->pending);
+    if (!status->ok()) return SupplyResult::kFailed;
     deliveries_->Expect(RowDigests(batch->tensors));
     return result;
   }
   void ReInit() override { inner_->ReInit(); }
   Reader reader() const override { return inner_->reader(); }
+  std::shared_ptr<CuFileReads> direct() const override { return inner_->direct(); }
 
  private:
   const std::unique_ptr<BatchSupply> inner_;
@@ -132,7 +134,11 @@ void DeviceFeedRun::MakeLoops(const DeviceLoop::Deliver& deliver) {
     loop.lane = lane;
     loop.step_ns = StepNanos(options_);
     if (plan_.hash != PayloadHash::kNone) loop.copy_back = CopyBack::kHashes;
-    if (verify_) loop.copy_back = CopyBack::kEverything;
+    if (verify_ || plan_.hash_arrived) loop.copy_back = CopyBack::kEverything;
+    if (plan_.hash_arrived) {
+      loop.hash = plan_.hash;
+      loop.hashed_fields = FieldsOfWholeRecords(plan_);
+    }
     loops_.push_back(std::make_unique<DeviceLoop>(feed_.get(), timeline_.get(), loop, deliver));
   }
 }

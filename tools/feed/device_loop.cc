@@ -1,6 +1,7 @@
 #include "tools/feed/device_loop.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -162,7 +163,9 @@ Status DeviceLoop::EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t 
                                  Step* step) {
   if (options_.copy_back == CopyBack::kHashes) tensors = tensors.last(1);
   step->rows = valid_rows;
-  step->delivery.records = StepsOf(tensors.back(), step->delivery.records);
+  if (options_.hashed_fields == 0) {
+    step->delivery.records = StepsOf(tensors.back(), step->delivery.records);
+  }
   step->tensors.assign(tensors.begin(), tensors.end());
   step->offsets.clear();
   if (Status status = PlaceCopies(tensors, step); !status.ok()) return status;
@@ -236,6 +239,11 @@ void DeviceLoop::DeliverCopies(Step* step) {
   for (std::size_t t = 0; t < step->tensors.size(); ++t) {
     backend_->NoteHostRead(step->copies[t], step->tensors[t].bytes, "what was copied back");
   }
+  if (options_.hashed_fields > 0) {
+    HashRows(step);
+    step->delivery.row_digests = RowDigests(step->tensors, step->copies, step->rows);
+    return;
+  }
   const std::byte* const hashes = step->copies.back();
   const std::uint64_t bytes =
       std::min<std::uint64_t>(step->delivery.records * sizeof(HashedPayload),  // not of repeated
@@ -243,6 +251,25 @@ void DeviceLoop::DeliverCopies(Step* step) {
   step->delivery.hashes.assign(hashes, hashes + bytes);
   if (options_.copy_back != CopyBack::kEverything) return;
   step->delivery.row_digests = RowDigests(step->tensors, step->copies, step->rows);
+}
+
+void DeviceLoop::HashRows(Step* step) {
+  PayloadHasher hasher(options_.hash);
+  const auto fields = std::span(step->tensors).first(options_.hashed_fields);
+  std::vector<std::byte> row_bytes;
+  step->delivery.hashes.resize(step->rows * sizeof(HashedPayload));
+  for (std::uint64_t row = 0; row < step->rows; ++row) {
+    row_bytes.clear();
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      const auto steps = fields[f].shape.empty() ? 0 : static_cast<std::size_t>(fields[f].shape[0]);
+      const std::size_t step_bytes = steps == 0 ? 0 : fields[f].bytes / steps;
+      const std::byte* const begin = step->copies[f] + StepsOf(fields[f], row) * step_bytes;
+      const std::byte* const end = step->copies[f] + StepsOf(fields[f], row + 1) * step_bytes;
+      row_bytes.insert(row_bytes.end(), begin, end);
+    }
+    const HashedPayload hashed = hasher.Of(row_bytes);
+    std::memcpy(step->delivery.hashes.data() + row * sizeof hashed, &hashed, sizeof hashed);
+  }
 }
 
 Status DeviceLoop::WaitFor(DeviceEvent event) {

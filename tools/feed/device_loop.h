@@ -18,6 +18,7 @@
 #include "ringfeed/device_feed.h"
 #include "ringfeed/timeline.h"
 #include "tools/feed/device_deliveries.h"
+#include "tools/feed/hashing_parser.h"
 #include "tools/feed/landing_memory.h"
 
 namespace ringfeed::tools {
@@ -51,6 +52,10 @@ class DeviceLoop {
     std::size_t lane = 0;      ///< its place in the feed's list
     std::int64_t step_ns = 0;  ///< 0: no step
     CopyBack copy_back = CopyBack::kNothing;
+    /// With kEverything: the hashes are taken of the first `hashed_fields` fields of each row as
+    /// they came back; 0: they are the last field.
+    std::size_t hashed_fields = 0;
+    PayloadHash hash = PayloadHash::kNone;
     /// That copies come back to; null: the process's own.
     std::shared_ptr<Arena> arena{};
   };
@@ -94,6 +99,8 @@ class DeviceLoop {
   Status FinishOldest();
   Status AccountFor(const Step& step);
   void DeliverCopies(Step* step);
+  /// Takes the hashes of what came back.
+  void HashRows(Step* step);
   Status WaitFor(DeviceEvent event);
 
   FeedCore* const feed_;

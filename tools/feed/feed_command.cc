@@ -134,6 +134,9 @@ class FeedCommand : public Command {
     if (in_batches && !plan_.batched()) plan_.batch = kDefaultBatch;
     const bool digests = digest_ || (json_ && !no_digest_);
     plan_.hash = digests ? PayloadHash::kSha256 : verify_ ? PayloadHash::kXxh3 : PayloadHash::kNone;
+    // What the host has hashed it has looked at: nothing would be read past it.
+    plan_.hash_arrived = devices_.wanted() && devices_.transfer == TransferPlan::kDirect &&
+                         plan_.hash != PayloadHash::kNone && FieldsOfWholeRecords(plan_) > 0;
     RefuseToVerifyAPart();
     RefuseToFollowDevices();
     if (!trail_.position_out.empty()) CheckPositionFile(trail_.position_out);

@@ -17,13 +17,18 @@
 namespace ringfeed::tools {
 namespace {
 
-std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
+std::shared_ptr<const Parser> OwnParser(const FeedPlan& plan) {
   ParserResult found = ParserFromText(plan.parse.empty() ? "raw" : plan.parse);
   if (!found.status.ok()) throw Error(found.status);
+  return std::move(found.parser);
+}
+
+std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
+  std::shared_ptr<const Parser> parser = OwnParser(plan);
   // Where a batch joins records, only a field of one value a record tells how many they were.
-  const bool countable = !found.parser->has_lod();
-  if (plan.hash == PayloadHash::kNone && countable) return std::move(found.parser);
-  return std::make_shared<HashingParser>(std::move(found.parser), plan.hash);
+  const bool countable = !parser->has_lod();
+  if ((plan.hash == PayloadHash::kNone || plan.hash_arrived) && countable) return parser;
+  return std::make_shared<HashingParser>(std::move(parser), plan.hash);
 }
 
 // The shuffle of stripes was called so before 0.1.
@@ -79,6 +84,16 @@ constexpr std::array<LaunchVariables, 3> kLaunchVariables = {{
 }};
 
 }  // namespace
+
+std::size_t FieldsOfWholeRecords(const FeedPlan& plan) {
+  const std::shared_ptr<const Parser> parser = OwnParser(plan);
+  if (parser->ReadsBytes() || parser->has_lod()) return 0;
+  const std::size_t fields = parser->fields().size();
+  for (std::size_t field = 0; field < fields; ++field) {
+    if (!parser->CopiesBytesOf(field)) return 0;
+  }
+  return fields;
+}
 
 Reader BuildChain(const FeedPlan& plan) {
   Reader chain = OpenFiles(plan.files, plan.open);

@@ -29,6 +29,9 @@ struct FeedPlan {
   std::uint64_t seed = 0;
   std::uint64_t passes = 1;  ///< 0: without end
   PayloadHash hash = PayloadHash::kNone;
+  /// The hashes are taken of rows as they arrived on a device, not of records as they are parsed:
+  /// nobody else needs to look at these.
+  bool hash_arrived = false;
 
   /// True where what is read are batches, not blocks of records.
   bool batched() const { return batch > 0; }
@@ -38,6 +41,10 @@ struct FeedPlan {
     return shuffle > 0 ? ShuffleMode::kWindow : ShuffleMode::kNone;
   }
 };
+
+/// How many fields a row of the plan has, where they are its record's bytes, all of them and in
+/// their order, and parsing needs no look at these; else 0. Throws Error as BuildChain.
+std::size_t FieldsOfWholeRecords(const FeedPlan& plan);
 
 /// The chain of `plan`. Throws Error where it cannot work.
 Reader BuildChain(const FeedPlan& plan);

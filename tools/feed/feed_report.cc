@@ -203,6 +203,7 @@ void AddDeviceReport(const DeviceReport& report, Json* json) {
                     {"delivered_bytes", stats.delivered_bytes},
                     {"transfer", std::string(TransferPlanName(stats.transfer))},
                     {"transfer_reason", stats.transfer_reason},
+                    {"direct_bytes", stats.direct_bytes},
                     {"member_bytes", stats.member_bytes},
                     {"slab_bytes", stats.slab_bytes},
                     {"packed_bytes", stats.packed_bytes},

@@ -457,6 +457,21 @@ void PolicedDevices::NoteHostAccess(const std::byte* data, std::size_t bytes, co
   if (hazards_ != nullptr) hazards_->HostAccess(what, data, bytes, writes);
 }
 
+void PolicedDevices::NoteDirectWrite(int device, const std::byte* data, std::size_t bytes,
+                                     const char* what) {
+  if (bytes == 0) return;
+  const Operation operation{.what = what, .actor = actor_};
+  const auto described = [&] { return operation.ToString(memory_, data, bytes); };
+  if (!memory_.InAllocation(device, data, bytes)) {
+    return offences_.Note("outside of an allocation", described());
+  }
+  // The checker knows more: work that is done by chance, and was not seen.
+  if (hazards_ != nullptr) return hazards_->HostAccess(what, data, bytes, true);
+  const std::optional<Operation> in_flight = executor_->InFlight(data, bytes);
+  if (!in_flight) return;
+  offences_.Note("written in flight", described(), in_flight->ToString(memory_, data, bytes));
+}
+
 void PolicedDevices::NoteHostRead(const std::byte* data, std::size_t bytes, const char* what) {
   NoteHostAccess(data, bytes, what, false);
 }

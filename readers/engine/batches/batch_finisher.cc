@@ -43,14 +43,18 @@ void BatchFinisher::Finish(BatchBuffer* slot) const {
 void BatchFinisher::SettlePending(BatchBuffer* slot) const {
   if (slot->pending_copies.empty()) return;
   if (!slot->status.ok()) return pool_->LetGoOfBlocks(slot);
-  if (slot->extents.size() > 1 || !slot->failures.empty()) return CopyPending(slot);
+  if (slot->extents.size() > 1 || !slot->failures.empty()) {
+    if (const Status status = CopyPending(slot); !status.ok()) throw Error(status);
+    return;
+  }
   std::sort(slot->pending_copies.begin(), slot->pending_copies.end(),
             [](const PendingCopy& a, const PendingCopy& b) { return a.to < b.to; });
 }
 
-void BatchFinisher::CopyPending(BatchBuffer* slot) const {
-  MakeCopies(slot->pending_copies);
+Status BatchFinisher::CopyPending(BatchBuffer* slot) const {
+  Status status = MakeCopies(slot->pending_copies);
   pool_->LetGoOfBlocks(slot);
+  return status;
 }
 
 // What tells whether the parser fits no record: those that it refused before it took one.

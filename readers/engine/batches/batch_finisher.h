@@ -49,7 +49,7 @@ class BatchFinisher {
   /// The batch will never be finished: in a handler of what was thrown. Everything ends before it.
   void EndBefore(const BatchBuffer& slot) const;
   /// Copies what was left where it stands, and lets those blocks go. By who holds the batch.
-  void CopyPending(BatchBuffer* slot) const;
+  Status CopyPending(BatchBuffer* slot) const;
 
  private:
   void Finish(BatchBuffer* slot) const;

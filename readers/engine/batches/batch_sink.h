@@ -93,7 +93,7 @@ class BatchSink final : public PlanSink {
   const BatchWriter& writer() const { return writer_; }
   // The consumer's calls.
   Instance MakeInstance(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
-  void CopyPending(BatchBuffer* slot) const { finisher_.CopyPending(slot); }
+  Status CopyPending(BatchBuffer* slot) const { return finisher_.CopyPending(slot); }
   static bool Claim(BatchBuffer* slot) { return BatchPool::Claim(slot); }
   void Release(BatchBuffer* slot) { pool_.Release(slot); }
   /// Only consumers are at work any more: as BatchPool::LetGo.

@@ -40,6 +40,7 @@ void BatchWriter::Write(WriteTask* task, WriterScratch* scratch) const {
 
 void BatchWriter::WriteAll(WriteTask* task, WriterScratch* scratch) const {
   if (task->block == nullptr) CollectBlocks(*task, scratch);
+  scratch->brought_records.clear();
   if (task->extent != nullptr) {
     if (task->block == nullptr) GatherRows(*task, scratch);
     PrepareTargets(*task, scratch);
@@ -60,6 +61,7 @@ void BatchWriter::WriteAll(WriteTask* task, WriterScratch* scratch) const {
 
 std::span<const RecordSpan> BatchWriter::RecordsOf(const WriteTask& task,
                                                    const WriterScratch& scratch) {
+  if (!scratch.brought_records.empty()) return scratch.brought_records;
   if (task.block == nullptr) return std::span(scratch.records).first(task.refs.size());
   return std::span(task.block->frame.records).subspan(task.src_row, task.rows);
 }
@@ -113,8 +115,11 @@ const FieldLocation* BatchWriter::LeaveFields(const WriteTask& task, WriterScrat
   const FieldLocation* const located = LocationsOf(task, *scratch);
   LeavableRows rows{&task, records, scratch->touched};
   if (task.block != nullptr) rows.blocks = {&task.block, 1};
-  if (located != nullptr && !left_fields_.AnyLong(rows, located)) return located;
-  if (!left_fields_.Keep(rows)) return located;
+  const bool far = LeftFields::AreFar(rows);
+  if (located != nullptr && !left_fields_.AnyLong(rows, located)) {
+    return far ? BringRows(task, scratch) : located;
+  }
+  if (!left_fields_.Keep(rows)) return far ? BringRows(task, scratch) : located;
   const FieldLocation* locations = located;
   if (locations == nullptr) {
     scratch->locations.resize(records.size() * fields_);
@@ -122,12 +127,37 @@ const FieldLocation* BatchWriter::LeaveFields(const WriteTask& task, WriterScrat
     if (!scratch->failures.empty()) {
       scratch->failures.clear();  // Write finds them, and fills their places
       left_fields_.LetGo(rows);
-      return nullptr;
+      return far ? BringRows(task, scratch) : nullptr;
     }
     locations = scratch->locations.data();
   }
   const bool left = left_fields_.Leave(rows, locations, &scratch->targets, &scratch->copies);
+  if (!left && far) return BringRows(task, scratch);
   return left ? locations : located;
+}
+
+const FieldLocation* BatchWriter::BringRows(const WriteTask& task, WriterScratch* scratch) const {
+  const std::span<const RecordSpan> records = RecordsOf(task, *scratch);
+  std::size_t bytes = 0;
+  for (const RecordSpan& record : records) bytes += record.size;
+  scratch->brought.resize(bytes);
+  std::vector<PendingCopy> copies;
+  std::vector<RecordSpan> brought;
+  std::byte* to = scratch->brought.data();
+  for (std::size_t row = 0; row < records.size(); ++row) {
+    const Block& block = task.block != nullptr ? *task.block : *task.refs[row].block;
+    copies.push_back({to, records[row].data, records[row].size, nullptr, block.far});
+    brought.push_back({to, records[row].size});
+    to += records[row].size;
+  }
+  if (const Status status = MakeCopies(copies); !status.ok()) throw Error(status);
+  scratch->brought_records = std::move(brought);
+  if (!parser_->two_phase()) return nullptr;
+  scratch->locations.resize(records.size() * fields_);
+  std::vector<RowFailure> none;  // they were found before, by their sizes alone
+  parser_->Locate(scratch->brought_records, scratch->locations.data(), scratch->parser.get(),
+                  &none);
+  return scratch->locations.data();
 }
 
 void BatchWriter::WriteRows(const WriteTask& task, WriterScratch* scratch) const {

@@ -21,6 +21,8 @@ namespace ringfeed {
 struct WriterScratch {
   std::unique_ptr<Parser::Scratch> parser;
   std::vector<RecordSpan> records;
+  std::vector<std::byte> brought;           ///< bytes of rows that stood in a device's memory
+  std::vector<RecordSpan> brought_records;  ///< these rows; empty: they stand where they were read
   std::vector<FieldLocation> locations;
   std::vector<ColumnTarget> targets;
   std::vector<ColumnTarget> piece_targets;  ///< the same, of the rows that come next
@@ -59,6 +61,9 @@ class BatchWriter {
   static void CountBytes(const WriteTask& task, const WriterScratch& scratch);
   /// Where the fields of the task's rows were found; null where the parser finds them as it writes.
   const FieldLocation* LocationsOf(const WriteTask& task, const WriterScratch& scratch) const;
+  /// Brings rows that only a device can read into memory of this thread's, and finds their fields
+  /// there. Throws Error where the device gives nothing any more.
+  const FieldLocation* BringRows(const WriteTask& task, WriterScratch* scratch) const;
   /// Leaves long fields where they stand; gives where all fields were found, as LocationsOf.
   const FieldLocation* LeaveFields(const WriteTask& task, WriterScratch* scratch) const;
   void WriteRows(const WriteTask& task, WriterScratch* scratch) const;

@@ -54,8 +54,10 @@ bool LeftFields::Leave(const LeavableRows& rows, const FieldLocation* locations,
       copies->resize(before);
     }
   }
+  const bool far = AreFar(rows);
   // Short fields go together with what stands between them: most of that is to be wanted.
-  if (left.empty() || (any_short && !IsMostOf(rows, *copies))) {
+  if (left.empty() || (!far && any_short && !IsMostOf(rows, *copies)) ||
+      (far && left.size() < parser_->fields().size())) {
     LetGo(rows);
     return false;
   }
@@ -118,7 +120,7 @@ bool LeftFields::AddCopies(const LeavableRows& rows, const FieldLocation* locati
     // What a default gives, or a parser's own memory, does not stay with the block.
     const std::byte* const slab = from.size() == bytes ? SlabOf(rows.block_of(row), from) : nullptr;
     if (slab == nullptr) return false;
-    copies->push_back({to, from.data(), bytes, slab});
+    copies->push_back({to, from.data(), bytes, slab, rows.block_of(row).far});
     to += bytes;
   }
   return true;

@@ -34,6 +34,11 @@ class LeftFields {
   bool any() const { return !candidates_.empty(); }
   /// Whether a field is long enough, of rows that are located.
   bool AnyLong(const LeavableRows& rows, const FieldLocation* locations) const;
+  /// Whether the rows stand where the CPU cannot read them: then all of their fields are left, or
+  /// none.
+  static bool AreFar(const LeavableRows& rows) {
+    return !rows.blocks.empty() && rows.blocks.front()->far != nullptr;
+  }
   /// Has the blocks of the rows kept; false where they cannot be, or there is no memory for that.
   bool Keep(const LeavableRows& rows) const;
   /// Leaves what can be left of the rows, which are located and kept. The targets of those fields
@@ -45,7 +50,8 @@ class LeftFields {
  private:
   bool IsLong(std::size_t bytes) const { return bytes >= rules_.least_bytes; }
   bool MayBeLeft(const LeavableRows& rows, std::size_t bytes) const {
-    return IsLong(bytes) || (rows.task->block != nullptr && bytes >= rules_.least_neighbour_bytes);
+    return AreFar(rows) || IsLong(bytes) ||
+           (rows.task->block != nullptr && bytes >= rules_.least_neighbour_bytes);
   }
   /// The bytes of a row's field, on average.
   std::size_t MeanBytes(const LeavableRows& rows, const FieldLocation* locations,

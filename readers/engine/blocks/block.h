@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/memory/arena.h"
+#include "base/pending_copy.h"
 #include "io/input_file.h"
 #include "readers/engine/blocks/failures.h"
 #include "readers/formats/format.h"
@@ -63,6 +64,9 @@ struct Block {
 
   // Memory that the records point into.
   std::vector<SlabRun> runs;
+  /// What the runs are memory of, where nobody but a device can read them: then records say where
+  /// they stand and how long they are, no more. Null: host memory.
+  FarMemory* far = nullptr;
   /// Where records point into their mappings: others may close.
   std::vector<std::shared_ptr<InputFile>> files;
   std::string file_name;

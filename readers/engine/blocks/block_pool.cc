@@ -63,6 +63,7 @@ void BlockPool::LetGo() {
 
 void BlockPool::Empty(Block* block) {
   block->runs.clear();
+  block->far = nullptr;
   block->refused.clear();
   block->frame.records.clear();
   block->frame.damage.clear();

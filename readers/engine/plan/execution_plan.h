@@ -38,6 +38,7 @@ class RecordProvider {
   virtual std::string name() const = 0;
 };
 
+class DirectReads;
 class PackParser;
 struct MixSource;
 
@@ -99,6 +100,7 @@ struct ExecutionPlan {
   std::size_t buffered = 0;                  ///< instances, by DoubleBuffer; 0: it is not said
   std::size_t held_batches = 0;              ///< that the reading thread may hold at a time
   LeftFieldRules left_fields;                ///< as BatchRules
+  std::shared_ptr<DirectReads> direct;       ///< asked for memory by each run; null: by none
   std::vector<ContentStep> content;          ///< of the kContent stages
   std::shared_ptr<const PackParser> packer;  ///< the parser, where batches are of packed rows
 

@@ -160,6 +160,7 @@ void IndexedLane::FillFrom(Part* part, Block* block) {
   framer_.Frame(part->rows, part->fetch.inputs(), &part->needed, block);
   const std::vector<SlabRun> runs = part->fetch.TakeRuns();
   block->runs.insert(block->runs.end(), runs.begin(), runs.end());
+  if (!runs.empty()) block->far = context_->direct;
   if (block->status.ok()) {
     block->status = part->status;
     block->denied = IsRefusal(part->status);

@@ -45,11 +45,12 @@ std::size_t MostOpen() {
 }  // namespace
 
 OpenedFiles::OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options,
-                         FileNews news, std::size_t most)
+                         FileNews news, std::size_t most, std::shared_ptr<DirectReads> direct)
     : table_(std::move(table)),
       options_(options),
       news_(std::move(news)),
       most_(most != 0 ? most : MostOpen()),
+      direct_(std::move(direct)),
       reads_(table_->files()) {
   for (std::size_t file = 0; file <= table_->files(); ++file) {
     first_rows_.push_back(table_->FirstRow(file));
@@ -90,6 +91,11 @@ std::shared_ptr<InputFile> OpenedFiles::LetGo() {
 
 OpenInputResult OpenedFiles::OpenOnce(std::size_t file) {
   const std::string& name = table_->file(file).name;
+  if (direct_ != nullptr) {
+    OpenInputResult result = OpenDirectInput(name, options_, "read into a device's memory");
+    if (result.status.ok()) direct_->Open(result.file.get());
+    return result;
+  }
   bool is_cached = false;
   {
     const std::lock_guard lock(mutex_);
@@ -238,6 +244,7 @@ void LaneFiles::Take(std::shared_ptr<InputFile> input, LaneFile* file) const {
 }
 
 bool LaneFiles::NoteReads(std::size_t number, std::uint64_t wanted, std::uint64_t planned) {
+  if (context_->direct != nullptr) return false;  // past the cache, whatever that takes
   const bool too_much = files_->NoteReads(number, wanted, planned);
   LaneFile* const file = Use(number);
   if (!too_much || file->stays || file->open == nullptr || file->open->cached()) return false;

@@ -14,6 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "io/direct_reads.h"
 #include "io/input_file.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/formats/format.h"
@@ -55,9 +56,10 @@ class KeptMappings {
 /// reads one keeps it open. Thread safe.
 class OpenedFiles {
  public:
-  /// `most`: 0 for half of the descriptors that the process may have, 4096 at most.
+  /// `most`: 0 for half of the descriptors that the process may have, 4096 at most. `direct`: what
+  /// reads them into its memory; null: they are read into host memory.
   OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options, FileNews news,
-              std::size_t most = 0);
+              std::size_t most = 0, std::shared_ptr<DirectReads> direct = nullptr);
 
   const std::shared_ptr<const FileTable>& table() const { return table_; }
   /// The file that holds a row of the table, and where its rows start.
@@ -97,6 +99,7 @@ class OpenedFiles {
   const IoOptions options_;
   const FileNews news_;
   const std::size_t most_;
+  const std::shared_ptr<DirectReads> direct_;
   std::vector<RowNumber> first_rows_;
   std::vector<Reads> reads_;  ///< by file
 

@@ -43,7 +43,8 @@ void RowFramer::Frame(std::span<const RowNumber> rows,
     block->status = Status();
     framed_.clear();
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (i + kFetchUnits < rows.size()) FetchUnit(needed->units[i + kFetchUnits]);
+      if (context_->direct == nullptr && i + kFetchUnits < rows.size())
+        FetchUnit(needed->units[i + kFetchUnits]);
       if (!Append(needed->units[i], *needed, block)) break;
     }
   } while (LoseShrunk(inputs, needed));

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/memory/arena.h"
+#include "io/direct_reads.h"
 #include "io/input_file.h"
 #include "readers/engine/blocks/block.h"
 #include "readers/engine/sources/worker_io.h"
@@ -61,6 +62,7 @@ struct LaneContext {
   ElementCheck check_elements{};  ///< FramerOptions' own
   std::shared_ptr<Arena> arena;
   WorkerIo* io = nullptr;
+  DirectReads* direct = nullptr;        ///< what is read goes into its memory, of which `arena` is
   const std::byte* last_run = nullptr;  ///< where the block before this one was read to
   bool trim = false;    ///< blocks are held for long: give the unused tail of their run back
   bool written = true;  ///< a parser will copy out of the blocks; else they are handed out

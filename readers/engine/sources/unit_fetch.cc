@@ -116,6 +116,14 @@ constexpr std::byte kNothing[1] = {};
 }  // namespace
 
 Status NoMemory(const LaneContext& context, std::size_t bytes, const std::string& file) {
+  if (context.direct != nullptr) {
+    return Status(StatusCode::kResourceExhausted,
+                  "no " + std::to_string(bytes) + " contiguous bytes left of the device's " +
+                      std::to_string(context.arena->bytes()) +
+                      " for what is read straight into it; lower the batch size or threads, or "
+                      "take another transfer than direct",
+                  {file, -1, -1});
+  }
   return Status(StatusCode::kResourceExhausted,
                 "no " + std::to_string(bytes) + " contiguous bytes left in the pinned arena of " +
                     std::to_string(context.arena->bytes()) +

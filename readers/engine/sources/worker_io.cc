@@ -30,8 +30,8 @@ void FinishPart(const ReadCompletion& completion) {
 }  // namespace
 
 WorkerIo::WorkerIo(const IoOptions& options, std::shared_ptr<Arena> arena,
-                   const EngineFactory& factory)
-    : options_(options), arena_(std::move(arena)), factory_(factory) {}
+                   const EngineFactory& factory, std::shared_ptr<DirectReads> direct)
+    : options_(options), arena_(std::move(arena)), factory_(factory), direct_(std::move(direct)) {}
 
 WorkerIo::~WorkerIo() {
   {
@@ -43,7 +43,7 @@ WorkerIo::~WorkerIo() {
 }
 
 ReadEngine* WorkerIo::EngineFor(const InputFile& file, Status* why_not) {
-  if (file.choice().path == IoPath::kUring) {
+  if (direct_ == nullptr && file.choice().path == IoPath::kUring) {
     if (uring_ == nullptr && uring_refused_.ok()) {
       std::unique_ptr<ReadEngine> made;
       uring_refused_ = factory_.uring(options_, arena_->data(), arena_->bytes(), &made);
@@ -55,7 +55,11 @@ ReadEngine* WorkerIo::EngineFor(const InputFile& file, Status* why_not) {
     if (options_.path == IoPath::kUring) return nullptr;
   }
   if (pool_ == nullptr) {
-    auto made = factory_.pool(options_);
+    const auto serve = [direct = direct_.get()](const ReadRequest& request, int retries,
+                                                ReadEngineStats* stats) {
+      return direct->Read(request, retries, stats);
+    };
+    auto made = direct_ != nullptr ? MakePoolEngine(options_, serve) : factory_.pool(options_);
     const std::lock_guard lock(wake_mutex_);
     pool_ = std::move(made);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/memory/arena.h"
+#include "io/direct_reads.h"
 #include "io/input_file.h"
 #include "io/read_engine.h"
 #include "ringfeed/io_options.h"
@@ -59,7 +60,9 @@ struct ReadBuffer {
 struct EngineFactory {
   std::function<Status(const IoOptions&, std::byte*, std::size_t, std::unique_ptr<ReadEngine>*)>
       uring = MakeUringEngine;
-  std::function<std::unique_ptr<ReadEngine>(const IoOptions&)> pool = MakePoolEngine;
+  std::function<std::unique_ptr<ReadEngine>(const IoOptions&)> pool = [](const IoOptions& options) {
+    return MakePoolEngine(options);
+  };
 };
 
 /// One reader thread's side of the medium: its engines, the bytes it has in flight and the buffers
@@ -67,7 +70,9 @@ struct EngineFactory {
 /// Wake.
 class WorkerIo {
  public:
-  WorkerIo(const IoOptions& options, std::shared_ptr<Arena> arena, const EngineFactory& factory);
+  /// `direct`: reads all of them, into its memory, of which `arena` is; null: none does.
+  WorkerIo(const IoOptions& options, std::shared_ptr<Arena> arena, const EngineFactory& factory,
+           std::shared_ptr<DirectReads> direct = nullptr);
   /// Waits until the kernel writes to no buffer, then frees those that were abandoned.
   ~WorkerIo();
   WorkerIo(const WorkerIo&) = delete;
@@ -106,6 +111,7 @@ class WorkerIo {
   const IoOptions options_;
   const std::shared_ptr<Arena> arena_;
   const EngineFactory factory_;
+  const std::shared_ptr<DirectReads> direct_;
   std::unique_ptr<ReadEngine> uring_;
   std::unique_ptr<ReadEngine> pool_;
   Status uring_refused_;

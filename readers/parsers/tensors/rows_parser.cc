@@ -56,6 +56,7 @@ class TypedRowsParser final : public Parser {
   void Locate(std::span<const RecordSpan>, FieldLocation*, Scratch*,
               std::vector<RowFailure>*) const override {}
   bool CopiesBytesOf(std::size_t) const override { return true; }
+  bool ReadsBytes() const override { return false; }
   std::span<const std::byte> BytesOf(std::size_t field, const RecordSpan& record,
                                      const FieldLocation&) const override {
     if (record.size != row_bytes_) return {};

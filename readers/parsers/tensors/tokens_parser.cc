@@ -129,6 +129,7 @@ class ArrayParser final : public Parser {
     }
   }
   bool CopiesBytesOf(std::size_t) const override { return conversion_.convert == nullptr; }
+  bool ReadsBytes() const override { return conversion_.convert != nullptr; }
   std::span<const std::byte> BytesOf(std::size_t, const RecordSpan&,
                                      const FieldLocation& at) const override {
     return {at.data, at.bytes};

@@ -44,6 +44,17 @@ FeedScenario SeenByHost() {
   scenario.looks_from_host = true;
   return scenario;
 }
+FeedScenario ReadDirectly() {
+  FeedScenario scenario = Plain();
+  scenario.supply.direct = true;
+  return scenario;
+}
+FeedScenario ReadDirectlyUnused() {
+  FeedScenario scenario = ReadDirectly();
+  scenario.unused_every = 1;
+  scenario.devices.late_queries = 50;  // the host learns late that a copy is done
+  return scenario;
+}
 FeedScenario LargerAtTheEnd() {
   FeedScenario scenario = Plain();
   scenario.supply.last_rows = 500;
@@ -111,24 +122,41 @@ TEST_P(LeftOutTest, IsMissedUnderEverySchedule) {
 
 INSTANTIATE_TEST_SUITE_P(
     Feed, LeftOutTest,
-    testing::Values(LeftOut{"RegisterSource", FeedStep::kRegisterSource, Plain},
-                    LeftOut{"WaitForReleases", FeedStep::kWaitForReleases, Plain},
-                    LeftOut{"WaitForTransforms", FeedStep::kWaitForTransforms, TransformedUnused},
-                    LeftOut{"RecordCopied", FeedStep::kRecordCopied, Plain},
-                    LeftOut{"TransformsWaitForCopy", FeedStep::kTransformsWaitForCopy, Transformed},
-                    LeftOut{"RecordReady", FeedStep::kRecordReady, Transformed},
-                    LeftOut{"OnWaitsForReady", FeedStep::kOnWaitsForReady, Plain},
-                    LeftOut{"HostWaitsForReady", FeedStep::kHostWaitsForReady, SeenByHost},
-                    LeftOut{"RecordRelease", FeedStep::kRecordRelease, Plain},
-                    LeftOut{"SeeCopyBeforeSlab", FeedStep::kSeeCopyBeforeSlab, Plain},
-                    LeftOut{"SeeCopyBeforeStaging", FeedStep::kSeeCopyBeforeStaging, StagedUnused},
-                    LeftOut{"CheckFit", FeedStep::kCheckFit, LargerAtTheEnd},
-                    LeftOut{"DrainBeforeFree", FeedStep::kDrainBeforeFree, ClosedEarly},
-                    LeftOut{"SeeReleasesBeforeFree", FeedStep::kSeeReleasesBeforeFree,
-                            ClosedUnderWork},
-                    LeftOut{"SeeReleasesBeforeFreeingGrown", FeedStep::kSeeReleasesBeforeFree,
-                            GrownAndClosedUnderWork}),
+    testing::Values(
+        LeftOut{"RegisterSource", FeedStep::kRegisterSource, Plain},
+        LeftOut{"WaitForReleases", FeedStep::kWaitForReleases, Plain},
+        LeftOut{"WaitForTransforms", FeedStep::kWaitForTransforms, TransformedUnused},
+        LeftOut{"RecordCopied", FeedStep::kRecordCopied, Plain},
+        LeftOut{"TransformsWaitForCopy", FeedStep::kTransformsWaitForCopy, Transformed},
+        LeftOut{"RecordReady", FeedStep::kRecordReady, Transformed},
+        LeftOut{"OnWaitsForReady", FeedStep::kOnWaitsForReady, Plain},
+        LeftOut{"HostWaitsForReady", FeedStep::kHostWaitsForReady, SeenByHost},
+        LeftOut{"RecordRelease", FeedStep::kRecordRelease, Plain},
+        LeftOut{"SeeCopyBeforeSlab", FeedStep::kSeeCopyBeforeSlab, Plain},
+        LeftOut{"SeeCopyBeforeStaging", FeedStep::kSeeCopyBeforeStaging, StagedUnused},
+        LeftOut{"SeeTakenBeforeDirectSlab", FeedStep::kSeeCopyBeforeSlab, ReadDirectly},
+        LeftOut{"SeeTakenBeforeUnusedDirectSlab", FeedStep::kSeeCopyBeforeSlab, ReadDirectlyUnused},
+        LeftOut{"RecordBehindDirect", FeedStep::kRecordBehindDirect, ReadDirectly},
+        LeftOut{"WaitForReleasesOfDirect", FeedStep::kWaitForReleases, ReadDirectly},
+        LeftOut{"CheckFit", FeedStep::kCheckFit, LargerAtTheEnd},
+        LeftOut{"DrainBeforeFree", FeedStep::kDrainBeforeFree, ClosedEarly},
+        LeftOut{"SeeReleasesBeforeFree", FeedStep::kSeeReleasesBeforeFree, ClosedUnderWork},
+        LeftOut{"SeeReleasesBeforeFreeingGrown", FeedStep::kSeeReleasesBeforeFree,
+                GrownAndClosedUnderWork}),
     [](const auto& test) { return test.param.name; });
+
+// Whoever hands a batch out before its reads are seen done.
+TEST(DirectReadTest, ABatchWithoutItsReadsCompletionIsMissed) {
+  FeedScenario scenario = ReadDirectly();
+  for (const SchedulePolicy policy : {SchedulePolicy::kTimed, SchedulePolicy::kEager,
+                                      SchedulePolicy::kLazy, SchedulePolicy::kRandom}) {
+    scenario.devices.policy = policy;
+    scenario.supply.awaits_reads = true;
+    EXPECT_EQ(RunScenario(scenario).Wrong(scenario), "");
+    scenario.supply.awaits_reads = false;
+    EXPECT_NE(RunScenario(scenario).Wrong(scenario).find("direct read"), std::string::npos);
+  }
+}
 
 /// A feed that is driven by hand.
 struct ByHand {

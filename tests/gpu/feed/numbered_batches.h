@@ -52,12 +52,12 @@ class NumberedSupply final : public BatchSupply {
     std::uint64_t fail_at = ~std::uint64_t{0};
     std::function<std::int64_t()> interval_ns{};  ///< between batches
     bool poison = true;
+    /// The fixed field's rows stand in memory of device 0, of a simulator: read there by a disk.
+    bool direct = false;
+    bool awaits_reads = true;  ///< of the disk; else a batch is there before its bytes are
   };
 
-  NumberedSupply(Options options, std::shared_ptr<DeviceBackend> backend)
-      : options_(std::move(options)),
-        backend_(std::move(backend)),
-        arena_(options_.in_arena ? Arena::Create({.bytes = std::size_t{32} << 20}) : nullptr) {}
+  NumberedSupply(Options options, std::shared_ptr<DeviceBackend> backend);
 
   SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override;
   std::int64_t ReadyAt() const override;
@@ -67,9 +67,16 @@ class NumberedSupply final : public BatchSupply {
   std::shared_ptr<const std::atomic<std::size_t>> out_counter() const { return out_; }
 
  private:
+  /// Memory of a simulated device, a slab for each batch, and the disk that reads into it.
+  class DeviceSlabs;
+  /// Has the disk read a batch's rows, and what is pending of it.
+  void ReadDirectly(const NumberedBatch& numbered, std::byte* slab, SuppliedBatch* batch);
+
   const Options options_;
   const std::shared_ptr<DeviceBackend> backend_;
   const std::shared_ptr<Arena> arena_;
+  std::shared_ptr<DeviceSlabs> slabs_;
+  std::vector<std::vector<PendingCopy>> pending_;  ///< by batch
   const std::shared_ptr<std::atomic<std::size_t>> out_ =
       std::make_shared<std::atomic<std::size_t>>(0);
   std::uint64_t next_ = 0;

@@ -217,6 +217,16 @@ TEST(PlacedRowsTest, FixedSlotsHoldWhatTheTensorsTake) {
   EXPECT_EQ(FeedPlaced(FurtherAndFurtherApart(), options, false).grown_slots, 0u);
 }
 
+// Nor a byte more where what they take ends off the devices' boundary.
+TEST(PlacedRowsTest, FixedSlotsNeedNoRoomBehindTheTensors) {
+  FeedOptions options;
+  options.fixed_slots = true;
+  options.slot_bytes = 3 * 3001;
+  const std::vector<std::vector<PlacedRow>> batches(4,
+                                                    {{3001, 0}, {3001, 100'000}, {3001, 200'000}});
+  EXPECT_EQ(FeedPlaced(batches, options, false).grown_slots, 0u);
+}
+
 class TransferTest : public PipelineTest {
  protected:
   using Order = std::function<Reader(Reader)>;

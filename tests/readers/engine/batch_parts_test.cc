@@ -1,10 +1,12 @@
 // What a batch is made with, each part alone: its memory, its rows, its end.
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <string>
@@ -303,7 +305,7 @@ TEST_F(LeftFieldsTest, LongFieldsStayWhereTheyStandUntilSomebodyCopiesThem) {
   EXPECT_EQ(host_.dropped_rows, 8u) << "its rows are planned and done with";
   EXPECT_TRUE(std::is_sorted(slot->pending_copies.begin(), slot->pending_copies.end(),
                              [](const auto& a, const auto& b) { return a.to < b.to; }));
-  MakeCopies(slot->pending_copies);
+  ASSERT_TRUE(MakeCopies(slot->pending_copies).ok());
   EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
   pool_.Release(slot);
   EXPECT_TRUE(host_.kept.empty());
@@ -328,7 +330,7 @@ TEST_F(LeftFieldsTest, WithoutMemoryToKeepBlocksRowsAreWritten) {
   BatchBuffer* const slot = Slot();
   Write(kLeaving, slot);
   EXPECT_EQ(PendingOf(*slot), 4u) << "of one task";
-  MakeCopies(slot->pending_copies);
+  ASSERT_TRUE(MakeCopies(slot->pending_copies).ok());
   EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
   pool_.Release(slot);
 }
@@ -362,6 +364,94 @@ TEST_F(LeftFieldsTest, ABatchWithoutMemoryKeepsNoBlock) {
   finisher.FinishOne(slot);
   EXPECT_EQ(PendingOf(*slot), 0u);
   EXPECT_TRUE(host_.kept.empty());
+}
+
+/// The same rows in memory that nobody can look at: who touches it is killed.
+class FarRowsTest : public LeftFieldsTest {
+ protected:
+  class Memory final : public FarMemory {
+   public:
+    explicit Memory(const std::vector<std::int64_t>* numbers)
+        : numbers_(numbers), data_(Reserve()) {}
+    ~Memory() override { munmap(data_, kBytes); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+    Status CopyToHost(std::byte* to, const std::byte* from, std::size_t bytes) override {
+      ++calls;
+      if (!failure.ok()) return failure;
+      const auto* const numbers = reinterpret_cast<const std::byte*>(numbers_->data());
+      std::memcpy(to, numbers + (from - data_), bytes);
+      return {};
+    }
+    std::byte* data() const { return data_; }
+
+    int calls = 0;
+    Status failure;
+
+   private:
+    static constexpr std::size_t kBytes = 65536;
+    static std::byte* Reserve() {
+      return static_cast<std::byte*>(
+          mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    }
+    const std::vector<std::int64_t>* const numbers_;
+    std::byte* const data_;
+  };
+
+  void SetUp() override {
+    LeftFieldsTest::SetUp();
+    const auto* const numbers = reinterpret_cast<const std::byte*>(numbers_in_block_.data());
+    for (RecordSpan& record : block_.frame.records) {
+      record.data = memory_.data() + (record.data - numbers);
+    }
+    block_.runs.back().data = memory_.data();
+    block_.far = &memory_;
+  }
+
+  Memory memory_{&numbers_in_block_};
+};
+
+TEST_F(FarRowsTest, StayWhereTheyAreHoweverShort) {
+  BatchBuffer* const slot = Slot();
+  Write({.left_fields = {.least_bytes = 1, .least_neighbour_bytes = 1}}, slot);
+  ASSERT_EQ(PendingOf(*slot), 8u);
+  EXPECT_EQ(memory_.calls, 0);
+  ASSERT_TRUE(MakeCopies(slot->pending_copies).ok());
+  EXPECT_EQ(memory_.calls, 1) << "neighbours go together";
+  EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
+  pool_.Release(slot);
+}
+
+TEST_F(FarRowsTest, WithoutMemoryToKeepThemTheyAreBrought) {
+  host_.most_kept = 0;
+  BatchBuffer* const slot = Slot();
+  Write(kLeaving, slot);
+  EXPECT_EQ(PendingOf(*slot), 0u);
+  EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(host_.dropped_rows, 8u);
+}
+
+TEST_F(FarRowsTest, ABatchThatLosesARowHasTheOthersBrought) {
+  Spoil(5);
+  BatchBuffer* const slot = Slot();
+  BatchRules rules = kLeaving;
+  rules.on_damage = OnDamage::kSkip;
+  Write(rules, slot);
+  EXPECT_EQ(PendingOf(*slot), 0u);
+  EXPECT_TRUE(host_.kept.empty());
+  EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 6, 7}));
+}
+
+TEST_F(FarRowsTest, WhereTheDeviceGivesNothingTheChainEndsBeforeTheBatch) {
+  host_.most_kept = 0;
+  memory_.failure = Status(StatusCode::kDeviceLost, "gone");
+  BatchBuffer* const slot = Slot();
+  const BatchFinisher finisher(kLeaving, numbers_.get(), arena_, &pool_, &host_);
+  const BatchWriter writer(kLeaving, numbers_.get(), &pool_, &finisher, &host_);
+  writer.Write(Task(slot, 0, 8), &scratch_);
+  EXPECT_EQ(host_.end_before, slot->sequence);
+  EXPECT_EQ(host_.end.code(), StatusCode::kDeviceLost) << host_.end.ToString();
 }
 
 }  // namespace
