@@ -48,10 +48,9 @@ enum class TransferPlan : std::uint8_t {
   /// device takes them to their places.
   kSlabs,
   /// Files are read straight into the device's memory by NVIDIA's cuFile, and the device takes the
-  /// fields to their places: no CPU touches them. Of rows, arrays and tokens that are not
-  /// converted,
-  /// asked for by number (a global shuffle, say), for one device. Else as kSlabs. DeviceFeedStats
-  /// says which, and why. kAuto takes it where it is GPUDirect and records are long.
+  /// fields to their places: no CPU touches them. For rows, arrays and unconverted tokens that are
+  /// asked for by number (a global shuffle, say), and for one device. Else as kSlabs.
+  /// DeviceFeedStats says which, and why. kAuto takes it if it is GPUDirect and records are long.
   kDirect,
 };
 /// "auto", "batch", "members", "slabs", "direct".
