@@ -129,13 +129,6 @@ function(ringfeed_precompile target)
   target_precompile_headers(${target} REUSE_FROM ${shared})
 endfunction()
 
-# LLVM's linker, where it is there: the tests alone are a hundred programs.
-find_program(LLD_PROGRAM ld.lld)
-mark_as_advanced(LLD_PROGRAM)
-if(PROJECT_IS_TOP_LEVEL AND RINGFEED_BUILD_TESTS AND LLD_PROGRAM)
-  add_link_options(-fuse-ld=lld)
-endif()
-
 find_program(CCACHE_PROGRAM ccache)
 mark_as_advanced(CCACHE_PROGRAM)
 if(PROJECT_IS_TOP_LEVEL AND CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -55,6 +55,15 @@ ChosenDevices ChooseByThemselves() {
   return {std::move(taken.backend), std::move(numbers), std::move(taken.reason)};
 }
 
+std::map<std::string, TransferPlan> TransferPlans() {
+  std::map<std::string, TransferPlan> plans;
+  for (const TransferPlan plan : {TransferPlan::kAuto, TransferPlan::kBatch, TransferPlan::kMembers,
+                                  TransferPlan::kSlabs, TransferPlan::kDirect}) {
+    plans.emplace(TransferPlanName(plan), plan);
+  }
+  return plans;
+}
+
 }  // namespace
 
 void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
@@ -64,12 +73,6 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
                                                              {"drop", LastStep::kDrop},
                                                              {"pad", LastStep::kPad},
                                                              {"short", LastStep::kShort}};
-  static const std::map<std::string, TransferPlan> kTransfers = {
-      {"auto", TransferPlan::kAuto},
-      {"batch", TransferPlan::kBatch},
-      {"members", TransferPlan::kMembers},
-      {"slabs", TransferPlan::kSlabs},
-      {"direct", TransferPlan::kDirect}};
   CLI::Option* const devices =
       app->add_option("--devices", options->devices,
                       "feed devices, in batches (of 64 where no size is given): emu:NUMBER "
@@ -108,7 +111,7 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
          "are copied from where they were read; slabs: what was read is, and the device "
          "makes batches of it; direct: cuFile reads files into the device's memory, where it can; "
          "auto: by what the fields are")
-      ->transform(NamedValue(kTransfers))
+      ->transform(NamedValue(TransferPlans()))
       ->type_name("auto|batch|members|slabs|direct")
       ->default_str("auto")
       ->take_last()

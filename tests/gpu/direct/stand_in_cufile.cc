@@ -18,7 +18,7 @@
 #include "gpu/direct/cufile_api.h"
 #include "tests/gpu/direct/stand_in.h"
 
-#define STAND_IN_CALL extern "C" __attribute__((visibility("default")))
+#define RINGFEED_STAND_IN_CALL extern "C" __attribute__((visibility("default")))
 
 namespace {
 
@@ -71,9 +71,9 @@ void Tell(const StandInCuFile& control, const std::byte* data, std::size_t bytes
 
 }  // namespace
 
-STAND_IN_CALL StandInCuFile* RingfeedStandInCuFile() { return &TheState().control; }
+RINGFEED_STAND_IN_CALL StandInCuFile* RingfeedStandInCuFile() { return &TheState().control; }
 
-STAND_IN_CALL Status cuFileDriverOpen() {
+RINGFEED_STAND_IN_CALL Status cuFileDriverOpen() {
   State& state = TheState();
   ++state.control.opens;
   if (const int error = state.control.open_error) return Error(error);
@@ -81,16 +81,16 @@ STAND_IN_CALL Status cuFileDriverOpen() {
   return {};
 }
 
-STAND_IN_CALL Status cuFileDriverClose_v2() {
+RINGFEED_STAND_IN_CALL Status cuFileDriverClose_v2() {
   State& state = TheState();
   ++state.control.closes;
   --state.control.uses;
   return {};
 }
 
-STAND_IN_CALL long cuFileUseCount() { return TheState().control.uses; }
+RINGFEED_STAND_IN_CALL long cuFileUseCount() { return TheState().control.uses; }
 
-STAND_IN_CALL Status cuFileSetParameterBool(int parameter, bool value) {
+RINGFEED_STAND_IN_CALL Status cuFileSetParameterBool(int parameter, bool value) {
   State& state = TheState();
   if (const int error = state.control.parameter_error) return Error(error);
   const std::lock_guard lock(state.mutex);
@@ -98,14 +98,14 @@ STAND_IN_CALL Status cuFileSetParameterBool(int parameter, bool value) {
   return {};
 }
 
-STAND_IN_CALL Status cuFileDriverGetProperties(Properties* properties) {
+RINGFEED_STAND_IN_CALL Status cuFileDriverGetProperties(Properties* properties) {
   State& state = TheState();
   *properties = Properties();
   if (state.control.reads_directly && state.control.has_driver) properties->major_version = 2;
   return {};
 }
 
-STAND_IN_CALL Status cuFileHandleRegister(Handle* handle, Descriptor* what) {
+RINGFEED_STAND_IN_CALL Status cuFileHandleRegister(Handle* handle, Descriptor* what) {
   State& state = TheState();
   if (const int error = state.control.file_error;
       error != 0 && state.control.files_before_error-- <= 0) {
@@ -124,7 +124,7 @@ STAND_IN_CALL Status cuFileHandleRegister(Handle* handle, Descriptor* what) {
   return {};
 }
 
-STAND_IN_CALL void cuFileHandleDeregister(Handle handle) {
+RINGFEED_STAND_IN_CALL void cuFileHandleDeregister(Handle handle) {
   State& state = TheState();
   const std::lock_guard lock(state.mutex);
   auto* const file = static_cast<File*>(handle);
@@ -134,7 +134,7 @@ STAND_IN_CALL void cuFileHandleDeregister(Handle handle) {
   --state.control.files;
 }
 
-STAND_IN_CALL Status cuFileBufRegister(const void* data, std::size_t bytes, int) {
+RINGFEED_STAND_IN_CALL Status cuFileBufRegister(const void* data, std::size_t bytes, int) {
   State& state = TheState();
   if (const int error = state.control.buffer_error) return Error(error);
   const std::lock_guard lock(state.mutex);
@@ -143,7 +143,7 @@ STAND_IN_CALL Status cuFileBufRegister(const void* data, std::size_t bytes, int)
   return {};
 }
 
-STAND_IN_CALL Status cuFileBufDeregister(const void* data) {
+RINGFEED_STAND_IN_CALL Status cuFileBufDeregister(const void* data) {
   State& state = TheState();
   const std::lock_guard lock(state.mutex);
   if (state.buffers.erase(static_cast<const std::byte*>(data)) == 0) ++state.control.wrong_calls;
@@ -151,8 +151,8 @@ STAND_IN_CALL Status cuFileBufDeregister(const void* data) {
   return {};
 }
 
-STAND_IN_CALL ssize_t cuFileRead(Handle handle, void* base, std::size_t bytes, off_t file_offset,
-                                 off_t buffer_offset) {
+RINGFEED_STAND_IN_CALL ssize_t cuFileRead(Handle handle, void* base, std::size_t bytes,
+                                          off_t file_offset, off_t buffer_offset) {
   State& state = TheState();
   StandInCuFile& control = state.control;
   const std::uint64_t number = ++control.reads;
