@@ -98,8 +98,7 @@ std::string_view TransferPlanName(TransferPlan plan) {
 }
 
 TransferPlan TransferPlanNamed(std::string_view name) {
-  for (const TransferPlan plan : {TransferPlan::kAuto, TransferPlan::kBatch, TransferPlan::kMembers,
-                                  TransferPlan::kSlabs, TransferPlan::kDirect}) {
+  for (const TransferPlan plan : kTransferPlans) {
     if (TransferPlanName(plan) == name) return plan;
   }
   throw Refuse("a transfer is \"auto\", \"batch\", \"members\", \"slabs\" or \"direct\", not \"" +

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -53,6 +54,10 @@ enum class TransferPlan : std::uint8_t {
   /// DeviceFeedStats says which, and why. kAuto takes it if it is GPUDirect and records are long.
   kDirect,
 };
+/// All of them.
+inline constexpr std::array kTransferPlans = {TransferPlan::kAuto, TransferPlan::kBatch,
+                                              TransferPlan::kMembers, TransferPlan::kSlabs,
+                                              TransferPlan::kDirect};
 /// "auto", "batch", "members", "slabs", "direct".
 std::string_view TransferPlanName(TransferPlan plan);
 /// The plan of that name. Throws Error(kInvalidArgument) for one that is none.

@@ -57,10 +57,7 @@ ChosenDevices ChooseByThemselves() {
 
 std::map<std::string, TransferPlan> TransferPlans() {
   std::map<std::string, TransferPlan> plans;
-  for (const TransferPlan plan : {TransferPlan::kAuto, TransferPlan::kBatch, TransferPlan::kMembers,
-                                  TransferPlan::kSlabs, TransferPlan::kDirect}) {
-    plans.emplace(TransferPlanName(plan), plan);
-  }
+  for (const TransferPlan plan : kTransferPlans) plans.emplace(TransferPlanName(plan), plan);
   return plans;
 }
 
