@@ -496,9 +496,10 @@ DeviceFeedStats FeedCore::StatsOf(const DeviceLane& lane) const {
   if (options_.transfer != TransferPlan::kDirect && stats.transfer != TransferPlan::kDirect) {
     return stats;
   }
-  std::string how = "not read directly: " + WhyNotDirect(options_);
-  if (direct_ != nullptr) how = direct_->Describe();
-  if (direct_ == nullptr && WhyNotDirect(options_).empty()) how = "not read directly: no files";
+  const std::string unfit = WhyNotDirect(options_);
+  const std::string how = direct_ != nullptr
+                              ? direct_->Describe()
+                              : "not read directly: " + (unfit.empty() ? "no files" : unfit);
   stats.transfer_reason = how + "; " + stats.transfer_reason;
   return stats;
 }
