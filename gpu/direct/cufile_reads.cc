@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/machine/signals_blocked.h"
+#include "base/scoped_descriptor.h"
 #include "io/read_progress.h"
 #include "ringfeed/emulated_devices.h"
 
@@ -57,22 +58,12 @@ bool MayBeDirect() {
   return text.find("\"use_pci_p2pdma\":true") != std::string::npos;
 }
 
-class OwnedDescriptor {
- public:
-  explicit OwnedDescriptor(const std::string& name)
-      : number_(open(name.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT)) {
-    if (number_ < 0 && errno == EINVAL) number_ = open(name.c_str(), O_RDONLY | O_CLOEXEC);
-  }
-  ~OwnedDescriptor() {
-    if (number_ >= 0) (void)close(number_);
-  }
-  OwnedDescriptor(const OwnedDescriptor&) = delete;
-  OwnedDescriptor& operator=(const OwnedDescriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
+/// With O_DIRECT, where the file's system has that; -1 and errno.
+int OpenForCuFile(const std::string& name) {
+  const int number = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+  if (number >= 0 || errno != EINVAL) return number;
+  return open(name.c_str(), O_RDONLY | O_CLOEXEC);
+}
 
 std::uint64_t SizeNow(int descriptor) {
   struct stat facts {};
@@ -238,14 +229,14 @@ Status CuFileReads::TryRead(int descriptor, Arena* arena) const {
 }
 
 Status CuFileReads::TryBegin(const DirectNeed& need, std::shared_ptr<Arena>* arena) {
-  const OwnedDescriptor first(need.file);
-  if (first.number() < 0) return StatusFromErrno(errno, need.file);
+  const ScopedDescriptor first(OpenForCuFile(need.file));
+  if (first.get() < 0) return StatusFromErrno(errno, need.file);
   std::shared_ptr<Memory> memory;
   Status status = MakeBounce();
   if (status.ok()) status = TakeMemory(need.memory_bytes, &memory);
   if (!status.ok()) return status;
   status = library_->OpenDriver(only_where_it_pays_,
-                                [&] { return TryRead(first.number(), memory->arena.get()); });
+                                [&] { return TryRead(first.get(), memory->arena.get()); });
   if (!status.ok()) {
     const std::lock_guard lock(mutex_);
     std::erase(memories_, memory);

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/scoped_descriptor.h"
 #include "metrics/label_text.h"
 #include "tools/top/job_metrics.h"
 
@@ -31,20 +32,6 @@ constexpr std::string_view kRequest =
 Error NoAnswer(const MetricsAddress& address, const std::string& why) {
   return Error(Status(StatusCode::kIoError, address.ToString() + ": " + why));
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) (void)close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return number_; }
-
- private:
-  const int number_;
-};
 
 void Await(int socket, short what, Clock::time_point until, const MetricsAddress& address) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -91,7 +78,7 @@ std::string Exchange(const MetricsAddress& address) {
   const Clock::time_point until = Clock::now() + kPatience;
   int number = -1;
   const int error = Connect(address, until, &number);
-  const Descriptor socket(number);
+  const ScopedDescriptor socket(number);
   if (error != 0) throw NoAnswer(address, std::strerror(error));
   if (send(socket.get(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(kRequest.size())) {
@@ -110,7 +97,7 @@ std::string Exchange(const MetricsAddress& address) {
 }
 
 std::string FileText(const MetricsAddress& address) {
-  const Descriptor file(open(address.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const ScopedDescriptor file(open(address.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat found {};
   if (file.get() < 0 || fstat(file.get(), &found) != 0) {
     throw NoAnswer(address, std::strerror(errno));
