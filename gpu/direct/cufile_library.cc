@@ -128,8 +128,20 @@ Status CuFileLibrary::Open(bool allow_compat) {
     }
     if (!status.ok()) return status;
   }
+  return OpenAsItIs();
+}
+
+Status CuFileLibrary::OpenAsItIs() {
   const KeepsStandardInput keeps;
   return CuFileFailure("cuFileDriverOpen", api_.driver_open());
+}
+
+Status CuFileLibrary::Try(CuFilePath path, const std::function<Status()>& try_read) {
+  path_ = path;
+  Status status = try_read();
+  is_open_ = status.ok();
+  if (!is_open_) Close();
+  return status;
 }
 
 void CuFileLibrary::Close() {
@@ -167,26 +179,14 @@ Status CuFileLibrary::OpenDriver(bool only_direct, const std::function<Status()>
     if (status.ok()) {
       cufile::Properties properties;
       (void)api_.driver_properties(&properties);
-      path_ = properties.major_version > 0 ? CuFilePath::kDriver : CuFilePath::kPeerToPeer;
-      status = try_read();
-      is_open_ = status.ok();
-      if (is_open_) return {};
-      Close();
+      status = Try(properties.major_version > 0 ? CuFilePath::kDriver : CuFilePath::kPeerToPeer,
+                   try_read);
     }
-    if (only_direct) return status;
+    if (status.ok() || only_direct) return status;
   }
-  if (others) {
-    const KeepsStandardInput keeps;
-    status = CuFileFailure("cuFileDriverOpen", api_.driver_open());
-  } else {
-    status = Open(true);
-  }
+  status = others ? OpenAsItIs() : Open(true);
   if (!status.ok()) return status;
-  path_ = tells ? CuFilePath::kCompatible : CuFilePath::kUnknown;
-  status = try_read();
-  is_open_ = status.ok();
-  if (!is_open_) Close();
-  return status;
+  return Try(tells ? CuFilePath::kCompatible : CuFilePath::kUnknown, try_read);
 }
 
 }  // namespace ringfeed

@@ -48,6 +48,10 @@ class CuFileLibrary {
  private:
   std::string Load(const std::string& path);
   Status Open(bool allow_compat);
+  /// In whatever mode it is set to.
+  Status OpenAsItIs();
+  /// Behind one of these: whether the driver is kept open, by what a read says.
+  Status Try(CuFilePath path, const std::function<Status()>& try_read);
   void Close();
 
   bool named_ = false;
