@@ -10,8 +10,6 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-/// As BatchPool chooses slots where nobody says how many.
-constexpr std::size_t kSlotsBytes = 8 * 1024 * 1024;
 
 /// What a record takes that is read alone, on whole pages.
 std::size_t BytesRead(std::uint64_t record_bytes) {
@@ -25,10 +23,8 @@ std::size_t RowsOf(const BatchOptions& batch) {
 
 /// Batches that there are at a time, at most.
 std::size_t SlotsOf(const ExecutionPlan& plan, std::size_t batch_bytes) {
-  std::size_t slots = plan.batch.slots;
-  if (slots == 0) {
-    slots = std::min(std::max<std::size_t>(kSlotsBytes / batch_bytes, 4), BatchPool::kMaxSlots);
-  }
+  const std::size_t slots =
+      plan.batch.slots > 0 ? plan.batch.slots : BatchPool::DefaultSlots(batch_bytes);
   return std::max(slots, plan.held_batches + 2);
 }
 

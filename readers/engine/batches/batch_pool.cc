@@ -18,6 +18,10 @@ constexpr std::size_t kTaskRing = 8192;
 
 }  // namespace
 
+std::size_t BatchPool::DefaultSlots(std::size_t batch_bytes) {
+  return std::clamp(kSlotsBytes / batch_bytes, kMinSlots, kMaxSlots);
+}
+
 BatchPool::BatchPool(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
                      PlanHost* host)
     : options_(options),
@@ -71,8 +75,7 @@ void BatchPool::ChooseSlotLimit(std::size_t batch_bytes) {
   batch_bytes = std::max<std::size_t>(batch_bytes, 1);
   std::size_t slots = options_.slots;
   if (slots == 0) {
-    slots = std::clamp(kSlotsBytes / batch_bytes, kMinSlots, kMaxSlots);
-    slots = std::min(slots, options_.memory_bytes / batch_bytes);
+    slots = std::min(DefaultSlots(batch_bytes), options_.memory_bytes / batch_bytes);
   }
   slots = std::min(std::max(slots, options_.least_slots), kMaxSlots);
   const std::size_t granted = host_->GrantBatches(slots * batch_bytes) / batch_bytes;

@@ -31,6 +31,8 @@ class BatchPool {
  public:
   static constexpr std::size_t kMaxSlots = 64;
   static constexpr std::size_t kLeastSlots = 2;
+  /// Where nobody says how many: more where batches are small, 8 MiB of them.
+  static std::size_t DefaultSlots(std::size_t batch_bytes);
   struct Options {
     std::size_t rows = 1;                   ///< of a batch, at most
     std::size_t slots = 0;                  ///< 0: chosen by the size of a batch
