@@ -295,6 +295,16 @@ class LeftFieldsTest : public BatchWriterTest {
     block_.runs.back().bytes = numbers_in_block_.size() * sizeof(std::int64_t);
   }
   static std::size_t PendingOf(const BatchBuffer& slot) { return slot.pending_copies.size(); }
+  void ExpectAllWrittenButALostRow() {
+    Spoil(5);
+    BatchBuffer* const slot = Slot();
+    BatchRules rules = kLeaving;
+    rules.on_damage = OnDamage::kSkip;
+    Write(rules, slot);
+    EXPECT_EQ(PendingOf(*slot), 0u);
+    EXPECT_TRUE(host_.kept.empty());
+    EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 6, 7}));
+  }
 };
 
 TEST_F(LeftFieldsTest, LongFieldsStayWhereTheyStandUntilSomebodyCopiesThem) {
@@ -343,16 +353,7 @@ TEST_F(LeftFieldsTest, RecordsThatStandElsewhereAreWritten) {
   EXPECT_TRUE(host_.kept.empty());
 }
 
-TEST_F(LeftFieldsTest, ABatchThatLosesARowIsCopiedFirst) {
-  Spoil(5);
-  BatchBuffer* const slot = Slot();
-  BatchRules rules = kLeaving;
-  rules.on_damage = OnDamage::kSkip;
-  Write(rules, slot);
-  EXPECT_EQ(PendingOf(*slot), 0u);
-  EXPECT_TRUE(host_.kept.empty());
-  EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 6, 7}));
-}
+TEST_F(LeftFieldsTest, ABatchThatLosesARowIsCopiedFirst) { ExpectAllWrittenButALostRow(); }
 
 TEST_F(LeftFieldsTest, ABatchWithoutMemoryKeepsNoBlock) {
   BatchBuffer* const slot = Slot();
@@ -432,16 +433,7 @@ TEST_F(FarRowsTest, WithoutMemoryToKeepThemTheyAreBrought) {
   EXPECT_EQ(host_.dropped_rows, 8u);
 }
 
-TEST_F(FarRowsTest, ABatchThatLosesARowHasTheOthersBrought) {
-  Spoil(5);
-  BatchBuffer* const slot = Slot();
-  BatchRules rules = kLeaving;
-  rules.on_damage = OnDamage::kSkip;
-  Write(rules, slot);
-  EXPECT_EQ(PendingOf(*slot), 0u);
-  EXPECT_TRUE(host_.kept.empty());
-  EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 6, 7}));
-}
+TEST_F(FarRowsTest, ABatchThatLosesARowHasTheOthersBrought) { ExpectAllWrittenButALostRow(); }
 
 TEST_F(FarRowsTest, WhereTheDeviceGivesNothingTheChainEndsBeforeTheBatch) {
   host_.most_kept = 0;
