@@ -25,6 +25,8 @@ def masks_of_others(process):
             fields = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
         except OSError:
             continue  # it has ended
+        if fields.get("Threads", "0") == "0":  # it has just ended: the kernel shows it with an empty mask
+            continue
         if "SigBlk" in fields and not fields["Name"].startswith("iou-"):  # a worker of the kernel's own
             masks[fields["Name"], task.name] = int(fields["SigBlk"], 16)
     return masks
