@@ -176,6 +176,7 @@ std::vector<std::uint64_t> SignalsBlockedByOthers() {
     std::string word;
     while (status >> word) {
       if (word.starts_with("iou-")) break;  // a worker of io_uring's, the kernel's own
+      if (word == "Threads:" && status >> word && word == "0") break;  // ended: its mask is empty
       if (word != "SigBlk:") continue;
       status >> word;
       masks.push_back(std::stoull(word, nullptr, 16));
