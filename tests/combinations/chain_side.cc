@@ -90,8 +90,8 @@ class ReaderSide final : public ChainSide {
   void CheckNoted(const BatchOrigin& origin, Places rows, std::string* wrong) const {
     const bool files = c_.IsAnyOf(Option::kSource, "tfrecord rows lines examples memory recordio");
     if (!c_.Is(Option::kNote, "yes") || !files || c_.Number(Option::kShare) > 1 ||
-        !c_.IsAnyOf(Option::kDamage, "none payload") || !c_.Is(Option::kChange, "none") ||
-        c_.Is(Option::kGather, "pack")) {
+        !c_.IsAnyOf(Option::kDamage, "none payload payloads every") ||
+        !c_.Is(Option::kChange, "none") || c_.Is(Option::kGather, "pack")) {
       return;
     }
     std::erase_if(rows, [](std::int64_t row) { return row < 0; });
