@@ -11,13 +11,15 @@ namespace {
 
 class ReaderSupply final : public BatchSupply {
  public:
-  explicit ReaderSupply(Reader reader) : reader_(std::move(reader)) {}
+  ReaderSupply(Reader reader, std::string why_sums_are_early)
+      : reader_(std::move(reader)), why_sums_are_early_(std::move(why_sums_are_early)) {}
 
   SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
     // What the chain throws when it starts is a failure of the data to those who wait for them.
     try {
-      const ReadResult result = ReaderAccess::TryReadNext(
-          reader_, &batch->tensors, {.origin = &batch->origin, .stop = stop}, &batch->pending);
+      const ReadResult result = ReaderAccess::TryReadNext(reader_, &batch->tensors,
+                                                          {.origin = &batch->origin, .stop = stop},
+                                                          &batch->pending, &batch->unsettled);
       if (result != ReadResult::kFailed) return SupplyResultOf(result);
       *status = stop.stop_requested() ? Status(StatusCode::kCancelled, "the feed was closed")
                                       : reader_.status();
@@ -29,9 +31,14 @@ class ReaderSupply final : public BatchSupply {
 
   void ReInit() override { reader_.ReInit(); }
   Reader reader() const override { return reader_; }
+  std::string WhySumsAreEarly() const override {
+    return !why_sums_are_early_.empty() ? why_sums_are_early_
+                                        : ReaderAccess::WhySumsAreEarly(reader_);
+  }
 
  private:
   Reader reader_;
+  const std::string why_sums_are_early_;  ///< as the feed's options say
 };
 
 }  // namespace
@@ -77,8 +84,22 @@ LeftFieldRules RulesFor(const FeedOptions& options) {
 
 std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options) {
   reader.ReserveBatches(Distributor::HeldBatches(options.devices.size(), options.last_step));
-  ReaderAccess::LeaveFields(reader, RulesFor(options));
-  return std::make_unique<ReaderSupply>(std::move(reader));
+  LeftFieldRules rules = RulesFor(options);
+  std::string why_sums_are_early = WhySumsAreEarly(options);
+  rules.leaves_sums = rules.any() && why_sums_are_early.empty();
+  ReaderAccess::LeaveFields(reader, rules);
+  return std::make_unique<ReaderSupply>(std::move(reader), std::move(why_sums_are_early));
+}
+
+// A batch that turns out damaged is made anew before it is handed out, and with it what depends on
+// how many rows it has. That is seen only as long as batches are one device's, one by one.
+std::string WhySumsAreEarly(const FeedOptions& options) {
+  if (options.transfer == TransferPlan::kBatch) return "the CPU touches all bytes anyway";
+  if (options.devices.size() > 1) return "several devices share the batches";
+  if (options.distribution != Distribution::kRoundRobin) return "batches are split";
+  if (options.last_step != LastStep::kUneven) return "the last step depends on what is lost";
+  if (options.fixed_slots) return "fixed slots have no room for them";
+  return {};
 }
 
 }  // namespace ringfeed

@@ -5,8 +5,10 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
 
 #include "base/pending_copy.h"
+#include "readers/chain/unsettled_batch.h"
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/reader.h"
@@ -24,7 +26,9 @@ struct SuppliedBatch {
   Instance tensors;
   /// Rows of its fields that were left where they were read, in the order of their places in it.
   std::span<const PendingCopy> pending{};
-  BatchOrigin origin{};  ///< of a reader's batches
+  BatchOrigin origin{};  ///< of a reader's batches; of an unsettled one not yet
+  /// Not null: checksums of it are still to be taken, before anybody sees it.
+  std::shared_ptr<UnsettledBatch> unsettled{};
 };
 
 /// Where a feed's batches come from: a reader, or a test that says when each is there.
@@ -40,10 +44,15 @@ class BatchSupply {
   virtual void ReInit() = 0;
   /// The chain that the batches' origins are of; empty where they have none.
   virtual Reader reader() const { return {}; }
+  /// Why whoever takes its batches has no checksums to take, in a few words; empty where he has.
+  virtual std::string WhySumsAreEarly() const { return "it was not asked"; }
 };
 
 /// Batches of a reader, which must be able to hold as many at a time as the feed does. Rows are
 /// left where they are read as FeedOptions::transfer says.
 std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options);
+
+/// Why checksums cannot be left to the devices of such a feed; empty where they can.
+std::string WhySumsAreEarly(const FeedOptions& options);
 
 }  // namespace ringfeed

@@ -54,6 +54,7 @@ class CopyPlan {
 
   struct Input {
     std::span<const PendingCopy> pending{};  ///< of the batch, in the order of their places
+    std::span<const PendingSum> sums{};      ///< that the device takes its part of
     LeftRows left_rows = LeftRows::kByLength;
     std::span<const FieldTransform> transforms{};
     std::size_t mask_bytes = 0;
@@ -74,6 +75,18 @@ class CopyPlan {
   bool has_runs() const { return !gathered_.empty(); }
   std::size_t mask_at() const { return mask_at_; }
 
+  /// A part of a sum that the device takes, and where it belongs.
+  struct TakenSum {
+    std::uint32_t sum = 0;   ///< number of the PendingSum
+    std::size_t behind = 0;  ///< bytes of the payload behind the part
+  };
+  /// In the order in which a kernel puts them to `sums_at`, u32 each, in the slot. They are to be
+  /// copied to `sums_staging_at` in staging memory.
+  std::span<const TakenSum> taken_sums() const { return taken_sums_; }
+  std::size_t sums_bytes() const { return taken_sums_.size() * sizeof(std::uint32_t); }
+  std::size_t sums_at() const { return sums_at_; }
+  std::size_t sums_staging_at() const { return sums_staging_at_; }
+
   /// The kernels that turn what was copied to `slot` into what is shown.
   void AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
   /// The tensors as a lease shows them: views without an owner, `lod` in this plan.
@@ -93,6 +106,7 @@ class CopyPlan {
     std::size_t to = 0;  ///< offset in the slot
     std::size_t bytes = 0;
     const std::byte* slab = nullptr;  ///< as PendingCopy
+    std::uint32_t sum = PendingCopy::kNoSum;
   };
   /// Rows that are copied together: from the first one's beginning to the furthest end.
   struct Run {
@@ -112,6 +126,7 @@ class CopyPlan {
   /// Of the neighbours that begin with the first of these rows.
   static Run RunOf(std::span<const LeftRow> rows, LeftRows how);
   void AddRun(std::span<const LeftRow> rows, std::size_t bytes);
+  void PlanSums(std::span<const PendingSum> sums);
   Status Transform(const FieldTransform& transform);
   Status PlaceOutput(FieldPlace* place, DType dtype, Shape shape);
   Status Normalize(const NormalizeField& normalize, FieldPlace* place);
@@ -126,6 +141,11 @@ class CopyPlan {
   std::size_t gathered_at_ = 0;          ///< that table in the slot
   std::size_t fields_end_ = 0;           ///< where runs of rows begin in the slot
   std::size_t runs_end_ = 0;
+  std::vector<TakenSum> taken_sums_;
+  std::vector<SummedPiece> summed_;  ///< of each
+  std::size_t summed_at_ = 0;        ///< that table in the slot
+  std::size_t sums_at_ = 0;
+  std::size_t sums_staging_at_ = 0;
   std::size_t each_bytes_ = 0;
   std::size_t together_bytes_ = 0;
   std::size_t staging_bytes_ = 0;

@@ -91,6 +91,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
            const FeedDriveOptions& drive);
 
   void OpenLanes();
+  /// Who takes the checksums of payloads, and why.
+  std::string ReasonOfSums(const DeviceLane& lane) const;
   /// For whoever looks from outside. Waits for nothing.
   FeedCounts Counts() const;
   void StartThreads();

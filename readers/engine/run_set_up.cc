@@ -111,6 +111,7 @@ Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Ar
               : StagesByIndex(plan, start, *indexed,
                               MemoryBudget::LimitOf(plan.source.options.arena_bytes, *arena))),
       plan_(BehindOrder(plan, stages_by_index_)),
+      why_sums_are_early_(plan_.WhySumsAreEarly()),
       start_(start),
       indexed_(std::move(indexed)),
       rewind_input_(std::move(rewind_input)),
@@ -400,6 +401,7 @@ std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock) {
   ShareBatches(&options);
   options.packer = plan.packer.get();
   options.left_fields = plan.left_fields;
+  options.left_fields.leaves_sums = why_sums_are_early_.empty();
   auto sink = std::make_unique<BatchSink>(options, plan.parser.get(), arena_, this);
   batch_sink_ = sink.get();
   return sink;

@@ -64,7 +64,7 @@ void BlockPool::LetGo() {
 void BlockPool::Empty(Block* block) {
   block->runs.clear();
   block->refused.clear();
-  block->frame.records.clear();
+  block->frame.CutRecords(0);
   block->frame.damage.clear();
   block->frame.more_holes = 0;
   block->locations.clear();
