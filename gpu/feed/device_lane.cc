@@ -421,6 +421,7 @@ void DeviceLane::Settle(std::size_t number, std::span<const std::uint32_t> bad) 
 Status DeviceLane::CopyAgain(std::size_t number) {
   Slot* const slot = slots_[number].get();
   in_flight_bytes_ -= slot->plan.copied_bytes();
+  slot->copying = false;
   group_.assign(1, number);
   pieces_.clear();
   // Its kernels were seen done: nobody uses the slot's memory.

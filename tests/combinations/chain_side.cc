@@ -145,9 +145,9 @@ class ReaderSide final : public ChainSide {
 EmulatedOptions DevicesOf(const Configuration& c) {
   EmulatedOptions options;
   const std::size_t devices =
-      c.Is(Option::kFeed, "timed") ? 1 : (c.Is(Option::kFeed, "random") ? 3 : 2);
+      c.IsAnyOf(Option::kFeed, "timed one") ? 1 : (c.Is(Option::kFeed, "random") ? 3 : 2);
   options.devices.resize(devices);
-  options.simulated = !c.Is(Option::kFeed, "emu");
+  options.simulated = !c.IsAnyOf(Option::kFeed, "emu one");
   options.seed = c.Number(Option::kSeed);
   if (c.Is(Option::kFeed, "lazy")) options.policy = SchedulePolicy::kLazy;
   if (c.IsAnyOf(Option::kFeed, "random split")) options.policy = SchedulePolicy::kRandom;

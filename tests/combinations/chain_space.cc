@@ -74,8 +74,8 @@ const std::vector<OptionSpec>& ChainSpace() {
        "path",
        {"auto", "mmap", "pread", "uring", "refused", "faulty", "late", "gives_up"}},
       {Option::kIndex, "index", {"as_needed", "never"}},
-      // Devices behind the chain; emu: in real time, else simulated.
-      {Option::kFeed, "feed", {"none", "timed", "lazy", "random", "split", "emu"}},
+      // Devices behind the chain; emu, one: in real time, else simulated.
+      {Option::kFeed, "feed", {"none", "timed", "lazy", "random", "split", "emu", "one"}},
       {Option::kTransfer, "transfer", {"batch", "auto", "members", "slabs"}},
       // Of a file, behind the delivery number `at`.
       {Option::kChange, "change", {"none", "cut", "grown", "replaced", "removed"}},

@@ -348,6 +348,10 @@ FrameStep TfRecordFramer::PartialRecord(const FrameInput& input, std::size_t* po
     return Damaged(StatusCode::kTruncated, "the file ends inside " + size, at, result);
   }
   result->need_bytes = static_cast<std::size_t>(length) + kFrame;
+  // With the header behind it its checksum can be left.
+  if (input.leaves_sums && known_size() && file_left - length - kFrame >= kHeader) {
+    result->need_bytes += kHeader;
+  }
   return FrameStep::kStop;
 }
 

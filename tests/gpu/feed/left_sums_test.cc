@@ -90,7 +90,8 @@ struct SumsDrive {
 class LeftSumsTest : public PipelineTest {
  protected:
   using Chain = std::function<Reader(OnDamage)>;
-  static constexpr TransferPlan kLeavingPlans[] = {TransferPlan::kMembers, TransferPlan::kSlabs};
+  static constexpr TransferPlan kLeavingPlans[] = {TransferPlan::kAuto, TransferPlan::kMembers,
+                                                   TransferPlan::kSlabs};
 
   OpenOptions Fresh(OnDamage on_damage) const {
     OpenOptions options = Options();
