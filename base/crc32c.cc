@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/cpu_features.h"
+#include "base/crc32c_math.h"
 #include "base/little_endian.h"
 
 #if defined(__x86_64__)
@@ -204,6 +205,36 @@ std::uint32_t Crc32c(std::span<const std::byte> data) {
     data = data.subspan(piece);
   }
   return ~crc;
+}
+
+namespace {
+
+/// Factors by the bytes of a count: of lengths that differ from record to record.
+struct ShiftTable {
+  static constexpr std::size_t kBytes = sizeof(std::uint64_t);
+  std::array<std::array<std::uint32_t, 256>, kBytes> factors;
+
+  ShiftTable() : factors() {
+    std::uint32_t power = kCrc32cPerByte;
+    for (auto& of_byte : factors) {
+      of_byte[0] = kCrc32cOne;
+      for (std::size_t i = 1; i < of_byte.size(); ++i) {
+        of_byte[i] = MultiplyCrc32c(of_byte[i - 1], power);
+      }
+      power = MultiplyCrc32c(of_byte.back(), power);
+    }
+  }
+};
+
+}  // namespace
+
+std::uint32_t ShiftCrc32c(std::uint32_t crc, std::uint64_t bytes) {
+  static const ShiftTable kTable;
+  for (std::size_t i = 0; bytes != 0; ++i, bytes >>= 8) {
+    const std::uint64_t low = bytes & 0xFFU;
+    if (low != 0) crc = MultiplyCrc32c(crc, kTable.factors[i][low]);
+  }
+  return crc;
 }
 
 void Crc32cEach(std::span<const RecordSpan> records, std::uint32_t* crcs) {

@@ -18,10 +18,18 @@ void Crc32cEach(std::span<const RecordSpan> records, std::uint32_t* crcs);
 /// The CRC-32C of each value's eight little-endian bytes into crcs[i].
 void Crc32cOfEachU64(std::span<const std::uint64_t> values, std::uint32_t* crcs);
 
+/// What a CRC-32C adds to that of a text in which so many bytes stand behind its own: the CRC of a
+/// and b is ShiftCrc32c(crc of a, bytes of b) ^ crc of b.
+std::uint32_t ShiftCrc32c(std::uint32_t crc, std::uint64_t bytes);
+
 /// TFRecord's masked form: a CRC of bytes that hold CRCs is weak, so stored ones are rotated and
 /// shifted by a constant.
 constexpr std::uint32_t MaskCrc32c(std::uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
+}
+constexpr std::uint32_t UnmaskCrc32c(std::uint32_t masked) {
+  const std::uint32_t rotated = masked - 0xa282ead8U;
+  return (rotated >> 17) | (rotated << 15);
 }
 
 }  // namespace ringfeed

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 
+#include "base/crc32c.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -27,6 +29,27 @@ struct PendingCopy {
   /// them may be read along.
   const std::byte* slab = nullptr;
   FarMemory* far = nullptr;  ///< what `from` is in; null: in host memory
+  /// Of the batch's PendingSums, the one that these bytes are a part of.
+  std::uint32_t sum = kNoSum;
+
+  static constexpr std::uint32_t kNoSum = ~std::uint32_t{0};
+};
+
+/// The CRC-32C of a record's payload that nobody has taken yet: whoever copies its bytes takes it.
+struct PendingSum {
+  const std::byte* payload = nullptr;
+  std::size_t bytes = 0;
+  std::uint32_t stored = 0;  ///< what it is to be
+  /// What the pending copies are to add to it: of each ShiftCrc32c of its bytes' CRC-32C by those
+  /// of the payload behind it, all together by exclusive or. The rest was taken.
+  std::uint32_t of_copies = 0;
+
+  /// With the CPU, all of it.
+  bool Matches() const { return Crc32c({payload, bytes}) == stored; }
+  /// How many bytes of the payload stand behind the copy's.
+  std::size_t BytesBehind(const PendingCopy& copy) const {
+    return static_cast<std::size_t>(payload + bytes - (copy.from + copy.bytes));
+  }
 };
 
 /// Which fields of rows are left where they were read, by the bytes of a row's field on average;
@@ -35,6 +58,9 @@ struct LeftFieldRules {
   std::size_t least_bytes = 0;            ///< of rows that stand anywhere, behind a shuffle
   std::size_t least_neighbour_bytes = 0;  ///< of rows that stand one after the other
   bool may_map = true;  ///< files may be mapped all the same; what is mapped is not left
+  /// Checksums of payloads that are left are left, too (PendingSum): whoever takes a batch settles
+  /// it before he hands it on (UnsettledBatch).
+  bool leaves_sums = false;
 
   bool any() const { return least_bytes > 0; }
 };

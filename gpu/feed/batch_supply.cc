@@ -11,8 +11,10 @@ namespace {
 
 class ReaderSupply final : public BatchSupply {
  public:
-  ReaderSupply(Reader reader, std::shared_ptr<CuFileReads> direct)
-      : reader_(std::move(reader)), direct_(std::move(direct)) {}
+  ReaderSupply(Reader reader, std::string why_sums_are_early, std::shared_ptr<CuFileReads> direct)
+      : reader_(std::move(reader)),
+        why_sums_are_early_(std::move(why_sums_are_early)),
+        direct_(std::move(direct)) {}
   ~ReaderSupply() override {
     if (direct_ != nullptr) direct_->Close();
   }
@@ -22,8 +24,9 @@ class ReaderSupply final : public BatchSupply {
   SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
     // What the chain throws when it starts is a failure of the data to those who wait for them.
     try {
-      const ReadResult result = ReaderAccess::TryReadNext(
-          reader_, &batch->tensors, {.origin = &batch->origin, .stop = stop}, &batch->pending);
+      const ReadResult result = ReaderAccess::TryReadNext(reader_, &batch->tensors,
+                                                          {.origin = &batch->origin, .stop = stop},
+                                                          &batch->pending, &batch->unsettled);
       if (result != ReadResult::kFailed) return SupplyResultOf(result);
       *status = stop.stop_requested() ? Status(StatusCode::kCancelled, "the feed was closed")
                                       : reader_.status();
@@ -36,9 +39,14 @@ class ReaderSupply final : public BatchSupply {
   void ReInit() override { reader_.ReInit(); }
   Reader reader() const override { return reader_; }
   std::shared_ptr<CuFileReads> direct() const override { return direct_; }
+  std::string WhySumsAreEarly() const override {
+    return !why_sums_are_early_.empty() ? why_sums_are_early_
+                                        : ReaderAccess::WhySumsAreEarly(reader_);
+  }
 
  private:
   Reader reader_;
+  const std::string why_sums_are_early_;  ///< as the feed's options say
   const std::shared_ptr<CuFileReads> direct_;
 };
 
@@ -112,10 +120,26 @@ std::string WhyNotDirect(const FeedOptions& options) {
 std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
                                       std::shared_ptr<CuFileLibrary> library) {
   reader.ReserveBatches(Distributor::HeldBatches(options.devices.size(), options.last_step));
-  ReaderAccess::LeaveFields(reader, RulesFor(options));
+  LeftFieldRules rules = RulesFor(options);
+  std::string why_sums_are_early = WhySumsAreEarly(options);
+  // Also with TransferPlan::kDirect: a run that reads directly leaves none all the same (Run).
+  rules.leaves_sums = rules.any() && why_sums_are_early.empty();
+  ReaderAccess::LeaveFields(reader, rules);
   std::shared_ptr<CuFileReads> direct = DirectReadsFor(options, std::move(library));
   if (direct != nullptr) ReaderAccess::ReadDirectly(reader, direct);
-  return std::make_unique<ReaderSupply>(std::move(reader), std::move(direct));
+  return std::make_unique<ReaderSupply>(std::move(reader), std::move(why_sums_are_early),
+                                        std::move(direct));
+}
+
+// A batch that turns out damaged is made anew before it is handed out, and with it what depends on
+// how many rows it has. That is seen only as long as batches are one device's, one by one.
+std::string WhySumsAreEarly(const FeedOptions& options) {
+  if (options.transfer == TransferPlan::kBatch) return "the CPU touches all bytes anyway";
+  if (options.devices.size() > 1) return "several devices share the batches";
+  if (options.distribution != Distribution::kRoundRobin) return "batches are split";
+  if (options.last_step != LastStep::kUneven) return "the last step depends on what is lost";
+  if (options.fixed_slots) return "fixed slots have no room for them";
+  return {};
 }
 
 }  // namespace ringfeed

@@ -9,6 +9,7 @@
 
 #include "base/pending_copy.h"
 #include "gpu/direct/cufile_reads.h"
+#include "readers/chain/unsettled_batch.h"
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/reader.h"
@@ -26,7 +27,9 @@ struct SuppliedBatch {
   Instance tensors;
   /// Rows of its fields that were left where they were read, in the order of their places in it.
   std::span<const PendingCopy> pending{};
-  BatchOrigin origin{};  ///< of a reader's batches
+  BatchOrigin origin{};  ///< of a reader's batches; of an unsettled one not yet
+  /// Not null: checksums of it are still to be taken, before anybody sees it.
+  std::shared_ptr<UnsettledBatch> unsettled{};
 };
 
 /// Where a feed's batches come from: a reader, or a test that says when each is there.
@@ -44,6 +47,8 @@ class BatchSupply {
   virtual Reader reader() const { return {}; }
   /// What reads the batches' rows into a device's memory; null where nothing does.
   virtual std::shared_ptr<CuFileReads> direct() const { return nullptr; }
+  /// Why whoever takes its batches has no checksums to take, in a few words; empty where he has.
+  virtual std::string WhySumsAreEarly() const { return "it was not asked"; }
 };
 
 /// Why TransferPlan::kDirect cannot be with the feed's options; empty where it can.
@@ -54,5 +59,8 @@ std::string WhyNotDirect(const FeedOptions& options);
 /// `library`: cuFile's, for tests; null: the process's own.
 std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
                                       std::shared_ptr<CuFileLibrary> library = nullptr);
+
+/// Why checksums cannot be left to the devices of such a feed; empty where they can.
+std::string WhySumsAreEarly(const FeedOptions& options);
 
 }  // namespace ringfeed

@@ -1,6 +1,7 @@
 #include "gpu/feed/copy_plan.h"
 
 #include <algorithm>
+#include <cassert>
 #include <functional>
 #include <memory>
 #include <string>
@@ -106,6 +107,8 @@ void CopyPlan::Clear(std::size_t fields) {
   gathered_.clear();
   direct_.clear();
   far_rows_.clear();
+  taken_sums_.clear();
+  summed_.clear();
   staging_bytes_ = slot_bytes_ = copied_bytes_ = each_bytes_ = together_bytes_ = direct_bytes_ = 0;
   mask_at_ = FieldPlace::kNowhere;
   ragged_ = false;
@@ -129,6 +132,7 @@ Status CopyPlan::Make(const Instance& batch, const Input& input) {
   for (std::size_t f = 0; f < batch.size(); ++f) TakeField(batch[f], &fields_[f]);
   if (!input.pending.empty() || !PlanWhole(batch)) PlanPieces(batch, input.pending);
   PlanLeftRows(input.left_rows);
+  PlanSums(input.sums);
   for (const PlannedPiece& piece : pieces_) copied_bytes_ += piece.bytes;
   if (input.mask_bytes > 0) {
     mask_at_ = AlignUp(slot_bytes_);
@@ -199,7 +203,9 @@ std::size_t CopyPlan::AddParts(const Tensor& tensor, std::span<const PendingCopy
   for (const PendingCopy& copy : pending) {
     const auto at = static_cast<std::size_t>(copy.to - tensor.data);
     add_written(at);
-    left_rows_.push_back({copy.from, to + at, copy.bytes, copy.slab, copy.far != nullptr});
+    const bool far = copy.far != nullptr;
+    assert(!far || copy.sum == PendingCopy::kNoSum);  // nobody could settle it by the CPU
+    left_rows_.push_back({copy.from, to + at, copy.bytes, copy.slab, far, copy.sum});
     done = at + copy.bytes;
   }
   add_written(tensor.bytes);
@@ -297,6 +303,22 @@ void CopyPlan::AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kern
     gather.output_bytes = fields_end_;
     kernels->emplace_back(gather);
   }
+}
+
+// Of the rows at their places, behind all copies and gathers.
+void CopyPlan::PlanSums(std::span<const PendingSum> sums) {
+  for (const LeftRow& row : left_rows_) {
+    if (sums.empty() || row.sum == PendingCopy::kNoSum) continue;
+    const PendingCopy copy{nullptr, row.from, row.bytes};
+    taken_sums_.push_back({row.sum, sums[row.sum].BytesBehind(copy)});
+    summed_.push_back({row.to, row.bytes});
+  }
+  if (summed_.empty()) return;
+  summed_at_ = AddPiece(summed_.data(), summed_.size() * sizeof(SummedPiece));
+  sums_at_ = AlignUp(slot_bytes_);
+  slot_bytes_ = sums_at_ + sums_bytes();
+  sums_staging_at_ = AlignUp(staging_bytes_);
+  staging_bytes_ = sums_staging_at_ + sums_bytes();
 }
 
 void CopyPlan::PlanPieces(const Instance& batch, std::span<const PendingCopy> pending) {
@@ -422,6 +444,15 @@ void CopyPlan::AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) c
     gather.pieces = reinterpret_cast<const GatheredPiece*>(slot + gathered_at_);
     gather.count = gathered_.size();
     kernels->emplace_back(gather);
+  }
+  if (!summed_.empty()) {
+    SumPieces sums;
+    sums.input = slot;
+    sums.input_bytes = fields_end_;
+    sums.pieces = reinterpret_cast<const SummedPiece*>(slot + summed_at_);
+    sums.count = summed_.size();
+    sums.output = reinterpret_cast<std::uint32_t*>(slot + sums_at_);
+    kernels->emplace_back(sums);
   }
   for (const Transformed& step : transformed_) {
     const FieldPlace& to = fields_[FieldOf(*step.transform)];

@@ -54,6 +54,7 @@ class CopyPlan {
 
   struct Input {
     std::span<const PendingCopy> pending{};  ///< of the batch, in the order of their places
+    std::span<const PendingSum> sums{};      ///< that the device takes its part of
     LeftRows left_rows = LeftRows::kByLength;
     std::span<const FieldTransform> transforms{};
     std::size_t mask_bytes = 0;
@@ -79,6 +80,18 @@ class CopyPlan {
   /// The kernels that take rows from the device's memory to `slot`: with the copies, behind which
   /// their table is there.
   void AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
+  /// A part of a sum that the device takes, and where it belongs.
+  struct TakenSum {
+    std::uint32_t sum = 0;   ///< number of the PendingSum
+    std::size_t behind = 0;  ///< bytes of the payload behind the part
+  };
+  /// In the order in which a kernel puts them to `sums_at`, u32 each, in the slot. They are to be
+  /// copied to `sums_staging_at` in staging memory.
+  std::span<const TakenSum> taken_sums() const { return taken_sums_; }
+  std::size_t sums_bytes() const { return taken_sums_.size() * sizeof(std::uint32_t); }
+  std::size_t sums_at() const { return sums_at_; }
+  std::size_t sums_staging_at() const { return sums_staging_at_; }
+
   /// The kernels that turn what was copied to `slot` into what is shown.
   void AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
   /// The tensors as a lease shows them: views without an owner, `lod` in this plan.
@@ -99,6 +112,7 @@ class CopyPlan {
     std::size_t bytes = 0;
     const std::byte* slab = nullptr;  ///< as PendingCopy
     bool far = false;                 ///< in the device's memory
+    std::uint32_t sum = PendingCopy::kNoSum;
   };
   /// Rows of one slab in the device's memory: entries of the table.
   struct FarRows {
@@ -128,6 +142,7 @@ class CopyPlan {
   /// How many of the rows, which begin with one in the device's memory, are of its slab.
   std::size_t AddFarRows(std::span<const LeftRow> rows);
   void AddTable(std::span<const GatheredPiece> table, std::size_t* at);
+  void PlanSums(std::span<const PendingSum> sums);
   Status Transform(const FieldTransform& transform);
   Status PlaceOutput(FieldPlace* place, DType dtype, Shape shape);
   Status Normalize(const NormalizeField& normalize, FieldPlace* place);
@@ -145,6 +160,11 @@ class CopyPlan {
   std::size_t direct_at_ = 0;   ///< that table in the slot
   std::size_t fields_end_ = 0;  ///< where runs of rows begin in the slot
   std::size_t runs_end_ = 0;
+  std::vector<TakenSum> taken_sums_;
+  std::vector<SummedPiece> summed_;  ///< of each
+  std::size_t summed_at_ = 0;        ///< that table in the slot
+  std::size_t sums_at_ = 0;
+  std::size_t sums_staging_at_ = 0;
   std::size_t each_bytes_ = 0;
   std::size_t together_bytes_ = 0;
   std::size_t direct_bytes_ = 0;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "ringfeed/data_balance.h"
 #include "ringfeed/timeline.h"
 
 namespace ringfeed {
@@ -64,6 +65,7 @@ DeviceLane::DeviceLane(std::shared_ptr<DeviceBackend> backend, int device, std::
       index_(index),
       options_(std::move(options)),
       left_rows_(LeftRowsOf(options_)),
+      sums_on_device_(options_.takes_sums),
       pins_(std::move(pins)),
       inbox_(std::make_unique<Channel<FeedItem>>(Distributor::kWaitingBatches)),
       ready_(std::make_unique<Channel<std::size_t>>(options_.slots)),
@@ -92,6 +94,7 @@ Status DeviceLane::Open() {
   status = backend_->LoadKernels(device_);
   if (status.ok() || makes_something()) return status;
   left_rows_ = LeftRows::kEach;  // it goes without
+  sums_on_device_ = false;
   return {};
 }
 
@@ -148,17 +151,34 @@ bool DeviceLane::Feed() {
   return progress;
 }
 
+Status DeviceLane::SeeDone(const Slot& slot, bool* done) const {
+  Status status = backend_->Query(slot.copied, done);
+  // They come to staging memory, whoever waits for them.
+  const bool by_sums = slot.plan.sums_bytes() > 0 && *done;
+  if (status.ok() && by_sums && Does(FeedStep::kSeeSumsBeforeLease)) {
+    status = backend_->Query(slot.ready, done);
+  }
+  return status;
+}
+
 bool DeviceLane::SeeCopies() {
   std::size_t seen = 0;
   while (!copies_.empty()) {
-    Slot& slot = *slots_[copies_.front()];
+    const std::size_t number = copies_.front();
+    Slot& slot = *slots_[number];
     bool done = false;
-    const Status status = backend_->Query(slot.copied, &done);
+    const Status status = SeeDone(slot, &done);
     if (!status.ok()) Fail(status);
     // A device that is lost reads no batch any more.
     if (!done && status.code() != StatusCode::kDeviceLost) break;
-    SeeCopied(&slot);
     copies_.pop_front();
+    // Behind a batch that fails nothing is anybody's; that one was settled already.
+    const bool is_wanted = !discards_ || slot.item.unsettled == nullptr;
+    if (slot.waits && status.ok() && is_wanted) {
+      HandOnSeen(number);
+    } else {
+      SeeCopied(&slot);
+    }
     ++seen;
   }
   if (seen > 0) pace_.NoteDone(backend_->NowNanos(), seen);
@@ -174,6 +194,8 @@ void DeviceLane::SeeCopied(Slot* slot) {
   }
   slot->item.pending = {};
   slot->item.batch.clear();
+  slot->item.unsettled.reset();
+  if (std::exchange(slot->waits, false)) --waiting_;
   in_flight_bytes_ -= slot->copying ? slot->plan.copied_bytes() : 0;
   slot->copying = false;
 }
@@ -269,7 +291,11 @@ bool DeviceLane::FillNext() {
   }
   // What was enqueued may still read the batches: they stay until the lane is drained.
   if (!status.ok()) Fail(status);
-  if (ended_ && status.ok()) ready_->Close(inbox_->status());
+  if (ended_ && status.ok()) {
+    closes_ = true;
+    end_ = inbox_->status();
+    EndBehindReady();
+  }
   return progress || ended_;
 }
 
@@ -286,13 +312,141 @@ Status DeviceLane::FillGroup() {
     copies_.push_back(number);
     bytes += slot->plan.copied_bytes();
     ++filled;
-    backend_->NoteHandOver(slot);
-    std::size_t pushed = number;
-    (void)ready_->TryPush(std::move(pushed));  // has room for every slot; closed: nobody asks
+    if (!MustWait(slot)) Push(number);
   }
   if (filled > 0) pace_.NoteEnqueued(enqueued_ns, bytes, filled);
   backend_->EndRange();
   return status;
+}
+
+// ---- Batches that came unsettled ----
+
+void DeviceLane::Push(std::size_t number) {
+  backend_->NoteHandOver(slots_[number].get());
+  std::size_t pushed = number;
+  (void)ready_->TryPush(std::move(pushed));  // has room for every slot; closed: nobody asks
+}
+
+std::span<const PendingSum> DeviceLane::SumsOnDevice(const Slot& slot) const {
+  const bool any = sums_on_device_ && slot.item.unsettled != nullptr && !slot.item.pending.empty();
+  return any ? slot.item.unsettled->sums() : std::span<const PendingSum>();
+}
+
+bool DeviceLane::MustWait(Slot* slot) {
+  if (slot->item.unsettled == nullptr) return false;
+  if (waiting_ == 0 && slot->item.unsettled->sums().empty()) {
+    slot->item.origin = slot->item.unsettled->Settle({}).origin;
+    slot->item.unsettled.reset();
+    slot->item.number = handed_++;
+    return false;
+  }
+  slot->waits = true;
+  ++waiting_;
+  return true;
+}
+
+void DeviceLane::HandOnSeen(std::size_t number) {
+  Slot* const slot = slots_[number].get();
+  if (slot->item.unsettled != nullptr) return Settle(number, BadSums(*slot));
+  // It was copied again.
+  SeeCopied(slot);
+  Push(number);
+  EndBehindReady();
+}
+
+Status DeviceLane::FetchSums(const Slot& slot) {
+  const std::size_t bytes = slot.plan.sums_bytes();
+  if (bytes == 0) return {};
+  std::byte* const to = slot.staging.data + slot.plan.sums_staging_at();
+  for (std::size_t done = 0; done < bytes && Does(FeedStep::kRegisterSource);) {
+    done += pins_->Pin(to + done, bytes - done).bytes;
+  }
+  return backend_->CopyToHost(transform_stream_, to, slot.memory + slot.plan.sums_at(), bytes);
+}
+
+std::vector<std::uint32_t> DeviceLane::BadSums(const Slot& slot) {
+  const std::span<const PendingSum> sums = slot.item.unsettled->sums();
+  std::vector<std::uint32_t> bad;
+  if (slot.plan.taken_sums().empty()) {
+    for (std::uint32_t i = 0; i < sums.size(); ++i) {
+      if (!sums[i].Matches()) bad.push_back(i);
+    }
+    return bad;
+  }
+  const std::byte* const taken = slot.staging.data + slot.plan.sums_staging_at();
+  backend_->NoteHostRead(taken, slot.plan.sums_bytes(), "sums");
+  std::vector<std::uint32_t> missing(sums.size());
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    missing[i] = sums[i].of_copies;
+    bytes += sums[i].bytes;
+  }
+  std::size_t at = 0;
+  for (const CopyPlan::TakenSum& part : slot.plan.taken_sums()) {
+    std::uint32_t crc = 0;
+    std::memcpy(&crc, taken + at, sizeof(crc));
+    missing[part.sum] ^= ShiftCrc32c(crc, part.behind);
+    at += sizeof(crc);
+  }
+  summed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < sums.size(); ++i) {
+    if (missing[i] != 0) bad.push_back(i);
+  }
+  return bad;
+}
+
+void DeviceLane::Settle(std::size_t number, std::span<const std::uint32_t> bad) {
+  Slot* const slot = slots_[number].get();
+  SettledBatch settled = slot->item.unsettled->Settle(bad);
+  slot->item.unsettled.reset();
+  if (!settled.failure.ok()) {
+    // Nothing behind it was ever read.
+    discards_ = ended_ = closes_ = true;
+    end_ = settled.failure;
+    inbox_->Kill(settled.failure);
+  }
+  if (settled.kind == SettledBatch::Kind::kNothing) {
+    SeeCopied(slot);
+    free_.push_back(number);
+    given_.fetch_sub(1, std::memory_order_relaxed);
+    return EndBehindReady();
+  }
+  slot->item.origin = std::move(settled.origin);
+  slot->item.number = handed_++;
+  if (settled.kind == SettledBatch::Kind::kWhole) {
+    SeeCopied(slot);
+    Push(number);
+    return EndBehindReady();
+  }
+  slot->item.pending = {};
+  slot->item.batch = std::move(settled.tensors);
+  slot->item.rows = slot->item.valid_rows =
+      slot->item.batch.empty() ? 0 : static_cast<std::uint64_t>(RowsOf(slot->item.batch.front()));
+  if (const Status status = CopyAgain(number); !status.ok()) Fail(status);
+}
+
+Status DeviceLane::CopyAgain(std::size_t number) {
+  Slot* const slot = slots_[number].get();
+  in_flight_bytes_ -= slot->plan.copied_bytes();
+  slot->copying = false;
+  group_.assign(1, number);
+  pieces_.clear();
+  // Its kernels were seen done: nobody uses the slot's memory.
+  Status status = Plan(slot, left_rows_);
+  if (status.ok()) status = Fit(slot);
+  if (status.ok()) status = Stage(slot);
+  if (!status.ok()) return status;
+  AddCopies(*slot);
+  status = Copy();
+  if (status.ok()) status = Finish(slot);
+  if (!status.ok()) return status;
+  copies_.push_front(number);
+  pace_.NoteEnqueued(backend_->NowNanos(), slot->plan.copied_bytes(), 1);
+  return {};
+}
+
+void DeviceLane::EndBehindReady() {
+  if (closes_ && (waiting_ == 0 || discards_)) ready_->Close(end_);
 }
 
 QueueResult DeviceLane::TryGive(FeedItem&& item) {
@@ -385,6 +539,7 @@ Status DeviceLane::Prepare(Slot* slot, FeedItem&& item) {
 Status DeviceLane::Plan(Slot* slot, LeftRows left_rows) const {
   return slot->plan.Make(slot->item.batch,
                          {.pending = slot->item.pending,
+                          .sums = SumsOnDevice(*slot),
                           .left_rows = left_rows,
                           .transforms = options_.transforms,
                           .mask_bytes = options_.with_mask ? slot->item.rows : 0});
@@ -588,6 +743,7 @@ Status DeviceLane::Transform(Slot* slot) {
       status = backend_->Fill(transform_stream_, mask + valid, std::byte{0}, rows - valid);
     }
   }
+  if (status.ok()) status = FetchSums(*slot);
   if (!status.ok() || !Does(FeedStep::kRecordReady)) return status;
   return backend_->Record(slot->ready, transform_stream_);
 }
@@ -632,7 +788,14 @@ void DeviceLane::Reset() {
   }
   inbox_ = std::make_unique<Channel<FeedItem>>(Distributor::kWaitingBatches);
   ready_ = std::make_unique<Channel<std::size_t>>(options_.slots);
-  ended_ = false;
+  // What was not handed out is nobody's: its copies are still to be seen done.
+  for (const auto& slot : slots_) {
+    slot->waits = false;
+    slot->item.unsettled.reset();
+  }
+  waiting_ = handed_ = 0;
+  ended_ = closes_ = discards_ = false;
+  end_ = Status();
   given_.store(batches_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   set_wait_in_vain(0);
 }

@@ -52,6 +52,7 @@ enum class FeedStep : std::uint8_t {
   kDrainBeforeFree,        ///< memory is freed and unregistered once no copy uses it
   kSeeReleasesBeforeFree,  ///< … and once what its consumers enqueued was seen done
   kRecordBehindDirect,     ///< what the device takes from its own memory comes before `copied`
+  kSeeSumsBeforeLease,     ///< a batch is settled by sums that the host has seen done
 };
 
 /// What all lanes of a feed share.
@@ -62,6 +63,7 @@ struct LaneOptions {
   bool with_mask = false;
   std::vector<FieldTransform> transforms;
   TransferPlan transfer = TransferPlan::kAuto;
+  bool takes_sums = false;  ///< batches may come unsettled
   std::shared_ptr<Timeline> timeline;
   std::vector<FeedStep> left_out;  ///< by tests
   bool poison = false;             ///< fill slots before they are copied to, in tests
@@ -74,6 +76,10 @@ struct LaneOptions {
 /// A device's slots and the copies into them.
 ///
 ///   a slot:  free → filling (copy enqueued) → ready → leased → released → free
+///
+/// A batch that came unsettled is ready once its copy and its sums were seen done, and it is
+/// settled; what is lost of it then is made anew by the CPU, and copied again. All that is behind
+/// it waits for it.
 ///
 /// Memory of a slot is ordered on the device: a copy waits there for the events that its last
 /// consumers' streams recorded, and no host thread does. Memory of a batch is ordered by the host:
@@ -103,6 +109,7 @@ class DeviceLane {
     std::array<DeviceEvent, kMostStreams> released;  ///< made when first needed
     bool copying = false;                            ///< not yet seen done; the feeding thread's
     bool used = false;                               ///< it was filled before
+    bool waits = false;                              ///< until its copy is seen: then it is ready
     FeedItem item;
     SlabRun staging;
     CopyPlan plan;
@@ -197,6 +204,8 @@ class DeviceLane {
 
   int device() const { return device_; }
   DeviceFeedStats Stats() const;
+  /// Bytes of payloads whose checksums the device took.
+  std::uint64_t summed_bytes() const { return summed_bytes_.load(std::memory_order_relaxed); }
   void NoteWait(std::int64_t wait_ns) { wait_ns_.fetch_add(wait_ns, std::memory_order_relaxed); }
   /// How long calls in a row waited to their deadlines since something came.
   std::int64_t wait_in_vain_ns() const { return in_vain_ns_.load(std::memory_order_relaxed); }
@@ -229,6 +238,24 @@ class DeviceLane {
   QueueResult Given(QueueResult result);
   bool SeeCopies();
   void SeeCopied(Slot* slot);
+  /// Whether all that its lease depends on is done.
+  Status SeeDone(const Slot& slot, bool* done) const;
+  /// A slot that waited was seen done.
+  void HandOnSeen(std::size_t number);
+  /// Whether the slot's lease waits for what the host sees of it, or of one before.
+  bool MustWait(Slot* slot);
+  void Settle(std::size_t number, std::span<const std::uint32_t> bad);
+  void Push(std::size_t number);
+  /// What the CPU made of a batch in place of what was copied. It is the next that is handed out.
+  Status CopyAgain(std::size_t number);
+  /// Numbers of the sums that do not match.
+  std::vector<std::uint32_t> BadSums(const Slot& slot);
+  /// Those that the device takes of a batch on its way.
+  std::span<const PendingSum> SumsOnDevice(const Slot& slot) const;
+  /// The sums come to the host behind the kernels.
+  Status FetchSums(const Slot& slot);
+  /// What follows what is ready, once nothing waits any more.
+  void EndBehindReady();
   bool TakeBack();
   bool TakeBack(std::size_t number);
   /// Says on the slot's streams that its consumers were there. False while a graph is captured from
@@ -274,7 +301,9 @@ class DeviceLane {
   Status FreeSlotMemory(Slot* slot, std::int64_t until_ns);
   /// Whether the device makes something of batches, whatever comes.
   bool makes_something() const { return !options_.transforms.empty() || options_.with_mask; }
-  bool may_have_kernels() const { return makes_something() || left_rows_ != LeftRows::kEach; }
+  bool may_have_kernels() const {
+    return makes_something() || left_rows_ != LeftRows::kEach || sums_on_device_;
+  }
   bool Does(FeedStep step) const { return options_.Does(step); }
   void Note(const char* what, std::uint64_t number, std::int64_t begin_ns) const;
   /// The time it took on the device, not the time it waited there for the slot.
@@ -286,7 +315,8 @@ class DeviceLane {
   const Place place_;
   const std::size_t index_;
   const LaneOptions options_;
-  LeftRows left_rows_;  ///< what can be done; fixed by Open
+  LeftRows left_rows_;   ///< what can be done; fixed by Open
+  bool sums_on_device_;  ///< the same
   std::shared_ptr<HostPins> pins_;
   std::shared_ptr<Arena> staging_arena_;
 
@@ -307,6 +337,11 @@ class DeviceLane {
   std::vector<std::byte*> outgrown_;  ///< memory of slots that became bigger
   std::size_t learned_bytes_ = 0;
   bool ended_ = false;
+  bool closes_ = false;       ///< what is ready ends once nothing waits any more
+  Status end_;                ///< with this
+  bool discards_ = false;     ///< a batch fails: what is behind it is nobody's
+  std::size_t waiting_ = 0;   ///< slots that wait
+  std::uint64_t handed_ = 0;  ///< batches of those that came unsettled that are ready, or were
   bool given_up_ = false;
 
   std::unique_ptr<Channel<FeedItem>> inbox_;
@@ -325,6 +360,7 @@ class DeviceLane {
   std::atomic<std::uint64_t> slab_bytes_{0};
   std::atomic<std::uint64_t> direct_bytes_{0};
   std::atomic<std::uint64_t> unpinned_bytes_{0};
+  std::atomic<std::uint64_t> summed_bytes_{0};  ///< whose checksums the device took
   std::atomic<std::uint64_t> grown_slots_{0};
   std::atomic<std::int64_t> wait_ns_{0};
   std::atomic<std::int64_t> in_vain_ns_{0};

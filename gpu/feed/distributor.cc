@@ -42,6 +42,7 @@ void Distributor::Put(SuppliedBatch&& batch, std::uint64_t valid_rows, bool comp
   item.origin = std::move(batch.origin);
   item.completes = completes;
   item.pending = batch.pending;
+  item.unsettled = std::move(batch.unsettled);
   item.batch = std::move(batch.tensors);
   ready_.push_back(std::move(item));
 }

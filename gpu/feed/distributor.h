@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -28,6 +29,7 @@ struct FeedItem {
   BatchOrigin origin{};
   /// With it and those before it all rows up to its origin are with their devices.
   bool completes = true;
+  std::shared_ptr<UnsettledBatch> unsettled{};  ///< as SuppliedBatch
 };
 
 /// Which rows go to which device, as a function of the order they come in and of how many devices

@@ -40,6 +40,7 @@ LaneOptions LaneOptionsOf(const FeedOptions& options, const FeedDriveOptions& dr
   lane.with_mask = options.last_step == LastStep::kPad;
   lane.transforms = options.transforms;
   lane.transfer = options.transfer;
+  lane.takes_sums = WhySumsAreEarly(options).empty();
   lane.timeline = options.timeline;
   lane.left_out = drive.left_out;
   lane.poison = drive.poison;
@@ -515,9 +516,23 @@ FeedCounts FeedCore::Counts() const {
   return counts;
 }
 
+std::string FeedCore::ReasonOfSums(const DeviceLane& lane) const {
+  if (options_.transfer == TransferPlan::kBatch) return {};
+  const std::uint64_t bytes = lane.summed_bytes();
+  if (bytes > 0) {
+    return "; the device took the checksums of " + std::to_string(bytes) + " bytes of records";
+  }
+  const std::string why = supply_ == nullptr ? "" : supply_->WhySumsAreEarly();
+  return why.empty() ? "; no checksum was left to the device"
+                     : "; the CPU takes all checksums: " + why;
+}
+
 FeedStats FeedCore::Stats() const {
   FeedStats stats;
-  for (const auto& lane : lanes_) stats.devices.push_back(StatsOf(*lane));
+  for (const auto& lane : lanes_) {
+    stats.devices.push_back(StatsOf(*lane));
+    stats.devices.back().transfer_reason += ReasonOfSums(*lane);
+  }
   stats.dropped_rows = distributor_.dropped_rows();
   stats.repeated_rows = distributor_.repeated_rows();
   const std::lock_guard lock(close_mutex_);

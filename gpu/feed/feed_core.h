@@ -3,8 +3,8 @@
 // DeviceFeed and its leases call it on a user's threads. It has one thread that reads and one for
 // each device that copies. Without threads (a simulator, DoubleBufferOn) whoever calls TryNext does
 // their work. What holds: item k goes to lane k mod lanes, and a lease is handed out when its copy
-// is enqueued. ReInit, Restore, SeekTo and Close end the threads before they touch what these own.
-// Each lease keeps the core alive.
+// is enqueued, or, of a batch that came unsettled, once it is settled. ReInit, Restore, SeekTo and
+// Close end the threads before they touch what these own. Each lease keeps the core alive.
 
 #pragma once
 
@@ -93,6 +93,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   void OpenLanes();
   /// With what is known of reads into the device's memory.
   DeviceFeedStats StatsOf(const DeviceLane& lane) const;
+  /// Who takes the checksums of payloads, and why.
+  std::string ReasonOfSums(const DeviceLane& lane) const;
   /// For whoever looks from outside. Waits for nothing.
   FeedCounts Counts() const;
   void StartThreads();

@@ -46,6 +46,13 @@ Accesses AccessesOf(const GatherPieces& kernel) {
           Write(kernel.output, kernel.output_bytes)};
 }
 
+Accesses AccessesOf(const SumPieces& kernel) {
+  if (kernel.count == 0) return {};
+  return {Read(kernel.input, kernel.input_bytes),
+          Read(kernel.pieces, kernel.count * sizeof(SummedPiece)),
+          Write(kernel.output, kernel.count * sizeof(*kernel.output))};
+}
+
 Accesses AccessesOf(const Checksum& kernel) {
   return {Read(kernel.input, kernel.bytes), Write(kernel.output, sizeof(*kernel.output))};
 }
@@ -178,6 +185,16 @@ Status CheckOne(const GatherPieces& kernel) {
                        {{"input", kernel.input, 1},
                         {"pieces", kernel.pieces, alignof(GatheredPiece)},
                         {"output", kernel.output, 1}});
+}
+
+Status CheckOne(const SumPieces& kernel) {
+  constexpr std::string_view kName = "SumPieces";
+  if (!Fits({kernel.input_bytes})) return Refused(kName, "input_bytes overflows");
+  if (!Fits({kernel.count, sizeof(SummedPiece)})) return Refused(kName, "count overflows");
+  return CheckOperands(kName, AccessesOf(kernel),
+                       {{"input", kernel.input, 1},
+                        {"pieces", kernel.pieces, alignof(SummedPiece)},
+                        {"output", kernel.output, alignof(std::uint32_t)}});
 }
 
 Status CheckOne(const Checksum& kernel) {

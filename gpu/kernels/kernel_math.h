@@ -4,11 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__CUDACC__)
-#define RINGFEED_HOST_DEVICE __host__ __device__
-#else
-#define RINGFEED_HOST_DEVICE
-#endif
+#include "base/crc32c_math.h"
 
 namespace ringfeed {
 
@@ -100,6 +96,40 @@ RINGFEED_HOST_DEVICE inline std::uint64_t GatheredBytes(std::uint64_t from, std:
   const std::uint64_t in_output = to < output_bytes ? output_bytes - to : 0;
   if (bytes > in_input) bytes = in_input;
   return bytes > in_output ? in_output : bytes;
+}
+
+/// How many bytes of a piece are summed: those that stand in the input.
+RINGFEED_HOST_DEVICE inline std::uint64_t SummedBytes(std::uint64_t from, std::uint64_t bytes,
+                                                      std::uint64_t input_bytes) {
+  const std::uint64_t in_input = from < input_bytes ? input_bytes - from : 0;
+  return bytes > in_input ? in_input : bytes;
+}
+
+/// The part of `bytes` bytes that one of some threads sums: neighbours take neighbours, the first
+/// one the beginning, and the last ones perhaps nothing.
+struct SummedPart {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+RINGFEED_HOST_DEVICE inline SummedPart SummedPartOf(std::uint64_t bytes, std::uint64_t thread,
+                                                    std::uint64_t threads) {
+  const std::uint64_t each = bytes / threads + (bytes % threads != 0 ? 1 : 0);
+  SummedPart part;
+  part.begin = each * thread < bytes ? each * thread : bytes;
+  part.end = bytes - part.begin > each ? part.begin + each : bytes;
+  return part;
+}
+
+/// What such a part starts from: a CRC-32C begins with ones.
+RINGFEED_HOST_DEVICE inline std::uint32_t SumBefore(std::uint64_t thread) {
+  return thread == 0 ? 0xFFFFFFFFU : 0U;
+}
+
+/// Its remainder as a part of all: all threads' together, by exclusive or, and inverted, are the
+/// CRC-32C.
+RINGFEED_HOST_DEVICE inline std::uint32_t SumOfAll(std::uint32_t remainder, SummedPart part,
+                                                   std::uint64_t bytes) {
+  return MultiplyCrc32c(remainder, Crc32cFactor(bytes - part.end));
 }
 
 /// What the 8-byte word of that number adds to a Checksum.

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/crc32c.h"
 #include "base/little_endian.h"
 #include "gpu/kernels/kernel_math.h"
 #include "ringfeed/device_kernels.h"
@@ -136,6 +137,14 @@ void Run(const GatherPieces& kernel) {
     const std::uint64_t bytes =
         GatheredBytes(piece.from, piece.to, piece.bytes, kernel.input_bytes, kernel.output_bytes);
     if (bytes > 0) std::memcpy(kernel.output + piece.to, kernel.input + piece.from, bytes);
+  }
+}
+
+void Run(const SumPieces& kernel) {
+  for (std::uint64_t i = 0; i < kernel.count; ++i) {
+    const SummedPiece& piece = kernel.pieces[i];
+    const std::uint64_t bytes = SummedBytes(piece.from, piece.bytes, kernel.input_bytes);
+    kernel.output[i] = bytes == 0 ? 0 : Crc32c({kernel.input + piece.from, bytes});
   }
 }
 

@@ -202,7 +202,8 @@ struct DeviceFeedStats {
   std::uint64_t delivered_bytes = 0;  ///< of the tensors that leases show
   /// Of delivered_bytes: copied by the CPU first, as they were not one piece of pinned memory.
   std::uint64_t packed_bytes = 0;
-  /// How most of them came, and why: never kAuto. Of the batches so far.
+  /// How most of them came, and why: never kAuto. Of the batches so far. The reason also says who
+  /// takes the checksums of records, the CPU or the device.
   TransferPlan transfer = TransferPlan::kBatch;
   std::string transfer_reason;
   /// Of delivered_bytes: no CPU moved them since they were read. Copied one by one, or together.

@@ -75,6 +75,22 @@ struct GatherPieces {
   std::uint64_t output_bytes = 0;
 };
 
+/// A piece of memory.
+struct SummedPiece {
+  std::uint64_t from = 0;  ///< offset in the input
+  std::uint64_t bytes = 0;
+};
+
+/// The CRC-32C of each piece of the input, to output[i] for piece i; of nothing it is 0. What of a
+/// piece would stand beyond the input is left out.
+struct SumPieces {
+  const std::byte* input = nullptr;
+  std::uint64_t input_bytes = 0;
+  const SummedPiece* pieces = nullptr;  ///< device memory too
+  std::uint64_t count = 0;
+  std::uint32_t* output = nullptr;
+};
+
 /// A checksum that does not depend on how the work is split: over the 8-byte little-endian words
 /// w_i of the input (the last one filled up with zeros) the sum, modulo 2^64, of (w_i + 1) * (2 i +
 /// 0x9E3779B97F4A7C15), plus the number of bytes. Stores it to *output.
@@ -86,7 +102,7 @@ struct Checksum {
 
 /// Any kernel, for DeviceBackend::Launch.
 using DeviceKernel =
-    std::variant<CastNormalize, WidenTokens, RaggedToPadded, GatherPieces, Checksum>;
+    std::variant<CastNormalize, WidenTokens, RaggedToPadded, GatherPieces, SumPieces, Checksum>;
 
 /// Whether the kernel's numbers make sense, without a look at memory: kInvalidArgument names what
 /// does not (a pointer that is null with work to do, off its boundary or into what another one is

@@ -74,16 +74,17 @@ ReadLimits LimitsOf(const ReadOptions& options) {
 }
 
 ReadResult ReadFrom(const std::shared_ptr<GraphNode>& node, Instance* instance,
-                    const ReadOptions& options, std::span<const PendingCopy>* pending) {
+                    const ReadOptions& options, std::span<const PendingCopy>* pending,
+                    std::shared_ptr<UnsettledBatch>* unsettled) {
   BatchOrigin unused;
   BatchOrigin* const origin = options.origin != nullptr ? options.origin : &unused;
-  return SessionOf(node)->ReadNext(instance, origin, LimitsOf(options), pending);
+  return SessionOf(node)->ReadNext(instance, origin, LimitsOf(options), pending, unsettled);
 }
 
 }  // namespace
 
 ReadResult Reader::TryReadNext(Instance* instance, const ReadOptions& options) {
-  return ReadFrom(node_, instance, options, nullptr);
+  return ReadFrom(node_, instance, options, nullptr, nullptr);
 }
 
 void ReaderAccess::LeaveFields(const Reader& reader, const LeftFieldRules& rules) {
@@ -96,8 +97,13 @@ void ReaderAccess::ReadDirectly(const Reader& reader, std::shared_ptr<DirectRead
 
 ReadResult ReaderAccess::TryReadNext(const Reader& reader, Instance* instance,
                                      const ReadOptions& options,
-                                     std::span<const PendingCopy>* pending) {
-  return ReadFrom(reader.node_, instance, options, pending);
+                                     std::span<const PendingCopy>* pending,
+                                     std::shared_ptr<UnsettledBatch>* unsettled) {
+  return ReadFrom(reader.node_, instance, options, pending, unsettled);
+}
+
+std::string ReaderAccess::WhySumsAreEarly(const Reader& reader) {
+  return SessionOf(reader.node_)->WhySumsAreEarly();
 }
 
 ReadResult Reader::TryReadBlock(RecordBlock* block, const ReadOptions& options) {

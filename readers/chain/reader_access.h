@@ -9,6 +9,7 @@
 
 #include "base/pending_copy.h"
 #include "readers/chain/graph.h"
+#include "readers/chain/unsettled_batch.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/tensor.h"
@@ -32,8 +33,12 @@ class ReaderAccess {
   static void ReadDirectly(const Reader& reader, std::shared_ptr<DirectReads> reads);
   /// Reader::TryReadNext, which also says what is to be copied into the batch: valid as long as the
   /// batch is held, in the order of its places. Other reads copy it themselves.
+  /// Where checksums are left `unsettled` gets the batch, else null.
   static ReadResult TryReadNext(const Reader& reader, Instance* instance,
-                                const ReadOptions& options, std::span<const PendingCopy>* pending);
+                                const ReadOptions& options, std::span<const PendingCopy>* pending,
+                                std::shared_ptr<UnsettledBatch>* unsettled = nullptr);
+  /// Why checksums are not left, in a few words; empty where they are.
+  static std::string WhySumsAreEarly(const Reader& reader);
 };
 
 /// Map, for a function that messages call `function_name`.

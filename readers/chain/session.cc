@@ -201,16 +201,16 @@ void ReaderSession::ReadDirectly(std::shared_ptr<DirectReads> reads) {
 void ReaderSession::NoteFirst() {
   std::int64_t unset = 0;
   first_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
-  batches_.fetch_add(1, std::memory_order_relaxed);
 }
 
 ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,
-                                   const ReadLimits& limits,
-                                   std::span<const PendingCopy>* pending) {
+                                   const ReadLimits& limits, std::span<const PendingCopy>* pending,
+                                   std::shared_ptr<UnsettledBatch>* unsettled) {
   if (!plan_.batched) return ReadRow(instance, origin, limits);
   Origin read;
-  const ReadResult result = ReadBatch(instance, &read, limits, pending);
+  const ReadResult result = ReadBatch(instance, &read, limits, pending, unsettled);
   if (result != ReadResult::kRecord) return result;
+  if (unsettled != nullptr && *unsettled != nullptr) return result;
   {
     const std::lock_guard lock(mutex_);
     read.damaged.insert(read.damaged.begin(), passed_over_.begin(), passed_over_.end());
@@ -221,38 +221,54 @@ ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,
   return result;
 }
 
+ReaderSession::Origin ReaderSession::OriginOf(const Taken& taken, const BatchBuffer& slot) {
+  Origin origin = {taken.generation, taken.base,           slot.pass, slot.span,
+                   slot.row_numbers, slot.damaged_numbers, {},        taken.run->indexed()};
+  for (const RowFailure& failure : slot.failures) origin.failed.push_back(failure.row);
+  return origin;
+}
+
 ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits,
-                                    std::span<const PendingCopy>* pending) {
+                                    std::span<const PendingCopy>* pending,
+                                    std::shared_ptr<UnsettledBatch>* unsettled) {
   instance->clear();
+  if (unsettled != nullptr) unsettled->reset();
   while (true) {
     Taken taken;
     const ReadResult result = TakeNext(&taken, limits);
     if (result != ReadResult::kRecord) return result;
     BatchBuffer* const slot = taken.delivery.batch;
+    Taken of{taken.run, {}, taken.generation, taken.base};
+    const auto owner = taken.run->Lease(std::move(taken.delivery));
+    const bool leaves_sums = unsettled != nullptr && of.run->why_sums_are_early().empty();
+    if (!leaves_sums && !slot->pending_sums.empty() && !SettleByCpu(of, slot)) continue;
     const Status after = slot->status;
     const bool empty = slot->rows == 0;
-    const auto owner = taken.run->Lease(std::move(taken.delivery));
+    if (slot->failed_payload_pass) FailBehind(*of.run, *slot);
     if (!after.ok()) {
-      const Wait failed = Fail(*taken.run, after);
+      const Wait failed = Fail(*of.run, after);
       // The rows before the failure, if any, are good and go first.
       if (empty && failed == Wait::kStale) continue;
       if (empty) return ReadResult::kFailed;
     }
     if (pending == nullptr) {
-      const Status copied = taken.run->batch_sink()->CopyPending(slot);
+      const Status copied = of.run->batch_sink()->CopyPending(slot);
       if (!copied.ok()) {
-        if (Fail(*taken.run, copied) == Wait::kStale) continue;
+        if (Fail(*of.run, copied) == Wait::kStale) continue;
         return ReadResult::kFailed;
       }
     }
     if (pending != nullptr) *pending = slot->pending_copies;
-    *instance = taken.run->batch_sink()->MakeInstance(*slot, owner);
+    *instance = of.run->batch_sink()->MakeInstance(*slot, owner);
     instance->set_names(names_);
-    *origin = {
-        taken.generation,      taken.base, slot->pass,          slot->span, slot->row_numbers,
-        slot->damaged_numbers, {},         taken.run->indexed()};
-    for (const RowFailure& failure : slot->failures) origin->failed.push_back(failure.row);
+    if (leaves_sums) {
+      *unsettled = MakeUnsettled(std::move(of), slot, owner);
+      NoteFirst();
+      return ReadResult::kRecord;
+    }
+    *origin = OriginOf(of, *slot);
     NoteFirst();
+    batches_.fetch_add(1, std::memory_order_relaxed);
     batch_bytes_.fetch_add(slot->payload_bytes.load(std::memory_order_relaxed),
                            std::memory_order_relaxed);
     return ReadResult::kRecord;
@@ -328,6 +344,7 @@ ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin, const Re
   }
   block->hold_ = taken.run->Lease(std::move(taken.delivery));
   NoteFirst();
+  batches_.fetch_add(1, std::memory_order_relaxed);
   return ReadResult::kRecord;
 }
 
@@ -478,6 +495,9 @@ void ReaderSession::Resume() {
   LetGo(std::exchange(peeked_, {}));
   starved_since_.reset();
   passed_over_.clear();
+  passed_late_.clear();
+  failed_at_.reset();
+  unsettled_ = 0;
   passed_.reset();
   ++generation_;
   failed_ = false;

@@ -27,6 +27,7 @@
 #include "base/pending_copy.h"
 #include "readers/chain/advice.h"
 #include "readers/chain/live_chains.h"
+#include "readers/chain/unsettled_batch.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
 #include "readers/engine/run.h"
@@ -63,8 +64,13 @@ class ReaderSession {
   }
   /// `pending`: what is to be copied into the batch, valid as long as that is held, in the order of
   /// its places; null: it is copied here.
+  /// `unsettled`: gets the batch where checksums are left (it has no origin before it is settled);
+  /// else null.
   ReadResult ReadNext(Instance* instance, BatchOrigin* origin, const ReadLimits& limits = {},
-                      std::span<const PendingCopy>* pending = nullptr);
+                      std::span<const PendingCopy>* pending = nullptr,
+                      std::shared_ptr<UnsettledBatch>* unsettled = nullptr);
+  /// Why checksums are not left, in a few words; empty where they are. As of the run at hand.
+  std::string WhySumsAreEarly() const;
   /// `origin` may be null.
   ReadResult ReadBlock(RecordBlock* block, BatchOrigin* origin, const ReadLimits& limits);
   void ReserveBatches(std::size_t batches);
@@ -242,7 +248,19 @@ class ReaderSession {
     return plan_.source.instances != nullptr || plan_.source.records != nullptr;
   }
   ReadResult ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits,
-                       std::span<const PendingCopy>* pending = nullptr);
+                       std::span<const PendingCopy>* pending = nullptr,
+                       std::shared_ptr<UnsettledBatch>* unsettled = nullptr);
+  class Unsettled;
+  std::shared_ptr<UnsettledBatch> MakeUnsettled(Taken taken, BatchBuffer* slot,
+                                                std::shared_ptr<const void> owner);
+  static Origin OriginOf(const Taken& taken, const BatchBuffer& slot);
+  /// Takes the sums that nobody will settle. False where nothing of the batch is left.
+  bool SettleByCpu(const Taken& taken, BatchBuffer* slot);
+  /// A batch was found to end in a failure after it was read: nothing that was read behind it ever
+  /// was.
+  void FailBehind(Run& run, const BatchBuffer& slot);
+  /// A batch of which nothing is left after it was read: as PassOver.
+  void PassOverLate(const Run& run, const Origin& origin);
   /// `rows`, where it is not null: what the block is views of.
   ReadResult TakeBlock(RecordBlock* block, Origin* origin, const ReadLimits& limits,
                        Rows* rows = nullptr);
@@ -286,7 +304,11 @@ class ReaderSession {
   std::string restored_;                    ///< how the run came to its start
   std::vector<std::uint64_t> passed_over_;  ///< damaged records of batches that had no other rows
   std::optional<ChainPosition> passed_;     ///< behind the last of these: batch and mark alone
+  std::vector<std::uint64_t> passed_late_;  ///< as passed_over_, of batches that were settled
+  std::size_t unsettled_ = 0;               ///< batches of run_ that were read; with mutex_
   std::uint64_t generation_ = 0;            ///< number of run_, from 0
+  std::mutex ending_mutex_;                 ///< one FailBehind at a time; taken before mutex_
+  std::optional<std::uint64_t> failed_at_;  ///< the batch of the last of run_; with mutex_
   Status failure_;
   bool failed_ = false;
   bool closed_ = false;

@@ -168,6 +168,7 @@ void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery)
 
 void ReaderSession::CountPassedOver(const Run& run) {
   const std::lock_guard lock(mutex_);
+  if (unsettled_ > 0) return;  // what is in front of it does not count yet
   if (run_.get() != &run || !passed_ || passed_->batch <= delivered_.batch) return;
   delivered_.batch = passed_->batch;
   delivered_.mark = passed_->mark;

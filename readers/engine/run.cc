@@ -7,6 +7,7 @@
 #include "base/stream_copy.h"
 #include "readers/engine/blocks/failures.h"
 #include "readers/engine/blocks/locate.h"
+#include "readers/engine/blocks/payload_checks.h"
 #include "readers/parsers/worker_stop.h"
 
 namespace ringfeed {
@@ -72,6 +73,7 @@ void Run::SetUp(Worker& worker) {
   context.io = worker.io.get();
   context.trim = plan_.shuffled();
   context.written = plan_.parser != nullptr;
+  context.leaves_sums = why_sums_are_early_.empty();
   context.read_clock = &worker.read;
   context.decompress_clock = &worker.decompress;
   context.frame_clock = &worker.frame;
@@ -189,6 +191,12 @@ void Run::FailBlock(Block* block) {
   block->denied = IsRefusal(block->status);
 }
 
+bool Run::MayLeaveSums(const Block& block, std::uint64_t pass) const {
+  return block.stands_in_slabs() && !judge_.open() &&
+         trusted_pass_.load(std::memory_order_relaxed) == pass &&
+         (start_.mark.outputs == 0 || HasLeftOut());
+}
+
 void Run::LocateFields(Worker& worker, Block* block) {
   for (const ContentStep& step : plan_.content) {
     if (step.before_locate) step.before_locate(block);
@@ -220,6 +228,11 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
   Block* const block = lane.filling;
   try {
     if (!lane.lane->Fill(block)) return false;
+    const std::uint64_t pass = start_.mark.pass + lane.place.first;
+    if (!block->frame.unchecked.empty() && !MayLeaveSums(*block, pass)) {
+      const StageTimer timer(worker.frame);
+      CheckPayloads(plan_.source.options.on_damage, block);
+    }
     LocateFields(worker, block);
   } catch (...) {
     FailBlock(block);
@@ -403,6 +416,9 @@ void Run::NotePlanned(const Block& block) {
   if (!hold_credits_) GiveCredits(*lanes_[block.lane], block.credits, block.payload_bytes);
   budget_->NoteHeld(block.slab_bytes());
   if (plan_.left_fields.any() && !direct_) budget_->GrowKept();
+  if (why_sums_are_early_.empty() && block.good_rows > 0 && block.frame.unchecked.empty()) {
+    trusted_pass_.store(planner_->passes_ended(), std::memory_order_relaxed);
+  }
 }
 
 void Run::Submit(WriteTask* task, std::uint32_t near_lane) {
@@ -423,6 +439,23 @@ void Run::Deliver(std::uint64_t number, Delivery delivery) {
 
 void Run::NoteSkipped(const RecordSpan& record, const Status& why) {
   ledger_->NoteSkipped(DamagedRecord(why, record), record.size);
+}
+
+void Run::NoteLostPayload(const DamagedRange& range, std::size_t bytes) {
+  ledger_->NoteSkipped(range, bytes);
+}
+
+void Run::NoteLostOfDropped(std::uint64_t rows) { ledger_->TakeOffDropped(rows); }
+
+void Run::EndBehind(const BatchBuffer& batch) {
+  Stop();
+  const PlannedSums counted = ended_at_ ? *ended_at_ : batch_sink_->sums();
+  const PlannedSums& before = batch.before;
+  ended_at_ = {before.rows + batch.rows,
+               before.bytes + batch.payload_bytes.load(std::memory_order_relaxed), before.dropped};
+  ledger_->TakeOff({counted.rows - ended_at_->rows, counted.bytes - ended_at_->bytes,
+                    counted.dropped - ended_at_->dropped});
+  passes_at_failure_.store(*batch.failed_payload_pass, std::memory_order_relaxed);
 }
 
 void Run::NoteLeftOut(const PlanPosition& behind) {
@@ -637,7 +670,8 @@ FileNews Run::News() const {
 
 Ledger::RunTotals Run::Totals() const {
   Ledger::RunTotals totals;
-  totals.passes = planner_->passes_ended() - start_.mark.pass;
+  const std::uint64_t failed = passes_at_failure_.load(std::memory_order_relaxed);
+  totals.passes = (failed == kNoPass ? planner_->passes_ended() : failed) - start_.mark.pass;
   totals.late_wakes = late_wakes();
   for (const auto& worker : workers_) totals.read_bytes += worker->read_bytes.count();
   if (batch_sink_ != nullptr) totals.grown_batches = batch_sink_->grown();

@@ -132,6 +132,14 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   std::uint64_t late_wakes() const { return late_wakes_.count(); }
   static std::uint64_t LateWakesOfProcess() { return LateWakes::OfProcess(); }
 
+  /// Why the checksums of payloads are taken as records are framed, and not left to whoever takes
+  /// a batch; empty where they are left.
+  const std::string& why_sums_are_early() const { return why_sums_are_early_; }
+  /// The batch, which a consumer holds, ends in front of a record that failed after what is behind
+  /// it was planned (failed_payload_pass): the run stops, and that never was. Later calls are of
+  /// earlier batches; one at a time.
+  void EndBehind(const BatchBuffer& batch);
+
   /// Adds what is this run's to what the ledger has of all.
   void FillStats(PipelineStats* stats) const;
   /// What it has in its hands now.
@@ -148,6 +156,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void LetGo(Block* block) override;
   void Deliver(std::uint64_t number, Delivery delivery) override;
   void NoteSkipped(const RecordSpan& record, const Status& why) override;
+  void NoteLostPayload(const DamagedRange& range, std::size_t bytes) override;
+  void NoteLostOfDropped(std::uint64_t rows) override;
   void NoteLeftOut(const PlanPosition& behind) override;
   void BatchDone() override;
   bool HasRoom(std::uint64_t number) override;
@@ -197,6 +207,10 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void CheckTables(const ExecutionPlan& whole) const;
   /// Locates the rows of a block that was read, and asks of them what the chain's content needs.
   void LocateFields(Worker& worker, Block* block);
+  /// Whether checksums of that pass may be left. Not before a good record was planned, so that a
+  /// parser that fits none, or a pass without any, is seen as ever; and not of what the run leaves
+  /// out.
+  bool MayLeaveSums(const Block& block, std::uint64_t pass) const;
   void BuildPlanner();
   std::unique_ptr<PlanSink> MakeSink(PlanClock* clock);
   /// Rows of a delivery that is no batch of the user's and no piece of a block, at most.
@@ -274,10 +288,12 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   /// Tells the ledger and the mappings that the chain keeps. Does not need the run.
   FileNews News() const;
 
+  static constexpr std::uint64_t kNoPass = ~std::uint64_t{0};
   const int cpus_;
   DirectRun direct_;                   ///< empty, where blocks stand in host memory
   const std::size_t stages_by_index_;  ///< that the order by index has already
   const ExecutionPlan plan_;           ///< without these
+  const std::string why_sums_are_early_;
   const RunStart start_;
   const std::shared_ptr<IndexedSource> indexed_;  ///< null: as files are read
   const RewindInput rewind_input_;
@@ -318,6 +334,12 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   std::atomic<bool> ended_{false};
   /// Rows wait for a slot: for statistics only.
   std::atomic<bool> backlogged_{false};
+  /// A pass of which a good record was planned whose checksum was taken. A moment old is good
+  /// enough: what is taken early is only dearer.
+  std::atomic<std::uint64_t> trusted_pass_{kNoPass};
+  /// Passes that ended in front of the failure that EndBehind was told of.
+  std::atomic<std::uint64_t> passes_at_failure_{kNoPass};
+  std::optional<PlannedSums> ended_at_;  ///< by EndBehind: what is counted still
 
   BasicOutbox<NativeQueuePolicy, Delivery> out_;
   Holders holders_;

@@ -52,6 +52,10 @@ struct ColumnTarget {
 struct RowFailure {
   std::size_t row = 0;
   Status status;
+  /// The payload's checksum does not match, which framing left: the row is damaged, as if framing
+  /// had found that.
+  bool of_payload = false;
+  std::uint64_t pass = 0;  ///< of such a row
 };
 
 /// Why a row fails whose bytes are not those that were located: a mapped file was written to.

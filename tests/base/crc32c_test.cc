@@ -70,5 +70,22 @@ TEST(Crc32cTest, LengthsAsTheirBytes) {
   }
 }
 
+TEST(Crc32cTest, ShiftedByWhatStandsBehindCrcsAddUp) {
+  std::vector<std::byte> data(300'000);
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 31 + i / 97);
+  const std::span<const std::byte> all = data;
+  for (const std::size_t first : {0u, 1u, 7u, 255u, 256u, 70'000u, 299'999u, 300'000u}) {
+    const std::uint32_t front = Crc32c(all.first(first));
+    const std::uint32_t behind = Crc32c(all.subspan(first));
+    EXPECT_EQ(ShiftCrc32c(front, data.size() - first) ^ behind, Crc32c(all)) << first;
+  }
+}
+
+TEST(Crc32cTest, UnmaskedIsWhatWasMasked) {
+  for (const std::uint32_t crc : {0U, 1U, 0x12345678U, 0xFFFFFFFFU, 0xA282EAD8U}) {
+    EXPECT_EQ(UnmaskCrc32c(MaskCrc32c(crc)), crc);
+  }
+}
+
 }  // namespace
 }  // namespace ringfeed

@@ -91,9 +91,12 @@ class FileMaker {
       const std::size_t begin = image_.size();
       Append(number);
       const bool hit = i == count / 2;
+      const bool is_end = i < 2 || i + 1 == count;
+      const bool flips = damage == "every" || (hit && damage == "payload") ||
+                         ((hit || is_end) && damage == "payloads");
       model.offsets.push_back(begin);
       model.places.push_back(number);
-      if (hit && damage == "payload") {
+      if (flips) {
         image_[begin + (image_.size() - begin) / 2] ^= std::byte{1};
         model.places.back() = kHole;
       } else if (hit && damage == "length") {
@@ -191,7 +194,7 @@ std::size_t MiddleFile(const Configuration& c, bool with_records) {
 ChainData MakeData(const Configuration& c) {
   ChainData data;
   FileMaker maker(c, &data);
-  const bool loses_record = c.IsAnyOf(Option::kDamage, "payload length torn");
+  const bool loses_record = c.IsAnyOf(Option::kDamage, "payload payloads every length torn");
   const std::size_t damaged = MiddleFile(c, loses_record);
   for (std::size_t file = 0; file < c.Number(Option::kFiles); ++file) {
     maker.Make(file, file == damaged ? c.Get(Option::kDamage) : "none");

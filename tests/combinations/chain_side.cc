@@ -90,8 +90,8 @@ class ReaderSide final : public ChainSide {
   void CheckNoted(const BatchOrigin& origin, Places rows, std::string* wrong) const {
     const bool files = c_.IsAnyOf(Option::kSource, "tfrecord rows lines examples memory recordio");
     if (!c_.Is(Option::kNote, "yes") || !files || c_.Number(Option::kShare) > 1 ||
-        !c_.IsAnyOf(Option::kDamage, "none payload") || !c_.Is(Option::kChange, "none") ||
-        c_.Is(Option::kGather, "pack")) {
+        !c_.IsAnyOf(Option::kDamage, "none payload payloads every") ||
+        !c_.Is(Option::kChange, "none") || c_.Is(Option::kGather, "pack")) {
       return;
     }
     std::erase_if(rows, [](std::int64_t row) { return row < 0; });
@@ -145,9 +145,9 @@ class ReaderSide final : public ChainSide {
 EmulatedOptions DevicesOf(const Configuration& c) {
   EmulatedOptions options;
   const std::size_t devices =
-      c.Is(Option::kFeed, "timed") ? 1 : (c.Is(Option::kFeed, "random") ? 3 : 2);
+      c.IsAnyOf(Option::kFeed, "timed one") ? 1 : (c.Is(Option::kFeed, "random") ? 3 : 2);
   options.devices.resize(devices);
-  options.simulated = !c.Is(Option::kFeed, "emu");
+  options.simulated = !c.IsAnyOf(Option::kFeed, "emu one");
   options.seed = c.Number(Option::kSeed);
   if (c.Is(Option::kFeed, "lazy")) options.policy = SchedulePolicy::kLazy;
   if (c.IsAnyOf(Option::kFeed, "random split")) options.policy = SchedulePolicy::kRandom;

@@ -21,10 +21,11 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kRecords,
        "records",
        {"few", "none", "one", "gaps", "many", "wide", "large", "giant"}},
-      // Of one file; flipped: a bit of what is compressed.
+      // Of one file; flipped: a bit of what is compressed; payloads: of its first two records, its
+      // middle one and its last; every: of all.
       {Option::kDamage,
        "damage",
-       {"none", "payload", "length", "torn", "missing", "foreign", "flipped"}},
+       {"none", "payload", "length", "torn", "missing", "foreign", "flipped", "payloads", "every"}},
       {Option::kPolicy, "policy", {"fail", "skip"}},
       {Option::kOrder,
        "order",
@@ -73,8 +74,8 @@ const std::vector<OptionSpec>& ChainSpace() {
        "path",
        {"auto", "mmap", "pread", "uring", "refused", "faulty", "late", "gives_up"}},
       {Option::kIndex, "index", {"as_needed", "never"}},
-      // Devices behind the chain; emu: in real time, else simulated.
-      {Option::kFeed, "feed", {"none", "timed", "lazy", "random", "split", "emu"}},
+      // Devices behind the chain; emu, one: in real time, else simulated.
+      {Option::kFeed, "feed", {"none", "timed", "lazy", "random", "split", "emu", "one"}},
       {Option::kTransfer, "transfer", {"batch", "auto", "members", "slabs", "direct"}},
       // Of a file, behind the delivery number `at`.
       {Option::kChange, "change", {"none", "cut", "grown", "replaced", "removed"}},
@@ -203,7 +204,8 @@ std::vector<Rule> RulesOfSources() {
        }},
       {{O::kDamage, O::kSource},
        [](const Configuration& c) {
-         return c.Is(O::kDamage, "payload") && c.IsAnyOf(O::kSource, "rows lines");
+         return c.IsAnyOf(O::kDamage, "payload payloads every") &&
+                c.IsAnyOf(O::kSource, "rows lines");
        }},
       {{O::kDamage, O::kSource},
        [](const Configuration& c) {
@@ -233,7 +235,8 @@ std::vector<Rule> RulesOfSources() {
        }},
       {{O::kDamage, O::kRecords},
        [](const Configuration& c) {
-         return c.IsAnyOf(O::kDamage, "payload length torn") && c.Is(O::kRecords, "none");
+         return c.IsAnyOf(O::kDamage, "payload payloads every length torn") &&
+                c.Is(O::kRecords, "none");
        }},
       {{O::kAhead, O::kSource},
        [](const Configuration& c) {

@@ -706,7 +706,7 @@ class Trial {
   /// All that was delivered is counted.
   void CheckRecords(const PipelineStats& stats, const Consumer& consumer) const {
     if (!c_.Is(Option::kRest, "keep") || c_.Is(Option::kGather, "pack") ||
-        c_.Is(Option::kRead, "blocks") || !c_.Is(Option::kFeed, "none")) {
+        c_.Is(Option::kRead, "blocks")) {
       return;
     }
     std::uint64_t rows = 0;

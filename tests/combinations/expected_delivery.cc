@@ -104,7 +104,8 @@ class ChainModel {
   void SayOrders() {
     std::vector<Meets> all = {{}};
     // Behind what hides where the next record begins nothing may be read.
-    const bool hides = said_.fails && !skips_ && !c_.IsAnyOf(Option::kDamage, "none payload");
+    const bool hides =
+        said_.fails && !skips_ && !c_.IsAnyOf(Option::kDamage, "none payload payloads every");
     if (hides) all.push_back({.damage = MetAt::kEnd});
     // After damage of a stream nothing is read.
     if (c_.Is(Option::kSource, "stream") && !c_.Is(Option::kDamage, "none")) {
@@ -379,7 +380,9 @@ class ChainModel {
     const auto left = static_cast<std::uint64_t>(
         std::count_if(kept.begin(), kept.end(), [](std::int64_t row) { return row >= 0; }));
     said_.filtered = (records - left) * passes_;
-    if (c_.IsAnyOf(Option::kDamage, "none payload length")) said_.damaged = lost_ * passes_;
+    if (c_.IsAnyOf(Option::kDamage, "none payload payloads every length")) {
+      said_.damaged = lost_ * passes_;
+    }
   }
 
   const Configuration& c_;

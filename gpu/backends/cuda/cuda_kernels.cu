@@ -366,6 +366,63 @@ cudaError_t Launch(const GatherPieces& kernel, cudaStream_t stream) {
                  kernel.pieces, kernel.count, kernel.output, kernel.output_bytes);
 }
 
+/// The remainder behind more bytes, by a table of Crc32cOfByte.
+__device__ std::uint32_t AddBytes(std::uint32_t remainder, const std::byte* data,
+                                  const std::byte* end, const std::uint32_t* table) {
+  const auto add_byte = [&](std::uint32_t byte) {
+    remainder = table[(remainder ^ byte) & 0xFFU] ^ remainder >> 8;
+  };
+  while (data < end && reinterpret_cast<std::uintptr_t>(data) % sizeof(std::uint32_t) != 0) {
+    add_byte(static_cast<std::uint32_t>(*data++));
+  }
+  for (; end - data >= static_cast<std::ptrdiff_t>(sizeof(std::uint32_t));
+       data += sizeof(std::uint32_t)) {
+    remainder ^= *reinterpret_cast<const std::uint32_t*>(data);
+    for (int byte = 0; byte < 4; ++byte) add_byte(0);
+  }
+  while (data < end) add_byte(static_cast<std::uint32_t>(*data++));
+  return remainder;
+}
+
+/// A block takes a piece at a time, each of its kThreads threads a part of it. All of them stay in
+/// the loop together.
+__global__ void SumAll(const std::byte* input, std::uint64_t input_bytes, const SummedPiece* pieces,
+                       std::uint64_t count, std::uint32_t* output) {
+  __shared__ std::uint32_t table[256];
+  __shared__ std::uint32_t warp_sums[kThreads / 32];
+  for (unsigned i = threadIdx.x; i < 256; i += kThreads) table[i] = Crc32cOfByte(i);
+  __syncthreads();
+  for (std::uint64_t i = blockIdx.x; i < count; i += gridDim.x) {
+    const SummedPiece piece = pieces[i];
+    const std::uint64_t bytes = SummedBytes(piece.from, piece.bytes, input_bytes);
+    const SummedPart part = SummedPartOf(bytes, threadIdx.x, kThreads);
+    std::uint32_t sum = SumBefore(threadIdx.x);
+    if (part.begin < part.end) {
+      const std::byte* data = input + piece.from;
+      sum = AddBytes(sum, data + part.begin, data + part.end, table);
+    }
+    sum = SumOfAll(sum, part, bytes);
+    for (unsigned distance = 16; distance > 0; distance /= 2) {
+      sum ^= __shfl_down_sync(0xFFFFFFFFU, sum, distance);
+    }
+    if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      std::uint32_t all = 0;
+      for (unsigned warp = 0; warp < kThreads / 32; ++warp) all ^= warp_sums[warp];
+      output[i] = ~all;
+    }
+    __syncthreads();  // warp_sums are written again
+  }
+}
+
+cudaError_t Launch(const SumPieces& kernel, cudaStream_t stream) {
+  if (kernel.count == 0) return cudaSuccess;
+  const auto blocks = static_cast<unsigned>(std::min(kernel.count, kMostBlocks));
+  return Enqueue(SumAll, dim3(blocks), dim3(kThreads), stream, kernel.input, kernel.input_bytes,
+                 kernel.pieces, kernel.count, kernel.output);
+}
+
 /// Adds up over the block and then to *output: addition modulo 2^64 gives the same in any order.
 __device__ void AddToOutput(unsigned long long sum, unsigned long long* output) {
   __shared__ unsigned long long warp_sums[kThreads / 32];
@@ -476,7 +533,7 @@ int LoadKernelsOnCuda() {
   if (error == cudaSuccess) error = LoadWiden<std::int64_t>();
   if (error != cudaSuccess) return error;
   return LoadAll(Pad<ulonglong2>, Pad<std::uint64_t>, Pad<std::uint32_t>, Pad<std::uint16_t>,
-                 Pad<std::uint8_t>, Gather, AddUp<true>, AddUp<false>, Spin);
+                 Pad<std::uint8_t>, Gather, SumAll, AddUp<true>, AddUp<false>, Spin);
 }
 
 int LaunchOnCuda(const DeviceKernel& kernel, void* stream) {

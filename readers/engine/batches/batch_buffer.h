@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -63,6 +64,20 @@ struct BatchExtent {
   std::vector<std::uint64_t> unit_end;
 };
 
+/// What came to the end of the plan in front of a batch, or of all.
+struct PlannedSums {
+  std::uint64_t rows = 0;     ///< good ones, with those that are dropped
+  std::uint64_t bytes = 0;    ///< of all rows' records
+  std::uint64_t dropped = 0;  ///< rows
+};
+
+/// Whose PendingSum it is.
+struct SumRow {
+  Block* block = nullptr;
+  std::uint32_t src_row = 0;
+  std::uint32_t row = 0;  ///< of the batch
+};
+
 /// Rows of a batch that are not there.
 struct MissingRows {
   std::uint32_t first = 0;
@@ -104,6 +119,15 @@ struct BatchBuffer {
   std::vector<PendingCopy> pending_copies;
   std::vector<Block*> kept;
 
+  // Only where checksums are left (LeftFieldRules::leaves_sums).
+  std::vector<PendingSum> pending_sums;  ///< of rows with pending copies
+  std::vector<SumRow> sum_rows;          ///< of each of these
+  std::vector<std::uint64_t> row_bytes;  ///< of each row's record
+  PlannedSums before;                    ///< in front of its first row
+  /// The pass of the record that it ends in front of, whose checksum was found not to match after
+  /// what is behind it was planned.
+  std::optional<std::uint64_t> failed_payload_pass;
+
   std::mutex failures_mutex;  ///< rows that fail are rare; guards also what is left where it stands
   std::vector<RowFailure> failures;
   /// Rows that the parser refused, up to the first that it did not, where there is one: only where
@@ -116,6 +140,9 @@ struct BatchBuffer {
 
   /// The same of damaged records that have a place in the batch.
   std::vector<std::uint64_t> damaged_numbers;
+  /// Of the first of these the places in the batch, which do not fall; only where checksums are
+  /// left.
+  std::vector<std::uint32_t> damaged_places;
 
   /// Of packed rows: the number of the batch's records up to the end of each; row_numbers are then
   /// of the records.

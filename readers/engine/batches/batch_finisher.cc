@@ -1,10 +1,13 @@
 #include "readers/engine/batches/batch_finisher.h"
 
 #include <algorithm>
+#include <cassert>
+#include <numeric>
 #include <utility>
 
 #include "readers/engine/blocks/failures.h"
 #include "readers/engine/blocks/locate.h"
+#include "readers/engine/blocks/payload_checks.h"
 #include "readers/order/row_layout.h"
 
 namespace ringfeed {
@@ -34,6 +37,11 @@ void BatchFinisher::Finish(BatchBuffer* slot) const {
     const bool packed = !slot->row_ends.empty() && slot->rows > 0;
     slot->row_numbers.resize(packed ? slot->row_ends[slot->rows - 1] : slot->rows);
   }
+  if (slot->dropped) {
+    const auto lost = std::count_if(slot->failures.begin(), slot->failures.end(),
+                                    [](const RowFailure& failure) { return failure.of_payload; });
+    if (lost > 0 && slot->status.ok()) host_->NoteLostOfDropped(static_cast<std::uint64_t>(lost));
+  }
   slot->dropped = slot->dropped && slot->status.ok();
   pool_->NoteComplete();
   host_->Deliver(slot->sequence, {slot, nullptr});
@@ -43,7 +51,10 @@ void BatchFinisher::Finish(BatchBuffer* slot) const {
 void BatchFinisher::SettlePending(BatchBuffer* slot) const {
   if (slot->pending_copies.empty()) return;
   if (!slot->status.ok()) return pool_->LetGoOfBlocks(slot);
-  if (slot->extents.size() > 1 || !slot->failures.empty()) {
+  // What of a dropped batch is damaged counts as that, and may end it in front of what is dropped.
+  const bool drops_sums = slot->dropped && !slot->pending_sums.empty();
+  if (slot->extents.size() > 1 || !slot->failures.empty() || drops_sums) {
+    CheckSums(slot);
     if (const Status status = CopyPending(slot); !status.ok()) throw Error(status);
     return;
   }
@@ -55,6 +66,47 @@ Status BatchFinisher::CopyPending(BatchBuffer* slot) const {
   Status status = MakeCopies(slot->pending_copies);
   pool_->LetGoOfBlocks(slot);
   return status;
+}
+
+void BatchFinisher::FailSum(std::size_t sum, BatchBuffer* slot) const {
+  const SumRow& of = slot->sum_rows[sum];
+  assert(of.block->far == nullptr);  // its checksum would not be here
+  Status status = PayloadFailure(*of.block, of.src_row);
+  const std::size_t bytes = slot->pending_sums[sum].bytes;
+  if (IsSkippable(status, rules_.on_damage)) {
+    host_->NoteLostPayload(PayloadDamage(*of.block, of.src_row), bytes);
+  }
+  slot->failures.push_back({of.row, std::move(status), true, of.block->pass});
+  slot->payload_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+void BatchFinisher::CheckSums(BatchBuffer* slot) const {
+  for (std::size_t i = 0; i < slot->pending_sums.size(); ++i) {
+    // The sum of a row that failed while it was written was taken then.
+    const auto failed = [&](const RowFailure& failure) {
+      return failure.row == slot->sum_rows[i].row;
+    };
+    if (std::any_of(slot->failures.begin(), slot->failures.end(), failed)) continue;
+    if (!slot->pending_sums[i].Matches()) FailSum(i, slot);
+  }
+}
+
+void BatchFinisher::LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* slot) const {
+  for (const std::uint32_t sum : sums) {
+    if (!slot->pending_sums[sum].Matches()) FailSum(sum, slot);
+  }
+  if (const Status copied = CopyPending(slot); !copied.ok()) {
+    // Nothing of it can be shown. That is no damage, which may be skipped.
+    EndInFrontOf({0, copied, true, slot->pass}, slot);
+    slot->row_numbers.clear();
+    return;
+  }
+  if (slot->failures.empty()) return;
+  // What follows the batch comes behind what fails within it.
+  const Status behind = std::exchange(slot->status, Status());
+  SettleFailures(slot);
+  if (slot->status.ok()) slot->status = behind;
+  if (rules_.note_rows) slot->row_numbers.resize(slot->rows);
 }
 
 // What tells whether the parser fits no record: those that it refused before it took one.
@@ -109,10 +161,7 @@ void BatchFinisher::SettleFailures(BatchBuffer* slot) const {
             [](const RowFailure& a, const RowFailure& b) { return a.row < b.row; });
   for (const RowFailure& failure : slot->failures) {
     if (!IsSkippable(failure.status, rules_.on_damage)) {
-      slot->status = failure.status;
-      slot->span.end = slot->span.before;
-      slot->span.uncounted = std::max<std::uint64_t>(slot->span.uncounted, 1);
-      EndAt(slot, failure.row);
+      EndInFrontOf(failure, slot);
       break;
     }
   }
@@ -120,12 +169,42 @@ void BatchFinisher::SettleFailures(BatchBuffer* slot) const {
     if (rules_.pad) {
       BlankRow(slot, it->row);
       if (rules_.note_rows) {
-        slot->damaged_numbers.push_back(std::exchange(slot->row_numbers[it->row], kNoRow));
+        NoteDamaged(*it, std::exchange(slot->row_numbers[it->row], kNoRow), slot);
       }
     } else {
+      if (rules_.note_rows) NoteDamaged(*it, slot->row_numbers[it->row], slot);
       RemoveRow(slot, it->row);
     }
   }
+}
+
+// Those that framing could have found stand in the order of their places.
+void BatchFinisher::NoteDamaged(const RowFailure& failure, std::uint64_t number,
+                                BatchBuffer* slot) const {
+  std::vector<std::uint64_t>& numbers = slot->damaged_numbers;
+  if (!failure.of_payload) return numbers.push_back(number);
+  std::vector<std::uint32_t>& places = slot->damaged_places;
+  auto place = static_cast<std::uint32_t>(failure.row);
+  std::size_t before = 0;
+  for (; before < places.size() && places[before] <= place; ++before) ++place;
+  places.insert(places.begin() + static_cast<std::ptrdiff_t>(before), place);
+  numbers.insert(numbers.begin() + static_cast<std::ptrdiff_t>(before), number);
+}
+
+void BatchFinisher::NoteFailedPayload(const RowFailure& failure, BatchBuffer* slot) {
+  slot->failed_payload_pass = failure.pass;
+  const auto first = slot->row_bytes.begin();
+  slot->payload_bytes.store(
+      std::accumulate(first, first + static_cast<std::ptrdiff_t>(failure.row), std::uint64_t{0}),
+      std::memory_order_relaxed);
+}
+
+void BatchFinisher::EndInFrontOf(const RowFailure& failure, BatchBuffer* slot) const {
+  slot->status = failure.status;
+  slot->span.end = slot->span.before;
+  slot->span.uncounted = std::max<std::uint64_t>(slot->span.uncounted, 1);
+  if (failure.of_payload) NoteFailedPayload(failure, slot);
+  EndAt(slot, failure.row);  // where the failure may stand
 }
 
 void BatchFinisher::EndAt(BatchBuffer* slot, std::size_t row) const {
@@ -184,9 +263,7 @@ void BatchFinisher::RemoveRow(BatchBuffer* slot, std::size_t row) const {
     std::copy_n(at + column.unit_bytes, behind, at);
   }
   if (rules_.note_rows) {
-    const auto number = slot->row_numbers.begin() + static_cast<std::ptrdiff_t>(row);
-    slot->damaged_numbers.push_back(*number);
-    slot->row_numbers.erase(number);
+    slot->row_numbers.erase(slot->row_numbers.begin() + static_cast<std::ptrdiff_t>(row));
   }
   --slot->rows;
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "base/memory/arena.h"
 #include "readers/engine/batches/batch_buffer.h"
@@ -49,7 +50,10 @@ class BatchFinisher {
   /// The batch will never be finished: in a handler of what was thrown. Everything ends before it.
   void EndBefore(const BatchBuffer& slot) const;
   /// Copies what was left where it stands, and lets those blocks go. By who holds the batch.
+  /// Fails where a device's memory cannot be read.
   Status CopyPending(BatchBuffer* slot) const;
+  /// As BatchSink. By who holds the batch.
+  void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* slot) const;
 
  private:
   void Finish(BatchBuffer* slot) const;
@@ -57,6 +61,8 @@ class BatchFinisher {
   void SettlePending(BatchBuffer* slot) const;
   void JoinExtents(BatchBuffer* slot) const;
   void SettleFailures(BatchBuffer* slot) const;
+  /// The batch fails with it, and ends there.
+  void EndInFrontOf(const RowFailure& failure, BatchBuffer* slot) const;
   /// The rows from this one on are not to be delivered.
   void EndAt(BatchBuffer* slot, std::size_t row) const;
   void CutRefused(BatchBuffer* slot) const;
@@ -66,6 +72,12 @@ class BatchFinisher {
   static void RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Column& column,
                               std::size_t rows, std::size_t row);
   void RemoveRow(BatchBuffer* slot, std::size_t row) const;
+  /// Of those that do not match the rows fail.
+  void CheckSums(BatchBuffer* slot) const;
+  void FailSum(std::size_t sum, BatchBuffer* slot) const;
+  static void NoteFailedPayload(const RowFailure& failure, BatchBuffer* slot);
+  /// The number of a row that failed.
+  void NoteDamaged(const RowFailure& failure, std::uint64_t number, BatchBuffer* slot) const;
   /// Of a padded batch: sets the mask, and zeros for the rows that are missing.
   static void FillMissing(const BatchBuffer& slot);
   /// Of a padded batch: a row that failed becomes one that is missing.

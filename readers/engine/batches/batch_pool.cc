@@ -91,6 +91,7 @@ void BatchPool::Prepare(BatchBuffer* slot, const BatchNeed& need) {
   slot->rows = 0;
   slot->dropped = false;
   slot->status = Status();
+  slot->failed_payload_pass.reset();
   slot->failures.clear();
   slot->refused.clear();
   slot->all_refused = true;
@@ -98,6 +99,7 @@ void BatchPool::Prepare(BatchBuffer* slot, const BatchNeed& need) {
   if (options_.note_rows) {
     slot->row_numbers.assign(need.row_ends.empty() ? options_.rows : need.row_ends.back(), kNoRow);
   }
+  if (options_.note_bytes) slot->row_bytes.assign(options_.rows, 0);
   slot->payload_bytes.store(0, std::memory_order_relaxed);
   slot->pending.store(1, std::memory_order_relaxed);
   const std::vector<std::uint64_t> capacity = CapacityFor(need);
@@ -201,6 +203,8 @@ void BatchPool::RecycleTask(WriteTask* task) {
 
 void BatchPool::LetGoOfBlocks(BatchBuffer* slot) {
   slot->pending_copies.clear();
+  slot->pending_sums.clear();
+  slot->sum_rows.clear();
   for (Block* block : slot->kept) host_->LetGo(block);
   slot->kept.clear();
 }

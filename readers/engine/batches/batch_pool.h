@@ -40,6 +40,7 @@ class BatchPool {
     std::size_t memory_bytes = 0;           ///< all slots together
     bool pad = false;                       ///< batches have a mask
     bool note_rows = false;                 ///< BatchBuffer::row_numbers is wanted
+    bool note_bytes = false;                ///< BatchBuffer::row_bytes are
   };
   /// `host` outlives it, and grants the slots' memory.
   BatchPool(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,

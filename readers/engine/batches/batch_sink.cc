@@ -24,8 +24,13 @@ namespace {
 constexpr std::size_t kMinTaskRows = 16;
 
 BatchPool::Options PoolOptions(const BatchSink::Options& options, std::size_t rows) {
-  return {rows,        options.slots,    options.least_slots, options.memory_bytes,
-          options.pad, options.note_rows};
+  return {rows,
+          options.slots,
+          options.least_slots,
+          options.memory_bytes,
+          options.pad,
+          options.note_rows,
+          options.left_fields.leaves_sums};
 }
 
 }  // namespace
@@ -93,6 +98,7 @@ BatchSink::PlannedBatch& BatchSink::Current(const Block& block) {
     if (!batch.skipped) batch.sequence = next_sequence_++;
     batch.pass = block.pass;
     batch.of_dropped_rest = block.of_dropped_rest;
+    batch.before = sums();
     batch.units.resize(fields_);
     planned_.push_back(std::move(batch));
   }
@@ -217,6 +223,7 @@ void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) 
       AddMissing(batch, batch.places, batch.places + part.places);
       for (std::uint32_t i = 0; options_.note_rows && i < part.places; ++i) {
         batch.damaged_numbers.push_back(block->NumberOf(row + i));
+        if (leaves_sums()) batch.damaged_places.push_back(batch.places + i);
       }
     }
     row += part.places;
@@ -232,6 +239,9 @@ void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
     PlannedBatch& batch = Current(*block);
     const Part part = NextPart(batch, std::min<std::size_t>(end - begin, most));
     Tally(batch, part.written, part.places);
+    for (std::uint32_t i = 0; leaves_sums() && i < part.places; ++i) {
+      seen_bytes_ += block->frame.records[begin + i].size;
+    }
     NoteRecords(batch, part.places, BytesOf(*block, begin, part.places));
     if (part.written) {
       AddTask(batch, block, begin, part.places);
@@ -268,6 +278,9 @@ void BatchSink::AddRefs(std::span<const RowRef> rows) {
     const Part part = NextPart(batch, rows.size());
     const std::span<const RowRef> taken = rows.first(part.places);
     Tally(batch, part.written, part.places);
+    for (std::size_t i = 0; leaves_sums() && i < taken.size(); ++i) {
+      seen_bytes_ += taken[i].block->frame.records[taken[i].row].size;
+    }
     NoteRecords(batch, part.places, BytesOf(taken));
     rows = rows.subspan(part.places);
     if (part.written) {
@@ -428,6 +441,8 @@ bool BatchSink::Continue() {
     slot->rows = options_.pad ? static_cast<std::uint32_t>(slice_rows_) : batch.rows;
     slot->span = batch.span;
     slot->damaged_numbers = std::move(batch.damaged_numbers);
+    slot->damaged_places = std::move(batch.damaged_places);
+    slot->before = batch.before;
     slot->missing.swap(batch.missing);
     slot->records = batch.records;
     slot->record_bytes = batch.record_bytes;

@@ -94,6 +94,17 @@ class BatchSink final : public PlanSink {
   // The consumer's calls.
   Instance MakeInstance(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
   Status CopyPending(BatchBuffer* slot) const { return finisher_.CopyPending(slot); }
+  /// Of a batch whose sums are pending, those of these numbers that do not match, as the CPU finds:
+  /// it is what it would have been, had framing found that, and nothing is pending any more. Where
+  /// what is pending cannot be copied nothing of the batch is left, and it ends with that failure,
+  /// as with a payload's at its first row (failed_payload_pass).
+  void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* slot) const {
+    finisher_.LosePayloads(sums, slot);
+  }
+  /// What came to the end of the plan so far. With no planner at work.
+  PlannedSums sums() const {
+    return {tally_.delivered + tally_.dropped, seen_bytes_, tally_.dropped};
+  }
   static bool Claim(BatchBuffer* slot) { return BatchPool::Claim(slot); }
   void Release(BatchBuffer* slot) { pool_.Release(slot); }
   /// Only consumers are at work any more: as BatchPool::LetGo.
@@ -117,7 +128,9 @@ class BatchSink final : public PlanSink {
     bool closed = false;
     bool dropped = false;
     bool of_dropped_rest = false;  ///< as of its block: it is dropped also where it has all rows
+    PlannedSums before;
     std::vector<std::uint64_t> damaged_numbers;
+    std::vector<std::uint32_t> damaged_places;  ///< as of BatchBuffer
     std::vector<std::uint64_t> units;
     std::vector<WriteTask*> tasks;        ///< waiting for a slot
     std::vector<RowRef> refs;             ///< of a batch that is written once it is closed
@@ -167,6 +180,7 @@ class BatchSink final : public PlanSink {
   Tensor MakeMask(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
   /// Of rows that nobody batched: so many are not delivered.
   void LeaveOut(std::size_t rows);
+  bool leaves_sums() const { return options_.left_fields.leaves_sums; }
 
   const Options options_;
   const Parser* const parser_;
@@ -182,6 +196,7 @@ class BatchSink final : public PlanSink {
   std::uint64_t next_sequence_ = 0;
   std::uint64_t records_ = 0;  ///< of all batches that are not left out
   std::uint64_t record_bytes_ = 0;
+  std::uint64_t seen_bytes_ = 0;  ///< of all rows, where checksums are left
   bool fails_ = false;      ///< a failure comes: whatever is begun is delivered, and cut short
   PlanPosition counted_;    ///< behind the last batch that no failure cut short
   std::uint64_t cuts_ = 0;  ///< batches that one cut short

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "readers/engine/blocks/locate.h"
+#include "readers/engine/blocks/payload_checks.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/worker_stop.h"
 #include "readers/parsers/wrappers/wrappers.h"
@@ -13,10 +14,12 @@ namespace ringfeed {
 
 namespace {
 
-/// A row fails once, though several of its fields may.
+/// A row fails once, though several of its fields may, or what it was made of was damaged.
 void KeepOneOfEachRow(std::vector<RowFailure>* failures) {
   std::stable_sort(failures->begin(), failures->end(),
-                   [](const RowFailure& a, const RowFailure& b) { return a.row < b.row; });
+                   [](const RowFailure& a, const RowFailure& b) {
+                     return a.row != b.row ? a.row < b.row : a.of_payload && !b.of_payload;
+                   });
   const auto same = [](const RowFailure& a, const RowFailure& b) { return a.row == b.row; };
   failures->erase(std::unique(failures->begin(), failures->end(), same), failures->end());
 }
@@ -111,10 +114,9 @@ const FieldLocation* BatchWriter::LocationsOf(const WriteTask& task,
 }
 
 const FieldLocation* BatchWriter::LeaveFields(const WriteTask& task, WriterScratch* scratch) const {
-  const std::span<const RecordSpan> records = RecordsOf(task, *scratch);
+  const LeavableRows rows = RowsOf(task, *scratch);
+  const std::span<const RecordSpan> records = rows.records;
   const FieldLocation* const located = LocationsOf(task, *scratch);
-  LeavableRows rows{&task, records, scratch->touched};
-  if (task.block != nullptr) rows.blocks = {&task.block, 1};
   const bool far = LeftFields::AreFar(rows);
   if (located != nullptr && !left_fields_.AnyLong(rows, located)) {
     return far ? BringRows(task, scratch) : located;
@@ -131,9 +133,40 @@ const FieldLocation* BatchWriter::LeaveFields(const WriteTask& task, WriterScrat
     }
     locations = scratch->locations.data();
   }
-  const bool left = left_fields_.Leave(rows, locations, &scratch->targets, &scratch->copies);
-  if (!left && far) return BringRows(task, scratch);
-  return left ? locations : located;
+  scratch->leaves = left_fields_.Leave(rows, locations, &scratch->targets, &scratch->left);
+  if (!scratch->leaves && far) return BringRows(task, scratch);
+  return scratch->leaves ? locations : located;
+}
+
+LeavableRows BatchWriter::RowsOf(const WriteTask& task, const WriterScratch& scratch) {
+  LeavableRows rows{&task, RecordsOf(task, scratch), scratch.touched};
+  if (task.block != nullptr) rows.blocks = {&task.block, 1};
+  return rows;
+}
+
+void BatchWriter::CheckSums(const WriteTask& task, WriterScratch* scratch) const {
+  const LeavableRows rows = RowsOf(task, *scratch);
+  std::vector<RowFailure>& failures = scratch->failures;
+  const auto fail = [&](std::size_t row) {
+    failures.push_back(
+        {row, PayloadFailure(rows.block_of(row), rows.row_of(row)), true, rows.block_of(row).pass});
+  };
+  const auto is_bad = [&](std::size_t row) {
+    return rows.unchecked(row) && !SumOf(rows.block_of(row), rows.row_of(row)).Matches();
+  };
+  if (scratch->leaves) {
+    for (const std::size_t row : scratch->left.bad_rows) fail(row);
+    // What cannot be parsed may be damaged.
+    const std::size_t refused = failures.size();
+    for (std::size_t i = 0; i < refused; ++i) {
+      const std::size_t row = failures[i].row;
+      if (!failures[i].of_payload && is_bad(row)) fail(row);
+    }
+  } else {
+    for (std::size_t row = 0; row < rows.records.size(); ++row) {
+      if (is_bad(row)) fail(row);
+    }
+  }
 }
 
 const FieldLocation* BatchWriter::BringRows(const WriteTask& task, WriterScratch* scratch) const {
@@ -161,9 +194,11 @@ const FieldLocation* BatchWriter::BringRows(const WriteTask& task, WriterScratch
 }
 
 void BatchWriter::WriteRows(const WriteTask& task, WriterScratch* scratch) const {
+  scratch->leaves = false;
   const FieldLocation* const locations =
       left_fields_.any() ? LeaveFields(task, scratch) : LocationsOf(task, *scratch);
   WritePieces(RecordsOf(task, *scratch), locations, scratch);
+  if (rules_.left_fields.leaves_sums) CheckSums(task, scratch);
   PublishOffsets(task, *scratch);
   if (rules_.note_rows) NoteRows(task);
 }
@@ -230,6 +265,16 @@ void BatchWriter::NoteFailures(const WriteTask& task, WriterScratch* scratch) co
   const std::lock_guard lock(task.slot->failures_mutex);
   for (RowFailure& failure : scratch->failures) {
     const auto row = static_cast<std::uint32_t>(failure.row);
+    if (failure.of_payload) {
+      const LeavableRows rows = RowsOf(task, *scratch);
+      if (IsSkippable(failure.status, rules_.on_damage)) {
+        host_->NoteLostPayload(PayloadDamage(rows.block_of(row), rows.row_of(row)),
+                               records[row].size);
+      }
+      task.slot->failures.push_back(
+          {failure.row + task.dst_row, std::move(failure.status), true, failure.pass});
+      continue;
+    }
     const DataPlace place = task.block != nullptr
                                 ? task.block->PlaceOf(task.src_row + row)
                                 : task.refs[row].block->PlaceOf(task.refs[row].row);
@@ -247,10 +292,13 @@ void BatchWriter::NoteFailures(const WriteTask& task, WriterScratch* scratch) co
   }
 }
 
-void BatchWriter::CountBytes(const WriteTask& task, const WriterScratch& scratch) {
+void BatchWriter::CountBytes(const WriteTask& task, const WriterScratch& scratch) const {
   const std::span<const RecordSpan> records = RecordsOf(task, scratch);
   std::uint64_t bytes = 0;
   for (const RecordSpan& record : records) bytes += record.size;
+  for (std::size_t i = 0; rules_.left_fields.leaves_sums && i < records.size(); ++i) {
+    task.slot->row_bytes[task.dst_row + i] = records[i].size;
+  }
   for (const RowFailure& failure : scratch.failures) bytes -= records[failure.row].size;
   task.slot->payload_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }

@@ -31,7 +31,8 @@ struct WriterScratch {
   std::vector<RowFailure> failures;
   std::vector<std::uint32_t> rows_of_block;  ///< by Block::index
   std::vector<Block*> touched;
-  std::vector<PendingCopy> copies;  ///< of fields that are left where they stand
+  LeftCopies left;      ///< of fields that are left where they stand
+  bool leaves = false;  ///< there are some
 };
 
 /// Has the parser write the rows of a task into their places in a batch, and lets go of the blocks
@@ -58,7 +59,7 @@ class BatchWriter {
   void GatherRows(const WriteTask& task, WriterScratch* scratch) const;
   void PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const;
   static std::span<const RecordSpan> RecordsOf(const WriteTask& task, const WriterScratch& scratch);
-  static void CountBytes(const WriteTask& task, const WriterScratch& scratch);
+  void CountBytes(const WriteTask& task, const WriterScratch& scratch) const;
   /// Where the fields of the task's rows were found; null where the parser finds them as it writes.
   const FieldLocation* LocationsOf(const WriteTask& task, const WriterScratch& scratch) const;
   /// Brings rows that only a device can read into memory of this thread's, and finds their fields
@@ -71,6 +72,9 @@ class BatchWriter {
                    WriterScratch* scratch) const;
   void GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
                   WriterScratch* scratch) const;
+  /// The checksums that framing left: of all rows, where their fields are written here, else of
+  /// those that failed.
+  void CheckSums(const WriteTask& task, WriterScratch* scratch) const;
   void NoteFailures(const WriteTask& task, WriterScratch* scratch) const;
   /// Notes the blocks that the task's rows stand in, and how many of each.
   static void CollectBlocks(const WriteTask& task, WriterScratch* scratch);
@@ -78,6 +82,7 @@ class BatchWriter {
   static void FailShrunk(const WriteTask& task, WriterScratch* scratch);
   void DropHolds(const WriteTask& task, WriterScratch* scratch) const;
   static void NoteRows(const WriteTask& task);
+  static LeavableRows RowsOf(const WriteTask& task, const WriterScratch& scratch);
   void WritePacked(const WriteTask& task, WriterScratch* scratch) const;
   void FailPacked(const WriteTask& task, WriterScratch* scratch) const;
 

@@ -21,6 +21,29 @@ struct LeavableRows {
   const Block& block_of(std::size_t row) const {
     return task->block != nullptr ? *task->block : *task->refs[row].block;
   }
+  std::uint32_t row_of(std::size_t row) const {
+    return task->block != nullptr ? task->src_row + static_cast<std::uint32_t>(row)
+                                  : task->refs[row].row;
+  }
+  bool unchecked(std::size_t row) const { return block_of(row).Unchecked(row_of(row)); }
+};
+
+/// What a writer found of a task's rows that are left, before the batch has it.
+struct LeftCopies {
+  std::vector<PendingCopy> copies;  ///< PendingCopy::sum: of the task's sums
+  std::vector<std::uint32_t> rows;  ///< of each copy
+  std::vector<PendingSum> sums;
+  std::vector<SumRow> sum_rows;
+  std::vector<std::size_t> bad_rows;  ///< whose sums were taken here, and do not match
+  std::vector<std::size_t> of_row;    ///< working memory
+
+  void Clear() {
+    copies.clear();
+    rows.clear();
+    sums.clear();
+    sum_rows.clear();
+    bad_rows.clear();
+  }
 };
 
 /// Has long fields of rows stay in their blocks: the batch gets a PendingCopy for each, and keeps
@@ -42,9 +65,10 @@ class LeftFields {
   /// Has the blocks of the rows kept; false where they cannot be, or there is no memory for that.
   bool Keep(const LeavableRows& rows) const;
   /// Leaves what can be left of the rows, which are located and kept. The targets of those fields
-  /// then have no data. `copies` is working memory. Where there is none the blocks are let go.
+  /// then have no data. With them go the checksums that are still to be taken, or else are taken.
+  /// `left` is working memory. Where nothing is left the blocks are let go.
   bool Leave(const LeavableRows& rows, const FieldLocation* locations,
-             std::vector<ColumnTarget>* targets, std::vector<PendingCopy>* copies) const;
+             std::vector<ColumnTarget>* targets, LeftCopies* left) const;
   void LetGo(const LeavableRows& rows) const { LetGo(rows.blocks); }
 
  private:
@@ -57,9 +81,13 @@ class LeftFields {
   std::size_t MeanBytes(const LeavableRows& rows, const FieldLocation* locations,
                         std::size_t field) const;
   bool AddCopies(const LeavableRows& rows, const FieldLocation* locations, std::size_t field,
-                 const ColumnTarget& target, std::vector<PendingCopy>* copies) const;
+                 const ColumnTarget& target, LeftCopies* left) const;
   /// Whether the copies are most of what the rows' records are.
   static bool IsMostOf(const LeavableRows& rows, const std::vector<PendingCopy>& copies);
+  /// The sums of the rows: of what is not copied they are taken.
+  static void AddSums(const LeavableRows& rows, LeftCopies* left);
+  static void AddSum(const LeavableRows& rows, std::size_t row, std::span<const std::size_t> copies,
+                     LeftCopies* left);
   void LetGo(std::span<Block* const> blocks) const;
 
   const Parser* const parser_;

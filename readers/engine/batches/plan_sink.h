@@ -77,6 +77,10 @@ class PlanHost {
   virtual void Deliver(std::uint64_t number, Delivery delivery) = 0;
   /// A record that was planned could not be parsed, and is left out.
   virtual void NoteSkipped(const RecordSpan& record, const Status& why) = 0;
+  /// A record that was planned turned out damaged, as framing would have noted it.
+  virtual void NoteLostPayload(const DamagedRange& /*range*/, std::size_t /*bytes*/) {}
+  /// So many of these were of a rest that is dropped.
+  virtual void NoteLostOfDropped(std::uint64_t /*rows*/) {}
   /// All that the run leaves out at its start is planned: what a position behind it says.
   virtual void NoteLeftOut(const PlanPosition& /*behind*/) {}
   /// A batch is off the writers' hands.

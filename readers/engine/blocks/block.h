@@ -118,6 +118,11 @@ struct Block {
   bool Filtered(std::uint32_t row) const { return !filtered.empty() && filtered[row] != 0; }
   /// What a row's record takes in memory: of a user's instance that of its tensors.
   std::uint64_t BytesOf(std::uint32_t row) const;
+  /// Whether the checksum of the row's payload is still to be taken.
+  bool Unchecked(std::uint32_t row) const {
+    return row < frame.unchecked.size() && frame.unchecked[row] != 0 &&
+           !frame.records[row].damaged();
+  }
   /// Whether records are damaged. Cheaper than a look at the records, which are not in the cache.
   bool has_holes() const { return good_rows < rows(); }
   /// Where a record stands; without the offset where it is not in the file as it is (decompressed,

@@ -65,7 +65,7 @@ void BlockPool::Empty(Block* block) {
   block->runs.clear();
   block->far = nullptr;
   block->refused.clear();
-  block->frame.records.clear();
+  block->frame.CutRecords(0);
   block->frame.damage.clear();
   block->frame.more_holes = 0;
   block->locations.clear();

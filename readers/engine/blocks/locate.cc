@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "readers/engine/blocks/payload_checks.h"
 #include "readers/parsers/worker_stop.h"
 
 namespace ringfeed {
@@ -57,7 +58,13 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
   block->truncated_rows += parser.TakeTruncated(scratch);
   if (auto storage = parser.TakeStorage(scratch)) block->storage.push_back(std::move(storage));
   for (const RowFailure& failure : failures) {
-    const DataPlace place = block->PlaceOf(static_cast<std::uint32_t>(failure.row));
+    const auto number = static_cast<std::uint32_t>(failure.row);
+    // What cannot be parsed may be damaged: then it was no parser's business.
+    if (block->Unchecked(number) && !SumOf(*block, number).Matches()) {
+      if (!LosePayload(on_damage, number, block)) return;
+      continue;
+    }
+    const DataPlace place = block->PlaceOf(number);
     const Status placed = failure.status.WithPlace(place);
     if (!IsSkippable(placed, on_damage)) {
       if (!block->FailAt(static_cast<std::uint32_t>(failure.row), placed)) return;

@@ -41,6 +41,24 @@ std::string ExecutionPlan::WhyNoPosition() const {
   return {};
 }
 
+std::string ExecutionPlan::WhySumsAreEarly() const {
+  const OpenOptions& options = source.options;
+  if (!left_fields.leaves_sums) return "nobody asks for them";
+  if (source.mix != nullptr) return "sets of files are mixed";
+  if (source.names.empty() && source.sources.empty()) return "the records come from no file";
+  if (options.unordered) return "the order is given up";
+  if (parser != record_parser || !content.empty() || packer != nullptr) {
+    return "the program looks into records (Map, Filter, groups, Pack, Truncate, Pad)";
+  }
+  if (batch.pad) return "batches are padded where records are missing";
+  if (options.max_damaged != ~std::uint64_t{0}) return "max_damaged counts as records are read";
+  if (options.on_damage == OnDamage::kFail && shuffled()) {
+    return "a shuffle holds records, and damage fails";
+  }
+  if (passes == 0 && batch.drop_remainder) return "passes are without end, and rests are dropped";
+  return {};
+}
+
 namespace {
 
 std::string Text(const OrderStage& stage) {

@@ -118,6 +118,10 @@ struct ExecutionPlan {
   std::string WhyNoPosition() const;
   /// The order in words, as positions hold it.
   std::string OrderText() const;
+  /// Why all checksums of payloads are taken as records are framed, though left_fields would leave
+  /// them: a record that turns out damaged later could not be what it is now. Empty where they are
+  /// left. Of a plan without the stages that its index has done.
+  std::string WhySumsAreEarly() const;
   /// Of the order of files and of the shuffles, in the chain's order.
   std::vector<std::uint64_t> Seeds() const;
   bool rewindable() const { return source.streams.empty(); }

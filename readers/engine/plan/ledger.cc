@@ -79,13 +79,20 @@ void Ledger::NoteSkipped(const DamagedRange& range, std::size_t payload_bytes) {
   NoteDamage({&range, 1}, 1);
 }
 
+void Ledger::TakeOff(const PlannedSums& sums) {
+  records_.fetch_sub(sums.rows, std::memory_order_relaxed);
+  payload_bytes_.fetch_sub(sums.bytes, std::memory_order_relaxed);
+  dropped_.fetch_sub(sums.dropped, std::memory_order_relaxed);
+}
+
 void Ledger::FillAtomics(PipelineStats* stats) const {
   // What was parsed in vain may be taken off before it is counted.
   const auto records = static_cast<std::int64_t>(records_.load(std::memory_order_relaxed));
   stats->records = static_cast<std::uint64_t>(std::max<std::int64_t>(0, records));
   stats->payload_bytes = payload_bytes_.load(std::memory_order_relaxed);
   stats->damaged_records = damaged_.load(std::memory_order_relaxed);
-  stats->dropped_records = dropped_.load(std::memory_order_relaxed);
+  const auto dropped = static_cast<std::int64_t>(dropped_.load(std::memory_order_relaxed));
+  stats->dropped_records = static_cast<std::uint64_t>(std::max<std::int64_t>(0, dropped));
   stats->reopened_streams = reopened_.load(std::memory_order_relaxed);
   stats->filtered_records = filtered_.load(std::memory_order_relaxed);
   stats->truncated_records = truncated_.load(std::memory_order_relaxed);

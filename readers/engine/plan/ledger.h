@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "readers/engine/batches/batch_buffer.h"
 #include "readers/engine/batches/plan_sink.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/record.h"
@@ -56,6 +57,11 @@ class Ledger {
   void NoteDamage(std::span<const DamagedRange> ranges, std::uint64_t count);
   /// A record that was to be delivered turned out damaged when it was parsed.
   void NoteSkipped(const DamagedRange& range, std::size_t payload_bytes);
+
+  /// So many rows that are counted as dropped were damaged.
+  void TakeOffDropped(std::uint64_t rows) { dropped_.fetch_sub(rows, std::memory_order_relaxed); }
+  /// These were planned behind a failure that was found later.
+  void TakeOff(const PlannedSums& sums);
 
   void NoteFile(const std::string& name, FileFate fate);
   /// The same of one that cannot be read; nothing where that says nothing of the file.

@@ -37,7 +37,7 @@ void RowFramer::Frame(std::span<const RowNumber> rows,
                       Block* block) {
   const StageTimer timer(*context_->frame_clock);
   do {
-    block->frame.records.clear();
+    block->frame.CutRecords(0);
     block->frame.damage.clear();
     block->row_failures.clear();
     block->status = Status();
@@ -148,6 +148,10 @@ Status RowFramer::FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput*
   input.limit = input.offset + unit.bytes;
   input.at_end = true;
   input.memory = &memory_;
+  // The checksum of what is mapped tells of pages that are lost, too; and what the index lost
+  // behind this unit cuts its range.
+  input.leaves_sums = context_->leaves_sums && unit.unit.records == 1 && file->mapping.empty() &&
+                      file->data->index->DamageOf(IndexDamage::kNoRecord).empty();
   const std::size_t already = output->records.size();
   const std::size_t reported = output->damage.size();
   const Status status = file->framer->Frame(input, unit.unit.records, output);
@@ -168,7 +172,7 @@ bool RowFramer::AppendSingle(LaneFile* file, const NeededUnit& unit, Block* bloc
   const std::size_t already = block->frame.records.size();
   const Status status = FrameInto(file, unit, &block->frame);
   if (status.ok()) return true;
-  block->frame.records.resize(already);
+  block->frame.CutRecords(already);
   return Fail(unit, status, block);
 }
 

@@ -27,6 +27,8 @@ StripeReader::StripeReader(LaneContext* context, StripeInput input)
       file_bytes_(input.bytes),
       stripes_(input.stripes),
       has_grown_(input.compression == Compression::kNone && file_->size() > input.bytes),
+      leaves_sums_(context->leaves_sums && input.compression == Compression::kNone &&
+                   file_->choice().path != IoPath::kMmap),
       memory_(context->arena) {
   FramerOptions options = Framing(context_->options->on_damage);
   options.check_elements = context_->check_elements;
@@ -59,6 +61,7 @@ std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, 
   input.limit = end;
   input.at_end = at_end;
   input.memory = &memory_;
+  input.leaves_sums = leaves_sums_;
   const std::size_t first_row = block->rows();
   FrameResult result = framer_->Frame(input, &block->frame);
   const bool goes_on = !result.status.ok() && GoesOnBehind(*block, first_row, bytes, result.status);

@@ -64,8 +64,9 @@ struct LaneContext {
   WorkerIo* io = nullptr;
   DirectReads* direct = nullptr;        ///< what is read goes into its memory, of which `arena` is
   const std::byte* last_run = nullptr;  ///< where the block before this one was read to
-  bool trim = false;    ///< blocks are held for long: give the unused tail of their run back
-  bool written = true;  ///< a parser will copy out of the blocks; else they are handed out
+  bool trim = false;         ///< blocks are held for long: give the unused tail of their run back
+  bool leaves_sums = false;  ///< as FrameInput, of what is read into slabs
+  bool written = true;       ///< a parser will copy out of the blocks; else they are handed out
   StageClock* read_clock = nullptr;
   StageClock* decompress_clock = nullptr;
   StageClock* frame_clock = nullptr;
@@ -130,7 +131,8 @@ class StripeReader {
   std::unique_ptr<Framer> framer_;
   std::uint64_t file_bytes_;
   std::uint64_t stripes_;
-  const bool has_grown_;  ///< since it was scheduled
+  const bool has_grown_;    ///< since it was scheduled
+  const bool leaves_sums_;  ///< as FrameInput
   BlockMemory memory_;
   std::uint64_t stripe_ = 0;
   std::uint64_t position_ = 0;  ///< where the next record starts

@@ -19,7 +19,7 @@ constexpr std::size_t kFrame = TfRecordLayout::kFrameBytes;
 // taken several at a time, few enough bytes that short ones are still in L1.
 constexpr std::size_t kBatch = 16;
 
-constexpr std::string_view kBadPayload = "the payload's checksum does not match";
+constexpr std::string_view kBadPayload = kBadTfRecordPayload;
 
 // Records that lie wholly in the input, their lengths not yet believed.
 struct Batch {
@@ -208,7 +208,8 @@ bool HeaderStandsAt(const FrameInput& input, std::size_t pos) {
   return input.bytes.size() - pos >= kHeader && TfRecordHeaderMatches(input.bytes.subspan(pos));
 }
 
-// Checks the payloads of the batch's first `good` records and appends them.
+// Checks the payloads of the batch's first `good` records, but those that may be left, and appends
+// them.
 FrameStep TfRecordFramer::Append(const FrameInput& input, std::size_t good, std::size_t* pos,
                                  FrameOutput* output, FrameResult* result) {
   const std::span<const RecordSpan> spans{batch_.spans.data(), good};
@@ -221,18 +222,24 @@ FrameStep TfRecordFramer::Append(const FrameInput& input, std::size_t good, std:
     if (HeaderStandsAt(input, *pos) || PayloadMatches(last)) return FrameStep::kGoOn;
     return LastIsDamaged(input, good, pos, output, result);
   }
+  // A record is lost alone whose length leads to a header: nothing else depends on its payload.
+  const bool last_is_believed = input.leaves_sums && (input.offset + *pos == options_.file_bytes ||
+                                                      HeaderStandsAt(input, *pos));
+  const std::size_t left = !input.leaves_sums ? 0 : last_is_believed ? good : good - 1;
   std::array<std::uint32_t, kBatch> crcs;
-  Crc32cEach(spans, crcs.data());
+  Crc32cEach(spans.subspan(left), crcs.data() + left);
   const std::size_t base = output->records.size();
-  output->records.insert(output->records.end(), spans.begin(), spans.end());
-  for (std::size_t i = 0; i < good; ++i) {
+  output->records.insert(output->records.end(), spans.begin(), spans.begin() + left);
+  if (left > 0) output->LeaveSumsFrom(base);
+  output->records.insert(output->records.end(), spans.begin() + left, spans.end());
+  for (std::size_t i = left; i < good; ++i) {
     const RecordSpan& span = spans[i];
     if (LoadLe<std::uint32_t>(span.data + span.size) == MaskCrc32c(crcs[i])) [[likely]] {
       continue;
     }
     const std::uint64_t begin = at + static_cast<std::uint64_t>(span.data - spans[0].data);
     if (options_.on_damage == OnDamage::kFail) {
-      output->records.resize(base + i);
+      output->CutRecords(base + i);
       next_record_ -= static_cast<std::int64_t>(good - i);
       return Damaged(StatusCode::kDamaged, std::string(kBadPayload), begin, result);
     }
@@ -341,6 +348,10 @@ FrameStep TfRecordFramer::PartialRecord(const FrameInput& input, std::size_t* po
     return Damaged(StatusCode::kTruncated, "the file ends inside " + size, at, result);
   }
   result->need_bytes = static_cast<std::size_t>(length) + kFrame;
+  // With the header behind it its checksum can be left.
+  if (input.leaves_sums && known_size() && file_left - length - kFrame >= kHeader) {
+    result->need_bytes += kHeader;
+  }
   return FrameStep::kStop;
 }
 
@@ -383,22 +394,25 @@ class TfRecordUnitFramer final : public UnitFramer {
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
     std::uint64_t length = 0;
-    const std::string_view problem = Problem(unit.bytes, &length);
+    const std::string_view problem = Problem(unit.bytes, unit.leaves_sums, &length);
     if (!problem.empty() || records != 1) [[unlikely]] {
       return lost_.Lose(unit, records, problem, output);
     }
     output->records.push_back({unit.bytes.data() + kHeader, static_cast<std::size_t>(length)});
+    if (unit.leaves_sums) output->LeaveSumsFrom(output->records.size() - 1);
     return {};
   }
 
  private:
-  static std::string_view Problem(std::span<const std::byte> bytes, std::uint64_t* length) {
+  static std::string_view Problem(std::span<const std::byte> bytes, bool leaves_sums,
+                                  std::uint64_t* length) {
     if (bytes.empty()) return kLostBefore;
     if (bytes.size() < kFrame) return "the file ends inside a record's header";
     if (!ReadTfRecordHeader(bytes.first(kHeader), length)) {
       return "the length's checksum does not match";
     }
     if (*length > bytes.size() - kFrame) return "the record is longer than the index says";
+    if (leaves_sums) return {};
     const auto payload = bytes.subspan(kHeader, static_cast<std::size_t>(*length));
     const auto stored = LoadLe<std::uint32_t>(payload.data() + payload.size());
     if (stored != MaskCrc32c(Crc32c(payload))) return kBadPayload;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "readers/formats/format.h"
 #include "ringfeed/formats.h"
@@ -18,6 +19,9 @@ struct TfRecordLayout {
   static constexpr std::size_t kFooterBytes = 4;
   static constexpr std::size_t kFrameBytes = kHeaderBytes + kFooterBytes;
 };
+
+/// What is wrong with a record whose payload's checksum does not match.
+inline constexpr std::string_view kBadTfRecordPayload = "the payload's checksum does not match";
 
 /// True where `header` (at least 12 bytes) holds a length with its own checksum; *length is it.
 bool ReadTfRecordHeader(std::span<const std::byte> header, std::uint64_t* length);

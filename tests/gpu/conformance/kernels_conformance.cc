@@ -146,6 +146,30 @@ TEST_P(KernelsConformance, GatherPiecesGivesItsTwinsBytes) {
   }
 }
 
+// On all boundaries, beyond the end, of nothing, and long ones.
+TEST_P(KernelsConformance, SumPiecesGivesItsTwinsSums) {
+  std::mt19937_64 random(6);
+  for (const std::size_t most : {1u, 40u, 700u, 50'000u}) {
+    const std::vector<std::byte> input = RandomBytes(200'000, most);
+    for (const std::size_t count : {1u, 3u, 77u, 1500u}) {
+      SCOPED_TRACE(testing::Message() << count << " pieces of up to " << most);
+      std::vector<SummedPiece> pieces;
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t bytes = i % 11 == 10 ? 0 : random() % most + 1;
+        const std::uint64_t from = i % 7 == 6 ? input.size() - bytes / 2 : random() % 150'000;
+        pieces.push_back({from, bytes});
+      }
+      SumPieces kernel{Upload(input), input.size(), nullptr, count, nullptr};
+      kernel.pieces =
+          reinterpret_cast<const SummedPiece*>(Upload(std::as_bytes(std::span(pieces))));
+      SumPieces twin = kernel;
+      twin.input = input.data();
+      twin.pieces = pieces.data();
+      Compare(kernel, twin, count * sizeof(std::uint32_t));
+    }
+  }
+}
+
 TEST_P(KernelsConformance, ChecksumGivesItsTwinsNumber) {
   for (const std::size_t bytes :
        {0u, 1u, 2u, 7u, 8u, 9u, 15u, 16u, 17u, 63u, 255u, 4096u, 4101u, 1'048'579u}) {
@@ -163,6 +187,7 @@ TEST_P(KernelsConformance, NothingToDoIsNoFault) {
   EXPECT_TRUE(Ok(backend().Launch(stream_, WidenTokens{})));
   EXPECT_TRUE(Ok(backend().Launch(stream_, RaggedToPadded{})));
   EXPECT_TRUE(Ok(backend().Launch(stream_, GatherPieces{})));
+  EXPECT_TRUE(Ok(backend().Launch(stream_, SumPieces{})));
   EXPECT_TRUE(Ok(backend().SyncStream(stream_)));
 }
 

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "ringfeed/device_kernels.h"
@@ -55,11 +54,7 @@ class KernelsConformance : public BackendConformance {
 
   template <typename Kernel>
   static void SetOutput(Kernel& kernel, std::byte* output) {
-    if constexpr (std::is_same_v<Kernel, Checksum>) {
-      kernel.output = reinterpret_cast<std::uint64_t*>(output);
-    } else {
-      kernel.output = output;
-    }
+    kernel.output = reinterpret_cast<decltype(kernel.output)>(output);
   }
 };
 

@@ -35,6 +35,12 @@ void Point(GatherPieces& kernel, const std::vector<std::byte*>& inputs, std::byt
   kernel.output = output;
 }
 
+void Point(SumPieces& kernel, const std::vector<std::byte*>& inputs, std::byte* output) {
+  kernel.input = inputs[0];
+  kernel.pieces = reinterpret_cast<const SummedPiece*>(inputs[1]);
+  kernel.output = reinterpret_cast<std::uint32_t*>(output);
+}
+
 void Point(Checksum& kernel, const std::vector<std::byte*>& inputs, std::byte* output) {
   kernel.input = inputs[0];
   kernel.output = reinterpret_cast<std::uint64_t*>(output);
@@ -78,6 +84,10 @@ std::vector<Case> Cases() {
        GatherPieces{.input_bytes = 100, .count = 3, .output_bytes = 100},
        {Pattern(100), BytesOf({0, 40, 60, 60, 0, 33, 93, 33, 7})},
        100},
+      {"Summed",
+       SumPieces{.input_bytes = 100, .count = 3},
+       {Pattern(100), BytesOf({0, 40, 40, 60, 33, 9})},
+       12},
       {"Checksum", Checksum{.bytes = 101}, {Pattern(101)}, 8},
       {"ChecksumOfWords", Checksum{.bytes = 96}, {Pattern(96)}, 8},
       {"ChecksumOfNothing", Checksum{}, {{}}, 8},
@@ -168,7 +178,8 @@ TEST(KernelAccesses, AreEmptyWithoutWork) {
                                              RaggedToPadded{},
                                              RaggedToPadded{.rows = 3, .input_units = 5},
                                              RaggedToPadded{.length = 3, .input_units = 5},
-                                             GatherPieces{.input_bytes = 5, .output_bytes = 5}};
+                                             GatherPieces{.input_bytes = 5, .output_bytes = 5},
+                                             SumPieces{.input_bytes = 5}};
   for (const DeviceKernel& kernel : kernels) {
     for (const MemoryAccess& access : KernelAccesses(kernel)) {
       EXPECT_EQ(access.bytes, 0U) << "kernel " << kernel.index();

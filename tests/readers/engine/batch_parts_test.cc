@@ -446,5 +446,22 @@ TEST_F(FarRowsTest, WhereTheDeviceGivesNothingTheChainEndsBeforeTheBatch) {
   EXPECT_EQ(host_.end.code(), StatusCode::kDeviceLost) << host_.end.ToString();
 }
 
+TEST_F(FarRowsTest, WhatCannotBeBroughtAsSumsAreSettledFailsTheBatchAlsoWhereDamageIsSkipped) {
+  BatchRules rules = kLeaving;
+  rules.on_damage = OnDamage::kSkip;
+  BatchBuffer* const slot = Slot();
+  Write(rules, slot);
+  ASSERT_EQ(PendingOf(*slot), 8u);
+  memory_.failure = Status(StatusCode::kDeviceLost, "gone");
+  const BatchFinisher finisher(rules, numbers_.get(), arena_, &pool_, &host_);
+  finisher.LosePayloads({}, slot);
+  EXPECT_EQ(slot->status.code(), StatusCode::kDeviceLost) << slot->status.ToString();
+  EXPECT_EQ(slot->failed_payload_pass, slot->pass) << "what is behind it never was";
+  EXPECT_EQ(slot->rows, 0u);
+  EXPECT_EQ(slot->payload_bytes.load(), 0u);
+  EXPECT_EQ(PendingOf(*slot), 0u);
+  EXPECT_TRUE(host_.kept.empty());
+}
+
 }  // namespace
 }  // namespace ringfeed

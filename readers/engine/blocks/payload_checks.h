@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/pending_copy.h"
+#include "readers/engine/blocks/block.h"
+#include "ringfeed/record.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+// Checksums of payloads that framing left to whoever touches the bytes (FrameInput::leaves_sums).
+// What is said of a row that does not match is what framing would have said.
+
+/// The row's, with nothing taken off it.
+PendingSum SumOf(const Block& block, std::uint32_t row);
+/// Why the row fails, and which range is lost with it.
+Status PayloadFailure(const Block& block, std::uint32_t row);
+DamagedRange PayloadDamage(const Block& block, std::uint32_t row);
+
+/// The row does not match: it becomes a damaged one, or the block ends in front of it. False then.
+bool LosePayload(OnDamage on_damage, std::uint32_t row, Block* block);
+/// Takes all that are left of a block.
+void CheckPayloads(OnDamage on_damage, Block* block);
+
+}  // namespace ringfeed

@@ -1,0 +1,476 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "gpu/feed/batch_supply.h"
+#include "gpu/feed/feed_core.h"
+#include "readers/chain/reader_access.h"
+#include "ringfeed/device_feed.h"
+#include "ringfeed/emulated_devices.h"
+#include "tests/gpu/feed/numbered_batches.h"
+#include "tests/readers/pipeline_fixture.h"
+#include "tests/support/stress_scale.h"
+
+// Checksums that a device takes: what is damaged is seen as if the CPU had found it while framing.
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kImageBytes = 20'000;
+constexpr std::size_t kSumRecords = 200;
+
+/// All that anybody can see of a feed and its chain.
+struct SumsOutcome {
+  std::vector<std::string> batches;  ///< numbers, contents, origins, and positions behind them
+  std::string end;                   ///< "", or the failure with its place
+  std::string chain_position;
+  std::string counts;
+  std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t, std::string>> damage;
+  std::string reason;
+
+  bool device_took_sums() const { return reason.find("the device took") != std::string::npos; }
+};
+
+void ExpectSameSums(const SumsOutcome& got, const SumsOutcome& expected) {
+  EXPECT_EQ(got.batches.size(), expected.batches.size());
+  const std::size_t both = std::min(got.batches.size(), expected.batches.size());
+  for (std::size_t i = 0; i < both; ++i) {
+    if (got.batches[i] == expected.batches[i]) continue;
+    ADD_FAILURE() << "batch " << i << " differs: " << got.batches[i].substr(0, 300) << "\n not "
+                  << expected.batches[i].substr(0, 300);
+    break;
+  }
+  EXPECT_EQ(got.end, expected.end);
+  EXPECT_EQ(got.chain_position, expected.chain_position);
+  EXPECT_EQ(got.counts, expected.counts);
+  EXPECT_EQ(got.damage, expected.damage);
+}
+
+std::string RangesText(const std::vector<RecordRange>& ranges) {
+  std::string text;
+  for (const RecordRange& range : ranges) {
+    text += " " + std::to_string(range.file) + ":" + std::to_string(range.first) + "+" +
+            std::to_string(range.count);
+  }
+  return text;
+}
+
+std::string LeaseText(DeviceLease* lease) {
+  std::string text =
+      std::to_string(lease->number()) + ", rows " + std::to_string(lease->valid_rows()) +
+      " of batch " + std::to_string(lease->origin().batch) + ", pass " +
+      std::to_string(lease->origin().pass) + ", records" + RangesText(lease->origin().records) +
+      ", damaged" + RangesText(lease->origin().damaged) + ", ";
+  for (const Tensor& tensor : lease->WaitHost()) {
+    text += ShapeToString(tensor.shape);
+    text.append(reinterpret_cast<const char*>(tensor.data), tensor.bytes);
+  }
+  return text;
+}
+
+/// What it does with a chain.
+struct SumsDrive {
+  std::size_t devices = 1;
+  std::size_t slots = 3;
+  TransferPlan transfer = TransferPlan::kBatch;
+  Distribution distribution = Distribution::kRoundRobin;
+  bool simulated = false;
+  std::optional<std::size_t> restore_at{};  ///< behind so many leases it is restored elsewhere
+};
+
+class LeftSumsTest : public PipelineTest {
+ protected:
+  using Chain = std::function<Reader(OnDamage)>;
+  static constexpr TransferPlan kLeavingPlans[] = {TransferPlan::kAuto, TransferPlan::kMembers,
+                                                   TransferPlan::kSlabs};
+
+  OpenOptions Fresh(OnDamage on_damage) const {
+    OpenOptions options = Options();
+    options.stripe_bytes = std::size_t{256} << 10;
+    options.arena = std::make_shared<PinnedArena>(kArenaBytes);
+    options.note_records = true;
+    options.on_damage = on_damage;
+    options.threads = 2;
+    options.io.path = IoPath::kPread;
+    return options;
+  }
+
+  /// tf.Examples: an image, text of any length, a label. Of those records a bit is flipped:
+  /// `depth` of the record's bytes behind its beginning.
+  std::string Damaged(const std::string& name, const std::vector<std::size_t>& records,
+                      double depth = 0.5) {
+    const std::string path = directory_.File(name);
+    RecordWriterResult made = OpenRecordWriter(path, "tfrecord");
+    EXPECT_TRUE(made.status.ok());
+    ExampleBuilder builder;
+    std::vector<std::size_t> sizes;
+    for (std::size_t i = 0; i < kSumRecords; ++i) {
+      std::string image(kImageBytes, '\0');
+      for (std::size_t at = 0; at < kImageBytes; ++at) {
+        image[at] = static_cast<char>(i * 7 + at * 31 + at / 256);
+      }
+      const std::int64_t label[] = {static_cast<std::int64_t>(i)};
+      builder.AddInts("label", label).AddBytes("image", image).AddBytes("text", Text(i));
+      const auto record = builder.Finish();
+      sizes.push_back(record.size());
+      EXPECT_TRUE(made.writer->Write(record).ok());
+    }
+    EXPECT_TRUE(made.writer->Close().ok());
+    std::string bytes = ReadBytes(path);
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (std::find(records.begin(), records.end(), i) != records.end()) {
+        const auto at = static_cast<std::size_t>(depth * static_cast<double>(sizes[i] - 1));
+        bytes[begin + 12 + at] = static_cast<char>(bytes[begin + 12 + at] ^ 4);
+      }
+      begin += sizes[i] + 16;
+    }
+    WriteBytes(path, std::as_bytes(std::span(bytes)));
+    return path;
+  }
+  static std::string Text(std::size_t i) {
+    return std::string(i % 5 * 700, static_cast<char>('a' + i % 26));
+  }
+  static std::shared_ptr<const Parser> FixedParser() {
+    return ExampleParser(
+        {{"image", kUInt8, {static_cast<std::int64_t>(kImageBytes)}}, {"label", kInt64, {}}});
+  }
+  static std::shared_ptr<const Parser> RaggedParser() {
+    return ExampleParser({{"image", kUInt8, {-1}}, {"text", kUInt8, {-1}}, {"label", kInt64, {}}});
+  }
+
+  static void TakeAll(DeviceFeed* feed, SumsOutcome* outcome, std::optional<std::size_t> most) {
+    while (!most || outcome->batches.size() < *most) {
+      DeviceLease lease;
+      Status status;
+      const ReadResult result = feed->TryNext(&lease, &status);
+      if (result == ReadResult::kFailed) outcome->end = status.ToString();
+      if (result != ReadResult::kRecord) return;
+      outcome->batches.push_back(LeaseText(&lease) + " " + feed->Position());
+    }
+  }
+
+  static std::string CountsOf(const PipelineStats& stats) {
+    std::string text;
+    for (const std::uint64_t count :
+         {stats.records, stats.payload_bytes, stats.damaged_records, stats.dropped_records,
+          stats.lost_ranges, stats.filtered_records, stats.passes_ended, stats.batches,
+          stats.batch_payload_bytes}) {
+      text += " " + std::to_string(count);
+    }
+    return text;
+  }
+
+  static FeedOptions OptionsOf(const SumsDrive& drive,
+                               const std::shared_ptr<EmulatedDevices>& backend) {
+    FeedOptions options;
+    options.backend = backend;
+    options.slots = drive.slots;
+    options.transfer = drive.transfer;
+    options.distribution = drive.distribution;
+    return options;
+  }
+
+  static SumsOutcome Run(const std::function<Reader()>& chain, const SumsDrive& drive) {
+    EmulatedOptions emulated;
+    emulated.devices.resize(drive.devices);
+    emulated.simulated = drive.simulated;
+    if (drive.simulated) emulated.policy = SchedulePolicy::kRandom;
+    const auto backend = EmulatedDevices::Open(emulated);
+    SumsOutcome outcome;
+    Reader reader = chain();
+    {
+      auto feed = std::make_unique<DeviceFeed>(reader, OptionsOf(drive, backend));
+      TakeAll(feed.get(), &outcome, drive.restore_at);
+      if (drive.restore_at) {
+        const std::string position = feed->Position();
+        EXPECT_TRUE(feed->Close().ok());
+        feed.reset();
+        reader = chain();
+        reader.Restore(position);
+        feed = std::make_unique<DeviceFeed>(reader, OptionsOf(drive, backend));
+        TakeAll(feed.get(), &outcome, std::nullopt);
+      }
+      outcome.reason = feed->Stats().devices[0].transfer_reason;
+      EXPECT_TRUE(feed->Close().ok());
+    }
+    outcome.chain_position = reader.Position();
+    const PipelineStats stats = reader.Stats();
+    outcome.counts = CountsOf(stats);
+    for (const DamagedRange& range : stats.damage) {
+      outcome.damage.emplace_back(range.file, range.begin, range.end, range.reason);
+    }
+    std::sort(outcome.damage.begin(), outcome.damage.end());
+    EXPECT_TRUE(backend->offences().empty()) << backend->offences().front().ToString();
+    return outcome;
+  }
+
+  /// Whatever the plan, what the CPU brings. `takes`: and the device takes sums.
+  static void ExpectAsByCpu(const Chain& chain, SumsDrive drive, bool takes,
+                            std::vector<OnDamage> policies = {OnDamage::kFail, OnDamage::kSkip}) {
+    for (const OnDamage on_damage : policies) {
+      drive.transfer = TransferPlan::kBatch;
+      const auto make = [&] { return chain(on_damage); };
+      const SumsOutcome expected = Run(make, drive);
+      for (const TransferPlan plan : kLeavingPlans) {
+        SCOPED_TRACE(testing::Message() << TransferPlanName(plan) << ", "
+                                        << (on_damage == OnDamage::kFail ? "fail" : "skip"));
+        drive.transfer = plan;
+        const SumsOutcome got = Run(make, drive);
+        ExpectSameSums(got, expected);
+        // A failure may come before there is anything to leave.
+        if (takes && expected.batches.size() < 16) continue;
+        EXPECT_EQ(got.device_took_sums(), takes) << got.reason;
+      }
+    }
+  }
+
+  static std::vector<std::pair<std::string, std::vector<std::size_t>>> Damages() {
+    std::vector<std::size_t> all(kSumRecords);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+    return {{"none", {}},
+            {"first", {0}},
+            {"last", {kSumRecords - 1}},
+            {"middle", {kSumRecords / 2}},
+            {"first_of_a_batch", {136}},
+            {"last_of_a_batch", {143}},
+            {"several_of_a_batch", {145, 146, 149}},
+            {"a_whole_batch", {152, 153, 154, 155, 156, 157, 158, 159}},
+            {"two_whole_batches",
+             {144, 145, 146, 147, 148, 149, 150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 170}},
+            {"the_last_batch", {192, 193, 194, 195, 196, 197, 198, 199}},
+            {"all_but_the_first", {all.begin() + 1, all.end()}},
+            {"all", all}};
+  }
+};
+
+TEST_F(LeftSumsTest, DamageAnywhereInFileOrder) {
+  for (const auto& [name, records] : Damages()) {
+    SCOPED_TRACE(name);
+    const std::string path = Damaged(name, records);
+    // Where all that comes first is damaged, sums are taken early.
+    const bool takes = records.size() < kSumRecords - 1;
+    ExpectAsByCpu(
+        [&](OnDamage on_damage) {
+          return Batch(Parse(OpenFiles({path}, Fresh(on_damage)), FixedParser()), {.size = 8});
+        },
+        {}, takes || name == "all_but_the_first");
+  }
+}
+
+TEST_F(LeftSumsTest, DamageAnywhereInAnOrderByNumber) {
+  for (const auto& [name, records] : Damages()) {
+    SCOPED_TRACE(name);
+    const std::string path = Damaged(name, records);
+    ExpectAsByCpu(
+        [&](OnDamage on_damage) {
+          Reader reader = Shuffle(OpenFiles({path}, Fresh(on_damage)),
+                                  {.seed = 5, .mode = ShuffleMode::kGlobal});
+          return Batch(Parse(std::move(reader), RaggedParser()), {.size = 8});
+        },
+        {}, records.size() < kSumRecords - 1);
+  }
+}
+
+TEST_F(LeftSumsTest, WhereverInTheRecordTheBitIs) {
+  for (const double depth : {0.0, 0.0002, 0.0005, 0.001, 0.002, 0.3, 0.96, 0.999, 1.0}) {
+    SCOPED_TRACE(depth);
+    const std::string path = Damaged("depth" + std::to_string(depth), {70, 100, 141, 180}, depth);
+    for (const auto& parser : {FixedParser(), RaggedParser()}) {
+      ExpectAsByCpu(
+          [&](OnDamage on_damage) {
+            return Batch(Parse(OpenFiles({path}, Fresh(on_damage)), parser), {.size = 8});
+          },
+          {}, true);
+    }
+  }
+}
+
+TEST_F(LeftSumsTest, PassesRestsAndFewSlots) {
+  const std::string path = Damaged("passes", {3, 110, 131, 198, 199});
+  for (const bool drop : {false, true}) {
+    for (const std::size_t slots : {2u, 8u}) {
+      SCOPED_TRACE(testing::Message() << (drop ? "dropped rests, " : "") << slots << " slots");
+      ExpectAsByCpu(
+          [&](OnDamage on_damage) {
+            Reader reader = Parse(OpenFiles({path}, Fresh(on_damage)), FixedParser());
+            return MultiPass(Batch(std::move(reader), {.size = 7, .drop_remainder = drop}), 3);
+          },
+          {.slots = slots}, true, {OnDamage::kSkip});
+    }
+  }
+}
+
+TEST_F(LeftSumsTest, AFailureInALaterPassOrInARestThatIsDropped) {
+  for (const std::size_t record : {110u, 197u, 199u}) {
+    const std::string path = Damaged("later" + std::to_string(record), {record});
+    for (const bool drop : {false, true}) {
+      SCOPED_TRACE(testing::Message() << record << (drop ? ", dropped" : ""));
+      ExpectAsByCpu(
+          [&](OnDamage on_damage) {
+            Reader reader = Parse(OpenFiles({path}, Fresh(on_damage)), FixedParser());
+            return Batch(MultiPass(std::move(reader), 2), {.size = 11, .drop_remainder = drop});
+          },
+          {}, true);
+    }
+  }
+}
+
+TEST_F(LeftSumsTest, SeveralFilesInTurn) {
+  std::vector<std::string> paths;
+  for (std::size_t file = 0; file < 3; ++file) {
+    paths.push_back(Damaged("turn" + std::to_string(file), {20 + 50 * file, 120 + file}));
+  }
+  ExpectAsByCpu(
+      [&](OnDamage on_damage) {
+        return Batch(Parse(OpenFiles(paths, Fresh(on_damage)), RaggedParser()), {.size = 8});
+      },
+      {}, true);
+}
+
+// Behind a window damage that is skipped may be found late; damage that fails may not.
+TEST_F(LeftSumsTest, BehindAWindow) {
+  const std::string path = Damaged("window", {1, 50, 120, 121, 160});
+  const Chain chain = [&](OnDamage on_damage) {
+    Reader reader = Shuffle(OpenFiles({path}, Fresh(on_damage)), {.window = 30, .seed = 5});
+    return Batch(Parse(std::move(reader), FixedParser()), {.size = 8});
+  };
+  const auto fail = [&] { return chain(OnDamage::kFail); };
+  SumsDrive drive;
+  const SumsOutcome expected = Run(fail, drive);
+  drive.transfer = TransferPlan::kMembers;
+  const SumsOutcome got = Run(fail, drive);
+  ExpectSameSums(got, expected);
+  EXPECT_FALSE(got.device_took_sums());
+  EXPECT_NE(got.reason.find("a shuffle holds records"), std::string::npos) << got.reason;
+  drive.transfer = TransferPlan::kBatch;
+  const auto skip = [&] { return chain(OnDamage::kSkip); };
+  const SumsOutcome skipped = Run(skip, drive);
+  drive.transfer = TransferPlan::kMembers;
+  ExpectSameSums(Run(skip, drive), skipped);
+}
+
+TEST_F(LeftSumsTest, RestoredInTheMiddle) {
+  const std::string path = Damaged("restored", {90, 100, 117, 118, 119, 160});
+  for (const std::size_t at : {0u, 1u, 11u, 12u, 14u}) {
+    SCOPED_TRACE(at);
+    ExpectAsByCpu(
+        [&](OnDamage on_damage) {
+          return Batch(Parse(OpenFiles({path}, Fresh(on_damage)), FixedParser()), {.size = 8});
+        },
+        {.restore_at = at}, true, {OnDamage::kSkip});
+    ExpectAsByCpu(
+        [&](OnDamage on_damage) {
+          Reader reader = Shuffle(OpenFiles({path}, Fresh(on_damage)),
+                                  {.seed = 6, .mode = ShuffleMode::kGlobal});
+          return Batch(Parse(std::move(reader), FixedParser()), {.size = 8});
+        },
+        {.restore_at = at}, true, {OnDamage::kSkip});
+  }
+}
+
+TEST_F(LeftSumsTest, OnSimulatedDevicesInAnyOrderOfEvents) {
+  const std::string path = Damaged("simulated", {90, 117, 118, 160, 161});
+  ExpectAsByCpu(
+      [&](OnDamage on_damage) {
+        return Batch(Parse(OpenFiles({path}, Fresh(on_damage)), RaggedParser()), {.size = 8});
+      },
+      {.simulated = true}, true);
+}
+
+// A lease that did not wait for the sums: they are read while the device still brings them.
+TEST_F(LeftSumsTest, ALeaseThatDoesNotWaitForTheSumsIsNoticed) {
+  const std::string path = Damaged("left_out", {});
+  for (const SchedulePolicy policy :
+       {SchedulePolicy::kTimed, SchedulePolicy::kLazy, SchedulePolicy::kRandom}) {
+    for (const bool left_out : {false, true}) {
+      EmulatedOptions emulated;
+      emulated.simulated = true;
+      emulated.policy = policy;
+      const auto backend = EmulatedDevices::Open(emulated);
+      FeedOptions options;
+      options.backend = backend;
+      options.devices = {0};
+      options.transfer = TransferPlan::kMembers;
+      const Reader reader =
+          Batch(Parse(OpenFiles({path}, Fresh(OnDamage::kFail)), FixedParser()), {.size = 8});
+      FeedDriveOptions drive;
+      if (left_out) drive.left_out = {FeedStep::kSeeSumsBeforeLease};
+      const auto core = FeedCore::Start(SupplyOf(reader, options), options, drive);
+      DeviceLease lease;
+      Status status;
+      while (core->TryNext(&lease, &status) == ReadResult::kRecord) (void)lease.WaitHost();
+      lease.Release();
+      (void)core->Close();
+      EXPECT_EQ(backend->offences().empty(), !left_out) << static_cast<int>(policy);
+    }
+  }
+}
+
+struct EarlyCase {
+  const char* name;
+  const char* why;
+  SumsDrive drive;
+  std::function<void(OpenOptions*, BatchOptions*)> change;
+};
+
+TEST_F(LeftSumsTest, WhatCannotBeFoundLateIsFoundEarlyAndTheReasonSaysSo) {
+  const std::string path = Damaged("early", {90, 117, 118, 160});
+  const auto nothing = [](OpenOptions*, BatchOptions*) {};
+  const EarlyCase cases[] = {
+      {"devices", "several devices", {.devices = 2}, nothing},
+      {"split", "batches are split", {.distribution = Distribution::kSplit}, nothing},
+      {"limit", "max_damaged", {}, [](OpenOptions* o, BatchOptions*) { o->max_damaged = 3; }},
+      {"padded", "padded", {}, [](OpenOptions*, BatchOptions* b) { b->pad = true; }},
+  };
+  for (const EarlyCase& test : cases) {
+    SCOPED_TRACE(test.name);
+    const Chain chain = [&](OnDamage on_damage) {
+      OpenOptions options = Fresh(on_damage);
+      BatchOptions batch{.size = 8};
+      test.change(&options, &batch);
+      return Batch(Parse(OpenFiles({path}, options), FixedParser()), batch);
+    };
+    ExpectAsByCpu(chain, test.drive, false);
+    SumsDrive drive = test.drive;
+    drive.transfer = TransferPlan::kSlabs;
+    const SumsOutcome got = Run([&] { return chain(OnDamage::kSkip); }, drive);
+    EXPECT_NE(got.reason.find(test.why), std::string::npos) << got.reason;
+  }
+}
+
+// Whoever reads without settling what is left has the CPU take it.
+TEST_F(LeftSumsTest, APlainReadTakesWhatIsLeft) {
+  const std::string path = Damaged("plain", {90, 136, 137, 138, 139, 140, 141, 142, 143, 150});
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    std::vector<std::string> outcomes;
+    for (const bool leaves : {false, true}) {
+      Reader reader = Batch(Parse(OpenFiles({path}, Fresh(on_damage)), FixedParser()), {.size = 8});
+      if (leaves) ReaderAccess::LeaveFields(reader, {1024, 1024, false, true});
+      std::string all;
+      Instance instance;
+      BatchOrigin origin;
+      while (reader.TryReadNext(&instance, {.origin = &origin}) == ReadResult::kRecord) {
+        all += RangesText(origin.records) + ";" + RangesText(origin.damaged);
+        for (const Tensor& tensor : instance) {
+          all.append(reinterpret_cast<const char*>(tensor.data), tensor.bytes);
+        }
+      }
+      all += reader.status().ToString() + CountsOf(reader.Stats()) + reader.Position();
+      outcomes.push_back(std::move(all));
+    }
+    EXPECT_TRUE(outcomes[0] == outcomes[1]) << static_cast<int>(on_damage);
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
