@@ -172,6 +172,8 @@ class FeedSide final : public ChainSide {
     if (c.Is(Option::kFeed, "split")) options.distribution = Distribution::kSplit;
     options.transfer = TransferOf(c);
     options.least_left_bytes = 1;
+    // Of one device this is only how long a thread waits that holds all batches: time and again.
+    if (c.Is(Option::kFeed, "one") && c.Is(Option::kHold, "all")) options.patience_ms = 1;
     feed_ = std::make_unique<DeviceFeed>(std::move(reader), options);
     other_.emplace(c, reader_);
   }
