@@ -113,29 +113,33 @@ const FieldLocation* BatchWriter::LocationsOf(const WriteTask& task,
                                : scratch.locations.data();
 }
 
-const FieldLocation* BatchWriter::LeaveFields(const WriteTask& task, WriterScratch* scratch) const {
-  const LeavableRows rows = RowsOf(task, *scratch);
-  const std::span<const RecordSpan> records = rows.records;
+const FieldLocation* BatchWriter::PrepareFields(const WriteTask& task,
+                                                WriterScratch* scratch) const {
   const FieldLocation* const located = LocationsOf(task, *scratch);
-  const bool far = LeftFields::AreFar(rows);
-  if (located != nullptr && !left_fields_.AnyLong(rows, located)) {
-    return far ? BringRows(task, scratch) : located;
-  }
-  if (!left_fields_.Keep(rows)) return far ? BringRows(task, scratch) : located;
-  const FieldLocation* locations = located;
-  if (locations == nullptr) {
-    scratch->locations.resize(records.size() * fields_);
-    parser_->Locate(records, scratch->locations.data(), scratch->parser.get(), &scratch->failures);
+  if (!left_fields_.any()) return located;
+  const LeavableRows rows = RowsOf(task, *scratch);
+  if (const FieldLocation* const left = LeaveFields(rows, located, scratch)) return left;
+  return LeftFields::AreFar(rows) ? BringRows(task, scratch) : located;
+}
+
+const FieldLocation* BatchWriter::LeaveFields(const LeavableRows& rows,
+                                              const FieldLocation* located,
+                                              WriterScratch* scratch) const {
+  if (located != nullptr && !left_fields_.AnyLong(rows, located)) return nullptr;
+  if (!left_fields_.Keep(rows)) return nullptr;
+  if (located == nullptr) {
+    scratch->locations.resize(rows.records.size() * fields_);
+    located = scratch->locations.data();
+    parser_->Locate(rows.records, scratch->locations.data(), scratch->parser.get(),
+                    &scratch->failures);
     if (!scratch->failures.empty()) {
       scratch->failures.clear();  // Write finds them, and fills their places
       left_fields_.LetGo(rows);
-      return far ? BringRows(task, scratch) : nullptr;
+      return nullptr;
     }
-    locations = scratch->locations.data();
   }
-  scratch->leaves = left_fields_.Leave(rows, locations, &scratch->targets, &scratch->left);
-  if (!scratch->leaves && far) return BringRows(task, scratch);
-  return scratch->leaves ? locations : located;
+  scratch->leaves = left_fields_.Leave(rows, located, &scratch->targets, &scratch->left);
+  return scratch->leaves ? located : nullptr;
 }
 
 LeavableRows BatchWriter::RowsOf(const WriteTask& task, const WriterScratch& scratch) {
@@ -195,8 +199,7 @@ const FieldLocation* BatchWriter::BringRows(const WriteTask& task, WriterScratch
 
 void BatchWriter::WriteRows(const WriteTask& task, WriterScratch* scratch) const {
   scratch->leaves = false;
-  const FieldLocation* const locations =
-      left_fields_.any() ? LeaveFields(task, scratch) : LocationsOf(task, *scratch);
+  const FieldLocation* const locations = PrepareFields(task, scratch);
   WritePieces(RecordsOf(task, *scratch), locations, scratch);
   if (rules_.left_fields.leaves_sums) CheckSums(task, scratch);
   PublishOffsets(task, *scratch);

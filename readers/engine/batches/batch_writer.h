@@ -65,8 +65,12 @@ class BatchWriter {
   /// Brings rows that only a device can read into memory of this thread's, and finds their fields
   /// there. Throws Error where the device gives nothing any more.
   const FieldLocation* BringRows(const WriteTask& task, WriterScratch* scratch) const;
-  /// Leaves long fields where they stand; gives where all fields were found, as LocationsOf.
-  const FieldLocation* LeaveFields(const WriteTask& task, WriterScratch* scratch) const;
+  /// As LocationsOf, once the rows can be written: long fields are left, and what is far brought.
+  const FieldLocation* PrepareFields(const WriteTask& task, WriterScratch* scratch) const;
+  /// Leaves long fields where they stand, of rows whose fields are `located`, or null. Gives where
+  /// they are then; null where none is left.
+  const FieldLocation* LeaveFields(const LeavableRows& rows, const FieldLocation* located,
+                                   WriterScratch* scratch) const;
   void WriteRows(const WriteTask& task, WriterScratch* scratch) const;
   void WritePieces(std::span<const RecordSpan> records, const FieldLocation* locations,
                    WriterScratch* scratch) const;
