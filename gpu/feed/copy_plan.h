@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/pending_copy.h"
+#include "gpu/feed/taken_sums.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/device_kernels.h"
 #include "ringfeed/tensor.h"
@@ -80,11 +81,6 @@ class CopyPlan {
   /// The kernels that take rows from the device's memory to `slot`: with the copies, behind which
   /// their table is there.
   void AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
-  /// A part of a sum that the device takes, and where it belongs.
-  struct TakenSum {
-    std::uint32_t sum = 0;   ///< number of the PendingSum
-    std::size_t behind = 0;  ///< bytes of the payload behind the part
-  };
   /// In the order in which a kernel puts them to `sums_at`, u32 each, in the slot. They are to be
   /// copied to `sums_staging_at` in staging memory.
   std::span<const TakenSum> taken_sums() const { return taken_sums_; }

@@ -1,4 +1,5 @@
-// All of a lane but what its slots' consumers do (device_lane_lease.cc).
+// All of a lane but what its slots' consumers do (device_lane_lease.cc), and batches that came
+// unsettled (device_lane_settle.cc).
 
 #include "gpu/feed/device_lane.h"
 
@@ -9,7 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "ringfeed/data_balance.h"
 #include "ringfeed/timeline.h"
 
 namespace ringfeed {
@@ -319,134 +319,10 @@ Status DeviceLane::FillGroup() {
   return status;
 }
 
-// ---- Batches that came unsettled ----
-
 void DeviceLane::Push(std::size_t number) {
   backend_->NoteHandOver(slots_[number].get());
   std::size_t pushed = number;
   (void)ready_->TryPush(std::move(pushed));  // has room for every slot; closed: nobody asks
-}
-
-std::span<const PendingSum> DeviceLane::SumsOnDevice(const Slot& slot) const {
-  const bool any = sums_on_device_ && slot.item.unsettled != nullptr && !slot.item.pending.empty();
-  return any ? slot.item.unsettled->sums() : std::span<const PendingSum>();
-}
-
-bool DeviceLane::MustWait(Slot* slot) {
-  if (slot->item.unsettled == nullptr) return false;
-  if (waiting_ == 0 && slot->item.unsettled->sums().empty()) {
-    slot->item.origin = slot->item.unsettled->Settle({}).origin;
-    slot->item.unsettled.reset();
-    slot->item.number = handed_++;
-    return false;
-  }
-  slot->waits = true;
-  ++waiting_;
-  return true;
-}
-
-void DeviceLane::HandOnSeen(std::size_t number) {
-  Slot* const slot = slots_[number].get();
-  if (slot->item.unsettled != nullptr) return Settle(number, BadSums(*slot));
-  // It was copied again.
-  SeeCopied(slot);
-  Push(number);
-  EndBehindReady();
-}
-
-Status DeviceLane::FetchSums(const Slot& slot) {
-  const std::size_t bytes = slot.plan.sums_bytes();
-  if (bytes == 0) return {};
-  std::byte* const to = slot.staging.data + slot.plan.sums_staging_at();
-  for (std::size_t done = 0; done < bytes && Does(FeedStep::kRegisterSource);) {
-    done += pins_->Pin(to + done, bytes - done).bytes;
-  }
-  return backend_->CopyToHost(transform_stream_, to, slot.memory + slot.plan.sums_at(), bytes);
-}
-
-std::vector<std::uint32_t> DeviceLane::BadSums(const Slot& slot) {
-  const std::span<const PendingSum> sums = slot.item.unsettled->sums();
-  std::vector<std::uint32_t> bad;
-  if (slot.plan.taken_sums().empty()) {
-    for (std::uint32_t i = 0; i < sums.size(); ++i) {
-      if (!sums[i].Matches()) bad.push_back(i);
-    }
-    return bad;
-  }
-  const std::byte* const taken = slot.staging.data + slot.plan.sums_staging_at();
-  backend_->NoteHostRead(taken, slot.plan.sums_bytes(), "sums");
-  std::vector<std::uint32_t> missing(sums.size());
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    missing[i] = sums[i].of_copies;
-    bytes += sums[i].bytes;
-  }
-  std::size_t at = 0;
-  for (const CopyPlan::TakenSum& part : slot.plan.taken_sums()) {
-    std::uint32_t crc = 0;
-    std::memcpy(&crc, taken + at, sizeof(crc));
-    missing[part.sum] ^= ShiftCrc32c(crc, part.behind);
-    at += sizeof(crc);
-  }
-  summed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < sums.size(); ++i) {
-    if (missing[i] != 0) bad.push_back(i);
-  }
-  return bad;
-}
-
-void DeviceLane::Settle(std::size_t number, std::span<const std::uint32_t> bad) {
-  Slot* const slot = slots_[number].get();
-  SettledBatch settled = slot->item.unsettled->Settle(bad);
-  slot->item.unsettled.reset();
-  if (!settled.failure.ok()) {
-    // Nothing behind it was ever read.
-    discards_ = ended_ = closes_ = true;
-    end_ = settled.failure;
-    inbox_->Kill(settled.failure);
-  }
-  if (settled.kind == SettledBatch::Kind::kNothing) {
-    SeeCopied(slot);
-    free_.push_back(number);
-    given_.fetch_sub(1, std::memory_order_relaxed);
-    return EndBehindReady();
-  }
-  slot->item.origin = std::move(settled.origin);
-  slot->item.number = handed_++;
-  if (settled.kind == SettledBatch::Kind::kWhole) {
-    SeeCopied(slot);
-    Push(number);
-    return EndBehindReady();
-  }
-  slot->item.pending = {};
-  slot->item.batch = std::move(settled.tensors);
-  slot->item.rows = slot->item.valid_rows =
-      slot->item.batch.empty() ? 0 : static_cast<std::uint64_t>(RowsOf(slot->item.batch.front()));
-  if (const Status status = CopyAgain(number); !status.ok()) Fail(status);
-}
-
-Status DeviceLane::CopyAgain(std::size_t number) {
-  Slot* const slot = slots_[number].get();
-  in_flight_bytes_ -= slot->plan.copied_bytes();
-  slot->copying = false;
-  group_.assign(1, number);
-  pieces_.clear();
-  // Its kernels were seen done: nobody uses the slot's memory.
-  Status status = Plan(slot, left_rows_);
-  if (status.ok()) status = Fit(slot);
-  if (status.ok()) status = Stage(slot);
-  if (!status.ok()) return status;
-  AddCopies(*slot);
-  status = Copy();
-  if (status.ok()) status = Finish(slot);
-  if (!status.ok()) return status;
-  copies_.push_front(number);
-  pace_.NoteEnqueued(backend_->NowNanos(), slot->plan.copied_bytes(), 1);
-  return {};
-}
-
-void DeviceLane::EndBehindReady() {
-  if (closes_ && (waiting_ == 0 || discards_)) ready_->Close(end_);
 }
 
 QueueResult DeviceLane::TryGive(FeedItem&& item) {
