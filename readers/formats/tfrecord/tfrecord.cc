@@ -229,9 +229,12 @@ FrameStep TfRecordFramer::Append(const FrameInput& input, std::size_t good, std:
   std::array<std::uint32_t, kBatch> crcs;
   Crc32cEach(spans.subspan(left), crcs.data() + left);
   const std::size_t base = output->records.size();
-  output->records.insert(output->records.end(), spans.begin(), spans.begin() + left);
+  const auto append = [output](std::span<const RecordSpan> records) {
+    output->records.insert(output->records.end(), records.begin(), records.end());
+  };
+  append(spans.first(left));
   if (left > 0) output->LeaveSumsFrom(base);
-  output->records.insert(output->records.end(), spans.begin() + left, spans.end());
+  append(spans.subspan(left));
   for (std::size_t i = left; i < good; ++i) {
     const RecordSpan& span = spans[i];
     if (LoadLe<std::uint32_t>(span.data + span.size) == MaskCrc32c(crcs[i])) [[likely]] {
