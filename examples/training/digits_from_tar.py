@@ -29,6 +29,7 @@ SIDE = 16
 CROP = 14
 BATCH = 64
 SEED = 7
+MEAN, SCALE = numpy.float32(75), numpy.float32(1 / 85)
 
 
 def make_shards(folder: Path) -> None:
@@ -49,16 +50,28 @@ def make_shards(folder: Path) -> None:
                     tar.addfile(member, io.BytesIO(content))
 
 
+def mixed(value: int) -> int:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): each bit of the result hangs on
+    all. digits_with_libtorch.cc has the same, so that both draw alike."""
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    value = (value ^ value >> 27) * 0x94D049BB133111EB % 2**64
+    return value ^ value >> 31
+
+
 def decode(jpeg: Any, number: int, epoch: int) -> torch.Tensor:
     """Cropped, flipped and normalised as the sample's number and the epoch say: what a sample
     becomes must not depend on who reads it, and when."""
-    pixels = numpy.asarray(Image.open(io.BytesIO(jpeg)), dtype=numpy.float32)
-    draw = numpy.random.default_rng((SEED, epoch, number))
-    top, left = draw.integers(0, SIDE - CROP + 1, 2)
-    pixels = pixels[top : top + CROP, left : left + CROP]
-    if draw.random() < 0.5:
+    image = Image.open(io.BytesIO(jpeg))
+    if (image.size, image.mode) != ((SIDE, SIDE), "L"):  # no pixel is decoded yet
+        raise ValueError(f"sample {number} is no gray image of {SIDE} by {SIDE} pixels")
+    drawn = mixed(mixed(mixed(SEED) ^ epoch) ^ number)
+    places = SIDE - CROP + 1
+    top, left = drawn % places, drawn // places % places
+    pixels = numpy.asarray(image)[top : top + CROP, left : left + CROP]
+    if drawn >> 63:
         pixels = pixels[:, ::-1]
-    return torch.from_numpy((pixels - 75.0) / 85.0).unsqueeze(0)
+    # Rounded after each step, as ringfeed's devices do it.
+    return torch.from_numpy((pixels.astype(numpy.float32) - MEAN) * SCALE).unsqueeze(0)
 
 
 def pieces(ragged: ringfeed.Array) -> Iterator[memoryview]:
