@@ -1,6 +1,7 @@
 #include "readers/chain/advice.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 #include <vector>
 
@@ -9,6 +10,7 @@ namespace {
 
 /// A loop that waits for less than this is slower than the data.
 constexpr double kLittle = 0.05;
+constexpr double kHalf = 0.5;
 
 struct Cause {
   double seconds = 0;  ///< of all threads together
@@ -31,20 +33,43 @@ std::string PathOf(const PipelineStats& stats) {
   return stats.io.empty() ? "" : " (" + std::string(IoPathName(stats.io.back().path)) + ")";
 }
 
+std::string Capital(std::string text) {
+  if (text.starts_with("the ") || text.starts_with("your ") || text.starts_with("whoever ")) {
+    text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  }
+  return text;
+}
+
 std::string WhoWrites(const ChainFacts& facts) {
   const std::string parser = "the parser \"" + facts.parser + "\"";
+  if (!facts.function.empty()) {
+    return Capital(facts.function) + (facts.parser.empty() ? "" : " after " + parser);
+  }
   if (facts.makes_more)
     return "What is made of fields after " + parser + " (Map, Truncate, Pad, Pack)";
-  return facts.parser.empty() ? "The copy into batches" : "T" + parser.substr(1);
+  return facts.parser.empty() ? "The copy into batches" : Capital(parser);
+}
+
+std::string ReadingAdvice(const ChainFacts& facts, const PipelineStats& stats) {
+  const std::string more = MoreThreads(facts);
+  if (!facts.input.empty()) {
+    return Capital(facts.input) + " takes most of the threads' time: that is the slow end.";
+  }
+  if (!stats.io.empty() && stats.io.back().path == IoPath::kMmap) {
+    return "Pages of mapped files take most of the threads' time: " + more + " would move it.";
+  }
+  return "Copies out of the page cache" + PathOf(stats) +
+         " take most of the threads' time: " + more + ", or files that are mapped, would move it.";
 }
 
 std::string AdviceFor(const std::string& stage, const ChainFacts& facts,
                       const PipelineStats& stats) {
   const std::string more = MoreThreads(facts);
-  if (stage == "read") {
-    return "Copies out of the page cache" + PathOf(stats) +
-           " take most of the threads' time: " + more +
-           ", or files that are mapped, would move it.";
+  if (stage == "read") return ReadingAdvice(facts, stats);
+  if (stage == "filter") {
+    return "Functions that look at records (Filter, groups of batches) take most of the threads' "
+           "time: " +
+           more + ", or less work in them, would move it.";
   }
   if (stage == "decompress") {
     return "Decompression takes most of the threads' time: " + more +
@@ -59,14 +84,28 @@ std::string AdviceFor(const std::string& stage, const ChainFacts& facts,
            "batches, or a shuffle of fewer rows, would move it.";
   }
   return WhoWrites(facts) + " takes most of the threads' time: " + more +
-         ", or fewer or smaller fields, would move it.";
+         (facts.function.empty() ? ", or fewer or smaller fields, would move it."
+                                 : ", or less work in it, would move it.");
 }
 
-Cause OfConsumer(const PipelineStats& stats) {
-  const double waited = stats.stages.back().wait_s;
-  return {0, "consumer: it waited for batches less than 5 % of the time",
+/// How long the loop ran, and waited for data in it. The first batch is left out: how late that
+/// comes says nothing of the others.
+struct LoopTime {
+  double all_s = 0;
+  double waited_s = 0;
+};
+
+LoopTime TimeOf(const PipelineStats& stats) {
+  const LoopTime whole{stats.wall_s, stats.stages.back().wait_s};
+  const double first_s = std::min(stats.first_batch_s, whole.waited_s);
+  const bool more_came = stats.batches > 1 && stats.wall_s > first_s;
+  return more_came ? LoopTime{whole.all_s - first_s, whole.waited_s - first_s} : whole;
+}
+
+Cause OfConsumer(const LoopTime& loop) {
+  return {0, "consumer: the loop that takes the batches is the slow end",
           "The loop that takes the batches is the slow end: it waited for data " +
-              Percent(waited, stats.wall_s) +
+              Percent(loop.waited_s, loop.all_s) +
               " of the time, so nothing here would make it faster."};
 }
 
@@ -92,29 +131,41 @@ Cause OfWork(const StageStats& stage, const ChainFacts& facts, const PipelineSta
           AdviceFor(stage.name, facts, stats)};
 }
 
+Cause Unexplained() {
+  return {
+      0, "idle: the threads rest most of the time",
+      "The loop waits, and so do the threads: for records that come earlier in the order, or for "
+      "room. No stage is the slow end."};
+}
+
 }  // namespace
 
 void ExplainSpeed(const ChainFacts& facts, PipelineStats* stats) {
-  const double wall_s = stats->wall_s;
-  if (wall_s > 0 && stats->stages.back().wait_s < kLittle * wall_s) {
-    const Cause consumer = OfConsumer(*stats);
-    stats->bottleneck = consumer.what;
-    stats->advice = consumer.advice;
-    return;
-  }
+  const LoopTime loop = TimeOf(*stats);
+  const auto say = [stats](const Cause& cause) {
+    stats->bottleneck = cause.what;
+    stats->advice = cause.advice;
+  };
+  if (loop.all_s > 0 && loop.waited_s < kLittle * loop.all_s) return say(OfConsumer(loop));
   std::vector<Cause> causes;
+  double slots_s = 0;
   for (const StageStats& stage : stats->stages) {
     if (stage.name == "idle" || stage.name == "deliver") continue;
     causes.push_back(OfWork(stage, facts, *stats));
     if (stage.name == "read") causes.push_back(OfMedium(stage, facts, *stats));
-    if (stage.name == "write") causes.push_back(OfSlots(stage));
+    if (stage.name != "write") continue;
+    causes.push_back(OfSlots(stage));
+    slots_s = stage.wait_s;
   }
   const auto worst =
       std::max_element(causes.begin(), causes.end(),
                        [](const Cause& a, const Cause& b) { return a.seconds < b.seconds; });
   if (worst == causes.end() || worst->seconds <= 0) return;
-  stats->bottleneck = worst->what;
-  stats->advice = worst->advice;
+  // Batches that nobody takes fill the slots: those of a loop that seldom waits.
+  const bool of_slots = worst->seconds <= slots_s;
+  if (of_slots && loop.waited_s < kHalf * loop.all_s) return say(OfConsumer(loop));
+  if (worst->seconds < kLittle * loop.waited_s) return say(Unexplained());
+  say(*worst);
 }
 
 }  // namespace ringfeed

@@ -673,6 +673,7 @@ ChainFacts ReaderSession::FactsOf(const Run& run) const {
   const SourceNode& source = plan_.source;
   if (!source.streams.empty()) facts.input = "whoever writes the stream";
   if (source.instances != nullptr || source.records != nullptr) facts.input = "your own reader";
+  if (plan_.parser != nullptr) facts.function = plan_.parser->function_name();
   facts.makes_more = plan_.record_parser != nullptr && plan_.parser != plan_.record_parser;
   return facts;
 }

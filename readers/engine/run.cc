@@ -75,6 +75,7 @@ void Run::SetUp(Worker& worker) {
   context.written = plan_.parser != nullptr;
   context.leaves_sums = why_sums_are_early_.empty();
   context.read_clock = &worker.read;
+  context.wait_clock = &worker.wait_medium;
   context.decompress_clock = &worker.decompress;
   context.frame_clock = &worker.frame;
   context.read_bytes = &worker.read_bytes;
@@ -199,6 +200,7 @@ bool Run::MayLeaveSums(const Block& block, std::uint64_t pass) const {
 
 void Run::LocateFields(Worker& worker, Block* block) {
   for (const ContentStep& step : plan_.content) {
+    const StageTimer timer(worker.filter);
     if (step.before_locate) step.before_locate(block);
   }
   if (plan_.parser != nullptr && plan_.parser->two_phase()) {
@@ -207,6 +209,7 @@ void Run::LocateFields(Worker& worker, Block* block) {
                judge_.open(), block);
   }
   for (const ContentStep& step : plan_.content) {
+    const StageTimer timer(worker.filter);
     if (step.after_locate) step.after_locate(block);
   }
   LoseShrunkRows(plan_.source.options.on_damage, block);
@@ -702,6 +705,7 @@ void Run::FillStats(PipelineStats* stats) const {
   StageStats read{"read", 0, 0, "the medium"};
   StageStats decompress{"decompress", 0, 0, ""};
   StageStats frame{"frame", 0, 0, ""};
+  StageStats filter{"filter", 0, 0, ""};
   StageStats plan{"plan", 0, 0, ""};
   StageStats write{"write", 0, 0, "a free batch slot"};
   StageStats idle{"idle", 0, 0, "earlier records, or room"};
@@ -710,13 +714,16 @@ void Run::FillStats(PipelineStats* stats) const {
     read.wait_s += worker->wait_medium.seconds();
     decompress.busy_s += worker->decompress.seconds();
     frame.busy_s += worker->frame.seconds();
+    filter.busy_s += worker->filter.seconds();
     plan.busy_s += worker->plan.seconds();
     write.busy_s += worker->write.seconds();
     write.wait_s += worker->wait_slot.seconds();
     idle.wait_s += worker->wait_other.seconds();
   }
-  stats->stages = {read, frame, plan, write, idle};
-  if (decompress.busy_s > 0) stats->stages.insert(stats->stages.begin() + 1, decompress);
+  stats->stages = {read, decompress, frame, filter, plan, write, idle};
+  std::erase_if(stats->stages, [](const StageStats& stage) {
+    return stage.busy_s <= 0 && (stage.name == "decompress" || stage.name == "filter");
+  });
 }
 
 }  // namespace ringfeed

@@ -199,7 +199,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
     bool has_let_go = false;             ///< of its lanes
     const std::byte* fetched = nullptr;  ///< where the bytes start that were last asked for ahead
     std::unique_ptr<Parser::Scratch> locate_scratch;
-    StageClock read, decompress, frame, plan, write, wait_medium, wait_slot, wait_other;
+    StageClock read, decompress, frame, filter, plan, write, wait_medium, wait_slot, wait_other;
     StageCount read_bytes;
   };
 

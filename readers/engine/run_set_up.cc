@@ -313,8 +313,8 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
   const auto rewind = [this] {
     return (!rewind_input_ || rewind_input_()) && plan_.source.instances->ReInit();
   };
-  return std::make_unique<InstanceLane>(source.instances.get(), source.slots, plan_.passes, rewind,
-                                        stop_.get_token(), std::move(room));
+  return std::make_unique<InstanceLane>(source.instances.get(), source.slots, plan_.passes, context,
+                                        rewind, stop_.get_token(), std::move(room));
 }
 
 void Run::BuildLanes() {

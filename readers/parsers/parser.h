@@ -77,6 +77,8 @@ class Parser {
 
   virtual ~Parser() = default;
   virtual std::string name() const = 0;
+  /// The user's function that makes the rows, as messages call it; "" without one.
+  virtual std::string function_name() const { return {}; }
   const std::vector<FieldSpec>& fields() const { return fields_; }
   FieldRole role(std::size_t field) const {
     return field < roles_.size() ? roles_[field] : FieldRole::kTensor;

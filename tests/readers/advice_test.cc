@@ -72,6 +72,7 @@ TEST(AdviceTest, WaitingIsNamedByWhatIsWaitedFor) {
   EXPECT_TRUE(Says(AdviceOf(stats, facts), "wait for whoever writes the stream"));
   stats = TenSeconds();
   Stage(stats, "write").wait_s = 9;
+  stats.stages.back().wait_s = 6;
   EXPECT_TRUE(Says(AdviceOf(stats), "raise the slots"));
 }
 
@@ -93,6 +94,47 @@ TEST(AdviceTest, WhatFollowsTheParserIsBlamedInItsPlace) {
   facts = Facts();
   facts.parser.clear();
   EXPECT_TRUE(Says(AdviceOf(stats, facts), "The copy into batches"));
+}
+
+TEST(AdviceTest, AUsersFunctionIsNamedAndNotTheParserInFrontOfIt) {
+  PipelineStats stats = TenSeconds();
+  Stage(stats, "write").busy_s = 8;
+  ChainFacts facts = Facts();
+  facts.function = "mine::Words::Parse";
+  facts.parser.clear();
+  EXPECT_TRUE(Says(AdviceOf(stats, facts), "mine::Words::Parse takes most"));
+}
+
+TEST(AdviceTest, TheFirstBatchSaysNothingOfTheLoop) {
+  PipelineStats stats = TenSeconds();
+  stats.batches = 100;
+  stats.first_batch_s = stats.stages.back().wait_s;
+  EXPECT_TRUE(Says(AdviceOf(stats), "waited for data 0 % of the time"));
+}
+
+TEST(AdviceTest, FullSlotsAreTheLoopsIfItSeldomWaits) {
+  PipelineStats stats = TenSeconds();
+  Stage(stats, "write").wait_s = 9;
+  stats.stages.back().wait_s = 2;
+  EXPECT_TRUE(Says(AdviceOf(stats), "waited for data 20 % of the time"));
+}
+
+TEST(AdviceTest, NoStageIsBlamedThatExplainsNothing) {
+  PipelineStats stats = TenSeconds();
+  for (StageStats& stage : stats.stages) {
+    if (stage.name != "idle" && stage.name != "deliver") stage.busy_s = stage.wait_s = 0.01;
+  }
+  EXPECT_TRUE(Says(AdviceOf(stats), "No stage is the slow end"));
+}
+
+TEST(AdviceTest, WhatThereIsAlreadyIsNotAdvised) {
+  PipelineStats stats = TenSeconds();
+  Stage(stats, "read").busy_s = 8;
+  stats.io.push_back({"a", IoPath::kMmap, false, false, ""});
+  EXPECT_FALSE(Says(AdviceOf(stats), "or files that are mapped"));
+  ChainFacts facts = Facts();
+  facts.input = "your own reader";
+  EXPECT_TRUE(Says(AdviceOf(stats, facts), "Your own reader takes most"));
 }
 
 TEST(AdviceTest, NothingIsSaidOfNothing) {

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import threading
+import time
 
 from command_line import DATA, CommandTest, forbid_io_uring, main, multiset, order_digest, run, run_json
 
@@ -201,6 +202,22 @@ class FeedTest(CommandTest):
         refused = run("feed", self.paths[0], "--reopen-until", "close")
         self.assertEqual(refused.returncode, 2)
         self.assertIn("reopen_until", refused.stderr)
+
+    def test_whoever_writes_a_stream_slowly_is_named(self):
+        fifo = self.folder / "slow.fifo"
+        os.mkfifo(fifo)
+
+        def write():
+            with open(fifo, "wb", buffering=0) as stream:
+                for number in range(60):
+                    stream.write(b"%d\n" % number)
+                    time.sleep(0.005)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        report = run_json("feed", fifo, "--format", "lines", "--batch", 4)
+        writer.join()
+        self.assertIn("wait for whoever writes the stream", report["advice"])
 
     def test_records_that_are_no_examples_are_a_mistake_of_the_command(self):
         self.assert_refused(2, "feed", *self.paths, "--parse", "example: image=u1[] label=i8[1]")

@@ -30,11 +30,12 @@ Status StatusOfException(const std::string& name, const char* what) {
 }  // namespace
 
 InstanceLane::InstanceLane(InstanceSource* source, std::span<const SlotSpec> slots,
-                           std::uint64_t passes, std::function<bool()> rewind, std::stop_token stop,
-                           AskForRoom room)
+                           std::uint64_t passes, LaneContext* context, std::function<bool()> rewind,
+                           std::stop_token stop, AskForRoom room)
     : source_(source),
       slots_(slots),
       passes_(passes),
+      context_(context),
       rewind_(std::move(rewind)),
       stop_(std::move(stop)),
       room_(std::move(room)) {}
@@ -78,6 +79,7 @@ ReadResult InstanceLane::Next(Instance* instance, Status* status) {
 
 bool InstanceLane::Fill(Block* block) {
   if (pass_ended_ && !StartPass(block)) return true;
+  const InputTimer timer(*context_->read_clock, *context_->wait_clock);
   // They stand still: records point at them.
   block->instances.reserve(kMostInstances);
   block->first_record = records_;
@@ -210,7 +212,7 @@ bool FileLane::OpenByUser(const Assignment& assignment, Block* block) {
   }
   assignment_ = assignment;
   if (news_.read) news_.read(assignment.name);
-  user_lane_ = std::make_unique<InstanceLane>(user_reader_.get(), source_.slots, 1,
+  user_lane_ = std::make_unique<InstanceLane>(user_reader_.get(), source_.slots, 1, context_,
                                               std::function<bool()>(), stop_);
   return true;
 }
@@ -311,6 +313,7 @@ bool RecordLane::StartPass(Block* block) {
 
 bool RecordLane::Fill(Block* block) {
   if (pass_ended_ && !StartPass(block)) return true;
+  const InputTimer timer(*context_->read_clock, *context_->wait_clock);
   const Clock::time_point started = Clock::now();
   BlockMemory memory(context_->arena);
   std::vector<RecordSpan>& records = block->frame.records;

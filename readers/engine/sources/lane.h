@@ -54,7 +54,8 @@ class InstanceLane final : public Lane {
  public:
   /// Checks them against `slots`, where there are any. `rewind` starts the next pass.
   InstanceLane(InstanceSource* source, std::span<const SlotSpec> slots, std::uint64_t passes,
-               std::function<bool()> rewind, std::stop_token stop, AskForRoom room = {});
+               LaneContext* context, std::function<bool()> rewind, std::stop_token stop,
+               AskForRoom room = {});
   bool Fill(Block* block) override;
 
  private:
@@ -64,6 +65,7 @@ class InstanceLane final : public Lane {
   InstanceSource* const source_;
   const std::span<const SlotSpec> slots_;
   const std::uint64_t passes_;
+  LaneContext* const context_;
   const std::function<bool()> rewind_;
   const std::stop_token stop_;
   const AskForRoom room_;

@@ -68,7 +68,7 @@ bool StreamLane::MakeRoom(std::size_t bytes, Block* block) {
 }
 
 bool StreamLane::ReadSome(Block* block) {
-  const StageTimer timer(*context_->read_clock);
+  const InputTimer timer(*context_->read_clock, *context_->wait_clock);
   const std::size_t had = carried_;
   // A block's worth, or as much again as there is where the record at hand needs more: a length
   // that nothing stands behind takes no memory.

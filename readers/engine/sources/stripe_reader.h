@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "base/machine/cpu_time.h"
 #include "base/memory/arena.h"
 #include "io/direct_reads.h"
 #include "io/input_file.h"
@@ -56,6 +58,31 @@ class StageTimer {
   const std::chrono::steady_clock::time_point start_;
 };
 
+/// The same of what may block, of a stream or in a user's code: what the thread's CPU did goes to
+/// one clock, and the rest, in which it waited, to another. Takes half a microsecond.
+class InputTimer {
+ public:
+  InputTimer(StageClock& busy, StageClock& wait)
+      : busy_(busy),
+        wait_(wait),
+        cpu_ns_(ThreadCpuNanos()),
+        start_(std::chrono::steady_clock::now()) {}
+  ~InputTimer() {
+    const std::chrono::nanoseconds wall = std::chrono::steady_clock::now() - start_;
+    const std::chrono::nanoseconds cpu(ThreadCpuNanos() - cpu_ns_);
+    busy_.Add(std::min(cpu, wall));
+    wait_.Add(wall - std::min(cpu, wall));
+  }
+  InputTimer(const InputTimer&) = delete;
+  InputTimer& operator=(const InputTimer&) = delete;
+
+ private:
+  StageClock& busy_;
+  StageClock& wait_;
+  const std::int64_t cpu_ns_;
+  const std::chrono::steady_clock::time_point start_;
+};
+
 /// What a reader thread lends to the lanes that it owns. One per thread.
 struct LaneContext {
   const OpenOptions* options = nullptr;
@@ -68,6 +95,7 @@ struct LaneContext {
   bool leaves_sums = false;  ///< as FrameInput, of what is read into slabs
   bool written = true;       ///< a parser will copy out of the blocks; else they are handed out
   StageClock* read_clock = nullptr;
+  StageClock* wait_clock = nullptr;  ///< of waits for the medium
   StageClock* decompress_clock = nullptr;
   StageClock* frame_clock = nullptr;
   StageCount* read_bytes = nullptr;

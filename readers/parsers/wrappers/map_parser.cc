@@ -164,6 +164,7 @@ class MapParser final : public Parser {
   }
 
   std::string name() const override { return "map"; }
+  std::string function_name() const override { return function_name_; }
   Status CheckElements(const FileElements& elements) const override {
     return inner_ != nullptr ? inner_->CheckElements(elements) : Status();
   }

@@ -48,6 +48,7 @@ class PadParser final : public Parser {
   }
 
   std::string name() const override { return inner_->name(); }
+  std::string function_name() const override { return inner_->function_name(); }
   Status CheckElements(const FileElements& elements) const override {
     return inner_->CheckElements(elements);
   }

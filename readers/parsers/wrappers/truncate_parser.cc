@@ -44,6 +44,7 @@ class TruncateParser final : public Parser {
   }
 
   std::string name() const override { return inner_->name(); }
+  std::string function_name() const override { return inner_->function_name(); }
   Status CheckElements(const FileElements& elements) const override {
     return inner_->CheckElements(elements);
   }

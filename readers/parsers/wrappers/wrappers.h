@@ -58,6 +58,7 @@ class PackParser final : public Parser {
   PackParser(std::shared_ptr<const Parser> inner, const PackOptions& options);
 
   std::string name() const override { return inner_->name(); }
+  std::string function_name() const override { return inner_->function_name(); }
   Status CheckElements(const FileElements& elements) const override {
     return inner_->CheckElements(elements);
   }
