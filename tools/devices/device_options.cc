@@ -107,10 +107,25 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
          "how bytes come onto a device: batch: the CPU makes batches; members: long fields "
          "are copied from where they were read; slabs: what was read is, and the device "
          "makes batches of it; direct: cuFile reads files into the device's memory, where it can; "
-         "auto: by what the fields are")
+         "auto: by how long the fields are, and what that costs")
       ->transform(NamedValue(TransferPlans()))
       ->type_name("auto|batch|members|slabs|direct")
       ->default_str("auto")
+      ->take_last()
+      ->needs(devices);
+  app->add_option_function<std::string>(
+         "--transfer-costs",
+         [options](const std::string& path) {
+           try {
+             options->costs = TransferCosts::Load(path);
+           } catch (const Error& error) {
+             throw CLI::ValidationError("--transfer-costs", error.status().message());
+           }
+         },
+         "what bringing rows onto a device costs, as `bench --gpu --costs-out` wrote it; without "
+         "it "
+         "an H200's")
+      ->type_name("FILE")
       ->take_last()
       ->needs(devices);
   app->add_option("--trace", options->trace,
