@@ -246,6 +246,25 @@ TEST(TransferPlannerTest, PlansThatAreForcedAskNoCosts) {
   EXPECT_FALSE(dear.GoesTogether(LeftRows::kTogether, dear.Begin(30'000))) << "one row is no run";
 }
 
+TEST(TransferPlannerTest, AGapThatIsDearerThanAnotherRunEndsOne) {
+  const TransferPlanner planner;
+  const std::size_t gap = planner.most_gap_bytes();
+  RowRun run = planner.Begin(39'000);
+  EXPECT_TRUE(planner.Join(LeftRows::kByCost, 39'000, 39'000, &run));
+  EXPECT_FALSE(planner.Join(LeftRows::kByCost, 78'000 + gap + 1, 2000, &run));
+  EXPECT_EQ(run.rows, 2U);
+  EXPECT_TRUE(planner.Join(LeftRows::kByCost, 78'000 + gap, 2000, &run));
+}
+
+TEST(TransferPlannerTest, LongRowsGoByThemselvesThoughTheyHaveNeighbours) {
+  const TransferPlanner planner;
+  RowRun run = planner.Begin(1000);
+  EXPECT_FALSE(planner.Join(LeftRows::kByCost, 1000, planner.each_bytes(), &run));
+  EXPECT_TRUE(planner.Join(LeftRows::kByCost, 1000, planner.each_bytes() - 1, &run));
+  RowRun begun_long = planner.Begin(planner.each_bytes());
+  EXPECT_FALSE(planner.Join(LeftRows::kByCost, planner.each_bytes(), 1000, &begun_long));
+}
+
 TEST(TransferPlannerTest, RowsWithinOthersAddNoGap) {
   const TransferPlanner planner;
   RowRun run = planner.Begin(3000);
