@@ -10,10 +10,10 @@ namespace ringfeed {
 /// these TransferPlan::kAuto chooses. Speed alone: none of it changes what comes, or in which
 /// order.
 ///
-/// The defaults are those of an H200 behind PCIe 5.0 x16. bench/results/h200_16core_gpu.json has
-/// the link's and the member's. The other two it has not: they were measured on a machine with 2
-/// cores of an Intel Xeon, by the CPU alone. `ringfeed bench --gpu --costs-out FILE` measures all
-/// four on a device of yours.
+/// The defaults are those of an H200 behind PCIe 5.0 x16: what the link and a member take is in
+/// bench/results/h200_16core_gpu.json. That file has no copy of cold rows and no gather; their
+/// defaults are by measurements of the CPU alone, on a machine without a GPU (docs/PERFORMANCE.md).
+/// `ringfeed bench --gpu --costs-out FILE` measures all four on a device of yours.
 struct TransferCosts {
   /// What the CPU takes to copy a KiB of rows into a batch.
   double copy_ns_per_kib = 100;

@@ -104,6 +104,7 @@ double CostRows::PlanNs(CopyPlan* plan, double seconds) const {
   const std::int64_t begin_ns = ThreadCpuNanos();
   std::int64_t plan_ns = 0;
   do {
+    for (const PendingCopy& row : rows) (void)pins_->Pin(row.from, row.bytes);  // as a feed asks
     Require(plan->Make(batch, input));
     ++plans;
     plan_ns = ThreadCpuNanos() - begin_ns;

@@ -455,8 +455,12 @@ TEST_F(TransferTest, WhateverThingsCostTheSameComes) {
       const Outcome outcome = feed({.costs = costs[i]});
       EXPECT_TRUE(outcome == expected) << outcome.end << " for " << expected.end;
       const std::uint64_t left = outcome.member_bytes + outcome.slab_bytes;
-      if (i == 0) EXPECT_GT(left, 0u);
-      if (i == 1) EXPECT_EQ(left, 0u);
+      if (i == 0) {
+        EXPECT_GT(left, 0u);
+      }
+      if (i == 1) {
+        EXPECT_EQ(left, 0u);
+      }
     }
   }
 }
