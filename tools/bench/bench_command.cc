@@ -73,7 +73,7 @@ class BenchCommand : public Command {
            "fast they are together")
         ->capture_default_str();
     sub->add_option("--costs-out", costs_out_,
-                    "with --gpu: file for what transfers cost, which feed --transfer-costs takes");
+                    "with --gpu: file for what transfers cost, which a feed takes");
     sub->add_flag("--json", json_, "the report for machines");
     sub->get_option("FILE")->required(false);
     return sub;

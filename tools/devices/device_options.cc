@@ -122,9 +122,9 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
              throw CLI::ValidationError("--transfer-costs", error.status().message());
            }
          },
-         "what bringing rows onto a device costs, as `bench --gpu --costs-out` wrote it; without "
+         "what bringing rows onto a device costs, in a file that `ringfeed bench` wrote; without "
          "it "
-         "an H200's")
+         "an H200's costs count")
       ->type_name("FILE")
       ->take_last()
       ->needs(devices);
