@@ -209,7 +209,7 @@ class KernelLimits {
   template <typename Enqueue>
   WorkTime Time(const Enqueue& enqueue) const {
     const WorkPlan plan{.in_row = 64, .seconds = run_.seconds() / 3};
-    return MeasureWork(run_, stream_, plan, [&enqueue](std::size_t) { enqueue(); });
+    return MeasureWork(run_.device(), stream_, plan, [&enqueue](std::size_t) { enqueue(); });
   }
 
   void CopyBack(std::size_t bytes) const {

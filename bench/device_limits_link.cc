@@ -149,7 +149,8 @@ class Link {
   // A link at rest is slow at first.
   void WarmUp() const {
     const WorkPlan plan{.in_row = 4, .seconds = run_.seconds() / 2};
-    (void)MeasureWork(run_, stream_, plan, [this](std::size_t i) { Copy(stream_, i, kMiddle); });
+    (void)MeasureWork(run_.device(), stream_, plan,
+                      [this](std::size_t i) { Copy(stream_, i, kMiddle); });
   }
 
   void Copy(const OwnedStream& stream, std::size_t number, std::size_t bytes) const {
@@ -169,9 +170,9 @@ class Link {
     WorkPlan plan{.in_row = MembersOf(bytes), .seconds = run_.seconds() / 2, .queued = false};
     const auto copy = [this, bytes](std::size_t i) { Copy(stream_, i, bytes); };
     Spoil(plan.in_row * bytes);
-    const WorkTime loop = MeasureWork(run_, stream_, plan, copy);
+    const WorkTime loop = MeasureWork(run_.device(), stream_, plan, copy);
     plan.queued = true;
-    const WorkTime queued = MeasureWork(run_, stream_, plan, copy);
+    const WorkTime queued = MeasureWork(run_.device(), stream_, plan, copy);
     (*row)["bytes"] = bytes;
     (*row)["copies_in_row"] = loop.in_row;
     (*row)["gb_per_s"] = GbPerS(bytes, loop.device_s);
@@ -190,7 +191,7 @@ class Link {
     const bool blocks = &from == &unregistered_;
     const WorkPlan plan{.in_row = 2, .seconds = run_.seconds(), .queued = !blocks};
     Spoil(total);
-    const WorkTime time = MeasureWork(run_, stream_, plan, [&](std::size_t) {
+    const WorkTime time = MeasureWork(run_.device(), stream_, plan, [&](std::size_t) {
       Require(run_.backend().CopyBatchToDevice(stream_.get(), pieces));
     });
     const auto members = static_cast<double>(pieces.size());
@@ -206,7 +207,7 @@ class Link {
     // The call blocks, so that holding the stream back would be measured as the call's.
     const WorkPlan plan{.in_row = 4, .seconds = run_.seconds(), .queued = false};
     Spoil(bytes);
-    const WorkTime time = MeasureWork(run_, stream_, plan, [this, bytes](std::size_t) {
+    const WorkTime time = MeasureWork(run_.device(), stream_, plan, [this, bytes](std::size_t) {
       Require(run_.backend().CopyToDevice(stream_.get(), DeviceAt(0), unregistered_.data(), bytes));
     });
     (*row)["bytes"] = bytes;
@@ -221,7 +222,7 @@ class Link {
     const Registered registered(run_, back);
     Copy(stream_, 0, kMiddle);
     const WorkPlan plan{.in_row = 8, .seconds = run_.seconds()};
-    const WorkTime time = MeasureWork(run_, stream_, plan, [&](std::size_t) {
+    const WorkTime time = MeasureWork(run_.device(), stream_, plan, [&](std::size_t) {
       Require(run_.backend().CopyToHost(stream_.get(), back.data(), DeviceAt(0), kMiddle));
     });
     (*row)["bytes"] = kMiddle;
@@ -251,10 +252,10 @@ class Link {
     constexpr std::size_t kTotal = 2 * kPairs * kMiddle;
     Spoil(kTotal);
     const WorkPlan plan{.in_row = 2, .seconds = run_.seconds()};
-    const WorkTime two = MeasureWork(run_, stream_, plan, pairs);
+    const WorkTime two = MeasureWork(run_.device(), stream_, plan, pairs);
     VerifyDevice(kTotal, row);
     Spoil(kTotal);
-    const WorkTime one = MeasureWork(run_, stream_, plan, [this](std::size_t) {
+    const WorkTime one = MeasureWork(run_.device(), stream_, plan, [this](std::size_t) {
       for (std::size_t i = 0; i < 2 * kPairs; ++i) Copy(stream_, i, kMiddle);
     });
     VerifyDevice(kTotal, row);

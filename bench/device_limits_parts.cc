@@ -9,8 +9,6 @@
 #include <span>
 #include <utility>
 
-#include "base/machine/cpu_time.h"
-#include "base/quantile.h"
 #include "base/random_bits.h"
 #include "ringfeed/device_kernels.h"
 
@@ -19,33 +17,6 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kHugePageBytes = 2 * kMiB;
-
-// A stream is held back for that long, and for what the host takes to enqueue the row, twice.
-constexpr double kHoldBackS = 100e-6;
-constexpr double kMostHoldBackS = 20e-3;
-constexpr std::size_t kFewestRows = 3;
-
-struct RowTime {
-  double device_s = 0;
-  double cpu_s = 0;
-};
-
-RowTime MeasureRow(const LimitsRun& run, const OwnedStream& stream, std::size_t in_row,
-                   double hold_s, const std::function<void(std::size_t)>& enqueue) {
-  OwnedEvent begin(run.device());
-  OwnedEvent end(run.device());
-  if (hold_s > 0) {
-    Require(run.backend().Busy(stream.get(), static_cast<std::int64_t>(hold_s * 1e9)));
-  }
-  begin.Record(stream);
-  const std::int64_t begin_ns = ThreadCpuNanos();
-  for (std::size_t i = 0; i < in_row; ++i) enqueue(i);
-  const std::int64_t cpu_ns = ThreadCpuNanos() - begin_ns;
-  end.Record(stream);
-  stream.Sync();
-  const auto pieces = static_cast<double>(in_row);
-  return {end.SecondsSince(begin) / pieces, static_cast<double>(cpu_ns) / 1e9 / pieces};
-}
 
 }  // namespace
 
@@ -152,31 +123,6 @@ Registered::Registered(Registered&& other) noexcept
     : backend_(other.backend_), data_(std::exchange(other.data_, nullptr)) {}
 
 void Registered::End() { Require(backend_->UnregisterHost(std::exchange(data_, nullptr))); }
-
-WorkTime MeasureWork(const LimitsRun& run, const OwnedStream& stream, const WorkPlan& plan,
-                     const std::function<void(std::size_t)>& enqueue) {
-  (void)MeasureRow(run, stream, 1, 0, enqueue);
-  const RowTime one = MeasureRow(run, stream, 1, plan.queued ? kHoldBackS : 0, enqueue);
-  // A row that takes longer than all of the time would be the only one.
-  const double fit = plan.seconds / static_cast<double>(kFewestRows) / std::max(one.device_s, 1e-9);
-  WorkTime time;
-  time.in_row = static_cast<std::size_t>(
-      std::clamp(fit, 1.0, static_cast<double>(std::max<std::size_t>(plan.in_row, 1))));
-  const double row_cpu_s = one.cpu_s * static_cast<double>(time.in_row);
-  const double hold_s = plan.queued ? std::min(kHoldBackS + 2 * row_cpu_s, kMostHoldBackS) : 0;
-  std::vector<double> device_s;
-  std::vector<double> cpu_s;
-  const std::int64_t begin_ns = run.backend().NowNanos();
-  const auto length_ns = static_cast<std::int64_t>(plan.seconds * 1e9);
-  while (device_s.size() < kFewestRows || run.backend().NowNanos() - begin_ns < length_ns) {
-    const RowTime row = MeasureRow(run, stream, time.in_row, hold_s, enqueue);
-    device_s.push_back(row.device_s);
-    cpu_s.push_back(row.cpu_s);
-  }
-  time.device_s = QuantileOf(std::move(device_s), 0.5);
-  time.cpu_s = QuantileOf(std::move(cpu_s), 0.5);
-  return time;
-}
 
 double GbPerS(std::size_t bytes, double seconds) {
   return static_cast<double>(bytes) / 1e9 / std::max(seconds, 1e-12);

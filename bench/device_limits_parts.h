@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpu/owned_handles.h"
+#include "gpu/work_time.h"
 #include "ringfeed/device_backend.h"
 
 namespace ringfeed::bench {
@@ -112,26 +113,6 @@ class PlainEvent {
   DeviceBackend& backend_;
   DeviceEvent event_;
 };
-
-/// What one piece of enqueued work took, the median of several.
-struct WorkTime {
-  double device_s = 0;  ///< by events
-  double cpu_s = 0;     ///< of the thread that enqueues
-  std::size_t in_row = 0;
-};
-
-/// How work is enqueued to be measured.
-struct WorkPlan {
-  std::size_t in_row = 1;  ///< pieces between two events, at most
-  double seconds = 0;      ///< for all of it
-  /// The stream is held back until all of a row is enqueued: the device's own speed, where the host
-  /// is never what it waits for.
-  bool queued = true;
-};
-
-/// Enqueues pieces of work over and over, each by its number in the row. Two are for warming up.
-WorkTime MeasureWork(const LimitsRun& run, const OwnedStream& stream, const WorkPlan& plan,
-                     const std::function<void(std::size_t)>& enqueue);
 
 double GbPerS(std::size_t bytes, double seconds);
 

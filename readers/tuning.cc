@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <fstream>
-#include <iterator>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "base/machine/cpu_count.h"
 #include "base/machine/machine_name.h"
+#include "base/small_text.h"
 #include "ringfeed/open_options.h"
 #include "ringfeed/status.h"
 
@@ -76,18 +73,6 @@ Tuning TuningFrom(const Json& json) {
   return tuning;
 }
 
-std::string TextOf(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMostText + 1, '\0');
-  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file && !file.eof()) {
-    throw Error(StatusFromErrno(errno != 0 ? errno : EIO, "read the tuning " + path));
-  }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
-}
-
 }  // namespace
 
 std::string ThisMachine() {
@@ -114,7 +99,7 @@ Tuning ReadTuning(const std::string& path) {
   const auto refuse = [&](const std::string& why) {
     return Error(Status(StatusCode::kInvalidArgument, path + " " + why));
   };
-  const std::string text = TextOf(path);
+  const std::string text = ReadSmallText(path, "tuning", kMostText);
   if (text.size() > kMostText) throw refuse("is no tuning of ringfeed's: it is too long");
   Tuning tuning;
   try {

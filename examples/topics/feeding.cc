@@ -45,6 +45,7 @@ void Feed(const std::shared_ptr<rf::EmulatedDevices>& gpus) {
   options.backend = gpus;
   options.distribution = rf::Distribution::kSplit;  // half of each batch for each device
   options.transfer = rf::TransferPlanNamed("batch");
+  options.costs = rf::TransferCosts{.member_ns = 600};  // "auto" would ask; a file: Load
   options.transforms = {rf::NormalizeField{.field = 0, .scale = {1 / 255.F}},
                         rf::WidenField{.field = 1}, rf::PadField{.field = 2, .length = 2}};
   options.timeline = std::make_shared<rf::Timeline>();

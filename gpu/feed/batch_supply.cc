@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "gpu/feed/copy_plan.h"
 #include "gpu/feed/distributor.h"
+#include "gpu/feed/transfer_planner.h"
 #include "readers/chain/reader_access.h"
 
 namespace ringfeed {
@@ -67,33 +67,6 @@ SupplyResult SupplyResultOf(ReadResult result) {
 
 namespace {
 
-LeftFieldRules RulesFor(const FeedOptions& options) {
-  // Neighbours that are shorter are as dear to a table of them as to a copy.
-  constexpr std::size_t kLeastNeighbourBytes = 1024;
-  const std::size_t asked = options.least_left_bytes;
-  switch (options.transfer) {
-    case TransferPlan::kBatch:
-      break;
-    case TransferPlan::kAuto:
-      if (asked > 0) return {asked, asked, true};
-      return {CopyPlan::kLongRowBytes, kLeastNeighbourBytes, true};
-    case TransferPlan::kMembers: {
-      const std::size_t least = asked > 0 ? asked : CopyPlan::kLongRowBytes / 4;
-      return {least, least, false};
-    }
-    case TransferPlan::kSlabs:
-    case TransferPlan::kDirect: {  // where that cannot be
-      const std::size_t least = asked > 0 ? asked : kLeastNeighbourBytes;
-      return {least, least, false};
-    }
-  }
-  return {};
-}
-
-}  // namespace
-
-namespace {
-
 /// Null where the options leave no room for it: the lane says why (DeviceLane::Stats).
 std::shared_ptr<CuFileReads> DirectReadsFor(const FeedOptions& options,
                                             std::shared_ptr<CuFileLibrary> library) {
@@ -120,7 +93,8 @@ std::string WhyNotDirect(const FeedOptions& options) {
 std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
                                       std::shared_ptr<CuFileLibrary> library) {
   reader.ReserveBatches(Distributor::HeldBatches(options.devices.size(), options.last_step));
-  LeftFieldRules rules = RulesFor(options);
+  LeftFieldRules rules =
+      TransferPlanner(options.costs).RulesFor(options.transfer, options.least_left_bytes);
   std::string why_sums_are_early = WhySumsAreEarly(options);
   // Also with TransferPlan::kDirect: a run that reads directly leaves none all the same (Run).
   rules.leaves_sums = rules.any() && why_sums_are_early.empty();

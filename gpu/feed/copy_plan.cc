@@ -131,7 +131,7 @@ Status CopyPlan::Make(const Instance& batch, const Input& input) {
   Clear(batch.size());
   for (std::size_t f = 0; f < batch.size(); ++f) TakeField(batch[f], &fields_[f]);
   if (!input.pending.empty() || !PlanWhole(batch)) PlanPieces(batch, input.pending);
-  PlanLeftRows(input.left_rows);
+  PlanLeftRows(input);
   PlanSums(input.sums);
   for (const PlannedPiece& piece : pieces_) copied_bytes_ += piece.bytes;
   if (input.mask_bytes > 0) {
@@ -212,24 +212,24 @@ std::size_t CopyPlan::AddParts(const Tensor& tensor, std::span<const PendingCopy
   return to;
 }
 
-CopyPlan::Run CopyPlan::RunOf(std::span<const LeftRow> rows, LeftRows how) {
-  const auto joins = [how](const LeftRow& row) {
-    return how == LeftRows::kTogether || (how == LeftRows::kByLength && row.bytes < kLongRowBytes);
-  };
+RowRun CopyPlan::RunOf(std::span<const LeftRow> rows, const Input& input) {
   const LeftRow& first = rows.front();
-  Run run{1, first.bytes};
-  if (!joins(first)) return run;
-  std::size_t wanted = first.bytes;
+  RowRun run = input.planner.Begin(first.bytes);
   for (const LeftRow& row : rows.subspan(1)) {
-    if (!joins(row) || row.slab != first.slab) break;
-    // Rows may stand within others: two fields may want the same bytes.
     const auto begin = static_cast<std::size_t>(row.from - first.from);
-    const std::size_t end = std::max(run.bytes, begin + row.bytes);
-    wanted += end - std::max(run.bytes, std::min(begin, end));
-    if (!IsWorthCopyingTogether(wanted, end)) break;
-    run = {run.rows + 1, end};
+    if (row.slab != first.slab || !input.planner.Join(input.left_rows, begin, row.bytes, &run)) {
+      break;
+    }
   }
   return run;
+}
+
+void CopyPlan::AddAlone(const LeftRow& row, const Input& input) {
+  const bool staged =
+      input.left_rows == LeftRows::kByCost && input.planner.IsCopiedByCpu(row.bytes);
+  AddPieceAt(
+      {.from = row.from, .to = row.to, .bytes = row.bytes, .staged = staged, .field = false});
+  if (!staged) each_bytes_ += row.bytes;
 }
 
 void CopyPlan::AddRun(std::span<const LeftRow> rows, std::size_t bytes) {
@@ -244,7 +244,7 @@ void CopyPlan::AddRun(std::span<const LeftRow> rows, std::size_t bytes) {
   }
 }
 
-void CopyPlan::PlanLeftRows(LeftRows how) {
+void CopyPlan::PlanLeftRows(const Input& input) {
   if (left_rows_.empty()) return;
   std::sort(left_rows_.begin(), left_rows_.end(), [](const LeftRow& a, const LeftRow& b) {
     return std::less<>()(a.from, b.from) || (a.from == b.from && a.bytes > b.bytes);
@@ -255,16 +255,11 @@ void CopyPlan::PlanLeftRows(LeftRows how) {
       rest = rest.subspan(AddFarRows(rest));
       continue;
     }
-    const Run run = RunOf(rest, how);
-    const LeftRow& row = rest.front();
-    if (run.rows > 1) {
+    const RowRun run = RunOf(rest, input);
+    if (input.planner.GoesTogether(input.left_rows, run)) {
       AddRun(rest.first(run.rows), run.bytes);
     } else {
-      // A short one that has no neighbours goes with what is staged.
-      const bool staged = how == LeftRows::kByLength && row.bytes < kLongRowBytes;
-      AddPieceAt(
-          {.from = row.from, .to = row.to, .bytes = row.bytes, .staged = staged, .field = false});
-      if (!staged) each_bytes_ += row.bytes;
+      for (const LeftRow& row : rest.first(run.rows)) AddAlone(row, input);
     }
     rest = rest.subspan(run.rows);
   }

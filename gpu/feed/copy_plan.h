@@ -7,6 +7,7 @@
 
 #include "base/pending_copy.h"
 #include "gpu/feed/taken_sums.h"
+#include "gpu/feed/transfer_planner.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/device_kernels.h"
 #include "ringfeed/tensor.h"
@@ -35,28 +36,19 @@ struct PlannedPiece {
   std::size_t staging_at = 0;
 };
 
-/// How rows come to the device that were left where they were read.
-enum class LeftRows : std::uint8_t {
-  kByLength,  ///< long ones each by itself, short ones with their neighbours
-  kEach,      ///< each by itself
-  kTogether,  ///< with their neighbours, whatever their length
-};
-
 /// How a batch comes into a slot: one copy where its tensors stand in one piece of pinned memory,
 /// as those of Batch do, and each begins on 256 bytes in the slot then; else a piece each, what is
 /// elsewhere by way of staging memory. Rows that were left where they were read are copied from
-/// there: to their places, or, where neighbours are short, together to memory behind the tensors,
+/// there, as a TransferPlanner says: to their places, or together to memory behind the tensors,
 /// from which a kernel takes them to their places. Behind what is copied stands what the transforms
 /// make of it. Kept with its slot and made anew for each batch.
 class CopyPlan {
  public:
-  /// What is shorter costs the link more by itself than the copy by a kernel, or by the CPU.
-  static constexpr std::size_t kLongRowBytes = std::size_t{16} << 10;
-
   struct Input {
     std::span<const PendingCopy> pending{};  ///< of the batch, in the order of their places
     std::span<const PendingSum> sums{};      ///< that the device takes its part of
-    LeftRows left_rows = LeftRows::kByLength;
+    LeftRows left_rows = LeftRows::kByCost;
+    TransferPlanner planner{};
     std::span<const FieldTransform> transforms{};
     std::size_t mask_bytes = 0;
   };
@@ -117,11 +109,6 @@ class CopyPlan {
     std::size_t first = 0;
     std::size_t count = 0;
   };
-  /// Rows that are copied together: from the first one's beginning to the furthest end.
-  struct Run {
-    std::size_t rows = 0;
-    std::size_t bytes = 0;
-  };
 
   void Clear(std::size_t fields);
   void TakeField(const Tensor& tensor, FieldPlace* place);
@@ -131,9 +118,11 @@ class CopyPlan {
   void AddPieceAt(PlannedPiece piece);
   /// A field of which rows were left where they were read.
   std::size_t AddParts(const Tensor& tensor, std::span<const PendingCopy> pending);
-  void PlanLeftRows(LeftRows how);
+  void PlanLeftRows(const Input& input);
   /// Of the neighbours that begin with the first of these rows.
-  static Run RunOf(std::span<const LeftRow> rows, LeftRows how);
+  static RowRun RunOf(std::span<const LeftRow> rows, const Input& input);
+  /// From where it was read, or, where that is cheaper, by way of staging memory.
+  void AddAlone(const LeftRow& row, const Input& input);
   void AddRun(std::span<const LeftRow> rows, std::size_t bytes);
   /// How many of the rows, which begin with one in the device's memory, are of its slab.
   std::size_t AddFarRows(std::span<const LeftRow> rows);

@@ -124,6 +124,7 @@ void CheckFeedOptions(const FeedOptions& options) {
     }
   }
   if (options.devices.empty()) throw Refuse("there is no device");
+  if (const Status status = options.costs.Check(); !status.ok()) throw Error(status);
 }
 
 DeviceLease::DeviceLease(DeviceLease&& other) noexcept

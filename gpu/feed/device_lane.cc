@@ -21,16 +21,16 @@ constexpr std::int64_t kPollNs = 50'000;
 // In fixed slots there is no room for what stands between rows.
 LeftRows LeftRowsOf(const LaneOptions& options) {
   if (options.fixed_slots) return LeftRows::kEach;
-  if (options.transfer == TransferPlan::kAuto) return LeftRows::kByLength;
+  if (options.transfer == TransferPlan::kAuto) return LeftRows::kByCost;
   const bool together =
       options.transfer == TransferPlan::kSlabs || options.transfer == TransferPlan::kDirect;
   return together ? LeftRows::kTogether : LeftRows::kEach;
 }
 
 // How most of the bytes came that leases showed.
-void SetTransfer(TransferPlan asked, DeviceFeedStats* stats) {
+void SetTransfer(const LaneOptions& options, DeviceFeedStats* stats) {
   const std::uint64_t left = stats->member_bytes + stats->slab_bytes + stats->direct_bytes;
-  if (asked == TransferPlan::kBatch) {
+  if (options.transfer == TransferPlan::kBatch) {
     stats->transfer_reason = "asked for";
   } else if (left == 0) {
     stats->transfer_reason =
@@ -47,6 +47,7 @@ void SetTransfer(TransferPlan asked, DeviceFeedStats* stats) {
     stats->transfer_reason = std::to_string(100 * left / std::max(left, stats->delivered_bytes)) +
                              " % of the bytes came from where they were read";
   }
+  if (options.transfer != TransferPlan::kBatch) stats->transfer_reason += "; " + options.why_left;
 }
 
 Status TooLate(int device, const char* what) {
@@ -386,7 +387,7 @@ DeviceFeedStats DeviceLane::Stats() const {
   stats.member_bytes = member_bytes_.load(std::memory_order_relaxed);
   stats.slab_bytes = slab_bytes_.load(std::memory_order_relaxed);
   stats.direct_bytes = direct_bytes_.load(std::memory_order_relaxed);
-  SetTransfer(options_.transfer, &stats);
+  SetTransfer(options_, &stats);
   stats.unpinned_bytes = unpinned_bytes_.load(std::memory_order_relaxed);
   stats.grown_slots = grown_slots_.load(std::memory_order_relaxed);
   stats.wait_s = static_cast<double>(wait_ns_.load(std::memory_order_relaxed)) / 1e9;
@@ -417,6 +418,7 @@ Status DeviceLane::Plan(Slot* slot, LeftRows left_rows) const {
                          {.pending = slot->item.pending,
                           .sums = SumsOnDevice(*slot),
                           .left_rows = left_rows,
+                          .planner = options_.planner,
                           .transforms = options_.transforms,
                           .mask_bytes = options_.with_mask ? slot->item.rows : 0});
 }

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "gpu/feed/distributor.h"
 #include "gpu/feed/host_pins.h"
 #include "gpu/feed/stream_clock.h"
+#include "gpu/feed/transfer_planner.h"
 #include "ringfeed/device_backend.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/queue/channel.h"
@@ -63,6 +65,8 @@ struct LaneOptions {
   bool with_mask = false;
   std::vector<FieldTransform> transforms;
   TransferPlan transfer = TransferPlan::kAuto;
+  TransferPlanner planner{};
+  std::string why_left;     ///< from which length fields are left where they were read
   bool takes_sums = false;  ///< batches may come unsettled
   std::shared_ptr<Timeline> timeline;
   std::vector<FeedStep> left_out;  ///< by tests

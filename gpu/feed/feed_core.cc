@@ -40,6 +40,8 @@ LaneOptions LaneOptionsOf(const FeedOptions& options, const FeedDriveOptions& dr
   lane.with_mask = options.last_step == LastStep::kPad;
   lane.transforms = options.transforms;
   lane.transfer = options.transfer;
+  lane.planner = TransferPlanner(options.costs);
+  lane.why_left = lane.planner.Reason(options.transfer, options.least_left_bytes);
   lane.takes_sums = WhySumsAreEarly(options).empty();
   lane.timeline = options.timeline;
   lane.left_out = drive.left_out;

@@ -17,6 +17,7 @@
 #include "ringfeed/reader.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
+#include "ringfeed/transfer_costs.h"
 
 namespace ringfeed {
 
@@ -39,14 +40,17 @@ enum class LastStep : std::uint8_t {
 
 /// How the bytes of a batch come onto its device. Never what comes, or in which order.
 enum class TransferPlan : std::uint8_t {
-  /// The CPU makes the batch, but leaves long fields of rows where they were read if that is pinned
-  /// memory. From there the device takes them: from 16 KiB on as kMembers, shorter ones that stand
-  /// together as kSlabs.
+  /// The CPU makes the batch, but leaves fields of rows where they were read, if that is pinned
+  /// memory and costs clearly less (FeedOptions::costs). From there the device takes them: long
+  /// ones
+  /// as kMembers, shorter ones that stand together as kSlabs.
   kAuto,
-  kBatch,    ///< the CPU makes the batch in pinned memory, and one copy takes it
-  kMembers,  ///< fields of rows, from 4 KiB on, are copied from where they were read, one by one
-  /// Of fields from 1 KiB on what was read is copied together, if two thirds of it are wanted; the
-  /// device takes them to their places.
+  kBatch,  ///< the CPU makes the batch in pinned memory, and one copy takes it
+  /// Fields of rows are copied from where they were read, one by one, from the length on that costs
+  /// no more than the CPU's copy.
+  kMembers,
+  /// What was read is copied together, if two thirds of it are wanted, of fields from the length on
+  /// that costs no more than the CPU's copy; the device takes them to their places.
   kSlabs,
   /// Files are read straight into the device's memory by NVIDIA's cuFile, and the device takes the
   /// fields to their places: no CPU touches them. For rows, arrays and unconverted tokens that are
@@ -114,6 +118,9 @@ struct FeedOptions {
   /// Fields of rows are left where they were read from so many bytes on, on average; 0: as
   /// `transfer` says.
   std::size_t least_left_bytes = 0;
+  /// By what `transfer` chooses from which length on fields are left, and what goes together. Those
+  /// of these devices, measured by `ringfeed bench --gpu`, are TransferCosts::Load of its file.
+  TransferCosts costs{};
   /// How long Next waits while only the program itself can go on: another device's batches are not
   /// taken, or other threads hold all leases. Then it fails with kDeadlineExceeded, and may be
   /// called again.
@@ -202,8 +209,8 @@ struct DeviceFeedStats {
   std::uint64_t delivered_bytes = 0;  ///< of the tensors that leases show
   /// Of delivered_bytes: copied by the CPU first, as they were not one piece of pinned memory.
   std::uint64_t packed_bytes = 0;
-  /// How most of them came, and why: never kAuto. Of the batches so far. The reason also says who
-  /// takes the checksums of records, the CPU or the device.
+  /// How most of them came, and why: never kAuto. Of the batches so far. The reason also says by
+  /// which costs, and who takes the checksums of records, the CPU or the device.
   TransferPlan transfer = TransferPlan::kBatch;
   std::string transfer_reason;
   /// Of delivered_bytes: no CPU moved them since they were read. Copied one by one, or together.

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Optional, Sequence, Union
+from typing import Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _core
 
@@ -83,8 +83,12 @@ class DevicePlan:
         transfer: how bytes come onto a device. "batch": the CPU makes batches in pinned memory;
             "members": long fields are copied from where they were read, one by one; "slabs": what
             was read is copied together, and the device makes batches of it; "direct": cuFile reads
-            files into the device's memory, where it can, else as "slabs"; "auto": by what the
-            fields are. stats() say which it was, and why.
+            files into the device's memory, where it can, else as "slabs"; "auto": by how long the
+            fields are, and what that costs. stats() say which it was, and why.
+        costs: what bringing rows onto these devices costs, as "auto" weighs it: a file that
+            `ringfeed bench --gpu --costs-out` wrote, or nanoseconds by their names
+            ("copy_ns_per_kib", "link_ns_per_kib", "member_ns", "row_ns"). What is left out is as on
+            an H200. They change the speed, never what comes.
     """
 
     devices: Union[str, Sequence[int]]
@@ -96,6 +100,7 @@ class DevicePlan:
     stream: Optional[int] = None
     patience: float = 30.0
     transfer: str = "auto"
+    costs: Union[str, "os.PathLike[str]", Mapping[str, float], None] = None
 
     def feed(self, reader: _core.Reader) -> _core.DeviceFeed:
         """The chain's batches on the devices.
@@ -104,6 +109,7 @@ class DevicePlan:
             Error: there are no such devices, or numbers stand for GPUs and none can be used.
             TypeError: what is no device's number, or no transform.
             ValueError, KeyError: a name that is none, a number that cannot work.
+            InvalidArgument, NotFound and other Errors: a file of costs that is none.
         """
         self._check()
         kind, numbers = (
@@ -135,6 +141,7 @@ class DevicePlan:
             stream=self.stream or 0,
             patience_ms=round(self.patience * 1000),
             transfer=self.transfer,
+            costs=_costs_of(self.costs),
         )
 
     def handed_out(self, batches: int, last_is_short: bool, devices: int) -> int:
@@ -202,6 +209,16 @@ def plan_of(
     return replace(
         plan, slots=tuned_slots or plan.slots, transfer=tuned_transfer or plan.transfer
     )
+
+
+def _costs_of(
+    costs: Union[str, "os.PathLike[str]", Mapping[str, float], None],
+) -> dict[str, float]:
+    if costs is None:
+        return {}
+    if isinstance(costs, Mapping):
+        return dict(costs)
+    return _core.load_transfer_costs(os.fspath(costs))
 
 
 def _place(reader: _core.Reader, field: Union[str, int]) -> int:

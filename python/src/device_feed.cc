@@ -1,5 +1,6 @@
 #include "device_feed.h"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -76,6 +78,31 @@ LastStep LastStepNamed(const std::string& name) {
   return Named(kNames, name, "a last step is \"uneven\", \"drop\", \"pad\" or \"short\"");
 }
 
+constexpr std::pair<const char*, double TransferCosts::*> kCosts[] = {
+    {"copy_ns_per_kib", &TransferCosts::copy_ns_per_kib},
+    {"link_ns_per_kib", &TransferCosts::link_ns_per_kib},
+    {"member_ns", &TransferCosts::member_ns},
+    {"row_ns", &TransferCosts::row_ns}};
+
+using CostsByName = std::map<std::string, double>;
+
+TransferCosts CostsNamed(const CostsByName& by_name) {
+  TransferCosts costs;
+  for (const auto& [name, cost] : by_name) {
+    costs.*Named(kCosts, name,
+                 "a cost is \"copy_ns_per_kib\", \"link_ns_per_kib\", \"member_ns\" or "
+                 "\"row_ns\"") = cost;
+  }
+  return costs;
+}
+
+CostsByName LoadCosts(const std::string& path) {
+  const TransferCosts costs = Unlocked([&] { return TransferCosts::Load(path); });
+  CostsByName by_name;
+  for (const auto& [name, cost] : kCosts) by_name[name] = costs.*cost;
+  return by_name;
+}
+
 // Returns why, of "auto".
 std::string OpenBackend(const std::string& kind, FeedOptions* options) {
   const GilReleased unlocked;  // a driver may be loaded
@@ -93,7 +120,7 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
               const std::string& last_step, std::size_t slot_bytes,
               const std::vector<NormalizeTuple>& normalize, const std::vector<WidenTuple>& widen,
               const std::vector<PadTuple>& pad, std::uintptr_t stream, std::int64_t patience_ms,
-              const std::string& transfer) {
+              const std::string& transfer, const CostsByName& costs) {
   FeedOptions options;
   options.devices = devices;
   options.slots = slots;
@@ -103,6 +130,7 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
   options.patience_ms = patience_ms;
   options.transforms = TransformsOf(normalize, widen, pad);
   options.transfer = TransferPlanNamed(transfer);
+  options.costs = CostsNamed(costs);
   std::string reason = OpenBackend(kind, &options);
   new (self) DeviceFeedHandle(input, std::move(options), std::move(reason),
                               {reinterpret_cast<void*>(stream)});
@@ -196,7 +224,7 @@ void BindDeviceFeed(nb::module_& module) {
   type.def("__init__", &MakeFeed, nb::arg("input"), nb::kw_only(), nb::arg("kind"),
            nb::arg("devices"), nb::arg("slots"), nb::arg("distribution"), nb::arg("last_step"),
            nb::arg("slot_bytes"), nb::arg("normalize"), nb::arg("widen"), nb::arg("pad"),
-           nb::arg("stream"), nb::arg("patience_ms"), nb::arg("transfer"))
+           nb::arg("stream"), nb::arg("patience_ms"), nb::arg("transfer"), nb::arg("costs"))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> DeviceFeed"))
@@ -247,6 +275,8 @@ void BindDeviceFeed(nb::module_& module) {
            "As Reader.stats, and what each of the devices got.")
       .def("close", &DeviceFeedHandle::Close, "Ends the threads. More calls do nothing.");
   BindPlaces(&type);
+  module.def("load_transfer_costs", &LoadCosts, nb::arg("path"),
+             "The costs in a file that `ringfeed bench --gpu --costs-out` wrote, by their names.");
 }
 
 }  // namespace ringfeed::python

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import struct
 import subprocess
 import sys
@@ -191,6 +192,43 @@ def test_every_transfer_brings_the_same(tmp_path: Path, transfer: str) -> None:
 def test_a_transfer_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ringfeed.Error, match="telepathy"):
         number_loader(write_rows(tmp_path), devices=DevicePlan("emu:1", transfer="telepathy"))
+
+
+def test_costs_change_how_bytes_come_and_never_which(tmp_path: Path) -> None:
+    path = tmp_path / "rows.bin"
+    path.write_bytes(b"".join(i.to_bytes(4, "little") * 175 for i in range(6000)))
+    rows = ringfeed.rows({"x": ("uint8", (700,))})
+    file = tmp_path / "costs.json"
+    file.write_text(json.dumps({"ringfeed_transfer_costs": 1, "copy_ns_per_kib": 9000.0}))
+
+    def feed(plan: DevicePlan) -> tuple[list[bytes], dict[str, Any]]:
+        loader = ringfeed.Loader(
+            path, format="rows:700", parse=rows, batch=50, io="pread", devices=plan
+        )
+        return [batch["x"].tobytes() for batch in loader], loader.stats()["devices"][0]
+
+    plain, by_defaults = feed(DevicePlan("emu:1"))
+    assert by_defaults["slab_bytes"] == 0
+    assert "an H200 (defaults)" in by_defaults["transfer_reason"]
+    for costs in (file, str(file), {"copy_ns_per_kib": 9000}):
+        batches, by_costs = feed(DevicePlan("emu:1", costs=costs))
+        assert batches == plain
+        assert by_costs["slab_bytes"] > 0
+        assert "by the costs given" in by_costs["transfer_reason"]
+
+
+def test_costs_that_are_none_are_refused(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    file = tmp_path / "costs.json"
+    file.write_text("[]")
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="costs"):
+        number_loader(files, devices=DevicePlan("emu:1", costs=file))
+    with pytest.raises(ringfeed.errors.NotFound):
+        number_loader(files, devices=DevicePlan("emu:1", costs=tmp_path / "none.json"))
+    with pytest.raises(ValueError, match="row_ns"):
+        number_loader(files, devices=DevicePlan("emu:1", costs={"rows": 3}))
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="member_ns"):
+        next(number_loader(files, devices=DevicePlan("emu:1", costs={"member_ns": -1})))
 
 
 def test_what_a_function_raises_comes_out_of_the_feed(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`ringfeed bench --gpu`: all sections on emulated devices, marked so; without a device it says why."""
 
+import json
 import os
 import statistics
 import tempfile
@@ -9,7 +10,16 @@ import unittest.mock
 from command_line import CommandTest, main, run, run_json
 
 QUICK = ["--gpu", "--devices", "emu:1", "--seconds", "0.1"]
-SECTIONS = "copies verified overlap steps disk"
+SECTIONS = "copies costs verified overlap steps disk"
+COSTS = "copy_ns_per_kib link_ns_per_kib member_ns row_ns".split()
+BOUNDS = [
+    "auto leaves rows from",
+    "auto leaves neighbours from",
+    "auto copies rows by themselves from",
+    "auto copies gaps up to",
+    "members leaves rows from",
+    "slabs leaves rows from",
+]
 TARGETS = {
     "efficiency at 1.00 MiB": ">= 0.9",
     "efficiency at 4.00 MiB": ">= 0.95",
@@ -79,6 +89,32 @@ class BenchGpuTest(CommandTest):
                          ["device 0 beside the others", "device 1 beside the others"])
         self.assertEqual(together["details"]["shared_uplinks"], {})
         self.assertEqual(report["wrong_batches"], 0)
+
+    def test_costs_are_written_and_a_feed_takes_them(self):
+        out = self.folder / "costs.json"
+        report = run_json("bench", *QUICK, "--costs-out", out, status=0 if has_direct_io() else 1)
+        figures = report["sections"]["costs"]["figures"]
+        self.assertEqual([figure["name"] for figure in figures], COSTS + BOUNDS)
+        medians = {figure["name"]: figure["median"] for figure in figures}
+        for cost in COSTS:
+            self.assertGreater(medians[cost], 0)
+        self.assertTrue(all(len(figure["samples"]) == 3 for figure in figures[:4]))
+        self.assertLessEqual(medians["auto leaves neighbours from"], medians["auto leaves rows from"])
+        written = json.loads(out.read_text())
+        self.assertEqual(written.pop("ringfeed_transfer_costs"), 1)
+        self.assertIn("(emulated)", written.pop("measured_on"))
+        self.assertEqual(written, {cost: medians[cost] for cost in COSTS})
+        path = self.write("a.tfrecord", [b"x" * 100] * 20)
+        fed = run_json("feed", path, "--batch", "4", "--devices", "emu:1", "--transfer-costs", out)
+        self.assertIn("by the costs given", fed["devices"][0]["transfer_reason"])
+
+    def test_costs_are_written_where_they_can_be_or_nothing_is_measured(self):
+        message = self.assert_refused(2, "bench", "--costs-out", self.folder / "costs.json", "a")
+        self.assertIn("--gpu", message)
+        result = run("bench", *QUICK, "--costs-out", self.folder / "no" / "costs.json")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("costs.json", result.stderr)
+        self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_folder_that_is_not_there_fails_its_section_alone(self):
         def before():

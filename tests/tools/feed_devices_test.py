@@ -122,6 +122,25 @@ class FeedDevicesTest(CommandTest):
                     for device in report["devices"]:
                         self.check_transfer(transfer, device)
 
+    def test_costs_change_how_bytes_come_and_never_which(self):
+        source = random.Random(7)
+        path = self.write("short.tfrecord", [source.randbytes(700) for _ in range(6000)])
+        costs = self.folder / "costs.json"
+        words = [path, "--batch", "50", "--io", "pread", "--devices", "emu:1"]
+        plain = run_json("feed", *words)
+        self.assertEqual(plain["devices"][0]["slab_bytes"], 0)
+        self.assertIn("an H200 (defaults)", plain["devices"][0]["transfer_reason"])
+        costs.write_text('{"ringfeed_transfer_costs": 1, "copy_ns_per_kib": 9000}')
+        report = run_json("feed", *words, "--transfer-costs", costs, "--verify")
+        self.assertIs(report["verified"], True)
+        self.assertEqual(report["order_digest"], plain["order_digest"])
+        self.assertGreater(report["devices"][0]["slab_bytes"], 0)
+        self.assertIn("by the costs given", report["devices"][0]["transfer_reason"])
+        for text, word in (("{", "costs"), ('{"ringfeed_transfer_costs": 1, "row_ns": 0}', "row_ns")):
+            costs.write_text(text)
+            self.assertIn(word, self.assert_refused(2, "feed", *words, "--transfer-costs", costs))
+        self.assert_refused(2, "feed", *words, "--transfer-costs", self.folder / "none.json")
+
     def test_rows_are_read_into_the_devices_memory_where_cufile_is_there(self):
         source = random.Random(8)
         rows = [source.randbytes(20_000) for _ in range(90)]

@@ -5,6 +5,7 @@
 #include "gpu/feed/memory_batches.h"
 #include "ringfeed/emulated_devices.h"
 #include "tools/bench/figures.h"
+#include "tools/bench/gpu_costs.h"
 #include "tools/bench/gpu_device.h"
 #include "tools/bench/gpu_runs.h"
 
@@ -81,6 +82,24 @@ TEST(CopyPeak, IsThatOfTheLinkWhereTheLinkIsSlow) {
   // Never faster than the model, whatever else the machine does.
   EXPECT_LE(peak, 20.1e6);
   EXPECT_GT(peak, 0);
+}
+
+// The device's result is compared with the host's within.
+TEST(CostRows, EveryCostIsMeasured) {
+  const OwnedDevice device = Emulated();
+  const MemoryBatches batches(std::size_t{16} << 20, 2);
+  const auto pins = HostPins::Of(device.backend, {});
+  const CostRows rows(device, pins.get(), batches);
+  EXPECT_GT(rows.CopyNsPerKib(), 0);
+  EXPECT_GT(rows.MemberNs(4096, 1, 0.001), 0);
+  EXPECT_GT(rows.RowNs(0.001), 0);
+}
+
+TEST(CostRows, BatchesThatAreTooSmallAreRefused) {
+  const OwnedDevice device = Emulated();
+  const MemoryBatches batches(kBatchBytes, 2);
+  const auto pins = HostPins::Of(device.backend, {});
+  EXPECT_THROW(CostRows(device, pins.get(), batches), Error);
 }
 
 TEST(GpuFigure, IsMetOrMissedByItsMedian) {

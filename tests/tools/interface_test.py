@@ -18,7 +18,8 @@ OPTIONS = {
     "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
-    "--verify --json --devices --step-ms --device-slots --distribution --last-step --transfer --trace "
+    "--verify --json --devices --step-ms --device-slots --distribution --last-step --transfer "
+    "--transfer-costs --trace "
     "--epoch --rank --ranks --split-by-files --max-batches --position-in --position-out "
     "--position-every --journal --tuned --reopen-until",
     "audit": "--files --format --json",
@@ -29,10 +30,10 @@ OPTIONS = {
     "trace": "--out --page --json",
     "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds "
-    "--gpu --devices --json",
+    "--gpu --devices --costs-out --json",
     "tune": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds --pairs "
-    "--devices --step-ms --distribution --last-step --cache --out --report --json",
+    "--devices --step-ms --distribution --last-step --transfer-costs --cache --out --report --json",
 }
 VERIFY_FIELDS = "file format intact records payload_bytes damaged_records damaged"
 DIGEST_FIELDS = "file records payload_bytes damaged_records damaged sha256 multiset"

@@ -15,6 +15,7 @@
 #include "tools/feed/feed_plan.h"
 #include "tools/progress_bar.h"
 #include "tools/report.h"
+#include "tools/result_file.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -31,7 +32,8 @@ constexpr char kBenchHelp[] =
     "the\nCPU, and a feed from disk. It takes about half a minute for each second of --seconds, "
     "and "
     "makes\nfiles in the temporary directory (TMPDIR), which it removes.\n\n"
-    "  ringfeed bench --gpu --json";
+    "  ringfeed bench --gpu --json\n"
+    "  ringfeed bench --gpu --costs-out costs.json  # for feed --transfer-costs";
 
 struct Row {
   SpeedSettings settings;
@@ -70,6 +72,8 @@ class BenchCommand : public Command {
            "with --gpu: cuda, cuda:0,1 or emu:NUMBER; all is measured of the first one, and how "
            "fast they are together")
         ->capture_default_str();
+    sub->add_option("--costs-out", costs_out_,
+                    "with --gpu: file for what transfers cost, which a feed takes");
     sub->add_flag("--json", json_, "the report for machines");
     sub->get_option("FILE")->required(false);
     return sub;
@@ -80,6 +84,7 @@ class BenchCommand : public Command {
       throw Refuse(gpu_ ? "bench --gpu makes its own files: name none"
                         : "FILE is required, or --gpu");
     }
+    if (!gpu_ && !costs_out_.empty()) throw Refuse("--costs-out is what --gpu measures: add it");
     if (seconds_ == 0) seconds_ = gpu_ ? kGpuSeconds : kSeconds;
     return gpu_ ? RunOnGpu() : RunOnFiles();
   }
@@ -89,11 +94,18 @@ class BenchCommand : public Command {
   static constexpr double kGpuSeconds = 10;
 
   int RunOnGpu() const {
+    ResultFile costs(costs_out_);
     const GpuBenchReport report = RunGpuBench({DevicesNamed(devices_), seconds_});
     if (json_) {
       PrintJson(GpuReportJson(report));
     } else {
       PrintGpuReport(report);
+    }
+    if (report.costs.has_value()) {
+      costs.Write(report.costs->Text(report.MeasuredOn()));
+    } else if (!costs_out_.empty()) {
+      std::fprintf(stderr, "ringfeed: %s is not written: costs were not measured\n",
+                   costs_out_.c_str());
     }
     return report.complete() ? kExitFine : kExitData;
   }
@@ -184,6 +196,7 @@ class BenchCommand : public Command {
   double seconds_ = 0;  // 0: the default
   bool gpu_ = false;
   std::string devices_ = "cuda";
+  std::string costs_out_;
   bool json_ = false;
 };
 

@@ -18,7 +18,10 @@
 #include "base/machine/cpu_count.h"
 #include "gpu/feed/host_pins.h"
 #include "gpu/feed/memory_batches.h"
+#include "gpu/feed/transfer_planner.h"
 #include "ringfeed/topology.h"
+#include "ringfeed/tuning.h"
+#include "tools/bench/gpu_costs.h"
 #include "tools/bench/gpu_device.h"
 #include "tools/bench/gpu_disk.h"
 #include "tools/bench/gpu_runs.h"
@@ -56,7 +59,7 @@ class GpuBench {
         seconds_(plan.seconds),
         quick_(plan.seconds < 1),
         pins_(HostPins::Of(device_.backend, {})),
-        bar_("measuring", plan.devices.size() > 1 ? 6 : 5) {
+        bar_("measuring", plan.devices.size() > 1 ? 7 : 6) {
     report_.emulated = device_.backend->name() == "emu";
   }
 
@@ -64,6 +67,7 @@ class GpuBench {
     const double begin_s = NowSeconds();
     Require(device_.backend->BindThread(device_.number));
     Section("copies", [this](GpuSection* section) { Copies(section); });
+    Section("costs", [this](GpuSection* section) { Costs(section); });
     Section("verified", [this](GpuSection* section) { Verified(section); });
     // Now, as a link at rest may be slowed down.
     DescribeDevice();
@@ -151,11 +155,51 @@ class GpuBench {
         cpu[s].samples.push_back(fed.cpu_s_per_gb);
       }
     }
-    peak_bytes_per_s_ = peak.Median() * 1e9;
+    peak_ = peak;
     section->figures = {peak};
     for (const auto* figures : {&ratios, &rates, &cpu}) {
       section->figures.insert(section->figures.end(), figures->begin(), figures->end());
     }
+  }
+
+  // What a feed chooses by (TransferCosts), and what it would choose.
+  void Costs(GpuSection* section) {
+    if (peak_.samples.empty()) {
+      throw Error(Status(StatusCode::kUnsupported, "needs what copies could not measure"));
+    }
+    GpuFigure copy{"copy_ns_per_kib", "ns", {}, {}};
+    GpuFigure link{"link_ns_per_kib", "ns", {}, {}};
+    GpuFigure member{"member_ns", "ns", {}, {}};
+    GpuFigure row{"row_ns", "ns", {}, {}};
+    const CostRows rows(device_, pins_.get(), Batches(kLargeBatch));
+    for (const double gb_per_s : peak_.samples) {
+      copy.samples.push_back(rows.CopyNsPerKib());
+      link.samples.push_back(1024 / gb_per_s);
+      double members_ns = 0;
+      for (const std::size_t bytes : kMemberSizes) {
+        members_ns += rows.MemberNs(bytes, link.samples.back(), seconds_ / 8);
+      }
+      member.samples.push_back(members_ns / static_cast<double>(kMemberSizes.size()));
+      row.samples.push_back(rows.RowNs(seconds_ / 8));
+    }
+    section->figures = {copy, link, member, row};
+    const TransferCosts costs{copy.Median(), link.Median(), member.Median(), row.Median()};
+    Require(costs.Check());
+    report_.costs = costs;
+    AddBounds(TransferPlanner(costs), &section->figures);
+  }
+
+  static void AddBounds(const TransferPlanner& planner, std::vector<GpuFigure>* figures) {
+    const auto add = [figures](const std::string& name, std::size_t bytes) {
+      figures->push_back({name, "bytes", {static_cast<double>(bytes)}, {}});
+    };
+    const LeftFieldRules by_itself = planner.RulesFor(TransferPlan::kAuto, 0);
+    add("auto leaves rows from", by_itself.least_bytes);
+    add("auto leaves neighbours from", by_itself.least_neighbour_bytes);
+    add("auto copies rows by themselves from", planner.each_bytes());
+    add("auto copies gaps up to", planner.most_gap_bytes());
+    add("members leaves rows from", planner.RulesFor(TransferPlan::kMembers, 0).least_bytes);
+    add("slabs leaves rows from", planner.RulesFor(TransferPlan::kSlabs, 0).least_bytes);
   }
 
   // Slots are overwritten before each copy, and the device takes the checksum of every batch.
@@ -194,12 +238,12 @@ class GpuBench {
   }
 
   void Steps(GpuSection* section) {
-    if (load_s_ <= 0 || peak_bytes_per_s_ <= 0) {
+    if (load_s_ <= 0 || peak_.samples.empty()) {
       throw Error(
           Status(StatusCode::kUnsupported, "needs what copies and overlap could not measure"));
     }
     const std::size_t bytes = quick_ ? 4 * kMiB : 64 * kMiB;
-    const double copy_s = static_cast<double>(bytes) / peak_bytes_per_s_;
+    const double copy_s = static_cast<double>(bytes) / (peak_.Median() * 1e9);
     StepsPlan plan;
     plan.loads_per_step =
         static_cast<std::uint64_t>(std::ceil(kSupplyOverDemand * copy_s / load_s_));
@@ -313,6 +357,7 @@ class GpuBench {
 
   static constexpr std::array<std::size_t, 3> kSizes{kMiB, 4 * kMiB, 16 * kMiB};
   static constexpr std::size_t kLargeBatch = 16 * kMiB;
+  static constexpr std::array<std::size_t, 2> kMemberSizes{kMiB / 256, kMiB / 64};
 
   const std::vector<OwnedDevice> devices_;
   const OwnedDevice device_;  ///< the first one
@@ -321,13 +366,17 @@ class GpuBench {
   const std::shared_ptr<HostPins> pins_;  ///< held, so that memory is registered once
   std::map<std::size_t, std::unique_ptr<MemoryBatches>> batches_;
   std::unique_ptr<StepLoad> load_;
-  double peak_bytes_per_s_ = 0;
+  GpuFigure peak_;  ///< of copies, in GB/s
   double load_s_ = 0;
   GpuBenchReport report_;
   ProgressBar bar_;
 };
 
 }  // namespace
+
+std::string GpuBenchReport::MeasuredOn() const {
+  return device.value("name", "a device") + (emulated ? " (emulated)" : "") + "; " + ThisMachine();
+}
 
 bool GpuBenchReport::complete() const {
   return wrong_batches == 0 &&

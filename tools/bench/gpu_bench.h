@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ringfeed/transfer_costs.h"
 #include "tools/bench/figures.h"
 #include "tools/bench/gpu_device.h"
 
@@ -11,17 +13,20 @@ namespace ringfeed::tools {
 /// `ringfeed bench --gpu`: what of a device's link, and of its time, a feed leaves unused.
 struct GpuBenchPlan {
   std::vector<OwnedDevice> devices;  ///< of one backend; all is measured of the first one
-  double seconds = 10;  ///< of one run at full speed; all of them take about 25 times that
+  double seconds = 10;  ///< of one run at full speed; all of them take about 27 times that
 };
 
 struct GpuBenchReport {
   bool emulated = false;
   Json device = Json::object();
   std::vector<GpuSection> sections{};
+  std::optional<TransferCosts> costs{};  ///< none: they could not be measured
   std::uint64_t verified_batches = 0;
   std::uint64_t wrong_batches = 0;
   double wall_s = 0;
 
+  /// What was measured, in a few words: the device and this machine.
+  std::string MeasuredOn() const;
   /// Everything was measured, and every batch was what it should be. Targets may be missed.
   bool complete() const;
 };

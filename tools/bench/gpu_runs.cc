@@ -21,21 +21,6 @@ namespace {
 constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t kSumsAtATime = 4096;
 
-// What is copied: parts that lie within what was registered at once.
-std::vector<CopyPiece> PinnedPieces(HostPins* pins, const Tensor& from, std::byte* to) {
-  std::vector<CopyPiece> pieces;
-  for (std::size_t done = 0; done < from.bytes;) {
-    const HostPins::Part part = pins->Pin(from.data + done, from.bytes - done);
-    if (!part.pinned) {
-      throw Error(Status(StatusCode::kResourceExhausted,
-                         "the batches' memory cannot be registered: " + pins->failure()));
-    }
-    pieces.push_back({to + done, from.data + done, part.bytes});
-    done += part.bytes;
-  }
-  return pieces;
-}
-
 FeedOptions FeedOptionsFor(const OwnedDevice& device, const MemoryBatches& batches) {
   FeedOptions options;
   options.backend = device.backend;
@@ -223,6 +208,21 @@ class StepLoop {
 
 }  // namespace
 
+std::vector<CopyPiece> PinnedPieces(HostPins* pins, const std::byte* from, std::size_t bytes,
+                                    std::byte* to) {
+  std::vector<CopyPiece> pieces;
+  for (std::size_t done = 0; done < bytes;) {
+    const HostPins::Part part = pins->Pin(from + done, bytes - done);
+    if (!part.pinned) {
+      throw Error(Status(StatusCode::kResourceExhausted,
+                         "the batches' memory cannot be registered: " + pins->failure()));
+    }
+    pieces.push_back({to + done, from + done, part.bytes});
+    done += part.bytes;
+  }
+  return pieces;
+}
+
 double CopyPeak(const OwnedDevice& device, HostPins* pins, const MemoryBatches& batches) {
   constexpr std::int64_t kHoldBackNs = 2'000'000;
   constexpr std::int64_t kHoldBackEachNs = 20'000;
@@ -232,7 +232,8 @@ double CopyPeak(const OwnedDevice& device, HostPins* pins, const MemoryBatches& 
   OwnedEvent end(device);
   std::vector<CopyPiece> pieces;
   for (std::size_t b = 0; b < batches.size(); ++b) {
-    for (const CopyPiece& piece : PinnedPieces(pins, batches.batch(b).front(), to.data())) {
+    const Tensor& from = batches.batch(b).front();
+    for (const CopyPiece& piece : PinnedPieces(pins, from.data, from.bytes, to.data())) {
       pieces.push_back(piece);
     }
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "tools/bench/gpu_device.h"
 
 namespace ringfeed::tools {
+
+/// Copies of host memory in an arena, in parts that lie within what was registered at once. Throws
+/// Error where it cannot be registered.
+std::vector<CopyPiece> PinnedPieces(HostPins* pins, const std::byte* from, std::size_t bytes,
+                                    std::byte* to);
 
 /// How fast pinned memory comes to a device by copies alone: bytes per second, by events, the
 /// copies being enqueued before the first one may begin. `pins` is the feeds' own.

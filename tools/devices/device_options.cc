@@ -61,6 +61,35 @@ std::map<std::string, TransferPlan> TransferPlans() {
   return plans;
 }
 
+void AddTransferOptions(CLI::App* app, CLI::Option* devices, DeviceOptions* options) {
+  app->add_option(
+         "--transfer", options->transfer,
+         "how bytes come onto a device: batch: the CPU makes batches; members: long fields "
+         "are copied from where they were read; slabs: what was read is, and the device "
+         "makes batches of it; direct: cuFile reads files into the device's memory, where it can; "
+         "auto: by how long the fields are, and what that costs")
+      ->transform(NamedValue(TransferPlans()))
+      ->type_name("auto|batch|members|slabs|direct")
+      ->default_str("auto")
+      ->take_last()
+      ->needs(devices);
+  app->add_option_function<std::string>(
+         "--transfer-costs",
+         [options](const std::string& path) {
+           try {
+             options->costs = TransferCosts::Load(path);
+           } catch (const Error& error) {
+             throw CLI::ValidationError("--transfer-costs", error.status().message());
+           }
+         },
+         "what bringing rows onto a device costs, in a file that `ringfeed bench` wrote; without "
+         "it "
+         "an H200's costs count")
+      ->type_name("FILE")
+      ->take_last()
+      ->needs(devices);
+}
+
 }  // namespace
 
 void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
@@ -102,17 +131,7 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
       ->default_str("uneven")
       ->take_last()
       ->needs(devices);
-  app->add_option(
-         "--transfer", options->transfer,
-         "how bytes come onto a device: batch: the CPU makes batches; members: long fields "
-         "are copied from where they were read; slabs: what was read is, and the device "
-         "makes batches of it; direct: cuFile reads files into the device's memory, where it can; "
-         "auto: by what the fields are")
-      ->transform(NamedValue(TransferPlans()))
-      ->type_name("auto|batch|members|slabs|direct")
-      ->default_str("auto")
-      ->take_last()
-      ->needs(devices);
+  AddTransferOptions(app, devices, options);
   app->add_option("--trace", options->trace,
                   "what was read, copied, waited for and computed when, as a Chrome trace")
       ->type_name("FILE")

@@ -7,6 +7,7 @@
 
 #include "ringfeed/device_backend.h"
 #include "ringfeed/device_feed.h"
+#include "ringfeed/transfer_costs.h"
 
 namespace CLI {
 class App;
@@ -22,6 +23,7 @@ struct DeviceOptions {
   Distribution distribution = Distribution::kRoundRobin;
   LastStep last_step = LastStep::kUneven;
   TransferPlan transfer = TransferPlan::kAuto;
+  TransferCosts costs;
   std::string trace;  ///< a file; "": none
 
   bool wanted() const { return !devices.empty(); }

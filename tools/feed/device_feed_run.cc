@@ -105,6 +105,7 @@ FeedOptions DeviceFeedRun::FeedOptionsOf(const ChosenDevices& chosen) const {
   feed.distribution = options_.distribution;
   feed.last_step = options_.last_step;
   feed.transfer = options_.transfer;
+  feed.costs = options_.costs;
   feed.patience_ms = kPatienceMs + steps_ms;
   feed.close_timeout_ms += steps_ms;
   feed.timeline = timeline_;

@@ -1,10 +1,5 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -25,6 +20,7 @@
 #include "tools/process_usage.h"
 #include "tools/progress_bar.h"
 #include "tools/report.h"
+#include "tools/result_file.h"
 #include "tools/tune/machine_limits.h"
 #include "tools/tune/tune_report.h"
 #include "tools/tune/tune_search.h"
@@ -51,40 +47,6 @@ constexpr char kTuneHelp[] =
 constexpr char kDefaultOut[] = "ringfeed.tuned.json";
 constexpr double kColdShare = 0.5;      // files of which less is in the page cache are cold
 constexpr std::uint64_t kSteps = 1000;  // of the progress bar
-
-/// A file that is written at the end; its name is tried at the start, so that a run is not in vain.
-class ResultFile {
- public:
-  /// Throws Error where it cannot be written. An empty path: none.
-  explicit ResultFile(std::string path) : path_(std::move(path)) {
-    if (path_.empty()) return;
-    is_new_ = !std::filesystem::exists(path_);
-    file_.open(path_, std::ios::app);
-    if (!file_) throw Error(StatusFromErrno(errno, "write " + path_));
-    file_.close();
-  }
-  /// Leaves no empty file if nothing came of it.
-  ~ResultFile() {
-    if (is_new_) (void)unlink(path_.c_str());
-  }
-  ResultFile(const ResultFile&) = delete;
-  ResultFile& operator=(const ResultFile&) = delete;
-  /// Throws Error where it could not be written whole.
-  void Write(const std::string& text) {
-    if (path_.empty()) return;
-    errno = 0;
-    file_.open(path_, std::ios::trunc);
-    file_ << text;
-    file_.close();
-    if (!file_) throw Error(StatusFromErrno(errno != 0 ? errno : EIO, "write " + path_));
-    is_new_ = false;
-  }
-
- private:
-  const std::string path_;
-  bool is_new_ = false;  ///< and nothing is in it yet
-  std::ofstream file_;
-};
 
 void RefuseStreams(const std::vector<std::string>& names) {
   for (const std::string& name : names) {

@@ -224,9 +224,11 @@ class LeftRowsTest : public ::testing::Test {
     batch_.push_back(std::move(ragged));
   }
   /// Carries the plan out, compares what comes of it, and gives the plan.
-  CopyPlan Check(LeftRows how) {
+  CopyPlan Check(LeftRows how, const TransferCosts& costs = {}) {
     CopyPlan plan;
-    EXPECT_TRUE(plan.Make(batch_, {.pending = pending_, .left_rows = how}).ok());
+    const TransferPlanner planner(costs);
+    EXPECT_TRUE(
+        plan.Make(batch_, {.pending = pending_, .left_rows = how, .planner = planner}).ok());
     Slot slot = CarryOut(plan);
     Instance tensors;
     plan.MakeTensors(slot.data(), {}, &tensors);
@@ -246,8 +248,8 @@ class LeftRowsTest : public ::testing::Test {
 };
 
 TEST_F(LeftRowsTest, LongRowsAreCopiedOneByOne) {
-  Make({40'000, 0, 17'001, 50'003}, 12);
-  const CopyPlan plan = Check(LeftRows::kByLength);
+  Make({60'000, 0, 47'001, 50'003}, 12);
+  const CopyPlan plan = Check(LeftRows::kByCost);
   EXPECT_EQ(plan.each_bytes(), expected_.size());
   EXPECT_EQ(plan.together_bytes(), 0u);
   std::vector<DeviceKernel> kernels;
@@ -257,21 +259,46 @@ TEST_F(LeftRowsTest, LongRowsAreCopiedOneByOne) {
 
 TEST_F(LeftRowsTest, ShortNeighboursAreCopiedTogether) {
   Make({2000, 3001, 1024, 5003, 0, 2000}, 16);
-  const CopyPlan plan = Check(LeftRows::kByLength);
+  const CopyPlan plan = Check(LeftRows::kByCost);
   EXPECT_EQ(plan.together_bytes(), expected_.size());
   EXPECT_EQ(plan.pieces().size(), 3u) << "the offsets, the rows, the table";
 }
 
+TEST_F(LeftRowsTest, NeighboursOfMiddlingLengthAreCopiedAsItCosts) {
+  Make({10'000, 12'000, 9'000, 11'000}, 16);
+  EXPECT_EQ(Check(LeftRows::kByCost).together_bytes(), expected_.size());
+  // Where a link takes ten times as long, joining saves little of a row's time on it.
+  EXPECT_EQ(Check(LeftRows::kByCost, {.link_ns_per_kib = 186}).each_bytes(), expected_.size());
+  EXPECT_EQ(Check(LeftRows::kByCost, {.row_ns = 425}).each_bytes(), expected_.size());
+}
+
+TEST_F(LeftRowsTest, TooFewNeighboursAreNotWorthACopy) {
+  Make({2000, 2000}, 16);
+  EXPECT_GE(Check(LeftRows::kByCost).staging_bytes(), expected_.size());
+  EXPECT_EQ(Check(LeftRows::kTogether).together_bytes(), expected_.size());
+}
+
+TEST_F(LeftRowsTest, AGapMayCostWhatACopyDoes) {
+  const std::vector<std::size_t> dense(60, 2000);
+  Make(dense, 16);
+  const std::size_t bytes = expected_.size();
+  // The last row stands far behind the others.
+  pending_.back().from += 20'000;
+  std::memcpy(const_cast<std::byte*>(pending_.back().from), expected_.data() + bytes - 2000, 2000);
+  EXPECT_EQ(Check(LeftRows::kByCost).together_bytes(), bytes);
+  EXPECT_EQ(Check(LeftRows::kByCost, {.link_ns_per_kib = 25}).together_bytes(), bytes - 2000);
+}
+
 TEST_F(LeftRowsTest, ShortRowsFarFromEachOtherAreStaged) {
   Make({2000, 3001, 1024}, 100'000);
-  const CopyPlan plan = Check(LeftRows::kByLength);
+  const CopyPlan plan = Check(LeftRows::kByCost);
   EXPECT_EQ(plan.each_bytes() + plan.together_bytes(), 0u);
   EXPECT_GE(plan.staging_bytes(), expected_.size());
 }
 
 TEST_F(LeftRowsTest, RowsInTheBatchItselfComeWithThoseThatAreNot) {
   Make({20'000, 2000, 2000, 30'000, 2000, 1500, 1600}, 16, 3);
-  for (const LeftRows how : {LeftRows::kByLength, LeftRows::kEach, LeftRows::kTogether}) Check(how);
+  for (const LeftRows how : {LeftRows::kByCost, LeftRows::kEach, LeftRows::kTogether}) Check(how);
 }
 
 TEST_F(LeftRowsTest, TogetherGoesWhatIsWantedByTwoThirds) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -427,6 +428,72 @@ TEST_F(TransferTest, ReInitAndALateLeaseFindTheirMemory) {
     EXPECT_EQ(ContentsOf(&*lease), first);
   }
   EXPECT_TRUE(feed.Close().ok());
+}
+
+// Whatever is left, joined or copied by the CPU after all.
+TEST_F(TransferTest, WhateverThingsCostTheSameComes) {
+  const std::string path = Examples(150, 3'000);
+  const TransferCosts costs[] = {
+      {.copy_ns_per_kib = TransferCosts::kMostNs},
+      {.copy_ns_per_kib = 1e-3},
+      {.copy_ns_per_kib = TransferCosts::kMostNs, .member_ns = TransferCosts::kMostNs},
+      {.copy_ns_per_kib = TransferCosts::kMostNs, .member_ns = 1, .row_ns = 1e5},
+      {.link_ns_per_kib = TransferCosts::kMostNs, .row_ns = 1e-3},
+      {.link_ns_per_kib = 1e-3, .member_ns = 1, .row_ns = 1},
+  };
+  for (const auto& [name, order] : Orders()) {
+    const auto feed = [&](const FeedOptions& options) {
+      OpenOptions open = Fresh();
+      open.io.path = IoPath::kPread;  // what is mapped is not left
+      return FeedAll(
+          Batch(order(Parse(OpenFiles({path}, open), RaggedExample(3'000))), {.size = 7}), options,
+          2);
+    };
+    const Outcome expected = feed({.transfer = TransferPlan::kBatch});
+    for (std::size_t i = 0; i < std::size(costs); ++i) {
+      SCOPED_TRACE(testing::Message() << name << ", costs " << i);
+      const Outcome outcome = feed({.costs = costs[i]});
+      EXPECT_TRUE(outcome == expected) << outcome.end << " for " << expected.end;
+      const std::uint64_t left = outcome.member_bytes + outcome.slab_bytes;
+      if (i == 0) {
+        EXPECT_GT(left, 0u);
+      }
+      if (i == 1) {
+        EXPECT_EQ(left, 0u);
+      }
+    }
+  }
+}
+
+TEST_F(TransferTest, TheReasonSaysByWhoseCosts) {
+  const std::string path = Examples(10, 20'000);
+  const auto reason = [&](const FeedOptions& given) {
+    FeedOptions options = given;
+    options.backend = EmulatedDevices::Open(1);
+    DeviceFeed feed(Batch(Parse(OpenFiles({path}, Fresh()), FixedExample(20'000)), {.size = 5}),
+                    options);
+    while (auto lease = feed.Next()) (void)lease->WaitHost();
+    return feed.Stats().devices[0].transfer_reason;
+  };
+  EXPECT_NE(reason({}).find("by costs of an H200 (defaults)"), std::string::npos) << reason({});
+  const std::string given = reason({.costs = {.row_ns = 50}});
+  EXPECT_NE(given.find("by the costs given"), std::string::npos) << given;
+  EXPECT_EQ(reason({.transfer = TransferPlan::kBatch}), "asked for");
+}
+
+TEST_F(TransferTest, CostsThatCannotBeAreRefusedWhenItOpens) {
+  FeedOptions options;
+  options.backend = EmulatedDevices::Open(1);
+  options.costs.member_ns = 0;
+  const Reader reader =
+      Batch(Parse(OpenFiles({Examples(5, 100)}, Fresh()), FixedExample(100)), {.size = 5});
+  try {
+    const DeviceFeed feed(reader, options);
+    FAIL() << "it opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(error.status().message().find("member_ns"), std::string::npos);
+  }
 }
 
 // Each would be a copy of its own, or the CPU's after all.

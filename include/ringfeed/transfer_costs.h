@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// What it costs to bring rows onto a device, in nanoseconds of the CPU and of the link alike. By
+/// these TransferPlan::kAuto chooses. Speed alone: none of it changes what comes, or in which
+/// order.
+///
+/// The defaults are those of an H200 behind PCIe 5.0 x16: what the link and a member take is in
+/// bench/results/h200_16core_gpu.json. That file has no copy of cold rows and no gather; their
+/// defaults are by measurements of the CPU alone, on a machine without a GPU (docs/PERFORMANCE.md).
+/// `ringfeed bench --gpu --costs-out FILE` measures all four on a device of yours.
+struct TransferCosts {
+  /// What the CPU takes to copy a KiB of rows into a batch.
+  double copy_ns_per_kib = 100;
+  /// What a KiB takes over the link: 1024 bytes over the median "peak of pinned copies", 55.0 GB/s.
+  double link_ns_per_kib = 18.6;
+  /// What each piece of a batched copy takes beyond its bytes: the call's CPU time, and the gap on
+  /// the link. Of "batch_to_device" the mean of 4 KiB and 16 KiB: cpu_us_per_member (401 and 408),
+  /// and its bytes by gb_per_s less the same bytes by the peak (23 and 20).
+  double member_ns = 425;
+  /// What each row takes that the device puts to its place: its part of the plan, its entry in the
+  /// table, and the kernel.
+  double row_ns = 60;
+
+  /// More than this is taken for a mistake, in any of them.
+  static constexpr double kMostNs = 1e6;
+
+  /// kInvalidArgument for one that is not above 0 and at most kMostNs, by its name, with the
+  /// remedy. A feed asks when it is made.
+  Status Check() const;
+  /// The costs as `ringfeed bench --gpu --costs-out` writes them: JSON of a few lines.
+  /// `measured_on` is for people who read the file, and for nobody else.
+  std::string Text(const std::string& measured_on) const;
+  /// Reads such a file. Costs that it does not name stay the defaults. Blocks for the file.
+  /// Throws Error: kNotFound and its like for a file that cannot be read; kInvalidArgument for one
+  /// that has no such costs, and for costs that Check refuses.
+  static TransferCosts Load(const std::string& path);
+
+  bool operator==(const TransferCosts&) const = default;
+};
+
+}  // namespace ringfeed

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "base/memory/arena.h"
+#include "gpu/feed/copy_plan.h"
+#include "gpu/feed/host_pins.h"
+#include "gpu/feed/memory_batches.h"
+#include "gpu/owned_handles.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed::tools {
+
+/// Measures what TransferCosts says of a device, but for the link: of rows that stand in batches'
+/// memory. Each call measures once, for about that long. The device is bound to the calling thread.
+class CostRows {
+ public:
+  /// `batches`: of 16 MiB at least, two or more. Throws Error where there is no memory.
+  CostRows(const OwnedDevice& device, HostPins* pins, const MemoryBatches& batches);
+  ~CostRows();
+  CostRows(const CostRows&) = delete;
+  CostRows& operator=(const CostRows&) = delete;
+
+  /// What the CPU takes to copy a KiB of rows that are in no cache to a batch: each row once.
+  double CopyNsPerKib() const;
+  /// What a piece of a batched copy takes beyond its bytes on the link, of pieces of so many bytes.
+  double MemberNs(std::size_t bytes, double link_ns_per_kib, double seconds) const;
+  /// What a row takes that the device puts to its place: of the plan, of the launch, of the kernel.
+  /// Throws Error where the device then has other bytes than the host.
+  double RowNs(double seconds) const;
+
+ private:
+  double PlanNs(CopyPlan* plan, double seconds) const;
+
+  const OwnedDevice device_;
+  HostPins* const pins_;
+  const MemoryBatches& batches_;
+  const std::shared_ptr<Arena> arena_;
+  const SlabRun run_;  ///< a batch, and behind it what is staged
+};
+
+}  // namespace ringfeed::tools
