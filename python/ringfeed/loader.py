@@ -63,7 +63,7 @@ class Loader(_core.LoaderNext):
         TypeError, ValueError, ringfeed.Error: arguments that cannot work.
     """
 
-    @counterparts.hinting(counterparts.LOADER)
+    @counterparts.hinting(counterparts.LOADER, chains.OPEN_OPTIONS)
     def __init__(
         self,
         files: Union[chains.PathLike, Iterable[chains.PathLike]],
