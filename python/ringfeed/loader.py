@@ -52,7 +52,8 @@ class Loader(_core.LoaderNext):
             thread. What it raises stands for its batch; where Ctrl-C breaks it off, the next call
             calls it with that batch again. Or a function by `compiled`, with outputs, called for
             each record in parallel.
-        devices: where the batches lie: a kind of devices ("cuda"; "emu:2" is two in host memory,
+        devices: where the batches lie: a kind of devices ("cuda", "cuda:0,1"; "emu:2" is two in
+            host memory,
             for trials; "auto": GPUs where there are some, else emulated ones, with a warning), the
             numbers of GPUs, or a DevicePlan of ringfeed.devices; None: host memory.
         transforms: what is made of fields on the devices (Normalize, Widen, Pad).
@@ -113,6 +114,7 @@ class Loader(_core.LoaderNext):
         self._set_up(plan.build(0), plan, as_tuple, per_batch)
 
     @classmethod
+    @counterparts.hinting(counterparts.FROM_READER)
     def from_reader(
         cls,
         reader: _core.Reader,
