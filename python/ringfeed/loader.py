@@ -214,6 +214,13 @@ class Loader(_core.LoaderNext):
     def __bool__(self) -> bool:
         return True
 
+    def __getitem__(self, index: Any) -> NoReturn:
+        raise TypeError(
+            "a Loader gives batches in their order, not by a number: iterate over it, or seek_to "
+            "one; for Torch's DataLoader there is "
+            "DataLoader(ringfeed.torch.IterableDataset(loader), batch_size=None)"
+        )
+
     @property
     def names(self) -> tuple[str, ...]:
         """The fields' names, in the order of the declaration."""
