@@ -259,7 +259,9 @@ class Loader(_core.LoaderNext):
         self._begin(epoch)
 
     def seek_to(self, batch: int) -> None:
-        """Goes on with that batch of this epoch, by the files' index where there can be one."""
+        """Goes on with that batch of this epoch, by the files' index where there can be one. With
+        the number of batches of the epoch, or a larger one, that is its end: the next `for` gets
+        nothing, and the one after it the next epoch."""
         self._reader.seek_to(counted(batch, "batch"))
         self._begin(self._epoch, batch)
 
