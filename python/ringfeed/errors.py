@@ -95,11 +95,23 @@ _COPY_IN_PYTHON = f"{_COPY} (array.copy() in host memory, clone() of Torch's ten
 
 
 #: How the library calls what opens streams, and how Python does.
-_STREAMS = "Multiplex joins streams as they are opened: OpenStreamSource, or OpenFiles with the name of one"
+_STREAMS = (
+    "Multiplex joins streams as they are opened: OpenStreamSource, or OpenFiles with the name of "
+    "one"
+)
 _STREAMS_IN_PYTHON = (
     "what is joined are streams as they are opened: by open_file, create_recordio_reader or "
     "open_files with the name of one"
 )
+#: Each of the library's texts that Python says otherwise.
+_IN_PYTHON = {
+    _COPY: _COPY_IN_PYTHON,
+    _STREAMS: _STREAMS_IN_PYTHON,
+    "ahead_records and ahead_bytes": "ahead and ahead_bytes",
+    ", or take batches without rows too (BatchOptions::empty_batches)": "",
+}
+#: Options that have another name as arguments.
+_ARGUMENTS = {"arena": "arena_bytes", "files": "shuffle_files"}
 #: A CSV cell that names something where a number is to be.
 _NAME_FOR_A_NUMBER = re.compile(
     r'\bcolumn \d+ \([^\n]*\): "[^\W\d][^\n]*" is no [a-z]+\d+, in the row'
@@ -109,9 +121,9 @@ _NAME_FOR_A_NUMBER = re.compile(
 def _in_python(message: str) -> str:
     """The library's text with its options as Python's arguments, "slots=" for
     "BatchOptions::slots", and with Python's ways to copy and to open streams."""
-    for theirs, ours in ((_COPY, _COPY_IN_PYTHON), (_STREAMS, _STREAMS_IN_PYTHON)):
+    for theirs, ours in _IN_PYTHON.items():
         message = message.replace(theirs, ours)
-    return _CPP_OPTION.sub(r"\1=", message)
+    return _CPP_OPTION.sub(lambda name: _ARGUMENTS.get(name[1], name[1]) + "=", message)
 
 
 def _hint(message: str, record: int) -> str:
