@@ -15,7 +15,8 @@ from .fields import field_tuples
 
 PathLike = Union[str, "os.PathLike[str]"]
 
-_OPEN_OPTIONS = frozenset(
+#: What open_files, and what takes its options, has by name.
+OPEN_OPTIONS = frozenset(
     "format cycle stripe_bytes skip_damaged max_damaged max_record_bytes unordered reopen_limit "
     "reopen_until "
     "ahead ahead_bytes "
@@ -71,14 +72,7 @@ def file_name(path: Any) -> str:
 
 def check_open_options(options: dict[str, Any]) -> dict[str, Any]:
     """Raises TypeError for a name that is no option of open_files."""
-    unknown = sorted(set(options) - _OPEN_OPTIONS)
-    if unknown:
-        hints = counterparts.hints(unknown, counterparts.OPENING)
-        raise TypeError(
-            f"no such option: {', '.join(unknown)}; "
-            + "".join(f"{hint}; " for hint in hints)
-            + f"there are {', '.join(sorted(_OPEN_OPTIONS))}"
-        )
+    counterparts.refuse_unknown(options, OPEN_OPTIONS, counterparts.OPENING)
     given = {name: value for name, value in options.items() if value is not None}
     for name in ("index_folder", "tuned"):
         if name in given:
@@ -98,6 +92,7 @@ def reader_of(value: Any) -> _core.Reader:
     raise TypeError(f"a chain stands on a Reader, not on a {type(value).__name__}: {remedy}")
 
 
+@counterparts.hinting(counterparts.OPENING, OPEN_OPTIONS)
 def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _core.Reader:
     """Records of files, in an order that depends on these options alone, never on threads.
 
@@ -130,6 +125,7 @@ def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _c
     return _core.open_files(file_names(files), check_open_options(options))
 
 
+@counterparts.hinting(counterparts.OPENING, OPEN_OPTIONS)
 def csv_columns(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> tuple[str, str]:
     """What the first row of CSV files says, that of the first file which has one: the row, for
     ``csv(header=…)``, and a format to open the files with. By that each file's first row is no
@@ -209,6 +205,7 @@ def multi_pass(reader: _core.Reader, passes: int) -> _core.Reader:
     return _core.multi_pass(reader_of(reader), counted(passes, "passes"))
 
 
+@counterparts.hinting({})
 def double_buffer(reader: _core.Reader, slots: int = 2) -> _core.Reader:
     """Keeps `slots` batches in memory."""
     return _core.double_buffer(reader_of(reader), counted(slots, "slots"))
@@ -219,6 +216,7 @@ def share(reader: _core.Reader) -> _core.Reader:
     return _core.share(reader_of(reader))
 
 
+@counterparts.hinting(counterparts.OPENING, OPEN_OPTIONS)
 def mix(
     sets: Iterable[Sequence[Any]],
     **options: Any,
@@ -230,6 +228,7 @@ def mix(
     return _core.mix(listed, check_open_options(options))
 
 
+@counterparts.hinting(counterparts.OPENING, OPEN_OPTIONS)
 def multiplex(streams: Iterable[_core.Reader], **options: Any) -> _core.Reader:
     """Records of several streams, of whichever has some. Options: see open_files."""
     return _core.multiplex([reader_of(s) for s in streams], check_open_options(options))
@@ -315,6 +314,7 @@ def truncate(reader: _core.Reader, field: str, length: int) -> _core.Reader:
     return _core.truncate(reader_of(reader), field, counted(length, "length"))
 
 
+@counterparts.hinting({})
 def pad(
     reader: _core.Reader, field: str, length: int = 0, multiple: int = 0, value: float = 0
 ) -> _core.Reader:
@@ -348,6 +348,7 @@ def bucket_batch(
     )
 
 
+@counterparts.hinting(counterparts.TOKEN_BATCHING)
 def token_batch(
     reader: _core.Reader,
     field: str = "",
@@ -368,6 +369,7 @@ def token_batch(
     )
 
 
+@counterparts.hinting(counterparts.PACKING)
 def pack(
     reader: _core.Reader,
     field: str,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
-from typing import Any, Callable, Iterable, Mapping, TypeVar, cast
+import inspect
+from typing import Any, Callable, Collection, Iterable, Mapping, TypeVar, cast
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -12,6 +14,8 @@ _NO_WORKERS = (
 )
 _PASSES = "each `for` over a Loader is an epoch, passes= joins several of them without a seam"
 _SEED = "seed="
+_SLOTS = "slots=, the places for batches"
+_WINDOW = "shuffle=, a number is the records of a window"
 _THREADS = "threads= says how many threads read and parse, 0: one a core"
 _RANK = "rank=, which finds torchrun, Open MPI and Slurm by itself"
 _MAP = "map=, a Python function of a whole batch, or a compiled one of each record"
@@ -25,6 +29,7 @@ OPENING: Mapping[str, str] = {
     "cycle_length": "cycle=",
     "block_length": "stripe_bytes=, how much of a file is read in turn",
     "deterministic": "unordered=, the opposite",
+    "in_order": "unordered=, the opposite",
     "compression_type": _DECOMPRESSED,
     "generator": _SEED,
     "random_state": _SEED,
@@ -37,14 +42,16 @@ LOADER: Mapping[str, str] = {
     "drop_last": "drop_remainder=",
     "collate_fn": "leave it out: rows come as one Array for each field that parse= declares, "
     f"ragged ones with their lod; for more there is {_MAP}",
+    "epoch": f"{_PASSES}; first_epoch= is the number of the first",
     "epochs": _PASSES,
     "num_epochs": _PASSES,
     "repeat": _PASSES,
     "pin_memory": "leave it out: batches lie in pinned memory; devices= puts them on GPUs",
     "pin_memory_device": "devices=",
-    "prefetch": "slots=, the places for batches",
-    "prefetch_factor": "slots=, the places for batches",
-    "buffer_size": "shuffle=, a number is the records of a window",
+    "prefetch": _SLOTS,
+    "prefetch_factor": _SLOTS,
+    "buffer_size": _WINDOW,
+    "shuffle_buffer_size": _WINDOW,
     "reshuffle_each_iteration": "leave it out: each epoch has a shuffle of its own",
     "sampler": "shuffle= for the order, filter= for what is left out",
     "batch_sampler": "shuffle= for the order, filter= for what is left out",
@@ -59,6 +66,12 @@ LOADER: Mapping[str, str] = {
     "shard_id": _RANK,
 }
 
+#: What Loader.from_reader does not take, since the chain that it reads has it already.
+FROM_READER: Mapping[str, str] = {
+    name: f"the chain has it: by ringfeed.{name}(reader, …)"
+    for name in ("batch", "filter", "parse", "shuffle")
+}
+
 #: What functions take that make batches of a reader.
 BATCHING: Mapping[str, str] = {
     "batch": "size=",
@@ -66,7 +79,20 @@ BATCHING: Mapping[str, str] = {
     "drop_last": "drop_remainder=",
     "num_workers": "leave it out: there are no worker processes, open_files takes threads=",
     "collate_fn": "leave it out: rows come as one Array for each field of the parser",
-    "prefetch": "slots=, the places for batches",
+    "prefetch": _SLOTS,
+}
+
+#: The same where the size of a batch is not a number of rows.
+TOKEN_BATCHING: Mapping[str, str] = {
+    "batch_size": "tokens= or bytes=, what a batch holds at the most, or most_rows=",
+    "prefetch": _SLOTS,
+}
+
+PACKING: Mapping[str, str] = {
+    "batch": "rows=",
+    "batch_size": "rows=",
+    "drop_last": "drop_remainder=",
+    "prefetch": _SLOTS,
 }
 
 SHUFFLING: Mapping[str, str] = {
@@ -77,21 +103,50 @@ SHUFFLING: Mapping[str, str] = {
 REPEATING: Mapping[str, str] = {name: "passes=" for name in ("count", "epochs", "num_epochs")}
 
 
-def hints(names: Iterable[str], counterparts: Mapping[str, str]) -> list[str]:
-    """What to say instead of each of `names` that another loader has."""
-    return [f"{name} → {counterparts[name]}" for name in names if name in counterparts]
+def refuse_unknown(
+    names: Iterable[str], options: Collection[str], counterparts: Mapping[str, str]
+) -> None:
+    """Raises TypeError for those of `names` that are none of `options`, with what ringfeed has
+    instead of another loader's, and with the nearest option where it is a slip of that."""
+    unknown = sorted(set(names) - set(options))
+    if not unknown:
+        return
+    hints = [f"{name} → {counterparts[name]}" for name in unknown if name in counterparts]
+    slips = [name for name in unknown if name not in counterparts]
+    if not slips:
+        raise TypeError("ringfeed calls it otherwise: " + "; ".join(hints))
+    remedies = [f"no such option: {_with_nearest(slips, options)}", *hints]
+    raise TypeError(f"{'; '.join(remedies)}; there are {', '.join(sorted(options))}")
 
 
-def hinting(counterparts: Mapping[str, str]) -> Callable[[_Function], _Function]:
-    """Makes a function raise a TypeError with ringfeed's counterpart of an argument that it does
-    not have, before one that is missing is named."""
+def _with_nearest(names: Iterable[str], options: Collection[str]) -> str:
+    """ "colour, shuffel (did you mean shuffle?)": a strange name has no nearest."""
+    described = []
+    for name in names:
+        nearest = difflib.get_close_matches(name.lower(), sorted(options), 1, 0.7)
+        described.append(name + "".join(f" (did you mean {option}?)" for option in nearest))
+    return ", ".join(described)
+
+
+def hinting(
+    counterparts: Mapping[str, str], options: Collection[str] = ()
+) -> Callable[[_Function], _Function]:
+    """Makes a function refuse arguments that it does not have, as refuse_unknown does, before one
+    that is missing is named. `options` are those that it takes by ``**options``."""
 
     def decorate(function: _Function) -> _Function:
+        kinds = inspect.Parameter
+        known = frozenset(options) | {
+            name
+            for name, parameter in inspect.signature(function).parameters.items()
+            if parameter.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)
+            and name not in ("self", "cls")
+        }
+
         @functools.wraps(function)
         def checked(*arguments: Any, **named: Any) -> Any:
-            found = hints(named, counterparts)
-            if found:
-                raise TypeError("ringfeed calls it otherwise: " + "; ".join(found))
+            if not known.issuperset(named):
+                refuse_unknown(named, known, counterparts)
             return function(*arguments, **named)
 
         return cast(_Function, checked)

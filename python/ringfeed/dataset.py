@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
-from . import _core
+from . import _core, counterparts
 from .arguments import counted, some_callables
-from .fields import Fields, dtype_name, field_list, field_tuples, slot_tuples
+from .fields import Field, Fields, dtype_name, field_list, field_tuples, slot_tuples
 
 __all__ = ["Dataset", "Parser", "RandomAccessDataset", "from_dataset", "from_iterable"]
 
@@ -54,11 +55,12 @@ class Parser:
 
     def parse(self, sample: bytes) -> Union[Mapping[str, Any], Sequence[Any]]:
         """The values of all fields by name, or in their order: bytes as they are to be stored, or
-        what ``numpy.asarray`` takes. What it raises comes out at the loop, and a field without a
-        value, or with None, is a ValueError there."""
+        what ``numpy.asarray`` takes. What it raises comes out at the loop. There a field without a
+        value, or with None, or with one of another size, is a ValueError."""
         raise NotImplementedError("a Parser has parse()")
 
 
+@counterparts.hinting({})
 def from_dataset(dataset: Dataset, ahead: int = 0, ahead_bytes: int = 0) -> _core.Reader:
     """The samples as records of a chain.
 
@@ -75,6 +77,7 @@ def from_dataset(dataset: Dataset, ahead: int = 0, ahead_bytes: int = 0) -> _cor
     )
 
 
+@counterparts.hinting({})
 def from_iterable(
     creator: Callable[[], Iterable[Any]],
     slots: Iterable[Sequence[Any]],
@@ -95,14 +98,46 @@ def parse_samples(records: _core.Reader, parser: Parser) -> _core.Reader:
     """Records into the fields of a Parser of the user's."""
     fields = field_list(parser.fields)
     names = [field.name for field in fields]
-    dtypes = [dtype_name(field.dtype) for field in fields]
     who = f"{type(parser).__name__}.parse"
 
     def row_of(sample: bytes) -> tuple[Any, ...]:
         values = _values(parser.parse(sample), names, who)
-        return tuple(_buffer(value, dtype) for value, dtype in zip(values, dtypes))
+        return tuple(_buffer(value, place) for value, place in zip(values, places))
 
-    return _core.parse_samples(records, row_of, field_tuples(parser.fields))
+    reader = _core.parse_samples(records, row_of, field_tuples(parser.fields))
+    places = [_Place(field, who) for field in fields]  # behind the check of the dtypes
+    return reader
+
+
+class _Place:
+    """Where a Parser's values of a field go.
+
+    Attributes:
+        dtype: its name.
+        bytes: of a record's values; of a ragged field those of one unit.
+        name: the Parser's class and the field, as errors begin.
+    """
+
+    def __init__(self, field: Field, who: str) -> None:
+        self.dtype = dtype_name(field.dtype)
+        self._shape = list(field.shape)
+        self._ragged = any(dimension < 0 for dimension in self._shape)
+        self._item_bytes = int("".join(filter(str.isdigit, self.dtype)) or 8) // 8
+        inner = math.prod(dimension for dimension in self._shape if dimension >= 0)
+        self.bytes = self._item_bytes * inner
+        self.name = f'{who}: field "{field.name}"'
+
+    def fits(self, count: int) -> bool:
+        """Whether that many bytes are a row."""
+        return count % self.bytes == 0 if self._ragged and self.bytes else count == self.bytes
+
+    def misfit(self, count: int, shape: str) -> ValueError:
+        """For so many bytes, of an array of that shape if they are one."""
+        unit = "units of " if self._ragged else "of "
+        return ValueError(
+            f"{self.name} has {self.dtype} {self._shape} a record, {unit}{self.bytes} bytes, got "
+            f"{shape}{count} bytes"
+        )
 
 
 def _values(row: Any, names: list[str], who: str) -> list[Any]:
@@ -122,9 +157,19 @@ def _values(row: Any, names: list[str], who: str) -> list[Any]:
     return values
 
 
-def _buffer(value: Any, dtype: str) -> Any:
+def _buffer(value: Any, place: _Place) -> Any:
+    """What is stored of a value; an error of its type or its size names the class and the field."""
     if isinstance(value, (bytes, bytearray)):
+        if not place.fits(len(value)):
+            raise place.misfit(len(value), "")
         return value
     import numpy
 
-    return numpy.ascontiguousarray(value, dtype)
+    try:
+        array = numpy.ascontiguousarray(value, place.dtype)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{place.name} is no {place.dtype}: {error}") from error
+    if not place.fits(array.nbytes):
+        raise place.misfit(array.nbytes, f"an array {list(numpy.shape(value))} of ")
+    return array

@@ -6,9 +6,10 @@ import os
 import sys
 import warnings
 from dataclasses import dataclass, replace
-from typing import Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Mapping, NamedTuple, Optional, Sequence, Union
 
-from . import _core
+from . import _core, counterparts
+from .arguments import at_least
 
 
 class Normalize(NamedTuple):
@@ -66,8 +67,8 @@ class DevicePlan:
     """Arguments of a Loader about devices; puts its chains' batches on them.
 
     Attributes:
-        devices: a kind ("cuda", "emu:2"), the numbers of GPUs, or "auto": GPUs where there are
-            some, else emulated devices. A Loader then warns, and its stats() say why.
+        devices: a kind ("cuda", "cuda:0,1", "emu:2"), the numbers of GPUs, or "auto": GPUs where
+            there are some, else emulated devices. A Loader then warns, and its stats() say why.
         slots: batches on each device at a time, at least 2, those that are held included.
         distribution: "round_robin", or "split": every batch is cut into a part per device.
         last_step: where there are not enough batches for every device. "uneven": the first devices
@@ -112,13 +113,11 @@ class DevicePlan:
             InvalidArgument, NotFound and other Errors: a file of costs that is none.
         """
         self._check()
-        kind, numbers = (
-            (self.devices, ()) if isinstance(self.devices, str) else ("cuda", self.devices)
-        )
+        kind, numbers = _chosen(self.devices)
         return _core.DeviceFeed(
             reader,
             kind=kind,
-            devices=list(numbers),
+            devices=numbers,
             slots=self.slots,
             distribution=self.distribution,
             last_step=self.last_step,
@@ -155,8 +154,6 @@ class DevicePlan:
         return (steps + (rest > 0 and self.last_step != "drop")) * devices
 
     def _check(self) -> None:
-        if not isinstance(self.devices, (str, Sequence)):
-            raise TypeError(f"devices are a kind, or a list of numbers, not {self.devices!r}")
         for transform in self.transforms:
             if not isinstance(transform, (Normalize, Widen, Pad)):
                 raise TypeError(f"a transform is a Normalize, a Widen or a Pad, not {transform!r}")
@@ -171,6 +168,10 @@ class DevicePlan:
             )
         if self.slot_bytes < 0 or self.patience < 0:
             raise ValueError("slot_bytes and patience are not negative")
+
+
+# A dataclass makes its own __init__; a slip in a name is told as other functions do.
+setattr(DevicePlan, "__init__", counterparts.hinting({})(DevicePlan.__init__))
 
 
 def warn_of_choice(reader: Union[_core.Reader, _core.DeviceFeed]) -> None:
@@ -219,6 +220,30 @@ def _costs_of(
     if isinstance(costs, Mapping):
         return dict(costs)
     return _core.load_transfer_costs(os.fspath(costs))
+
+
+def _chosen(devices: Any) -> tuple[str, list[int]]:
+    """The kind, and the numbers of its devices, none for all of them."""
+    ways = 'a kind ("cuda", "cuda:0,1", "emu:2", "auto"), or the numbers of GPUs ([0, 1])'
+    if isinstance(devices, str):
+        kind, colon, numbers = devices.partition(":")
+        if not colon or kind != "cuda":
+            return devices, []
+        if not all(number.isascii() and number.isdigit() for number in numbers.split(",")):
+            raise ValueError(f'devices={devices!r}: write numbers of devices, as in "cuda:0,1"')
+        listed = [int(number) for number in numbers.split(",")]
+    elif isinstance(devices, (int, bytes)) or not isinstance(devices, Sequence):
+        one = type(devices) is int and devices >= 0
+        more = f": the GPU of this number is [{devices!r}]" if one else ""
+        raise TypeError(f"devices are {ways}, not {devices!r}{more}")
+    else:
+        listed = [at_least(0, number, "a device's number") for number in devices]
+        if not listed:
+            raise ValueError(f"devices=[] are none: {ways}, or None for batches in host memory")
+    twice = [number for number in listed if listed.count(number) > 1]
+    if twice:
+        raise ValueError(f"devices={devices!r}: device {twice[0]} is listed twice")
+    return "cuda", listed
 
 
 def _place(reader: _core.Reader, field: Union[str, int]) -> int:

@@ -94,10 +94,43 @@ _COPY = "copy what is to be kept"
 _COPY_IN_PYTHON = f"{_COPY} (array.copy() in host memory, clone() of Torch's tensor on a GPU)"
 
 
+#: How the library calls what opens streams, and how Python does.
+_STREAMS = (
+    "Multiplex joins streams as they are opened: OpenStreamSource, or OpenFiles with the name of "
+    "one"
+)
+_STREAMS_IN_PYTHON = (
+    "what is joined are streams as they are opened: by open_file, create_recordio_reader or "
+    "open_files with the name of one"
+)
+#: Each of the library's texts that Python says otherwise.
+_IN_PYTHON = {
+    _COPY: _COPY_IN_PYTHON,
+    _STREAMS: _STREAMS_IN_PYTHON,
+    "ahead_records and ahead_bytes": "ahead and ahead_bytes",
+    ", or take batches without rows too (BatchOptions::empty_batches)": "",
+}
+#: Options that have another name as arguments.
+_ARGUMENTS = {"arena": "arena_bytes", "files": "shuffle_files"}
+#: A CSV cell that names something where a number is to be.
+_NAME_FOR_A_NUMBER = re.compile(
+    r'\bcolumn \d+ \([^\n]*\): "[^\W\d][^\n]*" is no [a-z]+\d+, in the row'
+)
+
+
 def _in_python(message: str) -> str:
     """The library's text with its options as Python's arguments, "slots=" for
-    "BatchOptions::slots", and with Python's way to copy."""
-    return _CPP_OPTION.sub(r"\1=", message.replace(_COPY, _COPY_IN_PYTHON))
+    "BatchOptions::slots", and with Python's ways to copy and to open streams."""
+    for theirs, ours in _IN_PYTHON.items():
+        message = message.replace(theirs, ours)
+    return _CPP_OPTION.sub(lambda name: _ARGUMENTS.get(name[1], name[1]) + "=", message)
+
+
+def _hint(message: str, record: int) -> str:
+    """What to do where the first record of a CSV file may be its header."""
+    if record != 0 or not _NAME_FOR_A_NUMBER.search(message):
+        return ""
+    return "; where the first row names the columns, say csv(…, header=True)"
 
 
 def from_status(code: str, message: str, file: str, offset: int, record: int) -> Error:
@@ -108,6 +141,7 @@ def from_status(code: str, message: str, file: str, offset: int, record: int) ->
         place.append(f"offset {offset}")
     if record >= 0:
         place.append(f"record {record}")
-    error = _CLASSES.get(code, Error)(": ".join([*place, _in_python(message)]))
+    text = _in_python(message) + _hint(message, record)
+    error = _CLASSES.get(code, Error)(": ".join([*place, text]))
     error.code, error.file, error.offset, error.record = code, file, offset, record
     return error

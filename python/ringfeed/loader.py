@@ -52,7 +52,8 @@ class Loader(_core.LoaderNext):
             thread. What it raises stands for its batch; where Ctrl-C breaks it off, the next call
             calls it with that batch again. Or a function by `compiled`, with outputs, called for
             each record in parallel.
-        devices: where the batches lie: a kind of devices ("cuda"; "emu:2" is two in host memory,
+        devices: where the batches lie: a kind of devices ("cuda", "cuda:0,1"; "emu:2" is two in
+            host memory,
             for trials; "auto": GPUs where there are some, else emulated ones, with a warning), the
             numbers of GPUs, or a DevicePlan of ringfeed.devices; None: host memory.
         transforms: what is made of fields on the devices (Normalize, Widen, Pad).
@@ -63,7 +64,7 @@ class Loader(_core.LoaderNext):
         TypeError, ValueError, ringfeed.Error: arguments that cannot work.
     """
 
-    @counterparts.hinting(counterparts.LOADER)
+    @counterparts.hinting(counterparts.LOADER, chains.OPEN_OPTIONS)
     def __init__(
         self,
         files: Union[chains.PathLike, Iterable[chains.PathLike]],
@@ -113,6 +114,7 @@ class Loader(_core.LoaderNext):
         self._set_up(plan.build(0), plan, as_tuple, per_batch)
 
     @classmethod
+    @counterparts.hinting(counterparts.FROM_READER)
     def from_reader(
         cls,
         reader: _core.Reader,
@@ -212,6 +214,13 @@ class Loader(_core.LoaderNext):
     def __bool__(self) -> bool:
         return True
 
+    def __getitem__(self, index: Any) -> NoReturn:
+        raise TypeError(
+            "a Loader gives batches in their order, not by a number: iterate over it, or seek_to "
+            "one; for Torch's DataLoader there is "
+            "DataLoader(ringfeed.torch.IterableDataset(loader), batch_size=None)"
+        )
+
     @property
     def names(self) -> tuple[str, ...]:
         """The fields' names, in the order of the declaration."""
@@ -250,7 +259,9 @@ class Loader(_core.LoaderNext):
         self._begin(epoch)
 
     def seek_to(self, batch: int) -> None:
-        """Goes on with that batch of this epoch, by the files' index where there can be one."""
+        """Goes on with that batch of this epoch, by the files' index where there can be one. With
+        the number of batches of the epoch, or a larger one, that is its end: the next `for` gets
+        nothing, and the one after it the next epoch."""
         self._reader.seek_to(counted(batch, "batch"))
         self._begin(self._epoch, batch)
 

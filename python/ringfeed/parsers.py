@@ -73,7 +73,7 @@ def csv(
     fields: Fields,
     delimiter: str = ",",
     quotes: bool = True,
-    header: str = "",
+    header: Union[str, Literal[False], None] = "",
     columns: int = 0,
 ) -> _core.RecordParser: ...
 
@@ -93,7 +93,7 @@ def csv(
     fields: Fields,
     delimiter: str = ",",
     quotes: bool = True,
-    header: Union[str, bool] = "",
+    header: Union[str, bool, None] = "",
     columns: int = 0,
 ) -> Union[_core.RecordParser, CsvByHeader]:
     """CSV rows by their columns.
@@ -104,11 +104,13 @@ def csv(
         header: True: the first row of each file names the columns. A Loader reads that of its first
             file as it is made, and a file with another one is damaged. Or the line that names them,
             where it is known; whether the files have one is then said by format="csv:header".
+            False, or "": every row is a record.
         columns: how many a row must have (0: as the header or the fields say, -1: at least those).
     """
     if header is True:
         return CsvByHeader(fields, delimiter, quotes, columns)
     declared = field_list(fields)
+    header = "" if header is False or header is None else header
     if not isinstance(header, str):
         raise TypeError(
             "header is True, where the first row of each file names the columns, or the line that "

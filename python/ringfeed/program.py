@@ -23,6 +23,9 @@ class FeedProgram(_core.FeedProgram):
     """
 
     def __init__(self, text: str, name: str = "program") -> None:
+        for given, what in ((text, "a program is its text"), (name, "its name is a text")):
+            if not isinstance(given, str):
+                raise TypeError(f"{what}, a str, not {given!r}; FeedProgram.load reads a file")
         super().__init__(text, name)
 
     @classmethod

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Iterator, NoReturn
+from types import FrameType
+from typing import Any, Iterator, NoReturn, Optional
 
 import torch
 import torch.distributed
@@ -17,6 +18,7 @@ from .collation import refuse_collation
 from .loader import Loader
 
 _HOST = 1  # kDLCPU
+_MOST_WRAPPERS = 8
 _ONE_PROCESS = (
     "a Loader is live (threads, memory, open files) and works in the process that made it alone: "
     "use num_workers=0; its threads read and parse ahead without worker processes"
@@ -110,9 +112,7 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
     def __iter__(self) -> Iterator[Any]:
         if torch.utils.data.get_worker_info() is not None:
             raise RuntimeError(_ONE_PROCESS)
-        # The DataLoader tells a data set nothing of itself: its fetcher is who calls this.
-        caller = sys._getframe(1).f_locals.get("self")
-        refuse_collation(caller, getattr(torch.utils.data, "default_collate", None))
+        refuse_collation(_fetcher(), getattr(torch.utils.data, "default_collate", None))
         return _Tensors(iter(self.loader), self.ragged)
 
     def __len__(self) -> int:
@@ -128,6 +128,21 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
 
     def __reduce__(self) -> NoReturn:
         raise RuntimeError(_ONE_PROCESS)
+
+
+def _fetcher() -> Any:
+    """The DataLoader's fetcher that asks for an iterator, None where none does. A DataLoader tells
+    a data set nothing of itself, so it is looked for among the callers; between it and the data set
+    are those that Torch's ChainDataset and data sets of the program's own put there."""
+    frame: Optional[FrameType] = sys._getframe(2)
+    for _ in range(_MOST_WRAPPERS):
+        if frame is None:
+            break
+        caller = frame.f_locals.get("self")
+        if hasattr(caller, "auto_collation"):
+            return caller
+        frame = frame.f_back
+    return None
 
 
 class _Tensors(LoopNext):

@@ -126,7 +126,8 @@ Values NumbersOf(nb::handle list) {
 Values ListOf(nb::handle list) {
   if (nb::len(list) == 0) {
     RefuseType(
-        "an empty list does not say of what: give an empty array, numpy.empty(0, \"int64\")");
+        "an empty list does not say of what: numbers are an empty array, numpy.empty(0, \"int64\") "
+        "or of \"float32\"; bytes and text are left out, and a parser's default [] reads that");
   }
   if (!IsBytes(list[0])) return NumbersOf(list);
   BytesList values;

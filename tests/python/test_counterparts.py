@@ -22,12 +22,15 @@ TAKERS: list[tuple[Callable[..., Any], Mapping[str, str]]] = [
     (ringfeed.bucket_batch, counterparts.BATCHING),
     (ringfeed.shuffle, counterparts.SHUFFLING),
     (ringfeed.multi_pass, counterparts.REPEATING),
+    (ringfeed.token_batch, counterparts.TOKEN_BATCHING),
+    (ringfeed.pack, counterparts.PACKING),
+    (ringfeed.Loader.from_reader, counterparts.FROM_READER),
 ]
 
 
 def arguments_of(taker: Callable[..., Any]) -> set[str]:
     names = set(inspect.signature(taker).parameters)
-    return names | chains._OPEN_OPTIONS if "options" in names else names
+    return names | chains.OPEN_OPTIONS if "options" in names else names
 
 
 @pytest.mark.parametrize(
@@ -63,6 +66,47 @@ def test_functions_of_chains_name_their_counterparts(tmp_path: Path) -> None:
     for call, instead in wrong:
         with pytest.raises(TypeError, match=instead):
             call()
+
+
+#: What takes arguments by name: a slip in any of them is told.
+NAMED: list[Callable[..., Any]] = [
+    *[taker for taker, _ in TAKERS],
+    ringfeed.csv_columns,
+    ringfeed.double_buffer,
+    ringfeed.from_dataset,
+    ringfeed.from_iterable,
+    ringfeed.mix,
+    ringfeed.multiplex,
+    ringfeed.pad,
+    ringfeed.devices.DevicePlan,
+]
+
+
+@pytest.mark.parametrize("taker", NAMED, ids=[taker.__name__ for taker in NAMED])
+def test_a_slip_in_any_argument_names_the_nearest_and_all(taker: Callable[..., Any]) -> None:
+    own = arguments_of(taker) - {"self", "options"}
+    for name in own:
+        slip = name[:1] + name[2:] + "x" if len(name) > 5 else name + "x"
+        with pytest.raises(TypeError) as caught:
+            taker(**{slip: 1})
+        text = str(caught.value)
+        assert f"no such option: {slip} (did you mean {name}?)" in text
+        assert all(option in text for option in own) and "\n" not in text
+
+
+@pytest.mark.parametrize(
+    "slip, meant", [("shuffel", "shuffle"), ("bach", "batch"), ("device", "devices")]
+)
+def test_a_loaders_own_options_count(slip: str, meant: str) -> None:
+    """Also where the option that was meant is one that must be there."""
+    with pytest.raises(TypeError, match=rf"{slip} \(did you mean {meant}\?\)"):
+        ringfeed.Loader("none", **{slip: 1})  # type: ignore[arg-type]
+
+
+def test_a_slip_stands_beside_a_counterpart_and_a_strange_name_without_a_guess() -> None:
+    wanted = r"no such option: colour, formt \(did you mean format\?\); num_workers → .*; there are"
+    with pytest.raises(TypeError, match=wanted):
+        ringfeed.open_files("none", formt="lines", colour="red", num_workers=2)
 
 
 @pytest.mark.parametrize("taker, table", TAKERS, ids=[taker.__name__ for taker, _ in TAKERS])

@@ -72,13 +72,40 @@ def test_a_parser_that_raises_gives_its_own_exception():
         next(chain)
 
 
-def test_a_value_of_another_size_names_its_field():
-    class Short(Squares):
+@pytest.mark.parametrize(
+    "values, error, message",
+    [
+        (([1, 2], [0, 0]), ValueError, r'"x" has int64 \[\] a record, of 8 bytes.* \[2\] of 16'),
+        ((b"12", [0, 0]), ValueError, r'"x" has int64 .* of 8 bytes, got 2 bytes'),
+        (("a", [0, 0]), ValueError, r'"x" is no int64: invalid literal'),
+        ((2**80, [0, 0]), ValueError, r'"x" is no int64: '),
+        (({}, [0, 0]), TypeError, r'"x" is no int64: '),
+        ((1, [1.0]), ValueError, r'"row" has float32 \[2\] .* 8 bytes, .* \[1\] of 4 bytes'),
+        ((1, [1.0, 2.0, 3.0]), ValueError, r'"row" has float32 \[2\] a record, of 8 bytes'),
+        ((1, [[1.0], [2.0, 3.0]]), ValueError, r'"row" is no float32: '),
+    ],
+)
+def test_a_value_that_does_not_fit_names_the_class_and_the_field(values, error, message):
+    class Wrong(Squares):
         def parse(self, sample):
-            return (1, [1.0])
+            return values
 
-    chain = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Numbers(3)), Short()), 1)
-    with pytest.raises(ringfeed.Error, match="row"):
+    chain = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Numbers(3)), Wrong()), 1)
+    with pytest.raises(error, match=f"Wrong.parse: field {message}"):
+        next(chain)
+
+
+def test_a_ragged_value_of_half_a_unit_names_the_class_and_the_field():
+    class Pairs(ringfeed.Parser):
+        fields = {"x": ("int64", (-1, 2))}
+
+        def parse(self, sample):
+            return {"x": [1] * (4 + (sample == b"1"))}
+
+    chain = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Numbers(3)), Pairs()), 1)
+    (first,) = next(chain)
+    assert first.shape == (2, 2)
+    with pytest.raises(ValueError, match='Pairs.parse: field "x" has .* units of 16 bytes.* 40'):
         next(chain)
 
 

@@ -126,7 +126,7 @@ def test_numbers_of_gpus_that_are_not_there_are_an_error_and_not_emulated(tmp_pa
     files = write_rows(tmp_path)
     if _cuda_is_usable(files):
         pytest.skip("there is a GPU here")
-    for devices in ([0], [0, 1], [], DevicePlan([0])):
+    for devices in ([0], [0, 1], (0,), "cuda:0", "cuda:0,1", DevicePlan([0])):
         with pytest.raises(ringfeed.Error, match='(?i)cuda.*; for a trial .*"emu:2"'):
             number_loader(files, devices=devices)
 
@@ -148,6 +148,54 @@ def test_auto_says_which_devices_it_took(tmp_path: Path) -> None:
     named = number_loader(files, devices="emu:1")
     assert all_numbers(named) == list(range(300))
     assert named.stats()["devices_reason"] == ""
+
+
+def test_numbers_of_gpus_may_be_written_as_the_command_takes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def feed(reader: ringfeed.Reader, **arguments: Any) -> Any:
+        asked.append((arguments["kind"], arguments["devices"]))
+        return reader
+
+    monkeypatch.setattr("ringfeed._core.DeviceFeed", feed)
+    reader = ringfeed.open_files(write_rows(tmp_path), format="rows:8")
+    for devices in ("cuda:0", "cuda:0,1", "cuda", [1, 0], "emu:2"):
+        DevicePlan(devices).feed(reader)
+    assert asked == [
+        ("cuda", [0]),
+        ("cuda", [0, 1]),
+        ("cuda", []),
+        ("cuda", [1, 0]),
+        ("emu:2", []),
+    ]
+
+
+@pytest.mark.parametrize(
+    "devices, error, message",
+    [
+        (0, TypeError, r"the GPU of this number is \[0\]"),
+        (True, TypeError, "not True$"),
+        (b"cuda", TypeError, "not b'cuda'"),
+        ({0}, TypeError, "the numbers of GPUs"),
+        (["a"], TypeError, "a device's number must be an integer"),
+        ([-1], ValueError, "a device's number must be at least 0"),
+        ([], ValueError, "are none: .*, or None for batches in host memory"),
+        ([0, 0], ValueError, "device 0 is listed twice"),
+        ("cuda:1,1", ValueError, "device 1 is listed twice"),
+        ("cuda:", ValueError, '"cuda:0,1"'),
+        ("cuda:x", ValueError, '"cuda:0,1"'),
+        ("cuda:0,", ValueError, '"cuda:0,1"'),
+        ("cuda:-1", ValueError, '"cuda:0,1"'),
+    ],
+)
+def test_what_names_no_device_is_told_by_what_does(
+    tmp_path: Path, devices: Any, error: type[Exception], message: str
+) -> None:
+    files = write_rows(tmp_path)
+    with pytest.raises(error, match=message):
+        number_loader(files, devices=devices)
 
 
 def test_devices_that_are_none_are_refused(tmp_path: Path) -> None:
@@ -536,7 +584,7 @@ def test_images_are_normalized_by_channel_with_channels_first(tmp_path: Path, dt
         (DevicePlan("emu:1", transforms=[Pad(0, 0)]), ValueError, "at least 1"),
         (DevicePlan("emu:1", transforms=[Normalize(0, "fancy")]), ValueError, "fancy"),
         (DevicePlan("emu:1", transforms=[("x", 3)]), TypeError, "Normalize"),  # type: ignore
-        (DevicePlan(0), TypeError, "list of numbers"),  # type: ignore
+        (DevicePlan(0), TypeError, "the numbers of GPUs"),  # type: ignore
     ],
 )
 def test_a_plan_that_cannot_work_is_refused_as_it_is_made(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import struct
 import sys
 import threading
@@ -15,7 +17,7 @@ import pytest
 from loader_data import NUMBER, number_loader, numbers, write_damaged_tfrecords, write_rows
 
 import ringfeed
-from ringfeed import errors
+from ringfeed import chains, errors
 
 
 def test_damage_is_an_exception_with_file_offset_and_record(tmp_path: Path) -> None:
@@ -178,3 +180,28 @@ def test_a_files_name_that_is_no_text_is_as_python_gives_it(tmp_path: Path) -> N
             list(loader)
         assert os.fsencode(raised.value.file) == name
         assert os.fsencode(loader.stats()["io"][0]["file"]) == name
+
+
+def _texts_with_options() -> list[str]:
+    """The library's texts that name an option, a line's each."""
+    project = Path(__file__).resolve().parents[2]
+    sources = [path for folder in ("readers", "gpu") for path in (project / folder).rglob("*.cc")]
+    lines = [line for path in sources for line in path.read_text(encoding="utf-8").splitlines()]
+    named = re.compile(r'"[^"]*\b\w*Options::[a-z_]+\b[^"]*"')
+    return [text for line in lines for text in named.findall(line)]
+
+
+def test_each_option_that_the_library_names_is_told_as_an_argument() -> None:
+    texts = _texts_with_options()
+    assert len(texts) > 8
+    arguments = set(inspect.signature(ringfeed.Loader).parameters) | chains.OPEN_OPTIONS
+    arguments |= set(inspect.signature(ringfeed.devices.DevicePlan).parameters)
+    for text in texts:
+        told = str(errors.from_status("invalid_argument", text.strip('"'), "", -1, -1))
+        assert "Options::" not in told
+        assert set(re.findall(r"(\w+)=", told)) <= arguments, told
+
+
+def test_a_bound_that_files_do_not_have_is_told_by_its_argument(tmp_path: Path) -> None:
+    with pytest.raises(errors.InvalidArgument, match="^ahead and ahead_bytes bound"):
+        number_loader(write_rows(tmp_path, 1), ahead=5)

@@ -77,6 +77,20 @@ def test_a_loop_goes_on_with_the_generator_that_is_started_next(tmp_path: Path) 
     assert said == "600 rows, and 0 damaged ones\n"
 
 
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        ("chains", "4 ways by length, 4 of sets, 2 passes\n"),
+        ("records", "rows, sequences, tables, streams and pushes\n"),
+    ],
+)
+def test_an_example_of_the_packages_functions_finds_what_it_says(
+    name: str, said: str, tmp_path: Path
+) -> None:
+    _need("numpy")
+    assert _output(_start(tmp_path, str(EXAMPLES / f"{name}.py"))) == said
+
+
 def _loop(ranks: int, data: Path, state: str) -> list[str]:
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     program = [str(EXAMPLES / "torch_loop.py"), str(data), str(EPOCHS), state]

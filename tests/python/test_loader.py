@@ -104,6 +104,20 @@ def test_passes_are_one_stream_of_batches(tmp_path: Path) -> None:
     assert loader.epoch == 3
 
 
+@pytest.mark.parametrize("batch", [43, 44, 10**9])
+def test_seeking_beyond_the_end_is_its_end(tmp_path: Path, batch: int) -> None:
+    loader = number_loader(write_rows(tmp_path))  # 43 batches
+    loader.seek_to(batch)
+    assert list(loader) == []
+    assert loader.epoch == 1
+    assert all_numbers(loader) == list(range(300))
+
+
+def test_a_loader_has_no_items(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="iterate over it, .*seek_to"):
+        number_loader(write_rows(tmp_path))[0]
+
+
 def test_seeking_and_skipping_leave_batches_out(tmp_path: Path) -> None:
     loader = number_loader(write_rows(tmp_path, 1))
     loader.seek_to(3)

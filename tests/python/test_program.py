@@ -207,6 +207,13 @@ def test_what_a_program_read_can_be_replaced_by_a_function() -> None:
     assert isinstance(scope["x"], ringfeed.Array) and scope["x"].numpy().tolist() == [[8]]
 
 
+def test_a_text_that_is_none_is_told_in_a_line() -> None:
+    for arguments in ((5,), (b"main {}",), ("main { }", 5)):
+        with pytest.raises(TypeError, match=r"a str, not .*FeedProgram.load") as caught:
+            ringfeed.FeedProgram(*arguments)
+        assert "\n" not in str(caught.value)
+
+
 def test_errors_name_their_place() -> None:
     with pytest.raises(errors.InvalidArgument, match="test.program:1:.*no_such"):
         program_of("main { op { no_such { } } }")

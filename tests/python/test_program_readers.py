@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
+import math
 import os
+import re
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,3 +155,82 @@ def test_what_cannot_work_names_the_reader_and_the_attribute(tmp_path: Path) -> 
         ringfeed.read_recordio(path)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="count"):
         ringfeed.read_recordio(ringfeed.open_file(path), -1)
+
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "docs" / "PROGRAMS.md"
+
+
+def attributes_of(operation: str) -> set[str]:
+    """Those that the guide's table lists for an operation, and its inputs."""
+    row = re.search(rf"^\| `{operation}` \| (.*) \|", PROGRAMS.read_text(), re.MULTILINE)
+    assert row is not None
+    without_values = re.sub(r"\([^)]*\)", "", row[1])
+    names = set(re.findall(r"`(\w+)`", without_values))
+    return {"input" if name == "input" else name for name in names}
+
+
+@pytest.mark.parametrize(
+    "function, attributes",
+    [
+        (ringfeed.open_file, {"filename", "reopen_limit", "reopen_until"}),
+        (ringfeed.create_recordio_reader, {"filename", "input", "parse"}),
+        (ringfeed.create_multiplex_reader, {"input", "parse", "on_damage"}),
+        (ringfeed.read_recordio, {"reader", "count"}),
+    ],
+)
+def test_attributes_of_programs_are_arguments(function: Any, attributes: set[str]) -> None:
+    listed = attributes_of(function.__name__)
+    readers = {"open_file", "create_recordio_reader", "open_files", "output"}
+    if "multiplex" in function.__name__:
+        readers.add("reopen_limit")  # of its inputs
+    assert listed - readers == attributes
+    assert attributes <= set(inspect.signature(function).parameters)
+
+
+def test_attributes_are_taken_by_the_names_of_programs(tmp_path: Path) -> None:
+    path = write_recordio(tmp_path / "a.recordio", 3)
+    readers = [
+        ringfeed.create_recordio_reader(filename=path, parse=""),
+        ringfeed.create_recordio_reader(input=ringfeed.open_file(filename=path)),
+    ]
+    for reader in readers:
+        assert numbers(ringfeed.read_recordio(reader=reader, count=9)) == [0, 1, 2]
+    fifo = fifo_of(tmp_path / "fifo", path.read_bytes())
+    stream = ringfeed.create_recordio_reader(input=ringfeed.open_file(filename=fifo))
+    joined = ringfeed.create_multiplex_reader(input=[stream], on_damage="fail")
+    assert numbers(ringfeed.read_recordio(joined, 9)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("until", ["close", math.inf, "2", 2, 0.5, "", None, 0])
+def test_a_stream_is_opened_again_until_a_time(tmp_path: Path, until: Any) -> None:
+    ringfeed.open_file(fifo_of(tmp_path / "fifo", b""), reopen_until=until)
+
+
+def test_a_time_that_is_none_is_refused_by_its_name(tmp_path: Path) -> None:
+    path = write_recordio(tmp_path / "a.recordio", 1)
+    fifo = fifo_of(tmp_path / "fifo", b"")
+    wrong: list[Any] = [-1, math.nan, "soon"]
+    for until in wrong:
+        with pytest.raises(errors.InvalidArgument, match="reopen_until"):
+            ringfeed.open_file(fifo, reopen_until=until)
+    with pytest.raises(TypeError, match="reopen_until"):
+        ringfeed.open_file(fifo, reopen_until=True)
+    with pytest.raises(errors.InvalidArgument, match="reopen_until is for streams"):
+        ringfeed.open_file(path, reopen_until="close")
+
+
+def test_a_source_is_given_once(tmp_path: Path) -> None:
+    path = write_recordio(tmp_path / "a.recordio", 1)
+    for arguments in ({}, {"source": path, "filename": path}):
+        with pytest.raises(TypeError, match="a filename, or an open_file as its input"):
+            ringfeed.create_recordio_reader(**arguments)
+    with pytest.raises(TypeError, match="stands on a Reader"):
+        ringfeed.create_recordio_reader(input=path)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("join", [ringfeed.create_multiplex_reader, ringfeed.multiplex])
+def test_what_is_no_stream_is_refused_in_pythons_names(tmp_path: Path, join: Any) -> None:
+    files = ringfeed.open_files(write_recordio(tmp_path / "a.recordio", 1))
+    with pytest.raises(errors.InvalidArgument, match="by open_file, .* or open_files") as caught:
+        join([files])
+    assert not re.search("OpenStreamSource|Multiplex", str(caught.value))

@@ -100,6 +100,30 @@ def test_batches_of_batches_are_refused_with_the_remedy(tmp_path: Path, options:
     assert next(iter(DataLoader(dataset, batch_size=None)))["x"].tolist() == list(range(7))
 
 
+def test_batches_of_batches_are_refused_behind_other_data_sets(tmp_path: Path) -> None:
+    class Own(torch.utils.data.IterableDataset):  # type: ignore[misc,name-defined]
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def __iter__(self) -> Any:
+            yield from self.inner
+
+    chain = torch.utils.data.ChainDataset
+    for wrap in (lambda each: chain([each]), Own, lambda each: chain([Own(chain([each]))])):
+        dataset = wrap(feed.IterableDataset(number_loader(write_rows(tmp_path, 1))))
+        with pytest.raises(ValueError, match="batch_size=None"):
+            next(iter(DataLoader(dataset, batch_size=16)))
+        assert next(iter(DataLoader(dataset, batch_size=None)))["x"].tolist() == list(range(7))
+        assert next(iter(dataset))["x"].shape == (7,)
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": None}, {"batch_size": 4}])
+def test_a_loader_that_is_given_as_a_data_set_says_what_is(tmp_path: Path, options: Any) -> None:
+    loader = number_loader(write_rows(tmp_path, 1))
+    with pytest.raises(TypeError, match=r"ringfeed.torch.IterableDataset\(loader\)"):
+        next(iter(DataLoader(loader, **options)))
+
+
 def test_a_function_of_the_users_may_take_a_list_of_batches(tmp_path: Path) -> None:
     dataset = feed.IterableDataset(number_loader(write_rows(tmp_path, 1)))
     pairs = DataLoader(dataset, batch_size=2, collate_fn=lambda batches: batches)

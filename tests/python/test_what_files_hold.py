@@ -148,3 +148,25 @@ def test_a_stream_is_opened_again_until_nothing_comes(tmp_path: Path) -> None:
         ringfeed.Loader(tmp_path / "none.csv", reopen_until="close", parse=parse, batch=1)
     with pytest.raises(TypeError, match="reopen_until is a number"):
         ringfeed.Loader(fifo, reopen_until="soon", **options)
+
+
+def test_rows_are_all_records_where_there_is_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("1\n2\n")
+    for header in (False, "", None):
+        with ringfeed.Loader(
+            path, parse=ringfeed.csv({"n": ("int64", [])}, header=header), batch=2
+        ) as loader:
+            assert next(loader)["n"].tolist() == [1, 2]
+
+
+def test_a_header_that_is_read_as_a_row_is_told_how_to_be_none(tmp_path: Path) -> None:
+    path = _write_csv(tmp_path / "a.csv", "square,n", range(5))
+    wrong = {"square": ("int64", []), "n": ("int64", [])}
+    with pytest.raises(ringfeed.Error, match=r'"square" is no int64.*say csv\(.*header=True\)'):
+        next(ringfeed.Loader(path, parse=ringfeed.csv(wrong), batch=1))
+    for text, hinted in (("1,2\n3,x\n", False), ("1,-x\n", False), ("1,x\n", True)):
+        path.write_text(text)
+        with pytest.raises(ringfeed.Error, match="is no int64") as caught:
+            list(ringfeed.Loader(path, parse=ringfeed.csv(wrong), batch=2))
+        assert ("header=True" in str(caught.value)) is hinted
