@@ -42,6 +42,10 @@ TEST(RecordLaneTest, ATimeoutIsNoRecordButAFailureBehindThoseThatCame) {
   LaneContext context;
   context.options = &options;
   context.arena = arena;
+  StageClock read;
+  StageClock wait;
+  context.read_clock = &read;
+  context.wait_clock = &wait;
   ScriptedRecords records({ReadResult::kRecord, ReadResult::kRecord, ReadResult::kTimeout});
   RecordLane lane(&records, 1, &context, {});
   Status status;
