@@ -40,6 +40,13 @@ def flag(value: Any, name: str) -> bool:
         raise TypeError(f"{name} must be True or False, not {value!r}") from None
 
 
+def text(value: Any, name: str) -> str:
+    """A str; TypeError, in a line that names the argument, for anything else."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a str, not {value!r}")
+    return value
+
+
 def some_callables(values: Sequence[Any], name: str) -> None:
     """TypeError if a value cannot be called, ValueError if there is none."""
     if not values:

@@ -8,7 +8,7 @@ import warnings
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
 
 from . import _core, counterparts
-from .arguments import counted, flag, integers
+from .arguments import counted, flag, integers, text
 from .compiled import Compiled
 from .dataset import Parser, parse_samples
 from .fields import field_tuples
@@ -236,7 +236,7 @@ def multiplex(streams: Iterable[_core.Reader], **options: Any) -> _core.Reader:
 
 def read_as(opened: _core.Reader, format: str) -> _core.Reader:
     """What open_files opened, and nobody reads yet, as files of `format`."""
-    return _core.read_as(reader_of(opened), format)
+    return _core.read_as(reader_of(opened), text(format, "format"))
 
 
 def next_pass(reader: _core.Reader) -> Optional[int]:
@@ -311,7 +311,7 @@ def group_batch(
 def truncate(reader: _core.Reader, field: str, length: int) -> _core.Reader:
     """The first `length` units (steps of the first dimension) of a ragged field, where a row has
     more. Behind `parse`, as those that follow."""
-    return _core.truncate(reader_of(reader), field, counted(length, "length"))
+    return _core.truncate(reader_of(reader), text(field, "field"), counted(length, "length"))
 
 
 @counterparts.hinting({})
@@ -322,7 +322,7 @@ def pad(
     (longer rows are damaged: truncate them), or to the next multiple of `multiple`. A last field
     "<field>_length", int64, has the number of a row's own units."""
     length, multiple = counted(length, "length"), counted(multiple, "multiple")
-    return _core.pad(reader_of(reader), field, length, multiple, value)
+    return _core.pad(reader_of(reader), text(field, "field"), length, multiple, value)
 
 
 @counterparts.hinting(counterparts.BATCHING)
@@ -340,7 +340,7 @@ def bucket_batch(
     return _core.bucket_batch(
         reader_of(reader),
         counted(size, "size"),
-        field,
+        text(field, "field"),
         [counted(bound, "a bound") for bound in integers(bounds, "bounds")],
         counted(segment, "segment"),
         flag(drop_remainder, "drop_remainder"),
@@ -361,7 +361,7 @@ def token_batch(
     the records. A row that is larger by itself is a batch of its own."""
     return _core.token_batch(
         reader_of(reader),
-        field,
+        text(field, "field"),
         counted(tokens, "tokens"),
         counted(bytes, "bytes"),
         counted(most_rows, "most_rows"),
@@ -387,7 +387,7 @@ def pack(
     rows)."""
     return _core.pack(
         reader_of(reader),
-        field,
+        text(field, "field"),
         counted(length, "length"),
         counted(rows, "rows"),
         counted(segment, "segment"),

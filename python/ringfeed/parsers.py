@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterable, Literal, Optional, Sequence, Union, overload
 
 from . import _core
+from .arguments import at_least, flag, text
 from .chains import csv_columns
 from .fields import Fields, dimensions, dtype_name, field_list, field_tuples, slot_tuples
 
@@ -120,20 +121,20 @@ def csv(
     return _core.csv_parser(
         [(t, f.column) for t, f in zip(field_tuples(declared), declared)],
         delimiter,
-        quotes,
+        flag(quotes, "quotes"),
         header,
-        columns,
+        at_least(-1, columns, "columns"),
     )
 
 
 def _one_character(delimiter: str) -> None:
-    if len(delimiter) != 1:
+    if len(text(delimiter, "delimiter")) != 1:
         raise ValueError(f"a delimiter is one character, not {delimiter!r}")
 
 
 def ofrecord(features: Fields, truncate: bool = False) -> _core.RecordParser:
     """OneFlow's OFRecord. `truncate` cuts longer features off and fills shorter ones with zeros."""
-    return _core.ofrecord_parser(field_tuples(features), truncate)
+    return _core.ofrecord_parser(field_tuples(features), flag(truncate, "truncate"))
 
 
 def tokens(
@@ -143,6 +144,7 @@ def tokens(
     name: str = "tokens",
 ) -> _core.RecordParser:
     """Arrays of little-endian numbers; `convert` to "int32" or "int64", as embeddings want them."""
+    text(name, "name")
     as_dtype = None if convert is None else dtype_name(convert)
     return _core.tokens_parser(dtype_name(dtype), dimensions(shape, name), as_dtype, name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from . import _core
-from .arguments import some_callables
+from .arguments import some_callables, text
 from .chains import PathLike, file_name
 
 __all__ = ["FeedProgram"]
@@ -43,4 +43,5 @@ class FeedProgram(_core.FeedProgram):
             InvalidArgument: the program has one of that name.
         """
         some_callables([function], "function")
+        text(name, "the function's name")
         super().register_function(name, function)

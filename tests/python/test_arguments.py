@@ -304,3 +304,29 @@ def test_a_flag_in_the_place_of_a_readers_name_is_refused() -> None:
         ringfeed.py_reader(2, [[-1]], ["float32"], None, False)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="use_double_buffer"):
         ringfeed.create_py_reader_by_data(2, [], False)  # type: ignore[arg-type]
+
+
+def test_a_wrong_type_is_told_in_one_line_by_the_arguments_name(tmp_path: Path) -> None:
+    reader = ringfeed.open_files(write_rows(tmp_path), format="rows:8")
+    field: dict[str, Any] = {"x": ("int64", [])}
+    wrong: Any = 5
+    calls: dict[str, Any] = {
+        "format": lambda: ringfeed.read_as(reader, wrong),
+        "field": lambda: ringfeed.truncate(reader, wrong, 3),
+        "field ": lambda: ringfeed.pad(reader, wrong, 3),
+        "field is": lambda: ringfeed.bucket_batch(reader, 2, wrong, [3]),
+        "field is a": lambda: ringfeed.token_batch(reader, wrong, 3),
+        "field is a ": lambda: ringfeed.pack(reader, wrong, 3, 3),
+        "delimiter": lambda: ringfeed.csv(field, delimiter=wrong),
+        "quotes": lambda: ringfeed.csv(field, quotes=wrong),
+        "columns": lambda: ringfeed.csv(field, columns="3"),  # type: ignore[call-overload]
+        "truncate": lambda: ringfeed.ofrecord(field, truncate=wrong),
+        "name": lambda: ringfeed.tokens(name=wrong),
+        "the function's name": lambda: ringfeed.FeedProgram("main { }").register_function(
+            wrong, print
+        ),
+    }
+    for name, call in calls.items():
+        with pytest.raises(TypeError, match=f"^{name}") as caught:
+            call()
+        assert "\n" not in str(caught.value)

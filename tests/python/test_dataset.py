@@ -233,5 +233,5 @@ def test_a_number_ahead_that_cannot_be_is_refused():
     for wrong in (-1, 1.5, "all"):
         with pytest.raises((TypeError, ValueError), match="ahead"):
             ringfeed.from_dataset(Numbers(3), ahead=wrong)
-    with pytest.raises(ringfeed.errors.InvalidArgument, match="ahead_records"):
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="^ahead and ahead_bytes"):
         ringfeed.open_files(__file__, ahead=3)
