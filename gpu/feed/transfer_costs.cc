@@ -39,8 +39,9 @@ TransferCosts CostsFrom(const Json& json) {
   TransferCosts costs;
   for (const auto& [key, value] : json.items()) {
     if (key == kMark || key == kMeasuredOn) continue;
-    const auto* const found = std::find_if(kCosts.begin(), kCosts.end(),
-                                           [&](const NamedCost& each) { return key == each.name; });
+    const auto* const found =
+        std::find_if(kCosts.begin(), kCosts.end(),
+                     [&name = key](const NamedCost& each) { return name == each.name; });
     if (found == kCosts.end()) throw std::invalid_argument("there is no cost \"" + key + "\"");
     if (!value.is_number()) throw std::invalid_argument(key + " is no number: " + value.dump());
     costs.*found->cost = value.get<double>();

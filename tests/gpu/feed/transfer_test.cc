@@ -442,7 +442,7 @@ TEST_F(TransferTest, WhateverThingsCostTheSameComes) {
       {.link_ns_per_kib = 1e-3, .member_ns = 1, .row_ns = 1},
   };
   for (const auto& [name, order] : Orders()) {
-    const auto feed = [&](const FeedOptions& options) {
+    const auto feed = [&, &order = order](const FeedOptions& options) {
       OpenOptions open = Fresh();
       open.io.path = IoPath::kPread;  // what is mapped is not left
       return FeedAll(
