@@ -13,7 +13,7 @@ namespace ringfeed {
 
 /// Where one stage's time went, summed over its threads, in seconds of wall clock.
 struct StageStats {
-  std::string name;       ///< "read", "frame", "plan", "write", "deliver"
+  std::string name;       ///< as docs/METRICS.md lists them: "read", "frame", …
   double busy_s = 0;      ///< doing this stage's work
   double wait_s = 0;      ///< waiting for what this stage needs
   std::string waits_for;  ///< what the waiting was for: "the medium", "a free slot", "a batch"
