@@ -440,6 +440,8 @@ void Run::Deliver(std::uint64_t number, Delivery delivery) {
   out_.Put(number, std::move(delivery));
 }
 
+void Run::NoteRows(const RowTally& before, const RowTally& now) { ledger_->Add(before, now); }
+
 void Run::NoteSkipped(const RecordSpan& record, const Status& why) {
   ledger_->NoteSkipped(DamagedRecord(why, record), record.size);
 }

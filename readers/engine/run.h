@@ -155,6 +155,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   bool Keep(Block* block) override;
   void LetGo(Block* block) override;
   void Deliver(std::uint64_t number, Delivery delivery) override;
+  void NoteRows(const RowTally& before, const RowTally& now) override;
   void NoteSkipped(const RecordSpan& record, const Status& why) override;
   void NoteLostPayload(const DamagedRange& range, std::size_t bytes) override;
   void NoteLostOfDropped(std::uint64_t rows) override;

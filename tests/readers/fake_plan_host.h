@@ -36,6 +36,10 @@ class FakeHost : public PlanHost {
     ASSERT_GE(block->holds.load(), rows);
     block->holds -= rows;
   }
+  void NoteRows(const RowTally& before, const RowTally& now) override {
+    ASSERT_EQ(before, counted_);
+    counted_ = now;
+  }
   void Deliver(std::uint64_t number, Delivery delivery) override {
     ASSERT_EQ(number, delivered_++) << "numbers of deliveries follow each other";
     if (delivery.batch != nullptr) {
@@ -50,6 +54,7 @@ class FakeHost : public PlanHost {
   std::size_t GrantBatches(std::size_t bytes) override { return std::min(bytes, batches_bytes); }
   void End(std::uint64_t number, const Status& /*status*/) override {
     EXPECT_EQ(number, delivered_);
+    EXPECT_TRUE(batch_sink == nullptr || counted_ == batch_sink->tally());
     ended = true;
   }
 
@@ -68,6 +73,7 @@ class FakeHost : public PlanHost {
       ++dropped;
       return batch_sink->Release(slot);
     }
+    NoteTaken(slot->missing.empty() ? slot->rows : 0);
     Got one{slot->span, {}, CopyOf(batch_sink->MakeInstance(*slot, nullptr)), {}, {}, 0};
     one.numbers = slot->row_numbers;
     const Tensor& first = one.batch[0];
@@ -116,11 +122,18 @@ class FakeHost : public PlanHost {
     holes += delivery.records.size() - one.rows.size();
     if (delivery.block != nullptr) Drop(delivery.block, delivery.rows);
     for (const RowRef& ref : delivery.refs) Drop(ref.block, 1);
+    NoteTaken(one.rows.size());
     if (!one.rows.empty()) got.push_back(one);
+  }
+  void NoteTaken(std::size_t rows) {
+    taken_rows_ += rows;
+    EXPECT_LE(taken_rows_, counted_.delivered) << "whoever has rows finds them in the statistics";
   }
 
   WriterScratch scratch_;
   std::uint64_t delivered_ = 0;
+  RowTally counted_;
+  std::uint64_t taken_rows_ = 0;
 };
 
 }  // namespace ringfeed

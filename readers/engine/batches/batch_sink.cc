@@ -37,13 +37,13 @@ BatchPool::Options PoolOptions(const BatchSink::Options& options, std::size_t ro
 
 BatchSink::BatchSink(const Options& options, const Parser* parser,
                      const std::shared_ptr<Arena>& arena, PlanHost* host)
-    : options_(options),
+    : PlanSink(host),
+      options_(options),
       parser_(parser),
       fields_(parser->fields().size()),
       slice_end_(options.slice_end != 0 ? options.slice_end : options.rows),
       slice_rows_(slice_end_ - options.slice_begin),
       skip_batches_(options.close_at_block_end ? 0 : options.skip),
-      host_(host),
       clock_(options.clock != nullptr ? options.clock : &own_clock_),
       skip_rows_(options.close_at_block_end ? options.skip : 0),
       pool_(PoolOptions(options, slice_rows_), parser, arena, host),
@@ -424,6 +424,7 @@ void BatchSink::OnPassEnd() {
 void BatchSink::OnEnd(const Status& status) {
   fails_ = fails_ || !status.ok();
   CloseRest(options_.drop_remainder && !fails_);
+  EnterTally();
   host_->End(next_sequence_, status);
 }
 
@@ -450,6 +451,7 @@ bool BatchSink::Continue() {
     slot->dropped = batch.dropped;
     planned_.pop_front();
     first_unfinished_ = slot->sequence + 1;
+    EnterTally();
     finisher_.FinishOne(slot);
   }
   return false;

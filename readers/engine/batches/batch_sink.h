@@ -188,7 +188,6 @@ class BatchSink final : public PlanSink {
   const std::size_t slice_end_;
   const std::size_t slice_rows_;  ///< most rows that a batch has here
   const std::uint64_t skip_batches_;
-  PlanHost* const host_;
 
   // The planner's own.
   std::deque<PlannedBatch> planned_;

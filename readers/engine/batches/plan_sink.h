@@ -24,6 +24,7 @@ struct RowTally {
   std::uint64_t rows() const {
     return delivered + unplaced + damaged + dropped + left_out + of_others;
   }
+  bool operator==(const RowTally&) const = default;
 };
 
 /// Records that are delivered as they stand in their slabs.
@@ -69,6 +70,8 @@ class PlanHost {
   virtual void Submit(WriteTask* task, std::uint32_t near_lane) = 0;
   /// Drops `rows` holds on a block.
   virtual void Drop(Block* block, std::uint32_t rows) = 0;
+  /// What became of the rows since the tally was `before`.
+  virtual void NoteRows(const RowTally& before, const RowTally& now) = 0;
   /// Has a block's memory stay after its last hold, until LetGo: where there is memory for that.
   /// The caller has a hold on it. Several threads at once.
   virtual bool Keep(Block* /*block*/) { return false; }
@@ -96,6 +99,8 @@ class PlanHost {
 /// The last stage of the plan: turns rows in their final order into deliveries.
 class PlanSink : public PlanStage {
  public:
+  explicit PlanSink(PlanHost* host) : host_(host) {}
+
   /// Continues what waited for a slot or room. True where rows are planned that still wait for one:
   /// then the planner takes no more blocks.
   virtual bool Continue() = 0;
@@ -115,9 +120,20 @@ class PlanSink : public PlanStage {
   virtual Planned planned() const = 0;
   /// What became of the rows so far. The planner's call.
   const RowTally& tally() const { return tally_; }
+  /// Tells the host what the tally has more than it was told. Before each delivery and the end:
+  /// whoever has them finds their rows in the statistics. The planner's call.
+  void EnterTally() {
+    if (tally_ == entered_) return;
+    host_->NoteRows(entered_, tally_);
+    entered_ = tally_;
+  }
 
  protected:
+  PlanHost* const host_;
   RowTally tally_;
+
+ private:
+  RowTally entered_;  ///< what the host was told
 };
 
 }  // namespace ringfeed

@@ -115,6 +115,7 @@ void RecordSink::Add(std::unique_ptr<RecordDelivery> delivery) {
 bool RecordSink::Continue() {
   while (!waiting_.empty()) {
     if (!host_->HasRoom(waiting_first_)) return true;
+    EnterTally();
     host_->Deliver(waiting_first_++, {nullptr, std::move(waiting_.front())});
     waiting_.pop_front();
   }
@@ -123,6 +124,7 @@ bool RecordSink::Continue() {
 
 void RecordSink::OnEnd(const Status& status) {
   FlushRefs();
+  EnterTally();
   host_->End(next_number_, status);
 }
 

@@ -24,7 +24,7 @@ class RecordSink final : public PlanSink {
   };
 
   RecordSink(const Options& options, PlanHost* host)
-      : host_(host),
+      : PlanSink(host),
         clock_(options.clock != nullptr ? options.clock : &own_clock_),
         rows_per_delivery_(options.rows_per_delivery),
         count_bytes_(options.count_bytes),
@@ -59,7 +59,6 @@ class RecordSink final : public PlanSink {
   /// Of a delivery of damaged records alone: its views are its own.
   static void HoldNothing(RecordDelivery* delivery);
 
-  PlanHost* const host_;
   PlanClock own_clock_;
   PlanClock* const clock_;
   const std::size_t rows_per_delivery_;

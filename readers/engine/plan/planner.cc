@@ -55,7 +55,7 @@ bool Planner::PlanNext() {
     return false;
   }
   PlanBlock(block);
-  EnterTally();
+  sink_->EnterTally();
   return true;
 }
 
@@ -119,11 +119,6 @@ void Planner::Follow(const BlockEnds& ends) {
   } else if (ends.turn && !input_.unordered) {
     turns_.EndTurn(ends.lane);
   }
-}
-
-void Planner::EnterTally() {
-  input_.ledger->Add(entered_, sink_->tally());
-  entered_ = sink_->tally();
 }
 
 Status Planner::CheckedEnd(const Status& given) const {
@@ -260,7 +255,7 @@ void Planner::Finish(const Status& status) {
   checks_end_ = failure_stage_ == nullptr || !failure_stage_->ended();
   input_.stages->first()->OnEnd(status);
   checks_end_ = false;
-  EnterTally();
+  sink_->EnterTally();
 }
 
 void Planner::FinishWithoutPlace(const Status& why) {

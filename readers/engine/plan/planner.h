@@ -182,8 +182,6 @@ class Planner {
   void Follow(const BlockEnds& ends);
   /// Enters what a block brings into the ledger.
   void EnterBlock(const Block& block);
-  /// Enters what became of rows since it was called last.
-  void EnterTally();
   /// Whether all rows of the pass that ended were read, and all rows so far came to the end of the
   /// plan, where it saw that end: before, it had seen `passes_seen`.
   Status CheckSums(std::uint64_t passes_seen) const;
@@ -212,7 +210,6 @@ class Planner {
   Pass pass_;
   Status other_order_;            ///< why what is left out was not delivered like this
   std::uint64_t rows_taken_ = 0;  ///< of all blocks so far
-  RowTally entered_;              ///< what the ledger has of the sink's tally
   bool ended_ = false;
   bool checks_end_ = false;  ///< the end of all is under way, and all rows come to it
   bool broken_ = false;      ///< a stage threw: what is planned goes out, the plan goes no further

@@ -28,6 +28,7 @@ class NotingHost final : public PlanHost {
  public:
   void Submit(WriteTask*, std::uint32_t) override { ADD_FAILURE() << "nobody plans"; }
   void Drop(Block*, std::uint32_t rows) override { dropped_rows += rows; }
+  void NoteRows(const RowTally&, const RowTally&) override { ADD_FAILURE() << "nobody plans"; }
   void Deliver(std::uint64_t number, Delivery delivery) override {
     delivered.emplace_back(number, delivery.batch);
   }

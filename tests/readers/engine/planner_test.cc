@@ -16,7 +16,7 @@ namespace {
 /// The last stage: notes which rows came, in order.
 class NotingSink final : public PlanSink {
  public:
-  explicit NotingSink(PlanHost* host) : host_(host) {}
+  explicit NotingSink(PlanHost* host) : PlanSink(host) {}
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override {
     if (throws) throw std::runtime_error("a stage");
@@ -40,9 +40,6 @@ class NotingSink final : public PlanSink {
   std::uint32_t loses = 0;          ///< rows of each block, without a word
   bool backlogged = false;
   bool throws = false;
-
- private:
-  PlanHost* const host_;
 };
 
 /// A run without threads, files or memory.
@@ -54,6 +51,9 @@ class FakeRun final : public PlannerHost {
     if ((block->holds -= rows) == 0) ++blocks_back;
   }
   void Deliver(std::uint64_t, Delivery) override {}
+  void NoteRows(const RowTally& before, const RowTally& now) override {
+    ledger->Add(before, now);
+  }
   void NoteSkipped(const RecordSpan&, const Status&) override {}
   void BatchDone() override {}
   bool HasRoom(std::uint64_t) override { return true; }
@@ -83,6 +83,7 @@ class FakeRun final : public PlannerHost {
   void NoteBacklog(bool backlogged) override { is_backlogged = backlogged; }
 
   Planner* planner = nullptr;
+  Ledger* ledger = nullptr;
   std::vector<std::deque<Block*>> lanes;
   std::vector<std::size_t> asked;
   Status failure;
@@ -111,6 +112,7 @@ class PlannerTest : public ::testing::Test {
     input.stages->SetSink(std::move(sink));
     planner_.emplace(std::move(input), &run_);
     run_.planner = &*planner_;
+    run_.ledger = &ledger_;
   }
   /// A block of one record with that number, published by the lane.
   Block* Publish(std::uint32_t lane, std::uint64_t number) {
