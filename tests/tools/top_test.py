@@ -9,7 +9,7 @@ import socketserver
 import subprocess
 import threading
 
-from command_line import BINARY, CommandTest, main
+from command_line import BINARY, CommandTest, main, run
 from shown_job import Job, await_that, make_files
 
 

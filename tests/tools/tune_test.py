@@ -78,8 +78,8 @@ class TuneTest(CommandTest):
         self.out = self.folder / "tuned.json"
 
     @classmethod
-    def tune(cls, *words):
-        return run_json("tune", *cls.files, "--seconds", 20, "--pairs", 3, *words)
+    def tune(cls, *words, seconds=20):
+        return run_json("tune", *cls.files, "--seconds", seconds, "--pairs", 3, *words)
 
     def changed(self, **changes):
         """The tuning with some of it changed, in a file of its own."""
@@ -181,7 +181,7 @@ class TuneTest(CommandTest):
                 self.assertEqual((report["values"], report["limits"]), ([], []))
 
     def test_what_there_is_no_time_for_is_left_untried(self):
-        report = self.tune(*CHAIN, "--seconds", 3, "--cache", "warm", "--out", self.out)
+        report = self.tune(*CHAIN, "--cache", "warm", "--out", self.out, seconds=3)
         self.assertIs(report["interrupted"], False)
         tried = {value["option"] for value in report["values"]}
         self.assertLessEqual({"io", "threads", "block-bytes", "slots"}, tried)
