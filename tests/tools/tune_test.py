@@ -146,8 +146,10 @@ class TuneTest(CommandTest):
         self.assertEqual(page.outside, [])
         self.assertNotIn("http", text)
         self.assertNotIn("@import", text)
-        self.assertGreaterEqual(page.drawings, 5)
-        for words in ("--threads", "GB/s", "of the defaults", "--tuned", "--shuffle 100"):
+        # How many options there was time for depends on the machine: each of these has its drawing.
+        drawn = {f"--{value['option']}" for value in self.report["values"] if value["ratios"]}
+        self.assertGreaterEqual(page.drawings, 2 + len(drawn))
+        for words in drawn | {"GB/s", "of the defaults", "--tuned", "--shuffle 100"}:
             self.assertIn(words, page.text)
 
     def test_interrupt_gives_the_best_so_far(self):
