@@ -55,4 +55,12 @@ std::string DidYouMean(std::string_view name, std::span<const std::string> names
   return "; did you mean " + *nearest + "?";
 }
 
+std::string DidYouMeanWord(std::string_view word, std::span<const std::string> names) {
+  const std::size_t equals = word.find('=');
+  const std::string_view key = equals == std::string_view::npos ? word : word.substr(0, equals + 1);
+  if (std::find(names.begin(), names.end(), key) != names.end()) return {};
+  std::string meant = DidYouMean(word, names);
+  return meant.empty() ? DidYouMean(key, names) : meant;
+}
+
 }  // namespace ringfeed

@@ -18,4 +18,8 @@ const std::string* NearestName(std::string_view name, std::span<const std::strin
 /// third of its bytes at most are other ones. Else empty.
 std::string DidYouMean(std::string_view name, std::span<const std::string> names);
 
+/// The same for a word of "key=value", where the names that take a value end with '='. Empty where
+/// its key is one of them: then its value is what is wrong.
+std::string DidYouMeanWord(std::string_view word, std::span<const std::string> names);
+
 }  // namespace ringfeed

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -104,6 +105,19 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
   return names;
 }
 
+// Whether `ringfeed tune` tries the values of that option of feed.
+bool TuneChooses(const std::string& name) {
+  constexpr std::array<std::string_view, 9> kOptions = {
+      "--io",    "--direct",       "--no-direct", "--threads", "--block-bytes", "--in-flight-bytes",
+      "--slots", "--device-slots", "--transfer"};
+  return std::ranges::find(kOptions, name) != kOptions.end();
+}
+
+bool IsOption(const CLI::App& app, const std::string& name) {
+  const std::vector<std::string> names = OptionNames(app);
+  return std::ranges::find(names, name) != names.end();
+}
+
 // What was wrong with the words, with what they may have been meant for.
 std::string UsageText(const CLI::App* app, const CLI::Error& error) {
   constexpr char kMore[] = "\nRun with --help for more information.\n";
@@ -119,6 +133,13 @@ std::string UsageText(const CLI::App* app, const CLI::Error& error) {
   if (!unexpected || option == rest.end()) return std::string(error.what()) + kMore;
   const CLI::App& command = chosen.empty() ? *app : *chosen.front();
   const std::string name = option->substr(0, option->find('='));
+  if (const CLI::App* feed = app->get_subcommand("feed"); IsOption(*feed, name)) {
+    const bool tuned = command.get_name() == "tune" && TuneChooses(name);
+    return "there is no option " + name +
+           (tuned ? ": tune finds the best value for it, and feed takes it"
+                  : " of " + command.get_name() + ": feed takes it") +
+           kMore;
+  }
   return "there is no option " + name + DidYouMean(name, OptionNames(command)) + kMore;
 }
 

@@ -32,6 +32,17 @@ inline CLI::Validator SizeValue() {
   return CLI::Validator(CLI::AsSizeValue(false)).description("");
 }
 
+/// Takes numbers above 0, and says so of others without the largest number there is.
+inline CLI::Validator AboveZero() {
+  return CLI::Validator(
+      [](const std::string& word) {
+        double number = 0;
+        const bool good = CLI::detail::lexical_cast(word, number) && number > 0;
+        return good ? std::string() : "\"" + word + "\" is no number above 0";
+      },
+      "");
+}
+
 /// "skp" is none of fail, skip; did you mean skip?
 template <typename Value>
 std::string NoneOf(const std::string& word, const std::map<std::string, Value>& names) {

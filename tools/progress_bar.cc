@@ -15,10 +15,20 @@ namespace {
 
 constexpr std::chrono::milliseconds kInterval{100};
 constexpr std::size_t kWidth = 30;
+constexpr double kFirstEstimate = 0.5;  // seconds: before, the first units tell too little
+constexpr double kMinutes = 120;        // seconds from which on they are told as minutes
 
 bool StderrIsTerminal() {
   const char* terminal = std::getenv("TERM");
   return isatty(STDERR_FILENO) == 1 && (!terminal || std::string_view(terminal) != "dumb");
+}
+
+// "  about 12 s left".
+std::string TimeLeft(double share, double seconds) {
+  if (share <= 0 || seconds < kFirstEstimate) return {};
+  const double left = seconds * (1 - share) / share;
+  if (left >= kMinutes) return "  about " + FixedText(left / 60, 0) + " min left";
+  return "  about " + FixedText(left, 0) + " s left";
 }
 
 }  // namespace
@@ -49,10 +59,10 @@ void ProgressBar::Draw(std::uint64_t done, std::uint64_t bytes,
     const auto share = static_cast<double>(shown) / static_cast<double>(total_);
     const auto filled = static_cast<std::size_t>(share * static_cast<double>(kWidth));
     line += " [" + std::string(filled, '#') + std::string(kWidth - filled, '.') + "] " +
-            FixedText(100 * share, 0) + " %";
+            FixedText(100 * share, 0) + " %" + TimeLeft(share, seconds);
   }
-  line += "  " + BytesText(bytes);
-  if (seconds > 0) line += "  " + RateText(static_cast<double>(bytes) / seconds);
+  if (bytes > 0 || total_ == 0) line += "  " + BytesText(bytes);
+  if (bytes > 0 && seconds > 0) line += "  " + RateText(static_cast<double>(bytes) / seconds);
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
   drawn_ = true;

@@ -18,7 +18,8 @@ class ProgressBar {
 
   /// True where it is shown at all, so that a caller need not count for nothing.
   bool shown() const { return shown_; }
-  /// `done` units so far; `bytes` of data for the rate. Cheap enough for every batch.
+  /// `done` units so far; `bytes` of data for the rate, 0: none is shown. Where a total is expected
+  /// the time left is told too, as if all units took alike. Cheap enough for every batch.
   void Update(std::uint64_t done, std::uint64_t bytes);
   /// Takes the line off the terminal.
   void Clear();

@@ -25,32 +25,54 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// First bytes of files that people have beside their records, from the formats' own documents.
+/// First bytes of files that people have beside their records, from the formats' own documents, and
+/// how such a file becomes one that is read.
 struct Stranger {
   std::string_view magic;
   std::string_view name;
+  std::string_view way;
 };
+constexpr std::string_view kTables =
+    "write its rows as JSON lines, which the format jsonl reads (pandas: "
+    "to_json(orient=\"records\", "
+    "lines=True))";
+constexpr std::string_view kArrays =
+    "write its arrays as .npy files (numpy.save), which are read as they are";
+constexpr std::string_view kRecords =
+    "read it with its own library and write its records as TFRecord";
+constexpr std::string_view kUnpack =
+    "unpack it (unzip): the .npy files of an .npz are read as they are, other files as what they "
+    "hold";
+constexpr std::string_view kImage = "";  // read by the format raw
 constexpr Stranger kStrangers[] = {
-    {"PAR1"sv, "Parquet"},
-    {"ARROW1"sv, "Arrow IPC (Feather)"},
-    {"\xff\xff\xff\xff"sv, "an Arrow IPC stream"},
-    {"^ONEREC$"sv, "OneFlow's OneRec"},
-    {"\x0a\x23\xd7\xce"sv, "MXNet's RecordIO"},
-    {"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"sv, "Riegeli (ArrayRecord)"},
-    {"PK\x03\x04"sv, "zip (also .npz and PyTorch's .pt)"},
-    {"\x89HDF\r\n\x1a\n"sv, "HDF5"},
-    {"ORC"sv, "ORC"},
-    {"Obj\x01"sv, "Avro"},
-    {"SQLite format 3"sv, "SQLite"},
-    {"\xff\xd8\xff"sv, "a JPEG image (read as it is by the format raw)"},
-    {"\x89PNG"sv, "a PNG image (read as it is by the format raw)"},
-    {"\xfd\x37zXZ"sv, "xz"},
-    {"BZh"sv, "bzip2"},
-    {"\x04\x22\x4d\x18"sv, "lz4"},
-    {"\xff\x06\x00\x00sNaPpY"sv, "a snappy stream"},
-    {"snappy\0"sv, "a snappy stream"},
-    {"\x80\x04\x95"sv, "a pickle"},
+    {"PAR1"sv, "Parquet", kTables},
+    {"ARROW1"sv, "Arrow IPC (Feather)", kTables},
+    {"\xff\xff\xff\xff"sv, "an Arrow IPC stream", kTables},
+    {"^ONEREC$"sv, "OneFlow's OneRec", kRecords},
+    {"\x0a\x23\xd7\xce"sv, "MXNet's RecordIO", kRecords},
+    {"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"sv, "Riegeli (ArrayRecord)", kRecords},
+    {"PK\x03\x04"sv, "zip (also .npz and PyTorch's .pt)", kUnpack},
+    {"\x89HDF\r\n\x1a\n"sv, "HDF5", kArrays},
+    {"ORC"sv, "ORC", kTables},
+    {"Obj\x01"sv, "Avro", kTables},
+    {"SQLite format 3"sv, "SQLite", kTables},
+    {"\xff\xd8\xff"sv, "a JPEG image", kImage},
+    {"\x89PNG"sv, "a PNG image", kImage},
+    {"\xfd\x37zXZ"sv, "xz", "decompress it (xz -d), or compress with gzip or zstd instead"},
+    {"BZh"sv, "bzip2", "decompress it (bunzip2), or compress with gzip or zstd instead"},
+    {"\x04\x22\x4d\x18"sv, "lz4", "decompress it (lz4 -d), or compress with gzip or zstd instead"},
+    {"\xff\x06\x00\x00sNaPpY"sv, "a snappy stream",
+     "decompress it, or compress with gzip or zstd instead"},
+    {"snappy\0"sv, "a snappy stream", "decompress it, or compress with gzip or zstd instead"},
+    {"\x80\x04\x95"sv, "a pickle", kArrays},
 };
+
+const Stranger* FindStranger(std::string_view head) {
+  const auto* const found =
+      std::find_if(std::begin(kStrangers), std::end(kStrangers),
+                   [&](const Stranger& stranger) { return head.starts_with(stranger.magic); });
+  return found == std::end(kStrangers) ? nullptr : found;
+}
 
 bool IsText(std::string_view head) {
   return std::all_of(head.begin(), head.end(), [](char c) {
@@ -79,17 +101,12 @@ std::string OfLengths(std::string_view head) {
 }
 
 /// What a file that is of no known format is most like, by its first bytes, in a sentence for an
-/// error: a format that is not read here, a known one whose first record is damaged, text. Empty
-/// where it is like nothing. Thread safe.
+/// error: a known format whose first record is damaged, text. Empty where it is like nothing.
+/// Thread safe.
 std::string Resemblance(std::span<const std::byte> bytes) {
   constexpr std::size_t kTarMagicAt = 257;
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (head.empty()) return "the file is empty: any format that is named gives no records";
-  for (const Stranger& stranger : kStrangers) {
-    if (head.starts_with(stranger.magic)) {
-      return "it begins as " + std::string(stranger.name) + " does, which is not read here";
-    }
-  }
   if (head.substr(std::min(kTarMagicAt, head.size())).starts_with("ustar")) {
     return "nearest is tar: its magic word is in place, the first header's checksum is wrong";
   }
@@ -162,9 +179,30 @@ std::string UnknownFormat(std::string_view name) {
     names.emplace_back(family.name);
     known += (known.empty() ? "" : ", ") + names.back();
   }
-  return "format \"" + std::string(name) + "\" is unknown" + DidYouMean(name, names) +
-         "\nthere are: " + known +
+  const std::size_t more = std::min(name.find_first_of(":+"), name.size());
+  const std::string_view family = name.substr(0, more);
+  const bool known_family = std::find(names.begin(), names.end(), family) != names.end();
+  const std::string meant =
+      known_family
+          ? DidYouMean(name.substr(more), std::array<std::string, 3>{"+gzip", "+zlib", "+zstd"})
+          : DidYouMean(family, names);
+  return "format \"" + std::string(name) + "\" is unknown" + meant + "\nthere are: " + known +
          "; some take more (rows:BYTES), most +gzip, +zlib or +zstd: " + std::string(kFormatsPage);
+}
+
+// What is said of a file that is known for what it is, and no format's.
+std::string StrangersWords(const Stranger& stranger) {
+  const std::string name(stranger.name);
+  if (stranger.way == kImage) {
+    return "the file begins as " + name +
+           " does\nname the format \"raw\" (format=, in C++ OpenOptions::format, for the command "
+           "--format): each file is one record";
+  }
+  return "the file begins as " + name + " does, which is not read here\n" +
+         std::string(stranger.way) +
+         "\nif it only begins so, name its format (format=, in C++ OpenOptions::format, for the "
+         "command --format): " +
+         std::string(kFormatsPage);
 }
 
 // The three formats that a file most likely has, the one that `like` names first.
@@ -234,8 +272,11 @@ FormatResult DetectContent(std::string_view file_name, std::span<const std::byte
   const auto by_name = std::find_if(formats.begin(), formats.end(),
                                     [&](const auto& format) { return format->MatchesName(name); });
   if (by_name != formats.end()) return {Status(), *by_name};
-  const std::string like = Resemblance(head);
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  if (const Stranger* const stranger = FindStranger(text); stranger != nullptr) {
+    return Failure(StatusCode::kInvalidArgument, StrangersWords(*stranger));
+  }
+  const std::string like = Resemblance(head);
   return Failure(StatusCode::kInvalidArgument,
                  "the format of " + std::string(file_name) +
                      " was not recognised by its name or its first bytes" +

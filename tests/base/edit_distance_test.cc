@@ -47,5 +47,15 @@ TEST(EditDistanceTest, ASlipIsAskedForAndAnotherWordIsNot) {
   EXPECT_EQ(DidYouMean("skip", Names{}), "");
 }
 
+TEST(DidYouMeanWordTest, ComparesKeysOfWordsWithValues) {
+  const std::vector<std::string> names = {"block=", "tail=drop", "header"};
+  EXPECT_EQ(DidYouMeanWord("blok=1024", names), "; did you mean block=?");
+  EXPECT_EQ(DidYouMeanWord("tail=drp", names), "; did you mean tail=drop?");
+  EXPECT_EQ(DidYouMeanWord("headr", names), "; did you mean header?");
+  EXPECT_EQ(DidYouMeanWord("block=x", names), "");
+  EXPECT_EQ(DidYouMeanWord("quote=x", names), "");
+  EXPECT_EQ(DidYouMeanWord("", names), "");
+}
+
 }  // namespace
 }  // namespace ringfeed

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <charconv>
 #include <cstring>
+#include <functional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -100,6 +101,53 @@ TEST_F(DataReaderTest, AFieldThatParseDidNotWriteIsAnErrorByTheNameOfItsClass) {
     EXPECT_NE(message.find("field \"y\" was not written by "), std::string::npos) << message;
     EXPECT_NE(message.find("ForgetfulParser::Parse"), std::string::npos) << message;
   }
+}
+
+// Writes its first field, and then does what it should not.
+class WrongParser final : public SampleParser {
+ public:
+  explicit WrongParser(std::function<void(RowWriter& row)> wrong) : wrong_(std::move(wrong)) {}
+  std::vector<FieldSpec> fields() const override {
+    return {{"x", kInt64, {}}, {"words", kInt64, {-1}}};
+  }
+  void Parse(std::string_view sample, RowWriter& row) const override {
+    const auto size = static_cast<std::int64_t>(sample.size());
+    std::memcpy(row.Fixed(0).data(), &size, sizeof(size));
+    wrong_(row);
+  }
+
+ private:
+  const std::function<void(RowWriter& row)> wrong_;
+};
+
+TEST_F(DataReaderTest, WhatParseDoesWrongIsAnErrorByTheNameOfItsClass) {
+  const auto said = [&](std::function<void(RowWriter & row)> wrong) -> std::string {
+    DataReader reader(Loader(10), std::make_shared<WrongParser>(std::move(wrong)),
+                      {.batch_size = 5});
+    Instance batch;
+    try {
+      reader.Read(&batch);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status().code(), StatusCode::kUserError);
+      return error.status().message();
+    }
+    return "nothing was thrown";
+  };
+  const auto expect_said = [&](const std::string& words,
+                               std::function<void(RowWriter & row)> wrong) {
+    const std::string message = said(std::move(wrong));
+    EXPECT_NE(message.find("WrongParser::Parse threw"), std::string::npos) << message;
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+    EXPECT_EQ(message.find("Map"), std::string::npos) << message;
+  };
+  expect_said("no digits", [](RowWriter&) { throw std::runtime_error("no digits"); });
+  expect_said("what is no std::exception", [](RowWriter&) { throw 1; });
+  expect_said("there is no field 7: 2 are declared", [](RowWriter& row) { (void)row.Fixed(7); });
+  expect_said("there is no field 2", [](RowWriter& row) { row.Ragged(2, {}); });
+  expect_said("field 1 (\"words\")", [](RowWriter& row) { (void)row.Fixed(1); });
+  expect_said("field 0 (\"x\")", [](RowWriter& row) { row.Ragged(0, {}); });
+  const std::byte odd[3] = {};
+  expect_said("a multiple of 8 bytes, not 3", [&](RowWriter& row) { row.Ragged(1, odd); });
 }
 
 TEST_F(DataReaderTest, AsManyBatchesArePreparedAsPrefetchSays) {

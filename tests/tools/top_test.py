@@ -9,7 +9,7 @@ import socketserver
 import subprocess
 import threading
 
-from command_line import BINARY, CommandTest, main
+from command_line import BINARY, CommandTest, main, run
 from shown_job import Job, await_that, make_files
 
 
@@ -130,6 +130,13 @@ class TopTest(CommandTest):
                 result = self.top("--at", where, "--once")
                 self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
                 self.assertNotEqual(result.stderr, "")
+
+    def test_what_is_no_process_is_told_in_a_line(self):
+        for word in ("abc", "0", "4x", "1.5", "99999999999"):
+            result = run("top", word)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f'PID: "{word}" is no process number', result.stderr)
+            self.assertLess(len(result.stderr), 200)
 
     def test_what_a_peer_sends_cannot_change_the_terminal(self):
         evil = b"\x1b[31m\x9b\x07" + 5000 * b"x"

@@ -36,8 +36,10 @@ class MadeUpMachine {
   TuneResult Tune(const TuneSpace& space = kWarm, int stop_after = 1 << 30) {
     int pairs = 0;
     TuneSearch search(
-        {.seconds = 1, .pairs = 5},
+        {.seconds = time_s, .pairs = 5, .now = [this] { return now_s; }},
         [this](const SpeedSettings& settings, double seconds) {
+          now_s += run_start_s + run_factor * seconds;
+          if (now_s > time_s || runs == ended_run) return Ended();
           return Measure(settings, seconds);
         },
         [&](double share) {
@@ -48,8 +50,20 @@ class MadeUpMachine {
     return search.Run(space);
   }
 
+  // As what ends a run that is over time, or is not wanted any more.
+  static BenchFigure Ended() {
+    BenchFigure figure;
+    figure.status = Status(StatusCode::kCancelled, "it was ended");
+    return figure;
+  }
+
   double threads_gain = 1;
   double block_gain = 1;
+  double time_s = 1;
+  double run_start_s = 0;  ///< that a run takes beside what was asked for
+  double run_factor = 0;   ///< of what was asked for: how long it really takes
+  double now_s = 0;
+  int ended_run = -1;
   int runs = 0;
 
  private:
@@ -97,6 +111,79 @@ TEST(TuneSearchTest, SettingsThatCannotBeMeasuredAreToldAndNotChosen) {
   EXPECT_EQ(uring->status.code(), StatusCode::kUnsupported);
   EXPECT_TRUE(uring->ratios.empty());
   EXPECT_EQ(result.best.block_bytes, std::size_t{1} << 20);
+}
+
+TEST(TuneSearchTest, TakesNoMoreThanItsTime) {
+  for (const double time_s : {1.0, 20.0, 60.0, 1000.0}) {
+    for (const double run_start_s : {0.0, 0.3, 2.0}) {
+      for (const double run_factor : {1.0, 4.0}) {
+        MadeUpMachine machine;
+        machine.threads_gain = 1.5;
+        machine.now_s = 0;
+        machine.time_s = time_s;
+        machine.run_start_s = run_start_s;
+        machine.run_factor = run_factor;
+        const std::string what = std::to_string(time_s) + " " + std::to_string(run_start_s) + " " +
+                                 std::to_string(run_factor);
+        if (run_start_s >= time_s) {
+          EXPECT_THROW(machine.Tune(), Error) << what;
+          continue;
+        }
+        const TuneResult result = machine.Tune();
+        // The last pair is the first one that tells how long it takes.
+        EXPECT_LE(machine.now_s, time_s + 2 * run_start_s + 16) << what;
+        EXPECT_FALSE(result.interrupted) << what;
+        EXPECT_FALSE(result.verdict.empty()) << what;
+        EXPECT_EQ(result.values.size(), ValuesOf(kWarm).size()) << what;
+        if (time_s == 1000) {
+          EXPECT_EQ(result.best.threads, 4) << what;
+        }
+      }
+    }
+  }
+}
+
+TEST(TuneSearchTest, ValuesThatThereWasNoTimeForSaySo) {
+  MadeUpMachine machine;
+  machine.now_s = 0;
+  machine.time_s = 20;
+  machine.run_start_s = 1;
+  const TuneResult result = machine.Tune();
+  EXPECT_TRUE(result.time_was_up);
+  ASSERT_EQ(result.values.size(), ValuesOf(kWarm).size());
+  EXPECT_EQ(result.values.back().status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(result.best, SpeedSettings());
+  EXPECT_LE(machine.now_s, 20);
+}
+
+TEST(TuneSearchTest, KeepsTimeForTheLastComparison) {
+  MadeUpMachine machine;
+  machine.threads_gain = 1.5;
+  machine.now_s = 0;
+  machine.time_s = 30;
+  machine.run_start_s = 0.5;
+  const TuneResult result = machine.Tune();
+  EXPECT_TRUE(result.time_was_up);
+  EXPECT_EQ(result.best.threads, 4);
+  EXPECT_GE(result.pairs, 2U);
+  EXPECT_LE(machine.now_s, 30);
+}
+
+TEST(TuneSearchTest, ARunThatIsEndedStopsItWithTheBestSoFar) {
+  MadeUpMachine machine;
+  machine.threads_gain = 1.5;
+  machine.time_s = 1e9;
+  machine.ended_run = 40;
+  const TuneResult result = machine.Tune();
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.best.threads, 4);
+  MadeUpMachine at_once;
+  at_once.time_s = 1e9;
+  at_once.ended_run = 0;
+  const TuneResult nothing = at_once.Tune();
+  EXPECT_TRUE(nothing.interrupted);
+  EXPECT_EQ(nothing.best, SpeedSettings());
+  EXPECT_TRUE(nothing.values.empty());
 }
 
 TEST(TuneSearchTest, StoppedWithTheBestSoFar) {

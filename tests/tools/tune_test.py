@@ -3,7 +3,10 @@
 
 import html.parser
 import json
+import os
 import pathlib
+import pty
+import select
 import shlex
 import signal
 import subprocess
@@ -75,8 +78,8 @@ class TuneTest(CommandTest):
         self.out = self.folder / "tuned.json"
 
     @classmethod
-    def tune(cls, *words):
-        return run_json("tune", *cls.files, "--seconds", 1, "--pairs", 3, *words)
+    def tune(cls, *words, seconds=20):
+        return run_json("tune", *cls.files, "--seconds", seconds, "--pairs", 3, *words)
 
     def changed(self, **changes):
         """The tuning with some of it changed, in a file of its own."""
@@ -128,7 +131,7 @@ class TuneTest(CommandTest):
         self.assertGreater(fed["records"], 0)
 
     def test_cold_files_and_the_report_as_text(self):
-        result = run("tune", *self.files, *CHAIN, "--seconds", 1, "--pairs", 3, "--out", self.out,
+        result = run("tune", *self.files, *CHAIN, "--seconds", 10, "--pairs", 3, "--out", self.out,
                      "--cache", "cold")
         if "stays in memory" in result.stderr:
             self.skipTest("files cannot be dropped from the page cache here")
@@ -143,8 +146,10 @@ class TuneTest(CommandTest):
         self.assertEqual(page.outside, [])
         self.assertNotIn("http", text)
         self.assertNotIn("@import", text)
-        self.assertGreaterEqual(page.drawings, 5)
-        for words in ("--threads", "GB/s", "of the defaults", "--tuned", "--shuffle 100"):
+        # How many options there was time for depends on the machine: each of these has its drawing.
+        drawn = {f"--{value['option']}" for value in self.report["values"] if value["ratios"]}
+        self.assertGreaterEqual(page.drawings, 2 + len(drawn))
+        for words in drawn | {"GB/s", "of the defaults", "--tuned", "--shuffle 100"}:
             self.assertIn(words, page.text)
 
     def test_interrupt_gives_the_best_so_far(self):
@@ -159,6 +164,54 @@ class TuneTest(CommandTest):
         self.assertTrue(report["interrupted"])
         self.assertIn("stopped", report["verdict"])
         json.loads(self.out.read_text())
+
+    def test_interrupt_ends_the_run_that_is_measured(self):
+        # Its runs take seconds each, as the files take their time.
+        slow = self.folder / "slow"
+        run_json("make", slow, "--bytes", "64MiB", "--files", 2)
+        command = [BINARY, "tune", *sorted(slow.iterdir()), *CHAIN, "--seconds", "80000", "--pairs", "1000",
+                   "--cache", "warm", "--json", "--out", self.out]
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number), subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+                wait_for_child(process)
+                process.send_signal(number)
+                output, _ = process.communicate(timeout=120)
+                self.assertEqual(process.returncode, 0)
+                report = json.loads(output)
+                # Not one run was done, and no time went into what comes after the runs.
+                self.assertTrue(report["interrupted"])
+                self.assertEqual((report["values"], report["limits"]), ([], []))
+
+    def test_what_there_is_no_time_for_is_left_untried(self):
+        report = self.tune(*CHAIN, "--cache", "warm", "--out", self.out, seconds=3)
+        self.assertIs(report["interrupted"], False)
+        tried = {value["option"] for value in report["values"]}
+        self.assertLessEqual({"io", "threads", "block-bytes", "slots"}, tried)
+        json.loads(self.out.read_text())
+
+    def test_the_bar_on_a_terminal_says_how_long_it_takes(self):
+        ours, theirs = pty.openpty()
+        command = [BINARY, "tune", *self.files, *CHAIN, "--seconds", "60", "--cache", "warm", "--out", self.out]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs,
+                              env=dict(os.environ, TERM="xterm")) as process:
+            os.close(theirs)
+            drawn = b""
+            deadline = time.monotonic() + 100
+            while b" left" not in drawn and time.monotonic() < deadline:
+                if select.select([ours], [], [], 1)[0]:
+                    drawn += os.read(ours, 4096)
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=120)
+        os.close(ours)
+        self.assertRegex(drawn, rb"tuning \[[#.]+\] \d+ %  about \d+ (s|min) left")
+        self.assertNotIn(b"B/s", drawn)
+
+    def test_options_that_it_chooses_are_told_as_such(self):
+        for option in ("--threads", "--io", "--slots", "--block-bytes", "--transfer", "--device-slots"):
+            said = self.assert_refused(2, "tune", *self.files, option, "3")
+            self.assertIn(f"there is no option {option}: tune finds the best value for it", said)
+        said = self.assert_refused(2, "tune", *self.files, "--passes", "3")
+        self.assertIn("feed takes it", said)
 
     def test_what_cannot_be_tuned_is_refused(self):
         data = bytearray(self.files[0].read_bytes())

@@ -13,6 +13,7 @@
 #include "tools/command.h"
 #include "tools/devices/device_options.h"
 #include "tools/feed/feed_plan.h"
+#include "tools/option_values.h"
 #include "tools/progress_bar.h"
 #include "tools/report.h"
 #include "tools/result_file.h"
@@ -58,7 +59,7 @@ class BenchCommand : public Command {
     sub->remove_option(sub->get_option("--passes"));  // as many as a run has time for
     AddSampleOption(sub, &sample_bytes_);
     sub->add_option("--seconds", seconds_, "length of one run; default: 1, with --gpu 10")
-        ->check(CLI::PositiveNumber);
+        ->check(AboveZero());
     // Taken for one version: 0.1 ended with a recommendation.
     sub->add_option_function<std::string>(
            "--pairs",

@@ -1,6 +1,9 @@
 #include "tools/bench/bench_runs.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +13,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -125,14 +129,26 @@ BenchFigure FromLine(const std::string& line) {
   return figure;
 }
 
-std::string ReadToEnd(int descriptor) {
-  std::string text;
+bool IsOver(const RunLimits& limits) {
+  return NowSeconds() >= limits.end_at_s || (limits.stop != nullptr && limits.stop->stopped());
+}
+
+Status Ended() { return Status(StatusCode::kCancelled, "the run was ended before it was done"); }
+
+// False where the time was up before the end came.
+bool ReadToEnd(int descriptor, double end_at_s, std::string* text) {
+  constexpr double kLongestWait = 3600;
   std::array<char, 4096> part;
   for (;;) {
+    const double left_s = std::min(end_at_s - NowSeconds(), kLongestWait);
+    if (left_s <= 0) return false;
+    pollfd ready{descriptor, POLLIN, 0};
+    const int polled = poll(&ready, 1, static_cast<int>(std::ceil(left_s * 1000)));
+    if (polled == 0 || (polled < 0 && errno == EINTR)) continue;
     const ssize_t bytes = read(descriptor, part.data(), part.size());
     if (bytes < 0 && errno == EINTR) continue;
-    if (bytes <= 0) return text;
-    text.append(part.data(), static_cast<std::size_t>(bytes));
+    if (bytes <= 0) return true;
+    text->append(part.data(), static_cast<std::size_t>(bytes));
   }
 }
 
@@ -218,6 +234,30 @@ BenchFigure MeasureDeviceFeed(const FeedPlan& plan, const DeviceOptions& devices
 
 }  // namespace
 
+void RunStop::Stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  if (child_ > 0) kill(child_, SIGKILL);
+}
+
+bool RunStop::stopped() const {
+  const std::lock_guard lock(mutex_);
+  return stopped_;
+}
+
+void RunStop::Begin(pid_t child) {
+  const std::lock_guard lock(mutex_);
+  child_ = child;
+  if (stopped_) kill(child_, SIGKILL);
+}
+
+void RunStop::End(pid_t child) {
+  const std::lock_guard lock(mutex_);
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  child_ = -1;
+}
+
 void AddSampleOption(CLI::App* app, std::uint64_t* most_bytes) {
   app->add_option("--bytes", *most_bytes,
                   "how much of the files to use; default: a quarter of the memory limit, at most "
@@ -248,8 +288,9 @@ BenchRuns::BenchRuns(const FeedPlan& plan, const DeviceOptions& devices,
                      std::vector<std::string> files)
     : plan_(plan), devices_(devices), files_(std::move(files)) {}
 
-Status BenchRuns::SetCacheState(bool cold) const {
+Status BenchRuns::SetCacheState(bool cold, const RunLimits& limits) const {
   for (const std::string& file : files_) {
+    if (IsOver(limits)) return Ended();
     if (!cold && CachedShare(file) == 1) continue;
     Status status = cold ? DropFromPageCache(file) : BringIntoPageCache(file);
     if (!status.ok()) return status;
@@ -277,26 +318,37 @@ BenchFigure BenchRuns::MeasureHere(const SpeedSettings& settings, bool cold, dou
   return figure;
 }
 
-BenchFigure BenchRuns::Measure(const SpeedSettings& settings, bool cold, double seconds) const {
+BenchFigure BenchRuns::Measure(const SpeedSettings& settings, bool cold, double seconds,
+                               const RunLimits& limits) const {
   BenchFigure failed;
-  failed.status = SetCacheState(cold);
+  failed.status = SetCacheState(cold, limits);
+  if (failed.status.ok() && IsOver(limits)) failed.status = Ended();
   if (!failed.status.ok()) return failed;
   std::array<int, 2> pipe_ends;
   if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw Error(StatusFromErrno(errno, "pipe"));
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) throw Error(StatusFromErrno(errno, "fork"));
   if (child == 0) {
+    // Nobody is left to read what it measures once its parent is gone.
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
     const std::string line = ToLine(MeasureHere(settings, cold, seconds));
     const bool whole = write(pipe_ends[1], line.data(), line.size()) ==
                        static_cast<ssize_t>(line.size());  // far less than a pipe holds
     _exit(whole ? 0 : 1);
   }
+  RunStop nobody;
+  RunStop* const stop = limits.stop != nullptr ? limits.stop : &nobody;
+  stop->Begin(child);
   close(pipe_ends[1]);
-  const std::string line = ReadToEnd(pipe_ends[0]);
+  std::string line;
+  const bool in_time = ReadToEnd(pipe_ends[0], limits.end_at_s, &line);
+  if (!in_time) kill(child, SIGKILL);
   close(pipe_ends[0]);
-  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return FromLine(line);
+  stop->End(child);
+  if (in_time && !stop->stopped()) return FromLine(line);
+  failed.status = Ended();
+  return failed;
 }
 
 }  // namespace ringfeed::tools

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -43,6 +47,30 @@ struct FileSample {
 /// quarter of the memory limit, at most 4 GiB. Throws Error where one cannot be looked at.
 FileSample SampleOf(const std::vector<std::string>& names, std::uint64_t most_bytes);
 
+/// Ends the run that is measured now, and lets none begin after it. Thread safe.
+class RunStop {
+ public:
+  /// Kills the process of the run, whose figures are lost. Does not block.
+  void Stop();
+  bool stopped() const;
+
+ private:
+  friend class BenchRuns;
+  void Begin(pid_t child);
+  /// Waits for the child, which has closed its end of the pipe or was killed.
+  void End(pid_t child);
+
+  mutable std::mutex mutex_;
+  pid_t child_ = -1;  ///< not waited for: its number is nobody else's
+  bool stopped_ = false;
+};
+
+/// What ends a run before it has its figures: then its status is kCancelled.
+struct RunLimits {
+  RunStop* stop = nullptr;                                    ///< outlives the run; null: nobody
+  double end_at_s = std::numeric_limits<double>::infinity();  ///< by NowSeconds
+};
+
 /// Feeds a user's files with one setting after another, each in a child process of its own: a
 /// process that has had files mapped keeps them from being made cold, and has an arena that is
 /// warm. The process that calls has no other threads that hold locks, and has used no device.
@@ -56,11 +84,13 @@ class BenchRuns {
   /// they only bring everything to speed.
   static constexpr double kWarmUpShare = 0.5;
 
-  /// A run of about `seconds`, or of a pass where the files are `cold`.
-  BenchFigure Measure(const SpeedSettings& settings, bool cold, double seconds) const;
+  /// A run of about `seconds`, or of a pass where the files are `cold`. What it measures in ends
+  /// with the process that calls.
+  BenchFigure Measure(const SpeedSettings& settings, bool cold, double seconds,
+                      const RunLimits& limits = {}) const;
 
  private:
-  Status SetCacheState(bool cold) const;
+  Status SetCacheState(bool cold, const RunLimits& limits) const;
   BenchFigure MeasureHere(const SpeedSettings& settings, bool cold, double seconds) const;
 
   const FeedPlan& plan_;

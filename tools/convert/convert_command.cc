@@ -143,7 +143,7 @@ class ConvertCommand : public Command {
                     "jsonl, csv, tsv, npy:f4[3], tokens:u2, megatron:u2, rows:BYTES, raw, most of "
                     "them also with +gzip, +zlib or +zstd; default: by its name");
     sub->add_option("--records-per-file", records_per_file_, "cut the output into parts")
-        ->check(CLI::PositiveNumber);
+        ->check(AboveZero());
     AddDamageOption(sub, &options_.on_damage);
     sub->add_flag("--force", options_.force, "write also what is up to date");
     sub->add_flag("--json", json_, "the report for machines");

@@ -12,6 +12,7 @@
 #include "readers/order/position.h"
 #include "ringfeed/status.h"
 #include "tools/command.h"
+#include "tools/option_values.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
@@ -35,7 +36,7 @@ void AddTrailOptions(CLI::App* app, TrailOptions* options) {
           ->type_name("FILE");
   app->add_option("--position-every", options->position_every,
                   "and behind every batch whose number from 1 is a multiple of this")
-      ->check(CLI::PositiveNumber.description(""))
+      ->check(AboveZero())
       ->needs(out);
   app->add_option("--journal", options->journal,
                   "append which records each batch had, for `ringfeed audit`; a file for each "

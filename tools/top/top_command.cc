@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -54,12 +55,21 @@ Json NoteJson(const JobNote& job) {
   return {{"pid", job.pid}, {"address", job.address}, {"command", job.command}};
 }
 
+// Why it is none; "" where it may be one.
+std::string NoProcess(const std::string& word) {
+  int pid = 0;
+  const char* const last = word.data() + word.size();
+  const auto [end, error] = std::from_chars(word.data(), last, pid);
+  if (error == std::errc() && end == last && pid > 0) return {};
+  return "\"" + word + "\" is no process number; `ringfeed top` alone lists the jobs";
+}
+
 class TopCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("top", kTopHelp);
     CLI::Option* pid = sub->add_option("PID", pid_, "the job's process; without it, all are listed")
-                           ->check(CLI::PositiveNumber);
+                           ->check(CLI::Validator(NoProcess, ""));
     sub->add_option("--at", at_,
                     "where a job shows itself, as RINGFEED_METRICS had it, in place of PID")
         ->excludes(pid);

@@ -42,11 +42,12 @@ constexpr char kTuneHelp[] =
     "time goes and how far the machine's limits\nare, as a page for a browser.\n\n"
     "Files are measured as they are found, in the page cache or not; --cache says otherwise. To "
     "measure cold\nfiles they are dropped from the page cache before each run.\n\n"
-    "Ctrl-C ends it with the best so far and exit status 0; a second one kills it.";
+    "Ctrl-C ends it at once with the best so far and exit status 0; a second one kills it.";
 
 constexpr char kDefaultOut[] = "ringfeed.tuned.json";
 constexpr double kColdShare = 0.5;      // files of which less is in the page cache are cold
 constexpr std::uint64_t kSteps = 1000;  // of the progress bar
+constexpr double kSearchShare = 0.95;   // of the time: the machine's limits take the rest
 
 void RefuseStreams(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
@@ -90,7 +91,8 @@ class TuneCommand : public Command {
     for (const char* option : {"--device-slots", "--transfer", "--trace"}) {
       sub->remove_option(sub->get_option(option));
     }
-    sub->add_option("--seconds", seconds_, "about as long as it may take")
+    sub->add_option("--seconds", seconds_,
+                    "the most it takes: what there is no time for is left untried")
         ->check(CLI::Range(1.0, 86400.0).description(""))
         ->capture_default_str();
     sub->add_option("--pairs", pairs_, "runs of each side in the last comparison")
@@ -109,7 +111,8 @@ class TuneCommand : public Command {
   }
 
   int Run() override {
-    const Interrupt interrupt([] {});  // what is found by then is told
+    RunStop stop;
+    const Interrupt interrupt([&stop] { stop.Stop(); });  // what is found by then is told
     CompletePlan(SpeedOptions(), &plan_);
     RefuseStreams(plan_.files);
     if (devices_.wanted() && !plan_.batched()) plan_.batch = kDefaultBatch;
@@ -125,8 +128,8 @@ class TuneCommand : public Command {
     report.files = sample.files.size();
     report.bytes = sample.total_bytes;
     report.sample_bytes = sample.bytes;
-    report.result = Search(sample, report.cold, interrupt);
-    report.limits = MeasureLimits(LimitsFor(report, sample));
+    report.result = Search(sample, report.cold, begin_s, &stop);
+    if (!stop.stopped()) report.limits = MeasureLimits(LimitsFor(report, sample));
     report.emulated = devices_.wanted() && ChooseDevices(devices_.devices).backend->name() == "emu";
     Tuning tuning = report.result.best.ToTuning();
     tuning.machine = report.machine;
@@ -142,21 +145,22 @@ class TuneCommand : public Command {
   }
 
  private:
-  TuneResult Search(const FileSample& sample, bool cold, const Interrupt& interrupt) const {
+  TuneResult Search(const FileSample& sample, bool cold, double begin_s, RunStop* stop) const {
     const BenchRuns runs(plan_, devices_, sample.files);
     ProgressBar bar("tuning", kSteps);
     TuneSearch::Options options;
-    options.seconds = seconds_;
+    options.seconds = kSearchShare * seconds_;
+    const RunLimits limits{stop, begin_s + seconds_};
     options.run_cost = cold ? 1 : 1 + BenchRuns::kWarmUpShare;
     options.pairs = static_cast<std::size_t>(pairs_);
     TuneSearch search(
         options,
         [&](const SpeedSettings& settings, double seconds) {
-          return runs.Measure(settings, cold, seconds);
+          return runs.Measure(settings, cold, seconds, limits);
         },
         [&](double share) {
           bar.Update(static_cast<std::uint64_t>(share * kSteps), 0);
-          return !interrupt.requested();
+          return !stop->stopped();
         });
     return search.Run({.cold = cold,
                        .devices = devices_.wanted(),

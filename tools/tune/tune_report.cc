@@ -85,6 +85,7 @@ double MachineRate(const TuneReport& report) {
 std::vector<std::string> Findings(const TuneReport& report) {
   const BenchFigure& after = report.result.after;
   std::vector<std::string> findings = {GainSentence(report)};
+  if (after.gb_per_s <= 0) return findings;  // it was stopped before
   findings.push_back("The feed comes to " + FixedText(after.gb_per_s, 2) + " GB/s and takes " +
                      FixedText(after.cpu_s_per_gb, 3) + " CPU seconds per GB.");
   if (const double rate = MachineRate(report); rate > 0) {
@@ -150,6 +151,7 @@ Json TuneJson(const TuneReport& report) {
           {"sample_bytes", report.sample_bytes},
           {"seconds", report.seconds},
           {"interrupted", result.interrupted},
+          {"time_was_up", result.time_was_up},
           {"options", result.best.Options()},
           {"gain", SpreadJson(result.gain)},
           {"pairs", result.pairs},

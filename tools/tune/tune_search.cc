@@ -19,6 +19,9 @@ constexpr std::size_t kValuePairs = 2;
 constexpr double kLastRuns = 4;  // so much longer than the shortest ones
 constexpr double kShortestRun = 0.02;
 constexpr double kLongestRun = 2;
+// Parts of the time after which one no longer looks at values, and at several together.
+constexpr double kValuesShare = 0.6;
+constexpr double kTogetherShare = 0.75;
 
 /// Adds a value of an option that is set by a member.
 class ValueList {
@@ -140,15 +143,40 @@ BenchFigure TuneSearch::MeasureDefaults(double seconds) {
   return figure;
 }
 
+// Whether a pair of runs of so many seconds each ends within this part of the time.
+bool TuneSearch::HasTimeFor(double seconds, double share) {
+  const double pair_s = 2 * (start_s_ + options_.run_cost * seconds);
+  if (Elapsed() + pair_s <= share * options_.seconds) return true;
+  result_.time_was_up = true;
+  return false;
+}
+
+// A run was ended before it had its figures.
+void TuneSearch::EndEarly() {
+  if (Elapsed() >= options_.seconds) {
+    result_.time_was_up = true;
+  } else {
+    stopped_ = true;
+  }
+}
+
 bool TuneSearch::Pair(TriedSettings* tried, double seconds) {
   if (stopped_ || !tried->status.ok()) return false;
+  const double before_s = options_.now();
   const bool first = pairs_done_++ % 2 == 0;
   BenchFigure ours;
   if (first) ours = measure_(tried->what.settings, seconds);
-  const BenchFigure defaults = MeasureDefaults(seconds);
+  const bool ended = ours.status.code() == StatusCode::kCancelled;
+  const BenchFigure defaults = ended ? BenchFigure() : MeasureDefaults(seconds);
   if (!first) ours = measure_(tried->what.settings, seconds);
-  done_s_ += 2 * seconds;
-  stopped_ = !progress_(std::min(1.0, done_s_ / expected_s_));
+  for (const BenchFigure* figure : {&std::as_const(ours), &defaults}) {
+    if (figure->status.code() != StatusCode::kCancelled) continue;
+    EndEarly();
+    return false;
+  }
+  const double run_s = (options_.now() - before_s) / 2;
+  start_s_ = (start_s_ + std::max(0.0, run_s - options_.run_cost * seconds)) / 2;
+  stopped_ = !progress_(std::clamp(Elapsed() / expected_s_, 0.0, 1.0));
   tried->status = ours.status.ok() ? defaults.status : ours.status;
   if (!tried->status.ok()) return false;
   tried->ratios.push_back(ours.gb_per_s / defaults.gb_per_s);
@@ -156,17 +184,15 @@ bool TuneSearch::Pair(TriedSettings* tried, double seconds) {
   return true;
 }
 
-bool TuneSearch::Pairs(TriedSettings* tried, std::size_t pairs, double seconds) {
-  for (std::size_t pair = 0; pair < pairs; ++pair) {
-    if (!Pair(tried, seconds)) return false;
-  }
-  return true;
-}
-
 void TuneSearch::TryValues(const TuneSpace& space) {
   for (OptionValue& value : ValuesOf(space)) {
     TriedSettings tried{std::move(value), {}, {}};
-    (void)Pairs(&tried, kValuePairs, run_s_);
+    for (std::size_t pair = 0; pair < kValuePairs && HasTimeFor(run_s_, kValuesShare); ++pair) {
+      if (!Pair(&tried, run_s_)) break;
+    }
+    if (tried.ratios.empty() && tried.status.ok() && result_.time_was_up) {
+      tried.status = Status(StatusCode::kDeadlineExceeded, "there was no time left to try it");
+    }
     if (!tried.ratios.empty() || !tried.status.ok()) result_.values.push_back(std::move(tried));
     if (stopped_) return;
   }
@@ -190,11 +216,19 @@ void TuneSearch::TryTogether() {
   std::vector<TriedSettings> left = Combinations(BestOfEach(result_.values));
   double seconds = run_s_;
   while (!left.empty() && !stopped_) {
-    for (TriedSettings& tried : left) (void)Pair(&tried, seconds);
-    std::erase_if(left, [](const TriedSettings& tried) {
-      return !tried.status.ok() || tried.ratios.empty();
+    for (TriedSettings& tried : left) {
+      if (!HasTimeFor(seconds, kTogetherShare)) break;
+      (void)Pair(&tried, seconds);
+    }
+    // Without time for any of them the first is the one to compare at last.
+    const bool none = !stopped_ && std::ranges::all_of(left, [](const TriedSettings& tried) {
+      return tried.status.ok() && tried.ratios.empty();
     });
-    if (left.size() <= 1) break;
+    if (none) left.resize(1);
+    std::erase_if(left, [none](const TriedSettings& tried) {
+      return !tried.status.ok() || (tried.ratios.empty() && !none);
+    });
+    if (left.size() <= 1 || Elapsed() >= kTogetherShare * options_.seconds) break;
     const bool differ = Halve(&left);
     // Nobody can tell these apart: the one that changes the least comes first.
     if (!differ && seconds >= kLastRuns * run_s_) break;
@@ -224,41 +258,76 @@ const TriedSettings* TuneSearch::BestSoFar() const {
   return best;
 }
 
+void TuneSearch::DecideWithBestSoFar(const char* verdict, const char* without) {
+  const TriedSettings* const best = BestSoFar();
+  if (best != nullptr) return Accept(*best, verdict);
+  result_.verdict = without;
+}
+
+// In runs as long as there is time for. Measured settings stay as they are if there is none.
+void TuneSearch::CompareAtLast(TriedSettings* last) {
+  const double left_s = options_.seconds - Elapsed();
+  const double each_s = left_s / (2.0 * static_cast<double>(options_.pairs)) - start_s_;
+  const double seconds = std::clamp(each_s / options_.run_cost, kShortestRun, kLastRuns * run_s_);
+  while (last->ratios.size() < options_.pairs && HasTimeFor(seconds, 1)) {
+    if (!Pair(last, seconds)) return;
+  }
+}
+
 void TuneSearch::Decide() {
+  TriedSettings last;
+  const bool faster = !result_.together.empty();
+  if (faster && !stopped_) {
+    last.what = result_.together.front().what;
+    CompareAtLast(&last);
+  }
   if (stopped_) {
-    const TriedSettings* const best = BestSoFar();
-    if (best != nullptr) return Accept(*best, "it was stopped: this was the fastest so far");
-    result_.verdict = "it was stopped before anything was faster than the defaults";
+    return DecideWithBestSoFar("it was stopped: this was the fastest so far",
+                               "it was stopped before anything was faster than the defaults");
+  }
+  if (!faster) {
+    result_.verdict = result_.time_was_up
+                          ? "nothing that there was time for was faster than the defaults"
+                          : "no value of any option was faster than the defaults";
     return;
   }
-  if (result_.together.empty()) {
-    result_.verdict = "no value of any option was faster than the defaults";
+  const std::size_t pairs = last.ratios.size();
+  if (last.status.ok() && pairs < kValuePairs) {
+    return DecideWithBestSoFar("the time was up: this was the fastest so far",
+                               "the time was up before anything was faster than the defaults");
+  }
+  if (!last.status.ok() || last.spread().min <= 1) {
+    result_.verdict = "what is gained is less than the runs vary by";
     return;
   }
-  TriedSettings last{result_.together.front().what, {}, {}};
-  if (Pairs(&last, options_.pairs, kLastRuns * run_s_) && last.spread().min > 1) {
-    return Accept(last, "it was faster than the defaults in each of the last pairs of runs");
-  }
-  if (stopped_) return Decide();
-  result_.verdict = "what is gained is less than the runs vary by";
+  Accept(last, pairs == options_.pairs
+                   ? "it was faster than the defaults in each of the last pairs of runs"
+                   : "it was faster than the defaults in each pair that there was time for");
 }
 
 // Finds how long runs may be by the first one, which also brings the machine to speed.
 void TuneSearch::Begin(const TuneSpace& space) {
+  begin_s_ = options_.now();
   const double runs = RunsOf(ValuesOf(space).size(), options_.pairs);
   const double share_s = options_.seconds / runs;
   run_s_ = std::clamp(share_s / options_.run_cost, kShortestRun, kLongestRun);
-  const double begin_s = NowSeconds();
   const BenchFigure defaults = MeasureDefaults(run_s_);
+  if (defaults.status.code() == StatusCode::kCancelled) EndEarly();
+  if (stopped_) return;
+  if (result_.time_was_up) {
+    throw Error(Status(StatusCode::kInvalidArgument,
+                       "not even one run of the defaults ended in time: give it more --seconds, or "
+                       "fewer --bytes"));
+  }
   if (!defaults.status.ok()) throw Error(defaults.status);
-  const double start_s = std::max(0.0, NowSeconds() - begin_s - options_.run_cost * run_s_);
-  run_s_ = std::clamp((share_s - start_s) / options_.run_cost, kShortestRun, kLongestRun);
-  expected_s_ = runs * run_s_;
+  start_s_ = std::max(0.0, Elapsed() - options_.run_cost * run_s_);
+  run_s_ = std::clamp((share_s - start_s_) / options_.run_cost, kShortestRun, kLongestRun);
+  expected_s_ = std::min(options_.seconds, runs * (start_s_ + options_.run_cost * run_s_));
 }
 
 TuneResult TuneSearch::Run(const TuneSpace& space) {
   Begin(space);
-  TryValues(space);
+  if (!stopped_) TryValues(space);
   if (!stopped_) TryTogether();
   Decide();
   result_.interrupted = stopped_;

@@ -8,6 +8,7 @@
 #include "tools/bench/bench_runs.h"
 #include "tools/bench/figures.h"
 #include "tools/feed/speed_settings.h"
+#include "tools/process_usage.h"
 
 namespace ringfeed::tools {
 
@@ -48,6 +49,7 @@ struct TuneResult {
   BenchFigure after;                    ///< the last run of `best`
   std::string verdict;                  ///< why it ended with `best`, in a sentence
   bool interrupted = false;
+  bool time_was_up = false;  ///< before everything was tried
 };
 
 /// Looks for the settings that bring the most bytes per second.
@@ -58,31 +60,41 @@ struct TuneResult {
 /// defaults, in turn. It counts only if it is faster in each of those pairs.
 ///
 /// Pairs change who goes first, so that a machine that becomes slower favours neither.
+///
+/// No pair begins that would not end within Options::seconds, as far as the pairs before it tell:
+/// values that there was no time for say so. A part of the time is kept for the last comparison.
 class TuneSearch {
  public:
   struct Options {
-    double seconds = 60;    ///< about as long as the whole search takes
+    double seconds = 60;    ///< the most that the whole search takes
     double run_cost = 1;    ///< seconds that a run of one second takes, beside its start
     std::size_t pairs = 5;  ///< of the last comparison
+    std::function<double()> now = NowSeconds;
   };
-  /// Runs the settings for about so many seconds.
+  /// Runs the settings for about so many seconds. kCancelled: it was ended, since the search is to
+  /// end, or is to take no longer.
   using Measure = std::function<BenchFigure(const SpeedSettings& settings, double seconds)>;
-  /// After each run: how far the search is, 0 to 1. False ends it with the best so far.
+  /// After each pair of runs: which part of its time is over, 0 to 1. False ends it with the best
+  /// so far.
   using Progress = std::function<bool(double share)>;
 
   TuneSearch(Options options, Measure measure, Progress progress);
 
-  /// Once. Throws Error if the defaults cannot be measured.
+  /// Once. Throws Error if the defaults cannot be measured, or not within the time.
   TuneResult Run(const TuneSpace& space);
 
  private:
   void Begin(const TuneSpace& space);
+  double Elapsed() const { return options_.now() - begin_s_; }
+  bool HasTimeFor(double seconds, double share);
+  void EndEarly();
   bool Pair(TriedSettings* tried, double seconds);
-  bool Pairs(TriedSettings* tried, std::size_t pairs, double seconds);
   BenchFigure MeasureDefaults(double seconds);
   void TryValues(const TuneSpace& space);
   void TryTogether();
   void Decide();
+  void DecideWithBestSoFar(const char* verdict, const char* without);
+  void CompareAtLast(TriedSettings* last);
   void Accept(const TriedSettings& winner, const char* verdict);
   const TriedSettings* BestSoFar() const;
   bool Halve(std::vector<TriedSettings>* left);
@@ -90,9 +102,10 @@ class TuneSearch {
   const Options options_;
   const Measure measure_;
   const Progress progress_;
-  double run_s_ = 0;       ///< length of the shortest runs
-  double done_s_ = 0;      ///< of runs so far
-  double expected_s_ = 1;  ///< of all runs
+  double run_s_ = 0;  ///< length of the shortest runs
+  double begin_s_ = 0;
+  double start_s_ = 0;     ///< that a run takes beside what it measures
+  double expected_s_ = 1;  ///< of the whole search
   std::size_t pairs_done_ = 0;
   bool stopped_ = false;
   TuneResult result_;

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <string>
 #include <utility>
 
+#include "base/edit_distance.h"
 #include "readers/formats/arrays/arrays.h"
 #include "readers/formats/format.h"
 #include "readers/formats/writing/file_record_writer.h"
@@ -239,7 +241,10 @@ Status ParseFixedRowsLayout(std::string_view text, FixedRowsLayout* layout) {
       target = &layout->stride_bytes;
       number.remove_prefix(7);
     }
-    if (target == nullptr) return bad("\"" + std::string(word) + "\" is unknown");
+    if (target == nullptr) {
+      const std::array<std::string, 2> words = {"header=", "stride="};
+      return bad("\"" + std::string(word) + "\" is unknown" + DidYouMeanWord(word, words));
+    }
     if (!ReadNumber(number, target)) return bad("\"" + std::string(number) + "\" is no size");
   }
   if (layout->row_bytes == 0) return bad("a row has at least one byte");

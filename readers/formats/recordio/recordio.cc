@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/crc32.h"
+#include "base/edit_distance.h"
 #include "base/little_endian.h"
 #include "readers/formats/compression/compressor.h"
 #include "readers/formats/compression/snappy_frames.h"
@@ -207,10 +208,12 @@ Status ParseRecordIoOptions(std::string_view text, RecordIoOptions* options) {
   while (!rest.empty()) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
     if (!ReadWord(rest.substr(0, comma), options)) {
+      const std::array<std::string, 5> words = {"fluid", "go", "none", "snappy", "gzip"};
       return Status(StatusCode::kInvalidArgument,
                     "format \"recordio:" + std::string(text) + "\": \"" +
                         std::string(rest.substr(0, comma)) +
-                        "\" is none of fluid, go, none, snappy, gzip");
+                        "\" is none of fluid, go, none, snappy, gzip" +
+                        DidYouMeanWord(rest.substr(0, comma), words));
     }
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/edit_distance.h"
 #include "readers/formats/tar/tar_unit.h"
 #include "readers/formats/writing/file_record_writer.h"
 #include "ringfeed/formats.h"
@@ -119,7 +120,8 @@ Status ParseTarOptions(std::string_view text, TarOptions* options) {
     return Status(StatusCode::kInvalidArgument,
                   "format \"tar:" + std::string(text) +
                       "\": expected tar or tar:ext=NAME, an extension of 1 to 64 bytes without a "
-                      "slash or a comma");
+                      "slash or a comma" +
+                      DidYouMeanWord(text, std::array<std::string, 1>{"ext="}));
   }
   options->extension = extension;
   return {};

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "base/edit_distance.h"
 #include "readers/formats/text/text_formats.h"
 #include "readers/formats/text/text_framer.h"
 #include "readers/formats/writing/file_record_writer.h"
@@ -217,6 +219,7 @@ Status ParseCsvLayout(std::string_view text, CsvLayout* layout) {
   constexpr std::string_view kHeader = "header";
   std::string_view rest = text;
   while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(','));
     bool good = false;
     if (rest.starts_with(kDelimiter)) {
       rest.remove_prefix(kDelimiter.size());
@@ -231,10 +234,12 @@ Status ParseCsvLayout(std::string_view text, CsvLayout* layout) {
       }
     }
     if (!good || (!rest.empty() && rest.front() != ',')) {
-      return Status(StatusCode::kInvalidArgument,
-                    "format parameters \"" + std::string(text) +
-                        "\": expected [delimiter=C][,header[=HEX]], C one byte that is no quote "
-                        "and no line end, or tab, space, comma, HEX the bytes of the first row");
+      return Status(
+          StatusCode::kInvalidArgument,
+          "format parameters \"" + std::string(text) +
+              "\": expected [delimiter=C][,header[=HEX]], C one byte that is no quote "
+              "and no line end, or tab, space, comma, HEX the bytes of the first row" +
+              DidYouMeanWord(word, std::array<std::string, 3>{"header", "header=", "delimiter="}));
     }
     rest.remove_prefix(std::min<std::size_t>(1, rest.size()));
   }

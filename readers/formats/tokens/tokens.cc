@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/edit_distance.h"
 #include "base/little_endian.h"
 #include "readers/formats/writing/file_record_writer.h"
 
@@ -198,10 +199,13 @@ Status ParseTokensOptions(std::string_view text, TokensOptions* options) {
   while (!rest.empty()) {
     const std::string_view word = rest.substr(0, rest.find(','));
     if (!ReadWord(word, options)) {
+      const std::array<std::string, 7> words = {
+          "u2", "u4", "llmc", "block=", "stride=", "tail=keep", "tail=drop"};
       return Status(StatusCode::kInvalidArgument,
                     "format \"tokens:" + std::string(text) + "\": \"" + std::string(word) +
                         "\" is none of u2, u4, llmc, block=TOKENS (1 to 2^28), stride=TOKENS, "
-                        "tail=keep, tail=drop");
+                        "tail=keep, tail=drop" +
+                        DidYouMeanWord(word, words));
     }
     rest.remove_prefix(std::min(word.size() + 1, rest.size()));
   }

@@ -156,11 +156,17 @@ Status ArrayParser::LocateOne(const RecordSpan& row, FieldLocation* location) co
   }
   const bool ragged = fields_[0].ragged();
   if (ragged ? row.size % record_unit_bytes_ != 0 : row.size != record_unit_bytes_) {
-    return Status(StatusCode::kDamaged, "a record of " + std::to_string(row.size) +
-                                            " bytes where " + std::string(DTypeName(dtype_)) +
-                                            ShapeToString(fields_[0].shape) +
-                                            (ragged ? " takes a multiple of " : " takes ") +
-                                            std::to_string(record_unit_bytes_));
+    // A file seldom ends with a whole block, and drops the rest only where it is told to.
+    const bool may_be_tail = !ragged && !takes_bytes_ && row.size < record_unit_bytes_ &&
+                             row.size % DTypeBytes(dtype_) == 0;
+    return Status(StatusCode::kDamaged,
+                  "a record of " + std::to_string(row.size) + " bytes where " +
+                      std::string(DTypeName(dtype_)) + ShapeToString(fields_[0].shape) +
+                      (ragged ? " takes a multiple of " : " takes ") +
+                      std::to_string(record_unit_bytes_) +
+                      (may_be_tail ? ": if it is the short block at the end of a file, the format "
+                                     "tokens leaves it out with tail=drop"
+                                   : ""));
   }
   if (conversion_.find_outside != nullptr) {
     const std::size_t count = row.size / DTypeBytes(dtype_);

@@ -100,19 +100,19 @@ class RowPlace final : public RowWriter {
         unwritten_((fields.size() + kWordBits - 1) / kWordBits) {}
 
   std::span<std::byte> Fixed(std::size_t field) override {
-    if (field >= fields_.size() || fields_[field].ragged()) {
-      throw Error(Status(StatusCode::kInvalidArgument,
-                         "Map: field " + std::to_string(field) + " is no fixed field"));
+    if (Field(field).ragged()) {
+      RefuseField(field, "has rows of any length: it is written by Ragged, not by Fixed");
     }
     NoteWritten(field);
     return {fixed_[field], fields_[field].unit_bytes()};
   }
   void Ragged(std::size_t field, std::span<const std::byte> values) override {
-    if (field >= fields_.size() || !fields_[field].ragged() ||
-        values.size() % fields_[field].unit_bytes() != 0) {
-      throw Error(Status(StatusCode::kInvalidArgument,
-                         "Map: field " + std::to_string(field) +
-                             " is no ragged field, or the values are no whole units of it"));
+    if (!Field(field).ragged()) {
+      RefuseField(field, "has rows of one size: it is written by Fixed, not by Ragged");
+    }
+    if (values.size() % fields_[field].unit_bytes() != 0) {
+      RefuseField(field, "takes a multiple of " + std::to_string(fields_[field].unit_bytes()) +
+                             " bytes, not " + std::to_string(values.size()));
     }
     NoteWritten(field);
     ragged_[field].assign(values.begin(), values.end());
@@ -140,6 +140,16 @@ class RowPlace final : public RowWriter {
  private:
   static constexpr std::size_t kWordBits = 64;
 
+  const FieldSpec& Field(std::size_t field) const {
+    if (field < fields_.size()) return fields_[field];
+    throw Error(Status(StatusCode::kInvalidArgument, "there is no field " + std::to_string(field) +
+                                                         ": " + std::to_string(fields_.size()) +
+                                                         " are declared, numbered from 0"));
+  }
+  [[noreturn]] void RefuseField(std::size_t field, const std::string& why) const {
+    throw Error(Status(StatusCode::kInvalidArgument, "field " + std::to_string(field) + " (\"" +
+                                                         fields_[field].name + "\") " + why));
+  }
   void NoteWritten(std::size_t field) {
     unwritten_[field / kWordBits] &= ~(std::uint64_t{1} << (field % kWordBits));
   }
@@ -216,9 +226,9 @@ Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
   try {
     function_({record, fields}, scratch->place);
   } catch (const std::exception& error) {
-    return Status(StatusCode::kUserError, std::string("the Map function threw: ") + error.what());
+    return Status(StatusCode::kUserError, function_name_ + " threw: " + error.what());
   } catch (...) {
-    return Status(StatusCode::kUserError, "the Map function threw what is no std::exception");
+    return Status(StatusCode::kUserError, function_name_ + " threw what is no std::exception");
   }
   // Else the batch would show what its memory held before.
   const FieldSpec* const unwritten = scratch->place.Unwritten();
@@ -252,7 +262,7 @@ void MapParser::Locate(std::span<const RecordSpan> rows, FieldLocation* location
       FieldLocation& at = locations[row * fields_.size() + f];
       if (LocateAt(chunks[f].data(), bytes, bytes / fields_[f].unit_bytes(), &at)) continue;
       at = {};
-      status = Status(StatusCode::kUserError, "the Map function gave a row of 4 GiB or more");
+      status = Status(StatusCode::kUserError, function_name_ + " gave a row of 4 GiB or more");
     }
     if (!status.ok()) failures->push_back({row, std::move(status)});
   }

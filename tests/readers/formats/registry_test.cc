@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "readers/formats/format.h"
 #include "tests/readers/formats/tfrecord_file.h"
 
@@ -55,6 +59,69 @@ TEST(RegistryTest, AnUnknownFormatIsRefusedWithTheNearest) {
       "csv, tsv, raw; some take more (rows:BYTES), most +gzip, +zlib or +zstd: "
       "docs/FORMATS.md");
   EXPECT_EQ(FindFormat("parquet").status.message().find("mean"), std::string::npos);
+}
+
+TEST(RegistryTest, SlipsInFormatsWithParametersAreRefusedWithTheNearest) {
+  const auto said = [](std::string_view name) {
+    const FormatResult found = FindFormat(name);
+    EXPECT_EQ(found.status.code(), StatusCode::kInvalidArgument) << name;
+    return found.status.message();
+  };
+  const auto expect_nearest = [&](std::string_view name, const std::string& nearest) {
+    const std::string all = said(name);
+    EXPECT_NE(all.find("; did you mean " + nearest + "?"), std::string::npos) << all;
+  };
+  expect_nearest("tokns:u2", "tokens");
+  expect_nearest("rwos:8", "rows");
+  expect_nearest("cvs:header+gzip", "csv");
+  expect_nearest("tfrecrod+zstd", "tfrecord");
+  expect_nearest("tfrecord+gzp", "+gzip");
+  expect_nearest("csv:headr", "header");
+  expect_nearest("csv:header,delimitr=;", "delimiter=");
+  expect_nearest("tsv:haeder=61", "header=");
+  expect_nearest("tokens:u2,blok=5", "block=");
+  expect_nearest("tokens:u2,block=1024,strde=512", "stride=");
+  expect_nearest("tokens:u2,block=5,tail=drp", "tail=drop");
+  expect_nearest("tokens:llcm", "llmc");
+  expect_nearest("recordio:flluid", "fluid");
+  expect_nearest("recordio:go,snapy", "snappy");
+  expect_nearest("rows:8,heder=4", "header=");
+  expect_nearest("rows:8,header=4,strid=16", "stride=");
+  expect_nearest("tar:etx=jpg", "ext=");
+  // The word is right, what is behind it is not; or it is like nothing.
+  for (const char* name : {"tokens:u2,block=x", "tokens:u2,nothing", "csv:delimiter=\"", "csv:q",
+                           "rows:8,stride=x", "recordio:q", "tar:q", "tfrecord+lz4"}) {
+    EXPECT_EQ(said(name).find("did you mean"), std::string::npos) << said(name);
+  }
+}
+
+TEST(RegistryTest, WhatIsKnownAndNotReadIsToldWithAWayToReadIt) {
+  struct Case {
+    std::string head;
+    std::vector<std::string> words;
+  };
+  using namespace std::string_literals;
+  const std::vector<Case> cases = {{"PAR1\x15\x04", {"Parquet", "JSON lines", "jsonl"}},
+                                   {"PK\x03\x04\x14", {"zip", "unzip", ".npy"}},
+                                   {"\x89HDF\r\n\x1a\n", {"HDF5", ".npy"}},
+                                   {"\xfd\x37zXZ\0"s, {"xz", "xz -d"}},
+                                   {"\x89PNG\r\n\x1a\n", {"PNG", "\"raw\""}},
+                                   {"\xff\xd8\xff\xe0", {"JPEG", "\"raw\""}},
+                                   {"\x80\x04\x95 ", {"pickle", ".npy"}}};
+  for (const Case& each : cases) {
+    const std::string all =
+        DetectFormat("a.bin", std::as_bytes(std::span(each.head))).status.message();
+    for (const std::string& word : each.words) {
+      EXPECT_NE(all.find(word), std::string::npos) << all;
+    }
+    EXPECT_LE(std::count(all.begin(), all.end(), '\n'), 2) << all;
+    // Numbers or tokens made of such a file are garbage.
+    for (const char* garbage : {"rows:", "tokens:", "csv:"}) {
+      EXPECT_EQ(all.find(garbage), std::string::npos) << all;
+    }
+    const bool image = all.find("image") != std::string::npos;
+    EXPECT_EQ(all.find("not read here") == std::string::npos, image) << all;
+  }
 }
 
 TEST(RegistryTest, FailureNamesWhatTheFileIsNearestTo) {

@@ -76,7 +76,12 @@ TEST(TokensParserTest, AShapeHoldsForEveryRecord) {
   const std::string record = Packed<std::uint16_t>({1, 2, 3, 4});
   const ParsedRows parsed = RowsRunner(TokensParser(fixed)).Run({record, record});
   EXPECT_EQ(parsed.values[0], Strings(2, Packed<std::int32_t>({1, 2, 3, 4})));
-  EXPECT_EQ(FailureOf(fixed, record.substr(2)), "a record of 6 bytes where uint16[2, 2] takes 8");
+  EXPECT_EQ(FailureOf(fixed, record + record), "a record of 16 bytes where uint16[2, 2] takes 8");
+  EXPECT_EQ(FailureOf(fixed, record.substr(1)), "a record of 7 bytes where uint16[2, 2] takes 8");
+  EXPECT_EQ(
+      FailureOf(fixed, record.substr(2)),
+      "a record of 6 bytes where uint16[2, 2] takes 8: if it is the short block at the end of "
+      "a file, the format tokens leaves it out with tail=drop");
   EXPECT_EQ(FailureOf({.dtype = kUInt16}, "abc"),
             "a record of 3 bytes where uint16[-1] takes a multiple of 2");
   EXPECT_EQ(FailureOf({.dtype = kFloat32, .shape = {-1, 3}}, std::string(24, 'x')), "");
