@@ -51,9 +51,7 @@ class FakeRun final : public PlannerHost {
     if ((block->holds -= rows) == 0) ++blocks_back;
   }
   void Deliver(std::uint64_t, Delivery) override {}
-  void NoteRows(const RowTally& before, const RowTally& now) override {
-    ledger->Add(before, now);
-  }
+  void NoteRows(const RowTally& before, const RowTally& now) override { ledger->Add(before, now); }
   void NoteSkipped(const RecordSpan&, const Status&) override {}
   void BatchDone() override {}
   bool HasRoom(std::uint64_t) override { return true; }
