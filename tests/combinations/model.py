@@ -190,12 +190,15 @@ class Expected:
         for self.cut in (False, True) if both else (False,):
             yield self.run(rank, ranks, *given)
 
-    def run_like(self, fits, *given):
-        """The first of them that `fits` takes and that does not end before it starts, or the first."""
+    def run_like(self, fits, *given, failed=None):
+        """The first of them that `fits` takes and that does not end before it starts, or the first. Of two
+        that deliver the same, where one stops in front of the failure, the one that `failed` or not."""
         runs = list(self.runs(*given))
         self.cut = False
         start = given[2] if len(given) > 2 else 0
         fitting = [run for run in runs if fits(run[0])]
+        if failed is not None:
+            fitting.sort(key=lambda run: (run[1] == DAMAGED) != failed)
         return next((run for run in fitting if run[2] >= start), (fitting or runs)[0])
 
     def behind(self, fits, *given):

@@ -500,11 +500,12 @@ class Run:
 
     def check_rank(self, process, rank, ranks, start, most):
         found = self.deliveries(process)
-        wanted, ended, behind = self.expected.run_like(lambda run: run == found, rank, ranks, start, most)
+        report = report_of(process)
+        wanted, ended, behind = self.expected.run_like(lambda run: run == found, rank, ranks, start, most,
+                                                       failed=failed_by(report))
         if ended == REFUSED:
             self.check_refused(process)
             return
-        report = report_of(process)
         if report is None:
             if ended != DAMAGED or wanted:
                 self.fault(f"no report: {len(wanted)} batches were expected", process)
@@ -631,7 +632,8 @@ class Run:
 
     def _audit(self, processes, ranks, most):
         found = self.deliveries(processes[0])
-        how = self.expected.run_like(lambda run: run == found, 0, ranks, 0, most)[1]
+        how = self.expected.run_like(lambda run: run == found, 0, ranks, 0, most,
+                                     failed=failed_by(report_of(processes[0])))[1]
         ended = how if how == DAMAGED else self.ended(ranks, 0, most)
         if self.configuration["audit"] == "no" or self.faults or ended in (DAMAGED, REFUSED):
             return
@@ -1044,6 +1046,11 @@ def report_of(process):
         return json.loads(process.out())
     except json.JSONDecodeError:
         return None
+
+
+def failed_by(report):
+    """Whether its run failed; None where there is no report."""
+    return None if report is None else "error" in report
 
 
 def write_in_pieces(descriptor, content, size):
