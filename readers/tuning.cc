@@ -49,6 +49,16 @@ std::string TransferIn(const Json& json) {
   return name;
 }
 
+// The same of these.
+void TakeWhatItWasFor(const Json& json, Tuning* tuning) {
+  tuning->devices = json.value("devices", std::string());
+  tuning->device_count = json.contains("device_count") ? SizeAt(json, "device_count") : 0;
+  tuning->cache = json.value("cache", std::string());
+  if (!tuning->cache.empty() && tuning->cache != "warm" && tuning->cache != "cold") {
+    throw std::invalid_argument("files are warm or cold, not \"" + tuning->cache + "\"");
+  }
+}
+
 Tuning TuningFrom(const Json& json) {
   if (!json.is_object() || !json.contains("ringfeed_tuning")) {
     throw std::invalid_argument("there is no \"ringfeed_tuning\" in it");
@@ -70,6 +80,7 @@ Tuning TuningFrom(const Json& json) {
   tuning.slots = SizeAt(json, "slots");
   tuning.device_slots = SizeAt(json, "device_slots");
   tuning.transfer = TransferIn(json);
+  TakeWhatItWasFor(json, &tuning);
   return tuning;
 }
 
@@ -91,7 +102,10 @@ std::string TuningText(const Tuning& tuning) {
                      {"in_flight_bytes", tuning.io.in_flight_bytes},
                      {"slots", tuning.slots},
                      {"device_slots", tuning.device_slots},
-                     {"transfer", tuning.transfer}};
+                     {"transfer", tuning.transfer},
+                     {"devices", tuning.devices},
+                     {"device_count", tuning.device_count},
+                     {"cache", tuning.cache}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

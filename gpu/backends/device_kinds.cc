@@ -152,6 +152,16 @@ std::shared_ptr<DeviceBackend> OpenDevices(const std::string& kind) {
   }
 }
 
+std::string DeviceKindOf(DeviceBackend& backend, int device) {
+  std::string kind(backend.name());
+  DeviceInfo info;
+  // Emulated devices are all of one make, and named by their numbers.
+  if (kind != "emu" && backend.Info(device, &info).ok() && !info.name.empty()) {
+    kind += ": " + info.name;
+  }
+  return kind;
+}
+
 AutoDevices OpenAutoDevices(int emulated) {
   for (const DeviceKindStatus& kind : DeviceKinds()) {
     if (kind.name != kCuda) continue;

@@ -8,6 +8,7 @@
 #include "gpu/feed/feed_core.h"
 #include "ringfeed/device_kinds.h"
 #include "ringfeed/ranks.h"
+#include "ringfeed/tuning.h"
 
 namespace ringfeed {
 namespace {
@@ -105,6 +106,30 @@ TransferPlan TransferPlanNamed(std::string_view name) {
                std::string(name) + "\"");
 }
 
+FeedOptions FeedOptions::Tuned(const std::string& path) {
+  const Tuning tuning = ReadTuning(path);
+  FeedOptions options;
+  if (tuning.device_slots != 0) options.slots = tuning.device_slots;
+  if (!tuning.transfer.empty()) options.transfer = TransferPlanNamed(tuning.transfer);
+  options.tuned_devices = tuning.devices;
+  return options;
+}
+
+namespace {
+
+void CheckTunedDevices(const FeedOptions& options) {
+  if (options.tuned_devices.empty()) return;
+  for (const int device : options.devices) {
+    const std::string kind = DeviceKindOf(*options.backend, device);
+    if (kind == options.tuned_devices) continue;
+    throw Refuse("these options were tuned for devices of another kind (" + options.tuned_devices +
+                 "; device " + std::to_string(device) + " is " + kind +
+                 "): run `ringfeed tune` with it, or leave the tuning out");
+  }
+}
+
+}  // namespace
+
 void CheckFeedOptions(const FeedOptions& options) {
   if (options.slots < 2 || options.slots > 64) {
     throw Refuse("FeedOptions::slots is " + std::to_string(options.slots) +
@@ -124,6 +149,7 @@ void CheckFeedOptions(const FeedOptions& options) {
     }
   }
   if (options.devices.empty()) throw Refuse("there is no device");
+  CheckTunedDevices(options);
   if (const Status status = options.costs.Check(); !status.ok()) throw Error(status);
 }
 

@@ -95,6 +95,11 @@ using FieldTransform = std::variant<NormalizeField, WidenField, PadField>;
 
 /// How a feed is made.
 struct FeedOptions {
+  /// Defaults with the slots and the transfer that `ringfeed tune` found and wrote to `path`; for
+  /// the kind of devices that it was told alone. As they were where it was told of none. Throws
+  /// Error as ReadTuning (tuning.h).
+  static FeedOptions Tuned(const std::string& path);
+
   /// Null: CUDA's devices, as by OpenDevices("cuda") (device_kinds.h): an error if there are none,
   /// or the program did not call UseCuda. OpenDevices("emu:2") are emulated ones, and
   /// OpenAutoDevices takes what there is.
@@ -121,6 +126,8 @@ struct FeedOptions {
   /// By what `transfer` chooses from which length on fields are left, and what goes together. Those
   /// of these devices, measured by `ringfeed bench --gpu`, are TransferCosts::Load of its file.
   TransferCosts costs{};
+  /// The kind of devices that these were tuned for (Tuning::devices); others are refused. "": any.
+  std::string tuned_devices{};
   /// How long Next waits while only the program itself can go on: another device's batches are not
   /// taken, or other threads hold all leases. Then it fails with kDeadlineExceeded, and may be
   /// called again.

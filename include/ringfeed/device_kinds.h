@@ -39,6 +39,11 @@ std::vector<DeviceKindStatus> DeviceKinds();
 /// opened in place of what was asked for: where CUDA cannot be used, "cuda" is an error.
 std::shared_ptr<DeviceBackend> OpenDevices(const std::string& kind);
 
+/// What kind a device is of, by its backend's name and its own: "emu", "cuda: NVIDIA H200". What
+/// was tuned for one kind (Tuning::devices) says little of another. The backend's name alone where
+/// the device does not tell. Thread safe; as DeviceBackend::Info it may wait for the driver.
+std::string DeviceKindOf(DeviceBackend& backend, int device);
+
 /// What OpenAutoDevices took.
 struct AutoDevices {
   std::shared_ptr<DeviceBackend> backend;

@@ -18,6 +18,11 @@ struct Tuning {
   std::size_t device_slots = 0;  ///< FeedOptions::slots; 0: no devices were tuned for
   /// FeedOptions::transfer by its name (TransferPlanNamed); "": no devices were tuned for.
   std::string transfer{};
+  /// The kind of devices that were tuned for, as DeviceKindOf says it: "emu", "cuda: NVIDIA H200".
+  /// "": none were, or the file is of a version that did not say.
+  std::string devices{};
+  std::size_t device_count = 0;  ///< so many of them
+  std::string cache{};  ///< "warm" or "cold": in which state the files were; "": it is not said
 };
 
 /// This machine as Tuning::machine says it: "AMD EPYC 7B13, 2 CPUs". Reads files of the system's.

@@ -90,6 +90,8 @@ class DevicePlan:
             `ringfeed bench --gpu --costs-out` wrote, or nanoseconds by their names
             ("copy_ns_per_kib", "link_ns_per_kib", "member_ns", "row_ns"). What is left out is as on
             an H200. They change the speed, never what comes.
+        tuned_for: the kind of devices that slots and transfer were tuned for, as `ringfeed tune`
+            writes it ("emu", "cuda: NVIDIA H200"): others are refused; "": any.
     """
 
     devices: Union[str, Sequence[int]]
@@ -102,6 +104,7 @@ class DevicePlan:
     patience: float = 30.0
     transfer: str = "auto"
     costs: Union[str, "os.PathLike[str]", Mapping[str, float], None] = None
+    tuned_for: str = ""
 
     def feed(self, reader: _core.Reader) -> _core.DeviceFeed:
         """The chain's batches on the devices.
@@ -110,7 +113,8 @@ class DevicePlan:
             Error: there are no such devices, or numbers stand for GPUs and none can be used.
             TypeError: what is no device's number, or no transform.
             ValueError, KeyError: a name that is none, a number that cannot work.
-            InvalidArgument, NotFound and other Errors: a file of costs that is none.
+            InvalidArgument, NotFound and other Errors: a file of costs that is none; devices of
+                another kind than was tuned for.
         """
         self._check()
         kind, numbers = _chosen(self.devices)
@@ -141,6 +145,7 @@ class DevicePlan:
             patience_ms=round(self.patience * 1000),
             transfer=self.transfer,
             costs=_costs_of(self.costs),
+            tuned_for=self.tuned_for,
         )
 
     def handed_out(self, batches: int, last_is_short: bool, devices: int) -> int:
@@ -197,6 +202,7 @@ def plan_of(
     transforms: Sequence[Transform] = (),
     tuned_slots: int = 0,
     tuned_transfer: str = "",
+    tuned_for: str = "",
 ) -> Optional[DevicePlan]:
     """The DevicePlan that a Loader's argument stands for, None for batches on the host. Without a
     DevicePlan of the caller's its slots and its transfer are the tuned ones, if there are any."""
@@ -208,7 +214,10 @@ def plan_of(
         return replace(devices, transforms=[*devices.transforms, *transforms])
     plan = DevicePlan(devices, transforms=transforms)
     return replace(
-        plan, slots=tuned_slots or plan.slots, transfer=tuned_transfer or plan.transfer
+        plan,
+        slots=tuned_slots or plan.slots,
+        transfer=tuned_transfer or plan.transfer,
+        tuned_for=tuned_for,
     )
 
 

@@ -57,10 +57,10 @@ def _window_of(shuffle: Any) -> int:
     return size
 
 
-def tuned_feed_of(options: dict[str, Any]) -> tuple[int, int, str]:
-    """Batches in memory, on each device, and how they come there, as the options' tuning has them;
-    0 and "": not said."""
-    return _core.tuned_feed(options["tuned"]) if "tuned" in options else (0, 0, "")
+def tuned_feed_of(options: dict[str, Any]) -> tuple[int, int, str, str]:
+    """Batches in memory, on each device, how they come there, and on which kind of devices, as the
+    options' tuning has them; 0 and "": not said."""
+    return _core.tuned_feed(options["tuned"]) if "tuned" in options else (0, 0, "", "")
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,8 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
               const std::string& last_step, std::size_t slot_bytes,
               const std::vector<NormalizeTuple>& normalize, const std::vector<WidenTuple>& widen,
               const std::vector<PadTuple>& pad, std::uintptr_t stream, std::int64_t patience_ms,
-              const std::string& transfer, const CostsByName& costs) {
+              const std::string& transfer, const CostsByName& costs,
+              const std::string& tuned_for) {
   FeedOptions options;
   options.devices = devices;
   options.slots = slots;
@@ -131,6 +132,7 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
   options.transforms = TransformsOf(normalize, widen, pad);
   options.transfer = TransferPlanNamed(transfer);
   options.costs = CostsNamed(costs);
+  options.tuned_devices = tuned_for;
   std::string reason = OpenBackend(kind, &options);
   new (self) DeviceFeedHandle(input, std::move(options), std::move(reason),
                               {reinterpret_cast<void*>(stream)});
@@ -224,7 +226,8 @@ void BindDeviceFeed(nb::module_& module) {
   type.def("__init__", &MakeFeed, nb::arg("input"), nb::kw_only(), nb::arg("kind"),
            nb::arg("devices"), nb::arg("slots"), nb::arg("distribution"), nb::arg("last_step"),
            nb::arg("slot_bytes"), nb::arg("normalize"), nb::arg("widen"), nb::arg("pad"),
-           nb::arg("stream"), nb::arg("patience_ms"), nb::arg("transfer"), nb::arg("costs"))
+           nb::arg("stream"), nb::arg("patience_ms"), nb::arg("transfer"), nb::arg("costs"),
+           nb::arg("tuned_for"))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> DeviceFeed"))

@@ -97,9 +97,9 @@ OpenOptions OpenOptionsOf(const nb::dict& from) {
   return options;
 }
 
-std::tuple<std::size_t, std::size_t, std::string> TunedFeed(const std::string& path) {
+std::tuple<std::size_t, std::size_t, std::string, std::string> TunedFeed(const std::string& path) {
   const Tuning tuning = Unlocked([&] { return ReadTuning(path); });
-  return {tuning.slots, tuning.device_slots, tuning.transfer};
+  return {tuning.slots, tuning.device_slots, tuning.transfer, tuning.devices};
 }
 
 ShuffleMode ModeNamed(const std::string& name) {
@@ -336,7 +336,7 @@ void BindReaders(nb::module_& module) {
              "(rank, world_size, local_rank, local_world_size, source)");
   module.def("tuned_feed", &TunedFeed, nb::arg("path"),
              "What a tuning says of batches in memory and on each device (0: nothing), and of how "
-             "they come there (\"\": nothing).");
+             "they come there (\"\": nothing), and for which kind of devices (\"\": any).");
   module.def("is_stream_name", &IsStreamName, nb::arg("name"),
              "Whether it names what can be read once: \"-\", a FIFO, a socket.");
 }

@@ -52,9 +52,9 @@ def test_what_is_given_beside_it_wins(tmp_path: Path) -> None:
 
 
 def test_slots_are_the_tuned_ones(tmp_path: Path) -> None:
-    assert _core.tuned_feed(str(write_tuning(tmp_path))) == (5, 4, "")
+    assert _core.tuned_feed(str(write_tuning(tmp_path))) == (5, 4, "", "")
     tuning = write_tuning(tmp_path, transfer="members")
-    assert _core.tuned_feed(str(tuning)) == (5, 4, "members")
+    assert _core.tuned_feed(str(tuning)) == (5, 4, "members", "")
     plan = devices.plan_of("emu:1", (), 4, "members")
     assert plan is not None and (plan.slots, plan.transfer) == (4, "members")
     own = devices.plan_of(devices.DevicePlan("emu:1", slots=2), (), 4, "members")
@@ -65,6 +65,19 @@ def test_slots_are_the_tuned_ones(tmp_path: Path) -> None:
             for batch in loader:
                 held.append(batch)
     assert len(held) == 3
+
+
+def test_devices_of_another_kind_are_refused(tmp_path: Path) -> None:
+    tuned = write_tuning(tmp_path, devices="cuda: NVIDIA H200", device_count=1)
+    with pytest.raises(errors.InvalidArgument, match="NVIDIA H200; device 0 is emu"):
+        number_loader(write_rows(tmp_path), tuned=tuned, devices="emu:1")
+    tuned = write_tuning(tmp_path, devices="emu", device_count=1)
+    with number_loader(write_rows(tmp_path), tuned=tuned, devices="emu:1") as loader:
+        assert len(list(loader)) > 0
+    own = devices.DevicePlan("emu:1")
+    tuned = write_tuning(tmp_path, devices="cuda: NVIDIA H200", device_count=1)
+    with number_loader(write_rows(tmp_path), tuned=tuned, devices=own) as loader:
+        assert loader.stats()["devices"]
 
 
 def test_another_format_and_what_is_no_tuning_are_refused(tmp_path: Path) -> None:

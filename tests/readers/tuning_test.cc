@@ -26,6 +26,9 @@ Tuning SomeTuning() {
   tuning.slots = 6;
   tuning.device_slots = 4;
   tuning.transfer = "members";
+  tuning.devices = "cuda: NVIDIA H200";
+  tuning.device_count = 2;
+  tuning.cache = "cold";
   return tuning;
 }
 
@@ -63,6 +66,9 @@ TEST_F(TuningTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read.slots, 6U);
   EXPECT_EQ(read.device_slots, 4U);
   EXPECT_EQ(read.transfer, "members");
+  EXPECT_EQ(read.devices, "cuda: NVIDIA H200");
+  EXPECT_EQ(read.device_count, 2U);
+  EXPECT_EQ(read.cache, "cold");
 }
 
 TEST_F(TuningTest, OfAnotherMachineIsRefusedWithBothNames) {
@@ -96,6 +102,10 @@ TEST_F(TuningTest, WhatIsNoneIsRefused) {
   EXPECT_NE(Refused(with("\"pread\"", "\"telepathy\"")), "");
   EXPECT_NE(Refused(with("\"members\"", "\"telepathy\"")), "");
   EXPECT_EQ(Refused(with(",\n  \"transfer\": \"members\"", "")), "") << "of an older version";
+  EXPECT_NE(Refused(with("\"cold\"", "\"lukewarm\"")), "");
+  EXPECT_NE(Refused(with("\"device_count\": 2", "\"device_count\": -2")), "");
+  EXPECT_NE(Refused(with("\"cuda: NVIDIA H200\"", "7")), "");
+  EXPECT_EQ(Refused(with("\"device_count\": 2,", "")), "") << "of an older version";
   EXPECT_NE(Refused(with("\"ringfeed_tuning\": 1", "\"ringfeed_tuning\": 2")), "");
 }
 

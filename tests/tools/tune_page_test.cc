@@ -49,6 +49,8 @@ TEST(TuneReportTest, ADiskWorksBesideTheLoops) {
   EXPECT_DOUBLE_EQ(MachineRate(report), 3);
   report.limits[0].status = Status(StatusCode::kUnsupported, "no");
   EXPECT_DOUBLE_EQ(MachineRate(report), 3);
+  report.limits.push_back({"link", "pinned memory to the device", 2, {}});
+  EXPECT_DOUBLE_EQ(MachineRate(report), 2) << "which works beside the loops";
   report.limits.clear();
   EXPECT_DOUBLE_EQ(MachineRate(report), 0);
 }

@@ -97,7 +97,9 @@ class TuneTest(CommandTest):
             self.assertTrue("error" in value or value["ratio"]["median"] > 0, value)
         self.assertEqual({limit["name"] for limit in report["limits"]} - {"read"},
                          {"checksum", "copy"})
-        self.assertEqual(json.loads(self.tuned.read_text())["machine"], report["machine"])
+        tuning = json.loads(self.tuned.read_text())
+        self.assertEqual(tuning["machine"], report["machine"])
+        self.assertEqual((tuning["cache"], tuning["devices"], tuning["device_count"]), ("warm", "", 0))
         plain = run_json("feed", *self.files, *CHAIN)
         tuned = run_json("feed", *self.files, *CHAIN, "--tuned", self.tuned)
         by_hand = run_json("feed", *self.files, *CHAIN, *shlex.split(report["options"]))
@@ -126,9 +128,23 @@ class TuneTest(CommandTest):
         report = self.tune(*CHAIN, "--devices", "emu:1", "--out", self.out)
         self.assertTrue(report["emulated"])
         self.assertIn("device-slots", {value["option"] for value in report["values"]})
-        self.assertGreaterEqual(json.loads(self.out.read_text())["device_slots"], 2)
+        tuning = json.loads(self.out.read_text())
+        self.assertGreaterEqual(tuning["device_slots"], 2)
+        self.assertEqual((tuning["devices"], tuning["device_count"]), ("emu", 1))
+        self.assertEqual((report["devices"], report["device_count"]), ("emu", 1))
+        link = [limit for limit in report["limits"] if limit["name"] == "link"]
+        self.assertEqual(len(link), 1)
+        self.assertGreater(link[0]["gb_per_s"], 0)
+        self.assertNotIn("error", link[0])
         fed = run_json("feed", *self.files, *CHAIN, "--devices", "emu:1", "--tuned", self.out)
         self.assertGreater(fed["records"], 0)
+
+    def test_devices_of_another_kind_are_refused(self):
+        tuned = self.changed(devices="cuda: NVIDIA H200", device_count=1, device_slots=4)
+        why = self.assert_refused(2, "feed", *self.files, *CHAIN, "--devices", "emu:1", "--tuned", tuned)
+        for words in ("NVIDIA H200", "device 0 is emu", "ringfeed tune"):
+            self.assertIn(words, why)
+        self.assertGreater(run_json("feed", *self.files, *CHAIN, "--tuned", tuned)["records"], 0)
 
     def test_cold_files_and_the_report_as_text(self):
         result = run("tune", *self.files, *CHAIN, "--seconds", 10, "--pairs", 3, "--out", self.out,

@@ -24,6 +24,7 @@ struct DeviceOptions {
   LastStep last_step = LastStep::kUneven;
   TransferPlan transfer = TransferPlan::kAuto;
   TransferCosts costs;
+  std::string tuned_devices;  ///< as FeedOptions has it
   std::string trace;  ///< a file; "": none
 
   bool wanted() const { return !devices.empty(); }

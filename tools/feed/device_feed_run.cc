@@ -106,6 +106,7 @@ FeedOptions DeviceFeedRun::FeedOptionsOf(const ChosenDevices& chosen) const {
   feed.last_step = options_.last_step;
   feed.transfer = options_.transfer;
   feed.costs = options_.costs;
+  feed.tuned_devices = options_.tuned_devices;
   feed.patience_ms = kPatienceMs + steps_ms;
   feed.close_timeout_ms += steps_ms;
   feed.timeline = timeline_;
@@ -114,6 +115,7 @@ FeedOptions DeviceFeedRun::FeedOptionsOf(const ChosenDevices& chosen) const {
 
 bool DeviceFeedRun::StartFeed(const ChosenDevices& chosen) {
   const FeedOptions feed = FeedOptionsOf(chosen);
+  CheckFeedOptions(feed);
   std::unique_ptr<BatchSupply> supply = SupplyOf(reader_, feed);
   if (verify_) supply = std::make_unique<WatchedSupply>(std::move(supply), &deliveries_);
   const std::lock_guard lock(mutex_);

@@ -81,6 +81,7 @@ void AddTunedOption(CLI::App* app, FeedPlan* plan, DeviceOptions* devices) {
              const Tuning tuning = ReadTuning(path);
              SpeedSettings::Of(tuning).ApplyTo(plan, devices);
              plan->open.tuned_format = tuning.format;
+             devices->tuned_devices = tuning.devices;
            } catch (const Error& error) {
              throw CLI::ValidationError("--tuned", error.status().message());
            }

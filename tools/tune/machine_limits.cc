@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <thread>
 
@@ -169,6 +170,60 @@ MachineLimit ReadLimit(const LimitsPlan& plan) {
   return {"read", std::move(what), rate / 1e9, reads.status()};
 }
 
+/// Pinned memory that is copied to a device again and again.
+class LinkCopies {
+ public:
+  explicit LinkCopies(const OwnedDevice& device)
+      : device_(device), from_(Allocate(kMemory)), to_(device, kMemory), stream_(device) {
+    Require(device_.backend->BindThread(device_.number));
+    Require(device_.backend->RegisterHost(from_.get(), kMemory));
+  }
+  ~LinkCopies() { (void)device_.backend->UnregisterHost(from_.get()); }
+  LinkCopies(const LinkCopies&) = delete;
+  LinkCopies& operator=(const LinkCopies&) = delete;
+
+  /// On whatever thread is bound to the device.
+  std::size_t Copy() {
+    Require(device_.backend->CopyToDevice(stream_.get(), to_.data(), from_.get(), kMemory));
+    stream_.Sync();
+    return kMemory;
+  }
+
+ private:
+  const OwnedDevice device_;
+  const AlignedMemory from_;
+  const OwnedMemory to_;
+  const OwnedStream stream_;
+};
+
+MachineLimit LinkLimit(const LimitsPlan& plan) {
+  const std::size_t count = plan.devices.size();
+  MachineLimit limit{"link", "pinned memory to ", 0, {}};
+  limit.what += count == 1 ? "the device" : std::to_string(count) + " devices at once";
+  try {
+    std::vector<std::unique_ptr<LinkCopies>> links;
+    for (const OwnedDevice& device : plan.devices) {
+      links.push_back(std::make_unique<LinkCopies>(device));
+    }
+    std::mutex mutex;
+    const double rate = RateOf(static_cast<int>(count), plan.seconds, [&](int thread) {
+      const auto at = static_cast<std::size_t>(thread);
+      try {
+        Require(plan.devices[at].backend->BindThread(plan.devices[at].number));
+        return links[at]->Copy();
+      } catch (const Error& error) {
+        const std::lock_guard lock(mutex);
+        limit.status = error.status();
+        return std::size_t{0};
+      }
+    });
+    limit.gb_per_s = rate / 1e9;
+  } catch (const Error& error) {
+    limit.status = error.status();
+  }
+  return limit;
+}
+
 }  // namespace
 
 std::vector<MachineLimit> MeasureLimits(const LimitsPlan& plan) {
@@ -176,6 +231,7 @@ std::vector<MachineLimit> MeasureLimits(const LimitsPlan& plan) {
   if (plan.reads) limits.push_back(ReadLimit(plan));
   if (plan.checks) limits.push_back(ChecksumLimit(plan));
   if (plan.copies) limits.push_back(CopyLimit(plan));
+  if (!plan.devices.empty()) limits.push_back(LinkLimit(plan));
   return limits;
 }
 

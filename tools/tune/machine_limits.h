@@ -3,13 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "gpu/owned_handles.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed::tools {
 
 /// The most that this machine does of one thing that a feed cannot do without.
 struct MachineLimit {
-  std::string name;     ///< "read", "checksum", "copy"
+  std::string name;     ///< "read", "checksum", "copy", "link"
   std::string what;     ///< what was measured, in words
   double gb_per_s = 0;  ///< all threads together, by the clock
   Status status{};      ///< why it was not measured
@@ -22,12 +23,14 @@ struct LimitsPlan {
   bool reads = true;   ///< false: they are mapped
   bool checks = true;  ///< their format has checksums
   bool copies = true;  ///< into batches
+  std::vector<OwnedDevice> devices{};  ///< whose link is measured, all at once
   int threads = 1;     ///< side by side; cold files have more reads under way
   double seconds = 0.3;
 };
 
-/// Reads the files by plain calls; takes CRC-32C of memory; copies memory past the caches: what the
-/// plan says of these. Each by a plain loop for each thread, with nothing of the engine in it.
+/// Reads the files by plain calls; takes CRC-32C of memory; copies memory past the caches, and pinned
+/// memory to devices: what the plan says of these. Each by a plain loop for each thread or device,
+/// with nothing of the engine in it.
 std::vector<MachineLimit> MeasureLimits(const LimitsPlan& plan);
 
 }  // namespace ringfeed::tools

@@ -9,6 +9,7 @@
 #include "base/machine/cpu_count.h"
 #include "io/page_cache.h"
 #include "readers/formats/examined_file.h"
+#include "ringfeed/device_kinds.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tuning.h"
@@ -129,14 +130,9 @@ class TuneCommand : public Command {
     report.bytes = sample.total_bytes;
     report.sample_bytes = sample.bytes;
     report.result = Search(sample, report.cold, begin_s, &stop);
-    if (!stop.stopped()) report.limits = MeasureLimits(LimitsFor(report, sample));
-    report.emulated = devices_.wanted() && ChooseDevices(devices_.devices).backend->name() == "emu";
-    Tuning tuning = report.result.best.ToTuning();
-    tuning.machine = report.machine;
-    tuning.format = report.format;
-    if (!devices_.wanted()) tuning.device_slots = 0;
-    if (!devices_.wanted()) tuning.transfer.clear();
-    out.Write(TuningText(tuning));
+    const std::vector<OwnedDevice> devices = Devices(&report);
+    if (!stop.stopped()) report.limits = MeasureLimits(LimitsFor(report, sample, devices));
+    out.Write(TuningText(TuningOf(report)));
     report.written = out_;
     report.seconds = NowSeconds() - begin_s;
     page.Write(TunePage(report));
@@ -145,6 +141,31 @@ class TuneCommand : public Command {
   }
 
  private:
+  // Those that were tuned for; not before the search, whose runs are processes of their own.
+  std::vector<OwnedDevice> Devices(TuneReport* report) const {
+    if (!devices_.wanted()) return {};
+    const ChosenDevices chosen = ChooseDevices(devices_.devices);
+    report->devices = DeviceKindOf(*chosen.backend, chosen.numbers.front());
+    report->device_count = chosen.numbers.size();
+    std::vector<OwnedDevice> devices;
+    for (const int number : chosen.numbers) devices.push_back({chosen.backend, number});
+    return devices;
+  }
+
+  static Tuning TuningOf(const TuneReport& report) {
+    Tuning tuning = report.result.best.ToTuning();
+    tuning.machine = report.machine;
+    tuning.format = report.format;
+    tuning.devices = report.devices;
+    tuning.device_count = report.device_count;
+    tuning.cache = report.cold ? "cold" : "warm";
+    if (tuning.devices.empty()) {
+      tuning.device_slots = 0;
+      tuning.transfer.clear();
+    }
+    return tuning;
+  }
+
   TuneResult Search(const FileSample& sample, bool cold, double begin_s, RunStop* stop) const {
     const BenchRuns runs(plan_, devices_, sample.files);
     ProgressBar bar("tuning", kSteps);
@@ -168,8 +189,10 @@ class TuneCommand : public Command {
                        .cpus = CountCpus().usable});
   }
 
-  LimitsPlan LimitsFor(const TuneReport& report, const FileSample& sample) const {
+  LimitsPlan LimitsFor(const TuneReport& report, const FileSample& sample,
+                       const std::vector<OwnedDevice>& devices) const {
     LimitsPlan limits;
+    limits.devices = devices;
     limits.files = sample.files;
     limits.cold = report.cold;
     limits.reads = report.cold || !report.result.after.path.starts_with("mmap");

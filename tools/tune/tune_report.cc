@@ -1,6 +1,8 @@
 #include "tools/tune/tune_report.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "tools/bench/figures.h"
 
@@ -69,17 +71,17 @@ Json FigureJson(const BenchFigure& figure) {
 
 double MachineRate(const TuneReport& report) {
   double seconds_per_gb = 0;
-  double disk = 0;
+  double least = std::numeric_limits<double>::infinity();
   for (const MachineLimit& limit : report.limits) {
     if (!limit.status.ok() || limit.gb_per_s <= 0) continue;
-    if (report.cold && limit.name == "read") {
-      disk = limit.gb_per_s;
+    if (limit.name == "link" || (report.cold && limit.name == "read")) {
+      least = std::min(least, limit.gb_per_s);
     } else {
       seconds_per_gb += 1 / limit.gb_per_s;
     }
   }
-  const double loops = seconds_per_gb > 0 ? 1 / seconds_per_gb : 0;
-  return disk > 0 && loops > 0 ? std::min(disk, loops) : std::max(disk, loops);
+  if (seconds_per_gb > 0) least = std::min(least, 1 / seconds_per_gb);
+  return std::isfinite(least) ? least : 0;
 }
 
 std::vector<std::string> Findings(const TuneReport& report) {
@@ -94,7 +96,7 @@ std::vector<std::string> Findings(const TuneReport& report) {
         " GB/s that this machine comes to by plain loops: " + LimitNames(report) + ".");
   }
   if (!after.advice.empty()) findings.push_back(after.advice);
-  if (report.emulated) {
+  if (report.emulated()) {
     findings.push_back("The devices were emulated: their speed is a model's and this CPU's.");
   }
   return findings;
@@ -145,7 +147,9 @@ Json TuneJson(const TuneReport& report) {
   return {{"machine", report.machine},
           {"format", report.format},
           {"cache", report.cold ? "cold" : "warm"},
-          {"emulated", report.emulated},
+          {"devices", report.devices},
+          {"device_count", report.device_count},
+          {"emulated", report.emulated()},
           {"files", report.files},
           {"bytes", report.bytes},
           {"sample_bytes", report.sample_bytes},

@@ -19,11 +19,15 @@ struct TuneReport {
   std::uint64_t bytes = 0;         ///< of all files
   std::uint64_t sample_bytes = 0;  ///< of those that were read
   bool cold = false;
-  bool emulated = false;  ///< devices, whose speed is a model's
-  double seconds = 0;     ///< that it took
+  std::string devices;           ///< their kind (DeviceKindOf); "" for none
+  std::size_t device_count = 0;  ///< so many
+  double seconds = 0;            ///< that it took
   TuneResult result;
   std::vector<MachineLimit> limits;
   std::string written;  ///< the tuning's file; "" if none was written
+
+  /// Of the devices: their speed is a model's.
+  bool emulated() const { return devices == "emu"; }
 };
 
 /// What the figures mean, a sentence each: the gain, how far it is from the machine's limits, what
@@ -31,7 +35,7 @@ struct TuneReport {
 std::vector<std::string> Findings(const TuneReport& report);
 
 /// GB/s of this machine by the limits that were measured, 0 without one: of plain loops that do one
-/// after the other; a disk works beside them.
+/// after the other; a disk and a device's link work beside them.
 double MachineRate(const TuneReport& report);
 
 std::string TuneText(const TuneReport& report);
