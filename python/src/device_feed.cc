@@ -120,8 +120,7 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
               const std::string& last_step, std::size_t slot_bytes,
               const std::vector<NormalizeTuple>& normalize, const std::vector<WidenTuple>& widen,
               const std::vector<PadTuple>& pad, std::uintptr_t stream, std::int64_t patience_ms,
-              const std::string& transfer, const CostsByName& costs,
-              const std::string& tuned_for) {
+              const std::string& transfer, const CostsByName& costs, const std::string& tuned_for) {
   FeedOptions options;
   options.devices = devices;
   options.slots = slots;

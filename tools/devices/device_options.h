@@ -25,7 +25,7 @@ struct DeviceOptions {
   TransferPlan transfer = TransferPlan::kAuto;
   TransferCosts costs;
   std::string tuned_devices;  ///< as FeedOptions has it
-  std::string trace;  ///< a file; "": none
+  std::string trace;          ///< a file; "": none
 
   bool wanted() const { return !devices.empty(); }
 };

@@ -19,18 +19,18 @@ struct MachineLimit {
 /// What is read, and how long each measurement takes.
 struct LimitsPlan {
   std::vector<std::string> files;
-  bool cold = false;   ///< they are dropped from the page cache before
-  bool reads = true;   ///< false: they are mapped
-  bool checks = true;  ///< their format has checksums
-  bool copies = true;  ///< into batches
+  bool cold = false;                   ///< they are dropped from the page cache before
+  bool reads = true;                   ///< false: they are mapped
+  bool checks = true;                  ///< their format has checksums
+  bool copies = true;                  ///< into batches
   std::vector<OwnedDevice> devices{};  ///< whose link is measured, all at once
-  int threads = 1;     ///< side by side; cold files have more reads under way
+  int threads = 1;                     ///< side by side; cold files have more reads under way
   double seconds = 0.3;
 };
 
-/// Reads the files by plain calls; takes CRC-32C of memory; copies memory past the caches, and pinned
-/// memory to devices: what the plan says of these. Each by a plain loop for each thread or device,
-/// with nothing of the engine in it.
+/// Reads the files by plain calls; takes CRC-32C of memory; copies memory past the caches, and
+/// pinned memory to devices: what the plan says of these. Each by a plain loop for each thread or
+/// device, with nothing of the engine in it.
 std::vector<MachineLimit> MeasureLimits(const LimitsPlan& plan);
 
 }  // namespace ringfeed::tools

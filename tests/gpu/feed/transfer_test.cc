@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "readers/chain/reader_access.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/emulated_devices.h"
+#include "ringfeed/tuning.h"
 #include "tests/gpu/feed/numbered_batches.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/stress_scale.h"
@@ -494,6 +496,36 @@ TEST_F(TransferTest, CostsThatCannotBeAreRefusedWhenItOpens) {
     EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument);
     EXPECT_NE(error.status().message().find("member_ns"), std::string::npos);
   }
+}
+
+TEST_F(TransferTest, WhatWasTunedForOtherDevicesIsRefusedWhenItOpens) {
+  const std::string path = directory_.File("tuned.json");
+  const auto tuned_for = [&](const std::string& devices) {
+    Tuning tuning;
+    tuning.machine = ThisMachine();
+    tuning.format = "tfrecord";
+    tuning.device_slots = 5;
+    tuning.transfer = "members";
+    tuning.devices = devices;
+    const std::string text = TuningText(tuning);
+    WriteBytes(path, std::as_bytes(std::span(text)));
+    FeedOptions options = FeedOptions::Tuned(path);
+    EXPECT_EQ(options.slots, 5U);
+    EXPECT_EQ(options.transfer, TransferPlan::kMembers);
+    options.backend = EmulatedDevices::Open(1);
+    return options;
+  };
+  const Reader reader =
+      Batch(Parse(OpenFiles({Examples(5, 100)}, Fresh()), FixedExample(100)), {.size = 5});
+  try {
+    const DeviceFeed feed(reader, tuned_for("cuda: NVIDIA H200"));
+    FAIL() << "it opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(error.status().message().find("NVIDIA H200; device 0 is emu"), std::string::npos)
+        << error.status().message();
+  }
+  EXPECT_NO_THROW(DeviceFeed(reader, tuned_for("emu")));
 }
 
 // Each would be a copy of its own, or the CPU's after all.
