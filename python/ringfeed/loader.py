@@ -90,7 +90,7 @@ class Loader(_core.LoaderNext):
         if per_batch is not None and not callable(per_batch):
             raise TypeError(f"map takes a function of a batch, or a compiled one, not {map!r}")
         opening = chains.check_open_options(options)
-        tuned_slots, *tuned_devices = tuned_feed_of(opening)
+        tuned_slots, device_slots, transfer, tuned_for = tuned_feed_of(opening)
         names = chains.file_names(files)
         if isinstance(parse, CsvByHeader):
             parse, opening = parse.of_files(names, opening)
@@ -109,7 +109,9 @@ class Loader(_core.LoaderNext):
             filter=filter,
             map=per_record,
             options=opening,
-            devices=device_plans.plan_of(devices, transforms, *tuned_devices),
+            devices=device_plans.plan_of(
+                devices, transforms, device_slots, transfer, tuned_for
+            ),
         )
         self._set_up(plan.build(0), plan, as_tuple, per_batch)
 

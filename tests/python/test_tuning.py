@@ -70,14 +70,14 @@ def test_slots_are_the_tuned_ones(tmp_path: Path) -> None:
 def test_devices_of_another_kind_are_refused(tmp_path: Path) -> None:
     tuned = write_tuning(tmp_path, devices="cuda: NVIDIA H200", device_count=1)
     with pytest.raises(errors.InvalidArgument, match="NVIDIA H200; device 0 is emu"):
-        number_loader(write_rows(tmp_path), tuned=tuned, devices="emu:1")
+        list(number_loader(write_rows(tmp_path), tuned=tuned, devices="emu:1"))
     tuned = write_tuning(tmp_path, devices="emu", device_count=1)
     with number_loader(write_rows(tmp_path), tuned=tuned, devices="emu:1") as loader:
-        assert len(list(loader)) > 0
+        assert sum(1 for _ in loader) > 0
     own = devices.DevicePlan("emu:1")
     tuned = write_tuning(tmp_path, devices="cuda: NVIDIA H200", device_count=1)
     with number_loader(write_rows(tmp_path), tuned=tuned, devices=own) as loader:
-        assert loader.stats()["devices"]
+        assert sum(1 for _ in loader) > 0
 
 
 def test_another_format_and_what_is_no_tuning_are_refused(tmp_path: Path) -> None:
