@@ -52,7 +52,9 @@ class OtherThread {
 class ReaderSide final : public ChainSide {
  public:
   ReaderSide(const Configuration& c, const ChainData& data, Reader reader, bool only)
-      : c_(c), data_(data), reader_(std::move(reader)), only_(only), other_(c, reader_) {}
+      : c_(c), data_(data), reader_(std::move(reader)), only_(only) {
+    other_.emplace(c, reader_);
+  }
 
   ReadResult Next(Taken* taken, std::string* wrong) override {
     if (c_.Is(Option::kRead, "blocks")) return NextBlock(taken, wrong);
@@ -78,6 +80,7 @@ class ReaderSide final : public ChainSide {
 
   Status status() const override { return reader_.status(); }
   void Close() override { reader_.Close(); }
+  void EndOther() override { other_.reset(); }
   void ReInit() override { reader_.ReInit(); }
   std::string Position() const override { return reader_.Position(); }
   void Restore(const std::string& position) override { reader_.Restore(position); }
@@ -139,7 +142,7 @@ class ReaderSide final : public ChainSide {
   Reader reader_;
   const bool only_;
   std::stop_source stop_;
-  const OtherThread other_;
+  std::optional<OtherThread> other_;
 };
 
 EmulatedOptions DevicesOf(const Configuration& c) {
@@ -209,6 +212,7 @@ class FeedSide final : public ChainSide {
 
   Status status() const override { return status_; }
   void Close() override { (void)feed_->Close(); }
+  void EndOther() override { other_.reset(); }
   void ReInit() override { feed_->ReInit(); }
   std::string Position() const override { return feed_->Position(); }
   void Restore(const std::string& position) override { feed_->Restore(position); }

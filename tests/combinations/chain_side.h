@@ -32,6 +32,8 @@ class ChainSide {
   virtual ReadResult Next(Taken* taken, std::string* wrong) = 0;
   virtual Status status() const = 0;
   virtual void Close() = 0;
+  /// Ends the other thread that looks or asks, which has the reader too.
+  virtual void EndOther() = 0;
   virtual void ReInit() = 0;
   virtual std::string Position() const = 0;
   virtual void Restore(const std::string& position) = 0;

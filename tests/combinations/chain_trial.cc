@@ -437,6 +437,7 @@ class Trial {
     Change();
     const auto act = c_.Get(Option::kAct);
     if (act == "leave") {
+      side_->EndOther();  // the chain goes on until its look is over
       const std::string waited = CallsWhile([this] {
         side_.reset();
         chain_ = BuiltChain();
