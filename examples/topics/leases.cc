@@ -50,7 +50,10 @@ void Leases(const rf::FeedOptions& options, const std::vector<rf::DeviceStream>&
   rf::Status status;
   int steps = 0;
   while (feed.TryNext(&lease, &status, rf::kNoDeadline) == rf::ReadResult::kRecord) {
-    (void)lease.On(streams.at(lease.device_index()));
+    (void)lease.On(streams.at(lease.device_index()));  // this thread does not wait
+    const auto tensors = lease.WaitHost();             // it does, for who looks from the host
+    if (tensors[0].shape.at(0) != static_cast<std::int64_t>(lease.rows()))
+      throw std::runtime_error("the tensors have other rows");
     std::cout << "batch " << lease.number() << " on EMU:" << lease.device() << ": " << lease.rows()
               << " rows, " << lease.valid_rows() << " count\n";
     const bool known = lease.DeviceOffsets(1) != nullptr && lease.DeviceOffsets(0) == nullptr;

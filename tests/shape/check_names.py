@@ -5,8 +5,9 @@ shown, and that all of these but methods, and the names of types, have a comment
 check_names.py ROOT XML: XML is what Doxygen says of the public headers (build/docs/xml, by
 scripts/docs). Prints what is wrong; exit status 1 if anything is.
 
-Programs are those of examples/ (those of examples/training run only where LibTorch is), of
-tests/consumer/ and of the guides (```cpp, each page one program). program_uses.py says what a use is. A method that a base class has, too, is asked for there alone. Enumerators, members and
+Programs are those that tests run: of examples/, of tests/consumer/ and of the guides (```cpp, each page
+one program), but not those of examples/training, which run only where LibTorch is. program_uses.py says
+what a use is. A method that a base class has, too, is asked for there alone. Enumerators, members and
 types' other names are not asked for.
 """
 
@@ -17,7 +18,7 @@ import sys
 import program_uses
 import public_names
 
-PROGRAMS = ["examples/**/*.cc", "examples/**/*.h", "tests/consumer/*.cc"]
+PROGRAMS = ["examples/*.cc", "examples/*.h", "examples/topics/*.cc", "tests/consumer/*.cc"]
 GUIDES = ["README.md", "docs/**/*.md", "examples/**/*.md"]
 FENCE = re.compile(r"^ *```cpp\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 

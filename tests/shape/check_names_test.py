@@ -57,6 +57,8 @@ class NamesTest(Checked):
     def test_a_name_in_a_program_is_used(self):
         for name in ("examples/a.cc", "examples/a.h", "examples/topics/a.cc", "tests/consumer/a.cc"):
             self.assertEqual(self.namespace(member("function", "Open"), {name: "ringfeed::Open();"}), [])
+        found = self.namespace(member("function", "Open"), {"examples/training/a.cc": "ringfeed::Open();"})
+        self.assertEqual(found, [f"{HEADER}:7: no program that is shown uses Open"])  # runs where LibTorch is
 
     def test_a_name_in_a_guide_is_used_where_it_is_code(self):
         text = "\n   ```cpp\n   Open();\n   ```\n"
