@@ -74,11 +74,12 @@ SOURCE_INSTEAD = instead("OverrideReadNextOfInstanceSourceInstead", "ReturnKEndF
                          "OverrideReInitInstead")
 FILE_INSTEAD = instead("OverrideReadNextImplOfFileReaderInstead", "ReturnFalseFromReadNextImplInstead",
                        "OverrideReInitImplInstead")
+RE_INIT = "void ReInit() override {}"
 INSTEAD = {
     # What the class has by another return type is named by the compiler itself.
-    "InstanceSource": {**SOURCE_INSTEAD, "void ReInit() override {}": r"bool ringfeed::InstanceSource::ReInit|'bool'"},
-    "DecoratedReader": {**SOURCE_INSTEAD, "void ReInit() override {}": r"bool ringfeed::DecoratedReader::ReInit|'bool'"},
-    "FileReader": {**FILE_INSTEAD, "void ReInit() override {}": r"bool ringfeed::FileReader::ReInit|'bool'"},
+    "InstanceSource": {**SOURCE_INSTEAD, RE_INIT: r"bool ringfeed::InstanceSource::ReInit|'bool'"},
+    "DecoratedReader": {**SOURCE_INSTEAD, RE_INIT: r"bool ringfeed::DecoratedReader::ReInit|'bool'"},
+    "FileReader": {**FILE_INSTEAD, RE_INIT: r"bool ringfeed::FileReader::ReInit|'bool'"},
     "ReaderBase": SOURCE_INSTEAD,
 }
 
