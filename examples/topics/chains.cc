@@ -5,6 +5,9 @@
 //   mixture: 8 records
 //   two chains on one reader: 8 records
 //   a function over whole batches: 6
+//   odd ones alone: 2 records
+//   as many as it says: 0 values of 0, 3 values of 3
+//   every second: 2 records
 #include <fstream>
 #include <iostream>
 
@@ -73,6 +76,37 @@ void Functions() {
   std::cout << "a function over whole batches: " << sum["sum"].Values<std::int64_t>()[0] << "\n";
 }
 
+/// Rows are dropped by their records; what is made of each may be of any length.
+void Rows() {
+  const auto is_odd = [](const rf::RecordSpan& line) { return LastDigit(line) % 2 == 1; };
+  std::cout << "odd ones alone: " << Count(rf::Filter(rf::OpenFiles({"one.txt"}), is_odd))
+            << " records\n";
+  auto rows = rf::Parse(rf::OpenFiles({"one.txt"}), rf::CsvParser({{"x", rf::kInt64, {}}}));
+  rf::Reader repeated = rf::Map(
+      rows, {{"xs", rf::kInt64, {-1}}}, [](const rf::MapInput& input, rf::RowWriter& output) {
+        const std::int64_t x = (*input.fields)["x"].Values<std::int64_t>()[0];
+        const std::vector<std::int64_t> values(static_cast<std::size_t>(x), x);
+        output.Ragged(0, std::as_bytes(std::span(values)));
+      });
+  const rf::Instance batch = rf::Batch(repeated, {.size = 4}).ReadNext();
+  const auto offsets = batch["xs"].lod[0];
+  std::cout << "as many as it says: " << offsets[1] << " values of 0, " << offsets[4] - offsets[3]
+            << " values of 3\n";
+}
+
+/// A decorator of one's own, in one thread.
+class EverySecond final : public rf::DecoratedReader {
+ public:
+  explicit EverySecond(rf::Reader reader) : DecoratedReader(std::move(reader)) {
+    if (input().fields().size() != 1) throw std::invalid_argument("rows have one field here");
+  }
+  rf::ReadResult ReadNext(rf::Instance* out, std::stop_token stop, rf::Status* status) override {
+    const rf::ReadResult skipped = ReadInput(out, stop, status);
+    if (skipped != rf::ReadResult::kRecord) return skipped;
+    return ReadInput(out, stop, status);
+  }
+};
+
 int main() try {
   WriteLines("one.txt", 0, 4);
   WriteLines("two.txt", 4, 4);
@@ -80,6 +114,10 @@ int main() try {
   Mixture();
   Shared();
   Functions();
+  Rows();
+  auto rows = rf::Parse(rf::OpenFiles({"one.txt"}), rf::CsvParser({{"x", rf::kInt64, {}}}));
+  auto second = rf::FromInstanceSource(std::make_unique<EverySecond>(rows));
+  std::cout << "every second: " << Count(second) << " records\n";
 } catch (const std::exception& error) {
   std::cerr << "chains: " << error.what() << "\n";
   return 1;

@@ -5,8 +5,11 @@
 //   step of 2 devices: 2 and 2 rows
 //   step of 2 devices: 1 and 0 rows
 //   rows 1 and 2 of 4: 2
+//   pieces of two bytes: a.part to 2, a.part to 4, b.part to 2
+#include <fstream>
 #include <iostream>
 
+#include "ringfeed/compat/persistent_in_stream.h"
 #include "ringfeed/ringfeed.h"
 
 namespace rf = ringfeed;
@@ -16,6 +19,8 @@ class Digits final : public rf::RandomAccessDataset {
  public:
   std::uint64_t Size() const override { return 10; }
   void At(std::uint64_t index, std::string* sample) override { *sample = std::to_string(index); }
+  bool Ready() const override { return true; }            // it waits for nothing but a disk
+  std::string name() const override { return "digits"; }  // in reports and errors
 };
 
 rf::Reader Share(std::size_t rank) {
@@ -29,6 +34,18 @@ std::size_t Count(rf::Reader records) {
   std::size_t count = 0;
   while (records.HasNext()) records.ReadNext(), ++count;
   return count;
+}
+
+/// Parts as one stream, for a data set that reads files by itself. No piece is of two parts.
+void Pieces() {
+  std::ofstream("a.part") << "abcd";
+  std::ofstream("b.part") << "ef";
+  rf::PersistentInStream parts({"a.part", "b.part"});
+  char piece[2];
+  std::cout << "pieces of two bytes:";
+  for (const char* between = " "; parts.ReadFully(piece, sizeof piece); between = ", ")
+    std::cout << between << parts.part() << " to " << parts.offset();
+  std::cout << "\n";
 }
 
 int main() try {
@@ -48,6 +65,7 @@ int main() try {
   const rf::Instance batch = {rf::MakeTensor({4, 2}, std::vector<float>(8))};
   std::cout << "rows 1 and 2 of 4: " << rf::RowsOf(rf::SliceRows(batch, 1, 3)) << "\n";
   if (rf::SpreadRows({batch}, 3).size() != 3) return 1;
+  Pieces();
 } catch (const std::exception& error) {
   std::cerr << "data_sets: " << error.what() << "\n";
   return 1;

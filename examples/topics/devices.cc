@@ -5,6 +5,7 @@
 //   3 pieces, 1 launch
 //   widened: 1 2 3 4
 //   padded on the host: 1 2 0 3 0 0
+//   made on EMU:0: 1 instance
 #include <cstring>
 #include <iostream>
 
@@ -96,6 +97,32 @@ void OnHost() {
   std::cout << "\n";
 }
 
+/// A source whose tensors are made where they are used. No decorator may follow it.
+class OnDevice final : public rf::InstanceSource {
+ public:
+  explicit OnDevice(std::shared_ptr<rf::DeviceBackend> gpu) : gpu_(std::move(gpu)) {}
+  rf::ReadResult ReadNext(rf::Instance* row, std::stop_token, rf::Status*) override {
+    if (std::exchange(made_, true)) return rf::ReadResult::kEnd;
+    std::byte* memory = nullptr;
+    Need(gpu_->AllocDevice(0, 256, &memory));
+    rf::Tensor tensor;
+    tensor.dtype = rf::kFloat32;
+    tensor.shape = {1};
+    tensor.data = memory;
+    tensor.bytes = sizeof(float);
+    tensor.owner = {memory, [gpu = gpu_](std::byte* own) { (void)gpu->FreeDevice(0, own); }};
+    tensor.place = {rf::DeviceType::kEmulated, 0};
+    *row = {tensor};
+    return rf::ReadResult::kRecord;
+  }
+  std::vector<rf::SlotSpec> slots() const override { return {{"x", rf::kFloat32, {1}}}; }
+  bool on_device() const override { return true; }
+
+ private:
+  const std::shared_ptr<rf::DeviceBackend> gpu_;
+  bool made_ = false;
+};
+
 int main() try {
   // A kind of one's own, for `OpenDevices("mine:2")`.
   rf::RegisterDeviceKind(
@@ -106,6 +133,9 @@ int main() try {
   std::cout << "\n";
   Widen(*rf::OpenDevices("mine:1"));
   OnHost();
+  auto made = rf::FromInstanceSource(std::make_unique<OnDevice>(rf::OpenDevices("emu:1")));
+  const rf::Instance row = made.ReadNext();
+  std::cout << "made on " << rf::PlaceName(row["x"].place) << ": " << row.Rows() << " instance\n";
 } catch (const std::exception& error) {
   std::cerr << "devices: " << error.what() << "\n";
   return 1;

@@ -2,7 +2,8 @@
 //
 // Prints:
 //   DLPack 1.2: 2 dimensions, float of 32 bits on device type 1
-//   before 1.0: the same memory: 1
+//   read-only: 1, a copy: 0, in a capsule "dltensor_versioned", then "used_dltensor_versioned"
+//   before 1.0: the same memory: 1, in "dltensor", then "used_dltensor"
 //   of LibTorch's kind: 3 floats
 //   __cuda_array_interface__ of host memory: invalid_argument
 #include <iostream>
@@ -25,13 +26,20 @@ void ForDLPack(const rf::Tensor& tensor) {
             << " dimensions, "
             << (type.code == dlpack::DLDataTypeCode::kDLFloat ? "float" : "other") << " of "
             << int{type.bits} << " bits on device type " << shown.device.device_type << "\n";
+  if (version.major != dlpack::kMajorVersion || version.minor < dlpack::kMinorVersion)
+    throw std::runtime_error("of another version");
+  std::cout << "read-only: " << ((exported->flags & dlpack::kReadOnlyFlag) != 0)
+            << ", a copy: " << ((exported->flags & dlpack::kIsCopiedFlag) != 0)
+            << ", in a capsule \"" << dlpack::kVersionedCapsuleName << "\", then \""
+            << dlpack::kUsedVersionedCapsuleName << "\"\n";
   const dlpack::DLDevice cpu = {dlpack::DLDeviceType::kDLCPU, 0};
   if (dlpack::DTypeOf(type) != tensor.dtype || dlpack::DataTypeOf(tensor.dtype) != type ||
       dlpack::DeviceOf(tensor.place) != cpu || dlpack::PlaceOf(cpu) != tensor.place) {
     throw std::runtime_error("types or devices are not those of the tensor");
   }
   dlpack::DLManagedTensor* old = dlpack::ExportUnversioned(tensor);
-  std::cout << "before 1.0: the same memory: " << (old->dl_tensor.data == shown.data) << "\n";
+  std::cout << "before 1.0: the same memory: " << (old->dl_tensor.data == shown.data) << ", in \""
+            << dlpack::kCapsuleName << "\", then \"" << dlpack::kUsedCapsuleName << "\"\n";
   old->deleter(old);  // the consumer does it, once
   exported->deleter(exported);
 }

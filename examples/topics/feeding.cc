@@ -85,7 +85,10 @@ void Places(rf::DeviceBackend& gpus) {
     for (const rf::DiskPlacement& disk : file.disks) std::cerr << disk.name << "\n";
   }
   std::cout << topology.devices.size()
-            << " devices have a place: " << !rf::DescribeTopology(gpus).empty() << "\n";
+            << " devices have a place: " << (rf::DescribeTopology(gpus) == topology.ToString())
+            << "\n";
+  const rf::Rank told = rf::FindRank([](const char*) { return nullptr; });  // no environment
+  if (told.world_size != 1 || rf::ChooseDevice(told, 1) != 0) throw std::runtime_error("not alone");
   const rf::Rank second = {.rank = 1, .world_size = 2, .local_rank = 1, .local_world_size = 2};
   std::cout << "rank 1 takes device " << rf::ChooseDevice(second, 2) << "\n";
 }

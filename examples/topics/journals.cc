@@ -1,7 +1,8 @@
 // What each process delivered, as a file that survives it: written beside a loop, and read again.
 //
 // Prints:
-//   start of rank 0, 2 batches, the end
+//   start of rank 0, 2 batches, the end, 1 damaged
+//   a line was cut off: 1
 #include <fstream>
 #include <iostream>
 
@@ -27,6 +28,7 @@ void Train() {
   }
   if (result == rf::ReadResult::kFailed) throw rf::Error(batches.status());
   Need(journal.End(origin.batch + 1));
+  Need(journal.Damage(1));  // as PipelineStats counts it
 }
 
 int main() try {
@@ -43,13 +45,21 @@ int main() try {
         ++batches;
         break;
       case rf::JournalEntry::Kind::kEnd:
-        std::cout << batches << " batches, the end\n";
+        std::cout << batches << " batches, the end, ";
+        break;
+      case rf::JournalEntry::Kind::kDamage:
+        std::cout << entry.damaged << " damaged\n";
         break;
       default:
         break;
     }
   }
   Need(journal.status());
+  std::ofstream("rank0.journal", std::ios::app) << "half a li";  // a process was killed
+  rf::JournalReader again("rank0.journal");
+  while (again.Next(&entry) == rf::ReadResult::kRecord) {
+  }
+  std::cout << "a line was cut off: " << (again.cut_bytes() == 9) << "\n";
 } catch (const std::exception& error) {
   std::cerr << "journals: " << error.what() << "\n";
   return 1;

@@ -6,6 +6,7 @@
 //   batches of 2 1
 //   of one group 2 1
 //   shuffled 2 1
+//   a loader read 2 rows of at least 2 records, closed: cancelled
 //   squares end at 9
 #include <fstream>
 #include <iostream>
@@ -23,6 +24,23 @@ void ShowRows(const std::string& what, rf::Reader batches) {
     std::cout << " " << batch["bytes"].lod[0].size() - 1;
   }
   std::cout << "\n";
+}
+
+/// A loader's batches, and what else there is of its chain.
+void Load() {
+  rf::DataReader loader(rf::OpenFiles({"part-0.txt"}), {.batch_size = 2});
+  rf::Instance batch;
+  if (!loader.Read(&batch)) throw std::runtime_error("there is a batch");
+  const bool two = loader.batches().Stats().records >= 2;
+  std::cout << "a loader read " << batch["bytes"].lod[0].size() - 1 << " rows of "
+            << (two ? "at least 2" : "less") << " records, closed: ";
+  loader.Close();  // who waits in Read gets this, too
+  try {
+    while (loader.Read(&batch)) {
+    }
+  } catch (const rf::Error& error) {
+    std::cout << rf::StatusCodeName(error.status().code()) << "\n";
+  }
 }
 
 int main() try {
@@ -45,6 +63,8 @@ int main() try {
   rf::Reader samples = rf::RandomShuffleDataset(rf::OpenFiles({"part-0.txt"}), 8, 7);
   const rf::Reader batches = rf::BatchDataset(samples, 2);
   ShowRows("shuffled", batches);
+
+  Load();
 
   std::vector<int> squares(4);
   rf::MultiThreadLoop(

@@ -2,6 +2,8 @@
 //
 // Prints:
 //   channel: 1 2 3, then closed
+//   of 2 places 2 are taken, then full, 1 comes out
+//   killed: cancelled: nobody trains any more
 //   nothing within a millisecond: timeout
 //   several at once: 2 pushed, full after that
 //   by number: a b c
@@ -29,6 +31,24 @@ void Channels() {
   while (const auto item = channel.Pop()) std::cout << " " << *item << (*item < 3 ? "" : ",");
   int none = 0;
   std::cout << " then " << rf::QueueResultName(channel.Pop(none)) << "\n";
+}
+
+/// Calls that do not wait, or not for ever, and an end that keeps nothing.
+void Ends() {
+  rf::Channel<int> channel(2);
+  (void)channel.TryPush(1);
+  (void)channel.PushUntil(2, rf::DeadlineAfter(milliseconds(1)));
+  std::cout << "of " << channel.Cap() << " places " << channel.Size() << " are taken, then "
+            << rf::QueueResultName(channel.TryPush(3));
+  int item = 0;
+  if (channel.TryPop(item) != rf::QueueResult::kOk) throw std::runtime_error("there is an item");
+  std::cout << ", " << item << " comes out\n";
+  channel.Kill(rf::Status(rf::StatusCode::kCancelled, "nobody trains any more"));
+  const rf::QueueResult failed = channel.PopUntil(item, rf::DeadlineAfter(milliseconds(1)));
+  if (failed != rf::QueueResult::kFailed || !channel.IsKilled() || !channel.IsClosed())
+    throw std::runtime_error("it goes on");
+  if (channel.Stats().push.waits != 0) throw std::runtime_error("a push has waited");
+  std::cout << "killed: " << channel.status().ToString() << "\n";
 }
 
 void Rings() {
@@ -86,6 +106,7 @@ void Events() {
 
 int main() try {
   Channels();
+  Ends();
   Rings();
   Numbers();
   Events();

@@ -3,6 +3,7 @@
 // Prints:
 //   first batch: pass 0, 2 files
 //   damaged: bytes 0 to 27 of bad.tfrecord
+//   of 4 places 1 has no record
 //   the end is no failure: 1
 //   a.tfrecord by mmap: 4 records
 //   time at work is known: 1
@@ -60,12 +61,16 @@ void Damage() {
   std::fstream("bad.tfrecord", std::ios::in | std::ios::out | std::ios::binary).seekp(14).put('?');
   rf::Reader records = rf::OpenFiles({"bad.tfrecord"}, {.on_damage = rf::OnDamage::kSkip});
   rf::RecordBlock block;
+  std::size_t places = 0, lost = 0;
   while (records.TryReadBlock(&block) == rf::ReadResult::kRecord) {
+    for (const rf::RecordSpan& record : block.records()) lost += record.damaged() ? 1 : 0;
+    places += block.size();
   }
   for (const rf::DamagedRange& range : records.Stats().damage) {
     std::cout << "damaged: bytes " << range.begin << " to " << range.end << " of " << range.file
               << "\n";
   }
+  std::cout << "of " << places << " places " << lost << " has no record\n";
 }
 
 void Report() {

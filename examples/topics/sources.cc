@@ -5,6 +5,7 @@
 //   a range of a file: 2 lines
 //   chunk 1 of 3: 2 records
 //   two pipes together: 5 lines
+//   a stream that is opened again: 4 lines, closed: 1
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -51,6 +52,27 @@ std::unique_ptr<rf::StreamSource> PipeOf(const std::string& name, const std::str
   return rf::OpenDescriptor(ends[0], name, true);
 }
 
+/// A stream of one's own, such as a decoder: bytes that come in order, here the same twice.
+class Repeated final : public rf::StreamSource {
+ public:
+  explicit Repeated(bool* closed) : closed_(closed) {}
+  std::string name() const override { return "repeated"; }
+  rf::Status Read(std::span<std::byte> buffer, std::size_t* bytes_read, std::stop_token) override {
+    *bytes_read = std::min(buffer.size(), text_.size() - place_);
+    std::memcpy(buffer.data(), text_.data() + place_, *bytes_read);
+    place_ += *bytes_read;
+    return {};
+  }
+  rf::Status Reopen(std::stop_token) override { return place_ = 0, rf::Status(); }
+  void Close() override { *closed_ = true; }
+  bool ComesOnce() const override { return false; }
+
+ private:
+  const std::string text_ = "one\ntwo\n";
+  std::size_t place_ = 0;
+  bool* const closed_;
+};
+
 void Chunks() {
   const auto opened = rf::OpenRecordWriter("six.recordio", "recordio");
   for (int record = 0; record < 6; ++record) {
@@ -84,6 +106,12 @@ int main() try {
       rf::OpenStreamSource(PipeOf("first", "one\ntwo\n"), lines),
       rf::OpenStreamSource(PipeOf("second", "three\nfour\nfive\n"), lines)};
   std::cout << "two pipes together: " << Count(rf::Multiplex(streams)) << " lines\n";
+  bool closed = false;
+  rf::Reader twice = rf::OpenStreamSource(std::make_unique<Repeated>(&closed),
+                                          {.format = "lines", .reopen_limit = 1});
+  const std::size_t count = Count(twice);
+  twice.Close();
+  std::cout << "a stream that is opened again: " << count << " lines, closed: " << closed << "\n";
 } catch (const std::exception& error) {
   std::cerr << "sources: " << error.what() << "\n";
   return 1;

@@ -78,6 +78,8 @@ void Tar() {
   if (!status.ok()) throw rf::Error(status);
   std::cout << "tar: key " << std::stoi(sample.key) << ", members";
   for (const rf::TarMember& member : sample.members) std::cout << " " << member.extension;
+  const rf::TarMember* const image = sample.Find("jpg");  // null if there is none
+  if (image == nullptr || image->bytes.size() != 4) throw std::runtime_error("the image is gone");
   const rf::Instance row =
       ReadOne(rf::OpenFiles({"samples.tar"}), rf::TarParser({{"jpg;jpeg", rf::kUInt8, {-1}}}));
   if (row[0].bytes != 4) throw std::runtime_error("a member has other bytes");

@@ -2,10 +2,12 @@
 //
 // Prints:
 //   read by pread, 2 threads, 4 batches
+//   what a row costs: 75 ns, as it was written: 1
 #include <fstream>
 #include <iostream>
 
 #include "ringfeed/ringfeed.h"
+#include "ringfeed/transfer_costs.h"
 #include "ringfeed/tuning.h"
 
 namespace rf = ringfeed;
@@ -27,6 +29,14 @@ int main() try {
   batches.ReadNext();
   std::cout << "read by " << rf::IoPathName(batches.Stats().io.at(0).path) << ", "
             << options.threads << " threads, " << found.slots << " batches\n";
+
+  // What it costs to bring rows onto a device, as `ringfeed bench --gpu --costs-out` writes it.
+  const rf::TransferCosts measured = {.row_ns = 75};
+  if (const rf::Status status = measured.Check(); !status.ok()) throw rf::Error(status);
+  std::ofstream("costs.json") << measured.Text("a device of mine");
+  const rf::TransferCosts costs = rf::TransferCosts::Load("costs.json");
+  std::cout << "what a row costs: " << costs.row_ns
+            << " ns, as it was written: " << (costs == measured) << "\n";
 } catch (const std::exception& error) {
   std::cerr << "tunings: " << error.what() << "\n";
   return 1;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "ringfeed/decorators.h"
-#include "ringfeed/detail/paddle_overrides.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed {
@@ -14,7 +13,7 @@ namespace ringfeed {
 /// Override ReadNext, and slots if it delivers something else than its input. FromInstanceSource
 /// makes a Reader of it. One thread of ringfeed's calls it at a time, while others prepare its
 /// input.
-class DecoratedReader : public InstanceSource, private detail::PaddleReadNextImpl {
+class DecoratedReader : public InstanceSource {
  public:
   /// `input` must not be read yet and have no other consumer. (Share makes one that may have
   /// several.)

@@ -234,7 +234,10 @@ class InstanceSource : private detail::PaddleOverrides {
   /// memory (Tensor::owner), as those of MakeTensor do. May block, and returns soon after `stop` is
   /// requested. Returns kRecord; kEnd at the end of a pass; or kFailed, after it has put the reason
   /// into *status. What it throws becomes the stream's failure.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverloaded-virtual"  // hides Paddle's on purpose
   virtual ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) = 0;
+#pragma GCC diagnostic pop
   /// Starts again at the beginning; false if that cannot be done.
   virtual bool ReInit() { return false; }
   /// Whether the next ReadNext will not wait. Its instance may then be handed on together with

@@ -19,13 +19,12 @@ namespace ringfeed {
 /// differ.
 
 /// Any reader. Not the base of one that you write, which is InstanceSource (docs/PORTING.md).
-class ReaderBase : public Reader,
-                   private detail::PaddleOverrides,
-                   private detail::PaddleReadNextImpl {
+class ReaderBase : public Reader, private detail::PaddleOverrides {
  public:
   ReaderBase() = default;
   ReaderBase(Reader reader) : Reader(std::move(reader)) {}  // NOLINT(google-explicit-constructor)
   using Reader::HasNext;
+  using Reader::ReadNext;
 };
 
 /// Fills a buffer of so many instances, permutes it, drains it: Shuffle by blocks.
