@@ -186,6 +186,29 @@ class FeedTest(CommandTest):
         unknown = run("feed", self.folder / "1.csv", "--parse", "csv: -header w=i8")
         self.assertEqual(unknown.returncode, 2)
 
+    def test_a_header_that_is_read_as_a_row_is_told_how_to_be_one(self):
+        hint = "line 1 looks like a header"
+        path, packed = self.folder / "a.csv", self.folder / "b.csv.gz"
+        ways = [["--parse", "csv: y=i8 x=f8"], ["--parse", "csv: y=i8 x=f8", "--digest"],
+                ["--parse", "csv: y=i8 x=f8", "--batch", 2], ["--parse", "csv: y=i8 x=f8", "--passes", 2],
+                ["--parse", "csv: y=i8 x=u1[]", "--shuffle-mode", "global"]]
+        for text in ("y,x\n1,2\n3,4\n", "\ufeff\r\n\"y\",x\r\n1,2\r\n"):
+            path.write_bytes(text.encode())
+            packed.write_bytes(gzip.compress(text.encode()))
+            for way in ways:
+                failed = run("feed", path, *way)
+                self.assertEqual((failed.returncode, failed.stderr.count(hint)), (1, 1), failed.stderr)
+                self.assertIn("--parse 'csv: -header", failed.stderr)
+            self.assertIn(hint, run("feed", packed, *ways[0]).stderr)
+        skipped = run_json("feed", path, *ways[0], "--on-damage", "skip", status=1)
+        self.assertIn(hint, skipped["damaged"][0]["reason"])
+        for text, format in (("1,x\n", "csv"), ("-y,x\n", "csv"), (",x\n", "csv"), ("inf,x\n", "csv"),
+                             ("1,2\ny,x\n", "csv"), ("1,2\ny,x\n", "csv:header"), ("y\nx,y\n", "csv:header")):
+            path.write_text(text)
+            failed = run("feed", path, "--format", format, "--parse", "csv: y=f8 x=f8")
+            self.assertNotEqual(failed.returncode, 0)
+            self.assertNotIn(hint, failed.stderr)
+
     def test_a_stream_is_read_until_nothing_comes(self):
         fifo = self.folder / "online.fifo"
         os.mkfifo(fifo)
