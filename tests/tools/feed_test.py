@@ -113,6 +113,25 @@ class FeedTest(CommandTest):
         self.assertEqual(report["order_digest"], order_digest(self.payloads[:230]))
         self.assertIn(str(self.paths[2]), report["error"])
 
+    def test_a_failure_is_told_once_and_with_advice_only_where_something_came(self):
+        strange = self.folder / "strange"
+        strange.write_bytes(b"x" * 5000)
+        broken = self.write("broken.tfrecord", self.payloads[:2])
+        broken.write_bytes(b"\1" + broken.read_bytes()[1:])
+        for path, status, told in ((strange, 2, "was not recognised"), (broken, 1, "broken.tfrecord"),
+                                   (self.folder / "missing.tfrecord", 2, "missing.tfrecord")):
+            failed = run("feed", path)
+            self.assertEqual(failed.returncode, status)
+            self.assertEqual(failed.stderr.count(told), 1, failed.stderr)
+            self.assertRegex(failed.stdout, "(?m)^failed +this is the report so far$")
+            self.assertNotIn(told, failed.stdout)
+            self.assertFalse(failed.stdout.rstrip().endswith("."), failed.stdout)
+            report = run_json("feed", path, status=status)
+            self.assertEqual((report["advice"], told in report["error"]), ("", True))
+        self.damage()
+        report = run_json("feed", *self.paths, "--cycle", 1, "--batch", 10, status=1)
+        self.assertTrue(report["advice"])
+
     def test_damage_skipped_is_counted_and_the_rest_delivered(self):
         self.damage()
         report = run_json("feed", *self.paths, "--cycle", 1, "--on-damage=skip", "--verify", status=1)
