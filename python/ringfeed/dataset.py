@@ -56,7 +56,8 @@ class Parser:
     def parse(self, sample: bytes) -> Union[Mapping[str, Any], Sequence[Any]]:
         """The values of all fields by name, or in their order: bytes as they are to be stored, or
         what ``numpy.asarray`` takes. What it raises comes out at the loop. There a field without a
-        value, or with None, or with one of another size, is a ValueError."""
+        value, or with None, or with one of another size, is a ValueError, and so is a number that
+        the type of an integer field cannot hold: 300.5, or 300 of uint8."""
         raise NotImplementedError("a Parser has parse()")
 
 
@@ -166,10 +167,16 @@ def _buffer(value: Any, place: _Place) -> Any:
     import numpy
 
     try:
-        array = numpy.ascontiguousarray(value, place.dtype)
+        given = numpy.asarray(value)
+        with numpy.errstate(invalid="ignore"):  # the comparison below finds what is invalid
+            array = numpy.ascontiguousarray(given, place.dtype)
     except (ArithmeticError, TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{place.name} is no {place.dtype}: {error}") from error
+    if given.dtype.kind in "iuf" and array.dtype.kind in "iu" and given.dtype != array.dtype:
+        changed = numpy.atleast_1d(given)[array != given]
+        if changed.size:
+            raise ValueError(f"{place.name} is no {place.dtype}: it cannot hold {changed[0]}")
     if not place.fits(array.nbytes):
-        raise place.misfit(array.nbytes, f"an array {list(numpy.shape(value))} of ")
+        raise place.misfit(array.nbytes, f"an array {list(given.shape)} of ")
     return array

@@ -103,19 +103,18 @@ _STREAMS_IN_PYTHON = (
     "what is joined are streams as they are opened: by open_file, create_recordio_reader or "
     "open_files with the name of one"
 )
+#: Where a first row is no numbers.
+_HEADER = "take header and format of ReadCsvColumns (for the command --parse 'csv: -header …')"
 #: Each of the library's texts that Python says otherwise.
 _IN_PYTHON = {
     _COPY: _COPY_IN_PYTHON,
     _STREAMS: _STREAMS_IN_PYTHON,
+    _HEADER: "say csv(…, header=True)",
     "ahead_records and ahead_bytes": "ahead and ahead_bytes",
     ", or take batches without rows too (BatchOptions::empty_batches)": "",
 }
 #: Options that have another name as arguments.
 _ARGUMENTS = {"arena": "arena_bytes", "files": "shuffle_files"}
-#: A CSV cell that names something where a number is to be.
-_NAME_FOR_A_NUMBER = re.compile(
-    r'\bcolumn \d+ \([^\n]*\): "[^\W\d][^\n]*" is no [a-z]+\d+, in the row'
-)
 
 
 def _in_python(message: str) -> str:
@@ -126,13 +125,6 @@ def _in_python(message: str) -> str:
     return _CPP_OPTION.sub(lambda name: _ARGUMENTS.get(name[1], name[1]) + "=", message)
 
 
-def _hint(message: str, record: int) -> str:
-    """What to do where the first record of a CSV file may be its header."""
-    if record != 0 or not _NAME_FOR_A_NUMBER.search(message):
-        return ""
-    return "; where the first row names the columns, say csv(…, header=True)"
-
-
 def from_status(code: str, message: str, file: str, offset: int, record: int) -> Error:
     """The exception of a status of the library's. Its text names the place."""
     # A name that is no UTF-8 can be opened as it is in `file`, but not printed.
@@ -141,7 +133,6 @@ def from_status(code: str, message: str, file: str, offset: int, record: int) ->
         place.append(f"offset {offset}")
     if record >= 0:
         place.append(f"record {record}")
-    text = _in_python(message) + _hint(message, record)
-    error = _CLASSES.get(code, Error)(": ".join([*place, text]))
+    error = _CLASSES.get(code, Error)(": ".join([*place, _in_python(message)]))
     error.code, error.file, error.offset, error.record = code, file, offset, record
     return error

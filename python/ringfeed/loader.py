@@ -64,6 +64,8 @@ class Loader(_core.LoaderNext):
         TypeError, ValueError, ringfeed.Error: arguments that cannot work.
     """
 
+    _map_s: float  # LoaderNext's
+
     @counterparts.hinting(counterparts.LOADER, chains.OPEN_OPTIONS)
     def __init__(
         self,
@@ -162,6 +164,7 @@ class Loader(_core.LoaderNext):
         self._first_pass = in_pass
         self._at_end = False
         self._ended_loops: set[int] = set()
+        self._map_s_before = self._map_s  # the reader's times begin anew, too
 
     def _aim(self, epoch: int) -> bool:
         """Has the reader draw as that epoch does; whether it stands at its beginning by that."""
@@ -307,8 +310,12 @@ class Loader(_core.LoaderNext):
 
     def stats(self) -> dict[str, Any]:
         """The pipeline's report: what was read, delivered, left out and found damaged, and what
-        the loop waited for. Of this epoch, where each has a shuffle of its own."""
-        return self._reader.stats()
+        the loop waited for; "map_s" is the time in the function of map=, of all threads. Of this
+        epoch, where each has a shuffle of its own."""
+        stats = self._reader.stats()
+        stats["map_s"] = self._map_s - self._map_s_before
+        _advise_of_map(stats)
+        return stats
 
     def close(self) -> None:
         """Ends the threads; more calls do nothing. Batches that are held stay valid."""
@@ -345,6 +352,25 @@ class _DeviceLoop(_core.LoopNext):
 
     def __iter__(self) -> "_DeviceLoop":
         return self
+
+
+def _advise_of_map(stats: dict[str, Any]) -> None:
+    """Names the function of map= where it is the slow end: the chain, which does not know it, would
+    call it the loop."""
+    stages = stats["stages"]
+    if not stages:
+        return
+    map_s, waited_s = stats["map_s"], stages[-1]["wait_s"]
+    own_s = stats["wall_s"] - waited_s
+    # How late the first batch comes says nothing of the others.
+    if map_s <= max(own_s / 2, waited_s - stats["first_batch_s"]):
+        return
+    part = min(map_s / max(stats["wall_s"], map_s), 1)
+    stats["bottleneck"] = "map: the function of map= is the slow end"
+    stats["advice"] = (
+        f"The loop waits for your map function {part:.0%} of the time: less work in it, or a "
+        "function by ringfeed.compiled, which threads call for each record, would move it."
+    )
 
 
 def _check_state(state: Any) -> None:

@@ -1,5 +1,7 @@
 #include "handover.h"
 
+#include <chrono>
+
 namespace nb = nanobind;
 
 namespace ringfeed::python {
@@ -23,17 +25,36 @@ nb::object Called(nb::handle function, const nb::object& batch) {
   nb::raise_from(raised, PyExc_RuntimeError, "the function of map= raised StopIteration");
 }
 
+// Adds the time of its life, also where that ends by an exception.
+class Timed {
+ public:
+  explicit Timed(std::atomic<std::int64_t>* total_ns) : total_ns_(total_ns) {}
+  ~Timed() {
+    if (total_ns_ == nullptr) return;
+    const std::chrono::nanoseconds taken = Clock::now() - begin_;
+    total_ns_->fetch_add(taken.count(), std::memory_order_relaxed);
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::atomic<std::int64_t>* const total_ns_;
+  const Clock::time_point begin_ = Clock::now();
+};
+
 }  // namespace
 
 nb::object BatchForm::Of(const nb::tuple& arrays, bool* in_function) const {
   nb::object made = arrays;
   if (IsGiven(names_)) made = DictOf(arrays, nb::cast<nb::tuple>(names_));
-  for (const nb::handle function : functions_) {
-    if (!IsGiven(function)) continue;
-    *in_function = true;
-    made = Called(function, made);
+  *in_function = IsGiven(map_) || IsGiven(convert_);
+  if (IsGiven(map_)) {
+    const Timed timed(map_ns_);
+    made = Called(map_, made);
   }
-  return made;
+  return IsGiven(convert_) ? Called(convert_, made) : made;
 }
 
 void RaiseSignals() {

@@ -1,6 +1,8 @@
 #include "loops.h"
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 
@@ -49,13 +51,20 @@ nb::object NamesOf(nb::handle loader) {
   return names.is_none() ? Get(loader, Known().find_names) : names;
 }
 
+struct LoaderLoop {
+  /// How long the function of map= took. Relaxed: loops of several threads add to it.
+  std::atomic<std::int64_t> map_ns{0};
+};
+
 // The next batch of a Loader, of all its devices or of one, as its loop gets it.
 nb::object NextOf(nb::handle loader, nb::handle index, nb::handle convert) {
   const nb::object as_tuple = Get(loader, Known().as_tuple);
   const nb::object names = as_tuple.is(Py_True) ? nb::none() : NamesOf(loader);
   const nb::object map = Get(loader, Known().map);
   const nb::object source = Get(loader, Known().reader);
-  const BatchForm form(names, map, convert);
+  LoaderLoop* loop = nullptr;
+  const bool timed = nb::try_cast(loader, loop) && loop != nullptr;
+  const BatchForm form(names, map, convert, timed ? &loop->map_ns : nullptr);
   nb::object batch;
   if (const ReaderHandle* reader = nullptr; nb::try_cast(source, reader)) {
     batch = reader->NextAs(form);
@@ -110,7 +119,10 @@ nb::object PyReaderNext(nb::handle self) {
   return batch;
 }
 
-struct LoaderLoop {};
+double MapSeconds(const LoaderLoop& loop) {
+  return 1e-9 * static_cast<double>(loop.map_ns.load(std::memory_order_relaxed));
+}
+
 struct OtherLoop {};
 struct PyReaderLoop {};
 
@@ -121,7 +133,8 @@ void BindLoops(nb::module_& module) {
   nb::class_<LoaderLoop>(module, "LoaderNext", "A Loader's iterator.")
       .def(nb::init<>())
       .def("__next__", &LoaderNext, signature,
-           "The next batch. Raises what the chain failed of, or map= raised.");
+           "The next batch. Raises what the chain failed of, or map= raised.")
+      .def_prop_ro("_map_s", &MapSeconds, "Seconds that the function of map= took, of all calls.");
   nb::class_<OtherLoop>(module, "LoopNext",
                         "An iterator over the batches of a Loader, `_loader`: of the device "
                         "`_index` or of all, made into something else by `_convert`, or left.")

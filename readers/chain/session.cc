@@ -569,6 +569,7 @@ PipelineStats ReaderSession::Stats() const {
   stats.seeds = plan_.Seeds();
   stats.ranks = RankText(plan_.batch.rank);
   std::shared_ptr<Run> run;
+  bool failed = false;
   {
     // Its totals are the run's or the ledger's, but for a moment of Resume.
     const std::lock_guard lock(mutex_);
@@ -577,6 +578,7 @@ PipelineStats ReaderSession::Stats() const {
     if (run != nullptr) run->FillStats(&stats);
     stats.restored = restored_;
     stats.order = "as files are read";
+    failed = failed_;
   }
   if (run != nullptr && run->indexed() != nullptr) {
     stats.order = "by index: " + run->indexed()->Describe();
@@ -600,7 +602,8 @@ PipelineStats ReaderSession::Stats() const {
   stats.arena_bytes = arena.bytes;
   stats.arena_peak_bytes = arena.peak_in_use_bytes;
   stats.pages = arena.pages;
-  ExplainSpeed(FactsOf(*run), &stats);
+  // Where nothing came before a failure nothing was slow.
+  if (stats.batches > 0 || !failed) ExplainSpeed(FactsOf(*run), &stats);
   return stats;
 }
 

@@ -102,6 +102,13 @@ class Parser {
   virtual Refusal Explain(const RecordSpan& /*record*/, const Status& why) const {
     return RefusalOf(why, fields_);
   }
+  /// What is added to the failure of a file's first record, in front of which the file has no more
+  /// than `before`: what that record may be instead. "" where there is nothing to say. Slow, and
+  /// asked of few.
+  virtual std::string HintOfFirst(const RecordSpan& /*record*/,
+                                  std::span<const std::byte> /*before*/) const {
+    return {};
+  }
   /// Makes the location of a ragged field that of its first `units` units, fewer than it has. False
   /// where a location cannot tell: then whoever cuts it has all of it written, elsewhere.
   virtual bool Cut(std::size_t /*field*/, std::uint32_t units, FieldLocation* location) const {

@@ -62,6 +62,16 @@ def test_a_data_set_that_raises_ends_the_stream_behind_its_samples():
     assert "next" in [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
 
 
+def test_numbers_that_an_integer_field_holds_may_be_of_another_type():
+    class Whole(Squares):
+        def parse(self, sample):
+            return {"x": 300.0, "row": [numpy.int8(1), 2.5]}
+
+    chain = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Numbers(1)), Whole()), 1)
+    x, row = next(chain)
+    assert (values(x), values(row)) == ([300], [[1.0, 2.5]])
+
+
 def test_a_parser_that_raises_gives_its_own_exception():
     class Bad(Squares):
         def parse(self, sample):
@@ -80,6 +90,11 @@ def test_a_parser_that_raises_gives_its_own_exception():
         (("a", [0, 0]), ValueError, r'"x" is no int64: invalid literal'),
         ((2**80, [0, 0]), ValueError, r'"x" is no int64: '),
         (({}, [0, 0]), TypeError, r'"x" is no int64: '),
+        ((300.5, [0, 0]), ValueError, r'"x" is no int64: it cannot hold 300\.5\n'),
+        ((numpy.float32(-0.5), [0, 0]), ValueError, r'"x" is no int64: it cannot hold -0\.5\n'),
+        (([1e30], [0, 0]), ValueError, r'"x" is no int64: it cannot hold 1e\+30\n'),
+        ((numpy.array([numpy.nan]), [0, 0]), ValueError, r'"x" is no int64: it cannot hold nan\n'),
+        ((numpy.uint64(2**63), [0, 0]), ValueError, r'"x" is no int64: it cannot hold 922'),
         ((1, [1.0]), ValueError, r'"row" has float32 \[2\] .* 8 bytes, .* \[1\] of 4 bytes'),
         ((1, [1.0, 2.0, 3.0]), ValueError, r'"row" has float32 \[2\] a record, of 8 bytes'),
         ((1, [[1.0], [2.0, 3.0]]), ValueError, r'"row" is no float32: '),

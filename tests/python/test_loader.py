@@ -7,6 +7,7 @@ import os
 import pickle
 import struct
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,28 @@ def test_the_report_counts_what_was_delivered(tmp_path: Path) -> None:
     all_numbers(loader)
     report = loader.stats()
     assert (report["records"], report["batches"]) == (100, 15)
+
+
+def test_a_slow_map_is_told_from_a_slow_loop(tmp_path: Path) -> None:
+    def take_long(batch: Any) -> Any:
+        time.sleep(0.03)
+        return batch
+
+    files = write_rows(tmp_path, 1)
+    with number_loader(files, map=take_long) as loader:
+        batches = sum(1 for _ in loader)
+        report = loader.stats()
+        assert "waits for your map function" in report["advice"]
+        assert "map" in report["bottleneck"]
+        assert report["map_s"] >= 0.03 * batches
+        loader.reset()
+        assert loader.stats()["map_s"] == 0
+    with number_loader(files, map=lambda batch: batch) as loader:
+        for batch in loader:
+            take_long(batch)
+        report = loader.stats()
+        assert "The loop that takes the batches is the slow end" in report["advice"]
+        assert 0 < report["map_s"] < 0.03
 
 
 def test_an_option_that_there_is_not_is_named(tmp_path: Path) -> None:

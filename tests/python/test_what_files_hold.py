@@ -163,10 +163,16 @@ def test_rows_are_all_records_where_there_is_no_header(tmp_path: Path) -> None:
 def test_a_header_that_is_read_as_a_row_is_told_how_to_be_none(tmp_path: Path) -> None:
     path = _write_csv(tmp_path / "a.csv", "square,n", range(5))
     wrong = {"square": ("int64", []), "n": ("int64", [])}
-    with pytest.raises(ringfeed.Error, match=r'"square" is no int64.*say csv\(.*header=True\)'):
+    told = r'"square" is no int64.*line 1 looks like a header: .*, say csv\(…, header=True\)$'
+    with pytest.raises(ringfeed.Error, match=told):
         next(ringfeed.Loader(path, parse=ringfeed.csv(wrong), batch=1))
-    for text, hinted in (("1,2\n3,x\n", False), ("1,-x\n", False), ("1,x\n", True)):
+    for text, format in (
+        ("1,2\ny,x\n", "csv"),
+        ("1,x\n", "csv"),
+        ("-y,x\n", "csv"),
+        ("square,n\ny,x\n", "csv:header"),
+    ):
         path.write_text(text)
         with pytest.raises(ringfeed.Error, match="is no int64") as caught:
-            list(ringfeed.Loader(path, parse=ringfeed.csv(wrong), batch=2))
-        assert ("header=True" in str(caught.value)) is hinted
+            list(ringfeed.Loader(path, parse=ringfeed.csv(wrong), format=format, batch=2))
+        assert "looks like a header" not in str(caught.value)

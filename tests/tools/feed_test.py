@@ -113,6 +113,25 @@ class FeedTest(CommandTest):
         self.assertEqual(report["order_digest"], order_digest(self.payloads[:230]))
         self.assertIn(str(self.paths[2]), report["error"])
 
+    def test_a_failure_is_told_once_and_with_advice_only_where_something_came(self):
+        strange = self.folder / "strange"
+        strange.write_bytes(b"x" * 5000)
+        broken = self.write("broken.tfrecord", self.payloads[:2])
+        broken.write_bytes(b"\1" + broken.read_bytes()[1:])
+        for path, status, told in ((strange, 2, "was not recognised"), (broken, 1, "broken.tfrecord"),
+                                   (self.folder / "missing.tfrecord", 2, "missing.tfrecord")):
+            failed = run("feed", path)
+            self.assertEqual(failed.returncode, status)
+            self.assertEqual(failed.stderr.count(told), 1, failed.stderr)
+            self.assertRegex(failed.stdout, "(?m)^failed +this is the report so far$")
+            self.assertNotIn(told, failed.stdout)
+            self.assertFalse(failed.stdout.rstrip().endswith("."), failed.stdout)
+            report = run_json("feed", path, status=status)
+            self.assertEqual((report["advice"], told in report["error"]), ("", True))
+        self.damage()
+        report = run_json("feed", *self.paths, "--cycle", 1, "--batch", 10, status=1)
+        self.assertTrue(report["advice"])
+
     def test_damage_skipped_is_counted_and_the_rest_delivered(self):
         self.damage()
         report = run_json("feed", *self.paths, "--cycle", 1, "--on-damage=skip", "--verify", status=1)
@@ -185,6 +204,29 @@ class FeedTest(CommandTest):
         self.assertIn('"x z,y" where the columns "y,x z" are expected', failed.stderr)
         unknown = run("feed", self.folder / "1.csv", "--parse", "csv: -header w=i8")
         self.assertEqual(unknown.returncode, 2)
+
+    def test_a_header_that_is_read_as_a_row_is_told_how_to_be_one(self):
+        hint = "line 1 looks like a header"
+        path, packed = self.folder / "a.csv", self.folder / "b.csv.gz"
+        ways = [["--parse", "csv: y=i8 x=f8"], ["--parse", "csv: y=i8 x=f8", "--digest"],
+                ["--parse", "csv: y=i8 x=f8", "--batch", 2], ["--parse", "csv: y=i8 x=f8", "--passes", 2],
+                ["--parse", "csv: y=i8 x=u1[]", "--shuffle-mode", "global"]]
+        for text in ("y,x\n1,2\n3,4\n", "\ufeff\r\n\"y\",x\r\n1,2\r\n"):
+            path.write_bytes(text.encode())
+            packed.write_bytes(gzip.compress(text.encode()))
+            for way in ways:
+                failed = run("feed", path, *way)
+                self.assertEqual((failed.returncode, failed.stderr.count(hint)), (1, 1), failed.stderr)
+                self.assertIn("--parse 'csv: -header", failed.stderr)
+            self.assertIn(hint, run("feed", packed, *ways[0]).stderr)
+        skipped = run_json("feed", path, *ways[0], "--on-damage", "skip", status=1)
+        self.assertIn(hint, skipped["damaged"][0]["reason"])
+        for text, format in (("1,x\n", "csv"), ("-y,x\n", "csv"), (",x\n", "csv"), ("inf,x\n", "csv"),
+                             ("1,2\ny,x\n", "csv"), ("1,2\ny,x\n", "csv:header"), ("y\nx,y\n", "csv:header")):
+            path.write_text(text)
+            failed = run("feed", path, "--format", format, "--parse", "csv: y=f8 x=f8")
+            self.assertNotEqual(failed.returncode, 0)
+            self.assertNotIn(hint, failed.stderr)
 
     def test_a_stream_is_read_until_nothing_comes(self):
         fifo = self.folder / "online.fifo"

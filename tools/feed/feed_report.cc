@@ -185,7 +185,8 @@ TableRows SummaryRows(const FeedPlan& plan, const FeedReport& report) {
     rows.push_back({"delivered", (report.check->exact ? "" : "WRONG: ") + report.check->what});
   }
   if (result.interrupted) rows.push_back({"interrupted", "this is the report so far"});
-  if (!result.status.ok()) rows.push_back({"failed", result.status.ToString()});
+  // What failed is told behind the report, on standard error.
+  if (!result.status.ok()) rows.push_back({"failed", "this is the report so far"});
   return rows;
 }
 

@@ -50,6 +50,10 @@ class HashingParser : public Parser {
   Refusal Explain(const RecordSpan& record, const Status& why) const override {
     return inner_->Explain(record, why);
   }
+  std::string HintOfFirst(const RecordSpan& record,
+                          std::span<const std::byte> before) const override {
+    return inner_->HintOfFirst(record, before);
+  }
   std::unique_ptr<Scratch> NewScratch() const override;
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;

@@ -278,16 +278,17 @@ void BatchWriter::NoteFailures(const WriteTask& task, WriterScratch* scratch) co
           {failure.row + task.dst_row, std::move(failure.status), true, failure.pass});
       continue;
     }
-    const DataPlace place = task.block != nullptr
-                                ? task.block->PlaceOf(task.src_row + row)
-                                : task.refs[row].block->PlaceOf(task.refs[row].row);
+    const RowRef of =
+        task.block != nullptr ? RowRef{task.block, task.src_row + row} : task.refs[row];
+    Status placed = PlacedFailure(*parser_, *of.block, of.row, failure.status);
     // What shrank is the file's affair, and not the parser's.
     if (explain && failure.status.code() != StatusCode::kTruncated &&
         IsSkippable(failure.status, rules_.on_damage) && explained++ < Refusals::kEnough) {
-      task.slot->refused.push_back(
-          {row + task.dst_row, parser_->Explain(records[failure.row], failure.status), place});
+      task.slot->refused.push_back({row + task.dst_row,
+                                    parser_->Explain(records[failure.row], failure.status),
+                                    placed.place()});
     }
-    failure.status = failure.status.WithPlace(place);
+    failure.status = std::move(placed);
     if (IsSkippable(failure.status, rules_.on_damage)) {
       host_->NoteSkipped(records[failure.row], failure.status);
     }

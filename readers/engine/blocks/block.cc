@@ -57,6 +57,15 @@ DataPlace Block::PlaceOf(std::uint32_t row) const {
   return place;
 }
 
+std::optional<std::span<const std::byte>> Block::BytesBefore(std::uint32_t row) const {
+  const std::byte* const data = frame.records[row].data;
+  for (const Framed& part : framed) {
+    if (part.offset != 0 || !PointsInto(part.bytes, data)) continue;
+    return part.bytes.first(static_cast<std::size_t>(data - part.bytes.data()));
+  }
+  return std::nullopt;
+}
+
 void Block::NoteFramed(std::span<const std::byte> bytes, std::uint64_t offset) {
   if (bytes.empty()) return;
   if (!framed.empty()) {

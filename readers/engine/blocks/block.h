@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -128,6 +129,9 @@ struct Block {
   /// Where a record stands; without the offset where it is not in the file as it is (decompressed,
   /// moved since).
   DataPlace PlaceOf(std::uint32_t row) const;
+  /// What its file, or that one's content, has in front of a record, where all of it was framed
+  /// together with the record; none where that is not known.
+  std::optional<std::span<const std::byte>> BytesBefore(std::uint32_t row) const;
   /// Whether a mapped file of the block was found shorter than its mapping, and whether that is the
   /// row's: its bytes may be zeros in place of data.
   bool shrunk() const;

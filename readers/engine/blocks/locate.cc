@@ -26,6 +26,17 @@ DamagedRange DamagedRecord(const Status& why, const RecordSpan& record) {
   return range;
 }
 
+Status PlacedFailure(const Parser& parser, const Block& block, std::uint32_t row,
+                     const Status& why) {
+  const DataPlace place = block.PlaceOf(row);
+  const bool readable = block.far == nullptr && why.code() == StatusCode::kDamaged;
+  if (place.record != 0 || !readable) return why.WithPlace(place);
+  const auto before = block.BytesBefore(row);
+  if (!before) return why.WithPlace(place);
+  const std::string hint = parser.HintOfFirst(block.frame.records[row], *before);
+  return Status(why.code(), why.message() + hint, place);
+}
+
 void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_damage, bool explain,
                 Block* block) {
   std::vector<RecordSpan>& records = block->frame.records;
@@ -64,15 +75,15 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
       if (!LosePayload(on_damage, number, block)) return;
       continue;
     }
-    const DataPlace place = block->PlaceOf(number);
-    const Status placed = failure.status.WithPlace(place);
+    const Status placed = PlacedFailure(parser, *block, number, failure.status);
     if (!IsSkippable(placed, on_damage)) {
       if (!block->FailAt(static_cast<std::uint32_t>(failure.row), placed)) return;
       continue;
     }
     if (explain && block->refused.size() < Refusals::kEnough) {
       block->refused.push_back({static_cast<std::uint32_t>(failure.row),
-                                parser.Explain(records[failure.row], failure.status), place});
+                                parser.Explain(records[failure.row], failure.status),
+                                placed.place()});
     }
     block->frame.damage.push_back(DamagedRecord(placed, records[failure.row]));
     records[failure.row] = RecordSpan();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "readers/engine/blocks/block.h"
@@ -23,6 +24,11 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
 void LoseShrunkRows(OnDamage on_damage, Block* block);
 /// Why such a row fails.
 Status ShrunkWhileRead();
+
+/// A parser's failure of a row with the row's place, and, of a file's first record, with what that
+/// may be instead.
+Status PlacedFailure(const Parser& parser, const Block& block, std::uint32_t row,
+                     const Status& why);
 
 /// The range of a record that was found damaged by its parser: its payload's bytes where its place
 /// is known, else an empty one. The reason names its number.

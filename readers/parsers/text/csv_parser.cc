@@ -19,6 +19,8 @@ constexpr std::size_t kMostChunkRows = 128;
 constexpr std::size_t kStageBytes = 8 * 1024;  // of a column that is appended to
 constexpr std::int64_t kMostColumns = 1 << 20;
 constexpr std::size_t kNoField = ~std::size_t{0};
+// A row of names is longer only by mistake.
+constexpr std::size_t kMostNamesBytes = 64 * 1024;
 
 // What becomes of one column of the file.
 struct Column {
@@ -49,6 +51,8 @@ class CsvRowsParser final : public Parser {
   CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptions& options);
 
   std::string name() const override { return "csv"; }
+  std::string HintOfFirst(const RecordSpan& record,
+                          std::span<const std::byte> before) const override;
   std::unique_ptr<Scratch> NewScratch() const override;
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
@@ -143,6 +147,19 @@ std::vector<std::string> SplitCsvRow(std::string_view row, const CsvOptions& opt
   return names;
 }
 
+// Whether a cell that is to be a number begins as a name does, and is none.
+bool IsName(std::string_view cell, ReadElement read) {
+  const std::size_t blanks = std::min(cell.find_first_not_of(" \t"), cell.size());
+  cell.remove_prefix(blanks);
+  if (cell.empty()) return false;
+  const auto first = static_cast<unsigned char>(cell.front());
+  const bool letter = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
+  if (!letter && first != '_' && first < 0x80) return false;
+  std::byte element[sizeof(double)];
+  const char* const end = cell.data() + cell.size();
+  return read(cell.data(), end, element) != end;  // "inf" is a number
+}
+
 CsvRowsParser::CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptions& options)
     : blanks_(options.delimiter == ' '), quotes_(options.quotes), delimiter_(options.delimiter) {
   CheckDelimiter(options.delimiter);
@@ -202,6 +219,29 @@ void CsvRowsParser::Place(const CsvField& spec, std::int64_t first, std::size_t 
   }
   if (!made.text) fixed_bytes_ += made.unit_bytes;
   text_fields_.push_back(made);
+}
+
+std::string CsvRowsParser::HintOfFirst(const RecordSpan& record,
+                                       std::span<const std::byte> before) const {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  std::string_view front(reinterpret_cast<const char*>(before.data()), before.size());
+  if (front.starts_with(kMark)) front.remove_prefix(kMark.size());
+  // Behind a header that was passed over it is no header.
+  if (front.find_first_not_of("\r\n") != front.npos || record.size > kMostNamesBytes) return {};
+  const std::string_view row(reinterpret_cast<const char*>(record.data), record.size);
+  CsvOptions as_read;
+  as_read.delimiter = delimiter_;
+  as_read.quotes = quotes_;
+  const std::vector<std::string> cells = SplitCsvRow(row, as_read);
+  std::size_t names = 0;
+  for (std::size_t i = 0; i < std::min(cells.size(), columns_.size()); ++i) {
+    if (columns_[i].read == nullptr) continue;
+    if (!IsName(cells[i], columns_[i].read)) return {};
+    ++names;
+  }
+  if (names == 0) return {};
+  return "; line 1 looks like a header: if it names the columns, take header and format of "
+         "ReadCsvColumns (for the command --parse 'csv: -header …')";
 }
 
 std::unique_ptr<Parser::Scratch> CsvRowsParser::NewScratch() const {

@@ -181,6 +181,10 @@ class MapParser final : public Parser {
   Refusal Explain(const RecordSpan& record, const Status& why) const override {
     return inner_ != nullptr ? inner_->Explain(record, why) : Parser::Explain(record, why);
   }
+  std::string HintOfFirst(const RecordSpan& record,
+                          std::span<const std::byte> before) const override {
+    return inner_ != nullptr ? inner_->HintOfFirst(record, before) : std::string();
+  }
   std::unique_ptr<Scratch> NewScratch() const override {
     return std::make_unique<MapScratch>(inner_.get(), fields_);
   }

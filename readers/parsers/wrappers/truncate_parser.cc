@@ -51,6 +51,10 @@ class TruncateParser final : public Parser {
   Refusal Explain(const RecordSpan& record, const Status& why) const override {
     return inner_->Explain(record, why);
   }
+  std::string HintOfFirst(const RecordSpan& record,
+                          std::span<const std::byte> before) const override {
+    return inner_->HintOfFirst(record, before);
+  }
   std::size_t max_rows_per_write() const override { return inner_->max_rows_per_write(); }
   std::unique_ptr<Scratch> NewScratch() const override {
     auto scratch = std::make_unique<TruncateScratch>();

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "ringfeed/parsers.h"
 #include "tests/readers/parsers/parse_rows.h"
@@ -118,6 +119,30 @@ TEST(CsvParserTest, WrongNumberOfColumnsIsDamage) {
   four.columns = 4;
   EXPECT_TRUE(Parse(two, {"1,2,x,y"}, four).failures.empty());
   EXPECT_EQ(Parse(two, {"1,2,x"}, four).failures.size(), 1U);
+}
+
+std::string HintOf(const std::vector<CsvField>& fields, const std::string& row,
+                   const std::string& before = {}, const CsvOptions& options = {}) {
+  const RecordSpan record{reinterpret_cast<const std::byte*>(row.data()), row.size()};
+  return CsvParser(fields, options)->HintOfFirst(record, std::as_bytes(std::span(before)));
+}
+
+TEST(CsvParserTest, AFirstRowOfNamesLooksLikeAHeader) {
+  const std::vector<CsvField> fields = {Field("a", kFloat64), Field("t", kUInt8, {-1}),
+                                        Field("b", kInt64)};
+  for (const char* const row : {"a,t,b", "\"a,1\",7,_b", " \xc3\xbc,t, b", "a,t", "a,t,b,c"}) {
+    EXPECT_TRUE(Has(HintOf(fields, row), "line 1 looks like a header")) << row;
+    EXPECT_FALSE(HintOf(fields, row, "\xef\xbb\xbf\r\n").empty()) << row;
+    EXPECT_EQ(HintOf(fields, row, "x\n"), "") << "behind a row that was passed over: " << row;
+  }
+  for (const char* const row : {"1,t,b", "a,t,2", "nan,t,b", "-a,t,b", ",t,b", "a,t,", ""}) {
+    EXPECT_EQ(HintOf(fields, row), "") << row;
+  }
+  EXPECT_EQ(HintOf({Field("t", kUInt8, {-1})}, "t"), "") << "no number was wanted";
+  EXPECT_EQ(HintOf(fields, "a,t," + std::string(1 << 20, 'b')), "") << "no line of names";
+  CsvOptions blanks;
+  blanks.delimiter = ' ';
+  EXPECT_FALSE(HintOf(fields, "a \t t  b", "", blanks).empty());
 }
 
 TEST(CsvParserTest, BadNumbersAreNamed) {
