@@ -2,6 +2,7 @@
 //
 // Prints:
 //   read by pread, 2 threads, 4 batches
+//   5 batches on each device: emu
 //   what a row costs: 75 ns, as it was written: 1
 #include <fstream>
 #include <iostream>
@@ -19,6 +20,9 @@ int main() try {
   tuning.threads = 2;
   tuning.io.path = rf::IoPath::kPread;
   tuning.slots = 4;
+  const auto gpus = rf::OpenDevices("emu");
+  tuning.devices = rf::DeviceKindOf(*gpus, 0);  // a feed onto another kind refuses it
+  tuning.device_slots = 5;
   std::ofstream("ringfeed.tuned.json") << rf::TuningText(tuning);
 
   const rf::Tuning found = rf::ReadTuning("ringfeed.tuned.json");
@@ -29,6 +33,9 @@ int main() try {
   batches.ReadNext();
   std::cout << "read by " << rf::IoPathName(batches.Stats().io.at(0).path) << ", "
             << options.threads << " threads, " << found.slots << " batches\n";
+
+  const auto feeding = rf::FeedOptions::Tuned("ringfeed.tuned.json");
+  std::cout << feeding.slots << " batches on each device: " << feeding.tuned_devices << "\n";
 
   // What it costs to bring rows onto a device, as `ringfeed bench --gpu --costs-out` writes it.
   const rf::TransferCosts measured = {.row_ns = 75};
