@@ -48,6 +48,10 @@ Deadline LimitOf(std::optional<double> timeout) {
   return DeadlineAfter(std::chrono::duration_cast<QueueClock::duration>(seconds));
 }
 
+bool CanBeIterated(nb::handle object) {
+  return Py_TYPE(object.ptr())->tp_iter != nullptr || PySequence_Check(object.ptr()) != 0;
+}
+
 nb::python_error ErrorOf(nb::handle exception) {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
   return nb::python_error();
@@ -119,6 +123,7 @@ class QueueHandle {
   }
 
   bool Push(nb::handle arrays, std::optional<bool> copy, std::optional<double> timeout) const {
+    if (!CanBeIterated(arrays)) throw nb::next_overload();  // of another type
     const QueueCall call;
     const std::shared_ptr<Queue> queue = Get();
     Instance instance = InstanceOf(slots_, arrays, CopyOption(copy),
@@ -216,10 +221,9 @@ class QueueHandle {
 
  private:
   Status StatusOf(nb::handle reason) const {
-    if (!PyExceptionInstance_Check(reason.ptr())) {
-      return Status(StatusCode::kCancelled, nb::cast<std::string>(nb::str(reason)));
-    }
-    return keeper_->Keep(ErrorOf(reason)).status();
+    if (PyExceptionInstance_Check(reason.ptr())) return keeper_->Keep(ErrorOf(reason)).status();
+    if (!PyUnicode_Check(reason.ptr())) throw nb::next_overload();  // of another type
+    return Status(StatusCode::kCancelled, nb::cast<std::string>(reason));
   }
 
   [[noreturn]] void RaiseFailure(const Queue& queue) const {
@@ -250,6 +254,8 @@ void BindBlockingQueue(nb::module_& module) {
            nb::arg("slots"), nb::arg("learn_dtypes") = false)
       .def("push", &QueueHandle::Push, nb::arg("arrays"), nb::arg("copy").none() = true,
            nb::arg("timeout") = nb::none(),
+           nb::sig("def push(self, arrays: collections.abc.Iterable[typing.Any], "
+                   "copy: bool | None = True, timeout: float | None = None) -> bool"),
            "Waits for room, `timeout` seconds at most. `arrays`: for each slot an array of host "
            "memory (a buffer or DLPack), or (array, lod) with the offsets of each level, a list or "
            "an int32 or int64 array. copy: "
@@ -268,10 +274,12 @@ void BindBlockingQueue(nb::module_& module) {
           "declared. False where the queue ended before one came.")
       .def("close", &QueueHandle::Close, "No more pushes; what is in it is still popped.")
       .def("kill", &QueueHandle::Kill, nb::arg("reason"),
+           nb::sig("def kill(self, reason: str | BaseException) -> None"),
            "Ends it at once, for good. The first consumer gets the exception `reason`, others a "
            "copy (a UserError with its text where it cannot be copied); all a Cancelled with that "
-           "text where it is none.")
+           "text where it is one. Raises TypeError for anything else.")
       .def("fail", &QueueHandle::Fail, nb::arg("reason"),
+           nb::sig("def fail(self, reason: str | BaseException) -> None"),
            "As kill, but what is in it is popped before, and its reader can be reset.")
       .def("reopen", &QueueHandle::ReOpen,
            "Closes it and goes on with an empty one, which its reader's reset takes. Raises what "

@@ -18,6 +18,7 @@
 #include "readers.h"
 #include "record_builders.h"
 #include "record_writer.h"
+#include "refused_calls.h"
 #include "registered_readers.h"
 #include "user_sources.h"
 #if defined(RINGFEED_WITH_CUDA)
@@ -65,4 +66,5 @@ NB_MODULE(_core, module) {
   BindJournal(module);
   BindLoops(module);
   BindLiveReaders(module);
+  TellRefusedCalls(module);
 }

@@ -103,6 +103,7 @@ class WriterHandle {
 
   void Write(nb::handle record) const {
     Output& output = output_.Get();
+    if (PyObject_CheckBuffer(record.ptr()) == 0) throw nb::next_overload();  // of another type
     const BytesOf buffer(record);
     RaiseUnlessOk(Unlocked([&] { return output.Write(buffer.bytes()); }));
   }
@@ -176,7 +177,7 @@ void BindRecordWriter(nb::module_& module) {
       "a forked child close and discard do nothing, the other calls raise RuntimeError.")
       .def(nb::init<const std::string&, std::string>(), nb::arg("path"), nb::arg("format"))
       .def("write", &WriterHandle::Write, nb::arg("record"),
-           nb::sig("def write(self, record: typing.Any) -> None"),
+           nb::sig("def write(self, record: bytes | bytearray | memoryview | typing.Any) -> None"),
            "Appends one record: bytes, or whatever exports a buffer in C order, which may be used "
            "again behind this. Raises TypeError for what is none, InvalidArgument for what the "
            "format cannot hold, IoError.")

@@ -175,4 +175,4 @@ def test_a_header_that_is_read_as_a_row_is_told_how_to_be_none(tmp_path: Path) -
         path.write_text(text)
         with pytest.raises(ringfeed.Error, match="is no int64") as caught:
             list(ringfeed.Loader(path, parse=ringfeed.csv(wrong), format=format, batch=2))
-        assert "header" not in str(caught.value)
+        assert "looks like a header" not in str(caught.value)
