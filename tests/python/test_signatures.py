@@ -29,7 +29,9 @@ def _objects(folder: Path) -> list[Any]:
     (array,) = next(loader).values()
     scope = ringfeed.Scope()
     journal = ringfeed.Journal(folder / "journal", loader)
-    made: list[Any] = [loader, array, scope, _queue(), journal, ringfeed, ringfeed.reader]
+    queue = _queue()
+    queue.close()  # pop(None) would wait
+    made: list[Any] = [loader, array, scope, queue, journal, ringfeed, ringfeed.reader]
     made.append(ringfeed.open_files(files, format="rows:8"))
     made.append(ringfeed.open_record_writer(folder / "a.lines", "lines"))
     made.append(ringfeed.py_reader(2, [[-1, 1]], ["int64"]))
