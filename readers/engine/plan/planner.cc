@@ -255,7 +255,6 @@ void Planner::Finish(const Status& status) {
   checks_end_ = failure_stage_ == nullptr || !failure_stage_->ended();
   input_.stages->first()->OnEnd(status);
   checks_end_ = false;
-  sink_->EnterTally();
 }
 
 void Planner::FinishWithoutPlace(const Status& why) {
