@@ -44,13 +44,6 @@ struct Row {
 
 std::string CacheText(bool cold) { return cold ? "cold" : "warm"; }
 
-std::vector<OwnedDevice> DevicesNamed(const std::string& text) {
-  const ChosenDevices chosen = ChooseDevices(text);
-  std::vector<OwnedDevice> devices;
-  for (const int number : chosen.numbers) devices.push_back({chosen.backend, number});
-  return devices;
-}
-
 class BenchCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {

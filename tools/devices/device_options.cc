@@ -139,6 +139,13 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
       ->needs(devices);
 }
 
+std::vector<OwnedDevice> DevicesNamed(const std::string& text) {
+  const ChosenDevices chosen = ChooseDevices(text);
+  std::vector<OwnedDevice> devices;
+  for (const int number : chosen.numbers) devices.push_back({chosen.backend, number});
+  return devices;
+}
+
 ChosenDevices ChooseDevices(const std::string& text) {
   if (text == kAuto) return ChooseByThemselves();
   ChosenDevices chosen;

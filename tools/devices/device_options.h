@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/owned_handles.h"
 #include "ringfeed/device_backend.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/transfer_costs.h"
@@ -44,5 +45,7 @@ struct ChosenDevices {
 /// that there are not. "auto" that comes to emulated devices is told on stderr. Starts what the
 /// backend starts: threads, a driver.
 ChosenDevices ChooseDevices(const std::string& text);
+/// The same, each by itself, for those who work on devices without a feed.
+std::vector<OwnedDevice> DevicesNamed(const std::string& text);
 
 }  // namespace ringfeed::tools

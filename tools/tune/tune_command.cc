@@ -144,11 +144,9 @@ class TuneCommand : public Command {
   // Those that were tuned for; not before the search, whose runs are processes of their own.
   std::vector<OwnedDevice> Devices(TuneReport* report) const {
     if (!devices_.wanted()) return {};
-    const ChosenDevices chosen = ChooseDevices(devices_.devices);
-    report->devices = DeviceKindOf(*chosen.backend, chosen.numbers.front());
-    report->device_count = chosen.numbers.size();
-    std::vector<OwnedDevice> devices;
-    for (const int number : chosen.numbers) devices.push_back({chosen.backend, number});
+    std::vector<OwnedDevice> devices = DevicesNamed(devices_.devices);
+    report->devices = DeviceKindOf(*devices.front().backend, devices.front().number);
+    report->device_count = devices.size();
     return devices;
   }
 
