@@ -121,6 +121,9 @@ std::string Resemblance(std::span<const std::byte> bytes) {
 }
 
 constexpr std::string_view kFormatsPage = "docs/FORMATS.md";
+// Where a format is named.
+constexpr std::string_view kFormatOption =
+    "(format=, in C++ OpenOptions::format, for the command --format)";
 
 // Formats of one name: some take parameters behind a colon.
 struct Family {
@@ -194,15 +197,12 @@ std::string UnknownFormat(std::string_view name) {
 std::string StrangersWords(const Stranger& stranger) {
   const std::string name(stranger.name);
   if (stranger.way == kImage) {
-    return "the file begins as " + name +
-           " does\nname the format \"raw\" (format=, in C++ OpenOptions::format, for the command "
-           "--format): each file is one record";
+    return "the file begins as " + name + " does\nname the format \"raw\" " +
+           std::string(kFormatOption) + ": each file is one record";
   }
   return "the file begins as " + name + " does, which is not read here\n" +
-         std::string(stranger.way) +
-         "\nif it only begins so, name its format (format=, in C++ OpenOptions::format, for the "
-         "command --format): " +
-         std::string(kFormatsPage);
+         std::string(stranger.way) + "\nif it only begins so, name its format " +
+         std::string(kFormatOption) + ": " + std::string(kFormatsPage);
 }
 
 // The three formats that a file most likely has, the one that `like` names first.
@@ -280,9 +280,8 @@ FormatResult DetectContent(std::string_view file_name, std::span<const std::byte
   return Failure(StatusCode::kInvalidArgument,
                  "the format of " + std::string(file_name) +
                      " was not recognised by its name or its first bytes" +
-                     (like.empty() ? "" : " (" + like + ")") +
-                     "\nname it (format=, in C++ OpenOptions::format, for the command --format): " +
-                     "most likely " + LikelyFormats(text, like) +
+                     (like.empty() ? "" : " (" + like + ")") + "\nname it " +
+                     std::string(kFormatOption) + ": most likely " + LikelyFormats(text, like) +
                      "; all: " + std::string(kFormatsPage));
 }
 
