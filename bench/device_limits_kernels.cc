@@ -48,6 +48,7 @@ struct CastKind {
   bool channels_first = false;
   std::uint64_t side = 224;
   std::size_t misplaced = 0;  ///< bytes of the input off its boundary
+  std::uint64_t crop = 0;     ///< side of what is taken, at edges, mirrored; 0: all as it is
 };
 
 KernelCase CastCase(const CastKind& kind) {
@@ -59,6 +60,11 @@ KernelCase CastCase(const CastKind& kind) {
             cast.height = kind.side;
             cast.width = kind.side;
             cast.channels = 3;
+            cast.crop_height = kind.crop;
+            cast.crop_width = kind.crop;
+            if (kind.crop != 0) {  // random bytes will do: each place is moved into its image
+              cast.crops = reinterpret_cast<const std::int32_t*>(places.input);
+            }
             const std::size_t image = kind.side * kind.side * cast.channels;
             cast.rows = std::max<std::size_t>(bytes / (image * (1 + DTypeBytes(kind.dtype))), 1);
             cast.output_dtype = kind.dtype;
@@ -137,6 +143,8 @@ std::vector<KernelCase> AllCases() {
       CastCase({"cast_f16_chw", DType::kFloat16, true}),
       CastCase({"cast_f16_unaligned", DType::kFloat16, false, 224, 1}),
       CastCase({"cast_f16_chw_odd", DType::kFloat16, true, 225}),
+      CastCase({"cast_f32_crop", DType::kFloat32, false, 256, 0, 224}),
+      CastCase({"cast_f16_chw_crop", DType::kFloat16, true, 256, 0, 224}),
       WidenCase("widen_i64", DType::kInt64, 0),
       WidenCase("widen_i32", DType::kInt32, 0),
       WidenCase("widen_i64_unaligned", DType::kInt64, 2),

@@ -5,6 +5,7 @@
 //   3 pieces, 1 launch
 //   widened: 1 2 3 4
 //   padded on the host: 1 2 0 3 0 0
+//   cropped and mirrored on the host: 5 4
 //   made on EMU:0: 1 instance
 #include <cstring>
 #include <iostream>
@@ -123,6 +124,25 @@ class OnDevice final : public rf::InstanceSource {
   bool made_ = false;
 };
 
+/// A part of an image of 2 by 3 pixels, from line 1 and column 1 on, left and right swapped.
+void Crop() {
+  const std::byte image[] = {std::byte{0}, std::byte{1}, std::byte{2},
+                             std::byte{3}, std::byte{4}, std::byte{5}};
+  const std::int32_t place[] = {1, 1, 1};
+  float pixels[2];
+  const rf::CastNormalize crop = {.input = image,
+                                  .output = reinterpret_cast<std::byte*>(pixels),
+                                  .rows = 1,
+                                  .height = 2,
+                                  .width = 3,
+                                  .crop_height = 1,
+                                  .crop_width = 2,
+                                  .crops = place};
+  Need(rf::CheckKernel(crop));
+  rf::RunKernelOnHost(crop);
+  std::cout << "cropped and mirrored on the host: " << pixels[0] << " " << pixels[1] << "\n";
+}
+
 int main() try {
   // A kind of one's own, for `OpenDevices("mine:2")`.
   rf::RegisterDeviceKind(
@@ -133,6 +153,7 @@ int main() try {
   std::cout << "\n";
   Widen(*rf::OpenDevices("mine:1"));
   OnHost();
+  Crop();
   auto made = rf::FromInstanceSource(std::make_unique<OnDevice>(rf::OpenDevices("emu:1")));
   const rf::Instance row = made.ReadNext();
   std::cout << "made on " << rf::PlaceName(row["x"].place) << ": " << row.Rows() << " instance\n";

@@ -3,8 +3,9 @@
     python digits_from_tar.py [FOLDER [EPOCHS]]
 
 scikit-learn brings the images, 8 by 8 pixels of 1,797 handwritten digits. They are written as
-WebDataset has them. ringfeed reads the shards and shuffles them globally; Torch's DataLoader reads
-the same shards and gets the same order. Both must end with the same loss.
+WebDataset has them. ringfeed reads the shards and shuffles them globally. It decodes whole images,
+and its device crops, flips and normalises them. Torch's DataLoader reads the same shards, gets the
+same order, and does all of it on the CPU. Both must end with the same loss.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sklearn.datasets import load_digits
 from torch.utils.data import DataLoader, Dataset
 
 import ringfeed
+from ringfeed.devices import Normalize
 
 SHARDS = 4
 SIDE = 16
@@ -30,6 +32,7 @@ CROP = 14
 BATCH = 64
 SEED = 7
 MEAN, SCALE = numpy.float32(75), numpy.float32(1 / 85)
+DEVICES = "emu:1"  # one of ringfeed's devices in host memory; a GPU is "cuda:0"
 
 
 def make_shards(folder: Path) -> None:
@@ -58,19 +61,46 @@ def mixed(value: int) -> int:
     return value ^ value >> 31
 
 
-def decode(jpeg: Any, number: int, epoch: int) -> torch.Tensor:
-    """Cropped, flipped and normalised as the sample's number and the epoch say: what a sample
-    becomes must not depend on who reads it, and when."""
+def decode(jpeg: Any, number: int) -> Any:
+    """The pixels, [SIDE, SIDE]."""
     image = Image.open(io.BytesIO(jpeg))
     if (image.size, image.mode) != ((SIDE, SIDE), "L"):  # no pixel is decoded yet
         raise ValueError(f"sample {number} is no gray image of {SIDE} by {SIDE} pixels")
+    return numpy.asarray(image)
+
+
+def place(number: int, epoch: int) -> tuple[int, int, int]:
+    """The top and the left of a sample's crop, and whether it is flipped. They hang on its number
+    and the epoch alone: what a sample becomes must not depend on who reads it, and when."""
     drawn = mixed(mixed(mixed(SEED) ^ epoch) ^ number)
     places = SIDE - CROP + 1
-    top, left = drawn % places, drawn // places % places
-    pixels = numpy.asarray(image)[top : top + CROP, left : left + CROP]
-    if drawn >> 63:
+    return drawn % places, drawn // places % places, drawn >> 63
+
+
+class DecodeSample(ringfeed.Parser):
+    """The Loader's `parse`, called by its threads: a sample of the tar to a whole image and the
+    place that its epoch's crop has."""
+
+    fields = {"image": ("uint8", [SIDE, SIDE, 1]), "place": ("int32", [3]), "cls": ("int64", [])}
+
+    def __init__(self, epoch: int) -> None:
+        self._epoch = epoch
+
+    def parse(self, sample: bytes) -> dict[str, Any]:
+        with tarfile.open(fileobj=io.BytesIO(sample)) as tar:
+            jpg, cls = (tar.extractfile(member).read() for member in tar)  # type: ignore[union-attr]
+            number = int(tar.getnames()[0].split(".")[0])
+        image = decode(jpg, number)[:, :, None]
+        return {"image": image, "place": place(number, self._epoch), "cls": int(cls)}
+
+
+def cropped(pixels: Any, number: int, epoch: int) -> torch.Tensor:
+    """What the device makes of an image, on the CPU for Torch's DataLoader. It rounds after each
+    step, as ringfeed's devices do."""
+    top, left, flipped = place(number, epoch)
+    pixels = pixels[top : top + CROP, left : left + CROP]
+    if flipped:
         pixels = pixels[:, ::-1]
-    # Rounded after each step, as ringfeed's devices do it.
     return torch.from_numpy((pixels.astype(numpy.float32) - MEAN) * SCALE).unsqueeze(0)
 
 
@@ -85,26 +115,31 @@ def numbers(keys: ringfeed.Array) -> list[int]:
     return [int(key.tobytes()) for key in pieces(keys)]
 
 
-class DecodeBatch:
-    """The Loader's `map`: the JPEGs of a batch to images."""
-
-    epoch = 0
-
-    def __call__(self, batch: dict[str, ringfeed.Array]) -> Batch:
-        samples = zip(pieces(batch["jpg"]), numbers(batch["__key__"]))
-        images = [decode(jpeg, number, self.epoch) for jpeg, number in samples]
-        return (torch.stack(images),), torch.from_dlpack(batch["cls"])
-
-
-def open_loader(folder: Path, members: dict[str, Any], **options: Any) -> ringfeed.Loader:
+def open_loader(folder: Path, parse: Any, **options: Any) -> ringfeed.Loader:
     return ringfeed.Loader(
         folder / "digits-*.tar",
-        parse=ringfeed.tar(members),
+        parse=parse,
         batch=BATCH,
         shuffle="global",
         seed=SEED,
         **options,
     )
+
+
+def train_batches(folder: Path, epoch: int) -> Iterator[Batch]:
+    """An epoch: its images are cropped, flipped and normalised on the device, behind the copy."""
+    normalize = Normalize(
+        "image",
+        mean=[float(MEAN)],
+        scale=[float(SCALE)],
+        channels_first=True,
+        crop=(CROP, CROP),
+        crops="place",
+    )
+    options = {"first_epoch": epoch, "devices": DEVICES, "transforms": [normalize]}
+    with open_loader(folder, DecodeSample(epoch), **options) as loader:
+        for batch in loader:
+            yield (torch.from_dlpack(batch["image"]),), torch.from_dlpack(batch["cls"])
 
 
 class TarImages(Dataset[tuple[torch.Tensor, int]]):
@@ -129,7 +164,7 @@ class TarImages(Dataset[tuple[torch.Tensor, int]]):
         path, offset, size, label = self._places[number]
         with open(path, "rb") as file:
             file.seek(offset)
-            return decode(file.read(size), number, self.epoch), label
+            return cropped(decode(file.read(size), number), number, self.epoch), label
 
 
 def net() -> torch.nn.Module:
@@ -148,18 +183,15 @@ def main() -> None:
     if not folder.exists():
         make_shards(folder)
 
-    members = {"jpg": ("uint8", [-1]), "cls": ("int64", []), "__key__": ("uint8", [-1])}
-    decoder = DecodeBatch()
-    with open_loader(folder, members, map=decoder) as loader:
-
-        def ours(epoch: int) -> Iterator[Batch]:
-            decoder.epoch = epoch
-            return iter(loader)
-
-        by_ringfeed = fit(net(), torch.nn.functional.cross_entropy, epochs, ours)
+    by_ringfeed = fit(
+        net(),
+        torch.nn.functional.cross_entropy,
+        epochs,
+        lambda epoch: train_batches(folder, epoch),
+    )
 
     # The same order for Torch: the keys alone, of the same Loader.
-    with open_loader(folder, {"__key__": ("uint8", [-1])}) as keys:
+    with open_loader(folder, ringfeed.tar({"__key__": ("uint8", [-1])})) as keys:
         order = [[numbers(batch["__key__"]) for batch in keys] for _ in range(epochs)]
     images = TarImages(folder)
 

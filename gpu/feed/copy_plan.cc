@@ -45,6 +45,15 @@ struct AddressRange {
   }
 };
 
+bool IsCropped(const NormalizeField& normalize) {
+  return normalize.crop_height != 0 || normalize.crop_width != 0 || normalize.crops.has_value();
+}
+
+/// Of an image that is cropped to so many pixels; 0: to none.
+void SetSide(std::size_t crop, std::int64_t* side) {
+  if (crop != 0) *side = static_cast<std::int64_t>(crop);
+}
+
 float ValueOr(const std::vector<float>& values, std::size_t channel, float missing) {
   if (values.empty()) return missing;
   return values[values.size() == 1 ? 0 : channel];
@@ -55,12 +64,13 @@ CastNormalize KernelOf(const NormalizeField& normalize, const FieldPlace& from,
   CastNormalize kernel;
   const std::size_t rank = from.shape.size();
   const bool per_channel = normalize.mean.size() > 1 || normalize.scale.size() > 1;
+  const bool by_image = normalize.channels_first || IsCropped(normalize);
   std::uint64_t steps = from.bytes;  // of u8
-  if (normalize.channels_first || per_channel) {
+  if (by_image || per_channel) {
     kernel.channels = static_cast<std::uint64_t>(from.shape[rank - 1]);
     steps /= std::max<std::uint64_t>(kernel.channels, 1);
   }
-  if (normalize.channels_first) {
+  if (by_image) {
     kernel.height = static_cast<std::uint64_t>(from.shape[rank - 3]);
     kernel.width = static_cast<std::uint64_t>(from.shape[rank - 2]);
     steps /= std::max<std::uint64_t>(kernel.height * kernel.width, 1);
@@ -68,6 +78,8 @@ CastNormalize KernelOf(const NormalizeField& normalize, const FieldPlace& from,
   kernel.rows = steps;
   kernel.output_dtype = to.dtype;
   kernel.channels_first = normalize.channels_first;
+  kernel.crop_height = normalize.crop_height;
+  kernel.crop_width = normalize.crop_width;
   for (std::size_t c = 0; c < kernel.channels; ++c) {
     kernel.mean[c] = ValueOr(normalize.mean, c, 0);
     kernel.scale[c] = ValueOr(normalize.scale, c, 1);
@@ -343,6 +355,44 @@ Status CopyPlan::PlaceOutput(FieldPlace* place, DType dtype, Shape shape) {
   return {};
 }
 
+const FieldPlace& CopyPlan::AsCopied(std::size_t field) const {
+  for (const Transformed& step : transformed_) {
+    if (FieldOf(*step.transform) == field) return step.from;
+  }
+  return fields_[field];
+}
+
+Status CopyPlan::CheckCrop(const NormalizeField& normalize, const FieldPlace& images) const {
+  const std::string shape = ShapeToString(images.shape);
+  const auto side = [&](std::size_t from_end) {
+    return static_cast<std::size_t>(images.shape[images.shape.size() - from_end]);
+  };
+  if (!images.lod.empty()) return Refuse(normalize.field, "a ragged field cannot be cropped");
+  if (normalize.crop_height > side(3) || normalize.crop_width > side(2)) {
+    return Refuse(normalize.field, "a crop of " + std::to_string(normalize.crop_height) + " by " +
+                                       std::to_string(normalize.crop_width) +
+                                       " pixels does not fit into the images of " + shape);
+  }
+  if (!normalize.crops) return {};
+  if (*normalize.crops >= fields_.size()) {
+    return Refuse(normalize.field, "crops is field " + std::to_string(*normalize.crops) +
+                                       "; there are " + std::to_string(fields_.size()) +
+                                       " fields, from 0");
+  }
+  if (images.shape.size() != 4) {
+    return Refuse(normalize.field, "with crops a row is one image, not those of " + shape);
+  }
+  const FieldPlace& crops = AsCopied(*normalize.crops);
+  const Shape wanted = {images.shape[0], CastNormalize::kCropNumbers};
+  if (crops.dtype == DType::kInt32 && crops.shape == wanted && crops.lod.empty()) return {};
+  return Refuse(normalize.field, "crops, field " + std::to_string(*normalize.crops) +
+                                     ", is to be int32 " + ShapeToString(wanted) +
+                                     ": top, left and whether to mirror, of each row; it is " +
+                                     (crops.lod.empty() ? "" : "ragged, ") +
+                                     std::string(DTypeName(crops.dtype)) + " " +
+                                     ShapeToString(crops.shape));
+}
+
 Status CopyPlan::Normalize(const NormalizeField& normalize, FieldPlace* place) {
   if (place->dtype != DType::kUInt8) {
     return Refuse(normalize.field,
@@ -356,15 +406,19 @@ Status CopyPlan::Normalize(const NormalizeField& normalize, FieldPlace* place) {
   Shape shape = place->shape;
   const std::size_t rank = shape.size();
   const std::size_t most = std::max(normalize.mean.size(), normalize.scale.size());
-  if (normalize.channels_first) {
-    if (rank < 4) {
-      return Refuse(normalize.field,
-                    "channels_first takes rows of [height, width, channels], not " +
-                        ShapeToString(place->shape));
-    }
-    std::rotate(shape.end() - 3, shape.end() - 1, shape.end());
+  const bool by_image = normalize.channels_first || IsCropped(normalize);
+  if (by_image && rank < 4) {
+    return Refuse(normalize.field, std::string(IsCropped(normalize) ? "a crop" : "channels_first") +
+                                       " takes rows of [height, width, channels], not " +
+                                       ShapeToString(place->shape));
   }
-  const bool by_channel = normalize.channels_first || most > 1;
+  if (IsCropped(normalize)) {
+    if (Status status = CheckCrop(normalize, *place); !status.ok()) return status;
+    SetSide(normalize.crop_height, &shape[rank - 3]);
+    SetSide(normalize.crop_width, &shape[rank - 2]);
+  }
+  if (normalize.channels_first) std::rotate(shape.end() - 3, shape.end() - 1, shape.end());
+  const bool by_channel = by_image || most > 1;
   const std::int64_t channels = rank == 0 ? 0 : place->shape[rank - 1];
   const auto fits = [&](const std::vector<float>& values) {
     return values.size() <= 1 || static_cast<std::int64_t>(values.size()) == channels;
@@ -459,6 +513,12 @@ void CopyPlan::AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) c
           kernel.output = slot + to.offset;
           if constexpr (std::is_same_v<decltype(kernel), RaggedToPadded>) {
             kernel.offsets = reinterpret_cast<const std::int64_t*>(slot + step.from.offsets_at);
+          }
+          if constexpr (std::is_same_v<decltype(kernel), CastNormalize>) {
+            if (of.crops) {
+              kernel.crops =
+                  reinterpret_cast<const std::int32_t*>(slot + AsCopied(*of.crops).offset);
+            }
           }
           kernels->emplace_back(kernel);
         },

@@ -131,6 +131,9 @@ class CopyPlan {
   Status Transform(const FieldTransform& transform);
   Status PlaceOutput(FieldPlace* place, DType dtype, Shape shape);
   Status Normalize(const NormalizeField& normalize, FieldPlace* place);
+  Status CheckCrop(const NormalizeField& normalize, const FieldPlace& images) const;
+  /// Where the field stands before any transform.
+  const FieldPlace& AsCopied(std::size_t field) const;
   Status Widen(const WidenField& widen, FieldPlace* place);
   Status Pad(const PadField& pad, FieldPlace* place);
 

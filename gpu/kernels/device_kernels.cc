@@ -22,9 +22,13 @@ MemoryAccess Write(const void* data, std::uint64_t bytes) {
 }
 
 Accesses AccessesOf(const CastNormalize& kernel) {
-  const std::uint64_t elements = kernel.rows * kernel.height * kernel.width * kernel.channels;
-  return {Read(kernel.input, elements),
-          Write(kernel.output, elements * DTypeBytes(kernel.output_dtype))};
+  const std::uint64_t input = kernel.rows * kernel.height * kernel.width * kernel.channels;
+  const std::uint64_t output =
+      kernel.rows * kernel.output_height() * kernel.output_width() * kernel.channels;
+  const MemoryAccess written = Write(kernel.output, output * DTypeBytes(kernel.output_dtype));
+  if (input == 0 || kernel.crops == nullptr) return {Read(kernel.input, input), written};
+  const std::uint64_t places = kernel.rows * CastNormalize::kCropNumbers;
+  return {Read(kernel.input, input), Read(kernel.crops, places * sizeof(*kernel.crops)), written};
 }
 
 Accesses AccessesOf(const WidenTokens& kernel) {
@@ -110,6 +114,13 @@ Status CheckOperands(std::string_view kernel, const Accesses& accesses,
   return {};
 }
 
+Status CheckCrop(std::string_view name, std::uint64_t crop, std::string_view side,
+                 std::uint64_t all) {
+  if (crop <= all) return {};
+  return Refused("CastNormalize", std::string(name) + " is " + std::to_string(crop) + ", and " +
+                                      std::string(side) + " " + std::to_string(all));
+}
+
 Status CheckOne(const CastNormalize& kernel) {
   constexpr std::string_view kName = "CastNormalize";
   if (kernel.channels < 1 || kernel.channels > CastNormalize::kMostChannels) {
@@ -130,8 +141,18 @@ Status CheckOne(const CastNormalize& kernel) {
   if (!Fits({kernel.rows, kernel.height, kernel.width, kernel.channels, size})) {
     return Refused(kName, "rows * height * width * channels overflows");
   }
-  return CheckOperands(kName, AccessesOf(kernel),
-                       {{"input", kernel.input, 1}, {"output", kernel.output, size}});
+  Status crop = CheckCrop("crop_height", kernel.crop_height, "height", kernel.height);
+  if (crop.ok()) crop = CheckCrop("crop_width", kernel.crop_width, "width", kernel.width);
+  if (!crop.ok()) return crop;
+  const Accesses accesses = AccessesOf(kernel);
+  const Operand input{"input", kernel.input, 1};
+  const Operand output{"output", kernel.output, size};
+  if (kernel.crops == nullptr) return CheckOperands(kName, accesses, {input, output});
+  if (!Fits({kernel.rows, CastNormalize::kCropNumbers, sizeof(*kernel.crops)})) {
+    return Refused(kName, "rows overflows");
+  }
+  const Operand crops{"crops", kernel.crops, alignof(std::int32_t)};
+  return CheckOperands(kName, accesses, {input, crops, output});
 }
 
 Status CheckOne(const WidenTokens& kernel) {

@@ -67,6 +67,43 @@ RINGFEED_HOST_DEVICE inline std::uint64_t ChannelsFirstIndex(std::uint64_t row,
   return (row * channels + channel) * pixels + pixel;
 }
 
+/// Where in its image a crop stands.
+struct CropPlace {
+  std::uint64_t top = 0;
+  std::uint64_t left = 0;
+  bool mirrored = false;  ///< left to right
+};
+
+/// The nearest begin of `crop` steps in `all`, which are as many at least.
+RINGFEED_HOST_DEVICE inline std::uint64_t CropBegin(std::int32_t wanted, std::uint64_t crop,
+                                                    std::uint64_t all) {
+  const std::uint64_t last = all - crop;
+  if (wanted < 0) return 0;
+  return static_cast<std::uint64_t>(wanted) < last ? static_cast<std::uint64_t>(wanted) : last;
+}
+
+/// `numbers` are the row's three of CastNormalize::crops; null: the middle.
+RINGFEED_HOST_DEVICE inline CropPlace CropPlaceOf(const std::int32_t* numbers, std::uint64_t height,
+                                                  std::uint64_t width, std::uint64_t crop_height,
+                                                  std::uint64_t crop_width) {
+  CropPlace place;
+  if (numbers == nullptr) {
+    place.top = (height - crop_height) / 2;
+    place.left = (width - crop_width) / 2;
+  } else {
+    place.top = CropBegin(numbers[0], crop_height, height);
+    place.left = CropBegin(numbers[1], crop_width, width);
+    place.mirrored = numbers[2] != 0;
+  }
+  return place;
+}
+
+/// The image's column that stands at column x of its crop.
+RINGFEED_HOST_DEVICE inline std::uint64_t CroppedColumn(const CropPlace& place, std::uint64_t x,
+                                                        std::uint64_t crop_width) {
+  return place.left + (place.mirrored ? crop_width - 1 - x : x);
+}
+
 /// The input steps that an output row takes; the rest of it is padding.
 struct PaddedRow {
   std::uint64_t begin = 0;

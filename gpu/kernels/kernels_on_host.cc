@@ -75,8 +75,39 @@ void CastChannelsFirst(const CastNormalize& kernel) {
   }
 }
 
+/// The output's lines one after the other. Those of one plane have one channel, the others all.
+template <typename To>
+void CastCropped(const CastNormalize& kernel) {
+  const Tables<To> tables = TablesOf<To>(kernel);
+  const std::uint64_t channels = kernel.channels;
+  const std::uint64_t planes = kernel.channels_first ? channels : 1;
+  const std::uint64_t crop_height = kernel.output_height();
+  const std::uint64_t crop_width = kernel.output_width();
+  const auto* image = reinterpret_cast<const std::uint8_t*>(kernel.input);
+  auto* output = reinterpret_cast<typename To::Stored*>(kernel.output);
+  for (std::uint64_t row = 0; row < kernel.rows; ++row) {
+    const std::int32_t* numbers =
+        kernel.crops == nullptr ? nullptr : kernel.crops + row * CastNormalize::kCropNumbers;
+    const CropPlace place =
+        CropPlaceOf(numbers, kernel.height, kernel.width, crop_height, crop_width);
+    for (std::uint64_t plane = 0; plane < planes; ++plane) {
+      for (std::uint64_t y = 0; y < crop_height; ++y) {
+        const std::uint8_t* line = image + (place.top + y) * kernel.width * channels;
+        for (std::uint64_t x = 0; x < crop_width; ++x) {
+          const std::uint8_t* pixel = line + CroppedColumn(place, x, crop_width) * channels;
+          for (std::uint64_t channel = plane; channel < channels; channel += planes) {
+            *output++ = tables[channel][pixel[channel]];
+          }
+        }
+      }
+    }
+    image += kernel.height * kernel.width * channels;
+  }
+}
+
 template <typename To>
 void CastTo(const CastNormalize& kernel) {
+  if (!kernel.takes_all()) return CastCropped<To>(kernel);
   kernel.channels_first ? CastChannelsFirst<To>(kernel) : Cast<To>(kernel);
 }
 

@@ -69,14 +69,23 @@ TransferPlan TransferPlanNamed(std::string_view name);
 
 // What a device makes of one field of a batch after the copy. `field` counts from 0.
 
-/// u8 to numbers: see CastNormalize. With channels_first the field's rows are [height, width,
-/// channels]; mean and scale are per channel, the last dimension (1 to 4), or one for all.
+/// u8 to numbers: see CastNormalize. With channels_first or a crop the field's rows are [height,
+/// width, channels]; mean and scale are per channel, the last dimension (1 to 4), or one for all.
+///
+/// A crop stands in the middle, or where `crops`, another field of the same batch, says: int32
+/// [rows, 3], a row's top, left, and whether it is mirrored left to right (not 0). It stays a field
+/// of the batch. So what becomes of a sample hangs on what a file or Map wrote beside it, and not
+/// on who reads it when. A crop that would stand beyond an edge is moved to it, without a word:
+/// that is the mistake of whoever wrote the place.
 struct NormalizeField {
   std::size_t field = 0;
   DType dtype = DType::kFloat32;  ///< kFloat32, kFloat16, kBFloat16
   std::vector<float> mean{};      ///< empty: 0
   std::vector<float> scale{};     ///< empty: 1
   bool channels_first = false;
+  std::size_t crop_height = 0;         ///< in pixels, at most the image's; 0: all of it
+  std::size_t crop_width = 0;          ///< the same
+  std::optional<std::size_t> crops{};  ///< a field's number; nothing: the middle, not mirrored
 };
 /// u16 to kInt32 or kInt64.
 struct WidenField {

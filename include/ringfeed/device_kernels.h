@@ -17,9 +17,15 @@ namespace ringfeed {
 
 /// Images as numbers: u8 → f32, f16 or bf16, output = (input - mean[c]) * scale[c], computed in f32
 /// and rounded once, to nearest even. mean and scale are finite. Input [rows, height, width,
-/// channels]; output the same, or [rows, channels, height, width].
+/// channels]; output [rows, output_height(), output_width(), channels], or with channels_first
+/// [rows, channels, output_height(), output_width()].
+///
+/// With crop_height or crop_width a part of each image is taken. Where it stands is what `crops`
+/// says of the row: a device draws nothing. A part that would stand beyond an edge is moved to it,
+/// since a device cannot fail: no place leads out of the image.
 struct CastNormalize {
   static constexpr std::size_t kMostChannels = 4;
+  static constexpr std::size_t kCropNumbers = 3;  ///< of a row in `crops`
 
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -31,6 +37,19 @@ struct CastNormalize {
   bool channels_first = false;  ///< NHWC → NCHW
   std::array<float, kMostChannels> mean{};
   std::array<float, kMostChannels> scale{1, 1, 1, 1};
+  std::uint64_t crop_height = 0;  ///< of what is taken, at most `height`; 0: all of it
+  std::uint64_t crop_width = 0;   ///< the same for `width`
+  /// Device memory too, [rows, 3]: top, left, and 1 to mirror what is taken, left to right (0: as
+  /// it is; other numbers mirror, too). Null: from the middle, (height - crop_height) / 2 and
+  /// (width - crop_width) / 2, rounded down, as it is.
+  const std::int32_t* crops = nullptr;
+
+  std::uint64_t output_height() const { return crop_height == 0 ? height : crop_height; }
+  std::uint64_t output_width() const { return crop_width == 0 ? width : crop_width; }
+  /// Whether every image is taken whole and as it is.
+  bool takes_all() const {
+    return crops == nullptr && output_height() == height && output_width() == width;
+  }
 };
 
 /// u16 → i32 or i64, as unsigned numbers.
@@ -119,8 +138,8 @@ struct MemoryAccess {
   std::size_t bytes = 0;
   bool writes = false;
 };
-/// What the kernel, which was checked, reads (of a ragged input at most) and writes: inputs first,
-/// then the output; unused ones are empty.
+/// What the kernel, which was checked, reads (of a ragged or cropped input at most) and writes:
+/// inputs first, then the output; unused ones are empty.
 std::array<MemoryAccess, 3> KernelAccesses(const DeviceKernel& kernel);
 
 }  // namespace ringfeed

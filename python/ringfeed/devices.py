@@ -9,17 +9,27 @@ from dataclasses import dataclass, replace
 from typing import Any, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _core, counterparts
-from .arguments import at_least
+from .arguments import at_least, counted
 
 
 class Normalize(NamedTuple):
-    """A field of uint8 becomes numbers: (value - mean) * scale, on the device.
+    """A field of uint8 becomes numbers: (value - mean) * scale, on the device, which also crops and
+    mirrors images.
 
     Attributes:
-        field: its name or number; its rows are [height, width, channels] for channels_first.
+        field: its name or number; its rows are [height, width, channels] for channels_first and
+            for a crop.
         dtype: "float32", "float16" or "bfloat16".
         mean, scale: one for all, or one per channel (1 to 4); empty: 0 and 1.
         channels_first: rows become [channels, height, width].
+        crop: height and width of the part that is taken of each image, in pixels, at most the
+            image's (0: the whole side); None: all of it.
+        crops: the name or number of the field that says, of each row, where its crop stands: int32
+            [3], its top, its left, and whether it is mirrored, left to right (not 0). It stays a
+            field of the batch. A crop that would stand beyond an edge is moved to it, without a
+            word. None: crops stand in the middle (what is left over is halved, rounded down), and
+            none is mirrored. The device draws nothing: what becomes of a sample hangs on what was
+            written beside it, so it can be had again.
     """
 
     field: Union[str, int]
@@ -27,6 +37,8 @@ class Normalize(NamedTuple):
     mean: Sequence[float] = ()
     scale: Sequence[float] = ()
     channels_first: bool = False
+    crop: Optional[tuple[int, int]] = None
+    crops: Union[str, int, None] = None
 
 
 class Widen(NamedTuple):
@@ -127,7 +139,15 @@ class DevicePlan:
             last_step=self.last_step,
             slot_bytes=self.slot_bytes,
             normalize=[
-                (_place(reader, t.field), t.dtype, list(t.mean), list(t.scale), t.channels_first)
+                (
+                    _place(reader, t.field),
+                    t.dtype,
+                    list(t.mean),
+                    list(t.scale),
+                    t.channels_first,
+                    (0, 0) if t.crop is None else (t.crop[0], t.crop[1]),
+                    None if t.crops is None else _place(reader, t.crops),
+                )
                 for t in self.transforms
                 if isinstance(t, Normalize)
             ],
@@ -162,6 +182,8 @@ class DevicePlan:
         for transform in self.transforms:
             if not isinstance(transform, (Normalize, Widen, Pad)):
                 raise TypeError(f"a transform is a Normalize, a Widen or a Pad, not {transform!r}")
+            if isinstance(transform, Normalize):
+                _check_crop(transform.crop)
             if isinstance(transform, Pad) and transform.length < 1:
                 raise ValueError(f"rows are padded to a length of at least 1: {transform!r}")
         if not 2 <= self.slots <= 64:
@@ -253,6 +275,15 @@ def _chosen(devices: Any) -> tuple[str, list[int]]:
     if twice:
         raise ValueError(f"devices={devices!r}: device {twice[0]} is listed twice")
     return "cuda", listed
+
+
+def _check_crop(crop: Any) -> None:
+    if crop is None:
+        return
+    if not isinstance(crop, Sequence) or isinstance(crop, (str, bytes)) or len(crop) != 2:
+        raise TypeError(f"a crop is (height, width) in pixels, not {crop!r}")
+    for side in crop:
+        counted(side, "a side of a crop")
 
 
 def _place(reader: _core.Reader, field: Union[str, int]) -> int:

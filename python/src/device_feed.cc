@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -30,8 +31,9 @@ namespace nb = nanobind;
 namespace ringfeed::python {
 namespace {
 
-using NormalizeTuple =
-    std::tuple<std::size_t, std::string, std::vector<float>, std::vector<float>, bool>;
+using CropSides = std::tuple<std::size_t, std::size_t>;
+using NormalizeTuple = std::tuple<std::size_t, std::string, std::vector<float>, std::vector<float>,
+                                  bool, CropSides, std::optional<std::size_t>>;
 using WidenTuple = std::tuple<std::size_t, std::string>;
 using PadTuple = std::tuple<std::size_t, std::size_t, nb::bytes>;
 
@@ -42,8 +44,10 @@ std::vector<FieldTransform> TransformsOf(const std::vector<NormalizeTuple>& norm
                                          const std::vector<WidenTuple>& widen,
                                          const std::vector<PadTuple>& pad) {
   std::vector<FieldTransform> transforms;
-  for (const auto& [field, dtype, mean, scale, channels_first] : normalize) {
-    transforms.emplace_back(NormalizeField{field, DTypeNamed(dtype), mean, scale, channels_first});
+  for (const auto& [field, dtype, mean, scale, channels_first, crop, crops] : normalize) {
+    const auto [crop_height, crop_width] = crop;
+    transforms.emplace_back(NormalizeField{field, DTypeNamed(dtype), mean, scale, channels_first,
+                                           crop_height, crop_width, crops});
   }
   for (const auto& [field, dtype] : widen) {
     transforms.emplace_back(WidenField{field, DTypeNamed(dtype)});

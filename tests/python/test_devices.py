@@ -570,6 +570,99 @@ def test_images_are_normalized_by_channel_with_channels_first(tmp_path: Path, dt
     assert values == (0, 3, 0, 6, 0, 12)
 
 
+def _places_and_images(tmp_path: Path, rows: int = 12) -> tuple[Path, list[list[list[int]]]]:
+    """Rows of a place and an image of 4 by 5 of 2 channels, and what 2 by 3 of each are."""
+    wanted, data = [], b""
+    for row in range(rows):
+        top, left, flip = row % 5 - 1, row % 7 - 2, row % 2
+        pixels = bytes((row * 31 + i * 7) % 256 for i in range(40))
+        data += struct.pack("<3i", top, left, flip) + pixels
+        top, left = min(max(top, 0), 2), min(max(left, 0), 2)
+        columns = [left + 2, left + 1, left] if flip else [left, left + 1, left + 2]
+        wanted.append(
+            [
+                [
+                    pixels[(line * 5 + column) * 2 + channel]
+                    for column in columns
+                    for channel in (0, 1)
+                ]
+                for line in (top, top + 1)
+            ]
+        )
+    (tmp_path / "a.rows").write_bytes(data)
+    return tmp_path / "a.rows", wanted
+
+
+def _image_loader(path: Path, *transforms: Normalize, **options: Any) -> ringfeed.Loader:
+    return ringfeed.Loader(
+        path,
+        format="rows:52",
+        parse=ringfeed.rows({"place": ("int32", (3,)), "image": ("uint8", (4, 5, 2))}),
+        transforms=transforms,
+        **{"batch": 4, "devices": "emu:1", **options},
+    )
+
+
+@pytest.mark.parametrize("crops", ["place", 0])
+@pytest.mark.parametrize("transfer", ["auto", "batch", "members", "slabs"])
+def test_images_are_cropped_and_mirrored_where_a_field_says(
+    tmp_path: Path, transfer: str, crops: Any
+) -> None:
+    path, wanted = _places_and_images(tmp_path)
+    normalize = Normalize("image", mean=[3], scale=[0.5], crop=(2, 3), crops=crops)
+    plan = DevicePlan("emu:2", transfer=transfer)
+    got: list[float] = []
+    for batch in _image_loader(path, normalize, devices=plan):
+        assert batch["image"].shape == (4, 2, 3, 2)
+        assert batch["place"].shape == (4, 3)
+        got += struct.unpack("<48f", batch["image"].tobytes())
+    assert got == [(value - 3) / 2 for image in wanted for line in image for value in line]
+
+
+def test_images_are_cropped_in_the_middle_without_such_a_field(tmp_path: Path) -> None:
+    path, _ = _places_and_images(tmp_path)
+    for sides, shape in (((2, 3), (4, 2, 2, 3)), ((0, 2), (4, 2, 4, 2)), (None, (4, 2, 4, 5))):
+        normalize = Normalize("image", channels_first=True, crop=sides)
+        assert next(_image_loader(path, normalize))["image"].shape == shape
+    batch = next(_image_loader(path, Normalize("image", crop=(1, 2)), batch=1))
+    assert struct.unpack("<4f", batch["image"].tobytes()) == (84, 91, 98, 105)  # line 1, column 1
+
+
+@pytest.mark.parametrize(
+    ("normalize", "error", "said"),
+    [
+        (Normalize("image", crop=3), TypeError, "height, width"),  # type: ignore[arg-type]
+        (Normalize("image", crop=(1, 2, 3)), TypeError, "height, width"),  # type: ignore[arg-type]
+        (Normalize("image", crop=(1, -2)), ValueError, "a side of a crop must be at least 0"),
+        (Normalize("image", crop=(1, 2.5)), TypeError, "a side of a crop"),  # type: ignore[arg-type]
+        (Normalize("image", crop=(1, 2), crops="places"), KeyError, "no field 'places'"),
+    ],
+)
+def test_a_crop_that_is_none_is_refused_as_it_is_made(
+    tmp_path: Path, normalize: Normalize, error: type[Exception], said: str
+) -> None:
+    path, _ = _places_and_images(tmp_path, 1)
+    with pytest.raises(error, match=said):
+        _image_loader(path, normalize)
+
+
+@pytest.mark.parametrize(
+    ("normalize", "said"),
+    [
+        (Normalize("image", crop=(5, 3)), "a crop of 5 by 3 pixels does not fit"),
+        (Normalize("image", crop=(2, 3), crops=7), "crops is field 7; there are 2 fields"),
+        (Normalize("image", crop=(2, 3), crops="image"), r"is to be int32 \[4, 3\]: top, left"),
+        (Normalize("place", crop=(2, 3)), "only uint8"),
+    ],
+)
+def test_a_crop_that_does_not_fit_is_said_at_the_first_batch(
+    tmp_path: Path, normalize: Normalize, said: str
+) -> None:
+    path, _ = _places_and_images(tmp_path)
+    with pytest.raises(ringfeed.errors.InvalidArgument, match=said):
+        next(_image_loader(path, normalize))
+
+
 @pytest.mark.parametrize(
     ("plan", "error", "said"),
     [

@@ -180,6 +180,95 @@ __global__ void CastChannelsFirst(const __grid_constant__ CastNumbers cast) {
   }
 }
 
+/// A cropped CastNormalize. Its output is lines of crop_width pixels: of all channels, or, with
+/// channels first, of one, each image's planes one after the other.
+struct CropNumbers {
+  CastNumbers cast;
+  const std::int32_t* crops;
+  std::uint64_t height;
+  std::uint64_t width;
+  std::uint64_t crop_height;
+  std::uint64_t crop_width;
+  std::uint64_t channels;
+  std::uint64_t planes;  ///< channels, or 1
+};
+
+/// Lines along y, `kPack` of their elements a thread along x. Mirrored or not, what is read stands
+/// on no boundary, so it comes by bytes, which neighbours share; what is written is wide.
+template <typename To, int kLineChannels, int kPack>
+__global__ void CastCropped(const __grid_constant__ CropNumbers crop) {
+  using Stored = typename To::Stored;
+  const std::uint64_t lines = crop.cast.rows * crop.planes * crop.crop_height;
+  const std::uint64_t line_packs = crop.crop_width * kLineChannels / kPack;
+  auto* output = static_cast<Pack<Stored, kPack>*>(crop.cast.output);
+  for (std::uint64_t line = std::uint64_t{blockIdx.y} * blockDim.y + threadIdx.y; line < lines;
+       line += std::uint64_t{gridDim.y} * blockDim.y) {
+    const std::uint64_t of_planes = line / crop.crop_height;
+    const std::uint64_t row = of_planes / crop.planes;
+    const auto plane = static_cast<int>(of_planes - row * crop.planes);
+    const std::int32_t* numbers =
+        crop.crops == nullptr ? nullptr : crop.crops + row * CastNormalize::kCropNumbers;
+    const CropPlace place =
+        CropPlaceOf(numbers, crop.height, crop.width, crop.crop_height, crop.crop_width);
+    const std::uint64_t y = line - of_planes * crop.crop_height;
+    const std::uint8_t* input =
+        crop.cast.input + (row * crop.height + place.top + y) * crop.width * crop.channels;
+    for (std::uint64_t i = ThreadNumber(); i < line_packs; i += ThreadCount()) {
+      Pack<Stored, kPack> results;
+      std::uint64_t x = i * kPack / kLineChannels;
+      int channel = static_cast<int>(i * kPack % kLineChannels);
+#pragma unroll
+      for (int item = 0; item < kPack; ++item) {
+        const std::uint8_t* pixel =
+            input + CroppedColumn(place, x, crop.crop_width) * crop.channels;
+        results.items[item] = CastOne<To>(crop.cast, pixel[plane + channel], plane + channel);
+        if (++channel == kLineChannels) {
+          channel = 0;
+          ++x;
+        }
+      }
+      output[line * line_packs + i] = results;
+    }
+  }
+}
+
+template <typename To, int kLineChannels>
+cudaError_t LaunchLines(const CropNumbers& crop, cudaStream_t stream) {
+  constexpr int kPack = kStoreBytes / static_cast<int>(sizeof(typename To::Stored));
+  const std::uint64_t lines = crop.cast.rows * crop.planes * crop.crop_height;
+  const std::uint64_t line_items = crop.crop_width * kLineChannels;
+  if (IsOn(crop.cast.output, kStoreBytes) && line_items % kPack == 0) {
+    const RowShape shape = ShapeOf(lines, line_items / kPack);
+    return Enqueue(CastCropped<To, kLineChannels, kPack>, shape.grid, shape.block, stream, crop);
+  }
+  const RowShape shape = ShapeOf(lines, line_items);
+  return Enqueue(CastCropped<To, kLineChannels, 1>, shape.grid, shape.block, stream, crop);
+}
+
+template <typename To>
+cudaError_t LaunchCropped(const CastNormalize& kernel, const CastNumbers& cast,
+                          cudaStream_t stream) {
+  CropNumbers crop{};
+  crop.cast = cast;
+  crop.crops = kernel.crops;
+  crop.height = kernel.height;
+  crop.width = kernel.width;
+  crop.crop_height = kernel.output_height();
+  crop.crop_width = kernel.output_width();
+  crop.channels = kernel.channels;
+  crop.planes = kernel.channels_first ? kernel.channels : 1;
+  switch (kernel.channels / crop.planes) {
+    case 1:
+      return LaunchLines<To, 1>(crop, stream);
+    case 2:
+      return LaunchLines<To, 2>(crop, stream);
+    case 3:
+      return LaunchLines<To, 3>(crop, stream);
+    default:
+      return LaunchLines<To, 4>(crop, stream);
+  }
+}
+
 template <typename To, int kChannels>
 cudaError_t LaunchCast(const CastNumbers& cast, bool channels_first, cudaStream_t stream) {
   constexpr int kPack = kStoreBytes / static_cast<int>(sizeof(typename To::Stored));
@@ -210,6 +299,7 @@ cudaError_t LaunchCast(const CastNormalize& kernel, cudaStream_t stream) {
   cast.pixels = kernel.height * kernel.width;
   std::copy(kernel.mean.begin(), kernel.mean.end(), cast.mean);
   std::copy(kernel.scale.begin(), kernel.scale.end(), cast.scale);
+  if (!kernel.takes_all()) return LaunchCropped<To>(kernel, cast, stream);
   switch (kernel.channels) {
     case 1:
       return LaunchCast<To, 1>(cast, kernel.channels_first, stream);
@@ -506,7 +596,8 @@ template <typename To, int kChannels>
 cudaError_t LoadCast() {
   constexpr int kPack = kStoreBytes / static_cast<int>(sizeof(typename To::Stored));
   return LoadAll(CastInOrder<To, kChannels, kPack>, CastInOrder<To, kChannels, 1>,
-                 CastChannelsFirst<To, kChannels, kPack>, CastChannelsFirst<To, kChannels, 1>);
+                 CastChannelsFirst<To, kChannels, kPack>, CastChannelsFirst<To, kChannels, 1>,
+                 CastCropped<To, kChannels, kPack>, CastCropped<To, kChannels, 1>);
 }
 
 template <typename To>

@@ -65,6 +65,58 @@ TEST_P(KernelsConformance, CastNormalizeGivesItsTwinsBytes) {
   }
 }
 
+struct Crop {
+  Image image;
+  std::uint64_t height, width;
+};
+
+// Places beyond the image too: whatever they are, nothing outside of it is read.
+TEST_P(KernelsConformance, CroppedImagesAreTheirTwins) {
+  for (const Crop crop :
+       {Crop{{1, 1, 1, 1}, 1, 1}, Crop{{3, 5, 7, 3}, 4, 5}, Crop{{9, 16, 16, 1}, 14, 14},
+        Crop{{2, 17, 33, 4}, 0, 32}, Crop{{5, 64, 63, 3}, 48, 48}, Crop{{300, 3, 16, 2}, 2, 0}}) {
+    const Image image = crop.image;
+    const std::size_t count = image.rows * image.height * image.width * image.channels;
+    const std::vector<std::byte> input = RandomBytes(count, count);
+    std::mt19937 random(7);
+    std::vector<std::int32_t> places;
+    for (std::uint64_t row = 0; row < image.rows; ++row) {
+      places.push_back(static_cast<std::int32_t>(random() % (2 * image.height)) - 2);
+      places.push_back(row % 5 == 4 ? static_cast<std::int32_t>(random()) : 1);
+      places.push_back(static_cast<std::int32_t>(random() % 2));
+    }
+    std::byte* const on_device = Upload(input, 1);
+    const auto* const places_there =
+        reinterpret_cast<const std::int32_t*>(Upload(std::as_bytes(std::span(places)), 4));
+    for (const DType dtype : {kFloat32, kFloat16, kBFloat16}) {
+      for (const bool channels_first : {false, true}) {
+        for (const bool has_places : {false, true}) {
+          SCOPED_TRACE(testing::Message() << count << " of " << DTypeName(dtype));
+          CastNormalize kernel{on_device,
+                               nullptr,
+                               image.rows,
+                               image.height,
+                               image.width,
+                               image.channels,
+                               dtype,
+                               channels_first,
+                               {123.675f, 0.0f, 103.53f, -7.5f},
+                               {0.0171f, 1.0f, 1e-7f, 300.25f},
+                               crop.height,
+                               crop.width,
+                               has_places ? places_there : nullptr};
+          CastNormalize twin = kernel;
+          twin.input = input.data();
+          twin.crops = has_places ? places.data() : nullptr;
+          Compare(kernel, twin,
+                  image.rows * kernel.output_height() * kernel.output_width() * image.channels *
+                      DTypeBytes(dtype));
+        }
+      }
+    }
+  }
+}
+
 TEST_P(KernelsConformance, WidenTokensGivesItsTwinsBytes) {
   for (const std::size_t count : {1u, 2u, 7u, 8u, 255u, 4096u, 100'003u}) {
     const std::vector<std::byte> input = RandomBytes(count * 2, count);
@@ -204,6 +256,8 @@ TEST_P(KernelsConformance, AKernelThatMakesNoSenseIsRefusedAndTheDeviceStaysUsab
   EXPECT_TRUE(refused(WidenTokens{input, output, 10, kFloat32})) << "dtype";
   EXPECT_TRUE(refused(CastNormalize{input, output, 1, 1, 1, 5})) << "channels";
   EXPECT_TRUE(refused(CastNormalize{input, nullptr, 1, 1, 1, 1})) << "no output";
+  EXPECT_TRUE(refused(CastNormalize{.input = input, .output = output, .rows = 1, .crop_width = 2}))
+      << "a crop larger than the image";
   EXPECT_TRUE(refused(Checksum{input, 8, nullptr})) << "no output";
   EXPECT_TRUE(AreAll(ReadBack(stream_, output, 4096), kBefore));
   ASSERT_TRUE(Ok(backend().Launch(stream_, WidenTokens{input, output, 1024, kInt32})));

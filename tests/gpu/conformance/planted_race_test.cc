@@ -111,7 +111,14 @@ TEST_P(PlantedRace, IsFoundWhicheverWaitIsLeftOutAndOnlyWhereItIsOne) {
       ASSERT_EQ(!offences.empty(), expected)
           << "seed " << seed << " without step " << left_out
           << (offences.empty() ? std::string() : ": " + offences[0].ToString());
-      for (const Offence& offence : offences) EXPECT_EQ(offence.rule, "unordered");
+      std::size_t unordered = 0;
+      for (const Offence& offence : offences) {
+        unordered += offence.rule == "unordered" ? 1 : 0;
+        // A race may be seen to happen, too: a copy down writes where one is copying from.
+        EXPECT_TRUE(offence.rule == "unordered" || offence.rule == "source changed under a copy")
+            << offence.ToString();
+      }
+      EXPECT_EQ(unordered > 0, expected);
     }
   }
   EXPECT_GT(races, 0);

@@ -46,6 +46,19 @@ std::pair<std::size_t, std::size_t> TwoRooms(Random& random, std::size_t memory,
   }
 }
 
+// And a third piece beside them.
+std::size_t RoomBeside(Random& random, std::size_t memory, std::size_t bytes, std::size_t boundary,
+                       const std::pair<std::size_t, std::size_t>& first,
+                       const std::pair<std::size_t, std::size_t>& second) {
+  for (;;) {
+    const std::size_t room = Room(random, memory, bytes, boundary);
+    const auto apart = [&](const std::pair<std::size_t, std::size_t>& other) {
+      return room + bytes <= other.first || other.first + other.second <= room;
+    };
+    if (apart(first) && apart(second)) return room;
+  }
+}
+
 ProgramStep Work(std::size_t stream, std::vector<ProgramAccess> accesses) {
   ProgramStep step;
   step.stream = stream;
@@ -166,7 +179,7 @@ ProgramStep WidenSome(std::size_t stream, std::size_t memory, Random& random) {
                   });
 }
 
-ProgramStep NormalizeSome(std::size_t stream, std::size_t memory, Random& random) {
+CastNormalize SomeCast(Random& random) {
   CastNormalize kernel;
   kernel.rows = 1 + Below(random, 3);
   kernel.height = 1 + Below(random, 9);
@@ -176,6 +189,11 @@ ProgramStep NormalizeSome(std::size_t stream, std::size_t memory, Random& random
   kernel.channels_first = random() % 2 == 0;
   kernel.mean = {1.5f, 127.0f, 0.0f, -3.0f};
   kernel.scale = {0.25f, 0.017f, 1.0f, 1e-3f};
+  return kernel;
+}
+
+ProgramStep NormalizeSome(std::size_t stream, std::size_t memory, Random& random) {
+  const CastNormalize kernel = SomeCast(random);
   const std::size_t count = kernel.rows * kernel.height * kernel.width * kernel.channels;
   const std::size_t bytes = count * DTypeBytes(kernel.output_dtype);
   const auto [input, output] = TwoRooms(random, memory, count, 1, bytes, 4);
@@ -183,6 +201,31 @@ ProgramStep NormalizeSome(std::size_t stream, std::size_t memory, Random& random
                   [=, from = input, to = output](std::byte* data) -> DeviceKernel {
                     CastNormalize here = kernel;
                     here.input = data + from;
+                    here.output = data + to;
+                    return here;
+                  });
+}
+
+// Whatever stands where the places are said to be: each one is moved into the image.
+ProgramStep CropSome(std::size_t stream, std::size_t memory, Random& random) {
+  CastNormalize kernel = SomeCast(random);
+  kernel.crop_height = Below(random, kernel.height + 1);
+  kernel.crop_width = Below(random, kernel.width + 1);
+  const std::size_t count = kernel.rows * kernel.height * kernel.width * kernel.channels;
+  const std::size_t bytes = kernel.rows * kernel.output_height() * kernel.output_width() *
+                            kernel.channels * DTypeBytes(kernel.output_dtype);
+  const std::size_t places_bytes = kernel.rows * CastNormalize::kCropNumbers * sizeof(std::int32_t);
+  const auto [input, output] = TwoRooms(random, memory, count, 1, bytes, 4);
+  const std::size_t places =
+      RoomBeside(random, memory, places_bytes, 4, {input, count}, {output, bytes});
+  return LaunchOf(stream, memory,
+                  {{memory, input, count, false},
+                   {memory, places, places_bytes, false},
+                   {memory, output, bytes, true}},
+                  [=, from = input, to = output](std::byte* data) -> DeviceKernel {
+                    CastNormalize here = kernel;
+                    here.input = data + from;
+                    here.crops = reinterpret_cast<const std::int32_t*>(data + places);
                     here.output = data + to;
                     return here;
                   });
@@ -239,7 +282,7 @@ std::vector<ProgramStep> RandomWork(std::size_t stream, std::size_t memory, Rand
   const std::size_t bytes = Below(random, kMost);
   const std::size_t host = Room(random, 0, bytes);
   const std::size_t device = Room(random, memory, bytes);
-  switch (Below(random, 12)) {
+  switch (Below(random, 13)) {
     case 0:
     case 1:
     case 2:
@@ -259,6 +302,8 @@ std::vector<ProgramStep> RandomWork(std::size_t stream, std::size_t memory, Rand
       return ListOf(NormalizeSome(stream, memory, random));
     case 10:
       return PadSome(stream, memory, random);
+    case 11:
+      return ListOf(CropSome(stream, memory, random));
     default:
       return ListOf(BusyFor(stream, 1 + static_cast<std::int64_t>(Below(random, 30'000))));
   }

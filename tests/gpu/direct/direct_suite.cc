@@ -183,6 +183,31 @@ TEST_P(DirectTest, ShortRowsAndLongOnes) {
   }
 }
 
+// The images and the places of their crops come past the host, and the kernel reads both.
+TEST_P(DirectTest, ImagesAreCroppedByPlacesBesideThem) {
+  const std::string path = Rows(150);
+  const auto chain = [&] {
+    const auto parser =
+        RowsParser({{"image", kUInt8, {70, 30, 2}},
+                    {"place", kInt32, {3}},
+                    {"rest", kUInt8, {static_cast<std::int64_t>(kRowBytes) - 4212}}});
+    const OpenOptions options = Fresh("rows:" + std::to_string(kRowBytes));
+    return Batch(Globally(Parse(OpenFiles({path}, options), parser)), {.size = 6});
+  };
+  FeedOptions options;
+  NormalizeField crop{.field = 0, .mean = {7}, .scale = {0.25F}, .channels_first = true};
+  crop.crop_height = 64;
+  crop.crop_width = 21;
+  crop.crops = 1;
+  options.transforms = {crop};
+  const DirectOutcome expected = Feed(chain(), TransferPlan::kBatch, options);
+  const DirectOutcome got = Feed(chain(), TransferPlan::kDirect, options);
+  EXPECT_EQ(got.batches.size(), 25u);
+  EXPECT_TRUE(got == expected) << got << "\nfor\n" << expected;
+  EXPECT_EQ(got.stats.transfer, TransferPlan::kDirect) << got.stats.transfer_reason;
+  EXPECT_EQ(got.stats.direct_bytes, 150 * kRowBytes);
+}
+
 TEST_P(DirectTest, SeveralFilesPassesAndOrders) {
   const std::vector<std::string> files = {Rows(31), Rows(1), Rows(64)};
   const auto order = [&](ShuffleOptions shuffle, bool drop, std::size_t size) {

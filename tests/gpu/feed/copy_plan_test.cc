@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -159,6 +160,109 @@ TEST(CopyPlanTest, ImagesAreNormalisedByChannelAndTurned) {
   EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
             (std::vector<float>{0, 3, 6, 9, 0, 3, 6, 9, 0, 30, 60, 90}));
   EXPECT_EQ(plan.copied_bytes(), 12U);  // a quarter of what is shown
+}
+
+/// Two images of 2 by 3 pixels of 2 channels, each with its place.
+Instance ImagesAndPlaces() {
+  static const std::vector<std::uint8_t> kPixels = {
+      0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,  //
+      20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+  };
+  static const std::vector<std::int32_t> kPlaces = {1, 1, 0, -5, 9, 1};
+  Tensor images;
+  images.shape = {2, 2, 3, 2};
+  images.data = reinterpret_cast<const std::byte*>(kPixels.data());
+  images.bytes = kPixels.size();
+  Tensor places;
+  places.dtype = DType::kInt32;
+  places.shape = {2, 3};
+  places.data = reinterpret_cast<const std::byte*>(kPlaces.data());
+  places.bytes = kPlaces.size() * sizeof(std::int32_t);
+  return {images, places};
+}
+
+NormalizeField CropTo(std::size_t height, std::size_t width, std::optional<std::size_t> crops) {
+  NormalizeField crop;
+  crop.crop_height = height;
+  crop.crop_width = width;
+  crop.crops = crops;
+  return crop;
+}
+
+TEST(CopyPlanTest, ImagesAreCroppedAndMirroredByAFieldBeside) {
+  NormalizeField crop = CropTo(1, 2, 1);
+  crop.mean = {1};
+  for (const bool channels_first : {false, true}) {
+    crop.channels_first = channels_first;
+    const std::vector<FieldTransform> transforms = {crop};
+    CopyPlan plan;
+    ASSERT_TRUE(plan.Make(ImagesAndPlaces(), {.transforms = transforms}).ok());
+    Slot slot = CarryOut(plan);
+    Instance tensors;
+    plan.MakeTensors(slot.data(), {}, &tensors);
+    EXPECT_EQ(tensors[0].shape, channels_first ? (Shape{2, 2, 1, 2}) : (Shape{2, 1, 2, 2}));
+    const auto values = tensors[0].Values<float>();
+    EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
+              channels_first ? (std::vector<float>{7, 9, 8, 10, 23, 21, 24, 22})
+                             : (std::vector<float>{7, 8, 9, 10, 23, 24, 21, 22}));
+    const auto places = tensors[1].Values<std::int32_t>();  // it stays
+    EXPECT_EQ(std::vector<std::int32_t>(places.begin(), places.end()),
+              (std::vector<std::int32_t>{1, 1, 0, -5, 9, 1}));
+  }
+}
+
+TEST(CopyPlanTest, ImagesAreCroppedInTheMiddleWithoutSuchAField) {
+  const std::vector<FieldTransform> transforms = {CropTo(0, 1, {})};
+  CopyPlan plan;
+  ASSERT_TRUE(plan.Make(ImagesAndPlaces(), {.transforms = transforms}).ok());
+  Slot slot = CarryOut(plan);
+  Instance tensors;
+  plan.MakeTensors(slot.data(), {}, &tensors);
+  EXPECT_EQ(tensors[0].shape, (Shape{2, 2, 1, 2}));
+  const auto values = tensors[0].Values<float>();
+  EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
+            (std::vector<float>{2, 3, 8, 9, 22, 23, 28, 29}));
+}
+
+std::string RefusalOf(const Instance& batch, const NormalizeField& crop) {
+  CopyPlan plan;
+  const std::vector<FieldTransform> transforms = {crop};
+  const Status status = plan.Make(batch, {.transforms = transforms});
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  return status.message();
+}
+
+TEST(CopyPlanTest, CropsThatDoNotFitSaySo) {
+  Instance batch = ImagesAndPlaces();
+  EXPECT_EQ(RefusalOf(batch, CropTo(3, 2, {})),
+            "a transform of field 0: a crop of 3 by 2 pixels does not fit into the images of "
+            "[2, 2, 3, 2]");
+  EXPECT_NE(RefusalOf(batch, CropTo(1, ~std::size_t{0}, {})).find("does not fit"),
+            std::string::npos);
+  EXPECT_EQ(RefusalOf(batch, CropTo(1, 1, 2)),
+            "a transform of field 0: crops is field 2; there are 2 fields, from 0");
+  EXPECT_EQ(RefusalOf(batch, CropTo(1, 1, 0)),
+            "a transform of field 0: crops, field 0, is to be int32 [2, 3]: top, left and whether "
+            "to mirror, of each row; it is uint8 [2, 2, 3, 2]");
+  batch[1].shape = {6};
+  EXPECT_NE(RefusalOf(batch, CropTo(1, 1, 1)).find("it is int32 [6]"), std::string::npos);
+  batch[1].dtype = DType::kFloat32;
+  batch[1].shape = {2, 3};
+  EXPECT_NE(RefusalOf(batch, CropTo(1, 1, 1)).find("it is float32 [2, 3]"), std::string::npos);
+  batch[1].dtype = DType::kInt32;
+  const std::vector<std::int64_t> offsets = {0, 1, 2};
+  batch[1].lod.push_back({offsets.data(), offsets.size()});
+  EXPECT_NE(RefusalOf(batch, CropTo(1, 1, 1)).find("it is ragged, int32"), std::string::npos);
+  batch[1].lod.clear();
+  batch[0].lod.push_back({offsets.data(), offsets.size()});
+  EXPECT_NE(RefusalOf(batch, CropTo(1, 1, {})).find("a ragged field"), std::string::npos);
+  batch[0].lod.clear();
+  batch[0].shape = {2, 1, 2, 3, 2};
+  EXPECT_NE(RefusalOf(batch, CropTo(1, 1, 1)).find("a row is one image"), std::string::npos);
+  batch[0].shape = {4, 3, 2};
+  EXPECT_NE(RefusalOf(batch, CropTo(1, 1, {})).find("a crop takes rows of"), std::string::npos);
+  batch[0].shape = {1, 1, 4, 6};
+  EXPECT_NE(RefusalOf(batch, CropTo(1, 1, {})).find("1 to 4 channels"), std::string::npos);
 }
 
 TEST(CopyPlanTest, TransformsThatDoNotFitSaySo) {

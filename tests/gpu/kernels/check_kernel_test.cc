@@ -118,6 +118,48 @@ TEST(CheckKernel, CastNormalizeRefusesSizesThatOverflow) {
             "");
 }
 
+CastNormalize GoodCrop() {
+  CastNormalize kernel = GoodCast();
+  kernel.crop_height = 3;
+  kernel.crop_width = 6;
+  kernel.crops = reinterpret_cast<const std::int32_t*>(memory.offsets);
+  return kernel;
+}
+
+TEST(CheckKernel, CastNormalizeRefusesCropsThatAreLargerThanTheImage) {
+  EXPECT_EQ(RefusalOf(GoodCrop(), [](auto& kernel) { kernel.crop_height = 6; }),
+            "CastNormalize: crop_height is 6, and height 5");
+  EXPECT_EQ(RefusalOf(GoodCrop(), [](auto& kernel) { kernel.crop_width = kMost; }),
+            "CastNormalize: crop_width is 18446744073709551615, and width 6");
+  EXPECT_EQ(RefusalOf(GoodCrop(), [](auto& kernel) { kernel.crop_height = 5; }), "");
+  EXPECT_EQ(RefusalOf(GoodCrop(), [](auto& kernel) { kernel.crop_height = 0; }), "");
+  EXPECT_EQ(RefusalOf(GoodCrop(), [](auto& kernel) { kernel.crops = nullptr; }), "");
+}
+
+TEST(CheckKernel, CastNormalizeRefusesPlacesOffTheirBoundaryOrInTheOutput) {
+  const auto with_crops = [](const std::byte* crops) {
+    return RefusalOf(GoodCrop(), [&](auto& kernel) {
+      kernel.crops = reinterpret_cast<const std::int32_t*>(crops);
+    });
+  };
+  EXPECT_EQ(with_crops(memory.input + 402), "CastNormalize: crops is not on a boundary of 4 bytes");
+  EXPECT_EQ(with_crops(memory.output), "CastNormalize: crops and output overlap");
+  // 4 rows of 3 by 6 pixels of 3 channels: less is written than of whole images.
+  EXPECT_EQ(with_crops(memory.output + 4 * 4 * 3 * 6 * 3 - 4),
+            "CastNormalize: crops and output overlap");
+  EXPECT_EQ(with_crops(memory.output + 4 * 4 * 3 * 6 * 3), "");
+  EXPECT_EQ(RefusalOf(GoodCrop(), [](auto& kernel) { kernel.input = nullptr; }),
+            "CastNormalize: input is null");
+  EXPECT_EQ(RefusalOf(GoodCrop(),
+                      [](auto& kernel) {
+                        kernel.rows = kMost / 8;
+                        kernel.height = kernel.width = kernel.channels = 1;
+                        kernel.crop_height = kernel.crop_width = 1;
+                        kernel.output_dtype = kFloat16;
+                      }),
+            "CastNormalize: rows overflows");
+}
+
 TEST(CheckKernel, CastNormalizeRefusesBadPointers) {
   EXPECT_EQ(RefusalOf(GoodCast(), [](auto& kernel) { kernel.input = nullptr; }),
             "CastNormalize: input is null");
