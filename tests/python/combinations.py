@@ -67,9 +67,10 @@ INTERRUPTS = ("interrupt", "signal")
 EXITS = ("exit", "exit by interrupt")
 DIGITS = 15  # of a line
 
-#: How long a slow function takes, and in how many calls.
-SLOW_SECONDS = 0.0002
-MOST_SLOW = 3000
+#: How long a slow function takes, and in how many calls. So LATE_CALLS take longer than whoever
+#: ends a chain may stand still between two looks at their number.
+SLOW_SECONDS = 0.004
+MOST_SLOW = 400
 #: What is read of a slow one before it is ended.
 FEW_ROWS = 400
 #: Calls that may begin before an end is seen, besides one in each thread.

@@ -42,7 +42,7 @@ class _Calls:
             self.count += 1
         if int.from_bytes(record, "little") >= _SLOW_FROM:
             self.slow.set()
-            time.sleep(0.001)
+            time.sleep(0.01)
 
 
 def _filtered(path: Path, calls: _Calls) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Callable
 
 import pytest
 from loader_data import all_numbers, number_loader, numbers, write_rows
+from own_threads import thread_ids, threads_left
 
 import ringfeed
 
@@ -130,9 +131,9 @@ def test_a_process_that_leaves_a_loader_open_ends_in_time(tmp_path: Path, end: s
 
 
 def test_no_thread_is_left_behind_close(tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/task"))
+    before = thread_ids()
     loader = number_loader(write_rows(tmp_path))
     next(loader)
-    assert len(os.listdir("/proc/self/task")) > before
+    assert thread_ids() - before
     loader.close()
-    assert len(os.listdir("/proc/self/task")) == before
+    assert not threads_left(before)

@@ -64,7 +64,7 @@ def test_ctrl_c_ends_a_wait_and_the_loader_is_read_on(
         assert output.readline() == "interrupted\n"
         took = time.monotonic() - began
         print(f"KeyboardInterrupt came {took * 1000:.1f} ms behind the signal")
-        assert took < 1
+        assert took < 10  # nothing else ends the wait
         with writer or open(fifo, "w") as stream:
             stream.write("one\ntwo\n")
         assert output.readline() == "onetwo\n"
@@ -256,6 +256,6 @@ def test_ctrl_c_ends_the_making_of_an_index_and_the_next_call_makes_it(
         assert output.readline() == "interrupted\n"
         took = time.monotonic() - began
         print(f"KeyboardInterrupt came {took * 1000:.1f} ms behind the signal")
-        assert took < 2
+        assert took < 10  # all of it takes longer
         assert output.readline() == "5 10\n"
         assert program.wait(timeout=30) == 0

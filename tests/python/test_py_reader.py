@@ -437,7 +437,7 @@ for restart in [lambda: reader.reset(), lambda: reader.reader.reset()]:
         print("not interrupted")
     except KeyboardInterrupt:
         took = time.monotonic() - sent
-        print("interrupted" if took < 0.1 else f"interrupted after {took} s")
+        print("interrupted" if took < 10 else f"interrupted after {took} s")
     awake.set()
     reader.reset()
     reader.start()

@@ -275,10 +275,8 @@ def test_a_blocked_push_lets_other_threads_run():
     thread = threading.Thread(target=push)
     thread.start()
     pushing.wait()
-    counted, until = 0, time.monotonic() + 0.1
-    while time.monotonic() < until:
-        counted += 1
-    assert counted > 100 and thread.is_alive()
+    time.sleep(0.1)  # a push that kept the interpreter's lock while it waits would not let this end
+    assert thread.is_alive()
     assert [popped(queue), popped(queue)] == [[0], [1]]
     thread.join()
 
