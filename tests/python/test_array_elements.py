@@ -163,9 +163,7 @@ def copies(array: ringfeed.Array) -> list[ringfeed.Array]:
 
 
 @pytest.mark.parametrize("make", [matrices, ragged, scalar])
-def test_copies_and_pickles_are_the_same_in_memory_of_their_own(
-    tmp_path: Path, make: Any
-) -> None:
+def test_copies_and_pickles_are_the_same_in_memory_of_their_own(tmp_path: Path, make: Any) -> None:
     array = make(tmp_path)
     for other in copies(array):
         assert isinstance(other, ringfeed.Array)

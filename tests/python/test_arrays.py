@@ -92,8 +92,9 @@ def test_jax_knows_each_dtype(tmp_path: Path, dtype: str) -> None:
 def test_jax_takes_the_memory_without_a_copy(tmp_path: Path) -> None:
     jax = pytest.importorskip("jax")
     array = one_array(tmp_path, "float32", (16,), bytes(64))
-    assert jax.dlpack.from_dlpack(array).unsafe_buffer_pointer() == (
-        array.__array_interface__["data"][0]
+    assert (
+        jax.dlpack.from_dlpack(array).unsafe_buffer_pointer()
+        == (array.__array_interface__["data"][0])
     )
 
 

@@ -42,8 +42,14 @@ def test_a_forked_child_gets_an_error_and_its_parent_goes_on(tmp_path: Path) -> 
 def _finds_no_memory(array: ringfeed.Array, copied: ringfeed.Array) -> int:
     """How a child finds its parent's array: 0 as it should be."""
     uses: list[Callable[[], Any]] = [
-        array.tolist, array.tobytes, array.copy, lambda: list(array), lambda: array[0],
-        lambda: pickle.dumps(array), lambda: memoryview(array), array.__dlpack__,
+        array.tolist,
+        array.tobytes,
+        array.copy,
+        lambda: list(array),
+        lambda: array[0],
+        lambda: pickle.dumps(array),
+        lambda: memoryview(array),
+        array.__dlpack__,
         lambda: array[2:].tolist(),
     ]
     for number, use in enumerate(uses, 1):

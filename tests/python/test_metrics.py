@@ -34,7 +34,10 @@ def run_program(tmp_path: Path, where: str) -> "subprocess.CompletedProcess[str]
     return subprocess.run(
         [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), where, files],
         env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
