@@ -9,6 +9,8 @@
 //   made on EMU:0: 1 instance
 #include <cstring>
 #include <iostream>
+#include <utility>
+#include <vector>
 
 #include "ringfeed/device_backend.h"
 #include "ringfeed/device_kernels.h"
@@ -129,18 +131,20 @@ void Crop() {
   const std::byte image[] = {std::byte{0}, std::byte{1}, std::byte{2},
                              std::byte{3}, std::byte{4}, std::byte{5}};
   const std::int32_t place[] = {1, 1, 1};
-  float pixels[2];
-  const rf::CastNormalize crop = {.input = image,
-                                  .output = reinterpret_cast<std::byte*>(pixels),
-                                  .rows = 1,
-                                  .height = 2,
-                                  .width = 3,
-                                  .crop_height = 1,
-                                  .crop_width = 2,
-                                  .crops = place};
+  rf::CastNormalize crop = {.input = image,
+                            .rows = 1,
+                            .height = 2,
+                            .width = 3,
+                            .crop_height = 1,
+                            .crop_width = 2,
+                            .crops = place};
+  std::vector<float> pixels(crop.output_height() * crop.output_width());
+  crop.output = reinterpret_cast<std::byte*>(pixels.data());
   Need(rf::CheckKernel(crop));
   rf::RunKernelOnHost(crop);
-  std::cout << "cropped and mirrored on the host: " << pixels[0] << " " << pixels[1] << "\n";
+  std::cout << (crop.takes_all() ? "as it is" : "cropped and mirrored") << " on the host:";
+  for (const float pixel : pixels) std::cout << " " << pixel;
+  std::cout << "\n";
 }
 
 int main() try {
