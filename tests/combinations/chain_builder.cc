@@ -15,6 +15,7 @@
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
+#include "readers/parsers/worker_stop.h"
 #include "ringfeed/make_tensor.h"
 #include "tests/combinations/expected_delivery.h"
 #include "tests/combinations/progress_watch.h"
@@ -29,11 +30,25 @@ namespace {
 // Relaxed: counts, which may be seen late.
 std::atomic<std::uint64_t> user_calls{0};
 std::atomic<std::int64_t> slow_calls{0};
+std::atomic<bool> calls_are_held{false};
+
+/// A chain that does not stop for it is let go on: then others count its calls.
+constexpr std::chrono::seconds kLongestHold{2};
+
+void WaitForStop() {
+  const Deadline end = DeadlineAfter(kLongestHold);
+  while (calls_are_held.load(std::memory_order_relaxed) && !WorkerStop::Requested() &&
+         QueueClock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
 
 void NoteCall() {
   NoteProgress();
   user_calls.fetch_add(1, std::memory_order_relaxed);
-  if (slow_calls.load(std::memory_order_relaxed) > 0) {
+  if (calls_are_held.load(std::memory_order_relaxed)) {
+    WaitForStop();
+  } else if (slow_calls.load(std::memory_order_relaxed) > 0) {
     slow_calls.fetch_sub(1, std::memory_order_relaxed);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -429,6 +444,12 @@ BuiltChain::~BuiltChain() {
 std::uint64_t UserCalls() { return user_calls.load(std::memory_order_relaxed); }
 
 void SlowUserCalls(std::int64_t calls) { slow_calls.store(calls, std::memory_order_relaxed); }
+
+HeldUserCalls::HeldUserCalls() { calls_are_held.store(true, std::memory_order_relaxed); }
+HeldUserCalls::~HeldUserCalls() {
+  calls_are_held.store(false, std::memory_order_relaxed);
+  SlowUserCalls(0);
+}
 
 std::shared_ptr<PinnedArena> ArenaShelf::Get(const Configuration& configuration) {
   constexpr std::uint64_t kUsualMiB = 2048;

@@ -41,7 +41,15 @@ class ArenaShelf {
 std::uint64_t UserCalls();
 /// The next `calls` calls take a millisecond each.
 void SlowUserCalls(std::int64_t calls);
-inline constexpr std::int64_t kAllCalls = std::int64_t{1} << 60;
+/// While it lives each call waits until the run that it is made for is to stop, 2 seconds at most.
+/// Behind it none is slow any more. One at a time.
+class HeldUserCalls {
+ public:
+  HeldUserCalls();
+  ~HeldUserCalls();
+  HeldUserCalls(const HeldUserCalls&) = delete;
+  HeldUserCalls& operator=(const HeldUserCalls&) = delete;
+};
 
 /// The chain that a configuration describes, of one rank of `ranks`. Throws Error where the library
 /// refuses it.

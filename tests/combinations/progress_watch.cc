@@ -37,15 +37,6 @@ double CpuSeconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// How many there are for each processor: what takes a moment alone takes so many there. From 1 to
-/// 10.
-double Crowding() {
-  std::array<double, 1> load{};
-  const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  if (cpus < 1 || getloadavg(load.data(), 1) != 1) return 1;
-  return std::clamp(load[0] / static_cast<double>(cpus), 1.0, 10.0);
-}
-
 struct ThreadState {
   std::string name;
   char state = '?';

@@ -164,8 +164,9 @@ TEST_F(HoldersTest, WhoHoldsABlockWaitsForAThreadThatHoldsTheOthersAndWorks) {
   records = Records(one) + Records(most);
   ASSERT_LT(records, 100u);
   // The other thread asked in vain since it took the last one; letting one go shows that it works.
+  ASSERT_FALSE(most.blocks.empty());
+  most.blocks.pop_back();
   std::jthread worker([&most] {
-    most.blocks.pop_back();
     std::this_thread::sleep_for(milliseconds(200));
     most.blocks.clear();
   });

@@ -91,7 +91,8 @@ TEST_F(WakeTest, RowsThatASeekPassesOverComeToAnEnd) {
 }
 
 // Leaves wakes out, as a mistake in the protocol would: each time that a batch was read, the next
-// wake, which is for the plan that waits for its slot.
+// wake, which is for the plan that waits for its slot. Some of them are of a worker that does not
+// sleep yet, or on a machine that is too busy to tell: so it is done until one is counted.
 TEST_F(WakeTest, AWakeThatIsLeftOutIsFoundAndCounted) {
   ExpectLateWakes();
   const auto files = MakeRows(1, 512);
@@ -100,15 +101,18 @@ TEST_F(WakeTest, AWakeThatIsLeftOutIsFoundAndCounted) {
     RunHooks hooks;
     hooks.silence = std::chrono::milliseconds(20);
     hooks.leaves_out_wake = [&] { return leave_out.exchange(false); };
-    Reader reader = Batch(Parse(OpenFiles(files, Rows(1)), RawParser()), {.size = 64, .slots = 2});
+    Reader reader = Batch(Parse(MultiPass(OpenFiles(files, Rows(1)), 0), RawParser()),
+                          {.size = 64, .slots = 2});
     ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
     const std::stop_source stop;
-    std::size_t batches = 0;
+    ReadOptions limits;
+    if (waits_with_token) limits.stop = stop.get_token();
     std::vector<Instance> held(2);
-    while (waits_with_token ? reader.TryReadNext(&held[batches % 2], {.stop = stop.get_token()}) ==
-                                  ReadResult::kRecord
-                            : reader.TryReadNext(&held[batches % 2]) == ReadResult::kRecord) {
-      if (++batches % 2 != 0) continue;
+    for (int round = 0; round < 200 && reader.Stats().late_wakes == 0; ++round) {
+      for (Instance& each : held) {
+        ASSERT_EQ(reader.TryReadNext(&each, limits), ReadResult::kRecord)
+            << reader.status().ToString();
+      }
       std::this_thread::sleep_for(
           std::chrono::milliseconds(10));  // until the worker sleeps, mostly
       leave_out = true;                    // of the two releases that come now
@@ -116,8 +120,6 @@ TEST_F(WakeTest, AWakeThatIsLeftOutIsFoundAndCounted) {
       leave_out = true;
       held[1].clear();
     }
-    EXPECT_TRUE(reader.status().ok());
-    EXPECT_EQ(batches, 8u);
     EXPECT_GT(reader.Stats().late_wakes, 0u);
   }
 }

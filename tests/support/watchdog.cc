@@ -3,15 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/support/stress_scale.h"
+
 namespace ringfeed {
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr unsigned kSlowness = 10;
-#else
-constexpr unsigned kSlowness = 1;
-#endif
+constexpr unsigned kSlowness = kSanitized ? 10 : 1;
 
 // The kernel's alarm, not a thread: some tests fork, and a sanitizer's allocator does not survive
 // that where another thread is in it. No handler either, which a sanitizer might hold back.
@@ -19,7 +17,9 @@ class Watchdog final : public testing::EmptyTestEventListener {
  public:
   explicit Watchdog(unsigned seconds) : seconds_(seconds) {}
 
-  void OnTestStart(const testing::TestInfo& /*info*/) override { alarm(seconds_); }
+  void OnTestStart(const testing::TestInfo& /*info*/) override {
+    alarm(static_cast<unsigned>(seconds_ * Crowding()));
+  }
   void OnTestEnd(const testing::TestInfo& /*info*/) override { alarm(0); }
 
  private:
