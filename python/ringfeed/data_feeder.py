@@ -14,7 +14,7 @@ __all__ = ["DataFeeder", "Fed", "Slot"]
 
 Shape = tuple[int, ...]
 
-_AT_ONCE = (bool, int, float, list, tuple)  # no arrays, of numpy or others: they go block by block
+_AT_ONCE = (bool, int, float, list, tuple)  # no arrays of others: they go block by block
 
 
 class Slot(NamedTuple):
@@ -149,14 +149,8 @@ class _Converter:
         self, sample: int, entry: Any, lengths: list[list[int]], blocks: list[_Block]
     ) -> None:
         """Appends the length of `entry` to the first level, and what is in it to the others."""
-        if isinstance(entry, (str, bytes)) or not hasattr(entry, "__len__"):
-            raise self._type_error(
-                sample,
-                f"{type(entry).__name__} where lod_level={self._lod_level} takes a sequence, "
-                f"{self._lod_level - len(lengths)} levels deep",
-            )
-        if getattr(entry, "shape", None) == ():
-            raise self._type_error(sample, "an array without dimensions where a sequence is taken")
+        if type(entry) not in (list, tuple):
+            self._check_sequence(sample, entry, len(lengths))
         lengths[0].append(len(entry))
         if len(lengths) == 1:
             blocks.append(_Block(sample, entry))
@@ -164,13 +158,28 @@ class _Converter:
         for part in entry:
             self._unnest(sample, part, lengths[1:], blocks)
 
-    # Two ways to the same values. At once is for many small elements (labels, ids): one call for
-    # all of them. It gives up at anything uncommon, which block by block handles or reports.
+    def _check_sequence(self, sample: int, entry: Any, levels: int) -> None:
+        if isinstance(entry, (str, bytes)) or not hasattr(entry, "__len__"):
+            raise self._type_error(
+                sample,
+                f"{type(entry).__name__} where lod_level={self._lod_level} takes a sequence, "
+                f"{self._lod_level - levels} levels deep",
+            )
+        if getattr(entry, "shape", None) == ():
+            raise self._type_error(sample, "an array without dimensions where a sequence is taken")
+
+    # Two ways to the same values. At once is for many small elements (labels, ids, arrays of the
+    # slot's own dtype): one call for all of them. It gives up at anything uncommon, which block by
+    # block handles or reports.
 
     def _at_once(self, elements: list[Any]) -> Optional[numpy.ndarray]:
         import numpy
 
-        if not elements or not isinstance(elements[0], _AT_ONCE):
+        if not elements:
+            return None
+        if type(elements[0]) is numpy.ndarray:
+            return self._stacked(elements)
+        if not isinstance(elements[0], _AT_ONCE):
             return None
         try:
             array = numpy.array(elements)
@@ -182,6 +191,21 @@ class _Converter:
         except (TypeError, ValueError, OverflowError):
             return None
         return numpy.ascontiguousarray(fitted, dtype=self._dtype)
+
+    def _stacked(self, elements: list[Any]) -> Optional[numpy.ndarray]:
+        import numpy
+
+        dtype, shape = self._dtype, elements[0].shape
+        for element in elements:
+            if type(element) is not numpy.ndarray or element.dtype != dtype:
+                return None
+            if element.shape != shape:
+                return None
+        try:
+            fitted = _fitted(numpy.array(elements, dtype), self._shape)
+        except ValueError:
+            return None
+        return numpy.ascontiguousarray(fitted)
 
     def _block_by_block(self, blocks: list[_Block]) -> numpy.ndarray:
         import numpy

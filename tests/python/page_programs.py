@@ -1,7 +1,8 @@
 """The programs of a page of docs/moving, run in order in one namespace.
 
     python page_programs.py PAGE --report FILE    runs them, and says what became of each
-    python page_programs.py PAGE --measure        then measures the page's `theirs` beside `ours`
+    python page_programs.py PAGE --measure        then measures the page's `theirs` beside `ours`:
+                                                  what a pass iterates over, or a function for it
 
 A fence begins with ```python, and may say more: `needs=NAME,…` the packages that a program imports
 and ringfeed does not bring, `not-run` that it stands there to be read. It is run in the current
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -75,6 +77,10 @@ def _said(page: Path, words: list[str]) -> tuple[tuple[str, ...], bool]:
     return needs, "not-run" not in words
 
 
+def _a_pass(side: Any) -> Iterable[Any]:
+    return side() if inspect.isfunction(side) else side
+
+
 def run(page: Path, names: dict[str, Any]) -> dict[int, str]:
     """Runs the programs; by their lines "" or what each raised. Those left out are not there."""
     raised: dict[int, str] = {}
@@ -90,11 +96,11 @@ def run(page: Path, names: dict[str, Any]) -> dict[int, str]:
     return raised
 
 
-def _timed(batches: Iterable[Any], clock: Callable[[], float]) -> tuple[float, float]:
+def _timed(side: Any, clock: Callable[[], float]) -> tuple[float, float]:
     """CPU seconds, and seconds by the clock, of one pass."""
     passes, cpu, started = 0, clock(), time.perf_counter()
     while passes == 0 or time.perf_counter() - started < LEAST_SECONDS:
-        for _ in batches:
+        for _ in _a_pass(side):
             pass
         passes += 1
     return (clock() - cpu) / passes, (time.perf_counter() - started) / passes
@@ -107,7 +113,7 @@ def measure(names: dict[str, Any]) -> str:
 
     ratios: list[tuple[float, float]] = []
     for side in ("theirs", "ours"):  # a first pass each, which makes what is made once
-        for _ in names[side]:
+        for _ in _a_pass(names[side]):
             pass
     for _ in range(ROUNDS):
         theirs = _timed(names["theirs"], cpu_seconds)

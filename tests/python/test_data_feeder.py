@@ -95,6 +95,21 @@ class TestDtype:
     def test_holds_integers_to_the_limits_of_the_type(self, dtype, value, form):
         assert feed_one([form(value)], [1], dtype).values.tolist() == [[value]]
 
+    @pytest.mark.parametrize("others", [">f4", "float64", "int8", None])
+    def test_takes_arrays_of_its_own_type_beside_others(self, others):
+        own = numpy.array([1, 2], "float32")
+        other = [3, 4] if others is None else numpy.array([3, 4], others)
+        assert_values(feed_one([own, other, own], [2]), [[1, 2], [3, 4], [1, 2]], "float32")
+        assert_values(feed_one([other, own], [2, 1]), [[[3], [4]], [[1], [2]]], "float32")
+        assert_values(feed_one([own, own], [2, 1]), [[[1], [2]], [[1], [2]]], "float32")
+
+    def test_names_the_array_of_another_shape(self):
+        good, bad = numpy.zeros(2, "float32"), numpy.zeros(3, "float32")
+        with pytest.raises(ValueError, match="slot 'x', sample 1: an element of shape"):
+            feed_one([good, bad], [2])
+        with pytest.raises(ValueError, match="slot 'x', sample 0: an element of shape"):
+            feed_one([bad, bad], [2])
+
     def test_holds_both_limits_in_one_batch(self):
         fed = feed_one([2**63 + 1, 5], [1], "uint64")
         assert fed.values.tolist() == [[2**63 + 1], [5]]

@@ -1,6 +1,6 @@
 """Every program of docs/moving runs as it stands there, the peers' too where they are installed.
 
-scripts/python --moving installs the peers from PyPI and runs this there.
+scripts/python --moving installs the peers from PyPI, into two environments, and runs this there.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_the_program_of_the_page_runs(page: str, program: Program, runs: Runs) -
         compile(program.text, page, "exec")
         pytest.skip("it stands there to be read: the page says so")
     if program.missing is not None:
-        pytest.skip(f"{program.missing} is not installed: scripts/python --moving installs it")
+        pytest.skip(f"{program.missing} is not installed here: scripts/python --moving runs it")
     raised = runs.raised(page, program.line)
     assert not raised, raised
 
