@@ -7,8 +7,8 @@ import re
 import subprocess
 import time
 
-from command_line import BINARY, CommandTest, forbid_call, main
-from shown_job import OPEN_METRICS, Job, ask, await_that, make_files
+from command_line import BINARY, CommandTest, await_that, forbid_call, main
+from shown_job import OPEN_METRICS, Job, ask, make_files
 
 SAMPLE = re.compile(r'(ringfeed_[a-z_]+)(\{(?:[a-z]+="(?:[^"\\]|\\.)*",?)*\})? (-?[0-9.e+-]+)')
 

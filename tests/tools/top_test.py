@@ -9,8 +9,8 @@ import socketserver
 import subprocess
 import threading
 
-from command_line import BINARY, CommandTest, main, run
-from shown_job import Job, await_that, make_files
+from command_line import BINARY, CommandTest, await_that, main, run
+from shown_job import Job, make_files
 
 
 class Peer:
