@@ -246,7 +246,7 @@ class FeedDevicesTest(CommandTest):
                 self.assertTrue(all(event["ts"] >= 0 and event["dur"] >= 0 for event in found))
         self.assertEqual({name for name, _ in spans}, {"reader", "device 0", "device 1"})
 
-    def test_steps_of_a_device_come_one_after_the_other_and_behind_their_copies(self):
+    def test_steps_of_a_device_come_one_after_the_other(self):
         _, spans = self.trace("--devices", "emu:2", "--step-ms", "2", "--batch", "16")
         # Devices tell the time since the start as a float in ms: within a minute that is exact to 4 us.
         exact_us = 2 * 4
@@ -254,11 +254,8 @@ class FeedDevicesTest(CommandTest):
             steps = sorted(spans[device, "step"], key=lambda event: event["ts"])
             for before, behind in zip(steps, steps[1:]):
                 self.assertGreaterEqual(behind["ts"] + exact_us, before["ts"] + before["dur"])
-            copied = {event["name"].split()[1]: event["ts"] + event["dur"] for event in spans[device, "copy"]}
             for step in steps:
                 self.assertGreaterEqual(step["dur"] + exact_us, 2000)
-                # Two streams' clocks: each is told from an event of its own.
-                self.assertGreaterEqual(step["ts"] + 200, copied[step["name"].split()[1]])
 
     def test_a_trace_is_drawn_as_a_picture(self):
         self.feed("--devices", "emu:2", "--step-ms", "2", "--batch", "16",
