@@ -1,18 +1,29 @@
 """What the tests of the command share: running it, and a reader of TFRecord that shares no code with it."""
 
+import array
 import ctypes
 import errno
+import fcntl
 import hashlib
 import json
+import os
 import pathlib
+import re
+import select
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 import unittest
 
 BINARY = sys.argv[1]
 DATA = pathlib.Path(sys.argv[2])
+
+# What a shell runs in the background ignores Ctrl-C, and so does what that starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def run(*words, stdin=None, timeout=120, before=None):
@@ -56,6 +67,63 @@ def run_json(*words, status=0):
     if isinstance(report, dict) and report.get("late_wakes", 0) != 0:
         raise AssertionError(f"{words}: {report['late_wakes']} late wakes: a thread slept beside its work")
     return report
+
+
+def await_that(condition, what, process=None, seconds=60):
+    """Waits until condition() gives something, and returns that. Where `process` is to bring it about, its
+    end ends the wait, and it is killed where that was in vain."""
+    until = time.monotonic() + seconds
+    ended = False
+    while not ended and time.monotonic() < until:
+        ended = process is not None and process.poll() is not None
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.01)
+    if ended:
+        raise AssertionError(f"it ended with {process.returncode} without {what}")
+    if process is not None:
+        process.kill()
+    raise AssertionError(f"{seconds} s without {what}")
+
+
+def await_interrupt(process):
+    """Until the command looks after SIGINT and SIGTERM itself: before, they end it at once."""
+    root = pathlib.Path(f"/proc/{process.pid}")
+
+    def watches():
+        try:
+            opened = {os.readlink(entry) for entry in (root / "fd").iterdir()}
+            blocked = int(re.search(r"^SigBlk:\s*(\w+)$", (root / "status").read_text(), re.MULTILINE)[1], 16)
+        except (OSError, TypeError):
+            return False  # a file was closed meanwhile, or it has ended
+        return "anon_inode:[signalfd]" in opened and blocked >> (signal.SIGINT - 1) & 1
+
+    await_that(watches, "its own watch for Ctrl-C", process)
+
+
+def unread(pipe):
+    """How many bytes of a pipe nobody has read yet."""
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe.fileno(), termios.FIONREAD, count)
+    return count[0]
+
+
+def await_drawn(terminal, process, *patterns):
+    """What the command draws on the other end of the terminal, until each pattern (of bytes) is in it."""
+    drawn = b""
+
+    def complete():
+        nonlocal drawn
+        try:
+            if select.select([terminal], [], [], 0)[0]:
+                drawn += os.read(terminal, 4096)
+        except OSError:
+            pass  # nobody has the other end open any more
+        return all(re.search(pattern, drawn) for pattern in patterns)
+
+    await_that(complete, f"{patterns} on its terminal", process)
+    return drawn
 
 
 def crc32c(data, table=[]):

@@ -11,7 +11,7 @@ import time
 import zlib
 
 from command_line import (
-    BINARY, DATA, CommandTest, frame, main, payloads_of, run, run_json, sequence_sha256)
+    BINARY, DATA, CommandTest, await_interrupt, await_that, frame, main, payloads_of, run, run_json, sequence_sha256)
 
 PAYLOADS = [b"", b"a", bytes(range(256)), b"x" * 20_000, b"two\nlines", "grüße".encode()] * 5
 LINES = [b"", b"a", b"x" * 1000, "grüße".encode(), b"\x00\xff"]
@@ -260,15 +260,23 @@ class ConvertTest(CommandTest):
                 self.assertEqual([each["begin"] for each in json.loads(report.stdout)["damaged"]], [100])
                 self.assertIn("skipped bytes 100 to 125", report.stderr)
 
+    def await_half_file(self, child, output, more_than=0):
+        """Until some of what becomes `output` is on disk; and the command takes Ctrl-C."""
+        def begun():
+            return any(file.stat().st_size > more_than for file in self.folder.glob(f"{output}.partial-*"))
+
+        await_interrupt(child)
+        await_that(begun, f"a half {output}", child)
+
     def test_what_was_skipped_is_told_where_it_is_interrupted_too(self):
         data = self.damaged().read_bytes()
         child = subprocess.Popen(
             [BINARY, "convert", "-", str(self.folder / "b.tfrecord"), "--from", "tfrecord",
              "--on-damage=skip", "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE)
-        child.stdin.write(data)
+        child.stdin.write(data + frame(b"x" * 1000) * 3000)
         child.stdin.flush()
-        time.sleep(0.5)
+        self.await_half_file(child, "b.tfrecord", more_than=len(data))  # it is past the damage
         child.send_signal(signal.SIGINT)
         child.wait(timeout=60)
         out, err = child.stdout.read(), child.stderr.read().decode()
@@ -282,26 +290,32 @@ class ConvertTest(CommandTest):
         return subprocess.Popen([BINARY, "convert", *map(str, words)], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
 
-    def stop_midway(self, number, ready, *words):
-        """Sends the signal once ready() holds; returns what the process ended with."""
-        child = self.start(*words)
-        deadline = time.monotonic() + 60
-        while not ready() and child.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.001)
-        child.send_signal(number)
-        child.communicate(timeout=60)
-        return child.returncode
+    def kill(self, child, ready):
+        """Once ready() holds. The command must not be able to end before."""
+        try:
+            await_that(ready, "the middle", child)
+        finally:
+            child.kill()
+            child.communicate(timeout=60)
+        self.assertEqual(child.returncode, -signal.SIGKILL)
 
     def test_killed_anywhere_it_leaves_no_half_file_and_goes_on(self):
-        run_json("make", self.folder / "in", "--bytes", "32MiB", "--files", 16)
-        inputs, out = sorted((self.folder / "in").iterdir()), self.folder / "out"
-        expected = {path.stem: self.sha256(path) for path in inputs}
-        words = [*inputs, f"{out}/", "--to", "recordio:none"]
+        inputs, out = [self.folder / f"{number:02}.rows" for number in range(16)], self.folder / "out"
+        for path in inputs:
+            path.write_bytes(os.urandom(2 << 20))
+        expected = {path.stem: self.sha256(path, "--format", "rows:1024") for path in inputs}
+        words = [*inputs, f"{out}/", "--from", "rows:1024", "--to", "recordio"]
 
         def started():  # some of it is written, some is being written
-            return out.is_dir() and len(list(out.iterdir())) > 4
+            names = self.names(out) if out.is_dir() else []
+            return len(names) > 4 and any(".partial-" in name for name in names)
 
-        self.assertEqual(self.stop_midway(signal.SIGKILL, started, *words), -signal.SIGKILL)
+        # Of one file there is no end, as far as the first run gets: a hole takes no disk.
+        whole = inputs[8].rename(self.folder / "whole")
+        inputs[8].touch()
+        os.truncate(inputs[8], 1 << 40)
+        self.kill(self.start(*words), started)
+        whole.rename(inputs[8])
         done = [path for path in out.iterdir() if path.suffix == ".recordio"]
         self.assertLess(len(done), 16)
         for path in done:
@@ -319,7 +333,15 @@ class ConvertTest(CommandTest):
                  "--records", 30_000, "--files", 1)
         (path,) = (self.folder / "in").iterdir()
         words = [path, self.folder / "out.recordio", "--records-per-file", 1000]
-        self.stop_midway(signal.SIGKILL, lambda: len(self.names()) > 5, *words)
+        # The first run gets half of it, by a pipe that stays open.
+        whole = path.rename(self.folder / "whole")
+        os.mkfifo(path)
+        child = self.start(*words)
+        with open(path, "wb") as pipe:
+            pipe.write(whole.read_bytes()[:15_000_000])
+            pipe.flush()
+            self.kill(child, lambda: len(self.names()) > 7)
+        whole.rename(path)
         report = self.convert(*words)
         self.assertEqual(report["written"] + report["up_to_date"], 30)
         self.assertEqual(self.names(), ["in"] + [f"out-{i:05}.recordio" for i in range(30)])
@@ -332,11 +354,11 @@ class ConvertTest(CommandTest):
     def test_an_interrupt_leaves_no_half_file(self):
         fifo, out = self.folder / "fifo", self.folder / "out.recordio"
         os.mkfifo(fifo)
-        child = self.start(fifo, out, "--from", "lines")
+        child = self.start(fifo, out, "--from", "lines", "--to", "recordio:none")
         with open(fifo, "wb") as pipe:
-            pipe.write(b"a line\n" * 1000)
+            pipe.write(b"a line\n" * 500_000)
             pipe.flush()
-            time.sleep(0.2)
+            self.await_half_file(child, "out.recordio")
             child.send_signal(signal.SIGINT)
             child.wait(timeout=60)
         child.communicate()

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -86,6 +88,25 @@ TEST(DeviceLoopTest, WhatADeviceDoesNotComputeItWaits) {
     EXPECT_NEAR(static_cast<double>(run.times.stall_ns), static_cast<double>(idle_ns), 1e4)
         << supply_ns;
     EXPECT_EQ(run.offences, 0U);
+  }
+}
+
+TEST(DeviceLoopTest, EachStepIsBehindItsCopyInTheTimeline) {
+  for (const std::int64_t supply_ns : {0, 500'000, 1'500'000}) {
+    SimulatedRun run{.supply_ns = supply_ns};
+    run.Run();
+    std::map<std::uint64_t, std::int64_t> copied_ns;
+    for (const TimeSpan& span : run.spans) {
+      if (std::string_view(span.what) == "copy") copied_ns[span.number] = span.end_ns;
+    }
+    std::size_t steps = 0;
+    for (const TimeSpan& span : run.spans) {
+      if (std::string_view(span.what) != "step") continue;
+      ++steps;
+      ASSERT_TRUE(copied_ns.contains(span.number)) << span.number;
+      EXPECT_GE(span.begin_ns, copied_ns[span.number]) << span.number;
+    }
+    EXPECT_EQ(steps, kBatches);
   }
 }
 

@@ -1,20 +1,17 @@
 #!/usr/bin/env python3
 """`ringfeed encode` and `decode`, by these and their other names: lines of base64 and records."""
 
-import array
 import base64
 import contextlib
-import fcntl
 import os
 import pathlib
 import random
 import signal
 import subprocess
-import termios
-import time
 import unittest
 
-from command_line import BINARY, DATA, CommandTest, main, run, run_json, sequence_sha256
+from command_line import (
+    BINARY, DATA, CommandTest, await_interrupt, await_that, main, run, run_json, sequence_sha256, unread)
 
 PAYLOADS = [random.Random(size).randbytes(size) for size in range(201)] + [b"", b"x" * 100_000]
 
@@ -176,8 +173,8 @@ class EncodeTest(CommandTest):
                     # The beginning of a line is none: "VGhp" is half of it.
                     child.stdin.write(lines_of([b"one", b"two"]) + b"VGhp")
                     child.stdin.flush()
-                    while self.unread(child.stdin):
-                        time.sleep(0.01)
+                    await_interrupt(child)
+                    await_that(lambda: unread(child.stdin) == 0, "reading the lines", child)
                     child.send_signal(stop)
                     encoded = child.stdout.read()
                     said = child.stderr.read()
@@ -187,13 +184,6 @@ class EncodeTest(CommandTest):
                     if not to_file:
                         path.write_bytes(encoded)
                     self.assertEqual(run("cat", path).stdout, "one\ntwo\n")
-
-    @staticmethod
-    def unread(pipe):
-        """How many bytes of a pipe nobody has read yet."""
-        count = array.array("i", [0])
-        fcntl.ioctl(pipe.fileno(), termios.FIONREAD, count)
-        return count[0]
 
     def test_memory_does_not_grow_with_the_data(self):
         if os.environ.get("RINGFEED_SANITIZER"):

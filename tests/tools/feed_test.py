@@ -9,7 +9,8 @@ import random
 import threading
 import time
 
-from command_line import DATA, CommandTest, forbid_io_uring, main, multiset, order_digest, run, run_json
+from command_line import (
+    DATA, CommandTest, await_that, forbid_io_uring, main, multiset, order_digest, run, run_json, unread)
 
 
 class FeedTest(CommandTest):
@@ -252,8 +253,10 @@ class FeedTest(CommandTest):
         def write():
             with open(fifo, "wb", buffering=0) as stream:
                 for number in range(60):
-                    stream.write(b"%d\n" % number)
+                    # Only who has taken all that there was waits for the next line.
+                    await_that(lambda: unread(stream) == 0, "a reader of the line before")
                     time.sleep(0.005)
+                    stream.write(b"%d\n" % number)
 
         writer = threading.Thread(target=write)
         writer.start()

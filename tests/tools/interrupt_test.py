@@ -4,12 +4,11 @@
 import json
 import os
 import pty
-import select
 import signal
 import subprocess
-import time
 
-from command_line import BINARY, CommandTest, main, run_json
+from command_line import (
+    BINARY, CommandTest, await_drawn, await_interrupt, await_that, frame, main, run_json, unread)
 
 
 class InterruptTest(CommandTest):
@@ -21,12 +20,30 @@ class InterruptTest(CommandTest):
     def start(self, *words, **options):
         return subprocess.Popen([BINARY, *words], stdout=subprocess.PIPE, text=True, **options)
 
+    def start_on_terminal(self, *words):
+        """The command, and the other end of the terminal that it draws its bar on."""
+        ours, theirs = pty.openpty()
+        child = self.start(*words, stderr=theirs, env=dict(os.environ, TERM="xterm"))
+        os.close(theirs)
+        self.addCleanup(os.close, ours)
+        return child, ours
+
+    def start_on_half_a_record(self, *words, **options):
+        """The command once it waits for the rest of a record on its stdin, which stays open."""
+        child = self.start(*words, "-", "--format", "tfrecord", stdin=subprocess.PIPE, **options)
+        child.stdin.buffer.write(frame(b"half of it")[:16])
+        child.stdin.flush()
+        await_interrupt(child)
+        await_that(lambda: unread(child.stdin) == 0, "reading what there is", child)
+        return child
+
     def test_an_endless_feed_ends_with_its_report(self):
         for words in ([], ["--batch", "16"], ["--batch", "16", "--shuffle", "100", "--verify"]):
             for signal_number in (signal.SIGINT, signal.SIGTERM):
                 with self.subTest((words, signal_number)):
-                    child = self.start("feed", *self.files, "--passes", "0", "--json", *words)
-                    time.sleep(1)
+                    child, terminal = self.start_on_terminal(
+                        "feed", *self.files, "--passes", "0", "--json", *words)
+                    await_drawn(terminal, child, rb"[GM]B/s")  # records came
                     child.send_signal(signal_number)
                     out, _ = child.communicate(timeout=60)
                     self.assertEqual(child.returncode, 0)
@@ -36,8 +53,7 @@ class InterruptTest(CommandTest):
                     self.assertNotIn("error", report)
 
     def test_a_feed_that_waits_for_a_pipe_ends_too(self):
-        child = self.start("feed", "-", "--format", "tfrecord", "--json", stdin=subprocess.PIPE)
-        time.sleep(0.5)
+        child = self.start_on_half_a_record("feed", "--json")
         child.send_signal(signal.SIGINT)
         child.wait(timeout=60)
         self.assertEqual(child.returncode, 0)
@@ -46,9 +62,7 @@ class InterruptTest(CommandTest):
         child.stdin.close()
 
     def test_an_unfinished_digest_is_no_success(self):
-        child = self.start("digest", "-", "--format", "tfrecord", stdin=subprocess.PIPE,
-                           stderr=subprocess.PIPE)
-        time.sleep(0.5)
+        child = self.start_on_half_a_record("digest", stderr=subprocess.PIPE)
         child.send_signal(signal.SIGINT)
         # Its input stays open until it has ended: the end of the data would be a success.
         child.wait(timeout=60)
@@ -58,26 +72,18 @@ class InterruptTest(CommandTest):
     def test_making_leaves_no_half_written_file(self):
         folder = self.folder / "made"
         child = self.start("make", str(folder), "--bytes", "100GiB", "--files", "2", stderr=subprocess.PIPE)
-        time.sleep(0.3)
+        await_interrupt(child)
+        await_that(lambda: folder.is_dir() and any(folder.iterdir()), "a file", child)
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=60)
         self.assertEqual(child.returncode, 1)
         self.assertEqual(list(folder.iterdir()), [])
 
     def test_a_bar_is_drawn_on_a_terminal(self):
-        ours, theirs = pty.openpty()
-        child = self.start("feed", *self.files, "--passes", "0", "--batch", "16", stderr=theirs,
-                           env=dict(os.environ, TERM="xterm"))
-        os.close(theirs)
-        drawn = b""
-        deadline = time.monotonic() + 60
-        while b"GB/s" not in drawn and b"MB/s" not in drawn and time.monotonic() < deadline:
-            if select.select([ours], [], [], 1)[0]:
-                drawn += os.read(ours, 4096)
+        child, terminal = self.start_on_terminal("feed", *self.files, "--passes", "0", "--batch", "16")
+        await_drawn(terminal, child, rb"feeding", rb"[GM]B/s")
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=60)
-        os.close(ours)
-        self.assertIn(b"feeding", drawn)
         self.assertEqual(child.returncode, 0)
 
 

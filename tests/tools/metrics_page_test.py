@@ -4,8 +4,8 @@
 import re
 
 from browser import Page, browse
-from command_line import CommandTest, main
-from shown_job import Job, ask, await_that, make_files
+from command_line import CommandTest, await_that, main
+from shown_job import Job, ask, make_files
 
 
 class MetricsPageTest(CommandTest):

@@ -7,8 +7,8 @@ import re
 import subprocess
 import time
 
-from command_line import BINARY, CommandTest, forbid_call, main
-from shown_job import OPEN_METRICS, Job, ask, await_that, make_files
+from command_line import BINARY, CommandTest, await_that, forbid_call, main
+from shown_job import OPEN_METRICS, Job, ask, make_files
 
 SAMPLE = re.compile(r'(ringfeed_[a-z_]+)(\{(?:[a-z]+="(?:[^"\\]|\\.)*",?)*\})? (-?[0-9.e+-]+)')
 
@@ -68,6 +68,8 @@ class MetricsTest(CommandTest):
     def test_the_text_keeps_the_rules_of_openmetrics_and_counters_only_grow(self):
         job = self.job("127.0.0.1:0", "--devices", "emu:2", "--step-ms", 2)
         address = job.note()
+        device = ("ringfeed_device_batches_total", '{feed="0",device="1"}')
+        await_that(lambda: device in parse(ask(address)[0])[0], "the second device", job.process)
         before = {}
         for _ in range(5):
             text, kind = ask(address)
@@ -78,7 +80,7 @@ class MetricsTest(CommandTest):
                     self.assertGreaterEqual(samples[name, labels], value, (name, labels))
             before = samples
             time.sleep(0.3)
-        self.assertIn(("ringfeed_device_batches_total", '{feed="0",device="1"}'), before)
+        self.assertIn(device, before)
         self.assertGreater(len(types), 40)
         self.assertEqual(job.end(), 0)
         self.assertEqual(job.errors, "")

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """`ringfeed run`: programs as texts."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import threading
-import time
 
-from command_line import BINARY, CommandTest, main, multiset, payloads_of, run, run_json, sequence_sha256
+from command_line import (
+    BINARY, CommandTest, await_interrupt, main, multiset, payloads_of, run, run_json, sequence_sha256)
 
 READ_ALL = """
 main {
@@ -172,15 +173,48 @@ class RunTest(CommandTest):
 
     def test_ctrl_c_ends_an_endless_program_with_its_report(self):
         path = self.write("a.tfrecord", [b"x"] * 100)
+        printing = 'op { call { function: "print" input: "x" } }\n    op { call { function: "count"'
         program = self.program(
             f'op {{ open_files {{ name: "a" file_names: "{path}" pass_num: 1000000000 }} }}',
-            READ_ALL.replace("READER", "a"))
-        child = subprocess.Popen([BINARY, "run", program], stdout=subprocess.PIPE, text=True)
-        time.sleep(1)
+            READ_ALL.replace("READER", "a").replace('op { call { function: "count"', printing))
+        child = self.start("run", program)
+        self.assertTrue(child.stdout.readline().startswith("x: "))
+        self.assertIn("counted ", self.interrupted(child))
+
+    def start(self, *words):
+        child = subprocess.Popen([BINARY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(child.communicate)
+        self.addCleanup(child.kill)
+        return child
+
+    def interrupted(self, child):
+        """What it printed by its end, which is no failure."""
         child.send_signal(signal.SIGINT)
-        out, _ = child.communicate(timeout=60)
-        self.assertEqual(child.returncode, 0)
-        self.assertIn("counted ", out)
+        out, err = child.communicate(timeout=60)
+        self.assertEqual((child.returncode, err), (0, ""))
+        return out
+
+    def test_ctrl_c_before_the_readers_are_there_ends_the_program_too(self):
+        path = self.write("a.tfrecord", [b"x"] * 100)
+        # So many that the signal comes before the last, which is the one that is read.
+        startup = "\n".join(f'op {{ open_files {{ name: "a{i}" file_names: "{path}" pass_num: 1000000000 }} }}'
+                            for i in range(3000))
+        program = self.program(startup, READ_ALL.replace("READER", "a2999"))
+        child = self.start("run", program, "--json")
+        await_interrupt(child)
+        report = json.loads(self.interrupted(child))
+        self.assertIs(report["interrupted"], True)
+        self.assertNotIn("error", report)
+
+    def test_ctrl_c_ends_a_loop_that_reads_nothing(self):
+        program = self.program("", """main {
+          op { fill_constant { output: "i" value: 0 } }
+          op { less_than { x: "i" value: 1 output: "less" } }
+          op { while { condition: "less" body { op { fill_constant { output: "j" value: 0 } } } } }
+        }""")
+        child = self.start("run", program, "--json")
+        await_interrupt(child)
+        self.assertIs(json.loads(self.interrupted(child))["interrupted"], True)
 
     def test_the_grammar_names_every_operation(self):
         grammar = run("run", "--grammar").stdout

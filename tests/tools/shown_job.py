@@ -5,10 +5,9 @@ import pathlib
 import signal
 import socket
 import subprocess
-import time
 import urllib.request
 
-from command_line import BINARY, run_json
+from command_line import BINARY, await_that, run_json
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 CHAIN = ["--parse", "example: image=u1[] label=i8[1]", "--batch", "16", "--shuffle", "100"]
@@ -17,17 +16,6 @@ CHAIN = ["--parse", "example: image=u1[] label=i8[1]", "--batch", "16", "--shuff
 def make_files(folder):
     run_json("make", folder / "d", "--bytes", "4MiB", "--files", 2)
     return [str(path) for path in sorted((folder / "d").iterdir())]
-
-
-def await_that(condition, what, seconds=60):
-    """Waits until condition() gives something, and returns that."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"{seconds} s without {what}")
 
 
 class Job:
@@ -58,7 +46,7 @@ class Job:
     def note(self):
         """Where it shows itself, by its note."""
         notes = self.folder / "ringfeed"
-        note = await_that(lambda: next(notes.glob(f"{self.pid}-*[0-9]"), None), "its note")
+        note = await_that(lambda: next(notes.glob(f"{self.pid}-*[0-9]"), None), "its note", self.process)
         return note.read_text().splitlines()[2]
 
 

@@ -2,6 +2,7 @@
 """Signals are a matter of the command's first thread: all others block what is not a fault of their own."""
 
 import base64
+import os
 import pathlib
 import random
 import shutil
@@ -86,7 +87,12 @@ class SignalsTest(CommandTest):
 
     def test_of_jobs_by_file(self):
         self.check("verify", *self.files * 40)
-        self.check("index", *self.files, "--folder", "FOLDER")
+        # An index is made fast: of each file it is asked for by many names, so that there is time to look.
+        names = {self.folder / f"{number}-{pathlib.Path(path).name}": path
+                 for number in range(100) for path in self.files}
+        for name, path in names.items():
+            os.link(path, name)
+        self.check("index", *names, "--folder", "FOLDER")
         self.check("convert", *self.files, "FOLDER/", "--to", "recordio")
 
     def test_of_data_that_are_made(self):

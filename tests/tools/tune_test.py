@@ -6,14 +6,12 @@ import json
 import os
 import pathlib
 import pty
-import select
 import shlex
 import signal
 import subprocess
 import tempfile
-import time
 
-from command_line import BINARY, CommandTest, main, run, run_json
+from command_line import BINARY, CommandTest, await_drawn, await_that, main, run, run_json
 
 CHAIN = ["--parse", "example: image=u1[] label=i8[1]", "--batch", "16", "--shuffle", "100"]
 
@@ -45,17 +43,19 @@ class Page(html.parser.HTMLParser):
         self.text += data
 
 
-def wait_for_child(process):
+def await_run(process):
     """Until `process` has a child: tune measures each run in a process of its own."""
-    while process.poll() is None:
+    def has_child():
         for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
             try:
                 parent = stat.read_text().rpartition(")")[2].split()[1]
             except OSError:
                 continue  # it ended meanwhile
             if int(parent) == process.pid:
-                return
-        time.sleep(0.01)
+                return True
+        return False
+
+    await_that(has_child, "a run", process)
 
 
 class TuneTest(CommandTest):
@@ -172,7 +172,7 @@ class TuneTest(CommandTest):
         command = [BINARY, "tune", *self.files, *CHAIN, "--seconds", "600", "--cache", "warm",
                    "--json", "--out", self.out]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            wait_for_child(process)
+            await_run(process)
             process.send_signal(signal.SIGINT)
             output, _ = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0)
@@ -189,7 +189,7 @@ class TuneTest(CommandTest):
                    "--cache", "warm", "--json", "--out", self.out]
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(number), subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-                wait_for_child(process)
+                await_run(process)
                 process.send_signal(number)
                 output, _ = process.communicate(timeout=120)
                 self.assertEqual(process.returncode, 0)
@@ -211,15 +211,10 @@ class TuneTest(CommandTest):
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs,
                               env=dict(os.environ, TERM="xterm")) as process:
             os.close(theirs)
-            drawn = b""
-            deadline = time.monotonic() + 100
-            while b" left" not in drawn and time.monotonic() < deadline:
-                if select.select([ours], [], [], 1)[0]:
-                    drawn += os.read(ours, 4096)
+            drawn = await_drawn(ours, process, rb"tuning \[[#.]+\] \d+ %  about \d+ (s|min) left")
             process.send_signal(signal.SIGINT)
             process.wait(timeout=120)
         os.close(ours)
-        self.assertRegex(drawn, rb"tuning \[[#.]+\] \d+ %  about \d+ (s|min) left")
         self.assertNotIn(b"B/s", drawn)
 
     def test_options_that_it_chooses_are_told_as_such(self):

@@ -117,6 +117,9 @@ void ForReadableReaders(const Scope& scope, Function function) {
   }
 }
 
+/// What Ctrl-C ends a run with.
+struct Interrupted {};
+
 /// How a run ended.
 struct Outcome {
   Status status;  ///< OK too where Ctrl-C ended it
@@ -162,18 +165,23 @@ class RunProgramCommand : public Command {
  private:
   static Outcome RunBoth(FeedProgram* program, Scope* scope) {
     Outcome outcome;
-    const Interrupt interrupt(
-        [scope] { ForReadableReaders(*scope, [](Reader reader) { reader.Close(); }); });
+    // The run looks itself: whoever closed its readers from here would miss those that it makes
+    // later.
+    const Interrupt interrupt([] {});
+    const auto look = [&interrupt] {
+      if (interrupt.requested()) throw Interrupted();
+    };
     try {
       program->RunStartup(scope);
-      program->RunMain(scope);
+      look();
+      program->RunMain(scope, look);
+    } catch (const Interrupted&) {  // the outcome says so anyway
     } catch (const Error& error) {
       outcome.status = error.status();
     } catch (const EndOfData& end) {
       outcome.status = Status(StatusCode::kTruncated, end.what());
     }
     outcome.interrupted = interrupt.requested();
-    if (outcome.interrupted) outcome.status = Status();  // what it closed failed
     for (const PipelineStats& stats : program->closed_readers()) outcome.Add(stats);
     ForReadableReaders(*scope, [&](const Reader& reader) { outcome.Add(reader.Stats()); });
     return outcome;
