@@ -219,7 +219,10 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
     end_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
     CountPassedOver(*run);
     const Status status = run->end_status();
-    return status.ok() ? Wait::kEnd : Fail(*run, status);
+    if (!status.ok()) return Fail(*run, status);
+    const std::lock_guard lock(mutex_);
+    if (run_ == run && !failed_ && !closed_) failure_ = Status();  // as for what was taken
+    return Wait::kEnd;
   }
 }
 

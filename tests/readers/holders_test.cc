@@ -5,10 +5,12 @@
 #include <barrier>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "tests/queue/numbered_instance.h"
 #include "tests/readers/pipeline_fixture.h"
 
 // Consumers that hold what the reader needs in order to go on.
@@ -141,6 +143,41 @@ TEST_F(HoldersTest, ThreadsThatTogetherHoldAllBatchesAndWaitAreToldSo) {
   EXPECT_GT(refused.load(), 0);
   EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
   EXPECT_EQ(batches.load(), 40u);
+}
+
+/// Four instances, and an end that comes when the test says so.
+class LateEnd final : public InstanceSource {
+ public:
+  explicit LateEnd(const std::atomic<bool>* ends) : ends_(ends) {}
+  ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* /*status*/) override {
+    if (made_ < 4) {
+      *instance = Numbered(made_++);
+      return ReadResult::kRecord;
+    }
+    while (!*ends_ && !stop.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+    return ReadResult::kEnd;
+  }
+  bool ReInit() override { return false; }
+  std::vector<SlotSpec> slots() const override { return NumberSlots(); }
+
+ private:
+  const std::atomic<bool>* const ends_;
+  int made_ = 0;
+};
+
+TEST_F(HoldersTest, WhatWasRefusedIsForgottenAtTheEndToo) {
+  std::atomic<bool> ends{false};
+  Reader reader = Batch(FromInstanceSource(std::make_unique<LateEnd>(&ends), Options()),
+                        {.size = 1, .slots = 4});
+  std::vector<Instance> held(4);
+  for (Instance& each : held) ASSERT_EQ(reader.TryReadNext(&each), ReadResult::kRecord);
+  Instance more;
+  EXPECT_EQ(reader.TryReadNext(&more), ReadResult::kFailed);
+  EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
+  held.clear();
+  ends = true;
+  EXPECT_EQ(reader.TryReadNext(&more), ReadResult::kEnd);
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
 }
 
 // What another thread holds while it computes comes back: that is no reason to fail.

@@ -5,13 +5,16 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <filesystem>
 #include <limits>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/record_data.h"
@@ -32,6 +35,29 @@ void WriteFifo(const std::string& fifo, std::span<const std::byte> bytes) {
   const int descriptor = open(fifo.c_str(), O_WRONLY);
   WriteAll(descriptor, bytes);
   close(descriptor);
+}
+
+/// The descriptors of this process that read a FIFO.
+std::vector<std::string> DescriptorsOf(const std::string& fifo) {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code is_closed;
+    if (std::filesystem::read_symlink(entry.path(), is_closed) == fifo) {
+      found.push_back(entry.path());
+    }
+  }
+  return found;
+}
+
+/// Waits until the FIFO is read by one descriptor that is not `before`, and gives that: it was
+/// opened again, since the end of what came so far was seen. The new one is there before the old
+/// one is closed, so that the two differ.
+std::string OpenedAgain(const std::string& fifo, const std::string& before) {
+  while (true) {
+    const std::vector<std::string> found = DescriptorsOf(fifo);
+    if (found.size() == 1 && found[0] != before) return found[0];
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 /// Of records: the last one is torn.
@@ -196,8 +222,8 @@ TEST_F(MultiplexTest, AGeneratorThatIsKilledAndStartedAgainIsPickedUp) {
   for (std::uint64_t i = 0; i < kStarts; ++i) images.push_back(Records(i * 1000, 400).bytes);
   // What a stream was opened with holds among others too.
   Reader reader = Multiplex({OpenFiles({fifo}, options)}, Options());
-  std::atomic<std::uint64_t> last_read{0};
   std::jthread generators([&] {
+    std::string reading = OpenedAgain(fifo, "");
     for (int start = 0; start < kStarts; ++start) {
       const std::vector<std::byte>& image = images[static_cast<std::size_t>(start)];
       const pid_t child = fork();
@@ -209,29 +235,18 @@ TEST_F(MultiplexTest, AGeneratorThatIsKilledAndStartedAgainIsPickedUp) {
         _exit(0);
       }
       waitpid(child, nullptr, 0);
-      // What it wrote is read before the next one starts: else its last record, which is cut off,
-      // would be followed by the next one's first bytes.
-      const std::uint64_t last =
-          static_cast<std::uint64_t>(start) * 1000 + (start % 2 == 0 ? 398 : 399);
-      while (last_read.load() < last) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      // Its end is seen before the next one starts: else its last record, which is cut off, would
+      // be followed by the next one's first bytes.
+      if (start + 1 < kStarts) reading = OpenedAgain(fifo, reading);
     }
   });
   std::vector<std::uint64_t> want;
   for (std::uint64_t i = 0; i < kStarts; ++i) {
     for (std::uint64_t id = 0; id < (i % 2 == 0 ? 399U : 400U); ++id) want.push_back(i * 1000 + id);
   }
-  std::vector<std::uint64_t> ids;
-  while (true) {
-    const Drained one = Drain(reader, 1);
-    if (one.ids.empty()) {
-      EXPECT_EQ(one.end, ReadResult::kEnd) << one.status.ToString();
-      break;
-    }
-    ids.push_back(one.ids[0]);
-    last_read.store(one.ids[0]);
-  }
-  EXPECT_EQ(ids, want);
+  const Drained found = Drain(reader);
+  EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+  EXPECT_EQ(found.ids, want);
   EXPECT_EQ(reader.Stats().reopened_streams, static_cast<std::uint64_t>(kStarts - 1));
   EXPECT_EQ(reader.Stats().damage.size(), 3U);
 }

@@ -37,43 +37,53 @@ class ThreadStopper {
   ThreadStopper(const ThreadStopper&) = delete;
   ThreadStopper& operator=(const ThreadStopper&) = delete;
 
-  /// Comes back after the calling thread was stopped for so long; at once and false where the
-  /// system refuses.
-  bool StopMe(std::chrono::milliseconds time) {
+  /// Readies the calling thread, once; false where the system refuses. Blocks until it is.
+  bool Attach() {
     if (child_ <= 0) return false;
-    shared_->time_ms = static_cast<int>(time.count());
     shared_->thread = gettid();
     // Order: release and acquire of `phase` on both sides: what is beside it is seen.
     shared_->phase.store(kAsked, std::memory_order_release);
-    int phase = kAsked;
-    // It does not sleep: a thread that sleeps waits for no processor.
-    while (phase == kAsked) phase = shared_->phase.load(std::memory_order_acquire);
-    return phase == kDone;
+    while (phase() == kAsked) usleep(200);
+    return phase() == kAttached;
+  }
+  /// Stops the calling thread, which is attached, at once, and comes back after so long. Once.
+  void StopMe(std::chrono::milliseconds time) {
+    shared_->time_ms.store(static_cast<int>(time.count()), std::memory_order_release);
+    // A signal stops a thread that is traced before it goes on, however late its tracer hears.
+    (void)tgkill(getpid(), gettid(), kStop);
   }
 
  private:
-  enum Phase { kIdle, kAsked, kDone, kRefused };
+  static constexpr int kStop = SIGURG;  // ignored, where nobody traces
+  enum Phase { kIdle, kAsked, kAttached, kRefused };
   struct Shared {
     std::atomic<int> phase{kIdle};
     pid_t thread = 0;
-    int time_ms = 0;
+    std::atomic<int> time_ms{0};
   };
+
+  int phase() const { return shared_->phase.load(std::memory_order_acquire); }
 
   [[noreturn]] void Serve() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (true) {
-      if (shared_->phase.load(std::memory_order_acquire) == kAsked) {
-        shared_->phase.store(Stop() ? kDone : kRefused, std::memory_order_release);
-      }
-      usleep(200);
-    }
+    while (phase() != kAsked) usleep(200);
+    const bool attached = ptrace(PTRACE_SEIZE, shared_->thread, nullptr, nullptr) == 0;
+    shared_->phase.store(attached ? kAttached : kRefused, std::memory_order_release);
+    if (attached) StopOnce();
+    while (true) pause();
   }
-  bool Stop() const {
-    if (ptrace(PTRACE_SEIZE, shared_->thread, nullptr, nullptr) != 0) return false;
-    const bool stopped = ptrace(PTRACE_INTERRUPT, shared_->thread, nullptr, nullptr) == 0 &&
-                         waitpid(shared_->thread, nullptr, __WALL) == shared_->thread;
-    if (stopped) usleep(static_cast<useconds_t>(shared_->time_ms) * 1000);
-    return ptrace(PTRACE_DETACH, shared_->thread, nullptr, nullptr) == 0 && stopped;
+  void StopOnce() const {
+    const pid_t thread = shared_->thread;
+    int status = 0;
+    while (waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status)) {
+      const int signal = WSTOPSIG(status);
+      if (signal == kStop) {
+        usleep(static_cast<useconds_t>(shared_->time_ms.load(std::memory_order_acquire)) * 1000);
+        (void)ptrace(PTRACE_DETACH, thread, nullptr, nullptr);
+        return;
+      }
+      (void)ptrace(PTRACE_CONT, thread, nullptr, signal);  // somebody else's
+    }
   }
 
   Shared* shared_ = nullptr;

@@ -18,6 +18,7 @@
 
 #include "readers/chain/reader_access.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/worker_stop.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/readers/thread_stopper.h"
 
@@ -149,13 +150,18 @@ TEST_F(WakeTest, WhoWaitsForWhatOthersHoldIsNoLateWake) {
 // As a thread does that the system lets no processor have, between what it changed and its wake.
 TEST_F(WakeTest, AWakerThatIsStoppedIsNoLateWake) {
   ThreadStopper stopper;
+  if (!stopper.Attach()) {
+    GTEST_SKIP() << "no process may stop another one's thread here (ptrace)";
+  }
   const auto files = MakeRows(1, 512);
-  std::atomic<bool> stop_next = false;
-  bool was_stopped = true;
+  const std::thread::id waker = std::this_thread::get_id();
+  bool stop_next = false;  // the waker's alone
   RunHooks hooks;
   hooks.silence = std::chrono::milliseconds(200);
   hooks.leaves_out_wake = [&] {
-    if (stop_next.exchange(false)) was_stopped = stopper.StopMe(std::chrono::milliseconds(1000));
+    if (std::this_thread::get_id() == waker && std::exchange(stop_next, false)) {
+      stopper.StopMe(std::chrono::milliseconds(1000));
+    }
     return false;
   };
   Reader reader = Batch(Parse(OpenFiles(files, Rows(2)), RawParser()), {.size = 64, .slots = 2});
@@ -167,8 +173,7 @@ TEST_F(WakeTest, AWakerThatIsStoppedIsNoLateWake) {
   stop_next = true;
   held.clear();
   other.join();
-  if (!was_stopped) GTEST_SKIP() << "no process may stop another one's thread here (ptrace)";
-  EXPECT_FALSE(stop_next);
+  EXPECT_FALSE(stop_next) << "the wake that it was to be stopped before";
   EXPECT_EQ(reader.Stats().late_wakes, 0u);
 }
 
@@ -193,12 +198,15 @@ TEST_F(WakeTest, WhoHoldsAllBlocksIsToldSo) {
   }
 }
 
-/// A user's function that takes long, and how often it was called.
+/// A user's function that takes until the reader is closed, and how often it was called.
 struct SlowCalls {
   std::shared_ptr<std::atomic<int>> count = std::make_shared<std::atomic<int>>(0);
   void Call() const {
     ++*count;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const Deadline most = DeadlineAfter(std::chrono::seconds(20));
+    while (!WorkerStop::Requested() && QueueClock::now() < most) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
 };
 
@@ -287,11 +295,10 @@ TEST_F(WakeTest, CloseWaitsForNoMoreThanTheCallThatIsUnderWay) {
       EXPECT_EQ(reader.TryReadNext(&instance), ReadResult::kFailed);
     });
     while (*calls.count == 0) std::this_thread::yield();
-    const int before = *calls.count;
     reader.Close();
-    // No more than what each thread is at.
-    EXPECT_LT(*calls.count - before, 300);
     consumer.join();
+    // No more than what each thread is at: one call, or the first few that a parser is given.
+    EXPECT_LE(*calls.count, 8 * options.threads);
   }
 }
 

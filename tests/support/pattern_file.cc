@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "io/page_cache.h"
+
 namespace ringfeed {
 
 namespace {
@@ -18,6 +20,9 @@ namespace {
 // The pattern's bytes are the highest of numbers that are this far apart. (Loops step by pointers
 // and add: a sanitizer's build has a call for each operator [].)
 constexpr std::uint64_t kPatternStep = 0x9E3779B97F4A7C15;
+
+/// So often the kernel is asked to drop a file, or to keep it.
+constexpr int kTries = 5;
 
 std::uint64_t PatternNumber(std::uint64_t offset, std::uint64_t seed) {
   return (offset + seed * 977) * kPatternStep;
@@ -78,21 +83,24 @@ std::size_t FirstDifference(std::span<const std::byte> bytes, std::uint64_t offs
   return static_cast<std::size_t>(at - bytes.data());
 }
 
-void MakeCold(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  Require(descriptor >= 0, "open " + path);
-  fsync(descriptor);
-  Require(posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0, "posix_fadvise");
-  close(descriptor);
+bool MakeCold(const std::string& path) {
+  double share = 1;
+  for (int tried = 0; share > 0 && tried < kTries; ++tried) {
+    const Status status = DropFromPageCache(path);
+    Require(status.ok(), status.ToString());
+    share = CachedShare(path);
+  }
+  return share < 0.5;
 }
 
-void MakeWarm(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  Require(descriptor >= 0, "open " + path);
-  std::vector<std::byte> block(std::size_t{1} << 20);
-  while (read(descriptor, block.data(), block.size()) > 0) {
+bool MakeWarm(const std::string& path) {
+  double share = 0;
+  for (int tried = 0; share < 1 && tried < kTries; ++tried) {
+    const Status status = BringIntoPageCache(path);
+    Require(status.ok(), status.ToString());
+    share = CachedShare(path);
   }
-  close(descriptor);
+  return share == 1;
 }
 
 bool IsMappedHere(const std::string& path) {

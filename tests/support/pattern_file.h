@@ -33,9 +33,14 @@ void WritePatternFile(const std::string& path, std::uint64_t bytes, std::uint64_
 std::size_t FirstDifference(std::span<const std::byte> bytes, std::uint64_t offset,
                             std::uint64_t seed = 0);
 
-/// Drops a file from the page cache, or reads it into the cache.
-void MakeCold(const std::string& path);
-void MakeWarm(const std::string& path);
+/// Drops a file from the page cache, or reads it into the cache. False where the kernel does not
+/// comply though asked again: most of it is still there, or not all of it stays. (It need not,
+/// where memory is short or pages are in use; a file of a tmpfs is never cold.)
+bool MakeCold(const std::string& path);
+bool MakeWarm(const std::string& path);
+/// Why a test of a cold file or of a warm one is skipped.
+inline constexpr const char* kDropsNoFiles = "files cannot be dropped from the page cache here";
+inline constexpr const char* kKeepsNoFiles = "the page cache keeps no files now: memory is short";
 
 /// Whether this process has that file, which may be deleted, mapped.
 bool IsMappedHere(const std::string& path);

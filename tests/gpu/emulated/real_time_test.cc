@@ -178,17 +178,25 @@ TEST(RealTime, ASourceThatChangesUnderItsCopyIsAnOffence) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer reports the race itself: planted_race_test";
 #endif
+  constexpr std::int64_t kCopyNs = 500'000'000;
   EmulatedOptions options = Threaded();
-  options.devices[0].copy_latency_ns = 500'000'000;
-  DeviceRig rig(options);
-  std::byte* slab = rig.Host(8, std::byte{1});
-  std::byte* slot = rig.Device(8);
-  const DeviceStream stream = rig.Stream();
-  rig.Expect(rig->CopyToDevice(stream, slot, slab, 8));
-  while (std::atomic_ref(slot[7]).load() != std::byte{1}) std::this_thread::yield();
-  std::atomic_ref(slab[7]).store(std::byte{2});
-  rig.Expect(rig->SyncStream(stream));
-  EXPECT_EQ(rig.Rules(), Rules{"source changed under a copy"});
+  options.devices[0].copy_latency_ns = kCopyNs;
+  // Where this thread got no processor until the copy was over, there was no offence: once more.
+  for (bool was_in_time = false; !was_in_time;) {
+    DeviceRig rig(options);
+    std::byte* slab = rig.Host(8, std::byte{1});
+    std::byte* slot = rig.Device(8);
+    const DeviceStream stream = rig.Stream();
+    const std::int64_t before_ns = rig->NowNanos();
+    rig.Expect(rig->CopyToDevice(stream, slot, slab, 8));
+    while (std::atomic_ref(slot[7]).load() != std::byte{1}) std::this_thread::yield();
+    std::atomic_ref(slab[7]).store(std::byte{2});
+    was_in_time = rig->NowNanos() - before_ns < kCopyNs;
+    rig.Expect(rig->SyncStream(stream));
+    if (was_in_time) {
+      EXPECT_EQ(rig.Rules(), Rules{"source changed under a copy"});
+    }
+  }
 }
 
 TEST(RealTime, IdleReturnsAtItsLimit) {

@@ -384,7 +384,11 @@ TEST_F(IndexedLaneTest, ABadSectorCostsOnlyTheRecordsThatStandInIt) {
   if (ProbeUring().available) paths.push_back(IoPath::kUring);
   for (const IoPath path : paths) {
     for (const bool cold : {false, true}) {
-      cold ? MakeCold(data->file(0).name) : MakeWarm(data->file(0).name);
+      if (cold) {
+        MakeCold(data->file(0).name);
+      } else if (!MakeWarm(data->file(0).name)) {
+        GTEST_SKIP() << kKeepsNoFiles;
+      }
       Setup setup;
       setup.path = path;
       setup.on_damage = OnDamage::kSkip;
