@@ -11,6 +11,7 @@ import signal
 import subprocess
 import tempfile
 
+from browser import BROWSER, browse
 from command_line import BINARY, CommandTest, await_drawn, await_that, main, run, run_json
 
 CHAIN = ["--parse", "example: image=u1[] label=i8[1]", "--batch", "16", "--shuffle", "100"]
@@ -36,6 +37,8 @@ class Page(html.parser.HTMLParser):
         self.outside += [value for name, value in attrs if name in ("src", "href", "xlink:href")]
 
     def handle_endtag(self, tag):
+        if tag in self.VOID:  # as a browser writes it
+            return
         if self.open.pop() != tag:
             raise AssertionError(f"</{tag}> closes another one")
 
@@ -167,6 +170,21 @@ class TuneTest(CommandTest):
         self.assertGreaterEqual(page.drawings, 2 + len(drawn))
         for words in drawn | {"GB/s", "of the defaults", "--tuned", "--shuffle 100"}:
             self.assertIn(words, page.text)
+
+    def test_a_browser_shows_all_of_the_page(self):
+        page, shown = Page(self.page.read_text()), Page(browse(self, self.page.as_uri(), 1))
+        self.assertEqual(shown.drawings, page.drawings)
+        self.assertEqual(shown.text.split(), page.text.split())
+
+    def test_a_browser_prints_the_page(self):
+        if BROWSER is None:
+            self.skipTest("no chromium is installed")
+        printed = self.folder / "tune.pdf"
+        subprocess.run(
+            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser",
+             "--no-pdf-header-footer", f"--print-to-pdf={printed}", self.page.as_uri()],
+            capture_output=True, timeout=240, check=True)
+        self.assertTrue(printed.read_bytes().startswith(b"%PDF-"))
 
     def test_interrupt_gives_the_best_so_far(self):
         command = [BINARY, "tune", *self.files, *CHAIN, "--seconds", "600", "--cache", "warm",
