@@ -96,24 +96,23 @@ TEST_F(WakeTest, RowsThatASeekPassesOverComeToAnEnd) {
 // sleep yet, or on a machine that is too busy to tell: so it is done until one is counted.
 TEST_F(WakeTest, AWakeThatIsLeftOutIsFoundAndCounted) {
   ExpectLateWakes();
+  constexpr std::size_t kPasses = 50;  // of 8 batches
   const auto files = MakeRows(1, 512);
   for (const bool waits_with_token : {false, true}) {
     std::atomic<bool> leave_out = false;
     RunHooks hooks;
     hooks.silence = std::chrono::milliseconds(20);
     hooks.leaves_out_wake = [&] { return leave_out.exchange(false); };
-    Reader reader = Batch(Parse(MultiPass(OpenFiles(files, Rows(1)), 0), RawParser()),
+    Reader reader = Batch(Parse(MultiPass(OpenFiles(files, Rows(1)), kPasses), RawParser()),
                           {.size = 64, .slots = 2});
     ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
     const std::stop_source stop;
     ReadOptions limits;
     if (waits_with_token) limits.stop = stop.get_token();
+    std::size_t batches = 0;
     std::vector<Instance> held(2);
-    for (int round = 0; round < 200 && reader.Stats().late_wakes == 0; ++round) {
-      for (Instance& each : held) {
-        ASSERT_EQ(reader.TryReadNext(&each, limits), ReadResult::kRecord)
-            << reader.status().ToString();
-      }
+    while (reader.TryReadNext(&held[batches % 2], limits) == ReadResult::kRecord) {
+      if (++batches % 2 != 0 || reader.Stats().late_wakes > 0) continue;
       std::this_thread::sleep_for(
           std::chrono::milliseconds(10));  // until the worker sleeps, mostly
       leave_out = true;                    // of the two releases that come now
@@ -121,6 +120,8 @@ TEST_F(WakeTest, AWakeThatIsLeftOutIsFoundAndCounted) {
       leave_out = true;
       held[1].clear();
     }
+    EXPECT_TRUE(reader.status().ok());
+    EXPECT_EQ(batches, 8 * kPasses);
     EXPECT_GT(reader.Stats().late_wakes, 0u);
   }
 }
