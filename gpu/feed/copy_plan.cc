@@ -49,6 +49,11 @@ bool IsCropped(const NormalizeField& normalize) {
   return normalize.crop_height != 0 || normalize.crop_width != 0 || normalize.crops.has_value();
 }
 
+/// Whether it is to know height and width.
+bool TakesImages(const NormalizeField& normalize) {
+  return normalize.channels_first || IsCropped(normalize);
+}
+
 /// Of an image that is cropped to so many pixels; 0: to none.
 void SetSide(std::size_t crop, std::int64_t* side) {
   if (crop != 0) *side = static_cast<std::int64_t>(crop);
@@ -64,7 +69,7 @@ CastNormalize KernelOf(const NormalizeField& normalize, const FieldPlace& from,
   CastNormalize kernel;
   const std::size_t rank = from.shape.size();
   const bool per_channel = normalize.mean.size() > 1 || normalize.scale.size() > 1;
-  const bool by_image = normalize.channels_first || IsCropped(normalize);
+  const bool by_image = TakesImages(normalize);
   std::uint64_t steps = from.bytes;  // of u8
   if (by_image || per_channel) {
     kernel.channels = static_cast<std::uint64_t>(from.shape[rank - 1]);
@@ -406,7 +411,7 @@ Status CopyPlan::Normalize(const NormalizeField& normalize, FieldPlace* place) {
   Shape shape = place->shape;
   const std::size_t rank = shape.size();
   const std::size_t most = std::max(normalize.mean.size(), normalize.scale.size());
-  const bool by_image = normalize.channels_first || IsCropped(normalize);
+  const bool by_image = TakesImages(normalize);
   if (by_image && rank < 4) {
     return Refuse(normalize.field, std::string(IsCropped(normalize) ? "a crop" : "channels_first") +
                                        " takes rows of [height, width, channels], not " +
