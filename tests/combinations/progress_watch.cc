@@ -10,12 +10,12 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <ctime>
 #include <fstream>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/machine/cpu_time.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed {
@@ -30,12 +30,6 @@ constexpr double kVainSeconds = kSanitized ? 120 : 20;
 // Relaxed: a count that is compared with itself.
 std::atomic<std::uint64_t> progress{0};
 std::atomic<std::uint64_t> reads{0};
-
-double CpuSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 struct ThreadState {
   std::string name;
@@ -96,10 +90,10 @@ class Silence {
     const std::uint64_t now = count_.load(std::memory_order_relaxed);
     if (now == seen_) return false;
     seen_ = now;
-    cpu_then_ = CpuSeconds();
+    cpu_then_ = ProcessCpuSeconds();
     return true;
   }
-  double BusySeconds() const { return CpuSeconds() - cpu_then_; }
+  double BusySeconds() const { return ProcessCpuSeconds() - cpu_then_; }
 
  private:
   const std::atomic<std::uint64_t>& count_;

@@ -32,14 +32,24 @@ class Page(html.parser.HTMLParser):
             self.titles.append(data)
 
 
-def browse(test, address, seconds):
-    """The page as it stands behind so many seconds of the browser's own time; skips where there is
-    no browser (Debian: chromium)."""
+def run_browser(test, *words):
+    """What the browser prints; skips where there is none (Debian: chromium)."""
     if BROWSER is None:
         test.skipTest("no chromium is installed")
     result = subprocess.run(
-        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={test.folder}/browser",
-         f"--virtual-time-budget={1000 * seconds}", "--dump-dom", address],
+        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={test.folder}/browser", *words],
         capture_output=True, text=True, timeout=240, check=False)
     test.assertEqual(result.returncode, 0, result.stderr[-2000:])
     return result.stdout
+
+
+def browse(test, address, seconds):
+    """The page as it stands behind so many seconds of the browser's own time."""
+    return run_browser(test, f"--virtual-time-budget={1000 * seconds}", "--dump-dom", address)
+
+
+def print_page(test, address):
+    """The page on paper, as PDF."""
+    printed = test.folder / "page.pdf"
+    run_browser(test, "--no-pdf-header-footer", f"--print-to-pdf={printed}", address)
+    return printed.read_bytes()

@@ -36,6 +36,19 @@ struct Image {
   std::uint64_t rows, height, width, channels;
 };
 
+CastNormalize CastOf(const Image& image, const std::byte* input, DType dtype, bool channels_first) {
+  return {input,
+          nullptr,
+          image.rows,
+          image.height,
+          image.width,
+          image.channels,
+          dtype,
+          channels_first,
+          {123.675f, 0.0f, 103.53f, -7.5f},
+          {0.0171f, 1.0f, 1e-7f, 300.25f}};
+}
+
 TEST_P(KernelsConformance, CastNormalizeGivesItsTwinsBytes) {
   for (const Image image : {Image{1, 1, 1, 1}, Image{3, 5, 7, 3}, Image{2, 17, 33, 4},
                             Image{1, 1, 4099, 2}, Image{5, 64, 63, 3}, Image{7, 3, 16, 1}}) {
@@ -46,16 +59,7 @@ TEST_P(KernelsConformance, CastNormalizeGivesItsTwinsBytes) {
       for (const DType dtype : {kFloat32, kFloat16, kBFloat16}) {
         for (const bool channels_first : {false, true}) {
           SCOPED_TRACE(testing::Message() << count << " of " << DTypeName(dtype));
-          CastNormalize kernel{on_device,
-                               nullptr,
-                               image.rows,
-                               image.height,
-                               image.width,
-                               image.channels,
-                               dtype,
-                               channels_first,
-                               {123.675f, 0.0f, 103.53f, -7.5f},
-                               {0.0171f, 1.0f, 1e-7f, 300.25f}};
+          const CastNormalize kernel = CastOf(image, on_device, dtype, channels_first);
           CastNormalize twin = kernel;
           twin.input = input.data();
           Compare(kernel, twin, count * DTypeBytes(dtype));
@@ -92,19 +96,10 @@ TEST_P(KernelsConformance, CroppedImagesAreTheirTwins) {
       for (const bool channels_first : {false, true}) {
         for (const bool has_places : {false, true}) {
           SCOPED_TRACE(testing::Message() << count << " of " << DTypeName(dtype));
-          CastNormalize kernel{on_device,
-                               nullptr,
-                               image.rows,
-                               image.height,
-                               image.width,
-                               image.channels,
-                               dtype,
-                               channels_first,
-                               {123.675f, 0.0f, 103.53f, -7.5f},
-                               {0.0171f, 1.0f, 1e-7f, 300.25f},
-                               crop.height,
-                               crop.width,
-                               has_places ? places_there : nullptr};
+          CastNormalize kernel = CastOf(image, on_device, dtype, channels_first);
+          kernel.crop_height = crop.height;
+          kernel.crop_width = crop.width;
+          kernel.crops = has_places ? places_there : nullptr;
           CastNormalize twin = kernel;
           twin.input = input.data();
           twin.crops = has_places ? places.data() : nullptr;

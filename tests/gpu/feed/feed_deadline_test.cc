@@ -128,11 +128,16 @@ ShortCalls CallUntilFailed(DeviceFeed& feed, Deadline most) {
   }
 }
 
-TEST(FeedPatienceTest, APatienceRunsOutOverCallsWithShortDeadlines) {
-  constexpr milliseconds kPatience{80};
+constexpr milliseconds kPatience{80};
+
+DeviceFeed ImpatientFeed() {
   FeedOptions options = On(2);
   options.patience_ms = kPatience.count();
-  DeviceFeed feed(CountingBatches(2000, 10), options);
+  return DeviceFeed(CountingBatches(2000, 10), options);
+}
+
+TEST(FeedPatienceTest, APatienceRunsOutOverCallsWithShortDeadlines) {
+  DeviceFeed feed = ImpatientFeed();
   const Deadline most = In(60'000);
   // Nobody takes what device 1 has. A call that took so long by itself, as a busy machine may hold
   // it up, fails without those before it: then once more, as the patience begins anew.
@@ -160,10 +165,7 @@ TEST(FeedPatienceTest, APatienceRunsOutOverCallsWithShortDeadlines) {
 }
 
 TEST(FeedPatienceTest, APatienceThatRanOutBeginsAnew) {
-  constexpr milliseconds kPatience{80};
-  FeedOptions options = On(2);
-  options.patience_ms = kPatience.count();
-  DeviceFeed feed(CountingBatches(2000, 10), options);
+  DeviceFeed feed = ImpatientFeed();
   const Deadline most = In(60'000);
   (void)CallUntilFailed(feed, most);
   for (int again = 0; again < 3; ++again) {
