@@ -97,8 +97,24 @@ void Run::WorkOnce(Worker& worker) {
   // Order: pairs with the release in End.
   if (!worker.has_let_go && ended_.load(std::memory_order_acquire)) LetGoOfLanes(worker);
   if (pool_.TakesTasks(worker.index) && plan_turn_.TakeAsk()) RequestPlan(&worker);
-  if (WriteRows(worker) || ReadLane(worker)) return;
+  if (FrameTurn(worker) || WriteRows(worker, Tasks::kOwn)) return;
+  worker.frames_turn = true;
+  if (ReadLane(worker) || WriteRows(worker, Tasks::kAny)) return;
   SleepUntilWork(worker);
+}
+
+// Rows get their places in the order of turns. While a worker writes between the parts of its turn,
+// nobody behind it gets on. So it frames all of the turn, and then writes: its own rows, which are
+// in its cache, and others' where it has nothing to frame. A worker alone writes what is hot.
+bool Run::FrameTurn(Worker& worker) {
+  if (!worker.frames_turn || pool_.writers() == 1) return false;
+  worker.frames_turn = false;
+  LaneState* const lane = NextLane(worker, {});
+  if (lane == nullptr) return false;
+  const auto turn = lane->place;
+  if (!FillBlock(worker, *lane)) return false;
+  worker.frames_turn = lane->place == turn && !lane->done;
+  return true;
 }
 
 void Run::WorkerMain(Worker& worker) {
@@ -136,9 +152,11 @@ void Run::FailBehindPlan(Worker& worker, const Status& status) {
   RequestPlan(&worker);
 }
 
-bool Run::WriteRows(Worker& worker) {
+bool Run::WriteRows(Worker& worker, Tasks tasks) {
   WriteTask* task = nullptr;
-  if (!pool_.TakeTask(worker.index, &task)) return false;
+  const bool taken = tasks == Tasks::kOwn ? pool_.TakeOwnTask(worker.index, &task)
+                                          : pool_.TakeTask(worker.index, &task);
+  if (!taken) return false;
   const StageTimer timer(worker.write);
   FetchUpcoming(worker);
   batch_sink_->writer().Write(task, &worker.scratch);

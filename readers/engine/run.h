@@ -198,6 +198,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
     std::mutex io_mutex;  ///< guards `io` against wakers while it is made and destroyed
     WriterScratch scratch;
     bool has_let_go = false;             ///< of its lanes
+    bool frames_turn = true;             ///< rather than writing: its turn is not framed
     const std::byte* fetched = nullptr;  ///< where the bytes start that were last asked for ahead
     std::unique_ptr<Parser::Scratch> locate_scratch;
     StageClock read, decompress, frame, filter, plan, write, wait_medium, wait_slot, wait_other;
@@ -237,7 +238,10 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void FailBehindPlan(Worker& worker, const Status& status);
   /// Nothing more is read: see Lane::LetGo.
   static void LetGoOfLanes(Worker& worker);
-  bool WriteRows(Worker& worker);
+  /// Frames the next part of the worker's turn; false where it is to write first.
+  bool FrameTurn(Worker& worker);
+  enum class Tasks : std::uint8_t { kOwn, kAny };
+  bool WriteRows(Worker& worker, Tasks tasks);
   /// While rows are written, what this worker will frame next comes into its cache.
   void FetchUpcoming(Worker& worker);
   bool ReadLane(Worker& worker);

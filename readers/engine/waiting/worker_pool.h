@@ -136,10 +136,14 @@ class WorkerPool {
       Wake(worker);
     }
   }
+  /// A task that was submitted for that worker.
+  bool TakeOwnTask(std::size_t worker, Task* task) {
+    return TakesTasks(worker) && workers_[worker]->tasks.TryPop(*task) == QueueResult::kOk;
+  }
   /// A task for that worker: its own, or anybody's.
   bool TakeTask(std::size_t worker, Task* task) {
     if (!TakesTasks(worker)) return false;
-    if (workers_[worker]->tasks.TryPop(*task) == QueueResult::kOk) return true;
+    if (TakeOwnTask(worker, task)) return true;
     for (std::size_t i = 1; i < writers_; ++i) {
       Worker& other = *workers_[(worker + i) % writers_];
       if (other.tasks.SizeApprox() > 0 && other.tasks.TryPop(*task) == QueueResult::kOk) {

@@ -84,6 +84,19 @@ TEST_F(WorkerPoolTest, ATaskWakesAWorkerThatSleeps) {
   EXPECT_EQ(done_.load(), 300u);
 }
 
+TEST_F(WorkerPoolTest, AWorkerCanTakeItsOwnTasksAloneOrAnybodys) {
+  pool_.Submit(1, 0, false);
+  pool_.Submit(2, 1, false);
+  int task = 0;
+  ASSERT_TRUE(pool_.TakeOwnTask(1, &task));
+  EXPECT_EQ(task, 2);
+  EXPECT_FALSE(pool_.TakeOwnTask(1, &task));
+  EXPECT_FALSE(pool_.TakeOwnTask(kWriters, &task));  // takes none
+  ASSERT_TRUE(pool_.TakeTask(1, &task));
+  EXPECT_EQ(task, 1);
+  EXPECT_FALSE(pool_.TakeTask(1, &task));
+}
+
 TEST_F(WorkerPoolTest, WhoIsWokenIsNotAtRestUntilItHasLooked) {
   Start();
   AwaitRest();
