@@ -73,7 +73,11 @@ void Run::SetUp(Worker& worker) {
   context.io = worker.io.get();
   context.trim = plan_.shuffled();
   context.written = plan_.parser != nullptr;
-  context.leaves_sums = why_sums_are_early_.empty();
+  context.leaves_sums_of_slabs = leaves_sums_ && plan_.left_fields.any();
+  if (leaves_sums_) {
+    context.leaves_sums_from = context.leaves_sums_of_slabs ? 0 : hooks_.long_payload_bytes;
+  }
+  context.fails_in_order = planner_->fails_in_order();
   context.read_clock = &worker.read;
   context.wait_clock = &worker.wait_medium;
   context.decompress_clock = &worker.decompress;
@@ -178,7 +182,7 @@ void Run::FetchUpcoming(Worker& worker) {
 
 bool Run::MayFill(const LaneState& lane) const {
   // A parser that may fit no record is told by as many as that takes.
-  return read_ahead_.MayBegin(lane.index, lane.lane->from_memory()) &&
+  return read_ahead_.MayBegin(lane.index, lane.lane->frames_hot()) &&
          (taken_ahead_.MayTake() || judge_.open());
 }
 
@@ -211,7 +215,9 @@ void Run::FailBlock(Block* block) {
 }
 
 bool Run::MayLeaveSums(const Block& block, std::uint64_t pass) const {
-  return block.stands_in_slabs() && !judge_.open() &&
+  // Of what was copied into memory just now the CPU takes them while it is in the cache.
+  const bool is_cold = plan_.left_fields.any() || !block.files.empty();
+  return is_cold && block.instances.empty() && !judge_.open() &&
          trusted_pass_.load(std::memory_order_relaxed) == pass &&
          (start_.mark.outputs == 0 || HasLeftOut());
 }
@@ -313,7 +319,7 @@ void Run::Publish(Worker& worker, LaneState& lane) {
 //     Lane::waits           FileSchedule::EndTurn              all workers (Options::moved), where
 //                                                              a lane was told to wait
 //
-// done, filling, in_flight and from_memory are the worker's own. Without an order no lane is due,
+// done, filling, in_flight and frames_hot are the worker's own. Without an order no lane is due,
 // and nothing limits what is framed ahead but credits: a lane in whose turn all others wait, the
 // last of a pass, must never be kept back by what its worker framed of the next one.
 //
@@ -386,6 +392,7 @@ bool Run::RequestPlan(Worker* worker) {
   plan_turn_.Request([&] {
     const StageTimer timer(worker->plan);
     const std::uint64_t steps = plan_steps_;
+    if (plan_.left_fields.any() && !direct_) budget_->GrowKept();
     planner_->GoOn();
     got_further = got_further || plan_steps_ != steps;
     if (taken_ahead_.limited()) NotePlannedAhead(*worker);
@@ -436,8 +443,7 @@ void Run::NotePlanned(const Block& block) {
   planned_.bytes += amount.bytes;
   if (!hold_credits_) GiveCredits(*lanes_[block.lane], block.credits, block.payload_bytes);
   budget_->NoteHeld(block.slab_bytes());
-  if (plan_.left_fields.any() && !direct_) budget_->GrowKept();
-  if (why_sums_are_early_.empty() && block.good_rows > 0 && block.frame.unchecked.empty()) {
+  if (leaves_sums_ && block.good_rows > 0 && block.frame.unchecked.empty()) {
     trusted_pass_.store(planner_->passes_ended(), std::memory_order_relaxed);
   }
 }
@@ -453,6 +459,11 @@ void Run::Drop(Block* block, std::uint32_t rows) {
 
 void Run::Deliver(std::uint64_t number, Delivery delivery) {
   if (delivery.records != nullptr) ++plan_steps_;  // the plan alone delivers these
+  // What stands behind a failure is nobody's, though it may be written: of several consumers
+  // another one could take it before this batch is looked at.
+  if (delivery.batch != nullptr && !delivery.batch->status.ok()) {
+    End(number + 1, delivery.batch->status);
+  }
   out_.NoteOut();
   if (judge_.Take(number, &delivery)) return;
   out_.Put(number, std::move(delivery));
@@ -532,7 +543,11 @@ bool Run::Keep(Block* block) {
     if (block->keeps.compare_exchange_weak(keeps, keeps + 1, std::memory_order_relaxed))
       return true;
   }
-  if (!KeepBytes(bytes)) return false;
+  if (!KeepBytes(bytes)) {
+    // The plan may set more aside, for the rows that come next.
+    if (!direct_) AskForPlan();
+    return false;
+  }
   // Another one may pay meanwhile: then both have, and the last of both gives back one part.
   const std::uint32_t before = block->keeps.fetch_add(1, std::memory_order_relaxed);
   if (before != Block::kHeld) LetGoOfBytes(bytes);
@@ -694,7 +709,7 @@ FileNews Run::News() const {
 Ledger::RunTotals Run::Totals() const {
   Ledger::RunTotals totals;
   const std::uint64_t failed = passes_at_failure_.load(std::memory_order_relaxed);
-  totals.passes = (failed == kNoPass ? planner_->passes_ended() : failed) - start_.mark.pass;
+  totals.passes = (failed == kNoPass ? planner_->passes_come() : failed) - start_.mark.pass;
   totals.late_wakes = late_wakes();
   for (const auto& worker : workers_) totals.read_bytes += worker->read_bytes.count();
   if (batch_sink_ != nullptr) totals.grown_batches = batch_sink_->grown();

@@ -66,6 +66,8 @@ struct RunHooks {
   std::function<bool()> leaves_out_wake{};
   /// Called by workers at these points; may throw, as memory that is short does.
   std::function<void(RunPoint)> at{};
+  /// Mapped payloads of so many bytes or more are checked as they are written; see leaves_sums_.
+  std::size_t long_payload_bytes = 8192;
   /// After so long in vain a consumer looks on everybody's behalf.
   std::chrono::milliseconds silence{1000};
 };
@@ -295,10 +297,13 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
 
   static constexpr std::uint64_t kNoPass = ~std::uint64_t{0};
   const int cpus_;
-  DirectRun direct_;                   ///< empty, where blocks stand in host memory
-  const std::size_t stages_by_index_;  ///< that the order by index has already
-  const ExecutionPlan plan_;           ///< without these
-  const std::string why_sums_are_early_;
+  DirectRun direct_;                      ///< empty, where blocks stand in host memory
+  const std::size_t stages_by_index_;     ///< that the order by index has already
+  const ExecutionPlan plan_;              ///< without these
+  const std::string why_sums_are_early_;  ///< empty: they go with fields that are left
+  /// Framing leaves checksums: to who copies fields that are left, or to the writer. What is mapped
+  /// would come out of memory twice, for its checksum and for its copy.
+  const bool leaves_sums_;
   const RunStart start_;
   const std::shared_ptr<IndexedSource> indexed_;  ///< null: as files are read
   const RewindInput rewind_input_;

@@ -140,6 +140,8 @@ Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Ar
       // What stands in a device's memory no writer can take a part of.
       why_sums_are_early_(direct_ ? "what is read into the device's memory has none"
                                   : plan_.WhySumsAreEarly()),
+      leaves_sums_(why_sums_are_early_.empty() ||
+                   (!direct_ && !plan_.left_fields.any() && plan_.WhySumsAreFramed().empty())),
       start_(start),
       indexed_(std::move(indexed)),
       rewind_input_(std::move(rewind_input)),
@@ -428,6 +430,7 @@ std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock) {
   options.packer = plan.packer.get();
   options.left_fields = direct_ ? LeftFieldRules{1, 1, false} : plan.left_fields;
   options.left_fields.leaves_sums = why_sums_are_early_.empty();
+  options.late_sums = leaves_sums_;
   auto sink = std::make_unique<BatchSink>(options, plan.parser.get(), arena_, this);
   batch_sink_ = sink.get();
   return sink;

@@ -93,9 +93,12 @@ struct FrameInput {
   std::uint64_t limit = 0;        ///< only records that start before this offset are framed
   bool at_end = false;            ///< `bytes` reach the end of the file
   FrameMemory* memory = nullptr;  ///< for formats with compressed records; never null to those
-  /// The checksum of a payload may be left to whoever touches its bytes later, where nothing that
-  /// is framed depends on it: it stands behind the payload, as TFRecord's does.
-  bool leaves_sums = false;
+  /// The checksum of a payload of so many bytes or more may be left to whoever touches its bytes
+  /// later, where nothing that is framed depends on it: it stands behind the payload, as
+  /// TFRecord's does.
+  std::size_t leaves_sums_from = kLeavesNone;
+
+  static constexpr std::size_t kLeavesNone = ~std::size_t{0};
 };
 
 /// Records that are read together: one, or those of a chunk. What an index is made of.
@@ -113,17 +116,17 @@ struct FrameOutput {
   std::vector<RecordSpan> records;   ///< a damaged record with a known length stands as a null span
   std::vector<DamagedRange> damage;  ///< under kSkip: what was passed over, in order
   std::uint64_t more_holes = 0;      ///< null spans beyond the first one of each range of damage
-  /// Not 0 for records whose payload's checksum is still to be taken (FrameInput::leaves_sums);
-  /// those behind its end are checked.
+  /// Not 0 for records whose payload's checksum is still to be taken
+  /// (FrameInput::leaves_sums_from); those behind its end are checked.
   std::vector<std::uint8_t> unchecked;
   /// Not null: gets the units of what is appended to `records`. (Formats with Format::OwnIndex
   /// leave it.)
   std::vector<FramedUnit>* units = nullptr;
 
-  /// The payloads' checksums of `records` from `first` on are still to be taken.
-  void LeaveSumsFrom(std::size_t first) {
-    unchecked.resize(first);
-    unchecked.resize(records.size(), 1);
+  /// The checksum of that record's payload is still to be taken.
+  void LeaveSum(std::size_t record) {
+    if (unchecked.size() <= record) unchecked.resize(record + 1);
+    unchecked[record] = 1;
   }
   /// Keeps the first records.
   void CutRecords(std::size_t count) {

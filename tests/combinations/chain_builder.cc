@@ -190,8 +190,7 @@ class ChainBuilder {
     if ((c_.Is(Option::kRead, "stop") && held > 0) || held > 1) {
       for (Reader& each : chain_.readers) each.ReserveBatches(held + 1);
     }
-    if (c_.Is(Option::kPath, "late")) ComeLate();
-    if (c_.Is(Option::kPath, "gives_up")) GiveUp();
+    SetHooks();
     return std::move(chain_);
   }
 
@@ -396,33 +395,43 @@ class ChainBuilder {
     return Batch(reader, batch);
   }
 
-  void GiveUp() {
+  void SetHooks() {
+    const bool one = chain_.readers.size() == 1;
     RunHooks hooks;
-    hooks.engines.uring = [calls = c_.Number(Option::kSeed) % 3](
-                              const IoOptions& options, std::byte* data, std::size_t bytes,
-                              std::unique_ptr<ReadEngine>* engine) {
+    if (c_.Is(Option::kSums, "all")) hooks.long_payload_bytes = 1;
+    if (c_.Is(Option::kPath, "late") && one) hooks.engines = LateEngines();
+    if (c_.Is(Option::kPath, "gives_up")) hooks.engines = EnginesThatGiveUp();
+    for (const Reader& each : chain_.readers) {
+      ReaderAccess::NodeOf(each)->Session()->set_hooks(hooks);
+    }
+  }
+
+  EngineFactory EnginesThatGiveUp() const {
+    EngineFactory engines;
+    engines.uring = [calls = c_.Number(Option::kSeed) % 3](const IoOptions& options,
+                                                           std::byte* data, std::size_t bytes,
+                                                           std::unique_ptr<ReadEngine>* engine) {
       const Status status = MakeUringEngine(options, data, bytes, engine);
       if (status.ok()) *engine = MakeSubmitFaultEngine(std::move(*engine), calls);
       return status;
     };
-    ReaderAccess::NodeOf(chain_.reader())->Session()->set_hooks(hooks);
+    return engines;
   }
 
-  void ComeLate() {
+  static EngineFactory LateEngines() {
     const FaultPlan plan = {
         .delay = 0.3, .longest_delay = std::chrono::microseconds(500), .reorder = true};
-    RunHooks hooks;
-    hooks.engines.uring = [plan](const IoOptions& options, std::byte* data, std::size_t bytes,
-                                 std::unique_ptr<ReadEngine>* engine) {
+    EngineFactory engines;
+    engines.uring = [plan](const IoOptions& options, std::byte* data, std::size_t bytes,
+                           std::unique_ptr<ReadEngine>* engine) {
       const Status status = MakeUringEngine(options, data, bytes, engine);
       if (status.ok()) *engine = MakeFaultEngine(std::move(*engine), 1, plan);
       return status;
     };
-    hooks.engines.pool = [plan](const IoOptions& options) {
+    engines.pool = [plan](const IoOptions& options) {
       return MakeFaultEngine(MakePoolEngine(options), 1, plan);
     };
-    if (chain_.readers.size() == 1)
-      ReaderAccess::NodeOf(chain_.reader())->Session()->set_hooks(hooks);
+    return engines;
   }
 
   const Configuration& c_;

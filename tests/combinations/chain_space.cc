@@ -87,6 +87,8 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kNote, "note", {"no", "yes"}},
       // Records that are taken from what is no list of files beyond what was handed out.
       {Option::kAhead, "ahead", {"0", "1", "7", "1000"}},
+      // Of mapped files, which payloads have their checksums taken as they are written.
+      {Option::kSums, "sums", {"long", "all"}},
       // Another thread, which looks ahead, or asks where the chain stands, all the time.
       {Option::kOther, "other", {"none", "looks", "asks"}},
       {Option::kSeed, "seed", {"7", "0", "1099511627779"}},

@@ -52,6 +52,7 @@ enum class Option : std::uint8_t {
   kBeside,
   kNote,
   kAhead,
+  kSums,
   kOther,
   kSeed,
 };

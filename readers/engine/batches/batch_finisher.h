@@ -28,6 +28,8 @@ struct BatchRules {
   const Refusals* refusals = nullptr;
   /// The parser, where its rows come packed: of OnPacked alone.
   const PackParser* packer = nullptr;
+  /// Framing left checksums, which whoever writes a row takes, or whoever copies its fields.
+  bool late_sums = false;
   /// Fields that whoever takes the batch copies.
   LeftFieldRules left_fields{};
 };

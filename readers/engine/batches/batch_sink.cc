@@ -24,13 +24,8 @@ namespace {
 constexpr std::size_t kMinTaskRows = 16;
 
 BatchPool::Options PoolOptions(const BatchSink::Options& options, std::size_t rows) {
-  return {rows,
-          options.slots,
-          options.least_slots,
-          options.memory_bytes,
-          options.pad,
-          options.note_rows,
-          options.left_fields.leaves_sums};
+  return {rows,        options.slots,     options.least_slots, options.memory_bytes,
+          options.pad, options.note_rows, options.late_sums};
 }
 
 }  // namespace
@@ -223,7 +218,7 @@ void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) 
       AddMissing(batch, batch.places, batch.places + part.places);
       for (std::uint32_t i = 0; options_.note_rows && i < part.places; ++i) {
         batch.damaged_numbers.push_back(block->NumberOf(row + i));
-        if (leaves_sums()) batch.damaged_places.push_back(batch.places + i);
+        if (options_.late_sums) batch.damaged_places.push_back(batch.places + i);
       }
     }
     row += part.places;
@@ -239,7 +234,7 @@ void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
     PlannedBatch& batch = Current(*block);
     const Part part = NextPart(batch, std::min<std::size_t>(end - begin, most));
     Tally(batch, part.written, part.places);
-    for (std::uint32_t i = 0; leaves_sums() && i < part.places; ++i) {
+    for (std::uint32_t i = 0; options_.late_sums && i < part.places; ++i) {
       seen_bytes_ += block->frame.records[begin + i].size;
     }
     NoteRecords(batch, part.places, BytesOf(*block, begin, part.places));
@@ -278,7 +273,7 @@ void BatchSink::AddRefs(std::span<const RowRef> rows) {
     const Part part = NextPart(batch, rows.size());
     const std::span<const RowRef> taken = rows.first(part.places);
     Tally(batch, part.written, part.places);
-    for (std::size_t i = 0; leaves_sums() && i < taken.size(); ++i) {
+    for (std::size_t i = 0; options_.late_sums && i < taken.size(); ++i) {
       seen_bytes_ += taken[i].block->frame.records[taken[i].row].size;
     }
     NoteRecords(batch, part.places, BytesOf(taken));

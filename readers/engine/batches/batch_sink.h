@@ -180,7 +180,6 @@ class BatchSink final : public PlanSink {
   Tensor MakeMask(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
   /// Of rows that nobody batched: so many are not delivered.
   void LeaveOut(std::size_t rows);
-  bool leaves_sums() const { return options_.left_fields.leaves_sums; }
 
   const Options options_;
   const Parser* const parser_;

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/crc32c.h"
+#include "base/stream_copy.h"
 #include "readers/engine/blocks/locate.h"
 #include "readers/engine/blocks/payload_checks.h"
 #include "readers/order/row_layout.h"
@@ -22,6 +24,15 @@ void KeepOneOfEachRow(std::vector<RowFailure>* failures) {
                    });
   const auto same = [](const RowFailure& a, const RowFailure& b) { return a.row == b.row; };
   failures->erase(std::unique(failures->begin(), failures->end(), same), failures->end());
+}
+
+/// Rows that are checked together, and written from the cache.
+constexpr std::size_t kCachedBytes = 64 * 1024;
+
+/// Has the record come into the cache while the stores of the next write wait for memory.
+void FetchBeside(const RecordSpan& record) {
+  constexpr std::size_t kMostFetched = 256 * 1024;
+  SetStreamCompanion(record.data, std::min(record.size, kMostFetched));
 }
 
 // Of the task's first row, in its batch.
@@ -148,29 +159,53 @@ LeavableRows BatchWriter::RowsOf(const WriteTask& task, const WriterScratch& scr
   return rows;
 }
 
-void BatchWriter::CheckSums(const WriteTask& task, WriterScratch* scratch) const {
+// Of a row whose fields are left, what is copied has its checksum taken with the copy.
+void BatchWriter::CheckLeft(const WriteTask& task, WriterScratch* scratch) const {
   const LeavableRows rows = RowsOf(task, *scratch);
-  std::vector<RowFailure>& failures = scratch->failures;
-  const auto fail = [&](std::size_t row) {
-    failures.push_back(
-        {row, PayloadFailure(rows.block_of(row), rows.row_of(row)), true, rows.block_of(row).pass});
-  };
-  const auto is_bad = [&](std::size_t row) {
-    return rows.unchecked(row) && !SumOf(rows.block_of(row), rows.row_of(row)).Matches();
-  };
-  if (scratch->leaves) {
-    for (const std::size_t row : scratch->left.bad_rows) fail(row);
-    // What cannot be parsed may be damaged.
-    const std::size_t refused = failures.size();
-    for (std::size_t i = 0; i < refused; ++i) {
-      const std::size_t row = failures[i].row;
-      if (!failures[i].of_payload && is_bad(row)) fail(row);
-    }
-  } else {
-    for (std::size_t row = 0; row < rows.records.size(); ++row) {
-      if (is_bad(row)) fail(row);
+  for (const std::size_t row : scratch->left.bad_rows) FailPayload(rows, row, scratch);
+  // What cannot be parsed may be damaged.
+  const std::size_t refused = scratch->failures.size();
+  for (std::size_t i = 0; i < refused; ++i) {
+    const std::size_t row = scratch->failures[i].row;
+    if (scratch->failures[i].of_payload || !rows.unchecked(row)) continue;
+    if (!SumOf(rows.block_of(row), rows.row_of(row)).Matches()) FailPayload(rows, row, scratch);
+  }
+}
+
+void BatchWriter::FailPayload(const LeavableRows& rows, std::size_t row, WriterScratch* scratch) {
+  const Block& block = rows.block_of(row);
+  scratch->failures.push_back({row, PayloadFailure(block, rows.row_of(row)), true, block.pass});
+}
+
+// The rows are in the cache then, and are written from there. What is written of a row that does
+// not match is taken out of the batch again.
+void BatchWriter::CheckSums(const LeavableRows& rows, std::size_t begin, std::size_t end,
+                            WriterScratch* scratch) {
+  std::vector<RecordSpan>& unchecked = scratch->unchecked;
+  std::vector<std::uint32_t>& crcs = scratch->crcs;
+  unchecked.clear();
+  for (std::size_t row = begin; row < end; ++row) {
+    if (rows.unchecked(row)) unchecked.push_back(rows.records[row]);
+  }
+  crcs.resize(unchecked.size());
+  Crc32cEach(unchecked, crcs.data());
+  std::size_t i = 0;
+  for (std::size_t row = begin; row < end; ++row) {
+    if (!rows.unchecked(row)) continue;
+    if (crcs[i++] != SumOf(rows.block_of(row), rows.row_of(row)).stored) {
+      FailPayload(rows, row, scratch);
     }
   }
+}
+
+// So many rows from the first on are checked before they are written.
+std::size_t BatchWriter::CachedRows(std::span<const RecordSpan> rows) {
+  std::size_t count = 1;
+  for (std::size_t bytes = rows.front().size; count < rows.size(); ++count) {
+    bytes += rows[count].size;
+    if (bytes > kCachedBytes) break;
+  }
+  return count;
 }
 
 const FieldLocation* BatchWriter::BringRows(const WriteTask& task, WriterScratch* scratch) const {
@@ -200,19 +235,26 @@ const FieldLocation* BatchWriter::BringRows(const WriteTask& task, WriterScratch
 void BatchWriter::WriteRows(const WriteTask& task, WriterScratch* scratch) const {
   scratch->leaves = false;
   const FieldLocation* const locations = PrepareFields(task, scratch);
-  WritePieces(RecordsOf(task, *scratch), locations, scratch);
-  if (rules_.left_fields.leaves_sums) CheckSums(task, scratch);
+  WritePieces(task, RecordsOf(task, *scratch), locations, scratch);
+  if (scratch->leaves && rules_.left_fields.leaves_sums) CheckLeft(task, scratch);
   PublishOffsets(task, *scratch);
   if (rules_.note_rows) NoteRows(task);
 }
 
-void BatchWriter::WritePieces(std::span<const RecordSpan> records, const FieldLocation* locations,
-                              WriterScratch* scratch) const {
+void BatchWriter::WritePieces(const WriteTask& task, std::span<const RecordSpan> records,
+                              const FieldLocation* locations, WriterScratch* scratch) const {
   std::vector<RowFailure>& failures = scratch->failures;
+  const LeavableRows all = RowsOf(task, *scratch);
+  const bool checks = !scratch->leaves && all.AnyUnchecked();
   scratch->pieces.Begin();
   for (std::size_t begin = 0; begin < records.size();) {
     if (WorkerStop::Requested()) return GiveUpRows(begin, records.size(), locations, scratch);
-    const std::size_t rows = scratch->pieces.Next(records.subspan(begin));
+    std::size_t rows = scratch->pieces.Next(records.subspan(begin));
+    if (checks) {
+      rows = CachedRows(records.subspan(begin, rows));
+      CheckSums(all, begin, begin + rows, scratch);
+      if (begin + rows < records.size()) FetchBeside(records[begin + rows]);
+    }
     scratch->piece_targets = scratch->targets;
     for (std::size_t f = 0; f < fields_; ++f) {
       ColumnTarget& target = scratch->piece_targets[f];
@@ -300,7 +342,7 @@ void BatchWriter::CountBytes(const WriteTask& task, const WriterScratch& scratch
   const std::span<const RecordSpan> records = RecordsOf(task, scratch);
   std::uint64_t bytes = 0;
   for (const RecordSpan& record : records) bytes += record.size;
-  for (std::size_t i = 0; rules_.left_fields.leaves_sums && i < records.size(); ++i) {
+  for (std::size_t i = 0; rules_.late_sums && i < records.size(); ++i) {
     task.slot->row_bytes[task.dst_row + i] = records[i].size;
   }
   for (const RowFailure& failure : scratch.failures) bytes -= records[failure.row].size;

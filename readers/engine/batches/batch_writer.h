@@ -29,6 +29,8 @@ struct WriterScratch {
   RowPieces pieces;
   std::vector<std::vector<std::int64_t>> offsets;
   std::vector<RowFailure> failures;
+  std::vector<RecordSpan> unchecked;         ///< rows whose checksums are taken at once
+  std::vector<std::uint32_t> crcs;           ///< of these
   std::vector<std::uint32_t> rows_of_block;  ///< by Block::index
   std::vector<Block*> touched;
   LeftCopies left;      ///< of fields that are left where they stand
@@ -72,13 +74,17 @@ class BatchWriter {
   const FieldLocation* LeaveFields(const LeavableRows& rows, const FieldLocation* located,
                                    WriterScratch* scratch) const;
   void WriteRows(const WriteTask& task, WriterScratch* scratch) const;
-  void WritePieces(std::span<const RecordSpan> records, const FieldLocation* locations,
-                   WriterScratch* scratch) const;
+  void WritePieces(const WriteTask& task, std::span<const RecordSpan> records,
+                   const FieldLocation* locations, WriterScratch* scratch) const;
   void GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
                   WriterScratch* scratch) const;
-  /// The checksums that framing left: of all rows, where their fields are written here, else of
-  /// those that failed.
-  void CheckSums(const WriteTask& task, WriterScratch* scratch) const;
+  /// The checksums that framing left of rows [begin, end), which fail where they do not match.
+  static void CheckSums(const LeavableRows& rows, std::size_t begin, std::size_t end,
+                        WriterScratch* scratch);
+  /// The same of rows whose fields are left, as far as the CPU takes them.
+  void CheckLeft(const WriteTask& task, WriterScratch* scratch) const;
+  static void FailPayload(const LeavableRows& rows, std::size_t row, WriterScratch* scratch);
+  static std::size_t CachedRows(std::span<const RecordSpan> rows);
   void NoteFailures(const WriteTask& task, WriterScratch* scratch) const;
   /// Notes the blocks that the task's rows stand in, and how many of each.
   static void CollectBlocks(const WriteTask& task, WriterScratch* scratch);

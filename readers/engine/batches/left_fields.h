@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -26,6 +27,11 @@ struct LeavableRows {
                                   : task->refs[row].row;
   }
   bool unchecked(std::size_t row) const { return block_of(row).Unchecked(row_of(row)); }
+  /// Whether there may be such a row.
+  bool AnyUnchecked() const {
+    return std::any_of(blocks.begin(), blocks.end(),
+                       [](const Block* block) { return !block->frame.unchecked.empty(); });
+  }
 };
 
 /// What a writer found of a task's rows that are left, before the batch has it.

@@ -42,8 +42,16 @@ std::string ExecutionPlan::WhyNoPosition() const {
 }
 
 std::string ExecutionPlan::WhySumsAreEarly() const {
-  const OpenOptions& options = source.options;
   if (!left_fields.leaves_sums) return "nobody asks for them";
+  if (source.options.on_damage == OnDamage::kFail && shuffled()) {
+    return "a shuffle holds records, and damage fails";
+  }
+  return WhySumsAreFramed();
+}
+
+std::string ExecutionPlan::WhySumsAreFramed() const {
+  const OpenOptions& options = source.options;
+  if (parser == nullptr || !batched) return "records are handed out as they stand";
   if (source.mix != nullptr) return "sets of files are mixed";
   if (source.names.empty() && source.sources.empty()) return "the records come from no file";
   if (options.unordered) return "the order is given up";
@@ -52,9 +60,6 @@ std::string ExecutionPlan::WhySumsAreEarly() const {
   }
   if (batch.pad) return "batches are padded where records are missing";
   if (options.max_damaged != ~std::uint64_t{0}) return "max_damaged counts as records are read";
-  if (options.on_damage == OnDamage::kFail && shuffled()) {
-    return "a shuffle holds records, and damage fails";
-  }
   if (passes == 0 && batch.drop_remainder) return "passes are without end, and rests are dropped";
   return {};
 }

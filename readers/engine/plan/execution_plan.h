@@ -122,6 +122,8 @@ struct ExecutionPlan {
   /// them: a record that turns out damaged later could not be what it is now. Empty where they are
   /// left. Of a plan without the stages that its index has done.
   std::string WhySumsAreEarly() const;
+  /// The same of checksums that the writers of rows take, whoever asks.
+  std::string WhySumsAreFramed() const;
   /// Of the order of files and of the shuffles, in the chain's order.
   std::vector<std::uint64_t> Seeds() const;
   bool rewindable() const { return source.streams.empty(); }

@@ -147,6 +147,12 @@ class Planner {
 
   /// Passes over the source that ended, with those before the run's start. Any thread.
   std::uint64_t passes_ended() const { return passes_ended_.load(std::memory_order_relaxed); }
+  /// The same, of those that ended in front of a row that failed: what a shuffle holds of a pass
+  /// comes behind its end. Any thread.
+  std::uint64_t passes_come() const {
+    const std::uint64_t ended = passes_ended();
+    return failure_stage_ == nullptr ? ended : std::min(ended, failure_stage_->failed_pass());
+  }
   /// Whether a row that fails ends the order at its place in it, and not at its block's. Any
   /// thread.
   bool fails_in_order() const { return failure_stage_ != nullptr; }

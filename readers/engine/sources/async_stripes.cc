@@ -20,7 +20,7 @@ class AsyncStripes final : public StripeReader {
   }
 
   bool ReadPart(Block* block) override;
-  bool from_memory() const override { return false; }
+  bool frames_hot() const override { return false; }
 
  private:
   enum class Step : std::uint8_t { kDone, kAgain, kWait };

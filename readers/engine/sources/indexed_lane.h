@@ -39,7 +39,7 @@ class IndexedLane final : public Lane {
   IndexedLane(const Options& options, ChunkPlan* plan, OpenedFiles* files, LaneContext* context);
   bool Fill(Block* block) override;
   std::span<const std::byte> Upcoming() const override { return upcoming_; }
-  bool from_memory() const override { return from_memory_; }
+  bool frames_hot() const override { return from_memory_; }
 
  private:
   /// Rows of a chunk that become one block, or a marker.

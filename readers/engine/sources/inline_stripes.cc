@@ -224,7 +224,7 @@ class DecompressedStripes final : public InlineStripes {
     return done;
   }
   /// Decompressing takes long enough to be begun early.
-  bool from_memory() const override { return false; }
+  bool frames_hot() const override { return false; }
 
  protected:
   Status ReadMore(std::uint64_t /*offset*/, std::span<std::byte> to, std::size_t* got) override {

@@ -145,6 +145,7 @@ bool FileLane::Fill(Block* block) {
   block->file_index = file_index_;
   if (user_lane_ != nullptr) return FillByUser(block);
   if (!reader_->ReadPart(block)) return false;
+  frames_hot_ = reader_->frames_hot();
   const bool ends = reader_->stripes_left() == 0 || !block->status.ok();
   if (block->turn_ends) EndTurn(ends, block);
   if (ends) reader_.reset();
@@ -192,7 +193,7 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
     return false;
   }
   if (news_.opened) news_.opened(*file);
-  from_memory_ = reader_->from_memory();
+  frames_hot_ = reader_->frames_hot();
   return true;
 }
 

@@ -35,8 +35,9 @@ class Lane {
   virtual bool was_held_up() const { return false; }
   /// The same, and they have not yet.
   virtual bool waits() const { return false; }
-  /// Whether blocks come out of memory without waiting: then nothing is gained by an early start.
-  virtual bool from_memory() const { return false; }
+  /// Whether blocks come out of memory without waiting, and their bytes were looked at: then they
+  /// are in the cache, and nothing is gained by an early start.
+  virtual bool frames_hot() const { return false; }
   /// Fill is not called again. It keeps nothing that other chains may wait for.
   virtual void LetGo() {}
 };
@@ -83,7 +84,7 @@ class FileLane final : public Lane {
   std::span<const std::byte> Upcoming() const override {
     return reader_ ? reader_->Upcoming() : std::span<const std::byte>();
   }
-  bool from_memory() const override { return from_memory_; }
+  bool frames_hot() const override { return frames_hot_; }
   bool was_held_up() const override { return waiting_; }
   bool waits() const override { return waiting_ && schedule_->version() == waits_since_; }
 
@@ -106,7 +107,7 @@ class FileLane final : public Lane {
   std::unique_ptr<FileReader> user_reader_;  ///< or this, and its instances
   std::unique_ptr<InstanceLane> user_lane_;
   Assignment assignment_;          ///< of user_reader_
-  bool from_memory_ = false;       ///< the file opened last
+  bool frames_hot_ = false;        ///< of the file opened last
   std::uint32_t file_index_ = 0;   ///< of the file that is being read, in the list
   bool tells_turns_ = false;       ///< the same: the schedule does not know its stripes
   std::uint64_t turns_left_ = 0;   ///< that it has by the schedule; 0 where that does not know

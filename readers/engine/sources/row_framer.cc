@@ -148,10 +148,11 @@ Status RowFramer::FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput*
   input.limit = input.offset + unit.bytes;
   input.at_end = true;
   input.memory = &memory_;
-  // The checksum of what is mapped tells of pages that are lost, too; and what the index lost
-  // behind this unit cuts its range.
-  input.leaves_sums = context_->leaves_sums && unit.unit.records == 1 && file->mapping.empty() &&
-                      file->data->index->DamageOf(IndexDamage::kNoRecord).empty();
+  // What the index lost behind this unit cuts its range.
+  const bool left = (context_->leaves_sums_of_slabs || !file->mapping.empty()) &&
+                    unit.unit.records == 1 &&
+                    file->data->index->DamageOf(IndexDamage::kNoRecord).empty();
+  if (left) input.leaves_sums_from = context_->leaves_sums_from;
   const std::size_t already = output->records.size();
   const std::size_t reported = output->damage.size();
   const Status status = file->framer->Frame(input, unit.unit.records, output);

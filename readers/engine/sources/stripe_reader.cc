@@ -1,6 +1,7 @@
 #include "readers/engine/sources/stripe_reader.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,24 @@ namespace {
 // Whether all that is framed behind a damaged record is the same wherever parts end. A sample of a
 // tar file is put together of members, some of which were taken before the damaged one.
 bool RecordsStandAlone(const Format& format) { return format.name() != "tar"; }
+
+// Whether the checksums of most records from that one on were left.
+bool LeftMost(const FrameOutput& frame, std::size_t first) {
+  if (frame.unchecked.size() <= first) return false;
+  const auto begin = frame.unchecked.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto left = std::count(begin, frame.unchecked.end(), std::uint8_t{1});
+  return 2 * static_cast<std::size_t>(left) > frame.records.size() - first;
+}
+
+// Where damage fails in another order than that of the file, a record that fails must not change
+// how those behind it are framed: its checksum is taken by itself, however the file is read.
+std::size_t LeavesSumsFrom(const LaneContext& context, Compression compression,
+                           const InputFile& file) {
+  const bool left =
+      context.leaves_sums_of_slabs || context.fails_in_order || file.choice().path == IoPath::kMmap;
+  return left && compression == Compression::kNone ? context.leaves_sums_from
+                                                   : FrameInput::kLeavesNone;
+}
 
 }  // namespace
 
@@ -27,8 +46,7 @@ StripeReader::StripeReader(LaneContext* context, StripeInput input)
       file_bytes_(input.bytes),
       stripes_(input.stripes),
       has_grown_(input.compression == Compression::kNone && file_->size() > input.bytes),
-      leaves_sums_(context->leaves_sums && input.compression == Compression::kNone &&
-                   file_->choice().path != IoPath::kMmap),
+      leaves_sums_from_(LeavesSumsFrom(*context, input.compression, *file_)),
       memory_(context->arena) {
   FramerOptions options = Framing(context_->options->on_damage);
   options.check_elements = context_->check_elements;
@@ -61,7 +79,7 @@ std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, 
   input.limit = end;
   input.at_end = at_end;
   input.memory = &memory_;
-  input.leaves_sums = leaves_sums_;
+  input.leaves_sums_from = leaves_sums_from_;
   const std::size_t first_row = block->rows();
   FrameResult result = framer_->Frame(input, &block->frame);
   const bool goes_on = !result.status.ok() && GoesOnBehind(*block, first_row, bytes, result.status);
@@ -76,6 +94,7 @@ std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, 
     return Frame(block, bytes.subspan(result.consumed), end, at_end);
   }
   if (!failure_.ok()) FailDamaged(block, first_row);
+  left_most_ = LeftMost(block->frame, first_row);
   if (!result.status.ok()) {
     block->status = result.status;
     block->denied = memory_.exhausted();
@@ -206,8 +225,10 @@ class MappedStripes final : public StripeReader {
     const std::uint64_t end = std::min<std::uint64_t>(file_bytes_, file_->mapping().size());
     if (position_ < limit() || file_bytes_ == 0) {
       const std::uint64_t start = position_;
+      // What is not looked at needs no room in the cache.
+      const bool cached = context_->written && !left_most_;
       const std::uint64_t part_end =
-          context_->written ? std::min(part_limit(), start + kPartBytes) : part_limit();
+          cached ? std::min(part_limit(), start + kPartBytes) : part_limit();
       Frame(block, file_->mapping().subspan(start, end - std::min(start, end)), part_end, true);
       context_->read_bytes->Add(position_ - start);
       if (file_->damaged() && block->status.ok()) {
@@ -225,10 +246,12 @@ class MappedStripes final : public StripeReader {
 
   std::span<const std::byte> Upcoming() const override {
     const std::size_t bytes = file_->mapping().size();
-    if (position_ >= bytes) return {};
+    if (position_ >= bytes || left_most_) return {};
     return file_->mapping().subspan(position_,
                                     std::min<std::size_t>(2 * kPartBytes, bytes - position_));
   }
+
+  bool frames_hot() const override { return !left_most_; }
 
  private:
   /// The part that is written and the next one, which is fetched meanwhile, stand in L2 together.

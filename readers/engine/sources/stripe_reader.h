@@ -91,9 +91,12 @@ struct LaneContext {
   WorkerIo* io = nullptr;
   DirectReads* direct = nullptr;        ///< what is read goes into its memory, of which `arena` is
   const std::byte* last_run = nullptr;  ///< where the block before this one was read to
-  bool trim = false;         ///< blocks are held for long: give the unused tail of their run back
-  bool leaves_sums = false;  ///< as FrameInput, of what is read into slabs
-  bool written = true;       ///< a parser will copy out of the blocks; else they are handed out
+  bool trim = false;  ///< blocks are held for long: give the unused tail of their run back
+  /// As FrameInput; FillBlock takes those that may not be left.
+  std::size_t leaves_sums_from = FrameInput::kLeavesNone;
+  bool leaves_sums_of_slabs = false;  ///< else of mapped files alone
+  bool fails_in_order = false;        ///< as Block
+  bool written = true;  ///< a parser will copy out of the blocks; else they are handed out
   StageClock* read_clock = nullptr;
   StageClock* wait_clock = nullptr;  ///< of waits for the medium
   StageClock* decompress_clock = nullptr;
@@ -128,8 +131,9 @@ class StripeReader {
   virtual bool ReadPart(Block* block) = 0;
   /// The bytes in memory that the next part will start with; empty where they are not in memory.
   virtual std::span<const std::byte> Upcoming() const { return {}; }
-  /// Whether ReadPart never waits for a medium.
-  virtual bool from_memory() const { return true; }
+  /// Whether ReadPart never waits for a medium, and the last one looked at all bytes: then they are
+  /// in the cache, and should be written soon.
+  virtual bool frames_hot() const { return true; }
   std::uint64_t stripes_left() const { return stripes_ - stripe_; }
 
  protected:
@@ -159,8 +163,9 @@ class StripeReader {
   std::unique_ptr<Framer> framer_;
   std::uint64_t file_bytes_;
   std::uint64_t stripes_;
-  const bool has_grown_;    ///< since it was scheduled
-  const bool leaves_sums_;  ///< as FrameInput
+  const bool has_grown_;                ///< since it was scheduled
+  const std::size_t leaves_sums_from_;  ///< as FrameInput
+  bool left_most_ = false;              ///< of the records that were framed last, most checksums
   BlockMemory memory_;
   std::uint64_t stripe_ = 0;
   std::uint64_t position_ = 0;  ///< where the next record starts

@@ -120,7 +120,7 @@ void FailureStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) 
   if (!expects_) row = end;
   if (begin < row) next_->OnRows(block, begin, row);
   if (row == end) return;
-  if (why != nullptr) End(Status(*why));
+  if (why != nullptr) FailAt(*block, *why);
   next_->OnLost(block, end - row);
 }
 
@@ -135,13 +135,18 @@ void FailureStage::OnRefs(std::span<const RowRef> rows) {
   if (!expects_) row = rows.size();
   if (row > 0) next_->OnRefs(rows.first(row));
   if (row == rows.size()) return;
-  if (why != nullptr) End(Status(*why));
+  if (why != nullptr) FailAt(*rows[row].block, *why);
   for (const RowRef& ref : rows.subspan(row)) next_->OnLost(ref.block, 1);
 }
 
 void FailureStage::Stop(const Status& status) {
   expects_ = true;
   OnEnd(status);
+}
+
+void FailureStage::FailAt(const Block& block, const Status& why) {
+  failed_pass_.store(block.pass, std::memory_order_relaxed);
+  End(Status(why));
 }
 
 void FailureStage::End(const Status& status) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -107,6 +108,8 @@ class FailureStage final : public PlanStage {
   void Stop(const Status& status);
   /// Whether such a row has come: nothing more is delivered.
   bool ended() const { return ended_; }
+  /// The pass of that row; beyond all where there is none. Any thread.
+  std::uint64_t failed_pass() const { return failed_pass_.load(std::memory_order_relaxed); }
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
@@ -114,10 +117,13 @@ class FailureStage final : public PlanStage {
   void OnEnd(const Status& status) override;
 
  private:
+  void FailAt(const Block& block, const Status& why);
   void End(const Status& status);
 
   bool expects_ = false;
   bool ended_ = false;
+  /// Set before the failure can be seen, which orders it.
+  std::atomic<std::uint64_t> failed_pass_{~std::uint64_t{0}};
 };
 
 }  // namespace ringfeed

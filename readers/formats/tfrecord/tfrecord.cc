@@ -48,8 +48,10 @@ class TfRecordFramer final : public Framer {
   FrameStep PartialRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                           FrameResult* result);
   FrameStep ShrunkFile(std::uint64_t at, FrameOutput* output, FrameResult* result);
-  FrameStep Append(const FrameInput& input, std::size_t good, std::size_t* pos, FrameOutput* output,
-                   FrameResult* result);
+  FrameStep AppendBelieved(const FrameInput& input, std::size_t good, std::size_t* pos,
+                           FrameOutput* output, FrameResult* result);
+  FrameStep Append(const FrameInput& input, std::size_t good, std::size_t believed,
+                   std::size_t* pos, FrameOutput* output, FrameResult* result);
   FrameStep LastIsDamaged(const FrameInput& input, std::size_t good, std::size_t* pos,
                           FrameOutput* output, FrameResult* result);
   enum class Belief { kYes, kNo, kMore };
@@ -183,7 +185,7 @@ FrameStep TfRecordFramer::FrameBatch(const FrameInput& input, std::size_t* pos, 
   Batch& batch = batch_;
   Walk(input, *pos, &batch);
   const std::size_t good = CheckHeaders(&batch, options_.max_record_bytes);
-  if (good != 0 && Append(input, good, pos, output, result) == FrameStep::kStop)
+  if (good != 0 && AppendBelieved(input, good, pos, output, result) == FrameStep::kStop)
     return FrameStep::kStop;
   if (good == kBatch || searching_) return FrameStep::kGoOn;
   return AfterBatch(input, pos, output, result);
@@ -208,10 +210,63 @@ bool HeaderStandsAt(const FrameInput& input, std::size_t pos) {
   return input.bytes.size() - pos >= kHeader && TfRecordHeaderMatches(input.bytes.subspan(pos));
 }
 
-// Checks the payloads of the batch's first `good` records, but those that may be left, and appends
-// them.
-FrameStep TfRecordFramer::Append(const FrameInput& input, std::size_t good, std::size_t* pos,
-                                 FrameOutput* output, FrameResult* result) {
+// Which payloads match their checksums. Of the first `believed` the checksums may be left: then
+// they count as matching, and the last records of `output`, which are these, as unchecked.
+std::array<bool, kBatch> TakeSums(const FrameInput& input, std::span<const RecordSpan> spans,
+                                  std::size_t believed, FrameOutput* output) {
+  const auto is_left = [&](std::size_t i) {
+    return i < believed && spans[i].size >= input.leaves_sums_from;
+  };
+  std::array<RecordSpan, kBatch> taken;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    if (is_left(i)) {
+      output->LeaveSum(output->records.size() - spans.size() + i);
+    } else {
+      taken[count++] = spans[i];
+    }
+  }
+  std::array<std::uint32_t, kBatch> crcs;
+  Crc32cEach({taken.data(), count}, crcs.data());
+  std::array<bool, kBatch> matches;
+  count = 0;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const RecordSpan& span = spans[i];
+    matches[i] =
+        is_left(i) || LoadLe<std::uint32_t>(span.data + span.size) == MaskCrc32c(crcs[count++]);
+  }
+  return matches;
+}
+
+// A checksum is left where its record is lost alone, as one is whose length leads to a header. What
+// stands behind the last of `good` records decides, wherever the input ends: else what is done of a
+// damaged one would depend on how the file was read.
+FrameStep TfRecordFramer::AppendBelieved(const FrameInput& input, std::size_t good,
+                                         std::size_t* pos, FrameOutput* output,
+                                         FrameResult* result) {
+  const RecordSpan& last = batch_.spans[good - 1];
+  if (options_.units_only || last.size < input.leaves_sums_from) {
+    return Append(input, good, good - 1, pos, output, result);
+  }
+  const auto at = static_cast<std::size_t>(last.data - batch_.spans[0].data) + *pos;
+  switch (BelieveEnd(input, at, last.size + kFrame, result)) {
+    case Belief::kYes:
+      return Append(input, good, good, pos, output, result);
+    case Belief::kNo:
+      return Append(input, good, good - 1, pos, output, result);
+    case Belief::kMore:
+      break;
+  }
+  if (good > 1 && Append(input, good - 1, good - 1, pos, output, result) == FrameStep::kStop &&
+      !result->status.ok()) {
+    result->need_bytes = 0;
+  }
+  return FrameStep::kStop;
+}
+
+// Checks the payloads of the batch's first `good` records and appends them; see TakeSums.
+FrameStep TfRecordFramer::Append(const FrameInput& input, std::size_t good, std::size_t believed,
+                                 std::size_t* pos, FrameOutput* output, FrameResult* result) {
   const std::span<const RecordSpan> spans{batch_.spans.data(), good};
   const RecordSpan& last = spans.back();
   const std::uint64_t at = input.offset + *pos;
@@ -222,24 +277,14 @@ FrameStep TfRecordFramer::Append(const FrameInput& input, std::size_t good, std:
     if (HeaderStandsAt(input, *pos) || PayloadMatches(last)) return FrameStep::kGoOn;
     return LastIsDamaged(input, good, pos, output, result);
   }
-  // A record is lost alone whose length leads to a header: nothing else depends on its payload.
-  const bool last_is_believed = input.leaves_sums && (input.offset + *pos == options_.file_bytes ||
-                                                      HeaderStandsAt(input, *pos));
-  const std::size_t left = !input.leaves_sums ? 0 : last_is_believed ? good : good - 1;
-  std::array<std::uint32_t, kBatch> crcs;
-  Crc32cEach(spans.subspan(left), crcs.data() + left);
   const std::size_t base = output->records.size();
-  const auto append = [output](std::span<const RecordSpan> records) {
-    output->records.insert(output->records.end(), records.begin(), records.end());
-  };
-  append(spans.first(left));
-  if (left > 0) output->LeaveSumsFrom(base);
-  append(spans.subspan(left));
-  for (std::size_t i = left; i < good; ++i) {
-    const RecordSpan& span = spans[i];
-    if (LoadLe<std::uint32_t>(span.data + span.size) == MaskCrc32c(crcs[i])) [[likely]] {
+  output->records.insert(output->records.end(), spans.begin(), spans.end());
+  const std::array<bool, kBatch> matches = TakeSums(input, spans, believed, output);
+  for (std::size_t i = 0; i < good; ++i) {
+    if (matches[i]) [[likely]] {
       continue;
     }
+    const RecordSpan& span = spans[i];
     const std::uint64_t begin = at + static_cast<std::uint64_t>(span.data - spans[0].data);
     if (options_.on_damage == OnDamage::kFail) {
       output->CutRecords(base + i);
@@ -352,7 +397,7 @@ FrameStep TfRecordFramer::PartialRecord(const FrameInput& input, std::size_t* po
   }
   result->need_bytes = static_cast<std::size_t>(length) + kFrame;
   // With the header behind it its checksum can be left.
-  if (input.leaves_sums && known_size() && file_left - length - kFrame >= kHeader) {
+  if (length >= input.leaves_sums_from && known_size() && file_left - length - kFrame >= kHeader) {
     result->need_bytes += kHeader;
   }
   return FrameStep::kStop;
@@ -397,17 +442,17 @@ class TfRecordUnitFramer final : public UnitFramer {
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
     std::uint64_t length = 0;
-    const std::string_view problem = Problem(unit.bytes, unit.leaves_sums, &length);
+    const std::string_view problem = Problem(unit.bytes, unit.leaves_sums_from, &length);
     if (!problem.empty() || records != 1) [[unlikely]] {
       return lost_.Lose(unit, records, problem, output);
     }
     output->records.push_back({unit.bytes.data() + kHeader, static_cast<std::size_t>(length)});
-    if (unit.leaves_sums) output->LeaveSumsFrom(output->records.size() - 1);
+    if (length >= unit.leaves_sums_from) output->LeaveSum(output->records.size() - 1);
     return {};
   }
 
  private:
-  static std::string_view Problem(std::span<const std::byte> bytes, bool leaves_sums,
+  static std::string_view Problem(std::span<const std::byte> bytes, std::size_t leaves_sums_from,
                                   std::uint64_t* length) {
     if (bytes.empty()) return kLostBefore;
     if (bytes.size() < kFrame) return "the file ends inside a record's header";
@@ -415,7 +460,7 @@ class TfRecordUnitFramer final : public UnitFramer {
       return "the length's checksum does not match";
     }
     if (*length > bytes.size() - kFrame) return "the record is longer than the index says";
-    if (leaves_sums) return {};
+    if (*length >= leaves_sums_from) return {};
     const auto payload = bytes.subspan(kHeader, static_cast<std::size_t>(*length));
     const auto stored = LoadLe<std::uint32_t>(payload.data() + payload.size());
     if (stored != MaskCrc32c(Crc32c(payload))) return kBadPayload;

@@ -1,0 +1,238 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
+#include "readers/engine/run.h"
+#include "tests/readers/pipeline_fixture.h"
+#include "tests/support/stress_scale.h"
+
+// Checksums that writers take: whatever is damaged, all that anybody sees is what it is where
+// framing takes them.
+
+namespace ringfeed {
+namespace {
+
+/// All that anybody can see of a chain.
+struct LateSeen {
+  std::vector<std::string> batches;  ///< contents, origins, and positions behind them
+  std::string end;                   ///< "", or the failure with its place
+  std::string position;
+  std::string counts;
+  std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t, std::string>> damage;
+};
+
+std::string RangeText(const std::vector<RecordRange>& ranges) {
+  std::string text;
+  for (const RecordRange& range : ranges) {
+    text += " " + std::to_string(range.file) + ":" + std::to_string(range.first) + "+" +
+            std::to_string(range.count);
+  }
+  return text;
+}
+
+struct LateCase {
+  std::vector<std::string> files;
+  OnDamage on_damage = OnDamage::kFail;
+  ShuffleOptions shuffle{.mode = ShuffleMode::kNone};
+  std::size_t batch = 7;
+  std::uint64_t passes = 1;
+  bool drop_remainder = false;
+  bool shuffled() const { return shuffle.mode != ShuffleMode::kNone; }
+};
+
+class LateSumsTest : public PipelineTest {
+ protected:
+  enum class Sums { kFramed, kLeftAndTakenAtOnce, kWritten };
+
+  Reader Chain(const LateCase& of, Sums sums, int threads) const {
+    OpenOptions options = Options();
+    options.threads = threads;
+    options.cycle = 2;
+    options.stripe_bytes = 16384;
+    options.io.block_bytes = 4096;
+    options.on_damage = of.on_damage;
+    options.note_records = true;
+    options.io.path = sums == Sums::kWritten ? IoPath::kMmap : IoPath::kPread;
+    Reader reader = OpenFiles(of.files, options);
+    if (of.shuffled()) reader = Shuffle(reader, of.shuffle);
+    if (of.passes != 1) reader = MultiPass(reader, of.passes);
+    reader = Batches(reader, of.batch, of.drop_remainder);
+    RunHooks hooks;
+    if (sums != Sums::kFramed) hooks.long_payload_bytes = 1;
+    ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+    return reader;
+  }
+
+  static LateSeen See(Reader reader, bool shuffled = false) {
+    LateSeen seen;
+    Instance batch;
+    BatchOrigin origin;
+    ReadResult result = ReadResult::kRecord;
+    while ((result = reader.TryReadNext(&batch, {.origin = &origin})) == ReadResult::kRecord) {
+      Drained ids;
+      AddInstance(batch, &ids);
+      EXPECT_EQ(ids.strange, 0u) << "what is damaged was delivered";
+      std::string text =
+          std::to_string(origin.batch) + " of pass " + std::to_string(origin.pass) + ":";
+      for (const std::uint64_t id : ids.ids) text += " " + std::to_string(id);
+      seen.batches.push_back(text + ", records" + RangeText(origin.records) + ", damaged" +
+                             RangeText(origin.damaged) + ", " + reader.Position());
+    }
+    if (result == ReadResult::kFailed) seen.end = reader.status().ToString();
+    seen.position = reader.Position();
+    PipelineStats stats = reader.Stats();
+    // Where a shuffle fails they have those of records that it holds, as they are framed.
+    if (result == ReadResult::kFailed && shuffled) stats.payload_bytes = 0;
+    for (const std::uint64_t count :
+         {stats.records, stats.payload_bytes, stats.damaged_records, stats.dropped_records,
+          stats.lost_ranges, stats.passes_ended, stats.batches, stats.batch_payload_bytes}) {
+      seen.counts += " " + std::to_string(count);
+    }
+    for (const DamagedRange& range : stats.damage) {
+      seen.damage.emplace_back(range.file, range.begin, range.end, range.reason);
+    }
+    std::sort(seen.damage.begin(), seen.damage.end());
+    return seen;
+  }
+
+  static void ExpectSame(const LateSeen& got, const LateSeen& expected) {
+    EXPECT_EQ(got.batches, expected.batches);
+    EXPECT_EQ(got.end, expected.end);
+    EXPECT_EQ(got.position, expected.position);
+    EXPECT_EQ(got.counts, expected.counts);
+    EXPECT_EQ(got.damage, expected.damage);
+  }
+
+  void ExpectSameByWriters(const LateCase& of) const {
+    // Where a shuffle goes on behind a failure, what the framer finds is told without numbers.
+    const bool framed =
+        of.on_damage == OnDamage::kSkip || of.shuffle.window + of.shuffle.block == 0;
+    const Sums plain = framed ? Sums::kFramed : Sums::kLeftAndTakenAtOnce;
+    const LateSeen expected = See(Chain(of, plain, 1), of.shuffled());
+    ExpectSame(See(Chain(of, Sums::kLeftAndTakenAtOnce, 2), of.shuffled()), expected);
+    for (const int threads : {1, 3}) {
+      ExpectSame(See(Chain(of, Sums::kWritten, threads), of.shuffled()), expected);
+    }
+  }
+
+  /// Flips a bit of the record's payload, or of its length.
+  static void Flip(const std::string& path, std::size_t record, bool header) {
+    std::string bytes = ReadBytes(path);
+    std::size_t at = 0;
+    for (std::size_t i = 0; at < bytes.size(); ++i) {
+      std::uint64_t length = 0;
+      for (std::size_t byte = 0; byte < 8; ++byte) {
+        length |= std::uint64_t{static_cast<unsigned char>(bytes[at + byte])} << (8 * byte);
+      }
+      if (i == record) {
+        char& flipped = bytes[header ? at + 1 : at + 12 + length / 2];
+        flipped = static_cast<char>(flipped ^ 4);
+        WriteBytes(path, std::as_bytes(std::span(bytes)));
+        return;
+      }
+      at += length + 16;
+    }
+    FAIL() << path << " has no record " << record;
+  }
+};
+
+TEST_F(LateSumsTest, WhateverIsDamagedLooksAsWhereFramingFindsIt) {
+  constexpr std::size_t kRecords = 120;
+  std::mt19937_64 random(20261127);
+  const auto draw = [&](std::uint64_t below) { return random() % below; };
+  for (int round = 0; round < StressRounds(250); ++round) {
+    LateCase of;
+    of.files = MakeFiles(1 + draw(3), kRecords, 20, 900);
+    of.on_damage = draw(2) == 0 ? OnDamage::kFail : OnDamage::kSkip;
+    constexpr ShuffleMode kModes[] = {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kBlock,
+                                      ShuffleMode::kStripes, ShuffleMode::kGlobal};
+    of.shuffle.mode = kModes[draw(5)];
+    of.shuffle.seed = draw(1000);
+    // Who asks for records by their numbers is refused files in which some have none.
+    const bool by_number =
+        of.shuffle.mode == ShuffleMode::kStripes || of.shuffle.mode == ShuffleMode::kGlobal;
+    const bool keeps_headers = by_number && of.on_damage == OnDamage::kFail;
+    for (std::size_t file = 0; file < of.files.size(); ++file) {
+      std::set<std::size_t> flipped;
+      for (std::uint64_t i = draw(6); i > 0; --i) flipped.insert(draw(kRecords));
+      if (draw(20) == 0) {
+        for (std::size_t i = draw(2); i < kRecords; ++i) flipped.insert(i);
+      }
+      // From behind, so that lengths in front can be followed.
+      for (auto it = flipped.rbegin(); it != flipped.rend(); ++it) {
+        const bool header = !keeps_headers && draw(12) == 0;
+        Flip(of.files[file], *it, header);
+      }
+    }
+    if (of.shuffle.mode == ShuffleMode::kBlock) of.shuffle.block = 2 + draw(60);
+    if (of.shuffle.mode == ShuffleMode::kWindow) of.shuffle.window = 2 + draw(60);
+    if (of.shuffle.mode == ShuffleMode::kStripes) of.shuffle.window = draw(2) * (2 + draw(60));
+    of.batch = 1 + draw(20);
+    of.passes = 1 + draw(3);
+    of.drop_remainder = draw(2) == 0;
+    SCOPED_TRACE(testing::Message() << "round " << round << ", " << of.files.size()
+                                    << " files, mode " << static_cast<int>(of.shuffle.mode) << ", "
+                                    << (of.on_damage == OnDamage::kFail ? "fail" : "skip"));
+    ExpectSameByWriters(of);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(LateSumsTest, LongRecordsOfMappedFilesAreCheckedAsTheyAreWritten) {
+  LateCase of;
+  of.files = MakeFiles(1, 40, 20'000, 30'000);
+  of.passes = 2;
+  const LateSeen whole = See(Chain(of, Sums::kWritten, 1));
+  EXPECT_EQ(whole.end, "");
+  // What is not the first of a pass is not looked at before it is written: a batch is under way
+  // then, and shorter by what is found.
+  Flip(of.files[0], 30, false);
+  of.on_damage = OnDamage::kSkip;
+  std::size_t unchecked = 0;
+  Reader reader = Chain(of, Sums::kWritten, 1);
+  const LateSeen seen = See(reader);
+  for (const auto& range : seen.damage) unchecked += std::get<3>(range).empty() ? 0 : 1;
+  EXPECT_EQ(unchecked, 2u);  // one for each pass
+  EXPECT_EQ(reader.Stats().damaged_records, 2u);
+}
+
+TEST_F(LateSumsTest, NobodyIsGivenWhatStandsBehindARecordThatFails) {
+  // The run's own deliveries: several consumers would take them at the same time.
+  LateCase of;
+  of.files = MakeFiles(1, 400, 200, 900);
+  Flip(of.files[0], 200, false);
+  for (const ShuffleMode mode : {ShuffleMode::kNone, ShuffleMode::kWindow}) {
+    of.shuffle.mode = mode;
+    of.shuffle.window = 20;
+    ExecutionPlan plan = LowerChain(*ReaderAccess::NodeOf(Chain(of, Sums::kWritten, 3)));
+    RunHooks hooks;
+    hooks.long_payload_bytes = 1;
+    const auto run = std::make_shared<ringfeed::Run>(plan, RewindInput(), arena_->arena(), hooks,
+                                                     RunStart(), nullptr, ChainKeeps());
+    run->Start();
+    bool failed = false;
+    Delivery delivery;
+    while (run->Next(&delivery, {}) == QueueResult::kOk) {
+      EXPECT_FALSE(failed) << "a batch came behind the one that fails";
+      failed = failed || !delivery.batch->status.ok();
+      (void)run->Lease(std::move(delivery));
+    }
+    EXPECT_TRUE(failed);
+    EXPECT_EQ(run->end_status().code(), StatusCode::kDamaged);
+    run->Stop();
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
