@@ -324,6 +324,7 @@ ReaderSession::Wait ReaderSession::LookOnce(const std::shared_ptr<Run>& run, Dea
   Taken taken;
   const Wait result = WaitFor(run, &taken, {.deadline = deadline});
   if (result != Wait::kTaken) return result;
+  run->NoteSeen(&taken.delivery);
   std::deque<Taken> unread;
   {
     const std::lock_guard lock(mutex_);

@@ -646,7 +646,9 @@ QueueResult Run::Await(Delivery* delivery, Deadline deadline, const std::stop_to
 // ---- Who holds what ----
 
 std::optional<std::uint64_t> Run::StarvedBy(std::thread::id thread) const {
-  if (!holders_.AllAsk(thread)) return std::nullopt;
+  // Who has taken a delivery and does not hold it yet may let it go next.
+  const std::uint64_t taken = out_.taken();
+  if (holders_.seen() != taken || !holders_.AllAsk(thread)) return std::nullopt;
   const std::uint64_t wakes = pool_.wakes();
   if (plan_turn_.IsBusy()) return std::nullopt;
   // A stream's own thread may be in its source's call for as long as that likes. That matters where
@@ -656,14 +658,20 @@ std::optional<std::uint64_t> Run::StarvedBy(std::thread::id thread) const {
     const bool counts = unordered_ || pool_.TakesTasks(i) || i == due;
     if (counts && !pool_.sleeper(i).IsAtRest()) return std::nullopt;
   }
+  if (out_.taken() != taken) return std::nullopt;
   return wakes;
+}
+
+void Run::NoteSeen(Delivery* delivery) {
+  delivery->seen = true;
+  holders_.NoteSeen();
 }
 
 std::shared_ptr<const void> Run::Lease(Delivery delivery) {
   struct Holder {
     Holder(std::shared_ptr<Run> its_run, Delivery its_delivery)
         : run(std::move(its_run)), delivery(std::move(its_delivery)) {
-      run->holders_.NoteTaken(thread);
+      run->holders_.NoteTaken(thread, delivery.seen);
     }
     ~Holder() {
       run->ReleaseDelivery(delivery);

@@ -112,6 +112,9 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   /// them, and no worker has anything to do. Seen twice with the same count, and nothing between,
   /// that stays so.
   std::optional<std::uint64_t> StarvedBy(std::thread::id thread) const;
+  /// Whoever took this delivery holds it for others: it is there for the next one who asks. Until
+  /// Lease or this was called its taker is not asking any more, and StarvedBy says nothing.
+  void NoteSeen(Delivery* delivery);
   Holders& holders() { return holders_; }
   const Holders& holders() const { return holders_; }
   Status end_status() const;

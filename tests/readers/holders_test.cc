@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
+#include "readers/engine/run.h"
 #include "tests/queue/numbered_instance.h"
 #include "tests/readers/pipeline_fixture.h"
 
@@ -55,6 +58,44 @@ class HoldersTest : public PipelineTest {
     return records;
   }
 };
+
+// Between the two a thread may get no processor for longer than the other one looks.
+TEST_F(HoldersTest, WhoHasTakenAndNotYetSaysSoIsWaitedFor) {
+  const auto files = MakeFiles(1, 200, 100, 100);
+  const Reader chain =
+      Batch(Parse(OpenFiles(files, Options()), RawParser()), {.size = 2, .slots = 2});
+  const auto run = std::make_shared<ringfeed::Run>(LowerChain(*ReaderAccess::NodeOf(chain)),
+                                                   RewindInput(), arena_->arena(), RunHooks(),
+                                                   RunStart(), nullptr, ChainKeeps());
+  run->Start();
+  const auto next = [&run] {
+    Delivery delivery;
+    EXPECT_EQ(run->Next(&delivery), QueueResult::kOk);
+    return delivery;
+  };
+  const auto starves = [&run] {
+    // A worker that was just woken is at work.
+    const Deadline until = DeadlineAfter(milliseconds(200));
+    while (!run->StarvedBy(std::this_thread::get_id())) {
+      if (NativeQueuePolicy::Expired(until)) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  };
+  const auto held = run->Lease(next());
+  (void)run->holders().NoteAsking(std::this_thread::get_id());
+  Delivery taken = next();
+  EXPECT_FALSE(starves());
+  // It was looked at, and lies where the next one who asks finds it: then nobody is between.
+  run->NoteSeen(&taken);
+  (void)run->holders().NoteAsking(std::this_thread::get_id());
+  EXPECT_TRUE(starves());
+  const auto also_held = run->Lease(std::move(taken));
+  EXPECT_FALSE(starves());
+  (void)run->holders().NoteAsking(std::this_thread::get_id());
+  EXPECT_TRUE(starves());
+  run->Stop();
+}
 
 // Each read takes longer than a consumer looks before it says that it holds everything.
 TEST_F(HoldersTest, WhoHoldsABlockWaitsForSlowReads) {

@@ -60,6 +60,7 @@ struct RecordDelivery {
 struct Delivery {
   BatchBuffer* batch = nullptr;
   std::unique_ptr<RecordDelivery> records;
+  bool seen = false;  ///< see Run::NoteSeen
 };
 
 /// What the planner's end needs of the run around it.

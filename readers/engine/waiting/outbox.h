@@ -114,8 +114,10 @@ class BasicOutbox {
 /// Thread safe. No call waits for another thread's delivery.
 class Holders {
  public:
-  void NoteTaken(std::thread::id thread) {
+  /// `seen`: it is counted as that already.
+  void NoteTaken(std::thread::id thread, bool seen = false) {
     const std::lock_guard lock(mutex_);
+    if (!seen) ++seen_;
     Holder& holder = holders_[thread];
     ++holder.deliveries;
     holder.asks = false;
@@ -125,6 +127,16 @@ class Holders {
     const auto found = holders_.find(thread);
     found->second.asks = false;
     if (--found->second.deliveries == 0) holders_.erase(found);
+  }
+  /// A delivery was taken to be looked at, and is there for whoever asks.
+  void NoteSeen() {
+    const std::lock_guard lock(mutex_);
+    ++seen_;
+  }
+  /// So many deliveries were taken in all, as far as their takers have said so.
+  std::uint64_t seen() const {
+    const std::lock_guard lock(mutex_);
+    return seen_;
   }
   /// The thread asks for the next delivery; whether it holds others. Until it takes or lets go of
   /// one it counts as waiting, also between calls with deadlines.
@@ -167,6 +179,7 @@ class Holders {
   };
   mutable std::mutex mutex_;  ///< guards what follows
   std::unordered_map<std::thread::id, Holder> holders_;
+  std::uint64_t seen_ = 0;
 };
 
 }  // namespace ringfeed
