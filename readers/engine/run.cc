@@ -109,9 +109,12 @@ void Run::WorkOnce(Worker& worker) {
 
 // Rows get their places in the order of turns. While a worker writes between the parts of its turn,
 // nobody behind it gets on. So it frames all of the turn, and then writes: its own rows, which are
-// in its cache, and others' where it has nothing to frame. A worker alone writes what is hot.
+// in its cache, and others' where it has nothing to frame. A worker alone writes what is hot, and a
+// user's reader may wait, as long as it likes, for somebody to have what it gave.
 bool Run::FrameTurn(Worker& worker) {
-  if (!worker.frames_turn || pool_.writers() == 1) return false;
+  if (!worker.frames_turn || pool_.writers() == 1 || plan_.source.file_readers != nullptr) {
+    return false;
+  }
   worker.frames_turn = false;
   LaneState* const lane = NextLane(worker, {});
   if (lane == nullptr) return false;
@@ -462,7 +465,7 @@ void Run::Deliver(std::uint64_t number, Delivery delivery) {
   // What stands behind a failure is nobody's, though it may be written: of several consumers
   // another one could take it before this batch is looked at.
   if (delivery.batch != nullptr && !delivery.batch->status.ok()) {
-    End(number + 1, delivery.batch->status);
+    EndAt(number + 1, delivery.batch->status, true);
   }
   out_.NoteOut();
   if (judge_.Take(number, &delivery)) return;
@@ -517,8 +520,11 @@ std::size_t Run::GrantBatches(std::size_t bytes) {
 }
 
 void Run::End(std::uint64_t number, const Status& given) {
-  const Status status = planner_->CheckedEnd(given);
-  out_.NoteEnd(number, status);
+  EndAt(number, planner_->CheckedEnd(given), false);
+}
+
+void Run::EndAt(std::uint64_t number, const Status& status, bool within) {
+  out_.NoteEnd(number, status, within);
   judge_.NoteEnd(number);
   out_.Close(number);
   // What the lanes were still to read nobody wants. Order: pairs with the acquire in WorkOnce.

@@ -169,6 +169,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   bool HasRoom(std::uint64_t number) override;
   std::size_t GrantBatches(std::size_t bytes) override;
   void End(std::uint64_t number, const Status& status) override;
+  /// See Outbox::NoteEnd.
+  void EndAt(std::uint64_t number, const Status& status, bool within);
   bool HasLeftOut() const override { return left_out().has_value(); }
   bool stopping() const override { return stop_.stop_requested(); }
   Status WorkerFailure() const override;

@@ -128,6 +128,12 @@ struct FrameOutput {
     if (unchecked.size() <= record) unchecked.resize(record + 1);
     unchecked[record] = 1;
   }
+  void EraseRecord(std::size_t record) {
+    records.erase(records.begin() + static_cast<std::ptrdiff_t>(record));
+    if (record < unchecked.size()) {
+      unchecked.erase(unchecked.begin() + static_cast<std::ptrdiff_t>(record));
+    }
+  }
   /// Keeps the first records.
   void CutRecords(std::size_t count) {
     records.resize(count);

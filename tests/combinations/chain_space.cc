@@ -404,6 +404,11 @@ std::vector<Rule> RulesOfChains() {
        [](const Configuration& c) {
          return Endless(c) && c.IsAnyOf(O::kSize, "600") && c.Is(O::kRecords, "giant");
        }},
+      {{O::kWindow, O::kOrder, O::kPasses, O::kRecords},
+       [](const Configuration& c) {
+         return Endless(c) && c.IsAnyOf(O::kOrder, "window block") && c.Is(O::kWindow, "1000") &&
+                c.Is(O::kRecords, "giant");
+       }},
       {{O::kSplit, O::kRanks, O::kFiles, O::kSource},
        [](const Configuration& c) {
          return c.Is(O::kSplit, "yes") &&

@@ -48,6 +48,7 @@ struct LateCase {
   std::size_t batch = 7;
   std::uint64_t passes = 1;
   bool drop_remainder = false;
+  std::size_t long_bytes = 1;  ///< of payloads whose checksums are left
   bool shuffled() const { return shuffle.mode != ShuffleMode::kNone; }
 };
 
@@ -69,7 +70,7 @@ class LateSumsTest : public PipelineTest {
     if (of.passes != 1) reader = MultiPass(reader, of.passes);
     reader = Batches(reader, of.batch, of.drop_remainder);
     RunHooks hooks;
-    if (sums != Sums::kFramed) hooks.long_payload_bytes = 1;
+    if (sums != Sums::kFramed) hooks.long_payload_bytes = of.long_bytes;
     ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
     return reader;
   }
@@ -179,6 +180,8 @@ TEST_F(LateSumsTest, WhateverIsDamagedLooksAsWhereFramingFindsIt) {
     if (of.shuffle.mode == ShuffleMode::kWindow) of.shuffle.window = 2 + draw(60);
     if (of.shuffle.mode == ShuffleMode::kStripes) of.shuffle.window = draw(2) * (2 + draw(60));
     of.batch = 1 + draw(20);
+    constexpr std::size_t kLong[] = {1, 300, 500};
+    of.long_bytes = kLong[draw(3)];
     of.passes = 1 + draw(3);
     of.drop_remainder = draw(2) == 0;
     SCOPED_TRACE(testing::Message() << "round " << round << ", " << of.files.size()
@@ -207,14 +210,26 @@ TEST_F(LateSumsTest, LongRecordsOfMappedFilesAreCheckedAsTheyAreWritten) {
   EXPECT_EQ(reader.Stats().damaged_records, 2u);
 }
 
-TEST_F(LateSumsTest, NobodyIsGivenWhatStandsBehindARecordThatFails) {
-  // The run's own deliveries: several consumers would take them at the same time.
+// A short one fails as it is framed, and framing goes on behind it.
+TEST_F(LateSumsTest, ALongRecordBehindAShortOneThatFailsIsCheckedToo) {
+  std::vector<std::size_t> sizes;
+  for (std::size_t i = 0; i < 120; ++i) sizes.push_back(i % 2 == 0 ? 60 : 800);
   LateCase of;
-  of.files = MakeFiles(1, 400, 200, 900);
-  Flip(of.files[0], 200, false);
-  for (const ShuffleMode mode : {ShuffleMode::kNone, ShuffleMode::kWindow}) {
-    of.shuffle.mode = mode;
-    of.shuffle.window = 20;
+  of.files = {MakeFile(sizes)};
+  of.shuffle = {.window = 40, .seed = 3};
+  of.long_bytes = 500;
+  Flip(of.files[0], 61, false);
+  Flip(of.files[0], 60, false);
+  for (const std::uint64_t seed : {0, 1, 2, 3, 4, 5}) {
+    of.shuffle.seed = seed;
+    ExpectSameByWriters(of);
+  }
+}
+
+class LateEndTest : public LateSumsTest {
+ protected:
+  /// The run's own deliveries, which several consumers would take at the same time.
+  void ExpectNothingBehindDamage(const LateCase& of) const {
     ExecutionPlan plan = LowerChain(*ReaderAccess::NodeOf(Chain(of, Sums::kWritten, 3)));
     RunHooks hooks;
     hooks.long_payload_bytes = 1;
@@ -232,6 +247,67 @@ TEST_F(LateSumsTest, NobodyIsGivenWhatStandsBehindARecordThatFails) {
     EXPECT_EQ(run->end_status().code(), StatusCode::kDamaged);
     run->Stop();
   }
+};
+
+TEST_F(LateEndTest, NobodyIsGivenWhatStandsBehindARecordThatFails) {
+  LateCase of;
+  of.files = MakeFiles(1, 400, 200, 900);
+  Flip(of.files[0], 200, false);
+  for (const ShuffleMode mode : {ShuffleMode::kNone, ShuffleMode::kWindow}) {
+    of.shuffle.mode = mode;
+    of.shuffle.window = 20;
+    ExpectNothingBehindDamage(of);
+  }
+}
+
+TEST_F(LateEndTest, TheLastBatchEndsTheDataByItsOwnFailure) {
+  LateCase of;
+  of.files = MakeFiles(1, 400, 200, 900);
+  Flip(of.files[0], 399, false);
+  for (int round = 0; round < StressRounds(50); ++round) ExpectNothingBehindDamage(of);
+}
+
+/// A file whose bytes from `fails_at` on cannot be read.
+class BrokenSource final : public Source {
+ public:
+  BrokenSource(std::string bytes, std::uint64_t fails_at)
+      : bytes_(std::move(bytes)), fails_at_(fails_at) {}
+  std::string name() const override { return "broken.tfrecord"; }
+  std::uint64_t Size() const override { return bytes_.size(); }
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override {
+    const std::uint64_t end = std::min<std::uint64_t>(offset + buffer.size(), fails_at_);
+    *bytes_read = static_cast<std::size_t>(end - std::min(offset, end));
+    std::copy_n(reinterpret_cast<const std::byte*>(bytes_.data()) + offset, *bytes_read,
+                buffer.data());
+    if (*bytes_read == buffer.size() || end == bytes_.size()) return {};
+    return Status(StatusCode::kIoError, "the medium fails");
+  }
+
+ private:
+  const std::string bytes_;
+  const std::uint64_t fails_at_;
+};
+
+TEST_F(LateSumsTest, AGoodRecordInFrontOfAReadThatFailsIsDelivered) {
+  // Four records to a read: those that fail begin where a record ends.
+  const std::vector<std::size_t> sizes(50, 1008);
+  const std::string bytes = ReadBytes(MakeFile(sizes));
+  const auto drain = [&](std::size_t long_bytes) {
+    OpenOptions options = Options();
+    options.io.block_bytes = 4096;
+    options.index = IndexUse::kNever;
+    const auto source = std::make_shared<BrokenSource>(bytes, 10 * 4096);
+    Reader reader = Batches(Shuffle(OpenSources({source}, options), {.window = 5}), 1);
+    RunHooks hooks;
+    hooks.long_payload_bytes = long_bytes;
+    ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+    return Drain(reader);
+  };
+  const Drained framed = drain(FrameInput::kLeavesNone);
+  EXPECT_EQ(framed.end, ReadResult::kFailed);
+  EXPECT_GT(framed.ids.size(), 30u);
+  EXPECT_EQ(drain(1).ids, framed.ids);
 }
 
 }  // namespace

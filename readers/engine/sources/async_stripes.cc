@@ -88,6 +88,7 @@ AsyncStripes::Step AsyncStripes::FrameCurrent(Block* block) {
   const std::uint64_t expected = std::min(current_->end, file_bytes_);
   const bool cut = current_->valid_end < expected;
   const bool at_end = current_->valid_end >= file_bytes_ || (cut && current_->status.ok());
+  if (cut && !current_->status.ok()) leaves_sums_from_ = FrameInput::kLeavesNone;
   const auto used = static_cast<std::size_t>(position_ - current_->begin);
   const auto valid = static_cast<std::size_t>(current_->valid_end - current_->begin);
   const std::size_t need = Frame(block, {current_->run.data + used, valid - used}, limit(), at_end);
@@ -112,6 +113,10 @@ AsyncStripes::Step AsyncStripes::FrameCurrent(Block* block) {
 
 AsyncStripes::Step AsyncStripes::AppendFromNext(Block* block, std::uint64_t need_end) {
   if (!next_->complete()) return Step::kWait;
+  if (next_->valid_end < need_end && leaves_sums_from_ != FrameInput::kLeavesNone) {
+    leaves_sums_from_ = FrameInput::kLeavesNone;  // then it needs less, perhaps
+    return Step::kAgain;
+  }
   if (next_->valid_end < need_end) {
     // The file was cut, or the medium failed, inside this record.
     if (!next_->status.ok()) {

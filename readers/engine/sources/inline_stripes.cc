@@ -138,6 +138,7 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
   fill_ += got;
   if (file_bytes_ == kUnknownSize && got < ask && failure.ok()) SetEnd(base_ + fill_);
   const bool ended = failure.ok() && (base_ + fill_ >= file_bytes_ || got < ask);
+  if (!failure.ok()) leaves_sums_from_ = FrameInput::kLeavesNone;
   const std::size_t need = Frame(block, {run_.data + used(), fill_ - used()}, part_end, ended);
   // What stands behind this part comes first: the next part meets the failure again.
   if (!failure.ok()) return position_ < part_end && PassFailure(block, base_ + fill_, failure);

@@ -138,7 +138,7 @@ void StripeReader::FailDamaged(Block* block, std::size_t first_row) {
     // The record that has failed already.
     damage.erase(damage.begin());
     if (first_row < records.size() && records[first_row].damaged()) {
-      records.erase(records.begin() + static_cast<std::ptrdiff_t>(first_row));
+      block->frame.EraseRecord(first_row);
     }
   }
   const auto holes =

@@ -163,9 +163,11 @@ class StripeReader {
   std::unique_ptr<Framer> framer_;
   std::uint64_t file_bytes_;
   std::uint64_t stripes_;
-  const bool has_grown_;                ///< since it was scheduled
-  const std::size_t leaves_sums_from_;  ///< as FrameInput
-  bool left_most_ = false;              ///< of the records that were framed last, most checksums
+  const bool has_grown_;  ///< since it was scheduled
+  /// As FrameInput. No more where what stands behind the last record can not be read: whether it is
+  /// a header decides of a checksum that is left.
+  std::size_t leaves_sums_from_;
+  bool left_most_ = false;  ///< of the records that were framed last, most checksums
   BlockMemory memory_;
   std::uint64_t stripe_ = 0;
   std::uint64_t position_ = 0;  ///< where the next record starts

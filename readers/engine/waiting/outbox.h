@@ -67,10 +67,11 @@ class BasicOutbox {
   bool IsAnyOut() const { return out_.load(std::memory_order_acquire) > 0; }
 
   /// Nothing follows number - 1, for that reason; consumers hear of it by Close. Of several ends
-  /// the first one in the order counts.
-  void NoteEnd(std::uint64_t number, const Status& why) {
+  /// the first one in the order counts; `within`: this one is within number - 1, and so stands in
+  /// front of what else ends there.
+  void NoteEnd(std::uint64_t number, const Status& why, bool within = false) {
     const std::lock_guard lock(mutex_);
-    if (number >= end_) return;
+    if (number > end_ || (number == end_ && !within)) return;
     end_ = number;
     status_ = why;
   }
