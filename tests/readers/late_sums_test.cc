@@ -220,7 +220,7 @@ TEST_F(LateSumsTest, ALongRecordBehindAShortOneThatFailsIsCheckedToo) {
   of.long_bytes = 500;
   Flip(of.files[0], 61, false);
   Flip(of.files[0], 60, false);
-  for (const std::uint64_t seed : {0, 1, 2, 3, 4, 5}) {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
     of.shuffle.seed = seed;
     ExpectSameByWriters(of);
   }
