@@ -32,15 +32,6 @@ struct LateSeen {
   std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t, std::string>> damage;
 };
 
-std::string RangeText(const std::vector<RecordRange>& ranges) {
-  std::string text;
-  for (const RecordRange& range : ranges) {
-    text += " " + std::to_string(range.file) + ":" + std::to_string(range.first) + "+" +
-            std::to_string(range.count);
-  }
-  return text;
-}
-
 struct LateCase {
   std::vector<std::string> files;
   OnDamage on_damage = OnDamage::kFail;
@@ -87,8 +78,8 @@ class LateSumsTest : public PipelineTest {
       std::string text =
           std::to_string(origin.batch) + " of pass " + std::to_string(origin.pass) + ":";
       for (const std::uint64_t id : ids.ids) text += " " + std::to_string(id);
-      seen.batches.push_back(text + ", records" + RangeText(origin.records) + ", damaged" +
-                             RangeText(origin.damaged) + ", " + reader.Position());
+      seen.batches.push_back(text + ", records" + RangesText(origin.records) + ", damaged" +
+                             RangesText(origin.damaged) + ", " + reader.Position());
     }
     if (result == ReadResult::kFailed) seen.end = reader.status().ToString();
     seen.position = reader.Position();

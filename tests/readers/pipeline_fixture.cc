@@ -62,6 +62,15 @@ std::vector<std::byte> MakeChunksOfTen(const std::string& path, std::uint64_t fi
   return {bytes.begin(), bytes.end()};
 }
 
+std::string RangesText(const std::vector<RecordRange>& ranges) {
+  std::string text;
+  for (const RecordRange& range : ranges) {
+    text += " " + std::to_string(range.file) + ":" + std::to_string(range.first) + "+" +
+            std::to_string(range.count);
+  }
+  return text;
+}
+
 std::vector<std::uint64_t> Numbers(std::uint64_t count) {
   std::vector<std::uint64_t> numbers(count);
   std::iota(numbers.begin(), numbers.end(), std::uint64_t{0});

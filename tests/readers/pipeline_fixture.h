@@ -71,6 +71,9 @@ class PipelineTest : public testing::Test {
 std::vector<std::byte> MakeChunksOfTen(const std::string& path, std::uint64_t first_id,
                                        std::uint64_t count);
 
+/// " FILE:FIRST+COUNT" for each.
+std::string RangesText(const std::vector<RecordRange>& ranges);
+
 /// 0, 1, …, count - 1.
 std::vector<std::uint64_t> Numbers(std::uint64_t count);
 std::vector<std::uint64_t> Sorted(std::vector<std::uint64_t> ids);

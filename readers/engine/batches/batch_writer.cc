@@ -235,16 +235,17 @@ const FieldLocation* BatchWriter::BringRows(const WriteTask& task, WriterScratch
 void BatchWriter::WriteRows(const WriteTask& task, WriterScratch* scratch) const {
   scratch->leaves = false;
   const FieldLocation* const locations = PrepareFields(task, scratch);
-  WritePieces(task, RecordsOf(task, *scratch), locations, scratch);
+  WritePieces(task, locations, scratch);
   if (scratch->leaves && rules_.left_fields.leaves_sums) CheckLeft(task, scratch);
   PublishOffsets(task, *scratch);
   if (rules_.note_rows) NoteRows(task);
 }
 
-void BatchWriter::WritePieces(const WriteTask& task, std::span<const RecordSpan> records,
-                              const FieldLocation* locations, WriterScratch* scratch) const {
+void BatchWriter::WritePieces(const WriteTask& task, const FieldLocation* locations,
+                              WriterScratch* scratch) const {
   std::vector<RowFailure>& failures = scratch->failures;
   const LeavableRows all = RowsOf(task, *scratch);
+  const std::span<const RecordSpan> records = all.records;
   const bool checks = !scratch->leaves && all.AnyUnchecked();
   scratch->pieces.Begin();
   for (std::size_t begin = 0; begin < records.size();) {

@@ -74,8 +74,8 @@ class BatchWriter {
   const FieldLocation* LeaveFields(const LeavableRows& rows, const FieldLocation* located,
                                    WriterScratch* scratch) const;
   void WriteRows(const WriteTask& task, WriterScratch* scratch) const;
-  void WritePieces(const WriteTask& task, std::span<const RecordSpan> records,
-                   const FieldLocation* locations, WriterScratch* scratch) const;
+  void WritePieces(const WriteTask& task, const FieldLocation* locations,
+                   WriterScratch* scratch) const;
   void GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
                   WriterScratch* scratch) const;
   /// The checksums that framing left of rows [begin, end), which fail where they do not match.

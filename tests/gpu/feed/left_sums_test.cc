@@ -55,15 +55,6 @@ void ExpectSameSums(const SumsOutcome& got, const SumsOutcome& expected) {
   EXPECT_EQ(got.damage, expected.damage);
 }
 
-std::string RangesText(const std::vector<RecordRange>& ranges) {
-  std::string text;
-  for (const RecordRange& range : ranges) {
-    text += " " + std::to_string(range.file) + ":" + std::to_string(range.first) + "+" +
-            std::to_string(range.count);
-  }
-  return text;
-}
-
 std::string LeaseText(DeviceLease* lease) {
   std::string text =
       std::to_string(lease->number()) + ", rows " + std::to_string(lease->valid_rows()) +
