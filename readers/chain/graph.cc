@@ -138,8 +138,8 @@ void GraphNode::ReInit() {
 }
 
 void GraphNode::GoToAim() {
-  // Before the first read there is nothing to be stopped, and nothing that would have to rewind.
-  if (Session()->started()) ReInit();
+  // An aim before the first read is taken at once: nothing is to be stopped then, nor to rewind.
+  if (Session()->has_aim()) ReInit();
 }
 
 bool GraphNode::ReInitInput() {

@@ -117,8 +117,9 @@ class ReaderSession {
   void CheckSeek();
   /// The same behind `batches` more than were handed out.
   void AimBehind(std::uint64_t batches);
-  /// Whether a read has begun: then going elsewhere takes Pause and Resume.
-  bool started() const;
+  /// Whether it was aimed somewhere and is not there yet: then it takes Pause and Resume. An aim
+  /// before the first read is taken at once, though a read may begin right after it.
+  bool has_aim() const;
 
   /// For tests: set before the first read.
   void set_hooks(const RunHooks& hooks) { hooks_ = hooks; }

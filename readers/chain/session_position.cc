@@ -176,7 +176,9 @@ std::vector<std::uint64_t> ReaderSession::FileRecords() {
 }
 
 void ReaderSession::RefuseToGoBack() const {
-  if (!started() || plan_.rewindable()) return;
+  if (plan_.rewindable()) return;
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr) return;
   Refuse(StatusCode::kUnsupported, "a stream that is being read cannot be read from elsewhere");
 }
 
@@ -287,9 +289,9 @@ void ReaderSession::AimBehind(std::uint64_t batches) {
   Aim(position, true);
 }
 
-bool ReaderSession::started() const {
+bool ReaderSession::has_aim() const {
   const std::lock_guard lock(mutex_);
-  return run_ != nullptr;
+  return aim_.has_value();
 }
 
 std::vector<RecordRange> ReaderSession::RangesOf(const Origin& origin,

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "readers/chain/reader_access.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/compressed.h"
 #include "tests/support/record_data.h"
@@ -217,6 +218,18 @@ TEST_F(PositionTest, RestoreWorksInTheMiddleOfReadingToo) {
     reader.ReInit();
     EXPECT_EQ(ReadAll(reader, 9).batches, first.batches);
   }
+}
+
+TEST_F(PositionTest, ALookThatBeginsWhileAChainIsSentElsewhereDoesNotSendItBack) {
+  Reader reader = Batch(OpenFiles(MakeFiles(2, 40, 8, 100), SmallStripes()), {.size = 10});
+  const auto node = ReaderAccess::NodeOf(reader);
+  node->Session()->AimAt(5);  // the first half of SeekTo
+  EXPECT_TRUE(reader.HasNext());
+  node->GoToAim();  // the second one
+  BatchOrigin origin;
+  Instance batch;
+  ASSERT_EQ(reader.TryReadNext(&batch, {.origin = &origin}), ReadResult::kRecord);
+  EXPECT_EQ(origin.batch, 5u);
 }
 
 TEST_F(PositionTest, APositionIsShortWhateverTheDataAndPrefetchedBatchesDoNotCount) {
