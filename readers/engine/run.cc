@@ -101,7 +101,10 @@ void Run::WorkOnce(Worker& worker) {
   // Order: pairs with the release in End.
   if (!worker.has_let_go && ended_.load(std::memory_order_acquire)) LetGoOfLanes(worker);
   if (pool_.TakesTasks(worker.index) && plan_turn_.TakeAsk()) RequestPlan(&worker);
-  if (FrameTurn(worker) || WriteRows(worker, Tasks::kOwn)) return;
+  // A user's reader of files may wait for somebody to have what it gave before. Another worker may
+  // have planned that, and this one's rows are then its to write.
+  const Tasks first = plan_.source.file_readers != nullptr ? Tasks::kAny : Tasks::kOwn;
+  if (FrameTurn(worker) || WriteRows(worker, first)) return;
   worker.frames_turn = true;
   if (ReadLane(worker) || WriteRows(worker, Tasks::kAny)) return;
   SleepUntilWork(worker);
@@ -109,8 +112,8 @@ void Run::WorkOnce(Worker& worker) {
 
 // Rows get their places in the order of turns. While a worker writes between the parts of its turn,
 // nobody behind it gets on. So it frames all of the turn, and then writes: its own rows, which are
-// in its cache, and others' where it has nothing to frame. A worker alone writes what is hot, and a
-// user's reader may wait, as long as it likes, for somebody to have what it gave.
+// in its cache, and others' where it has nothing to frame. A worker alone writes what is hot, and
+// so does one with a user's reader of files.
 bool Run::FrameTurn(Worker& worker) {
   if (!worker.frames_turn || pool_.writers() == 1 || plan_.source.file_readers != nullptr) {
     return false;

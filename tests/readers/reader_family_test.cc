@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <numeric>
@@ -55,6 +56,28 @@ class NumbersReader final : public FileReader {
 
  private:
   std::ifstream file_;
+};
+
+/// Whose second instance is made once the first was had.
+std::atomic<bool> had_first{false};
+class AnsweringReader final : public FileReader {
+ public:
+  using FileReader::FileReader;
+  bool Ready() const override { return false; }
+
+ protected:
+  bool ReadNextImpl(Instance* instance) override {
+    if (next_ == 2) return false;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (next_ == 1 && !had_first.load() && std::chrono::steady_clock::now() < until) {
+      std::this_thread::yield();
+    }
+    instance->push_back(Numbers64({next_++}, {1, 1}));
+    return true;
+  }
+
+ private:
+  std::int64_t next_ = 0;
 };
 
 /// Instances with LoD, as they come from a producer.
@@ -151,6 +174,21 @@ TEST_F(ReaderFamilyTest, AFileReaderIsReadCheckedAndStartedAgain) {
     reader.ReInit();
   }
   EXPECT_EQ(reader.slots()[0].dims, (Shape{-1, 1}));
+}
+
+TEST_F(ReaderFamilyTest, WhatAFileReaderGaveDoesNotWaitForWhatItGivesNext) {
+  RegisterFormat("answers", [](const std::string& path, const std::vector<SlotSpec>& slots) {
+    return std::make_unique<AnsweringReader>(path, slots);
+  });
+  std::vector<std::string> files;
+  for (const char* name : {"a.answers", "b.answers"}) files.push_back(WriteLines(name, {"0"}));
+  had_first = false;
+  Reader reader = Batch(OpenFiles(files, WithSlots()), {.size = 1});
+  Instance instance;
+  ASSERT_EQ(reader.TryReadNext(&instance, {.deadline = DeadlineAfter(std::chrono::seconds(10))}),
+            ReadResult::kRecord);
+  had_first = true;
+  EXPECT_EQ(All(reader).size(), 3u);
 }
 
 TEST_F(ReaderFamilyTest, AnErrorOfShapeNamesFileInstanceSlotExpectedAndFound) {
