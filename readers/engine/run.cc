@@ -517,8 +517,12 @@ bool Run::HasRoom(std::uint64_t number) { return out_.HasRoom(number); }
 
 std::size_t Run::GrantBatches(std::size_t bytes) {
   const std::size_t granted = budget_->GrantBatches(bytes);
-  // Their rows may stand in blocks that have others, too.
-  if (plan_.left_fields.any() && !direct_) budget_->AllowKept(2 * granted);
+  if (plan_.left_fields.any() && !direct_) {
+    // Their rows may stand in blocks that have others, too, and each worker frames a turn before
+    // any row of it is written: a quarter more, for what stands between its records.
+    const std::size_t turns = pool_.writers() * plan_.source.options.stripe_bytes;
+    budget_->AllowKept(2 * std::max(granted, turns + turns / 4));
+  }
   return granted;
 }
 
