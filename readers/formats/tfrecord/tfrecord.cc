@@ -257,10 +257,7 @@ FrameStep TfRecordFramer::AppendBelieved(const FrameInput& input, std::size_t go
     case Belief::kMore:
       break;
   }
-  if (good > 1 && Append(input, good - 1, good - 1, pos, output, result) == FrameStep::kStop &&
-      !result->status.ok()) {
-    result->need_bytes = 0;
-  }
+  if (good > 1) (void)Append(input, good - 1, good - 1, pos, output, result);
   return FrameStep::kStop;
 }
 
