@@ -590,6 +590,8 @@ class Run:
             self.fault(f"reads {report['read_bytes']} bytes of files of {stored}", process)
         if self.configuration["drop"] == "drop":  # what is filled and dropped takes its memory, too
             sizes.append(sum(len(payload) for file in self.made for payload in file.good()))
+        if rows:  # a slot has room for a whole batch, though a pass may end before that is full
+            sizes.append(self.configuration["batch"] * payload // rows)
         most = MOST_RESIDENT_BYTES + MOST_SLOTS * max(sizes, default=0)
         if self.configuration["order"] in ("window", "block"):
             most += stored // self.configuration["stripe"] * self.configuration["passes"] * SLAB_BYTES
