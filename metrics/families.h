@@ -2,6 +2,7 @@
 
 #include <prometheus/metric_family.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>

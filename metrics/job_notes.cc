@@ -9,12 +9,15 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <sstream>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 namespace ringfeed {
 namespace {

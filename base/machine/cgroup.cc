@@ -1,5 +1,6 @@
 #include "base/machine/cgroup.h"
 
+#include <cstddef>
 #include <fstream>
 
 namespace ringfeed {

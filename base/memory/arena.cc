@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/memory/huge_pages.h"

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <fstream>
+#include <system_error>
 
 #include "base/machine/cgroup.h"
 

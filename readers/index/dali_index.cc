@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/little_endian.h"

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <numeric>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace ringfeed {

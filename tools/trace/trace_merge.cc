@@ -1,6 +1,7 @@
 #include "tools/trace/trace_merge.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <limits>
 #include <memory>

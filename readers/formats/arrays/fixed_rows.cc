@@ -2,6 +2,7 @@
 #include <array>
 #include <charconv>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/edit_distance.h"

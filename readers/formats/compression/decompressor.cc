@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <string>
 
 namespace ringfeed {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 namespace ringfeed {

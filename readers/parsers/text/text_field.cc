@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 #include <span>
+#include <system_error>
 #include <type_traits>
 
 namespace ringfeed {
