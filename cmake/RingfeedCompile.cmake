@@ -11,9 +11,11 @@ set(RINGFEED_PRECOMPILE OFF CACHE STRING
 set_property(CACHE RINGFEED_PRECOMPILE PROPERTY STRINGS OFF TESTS ON)
 mark_as_advanced(RINGFEED_PRECOMPILE)
 
+option(RINGFEED_WERROR "Take warnings for errors" ${PROJECT_IS_TOP_LEVEL})
+mark_as_advanced(RINGFEED_WERROR)
 add_library(ringfeed_warnings INTERFACE)
 target_compile_options(ringfeed_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow)
-if(PROJECT_IS_TOP_LEVEL)
+if(RINGFEED_WERROR)
   # With -O3, g++ 12 warns of overlap in its own std::string (GCC bug 105651): shown, no error.
   target_compile_options(ringfeed_warnings INTERFACE -Werror
     $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-error=restrict>)

@@ -2,20 +2,34 @@
 # RINGFEED_SOURCE as a part of it.
 # cmake -D WITH=cmake|pkg-config -D VERSION=… -D CUDA=ON|OFF -D METRICS=ON|OFF -D PREFIX=… -D SOURCE=… -D BINARY=…
 #   -D COMPILER=… -P this
-# cmake -D WITH=subdirectory|fetch_content -D RINGFEED_SOURCE=… -D SOURCE=… -D BINARY=… -D COMPILER=… -P this
+# cmake -D WITH=subdirectory|fetch_content -D RINGFEED_SOURCE=… -D RINGFEED_BUILD=… -D FLAGS=… -D SOURCE=… -D BINARY=…
+#   -D COMPILER=… -P this
+# RINGFEED_BUILD is where the project itself is built, optimised with these FLAGS.
 file(REMOVE_RECURSE "${BINARY}")
 file(MAKE_DIRECTORY "${BINARY}")
+set(generator Ninja)
+cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
 set(cuda_consumer "")
 set(metrics_consumer "")
 if(RINGFEED_SOURCE)
   # What is built and whether it runs is the matter here, not how fast.
   set(options -DRINGFEED_SOURCE=${RINGFEED_SOURCE} -DFETCHCONTENT_SOURCE_DIR_RINGFEED=${RINGFEED_SOURCE}
-    -DRINGFEED_UNITY=ON -DRINGFEED_CUDA=OFF -DRINGFEED_METRICS=OFF -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0)
+    -DRINGFEED_UNITY=ON -DRINGFEED_CUDA=OFF -DRINGFEED_METRICS=OFF)
   find_program(ccache ccache)
-  if(ccache)
-    list(APPEND options -DCMAKE_CXX_COMPILER_LAUNCHER=${ccache})
+  find_program(make make)
+  cmake_path(GET RINGFEED_BUILD PARENT_PATH builds)
+  if(ccache AND make AND builds STREQUAL "${RINGFEED_SOURCE}/build")
+    # ccache has the library's objects: by the project's commands, in a folder as deep as the project's. (make
+    # runs them there, Ninja would not.)
+    set(generator "Unix Makefiles")
+    list(APPEND options -DRINGFEED_BINARY=${builds}/consumer-library -DRINGFEED_WERROR=ON
+      -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=${FLAGS}"
+      -DCMAKE_CXX_COMPILER_LAUNCHER=${ccache})
+    file(REMOVE_RECURSE "${builds}/consumer-library")
     set(ENV{CCACHE_BASEDIR} "${RINGFEED_SOURCE}")
     set(ENV{CCACHE_NOHASHDIR} 1)
+  else()
+    list(APPEND options -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0)
   endif()
 else()
   set(options -DVERSION=${VERSION} -DCUDA=${CUDA} -DMETRICS=${METRICS} -DCMAKE_PREFIX_PATH=${PREFIX})
@@ -37,8 +51,8 @@ else()
   endif()
 endif()
 foreach(step IN ITEMS
-    "${CMAKE_COMMAND};-S;${SOURCE};-B;${BINARY};-G;Ninja;-DWITH=${WITH};-DCMAKE_CXX_COMPILER=${COMPILER};${options}"
-    "${CMAKE_COMMAND};--build;${BINARY}"
+    "${CMAKE_COMMAND};-S;${SOURCE};-B;${BINARY};-G;${generator};-DWITH=${WITH};-DCMAKE_CXX_COMPILER=${COMPILER};${options}"
+    "${CMAKE_COMMAND};--build;${BINARY};--parallel;${processors}"
     "${BINARY}/consumer"
     ${cuda_consumer} ${metrics_consumer})
   # In BINARY: the consumer writes a file, and the two consumers run at the same time.
