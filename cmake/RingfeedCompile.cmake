@@ -134,13 +134,6 @@ function(ringfeed_precompile target)
   target_precompile_headers(${target} REUSE_FROM ${shared})
 endfunction()
 
-# Programs with tests are many, and each has the whole library.
-find_program(RINGFEED_LLD ld.lld)
-mark_as_advanced(RINGFEED_LLD)
-if(PROJECT_IS_TOP_LEVEL AND RINGFEED_BUILD_TESTS AND RINGFEED_LLD)
-  add_link_options(-fuse-ld=lld)
-endif()
-
 find_program(CCACHE_PROGRAM ccache)
 mark_as_advanced(CCACHE_PROGRAM)
 if(PROJECT_IS_TOP_LEVEL AND CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
