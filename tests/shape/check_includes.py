@@ -86,8 +86,8 @@ class Sources:
     def included(self, path):
         """The standard headers that a file includes, and those that its project headers do."""
         text = path.read_text(encoding="utf-8")
-        own = (self._file(name) for name in OWN.findall(text))
-        return frozenset(STANDARD.findall(text)).union(*(self.included(each) for each in own if each not in (None, path)))
+        own = {self._file(name) for name in OWN.findall(text)} - {None, path}
+        return frozenset(STANDARD.findall(text)).union(*map(self.included, own))
 
     def missing(self, path):
         """(line, name, header) of the first use of each header that is missing."""

@@ -18,7 +18,8 @@ class IncludesTest(unittest.TestCase):
             return check_includes.check(root)
 
     def test_a_name_needs_its_header(self):
-        self.assertEqual(self.check({"base/a.cc": "std::vector<int> a;\n"}), ["base/a.cc:1: std::vector without <vector>"])
+        self.assertEqual(self.check({"base/a.cc": "std::vector<int> a;\n"}),
+                         ["base/a.cc:1: std::vector without <vector>"])
         self.assertEqual(self.check({"base/a.cc": "#include <vector>\nstd::vector<int> a;\n"}), [])
 
     def test_each_missing_header_is_told_once_where_it_is_first_used(self):
@@ -26,8 +27,8 @@ class IncludesTest(unittest.TestCase):
                          ["io/a.h:2: std::move without <utility>", "io/a.h:2: std::sort without <algorithm>"])
 
     def test_headers_of_the_project_bring_theirs(self):
-        files = {"queue/a.cc": '#include "ringfeed/a.h"\nstd::span<int> a;\n', "include/ringfeed/a.h": '#include "base/b.h"\n',
-                 "base/b.h": "#include <span>\n"}
+        files = {"queue/a.cc": '#include "ringfeed/a.h"\nstd::span<int> a;\n',
+                 "include/ringfeed/a.h": '#include "base/b.h"\n', "base/b.h": "#include <span>\n"}
         self.assertEqual(self.check(files), [])
         files["base/b.h"] = ""
         self.assertEqual(self.check(files), ["queue/a.cc:2: std::span without <span>"])
