@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 

@@ -1,6 +1,7 @@
 #include "readers/order/position.h"
 
 #include <algorithm>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 

@@ -33,8 +33,12 @@ class IncludesTest(unittest.TestCase):
         files["base/b.h"] = ""
         self.assertEqual(self.check(files), ["queue/a.cc:2: std::span without <span>"])
 
-    def test_comments_and_unknown_names_need_nothing(self):
-        self.assertEqual(self.check({"gpu/a.cc": "// std::vector\nstd::unknown a;\nother::vector b;\n"}), [])
+    def test_comments_and_others_names_need_nothing(self):
+        self.assertEqual(self.check({"gpu/a.cc": "// std::vector\nother::vector b;\nstd::size(c);\n"}), [])
+
+    def test_a_name_that_it_does_not_know_is_told(self):
+        self.assertEqual(self.check({"gpu/a.cc": "#include <vector>\nstd::unknown a;\n"}),
+                         ["gpu/a.cc:2: std::unknown without <a header that check_includes.py knows>"])
 
     def test_programs_of_other_folders_are_not_looked_at(self):
         self.assertEqual(self.check({"tests/a.cc": "std::vector<int> a;\n", "base/a.cu": "std::vector<int> a;\n"}), [])
