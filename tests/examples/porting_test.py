@@ -4,6 +4,8 @@
 porting_test.py PROGRAM COMPILER INCLUDE
 """
 
+import atexit
+import functools
 import itertools
 import os
 import pathlib
@@ -11,10 +13,11 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 PROGRAM, COMPILER, INCLUDE = sys.argv[1:]
-FLAGS = ["-std=c++20", "-fsyntax-only", "-x", "c++", "-"]
+FLAGS = ["-std=c++20", "-fsyntax-only"]
 WARNINGS = ["-Wall", "-Wextra", "-Woverloaded-virtual", "-Werror"]
 
 HEADERS = """
@@ -96,8 +99,8 @@ WANTED = {
 
 def run(compiler, source, *flags):
     """The result of the compiler, and what it said."""
-    result = subprocess.run([compiler, *FLAGS, *flags, f"-I{INCLUDE}"], input=source, capture_output=True, text=True,
-                            check=False, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
+    result = subprocess.run([compiler, *FLAGS, *flags, f"-I{INCLUDE}", "-x", "c++", "-"], input=source,
+                            capture_output=True, text=True, check=False, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
     return result.returncode, result.stderr
 
 
@@ -110,11 +113,22 @@ def compilers():
     return list(found.values())
 
 
+@functools.cache
+def headers_of(compiler):
+    """What has the compiler know the headers without reading them again, and tell every error."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    path = pathlib.Path(folder, "headers.h")
+    path.write_text(HEADERS)
+    subprocess.run([compiler, "-std=c++20", f"-I{INCLUDE}", "-x", "c++-header", path, "-o", f"{path}.gch"], check=True)
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+    return ["-include-pch", f"{path}.gch", "-ferror-limit=0"] if "clang" in version else ["-include", str(path)]
+
+
 def errors_of(compiler, base, all_methods):
     """What the compiler says of readers with these methods, whatever their number."""
-    every = ["-ferror-limit=0"] if "clang" in subprocess.run(
-        [compiler, "--version"], capture_output=True, text=True, check=True).stdout else []
-    return run(compiler, HEADERS + "".join(map(reader, itertools.repeat(base), itertools.count(), all_methods)), *every)
+    return run(compiler, "".join(map(reader, itertools.repeat(base), itertools.count(), all_methods)),
+               *headers_of(compiler))
 
 
 def reader(base, number, methods):
