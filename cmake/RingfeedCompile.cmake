@@ -30,9 +30,11 @@ set(RINGFEED_SANITIZER "" CACHE STRING "address (with undefined), thread, or emp
 set_property(CACHE RINGFEED_SANITIZER PROPERTY STRINGS "" address thread)
 if(RINGFEED_SANITIZER STREQUAL "address")
   # Not vptr: to look at a pointer it asks the system by a pipe whether the memory is there, and
-  # where a test has used up the descriptors it takes good objects for bad ones.
+  # where a test has used up the descriptors it takes good objects for bad ones. Not null and
+  # object-size: where they see something AddressSanitizer stops as well, and they take an eighth of the
+  # compiler's time.
   add_compile_options(-O1 -fno-omit-frame-pointer -fsanitize=address,undefined
-    -fno-sanitize=vptr -fno-sanitize-recover=undefined)
+    -fno-sanitize=vptr,null,object-size -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     # g++ defines it; clang says __has_feature(address_sanitizer), which g++ 12 does not know.
@@ -55,6 +57,9 @@ endif()
 set(RINGFEED_PROGRAM_OPTIONS)
 if(RINGFEED_SANITIZER)
   set(RINGFEED_PROGRAM_OPTIONS -O0)
+endif()
+if(RINGFEED_SANITIZER STREQUAL "address")  # they take a quarter of that time, for the library's business
+  list(APPEND RINGFEED_PROGRAM_OPTIONS -fno-sanitize=alignment,pointer-overflow)
 endif()
 
 # What a compiler reads of a source is mostly headers. Sources that go well together, by
@@ -127,6 +132,9 @@ function(ringfeed_precompile target)
     target_link_libraries(${shared} PRIVATE ringfeed_warnings)
     if(ARGN MATCHES gtest)
       target_link_libraries(${shared} PRIVATE ringfeed::ringfeed GTest::gtest)
+    endif()
+    if(ARGN MATCHES CLI)
+      target_link_libraries(${shared} PRIVATE CLI11::CLI11 nlohmann_json::nlohmann_json)
     endif()
     target_precompile_headers(${shared} PRIVATE <algorithm> <array> <atomic> <chrono> <cstdint>
       <functional> <memory> <mutex> <optional> <span> <string> <string_view> <utility> <vector> ${ARGN})
