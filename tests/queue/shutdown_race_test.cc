@@ -201,7 +201,7 @@ class RingShutdown {
 TEST(RingShutdownRace, ReleasesEveryBlockedThread) {
   Watchdog watchdog;
   Crew crew(4);
-  const int rounds = StressRounds(10'000);
+  const int rounds = StressRounds(4000);
   for (int n = 0; n < rounds; ++n) {
     RingShutdown shutdown(crew, Round(n));
     watchdog.Pat();
@@ -245,7 +245,7 @@ void SequencedShutdown(Crew& crew, const Round& round) {
 TEST(ShutdownRace, SequencedRingReleasesEveryBlockedThread) {
   Watchdog watchdog;
   Crew crew(4);
-  const int rounds = StressRounds(10'000);
+  const int rounds = StressRounds(4000);
   for (int n = 0; n < rounds; ++n) {
     SequencedShutdown(crew, Round(n));
     watchdog.Pat();
