@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLine = 64;
 // Below this the lines at both ends are too large a part of the piece.
-constexpr std::size_t kStreamFrom = 512;
+[[maybe_unused]] constexpr std::size_t kStreamFrom = 512;  // where there is AVX2
 
 struct Companion {
   const std::byte* at = nullptr;
