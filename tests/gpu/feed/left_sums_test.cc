@@ -318,6 +318,7 @@ TEST_F(LeftSumsTest, PassesRestsAndFewSlots) {
 
 TEST_F(LeftSumsTest, AFailureInALaterPassOrInARestThatIsDropped) {
   for (const std::size_t record : {110u, 197u, 199u}) {
+    if (kSanitized && record == 197) continue;  // for time
     const std::string path = Damaged("later" + std::to_string(record), {record});
     for (const bool drop : {false, true}) {
       SCOPED_TRACE(testing::Message() << record << (drop ? ", dropped" : ""));
@@ -368,6 +369,7 @@ TEST_F(LeftSumsTest, BehindAWindow) {
 TEST_F(LeftSumsTest, RestoredInTheMiddle) {
   const std::string path = Damaged("restored", {90, 100, 117, 118, 119, 160});
   for (const std::size_t at : {0u, 1u, 11u, 12u, 14u}) {
+    if (kSanitized && at % 11 == 1) continue;  // for time
     SCOPED_TRACE(at);
     ExpectAsByCpu(
         [&](OnDamage on_damage) {
