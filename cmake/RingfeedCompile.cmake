@@ -58,7 +58,7 @@ set(RINGFEED_PROGRAM_OPTIONS)
 if(RINGFEED_SANITIZER)
   set(RINGFEED_PROGRAM_OPTIONS -O0)
 endif()
-if(RINGFEED_SANITIZER STREQUAL "address")  # they take a quarter of that time, for the library's business
+if(RINGFEED_SANITIZER STREQUAL "address")  # these take a quarter of that time, for the library's business
   list(APPEND RINGFEED_PROGRAM_OPTIONS -fno-sanitize=alignment,pointer-overflow)
 endif()
 
