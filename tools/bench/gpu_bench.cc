@@ -258,6 +258,8 @@ class GpuBench {
     GpuFigure next{"of it Next", "us of CPU, median", {}, {}};
     GpuFigure on{"of it On", "us of CPU, median", {}, {}};
     GpuFigure release{"of it Release", "us of CPU, median", {}, {}};
+    GpuFigure sleeps{"sleeps of Next per step", "", {}, {}};
+    GpuFigure bare{"a bare wait as long as a step", "us of CPU, median", {}, {}};
     GpuFigure blocked{"calls that block or allocate", "", {}, AtMost(0)};
     for (int i = 0; i < kTimes; ++i) {
       const StepsResult result = RunSteps(device_, Load(), Batches(bytes), plan);
@@ -272,14 +274,16 @@ class GpuBench {
       next.samples.push_back(result.next_s * 1e6);
       on.samples.push_back(result.on_s * 1e6);
       release.samples.push_back(result.release_s * 1e6);
+      sleeps.samples.push_back(result.sleeps_per_step);
+      bare.samples.push_back(result.bare_wait_s * 1e6);
       blocked.samples.push_back(static_cast<double>(result.host_syncs + result.allocations));
     }
     section->details = {{"load", Load()->name()},
                         {"loads_per_step", plan.loads_per_step},
                         {"batch_bytes", bytes},
                         {"slots", SlotsFor(bytes)}};
-    section->figures = {stall,     p99,  step, wall,    supply, lease,
-                        lease_p99, next, on,   release, blocked};
+    section->figures = {stall, p99, step,    wall,   supply, lease,  lease_p99,
+                        next,  on,  release, sleeps, bare,   blocked};
   }
 
   void Disk(GpuSection* section) {

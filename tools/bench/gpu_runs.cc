@@ -1,10 +1,14 @@
 #include "tools/bench/gpu_runs.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -96,6 +100,41 @@ struct LeaseTimes {
   std::vector<double> all_s;
 };
 
+constexpr int kBareWaits = 200;
+
+/// The median CPU time of a wait on a condition variable, to be had each `interval_s`: no lease
+/// that is waited for costs less.
+double BareWaitSeconds(double interval_s) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int there = 0;
+  std::vector<double> waits_s;
+  std::optional<SignalsBlocked> blocked(std::in_place);
+  const std::jthread waking([&] {
+    for (int i = 0; i < kBareWaits; ++i) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
+      const std::lock_guard lock(mutex);
+      ++there;
+      changed.notify_one();
+    }
+  });
+  blocked.reset();
+  for (int i = 0; i < kBareWaits; ++i) {
+    const double before_s = ThreadCpuSeconds();
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return there > i; });
+    lock.unlock();
+    waits_s.push_back(ThreadCpuSeconds() - before_s);
+  }
+  return QuantileOf(waits_s, 0.5);
+}
+
+// How often the calling thread slept.
+std::int64_t SleepsOfThread() {
+  rusage usage{};
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
+}
+
 /// The training loop. Its thread never blocks on the device while it runs.
 class StepLoop {
  public:
@@ -120,6 +159,7 @@ class StepLoop {
     steps_s_.clear();
     stalls_s_.clear();
     leases_ = {};
+    sleeps_ = 0;
     const BackendCounters before = device_.backend->Counters();
     const std::int64_t begin_ns = device_.backend->NowNanos();
     const auto length_ns = static_cast<std::int64_t>(seconds * 1e9);
@@ -143,11 +183,13 @@ class StepLoop {
     events.begin.Record(stream_);
     DeviceLease lease;
     Status status;
+    const std::int64_t slept = SleepsOfThread();
     const double before_s = ThreadCpuSeconds();
     if (core_->TryNext(&lease, &status) != ReadResult::kRecord) throw Error(status);
     const double next_s = ThreadCpuSeconds();
     const Tensor& tensor = lease.On(stream_.get()).front();
     const double taken_s = ThreadCpuSeconds();
+    sleeps_ += SleepsOfThread() - slept;
     events.fed.Record(stream_);
     sums_.Add(stream_, tensor);
     for (std::uint64_t i = 0; i < loads_per_step_; ++i) load_->Enqueue(stream_);
@@ -184,6 +226,7 @@ class StepLoop {
     result.next_s = QuantileOf(leases_.next_s, 0.5);
     result.on_s = QuantileOf(leases_.on_s, 0.5);
     result.release_s = QuantileOf(leases_.release_s, 0.5);
+    result.sleeps_per_step = static_cast<double>(sleeps_) / static_cast<double>(result.steps);
     std::uint64_t number = 0;
     for (const std::uint64_t sum : sums_.Collect(stream_)) {
       result.wrong += sum == batches_.ChecksumOf(number++) ? 0 : 1;
@@ -204,6 +247,7 @@ class StepLoop {
   std::vector<double> steps_s_;
   std::vector<double> stalls_s_;
   LeaseTimes leases_;
+  std::int64_t sleeps_ = 0;
 };
 
 }  // namespace
@@ -372,7 +416,9 @@ OverlapResult MeasureOverlap(const OwnedDevice& device, StepLoad* load,
 StepsResult RunSteps(const OwnedDevice& device, StepLoad* load, const MemoryBatches& batches,
                      const StepsPlan& plan) {
   Require(device.backend->BindThread(device.number));
-  return StepLoop(device, load, batches, plan.loads_per_step).Run(plan.seconds);
+  StepsResult result = StepLoop(device, load, batches, plan.loads_per_step).Run(plan.seconds);
+  result.bare_wait_s = BareWaitSeconds(result.wall_per_step_s);
+  return result;
 }
 
 }  // namespace ringfeed::tools
