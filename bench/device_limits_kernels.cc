@@ -132,6 +132,67 @@ KernelCase RaggedCase(const RaggedKind& kind) {
           }};
 }
 
+/// Records of a slab, each to its place in a batch, in any order. Their table stands behind what is
+/// read, in the input.
+struct RecordKind {
+  const char* name = nullptr;
+  std::size_t record_bytes = 1;
+
+  // The record itself, `times`, and what the table says of it.
+  std::size_t Count(std::size_t bytes, std::size_t times, std::size_t table_bytes) const {
+    return std::max<std::size_t>(bytes / (times * record_bytes + table_bytes), 1);
+  }
+  std::size_t TableAt(std::size_t count) const {
+    return (count * record_bytes + sizeof(std::uint64_t)) & ~(sizeof(std::uint64_t) - 1);
+  }
+};
+
+KernelCase GatherCase(const RecordKind& kind) {
+  const auto count_of = [kind](std::size_t bytes) {
+    return kind.Count(bytes, 2, sizeof(GatheredPiece));
+  };
+  return {kind.name,
+          [kind, count_of](const Places& places, std::size_t bytes) -> DeviceKernel {
+            const std::size_t count = count_of(bytes);
+            const std::size_t all_bytes = count * kind.record_bytes;
+            const auto* const pieces =
+                reinterpret_cast<const GatheredPiece*>(places.input + kind.TableAt(count));
+            return GatherPieces{places.input, all_bytes, pieces, count, places.output, all_bytes};
+          },
+          [kind, count_of](std::byte* input, std::size_t bytes) {
+            const std::size_t count = count_of(bytes);
+            std::vector<GatheredPiece> pieces(count);
+            RandomBits random(count);
+            for (std::size_t i = 0; i < count; ++i) {
+              pieces[i] = {i * kind.record_bytes, i * kind.record_bytes, kind.record_bytes};
+              std::swap(pieces[i].from, pieces[random.Below(i + 1)].from);
+            }
+            std::memcpy(input + kind.TableAt(count), pieces.data(), count * sizeof(GatheredPiece));
+          }};
+}
+
+KernelCase SumCase(const RecordKind& kind) {
+  const auto count_of = [kind](std::size_t bytes) {
+    return kind.Count(bytes, 1, sizeof(SummedPiece) + sizeof(std::uint32_t));
+  };
+  return {kind.name,
+          [kind, count_of](const Places& places, std::size_t bytes) -> DeviceKernel {
+            const std::size_t count = count_of(bytes);
+            const auto* const pieces =
+                reinterpret_cast<const SummedPiece*>(places.input + kind.TableAt(count));
+            return SumPieces{places.input, count * kind.record_bytes, pieces, count,
+                             reinterpret_cast<std::uint32_t*>(places.output)};
+          },
+          [kind, count_of](std::byte* input, std::size_t bytes) {
+            const std::size_t count = count_of(bytes);
+            std::vector<SummedPiece> pieces(count);
+            for (std::size_t i = 0; i < count; ++i) {
+              pieces[i] = {i * kind.record_bytes, kind.record_bytes};
+            }
+            std::memcpy(input + kind.TableAt(count), pieces.data(), count * sizeof(SummedPiece));
+          }};
+}
+
 std::vector<KernelCase> AllCases() {
   return {
       ChecksumCase("checksum", 0),
@@ -152,6 +213,12 @@ std::vector<KernelCase> AllCases() {
       RaggedCase({"ragged_2_bytes", 2, 2, 2048}),
       RaggedCase({"ragged_4_bytes", 4, 4}),
       RaggedCase({"ragged_64_bytes", 64, 4, 100}),
+      GatherCase({"gather_250_bytes", 250}),
+      GatherCase({"gather_2_kib", 2 * kKiB}),
+      GatherCase({"gather_110_kb", 110'003}),
+      SumCase({"sum_250_bytes", 250}),
+      SumCase({"sum_2_kib", 2 * kKiB}),
+      SumCase({"sum_110_kb", 110'003}),
   };
 }
 
