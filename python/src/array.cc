@@ -69,15 +69,29 @@ std::optional<std::uintptr_t> InterfaceStream(const Array& array) {
   return static_cast<std::uintptr_t>(array.lease()->InterfaceStream(array.told_stream()));
 }
 
+// Who asks whether an array has it (hasattr) is told no, and nothing is raised.
 nb::dict ArrayInterface(const Array& array) {
-  array.NeedHost();
   const Tensor& tensor = array.tensor();
   nb::dict interface;
+  try {
+    array.NeedHost();
+    interface["typestr"] = array.TypeString();
+  } catch (const nb::builtin_exception& error) {
+    throw nb::attribute_error(error.what());
+  }
   interface["version"] = 3;
   interface["shape"] = TupleOf(tensor.shape);
-  interface["typestr"] = array.TypeString();
   interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(tensor.data), false);
   return interface;
+}
+
+// NumPy comes here last. Without it, it would take what it cannot read for one Python object.
+nb::object ArrayOfNumpy(nb::handle self, nb::handle dtype, nb::handle copy) {
+  const auto& array = nb::cast<const Array&>(self);
+  array.NeedHost();
+  (void)array.TypeString();
+  return nb::module_::import_("numpy").attr("array")(self, nb::arg("dtype") = dtype,
+                                                     nb::arg("copy") = copy);
 }
 
 nb::dict CudaInterface(const Array& array) {
@@ -250,6 +264,9 @@ void BindExchange(nb::class_<Array>* array) {
           "DLPack's numbers: (kind, number).")
       .def_prop_ro("__array_interface__", &ArrayInterface,
                    nb::sig("def __array_interface__(self) -> dict[str, typing.Any]"))
+      .def("__array__", &ArrayOfNumpy, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+           nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) "
+                   "-> typing.Any"))
       .def_prop_ro("__cuda_array_interface__", &CudaInterface,
                    nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"))
       .def("on", &Array::OnStream, nb::arg("stream"), nb::sig("def on(self, stream: int) -> Array"),

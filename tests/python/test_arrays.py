@@ -224,8 +224,12 @@ def test_bfloat16_goes_by_dlpack_alone(tmp_path: Path) -> None:
     array = one_array(tmp_path, "bfloat16", (2,), b"\x80\x3f\x00\xc0")
     with pytest.raises(BufferError, match="DLPack"):
         memoryview(array)
+    assert not hasattr(array, "__array_interface__")
+    numpy = pytest.importorskip("numpy")
     with pytest.raises(TypeError, match="bfloat16"):
-        array.__array_interface__
+        numpy.asarray(array)
+    with pytest.raises(TypeError, match="bfloat16"):
+        array.numpy()
     assert '"dltensor"' in repr(array.__dlpack__())
     assert array.tobytes() == b"\x80\x3f\x00\xc0"
 
