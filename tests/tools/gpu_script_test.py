@@ -31,7 +31,8 @@ FACTS = {
 }
 FEED = {"records": 10, "wall_s": 0.5, "verified": True, "devices": [{"batches": 3}],
         "files": [PLACE], "command": "feed " + PLACE}
-CONFORMANCE = {"tests": 5, "failures": 1, "disabled": 0, "errors": 0, "testsuites": [{"name": "n"}]}
+CONFORMANCE = {"tests": 5, "failures": 1, "disabled": 0, "errors": 0, "testsuites": [
+    {"name": "n", "testsuite": [{"result": "COMPLETED"}, {"result": "SKIPPED"}]}]}
 BENCH = {"sections": {"copies": {"figures": [1]}}, "folder": PLACE, "list": [PLACE, "kept"]}
 CHECKS = {"checks": [{"name": "torch", "ok": True, "why": "long"}], "summary": {"a": 1},
           "versions": {"torch": "2"}, "device": "d"}
@@ -122,7 +123,7 @@ class GpuScriptTest(CommandTest):
         self.assertEqual(facts["kernel"], "6.1.44")
         self.assertEqual(facts["processor"], {"Model name": "Some CPU", "Model": "7"})
         self.assertEqual(first["steps"]["conformance"]["result"],
-                         {"tests": 5, "failures": 1, "disabled": 0, "errors": 0})
+                         {"tests": 5, "failures": 1, "disabled": 0, "errors": 0, "skipped": 1})
         self.assertEqual(first["steps"]["bench"]["result"],
                          {"sections": {"copies": {"figures": [1]}}, "list": ["kept"]})
         second = kept["parts"]["B"]["steps"]
