@@ -147,7 +147,7 @@ class DeviceBackend {
   /// Copies several pieces as CopyToDevice copies one, in any order among each other, as one piece
   /// of the stream's work.
   virtual Status CopyBatchToDevice(DeviceStream stream, std::span<const CopyPiece> pieces) = 0;
-  /// Copies from one allocation into host memory; for results and tests.
+  /// Copies from one allocation into host memory, within one registered range or outside of all.
   virtual Status CopyToHost(DeviceStream stream, std::byte* to, const std::byte* from,
                             std::size_t bytes) = 0;
   /// Sets device memory to a byte.

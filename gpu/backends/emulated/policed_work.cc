@@ -147,6 +147,9 @@ Status PolicedDevices::CopyToHost(DeviceStream stream, std::byte* to, const std:
   }
   if (status = CheckDeviceMemory(work, from, bytes); !status.ok()) return status;
   if (status = CheckHostMemory(work, to, bytes); !status.ok()) return status;
+  if (memory_.WhereRegistered(to, bytes) == EmulatedMemory::Registered::kAcross) {
+    return Refuse("target across registrations", work.operation.ToString(memory_, to, bytes));
+  }
   Enqueue(on, std::move(work), doom);
   return {};
 }

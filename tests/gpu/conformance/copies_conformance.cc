@@ -128,6 +128,28 @@ TEST_P(BackendConformance, ABatchOutlivesTheListOfItsPieces) {
   EXPECT_TRUE(IsPattern(ReadBack(stream, device, 4096), 0, 7));
 }
 
+// Neighbours that are both registered: a copy from the one into the other fails, in each direction.
+TEST_P(BackendConformance, ACopyAcrossRegistrationsIsRefusedAndTheDeviceStaysUsable) {
+  constexpr std::size_t kHalf = 8192;
+  MeanWrongUse();
+  AlignedBuffer buffer(2 * kHalf, kBefore);
+  ASSERT_TRUE(Ok(backend().RegisterHost(buffer.data(), kHalf)));
+  ASSERT_TRUE(Ok(backend().RegisterHost(buffer.data() + kHalf, kHalf)));
+  const DeviceStream stream = NewStream();
+  std::byte* device = NewFilledDevice(2 * kHalf, std::byte{1});
+  EXPECT_TRUE(FailsWith(StatusCode::kInvalidArgument,
+                        backend().CopyToDevice(stream, device, buffer.data(), 2 * kHalf)));
+  EXPECT_TRUE(
+      FailsWith(StatusCode::kInvalidArgument,
+                backend().CopyToHost(stream, buffer.data() + 100, device, 2 * kHalf - 200)));
+  ASSERT_TRUE(Ok(backend().CopyToDevice(stream, device, buffer.data(), kHalf)));
+  const std::vector<std::byte> all = ReadBack(stream, device, 2 * kHalf);
+  EXPECT_TRUE(AreAll(std::span(all).first(kHalf), kBefore));
+  EXPECT_TRUE(AreAll(std::span(all).last(kHalf), std::byte{1}));
+  EXPECT_TRUE(Ok(backend().UnregisterHost(buffer.data())));
+  EXPECT_TRUE(Ok(backend().UnregisterHost(buffer.data() + kHalf)));
+}
+
 TEST_P(BackendConformance, NoBytesAreNoWork) {
   const DeviceStream stream = NewStream();
   const std::span<std::byte> from = NewHost(4096, 8);

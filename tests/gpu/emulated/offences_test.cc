@@ -50,6 +50,13 @@ TEST_P(Offences, CopyAcrossTheEndOfARegistrationIsOne) {
   EXPECT_EQ(rig_.Rules(), Rules{"source across registrations"});
 }
 
+TEST_P(Offences, CopyBackAcrossTheEndOfARegistrationIsOne) {
+  std::byte* memory = rig_.Pageable(2 * kBytes);
+  rig_.Expect(rig_->RegisterHost(memory, kBytes));
+  ExpectRefused(rig_->CopyToHost(stream_, memory + kBytes / 2, slot_, kBytes));
+  EXPECT_EQ(rig_.Rules(), Rules{"target across registrations"});
+}
+
 TEST_P(Offences, CopyFromNowhereIsOne) {
   ExpectRefused(rig_->CopyToDevice(stream_, slot_, nullptr, kBytes));
   ExpectRefused(rig_->CopyToHost(stream_, nullptr, slot_, kBytes));
