@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <functional>
@@ -360,10 +361,17 @@ ReadCompletion CuFileReads::Read(const ReadRequest& request, int retries, ReadEn
                  "device " + std::to_string(device_) + " takes no reads: " + failure.ToString())};
 }
 
+// By memory of its own: a feed may have registered a part of the batch, and no copy may end there.
 Status CuFileReads::CopyToHost(std::byte* to, const std::byte* from, std::size_t bytes) {
   const std::lock_guard lock(bounce_mutex_);
-  Status status = backend_->CopyToHost(stream_, to, from, bytes);
-  if (status.ok()) status = backend_->SyncStream(stream_);
+  Status status;
+  for (std::size_t done = 0; done < bytes && status.ok();) {
+    const std::size_t part = std::min(bytes - done, kBounceBytes);
+    status = backend_->CopyToHost(stream_, bounce_.data, from + done, part);
+    if (status.ok()) status = backend_->SyncStream(stream_);
+    if (status.ok()) std::memcpy(to + done, bounce_.data, part);
+    done += part;
+  }
   return status;
 }
 

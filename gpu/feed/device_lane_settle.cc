@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpu/feed/device_lane.h"
+#include "gpu/feed/host_pins.h"
 #include "gpu/feed/taken_sums.h"
 #include "readers/chain/unsettled_batch.h"
 #include "ringfeed/data_balance.h"
@@ -45,11 +46,9 @@ void DeviceLane::HandOnSeen(std::size_t number) {
 Status DeviceLane::FetchSums(const Slot& slot) {
   const std::size_t bytes = slot.plan.sums_bytes();
   if (bytes == 0) return {};
-  std::byte* const to = slot.staging.data + slot.plan.sums_staging_at();
-  for (std::size_t done = 0; done < bytes && Does(FeedStep::kRegisterSource);) {
-    done += pins_->Pin(to + done, bytes - done).bytes;
-  }
-  return backend_->CopyToHost(transform_stream_, to, slot.memory + slot.plan.sums_at(), bytes);
+  return CopyBack(pins_.get(), backend_.get(), transform_stream_,
+                  slot.staging.data + slot.plan.sums_staging_at(),
+                  slot.memory + slot.plan.sums_at(), bytes);
 }
 
 std::vector<std::uint32_t> DeviceLane::BadSums(const Slot& slot) {

@@ -217,6 +217,17 @@ void HostPins::PinAll(const std::byte* data, std::size_t bytes) {
 
 std::string HostPins::failure() const { return arenas_->failure(); }
 
+Status CopyBack(HostPins* pins, DeviceBackend* backend, DeviceStream stream, std::byte* to,
+                const std::byte* from, std::size_t bytes) {
+  Status status;
+  for (std::size_t done = 0; done < bytes && status.ok();) {
+    const std::size_t part = pins->Pin(to + done, bytes - done).bytes;
+    status = backend->CopyToHost(stream, to + done, from + done, part);
+    done += part;
+  }
+  return status;
+}
+
 FeedPlacement FindPlacement(DeviceBackend* backend, const std::vector<int>& devices) {
   FeedPlacement placement;
   placement.cpus.resize(devices.size());

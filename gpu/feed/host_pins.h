@@ -48,6 +48,11 @@ class HostPins {
   const std::shared_ptr<PinnedArenas> arenas_;  ///< shared with the ends of the arenas
 };
 
+/// Copies from a device's memory to the host's, a part at a time: CUDA refuses a copy from one
+/// registration into the next.
+Status CopyBack(HostPins* pins, DeviceBackend* backend, DeviceStream stream, std::byte* to,
+                const std::byte* from, std::size_t bytes);
+
 /// Where the memory and the threads of a feed should be: close to its devices. Empty on machines
 /// with one NUMA node, and for devices of which nothing is known.
 struct FeedPlacement {

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "base/memory/arena.h"
 #include "gpu/feed/host_pins.h"
@@ -58,6 +60,30 @@ TEST_F(LandingMemoryTest, WhatOutgrowsTheArenaLetsGoOfIt) {
   EXPECT_EQ(arena_->unreserved_bytes(), free_bytes_);
   EXPECT_NE(memory.unpinned_reason(), "");
   memory.data()[2 * free_bytes_ - 1] = std::byte{1};
+}
+
+// Arenas are registered chunk by chunk, and no copy may stand in two of them.
+TEST_F(LandingMemoryTest, CopiesCrossTheBordersOfRegistrations) {
+  constexpr std::size_t kBytes = HostPins::kChunkBytes + kMiB;
+  const auto arena = Arena::Create({.bytes = 3 * HostPins::kChunkBytes});
+  LandingMemory memory(arena, pins_);
+  ASSERT_TRUE(memory.Grow(kBytes).ok());
+  ASSERT_EQ(memory.unpinned_reason(), "");
+  DeviceStream stream;
+  std::byte* from = nullptr;
+  ASSERT_TRUE(devices_->CreateStream(0, {}, &stream).ok());
+  ASSERT_TRUE(devices_->AllocDevice(0, kBytes, &from).ok());
+  ASSERT_TRUE(devices_->Fill(stream, from, std::byte{7}, kBytes).ok());
+  memory.data()[kBytes] = std::byte{1};
+  const Status copied = memory.Copy(devices_.get(), stream, memory.data(), from, kBytes);
+  ASSERT_TRUE(copied.ok()) << copied.ToString();
+  ASSERT_TRUE(devices_->SyncStream(stream).ok());
+  const std::span bytes(memory.data(), kBytes);
+  EXPECT_TRUE(std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{7}; }));
+  EXPECT_EQ(memory.data()[kBytes], std::byte{1});
+  EXPECT_TRUE(devices_->offences().empty());
+  EXPECT_TRUE(devices_->FreeDevice(0, from).ok());
+  EXPECT_TRUE(devices_->DestroyStream(stream).ok());
 }
 
 }  // namespace

@@ -176,8 +176,8 @@ Status DeviceLoop::EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t 
       level = own;
     }
     if (tensors[t].bytes == 0) continue;
-    Status status =
-        backend_->CopyToHost(look_stream_, step->copies[t], tensors[t].data, tensors[t].bytes);
+    Status status = step->landing->Copy(backend_.get(), look_stream_, step->copies[t],
+                                        tensors[t].data, tensors[t].bytes);
     if (!status.ok()) return status;
     copied_back_.bytes += tensors[t].bytes;
     if (step->landing->unpinned_reason().empty()) continue;

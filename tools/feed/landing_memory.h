@@ -31,6 +31,11 @@ class LandingMemory {
   /// is not that much memory at all; then it has none.
   Status Grow(std::size_t bytes);
 
+  /// Enqueues a copy to a place of this memory, which the caller has seen is large enough.
+  Status Copy(DeviceBackend* backend, DeviceStream stream, std::byte* to, const std::byte* from,
+              std::size_t bytes) const {
+    return CopyBack(pins_.get(), backend, stream, to, from, bytes);
+  }
   std::byte* data() const { return run_ ? run_.data : heap_.get(); }
   std::size_t bytes() const { return run_ ? run_.bytes : heap_bytes_; }
   /// Why not all of it is registered; "" where it is.

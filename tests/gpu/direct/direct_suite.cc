@@ -9,6 +9,7 @@
 #include <regex>
 #include <utility>
 
+#include "base/memory/arena.h"
 #include "gpu/feed/batch_supply.h"
 #include "gpu/feed/feed_core.h"
 #include "io/read_progress.h"
@@ -326,6 +327,38 @@ TEST_P(DirectTest, APlainReadBehindTheFeedGetsWholeBatches) {
     const Instance again = reader.ReadNext();
     ASSERT_EQ(again[1].bytes, batch[1].bytes);
     EXPECT_EQ(std::memcmp(again[1].data, batch[1].data, batch[1].bytes), 0);
+  }
+}
+
+// No copy may stand in two registrations; memory of other feeds can begin anywhere in a batch.
+TEST_P(DirectTest, APlainReadCopiesIntoMemoryThatIsRegisteredInPieces) {
+  constexpr std::size_t kPieceBytes = 16'384;  // shorter than a row
+  const std::string path = Rows(60);
+  OpenOptions open = Fresh("rows:" + std::to_string(kRowBytes));
+  Reader reader = Batch(Globally(Parse(OpenFiles({path}, open), RowParser())), {.size = 6});
+  FeedOptions options;
+  options.backend = backend_;
+  options.devices = {0};
+  options.transfer = TransferPlan::kDirect;
+  {
+    const auto core = FeedCore::Start(SupplyOf(reader, options, library_), options);
+    DeviceLease lease;
+    Status status;
+    ASSERT_EQ(core->TryNext(&lease, &status), ReadResult::kRecord) << status.ToString();
+    lease.Release();
+    EXPECT_TRUE(core->Close().ok());
+  }
+  const Arena& arena = *open.arena->arena();
+  for (std::size_t at = 0; at < arena.bytes(); at += kPieceBytes) {
+    ASSERT_TRUE(backend_->RegisterHost(arena.data() + at, kPieceBytes).ok());
+  }
+  std::size_t behind = 0;
+  Instance batch;
+  while (reader.TryReadNext(&batch) == ReadResult::kRecord) ++behind;
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  EXPECT_GT(behind, 0u);
+  for (std::size_t at = 0; at < arena.bytes(); at += kPieceBytes) {
+    EXPECT_TRUE(backend_->UnregisterHost(arena.data() + at).ok());
   }
 }
 
