@@ -22,9 +22,11 @@
 
 #include "base/machine/cpu_time.h"
 #include "base/memory/memory_limit.h"
+#include "gpu/owned_handles.h"
 #include "io/page_cache.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/stats.h"
+#include "tools/devices/device_options.h"
 #include "tools/feed/device_feed_run.h"
 #include "tools/feed/feed_run.h"
 #include "tools/given_files.h"
@@ -212,9 +214,21 @@ BenchFigure MeasureFeed(const FeedPlan& plan, bool cold, double seconds) {
   return meter.Figure(run, result);
 }
 
-BenchFigure MeasureDeviceFeed(const FeedPlan& plan, const DeviceOptions& devices, bool cold,
+// Makes them ready, so that no run's time is that of a driver. They are the feed's, too, if they
+// are the process's.
+std::vector<OwnedDevice> OpenedDevices(const DeviceOptions& options) {
+  std::vector<OwnedDevice> devices = DevicesNamed(options.devices);
+  for (const OwnedDevice& device : devices) {
+    Require(device.backend->BindThread(device.number));
+    Require(device.backend->LoadKernels(device.number));
+  }
+  return devices;
+}
+
+BenchFigure MeasureDeviceFeed(const FeedPlan& plan, const DeviceOptions& options, bool cold,
                               double seconds) {
-  DeviceFeedRun run(plan, devices, false);
+  const std::vector<OwnedDevice> devices = OpenedDevices(options);
+  DeviceFeedRun run(plan, options, false);
   RunMeter meter(cold, seconds);
   std::atomic<bool> over{false};
   // Stop closes the feed, which waits for the loops: not from within one of them.
