@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <type_traits>
-#include <utility>
 #include <variant>
 
 #include "gpu/backends/cuda/cuda_kernels.h"
+#include "gpu/backends/cuda/kernel_launch.h"
 #include "gpu/kernels/kernel_math.h"
 
 namespace ringfeed {
@@ -45,21 +45,6 @@ RowShape ShapeOf(std::uint64_t rows, std::uint64_t row_items) {
 unsigned BlocksFor(std::uint64_t items) {
   const std::uint64_t blocks = (items + kThreads - 1) / kThreads;
   return static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, kMostBlocks));
-}
-
-/// The launch's own error. What stood in the thread before stays out of it, and what a refused
-/// launch leaves there is taken away.
-template <typename... Parameters, typename... Arguments>
-cudaError_t Enqueue(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
-                    Arguments&&... arguments) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.stream = stream;
-  const cudaError_t error =
-      cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
-  if (error != cudaSuccess) (void)cudaGetLastError();
-  return error;
 }
 
 bool IsOn(const void* data, std::uint64_t boundary) {
@@ -564,34 +549,6 @@ cudaError_t Launch(const Checksum& kernel, cudaStream_t stream) {
                  kernel.bytes, output);
 }
 
-__device__ std::int64_t GlobalNanos() {
-  std::int64_t nanos = 0;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanos));
-  return nanos;
-}
-
-__global__ void Spin(std::int64_t duration_ns) {
-  const std::int64_t begin = GlobalNanos();
-  while (GlobalNanos() - begin < duration_ns) {
-  }
-}
-
-template <typename Kernel>
-cudaError_t Load(Kernel* kernel) {
-  cudaFuncAttributes attributes{};
-  const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
-  if (error != cudaSuccess) (void)cudaGetLastError();
-  return error;
-}
-
-/// The first failure of loads of several kernels.
-template <typename... Kernels>
-cudaError_t LoadAll(Kernels*... kernels) {
-  cudaError_t error = cudaSuccess;
-  (void)((error = Load(kernels), error == cudaSuccess) && ...);
-  return error;
-}
-
 template <typename To, int kChannels>
 cudaError_t LoadCast() {
   constexpr int kPack = kStoreBytes / static_cast<int>(sizeof(typename To::Stored));
@@ -623,17 +580,14 @@ int LoadKernelsOnCuda() {
   if (error == cudaSuccess) error = LoadWiden<std::int32_t>();
   if (error == cudaSuccess) error = LoadWiden<std::int64_t>();
   if (error != cudaSuccess) return error;
-  return LoadAll(Pad<ulonglong2>, Pad<std::uint64_t>, Pad<std::uint32_t>, Pad<std::uint16_t>,
-                 Pad<std::uint8_t>, Gather, SumAll, AddUp<true>, AddUp<false>, Spin);
+  error = LoadAll(Pad<ulonglong2>, Pad<std::uint64_t>, Pad<std::uint32_t>, Pad<std::uint16_t>,
+                  Pad<std::uint8_t>, Gather, SumAll, AddUp<true>, AddUp<false>);
+  return error == cudaSuccess ? LoadSpinOnCuda() : error;
 }
 
 int LaunchOnCuda(const DeviceKernel& kernel, void* stream) {
   return std::visit(
       [stream](const auto& one) { return Launch(one, static_cast<cudaStream_t>(stream)); }, kernel);
-}
-
-int LaunchSpin(std::int64_t duration_ns, void* stream) {
-  return Enqueue(Spin, dim3(1), dim3(1), static_cast<cudaStream_t>(stream), duration_ns);
 }
 
 }  // namespace ringfeed

@@ -6,7 +6,7 @@
 
 namespace ringfeed {
 
-// The device kernels on CUDA. A header for C++: no type of CUDA's is in it. Both calls enqueue and
+// The device kernels on CUDA. A header for C++: no type of CUDA's is in it. Launches enqueue and
 // return; the stream's device is bound to the calling thread. They return the enqueueing's
 // cudaError_t (0: success) and leave none behind for cudaGetLastError. Thread safe.
 
@@ -18,6 +18,8 @@ int LaunchOnCuda(const DeviceKernel& kernel, void* stream);
 /// which takes milliseconds, and may wait for what the device has to do. Returns cudaError_t.
 int LoadKernelsOnCuda();
 
+/// LoadKernelsOnCuda does it too.
+int LoadSpinOnCuda();
 /// Keeps one multiprocessor busy for that long. No copy waits for it but those behind it in the
 /// stream.
 int LaunchSpin(std::int64_t duration_ns, void* stream);
