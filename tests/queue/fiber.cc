@@ -8,13 +8,6 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-#if defined(__SANITIZE_ADDRESS__)
-// What stands on the frames of an abandoned fiber is never destroyed, and is no leak.
-extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {
-  return "detect_leaks=0";
-}
-#endif
-
 namespace ringfeed::checker {
 
 #if defined(__x86_64__)

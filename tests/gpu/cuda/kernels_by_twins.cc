@@ -1,4 +1,4 @@
-// LaunchOnCuda and LaunchSpin over the fake runtime: a kernel is its CPU twin.
+// LaunchOnCuda over the fake runtime where threads cannot be fibers: a kernel is its CPU twin.
 
 #include "gpu/backends/cuda/cuda_kernels.h"
 #include "tests/gpu/cuda/fake_cudart.h"
@@ -10,10 +10,5 @@ int LaunchOnCuda(const DeviceKernel& kernel, void* stream) {
 }
 
 int LoadKernelsOnCuda() { return cudaSuccess; }
-
-int LaunchSpin(std::int64_t duration_ns, void* stream) {
-  if (duration_ns < 0) return cudaErrorInvalidValue;
-  return fake_cudart::LaunchHost(stream, [] {});
-}
 
 }  // namespace ringfeed
