@@ -26,7 +26,7 @@ RINGFEED_HOST_DEVICE inline std::uint32_t Crc32cOfByte(std::uint32_t byte) {
 }
 
 /// The product of two remainders.
-RINGFEED_HOST_DEVICE inline std::uint32_t MultiplyCrc32c(std::uint32_t a, std::uint32_t b) {
+RINGFEED_HOST_DEVICE constexpr std::uint32_t MultiplyCrc32c(std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
   for (int bit = 0; bit < 32; ++bit) {
     product ^= b & (0U - (a >> 31));
@@ -34,17 +34,6 @@ RINGFEED_HOST_DEVICE inline std::uint32_t MultiplyCrc32c(std::uint32_t a, std::u
     b = b >> 1 ^ (kCrc32cPolynomial & (0U - (b & 1U)));
   }
   return product;
-}
-
-/// What a remainder is multiplied by when so many bytes come behind it.
-RINGFEED_HOST_DEVICE inline std::uint32_t Crc32cFactor(std::uint64_t bytes) {
-  std::uint32_t factor = kCrc32cOne;
-  std::uint32_t power = kCrc32cPerByte;
-  for (; bytes != 0; bytes >>= 1) {
-    if ((bytes & 1U) != 0) factor = MultiplyCrc32c(factor, power);
-    power = MultiplyCrc32c(power, power);
-  }
-  return factor;
 }
 
 }  // namespace ringfeed

@@ -406,8 +406,45 @@ __device__ void CopyPiece(std::byte* to, const std::byte* from, std::uint64_t by
   for (std::uint64_t i = tail + ThreadNumber(); i < bytes; i += ThreadCount()) to[i] = from[i];
 }
 
-/// Pieces are taken along y. Both ends of one are seldom on the same boundary: the widest word that
-/// they share is used.
+/// 16 bytes of 32 that stand in registers, from byte `at` on, 1 to 15.
+__device__ uint4 BytesFrom(uint4 first, uint4 second, unsigned at) {
+  if ((at & 8U) != 0) {
+    first = make_uint4(first.z, first.w, second.x, second.y);
+    second = make_uint4(second.z, second.w, 0, 0);
+  }
+  if ((at & 4U) != 0) {
+    first = make_uint4(first.y, first.z, first.w, second.x);
+    second.x = second.y;
+  }
+  const unsigned bits = 8 * (at & 3U);
+  return make_uint4(
+      __funnelshift_r(first.x, first.y, bits), __funnelshift_r(first.y, first.z, bits),
+      __funnelshift_r(first.z, first.w, bits), __funnelshift_r(first.w, second.x, bits));
+}
+
+/// The same where both ends are on different boundaries: whole words of the input are shifted in
+/// registers. The first of them may begin before the piece, in the same 16 bytes and so in the same
+/// allocation; none ends behind it.
+__device__ void CopyShiftedPiece(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  std::uint64_t head =
+      (kStoreBytes - reinterpret_cast<std::uintptr_t>(to) % kStoreBytes) % kStoreBytes;
+  if (head > bytes) head = bytes;
+  const auto at =
+      static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(from + head) % kStoreBytes);
+  const std::uint64_t behind = kStoreBytes - at;  // of the last word that is read
+  const std::uint64_t rest = bytes - head;
+  const std::uint64_t words = rest > behind ? (rest - behind) / kStoreBytes : 0;
+  const std::uint64_t tail = head + words * kStoreBytes;
+  for (std::uint64_t i = ThreadNumber(); i < head; i += ThreadCount()) to[i] = from[i];
+  const auto* words_from = reinterpret_cast<const uint4*>(from + head - at);
+  auto* words_to = reinterpret_cast<uint4*>(to + head);
+  for (std::uint64_t i = ThreadNumber(); i < words; i += ThreadCount()) {
+    words_to[i] = BytesFrom(words_from[i], words_from[i + 1], at);
+  }
+  for (std::uint64_t i = tail + ThreadNumber(); i < bytes; i += ThreadCount()) to[i] = from[i];
+}
+
+/// Pieces are taken along y. Both ends of one are seldom on the same boundary.
 __global__ void Gather(const std::byte* input, std::uint64_t input_bytes,
                        const GatheredPiece* pieces, std::uint64_t count, std::byte* output,
                        std::uint64_t output_bytes) {
@@ -421,80 +458,153 @@ __global__ void Gather(const std::byte* input, std::uint64_t input_bytes,
     const std::byte* from = input + piece.from;
     const std::uint64_t apart =
         reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
-    if (apart % 16 == 0) {
+    if (apart % kStoreBytes == 0) {
       CopyPiece<ulonglong2>(to, from, bytes);
-    } else if (apart % 8 == 0) {
-      CopyPiece<std::uint64_t>(to, from, bytes);
-    } else if (apart % 4 == 0) {
-      CopyPiece<std::uint32_t>(to, from, bytes);
     } else {
-      CopyPiece<std::uint8_t>(to, from, bytes);
+      CopyShiftedPiece(to, from, bytes);
     }
   }
 }
 
 cudaError_t Launch(const GatherPieces& kernel, cudaStream_t stream) {
   if (kernel.count == 0) return cudaSuccess;
-  constexpr std::uint64_t kWordsOfAPiece = 256;
-  const RowShape shape = ShapeOf(kernel.count, kWordsOfAPiece);
+  // Nobody but the device knows how long the pieces are. Few of them are shared by many blocks.
+  constexpr std::uint64_t kFewestWords = 8;
+  const std::uint64_t words = kernel.output_bytes / kernel.count / kStoreBytes;
+  const RowShape shape = ShapeOf(kernel.count, std::max(words, kFewestWords));
   return Enqueue(Gather, shape.grid, shape.block, stream, kernel.input, kernel.input_bytes,
                  kernel.pieces, kernel.count, kernel.output, kernel.output_bytes);
 }
 
-/// The remainder behind more bytes, by a table of Crc32cOfByte.
-__device__ std::uint32_t AddBytes(std::uint32_t remainder, const std::byte* data,
-                                  const std::byte* end, const std::uint32_t* table) {
-  const auto add_byte = [&](std::uint32_t byte) {
-    remainder = table[(remainder ^ byte) & 0xFFU] ^ remainder >> 8;
-  };
-  while (data < end && reinterpret_cast<std::uintptr_t>(data) % sizeof(std::uint32_t) != 0) {
-    add_byte(static_cast<std::uint32_t>(*data++));
+constexpr unsigned kSumThreads = 512;
+constexpr unsigned kLanes = 32;
+constexpr unsigned kLog2Lanes = 5;
+constexpr unsigned kSumWarps = kSumThreads / kLanes;
+constexpr unsigned kLog2SumWarps = 4;
+constexpr std::uint64_t kMostOfAWarp = 8192;  // bytes of a piece; longer ones are for whole blocks
+constexpr unsigned kAllLanes = 0xFFFFFFFFU;
+static_assert(1U << kLog2Lanes == kLanes && 1U << kLog2SumWarps == kSumWarps);
+
+__constant__ Crc32cPowers sum_powers = AllCrc32cPowers();
+
+/// What four bytes do to a remainder, each by a table.
+struct SumTables {
+  std::uint32_t behind[4][256];  ///< a byte with so many bytes of its word behind it
+
+  /// One thread does a byte's.
+  __device__ void Make(unsigned byte) {
+    std::uint32_t remainder = Crc32cOfByte(byte);
+    behind[0][byte] = remainder;
+    for (unsigned i = 1; i < 4; ++i) {
+      remainder = Crc32cOfByte(remainder & 0xFFU) ^ remainder >> 8;
+      behind[i][byte] = remainder;
+    }
   }
-  for (; end - data >= static_cast<std::ptrdiff_t>(sizeof(std::uint32_t));
-       data += sizeof(std::uint32_t)) {
-    remainder ^= *reinterpret_cast<const std::uint32_t*>(data);
-    for (int byte = 0; byte < 4; ++byte) add_byte(0);
+  __device__ std::uint32_t AddByte(std::uint32_t remainder, std::byte byte) const {
+    return behind[0][(remainder ^ static_cast<std::uint32_t>(byte)) & 0xFFU] ^ remainder >> 8;
   }
-  while (data < end) add_byte(static_cast<std::uint32_t>(*data++));
-  return remainder;
+  __device__ std::uint32_t AddWord(std::uint32_t remainder, std::uint32_t word) const {
+    word ^= remainder;
+    return behind[3][word & 0xFFU] ^ behind[2][word >> 8 & 0xFFU] ^ behind[1][word >> 16 & 0xFFU] ^
+           behind[0][word >> 24];
+  }
+  /// Four words are on their way at a time.
+  __device__ std::uint32_t Add(std::uint32_t remainder, const std::byte* data,
+                               const std::byte* end) const {
+    constexpr std::ptrdiff_t kWord = sizeof(std::uint32_t);
+    while (data < end && reinterpret_cast<std::uintptr_t>(data) % kWord != 0) {
+      remainder = AddByte(remainder, *data++);
+    }
+    for (; end - data >= 4 * kWord; data += 4 * kWord) {
+      const auto* const words = reinterpret_cast<const std::uint32_t*>(data);
+      const std::uint32_t next[4] = {words[0], words[1], words[2], words[3]};
+      for (const std::uint32_t word : next) remainder = AddWord(remainder, word);
+    }
+    for (; end - data >= kWord; data += kWord) {
+      remainder = AddWord(remainder, *reinterpret_cast<const std::uint32_t*>(data));
+    }
+    while (data < end) remainder = AddByte(remainder, *data++);
+    return remainder;
+  }
+};
+
+/// All lanes' remainders, of 2^log2_each bytes each: in the first lane.
+__device__ std::uint32_t JoinLanes(std::uint32_t sum, unsigned log2_each, unsigned log2_lanes) {
+  for (unsigned level = 0; level < log2_lanes; ++level) {
+    const std::uint32_t next = __shfl_down_sync(kAllLanes, sum, 1U << level);
+    sum = JoinCrc32c(sum, next, sum_powers, log2_each + level);
+  }
+  return sum;
 }
 
-/// A block takes a piece at a time, each of its kThreads threads a part of it. All of them stay in
-/// the loop together.
-__global__ void SumAll(const std::byte* input, std::uint64_t input_bytes, const SummedPiece* pieces,
-                       std::uint64_t count, std::uint32_t* output) {
-  __shared__ std::uint32_t table[256];
-  __shared__ std::uint32_t warp_sums[kThreads / 32];
-  for (unsigned i = threadIdx.x; i < 256; i += kThreads) table[i] = Crc32cOfByte(i);
-  __syncthreads();
-  for (std::uint64_t i = blockIdx.x; i < count; i += gridDim.x) {
+/// The pieces that are not long, a warp each.
+__device__ void SumByWarps(const std::byte* input, std::uint64_t input_bytes,
+                           const SummedPiece* pieces, std::uint64_t count, std::uint32_t* output,
+                           const SumTables& tables) {
+  const unsigned lane = threadIdx.x % kLanes;
+  for (std::uint64_t i = std::uint64_t{threadIdx.x / kLanes} * gridDim.x + blockIdx.x; i < count;
+       i += std::uint64_t{gridDim.x} * kSumWarps) {
     const SummedPiece piece = pieces[i];
     const std::uint64_t bytes = SummedBytes(piece.from, piece.bytes, input_bytes);
-    const SummedPart part = SummedPartOf(bytes, threadIdx.x, kThreads);
-    std::uint32_t sum = SumBefore(threadIdx.x);
-    if (part.begin < part.end) {
-      const std::byte* data = input + piece.from;
-      sum = AddBytes(sum, data + part.begin, data + part.end, table);
+    if (bytes > kMostOfAWarp) continue;
+    const SummedParts parts = SummedParts::Of(bytes, kLanes);
+    const SummedParts::Part part = parts[lane];
+    const std::byte* const data = input + piece.from;
+    std::uint32_t sum = part.before();
+    if (part.begin < part.end) sum = tables.Add(sum, data + part.begin, data + part.end);
+    sum = JoinLanes(sum, parts.log2_each, kLog2Lanes);
+    if (lane == 0) output[i] = bytes == 0 ? 0 : ~sum;
+  }
+}
+
+/// A long piece, by all threads of a block.
+__device__ std::uint32_t SumByBlock(const std::byte* data, std::uint64_t bytes,
+                                    const SumTables& tables) {
+  __shared__ std::uint32_t warp_sums[kLanes];
+  const SummedParts parts = SummedParts::Of(bytes, kSumThreads);
+  const SummedParts::Part part = parts[threadIdx.x];
+  std::uint32_t sum = part.before();
+  if (part.begin < part.end) sum = tables.Add(sum, data + part.begin, data + part.end);
+  sum = JoinLanes(sum, parts.log2_each, kLog2Lanes);
+  __syncthreads();  // what stands there was read
+  if (threadIdx.x % kLanes == 0) warp_sums[threadIdx.x / kLanes] = sum;
+  __syncthreads();
+  if (threadIdx.x >= kLanes) return 0;
+  sum = threadIdx.x < kSumWarps ? warp_sums[threadIdx.x] : 0;
+  return JoinLanes(sum, parts.log2_each + kLog2Lanes, kLog2SumWarps);
+}
+
+/// Each block has every gridDim.x-th piece. Its threads look for long ones together: where there
+/// are none, so many pieces are passed over at a time.
+__global__ void __launch_bounds__(kSumThreads)
+    SumAll(const std::byte* input, std::uint64_t input_bytes, const SummedPiece* pieces,
+           std::uint64_t count, std::uint32_t* output) {
+  __shared__ SumTables tables;
+  if (threadIdx.x < 256) tables.Make(threadIdx.x);
+  __syncthreads();
+  SumByWarps(input, input_bytes, pieces, count, output, tables);
+  const auto bytes_of = [&](std::uint64_t i) {
+    return i < count ? SummedBytes(pieces[i].from, pieces[i].bytes, input_bytes) : 0;
+  };
+  for (std::uint64_t first = blockIdx.x; first < count;
+       first += std::uint64_t{gridDim.x} * kSumThreads) {
+    const std::uint64_t own = first + std::uint64_t{threadIdx.x} * gridDim.x;
+    if (__syncthreads_or(bytes_of(own) > kMostOfAWarp) == 0) continue;
+    for (unsigned k = 0; k < kSumThreads; ++k) {
+      const std::uint64_t i = first + std::uint64_t{k} * gridDim.x;
+      if (i >= count) break;
+      const std::uint64_t bytes = bytes_of(i);
+      if (bytes <= kMostOfAWarp) continue;
+      const std::uint32_t sum = SumByBlock(input + pieces[i].from, bytes, tables);
+      if (threadIdx.x == 0) output[i] = ~sum;
     }
-    sum = SumOfAll(sum, part, bytes);
-    for (unsigned distance = 16; distance > 0; distance /= 2) {
-      sum ^= __shfl_down_sync(0xFFFFFFFFU, sum, distance);
-    }
-    if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = sum;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      std::uint32_t all = 0;
-      for (unsigned warp = 0; warp < kThreads / 32; ++warp) all ^= warp_sums[warp];
-      output[i] = ~all;
-    }
-    __syncthreads();  // warp_sums are written again
   }
 }
 
 cudaError_t Launch(const SumPieces& kernel, cudaStream_t stream) {
   if (kernel.count == 0) return cudaSuccess;
   const auto blocks = static_cast<unsigned>(std::min(kernel.count, kMostBlocks));
-  return Enqueue(SumAll, dim3(blocks), dim3(kThreads), stream, kernel.input, kernel.input_bytes,
+  return Enqueue(SumAll, dim3(blocks), dim3(kSumThreads), stream, kernel.input, kernel.input_bytes,
                  kernel.pieces, kernel.count, kernel.output);
 }
 
