@@ -259,6 +259,8 @@ class GpuBench {
     GpuFigure on{"of it On", "us of CPU, median", {}, {}};
     GpuFigure release{"of it Release", "us of CPU, median", {}, {}};
     GpuFigure sleeps{"sleeps of Next per step", "", {}, {}};
+    GpuFigure waiting{
+        "Next + On + Release of a host that waits for each step", "us of CPU, median", {}, {}};
     GpuFigure bare{"a bare wait as long as a step", "us of CPU, median", {}, {}};
     GpuFigure blocked{"calls that block or allocate", "", {}, AtMost(0)};
     for (int i = 0; i < kTimes; ++i) {
@@ -276,14 +278,20 @@ class GpuBench {
       release.samples.push_back(result.release_s * 1e6);
       sleeps.samples.push_back(result.sleeps_per_step);
       bare.samples.push_back(result.bare_wait_s * 1e6);
+      StepsPlan waits = plan;
+      waits.waits_for_device = true;
+      waits.seconds /= 4;
+      const StepsResult waited = RunSteps(device_, Load(), Batches(bytes), waits);
+      Count(waited.steps, waited.wrong);
+      waiting.samples.push_back(waited.lease_median_s * 1e6);
       blocked.samples.push_back(static_cast<double>(result.host_syncs + result.allocations));
     }
     section->details = {{"load", Load()->name()},
                         {"loads_per_step", plan.loads_per_step},
                         {"batch_bytes", bytes},
                         {"slots", SlotsFor(bytes)}};
-    section->figures = {stall, p99, step,    wall,   supply, lease,  lease_p99,
-                        next,  on,  release, sleeps, bare,   blocked};
+    section->figures = {stall, p99, step,    wall,   supply, lease,   lease_p99,
+                        next,  on,  release, sleeps, bare,   waiting, blocked};
   }
 
   void Disk(GpuSection* section) {

@@ -139,11 +139,11 @@ std::int64_t SleepsOfThread() {
 class StepLoop {
  public:
   StepLoop(const OwnedDevice& device, StepLoad* load, const MemoryBatches& batches,
-           std::uint64_t loads_per_step)
+           const StepsPlan& plan)
       : device_(device),
         load_(load),
         batches_(batches),
-        loads_per_step_(loads_per_step),
+        plan_(plan),
         stream_(device),
         sums_(device, kMostSteps) {
     for (std::size_t i = 0; i < kStepsAhead; ++i) events_.emplace_back(device);
@@ -153,7 +153,7 @@ class StepLoop {
   StepLoop(const StepLoop&) = delete;
   StepLoop& operator=(const StepLoop&) = delete;
 
-  StepsResult Run(double seconds) {
+  StepsResult Run() {
     for (std::uint64_t i = 0; i < kWarmUpSteps; ++i) Step();
     while (measured_ < steps_) Measure();
     steps_s_.clear();
@@ -162,7 +162,7 @@ class StepLoop {
     sleeps_ = 0;
     const BackendCounters before = device_.backend->Counters();
     const std::int64_t begin_ns = device_.backend->NowNanos();
-    const auto length_ns = static_cast<std::int64_t>(seconds * 1e9);
+    const auto length_ns = static_cast<std::int64_t>(plan_.seconds * 1e9);
     do {
       Step();
     } while (device_.backend->NowNanos() - begin_ns < length_ns && !sums_.full());
@@ -192,7 +192,7 @@ class StepLoop {
     sleeps_ += SleepsOfThread() - slept;
     events.fed.Record(stream_);
     sums_.Add(stream_, tensor);
-    for (std::uint64_t i = 0; i < loads_per_step_; ++i) load_->Enqueue(stream_);
+    for (std::uint64_t i = 0; i < plan_.loads_per_step; ++i) load_->Enqueue(stream_);
     events.end.Record(stream_);
     const double computed_s = ThreadCpuSeconds();
     lease.Release();
@@ -202,6 +202,7 @@ class StepLoop {
     leases_.release_s.push_back(released_s - computed_s);
     leases_.all_s.push_back(released_s - computed_s + taken_s - before_s);
     ++steps_;
+    if (plan_.waits_for_device) Measure();
   }
 
   // The oldest step whose events are not read yet.
@@ -237,7 +238,7 @@ class StepLoop {
   const OwnedDevice& device_;
   StepLoad* const load_;
   const MemoryBatches& batches_;
-  const std::uint64_t loads_per_step_;
+  const StepsPlan plan_;
   const OwnedStream stream_;
   CheckedSums sums_;
   std::vector<StepEvents> events_;
@@ -416,7 +417,7 @@ OverlapResult MeasureOverlap(const OwnedDevice& device, StepLoad* load,
 StepsResult RunSteps(const OwnedDevice& device, StepLoad* load, const MemoryBatches& batches,
                      const StepsPlan& plan) {
   Require(device.backend->BindThread(device.number));
-  StepsResult result = StepLoop(device, load, batches, plan.loads_per_step).Run(plan.seconds);
+  StepsResult result = StepLoop(device, load, batches, plan).Run();
   result.bare_wait_s = BareWaitSeconds(result.wall_per_step_s);
   return result;
 }

@@ -66,6 +66,8 @@ OverlapResult MeasureOverlap(const OwnedDevice& device, StepLoad* load,
 struct StepsPlan {
   std::uint64_t loads_per_step = 1;
   double seconds = 1;
+  /// The host waits for each step, as a loop does that looks at its loss; else it runs far ahead.
+  bool waits_for_device = false;
 };
 struct StepsResult {
   std::uint64_t steps = 0;
