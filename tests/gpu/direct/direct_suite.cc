@@ -127,6 +127,27 @@ void DirectTest::ExpectTheSame(const std::function<Reader()>& chain) {
   EXPECT_EQ(got.stats.member_bytes + got.stats.slab_bytes, 0u);
 }
 
+void DirectTest::TakeOneDirectly(const Reader& reader) {
+  FeedOptions options;
+  options.backend = backend_;
+  options.devices = {0};
+  options.transfer = TransferPlan::kDirect;
+  const auto core = FeedCore::Start(SupplyOf(reader, options, library_), options);
+  DeviceLease lease;
+  Status status;
+  ASSERT_EQ(core->TryNext(&lease, &status), ReadResult::kRecord) << status.ToString();
+  lease.Release();
+  EXPECT_TRUE(core->Close().ok());
+}
+
+void DirectTest::ExpectMore(Reader* reader) {
+  std::size_t behind = 0;
+  Instance batch;
+  while (reader->TryReadNext(&batch) == ReadResult::kRecord) ++behind;
+  EXPECT_TRUE(reader->status().ok()) << reader->status().ToString();
+  EXPECT_GT(behind, 0u);
+}
+
 OpenOptions DirectTest::Fresh(const std::string& format) const {
   OpenOptions options = Options();
   options.arena = std::make_shared<PinnedArena>(kArenaBytes);
@@ -304,25 +325,11 @@ TEST_P(DirectTest, StartsAgainAndClosesInTheMiddle) {
 TEST_P(DirectTest, APlainReadBehindTheFeedGetsWholeBatches) {
   const std::string path = Rows(60);
   Reader reader = RowChain(path);
-  FeedOptions options;
-  options.backend = backend_;
-  options.devices = {0};
-  options.transfer = TransferPlan::kDirect;
-  {
-    const auto core = FeedCore::Start(SupplyOf(reader, options, library_), options);
-    DeviceLease lease;
-    Status status;
-    ASSERT_EQ(core->TryNext(&lease, &status), ReadResult::kRecord) << status.ToString();
-    lease.Release();
-    EXPECT_TRUE(core->Close().ok());
-  }
-  std::size_t behind = 0;
-  Instance batch;
-  while (reader.TryReadNext(&batch) == ReadResult::kRecord) ++behind;
-  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
-  EXPECT_GT(behind, 0u);
+  ASSERT_NO_FATAL_FAILURE(TakeOneDirectly(reader));
+  ExpectMore(&reader);
   Reader plain = RowChain(path);
   reader.ReInit();
+  Instance batch;
   while (plain.TryReadNext(&batch) == ReadResult::kRecord) {
     const Instance again = reader.ReadNext();
     ASSERT_EQ(again[1].bytes, batch[1].bytes);
@@ -336,27 +343,12 @@ TEST_P(DirectTest, APlainReadCopiesIntoMemoryThatIsRegisteredInPieces) {
   const std::string path = Rows(60);
   OpenOptions open = Fresh("rows:" + std::to_string(kRowBytes));
   Reader reader = Batch(Globally(Parse(OpenFiles({path}, open), RowParser())), {.size = 6});
-  FeedOptions options;
-  options.backend = backend_;
-  options.devices = {0};
-  options.transfer = TransferPlan::kDirect;
-  {
-    const auto core = FeedCore::Start(SupplyOf(reader, options, library_), options);
-    DeviceLease lease;
-    Status status;
-    ASSERT_EQ(core->TryNext(&lease, &status), ReadResult::kRecord) << status.ToString();
-    lease.Release();
-    EXPECT_TRUE(core->Close().ok());
-  }
+  ASSERT_NO_FATAL_FAILURE(TakeOneDirectly(reader));
   const Arena& arena = *open.arena->arena();
   for (std::size_t at = 0; at < arena.bytes(); at += kPieceBytes) {
     ASSERT_TRUE(backend_->RegisterHost(arena.data() + at, kPieceBytes).ok());
   }
-  std::size_t behind = 0;
-  Instance batch;
-  while (reader.TryReadNext(&batch) == ReadResult::kRecord) ++behind;
-  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
-  EXPECT_GT(behind, 0u);
+  ExpectMore(&reader);
   for (std::size_t at = 0; at < arena.bytes(); at += kPieceBytes) {
     EXPECT_TRUE(backend_->UnregisterHost(arena.data() + at).ok());
   }

@@ -50,6 +50,10 @@ class DirectTest : public PipelineTest, public testing::WithParamInterface<Direc
   DirectOutcome Feed(const Reader& reader, TransferPlan transfer, FeedOptions options = {});
   /// The same of `chain` by the CPU and directly.
   void ExpectTheSame(const std::function<Reader()>& chain);
+  /// A feed by cuFile that ends after its first batch.
+  void TakeOneDirectly(const Reader& reader);
+  /// Batches come without a feed, up to the end.
+  static void ExpectMore(Reader* reader);
 
   OpenOptions Fresh(const std::string& format) const;
   /// Rows of an i64 and bytes, no two alike.
