@@ -277,7 +277,7 @@ class GpuBench {
       on.samples.push_back(result.on_s * 1e6);
       release.samples.push_back(result.release_s * 1e6);
       sleeps.samples.push_back(result.sleeps_per_step);
-      bare.samples.push_back(result.bare_wait_s * 1e6);
+      bare.samples.push_back(BareWaitSeconds(result.wall_per_step_s) * 1e6);
       StepsPlan waits = plan;
       waits.waits_for_device = true;
       waits.seconds /= 4;

@@ -102,33 +102,6 @@ struct LeaseTimes {
 
 constexpr int kBareWaits = 200;
 
-/// The median CPU time of a wait on a condition variable, to be had each `interval_s`: no lease
-/// that is waited for costs less.
-double BareWaitSeconds(double interval_s) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  int there = 0;
-  std::vector<double> waits_s;
-  std::optional<SignalsBlocked> blocked(std::in_place);
-  const std::jthread waking([&] {
-    for (int i = 0; i < kBareWaits; ++i) {
-      std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
-      const std::lock_guard lock(mutex);
-      ++there;
-      changed.notify_one();
-    }
-  });
-  blocked.reset();
-  for (int i = 0; i < kBareWaits; ++i) {
-    const double before_s = ThreadCpuSeconds();
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return there > i; });
-    lock.unlock();
-    waits_s.push_back(ThreadCpuSeconds() - before_s);
-  }
-  return QuantileOf(waits_s, 0.5);
-}
-
 // How often the calling thread slept.
 std::int64_t SleepsOfThread() {
   rusage usage{};
@@ -417,9 +390,32 @@ OverlapResult MeasureOverlap(const OwnedDevice& device, StepLoad* load,
 StepsResult RunSteps(const OwnedDevice& device, StepLoad* load, const MemoryBatches& batches,
                      const StepsPlan& plan) {
   Require(device.backend->BindThread(device.number));
-  StepsResult result = StepLoop(device, load, batches, plan).Run();
-  result.bare_wait_s = BareWaitSeconds(result.wall_per_step_s);
-  return result;
+  return StepLoop(device, load, batches, plan).Run();
+}
+
+double BareWaitSeconds(double interval_s) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int there = 0;
+  std::vector<double> waits_s;
+  std::optional<SignalsBlocked> blocked(std::in_place);
+  const std::jthread waking([&] {
+    for (int i = 0; i < kBareWaits; ++i) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
+      const std::lock_guard lock(mutex);
+      ++there;
+      changed.notify_one();
+    }
+  });
+  blocked.reset();
+  for (int i = 0; i < kBareWaits; ++i) {
+    const double before_s = ThreadCpuSeconds();
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return there > i; });
+    lock.unlock();
+    waits_s.push_back(ThreadCpuSeconds() - before_s);
+  }
+  return QuantileOf(waits_s, 0.5);
 }
 
 }  // namespace ringfeed::tools

@@ -82,14 +82,16 @@ struct StepsResult {
   double next_s = 0;
   double on_s = 0;
   double release_s = 0;
-  double sleeps_per_step = 0;  ///< how often the looping thread gave its processor away
-  /// CPU time of a thread that waits on a condition variable as long as a step takes; median.
-  double bare_wait_s = 0;
+  double sleeps_per_step = 0;     ///< how often the looping thread gave its processor away
   std::uint64_t host_syncs = 0;   ///< calls that block on the device, of all threads
   std::uint64_t allocations = 0;  ///< calls that make or free anything on the device
   std::uint64_t wrong = 0;        ///< batches with other bytes than the host's
 };
 StepsResult RunSteps(const OwnedDevice& device, StepLoad* load, const MemoryBatches& batches,
                      const StepsPlan& plan);
+
+/// The median CPU time of a wait on a condition variable, to be had each `interval_s`: no lease
+/// that is waited for costs less.
+double BareWaitSeconds(double interval_s);
 
 }  // namespace ringfeed::tools
