@@ -76,7 +76,10 @@ class CsvRowsParser final : public Parser {
                    CsvScratch* scratch) const;
   const char* ReadCell(std::size_t column, const char* at, const char* end, Cell* cell,
                        CsvScratch* scratch) const;
-  bool RightCount(std::size_t seen, CsvScratch* scratch) const;
+  bool RightCount(std::size_t seen, CsvScratch* scratch) const {
+    return seen == count_ || OtherCount(seen, scratch);
+  }
+  bool OtherCount(std::size_t seen, CsvScratch* scratch) const;
   std::string Named(std::size_t column) const;
 
   bool IsDelimiter(char c) const { return c == delimiter_ || (blanks_ && c == '\t'); }
@@ -360,8 +363,8 @@ const char* CsvRowsParser::Text(std::size_t column, const char* at, const char* 
   return nullptr;
 }
 
-bool CsvRowsParser::RightCount(std::size_t seen, CsvScratch* scratch) const {
-  if (any_count_ ? seen >= count_ : seen == count_) return true;
+bool CsvRowsParser::OtherCount(std::size_t seen, CsvScratch* scratch) const {
+  if (any_count_ && seen >= count_) return true;
   scratch->wrong = "the row has " + std::to_string(seen) + " columns where " +
                    (any_count_ ? "at least " : "") + std::to_string(count_) + " are expected";
   return false;
