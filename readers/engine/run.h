@@ -290,6 +290,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void WakeLanes();
   /// The worker whose cache the lane's rows are in.
   std::size_t WriterFor(std::uint32_t lane);
+  /// What a lane may have ahead of the plan, of so many lanes.
+  void SetCredits(std::size_t lanes);
   void ReserveMemory();
   bool KeepBytes(std::size_t bytes) { return direct_ ? direct_.Keep(bytes) : budget_->Keep(bytes); }
   void LetGoOfBytes(std::size_t bytes) { direct_ ? direct_.LetGo(bytes) : budget_->LetGo(bytes); }
@@ -321,6 +323,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   LateWakes late_wakes_;
   std::optional<MemoryBudget> budget_;  ///< from the construction on
   std::size_t lane_credits_ = 0;        ///< of each lane
+  std::size_t part_credits_ = 1;        ///< that a part takes which was read
   std::size_t credit_bytes_ = 1;        ///< slabs that one credit of a lane stands for
   std::stop_source stop_;
 

@@ -9,7 +9,7 @@ namespace ringfeed {
 /// What stands between a lane and the plan at the moment.
 struct LaneCounts {
   std::size_t ready_blocks = 0;  ///< framed, and not taken by the plan yet
-  std::int64_t credits = 0;      ///< blocks that the lane may still begin; below 0 by large ones
+  std::int64_t credits = 0;      ///< parts of 128 KiB of a file, else blocks; below 0 by large ones
 };
 
 /// What a run has in its hands at the moment; each figure by itself.

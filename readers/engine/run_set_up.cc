@@ -69,9 +69,9 @@ std::size_t StagesByIndex(const ExecutionPlan& plan, const RunStart& start,
   return fits ? 1 : stages.size();
 }
 
-/// What a lane may have at a time: two stripes, in the parts that they come in, or more where lanes
-/// are fewer than threads.
-std::size_t LaneCredits(const OpenOptions& options, const Arena& arena, bool in_parts,
+/// What a lane may have at a time: two stripes, in the parts that they are read in, or more where
+/// lanes are fewer than threads.
+std::size_t PartsOfLane(const OpenOptions& options, const Arena& arena, bool in_parts,
                         std::size_t lanes, std::size_t writers) {
   const std::size_t parts =
       in_parts ? options.stripe_bytes / PartBytes(options, arena.slab_bytes()) + 1 : 1;
@@ -118,8 +118,8 @@ DirectRun::Reading DirectReading(const ExecutionPlan& plan, const Arena& arena, 
   DirectRun::Reading reading;
   reading.lanes = std::min(kLanesPerWriter * writers, kMostDirectLanes);
   const std::size_t part = PartBytes(options, arena.slab_bytes());
-  const std::size_t credits = LaneCredits(options, arena, true, reading.lanes, writers);
-  reading.lane_bytes = (credits + 2) * (part + part / 4) +
+  const std::size_t parts = PartsOfLane(options, arena, true, reading.lanes, writers);
+  reading.lane_bytes = (parts + 2) * (part + part / 4) +
                        options.io.in_flight_bytes / kLanesPerWriter + UnitFetch::kPartBytes;
   return reading;
 }
@@ -182,15 +182,27 @@ std::size_t Run::FramedAheadBytes() const {
   return std::max(kAheadBytes, RowsPerChunk(record_bytes) * record_bytes);
 }
 
-void Run::ReserveMemory() {
+void Run::SetCredits(std::size_t lanes) {
   const OpenOptions& options = plan_.source.options;
-  budget_.emplace(arena_, options.arena_bytes, NameOf(plan_.source));
   const std::size_t slab = arena_->slab_bytes();
   const std::size_t part = hold_credits_ ? PartBytes(options, slab) : options.stripe_bytes;
-  credit_bytes_ = (part + part / 4 + slab - 1) / slab * slab;
+  const std::size_t part_memory = (part + part / 4 + slab - 1) / slab * slab;
+  // What is in memory already comes in smaller parts, and has a credit for each. If a part took one
+  // of either kind, a lane could not frame all of its turn before all others waited for it.
+  const bool reads_files = schedule_ != nullptr || chunks_ != nullptr;
+  part_credits_ = reads_files ? std::max<std::size_t>(1, part / kMemoryPartBytes) : 1;
+  credit_bytes_ = (part_memory + part_credits_ - 1) / part_credits_;
+  const std::size_t parts = PartsOfLane(options, *arena_, hold_credits_, lanes, pool_.writers());
+  lane_credits_ = (parts - 1) * part_credits_ + 1;  // one is enough to begin a part
+}
+
+void Run::ReserveMemory() {
+  budget_.emplace(arena_, plan_.source.options.arena_bytes, NameOf(plan_.source));
   // By index a lane reads ahead of the block that it fills.
   const std::size_t ahead = chunks_ == nullptr ? 0 : AheadBytes() + UnitFetch::kPartBytes;
-  budget_->Reserve(direct_ ? 0 : lanes_.size() * ((lane_credits_ + 2) * credit_bytes_ + ahead));
+  // All of the part that began with the last credit, and two more.
+  const std::size_t credits = lane_credits_ - 1 + 3 * part_credits_;
+  budget_->Reserve(direct_ ? 0 : lanes_.size() * (credits * credit_bytes_ + ahead));
 }
 
 std::size_t Run::BuildSchedule() {
@@ -337,7 +349,7 @@ void Run::BuildLanes() {
   if (hold_credits_ && plan_.parser != nullptr && !unordered_) {
     read_ahead_.set_limit(FramedAheadBytes());
   }
-  lane_credits_ = LaneCredits(source.options, *arena_, hold_credits_, count, writers);
+  SetCredits(count);
   for (std::size_t i = 0; i < workers_.size(); ++i) read_ahead_.AddWorker();
   for (std::size_t i = 0; i < count; ++i) {
     auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), lane_credits_);

@@ -16,8 +16,6 @@ constexpr std::size_t kFetchUnits = 6;
 constexpr std::size_t kFetchBytes = 512;
 constexpr std::size_t kLine = 64;
 
-/// A part stands in a core's second cache from here until it is written.
-constexpr std::size_t kWrittenBytes = 128 * 1024;
 constexpr std::size_t kHandedOutBytes = 512 * 1024;
 /// Of longer rows the parser or the processor fetches the rest when they are written: a burst of
 /// more lines stands still for the memory.
@@ -220,7 +218,7 @@ bool RowFramer::Move(RowNumber row, Place* place, Block* block) {
 
 std::size_t RowFramer::PointAt(std::span<const RowNumber> rows, Block* block) {
   const bool written = context_->written;
-  const std::size_t most = written ? kWrittenBytes : kHandedOutBytes;
+  const std::size_t most = written ? kMemoryPartBytes : kHandedOutBytes;
   std::vector<RecordSpan>& records = block->frame.records;
   inputs_.clear();
   files_->StartPart(&inputs_);

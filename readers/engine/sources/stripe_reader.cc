@@ -228,7 +228,7 @@ class MappedStripes final : public StripeReader {
       // What is not looked at needs no room in the cache.
       const bool cached = context_->written && !left_most_;
       const std::uint64_t part_end =
-          cached ? std::min(part_limit(), start + kPartBytes) : part_limit();
+          cached ? std::min(part_limit(), start + kMemoryPartBytes) : part_limit();
       Frame(block, file_->mapping().subspan(start, end - std::min(start, end)), part_end, true);
       context_->read_bytes->Add(position_ - start);
       if (file_->damaged() && block->status.ok()) {
@@ -248,14 +248,10 @@ class MappedStripes final : public StripeReader {
     const std::size_t bytes = file_->mapping().size();
     if (position_ >= bytes || left_most_) return {};
     return file_->mapping().subspan(position_,
-                                    std::min<std::size_t>(2 * kPartBytes, bytes - position_));
+                                    std::min<std::size_t>(2 * kMemoryPartBytes, bytes - position_));
   }
 
   bool frames_hot() const override { return !left_most_; }
-
- private:
-  /// The part that is written and the next one, which is fetched meanwhile, stand in L2 together.
-  static constexpr std::size_t kPartBytes = 128 * 1024;
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ class BasicReadAhead {
   void AddLane(std::size_t worker, std::int64_t credits) { lanes_.emplace_back(worker, credits); }
   std::size_t WorkerOf(std::size_t lane) const { return lanes_[lane].worker; }
 
-  /// Blocks that the lane may still begin, as of now: for statistics only.
+  /// What the lane may still begin, as of now: for statistics only.
   std::int64_t Credits(std::size_t lane) const {
     return lanes_[lane].credits.load(std::memory_order_relaxed);
   }
@@ -85,7 +85,7 @@ class BasicReadAhead {
     Lane(std::size_t its_worker, std::int64_t its_credits)
         : worker(its_worker), credits(its_credits) {}
     const std::size_t worker;
-    Atomic<std::int64_t> credits;  ///< blocks that the lane may still begin; below 0 by large ones
+    Atomic<std::int64_t> credits;  ///< a block begins with one; below 0 by large ones
   };
   struct Worker {
     /// Bytes of its lanes' blocks that were published and not given back.
