@@ -123,7 +123,9 @@ int RunRows(const std::string& only, int repetitions) {
     IoFigures fio;
     if (why_no_fio.empty()) {
       (void)DropFromPageCache(path);
-      fio = RunFio(path, options.block_bytes, options.blocks_in_flight);
+      fio = RunFio({.paths = {path},
+                    .block_bytes = options.block_bytes,
+                    .blocks_in_flight = options.blocks_in_flight});
     }
     if (repetition % 2 != 0) ours = read_ours();
     const bool ours_verified = failure.empty() && ours.failure.empty();
@@ -186,7 +188,7 @@ void RunFioCase(benchmark::State& state) {
   IoFigures sum;
   for (auto iteration : state) {
     (void)DropFromPageCache(path);
-    const IoFigures figures = RunFio(path, IoLoopOptions().block_bytes, 8);
+    const IoFigures figures = RunFio({.paths = {path}});
     if (!figures.failure.empty()) {
       state.SkipWithError(("skipped: " + figures.failure).c_str());
       return;

@@ -168,6 +168,7 @@ double NumberAt(const std::string& report, const std::string& key, std::size_t f
   return std::strtod(report.c_str() + report.find(':', at) + 1, nullptr);
 }
 
+/// `text` as one word of a shell.
 std::string Quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char letter : text) {
@@ -178,6 +179,40 @@ std::string Quoted(const std::string& text) {
     }
   }
   return quoted + "'";
+}
+
+/// Names as fio takes them in one option: a colon stands between two.
+std::string FioNames(const std::vector<std::string>& paths) {
+  std::string names;
+  for (const std::string& path : paths) {
+    if (!names.empty()) names += ':';
+    for (const char letter : path) {
+      if (letter == ':' || letter == '\\') names += '\\';
+      names += letter;
+    }
+  }
+  return names;
+}
+
+std::string FioCommand(const FioOptions& options) {
+  const std::size_t huge_pages = (options.block_bytes * options.blocks_in_flight >> 21) + 2;
+  const bool set_aside = FreeHugePages() >= huge_pages;
+  const std::string per_call = std::to_string(options.blocks_per_call);
+  std::string command = set_aside ? "" : "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 ";
+  command +=
+      "fio --name=ringfeed --ioengine=io_uring --direct=1 --fixedbufs=1 --registerfiles=1 "
+      "--output-format=json --iomem_align=2097152";
+  command += set_aside ? " --iomem=mmaphuge" : " --iomem=malloc";
+  // fio draws a block of a file once, and a file whose blocks are used up no more.
+  command += options.random ? " --rw=randread --file_service_type=random"
+                            : " --rw=read --file_service_type=sequential";
+  command += " --bs=" + std::to_string(options.block_bytes);
+  command += " --iodepth=" + std::to_string(options.blocks_in_flight);
+  if (options.blocks_per_call > 1) {
+    command += " --iodepth_batch_submit=" + per_call + " --iodepth_batch_complete_min=1" +
+               " --iodepth_batch_complete_max=" + per_call;
+  }
+  return command + " --filename=" + Quoted(FioNames(options.paths)) + " 2>/dev/null";
 }
 
 }  // namespace
@@ -209,16 +244,8 @@ IoFigures ReadFile(const std::string& path, const IoLoopOptions& options,
 
 bool HasFio() { return !OutputOf("fio --version 2>/dev/null").empty(); }
 
-IoFigures RunFio(const std::string& path, std::size_t block_bytes, std::size_t blocks_in_flight) {
-  const std::size_t huge_pages = (block_bytes * blocks_in_flight >> 21) + 2;
-  const bool set_aside = FreeHugePages() >= huge_pages;
-  const std::string command =
-      std::string(set_aside ? "" : "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 ") +
-      "fio --name=ringfeed --rw=read --ioengine=io_uring --direct=1 --fixedbufs=1 "
-      "--registerfiles=1 --output-format=json --iomem_align=2097152 --iomem=" +
-      (set_aside ? "mmaphuge" : "malloc") + " --bs=" + std::to_string(block_bytes) +
-      " --iodepth=" + std::to_string(blocks_in_flight) + " --filename=" + Quoted(path) +
-      " 2>/dev/null";
+IoFigures RunFio(const FioOptions& options) {
+  const std::string command = FioCommand(options);
   const std::string report = OutputOf(command);
   IoFigures figures;
   const std::size_t read = report.find("\"read\"");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/memory/arena.h"
 
@@ -41,9 +42,21 @@ IoFigures ReadFile(const std::string& path, const IoLoopOptions& options,
 /// Whether the program `fio` can be run here.
 bool HasFio();
 
-/// fio reading `path` from start to end with O_DIRECT through io_uring: one job, fixed buffers in
+/// What fio reads, and how.
+struct FioOptions {
+  std::vector<std::string> paths;
+  std::size_t block_bytes = std::size_t{512} << 10;
+  std::size_t blocks_in_flight = 8;
+  /// Each block of the files once, in an order drawn over all of them; else one file behind the
+  /// other, from start to end.
+  bool random = false;
+  /// So many reads are submitted by one system call, and as many taken where they have ended.
+  std::size_t blocks_per_call = 1;
+};
+
+/// fio reading files with O_DIRECT through io_uring: one job, registered files, fixed buffers in
 /// huge pages (explicit ones where the system has some set aside, else transparent ones by way of
 /// malloc, aligned so that they fit). The time is what fio reports for its job, without its start.
-IoFigures RunFio(const std::string& path, std::size_t block_bytes, std::size_t blocks_in_flight);
+IoFigures RunFio(const FioOptions& options);
 
 }  // namespace ringfeed::bench

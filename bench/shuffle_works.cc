@@ -1,17 +1,23 @@
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/machine/cpu_count.h"
 #include "bench/bench_data.h"
 #include "bench/feed_chain.h"
+#include "bench/io_loop.h"
 #include "bench/order_run.h"
 #include "io/page_cache.h"
+#include "io/read_engine.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
 
@@ -99,13 +105,50 @@ std::uint64_t BytesFromMedium() {
   return 0;
 }
 
+constexpr double kMostCached = 0.02;
+constexpr double kLeastRead = 0.95;
+
+// The largest share of a file that is left in memory. Pages that the system just handles are not
+// dropped: it is asked again.
+double Drop(const BenchFiles& files) {
+  constexpr int kMostDrops = 10;
+  double most = 1;
+  for (int attempt = 0; attempt < kMostDrops && most > kMostCached; ++attempt) {
+    if (attempt > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    most = 0;
+    for (const std::string& path : files.paths) {
+      const Status status = DropFromPageCache(path);
+      if (!status.ok()) throw Error(status);
+      most = std::max(most, CachedShare(path));
+    }
+  }
+  return most;
+}
+
+// Reads one pass of cold files, which `open` has to open: from the first read call to the last
+// batch. *skipped says why, where it was not a cold one.
+LoopResult ColdPass(const BenchFiles& files, const std::function<Reader()>& open,
+                    std::string* skipped) {
+  if (Drop(files) > kMostCached) *skipped = "pages of the files stay in memory";
+  const std::uint64_t before = BytesFromMedium();
+  FeedChain chain(open(), files.records, false);
+  LoopResult result = chain.ReadPass();
+  result.bytes = files.bytes;
+  if (static_cast<double>(BytesFromMedium() - before) <
+      kLeastRead * static_cast<double>(files.bytes)) {
+    *skipped = "the files' bytes did not come from the medium";
+  }
+  return result;
+}
+
 class ColdRun final : public OrderRun {
  public:
   explicit ColdRun(ShuffleMode mode) : files_(ImageFiles()), mode_(mode) {}
 
   // This leaves the files' index behind, too.
   std::string Verify() override {
-    if (Drop() > kMostCached) return "skipped: pages of " + files_.paths[0] + " stay in memory";
+    if (Drop(files_) > kMostCached)
+      return "skipped: pages of " + files_.paths[0] + " stay in memory";
     FeedChain shuffled(Images(files_, mode_, kThreads), files_.records, false);
     FeedChain plain(Images(files_, ShuffleMode::kNone, kThreads), files_.records, false);
     return CompareRows(&shuffled, &plain);
@@ -113,51 +156,171 @@ class ColdRun final : public OrderRun {
 
   std::vector<OrderFigure> Measure(bool ours_first) override {
     OrderFigure figure;
-    if (ours_first) figure.ours = ColdPass(mode_, &figure.skipped);
-    figure.baseline = ColdPass(ShuffleMode::kNone, &figure.skipped);
-    if (!ours_first) figure.ours = ColdPass(mode_, &figure.skipped);
+    if (ours_first) figure.ours = Rate(mode_, &figure.skipped);
+    figure.baseline = Rate(ShuffleMode::kNone, &figure.skipped);
+    if (!ours_first) figure.ours = Rate(mode_, &figure.skipped);
     return {figure};
   }
 
  private:
   static constexpr int kThreads = 0;  // as many as there are cores
-  static constexpr int kMostDrops = 10;
-  static constexpr double kMostCached = 0.02;
-  static constexpr double kLeastRead = 0.95;
-
-  // The largest share of a file that is left in memory. Pages that the system just handles are not
-  // dropped: it is asked again.
-  double Drop() const {
-    double most = 1;
-    for (int attempt = 0; attempt < kMostDrops && most > kMostCached; ++attempt) {
-      if (attempt > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      most = 0;
-      for (const std::string& path : files_.paths) {
-        const Status status = DropFromPageCache(path);
-        if (!status.ok()) throw Error(status);
-        most = std::max(most, CachedShare(path));
-      }
-    }
-    return most;
-  }
-
-  // GB/s from the first read call to the last batch, opening included. *skipped says why, where it
-  // was not a cold one.
-  double ColdPass(ShuffleMode mode, std::string* skipped) const {
-    if (Drop() > kMostCached) *skipped = "pages of the files stay in memory";
-    const std::uint64_t before = BytesFromMedium();
-    FeedChain chain(Images(files_, mode, kThreads), files_.records, false);
-    const double seconds = chain.ReadPass().wall_s;
-    const auto bytes = static_cast<double>(files_.bytes);
-    if (static_cast<double>(BytesFromMedium() - before) < kLeastRead * bytes) {
-      *skipped = "the files' bytes did not come from the medium";
-    }
-    return bytes / 1e9 / seconds;
+  // GB/s, opening included.
+  double Rate(ShuffleMode mode, std::string* skipped) const {
+    const LoopResult pass = ColdPass(
+        files_, [&] { return Images(files_, mode, kThreads); }, skipped);
+    return static_cast<double>(pass.bytes) / 1e9 / pass.wall_s;
   }
 
   const BenchFiles files_;
   const ShuffleMode mode_;
 };
+
+// --- cold, beside fio --------------------------------------------------------------------------
+
+// Rows of one size at random places, each of whole blocks of the medium: what is read for a row
+// by O_DIRECT is the row. fio reads the same places, each of them once. (Rows of a part of a chunk
+// that happen to be less than 16 KiB apart come by one read: one in a hundred.)
+struct RandomReads {
+  std::uint64_t rows = 0;
+  std::size_t row_bytes = 0;
+  std::size_t batch_rows = 0;
+  int threads = 1;
+  std::size_t per_call = 1;  // of fio
+  double (*rate)(const LoopResult& result) = nullptr;
+};
+
+// Reads that an engine has in flight at once: the entries of its ring (io/uring_engine.cc,
+// kEntries) but for the one that waits for wake-ups, and no more than in_flight_bytes: 127 of 4
+// KiB, 37 of 108 KiB. The lanes of a thread request more than that ahead, so it is full but at the
+// end.
+constexpr std::size_t kRingReads = 127;
+// Reads that a worker takes from its engine at a time (WorkerIo::ReapFrom), before it submits as
+// many.
+constexpr std::size_t kReapedReads = 16;
+
+std::size_t ReadsInFlight(const RandomReads& work) {
+  const int threads = work.threads > 0 ? work.threads : std::min(CountCpus().usable, 16);
+  return static_cast<std::size_t>(threads) *
+         std::min(kRingReads, IoOptions().in_flight_bytes / work.row_bytes);
+}
+
+// A file of random bytes is known by its size: each has a row more than the one before.
+BenchFiles RandomRows(const RandomReads& work) {
+  BenchFiles files;
+  for (std::size_t i = 0; i < kFiles; ++i) {
+    const std::uint64_t rows = work.rows / kFiles + i;
+    files.paths.push_back(IoFile(rows * work.row_bytes));
+    files.records += rows;
+    files.bytes += rows * work.row_bytes;
+  }
+  return files;
+}
+
+class FioRun final : public OrderRun {
+ public:
+  explicit FioRun(const RandomReads& work) : work_(work), files_(RandomRows(work)) {}
+
+  std::string Verify() override {
+    if (!HasFio()) return "skipped: fio is not installed";
+    if (!ProbeUring().available) return "skipped: no io_uring: " + ProbeUring().reason;
+    if (Drop(files_) > kMostCached)
+      return "skipped: pages of " + files_.paths[0] + " stay in memory";
+    FeedChain shuffled(Rows(ShuffleMode::kGlobal), files_.records, false);
+    FeedChain plain(Rows(ShuffleMode::kNone), files_.records, false);
+    return CompareRows(&shuffled, &plain);
+  }
+
+  std::vector<OrderFigure> Measure(bool ours_first) override {
+    OrderFigure figure;
+    if (ours_first) figure.ours = Ours(&figure);
+    figure.baseline = Fio(&figure);
+    if (!ours_first) figure.ours = Ours(&figure);
+    return {figure};
+  }
+
+ private:
+  Reader Rows(ShuffleMode mode) const {
+    OpenOptions options;
+    options.threads = work_.threads;
+    options.arena_bytes = kArenaBytes;  // two chains stand beside each other
+    options.format = "rows:" + std::to_string(work_.row_bytes);
+    const auto bytes = static_cast<std::int64_t>(work_.row_bytes);
+    Reader rows = Parse(OpenFiles(files_.paths, options), RowsParser({{"row", kUInt8, {bytes}}}));
+    return Batch(Shuffle(rows, ShuffleOf(mode)), {.size = work_.batch_rows});
+  }
+
+  double Ours(OrderFigure* figure) const {
+    const LoopResult pass = ColdPass(
+        files_, [this] { return Rows(ShuffleMode::kGlobal); }, &figure->skipped);
+    if (!SmokeRun() && !PastTheCache()) figure->verified = false;
+    return work_.rate(pass);
+  }
+
+  // Whether the pass before was by O_DIRECT, which leaves no pages behind but those that were
+  // looked at beforehand. (Of few rows the engine reads neighbours through the page cache.)
+  bool PastTheCache() const {
+    constexpr double kMostLooked = 0.1;
+    return std::all_of(files_.paths.begin(), files_.paths.end(), [&](const std::string& path) {
+      if (CachedShare(path) <= kMostLooked) return true;
+      std::fprintf(stderr, "order_bench: %s was read through the page cache\n", path.c_str());
+      return false;
+    });
+  }
+
+  double Fio(OrderFigure* figure) const {
+    Drop(files_);
+    const IoFigures fio = RunFio({.paths = files_.paths,
+                                  .block_bytes = work_.row_bytes,
+                                  .blocks_in_flight = ReadsInFlight(work_),
+                                  .random = true,
+                                  .blocks_per_call = work_.per_call});
+    if (!fio.failure.empty() || fio.bytes != files_.bytes) {
+      figure->verified = false;
+      std::fprintf(stderr, "order_bench: %s\n",
+                   fio.failure.empty() ? "fio did not read each row once" : fio.failure.c_str());
+      return 0;
+    }
+    LoopResult result;
+    result.records = files_.records;
+    result.bytes = fio.bytes;
+    result.cpu_s = fio.cpu_s;
+    result.wall_s = fio.wall_s;
+    return work_.rate(result);
+  }
+
+  const RandomReads work_;
+  const BenchFiles files_;
+};
+
+// Reads of a page: what a read costs the processor. 1 GiB is 2.6 s of 100,000 reads a second.
+std::unique_ptr<OrderRun> StartPages() {
+  RandomReads work;
+  work.rows = SmokeRun() ? 8 * 320 : 8 * 32'768;
+  work.row_bytes = 4096;
+  work.batch_rows = 256;
+  work.threads = 1;
+  work.per_call = kReapedReads;
+  work.rate = [](const LoopResult& result) {
+    return static_cast<double>(result.records) / 1e6 / result.cpu_s;
+  };
+  return std::make_unique<FioRun>(work);
+}
+
+// Flat samples of 110 KB, or rather of 27 blocks of 4 KiB, by the clock. Those of 110,000 bytes
+// begin anywhere in a block, and one in seven would take 27 blocks, the others 28: fio would read
+// other bytes at other places. As many threads as there are cores, each with its ring; fio's one
+// job has as many reads in flight as all of them.
+std::unique_ptr<OrderRun> StartSamples() {
+  RandomReads work;
+  work.row_bytes = 27 * 4096;
+  work.rows = SmokeRun() ? 8 * 12 : 8 * 2'400;
+  work.batch_rows = kBatchRows;
+  work.threads = 0;
+  work.rate = [](const LoopResult& result) {
+    return static_cast<double>(result.bytes) / 1e9 / result.wall_s;
+  };
+  return std::make_unique<FioRun>(work);
+}
 
 OrderWork ColdWork(const std::string& name, ShuffleMode mode) {
   return {{{name, "GB/s"}}, [mode] { return std::make_unique<ColdRun>(mode); }};
@@ -167,7 +330,9 @@ OrderWork ColdWork(const std::string& name, ShuffleMode mode) {
 
 std::vector<OrderWork> ColdWorks() {
   return {ColdWork("order.blocks_cold", ShuffleMode::kStripes),
-          ColdWork("order.global_cold", ShuffleMode::kGlobal)};
+          ColdWork("order.global_cold", ShuffleMode::kGlobal),
+          {{{"order.global_rows_cold", "M reads per CPU s"}}, StartPages},
+          {{{"order.global_cold_fio", "GB/s"}}, StartSamples}};
 }
 
 std::vector<OrderWork> WarmShuffleWorks() {
