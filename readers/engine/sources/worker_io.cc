@@ -105,25 +105,25 @@ std::unique_ptr<ReadBuffer> WorkerIo::RequestScattered(SlabRun run,
 
 bool WorkerIo::Submit(ReadBuffer* buffer) {
   // Several by one call: of small pieces each would cost more than its bytes.
-  std::array<ReadRequest, 64> requests;
-  std::size_t count = 0;
+  constexpr std::size_t kMostRequests = 64;
+  requests_.clear();
   std::size_t bytes = bytes_in_flight_;
   ReadEngine* const engine = buffer->parts[buffer->parts_submitted].engine;
   for (std::size_t next = buffer->parts_submitted; next < buffer->parts.size(); ++next) {
     ReadBuffer::Part& part = buffer->parts[next];
-    if (count == requests.size() || part.engine != engine) break;
+    if (requests_.size() == kMostRequests || part.engine != engine) break;
     if (bytes > 0 && bytes + part.request.bytes > options_.in_flight_bytes) break;
     bytes += part.request.bytes;
-    requests[count] = part.request;
-    requests[count++].tag = reinterpret_cast<std::uint64_t>(&part);
+    requests_.push_back(part.request);
+    requests_.back().tag = reinterpret_cast<std::uint64_t>(&part);
   }
-  if (count == 0) return false;
-  const std::size_t taken = engine->Submit(std::span(requests).first(count));
-  for (const ReadRequest& request : std::span(requests).first(taken)) {
+  if (requests_.empty()) return false;
+  const std::size_t taken = engine->Submit(requests_);
+  for (const ReadRequest& request : std::span(requests_).first(taken)) {
     bytes_in_flight_ += request.bytes;
   }
   buffer->parts_submitted += taken;
-  return taken == count;
+  return taken == requests_.size();
 }
 
 void WorkerIo::Pump(ReadBuffer* buffer) {

@@ -116,6 +116,7 @@ class WorkerIo {
   std::unique_ptr<ReadEngine> pool_;
   Status uring_refused_;
   std::size_t bytes_in_flight_ = 0;
+  std::vector<ReadRequest> requests_;  ///< of one call
   std::vector<Abandoned> abandoned_;
   std::mutex wake_mutex_;  ///< guards the engine pointers against Wake
 };

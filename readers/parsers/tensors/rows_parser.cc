@@ -136,7 +136,8 @@ std::span<const RecordSpan> TypedRowsParser::Checked(std::span<const RecordSpan>
 void TypedRowsParser::WriteColumn(std::span<const RecordSpan> rows, std::size_t column,
                                   ColumnStager* stager) const {
   const Column& own = columns_[column];
-  if (rows.size() * own.unit_bytes <= kStageBytes / 2) {
+  // Long ones pass by the stage (Append).
+  if (own.unit_bytes < kStageBytes / 4 && rows.size() * own.unit_bytes <= kStageBytes / 2) {
     if (rows.size() * own.unit_bytes > stager->room()) stager->Flush();
     StageColumn(rows, own, stager);
     stager->Flush();
