@@ -19,8 +19,8 @@ namespace ringfeed {
 namespace {
 
 constexpr int kThreads = 8;
-/// Records whose checksums are taken by who writes them, and those that are checked as framed: these
-/// come in smaller parts where the file is mapped.
+/// Records whose checksums are taken by who writes them, and those that are checked as framed:
+/// these come in smaller parts where the file is mapped.
 constexpr std::size_t kLong = 12'000;
 constexpr std::size_t kShort = 250;
 /// So many of them are to be at work.
@@ -94,7 +94,8 @@ class ParallelWorkTest : public PipelineTest {
     AtWork at_work;
     Reader reader = OpenFiles(MakeFiles(kThreads, records, record_bytes, record_bytes), options);
     if (shuffled) reader = Shuffle(reader, {.window = 1'200'000 / record_bytes});
-    reader = Batch(Parse(reader, std::make_shared<SleepingParser>(&at_work)), {.size = 400'000 / record_bytes});
+    reader = Batch(Parse(reader, std::make_shared<SleepingParser>(&at_work)),
+                   {.size = 400'000 / record_bytes});
     Instance batch;
     std::uint64_t rows = 0;
     while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
