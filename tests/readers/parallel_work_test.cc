@@ -22,7 +22,7 @@ constexpr int kThreads = 8;
 /// Records whose checksums are taken by who writes them, and those that are checked as framed:
 /// these come in smaller parts where the file is mapped.
 constexpr std::size_t kLong = 12'000;
-constexpr std::size_t kShort = 250;
+constexpr std::size_t kShort = 4'000;
 /// So many of them are to be at work.
 constexpr double kWanted = 0.7 * kThreads;
 

@@ -124,7 +124,7 @@ class DigestCommand : public Command {
     FileDigest result;
     result.file = file;
     try {
-      FileRecords records(file, format_, on_damage_, {arena_bytes, IoPath::kAuto});
+      FileRecords records(file, format_, on_damage_, {arena_bytes, PathOfOnePass(file)});
       const std::stop_callback close_at_stop(stop, [&records] { records.Close(); });
       ReadResult read;
       std::span<const RecordSpan> some;

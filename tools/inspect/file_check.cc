@@ -4,7 +4,6 @@
 #include <span>
 #include <utility>
 
-#include "io/input_file.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/reader.h"
 #include "tools/file_records.h"
@@ -45,16 +44,6 @@ void CheckByWalk(RecordWalk* walk, const Progress& progress, FileCheck* check) {
   check->damage.resize(std::min(check->damage.size(), kMostRanges));
 }
 
-// What stands in memory already is checked there, without a copy; of a cold file a mapping would
-// bring page after page.
-IoPath PathFor(const std::string& file) {
-  IoOptions options;
-  const OpenInputResult chosen = OpenInput(file, options, false);
-  if (!chosen.status.ok() || !chosen.file->choice().resident) return IoPath::kAuto;
-  options.path = IoPath::kMmap;
-  return OpenInput(file, options, true).status.ok() ? IoPath::kMmap : IoPath::kAuto;
-}
-
 void CheckByPipeline(const FileCheckOptions& options, IoPath path, const Progress& progress,
                      const std::stop_token& stop, FileCheck* check) {
   FileRecords records(check->file, options.format, options.on_damage, {options.arena_bytes, path});
@@ -70,7 +59,7 @@ void CheckByPipeline(const FileCheckOptions& options, IoPath path, const Progres
 // many megabytes: the others are read once more.
 void CheckLargeFile(const FileCheckOptions& options, const Progress& progress,
                     const std::stop_token& stop, FileCheck* check) {
-  const IoPath path = PathFor(check->file);
+  const IoPath path = PathOfOnePass(check->file);
   FileCheckOptions intact = options;
   intact.on_damage = OnDamage::kFail;
   FileCheck first = *check;
