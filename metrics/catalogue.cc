@@ -64,7 +64,8 @@ constexpr MetricInfo kMetrics[] = {
     {"ringfeed_stage_wait_seconds_total", kCounter, "chain stage",
      "Time waiting for what the stage needs, summed over its threads"},
     {"ringfeed_lane_ready_blocks", kGauge, "chain lane", "Blocks framed and not planned yet"},
-    {"ringfeed_lane_credits", kGauge, "chain lane", "What the lane may still begin: parts of 128 KiB of a file, else blocks"},
+    {"ringfeed_lane_credits", kGauge, "chain lane",
+     "What the lane may still begin: parts of 128 KiB of a file, else blocks"},
 
     {"ringfeed_queue_info", kGauge, "queue slot", "1, with the queue's first slot"},
     {"ringfeed_queue_items", kGauge, "queue", "Instances in the queue"},

@@ -107,8 +107,8 @@ struct LaneContext {
 /// Bytes of the parts that stripes come in where a block is written in file order: about one block,
 /// and not so little that a slab stands almost empty.
 std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes);
-/// Bytes of the parts of what is in memory already and is soon written: the part that is written and
-/// the next one, which is fetched meanwhile, stand in a core's second cache together.
+/// Bytes of the parts of what is in memory already and is soon written: the part that is written
+/// and the next one, which is fetched meanwhile, stand in a core's second cache together.
 inline constexpr std::size_t kMemoryPartBytes = 128 * 1024;
 
 /// What a stripe reader reads.
