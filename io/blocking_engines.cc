@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -54,6 +55,7 @@ class InlineEngine final : public ReadEngine {
     finished_ = ReadRequestBlocking(requests.front(), retries_, &stats_);
     return 1;
   }
+  std::size_t room() const override { return finished_ ? 0 : 1; }
 
   std::size_t Reap(std::span<ReadCompletion> completions,
                    std::chrono::steady_clock::time_point /*deadline*/) override {
@@ -240,6 +242,7 @@ class PoolEngine final : public ReadEngine {
     if (taken > 0) pool_.Enqueue(&client_, requests.first(taken));
     return taken;
   }
+  std::size_t room() const override { return std::numeric_limits<std::size_t>::max(); }
 
   std::size_t Reap(std::span<ReadCompletion> completions,
                    std::chrono::steady_clock::time_point deadline) override;

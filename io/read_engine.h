@@ -55,6 +55,8 @@ class ReadEngine {
   /// Takes requests from the front of `requests`; returns how many were taken (fewer where the
   /// engine is full). Never blocks on the medium, except the inline engine, which reads here.
   virtual std::size_t Submit(std::span<const ReadRequest> requests) = 0;
+  /// Submit takes no more requests than this before the next Reap.
+  virtual std::size_t room() const = 0;
   /// Moves up to completions.size() finished reads out. Waits until at least one is there, the
   /// deadline passes or Wake is called; with a deadline in the past it only looks. Returns how
   /// many; 0 at once where nothing is in flight.

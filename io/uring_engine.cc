@@ -48,6 +48,7 @@ class UringEngine final : public ReadEngine {
     return ring_.FlagNames() + ", " + buffers_->description();
   }
   std::size_t Submit(std::span<const ReadRequest> requests) override;
+  std::size_t room() const override { return free_slots_.size(); }
   std::size_t Reap(std::span<ReadCompletion> completions, Clock::time_point deadline) override;
   void Wake() override;
   std::size_t in_flight() const override { return in_flight_; }

@@ -31,6 +31,7 @@ class SubmitFaultEngine final : public ReadEngine {
     if (taken < requests.size()) taken += inner_->Submit(requests.subspan(taken));
     return taken;
   }
+  std::size_t room() const override { return inner_->room(); }
   std::size_t Reap(std::span<ReadCompletion> completions,
                    std::chrono::steady_clock::time_point deadline) override {
     return inner_->Reap(completions, deadline);

@@ -24,6 +24,7 @@ class FaultEngine final : public ReadEngine {
   std::size_t Submit(std::span<const ReadRequest> requests) override {
     return inner_->Submit(requests);
   }
+  std::size_t room() const override { return inner_->room(); }
   std::size_t Reap(std::span<ReadCompletion> completions, Clock::time_point deadline) override;
   void Wake() override {
     // Release: pairs with the acquire in Reap, for what the caller did before.

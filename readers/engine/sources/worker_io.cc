@@ -109,9 +109,11 @@ bool WorkerIo::Submit(ReadBuffer* buffer) {
   requests_.clear();
   std::size_t bytes = bytes_in_flight_;
   ReadEngine* const engine = buffer->parts[buffer->parts_submitted].engine;
+  // A full engine is asked for each read that ends: what it does not take is not written down.
+  const std::size_t most = std::min(kMostRequests, engine->room());
   for (std::size_t next = buffer->parts_submitted; next < buffer->parts.size(); ++next) {
     ReadBuffer::Part& part = buffer->parts[next];
-    if (requests_.size() == kMostRequests || part.engine != engine) break;
+    if (requests_.size() == most || part.engine != engine) break;
     if (bytes > 0 && bytes + part.request.bytes > options_.in_flight_bytes) break;
     bytes += part.request.bytes;
     requests_.push_back(part.request);

@@ -43,6 +43,33 @@ struct Brought {
   std::vector<IoChoice> choices;
 };
 
+/// Takes few requests at a time, and notes whether it was handed more.
+class NarrowEngine final : public ReadEngine {
+ public:
+  NarrowEngine(std::unique_ptr<ReadEngine> inner, std::size_t* most_handed)
+      : inner_(std::move(inner)), most_handed_(most_handed) {}
+
+  std::string name() const override { return "narrow"; }
+  std::size_t Submit(std::span<const ReadRequest> requests) override {
+    *most_handed_ = std::max(*most_handed_, requests.size());
+    return inner_->Submit(requests.first(std::min(requests.size(), room())));
+  }
+  std::size_t room() const override { return kMost - inner_->in_flight(); }
+  std::size_t Reap(std::span<ReadCompletion> completions,
+                   std::chrono::steady_clock::time_point deadline) override {
+    return inner_->Reap(completions, deadline);
+  }
+  void Wake() override { inner_->Wake(); }
+  std::size_t in_flight() const override { return inner_->in_flight(); }
+  ReadEngineStats stats() const override { return inner_->stats(); }
+
+  static constexpr std::size_t kMost = 3;
+
+ private:
+  const std::unique_ptr<ReadEngine> inner_;
+  std::size_t* const most_handed_;
+};
+
 class IndexedLaneTest : public testing::Test {
  protected:
   /// How the lanes of one test read.
@@ -297,6 +324,25 @@ TEST_F(IndexedLaneTest, ShortReadsAndTransientFailuresAreGotOver) {
     };
     EXPECT_EQ(Bring(data, rows, setup).ids, IdsOf(rows)) << IoPathName(path);
   }
+}
+
+TEST_F(IndexedLaneTest, AnEngineIsHandedNoMoreReadsThanItHasRoomFor) {
+  if (!ProbeUring().available) GTEST_SKIP() << "no io_uring: " << ProbeUring().reason;
+  const auto data = MakeData(PlannedFormat::kRecords, 3, 400, 5000);
+  const std::vector<RowNumber> rows = Shuffled(*data, 15);
+  for (std::size_t i = 0; i < data->files(); ++i) MakeCold(data->file(i).name);
+  std::size_t most_handed = 0;
+  Setup setup;
+  setup.path = IoPath::kUring;
+  setup.engines.uring = [&most_handed](const IoOptions& io, std::byte* arena, std::size_t bytes,
+                                       std::unique_ptr<ReadEngine>* engine) {
+    Status status = MakeUringEngine(io, arena, bytes, engine);
+    if (status.ok()) *engine = std::make_unique<NarrowEngine>(std::move(*engine), &most_handed);
+    return status;
+  };
+  EXPECT_EQ(Bring(data, rows, setup).ids, IdsOf(rows));
+  EXPECT_GT(most_handed, 1u);
+  EXPECT_LE(most_handed, NarrowEngine::kMost);
 }
 
 TEST_F(IndexedLaneTest, DamageIsAHoleInItsPlaceOrAFailureBehindWhatCameBefore) {
