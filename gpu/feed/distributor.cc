@@ -192,7 +192,7 @@ SupplyResult Distributor::Next(FeedItem* item, Status* status, const std::stop_t
 
 void HandedOut::Note(const FeedItem& item, std::uint64_t start) {
   const std::lock_guard lock(mutex_);
-  if (start != starts_) return;
+  if (start != starts_ || item.number < next_) return;  // of another start, or noted already
   const auto at = static_cast<std::size_t>(item.number - next_);
   if (at >= ahead_.size()) ahead_.resize(at + 1);
   Place& place = ahead_[at];

@@ -39,6 +39,16 @@ TEST(HandedOutTest, ABatchCountsWhenItsLastPartDoes) {
   EXPECT_EQ(handed_out.last()->batch, 8u);
 }
 
+TEST(HandedOutTest, WhatIsNotedAgainChangesNothing) {
+  HandedOut handed_out;
+  for (std::uint64_t number = 0; number < 12; ++number) {
+    handed_out.Note(Item(number, number), handed_out.starts());
+    handed_out.Note(Item(number, number), handed_out.starts());
+    handed_out.Note(Item(0, 77), handed_out.starts());
+    EXPECT_EQ(handed_out.last()->batch, number);
+  }
+}
+
 TEST(HandedOutTest, BeginsAnew) {
   HandedOut handed_out;
   handed_out.Note(Item(0, 7), handed_out.starts());
